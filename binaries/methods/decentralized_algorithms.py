@@ -38,7 +38,7 @@ def _decentralized(graph: Build, objective: Any, nodes: int) -> phases.Algorithm
 
 def of_nodes(state: Any) -> dict[str, Any]:
   """Returns the nodes' offsets from their mean, under separate names."""
-  offsets = state.kept[decentralized.OFFSETS]
+  offsets = state.extra[decentralized.OFFSETS]
   return {f'{decentralized.OFFSETS}/{name}': each for name, each in offsets.items()}
 
 

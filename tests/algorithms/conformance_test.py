@@ -80,7 +80,7 @@ def _kept(state, scratch, clients) -> np.ndarray:
   """Returns what server and clients keep besides the model's weights as one vector."""
   server = getattr(state, 'server', state)
   values = [getattr(server, name, ()) for name in ('optimizer', 'objective')]
-  stored = getattr(server, 'kept', {})
+  stored = getattr(server, 'extra', {})
   values += [value for name, value in stored.items() if name not in scratch]
   values += [state.clients[key].kept for key in clients]
   return harness.flat(tf.nest.flatten(values))

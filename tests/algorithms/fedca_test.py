@@ -47,7 +47,7 @@ def _cohort(*numbers, broken=()):
 
 
 def _dictionary(state):
-  context = state.kept[fedca.CONTEXT]
+  context = state.extra[fedca.CONTEXT]
   return np.asarray(context[objectives.ROWS]), np.asarray(context[objectives.FILLED])
 
 
@@ -71,7 +71,7 @@ def test_a_round_is_the_mean_of_what_clients_send(process, rounds):
   for r, cohort in enumerate(((0, 3, 1, 4), (4, 2, 1))):
     state = states[r]
     shared = dictionaries.shared(
-      state.kept[fedca.CONTEXT],
+      state.extra[fedca.CONTEXT],
       labels.as_params(process.get_model_weights(state).trainable),
       harness.round_seed(r),
     )
@@ -113,7 +113,7 @@ def test_rows_land_in_their_places_in_any_order_of_the_cohort(process, rounds):
 
 def test_the_base_model_stays_and_bytes_are_those_of_rows(process, rounds):
   states, metrics = rounds
-  base = states[-1].kept[fedca.CONTEXT][objectives.BASE]
+  base = states[-1].extra[fedca.CONTEXT][objectives.BASE]
   for name, value in dictionaries.base().items():
     np.testing.assert_array_equal(base[name], value)
   model, encoder = (

@@ -99,7 +99,7 @@ def _by_hand(rounds, weighting='examples', decay=0.0):
 
 
 def _control(state):
-  return state.server.kept['control']['w']
+  return state.server.extra['control']['w']
 
 
 @pytest.mark.parametrize('packed', [False, True])
@@ -190,12 +190,12 @@ def test_without_control_variates_it_is_fedavg(tff_context):
   state, expected = process.initialize(), plain.initialize()
   zeros = state.server
   for _ in range(2):
-    told = state.server._replace(kept=zeros.kept)
+    told = state.server._replace(extra=zeros.extra)
     state, metrics = process.next(state._replace(server=told, clients={}), cohort)
     expected, expected_metrics = plain.next(expected, cohort)
     got, wanted = harness.weights(process, state), harness.weights(plain, expected)
     np.testing.assert_allclose(got, wanted, rtol=0, atol=2e-7)
-    assert harness.flat(state.server.kept['control']).any()
+    assert harness.flat(state.server.extra['control']).any()
     for name, value in expected_metrics['client_work'].items():
       if not name.startswith('bytes'):
         assert metrics['client_work'][name] == pytest.approx(value, rel=1e-5), name

@@ -48,7 +48,7 @@ def test_two_computations_are_one_round(tff_context):
       harness.weights(process, states[number - 1]),
     )
     assert not collected
-    assert state.kept['num_examples'] == 12
+    assert state.extra['num_examples'] == 12
     assert state.round == number - 1
     state, updated = phases.exchanges['train'](state, _cohort())
     got = harness.flat(phases.get_model_weights(state).trainable)
@@ -77,8 +77,8 @@ def test_a_converted_computation_computes_the_same(tff_context):
   got, _ = restored(state, _cohort())
   assert (
     harness.relative(
-      harness.flat(tf.nest.flatten(got['kept'])),
-      harness.flat(tf.nest.flatten(expected.kept)),
+      harness.flat(tf.nest.flatten(got['extra'])),
+      harness.flat(tf.nest.flatten(expected.extra)),
     )
     < 1e-6
   )

@@ -215,7 +215,7 @@ def traffic(
   Returns:
     `bytes_down` and `bytes_up` of the cohort, int64, and `dictionary_rows`, int32.
   """
-  context, clients = state.kept[CONTEXT], arrived[phases.COUNTS]['clients']
+  context, clients = state.extra[CONTEXT], arrived[phases.COUNTS]['clients']
   rows = context[objectives.ROWS]
   # One byte of `FILLED` with each row.
   full = np.prod(rows.shape[:2]) * (_FLOAT_BYTES * rows.shape[2] + 1)
@@ -267,14 +267,14 @@ def fedca(
 
   def broadcast(state):
     rate = config.training.rate(state.round)
-    return phases.model(state, rate=rate, **{CONTEXT: state.kept[CONTEXT]})
+    return phases.model(state, rate=rate, **{CONTEXT: state.extra[CONTEXT]})
 
   averaged = server.averaging(server_optimizer, objective.summarize)
 
   def receive(state, arrived):
-    context = update_dictionary(state.kept[CONTEXT], arrived[ENTRIES])
+    context = update_dictionary(state.extra[CONTEXT], arrived[ENTRIES])
     state, metrics = averaged(state, arrived)
-    return state.keeping(**{CONTEXT: context}), metrics
+    return state.with_extra(**{CONTEXT: context}), metrics
 
   kinds = {**fedavg.sent_kinds(objective), ENTRIES: combine.Sum()}
   train = phases.Exchange(

@@ -164,7 +164,7 @@ def one_round(
 
   def broadcast(state):
     return collections.OrderedDict(
-      seed=state.round_seed, **{_ENCODER: state.kept[_ENCODER]}
+      seed=state.round_seed, **{_ENCODER: state.extra[_ENCODER]}
     )
 
   def client(shared, examples):

@@ -86,11 +86,11 @@ def scaffold(
 
   def initial():
     state = plain.initial()
-    return state.keeping(**{_CONTROL: zeros(state.global_model_weights.trainable)})
+    return state.with_extra(**{_CONTROL: zeros(state.global_model_weights.trainable)})
 
   def broadcast(state):
     return collections.OrderedDict(
-      train.broadcast(state), round=state.round, **state.kept
+      train.broadcast(state), round=state.round, **state.extra
     )
 
   def each(shared, state, examples):
@@ -114,9 +114,9 @@ def scaffold(
     counted = clients.counting(arrived[phases.COUNTS])
     fraction = tf.cast(counted, tf.float32) / config.population
     control = tf.nest.map_structure(
-      lambda old, step: old + fraction * step, state.kept[_CONTROL], arrived[_CONTROL]
+      lambda old, step: old + fraction * step, state.extra[_CONTROL], arrived[_CONTROL]
     )
-    return after.keeping(**{_CONTROL: control}), metrics
+    return after.with_extra(**{_CONTROL: control}), metrics
 
   client = client_functions.StatefulFunction(
     lambda shared: zeros(shared['params']), each, config.training.weigh

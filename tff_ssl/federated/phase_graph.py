@@ -29,7 +29,7 @@ class ProcessState(NamedTuple):
 
   global_model_weights: Any
   optimizer: Any
-  kept: Any
+  extra: Any
   round: Any
   round_seed: Any
   aggregators: Any

@@ -39,12 +39,12 @@ Metrics = Mapping[str, Mapping[str, Any]]
 
 
 class ServerState(NamedTuple):
-  """What the server has between two phases.
+  """The server's state between phases.
 
   Attributes:
     global_model_weights: `tff.learning.models.ModelWeights`, the result of the rounds.
     optimizer: State of the server's optimizer; empty if it has none.
-    kept: What else the algorithm keeps at the server, by name: DCCO's statistics, a
+    extra: What else the algorithm keeps at the server, by name: DCCO's statistics, a
       teacher, control variates.
     round: int32, the number of the round, from 0.
     round_seed: int32 [2], of the round.
@@ -52,13 +52,13 @@ class ServerState(NamedTuple):
 
   global_model_weights: Any
   optimizer: Any
-  kept: Any
+  extra: Any
   round: Any
   round_seed: Any
 
-  def keeping(self, **values: Any) -> 'ServerState':
-    """Returns the state with some of what it keeps replaced."""
-    return self._replace(kept=collections.OrderedDict(self.kept, **values))
+  def with_extra(self, **values: Any) -> 'ServerState':
+    """Returns the state with some of its `extra` values replaced."""
+    return self._replace(extra=collections.OrderedDict(self.extra, **values))
 
 
 class Bytes(NamedTuple):

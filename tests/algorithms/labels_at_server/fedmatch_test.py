@@ -63,7 +63,7 @@ def test_the_model_is_the_sum_of_both_parts(rounds):
   for state in rounds[0]:
     for name, value in state.global_model_weights.trainable.items():
       np.testing.assert_allclose(
-        value, state.kept['sigma'][name] + state.kept['psi'][name], rtol=1e-6, atol=1e-6
+        value, state.extra['sigma'][name] + state.extra['psi'][name], rtol=1e-6, atol=1e-6
       )
   start = labels.labelled().init(tf.constant([harness.SEED, 0]))
   for name, value in rounds[0][0].global_model_weights.trainable.items():
@@ -72,25 +72,25 @@ def test_the_model_is_the_sum_of_both_parts(rounds):
 
 def test_psi_is_the_mean_of_what_clients_sent(rounds):
   before, after = rounds[0][:2]
-  np.testing.assert_array_equal(after.kept['known'], [1, 1, 1, 1, 1, 0])
+  np.testing.assert_array_equal(after.extra['known'], [1, 1, 1, 1, 1, 0])
   sizes = [labels.SIZES[_NUMBERS.index(k)] for k in range(5)]
-  for name, stack in after.kept['models'].items():
+  for name, stack in after.extra['models'].items():
     expected = np.average(np.asarray(stack[:5], np.float64), axis=0, weights=sizes)
-    np.testing.assert_allclose(after.kept['psi'][name], expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(after.extra['psi'][name], expected, rtol=1e-4, atol=1e-6)
     assert not np.any(stack[5])
     # What is sent is 0 or large.
     sent = np.abs(stack[stack != 0])
     assert not sent.size or sent.min() > 0.049
-  assert not np.any([np.any(stack) for stack in before.kept['models'].values()])
+  assert not np.any([np.any(stack) for stack in before.extra['models'].values()])
 
 
 def test_bytes_are_those_of_what_is_not_zero(rounds):
   (before, after, *_), metrics = rounds
   work = metrics[0]['client_work']
-  sent = sum(np.count_nonzero(stack) for stack in after.kept['models'].values())
+  sent = sum(np.count_nonzero(stack) for stack in after.extra['models'].values())
   assert work['bytes_up'] == 8 * sent
-  size = sum(np.size(v) for v in before.kept['psi'].values())
-  psi = sum(np.count_nonzero(v) for v in before.kept['psi'].values())
+  size = sum(np.size(v) for v in before.extra['psi'].values())
+  psi = sum(np.count_nonzero(v) for v in before.extra['psi'].values())
   assert work['bytes_down'] == 5 * (4 * size + 8 * psi)
   assert 0 < work['psi_density'] < 1
   assert work['psi_density'] == pytest.approx(sent / (5 * size), rel=1e-5)
@@ -99,7 +99,7 @@ def test_bytes_are_those_of_what_is_not_zero(rounds):
 def test_known_clients_have_helpers_in_each_second_round(rounds):
   helped = [int(m['client_work']['helped_clients']) for m in rounds[1]]
   assert helped == [0, 5, 0]
-  size = sum(np.size(v) for v in rounds[0][1].kept['psi'].values())
+  size = sum(np.size(v) for v in rounds[0][1].extra['psi'].values())
   dense = 5 * (4 * size + 8 * size)
   assert rounds[1][1]['client_work']['bytes_down'] <= dense + 5 * 2 * 8 * size
   assert rounds[1][1]['client_work']['bytes_down'] > 5 * 4 * size

@@ -70,7 +70,7 @@ def _reference_round(state, round):
   """Returns student and teacher after a round, by the order of the pseudocode."""
   seed = harness.round_seed(round)
   teacher = _train_teacher(
-    labels.as_params(state.kept['teacher']),
+    labels.as_params(state.extra['teacher']),
     seed,
     tf.nest.map_structure(tf.constant, state.optimizer),
   )
@@ -113,7 +113,7 @@ def test_rounds_are_those_of_the_pseudocode(process):
     before = state
     state = process.next(state, harness.server_data(), _cohort()).state
     for old, new, expected in (
-      (before.kept['teacher'], state.kept['teacher'], teacher),
+      (before.extra['teacher'], state.extra['teacher'], teacher),
       (
         before.global_model_weights.trainable,
         state.global_model_weights.trainable,
@@ -129,7 +129,7 @@ def test_clients_do_not_touch_the_teacher(process):
   """It is the same, to the bit, whatever the cohort."""
   state = process.initialize()
   teachers = [
-    process.next(state, harness.server_data(), cohort).state.kept['teacher']
+    process.next(state, harness.server_data(), cohort).state.extra['teacher']
     for cohort in (
       _cohort(),
       _cohort()[:2],
@@ -139,7 +139,7 @@ def test_clients_do_not_touch_the_teacher(process):
   for other in teachers[1:]:
     for name, value in teachers[0].items():
       np.testing.assert_array_equal(other[name], value)
-  assert np.abs(labels.moved(state.kept['teacher'], teachers[0])).max() > 1e-3
+  assert np.abs(labels.moved(state.extra['teacher'], teachers[0])).max() > 1e-3
 
 
 class _Spy(objectives.FedSupObjective):
@@ -166,7 +166,7 @@ def test_every_client_has_the_same_teacher_in_every_step(tff_context):
   plain = labels.student()
   process = _build(_Spy(plain.model, plain.predictor), labels.teacher())
   output = process.next(process.initialize(), harness.server_data(), _cohort())
-  teacher = output.state.kept['teacher']
+  teacher = output.state.extra['teacher']
   names = [name for name in teacher if name.split('/')[0] in ('encoder', 'projector')]
   total = sum(
     int(teacher[name].view(np.int32).astype(np.int64).sum()) for name in names
@@ -192,7 +192,7 @@ def test_without_a_loss_the_teacher_is_that_of_labels_alone(tff_context):
     state, other = output.state, expected.state
     assert output.metrics['server_work'] == expected.metrics['server_work']
   for name, value in other.global_model_weights.trainable.items():
-    np.testing.assert_array_equal(state.kept['teacher'][name], value)
+    np.testing.assert_array_equal(state.extra['teacher'][name], value)
   assert output.metrics['client_work']['loss'] == 0
   # The student only follows: it lies between its start and the teacher.
   classifiers = process.get_classifier_weights(state)
@@ -226,8 +226,8 @@ def test_the_teacher_s_download_is_counted(process):
 def test_labels_that_are_not_finite_leave_the_teacher_as_it_was(process):
   state = process.initialize()
   output = process.next(state, harness.server_data(value=np.nan), _cohort())
-  for name, value in state.kept['teacher'].items():
-    np.testing.assert_array_equal(output.state.kept['teacher'][name], value)
+  for name, value in state.extra['teacher'].items():
+    np.testing.assert_array_equal(output.state.extra['teacher'][name], value)
   assert output.metrics['server_work']['nonfinite_batches'] == 1
   assert np.isfinite(harness.weights(process, output.state)).all()
 

@@ -150,7 +150,7 @@ def test_rounds_share_the_matrix_of_the_round_before(tff_context):
   split = harness.split(_SIZES)
   cohorts = [harness.cohort(c) for c in (split[:3], [[], []], split[1:])]
   states, metrics = harness.rounds_of(process, cohorts)
-  kept = [state.server.kept for state in states]
+  kept = [state.server.extra for state in states]
   params = process.get_model_weights(states[0]).trainable
   seen = harness.tensors(harness.take(harness.arrays(), range(8)))
   sent = _OBJECTIVE.statistics(params, seen, harness.round_seed(0))

@@ -90,7 +90,7 @@ def _build(config, packed=False, **options):
 def _models(state):
   """Returns the model of each node, float64 [K, 2]."""
   mean = np.asarray(state.global_model_weights.trainable['w'], np.float64)
-  return mean + np.asarray(state.kept[decentralized.OFFSETS]['w'], np.float64)
+  return mean + np.asarray(state.extra[decentralized.OFFSETS]['w'], np.float64)
 
 
 def _metropolis(graph):

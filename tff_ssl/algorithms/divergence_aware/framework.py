@@ -287,10 +287,10 @@ def _with_threshold(
   (train,) = algorithm.exchanges
 
   def initial():
-    return algorithm.initial().keeping(quantile=quantile.initial())
+    return algorithm.initial().with_extra(quantile=quantile.initial())
 
   def broadcast(state):
-    threshold = quantile.threshold(state.kept['quantile'])
+    threshold = quantile.threshold(state.extra['quantile'])
     return collections.OrderedDict(train.broadcast(state), **{THRESHOLD: threshold})
 
   def receive(state, arrived):
@@ -299,11 +299,11 @@ def _with_threshold(
     below, mean = (
       tf.math.divide_no_nan(metrics[name], known) for name in (_BELOW, DIVERGENCE)
     )
-    before = state.kept['quantile']
+    before = state.extra['quantile']
     after, groups = train.receive(state, arrived)
     told = {THRESHOLD: quantile.threshold(before)}
     work = collections.OrderedDict(groups[phases.CLIENT_WORK], **told)
-    after = after.keeping(quantile=quantile.updated(before, below, mean, known))
+    after = after.with_extra(quantile=quantile.updated(before, below, mean, known))
     return after, {**groups, phases.CLIENT_WORK: work}
 
   exchange = dataclasses.replace(train, broadcast=broadcast, receive=receive)
@@ -327,16 +327,16 @@ def _with_first_scaler(
 
   def initial():
     state = algorithm.initial()
-    return state.keeping(**{_AVERAGED: state.global_model_weights})
+    return state.with_extra(**{_AVERAGED: state.global_model_weights})
 
   def receive_update(state, arrived):
     after, metrics = train.receive(state, arrived)
     averaged = after.global_model_weights
     after = after._replace(global_model_weights=state.global_model_weights)
-    return after.keeping(**{_AVERAGED: averaged}), metrics
+    return after.with_extra(**{_AVERAGED: averaged}), metrics
 
   def broadcast(state):
-    averaged = networks.measured(state.kept[_AVERAGED].trainable)
+    averaged = networks.measured(state.extra[_AVERAGED].trainable)
     return collections.OrderedDict([(_AVERAGED, averaged)])
 
   def each(shared, state, examples):
@@ -351,7 +351,7 @@ def _with_first_scaler(
     return collections.OrderedDict([(_NEW, tf.cast(is_new, tf.int32))]), kept
 
   def receive(state, arrived):
-    averaged = state.kept[_AVERAGED]
+    averaged = state.extra[_AVERAGED]
     metrics = {phases.CLIENT_WORK: {'new_clients': arrived[_NEW]}}
     return state._replace(global_model_weights=averaged), metrics
 

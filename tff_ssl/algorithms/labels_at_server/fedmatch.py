@@ -242,7 +242,7 @@ def traffic(
   numbers = arrived[NUMBERS]
   cohort = tf.cast(counts['clients'], tf.int64)
   sent, received = numbers['sent'], numbers['received']
-  shared = whole + _SPARSE_BYTES * _nonzeros(state.kept[PSI])
+  shared = whole + _SPARSE_BYTES * _nonzeros(state.extra[PSI])
   dense = tf.cast(clients.counting(counts), tf.int64) * (whole // 4)
   density = tf.math.divide_no_nan(tf.cast(sent, tf.float64), tf.cast(dense, tf.float64))
   return collections.OrderedDict(
@@ -291,15 +291,15 @@ def fedmatch(
     )
 
   def train_sigma(state, examples):
-    fixed = collections.OrderedDict([(objectives.PSI, state.kept[PSI])])
+    fixed = collections.OrderedDict([(objectives.PSI, state.extra[PSI])])
     sigma, optimizer, metrics = labelled.train(
-      state.kept[SIGMA], state, examples, fixed
+      state.extra[SIGMA], state, examples, fixed
     )
-    state = state._replace(optimizer=optimizer).keeping(**{SIGMA: sigma})
+    state = state._replace(optimizer=optimizer).with_extra(**{SIGMA: sigma})
     return state, {phases.SERVER_WORK: metrics}
 
   def broadcast(state):
-    kept = state.kept
+    kept = state.extra
     context = find_helpers(
       objective,
       config,
@@ -317,12 +317,12 @@ def fedmatch(
     )
 
   def receive(state, arrived):
-    psi = grouping.average(state.kept[PSI], arrived, {})
+    psi = grouping.average(state.extra[PSI], arrived, {})
     models, known = update_models(
-      state.kept[MODELS], state.kept[KNOWN], arrived[MODELS]
+      state.extra[MODELS], state.extra[KNOWN], arrived[MODELS]
     )
-    state = state.keeping(**{PSI: psi, MODELS: models, KNOWN: known})
-    theta = objectives.add(state.kept[SIGMA], psi)
+    state = state.with_extra(**{PSI: psi, MODELS: models, KNOWN: known})
+    theta = objectives.add(state.extra[SIGMA], psi)
     return (
       server.with_params(state, theta),
       {phases.CLIENT_WORK: grouping.report(arrived, objective.summarize)},

@@ -83,19 +83,19 @@ def fedrgd(
 
   def initial():
     state = both.initial()
-    return state.keeping(**{_REPLICA: state.global_model_weights.trainable})
+    return state.with_extra(**{_REPLICA: state.global_model_weights.trainable})
 
   def train_replica(state, examples):
     params = state.global_model_weights.trainable
     replica, optimizer, metrics = labelled.train(params, state, examples)
-    state = state._replace(optimizer=optimizer).keeping(**{_REPLICA: replica})
+    state = state._replace(optimizer=optimizer).with_extra(**{_REPLICA: replica})
     return state, {phases.SERVER_WORK: metrics}
 
   train = both.training(
     fedavg.client_function(objective, config.clients),
     config.clients.rate,
     config.grouping,
-    lambda state: state.kept[_REPLICA],
+    lambda state: state.extra[_REPLICA],
   )
   return phases.Algorithm(
     initial,

@@ -128,18 +128,18 @@ def fedsup(
     return server.initial_state(weights, seed, optimizer, **kept)
 
   def teach(state, examples):
-    params, optimizer, metrics = labelled.train(state.kept[TEACHER], state, examples)
-    state = state._replace(optimizer=optimizer).keeping(**{TEACHER: params})
+    params, optimizer, metrics = labelled.train(state.extra[TEACHER], state, examples)
+    state = state._replace(optimizer=optimizer).with_extra(**{TEACHER: params})
     if has_statistics:
-      before = state.kept[TEACHER_STATISTICS]
+      before = state.extra[TEACHER_STATISTICS]
       found = server_training.statistics(teacher, params, examples, before)
-      state = state.keeping(**{TEACHER_STATISTICS: found})
+      state = state.with_extra(**{TEACHER_STATISTICS: found})
     return state, {phases.SERVER_WORK: metrics}
 
   def broadcast(state):
     context = collections.OrderedDict(
       [
-        (objectives.TEACHER, _select(state.kept[TEACHER], student.teacher_prefixes)),
+        (objectives.TEACHER, _select(state.extra[TEACHER], student.teacher_prefixes)),
         (
           objectives.FEATURE_WEIGHT,
           tf.cast(config.feature_weight(state.round), tf.float32),
@@ -149,7 +149,7 @@ def fedsup(
     return phases.model(state, rate=config.clients.rate(state.round), context=context)
 
   def receive(state, arrived):
-    own = state.kept[TEACHER]
+    own = state.extra[TEACHER]
     common = _select(own, student.shared_prefixes) if tau else {}
     params = grouping_lib.average(state.global_model_weights.trainable, arrived, common)
     return (
@@ -158,8 +158,8 @@ def fedsup(
     )
 
   def classifiers(state):
-    own = _select(state.kept[TEACHER], (dual_encoder.ENCODER, supervised.HEAD))
-    own.update(state.kept.get(TEACHER_STATISTICS, {}))
+    own = _select(state.extra[TEACHER], (dual_encoder.ENCODER, supervised.HEAD))
+    own.update(state.extra.get(TEACHER_STATISTICS, {}))
     weights = state.global_model_weights
     followed = collections.OrderedDict(own)
     followed.update(_select(weights.trainable, (dual_encoder.ENCODER,)))

@@ -252,12 +252,12 @@ def dcco(
 
   def collected(state, arrived):
     spread = collapse.summarize_std(arrived[server.METRICS])
-    return state.keeping(**arrived[_STATISTICS], **spread), {}
+    return state.with_extra(**arrived[_STATISTICS], **spread), {}
 
   def trained(state, arrived):
-    work = objective.summarize_statistics(state.kept[_STATISTICS])
+    work = objective.summarize_statistics(state.extra[_STATISTICS])
     state, measured = server.apply(server_optimizer, state, arrived)
-    work[collapse.STD] = state.kept[collapse.STD]
+    work[collapse.STD] = state.extra[collapse.STD]
     return state, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
 
   if config.stale_statistics:
@@ -280,7 +280,7 @@ def dcco(
       ),
       phases.Exchange(
         'train',
-        lambda state: {name: state.kept[name] for name in told},
+        lambda state: {name: state.extra[name] for name in told},
         train(objective, config),
         {server.UPDATE: combine.UPDATE},
         trained,
@@ -348,7 +348,7 @@ def _stale_exchange(
       server_optimizer, state, {server.UPDATE: arrived[server.UPDATE]}
     )
     after = after._replace(
-      kept=clients.choose(found[_NUM_EXAMPLES] > 0, found, state.kept)
+      extra=clients.choose(found[_NUM_EXAMPLES] > 0, found, state.extra)
     )
     work.update(collapse.summarize_std(arrived[server.METRICS]))
     return after, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
@@ -356,7 +356,7 @@ def _stale_exchange(
   return phases.Exchange(
     'train',
     lambda state: phases.model(
-      state, **_not_empty(reference=_reference(objective, state), **state.kept)
+      state, **_not_empty(reference=_reference(objective, state), **state.extra)
     ),
     dataclasses.replace(training, each=each, of_each=None),
     {

@@ -168,15 +168,15 @@ def fedsc(
         num_examples=new[_NUM_EXAMPLES],
         collected=state.round,
       ),
-      collections.OrderedDict(state.kept),
+      collections.OrderedDict(state.extra),
     )
     work = objective.summarize_statistics(new[_STATISTICS])
     work.update(collapse.summarize_std(arrived[server.METRICS]))
-    return after.keeping(**kept), {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
+    return after.with_extra(**kept), {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
 
   exchange = phases.Exchange(
     'train',
-    lambda state: phases.model(state, round=state.round, **state.kept),
+    lambda state: phases.model(state, round=state.round, **state.extra),
     client_function(objective, config),
     {
       _STATISTICS: combine.STATISTICS,

@@ -211,18 +211,18 @@ def decentralized(
     return server.initial_state(weights, config.training.seed, **{OFFSETS: offsets})
 
   def tell(state):
-    return collections.OrderedDict(broadcast(state), **state.kept)
+    return collections.OrderedDict(broadcast(state), **state.extra)
 
   def receive(state, arrived):
     weights = state.global_model_weights
     means, mixed, apart = average(
-      weights, state.kept[OFFSETS], arrived[STEPS], topology.mixing
+      weights, state.extra[OFFSETS], arrived[STEPS], topology.mixing
     )
     counts = arrived[phases.COUNTS]['examples'] > 0
     means, mixed, apart = clients.choose(
       counts,
       (means, mixed, apart),
-      (weights, state.kept[OFFSETS], state.kept[OFFSETS]),
+      (weights, state.extra[OFFSETS], state.extra[OFFSETS]),
     )
     names = list(weights.trainable)
     measured = collections.OrderedDict(
@@ -231,7 +231,7 @@ def decentralized(
       spectral_gap=tf.constant(topology.spectral_gap, tf.float32),
       edges=tf.constant(len(topology.edges), tf.int32),
     )
-    after = state._replace(global_model_weights=means).keeping(**{OFFSETS: mixed})
+    after = state._replace(global_model_weights=means).with_extra(**{OFFSETS: mixed})
     return after, {
       phases.CLIENT_WORK: server.report(arrived[server.METRICS], objective.summarize),
       phases.FINALIZER: measured,
