@@ -54,7 +54,7 @@ class Experiment(NamedTuple):
 
 def with_states(
   problem: Problem,
-  process: processes.StatefulProcess,
+  process: processes.Process,
   function: client_functions.StatefulFunction,
   init: Callable[[], base.Params],
   in_plain: type[in_memory.InMemory] = in_memory.InMemory,

@@ -25,7 +25,7 @@ class Method(NamedTuple):
 
   Attributes:
     name: Name of the method, or names of several.
-    module: Its module in `tff_ssl.algorithms`.
+    module: Its module in `tff_ssl.algorithms`, or in a folder of it.
     paper: Authors and year, or what the method is.
   """
 
@@ -66,7 +66,10 @@ def page(root: pathlib.Path) -> reference.Page:
   package = root / reference.LIBRARY / 'algorithms'
   table = read_table(_doc(package / '__init__.py'))
   algorithms = [
-    f'| {row.name} | {_link("algorithms", row.module)} | {row.paper} |' for row in table
+    f'| {row.name} | {_link(folder, row.module)} | {row.paper} |'
+    for row in table
+    for path in package.rglob(f'{row.module}.py')
+    for folder in [path.parent.relative_to(package.parent).as_posix()]
   ]
   objectives = [
     f'| {_link("objectives", name)} | {reference.first_sentence(path)} | {paper} |'

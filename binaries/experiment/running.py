@@ -174,18 +174,18 @@ def prepare(chosen: choice.Choice) -> Prepared:
     chosen, objective, sizes if algorithm.federated else [_batch_of_all(sizes)]
   )
   counted = (len(partition),) if algorithm.numbered else ()
-  given = {} if aggregation is None else {'aggregation': aggregation}
-  process = algorithm.build(objective, spec, *counted, **given)
-  graph = getattr(process, 'graph', None)
+  process, graph = algorithm.build(objective, *counted), None
+  if algorithm.federated:
+    process = processes.build(process, spec, aggregation)
+    graph = process.graph
 
   def take(client_ids: Collection[str]) -> Any:
     # If cohorts have random sizes, one may be empty.
     return clients.cohort(client_ids) if client_ids else clients.nobody()
 
-  is_stateful = isinstance(process, processes.StatefulProcess)
   if algorithm.federated:
     process = in_parts(process)
-  if is_stateful:
+  if graph is not None and graph.algorithm.is_stateful:
     process = stateful_rounds.StatefulRounds(process, clients)
     take = process.cohort
   own = None

@@ -6,9 +6,9 @@
 from absl import flags
 
 from binaries.flags import paths
-from tff_ssl.algorithms import fedema
+from tff_ssl.algorithms.divergence_aware import fedema
+from tff_ssl.algorithms.divergence_aware import online_networks
 from tff_ssl.computing import checks
-from tff_ssl.federated import online_networks
 
 ALGORITHM = flags.DEFINE_string(
   'algorithm',

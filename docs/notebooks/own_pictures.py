@@ -69,6 +69,7 @@ with (folder / 'manifest.csv').open('w', newline='') as file:
 import numpy as np
 
 from tasks import registry as tasks
+from tff_ssl.federated import processes
 from tff_ssl.partition import cases
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import cohort_sampling
@@ -104,11 +105,13 @@ from tff_ssl.objectives import simclr
 encoder = encoders.build_encoder(ENCODER, task.image_shape)
 head = projector.build_projector(encoder.output_dim, (128, 64))
 model = dual_encoder.Siamese(encoder, head, multiview.by_name('mild'))
-process = fedavg.build_fedavg(
-  simclr.SimclrObjective(model),
+process = processes.build(
+  fedavg.fedavg(
+    simclr.SimclrObjective(model),
+    server_optimizer=tff.learning.optimizers.build_sgdm(1.0),
+    config=fedavg.FedAvgConfig(client_learning_rate=0.1),
+  ),
   clients.element_spec,
-  server_optimizer=tff.learning.optimizers.build_sgdm(1.0),
-  config=fedavg.FedAvgConfig(client_learning_rate=0.1),
 )
 cohorts = cohort_sampling.Cohorts(data.client_ids, HOLDERS_PER_ROUND, seed=0)
 with contexts.in_process():

@@ -6,11 +6,12 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tff_ssl.aggregators import aggregations
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.federated import server
-from tff_ssl.federated import side_by_side
+from tff_ssl.federated import vectorized_clients
 from tff_ssl.objectives import simclr
 
 # One client has nothing, one nothing finite; sizes with several clients and with one.
@@ -42,9 +43,13 @@ def _build(name, packed=False, aggregation=_PRIVATE):
   if name == 'fedavg':
     objective = simclr.SimclrObjective(harness.model())
     config = fedavg.FedAvgConfig(seed=harness.SEED)
-    return fedavg.build_fedavg(objective, element, optimizer, config, aggregation)
+    return processes.build(
+      fedavg.fedavg(objective, optimizer, config), element, aggregation
+    )
   config = dcco.DCCOConfig(seed=harness.SEED)
-  return dcco.build_dcco(harness.cco(name), element, optimizer, config, aggregation)
+  return processes.build(
+    dcco.dcco(harness.cco(name), optimizer, config), element, aggregation
+  )
 
 
 # Noise that clients add comes with whole quanta, of 2^-16 of the clip norm.
@@ -142,6 +147,6 @@ def test_what_goes_through_the_networks_together():
   assert dcco.train(cco, dcco.DCCOConfig(local_steps=2)).of_each is None
   contrast = simclr.SimclrObjective(harness.model())
   plan = fedavg.FedAvgConfig().local
-  assert side_by_side.each_only_step(contrast, plan) is not None
+  assert vectorized_clients.each_only_step(contrast, plan) is not None
   batch_norm = simclr.SimclrObjective(harness.model(batch_norm=True))
-  assert side_by_side.each_only_step(batch_norm, plan) is None
+  assert vectorized_clients.each_only_step(batch_norm, plan) is None

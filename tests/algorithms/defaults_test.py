@@ -6,23 +6,23 @@ import inspect
 import pytest
 
 from tff_ssl.aggregators import aggregations
-from tff_ssl.algorithms import bilevel_ssfl
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
 from tff_ssl.algorithms import federated_linear
-from tff_ssl.algorithms import fedmatch
-from tff_ssl.algorithms import fedsup
-from tff_ssl.algorithms import fedu
 from tff_ssl.algorithms import l_dawa
-from tff_ssl.algorithms import la_ssfl
-from tff_ssl.algorithms import maml_ssfl
-from tff_ssl.algorithms import per_ssfl
-from tff_ssl.federated import grouping
+from tff_ssl.algorithms.divergence_aware import fedu
+from tff_ssl.algorithms.divergence_aware import online_networks
+from tff_ssl.algorithms.labels_at_server import fedmatch
+from tff_ssl.algorithms.labels_at_server import fedsup
+from tff_ssl.algorithms.labels_at_server import grouping
+from tff_ssl.algorithms.labels_at_server import server_training
+from tff_ssl.algorithms.ssfl import bilevel_ssfl
+from tff_ssl.algorithms.ssfl import la_ssfl
+from tff_ssl.algorithms.ssfl import maml_ssfl
+from tff_ssl.algorithms.ssfl import per_ssfl
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import local_training
-from tff_ssl.federated import online_networks
 from tff_ssl.federated import optimizers
-from tff_ssl.federated import server_training
 from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import personal_consensus
 from tff_ssl.optimization import schedules

@@ -6,12 +6,11 @@ import numpy as np
 import tensorflow as tf
 
 from tests.algorithms import harness
-from tests.algorithms import labels
 from tests.algorithms import numbered
+from tests.algorithms.labels_at_server import labels
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
-from tff_ssl.federated import optimizers
 from tff_ssl.federated import server
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dictionary_contrast
@@ -90,29 +89,11 @@ def sum_of(result):
   )
 
 
-def describe(optimizer: optimizers.OptimizerConfig, training: fedavg.FedAvgConfig):
-  """Returns the phases of `build`."""
-  return fedca.describe(
+def algorithm(optimizer, training: fedavg.FedAvgConfig):
+  """Returns an algorithm with a dictionary and a base model."""
+  return fedca.fedca(
     dictionary_contrast.FedCAObjective(harness.model(), alignment_weight=0.5),
-    optimizers.build_optimizer(optimizer),
+    optimizer,
     fedca.FedCAConfig(numbered.POPULATION, 2, training),
     base(),
   )
-
-
-def build(
-  optimizer: optimizers.OptimizerConfig,
-  training: fedavg.FedAvgConfig,
-  packed: bool,
-  aggregation=None,
-) -> numbered.Numbered:
-  """Builds a process with a dictionary and a base model."""
-  process = fedca.build_fedca(
-    dictionary_contrast.FedCAObjective(harness.model(), alignment_weight=0.5),
-    labels.spec(contextual.CLIENT, packed=packed),
-    optimizers.build_optimizer(optimizer),
-    fedca.FedCAConfig(numbered.POPULATION, 2, training),
-    base(),
-    aggregation,
-  )
-  return numbered.Numbered(process)

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests.algorithms import dictionaries
 from tests.algorithms import harness
-from tests.algorithms import labels
+from tests.algorithms.labels_at_server import labels
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
 from tff_ssl.objectives import dictionary_contrast

@@ -12,6 +12,7 @@ from tff_ssl.algorithms import l_dawa
 from tff_ssl.encoders import predictor
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.objectives import base
 from tff_ssl.objectives import simsiam
 
@@ -93,8 +94,9 @@ def _cosine(a, b):
 
 @pytest.mark.parametrize('weighting', ['examples', 'uniform'])
 def test_a_round_weighs_each_layer_by_its_cosine(tff_context, weighting):
-  process = l_dawa.build_l_dawa(
-    _Layers(), _ELEMENT, optimizers.build_optimizer(_SERVER), _config(weighting)
+  process = processes.build(
+    l_dawa.l_dawa(_Layers(), optimizers.build_optimizer(_SERVER), _config(weighting)),
+    _ELEMENT,
   )
   cohort = [tf.data.Dataset.from_tensor_slices(client) for client in _clients()]
   states, _ = harness.rounds_of(process, [cohort])
@@ -126,8 +128,9 @@ def test_weighing_all_layers_by_1_is_fedavg(tff_context):
     for process in (
       plain,
       *(
-        l_dawa.build_l_dawa(
-          objective, harness.ELEMENT, optimizer, l_dawa.LDAWAConfig(training, aware)
+        processes.build(
+          l_dawa.l_dawa(objective, optimizer, l_dawa.LDAWAConfig(training, aware)),
+          harness.ELEMENT,
         )
         for aware in (False, True)
       ),
@@ -165,7 +168,7 @@ def test_cosines_are_of_all_tensors_of_a_layer():
 def test_a_layer_without_a_positive_sum_keeps_its_weights():
   """Whatever momentum the server's optimizer has from the round before."""
   config = optimizers.OptimizerConfig('sgd', 1.0, momentum=0.9)
-  algorithm = l_dawa.describe(_Layers(), optimizers.build_optimizer(config), _config())
+  algorithm = l_dawa.l_dawa(_Layers(), optimizers.build_optimizer(config), _config())
   (train,) = algorithm.phases
   state = algorithm.initial()
   trainable = state.global_model_weights.trainable

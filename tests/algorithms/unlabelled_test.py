@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from tests.algorithms import harness
-from tests.algorithms import labels
 from tests.algorithms import unlabelled
+from tests.algorithms.labels_at_server import labels
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
 from tff_ssl.federated import optimizers

@@ -24,7 +24,6 @@ from tff_ssl.federated import local_training
 from tff_ssl.federated import packing
 from tff_ssl.federated import packs
 from tff_ssl.federated import server
-from tff_ssl.federated import sums as sums_lib
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import dino
 from tff_ssl.objectives import mae
@@ -210,7 +209,7 @@ def test_a_pack_is_the_mean_of_its_clients(name):
   pack = packs.content(
     harness.take(examples, [p for m in members for p in m]), [len(m) for m in members]
   )
-  sums = sums_lib.of_client(apart[1])
+  sums = client_functions.sums_of_client(apart[1])
   zero = tf.nest.map_structure(tf.zeros_like, sums)
   together = packing.computed_together(client.function, client.protocol)
 

@@ -9,17 +9,18 @@ import tensorflow as tf
 from tests.algorithms import harness
 from tests.algorithms import with_states
 from tff_ssl.aggregators import aggregations
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import parts
+from tff_ssl.federated import processes
 from tff_ssl.objectives import byol
 
 _CLIENTS = harness.split([1, 2, 5, 4])
 _OPTIMIZER = optimizers.build_optimizer(harness.ADAM)
-_DCCO = dcco.describe(harness.cco(), _OPTIMIZER, dcco.DCCOConfig(seed=harness.SEED))
+_DCCO = dcco.dcco(harness.cco(), _OPTIMIZER, dcco.DCCOConfig(seed=harness.SEED))
 
 
 @functools.cache
@@ -79,11 +80,13 @@ def test_a_part_depends_on_its_clients_alone(tff_context):
 def test_clients_with_a_state_keep_it_in_parts(tff_context):
   config = fedavg.FedAvgConfig(client_learning_rate=0.1, seed=harness.SEED)
   objective = byol.ByolObjective(harness.model(), None)
-  process = fed_ssl.build_fed_ssl(objective, harness.ELEMENT, _OPTIMIZER, config)
+  process = processes.build(
+    fed_ssl.fed_ssl(objective, _OPTIMIZER, config), harness.ELEMENT
+  )
   whole = with_states.WithStates(process, packed=False)
   cohort = _cohort(_CLIENTS, False)
   expected = whole.next(whole.initialize(), cohort).state
-  algorithm = fed_ssl.describe(objective, _OPTIMIZER, config)
+  algorithm = fed_ssl.fed_ssl(objective, _OPTIMIZER, config)
   built = parts.build_parts(algorithm, harness.ELEMENT)
   blank = client_functions.blank_state(built.client_state_type)
   state, kept = built.initialize(), {}
@@ -104,7 +107,7 @@ def test_clients_with_a_state_keep_it_in_parts(tff_context):
 
 def test_private_clips_each_client_and_adds_noise_once(tff_context):
   private = aggregations.private(1e-9, update_clip=0.5, statistics_clip=1e4)
-  algorithm = dcco.describe(
+  algorithm = dcco.dcco(
     harness.cco(),
     optimizers.build_optimizer(harness.SGD),
     dcco.DCCOConfig(seed=harness.SEED),

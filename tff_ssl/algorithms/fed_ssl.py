@@ -21,18 +21,15 @@ networks) are separate algorithms here: FedU, FedEMA.
 
 import collections
 from collections.abc import Sequence
-from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
 
@@ -76,13 +73,28 @@ def client_function(
   return client_functions.StatefulFunction(first, each, config.weigh)
 
 
-def describe(
+def fed_ssl(
   objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: fedavg.FedAvgConfig,
+  config: fedavg.FedAvgConfig | None = None,
   reset: Sequence[str] = (),
 ) -> phases.Algorithm:
-  """Returns the state and phases; see `build_fed_ssl` for the arguments."""
+  """Returns FedSSL over an objective.
+
+  Args:
+    objective: What a client minimises.
+    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
+    config: Hyperparameters, those of FedAvg; the defaults when None.
+    reset: Which parts of a client's state start each round afresh, by the first part of
+      their names, such as `target.TARGET`; with all of them it is FedAvg.
+
+  Returns:
+    The algorithm. Its metrics are, under `client_work`, those of `fedavg.fedavg`.
+
+  Raises:
+    ValueError: If `reset` names something that a client does not keep.
+  """
+  config = config or fedavg.FedAvgConfig()
   _check_reset(objective, reset)
 
   def initial():
@@ -96,39 +108,6 @@ def describe(
     config,
     objective,
   )
-
-
-def build_fed_ssl(
-  objective: base.Objective,
-  element_spec: Any,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  config: fedavg.FedAvgConfig | None = None,
-  aggregation: aggregations.Aggregation | None = None,
-  reset: Sequence[str] = (),
-) -> processes.StatefulProcess:
-  """Builds FedSSL over an objective.
-
-  Args:
-    objective: What a client minimises.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
-      `packs.PackSpec` of them.
-    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
-    config: Hyperparameters, those of FedAvg; the defaults when None.
-    aggregation: Applied to everything that leaves a client; plain when None.
-    reset: Which parts of a client's state start each round afresh, by the first part of
-      their names, such as `target.TARGET`; with all of them it is FedAvg.
-
-  Returns:
-    A process whose metrics are, under `client_work`, those of `fedavg.build_fedavg`.
-
-  Raises:
-    ValueError: If the elements are not single examples with an `example_id`, or
-      `reset` names something that a client does not keep.
-  """
-  algorithm = describe(
-    objective, server_optimizer, config or fedavg.FedAvgConfig(), reset
-  )
-  return processes.build_stateful_process(algorithm, element_spec, aggregation)
 
 
 def _check_reset(objective: base.Objective, reset: Sequence[str]) -> None:

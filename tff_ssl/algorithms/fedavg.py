@@ -25,15 +25,13 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.computing import checks
-from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
-from tff_ssl.federated import side_by_side
+from tff_ssl.federated import vectorized_clients
 from tff_ssl.objectives import base
 from tff_ssl.objectives import population
 from tff_ssl.optimization import schedules
@@ -141,8 +139,8 @@ def client_function(
 
   return client_functions.ClientFunction(
     each,
-    of_equal_clients=side_by_side.only_step(objective, config.local),
-    of_each=side_by_side.each_only_step(objective, config.local),
+    of_equal_clients=vectorized_clients.only_step(objective, config.local),
+    of_each=vectorized_clients.each_only_step(objective, config.local),
     weigh=config.weigh,
     together=base.batch_in_cache(objective),
   )
@@ -183,12 +181,23 @@ def sent_kinds(
   return server.sent_kinds(bool(population.initial(objective)))
 
 
-def describe(
+def fedavg(
   objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: FedAvgConfig,
+  config: FedAvgConfig | None = None,
 ) -> phases.Algorithm:
-  """Returns FedAvg's state and phases; see `build_fedavg` for the arguments."""
+  """Returns FedAvg over an objective.
+
+  Args:
+    objective: What a client minimises.
+    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is plain FedAvg.
+    config: Hyperparameters; the defaults when None.
+
+  Returns:
+    The algorithm. Its metrics are, under `client_work`: `loss` and what the objective
+    reports, averaged over examples, counts of clients and examples, bytes.
+  """
+  config = config or FedAvgConfig()
 
   def initial():
     return server.initial_of(objective, config.seed, server_optimizer)
@@ -230,31 +239,3 @@ def with_states(
   receive = server.averaging(server_optimizer, summarize or objective.summarize)
   train = phases.Exchange('train', broadcast, function, kinds, receive)
   return phases.Algorithm(initial, [train], objective=objective)
-
-
-def build_fedavg(
-  objective: base.Objective,
-  element_spec: Any,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  config: FedAvgConfig | None = None,
-  aggregation: aggregations.Aggregation | None = None,
-) -> tff.learning.templates.LearningProcess:
-  """Builds FedAvg over an objective as a learning process.
-
-  Args:
-    objective: What a client minimises.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets, such as
-      `client_data.element_type_structure`; or the `packs.PackSpec` of them.
-    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is plain FedAvg.
-    config: Hyperparameters; the defaults when None.
-    aggregation: Applied to everything that leaves a client; plain when None.
-
-  Returns:
-    A `LearningProcess` whose metrics are, under `client_work`: `loss` and what the
-    objective reports, averaged over examples, counts of clients and examples, bytes.
-
-  Raises:
-    ValueError: If the elements are not single examples with an `example_id`.
-  """
-  algorithm = describe(objective, server_optimizer, config or FedAvgConfig())
-  return builder.build_learning_process(algorithm, element_spec, aggregation)

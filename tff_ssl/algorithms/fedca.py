@@ -53,12 +53,10 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.computing import checks
 from tff_ssl.encoders import checks as encoder_checks
-from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
@@ -224,7 +222,7 @@ def traffic(
   Returns:
     `bytes_down` and `bytes_up` of the cohort, int64, and `dictionary_rows`, int32.
   """
-  context, clients = state.kept[CONTEXT], arrived[phases.COUNTS]['clients']
+  context, clients = state.extra[CONTEXT], arrived[phases.COUNTS]['clients']
   rows = context[dictionary_contrast.ROWS]
   # One byte of `FILLED` with each row.
   full = np.prod(rows.shape[:2]) * (_FLOAT_BYTES * rows.shape[2] + 1)
@@ -242,13 +240,29 @@ def traffic(
   )
 
 
-def describe(
+def fedca(
   objective: dictionary_contrast.FedCAObjective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedCAConfig,
   base_params: Mapping[str, Any] | None = None,
 ) -> phases.Algorithm:
-  """Returns the state and phases; see `build_fedca` for the arguments."""
+  """Returns FedCA; elements have an int32 `client`, the number in [0, N) of the client.
+
+  Args:
+    objective: What a client minimises.
+    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is plain FedAvg.
+    config: Hyperparameters.
+    base_params: The base model: parameters of the objective's encoder, which stay
+      fixed. Needed for alignment; not used without it (beta = 0).
+
+  Returns:
+    The algorithm. Its metrics are, under `client_work`, those of `fedavg.fedavg`; with
+    alignment the two parts of the loss, `contrastive` and
+    `alignment`; and `dictionary_rows`, how many rows the clients were given.
+
+  Raises:
+    ValueError: If the base model is missing, or of another encoder.
+  """
   base_params = _checked(objective, base_params)
 
   def initial():
@@ -260,14 +274,14 @@ def describe(
 
   def broadcast(state):
     rate = config.training.rate(state.round)
-    return phases.model(state, rate=rate, **{CONTEXT: state.kept[CONTEXT]})
+    return phases.model(state, rate=rate, **{CONTEXT: state.extra[CONTEXT]})
 
   averaged = server.averaging(server_optimizer, objective.summarize)
 
   def receive(state, arrived):
-    context = update_dictionary(state.kept[CONTEXT], arrived[ENTRIES])
+    context = update_dictionary(state.extra[CONTEXT], arrived[ENTRIES])
     state, metrics = averaged(state, arrived)
-    return state.keeping(**{CONTEXT: context}), metrics
+    return state.with_extra(**{CONTEXT: context}), metrics
 
   kinds = {**fedavg.sent_kinds(objective), ENTRIES: combine.Sum()}
   train = phases.Exchange(
@@ -280,41 +294,6 @@ def describe(
     keeps_table=True,
     objective=objective,
   )
-
-
-def build_fedca(
-  objective: dictionary_contrast.FedCAObjective,
-  element_spec: Any,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  config: FedCAConfig,
-  base_params: Mapping[str, Any] | None = None,
-  aggregation: aggregations.Aggregation | None = None,
-) -> tff.learning.templates.LearningProcess:
-  """Builds FedCA.
-
-  Args:
-    objective: What a client minimises.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets, or the
-      `packs.PackSpec` of them, with an int32 `client`, the number of the client in
-      [0, N).
-    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is plain FedAvg.
-    config: Hyperparameters.
-    base_params: The base model: parameters of the objective's encoder, which stay
-      fixed. Needed for alignment; not used without it (beta = 0).
-    aggregation: Applied to everything that leaves a client; plain when None. It
-      must add no noise (`private`): the server could not tell entries from noise.
-
-  Returns:
-    A `LearningProcess` whose metrics are, under `client_work`, those of
-    `fedavg.build_fedavg`; with alignment the two parts of the loss, `contrastive` and
-    `alignment`; and `dictionary_rows`, how many rows the clients were given.
-
-  Raises:
-    ValueError: If the elements lack what they need, the base model is missing or of
-      another encoder, or the aggregation adds noise.
-  """
-  algorithm = describe(objective, server_optimizer, config, base_params)
-  return builder.build_learning_process(algorithm, element_spec, aggregation)
 
 
 def _checked(

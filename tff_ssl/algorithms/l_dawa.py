@@ -29,15 +29,12 @@ Deviations:
 
 import collections
 import dataclasses
-from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
-from tff_ssl.federated import builder
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
 
@@ -75,9 +72,12 @@ def _by_layer(function, tensors, values):
   )
 
 
-def describe(objective, server_optimizer, config: LDAWAConfig) -> phases.Algorithm:
-  """Returns FedAvg's state and phase with weighted layers; see `build_l_dawa`."""
-  plain = fedavg.describe(objective, server_optimizer, config.training)
+def l_dawa(
+  objective, server_optimizer, config: LDAWAConfig | None = None
+) -> phases.Algorithm:
+  """Returns FedAvg with weighted layers; for the arguments see `fedavg.fedavg`."""
+  config = config or LDAWAConfig()
+  plain = fedavg.fedavg(objective, server_optimizer, config.training)
   (train,) = plain.exchanges
   client = fedavg.client_function(objective, config.training)
 
@@ -106,15 +106,3 @@ def describe(objective, server_optimizer, config: LDAWAConfig) -> phases.Algorit
   sent = {**train.sent, 'cosines': combine.STATISTICS}
   exchange = phases.Exchange('train', train.broadcast, weighed, sent, receive)
   return dataclasses.replace(plain, phases=[exchange])
-
-
-def build_l_dawa(
-  objective: base.Objective,
-  element_spec: Any,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  config: LDAWAConfig | None = None,
-  aggregation: aggregations.Aggregation | None = None,
-) -> tff.learning.templates.LearningProcess:
-  """Builds L-DAWA; the arguments are as in `fedavg.build_fedavg`."""
-  algorithm = describe(objective, server_optimizer, config or LDAWAConfig())
-  return builder.build_learning_process(algorithm, element_spec, aggregation)

@@ -315,3 +315,36 @@ def blank_state(one: tff.StructType) -> ClientState:
 def _floating(kept: Any) -> list[tf.Tensor]:
   tensors = map(tf.convert_to_tensor, tf.nest.flatten(kept))
   return [tensor for tensor in tensors if tensor.dtype.is_floating]
+
+
+class Sums(NamedTuple):
+  """Sums over clients: of weight times means, of weights, of totals."""
+
+  means: Sent
+  weight: tf.Tensor
+  totals: Sent
+
+
+def sums_of_client(result: ClientResult) -> Sums:
+  """Returns the sums over one client."""
+  return Sums(
+    tf.nest.map_structure(lambda x: x * tf.cast(result.weight, x.dtype), result.means),
+    result.weight,
+    result.totals,
+  )
+
+
+def sums_of_none(protocol: Protocol, sent: Sent) -> Sums:
+  """Returns the sums over no client.
+
+  Args:
+    protocol: How what a client sends is combined.
+    sent: What a client sends, as `tf.TensorSpec`s.
+  """
+  means: Sent = collections.OrderedDict()
+  totals: Sent = collections.OrderedDict()
+  for name, specs in sent.items():
+    (totals if protocol.totals(name) else means)[name] = clients.zeros(specs)
+  if protocol.counted:
+    totals['counts'] = clients.no_counts()
+  return Sums(means, tf.zeros([]), totals)

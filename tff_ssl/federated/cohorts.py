@@ -15,7 +15,6 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregations
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
-from tff_ssl.federated import elements
 from tff_ssl.federated import packing
 from tff_ssl.federated import packs
 from tff_ssl.federated import phases
@@ -85,7 +84,7 @@ def of_algorithm(
       aggregation does not fit.
   """
   clients.check_numbers(element_spec, algorithm.client_numbers)
-  elements.check_fields(element_spec, algorithm.objective)
+  clients.check_fields(element_spec, algorithm.objective)
   if algorithm.keeps_table:
     clients.check_not_noised(aggregation)
   return build_cohort(
@@ -137,7 +136,7 @@ class SeparateClients:
 
     @tff.tensorflow.computation(self.data_type)
     def read(dataset):
-      examples = elements.in_range(clients.all_examples(dataset), objective)
+      examples = clients.in_range(clients.all_examples(dataset), objective)
       return base.in_loss(objective, examples)
 
     self.read = read

@@ -37,10 +37,7 @@ from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import secure_values
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
-from tff_ssl.federated import clipping
-from tff_ssl.federated import elements
 from tff_ssl.federated import packs
-from tff_ssl.federated import sums
 from tff_ssl.objectives import base
 
 # The most numbers that the clients of a chunk send if they are kept apart: 8 MiB.
@@ -78,7 +75,7 @@ class PackedClients:
     @tff.tensorflow.computation(self.data_type)
     def read(dataset):
       pack = collections.OrderedDict(dataset.take(1).get_single_element())
-      pack[packs.EXAMPLES] = elements.in_range(pack[packs.EXAMPLES], objective)
+      pack[packs.EXAMPLES] = clients.in_range(pack[packs.EXAMPLES], objective)
       return packs.in_loss(objective, pack, self._by_size)
 
     self.read = read
@@ -153,7 +150,7 @@ class PackedClients:
     def run(shared, states, pack):
       if most is not None:
         pack = secure_values.bounded(pack, function.weigh(pack[packs.SIZES]), most)
-      zero = sums.of_none(protocol, sent)
+      zero = client_functions.sums_of_none(protocol, sent)
       hides = protocol.hides_discarded
       loop = ClientLoop(visit, together, clip_norms, shared, states, pack, zero, hides)
       total, states = loop.total()
@@ -209,7 +206,7 @@ class ClientLoop:
     shared: client_functions.Shared,
     states: Any,
     pack: Mapping[str, Any],
-    zero: sums.Sums,
+    zero: client_functions.Sums,
     hides_discarded: bool = False,
   ):
     """Takes what the loop needs; `total` runs it.
@@ -237,7 +234,7 @@ class ClientLoop:
     floats = sum(math.prod(x.shape) for x in tf.nest.flatten(zero.means))
     self._most_apart = _FLOATS_APART // max(floats, 1)
 
-  def total(self) -> tuple[sums.Sums, Any]:
+  def total(self) -> tuple[client_functions.Sums, Any]:
     """Returns the sums over all clients, and the clients' states, stacked."""
     count = tf.size(self._sizes)
     arrays = tf.nest.map_structure(
@@ -251,7 +248,7 @@ class ClientLoop:
     total, arrays = self._loop(tf.constant(0), count, step, arrays)
     return total, tf.nest.map_structure(lambda array: array.stack(), arrays)
 
-  def _loop(self, first, end, step, arrays) -> tuple[sums.Sums, Any]:
+  def _loop(self, first, end, step, arrays) -> tuple[client_functions.Sums, Any]:
     """Sums over clients `first` to `end`; `step` takes some of them at a time."""
 
     def body(first, total, arrays):
@@ -267,7 +264,7 @@ class ClientLoop:
     )
     return total, arrays
 
-  def _one(self, first, end, arrays) -> tuple[tf.Tensor, sums.Sums, Any]:
+  def _one(self, first, end, arrays) -> tuple[tf.Tensor, client_functions.Sums, Any]:
     """Takes one client by itself, and writes its state to the arrays."""
     del end
     state = tf.nest.map_structure(lambda x: x[first], self._states)
@@ -275,7 +272,7 @@ class ClientLoop:
     arrays = tf.nest.map_structure(
       lambda array, x: array.write(first, x), arrays, state
     )
-    total = sums.of_client(result)
+    total = client_functions.sums_of_client(result)
     means = collections.OrderedDict(
       (name, self._clipped(name, value)) for name, value in total.means.items()
     )
@@ -285,11 +282,11 @@ class ClientLoop:
     """Returns n_k times a client's value as it may leave the client."""
     if name not in self._clip_norms:
       return value
-    return clipping.of_one(value, self._clip_norms[name])
+    return clients.clip(value, self._clip_norms[name])
 
   def _chunk_apart(
     self, together, first, end, arrays
-  ) -> tuple[tf.Tensor, sums.Sums, Any]:
+  ) -> tuple[tf.Tensor, client_functions.Sums, Any]:
     """Takes clients of equal size that go through the networks together, each clipped.
 
     They keep nothing: there are no arrays.
@@ -304,18 +301,18 @@ class ClientLoop:
     )
     return after, part, arrays
 
-  def _sum_of_each(self, together, first, after) -> sums.Sums:
+  def _sum_of_each(self, together, first, after) -> client_functions.Sums:
     """Returns the sums over clients of equal size, with each one clipped."""
     sent = together.of_each(self._shared, self._take(first, after), after - first)
     sizes = self._sizes[first:after]
-    squares = {name: clipping.squares_of_rows(value) for name, value in sent.items()}
+    squares = {name: clients.squares_of_rows(value) for name, value in sent.items()}
     weights = together.weigh(sizes)
     finite = clients.can_be_added(tf.add_n([*squares.values()]), weights)
     weights = tf.where(finite, weights, 0.0)
     means = collections.OrderedDict(
       (
         name,
-        clipping.sum_of_rows(value, weights, self._clip_norms.get(name), squares[name]),
+        clients.sum_of_rows(value, weights, self._clip_norms.get(name), squares[name]),
       )
       for name, value in sent.items()
     )
@@ -327,9 +324,11 @@ class ClientLoop:
       counted['examples'] -= discarded * sizes[0]
       counted['nonfinite_clients'] += discarded
     totals = collections.OrderedDict((name, counted) for name in self._zero.totals)
-    return sums.Sums(means, tf.reduce_sum(weights), totals)
+    return client_functions.Sums(means, tf.reduce_sum(weights), totals)
 
-  def _chunk(self, together, first, end, arrays) -> tuple[tf.Tensor, sums.Sums, Any]:
+  def _chunk(
+    self, together, first, end, arrays
+  ) -> tuple[tf.Tensor, client_functions.Sums, Any]:
     """Takes clients from `first` on that go through the networks together.
 
     They keep nothing: there are no arrays.
@@ -341,7 +340,9 @@ class ClientLoop:
     totals = collections.OrderedDict(
       (name, clients.counts(sizes, tf.constant(True))) for name in self._zero.totals
     )
-    total = sums.of_client(client_functions.ClientResult(means, weight, totals))
+    total = client_functions.sums_of_client(
+      client_functions.ClientResult(means, weight, totals)
+    )
     part = tf.cond(
       clients.is_usable(means, weight),
       lambda: total,

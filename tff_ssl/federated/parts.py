@@ -4,7 +4,7 @@ For several hosts: each host computes the sums of its part of a round's clients.
 sums of all parts, in an order that the caller chooses, make the round. A lost part can
 be computed again by itself: it needs only the server's state and the part's clients.
 
-    parts = build_parts(describe(...), element_spec)
+    parts = build_parts(dcco.dcco(...), element_spec)
     for exchange in parts.exchanges.values():
       sums = [exchange.partial(state, data).sums for data in parts_of_the_cohort]
       state, metrics = exchange.receive(state, sums)
@@ -22,11 +22,10 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
-from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
-from tff_ssl.federated import clipping
+from tff_ssl.federated import clients
+from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
-from tff_ssl.federated import placed
 from tff_ssl.federated import single
 
 
@@ -95,7 +94,7 @@ def build_parts(
   """Builds the computations of an algorithm.
 
   Args:
-    algorithm: As `describe` of the algorithm's module returns it.
+    algorithm: As a function of `algorithms` returns it.
     element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
       `packs.PackSpec` of them.
     aggregation: Applied to everything that leaves a client; plain when None.
@@ -109,15 +108,17 @@ def build_parts(
   Raises:
     ValueError: If the aggregation must act on each client, as secure sums do, because
       only sums arrive here; or if the server trains between two exchanges. Also as in
-      `builder.build_learning_process`.
+      `processes.build`.
   """
   # Checked first, because building the computations takes seconds.
   if aggregation is not None:
     _packs_of(aggregation)
-  return of_graph(builder.Graph(algorithm, element_spec, aggregation, tells_again=True))
+  return of_graph(
+    phase_graph.Graph(algorithm, element_spec, aggregation, tells_again=True)
+  )
 
 
-def of_graph(graph: builder.Graph) -> Parts:
+def of_graph(graph: phase_graph.Graph) -> Parts:
   """Builds the computations in parts from the graph of a process.
 
   Args:
@@ -138,7 +139,9 @@ def of_graph(graph: builder.Graph) -> Parts:
   if not packed and _factories(aggregation) != _factories(of_parts):
     # Its values are parts; it needs only the types of clients.
     one_client = getattr(graph.element_spec, 'element_spec', graph.element_spec)
-    received = builder.Graph(graph.algorithm, one_client, of_parts, graph.tells_again)
+    received = phase_graph.Graph(
+      graph.algorithm, one_client, of_parts, graph.tells_again
+    )
   return Parts(
     received.initialize,
     collections.OrderedDict(
@@ -153,7 +156,7 @@ def of_graph(graph: builder.Graph) -> Parts:
     received.get_model_weights,
     graph.client_state_type,
     any(
-      isinstance(kind, combine.GroupMean) and kind.groups > 1
+      kind.in_groups
       for exchange in graph.algorithm.exchanges
       for kind in exchange.sent.values()
     ),
@@ -177,7 +180,9 @@ def _factories(aggregation: aggregations.Aggregation) -> aggregations.Aggregatio
   return dataclasses.replace(aggregation, packs=None)
 
 
-def _build_at_server(graph: builder.Graph, phase: phases.AtServer) -> tff.Computation:
+def _build_at_server(
+  graph: phase_graph.Graph, phase: phases.AtServer
+) -> tff.Computation:
   """Returns the computation of a phase at the server."""
   train = graph.at_server[phase.name]
   data_type = tff.FederatedType(train.type_signature.parameter[1], tff.SERVER)
@@ -187,16 +192,16 @@ def _build_at_server(graph: builder.Graph, phase: phases.AtServer) -> tff.Comput
   def run(state, data):
     output = tff.federated_map(train, (graph.server_state(state), data))
     metrics: dict[str, Any] = {}
-    placed.add_metrics(metrics, output)
+    phase_graph.add_metrics(metrics, output)
     after = graph.advanced(output['state']) if is_last else output['state']
-    return graph.process_state(after, state, {}), placed.zipped_metrics(metrics)
+    return graph.process_state(after, state, {}), phase_graph.zipped_metrics(metrics)
 
   return run
 
 
 def _build(
-  graph: builder.Graph,
-  received: builder.Graph,
+  graph: phase_graph.Graph,
+  received: phase_graph.Graph,
   name: str,
   clip_norms: Mapping[str, float],
 ) -> ExchangeParts:
@@ -245,14 +250,14 @@ def _build_to_sums(step, clip_norms: Mapping[str, float]) -> tff.Computation:
       sums[name] = _times(sent['weight'], sent[name])
       norm = protocol.clip_norm(name, clip_norms)
       if norm is not None:
-        sums[name] = clipping.of_one(sums[name], norm)
+        sums[name] = clients.clip(sums[name], norm)
     return sums
 
   return to_sums
 
 
 def _build_receive(
-  received: builder.Graph, name: str, to_sums: tff.Computation
+  received: phase_graph.Graph, name: str, to_sums: tff.Computation
 ) -> tff.Computation:
   kinds = received.steps[name].exchange.sent
 

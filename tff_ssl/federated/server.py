@@ -68,7 +68,7 @@ def initial_state(
   weights: tff.learning.models.ModelWeights,
   seed: int,
   optimizer: Any = (),
-  **kept: Any,
+  **extra: Any,
 ) -> phases.ServerState:
   """Returns the server's state before round 0.
 
@@ -77,7 +77,7 @@ def initial_state(
     seed: Of the run.
     optimizer: A `tff.learning.optimizers.Optimizer` of the trainable weights, which is
       initialized; or the state of another optimizer.
-    **kept: What else the server keeps, by name.
+    **extra: What else the server keeps, by name.
   """
   if isinstance(optimizer, tff.learning.optimizers.Optimizer):
     optimizer = optimizer.initialize(
@@ -88,7 +88,7 @@ def initial_state(
   return phases.ServerState(
     weights,
     optimizer,
-    collections.OrderedDict(kept),
+    collections.OrderedDict(extra),
     tf.constant(0, tf.int32),
     initial_round_seed(seed),
   )
