@@ -133,7 +133,7 @@ def _without(shared, state) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def fedsc(
-  objective: spectral.SpectralObjective,
+  objective: statistics.StatisticsObjective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedSCConfig | None = None,
 ) -> phases.Algorithm:
