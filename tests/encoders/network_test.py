@@ -120,11 +120,11 @@ def test_init_refuses_a_seed_of_another_shape():
 @pytest.mark.parametrize(
   ('change', 'message'),
   [
-    (lambda p: p.pop('layer/norm/beta'), 'got none for layer/norm/beta'),
-    (lambda p: p.update(extra=np.zeros(1)), 'got also extra'),
+    (lambda p: p.pop('layer/norm/beta'), 'has no layer/norm/beta; it must hold all'),
+    (lambda p: p.update(extra=np.zeros(1)), 'has extra; it must hold only'),
     (
       lambda p: p.update({'layer/conv/bias': np.zeros(9)}),
-      r'layer/conv/bias of conv_norm must have shape \(8,\), got \(9,\)',
+      r'layer/conv/bias of conv_norm is \(9,\); it must be \(8,\)',
     ),
   ],
 )
@@ -143,9 +143,9 @@ def test_wrong_params_are_named(change, message, method):
   [
     (
       np.zeros((2, 4, 5, 1), np.float32),
-      r'must be \(None, 4, 5, 3\), got \(2, 4, 5, 1\)',
+      r'is \(2, 4, 5, 1\); it must be \(None, 4, 5, 3\)',
     ),
-    (np.zeros((2, 4, 5, 3), np.uint8), 'must be floating, got uint8'),
+    (np.zeros((2, 4, 5, 3), np.uint8), 'is uint8; it must be floating'),
   ],
 )
 def test_wrong_input_is_refused(x, message):
@@ -163,7 +163,7 @@ def test_names_must_be_unique():
   def forward(ops, x):
     return ops.dense(ops.dense(x, 'same', units=3), 'same', units=3)
 
-  with pytest.raises(ValueError, match="unique, got 'same/kernel' twice"):
+  with pytest.raises(ValueError, match="'same/kernel' is there twice; names"):
     network.Network('twice', (3,), forward).init([0, 0])
 
 

@@ -65,7 +65,7 @@ def test_encodings_are_numpys():
 
 
 def test_missing_parameters_of_a_part_are_named():
-  with pytest.raises(ValueError, match=r'must hold all 2 .* got none for embedding/'):
+  with pytest.raises(ValueError, match=r'has no embedding/.*; it must hold all 2'):
     _small().embed({}, _images(1))
 
 

@@ -45,8 +45,8 @@ def _gradient(objective, params, examples, seed=_SEED):
 
 def _reference(objective, params, examples):
   """The paper's figure 1, patch by patch; returns the loss and visible features."""
-  images = augment.one_view(
-    examples['image'], examples['example_id'], _SEED, objective.augmentation
+  (images,) = augment.views_of(
+    examples['image'], examples['example_id'], _SEED, objective.augmentation, (0,)
   )
   images = images.numpy().astype(np.float64)
   encoder = network.select(params, 'encoder')

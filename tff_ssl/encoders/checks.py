@@ -30,20 +30,20 @@ def params(
   missing = [name for name in specs if name not in values]
   if missing:
     raise ValueError(
-      f'params of {network} must hold all {len(specs)} parameters, '
-      f'got none for {_listed(missing)}'
+      f'params of {network} has no {_listed(missing)}; it must hold all {len(specs)} '
+      'parameters.'
     )
   unknown = [name for name in values if name not in specs]
   if unknown:
     raise ValueError(
-      f'params of {network} must hold only its {len(specs)} parameters, got also '
-      f'{_listed(unknown)}'
+      f'params of {network} has {_listed(unknown)}; it must hold only its {len(specs)} '
+      'parameters.'
     )
   for name, spec in specs.items():
     shape = tf.TensorShape(values[name].shape)
     if not shape.is_compatible_with(spec.shape):
       raise ValueError(
-        f'parameter {name} of {network} must have shape {spec.shape}, got {shape}'
+        f'The shape of {name} of {network} is {shape}; it must be {spec.shape}.'
       )
 
 
@@ -127,11 +127,13 @@ def batch(network: str, input_shape: tuple[int, ...], x: Any) -> tf.Tensor:
   expected = tf.TensorShape([None, *input_shape])
   if not x.dtype.is_floating:
     raise ValueError(
-      f'input of {network} must be floating, got {x.dtype.name} (images are scaled '
-      'by augmentation)'
+      f'The input of {network} is {x.dtype.name}; it must be floating (augmentation '
+      'scales images).'
     )
   if not x.shape.is_compatible_with(expected):
-    raise ValueError(f'input of {network} must be {expected}, got {x.shape}')
+    raise ValueError(
+      f'The shape of the input of {network} is {x.shape}; it must be {expected}.'
+    )
   return tf.ensure_shape(x, expected) if not x.shape[1:].is_fully_defined() else x
 
 

@@ -66,7 +66,9 @@ class Describe(ops.Operations):
     for key, spec in specs.items():
       path = self.path(f'{name}/{key}')
       if path in self.specs:
-        raise ValueError(f'parameter names must be unique, got {path!r} twice')
+        raise ValueError(
+          f'The parameter {path!r} is there twice; names must be unique.'
+        )
       (self.specs if spec.trained else self.statistics)[path] = spec
     self.largest = max(self.largest, math.prod(result))
     return result

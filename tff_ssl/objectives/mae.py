@@ -100,9 +100,8 @@ class MaeObjective(base.Separable):
       `error` [n], each example's loss, and `features` [n, dim], the mean of its visible
       tokens.
     """
-    images = augment.one_view(
-      examples[self.encoder.field], examples['example_id'], seed, self.augmentation
-    )
+    images, ids = examples[self.encoder.field], examples['example_id']
+    (images,) = augment.views_of(images, ids, seed, self.augmentation, (0,))
     encoder_params = network.select(params, dual_encoder.ENCODER)
     tokens = self.encoder.embed(encoder_params, images)
     chosen = self._chosen(examples, seed, tokens.dtype)
