@@ -54,7 +54,7 @@ def client_function(
   def first(shared):
     return stateful.init_state(shared['params'])
 
-  def each(shared, state, examples):
+  def client_fn(shared, state, examples):
     kept = collections.OrderedDict(state.kept)
     if reset:
       fresh = stateful.init_state(shared['params'])
@@ -71,7 +71,7 @@ def client_function(
     sent = fedavg.sent(shared, stateful, trained.params, trained.metrics, examples)
     return sent, trained.state
 
-  return client_functions.StatefulFunction(first, each, config.weigh)
+  return client_functions.StatefulFunction(first, client_fn, config.weigh)
 
 
 def fed_ssl(

@@ -95,11 +95,11 @@ def broadcast(
   """
   is_scheduled = isinstance(objective, base.Scheduled)
 
-  def tell(state):
+  def values(state):
     others = {'round': state.round} if is_scheduled else {}
     return phases.model(state, rate=config.rate(state.round), **others)
 
-  return tell
+  return values
 
 
 def in_round(
@@ -128,7 +128,7 @@ def client_function(
     `metrics` and, with batch norm, the `statistics` of its population.
   """
 
-  def each(shared, examples):
+  def client_fn(shared, examples):
     trained = local_training.train(
       in_round(objective, shared, config),
       config.local,
@@ -140,11 +140,11 @@ def client_function(
     return sent(shared, objective, trained.params, trained.metrics, examples)
 
   return client_functions.ClientFunction(
-    each,
-    of_equal_clients=vectorized_clients.only_step(objective, config.local),
-    of_each=vectorized_clients.each_only_step(objective, config.local),
+    client_fn,
+    mean_fn=vectorized_clients.only_step(objective, config.local),
+    per_client_fn=vectorized_clients.each_only_step(objective, config.local),
     weigh=config.weigh,
-    together=base.batch_in_cache(objective),
+    chunk_size=base.batch_in_cache(objective),
   )
 
 

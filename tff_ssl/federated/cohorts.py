@@ -38,21 +38,21 @@ class Cohort(Protocol):
   def map(
     self,
     function: client_functions.ClientFunction,
-    protocol: client_functions.Protocol,
+    exchange_spec: client_functions.ExchangeSpec,
     shared_type: tff.Type,
   ) -> tff.Computation:
     """Returns (shared, read data) -> what is sent, with `weight` and totals.
 
     Args:
       function: Of one client.
-      protocol: How the values that it returns are combined.
+      exchange_spec: How the values that it returns are combined.
       shared_type: Of its first argument.
     """
 
   def map_with_states(
     self,
     function: client_functions.StatefulFunction,
-    protocol: client_functions.Protocol,
+    exchange_spec: client_functions.ExchangeSpec,
     shared_type: tff.Type,
     state_type: tff.StructType,
   ) -> tff.Computation:
@@ -60,7 +60,7 @@ class Cohort(Protocol):
 
     Args:
       function: Of one client.
-      protocol: How the values that it returns are combined.
+      exchange_spec: How the values that it returns are combined.
       shared_type: Of its first argument; it has a `round`, int32, from 0.
       state_type: Of one client (`client_functions.state_type`). The type of the
         computation's second argument, a value's `states`, follows from the layout.
@@ -144,14 +144,16 @@ class SeparateClients:
   def map(
     self,
     function: client_functions.ClientFunction,
-    protocol: client_functions.Protocol,
+    exchange_spec: client_functions.ExchangeSpec,
     shared_type: tff.Type,
   ) -> tff.Computation:
     """Returns the function of a client as a computation; see `Cohort`."""
 
     @tff.tensorflow.computation(shared_type, self.read.type_signature.result)
     def run(shared, examples):
-      result, _ = client_functions.visit(function, protocol, shared, (), examples)
+      result, _ = client_functions.run_client(
+        function, exchange_spec, shared, (), examples
+      )
       return client_functions.as_sent(result)
 
     return run
@@ -159,7 +161,7 @@ class SeparateClients:
   def map_with_states(
     self,
     function: client_functions.StatefulFunction,
-    protocol: client_functions.Protocol,
+    exchange_spec: client_functions.ExchangeSpec,
     shared_type: tff.Type,
     state_type: tff.StructType,
   ) -> tff.Computation:
@@ -169,8 +171,8 @@ class SeparateClients:
       shared_type, state_type, self.read.type_signature.result
     )
     def run(shared, state, examples):
-      result, state = client_functions.visit(
-        function, protocol, shared, state, examples
+      result, state = client_functions.run_client(
+        function, exchange_spec, shared, state, examples
       )
       return collections.OrderedDict(
         sent=client_functions.as_sent(result), states=state

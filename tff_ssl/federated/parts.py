@@ -114,7 +114,7 @@ def build_parts(
   if aggregation is not None:
     _packs_of(aggregation)
   return of_graph(
-    phase_graph.Graph(algorithm, element_spec, aggregation, tells_again=True)
+    phase_graph.Graph(algorithm, element_spec, aggregation, rebroadcasts=True)
   )
 
 
@@ -140,7 +140,7 @@ def of_graph(graph: phase_graph.Graph) -> Parts:
     # Its values are parts; it needs only the types of clients.
     one_client = getattr(graph.element_spec, 'element_spec', graph.element_spec)
     received = phase_graph.Graph(
-      graph.algorithm, one_client, of_parts, graph.tells_again
+      graph.algorithm, one_client, of_parts, graph.rebroadcasts
     )
   return Parts(
     received.initialize,
@@ -209,8 +209,8 @@ def _build(
   to_sums = _build_to_sums(step, clip_norms)
 
   def partial_sums(state, states, data):
-    told = single.tell(graph, name, state)
-    sent, states = step.on_clients(told, states, graph.read(data))
+    known = single.broadcast(graph, name, state)
+    sent, states = step.on_clients(known, states, graph.read(data))
     sums = tff.federated_sum(tff.federated_map(to_sums, sent))
     return Partial(sums, states)
 
@@ -239,7 +239,7 @@ def _build(
 
 def _build_to_sums(step, clip_norms: Mapping[str, float]) -> tff.Computation:
   """Returns the computation of a payload's partial sums."""
-  protocol = client_functions.Protocol(step.exchange.sent, counted=True)
+  exchange_spec = client_functions.ExchangeSpec(step.exchange.sent, counted=True)
 
   @tff.tensorflow.computation(step.sent_type)
   def to_sums(sent):
@@ -248,7 +248,7 @@ def _build_to_sums(step, clip_norms: Mapping[str, float]) -> tff.Computation:
       if isinstance(kind, combine.Total):
         continue
       sums[name] = _times(sent['weight'], sent[name])
-      norm = protocol.clip_norm(name, clip_norms)
+      norm = exchange_spec.clip_norm(name, clip_norms)
       if norm is not None:
         sums[name] = clients.clip(sums[name], norm)
     return sums

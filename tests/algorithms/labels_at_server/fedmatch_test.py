@@ -63,7 +63,10 @@ def test_the_model_is_the_sum_of_both_parts(rounds):
   for state in rounds[0]:
     for name, value in state.global_model_weights.trainable.items():
       np.testing.assert_allclose(
-        value, state.extra['sigma'][name] + state.extra['psi'][name], rtol=1e-6, atol=1e-6
+        value,
+        state.extra['sigma'][name] + state.extra['psi'][name],
+        rtol=1e-6,
+        atol=1e-6,
       )
   start = labels.labelled().init(tf.constant([harness.SEED, 0]))
   for name, value in rounds[0][0].global_model_weights.trainable.items():

@@ -72,7 +72,7 @@ def client_function(
   def first(shared):
     return population.begin(objective, shared['params'])
 
-  def each(shared, state, examples):
+  def client_fn(shared, state, examples):
     params, seed, rate = shared['params'], shared['seed'], shared['rate']
     minimised = fedavg.in_round(objective, shared, config.training)
     trained = local_training.train(minimised, plan, params, examples, seed, rate)
@@ -86,7 +86,7 @@ def client_function(
       population.with_statistics(objective, personal.params, examples),
     )
 
-  return client_functions.StatefulFunction(first, each, config.training.weigh)
+  return client_functions.StatefulFunction(first, client_fn, config.training.weigh)
 
 
 def bilevel_ssfl(

@@ -77,7 +77,7 @@ def client_function(
   def first(shared):
     return population.begin(objective, shared['params'])
 
-  def each(shared, state, examples):
+  def client_fn(shared, state, examples):
     trained = local_training.train(
       both,
       config.training.local,
@@ -97,7 +97,7 @@ def client_function(
       population.with_statistics(objective, personal, examples),
     )
 
-  return client_functions.StatefulFunction(first, each, config.training.weigh)
+  return client_functions.StatefulFunction(first, client_fn, config.training.weigh)
 
 
 def per_ssfl(
