@@ -69,7 +69,6 @@ with (folder / 'manifest.csv').open('w', newline='') as file:
 import numpy as np
 
 from tasks import registry as tasks
-from tff_ssl.federated import processes
 from tff_ssl.partition import cases
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import cohort_sampling
@@ -99,6 +98,7 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry as encoders
 from tff_ssl.execution import contexts
+from tff_ssl.federated import processes
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
 
