@@ -30,7 +30,6 @@ from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
-from tff_ssl.federated import server
 from tff_ssl.objectives import base
 
 
@@ -98,17 +97,8 @@ def fed_ssl(
   config = config or fedavg.FedAvgConfig()
   _check_reset(objective, reset)
 
-  def initial():
-    return server.initial_of(objective, config.seed, server_optimizer)
-
-  return fedavg.with_states(
-    initial,
-    client_function(objective, config, reset),
-    fedavg.sent_kinds(objective),
-    server_optimizer,
-    config,
-    objective,
-  )
+  function = client_function(objective, config, reset)
+  return fedavg.with_states(objective, server_optimizer, config, function)
 
 
 def _check_reset(

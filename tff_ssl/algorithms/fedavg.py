@@ -215,29 +215,34 @@ def fedavg(
 
 
 def with_states(
-  initial: Callable[[], phases.ServerState],
-  function: client_functions.StatefulFunction,
-  kinds: Mapping[str, combine.Kind],
+  objective: base.Objective | base.Stateful,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedAvgConfig,
-  objective: base.Objective | base.Stateful,
+  function: client_functions.StatefulFunction,
+  initial: Callable[[], phases.ServerState] | None = None,
+  kinds: Mapping[str, combine.Kind] | None = None,
   summarize: Callable[[base.Metrics], base.Metrics] | None = None,
 ) -> phases.Algorithm:
   """Returns an algorithm that averages the updates of stateful clients.
 
   Args:
-    initial: () -> the server's state before round 0.
-    function: Of one client; it takes what `phases.model` returns, `rate` and `round`.
-    kinds: How the values that it sends are combined.
-    server_optimizer: Applied to the averaged update.
-    config: Only its rate is used.
     objective: What clients minimise.
+    server_optimizer: Applied to the averaged update.
+    config: Only its rate and its seed are used.
+    function: What one client computes; it takes what `phases.model` returns, `rate` and
+      `round`.
+    initial: () -> the server's state before round 0; None: FedAvg's.
+    kinds: How the values that a client sends are combined; None: as those of `sent`.
     summarize: Turns averaged metrics into what a round reports; None: the objective's.
   """
+
+  def fedavg_initial():
+    return server.initial_of(objective, config.seed, server_optimizer)
 
   def broadcast(state):
     return phases.model(state, rate=config.rate(state.round), round=state.round)
 
   receive = server.averaging(server_optimizer, summarize or objective.summarize)
+  kinds = sent_kinds(objective) if kinds is None else kinds
   train = phases.Exchange('train', broadcast, function, kinds, receive)
-  return phases.Algorithm(initial, [train], objective=objective)
+  return phases.Algorithm(initial or fedavg_initial, [train], objective=objective)

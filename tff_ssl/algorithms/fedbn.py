@@ -175,11 +175,11 @@ def fedbn(
     return assemble(objective, weights.trainable, kept)
 
   algorithm = fedavg.with_states(
-    initial,
-    client_function(objective, config),
-    server.sent_kinds(),
+    objective,
     server_optimizer,
     config,
-    objective,
+    client_function(objective, config),
+    initial,
+    server.sent_kinds(),
   )
   return dataclasses.replace(algorithm, evaluated=evaluated)

@@ -277,6 +277,34 @@ def as_sent(result: ClientResult) -> Sent:
   )
 
 
+def as_computation(
+  run: Callable[[Any, Any, Any], tuple[Any, Any]],
+  shared_type: tff.Type,
+  states_type: tff.Type | None,
+  data_type: tff.Type,
+) -> tff.Computation:
+  """Returns what a value of clients computes as a computation.
+
+  Args:
+    run: (shared, states, data) -> what is sent, and the states after.
+    shared_type: Type of its first argument.
+    states_type: Type of the second; None: there are no states, and what is sent is the
+      only result.
+    data_type: Type of the third.
+  """
+  types = [t for t in (shared_type, states_type, data_type) if t is not None]
+
+  @tff.tensorflow.computation(tff.types.to_type(types))
+  def computation(arguments):
+    shared, *states, data = arguments
+    sent, after = run(shared, states[0] if states else (), data)
+    if states_type is None:
+      return sent
+    return collections.OrderedDict(sent=sent, states=after)
+
+  return computation
+
+
 def state_type(function: StatefulFunction, shared_type: tff.Type) -> tff.StructType:
   """Returns the type of the state of one client.
 

@@ -80,41 +80,12 @@ class PackedClients:
 
     self.read = read
 
-  def map(
-    self,
-    function: client_functions.ClientFunction,
-    exchange_spec: client_functions.ExchangeSpec,
-    shared_type: tff.Type,
-  ) -> tff.Computation:
-    """Returns the function of a pack as a computation; see `cohorts.Cohort`."""
-    over_clients = self._over_clients(function, exchange_spec, shared_type, ())
-
-    @tff.tensorflow.computation(shared_type, self.read.type_signature.result)
-    def run(shared, pack):
-      return over_clients(shared, (), pack)[0]
-
-    return run
-
-  def map_with_states(
-    self,
-    function: client_functions.StatefulFunction,
-    exchange_spec: client_functions.ExchangeSpec,
-    shared_type: tff.Type,
-    state_type: tff.StructType,
-  ) -> tff.Computation:
-    """Returns the function of a pack as a computation; see `cohorts.Cohort`."""
-    over_clients = self._over_clients(function, exchange_spec, shared_type, state_type)
-
-    @tff.tensorflow.computation(
-      shared_type,
-      client_functions.stacked_type(state_type),
-      self.read.type_signature.result,
-    )
-    def run(shared, states, pack):
-      sent, states = over_clients(shared, states, pack)
-      return collections.OrderedDict(sent=sent, states=states)
-
-    return run
+  def map(self, function, exchange_spec, shared_type, state_type=None):
+    """See `cohorts.Cohort`; the states of a pack are stacked."""
+    run = self._over_clients(function, exchange_spec, shared_type, state_type)
+    states_type = state_type and client_functions.stacked_type(state_type)
+    pack_type = self.read.type_signature.result
+    return client_functions.as_computation(run, shared_type, states_type, pack_type)
 
   def _over_clients(
     self,
@@ -129,7 +100,7 @@ class PackedClients:
       function: Of one client.
       exchange_spec: How the values that it returns are combined.
       shared_type: Of its first argument.
-      state_type: Of one client's state; the empty tuple if there is none.
+      state_type: Of one client's state; None if there is none.
     """
     examples_type = self.read.type_signature.result[packs.EXAMPLES]
     types = [shared_type, *([state_type] if state_type else []), examples_type]

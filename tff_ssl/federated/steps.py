@@ -152,18 +152,16 @@ class Step:
   def _build_client(self, cohort: cohorts.Cohort, is_last: bool) -> None:
     shared_type = tff.types.to_type(collections.OrderedDict(self._known))
     function, noised = self.exchange.client, cohort.aggregation.noised
-    exchange_spec = client_functions.ExchangeSpec(self.exchange.sent, is_last, noised)
+    spec = client_functions.ExchangeSpec(self.exchange.sent, is_last, noised)
     self.client_state_type = self.states_type = None
-    if isinstance(function, client_functions.ClientFunction):
-      self._client = cohort.map(function, exchange_spec, shared_type)
-      self.sent_type = self._client.type_signature.result
-      return
-    self.client_state_type = client_functions.state_type(function, shared_type)
-    self._client = cohort.map_with_states(
-      function, exchange_spec, shared_type, self.client_state_type
-    )
-    self.states_type = self._client.type_signature.parameter[1]
-    self.sent_type = self._client.type_signature.result['sent']
+    if isinstance(function, client_functions.StatefulFunction):
+      self.client_state_type = client_functions.state_type(function, shared_type)
+    self._client = cohort.map(function, spec, shared_type, self.client_state_type)
+    signature = self._client.type_signature
+    self.sent_type = signature.result
+    if self.client_state_type is not None:
+      self.states_type = signature.parameter[1]
+      self.sent_type = signature.result['sent']
 
   def _build_receive(self, sizes: phases.Bytes) -> tff.Computation:
     exchange = self.exchange

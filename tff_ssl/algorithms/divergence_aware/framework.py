@@ -261,13 +261,12 @@ def algorithm(
     return server.initial_state(shared, training.seed, server_optimizer)
 
   result = fedavg.with_states(
-    initial,
-    client_function(networks, training, update),
-    fedavg.sent_kinds(objective),
+    objective,
     server_optimizer,
     training,
-    objective,
-    summarize(objective, update),
+    client_function(networks, training, update),
+    initial,
+    summarize=summarize(objective, update),
   )
   if update.quantile is not None:
     result = _with_threshold(result, update.quantile)
