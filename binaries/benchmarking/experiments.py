@@ -73,7 +73,7 @@ def build_fedema(problem: problems.Problem) -> problems.Experiment:
     fedema.fedema(objective, problems.server_optimizer(), config),
     problem.clients.simulation.element_spec,
   )
-  networks = online_networks.Networks(objective, config.exchange)
+  networks = online_networks.Networks(objective, config.sharing)
   function = framework.client_function(
     networks, config.training, fedema.online_update_of(config)
   )

@@ -81,7 +81,7 @@ class InMemory:
       seed: Seed of the rounds.
     """
     self._function, self._init = function, init
-    self._protocol = client_functions.Protocol(self._kinds(), counted=True)
+    self._exchange_spec = client_functions.ExchangeSpec(self._kinds(), counted=True)
     self._blank = client_functions.blank_state(process.graph.client_state_type)
     self._optimizer, self._rate = optimizer, tf.constant(rate)
     self._data, self._seed = data, seed
@@ -132,8 +132,8 @@ class InMemory:
     total: client_functions.Sums | None,
   ) -> tuple[client_functions.Sums, client_functions.ClientState]:
     """Returns the sums with one client's added, and the client's new state."""
-    result, after = client_functions.visit(
-      self._function, self._protocol, shared, own, examples
+    result, after = client_functions.run_client(
+      self._function, self._exchange_spec, shared, own, examples
     )
     sums = client_functions.sums_of_client(result)
     if total is not None:

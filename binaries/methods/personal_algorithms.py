@@ -28,8 +28,8 @@ from tff_ssl.runs import alarms
 from tff_ssl.runs import personal_models
 
 
-def _exchange() -> online_networks.Exchange:
-  return online_networks.Exchange(
+def _exchange() -> online_networks.NetworkSharing:
+  return online_networks.NetworkSharing(
     methods.AVERAGED.value, methods.REPLACED.value, methods.RESTART_ABSENT.value
   )
 
@@ -84,7 +84,7 @@ def _mixing_of_fedu() -> alarms.MixingAlarm:
 
 def _fed_byol(objective: Any) -> phases.Algorithm:
   """Builds FedSSL; or if other networks are shared, FedEMA without mu."""
-  if _exchange() == online_networks.Exchange() and methods.STOP_GRADIENT.value:
+  if _exchange() == online_networks.NetworkSharing() and methods.STOP_GRADIENT.value:
     build = algorithms.with_server(fed_ssl.fed_ssl, training.client_config)
   else:
     config = dataclasses.replace(_fedema_config(), scaler=0.0)

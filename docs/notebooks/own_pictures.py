@@ -69,7 +69,6 @@ with (folder / 'manifest.csv').open('w', newline='') as file:
 import numpy as np
 
 from tasks import registry as tasks
-from tff_ssl.federated import processes
 from tff_ssl.partition import cases
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import cohort_sampling
@@ -88,7 +87,7 @@ clients = simulated_clients.Clients(data)
 #
 # FedAvg with SimCLR: each holder trains for one epoch on its own pictures. Any other
 # objective ([the list](../../tff_ssl/objectives/__init__.py)) can replace
-# `contrastive`.
+# `simclr`.
 
 # %%
 import tensorflow_federated as tff
@@ -99,6 +98,7 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry as encoders
 from tff_ssl.execution import contexts
+from tff_ssl.federated import processes
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import simclr
 

@@ -118,9 +118,9 @@ def test_each_client_of_fedavg_sends_what_it_sends_alone():
     'rate': tf.constant(0.5),
     'round': tf.constant(0),
   }
-  each = harness.for_any_size(lambda examples: function.each(shared, examples))
+  each = harness.for_any_size(lambda examples: function.client_fn(shared, examples))
   together = tf.function(
-    lambda examples, clients: function.of_each(shared, examples, clients),
+    lambda examples, clients: function.per_client_fn(shared, examples, clients),
     autograph=False,
   )
   found = together(harness.tensors(harness.arrays(6)), tf.constant(3))
@@ -142,9 +142,9 @@ def test_each_client_of_fedavg_sends_what_it_sends_alone():
 def test_what_goes_through_the_networks_together():
   cco = harness.cco()
   config = dcco.DCCOConfig()
-  assert dcco.encode(cco).of_each is not None
-  assert dcco.train(cco, config).of_each is not None
-  assert dcco.train(cco, dcco.DCCOConfig(local_steps=2)).of_each is None
+  assert dcco.encode(cco).per_client_fn is not None
+  assert dcco.train(cco, config).per_client_fn is not None
+  assert dcco.train(cco, dcco.DCCOConfig(local_steps=2)).per_client_fn is None
   contrast = simclr.SimclrObjective(harness.model())
   plan = fedavg.FedAvgConfig().local
   assert vectorized_clients.each_only_step(contrast, plan) is not None

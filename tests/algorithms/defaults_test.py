@@ -78,7 +78,7 @@ _EXPECTED = {
     'proximal_weight': 0.0,
     'drop_last': 'small',
   },
-  online_networks.Exchange: {
+  online_networks.NetworkSharing: {
     'averaged': 'online',
     'replaced': 'online',
     'restart': False,

@@ -130,13 +130,13 @@ def test_the_server_keeps_what_each_client_sent_last():
   rows *= filled[:, :, np.newaxis]
   # With the noise of sums that are quantised.
   noise = 1e-3 * generator.normal(size=filled.shape)
-  arrived = collections.OrderedDict(
+  aggregated = collections.OrderedDict(
     [
       (dictionary_contrast.ROWS, tf.constant(rows, tf.float32)),
       (dictionary_contrast.FILLED, tf.constant(filled + noise, tf.float32)),
     ]
   )
-  after = fedca.update_dictionary(before, arrived)
+  after = fedca.update_dictionary(before, aggregated)
   assert list(after) == list(before)
   for k in range(dictionaries.POPULATION):
     if k not in (1, 4):

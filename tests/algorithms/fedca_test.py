@@ -69,7 +69,9 @@ def test_a_round_is_the_mean_of_what_clients_send(process, rounds):
   """Written out: of each client what `client_function` says, weighted by examples."""
   states, metrics = rounds
   function = fedca.client_function(dictionaries.objective(), dictionaries.config())
-  function = dataclasses.replace(function, each=harness.for_any_size(function.each))
+  function = dataclasses.replace(
+    function, client_fn=harness.for_any_size(function.client_fn)
+  )
   for r, cohort in enumerate(((0, 3, 1, 4), (4, 2, 1))):
     state = states[r]
     shared = dictionaries.shared(

@@ -262,8 +262,8 @@ def server_data(n: int = 6, value: float | None = None) -> tf.data.Dataset:
 
 def visit(function, kinds, shared, examples, state=()):
   """Returns what leaves a client, weighed and counted, and its state after."""
-  protocol = client_functions.Protocol(kinds, counted=True)
-  return client_functions.visit(function, protocol, shared, state, examples)
+  exchange_spec = client_functions.ExchangeSpec(kinds, counted=True)
+  return client_functions.run_client(function, exchange_spec, shared, state, examples)
 
 
 def for_any_size(function):

@@ -173,7 +173,7 @@ def test_a_layer_without_a_positive_sum_keeps_its_weights():
   state = algorithm.initial()
   trainable = state.global_model_weights.trainable
 
-  def arrived(second):
+  def aggregated(second):
     cosines = {'first': 0.5, 'second': second, 'third': 1.0}
     return {
       'update': tf.nest.map_structure(tf.ones_like, trainable),
@@ -184,13 +184,13 @@ def test_a_layer_without_a_positive_sum_keeps_its_weights():
       },
     }
 
-  once, _ = train.receive(state, arrived(0.25))
+  once, _ = train.receive(state, aggregated(0.25))
   after = once.global_model_weights.trainable
   for layer, quotient in (('first', 2.0), ('second', 4.0), ('third', 1.0)):
     moved = _vector(trainable, layer) - _vector(after, layer)
     np.testing.assert_allclose(moved, quotient, rtol=1e-6)
   for second in (0.0, -0.1):
-    twice = train.receive(once, arrived(second))[0].global_model_weights.trainable
+    twice = train.receive(once, aggregated(second))[0].global_model_weights.trainable
     np.testing.assert_array_equal(twice['second/kernel'], after['second/kernel'])
     # Momentum: 0.9 times the last step and this one.
     moved = _vector(after, 'first') - _vector(twice, 'first')

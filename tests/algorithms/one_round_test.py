@@ -74,7 +74,7 @@ def test_sums_and_heads_are_those_of_all_examples(tff_context, process):
 
 def test_packs_and_several_rounds_give_the_same(tff_context):
   packed = processes.build(
-    one_round.one_round(_D, _CLASSES, together=8), packs.PackSpec(_ELEMENT)
+    one_round.one_round(_D, _CLASSES, chunk_size=8), packs.PackSpec(_ELEMENT)
   )
   clients = harness.split(_SIZES)
   cohorts = [

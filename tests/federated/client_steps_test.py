@@ -93,7 +93,7 @@ class _Client:
     make, config = _ROWS[name]
     self.objective = make()
     self.function = fedavg.client_function(self.objective, config)
-    self.protocol = client_functions.Protocol(
+    self.exchange_spec = client_functions.ExchangeSpec(
       fedavg.sent_kinds(self.objective), counted=True
     )
     self.params = server.initial_weights(self.objective, harness.SEED).trainable
@@ -110,8 +110,8 @@ class _Client:
     return shared
 
   def _visit(self, examples, seed):
-    return client_functions.visit(
-      self.function, self.protocol, self.shared(seed), (), examples
+    return client_functions.run_client(
+      self.function, self.exchange_spec, self.shared(seed), (), examples
     )[0]
 
   def __call__(self, positions, value=None, seed=(5, 6)):
@@ -211,11 +211,13 @@ def test_a_pack_is_the_mean_of_its_clients(name):
   )
   sums = client_functions.sums_of_client(apart[1])
   zero = tf.nest.map_structure(tf.zeros_like, sums)
-  together = packing.computed_together(client.function, client.protocol)
+  together = packing.vectorizable_mean(client.function, client.exchange_spec)
 
   @tf.function(autograph=False)
   def run(pack):
-    visit = functools.partial(client_functions.visit, client.function, client.protocol)
+    visit = functools.partial(
+      client_functions.run_client, client.function, client.exchange_spec
+    )
     shared = client.shared(tf.constant((5, 6)))
     return packing.ClientLoop(visit, together, {}, shared, (), pack, zero).total()[0]
 

@@ -59,7 +59,7 @@ class Kind(abc.ABC):
     del clients, values
     return weight
 
-  def arrived(self, result: Any) -> Any:
+  def aggregated(self, result: Any) -> Any:
     """Returns what the server's function receives, from the process's result."""
     return result
 
@@ -116,9 +116,9 @@ class Sum(Kind):
     """See `Kind`."""
     return aggregation.statistics.create(value_type, _WEIGHT_TYPE)
 
-  def arrived(self, result):
+  def aggregated(self, result):
     """Returns the sum."""
-    # What each client sends is divided by its weight (`client_functions.visit`).
+    # What each client sends is divided by its weight (`client_functions.run_client`).
     total = result['num_examples']
     return tf.nest.map_structure(
       lambda x: x * tf.cast(total, x.dtype), result['statistics']

@@ -30,7 +30,6 @@ from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
-from tff_ssl.federated import server
 from tff_ssl.objectives import base
 
 
@@ -53,7 +52,7 @@ def client_function(
   def first(shared):
     return objective.init_state(shared['params'])
 
-  def each(shared, state, examples):
+  def client_fn(shared, state, examples):
     kept = collections.OrderedDict(state.kept)
     if reset:
       fresh = objective.init_state(shared['params'])
@@ -70,7 +69,7 @@ def client_function(
     sent = fedavg.sent(shared, objective, trained.params, trained.metrics, examples)
     return sent, trained.state
 
-  return client_functions.StatefulFunction(first, each, config.weigh)
+  return client_functions.StatefulFunction(first, client_fn, config.weigh)
 
 
 def fed_ssl(
@@ -97,17 +96,8 @@ def fed_ssl(
   config = config or fedavg.FedAvgConfig()
   _check_reset(objective, reset)
 
-  def initial():
-    return server.initial_of(objective, config.seed, server_optimizer)
-
-  return fedavg.with_states(
-    initial,
-    client_function(objective, config, reset),
-    fedavg.sent_kinds(objective),
-    server_optimizer,
-    config,
-    objective,
-  )
+  function = client_function(objective, config, reset)
+  return fedavg.with_states(objective, server_optimizer, config, function)
 
 
 def _check_reset(objective: base.Objective, reset: Sequence[str]) -> None:

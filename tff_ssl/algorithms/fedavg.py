@@ -93,11 +93,11 @@ def broadcast(
   If the objective follows a schedule, the `round` is broadcast too.
   """
 
-  def tell(state):
+  def values(state):
     others = {'round': state.round} if objective.is_scheduled else {}
     return phases.model(state, rate=config.rate(state.round), **others)
 
-  return tell
+  return values
 
 
 def in_round(
@@ -126,7 +126,7 @@ def client_function(
     `metrics` and, with batch norm, the `statistics` of its population.
   """
 
-  def each(shared, examples):
+  def client_fn(shared, examples):
     trained = local_training.train(
       in_round(objective, shared, config),
       config.local,
@@ -138,11 +138,11 @@ def client_function(
     return sent(shared, objective, trained.params, trained.metrics, examples)
 
   return client_functions.ClientFunction(
-    each,
-    of_equal_clients=vectorized_clients.only_step(objective, config.local),
-    of_each=vectorized_clients.each_only_step(objective, config.local),
+    client_fn,
+    mean_fn=vectorized_clients.only_step(objective, config.local),
+    per_client_fn=vectorized_clients.each_only_step(objective, config.local),
     weigh=config.weigh,
-    together=base.batch_in_cache(objective),
+    chunk_size=base.batch_in_cache(objective),
   )
 
 
@@ -213,29 +213,34 @@ def fedavg(
 
 
 def with_states(
-  initial: Callable[[], phases.ServerState],
-  function: client_functions.StatefulFunction,
-  kinds: Mapping[str, combine.Kind],
+  objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedAvgConfig,
-  objective: base.Objective,
+  function: client_functions.StatefulFunction,
+  initial: Callable[[], phases.ServerState] | None = None,
+  kinds: Mapping[str, combine.Kind] | None = None,
   summarize: Callable[[base.Metrics], base.Metrics] | None = None,
 ) -> phases.Algorithm:
   """Returns an algorithm that averages the updates of stateful clients.
 
   Args:
-    initial: () -> the server's state before round 0.
-    function: Of one client; it takes what `phases.model` returns, `rate` and `round`.
-    kinds: How the values that it sends are combined.
-    server_optimizer: Applied to the averaged update.
-    config: Only its rate is used.
     objective: What clients minimise.
+    server_optimizer: Applied to the averaged update.
+    config: Only its rate and its seed are used.
+    function: What one client computes; it takes what `phases.model` returns, `rate` and
+      `round`.
+    initial: () -> the server's state before round 0; None: FedAvg's.
+    kinds: How the values that a client sends are combined; None: as those of `sent`.
     summarize: Turns averaged metrics into what a round reports; None: the objective's.
   """
+
+  def fedavg_initial():
+    return server.initial_of(objective, config.seed, server_optimizer)
 
   def broadcast(state):
     return phases.model(state, rate=config.rate(state.round), round=state.round)
 
   receive = server.averaging(server_optimizer, summarize or objective.summarize)
+  kinds = sent_kinds(objective) if kinds is None else kinds
   train = phases.Exchange('train', broadcast, function, kinds, receive)
-  return phases.Algorithm(initial, [train], objective=objective)
+  return phases.Algorithm(initial or fedavg_initial, [train], objective=objective)

@@ -115,7 +115,7 @@ def client_function(
     initial = server.initial_weights(objective, config.seed)
     return Kept(names.local(initial.trainable), initial.non_trainable)
 
-  def each(shared, state, examples):
+  def client_fn(shared, state, examples):
     params = collections.OrderedDict(shared['params'])
     params.update(state.kept.params)
     trained = local_training.train(
@@ -136,7 +136,7 @@ def client_function(
     statistics = population.compute(objective, trained.params, examples)
     return sent, Kept(names.local(trained.params), statistics)
 
-  return client_functions.StatefulFunction(first, each, config.weigh)
+  return client_functions.StatefulFunction(first, client_fn, config.weigh)
 
 
 def fedbn(
@@ -175,11 +175,11 @@ def fedbn(
     return assemble(objective, weights.trainable, kept)
 
   algorithm = fedavg.with_states(
-    initial,
-    client_function(objective, config),
-    server.sent_kinds(),
+    objective,
     server_optimizer,
     config,
-    objective,
+    client_function(objective, config),
+    initial,
+    server.sent_kinds(),
   )
   return dataclasses.replace(algorithm, evaluated=evaluated)

@@ -138,9 +138,9 @@ def client_function(
   """
   m = config.dictionary_size
 
-  def each(shared, examples):
+  def client_fn(shared, examples):
     bound = objective.bind_context(shared[CONTEXT])
-    sent = fedavg.client_function(bound, config.training).each(shared, examples)
+    sent = fedavg.client_function(bound, config.training).client_fn(shared, examples)
     trained = tf.nest.map_structure(
       tf.subtract, collections.OrderedDict(shared['params']), sent[server.UPDATE]
     )
@@ -160,7 +160,7 @@ def client_function(
     )
     return sent
 
-  return client_functions.ClientFunction(each, weigh=config.training.weigh)
+  return client_functions.ClientFunction(client_fn, weigh=config.training.weigh)
 
 
 def draw(examples: base.Examples, seed: tf.Tensor, most: int) -> tf.Tensor:
@@ -183,20 +183,20 @@ def draw(examples: base.Examples, seed: tf.Tensor, most: int) -> tf.Tensor:
 
 
 def update_dictionary(
-  context: Mapping[str, Any], arrived: Mapping[str, Any]
+  context: Mapping[str, Any], aggregated: Mapping[str, Any]
 ) -> collections.OrderedDict[str, Any]:
   """Replaces the entries of the clients that sent some: step 4.
 
   Args:
     context: The round's.
-    arrived: The sums over clients of what they sent as `entries`.
+    aggregated: The sums over clients of what they sent as `entries`.
 
   Returns:
     The context of the next round.
   """
   # Rounded: a secure sum of zeros need not be exactly 0.
-  came = tf.round(arrived[dictionary_contrast.FILLED]) > 0
-  rows = tf.math.l2_normalize(arrived[dictionary_contrast.ROWS], axis=2)
+  came = tf.round(aggregated[dictionary_contrast.FILLED]) > 0
+  rows = tf.math.l2_normalize(aggregated[dictionary_contrast.ROWS], axis=2)
   rows = tf.where(came[:, :, tf.newaxis], rows, tf.zeros_like(rows))
   heard = tf.reduce_any(came, axis=1)[:, tf.newaxis]
   result = collections.OrderedDict(context)
@@ -210,19 +210,19 @@ def update_dictionary(
 
 
 def traffic(
-  state: phases.ServerState, arrived: Mapping[str, Any], sizes: phases.Bytes
+  state: phases.ServerState, aggregated: Mapping[str, Any], sizes: phases.Bytes
 ) -> base.Metrics:
   """Returns the bytes that a round moves, and how many rows the dictionary had.
 
   Args:
     state: Before the round.
-    arrived: The clients' payloads, combined.
+    aggregated: The clients' payloads, combined.
     sizes: Of one client, if the dictionary were full and all tables were sent whole.
 
   Returns:
     `bytes_down` and `bytes_up` of the cohort, int64, and `dictionary_rows`, int32.
   """
-  context, clients = state.extra[CONTEXT], arrived[phases.COUNTS]['clients']
+  context, clients = state.extra[CONTEXT], aggregated[phases.COUNTS]['clients']
   rows = context[dictionary_contrast.ROWS]
   # One byte of `FILLED` with each row.
   full = np.prod(rows.shape[:2]) * (_FLOAT_BYTES * rows.shape[2] + 1)
@@ -230,7 +230,7 @@ def traffic(
   up = sum(size for name, size in sizes.up.items() if not name.endswith(ENTRIES))
   row = _FLOAT_BYTES * rows.shape[2]
   given = tf.math.count_nonzero(context[dictionary_contrast.FILLED])
-  came = tf.round(arrived[ENTRIES][dictionary_contrast.FILLED]) > 0
+  came = tf.round(aggregated[ENTRIES][dictionary_contrast.FILLED]) > 0
   senders = tf.math.count_nonzero(tf.reduce_any(came, axis=1))
   cohort = tf.cast(clients, tf.int64)
   return collections.OrderedDict(
@@ -278,9 +278,9 @@ def fedca(
 
   averaged = server.averaging(server_optimizer, objective.summarize)
 
-  def receive(state, arrived):
-    context = update_dictionary(state.extra[CONTEXT], arrived[ENTRIES])
-    state, metrics = averaged(state, arrived)
+  def receive(state, aggregated):
+    context = update_dictionary(state.extra[CONTEXT], aggregated[ENTRIES])
+    state, metrics = averaged(state, aggregated)
     return state.with_extra(**{CONTEXT: context}), metrics
 
   kinds = {**fedavg.sent_kinds(objective), ENTRIES: combine.Sum()}

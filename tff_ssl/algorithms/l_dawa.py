@@ -81,18 +81,18 @@ def l_dawa(
   (train,) = plain.exchanges
   client = fedavg.client_function(objective, config.training)
 
-  def each(shared, examples):
-    x, sent = shared['params'], client.each(shared, examples)
+  def client_fn(shared, examples):
+    x, sent = shared['params'], client.client_fn(shared, examples)
     cos = cosines(x, tf.nest.map_structure(tf.subtract, x, sent['update']))
     if not config.divergence_aware:
       cos = tf.nest.map_structure(tf.ones_like, cos)
     update = _by_layer(tf.multiply, sent['update'], cos)
     return collections.OrderedDict(sent, update=update, cosines=cos)
 
-  def receive(state, arrived):
-    cos = tf.nest.map_structure(tf.nn.relu, arrived['cosines']['statistics'])
-    update = _by_layer(tf.math.divide_no_nan, arrived['update'], cos)
-    after, metrics = train.receive(state, {**arrived, 'update': update})
+  def receive(state, aggregated):
+    cos = tf.nest.map_structure(tf.nn.relu, aggregated['cosines']['statistics'])
+    update = _by_layer(tf.math.divide_no_nan, aggregated['update'], cos)
+    after, metrics = train.receive(state, {**aggregated, 'update': update})
     old, new = state.global_model_weights, after.global_model_weights
     # An optimizer with momentum would also move layers whose update is 0.
     trainable = collections.OrderedDict(
@@ -102,7 +102,9 @@ def l_dawa(
     weights = tff.learning.models.ModelWeights(trainable, new.non_trainable)
     return after._replace(global_model_weights=weights), metrics
 
-  weighed = dataclasses.replace(client, each=each, of_equal_clients=None, of_each=None)
+  weighed = dataclasses.replace(
+    client, client_fn=client_fn, mean_fn=None, per_client_fn=None
+  )
   sent = {**train.sent, 'cosines': combine.STATISTICS}
   exchange = phases.Exchange('train', train.broadcast, weighed, sent, receive)
   return dataclasses.replace(plain, phases=[exchange])

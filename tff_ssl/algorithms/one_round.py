@@ -124,7 +124,7 @@ def one_round(
   num_classes: int,
   encode: Encode = given_features,
   params: Any = (),
-  together: int = 4096,
+  chunk_size: int = 4096,
   dtype: tf.DType = tf.float64,
   feature_norm: float | None = None,
 ) -> phases.Algorithm:
@@ -136,7 +136,7 @@ def one_round(
     encode: The frozen encoder, of n >= 0 examples at a time; each example's features
       must not depend on the others. By default clients hold `features` [d].
     params: Of the encoder, broadcast to clients: a structure of arrays.
-    together: Examples of several packed clients that are encoded at a time.
+    chunk_size: Examples of several packed clients that are encoded at a time.
     dtype: Of the values that are sent; float32 where noise is added to them, because
       TFF's private sums take no other.
     feature_norm: R, the length to which longer features are rescaled; None: no limit.
@@ -178,9 +178,9 @@ def one_round(
     sent = client_moments(features, labels, num_classes, dtype, feature_norm)
     return collections.OrderedDict([(_MOMENTS, sent)])
 
-  def receive(state, arrived):
-    mean = arrived[_MOMENTS]['statistics']
-    count = tf.cast(arrived[_MOMENTS]['num_examples'], tf.float64)
+  def receive(state, aggregated):
+    mean = aggregated[_MOMENTS]['statistics']
+    count = tf.cast(aggregated[_MOMENTS]['num_examples'], tf.float64)
     total = collections.OrderedDict(
       (name, before + count * tf.cast(mean[name], tf.float64))
       for name, before in state.global_model_weights.trainable.items()
@@ -191,7 +191,9 @@ def one_round(
       {phases.FINALIZER: collections.OrderedDict(labelled_examples=labelled)},
     )
 
-  function = client_functions.ClientFunction(client, additive=True, together=together)
+  function = client_functions.ClientFunction(
+    client, additive=True, chunk_size=chunk_size
+  )
   kinds = {_MOMENTS: combine.STATISTICS}
   return phases.Algorithm(
     initial, [phases.Exchange('collect', broadcast, function, kinds, receive)]

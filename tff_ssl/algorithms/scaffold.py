@@ -93,12 +93,12 @@ def scaffold(
       train.broadcast(state), round=state.round, **state.extra
     )
 
-  def each(shared, state, examples):
+  def client_fn(shared, state, examples):
     constant = tf.nest.map_structure(tf.subtract, shared[_CONTROL], state.kept)
     optimizer = _Corrected(**vars(plan.optimizer), constant=constant)
     corrected = dataclasses.replace(plan, optimizer=optimizer)
     training = dataclasses.replace(config.training, local=corrected)
-    sent = fedavg.client_function(objective, training).each(shared, examples)
+    sent = fedavg.client_function(objective, training).client_fn(shared, examples)
     batches = local_training.num_batches(objective, plan, examples)
     steps = tf.cast(plan.epochs * batches, tf.float32)
     inverse = tf.math.divide_no_nan(1.0, steps * shared['rate'])
@@ -109,17 +109,19 @@ def scaffold(
     )
     return sent, tf.nest.map_structure(tf.add, state.kept, sent[_CONTROL])
 
-  def receive(state, arrived):
-    after, metrics = train.receive(state, arrived)
-    counted = clients.counting(arrived[phases.COUNTS])
+  def receive(state, aggregated):
+    after, metrics = train.receive(state, aggregated)
+    counted = clients.counting(aggregated[phases.COUNTS])
     fraction = tf.cast(counted, tf.float32) / config.population
     control = tf.nest.map_structure(
-      lambda old, step: old + fraction * step, state.extra[_CONTROL], arrived[_CONTROL]
+      lambda old, step: old + fraction * step,
+      state.extra[_CONTROL],
+      aggregated[_CONTROL],
     )
     return after.with_extra(**{_CONTROL: control}), metrics
 
   client = client_functions.StatefulFunction(
-    lambda shared: zeros(shared['params']), each, config.training.weigh
+    lambda shared: zeros(shared['params']), client_fn, config.training.weigh
   )
   sent = {**train.sent, _CONTROL: combine.UPDATE}
   exchange = phases.Exchange('train', broadcast, client, sent, receive)

@@ -49,7 +49,7 @@ def in_parts(process: processes.Built, parts: int) -> 'PartedProcess':
       f'The process is a {type(process).__name__}; to run in parts it must come from '
       '`processes.build`.'
     )
-  return PartedProcess(process.graph, parts_lib.of_graph(process.graph), parts)
+  return PartedProcess(process.graph, parts_lib.build_parts(process.graph), parts)
 
 
 class PartedProcess:

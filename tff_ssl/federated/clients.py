@@ -1,4 +1,4 @@
-"""Functions of one client's tensors that every algorithm needs.
+"""Helpers on a client's tensors: reading, checks, finiteness, counts, clipping.
 
 Clients take their examples as one tensor: `dataset.reduce` and iteration instantiate
 their functions again for every client and round, which costs ten times the real work.

@@ -7,7 +7,6 @@ function of one client; no algorithm knows which layout is used. The states of s
 clients are separate values, in the order of the clients' data.
 """
 
-import collections
 from typing import Any, Protocol
 
 import tensorflow_federated as tff
@@ -37,33 +36,21 @@ class Cohort(Protocol):
 
   def map(
     self,
-    function: client_functions.ClientFunction,
-    protocol: client_functions.Protocol,
+    function: client_functions.ClientFunction | client_functions.StatefulFunction,
+    exchange_spec: client_functions.ExchangeSpec,
     shared_type: tff.Type,
+    state_type: tff.StructType | None = None,
   ) -> tff.Computation:
-    """Returns (shared, read data) -> what is sent, with `weight` and totals.
+    """Returns (shared, [states,] read data) -> what is sent, with `weight` and totals.
 
     Args:
-      function: Of one client.
-      protocol: How the values that it returns are combined.
-      shared_type: Of its first argument.
-    """
-
-  def map_with_states(
-    self,
-    function: client_functions.StatefulFunction,
-    protocol: client_functions.Protocol,
-    shared_type: tff.Type,
-    state_type: tff.StructType,
-  ) -> tff.Computation:
-    """Returns (shared, states, read data) -> `sent`, as of `map`, and `states` after.
-
-    Args:
-      function: Of one client.
-      protocol: How the values that it returns are combined.
-      shared_type: Of its first argument; it has a `round`, int32, from 0.
-      state_type: Of one client (`client_functions.state_type`). The type of the
-        computation's second argument, a value's `states`, follows from the layout.
+      function: What one client computes.
+      exchange_spec: How the values that it returns are combined.
+      shared_type: Type of its first argument, which has a `round`, int32, from 0, if
+        clients keep a state.
+      state_type: Type of the state of one client (`client_functions.state_type`); None:
+        clients keep none. With it the result is `sent` and `states` after; the type of
+        a value's `states` follows from the layout.
     """
 
 
@@ -141,39 +128,14 @@ class SeparateClients:
 
     self.read = read
 
-  def map(
-    self,
-    function: client_functions.ClientFunction,
-    protocol: client_functions.Protocol,
-    shared_type: tff.Type,
-  ) -> tff.Computation:
-    """Returns the function of a client as a computation; see `Cohort`."""
+  def map(self, function, exchange_spec, shared_type, state_type=None):
+    """See `Cohort`."""
 
-    @tff.tensorflow.computation(shared_type, self.read.type_signature.result)
-    def run(shared, examples):
-      result, _ = client_functions.visit(function, protocol, shared, (), examples)
-      return client_functions.as_sent(result)
-
-    return run
-
-  def map_with_states(
-    self,
-    function: client_functions.StatefulFunction,
-    protocol: client_functions.Protocol,
-    shared_type: tff.Type,
-    state_type: tff.StructType,
-  ) -> tff.Computation:
-    """Returns the function of a client as a computation; see `Cohort`."""
-
-    @tff.tensorflow.computation(
-      shared_type, state_type, self.read.type_signature.result
-    )
     def run(shared, state, examples):
-      result, state = client_functions.visit(
-        function, protocol, shared, state, examples
+      result, state = client_functions.run_client(
+        function, exchange_spec, shared, state, examples
       )
-      return collections.OrderedDict(
-        sent=client_functions.as_sent(result), states=state
-      )
+      return client_functions.as_sent(result), state
 
-    return run
+    examples_type = self.read.type_signature.result
+    return client_functions.as_computation(run, shared_type, state_type, examples_type)

@@ -1,10 +1,10 @@
-"""Rounds in parts of the cohort: partial sums, which are merged and then received.
+"""Rounds in parts of the cohort: partial sums, which are added up and then received.
 
 For several hosts: each host computes the sums of its part of a round's clients. The
 sums of all parts, in an order that the caller chooses, make the round. A lost part can
 be computed again by itself: it needs only the server's state and the part's clients.
 
-    parts = build_parts(dcco.dcco(...), element_spec)
+    parts = build_parts(processes.build(dcco.dcco(...), element_spec).graph)
     for exchange in parts.exchanges.values():
       sums = [exchange.partial(state, data).sums for data in parts_of_the_cohort]
       state, metrics = exchange.receive(state, sums)
@@ -46,13 +46,11 @@ class ExchangeParts(NamedTuple):
 
   Attributes:
     partial: (state@SERVER, [client states@CLIENTS,] data@CLIENTS) -> `Partial`.
-    merge: (sums, sums) -> sums, unplaced.
     receive: (state@SERVER, sums@CLIENTS) -> (state, metrics)@SERVER: takes the sums of
       one part or of several, each as the value of one client.
   """
 
   partial: tff.Computation
-  merge: tff.Computation
   receive: tff.Computation
 
 
@@ -66,8 +64,8 @@ class Parts(NamedTuple):
     get_model_weights: state -> `tff.learning.models.ModelWeights`.
     client_state_type: Of the state of one client; None if clients keep none.
     in_groups: Whether models are averaged in groups of clients. If so, all values of a
-      part must be of one group, and sums must not be merged: `receive` takes the sums
-      of each part.
+      part must be of one group, and sums of parts must not be added up: `receive` takes
+      the sums of each part.
   """
 
   initialize: tff.Computation
@@ -86,46 +84,20 @@ class Parts(NamedTuple):
     )
 
 
-def build_parts(
-  algorithm: phases.Algorithm,
-  element_spec: Any,
-  aggregation: aggregations.Aggregation | None = None,
-) -> Parts:
-  """Builds the computations of an algorithm.
-
-  Args:
-    algorithm: As a function of `algorithms` returns it.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
-      `packs.PackSpec` of them.
-    aggregation: Applied to everything that leaves a client; plain when None.
-      Noise is added once, when the sums are received.
-
-  Returns:
-    The computations. Their rounds are those of the process, up to the order of
-    floating-point sums. But each exchange broadcasts again what earlier exchanges of
-    the round have broadcast, and counts those bytes.
-
-  Raises:
-    ValueError: If the aggregation must act on each client, as secure sums do, because
-      only sums arrive here; or if the server trains between two exchanges. Also as in
-      `processes.build`.
-  """
-  # Checked first, because building the computations takes seconds.
-  if aggregation is not None:
-    _packs_of(aggregation)
-  return of_graph(
-    phase_graph.Graph(algorithm, element_spec, aggregation, tells_again=True)
-  )
-
-
-def of_graph(graph: phase_graph.Graph) -> Parts:
+def build_parts(graph: phase_graph.Graph) -> Parts:
   """Builds the computations in parts from the graph of a process.
 
   Args:
-    graph: The process's; states and byte counts are those of the process.
+    graph: The process's; states and byte counts are those of the process. Noise is
+      added once, when the sums are received.
+
+  Returns:
+    The computations. Their rounds are those of the process, up to the order of
+    floating-point sums.
 
   Raises:
-    ValueError: See `build_parts`.
+    ValueError: If the aggregation must act on each client, as secure sums do, because
+      only sums arrive here; or if the server trains between two exchanges.
   """
   aggregation = graph.aggregation
   of_packs = _packs_of(aggregation)
@@ -140,7 +112,7 @@ def of_graph(graph: phase_graph.Graph) -> Parts:
     # Its values are parts; it needs only the types of clients.
     one_client = getattr(graph.element_spec, 'element_spec', graph.element_spec)
     received = phase_graph.Graph(
-      graph.algorithm, one_client, of_parts, graph.tells_again
+      graph.algorithm, one_client, of_parts, graph.rebroadcasts
     )
   return Parts(
     received.initialize,
@@ -209,8 +181,8 @@ def _build(
   to_sums = _build_to_sums(step, clip_norms)
 
   def partial_sums(state, states, data):
-    told = single.tell(graph, name, state)
-    sent, states = step.on_clients(told, states, graph.read(data))
+    known = single.broadcast(graph, name, state)
+    sent, states = step.on_clients(known, states, graph.read(data))
     sums = tff.federated_sum(tff.federated_map(to_sums, sent))
     return Partial(sums, states)
 
@@ -228,18 +200,12 @@ def _build(
     def partial(state, states, data):
       return partial_sums(state, states, data)
 
-  sums_type = to_sums.type_signature.result
-
-  @tff.tensorflow.computation(sums_type, sums_type)
-  def merge(a, b):
-    return tf.nest.map_structure(tf.add, a, b)
-
-  return ExchangeParts(partial, merge, _build_receive(received, name, to_sums))
+  return ExchangeParts(partial, _build_receive(received, name, to_sums))
 
 
 def _build_to_sums(step, clip_norms: Mapping[str, float]) -> tff.Computation:
   """Returns the computation of a payload's partial sums."""
-  protocol = client_functions.Protocol(step.exchange.sent, counted=True)
+  exchange_spec = client_functions.ExchangeSpec(step.exchange.sent, counted=True)
 
   @tff.tensorflow.computation(step.sent_type)
   def to_sums(sent):
@@ -248,7 +214,7 @@ def _build_to_sums(step, clip_norms: Mapping[str, float]) -> tff.Computation:
       if isinstance(kind, combine.Total):
         continue
       sums[name] = _times(sent['weight'], sent[name])
-      norm = protocol.clip_norm(name, clip_norms)
+      norm = exchange_spec.clip_norm(name, clip_norms)
       if norm is not None:
         sums[name] = clients.clip(sums[name], norm)
     return sums

@@ -53,7 +53,7 @@ class Graph:
   """The computations of an algorithm's phases, and their types.
 
   Attributes:
-    algorithm: What is built, as given; so are `element_spec`, `tells_again` and, once
+    algorithm: What is built, as given; so are `element_spec`, `rebroadcasts` and, once
       settled (`phases.divide_noise`), `aggregation`.
     cohort: How clients are laid out; None if there are none.
     at_server: The phases at the server, by name: (state, data) -> `state`, `metrics`.
@@ -69,7 +69,7 @@ class Graph:
     algorithm: phases.Algorithm,
     element_spec: Any,
     aggregation: aggregations.Aggregation | None,
-    tells_again: bool = False,
+    rebroadcasts: bool = False,
   ):
     """Builds all computations.
 
@@ -77,15 +77,15 @@ class Graph:
       algorithm: See `processes.build`, also for the two that follow.
       element_spec: Of the clients.
       aggregation: Of what leaves them.
-      tells_again: Whether each exchange is a computation by itself, which broadcasts
-        again what earlier ones have broadcast; for the count of bytes.
+      rebroadcasts: Each exchange is a computation of its own and repeats earlier
+        broadcasts; affects byte counts only.
 
     Raises:
       ValueError: See `processes.build`.
     """
     self.algorithm, self.element_spec = algorithm, element_spec
     self.aggregation = aggregation = phases.divide_noise(aggregation, algorithm)
-    self.tells_again = tells_again
+    self.rebroadcasts = rebroadcasts
     self.cohort: Any = None
     if algorithm.exchanges:
       self.cohort = cohorts.of_algorithm(algorithm, element_spec, aggregation)
@@ -103,7 +103,7 @@ class Graph:
       else:
         is_last = phase is algorithm.exchanges[-1]
         self.steps[phase.name] = steps.Step(
-          phase, self.cohort, self._server_type, self.steps, is_last, tells_again
+          phase, self.cohort, self._server_type, self.steps, is_last, rebroadcasts
         )
     self._build_state(initial)
 
@@ -136,7 +136,7 @@ class Graph:
     """
     examples = None if data is None else self.read(data)
     current = self.server_state(state)
-    told: dict[str, tff.Value] = {}
+    known: dict[str, tff.Value] = {}
     metrics: dict[str, Any] = {}
     aggregators: dict[str, tff.Value] = {}
     for phase in self.algorithm.phases:
@@ -145,8 +145,8 @@ class Graph:
         add_metrics(metrics, output)
       else:
         step = self.steps[phase.name]
-        step.tell(current, told)
-        sent, states = step.on_clients(told, states, examples)
+        step.broadcast(current, known)
+        sent, states = step.on_clients(known, states, examples)
         combined = step.combine(state.aggregators[phase.name], sent)
         aggregators[phase.name] = combined.state
         output = step.receive(current, combined.result)

@@ -68,7 +68,7 @@ class Bytes(NamedTuple):
   up: Mapping[str, int]
 
 
-# (state before, arrived, bytes of one client) -> `bytes_down` and `bytes_up` of the
+# (state before, aggregated, bytes of one client) -> `bytes_down` and `bytes_up` of the
 # cohort, and further metrics.
 Traffic = Callable[[ServerState, Mapping[str, Any], Bytes], Mapping[str, Any]]
 # (parameters of the global model, state of a client) -> parameters of the client's own.
@@ -89,7 +89,7 @@ class Exchange:
     receive: (state, combined payloads by name) -> the state after, and metrics. Except
       in the last exchange, it must not change what the round has already broadcast. If
       no client counts, means and sums are 0; in a round's last exchange
-      `arrived[COUNTS]['examples']` is then 0.
+      `aggregated[COUNTS]['examples']` is then 0.
     traffic: The bytes of the cohort if not all clients send and receive everything;
       None: they do.
   """
@@ -184,12 +184,12 @@ def model(state: ServerState, **others: Any) -> collections.OrderedDict[str, Any
     statistics, which come with the model.
   """
   weights = state.global_model_weights
-  told = collections.OrderedDict(
+  values = collections.OrderedDict(
     params=weights.trainable, seed=state.round_seed, **others
   )
   if weights.non_trainable:
-    told['population'] = weights.non_trainable
-  return told
+    values['population'] = weights.non_trainable
+  return values
 
 
 def kept_model(

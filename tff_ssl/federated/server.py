@@ -20,7 +20,7 @@ from tff_ssl.objectives import population
 _INITIAL_WEIGHTS = 0
 _ROUNDS = 1
 
-# Names of what clients of most algorithms send: initial minus final weights, the
+# Names of the payloads of most algorithms: initial minus final weights, the
 # objective's metrics with `loss`, and with batch norm the statistics of its population.
 UPDATE, METRICS, STATISTICS = 'update', 'metrics', 'statistics'
 
@@ -135,20 +135,20 @@ def is_nothing(update: Any) -> tf.Tensor:
 def apply(
   optimizer: tff.learning.optimizers.Optimizer,
   state: phases.ServerState,
-  arrived: Mapping[str, Any],
+  aggregated: Mapping[str, Any],
 ) -> tuple[phases.ServerState, base.Metrics]:
   """Applies what clients have sent to the model, if any of them counts.
 
   Args:
     optimizer: Takes the mean update (initial minus final weights) as a gradient.
     state: Of the server.
-    arrived: The mean `UPDATE`, and with batch norm `STATISTICS`: these replace the old
-      ones, because an optimizer would take them for gradients.
+    aggregated: The mean `UPDATE`, and with batch norm `STATISTICS`: these replace the
+      old ones, because an optimizer would take them for gradients.
 
   Returns:
     The state after, and the metric `update_rejected`.
   """
-  weights, update = state.global_model_weights, arrived[UPDATE]
+  weights, update = state.global_model_weights, aggregated[UPDATE]
   rejected = is_nothing(update)
   optimizer_state, trainable = optimizer.next(
     state.optimizer, weights.trainable, update
@@ -157,8 +157,8 @@ def apply(
     rejected, (state.optimizer, weights.trainable), (optimizer_state, trainable)
   )
   statistics = weights.non_trainable
-  if STATISTICS in arrived:
-    new = arrived[STATISTICS]
+  if STATISTICS in aggregated:
+    new = aggregated[STATISTICS]
     statistics = clients.choose(new['num_examples'] > 0, new['statistics'], statistics)
   return (
     state._replace(
@@ -195,10 +195,10 @@ def averaging(
     summarize: The objective's.
   """
 
-  def receive(state, arrived):
-    state, measured = apply(optimizer, state, arrived)
+  def receive(state, aggregated):
+    state, measured = apply(optimizer, state, aggregated)
     return state, {
-      phases.CLIENT_WORK: report(arrived[METRICS], summarize),
+      phases.CLIENT_WORK: report(aggregated[METRICS], summarize),
       phases.FINALIZER: measured,
     }
 

@@ -55,7 +55,7 @@ def build_single_phases(
       for them. Also as in `processes.build`.
   """
   _check_stateless(algorithm)
-  graph = phase_graph.Graph(algorithm, element_spec, aggregation, tells_again=True)
+  graph = phase_graph.Graph(algorithm, element_spec, aggregation, rebroadcasts=True)
   return SinglePhases(
     graph.initialize,
     collections.OrderedDict((name, _build(graph, name)) for name in graph.steps),
@@ -80,14 +80,16 @@ def _build(graph: phase_graph.Graph, name: str) -> tff.Computation:
     graph.state_type, tff.FederatedType(graph.cohort.data_type, tff.CLIENTS)
   )
   def run(state, data):
-    told = tell(graph, name, state)
-    sent, _ = step.on_clients(told, None, graph.read(data))
+    known = broadcast(graph, name, state)
+    sent, _ = step.on_clients(known, None, graph.read(data))
     return receive(graph, name, state, sent)
 
   return run
 
 
-def tell(graph: phase_graph.Graph, name: str, state: tff.Value) -> dict[str, tff.Value]:
+def broadcast(
+  graph: phase_graph.Graph, name: str, state: tff.Value
+) -> dict[str, tff.Value]:
   """Broadcasts all that an exchange by itself needs, inside a computation.
 
   Args:
@@ -99,12 +101,12 @@ def tell(graph: phase_graph.Graph, name: str, state: tff.Value) -> dict[str, tff
     What the clients know, by name.
   """
   current = graph.server_state(state)
-  told: dict[str, tff.Value] = {}
+  known: dict[str, tff.Value] = {}
   for step in graph.steps.values():
-    step.tell(current, told)
+    step.broadcast(current, known)
     if step.exchange.name == name:
       break
-  return told
+  return known
 
 
 def receive(

@@ -21,7 +21,7 @@ class Step:
 
   Attributes:
     exchange: What is built.
-    told_types: Type of each value that this exchange broadcasts, by name.
+    broadcast_types: Type of each value that this exchange broadcasts, by name.
     sent_type: Of what one value of clients sends.
     states_type: Of the states of one value of clients; None if they keep none.
     client_state_type: Of the state of one client, as above.
@@ -36,7 +36,7 @@ class Step:
     server_type: tff.StructType,
     earlier: 'Mapping[str, Step]',
     is_last: bool,
-    tells_again: bool,
+    rebroadcasts: bool,
   ):
     """Builds the computations.
 
@@ -46,8 +46,7 @@ class Step:
       server_type: Of a `phases.ServerState`.
       earlier: The exchanges of the round before this one.
       is_last: Whether it is the round's last, in which clients are counted.
-      tells_again: Whether what earlier exchanges have broadcast is broadcast again; for
-        the count of bytes.
+      rebroadcasts: Whether earlier broadcasts are repeated; affects byte counts only.
 
     Raises:
       ValueError: If it broadcasts what an earlier one has broadcast, or sends other
@@ -59,10 +58,10 @@ class Step:
     self._share = tff.tensorflow.computation(
       lambda state: exchange.broadcast(state), server_type
     )
-    self.told_types: Mapping[str, tff.Type] = collections.OrderedDict(
+    self.broadcast_types: Mapping[str, tff.Type] = collections.OrderedDict(
       tff.structure.iter_elements(self._share.type_signature.result)
     )
-    self._told = self._all_told(earlier)
+    self._known = self._known_types(earlier)
     self._build_client(cohort, is_last)
     through = cohort.aggregation
     self.aggregators: Mapping[str, Any] = collections.OrderedDict(
@@ -83,23 +82,23 @@ class Step:
       for name, kind in exchange.sent.items()
       if kind.weighed_by
     }
-    sizes = sizes_of([*earlier.values(), self], tells_again)
+    sizes = sizes_of([*earlier.values(), self], rebroadcasts)
     self._receive = self._build_receive(sizes)
 
-  def tell(self, current: tff.Value, told: dict[str, tff.Value]) -> None:
+  def broadcast(self, current: tff.Value, known: dict[str, tff.Value]) -> None:
     """Broadcasts the exchange's values, and adds them to what clients know."""
     shared = tff.federated_map(self._share, current)
-    for name in self.told_types:
-      told[name] = tff.federated_broadcast(shared[name])
+    for name in self.broadcast_types:
+      known[name] = tff.federated_broadcast(shared[name])
 
   def on_clients(
     self,
-    told: Mapping[str, tff.Value],
+    known: Mapping[str, tff.Value],
     states: tff.Value | None,
     examples: tff.Value,
   ) -> tuple[tff.Value, tff.Value | None]:
     """Runs the clients' function; returns what is sent, and the states afterwards."""
-    shared = collections.OrderedDict(told)
+    shared = collections.OrderedDict(known)
     if self.states_type is None:
       return tff.federated_map(self._client, (shared, examples)), states
     output = tff.federated_map(self._client, (shared, states, examples))
@@ -138,33 +137,31 @@ class Step:
     """Returns `state` and `metrics` after the exchange, from what was combined."""
     return tff.federated_map(self._receive, (current, results))
 
-  def _all_told(self, earlier: 'Mapping[str, Step]') -> dict[str, tff.Type]:
+  def _known_types(self, earlier: 'Mapping[str, Step]') -> dict[str, tff.Type]:
     """Returns the types of all that clients know in this exchange."""
-    told: dict[str, tff.Type] = {}
+    known: dict[str, tff.Type] = {}
     for step in earlier.values():
-      told.update(step.told_types)
-    if twice := told.keys() & self.told_types.keys():
+      known.update(step.broadcast_types)
+    if twice := known.keys() & self.broadcast_types.keys():
       raise ValueError(
         f'The exchange {self.exchange.name!r} sends clients {sorted(twice)}, which '
         'they know from an earlier one; it must use other names.'
       )
-    return {**told, **self.told_types}
+    return {**known, **self.broadcast_types}
 
   def _build_client(self, cohort: cohorts.Cohort, is_last: bool) -> None:
-    shared_type = tff.types.to_type(collections.OrderedDict(self._told))
+    shared_type = tff.types.to_type(collections.OrderedDict(self._known))
     function, noised = self.exchange.client, cohort.aggregation.noised
-    protocol = client_functions.Protocol(self.exchange.sent, is_last, noised)
+    spec = client_functions.ExchangeSpec(self.exchange.sent, is_last, noised)
     self.client_state_type = self.states_type = None
-    if isinstance(function, client_functions.ClientFunction):
-      self._client = cohort.map(function, protocol, shared_type)
-      self.sent_type = self._client.type_signature.result
-      return
-    self.client_state_type = client_functions.state_type(function, shared_type)
-    self._client = cohort.map_with_states(
-      function, protocol, shared_type, self.client_state_type
-    )
-    self.states_type = self._client.type_signature.parameter[1]
-    self.sent_type = self._client.type_signature.result['sent']
+    if isinstance(function, client_functions.StatefulFunction):
+      self.client_state_type = client_functions.state_type(function, shared_type)
+    self._client = cohort.map(function, spec, shared_type, self.client_state_type)
+    signature = self._client.type_signature
+    self.sent_type = signature.result
+    if self.client_state_type is not None:
+      self.states_type = signature.parameter[1]
+      self.sent_type = signature.result['sent']
 
   def _build_receive(self, sizes: phases.Bytes) -> tff.Computation:
     exchange = self.exchange
@@ -175,17 +172,17 @@ class Step:
 
     @tff.tensorflow.computation(self._server_type, tff.types.to_type(result_type))
     def receive(before, results):
-      arrived = collections.OrderedDict(
-        (name, exchange.sent.get(name, combine.TOTAL).arrived(value))
+      aggregated = collections.OrderedDict(
+        (name, exchange.sent.get(name, combine.TOTAL).aggregated(value))
         for name, value in results.items()
       )
-      state, metrics = exchange.receive(before, arrived)
+      state, metrics = exchange.receive(before, aggregated)
       groups = collections.OrderedDict(metrics)
-      if phases.COUNTS in arrived:
+      if phases.COUNTS in aggregated:
         work = groups.get(phases.CLIENT_WORK, {})
-        work = clients.with_counts(work, arrived[phases.COUNTS])
+        work = clients.with_counts(work, aggregated[phases.COUNTS])
         count = exchange.traffic or full_traffic
-        work.update(count(before, arrived, sizes))
+        work.update(count(before, aggregated, sizes))
         groups[phases.CLIENT_WORK] = work
       return collections.OrderedDict(state=state, metrics=groups)
 
@@ -204,17 +201,17 @@ def _build_to_weight(kind: combine.Kind, sent_type: tff.StructType) -> tff.Compu
   return to_weight
 
 
-def sizes_of(steps: 'Sequence[Step]', tells_again: bool) -> phases.Bytes:
+def sizes_of(steps: 'Sequence[Step]', rebroadcasts: bool) -> phases.Bytes:
   """Returns the bytes of one client in the first exchanges of a round.
 
   Args:
     steps: The exchanges, in order.
-    tells_again: Whether each broadcasts again what earlier ones have broadcast.
+    rebroadcasts: Whether each broadcasts again what earlier ones have broadcast.
   """
   down = {}
   for place, step in enumerate(steps):
-    times = len(steps) - place if tells_again else 1
-    for name, value in step.told_types.items():
+    times = len(steps) - place if rebroadcasts else 1
+    for name, value in step.broadcast_types.items():
       down[name] = times * communication.num_bytes(value)
   up = {
     f'{step.exchange.name}/{name}': size
@@ -225,20 +222,20 @@ def sizes_of(steps: 'Sequence[Step]', tells_again: bool) -> phases.Bytes:
 
 
 def full_traffic(
-  state: phases.ServerState, arrived: Mapping[str, Any], client: phases.Bytes
+  state: phases.ServerState, aggregated: Mapping[str, Any], client: phases.Bytes
 ) -> Mapping[str, Any]:
   """Returns the bytes of a cohort whose clients send and receive everything.
 
   Args:
     state: Of the server; not used.
-    arrived: With the counts of the clients.
+    aggregated: With the counts of the clients.
     client: Of one client.
 
   Returns:
     int64 `bytes_down` and `bytes_up`.
   """
   del state
-  cohort = tf.cast(arrived[phases.COUNTS]['clients'], tf.int64)
+  cohort = tf.cast(aggregated[phases.COUNTS]['clients'], tf.int64)
   return collections.OrderedDict(
     bytes_down=cohort * np.int64(sum(client.down.values())),
     bytes_up=cohort * np.int64(sum(client.up.values())),

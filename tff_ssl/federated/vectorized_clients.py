@@ -172,7 +172,7 @@ def only_step(
   if separable is None:
     return None
 
-  def of_equal_clients(shared, examples, num_clients):
+  def mean_fn(shared, examples, num_clients):
     params = shared['params']
     gradient, metrics = mean_gradient(
       separable, params, examples, shared['seed'], num_clients
@@ -184,7 +184,7 @@ def only_step(
     update = tf.nest.map_structure(tf.subtract, params, stepped)
     return collections.OrderedDict(update=update, metrics=metrics)
 
-  return of_equal_clients
+  return mean_fn
 
 
 def each_only_step(
@@ -205,7 +205,7 @@ def each_only_step(
     return None
   optimizer = plan.optimizer
 
-  def of_each(shared, examples, num_clients):
+  def per_client_fn(shared, examples, num_clients):
     params = shared['params']
     gradients, metrics = each_gradient(
       lambda own: separable.encode(own, examples, shared['seed']),
@@ -225,7 +225,7 @@ def each_only_step(
     updates = tf.vectorized_map(update, gradients, fallback_to_while_loop=False)
     return collections.OrderedDict(update=updates, metrics=metrics)
 
-  return of_each
+  return per_client_fn
 
 
 def _taken_side_by_side(

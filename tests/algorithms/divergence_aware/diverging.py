@@ -28,7 +28,9 @@ def ema(**settings):
 
 
 def _exchanged(averaged='online', replaced='online', restart=False, **settings):
-  return ema(exchange=online_networks.Exchange(averaged, replaced, restart), **settings)
+  return ema(
+    sharing=online_networks.NetworkSharing(averaged, replaced, restart), **settings
+  )
 
 
 CONFIGS = {
@@ -101,7 +103,7 @@ class Reference:
     if k not in self.clients:
       self.log[number, k] = {'mu': 0.0, 'divergence': None, 'lambda': None}
       return follower.begin(self.model)
-    own, option = self.clients[k], self.config.exchange
+    own, option = self.clients[k], self.config.sharing
     distance = (
       self.moved[k]
       if self.config.divergence_of == 'training'
@@ -143,7 +145,7 @@ class Reference:
       self.moved[k] = self.distance(before, client.networks)
       self.clients[k], self.last[k] = client.networks, number
       for name in follower.ONLINE:
-        of_target = name in _W and self.config.exchange.averaged == 'target'
+        of_target = name in _W and self.config.sharing.averaged == 'target'
         sent = client.networks[f'target/{name}' if of_target else name]
         mean[name] = mean.get(name, 0) + SIZES[k] / total * sent
     self.model = mean

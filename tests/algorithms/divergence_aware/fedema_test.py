@@ -289,7 +289,7 @@ def test_what_is_not_measured_is_not_told():
     (lambda: diverging.ema(scaler=0.8, constant_mu=0.5), 'one of them must be None'),
     (lambda: diverging.ema(norm='l1'), "norm is 'l1'; allowed are l2, conv_mean"),
     (lambda: diverging.ema(applied_to='all'), "applied_to is 'all'"),
-    (lambda: online_networks.Exchange('both'), "averaged is 'both'"),
+    (lambda: online_networks.NetworkSharing('both'), "averaged is 'both'"),
     (lambda: fedu.FedUConfig(threshold=float('nan')), 'threshold is nan'),
     (lambda: fedu.FedUConfig(quantile=1.0), 'quantile is 1.0; it must be between'),
     (lambda: diverging.ema(autoscaler='late'), "autoscaler is 'late'; allowed are ret"),
@@ -313,4 +313,4 @@ def test_bad_settings(make, message):
 def test_networks_that_are_missing():
   objective = simsiam.SimSiamObjective(harness.model(), None)
   with pytest.raises(ValueError, match='has no target network'):
-    online_networks.Networks(objective, online_networks.Exchange('target'))
+    online_networks.Networks(objective, online_networks.NetworkSharing('target'))

@@ -284,12 +284,12 @@ def test_noise_in_the_place_of_an_empty_cluster_is_no_update(examples, moves, la
   spread = (tf.zeros(2), tf.ones(2), tf.eye(2))
   metrics.update(zip(_MOMENTS, spread, strict=True))
   # A mean over 5 examples of which 2 are of cluster 1: its own is 5 / 2 of that.
-  arrived = {
+  aggregated = {
     'update': tf.nest.map_structure(lambda x: tf.ones([3, *x.shape]), params),
     'metrics': metrics,
     'choice': {'clients': np.sign(examples), 'weight': examples, 'switches': 0},
   }
-  after, _ = train.receive(state, arrived)
+  after, _ = train.receive(state, aggregated)
   weights = after.global_model_weights
   found = cluster_models.models({**weights.trainable, **weights.non_trainable})
   for name, value in params.items():
@@ -314,7 +314,7 @@ def test_a_client_goes_where_its_own_features_are():
   kept = function.first(shared)
   kept['model'] = models[2]
   state = client_functions.ClientState(tf.constant(7), tf.constant(3), kept)
-  sent, after = function.each(shared, state, examples)
+  sent, after = function.client_fn(shared, state, examples)
   assert after['cluster'] == 2
   assert (float(after['switched']), int(sent['choice']['switches'])) == (1, 1)
   np.testing.assert_array_equal(sent['choice']['weight'], [0, 0, 3])
@@ -327,7 +327,7 @@ def test_a_client_goes_where_its_own_features_are():
   assert numbers['distance_2'] == pytest.approx(-1, abs=1e-6)
   # A client that is new has measured nothing: its index decides, 7 modulo 3.
   new = state._replace(last_round=tf.constant(client_functions.NEVER))
-  _, after = function.each(shared, new, examples)
+  _, after = function.client_fn(shared, new, examples)
   assert after['cluster'] == 1
   assert featarc.numbers_of_client(after)['distance_1'] is None
   weights = {f'clusters/{name}': value for name, value in stacked.items()}

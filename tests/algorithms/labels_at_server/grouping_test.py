@@ -15,13 +15,13 @@ from tff_ssl.federated import client_functions
 def _client(weigh):
   """A client whose update is the sum of its numbers, and a constant."""
 
-  def each(shared, examples):
+  def client_fn(shared, examples):
     del shared
     total = tf.reduce_sum(examples['x'])
     update = collections.OrderedDict(w=tf.stack([total, 0.0]), b=tf.constant(2.0))
     return collections.OrderedDict(update=update)
 
-  return client_functions.ClientFunction(each, weigh=weigh)
+  return client_functions.ClientFunction(client_fn, weigh=weigh)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_the_energy_is_the_square_of_the_weighted_update(weigh, weight):
     example_id=tf.constant([5, 6, 7], tf.int64),
     **{grouping.GROUP: tf.constant([1, 1, 1])},
   )
-  sent = grouping.client_function(_client(weigh), 3).each({}, examples)
+  sent = grouping.client_function(_client(weigh), 3).client_fn({}, examples)
   np.testing.assert_array_equal(sent[grouping.GROUP], [0, 1, 0])
   np.testing.assert_allclose(sent[grouping.ENERGY], [0, 40 * weight**2, 0])
 
@@ -93,14 +93,14 @@ def test_clients_of_several_groups_name_theirs(groups, fields):
 @pytest.mark.parametrize('examples', [0.0, 6.0])
 def test_the_server_s_model_has_its_share_of_the_parameters_that_it_has(examples):
   params = {'both': tf.constant([1.0, 2.0]), 'clients': tf.constant([3.0])}
-  arrived = {
+  aggregated = {
     'update': {
       'mean': {'both': tf.constant([0.5, -1.0]), 'clients': tf.constant([1.0])},
       'server_share': tf.constant(0.25),
       'examples': tf.constant(examples),
     }
   }
-  got = grouping.average(params, arrived, {'both': tf.constant([10.0, 20.0])})
+  got = grouping.average(params, aggregated, {'both': tf.constant([10.0, 20.0])})
   # 3/4 of the clients' [0.5, 3] and 1/4 of the server's; without clients as it was.
   expected = {'both': [2.875, 7.25], 'clients': [2.0]} if examples else params
   assert list(got) == list(params)

@@ -111,7 +111,7 @@ def test_two_rounds_of_bilevel_by_hand():
     seed = harness.round_seed(number)
     shared = {'params': params, 'seed': seed, 'rate': tf.constant(rate)}
     state = client_functions.ClientState(0, number - 1, kept)
-    means, kept = function.each(shared, state, ssfl.examples(0))
+    means, kept = function.client_fn(shared, state, ssfl.examples(0))
     with tf.GradientTape() as tape:
       tape.watch(own)
       loss, _ = ssfl.objective().loss(own, ssfl.examples(0), seed)

@@ -80,7 +80,7 @@ def test_one_step_with_fresh_statistics_is_dcco():
   for batch, size in zip(batches, _SIZES, strict=True):
     own = _matrix(_OBJECTIVE.statistics(params, batch, _SEED))
     result, _ = _visit(shared, _state(own, size, 3), batch)
-    expected = train.each({**shared, 'statistics': fresh}, batch)['update']
+    expected = train.client_fn({**shared, 'statistics': fresh}, batch)['update']
     got = harness.flat(result.means['update'])
     assert harness.relative(got, harness.flat(expected)) < 1e-5
     total = total + size / 12 * got
@@ -100,7 +100,7 @@ def test_local_steps_with_fresh_statistics_are_those_of_dcco_too():
   config = fedsc.FedSCConfig(0.1, local_steps=3)
   result, _ = _visit(shared, _state(own, 5, 3), batch, config)
   train = dcco.train(_OBJECTIVE, dcco.DCCOConfig(0.1, 3))
-  expected = train.each({**shared, 'statistics': fresh}, batch)['update']
+  expected = train.client_fn({**shared, 'statistics': fresh}, batch)['update']
   got = harness.flat(result.means['update'])
   assert harness.relative(got, harness.flat(expected)) < 1e-4
 

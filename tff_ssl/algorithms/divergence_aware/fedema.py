@@ -32,7 +32,7 @@ Deviations:
     clients are in each round, as in the paper, this model is W_g^{r+1}, and lambda_k is
     the same. A client that is not in the next round uses the model of a later one: its
     mu is then tau when it returns, whereas the paper's is usually larger, because the
-    model has moved on. With `exchange.restart`, lambda_k comes from the client's first
+    model has moved on. With `sharing.restart`, lambda_k comes from the client's first
     two consecutive rounds. 'first_round' is the paper's lambda_k with any
     participation, at a price: in a second exchange of the round the server sends new
     clients the averaged encoder and projector once more.
@@ -92,7 +92,7 @@ class FedEMAConfig:
       `used_norm`).
     applied_to: Which networks mu applies to: 'both', or 'encoder' (with projector) or
       'predictor' alone, and the other is replaced by the global one (Figure 5).
-    exchange: Which networks are averaged, and which replaced.
+    sharing: Which networks are averaged, and which replaced.
     autoscaler: When it sets lambda_k, one of `AUTOSCALERS`: 'returning', or
       'first_round', as in the paper. Both are the same if all clients are in each
       round, and with the authors' divergence, with which it must be 'returning'.
@@ -107,8 +107,8 @@ class FedEMAConfig:
   constant_mu: float | None = None
   norm: str | None = None
   applied_to: str = BOTH
-  exchange: online_networks.Exchange = dataclasses.field(
-    default_factory=online_networks.Exchange
+  sharing: online_networks.NetworkSharing = dataclasses.field(
+    default_factory=online_networks.NetworkSharing
   )
   autoscaler: str = ON_RETURN
   divergence_of: str = online_networks.GLOBAL
@@ -167,9 +167,9 @@ def online_update_of(config: FedEMAConfig) -> framework.OnlineUpdate:
     return tf.math.divide_no_nan(config.tau, divergence)
 
   def shares(
-    divergence: tf.Tensor, scaler: tf.Tensor, told: client_functions.Shared
+    divergence: tf.Tensor, scaler: tf.Tensor, shared: client_functions.Shared
   ) -> framework.Shares:
-    del told
+    del shared
     if config.constant_mu is not None:
       mu = tf.constant(config.constant_mu, divergence.dtype)
     else:
@@ -222,5 +222,5 @@ def fedema(
     server_optimizer,
     config.training,
     online_update_of(config),
-    config.exchange,
+    config.sharing,
   )

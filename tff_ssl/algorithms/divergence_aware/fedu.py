@@ -47,7 +47,7 @@ class FedUConfig:
       global predictor, those with the smallest divergences; None: the threshold.
     norm: Of the divergence; the threshold of 0.4 is for 'conv_mean' (see
       `online_networks`).
-    exchange: Which networks are averaged, and which replaced.
+    sharing: Which networks are averaged, and which replaced.
     divergence_of: Between which networks the divergence is measured, as in
       `fedema.FedEMAConfig`: 'global', or 'training', as in the authors' code.
   """
@@ -55,8 +55,8 @@ class FedUConfig:
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
   threshold: float = 0.4
   norm: str = 'conv_mean'
-  exchange: online_networks.Exchange = dataclasses.field(
-    default_factory=online_networks.Exchange
+  sharing: online_networks.NetworkSharing = dataclasses.field(
+    default_factory=online_networks.NetworkSharing
   )
   quantile: float | None = None
   divergence_of: str = online_networks.GLOBAL
@@ -77,9 +77,9 @@ def online_update_of(config: FedUConfig) -> framework.OnlineUpdate:
     quantile = running_quantile.RunningQuantile(config.quantile)
 
   def shares(
-    divergence: tf.Tensor, scaler: tf.Tensor, told: client_functions.Shared
+    divergence: tf.Tensor, scaler: tf.Tensor, shared: client_functions.Shared
   ) -> framework.Shares:
-    threshold = config.threshold if quantile is None else told[framework.THRESHOLD]
+    threshold = config.threshold if quantile is None else shared[framework.THRESHOLD]
     keeps = tf.cast(divergence >= threshold, divergence.dtype)
     return framework.Shares(tf.zeros_like(keeps), keeps, scaler)
 
@@ -118,5 +118,5 @@ def fedu(
     server_optimizer,
     config.training,
     online_update_of(config),
-    config.exchange,
+    config.sharing,
   )

@@ -105,7 +105,7 @@ def client_function(
   """
   measure = online_networks.NORMS[update.norm]
 
-  def each(shared, state, examples):
+  def client_fn(shared, state, examples):
     received, own = shared['params'], state.kept[_NETWORKS]
     is_new = state.last_round < 0
     restarts = networks.restarts(state.last_round, shared['round'])
@@ -160,7 +160,7 @@ def client_function(
     return sent, kept
 
   first = _first(networks, update)
-  return client_functions.StatefulFunction(first, each, config.weigh)
+  return client_functions.StatefulFunction(first, client_fn, config.weigh)
 
 
 def _first(
@@ -242,7 +242,7 @@ def algorithm(
   server_optimizer: tff.learning.optimizers.Optimizer,
   training: fedavg.FedAvgConfig,
   update: OnlineUpdate,
-  exchange: online_networks.Exchange,
+  sharing: online_networks.NetworkSharing,
 ) -> phases.Algorithm:
   """Returns an algorithm of the framework.
 
@@ -251,9 +251,9 @@ def algorithm(
     server_optimizer: Applied to the averaged update.
     training: How a client trains, and how clients are weighted.
     update: How the online networks are mixed with the global ones.
-    exchange: Which networks are averaged, and which replaced.
+    sharing: Which networks are averaged, and which replaced.
   """
-  networks = online_networks.Networks(objective, exchange)
+  networks = online_networks.Networks(objective, sharing)
 
   def initial():
     weights = server.initial_weights(objective, training.seed)
@@ -261,13 +261,12 @@ def algorithm(
     return server.initial_state(shared, training.seed, server_optimizer)
 
   result = fedavg.with_states(
-    initial,
-    client_function(networks, training, update),
-    fedavg.sent_kinds(objective),
+    objective,
     server_optimizer,
     training,
-    objective,
-    summarize(objective, update),
+    client_function(networks, training, update),
+    initial,
+    summarize=summarize(objective, update),
   )
   if update.quantile is not None:
     result = _with_threshold(result, update.quantile)
@@ -293,16 +292,16 @@ def _with_threshold(
     threshold = quantile.threshold(state.extra['quantile'])
     return collections.OrderedDict(train.broadcast(state), **{THRESHOLD: threshold})
 
-  def receive(state, arrived):
-    metrics = arrived[server.METRICS]
+  def receive(state, aggregated):
+    metrics = aggregated[server.METRICS]
     known = metrics[_RETURNING]
     below, mean = (
       tf.math.divide_no_nan(metrics[name], known) for name in (_BELOW, DIVERGENCE)
     )
     before = state.extra['quantile']
-    after, groups = train.receive(state, arrived)
-    told = {THRESHOLD: quantile.threshold(before)}
-    work = collections.OrderedDict(groups[phases.CLIENT_WORK], **told)
+    after, groups = train.receive(state, aggregated)
+    threshold = {THRESHOLD: quantile.threshold(before)}
+    work = collections.OrderedDict(groups[phases.CLIENT_WORK], **threshold)
     after = after.with_extra(quantile=quantile.updated(before, below, mean, known))
     return after, {**groups, phases.CLIENT_WORK: work}
 
@@ -329,8 +328,8 @@ def _with_first_scaler(
     state = algorithm.initial()
     return state.with_extra(**{_AVERAGED: state.global_model_weights})
 
-  def receive_update(state, arrived):
-    after, metrics = train.receive(state, arrived)
+  def receive_update(state, aggregated):
+    after, metrics = train.receive(state, aggregated)
     averaged = after.global_model_weights
     after = after._replace(global_model_weights=state.global_model_weights)
     return after.with_extra(**{_AVERAGED: averaged}), metrics
@@ -339,7 +338,7 @@ def _with_first_scaler(
     averaged = networks.measured(state.extra[_AVERAGED].trainable)
     return collections.OrderedDict([(_AVERAGED, averaged)])
 
-  def each(shared, state, examples):
+  def client_fn(shared, state, examples):
     del examples
     kept = collections.OrderedDict(state.kept)
     # A client whose training was discarded is discarded here too, and counted.
@@ -350,15 +349,16 @@ def _with_first_scaler(
     kept[LAMBDA] = tf.where(discarded, float('nan'), scaler)
     return collections.OrderedDict([(_NEW, tf.cast(is_new, tf.int32))]), kept
 
-  def receive(state, arrived):
+  def receive(state, aggregated):
     averaged = state.extra[_AVERAGED]
-    metrics = {phases.CLIENT_WORK: {'new_clients': arrived[_NEW]}}
+    metrics = {phases.CLIENT_WORK: {'new_clients': aggregated[_NEW]}}
     return state._replace(global_model_weights=averaged), metrics
 
-  def traffic(state, arrived, client):
+  def traffic(state, aggregated, client):
     del state
     cohort, new = (
-      tf.cast(n, tf.int64) for n in (arrived[phases.COUNTS]['clients'], arrived[_NEW])
+      tf.cast(n, tf.int64)
+      for n in (aggregated[phases.COUNTS]['clients'], aggregated[_NEW])
     )
     again = client.down[_AVERAGED]
     down = np.int64(sum(client.down.values()) - again)
@@ -368,7 +368,7 @@ def _with_first_scaler(
     )
 
   weigh = train.client.weigh
-  client = client_functions.StatefulFunction(_first(networks, update), each, weigh)
+  client = client_functions.StatefulFunction(_first(networks, update), client_fn, weigh)
   exchanges = [
     dataclasses.replace(train, receive=receive_update),
     phases.Exchange(

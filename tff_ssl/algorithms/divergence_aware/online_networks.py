@@ -27,7 +27,7 @@ DIVERGENCES = (GLOBAL, TRAINING)
 
 
 @dataclasses.dataclass(frozen=True)
-class Exchange:
+class NetworkSharing:
   """Which networks a client sends, and which the global ones replace.
 
   Attributes:
@@ -54,12 +54,12 @@ class Exchange:
 class Networks:
   """All networks of one client, trained or not, by the names of their weights."""
 
-  def __init__(self, objective: base.Objective, exchange: Exchange):
+  def __init__(self, objective: base.Objective, sharing: NetworkSharing):
     """Checks that the objective has the networks.
 
     Args:
       objective: Says which networks are shared.
-      exchange: Which networks are averaged, and which replaced.
+      sharing: Which networks are averaged, and which replaced.
 
     Raises:
       ValueError: If the objective does not say what is shared, or has no target and
@@ -73,8 +73,8 @@ class Networks:
     self.objective = objective
     self._shared = objective.shared_prefixes
     self._has_target = target.TARGET in objective.local_prefixes
-    self._exchange = exchange
-    chosen = (exchange.averaged, exchange.replaced)
+    self._sharing = sharing
+    chosen = (sharing.averaged, sharing.replaced)
     if not self._has_target and not {TARGET, BOTH}.isdisjoint(chosen):
       raise ValueError(
         f'averaged and replaced are {chosen[0]!r} and {chosen[1]!r}; '
@@ -85,7 +85,7 @@ class Networks:
   @property
   def sends_online(self) -> bool:
     """Whether the encoder that is sent is the online one."""
-    return self._exchange.averaged == ONLINE
+    return self._sharing.averaged == ONLINE
 
   def shared(self, params: base.Params) -> base.Params:
     """Returns the parameters that the server averages."""
@@ -110,7 +110,7 @@ class Networks:
       last_round: int32, the round of its last participation; negative: none.
       round: int32, this one.
     """
-    if self._exchange.restart:
+    if self._sharing.restart:
       return tf.not_equal(last_round + 1, round) | (last_round < 0)
     return last_round < 0
 
@@ -132,7 +132,7 @@ class Networks:
       restarts: Whether it starts from the global ones; both shares are then 0.
     """
     networks = collections.OrderedDict(own)
-    replaced = self._exchange.replaced
+    replaced = self._sharing.replaced
     if replaced in (TARGET, BOTH):
       networks.update(target.copy(received, self._followed_prefixes))
     for name, value in received.items():
@@ -141,14 +141,14 @@ class Networks:
       else:
         share = encoder if replaced in (ONLINE, BOTH) else tf.ones([])
       networks[name] = _mixed(own[name], value, share)
-    if self._exchange.restart:
+    if self._sharing.restart:
       return clients.choose(restarts, self.begin(received), networks)
     return networks
 
   def sent(self, networks: base.Params) -> base.Params:
     """Returns what is averaged, by the names of the global networks."""
     result = self.shared(networks)
-    if self._exchange.averaged == TARGET:
+    if self._sharing.averaged == TARGET:
       for name in result:
         if network.prefix_of(name) in self._followed_prefixes:
           result[name] = networks[f'{target.TARGET}/{name}']

@@ -38,7 +38,9 @@ def models(weights: Mapping[str, Any]) -> collections.OrderedDict[str, base.Para
   """
   stacked = network.select(weights, CLUSTERS)
   count = len(next(iter(stacked.values())))
-  return collections.OrderedDict((name(j), at(stacked, j)) for j in range(count))
+  return collections.OrderedDict(
+    (cluster_name(j), cluster_at(stacked, j)) for j in range(count)
+  )
 
 
 def encoder_of(objective: base.Objective) -> network.Network:
@@ -96,7 +98,7 @@ def distances(
   return tf.math.divide_no_nan(total, tf.cast(count, tf.float32))
 
 
-def choice(
+def choice_counts(
   cluster: tf.Tensor, count: int, weight: tf.Tensor, switched: tf.Tensor
 ) -> collections.OrderedDict[str, tf.Tensor]:
   """Returns what a client reports about its choice: integers that the server sums.
@@ -117,12 +119,12 @@ def choice(
   )
 
 
-def name(j: int) -> str:
+def cluster_name(j: int) -> str:
   """Returns the name of cluster j."""
   return f'cluster_{j}'
 
 
-def at(stacked: Mapping[str, Any], j: Any) -> base.Params:
+def cluster_at(stacked: Mapping[str, Any], j: Any) -> base.Params:
   """Returns the model at a place in a stack.
 
   Args:
@@ -132,7 +134,7 @@ def at(stacked: Mapping[str, Any], j: Any) -> base.Params:
   return collections.OrderedDict((key, value[j]) for key, value in stacked.items())
 
 
-def placed(values: base.Params, place: tf.Tensor) -> base.Params:
+def in_slot(values: base.Params, place: tf.Tensor) -> base.Params:
   """Returns tensors [C, ...] that are 0 except at one place.
 
   Args:
@@ -149,7 +151,9 @@ def placed(values: base.Params, place: tf.Tensor) -> base.Params:
   )
 
 
-def scaled(values: Mapping[str, tf.Tensor], j: int, scale: tf.Tensor) -> base.Params:
+def cluster_mean(
+  values: Mapping[str, tf.Tensor], j: int, scale: tf.Tensor
+) -> base.Params:
   """Returns the mean over a cluster's clients, from the mean over all clients.
 
   Args:
@@ -162,7 +166,7 @@ def scaled(values: Mapping[str, tf.Tensor], j: int, scale: tf.Tensor) -> base.Pa
   )
 
 
-def everything(weights: tff.learning.models.ModelWeights) -> base.Params:
+def all_weights(weights: tff.learning.models.ModelWeights) -> base.Params:
   """Returns all model weights, trainable or not."""
   return collections.OrderedDict(**weights.trainable, **weights.non_trainable)
 
@@ -176,7 +180,7 @@ def reported_of(weights: tff.learning.models.ModelWeights) -> base.Params:
   """Returns the model that is reported, with its statistics."""
   return collections.OrderedDict(
     (key, value)
-    for key, value in everything(weights).items()
+    for key, value in all_weights(weights).items()
     if network.prefix_of(key) != CLUSTERS
   )
 

@@ -121,17 +121,17 @@ def client_function(
 
   def first(shared):
     kept = collections.OrderedDict()
-    kept[MODEL] = cluster_models.at(shared[cluster_models.CLUSTERS], 0)
+    kept[MODEL] = cluster_models.cluster_at(shared[cluster_models.CLUSTERS], 0)
     kept[CLUSTER] = tf.constant(0)
     kept[DISTANCES] = tf.zeros([count])
     kept.update((name, tf.zeros([])) for name in (_RETURNING, _SWITCHED))
     return kept
 
-  def each(shared, state, examples):
+  def client_fn(shared, state, examples):
     stacked = shared[cluster_models.CLUSTERS]
     cluster, found = _choose(objective, stacked, state, examples)
     params = population.without_statistics(
-      objective, cluster_models.at(stacked, cluster)
+      objective, cluster_models.cluster_at(stacked, cluster)
     )
     minimised = fedavg.in_round(objective, shared, training)
     if config.alignment_weight:
@@ -148,16 +148,16 @@ def client_function(
     place = tf.one_hot(cluster, count)
     update = tf.nest.map_structure(tf.subtract, params, trained.params)
     sent = collections.OrderedDict()
-    sent[server.UPDATE] = cluster_models.placed(update, place)
+    sent[server.UPDATE] = cluster_models.in_slot(update, place)
     sent[server.METRICS] = trained.metrics
     statistics = population.compute(objective, trained.params, examples)
     if statistics:
-      sent[server.STATISTICS] = cluster_models.placed(statistics, place)
+      sent[server.STATISTICS] = cluster_models.in_slot(statistics, place)
     returning = tf.cast(state.last_round >= 0, tf.float32)
     is_other = tf.not_equal(cluster, state.kept[CLUSTER])
     switched = returning * tf.cast(is_other, tf.float32)
     weight = training.weigh(base.example_count(examples))
-    sent[CHOICE] = cluster_models.choice(cluster, count, weight, switched)
+    sent[CHOICE] = cluster_models.choice_counts(cluster, count, weight, switched)
     kept = collections.OrderedDict(
       [
         (MODEL, collections.OrderedDict(**trained.params, **statistics)),
@@ -169,7 +169,7 @@ def client_function(
     )
     return sent, kept
 
-  return client_functions.StatefulFunction(first, each, training.weigh)
+  return client_functions.StatefulFunction(first, client_fn, training.weigh)
 
 
 def _choose(
@@ -195,7 +195,7 @@ def _choose(
   of_encoder = network.select(stacked, dual_encoder.ENCODER)
   found = cluster_models.distances(
     encoder,
-    [cluster_models.at(of_encoder, j) for j in range(count)],
+    [cluster_models.cluster_at(of_encoder, j) for j in range(count)],
     network.select(state.kept[MODEL], dual_encoder.ENCODER),
     examples[encoder.field][:compared],
   )
@@ -227,7 +227,7 @@ def receive(
   optimizer: tff.learning.optimizers.Optimizer,
   config: FeatARCConfig,
 ) -> Any:
-  """Builds step 4: (state, arrived) -> the state after, and metrics.
+  """Builds step 4: (state, aggregated) -> the state after, and metrics.
 
   Args:
     objective: L_ssl.
@@ -235,34 +235,38 @@ def receive(
     config: Hyperparameters.
   """
 
-  def of_cluster(state, arrived, scale, weight, j):
+  def of_cluster(state, aggregated, scale, weight, j):
     """Returns a cluster's model and optimizer after the round, and `rejected`."""
-    before = cluster_models.at(cluster_models.stack_of(state.global_model_weights), j)
+    before = cluster_models.cluster_at(
+      cluster_models.stack_of(state.global_model_weights), j
+    )
     params = population.without_statistics(objective, before)
     statistics = collections.OrderedDict(
       (name, value) for name, value in before.items() if name not in params
     )
     mean: dict[str, Any] = {}
-    mean[server.UPDATE] = cluster_models.scaled(arrived[server.UPDATE], j, scale)
-    if server.STATISTICS in arrived:
-      means = arrived[server.STATISTICS]['statistics']
+    mean[server.UPDATE] = cluster_models.cluster_mean(
+      aggregated[server.UPDATE], j, scale
+    )
+    if server.STATISTICS in aggregated:
+      means = aggregated[server.STATISTICS]['statistics']
       mean[server.STATISTICS] = {
-        'statistics': cluster_models.scaled(means, j, scale),
+        'statistics': cluster_models.cluster_mean(means, j, scale),
         'num_examples': weight,
       }
     after, measured = server.apply(
       optimizer,
       state._replace(
         global_model_weights=tff.learning.models.ModelWeights(params, statistics),
-        optimizer=state.optimizer[cluster_models.name(j)],
+        optimizer=state.optimizer[cluster_models.cluster_name(j)],
       ),
       mean,
     )
-    model = cluster_models.everything(after.global_model_weights)
+    model = cluster_models.all_weights(after.global_model_weights)
     return model, after.optimizer, measured['update_rejected']
 
-  def run(state, arrived):
-    chosen = arrived[CHOICE]
+  def run(state, aggregated):
+    chosen = aggregated[CHOICE]
     weights = tf.cast(chosen[cluster_models.WEIGHT], tf.float32)
     total = tf.reduce_sum(weights)
     # Means over all clients arrive. A scale is exactly 1 if all clients chose the
@@ -270,7 +274,7 @@ def receive(
     scales = tf.math.divide_no_nan(total, weights)
     after, optimizers, rejected = zip(
       *(
-        of_cluster(state, arrived, scales[j], weights[j], j)
+        of_cluster(state, aggregated, scales[j], weights[j], j)
         for j in range(config.clusters)
       ),
       strict=True,
@@ -279,18 +283,20 @@ def receive(
     largest = tf.argmax(weights, output_type=tf.int32)
     reported = clients.choose(
       total > 0,
-      cluster_models.at(stacked, largest),
+      cluster_models.cluster_at(stacked, largest),
       cluster_models.reported_of(state.global_model_weights),
     )
     state = state._replace(
       global_model_weights=cluster_models.weights_of(objective, reported, stacked),
       optimizer=collections.OrderedDict(
-        (cluster_models.name(j), own) for j, own in enumerate(optimizers)
+        (cluster_models.cluster_name(j), own) for j, own in enumerate(optimizers)
       ),
     )
-    work = server.report(arrived[server.METRICS], objective.summarize)
+    work = server.report(aggregated[server.METRICS], objective.summarize)
     for j in range(config.clusters):
-      work[f'{cluster_models.name(j)}_clients'] = chosen[cluster_models.CLIENTS][j]
+      work[f'{cluster_models.cluster_name(j)}_clients'] = chosen[
+        cluster_models.CLIENTS
+      ][j]
     work['empty_clusters'] = tf.math.count_nonzero(tf.equal(weights, 0), dtype=tf.int32)
     work['largest_cluster'] = largest
     work[cluster_models.SWITCHES] = chosen[cluster_models.SWITCHES]
@@ -334,23 +340,26 @@ def featarc(
 
   def initial():
     weights = server.initial_weights(objective, training.seed)
-    model = cluster_models.everything(weights)
+    model = cluster_models.all_weights(weights)
     stacked = tf.nest.map_structure(lambda x: tf.stack([x] * config.clusters), model)
     state = server.initial_state(weights, training.seed, server_optimizer)
     return state._replace(
       global_model_weights=cluster_models.weights_of(objective, model, stacked),
       optimizer=collections.OrderedDict(
-        (cluster_models.name(j), state.optimizer) for j in range(config.clusters)
+        (cluster_models.cluster_name(j), state.optimizer)
+        for j in range(config.clusters)
       ),
     )
 
   def broadcast(state):
-    told = collections.OrderedDict()
-    told[cluster_models.CLUSTERS] = cluster_models.stack_of(state.global_model_weights)
-    told['seed'] = state.round_seed
-    told['rate'] = training.rate(state.round)
-    told['round'] = state.round
-    return told
+    values = collections.OrderedDict()
+    values[cluster_models.CLUSTERS] = cluster_models.stack_of(
+      state.global_model_weights
+    )
+    values['seed'] = state.round_seed
+    values['rate'] = training.rate(state.round)
+    values['round'] = state.round
+    return values
 
   kinds: dict[str, combine.Kind] = {
     server.UPDATE: dataclasses.replace(combine.UPDATE, slots=config.clusters),

@@ -106,14 +106,14 @@ def client_function(
 
   def train(shared, examples):
     bound = objective.bind_context(shared['context'])
-    return fedavg.client_function(bound, config.clients).each(shared, examples)
+    return fedavg.client_function(bound, config.clients).client_fn(shared, examples)
 
   grouped = grouping.client_function(
     client_functions.ClientFunction(train, weigh=config.clients.weigh), groups=1
   )
 
-  def each(shared, examples):
-    sent = grouped.each(shared, examples)
+  def client_fn(shared, examples):
+    sent = grouped.client_fn(shared, examples)
     start = collections.OrderedDict(shared['params'])
     psi = tf.nest.map_structure(
       lambda x, update: _sparse(x - update, config.sparse_below),
@@ -130,7 +130,7 @@ def client_function(
     sent[NUMBERS].update(_helped(shared['context'], examples))
     return sent
 
-  return client_functions.ClientFunction(each, weigh=grouped.weigh)
+  return client_functions.ClientFunction(client_fn, weigh=grouped.weigh)
 
 
 def _sparse(value: tf.Tensor, below: float) -> tf.Tensor:
@@ -211,35 +211,35 @@ def find_helpers(objective, config, sigma, models, known, round, statistics=None
 
 
 def update_models(
-  models: base.Params, known: tf.Tensor, arrived: Mapping[str, Any]
+  models: base.Params, known: tf.Tensor, aggregated: Mapping[str, Any]
 ) -> tuple[base.Params, tf.Tensor]:
   """Returns each client's last psi, and which clients have sent one, after a round."""
   # Rounded: a secure sum of zeros need not be exactly 0.
-  came = tf.round(arrived['known']) > 0
+  came = tf.round(aggregated['known']) > 0
 
   def replaced(old, new):
     mask = tf.reshape(came, [-1] + [1] * (old.shape.rank - 1))
     return tf.where(mask, new, old)
 
   models = collections.OrderedDict(
-    (name, replaced(old, arrived['psi'][name])) for name, old in models.items()
+    (name, replaced(old, aggregated['psi'][name])) for name, old in models.items()
   )
   return models, tf.maximum(known, tf.cast(came, tf.int32))
 
 
 def traffic(
-  state: phases.ServerState, arrived: Mapping[str, Any], sizes: phases.Bytes
+  state: phases.ServerState, aggregated: Mapping[str, Any], sizes: phases.Bytes
 ) -> base.Metrics:
   """Returns the bytes of the nonzero numbers, and their share of what clients send.
 
   Args:
     state: Before the clients' part of the round.
-    arrived: The clients' payloads, combined.
+    aggregated: The clients' payloads, combined.
     sizes: Of one client, if all tables were sent whole.
   """
   whole = sizes.down['params']
-  counts = arrived[phases.COUNTS]
-  numbers = arrived[NUMBERS]
+  counts = aggregated[phases.COUNTS]
+  numbers = aggregated[NUMBERS]
   cohort = tf.cast(counts['clients'], tf.int64)
   sent, received = numbers['sent'], numbers['received']
   shared = whole + _SPARSE_BYTES * _nonzeros(state.extra[PSI])
@@ -316,16 +316,16 @@ def fedmatch(
       context=context,
     )
 
-  def receive(state, arrived):
-    psi = grouping.average(state.extra[PSI], arrived, {})
+  def receive(state, aggregated):
+    psi = grouping.average(state.extra[PSI], aggregated, {})
     models, known = update_models(
-      state.extra[MODELS], state.extra[KNOWN], arrived[MODELS]
+      state.extra[MODELS], state.extra[KNOWN], aggregated[MODELS]
     )
     state = state.with_extra(**{PSI: psi, MODELS: models, KNOWN: known})
     theta = helper_consistency.add(state.extra[SIGMA], psi)
     return (
       server.with_params(state, theta),
-      {phases.CLIENT_WORK: grouping.report(arrived, objective.summarize)},
+      {phases.CLIENT_WORK: grouping.report(aggregated, objective.summarize)},
     )
 
   kinds = {

@@ -78,11 +78,11 @@ def client_function(
 ) -> client_functions.ClientFunction:
   """Builds step 3: training the student in the context of the teacher."""
 
-  def each(shared, examples):
+  def client_fn(shared, examples):
     bound = student.bind_context(shared['context'])
-    return fedavg.client_function(bound, config.clients).each(shared, examples)
+    return fedavg.client_function(bound, config.clients).client_fn(shared, examples)
 
-  train = client_functions.ClientFunction(each, weigh=config.clients.weigh)
+  train = client_functions.ClientFunction(client_fn, weigh=config.clients.weigh)
   return grouping_lib.client_function(train, config.grouping.groups)
 
 
@@ -150,13 +150,15 @@ def fedsup(
     )
     return phases.model(state, rate=config.clients.rate(state.round), context=context)
 
-  def receive(state, arrived):
+  def receive(state, aggregated):
     own = state.extra[TEACHER]
     common = _select(own, student.shared_prefixes) if tau else {}
-    params = grouping_lib.average(state.global_model_weights.trainable, arrived, common)
+    params = grouping_lib.average(
+      state.global_model_weights.trainable, aggregated, common
+    )
     return (
       server.with_params(state, params),
-      {phases.CLIENT_WORK: grouping_lib.report(arrived, student.summarize)},
+      {phases.CLIENT_WORK: grouping_lib.report(aggregated, student.summarize)},
     )
 
   def classifiers(state):

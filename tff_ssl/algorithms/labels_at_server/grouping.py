@@ -72,11 +72,11 @@ def client_function(
     A function that sends what `train` does, its `group`, one-hot, and `energy`.
   """
 
-  def each(shared, examples):
+  def client_fn(shared, examples):
     own = collections.OrderedDict(examples)
     # A client without examples is in no group. It is assigned 0, but does not count.
     group = tf.reduce_sum(own.pop(GROUP)[:1]) if groups > 1 else tf.constant(0)
-    sent = collections.OrderedDict(train.each(shared, own))
+    sent = collections.OrderedDict(train.client_fn(shared, own))
     # A server with data computes batch norm's statistics itself (`server_training`).
     sent.pop(server.STATISTICS, None)
     member = tf.one_hot(group, groups)
@@ -86,23 +86,23 @@ def client_function(
     sent[ENERGY] = member * tf.square(weight) * tf.add_n(squares)
     return sent
 
-  return client_functions.ClientFunction(each, weigh=train.weigh)
+  return client_functions.ClientFunction(client_fn, weigh=train.weigh)
 
 
 def average(
   params: base.Params,
-  arrived: Mapping[str, Any],
+  aggregated: Mapping[str, Any],
   server_params: Mapping[str, Any],
 ) -> base.Params:
   """Returns the model after a round; unchanged if no client counts.
 
   Args:
     params: Before it.
-    arrived: The clients' payloads, combined.
+    aggregated: The clients' payloads, combined.
     server_params: The server's model; parameters that it lacks are averaged over
       clients alone, as are all parameters if it is empty.
   """
-  update = arrived[server.UPDATE]
+  update = aggregated[server.UPDATE]
   result = collections.OrderedDict()
   for name, value in params.items():
     averaged = value - update['mean'][name]
@@ -114,16 +114,18 @@ def average(
 
 
 def report(
-  arrived: Mapping[str, Any], summarize: Callable[[base.Metrics], base.Metrics]
+  aggregated: Mapping[str, Any], summarize: Callable[[base.Metrics], base.Metrics]
 ) -> base.Metrics:
   """Returns what a round reports about its clients, with their gradient diversity.
 
   Args:
-    arrived: The clients' payloads, combined.
+    aggregated: The clients' payloads, combined.
     summarize: The objective's.
   """
-  result = server.report(arrived[server.METRICS], summarize)
-  result['gradient_diversity'] = diversity(arrived[ENERGY], arrived[server.UPDATE])
+  result = server.report(aggregated[server.METRICS], summarize)
+  result['gradient_diversity'] = diversity(
+    aggregated[ENERGY], aggregated[server.UPDATE]
+  )
   return result
 
 

@@ -71,7 +71,7 @@ class Labelled:
     element_spec: Any,
     plan: ServerPlan,
   ):
-    """Checks what it is given.
+    """Validates that elements have an `example_id` and a `label`.
 
     Args:
       objective: What is minimised.
@@ -243,22 +243,22 @@ class OneModel:
   def broadcast(self, state: phases.ServerState, rate: tf.Tensor) -> Mapping[str, Any]:
     """Returns what is broadcast: the networks that clients train, seed and rate."""
     params = select(state.global_model_weights.trainable, self._names)
-    told = collections.OrderedDict(params=params, seed=state.round_seed, rate=rate)
+    values = collections.OrderedDict(params=params, seed=state.round_seed, rate=rate)
     if self._objective.is_scheduled:
-      told['round'] = state.round
-    return told
+      values['round'] = state.round
+    return values
 
   def average(
     self,
     state: phases.ServerState,
-    arrived: Mapping[str, Any],
+    aggregated: Mapping[str, Any],
     own: base.Params | None = None,
   ) -> base.Params:
     """Returns the model after the clients' part of a round.
 
     Args:
       state: Before it.
-      arrived: The clients' payloads, combined.
+      aggregated: The clients' payloads, combined.
       own: The server's model, which is averaged with theirs; None: there is none.
 
     Returns:
@@ -267,7 +267,7 @@ class OneModel:
     before = state.global_model_weights.trainable
     params = collections.OrderedDict(before if own is None else own)
     common = {} if own is None else select(own, self._names)
-    params.update(grouping.average(select(before, self._names), arrived, common))
+    params.update(grouping.average(select(before, self._names), aggregated, common))
     return params
 
   def training(
@@ -286,9 +286,9 @@ class OneModel:
       own: State -> `own` of `average`; None: there is none.
     """
 
-    def receive(state, arrived):
-      params = self.average(state, arrived, own(state) if own else None)
-      metrics = grouping.report(arrived, self._objective.summarize)
+    def receive(state, aggregated):
+      params = self.average(state, aggregated, own(state) if own else None)
+      metrics = grouping.report(aggregated, self._objective.summarize)
       return server.with_params(state, params), {phases.CLIENT_WORK: metrics}
 
     return phases.Exchange(

@@ -29,7 +29,6 @@ from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
-from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import population
 from tff_ssl.objectives import two_models
@@ -72,7 +71,7 @@ def client_function(
   def first(shared):
     return population.begin(objective, shared['params'])
 
-  def each(shared, state, examples):
+  def client_fn(shared, state, examples):
     params, seed, rate = shared['params'], shared['seed'], shared['rate']
     minimised = fedavg.in_round(objective, shared, config.training)
     trained = local_training.train(minimised, plan, params, examples, seed, rate)
@@ -86,7 +85,7 @@ def client_function(
       population.with_statistics(objective, personal.params, examples),
     )
 
-  return client_functions.StatefulFunction(first, each, config.training.weigh)
+  return client_functions.StatefulFunction(first, client_fn, config.training.weigh)
 
 
 def bilevel_ssfl(
@@ -116,16 +115,11 @@ def bilevel_ssfl(
       'without state.'
     )
 
-  def initial():
-    return server.initial_of(objective, config.training.seed, server_optimizer)
-
   algorithm = fedavg.with_states(
-    initial,
-    client_function(objective, config),
-    fedavg.sent_kinds(objective),
+    objective,
     server_optimizer,
     config.training,
-    objective,
-    lambda metrics: two_models.summarize(objective, metrics),
+    client_function(objective, config),
+    summarize=lambda metrics: two_models.summarize(objective, metrics),
   )
   return dataclasses.replace(algorithm, personal_model=phases.kept_model)

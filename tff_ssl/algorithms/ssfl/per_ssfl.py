@@ -29,7 +29,6 @@ from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
-from tff_ssl.federated import server
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import personal_consensus
 from tff_ssl.objectives import population
@@ -78,7 +77,7 @@ def client_function(
   def first(shared):
     return population.begin(objective, shared['params'])
 
-  def each(shared, state, examples):
+  def client_fn(shared, state, examples):
     trained = local_training.train(
       both,
       config.training.local,
@@ -98,7 +97,7 @@ def client_function(
       population.with_statistics(objective, personal, examples),
     )
 
-  return client_functions.StatefulFunction(first, each, config.training.weigh)
+  return client_functions.StatefulFunction(first, client_fn, config.training.weigh)
 
 
 def per_ssfl(
@@ -121,16 +120,11 @@ def per_ssfl(
   """
   config = config or PerSSFLConfig()
 
-  def initial():
-    return server.initial_of(objective, config.training.seed, server_optimizer)
-
   algorithm = fedavg.with_states(
-    initial,
-    client_function(objective, config),
-    fedavg.sent_kinds(objective),
+    objective,
     server_optimizer,
     config.training,
-    objective,
-    lambda metrics: two_models.summarize(objective, metrics),
+    client_function(objective, config),
+    summarize=lambda metrics: two_models.summarize(objective, metrics),
   )
   return dataclasses.replace(algorithm, personal_model=phases.kept_model)

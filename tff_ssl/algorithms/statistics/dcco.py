@@ -116,13 +116,13 @@ def encode(
     objective: Defines the statistics.
   """
 
-  def each(shared, examples):
+  def client_fn(shared, examples):
     local, spread = objective.statistics_and_spread(
       shared['params'], examples, shared['seed'], shared.get(_REFERENCE)
     )
     return collections.OrderedDict([(_STATISTICS, local), (server.METRICS, spread)])
 
-  def of_each(shared, examples, num_clients):
+  def per_client_fn(shared, examples, num_clients):
     found, spread = per_client_statistics.means(
       objective,
       shared['params'],
@@ -134,10 +134,10 @@ def encode(
     return collections.OrderedDict([(_STATISTICS, found), (server.METRICS, spread)])
 
   return client_functions.ClientFunction(
-    each,
+    client_fn,
     additive=True,
-    of_each=of_each,
-    together=base.batch_in_cache(objective),
+    per_client_fn=per_client_fn,
+    chunk_size=base.batch_in_cache(objective),
   )
 
 
@@ -160,7 +160,7 @@ def train(
     reference = shared.get(_REFERENCE)
     return objective.statistics(params, examples, shared['seed'], reference)
 
-  def each(shared, examples):
+  def client_fn(shared, examples):
     aggregated, share = shared[_STATISTICS], tf.zeros([])
     if config.follows:
       begin = statistics_at(shared['params'], examples, shared)
@@ -186,7 +186,7 @@ def train(
     update = config.descend(shared['params'], gradient)
     return collections.OrderedDict([(server.UPDATE, update)])
 
-  def of_each(shared, examples, num_clients):
+  def per_client_fn(shared, examples, num_clients):
     gradients = per_client_statistics.gradients(
       objective,
       shared[_STATISTICS],
@@ -199,14 +199,14 @@ def train(
     update = tf.nest.map_structure(lambda g: config.client_learning_rate * g, gradients)
     return collections.OrderedDict([(server.UPDATE, update)])
 
-  together = config.local_steps == 1 and vectorized_clients.gives_each(objective)
+  can_vectorize = config.local_steps == 1 and vectorized_clients.gives_each(objective)
   # Appendix A: if S is fixed, the gradient is linear in the client's statistics, which
   # are means. A second step starts from weights that only this client has.
   return client_functions.ClientFunction(
-    each,
+    client_fn,
     additive=config.local_steps == 1,
-    of_each=of_each if together else None,
-    together=base.batch_in_cache(objective),
+    per_client_fn=per_client_fn if can_vectorize else None,
+    chunk_size=base.batch_in_cache(objective),
   )
 
 
@@ -231,7 +231,7 @@ def dcco(
   """
   config = config or DCCOConfig()
   check_networks('DCCO', objective)
-  told = (_STATISTICS, _NUM_EXAMPLES) if config.follows else (_STATISTICS,)
+  names = (_STATISTICS, _NUM_EXAMPLES) if config.follows else (_STATISTICS,)
 
   def initial():
     weights = server.initial_weights(objective, config.seed)
@@ -250,13 +250,13 @@ def dcco(
       **kept,
     )
 
-  def collected(state, arrived):
-    spread = collapse.summarize_std(arrived[server.METRICS])
-    return state.with_extra(**arrived[_STATISTICS], **spread), {}
+  def collected(state, aggregated):
+    spread = collapse.summarize_std(aggregated[server.METRICS])
+    return state.with_extra(**aggregated[_STATISTICS], **spread), {}
 
-  def trained(state, arrived):
+  def trained(state, aggregated):
     work = objective.summarize_statistics(state.extra[_STATISTICS])
-    state, measured = server.apply(server_optimizer, state, arrived)
+    state, measured = server.apply(server_optimizer, state, aggregated)
     work[collapse.STD] = state.extra[collapse.STD]
     return state, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
 
@@ -280,7 +280,7 @@ def dcco(
       ),
       phases.Exchange(
         'train',
-        lambda state: {name: state.extra[name] for name in told},
+        lambda state: {name: state.extra[name] for name in names},
         train(objective, config),
         {server.UPDATE: combine.UPDATE},
         trained,
@@ -312,9 +312,9 @@ def _reference(
   return objective.reference(state.global_model_weights.trainable)
 
 
-def _not_empty(**told: Any) -> dict[str, Any]:
+def _not_empty(**values: Any) -> dict[str, Any]:
   """Drops values without tensors: some losses take no reference."""
-  return {name: value for name, value in told.items() if tf.nest.flatten(value)}
+  return {name: value for name, value in values.items() if tf.nest.flatten(value)}
 
 
 def _stale_exchange(
@@ -330,27 +330,27 @@ def _stale_exchange(
   """
   encoding, training = encode(objective), train(objective, config)
 
-  def each(shared, examples):
-    sent = encoding.each(shared, examples)
-    around_those_told = {**shared, _REFERENCE: shared.get(_CENTRE)}
-    update = training.each(around_those_told, examples)[server.UPDATE]
+  def client_fn(shared, examples):
+    sent = encoding.client_fn(shared, examples)
+    around_centre = {**shared, _REFERENCE: shared.get(_CENTRE)}
+    update = training.client_fn(around_centre, examples)[server.UPDATE]
     sent[server.UPDATE] = clients.keep_if(shared[_NUM_EXAMPLES] > 0, update)
     return sent
 
-  def receive(state, arrived):
-    found, reference = arrived[_STATISTICS], _reference(objective, state)
+  def receive(state, aggregated):
+    found, reference = aggregated[_STATISTICS], _reference(objective, state)
     work = objective.summarize_statistics(found[_STATISTICS])
     centre = objective.centre(found[_STATISTICS], reference)
     shift = tf.nest.map_structure(tf.subtract, centre, reference)
     found[_STATISTICS] = objective.kind.moved(found[_STATISTICS], shift)
     found[_CENTRE] = centre
     after, measured = server.apply(
-      server_optimizer, state, {server.UPDATE: arrived[server.UPDATE]}
+      server_optimizer, state, {server.UPDATE: aggregated[server.UPDATE]}
     )
     after = after._replace(
       extra=clients.choose(found[_NUM_EXAMPLES] > 0, found, state.extra)
     )
-    work.update(collapse.summarize_std(arrived[server.METRICS]))
+    work.update(collapse.summarize_std(aggregated[server.METRICS]))
     return after, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
 
   return phases.Exchange(
@@ -358,7 +358,7 @@ def _stale_exchange(
     lambda state: phases.model(
       state, **_not_empty(reference=_reference(objective, state), **state.extra)
     ),
-    dataclasses.replace(training, each=each, of_each=None),
+    dataclasses.replace(training, client_fn=client_fn, per_client_fn=None),
     {
       _STATISTICS: combine.STATISTICS,
       server.METRICS: combine.METRICS,

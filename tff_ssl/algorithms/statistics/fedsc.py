@@ -84,7 +84,7 @@ def client_function(
   def first(shared):
     return _nothing(shared[_CORRELATION])
 
-  def each(shared, state, examples):
+  def client_fn(shared, state, examples):
     count = tf.cast(base.example_count(examples), tf.float32)
     others, num_others = _without(shared, state)
     share = tf.math.divide_no_nan(count, count + num_others)
@@ -113,7 +113,7 @@ def client_function(
     )
     return sent, kept
 
-  return client_functions.StatefulFunction(first, each)
+  return client_functions.StatefulFunction(first, client_fn)
 
 
 def _nothing(correlation: tf.Tensor) -> collections.OrderedDict[str, tf.Tensor]:
@@ -156,11 +156,11 @@ def fedsc(
       collected=tf.constant(client_functions.NEVER),
     )
 
-  def receive(state, arrived):
+  def receive(state, aggregated):
     # Without the statistics, which would pass for those of batch norm.
-    update = {server.UPDATE: arrived[server.UPDATE]}
+    update = {server.UPDATE: aggregated[server.UPDATE]}
     after, measured = server.apply(server_optimizer, state, update)
-    new = arrived[_STATISTICS]
+    new = aggregated[_STATISTICS]
     kept = clients.choose(
       new[_NUM_EXAMPLES] > 0,
       collections.OrderedDict(
@@ -171,7 +171,7 @@ def fedsc(
       collections.OrderedDict(state.extra),
     )
     work = objective.summarize_statistics(new[_STATISTICS])
-    work.update(collapse.summarize_std(arrived[server.METRICS]))
+    work.update(collapse.summarize_std(aggregated[server.METRICS]))
     return after.with_extra(**kept), {
       phases.CLIENT_WORK: work,
       phases.FINALIZER: measured,

@@ -1,7 +1,7 @@
 """The encoding statistics of each of many clients of equal size, computed together.
 
 For DCCO's two exchanges if each client's values are clipped: all clients go through
-the networks together, and each one's values are kept apart (see `side_by_side`).
+the networks together, and each one's values are kept apart (see `vectorized_clients`).
 """
 
 import collections

@@ -105,7 +105,7 @@ def client_function(
   """
   client = fedavg.client_function(objective, config.training)
 
-  def each(shared, examples):
+  def client_fn(shared, examples):
     place = contextual.place_of(examples, config.topology.nodes)
     # Not the number in the examples, which has not been checked.
     node = tf.argmax(place)
@@ -114,7 +114,7 @@ def client_function(
       (name, value + shared[OFFSETS][name][node]) for name, value in mean.items()
     )
     params = collections.OrderedDict((name, own[name]) for name in shared['params'])
-    sent = client.each(collections.OrderedDict(shared, params=params), examples)
+    sent = client.client_fn(collections.OrderedDict(shared, params=params), examples)
     metrics = collapse.with_client_spread(sent[server.METRICS])
     steps = collections.OrderedDict(sent[server.UPDATE])
     for name, value in sent.get(server.STATISTICS, {}).items():
@@ -125,7 +125,7 @@ def client_function(
     )
     return collections.OrderedDict([(server.METRICS, metrics), (STEPS, sent_steps)])
 
-  return client_functions.ClientFunction(each, weigh=config.training.weigh)
+  return client_functions.ClientFunction(client_fn, weigh=config.training.weigh)
 
 
 def average(
@@ -210,15 +210,15 @@ def decentralized(
     )
     return server.initial_state(weights, config.training.seed, **{OFFSETS: offsets})
 
-  def tell(state):
+  def broadcast_models(state):
     return collections.OrderedDict(broadcast(state), **state.extra)
 
-  def receive(state, arrived):
+  def receive(state, aggregated):
     weights = state.global_model_weights
     means, mixed, apart = average(
-      weights, state.extra[OFFSETS], arrived[STEPS], topology.mixing
+      weights, state.extra[OFFSETS], aggregated[STEPS], topology.mixing
     )
-    counts = arrived[phases.COUNTS]['examples'] > 0
+    counts = aggregated[phases.COUNTS]['examples'] > 0
     means, mixed, apart = clients.choose(
       counts,
       (means, mixed, apart),
@@ -233,12 +233,14 @@ def decentralized(
     )
     after = state._replace(global_model_weights=means).with_extra(**{OFFSETS: mixed})
     return after, {
-      phases.CLIENT_WORK: server.report(arrived[server.METRICS], objective.summarize),
+      phases.CLIENT_WORK: server.report(
+        aggregated[server.METRICS], objective.summarize
+      ),
       phases.FINALIZER: measured,
     }
 
-  def traffic(state, arrived, sizes):
-    del arrived, sizes  # They are the simulation's.
+  def traffic(state, aggregated, sizes):
+    del aggregated, sizes  # They are the simulation's.
     weights = state.global_model_weights
     message = sum(
       value.shape.num_elements() * value.dtype.size
@@ -252,7 +254,12 @@ def decentralized(
     STEPS: combine.Sum(slots=topology.nodes),
   }
   train = phases.Exchange(
-    'train', tell, client_function(objective, config), kinds, receive, traffic
+    'train',
+    broadcast_models,
+    client_function(objective, config),
+    kinds,
+    receive,
+    traffic,
   )
   return phases.Algorithm(
     initial,
