@@ -182,7 +182,6 @@ def test_encoder_and_decoder_are_shared():
   prefixes = {name.split('/')[0] for name in objective.init(_SEED)}
   assert prefixes == set(objective.shared_prefixes) == {'encoder', 'decoder'}
   assert objective.local_prefixes == ()
-  assert isinstance(objective, base.Placed)
   encoder = network.select(objective.init(_SEED), 'encoder')
   assert objective.encoder.apply(encoder, tf.zeros([2, *_SHAPE])).shape == (2, 8)
 
