@@ -16,6 +16,7 @@ plain way is taken, which gives the same numbers.
 """
 
 from collections.abc import Callable
+import dataclasses
 import functools
 import importlib
 from types import ModuleType
@@ -206,8 +207,9 @@ def _fill_federated(message: Any, value: Any, type_spec: tff.FederatedType) -> N
     fill(message.value.add(), each, type_spec.member)
 
 
-class Bound(NamedTuple):
-  """A tensor of a graph.
+@dataclasses.dataclass(frozen=True)
+class Bound:
+  """A tensor of a graph: a leaf of nested tuples.
 
   Attributes:
     name: Its name.
