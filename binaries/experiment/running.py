@@ -297,7 +297,7 @@ def execute(prepared: Prepared) -> None:
         common.EVALUATE_EVERY.value if evaluate_every is None else evaluate_every,
         common.CHECKPOINT_EVERY.value,
         execution=execution,
-        alarm=alarms_lib.Alarms(alarms),
+        alarms=alarms,
         keep_fn=keep,
         start_fn=start,
         watch_fn=watch,

@@ -1,6 +1,6 @@
 """Alarms: warnings on the terminal when the metrics show that a run is going wrong."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 import sys
 from typing import Any, Protocol, TextIO
 
@@ -21,28 +21,11 @@ class Alarm(Protocol):
     """Looks at a round's flat metrics."""
 
 
-class Alarms:
-  """Several alarms as one."""
-
-  def __init__(self, alarms: Sequence[Alarm]):
-    """Watches nothing yet."""
-    self._alarms = alarms
-
-  def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
-    """Shows a round's flat metrics to each alarm."""
-    for alarm in self._alarms:
-      alarm.update(round, metrics)
-
-
 class NothingAlarm:
   """Warns in the first round without an example that enters the loss."""
 
   def __init__(self, stream: TextIO | None = None):
-    """Watches nothing yet.
-
-    Args:
-      stream: Where to warn; None: stderr.
-    """
+    """Initializes the alarm, which warns on `stream`; None: stderr."""
     self._stream = stream or sys.stderr
     self._warned = False
 
@@ -76,7 +59,7 @@ class MixingAlarm:
   def __init__(
     self, all_kept: str | None, none_kept: str, stream: TextIO | None = None
   ):
-    """Watches nothing yet.
+    """Initializes the alarm.
 
     Args:
       all_kept: The warning in the first round with mu = 1 for every returning client;
@@ -114,10 +97,10 @@ class CollapseAlarm:
   """
 
   def __init__(self, threshold: float, stream: TextIO | None = None):
-    """Watches nothing yet.
+    """Initializes the alarm.
 
     Args:
-      threshold: Of `encoding_std`, which ranges from about 1 (spread out) to 0.
+      threshold: Least `encoding_std`, which ranges from about 1 (spread out) to 0.
       stream: Where to warn; None: stderr.
     """
     self._threshold = threshold

@@ -6,7 +6,7 @@ in a round is a function of the state and the round's number.
 """
 
 import collections
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 import os
 import pathlib
 import sys
@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from tff_ssl.execution import contexts
 from tff_ssl.execution import resources
-from tff_ssl.runs import alarms
+from tff_ssl.runs import alarms as alarms_lib
 from tff_ssl.runs import flat_metrics
 from tff_ssl.runs import interruption
 from tff_ssl.runs import progress_display
@@ -104,7 +104,7 @@ def run(
   checkpoint_every: int = 10,
   progress: bool = True,
   execution: contexts.Context | None = None,
-  alarm: alarms.Alarm | None = None,
+  alarms: Sequence[alarms_lib.Alarm] = (),
   keep_fn: Callable[[Any], None] | None = None,
   start_fn: Callable[[Any], Any] | None = None,
   watch_fn: EvaluateFn | None = None,
@@ -133,7 +133,7 @@ def run(
     checkpoint_every: Save every this many rounds and after the last.
     progress: Whether to show progress.
     execution: The context, to measure the worker's memory and CPU time too.
-    alarm: Is shown each round's metrics.
+    alarms: Each is shown each round's metrics.
     keep_fn: Writes the result of the run. Called with the state after the last round,
       once it is saved and before it is evaluated; also when a finished run is started
       again.
@@ -183,7 +183,7 @@ def run(
           _save(algorithm, folder, *last)
           saved = round
         display.update(round, metrics, measured.get('evaluation_seconds', 0.0))
-        if alarm is not None:
+        for alarm in alarms:
           alarm.update(round, metrics)
         if signals.number is not None:
           raise KeyboardInterrupt

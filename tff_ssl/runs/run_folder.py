@@ -35,7 +35,6 @@ from tff_ssl.runs import checkpoints
 from tff_ssl.runs import number_trackers
 from tff_ssl.runs import round_table
 from tff_ssl.runs import run_config
-from tff_ssl.runs import table_digest
 from tff_ssl.storage import files
 
 _EVALUATION_SECONDS = 'evaluation_seconds'
@@ -84,8 +83,8 @@ class RunFolder:
       self.checkpoints = checkpoints.Checkpoints(self.path / 'checkpoints')
       self.metrics = round_table.Table(self.path / 'metrics.csv')
       self.system = round_table.Table(self.path / 'system.csv')
-      self._of_metrics = table_digest.Digest(self.path / 'metrics.csv')
-      self._of_clients = table_digest.Digest(self.path / round_table.CLIENTS)
+      self._of_metrics = round_table.TableDigest(self.path / 'metrics.csv')
+      self._of_clients = round_table.TableDigest(self.path / round_table.CLIENTS)
     except BaseException:
       os.close(self._lock)
       raise
