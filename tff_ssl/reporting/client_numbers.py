@@ -2,7 +2,6 @@
 
 import collections
 from collections.abc import Mapping
-import csv
 import math
 import os
 import pathlib
@@ -12,13 +11,11 @@ from matplotlib import figure as figure_lib
 from matplotlib import lines as lines_lib
 from matplotlib import ticker
 
-from tff_ssl.computing import inert
 from tff_ssl.reporting import comparison_columns
 from tff_ssl.reporting import look
 from tff_ssl.runs import round_table
-from tff_ssl.storage import memory
 
-_KEYS = ('round', round_table.CLIENT)
+_KEYS = (round_table.ROUND, round_table.CLIENT)
 _WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 10.0, 2.8, 0.3
 # At most this many clients have a colour each; of more, only their mean stands out.
 _MOST_COLOURED = 7
@@ -44,27 +41,21 @@ def read(folder: str | os.PathLike[str]) -> Numbers:
   numbers: Numbers = collections.OrderedDict()
   if not path.is_file():
     return numbers
-  try:
-    text = memory.read_csv(path).decode('utf-8')
-    # The run may be writing its last line, or have been killed while writing it.
-    lines = list(csv.reader(text[: text.rfind('\n') + 1].splitlines()))
-  except (OSError, UnicodeDecodeError, csv.Error) as error:
-    raise ValueError(f'{path} cannot be read as CSV: {error}.') from error
-  if not lines or tuple(lines[0][:2]) != _KEYS:
+  columns, rows = round_table.read(path)
+  if tuple(columns[:2]) != _KEYS:
     raise ValueError(
-      f'{path} has a different header; it must begin with {",".join(_KEYS)}.'
+      f'{path} has columns {",".join(columns)[:60]!r}; the first must be '
+      f'{",".join(_KEYS)}.'
     )
-  names = [*map(inert.of_cell, lines[0][2:])]
-  for number, line in enumerate(lines[1:], start=2):
-    try:
-      round, client, *cells = line
-      client = inert.of_cell(client)
-      for name, cell in zip(names, cells, strict=True):
-        if cell:
-          by_client = numbers.setdefault(name, {})
-          by_client.setdefault(client, {})[int(round)] = float(cell)
-    except ValueError as error:
-      raise ValueError(f'{path}, line {number}: {error}.') from error
+  for row in rows:
+    round, client = int(row[round_table.ROUND]), row.get(round_table.CLIENT, '')
+    for name in columns[2:]:
+      if name in row:
+        by_client = numbers.setdefault(name, {})
+        try:
+          by_client.setdefault(client, {})[round] = float(row[name])
+        except ValueError as error:
+          raise ValueError(f'{path}, round {round}, {client}: {error}.') from error
   return numbers
 
 

@@ -42,6 +42,14 @@ class Statistic:
   deviation: float
   count: int
 
+  @property
+  def cells(self) -> tuple[str, str, int]:
+    """The cells of a CSV file: both numbers with all digits, blank if NaN."""
+    mean, deviation = (
+      '' if math.isnan(x) else repr(x) for x in (self.mean, self.deviation)
+    )
+    return mean, deviation, self.count
+
 
 @dataclasses.dataclass(frozen=True)
 class Row:
@@ -69,6 +77,13 @@ def statistic(values: Iterable[float]) -> Statistic:
   with np.errstate(invalid='ignore'):
     deviation = float(np.std(array, ddof=1)) if len(array) > 1 else math.nan
   return Statistic(float(np.mean(array)), deviation, len(array))
+
+
+def arrays(statistics: Iterable[Statistic]) -> tuple[np.ndarray, np.ndarray]:
+  """Returns means and deviations for a figure, where one run's deviation is 0."""
+  pairs = [(each.mean, each.deviation) for each in statistics]
+  mean, deviation = np.reshape(np.array(pairs, float), [-1, 2]).T
+  return mean, np.nan_to_num(deviation)
 
 
 def rows(groups: Sequence[run_groups.Group]) -> list[Row]:
@@ -156,18 +171,34 @@ def write_csv(
     compared: From `rows`.
     names: The numbers to write.
   """
+  write_table(
+    path,
+    _HEADER,
+    (
+      (inert.cell(row.name), inert.cell(name), *row.numbers[name].cells)
+      for row in compared
+      for name in names
+      if name in row.numbers
+    ),
+  )
+
+
+def write_table(
+  path: str | os.PathLike[str],
+  header: Sequence[str],
+  lines: Iterable[Sequence[str | int]],
+) -> None:
+  """Writes a CSV file, which is made or replaced when it is complete.
+
+  Args:
+    path: The file.
+    header: Names of the columns.
+    lines: Cells that are inert (`inert.cell`).
+  """
   with files.atomic(path) as aside, aside.open('w', newline='') as file:
     writer = csv.writer(file, lineterminator='\n')
-    writer.writerow(_HEADER)
-    for row in compared:
-      for name in names:
-        if name in row.numbers:
-          each = row.numbers[name]
-          cells = (
-            '' if math.isnan(x) else repr(x) for x in (each.mean, each.deviation)
-          )
-          texts = map(inert.cell, (row.name, name))
-          writer.writerow([*texts, *cells, each.count])
+    writer.writerow(header)
+    writer.writerows(lines)
 
 
 def _note(group: run_groups.Group) -> str:

@@ -13,6 +13,7 @@ from matplotlib import lines as lines_lib
 from matplotlib import ticker
 import numpy as np
 
+from tff_ssl.reporting import comparison
 from tff_ssl.reporting import curves
 from tff_ssl.reporting import look
 from tff_ssl.reporting import run_groups
@@ -38,6 +39,7 @@ _LOGARITHMIC_FROM = 20
 # A few rounds that waited for other programs, or for a resumed run, may be off the top.
 _TIMES_PERCENTILE = 99.5
 _MARGIN = 1.05
+_BAND = {'alpha': 0.2, 'lw': 0}
 # As many decimals as needed to tell the ticks apart.
 _PER_CENT = ticker.FuncFormatter(lambda share, _: f'{100 * share:.4g}%')
 
@@ -77,9 +79,7 @@ def draw_over(
   """
   every = [line for lines in panels.values() for line in lines]
   names = list(dict.fromkeys(line.name for line in every))
-  ticks = sensitivity.ordered(
-    list(dict.fromkeys(value for line in every for value in line.values))
-  )
+  ticks = sensitivity.ordered(value for line in every for value in line.points)
   is_crowded = sum(map(len, ticks)) > _TICK_LETTERS
   in_a_row = min(len(panels), _PANELS_OVER_IN_A_ROW)
   rows = math.ceil(len(panels) / in_a_row)
@@ -92,10 +92,9 @@ def draw_over(
     for line in lines:
       style = _style(names.index(line.name))
       marker = _MARKERS[names.index(line.name) % len(_MARKERS)]
-      places = [ticks.index(value) for value in line.values]
-      plot.errorbar(
-        places, line.mean, yerr=line.deviation, marker=marker, capsize=3, **style
-      )
+      places = [ticks.index(value) for value in line.points]
+      mean, deviation = comparison.arrays(line.points.values())
+      plot.errorbar(places, mean, yerr=deviation, marker=marker, capsize=3, **style)
     plot.set_title(look.plain(title), loc='left', fontsize=10.5, color=look.INK)
     plot.set_xlabel(look.plain(flag), color=look.INK, fontsize=9)
     plot.set_xticks(range(len(ticks)), [*map(look.plain, ticks)])
@@ -162,26 +161,27 @@ def _draw_panel(
 ) -> None:
   drawn = []
   for index, group in enumerate(groups):
-    one = curves.series(group, quantity)
-    if len(one.rounds):
-      _draw_series(plot, one, index)
-      drawn.append(one.mean)
+    if one := curves.series(group, quantity):
+      drawn.append(_draw_series(plot, one, index))
   last = max(run.last_round for group in groups for run in group.counted)
   _label_axes(plot, quantity, np.concatenate(drawn), last)
 
 
-def _draw_series(plot: axes_lib.Axes, one: curves.Series, index: int) -> None:
+def _draw_series(
+  plot: axes_lib.Axes, series: Mapping[int, comparison.Statistic], index: int
+) -> np.ndarray:
+  """Draws a group's numbers by round; returns their means."""
+  rounds, (mean, deviation) = [*series], comparison.arrays(series.values())
   style = _style(index)
-  if len(one.rounds) <= _FEW_POINTS:
+  if len(rounds) <= _FEW_POINTS:
     style.update(marker=_MARKERS[index % len(_MARKERS)], markersize=5)
-  plot.plot(one.rounds, one.mean, **style)
-  if len(one.rounds) == 1:
+  plot.plot(rounds, mean, **style)
+  color = style['color']
+  if len(rounds) == 1:
     # A band over a single round has no width.
-    plot.errorbar(
-      one.rounds, one.mean, yerr=one.deviation, capsize=3, color=style['color']
-    )
-  low, high = one.mean - one.deviation, one.mean + one.deviation
-  plot.fill_between(one.rounds, low, high, color=style['color'], alpha=0.2, lw=0)
+    plot.errorbar(rounds, mean, yerr=deviation, capsize=3, color=color)
+  plot.fill_between(rounds, mean - deviation, mean + deviation, color=color, **_BAND)
+  return mean
 
 
 def _label_axes(

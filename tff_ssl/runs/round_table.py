@@ -54,7 +54,7 @@ class Table:
       memory.read_csv(self._path)
       text = self._text()
       if not text.endswith('\n'):
-        self._rewrite(parse(self._path, text[: text.rfind('\n') + 1]))
+        self._rewrite(_parse(self._path, text[: text.rfind('\n') + 1])[1])
 
   def rows(self) -> list[dict[str, str]]:
     """Returns all rows as written: name -> text, blanks left out.
@@ -63,7 +63,7 @@ class Table:
       ValueError: If a row's cells do not match the header's columns, or it has no
         round.
     """
-    return parse(self._path, self._text()) if self._path.exists() else []
+    return _parse(self._path, self._text())[1] if self._path.exists() else []
 
   def keep_until(self, round: int) -> None:
     """Drops the rows of later rounds.
@@ -251,7 +251,7 @@ class TableDigest:
         self._tail = header[-_COMPARED:]
       file.seek(self._end)
       added = file.read()
-    self._rows += parse(self._path, _decode(self._path, self._header + added))
+    self._rows += _parse(self._path, _decode(self._path, self._header + added))[1]
     self._end += len(added)
     self._tail = (self._tail + added)[-_COMPARED:]
 
@@ -269,16 +269,32 @@ def _decode(path: pathlib.Path, content: bytes) -> str:
     raise ValueError(f'{path} is damaged: {error}') from error
 
 
-def parse(path: pathlib.Path, text: str) -> list[dict[str, str]]:
-  """Returns the rows of a table, in the columns' order, blanks left out.
+def read(
+  path: str | os.PathLike[str],
+) -> tuple[list[str], list[dict[str, str]]]:
+  """Reads the complete lines of a table, to which a run may be writing.
 
   Args:
-    path: Where the text is from.
-    text: The header and the rows.
+    path: The file, which may come from a stranger.
+
+  Returns:
+    The columns, and the rows as `Table.rows` returns them.
 
   Raises:
-    ValueError: If a row's cells do not match the header's columns, or it has no round.
+    ValueError: If it cannot be read, does not fit into memory or is damaged; the
+      message names it.
   """
+  path = pathlib.Path(path)
+  try:
+    content = memory.read_csv(path)
+  except OSError as error:
+    raise ValueError(f'{path} cannot be read: {error}.') from error
+  text = _decode(path, content)
+  return _parse(path, text[: text.rfind('\n') + 1])
+
+
+def _parse(path: pathlib.Path, text: str) -> tuple[list[str], list[dict[str, str]]]:
+  """Returns columns and rows, each in the columns' order, blanks left out."""
   try:
     columns, *lines = _cells(io.StringIO(text)) if text else [[ROUND]]
   except (csv.Error, ValueError) as error:
@@ -297,7 +313,7 @@ def parse(path: pathlib.Path, text: str) -> list[dict[str, str]]:
         f'have a round and {len(columns)} cells in all'
       )
     rows.append({name: value for name, value in row.items() if value})
-  return rows
+  return columns, rows
 
 
 def _columns(rows: Iterable[Mapping[str, str]]) -> list[str]:
