@@ -17,9 +17,6 @@ from tff_ssl.runs import round_table
 
 _KEYS = (round_table.ROUND, round_table.CLIENT)
 _WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 10.0, 2.8, 0.3
-# At most this many clients have a colour each; of more, only their mean stands out.
-_MOST_COLOURED = 7
-_COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000')
 
 # By the name of a number, by client, by round.
 Numbers = collections.OrderedDict[str, dict[str, dict[int, float]]]
@@ -96,19 +93,13 @@ def draw(runs: Mapping[str, Numbers]) -> figure_lib.Figure:
       for client in by_client
     }
   )
-  is_coloured = len(names) <= _MOST_COLOURED
-  colors = dict(zip(names, _COLORS, strict=False)) if is_coloured else {}
+  # Of more clients than colours, only their mean stands out.
+  is_coloured = len(names) <= len(look.COLORS)
+  colors = dict(zip(names, look.COLORS, strict=False)) if is_coloured else {}
   shown = colors or {'each client': look.FAINT, 'mean': look.INK}
   figure = look.new(_WIDTH, _PANEL_HEIGHT * len(runs) + _LEGEND_HEIGHT)
-  figure.legend(
-    [lines_lib.Line2D([], [], color=color) for color in shown.values()],
-    [*map(look.plain, shown)],
-    loc='outside upper left',
-    ncols=len(shown),
-    frameon=False,
-    fontsize=9,
-    labelcolor=look.INK,
-  )
+  handles = [lines_lib.Line2D([], [], color=color) for color in shown.values()]
+  look.legend(figure, handles, shown, len(shown), fontsize=9)
   rows = figure.subfigures(len(runs), 1, squeeze=False)[:, 0]
   for row, (run, numbers) in zip(rows, runs.items(), strict=True):
     # A name may be longer than a panel is high: it is written along the row.

@@ -19,9 +19,7 @@ from tff_ssl.reporting import look
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import sensitivity
 
-# Okabe and Ito's colours, which the colour-blind can tell apart, without the yellow,
-# which is faint on white. Line styles distinguish the groups in grey.
-_COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000')
+# Line styles distinguish the groups in grey.
 _STYLES = ('-', '--', '-.', ':')
 _MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X')
 _WIDTH, _PANEL_HEIGHT, _LEGEND_LINE = 10.0, 3.1, 0.24
@@ -95,7 +93,7 @@ def draw_over(
       places = [ticks.index(value) for value in line.points]
       mean, deviation = comparison.arrays(line.points.values())
       plot.errorbar(places, mean, yerr=deviation, marker=marker, capsize=3, **style)
-    plot.set_title(look.plain(title), loc='left', fontsize=10.5, color=look.INK)
+    look.panel_title(plot, title)
     plot.set_xlabel(look.plain(flag), color=look.INK, fontsize=9)
     plot.set_xticks(range(len(ticks)), [*map(look.plain, ticks)])
     if is_crowded:
@@ -129,16 +127,8 @@ def _new(panels: int, labels: Sequence[str]) -> figure_lib.Figure:
   in_a_line = max(1, min(len(labels), _LEGEND_LETTERS // longest))
   lines = math.ceil(len(labels) / in_a_line)
   figure = look.new(_WIDTH, panels * _PANEL_HEIGHT + (lines + 1) * _LEGEND_LINE)
-  figure.legend(
-    [lines_lib.Line2D([], [], **_style(index)) for index in range(len(labels))],
-    [*map(look.plain, labels)],
-    loc='outside upper left',
-    ncols=in_a_line,
-    frameon=False,
-    fontsize=10,
-    labelcolor=look.INK,
-    handlelength=3,
-  )
+  handles = [lines_lib.Line2D([], [], **_style(index)) for index in range(len(labels))]
+  look.legend(figure, handles, labels, in_a_line, fontsize=10, handlelength=3)
   return figure
 
 
@@ -150,7 +140,7 @@ def _label(group: run_groups.Group) -> str:
 
 def _style(index: int) -> dict[str, Any]:
   return {
-    'color': _COLORS[index % len(_COLORS)],
+    'color': look.COLORS[index % len(look.COLORS)],
     'linestyle': _STYLES[index % len(_STYLES)],
     'linewidth': 1.6,
   }
@@ -187,7 +177,7 @@ def _draw_series(
 def _label_axes(
   plot: axes_lib.Axes, quantity: curves.Quantity, means: np.ndarray, last: int
 ) -> None:
-  plot.set_title(look.plain(quantity.title), loc='left', fontsize=10.5, color=look.INK)
+  look.panel_title(plot, quantity.title)
   plot.set_xlabel('round', color=look.INK, fontsize=9)
   plot.set_xlim(0, _MARGIN * last)
   plot.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))

@@ -94,9 +94,7 @@ def give(folder: pathlib.Path, out: pathlib.Path) -> Sorted:
     _write_numbers(folder, out / disclosure.NUMBERS)
     given.append(disclosure.NUMBERS)
   hashed = {name: out / name for name in given}
-  with files.atomic(out / disclosure.TEXT) as aside:
-    text = model_card.build(folder, hashed, is_given=True)
-    aside.write_text(text, encoding='utf-8')
+  files.write(out / disclosure.TEXT, model_card.build(folder, hashed, is_given=True))
   return found
 
 

@@ -30,7 +30,6 @@ _OF_DATA = (
 # Shown of `evaluation.json`; recall by class and fairness are in the file itself.
 _SCORES = ('accuracy', 'balanced_accuracy')
 _VALIDATION = 'validation/'
-_BLOCK = 2**20
 _SIMULATED = (
   'The clients were simulated on one site: how the method trains on real devices was '
   'not tested.'
@@ -68,8 +67,7 @@ def write(folder: str | os.PathLike[str]) -> pathlib.Path | None:
   if not (folder / ENCODER).is_file():
     return None
   text = build(folder, {ENCODER: folder / ENCODER})
-  with files.atomic(folder / NAME) as aside:
-    aside.write_text(text, encoding='utf-8')
+  files.write(folder / NAME, text)
   return folder / NAME
 
 
@@ -141,11 +139,8 @@ def is_private(card: Mapping[str, Any]) -> bool:
 
 def sha256(path: pathlib.Path) -> str:
   """Returns the digest of a file, in hexadecimal."""
-  digest = hashlib.sha256()
   with path.open('rb') as file:
-    while block := file.read(_BLOCK):
-      digest.update(block)
-  return digest.hexdigest()
+    return hashlib.file_digest(file, 'sha256').hexdigest()
 
 
 def _read(path: pathlib.Path) -> dict[str, Any]:

@@ -166,8 +166,7 @@ class Table:
       return
     columns = _columns(rows)
     header = dict(zip(columns, columns, strict=True))
-    with files.atomic(self._path) as aside:
-      aside.write_text(_lines(columns, [header, *rows]))
+    files.write(self._path, _lines(columns, [header, *rows]))
 
 
 class TableDigest:

@@ -47,8 +47,7 @@ class Ledger:
     self.path = pathlib.Path(folder) / NAME
     header = {'ledger': _FORMAT, **terms}
     if not self.path.exists():
-      with files.atomic(self.path) as aside:
-        aside.write_text(json.dumps(header) + '\n')
+      files.write(self.path, json.dumps(header) + '\n')
       files.sync(self.path.parent)
     stored = read(self.path.parent)
     differing = [
