@@ -137,7 +137,7 @@ class Evaluator:
       )
     return numbers
 
-  def watched(self) -> online_knn.Watched | None:
+  def watched(self) -> online_knn.OnlineKnn | None:
     """Returns the few examples for kNN during training; None: nothing is labelled."""
     if self.skipped is not None:
       return None
@@ -154,7 +154,7 @@ class Evaluator:
     )
 
   def watch(
-    self, watched: online_knn.Watched, params: network.Params
+    self, watched: online_knn.OnlineKnn, params: network.Params
   ) -> dict[str, float]:
     """Classifies the watched examples by kNN; returns accuracies by name.
 

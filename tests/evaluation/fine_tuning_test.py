@@ -139,7 +139,7 @@ def test_cases_are_classified_by_their_mean_encoding():
 @pytest.mark.parametrize(
   'labels, cases, message',
   [
-    ([0], None, '2 images and 1 labels'),
+    ([0], None, '2 examples and 1 labels'),
     ([0, 3], None, 'labels 0 to 3'),
     ([0, -1], None, 'labels -1 to 0'),
     ([0, 1], [4], '1 cases for 2 images'),

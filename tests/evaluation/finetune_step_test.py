@@ -44,7 +44,7 @@ def test_gradient_in_chunks_is_that_of_the_whole_batch(sizes):
   assert len(finetune_step.chunk_bounds(segments, 16)) > 3
   gradients = []
   for together in (None, 16):
-    step = finetune_step.Step(encoder.apply, 5, True, together)
+    step = finetune_step.FinetuneStep(encoder.apply, 5, True, together)
     given = (trained, adam.init(trained), images, segments, labels, 0.01, [1, 2])
     moved, state = step(*given)
     gradients.append(tf.nest.map_structure(lambda m: 10 * m, state['first_moment']))
@@ -63,7 +63,7 @@ def test_batch_norm_takes_a_batch_whole():
   assert _encoder().chunk_in_cache() == _encoder().batch_in_cache()
   trained, batch = _trained(encoder), _batch([1] * 64)
   moments = [
-    finetune_step.Step(encoder.apply, 5, False, together)(
+    finetune_step.FinetuneStep(encoder.apply, 5, False, together)(
       trained, adam.init(trained), *batch, 0.01, [1, 2]
     )[1]['first_moment']['head']['kernel']
     for together in (encoder.chunk_in_cache(), 16)
@@ -115,6 +115,6 @@ def test_numbers_do_not_depend_on_the_number_of_cores(monkeypatch):
   moved = []
   for count in (1, 3):
     monkeypatch.setattr(sessions, 'cores', lambda count=count: count)
-    step = finetune_step.Step(encoder.apply, 5, True, 16)
+    step = finetune_step.FinetuneStep(encoder.apply, 5, True, 16)
     moved.append(step(trained, adam.init(trained), *batch, 0.01, [1, 2]))
   tf.nest.map_structure(np.testing.assert_array_equal, *moved)

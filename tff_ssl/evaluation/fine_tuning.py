@@ -35,6 +35,7 @@ from tff_ssl.evaluation import batches
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import finetune_search
 from tff_ssl.evaluation import finetune_step
+from tff_ssl.evaluation import label_fractions
 from tff_ssl.evaluation import stages
 from tff_ssl.optimization import adam
 from tff_ssl.optimization import schedules
@@ -162,7 +163,14 @@ class _Finetuner:
     test_cases: np.ndarray | None = None,
   ) -> Finetuned:
     """Fine-tunes; see `build_finetune`."""
-    _check(train_images, train_labels, train_cases, self.num_classes)
+    label_fractions.check(
+      'Fine-tuning', train_labels, self.num_classes, len(train_images)
+    )
+    if train_cases is not None and len(train_cases) != len(train_labels):
+      raise ValueError(
+        f'Fine-tuning got {len(train_cases)} cases for {len(train_labels)} images; '
+        'each image needs one.'
+      )
     cases = np.arange(len(train_labels)) if train_cases is None else train_cases
     units = _Units(cases, feature_sets.case_labels(train_labels, cases))
     initial = self._start(params, train_images)
@@ -222,8 +230,8 @@ class _Finetuner:
     validated = sum(part.size for part in parts)
     scores = collections.defaultdict(list)
     for part in parts:
-      kept = np.setdiff1d(np.arange(len(units.labels)), part)
-      seen, of_seen = units.take(kept)
+      training = np.setdiff1d(np.arange(len(units.labels)), part)
+      seen, of_seen = units.take(training)
       others, of_others = units.take(part)
       stops = [max(1, round(stop * self.config.num_steps)) for stop in search.stops]
       for rate in search.learning_rates:
@@ -234,7 +242,9 @@ class _Finetuner:
             trained, images[seen], images[others], of_others.cases
           )
           scores[rate, steps].append(finetune_search.score(logits, of_others.labels))
-    means = {choice: tuple(np.mean(found, axis=0)) for choice, found in scores.items()}
+    means = {
+      choice: tuple(np.mean(scored, axis=0)) for choice, scored in scores.items()
+    }
     # Takes the first of equals: the lowest rate, if they are in order.
     rate, steps = max(means, key=lambda choice: means[choice])
     return finetune_search.Chosen(rate, steps, validated)
@@ -296,7 +306,7 @@ def _build_train(
   together: int | None,
 ) -> Callable[..., list[Any]]:
   """Returns the training loop, compiled once for all of its runs."""
-  step = finetune_step.Step(apply, num_classes, config.flip, together)
+  step = finetune_step.FinetuneStep(apply, num_classes, config.flip, together)
 
   def train(
     trained: Any,
@@ -331,23 +341,3 @@ def _build_train(
     return [stopped[stop] for stop in stops]
 
   return train
-
-
-def _check(
-  images: np.ndarray, labels: np.ndarray, cases: np.ndarray | None, num_classes: int
-) -> None:
-  if len(images) != len(labels) or not len(labels):
-    raise ValueError(
-      f'Fine-tuning got {len(images)} images and {len(labels)} labels; it needs the '
-      'same number of each, and at least one.'
-    )
-  if cases is not None and len(cases) != len(labels):
-    raise ValueError(
-      f'Fine-tuning got {len(cases)} cases for {len(labels)} images; each image needs '
-      'one.'
-    )
-  if np.min(labels) < 0 or np.max(labels) >= num_classes:
-    raise ValueError(
-      f'Fine-tuning got labels {np.min(labels)} to {np.max(labels)}; they must be in '
-      f'[0, {num_classes}).'
-    )

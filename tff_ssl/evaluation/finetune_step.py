@@ -21,7 +21,7 @@ from tff_ssl.optimization import adam
 _CHUNKS_MULTIPLE, _LEAST_IMAGES = 4, 16
 
 
-class Step:
+class FinetuneStep:
   """The step, compiled once for all shapes of images."""
 
   def __init__(
@@ -31,7 +31,7 @@ class Step:
     flip: bool,
     together: int | None,
   ):
-    """Compiles nothing yet.
+    """Initializes the step; the first call compiles it.
 
     Args:
       apply: Maps (params, float32 images [n, H, W, C] in [0, 1]) to features [n, d].

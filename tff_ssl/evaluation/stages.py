@@ -17,7 +17,7 @@ _QUIET_SECONDS = 5.0
 _SECONDS_BETWEEN_LINES = 10.0
 
 
-class Lines:
+class StageLines:
   """A line for each stage once an evaluation has taken some seconds."""
 
   def __init__(
@@ -65,19 +65,19 @@ class Lines:
     stream.flush()
 
 
-_lines: contextvars.ContextVar[Lines | None] = contextvars.ContextVar(
+_lines: contextvars.ContextVar[StageLines | None] = contextvars.ContextVar(
   'lines', default=None
 )
 
 
 @contextlib.contextmanager
-def telling(lines: Lines | None = None) -> Iterator[None]:
+def telling(lines: StageLines | None = None) -> Iterator[None]:
   """Writes a line for each stage that begins within the block.
 
   Args:
     lines: Writes the lines; None: lines on stderr.
   """
-  token = _lines.set(lines or Lines())
+  token = _lines.set(lines or StageLines())
   try:
     yield
   finally:

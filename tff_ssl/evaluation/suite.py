@@ -49,7 +49,6 @@ from tff_ssl.evaluation import linear_lars
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import stages
-from tff_ssl.evaluation import test_encodings
 
 # Methods that have all labels together, and the one whose labels stay on clients.
 METHODS = ('knn', 'logistic', 'lars', 'one_round', 'finetune')
@@ -60,7 +59,7 @@ _ALL_METHODS = (*METHODS, FEDERATED_LINEAR)
 # Methods that train for long, or send something for every draw: few labels are drawn
 # once for them.
 _ONCE = ('finetune', FEDERATED_LINEAR)
-VALIDATION = test_encodings.VALIDATION
+VALIDATION = scores.VALIDATION
 # Two heads in closed form, from sums that clients send in one round: the solver of
 # each, and the name of its strength.
 ONE_ROUND = 'one_round'
@@ -76,14 +75,14 @@ class Federated(Protocol):
   """Method 'federated_linear': a linear classifier trained by clients."""
 
   def __call__(
-    self, features: np.ndarray, labels: np.ndarray, kept: np.ndarray
+    self, features: np.ndarray, labels: np.ndarray, labelled: np.ndarray
   ) -> linear_probe.LinearClassifier:
     """Trains the classifier.
 
     Args:
       features: [M, d] of all training images (or cases, by increasing id).
       labels: int [M]; -1 for none.
-      kept: int [m], positions of the images (or cases) whose labels are used.
+      labelled: int [m], positions of the images (or cases) whose labels are used.
     """
 
 
@@ -91,7 +90,7 @@ class Collect(Protocol):
   """Method 'one_round': the sums over examples, collected from clients."""
 
   def __call__(
-    self, features: np.ndarray, labels: np.ndarray, kept: np.ndarray
+    self, features: np.ndarray, labels: np.ndarray, labelled: np.ndarray
   ) -> closed_form.Moments:
     """Collects the sums; the arguments are those of `Federated`."""
 
@@ -167,7 +166,7 @@ def evaluate(
   if FEDERATED_LINEAR not in methods and collect is None:
     wanted = np.unique(np.concatenate([*itertools.chain(*by_fraction.values())]))
   train_set = encoded.encode_set('training', encode, train, case_level, field, wanted)
-  tested = test_encodings.Tested(
+  tested = scores.TestSplits(
     encode, test, validation, num_classes, case_level, deal, field
   )
   one_draw = _OneDraw(
@@ -177,17 +176,19 @@ def evaluate(
   results = tested.about_clients()
   for fraction, subsets in by_fraction.items():
     percent = f'{100 * fraction:g}%'
-    results[f'labels/{percent}'] = float(np.mean([kept.size for kept in subsets]))
+    results[f'labels/{percent}'] = float(
+      np.mean([labelled.size for labelled in subsets])
+    )
     if len(subsets) > 1:
       results[f'{label_draws.NUMBER}/{percent}'] = float(len(subsets))
     for method in methods:
       stages.begin(f'{method} with {subsets[0].size:,} labels')
       used = subsets[:1] if method in once else subsets
       of_draws = [
-        _of_finetuned(tune(kept), f'finetune/{percent}', tested)
+        _of_finetuned(tune(labelled), f'finetune/{percent}', tested)
         if method == 'finetune'
-        else one_draw.numbers(method, percent, kept)
-        for kept in used
+        else one_draw.numbers(method, percent, labelled)
+        for labelled in used
       ]
       results.update(label_draws.mean(of_draws))
   return results
@@ -221,7 +222,7 @@ def evaluate_classifier(
   Raises:
     ValueError: No test example has a label, or logits are not finite.
   """
-  tested = test_encodings.Tested(
+  tested = scores.TestSplits(
     classify, test, validation, num_classes, case_level, deal, field
   )
   return tested.score(CLASSIFIER, np.argmax(tested.features, axis=1))
@@ -230,9 +231,9 @@ def evaluate_classifier(
 def _first_only(
   encode: Callable[[np.ndarray], np.ndarray],
 ) -> Callable[[np.ndarray], np.ndarray]:
-  """Returns an encoding of the first example alone, which stands for all others.
+  """Returns an encoding of only the first example.
 
-  It is for methods that use no encodings, but must reject an encoder that has diverged.
+  It is enough to detect a diverged encoder, for methods that use no encodings.
   """
 
   def encode_first(inputs: np.ndarray) -> np.ndarray:
@@ -250,7 +251,7 @@ class _OneDraw:
   """
 
   train_set: encoded.EncodedSet
-  tested: test_encodings.Tested
+  tested: scores.TestSplits
   num_classes: int
   seed: int
   federated: Federated | None
@@ -258,38 +259,43 @@ class _OneDraw:
   knn_config: knn.KnnConfig | None
 
   def numbers(
-    self, method: str, percent: str, kept: np.ndarray
+    self, method: str, percent: str, labelled: np.ndarray
   ) -> collections.OrderedDict[str, float]:
     """Returns a method's numbers by name.
 
     Args:
       method: The method.
       percent: The share of the labels, in names.
-      kept: Positions of the labels.
+      labelled: Positions of the labels.
     """
     numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
     if method == ONE_ROUND:
       for head, predictions, own in _heads(
-        self.train_set, kept, self.tested.features, self.num_classes, self.collect
+        self.train_set, labelled, self.tested.features, self.num_classes, self.collect
       ):
         for name, value in own.items():
           numbers[f'{head}/{percent}/{name}'] = value
         numbers.update(self.tested.score(f'{head}/{percent}', predictions))
       return numbers
     prefix = f'{_PREFIXES.get(method, method)}/{percent}'
-    predictions, converged = self._predict(method, kept)
+    predictions, converged = self._predict(method, labelled)
     if method == 'logistic':
       numbers[f'{prefix}/converged'] = float(converged)
     numbers.update(self.tested.score(prefix, predictions))
     return numbers
 
-  def _predict(self, method: str, kept: np.ndarray) -> tuple[np.ndarray, bool]:
+  def _predict(self, method: str, labelled: np.ndarray) -> tuple[np.ndarray, bool]:
     """Returns a method's predictions, and whether its classifier converged."""
     if method == FEDERATED_LINEAR:
       assert self.federated is not None
-      classifier = self.federated(self.train_set.features, self.train_set.labels, kept)
+      classifier = self.federated(
+        self.train_set.features, self.train_set.labels, labelled
+      )
       return classifier.predict(self.tested.features), classifier.converged
-    features, labels = self.train_set.features[kept], self.train_set.labels[kept]
+    features, labels = (
+      self.train_set.features[labelled],
+      self.train_set.labels[labelled],
+    )
     if method == 'knn':
       voted = knn.predict(
         features, labels, self.tested.features, self.num_classes, self.knn_config
@@ -304,7 +310,7 @@ class _OneDraw:
 
 def _heads(
   train_set: encoded.EncodedSet,
-  kept: np.ndarray,
+  labelled: np.ndarray,
   test_features: np.ndarray,
   num_classes: int,
   collect: Collect | None,
@@ -312,16 +318,16 @@ def _heads(
   """Yields each one-round head: its name, predictions, and own number by name."""
   features, labels = train_set.features, train_set.labels
   if collect is not None:
-    found = collect(features, labels, kept)
+    sums = collect(features, labels, labelled)
   else:
-    found = closed_form.moments(features[kept], labels[kept], num_classes)
+    sums = closed_form.moments(features[labelled], labels[labelled], num_classes)
   for name, (fit, strength) in _HEADS.items():
-    head = fit(found)
+    head = fit(sums)
     yield name, head.classifier.predict(test_features), {strength: head.strength}
 
 
 def _of_finetuned(
-  tuned: fine_tuning.Finetuned, prefix: str, tested: test_encodings.Tested
+  tuned: fine_tuning.Finetuned, prefix: str, tested: scores.TestSplits
 ) -> collections.OrderedDict[str, float]:
   """Returns the numbers of fine-tuning by name, with those that were chosen."""
   numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
@@ -336,17 +342,17 @@ def _finetuned(
   finetune: Callable[..., fine_tuning.Finetuned] | None,
   train: encoded.Examples,
   train_set: encoded.EncodedSet,
-  tested: test_encodings.Tested,
+  tested: scores.TestSplits,
   seed: int,
   field: str,
-  kept: np.ndarray,
+  labelled: np.ndarray,
 ) -> fine_tuning.Finetuned:
   """Returns the result of fine-tuning on the images of what was kept."""
   assert finetune is not None
   inputs, test_inputs = train[field], tested.inputs
   if not train_set.case_level:
-    return finetune(inputs[kept], train.label[kept], test_inputs, seed=seed)
-  used = np.flatnonzero(np.isin(train.case, train_set.cases[kept]))
+    return finetune(inputs[labelled], train.label[labelled], test_inputs, seed=seed)
+  used = np.flatnonzero(np.isin(train.case, train_set.cases[labelled]))
   # An image without a label takes its case's label; cases are in increasing order.
   labels = train_set.labels[np.searchsorted(train_set.cases, train.case[used])]
   return finetune(

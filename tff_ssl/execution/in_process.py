@@ -17,12 +17,12 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.computing import assertions
+from tff_ssl.computing import process_owner
 from tff_ssl.computing import sessions
 from tff_ssl.execution import client_threads
 from tff_ssl.execution import internals
 from tff_ssl.execution import interpreter
 from tff_ssl.execution import local_graph
-from tff_ssl.execution import process_owner
 from tff_ssl.execution import tff_values
 
 # Otherwise oneDNN rebuilds its kernels for every call of some convolutions, as it would
@@ -71,12 +71,12 @@ def _device_name(name: str) -> str:
   }
   try:
     spec = tf.DeviceSpec.from_string(name if name.startswith('/') else f'/{name}')
-    found = f'/device:{spec.device_type}:{spec.device_index or 0}'
+    device = f'/device:{spec.device_type}:{spec.device_index or 0}'
   except ValueError:
-    found = name
-  if found not in known:
+    device = name
+  if device not in known:
     raise ValueError(f'device has {name!r}; TensorFlow has {", ".join(known)}')
-  return found
+  return device
 
 
 def _optimized(
@@ -203,11 +203,11 @@ class InProcess(tff.framework.SyncContext):
     argument = (
       None
       if signature.parameter is None
-      else tff_values.given(arg, signature.parameter, num_clients)
+      else tff_values.to_interpreter(arg, signature.parameter, num_clients)
     )
     # The clients' data are dropped once they have been used, if nobody else holds them.
     del arg
-    return tff_values.returned(program(argument, num_clients), signature.result)
+    return tff_values.from_interpreter(program(argument, num_clients), signature.result)
 
   def _program(
     self, comp: tff.framework.ConcreteComputation
@@ -228,7 +228,9 @@ class InProcess(tff.framework.SyncContext):
     if known is not None and self._owner.is_here:
       known[1].close()
 
-  def _open_graph(self, graph: internals.Graph, device: int) -> local_graph.LocalGraph:
+  def _open_graph(
+    self, graph: internals.ComputationGraph, device: int
+  ) -> local_graph.LocalGraph:
     return local_graph.LocalGraph(graph, self._devices[device], self._config)
 
   def _abandon(self, result: futures.Future[Any]) -> None:

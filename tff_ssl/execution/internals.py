@@ -110,7 +110,7 @@ class Remembering:
   """A function that reads messages of types, equal ones only once."""
 
   def __init__(self, read: Callable[[Any], tff.Type]):
-    """Remembers nothing yet.
+    """Initializes the function.
 
     Args:
       read: Returns the type of a message.
@@ -142,7 +142,7 @@ def fill(message: Any, value: Any, type_spec: tff.Type) -> None:
 
   Args:
     message: The message, a `Value` of TFF's.
-    value: Of the type.
+    value: The value, of that type.
     type_spec: The type.
 
   Raises:
@@ -220,7 +220,7 @@ class Bound:
   is_dataset: bool
 
 
-class Graph(NamedTuple):
+class ComputationGraph(NamedTuple):
   """The TensorFlow graph of one local computation.
 
   Attributes:
@@ -239,11 +239,11 @@ class Graph(NamedTuple):
   token: str
 
 
-def graph_of(block: tff.framework.CompiledComputation) -> Graph:
+def graph_of(block: tff.framework.CompiledComputation) -> ComputationGraph:
   """Returns the TensorFlow graph of a local computation.
 
   Args:
-    block: Of a compiled computation.
+    block: The local part of a compiled computation.
 
   Raises:
     ValueError: If it is not a TensorFlow computation.
@@ -257,7 +257,7 @@ def graph_of(block: tff.framework.CompiledComputation) -> Graph:
       graph_def = tf.compat.v1.GraphDef()
       if not content.graph_def.Unpack(graph_def):
         raise TypeError(f'graph of type {content.graph_def.type_url}')
-      return Graph(
+      return ComputationGraph(
         graph_def,
         _bound(content.parameter) if content.HasField('parameter') else None,
         _bound(content.result),

@@ -29,7 +29,7 @@ from tff_ssl.execution import local_graph
 from tff_ssl.execution import secure_sums
 
 # (graph, number of the device) -> its session.
-OpenGraph = Callable[[internals.Graph, int], local_graph.LocalGraph]
+OpenGraph = Callable[[internals.ComputationGraph, int], local_graph.LocalGraph]
 # The device that computes the server's part.
 _SERVER = 0
 # TFF has no public definition of these.
@@ -58,7 +58,7 @@ class _Scope:
 
   Attributes:
     values: By name.
-    num_clients: Of this call.
+    num_clients: Number of clients of this call.
     device: Number of the device.
   """
 
@@ -116,7 +116,7 @@ class Interpreter:
 
     Args:
       argument: A value, see the module; None if there is no parameter.
-      num_clients: Of this call.
+      num_clients: Number of clients of this call.
 
     Returns:
       The value.
@@ -195,9 +195,9 @@ class Interpreter:
     last: dict[str, int] = {}
     for step, (_, value) in enumerate(block.locals):
       last.update(dict.fromkeys(_references(value), step))
-    kept = _references(block.result)
+    in_result = _references(block.result)
     dropped = [
-      [name for name, at in last.items() if at == step and name not in kept]
+      [name for name, at in last.items() if at == step and name not in in_result]
       for step in range(len(steps))
     ]
 

@@ -30,7 +30,10 @@ class LocalGraph:
   """The graph of one local computation, on one device."""
 
   def __init__(
-    self, graph: internals.Graph, device: str, config: tf.compat.v1.ConfigProto
+    self,
+    graph: internals.ComputationGraph,
+    device: str,
+    config: tf.compat.v1.ConfigProto,
   ):
     """Opens a session.
 

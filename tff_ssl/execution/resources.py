@@ -17,13 +17,13 @@ def memory(pids: Mapping[str, int]) -> collections.OrderedDict[str, float]:
   Args:
     pids: Process ids by name. A process that is gone is left out.
   """
-  found = collections.OrderedDict()
+  resident = collections.OrderedDict()
   for name, pid in pids.items():
     try:
-      found[name] = psutil.Process(pid).memory_info().rss / _MIB
+      resident[name] = psutil.Process(pid).memory_info().rss / _MIB
     except psutil.NoSuchProcess:
       continue
-  return found
+  return resident
 
 
 def peak_memory(pids: Mapping[str, int]) -> collections.OrderedDict[str, float]:
@@ -34,7 +34,7 @@ def peak_memory(pids: Mapping[str, int]) -> collections.OrderedDict[str, float]:
   Args:
     pids: Process ids by name. A process that is gone is left out.
   """
-  found = collections.OrderedDict()
+  peaks = collections.OrderedDict()
   for name, pid in pids.items():
     try:
       status = pathlib.Path(f'/proc/{pid}/status').read_text(errors='replace')
@@ -42,8 +42,8 @@ def peak_memory(pids: Mapping[str, int]) -> collections.OrderedDict[str, float]:
       continue
     # Missing for a process that has ended and was not waited for.
     if peak := _PEAK.search(status):
-      found[name] = int(peak.group(1)) / 1024
-  return found
+      peaks[name] = int(peak.group(1)) / 1024
+  return peaks
 
 
 def cpu_seconds(pids: Mapping[str, int]) -> collections.OrderedDict[str, float]:
@@ -52,11 +52,11 @@ def cpu_seconds(pids: Mapping[str, int]) -> collections.OrderedDict[str, float]:
   Args:
     pids: Process ids by name. A process that is gone is left out.
   """
-  found = collections.OrderedDict()
+  seconds = collections.OrderedDict()
   for name, pid in pids.items():
     try:
       times = psutil.Process(pid).cpu_times()
     except psutil.NoSuchProcess:
       continue
-    found[name] = times.user + times.system
-  return found
+    seconds[name] = times.user + times.system
+  return seconds

@@ -79,7 +79,7 @@ def total(shares: Sequence[np.ndarray], modulus: int) -> np.ndarray:
   """Returns the sum of shares modulo m, uint64, which equals the sum of the values.
 
   Args:
-    shares: Of all clients, at least one.
+    shares: The share of each client, at least one.
     modulus: m, at most 2^63.
   """
   result = np.zeros(shares[0].shape, np.uint64)
@@ -94,7 +94,7 @@ def bounded_sum(values: Sequence[Any], largest: Any) -> Any:
   The modulus is more than K times `largest`, so that the sum of the integers is exact.
 
   Args:
-    values: Of each client, K >= 1: arrays of integers in nested tuples.
+    values: The value of each client, K >= 1: arrays of integers in nested tuples.
     largest: A number, or one for each array.
 
   Raises:
@@ -107,8 +107,8 @@ def modular_sum(values: Sequence[Any], modulus: Any) -> Any:
   """Returns the sum of integers modulo a number, in [0, modulus).
 
   Args:
-    values: Of each client, K >= 1: arrays of integers in nested tuples. Any integer
-      represents its residue.
+    values: The value of each client, K >= 1: arrays of integers in nested tuples. Any
+      integer represents its residue.
     modulus: A number, or one for each array.
 
   Raises:

@@ -52,7 +52,7 @@ class Statistic:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class ComparisonRow:
   """A row of a comparison: a group, or a baseline that its runs evaluated too.
 
   Attributes:
@@ -86,7 +86,7 @@ def arrays(statistics: Iterable[Statistic]) -> tuple[np.ndarray, np.ndarray]:
   return mean, np.nan_to_num(deviation)
 
 
-def rows(groups: Sequence[run_groups.Group]) -> list[Row]:
+def rows(groups: Sequence[run_groups.Group]) -> list[ComparisonRow]:
   """Returns a row for each group, and below it one for each baseline that it has.
 
   Args:
@@ -94,15 +94,17 @@ def rows(groups: Sequence[run_groups.Group]) -> list[Row]:
   """
   result = []
   for group in groups:
-    found = [run_numbers(run) for run in group.counted]
-    own = [_without_baselines(numbers) for numbers in found]
-    result.append(Row(group.name, len(own), _note(group), _statistics(own)))
+    numbers_of_runs = [run_numbers(run) for run in group.counted]
+    own = [_without_baselines(numbers) for numbers in numbers_of_runs]
+    result.append(ComparisonRow(group.name, len(own), _note(group), _statistics(own)))
     for start, title in BASELINES.items():
-      baseline = [_below(start, numbers) for numbers in found]
+      baseline = [_below(start, numbers) for numbers in numbers_of_runs]
       baseline = [numbers for numbers in baseline if numbers]
       if baseline:
         name = f'{group.name}: {title}'
-        result.append(Row(name, len(baseline), '', _statistics(baseline), True))
+        result.append(
+          ComparisonRow(name, len(baseline), '', _statistics(baseline), True)
+        )
   return result
 
 
@@ -162,7 +164,7 @@ def bytes_by_round(run: run_reader.Run) -> collections.OrderedDict[int, float]:
 
 
 def write_csv(
-  path: str | os.PathLike[str], compared: Sequence[Row], names: Sequence[str]
+  path: str | os.PathLike[str], compared: Sequence[ComparisonRow], names: Sequence[str]
 ) -> None:
   """Writes one line for each row and number, with all digits.
 

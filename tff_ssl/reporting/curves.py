@@ -62,7 +62,7 @@ def quantities(
     )
     for split, start in (('test', ''), ('validation', best_round.VALIDATION))
   ]
-  found = (
+  by_kind = (
     accuracies if every_accuracy else accuracies[:1],
     online,
     [Quantity('training loss', _column(comparison.LOSS))],
@@ -75,7 +75,7 @@ def quantities(
   )
   wanted = [
     each
-    for kind, those in zip(KINDS, found, strict=True)
+    for kind, those in zip(KINDS, by_kind, strict=True)
     if kind in kinds
     for each in those
   ]
@@ -125,7 +125,7 @@ def _accuracies(runs: Sequence[run_reader.Run], names: Sequence[str]) -> list[st
       float(number) if number.replace('.', '', 1).isdigit() else 0.0,
     )
 
-  found = [
+  accuracies = [
     name for name in names if comparison_columns.is_accuracy(name) and worth(name)[0]
   ]
-  return sorted(found, key=worth, reverse=True)
+  return sorted(accuracies, key=worth, reverse=True)

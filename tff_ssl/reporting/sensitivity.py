@@ -126,7 +126,7 @@ def lines(runs: Sequence[run_reader.Run], axis: Axis, number: str) -> list[Line]
     strays = [run for run in finished if flag not in run.flags]
     if strays:
       raise ValueError(f'over names {flag!r}; {strays[0].folder} has no such flag.')
-  found = []
+  result = []
   neutral = (*run_groups.NEUTRAL, *axis.flags)
   for group in run_groups.group(finished, neutral, axis.label):
     by_value: dict[str, list[float]] = {}
@@ -136,8 +136,8 @@ def lines(runs: Sequence[run_reader.Run], axis: Axis, number: str) -> list[Line]
         by_value.setdefault(axis.value(run), []).append(numbers[number])
     if by_value:
       points = {k: comparison.statistic(by_value[k]) for k in ordered(by_value)}
-      found.append(Line(group.name, points))
-  return found
+      result.append(Line(group.name, points))
+  return result
 
 
 def ordered(values: Iterable[str]) -> list[str]:
@@ -149,17 +149,17 @@ def ordered(values: Iterable[str]) -> list[str]:
     return unique
 
 
-def cells(number: str, found: Sequence[Line]) -> list[dict[str, str]]:
+def cells(number: str, lines: Sequence[Line]) -> list[dict[str, str]]:
   """Returns a table of one number: a row for each line, a column for each value.
 
   Args:
     number: The number's name.
-    found: Its lines, from `lines`.
+    lines: Its lines, from `lines`.
 
   Returns:
     Mean ± deviation as text by the value; the deviation of a single run is left out.
   """
-  values = ordered(value for line in found for value in line.points)
+  values = ordered(value for line in lines for value in line.points)
   return [
     {
       _METHOD: line.name,
@@ -169,7 +169,7 @@ def cells(number: str, found: Sequence[Line]) -> list[dict[str, str]]:
         for value, point in line.points.items()
       },
     }
-    for line in found
+    for line in lines
   ]
 
 
@@ -188,8 +188,8 @@ def write_csv(
     [inert.cell(axis.title), _METHOD, 'number', 'mean', 'deviation', 'runs'],
     (
       (*map(inert.cell, (value, line.name, number)), *point.cells)
-      for number, found in panels.items()
-      for line in found
+      for number, lines in panels.items()
+      for line in lines
       for value, point in line.points.items()
     ),
   )

@@ -81,11 +81,11 @@ class MixingAlarm:
 
   def finish(self, rows: Iterable[Mapping[str, str]]) -> None:
     """Looks at the metrics of all rounds, as they are in the run's table."""
-    found = [
+    values = [
       [float(value) for name, value in row.items() if name.rpartition('/')[2] == _MU]
       for row in rows
     ]
-    shares = [share for row in found for share in row]
+    shares = [share for row in values for share in row]
     if shares and not any(shares):
       print(f'warning: {self._none_kept}', file=self._stream, flush=True)
 

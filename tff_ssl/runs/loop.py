@@ -23,7 +23,7 @@ from tff_ssl.runs import run_folder
 from tff_ssl.simulation import prefetch
 
 
-class Output(Protocol):
+class RoundOutput(Protocol):
   """The result of a round."""
 
   @property
@@ -35,13 +35,13 @@ class Output(Protocol):
     """A nest of numbers."""
 
 
-class Algorithm(Protocol):
+class RoundAlgorithm(Protocol):
   """What the loop runs, such as a `tff.learning.templates.LearningProcess`."""
 
   def initialize(self) -> Any:
     """Returns the initial state: a nest of arrays."""
 
-  def next(self, state: Any, cohort: Any) -> Output:
+  def next(self, state: Any, cohort: Any) -> RoundOutput:
     """Runs one round.
 
     Args:
@@ -51,11 +51,11 @@ class Algorithm(Protocol):
 
 
 @runtime_checkable
-class KeepsFiles(Protocol):
+class Resumable(Protocol):
   """An algorithm whose `next` also writes run folder files, such as client states."""
 
   def resume(self, folder: pathlib.Path, round: int) -> None:
-    """Takes its files back to what they were after a round; called before `next`.
+    """Rolls its files back to the end of a round; called before `next`.
 
     Args:
       folder: The run folder.
@@ -95,7 +95,7 @@ EvaluateFn = Callable[[Any, int], Mapping[str, float]]
 
 
 def run(
-  algorithm: Algorithm,
+  algorithm: RoundAlgorithm,
   cohort_fn: Callable[[int], Any],
   folder: run_folder.RunFolder,
   rounds: int,
@@ -120,7 +120,7 @@ def run(
 
   Args:
     algorithm: What to run. Its `next` must be deterministic for resumed runs to end
-      with the same numbers. If it writes files of its own, it is a `KeepsFiles`.
+      with the same numbers. If it writes files of its own, it is a `Resumable`.
     cohort_fn: Round -> the data for `algorithm.next`; a function of the round alone.
       The next round's data are prepared while a round runs, in a thread where no TFF
       computation can be executed; see `prefetch.Prefetcher`.
@@ -221,7 +221,7 @@ def _check_numbers(rounds: int, evaluate: int, watch: int, checkpoint: int) -> N
 
 
 def _restore(
-  algorithm: Algorithm,
+  algorithm: RoundAlgorithm,
   folder: run_folder.RunFolder,
   rounds: int,
   start_fn: Callable[[Any], Any] | None,
@@ -244,7 +244,7 @@ def _restore(
     if start_fn is not None:
       state = start_fn(state)
     folder.save(0, state)
-  if isinstance(algorithm, KeepsFiles):
+  if isinstance(algorithm, Resumable):
     algorithm.resume(folder.path, round)
   if isinstance(algorithm, Remembers):
     algorithm.check(folder.checkpoints.about(round))
@@ -253,11 +253,11 @@ def _restore(
 
 
 def _save(
-  algorithm: Algorithm, folder: run_folder.RunFolder, round: int, state: Any
+  algorithm: RoundAlgorithm, folder: run_folder.RunFolder, round: int, state: Any
 ) -> None:
   more = algorithm.remember() if isinstance(algorithm, Remembers) else {}
   folder.save(round, state, more)
-  if isinstance(algorithm, KeepsFiles):
+  if isinstance(algorithm, Resumable):
     algorithm.saved(folder.checkpoints.rounds()[0])
 
 

@@ -122,5 +122,7 @@ class _Lines(Progress):
 
 
 def _shown(metrics: Mapping[str, int | float]) -> dict[str, str]:
-  found = ((shown, flat_metrics.find(metrics, last)) for last, shown in _SHOWN.items())
-  return {shown: f'{value:.4g}' for shown, value in found if value is not None}
+  numbers = (
+    (shown, flat_metrics.find(metrics, last)) for last, shown in _SHOWN.items()
+  )
+  return {shown: f'{value:.4g}' for shown, value in numbers if value is not None}

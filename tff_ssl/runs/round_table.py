@@ -72,9 +72,9 @@ class Table:
       round: The last round to keep.
     """
     rows = self.rows()
-    kept = [row for row in rows if int(row[ROUND]) <= round]
-    if len(kept) < len(rows):
-      self._rewrite(kept)
+    earlier = [row for row in rows if int(row[ROUND]) <= round]
+    if len(earlier) < len(rows):
+      self._rewrite(earlier)
 
   def check_rounds(self, last: int) -> None:
     """Checks that the rows are those of rounds 1 to `last`, one each and in order.
@@ -90,10 +90,10 @@ class Table:
       return
     wrong = (n for n, round in enumerate(rounds, start=1) if n != round or n > last)
     where = next(wrong, len(rounds) + 1)
-    found = f'of round {rounds[where - 1]}' if where <= len(rounds) else 'missing'
+    there = f'of round {rounds[where - 1]}' if where <= len(rounds) else 'missing'
     raise ValueError(
       f'{self._path} must have the rows of rounds 1 to {last}, each once and in order: '
-      f'row {where} is {found}'
+      f'row {where} is {there}'
     )
 
   def append(self, round: int, values: Mapping[str, Cell]) -> None:
@@ -139,8 +139,8 @@ class Table:
       ValueError: If a value is named `round`.
     """
     added = [self._row(round, cells) for cells in values]
-    kept = [row for row in self.rows() if int(row[ROUND]) < round]
-    self._rewrite([*kept, *added])
+    earlier = [row for row in self.rows() if int(row[ROUND]) < round]
+    self._rewrite([*earlier, *added])
 
   def _row(self, round: int, values: Mapping[str, Cell]) -> dict[str, str]:
     if ROUND in values:
@@ -221,11 +221,11 @@ class TableDigest:
       columns: Columns that count in them, because an evaluation may add others later.
     """
     self.rows_of(round)
-    found = self._hash.copy()
+    digest = self._hash.copy()
     _update(
-      found, ({name: row[name] for name in row if name in columns} for row in rows)
+      digest, ({name: row[name] for name in row if name in columns} for row in rows)
     )
-    return found.hexdigest()
+    return digest.hexdigest()
 
   def _forget(self) -> None:
     # What was read ends here, in a file with this number and header.

@@ -112,8 +112,8 @@ def as_grown(
     stored: The one from `read`.
     config: The one from `build`.
   """
-  kept = {_IDENTITY: stored[_IDENTITY]} if _IDENTITY in stored else {}
-  return collections.OrderedDict(config, **kept)
+  identity = {_IDENTITY: stored[_IDENTITY]} if _IDENTITY in stored else {}
+  return collections.OrderedDict(config, **identity)
 
 
 def _digest(parts: object) -> str:

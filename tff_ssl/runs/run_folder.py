@@ -259,8 +259,8 @@ class RunFolder:
     rows = self._of_clients.rows_of(round)
     if columns is None:
       columns = {name for row in rows for name in row}
-    told = {*columns} - {round_table.ROUND, round_table.CLIENT}
-    counted = [row for row in rows if told & {*row}]
+    numbers = {*columns} - {round_table.ROUND, round_table.CLIENT}
+    counted = [row for row in rows if numbers & {*row}]
     return self._of_clients.until(round, counted, columns), sorted(columns)
 
   def sync(self) -> None:
@@ -357,7 +357,7 @@ def check_client(client_id: str) -> None:
   """Checks that a client's encoder can be written.
 
   Args:
-    client_id: Of the client.
+    client_id: The client's id.
 
   Raises:
     ValueError: If its id cannot be the name of a folder.
@@ -368,8 +368,8 @@ def check_client(client_id: str) -> None:
 
 def _row_of(rows: Iterable[Mapping[str, str]], round: int) -> dict[str, str]:
   """Returns the cells of a round, without its number; none if it has no row."""
-  found = [row for row in rows if row['round'] == str(round)]
-  return {k: v for row in found for k, v in row.items() if k != 'round'}
+  rows_of_round = [row for row in rows if row['round'] == str(round)]
+  return {k: v for row in rows_of_round for k, v in row.items() if k != 'round'}
 
 
 def _lock(folder: pathlib.Path) -> int:

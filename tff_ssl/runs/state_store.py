@@ -312,8 +312,8 @@ def _create_tables(connection: sqlite3.Connection) -> None:
 
 def _tables(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
   """Returns what a database has, with the statements that made it."""
-  found = connection.execute(_TABLES)
-  return [(kind, name, ' '.join(sql.split())) for kind, name, sql in found]
+  rows = connection.execute(_TABLES)
+  return [(kind, name, ' '.join(sql.split())) for kind, name, sql in rows]
 
 
 @functools.cache

@@ -125,7 +125,7 @@ def pass_of(round: int, rounds: int) -> tuple[int, int]:
 
   Args:
     round: Its number, from 1.
-    rounds: Of a pass.
+    rounds: Number of rounds of a pass.
 
   Raises:
     ValueError: If the round is below 1.
@@ -166,7 +166,7 @@ class Batches:
   """
 
   def __init__(self, positions: np.ndarray, batch_size: int, seed: int):
-    """Draws nothing yet.
+    """Initializes the draws.
 
     Args:
       positions: int64 [N], the examples to draw from.

@@ -29,7 +29,7 @@ class Prefetcher(Generic[_Cohort]):
   """
 
   def __init__(self, cohort_fn: Callable[[int], _Cohort], rounds: int):
-    """Prepares nothing yet.
+    """Initializes the prefetcher; the first call starts its thread.
 
     Args:
       cohort_fn: Round -> the round's data; a function of the round alone. It is not

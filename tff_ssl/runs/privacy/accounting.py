@@ -77,7 +77,7 @@ class Terms:
       client joins independently.
     multipliers: By the name of what a round releases, the standard deviation of its
       noise over the clip norm.
-    delta: Of (epsilon, delta); below 1 / N.
+    delta: delta of the (epsilon, delta) guarantee; below 1 / N.
     amplified: Whether sampling lowers epsilon (privacy amplification). It does only if
       the noise is Gaussian and who is in a cohort is secret. Otherwise a client counts
       as if in every round, or in one round of each pass.
@@ -222,10 +222,10 @@ class Accountant:
   """Epsilon of any number of releases on the same terms."""
 
   def __init__(self, terms: Terms, orders: Sequence[float] | None = None):
-    """Computes nothing yet.
+    """Initializes the accountant.
 
     Args:
-      terms: Of each round.
+      terms: The terms of each round.
       orders: alpha of the Renyi divergences. Any orders give a bound; more give a
         better one. None: orders that are good at any epsilon above 0.01.
     """
@@ -281,8 +281,8 @@ class Accountant:
   def _of_round(self, times: int) -> np.ndarray:
     """Returns the divergences of a round that was released some number of times."""
     if times not in self._of_times:
-      found = self._terms.divergences(self._orders, times)
-      self._of_times[times] = np.maximum(found, _ROUNDED)
+      per_order = self._terms.divergences(self._orders, times)
+      self._of_times[times] = np.maximum(per_order, _ROUNDED)
     return self._of_times[times]
 
   def orders_near_best(self, rounds: int) -> list[float]:
@@ -320,7 +320,7 @@ def solve(
   Args:
     population: N.
     cohort: K.
-    rounds: Of the run.
+    rounds: Number of rounds of the run.
     epsilon: The budget, positive.
     delta: Below 1 / N.
     amplified: See `Terms`.
@@ -384,7 +384,7 @@ def why_unspent(terms: Terms, rounds: int, epsilon: float) -> str:
 
   Args:
     terms: With that noise.
-    rounds: Of the run.
+    rounds: Number of rounds of the run.
     epsilon: The budget.
 
   Returns:

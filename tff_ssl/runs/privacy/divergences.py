@@ -51,20 +51,22 @@ def of_poisson(
   """
   alphas = np.array(orders, float)
   is_whole = alphas == np.floor(alphas)
-  found = np.zeros(len(alphas))
+  divergences = np.zeros(len(alphas))
   for place in np.flatnonzero(is_whole):
     k = np.arange(2, int(alphas[place]) + 1)
     # 1 is taken from each exponential and added to the sum, so that sums near 1 keep
     # their digits.
     logs = stats.binom.logpmf(k, alphas[place], chance)
     logs += _log_expm1(k * (k - 1.0) / (2 * noise_multiplier**2))
-    found[place] = np.logaddexp(0.0, special.logsumexp(logs)) / (alphas[place] - 1)
+    divergences[place] = np.logaddexp(0.0, special.logsumexp(logs)) / (
+      alphas[place] - 1
+    )
   if not is_whole.all():
     accountant = dp_accounting.rdp.RdpAccountant(list(alphas[~is_whole]))
     one = dp_accounting.GaussianDpEvent(noise_multiplier)
     event = dp_accounting.PoissonSampledDpEvent(chance, one)
-    found[~is_whole] = accountant.compose(event).rdp
-  return found
+    divergences[~is_whole] = accountant.compose(event).rdp
+  return divergences
 
 
 def of_fixed(
@@ -111,7 +113,7 @@ def _log_moments(noise_multiplier: float, most: int) -> np.ndarray:
   even = np.arange(2, most + 2, 2)
   # Where L^m is so large that the bound of its moment is the smaller of the two.
   is_large = (even - 3) / noise_multiplier**2 > 2 * np.log(2 * even)
-  found = np.full(len(even), np.inf)
+  logs_of_moments = np.full(len(even), np.inf)
   computed = even[~is_large]
   if len(computed):
     x = np.arange(-_BEYOND, computed[-1] / noise_multiplier + _BEYOND, _STEP)
@@ -120,8 +122,10 @@ def _log_moments(noise_multiplier: float, most: int) -> np.ndarray:
       # Of |exp(u) - 1|, for both signs of u; where it is 0, it adds nothing.
       logs = np.maximum(exponents, 0) + np.log(-np.expm1(-np.abs(exponents)))
     density = stats.norm.logpdf(x) + np.log(_STEP)
-    found[~is_large] = [special.logsumexp(m * logs + density) for m in computed]
-  return found
+    logs_of_moments[~is_large] = [
+      special.logsumexp(m * logs + density) for m in computed
+    ]
+  return logs_of_moments
 
 
 def _log_expm1(x: np.ndarray) -> np.ndarray:

@@ -36,9 +36,9 @@ def useful(orders: Sequence[float], epsilon: float, delta: float) -> list[float]
   Args:
     orders: Ascending.
     epsilon: The budget.
-    delta: Of it.
+    delta: delta of the budget.
   """
-  kept = [
+  useful_orders = [
     a
     for a in orders
     # What they show if there is no divergence at all; the best is about twice the least
@@ -47,4 +47,4 @@ def useful(orders: Sequence[float], epsilon: float, delta: float) -> list[float]
     and a <= 10 * (1 - math.log(delta) / epsilon)
   ]
   # The first also shows when the total variation is below delta.
-  return sorted({orders[0], *kept})
+  return sorted({orders[0], *useful_orders})
