@@ -241,7 +241,7 @@ class Evaluator:
     config: fine_tuning.FinetuneConfig,
     search: finetune_search.Search | None = None,
   ) -> Callable[..., fine_tuning.Finetuned]:
-    return fine_tuning.build_finetune(
+    return fine_tuning.FineTuning(
       self._encoder.apply,
       self._task.num_classes,
       config,

@@ -32,9 +32,8 @@ are for reporting what was chosen.
 """
 
 import collections
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
-import functools
 import itertools
 from typing import Protocol
 
@@ -129,7 +128,7 @@ def evaluate(
     case_level: Whether a case is classified as a whole, by the mean of its images'
       encodings, rather than each image.
     seed: Non-negative integer that fixes label subsets and batches.
-    finetune: For method 'finetune': the function of `fine_tuning.build_finetune` with
+    finetune: For method 'finetune': the function of `fine_tuning.FineTuning` with
       its params already given.
     federated: For method 'federated_linear': what trains its classifier.
     collect: For method 'one_round': what collects its sums from clients; None: they are
@@ -170,9 +169,17 @@ def evaluate(
     encode, test, validation, num_classes, case_level, deal, field
   )
   one_draw = _OneDraw(
-    train_set, tested, num_classes, seed, federated, collect, knn_config
+    train,
+    train_set,
+    tested,
+    num_classes,
+    seed,
+    field,
+    finetune,
+    federated,
+    collect,
+    knn_config,
   )
-  tune = functools.partial(_finetuned, finetune, train, train_set, tested, seed, field)
   results = tested.about_clients()
   for fraction, subsets in by_fraction.items():
     percent = f'{100 * fraction:g}%'
@@ -184,12 +191,7 @@ def evaluate(
     for method in methods:
       stages.begin(f'{method} with {subsets[0].size:,} labels')
       used = subsets[:1] if method in once else subsets
-      of_draws = [
-        _of_finetuned(tune(labelled), f'finetune/{percent}', tested)
-        if method == 'finetune'
-        else one_draw.numbers(method, percent, labelled)
-        for labelled in used
-      ]
+      of_draws = [one_draw.numbers(method, percent, labelled) for labelled in used]
       results.update(label_draws.mean(of_draws))
   return results
 
@@ -245,15 +247,18 @@ def _first_only(
 
 @dataclasses.dataclass(frozen=True)
 class _OneDraw:
-  """Evaluates methods on frozen features with one draw of labels.
+  """Evaluates methods with one draw of labels.
 
-  The attributes are the arguments of `evaluate`, encoded.
+  The attributes are the arguments of `evaluate`, and the encoded sets.
   """
 
+  train: encoded.Examples
   train_set: encoded.EncodedSet
   tested: scores.TestSplits
   num_classes: int
   seed: int
+  field: str
+  finetune: Callable[..., fine_tuning.Finetuned] | None
   federated: Federated | None
   collect: Collect | None
   knn_config: knn.KnnConfig | None
@@ -268,16 +273,12 @@ class _OneDraw:
       percent: The share of the labels, in names.
       labelled: Positions of the labels.
     """
-    numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
-    if method == ONE_ROUND:
-      for head, predictions, own in _heads(
-        self.train_set, labelled, self.tested.features, self.num_classes, self.collect
-      ):
-        for name, value in own.items():
-          numbers[f'{head}/{percent}/{name}'] = value
-        numbers.update(self.tested.score(f'{head}/{percent}', predictions))
-      return numbers
     prefix = f'{_PREFIXES.get(method, method)}/{percent}'
+    if method == ONE_ROUND:
+      return self._heads(percent, labelled)
+    if method == 'finetune':
+      return self._finetuned(prefix, labelled)
+    numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
     predictions, converged = self._predict(method, labelled)
     if method == 'logistic':
       numbers[f'{prefix}/converged'] = float(converged)
@@ -286,16 +287,12 @@ class _OneDraw:
 
   def _predict(self, method: str, labelled: np.ndarray) -> tuple[np.ndarray, bool]:
     """Returns a method's predictions, and whether its classifier converged."""
+    features, labels = self.train_set.features, self.train_set.labels
     if method == FEDERATED_LINEAR:
       assert self.federated is not None
-      classifier = self.federated(
-        self.train_set.features, self.train_set.labels, labelled
-      )
+      classifier = self.federated(features, labels, labelled)
       return classifier.predict(self.tested.features), classifier.converged
-    features, labels = (
-      self.train_set.features[labelled],
-      self.train_set.labels[labelled],
-    )
+    features, labels = features[labelled], labels[labelled]
     if method == 'knn':
       voted = knn.predict(
         features, labels, self.tested.features, self.num_classes, self.knn_config
@@ -307,62 +304,53 @@ class _OneDraw:
       classifier = linear_probe.fit_logistic(features, labels, self.num_classes)
     return classifier.predict(self.tested.features), classifier.converged
 
+  def _heads(
+    self, percent: str, labelled: np.ndarray
+  ) -> collections.OrderedDict[str, float]:
+    """Returns the numbers of the one-round heads by name, with their strengths."""
+    features, labels = self.train_set.features, self.train_set.labels
+    if self.collect is not None:
+      sums = self.collect(features, labels, labelled)
+    else:
+      sums = closed_form.moments(features[labelled], labels[labelled], self.num_classes)
+    numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
+    for name, (fit, strength) in _HEADS.items():
+      head = fit(sums)
+      numbers[f'{name}/{percent}/{strength}'] = head.strength
+      predictions = head.classifier.predict(self.tested.features)
+      numbers.update(self.tested.score(f'{name}/{percent}', predictions))
+    return numbers
 
-def _heads(
-  train_set: encoded.EncodedSet,
-  labelled: np.ndarray,
-  test_features: np.ndarray,
-  num_classes: int,
-  collect: Collect | None,
-) -> Iterator[tuple[str, np.ndarray, dict[str, float]]]:
-  """Yields each one-round head: its name, predictions, and own number by name."""
-  features, labels = train_set.features, train_set.labels
-  if collect is not None:
-    sums = collect(features, labels, labelled)
-  else:
-    sums = closed_form.moments(features[labelled], labels[labelled], num_classes)
-  for name, (fit, strength) in _HEADS.items():
-    head = fit(sums)
-    yield name, head.classifier.predict(test_features), {strength: head.strength}
-
-
-def _of_finetuned(
-  tuned: fine_tuning.Finetuned, prefix: str, tested: scores.TestSplits
-) -> collections.OrderedDict[str, float]:
-  """Returns the numbers of fine-tuning by name, with those that were chosen."""
-  numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
-  if tuned.chosen is not None:
-    for name, value in tuned.chosen._asdict().items():
-      numbers[f'{prefix}/{name}'] = float(value)
-  numbers.update(tested.score(prefix, tested.of_finetuned(tuned.predictions)))
-  return numbers
-
-
-def _finetuned(
-  finetune: Callable[..., fine_tuning.Finetuned] | None,
-  train: encoded.Examples,
-  train_set: encoded.EncodedSet,
-  tested: scores.TestSplits,
-  seed: int,
-  field: str,
-  labelled: np.ndarray,
-) -> fine_tuning.Finetuned:
-  """Returns the result of fine-tuning on the images of what was kept."""
-  assert finetune is not None
-  inputs, test_inputs = train[field], tested.inputs
-  if not train_set.case_level:
-    return finetune(inputs[labelled], train.label[labelled], test_inputs, seed=seed)
-  used = np.flatnonzero(np.isin(train.case, train_set.cases[labelled]))
-  # An image without a label takes its case's label; cases are in increasing order.
-  labels = train_set.labels[np.searchsorted(train_set.cases, train.case[used])]
-  return finetune(
-    inputs[used],
-    labels,
-    test_inputs,
-    seed=seed,
-    train_cases=train.case[used],
-    test_cases=tested.cases,
-  )
+  def _finetuned(
+    self, prefix: str, labelled: np.ndarray
+  ) -> collections.OrderedDict[str, float]:
+    """Returns the numbers of fine-tuning by name, with those that were chosen."""
+    assert self.finetune is not None
+    train, inputs = self.train, self.train[self.field]
+    if not self.train_set.case_level:
+      tuned = self.finetune(
+        inputs[labelled], train.label[labelled], self.tested.inputs, seed=self.seed
+      )
+    else:
+      cases = self.train_set.cases
+      used = np.flatnonzero(np.isin(train.case, cases[labelled]))
+      # An image without a label takes its case's label; cases are in increasing order.
+      labels = self.train_set.labels[np.searchsorted(cases, train.case[used])]
+      tuned = self.finetune(
+        inputs[used],
+        labels,
+        self.tested.inputs,
+        seed=self.seed,
+        train_cases=train.case[used],
+        test_cases=self.tested.cases,
+      )
+    numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
+    if tuned.chosen is not None:
+      for name, value in tuned.chosen._asdict().items():
+        numbers[f'{prefix}/{name}'] = float(value)
+    predictions = self.tested.of_finetuned(tuned.predictions)
+    numbers.update(self.tested.score(prefix, predictions))
+    return numbers
 
 
 def _check_methods(

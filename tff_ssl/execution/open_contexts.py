@@ -10,7 +10,6 @@ import contextlib
 import os
 import threading
 import time
-import types
 from typing import Any, Self
 
 import grpc
@@ -87,12 +86,7 @@ class Context:
   def __enter__(self) -> Self:
     return self
 
-  def __exit__(
-    self,
-    exception_type: type[BaseException] | None,
-    exception: BaseException | None,
-    traceback: types.TracebackType | None,
-  ) -> None:
+  def __exit__(self, *_: object) -> None:
     self.close()
 
   def _end(self) -> None:

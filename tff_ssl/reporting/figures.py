@@ -37,7 +37,7 @@ _LOGARITHMIC_FROM = 20
 # A few rounds that waited for other programs, or for a resumed run, may be off the top.
 _TIMES_PERCENTILE = 99.5
 _MARGIN = 1.05
-_BAND = {'alpha': 0.2, 'lw': 0}
+_BAND: dict[str, Any] = {'alpha': 0.2, 'lw': 0}
 # As many decimals as needed to tell the ticks apart.
 _PER_CENT = ticker.FuncFormatter(lambda share, _: f'{100 * share:.4g}%')
 

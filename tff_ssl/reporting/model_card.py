@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 import hashlib
 import os
 import pathlib
-import shlex
 from typing import Any
 
 from tff_ssl.computing import inert
@@ -102,6 +101,7 @@ def build(
     name: inert.markdown(known.get(name))
     for name in ('encoder', 'algorithm', 'input', 'output', 'parameters')
   }
+  command = inert.line(run_config.command(config)) or 'not recorded'
   parts = [
     f'# {named["encoder"]}, trained by {named["algorithm"]}',
     f'Takes {named["input"]}; returns {named["output"]}.',
@@ -112,7 +112,7 @@ def build(
     '## Method',
     _list(_method(known, config, is_given)),
     '## Command',
-    _LEFT_OUT.format(run_config.NAME) if is_given else _block(_command(config)),
+    _LEFT_OUT.format(run_config.NAME) if is_given else _block(command),
     '## Results',
     _LEFT_OUT.format(_EVALUATION) if is_given else _results(numbers),
     '## Privacy',
@@ -180,13 +180,6 @@ def _method(
       )
     )
   return lines
-
-
-def _command(config: Mapping[str, Any]) -> str:
-  command = config.get('command')
-  if isinstance(command, list) and command:
-    return inert.line(shlex.join(['python', '-m', *map(str, command)]))
-  return 'not recorded'
 
 
 def _results(numbers: Mapping[str, Any]) -> str:

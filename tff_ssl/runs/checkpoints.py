@@ -97,16 +97,13 @@ class Checkpoints:
     Args:
       round: One of `rounds()`.
 
-    Returns:
-      Values by name; empty for a file of earlier code, which stored nothing.
-
     Raises:
       ValueError: If the file is unreadable, or belongs to another round.
     """
     path = self._path(round)
     with _opened(path, _ABOUT) as arrays:
       if _ABOUT not in arrays.headers:
-        return {}
+        raise ValueError(f"it has no '{_ABOUT}'")
       if arrays.headers[_ABOUT].num_bytes > _MOST_ABOUT:
         raise ValueError(f"'{_ABOUT}' has more than {_MOST_ABOUT:,} bytes")
       stored = arrays.read(_ABOUT)

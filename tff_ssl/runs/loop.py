@@ -13,6 +13,7 @@ import sys
 import time
 from typing import Any, Protocol, runtime_checkable
 
+from tff_ssl.computing import checks
 from tff_ssl.execution import contexts
 from tff_ssl.execution import resources
 from tff_ssl.runs import alarms as alarms_lib
@@ -151,7 +152,9 @@ def run(
     ValueError: If a number is out of range, or the folder has more rounds.
     interruption.Interrupted: After Ctrl-C or SIGTERM; a SystemExit.
   """
-  _check_numbers(rounds, evaluate_every, watch_every, checkpoint_every)
+  checks.at_least(0, rounds=rounds, evaluate_every=evaluate_every)
+  checks.at_least(0, watch_every=watch_every)
+  checks.at_least(1, checkpoint_every=checkpoint_every)
   # One variable for both, so that no exception can come between a state and its round.
   last = _restore(algorithm, folder, rounds, start_fn)
   saved = last[0]
@@ -210,14 +213,6 @@ def run(
     finally:
       display.close()
   return last[1]
-
-
-def _check_numbers(rounds: int, evaluate: int, watch: int, checkpoint: int) -> None:
-  if min(rounds, evaluate, watch) < 0 or checkpoint < 1:
-    raise ValueError(
-      f'rounds={rounds}, evaluate_every={evaluate}, watch_every={watch}, '
-      f'checkpoint_every={checkpoint}: they must be at least 0, 0, 0 and 1'
-    )
 
 
 def _restore(

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import platform
+import shlex
 import sys
 from typing import Any
 
@@ -47,6 +48,14 @@ def build(
   )
   # Through JSON, like the stored configuration: tuples are lists there.
   return json.loads(json.dumps(config), object_pairs_hook=collections.OrderedDict)
+
+
+def command(config: Mapping[str, Any]) -> str:
+  """Returns the command in a configuration, as a shell takes it; '' without one."""
+  recorded = config.get('command')
+  if isinstance(recorded, list) and recorded:
+    return shlex.join(['python', '-m', *map(str, recorded)])
+  return ''
 
 
 def _program() -> str:

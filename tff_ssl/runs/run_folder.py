@@ -26,7 +26,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import fcntl
 import os
 import pathlib
-import types
 from typing import Any, Self
 
 import tensorflow as tf
@@ -199,17 +198,14 @@ class RunFolder:
         its round are not those that were written.
     """
     about = self.checkpoints.about(round)
-    if about.get('run', run_config.identity(self.path)) != run_config.identity(
-      self.path
-    ):
+    if about.get('run') != run_config.identity(self.path):
       raise ValueError(
         f'the checkpoint of round {round} in {self.path} belongs to another run'
       )
     self.metrics.keep_until(round)
     self.metrics.check_rounds(round)
-    # A checkpoint of an earlier version of this code has no digests.
     rows, _ = self._metrics_until(round, about.get('columns', ()))
-    if about and rows != about.get('rows'):
+    if rows != about.get('rows'):
       raise ValueError(
         f'{self.path / "metrics.csv"} has different numbers for rounds 1 to {round} '
         'from those that were written'
@@ -324,12 +320,7 @@ class RunFolder:
   def __enter__(self) -> Self:
     return self
 
-  def __exit__(
-    self,
-    exception_type: type[BaseException] | None,
-    exception: BaseException | None,
-    traceback: types.TracebackType | None,
-  ) -> None:
+  def __exit__(self, *_: object) -> None:
     self.close()
 
   def _check_or_write_config(

@@ -8,7 +8,6 @@ is gained.
 
 from collections.abc import Callable
 import concurrent.futures
-import types
 from typing import Generic, Self, TypeVar
 
 _Cohort = TypeVar('_Cohort')
@@ -72,10 +71,5 @@ class Prefetcher(Generic[_Cohort]):
   def __enter__(self) -> Self:
     return self
 
-  def __exit__(
-    self,
-    exception_type: type[BaseException] | None,
-    exception: BaseException | None,
-    traceback: types.TracebackType | None,
-  ) -> None:
+  def __exit__(self, *_: object) -> None:
     self.close()

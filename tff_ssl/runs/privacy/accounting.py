@@ -43,7 +43,6 @@ from tff_ssl.aggregators import bounds
 from tff_ssl.computing import checks
 from tff_ssl.runs.privacy import divergences
 from tff_ssl.runs.privacy import release_history
-from tff_ssl.runs.privacy import renyi_orders
 from tff_ssl.simulation import cohort_sampling
 
 # The accounting library and its version, for readers who check the numbers.
@@ -207,15 +206,7 @@ class Terms:
 
   def as_json(self) -> dict[str, Any]:
     """Returns the terms as JSON values."""
-    return {
-      'population': self.population,
-      'cohort': self.cohort,
-      'multipliers': dict(self.multipliers),
-      'delta': self.delta,
-      'amplified': self.amplified,
-      'sampling': self.sampling,
-      'gaussian': self.gaussian,
-    }
+    return {**vars(self), 'multipliers': dict(self.multipliers)}
 
 
 class Accountant:
@@ -230,7 +221,7 @@ class Accountant:
         better one. None: orders that are good at any epsilon above 0.01.
     """
     self._terms = terms
-    self._orders = orders or renyi_orders.of(terms.gaussian)
+    self._orders = orders or divergences.orders(terms.gaussian)
     # By how often a round was released: its divergences.
     self._of_times: dict[int, np.ndarray] = {}
 
@@ -353,7 +344,9 @@ def solve(
 
   # The terms check all numbers but these, delta among them.
   accountant(1.0, [2.0])
-  few = renyi_orders.useful(renyi_orders.of(gaussian, few=True), epsilon, delta)
+  few = divergences.useful_orders(
+    divergences.orders(gaussian, few=True), epsilon, delta
+  )
   low, high = _LEAST, 1.0
   while accountant(high, few).epsilon_after(rounds) > epsilon:
     low, high = high, 2.0 * high
