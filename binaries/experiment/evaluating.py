@@ -278,7 +278,7 @@ class Evaluator:
       splits = [self._task.test, self.validation]
       inputs = [split[self._encoder.field] for split in splits if split is not None]
       encode = feature_sets.knowing(encode, inputs, tested)
-    with stages.telling():
+    with stages.show_progress():
       return suite.evaluate(
         encode,
         self._task.train,

@@ -269,7 +269,7 @@ def finetuned(task: task_lib.Task, model: tf.keras.Model, field: str) -> Tuned:
     results_of.append(train(params, *args, **kwargs))
     return results_of[-1]
 
-  with stages.telling():
+  with stages.show_progress():
     numbers = suite.evaluate(
       functools.partial(feature_sets.encode, model),
       task.train,

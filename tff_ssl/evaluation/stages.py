@@ -1,8 +1,8 @@
 """Lines on the terminal about a long evaluation: its stage, and the time left.
 
 Functions of this package name their stages (`begin`) and say how far they are
-(`update`); nothing is written unless a program asks for lines (`telling`). No number
-depends on them.
+(`update`); nothing is written unless a program asks for lines (`show_progress`). No
+number depends on them.
 """
 
 from collections.abc import Callable, Iterator
@@ -71,7 +71,7 @@ _lines: contextvars.ContextVar[StageLines | None] = contextvars.ContextVar(
 
 
 @contextlib.contextmanager
-def telling(lines: StageLines | None = None) -> Iterator[None]:
+def show_progress(lines: StageLines | None = None) -> Iterator[None]:
   """Writes a line for each stage that begins within the block.
 
   Args:

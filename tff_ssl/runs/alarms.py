@@ -126,7 +126,7 @@ class CollapseAlarm:
     self._collapsed = collapsed
 
 
-def of_objective(objective: Any) -> list[Alarm]:
+def for_objective(objective: Any) -> list[Alarm]:
   """Builds the alarms of any run, and those of objectives that can collapse.
 
   Args:

@@ -110,7 +110,7 @@ def identity(folder: str | os.PathLike[str]) -> str:
   return str(_read(folder).get(_IDENTITY, ''))
 
 
-def as_grown(
+def with_larger_values(
   stored: Mapping[str, Any], config: Mapping[str, Any]
 ) -> collections.OrderedDict[str, Any]:
   """Returns the configuration of a run that continues with a larger value of a flag.

@@ -337,7 +337,7 @@ class RunFolder:
       before = stored['flags']
       if any(run_config.is_larger(flags.get(k), before.get(k)) for k in may_grow):
         files.write_json(
-          self.path / run_config.NAME, run_config.as_grown(stored, config)
+          self.path / run_config.NAME, run_config.with_larger_values(stored, config)
         )
       return
     run_config.check_unused(self.path)

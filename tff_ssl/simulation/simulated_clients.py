@@ -131,7 +131,7 @@ class Clients:
       [_pack(take(pack), [sizes[k] for k in pack]) for pack in dealt],
     )
 
-  def nobody(self) -> list[tf.data.Dataset]:
+  def empty_cohort(self) -> list[tf.data.Dataset]:
     """Returns the data of a round without clients, which Poisson sampling may draw.
 
     It is the data of one client without examples because TFF needs a value.

@@ -156,15 +156,6 @@ def _digest(lines: Sequence[bytes]) -> hashlib.blake2b:
   return digest
 
 
-def count(folder: str | os.PathLike[str]) -> int:
-  """Returns the releases of a folder's ledger: all lines but the first, torn or not.
-
-  Args:
-    folder: The run folder.
-  """
-  return len(rounds(folder))
-
-
 def rounds(folder: str | os.PathLike[str]) -> list[int | None]:
   """Returns the round of each release in a folder's ledger, from 1; None: torn.
 
