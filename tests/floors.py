@@ -31,11 +31,11 @@ FLOORS = (
   (
     'binaries.experiment',
     'binaries.benchmarking',
-    'binaries.evidence',
     'binaries.documenting',
     'binaries.torturing',
   ),
   ('binaries',),
+  ('docs',),
   ('tests',),
 )
 

@@ -54,6 +54,7 @@ def _stored(folder, round):
     }
 
 
+@pytest.mark.long_for('digits_halves')
 def test_it_is_trained_and_evaluated(run):
   _, folder = run
   with (folder / 'metrics.csv').open() as file:
@@ -67,6 +68,7 @@ def test_it_is_trained_and_evaluated(run):
   assert moved == {name.split('/')[0] for name in first}
 
 
+@pytest.mark.long_for('digits_halves')
 def test_what_is_exported_encodes_the_field_of_its_card(run):
   task, folder = run
   name, field = _TASKS[task]
@@ -88,6 +90,7 @@ def test_what_is_exported_encodes_the_field_of_its_card(run):
   assert ('sprite' in config) == (field == 'left')
 
 
+@pytest.mark.long_for('digits_halves')
 def test_it_starts_from_the_encoder_of_the_baselines(run):
   name, folder = run
   task = registry.load(name)
@@ -103,6 +106,7 @@ def test_it_starts_from_the_encoder_of_the_baselines(run):
     np.testing.assert_array_equal(stored[f'{prefix}/{name}'], value)
 
 
+@pytest.mark.long_for('digits_halves')
 def test_it_is_evaluated_again(run, capsys):
   _, folder = run
   before = json.loads((folder / 'evaluation.json').read_text())
@@ -120,7 +124,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
       '--task=digits_halves --augmentation=mild': 'two modalities are the two views',
       '--task=digits_halves --encoder=mlp': 'are images; it must be one of resnet8',
       '--task=wine --encoder=resnet8': 'rows of numbers; it must be one of mlp.',
-      '--task=wine --image_size=8': 'image_size is 8; the task wine has no images',
+      '--task=wine --image_size=8': 'image_size is 8 with the task wine; it is only',
       '--task=wine --partition=rotation:clients=5': "have no field 'image'",
       '--task=wine --data_dir=x': '--data_dir is given with --task=wine',
       '--task=features': 'data_dir is not given',

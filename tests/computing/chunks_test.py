@@ -130,6 +130,7 @@ def test_a_call_has_chunks_for_each_core(monkeypatch):
   assert _compiled(lambda rows: rows).rows_at_a_time(5) == 5 * 3 * 4
 
 
+@pytest.mark.forks
 def test_fork_of_a_process_that_has_computed_is_refused():
   """It has none of the session's threads: it would wait for them for ever."""
   compiled = _compiled(lambda rows: 2 * rows)

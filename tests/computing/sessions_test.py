@@ -3,12 +3,14 @@
 import os
 
 import psutil
+import pytest
 import tensorflow as tf
 
 from tests.computing import in_fork
 from tff_ssl.computing import sessions
 
 
+@pytest.mark.forks
 def test_cores_are_those_that_the_process_may_use():
   assert sessions.cores() == len(os.sched_getaffinity(0))
   one = {min(os.sched_getaffinity(0))}

@@ -107,6 +107,7 @@ def test_own_program(graphs_as_traced):
   assert {name.split('/')[0] for name in names['weights']} == {'encoder', 'projector'}
 
 
+@pytest.mark.long
 def test_the_guide_of_loops(tmp_path, monkeypatch):
   text = (_ROOT / 'docs' / 'own_loop.md').read_text(encoding='utf-8')
   blocks = re.findall(r'^```python\n(.*?)^```', text, re.MULTILINE | re.DOTALL)

@@ -6,6 +6,8 @@ import tensorflow_federated as tff
 from tests.computing import in_fork
 from tff_ssl.execution import contexts
 
+pytestmark = pytest.mark.forks
+
 
 def _three():
   return tff.federated_computation(lambda: tff.federated_value(3, tff.SERVER))()

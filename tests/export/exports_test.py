@@ -14,7 +14,7 @@ _NEVER = 2
 
 
 def _network(name, shape):
-  norm = 'group' if name in registry.NORMALIZED else None
+  norm = 'group' if name in registry.with_option('normalization') else None
   network = registry.build_encoder(name, shape, 0.125, normalization=norm)
   return network, network.init([0, 1])
 
@@ -29,6 +29,7 @@ def _softmax(logits):
   return e / e.sum(axis=1, keepdims=True)
 
 
+@pytest.mark.long_for('vit_tiny')
 @pytest.mark.parametrize(
   ('name', 'shape'), [('conv2', (8, 8, 1)), ('vit_tiny', (8, 8, 3))]
 )
