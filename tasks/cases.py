@@ -33,11 +33,11 @@ from tasks import matching
 from tasks import provenance
 from tasks import rows as rows_lib
 from tasks import sources
-from tasks import splits as splits_lib
-from tasks import task as task_lib
+from tasks import splits
+from tasks import task
 from tff_ssl.storage import memory
 
-IMAGE_SIZE = 64
+_IMAGE_SIZE = 64
 _COLUMNS = 'image,client_id[,case_id][,label][,split][,mask]'
 _TEST_FRACTION = 0.2
 _NAMES = ('manifest.csv', 'manifest.tsv')
@@ -53,7 +53,7 @@ def load(
   reading: images.Reading = images.AS_USUAL,
   columns: Mapping[str, str] | None = None,
   follow_links: bool = False,
-) -> task_lib.Task:
+) -> task.Task:
   """Loads a folder of images with a manifest.
 
   Args:
@@ -85,7 +85,7 @@ def load(
     source,
     manifest,
     rows,
-    image_size=image_size or IMAGE_SIZE,
+    image_size=image_size,
     seed=seed,
     classify=manifest_lib.what_is_classified(manifest, rows, classify),
     reading=reading,
@@ -118,12 +118,12 @@ def _open(
   data_dir: str | os.PathLike[str] | None, follow_links: bool
 ) -> tuple[sources.FolderSource | sources.TarSource, str]:
   """Returns the files, and the name of the manifest."""
-  if data_dir is None:
-    raise ValueError(
-      'Task cases needs data_dir: a folder or .tar with images and manifest.csv '
-      f'({_COLUMNS}), or the path of such a CSV file.'
-    )
-  path = pathlib.Path(data_dir).expanduser()
+  path = sources.data_path(
+    'cases',
+    data_dir,
+    'a folder or .tar with images and manifest.csv '
+    f'({_COLUMNS}), or the path of such a CSV file',
+  )
   if path.suffix.lower() in _TABLES and path.is_file():
     return sources.open_source(path.parent, follow_links), path.name
   source = sources.open_source(path, follow_links)
@@ -152,15 +152,15 @@ def build_task(
   manifest: str,
   rows: list[manifest_lib.Row],
   *,
-  image_size: int,
-  seed: int,
+  image_size: int | None,
+  seed: int = 0,
   label_names: tuple[str, ...] | None = None,
   classify: str = manifest_lib.CASE,
   reading: images.Reading = images.AS_USUAL,
   findings: Sequence[intake.Finding] = (),
   follow_links: bool = False,
   grows: bool = False,
-) -> task_lib.Task:
+) -> task.Task:
   """Makes a task of images whose clients, cases, labels and splits are listed.
 
   An example_id is the place of an image among all listed images, sorted by name.
@@ -171,7 +171,7 @@ def build_task(
     source: Where the images are.
     manifest: What to call the list in errors.
     rows: The list.
-    image_size: Height and width of the images.
+    image_size: Height and width of the images; None for 64.
     seed: Seed of the split, if the list gives none.
     label_names: The classes; None for the listed ones, sorted.
     classify: What is classified, one of `manifest.CLASSIFIED`.
@@ -199,28 +199,27 @@ def build_task(
       if grows:
         held_out = _hold_out(rows, belonging, seed)
       else:
-        held_out = splits_lib.hold_out_cases(
-          belonging.case, label, _TEST_FRACTION, seed
-        )
+        held_out = splits.hold_out_cases(belonging.case, label, _TEST_FRACTION, seed)
     except ValueError as error:
       raise ValueError(f'{manifest}: {error}') from error
     split = np.where(held_out, 'test', 'train')
   # Split by split, so that each split is one piece of the memory-mapped cache.
   order = np.concatenate([np.flatnonzero(split == p) for p in manifest_lib.SPLITS])
   ordered = tuple(names[place] for place in order)
-  decoded = decoding.decode_all(source, ordered, image_size, reading)
-  kept = order[np.array([image not in decoded.unreadable for image in ordered])]
-  examples = _by_split(manifest, decoded.pixels, kept, split, label, belonging)
-  taken = findings_lib.take_in(source, manifest, rows, split, decoded, findings)
-  return task_lib.Task(
+  size = image_size or _IMAGE_SIZE
+  decoded = decoding.decode_all(source, ordered, size, reading)
+  readable = order[np.array([image not in decoded.unreadable for image in ordered])]
+  examples = _by_split(manifest, decoded.pixels, readable, split, label, belonging)
+  file_intake = findings_lib.take_in(source, manifest, rows, split, decoded, findings)
+  return task.Task(
     name=name,
     label_names=label_names,
     train=examples['train'],
     test=examples['test'],
     validation=examples['validation'] if len(examples['validation']) else None,
     case_level=classify == manifest_lib.CASE,
-    report=taken.lines(),
-    intake=taken,
+    report=file_intake.lines(),
+    intake=file_intake,
     case_names=belonging.case_names,
     client_names=belonging.client_names,
     files=provenance.Files(source.path, names, _masks(rows), reading.fit, follow_links),
@@ -251,9 +250,9 @@ class _Belonging:
 
   Attributes:
     case: int64 [n].
-    case_names: By number; empty if each image is its own case.
+    case_names: Names of the cases by number; empty if each image is its own case.
     client: int64 [n], or None.
-    client_names: By number.
+    client_names: Names of the clients by number.
   """
 
   case: np.ndarray
@@ -269,17 +268,17 @@ class _Belonging:
 def _by_split(
   manifest: str,
   pixels: np.ndarray,
-  kept: np.ndarray,
+  readable: np.ndarray,
   split: np.ndarray,
   label: np.ndarray,
   belonging: _Belonging,
-) -> dict[str, task_lib.Examples]:
+) -> dict[str, task.Examples]:
   """Returns the examples of each split, whose pixels follow each other.
 
   Args:
     manifest: What to call the list in errors.
     pixels: uint8 [n, height, width, channels], in the order of `kept`.
-    kept: int [n], the places of the readable images among all.
+    readable: int [n], the places of the readable images among all.
     split: Name of each image's split, by place, like `label`.
     label: int32, labels of all images.
     belonging: Cases and clients of all images.
@@ -290,12 +289,12 @@ def _by_split(
   examples = {}
   start = 0
   for part in manifest_lib.SPLITS:
-    ids = kept[split[kept] == part].astype(np.int64)
+    ids = readable[split[readable] == part].astype(np.int64)
     if not len(ids) and part != 'validation':
       raise ValueError(f'{manifest} leaves 0 readable {part} images; it needs some.')
     of_part = pixels[start : start + len(ids)]
-    examples[part] = task_lib.Examples(
-      {task_lib.IMAGE: of_part}, label[ids], ids, *belonging.of(ids)
+    examples[part] = task.Examples(
+      {task.IMAGE: of_part}, label[ids], ids, *belonging.of(ids)
     )
     start += len(ids)
   return examples
@@ -317,8 +316,8 @@ def _belonging(rows: Sequence[manifest_lib.Row], classify: str) -> _Belonging:
 
 def _numbered(names: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:
   """Returns the number of each name, int64 [n], and the names by number."""
-  found, numbers = np.unique(names, return_inverse=True)
-  return numbers.astype(np.int64), tuple(found.tolist())
+  distinct, numbers = np.unique(names, return_inverse=True)
+  return numbers.astype(np.int64), tuple(distinct.tolist())
 
 
 def _hold_out(
@@ -329,4 +328,4 @@ def _hold_out(
   if belonging.client is not None:
     what = 'clients'
   names = [row.holder or row.image for row in rows]
-  return splits_lib.hold_out_named(names, _TEST_FRACTION, seed, what)
+  return splits.hold_out_named(names, _TEST_FRACTION, seed, what)

@@ -1,146 +1,141 @@
-"""Chunks side by side: their order, their sums, their errors and their threads."""
+"""Functions computed in chunks: numbers, order, errors and forks."""
 
+from concurrent import futures
 import gc
+import itertools
 
 import numpy as np
 import psutil
 import pytest
 import tensorflow as tf
 
+from tests.computing import in_fork
+from tff_ssl.computing import assertions
 from tff_ssl.computing import chunks
 from tff_ssl.computing import sessions
 
-_ROWS = tf.TensorSpec([None, 3], tf.float32)
+_SECONDS = 60
+_ROWS = tf.TensorSpec([None, 2], tf.float32)
 _SIZE = tf.TensorSpec([], tf.int32)
-_BOUNDS = tf.TensorSpec([None], tf.int32)
 
 
-def _drawn(count):
-  return np.random.default_rng(0).normal(size=[count, 3]).astype(np.float32)
+def _rows(count):
+  return np.arange(2 * count, dtype=np.float32).reshape([count, 2])
 
 
-def _doubled(rows, size):
-  return chunks.rows_of_chunks(lambda part: 2.0 * part, rows, size)
+def _compiled(function):
+  """Compiles a function of rows, applied chunk by chunk."""
+  return chunks.Function(
+    lambda rows, size: chunks.rows_of_chunks(function, rows, size)
+  ).of(_ROWS, _SIZE)
 
 
-@pytest.mark.parametrize('size', [1, 3, 4, 10, 11])
-def test_rows_of_chunks_are_in_the_order_of_the_rows(size):
-  rows = _drawn(10)
-  compiled = chunks.Function(_doubled).of(_ROWS, _SIZE)
-  np.testing.assert_array_equal(compiled(rows, np.int32(size)), 2.0 * rows)
+def test_function_takes_and_returns_structures():
+  function = chunks.Function(lambda a, b: {'sum': a + b['x'], 'pair': (a * b['x'], a)})
+  a, x = np.float32([1, 2]), np.float32([3, 5])
+  vector = tf.TensorSpec([None], tf.float32)
+  found = function.of(vector, {'x': vector})(a, {'x': tf.constant(x)})
+  np.testing.assert_array_equal(found['sum'], [4, 7])
+  np.testing.assert_array_equal(found['pair'][0], [3, 10])
+  assert isinstance(found['pair'][1], np.ndarray)
 
 
-@pytest.mark.parametrize('size', [1, 3, 4, 10, 11])
-def test_chunks_are_of_the_given_size_but_for_the_last(size):
-  def length(part):
-    count = tf.shape(part)[0]
-    return tf.fill([count], tf.cast(count, tf.float32))
-
-  def lengths(rows, size):
-    return chunks.rows_of_chunks(length, rows, size)
-
-  compiled = chunks.Function(lengths).of(_ROWS, _SIZE)
-  whole, rest = divmod(10, size)
-  expected = [size] * (whole * size) + [rest] * rest
-  np.testing.assert_array_equal(compiled(_drawn(10), np.int32(size)), expected)
-
-
-def _summed(values, bounds):
-  return chunks.over_chunks(
-    lambda start, stop: {'sum': tf.reduce_sum(values[start:stop])},
-    bounds,
-    {'sum': tf.zeros([])},
-  )
-
-
-def _sum(values, bounds):
-  specs = (tf.TensorSpec([None], tf.float32), _BOUNDS)
-  compiled = chunks.Function(_summed).of(*specs)
-  return compiled(np.float32(values), np.int32(bounds))['sum']
-
-
-@pytest.mark.parametrize('cores', [1, 2, 5])
-def test_chunks_are_summed_in_their_order_whatever_the_cores(monkeypatch, cores):
-  monkeypatch.setattr(sessions, 'cores', lambda: cores)
-  # In float32 1e8 + 1 is 1e8, so that a sum depends on the order.
-  assert _sum([1e8, 1.0, -1e8, 1.0], [0, 1, 2, 3, 4]) == 1.0
-  assert _sum([1e8, -1e8, 1.0, 1.0], [0, 1, 2, 3, 4]) == 2.0
-  values = 1e4 * _drawn(100)[:, 0]
-  expected = np.float32(0.0)
-  for value in values:
-    expected += value
-  assert _sum(values, range(101)) == expected
-
-
-def test_a_sum_over_no_chunk_or_an_empty_one_is_zero():
-  assert _sum([1.0, 2.0], [0]) == 0.0
-  assert _sum([1.0, 2.0], [1, 1]) == 0.0
-  assert _sum([1.0, 2.0], [0, 1, 1, 2]) == 3.0
-
-
-def _checked(rows, size):
-  def part(rows):
-    with tf.control_dependencies([tf.debugging.assert_positive(rows, 'not positive')]):
-      return tf.sqrt(rows)
-
-  return chunks.rows_of_chunks(part, rows, size)
-
-
-@pytest.mark.parametrize('row', [0, 5, 9])
-def test_an_error_in_any_chunk_reaches_the_caller_and_the_next_call_is_sound(row):
-  compiled = chunks.Function(_checked).of(_ROWS, _SIZE)
-  rows = np.ones([10, 3], np.float32)
-  rows[row] = -1.0
-  with pytest.raises(tf.errors.InvalidArgumentError, match='not positive'):
-    compiled(rows, np.int32(2))
-  np.testing.assert_array_equal(compiled(rows * rows, np.int32(2)), np.ones([10, 3]))
-
-
-def test_structures_are_returned_as_they_are_given():
-  def swapped(pair, extra):
-    return {'second': pair[1], 'first': (pair[0], extra['x'])}
-
-  spec = tf.TensorSpec([], tf.float32)
-  compiled = chunks.Function(swapped).of((spec, spec), {'x': spec})
-  found = compiled((np.float32(1), tf.constant(2.0)), {'x': np.float32(3)})
-  assert found == {'second': 2.0, 'first': (1.0, 3.0)}
-
-
-def test_a_function_is_compiled_once_for_the_same_types():
+def test_function_is_traced_once_for_the_same_types():
   traced = []
-
-  def function(rows):
-    traced.append(rows.shape)
-    return rows
-
-  made = chunks.Function(function)
-  assert made.of(_ROWS) is made.of(tf.TensorSpec([None, 3], tf.float32))
-  assert made.of(tf.TensorSpec([None, 4], tf.float32)) is not made.of(_ROWS)
-  assert [shape.as_list() for shape in traced] == [[None, 3], [None, 4]]
+  function = chunks.Function(lambda x: traced.append(x.dtype) or x)
+  for dtype in (tf.float32, tf.float32, tf.int32, tf.float32):
+    function.of(tf.TensorSpec([None], dtype))
+  assert traced == [tf.float32, tf.int32]
 
 
-def test_a_function_of_variables_has_their_newest_values():
-  variable = tf.Variable(2.0)
-  compiled = chunks.Function(lambda rows: variable * rows).of(_ROWS)
-  rows = _drawn(4)
-  np.testing.assert_array_equal(compiled(rows), 2.0 * rows)
-  variable.assign(3.0)
-  np.testing.assert_array_equal(compiled(rows), 3.0 * rows)
-  # Each of its operations has all cores.
-  assert compiled.rows_at_a_time(8) == 8
+@pytest.mark.parametrize('size', [1, 3, 5, 10, 64])
+def test_results_are_in_the_order_of_rows(size):
+  """The first chunk takes longest: it would come last in the order of completion."""
+
+  def slow(rows):
+    steps = 20_000 // (1 + tf.cast(rows[0, 0], tf.int32))
+    _, waited = tf.while_loop(
+      lambda k, _: k < steps,
+      lambda k, x: (k + 1, tf.cos(x)),
+      (tf.constant(0), tf.constant(1.0)),
+    )
+    return 2 * rows + 0 * waited
+
+  found = _compiled(slow)(_rows(10), np.int32(size))
+  np.testing.assert_array_equal(found, 2 * _rows(10))
 
 
-def test_a_call_has_some_chunks_for_each_core(monkeypatch):
+@pytest.mark.parametrize('cores', [1, 2, 8])
+def test_sum_is_in_the_order_of_chunks_whatever_the_cores(cores, monkeypatch):
+  monkeypatch.setattr(sessions, 'cores', lambda: cores)
+  # In any other order, float32 rounds to another sum.
+  values = np.float32([1e8, 3, -1e8, 5, 1e8, 7, -1e8, 0.1])
+  bounds = np.int32([0, 1, 3, 3, 6, 8])
+
+  def total(numbers, bounds):
+    return chunks.over_chunks(
+      lambda first, after: {'sum': tf.reduce_sum(numbers[first:after])},
+      bounds,
+      {'sum': tf.constant(0.0)},
+    )
+
+  vector = tf.TensorSpec([None], tf.float32), tf.TensorSpec([None], tf.int32)
+  found = chunks.Function(total).of(*vector)(values, bounds)['sum']
+  expected = np.float32(0)
+  for first, after in itertools.pairwise(bounds):
+    part = np.float32(0)
+    for value in values[first:after]:
+      part = np.float32(part + value)
+    expected = np.float32(expected + part)
+  assert found == expected
+  assert found != np.float32(np.sum(values.astype(np.float64)))
+
+
+def test_error_in_a_chunk_reaches_the_caller_and_the_next_call_works():
+  def positive(rows):
+    sentence = 'A row is {}; it must not be negative.'
+    least = tf.reduce_min(rows)
+    return assertions.checked(rows, least >= 0, sentence, least)
+
+  compiled = _compiled(positive)
+  rows = _rows(8)
+  rows[5] = -1
+  with pytest.raises(tf.errors.InvalidArgumentError) as raised:
+    compiled(rows, np.int32(2))
+  sentence = assertions.sentence_of(raised.value)
+  assert sentence == 'A row is -1; it must not be negative.'
+  np.testing.assert_array_equal(compiled(_rows(8), np.int32(2)), _rows(8))
+
+
+def test_calls_from_many_threads_have_their_own_results():
+  compiled = _compiled(lambda rows: rows + 1)
+  with futures.ThreadPoolExecutor(8) as pool:
+    calls = [pool.submit(compiled, k + _rows(9), np.int32(2)) for k in range(24)]
+    for k, call in enumerate(calls):
+      np.testing.assert_array_equal(call.result(_SECONDS), k + 1 + _rows(9))
+
+
+def test_function_with_a_variable_sees_its_new_value():
+  factor = tf.Variable(2.0)
+  compiled = _compiled(lambda rows: factor * rows)
+  np.testing.assert_array_equal(compiled(_rows(3), np.int32(2)), 2 * _rows(3))
+  factor.assign(3.0)
+  np.testing.assert_array_equal(compiled(_rows(3), np.int32(2)), 3 * _rows(3))
+  # Each operation has all cores: one chunk in a call is enough.
+  assert compiled.rows_at_a_time(5) == 5
+
+
+def test_a_call_has_chunks_for_each_core(monkeypatch):
+  if sessions.on_gpu():
+    pytest.skip('a batch is not divided on a GPU')
   monkeypatch.setattr(sessions, 'cores', lambda: 3)
-  compiled = chunks.Function(_doubled).of(_ROWS, _SIZE)
-  assert compiled.rows_at_a_time(8) % (3 * 8) == 0
+  assert _compiled(lambda rows: rows).rows_at_a_time(5) == 5 * 3 * 4
 
 
 def test_a_function_has_one_thread_of_its_own_which_ends_with_it():
   def computed():
-    compiled = chunks.Function(_doubled).of(_ROWS, _SIZE)
-    for _ in range(3):
-      compiled(_drawn(40), np.int32(4))
+    compiled = _compiled(lambda rows: 2 * rows)
+    compiled(_rows(9), np.int32(2))
     return compiled
 
   first = computed()
@@ -152,3 +147,13 @@ def test_a_function_has_one_thread_of_its_own_which_ends_with_it():
   gc.collect()
   assert psutil.Process().num_threads() <= before
   del first
+
+
+@pytest.mark.forks
+def test_fork_of_a_process_that_has_computed_is_refused():
+  """It has none of the session's threads: it would wait for them for ever."""
+  compiled = _compiled(lambda rows: 2 * rows)
+  compiled(_rows(3), np.int32(2))
+  said = in_fork.said(lambda: compiled(_rows(3), np.int32(2)))
+  assert said.startswith('RuntimeError: the compiled function was opened by process')
+  np.testing.assert_array_equal(compiled(_rows(3), np.int32(2)), 2 * _rows(3))

@@ -4,6 +4,7 @@ import collections
 import os
 import signal
 import sys
+import types
 
 import numpy as np
 import tensorflow as tf
@@ -12,9 +13,9 @@ import tensorflow_federated as tff
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import packs
 from tff_ssl.federated import processes
+from tff_ssl.runs import checkpoints
 from tff_ssl.runs import loop
 from tff_ssl.runs import run_folder
-from tff_ssl.runs import state_layout
 from tff_ssl.runs import stateful_rounds
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import cohort_sampling
@@ -38,7 +39,7 @@ class Process:
   """
 
   def __init__(self, size=3):
-    self.client_state_type = tff.types.to_type(
+    client_state_type = tff.types.to_type(
       client_functions.ClientState(
         np.int32,
         np.int32,
@@ -48,7 +49,13 @@ class Process:
       )
     )
 
-  def describe(self, kept):
+    # As far as rounds read it.
+    algorithm = types.SimpleNamespace(client_report=self.report, evaluated=None)
+    self.graph = types.SimpleNamespace(
+      algorithm=algorithm, client_state_type=client_state_type
+    )
+
+  def report(self, kept):
     total = float(np.sum(kept['vector']))
     return {'sum': total, 'late': total if kept['visits'] > 1 else None}
 
@@ -124,7 +131,7 @@ def everything(state, stateful):
 
 
 if __name__ == '__main__':
-  encode = state_layout.StateLayout.encode
+  encode = checkpoints.StateLayout.encode
   calls = []
 
   def kill_amid_a_transaction(self, nest):
@@ -133,5 +140,5 @@ if __name__ == '__main__':
       os.kill(os.getpid(), signal.SIGKILL)
     return encode(self, nest)
 
-  state_layout.StateLayout.encode = kill_amid_a_transaction
+  checkpoints.StateLayout.encode = kill_amid_a_transaction
   run(sys.argv[1])

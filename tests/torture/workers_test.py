@@ -17,13 +17,14 @@ import pytest
 from tasks import registry
 from tests.torture import machines
 from tests.torture import trials
-from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import resnet
 from tff_ssl.execution import contexts
 from tff_ssl.execution import partial_rounds
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
 from tff_ssl.runs import loop
@@ -158,10 +159,12 @@ def _problem() -> tuple[Any, Callable[[int], Any]]:
   encoder = resnet.build_encoder('resnet8', images.shape[1:], 0.25)
   head = projector.build_projector(encoder.output_dim, (16, 16))
   model = dual_encoder.Siamese(encoder, head, byol.by_name('mild'))
-  process = dcco.build_dcco(
-    statistics.StatisticsObjective(model),
+  process = processes.build(
+    dcco.dcco(
+      statistics.StatisticsObjective(model),
+      optimizers.build_optimizer(optimizers.OptimizerConfig('adam', 1e-3)),
+    ),
     simulated.element_spec,
-    optimizers.build_optimizer(optimizers.OptimizerConfig('adam', 1e-3)),
   )
   cohorts = cohort_sampling.Cohorts(data.client_ids, _COHORT, seed=_SEED)
   return (

@@ -4,6 +4,8 @@ import collections
 from collections.abc import Sequence
 import dataclasses
 
+from tff_ssl.computing import checks
+
 NUM_VIEWS = 2
 
 
@@ -19,17 +21,17 @@ class AugmentConfig:
     crop_scale: Least and greatest area of a crop, in parts of the image's. (1, 1)
       keeps the whole image, whatever the ratio.
     crop_ratio: Least and greatest width over height of a crop.
-    flip_probability: Of mirroring left and right.
-    jitter_probability: Of brightness, contrast, saturation and hue together.
+    flip_probability: How often left and right are mirrored.
+    jitter_probability: How often brightness, contrast, saturation and hue change.
     brightness: Greatest shift, in units of the full range.
     contrast: Greatest departure of the factor from 1.
     saturation: Greatest departure of the factor from 1.
     hue: Greatest shift, in full turns.
-    grey_probability: Of dropping the colour.
-    blur_probability: Of blurring the first and the second view; later views are like
-      the second.
+    grey_probability: How often the colour is dropped.
+    blur_probability: How often the first and the second view are blurred; later views
+      are like the second.
     blur_sigma: Least and greatest standard deviation of the blur, in pixels.
-    solarize_probability: Of solarizing the first and the second view, likewise.
+    solarize_probability: How often the two are solarized, likewise.
     solarize_threshold: Values from here up are inverted.
 
   Raises:
@@ -54,35 +56,33 @@ class AugmentConfig:
   solarize_threshold: float = 0.5
 
   def __post_init__(self) -> None:
-    if self.image_size is not None and self.image_size < 1:
-      raise ValueError(
-        f'image_size must be None or at least 1 pixel, got {self.image_size}.'
-      )
-    for name in ('flip_probability', 'jitter_probability', 'grey_probability'):
-      self._check_range(name, (getattr(self, name),), 0.0, 1.0)
-    for name in ('brightness', 'contrast', 'saturation', 'solarize_threshold'):
-      self._check_range(name, (getattr(self, name),), 0.0, 1.0)
-    self._check_range('hue', (self.hue,), 0.0, 0.5)
+    if self.image_size is not None:
+      checks.at_least(1, image_size=self.image_size)
+    checks.fraction(
+      flip_probability=self.flip_probability,
+      jitter_probability=self.jitter_probability,
+      grey_probability=self.grey_probability,
+      brightness=self.brightness,
+      contrast=self.contrast,
+      saturation=self.saturation,
+      solarize_threshold=self.solarize_threshold,
+    )
+    checks.between(0, 0.5, hue=self.hue)
     for name in ('blur_probability', 'solarize_probability'):
-      self._check_range(name, getattr(self, name), 0.0, 1.0, length=NUM_VIEWS)
+      values = getattr(self, name)
+      if len(values) != NUM_VIEWS or not all(0 <= value <= 1 for value in values):
+        raise ValueError(
+          f'{name} is {values}; it must be {NUM_VIEWS} numbers in [0, 1].'
+        )
     self._check_interval('crop_scale', self.crop_scale, 1.0)
     self._check_interval('crop_ratio', self.crop_ratio, 100.0)
     self._check_interval('blur_sigma', self.blur_sigma, 1000.0)
 
-  def _check_range(
-    self, name: str, values: Sequence[float], low: float, high: float, length: int = 1
-  ) -> None:
-    if len(values) != length or not all(low <= value <= high for value in values):
-      raise ValueError(
-        f'{name} must be {length} number(s) in [{low:g}, {high:g}], got '
-        f'{getattr(self, name)}.'
-      )
-
   def _check_interval(self, name: str, value: Sequence[float], high: float) -> None:
     if len(value) != 2 or not 0.0 < value[0] <= value[1] <= high:
       raise ValueError(
-        f'{name} must be (least, greatest) with 0 < least <= greatest <= {high:g}, got '
-        f'{value}.'
+        f'{name} is {value}; it must be (least, greatest), with 0 < least <= greatest '
+        f'<= {high:g}.'
       )
 
   @property

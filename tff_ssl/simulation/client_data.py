@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.partition import flat
 from tff_ssl.partition import ids as ids_lib
-from tff_ssl.partition import positions as positions_lib
 
 # Usually the first field of an element.
 IMAGE = 'image'
@@ -68,7 +68,7 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     self._arrays[_EXAMPLE_ID] = example_id
     if label is not None:
       self._arrays[_LABEL] = label
-    self._partition = positions_lib.ClientPositions(partition, len(example_id))
+    self._partition = flat.flatten_checked(partition, len(example_id))
 
   @property
   def client_ids(self) -> list[str]:
@@ -124,7 +124,7 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
       ValueError: If positions are not integers [n] within the arrays.
     """
     positions = np.asarray(positions)
-    positions_lib.check('positions', positions, len(self._arrays[_EXAMPLE_ID]))
+    flat.check_positions('positions', positions, len(self._arrays[_EXAMPLE_ID]))
     # An empty list makes an array of floats.
     rows = positions.astype(np.int64, copy=False)
     return collections.OrderedDict(
@@ -135,7 +135,7 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     """Returns client data whose examples also hold a number of their client.
 
     Args:
-      name: Of the new field, int32 [].
+      name: Name of the new field, int32 [].
       values: Client id -> number; clients that are not named have 0.
 
     Raises:
@@ -159,7 +159,7 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     """Returns client data whose examples also hold the number of their client.
 
     Args:
-      name: Of the new field; the number is a place in `client_ids`.
+      name: Name of the new field; the number is a place in `client_ids`.
     """
     numbers = np.zeros(len(self._arrays[_EXAMPLE_ID]), np.int32)
     numbers[self._partition.together] = self._partition.owners

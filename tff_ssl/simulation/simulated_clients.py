@@ -1,7 +1,7 @@
 """The clients of a simulation: their element spec, and the data of each round.
 
     clients = simulation.Clients(data)
-    process = dcco.build_dcco(objective, clients.element_spec, optimizer)
+    process = processes.build(dcco.dcco(objective, optimizer), clients.element_spec)
     state, metrics = process.next(state, clients.cohort(client_ids))
 
 For stateful clients see `stateful_rounds`.
@@ -26,13 +26,13 @@ from tff_ssl.computing import checks
 from tff_ssl.computing import sessions
 from tff_ssl.federated import clients as clients_lib
 from tff_ssl.federated import packs
-from tff_ssl.federated import releases
+from tff_ssl.federated import phases
 from tff_ssl.partition import ids as ids_lib
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import spilled_examples
 
 
-class Cohort(NamedTuple):
+class CohortData(NamedTuple):
   """The clients of a round.
 
   Attributes:
@@ -67,7 +67,7 @@ class Clients:
       ValueError: If `num_packs` is negative, elements are not single examples, or
         `aggregation` is not one.
     """
-    aggregation = releases.checked(aggregation)
+    aggregation = phases.checked(aggregation)
     clients_lib.check_element(data.element_type_structure)
     if num_packs is None:
       num_packs = sessions.cores()
@@ -104,7 +104,7 @@ class Clients:
 
   def cohort_with_members(
     self, client_ids: Iterable[str], bytes_per_client: int = 0
-  ) -> Cohort:
+  ) -> CohortData:
     """Returns the data of a round, and the ids of its clients.
 
     Args:
@@ -118,7 +118,7 @@ class Clients:
     if not ids:
       raise ValueError('The cohort is empty; it must hold at least one client.')
     if not self._num_packs:
-      return Cohort([[name] for name in ids], [self._alone(name) for name in ids])
+      return CohortData([[name] for name in ids], [self._alone(name) for name in ids])
     if isinstance(self._data, client_data.ArrayClientData):
       sizes, take = _of_arrays(self._data, ids)
     else:
@@ -126,12 +126,12 @@ class Clients:
     dealt = packs.deal(
       sizes, self._num_packs, self._bytes_per_example, bytes_per_client
     )
-    return Cohort(
+    return CohortData(
       [[ids[k] for k in pack] for pack in dealt],
       [_pack(take(pack), [sizes[k] for k in pack]) for pack in dealt],
     )
 
-  def nobody(self) -> list[tf.data.Dataset]:
+  def empty_cohort(self) -> list[tf.data.Dataset]:
     """Returns the data of a round without clients, which Poisson sampling may draw.
 
     It is the data of one client without examples because TFF needs a value.

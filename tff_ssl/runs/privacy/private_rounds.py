@@ -39,21 +39,18 @@ class BudgetSpentError(ValueError):
 
 
 class Output(NamedTuple):
-  """The result of a round; see `loop.Output`."""
+  """The result of a round; see `loop.RoundOutput`."""
 
   state: Any
   metrics: Any
 
 
 class PrivateRounds:
-  """An algorithm with a ledger: `loop.KeepsFiles` and `loop.Remembers`.
-
-  It has the algorithm's attributes.
-  """
+  """An algorithm with a ledger: `loop.Resumable` and `loop.Remembers`."""
 
   def __init__(
     self,
-    algorithm: loop.Algorithm,
+    algorithm: loop.RoundAlgorithm,
     terms: accounting.Terms,
     epsilon: float | None = None,
     withholds_metrics: bool = False,
@@ -79,11 +76,6 @@ class PrivateRounds:
     self._kept: tuple[privacy_ledger.Ledger, release_history.History] | None = None
     self._round = 0
 
-  def __getattr__(self, name: str) -> Any:
-    if name.startswith('_'):
-      raise AttributeError(name)
-    return getattr(self._algorithm, name)
-
   @property
   def terms(self) -> accounting.Terms:
     """What each round releases."""
@@ -108,8 +100,12 @@ class PrivateRounds:
     """Returns the initial state, which holds nothing of any client."""
     return self._algorithm.initialize()
 
+  def get_model_weights(self, state: Any) -> Any:
+    """Returns the model weights with which a server state is evaluated."""
+    return self._algorithm.get_model_weights(state)
+
   def resume(self, folder: pathlib.Path, round: int) -> None:
-    """Opens the folder's ledger; see `loop.KeepsFiles`.
+    """Opens the folder's ledger; see `loop.Resumable`.
 
     Raises:
       ValueError: If it has other terms, or fewer releases than there were rounds.
@@ -127,7 +123,7 @@ class PrivateRounds:
       )
     self._kept = ledger, self._terms.history(ledger.rounds)
     self._round = round
-    if isinstance(self._algorithm, loop.KeepsFiles):
+    if isinstance(self._algorithm, loop.Resumable):
       self._algorithm.resume(folder, round)
 
   def remember(self) -> Mapping[str, Any]:
@@ -141,8 +137,8 @@ class PrivateRounds:
       self._opened[0].check(about[_LEDGER])
 
   def saved(self, oldest: int) -> None:
-    """Called after a checkpoint was saved; see `loop.KeepsFiles`."""
-    if isinstance(self._algorithm, loop.KeepsFiles):
+    """Called after a checkpoint was saved; see `loop.Resumable`."""
+    if isinstance(self._algorithm, loop.Resumable):
       self._algorithm.saved(oldest)
 
   def next(self, state: Any, cohort: Any) -> Output:
