@@ -132,7 +132,7 @@ docs-serve: docs-venv
 docs-venv:
 	@cmp -s requirements-docs.txt $(DOCS_STAMP) && $(DOCS)/bin/python -c '' \
 	  2>/dev/null && exit; \
-	echo 'Installing requirements-docs.txt into $(DOCS): 100 MB, only once.'; \
+	echo 'Installing requirements-docs.txt into $(DOCS): 160 MB, only once.'; \
 	set -e; \
 	rm -f $(DOCS_STAMP); \
 	$(PYTHON) -m venv --clear $(DOCS); \

@@ -42,7 +42,7 @@ _LONG = (
   'tests/algorithms/fedema_test.py',
   'tests/binaries/fedavg_ssl_test.py',
   'tests/algorithms/secure_test.py',
-  'tests/documenting/executed_test.py',
+  'tests/docs/executed_test.py',
   'tests/algorithms/fed_ssl_test.py',
   'tests/algorithms/batch_norm_test.py',
   'tests/runtime/encoder_file_test.py',

@@ -87,7 +87,7 @@ _ROWS = {
 # Whole tests, whose algorithms have others with other data or networks.
 _TESTS = {
   # The notebooks stay, of which one has a loop of its own.
-  'tests/documenting/executed_test.py': ('test_the_guide_of_loops',),
+  'tests/docs/executed_test.py': ('test_the_guide_of_loops',),
   # `cco` stays, whose two exchanges are clipped, and what FedAvg's clients send.
   'tests/algorithms/clipped_packs_test.py': (
     'test_clipped_sums_are_those_of_clients_apart[fedavg]',
