@@ -18,9 +18,8 @@ from docs.site import pages
 class Layout(griffe.Extension):
   """Lays out each docstring by `layout.to_markdown`."""
 
-  def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
+  def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
     """Changes the docstring of a module, class, function or attribute."""
-    del kwargs
     if obj.docstring is not None:
       obj.docstring.value = layout.to_markdown(obj.docstring.value)
 
@@ -37,16 +36,21 @@ def on_files(files: Any, config: Any) -> None:
       text, sources = pages.with_links(text or _read(file), file)
     except ValueError as error:
       raise exceptions.PluginError(str(error)) from error
-    for source in sources:
+    for source in sorted(sources):
       code = _read(source)
       if source.endswith('.py'):
         code = f'# `{source}`\n\n```python\n{code}```\n'
       add(pages.place_of(source), code)
     return text
 
+  claims = pages.ROOT / 'docs/claims/page.py'
   for page in list(files.documentation_pages()):
     if page.generated_by is None:
-      page.content_string = linked(f'docs/{page.src_uri}')
+      text = ''
+      if page.src_uri == 'claims.md' and claims.is_file():
+        # In the repository it is a short one.
+        text = runpy.run_path(str(claims))['markdown']()
+      page.content_string = linked(f'docs/{page.src_uri}', text)
   methods = files.get_file_from_path('methods.md')
   for package in ('algorithms', 'objectives'):
     table = pages.methods_table(package)
@@ -62,10 +66,6 @@ def on_files(files: Any, config: Any) -> None:
     title, _, rest = text.partition('\n')
     download = f'[Download as a Jupyter notebook]({path.stem}.ipynb)'
     add(f'notebooks/{path.stem}.md', f'{title}\n\n{download}\n{rest}')
-  claims = 'docs/claims/page.py'
-  if (pages.ROOT / claims).is_file():
-    text = runpy.run_path(str(pages.ROOT / claims))['markdown']()
-    add(pages.place_of(claims), linked(claims, text))
 
 
 def _read(file: str) -> str:

@@ -20,8 +20,8 @@ ROOT_PAGES = {
   'CHANGELOG.md': 'changelog.md',
   'SECURITY.md': 'security.md',
 }
-# Files of docs that stay where they are; a Python file becomes a page.
-_OF_DOCS = re.compile(r'docs/([^/]+\.md|figures/.*|notebooks/.*|claims/page\.py)')
+# Files of docs that stay where they are; notebooks become pages.
+_OF_DOCS = re.compile(r'docs/([^/]+\.md|figures/.*|notebooks/.*)')
 _LINK = re.compile(r'(?<=\]\()(?![a-z]+:)([^()\s#]+)(?=(?:#[^()\s]*)?\))')
 _FENCE = re.compile(r'(^ *```.*?^ *``` *$)', re.MULTILINE | re.DOTALL)
 _PAPER = re.compile(r'.*\b(?:19|20)\d\d\b')
