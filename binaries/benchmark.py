@@ -44,8 +44,8 @@ from binaries.flags import hosts
 from binaries.flags import methods
 from binaries.flags import outputs
 from binaries.flags import reading
+from tff_ssl.execution import contexts
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.runtime import context
 
 _PROJECTOR = (256, 256, 256)
 _IMAGE_SIZE = 32
@@ -97,7 +97,7 @@ def _image_size() -> int:
 
 
 def _measure(
-  execution: context.Context,
+  execution: contexts.Context,
   model: dual_encoder.Siamese,
   workload: workloads.Workload,
 ) -> dict[str, Any]:

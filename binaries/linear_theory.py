@@ -22,8 +22,8 @@ from absl import flags
 from binaries.flags import common
 from binaries.flags import outputs
 from tff_ssl.evaluation import representability
-from tff_ssl.reporting import table
-from tff_ssl.runtime import files
+from tff_ssl.reporting import plain_text
+from tff_ssl.storage import files
 
 _DEFAULTS = representability.Setting()
 _DIMENSIONS = flags.DEFINE_list(
@@ -72,10 +72,10 @@ def main() -> None:
 
   largest = max(studies, key=lambda setting: setting.dimension)
   print(f'Representability in {largest.dimension:,} dimensions:')
-  print(table.text(theory.table_rows(studies[largest])))
+  print(plain_text.text(theory.table_rows(studies[largest])))
   print()
   print(
-    table.text(
+    plain_text.text(
       [
         {
           'd': setting.dimension,

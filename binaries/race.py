@@ -34,8 +34,8 @@ from binaries.flags import outputs
 from binaries.flags import paths
 from binaries.flags import program
 from binaries.launching import side_by_side
-from tff_ssl.runtime import context
-from tff_ssl.runtime import files
+from tff_ssl.execution import contexts
+from tff_ssl.storage import files
 
 _PEERS = flags.DEFINE_list(
   'peers', list(environments.PEERS), f'Some of {", ".join(environments.PEERS)}.'
@@ -192,5 +192,5 @@ def _check(name: str, given: Sequence[str], allowed: Sequence[str]) -> None:
 
 
 if __name__ == '__main__':
-  context.remove_default()
+  contexts.remove_default()
   program.run(main, TAKEN)

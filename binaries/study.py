@@ -29,9 +29,9 @@ from binaries.flags import common
 from binaries.flags import outputs
 from binaries.flags import program
 from tff_ssl.computing import inert
-from tff_ssl.reporting import table
-from tff_ssl.runtime import files
-from tff_ssl.runtime import run_config
+from tff_ssl.reporting import plain_text
+from tff_ssl.runs import run_config
+from tff_ssl.storage import files
 
 _OUT = 'runs/study'
 _ROUNDS = flags.DEFINE_list(
@@ -86,11 +86,11 @@ def main() -> None:
       found.append(drifting.study(name, wanted, _CLIENTS.value, _IMAGES.value))
   # Imported only here: on its first import matplotlib writes its cache, and may
   # print a message about it.
-  from tff_ssl.reporting import drift
+  from tff_ssl.reporting import drift_report
 
-  print(table.text(drift.table_rows(found)))
+  print(plain_text.text(drift_report.table_rows(found)))
   out.mkdir(parents=True, exist_ok=True)
-  rows = drift.rows(found)
+  rows = drift_report.rows(found)
   with (
     files.atomic(out / 'study.csv') as aside,
     aside.open('w', newline='', encoding='utf-8') as file,
@@ -101,8 +101,8 @@ def main() -> None:
       writer.writerow(
         {k: inert.cell(v) if isinstance(v, str) else v for k, v in row.items()}
       )
-  drift.write(found, out / 'study.png')
-  drift.write_map(found, out / 'map.png')
+  drift_report.write(found, out / 'study.png')
+  drift_report.write_map(found, out / 'map.png')
   print(f'Study: {out}')
 
 

@@ -24,7 +24,7 @@ _SAME_RUNS = ('tests/binaries/dcco_test.py', 'tests/binaries/evaluate_test.py')
 # Dealt before all others: they fork this process, which takes the longer the more it
 # has (0.7 s with ten gigabytes, and as long again to end the child).
 _FORKING = (
-  'tests/runtime/fork_test.py',
+  'tests/execution/fork_test.py',
   'tests/binaries/program_test.py',
   'tests/binaries/compare_test.py',
   'tests/binaries/hosts_test.py',
@@ -45,8 +45,8 @@ _LONG = (
   'tests/docs/executed_test.py',
   'tests/algorithms/fed_ssl_test.py',
   'tests/algorithms/batch_norm_test.py',
-  'tests/runtime/encoder_file_test.py',
-  'tests/runtime/hosts_test.py',
+  'tests/export/encoder_file_test.py',
+  'tests/execution/remote_hosts_test.py',
   'tests/readme_test.py',
   'tests/algorithms/server_batch_norm_test.py',
   'tests/binaries/ssfl_test.py',
@@ -64,10 +64,10 @@ _LONG = (
   'tests/binaries/validation_test.py',
   'tests/algorithms/featarc_test.py',
   'tests/binaries/masked_test.py',
-  'tests/runtime/context_test.py',
-  'tests/runtime/loop_test.py',
-  'tests/runtime/in_process_test.py',
-  'tests/runtime/stateful_rounds_test.py',
+  'tests/execution/contexts_test.py',
+  'tests/runs/loop_test.py',
+  'tests/execution/in_process_test.py',
+  'tests/runs/stateful_rounds_test.py',
 )
 _FIRST = (*_FORKING, *_LONG)
 # Tests of a table, row by row: what a row takes long to make is shared.

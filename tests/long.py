@@ -80,9 +80,9 @@ _ROWS = {
   'tests/encoders/keras_export_test.py': ('resnet50',),
   'tests/encoders/batch_norm_test.py': ('resnet50',),
   # A vision transformer of one block stays.
-  'tests/runtime/encoder_file_test.py': ('vit_micro',),
-  'tests/runtime/exports_test.py': ('vit_tiny',),
-  'tests/runtime/on_device_test.py': ('simsiam', 'supervised'),
+  'tests/export/encoder_file_test.py': ('vit_micro',),
+  'tests/export/exports_test.py': ('vit_tiny',),
+  'tests/export/on_device_test.py': ('simsiam', 'supervised'),
 }
 # Whole tests, whose algorithms have others with other data or networks.
 _TESTS = {
@@ -141,12 +141,12 @@ _TESTS = {
     'test_sums_of_two_parts_are_a_round[False-True]',
   ),
   # Of each way to draw cohorts the common budget stays, and the smallest.
-  'tests/runtime/accounting_test.py': (
+  'tests/runs/privacy/accounting_test.py': (
     'test_the_noise_of_a_budget_spends_it[budget1-fixed]',
     'test_the_noise_of_a_budget_spends_it[budget3-fixed]',
     'test_the_noise_of_a_budget_spends_it[budget1-poisson]',
   ),
-  'tests/runtime/fed_ssl_rounds_test.py': ('test_fed_byol_resumed',),
+  'tests/runs/fed_ssl_rounds_test.py': ('test_fed_byol_resumed',),
 }
 
 

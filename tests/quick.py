@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tff_ssl.runtime import context
+from tff_ssl.execution import contexts as contexts_lib
 
 
 def leave_graphs_as_traced() -> None:
@@ -75,7 +75,7 @@ def name_types_in_errors_alone() -> None:
 def contexts() -> dict[str, functools.partial]:
   """Returns what opens contexts without optimized graphs, by its name in `context`."""
   return {
-    name: functools.partial(getattr(context, name), optimize_graphs=False)
+    name: functools.partial(getattr(contexts_lib, name), optimize_graphs=False)
     for name in ('in_process', 'local')
   }
 
@@ -85,7 +85,7 @@ if __name__ == '__main__':
   remember_protocols()
   name_types_in_errors_alone()
   for name, opened in contexts().items():
-    setattr(context, name, opened)
+    setattr(contexts_lib, name, opened)
   program = sys.argv[1]
   del sys.argv[1]
   runpy.run_module(f'binaries.{program}', run_name='__main__', alter_sys=True)

@@ -17,7 +17,7 @@ from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.federated import sums as sums_lib
 from tff_ssl.objectives import base
-from tff_ssl.runtime import client_data
+from tff_ssl.simulation import client_data
 
 
 class State(NamedTuple):

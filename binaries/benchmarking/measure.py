@@ -13,8 +13,8 @@ from binaries.benchmarking import experiments
 from binaries.benchmarking import in_memory
 from binaries.benchmarking import problems
 from binaries.benchmarking import states
-from tff_ssl.runtime import context
-from tff_ssl.runtime import metrics as metrics_lib
+from tff_ssl.execution import contexts
+from tff_ssl.runs import flat_metrics
 
 # Rounds that are not measured. The first traces graphs; over the first few the worker
 # opens its sessions, and oneDNN prepares its kernels in each thread.
@@ -50,7 +50,7 @@ class Runner:
       cohort = experiments.federated_cohort(self._problem, round)
     output: Any = federated.next(self._federated, cohort)
     self._federated = output.state
-    self.metrics = metrics_lib.flatten(output.metrics['client_work'])
+    self.metrics = flat_metrics.flatten(output.metrics['client_work'])
 
   def centralized_round(self, round: int) -> None:
     """Takes the steps on the same examples, from drawing them to reading metrics."""
@@ -64,10 +64,10 @@ class Runner:
     for cohort in cohorts:
       output = centralized.next(self._centralized, cohort)
       self._centralized = output.state
-    metrics_lib.flatten(output.metrics)
+    flat_metrics.flatten(output.metrics)
 
 
-def compare(execution: context.Context, runner: Runner, rounds: int) -> Numbers:
+def compare(execution: contexts.Context, runner: Runner, rounds: int) -> Numbers:
   """Measures rounds against centralized steps, one after the other.
 
   Args:
@@ -118,7 +118,7 @@ def compare(execution: context.Context, runner: Runner, rounds: int) -> Numbers:
   return result
 
 
-def memory_growth(execution: context.Context, runner: Runner, rounds: int) -> Numbers:
+def memory_growth(execution: contexts.Context, runner: Runner, rounds: int) -> Numbers:
   """Runs federated rounds and compares memory after 20 of them and after all.
 
   Args:
@@ -143,7 +143,7 @@ def memory_growth(execution: context.Context, runner: Runner, rounds: int) -> Nu
   return result
 
 
-def peak_memory(execution: context.Context) -> Numbers:
+def peak_memory(execution: contexts.Context) -> Numbers:
   """Returns peak MiB of driver and worker, and their sum as `peak_memory_mib`."""
   peaks = execution.peak_memory()
   result: Numbers = collections.OrderedDict(peak_memory_mib=sum(peaks.values()))

@@ -13,7 +13,7 @@ from binaries.benchmarking import objectives
 from binaries.benchmarking import problems
 from tff_ssl.encoders import network
 from tff_ssl.encoders import precision as precision_lib
-from tff_ssl.runtime import metrics as metrics_lib
+from tff_ssl.runs import flat_metrics
 
 # The name of the experiment.
 NAME = 'precision'
@@ -113,6 +113,6 @@ class _Steps:
     for batch in experiments.centralized_batches(self._problem, round):
       output: Any = self._process.next(self._state, [batch])
       self._state = output.state
-    self.loss = metrics_lib.flatten(output.metrics['client_work'])['loss']
+    self.loss = flat_metrics.flatten(output.metrics['client_work'])['loss']
     self.seconds.append(time.perf_counter() - started)
     self.cpu_seconds.append(time.process_time() - cpu)

@@ -6,8 +6,8 @@ from typing import Any
 import tensorflow as tf
 
 from tff_ssl.federated import processes
-from tff_ssl.runtime import simulation
-from tff_ssl.runtime import stateful_rounds
+from tff_ssl.runs import stateful_rounds
+from tff_ssl.simulation import simulated_clients
 
 
 class StatefulClients:
@@ -16,7 +16,9 @@ class StatefulClients:
   # Rounds between checkpoints; a checkpoint drops states that are no longer needed.
   _KEPT = 10
 
-  def __init__(self, process: processes.StatefulProcess, clients: simulation.Clients):
+  def __init__(
+    self, process: processes.StatefulProcess, clients: simulated_clients.Clients
+  ):
     """Opens a store, which is deleted with this object.
 
     Args:
@@ -31,7 +33,9 @@ class StatefulClients:
     self.get_model_weights = self._rounds.get_model_weights
     self.cohort = self._rounds.cohort  # Takes client ids, returns what `next` takes.
 
-  def next(self, state: Any, cohort: simulation.Cohort) -> stateful_rounds.Output:
+  def next(
+    self, state: Any, cohort: simulated_clients.Cohort
+  ) -> stateful_rounds.Output:
     """Runs a round; see `stateful_rounds.StatefulRounds`."""
     output = self._rounds.next(state, cohort)
     self._round += 1

@@ -21,15 +21,15 @@ from binaries.methods import table
 from tasks import task as task_lib
 from tff_ssl.algorithms import fedavg
 from tff_ssl.encoders import network
-from tff_ssl.evaluation import drift
-from tff_ssl.evaluation import features as features_lib
+from tff_ssl.evaluation import feature_sets
+from tff_ssl.evaluation import model_drift
 from tff_ssl.federated import phases
 from tff_ssl.federated import replay
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.reporting import drift as reporting
-from tff_ssl.runtime import checkpoints
-from tff_ssl.runtime import run_config
-from tff_ssl.runtime import sampling
+from tff_ssl.reporting import drift_report as reporting
+from tff_ssl.runs import checkpoints
+from tff_ssl.runs import run_config
+from tff_ssl.simulation import cohort_sampling
 
 _ALGORITHMS = ('fedavg', 'fedprox')
 _MAY_BE_GIVEN = ('data_dir', 'download', 'follow_links')
@@ -113,7 +113,7 @@ def _data(folder: pathlib.Path, chosen: Any) -> tuple[task_lib.Task, Any, Any]:
   partition = common.build_partition(task)
   data = dealing.build_client_data(task, partition, labelled=chosen.labelled)
   size = common.cohort_size(len(partition))
-  return task, sampling.Cohorts(data.ids, size, common.SEED.value), data
+  return task, cohort_sampling.Cohorts(data.ids, size, common.SEED.value), data
 
 
 def _tell_how_exact(
@@ -169,14 +169,14 @@ class _Models:
     rows = [
       reporting.Row(number, reporting.DISTANCE, a, b, layer, value)
       for a, first, b, second in pairs
-      for layer, value in drift.distances(
+      for layer, value in model_drift.distances(
         self._trained(first), self._trained(second)
       ).items()
     ]
     layers = self._layers(center)
     for name, model in encoders.items():
       for layer, value in self._layers(model).items():
-        similarity = drift.linear_cka(layers[layer], value)
+        similarity = model_drift.linear_cka(layers[layer], value)
         rows.append(
           reporting.Row(
             number, reporting.CKA, reporting.GLOBAL, name, layer, similarity
@@ -190,7 +190,7 @@ class _Models:
     """Returns features of the global and the clients' models in one plane, [n, 2]."""
     models = {reporting.GLOBAL: self._global(state)}
     models |= {name: network.select(model, self._prefix) for name, model in own.items()}
-    return drift.shared_projection(
+    return model_drift.shared_projection(
       {name: self._layers(model)[OUTPUT] for name, model in models.items()}
     )
 
@@ -209,5 +209,5 @@ class _Models:
   @tf.function(autograph=False)
   def _run(self, params: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     taps: dict[str, tf.Tensor] = {}
-    output = self.encoder.infer(params, features_lib.scale(self._inputs), taps)
+    output = self.encoder.infer(params, feature_sets.scale(self._inputs), taps)
     return {**taps, OUTPUT: output}

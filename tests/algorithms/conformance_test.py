@@ -21,7 +21,7 @@ from tff_ssl import algorithms
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.algorithms import labelled_only
 from tff_ssl.algorithms import one_round
-from tff_ssl.runtime import context
+from tff_ssl.execution import contexts
 
 _TABLE = table.TABLE
 _WRAPPED = with_states.WithStates | labels.ClientsAlone | numbered.Numbered
@@ -304,7 +304,7 @@ def test_rounds_of_a_worker_are_the_same(trained, name):
   """Up to the last digits: TensorFlow has been compiled otherwise for the worker."""
   run = trained(name)
   expected, expected_metrics = run.after
-  with context.local(concurrency=2, optimize_graphs=False):
+  with contexts.local(concurrency=2, optimize_graphs=False):
     got, metrics = run.next(_cohort())
   step = run.weights(got) - run.weights(run.state)
   expected_step = run.weights(expected) - run.weights(run.state)

@@ -11,7 +11,7 @@ import tensorflow_federated as tff
 from tests.algorithms import harness
 from tests.algorithms import numbered
 from tests.algorithms import table
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.federated import single
 from tff_ssl.objectives import context
 
@@ -28,7 +28,7 @@ def _spec(name):
 
 @functools.cache
 def _single(name, secure=False):
-  aggregation = aggregation_lib.secure(4096.0, 64) if secure else None
+  aggregation = aggregations.secure(4096.0, 64) if secure else None
   return single.build_single_phases(
     table.TABLE[name].describe(), _spec(name), aggregation
   )

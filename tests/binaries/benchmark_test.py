@@ -29,8 +29,8 @@ from tff_ssl.encoders import projector
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.runtime import sampling
-from tff_ssl.runtime import simulation
+from tff_ssl.simulation import cohort_sampling
+from tff_ssl.simulation import simulated_clients
 
 SMALL = (
   '--encoder=conv2',
@@ -67,10 +67,12 @@ def problem(local=None) -> problems.Problem:
   model = dual_encoder.Siamese(
     encoder, projector.build_projector(encoder.output_dim, (8, 8)), configs.FLIP
   )
-  cohorts = sampling.Cohorts(list(tiny.CLIENT_SIZES), len(tiny.CLIENT_SIZES), seed=0)
+  cohorts = cohort_sampling.Cohorts(
+    list(tiny.CLIENT_SIZES), len(tiny.CLIENT_SIZES), seed=0
+  )
   data = tiny.clients()
   clients = workloads.Clients(
-    data, simulation.Clients(data, num_packs=1), tiny.partition(), cohorts, 0.0
+    data, simulated_clients.Clients(data, num_packs=1), tiny.partition(), cohorts, 0.0
   )
   return problems.Problem(model, clients, local or local_training.LocalPlan(), seed=0)
 

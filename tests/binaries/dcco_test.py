@@ -15,10 +15,10 @@ from tasks import registry
 from tests.binaries import conftest
 from tests.binaries import in_process
 from tests.binaries import launch
-from tests.runtime import processes
+from tests.execution import processes
 from tff_ssl.encoders import cnn
-from tff_ssl.runtime import checkpoints
-from tff_ssl.runtime import encoder_file
+from tff_ssl.export import encoder_file
+from tff_ssl.runs import checkpoints
 
 # Only TensorFlow: what a person has to whom the encoder is given.
 LOAD = """

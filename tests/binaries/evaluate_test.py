@@ -15,7 +15,7 @@ from tests.binaries import conftest
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.encoders import cnn
-from tff_ssl.runtime import checkpoints
+from tff_ssl.runs import checkpoints
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from binaries.flags import privacy
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.losses import cco as cco_lib
-from tff_ssl.runtime import accounting
-from tff_ssl.runtime import privacy_ledger
+from tff_ssl.runs.privacy import accounting
+from tff_ssl.runs.privacy import privacy_ledger
 
 _RUN = '--run_dir=/nowhere/run'
 _SECURE = f'--aggregation=secure {_RUN}'

@@ -17,8 +17,8 @@ from binaries.benchmarking.racing import work
 from binaries.benchmarking.racing.peers import own
 from binaries.benchmarking.racing.peers import protocol
 from tests.binaries import in_process
+from tff_ssl.execution import contexts
 from tff_ssl.federated import local_training
-from tff_ssl.runtime import context
 
 _ROOT = pathlib.Path(race.__file__).parents[1]
 
@@ -202,7 +202,7 @@ def test_tff_ssl_takes_the_mean_of_the_clients_steps():
     loss = tf.reduce_mean(tf.reduce_logsumexp(logits, 1) - chosen)
   steps = tape.gradient(loss, params)
   np.testing.assert_allclose(work.mean_loss(of, of.weights), loss, rtol=1e-5)
-  with context.in_process(optimize_graphs=False):
+  with contexts.in_process(optimize_graphs=False):
     federation = own.Federation(of)
     np.testing.assert_allclose(
       federation.outputs(of.images), logits, rtol=1e-4, atol=1e-5
