@@ -12,9 +12,6 @@ from tff_ssl.execution import contexts
 
 contexts.remove_default()
 quick.leave_graphs_as_traced()
-quick.enter_contexts_as_they_are()
-quick.remember_protocols()
-quick.name_types_in_errors_alone()
 
 
 @pytest.fixture(scope='session')

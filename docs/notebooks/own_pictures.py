@@ -140,8 +140,8 @@ from tff_ssl.evaluation import feature_sets
 
 def embed(images):
   """Returns unit-length features [n, d] of images, uint8 [n, H, W, C]."""
-  found = feature_sets.encode(lambda x: encoder.apply(params, x), images)
-  return found / np.linalg.norm(found, axis=1, keepdims=True)
+  features = feature_sets.encode(lambda x: encoder.apply(params, x), images)
+  return features / np.linalg.norm(features, axis=1, keepdims=True)
 
 
 shown = task.test.image[:6]

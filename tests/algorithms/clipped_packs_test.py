@@ -48,6 +48,7 @@ def _build(name, packed=False, aggregation=_PRIVATE):
 
 
 # Noise that clients add comes with whole quanta, of 2^-16 of the clip norm.
+@pytest.mark.long_for('fedavg', 'distributed')
 @pytest.mark.parametrize(
   ('name', 'aggregation', 'tolerance'),
   [

@@ -38,6 +38,18 @@ _SIZES = [2, 2, 1, 4]
 _DRAWS = 6
 # The row that `make test` has.
 _STAYS = 'fedavg_nt_xent'
+# `fedavg_nt_xent` stays: a mean of updates.
+_LONG = (
+  *table.LONG,
+  'dcco',
+  'decentralized',
+  'featarc',
+  'fedca',
+  'fedema',
+  'fedsup',
+  'l_dawa',
+  'scaffold',
+)
 _FEDERATED = [name for name, row in table.TABLE.items() if row.federated]
 # Of what is computed of two numbers of float32, to each of which the last digit is due.
 _DIGITS = 2.0**-22
@@ -129,6 +141,7 @@ def _leaves(structure, path=''):
   ]
 
 
+@pytest.mark.long_for(*_LONG)
 @pytest.mark.parametrize('name', _FEDERATED)
 def test_secure_rounds_differ_by_the_quantisation_alone(tff_context, name):
   process = _build(name, aggregations.secure(_bound(name), _EXAMPLES))

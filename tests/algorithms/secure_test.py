@@ -59,6 +59,7 @@ def _cohorts():
   return [harness.cohort(clients)] * 2
 
 
+@pytest.mark.long_for('stale', 'l_dawa')
 @pytest.mark.parametrize('name', _NAMES[:4])
 def test_nothing_leaves_a_client_but_through_secure_sums(name):
   tff.test.assert_not_contains_unsecure_aggregation(_secured(name).next)
@@ -69,6 +70,7 @@ def test_the_plain_process_is_not():
   tff.test.assert_contains_unsecure_aggregation(harness.build_dcco().next)
 
 
+@pytest.mark.long_for('stale', 'l_dawa', 'fed_ssl')
 @pytest.mark.parametrize('name', _NAMES)
 def test_secure_numbers_are_the_plain_ones(tff_context, name):
   plain = _plain(name)

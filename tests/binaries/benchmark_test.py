@@ -84,6 +84,7 @@ def experiment(name: str) -> tuple[problems.Problem, problems.Experiment]:
   return case, experiments.EXPERIMENTS[name](case)
 
 
+@pytest.mark.long
 def test_json_has_all_numbers_and_nothing_else_is_printed():
   ended = started(
     '--experiment=dcco',
@@ -146,6 +147,7 @@ def test_a_machine_without_bfloat16_is_told_before_anything_is_measured(monkeypa
   )
 
 
+@pytest.mark.long
 def test_growth_measures_every_point_and_draws(tmp_path):
   path = tmp_path / 'growth.png'
   ended = in_process.run(
@@ -213,6 +215,7 @@ def test_centralized_batches_lack_what_clients_with_batch_norm_leave_out():
     assert experiments.held_examples(case, round=0) == 9
 
 
+@pytest.mark.long_for('per_ssfl', 'featarc')
 @pytest.mark.parametrize('name', experiments.EXPERIMENTS)
 def test_both_sides_start_from_the_same_weights(tff_context, name):
   _, sides = experiment(name)
@@ -238,6 +241,7 @@ def test_dcco_and_its_counterpart_take_the_same_step(tff_context):
   assert difference < 1e-2 * np.linalg.norm(centralized)
 
 
+@pytest.mark.long_for('per_ssfl', 'featarc')
 @pytest.mark.parametrize('name', ['fedema', 'per_ssfl', 'featarc'])
 def test_rounds_of_stateful_clients_are_those_in_memory(tff_context, name):
   case, sides = experiment(name)

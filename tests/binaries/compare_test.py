@@ -15,6 +15,8 @@ from tests.reporting import fabricate
 from tff_ssl.reporting import comparison
 from tff_ssl.reporting import run_groups
 
+pytestmark = pytest.mark.forks
+
 ACCURACIES = {'dcco': [0.5, 0.625, 0.75], 'fedavg_cco': [0.25, 0.25]}
 
 

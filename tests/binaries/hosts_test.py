@@ -13,6 +13,8 @@ from tests.binaries import launch
 from tests.execution import processes
 from tff_ssl.execution import worker_process
 
+pytestmark = pytest.mark.forks
+
 
 @pytest.mark.parametrize(
   ('arguments', 'message'),

@@ -185,6 +185,7 @@ def test_a_problem_is_read_as_it_was_written(tmp_path):
   assert read.batches() == [slice(k, k + 1) for k in range(6)]
 
 
+@pytest.mark.long
 def test_tff_ssl_takes_the_mean_of_the_clients_steps():
   of = _problem(protocol.CROSS_ENTROPY, 2)
   rate = of.settings.learning_rate

@@ -43,6 +43,7 @@ def _rows(folder, name='metrics.csv'):
     return list(csv.DictReader(file))
 
 
+@pytest.mark.long
 def test_its_numbers_are_those_of_a_worker(run, tmp_path):
   worker = _run(tmp_path / 'run', '--runtime=worker', '--rounds=2')
   assert worker.status == 0, worker.stderr

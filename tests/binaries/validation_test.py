@@ -137,6 +137,7 @@ def test_runs_have_curves_of_knn_by_default(tmp_path, capsys):
   capsys.readouterr()
 
 
+@pytest.mark.long
 def test_labels_at_the_server_are_validated_besides_teacher_and_student(tmp_path):
   folder = tmp_path / 'run'
   ended = in_process.run(

@@ -32,7 +32,7 @@ def _run(name, **parameters):
   return names
 
 
-def test_dcco_on_digits(tmp_path, capsys):
+def test_notebook_dcco_on_digits_runs(tmp_path, capsys):
   path = tmp_path / 'digits.png'
   names = _run(
     'dcco_on_digits',
@@ -56,12 +56,12 @@ def test_dcco_on_digits(tmp_path, capsys):
 
 @pytest.fixture
 def graphs_as_traced(monkeypatch):
-  """Of all but the first notebook, which has them optimized as users do."""
+  """Skips the optimization of graphs; the first notebook has it, as users do."""
   for name, opened in quick.contexts().items():
     monkeypatch.setattr(contexts, name, opened)
 
 
-def test_own_pictures(tmp_path, graphs_as_traced):
+def test_notebook_own_pictures_runs(tmp_path, graphs_as_traced):
   names = _run(
     'own_pictures',
     FOLDER=str(tmp_path),
@@ -89,7 +89,7 @@ def test_own_pictures(tmp_path, graphs_as_traced):
   assert (tmp_path / 'neighbours.png').is_file()
 
 
-def test_own_program(graphs_as_traced):
+def test_notebook_own_program_runs(graphs_as_traced):
   names = _run('own_program', ROUNDS=2, CLIENTS=20, IMAGES_OF_A_CLIENT=3)
 
   ids = np.random.default_rng([0, 1]).choice(names['data'].client_ids, 16, False)
@@ -99,15 +99,16 @@ def test_own_program(graphs_as_traced):
     for example in names['data'].create_tf_dataset_for_client(name)
   ]
   pixels = np.stack(images).astype(np.float64) / 255
-  told = names['told']
-  assert told['num_examples'] == 48
-  assert told['statistics']['mean'] == pytest.approx(np.mean(pixels), rel=1e-5)
-  assert told['statistics']['square'] == pytest.approx(np.mean(pixels**2), rel=1e-5)
+  answer = names['answer']
+  assert answer['num_examples'] == 48
+  assert answer['statistics']['mean'] == pytest.approx(np.mean(pixels), rel=1e-5)
+  assert answer['statistics']['square'] == pytest.approx(np.mean(pixels**2), rel=1e-5)
   assert np.all(np.isfinite(names['losses']))
   assert {name.split('/')[0] for name in names['weights']} == {'encoder', 'projector'}
 
 
-def test_the_guide_of_loops(tmp_path, monkeypatch):
+@pytest.mark.long
+def test_blocks_of_own_loop_run(tmp_path, monkeypatch):
   text = (_ROOT / 'docs' / 'own_loop.md').read_text(encoding='utf-8')
   blocks = re.findall(r'^```python\n(.*?)^```', text, re.MULTILINE | re.DOTALL)
   assert len(blocks) == 4

@@ -284,6 +284,7 @@ def test_refuses_bad_input():
     suite.evaluate(_encode, train, test, num_classes=3)
 
 
+@pytest.mark.long_for('True')
 @pytest.mark.parametrize('case_level', [False, True])
 def test_validation_numbers_are_those_of_testing_on_the_validation_split(case_level):
   train, test, validation = (_examples(24, 2, seed=seed) for seed in range(3))

@@ -8,6 +8,8 @@ import tensorflow_federated as tff
 from tff_ssl.execution import contexts
 from tff_ssl.execution import process_owner
 
+pytestmark = pytest.mark.forks
+
 
 def _in_fork(function):
   """Returns what a function returns, or raises, as text, in a fork of this process."""

@@ -59,6 +59,7 @@ def edit_card(path, change):
   card.write_text(json.dumps(content))
 
 
+@pytest.mark.long_for('vit_micro')
 @pytest.mark.parametrize(
   'encoder',
   [

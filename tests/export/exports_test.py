@@ -29,6 +29,7 @@ def _softmax(logits):
   return e / e.sum(axis=1, keepdims=True)
 
 
+@pytest.mark.long_for('vit_tiny')
 @pytest.mark.parametrize(
   ('name', 'shape'), [('conv2', (8, 8, 1)), ('vit_tiny', (8, 8, 3))]
 )

@@ -40,6 +40,7 @@ def _objective(name):
   )
 
 
+@pytest.mark.long_for('simsiam', 'supervised')
 @pytest.mark.parametrize('name', ['simclr', 'simsiam', 'supervised'])
 def test_a_step_is_that_of_the_simulated_client(name):
   objective, data = _objective(name), tiny.arrays()

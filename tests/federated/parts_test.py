@@ -32,6 +32,7 @@ def _cohort(clients, packed):
   return make(clients)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(('packed', 'merged'), [(False, True), (True, False)])
 def test_sums_of_two_parts_are_a_round(tff_context, packed, merged):
   process = harness.build_dcco(optimizer=harness.ADAM, packed=packed)

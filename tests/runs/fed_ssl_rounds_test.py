@@ -1,6 +1,7 @@
 """FedSSL in the round loop, its clients' states in the run folder."""
 
 import numpy as np
+import pytest
 
 from tests import tiny
 from tests.algorithms import harness
@@ -13,6 +14,7 @@ from tff_ssl.runs import stateful_rounds
 from tff_ssl.simulation import simulated_clients
 
 
+@pytest.mark.long
 def test_fed_byol_resumed(tff_context, tmp_path):
   """A real process: two rounds and two more are four; packs or not, the same."""
   results = []

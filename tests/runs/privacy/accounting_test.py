@@ -129,6 +129,7 @@ _KINDS = {
 }
 
 
+@pytest.mark.long_for('budget1-fixed', 'budget1-poisson', 'budget3-fixed')
 @pytest.mark.parametrize('kind', _KINDS)
 @pytest.mark.parametrize('budget', _BUDGETS)
 def test_the_noise_of_a_budget_spends_it(budget, kind):
