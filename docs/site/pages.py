@@ -75,13 +75,15 @@ def methods_table(package: str) -> str:
     package: 'algorithms' or 'objectives'.
   """
   rows = []
-  for path in sorted((ROOT / 'tff_ssl' / package).rglob('*.py')):
+  folder = ROOT / 'tff_ssl' / package
+  for path in sorted(folder.rglob('*.py')):
     if path.stem != '__init__':
       doc = ast.get_docstring(ast.parse(path.read_text(encoding='utf-8'))) or ''
       title, *texts = [' '.join(part.split()) for part in doc.split('\n\n')[:3]]
       # Up to the year; the rest is about the file.
       papers = [match[0] for match in map(_PAPER.match, texts) if match] or ['']
-      link = f'[`{path.stem}`]({place_of(str(path.relative_to(ROOT)))})'
+      name = '.'.join(path.relative_to(folder).with_suffix('').parts)
+      link = f'[`{name}`]({place_of(str(path.relative_to(ROOT)))})'
       rows.append((not papers[0], f'| {link} | {title} | {papers[0]} |'))
   head = '| file | what | paper |\n| --- | --- | --- |'
   return '\n'.join([head, *(row for _, row in sorted(rows))])
