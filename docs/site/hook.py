@@ -1,7 +1,4 @@
-"""What MkDocs calls: pages that are made of other files, and the links of all pages.
-
-The plugin api-autonav adds the reference.
-"""
+"""What MkDocs calls: pages that are made of other files, and the links of all pages."""
 
 import runpy
 from typing import Any
