@@ -31,10 +31,10 @@ FLOORS = (
   (
     'binaries.experiment',
     'binaries.benchmarking',
-    'binaries.evidence',
     'binaries.torturing',
   ),
   ('binaries',),
+  ('docs',),
   ('tests',),
 )
 

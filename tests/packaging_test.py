@@ -17,7 +17,7 @@ from packaging import utils
 import pytest
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
-_TOPS = ('tff_ssl', 'tasks', 'binaries', 'tests')
+_TOPS = ('tff_ssl', 'tasks', 'binaries', 'docs', 'tests')
 # Tools, and what is held back or added for others: requirements.in says why.
 _NOT_IMPORTED = frozenset(
   (
@@ -68,7 +68,9 @@ def _distributions(sources: Iterable[pathlib.Path]) -> set[str]:
 
 def test_lock_is_resolved_from_what_is_imported_and_nothing_else():
   sources = {path for top in _TOPS for path in (_ROOT / top).rglob('*.py')}
-  # The other libraries of the race have locks and environments of their own.
+  # The site, and the other libraries of the race, have locks and environments of their
+  # own.
+  sources -= {*(_ROOT / 'docs' / 'site').glob('*.py')}
   peers = _ROOT / 'binaries' / 'benchmarking' / 'racing' / 'peers'
   sources -= {*peers.glob('*.py')} - {peers / 'own.py'}
   stated = {utils.canonicalize_name(each.name) for each in _stated('requirements.in')}

@@ -12,14 +12,13 @@ RUNS = paths.define_list(
   'runs',
   None,
   "For compare: run folders, or patterns of them such as 'runs/*'. For study: run "
-  'folders. For claims: the folder of its run folders, by default runs/claims.',
+  'folders.',
 )
 OUT = paths.define(
   'out',
   None,
   'What is written: by compare a folder, by default runs/comparison; by study a '
-  'folder, by default runs/study; by claims the page, by default docs/claims.md, next '
-  'to the folder with its figures; by export and embed a folder; by race the page, by '
+  'folder, by default runs/study; by export and embed a folder; by race the page, by '
   'default docs/benchmarks.md; by linear_theory a PNG file, with a .csv next to it.',
 )
 TO = flags.DEFINE_list(

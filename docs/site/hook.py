@@ -1,6 +1,5 @@
 """What MkDocs calls: pages that are made of other files, and the links of all pages."""
 
-import runpy
 from typing import Any
 
 import griffe
@@ -8,6 +7,7 @@ import jupytext
 from mkdocs import exceptions
 from mkdocs.structure import files as files_lib
 
+from docs.claims import page as claims_page
 from docs.site import layout
 from docs.site import pages
 
@@ -40,13 +40,10 @@ def on_files(files: Any, config: Any) -> None:
       add(pages.place_of(source), code)
     return text
 
-  claims = pages.ROOT / 'docs/claims/page.py'
   for page in list(files.documentation_pages()):
     if page.generated_by is None:
-      text = ''
-      if page.src_uri == 'claims.md' and claims.is_file():
-        # In the repository it is a short one.
-        text = runpy.run_path(str(claims))['markdown']()
+      # In the repository the page of claims is a short one.
+      text = claims_page.markdown() if page.src_uri == 'claims.md' else ''
       page.content_string = linked(f'docs/{page.src_uri}', text)
   methods = files.get_file_from_path('methods.md')
   for package in ('algorithms', 'objectives'):

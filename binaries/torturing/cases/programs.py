@@ -86,16 +86,6 @@ _LINES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     '--runs={d}/no --out={d}/o --study_images=2': ('--study_images=2',),
     '--runs={d}/no --out={d}/o --task=digits': ('--task',),
   },
-  'claims': {
-    '--budget=imagenet': ('--budget=imagenet',),
-    '--claims=cheese --nostart': ('cheese',),
-    '--out={d}/page.txt --nostart': ('.md',),
-    '--data=cifar10 --out={d}/p.md --claims=dcco-centralized': ('data', 'cifar10'),
-    '--seeds=none --out={d}/p.md': ('seeds', 'none'),
-    '--seeds=0 --out={d}/p.md': ('seeds', '0'),
-    '--jobs=none': ('--jobs=none',),
-    '--runs=a,b --out={d}/p.md': ('runs', 'a,b'),
-  },
   'audit': {
     '': ('--run is not given',),
     '--run={d}/no': ('{d}/no',),
