@@ -13,23 +13,23 @@ from binaries.benchmarking import in_memory
 from binaries.benchmarking import objectives
 from binaries.benchmarking import problems
 from binaries.benchmarking import states
-from tff_ssl.algorithms import dcco
-from tff_ssl.algorithms import featarc
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import fedema
-from tff_ssl.algorithms import fedsup
-from tff_ssl.algorithms import mixing
-from tff_ssl.algorithms import per_ssfl
+from tff_ssl.algorithms.divergence_aware import fedema
+from tff_ssl.algorithms.divergence_aware import framework
+from tff_ssl.algorithms.divergence_aware import online_networks
+from tff_ssl.algorithms.featarc import featarc
+from tff_ssl.algorithms.labels_at_server import fedsup
+from tff_ssl.algorithms.labels_at_server import grouping
+from tff_ssl.algorithms.ssfl import per_ssfl
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import configs
 from tff_ssl.encoders import projector
-from tff_ssl.federated import grouping
-from tff_ssl.federated import online_networks
+from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
-from tff_ssl.objectives import context
-from tff_ssl.objectives import fedsup as fedsup_objectives
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
+from tff_ssl.objectives import teacher_student
 
 # Classes of a classifier that sees no label.
 _CLASSES = 10
@@ -38,11 +38,11 @@ _CLASSES = 10
 def build_dcco(problem: problems.Problem) -> problems.Experiment:
   """Builds DCCO with one step per round, and centralized CCO."""
   objective = statistics.StatisticsObjective(problem.model)
-  federated = dcco.build_dcco(
-    objective,
+  federated = processes.build(
+    dcco.dcco(
+      objective, problems.server_optimizer(), dcco.DCCOConfig(seed=problem.seed)
+    ),
     problem.clients.simulation.element_spec,
-    problems.server_optimizer(),
-    dcco.DCCOConfig(seed=problem.seed),
   )
   return problems.Experiment(federated, problems.centralized(objective, problem))
 
@@ -50,11 +50,13 @@ def build_dcco(problem: problems.Problem) -> problems.Experiment:
 def build_fedavg(problem: problems.Problem) -> problems.Experiment:
   """Builds FedAvg with an objective in each client, and the objective centralized."""
   objective = objectives.OBJECTIVES[problem.objective](problem.model)
-  federated = fedavg.build_fedavg(
-    objective,
+  federated = processes.build(
+    fedavg.fedavg(
+      objective,
+      problems.server_optimizer(),
+      fedavg.FedAvgConfig(problem.local, seed=problem.seed),
+    ),
     problem.clients.simulation.element_spec,
-    problems.server_optimizer(),
-    fedavg.FedAvgConfig(problem.local, seed=problem.seed),
   )
   return problems.Experiment(federated, problems.centralized(objective, problem))
 
@@ -67,14 +69,12 @@ def build_fedema(problem: problems.Problem) -> problems.Experiment:
   """
   objective = objectives.OBJECTIVES['byol'](problem.model)
   config = fedema.FedEMAConfig(problems.training(problem))
-  process = fedema.build_fedema(
-    objective,
+  process = processes.build(
+    fedema.fedema(objective, problems.server_optimizer(), config),
     problem.clients.simulation.element_spec,
-    problems.server_optimizer(),
-    config,
   )
-  networks = online_networks.Networks(objective, config.exchange)
-  function = mixing.client_function(
+  networks = online_networks.Networks(objective, config.sharing)
+  function = framework.client_function(
     networks, config.training, fedema.online_update_of(config)
   )
 
@@ -95,11 +95,9 @@ def build_featarc(problem: problems.Problem) -> problems.Experiment:
   """
   objective = objectives.OBJECTIVES['simclr'](problem.model)
   config = featarc.FeatARCConfig(training=problems.training(problem))
-  process = featarc.build_featarc(
-    objective,
+  process = processes.build(
+    featarc.featarc(objective, problems.server_optimizer(), config),
     problem.clients.simulation.element_spec,
-    problems.server_optimizer(),
-    config,
   )
 
   def init() -> base.Params:
@@ -116,7 +114,7 @@ def build_fedsup(problem: problems.Problem) -> problems.Experiment:
   The server has no examples, so both sides do the clients' work: the student's and the
   teacher's passes. The counterpart keeps the initial teacher.
   """
-  objective = fedsup_objectives.FedSupObjective(
+  objective = teacher_student.FedSupObjective(
     problem.model, objectives.predictor(problem.model)
   )
   labelled = supervised.SupervisedObjective(
@@ -124,27 +122,28 @@ def build_fedsup(problem: problems.Problem) -> problems.Experiment:
     projector.build_linear(problem.model.encoder.output_dim, _CLASSES),
     configs.NONE,
   )
-  teacher = fedsup_objectives.TeacherObjective(
+  teacher = teacher_student.TeacherObjective(
     labelled,
     problem.model.projector,
     projector.build_linear(problem.model.output_dims[0], _CLASSES),
   )
   element = problem.clients.data.element_type_structure
   server_spec = collections.OrderedDict(element, label=tf.TensorSpec([], tf.int32))
-  process = fedsup.build_fedsup(
-    objective,
-    teacher,
-    server_spec,
+  process = processes.build(
+    fedsup.fedsup(
+      objective,
+      teacher,
+      server_spec,
+      fedsup.FedSupConfig(problems.training(problem), grouping=grouping.FEDAVG),
+    ),
     problem.clients.simulation.element_spec,
-    fedsup.FedSupConfig(problems.training(problem), grouping=grouping.FEDAVG),
   )
   params = server.initial_weights(objective, problem.seed).trainable
-  given = context.given(
-    objective,
-    {fedsup_objectives.TEACHER: params, fedsup_objectives.FEATURE_WEIGHT: 1.0},
+  bound = objective.bind_context(
+    {teacher_student.TEACHER: params, teacher_student.FEATURE_WEIGHT: 1.0}
   )
   unlabelled = states.Unlabelled(process, server_spec)
-  return problems.Experiment(unlabelled, problems.centralized(given, problem))
+  return problems.Experiment(unlabelled, problems.centralized(bound, problem))
 
 
 def build_per_ssfl(problem: problems.Problem) -> problems.Experiment:
@@ -154,11 +153,9 @@ def build_per_ssfl(problem: problems.Problem) -> problems.Experiment:
   """
   objective = objectives.OBJECTIVES['simsiam'](problem.model)
   config = per_ssfl.PerSSFLConfig(problems.training(problem))
-  process = per_ssfl.build_per_ssfl(
-    objective,
+  process = processes.build(
+    per_ssfl.per_ssfl(objective, problems.server_optimizer(), config),
     problem.clients.simulation.element_spec,
-    problems.server_optimizer(),
-    config,
   )
   function = per_ssfl.client_function(objective, config)
 

@@ -9,13 +9,12 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
-from tff_ssl.algorithms import featarc
+from tff_ssl.algorithms.featarc import cluster_models
+from tff_ssl.algorithms.featarc import featarc
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
-from tff_ssl.federated import cluster_models
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
-from tff_ssl.federated import sums as sums_lib
 from tff_ssl.objectives import base
 from tff_ssl.simulation import client_data
 
@@ -63,7 +62,7 @@ class InMemory:
     self,
     function: client_functions.StatefulFunction,
     init: Callable[[], base.Params],
-    process: processes.StatefulProcess,
+    process: processes.Process,
     optimizer: tff.learning.optimizers.Optimizer,
     rate: float,
     data: client_data.ArrayClientData,
@@ -82,8 +81,8 @@ class InMemory:
       seed: Seed of the rounds.
     """
     self._function, self._init = function, init
-    self._protocol = client_functions.Protocol(self._kinds(), counted=True)
-    self._blank = client_functions.blank_state(process.client_state_type)
+    self._exchange_spec = client_functions.ExchangeSpec(self._kinds(), counted=True)
+    self._blank = client_functions.blank_state(process.graph.client_state_type)
     self._optimizer, self._rate = optimizer, tf.constant(rate)
     self._data, self._seed = data, seed
 
@@ -126,20 +125,24 @@ class InMemory:
 
   @tf.function(reduce_retracing=True, autograph=False)
   def _visit(
-    self, shared: Any, own: Any, examples: base.Examples, total: sums_lib.Sums | None
-  ) -> tuple[sums_lib.Sums, client_functions.ClientState]:
+    self,
+    shared: Any,
+    own: Any,
+    examples: base.Examples,
+    total: client_functions.Sums | None,
+  ) -> tuple[client_functions.Sums, client_functions.ClientState]:
     """Returns the sums with one client's added, and the client's new state."""
-    result, after = client_functions.visit(
-      self._function, self._protocol, shared, own, examples
+    result, after = client_functions.run_client(
+      self._function, self._exchange_spec, shared, own, examples
     )
-    sums = sums_lib.of_client(result)
+    sums = client_functions.sums_of_client(result)
     if total is not None:
       sums = tf.nest.map_structure(tf.add, total, sums)
     return sums, after
 
   @tf.function(autograph=False)
   def _apply(
-    self, params: base.Params, optimizer: Any, total: sums_lib.Sums
+    self, params: base.Params, optimizer: Any, total: client_functions.Sums
   ) -> tuple[base.Params, Any, base.Metrics]:
     """Applies the mean update as a gradient."""
     means = tf.nest.map_structure(
@@ -153,7 +156,7 @@ class InMemory:
     """Returns how the clients' payloads are combined."""
     return server.sent_kinds()
 
-  def _mean(self, update: base.Params, total: sums_lib.Sums) -> base.Params:
+  def _mean(self, update: base.Params, total: client_functions.Sums) -> base.Params:
     """Returns the mean update, given the mean over all clients."""
     del total
     return update
@@ -176,7 +179,7 @@ class Clusters(InMemory):
   def _kinds(self) -> dict[str, combine.Kind]:
     return {**server.sent_kinds(), featarc.CHOICE: combine.TOTAL}
 
-  def _mean(self, update: base.Params, total: sums_lib.Sums) -> base.Params:
+  def _mean(self, update: base.Params, total: client_functions.Sums) -> base.Params:
     # The mean over a cluster's clients; 0 for a cluster without clients.
     weights = tf.cast(total.totals[featarc.CHOICE][cluster_models.WEIGHT], tf.float32)
     scales = tf.math.divide_no_nan(total.weight, weights)

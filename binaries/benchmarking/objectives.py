@@ -7,9 +7,9 @@ from typing import Any
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor as predictor_lib
 from tff_ssl.objectives import byol
-from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import moco
+from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import swav
@@ -22,7 +22,7 @@ def predictor(model: dual_encoder.Siamese) -> network.Network:
 
 OBJECTIVES: Mapping[str, Callable[[dual_encoder.Siamese], Any]] = (
   collections.OrderedDict(
-    simclr=contrastive.ContrastiveObjective,
+    simclr=simclr.SimclrObjective,
     simsiam=lambda model: simsiam.SimSiamObjective(model, predictor(model)),
     byol=lambda model: byol.ByolObjective(model, predictor(model)),
     moco=moco.MocoObjective,

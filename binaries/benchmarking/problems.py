@@ -54,7 +54,7 @@ class Experiment(NamedTuple):
 
 def with_states(
   problem: Problem,
-  process: processes.StatefulProcess,
+  process: processes.Process,
   function: client_functions.StatefulFunction,
   init: Callable[[], base.Params],
   in_plain: type[in_memory.InMemory] = in_memory.InMemory,
@@ -89,7 +89,7 @@ def server_optimizer() -> Any:
 
 
 def centralized(
-  objective: base.Objective | base.Stateful, problem: Problem
+  objective: base.Objective, problem: Problem
 ) -> centralized_lib.Centralized:
   """Returns the counterpart that takes all examples at once.
 

@@ -16,9 +16,7 @@ class StatefulClients:
   # Rounds between checkpoints; a checkpoint drops states that are no longer needed.
   _KEPT = 10
 
-  def __init__(
-    self, process: processes.StatefulProcess, clients: simulated_clients.Clients
-  ):
+  def __init__(self, process: processes.Process, clients: simulated_clients.Clients):
     """Opens a store, which is deleted with this object.
 
     Args:
@@ -47,7 +45,7 @@ class StatefulClients:
 class Unlabelled:
   """Runs a process with server data, but gives its server no data."""
 
-  def __init__(self, process: processes.ServerDataProcess, server_spec: Any):
+  def __init__(self, process: processes.Process, server_spec: Any):
     """Makes an empty data set.
 
     Args:

@@ -27,7 +27,6 @@ from tff_ssl.encoders import cnn
 from tff_ssl.encoders import precision
 from tff_ssl.encoders import projector
 from tff_ssl.federated import local_training
-from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.simulation import cohort_sampling
 from tff_ssl.simulation import simulated_clients
@@ -277,7 +276,7 @@ def weights(algorithm, state) -> np.ndarray:
 
 @pytest.mark.parametrize('name', objectives.OBJECTIVES)
 def test_every_objective_has_a_gradient(name):
-  objective = base.with_state(objectives.OBJECTIVES[name](problem().model))
+  objective = objectives.OBJECTIVES[name](problem().model)
   params = objective.init(tf.constant([0, 1]))
   examples = collections.OrderedDict(
     (field, tf.constant(value)) for field, value in tiny.arrays().items()

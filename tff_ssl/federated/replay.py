@@ -1,4 +1,4 @@
-"""Rounds repeated in memory, with the model of each client in sight.
+"""Re-runs rounds in plain TensorFlow and returns every client's model.
 
 In a process only combined values leave the clients. To study the clients, the same
 phases are run one client after another, in plain TensorFlow. The round's seed, the
@@ -59,7 +59,7 @@ class Replay:
       )
     self._algorithm = algorithm
     self._exchange = algorithm.exchanges[0]
-    self._protocol = client_functions.Protocol(kinds, counted=True)
+    self._exchange_spec = client_functions.ExchangeSpec(kinds, counted=True)
     self._client: Any = None
     self._receive = tf.function(self._combine, autograph=False)
 
@@ -97,8 +97,8 @@ class Replay:
     """Returns a client's model, and its part of the sums."""
     shared = self._exchange.broadcast(state)
     examples = base.in_loss(self._algorithm.objective, examples)
-    result, _ = client_functions.visit(
-      self._exchange.client, self._protocol, shared, (), examples
+    result, _ = client_functions.run_client(
+      self._exchange.client, self._exchange_spec, shared, (), examples
     )
     update = result.means[server.UPDATE]
     model = tf.nest.map_structure(tf.subtract, shared['params'], update)
@@ -114,12 +114,12 @@ class Replay:
   def _combine(self, state: phases.ServerState, total: Any) -> phases.ServerState:
     """Returns the state after the round."""
     means, weight, totals = total
-    arrived = collections.OrderedDict(totals)
+    aggregated = collections.OrderedDict(totals)
     for name, value in means.items():
       mean = tf.nest.map_structure(
         lambda x: tf.math.divide_no_nan(x, tf.cast(weight, x.dtype)), value
       )
       if isinstance(self._exchange.sent[name], combine.Statistics):
         mean = collections.OrderedDict(statistics=mean, num_examples=weight)
-      arrived[name] = mean
-    return server.next_round(self._exchange.receive(state, arrived)[0])
+      aggregated[name] = mean
+    return server.next_round(self._exchange.receive(state, aggregated)[0])

@@ -13,8 +13,8 @@ from tff_ssl.encoders import projector
 from tff_ssl.encoders import resnet
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
-from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import simclr
 from tff_ssl.objectives import supervised
 
 # The regimes in which all clients take part, with equally many examples each.
@@ -75,7 +75,7 @@ def problem(of: workloads.Workload, loss: str, seed: int) -> protocol.Problem:
 
 def objective(
   settings: protocol.Settings,
-) -> supervised.SupervisedObjective | contrastive.ContrastiveObjective:
+) -> supervised.SupervisedObjective | simclr.SimclrObjective:
   """Builds a loss over a ResNet-8 with group norm, without weight standardization.
 
   Args:
@@ -103,7 +103,7 @@ def objective(
     solarize_probability=(0.0, 0.0),
   )
   model = dual_encoder.Siamese(encoder, head, views)
-  return contrastive.ContrastiveObjective(model, settings.temperature)
+  return simclr.SimclrObjective(model, settings.temperature)
 
 
 def outputs(

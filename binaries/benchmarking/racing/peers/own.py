@@ -13,7 +13,8 @@ from tff_ssl.execution import allocator
 from tff_ssl.execution import contexts
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
-from tff_ssl.partition import clients as partition_lib
+from tff_ssl.federated import processes
+from tff_ssl.partition import partitions
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import simulated_clients
 
@@ -26,21 +27,23 @@ class Federation:
     settings = problem.settings
     self._problem = problem
     positions = np.arange(len(problem.images), dtype=np.int64)
-    partition = partition_lib.from_sizes(positions, np.diff(problem.starts))
+    partition = partitions.from_sizes(positions, np.diff(problem.starts))
     self._data = client_data.ArrayClientData(
       problem.images, positions, partition, problem.labels
     )
     self._clients = simulated_clients.Clients(self._data)
     self._objective = work.objective(settings)
-    self._process = fedavg.build_fedavg(
-      self._objective,
-      self._clients.element_spec,
-      _sgd(1.0),
-      fedavg.FedAvgConfig(
-        local_training.LocalPlan(batch_size=settings.batch_size),
-        settings.learning_rate,
-        seed=settings.seed,
+    self._process = processes.build(
+      fedavg.fedavg(
+        self._objective,
+        _sgd(1.0),
+        fedavg.FedAvgConfig(
+          local_training.LocalPlan(batch_size=settings.batch_size),
+          settings.learning_rate,
+          seed=settings.seed,
+        ),
       ),
+      self._clients.element_spec,
     )
     self._state = self._process.initialize()
     self._centralized = centralized.Centralized(
@@ -87,4 +90,4 @@ def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
   names = ('tensorflow', 'tensorflow-federated', 'numpy')
   versions = {name: importlib.metadata.version(name) for name in names}
   with contexts.in_process():
-    channel.serve(Federation(problem), versions, '`contexts.in_process`, a pack a core')
+    channel.serve(Federation(problem), versions, '`context.in_process`, a pack a core')
