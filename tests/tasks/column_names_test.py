@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks import columns
+from tasks import column_names
 
 
 @pytest.mark.parametrize(
@@ -16,26 +16,28 @@ from tasks import columns
 )
 def test_case_blanks_and_dashes_do_not_count(header, named):
   names = [name.strip() for name in header.split(',')]
-  found = columns.match('m.csv', names)
+  found = column_names.match('m.csv', names)
   assert found.named == {**named, 'label': names[2]}
   assert found.unused == ()
 
 
 def test_the_exact_name_is_taken_and_its_like_is_not_used():
-  found = columns.match('m.csv', ['image', 'label', 'Label', 'client_id', 'age', ''])
+  found = column_names.match(
+    'm.csv', ['image', 'label', 'Label', 'client_id', 'age', '']
+  )
   assert found.named == {'image': 'image', 'client_id': 'client_id', 'label': 'label'}
   assert found.unused == ('Label', 'age')
 
 
 def test_the_users_names_come_first():
   header = ['Photo', 'Patient', 'label', 'Diagnosis', 'class']
-  own = columns.parse(['image=Photo', 'client_id = Patient', 'label=Diagnosis'])
-  found = columns.match('m.csv', header, own)
+  own = column_names.parse(['image=Photo', 'client_id = Patient', 'label=Diagnosis'])
+  found = column_names.match('m.csv', header, own)
   assert found.named == {
     'image': 'Photo', 'client_id': 'Patient', 'label': 'Diagnosis'
   }  # fmt: skip
   assert found.unused == ('label', 'class')
-  nothing = columns.match('m.csv', ['image', 'client_id', 'class'], {'label': ''})
+  nothing = column_names.match('m.csv', ['image', 'client_id', 'class'], {'label': ''})
   assert nothing.unused == ('class',)
 
 
@@ -74,21 +76,21 @@ def test_the_users_names_come_first():
 )
 def test_what_is_nearly_a_column_is_not_passed_over(header, message):
   with pytest.raises(ValueError, match=message):
-    columns.match('m.csv', header.split(','))
+    column_names.match('m.csv', header.split(','))
 
 
 def test_other_words_are_other_columns():
   header = ['image', 'client_id', 'age', 'stage', 'face_id', 'task', 'date', 'clinic']
-  assert columns.match('m.csv', header).unused == tuple(header[2:])
+  assert column_names.match('m.csv', header).unused == tuple(header[2:])
 
 
 @pytest.mark.parametrize('pair', ['Photo', 'picture=x', 'label'])
 def test_wrong_pairs_are_refused(pair):
   with pytest.raises(ValueError, match=f"columns has '{pair}'; it must be a list such"):
-    columns.parse([pair])
+    column_names.parse([pair])
   with pytest.raises(ValueError, match=r"columns has 'image=b'; .* at most once"):
-    columns.parse(['image=a', 'image=b'])
+    column_names.parse(['image=a', 'image=b'])
   with pytest.raises(
     ValueError, match=r'image=Foto, and m\.csv has no such column; it ha'
   ):
-    columns.match('m.csv', ['Photo', 'client_id'], {'image': 'Foto'})
+    column_names.match('m.csv', ['Photo', 'client_id'], {'image': 'Foto'})

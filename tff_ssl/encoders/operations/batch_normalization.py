@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.encoders import parameters
-from tff_ssl.encoders.operations import group_norm
+from tff_ssl.encoders.operations import group_normalization
 from tff_ssl.encoders.operations import operation
 
 # Batch norm keeps moments of a population: their means over batches and clients,
@@ -32,7 +32,7 @@ class BatchNorm(operation.Operation):
 
   def specs(self, shape: parameters.Shape) -> parameters.Specs:
     """Scale, shift, and the population's mean and mean square."""
-    specs = group_norm.scale_and_shift(shape[-1])
+    specs = group_normalization.scale_and_shift(shape[-1])
     for name, initial in ((POPULATION_MEAN, 0.0), (POPULATION_SQUARE, 1.0)):
       specs[name] = parameters.ParameterSpec(
         shape[-1:], parameters.Constant(initial), trained=False
@@ -43,17 +43,18 @@ class BatchNorm(operation.Operation):
     """See the base class."""
     return by_moments(x, gamma, beta, mean, square)
 
-  def train(
-    self, x: Any, gamma: Any, beta: Any, *, batches: int
-  ) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
+  def train(self, *args: Any, batches: int) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
     """See the base class."""
+    x, gamma, beta = args
     y, *moments = batch_norm(operation.wide(x), gamma, beta, batches)
     return tf.cast(y, x.dtype), tuple(moments)
 
   def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
     """See the base class."""
     del shape
-    return tf.keras.layers.BatchNormalization, {'epsilon': group_norm.NORM_EPSILON}
+    return tf.keras.layers.BatchNormalization, {
+      'epsilon': group_normalization.NORM_EPSILON
+    }
 
   def keras_weights(self, *values: Any) -> list[Any]:
     """Returns scale, shift, mean and variance."""
@@ -82,7 +83,9 @@ def batch_norm(
   """
   channels = x.shape[-1]
   # Positions laid out together: those of a row in narrow maps, otherwise one.
-  repeats = x.shape[2] if x.shape.rank == 4 and channels < group_norm.NARROW else 1
+  repeats = (
+    x.shape[2] if x.shape.rank == 4 and channels < group_normalization.NARROW else 1
+  )
 
   def to_lines(maps: tf.Tensor) -> tf.Tensor:
     return tf.reshape(maps, [batches, -1, repeats * channels])
@@ -105,7 +108,7 @@ def batch_norm(
   @tf.custom_gradient
   def normalize(lines: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> Any:
     mean, square = by_channel(lines), by_channel(tf.square(lines))
-    inverse = tf.math.rsqrt(variance(mean, square) + group_norm.NORM_EPSILON)
+    inverse = tf.math.rsqrt(variance(mean, square) + group_normalization.NORM_EPSILON)
     scale = gamma * inverse
     y = lines * factors(scale) + factors(beta - mean * scale)
 
@@ -145,7 +148,9 @@ def by_moments(x: Any, gamma: Any, beta: Any, mean: Any, square: Any) -> tf.Tens
   Returns:
     Like `x`: (x - mean) / sqrt(square - mean^2 + 1e-5) * gamma + beta.
   """
-  scale = gamma * tf.math.rsqrt(variance(mean, square) + group_norm.NORM_EPSILON)
+  scale = gamma * tf.math.rsqrt(
+    variance(mean, square) + group_normalization.NORM_EPSILON
+  )
   return x * scale + (beta - mean * scale)
 
 

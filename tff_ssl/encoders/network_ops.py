@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 import contextlib
 from typing import Any, Concatenate, ParamSpec
 
-from tff_ssl.encoders.operations import batch_norm as batch_norm_lib
+from tff_ssl.encoders.operations import batch_normalization
 from tff_ssl.encoders.operations import convolution
 from tff_ssl.encoders.operations import elementwise
-from tff_ssl.encoders.operations import group_norm as group_norm_lib
+from tff_ssl.encoders.operations import group_normalization
 from tff_ssl.encoders.operations import linear
 from tff_ssl.encoders.operations import operation as operation_lib
 from tff_ssl.encoders.operations import pooling
@@ -60,9 +60,9 @@ class Operations(abc.ABC):
   depthwise_conv2d = _named(convolution.DepthwiseConv2d)
   dense = _named(linear.Dense)
   attention = _named(linear.Attention)
-  group_norm = _named(group_norm_lib.GroupNorm)
-  layer_norm = _named(group_norm_lib.LayerNorm)
-  batch_norm = _named(batch_norm_lib.BatchNorm)
+  group_norm = _named(group_normalization.GroupNorm)
+  layer_norm = _named(group_normalization.LayerNorm)
+  batch_norm = _named(batch_normalization.BatchNorm)
   layer_scale = _named(elementwise.LayerScale)
   offset = _named(elementwise.Offset)
   relu = _unnamed(elementwise.Relu)

@@ -8,8 +8,8 @@ from PIL import Image
 import pytest
 
 from tasks import dicom
+from tasks import dicom_patients
 from tasks import opening
-from tasks import patients
 from tasks import registry
 from tasks import sources
 from tasks import spellings
@@ -62,7 +62,7 @@ def test_ids_that_look_alike_are_warned_of_by_their_digests(tmp_path):
     (tmp_path / f'{k}.dcm').write_bytes(_file(values, PatientID=own, **_HU))
   source = sources.open_source(tmp_path)
   for _ in range(2):  # The second time from the cache.
-    clients, findings = patients.of_images(source, list(source.names))
+    clients, findings = dicom_patients.of_images(source, list(source.names))
     assert clients == [*map(dicom.pseudonym, ids)]
     assert [each.names for each in findings if each.costs] == [
       (' and '.join(sorted(clients[:2])),),

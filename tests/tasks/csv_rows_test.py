@@ -5,21 +5,21 @@ import io
 
 import pytest
 
-from tasks import rows
+from tasks import csv_rows
 
 
 def test_cells_by_column_and_line():
   """Blanks, a byte order mark, quoted cells of two lines, and empty lines."""
   content = '\ufeffimage , who\n a.png,p 1 \n\n"b\nc",\nd,e,,\n'.encode()
-  columns, found = rows.read('table.csv', content)
+  columns, found = csv_rows.read('table.csv', content)
   assert columns == ['image', 'who']
   assert found == [
     (2, {'image': 'a.png', 'who': 'p 1'}),
     (5, {'image': 'b\nc', 'who': ''}),
     (6, {'image': 'd', 'who': 'e'}),
   ]
-  assert rows.header('table.csv', content) == columns
-  assert rows.read('table.csv', b'') == ([], [])
+  assert csv_rows.header('table.csv', content) == columns
+  assert csv_rows.read('table.csv', b'') == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_cells_by_column_and_line():
 )
 def test_what_is_no_such_table_is_named(content, message):
   with pytest.raises(ValueError, match=message):
-    rows.read('table.csv', content)
+    csv_rows.read('table.csv', content)
 
 
 _TABLE = [['image', 'who, or what'], ['é.png', 'p;1'], ['b c.png', 'say "x"']]
@@ -63,29 +63,29 @@ def test_what_a_spreadsheet_saves_is_read(separator, end, encoding):
     f'{separator}{end}{_written(separator, end)}',
     f'sep={separator}{end}{_written(separator, end)}',
   ):
-    columns, found = rows.read('table.csv', text.encode(encoding))
+    columns, found = csv_rows.read('table.csv', text.encode(encoding))
     assert columns == _TABLE[0]
     assert [list(row.cells.values()) for row in found] == _TABLE[1:]
-    assert rows.header('table.csv', text.encode(encoding)) == columns
+    assert csv_rows.header('table.csv', text.encode(encoding)) == columns
 
 
 def test_lines_are_counted_from_the_first_of_the_file():
-  _, found = rows.read('t.csv', b'sep=;\r\na;b\r\n;\r\n1;2\r\n')
+  _, found = csv_rows.read('t.csv', b'sep=;\r\na;b\r\n;\r\n1;2\r\n')
   assert found == [(4, {'a': '1', 'b': '2'})]
   with pytest.raises(
     ValueError, match=r't\.csv, line 3, has 3 cells; the header has 2'
   ):
-    rows.read('t.csv', b'sep=,\na,b\n1,2,3\n')
+    csv_rows.read('t.csv', b'sep=,\na,b\n1,2,3\n')
 
 
 def test_the_header_alone_decides_what_separates_cells():
-  assert rows.header('t.csv', b'a;b,c\n') == ['a;b', 'c']
-  assert rows.header('t.csv', b'a;b;c,d\n1,2;3,4;5,6\n') == ['a', 'b', 'c,d']
-  assert rows.header('t.csv', b'"a;b";"c;d"\n') == ['a;b', 'c;d']
+  assert csv_rows.header('t.csv', b'a;b,c\n') == ['a;b', 'c']
+  assert csv_rows.header('t.csv', b'a;b;c,d\n1,2;3,4;5,6\n') == ['a', 'b', 'c,d']
+  assert csv_rows.header('t.csv', b'"a;b";"c;d"\n') == ['a;b', 'c;d']
   # Columns without a name at the right end are none.
-  assert rows.read('t.csv', b'a;b;;\n1;2;;\n')[0] == ['a', 'b']
+  assert csv_rows.read('t.csv', b'a;b;;\n1;2;;\n')[0] == ['a', 'b']
   with pytest.raises(ValueError, match='has 3 cells; the header has 2'):
-    rows.read('t.csv', b'a,b,\n1,2,3\n')
+    csv_rows.read('t.csv', b'a,b,\n1,2,3\n')
 
 
 @pytest.mark.parametrize('separator', [',', ';', '\t'])
@@ -102,7 +102,7 @@ def test_a_quotation_mark_that_swallows_rows_is_named(separator, end, column):
     ValueError,
     match=r't\.csv, lines 3 to 7, has rows within one cell; is a quotation mark not cl',
   ):
-    rows.read('t.csv', end.join(lines).encode())
+    csv_rows.read('t.csv', end.join(lines).encode())
 
 
 def test_a_quotation_mark_that_is_never_closed_is_named():
@@ -111,12 +111,12 @@ def test_a_quotation_mark_that_is_never_closed_is_named():
     (b'a,"b\n1,2', '1 to 2'),
   ):
     with pytest.raises(ValueError, match=f'lines {place}, has rows within one cell'):
-      rows.read('t.csv', content)
+      csv_rows.read('t.csv', content)
 
 
 def test_a_note_may_have_several_lines_and_some_separators():
   note = 'large, flat, red\nitching, growing\nsince May'
-  _, found = rows.read('t.csv', f'image,who,note\n1.png,p,"{note}"\n'.encode())
+  _, found = csv_rows.read('t.csv', f'image,who,note\n1.png,p,"{note}"\n'.encode())
   assert found == [(4, {'image': '1.png', 'who': 'p', 'note': note})]
   # With one column there is nothing to count.
-  assert rows.read('t.csv', b'note\n"a\nb"\n')[1] == [(3, {'note': 'a\nb'})]
+  assert csv_rows.read('t.csv', b'note\n"a\nb"\n')[1] == [(3, {'note': 'a\nb'})]

@@ -5,7 +5,7 @@ Folders in it mean nothing (`none`: each image is an example), or each is a clas
 called `train` and `test`, or similarly (see `layouts`), these are the splits. Otherwise
 about a fifth of the images, or of the clients, is the test split, by their names alone:
 further ones move none (`splits.hold_out_named`). Without classes nothing is labelled.
-Patients of DICOM files are clients, unless folders are (see `patients`).
+Patients of DICOM files are clients, unless folders are (see `dicom_patients`).
 Files that end with `_segmentation.png` are masks (see `masks`).
 """
 
@@ -14,14 +14,14 @@ import os
 import pathlib
 import posixpath
 
-from tasks import aside
 from tasks import cases
-from tasks import findings as findings_lib
+from tasks import dicom_patients
 from tasks import images
 from tasks import intake
+from tasks import intake_findings
 from tasks import layouts
+from tasks import left_out
 from tasks import manifest
-from tasks import patients as patients_lib
 from tasks import sources
 from tasks import spellings
 from tasks import task
@@ -83,15 +83,15 @@ def load(
 def has_patients(data_dir: str | os.PathLike[str], follow_links: bool = False) -> bool:
   """Returns whether the DICOM files of a folder name its clients; see `load`."""
   source = sources.open_source(pathlib.Path(data_dir).expanduser(), follow_links)
-  names = [name for name in source.names if findings_lib.is_image(name)]
-  return bool(patients_lib.of_images(source, names)[0])
+  names = [name for name in source.names if intake_findings.is_image(name)]
+  return bool(dicom_patients.of_images(source, names)[0])
 
 
 def _rows(
   path: pathlib.Path, source: sources.Source, folders: str
 ) -> tuple[list[manifest.Row], list[intake.Finding]]:
   """Lists the images, and says what is odd about their folders."""
-  names = [name for name in source.names if findings_lib.is_image(name)]
+  names = [name for name in source.names if intake_findings.is_image(name)]
   if not names:
     raise ValueError(
       f'{path} holds no images; their names must end in {", ".join(images.SUFFIXES)}'
@@ -108,7 +108,7 @@ def _rows(
     inside = [name.partition('/')[2] for name in inside]
   clients = [''] * len(names)
   if folders != CLIENT:
-    patients, said = patients_lib.of_images(source, names)
+    patients, said = dicom_patients.of_images(source, names)
     clients, findings = patients or clients, [*findings, *said]
   if folders == NONE:
     rows = [
@@ -148,7 +148,7 @@ def _instead(source: sources.Source) -> str:
 
 def _linked(source: sources.Source) -> str:
   """Says how to read what links lead to, if any lead out of the folder."""
-  names = source.aside.get(aside.LINKED)
+  names = source.aside.get(left_out.LINKED)
   return f'; --follow_links follows links: {intake.some(names)}' if names else ''
 
 
@@ -169,7 +169,7 @@ def _without(
     what: What a folder is.
   """
   start = f'{around}/' if around else ''
-  linked = source.aside.get(aside.LINKED, ())
+  linked = source.aside.get(left_out.LINKED, ())
   folders = [*source.empty, *(name for name in linked if (source.path / name).is_dir())]
   missing = set()
   for name in (*source.names, *linked, *(f'{folder}/' for folder in folders)):

@@ -12,8 +12,8 @@ import pathlib
 
 import numpy as np
 
+from tasks import csv_rows
 from tasks import provenance
-from tasks import rows as rows_lib
 
 # In the place of a file: columns are taken as they are.
 NONE = 'none'
@@ -54,7 +54,7 @@ def stated(
   file = pathlib.Path(path)
   if not file.is_file():
     raise ValueError(f'scaling is {str(path)!r}; it must be a CSV file, or {NONE}.')
-  header, rows = rows_lib.read(str(file), file.read_bytes())
+  header, rows = csv_rows.read(str(file), file.read_bytes())
   if sorted(header) != sorted(_HEADER):
     raise ValueError(
       f'{file} has the columns {", ".join(header)}; it must have {", ".join(_HEADER)}.'
@@ -106,7 +106,7 @@ def scale(
   return inputs, used
 
 
-def _numbers(file: pathlib.Path, row: rows_lib.Row) -> tuple[float, float]:
+def _numbers(file: pathlib.Path, row: csv_rows.Row) -> tuple[float, float]:
   """Returns the center and the scale of a row."""
   try:
     center, scale = float(row.cells['center']), float(row.cells['scale'])

@@ -7,7 +7,6 @@ import re
 
 import numpy as np
 
-from tasks import aside
 from tasks import colour
 from tasks import decoding
 from tasks import deep
@@ -15,6 +14,7 @@ from tasks import dicom
 from tasks import images
 from tasks import intake
 from tasks import layouts
+from tasks import left_out
 from tasks import manifest as manifest_lib
 from tasks import sources
 
@@ -38,7 +38,13 @@ _ADVICE = {
 }
 _OF_SUFFIX = {suffix: what for own, what in _ADVICE.items() for suffix in own.split()}
 # Why files are not read, if data may be lost.
-_LOSSES = (aside.LINKED, aside.BROKEN, aside.SPECIAL, aside.REPLACED, aside.OUTSIDE)
+_LOSSES = (
+  left_out.LINKED,
+  left_out.BROKEN,
+  left_out.SPECIAL,
+  left_out.REPLACED,
+  left_out.OUTSIDE,
+)
 # Beginnings of what is noticed in images, where data or truth is lost.
 _LOST = (
   decoding.PLAIN,
@@ -187,7 +193,7 @@ def _not_read(
     yield intake.finding('other manifests', others, said, costs=True)
   for why, names in source.aside.items():
     if names:
-      advice = ' (--follow_links follows them)' if why == aside.LINKED else ''
+      advice = ' (--follow_links follows them)' if why == left_out.LINKED else ''
       said = f'left out {len(names):,}, {why}{advice}'
       yield intake.finding(why, names, said, costs=why in _LOSSES)
 
