@@ -202,7 +202,7 @@ def _refuses(number):
     return tf.identity(number)
 
 
-def test_what_one_host_answers_with_garbage_another_answers(machines, garbage):
+def test_garbage_of_one_host_is_computed_by_another(machines, garbage):
   addresses = [garbage, machines.addresses[0]]
   with contexts.hosts(addresses, timeout=5) as execution:
     _wait_until(lambda: len(execution.connected) == 2)

@@ -161,7 +161,7 @@ def test_a_checkpoint_takes_nothing_back(tmp_path):
   assert algorithm.releases == 6
 
 
-def test_it_ends_before_the_budget_is_exceeded(tmp_path):
+def test_run_ends_before_its_budget_is_exceeded(tmp_path):
   budget = accounting.Accountant(_TERMS).epsilon_after(4) + 1e-6
   for _ in range(2):
     process = _Process()
