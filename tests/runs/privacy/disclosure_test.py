@@ -64,13 +64,13 @@ def test_counts_without_noise_are_private():
     rule = disclosure.of_metric(f'client_work/{name}')
     assert rule.is_named, name
     # The number of clients is that of the flags, which the rounds check.
-    assert rule.is_given == (name == 'clients')
+    assert rule.is_public == (name == 'clients')
 
 
 def test_names_without_a_rule_are_private():
   for find in (disclosure.of_file, disclosure.of_metric, disclosure.of_entry):
     rule = find('new')
-    assert not rule.is_given and not rule.is_named
+    assert not rule.is_public and not rule.is_named
   # Nor is a name that only begins like one.
   assert not disclosure.of_file('encoder.keras.bak').is_named
   assert not disclosure.of_metric('client_work/loss_of_one').is_named
