@@ -65,7 +65,7 @@ def machines():
 def _in_parts(parts=3):
   """Returns DCCO in parts; its computations are built once."""
   process = harness.build_dcco(optimizer=harness.ADAM)
-  return partial_rounds.PartedProcess(process, _built(), parts)
+  return partial_rounds.PartedProcess(process.graph, _built(), parts)
 
 
 @functools.cache
