@@ -80,7 +80,7 @@ class Exchange:
   """One exchange between the server and the clients of a round.
 
   Attributes:
-    name: Of the phase, as 'statistics' or 'train'.
+    name: Name of the phase, as 'statistics' or 'train'.
     broadcast: State -> values by name that are broadcast to the clients. These still
       know the values of the round's earlier exchanges: nothing is broadcast twice. With
       stateful clients `round` must be among the values.
@@ -107,7 +107,7 @@ class AtServer:
   """Training at the server, on data of its own.
 
   Attributes:
-    name: Of the phase.
+    name: Name of the phase.
     element_spec: `tf.TensorSpec`s of one example of the server's data.
     train: (state, examples [n, ...], n >= 0) -> the state after, and metrics.
   """
@@ -176,7 +176,7 @@ def model(state: ServerState, **others: Any) -> collections.OrderedDict[str, Any
   """Returns what is broadcast to train the model.
 
   Args:
-    state: Of the server.
+    state: State of the server.
     **others: What else is broadcast, by name.
 
   Returns:

@@ -183,7 +183,7 @@ def _choose(
   Args:
     objective: L_ssl.
     stacked: All cluster models.
-    state: Of the client.
+    state: State of the client.
     examples: Those it holds.
   """
   count = int(next(iter(stacked.values())).shape[0])
@@ -231,7 +231,7 @@ def receive(
 
   Args:
     objective: L_ssl.
-    optimizer: Of the server.
+    optimizer: Optimizer of the server.
     config: Hyperparameters.
   """
 

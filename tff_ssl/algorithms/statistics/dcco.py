@@ -83,7 +83,7 @@ class DCCOConfig(full_batch.LocalSteps):
   Attributes:
     stale_statistics: Whether clients use the statistics of the previous round, which
       saves the first of the two communications.
-    seed: Of the initial weights and of every round's views.
+    seed: Seed of the initial weights and of every round's views.
     frozen_statistics: Whether S stays fixed in all steps of a round.
   """
 
@@ -294,7 +294,7 @@ def check_networks(name: str, objective: Any) -> None:
   """Raises ValueError if the networks of an objective mix examples.
 
   Args:
-    name: Of the algorithm.
+    name: Name of the algorithm.
     objective: What it is given.
   """
   if population.mixes_examples(objective):

@@ -61,7 +61,7 @@ def gradients(
     objective: See `means`, also for all that is not said here.
     aggregated: S.
     params: The gradient is taken with respect to these.
-    examples: Of K clients.
+    examples: Examples of K clients.
     seed: The round's.
     reference: What moments are taken around.
     num_clients: K.
