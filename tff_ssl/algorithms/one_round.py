@@ -17,8 +17,8 @@ accumulate.
     algorithm = one_round.one_round(64, 10)
     process = processes.build(algorithm, clients.element_spec)
     state = process.next(process.initialize(), clients.cohort(data.client_ids)).state
-    found = one_round.moments(process.get_model_weights(state))
-    classifier = closed_form.fit_lda(found).classifier
+    sums = one_round.moments(process.get_model_weights(state))
+    classifier = closed_form.fit_lda(sums).classifier
 
 Deviations:
   A client sends means over its examples, with their number as the weight, like all

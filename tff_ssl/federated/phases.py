@@ -222,7 +222,7 @@ def releases(
   """
   if not aggregation.noised:
     raise ValueError('The aggregation adds no noise; a private one must be given.')
-  found = []
+  names = []
   for exchange in algorithm.exchanges:
     for name, kind in exchange.sent.items():
       if isinstance(kind, combine.Total):
@@ -232,8 +232,8 @@ def releases(
           'sends none.'
         )
       if is_released(kind, aggregation):
-        found.append(f'{exchange.name}/{name}')
-  return tuple(found)
+        names.append(f'{exchange.name}/{name}')
+  return tuple(names)
 
 
 def is_released(kind: combine.Kind, aggregation: aggregations.Aggregation) -> bool:

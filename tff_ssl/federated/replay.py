@@ -104,8 +104,8 @@ class Replay:
     model = tf.nest.map_structure(tf.subtract, shared['params'], update)
     if server.STATISTICS in result.means:
       # A discarded client sends 0, which is not the statistics of any population.
-      found = result.means[server.STATISTICS]
-      model.update(clients.choose(result.weight > 0, found, shared['population']))
+      statistics = result.means[server.STATISTICS]
+      model.update(clients.choose(result.weight > 0, statistics, shared['population']))
     means = tf.nest.map_structure(
       lambda x: x * tf.cast(result.weight, x.dtype), result.means
     )

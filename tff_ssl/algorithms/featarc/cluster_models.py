@@ -81,12 +81,14 @@ def distances(
   def body(start, total):
     x = augment.to_float(inputs[start : start + size])
     features = encoder.infer(own, x)
-    found = [
+    negative_cosines = [
       similarity.negative_cosine(encoder.infer(params, x), features)
       for params in clusters
     ]
     examples = tf.cast(tf.shape(x)[0], tf.float32)
-    return start + size, total + examples * tf.cast(tf.stack(found), tf.float32)
+    return start + size, total + examples * tf.cast(
+      tf.stack(negative_cosines), tf.float32
+    )
 
   _, total = tf.while_loop(
     lambda start, _: start < count,

@@ -179,9 +179,9 @@ def statistics(
       finite; empty without batch norm.
   """
   examples = base.in_loss(objective, examples)
-  found = population.compute(objective, params, examples)
-  usable = clients.is_finite(found) & (base.example_count(examples) > 0)
-  return clients.choose(usable, found, before) if found else before
+  measured = population.compute(objective, params, examples)
+  usable = clients.is_finite(measured) & (base.example_count(examples) > 0)
+  return clients.choose(usable, measured, before) if measured else before
 
 
 def statistics_phases(
@@ -199,8 +199,8 @@ def statistics_phases(
 
   def measure(state, examples):
     weights = state.global_model_weights
-    found = statistics(objective, weights.trainable, examples, weights.non_trainable)
-    weights = tff.learning.models.ModelWeights(weights.trainable, found)
+    measured = statistics(objective, weights.trainable, examples, weights.non_trainable)
+    weights = tff.learning.models.ModelWeights(weights.trainable, measured)
     return state._replace(global_model_weights=weights), {}
 
   if not population.mixes_examples(objective):

@@ -79,8 +79,10 @@ def gradients(
 
   def along(own: base.Encodings, own_examples: base.Examples):
     del own_examples
-    found, _ = objective.statistics_of(own['f'], own['g'], reference)
-    products = [tf.reduce_sum(slope[name] * value) for name, value in found.items()]
+    own_statistics, _ = objective.statistics_of(own['f'], own['g'], reference)
+    products = [
+      tf.reduce_sum(slope[name] * value) for name, value in own_statistics.items()
+    ]
     return tf.add_n(products), collections.OrderedDict()
 
   return vectorized_clients.each_gradient(encode, along, params, examples, num_clients)[
