@@ -21,23 +21,25 @@ paper, what a round does, and each deviation from the paper with its reason.
 def algorithms(root: pathlib.Path) -> list[pathlib.Path]:
   """Returns the modules with an algorithm, sorted by name, wherever they lie.
 
-  They define a function, or a class, with the name of the module; others are parts.
+  They define a function with the name of the module, or, centralized ones, a class;
+  others are parts.
 
   Args:
     root: Root of the repository.
   """
   package = root / reference.LIBRARY / 'algorithms'
   return sorted(
-    (path for path in package.rglob('*.py') if _defines_its_name(path)),
+    (path for path in package.rglob('*.py') if _is_algorithm(path)),
     key=lambda path: path.stem,
   )
 
 
-def _defines_its_name(path: pathlib.Path) -> bool:
-  name = path.stem.replace('_', '')
-  defined = (ast.FunctionDef, ast.ClassDef)
+def _is_algorithm(path: pathlib.Path) -> bool:
+  names = {path.stem}
+  if path.stem.startswith('centralized'):
+    names.add(path.stem.title().replace('_', ''))
   return any(
-    isinstance(node, defined) and node.name.replace('_', '').lower() == name
+    isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in names
     for node in ast.parse(path.read_text(encoding='utf-8')).body
   )
 
