@@ -25,7 +25,7 @@ class Round(NamedTuple):
   """One round.
 
   Attributes:
-    state: Of the server after it.
+    state: State of the server after it.
     clients: The model that each client ended with, by the names of the parameters and
       population statistics; for a discarded client, the model that it started with.
   """
@@ -41,7 +41,7 @@ class Replay:
     """Takes the algorithm; the first client traces its function.
 
     Args:
-      algorithm: Of one exchange with stateless clients, as from `fedavg.describe`.
+      algorithm: An algorithm of one exchange with stateless clients, such as FedAvg.
 
     Raises:
       ValueError: If it is of another kind.
@@ -104,8 +104,8 @@ class Replay:
     model = tf.nest.map_structure(tf.subtract, shared['params'], update)
     if server.STATISTICS in result.means:
       # A discarded client sends 0, which is not the statistics of any population.
-      found = result.means[server.STATISTICS]
-      model.update(clients.choose(result.weight > 0, found, shared['population']))
+      statistics = result.means[server.STATISTICS]
+      model.update(clients.choose(result.weight > 0, statistics, shared['population']))
     means = tf.nest.map_structure(
       lambda x: x * tf.cast(result.weight, x.dtype), result.means
     )
