@@ -153,9 +153,9 @@ def _moco(version: int) -> Callable[..., Any]:
   def build_with_flags(encoder: network.Network, _: int) -> Any:
     objective = moco.build_moco(
       encoder,
-      version,
       augmentation(),
       common.projector_widths(),
+      version,
       methods.TARGET_MOMENTUM.value,
       methods.QUEUE_SIZE.value,
     )

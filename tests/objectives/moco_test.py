@@ -145,7 +145,7 @@ def test_key_networks_and_queue_stay_and_the_rest_is_shared():
 
 
 def test_the_versions_differ_in_head_temperature_and_views():
-  v1 = moco.build_moco(networks.encoder(), 1)
+  v1 = moco.build_moco(networks.encoder(), version=1)
   v2 = moco.build_moco(networks.encoder())
   assert list(v1.model.projector.specs) == ['dense0/kernel', 'dense0/bias']
   kernels = [v2.model.projector.specs[f'dense{i}/kernel'].shape for i in (0, 1)]
