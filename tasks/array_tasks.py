@@ -14,7 +14,7 @@ def numbered(
   """Returns examples that are numbered in their order, each a case of its own.
 
   Args:
-    fields: As in `Examples`, n rows each.
+    fields: What encoders read, by name, as in `Examples`; n rows each.
     label: Integers [n], -1 for an unlabelled example.
     first_id: Number of the first.
   """

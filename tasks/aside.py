@@ -51,7 +51,7 @@ def what_to_do(name: str) -> str | None:
   """Returns what to do with a file that holds data in a form that is not read.
 
   Args:
-    name: Of the file.
+    name: Name of the file.
 
   Returns:
     A part of a sentence; None for a file of any other kind.

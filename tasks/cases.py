@@ -37,7 +37,7 @@ from tasks import splits
 from tasks import task
 from tff_ssl.storage import memory
 
-IMAGE_SIZE = 64
+_IMAGE_SIZE = 64
 _COLUMNS = 'image,client_id[,case_id][,label][,split][,mask]'
 _TEST_FRACTION = 0.2
 _NAMES = ('manifest.csv', 'manifest.tsv')
@@ -85,7 +85,7 @@ def load(
     source,
     manifest,
     rows,
-    image_size=image_size or IMAGE_SIZE,
+    image_size=image_size,
     seed=seed,
     classify=manifest_lib.what_is_classified(manifest, rows, classify),
     reading=reading,
@@ -118,12 +118,12 @@ def _open(
   data_dir: str | os.PathLike[str] | None, follow_links: bool
 ) -> tuple[sources.FolderSource | sources.TarSource, str]:
   """Returns the files, and the name of the manifest."""
-  if data_dir is None:
-    raise ValueError(
-      'Task cases needs data_dir: a folder or .tar with images and manifest.csv '
-      f'({_COLUMNS}), or the path of such a CSV file.'
-    )
-  path = pathlib.Path(data_dir).expanduser()
+  path = sources.data_path(
+    'cases',
+    data_dir,
+    'a folder or .tar with images and manifest.csv '
+    f'({_COLUMNS}), or the path of such a CSV file',
+  )
   if path.suffix.lower() in _TABLES and path.is_file():
     return sources.open_source(path.parent, follow_links), path.name
   source = sources.open_source(path, follow_links)
@@ -152,8 +152,8 @@ def build_task(
   manifest: str,
   rows: list[manifest_lib.Row],
   *,
-  image_size: int,
-  seed: int,
+  image_size: int | None,
+  seed: int = 0,
   label_names: tuple[str, ...] | None = None,
   classify: str = manifest_lib.CASE,
   reading: images.Reading = images.AS_USUAL,
@@ -171,7 +171,7 @@ def build_task(
     source: Where the images are.
     manifest: What to call the list in errors.
     rows: The list.
-    image_size: Height and width of the images.
+    image_size: Height and width of the images; None for 64.
     seed: Seed of the split, if the list gives none.
     label_names: The classes; None for the listed ones, sorted.
     classify: What is classified, one of `manifest.CLASSIFIED`.
@@ -206,10 +206,11 @@ def build_task(
   # Split by split, so that each split is one piece of the memory-mapped cache.
   order = np.concatenate([np.flatnonzero(split == p) for p in manifest_lib.SPLITS])
   ordered = tuple(names[place] for place in order)
-  decoded = decoding.decode_all(source, ordered, image_size, reading)
-  kept = order[np.array([image not in decoded.unreadable for image in ordered])]
-  examples = _by_split(manifest, decoded.pixels, kept, split, label, belonging)
-  taken = findings_lib.take_in(source, manifest, rows, split, decoded, findings)
+  size = image_size or _IMAGE_SIZE
+  decoded = decoding.decode_all(source, ordered, size, reading)
+  readable = order[np.array([image not in decoded.unreadable for image in ordered])]
+  examples = _by_split(manifest, decoded.pixels, readable, split, label, belonging)
+  file_intake = findings_lib.take_in(source, manifest, rows, split, decoded, findings)
   return task.Task(
     name=name,
     label_names=label_names,
@@ -217,8 +218,8 @@ def build_task(
     test=examples['test'],
     validation=examples['validation'] if len(examples['validation']) else None,
     case_level=classify == manifest_lib.CASE,
-    report=taken.lines(),
-    intake=taken,
+    report=file_intake.lines(),
+    intake=file_intake,
     case_names=belonging.case_names,
     client_names=belonging.client_names,
     files=provenance.Files(source.path, names, _masks(rows), reading.fit, follow_links),
@@ -249,9 +250,9 @@ class _Belonging:
 
   Attributes:
     case: int64 [n].
-    case_names: By number; empty if each image is its own case.
+    case_names: Names of the cases by number; empty if each image is its own case.
     client: int64 [n], or None.
-    client_names: By number.
+    client_names: Names of the clients by number.
   """
 
   case: np.ndarray
@@ -267,7 +268,7 @@ class _Belonging:
 def _by_split(
   manifest: str,
   pixels: np.ndarray,
-  kept: np.ndarray,
+  readable: np.ndarray,
   split: np.ndarray,
   label: np.ndarray,
   belonging: _Belonging,
@@ -277,7 +278,7 @@ def _by_split(
   Args:
     manifest: What to call the list in errors.
     pixels: uint8 [n, height, width, channels], in the order of `kept`.
-    kept: int [n], the places of the readable images among all.
+    readable: int [n], the places of the readable images among all.
     split: Name of each image's split, by place, like `label`.
     label: int32, labels of all images.
     belonging: Cases and clients of all images.
@@ -288,7 +289,7 @@ def _by_split(
   examples = {}
   start = 0
   for part in manifest_lib.SPLITS:
-    ids = kept[split[kept] == part].astype(np.int64)
+    ids = readable[split[readable] == part].astype(np.int64)
     if not len(ids) and part != 'validation':
       raise ValueError(f'{manifest} leaves 0 readable {part} images; it needs some.')
     of_part = pixels[start : start + len(ids)]
@@ -315,8 +316,8 @@ def _belonging(rows: Sequence[manifest_lib.Row], classify: str) -> _Belonging:
 
 def _numbered(names: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:
   """Returns the number of each name, int64 [n], and the names by number."""
-  found, numbers = np.unique(names, return_inverse=True)
-  return numbers.astype(np.int64), tuple(found.tolist())
+  distinct, numbers = np.unique(names, return_inverse=True)
+  return numbers.astype(np.int64), tuple(distinct.tolist())
 
 
 def _hold_out(

@@ -78,19 +78,19 @@ def match(
   own = own or {}
   named = {}
   for column in known:
-    found = [own[column]] if column in own else _matching(column, header)
+    candidates = [own[column]] if column in own else _matching(column, header)
     if column in own and own[column] and own[column] not in header:
       raise ValueError(
         f'columns has {column}={own[column]}, and {name} has no such column; it has '
         f'{", ".join(header)}.'
       )
-    if len(found) > 1:
+    if len(candidates) > 1:
       raise ValueError(
-        f'{name} has the columns {", ".join(map(repr, found))}, of which each may be '
-        f'{column}; --columns={column}={found[0]} says which one is.'
+        f'{name} has the columns {", ".join(map(repr, candidates))}, of which each may '
+        f'be {column}; --columns={column}={candidates[0]} says which one is.'
       )
-    if found and found[0]:
-      named[column] = found[0]
+    if candidates and candidates[0]:
+      named[column] = candidates[0]
   unused = tuple(c for c in header if c and c not in named.values())
   missing = [column for column in known if column not in named and column not in own]
   likely = {column: _likely(column, unused) for column in missing}

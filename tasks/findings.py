@@ -79,11 +79,11 @@ def take_in(
     rows: The list.
     split: Name of the split of each row, str [n].
     decoded: The images.
-    known: What has been found out before.
+    known: Findings about the list itself.
   """
   became = _became(source, manifest, rows, decoded)
   counts = {what: len(names) for what, names in became.items() if names}
-  found = [
+  findings = [
     *known,
     *_formats(became[_READ]),
     *_unreadable(decoded.unreadable, len(rows)),
@@ -92,7 +92,7 @@ def take_in(
     *_identical(rows, split, decoded.digests),
     *_classes(rows, split, decoded.unreadable),
   ]
-  return intake.Intake(counts, tuple(found))
+  return intake.Intake(counts, tuple(findings))
 
 
 def _became(

@@ -56,11 +56,13 @@ def load(
     ValueError: There is no such folder, it has no images, or its folders mean something
       and it has images outside of them.
   """
-  if data_dir is None:
-    raise ValueError('Task folder needs data_dir: a folder or .tar of images.')
   if folders not in MEANINGS:
     raise ValueError(f'folders is {folders!r}; allowed are {", ".join(MEANINGS)}.')
-  path = pathlib.Path(data_dir).expanduser()
+  path = sources.data_path(
+    'folder',
+    data_dir,
+    'a folder or .tar of images',
+  )
   source = sources.open_source(path, follow_links)
   rows, findings = _rows(path, source, folders)
   return cases.build_task(
@@ -68,7 +70,7 @@ def load(
     source,
     str(path),
     rows,
-    image_size=image_size or cases.IMAGE_SIZE,
+    image_size=image_size,
     seed=seed,
     classify=manifest.IMAGE,
     reading=reading,

@@ -49,10 +49,10 @@ def read(name: str, content: bytes) -> tuple[list[str], list[Row]]:
       cells as the header, apart from empty ones at its end.
   """
   memory.check_csv(name, content)
-  found = _lines(name, content)
-  columns = _columns(name, found)
+  lines = _lines(name, content)
+  columns = _columns(name, lines)
   rows = []
-  for line, cells in found:
+  for line, cells in lines:
     if len(cells) < len(columns) or any(cells[len(columns) :]):
       raise ValueError(
         f'{name}, line {line}, has {len(cells)} cells; the header has '

@@ -83,7 +83,7 @@ def scale(
   """Returns the scaled features, float32, and `Task.scaling`.
 
   Args:
-    name: Of the task, for errors.
+    name: Name of the task, for errors.
     features: [n, d], of all rows.
     known: float64 [m, d], of the training rows.
     columns: Names of the d features.

@@ -246,6 +246,24 @@ def _check_size(name: str, size: int) -> None:
     raise OSError(f'{name} has {size:,} bytes; at most {_MAX_BYTES:,} are read')
 
 
+def data_path(
+  task: str, data_dir: str | os.PathLike[str] | None, what: str
+) -> pathlib.Path:
+  """Returns where the data of a task are.
+
+  Args:
+    task: Name of the task.
+    data_dir: What the user says.
+    what: What it must be.
+
+  Raises:
+    ValueError: The user says nothing.
+  """
+  if data_dir is None:
+    raise ValueError(f'Task {task} needs data_dir: {what}.')
+  return pathlib.Path(data_dir).expanduser()
+
+
 def open_source(
   path: pathlib.Path, follow_links: bool = False
 ) -> FolderSource | TarSource:
@@ -253,7 +271,7 @@ def open_source(
 
   Args:
     path: The folder or file.
-    follow_links: For a folder, whether links that lead out of it are followed.
+    follow_links: Whether links that lead out of a folder are followed.
 
   Returns:
     Its files.
@@ -310,10 +328,10 @@ def shallowest(source: Source, file_names: tuple[str, ...]) -> str | None:
     file_names: The names, the best one first; their case counts only among equals.
   """
   lower = [name.lower() for name in file_names]
-  found = []
+  candidates = []
   for name in source.names:
     last = name.rpartition('/')[2]
     if last.lower() in lower:
       exact = last in file_names
-      found.append((name.count('/'), lower.index(last.lower()), not exact, name))
-  return min(found)[-1] if found else None
+      candidates.append((name.count('/'), lower.index(last.lower()), not exact, name))
+  return min(candidates)[-1] if candidates else None

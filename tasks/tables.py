@@ -263,13 +263,13 @@ def _digests(features: np.ndarray) -> tuple[str, ...]:
 
 def _read_npz(path: pathlib.Path, scaling: str | None) -> task.Task:
   with _npz(path) as arrays:
-    # Compressed ones may be larger than any file. They are also taken as float64, and
+    # Compressed ones may be larger than any file. They are also needed as float64, and
     # standardised.
-    taken = sum(
+    needed = sum(
       header.num_bytes + _COPIES * math.prod(header.shape)
       for header in arrays.headers.values()
     )
-    memory.check(taken, str(path))
+    memory.check(needed, str(path))
     held = {name: arrays.read(name) for name in arrays.headers}
   if FEATURES not in held:
     raise ValueError(
@@ -364,8 +364,8 @@ def _of_columns(
     numbers = {name: number for number, name in enumerate(names)} | {'': -1}
     label = np.array([numbers[name] for name in classes])
   if _SPLIT in known:
-    found, said = _splits(path, _texts(columns[known[_SPLIT]]))
-    test, findings = found, [*findings, *said]
+    test, said = _splits(path, _texts(columns[known[_SPLIT]]))
+    findings = [*findings, *said]
   report = tuple(finding.sentence for finding in findings)
   return build(FEATURES, features, label, names, test, report, others, scaling)
 
@@ -378,10 +378,10 @@ def _splits(
   path: pathlib.Path, cells: Sequence[str]
 ) -> tuple[np.ndarray, list[intake.Finding]]:
   """Returns which rows are the test split, bool [n], and what must be said of it."""
-  found, findings = layouts.roles(dict.fromkeys(cells))
-  if not {*map(found.get, cells)} <= {layouts.TRAIN, layouts.TEST}:
+  split_of, findings = layouts.roles(dict.fromkeys(cells))
+  if not {*map(split_of.get, cells)} <= {layouts.TRAIN, layouts.TEST}:
     raise ValueError(
       f'The column {_SPLIT!r} of {path} has {sorted({*cells})}; allowed are train and '
       'test.'
     )
-  return np.array([found[cell] == layouts.TEST for cell in cells]), findings
+  return np.array([split_of[cell] == layouts.TEST for cell in cells]), findings

@@ -32,7 +32,7 @@ class StatefulClients:
     self.cohort = self._rounds.cohort  # Takes client ids, returns what `next` takes.
 
   def next(
-    self, state: Any, cohort: simulated_clients.Cohort
+    self, state: Any, cohort: simulated_clients.CohortData
   ) -> stateful_rounds.Output:
     """Runs a round; see `stateful_rounds.StatefulRounds`."""
     output = self._rounds.next(state, cohort)

@@ -1,14 +1,12 @@
-"""The page of methods: method, file and paper, read from the docstrings."""
+"""The page of methods: file, what it is and paper, read from the docstrings."""
 
 import ast
 import pathlib
 import re
-from typing import NamedTuple
 
 from binaries.documenting import links
 from binaries.documenting import reference
 
-_HEADER = re.compile(r'^( +)method( +)file( +)paper$', re.MULTILINE)
 _YEAR = re.compile(r'\b(19|20)\d\d\b')
 # Modules with parts and contracts of objectives, but no objective.
 _NOT_OBJECTIVES = ('base', 'collapse', 'contextual', 'online', 'population', 'target')
@@ -20,41 +18,28 @@ paper, what a round does, and each deviation from the paper with its reason.
 [Add a method](add_a_method.md) what a new one needs."""
 
 
-class Method(NamedTuple):
-  """A row of the table in the docstring of `tff_ssl.algorithms`.
+def algorithms(root: pathlib.Path) -> list[pathlib.Path]:
+  """Returns the modules with an algorithm, sorted by name, wherever they lie.
 
-  Attributes:
-    name: Name of the method, or names of several.
-    module: Its module in `tff_ssl.algorithms`, or in a folder of it.
-    paper: Authors and year, or what the method is.
-  """
-
-  name: str
-  module: str
-  paper: str
-
-
-def read_table(docstring: str) -> list[Method]:
-  """Returns the rows of a docstring's table of method, file and paper.
+  They define a function, or a class, with the name of the module; others are parts.
 
   Args:
-    docstring: Has a line with these three words, and below it rows in these columns.
-
-  Raises:
-    ValueError: If there is no such line.
+    root: Root of the repository.
   """
-  header = _HEADER.search(docstring)
-  if header is None:
-    raise ValueError('The docstring has no line `method file paper` above a table.')
-  first, second = header[0].index('file'), header[0].index('paper')
-  rows = []
-  for line in docstring[header.end() + 1 :].splitlines():
-    if not line.startswith(header[1]):
-      break
-    rows.append(
-      Method(line[:first].strip(), line[first:second].strip(), line[second:].strip())
-    )
-  return rows
+  package = root / reference.LIBRARY / 'algorithms'
+  return sorted(
+    (path for path in package.rglob('*.py') if _defines_its_name(path)),
+    key=lambda path: path.stem,
+  )
+
+
+def _defines_its_name(path: pathlib.Path) -> bool:
+  name = path.stem.replace('_', '')
+  defined = (ast.FunctionDef, ast.ClassDef)
+  return any(
+    isinstance(node, defined) and node.name.replace('_', '').lower() == name
+    for node in ast.parse(path.read_text(encoding='utf-8')).body
+  )
 
 
 def page(root: pathlib.Path) -> reference.Page:
@@ -63,13 +48,11 @@ def page(root: pathlib.Path) -> reference.Page:
   Args:
     root: Root of the repository.
   """
-  package = root / reference.LIBRARY / 'algorithms'
-  table = read_table(_doc(package / '__init__.py'))
-  algorithms = [
-    f'| {row.name} | {_link(folder, row.module)} | {row.paper} |'
-    for row in table
-    for path in package.rglob(f'{row.module}.py')
-    for folder in [path.parent.relative_to(package.parent).as_posix()]
+  library = root / reference.LIBRARY
+  of_algorithms = [
+    f'| {_link(path.parent.relative_to(library).as_posix(), path.stem)} '
+    f'| {reference.first_sentence(path)} | {_paper(_doc(path))} |'
+    for path in algorithms(root)
   ]
   objectives = [
     f'| {_link("objectives", name)} | {reference.first_sentence(path)} | {paper} |'
@@ -82,7 +65,7 @@ def page(root: pathlib.Path) -> reference.Page:
     '# Methods',
     _INTRODUCTION,
     '## Algorithms',
-    '| method | file | paper |\n| --- | --- | --- |\n' + '\n'.join(algorithms),
+    '| file | what | paper |\n| --- | --- | --- |\n' + '\n'.join(of_algorithms),
     'Global-SSFL is FedAvg of SimSiam.',
     '## Objectives',
     '| file | what | paper |\n| --- | --- | --- |\n' + '\n'.join(objectives),

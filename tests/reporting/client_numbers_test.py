@@ -24,12 +24,12 @@ def test_mean_is_over_who_told():
 @pytest.mark.parametrize(
   ('text', 'message'),
   [
-    ('round,mu\n', 'different header'),
-    (_TEXT + '4,b,x,\n', 'line 7: could not convert'),
-    (_TEXT + '4,b,1.0\n', 'line 7'),
-    (_TEXT + '\n', r'clients\.csv, line 7: not enough'),
-    (_TEXT + f'4,b,{"1" * 10**6},\n', r'clients\.csv cannot be read as CSV'),
-    (_TEXT + '4,\udcff,1.0,\n', r'clients\.csv cannot be read as CSV'),
+    ('round,mu\n', "columns 'round,mu'; the first must be round,client"),
+    (_TEXT + '4,b,x,\n', 'round 4, b: could not convert'),
+    (_TEXT + '4,b,1.0\n', 'row 6 is'),
+    (_TEXT + '\n', r'clients\.csv is damaged: row 6 is'),
+    (_TEXT + f'4,b,{"1" * 10**6},\n', r'clients\.csv is damaged'),
+    (_TEXT + '4,\udcff,1.0,\n', r'clients\.csv is damaged'),
   ],
   ids=['header', 'word', 'short line', 'empty line', 'long cell', 'no UTF-8'],
 )

@@ -46,7 +46,7 @@ def test_a_spread_of_exactly_0_is_a_collapse():
 def _mixing(rounds, all_kept='all are kept'):
   """Returns what is said of (mu, returning) of each round, and at the end."""
   stream = io.StringIO()
-  watch = alarms.Alarms([alarms.MixingAlarm(all_kept, 'none was kept', stream)])
+  watch = alarms.MixingAlarm(all_kept, 'none was kept', stream)
   rows = [{'client_work/mu': mu, 'client_work/returning': r} for mu, r in rounds]
   for round, row in enumerate(rows, start=1):
     watch.update(round, row)

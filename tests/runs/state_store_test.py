@@ -10,7 +10,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tff_ssl.runs import state_layout
+from tff_ssl.runs import checkpoints
 from tff_ssl.runs import state_store
 
 
@@ -367,7 +367,7 @@ def _nest():
 
 def test_bytes_are_those_of_the_arrays_in_the_order_of_names():
   nest = _nest()
-  layout = state_layout.StateLayout(nest)
+  layout = checkpoints.StateLayout(nest)
   assert list(layout.spec.items()) == [
     ('state/number', ['int32', []]),
     ('state/rest/0/a', ['bool', []]),
@@ -381,7 +381,7 @@ def test_bytes_are_those_of_the_arrays_in_the_order_of_names():
 
 def test_what_is_decoded_is_what_was_encoded():
   nest = _nest()
-  layout = state_layout.StateLayout(nest)
+  layout = checkpoints.StateLayout(nest)
   decoded = layout.decode(layout.encode(nest))
   assert isinstance(decoded, _Pair)
   assert isinstance(decoded.number, np.int32)
@@ -393,7 +393,7 @@ def test_what_is_decoded_is_what_was_encoded():
 
 
 def test_a_nest_of_another_layout_is_refused():
-  layout = state_layout.StateLayout(_nest())
+  layout = checkpoints.StateLayout(_nest())
   other = _nest()._replace(number=np.int64(-7))
   with pytest.raises(ValueError, match=r"'state/number' is int64 .* int32"):
     layout.encode(other)

@@ -23,23 +23,23 @@ def params(
 
   Args:
     network: The network.
-    model: From `network.to_keras`, with any weights.
+    model: What `network.to_keras` returned, with any weights.
 
   Raises:
     ValueError: If Keras keeps a layer's weights in another form, as for the attention
       of transformers.
   """
   values = {weight.name.partition(':')[0]: weight.numpy() for weight in model.weights}
-  found = collections.OrderedDict()
+  result = collections.OrderedDict()
   for name in (*network.specs, *network.statistics):
     layer, _, last = name.rpartition('/')
     layer = layer.replace('/', '_')
     try:
       if last == batch_norm.POPULATION_SQUARE:
         mean = values[f'{layer}/{_MOVING_MEAN}']
-        found[name] = values[f'{layer}/{_MOVING_VARIANCE}'] + np.square(mean)
+        result[name] = values[f'{layer}/{_MOVING_VARIANCE}'] + np.square(mean)
       else:
-        found[name] = values[
+        result[name] = values[
           f'{layer}/{_MOVING_MEAN if last == batch_norm.POPULATION_MEAN else last}'
         ]
     except KeyError:
@@ -47,4 +47,4 @@ def params(
         f'{network.name} cannot be rebuilt from its Keras model: the model has '
         f'{name} in a different form.'
       ) from None
-  return found
+  return result

@@ -50,7 +50,7 @@ def build(
   if not len(cases):
     raise ValueError('A case partition needs at least 1 example, but there are 0.')
   order = np.argsort(cases, kind='stable')
-  found, sizes = np.unique(cases, return_counts=True)
+  case_ids, sizes = np.unique(cases, return_counts=True)
   if config.max_examples is not None:
     held = [
       rng.choice(members, config.max_examples, replace=False)
@@ -62,12 +62,12 @@ def build(
   numbered = partitions.from_sizes(order, sizes, prefix='case')
   if not names:
     return numbered
-  if found[-1] >= len(names):
+  if case_ids[-1] >= len(names):
     raise ValueError(
-      f'The last case is {found[-1]}, but there are {len(names)} names; each case '
+      f'The last case is {case_ids[-1]}, but there are {len(names)} names; each case '
       'needs one.'
     )
-  own = [names[case] for case in found.tolist()]
+  own = [names[case] for case in case_ids.tolist()]
   if own != sorted(set(own)):
     raise ValueError(
       f'The names of cases are {", ".join(own[:_SHOWN])}, ...; they must be in '

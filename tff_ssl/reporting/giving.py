@@ -80,7 +80,7 @@ def give(folder: pathlib.Path, out: pathlib.Path) -> Sorted:
       f'out is {str(out)!r}, which has files; it must be empty or new, because all of '
       'it will be given away.'
     )
-  found = files_of(folder)
+  sorted_files = files_of(folder)
   out.mkdir(parents=True, exist_ok=True)
   with files.atomic(out / disclosure.ENCODER) as aside:
     shutil.copyfile(folder / disclosure.ENCODER, aside)
@@ -89,15 +89,13 @@ def give(folder: pathlib.Path, out: pathlib.Path) -> Sorted:
   files.write_json(
     out / disclosure.CARD, {name: known[name] for name in known if name in entries}
   )
-  given = [disclosure.ENCODER, disclosure.CARD]
-  if disclosure.NUMBERS in found.given:
+  written = [disclosure.ENCODER, disclosure.CARD]
+  if disclosure.NUMBERS in sorted_files.given:
     _write_numbers(folder, out / disclosure.NUMBERS)
-    given.append(disclosure.NUMBERS)
-  hashed = {name: out / name for name in given}
-  with files.atomic(out / disclosure.TEXT) as aside:
-    text = model_card.build(folder, hashed, is_given=True)
-    aside.write_text(text, encoding='utf-8')
-  return found
+    written.append(disclosure.NUMBERS)
+  hashed = {name: out / name for name in written}
+  files.write(out / disclosure.TEXT, model_card.build(folder, hashed, is_given=True))
+  return sorted_files
 
 
 def _write_numbers(folder: pathlib.Path, path: pathlib.Path) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 import hashlib
 import os
 import pathlib
-import shlex
 from typing import Any
 
 from tff_ssl.computing import inert
@@ -30,7 +29,6 @@ _OF_DATA = (
 # Shown of `evaluation.json`; recall by class and fairness are in the file itself.
 _SCORES = ('accuracy', 'balanced_accuracy')
 _VALIDATION = 'validation/'
-_BLOCK = 2**20
 _SIMULATED = (
   'The clients were simulated on one site: how the method trains on real devices was '
   'not tested.'
@@ -68,8 +66,7 @@ def write(folder: str | os.PathLike[str]) -> pathlib.Path | None:
   if not (folder / ENCODER).is_file():
     return None
   text = build(folder, {ENCODER: folder / ENCODER})
-  with files.atomic(folder / NAME) as aside:
-    aside.write_text(text, encoding='utf-8')
+  files.write(folder / NAME, text)
   return folder / NAME
 
 
@@ -104,6 +101,7 @@ def build(
     name: inert.markdown(known.get(name))
     for name in ('encoder', 'algorithm', 'input', 'output', 'parameters')
   }
+  command = inert.line(run_config.command(config)) or 'not recorded'
   parts = [
     f'# {named["encoder"]}, trained by {named["algorithm"]}',
     f'Takes {named["input"]}; returns {named["output"]}.',
@@ -114,7 +112,7 @@ def build(
     '## Method',
     _list(_method(known, config, is_given)),
     '## Command',
-    _LEFT_OUT.format(run_config.NAME) if is_given else _block(_command(config)),
+    _LEFT_OUT.format(run_config.NAME) if is_given else _block(command),
     '## Results',
     _LEFT_OUT.format(_EVALUATION) if is_given else _results(numbers),
     '## Privacy',
@@ -141,11 +139,8 @@ def is_private(card: Mapping[str, Any]) -> bool:
 
 def sha256(path: pathlib.Path) -> str:
   """Returns the digest of a file, in hexadecimal."""
-  digest = hashlib.sha256()
   with path.open('rb') as file:
-    while block := file.read(_BLOCK):
-      digest.update(block)
-  return digest.hexdigest()
+    return hashlib.file_digest(file, 'sha256').hexdigest()
 
 
 def _read(path: pathlib.Path) -> dict[str, Any]:
@@ -185,13 +180,6 @@ def _method(
       )
     )
   return lines
-
-
-def _command(config: Mapping[str, Any]) -> str:
-  command = config.get('command')
-  if isinstance(command, list) and command:
-    return inert.line(shlex.join(['python', '-m', *map(str, command)]))
-  return 'not recorded'
 
 
 def _results(numbers: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """Alarms: warnings on the terminal when the metrics show that a run is going wrong."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 import sys
 from typing import Any, Protocol, TextIO
 
@@ -20,28 +20,11 @@ class Alarm(Protocol):
     """Looks at a round's flat metrics."""
 
 
-class Alarms:
-  """Several alarms as one."""
-
-  def __init__(self, alarms: Sequence[Alarm]):
-    """Watches nothing yet."""
-    self._alarms = alarms
-
-  def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
-    """Shows a round's flat metrics to each alarm."""
-    for alarm in self._alarms:
-      alarm.update(round, metrics)
-
-
 class NothingAlarm:
   """Warns in the first round without an example that enters the loss."""
 
   def __init__(self, stream: TextIO | None = None):
-    """Watches nothing yet.
-
-    Args:
-      stream: Where to warn; None: stderr.
-    """
+    """Initializes the alarm, which warns on `stream`; None: stderr."""
     self._stream = stream or sys.stderr
     self._warned = False
 
@@ -75,7 +58,7 @@ class MixingAlarm:
   def __init__(
     self, all_kept: str | None, none_kept: str, stream: TextIO | None = None
   ):
-    """Watches nothing yet.
+    """Initializes the alarm.
 
     Args:
       all_kept: The warning in the first round with mu = 1 for every returning client;
@@ -97,11 +80,11 @@ class MixingAlarm:
 
   def finish(self, rows: Iterable[Mapping[str, str]]) -> None:
     """Looks at the metrics of all rounds, as they are in the run's table."""
-    found = [
+    values = [
       [float(value) for name, value in row.items() if name.rpartition('/')[2] == _MU]
       for row in rows
     ]
-    shares = [share for row in found for share in row]
+    shares = [share for row in values for share in row]
     if shares and not any(shares):
       print(f'warning: {self._none_kept}', file=self._stream, flush=True)
 
@@ -113,10 +96,10 @@ class CollapseAlarm:
   """
 
   def __init__(self, threshold: float, stream: TextIO | None = None):
-    """Watches nothing yet.
+    """Initializes the alarm.
 
     Args:
-      threshold: Of `encoding_std`, which ranges from about 1 (spread out) to 0.
+      threshold: Least `encoding_std`, which ranges from about 1 (spread out) to 0.
       stream: Where to warn; None: stderr.
     """
     self._threshold = threshold
@@ -142,7 +125,7 @@ class CollapseAlarm:
     self._collapsed = collapsed
 
 
-def of_objective(objective: Any) -> list[Alarm]:
+def for_objective(objective: Any) -> list[Alarm]:
   """Builds the alarms of any run, and those of objectives that can collapse.
 
   Args:

@@ -11,14 +11,17 @@ from tff_ssl.simulation import client_data
 
 
 def held(
-  partition: Mapping[str, np.ndarray], kept: np.ndarray, num_examples: int, what: str
+  partition: Mapping[str, np.ndarray],
+  labelled: np.ndarray,
+  num_examples: int,
+  what: str,
 ) -> collections.OrderedDict[str, np.ndarray]:
   """Finds which of the labelled examples in use each client holds.
 
   Args:
     partition: Client id -> int64 [n] positions of examples.
-    kept: int [m], positions of the examples whose labels are used.
-    num_examples: Of all clients.
+    labelled: int [m], positions of the examples whose labels are used.
+    num_examples: Number of examples of all clients.
     what: What needs a label, for the error message.
 
   Returns:
@@ -29,18 +32,18 @@ def held(
   """
   positions = flat.flatten_checked(partition, num_examples)
   is_kept = np.zeros([num_examples], bool)
-  is_kept[kept] = True
-  found: collections.OrderedDict[str, np.ndarray] = collections.OrderedDict()
+  is_kept[labelled] = True
+  held_by: collections.OrderedDict[str, np.ndarray] = collections.OrderedDict()
   for client_id in positions.client_ids:
     of_client = positions.of(client_id)
     if np.any(is_kept[of_client]):
-      found[client_id] = of_client[is_kept[of_client]]
-  if not found:
+      held_by[client_id] = of_client[is_kept[of_client]]
+  if not held_by:
     raise ValueError(
-      f'None of the {len(partition)} clients holds any of the {len(kept)} labels; '
+      f'None of the {len(partition)} clients holds any of the {len(labelled)} labels; '
       f'{what} needs at least one.'
     )
-  return found
+  return held_by
 
 
 def build(

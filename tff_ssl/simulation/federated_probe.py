@@ -58,14 +58,14 @@ class FederatedProbe:
     self._processes: dict[int, processes.Built] = {}
 
   def fit(
-    self, features: np.ndarray, labels: np.ndarray, kept: np.ndarray
+    self, features: np.ndarray, labels: np.ndarray, labelled: np.ndarray
   ) -> probe_lib.LinearClassifier:
     """Trains a classifier, in the TFF context that is open.
 
     Args:
       features: [N, d], computed once by the frozen encoder.
       labels: int [N].
-      kept: int [m], positions of the examples whose labels are used, all in
+      labelled: int [m], positions of the examples whose labels are used, all in
         [0, num_classes). Examples that no client holds are not used, nor are clients
         without such an example.
 
@@ -76,7 +76,7 @@ class FederatedProbe:
       ValueError: No client holds a label, or features or labels are out of range.
     """
     held = feature_clients.held(
-      self._partition, kept, len(features), 'a federated linear probe'
+      self._partition, labelled, len(features), 'a federated linear probe'
     )
     rows = feature_clients.rows_of(held)
     chosen = labels[rows]

@@ -55,14 +55,14 @@ class OneRoundHeads:
     self._processes: dict[int, processes.Built] = {}
 
   def collect(
-    self, features: np.ndarray, labels: np.ndarray, kept: np.ndarray
+    self, features: np.ndarray, labels: np.ndarray, labelled: np.ndarray
   ) -> closed_form.Moments:
     """Collects the sums of all clients, in the TFF context that is open.
 
     Args:
       features: [N, d], computed by the frozen encoder.
       labels: int [N].
-      kept: int [m], positions of the examples whose labels are used, all in
+      labelled: int [m], positions of the examples whose labels are used, all in
         [0, num_classes). Examples that no client holds are not used.
 
     Returns:
@@ -72,7 +72,7 @@ class OneRoundHeads:
       ValueError: No client holds a label.
     """
     held = feature_clients.held(
-      self._partition, kept, len(features), 'a one-round head'
+      self._partition, labelled, len(features), 'a one-round head'
     )
     rows = feature_clients.rows_of(held)
     clients = simulated_clients.Clients(

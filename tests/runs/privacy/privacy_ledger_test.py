@@ -91,7 +91,7 @@ def test_killed_in_rounds_never_fewer_are_counted_than_were_made(tmp_path, kills
       save.side_effect = lambda *args, p=process: _saved_unless_killed(p, *args)
       _run(tmp_path / 'run', process)
     released += len(process.released)
-    assert privacy_ledger.count(tmp_path / 'run') == released
+    assert len(privacy_ledger.rounds(tmp_path / 'run')) == released
   process = _Process()
   algorithm, state, _ = _run(tmp_path / 'run', process)
   assert state == 6

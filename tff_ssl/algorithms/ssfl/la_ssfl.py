@@ -57,9 +57,7 @@ class AdaptationConfig:
     checks.not_negative(rate=self.rate)
 
 
-def build_adapt(
-  objective: base.Objective, config: AdaptationConfig | None = None
-) -> Adapt:
+def la_ssfl(objective: base.Objective, config: AdaptationConfig | None = None) -> Adapt:
   """Builds the adaptation, in plain TensorFlow.
 
   Args:

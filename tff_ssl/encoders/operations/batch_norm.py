@@ -32,12 +32,12 @@ class BatchNorm(operation.Operation):
 
   def specs(self, shape: parameters.Shape) -> parameters.Specs:
     """Scale, shift, and the population's mean and mean square."""
-    found = group_norm.scale_and_shift(shape[-1])
+    specs = group_norm.scale_and_shift(shape[-1])
     for name, initial in ((POPULATION_MEAN, 0.0), (POPULATION_SQUARE, 1.0)):
-      found[name] = parameters.ParameterSpec(
+      specs[name] = parameters.ParameterSpec(
         shape[-1:], parameters.Constant(initial), trained=False
       )
-    return found
+    return specs
 
   def compute(self, x: Any, gamma: Any, beta: Any, mean: Any, square: Any) -> tf.Tensor:
     """See the base class."""

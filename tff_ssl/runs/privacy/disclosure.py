@@ -36,7 +36,7 @@ class Rule(NamedTuple):
   """What holds for something of a run.
 
   Attributes:
-    name: Of a file in the run folder, a column of metrics.csv or an entry of
+    name: Name of a file in the run folder, a column of metrics.csv or an entry of
       encoder.json; * stands for any text.
     kind: What it is.
     why: The reason.
