@@ -24,13 +24,11 @@ _OTHERS = (
   'embed',
   'evaluate',
   'export',
-  'kill_campaign',
   'linear_theory',
   'outlines',
   'partition',
   'race',
   'study',
-  'torture',
 )
 # The flags that --help lists: none.
 TAKEN: tuple[str, ...] = ()

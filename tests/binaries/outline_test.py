@@ -56,7 +56,7 @@ def test_help_needs_no_tensorflow(run, program):
 def test_every_program_says_its_help_without_tensorflow(run):
   folder = pathlib.Path(binaries.__file__).parent
   programs = {path.stem for path in folder.glob('*.py')} - {'__init__'}
-  assert {'race', 'torture', 'worker'} < programs
+  assert {'race', 'worker'} < programs
   for program in programs:
     doc = ast.get_docstring(ast.parse((folder / f'{program}.py').read_text()))
     status, shown, said = run(f'binaries.{program}', '--help')
