@@ -89,7 +89,7 @@ test-long: venv
 check: venv
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy tff_ssl tasks binaries
+	$(BIN)/mypy tff_ssl tasks binaries docs
 
 # The regimes, and the memory of many rounds; dcco has no local batches, as B has.
 bench: venv
@@ -141,7 +141,7 @@ docs-venv:
 	cp requirements-docs.txt $(DOCS_STAMP)
 
 outlines: venv
-	$(BIN)/python -m binaries.outlines
+	$(BIN)/python -m binaries.methods.outlines
 
 format: venv
 	$(BIN)/ruff check --fix .

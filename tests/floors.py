@@ -35,6 +35,7 @@ FLOORS = (
     'binaries.torturing',
   ),
   ('binaries',),
+  ('docs',),
   ('tests',),
 )
 

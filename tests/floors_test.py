@@ -9,7 +9,7 @@ import pytest
 from tests import floors
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
-_TOPS = ('tff_ssl', 'tasks', 'binaries', 'tests')
+_TOPS = ('tff_ssl', 'tasks', 'binaries', 'docs', 'tests')
 _SOURCES = sorted(
   path.relative_to(_ROOT) for top in _TOPS for path in (_ROOT / top).rglob('*.py')
 )

@@ -56,7 +56,7 @@ def place_of(file: str) -> str:
   parts = pathlib.PurePosixPath(file)
   if parts.is_relative_to(f'{DOCS}/{NOTEBOOKS}') and parts.suffix == '.py':
     return f'{NOTEBOOKS}/{parts.stem}.md'
-  if parts.is_relative_to(DOCS):
+  if parts.is_relative_to(DOCS) and parts.suffix != '.py':
     return str(parts.relative_to(DOCS))
   if parts.suffix == '.py':
     folder = REFERENCE if parts.parts[0] == 'tff_ssl' else SOURCES

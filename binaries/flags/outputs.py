@@ -11,16 +11,15 @@ RUN = paths.define('run', None, 'Folder of the run.')
 RUNS = paths.define_list(
   'runs',
   None,
-  "For compare: run folders, or patterns of them such as 'runs/*'. For study: run "
-  'folders. For claims: the folder of its run folders, by default runs/claims.',
+  "For compare: run folders, or patterns of them such as 'runs/*'. For claims: "
+  'the folder of its run folders, by default runs/claims.',
 )
 OUT = paths.define(
   'out',
   None,
-  'What is written: by compare a folder, by default runs/comparison; by study a '
-  'folder, by default runs/study; by claims the page, by default docs/claims.md, next '
-  'to the folder with its figures; by export and embed a folder; by race the page, by '
-  'default docs/benchmarks.md; by linear_theory a PNG file, with a .csv next to it.',
+  'What is written: by compare a folder, by default runs/comparison; by claims the '
+  'page, by default docs/claims.md, next to the folder with its figures; by export '
+  'and embed a folder.',
 )
 TO = flags.DEFINE_list(
   'to',

@@ -77,15 +77,6 @@ _LINES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     '--run={d}/no --images={d} --out={d}/o --map_images=1': ('--map_images=1',),
     '--run={d}/no --images={d} --out={d}/o --seed=1': ('--seed',),
   },
-  'study': {
-    '': ('--runs is not given',),
-    '--runs={d}/no --out={d}/o': ('{d}/no',),
-    '--runs={d}/no --out={d}/o --study_rounds=0': ('study_rounds', '0'),
-    '--runs={d}/no --out={d}/o --study_rounds=first': ('study_rounds', 'first'),
-    '--runs={d}/no --out={d}/o --study_clients=0': ('--study_clients=0',),
-    '--runs={d}/no --out={d}/o --study_images=2': ('--study_images=2',),
-    '--runs={d}/no --out={d}/o --task=digits': ('--task',),
-  },
   'claims': {
     '--budget=imagenet': ('--budget=imagenet',),
     '--claims=cheese --nostart': ('cheese',),
@@ -112,17 +103,6 @@ _LINES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
       '--intra_op_threads=0',
     ),
     '--port=7001 --i_trust_this_network --log_path={d}/no/log': ('{d}/no/log',),
-  },
-  'linear_theory': {
-    '--dimensions=': ('dimensions',),
-    '--dimensions=ten': ('dimensions', 'ten'),
-    '--dimensions=1': ('dimension', '1'),
-    '--dimensions=10 --sources=0': ('sources', '0'),
-    '--dimensions=10 --beta=-1': ('beta', '-1'),
-    '--dimensions=10 --noise=-1': ('noise', '-1'),
-    '--dimensions=10 --out={d}/x.txt': ('.png',),
-    '--dimensions=10 --out={d}/no/x.png': ('{d}/no',),
-    '--dimensions=10 --task=digits': ('--task',),
   },
   'partition': {
     '--max_clients=0': ('--max_clients=0',),
@@ -280,13 +260,6 @@ def _places() -> list[making.Case]:
     making.Case(
       'export', '--run={d}/run --out={d}/f', ('out', '{d}/f'), making.text('f', '')
     ),
-    making.Case(
-      'study',
-      '--runs={d}/run --out={d}/run',
-      ('out', '{d}/run'),
-      making.run(),
-    ),
-    making.Case('study', '--runs={d}/run --out={d}/o', ('{d}/run',), making.run()),
     making.Case(
       'dcco', f'{making.RUN} --init_from={{d}}/e.keras', ('e.keras',), making.nothing
     ),

@@ -161,7 +161,6 @@ def _links() -> list[making.Case]:
     'export': f'{_OF_RUN} --out={{d}}/o',
     'embed': f'{_OF_RUN} --images={{d}} --out={{d}}/o',
     'compare': '--runs={d}/run --out={d}/o',
-    'study': '--runs={d}/run --out={d}/o',
     'dcco': f'--task=digits {making.RUN}',
     'sweep': '--methods=simclr --out={d}',
   }

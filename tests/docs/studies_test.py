@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from binaries import fedavg_ssl
-from binaries import study
+from docs.studies import __main__ as study
 from tests.binaries import in_process
 from tests.binaries import launch
 
@@ -79,7 +79,7 @@ def test_private_runs_are_refused(run, tmp_path):
   config = json.loads((run / 'config.json').read_text())
   config['flags']['aggregation'] = 'private'
   (tmp_path / 'config.json').write_text(json.dumps(config))
-  with pytest.raises(ValueError, match='--aggregation=private; a study repeats'):
+  with pytest.raises(ValueError, match='--aggregation=private; a study'):
     in_process.call(study, f'--runs={tmp_path}', f'--out={tmp_path / "out"}')
 
 
@@ -90,7 +90,7 @@ def test_bad_input_is_named(run, tmp_path):
     ([f'--runs={run}', f'--out={run}'], 'it must be a new folder or that of a study'),
     ([f'--runs={run}', '--study_rounds=0'], "study_rounds is '0'"),
     ([f'--runs={run}', '--study_rounds=9'], 'study_rounds has 9; .* has 3 rounds'),
-    ([f'--runs={run}', '--rounds=9'], '--rounds is given; binaries.study takes only'),
+    ([f'--runs={run}', '--rounds=9'], '--rounds is given; docs.studies takes only'),
   ):
     with pytest.raises(ValueError, match=message):
       in_process.call(study, *arguments)

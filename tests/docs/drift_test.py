@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from tff_ssl.evaluation import drift
+from docs.studies import drift
 
 
 def test_distance_of_a_layer_is_that_of_all_its_parameters():

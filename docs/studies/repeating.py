@@ -18,15 +18,15 @@ from binaries.flags import methods
 from binaries.flags import privacy
 from binaries.flags import training
 from binaries.methods import table
+from docs.studies import drift
+from docs.studies import figures
 from tasks import task as task_lib
 from tff_ssl.algorithms import fedavg
 from tff_ssl.encoders import network
-from tff_ssl.evaluation import drift
 from tff_ssl.evaluation import features as features_lib
 from tff_ssl.federated import phases
 from tff_ssl.federated import replay
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.reporting import drift as reporting
 from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import run_config
 from tff_ssl.runtime import sampling
@@ -41,7 +41,7 @@ OUTPUT = 'features'
 
 def study(
   name: str, wanted: Sequence[int], most_clients: int, most_images: int
-) -> reporting.Study:
+) -> figures.Study:
   """Repeats the rounds of a run, and compares models after some of them.
 
   Args:
@@ -67,19 +67,19 @@ def study(
       objective, training.build_server_optimizer(), training.client_config()
     )
   )
-  state, found = rounds.initialize(), reporting.Study(folder.name, [], {})
+  state, result = rounds.initialize(), figures.Study(folder.name, [], {})
   for number in range(1, int(max(wanted)) + 1):
     cohort = [name for name in cohorts(number - 1) if data.num_examples(name)]
     examples = [data.examples(data.positions(name)) for name in cohort]
-    state, locals_ = rounds.next(state, examples)
+    state, locals_, _ = rounds.next(state, examples)
     if number in wanted:
       print(f'{folder}: models after round {number} of {last}', flush=True)
       own = dict(zip(cohort[:most_clients], locals_, strict=False))
-      found.rows.extend(models.compare(number, state, own))
+      result.rows.extend(models.compare(number, state, own))
   names = [name for k, name in enumerate(own) if k in _MAPPED] or list(own)[:1]
-  found.map.update(models.map(state, {name: own[name] for name in names}))
+  result.map.update(models.map(state, {name: own[name] for name in names}))
   _tell_how_exact(folder, state, int(max(wanted)))
-  return found
+  return result
 
 
 def _adopt(folder: pathlib.Path) -> Any:
@@ -95,11 +95,11 @@ def _adopt(folder: pathlib.Path) -> Any:
     raise ValueError(
       f'{folder} started from another run; a study repeats rounds from the first.'
     )
-  found = stored.get(privacy.AGGREGATION.name)
-  if found in (privacy.PRIVATE, privacy.DISTRIBUTED):
+  aggregation = stored.get(privacy.AGGREGATION.name)
+  if aggregation in (privacy.PRIVATE, privacy.DISTRIBUTED):
     raise ValueError(
-      f'{folder} is a run with --{privacy.AGGREGATION.name}={found}; a study repeats '
-      'rounds without clipping and noise, and would reach other models.'
+      f'{folder} is a run with --{privacy.AGGREGATION.name}={aggregation}; a study '
+      'repeats rounds without clipping and noise, and would reach other models.'
     )
   adopting.adopt({**common.DEFAULTS, **evaluation.DEFAULTS, **stored}, _MAY_BE_GIVEN)
   common.check_flags()
@@ -148,7 +148,7 @@ class _Models:
 
   def compare(
     self, number: int, state: phases.ServerState, own: Mapping[str, Any]
-  ) -> list[reporting.Row]:
+  ) -> list[figures.Row]:
     """Returns the distances and similarities after a round.
 
     Args:
@@ -160,14 +160,12 @@ class _Models:
     encoders = {
       name: network.select(model, self._prefix) for name, model in own.items()
     }
-    pairs = [
-      (reporting.GLOBAL, center, name, model) for name, model in encoders.items()
-    ]
+    pairs = [(figures.GLOBAL, center, name, model) for name, model in encoders.items()]
     pairs += [
       (*one, *other) for one, other in itertools.combinations(encoders.items(), 2)
     ]
     rows = [
-      reporting.Row(number, reporting.DISTANCE, a, b, layer, value)
+      figures.Row(number, figures.DISTANCE, a, b, layer, value)
       for a, first, b, second in pairs
       for layer, value in drift.distances(
         self._trained(first), self._trained(second)
@@ -178,9 +176,7 @@ class _Models:
       for layer, value in self._layers(model).items():
         similarity = drift.linear_cka(layers[layer], value)
         rows.append(
-          reporting.Row(
-            number, reporting.CKA, reporting.GLOBAL, name, layer, similarity
-          )
+          figures.Row(number, figures.CKA, figures.GLOBAL, name, layer, similarity)
         )
     return rows
 
@@ -188,7 +184,7 @@ class _Models:
     self, state: phases.ServerState, own: Mapping[str, Any]
   ) -> dict[str, np.ndarray]:
     """Returns features of the global and the clients' models in one plane, [n, 2]."""
-    models = {reporting.GLOBAL: self._global(state)}
+    models = {figures.GLOBAL: self._global(state)}
     models |= {name: network.select(model, self._prefix) for name, model in own.items()}
     return drift.shared_projection(
       {name: self._layers(model)[OUTPUT] for name, model in models.items()}

@@ -1,7 +1,7 @@
 r"""Studies how far the clients of runs drift from the global model and each other.
 
-  python -m binaries.study --runs=runs/dec_ssl,runs/dec_slrep --out=runs/study
-  python -m binaries.study --runs=runs/dec_ssl --study_rounds=1,10,100
+  python -m docs.studies --runs=runs/dec_ssl,runs/dec_slrep --out=runs/study
+  python -m docs.studies --runs=runs/dec_ssl --study_rounds=1,10,100
 
 Appendix B.3 and Figure 9 of "Does Learning from Decentralized Non-IID Unlabeled Data
 Benefit from Self Supervision?": w_k is a client's model after its local training in a
@@ -24,10 +24,11 @@ import pathlib
 
 from absl import flags
 
-from binaries.experiment import drifting
 from binaries.flags import common
 from binaries.flags import outputs
 from binaries.flags import program
+from docs.studies import figures
+from docs.studies import repeating
 from tff_ssl.computing import inert
 from tff_ssl.reporting import table
 from tff_ssl.runtime import files
@@ -37,16 +38,16 @@ _OUT = 'runs/study'
 _ROUNDS = flags.DEFINE_list(
   'study_rounds',
   [],
-  'For study: rounds after which models are compared; by default five, to the last.',
+  'Rounds after which models are compared; by default five, to the last.',
 )
 _CLIENTS = flags.DEFINE_integer(
   'study_clients',
   5,
-  'For study: most clients of a cohort to compare, the first ones.',
+  'Most clients of a cohort to compare, the first ones.',
   lower_bound=1,
 )
 _IMAGES = flags.DEFINE_integer(
-  'study_images', 256, 'For study: most test images to encode.', lower_bound=3
+  'study_images', 256, 'Most test images to encode.', lower_bound=3
 )
 # The flags that --help lists.
 TAKEN = (
@@ -70,7 +71,7 @@ def main() -> None:
   for name in common.given():
     if name not in TAKEN:
       raise ValueError(
-        f'--{name} is given; binaries.study takes only {", ".join(TAKEN)}; the runs '
+        f'--{name} is given; docs.studies takes only {", ".join(TAKEN)}; the runs '
         'provide the rest.'
       )
   out = pathlib.Path(outputs.OUT.value or _OUT).expanduser()
@@ -80,17 +81,13 @@ def main() -> None:
     )
   program.check_required(REQUIRED)
   wanted = _rounds()
-  found = []
+  studies = []
   for name in outputs.RUNS.value:
     with common.restored():
-      found.append(drifting.study(name, wanted, _CLIENTS.value, _IMAGES.value))
-  # Imported only here: on its first import matplotlib writes its cache, and may
-  # print a message about it.
-  from tff_ssl.reporting import drift
-
-  print(table.text(drift.table_rows(found)))
+      studies.append(repeating.study(name, wanted, _CLIENTS.value, _IMAGES.value))
+  print(table.text(figures.table_rows(studies)))
   out.mkdir(parents=True, exist_ok=True)
-  rows = drift.rows(found)
+  rows = figures.rows(studies)
   with (
     files.atomic(out / 'study.csv') as aside,
     aside.open('w', newline='', encoding='utf-8') as file,
@@ -101,8 +98,8 @@ def main() -> None:
       writer.writerow(
         {k: inert.cell(v) if isinstance(v, str) else v for k, v in row.items()}
       )
-  drift.write(found, out / 'study.png')
-  drift.write_map(found, out / 'map.png')
+  figures.write(studies, out / 'study.png')
+  figures.write_map(studies, out / 'map.png')
   print(f'Study: {out}')
 
 

@@ -9,7 +9,7 @@ from matplotlib import figure as figure_lib
 from matplotlib import ticker
 import numpy as np
 
-from tff_ssl.evaluation import representability
+from docs.theory import representability
 from tff_ssl.reporting import look
 
 SELF_SUPERVISED, SUPERVISED = 'self-supervised', 'supervised'
@@ -101,6 +101,24 @@ def table_rows(study: representability.Study) -> list[dict[str, object]]:
       REST: float(np.mean(learned.representability[count:])),
     }
     for learning, source, learned in vectors(study)
+  ]
+
+
+def bound_rows(studies: Studies) -> list[dict[str, object]]:
+  """Returns, for each dimension, what theorem and proposition bound, and by what."""
+  return [
+    {
+      'd': setting.dimension,
+      'SSL: 1 - r_i, i not k': ends.lost,
+      'bound of it': setting.local_bound,
+      'together': ends.lost_together,
+      'SL: r_i, i not k': ends.kept,
+      '|u e_i|^2': ends.foreign,
+      '|u e_k|^2': ends.own,
+      'd^(-1/10)': setting.dimension**-0.1,
+    }
+    for setting, study in studies.items()
+    for ends in [extremes(study)]
   ]
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tff_ssl.evaluation import representability
+from docs.theory import representability
 
 _SETTING = representability.Setting(dimension=60, sources=3)
 

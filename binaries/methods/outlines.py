@@ -1,6 +1,6 @@
 """Records the flags of programs, for --help without importing TensorFlow.
 
-  python -m binaries.outlines
+  python -m binaries.methods.outlines
 
 It writes binaries/flags/outlines/PROGRAM.json for each program that takes seconds to
 import. Run it after flags have changed; a test asks for it.
@@ -10,7 +10,6 @@ from collections.abc import Collection
 import importlib
 import json
 
-from binaries import sweep
 from binaries.flags import outline
 from binaries.flags import program
 from binaries.methods import choice
@@ -25,15 +24,10 @@ _OTHERS = (
   'evaluate',
   'export',
   'kill_campaign',
-  'linear_theory',
-  'outlines',
   'partition',
-  'race',
-  'study',
+  'sweep',
   'torture',
 )
-# The flags that --help lists: none.
-TAKEN: tuple[str, ...] = ()
 
 
 def main() -> None:
@@ -47,18 +41,16 @@ def main() -> None:
 
 def build() -> dict[str, str]:
   """Returns the records by program, as the texts of their files."""
-  taken: dict[str, Collection[str]] = {
-    name: choice.flags_of(name) for name in table.PROGRAMS
-  }
-  for name in _OTHERS:
-    taken[name] = importlib.import_module(f'binaries.{name}').TAKEN
-  taken['sweep'] = sweep.taken()
-  return {name: _record(name, names) for name, names in taken.items()}
+  return {name: _record(name) for name in (*table.PROGRAMS, *_OTHERS)}
 
 
-def _record(name: str, taken: Collection[str]) -> str:
+def _record(name: str) -> str:
   module = importlib.import_module(f'binaries.{name}')
-  defaults = told_defaults.of_program(name) if name in table.PROGRAMS else {}
+  taken: Collection[str]
+  if name in table.PROGRAMS:
+    taken, defaults = choice.flags_of(name), told_defaults.of_program(name)
+  else:
+    taken, defaults = getattr(module, 'TAKEN', None) or module.taken(), {}
   known = outline.record(
     module.__doc__ or '',
     *program.shown(module.__name__, taken, defaults),
@@ -68,4 +60,4 @@ def _record(name: str, taken: Collection[str]) -> str:
 
 
 if __name__ == '__main__':
-  program.run(main, TAKEN)
+  main()

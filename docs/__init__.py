@@ -1,0 +1,1 @@
+"""Pages, and the programs that make their figures and tables: `python -m docs.NAME`."""
