@@ -91,7 +91,7 @@ check: venv
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy tff_ssl tasks binaries docs
 
-# The regimes, and the memory of many rounds; dcco has no local batches, as B has.
+# The regimes; dcco has no local batches, as B has.
 bench: venv
 	@for regime in A B C D; do \
 	  $(BENCHMARK) --experiment=fedavg --regime=$$regime $(ARGS) || exit; done
@@ -100,18 +100,14 @@ bench: venv
 	@for experiment in fedema per_ssfl featarc; do for regime in A B; do \
 	  $(BENCHMARK) --experiment=$$experiment --regime=$$regime $(ARGS) || exit; done; done
 	@$(BENCHMARK) --experiment=fedsup --regime=B $(ARGS)
-	@$(BENCHMARK) --experiment=dcco --regime=A --memory_rounds=500 $(ARGS)
 
 bench-growth: venv
-	@mkdir -p docs/figures
-	@for growth in clients examples population; do \
-	  $(BENCHMARK) --growth=$$growth --rounds=5 \
-	    --plot=docs/figures/growth_$$growth.png $(ARGS) || exit; done
+	$(BIN)/python -m docs.growth $(ARGS)
 
 # Makes environments of 3 GB under build/race first. Then a quarter of an hour on two
-# cores, which must have nothing else to do; ARGS='--peers=tff_ssl,FedJAX --regimes=A'.
+# cores, which must have nothing else to do; ARGS='--peers tff_ssl FedJAX --regimes=A'.
 race: venv
-	$(BIN)/python -m binaries.race $(ARGS)
+	$(BIN)/python -m docs.race $(ARGS)
 
 # Twenty minutes on two cores; ARGS='--kill_rounds=20 --frozen_rounds=3' takes four.
 kill-campaign: venv

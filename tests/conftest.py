@@ -30,7 +30,7 @@ _FORKING = (
   'tests/binaries/hosts_test.py',
   'tests/binaries/sweep_test.py',
   'tests/binaries/claims_test.py',
-  'tests/binaries/race_process_test.py',
+  'tests/docs/race_process_test.py',
 )
 # Dealt next, the dearest first, so that neither process is left with one at the end.
 _LONG = (

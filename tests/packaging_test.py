@@ -61,15 +61,16 @@ def _distributions(sources: Iterable[pathlib.Path]) -> set[str]:
         imported.update(alias.name.split('.')[0] for alias in node.names)
       elif isinstance(node, ast.ImportFrom):
         imported.add((node.module or '').split('.')[0])
-  third_party = imported - set(sys.stdlib_module_names) - set(_TOPS)
+  third_party = imported - set(sys.stdlib_module_names) - {*_TOPS, 'docs'}
   distributions = importlib.metadata.packages_distributions()
   return {utils.canonicalize_name(distributions[name][0]) for name in third_party}
 
 
 def test_lock_is_resolved_from_what_is_imported_and_nothing_else():
-  sources = {path for top in _TOPS for path in (_ROOT / top).rglob('*.py')}
+  tops = (*_TOPS, 'docs/race', 'docs/studies', 'docs/theory')
+  sources = {path for top in tops for path in (_ROOT / top).rglob('*.py')}
   # The other libraries of the race have locks and environments of their own.
-  peers = _ROOT / 'binaries' / 'benchmarking' / 'racing' / 'peers'
+  peers = _ROOT / 'docs' / 'race' / 'peers'
   sources -= {*peers.glob('*.py')} - {peers / 'own.py'}
   stated = {utils.canonicalize_name(each.name) for each in _stated('requirements.in')}
 

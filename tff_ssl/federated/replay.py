@@ -12,6 +12,7 @@ import collections
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from tff_ssl.aggregators import combine
@@ -71,6 +72,20 @@ class Replay:
     """Returns the state before round 0."""
     # The states of TFF's optimizers may contain Python numbers.
     return tf.nest.map_structure(tf.convert_to_tensor, self._algorithm.initial())
+
+  def new_client(
+    self, state: phases.ServerState, client: int
+  ) -> client_functions.ClientState:
+    """Returns the state of a client that has not taken part.
+
+    Args:
+      state: Any state of the server.
+      client: The client's index.
+    """
+    first = self._exchange.client.first(self._exchange.broadcast(state))
+    blank = tf.nest.map_structure(tf.zeros_like, first)
+    never = client_functions.NEVER
+    return client_functions.ClientState(np.int32(client), np.int32(never), blank)
 
   def next(
     self,

@@ -115,11 +115,9 @@ _LINES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
   'benchmark': {
     '--experiment=cheese': ('--experiment=cheese',),
     '--regime=E': ('--regime=E',),
-    '--clients=0': ('--clients=0',),
-    '--growth=cheese': ('--growth=cheese',),
-    '--growth_points=1,2': ('growth',),
-    '--growth=clients --growth_points=a': ('growth_points',),
-    '--memory_rounds=-1': ('--memory_rounds=-1',),
+    '--clients=0': ('--clients', '0'),
+    '--clients=8,4': ('--clients', '8,4'),
+    '--population=2': ('--population', '2'),
     '--format=xml': ('--format=xml',),
   },
   'kill_campaign': {

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from binaries.benchmarking import workloads
-from binaries.benchmarking.racing.peers import protocol
+from docs.race.peers import protocol
 from tff_ssl.augment import configs
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import resnet
@@ -17,8 +17,7 @@ from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import supervised
 
-# The regimes in which all clients take part, with equally many examples each.
-REGIMES = ('A', 'B')
+_SEED = 0
 CLASSES = 10
 # SimCLR's on CIFAR-10 except for the width, which is small enough for one process.
 PROJECTOR = (128, 128)
@@ -30,44 +29,32 @@ _SHAPE = (32, 32, 3)
 _COARSE, _NOISE = 4, 40.0
 
 
-def workload(
-  regime: str, clients: int | None = None, examples: int | None = None
-) -> workloads.Workload:
-  """Returns a regime of the benchmark, or a smaller one.
+def problem(
+  regime: str, loss: str, clients: int | None = None, examples: int | None = None
+) -> protocol.Problem:
+  """Makes the work of a race.
 
   Args:
-    regime: One of `REGIMES`.
+    regime: A regime of the benchmark whose clients have equally many examples.
+    loss: One of `protocol.LOSSES`.
     clients: Number of clients, instead of the regime's.
     examples: Number of examples of each client, instead of the regime's.
   """
   full = workloads.REGIMES[regime]
-  return workloads.Workload(
-    clients or full.clients, examples or full.examples_per_client, full.local
-  )
-
-
-def problem(of: workloads.Workload, loss: str, seed: int) -> protocol.Problem:
-  """Makes the work of a race.
-
-  Args:
-    of: How many examples there are, and how clients train.
-    loss: One of `protocol.LOSSES`.
-    seed: Seed of the examples and the initial weights.
-  """
+  sizes = np.full(clients or full.clients, examples or full.examples_per_client)
   settings = protocol.Settings(
     loss=loss,
-    batch_size=of.local.batch_size,
+    batch_size=full.local.batch_size,
     learning_rate=_LEARNING_RATES[loss],
     temperature=_TEMPERATURE,
     brightness=_BRIGHTNESS,
     classes=CLASSES,
     projector=PROJECTOR,
-    seed=seed,
+    seed=_SEED,
     cores=len(os.sched_getaffinity(0)),
   )
-  sizes = of.sizes(seed)
-  images, labels = _examples(int(sizes.sum()), seed)
-  weights = server.initial_weights(objective(settings), seed).trainable
+  images, labels = _examples(int(sizes.sum()), _SEED)
+  weights = server.initial_weights(objective(settings), _SEED).trainable
   return protocol.Problem(
     settings, images, labels, sizes, {name: w.numpy() for name, w in weights.items()}
   )
@@ -104,28 +91,6 @@ def objective(
   )
   model = dual_encoder.Siamese(encoder, head, views)
   return contrastive.ContrastiveObjective(model, settings.temperature)
-
-
-def outputs(
-  settings: protocol.Settings, weights: protocol.Weights, images: np.ndarray
-) -> np.ndarray:
-  """Returns logits, or projections, of images under given weights.
-
-  Args:
-    settings: Loss and layers.
-    weights: By name.
-    images: uint8 [n, 32, 32, 3].
-  """
-  networks = objective(settings).networks
-  x = tf.constant(images.astype(np.float32) / 255)
-  for prefix, network in networks.items():
-    own = {
-      name.removeprefix(f'{prefix}/'): tf.constant(value)
-      for name, value in weights.items()
-      if name.startswith(f'{prefix}/')
-    }
-    x = network.infer(own, x)
-  return x.numpy()
 
 
 def mean_loss(of: protocol.Problem, weights: protocol.Weights) -> float:

@@ -21,8 +21,8 @@ from pfl.hyperparam.base import NNTrainHyperParams
 from pfl.model.pytorch import PyTorchModel
 import torch
 
-from binaries.benchmarking.racing.peers import protocol
-from binaries.benchmarking.racing.peers import torch_network
+from docs.race.peers import protocol
+from docs.race.peers import torch_network
 
 # pfl evaluates at least before the first round.
 _NEVER = 2**31
@@ -103,10 +103,6 @@ class Simulation:
   def weights(self) -> protocol.Weights:
     """Returns the global weights."""
     return torch_network.weights(self._network)
-
-  def outputs(self, images: np.ndarray) -> np.ndarray:
-    """Returns logits or projections of images."""
-    return torch_network.outputs(self._network, images)
 
 
 def end() -> None:

@@ -20,11 +20,10 @@ from flwr.serverapp import Grid
 from flwr.serverapp import ServerApp
 from flwr.serverapp.strategy import FedAvg
 from flwr.simulation import run_simulation
-import numpy as np
 import torch
 
-from binaries.benchmarking.racing.peers import protocol
-from binaries.benchmarking.racing.peers import torch_network
+from docs.race.peers import protocol
+from docs.race.peers import torch_network
 
 _MIB = 2**20
 _OBJECT_STORE_MIB = 256
@@ -107,10 +106,6 @@ class Federation:
   def weights(self) -> protocol.Weights:
     """Returns the global weights."""
     return torch_network.weights(self._current())
-
-  def outputs(self, images: np.ndarray) -> np.ndarray:
-    """Returns logits or projections of images."""
-    return torch_network.outputs(self._current(), images)
 
   def _current(self) -> torch_network.Network:
     self._network.load_state_dict(self._arrays.to_torch_state_dict())

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 
-from binaries.benchmarking.racing.peers import protocol
+from docs.race.peers import protocol
 
 _ADDRESSES, _RANK = 'PFL_WORKER_ADDRESSES', 'PFL_WORKER_RANK'
 _SIMULATION = f'{__package__}.pfl_simulation'

@@ -15,7 +15,7 @@ from jax import numpy as jnp
 import numpy as np
 import optax
 
-from binaries.benchmarking.racing.peers import protocol
+from docs.race.peers import protocol
 
 _GROUPS = 32
 _STAGES = (16, 32, 64)
@@ -81,7 +81,6 @@ class Federation:
     self._problem = problem
     self._keys = map(jax.random.PRNGKey, itertools.count(settings.seed))
     network = hk.without_apply_rng(hk.transform(lambda x: _forward(x, settings)))
-    self._apply = jax.jit(network.apply)
 
     def loss(params: hk.Params, batch: dict[str, Any], key: jax.Array) -> Any:
       x = batch['x'].astype(jnp.float32) / 255
@@ -152,11 +151,6 @@ class Federation:
       for module, kinds in self._state.params.items()
       for kind, value in kinds.items()
     }
-
-  def outputs(self, images: np.ndarray) -> np.ndarray:
-    """Returns logits or projections of images."""
-    x = images.astype(np.float32) / 255
-    return np.asarray(self._apply(self._state.params, x))
 
 
 def _name(module: str, kind: str) -> str:

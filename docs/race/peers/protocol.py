@@ -99,9 +99,6 @@ class Contestant(Protocol):
   def weights(self) -> Weights:
     """Returns the global weights, by the names that the problem's weights have."""
 
-  def outputs(self, images: np.ndarray) -> np.ndarray:
-    """Returns logits, or projections, of images under the global weights."""
-
 
 def behind_encoder(loss: str) -> str:
   """Returns the name, up to the first '/', of the weights behind the encoder."""
@@ -164,6 +161,5 @@ def _done(contestant: Contestant, asked: dict[str, Any]) -> dict[str, Any]:
   elif asked['do'] == 'passes':
     contestant.passes(asked['count'])
   else:
-    images = np.load(asked['images'])
-    np.savez(asked['path'], outputs=contestant.outputs(images), **contestant.weights())
+    np.savez(asked['path'], **contestant.weights())
   return {}

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from binaries.benchmarking.racing import work
-from binaries.benchmarking.racing.peers import protocol
+from docs.race import work
+from docs.race.peers import protocol
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import local_training
@@ -70,10 +70,6 @@ class Federation:
     """Returns the global weights."""
     weights = self._process.get_model_weights(self._state).trainable
     return {name: np.asarray(value) for name, value in weights.items()}
-
-  def outputs(self, images: np.ndarray) -> np.ndarray:
-    """Returns logits or projections of images."""
-    return work.outputs(self._problem.settings, self.weights(), images)
 
 
 def _sgd(rate: float) -> Any:

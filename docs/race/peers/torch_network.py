@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from binaries.benchmarking.racing.peers import protocol
+from docs.race.peers import protocol
 
 _GROUPS = 32
 _STAGES = (16, 32, 64)
@@ -130,12 +130,6 @@ def weights(network: Network) -> protocol.Weights:
     name: _transposed(parameter.detach(), back=True).numpy().copy()
     for name, parameter in _named(network)
   }
-
-
-def outputs(network: Network, images: np.ndarray) -> np.ndarray:
-  """Returns logits or projections of images, uint8 [n, 32, 32, 3]."""
-  with torch.no_grad():
-    return network(tensors(images).float() / 255).numpy()
 
 
 def tensors(images: np.ndarray) -> torch.Tensor:

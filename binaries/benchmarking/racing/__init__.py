@@ -1,1 +1,0 @@
-"""The race: other libraries for federated learning do the same work."""
