@@ -82,7 +82,7 @@ claims-cifar: venv
 test: venv
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not long' $(ARGS)
 
-# What tests/long.py lists.
+# The tests marked `long`.
 test-long: venv
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m long $(ARGS)
 

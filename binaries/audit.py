@@ -24,10 +24,10 @@ from binaries.flags import hosts
 from binaries.flags import outputs
 from binaries.flags import privacy
 from binaries.flags import program
-from tff_ssl.runtime import accounting
-from tff_ssl.runtime import audit
-from tff_ssl.runtime import privacy_ledger
-from tff_ssl.runtime import run_config
+from tff_ssl.runs import run_config
+from tff_ssl.runs.privacy import accounting
+from tff_ssl.runs.privacy import canary_audit
+from tff_ssl.runs.privacy import privacy_ledger
 
 _CANARIES = flags.DEFINE_integer(
   'canaries', 200, 'Canary clients in each round.', lower_bound=2
@@ -91,7 +91,7 @@ def main() -> None:
   print('Canaries found nothing wrong with the clip and the noise.')
 
 
-def _audit(folder: pathlib.Path) -> audit.Finding:
+def _audit(folder: pathlib.Path) -> canary_audit.Finding:
   """Audits what the flags build against what the ledger of the run claims."""
   terms = _terms(folder)
   multipliers = terms.multipliers
@@ -101,7 +101,7 @@ def _audit(folder: pathlib.Path) -> audit.Finding:
     raise ValueError('The flags of the run build no private aggregation.')
   canaries = dataclasses.replace(_canaries(terms.cohort), releases=_times(folder))
   with hosts.open_context():
-    return audit.audit(
+    return canary_audit.audit(
       aggregation.divided(len(multipliers)),
       max(multipliers.values()),
       privacy.UPDATE_CLIP.value,
@@ -110,7 +110,7 @@ def _audit(folder: pathlib.Path) -> audit.Finding:
     )
 
 
-def _canaries(cohort: int) -> audit.Canaries:
+def _canaries(cohort: int) -> canary_audit.Canaries:
   """Returns the canaries: at most as many in a round as a round has clients.
 
   Args:
@@ -123,7 +123,7 @@ def _canaries(cohort: int) -> audit.Canaries:
     clients = min(clients, cohort)
     rounds = math.ceil(_CANARIES.value * _ROUNDS.value / clients)
     silent = cohort - clients
-  return audit.Canaries(
+  return canary_audit.Canaries(
     clients,
     rounds,
     num_packs=2 if packs is None else packs,

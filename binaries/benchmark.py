@@ -44,9 +44,9 @@ from binaries.flags import reading
 from binaries.flags import training
 from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
+from tff_ssl.execution import contexts
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.runtime import context
 
 _PROJECTOR = (256, 256, 256)
 _IMAGE_SIZE = 32
@@ -135,7 +135,7 @@ def main() -> None:
 
 
 def _measure(
-  execution: context.Context,
+  execution: contexts.Context,
   model: dual_encoder.Siamese,
   workload: workloads.Workload,
   image_size: int,

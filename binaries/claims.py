@@ -27,8 +27,8 @@ from binaries.evidence import verdicts
 from binaries.flags import jobs
 from binaries.flags import outputs
 from binaries.flags import program
-from tff_ssl.runtime import files
-from tff_ssl.runtime import run_config
+from tff_ssl.runs import run_config
+from tff_ssl.storage import files
 
 _BUDGET = flags.DEFINE_enum(
   'budget',

@@ -40,17 +40,17 @@ from binaries.flags import outputs
 from binaries.flags import program
 from tff_ssl.reporting import best_round
 from tff_ssl.reporting import caveats as caveats_lib
-from tff_ssl.reporting import columns
-from tff_ssl.reporting import compare
+from tff_ssl.reporting import comparison
+from tff_ssl.reporting import comparison_columns
+from tff_ssl.reporting import comparison_page
 from tff_ssl.reporting import curves
 from tff_ssl.reporting import formats
-from tff_ssl.reporting import groups as groups_lib
-from tff_ssl.reporting import page
-from tff_ssl.reporting import runs as runs_lib
+from tff_ssl.reporting import plain_text
+from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import sensitivity
-from tff_ssl.reporting import table
-from tff_ssl.runtime import files
-from tff_ssl.runtime import run_config
+from tff_ssl.runs import run_config
+from tff_ssl.storage import files
 
 _OUT = 'runs/comparison'
 # Files of tables and figures, in addition to the page and the CSV of all numbers.
@@ -122,7 +122,7 @@ def check_flags() -> None:
 def compare_folders(
   folders: Iterable[pathlib.Path],
   out: pathlib.Path,
-  label: groups_lib.Label | None = None,
+  label: run_groups.Label | None = None,
   axis: sensitivity.Axis | None = None,
 ) -> None:
   """Compares runs, prints the table and writes what the flags ask for.
@@ -133,31 +133,38 @@ def compare_folders(
     label: What names the groups, unless --label does; None: the flags that differ.
     axis: What accuracies are shown against; None: what --over says, if it is given.
   """
-  runs = best_round.take([runs_lib.read(folder) for folder in folders], _AT.value)
+  runs = best_round.take([run_reader.read(folder) for folder in folders], _AT.value)
   if _LABEL.value:
-    label = groups_lib.flag_label(runs, _LABEL.value)
+    label = run_groups.flag_label(runs, _LABEL.value)
   if axis is None and OVER.value:
     axis = sensitivity.over(OVER.value, runs, label)
     label = axis.of_groups()
-  groups = groups_lib.group(runs, label=label)
-  rows = compare.rows(groups)
+  groups = run_groups.group(runs, label=label)
+  rows = comparison.rows(groups)
   if _ORDER.value:
-    names_in_order = columns.ordered(rows, _ORDER.value)
+    names_in_order = comparison_columns.ordered(rows, _ORDER.value)
     groups.sort(key=lambda group: names_in_order.index(group.name))
-    rows = compare.rows(groups)
-  names = columns.choose(rows, _METRIC.value)
+    rows = comparison.rows(groups)
+  names = comparison_columns.choose(rows, _METRIC.value)
   against = _lines(runs, names, axis) if axis else {}
   caveats = caveats_lib.find(groups)
-  cells, best = columns.cells(rows, names), columns.best(rows, names)
-  print(table.text(cells, right=[name for name in cells[0] if name != columns.GROUP]))
+  cells, best = (
+    comparison_columns.cells(rows, names),
+    comparison_columns.best(rows, names),
+  )
+  print(
+    plain_text.text(
+      cells, right=[name for name in cells[0] if name != comparison_columns.GROUP]
+    )
+  )
   for name, lines in against.items():
     by_value = sensitivity.cells(name, lines)
-    print(f'{columns.title(name)}, by {axis.title if axis else ""}:')
-    print(table.text(by_value, right=list(by_value[0])[1:]))
+    print(f'{comparison_columns.title(name)}, by {axis.title if axis else ""}:')
+    print(plain_text.text(by_value, right=list(by_value[0])[1:]))
   for caveat in caveats:
     print(f'Warning: {caveat}', file=sys.stderr)
   out.mkdir(parents=True, exist_ok=True)
-  compare.write_csv(out / 'comparison.csv', rows, columns.available(rows))
+  comparison.write_csv(out / 'comparison.csv', rows, comparison_columns.available(rows))
   if axis and against:
     sensitivity.write_csv(out / 'over.csv', axis, against)
   drawn = {
@@ -170,7 +177,7 @@ def compare_folders(
   for name, (suffix, lay_out) in _TABLES.items():
     if name in _WRITTEN.value:
       _write(out / f'comparison{suffix}', lay_out(cells, best).encode())
-  text = page.build(groups, cells, caveats, _png(drawn['curves']), best)
+  text = comparison_page.build(groups, cells, caveats, _png(drawn['curves']), best)
   _write(out / 'comparison.html', text.encode())
   print(f'Page: {out / "comparison.html"}')
 
@@ -243,7 +250,7 @@ def check_out(out: pathlib.Path) -> None:
     raise ValueError(f'out is {str(out)!r}, which is a file; it must be a folder.')
 
 
-def _draw(groups: list[groups_lib.Group], names: list[str]) -> Any:
+def _draw(groups: list[run_groups.Group], names: list[str]) -> Any:
   """Returns the figure of the curves; None if there is nothing to draw."""
   # Imported only here: on its first import matplotlib writes its cache, and may
   # print a message about it.
@@ -254,13 +261,13 @@ def _draw(groups: list[groups_lib.Group], names: list[str]) -> Any:
 
 
 def _lines(
-  runs: Sequence[runs_lib.Run], names: Sequence[str], axis: sensitivity.Axis
+  runs: Sequence[run_reader.Run], names: Sequence[str], axis: sensitivity.Axis
 ) -> dict[str, list[sensitivity.Line]]:
   """Returns the lines of each accuracy to be shown, by the accuracy's name."""
   found = {
     name: sensitivity.lines(runs, axis, name)
     for name in names
-    if columns.is_accuracy(name)
+    if comparison_columns.is_accuracy(name)
   }
   panels = {name: lines for name, lines in found.items() if lines}
   if not panels:
@@ -277,18 +284,18 @@ def _draw_over(
   """Returns the figure of the accuracies against a flag."""
   from tff_ssl.reporting import figures
 
-  titled = {columns.title(name): lines for name, lines in panels.items()}
+  titled = {comparison_columns.title(name): lines for name, lines in panels.items()}
   return figures.draw_over(axis.title, titled)
 
 
-def _draw_clients(groups: Sequence[groups_lib.Group]) -> Any:
+def _draw_clients(groups: Sequence[run_groups.Group]) -> Any:
   """Returns the figure of the per-client numbers of each group's first run."""
-  from tff_ssl.reporting import clients
+  from tff_ssl.reporting import client_numbers
 
-  found = {group.name: clients.read(group.counted[0].folder) for group in groups}
-  kept = {name: clients.over_rounds(numbers) for name, numbers in found.items()}
+  found = {group.name: client_numbers.read(group.counted[0].folder) for group in groups}
+  kept = {name: client_numbers.over_rounds(numbers) for name, numbers in found.items()}
   told = {name: numbers for name, numbers in kept.items() if numbers}
-  return clients.draw(told) if told else None
+  return client_numbers.draw(told) if told else None
 
 
 if __name__ == '__main__':

@@ -36,13 +36,13 @@ from binaries.flags import program
 from binaries.flags import reading
 from tasks import pictures
 from tff_ssl.computing import inert
-from tff_ssl.evaluation import features as features_lib
+from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import stages
+from tff_ssl.export import encoder_file
 from tff_ssl.reporting import model_card
 from tff_ssl.reporting import projection
-from tff_ssl.runtime import encoder_file
-from tff_ssl.runtime import files
-from tff_ssl.runtime import run_config
+from tff_ssl.runs import run_config
+from tff_ssl.storage import files
 
 _IMAGES = paths.define('images', None, 'For embed: folder or .tar file with images.')
 _BESIDE = paths.define(
@@ -94,7 +94,7 @@ def _embed(
   for title, encoder in encoders.items():
     loaded = pictures.load(_IMAGES.value, encoder.input_shape[1:], reading.value())
     stages.begin(f'encoding {len(loaded.images):,} images with {title}')
-    features = features_lib.encode(encoder, loaded.images)
+    features = feature_sets.encode(encoder, loaded.images)
     if not np.all(np.isfinite(features)):
       raise ValueError(f'The features of {title} are not all finite.')
     found[title] = loaded, features

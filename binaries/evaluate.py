@@ -50,8 +50,8 @@ from tff_ssl.encoders import network
 from tff_ssl.evaluation import dense
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.runtime import checkpoints
-from tff_ssl.runtime import run_config
+from tff_ssl.runs import checkpoints
+from tff_ssl.runs import run_config
 
 # Flags for evaluation and the place of the data, but none that change the encoder.
 _MAY_BE_GIVEN = (

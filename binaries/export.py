@@ -38,15 +38,15 @@ from binaries.flags import common
 from binaries.flags import outputs
 from binaries.flags import program
 from tasks import task as task_lib
-from tff_ssl.evaluation import features
-from tff_ssl.evaluation import linear
+from tff_ssl.evaluation import feature_sets
+from tff_ssl.evaluation import linear_probe
+from tff_ssl.export import encoder_file
+from tff_ssl.export import exports
 from tff_ssl.reporting import giving
 from tff_ssl.reporting import model_card
-from tff_ssl.runtime import disclosure
-from tff_ssl.runtime import encoder_file
-from tff_ssl.runtime import exports
-from tff_ssl.runtime import files
-from tff_ssl.runtime import run_config
+from tff_ssl.runs import run_config
+from tff_ssl.runs.privacy import disclosure
+from tff_ssl.storage import files
 
 _CLASSIFIER = flags.DEFINE_bool(
   'classifier',
@@ -164,7 +164,7 @@ class _Made(NamedTuple):
   """
 
   encoder: tf.keras.Model
-  fitted: linear.LinearClassifier | None
+  fitted: linear_probe.LinearClassifier | None
   encode: Callable[[np.ndarray], np.ndarray]
   notes: tuple[str, ...] = ()
 
@@ -177,7 +177,7 @@ def _make(task: task_lib.Task | None, encoder: tf.keras.Model) -> _Made:
     encoder: The run's encoder.
   """
   own: Callable[[np.ndarray], np.ndarray]
-  own = functools.partial(features.encode, encoder)
+  own = functools.partial(feature_sets.encode, encoder)
   if task is None or not (_CLASSIFIER.value or _FINETUNED.value):
     return _Made(encoder, None, own)
   notes = []

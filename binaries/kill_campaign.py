@@ -14,7 +14,7 @@ from absl import flags
 from binaries.flags import paths
 from binaries.flags import program
 from binaries.torturing import killing
-from tff_ssl.runtime import context
+from tff_ssl.execution import contexts
 
 _WORKERS = flags.DEFINE_integer('workers', 8, 'Hosts.', lower_bound=3)
 _ROUNDS = flags.DEFINE_integer(
@@ -42,5 +42,5 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-  context.remove_default()
+  contexts.remove_default()
   program.run(main, TAKEN)

@@ -18,7 +18,7 @@ from binaries.flags import paths
 from tasks import task as task_lib
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
-from tff_ssl.reporting import table
+from tff_ssl.reporting import plain_text
 
 _CSV = paths.define('csv', None, 'CSV file for the label counts of each client.')
 _MAX_CLIENTS = flags.DEFINE_integer(
@@ -130,7 +130,7 @@ def _table(report: describe.PartitionReport, task: task_lib.Task) -> str:
       }
     )
   left = report.clients - len(rows)
-  return table.text(rows) + (f'\nand {left:,} more' if left else '')
+  return plain_text.text(rows) + (f'\nand {left:,} more' if left else '')
 
 
 if __name__ == '__main__':

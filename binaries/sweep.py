@@ -37,7 +37,7 @@ from binaries.flags import jobs
 from binaries.flags import outputs
 from binaries.flags import program
 from binaries.flags import varying
-from tff_ssl.runtime import run_config
+from tff_ssl.runs import run_config
 
 _OUT = 'runs/sweep'
 _COMPARISON = 'comparison'

@@ -30,7 +30,7 @@ from binaries.flags import paths
 from binaries.flags import program
 from binaries.torturing import campaign
 from binaries.torturing import kills
-from tff_ssl.runtime import context
+from tff_ssl.execution import contexts
 
 _MINUTES = flags.DEFINE_float(
   'minutes', 10.0, 'Minutes after which no trial is begun.', lower_bound=0.0
@@ -109,5 +109,5 @@ def _enough() -> dict[str, int]:
 
 
 if __name__ == '__main__':
-  context.remove_default()
+  contexts.remove_default()
   program.run(main, TAKEN)

@@ -20,7 +20,7 @@ from absl import flags
 from binaries.flags import paths
 from binaries.flags import program
 from binaries.flags import trust
-from tff_ssl.runtime import worker as worker_lib
+from tff_ssl.execution import worker_process
 
 _PORT = flags.DEFINE_integer(
   'port', None, 'Port to listen on.', lower_bound=1, upper_bound=65535
@@ -53,7 +53,7 @@ def main() -> None:
       'and executes whatever anyone sends it; --i_trust_this_network must be given, '
       'to confirm that no stranger can reach it (docs/hosts.md).'
     )
-  worker = worker_lib.Worker(
+  worker = worker_process.Worker(
     _CONCURRENCY.value or len(os.sched_getaffinity(0)),
     _INTRA_OP_THREADS.value,
     _LOG.value,

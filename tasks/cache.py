@@ -27,7 +27,7 @@ from typing import Any
 from absl import logging
 import numpy as np
 
-from tff_ssl.runtime import files
+from tff_ssl.storage import files
 
 FOLDER = '.tff_ssl_cache'
 # Part of every fingerprint: raise it when the same source gives other arrays.

@@ -35,7 +35,7 @@ from tasks import rows as rows_lib
 from tasks import sources
 from tasks import splits as splits_lib
 from tasks import task as task_lib
-from tff_ssl.runtime import memory
+from tff_ssl.storage import memory
 
 IMAGE_SIZE = 64
 _COLUMNS = 'image,client_id[,case_id][,label][,split][,mask]'

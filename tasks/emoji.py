@@ -20,7 +20,7 @@ from tasks import opening
 from tasks import sources
 from tasks import splits
 from tasks import task as task_lib
-from tff_ssl.runtime import files
+from tff_ssl.storage import files
 
 # Google's pictures: their set is complete.
 _SHEET = 'img/google/sheets/32.png'

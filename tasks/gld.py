@@ -22,7 +22,7 @@ from tasks import cases
 from tasks import images
 from tasks import manifest as manifest_lib
 from tasks import task as task_lib
-from tff_ssl.runtime import files
+from tff_ssl.storage import files
 
 NAME = 'gld23k'
 _TRAIN, _TEST = 'train', 'test.tfRecord'

@@ -16,7 +16,7 @@ import dataclasses
 import numpy as np
 
 from tasks import task as task_lib
-from tff_ssl.evaluation import labels as labels_lib
+from tff_ssl.evaluation import label_fractions
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ def by_share(task: task_lib.Task, share: float, seed: int) -> Split:
   Raises:
     ValueError: The share is out of range, or leaves a side without examples.
   """
-  kept = labels_lib.label_fraction(
+  kept = label_fractions.label_fraction(
     task.train.label, share, seed, groups=task.train.holder
   )
   return at(task, np.isin(np.arange(len(task.train)), kept))

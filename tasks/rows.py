@@ -11,7 +11,7 @@ import itertools
 import re
 from typing import NamedTuple
 
-from tff_ssl.runtime import memory
+from tff_ssl.storage import memory
 
 _SEPARATORS = (',', ';', '\t')
 _NO_TEXT = ',;" \t'

@@ -17,7 +17,7 @@ from tasks import aside as aside_lib
 from tasks import cache
 from tasks import tar_index
 from tff_ssl.computing import inert
-from tff_ssl.runtime import archives
+from tff_ssl.storage import archives
 
 
 class Source(Protocol):

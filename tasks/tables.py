@@ -35,9 +35,9 @@ from tasks import rows as rows_lib
 from tasks import scaling as scaling_lib
 from tasks import splits
 from tasks import task as task_lib
-from tff_ssl.runtime import archives
-from tff_ssl.runtime import files
-from tff_ssl.runtime import memory
+from tff_ssl.storage import archives
+from tff_ssl.storage import files
+from tff_ssl.storage import memory
 
 FEATURES = 'features'
 BUNDLED = ('wine', 'breast_cancer')

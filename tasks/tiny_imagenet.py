@@ -16,7 +16,7 @@ from tasks import images
 from tasks import manifest as manifest_lib
 from tasks import sources
 from tasks import task as task_lib
-from tff_ssl.runtime import memory
+from tff_ssl.storage import memory
 
 NAME = 'tiny_imagenet'
 _ANNOTATIONS = 'val_annotations.txt'

@@ -10,8 +10,8 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 
 import pytest
 
+from tests import floors
 from tests import forked
-from tests import long
 
 # Before any other conftest.py: what it forks must not have imported the library, whose
 # sessions have threads that a fork has not.
@@ -19,64 +19,6 @@ forked.prepare()
 
 # Tracing makes many objects that stay: to look for garbage after each few is waste.
 gc.set_threshold(50_000, 20, 100)
-# They share the runs of tests/binaries/conftest.py, which take minutes.
-_SAME_RUNS = ('tests/binaries/dcco_test.py', 'tests/binaries/evaluate_test.py')
-# Dealt before all others: they fork this process, which takes the longer the more it
-# has (0.7 s with ten gigabytes, and as long again to end the child).
-_FORKING = (
-  'tests/runtime/fork_test.py',
-  'tests/binaries/program_test.py',
-  'tests/binaries/compare_test.py',
-  'tests/binaries/hosts_test.py',
-  'tests/binaries/sweep_test.py',
-  'tests/binaries/claims_test.py',
-  'tests/docs/race_process_test.py',
-)
-# Dealt next, the dearest first, so that neither process is left with one at the end.
-_LONG = (
-  'tests/binaries/dcco_test.py',
-  'tests/binaries/evaluate_test.py',
-  'tests/binaries/benchmark_test.py',
-  'tests/binaries/fedsup_test.py',
-  'tests/binaries/fedema_test.py',
-  'tests/algorithms/fedema_test.py',
-  'tests/binaries/fedavg_ssl_test.py',
-  'tests/algorithms/secure_test.py',
-  'tests/documenting/executed_test.py',
-  'tests/algorithms/fed_ssl_test.py',
-  'tests/algorithms/batch_norm_test.py',
-  'tests/runtime/encoder_file_test.py',
-  'tests/runtime/hosts_test.py',
-  'tests/readme_test.py',
-  'tests/algorithms/server_batch_norm_test.py',
-  'tests/binaries/ssfl_test.py',
-  'tests/algorithms/per_ssfl_test.py',
-  'tests/algorithms/server_finetuned_test.py',
-  'tests/binaries/partition_test.py',
-  'tests/federated/parts_test.py',
-  'tests/encoders/precision_test.py',
-  'tests/binaries/privacy_test.py',
-  'tests/binaries/give_away_test.py',
-  'tests/algorithms/dcco_test.py',
-  'tests/binaries/more_rounds_test.py',
-  'tests/federated/packing_test.py',
-  'tests/algorithms/fedsup_test.py',
-  'tests/binaries/validation_test.py',
-  'tests/algorithms/featarc_test.py',
-  'tests/binaries/masked_test.py',
-  'tests/runtime/context_test.py',
-  'tests/runtime/loop_test.py',
-  'tests/runtime/in_process_test.py',
-  'tests/runtime/stateful_rounds_test.py',
-)
-_FIRST = (*_FORKING, *_LONG)
-# Tests of a table, row by row: what a row takes long to make is shared.
-_TABLES = {
-  'tests/algorithms/conformance_test.py': 'process',
-  'tests/algorithms/forms_test.py': 'process',
-  'tests/algorithms/secure_table_test.py': 'secure',
-  'tests/federated/client_steps_test.py': 'client',
-}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -89,33 +31,45 @@ def pytest_configure(config: pytest.Config) -> None:
   if config.getoption('dist', 'no') == 'no' or hasattr(config, 'workerinput'):
     contexts = importlib.import_module('tests.contexts')
     config.pluginmanager.register(contexts, 'contexts')
-    if hasattr(config, 'workerinput'):
-      contexts.quick.forget_places()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-  """Says which tests `--dist=loadgroup` has to keep in one process.
+  """Orders tests by their floors, keeps those of a file together, and marks long rows.
 
-  Those of a file share what takes long to make: traced processes, runs. The table of
-  algorithms is shared row by row. Those that `make test` leaves out are marked `long`.
+  Tests of a file share what takes long to make: traced processes, runs. A file, or a
+  row of a table, says so if it shares with another (`xdist_group`).
   """
   items.sort(key=_turn)
   for item in items:
-    file = item.nodeid.split('::')[0]
-    row = getattr(item, 'callspec', None) and item.callspec.params.get('name')
-    group = _SAME_RUNS[0] if file in _SAME_RUNS else file
-    if file in _TABLES:
-      group = f'{_TABLES[file]} {row}'
-    item.add_marker(pytest.mark.xdist_group(group))
-    if long.is_long(item):
+    if item.get_closest_marker('xdist_group') is None:
+      item.add_marker(pytest.mark.xdist_group(item.nodeid.partition('::')[0]))
+    rows = item.get_closest_marker('long_for')
+    if rows is not None and not _ids(item).isdisjoint(rows.args):
       item.add_marker(pytest.mark.long)
 
 
-def _turn(item: pytest.Item) -> int:
-  """Returns when a test's file is dealt; `sort` keeps the order of equals."""
-  file = item.nodeid.split('::')[0]
-  return _FIRST.index(file) if file in _FIRST else len(_FIRST)
+def _turn(item: pytest.Item) -> tuple[bool, int]:
+  """Returns when a test is dealt; `sort` keeps the order of equals.
+
+  First those that fork their process, which takes the longer the more it has: 0.7 s
+  with ten gigabytes, and as long again to end the child. Then the top floors, whose
+  tests take longest, so that neither process is left with one at the end.
+  """
+  package = '.'.join(item.path.relative_to(item.config.rootpath).parts[1:-1])
+  above = len(floors.FLOORS)
+  for name in (f'tff_ssl.{package}', package):
+    try:
+      above = floors.floor_of(name)
+    except ValueError:
+      continue
+  return item.get_closest_marker('forks') is None, -above
+
+
+def _ids(item: pytest.Item) -> set[str]:
+  """Returns the id of a test's parameters, and its parts."""
+  parameters = item.nodeid.partition('[')[2].removesuffix(']')
+  return {parameters, *parameters.split('-')}
 
 
 @pytest.fixture(scope='module', autouse=True)

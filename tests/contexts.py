@@ -8,27 +8,24 @@ from collections.abc import Iterator
 import pytest
 
 from tests import quick
-from tff_ssl.runtime import context
+from tff_ssl.execution import contexts
 
-context.remove_default()
+contexts.remove_default()
 quick.leave_graphs_as_traced()
-quick.enter_contexts_as_they_are()
-quick.remember_protocols()
-quick.name_types_in_errors_alone()
 
 
 @pytest.fixture(scope='session')
-def tff_context() -> Iterator[context.Context]:
+def tff_context() -> Iterator[contexts.Context]:
   """One context for all tests that execute TFF computations: without a worker.
 
   It takes a quarter less than with one. `worker_context` is for what a worker does.
   """
-  with context.in_process('cpu', concurrency=2, optimize_graphs=False) as execution:
+  with contexts.in_process('cpu', concurrency=2, optimize_graphs=False) as execution:
     yield execution
 
 
 @pytest.fixture(scope='module')
-def worker_context() -> Iterator[context.Context]:
+def worker_context() -> Iterator[contexts.Context]:
   """A context with a worker, as programs have it by default."""
-  with context.local(concurrency=2, optimize_graphs=False) as execution:
+  with contexts.local(concurrency=2, optimize_graphs=False) as execution:
     yield execution

@@ -9,7 +9,7 @@ Read by the tests that hold the imports (floors_test.py) and the BUILD files
 # named here belongs to that package. A package may be named before it exists.
 FLOORS = (
   ('tff_ssl',),
-  ('tff_ssl.computing',),
+  ('tff_ssl.computing', 'tff_ssl.storage'),
   (
     'tff_ssl.augment',
     'tff_ssl.encoders',
@@ -22,8 +22,9 @@ FLOORS = (
   ('tff_ssl.aggregators',),
   ('tff_ssl.federated',),
   ('tff_ssl.algorithms',),
-  ('tff_ssl.runtime',),
-  ('tff_ssl.reporting',),
+  ('tff_ssl.execution', 'tff_ssl.simulation'),
+  ('tff_ssl.runs',),
+  ('tff_ssl.export', 'tff_ssl.reporting'),
   ('tasks',),
   ('binaries.flags',),
   ('binaries.methods', 'binaries.launching'),
@@ -45,7 +46,8 @@ IMPORT_TFF = frozenset(
     'tff_ssl.aggregators',
     'tff_ssl.federated',
     'tff_ssl.algorithms',
-    'tff_ssl.runtime',
+    'tff_ssl.execution',
+    'tff_ssl.simulation',
   )
 )
 

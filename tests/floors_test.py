@@ -103,7 +103,7 @@ def test_what_is_imported_of_this_repository_exists():
     ('tff_ssl.objectives', 'tff_ssl.objectives.base', True),
     ('tff_ssl.objectives', 'numpy', True),
     ('tff_ssl.objectives', '.base', False),
-    ('tff_ssl.objectives', 'tff_ssl.runtime.loop', False),
+    ('tff_ssl.objectives', 'tff_ssl.runs.loop', False),
     ('tff_ssl.losses', 'tff_ssl.augment.byol', False),
     ('tasks', 'binaries.common', False),
     ('tests.losses', 'tests.encoders.numpy_transformer', True),
@@ -146,7 +146,7 @@ def test_internals_of_tff_are_touched_in_one_file():
     if any(_touches_internals_of_tff(node) for node in _nodes(source))
   }
 
-  assert touching == {'tff_ssl/runtime/internals.py'}
+  assert touching == {'tff_ssl/execution/internals.py'}
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from hypothesis import strategies
 from tasks import manifest
 from tasks import spellings
 from tff_ssl.partition import spec
-from tff_ssl.runtime import run_config
-from tff_ssl.runtime import table
+from tff_ssl.runs import round_table
+from tff_ssl.runs import run_config
 
 _SETTINGS = hypothesis.settings(
   max_examples=150, derandomize=True, deadline=None, database=None
@@ -119,7 +119,7 @@ def test_a_table_is_read_or_refused(content):
     path = pathlib.Path(folder) / 'metrics.csv'
     for start in (b'', b'round,loss\n1,2.0\n'):
       path.write_bytes(start + content)
-      found = _refused(lambda: table.Table(path).rows(), named='metrics.csv')
+      found = _refused(lambda: round_table.Table(path).rows(), named='metrics.csv')
       assert found is None or all(row['round'].isdecimal() for row in found)
 
 
@@ -132,10 +132,10 @@ def test_a_table_is_read_or_refused(content):
 )
 def test_a_table_is_read_as_it_was_written(rows):
   with tempfile.TemporaryDirectory() as folder:
-    written = table.Table(f'{folder}/metrics.csv')
+    written = round_table.Table(f'{folder}/metrics.csv')
     for round, values in enumerate(rows, start=1):
       written.append(round, values)
-    found = table.Table(f'{folder}/metrics.csv').rows()
+    found = round_table.Table(f'{folder}/metrics.csv').rows()
   assert len(found) == len(rows)
   for round, (row, values) in enumerate(zip(found, rows, strict=True), start=1):
     assert row.pop('round') == str(round)

@@ -4,7 +4,7 @@ import pathlib
 import re
 
 from tests import quick
-from tff_ssl.runtime import context
+from tff_ssl.execution import contexts
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _README = (_ROOT / 'README.md').read_text()
@@ -18,7 +18,7 @@ assert found['num_examples'] == 64
 weight = tff.TensorType(np.float32)
 for chosen in (secure, private, distributed):
   process = chosen.statistics.create(tff.TensorType(np.float32, [3]), weight)
-  with context.in_process():
+  with contexts.in_process():
     output = process.next(process.initialize(), means, sizes)
   # Secure sums are of n_k times means, clipped; the others have noise.
   total = sum(np.clip(4 * mean, -64, 64) for mean in means)
@@ -47,7 +47,7 @@ def test_the_python_example_of_a_process_trains(tmp_path, monkeypatch, capsys):
   assert len(blocks) == 5
   # A notebook that trains DCCO has graphs optimized, which takes as long again here.
   for name, opened in quick.contexts().items():
-    monkeypatch.setattr(context, name, opened)
+    monkeypatch.setattr(contexts, name, opened)
   monkeypatch.chdir(tmp_path)
   program = compile('\n'.join([*blocks, _FOUND]), 'README.md', 'exec')
   exec(program, {'__name__': '__main__'})

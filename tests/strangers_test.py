@@ -29,13 +29,13 @@ _FORBIDDEN = {
 # What may, with the reason.
 _ALLOWED = {
   # Our own worker, by the name of its file in our environment.
-  ('tff_ssl/runtime/worker.py', 'subprocess.Popen'),
+  ('tff_ssl/execution/worker_process.py', 'subprocess.Popen'),
   # Archives are opened in one place, which measures them first.
-  ('tff_ssl/runtime/archives.py', 'tarfile.open'),
-  ('tff_ssl/runtime/archives.py', 'zipfile.ZipFile'),
+  ('tff_ssl/storage/archives.py', 'tarfile.open'),
+  ('tff_ssl/storage/archives.py', 'zipfile.ZipFile'),
   # What the program itself has just written.
-  ('tff_ssl/runtime/exports.py', 'tf.keras.models.load_model'),
-  ('tff_ssl/runtime/exports.py', 'tf.saved_model.load'),
+  ('tff_ssl/export/exports.py', 'tf.keras.models.load_model'),
+  ('tff_ssl/export/exports.py', 'tf.saved_model.load'),
 }
 
 

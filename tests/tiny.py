@@ -8,7 +8,7 @@ import collections
 
 import numpy as np
 
-from tff_ssl.runtime import client_data
+from tff_ssl.simulation import client_data
 
 IMAGE_SHAPE = (8, 8, 1)
 NUM_CLASSES = 2

@@ -9,7 +9,7 @@ import statistics
 import time
 
 from binaries.benchmarking import sides
-from tff_ssl.runtime import context
+from tff_ssl.execution import contexts
 
 # Rounds that are not measured. The first traces graphs; over the first few the worker
 # opens its sessions, and oneDNN prepares its kernels in each thread.
@@ -20,7 +20,7 @@ Numbers = collections.OrderedDict[str, float]
 
 
 def compare(
-  execution: context.Context,
+  execution: contexts.Context,
   federated: sides.Side,
   centralized: sides.Side,
   rounds: int,

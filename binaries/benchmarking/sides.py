@@ -16,8 +16,8 @@ from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
 from tff_ssl.federated import replay
-from tff_ssl.runtime import metrics as metrics_lib
-from tff_ssl.runtime import stateful_rounds
+from tff_ssl.runs import flat_metrics
+from tff_ssl.runs import stateful_rounds
 
 # Rounds between checkpoints; a checkpoint drops states that are no longer needed.
 _ROUNDS_KEPT = 10
@@ -98,7 +98,7 @@ class Federated:
     self._state = output.state
     if self._is_stateful and (number + 1) % _ROUNDS_KEPT == 0:
       self._process.saved(number + 1)
-    return metrics_lib.flatten(output.metrics[phases.CLIENT_WORK])
+    return flat_metrics.flatten(output.metrics[phases.CLIENT_WORK])
 
   def weights(self) -> Any:
     """See `Side`."""
@@ -134,7 +134,7 @@ class InMemory:
     )
     self._state = result.state
     self._states = dict(zip(names, result.clients, strict=True))
-    return metrics_lib.flatten(result.metrics[phases.CLIENT_WORK])
+    return flat_metrics.flatten(result.metrics[phases.CLIENT_WORK])
 
   def weights(self) -> Any:
     """See `Side`."""
@@ -168,7 +168,7 @@ class Centralized:
     for batch in batches(self._problem, number):
       output: Any = self._process.next(self._state, [batch])
       self._state = output.state
-    return metrics_lib.flatten(output.metrics[phases.CLIENT_WORK])
+    return flat_metrics.flatten(output.metrics[phases.CLIENT_WORK])
 
   def weights(self) -> Any:
     """See `Side`."""

@@ -10,9 +10,9 @@ import numpy as np
 
 from tff_ssl.federated import local_training
 from tff_ssl.partition import clients as partition_lib
-from tff_ssl.runtime import client_data
-from tff_ssl.runtime import sampling
-from tff_ssl.runtime import simulation
+from tff_ssl.simulation import client_data
+from tff_ssl.simulation import cohort_sampling
+from tff_ssl.simulation import simulated_clients
 
 # Lesions of HAM10000 with 1, 2, ..., 6 photographs: 7,470 lesions, 10,015 photographs.
 _LESIONS_BY_IMAGES = (5514, 1423, 490, 34, 5, 4)
@@ -75,9 +75,9 @@ class Clients(NamedTuple):
   """
 
   data: client_data.ArrayClientData
-  simulation: simulation.Clients
+  simulation: simulated_clients.Clients
   partition: partition_lib.Partition
-  cohorts: sampling.Cohorts
+  cohorts: cohort_sampling.Cohorts
   register_seconds: float
 
 
@@ -90,7 +90,7 @@ def register(
     workload: How many clients, and of which sizes.
     image_size: Height and width, in pixels.
     seed: Seed of the sizes, the pixels and the cohorts.
-    num_packs: See `simulation.Clients`.
+    num_packs: See `simulated_clients.Clients`.
   """
   sizes = workload.sizes(seed)
   total = int(sizes.sum())
@@ -99,8 +99,8 @@ def register(
   example_ids = np.arange(total, dtype=np.int64)
   partition = partition_lib.from_sizes(example_ids, sizes)
   data = client_data.ArrayClientData(images, example_ids, partition)
-  cohorts = sampling.Cohorts(data.ids, workload.clients, seed)
-  simulated = simulation.Clients(data, num_packs=num_packs)
+  cohorts = cohort_sampling.Cohorts(data.ids, workload.clients, seed)
+  simulated = simulated_clients.Clients(data, num_packs=num_packs)
   return Clients(data, simulated, partition, cohorts, time.perf_counter() - started)
 
 

@@ -13,7 +13,7 @@ import pathlib
 
 from binaries.evidence import claim as claim_lib
 from binaries.launching import complete
-from tff_ssl.runtime import files
+from tff_ssl.storage import files
 
 _HEADER = ['run', 'hash', 'seed', 'figure', 'value']
 _DIGITS = 6

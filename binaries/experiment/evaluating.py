@@ -18,11 +18,11 @@ from tff_ssl.augment import byol
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.evaluation import encoded
-from tff_ssl.evaluation import features
-from tff_ssl.evaluation import finetune
+from tff_ssl.evaluation import feature_sets
+from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import finetune_search
 from tff_ssl.evaluation import online_knn
-from tff_ssl.evaluation import population
+from tff_ssl.evaluation import population_statistics
 from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import stages
 from tff_ssl.evaluation import suite
@@ -90,9 +90,9 @@ class Evaluator:
     self._deal = deal
     self._fractions = evaluation.fractions()
     together = encoder.batch_in_cache()
-    self._classify = logits and features.build_encode(logits, together)
-    self._encode = features.build_encode(encoder.infer, together)
-    self._complete = population.build_complete(encoder)
+    self._classify = logits and feature_sets.build_encode(logits, together)
+    self._encode = feature_sets.build_encode(encoder.infer, together)
+    self._complete = population_statistics.build_complete(encoder)
     self._finetune = self._build_finetune(
       evaluation.finetune_config(), evaluation.finetune_choice()
     )
@@ -110,7 +110,9 @@ class Evaluator:
       params,
       evaluation.of_encoders(),
       self._fractions,
-      functools.partial(self._finetune, population.trained(self._encoder, params)),
+      functools.partial(
+        self._finetune, population_statistics.trained(self._encoder, params)
+      ),
     )
 
   def evaluate_model(self, params: network.Params) -> results.Numbers:
@@ -226,18 +228,20 @@ class Evaluator:
     steps = evaluation.SCRATCH_STEPS.value
     return from_scratch.evaluate(
       self._evaluate,
-      self._build_finetune(dataclasses.replace(finetune.FROM_SCRATCH, num_steps=steps)),
-      (params, population.trained(self._encoder, params)),
+      self._build_finetune(
+        dataclasses.replace(fine_tuning.FROM_SCRATCH, num_steps=steps)
+      ),
+      (params, population_statistics.trained(self._encoder, params)),
       [method for method in evaluation.of_encoders() if method != 'finetune'],
       self._fractions,
     )
 
   def _build_finetune(
     self,
-    config: finetune.FinetuneConfig,
+    config: fine_tuning.FinetuneConfig,
     search: finetune_search.Search | None = None,
-  ) -> Callable[..., finetune.Finetuned]:
-    return finetune.build_finetune(
+  ) -> Callable[..., fine_tuning.Finetuned]:
+    return fine_tuning.build_finetune(
       self._encoder.apply,
       self._task.num_classes,
       config,
@@ -252,7 +256,7 @@ class Evaluator:
     params: network.Params,
     methods: Sequence[str],
     fractions: Sequence[float],
-    finetune_fn: Callable[..., finetune.Finetuned] | None = None,
+    finetune_fn: Callable[..., fine_tuning.Finetuned] | None = None,
     tested: np.ndarray | None = None,
     draw: int | None = None,
   ) -> results.Numbers:
@@ -273,7 +277,7 @@ class Evaluator:
     if tested is not None:
       splits = [self._task.test, self.validation]
       inputs = [split[self._encoder.field] for split in splits if split is not None]
-      encode = features.knowing(encode, inputs, tested)
+      encode = feature_sets.knowing(encode, inputs, tested)
     with stages.telling():
       return suite.evaluate(
         encode,

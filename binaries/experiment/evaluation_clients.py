@@ -22,8 +22,8 @@ from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import suite
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import spec
-from tff_ssl.runtime import federated_probe
-from tff_ssl.runtime import one_round_heads
+from tff_ssl.simulation import federated_probe
+from tff_ssl.simulation import one_round_heads
 
 _DEFAULTS = federated_linear.FederatedLinearConfig()
 FAIRNESS = flags.DEFINE_bool(

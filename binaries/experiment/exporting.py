@@ -20,19 +20,19 @@ from tasks import task as task_lib
 from tff_ssl.encoders import keras_import
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import encoded
-from tff_ssl.evaluation import features
-from tff_ssl.evaluation import finetune
-from tff_ssl.evaluation import linear
-from tff_ssl.evaluation import population
+from tff_ssl.evaluation import feature_sets
+from tff_ssl.evaluation import fine_tuning
+from tff_ssl.evaluation import linear_probe
+from tff_ssl.evaluation import population_statistics
 from tff_ssl.evaluation import stages
 from tff_ssl.evaluation import suite
+from tff_ssl.export import exports
+from tff_ssl.export import on_device
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.reporting import giving
-from tff_ssl.runtime import checkpoints
-from tff_ssl.runtime import disclosure
-from tff_ssl.runtime import exports
-from tff_ssl.runtime import on_device
-from tff_ssl.runtime import run_config
+from tff_ssl.runs import checkpoints
+from tff_ssl.runs import run_config
+from tff_ssl.runs.privacy import disclosure
 
 _COMPARED = 64
 # How much brighter than noise the brightest generated image is, in bytes.
@@ -63,7 +63,7 @@ class Tuned(NamedTuple):
   """
 
   model: tf.keras.Model
-  head: linear.LinearClassifier
+  head: linear_probe.LinearClassifier
   encode: Callable[[np.ndarray], np.ndarray]
   about: str
 
@@ -207,7 +207,7 @@ def compared(
 
 def classifier(
   task: task_lib.Task, encoder: tf.keras.Model, field: str
-) -> tuple[linear.LinearClassifier, float]:
+) -> tuple[linear_probe.LinearClassifier, float]:
   """Fits logistic regression on all training labels, like the method `logistic`.
 
   Args:
@@ -222,7 +222,7 @@ def classifier(
   Raises:
     ValueError: If the task has no training or test labels.
   """
-  encode = functools.partial(features.encode, encoder)
+  encode = functools.partial(feature_sets.encode, encoder)
   train, test = (
     encoded.encode_set(name, encode, examples, task.case_level, field)
     for name, examples in (('training', task.train), ('test', task.test))
@@ -230,7 +230,7 @@ def classifier(
   known = [np.flatnonzero(each.labels >= 0) for each in (train, test)]
   if not all(map(len, known)):
     raise ValueError(f'The task {task.name!r} lacks labels; a classifier needs some.')
-  fitted = linear.fit_logistic(
+  fitted = linear_probe.fit_logistic(
     train.features[known[0]], train.labels[known[0]], task.num_classes
   )
   right = fitted.predict(test.features[known[1]]) == test.labels[known[1]]
@@ -253,25 +253,25 @@ def finetuned(task: task_lib.Task, model: tf.keras.Model, field: str) -> Tuned:
     raise ValueError(f'The task {task.name!r} lacks labels; fine-tuning needs some.')
   encoder = common.build_encoder_of_shape(task.shapes[field], field)
   encoder = encoder.with_precision(network.FLOAT32)
-  params = population.trained(encoder, keras_import.params(encoder, model))
-  train = finetune.build_finetune(
+  params = population_statistics.trained(encoder, keras_import.params(encoder, model))
+  train = fine_tuning.build_finetune(
     encoder.apply,
     task.num_classes,
     evaluation.finetune_config(),
     encoder.infer,
-    population.build_complete(encoder),
+    population_statistics.build_complete(encoder),
     evaluation.finetune_choice(),
     encoder.chunk_in_cache(),
   )
   results_of = []
 
-  def keep(*args: Any, **kwargs: Any) -> finetune.Finetuned:
+  def keep(*args: Any, **kwargs: Any) -> fine_tuning.Finetuned:
     results_of.append(train(params, *args, **kwargs))
     return results_of[-1]
 
   with stages.telling():
     numbers = suite.evaluate(
-      functools.partial(features.encode, model),
+      functools.partial(feature_sets.encode, model),
       task.train,
       task.test,
       num_classes=task.num_classes,
@@ -284,7 +284,7 @@ def finetuned(task: task_lib.Task, model: tf.keras.Model, field: str) -> Tuned:
     )
   (tuned,) = results_of
   width = encoder.output_dim
-  head = linear.LinearClassifier(
+  head = linear_probe.LinearClassifier(
     np.zeros([width], np.float32),
     np.ones([width], np.float32),
     tuned.head['kernel'].numpy(),
@@ -295,7 +295,7 @@ def finetuned(task: task_lib.Task, model: tf.keras.Model, field: str) -> Tuned:
     encoder.to_keras(tuned.params),
     head,
     functools.partial(
-      features.build_encode(encoder.infer, encoder.batch_in_cache()), tuned.params
+      feature_sets.build_encode(encoder.infer, encoder.batch_in_cache()), tuned.params
     ),
     'fine-tuned end to end on all training labels, '
     f'{right:.1%} of the test examples classified correctly',
@@ -304,7 +304,7 @@ def finetuned(task: task_lib.Task, model: tf.keras.Model, field: str) -> Tuned:
 
 def expected(
   encode: Callable[[np.ndarray], np.ndarray],
-  fitted: linear.LinearClassifier | None,
+  fitted: linear_probe.LinearClassifier | None,
   scaled: np.ndarray,
 ) -> exports.Outputs:
   """Returns the outputs that an export must give: those of the evaluated encoder.

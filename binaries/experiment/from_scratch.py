@@ -7,11 +7,11 @@ from typing import Any
 
 from binaries.experiment import results
 from tff_ssl.encoders import network
-from tff_ssl.evaluation import draws
-from tff_ssl.evaluation import finetune
+from tff_ssl.evaluation import fine_tuning
+from tff_ssl.evaluation import label_draws
 
-# Trains, as `finetune.build_finetune` returns it.
-_Train = Callable[..., finetune.Finetuned]
+# Trains, as `fine_tuning.build_finetune` returns it.
+_Train = Callable[..., fine_tuning.Finetuned]
 
 
 def evaluate(
@@ -41,8 +41,8 @@ def evaluate(
   for fraction in fractions:
     share = f'{100 * fraction:g}%'
     of_draws: list[results.Numbers] = []
-    for draw in range(draws.FROM_SCRATCH):
-      trained: list[finetune.Finetuned] = []
+    for draw in range(label_draws.FROM_SCRATCH):
+      trained: list[fine_tuning.Finetuned] = []
       keep = _keeping(functools.partial(train, trainable), trained)
       of_draw = evaluate_draw(whole, ['finetune'], [fraction], keep, None, draw)
       (tuned,) = trained
@@ -50,18 +50,18 @@ def evaluate(
         evaluate_draw(tuned.params, frozen, [fraction], None, tuned.features, draw)
       )
       of_draws.append(of_draw)
-      if not draws.are_few(of_draw[f'labels/{share}'], fraction):
+      if not label_draws.are_few(of_draw[f'labels/{share}'], fraction):
         break
-    numbers.update(draws.mean(of_draws))
+    numbers.update(label_draws.mean(of_draws))
     if len(of_draws) > 1:
-      numbers[f'{draws.NUMBER}/{share}'] = float(len(of_draws))
+      numbers[f'{label_draws.NUMBER}/{share}'] = float(len(of_draws))
   return numbers
 
 
-def _keeping(train: _Train, trained: list[finetune.Finetuned]) -> _Train:
+def _keeping(train: _Train, trained: list[fine_tuning.Finetuned]) -> _Train:
   """Returns `train`, made to append each of its results to a list."""
 
-  def keep(*args: Any, **kwargs: Any) -> finetune.Finetuned:
+  def keep(*args: Any, **kwargs: Any) -> fine_tuning.Finetuned:
     trained.append(train(*args, **kwargs))
     return trained[-1]
 

@@ -17,9 +17,9 @@ from tasks import masks as masks_lib
 from tasks import task as task_lib
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import dense
-from tff_ssl.evaluation import population
+from tff_ssl.evaluation import population_statistics
 from tff_ssl.evaluation import stages
-from tff_ssl.reporting import table as table_lib
+from tff_ssl.reporting import plain_text
 
 MASK_DIR = paths.define(
   'mask_dir',
@@ -120,7 +120,7 @@ class Evaluator:
     """Returns the numbers of the encoder, and of baselines if these are wanted."""
     found: dict[str, results.Numbers] = {}
     if evaluation.BASELINES.value:
-      initial = population.build_complete(self._encoder)(
+      initial = population_statistics.build_complete(self._encoder)(
         self._initial, self._train.image
       )
       found[results.RANDOM] = self._evaluate(initial)
@@ -174,7 +174,7 @@ def table(found: Mapping[str, results.Numbers]) -> str:
       if without:
         rows.append({'method': method, 'masks': count, 'encoder': _WITHOUT, **without})
   shown = [column for column in columns if any(column in row for row in rows)]
-  return table_lib.text(rows, ['method', 'masks', 'encoder', *shown], percent=shown)
+  return plain_text.text(rows, ['method', 'masks', 'encoder', *shown], percent=shown)
 
 
 def _row(

@@ -21,8 +21,8 @@ from tasks import intake
 from tasks import registry
 from tasks import sources
 from tasks import task as task_lib
-from tff_ssl.runtime import files
-from tff_ssl.runtime import run_config
+from tff_ssl.runs import run_config
+from tff_ssl.storage import files
 
 NAME = 'examples.json'
 _PARTITION = 'partition.csv'

@@ -6,7 +6,7 @@ and exports further clients. In a program where these flags are empty by default
 nothing is done unless one of them is given.
 
 Each evaluation adds a row for each client to `clients.csv`, with its accuracies under
-the names of `evaluation.personal`; `binaries.compare` draws them.
+the names of `evaluation.personal_encoders`; `binaries.compare` draws them.
 """
 
 import collections
@@ -26,23 +26,23 @@ from binaries.flags import privacy
 from tasks import task as task_lib
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.encoders import network
-from tff_ssl.evaluation import personal
+from tff_ssl.evaluation import personal_encoders
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import base
 from tff_ssl.partition import clients
 from tff_ssl.partition import matching
-from tff_ssl.reporting import table as table_lib
-from tff_ssl.runtime import federated_probe
-from tff_ssl.runtime import personal_models
-from tff_ssl.runtime import run_folder
-from tff_ssl.runtime import table as csv_lib
+from tff_ssl.reporting import plain_text
+from tff_ssl.runs import personal_models
+from tff_ssl.runs import round_table as csv_lib
+from tff_ssl.runs import run_folder
+from tff_ssl.simulation import federated_probe
 
 _ACCURACY = '/accuracy'
 _NOT_PRIVATE = (
   'none: this encoder is what its client keeps, to which no noise was added; it must '
   'stay with the client'
 )
-_TITLES = {**results.COLUMNS, personal.LOCAL_KNN: 'local kNN'}
+_TITLES = {**results.COLUMNS, personal_encoders.LOCAL_KNN: 'local kNN'}
 # Streams of a run's seed: for dealing test examples to clients, for choosing the
 # clients to evaluate, and for assigning sources to test examples.
 _DEALING, _CHOOSING, _MATCHING = 2, 3, 4
@@ -81,14 +81,14 @@ class Personal:
     self._encoders = personal_models.PersonalEncoders(parts.encoder, model)
     self._evaluation = self._build_evaluation() if parts.task.has_labels else None
 
-  def _build_evaluation(self) -> personal.PersonalEvaluation:
+  def _build_evaluation(self) -> personal_encoders.PersonalEvaluation:
     """Deals the test examples; does not encode yet."""
     task, held = self._parts.task, self._parts.partition
     labelled = np.flatnonzero(task.test.label >= 0)
     dealt = self.deal(task.test.label[labelled], task.test.case[labelled])
     tested = collections.OrderedDict((k, labelled[own]) for k, own in dealt.items())
     source = dealing.source_of(task)
-    return personal.PersonalEvaluation(
+    return personal_encoders.PersonalEvaluation(
       dealing.held(task, task.train, held, source),
       dealing.held(task, task.test, tested, self._sources(source, tested)),
       held,
@@ -138,7 +138,7 @@ class Personal:
       weights: Weights of the global model.
       round: Their round.
     """
-    return self._evaluate(folder, weights, round, personal.KNN)
+    return self._evaluate(folder, weights, round, personal_encoders.KNN)
 
   def finish(
     self, folder: run_folder.RunFolder, weights: base.Params, name: str, rounds: int
@@ -155,7 +155,7 @@ class Personal:
       known = results.read(folder.path, rounds)
       methods = [
         method
-        for method in (*personal.KNN, *own_encoders.METHODS.value)
+        for method in (*personal_encoders.KNN, *own_encoders.METHODS.value)
         if not has(known, method)
       ]
       if methods:
@@ -221,7 +221,7 @@ def _some(tested: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
 
 
 def write(
-  folder: run_folder.RunFolder, round: int, accuracies: personal.Accuracies
+  folder: run_folder.RunFolder, round: int, accuracies: personal_encoders.Accuracies
 ) -> results.Numbers:
   """Writes the accuracies of clients to `clients.csv`.
 
@@ -247,7 +247,7 @@ def write(
       row = rows.setdefault(client_id, {csv_lib.CLIENT: client_id})
       row[name + _ACCURACY] = accuracy
   file.replace(round, rows.values())
-  return personal.summarize(accuracies)
+  return personal_encoders.summarize(accuracies)
 
 
 def table(numbers: results.Numbers) -> str:
@@ -272,7 +272,7 @@ def table(numbers: results.Numbers) -> str:
       rows.append(row if of_global is None else {**row, 'global mean': of_global})
   names = ('mean', 'deviation', 'worst decile', 'global mean')
   shown = [name for name in names if any(name in row for row in rows)]
-  return table_lib.text(
+  return plain_text.text(
     rows, ['personal', 'labels', 'clients', *shown], percent=tuple(shown)
   )
 
@@ -282,7 +282,7 @@ def has(numbers: results.Numbers, method: str) -> bool:
 
   Args:
     numbers: Numbers of the run.
-    method: One of `personal.METHODS`.
+    method: One of `personal_encoders.METHODS`.
   """
-  prefix = f'personal/{personal.prefix(method)}/'
+  prefix = f'personal/{personal_encoders.prefix(method)}/'
   return any(name.startswith(prefix) for name in numbers)

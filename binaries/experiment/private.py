@@ -1,6 +1,6 @@
 """Privacy of a run: what it refuses, cohorts, rounds with a ledger, the encoder's card.
 
-`runtime.disclosure` says of every file and number what of it may be given away.
+`runs.privacy.disclosure` says of every file and number what of it may be given away.
 """
 
 import collections
@@ -17,13 +17,13 @@ from tasks import task as task_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import builder
 from tff_ssl.federated import releases
-from tff_ssl.runtime import accounting
-from tff_ssl.runtime import disclosure
-from tff_ssl.runtime import loop
-from tff_ssl.runtime import private_rounds
-from tff_ssl.runtime import run_config
-from tff_ssl.runtime import sampling
-from tff_ssl.runtime import stateful_rounds
+from tff_ssl.runs import loop
+from tff_ssl.runs import run_config
+from tff_ssl.runs import stateful_rounds
+from tff_ssl.runs.privacy import accounting
+from tff_ssl.runs.privacy import disclosure
+from tff_ssl.runs.privacy import private_rounds
+from tff_ssl.simulation import cohort_sampling
 
 # docs/privacy.md says the same, with reasons.
 _TO_SERVER = (
@@ -84,10 +84,10 @@ def build_cohorts(
     seed: Seed of the draws.
   """
   if privacy.is_poisson():
-    return sampling.PoissonCohorts(client_ids, clients_per_round, seed)
+    return cohort_sampling.PoissonCohorts(client_ids, clients_per_round, seed)
   if privacy.is_private() and privacy.COHORTS.value == accounting.PASSES:
-    return sampling.PassCohorts(client_ids, clients_per_round, seed)
-  return sampling.Cohorts(client_ids, clients_per_round, seed)
+    return cohort_sampling.PassCohorts(client_ids, clients_per_round, seed)
+  return cohort_sampling.Cohorts(client_ids, clients_per_round, seed)
 
 
 def counted(

@@ -16,16 +16,16 @@ from binaries.experiment import encoder_card
 from binaries.methods import algorithms
 from tasks import task as task_lib
 from tff_ssl.encoders import network
-from tff_ssl.evaluation import draws
-from tff_ssl.evaluation import features
+from tff_ssl.evaluation import feature_sets
+from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import retrieval
 from tff_ssl.evaluation import suite
-from tff_ssl.reporting import columns
+from tff_ssl.reporting import comparison_columns
 from tff_ssl.reporting import model_card
+from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import projection
-from tff_ssl.reporting import table as table_lib
-from tff_ssl.runtime import files
-from tff_ssl.runtime import run_folder
+from tff_ssl.runs import run_folder
+from tff_ssl.storage import files
 
 # Where every algorithm's state has the encoder.
 TRAINABLE = algorithms.TRAINABLE
@@ -88,7 +88,7 @@ def save_encoder(
   inputs = shown[encoder.field]
   projection.write(
     folder.path / 'tensorboard',
-    features.encode(model, inputs),
+    feature_sets.encode(model, inputs),
     inputs if inputs.ndim == 4 else None,
     {
       'label': [_label(task, label) for label in shown.label],
@@ -128,13 +128,13 @@ def table(results: Mapping[str, Numbers], balanced: bool) -> str:
           )
   methods = [title for title in COLUMNS.values() if any(title in row for row in rows)]
   names = ['encoder', 'labels', *(['score'] if balanced else []), *methods]
-  return table_lib.text(rows, names, right=methods)
+  return plain_text.text(rows, names, right=methods)
 
 
 def _with_deviation(numbers: Numbers, name: str) -> str:
   """Writes an accuracy, with its deviation if it is a mean over draws of labels."""
-  deviation = numbers.get(f'{name}/{draws.DEVIATION}', math.nan)
-  return columns.number(name, numbers[name], deviation)
+  deviation = numbers.get(f'{name}/{label_draws.DEVIATION}', math.nan)
+  return comparison_columns.number(name, numbers[name], deviation)
 
 
 def of_draws(results: Mapping[str, Numbers], own: str) -> str | None:
@@ -147,7 +147,7 @@ def of_draws(results: Mapping[str, Numbers], own: str) -> str | None:
   counts: dict[str, int] = {}
   for encoder, numbers in results.items():
     for share in _shares(results):
-      if (name := f'{draws.NUMBER}/{share}') in numbers:
+      if (name := f'{label_draws.NUMBER}/{share}') in numbers:
         counts[encoder] = int(numbers[name])
   if own not in counts:
     return None
@@ -202,7 +202,7 @@ def retrieval_table(numbers: Numbers) -> str:
   ]
   by_chance = {f'recall at {k}': retrieval.chance(pairs, k) for k in retrieval.KS}
   rows.append({title: 'chance', **by_chance})
-  return table_lib.text(rows, percent=tuple(by_chance))
+  return plain_text.text(rows, percent=tuple(by_chance))
 
 
 def zero_shot(numbers: Numbers) -> str | None:
@@ -292,7 +292,7 @@ def fairness_table(results: Mapping[str, Numbers]) -> str:
               **{shown: numbers[f'{start}/{k}'] for k, shown in _FAIRNESS.items()},
             }
           )
-  return table_lib.text(rows, percent=tuple(_FAIRNESS.values()))
+  return plain_text.text(rows, percent=tuple(_FAIRNESS.values()))
 
 
 def _shares(results: Mapping[str, Numbers]) -> list[str]:

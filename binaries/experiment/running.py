@@ -31,7 +31,9 @@ from binaries.methods import choice
 from tasks import task as task_lib
 from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
-from tff_ssl.evaluation import labels
+from tff_ssl.evaluation import label_fractions
+from tff_ssl.execution import contexts
+from tff_ssl.execution import partial_rounds
 from tff_ssl.federated import processes
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
@@ -40,17 +42,15 @@ from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
 from tff_ssl.reporting import graph
 from tff_ssl.reporting import model_card
-from tff_ssl.runtime import alarm
-from tff_ssl.runtime import client_data
-from tff_ssl.runtime import context
-from tff_ssl.runtime import files
-from tff_ssl.runtime import loop
-from tff_ssl.runtime import parted
-from tff_ssl.runtime import run_config
-from tff_ssl.runtime import run_folder
-from tff_ssl.runtime import sampling
-from tff_ssl.runtime import simulation
-from tff_ssl.runtime import stateful_rounds
+from tff_ssl.runs import alarms as alarms_lib
+from tff_ssl.runs import loop
+from tff_ssl.runs import run_config
+from tff_ssl.runs import run_folder
+from tff_ssl.runs import stateful_rounds
+from tff_ssl.simulation import client_data
+from tff_ssl.simulation import cohort_sampling
+from tff_ssl.simulation import simulated_clients
+from tff_ssl.storage import files
 
 # Operations of the kNN during training, as a share of the training's own.
 _WATCHING = 0.02
@@ -164,7 +164,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
   if algorithm.numbered:
     data = data.numbered(context_lib.CLIENT)
   sizes = telling.sizes_in_loss(chosen, report)
-  clients = simulation.Clients(data, num_packs=hosts.num_packs())
+  clients = simulated_clients.Clients(data, num_packs=hosts.num_packs())
   encoder = common.build_encoder(task)
   spec = clients.element_spec if algorithm.federated else data.element_type_structure
   objective = chosen.objective.of_task(encoder, task)
@@ -236,7 +236,7 @@ def execute(prepared: Prepared) -> None:
   evaluator, evaluate_every = prepared.evaluator, prepared.evaluate_every
   starting.check_data(path, prepared.task)
   start = starting.build(prepared.encoder)
-  alarms, mixing = alarm.of_objective(prepared.objective), None
+  alarms, mixing = alarms_lib.of_objective(prepared.objective), None
   if prepared.chosen.algorithm.mixing is not None:
     mixing = prepared.chosen.algorithm.mixing()
     alarms.append(mixing)
@@ -297,7 +297,7 @@ def execute(prepared: Prepared) -> None:
         common.EVALUATE_EVERY.value if evaluate_every is None else evaluate_every,
         common.CHECKPOINT_EVERY.value,
         execution=execution,
-        alarm=alarm.Alarms(alarms),
+        alarm=alarms_lib.Alarms(alarms),
         keep_fn=keep,
         start_fn=start,
         watch_fn=watch,
@@ -346,7 +346,7 @@ def in_parts(process: Any) -> Any:
     process: A federated process.
   """
   parts = hosts.PARTS.value
-  return process if parts is None else parted.in_parts(process, parts)
+  return process if parts is None else partial_rounds.in_parts(process, parts)
 
 
 def _batch_of_all(sizes: Sequence[int]) -> int:
@@ -357,7 +357,7 @@ def _batch_of_all(sizes: Sequence[int]) -> int:
 
 def _open_context(
   federated: bool, folder: run_folder.RunFolder
-) -> contextlib.AbstractContextManager[context.Context | None]:
+) -> contextlib.AbstractContextManager[contexts.Context | None]:
   """Opens the context for TFF's computations; centralized training needs none."""
   if not federated:
     return contextlib.nullcontext()
@@ -390,7 +390,7 @@ def _build_cohorts(
   if label_share is not None:
     # Only of the clients' examples: their upper bound must have seen nothing else.
     own = task.train.label[pool], label_share, seed
-    pool = pool[labels.label_fraction(*own, groups=task.train.case[pool])]
+    pool = pool[label_fractions.label_fraction(*own, groups=task.train.case[pool])]
   size = _batch_of_all([len(positions) for positions in partition.values()])
-  batches = sampling.Batches(pool, size, seed)
+  batches = cohort_sampling.Batches(pool, size, seed)
   return lambda round: [data.create_tf_dataset_for_positions(batches(round))]

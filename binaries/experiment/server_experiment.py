@@ -23,17 +23,17 @@ from tasks import ham10000
 from tasks import labels_at_server
 from tasks import task as task_lib
 from tff_ssl.encoders import network
-from tff_ssl.evaluation import features
+from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import suite
 from tff_ssl.federated import processes
 from tff_ssl.objectives import context
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.partition import describe
-from tff_ssl.runtime import client_data
-from tff_ssl.runtime import loop
-from tff_ssl.runtime import sampling
-from tff_ssl.runtime import server_data
-from tff_ssl.runtime import simulation
+from tff_ssl.runs import loop
+from tff_ssl.simulation import client_data
+from tff_ssl.simulation import cohort_sampling
+from tff_ssl.simulation import server_data
+from tff_ssl.simulation import simulated_clients
 
 _SCORES = ('accuracy', 'balanced_accuracy')
 
@@ -134,16 +134,18 @@ def _build_cohorts(
 ) -> Any:
   """Returns the clients' data of each round, which has an `element_spec`."""
   seed = common.SEED.value
-  cohorts = sampling.Cohorts(data.ids, clients_per_round, seed)
+  cohorts = cohort_sampling.Cohorts(data.ids, clients_per_round, seed)
   if groups > 1:
     return server_data.Grouped(data, cohorts, groups, seed, hosts.num_packs())
-  return _Cohorts(simulation.Clients(data, num_packs=hosts.num_packs()), cohorts)
+  return _Cohorts(simulated_clients.Clients(data, num_packs=hosts.num_packs()), cohorts)
 
 
 class _Cohorts:
   """The data of each round, if clients are in no group."""
 
-  def __init__(self, clients: simulation.Clients, cohorts: sampling.Cohorts):
+  def __init__(
+    self, clients: simulated_clients.Clients, cohorts: cohort_sampling.Cohorts
+  ):
     self._clients = clients
     self._cohorts = cohorts
     self.element_spec = clients.element_spec
@@ -169,7 +171,7 @@ class _Measure:
     self._task = task
     self._process = process
     self._evaluator = evaluator
-    self._classify = features.build_encode(
+    self._classify = feature_sets.build_encode(
       problem.supervised.logits, problem.encoder.batch_in_cache()
     )
     self.every = math.gcd(methods.ACCURACY_EVERY.value, common.EVALUATE_EVERY.value)

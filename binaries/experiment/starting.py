@@ -19,11 +19,11 @@ from tasks import task as task_lib
 from tff_ssl.encoders import keras_import
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
+from tff_ssl.export import encoder_file
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.runtime import checkpoints
-from tff_ssl.runtime import encoder_file
-from tff_ssl.runtime import files
-from tff_ssl.runtime import run_config
+from tff_ssl.runs import checkpoints
+from tff_ssl.runs import run_config
+from tff_ssl.storage import files
 
 _STATISTICS = 'global_model_weights/non_trainable'
 _CHECKPOINTS = 'checkpoints'

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from binaries.experiment import sweeping
 from binaries.flags import varying
-from tff_ssl.reporting import groups as groups_lib
+from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import sensitivity
 
 
@@ -19,7 +19,7 @@ def short_names(found: Sequence[sweeping.Member]) -> dict[str, str]:
   return {name: name for name in names}
 
 
-def label(wanted: Sequence[sweeping.Job], with_value: bool = False) -> groups_lib.Label:
+def label(wanted: Sequence[sweeping.Job], with_value: bool = False) -> run_groups.Label:
   """Returns the label of a sweep's runs: the method, and what varies.
 
   Args:
@@ -32,8 +32,8 @@ def label(wanted: Sequence[sweeping.Job], with_value: bool = False) -> groups_li
     value = f'{job.point.name} ' if job.point and with_value else ''
     names[job.folder] = f'{value}{short[job.member.name]}'
   varied = next((tuple(job.point.values) for job in wanted if job.point), ())
-  told = (*groups_lib.CHOOSERS, *(varied if with_value else ()))
-  return groups_lib.Label(lambda run: names[run.folder], told)
+  told = (*run_groups.CHOOSERS, *(varied if with_value else ()))
+  return run_groups.Label(lambda run: names[run.folder], told)
 
 
 def axis(

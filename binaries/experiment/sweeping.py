@@ -18,7 +18,7 @@ from binaries.launching import complete
 from binaries.launching import side_by_side
 from binaries.methods import choice
 from binaries.methods import table
-from tff_ssl.reporting import groups
+from tff_ssl.reporting import run_groups
 
 # Separates a program and a row's parts, as in fedavg_ssl:fedprox:byol.
 SEPARATOR = ':'
@@ -319,7 +319,7 @@ def _tell_defaults(wanted: Sequence[Job], varied: Collection[str]) -> list[str]:
     by_value: dict[str, dict[str, None]] = {}
     for job in wanted:
       if flag in job.values and flag not in varied:
-        value = groups.text(job.values[flag])
+        value = run_groups.text(job.values[flag])
         by_value.setdefault(value, {})[job.member.name] = None
     if len(by_value) > 1:
       text = '; '.join(

@@ -12,12 +12,12 @@ from binaries.flags import methods
 from binaries.flags import privacy
 from binaries.flags import training
 from binaries.methods import choice
+from tff_ssl.execution import failures
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import population
 from tff_ssl.partition import describe
-from tff_ssl.runtime import failures
-from tff_ssl.runtime import run_folder
+from tff_ssl.runs import run_folder
 
 # Fewer examples than this are too few for batch norm.
 _FEW = 8

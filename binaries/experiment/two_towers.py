@@ -19,7 +19,7 @@ from binaries.flags import evaluation
 from tasks import task as task_lib
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import encoded
-from tff_ssl.evaluation import features
+from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import retrieval
 from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import suite
@@ -57,7 +57,7 @@ class Evaluator(evaluating.Evaluator):
     self._described = None if task.case_level else task.described
     self._num_classes = task.num_classes
     self._project = {
-      field: features.build_encode(
+      field: feature_sets.build_encode(
         functools.partial(_project, model, field), net.batch_in_cache()
       )
       for field, net in ((_LEFT, model.left), (_RIGHT, model.right))

@@ -21,9 +21,9 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import registry as encoders
 from tff_ssl.encoders import resnet
 from tff_ssl.encoders import vit
+from tff_ssl.execution import contexts
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.partition import clients as partition_lib
-from tff_ssl.runtime import context
 
 TASK = flags.DEFINE_enum('task', 'digits', registry.TASKS, 'Data set.')
 DATA_DIR = paths.define(
@@ -155,7 +155,7 @@ def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
     main: Does the work; raises ValueError or OSError for bad input.
     taken: Flags that --help lists; None: all flags of the imported modules.
   """
-  context.remove_default()
+  contexts.remove_default()
   program.run(main, taken)
 
 

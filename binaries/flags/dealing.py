@@ -9,14 +9,14 @@ from tasks import ham10000
 from tasks import registry
 from tasks import task as task_lib
 from tasks import validation
-from tff_ssl.evaluation import features
+from tff_ssl.evaluation import feature_sets
+from tff_ssl.export import encoder_file
 from tff_ssl.partition import classes
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import shares
 from tff_ssl.partition import skew
 from tff_ssl.partition import spec
-from tff_ssl.runtime import client_data
-from tff_ssl.runtime import encoder_file
+from tff_ssl.simulation import client_data
 
 PARTITION = flags.DEFINE_string(
   'partition',
@@ -243,4 +243,4 @@ def _encode(task: task_lib.Task) -> np.ndarray:
       f'{encoder.input_shape[1:]}, but those of {task.name} are of shape '
       f'{task.shapes[task.field]}.'
     )
-  return features.encode(encoder, task.train[task.field])
+  return feature_sets.encode(encoder, task.train[task.field])

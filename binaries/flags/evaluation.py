@@ -9,7 +9,7 @@ from binaries.flags import common
 from binaries.flags import own_encoders
 from tasks import registry
 from tff_ssl.evaluation import dense
-from tff_ssl.evaluation import finetune
+from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import finetune_search
 from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import suite
@@ -129,9 +129,9 @@ def of_masks() -> list[str]:
   return [method for method in METHODS.value if method in dense.METHODS]
 
 
-def finetune_config() -> finetune.FinetuneConfig:
+def finetune_config() -> fine_tuning.FinetuneConfig:
   """Returns how the method finetune trains; its rate is used without a search."""
-  config = finetune.FinetuneConfig(num_steps=_FINETUNE_STEPS.value)
+  config = fine_tuning.FinetuneConfig(num_steps=_FINETUNE_STEPS.value)
   if _FINETUNE_RATE.value is None:
     return config
   return dataclasses.replace(config, learning_rate=_FINETUNE_RATE.value)

@@ -12,8 +12,8 @@ from absl import flags
 
 from binaries.flags import common
 from binaries.flags import trust
-from tff_ssl.runtime import context
-from tff_ssl.runtime import hosts
+from tff_ssl.execution import contexts
+from tff_ssl.execution import remote_hosts
 
 # Independent of the hosts, so that a run's numbers are independent of them too.
 _DEFAULT_PARTS = 8
@@ -31,7 +31,7 @@ PARTS = flags.DEFINE_integer(
 )
 TIMEOUT = flags.DEFINE_float(
   'host_timeout',
-  hosts.TIMEOUT,
+  remote_hosts.TIMEOUT,
   'Seconds after which a host that does not answer is given up; if no host answers, so '
   'is the run. Hosts answer while they compute, however long that takes.',
   lower_bound=1.0,
@@ -61,24 +61,26 @@ def check() -> None:
     common.refuse_stray(name, common.RUNTIME.name, (common.HOSTS,))
   common.refuse_stray(common.WORKER_ADDRESS.name, common.RUNTIME.name, (common.WORKER,))
   if common.RUNTIME.value == common.HOSTS:
-    hosts.check_addresses(ADDRESSES.value or [], trust.TRUSTED.value)
+    remote_hosts.check_addresses(ADDRESSES.value or [], trust.TRUSTED.value)
   elif common.WORKER_ADDRESS.value is not None:
     name = common.WORKER_ADDRESS.name
-    hosts.check_addresses([common.WORKER_ADDRESS.value], trust.TRUSTED.value, name)
+    remote_hosts.check_addresses(
+      [common.WORKER_ADDRESS.value], trust.TRUSTED.value, name
+    )
 
 
-def open_context(log_path: pathlib.Path | None = None) -> context.Context:
+def open_context(log_path: pathlib.Path | None = None) -> contexts.Context:
   """Opens the context that executes TFF's computations, as `--runtime` says.
 
   Args:
     log_path: File for the output of a worker that is started; None: no file.
   """
   if common.RUNTIME.value == common.HOSTS:
-    return context.hosts(ADDRESSES.value, TIMEOUT.value, trust.TRUSTED.value)
+    return contexts.hosts(ADDRESSES.value, TIMEOUT.value, trust.TRUSTED.value)
   if common.RUNTIME.value == common.IN_PROCESS:
-    return context.in_process()
+    return contexts.in_process()
   address = common.WORKER_ADDRESS.value
-  return context.local(worker_address=address, log_path=log_path)
+  return contexts.local(worker_address=address, log_path=log_path)
 
 
 def num_packs() -> int | None:

@@ -5,7 +5,7 @@ import pathlib
 from absl import flags
 
 from binaries.flags import paths
-from tff_ssl.runtime import run_config
+from tff_ssl.runs import run_config
 
 RUN = paths.define('run', None, 'Folder of the run.')
 RUNS = paths.define_list(

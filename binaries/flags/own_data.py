@@ -12,7 +12,7 @@ from tasks import intake
 from tasks import manifest
 from tasks import registry
 from tasks import task as task_lib
-from tff_ssl.runtime import files
+from tff_ssl.storage import files
 
 CLASSIFY = flags.DEFINE_enum(
   'classify',

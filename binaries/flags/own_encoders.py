@@ -2,9 +2,11 @@
 
 from absl import flags
 
-from tff_ssl.evaluation import personal
+from tff_ssl.evaluation import personal_encoders
 
-_AFTERWARDS = tuple(m for m in personal.METHODS if m not in personal.KNN)
+_AFTERWARDS = tuple(
+  m for m in personal_encoders.METHODS if m not in personal_encoders.KNN
+)
 METHODS = flags.DEFINE_list(
   'personal_methods',
   None,

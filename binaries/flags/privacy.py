@@ -14,11 +14,11 @@ from absl import flags
 
 from binaries.flags import common
 from binaries.flags import hosts
-from tff_ssl.aggregators import adaptive as adaptive_lib
-from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.aggregators import expected as expected_lib
+from tff_ssl.aggregators import adaptive_clipping
+from tff_ssl.aggregators import aggregations
+from tff_ssl.aggregators import expected_counts
 from tff_ssl.computing import checks
-from tff_ssl.runtime import accounting
+from tff_ssl.runs.privacy import accounting
 
 PLAIN, SECURE, PRIVATE, DISTRIBUTED = 'plain', 'secure', 'private', 'distributed'
 
@@ -176,7 +176,7 @@ def check(rows_of_one_client: bool = False) -> None:
     _check_masked()
   if is_secure():
     _check_rows(rows_of_one_client)
-    aggregation_lib.secure(SECURE_BOUND.value, SECURE_EXAMPLES.value)
+    aggregations.secure(SECURE_BOUND.value, SECURE_EXAMPLES.value)
   if is_private():
     _check_private()
 
@@ -263,7 +263,7 @@ def _refuse_together(flag: flags.FlagHolder[Any], reason: str) -> None:
 
 def build(
   sizes: Sequence[int], share_bound: float | None = None
-) -> aggregation_lib.Aggregation | None:
+) -> aggregations.Aggregation | None:
   """Builds the aggregation; None: a plain one.
 
   Args:
@@ -276,12 +276,12 @@ def build(
   if is_secure() or is_distributed():
     _check_clients(sizes)
   if is_secure():
-    return aggregation_lib.secure(SECURE_BOUND.value, SECURE_EXAMPLES.value)
+    return aggregations.secure(SECURE_BOUND.value, SECURE_EXAMPLES.value)
   if is_private():
     cohort = common.cohort_size(len(sizes))
     expected = None
     if is_poisson():
-      expected = expected_lib.Expected(cohort, cohort / len(sizes) * sum(sizes))
+      expected = expected_counts.Expected(cohort, cohort / len(sizes) * sum(sizes))
     noise = noise_of_round(len(sizes), cohort)
     return _private(noise, cohort, expected, _statistics_clip(sizes, share_bound))
   return None
@@ -365,21 +365,21 @@ def clip_norms(
 def _private(
   noise: float,
   cohort: int,
-  expected: expected_lib.Expected | None = None,
+  expected: expected_counts.Expected | None = None,
   statistics_clip: float | None = None,
-) -> aggregation_lib.Aggregation:
+) -> aggregations.Aggregation:
   adaptive = None
   if QUANTILE.value is not None:
     if not 0 < QUANTILE.value < 1:
       raise ValueError(
         f'{QUANTILE.name} is {QUANTILE.value}; it must be between 0 and 1.'
       )
-    adaptive = adaptive_lib.AdaptiveClip(QUANTILE.value, cohort)
+    adaptive = adaptive_clipping.AdaptiveClip(QUANTILE.value, cohort)
   # `private.counted` refuses an algorithm that sends statistics without a norm for
   # them.
   statistics = 1.0 if statistics_clip is None else statistics_clip
   if is_distributed():
-    return aggregation_lib.distributed_rounds(
+    return aggregations.distributed_rounds(
       noise,
       UPDATE_CLIP.value,
       statistics,
@@ -387,6 +387,6 @@ def _private(
       cohort,
       SECURE_EXAMPLES.value,
     )
-  return aggregation_lib.private_rounds(
+  return aggregations.private_rounds(
     noise, UPDATE_CLIP.value, statistics, METRICS_CLIP.value, adaptive, expected
   )

@@ -19,8 +19,8 @@ from binaries.flags import outline
 from binaries.flags import parsing
 from binaries.flags import stopping
 from binaries.flags import streams
-from tff_ssl.runtime import allocator
-from tff_ssl.runtime import failures
+from tff_ssl.execution import allocator
+from tff_ssl.execution import failures
 
 
 def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:

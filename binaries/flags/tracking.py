@@ -2,14 +2,14 @@
 
 from absl import flags
 
-from tff_ssl.runtime import trackers
+from tff_ssl.runs import number_trackers
 
 TRACKERS = flags.DEFINE_list(
   'trackers',
-  [trackers.TENSORBOARD],
+  [number_trackers.TENSORBOARD],
   f'Where the numbers of each round are shown in addition to metrics.csv: some of '
-  f'{", ".join(trackers.NAMES)}, or none if empty. MLflow and Weights & Biases must be '
-  'installed, and read their own environment variables (MLFLOW_TRACKING_URI, '
+  f'{", ".join(number_trackers.NAMES)}, or none if empty. MLflow and Weights & Biases '
+  'must be installed, and read their own environment variables (MLFLOW_TRACKING_URI, '
   'WANDB_MODE).',
 )
 # This flag does not change a run's numbers.
@@ -22,4 +22,4 @@ def check() -> None:
   Raises:
     ValueError: If one is unknown or not installed.
   """
-  trackers.check(TRACKERS.value)
+  number_trackers.check(TRACKERS.value)

@@ -2,17 +2,17 @@
 
 import os
 
-from tff_ssl.reporting import runs as runs_lib
+from tff_ssl.reporting import run_reader
 
 
-def read(folder: str | os.PathLike[str]) -> runs_lib.Run | None:
+def read(folder: str | os.PathLike[str]) -> run_reader.Run | None:
   """Returns a run; None if it is not complete.
 
   Args:
     folder: The run folder, which need not exist.
   """
   try:
-    run = runs_lib.read(folder)
+    run = run_reader.read(folder)
     rounds = run.flags['rounds']
   except (ValueError, KeyError):
     # It was killed before its first round, or while it wrote one of its first files.

@@ -28,10 +28,10 @@ from tff_ssl.federated import topology as topology_lib
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import spectral
 from tff_ssl.objectives import target
-from tff_ssl.runtime import alarm
-from tff_ssl.runtime import checkpoints
-from tff_ssl.runtime import personal_models
-from tff_ssl.runtime import run_config
+from tff_ssl.runs import alarms
+from tff_ssl.runs import checkpoints
+from tff_ssl.runs import personal_models
+from tff_ssl.runs import run_config
 
 # Where every algorithm's state has the encoder.
 TRAINABLE = 'global_model_weights/trainable'
@@ -81,7 +81,7 @@ class Algorithm:
   numbered: bool = False
   models: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
   personal: Callable[[Any, Any, Any], personal_models.PersonalModel] | None = None
-  mixing: Callable[[], alarm.MixingAlarm] | None = None
+  mixing: Callable[[], alarms.MixingAlarm] | None = None
   topology: Callable[[int], topology_lib.Topology] | None = None
   of_clients: Callable[[Any], Mapping[str, Any]] | None = None
   rows_of_one_client: bool = False

@@ -23,8 +23,8 @@ from binaries.flags import training
 from binaries.methods import algorithms
 from binaries.methods import objectives
 from binaries.methods import table
-from tff_ssl.runtime import accounting
-from tff_ssl.runtime import run_config
+from tff_ssl.runs import run_config
+from tff_ssl.runs.privacy import accounting
 
 # Flags that may change when a run is resumed.
 MAY_DIFFER = (

@@ -15,8 +15,8 @@ from tff_ssl.algorithms import decentralized
 from tff_ssl.encoders import network
 from tff_ssl.federated import topology
 from tff_ssl.objectives import base
-from tff_ssl.runtime import client_data
-from tff_ssl.runtime import personal_models
+from tff_ssl.runs import personal_models
+from tff_ssl.simulation import client_data
 
 # Number of nodes -> their graph.
 Build = Callable[[int], topology.Topology]

@@ -24,8 +24,8 @@ from tff_ssl.algorithms import per_ssfl
 from tff_ssl.computing import checks
 from tff_ssl.federated import cluster_models
 from tff_ssl.federated import online_networks
-from tff_ssl.runtime import alarm
-from tff_ssl.runtime import personal_models
+from tff_ssl.runs import alarms
+from tff_ssl.runs import personal_models
 
 
 def _exchange() -> online_networks.Exchange:
@@ -54,13 +54,13 @@ def _fedema_config() -> fedema.FedEMAConfig:
   return config
 
 
-def _mixing_of_fedema() -> alarm.MixingAlarm:
+def _mixing_of_fedema() -> alarms.MixingAlarm:
   """Builds the alarm for mu = 1 for all, unless the flags ask for it, and mu = 0."""
   asked = methods.CONSTANT_MU.value is not None
   alone = methods.REPLACED.value in (online_networks.NONE, online_networks.TARGET)
   is_global = methods.DIVERGENCE_OF.value == online_networks.GLOBAL
   lower = 'Use --divergence_of=training, or lower' if is_global else 'Lower'
-  return alarm.MixingAlarm(
+  return alarms.MixingAlarm(
     None
     if asked or alone
     else 'mu is 1 for every returning client: these clients keep their own online '
@@ -72,9 +72,9 @@ def _mixing_of_fedema() -> alarm.MixingAlarm:
   )
 
 
-def _mixing_of_fedu() -> alarm.MixingAlarm:
+def _mixing_of_fedu() -> alarms.MixingAlarm:
   """Builds the alarm that all clients have taken the global predictor."""
-  return alarm.MixingAlarm(
+  return alarms.MixingAlarm(
     None,
     'no divergence reached the threshold: each client took the global predictor in '
     'every round, and the run is bit for bit that of --method=fed_byol. Use '

@@ -11,8 +11,8 @@ import re
 from binaries.torturing import hooks
 from binaries.torturing import programs
 from binaries.torturing import trials
-from tff_ssl.runtime import accounting
-from tff_ssl.runtime import privacy_ledger
+from tff_ssl.runs.privacy import accounting
+from tff_ssl.runs.privacy import privacy_ledger
 
 _FOUND = re.compile(r'claimed ([\d.e+-]+), at least ([\d.e+-]+) ')
 _CANARIES = ('--canaries=60', '--canary_rounds=4')

@@ -27,7 +27,7 @@ from binaries.torturing import ledgers
 from binaries.torturing import programs
 from binaries.torturing import strangers
 from binaries.torturing import trials
-from tff_ssl.runtime import files
+from tff_ssl.storage import files
 
 _GROUPS: Mapping[str, type[trials.Trials]] = collections.OrderedDict(
   kills=kills.Kills,

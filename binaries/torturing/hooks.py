@@ -34,7 +34,7 @@ def apply(hook: str) -> None:
 
 def break_clip() -> None:
   """Makes private aggregations clip to a hundred times the norm, with equal noise."""
-  module: Any = importlib.import_module('tff_ssl.aggregators.aggregation')
+  module: Any = importlib.import_module('tff_ssl.aggregators.aggregations')
   original = module.private
 
   @functools.wraps(original)

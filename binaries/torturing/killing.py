@@ -21,17 +21,17 @@ from tff_ssl.algorithms import dcco
 from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import resnet
+from tff_ssl.execution import contexts
+from tff_ssl.execution import partial_rounds
+from tff_ssl.execution import worker_process
 from tff_ssl.federated import optimizers
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
-from tff_ssl.runtime import client_data
-from tff_ssl.runtime import context
-from tff_ssl.runtime import loop
-from tff_ssl.runtime import parted
-from tff_ssl.runtime import run_folder
-from tff_ssl.runtime import sampling
-from tff_ssl.runtime import simulation
-from tff_ssl.runtime import worker as worker_lib
+from tff_ssl.runs import loop
+from tff_ssl.runs import run_folder
+from tff_ssl.simulation import client_data
+from tff_ssl.simulation import cohort_sampling
+from tff_ssl.simulation import simulated_clients
 
 _WIDTH = 0.25
 _PROJECTOR = (16, 16)
@@ -106,8 +106,8 @@ class Machine:
       worker.stop()
     return sum(map(_runs, self.pids))
 
-  def _start(self, port: int) -> worker_lib.Worker:
-    worker = worker_lib.Worker(1, 1, port=port)
+  def _start(self, port: int) -> worker_process.Worker:
+    worker = worker_process.Worker(1, 1, port=port)
     self.pids.append(worker.pid)
     return worker
 
@@ -186,7 +186,7 @@ def measure(
     started = time.monotonic()
     try:
       with (
-        context.hosts(machine.addresses, settings.timeout) as execution,
+        contexts.hosts(machine.addresses, settings.timeout) as execution,
         run_folder.RunFolder(path, {}) as opened,
       ):
         loop.run(
@@ -238,7 +238,7 @@ def _problem(settings: Settings) -> tuple[Any, Callable[[int], Any]]:
     for k in range(_CLIENTS)
   }
   data = client_data.ArrayClientData(images, train.example_id, clients)
-  simulated = simulation.Clients(data, num_packs=settings.parts)
+  simulated = simulated_clients.Clients(data, num_packs=settings.parts)
   encoder = resnet.build_encoder('resnet8', images.shape[1:], _WIDTH)
   head = projector.build_projector(encoder.output_dim, _PROJECTOR)
   model = dual_encoder.Siamese(encoder, head, byol.by_name('mild'))
@@ -247,9 +247,9 @@ def _problem(settings: Settings) -> tuple[Any, Callable[[int], Any]]:
     simulated.element_spec,
     optimizers.build_optimizer(optimizers.OptimizerConfig('adam', 1e-3)),
   )
-  cohorts = sampling.Cohorts(data.client_ids, _COHORT, seed=settings.seed)
+  cohorts = cohort_sampling.Cohorts(data.client_ids, _COHORT, seed=settings.seed)
   return (
-    parted.in_parts(process, settings.parts),
+    partial_rounds.in_parts(process, settings.parts),
     lambda round: simulated.cohort(cohorts(round)),
   )
 

@@ -21,8 +21,8 @@ import numpy as np
 from binaries.torturing import hooks
 from binaries.torturing import programs
 from binaries.torturing import trials
-from tff_ssl.runtime import accounting
-from tff_ssl.runtime import privacy_ledger
+from tff_ssl.runs.privacy import accounting
+from tff_ssl.runs.privacy import privacy_ledger
 
 _LIVES = 8
 # Share of kills after which an earlier checkpoint is put back.

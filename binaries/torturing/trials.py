@@ -14,7 +14,7 @@ import time
 from binaries.launching import forks
 from binaries.torturing import hooks
 from binaries.torturing import programs
-from tff_ssl.runtime import files
+from tff_ssl.storage import files
 
 _POLL_SECONDS = 0.01
 _SOURCES = ('binaries', 'tasks', 'tff_ssl')

@@ -50,16 +50,16 @@ from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry as encoders
-from tff_ssl.evaluation import features
-from tff_ssl.evaluation import labels
-from tff_ssl.evaluation import linear
+from tff_ssl.evaluation import feature_sets
+from tff_ssl.evaluation import label_fractions
+from tff_ssl.evaluation import linear_probe
+from tff_ssl.execution import contexts
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
 from tff_ssl.partition import dirichlet
-from tff_ssl.runtime import client_data
-from tff_ssl.runtime import context
-from tff_ssl.runtime import sampling
-from tff_ssl.runtime import simulation
+from tff_ssl.simulation import client_data
+from tff_ssl.simulation import cohort_sampling
+from tff_ssl.simulation import simulated_clients
 
 # %% [markdown]
 # ## Clients
@@ -77,8 +77,8 @@ partition = dirichlet.build(
   np.random.default_rng(0),
 )
 data = client_data.ArrayClientData(task.train.image, task.train.example_id, partition)
-clients = simulation.Clients(data)
-cohorts = sampling.Cohorts(data.client_ids, CLIENTS_PER_ROUND, seed=0)
+clients = simulated_clients.Clients(data)
+cohorts = cohort_sampling.Cohorts(data.client_ids, CLIENTS_PER_ROUND, seed=0)
 
 # %% [markdown]
 # ## What is trained
@@ -105,7 +105,7 @@ process = dcco.build_dcco(
 
 # %%
 losses = []
-with context.in_process():
+with contexts.in_process():
   state = process.initialize()
   untrained = process.get_model_weights(state).trainable
   for round in range(1, ROUNDS + 1):
@@ -125,11 +125,11 @@ def accuracy(weights, share):
   """Returns the test accuracy of a linear classifier with a share of the labels."""
   params = network.select(weights, dual_encoder.ENCODER)
   train, test = (
-    features.encode(lambda x: encoder.apply(params, x), split.image)
+    feature_sets.encode(lambda x: encoder.apply(params, x), split.image)
     for split in (task.train, task.test)
   )
-  known = labels.label_fraction(task.train.label, share, seed=0)
-  classifier = linear.fit_logistic(train[known], task.train.label[known], 10)
+  known = label_fractions.label_fraction(task.train.label, share, seed=0)
+  classifier = linear_probe.fit_logistic(train[known], task.train.label[known], 10)
   return float(np.mean(classifier.predict(test) == task.test.label))
 
 

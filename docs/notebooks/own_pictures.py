@@ -70,9 +70,9 @@ import numpy as np
 
 from tasks import registry as tasks
 from tff_ssl.partition import cases
-from tff_ssl.runtime import client_data
-from tff_ssl.runtime import sampling
-from tff_ssl.runtime import simulation
+from tff_ssl.simulation import client_data
+from tff_ssl.simulation import cohort_sampling
+from tff_ssl.simulation import simulated_clients
 
 task = tasks.load('cases', FOLDER, image_size=16)
 print(task.describe())
@@ -80,7 +80,7 @@ partition = cases.build(
   cases.CaseConfig(), task.train.holder, np.random.default_rng(0), task.holder_names
 )
 data = client_data.ArrayClientData(task.train.image, task.train.example_id, partition)
-clients = simulation.Clients(data)
+clients = simulated_clients.Clients(data)
 
 # %% [markdown]
 # ## Train
@@ -97,9 +97,9 @@ from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry as encoders
+from tff_ssl.execution import contexts
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.runtime import context
 
 encoder = encoders.build_encoder(ENCODER, task.image_shape)
 head = projector.build_projector(encoder.output_dim, (128, 64))
@@ -110,8 +110,8 @@ process = fedavg.build_fedavg(
   server_optimizer=tff.learning.optimizers.build_sgdm(1.0),
   config=fedavg.FedAvgConfig(client_learning_rate=0.1),
 )
-cohorts = sampling.Cohorts(data.client_ids, HOLDERS_PER_ROUND, seed=0)
-with context.in_process():
+cohorts = cohort_sampling.Cohorts(data.client_ids, HOLDERS_PER_ROUND, seed=0)
+with contexts.in_process():
   state = process.initialize()
   for round in range(1, ROUNDS + 1):
     state, metrics = process.next(state, clients.cohort(cohorts(round)))
@@ -135,12 +135,12 @@ encoder.to_keras(params).save(folder / 'encoder.keras')
 # training pictures by cosine.
 
 # %%
-from tff_ssl.evaluation import features
+from tff_ssl.evaluation import feature_sets
 
 
 def embed(images):
   """Returns unit-length features [n, d] of images, uint8 [n, H, W, C]."""
-  found = features.encode(lambda x: encoder.apply(params, x), images)
+  found = feature_sets.encode(lambda x: encoder.apply(params, x), images)
   return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 

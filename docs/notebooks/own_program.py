@@ -68,8 +68,8 @@ element_spec = data.element_type_structure
 # ## DCCO's process
 #
 # The process is built for the elements of the clients' own data sets, as on devices. In
-# a simulation, `simulation.Clients(data)` gives the same numbers several times faster
-# ([embedding](../embedding.md)).
+# a simulation, `simulated_clients.Clients(data)` gives the same numbers several times
+# faster ([embedding](../embedding.md)).
 
 # %%
 from tff_ssl.algorithms import dcco
@@ -96,12 +96,12 @@ process = dcco.build_dcco(
 # private. Here it combines the mean and the mean square of the pixels.
 
 # %%
-from tff_ssl.aggregators import statistics
+from tff_ssl.aggregators import encoding_statistics
 from tff_ssl.federated import clients
 
 value_type = tff.to_type(collections.OrderedDict(mean=np.float32, square=np.float32))
 weight_type = tff.TensorType(np.float32)
-aggregator = statistics.StatisticsFactory().create(value_type, weight_type)
+aggregator = encoding_statistics.StatisticsFactory().create(value_type, weight_type)
 
 
 data_type = tff.SequenceType(tff.types.tensorflow_to_type(element_spec))
@@ -125,14 +125,14 @@ def darkness(examples):
 # %% [markdown]
 # ## A loop of yours
 #
-# `context.in_process` executes everything in this process; any other TFF context works
+# `contexts.in_process` executes everything in this process; any other TFF context works
 # too.
 
 # %%
-from tff_ssl.runtime import context
+from tff_ssl.execution import contexts
 
 losses = []
-with context.in_process():
+with contexts.in_process():
   state = process.initialize()
   for round in range(1, ROUNDS + 1):
     names = np.random.default_rng([0, round]).choice(data.client_ids, 16, replace=False)

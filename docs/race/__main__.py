@@ -27,8 +27,8 @@ from docs.race import heats
 from docs.race import report
 from docs.race import work
 from docs.race.peers import protocol
-from tff_ssl.runtime import context
-from tff_ssl.runtime import files
+from tff_ssl.execution import contexts
+from tff_ssl.storage import files
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -96,5 +96,5 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == '__main__':
-  context.remove_default()
+  contexts.remove_default()
   main()

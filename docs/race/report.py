@@ -6,7 +6,7 @@ from typing import Any
 
 from docs.race import environments
 from docs.race import figure
-from tff_ssl.runtime import files
+from tff_ssl.storage import files
 
 BEGIN, END = '<!-- race: written by make race -->', '<!-- race: end -->'
 LOSSES = {'cross_entropy': 'cross-entropy', 'simclr': 'SimCLR'}

@@ -30,9 +30,9 @@ from binaries.flags import program
 from docs.studies import figures
 from docs.studies import repeating
 from tff_ssl.computing import inert
-from tff_ssl.reporting import table
-from tff_ssl.runtime import files
-from tff_ssl.runtime import run_config
+from tff_ssl.reporting import plain_text
+from tff_ssl.runs import run_config
+from tff_ssl.storage import files
 
 _OUT = 'runs/study'
 _ROUNDS = flags.DEFINE_list(
@@ -85,7 +85,7 @@ def main() -> None:
   for name in outputs.RUNS.value:
     with common.restored():
       studies.append(repeating.study(name, wanted, _CLIENTS.value, _IMAGES.value))
-  print(table.text(figures.table_rows(studies)))
+  print(plain_text.text(figures.table_rows(studies)))
   out.mkdir(parents=True, exist_ok=True)
   rows = figures.rows(studies)
   with (

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tff_ssl.evaluation import linear
+from tff_ssl.evaluation import linear_probe
 
 
 def distances(
@@ -98,6 +98,6 @@ def _centred_gram(features: np.ndarray) -> np.ndarray:
   mean = np.mean(flat, axis=0)
   centred = flat - mean
   # Rounding makes even equal features vary.
-  if np.all(np.std(flat, axis=0) <= linear.constant_below(mean)):
+  if np.all(np.std(flat, axis=0) <= linear_probe.constant_below(mean)):
     centred = np.zeros_like(flat)
   return centred @ centred.T

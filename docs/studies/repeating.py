@@ -23,13 +23,13 @@ from docs.studies import figures
 from tasks import task as task_lib
 from tff_ssl.algorithms import fedavg
 from tff_ssl.encoders import network
-from tff_ssl.evaluation import features as features_lib
+from tff_ssl.evaluation import feature_sets
 from tff_ssl.federated import phases
 from tff_ssl.federated import replay
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.runtime import checkpoints
-from tff_ssl.runtime import run_config
-from tff_ssl.runtime import sampling
+from tff_ssl.runs import checkpoints
+from tff_ssl.runs import run_config
+from tff_ssl.simulation import cohort_sampling
 
 _ALGORITHMS = ('fedavg', 'fedprox')
 _MAY_BE_GIVEN = ('data_dir', 'download', 'follow_links')
@@ -113,7 +113,7 @@ def _data(folder: pathlib.Path, chosen: Any) -> tuple[task_lib.Task, Any, Any]:
   partition = common.build_partition(task)
   data = dealing.build_client_data(task, partition, labelled=chosen.labelled)
   size = common.cohort_size(len(partition))
-  return task, sampling.Cohorts(data.ids, size, common.SEED.value), data
+  return task, cohort_sampling.Cohorts(data.ids, size, common.SEED.value), data
 
 
 def _tell_how_exact(
@@ -205,5 +205,5 @@ class _Models:
   @tf.function(autograph=False)
   def _run(self, params: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     taps: dict[str, tf.Tensor] = {}
-    output = self.encoder.infer(params, features_lib.scale(self._inputs), taps)
+    output = self.encoder.infer(params, feature_sets.scale(self._inputs), taps)
     return {**taps, OUTPUT: output}

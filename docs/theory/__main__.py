@@ -20,7 +20,7 @@ import pathlib
 
 from docs.theory import figure
 from docs.theory import representability
-from tff_ssl.reporting import table
+from tff_ssl.reporting import plain_text
 
 _DEFAULTS = representability.Setting()
 
@@ -43,9 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
   studies = {setting: representability.study(setting) for setting in settings}
   largest = settings[-1]
   print(f'Representability in {largest.dimension:,} dimensions:')
-  print(table.text(figure.table_rows(studies[largest])))
+  print(plain_text.text(figure.table_rows(studies[largest])))
   print()
-  print(table.text(figure.bound_rows(studies)))
+  print(plain_text.text(figure.bound_rows(studies)))
   if out is not None:
     _write(studies, out)
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 
 _FIVE = tff.to_type((np.float32, [5, 3]))
@@ -43,4 +43,4 @@ def test_the_server_has_no_share_in_a_group_unless_given():
 
 def test_what_stays_on_the_client_is_not_combined():
   with pytest.raises(TypeError, match='cannot be combined'):
-    combine.LOCAL.create(aggregation.plain(), _FIVE)
+    combine.LOCAL.create(aggregations.plain(), _FIVE)

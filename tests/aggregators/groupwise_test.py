@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import groupwise
 
 _GROUPS = np.array([0, 1, 1, 0, 0])
@@ -30,7 +30,7 @@ def _reference(values, sizes, groups, server_weight):
 
 
 def _process(groups, server_weight):
-  plain = aggregation.plain()
+  plain = aggregations.plain()
   factory = groupwise.GroupwiseFactory(
     groups, server_weight, plain.updates, plain.counts
   )
@@ -126,7 +126,7 @@ def test_a_pack_of_a_group_counts_as_its_clients(tff_context):
 
 
 def test_secure_sums_are_all_that_it_needs():
-  secure = aggregation.secure(value_bound=64.0, max_examples_per_client=64)
+  secure = aggregations.secure(value_bound=64.0, max_examples_per_client=64)
   factory = groupwise.GroupwiseFactory(2, 1.0, secure.updates, secure.counts)
   process = factory.create(tff.TensorType(np.float32, [3]))
   tff.test.assert_not_contains_unsecure_aggregation(process.next)

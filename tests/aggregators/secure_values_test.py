@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import secure_values
 
 
@@ -20,8 +20,8 @@ def test_weights_up_to_the_bound_are_summed(tff_context):
 @pytest.mark.parametrize(
   'build',
   [
-    lambda: aggregation.secure(1.0, 4),
-    lambda: aggregation.distributed(1.0, 1.0, 1.0, None, 2, 4),
+    lambda: aggregations.secure(1.0, 4),
+    lambda: aggregations.distributed(1.0, 1.0, 1.0, None, 2, 4),
   ],
   ids=['secure', 'distributed'],
 )

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.algorithms import harness
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import optimizers
@@ -20,7 +20,7 @@ _CLIP = 0.5
 # Of steps that float32 does not round off the weights.
 _SGD = optimizers.OptimizerConfig('sgd', 1.0)
 # Hardly any noise: what is left of a comparison are the clipped sums.
-_PRIVATE = aggregation_lib.private(1e-9, _CLIP, _CLIP, metrics_clip=_CLIP)
+_PRIVATE = aggregations.private(1e-9, _CLIP, _CLIP, metrics_clip=_CLIP)
 
 
 def _examples():
@@ -31,7 +31,7 @@ def _examples():
 
 
 def _distributed(noise_multiplier):
-  return aggregation_lib.distributed(
+  return aggregations.distributed(
     noise_multiplier, _CLIP, _CLIP, _CLIP, len(_SIZES), max(_SIZES)
   )
 
@@ -48,6 +48,7 @@ def _build(name, packed=False, aggregation=_PRIVATE):
 
 
 # Noise that clients add comes with whole quanta, of 2^-16 of the clip norm.
+@pytest.mark.long_for('fedavg', 'distributed')
 @pytest.mark.parametrize(
   ('name', 'aggregation', 'tolerance'),
   [

@@ -21,7 +21,7 @@ from tff_ssl import algorithms
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.algorithms import labelled_only
 from tff_ssl.algorithms import one_round
-from tff_ssl.runtime import context
+from tff_ssl.execution import contexts
 
 _TABLE = table.TABLE
 _WRAPPED = with_states.WithStates | labels.ClientsAlone | numbered.Numbered
@@ -137,6 +137,7 @@ def test_every_algorithm_is_in_the_table():
   assert not missing, f'add {missing} to tests/algorithms/table.py'
 
 
+@pytest.mark.long_for(*table.LONG)
 @pytest.mark.parametrize('name', _FEDERATED)
 def test_it_is_a_process_whose_state_keeps_its_type(trained, name):
   process = trained(name).process
@@ -149,6 +150,7 @@ def test_it_is_a_process_whose_state_keeps_its_type(trained, name):
   assert weights_type.python_container is tff.learning.models.ModelWeights
 
 
+@pytest.mark.long_for(*table.LONG)
 @pytest.mark.parametrize('name', _TABLE)
 def test_a_round_changes_the_weights_and_keeps_them_finite(trained, name):
   run = trained(name)
@@ -157,6 +159,7 @@ def test_a_round_changes_the_weights_and_keeps_them_finite(trained, name):
   assert harness.relative(after, before) > 1e-3
 
 
+@pytest.mark.long_for(*table.LONG)
 @pytest.mark.parametrize('name', _TABLE)
 def test_a_state_that_was_taken_apart_goes_on_alike(trained, name):
   run = trained(name)
@@ -168,6 +171,7 @@ def test_a_state_that_was_taken_apart_goes_on_alike(trained, name):
     )
 
 
+@pytest.mark.long_for(*table.LONG)
 @pytest.mark.parametrize('name', _TABLE)
 def test_rounds_differ_only_by_their_seed(trained, name):
   run = trained(name)
@@ -180,6 +184,7 @@ def test_rounds_differ_only_by_their_seed(trained, name):
   assert later['loss'] != metrics['loss']
 
 
+@pytest.mark.long_for(*table.LONG)
 @pytest.mark.parametrize('name', _TABLE)
 def test_metrics_say_loss_and_examples(trained, name):
   metrics = trained(name).metrics
@@ -190,6 +195,7 @@ def test_metrics_say_loss_and_examples(trained, name):
   assert all(np.ndim(value) == 0 for value in metrics.values())
 
 
+@pytest.mark.long_for(*table.LONG)
 @pytest.mark.parametrize('name', _FEDERATED)
 def test_metrics_say_clients_and_bytes(trained, name):
   run = trained(name)
@@ -206,6 +212,7 @@ def test_metrics_say_clients_and_bytes(trained, name):
     assert metrics[direction] % 2 == 0
 
 
+@pytest.mark.long_for(*table.LONG)
 @pytest.mark.parametrize('name', _TABLE)
 def test_a_cohort_without_examples_changes_nothing(trained, name):
   run = trained(name)
@@ -220,6 +227,7 @@ def test_a_cohort_without_examples_changes_nothing(trained, name):
     assert metrics['nonfinite_clients'] == 0
 
 
+@pytest.mark.long_for(*table.LONG)
 @pytest.mark.parametrize('value', [np.nan, np.inf])
 @pytest.mark.parametrize('name', _TABLE)
 def test_a_cohort_without_finite_images_changes_nothing(trained, name, value):
@@ -236,6 +244,7 @@ def test_a_cohort_without_finite_images_changes_nothing(trained, name, value):
     assert int(metrics['nonfinite_batches']) == 1
 
 
+@pytest.mark.long_for(*table.LONG)
 @pytest.mark.parametrize('name', _FEDERATED)
 @pytest.mark.parametrize(
   ('dataset', 'counted'),
@@ -261,6 +270,7 @@ def test_a_client_that_can_not_contribute_might_as_well_be_absent(
       assert metrics[metric] == pytest.approx(value, rel=1e-5), metric
 
 
+@pytest.mark.long_for(*table.LONG)
 @pytest.mark.parametrize('name', _TABLE)
 def test_a_cohort_of_one_example_is_defined(trained, name):
   run = trained(name)
@@ -271,6 +281,7 @@ def test_a_cohort_of_one_example_is_defined(trained, name):
   assert int(metrics['examples']) == 1
 
 
+@pytest.mark.long_for(*table.LONG)
 @pytest.mark.parametrize('broken', [False, True])
 @pytest.mark.parametrize('name', _PACKED)
 def test_packed_clients_give_the_same_rounds(tff_context, name, broken):
@@ -299,12 +310,13 @@ def test_packed_clients_give_the_same_rounds(tff_context, name, broken):
   assert packed_metrics['empty_clients'] == 1
 
 
+@pytest.mark.long_for(*table.LONG)
 @pytest.mark.parametrize('name', _WITH_A_WORKER)
 def test_rounds_of_a_worker_are_the_same(trained, name):
   """Up to the last digits: TensorFlow has been compiled otherwise for the worker."""
   run = trained(name)
   expected, expected_metrics = run.after
-  with context.local(concurrency=2, optimize_graphs=False):
+  with contexts.local(concurrency=2, optimize_graphs=False):
     got, metrics = run.next(_cohort())
   step = run.weights(got) - run.weights(run.state)
   expected_step = run.weights(expected) - run.weights(run.state)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.algorithms import harness
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import dcco
 from tff_ssl.federated import optimizers
@@ -84,7 +84,7 @@ def test_clipping_to_the_bound_of_the_largest_client_clips_nothing(tff_context):
   assert bound == pytest.approx(_NORM * np.sqrt(2 + 3 * _NORM**2))
   clip = max(_SIZES) * bound
   # Hardly any noise; updates are not clipped either.
-  private = aggregation_lib.private(1e-9, update_clip=1e6, statistics_clip=clip)
+  private = aggregations.private(1e-9, update_clip=1e6, statistics_clip=clip)
   moved, _ = _step(_build(_NORM, private))
   expected, _ = _step(_process(_NORM))
   assert harness.relative(moved, expected) < 1e-4

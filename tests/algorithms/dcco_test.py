@@ -55,6 +55,7 @@ def _step_error(got, expected):
   return harness.relative(got[1] - got[0], expected[1] - expected[0])
 
 
+@pytest.mark.long_for('adam')
 @pytest.mark.parametrize('split', _SPLITS)
 @pytest.mark.parametrize('optimizer', _OPTIMIZERS)
 def test_a_round_is_a_centralized_step(tff_context, optimizer, split):
@@ -69,6 +70,7 @@ def test_a_round_is_a_centralized_step(tff_context, optimizer, split):
   assert metrics['clients'] == len(_SPLITS[split])
 
 
+@pytest.mark.long
 def test_the_vicreg_variant_too(tff_context):
   expected, expected_metrics = _centralized(harness.ADAM, 'vicreg', 1)
   process = harness.build_dcco('vicreg', harness.ADAM)
@@ -77,6 +79,7 @@ def test_the_vicreg_variant_too(tff_context):
   assert metrics['loss'] == pytest.approx(float(expected_metrics['loss']), rel=1e-4)
 
 
+@pytest.mark.long_for('adam')
 @pytest.mark.parametrize('optimizer', _OPTIMIZERS)
 def test_rounds_are_centralized_steps_one_after_another(tff_context, optimizer):
   expected, _ = _centralized(_OPTIMIZERS[optimizer], 'cco', 4)

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tests.algorithms import linear_model
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import decentralized
 from tff_ssl.algorithms import fedavg
 from tff_ssl.encoders import predictor
@@ -259,7 +259,7 @@ def test_what_does_not_fit_is_refused():
   with pytest.raises(ValueError, match='ring has 101 nodes; there may be at most 100'):
     decentralized.DecentralizedConfig(topology.ring(101))
   with pytest.raises(ValueError, match='adds noise'):
-    noised = aggregation_lib.private(1.0, 1.0, 1.0)
+    noised = aggregations.private(1.0, 1.0, 1.0)
     _build(_config(), aggregation=noised)
   without = collections.OrderedDict(_ELEMENT)
   del without['client']

@@ -5,7 +5,7 @@ import inspect
 
 import pytest
 
-from tff_ssl.aggregators import aggregation
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import bilevel_ssfl
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
@@ -109,7 +109,7 @@ def test_defaults(config):
 
 
 def test_metrics_of_a_private_aggregation_are_clipped_to_1():
-  given = inspect.signature(aggregation.private).parameters
+  given = inspect.signature(aggregations.private).parameters
   assert given['metrics_clip'].default == 1.0
 
 

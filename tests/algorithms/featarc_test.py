@@ -17,7 +17,7 @@ from tests import differences
 from tests.algorithms import harness
 from tests.algorithms import with_states
 from tests.objectives import networks
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import featarc
 from tff_ssl.algorithms import fedavg
 from tff_ssl.augment import multiview
@@ -258,7 +258,7 @@ def test_a_device_sends_one_place_and_is_told_all(tff_context):
 
 def test_all_that_a_client_sends_can_go_through_secure_sums():
   """Its own kinds; that the builder takes kinds is tested of other algorithms."""
-  secure = aggregation_lib.secure(value_bound=4096.0, max_examples_per_client=64)
+  secure = aggregations.secure(value_bound=4096.0, max_examples_per_client=64)
   algorithm = featarc.describe(
     _simsiam(), optimizers.build_optimizer(_SERVER), _config()
   )

@@ -85,6 +85,7 @@ def _by_hand(objective, reset=()):
   return harness.flat(params), states
 
 
+@pytest.mark.long_for('_moco')
 @pytest.mark.parametrize('objective', [_byol, _moco])
 @pytest.mark.parametrize('packed', [False, True])
 def test_states_follow_the_client(tff_context, objective, packed):
@@ -108,6 +109,7 @@ def test_states_follow_the_client(tff_context, objective, packed):
   ) > (1e-2)
 
 
+@pytest.mark.long
 def test_key_networks_can_start_each_round_as_the_global_ones(tff_context):
   """The authors' Fed-MoCo; the queue stays on the client."""
   reset = ('target',)
@@ -144,6 +146,7 @@ def test_all_reset_is_fedavg_and_what_is_not_kept_cannot_be(tff_context):
     )
 
 
+@pytest.mark.long_for('_moco')
 @pytest.mark.parametrize('objective', [_byol, _moco])
 def test_a_fresh_state_in_every_round_is_fedavg(tff_context, objective):
   process = _build(objective())

@@ -69,6 +69,7 @@ def _by_hand():
   return shared, norms, statistics
 
 
+@pytest.mark.long_for('True')
 @pytest.mark.parametrize('packed', [False, True])
 def test_rounds_equal_rounds_by_hand(tff_context, packed):
   process = _process(packed)

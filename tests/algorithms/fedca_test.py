@@ -10,7 +10,7 @@ import tensorflow as tf
 from tests.algorithms import dictionaries
 from tests.algorithms import harness
 from tests.algorithms import labels
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
 from tff_ssl.federated import optimizers
@@ -168,7 +168,7 @@ def _renumbered(element):
 
 
 def test_noise_in_the_dictionary_is_refused():
-  private = aggregation_lib.private(1.0, 1.0, 1.0)
+  private = aggregations.private(1.0, 1.0, 1.0)
   with pytest.raises(ValueError, match='The aggregation adds noise, as a private one'):
     fedca.build_fedca(
       dictionaries.objective(0.0),

@@ -154,6 +154,7 @@ def test_without_mu_it_is_fed_byol_to_the_bit(tff_context, config):
       np.testing.assert_array_equal(own[key].kept['networks'][name], value)
 
 
+@pytest.mark.long
 def test_without_mu_it_is_fed_byol_of_real_networks_to_the_bit(tff_context):
   plain = harness.build_fed_ssl(_byol(), _SERVER, diverging.TRAINING)
   got, _ = _weights(_build(diverging.ema(tau=0.0), _byol()))

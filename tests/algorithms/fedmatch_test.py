@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tests.algorithms import labels
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedmatch
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedmatch as objectives
@@ -144,7 +144,7 @@ def test_config_names_what_is_out_of_range(options, message):
 
 
 def test_noise_among_the_models_is_refused():
-  private = aggregation_lib.private(1.0, 1.0, 1.0)
+  private = aggregations.private(1.0, 1.0, 1.0)
   element = labels.spec(context_lib.CLIENT)
   with pytest.raises(ValueError, match='The aggregation adds noise'):
     _build(element, private)

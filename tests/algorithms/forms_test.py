@@ -11,10 +11,12 @@ import tensorflow_federated as tff
 from tests.algorithms import harness
 from tests.algorithms import numbered
 from tests.algorithms import table
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.federated import single
 from tff_ssl.objectives import context
 
+# `dcco` and `l_dawa` stay: two exchanges, and values of each client by name.
+_LONG = (*table.LONG, 'scaffold', 'fedca', 'fedavg_nt_xent', 'decentralized')
 _DESCRIBED = [name for name, row in table.TABLE.items() if row.describe is not None]
 
 
@@ -28,7 +30,7 @@ def _spec(name):
 
 @functools.cache
 def _single(name, secure=False):
-  aggregation = aggregation_lib.secure(4096.0, 64) if secure else None
+  aggregation = aggregations.secure(4096.0, 64) if secure else None
   return single.build_single_phases(
     table.TABLE[name].describe(), _spec(name), aggregation
   )
@@ -51,6 +53,7 @@ def _graphs(name):
   return config
 
 
+@pytest.mark.long_for(*_LONG)
 @pytest.mark.parametrize('name', _DESCRIBED)
 def test_each_phase_converts_to_map_reduce_form(name):
   for phase, computation in _single(name).exchanges.items():
@@ -67,6 +70,7 @@ def test_the_other_form_of_deployment_has_the_same_shape():
     assert isinstance(form, tff.backends.mapreduce.DistributeAggregateForm), phase
 
 
+@pytest.mark.long_for(*_LONG)
 @pytest.mark.parametrize('name', _DESCRIBED)
 def test_secure_sums_are_all_that_leaves_a_client(name):
   for computation in _single(name, secure=True).exchanges.values():
@@ -74,6 +78,7 @@ def test_secure_sums_are_all_that_leaves_a_client(name):
     tff.test.assert_contains_secure_aggregation(computation)
 
 
+@pytest.mark.long_for(*_LONG)
 @pytest.mark.parametrize('name', _DESCRIBED)
 def test_phases_one_after_another_are_the_round(tff_context, name):
   process, phases = table.process(name, False), _single(name)

@@ -15,7 +15,7 @@ import tensorflow_federated as tff
 
 from tests import tiny
 from tests.algorithms import with_states
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
@@ -55,7 +55,7 @@ class Form:
   """
 
   packed: bool = False
-  aggregation: aggregation_lib.Aggregation | None = None
+  aggregation: aggregations.Aggregation | None = None
   optimizer: optimizers.OptimizerConfig = ADAM
 
 
@@ -195,7 +195,7 @@ def build_dcco(
   optimizer: optimizers.OptimizerConfig = SGD,
   config: dcco.DCCOConfig | None = None,
   packed: bool = False,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> tff.learning.templates.LearningProcess:
   return dcco.build_dcco(
     cco(loss_name),
@@ -226,7 +226,7 @@ def build_fedavg(
   optimizer: optimizers.OptimizerConfig = SGD,
   config: fedavg.FedAvgConfig | None = None,
   packed: bool = False,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> tff.learning.templates.LearningProcess:
   return fedavg.build_fedavg(
     objective,

@@ -113,6 +113,7 @@ def test_a_round_weighs_each_layer_by_its_cosine(tff_context, weighting):
     assert differs == 0 if layer == 'third' else differs > 5e-3
 
 
+@pytest.mark.long
 def test_weighing_all_layers_by_1_is_fedavg(tff_context):
   """To the bit, with a server's Adam and population statistics."""
   objective = simsiam.SimSiamObjective(

@@ -19,6 +19,7 @@ from tff_ssl.objectives import maml
 _ALPHA = 0.25
 
 
+@pytest.mark.long_for('True')
 @pytest.mark.parametrize('second_order', [True, False])
 def test_inner_rate_0_is_fedavg(tff_context, second_order):
   process, plain = ssfl.build_maml(0.0, second_order), ssfl.build_fedavg()

@@ -8,7 +8,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.algorithms import harness
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import one_round
 from tff_ssl.evaluation import closed_form
 from tff_ssl.federated import packs
@@ -107,7 +107,7 @@ def test_encoder_of_an_own_reads_the_examples(tff_context):
 
 
 def test_private_sums_swap_in(tff_context):
-  private = aggregation_lib.private(1e-9, update_clip=1.0, statistics_clip=1e5)
+  private = aggregations.private(1e-9, update_clip=1.0, statistics_clip=1e5)
   noised = one_round.build_one_round(_D, _CLASSES, _ELEMENT, aggregation=private)
   cohort = harness.cohort(harness.split(_SIZES), _examples())
   found, _ = _collect(noised, [cohort])
@@ -116,7 +116,7 @@ def test_private_sums_swap_in(tff_context):
 
 
 def test_secure_sums_swap_in():
-  secure = aggregation_lib.secure(value_bound=1e5, max_examples_per_client=64)
+  secure = aggregations.secure(value_bound=1e5, max_examples_per_client=64)
   secured = one_round.build_one_round(_D, _CLASSES, _ELEMENT, aggregation=secure)
   tff.test.assert_not_contains_unsecure_aggregation(secured.next)
 
@@ -149,7 +149,7 @@ def test_share_of_a_client_is_bounded_and_the_worst_attains_it(n):
 
 def test_private_sums_of_bounded_features_are_not_clipped(tff_context):
   clip = max(_SIZES) * one_round.share_bound(20.0)
-  private = aggregation_lib.private(1e-9, update_clip=1.0, statistics_clip=clip)
+  private = aggregations.private(1e-9, update_clip=1.0, statistics_clip=clip)
   process = one_round.build_one_round(
     _D, _CLASSES, _ELEMENT, aggregation=private, feature_norm=20.0
   )

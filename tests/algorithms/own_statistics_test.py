@@ -65,6 +65,7 @@ def _assert_same(got, expected):
     np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.long_for('bilevel')
 @pytest.mark.parametrize('name', _PERSONAL)
 def test_each_of_two_models_has_the_population_that_it_makes(name):
   function, examples = _PERSONAL[name], _examples(range(5))

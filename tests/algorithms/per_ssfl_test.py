@@ -62,6 +62,7 @@ def alone(plain):
   return own
 
 
+@pytest.mark.long_for('bilevel')
 @pytest.mark.parametrize('name', _BUILD)
 @pytest.mark.parametrize('weight', _WEIGHTS)
 def test_the_global_model_is_fedavg_s(plain, runs, name, weight):
@@ -79,6 +80,7 @@ def test_the_global_model_is_fedavg_s(plain, runs, name, weight):
     assert got['client_work']['personal_encoding_std'] > 0
 
 
+@pytest.mark.long_for('bilevel')
 @pytest.mark.parametrize('name', _BUILD)
 def test_weight_0_is_training_by_oneself(plain, runs, alone, name):
   _, states, _ = runs(name, 0.0)
@@ -89,6 +91,7 @@ def test_weight_0_is_training_by_oneself(plain, runs, alone, name):
     assert harness.relative(got - start, expected - start) < 1e-4
 
 
+@pytest.mark.long_for('bilevel')
 @pytest.mark.parametrize('name', _BUILD)
 def test_the_weight_changes_personal_models(runs, name):
   own = [harness.flat(ssfl.kept(runs(name, w)[1][-1], 0)) for w in _WEIGHTS]

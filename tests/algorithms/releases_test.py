@@ -9,8 +9,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.algorithms import harness
-from tff_ssl.aggregators import adaptive as adaptive_lib
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import adaptive_clipping
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
@@ -26,7 +26,7 @@ _CLIENTS, _DRAWS = 3, 20
 
 
 def _private(metrics_clip=_CLIPS['metrics'], **others):
-  return aggregation_lib.private_rounds(
+  return aggregations.private_rounds(
     _Z, _CLIPS['update'], _CLIPS['statistics'], metrics_clip, **others
   )
 
@@ -83,8 +83,8 @@ def test_metrics_that_are_withheld_are_no_release_and_arrive_as_zeros(tff_contex
 
 
 def test_a_clip_that_follows_a_quantile_comes_to_it(tff_context):
-  adaptive = adaptive_lib.AdaptiveClip(0.5, clients_per_round=8, learning_rate=0.5)
-  made = aggregation_lib.private(0.01, 30.0, 1.0, adaptive=adaptive)
+  adaptive = adaptive_clipping.AdaptiveClip(0.5, clients_per_round=8, learning_rate=0.5)
+  made = aggregations.private(0.01, 30.0, 1.0, adaptive=adaptive)
   assert made.packs is None
   value_type = tff.to_type(collections.OrderedDict(x=(np.float32, [1])))
   process = made.updates.create(value_type, tff.TensorType(np.float32))
@@ -109,7 +109,7 @@ def test_an_algorithm_that_sends_integers_is_refused():
   with pytest.raises(ValueError, match="clients send 'choice', integers"):
     releases.of_round(exchange({'choice': combine.TOTAL}), _private())
   with pytest.raises(ValueError, match='adds no noise'):
-    releases.of_round(exchange({}), aggregation_lib.plain())
+    releases.of_round(exchange({}), aggregations.plain())
   kinds = {'update': combine.UPDATE, 'group': combine.LOCAL}
   assert releases.of_round(exchange(kinds), _private()) == ('choose/update',)
 
@@ -125,4 +125,4 @@ def test_dcco_releases_its_statistics_its_spread_and_its_update():
 @pytest.mark.parametrize('quantile', [0.0, 1.0, float('nan')])
 def test_a_quantile_out_of_range_is_named(quantile):
   with pytest.raises(ValueError, match='quantile is'):
-    adaptive_lib.AdaptiveClip(quantile, 4)
+    adaptive_clipping.AdaptiveClip(quantile, 4)

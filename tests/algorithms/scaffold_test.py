@@ -120,6 +120,7 @@ def test_rounds_are_those_of_the_paper(tff_context, weighting, decay, packed):
       np.testing.assert_allclose(c, sum(own.values()) / len(_SIZES), atol=1e-9)
 
 
+@pytest.mark.long
 def test_clients_that_differ_do_not_drift_apart(tff_context):
   """Where all take part it ends at the least of the mean loss; FedAvg does not."""
   everyone = _cohort(range(len(_SIZES)), packed=True)

@@ -17,7 +17,7 @@ from tests import tiny
 from tests.algorithms import harness
 from tests.algorithms import shaken
 from tests.algorithms import table
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 
 # Above n_k times every value that a client sends. Gradients of correlations are longer:
 # there it is that of --secure_bound by default; FedEMA's metrics have its scaler; and
@@ -38,6 +38,18 @@ _SIZES = [2, 2, 1, 4]
 _DRAWS = 6
 # The row that `make test` has.
 _STAYS = 'fedavg_nt_xent'
+# `fedavg_nt_xent` stays: a mean of updates.
+_LONG = (
+  *table.LONG,
+  'dcco',
+  'decentralized',
+  'featarc',
+  'fedca',
+  'fedema',
+  'fedsup',
+  'l_dawa',
+  'scaffold',
+)
 _FEDERATED = [name for name, row in table.TABLE.items() if row.federated]
 # Of what is computed of two numbers of float32, to each of which the last digit is due.
 _DIGITS = 2.0**-22
@@ -129,9 +141,10 @@ def _leaves(structure, path=''):
   ]
 
 
+@pytest.mark.long_for(*_LONG)
 @pytest.mark.parametrize('name', _FEDERATED)
 def test_secure_rounds_differ_by_the_quantisation_alone(tff_context, name):
-  process = _build(name, aggregation_lib.secure(_bound(name), _EXAMPLES))
+  process = _build(name, aggregations.secure(_bound(name), _EXAMPLES))
   secure, clipped = _rounds(name, process)
   assert clipped == 0
   excess = _excess(name, secure)
@@ -159,6 +172,6 @@ def test_a_draw_of_nothing_is_plain(tff_context):
 
 
 def test_coarser_sums_than_the_bounds_say_are_found(tff_context):
-  coarse = aggregation_lib.secure(2**11 * _BOUND, _EXAMPLES)
+  coarse = aggregations.secure(2**11 * _BOUND, _EXAMPLES)
   excess = _excess(_STAYS, _rounds(_STAYS, _build(_STAYS, coarse))[0])
   assert excess[0, 'weights'] > 5 and excess[1, 'weights'] > 5

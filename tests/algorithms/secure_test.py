@@ -7,7 +7,7 @@ import pytest
 import tensorflow_federated as tff
 
 from tests.algorithms import harness
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import l_dawa
@@ -22,7 +22,7 @@ _NAMES = ('dcco', 'stale', 'fedavg', 'l_dawa', 'fed_ssl')
 
 
 def _secure():
-  return aggregation_lib.secure(value_bound=_BOUND, max_examples_per_client=64)
+  return aggregations.secure(value_bound=_BOUND, max_examples_per_client=64)
 
 
 def _build(name, aggregation):
@@ -59,6 +59,7 @@ def _cohorts():
   return [harness.cohort(clients)] * 2
 
 
+@pytest.mark.long_for('stale', 'l_dawa')
 @pytest.mark.parametrize('name', _NAMES[:4])
 def test_nothing_leaves_a_client_but_through_secure_sums(name):
   tff.test.assert_not_contains_unsecure_aggregation(_secured(name).next)
@@ -69,6 +70,7 @@ def test_the_plain_process_is_not():
   tff.test.assert_contains_unsecure_aggregation(harness.build_dcco().next)
 
 
+@pytest.mark.long_for('stale', 'l_dawa', 'fed_ssl')
 @pytest.mark.parametrize('name', _NAMES)
 def test_secure_numbers_are_the_plain_ones(tff_context, name):
   plain = _plain(name)
@@ -106,7 +108,7 @@ def test_secure_sums_of_nothing_change_nothing(tff_context):
 def _private(name, noise_multiplier, update_clip, statistics_clip):
   return _build(
     name,
-    aggregation_lib.private(
+    aggregations.private(
       noise_multiplier, update_clip, statistics_clip, metrics_clip=1e4
     ),
   )

@@ -171,6 +171,7 @@ def _two_rounds(name):
   return process, states, metrics
 
 
+@pytest.mark.long_for('fixmatch', 'simclr', 'fedrgd', 'fedmatch')
 @pytest.mark.parametrize('name', _PROCESSES)
 def test_statistics_are_those_of_the_server_s_images_at_the_last_weights(
   name, tff_context
@@ -193,6 +194,7 @@ def test_statistics_are_those_of_the_server_s_images_at_the_last_weights(
     )
 
 
+@pytest.mark.long_for('fixmatch', 'simclr', 'fedrgd', 'fedmatch')
 @pytest.mark.parametrize('name', _PROCESSES)
 def test_classifiers_can_be_tested_on_one_image(name, tff_context):
   process, states, _ = _two_rounds(name)
@@ -206,6 +208,7 @@ def test_classifiers_can_be_tested_on_one_image(name, tff_context):
     )
 
 
+@pytest.mark.long_for('fixmatch', 'simclr', 'fedrgd', 'fedmatch')
 @pytest.mark.parametrize('name', _PROCESSES)
 def test_scales_and_shifts_are_trained(name, tff_context):
   _, states, _ = _two_rounds(name)

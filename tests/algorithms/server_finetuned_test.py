@@ -91,6 +91,7 @@ def test_the_average_is_fine_tuned(tff_context):
   assert metrics['gradient_diversity'] == pytest.approx(diversity, rel=1e-3)
 
 
+@pytest.mark.long
 def test_fixmatch_without_images_at_the_server_is_the_clients_average(tff_context):
   """Nothing is fine-tuned: no step, and no weight that is not finite."""
   objective = labels.pseudo_labels()
@@ -111,6 +112,7 @@ def test_fixmatch_without_images_at_the_server_is_the_clients_average(tff_contex
   assert np.isnan(output.metrics['server_work']['loss'])
 
 
+@pytest.mark.long
 def test_a_replica_is_in_each_group(tff_context):
   """FedRGD: the server trains from the model that the clients start from."""
   objective = labels.pseudo_labels()

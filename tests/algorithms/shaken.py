@@ -10,8 +10,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.algorithms import with_states
-from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.aggregators import statistics
+from tff_ssl.aggregators import aggregations
+from tff_ssl.aggregators import encoding_statistics
 
 # Half the distance of a float32 number to the next, over the number.
 _ROUNDING = 2.0**-24
@@ -89,16 +89,16 @@ class ShakenSumFactory(tff.aggregators.UnweightedAggregationFactory):
 
 def aggregation(
   value_bound: float, max_examples_per_client: int
-) -> aggregation_lib.Aggregation:
-  """Returns plain aggregation, moved as `aggregation.secure` of these bounds may be."""
+) -> aggregations.Aggregation:
+  """Returns plain aggregation, moved as `aggregations.secure` of these bounds may."""
   values = ShakenSumFactory(step(-value_bound, value_bound))
   weights = ShakenSumFactory(step(0.0, max_examples_per_client))
   mean = tff.aggregators.MeanFactory(values, weights, no_nan_division=True)
-  plain = aggregation_lib.plain()
+  plain = aggregations.plain()
   return dataclasses.replace(
     plain,
     updates=mean,
-    statistics=statistics.StatisticsFactory(values, weights),
+    statistics=encoding_statistics.StatisticsFactory(values, weights),
     metrics=mean,
     packs=None,
   )

@@ -323,3 +323,24 @@ TABLE = collections.OrderedDict(
 def process(name: str, packed: bool) -> Any:
   """Returns the process of a row, made once: to trace it takes seconds."""
   return TABLE[name].build(harness.Form(packed))
+
+
+# Rows whose tests take seconds each and say of one more method what those that stay say
+# of their kind: `dcco`, `fedavg_nt_xent`, `l_dawa`, `scaffold`, `fedema`, `fedca` and
+# `fedsup`. They are `long`.
+LONG = (
+  'dcco_stale',
+  'dcco_local_steps',
+  'fedsc',
+  'fedavg_cco',
+  'fedavg_batch_norm',
+  'fedbn_simsiam',
+  'fed_byol',
+  'fedu',
+  'per_ssfl',
+  'bilevel_ssfl',
+  'maml_ssfl',
+  'fedmatch',
+  'fedrgd',
+  'server_finetuned_fixmatch',
+)

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tests.algorithms import with_states
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import scaffold
@@ -47,9 +47,9 @@ EPOCHS = fedavg.FedAvgConfig(
 )
 
 _AGGREGATIONS = {
-  'secure': aggregation_lib.secure(8.0, 4),
+  'secure': aggregations.secure(8.0, 4),
   # Hardly any noise, and norms that clip nothing: each client's own values are taken.
-  'private': aggregation_lib.private(1e-12, 1e3, 1e3, 1e3),
+  'private': aggregations.private(1e-12, 1e3, 1e3, 1e3),
 }
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from binaries import audit
 from tests.binaries import in_process
-from tff_ssl.runtime import accounting
-from tff_ssl.runtime import audit as audit_lib
-from tff_ssl.runtime import privacy_ledger
+from tff_ssl.runs.privacy import accounting
+from tff_ssl.runs.privacy import canary_audit
+from tff_ssl.runs.privacy import privacy_ledger
 
 _FLAGS = {
   'aggregation': 'private',
@@ -59,9 +59,9 @@ def test_what_is_broken_is_said_with_an_exit_status(make, monkeypatch):
 
   def find(aggregation, *others):
     given.append((aggregation.noise_multiplier, *others[:3]))
-    return audit_lib.Finding(1.0, 2.0, 3.0, 1e-5)
+    return canary_audit.Finding(1.0, 2.0, 3.0, 1e-5)
 
-  monkeypatch.setattr(audit_lib, 'audit', find)
+  monkeypatch.setattr(canary_audit, 'audit', find)
   ended = _run(make())
   assert ended.status == 1
   assert 'canaries show an epsilon of at least 2, but its ledger' in ended.stderr
@@ -77,9 +77,9 @@ def test_a_round_is_released_as_often_as_the_one_that_was_repeated_most(
 
   def find(*others):
     given.append(others[-1].releases)
-    return audit_lib.Finding(1.0, 0.0, 1.0, 1e-5)
+    return canary_audit.Finding(1.0, 0.0, 1.0, 1e-5)
 
-  monkeypatch.setattr(audit_lib, 'audit', find)
+  monkeypatch.setattr(canary_audit, 'audit', find)
   folder = make()
   terms = privacy_ledger.read(folder)
   for round in (1, 2, 3, 2, 3, 3):
@@ -96,9 +96,9 @@ def test_where_clients_add_noise_a_round_has_all_of_them(make, monkeypatch):
 
   def find(*others):
     given.append(others[-1])
-    return audit_lib.Finding(1.0, 0.0, 1.0, 1e-5)
+    return canary_audit.Finding(1.0, 0.0, 1.0, 1e-5)
 
-  monkeypatch.setattr(audit_lib, 'audit', find)
+  monkeypatch.setattr(canary_audit, 'audit', find)
   run = make(aggregation='distributed')
   assert _run(run).status == 0
   few = in_process.run(audit, f'--run={run}', '--canaries=6', '--canary_rounds=4')

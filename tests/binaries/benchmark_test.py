@@ -30,8 +30,8 @@ from tff_ssl.encoders import precision
 from tff_ssl.encoders import projector
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.runtime import sampling
-from tff_ssl.runtime import simulation
+from tff_ssl.simulation import cohort_sampling
+from tff_ssl.simulation import simulated_clients
 
 SMALL = (
   '--encoder=conv2',
@@ -62,10 +62,12 @@ def problem(local=None, norm='group') -> experiments.Problem:
   model = dual_encoder.Siamese(
     encoder, projector.build_projector(encoder.output_dim, (8, 8)), configs.FLIP
   )
-  cohorts = sampling.Cohorts(list(tiny.CLIENT_SIZES), len(tiny.CLIENT_SIZES), seed=0)
+  cohorts = cohort_sampling.Cohorts(
+    list(tiny.CLIENT_SIZES), len(tiny.CLIENT_SIZES), seed=0
+  )
   data = tiny.clients()
   clients = workloads.Clients(
-    data, simulation.Clients(data, num_packs=1), tiny.partition(), cohorts, 0.0
+    data, simulated_clients.Clients(data, num_packs=1), tiny.partition(), cohorts, 0.0
   )
   return experiments.Problem(model, clients, local or local_training.LocalPlan(), 0)
 
@@ -83,6 +85,7 @@ def weights(side: sides.Side) -> np.ndarray:
   return np.concatenate([np.ravel(chosen[name]) for name in sorted(chosen)])
 
 
+@pytest.mark.long_for('per_ssfl', 'featarc')
 @pytest.mark.parametrize('name', ['dcco', 'fedsup', *STATEFUL])
 def test_both_sides_compute_the_same(tff_context, name):
   pair = built(name)
@@ -236,6 +239,7 @@ def environment_of(pid: int) -> str:
     return ''
 
 
+@pytest.mark.long
 def test_json_has_all_numbers_and_nothing_else_is_printed():
   process = forked.Process(
     'binaries.benchmark',
@@ -265,6 +269,7 @@ def test_json_has_all_numbers_and_nothing_else_is_printed():
   assert result['nonfinite_clients'] == 0
 
 
+@pytest.mark.long
 def test_several_values_are_measured_and_their_slope_is_printed():
   ended = in_process.run(
     benchmark,

@@ -12,8 +12,10 @@ from binaries.methods import choice
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.reporting import fabricate
-from tff_ssl.reporting import compare as compare_lib
-from tff_ssl.reporting import groups
+from tff_ssl.reporting import comparison
+from tff_ssl.reporting import run_groups
+
+pytestmark = pytest.mark.forks
 
 ACCURACIES = {'dcco': [0.5, 0.625, 0.75], 'fedavg_cco': [0.25, 0.25]}
 
@@ -191,13 +193,13 @@ def test_starts_without_tensorflow():
 
 
 def test_flags_that_may_differ_on_resuming_do_not_part_runs():
-  assert {*choice.MAY_DIFFER} <= {*groups.NEUTRAL}
+  assert {*choice.MAY_DIFFER} <= {*run_groups.NEUTRAL}
 
 
 def test_baselines_are_named_as_they_are_written():
   assert {
     f'{name.replace(" ", "_")}/': name for name in (results.RANDOM, results.SCRATCH)
-  } == compare_lib.BASELINES
+  } == comparison.BASELINES
 
 
 def test_numbers_of_clients_are_drawn(runs):

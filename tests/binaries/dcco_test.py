@@ -15,10 +15,13 @@ from tasks import registry
 from tests.binaries import conftest
 from tests.binaries import in_process
 from tests.binaries import launch
-from tests.runtime import processes
+from tests.execution import processes
 from tff_ssl.encoders import cnn
-from tff_ssl.runtime import checkpoints
-from tff_ssl.runtime import encoder_file
+from tff_ssl.export import encoder_file
+from tff_ssl.runs import checkpoints
+
+# They share the runs of conftest.py, which take minutes.
+pytestmark = pytest.mark.xdist_group('runs')
 
 # Only TensorFlow: what a person has to whom the encoder is given.
 LOAD = """
@@ -30,6 +33,7 @@ assert not any(name.startswith('tff_ssl') for name in sys.modules)
 """
 
 
+@pytest.mark.long_for('fedavg_cco', 'centralized_cco')
 @pytest.mark.parametrize('algorithm', conftest.ALGORITHMS)
 def test_each_algorithm_leaves_a_complete_run_folder(runs, algorithm):
   run = runs.small[algorithm]
@@ -77,6 +81,7 @@ def test_tensorboard_has_every_round(runs):
   assert steps['metrics/knn/10%/accuracy'] == [2, 4, 6]
 
 
+@pytest.mark.long_for('fedavg_cco', 'centralized_cco')
 @pytest.mark.parametrize('algorithm', conftest.ALGORITHMS)
 def test_test_images_are_left_for_the_projector(runs, algorithm):
   folder = runs.small[algorithm].folder / 'tensorboard'

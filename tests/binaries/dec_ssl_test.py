@@ -9,7 +9,7 @@ import pytest
 from binaries import dec_ssl
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.runtime import checkpoints
+from tff_ssl.runs import checkpoints
 
 _FLAGS = (
   '--method=featarc',

@@ -15,7 +15,10 @@ from tests.binaries import conftest
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.encoders import cnn
-from tff_ssl.runtime import checkpoints
+from tff_ssl.runs import checkpoints
+
+# They share the runs of conftest.py, which take minutes.
+pytestmark = pytest.mark.xdist_group('runs')
 
 
 @pytest.fixture
@@ -69,6 +72,7 @@ def test_baselines_have_numbers_of_their_own(run, capsys):
   assert 0 < after['supervised_from_scratch/finetune/10%/accuracy'] < 1
 
 
+@pytest.mark.long_for('fedavg_cco', 'centralized_cco')
 @pytest.mark.parametrize('algorithm', conftest.ALGORITHMS[1:])
 def test_random_encoder_is_the_one_that_every_algorithm_starts_from(runs, algorithm):
   folder = runs.small[algorithm].folder / 'checkpoints'

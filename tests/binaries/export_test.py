@@ -13,10 +13,10 @@ from tests.binaries import in_process
 from tests.binaries import launch
 from tests.binaries import take_away
 from tff_ssl.encoders import network
-from tff_ssl.evaluation import features
-from tff_ssl.evaluation import finetune
-from tff_ssl.runtime import exports
-from tff_ssl.runtime import on_device
+from tff_ssl.evaluation import feature_sets
+from tff_ssl.evaluation import fine_tuning
+from tff_ssl.export import exports
+from tff_ssl.export import on_device
 
 _FLAGS = (
   '--objective=simclr',
@@ -96,8 +96,8 @@ def test_a_fine_tuned_encoder_and_its_head_are_exported_as_they_were_trained(
   # Trained again, from the parameters of the checkpoint.
   with in_process.parsed('--task=digits', *launch.SMALL):
     encoder = common.build_encoder(task)
-  config = finetune.FinetuneConfig(learning_rate=0.01, num_steps=40)
-  tuned = finetune.build_finetune(encoder.apply, task.num_classes, config)(
+  config = fine_tuning.FinetuneConfig(learning_rate=0.01, num_steps=40)
+  tuned = fine_tuning.build_finetune(encoder.apply, task.num_classes, config)(
     network.select(params, 'encoder'),
     task.train.image,
     task.train.label,
@@ -109,7 +109,7 @@ def test_a_fine_tuned_encoder_and_its_head_are_exported_as_they_were_trained(
   # Of eight features; chance is 0.1.
   assert right > 0.3
   logits = (
-    features.build_encode(encoder.apply)(tuned.params, task.test.image)
+    feature_sets.build_encode(encoder.apply)(tuned.params, task.test.image)
     @ tuned.head['kernel'].numpy()
   ) + tuned.head['bias'].numpy()
   expected = np.exp(logits) / np.sum(np.exp(logits), axis=1, keepdims=True)
@@ -118,7 +118,7 @@ def test_a_fine_tuned_encoder_and_its_head_are_exported_as_they_were_trained(
     np.testing.assert_allclose(found['probabilities'], expected, atol=1e-4)
   # The run's own encoder gives other features.
   own = tf.keras.models.load_model(folder / 'encoder.keras')
-  before = features.encode(own, task.test.image)
+  before = feature_sets.encode(own, task.test.image)
   assert np.max(np.abs(found['features'] - before)) > 0.1
   assert 'features and probabilities: fine-tuned' in (out / 'encoder.md').read_text()
 

@@ -10,10 +10,10 @@ from binaries import evaluate
 from binaries.flags import program
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.runtime import checkpoints
-from tff_ssl.runtime import files
-from tff_ssl.runtime import run_config
-from tff_ssl.runtime import worker
+from tff_ssl.execution import worker_process
+from tff_ssl.runs import checkpoints
+from tff_ssl.runs import run_config
+from tff_ssl.storage import files
 
 _FLAGS = (
   *launch.SMALL,
@@ -47,7 +47,10 @@ def test_a_failure_says_what_is_saved(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
   ('error', 'said'),
   [
-    (worker.LostError('the TFF worker is gone'), 'Error: the TFF worker is gone.\n'),
+    (
+      worker_process.LostError('the TFF worker is gone'),
+      'Error: the TFF worker is gone.\n',
+    ),
     (OSError(28, 'No space left on device', 'a.csv'), 'Error: a.csv: No space left'),
     (MemoryError('1 TiB'), 'Error: There is not enough memory (1 TiB): fewer'),
   ],

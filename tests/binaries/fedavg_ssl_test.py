@@ -18,7 +18,7 @@ from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.encoders import cnn
 from tff_ssl.partition import describe
-from tff_ssl.runtime import checkpoints
+from tff_ssl.runs import checkpoints
 
 _CLIENTS = ('--partition=classes:per_client=2,clients=5', '--participation=1')
 _LOCAL = ('--batch_size=64', '--client_momentum=0.9', '--client_schedule=cosine')
@@ -116,6 +116,7 @@ def runs(tmp_path_factory):
   return launch.Made(lambda name: _run(base / name, *_CLIENTS, *_RUNS[name]))
 
 
+@pytest.mark.long_for('byol', 'fedprox', 'mae')
 @pytest.mark.parametrize('name', _RUNS)
 def test_a_run_is_complete(runs, name):
   run = runs[name]

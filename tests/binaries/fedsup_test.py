@@ -95,6 +95,7 @@ def _rows(run):
     return list(csv.DictReader(file))
 
 
+@pytest.mark.long_for('fedrgd', 'fedmatch', 'labelled_only')
 @pytest.mark.parametrize('name', _RUNS)
 def test_a_run_is_complete(runs, name):
   run = runs[0][name]

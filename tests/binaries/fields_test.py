@@ -54,6 +54,7 @@ def _stored(folder, round):
     }
 
 
+@pytest.mark.long_for('digits_halves')
 def test_it_is_trained_and_evaluated(run):
   _, folder = run
   with (folder / 'metrics.csv').open() as file:
@@ -67,6 +68,7 @@ def test_it_is_trained_and_evaluated(run):
   assert moved == {name.split('/')[0] for name in first}
 
 
+@pytest.mark.long_for('digits_halves')
 def test_what_is_exported_encodes_the_field_of_its_card(run):
   task, folder = run
   name, field = _TASKS[task]
@@ -88,6 +90,7 @@ def test_what_is_exported_encodes_the_field_of_its_card(run):
   assert ('sprite' in config) == (field == 'left')
 
 
+@pytest.mark.long_for('digits_halves')
 def test_it_starts_from_the_encoder_of_the_baselines(run):
   name, folder = run
   task = registry.load(name)
@@ -103,6 +106,7 @@ def test_it_starts_from_the_encoder_of_the_baselines(run):
     np.testing.assert_array_equal(stored[f'{prefix}/{name}'], value)
 
 
+@pytest.mark.long_for('digits_halves')
 def test_it_is_evaluated_again(run, capsys):
   _, folder = run
   before = json.loads((folder / 'evaluation.json').read_text())

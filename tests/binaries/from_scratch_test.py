@@ -5,7 +5,7 @@ import types
 import pytest
 
 from binaries.experiment import from_scratch
-from tff_ssl.evaluation import draws
+from tff_ssl.evaluation import label_draws
 
 
 def _evaluated(count):
@@ -35,7 +35,7 @@ def _evaluated(count):
 
 def test_few_labels_are_drawn_and_trained_on_several_times():
   numbers, trained = _evaluated(30.0)
-  assert trained == [0, 1, 2] and numbers['draws/10%'] == draws.FROM_SCRATCH == 3
+  assert trained == [0, 1, 2] and numbers['draws/10%'] == label_draws.FROM_SCRATCH == 3
   assert numbers['finetune/10%/accuracy'] == pytest.approx(0.1)
   assert numbers['finetune/10%/accuracy/deviation'] == pytest.approx(0.1)
   assert numbers['knn/10%/accuracy'] == pytest.approx(0.2)
@@ -43,7 +43,7 @@ def test_few_labels_are_drawn_and_trained_on_several_times():
 
 
 def test_many_labels_are_drawn_once():
-  numbers, trained = _evaluated(draws.FEW_LABELS + 1.0)
+  numbers, trained = _evaluated(label_draws.FEW_LABELS + 1.0)
   assert trained == [0]
   assert numbers == {
     'labels/10%': 1_001.0,

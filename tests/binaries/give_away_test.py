@@ -24,8 +24,8 @@ from tests.binaries import launch
 from tests.binaries import take_away
 from tff_ssl.encoders import registry as encoders
 from tff_ssl.reporting import giving
-from tff_ssl.runtime import run_config
-from tff_ssl.runtime import stateful_rounds
+from tff_ssl.runs import run_config
+from tff_ssl.runs import stateful_rounds
 
 _PRIVATE = (
   '--aggregation=private',

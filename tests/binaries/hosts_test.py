@@ -10,8 +10,10 @@ from binaries.flags import hosts
 from binaries.methods import choice
 from tests.binaries import in_process
 from tests.binaries import launch
-from tests.runtime import processes
-from tff_ssl.runtime import worker as worker_lib
+from tests.execution import processes
+from tff_ssl.execution import worker_process
+
+pytestmark = pytest.mark.forks
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,7 @@ def test_the_parts_of_a_run_on_hosts_are_recorded_and_not_the_hosts_number():
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGKILL])
 def test_the_worker_ends_with_its_program(number):
   # A port that was free a moment ago.
-  free = worker_lib.Worker(1, 1)
+  free = worker_process.Worker(1, 1)
   port = free.address.rpartition(':')[2]
   free.stop()
   arguments = f'--port={port}', '--concurrency=1', '--i_trust_this_network'

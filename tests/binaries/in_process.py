@@ -35,10 +35,10 @@ from binaries import sweep  # noqa: F401
 from binaries.flags import program
 from tests import quick
 from tests.binaries import launch
-from tff_ssl.runtime import context
+from tff_ssl.execution import contexts
 
 # As they were before a test replaced one.
-_opened = {name: getattr(context, name) for name in quick.contexts()}
+_opened = {name: getattr(contexts, name) for name in quick.contexts()}
 
 
 @contextlib.contextmanager
@@ -85,7 +85,7 @@ def run(
   before, workers = tff.framework.get_context_stack().current, _workers()
   with (
     flagsaver.flagsaver(),
-    mock.patch.multiple(context, **_quick()),
+    mock.patch.multiple(contexts, **_quick()),
     contextlib.redirect_stdout(stdout),
     contextlib.redirect_stderr(stderr),
   ):
@@ -100,11 +100,13 @@ def run(
   return launch.Ended(folder, status, stdout.getvalue(), stderr.getvalue())
 
 
-def _quick() -> dict[str, Callable[..., context.Context]]:
+def _quick() -> dict[str, Callable[..., contexts.Context]]:
   """Returns what opens contexts in a run: what a test has put there stays."""
   quickly = quick.contexts()
   return {
-    name: quickly[name] if getattr(context, name) is opened else getattr(context, name)
+    name: quickly[name]
+    if getattr(contexts, name) is opened
+    else getattr(contexts, name)
     for name, opened in _opened.items()
   }
 

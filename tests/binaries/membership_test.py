@@ -13,7 +13,7 @@ from tasks import registry
 from tasks import task as task_lib
 from tests.binaries import in_process
 from tests.tasks import fabricate
-from tff_ssl.runtime import run_config
+from tff_ssl.runs import run_config
 
 
 def _task(rows, name='cases', with_clients=True):

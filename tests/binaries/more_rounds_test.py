@@ -21,8 +21,8 @@ from tests.binaries import launch
 from tests.reporting import fabricate
 from tff_ssl.encoders import registry
 from tff_ssl.federated import server
-from tff_ssl.runtime import checkpoints
-from tff_ssl.runtime import run_config
+from tff_ssl.runs import checkpoints
+from tff_ssl.runs import run_config
 
 _FLAGS = (
   launch.APART,

@@ -9,9 +9,9 @@ import pytest
 from tasks import manifest
 from tasks import tables
 from tff_ssl.partition import spec
-from tff_ssl.reporting import runs
-from tff_ssl.runtime import run_config
-from tff_ssl.runtime import table
+from tff_ssl.reporting import run_reader
+from tff_ssl.runs import round_table
+from tff_ssl.runs import run_config
 
 _TRIALS = 150
 _PIECES = (
@@ -63,11 +63,11 @@ def _of_file(read, name):
 
 def _metrics(path):
   path.with_name('config.json').write_text('{"flags": {}}')
-  runs.read(path.parent)
+  run_reader.read(path.parent)
 
 
 def _rows(path):
-  known = table.Table(path)
+  known = round_table.Table(path)
   known.keep_until(1)
   known.check_rounds(1)
 

@@ -16,9 +16,9 @@ from binaries.flags import dealing
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
-from tests.runtime import encoder_files
+from tests.export import encoder_files
 from tff_ssl.encoders import resnet
-from tff_ssl.evaluation import features
+from tff_ssl.evaluation import feature_sets
 from tff_ssl.partition import describe
 from tff_ssl.partition import sources
 
@@ -121,7 +121,7 @@ def test_clusters_of_an_encoder(encoder_path, digits):
   ):
     clients = common.build_partition(digits)
   model = tf.keras.models.load_model(encoder_path)
-  encoded = features.encode(model, digits.train.image)
+  encoded = feature_sets.encode(model, digits.train.image)
   # k-means: everyone is nearest to the mean of their own cluster.
   means = np.stack([encoded[held].mean(axis=0) for held in clients.values()])
   for k, held in enumerate(clients.values()):

@@ -17,8 +17,8 @@ from binaries.flags import privacy
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.losses import cco as cco_lib
-from tff_ssl.runtime import accounting
-from tff_ssl.runtime import privacy_ledger
+from tff_ssl.runs.privacy import accounting
+from tff_ssl.runs.privacy import privacy_ledger
 
 _RUN = '--run_dir=/nowhere/run'
 _SECURE = f'--aggregation=secure {_RUN}'
@@ -221,6 +221,7 @@ def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_pa
 
 
 # Of 359 clients: passes of two rounds, and of 89.
+@pytest.mark.long_for('distributed-4-11111')
 @pytest.mark.parametrize(
   ('aggregation', 'clients', 'counted'),
   [('private', 150, '11223'), ('distributed', 4, '11111')],
@@ -263,6 +264,7 @@ def test_in_passes_a_client_counts_as_often_as_it_takes_part(
   assert any('n_k' in each for each in card['not_protected'])
 
 
+@pytest.mark.long
 def test_a_secure_run_says_what_was_clipped(tmp_path):
   folder = tmp_path / 'run'
   ended = in_process.run(

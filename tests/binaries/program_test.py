@@ -13,6 +13,8 @@ from binaries import partition
 from binaries.flags import program
 from tests.binaries import launch
 
+pytestmark = pytest.mark.forks
+
 
 def test_help_lists_the_flags_of_the_program_and_the_shared_ones(tmp_path):
   ended = launch.end(launch.start('dcco', '--help'), tmp_path)

@@ -11,7 +11,7 @@ from binaries import dcco
 from binaries import evaluate
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.runtime import context
+from tff_ssl.execution import contexts
 
 _FLAGS = (
   *launch.SMALL,
@@ -27,7 +27,7 @@ def run(tmp_path_factory):
   folder = tmp_path_factory.mktemp('in_process') / 'run'
   before = set(psutil.Process().children())
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(context, 'local', pytest.fail)
+    patch.setattr(contexts, 'local', pytest.fail)
     ended = _run(folder, '--rounds=2')
   assert ended.status == 0, ended.stderr
   assert set(psutil.Process().children()) <= before
@@ -43,6 +43,7 @@ def _rows(folder, name='metrics.csv'):
     return list(csv.DictReader(file))
 
 
+@pytest.mark.long
 def test_its_numbers_are_those_of_a_worker(run, tmp_path):
   worker = _run(tmp_path / 'run', '--runtime=worker', '--rounds=2')
   assert worker.status == 0, worker.stderr
@@ -72,7 +73,7 @@ def test_it_does_not_resume_with_a_worker(run):
 
 
 def test_it_is_evaluated_without_a_worker(run, monkeypatch):
-  monkeypatch.setattr(context, 'local', pytest.fail)
+  monkeypatch.setattr(contexts, 'local', pytest.fail)
   ended = in_process.run(
     evaluate,
     f'--run={run.folder}',

@@ -22,6 +22,8 @@ from tests.binaries import launch
 from tests.reporting import fabricate
 from tff_ssl.encoders import vit
 
+pytestmark = pytest.mark.forks
+
 # Leaves a folder as a run does, with the flags that it is given, or fails.
 _PROGRAM = """
 import json, pathlib, sys

@@ -10,7 +10,7 @@ from binaries.methods import table
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.encoders import network
-from tff_ssl.runtime import run_folder
+from tff_ssl.runs import run_folder
 
 ROUNDS = 2
 

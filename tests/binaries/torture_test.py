@@ -19,8 +19,8 @@ from binaries.torturing import programs
 from binaries.torturing import trials
 from binaries.torturing.cases import making
 from tests.binaries import in_process
-from tff_ssl.aggregators import aggregation
-from tff_ssl.runtime import context
+from tff_ssl.aggregators import aggregations
+from tff_ssl.execution import contexts
 
 
 def _ended(status, stderr):
@@ -156,9 +156,9 @@ def test_noise_is_hooks_where_it_is_added(tmp_path, monkeypatch):
   query = tensorflow_privacy.GaussianSumQuery
   monkeypatch.setattr(query, 'get_noised_result', query.get_noised_result)
   hooks.note_noise(str(tmp_path / 'note'))
-  factory = aggregation._noised_sum(1.0, 1.0)
+  factory = aggregations._noised_sum(1.0, 1.0)
   process = factory.create(tff.TensorType(np.float32, [3]))
-  with context.in_process('cpu', optimize_graphs=False):
+  with contexts.in_process('cpu', optimize_graphs=False):
     state = process.initialize()
     for _ in range(3):
       state = process.next(state, [np.ones(3, np.float32)] * 2).state
@@ -169,10 +169,10 @@ def test_noise_is_hooks_where_it_is_added(tmp_path, monkeypatch):
 
 
 def test_a_broken_clip_has_the_noise_of_a_sound_one(monkeypatch):
-  sound = aggregation.private(2.0, 0.5, 1.0)
-  monkeypatch.setattr(aggregation, 'private', aggregation.private)
+  sound = aggregations.private(2.0, 0.5, 1.0)
+  monkeypatch.setattr(aggregations, 'private', aggregations.private)
   hooks.apply(hooks.BREAK_CLIP)
-  broken = aggregation.private(2.0, 0.5, 1.0)
+  broken = aggregations.private(2.0, 0.5, 1.0)
   assert broken.packs.clip_norms['update'] == 100 * sound.packs.clip_norms['update']
   assert 50 * broken.noise_multiplier == 0.5 * sound.noise_multiplier
 

@@ -18,7 +18,7 @@ from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.reporting import figures
-from tff_ssl.reporting import runs as runs_lib
+from tff_ssl.reporting import run_reader
 
 _draw = figures.draw
 _FLAGS = (
@@ -59,7 +59,7 @@ def test_a_share_of_training_is_evaluated_and_no_client_has_it(run):
   with (run.folder / 'partition.csv').open() as file:
     held = sum(int(row['size']) for row in csv.DictReader(file))
   assert held <= 1151
-  read = runs_lib.read(run.folder)
+  read = run_reader.read(run.folder)
   for row in read.metrics:
     # The mean over eight draws of a tenth of the labels, and one classifier.
     for name, draws in (('knn/10%/accuracy', 8), ('classifier/accuracy', 1)):
@@ -75,7 +75,7 @@ def test_a_share_of_training_is_evaluated_and_no_client_has_it(run):
 def test_compare_takes_the_best_round_and_draws_both_curves(run, tmp_path, capsys):
   flags = f'--runs={run.folder}', f'--out={tmp_path}', '--formats=markdown'
   in_process.call(compare, *flags, '--at=validation/knn/10%/accuracy')
-  rows = runs_lib.read(run.folder).metrics
+  rows = run_reader.read(run.folder).metrics
   best = int(np.argmax([row['validation/knn/10%/accuracy'] for row in rows]))
   text = (tmp_path / 'comparison.md').read_text().splitlines()
   names, cells = ([cell.strip() for cell in line.split('|')] for line in text[0:3:2])
@@ -137,6 +137,7 @@ def test_runs_have_curves_of_knn_by_default(tmp_path, capsys):
   capsys.readouterr()
 
 
+@pytest.mark.long
 def test_labels_at_the_server_are_validated_besides_teacher_and_student(tmp_path):
   folder = tmp_path / 'run'
   ended = in_process.run(
@@ -149,7 +150,7 @@ def test_labels_at_the_server_are_validated_besides_teacher_and_student(tmp_path
     folder=folder,
   )
   assert ended.status == 0, ended.stderr
-  (row,) = runs_lib.read(folder).metrics
+  (row,) = run_reader.read(folder).metrics
   tested = [name for name in row if name.startswith(('teacher/', 'student/'))]
   assert tested == ['student/accuracy']
   for name in (*tested, 'knn/100%/accuracy', 'online_knn/accuracy'):

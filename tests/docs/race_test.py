@@ -11,8 +11,8 @@ from docs.race import report
 from docs.race import work
 from docs.race.peers import own
 from docs.race.peers import protocol
-from tff_ssl.runtime import context
-from tff_ssl.runtime import files
+from tff_ssl.execution import contexts
+from tff_ssl.storage import files
 
 _PAGE = pathlib.Path(__file__).parents[2] / 'docs' / 'benchmarks.md'
 
@@ -113,6 +113,7 @@ def test_a_problem_is_read_as_it_was_written(tmp_path):
   assert read.batches() == [slice(0, 4)]
 
 
+@pytest.mark.long
 def test_tff_ssl_takes_the_mean_of_the_clients_steps():
   problem = _problem()
   rate = problem.settings.learning_rate
@@ -130,7 +131,7 @@ def test_tff_ssl_takes_the_mean_of_the_clients_steps():
     loss = tf.reduce_mean(tf.reduce_logsumexp(logits, 1) - chosen)
   steps = tape.gradient(loss, params)
   np.testing.assert_allclose(work.mean_loss(problem, problem.weights), loss, rtol=1e-5)
-  with context.in_process(optimize_graphs=False):
+  with contexts.in_process(optimize_graphs=False):
     federation = own.Federation(problem)
     federation.rounds(1)
     trained = federation.weights()

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests import quick
-from tff_ssl.runtime import context
+from tff_ssl.execution import contexts
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _NOTEBOOKS = _ROOT / 'docs' / 'notebooks'
@@ -58,7 +58,7 @@ def test_dcco_on_digits(tmp_path, capsys):
 def graphs_as_traced(monkeypatch):
   """Of all but the first notebook, which has them optimized as users do."""
   for name, opened in quick.contexts().items():
-    monkeypatch.setattr(context, name, opened)
+    monkeypatch.setattr(contexts, name, opened)
 
 
 def test_own_pictures(tmp_path, graphs_as_traced):
@@ -107,6 +107,7 @@ def test_own_program(graphs_as_traced):
   assert {name.split('/')[0] for name in names['weights']} == {'encoder', 'projector'}
 
 
+@pytest.mark.long
 def test_the_guide_of_loops(tmp_path, monkeypatch):
   text = (_ROOT / 'docs' / 'own_loop.md').read_text(encoding='utf-8')
   blocks = re.findall(r'^```python\n(.*?)^```', text, re.MULTILINE | re.DOTALL)

@@ -155,6 +155,7 @@ def test_without_batch_norm_there_is_no_population():
   np.testing.assert_array_equal(net.infer(params, x), net.apply(params, x))
 
 
+@pytest.mark.long_for('resnet50')
 @pytest.mark.parametrize(
   'net',
   [

@@ -17,6 +17,7 @@ def _trained_like(net, dtype=tf.float32):
   return params
 
 
+@pytest.mark.long_for('resnet50')
 @pytest.mark.parametrize(
   ('name', 'options'),
   [

@@ -103,6 +103,7 @@ def test_float64_is_float32_refined():
   np.testing.assert_allclose(y32, y64, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.long_for('None')
 @pytest.mark.parametrize('size', [None, 0])
 def test_a_batch_of_no_images_has_no_encodings_and_no_gradient(size):
   encoder = _tiny()

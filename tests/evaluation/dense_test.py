@@ -13,9 +13,9 @@ from tff_ssl.encoders import resnet
 from tff_ssl.encoders import vit
 from tff_ssl.evaluation import dense
 from tff_ssl.evaluation import dense_heads
-from tff_ssl.evaluation import maps
+from tff_ssl.evaluation import feature_maps
 from tff_ssl.evaluation import overlap
-from tff_ssl.evaluation import population
+from tff_ssl.evaluation import population_statistics
 from tff_ssl.evaluation import stages
 
 
@@ -101,14 +101,14 @@ def test_maps_are_the_last_stages_and_average_to_the_encoding():
     (vit.build_encoder('vit_micro', (16, 8, 3), 0.25, 4), ((4, 2, 16),)),
   ):
     params = encoder.init([0, 0])
-    found = maps.build(encoder)(encoder.infer, params, images)
-    assert maps.shapes(encoder) == expected
+    found = feature_maps.build(encoder)(encoder.infer, params, images)
+    assert feature_maps.shapes(encoder) == expected
     assert tuple(tuple(one.shape[1:]) for one in found) == expected
     np.testing.assert_allclose(
       tf.reduce_mean(found[-1], axis=[1, 2]), encoder.infer(params, images), atol=1e-5
     )
   with pytest.raises(ValueError, match='mlp has no feature maps'):
-    maps.shapes(mlp.build_encoder('mlp', (5,)))
+    feature_maps.shapes(mlp.build_encoder('mlp', (5,)))
 
 
 def _masked(count, seed, empty=0):
@@ -168,7 +168,9 @@ def test_what_is_known_without_an_image(learnt):
 def test_frozen_encoder_stays_and_batch_norm_has_statistics():
   encoder = cnn.build_encoder('conv2', (16, 16, 3), 0.25, 'batch')
   train, test = _masked(8, 0, empty=2), _masked(6, 1, empty=1)
-  params = population.build_complete(encoder)(encoder.init([0, 0]), train.image)
+  params = population_statistics.build_complete(encoder)(
+    encoder.init([0, 0]), train.image
+  )
   before = collections.OrderedDict((k, v.numpy()) for k, v in params.items())
   evaluator = dense.Evaluator(encoder, train, test, dense.DenseConfig(num_steps=2))
   numbers = evaluator.evaluate(params, ['detection'], (1.0,))

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tff_ssl.computing import sessions
 from tff_ssl.encoders import registry
-from tff_ssl.evaluation import finetune
+from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import finetune_step
 from tff_ssl.optimization import adam
 
@@ -94,9 +94,9 @@ def test_chunks_are_of_whole_cases_and_of_equal_size(sizes, together, expected):
 def test_training_in_chunks_ends_where_that_of_whole_batches_does():
   encoder = _encoder()
   images, _, labels = _batch([1] * 90)
-  config = finetune.FinetuneConfig(0.003, batch_size=64, num_steps=4)
+  config = fine_tuning.FinetuneConfig(0.003, batch_size=64, num_steps=4)
   whole, chunked = (
-    finetune.build_finetune(encoder.apply, 5, config, together=together)(
+    fine_tuning.build_finetune(encoder.apply, 5, config, together=together)(
       encoder.init([0, 1]), images, labels, images, seed=0
     )
     for together in (None, 16)

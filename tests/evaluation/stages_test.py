@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.computing import sessions
-from tff_ssl.evaluation import features
+from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import stages
 
 
@@ -50,7 +50,7 @@ def test_encoding_tells_how_far_it_is():
     with tf.control_dependencies([tf.py_function(_later(clock), [], [])]):
       return tf.identity(images)
 
-  encode = features.build_encode(apply, default_batch_size=10)
+  encode = feature_sets.build_encode(apply, default_batch_size=10)
   rows = 10 * 4 * sessions.cores()
   with stages.telling(stages.Lines(stream, clock)):
     stages.begin('encoding')

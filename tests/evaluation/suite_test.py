@@ -10,11 +10,11 @@ import pytest
 import tensorflow as tf
 
 from tff_ssl.evaluation import closed_form
-from tff_ssl.evaluation import draws
-from tff_ssl.evaluation import features
-from tff_ssl.evaluation import finetune
+from tff_ssl.evaluation import feature_sets
+from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import knn
-from tff_ssl.evaluation import linear
+from tff_ssl.evaluation import label_draws
+from tff_ssl.evaluation import linear_probe
 from tff_ssl.evaluation import suite
 
 
@@ -26,7 +26,7 @@ _PARAMS = collections.OrderedDict(scale=tf.ones([3]))
 
 
 def _encode(images):
-  return features.build_encode(_apply)(_PARAMS, images)
+  return feature_sets.build_encode(_apply)(_PARAMS, images)
 
 
 class _Examples(types.SimpleNamespace):
@@ -45,8 +45,8 @@ def _examples(num_cases, images_per_case, seed, num_classes=3):
 
 
 def test_names_and_numbers_of_a_solved_task():
-  run = finetune.build_finetune(
-    _apply, 3, finetune.FinetuneConfig(learning_rate=0.3, num_steps=40)
+  run = fine_tuning.build_finetune(
+    _apply, 3, fine_tuning.FinetuneConfig(learning_rate=0.3, num_steps=40)
   )
   results = suite.evaluate(
     _encode,
@@ -118,7 +118,7 @@ def test_data_are_encoded_once(case_level):
   if case_level:
     units = units[np.unique(train.case, return_index=True)[1]]
   cases = None if case_level else train.case
-  drawn = np.unique(np.concatenate(draws.subsets(units, 0.1, 0, cases)))
+  drawn = np.unique(np.concatenate(label_draws.subsets(units, 0.1, 0, cases)))
   assert counts[2:] == [len(drawn) * (2 if case_level else 1), 60]
   assert few == {name: results[name] for name in few}
   assert any(name.startswith('linear/10%/') for name in few)
@@ -132,8 +132,8 @@ def test_case_level_pools_images_before_classifying():
   for examples in (train, test):
     _, first = np.unique(examples.case, return_index=True)
     examples.image[first] = np.roll(examples.image[first], 1, axis=-1)
-  run = finetune.build_finetune(
-    _apply, 3, finetune.FinetuneConfig(learning_rate=0.3, num_steps=60)
+  run = fine_tuning.build_finetune(
+    _apply, 3, fine_tuning.FinetuneConfig(learning_rate=0.3, num_steps=60)
   )
   by_image, by_case = (
     suite.evaluate(
@@ -185,7 +185,7 @@ def test_federated_probe_is_given_the_encodings_and_what_is_kept(case_level):
 
   def federated(features, labels, kept):
     calls.append((features, labels, kept))
-    return linear.fit_logistic(features[kept], labels[kept], 3)
+    return linear_probe.fit_logistic(features[kept], labels[kept], 3)
 
   results = suite.evaluate(
     _encode,
@@ -284,13 +284,16 @@ def test_refuses_bad_input():
     suite.evaluate(_encode, train, test, num_classes=3)
 
 
+@pytest.mark.long_for('True')
 @pytest.mark.parametrize('case_level', [False, True])
 def test_validation_numbers_are_those_of_testing_on_the_validation_split(case_level):
   train, test, validation = (_examples(24, 2, seed=seed) for seed in range(3))
   # Cases of the two splits by turns, so that an order by case would mix them.
   test.case, validation.case = 2 * test.case + 100, 2 * validation.case + 101
   validation.label = (validation.label + (validation.case % 5 == 0)) % 3
-  run = finetune.build_finetune(_apply, 3, finetune.FinetuneConfig(0.3, num_steps=5))
+  run = fine_tuning.build_finetune(
+    _apply, 3, fine_tuning.FinetuneConfig(0.3, num_steps=5)
+  )
   told = {
     'num_classes': 3,
     'methods': suite.METHODS,
@@ -319,7 +322,9 @@ def test_fine_tuning_alone_encodes_one_example_of_each_split():
     seen.append(len(inputs))
     return _encode(inputs)
 
-  run = finetune.build_finetune(_apply, 3, finetune.FinetuneConfig(0.3, num_steps=5))
+  run = fine_tuning.build_finetune(
+    _apply, 3, fine_tuning.FinetuneConfig(0.3, num_steps=5)
+  )
   told = {'num_classes': 3, 'fractions': (1.0,), 'case_level': True}
   told['finetune'] = functools.partial(run, _PARAMS)
   splits = _examples(12, 2, seed=0), _examples(6, 2, seed=1)

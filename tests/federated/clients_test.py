@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests.algorithms import harness
-from tff_ssl.aggregators import aggregation
+from tff_ssl.aggregators import aggregations
 from tff_ssl.federated import clients
 
 
@@ -146,9 +146,9 @@ def test_no_counts_are_the_names_and_types_of_counts():
 
 
 def test_noise_in_a_table_is_refused_and_plain_sums_are_not():
-  clients.check_not_noised(aggregation.plain())
+  clients.check_not_noised(aggregations.plain())
   with pytest.raises(ValueError, match='The aggregation adds noise'):
-    clients.check_not_noised(aggregation.private(1.0, 1.0, 1.0))
+    clients.check_not_noised(aggregations.private(1.0, 1.0, 1.0))
 
 
 @pytest.mark.parametrize('examples', [0, 3])

@@ -8,7 +8,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.algorithms import harness
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import cohorts
@@ -52,7 +52,7 @@ def _of_equal_clients(shared, examples, num_clients):
 
 def _run(function, sizes, aggregation=None, bad=()):
   """Runs a function over one pack; returns what it sends, and each client's mean."""
-  cohort = packing.PackedClients(harness.PACKS, aggregation or aggregation_lib.plain())
+  cohort = packing.PackedClients(harness.PACKS, aggregation or aggregations.plain())
   total = sum(sizes)
   examples = collections.OrderedDict(
     image=np.random.default_rng(3).random((total, 8, 8, 1)).astype(np.float32),
@@ -123,7 +123,7 @@ def test_so_many_examples_as_are_said_go_together(tff_context):
 
 
 def test_what_is_private_is_clipped_for_each_client(tff_context):
-  aggregation = aggregation_lib.private(1.0, update_clip=4.0, statistics_clip=1.0)
+  aggregation = aggregations.private(1.0, update_clip=4.0, statistics_clip=1.0)
   sizes = [1, 1, 2, 3]
   sent, means = _run(_function(True), sizes, aggregation)
   clipped = [min(n * value, 4.0) for n, value in zip(sizes, means, strict=True)]
@@ -140,7 +140,7 @@ def test_what_is_too_long_for_a_square_is_clipped_too(tff_context):
       update=tf.constant(1e25) * tf.cast(tf.shape(examples['image'])[0], tf.float32)
     )
 
-  aggregation = aggregation_lib.private(1.0, update_clip=4.0, statistics_clip=1.0)
+  aggregation = aggregations.private(1.0, update_clip=4.0, statistics_clip=1.0)
   function = client_functions.ClientFunction(each, additive=True)
   sent, _ = _run(function, [1, 2], aggregation)
   assert abs(sent['update']) <= 2 * 4.0 / 3
@@ -148,14 +148,14 @@ def test_what_is_too_long_for_a_square_is_clipped_too(tff_context):
 
 def test_secure_sums_refuse_packs():
   with pytest.raises(ValueError, match='acts on each client'):
-    cohorts.build_cohort(harness.PACKS, aggregation_lib.secure(1.0, 8))
+    cohorts.build_cohort(harness.PACKS, aggregations.secure(1.0, 8))
 
 
 @pytest.mark.parametrize(
   'aggregation',
   [
-    aggregation_lib.private(0.5, update_clip=3.0, statistics_clip=1.0),
-    aggregation_lib.distributed(0.5, 3.0, 1.0, None, 2, 1),
+    aggregations.private(0.5, update_clip=3.0, statistics_clip=1.0),
+    aggregations.distributed(0.5, 3.0, 1.0, None, 2, 1),
   ],
   ids=['private', 'distributed'],
 )
@@ -172,7 +172,7 @@ def test_packs_carry_the_same_noise(tff_context, aggregation):
 
 
 def test_packs_do_not_clip_what_was_clipped(tff_context):
-  aggregation = aggregation_lib.private(1e-6, update_clip=1.0, statistics_clip=1.0)
+  aggregation = aggregations.private(1e-6, update_clip=1.0, statistics_clip=1.0)
   factory = aggregation.packs.aggregation.updates
   process = factory.create(
     tff.to_type(collections.OrderedDict(a=np.float32)), tff.TensorType(np.float32)

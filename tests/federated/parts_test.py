@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tests.algorithms import with_states
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
@@ -32,6 +32,7 @@ def _cohort(clients, packed):
   return make(clients)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(('packed', 'merged'), [(False, True), (True, False)])
 def test_sums_of_two_parts_are_a_round(tff_context, packed, merged):
   process = harness.build_dcco(optimizer=harness.ADAM, packed=packed)
@@ -102,7 +103,7 @@ def test_clients_with_a_state_keep_it_in_parts(tff_context):
 
 
 def test_private_clips_each_client_and_adds_noise_once(tff_context):
-  private = aggregation_lib.private(1e-9, update_clip=0.5, statistics_clip=1e4)
+  private = aggregations.private(1e-9, update_clip=0.5, statistics_clip=1e4)
   algorithm = dcco.describe(
     harness.cco(),
     optimizers.build_optimizer(harness.SGD),
@@ -130,7 +131,7 @@ def test_private_clips_each_client_and_adds_noise_once(tff_context):
 
 def test_secure_sums_have_no_parts():
   with pytest.raises(ValueError, match='acts on each client'):
-    parts.build_parts(_DCCO, harness.ELEMENT, aggregation_lib.secure(1.0, 8))
-  masked = aggregation_lib.distributed(1.0, 1.0, 1.0, None, 4, 8)
+    parts.build_parts(_DCCO, harness.ELEMENT, aggregations.secure(1.0, 8))
+  masked = aggregations.distributed(1.0, 1.0, 1.0, None, 4, 8)
   with pytest.raises(ValueError, match='sums of parts have no masks'):
     parts.build_parts(_DCCO, harness.ELEMENT, masked)

@@ -5,10 +5,10 @@ import pytest
 
 from tests.reporting import fabricate
 from tff_ssl.reporting import best_round
-from tff_ssl.reporting import columns
-from tff_ssl.reporting import compare
-from tff_ssl.reporting import groups
-from tff_ssl.reporting import runs as runs_lib
+from tff_ssl.reporting import comparison
+from tff_ssl.reporting import comparison_columns
+from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_reader
 
 _KNN, _LINEAR = 'knn/10%/accuracy', 'linear/10%/accuracy'
 
@@ -26,7 +26,7 @@ def _run(folder, seed, linear, validation, knn_validation=None):
   }
   evaluation['random_encoder/linear/10%/accuracy'] = 0.125
   fabricate.run(folder, {'seed': seed}, metrics, evaluation=evaluation)
-  return runs_lib.read(folder)
+  return run_reader.read(folder)
 
 
 def test_the_round_is_that_of_validation_and_the_number_that_of_the_test(tmp_path):
@@ -35,13 +35,13 @@ def test_the_round_is_that_of_validation_and_the_number_that_of_the_test(tmp_pat
   second = _run(tmp_path / 'b', 1, [0.5, 0.9, 0.8], [0.1, 0.2, 0.6])
   taken = best_round.take([first, second], 'best')
   assert [run.evaluation['best_round'] for run in taken] == [2, 3]
-  (row, baseline) = compare.rows(groups.group(taken))
+  (row, baseline) = comparison.rows(run_groups.group(taken))
   assert row.numbers[_LINEAR].mean == pytest.approx((0.6 + 0.8) / 2)
   assert row.numbers['best_round'].mean == 2.5
   assert baseline.numbers[_LINEAR].mean == 0.125
   # What training cost is that of all rounds.
   assert row.numbers['loss'].mean == 1
-  assert columns.choose([row]) == [_LINEAR, 'loss', 'best_round']
+  assert comparison_columns.choose([row]) == [_LINEAR, 'loss', 'best_round']
   assert best_round.take([first, second], 'last') == [first, second]
 
 
@@ -63,7 +63,7 @@ def test_of_retrieval_alone_recall_at_ten_chooses(tmp_path):
     {'client_work/loss': [3.0, 2.0, 1.0], **cells, **held_out},
     evaluation={name: values[-1] for name, values in (cells | held_out).items()},
   )
-  run = runs_lib.read(folder)
+  run = run_reader.read(folder)
   for named, expected in (('best', 0.5), (f'validation/{at}1', 0.6)):
     (taken,) = best_round.take([run], named)
     assert taken.evaluation[f'{at}10'] == expected
@@ -78,7 +78,7 @@ def test_rounds_without_an_evaluation_do_not_count(tmp_path):
 
 def test_no_validation_numbers_and_a_test_number_are_refused(tmp_path):
   folder = fabricate.run(tmp_path / 'a', evaluation={_LINEAR: 0.5})
-  run = runs_lib.read(folder)
+  run = run_reader.read(folder)
   with pytest.raises(ValueError, match='has no validation numbers in'):
     best_round.take([run], 'best')
   with pytest.raises(ValueError, match=f"has no 'validation/{_KNN}' in metrics.csv"):

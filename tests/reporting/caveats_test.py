@@ -2,12 +2,12 @@ import pytest
 
 from tests.reporting import fabricate
 from tff_ssl.reporting import caveats
-from tff_ssl.reporting import groups as groups_lib
-from tff_ssl.reporting import runs as runs_lib
+from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_reader
 
 
 def found(*folders):
-  return caveats.find(groups_lib.group([runs_lib.read(folder) for folder in folders]))
+  return caveats.find(run_groups.group([run_reader.read(folder) for folder in folders]))
 
 
 def test_equal_budgets_have_no_caveat(tmp_path):

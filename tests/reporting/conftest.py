@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.reporting import fabricate
-from tff_ssl.reporting import groups as groups_lib
-from tff_ssl.reporting import runs as runs_lib
+from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_reader
 
 ROUNDS = 40
 
@@ -28,7 +28,7 @@ def _columns(
 
 
 @pytest.fixture
-def two_groups(tmp_path: pathlib.Path) -> list[groups_lib.Group]:
+def two_groups(tmp_path: pathlib.Path) -> list[run_groups.Group]:
   """Three seeds of dcco; one of training that is not federated and has other losses."""
   generator = np.random.default_rng(0)
   times = {'seconds': [1.0] * (ROUNDS - 1) + [1000.0]}
@@ -40,4 +40,4 @@ def two_groups(tmp_path: pathlib.Path) -> list[groups_lib.Group]:
   fabricate.run(
     tmp_path / '3', other, _columns(generator, 100.0, federated=False), times
   )
-  return groups_lib.group([runs_lib.read(tmp_path / str(i)) for i in range(4)])
+  return run_groups.group([run_reader.read(tmp_path / str(i)) for i in range(4)])

@@ -5,8 +5,8 @@ import numpy as np
 from tests.reporting import conftest
 from tests.reporting import fabricate
 from tff_ssl.reporting import curves
-from tff_ssl.reporting import groups as groups_lib
-from tff_ssl.reporting import runs as runs_lib
+from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_reader
 
 NAMES = ['linear/1%/accuracy', 'linear/10%/accuracy', 'knn/10%/accuracy', 'loss']
 TITLES = [
@@ -62,7 +62,7 @@ def test_rounds_without_a_number_are_not_in_a_series(two_groups):
 def test_rounds_that_some_runs_have_are_taken_over_those(tmp_path):
   for seed, losses in enumerate(([1.0, '', 5.0], [3.0, 7.0, 'nan'])):
     fabricate.run(tmp_path / str(seed), {'seed': seed}, {'loss': losses})
-  (group,) = groups_lib.group([runs_lib.read(tmp_path / str(i)) for i in range(2)])
+  (group,) = run_groups.group([run_reader.read(tmp_path / str(i)) for i in range(2)])
   (quantity,) = curves.quantities([group], [])
   found = curves.series(group, quantity)
   np.testing.assert_array_equal(found.rounds, [1, 2, 3])

@@ -3,8 +3,8 @@ import pytest
 
 from tests.reporting import fabricate
 from tff_ssl.reporting import figures
-from tff_ssl.reporting import groups
-from tff_ssl.reporting import runs as runs_lib
+from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import sensitivity
 
 _NUMBER = 'linear/10%/accuracy'
@@ -31,7 +31,7 @@ def runs(tmp_path):
     }
     metrics = {'client_work/loss': [1.0] * (20 // epochs)}
     fabricate.run(folder, flags, metrics, evaluation={_NUMBER: accuracy})
-    made.append(runs_lib.read(folder))
+    made.append(run_reader.read(folder))
   return made
 
 
@@ -84,7 +84,7 @@ def _partitions(tmp_path, *values):
         {'client_work/loss': [1.0]},
         evaluation={_NUMBER: 0.25 * k},
       )
-      made.append(runs_lib.read(folder))
+      made.append(run_reader.read(folder))
   return made
 
 
@@ -125,11 +125,11 @@ def test_other_values_are_told_whole(tmp_path, values):
 
 def test_a_label_names_lines_and_with_the_value_groups(tmp_path):
   runs = _partitions(tmp_path, 'iid:clients=5', 'iid:clients=20')
-  label = groups.flag_label(runs, ['objective'])
+  label = run_groups.flag_label(runs, ['objective'])
   axis = sensitivity.over(['partition'], runs, label)
   lines = sensitivity.lines(runs, axis, _NUMBER)
   assert [line.name for line in lines] == ['mae', 'simclr']
-  found = groups.group(runs, label=axis.of_groups())
+  found = run_groups.group(runs, label=axis.of_groups())
   assert [group.name for group in found] == ['5 mae', '5 simclr', '20 mae', '20 simclr']
   assert sensitivity.over(['partition'], runs).of_groups() is None
 
@@ -138,7 +138,7 @@ def test_runs_that_have_not_finished_do_not_count(tmp_path):
   fabricate.run(tmp_path / 'r', {'rounds': 9}, {'client_work/loss': [1.0]})
   with pytest.raises(ValueError, match='No run has finished'):
     sensitivity.lines(
-      [runs_lib.read(tmp_path / 'r')], sensitivity.over(['rounds']), _NUMBER
+      [run_reader.read(tmp_path / 'r')], sensitivity.over(['rounds']), _NUMBER
     )
 
 

@@ -15,18 +15,18 @@ from tests.computing import inert_test
 from tests.reporting import fabricate
 from tff_ssl.computing import inert
 from tff_ssl.partition import describe
-from tff_ssl.reporting import clients
-from tff_ssl.reporting import columns
-from tff_ssl.reporting import compare
+from tff_ssl.reporting import client_numbers
+from tff_ssl.reporting import comparison
+from tff_ssl.reporting import comparison_columns
+from tff_ssl.reporting import comparison_page
 from tff_ssl.reporting import formats
 from tff_ssl.reporting import gallery
-from tff_ssl.reporting import groups as groups_lib
 from tff_ssl.reporting import look
 from tff_ssl.reporting import model_card
-from tff_ssl.reporting import page
-from tff_ssl.reporting import runs as runs_lib
-from tff_ssl.reporting import table as text_table
-from tff_ssl.runtime import table
+from tff_ssl.reporting import plain_text as text_table
+from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_reader
+from tff_ssl.runs import round_table
 
 # Each once, and none that is empty where blanks are trimmed.
 _NAMES = inert_test.NASTY
@@ -63,34 +63,34 @@ def compared(tmp_path_factory):
       evaluation={f'knn/10%/recall/{inert.line(n)}': 0.5 for n in _NAMES},
       command=['binaries.dcco', f'--note={_LINES[number]}', name.replace('\udce4', '')],
     )
-  found = [runs_lib.read(folder / str(number)) for number in range(len(_NAMES))]
-  return groups_lib.group(found, label=groups_lib.flag_label(found, ['note']))
+  found = [run_reader.read(folder / str(number)) for number in range(len(_NAMES))]
+  return run_groups.group(found, label=run_groups.flag_label(found, ['note']))
 
 
 def test_tables_of_rounds_and_clients_are_inert_and_read_again(tmp_path):
-  written = table.Table(tmp_path / table.CLIENTS)
-  rows = [{table.CLIENT: name, 'loss': -1.5, f'of {name}': -2} for name in _NAMES]
+  written = round_table.Table(tmp_path / round_table.CLIENTS)
+  rows = [{round_table.CLIENT: name, 'loss': -1.5, f'of {name}': -2} for name in _NAMES]
   written.extend(1, rows)
   written.extend(2, rows)
-  before = (tmp_path / table.CLIENTS).read_bytes()
-  _cells(tmp_path / table.CLIENTS)
+  before = (tmp_path / round_table.CLIENTS).read_bytes()
+  _cells(tmp_path / round_table.CLIENTS)
   # As a resumed run does: what is read and written again is the same.
-  again = table.Table(tmp_path / table.CLIENTS)
-  assert [row[table.CLIENT] for row in again.rows()] == 2 * _LINES
+  again = round_table.Table(tmp_path / round_table.CLIENTS)
+  assert [row[round_table.CLIENT] for row in again.rows()] == 2 * _LINES
   again.replace(2, rows)
-  assert (tmp_path / table.CLIENTS).read_bytes() == before
-  assert list(clients.read(tmp_path)['loss']) == _LINES
+  assert (tmp_path / round_table.CLIENTS).read_bytes() == before
+  assert list(client_numbers.read(tmp_path)['loss']) == _LINES
 
 
 def test_a_name_and_what_is_read_of_it_are_one_column(tmp_path):
   """The evaluation of a round is added to what was read of its row."""
-  written = table.Table(tmp_path / 'metrics.csv')
+  written = round_table.Table(tmp_path / 'metrics.csv')
   written.append(1, {'recall/\x1b[2J': 0.5})
   (row,) = written.rows()
   row.pop('round')
   written.replace(1, [{**row, 'recall/\x1b[2J': 0.25}])
   assert written.rows() == [{'round': '1', r'recall/\x1b[2J': '0.25'}]
-  runs_lib._read_metrics(tmp_path / 'metrics.csv')
+  run_reader._read_metrics(tmp_path / 'metrics.csv')
 
 
 def test_the_clients_of_a_partition_are_inert_and_read_again(tmp_path):
@@ -109,12 +109,12 @@ def test_features_are_inert(tmp_path):
 
 
 def test_a_comparison_is_inert(compared, tmp_path):
-  rows = compare.rows(compared)
-  compare.write_csv(tmp_path / 'a.csv', rows, columns.available(rows))
+  rows = comparison.rows(compared)
+  comparison.write_csv(tmp_path / 'a.csv', rows, comparison_columns.available(rows))
   assert {inert.of_cell(row[0]) for row in _cells(tmp_path / 'a.csv')[1:]} >= {
     inert.line(row.name) for row in rows
   }
-  cells = columns.cells(rows, columns.available(rows))
+  cells = comparison_columns.cells(rows, comparison_columns.available(rows))
   _check_lines(text_table.text(cells))
   for text in (formats.markdown(cells), formats.latex(cells)):
     _check_lines(text)
@@ -142,10 +142,10 @@ class _Tags(parser.HTMLParser):
 
 
 def test_pages_have_only_their_own_tags(compared):
-  rows = compare.rows(compared)
-  cells = columns.cells(rows, columns.available(rows))
+  rows = comparison.rows(compared)
+  cells = comparison_columns.cells(rows, comparison_columns.available(rows))
   caveats = [f'{name} is not finished.' for name in _NAMES]
-  compared_page = page.build(compared, cells, caveats, b'')
+  compared_page = comparison_page.build(compared, cells, caveats, b'')
   count = len(_NAMES)
   panel = gallery.Panel(_NAMES[1], np.zeros([count, 2]), np.zeros([count, 1], int))
   images = np.zeros([count, 4, 4, 3], np.uint8)

@@ -9,7 +9,7 @@ import pytest
 
 from tasks import registry
 from tasks import tables
-from tff_ssl.runtime import memory
+from tff_ssl.storage import memory
 
 _FEATURES = np.array([[1.0, 5.0], [3.0, 5.0], [5.0, 5.0], [9.0, 7.0]])
 _LABEL = np.array([0, 1, -1, 1])

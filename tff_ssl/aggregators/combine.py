@@ -1,7 +1,7 @@
 """Kinds of combination of what clients send: mean, sum, statistics, and so on.
 
 A phase of an algorithm (`federated.phases`) names a kind for each value that its
-clients send. The factories themselves come from the `aggregation.Aggregation` that the
+clients send. The factories themselves come from the `aggregations.Aggregation` that the
 user gives, so that secure or private sums can replace plain ones everywhere.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import communication
 from tff_ssl.aggregators import groupwise
 
@@ -24,7 +24,7 @@ class Kind(abc.ABC):
   """How the values of one name are combined.
 
   Attributes:
-    clipped_as: Which clip norm of `aggregation.Packs` applies; None: none does.
+    clipped_as: Which clip norm of `aggregations.Packs` applies; None: none does.
     slots: The size of a value's first dimension if a client fills one slot of it and
       leaves zeros in the others (`one_hot(number) x value`). Values that must not be
       mixed then go through one sum, which may be secure or in packs. A device would
@@ -36,7 +36,7 @@ class Kind(abc.ABC):
 
   @abc.abstractmethod
   def create(
-    self, aggregation: aggregation_lib.Aggregation, value_type: tff.Type
+    self, aggregation: aggregations.Aggregation, value_type: tff.Type
   ) -> tff.templates.AggregationProcess:
     """Returns the aggregation of client values of a type."""
 

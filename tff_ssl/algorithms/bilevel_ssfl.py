@@ -25,7 +25,7 @@ from typing import Any
 
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
@@ -123,7 +123,7 @@ def build_bilevel_ssfl(
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: BiLevelConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> processes.StatefulProcess:
   """Builds BiLevel-SSFL.
 

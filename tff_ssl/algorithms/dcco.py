@@ -56,7 +56,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
@@ -361,7 +361,7 @@ def build_dcco(
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: DCCOConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> tff.learning.templates.LearningProcess:
   """Builds DCCO as a learning process.
 

@@ -49,7 +49,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import builder
@@ -256,7 +256,7 @@ def build_decentralized(
   objective: base.Objective | base.Stateful,
   element_spec: Any,
   config: DecentralizedConfig,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> tff.learning.templates.LearningProcess:
   """Builds learning without a server over an objective.
 

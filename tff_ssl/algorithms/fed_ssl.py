@@ -26,7 +26,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
@@ -104,7 +104,7 @@ def build_fed_ssl(
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: fedavg.FedAvgConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
   reset: Sequence[str] = (),
 ) -> processes.StatefulProcess:
   """Builds FedSSL over an objective.

@@ -25,7 +25,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.computing import checks
 from tff_ssl.federated import builder
@@ -239,7 +239,7 @@ def build_fedavg(
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedAvgConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> tff.learning.templates.LearningProcess:
   """Builds FedAvg over an objective as a learning process.
 

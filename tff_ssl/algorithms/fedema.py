@@ -59,7 +59,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import mixing
 from tff_ssl.computing import checks
@@ -200,7 +200,7 @@ def build_fedema(
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedEMAConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> processes.StatefulProcess:
   """Builds FedEMA.
 

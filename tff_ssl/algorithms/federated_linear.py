@@ -21,7 +21,7 @@ from typing import Any
 
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.computing import checks
 from tff_ssl.federated import local_training
@@ -73,7 +73,7 @@ def build_federated_linear(
   num_classes: int,
   element_spec: Any,
   config: FederatedLinearConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> tff.learning.templates.LearningProcess:
   """Builds the training as a learning process, to be run for `config.rounds` rounds.
 

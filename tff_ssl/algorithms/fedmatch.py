@@ -34,7 +34,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.computing import checks
@@ -344,7 +344,7 @@ def build_fedmatch(
   server_spec: Any,
   element_spec: Any,
   config: FedMatchConfig,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> processes.ServerDataProcess:
   """Builds FedMatch.
 

@@ -19,7 +19,7 @@ groups only at the end. Here all clients start from the mean over groups, as in 
 import dataclasses
 from typing import Any
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import grouping as grouping_lib
 from tff_ssl.federated import phases
@@ -103,7 +103,7 @@ def build_fedrgd(
   server_spec: Any,
   element_spec: Any,
   config: FedRGDConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> processes.ServerDataProcess:
   """Builds FedRGD.
 

@@ -43,7 +43,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import dcco
 from tff_ssl.federated import client_functions
@@ -189,7 +189,7 @@ def build_fedsc(
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedSCConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> processes.StatefulProcess:
   """Builds FedSC as a process whose clients keep a state: d^2 + 1 numbers each.
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
@@ -168,7 +168,7 @@ def build_fedsup(
   server_spec: Any,
   element_spec: Any,
   config: FedSupConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> processes.ServerDataProcess:
   """Builds FedSup.
 

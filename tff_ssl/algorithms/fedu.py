@@ -27,7 +27,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import mixing
 from tff_ssl.federated import client_functions
@@ -99,7 +99,7 @@ def build_fedu(
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedUConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> processes.StatefulProcess:
   """Builds FedU.
 

@@ -34,7 +34,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import builder
@@ -113,7 +113,7 @@ def build_l_dawa(
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: LDAWAConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> tff.learning.templates.LearningProcess:
   """Builds L-DAWA; the arguments are as in `fedavg.build_fedavg`."""
   algorithm = describe(objective, server_optimizer, config or LDAWAConfig())

@@ -19,7 +19,7 @@ from typing import Any
 
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import builder
 from tff_ssl.federated import phases
@@ -57,7 +57,7 @@ def build_maml_ssfl(
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: MamlConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> tff.learning.templates.LearningProcess:
   """Builds MAML-SSFL as a learning process.
 

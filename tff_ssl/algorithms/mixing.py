@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import client_functions
@@ -383,7 +383,7 @@ def build(
   training: fedavg.FedAvgConfig,
   update: OnlineUpdate,
   exchange: online_networks.Exchange,
-  aggregation: aggregation_lib.Aggregation | None,
+  aggregation: aggregations.Aggregation | None,
 ) -> processes.StatefulProcess:
   """Builds an algorithm of the framework; see `describe`."""
   return processes.build_stateful_process(

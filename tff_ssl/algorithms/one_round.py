@@ -43,7 +43,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.computing import checks
 from tff_ssl.evaluation import closed_form
@@ -75,7 +75,7 @@ def share_bound(feature_norm: float) -> float:
   most 1 + R^2 + R^4, which every f of length R attains. By the triangle inequality
   n_k times the means of n_k examples are at most n_k times as long; n_k examples of one
   class with the same f attain this. The bound times the largest number of examples of a
-  client is the norm to clip to (`aggregation.private(..., statistics_clip=...)`).
+  client is the norm to clip to (`aggregations.private(..., statistics_clip=...)`).
   Clipping then changes nothing.
 
   Args:
@@ -185,7 +185,7 @@ def build_one_round(
   element_spec: Any,
   encode: Encode = given_features,
   params: Any = (),
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
   together: int = 4096,
   feature_norm: float | None = None,
 ) -> tff.learning.templates.LearningProcess:

@@ -24,7 +24,7 @@ from typing import Any
 
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
@@ -129,7 +129,7 @@ def build_per_ssfl(
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: PerSSFLConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> processes.StatefulProcess:
   """Builds Per-SSFL.
 

@@ -24,7 +24,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.computing import checks
@@ -133,7 +133,7 @@ def build_scaffold(
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: ScaffoldConfig,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> processes.StatefulProcess:
   """Builds SCAFFOLD; the arguments are as in `fedavg.build_fedavg`."""
   algorithm = describe(objective, server_optimizer, config)

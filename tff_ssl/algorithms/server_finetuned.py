@@ -20,7 +20,7 @@ objective) is kept at the server.
 import dataclasses
 from typing import Any
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import grouping as grouping_lib
 from tff_ssl.federated import phases
@@ -89,7 +89,7 @@ def build_server_finetuned(
   server_spec: Any,
   element_spec: Any,
   config: ServerFinetunedConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> processes.ServerDataProcess:
   """Builds the process.
 

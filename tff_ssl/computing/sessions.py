@@ -1,7 +1,7 @@
 """The configuration of TensorFlow's sessions on this machine: cores, threads, devices.
 
 Each session has threads of its own for its operations. Rounds in process
-(`runtime/in_process.py`) and chunks of a batch (`chunks`) are computed in such
+(`execution/in_process.py`) and chunks of a batch (`chunks`) are computed in such
 sessions.
 """
 

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tff_ssl.evaluation import linear
+from tff_ssl.evaluation import linear_probe
 
 # Penalties that generalised cross-validation chooses among, in units of the mean
 # variance of a standardised feature, which is 1.
@@ -62,7 +62,7 @@ class Head(NamedTuple):
     strength: LDA's shrinkage, in [0, 1], or the penalty of ridge regression.
   """
 
-  classifier: linear.LinearClassifier
+  classifier: linear_probe.LinearClassifier
   strength: float
 
 
@@ -196,7 +196,7 @@ def _standardise(found: Moments) -> _Standardised:
   mean = np.sum(sums, axis=0) / count
   covariance = second / count - np.outer(mean, mean)
   std = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-  varies = std > linear.constant_below(mean)
+  varies = std > linear_probe.constant_below(mean)
   scale = np.where(varies, std, 1.0)
   means = sums / np.maximum(counts, _PRESENT)[:, np.newaxis] - mean
   means = np.where(present[:, np.newaxis] & varies, means / scale, 0.0)
@@ -240,10 +240,10 @@ def _cross_validation(
 
 def _classifier(
   seen: _Standardised, kernel: np.ndarray, bias: np.ndarray
-) -> linear.LinearClassifier:
+) -> linear_probe.LinearClassifier:
   """Returns a classifier that never predicts a class without examples."""
   present = seen.shares > 0
-  return linear.LinearClassifier(
+  return linear_probe.LinearClassifier(
     seen.mean.astype(np.float32),
     seen.scale.astype(np.float32),
     np.where(present, kernel, 0.0).astype(np.float32),

@@ -30,11 +30,11 @@ from tff_ssl.computing import checks
 from tff_ssl.encoders import network as network_lib
 from tff_ssl.evaluation import batches
 from tff_ssl.evaluation import dense_heads
-from tff_ssl.evaluation import features
-from tff_ssl.evaluation import labels
-from tff_ssl.evaluation import maps as maps_lib
+from tff_ssl.evaluation import feature_maps
+from tff_ssl.evaluation import feature_sets
+from tff_ssl.evaluation import label_fractions
 from tff_ssl.evaluation import overlap
-from tff_ssl.evaluation import population
+from tff_ssl.evaluation import population_statistics
 from tff_ssl.evaluation import stages
 from tff_ssl.optimization import adam
 from tff_ssl.optimization import schedules
@@ -125,9 +125,9 @@ class Evaluator:
     """
     self._config = config or DenseConfig()
     self._encoder = encoder
-    self._maps = maps_lib.build(encoder)
-    self._complete = population.build_complete(encoder)
-    shapes = maps_lib.shapes(encoder)
+    self._maps = feature_maps.build(encoder)
+    self._complete = population_statistics.build_complete(encoder)
+    shapes = feature_maps.shapes(encoder)
     height, width, _ = encoder.input_shape
     self._heads: dict[str, dense_heads.Head] = {
       SEGMENTATION: dense_heads.Segmentation(shapes, (height, width)),
@@ -204,7 +204,7 @@ class Evaluator:
     trained = collections.OrderedDict(head=head.init(seed))
     fixed: network_lib.Params = collections.OrderedDict()
     if way == FINETUNED:
-      trained['encoder'] = population.trained(self._encoder, params)
+      trained['encoder'] = population_statistics.trained(self._encoder, params)
     else:
       fixed = _tensors(params)
     rate = self._rate(way)
@@ -271,7 +271,7 @@ class Evaluator:
     maps, apply = self._maps, self._encoder.infer
 
     def infer(params: Any, encoder: Any, images: tf.Tensor) -> tf.Tensor:
-      return head.predict(params, maps(apply, encoder, features.scale(images)))
+      return head.predict(params, maps(apply, encoder, feature_sets.scale(images)))
 
     return infer
 
@@ -289,7 +289,7 @@ class Evaluator:
       images: tf.Tensor,
       targets: tf.Tensor,
     ) -> tuple[Any, Any]:
-      inputs = features.scale(images)
+      inputs = feature_sets.scale(images)
       if flip:
         drawn = tf.random.stateless_uniform([tf.shape(images)[0]], seed) < 0.5
         inputs = _where(drawn, tf.reverse(inputs, axis=[2]), inputs)
@@ -312,7 +312,7 @@ class Evaluator:
 def _share(masked: Masked, fraction: float, seed: int) -> np.ndarray:
   """Returns the positions of a share of the images, in whole cases."""
   every = np.zeros([len(masked.mask)], np.int32)
-  return labels.label_fraction(every, fraction, seed, groups=masked.case)
+  return label_fractions.label_fraction(every, fraction, seed, groups=masked.case)
 
 
 def _targets(method: str, masks: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from tff_ssl.encoders import network
-from tff_ssl.evaluation import features as features_lib
+from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import stages
 
 # The field that an encoder usually reads.
@@ -58,7 +58,7 @@ def units(examples: Examples, case_level: bool) -> tuple[np.ndarray, np.ndarray]
   """
   if not case_level:
     return examples.label, examples.case
-  labels = features_lib.case_labels(examples.label, examples.case)
+  labels = feature_sets.case_labels(examples.label, examples.case)
   return labels, np.unique(examples.case).astype(np.int64)
 
 
@@ -104,7 +104,7 @@ def encode_set(
     features = found
   if not case_level:
     return EncodedSet(features, examples.label, examples.case, case_level)
-  pooled, labels, cases = features_lib.pool_cases(
+  pooled, labels, cases = feature_sets.pool_cases(
     features, examples.label, examples.case
   )
   return EncodedSet(pooled, labels, cases, case_level)

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tff_ssl.computing import chunks
 from tff_ssl.computing import sessions
-from tff_ssl.evaluation import features
+from tff_ssl.evaluation import feature_sets
 from tff_ssl.optimization import adam
 
 # The number of chunks is a multiple of 4, so that cores have equal shares. A chunk has
@@ -71,7 +71,7 @@ class Step:
       The trained parameters, and the state, after the step.
     """
     arguments = (
-      images.astype(features.input_type(images).as_numpy_dtype, copy=False),
+      images.astype(feature_sets.input_type(images).as_numpy_dtype, copy=False),
       segments.astype(np.int32),
       labels.astype(np.int32),
       np.float32(rate),
@@ -161,7 +161,7 @@ def _inputs(images: tf.Tensor, flips: tf.Tensor | None) -> tf.Tensor:
   if flips is not None:
     # Flipped as bytes: the same result in a quarter of the memory of scaled images.
     images = tf.where(flips, tf.reverse(images, axis=[2]), images)
-  return features.scale(images)
+  return feature_sets.scale(images)
 
 
 def chunk_bounds(segments: np.ndarray, together: int) -> np.ndarray:
@@ -190,7 +190,7 @@ def _specs(trained: Any, state: Any, images: np.ndarray) -> list[Any]:
   """Types of a step's arguments that hold for a batch of any number of images."""
   return [
     *tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), [trained, state]),
-    tf.TensorSpec([None, *images.shape[1:]], features.input_type(images)),
+    tf.TensorSpec([None, *images.shape[1:]], feature_sets.input_type(images)),
     tf.TensorSpec([None], tf.int32),
     tf.TensorSpec([None], tf.int32),
     tf.TensorSpec([], tf.float32),

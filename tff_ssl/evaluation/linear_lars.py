@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from tff_ssl.computing import checks
 from tff_ssl.evaluation import batches
-from tff_ssl.evaluation import linear
+from tff_ssl.evaluation import linear_probe
 from tff_ssl.optimization import lars
 from tff_ssl.optimization import schedules
 
@@ -61,7 +61,7 @@ def fit(
   num_classes: int,
   seed: int,
   config: LarsConfig | None = None,
-) -> linear.LinearClassifier:
+) -> linear_probe.LinearClassifier:
   """Fits a softmax classifier by the paper's protocol.
 
   Args:
@@ -75,10 +75,10 @@ def fit(
     The classifier.
 
   Raises:
-    ValueError: As for `linear.fit_logistic`, or `seed` is negative.
+    ValueError: As for `linear_probe.fit_logistic`, or `seed` is negative.
   """
   config = config or paper_config(len(labels))
-  mean, scale = linear.standardization(features, labels, num_classes)
+  mean, scale = linear_probe.standardization(features, labels, num_classes)
   positions = batches.batch_positions(
     len(labels), config.batch_size, config.num_steps, seed
   )
@@ -90,7 +90,7 @@ def fit(
     tf.constant([schedule(step) for step in range(config.num_steps)], tf.float32),
     tf.constant(config.momentum, tf.float32),
   )
-  return linear.LinearClassifier(mean, scale, kernel.numpy(), bias.numpy())
+  return linear_probe.LinearClassifier(mean, scale, kernel.numpy(), bias.numpy())
 
 
 @tf.function(

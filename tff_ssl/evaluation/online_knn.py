@@ -12,7 +12,7 @@ import numpy as np
 
 from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import knn
-from tff_ssl.evaluation import labels as labels_lib
+from tff_ssl.evaluation import label_fractions
 
 # Labelled training examples that vote, and examples that are classified.
 BANK, QUERIES = 256, 256
@@ -120,7 +120,7 @@ def _drawn(labels: np.ndarray, most: int, seed: int) -> np.ndarray:
   """Returns increasing positions of at most `most` labelled examples."""
   labelled = np.flatnonzero(np.asarray(labels) >= 0)
   share = min(1.0, most / max(1, labelled.size))
-  found = labels_lib.label_fraction(labels, share, seed)
+  found = label_fractions.label_fraction(labels, share, seed)
   # There is at least one of each class: with many classes that may be too many.
   if found.size > most:
     found = np.sort(np.random.default_rng(seed).permutation(found)[:most])

@@ -41,15 +41,15 @@ from typing import Protocol
 import numpy as np
 
 from tff_ssl.evaluation import closed_form
-from tff_ssl.evaluation import draws as draws_lib
 from tff_ssl.evaluation import encoded
-from tff_ssl.evaluation import finetune as finetune_lib
+from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import knn
-from tff_ssl.evaluation import linear
+from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import linear_lars
+from tff_ssl.evaluation import linear_probe
 from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import stages
-from tff_ssl.evaluation import tested as tested_lib
+from tff_ssl.evaluation import test_encodings
 
 # Methods that have all labels together, and the one whose labels stay on clients.
 METHODS = ('knn', 'logistic', 'lars', 'one_round', 'finetune')
@@ -60,7 +60,7 @@ _ALL_METHODS = (*METHODS, FEDERATED_LINEAR)
 # Methods that train for long, or send something for every draw: few labels are drawn
 # once for them.
 _ONCE = ('finetune', FEDERATED_LINEAR)
-VALIDATION = tested_lib.VALIDATION
+VALIDATION = test_encodings.VALIDATION
 # Two heads in closed form, from sums that clients send in one round: the solver of
 # each, and the name of its strength.
 ONE_ROUND = 'one_round'
@@ -77,7 +77,7 @@ class Federated(Protocol):
 
   def __call__(
     self, features: np.ndarray, labels: np.ndarray, kept: np.ndarray
-  ) -> linear.LinearClassifier:
+  ) -> linear_probe.LinearClassifier:
     """Trains the classifier.
 
     Args:
@@ -106,7 +106,7 @@ def evaluate(
   fractions: Sequence[float] = (0.01, 0.1, 1.0),
   case_level: bool = False,
   seed: int = 0,
-  finetune: Callable[..., finetune_lib.Finetuned] | None = None,
+  finetune: Callable[..., fine_tuning.Finetuned] | None = None,
   federated: Federated | None = None,
   collect: Collect | None = None,
   deal: scores.Deal | None = None,
@@ -130,8 +130,8 @@ def evaluate(
     case_level: Whether a case is classified as a whole, by the mean of its images'
       encodings, rather than each image.
     seed: Non-negative integer that fixes label subsets and batches.
-    finetune: For method 'finetune': the function of `finetune.build_finetune` with its
-      params already given.
+    finetune: For method 'finetune': the function of `fine_tuning.build_finetune` with
+      its params already given.
     federated: For method 'federated_linear': what trains its classifier.
     collect: For method 'one_round': what collects its sums from clients; None: they are
       computed from the examples at hand, which gives the same.
@@ -154,12 +154,12 @@ def evaluate(
   if set(methods) == {'finetune'}:
     encode = _first_only(encode)
   labels, cases = encoded.units(train, case_level)
-  numbered = range(draws_lib.PROBES) if draws is None else draws
+  numbered = range(label_draws.PROBES) if draws is None else draws
   once = {*_ONCE, *(() if collect is None else (ONE_ROUND,))} if draws is None else ()
   if set(methods) <= set(once):
     numbered = numbered[:1]
   by_fraction = {
-    fraction: draws_lib.subsets(labels, fraction, seed, cases, numbered)
+    fraction: label_draws.subsets(labels, fraction, seed, cases, numbered)
     for fraction in fractions
   }
   wanted = None
@@ -167,7 +167,7 @@ def evaluate(
   if FEDERATED_LINEAR not in methods and collect is None:
     wanted = np.unique(np.concatenate([*itertools.chain(*by_fraction.values())]))
   train_set = encoded.encode_set('training', encode, train, case_level, field, wanted)
-  tested = tested_lib.Tested(
+  tested = test_encodings.Tested(
     encode, test, validation, num_classes, case_level, deal, field
   )
   one_draw = _OneDraw(
@@ -179,7 +179,7 @@ def evaluate(
     percent = f'{100 * fraction:g}%'
     results[f'labels/{percent}'] = float(np.mean([kept.size for kept in subsets]))
     if len(subsets) > 1:
-      results[f'{draws_lib.NUMBER}/{percent}'] = float(len(subsets))
+      results[f'{label_draws.NUMBER}/{percent}'] = float(len(subsets))
     for method in methods:
       stages.begin(f'{method} with {subsets[0].size:,} labels')
       used = subsets[:1] if method in once else subsets
@@ -189,7 +189,7 @@ def evaluate(
         else one_draw.numbers(method, percent, kept)
         for kept in used
       ]
-      results.update(draws_lib.mean(of_draws))
+      results.update(label_draws.mean(of_draws))
   return results
 
 
@@ -221,7 +221,7 @@ def evaluate_classifier(
   Raises:
     ValueError: No test example has a label, or logits are not finite.
   """
-  tested = tested_lib.Tested(
+  tested = test_encodings.Tested(
     classify, test, validation, num_classes, case_level, deal, field
   )
   return tested.score(CLASSIFIER, np.argmax(tested.features, axis=1))
@@ -250,7 +250,7 @@ class _OneDraw:
   """
 
   train_set: encoded.EncodedSet
-  tested: tested_lib.Tested
+  tested: test_encodings.Tested
   num_classes: int
   seed: int
   federated: Federated | None
@@ -298,7 +298,7 @@ class _OneDraw:
     if method == 'lars':
       classifier = linear_lars.fit(features, labels, self.num_classes, self.seed)
     else:
-      classifier = linear.fit_logistic(features, labels, self.num_classes)
+      classifier = linear_probe.fit_logistic(features, labels, self.num_classes)
     return classifier.predict(self.tested.features), classifier.converged
 
 
@@ -321,7 +321,7 @@ def _heads(
 
 
 def _of_finetuned(
-  tuned: finetune_lib.Finetuned, prefix: str, tested: tested_lib.Tested
+  tuned: fine_tuning.Finetuned, prefix: str, tested: test_encodings.Tested
 ) -> collections.OrderedDict[str, float]:
   """Returns the numbers of fine-tuning by name, with those that were chosen."""
   numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
@@ -333,14 +333,14 @@ def _of_finetuned(
 
 
 def _finetuned(
-  finetune: Callable[..., finetune_lib.Finetuned] | None,
+  finetune: Callable[..., fine_tuning.Finetuned] | None,
   train: encoded.Examples,
   train_set: encoded.EncodedSet,
-  tested: tested_lib.Tested,
+  tested: test_encodings.Tested,
   seed: int,
   field: str,
   kept: np.ndarray,
-) -> finetune_lib.Finetuned:
+) -> fine_tuning.Finetuned:
   """Returns the result of fine-tuning on the images of what was kept."""
   assert finetune is not None
   inputs, test_inputs = train[field], tested.inputs
@@ -361,7 +361,7 @@ def _finetuned(
 
 def _check_methods(
   methods: Sequence[str],
-  finetune: Callable[..., finetune_lib.Finetuned] | None,
+  finetune: Callable[..., fine_tuning.Finetuned] | None,
   federated: Federated | None,
 ) -> None:
   needed = {'finetune': finetune, FEDERATED_LINEAR: federated}

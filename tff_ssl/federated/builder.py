@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.aggregators import communication
 from tff_ssl.federated import client_functions
@@ -29,7 +29,7 @@ from tff_ssl.federated import traffic
 def build_learning_process(
   algorithm: phases.Algorithm,
   element_spec: Any,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> tff.learning.templates.LearningProcess:
   """Builds an algorithm with stateless clients.
 
@@ -77,7 +77,7 @@ class Graph:
     self,
     algorithm: phases.Algorithm,
     element_spec: Any,
-    aggregation: aggregation_lib.Aggregation | None,
+    aggregation: aggregations.Aggregation | None,
     tells_again: bool = False,
   ):
     """Builds all computations.

@@ -187,7 +187,7 @@ class Protocol:
     return isinstance(self.kinds[name], combine.Total)
 
   def clip_norm(self, name: str, norms: Mapping[str, float]) -> float | None:
-    """Returns the norm to which a value is clipped, of `aggregation.Packs`."""
+    """Returns the norm to which a value is clipped, of `aggregations.Packs`."""
     clipped_as = self.kinds[name].clipped_as
     return norms.get(clipped_as) if clipped_as is not None else None
 

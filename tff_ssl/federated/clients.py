@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.objectives import base
 
 # More than any client holds; the batch takes only what is there.
@@ -64,7 +64,7 @@ def check_numbers(element_spec: Any, names: Sequence[str]) -> None:
       )
 
 
-def check_not_noised(aggregation: aggregation_lib.Aggregation) -> None:
+def check_not_noised(aggregation: aggregations.Aggregation) -> None:
   """Checks that no noise is added: the server must see which clients sent something.
 
   Args:

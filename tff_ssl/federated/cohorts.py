@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import elements
@@ -34,7 +34,7 @@ class Cohort(Protocol):
 
   data_type: tff.SequenceType
   read: tff.Computation
-  aggregation: aggregation_lib.Aggregation
+  aggregation: aggregations.Aggregation
 
   def map(
     self,
@@ -71,7 +71,7 @@ class Cohort(Protocol):
 def of_algorithm(
   algorithm: phases.Algorithm,
   element_spec: Any,
-  aggregation: aggregation_lib.Aggregation,
+  aggregation: aggregations.Aggregation,
 ) -> Cohort:
   """Builds the layout of an algorithm's clients; see `build_cohort`.
 
@@ -95,7 +95,7 @@ def of_algorithm(
 
 def build_cohort(
   element_spec: Any,
-  aggregation: aggregation_lib.Aggregation,
+  aggregation: aggregations.Aggregation,
   objective: Any = None,
   keeps_order: bool = False,
 ) -> Cohort:
@@ -127,7 +127,7 @@ class SeparateClients:
   def __init__(
     self,
     element_spec: Any,
-    aggregation: aggregation_lib.Aggregation,
+    aggregation: aggregations.Aggregation,
     objective: Any = None,
   ):
     """Builds what reads a client's data; see `build_cohort`."""

@@ -20,7 +20,7 @@ to the order of floating-point sums:
     order of its clients.
 
 A pack's mean is aggregated, with the sum of its weights. Aggregators that act on each
-client must have their part done inside the pack (`aggregation.Packs`); those that
+client must have their part done inside the pack (`aggregations.Packs`); those that
 cannot be split refuse packs.
 """
 
@@ -33,7 +33,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import secure_values
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
@@ -58,7 +58,7 @@ class PackedClients:
   def __init__(
     self,
     spec: packs.PackSpec,
-    aggregation: aggregation_lib.Aggregation,
+    aggregation: aggregations.Aggregation,
     objective: Any = None,
     keeps_order: bool = False,
   ):

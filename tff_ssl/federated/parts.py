@@ -9,7 +9,7 @@ be computed again by itself: it needs only the server's state and the part's cli
       sums = [exchange.partial(state, data).sums for data in parts_of_the_cohort]
       state, metrics = exchange.receive(state, sums)
 
-`runtime.parted` runs whole rounds of any process in this way.
+`execution.partial_rounds` runs whole rounds of any process in this way.
 """
 
 import collections
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
@@ -90,7 +90,7 @@ class Parts(NamedTuple):
 def build_parts(
   algorithm: phases.Algorithm,
   element_spec: Any,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> Parts:
   """Builds the computations of an algorithm.
 
@@ -173,7 +173,7 @@ def _check_order(algorithm: phases.Algorithm) -> None:
     )
 
 
-def _factories(aggregation: aggregation_lib.Aggregation) -> aggregation_lib.Aggregation:
+def _factories(aggregation: aggregations.Aggregation) -> aggregations.Aggregation:
   return dataclasses.replace(aggregation, packs=None)
 
 
@@ -279,7 +279,7 @@ def _times(factor: tf.Tensor, value: Any) -> Any:
   return tf.nest.map_structure(lambda x: x * tf.cast(factor, x.dtype), value)
 
 
-def _packs_of(aggregation: aggregation_lib.Aggregation) -> aggregation_lib.Packs:
+def _packs_of(aggregation: aggregations.Aggregation) -> aggregations.Packs:
   """Returns how packs, and so parts, are aggregated; refuses what cannot take sums."""
   if aggregation.packs is None:
     raise ValueError(

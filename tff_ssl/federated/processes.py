@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.federated import builder
 from tff_ssl.federated import phases
 from tff_ssl.federated import placed
@@ -134,7 +134,7 @@ class Paired:
 def build_stateful_process(
   algorithm: phases.Algorithm,
   element_spec: Any,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
   describe: Describe | None = None,
   evaluated: Evaluated | None = None,
 ) -> StatefulProcess:
@@ -172,7 +172,7 @@ def build_stateful_process(
 def build_server_data_process(
   algorithm: phases.Algorithm,
   element_spec: Any,
-  aggregation: aggregation_lib.Aggregation | None,
+  aggregation: aggregations.Aggregation | None,
   get_classifiers: Callable[[phases.ServerState], Mapping[str, Any]],
 ) -> ServerDataProcess:
   """Builds an algorithm whose server has data.

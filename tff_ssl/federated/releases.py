@@ -6,13 +6,13 @@ privacy has to count all of them, and none may be in the clear.
 
 from typing import Any
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import phases
 
 
 def of_round(
-  algorithm: phases.Algorithm, aggregation: aggregation_lib.Aggregation
+  algorithm: phases.Algorithm, aggregation: aggregations.Aggregation
 ) -> tuple[str, ...]:
   """Returns the names of what is released with noise, like 'train/update', in order.
 
@@ -43,7 +43,7 @@ def of_round(
   return tuple(found)
 
 
-def is_released(kind: combine.Kind, aggregation: aggregation_lib.Aggregation) -> bool:
+def is_released(kind: combine.Kind, aggregation: aggregations.Aggregation) -> bool:
   """Returns whether a value of this kind leaves the clients."""
   if isinstance(kind, combine.Local):
     return False
@@ -55,7 +55,7 @@ def is_metrics(kind: combine.Kind) -> bool:
   return isinstance(kind, combine.Mean) and kind.factory == 'metrics'
 
 
-def checked(aggregation: Any) -> aggregation_lib.Aggregation:
+def checked(aggregation: Any) -> aggregations.Aggregation:
   """Returns an aggregation; a plain one for None.
 
   Args:
@@ -65,18 +65,18 @@ def checked(aggregation: Any) -> aggregation_lib.Aggregation:
     ValueError: If it is anything else.
   """
   if aggregation is None:
-    return aggregation_lib.plain()
-  if not isinstance(aggregation, aggregation_lib.Aggregation):
+    return aggregations.plain()
+  if not isinstance(aggregation, aggregations.Aggregation):
     raise ValueError(
       f'aggregation is a {type(aggregation).__name__}; it must be an Aggregation, as '
-      '`aggregation.plain`, `secure`, `private` and `distributed` return it.'
+      '`aggregations.plain`, `secure`, `private` and `distributed` return it.'
     )
   return aggregation
 
 
 def settled(
-  aggregation: aggregation_lib.Aggregation | None, algorithm: phases.Algorithm
-) -> aggregation_lib.Aggregation:
+  aggregation: aggregations.Aggregation | None, algorithm: phases.Algorithm
+) -> aggregations.Aggregation:
   """Returns the aggregation of an algorithm's rounds.
 
   Args:

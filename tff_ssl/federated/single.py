@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.federated import builder
 from tff_ssl.federated import phases
 from tff_ssl.federated import placed
@@ -38,7 +38,7 @@ class SinglePhases(NamedTuple):
 def build_single_phases(
   algorithm: phases.Algorithm,
   element_spec: Any,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> SinglePhases:
   """Builds the computations of an algorithm with stateless clients.
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import dataclasses
 import math
 
-from tff_ssl.reporting import compare
-from tff_ssl.reporting import runs as runs_lib
+from tff_ssl.reporting import comparison
+from tff_ssl.reporting import run_reader
 
 LAST, BEST = 'last', 'best'
 # Prefix of the names of a validation split's numbers.
@@ -45,7 +45,7 @@ def check(at: str) -> None:
     )
 
 
-def take(runs: Sequence[runs_lib.Run], at: str) -> list[runs_lib.Run]:
+def take(runs: Sequence[run_reader.Run], at: str) -> list[run_reader.Run]:
   """Returns runs with the evaluation of the chosen round.
 
   Args:
@@ -90,7 +90,7 @@ def _is_score(name: str) -> bool:
   return last in _ACCURACIES or last.startswith(_RECALL)
 
 
-def _validated(run: runs_lib.Run) -> list[str]:
+def _validated(run: run_reader.Run) -> list[str]:
   """Returns the names of a run's scores on the validation split in some round."""
   names = run.metrics[0] if run.metrics else {}
   return [
@@ -113,7 +113,7 @@ def _worth(name: str) -> tuple[bool, float, bool, int]:
   return parts[0] == 'linear', labels, parts[-1] == 'accuracy', int(among)
 
 
-def _at(run: runs_lib.Run, name: str) -> runs_lib.Run:
+def _at(run: run_reader.Run, name: str) -> run_reader.Run:
   """Returns a run with the evaluation of the round where a number is largest."""
   rows = [row for row in run.metrics if math.isfinite(row[name])]
   best = max(rows, key=lambda row: row[name])
@@ -126,6 +126,6 @@ def _at(run: runs_lib.Run, name: str) -> runs_lib.Run:
   numbers.update(
     (key, value)
     for key, value in run.evaluation.items()
-    if key.startswith(tuple(compare.BASELINES))
+    if key.startswith(tuple(comparison.BASELINES))
   )
   return dataclasses.replace(run, evaluation=numbers)

@@ -4,16 +4,16 @@ from collections.abc import Iterator, Sequence
 import math
 from typing import NamedTuple
 
-from tff_ssl.reporting import compare
-from tff_ssl.reporting import groups as groups_lib
-from tff_ssl.reporting import runs as runs_lib
+from tff_ssl.reporting import comparison
+from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_reader
 
 
-def find(groups: Sequence[groups_lib.Group]) -> list[str]:
+def find(groups: Sequence[run_groups.Group]) -> list[str]:
   """Returns a sentence for each caveat.
 
   Args:
-    groups: From `groups.group`.
+    groups: From `run_groups.group`.
 
   Returns:
     Sentences on budgets and data that differ, on how accuracies were measured, on flags
@@ -33,9 +33,9 @@ def find(groups: Sequence[groups_lib.Group]) -> list[str]:
   sentences += _identical(groups)
   for group in groups:
     for run in group.runs:
-      if not groups_lib.is_finished(run):
+      if not run_groups.is_finished(run):
         what = 'is left out' if run in group.left_out else 'is compared as it is'
-        sentences.append(f'{run.folder} is {groups_lib.state_of(run)}; it {what}.')
+        sentences.append(f'{run.folder} is {run_groups.state_of(run)}; it {what}.')
     sentences += _same_seeds(group)
   return sentences
 
@@ -59,7 +59,7 @@ class _Budget(NamedTuple):
   passes: int
 
 
-def _unequal_budgets(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
+def _unequal_budgets(groups: Sequence[run_groups.Group]) -> Iterator[str]:
   """Compares rounds times examples (or clients) per round times passes over them."""
   counted = [(run, group) for group in groups for run in group.counted]
   examples = [_mean(run, 'examples') for run, _ in counted]
@@ -85,7 +85,7 @@ def _unequal_budgets(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
     yield f'This is not a fair comparison, as budgets ({what}) differ: {budgets}.'
 
 
-def _mean(run: runs_lib.Run, name: str) -> float | None:
+def _mean(run: run_reader.Run, name: str) -> float | None:
   """Returns the mean over rounds of a number that clients report, or None."""
   found = [
     row[column]
@@ -96,12 +96,12 @@ def _mean(run: runs_lib.Run, name: str) -> float | None:
   return sum(found) / len(found) if found else None
 
 
-def _clients(run: runs_lib.Run) -> int | None:
+def _clients(run: run_reader.Run) -> int | None:
   clients = run.flags.get('clients_per_round')
   return clients if isinstance(clients, int) else None
 
 
-def _passes(run: runs_lib.Run) -> int:
+def _passes(run: run_reader.Run) -> int:
   """Returns how often a client goes over its examples in a round."""
   # A method has one of the two; the other is 1.
   flags = (run.flags.get(name, 1) for name in ('local_epochs', 'local_steps'))
@@ -112,16 +112,16 @@ def _which(names: Sequence[str]) -> str:
   return names[0] if len(names) == 1 else f'{len(names)} groups'
 
 
-def _other_data(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
-  if groups_lib.EXAMPLES in groups[0].differing:
+def _other_data(groups: Sequence[run_groups.Group]) -> Iterator[str]:
+  if run_groups.EXAMPLES in groups[0].differing:
     yield 'The groups have different data, so their accuracies are not comparable.'
 
 
-def _measured_otherwise(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
+def _measured_otherwise(groups: Sequence[run_groups.Group]) -> Iterator[str]:
   """Compares flags that do not define groups, because they change no training."""
   runs = [run for group in groups for run in group.counted]
   for flag in _OF_MEASURES:
-    texts = (groups_lib.text(run.flags[flag]) for run in runs if flag in run.flags)
+    texts = (run_groups.text(run.flags[flag]) for run in runs if flag in run.flags)
     values = sorted(set(texts))
     if len(values) > 1:
       yield (
@@ -130,10 +130,10 @@ def _measured_otherwise(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
       )
 
 
-def _identical(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
+def _identical(groups: Sequence[run_groups.Group]) -> Iterator[str]:
   """Finds groups whose runs of the same seeds have the same numbers to the bit."""
   by_seed = [
-    {groups_lib.seed_of(run): run for run in group.counted} for group in groups
+    {run_groups.seed_of(run): run for run in group.counted} for group in groups
   ]
   for k, (one, runs) in enumerate(zip(groups, by_seed, strict=True)):
     for other, others in zip(groups[:k], by_seed[:k], strict=True):
@@ -145,14 +145,14 @@ def _identical(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
         )
 
 
-def _is_same(one: runs_lib.Run, other: runs_lib.Run) -> bool:
+def _is_same(one: run_reader.Run, other: run_reader.Run) -> bool:
   """Returns whether two runs have the same losses, and the same scores of encoders."""
-  losses = [compare.by_round(run.metrics, compare.LOSS) for run in (one, other)]
+  losses = [comparison.by_round(run.metrics, comparison.LOSS) for run in (one, other)]
   # The number of labels, and baselines, follow from the seed.
   shared = [
     name
     for name in one.evaluation.keys() & other.evaluation.keys()
-    if name != 'round' and not name.startswith(('labels/', *compare.BASELINES))
+    if name != 'round' and not name.startswith(('labels/', *comparison.BASELINES))
   ]
   # With few test examples, accuracies may be equal by chance; many losses are not.
   if not shared or not losses[0] or losses[0] != losses[1]:
@@ -160,12 +160,12 @@ def _is_same(one: runs_lib.Run, other: runs_lib.Run) -> bool:
   return all(one.evaluation[name] == other.evaluation[name] for name in shared)
 
 
-def _same_seeds(group: groups_lib.Group) -> Iterator[str]:
-  first: dict[str, runs_lib.Run] = {}
+def _same_seeds(group: run_groups.Group) -> Iterator[str]:
+  first: dict[str, run_reader.Run] = {}
   for run in group.counted:
-    other = first.setdefault(groups_lib.seed_of(run), run)
+    other = first.setdefault(run_groups.seed_of(run), run)
     if other is not run:
       yield (
         f'{other.folder} and {run.folder} have the same flags and seed '
-        f'{groups_lib.seed_of(run)}, so the deviation is too small.'
+        f'{run_groups.seed_of(run)}, so the deviation is too small.'
       )

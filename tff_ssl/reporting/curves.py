@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 
 from tff_ssl.reporting import best_round
-from tff_ssl.reporting import columns
-from tff_ssl.reporting import compare
-from tff_ssl.reporting import groups as groups_lib
-from tff_ssl.reporting import runs as runs_lib
+from tff_ssl.reporting import comparison
+from tff_ssl.reporting import comparison_columns
+from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_reader
 
 ByRound = Mapping[int, float]
 
@@ -32,7 +32,7 @@ class Quantity:
   """
 
   title: str
-  of_run: Callable[[runs_lib.Run], ByRound]
+  of_run: Callable[[run_reader.Run], ByRound]
   axis: Literal['any', 'share', 'bytes', 'times'] = 'any'
 
 
@@ -52,7 +52,7 @@ class Series:
 
 
 def quantities(
-  groups: Sequence[groups_lib.Group],
+  groups: Sequence[run_groups.Group],
   names: Sequence[str],
   every_accuracy: bool = False,
   kinds: Collection[str] = KINDS,
@@ -60,8 +60,8 @@ def quantities(
   """Returns the quantities of these runs that can be drawn.
 
   Args:
-    groups: From `groups.group`.
-    names: The numbers of the table, from `columns.choose`.
+    groups: From `run_groups.group`.
+    names: The numbers of the table, from `comparison_columns.choose`.
     every_accuracy: Whether each accuracy among them has a panel; otherwise only the
       most informative has: one that most runs have, linear, with the most labels.
     kinds: The members of `KINDS` that are wanted.
@@ -80,7 +80,7 @@ def quantities(
   found = (
     accuracies if every_accuracy else accuracies[:1],
     online,
-    [Quantity('training loss', _column(compare.LOSS))],
+    [Quantity('training loss', _column(comparison.LOSS))],
     [
       Quantity('spread: standard deviation of encodings', _column('encoding_std')),
       Quantity('spread: effective rank of encodings', _column('effective_rank')),
@@ -97,14 +97,14 @@ def quantities(
   return [each for each in wanted if any(each.of_run(run) for run in runs)]
 
 
-def series(group: groups_lib.Group, quantity: Quantity) -> Series:
+def series(group: run_groups.Group, quantity: Quantity) -> Series:
   """Returns mean and deviation of a quantity over a group's runs, round by round."""
   found: dict[int, list[float]] = {}
   for run in group.counted:
     for round, value in quantity.of_run(run).items():
       if math.isfinite(value):
         found.setdefault(round, []).append(value)
-  statistics = [compare.statistic(found[round]) for round in sorted(found)]
+  statistics = [comparison.statistic(found[round]) for round in sorted(found)]
   return Series(
     np.array(sorted(found), int),
     np.array([each.mean for each in statistics], float),
@@ -112,25 +112,26 @@ def series(group: groups_lib.Group, quantity: Quantity) -> Series:
   )
 
 
-def _column(name: str) -> Callable[[runs_lib.Run], ByRound]:
-  return lambda run: compare.by_round(run.metrics, name)
+def _column(name: str) -> Callable[[run_reader.Run], ByRound]:
+  return lambda run: comparison.by_round(run.metrics, name)
 
 
 def _accuracy_title(name: str) -> str:
   split = 'validation' if best_round.is_of_validation(name) else 'test'
-  return f'{split} accuracy, {columns.title(name.removeprefix(best_round.VALIDATION))}'
+  title = comparison_columns.title(name.removeprefix(best_round.VALIDATION))
+  return f'{split} accuracy, {title}'
 
 
-def _cumulative_bytes(run: runs_lib.Run) -> ByRound:
-  traffic = compare.bytes_by_round(run)
+def _cumulative_bytes(run: run_reader.Run) -> ByRound:
+  traffic = comparison.bytes_by_round(run)
   return dict(zip(traffic, np.cumsum(list(traffic.values())), strict=True))
 
 
-def _seconds(run: runs_lib.Run) -> ByRound:
-  return compare.by_round(run.system, compare.SECONDS)
+def _seconds(run: run_reader.Run) -> ByRound:
+  return comparison.by_round(run.system, comparison.SECONDS)
 
 
-def _accuracies(runs: Sequence[runs_lib.Run], names: Sequence[str]) -> list[str]:
+def _accuracies(runs: Sequence[run_reader.Run], names: Sequence[str]) -> list[str]:
   """Returns the accuracies that metrics.csv has, the most informative first."""
 
   def worth(name: str) -> tuple[int, bool, float]:
@@ -142,5 +143,7 @@ def _accuracies(runs: Sequence[runs_lib.Run], names: Sequence[str]) -> list[str]
       float(number) if number.replace('.', '', 1).isdigit() else 0.0,
     )
 
-  found = [name for name in names if columns.is_accuracy(name) and worth(name)[0]]
+  found = [
+    name for name in names if comparison_columns.is_accuracy(name) and worth(name)[0]
+  ]
   return sorted(found, key=worth, reverse=True)

@@ -14,8 +14,8 @@ from matplotlib import ticker
 import numpy as np
 
 from tff_ssl.reporting import curves
-from tff_ssl.reporting import groups as groups_lib
 from tff_ssl.reporting import look
+from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import sensitivity
 
 # Okabe and Ito's colours, which the colour-blind can tell apart, without the yellow,
@@ -43,12 +43,12 @@ _PER_CENT = ticker.FuncFormatter(lambda share, _: f'{100 * share:.4g}%')
 
 
 def draw(
-  groups: Sequence[groups_lib.Group], shown: Sequence[curves.Quantity]
+  groups: Sequence[run_groups.Group], shown: Sequence[curves.Quantity]
 ) -> figure_lib.Figure:
   """Draws a panel for each quantity, with one legend above them.
 
   Args:
-    groups: From `groups.group`.
+    groups: From `run_groups.group`.
     shown: From `curves.quantities`; at least one.
 
   Returns:
@@ -143,7 +143,7 @@ def _new(panels: int, labels: Sequence[str]) -> figure_lib.Figure:
   return figure
 
 
-def _label(group: groups_lib.Group) -> str:
+def _label(group: run_groups.Group) -> str:
   count = len(group.counted)
   seeds = f' ({count} seeds)' if count > 1 else ''
   return group.name + seeds + ('' if group.finished else ', unfinished')
@@ -158,7 +158,7 @@ def _style(index: int) -> dict[str, Any]:
 
 
 def _draw_panel(
-  plot: axes_lib.Axes, groups: Sequence[groups_lib.Group], quantity: curves.Quantity
+  plot: axes_lib.Axes, groups: Sequence[run_groups.Group], quantity: curves.Quantity
 ) -> None:
   drawn = []
   for index, group in enumerate(groups):

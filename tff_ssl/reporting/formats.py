@@ -18,8 +18,9 @@ def markdown(rows: Cells, best: Best = ()) -> str:
   """Lays out a table in Markdown, with a newline at the end.
 
   Args:
-    rows: From `columns.cells`; the first column is text, the others are numbers.
-    best: From `columns.best`.
+    rows: From `comparison_columns.cells`; the first column is text, the others are
+      numbers.
+    best: From `comparison_columns.best`.
   """
   names = list(rows[0])
   lines = [list(map(inert.markdown, names)), ['---', *('---:' for _ in names[1:])]]

@@ -1,7 +1,7 @@
 """A folder with what may be given away of a run: the encoder, its card, some numbers.
 
-`runtime.disclosure` has the rules, which are those of a private run. Of any other run
-the same is given, and the card says that nothing is guaranteed.
+`runs.privacy.disclosure` has the rules, which are those of a private run. Of any other
+run the same is given, and the card says that nothing is guaranteed.
 """
 
 from collections.abc import Iterable
@@ -11,8 +11,8 @@ import shutil
 from typing import NamedTuple
 
 from tff_ssl.reporting import model_card
-from tff_ssl.runtime import disclosure
-from tff_ssl.runtime import files
+from tff_ssl.runs.privacy import disclosure
+from tff_ssl.storage import files
 
 
 class Sorted(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 
 from tff_ssl.federated import topology as topology_lib
 from tff_ssl.reporting import look
-from tff_ssl.runtime import files
+from tff_ssl.storage import files
 
 PICTURE, MATRIX = 'graph.png', 'graph.csv'
 _NODE = '#332288'

@@ -6,7 +6,7 @@ from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
 
 from tff_ssl.computing import inert
-from tff_ssl.runtime import files
+from tff_ssl.storage import files
 
 INK = '#333333'
 FAINT = '#8a8a8a'

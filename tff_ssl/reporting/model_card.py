@@ -2,7 +2,8 @@
 
 After Mitchell et al., Model Cards for Model Reporting (FAT* 2019), as far as a run
 knows it: data, method, command, results, privacy, limits, and digests of the files. The
-card of a private run leaves out what only its folder may have (`runtime.disclosure`).
+card of a private run leaves out what only its folder may have
+(`runs.privacy.disclosure`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,9 +14,9 @@ import shlex
 from typing import Any
 
 from tff_ssl.computing import inert
-from tff_ssl.runtime import disclosure
-from tff_ssl.runtime import files
-from tff_ssl.runtime import run_config
+from tff_ssl.runs import run_config
+from tff_ssl.runs.privacy import disclosure
+from tff_ssl.storage import files
 
 NAME = disclosure.TEXT
 ENCODER, _CARD, _EVALUATION = disclosure.ENCODER, disclosure.CARD, 'evaluation.json'

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.computing import inert
-from tff_ssl.runtime import files
+from tff_ssl.storage import files
 
 CONFIG = 'projector_config.pbtxt'
 # Two projections of a task show the same images, whatever the runs' seeds.

@@ -10,11 +10,11 @@ import re
 import numpy as np
 
 from tff_ssl.computing import inert
-from tff_ssl.reporting import columns
-from tff_ssl.reporting import compare
-from tff_ssl.reporting import groups as groups_lib
-from tff_ssl.reporting import runs as runs_lib
-from tff_ssl.runtime import files
+from tff_ssl.reporting import comparison
+from tff_ssl.reporting import comparison_columns
+from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_reader
+from tff_ssl.storage import files
 
 _METHOD = 'method'
 _EMPTY = '-'
@@ -34,29 +34,29 @@ class Axis:
 
   title: str
   flags: tuple[str, ...]
-  value_of: Callable[[runs_lib.Run], str] | None = None
-  label: groups_lib.Label | None = None
+  value_of: Callable[[run_reader.Run], str] | None = None
+  label: run_groups.Label | None = None
 
-  def value(self, run: runs_lib.Run) -> str:
+  def value(self, run: run_reader.Run) -> str:
     """Returns the value of a run."""
     if self.value_of is not None:
       return self.value_of(run)
-    return groups_lib.text(run.flags[self.flags[0]])
+    return run_groups.text(run.flags[self.flags[0]])
 
-  def of_groups(self) -> groups_lib.Label | None:
+  def of_groups(self) -> run_groups.Label | None:
     """Returns the label of groups, each of one value; None if lines have no label."""
     if self.label is None:
       return None
     of_line = self.label.of_run
-    return groups_lib.Label(
+    return run_groups.Label(
       lambda run: f'{self.value(run)} {of_line(run)}', (*self.label.flags, *self.flags)
     )
 
 
 def over(
   flags: Sequence[str],
-  runs: Sequence[runs_lib.Run] = (),
-  label: groups_lib.Label | None = None,
+  runs: Sequence[run_reader.Run] = (),
+  label: run_groups.Label | None = None,
 ) -> Axis:
   """Returns the axis of a flag, and of flags that change with it.
 
@@ -69,14 +69,14 @@ def over(
     label: See `Axis`.
   """
   first = flags[0]
-  values = {groups_lib.text(run.flags[first]) for run in runs if first in run.flags}
+  values = {run_groups.text(run.flags[first]) for run in runs if first in run.flags}
   part = _only_part(values)
   if part is None:
     return Axis(first, tuple(flags), label=label)
   title, shown = part
 
-  def value_of(run: runs_lib.Run) -> str:
-    return shown[groups_lib.text(run.flags[first])]
+  def value_of(run: run_reader.Run) -> str:
+    return shown[run_groups.text(run.flags[first])]
 
   return Axis(title, tuple(flags), value_of, label)
 
@@ -115,13 +115,13 @@ class Line:
   count: np.ndarray
 
 
-def lines(runs: Sequence[runs_lib.Run], axis: Axis, number: str) -> list[Line]:
+def lines(runs: Sequence[run_reader.Run], axis: Axis, number: str) -> list[Line]:
   """Returns a line for each setting of the other flags.
 
   Args:
     runs: The runs; those that have not finished are left out.
     axis: The flag, and what changes with it.
-    number: A number of `compare.run_numbers`.
+    number: A number of `comparison.run_numbers`.
 
   Returns:
     The lines that have the number, in the order of their first run.
@@ -129,7 +129,7 @@ def lines(runs: Sequence[runs_lib.Run], axis: Axis, number: str) -> list[Line]:
   Raises:
     ValueError: No run has finished, or not all of them have these flags.
   """
-  finished = [run for run in runs if groups_lib.is_finished(run)]
+  finished = [run for run in runs if run_groups.is_finished(run)]
   if not finished:
     raise ValueError('No run has finished; numbers against a flag need finished runs.')
   for flag in axis.flags:
@@ -137,11 +137,11 @@ def lines(runs: Sequence[runs_lib.Run], axis: Axis, number: str) -> list[Line]:
     if strays:
       raise ValueError(f'over names {flag!r}; {strays[0].folder} has no such flag.')
   found = []
-  neutral = (*groups_lib.NEUTRAL, *axis.flags)
-  for group in groups_lib.group(finished, neutral, axis.label):
+  neutral = (*run_groups.NEUTRAL, *axis.flags)
+  for group in run_groups.group(finished, neutral, axis.label):
     by_value: dict[str, list[float]] = {}
     for run in group.counted:
-      numbers = compare.run_numbers(run)
+      numbers = comparison.run_numbers(run)
       if math.isfinite(numbers.get(number, math.nan)):
         by_value.setdefault(axis.value(run), []).append(numbers[number])
     if by_value:
@@ -159,7 +159,7 @@ def ordered(values: Sequence[str]) -> list[str]:
 
 def _line(name: str, by_value: dict[str, list[float]]) -> Line:
   values = ordered(list(by_value))
-  statistics = [compare.statistic(by_value[value]) for value in values]
+  statistics = [comparison.statistic(by_value[value]) for value in values]
   return Line(
     name,
     tuple(values),
@@ -187,7 +187,7 @@ def cells(number: str, found: Sequence[Line]) -> list[dict[str, str]]:
     row = {_METHOD: line.name, **dict.fromkeys(values, _EMPTY)}
     for k, value in enumerate(line.values):
       deviation = line.deviation[k] if line.count[k] > 1 else math.nan
-      row[value] = columns.number(number, line.mean[k], deviation)
+      row[value] = comparison_columns.number(number, line.mean[k], deviation)
     rows.append(row)
   return rows
 

@@ -1,4 +1,4 @@
-"""tff_ssl: its federated averaging, executed in process (`context.in_process`)."""
+"""tff_ssl: its federated averaging, executed in process (`contexts.in_process`)."""
 
 import importlib.metadata
 from typing import Any
@@ -9,13 +9,13 @@ from docs.race import work
 from docs.race.peers import protocol
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import fedavg
+from tff_ssl.execution import allocator
+from tff_ssl.execution import contexts
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.partition import clients as partition_lib
-from tff_ssl.runtime import allocator
-from tff_ssl.runtime import client_data
-from tff_ssl.runtime import context
-from tff_ssl.runtime import simulation
+from tff_ssl.simulation import client_data
+from tff_ssl.simulation import simulated_clients
 
 
 class Federation:
@@ -30,7 +30,7 @@ class Federation:
     self._data = client_data.ArrayClientData(
       problem.images, positions, partition, problem.labels
     )
-    self._clients = simulation.Clients(self._data)
+    self._clients = simulated_clients.Clients(self._data)
     self._objective = work.objective(settings)
     self._process = fedavg.build_fedavg(
       self._objective,
@@ -82,5 +82,5 @@ def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
   allocator.keep_freed_memory()
   names = ('tensorflow', 'tensorflow-federated', 'numpy')
   versions = {name: importlib.metadata.version(name) for name in names}
-  with context.in_process():
-    channel.serve(Federation(problem), versions, '`context.in_process`, a pack a core')
+  with contexts.in_process():
+    channel.serve(Federation(problem), versions, '`contexts.in_process`, a pack a core')

@@ -1,0 +1,70 @@
+"""Rounds of random sizes: sums are divided by what a round has in the mean."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregations
+from tff_ssl.aggregators import expected_counts
+
+_VALUE = tff.to_type(collections.OrderedDict(x=(np.float32, [2])))
+_WEIGHT = tff.TensorType(np.float32)
+_EXPECTED = expected_counts.Expected(clients=4, examples=10.0)
+
+
+def _made(noise=1e-9):
+  return aggregations.private(noise, 5.0, 5.0, expected=_EXPECTED)
+
+
+@pytest.mark.parametrize('packed', [False, True])
+@pytest.mark.parametrize('field', ['updates', 'statistics', 'metrics'])
+def test_sums_are_divided_by_the_mean_number_of_examples(tff_context, field, packed):
+  made = _made().packs.aggregation if packed else _made()
+  process = getattr(made, field).create(_VALUE, _WEIGHT)
+  values, weights = [{'x': [1.0, 0.0]}, {'x': [0.0, 0.2]}], [0.5, 2.0]
+  for count in (1, 2):
+    given = values[:count], weights[:count]
+    result = process.next(process.initialize(), *given).result
+    got = result['statistics']['x'] if field == 'statistics' else result['x']
+    np.testing.assert_allclose(got, [0.05, 0.04 * (count - 1)], atol=1e-6)
+    if field == 'statistics':
+      assert result['num_examples'] == 10
+
+
+def test_a_client_without_examples_leaves_the_noise_alone(tff_context):
+  value_type = tff.to_type(collections.OrderedDict(x=(np.float32, [4000])))
+  process = _made(noise=2.0).updates.create(value_type, _WEIGHT)
+  zeros = [{'x': np.zeros(4000, np.float32)}]
+  noise = process.next(process.initialize(), zeros, [0.0]).result['x']
+  # 2 times 5, over 10 examples.
+  assert noise.std() == pytest.approx(1.0, rel=0.1)
+
+
+def test_counts_are_those_that_are_known(tff_context):
+  counts = collections.OrderedDict(clients=1, examples=7, empty_clients=1)
+  value_type = tff.to_type(collections.OrderedDict.fromkeys(counts, np.int32))
+  process = _made().counts.create(value_type)
+  told = process.next(process.initialize(), [counts] * 3).result
+  assert dict(told) == {'clients': 4, 'examples': 10, 'empty_clients': 0}
+
+
+@pytest.mark.parametrize(
+  ('known', 'value_type'),
+  [
+    (1.0, tff.TensorType(np.float32, [2])),
+    ({'clients': 1}, tff.TensorType(np.int32)),
+    ({'clients': 1}, tff.to_type(collections.OrderedDict(examples=np.int32))),
+  ],
+)
+def test_a_value_of_another_type_is_named(known, value_type):
+  with pytest.raises(ValueError, match=r'The value has type .*; it must be'):
+    expected_counts.KnownFactory(known).create(value_type)
+
+
+@pytest.mark.parametrize('name', ['clients', 'examples'])
+@pytest.mark.parametrize('value', [0, -1.0, float('nan'), float('inf')])
+def test_what_a_round_has_must_be_positive(name, value):
+  with pytest.raises(ValueError, match=f'{name} is {value}; it must be positive'):
+    expected_counts.Expected(**{'clients': 1, 'examples': 1.0, name: value})

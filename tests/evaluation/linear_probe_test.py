@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+from sklearn import linear_model
+import threadpoolctl
+
+from tests.evaluation import blobs
+from tff_ssl.evaluation import linear_probe
+
+
+def test_equals_scikit_learn_on_standardised_features():
+  features, labels = blobs.blobs(noise=4.0)
+  classifier = linear_probe.fit_logistic(features, labels, 3)
+  exact = features[:, :4].astype(np.float64)  # The fifth feature is constant.
+  exact = (exact - exact.mean(axis=0)) / exact.std(axis=0)
+  want = linear_model.LogisticRegression(max_iter=1000).fit(exact, labels)
+  np.testing.assert_allclose(classifier.kernel[:4], want.coef_.T, atol=2e-3)
+  np.testing.assert_array_equal(classifier.predict(features), want.predict(exact))
+  assert classifier.converged
+
+
+def test_a_fit_has_one_thread(monkeypatch):
+  found = []
+  fit = linear_model.LogisticRegression.fit
+
+  def watched(*arguments):
+    found.extend(each['num_threads'] for each in threadpoolctl.threadpool_info())
+    return fit(*arguments)
+
+  monkeypatch.setattr(linear_model.LogisticRegression, 'fit', watched)
+  # As of a machine of many cores, also where the test has one.
+  with threadpoolctl.threadpool_limits(2):
+    linear_probe.fit_logistic(*blobs.blobs(noise=4.0), 3)
+  assert found and set(found) == {1}
+
+
+def test_separable_is_solved_and_shuffled_is_chance():
+  features, labels = blobs.blobs(noise=0.5)
+  features = np.delete(features, 2, axis=1)  # Three classes need two directions.
+  train, test = slice(0, 200), slice(200, 300)
+  classifier = linear_probe.fit_logistic(features[train], labels[train], 3)
+  np.testing.assert_array_equal(classifier.predict(features[test]), labels[test])
+  shuffled = np.random.default_rng(1).permutation(labels)
+  classifier = linear_probe.fit_logistic(features[train], shuffled[train], 3)
+  # 100 draws at 1/3: three standard deviations either way.
+  assert 0.19 < np.mean(classifier.predict(features[test]) == shuffled[test]) < 0.48
+
+
+@pytest.mark.parametrize('present', [[1], [1, 4], [0, 2, 5]])
+def test_absent_classes_are_never_predicted(present):
+  features, labels = blobs.blobs(num_classes=len(present), noise=0.5)
+  features = features[:, [0, 1, 3, 4]]
+  labels = np.array(present)[labels]
+  classifier = linear_probe.fit_logistic(features, labels, num_classes=6)
+  assert classifier.converged
+  np.testing.assert_array_equal(classifier.predict(features), labels)
+
+
+def test_fit_that_is_cut_short_says_so():
+  features, labels = blobs.blobs(noise=3.0)
+  config = linear_probe.LogisticConfig(max_iterations=1)
+  assert not linear_probe.fit_logistic(features, labels, 3, config).converged
+
+
+@pytest.mark.parametrize(
+  'features, labels, message',
+  [
+    (np.ones([2, 3]), [0], '2 features and 1 labels'),
+    (np.ones([0, 3]), [], '0 features and 0 labels'),
+    (np.ones([2, 3]), [0, 3], 'labels 0 to 3'),
+    (np.full([2, 3], np.nan), [0, 1], 'not finite'),
+  ],
+)
+def test_refuses_bad_input(features, labels, message):
+  with pytest.raises(ValueError, match=message):
+    linear_probe.fit_logistic(features, np.array(labels, int), 3)
+
+
+def test_refuses_bad_config():
+  with pytest.raises(ValueError, match=r'inverse_penalty is 0\.0'):
+    linear_probe.LogisticConfig(inverse_penalty=0.0)
+  with pytest.raises(ValueError, match='max_iterations is 0'):
+    linear_probe.LogisticConfig(max_iterations=0)

@@ -1,0 +1,223 @@
+import os
+import pathlib
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from tests import forked
+from tests.execution import processes
+from tff_ssl.execution import contexts
+from tff_ssl.execution import worker_process
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def in_thread(function):
+  """Runs where TFF's context stack is a fresh one: contexts are per thread."""
+  results = queue.SimpleQueue()
+
+  def target():
+    try:
+      results.put(function())
+    except BaseException as error:
+      results.put(error)
+
+  thread = threading.Thread(target=target)
+  thread.start()
+  thread.join()
+  result = results.get()
+  if isinstance(result, BaseException):
+    raise result
+  return result
+
+
+def two_dependent_sums():
+  """Returns a computation whose second aggregation needs the first one's result."""
+  add = tff.tensorflow.computation(lambda x, y: x + y, [np.int32, np.int32])
+
+  @tff.federated_computation(tff.FederatedType(np.int32, tff.CLIENTS))
+  def computation(values):
+    total = tff.federated_broadcast(tff.federated_sum(values))
+    return tff.federated_sum(tff.federated_map(add, (values, total)))
+
+  return computation
+
+
+@pytest.fixture(scope='module')
+def ended():
+  """Starts both processes; returns ending -> (worker pid, exit status).
+
+  SIGINT unwinds an interpreter to its end; a process that was forked ends at once.
+  SIGTERM and SIGKILL: loop_test.py, which starts processes for them anyway.
+  """
+  interrupted = subprocess.Popen(
+    [sys.executable, '-m', 'tests.execution.unclosed', '60'],
+    stdout=subprocess.PIPE,
+    stderr=subprocess.DEVNULL,
+    text=True,
+    cwd=ROOT,
+  )
+  exits = forked.Process('tests.execution.unclosed', '0')
+  printed, said = exits.communicate()
+  assert exits.returncode == 0, said
+  worker_pid = int(interrupted.stdout.readline())
+  interrupted.send_signal(signal.SIGINT)
+  # Returns at the end of the pipe: a worker that held it open would block here.
+  interrupted.communicate(timeout=120)
+  return {
+    'exits': (int(printed), exits.returncode),
+    'sigint': (worker_pid, interrupted.returncode),
+  }
+
+
+@pytest.mark.parametrize(
+  ('ending', 'expected'), [('exits', 0), ('sigint', -signal.SIGINT)]
+)
+def test_no_worker_is_left(ended, ending, expected):
+  worker_pid, status = ended[ending]
+  assert processes.gone(worker_pid)
+  assert status == expected
+
+
+def test_a_call_outside_of_any_context_says_what_is_missing():
+  def use():
+    contexts.remove_default()
+    with pytest.raises(RuntimeError, match='No execution context is open'):
+      two_dependent_sums()([1, 2])
+
+  in_thread(use)
+
+
+def test_leaving_the_block_ends_worker_and_context():
+  def use():
+    with contexts.local(concurrency=1) as execution:
+      assert two_dependent_sums()([1, 2]) == 9
+    with pytest.raises(RuntimeError, match='No default context'):
+      two_dependent_sums()([1, 2])
+    return execution
+
+  execution = in_thread(use)
+  assert processes.gone(execution.worker_pid, seconds=0)
+  execution.close()
+
+
+def test_the_context_around_is_the_default_again(worker_context):
+  three = tff.federated_computation(lambda: tff.federated_value(3, tff.SERVER))
+  with contexts.local(concurrency=1) as inner:
+    assert three() == 3
+    assert inner.worker_pid != worker_context.worker_pid
+  assert three() == 3
+
+
+class Answering(tff.framework.SyncContext):
+  """A context of a program: the result of any computation is what it is given."""
+
+  def invoke(self, comp, arg):
+    assert comp is not None
+    return arg
+
+
+def test_the_default_that_a_program_had_set_is_there_again():
+  def use():
+    tff.framework.set_default_context(Answering())
+    with contexts.in_process():
+      with contexts.in_process():
+        assert two_dependent_sums()([1, 2]) == 9
+      assert two_dependent_sums()([1, 2]) == 9
+    assert tuple(two_dependent_sums()([1, 2])) == (1, 2)
+
+  in_thread(use)
+
+
+def test_an_exception_ends_the_worker():
+  pids = []
+
+  def use():
+    with contexts.local(concurrency=1) as execution:
+      pids.append(execution.worker_pid)
+      raise ZeroDivisionError
+
+  with pytest.raises(ZeroDivisionError):
+    in_thread(use)
+  assert processes.gone(pids[0], seconds=0)
+
+
+def test_the_worker_outlives_the_thread_that_opened_it():
+  execution = in_thread(lambda: contexts.local(concurrency=1))
+  time.sleep(0.1)
+  assert not processes.gone(execution.worker_pid, seconds=0)
+  execution.close()
+  assert processes.gone(execution.worker_pid, seconds=0)
+
+
+def test_a_worker_that_dies_is_an_error_and_not_a_hang(tmp_path):
+  def use():
+    with contexts.local(concurrency=1, log_path=tmp_path / 'log') as execution:
+      computation = two_dependent_sums()
+      computation([1, 2])
+      os.kill(execution.worker_pid, signal.SIGKILL)
+      computation([1, 2])
+
+  with pytest.raises(RuntimeError, match='worker was killed by SIGKILL'):
+    in_thread(use)
+
+
+def test_a_worker_elsewhere_is_used_and_left_alone(worker_context):
+  def use():
+    with contexts.local(worker_address=worker_context.address) as execution:
+      assert execution.worker_pid is None
+      assert list(execution.memory()) == ['driver']
+      return two_dependent_sums()([1, 2, 3])
+
+  assert in_thread(use) == 24
+  assert two_dependent_sums()([1, 2, 3]) == 24
+
+
+def test_a_worker_elsewhere_must_give_the_numbers_of_an_own_one():
+  """What rounds the sums of an operation is how many threads share it."""
+  worker = worker_process.Worker(1, intra_op_threads=2)
+  try:
+    with pytest.raises(ValueError, match='INTRAOP_THREADS 2; it must have 1'):
+      contexts.local(worker_address=worker.address, optimize_graphs=False)
+    address = worker.address
+    with contexts.local(None, 2, worker_address=address, optimize_graphs=False):
+      assert two_dependent_sums()([1, 2]) == 9
+  finally:
+    worker.stop()
+
+
+def test_more_cohort_sizes_than_executors_kept(worker_context):
+  computation = two_dependent_sums()
+  for repeat in range(2):
+    for clients in range(1, 14):
+      assert computation([1] * clients) == clients * (clients + 1), repeat
+
+
+def test_resources_of_driver_and_worker(worker_context):
+  before = worker_context.cpu_seconds()
+  two_dependent_sums()([1, 2])
+  after = worker_context.cpu_seconds()
+  memory, peak = worker_context.memory(), worker_context.peak_memory()
+  for name in ('driver', 'worker'):
+    assert after[name] >= before[name]
+    assert 0 < memory[name] <= peak[name]
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'message'),
+  [
+    ({'concurrency': 0}, 'concurrency is 0'),
+    ({'intra_op_threads': 0}, 'intra_op_threads is 0'),
+    ({'worker_address': 'somewhere'}, 'must be host:port'),
+  ],
+)
+def test_bad_input(arguments, message):
+  with pytest.raises(ValueError, match=message):
+    contexts.local(**arguments)

@@ -1,0 +1,99 @@
+"""What is said of what can end any run."""
+
+import errno
+import os
+
+import grpc
+from grpc import _channel
+import pytest
+import tensorflow as tf
+
+from tff_ssl.execution import failures
+from tff_ssl.execution import remote_hosts
+from tff_ssl.execution import worker_process
+from tff_ssl.storage import files
+
+
+class _Refused(grpc.RpcError):
+  """As gRPC raises what a worker answers."""
+
+  def __init__(self, code):
+    self._code = code
+
+  def code(self):
+    return self._code
+
+  def __str__(self):
+    return 'OOM when allocating tensor\nwith a long list of them'
+
+
+@pytest.mark.parametrize(
+  ('error', 'expected'),
+  [
+    (
+      OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), 'runs/a/metrics.csv'),
+      'runs/a/metrics.csv: No space left on device.',
+    ),
+    (remote_hosts.NoHostLeftError('No host is left.'), 'No host is left.'),
+    (
+      worker_process.LostError('the TFF worker\n was killed'),
+      'the TFF worker was killed.',
+    ),
+    (MemoryError(), 'There is not enough memory: fewer clients'),
+    (OSError(errno.ENOMEM, 'Cannot allocate memory'), 'not enough memory (Cannot all'),
+    (
+      tf.errors.ResourceExhaustedError(None, None, 'OOM when allocating [1,2]\nmore'),
+      'not enough memory (OOM when allocating [1,2]): fewer',
+    ),
+    (_Refused(grpc.StatusCode.RESOURCE_EXHAUSTED), 'memory (OOM when allocating ten'),
+    (
+      _channel._InactiveRpcError(
+        _channel._RPCState(
+          (), (), (), grpc.StatusCode.RESOURCE_EXHAUSTED, 'OOM when allocating [3,4]'
+        )
+      ),
+      'not enough memory (OOM when allocating [3,4]): fewer',
+    ),
+    (
+      tf.errors.UnknownError(None, None, '/runs/a; No space left on device'),
+      'the disk is full: /runs/a; No space left on device.',
+    ),
+  ],
+)
+def test_failures_are_one_sentence(error, expected):
+  sentence = failures.sentence(error)
+  assert expected in sentence
+  assert '\n' not in sentence
+  assert sentence.endswith('.')
+
+
+@pytest.mark.parametrize(
+  'error',
+  [
+    TypeError('x'),
+    ValueError('bad input has a sentence of its own'),
+    ZeroDivisionError(),
+    RuntimeError('x'),
+    tf.errors.InvalidArgumentError(None, None, 'shapes'),
+    _Refused(grpc.StatusCode.INTERNAL),
+  ],
+)
+def test_mistakes_are_none(error):
+  assert failures.sentence(error) is None
+
+
+def test_a_file_that_a_full_disk_does_not_take_is_named(tmp_path):
+  """What `numpy.savez` raises names no file."""
+  path = tmp_path / 'state.npz'
+  with pytest.raises(OSError, match='No space left') as full, files.atomic(path):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+  assert full.value.filename == str(path)
+  assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize('text', ['[' * 100_000, '{"a": \x00}', '\xff', '[1]', ''])
+def test_what_is_no_json_object_is_named(tmp_path, text):
+  path = tmp_path / 'config.json'
+  path.write_bytes(text.encode('latin-1'))
+  with pytest.raises(ValueError, match=r'config\.json (is not JSON|holds a list)'):
+    files.read_json(path)

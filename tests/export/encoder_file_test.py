@@ -1,0 +1,311 @@
+import io
+import json
+import shutil
+import zipfile
+
+import h5py
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.export import encoder_files
+from tff_ssl.encoders import cnn
+from tff_ssl.encoders import mlp
+from tff_ssl.encoders import resnet
+from tff_ssl.encoders import vit
+from tff_ssl.export import encoder_file
+
+
+def small():
+  return resnet.build_encoder('resnet8', (8, 8, 1), width=0.25)
+
+
+@pytest.fixture(scope='module')
+def written(tmp_path_factory):
+  return encoder_files.write(tmp_path_factory.mktemp('written'), small())
+
+
+@pytest.fixture
+def path(written, tmp_path):
+  """A copy of a small encoder with its card, to be changed."""
+  return shutil.copytree(written.parent, tmp_path / 'run') / written.name
+
+
+def edit(path, name, change):
+  """Replaces a file of an archive by what a function makes of it."""
+  with zipfile.ZipFile(path) as archive:
+    kept = {name: archive.read(name) for name in archive.namelist()}
+  with zipfile.ZipFile(path, 'w') as archive:
+    for other, content in kept.items():
+      archive.writestr(other, change(content) if other == name else content)
+
+
+def edit_arrays(path, change):
+  """Lets a function change the HDF5 file of an archive."""
+
+  def edited(content):
+    file = io.BytesIO(content)
+    with h5py.File(file, 'r+') as opened:
+      change(opened)
+    return file.getvalue()
+
+  edit(path, 'model.weights.h5', edited)
+
+
+def edit_card(path, change):
+  card = path.with_suffix('.json')
+  content = json.loads(card.read_text())
+  change(content)
+  card.write_text(json.dumps(content))
+
+
+@pytest.mark.long_for('vit_micro')
+@pytest.mark.parametrize(
+  'encoder',
+  [
+    resnet.build_encoder('resnet8', (8, 8, 2), 0.25, 'cifar', 'batch'),
+    resnet.build_encoder('resnet14', (9, 8, 1), 0.25, 'imagenet', 'none'),
+    resnet.build_encoder('resnet8', (8, 8, 1), 0.5, groups=2),
+    cnn.build_encoder('conv2', (9, 8, 1), 0.25, 'batch'),
+    vit.build_encoder('vit_micro', (8, 8, 1), patch_size=4),
+    vit.from_config(vit.ViTConfig(8, 1, 2, 2), (8, 4, 3)),
+    mlp.build_encoder('mlp', (5,), 0.25, 'batch'),
+  ],
+  ids=lambda encoder: encoder.name,
+)
+def test_a_rebuilt_encoder_is_the_one_that_was_written(tmp_path, encoder):
+  path = encoder_files.write(tmp_path, encoder)
+  rebuilt = encoder_file.read(path)
+  written = tf.keras.models.load_model(path)
+  images = np.random.default_rng(0).random((5, *encoder.input_shape)).astype('float32')
+  np.testing.assert_array_equal(rebuilt(images), written(images))
+  assert rebuilt.input_shape[1:] == encoder.input_shape
+
+
+def test_the_programs_would_run(tmp_path):
+  """That nothing ran, below, says something only if load_model runs it."""
+  path, ran = tmp_path / 'encoder.keras', tmp_path / 'ran'
+  path.touch()
+  encoder_files.hdf5(path, ran)
+  model = tf.keras.models.load_model(path)
+  model(np.zeros([1, 8, 8, 1], np.float32))
+  assert ran.exists()
+
+
+@pytest.mark.parametrize(
+  ('kind', 'message'),
+  [
+    ('hdf5', 'it is not a zip file'),
+    ('archive', 'too few for the|other layers than the resnet8'),
+    ('saved_model', 'is not a file'),
+    (
+      'layer_in_archive',
+      'has different layers from the resnet8 that its card describes',
+    ),
+  ],
+)
+def test_a_program_is_refused_and_not_run(path, tmp_path, kind, message):
+  ran = tmp_path / 'ran'
+  encoder_files.PROGRAMS[kind](path, ran)
+  with pytest.raises(ValueError, match=message):
+    encoder_file.read(path)
+  assert not ran.exists()
+
+
+def pack(path, method=zipfile.ZIP_DEFLATED):
+  """Writes the files of an archive again, compressed or not."""
+  with zipfile.ZipFile(path) as archive:
+    kept = {name: archive.read(name) for name in archive.namelist()}
+  with zipfile.ZipFile(path, 'w', method) as archive:
+    archive.writestr('config.json', kept['config.json'])
+    archive.writestr('model.weights.h5', kept['model.weights.h5'])
+
+
+def flip(path, text, behind):
+  """Changes a byte, so many behind the first place of a text."""
+  content = bytearray(path.read_bytes())
+  content[content.index(text) + behind] ^= 0xFF
+  path.write_bytes(content)
+
+
+# Each is another kind of error in Python's zipfile.
+@pytest.mark.parametrize(
+  ('text', 'behind'),
+  [
+    # In the layers; and the flags, the method and the version in the entry of
+    # the first file in the archive's directory.
+    (b'config.json', 40),
+    (b'PK\x01\x02', 8),
+    (b'PK\x01\x02', 10),
+    (b'PK\x01\x02', 6),
+  ],
+)
+def test_a_damaged_archive_is_refused(path, text, behind):
+  pack(path, zipfile.ZIP_STORED)
+  assert encoder_file.read(path).count_params() == small().num_parameters
+  flip(path, text, behind)
+  with pytest.raises(ValueError, match=r'encoder\.keras is not a \.keras archive: '):
+    encoder_file.read(path)
+
+
+@pytest.mark.parametrize('name', ['config.json', 'model.weights.h5'])
+def test_what_is_larger_than_a_network_is_refused(path, name):
+  edit(path, name, lambda _: bytes(2**27))
+  with pytest.raises(ValueError, match=f'{name} has {2**27:,} bytes; .*at most'):
+    encoder_file.read(path)
+
+
+def test_what_is_compressed_is_refused(path):
+  """A few kilobytes may unpack to more than the memory, whatever the card says."""
+  pack(path)
+  with pytest.raises(ValueError, match=r'compressed, to .* bytes; it must be'):
+    encoder_file.read(path)
+
+
+def test_layers_that_are_nested_too_deep_are_refused(path):
+  edit(path, 'config.json', lambda _: b'[' * 10**5)
+  with pytest.raises(ValueError, match=r'encoder\.keras is not a \.keras archive: '):
+    encoder_file.read(path)
+
+
+def test_an_array_that_cannot_be_unpacked_is_refused(path):
+  values = np.arange(36, dtype=np.float32).reshape(3, 3, 1, 4)
+
+  def change(file):
+    group = file['_layer_checkpoint_dependencies/conv2d/vars']
+    del group['0']
+    group.create_dataset('0', data=values, chunks=values.shape, compression='gzip')
+
+  edit_arrays(path, change)
+  assert encoder_file.read(path).count_params() == small().num_parameters
+
+  def damage(content):
+    # How deflated bytes begin, as of zlib's level 4.
+    start = content.rindex(b'x^')
+    return content[:start] + bytes(20) + content[start + 20 :]
+
+  edit(path, 'model.weights.h5', damage)
+  with pytest.raises(ValueError, match=r'encoder\.keras is damaged'):
+    encoder_file.read(path)
+
+
+def add_time(file):
+  """Adds an array of a type that NumPy does not have."""
+  space = h5py.h5s.create_simple((2,))
+  h5py.h5d.create(file.id, b'times', h5py.h5t.UNIX_D32LE, space)
+
+
+def add_link(file, link):
+  """Puts a link or an array in the place of a kernel."""
+  group = file['_layer_checkpoint_dependencies/conv2d/vars']
+  del group['0']
+  group['0'] = link
+
+
+@pytest.mark.parametrize(
+  ('change', 'message'),
+  [
+    (lambda path: path.with_suffix('.json').unlink(), r'encoder\.json is missing'),
+    (lambda path: path.with_suffix('.json').write_text('{'), "has no 'network'"),
+    (lambda path: edit_card(path, lambda card: card.clear()), "has no 'network'"),
+    (
+      lambda path: edit_card(path, lambda card: card.update(network=None)),
+      'describes no network: the description .* must name its family',
+    ),
+    (
+      lambda path: edit_card(path, lambda card: card['network'].update(family='os')),
+      r"must name its family, one of \('resnet', 'cnn', 'vit', 'mlp'\)",
+    ),
+    (
+      lambda path: edit_card(path, lambda card: card['network'].pop('image_shape')),
+      "description of a network is incomplete or wrong: 'image_shape'",
+    ),
+    (
+      lambda path: edit_card(
+        path, lambda card: card['network'].update(image_shape='888')
+      ),
+      "image_shape '888'",
+    ),
+    (
+      lambda path: edit_card(path, lambda card: card['network']['config'].update(x=1)),
+      "unexpected keyword argument 'x'",
+    ),
+    (
+      lambda path: edit_card(
+        path, lambda card: card['network']['config'].update(depth=9)
+      ),
+      r'depth must be one of \(8, 14, 18, 50\), got 9',
+    ),
+    (
+      lambda path: edit_card(
+        path, lambda card: card['network']['config'].update(depth=50)
+      ),
+      'bytes of arrays, too few for',
+    ),
+    (
+      lambda path: edit_card(
+        path, lambda card: card['network']['config'].update(groups=2)
+      ),
+      'has different layers from the resnet8 that its card describes',
+    ),
+    (lambda path: edit(path, 'config.json', lambda _: b'{'), 'not a .keras archive'),
+    (
+      lambda path: edit(path, 'model.weights.h5', lambda content: bytes(len(content))),
+      'encoder.keras is damaged',
+    ),
+    (
+      lambda path: edit_arrays(
+        path, lambda file: add_link(file, h5py.ExternalLink('/etc/passwd', '/x'))
+      ),
+      'is a link',
+    ),
+    (
+      lambda path: edit_arrays(
+        path, lambda file: add_link(file, h5py.SoftLink('/elsewhere'))
+      ),
+      'is a link',
+    ),
+    (
+      lambda path: edit_arrays(path, lambda file: add_link(file, np.zeros([3, 3]))),
+      r"conv2d/vars/0' has shape \(3, 3\); it must be \(3, 3, 1, 4\)",
+    ),
+    (
+      lambda path: edit_arrays(path, lambda file: add_link(file, np.array(b'x'))),
+      'is not an array of floats',
+    ),
+    # A type by itself.
+    (
+      lambda path: edit_arrays(path, lambda file: add_link(file, np.dtype('f4'))),
+      "conv2d/vars/0' is not an array of floats",
+    ),
+    (lambda path: edit_arrays(path, add_time), "'/times' is not an array of floats"),
+  ],
+)
+def test_what_cannot_be_rebuilt_is_refused(path, change, message):
+  change(path)
+  with pytest.raises(ValueError, match=message):
+    encoder_file.read(path)
+
+
+def test_arrays_that_lie_in_another_file_are_refused(path, tmp_path):
+  (tmp_path / 'other').write_bytes(bytes(1000))
+
+  def change(file):
+    group = file['_layer_checkpoint_dependencies/conv2d/vars']
+    del group['0']
+    group.create_dataset(
+      '0', (3, 3, 1, 4), 'f4', external=[(str(tmp_path / 'other'), 0, 1000)]
+    )
+
+  edit_arrays(path, change)
+  with pytest.raises(ValueError, match="conv2d/vars/0' is not an array of floats"):
+    encoder_file.read(path)
+
+
+def test_a_copy_with_its_card_is_enough(path, tmp_path):
+  copy = tmp_path / 'mine.keras'
+  shutil.copy(path, copy)
+  with pytest.raises(ValueError, match=r'mine\.json is missing'):
+    encoder_file.read(copy)
+  shutil.copy(path.with_suffix('.json'), copy.with_suffix('.json'))
+  assert encoder_file.read(copy).count_params() == small().num_parameters

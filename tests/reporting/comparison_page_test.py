@@ -1,0 +1,146 @@
+import base64
+import html.parser
+import re
+import shlex
+
+import pytest
+
+from tests.reporting import fabricate
+from tff_ssl.reporting import comparison_page
+from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_reader
+
+PNG = b'\x89PNG\r\n\x1a\nnot quite'
+_VOID = {'meta', 'img'}
+# Attributes that make a browser load something.
+_LOADING = {'src', 'href', 'srcset', 'data', 'action', 'poster', 'background'}
+
+
+class Parsed(html.parser.HTMLParser):
+  """The elements, texts and references of a page whose tags are balanced."""
+
+  def __init__(self, text: str):
+    super().__init__(convert_charrefs=True)
+    self.open, self.tags, self.loaded, self.cells = [], [], [], []
+    self.feed(text)
+    self.close()
+    assert not self.open
+
+  def handle_starttag(self, tag, attrs):
+    self.tags.append(tag)
+    self.loaded += [value for name, value in attrs if name in _LOADING]
+    if tag not in _VOID:
+      self.open.append(tag)
+    if tag in ('td', 'th', 'li', 'pre', 'title', 'style'):
+      self.cells.append((tag, ''))
+
+  def handle_endtag(self, tag):
+    assert self.open.pop() == tag
+
+  def handle_data(self, data):
+    if self.open and self.cells and self.open[-1] == self.cells[-1][0]:
+      self.cells[-1] = (self.open[-1], self.cells[-1][1] + data)
+
+  def texts(self, *tags):
+    return [text for tag, text in self.cells if tag in tags]
+
+
+@pytest.fixture
+def groups(tmp_path):
+  fabricate.run(
+    tmp_path / 'a',
+    {'note': '<script>alert("&amp;")</script>'},
+    command=['binaries.dcco', '--task=digits', '--note=a b & <c>'],
+  )
+  fabricate.run(tmp_path / 'b', {'note': 'x', 'rounds': 9, 'widths': [8, 4]})
+  return run_groups.group([run_reader.read(tmp_path / name) for name in 'ab'])
+
+
+TABLE = [{'group': 'one', 'runs': '1'}, {'group': '<i>two</i>', 'runs': '2 ± 1'}]
+
+
+def test_page_loads_nothing(groups):
+  text = comparison_page.build(groups, TABLE, ['a & b'], PNG)
+  parsed = Parsed(text)
+  (source,) = parsed.loaded
+  start = 'data:image/png;base64,'
+  assert source.startswith(start)
+  assert base64.b64decode(source.removeprefix(start), validate=True) == PNG
+  assert not {'script', 'link', 'iframe', 'object', 'base'} & set(parsed.tags)
+  (style,) = parsed.texts('style')
+  assert 'url(' not in style
+  assert '@import' not in style
+  assert not re.search(r'\b(https?|file|ftp):', text)
+  assert '//' not in text.replace(source, '')
+
+
+def test_texts_are_escaped(groups):
+  text = comparison_page.build(groups, TABLE, ['a < b & c'], PNG)
+  parsed = Parsed(text)
+  assert parsed.texts('li') == ['a < b & c']
+  assert {'<i>two</i>', '2 ± 1'} <= set(parsed.texts('td', 'th'))
+  assert '<script>alert("&amp;")</script>' in parsed.texts('td')
+  assert 'i' not in parsed.tags
+
+
+def test_page_has_the_table_the_differences_and_the_runs(groups):
+  parsed = Parsed(comparison_page.build(groups, TABLE, [], PNG))
+  assert parsed.texts('title') == ['Comparison of 2 runs']
+  cells = parsed.texts('td', 'th')
+  assert cells[:6] == ['group', 'runs', 'one', '1', '<i>two</i>', '2 ± 1']
+  assert cells[6:10] == ['group', 'note', 'rounds', 'widths']
+  # The first group has no widths.
+  assert cells[10:14][1:] == ['<script>alert("&amp;")</script>', '3', '-']
+  assert cells[14:][1:] == ['x', '9', '8,4']
+  assert len(parsed.texts('pre')) == 2
+  assert 'ul' not in parsed.tags
+
+
+def test_page_reads_in_the_dark(groups):
+  (style,) = Parsed(comparison_page.build(groups, TABLE, [], PNG)).texts('style')
+  assert 'color-scheme: light dark' in style
+  light, dark = style.split('prefers-color-scheme: dark', 1)
+  variables = set(re.findall(r'(--\w+):', light))
+  assert variables == set(re.findall(r'(--\w+):', dark))
+  assert variables == set(re.findall(r'var\((--\w+)\)', style))
+
+
+def test_one_group_and_no_curves(tmp_path):
+  folder = fabricate.run(tmp_path / 'a')
+  groups = run_groups.group([run_reader.read(folder)])
+  parsed = Parsed(comparison_page.build(groups, TABLE, [], b''))
+  assert parsed.texts('title') == ['Comparison of 1 run']
+  assert 'img' not in parsed.tags
+  assert parsed.tags.count('table') == 1
+
+
+def test_recorded_command_is_what_a_shell_takes(groups):
+  text = comparison_page.command(groups[0].counted[0])
+  assert shlex.split(text) == [
+    'python',
+    '-m',
+    'binaries.dcco',
+    '--task=digits',
+    '--note=a b & <c>',
+  ]
+
+
+def test_flags_stand_for_a_command_that_is_not_recorded(tmp_path):
+  flags = {
+    'widths': [8, 4],
+    'download': False,
+    'baselines': True,
+    'projector': None,
+    'rounds': 3,
+  }
+  run = run_reader.read(fabricate.run(tmp_path / 'a', flags))
+  assert shlex.split(comparison_page.command(run)) == [
+    '--algorithm=dcco',
+    '--clients_per_round=4',
+    '--rounds=3',
+    '--seed=0',
+    f'--run_dir={tmp_path / "a"}',
+    '--widths=8,4',
+    '--nodownload',
+    '--baselines',
+  ]

@@ -1,0 +1,86 @@
+import math
+
+import pytest
+
+from tff_ssl.reporting import run_reader
+
+
+@pytest.fixture
+def folder(tmp_path):
+  (tmp_path / 'config.json').write_text('{"rounds": 2}')
+  (tmp_path / 'metrics.csv').write_text('round,loss,knn\r\n1,0.5,\r\n2,0.25,0.75\r\n')
+  (tmp_path / 'evaluation.json').write_text('{"knn/100%/accuracy": 0.75}')
+  return tmp_path
+
+
+def test_reads_all_three_files(folder):
+  run = run_reader.read(str(folder))
+  assert run.config == {'rounds': 2}
+  assert run.evaluation == {'knn/100%/accuracy': 0.75}
+  assert run.metrics[1] == {'round': 2.0, 'loss': 0.25, 'knn': 0.75}
+  assert math.isnan(run.metrics[0]['knn'])
+
+
+def test_reads_seconds_and_memory(folder):
+  assert run_reader.read(folder).system == []
+  (folder / 'system.csv').write_text('round,seconds\n1,0.5\n2,0.25\n')
+  assert run_reader.read(folder).system == [
+    {'round': 1.0, 'seconds': 0.5},
+    {'round': 2.0, 'seconds': 0.25},
+  ]
+
+
+def test_a_line_that_is_not_complete_is_not_read(folder):
+  with (folder / 'metrics.csv').open('a') as file:
+    file.write('3,0.1')
+  run = run_reader.read(folder)
+  assert len(run.metrics) == 2
+  assert run.last_round == 2
+
+
+def test_flags_are_those_of_the_config(folder):
+  with pytest.raises(ValueError, match=r'config\.json holds no flags'):
+    _ = run_reader.read(folder).flags
+  (folder / 'config.json').write_text('{"flags": {"rounds": 2}}')
+  assert run_reader.read(folder).flags == {'rounds': 2}
+
+
+def test_run_before_its_first_evaluation_has_none(folder):
+  (folder / 'evaluation.json').unlink()
+  assert run_reader.read(folder).evaluation == {}
+
+
+@pytest.mark.parametrize(
+  'name, content, message',
+  [
+    ('config.json', None, 'has no config.json'),
+    ('metrics.csv', None, 'has no metrics.csv'),
+    ('config.json', '{"rounds": ', 'config.json is not JSON'),
+    ('evaluation.json', '[1]', 'evaluation.json holds a list'),
+    ('evaluation.json', '{"knn": "0.5"}', "knn is '0.5'; it must be a number"),
+    ('evaluation.json', '{"knn": true}', 'knn is True; it must be a number'),
+    ('system.csv', 'seconds\n1\n', 'system.csv has no header'),
+    ('metrics.csv', '', 'metrics.csv has no header'),
+    ('metrics.csv', 'loss\n1\n', 'first column must be round'),
+    ('metrics.csv', 'round,loss\n1,0.5\n2\n', 'line 3, has 1 cells; it must have 2'),
+    ('metrics.csv', 'round,loss\n1,low\n', "line 2: loss is 'low'"),
+    (
+      'metrics.csv',
+      'round\ninf\n',
+      "line 2: round is 'inf'; it must be a whole number",
+    ),
+    ('config.json', '[' * 100_000, 'config.json is not JSON'),
+  ],
+)
+def test_errors_name_the_file(folder, name, content, message):
+  if content is None:
+    (folder / name).unlink()
+  else:
+    (folder / name).write_text(content)
+  with pytest.raises(ValueError, match=message):
+    run_reader.read(folder)
+
+
+def test_refuses_a_folder_that_is_not_there(tmp_path):
+  with pytest.raises(ValueError, match='no such folder'):
+    run_reader.read(tmp_path / 'missing')

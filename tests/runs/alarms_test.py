@@ -1,0 +1,97 @@
+"""Tests of the alarms."""
+
+import io
+
+import pytest
+
+from tff_ssl.runs import alarms
+
+
+def _said(spreads, threshold=0.05):
+  stream = io.StringIO()
+  watch = alarms.CollapseAlarm(threshold, stream)
+  for round, spread in enumerate(spreads, start=1):
+    metrics = {} if spread is None else {'client_work/encoding_std': abs(spread)}
+    # Minus zero: of a round without examples.
+    metrics['client_work/examples'] = 0 if str(spread) == '-0.0' else 9
+    watch.update(round, metrics)
+  return stream.getvalue().splitlines()
+
+
+def test_it_warns_in_the_round_of_the_collapse():
+  (line,) = _said([0.8, 0.06, 0.0123, 0.01])
+  assert 'round 3' in line
+  assert '0.0123' in line
+  assert '0.05' in line
+
+
+def test_it_warns_again_after_a_recovery():
+  assert len(_said([0.04, 0.03, 0.2, 0.04])) == 2
+
+
+@pytest.mark.parametrize('spreads', [[1.0, 0.05], [None, None], [0.5, -0.0, 0.5]])
+def test_it_does_not_warn_of_what_is_no_collapse(spreads):
+  assert not _said(spreads)
+
+
+def test_rounds_without_examples_are_passed_over():
+  assert len(_said([0.04, -0.0, None, 0.04])) == 1
+
+
+def test_a_spread_of_exactly_0_is_a_collapse():
+  (line,) = _said([0.5, 0.0, 0.0])
+  assert 'round 2' in line
+
+
+def _mixing(rounds, all_kept='all are kept'):
+  """Returns what is said of (mu, returning) of each round, and at the end."""
+  stream = io.StringIO()
+  watch = alarms.Alarms([alarms.MixingAlarm(all_kept, 'none was kept', stream)])
+  rows = [{'client_work/mu': mu, 'client_work/returning': r} for mu, r in rounds]
+  for round, row in enumerate(rows, start=1):
+    watch.update(round, row)
+  during = stream.getvalue().splitlines()
+  text = [{name: str(value) for name, value in row.items()} for row in rows]
+  alarms.MixingAlarm(all_kept, 'none was kept', stream).finish(text)
+  return during, stream.getvalue().splitlines()[len(during) :]
+
+
+def test_mu_of_1_for_all_is_told_once():
+  during, after = _mixing([(0.0, 0.0), (0.7, 1.0), (1.0, 1.0), (1.0, 1.0)])
+  assert during == ['warning: in round 3 all are kept']
+  assert not after
+
+
+@pytest.mark.parametrize('rounds', [[(0.0, 0.0), (0.99, 1.0)], [(1.0, 0.0)]])
+def test_other_mus_are_not_told(rounds):
+  assert not _mixing(rounds)[0]
+
+
+def test_mu_of_1_that_is_asked_for_is_not_told():
+  assert not _mixing([(1.0, 1.0)], all_kept=None)[0]
+
+
+def test_a_run_that_kept_nothing_is_told_at_its_end():
+  assert _mixing([(0.0, 0.0), (0.0, 1.0)]) == ([], ['warning: none was kept'])
+  assert _mixing([(0.0, 0.0), (0.0, 1.0), (0.1, 1.0)]) == ([], [])
+  assert _mixing([]) == ([], [])
+
+
+def _nothing(rows):
+  stream = io.StringIO()
+  watch = alarms.NothingAlarm(stream)
+  for round, row in enumerate(rows, start=1):
+    watch.update(round, {f'client_work/{name}': n for name, n in row.items()})
+  return stream.getvalue().splitlines()
+
+
+def test_the_first_round_that_learns_nothing_is_told_with_its_reasons():
+  nothing = {'examples': 0, 'empty_clients': 3, 'nonfinite_clients': 2}
+  (line,) = _nothing([{'examples': 5, 'empty_clients': 3}, nothing, nothing])
+  assert 'round 2' in line
+  assert '3 without an example that enters the loss' in line
+  assert '2 with something that is not finite' in line
+
+
+def test_rounds_that_learn_something_are_not_told():
+  assert not _nothing([{'examples': 1, 'empty_clients': 3}, {'loss': 0.5}])

@@ -1,0 +1,307 @@
+"""Privacy that is counted, against dp_accounting asked directly and closed forms."""
+
+import collections
+import itertools
+
+import dp_accounting
+import numpy as np
+import pytest
+from scipy import stats
+
+from tff_ssl.runs.privacy import accounting
+from tff_ssl.runs.privacy import release_history
+from tff_ssl.simulation import cohort_sampling
+
+# Fewer than dp_accounting's own: each costs time.
+_ORDERS = (1.5, 2, 3, 4, 6, 8, 16, 32)
+# (population, cohort, multipliers, delta, rounds)
+_CONFIGURATIONS = [
+  (100, 100, (1.0,), 1e-3, 1),
+  (100, 100, (2.0, 2.0), 1e-3, 10),
+  (1000, 10, (1.0,), 1e-4, 1),
+  (1000, 10, (0.5, 3.0), 1e-5, 100),
+  (1000, 100, (4.0, 4.0, 4.0), 1e-5, 50),
+  (355, 64, (2.0, 1.0), 1e-3, 7),
+  (10**6, 1000, (1.0, 1.0), 1e-8, 1000),
+  (64, 5, (10.0,), 1e-6, 500),
+  (2, 1, (5.0,), 0.1, 3),
+  (10_000, 9_999, (30.0, 20.0), 1e-6, 20),
+]
+
+
+def _terms(population, cohort, multipliers, delta):
+  named = {f'value_{k}': z for k, z in enumerate(multipliers)}
+  return accounting.Terms(population, cohort, named, delta)
+
+
+@pytest.mark.parametrize('configuration', _CONFIGURATIONS)
+def test_epsilon_is_that_of_dp_accounting(configuration):
+  population, cohort, multipliers, delta, rounds = configuration
+  # Of a client that is replaced the sum of clipped values moves by two clip norms.
+  together = sum((z / 2) ** -2 for z in multipliers) ** -0.5
+  # As dp_accounting bounds it with sampling, or without where that is less.
+  spent = []
+  for size in (cohort, population):
+    accountant = dp_accounting.rdp.RdpAccountant(
+      _ORDERS, dp_accounting.NeighboringRelation.REPLACE_ONE
+    )
+    one = dp_accounting.SampledWithoutReplacementDpEvent(
+      population, size, dp_accounting.GaussianDpEvent(together)
+    )
+    spent.append(accountant.compose(one, rounds).rdp)
+  expected, _ = dp_accounting.rdp.compute_epsilon(_ORDERS, np.min(spent, 0), delta)
+  got = accounting.Accountant(_terms(*configuration[:4]), _ORDERS)
+  assert got.epsilon_after(rounds) == pytest.approx(expected, abs=1e-6)
+  assert got.epsilon_after(0) == 0
+
+
+@pytest.mark.parametrize('configuration', _CONFIGURATIONS)
+def test_epsilon_of_poisson_cohorts_is_that_of_dp_accounting(configuration):
+  population, cohort, multipliers, delta, rounds = configuration
+  accountant = dp_accounting.rdp.RdpAccountant(_ORDERS)
+  together = sum(z**-2 for z in multipliers) ** -0.5
+  one = dp_accounting.PoissonSampledDpEvent(
+    cohort / population, dp_accounting.GaussianDpEvent(together)
+  )
+  accountant.compose(dp_accounting.SelfComposedDpEvent(one, rounds))
+  named = {f'value_{k}': z for k, z in enumerate(multipliers)}
+  terms = accounting.Terms(
+    population, cohort, named, delta, sampling=accounting.POISSON
+  )
+  got = accounting.Accountant(terms, _ORDERS)
+  expected = accountant.get_epsilon(delta)
+  assert got.epsilon_after(rounds) == pytest.approx(expected, abs=1e-6)
+  fixed = accounting.Accountant(_terms(*configuration[:4]), _ORDERS)
+  assert got.epsilon_after(rounds) < fixed.epsilon_after(rounds)
+
+
+def test_poisson_cohorts_need_less_noise():
+  of_both = [
+    accounting.solve(1000, 50, 100, 8.0, 1e-4, sampling=sampling)
+    for sampling in (accounting.FIXED, accounting.POISSON)
+  ]
+  assert of_both[1] < 0.7 * of_both[0]
+
+
+def test_without_sampling_it_is_not_below_the_exact_loss_of_a_gaussian():
+  """Balle and Wang, "Improving the Gaussian Mechanism", ICML 2018, theorem 8."""
+  z, delta = 3.0, 1e-3
+  epsilon = accounting.Accountant(_terms(50, 50, (z,), delta)).epsilon_after(1)
+  mu = 2 / z
+  exact = stats.norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * stats.norm.cdf(
+    -mu / 2 - epsilon / mu
+  )
+  assert 0.05 * delta < exact <= delta
+
+
+def test_without_the_help_of_sampling_a_client_is_as_if_in_every_round():
+  of_any_noise = {'amplified': False, 'gaussian': False}
+  terms = accounting.Terms(1000, 10, {'x': 4.0}, 1e-4, **of_any_noise)
+  everybody = accounting.Terms(1000, 1000, {'x': 4.0}, 1e-4)
+  found = accounting.Accountant(terms).epsilon_after(9)
+  # By whole orders alone: never less, and hardly more.
+  assert 1 <= found / accounting.Accountant(everybody).epsilon_after(9) < 1.01
+  z = accounting.solve(1000, 10, 9, found, 1e-4, **of_any_noise)
+  assert z == pytest.approx(4, rel=0.01)
+
+
+def test_the_noise_that_a_budget_needs_is_enough_and_little_more():
+  z = accounting.solve(500, 500, 20, 5.0, 1e-4)
+  accountant = accounting.Accountant(_terms(500, 500, (z,), 1e-4))
+  assert 4.7 < accountant.epsilon_after(20) <= 5.0
+  assert accountant.rounds_within(5.0, 100) in (20, 21, 22)
+  assert accountant.rounds_within(1e9, 100) == 100
+  assert accountant.rounds_within(1e-9, 100) == 0
+
+
+# Population, cohort, rounds, epsilon, delta.
+_BUDGETS = [
+  (50_000, 512, 150, 8.0, 1e-5),
+  (359, 64, 50, 8.0, 1e-4),
+  (355, 4, 20, 0.1, 1e-3),
+  (355, 4, 20, 50.0, 1e-3),
+]
+_KINDS = {
+  'fixed': {},
+  'poisson': {'sampling': accounting.POISSON},
+  'passes': {'sampling': accounting.PASSES, 'amplified': False},
+  'distributed': {'amplified': False, 'gaussian': False},
+}
+
+
+@pytest.mark.long_for('budget1-fixed', 'budget1-poisson', 'budget3-fixed')
+@pytest.mark.parametrize('kind', _KINDS)
+@pytest.mark.parametrize('budget', _BUDGETS)
+def test_the_noise_of_a_budget_spends_it(budget, kind):
+  """By dp_accounting's own orders: the budget is kept, and 1 % of it left at most."""
+  population, cohort, rounds, epsilon, delta = budget
+  z = accounting.solve(*budget, **_KINDS[kind])
+  terms = accounting.Terms(population, cohort, {'x': z}, delta, **_KINDS[kind])
+  accountant = accounting.Accountant(terms)
+  assert 0.99 * epsilon <= accountant.epsilon_after(rounds) <= epsilon
+
+
+@pytest.mark.parametrize('kind', _KINDS)
+@pytest.mark.parametrize('epsilon', [0.01, 0.1, 50.0])
+@pytest.mark.parametrize('delta', [1e-3, 1e-12])
+def test_small_and_large_budgets_are_spent_too(kind, epsilon, delta):
+  z = accounting.solve(900, 9, 3, epsilon, delta, **_KINDS[kind])
+  terms = accounting.Terms(900, 9, {'x': z}, delta, **_KINDS[kind])
+  assert 0.95 * epsilon <= accounting.Accountant(terms).epsilon_after(3) <= epsilon
+  assert not accounting.why_unspent(terms, 3, epsilon)
+  if kind in ('passes', 'distributed'):
+    # The exact loss, of a client in one round or in all three, is more than half.
+    moved = 1.0 if kind == 'passes' else 2 * 3**0.5
+    assert _gaussian_delta(moved / z, 0.5 * epsilon) > delta
+  else:
+    assert z < accounting.solve(900, 9, 3, epsilon, delta, **_KINDS['distributed'])
+
+
+def _gaussian_delta(mu, epsilon):
+  """Balle and Wang, theorem 8: delta of two Gaussians mu deviations apart."""
+  near, far = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
+  return stats.norm.cdf(near) - np.exp(epsilon + stats.norm.logcdf(far))
+
+
+def test_noise_that_leaves_a_budget_says_why():
+  terms = accounting.Terms(1000, 10, {'x': 0.01}, 1e-5, sampling=accounting.POISSON)
+  assert accounting.why_unspent(terms, 1, 1e6).endswith(
+    '% of the budget, because no less noise than 0.01 clip norms is chosen'
+  )
+
+
+@pytest.mark.parametrize('kind', _KINDS)
+def test_a_budget_that_cannot_be_shown_says_the_least(kind):
+  with pytest.raises(
+    ValueError, match=r'epsilon is 1e-08 with delta 1e-12; it must be at least \d'
+  ) as raised:
+    accounting.solve(1000, 10, 100, 1e-8, 1e-12, **_KINDS[kind])
+  least = float(str(raised.value).split('at least ')[1].split(',')[0])
+  assert 1e-5 < least < 0.01
+
+
+def _of_passes(population, cohort, z=1.0, delta=1e-3, **others):
+  return accounting.Terms(
+    population, cohort, {'x': z}, delta, False, accounting.PASSES, **others
+  )
+
+
+@pytest.mark.parametrize('gaussian', [True, False])
+@pytest.mark.parametrize('configuration', _CONFIGURATIONS)
+def test_epsilon_of_passes_is_that_of_a_client_s_own_releases(configuration, gaussian):
+  population, cohort, multipliers, delta, rounds = configuration
+  named = {f'value_{k}': z for k, z in enumerate(multipliers)}
+  terms = accounting.Terms(
+    population, cohort, named, delta, False, accounting.PASSES, gaussian
+  )
+  got = accounting.Accountant(terms)
+  # One by one, and by dp_accounting's own orders, or those of them that are whole.
+  default = dp_accounting.rdp.RdpAccountant()._orders
+  orders = [a for a in default if gaussian or a == int(a)]
+  accountant = dp_accounting.rdp.RdpAccountant(orders)
+  times = min(-(-rounds // (population // cohort)), 40)
+  for _ in range(times):
+    for z in multipliers:
+      accountant.compose(dp_accounting.GaussianDpEvent(z))
+  found = got.epsilon(release_history.Counts({1: times}))
+  assert found == pytest.approx(accountant.get_epsilon(delta), abs=1e-6)
+  if rounds <= 40 * (population // cohort):
+    assert got.epsilon_after(rounds) == found
+
+
+@pytest.mark.parametrize('seed', range(25))
+def test_passes_count_no_fewer_releases_than_any_client_is_in(seed):
+  """Rounds that are repeated after kills, by brute force over clients and choices."""
+  generator = np.random.default_rng(seed)
+  population, cohort = int(generator.integers(4, 9)), int(generator.integers(1, 4))
+  terms = _of_passes(population, cohort, delta=1e-2)
+  clients = [f'client{k}' for k in range(population)]
+  cohorts = cohort_sampling.PassCohorts(clients, cohort, seed)
+  rounds, kept = [], 0
+  # Each life begins at a checkpoint, makes some rounds and is killed.
+  for _ in range(int(generator.integers(1, 6))):
+    first = int(generator.integers(0, kept + 1))
+    kept = first + int(generator.integers(1, 6))
+    rounds += range(first + 1, kept + 1)
+  counted = terms.counted(rounds).releases
+  of_clients = collections.Counter(c for r in rounds for c in cohorts(r))
+  assert counted >= max(of_clients.values())
+  # No more than a client that is, in each pass, in the round repeated most.
+  per_pass = population // cohort
+  times = collections.Counter(rounds)
+  passes = [
+    [times[r] for r in times if (r - 1) // per_pass == p]
+    for p in {(r - 1) // per_pass for r in times}
+  ]
+  assert counted == max(sum(choice) for choice in itertools.product(*passes))
+  # Torn lines may be of any client.
+  assert terms.counted([*rounds, None, None]).releases == counted + 2
+  # Fewer lines never count more.
+  assert terms.counted(rounds[:-1]).releases <= counted <= len(rounds)
+
+
+@pytest.mark.parametrize(('population', 'cohort', 'rounds'), [
+  (50_000, 512, 150), (10, 3, 9), (10, 3, 10), (10, 10, 4), (7, 4, 3), (9, 3, 1),
+])  # fmt: skip
+def test_rounds_that_are_not_repeated_count_as_often_as_a_client_takes_part(
+  population, cohort, rounds
+):
+  terms = _of_passes(population, cohort, delta=1e-6)
+  expected = terms.counted(range(1, rounds + 1)).releases
+  assert terms.counted_once(rounds) == expected
+  if population < 100:
+    cohorts = cohort_sampling.PassCohorts(
+      [str(k) for k in range(population)], cohort, 1
+    )
+    taken = collections.Counter(c for r in range(1, rounds + 1) for c in cohorts(r))
+    assert max(taken.values()) == expected
+  else:
+    assert expected == 2
+
+
+def test_a_budget_in_passes_is_spent_by_passes():
+  accountant = accounting.Accountant(_of_passes(10, 3))
+  budget = accountant.epsilon_after(6) + 1e-9
+  assert accountant.rounds_within(budget, 100) == 6
+  assert accountant.epsilon_after(6) < accountant.epsilon_after(7)
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'message'),
+  [
+    ((10, 11, (1.0,), 1e-3), 'cohort is 11; it must be between 1 and 10'),
+    ((10, 5, (1.0,), 0.1), 'delta is 0.1; it must be above 0 and below 1 / 10'),
+    ((10, 5, (), 1e-3), 'must release something'),
+    ((10, 5, (0.0,), 1e-3), "multiplier of 'value_0' is 0.0; it must be above 0 and"),
+  ],
+)
+def test_terms_out_of_range_are_named(arguments, message):
+  with pytest.raises(ValueError, match=message):
+    _terms(*arguments)
+
+
+def test_how_cohorts_are_drawn_is_one_of_three_ways():
+  with pytest.raises(ValueError, match="sampling is 'any'; it must be one of fixed, p"):
+    accounting.Terms(10, 5, {'x': 1.0}, 1e-3, sampling='any')
+  with pytest.raises(ValueError, match="'poisson' although it is known"):
+    accounting.Terms(10, 5, {'x': 1.0}, 1e-3, False, accounting.POISSON)
+  with pytest.raises(ValueError, match="amplified is True with sampling 'passes'"):
+    accounting.Terms(10, 5, {'x': 1.0}, 1e-3, True, accounting.PASSES)
+  with pytest.raises(
+    ValueError, match='True with noise that is not Gaussian; it must be F'
+  ):
+    accounting.Terms(10, 5, {'x': 1.0}, 1e-3, gaussian=False)
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'message'),
+  [
+    ((500, 500, 0, 1.0, 1e-4), 'rounds is 0'),
+    ((500, 500, 1, -1.0, 1e-4), 'epsilon is -1.0; it must be positive'),
+    ((500, 500, 1, 1.0, 0.0), 'delta is 0; it must be above 0 and below 1 / 500'),
+    ((500, 500, 1, 1.0, 1.0), 'delta is 1; it must be above 0 and below 1 / 500'),
+  ],
+)
+def test_budgets_out_of_range_are_named(arguments, message):
+  with pytest.raises(ValueError, match=message):
+    accounting.solve(*arguments)

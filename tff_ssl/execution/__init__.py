@@ -1,0 +1,1 @@
+"""Execution of TFF's computations: in this process, by a worker, or by many hosts."""

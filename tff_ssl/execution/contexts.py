@@ -1,0 +1,183 @@
+"""Opens TFF's execution contexts: of a worker, of this process, or of many hosts.
+
+Typical use::
+
+  with context.local() as execution:
+    process = dcco.build_dcco(...)
+    state = process.initialize()
+    ...
+    print(execution.memory())
+
+Inside, every TFF computation called from this thread runs on the worker. Afterwards the
+worker is gone: a computation called by mistake fails instead of starting another one.
+
+`in_process` has no worker: computations run in this process, as TensorFlow sessions.
+`hosts` lets workers on many machines execute computations.
+"""
+
+from collections.abc import Sequence
+import os
+
+from tff_ssl.computing import checks
+from tff_ssl.computing import sessions
+from tff_ssl.execution import in_process as in_process_lib
+from tff_ssl.execution import open_contexts
+from tff_ssl.execution import remote_hosts
+from tff_ssl.execution import worker_process
+from tff_ssl.execution import worker_settings
+
+Context = open_contexts.Context
+
+
+def local(
+  concurrency: int | None = None,
+  intra_op_threads: int = 1,
+  worker_address: str | None = None,
+  log_path: str | os.PathLike[str] | None = None,
+  optimize_graphs: bool = True,
+) -> open_contexts.WorkerContext:
+  """Makes a worker TFF's default execution context.
+
+  The result is a context manager; without `with`, call `close()`.
+
+  Args:
+    concurrency: Clients executed at the same time; None: the number of cores this
+      process may use.
+    intra_op_threads: Threads per TensorFlow operation in the worker. One is best if
+      clients are small and as many run at once as there are cores; raise it if a round
+      has few clients with large batches.
+    worker_address: 'host:port' of a worker that runs elsewhere (`binaries.worker`) and
+      is left running; None: start one here. It must use as many threads per operation.
+      It has no authentication: use a trusted network.
+    log_path: File for the started worker's output; None: kept only while it runs.
+    optimize_graphs: Whether TensorFlow's Grappler optimizes a computation before its
+      first call. That takes seconds, and makes each round faster: switch it off for a
+      few small rounds, as in tests.
+
+  Returns:
+    The open context.
+
+  Raises:
+    ValueError: If an argument is out of range, or a worker elsewhere has settings that
+      give other numbers.
+    RuntimeError: If the worker does not start, or ends. It is a
+      `worker_process.LostError`, in later calls too, if the worker has died or has not
+      answered for too long.
+    ConnectionError: If nothing answers at the address.
+  """
+  concurrency = _checked(concurrency, intra_op_threads)
+  if worker_address is None:
+    worker = worker_process.Worker(concurrency, intra_op_threads, log_path)
+    return open_contexts.WorkerContext(worker.address, worker, optimize_graphs)
+  host, _, port = worker_address.rpartition(':')
+  if not host or not port.isdecimal():
+    raise ValueError(f"worker_address is '{worker_address}': it must be host:port")
+  opened = open_contexts.WorkerContext(worker_address, None, optimize_graphs)
+  try:
+    worker_settings.check(worker_address, intra_op_threads)
+  except BaseException:
+    opened.close()
+    raise
+  return opened
+
+
+def in_process(
+  device: str | Sequence[str] | None = None,
+  concurrency: int | None = None,
+  intra_op_threads: int = 1,
+  optimize_graphs: bool = True,
+) -> open_contexts.InProcessContext:
+  """Makes this process TFF's default execution context.
+
+  The result is a context manager; without `with`, call `close()`. On the CPU the
+  numbers equal those of `local` with the same arguments up to the rounding of float32:
+  the worker brings its own TensorFlow, which was compiled differently. The losses of a
+  first round differ by 1e-7 at most; from round to round the difference grows.
+
+  Args:
+    device: 'cpu'; 'gpu', all that TensorFlow sees; a list of names of TensorFlow's
+      devices; None: the GPUs if there are any, otherwise the CPU. Several devices
+      compute clients (or packs) in turn.
+    concurrency: Clients computed at the same time on each device; None: 1 on a GPU; on
+      all CPUs together, the number of cores this process may use.
+    intra_op_threads: Threads per TensorFlow operation, see `local`. Everything else in
+      this process uses TensorFlow's own threads.
+    optimize_graphs: See `local`.
+
+  Returns:
+    The open context.
+
+  Raises:
+    ValueError: If an argument is out of range, or there is no such device.
+  """
+  devices = in_process_lib.device_names(device)
+  if concurrency is None and 'GPU' in devices[0]:
+    concurrency = 1
+  elif concurrency is None:
+    concurrency = max(1, sessions.cores() // len(devices))
+  concurrency = _checked(concurrency, intra_op_threads)
+  return open_contexts.InProcessContext(
+    in_process_lib.InProcess(devices, concurrency, intra_op_threads, optimize_graphs)
+  )
+
+
+def _checked(concurrency: int | None, intra_op_threads: int) -> int:
+  """Returns how many clients are computed at the same time, after checks."""
+  if concurrency is None:
+    concurrency = sessions.cores()
+  checks.at_least(1, concurrency=concurrency, intra_op_threads=intra_op_threads)
+  return concurrency
+
+
+def hosts(
+  addresses: Sequence[str],
+  timeout: float = remote_hosts.TIMEOUT,
+  trusts_network: bool = False,
+  optimize_graphs: bool = True,
+) -> open_contexts.HostsContext:
+  """Makes workers on many machines TFF's default execution context.
+
+  The result is a context manager; without `with`, call `close()`. Each TFF computation
+  called inside is executed by one of the hosts, and by another if that host dies,
+  freezes or answers with garbage. To share the clients of a round among all hosts, run
+  the process in parts::
+
+    with context.hosts(['a:1', 'b:1'], trusts_network=True):
+      process = parted.in_parts(dcco.build_dcco(...), parts=8)
+      state = process.initialize()
+      state, metrics = process.next(state, cohort)
+
+  The numbers equal those of the same process in as many parts in any other context, to
+  the bit if the processors are of one kind. They do not depend on which hosts there are
+  or on the order of their answers.
+
+  Args:
+    addresses: 'host:port' of each worker; see `binaries.worker`. The workers are left
+      running.
+    timeout: Seconds after which a host that does not answer is given up. Hosts answer
+      while they compute, however long that takes.
+    trusts_network: Whether addresses of other machines are allowed: TFF's workers
+      execute what anyone sends them, and nothing is encrypted.
+    optimize_graphs: See `local`.
+
+  Returns:
+    The open context.
+
+  Raises:
+    ValueError: If an argument is out of range, an address is not allowed, or a host has
+      settings that give other numbers.
+    ConnectionError: If no host answers; later, from any call, if no host is left.
+  """
+  remote_hosts.check_addresses(addresses, trusts_network)
+  return open_contexts.HostsContext(
+    remote_hosts.Hosts(addresses, timeout, optimize_graphs)
+  )
+
+
+def remove_default() -> None:
+  """Removes the default context that `import tensorflow_federated` has set.
+
+  For programs that may end without having opened one of our contexts: TFF's own context
+  would leave a worker behind, and complains when the interpreter deletes it at exit.
+  """
+  open_contexts.remove_default()

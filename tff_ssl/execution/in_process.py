@@ -1,0 +1,269 @@
+"""TFF computations as TensorFlow sessions in this process: no worker, no messages.
+
+`contexts.in_process` makes this the default context.
+"""
+
+from collections.abc import Callable, Sequence
+import os
+import queue
+import threading
+from typing import Any
+import warnings
+import weakref
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.computing import assertions
+from tff_ssl.computing import sessions
+from tff_ssl.execution import client_threads
+from tff_ssl.execution import internals
+from tff_ssl.execution import interpreter
+from tff_ssl.execution import local_graph
+from tff_ssl.execution import process_owner
+from tff_ssl.execution import tff_values
+
+# Otherwise oneDNN rebuilds its kernels for every call of some convolutions, as it would
+# in the worker: 5 % of the CPU time of DCCO.
+_ENVIRONMENT = {'TF_MKL_OPTIMIZE_PRIMITIVE_MEMUSE': 'false'}
+_KINDS = ('CPU', 'GPU')
+# A second Ctrl-C ends a run within two seconds: computations stop at the next step of
+# their loops, and a computation without loops is left behind.
+_STOP_SECONDS = 1.5
+
+
+def device_names(device: str | Sequence[str] | None) -> list[str]:
+  """Returns the names of devices.
+
+  Args:
+    device: 'cpu'; 'gpu', all that TensorFlow sees; a list of names as in
+      `tf.config.list_logical_devices`; None: 'gpu' if there is one, otherwise 'cpu'.
+
+  Raises:
+    ValueError: If there is no such device.
+  """
+  seen = tf.config.list_physical_devices('GPU')
+  gpus = [f'/device:GPU:{k}' for k in range(len(seen))]
+  if device is None:
+    return gpus or ['/device:CPU:0']
+  if device == 'cpu':
+    return ['/device:CPU:0']
+  if device == 'gpu' and gpus:
+    return gpus
+  if device == 'gpu':
+    raise ValueError('device is gpu; it must be cpu, because TensorFlow sees no GPU')
+  if isinstance(device, str) or not device:
+    raise ValueError(
+      f'device is {device!r}; it must be cpu, gpu or a list of names of devices'
+    )
+  return [_device_name(name) for name in device]
+
+
+def _device_name(name: str) -> str:
+  known = {
+    f'/device:{kind}:{k}': None
+    for kind in _KINDS
+    for k in range(len(tf.config.list_logical_devices(kind)))
+  }
+  try:
+    spec = tf.DeviceSpec.from_string(name if name.startswith('/') else f'/{name}')
+    found = f'/device:{spec.device_type}:{spec.device_index or 0}'
+  except ValueError:
+    found = name
+  if found not in known:
+    raise ValueError(f'device has {name!r}; TensorFlow has {", ".join(known)}')
+  return found
+
+
+def _optimized(
+  comp: tff.framework.ConcreteComputation,
+) -> tff.framework.ComputationBuildingBlock:
+  """Compiles as for the worker."""
+  return tff.backends.native.desugar_and_transform_to_native(comp).to_building_block()
+
+
+def _reduced(
+  comp: tff.framework.ConcreteComputation,
+) -> tff.framework.ComputationBuildingBlock:
+  """Compiles without the optimization of TensorFlow's graphs."""
+  block, _ = tff.tensorflow.replace_intrinsics_with_bodies(comp.to_building_block())
+  return tff.framework.to_call_dominant(block)
+
+
+class InProcess(tff.framework.SyncContext):
+  """Executes computations here; any thread may call, one computation at a time."""
+
+  def __init__(
+    self,
+    devices: Sequence[str],
+    concurrency: int,
+    intra_op_threads: int,
+    optimize_graphs: bool,
+  ):
+    """Starts the threads that compute.
+
+    Args:
+      devices: Names, at least one. Client k is computed on device k modulo their
+        number, and the server's part on the first.
+      concurrency: Clients computed at the same time on each device.
+      intra_op_threads: Threads per operation.
+      optimize_graphs: Whether Grappler optimizes computations.
+    """
+    for name, value in _ENVIRONMENT.items():
+      os.environ.setdefault(name, value)
+    if not sessions.OWN_THREADS:
+      warnings.warn(
+        'TensorFlow was used before tff_ssl.execution was imported, so each operation '
+        'uses the threads of all cores, and the last digits of results depend on the '
+        'number of cores: import tff_ssl.execution.contexts first.',
+        stacklevel=3,
+      )
+    self._owner = process_owner.Owner()
+    self._devices = devices
+    self._config = sessions.session_config(
+      devices, concurrency * len(devices), intra_op_threads
+    )
+    self._compile = _optimized if optimize_graphs else _reduced
+    self._clients = client_threads.ClientThreads(len(devices), concurrency)
+    # By the identity of a computation: hashing one would serialise all of it.
+    self._programs: dict[int, tuple[Any, interpreter.Interpreter]] = {}
+    self._calling = threading.Lock()
+    self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+    # The call that a thread waits for.
+    self._call: _Call | None = None
+    self._closed = False
+    threading.Thread(target=self._work, name='tff_ssl_server', daemon=True).start()
+
+  @property
+  def num_computations(self) -> int:
+    """How many computations have sessions: the ones that are still referenced."""
+    return len(self._programs)
+
+  def invoke(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
+    """Executes a computation; see `tff.framework.SyncContext`."""
+    self._owner.check('the execution context')
+    call = _Call(comp, arg)
+    with self._calling:
+      # Before the check: either `close` sees the call, or this thread sees `_closed`.
+      self._call = call
+      try:
+        if self._closed:
+          call.end(RuntimeError('the execution context is closed'))
+        else:
+          self._calls.put(call)
+        # Another thread computes: in this one a signal would have to wait for the
+        # session.
+        return call.result()
+      except tf.errors.InvalidArgumentError as error:
+        if sentence := assertions.sentence_of(error):
+          raise ValueError(sentence) from error
+        raise
+      except BaseException:
+        if not call.is_done:
+          self._abandon(call)
+        raise
+      finally:
+        self._call = None
+
+  def close(self) -> None:
+    """Ends the threads and frees all sessions; a thread that waits gets an error."""
+    self._closed = True
+    if (call := self._call) is not None:
+      call.end(RuntimeError('the execution context was closed while it computed'))
+    self._calls.put(None)
+    self._clients.stop()
+    self._close_programs()
+
+  def _work(self) -> None:
+    while (call := self._calls.get()) is not None:
+      call.run(self._execute)
+      # While the thread waits, it must not keep the call's data in memory.
+      del call
+
+  def _execute(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
+    signature = comp.type_signature
+    program = self._program(comp)
+    num_clients = tff_values.num_clients(arg, signature.parameter)
+    argument = (
+      None
+      if signature.parameter is None
+      else tff_values.given(arg, signature.parameter, num_clients)
+    )
+    # The clients' data are dropped once they have been used, if nobody else holds them.
+    del arg
+    return tff_values.returned(program(argument, num_clients), signature.result)
+
+  def _program(
+    self, comp: tff.framework.ConcreteComputation
+  ) -> interpreter.Interpreter:
+    key = id(comp)
+    if key not in self._programs:
+      program = interpreter.Interpreter(
+        self._compile(comp), self._clients, self._open_graph
+      )
+      gone = weakref.finalize(comp, self._forget, key)
+      gone.atexit = False
+      self._programs[key] = gone, program
+    return self._programs[key][1]
+
+  def _forget(self, key: int) -> None:
+    known = self._programs.pop(key, None)
+    # A fork has none of the session's threads: there closing it would never end.
+    if known is not None and self._owner.is_here:
+      known[1].close()
+
+  def _open_graph(self, graph: internals.Graph, device: int) -> local_graph.LocalGraph:
+    return local_graph.LocalGraph(graph, self._devices[device], self._config)
+
+  def _abandon(self, call: '_Call') -> None:
+    """Stops a call whose caller was interrupted while it waited."""
+    # In a thread, because closing a session waits until its run has ended.
+    threading.Thread(target=self._close_programs, daemon=True).start()
+    call.wait(_STOP_SECONDS)
+
+  def _close_programs(self) -> None:
+    programs, self._programs = self._programs, {}
+    for gone, program in programs.values():
+      gone.detach()
+      program.close()
+
+
+class _Call:
+  """One call of a computation, which another thread executes."""
+
+  def __init__(self, comp: tff.framework.ConcreteComputation, arg: Any):
+    self._comp, self._arg = comp, arg
+    self._result: Any = None
+    self._error: BaseException | None = None
+    self._done = threading.Event()
+
+  @property
+  def is_done(self) -> bool:
+    return self._done.is_set()
+
+  def run(self, execute: Callable[[Any, Any], Any]) -> None:
+    """Executes it."""
+    comp, arg = self._comp, self._arg
+    del self._comp, self._arg
+    try:
+      self._result = execute(comp, arg)
+    except BaseException as error:
+      self.end(error)
+    self._done.set()
+
+  def end(self, error: BaseException) -> None:
+    """Makes `result` raise an error, unless the call is done."""
+    if not self._done.is_set():
+      self._error = error
+      self._done.set()
+
+  def wait(self, seconds: float) -> None:
+    """Waits for the end of the call, but no longer than this."""
+    self._done.wait(seconds)
+
+  def result(self) -> Any:
+    """Waits for the result; raises the error."""
+    self._done.wait()
+    if self._error is not None:
+      raise self._error
+    return self._result

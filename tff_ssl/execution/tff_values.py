@@ -1,0 +1,197 @@
+"""Converts arguments and results of TFF computations for the `interpreter`.
+
+A caller passes arrays, numbers, data sets and Python containers of them. It gets arrays
+in the containers that the type names, as from TFF's own contexts.
+"""
+
+import collections
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.execution import interpreter
+
+
+def num_clients(argument: Any, type_spec: tff.Type | None) -> int:
+  """Returns the number of clients that an argument has values of; 0 without any.
+
+  Args:
+    argument: Of a call.
+    type_spec: Its type; None: there is no argument.
+
+  Raises:
+    TypeError: If the values of clients are not a list.
+    ValueError: If lists of clients' values differ in length.
+  """
+  counts = set(_counts(argument, type_spec))
+  if len(counts) > 1:
+    raise ValueError(
+      f'the argument has values of {" and of ".join(map(str, sorted(counts)))} '
+      'clients; all must be of the same number of clients'
+    )
+  return counts.pop() if counts else 0
+
+
+def _counts(value: Any, type_spec: tff.Type | None) -> list[int]:
+  if isinstance(type_spec, tff.StructType):
+    return [
+      count
+      for each, (_, of_each) in zip(
+        _elements(value, type_spec), tff.structure.iter_elements(type_spec), strict=True
+      )
+      for count in _counts(each, of_each)
+    ]
+  if isinstance(type_spec, tff.FederatedType) and not type_spec.all_equal:
+    if not isinstance(value, (list, tuple)):
+      raise TypeError(
+        f'the values of clients are a {type(value).__name__}; they must be a list'
+      )
+    return [len(value)]
+  return []
+
+
+def given(value: Any, type_spec: tff.Type, num_clients: int) -> Any:
+  """Converts an argument to a value of the interpreter.
+
+  Args:
+    value: Of the type.
+    type_spec: The type.
+    num_clients: Of this call.
+
+  Raises:
+    TypeError: If the value is not of the type, or a Python number would change.
+  """
+  if isinstance(type_spec, tff.StructType):
+    return tuple(
+      [
+        given(each, of_each, num_clients)
+        for each, (_, of_each) in zip(
+          _elements(value, type_spec),
+          tff.structure.iter_elements(type_spec),
+          strict=True,
+        )
+      ]
+    )
+  if isinstance(type_spec, tff.TensorType):
+    return _array(value, type_spec)
+  if isinstance(type_spec, tff.SequenceType):
+    return _dataset(value, type_spec)
+  if isinstance(type_spec, tff.FederatedType):
+    member = type_spec.member
+    if type_spec.placement is tff.SERVER:
+      return interpreter.AtServer(given(value, member, num_clients))
+    if type_spec.all_equal:
+      return interpreter.OnClients([given(value, member, num_clients)] * num_clients)
+    return interpreter.OnClients([given(each, member, num_clients) for each in value])
+  raise TypeError(f'an argument of type {type_spec} is not supported')
+
+
+def returned(value: Any, type_spec: tff.Type) -> Any:
+  """Converts a value of the interpreter to the containers of its type.
+
+  Args:
+    value: Of the type.
+    type_spec: The type, with containers.
+  """
+  if isinstance(type_spec, tff.StructType):
+    names = [name for name, _ in tff.structure.iter_elements(type_spec)]
+    elements = [
+      returned(each, of_each)
+      for each, (_, of_each) in zip(
+        value, tff.structure.iter_elements(type_spec), strict=True
+      )
+    ]
+    return _contained(names, elements, getattr(type_spec, 'python_container', None))
+  if isinstance(type_spec, tff.FederatedType):
+    if type_spec.placement is tff.SERVER:
+      return returned(value.value, type_spec.member)
+    values = [returned(each, type_spec.member) for each in value.values]
+    if not type_spec.all_equal:
+      return values
+    # Without clients there is no value.
+    return values[0] if values else None
+  return value
+
+
+def _contained(names: list[str | None], elements: list[Any], container: Any) -> Any:
+  """Returns elements in a Python container."""
+  if not names or names[0] is None:
+    return tuple(elements) if container is None else container(elements)
+  named = collections.OrderedDict(zip(names, elements, strict=True))
+  if container is None:
+    return named
+  if issubclass(container, dict):
+    return container(named)
+  return container(**named)
+
+
+def _elements(value: Any, type_spec: tff.StructType) -> list[Any]:
+  """Returns the elements of a container in the order of its type."""
+  if not isinstance(value, tff.structure.Struct):
+    value = tff.structure.from_container(value)
+  found = tff.structure.to_elements(value)
+  names = [name for name, _ in tff.structure.iter_elements(type_spec)]
+  if len(found) != len(names) or any(
+    name not in (None, wanted) for (name, _), wanted in zip(found, names, strict=True)
+  ):
+    raise TypeError(
+      f'the elements of an argument are {[name for name, _ in found]}; they must be '
+      f'{names}'
+    )
+  return [each for _, each in found]
+
+
+def _array(value: Any, type_spec: tff.TensorType) -> Any:
+  if isinstance(value, tf.Variable):
+    value = value.read_value()
+  if isinstance(value, tf.Tensor):
+    value = value.numpy()
+  if type_spec.dtype == np.str_:
+    return np.asarray(value, np.object_)
+  array = np.asarray(value)
+  if array.dtype != type_spec.dtype:
+    if isinstance(value, (np.ndarray, np.generic)):
+      raise TypeError(f'an argument is {array.dtype}; it must be {type_spec}')
+    array = _converted(value, array, type_spec)
+  shape = type_spec.shape
+  if shape is not None and (
+    len(shape) != array.ndim
+    or any(size not in (None, n) for size, n in zip(shape, array.shape, strict=True))
+  ):
+    raise TypeError(
+      f'an argument is {array.dtype}{list(array.shape)}; it must be {type_spec}'
+    )
+  return array
+
+
+def _converted(value: Any, array: np.ndarray, type_spec: tff.TensorType) -> np.ndarray:
+  """Converts Python numbers to a type; refuses numbers that this would change.
+
+  Args:
+    value: A number, or nested lists of numbers.
+    array: The same as a NumPy array.
+    type_spec: A type of numbers.
+  """
+  kind = np.dtype(type_spec.dtype).kind
+  if array.dtype.kind in ('biufc' if kind == 'c' else 'biuf'):
+    with np.errstate(invalid='ignore'):
+      found = array.astype(type_spec.dtype)
+    # Floats are rounded; 1.5 and 2^40 are not int32.
+    if kind not in 'biu' or np.array_equal(found, array):
+      return found
+  raise TypeError(f'an argument is {value!r}; it must be {type_spec}')
+
+
+def _dataset(value: Any, type_spec: tff.SequenceType) -> tf.data.Dataset:
+  if not isinstance(value, tf.data.Dataset):
+    raise TypeError(
+      f'an argument is a {type(value).__name__}; it must be a data set, of {type_spec}'
+    )
+  element = tff.types.tensorflow_to_type(value.element_spec)
+  if not type_spec.element.is_assignable_from(element):
+    raise TypeError(
+      f'the elements of a data set are {element}; they must be {type_spec.element}'
+    )
+  return value

@@ -1,0 +1,148 @@
+"""Reads `encoder.keras` of a run without executing anything in it.
+
+`tf.keras.models.load_model` builds whatever a file asks for, and a Lambda layer in an
+HDF5 file, a SavedModel or a `.keras` archive is a program. Here our own code rebuilds
+the network from the file's card, `encoder.json`. The layers that the file lists are
+compared, as JSON, with the layers of the rebuilt network. Only arrays are taken from
+the file.
+"""
+
+import io
+import json
+import os
+import pathlib
+import tempfile
+from typing import Any
+import zipfile
+
+import h5py
+import tensorflow as tf
+
+from tff_ssl.encoders import network as network_lib
+from tff_ssl.encoders import registry
+from tff_ssl.storage import archives
+from tff_ssl.storage import files
+
+# The entry of the card from which the network is rebuilt.
+NETWORK = 'network'
+# The files in Keras's archive.
+_LAYERS, _WEIGHTS = 'config.json', 'model.weights.h5'
+_SHAPES = dict[str, tuple[int, ...]]
+# Bytes that HDF5 and JSON need besides the arrays: a few million for the deepest
+# network.
+_MOST_BESIDE = 2**26
+
+
+def read(path: str | os.PathLike[str]) -> tf.keras.Model:
+  """Returns the Keras model in a file that `RunFolder.save_encoder` wrote.
+
+  Args:
+    path: The file; its card is the `.json` file of the same name.
+
+  Raises:
+    ValueError: If the file or its card is missing or damaged, or the file has another
+      format or holds anything but the network of its card.
+  """
+  path = pathlib.Path(path)
+  if not path.is_file():
+    raise ValueError(f'{path} is not a file')
+  if not zipfile.is_zipfile(path):
+    raise ValueError(f'{path} is not a .keras archive: it is not a zip file')
+  network = _rebuild(path.with_suffix('.json'))
+  try:
+    # Keras compresses nothing, so that no file takes more memory than the archive.
+    with archives.open_zip(path, stored=True) as archive:
+      layers = json.loads(archives.read_member(archive, _LAYERS, _MOST_BESIDE))
+      # Twice the bytes of the parameters: statistics, and what HDF5 leaves unused.
+      most = 8 * network.num_parameters + _MOST_BESIDE
+      weights = archives.read_member(archive, _WEIGHTS, most)
+  except (KeyError, RecursionError, *files.ZIP_ERRORS) as error:
+    raise ValueError(f'{path} is not a .keras archive: {error}') from error
+  if 4 * network.num_parameters > len(weights):
+    raise ValueError(
+      f'{path} has {len(weights)} bytes of arrays, too few for the '
+      f'{network.num_parameters} parameters of the network of its card'
+    )
+  model = network.to_keras({**network.init([0, 0]), **network.init_statistics()})
+  if layers != json.loads(json.dumps(tf.keras.saving.serialize_keras_object(model))):
+    raise ValueError(
+      f'{path} has different layers from the {network.name} that its card describes'
+    )
+  _fill(model, weights, path)
+  return model
+
+
+def _rebuild(card: pathlib.Path) -> network_lib.Network:
+  """Returns the network that a card describes."""
+  if not card.is_file():
+    raise ValueError(f'{card} is missing; the network is rebuilt from it')
+  try:
+    description = files.read_json(card)[NETWORK]
+  except (KeyError, ValueError) as error:
+    raise ValueError(
+      f"{card} has no '{NETWORK}', from which the network is rebuilt; repeat the "
+      'command of the finished run to write it again'
+    ) from error
+  try:
+    return registry.rebuild(description)
+  except ValueError as error:
+    raise ValueError(f'{card} describes no network: {error}') from error
+
+
+def _fill(model: tf.keras.Model, content: bytes, path: pathlib.Path) -> None:
+  """Gives a model the arrays of a file, which must be exactly the model's."""
+  with tempfile.TemporaryDirectory() as folder:
+    aside = pathlib.Path(folder) / _WEIGHTS
+    model.save_weights(aside)
+    expected = _shapes(aside.read_bytes(), path)
+    found = _shapes(content, path)
+    if found != expected:
+      name = min(name for name, _ in found.items() ^ expected.items())
+      raise ValueError(
+        f"{path} does not fit its card: the array '{name}' has shape "
+        f'{found.get(name, "(none)")}; it must be {expected.get(name, "absent")}'
+      )
+    aside.write_bytes(content)
+    try:
+      # Reads only arrays, one for each weight of the model.
+      model.load_weights(aside)
+    except OSError as error:
+      raise ValueError(f'{path} is damaged: {error}') from error
+
+
+def _is_floats(value: Any) -> bool:
+  """Returns whether an object of an HDF5 file is an array of floats in that file."""
+  # It may also be a type definition.
+  if not isinstance(value, h5py.Dataset) or value.external or value.is_virtual:
+    return False
+  try:
+    return bool(value.dtype.kind == 'f')
+  except TypeError:
+    # NumPy does not have this type.
+    return False
+
+
+def _shapes(content: bytes, path: pathlib.Path) -> _SHAPES:
+  """Returns the shape of each array in an HDF5 file that holds nothing but arrays."""
+  shapes: _SHAPES = {}
+
+  def visit(group: h5py.Group) -> None:
+    for name in group:
+      where = f'{group.name.rstrip("/")}/{name}'
+      # A link may point to another file, and so may the values of an array.
+      if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+        raise ValueError(f"{path} is damaged: '{where}' is a link")
+      value: Any = group[name]
+      if isinstance(value, h5py.Group):
+        visit(value)
+      elif not _is_floats(value):
+        raise ValueError(f"{path} is damaged: '{where}' is not an array of floats")
+      else:
+        shapes[where] = value.shape
+
+  try:
+    with h5py.File(io.BytesIO(content), 'r') as file:
+      visit(file)
+  except (OSError, KeyError, RuntimeError, RecursionError) as error:
+    raise ValueError(f'{path} is damaged: {error}') from error
+  return shapes

@@ -1,0 +1,341 @@
+"""Encoders for other programs: as Keras, SavedModel, TFLite and ONNX files.
+
+An exported model takes raw inputs (the bytes of pixels, or the numbers of a table as
+they were measured) and scales them itself. It returns `features`, and `probabilities`
+if a classifier was fitted on the features. It consists of standard Keras layers, so
+that every format is written from one model. `load` reads each file back for comparison.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+import contextlib
+import importlib
+import importlib.util
+import os
+import pathlib
+import shutil
+import tempfile
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.evaluation import linear_probe
+from tff_ssl.storage import files
+
+KERAS, SAVED_MODEL, TFLITE, ONNX = 'keras', 'savedmodel', 'tflite', 'onnx'
+FORMATS = (KERAS, SAVED_MODEL, TFLITE, ONNX)
+# Names of a model's input and outputs.
+INPUT, FEATURES, PROBABILITIES = 'inputs', 'features', 'probabilities'
+# Not in the lock: they are not tested with a TensorFlow as old as 2.14.
+_OF_ONNX = ('tf2onnx', 'onnxruntime')
+_OPSET = 17
+_NAMES = {
+  KERAS: 'model.keras',
+  SAVED_MODEL: 'savedmodel',
+  TFLITE: 'model.tflite',
+  ONNX: 'model.onnx',
+}
+_SIGNATURE = 'serving_default'
+# Replaces minus infinity, the bias of a class without examples: TFLite cannot compute
+# with that.
+_NEVER = -1e9
+# The equation of the layer that `ToKeras.offset` emits.
+_OFFSET = 'ntd,d->ntd'
+
+Outputs = Mapping[str, np.ndarray]
+
+
+class Scaling(NamedTuple):
+  """How the numbers of a table become what an encoder reads: (x - mean) * factor.
+
+  Attributes:
+    mean: float [d].
+    factor: float [d]; 0 for columns that were constant in training.
+  """
+
+  mean: np.ndarray
+  factor: np.ndarray
+
+
+def check(formats: Collection[str]) -> None:
+  """Checks that these formats can be written here.
+
+  Args:
+    formats: Some of `FORMATS`.
+
+  Raises:
+    ValueError: One is unknown, there is none, or a needed package is not installed.
+  """
+  if not formats:
+    raise ValueError(f'No format is given; allowed are {", ".join(FORMATS)}.')
+  for name in formats:
+    if name not in FORMATS:
+      raise ValueError(f'The format is {name!r}; allowed are {", ".join(FORMATS)}.')
+  missing = [name for name in _OF_ONNX if importlib.util.find_spec(name) is None]
+  if ONNX in formats and missing:
+    raise ValueError(
+      f'The format {ONNX} needs {" and ".join(missing)}, which are not in the locked '
+      f'requirements: pip install {" ".join(_OF_ONNX)}'
+    )
+
+
+def with_preprocessing(
+  encoder: tf.keras.Model,
+  scaling: Scaling | None = None,
+  classifier: linear_probe.LinearClassifier | None = None,
+) -> tf.keras.Model:
+  """Returns a model from raw inputs to features and, with a classifier, probabilities.
+
+  Args:
+    encoder: Of images in [0, 1] [n, H, W, C], or of standardised vectors [n, d].
+    scaling: Of vectors; None: they are taken as they are.
+    classifier: Computes the probabilities; None: there are none.
+
+  Returns:
+    A model from `inputs`, uint8 [n, H, W, C] or float32 [n, d], to a mapping with
+    `features` [n, f] and, with a classifier, `probabilities` [n, classes].
+  """
+  shape = encoder.input_shape[1:]
+  is_image = len(shape) == 3
+  inputs = tf.keras.Input(shape, name=INPUT, dtype=tf.uint8 if is_image else tf.float32)
+  x = inputs
+  if is_image:
+    x = tf.keras.layers.Rescaling(1 / 255.0, name='scale')(x)
+  elif scaling is not None:
+    x = _standardised(x, scaling.mean, scaling.factor, 'scale')
+  features = tf.keras.layers.Activation('linear', name=FEATURES)(encoder(x))
+  outputs = {FEATURES: features}
+  if classifier is not None:
+    x = _standardised(features, classifier.mean, 1 / classifier.scale, 'standardise')
+    layer = tf.keras.layers.Dense(
+      len(classifier.bias), activation='softmax', name=PROBABILITIES
+    )
+    outputs[PROBABILITIES] = layer(x)
+    layer.set_weights([classifier.kernel, np.maximum(classifier.bias, _NEVER)])
+  return tf.keras.Model(inputs, outputs, name=f'{encoder.name}_export')
+
+
+def _standardised(x: Any, mean: np.ndarray, factor: np.ndarray, name: str) -> Any:
+  """Emits (x - mean) * factor; a product followed by a sum would lose digits."""
+  # As lists: a layer keeps them in its configuration, and every format as constants.
+  offset, scale = (np.asarray(v, np.float32).tolist() for v in (-mean, factor))
+  x = tf.keras.layers.Rescaling(1.0, offset, name=f'{name}_center')(x)
+  return tf.keras.layers.Rescaling(scale, name=f'{name}_factor')(x)
+
+
+def write(
+  model: tf.keras.Model, name: str, folder: str | os.PathLike[str]
+) -> pathlib.Path:
+  """Writes a model in one format; replaces any earlier one of the same format.
+
+  Args:
+    model: From `with_preprocessing`.
+    name: Of the format.
+    folder: It exists.
+
+  Returns:
+    The file; for a SavedModel, the folder.
+  """
+  path = pathlib.Path(folder) / _NAMES[name]
+  if name == SAVED_MODEL:
+    _write_saved_model(model, path)
+    return path
+  with files.atomic(path) as aside:
+    if name == KERAS:
+      model.save(aside)
+    elif name == TFLITE:
+      aside.write_bytes(_to_tflite(model))
+    else:
+      _write_onnx(model, aside)
+  return path
+
+
+def load(name: str, path: str | os.PathLike[str]) -> Callable[[np.ndarray], Outputs]:
+  """Reads a file that `write` wrote, as another program would.
+
+  Args:
+    name: Of the format.
+    path: From `write`; not from a stranger, because these formats may hold programs.
+
+  Returns:
+    A function from inputs to the outputs by name.
+  """
+  if name == KERAS:
+    model = tf.keras.models.load_model(path, compile=False)
+    return lambda inputs: _arrays(model(inputs))
+  if name == SAVED_MODEL:
+    loaded = tf.saved_model.load(str(path))
+    run = loaded.signatures[_SIGNATURE]
+    # Keeps `loaded`, because the variables live only as long as it does.
+    return lambda inputs: _arrays(run(**{INPUT: tf.constant(inputs)}), loaded)
+  if name == TFLITE:
+    interpreter = tf.lite.Interpreter(str(path))
+    runner = interpreter.get_signature_runner(_SIGNATURE)
+    fixed = runner.get_input_details()[INPUT]['shape_signature'][0] == 1
+    return lambda inputs: _run_tflite(runner, inputs, 1 if fixed else len(inputs))
+  session = importlib.import_module('onnxruntime').InferenceSession(
+    str(path), providers=['CPUExecutionProvider']
+  )
+  names = [output.name for output in session.get_outputs()]
+  return lambda inputs: dict(
+    zip(names, session.run(names, {INPUT: inputs}), strict=True)
+  )
+
+
+def largest_difference(found: Outputs, expected: Outputs) -> float:
+  """Returns the largest difference of any number, as a share of the largest number.
+
+  Args:
+    found: Outputs by name.
+    expected: Outputs of the same names and shapes. A largest number below 1 counts as
+      1.
+
+  Raises:
+    ValueError: Names or shapes differ.
+  """
+  shapes = [{k: v.shape for k, v in each.items()} for each in (found, expected)]
+  if shapes[0] != shapes[1]:
+    raise ValueError(f'The outputs have shapes {shapes[0]}; they must be {shapes[1]}.')
+  shares = [
+    np.max(np.abs(found[name] - value)) / max(1.0, np.max(np.abs(value)))
+    for name, value in expected.items()
+  ]
+  # By NumPy: Python's `max` would overlook NaN.
+  return float(np.max(shares))
+
+
+def _arrays(outputs: Mapping[str, Any], *kept: object) -> Outputs:
+  del kept
+  return {name: np.asarray(value) for name, value in outputs.items()}
+
+
+def _run_tflite(runner: Any, inputs: np.ndarray, size: int) -> Outputs:
+  """Runs a signature on `size` inputs at a time; there is at least one."""
+  parts = []
+  for start in range(0, len(inputs), size):
+    found = runner(**{INPUT: inputs[start : start + size]})
+    # Copied: the next part reuses the interpreter's memory.
+    parts.append({name: np.array(value) for name, value in found.items()})
+  return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+
+
+def _serving(model: tf.keras.Model, batch: int | None = None) -> Any:
+  """Returns a model as a typed function; batch None: of any batch size."""
+  shape = (batch, *model.input_shape[1:])
+  spec = tf.TensorSpec(shape, model.inputs[0].dtype, name=INPUT)
+  return tf.function(lambda inputs: model(inputs), [spec], autograph=False)
+
+
+def _write_saved_model(
+  model: tf.keras.Model, path: pathlib.Path, batch: int | None = None
+) -> None:
+  module = tf.Module()
+  # The variables, not the model: for a model Keras would write functions of its own.
+  module.variables_of_model = list(model.variables)
+  module.serve = _serving(model, batch)
+  aside = pathlib.Path(
+    tempfile.mkdtemp(prefix=f'{path.name}.partial-', dir=path.parent)
+  )
+  try:
+    tf.saved_model.save(module, str(aside), signatures={_SIGNATURE: module.serve})
+    aside.chmod(0o755)
+    if path.exists():
+      shutil.rmtree(path)
+    aside.rename(path)
+  finally:
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _to_tflite(model: tf.keras.Model) -> bytes:
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder) / _NAMES[SAVED_MODEL]
+    attends = any(
+      isinstance(layer, tf.keras.layers.MultiHeadAttention)
+      for layer in model.submodules
+    )
+    with _simplified(model):
+      # For attention over batches of any size, the converter makes a product that
+      # TFLite refuses.
+      _write_saved_model(model, path, batch=1 if attends else None)
+    converter = tf.lite.TFLiteConverter.from_saved_model(
+      str(path), signature_keys=[_SIGNATURE]
+    )
+    return converter.convert()
+
+
+@contextlib.contextmanager
+def _simplified(model: tf.keras.Model) -> Iterator[None]:
+  """Makes a model's layers compute the same in operations that TFLite takes, meanwhile.
+
+  From Keras's own layers TFLite's converter makes operations that TFLite refuses: from
+  an offset a product of matrices, and from group norm, which has a mask of ones, means
+  that do not broadcast.
+  """
+  simpler = [
+    (layer, call) for layer in model.submodules if (call := _simpler_call(layer))
+  ]
+  for layer, call in simpler:
+    layer.call = call
+  try:
+    yield
+  finally:
+    # Later exports use the layers' own calls again, those of their class.
+    for layer, _ in simpler:
+      del layer.call
+
+
+def _simpler_call(layer: tf.Module) -> Callable[[tf.Tensor], tf.Tensor] | None:
+  """Returns a layer's computation in TFLite operations; None: it can stay as it is."""
+  if isinstance(layer, tf.keras.layers.GroupNormalization):
+    return lambda x: _group_norm(
+      x, layer.gamma, layer.beta, layer.groups, layer.epsilon
+    )
+  if getattr(layer, 'equation', None) == _OFFSET:
+    return lambda x: x * layer.kernel + layer.bias
+  return None
+
+
+def _group_norm(
+  x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, groups: int, epsilon: float
+) -> tf.Tensor:
+  """Computes group norm in operations of TFLite, summing one axis at a time.
+
+  TFLite reduces by adding values one by one to a single number, in float32. Over all
+  positions of a 64 x 64 map this rounds 4,096 times. If the values hardly differ, as on
+  an image of one colour, the roundings go the same way and are a good part of the
+  variance: features of a black image were 8e-5 from those in float64, where
+  TensorFlow's are 1e-5 from them. Summing one axis after the other rounds 64 and 64
+  times, and the features are 2e-6 from those in float64.
+
+  Args:
+    x: [n, ..., channels].
+    gamma: [channels].
+    beta: [channels].
+    groups: A divisor of channels.
+    epsilon: Added to the variance.
+
+  Returns:
+    [n, ..., channels], (x - mean) / sqrt(variance + epsilon) * gamma + beta.
+  """
+  channels = x.shape[-1]
+  grouped = [groups, channels // groups]
+
+  def of_groups(values: tf.Tensor) -> tf.Tensor:
+    """Returns, for each channel, the mean over positions and its group's channels."""
+    for _ in range(x.shape.rank - 2):
+      values = tf.reduce_mean(values, 1)
+    means = tf.reduce_mean(tf.reshape(values, [-1, *grouped]), 2, keepdims=True)
+    each = means * tf.ones(grouped, x.dtype)
+    return tf.reshape(each, [-1, *[1] * (x.shape.rank - 2), channels])
+
+  centred = x - of_groups(x)
+  variance = of_groups(tf.square(centred))
+  return centred * (tf.math.rsqrt(variance + epsilon) * gamma) + beta
+
+
+def _write_onnx(model: tf.keras.Model, path: pathlib.Path) -> None:
+  convert = importlib.import_module('tf2onnx').convert
+  serve = _serving(model)
+  convert.from_function(
+    serve, serve.input_signature, opset=_OPSET, output_path=str(path)
+  )

@@ -1,0 +1,133 @@
+"""Reading a run folder: config.json, metrics.csv, system.csv, evaluation.json."""
+
+import csv
+import dataclasses
+import os
+import pathlib
+from typing import Any
+
+from tff_ssl.computing import inert
+from tff_ssl.runs import run_config
+from tff_ssl.storage import files
+from tff_ssl.storage import memory
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+  """The contents of one run folder.
+
+  Attributes:
+    folder: The run folder.
+    config: Flags and versions, from config.json.
+    metrics: One dict per round, from metrics.csv, by column; NaN for an empty cell.
+    evaluation: Numbers by name, from evaluation.json; empty if the run has not reached
+      its first evaluation.
+    system: One dict per round, from system.csv, like `metrics`; empty without the file.
+  """
+
+  folder: pathlib.Path
+  config: dict[str, Any]
+  metrics: list[dict[str, float]]
+  evaluation: dict[str, float]
+  system: list[dict[str, float]] = dataclasses.field(default_factory=list)
+
+  @property
+  def flags(self) -> dict[str, Any]:
+    """The flags of config.json.
+
+    Raises:
+      ValueError: config.json has none.
+    """
+    flags = self.config.get('flags')
+    if not isinstance(flags, dict):
+      raise ValueError(
+        f'{self.folder / "config.json"} holds no flags; it must belong to a run.'
+      )
+    return flags
+
+  @property
+  def last_round(self) -> int:
+    """The last round in metrics.csv, 0 without one."""
+    return int(self.metrics[-1]['round']) if self.metrics else 0
+
+
+def read(folder: str | os.PathLike[str]) -> Run:
+  """Reads a run folder.
+
+  Args:
+    folder: Path of the run folder.
+
+  Returns:
+    The run.
+
+  Raises:
+    ValueError: The folder is missing, has no config.json or metrics.csv, or a file
+      cannot be read; the message names the file.
+  """
+  folder = pathlib.Path(folder)
+  if not folder.is_dir():
+    raise ValueError(f'{folder} is not a run folder: there is no such folder.')
+  for name in ('config.json', 'metrics.csv'):
+    if not (folder / name).is_file():
+      raise ValueError(f'{folder} is not a run folder: it has no {name}.')
+  run_config.check_contained(folder)
+  evaluation, system = folder / 'evaluation.json', folder / 'system.csv'
+  return Run(
+    folder=folder,
+    config=_read_json(folder / 'config.json'),
+    metrics=_read_metrics(folder / 'metrics.csv'),
+    evaluation=_read_numbers(evaluation) if evaluation.is_file() else {},
+    system=_read_metrics(system) if system.is_file() else [],
+  )
+
+
+def _read_json(path: pathlib.Path) -> dict[str, Any]:
+  try:
+    return files.read_json(path)
+  except OSError as error:
+    raise ValueError(f'{path} cannot be read: {error}.') from error
+
+
+def _read_numbers(path: pathlib.Path) -> dict[str, float]:
+  numbers = _read_json(path)
+  for name, value in numbers.items():
+    if not isinstance(value, int | float) or isinstance(value, bool):
+      raise ValueError(f'{path}: {name} is {value!r}; it must be a number.')
+  return numbers
+
+
+def _read_metrics(path: pathlib.Path) -> list[dict[str, float]]:
+  try:
+    text = memory.read_csv(path).decode('utf-8')
+    # The run may be writing its last line, or have been killed while writing it.
+    lines = list(csv.reader(text[: text.rfind('\n') + 1].splitlines()))
+  except (OSError, UnicodeDecodeError, csv.Error) as error:
+    raise ValueError(f'{path} cannot be read as CSV: {error}.') from error
+  if not lines or lines[0][:1] != ['round']:
+    raise ValueError(f'{path} has no header; its first column must be round.')
+  header = [*map(inert.of_cell, lines[0])]
+  rows = []
+  for number, line in enumerate(lines[1:], start=2):
+    if len(line) != len(header):
+      raise ValueError(
+        f'{path}, line {number}, has {len(line)} cells; it must have {len(header)}.'
+      )
+    row = {
+      name: _number(path, number, name, cell)
+      for name, cell in zip(header, line, strict=True)
+    }
+    if not row['round'].is_integer():
+      raise ValueError(
+        f'{path}, line {number}: round is {line[0]!r}; it must be a whole number.'
+      )
+    rows.append(row)
+  return rows
+
+
+def _number(path: pathlib.Path, line: int, name: str, cell: str) -> float:
+  try:
+    return float(cell) if cell else float('nan')
+  except ValueError as error:
+    raise ValueError(
+      f'{path}, line {line}: {name} is {cell!r}; it must be a number.'
+    ) from error

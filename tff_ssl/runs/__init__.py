@@ -1,0 +1,1 @@
+"""Runs: the round loop, the run folder, checkpoints, clients' states."""

@@ -1,0 +1,155 @@
+"""Alarms: warnings on the terminal when the metrics show that a run is going wrong."""
+
+from collections.abc import Iterable, Mapping, Sequence
+import sys
+from typing import Any, Protocol, TextIO
+
+import tqdm
+
+from tff_ssl.objectives import base
+from tff_ssl.runs import flat_metrics
+
+_METRIC = 'encoding_std'
+_EXAMPLES = 'examples'
+_MU, _RETURNING = 'mu', 'returning'
+
+
+class Alarm(Protocol):
+  """Looks at each round's metrics, and warns."""
+
+  def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
+    """Looks at a round's flat metrics."""
+
+
+class Alarms:
+  """Several alarms as one."""
+
+  def __init__(self, alarms: Sequence[Alarm]):
+    """Watches nothing yet."""
+    self._alarms = alarms
+
+  def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
+    """Shows a round's flat metrics to each alarm."""
+    for alarm in self._alarms:
+      alarm.update(round, metrics)
+
+
+class NothingAlarm:
+  """Warns in the first round without an example that enters the loss."""
+
+  def __init__(self, stream: TextIO | None = None):
+    """Watches nothing yet.
+
+    Args:
+      stream: Where to warn; None: stderr.
+    """
+    self._stream = stream or sys.stderr
+    self._warned = False
+
+  def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
+    """Looks at a round's flat metrics."""
+    if self._warned or flat_metrics.find(metrics, _EXAMPLES) != 0:
+      return
+    self._warned = True
+    counts = (
+      (flat_metrics.find(metrics, f'{kind}_clients') or 0, why)
+      for kind, why in (
+        ('empty', 'without an example that enters the loss'),
+        ('nonfinite', 'with something that is not finite'),
+      )
+    )
+    why = ', '.join(f'{count:g} {reason}' for count, reason in counts if count)
+    tqdm.tqdm.write(
+      f'warning: in round {round} nothing was learnt, and the loss is NaN, because no '
+      f'client counts{f": {why}" if why else ""}',
+      file=self._stream,
+    )
+
+
+class MixingAlarm:
+  """Warns when clients keep all of their own networks, or none in an entire run.
+
+  Clients mix their networks with the global ones by mu, the share of their own. A
+  round's metrics hold the mean of mu over clients that have taken part before.
+  """
+
+  def __init__(
+    self, all_kept: str | None, none_kept: str, stream: TextIO | None = None
+  ):
+    """Watches nothing yet.
+
+    Args:
+      all_kept: The warning in the first round with mu = 1 for every returning client;
+        None: there is none.
+      none_kept: The warning after a run in which mu was always 0.
+      stream: Where to warn; None: stderr.
+    """
+    self._all_kept = all_kept
+    self._none_kept = none_kept
+    self._stream = stream or sys.stderr
+
+  def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
+    """Looks at a round's flat metrics."""
+    mu, returning = (flat_metrics.find(metrics, name) for name in (_MU, _RETURNING))
+    # A mean of ones may be rounded.
+    if self._all_kept and mu is not None and returning and mu >= 1 - 1e-6:
+      tqdm.tqdm.write(f'warning: in round {round} {self._all_kept}', file=self._stream)
+      self._all_kept = None
+
+  def finish(self, rows: Iterable[Mapping[str, str]]) -> None:
+    """Looks at the metrics of all rounds, as they are in the run's table."""
+    found = [
+      [float(value) for name, value in row.items() if name.rpartition('/')[2] == _MU]
+      for row in rows
+    ]
+    shares = [share for row in found for share in row]
+    if shares and not any(shares):
+      print(f'warning: {self._none_kept}', file=self._stream, flush=True)
+
+
+class CollapseAlarm:
+  """Warns in the round in which the spread of the encodings falls under a threshold.
+
+  It warns once, and again only after the spread has been above it.
+  """
+
+  def __init__(self, threshold: float, stream: TextIO | None = None):
+    """Watches nothing yet.
+
+    Args:
+      threshold: Of `encoding_std`, which ranges from about 1 (spread out) to 0.
+      stream: Where to warn; None: stderr.
+    """
+    self._threshold = threshold
+    self._stream = stream or sys.stderr
+    self._collapsed = False
+
+  def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
+    """Looks at a round's flat metrics; without a spread there is no alarm."""
+    spread = flat_metrics.find(metrics, _METRIC)
+    if spread is None:
+      return
+    if flat_metrics.find(metrics, _EXAMPLES) == 0:
+      # The spread of 0 in a round without examples says nothing.
+      return
+    collapsed = spread < self._threshold
+    if collapsed and not self._collapsed:
+      # By tqdm, because a progress bar may be on the line.
+      tqdm.tqdm.write(
+        f'warning: in round {round} the spread of the encodings is {spread:.3g}, under '
+        f'{self._threshold:g}: they may have collapsed to a point',
+        file=self._stream,
+      )
+    self._collapsed = collapsed
+
+
+def of_objective(objective: Any) -> list[Alarm]:
+  """Builds the alarms of any run, and those of objectives that can collapse.
+
+  Args:
+    objective: What clients minimise.
+  """
+  alarms: list[Alarm] = [NothingAlarm()]
+  if isinstance(objective, base.Watched):
+    alarms.append(CollapseAlarm(objective.collapsed_below))
+  return alarms

@@ -1,0 +1,317 @@
+"""The round loop: one for all algorithms, federated or not.
+
+A run that is interrupted or killed at any instant resumes from its last checkpoint
+when it is started again. It ends with the same numbers because everything that happens
+in a round is a function of the state and the round's number.
+"""
+
+import collections
+from collections.abc import Callable, Mapping
+import os
+import pathlib
+import sys
+import time
+from typing import Any, Protocol, runtime_checkable
+
+from tff_ssl.execution import contexts
+from tff_ssl.execution import resources
+from tff_ssl.runs import alarms
+from tff_ssl.runs import flat_metrics
+from tff_ssl.runs import interruption
+from tff_ssl.runs import progress_display
+from tff_ssl.runs import run_folder
+from tff_ssl.simulation import prefetch
+
+
+class Output(Protocol):
+  """The result of a round."""
+
+  @property
+  def state(self) -> Any:
+    """The state after the round: a nest of arrays."""
+
+  @property
+  def metrics(self) -> Any:
+    """A nest of numbers."""
+
+
+class Algorithm(Protocol):
+  """What the loop runs, such as a `tff.learning.templates.LearningProcess`."""
+
+  def initialize(self) -> Any:
+    """Returns the initial state: a nest of arrays."""
+
+  def next(self, state: Any, cohort: Any) -> Output:
+    """Runs one round.
+
+    Args:
+      state: The state before it.
+      cohort: The round's data: for federated algorithms a list of data sets.
+    """
+
+
+@runtime_checkable
+class KeepsFiles(Protocol):
+  """An algorithm whose `next` also writes run folder files, such as client states."""
+
+  def resume(self, folder: pathlib.Path, round: int) -> None:
+    """Takes its files back to what they were after a round; called before `next`.
+
+    Args:
+      folder: The run folder.
+      round: The round from which the run resumes; 0: it begins.
+
+    Raises:
+      ValueError: If the folder does not hold the files of that round.
+    """
+
+  def saved(self, oldest: int) -> None:
+    """Called after a checkpoint was saved.
+
+    Args:
+      oldest: The round of the oldest kept checkpoint: no run resumes from earlier.
+    """
+
+
+@runtime_checkable
+class Remembers(Protocol):
+  """An algorithm that keeps something with each checkpoint but the first."""
+
+  def remember(self) -> Mapping[str, Any]:
+    """Returns JSON values to store with a checkpoint that is being saved."""
+
+  def check(self, about: Mapping[str, Any]) -> None:
+    """Compares what a checkpoint knows with what there is; called after `resume`.
+
+    Args:
+      about: The values that were stored, among others.
+
+    Raises:
+      ValueError: If the run cannot continue from this checkpoint.
+    """
+
+
+EvaluateFn = Callable[[Any, int], Mapping[str, float]]
+
+
+def run(
+  algorithm: Algorithm,
+  cohort_fn: Callable[[int], Any],
+  folder: run_folder.RunFolder,
+  rounds: int,
+  evaluate_fn: EvaluateFn | None = None,
+  evaluate_every: int = 0,
+  checkpoint_every: int = 10,
+  progress: bool = True,
+  execution: contexts.Context | None = None,
+  alarm: alarms.Alarm | None = None,
+  keep_fn: Callable[[Any], None] | None = None,
+  start_fn: Callable[[Any], Any] | None = None,
+  watch_fn: EvaluateFn | None = None,
+  watch_every: int = 0,
+) -> Any:
+  """Runs rounds 1 to `rounds`, from the folder's last checkpoint if there is one.
+
+  After Ctrl-C or SIGTERM the round may finish within a second. If it takes longer, or
+  at a second signal, it is abandoned. Either way, and after an error too, the last
+  complete state is saved before the exception propagates.
+  The state after the last round is saved before it is evaluated: an evaluation that
+  fails loses nothing, and only it remains to be done when the run is started again.
+
+  Args:
+    algorithm: What to run. Its `next` must be deterministic for resumed runs to end
+      with the same numbers. If it writes files of its own, it is a `KeepsFiles`.
+    cohort_fn: Round -> the data for `algorithm.next`; a function of the round alone.
+      The next round's data are prepared while a round runs, in a thread where no TFF
+      computation can be executed; see `prefetch.Prefetcher`.
+    folder: Where everything goes.
+    rounds: Number of the last round.
+    evaluate_fn: (state, round) -> named numbers, which become columns of metrics.csv
+      and the contents of evaluation.json. Must be deterministic as well.
+    evaluate_every: Evaluate every this many rounds and after the last; 0: only after
+      the last.
+    checkpoint_every: Save every this many rounds and after the last.
+    progress: Whether to show progress.
+    execution: The context, to measure the worker's memory and CPU time too.
+    alarm: Is shown each round's metrics.
+    keep_fn: Writes the result of the run. Called with the state after the last round,
+      once it is saved and before it is evaluated; also when a finished run is started
+      again.
+    start_fn: Initial state -> the state, of the same structure, with which the run
+      begins; not called when a run resumes.
+    watch_fn: (state, round) -> named numbers that are cheap to compute, which become
+      columns of metrics.csv alone. Deterministic like `evaluate_fn`, with other names.
+    watch_every: Call `watch_fn` every this many rounds and after the last; 0: only
+      after the last.
+
+  Returns:
+    The state after the last round.
+
+  Raises:
+    ValueError: If a number is out of range, or the folder has more rounds.
+    interruption.Interrupted: After Ctrl-C or SIGTERM; a SystemExit.
+  """
+  _check_numbers(rounds, evaluate_every, watch_every, checkpoint_every)
+  # One variable for both, so that no exception can come between a state and its round.
+  last = _restore(algorithm, folder, rounds, start_fn)
+  saved = last[0]
+  display = progress_display.create(rounds, saved, progress)
+  meter = _Meter(execution)
+  with (
+    interruption.Interruption() as signals,
+    prefetch.Prefetcher(cohort_fn, rounds) as cohorts,
+  ):
+    try:
+      for round in range(saved + 1, rounds + 1):
+        meter.start()
+        output = algorithm.next(last[1], cohorts(round))
+        metrics = flat_metrics.flatten(output.metrics)
+        meter.split('seconds')
+        if watch_fn and is_due(round, watch_every, rounds):
+          metrics = _joined(metrics, watch_fn(output.state, round))
+          meter.split('watching_seconds')
+        # The last state is saved before it is evaluated, below.
+        if evaluate_fn and round < rounds and is_due(round, evaluate_every, rounds):
+          evaluation = flat_metrics.flatten(evaluate_fn(output.state, round))
+          metrics = _joined(metrics, evaluation)
+          folder.write_evaluation(round, evaluation)
+          meter.split('evaluation_seconds')
+        measured = meter.read()
+        folder.record(round, metrics, measured)
+        last = round, output.state
+        if is_due(round, checkpoint_every, rounds):
+          _save(algorithm, folder, *last)
+          saved = round
+        display.update(round, metrics, measured.get('evaluation_seconds', 0.0))
+        if alarm is not None:
+          alarm.update(round, metrics)
+        if signals.number is not None:
+          raise KeyboardInterrupt
+      if keep_fn is not None:
+        keep_fn(last[1])
+      if evaluate_fn and rounds and not folder.is_evaluated(rounds):
+        meter.start()
+        evaluation = flat_metrics.flatten(evaluate_fn(last[1], rounds))
+        meter.split('evaluation_seconds')
+        folder.record_last_evaluation(rounds, evaluation, meter.read())
+      if signals.number is not None:
+        raise KeyboardInterrupt
+    except BaseException as error:
+      signals.settle()
+      if saved < last[0]:
+        _save(algorithm, folder, *last)
+      if isinstance(error, KeyboardInterrupt) and signals.number is not None:
+        sys.stderr.write(
+          f'\nstopped after round {last[0]} of {rounds}, saved in {folder.path}: the '
+          'same command resumes from there\n'
+        )
+        raise interruption.Interrupted(signals.number) from None
+      raise
+    finally:
+      display.close()
+  return last[1]
+
+
+def _check_numbers(rounds: int, evaluate: int, watch: int, checkpoint: int) -> None:
+  if min(rounds, evaluate, watch) < 0 or checkpoint < 1:
+    raise ValueError(
+      f'rounds={rounds}, evaluate_every={evaluate}, watch_every={watch}, '
+      f'checkpoint_every={checkpoint}: they must be at least 0, 0, 0 and 1'
+    )
+
+
+def _restore(
+  algorithm: Algorithm,
+  folder: run_folder.RunFolder,
+  rounds: int,
+  start_fn: Callable[[Any], Any] | None,
+) -> tuple[int, Any]:
+  """Returns the last saved round and the state after it.
+
+  The initial state is saved too: even an algorithm that draws it at random then resumes
+  from the same one.
+  """
+  state = algorithm.initialize()
+  saved = folder.checkpoints.rounds()
+  round = saved[-1] if saved else 0
+  if round > rounds:
+    raise ValueError(
+      f'{folder.path} has {round} rounds: rounds={rounds} must not be fewer'
+    )
+  if saved:
+    state = folder.checkpoints.load(round, state)
+  else:
+    if start_fn is not None:
+      state = start_fn(state)
+    folder.save(0, state)
+  if isinstance(algorithm, KeepsFiles):
+    algorithm.resume(folder.path, round)
+  if isinstance(algorithm, Remembers):
+    algorithm.check(folder.checkpoints.about(round))
+  folder.check(round)
+  return round, state
+
+
+def _save(
+  algorithm: Algorithm, folder: run_folder.RunFolder, round: int, state: Any
+) -> None:
+  more = algorithm.remember() if isinstance(algorithm, Remembers) else {}
+  folder.save(round, state, more)
+  if isinstance(algorithm, KeepsFiles):
+    algorithm.saved(folder.checkpoints.rounds()[0])
+
+
+def is_due(round: int, every: int, rounds: int) -> bool:
+  """Returns whether something done every few rounds is due after a round.
+
+  Args:
+    round: The round that has ended, from 1.
+    every: Every this many rounds; 0: only after the last.
+    rounds: How many rounds there are.
+  """
+  return round == rounds or (every > 0 and round % every == 0)
+
+
+def _joined(
+  metrics: Mapping[str, int | float], evaluation: Mapping[str, int | float]
+) -> collections.OrderedDict[str, int | float]:
+  both = metrics.keys() & evaluation.keys()
+  if both:
+    raise ValueError(f"metric and evaluation have the same name '{min(both)}'")
+  return collections.OrderedDict([*metrics.items(), *evaluation.items()])
+
+
+class _Meter:
+  """Time and memory of one round."""
+
+  def __init__(self, execution: contexts.Context | None):
+    self._execution = execution
+    self._values: collections.OrderedDict[str, float] = collections.OrderedDict()
+    self._started = self._cpu_started = 0.0
+
+  def start(self) -> None:
+    self._values.clear()
+    self._started, self._cpu_started = time.monotonic(), self._cpu_seconds()
+
+  def split(self, name: str) -> None:
+    """Gives the seconds since the last split this name."""
+    now = time.monotonic()
+    self._values[name] = now - self._started
+    self._started = now
+
+  def read(self) -> collections.OrderedDict[str, float]:
+    """Returns everything measured since `start`, with the memory now."""
+    self._values['cpu_seconds'] = self._cpu_seconds() - self._cpu_started
+    for name, mib in self._memory().items():
+      self._values[f'{name}_mib'] = mib
+    return collections.OrderedDict(self._values)
+
+  def _cpu_seconds(self) -> float:
+    if self._execution is not None:
+      return sum(self._execution.cpu_seconds().values())
+    return sum(resources.cpu_seconds({'driver': os.getpid()}).values())
+
+  def _memory(self) -> Mapping[str, float]:
+    if self._execution is not None:
+      return self._execution.memory()
+    return resources.memory({'driver': os.getpid()})

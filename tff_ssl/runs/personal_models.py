@@ -1,0 +1,124 @@
+"""The personal models of a run's clients, one at a time.
+
+Typical use::
+
+  personal = personal_models.kept(rounds)  # Per-SSFL, BiLevel-SSFL
+  personal = personal_models.adapted(data, adapt)  # LA-SSFL, MAML-SSFL
+  personal = personal_models.of_cluster(rounds)  # FeatARC
+  params = personal(weights, client_id)
+"""
+
+import collections
+from collections.abc import Callable
+import functools
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.algorithms import featarc
+from tff_ssl.algorithms import la_ssfl
+from tff_ssl.encoders import network
+from tff_ssl.evaluation import feature_sets
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import cluster_models
+from tff_ssl.objectives import base
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.runs import stateful_rounds
+from tff_ssl.simulation import client_data
+
+# (parameters of the global model, client id) -> parameters of the client's model.
+PersonalModel = Callable[[base.Params, str], base.Params]
+
+
+def shared(weights: base.Params, client_id: str) -> base.Params:
+  """Returns the global model for every client: Global-SSFL."""
+  del client_id
+  return weights
+
+
+def kept(
+  rounds: stateful_rounds.StatefulRounds,
+  select: Callable[[Any], base.Params] = lambda kept: kept,
+) -> PersonalModel:
+  """Returns the models that clients keep; before its first round a client's is global.
+
+  Args:
+    rounds: Their rounds; the states must be open, as they are once rounds have run.
+    select: What a client keeps -> its parameters, if it keeps more than those.
+  """
+
+  def of_client(weights: base.Params, client_id: str) -> base.Params:
+    state = rounds.states_of([client_id])[client_id]
+    return weights if state.last_round == client_functions.NEVER else select(state.kept)
+
+  return of_client
+
+
+def of_cluster(rounds: stateful_rounds.StatefulRounds) -> PersonalModel:
+  """Returns the model of each client's latest cluster.
+
+  Before a client's first round it is the model of the cluster in which it will begin.
+
+  Args:
+    rounds: Of FeatARC; the states must be open.
+  """
+
+  def of_client(weights: base.Params, client_id: str) -> base.Params:
+    models = list(cluster_models.models(weights).values())
+    state = rounds.states_of([client_id])[client_id]
+    return models[featarc.cluster_of(state, len(models))]
+
+  return of_client
+
+
+def adapted(data: client_data.ArrayClientData, adapt: la_ssfl.Adapt) -> PersonalModel:
+  """Returns the global model after a step on the client's own training examples.
+
+  Args:
+    data: All clients.
+    adapt: The step.
+  """
+
+  def of_client(weights: base.Params, client_id: str) -> base.Params:
+    examples = data.examples(data.positions(client_id))
+    tensors = tf.nest.map_structure(tf.convert_to_tensor, (weights, examples))
+    return adapt(*tensors)
+
+  return of_client
+
+
+class PersonalEncoders:
+  """The encoders in personal models, compiled once for all clients."""
+
+  def __init__(self, encoder: network.Network, personal: PersonalModel):
+    """Compiles nothing yet.
+
+    Args:
+      encoder: The network.
+      personal: (global weights, client id) -> the parameters of the client's model.
+    """
+    self._personal = personal
+    self._prefix = dual_encoder.encoder_prefix(encoder)
+    self._encode = feature_sets.build_encode(encoder.infer, encoder.batch_in_cache())
+
+  def params(self, weights: base.Params, client_id: str) -> network.Params:
+    """Returns the parameters of a client's encoder, as NumPy arrays.
+
+    Args:
+      weights: Of the global model.
+      client_id: The client.
+    """
+    own = network.select(self._personal(weights, client_id), self._prefix)
+    return collections.OrderedDict((n, np.asarray(value)) for n, value in own.items())
+
+  def encode(
+    self, weights: base.Params, client_id: str
+  ) -> Callable[[np.ndarray], np.ndarray]:
+    """Returns images uint8 [n, H, W, C] -> the features [n, d] of a client's encoder.
+
+    Args:
+      weights: Of the global model.
+      client_id: The client.
+    """
+    return functools.partial(self._encode, self.params(weights, client_id))

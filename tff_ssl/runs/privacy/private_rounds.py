@@ -1,0 +1,227 @@
+"""Rounds of a process whose aggregation adds noise, as the round loop runs them.
+
+Each round is written to the run's ledger before it is computed, and a round that would
+exceed the budget is not computed. Metrics that no noise covers are withheld: if the
+metrics do not leave the clients, only counts and bytes are reported, and metrics made
+from other noised values (DCCO's loss, from its statistics), which cost no epsilon.
+
+A round takes the same time after any number of rounds: the ledger is read once.
+"""
+
+import collections
+from collections.abc import Collection, Mapping
+import pathlib
+from typing import Any, NamedTuple
+
+from tff_ssl.federated import phases
+from tff_ssl.runs import loop
+from tff_ssl.runs.privacy import accounting
+from tff_ssl.runs.privacy import disclosure
+from tff_ssl.runs.privacy import privacy_ledger
+from tff_ssl.runs.privacy import release_history
+
+# The name under which a checkpoint knows the ledger.
+_LEDGER = 'ledger'
+
+
+class BudgetSpentError(ValueError):
+  """A further round would exceed the budget.
+
+  Attributes:
+    state: After the last round.
+    round: Its number.
+  """
+
+  def __init__(self, message: str, state: Any, round: int):
+    super().__init__(message)
+    self.state = state
+    self.round = round
+
+
+class Output(NamedTuple):
+  """The result of a round; see `loop.Output`."""
+
+  state: Any
+  metrics: Any
+
+
+class PrivateRounds:
+  """An algorithm with a ledger: `loop.KeepsFiles` and `loop.Remembers`.
+
+  It has the algorithm's attributes.
+  """
+
+  def __init__(
+    self,
+    algorithm: loop.Algorithm,
+    terms: accounting.Terms,
+    epsilon: float | None = None,
+    withholds_metrics: bool = False,
+    of_releases: Collection[str] = (),
+  ):
+    """Counts nothing yet.
+
+    Args:
+      algorithm: What the loop would run.
+      terms: What each of its rounds releases.
+      epsilon: The budget at the terms' delta; None: there is no limit.
+      withholds_metrics: Whether metrics do not leave the clients, so that what the
+        server computes from them is not reported either.
+      of_releases: Names of metrics under `client_work` that are computed only from
+        noised values, and not from metrics: they are still reported.
+    """
+    self._algorithm = algorithm
+    self._terms = terms
+    self._accountant = accounting.Accountant(terms)
+    self._budget = epsilon
+    self._withholds = withholds_metrics
+    self._of_releases = {*of_releases}
+    self._kept: tuple[privacy_ledger.Ledger, release_history.History] | None = None
+    self._round = 0
+
+  def __getattr__(self, name: str) -> Any:
+    if name.startswith('_'):
+      raise AttributeError(name)
+    return getattr(self._algorithm, name)
+
+  @property
+  def terms(self) -> accounting.Terms:
+    """What each round releases."""
+    return self._terms
+
+  @property
+  def releases(self) -> int:
+    """How many releases the ledger has."""
+    return self._opened[0].releases
+
+  @property
+  def epsilon(self) -> float:
+    """The epsilon of all releases so far."""
+    return self._accountant.epsilon(self.history.counts)
+
+  @property
+  def history(self) -> release_history.History:
+    """How often each round was released."""
+    return self._opened[1]
+
+  def initialize(self) -> Any:
+    """Returns the initial state, which holds nothing of any client."""
+    return self._algorithm.initialize()
+
+  def resume(self, folder: pathlib.Path, round: int) -> None:
+    """Opens the folder's ledger; see `loop.KeepsFiles`.
+
+    Raises:
+      ValueError: If it has other terms, or fewer releases than there were rounds.
+    """
+    if round and not (folder / privacy_ledger.NAME).exists():
+      raise ValueError(
+        f'{folder} has {round} rounds but no {privacy_ledger.NAME}; it is not known '
+        'what was released, so the run cannot continue.'
+      )
+    ledger = privacy_ledger.Ledger(folder, self._terms.as_json())
+    if ledger.releases < round:
+      raise ValueError(
+        f'{ledger.path} has {ledger.releases} releases for {round} rounds; lines are '
+        'missing, so the run cannot continue.'
+      )
+    self._kept = ledger, self._terms.history(ledger.rounds)
+    self._round = round
+    if isinstance(self._algorithm, loop.KeepsFiles):
+      self._algorithm.resume(folder, round)
+
+  def remember(self) -> Mapping[str, Any]:
+    """Returns which lines the ledger has; see `loop.Remembers`."""
+    return {_LEDGER: self._opened[0].mark()}
+
+  def check(self, about: Mapping[str, Any]) -> None:
+    """Checks that the ledger has the lines of a checkpoint; see `loop.Remembers`."""
+    # Checkpoints of earlier code, and the one before round 1, know of none.
+    if _LEDGER in about:
+      self._opened[0].check(about[_LEDGER])
+
+  def saved(self, oldest: int) -> None:
+    """Called after a checkpoint was saved; see `loop.KeepsFiles`."""
+    if isinstance(self._algorithm, loop.KeepsFiles):
+      self._algorithm.saved(oldest)
+
+  def next(self, state: Any, cohort: Any) -> Output:
+    """Writes a round down, then runs it.
+
+    Args:
+      state: The state before it.
+      cohort: Of the round.
+
+    Raises:
+      BudgetSpentError: If the round would exceed the budget; nothing is released.
+      ValueError: If the round's number of clients differs from what is accounted for.
+    """
+    self._check_budget(state)
+    ledger, history = self._opened
+    ledger.spend(self._round + 1)
+    history.add(self._round + 1)
+    output = self._algorithm.next(state, cohort)
+    self._round += 1
+    self._check_cohort(output.metrics)
+    counts = history.counts
+    spent = collections.OrderedDict[str, float](
+      epsilon=self._accountant.epsilon(counts), releases=ledger.releases
+    )
+    if self._terms.sampling == accounting.PASSES:
+      spent['participations'] = counts.releases
+    metrics = collections.OrderedDict(output.metrics)
+    if phases.CLIENT_WORK in metrics:
+      metrics[phases.CLIENT_WORK] = collections.OrderedDict(
+        (name, value)
+        for name, value in metrics[phases.CLIENT_WORK].items()
+        if self._is_told(name)
+      )
+    return Output(output.state, collections.OrderedDict(metrics, privacy=spent))
+
+  @property
+  def _opened(self) -> tuple[privacy_ledger.Ledger, release_history.History]:
+    if self._kept is None:
+      raise RuntimeError('`resume` must be called first: it opens the ledger')
+    return self._kept
+
+  def _is_told(self, name: str) -> bool:
+    """Returns whether a metric of the clients is reported."""
+    rule = disclosure.of_metric(f'{phases.CLIENT_WORK}/{name}')
+    if rule.kind is disclosure.Kind.REFUSED:
+      return False
+    # Counts are known without noise, and may then not be given away.
+    is_count = rule.is_named and rule.kind is not disclosure.Kind.COMPUTED
+    return not self._withholds or is_count or name in self._of_releases
+
+  def _check_budget(self, state: Any) -> None:
+    if self._budget is None:
+      return
+    after = self._accountant.epsilon(self.history.after(self._round + 1))
+    if after > self._budget:
+      raise BudgetSpentError(
+        f'The privacy budget of epsilon = {self._budget:g} at delta = '
+        f'{self._terms.delta:g} is spent: epsilon is {self.epsilon:.4g} after '
+        f'{self.releases} releases in {self._round} rounds{self._repeats()}, and a '
+        f'further round would make it {after:.4g}.',
+        state,
+        self._round,
+      )
+
+  def _repeats(self) -> str:
+    """Says how many releases only repeat others, if any do."""
+    if not (repeats := self.history.repeats):
+      return ''
+    are = 'is a repetition' if repeats == 1 else 'are repetitions'
+    return (
+      f' ({repeats} of them {are} after an interruption, which cost more because they '
+      'are about the same clients)'
+    )
+
+  def _check_cohort(self, metrics: Mapping[str, Any]) -> None:
+    found = int(metrics[phases.CLIENT_WORK]['clients'])
+    if found != self._terms.cohort:
+      raise ValueError(
+        f'Round {self._round} had {found} clients; its privacy cost is computed for '
+        f'cohorts of {self._terms.cohort}: what was released is not what the ledger '
+        'says.'
+      )

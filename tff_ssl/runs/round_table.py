@@ -1,0 +1,266 @@
+"""A CSV file that gets one row per round.
+
+`tff.program.CSVFileReleaseManager` is not used. When it appends, a SIGKILL can leave
+half a row, which it later reads as a complete row (round 12 becomes round 1). When it
+rewrites, each round costs as much as all before it.
+"""
+
+import collections
+from collections.abc import Iterable, Iterator, Mapping
+import csv
+import errno
+import io
+import os
+import pathlib
+from typing import TextIO
+
+from tff_ssl.computing import inert
+from tff_ssl.storage import files
+from tff_ssl.storage import memory
+
+# The table of numbers by client, and its second column.
+CLIENTS, CLIENT = 'clients.csv', 'client'
+ROUND = 'round'
+# None is a blank cell.
+Cell = int | float | str | None
+
+
+class Table:
+  """Rows of numbers, or of text, keyed by `round`, the first column.
+
+  The columns are the names in the order of their first appearance; a row without a
+  value for a name has a blank there. Two equal sequences of rows give equal files, byte
+  for byte: floats are written so that they are read back exactly. Names and text may
+  come from strangers: they are lines (`inert.line`), and in the file they are cells
+  that no spreadsheet evaluates (`inert.cell`).
+  """
+
+  def __init__(self, path: str | os.PathLike[str]):
+    """Opens or starts a table; an incomplete last line is dropped.
+
+    Args:
+      path: The file; it appears with the first row.
+
+    Raises:
+      ValueError: If a line before an incomplete one is damaged (see `rows`), or the
+        rows do not fit into memory.
+    """
+    self._path = pathlib.Path(path)
+    if self._path.exists():
+      # It may come from a stranger, and be larger than the memory.
+      memory.read_csv(self._path)
+      text = self._text()
+      if not text.endswith('\n'):
+        self._rewrite(parse(self._path, text[: text.rfind('\n') + 1]))
+
+  def rows(self) -> list[dict[str, str]]:
+    """Returns all rows as written: name -> text, blanks left out.
+
+    Raises:
+      ValueError: If a row's cells do not match the header's columns, or it has no
+        round.
+    """
+    return parse(self._path, self._text()) if self._path.exists() else []
+
+  def keep_until(self, round: int) -> None:
+    """Drops the rows of later rounds.
+
+    Args:
+      round: The last round to keep.
+    """
+    rows = self.rows()
+    kept = [row for row in rows if int(row[ROUND]) <= round]
+    if len(kept) < len(rows):
+      self._rewrite(kept)
+
+  def check_rounds(self, last: int) -> None:
+    """Checks that the rows are those of rounds 1 to `last`, one each and in order.
+
+    Args:
+      last: The last round; 0: there is no row.
+
+    Raises:
+      ValueError: If a row is missing, doubled, out of order or damaged.
+    """
+    rounds = [int(row[ROUND]) for row in self.rows()]
+    if rounds == list(range(1, last + 1)):
+      return
+    wrong = (n for n, round in enumerate(rounds, start=1) if n != round or n > last)
+    where = next(wrong, len(rounds) + 1)
+    found = f'of round {rounds[where - 1]}' if where <= len(rounds) else 'missing'
+    raise ValueError(
+      f'{self._path} must have the rows of rounds 1 to {last}, each once and in order: '
+      f'row {where} is {found}'
+    )
+
+  def append(self, round: int, values: Mapping[str, Cell]) -> None:
+    """Adds a row.
+
+    Args:
+      round: The row's round.
+      values: Cells by column.
+
+    Raises:
+      ValueError: If a value is named `round`.
+    """
+    self.extend(round, [values])
+
+  def extend(self, round: int, values: Iterable[Mapping[str, Cell]]) -> None:
+    """Adds rows of one round.
+
+    Args:
+      round: The rows' round.
+      values: For each row, cells by column.
+
+    Raises:
+      ValueError: If a value is named `round`.
+      OSError: If they cannot be written; then none of them is written.
+    """
+    added = [self._row(round, cells) for cells in values]
+    if not added:
+      return
+    columns = self._header()
+    if any(name not in columns for row in added for name in row):
+      self._rewrite([*self.rows(), *added])
+      return
+    _append(self._path, _lines(columns, added).encode())
+
+  def replace(self, round: int, values: Iterable[Mapping[str, Cell]]) -> None:
+    """Replaces the rows of a round, and of later rounds, by new rows of the round.
+
+    Args:
+      round: The rows' round.
+      values: For each row, cells by column.
+
+    Raises:
+      ValueError: If a value is named `round`.
+    """
+    added = [self._row(round, cells) for cells in values]
+    kept = [row for row in self.rows() if int(row[ROUND]) < round]
+    self._rewrite([*kept, *added])
+
+  def _row(self, round: int, values: Mapping[str, Cell]) -> dict[str, str]:
+    if ROUND in values:
+      raise ValueError(f"a metric is named '{ROUND}': that is the key of the rows")
+    return {
+      ROUND: str(round),
+      **{inert.line(name): cell_text(cell) for name, cell in values.items()},
+    }
+
+  def _text(self) -> str:
+    return decode(self._path, self._path.read_bytes())
+
+  def _header(self) -> list[str]:
+    """Returns the columns, read again because another `Table` may have added some."""
+    if not self._path.exists():
+      return []
+    with self._path.open(newline='') as file:
+      return next(_cells(file), [])
+
+  def _rewrite(self, rows: list[dict[str, str]]) -> None:
+    if not rows:
+      self._path.unlink(missing_ok=True)
+      return
+    columns = _columns(rows)
+    header = dict(zip(columns, columns, strict=True))
+    with files.atomic(self._path) as aside:
+      aside.write_text(_lines(columns, [header, *rows]))
+
+
+def decode(path: pathlib.Path, content: bytes) -> str:
+  """Returns what a file holds, as text.
+
+  Args:
+    path: Where the content is from.
+    content: Of the file, or a part of it.
+
+  Raises:
+    ValueError: If it is not text.
+  """
+  try:
+    return content.decode()
+  except UnicodeDecodeError as error:
+    raise ValueError(f'{path} is damaged: {error}') from error
+
+
+def parse(path: pathlib.Path, text: str) -> list[dict[str, str]]:
+  """Returns the rows of a table, in the columns' order, blanks left out.
+
+  Args:
+    path: Where the text is from.
+    text: Of the header and the rows.
+
+  Raises:
+    ValueError: If a row's cells do not match the header's columns, or it has no round.
+  """
+  try:
+    columns, *lines = _cells(io.StringIO(text)) if text else [[ROUND]]
+  except (csv.Error, ValueError) as error:
+    raise ValueError(f'{path} is damaged: {error}') from error
+  if columns[:1] != [ROUND] or len(set(columns)) < len(columns):
+    raise ValueError(
+      f'{path} is damaged: its columns are {",".join(columns)[:60]!r}; they '
+      f'must be {ROUND!r} and others, each once'
+    )
+  rows = []
+  for number, cells in enumerate(lines, start=1):
+    row = dict(zip(columns, cells, strict=False))
+    if len(cells) != len(columns) or not row.get(ROUND, '').isdecimal():
+      raise ValueError(
+        f'{path} is damaged: row {number} is {",".join(cells)[:60]!r}; it must '
+        f'have a round and {len(columns)} cells in all'
+      )
+    rows.append({name: value for name, value in row.items() if value})
+  return rows
+
+
+def _columns(rows: Iterable[Mapping[str, str]]) -> list[str]:
+  names = (name for row in rows for name in row)
+  return list(collections.OrderedDict.fromkeys(names))
+
+
+def _append(path: pathlib.Path, content: bytes) -> None:
+  """Adds all of `content` to a file, or nothing of it.
+
+  `content` is complete lines. After a kill some of them may be missing, and at most one
+  line, at the end, is incomplete.
+
+  Raises:
+    OSError: If it cannot be written, such as when the disk is full.
+  """
+  with path.open('ab', buffering=0) as file:
+    length = os.fstat(file.fileno()).st_size
+    rest = memoryview(content)
+    try:
+      while rest:
+        # A disk that becomes full takes only the first part.
+        written = file.write(rest)
+        if not written:
+          raise OSError(errno.EIO, 'nothing could be written')
+        rest = rest[written:]
+    except BaseException as error:
+      file.truncate(length)
+      if isinstance(error, OSError):
+        raise OSError(error.errno, error.strerror, str(path)) from error
+      raise
+
+
+def _lines(columns: list[str], rows: Iterable[Mapping[str, str]]) -> str:
+  buffer = io.StringIO()
+  writer = csv.writer(buffer, lineterminator='\n')
+  for row in rows:
+    writer.writerow([inert.cell(row.get(name, '')) for name in columns])
+  return buffer.getvalue()
+
+
+def _cells(file: TextIO) -> Iterator[list[str]]:
+  return ([inert.of_cell(cell) for cell in line] for line in csv.reader(file))
+
+
+def cell_text(value: Cell) -> str:
+  """Returns a cell as it is written."""
+  if value is None:
+    return ''
+  if isinstance(value, str):
+    return inert.line(value)
+  return str(value) if isinstance(value, int) else repr(float(value))

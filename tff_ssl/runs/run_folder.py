@@ -1,0 +1,387 @@
+"""One run is one folder, and one process at a time writes to it.
+
+config.json      flags, versions, the task's fingerprint (made once, then compared),
+                 and the command
+partition.csv    the clients: names, sizes, counts of labels
+examples.json    which examples each split has, if they have names: to compare with
+                 other data and other runs; it names people's data, and stays here
+metrics.csv      a row per round; deterministic numbers only: equal runs, equal bytes
+system.csv       seconds and memory per round
+tensorboard/     the numbers of both tables, and the flags as hyperparameters; at the
+                 end, encodings to look at
+trackers.json    the ids of the run in other trackers, if it has any
+evaluation.json  the latest evaluation
+intake.json      what became of each file of the data, if these are files; with names
+checkpoints/     the states after the last saved rounds
+client_states.sqlite  the states of the clients, if the algorithm keeps them
+clients.csv      a row per round and client, if such clients report numbers, or per
+                 evaluation and client, with the accuracies of the clients' own encoders
+clients/         those own encoders that were exported
+encoder.keras    the final encoder, with encoder.json as its card, and encoder.md, which
+                 says the same and more, for people
+worker.log       the output of the worker process
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+import fcntl
+import os
+import pathlib
+import types
+from typing import Any, Self
+
+import tensorflow as tf
+
+from tff_ssl.runs import checkpoints
+from tff_ssl.runs import number_trackers
+from tff_ssl.runs import round_table
+from tff_ssl.runs import run_config
+from tff_ssl.runs import table_digest
+from tff_ssl.storage import files
+
+_EVALUATION_SECONDS = 'evaluation_seconds'
+# Up to this size clients.csv is read at each checkpoint, and compared on resuming.
+_MOST_BYTES = 2**23
+
+
+class RunFolder:
+  """An open run folder, locked until `close`; also a context manager."""
+
+  def __init__(
+    self,
+    path: str | os.PathLike[str],
+    flags: Mapping[str, object],
+    task_fingerprint: str = '',
+    may_differ: Collection[str] = (),
+    may_grow: Collection[str] = (),
+    trackers: Sequence[str] = (number_trackers.TENSORBOARD,),
+  ):
+    """Makes a new folder or continues one that was made with the same settings.
+
+    Args:
+      path: The folder; made when missing.
+      flags: All settings that the run depends on, as JSON values.
+      task_fingerprint: Identifies the task's examples.
+      may_differ: Flags that do not change the numbers and may change on resuming, such
+        as the place of the data.
+      may_grow: Flags whose larger value continues the existing run, such as the rounds;
+        config.json then holds the larger value.
+      trackers: Where the numbers are also shown (`number_trackers.NAMES`).
+
+    Raises:
+      ValueError: If a tracker is not available, or the folder is in use, has a link
+        that leads out of it, holds something else, or belongs to a run with other
+        settings; the first difference is named.
+    """
+    self.path = pathlib.Path(path)
+    # Checked before anything is made.
+    number_trackers.check(trackers)
+    self.path.mkdir(parents=True, exist_ok=True)
+    run_config.check_contained(self.path)
+    self._lock = _lock(self.path)
+    try:
+      files.remove_asides(self.path)
+      self._check_or_write_config(flags, task_fingerprint, may_differ, may_grow)
+      self.checkpoints = checkpoints.Checkpoints(self.path / 'checkpoints')
+      self.metrics = round_table.Table(self.path / 'metrics.csv')
+      self.system = round_table.Table(self.path / 'system.csv')
+      self._of_metrics = table_digest.Digest(self.path / 'metrics.csv')
+      self._of_clients = table_digest.Digest(self.path / round_table.CLIENTS)
+    except BaseException:
+      os.close(self._lock)
+      raise
+    self._trackers = number_trackers.Trackers(trackers, self.path, flags)
+    self._closed = False
+
+  @property
+  def worker_log(self) -> pathlib.Path:
+    """Where the worker's output goes: `contexts.local(log_path=...)`."""
+    return self.path / 'worker.log'
+
+  def record(
+    self,
+    round: int,
+    metrics: Mapping[str, int | float],
+    system: Mapping[str, int | float],
+  ) -> None:
+    """Writes the numbers of a round to the tables and the trackers.
+
+    Args:
+      round: The round they belong to.
+      metrics: Deterministic numbers.
+      system: Seconds and memory.
+    """
+    self.metrics.append(round, metrics)
+    self.system.append(round, system)
+    self._summarize(round, metrics, system)
+
+  def is_evaluated(self, round: int) -> bool:
+    """Returns whether the tables have the evaluation of a round."""
+    return any(
+      row['round'] == str(round) and _EVALUATION_SECONDS in row
+      for row in self.system.rows()
+    )
+
+  def record_last_evaluation(
+    self,
+    round: int,
+    evaluation: Mapping[str, int | float],
+    system: Mapping[str, int | float],
+  ) -> None:
+    """Adds the evaluation of the last round, which has its rows already.
+
+    Args:
+      round: The last round.
+      evaluation: Named numbers, which are added to the numbers of the round.
+      system: What the evaluation took; its CPU seconds are added to the round's.
+
+    Raises:
+      ValueError: If a number of the round has the same name and another value.
+    """
+    metrics = _row_of(self.metrics.rows(), round)
+    both = [
+      name
+      for name in metrics.keys() & evaluation.keys()
+      # Equal ones come from an evaluation that was killed before all was written.
+      if metrics[name] != round_table.cell_text(evaluation[name])
+    ]
+    if both:
+      raise ValueError(f"metric and evaluation have the same name '{min(both)}'")
+    self.metrics.replace(round, [{**metrics, **evaluation}])
+    self.write_evaluation(round, evaluation)
+    took = _row_of(self.system.rows(), round)
+    cpu = float(took.get('cpu_seconds', 0.0)) + float(system.get('cpu_seconds', 0.0))
+    # The last of the files: `is_evaluated` takes it as proof of all.
+    self.system.replace(round, [{**took, **system, 'cpu_seconds': cpu}])
+    self._summarize(round, evaluation, {})
+
+  def _summarize(
+    self,
+    round: int,
+    metrics: Mapping[str, int | float],
+    system: Mapping[str, int | float],
+  ) -> None:
+    """Gives numbers to the trackers."""
+    numbers = {f'metrics/{name}': value for name, value in metrics.items()}
+    numbers.update((f'system/{name}', value) for name, value in system.items())
+    self._trackers.log(round, numbers)
+
+  def save(self, round: int, state: Any, more: Mapping[str, Any] | None = None) -> None:
+    """Saves a checkpoint, with its run's identity and digests of the tables' rows.
+
+    Args:
+      round: The round after which the state holds.
+      state: See `checkpoints.Checkpoints.save`.
+      more: JSON values to store with it under other names.
+    """
+    # First the rows, because the checkpoint holds digests of them.
+    self.sync()
+    rows, columns = self._metrics_until(round)
+    clients, of_clients = self._clients_until(round)
+    about: dict[str, Any] = {
+      'run': run_config.identity(self.path),
+      'columns': columns,
+      'rows': rows,
+      'client_columns': of_clients,
+      'clients': clients,
+      **(more or {}),
+    }
+    self.checkpoints.save(round, state, about)
+
+  def check(self, round: int) -> None:
+    """Checks the checkpoint and the tables that a run resumes from.
+
+    Rows of later rounds are dropped.
+
+    Args:
+      round: The checkpoint's; 0: the initial state.
+
+    Raises:
+      ValueError: If the checkpoint belongs to another run or round, or the rows up to
+        its round are not those that were written.
+    """
+    about = self.checkpoints.about(round)
+    if about.get('run', run_config.identity(self.path)) != run_config.identity(
+      self.path
+    ):
+      raise ValueError(
+        f'the checkpoint of round {round} in {self.path} belongs to another run'
+      )
+    self.metrics.keep_until(round)
+    self.metrics.check_rounds(round)
+    # A checkpoint of an earlier version of this code has no digests.
+    rows, _ = self._metrics_until(round, about.get('columns', ()))
+    if about and rows != about.get('rows'):
+      raise ValueError(
+        f'{self.path / "metrics.csv"} has different numbers for rounds 1 to {round} '
+        'from those that were written'
+      )
+    clients, _ = self._clients_until(round, about.get('client_columns', ()))
+    if clients is not None and about.get('clients') not in (None, clients):
+      raise ValueError(
+        f'{self.path / round_table.CLIENTS} has different numbers for rounds 1 to '
+        f'{round} from those that were written'
+      )
+    self.system.keep_until(round)
+
+  def _metrics_until(
+    self, round: int, columns: Collection[str] | None = None
+  ) -> tuple[str, list[str]]:
+    """Returns a digest of metrics.csv, and the columns that count in the last round.
+
+    Args:
+      round: The last round that counts.
+      columns: The columns that count in its row, which an evaluation may complete;
+        None: all columns that the row has now.
+    """
+    rows = self._of_metrics.rows_of(round)
+    if columns is None:
+      columns = {name for row in rows for name in row if name != round_table.ROUND}
+    digest = self._of_metrics.until(round, rows, [*columns, round_table.ROUND])
+    return digest, sorted(columns)
+
+  def _clients_until(
+    self, round: int, columns: Collection[str] | None = None
+  ) -> tuple[str | None, list[str]]:
+    """Returns a digest of clients.csv, and the columns that count in the last round.
+
+    Args:
+      round: The last round that counts. An evaluation may complete its rows, and add to
+        them.
+      columns: The columns that count in its rows; empty: only earlier rounds count;
+        None: all columns that the rows have now.
+
+    Returns:
+      The digest (None for a table too large to be read at each checkpoint), and the
+      columns.
+    """
+    path = self.path / round_table.CLIENTS
+    if path.exists() and path.stat().st_size > _MOST_BYTES:
+      return None, []
+    rows = self._of_clients.rows_of(round)
+    if columns is None:
+      columns = {name for row in rows for name in row}
+    told = {*columns} - {round_table.ROUND, round_table.CLIENT}
+    counted = [row for row in rows if told & {*row}]
+    return self._of_clients.until(round, counted, columns), sorted(columns)
+
+  def sync(self) -> None:
+    """Makes the rows of all tables durable, which a checkpoint of them needs."""
+    for name in ('metrics.csv', 'system.csv', round_table.CLIENTS):
+      path = self.path / name
+      if path.exists():
+        files.sync(path)
+    # For the name of a table that has just replaced another.
+    files.sync(self.path)
+
+  def write_evaluation(self, round: int, evaluation: Mapping[str, float]) -> None:
+    """Writes `evaluation.json`.
+
+    Args:
+      round: The round whose state was evaluated.
+      evaluation: Named numbers.
+    """
+    files.write_json(self.path / 'evaluation.json', {'round': round, **evaluation})
+
+  def save_encoder(
+    self,
+    encoder: tf.keras.Model,
+    card: Mapping[str, object],
+    client_id: str | None = None,
+  ) -> pathlib.Path:
+    """Writes an encoder and then its card, which exists only if the encoder does.
+
+    Args:
+      encoder: Images to encodings.
+      card: JSON values that say what the encoder is and where it comes from.
+      client_id: The client that owns it, for `clients/CLIENT_ID`; None: the run's.
+
+    Returns:
+      The file of the encoder.
+
+    Raises:
+      ValueError: If the client's id cannot be the name of a folder.
+    """
+    path = self.path
+    if client_id is not None:
+      check_client(client_id)
+      path = self.path / 'clients' / client_id
+      path.mkdir(parents=True, exist_ok=True)
+      files.remove_asides(path)
+    with files.atomic(path / 'encoder.keras') as aside, files.temporary_in(path):
+      encoder.save(aside)
+    files.write_json(path / 'encoder.json', card)
+    return path / 'encoder.keras'
+
+  def close(self) -> None:
+    """Closes the trackers and unlocks the folder; idempotent."""
+    if self._closed:
+      return
+    self._closed = True
+    try:
+      self._trackers.close()
+    finally:
+      os.close(self._lock)
+
+  def __enter__(self) -> Self:
+    return self
+
+  def __exit__(
+    self,
+    exception_type: type[BaseException] | None,
+    exception: BaseException | None,
+    traceback: types.TracebackType | None,
+  ) -> None:
+    self.close()
+
+  def _check_or_write_config(
+    self,
+    flags: Mapping[str, object],
+    task_fingerprint: str,
+    may_differ: Collection[str],
+    may_grow: Collection[str],
+  ) -> None:
+    config = run_config.build(flags, task_fingerprint, may_differ)
+    if (self.path / run_config.NAME).exists():
+      stored = run_config.read(self.path)
+      run_config.compare(self.path, stored, config, may_differ, may_grow)
+      before = stored['flags']
+      if any(run_config.is_larger(flags.get(k), before.get(k)) for k in may_grow):
+        files.write_json(
+          self.path / run_config.NAME, run_config.as_grown(stored, config)
+        )
+      return
+    run_config.check_unused(self.path)
+    files.write_json(self.path / run_config.NAME, config)
+
+
+def check_client(client_id: str) -> None:
+  """Checks that a client's encoder can be written.
+
+  Args:
+    client_id: Of the client.
+
+  Raises:
+    ValueError: If its id cannot be the name of a folder.
+  """
+  if client_id in ('', '.', '..') or '/' in client_id:
+    raise ValueError(f"the client '{client_id}' cannot be the name of a folder")
+
+
+def _row_of(rows: Iterable[Mapping[str, str]], round: int) -> dict[str, str]:
+  """Returns the cells of a round, without its number; none if it has no row."""
+  found = [row for row in rows if row['round'] == str(round)]
+  return {k: v for row in found for k, v in row.items() if k != 'round'}
+
+
+def _lock(folder: pathlib.Path) -> int:
+  """Returns a locked descriptor; the kernel unlocks it when the process ends."""
+  descriptor = os.open(folder / run_config.LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+  try:
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+  except BlockingIOError:
+    owner = os.pread(descriptor, 32, 0).decode() or 'unknown'
+    os.close(descriptor)
+    raise ValueError(f'{folder} is in use by process {owner}') from None
+  os.ftruncate(descriptor, 0)
+  os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+  return descriptor

@@ -1,1 +1,0 @@
-"""Running algorithms: execution contexts, client data, the round loop, run folders."""

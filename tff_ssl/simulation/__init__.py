@@ -1,0 +1,1 @@
+"""Simulated clients: their data, the cohort of each round, and data at the server."""

@@ -1,0 +1,119 @@
+"""Rounds of algorithms whose server has data: the data of both sides as one argument.
+
+Typical use::
+
+  grouped = server_data.Grouped(data, cohorts, groups, seed)
+  cohort_fn = server_data.Rounds(labelled, grouped)
+  loop.run(processes.Paired(process), cohort_fn, folder, rounds)
+"""
+
+import collections
+from collections.abc import Callable, Mapping
+import math
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.aggregators import groupwise
+from tff_ssl.computing import sessions
+from tff_ssl.federated import grouping
+from tff_ssl.simulation import client_data
+from tff_ssl.simulation import cohort_sampling
+from tff_ssl.simulation import simulated_clients
+from tff_ssl.simulation import spilled_examples
+
+
+class Grouped:
+  """Draws the cohort of each round and deals its clients into groups.
+
+  Each TFF value is then one client, or a pack of clients of the same group.
+  """
+
+  def __init__(
+    self,
+    data: client_data.ArrayClientData,
+    cohorts: cohort_sampling.Cohorts,
+    groups: int,
+    seed: int,
+    num_packs: int | None = None,
+  ):
+    """Deals nothing yet.
+
+    Args:
+      data: All clients.
+      cohorts: Round -> the ids of its clients.
+      groups: S, groups of a round: `groupwise.num_groups` of its clients.
+      seed: For dealing clients into groups; not negative.
+      num_packs: TFF values of a round, at least one for each group; None: as many as
+        cores this process may use; 0: one for each client.
+    """
+    if num_packs is None:
+      num_packs = sessions.cores()
+    self._data = data
+    self._cohorts = cohorts
+    self._groups = groups
+    self._seed = seed
+    self._packs_of_group = math.ceil(num_packs / groups)
+    self.element_spec: Any = self._clients({}).element_spec
+
+  def __call__(self, round: int) -> list[tf.data.Dataset]:
+    """Returns the data of a round; a function of the round and the seed alone.
+
+    Args:
+      round: Its number.
+
+    Raises:
+      ValueError: The clients of the round form another number of groups.
+    """
+    client_ids = sorted(self._cohorts(round))
+    groups = groupwise.num_groups(len(client_ids))
+    if groups != self._groups:
+      raise ValueError(
+        f'groups is {self._groups}; it must be {groups}, the number of groups into '
+        f'which the {len(client_ids)} clients of round {round} are dealt.'
+      )
+    dealt = groupwise.deal(len(client_ids), self._seed, round)
+    clients = self._clients(
+      {client_id: int(g) for client_id, g in zip(client_ids, dealt, strict=True)}
+    )
+    if not self._packs_of_group:
+      return clients.cohort(client_ids)
+    return [
+      pack
+      for group in range(self._groups)
+      for pack in clients.cohort(
+        [k for k, g in zip(client_ids, dealt, strict=True) if g == group]
+      )
+    ]
+
+  def _clients(self, groups: Mapping[str, int]) -> simulated_clients.Clients:
+    return simulated_clients.Clients(
+      self._data.with_field(grouping.GROUP, groups), num_packs=self._packs_of_group
+    )
+
+
+class Rounds:
+  """The data of rounds for `processes.Paired`."""
+
+  def __init__(
+    self,
+    labelled: Mapping[str, np.ndarray],
+    clients: Callable[[int], list[tf.data.Dataset]] | None = None,
+  ):
+    """Holds the server's examples.
+
+    Args:
+      labelled: Fields of the server's examples, [n, ...] each: `image`, `example_id`
+        and `label`.
+      clients: Round -> the clients' data; None if there are no clients.
+    """
+    self._labelled = spilled_examples.slices(collections.OrderedDict(labelled))
+    self._clients = clients
+    self.element_spec: Any = self._labelled.element_spec
+
+  def __call__(self, round: int) -> tuple[Any, ...]:
+    """Returns the server's data and the clients'; a function of the round alone."""
+    if self._clients is None:
+      return (self._labelled,)
+    return self._labelled, self._clients(round)

@@ -1,0 +1,223 @@
+"""The clients of a simulation: their element spec, and the data of each round.
+
+    clients = simulation.Clients(data)
+    process = dcco.build_dcco(objective, clients.element_spec, optimizer)
+    state, metrics = process.next(state, clients.cohort(client_ids))
+
+For stateful clients see `stateful_rounds`.
+
+Many clients are packed into one TFF value wherever the numbers equal those of separate
+clients: rounds of small clients are then several times cheaper (see
+`federated.packing`).
+"""
+
+import collections
+from collections.abc import Callable, Iterable, Mapping, Sequence
+import functools
+from typing import Any, NamedTuple
+
+from absl import logging
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregations
+from tff_ssl.computing import checks
+from tff_ssl.computing import sessions
+from tff_ssl.federated import clients as clients_lib
+from tff_ssl.federated import packs
+from tff_ssl.federated import releases
+from tff_ssl.partition import ids as ids_lib
+from tff_ssl.simulation import client_data
+from tff_ssl.simulation import spilled_examples
+
+
+class Cohort(NamedTuple):
+  """The clients of a round.
+
+  Attributes:
+    members: The ids of each value's clients, in the order of their examples.
+    data: The values.
+  """
+
+  members: list[list[str]]
+  data: list[tf.data.Dataset]
+
+
+class Clients:
+  """The clients of a simulation, packed where that is exact."""
+
+  def __init__(
+    self,
+    data: tff.simulation.datasets.ClientData,
+    aggregation: aggregations.Aggregation | None = None,
+    num_packs: int | None = None,
+  ):
+    """Chooses between packs and separate clients; logs where packs are not possible.
+
+    Args:
+      data: All clients. From a `client_data.ArrayClientData` a cohort is taken as rows
+        of its arrays; other client data are read client by client.
+      aggregation: The algorithm's; None: plain.
+      num_packs: TFF values of a round; None: as many as cores this process may use; 0:
+        one for each client. Sums are taken pack by pack, so that another number of
+        packs rounds differently.
+
+    Raises:
+      ValueError: If `num_packs` is negative, elements are not single examples, or
+        `aggregation` is not one.
+    """
+    aggregation = releases.checked(aggregation)
+    clients_lib.check_element(data.element_type_structure)
+    if num_packs is None:
+      num_packs = sessions.cores()
+    checks.at_least(0, num_packs=num_packs)
+    if num_packs and aggregation.packs is None:
+      logging.warning(
+        'Clients are not packed: the aggregation acts on each of them. Rounds are '
+        'slower, but their results are the same.'
+      )
+      num_packs = 0
+    self._data = data
+    self._num_packs = num_packs
+    spec = data.element_type_structure
+    self._bytes_per_example = sum(
+      np.prod(field.shape.as_list(), dtype=np.int64) * field.dtype.size
+      for field in tf.nest.flatten(spec)
+    )
+    self.element_spec: Any = packs.PackSpec(spec) if num_packs else spec
+
+  def cohort(self, client_ids: Iterable[str]) -> list[tf.data.Dataset]:
+    """Returns the data of a round.
+
+    Sums are taken in the sorted order of the ids. One fixed order for each set of
+    clients makes the floating-point result independent of how the set was drawn.
+
+    Args:
+      client_ids: The clients of the round.
+
+    Raises:
+      ValueError: If there is no client, or a client does not exist. Of client data
+        that must be read to be packed, also if two examples have the same id.
+    """
+    return self.cohort_with_members(client_ids).data
+
+  def cohort_with_members(
+    self, client_ids: Iterable[str], bytes_per_client: int = 0
+  ) -> Cohort:
+    """Returns the data of a round, and the ids of its clients.
+
+    Args:
+      client_ids: The clients of the round, in any order.
+      bytes_per_client: Size of what else is sent with each client: its state.
+
+    Raises:
+      ValueError: If there is no client, or a client does not exist.
+    """
+    ids = sorted(client_ids)
+    if not ids:
+      raise ValueError('The cohort is empty; it must hold at least one client.')
+    if not self._num_packs:
+      return Cohort([[name] for name in ids], [self._alone(name) for name in ids])
+    if isinstance(self._data, client_data.ArrayClientData):
+      sizes, take = _of_arrays(self._data, ids)
+    else:
+      sizes, take = _of_datasets(self._data, ids)
+    dealt = packs.deal(
+      sizes, self._num_packs, self._bytes_per_example, bytes_per_client
+    )
+    return Cohort(
+      [[ids[k] for k in pack] for pack in dealt],
+      [_pack(take(pack), [sizes[k] for k in pack]) for pack in dealt],
+    )
+
+  def nobody(self) -> list[tf.data.Dataset]:
+    """Returns the data of a round without clients, which Poisson sampling may draw.
+
+    It is the data of one client without examples because TFF needs a value.
+    """
+    spec = self._data.element_type_structure
+    examples = tf.nest.map_structure(
+      lambda field: np.zeros([0, *field.shape], field.dtype.as_numpy_dtype), spec
+    )
+    if self._num_packs:
+      return [_pack(examples, [0])]
+    return [tf.data.Dataset.from_tensor_slices(examples)]
+
+  def index(self, client_id: str) -> int:
+    """Returns a client's index: its place among the sorted ids of all clients.
+
+    Args:
+      client_id: One of them.
+
+    Raises:
+      ValueError: If there is no such client.
+    """
+    return self.ids.index(client_id)
+
+  @functools.cached_property
+  def ids(self) -> ids_lib.Ids:
+    """The ids of all clients, sorted."""
+    is_array = isinstance(self._data, client_data.ArrayClientData)
+    return ids_lib.in_order(self._data.ids if is_array else self._data.client_ids)
+
+  def _alone(self, client_id: str) -> tf.data.Dataset:
+    """Returns a client's data set, in files if it is too large to be sent."""
+    if isinstance(self._data, client_data.ArrayClientData):
+      positions = self._data.positions(client_id)
+      if len(positions) * self._bytes_per_example > packs.MAX_BYTES:
+        return spilled_examples.dataset(self._data.examples(positions)).unbatch()
+    return self._data.create_tf_dataset_for_client(client_id)
+
+
+# Takes the examples of some clients, given by position, one client after another.
+_Take = Callable[[Sequence[int]], Mapping[str, np.ndarray]]
+
+
+def _of_arrays(
+  data: client_data.ArrayClientData, ids: Sequence[str]
+) -> tuple[list[int], _Take]:
+  """Returns the clients' sizes, and a function that takes their examples."""
+  positions = [data.positions(client_id) for client_id in ids]
+
+  def take(members: Sequence[int]) -> Mapping[str, np.ndarray]:
+    return data.examples(np.concatenate([positions[k] for k in members]))
+
+  return [len(of_client) for of_client in positions], take
+
+
+def _of_datasets(
+  data: tff.simulation.datasets.ClientData, ids: Sequence[str]
+) -> tuple[list[int], _Take]:
+  """Does the same as `_of_arrays`, for client data that must be read to be counted."""
+  examples = [
+    clients_lib.all_examples(data.create_tf_dataset_for_client(client_id))
+    for client_id in ids
+  ]
+  _check_ids(np.concatenate([own['example_id'] for own in examples]))
+
+  def take(members: Sequence[int]) -> Mapping[str, np.ndarray]:
+    return collections.OrderedDict(
+      (name, np.concatenate([examples[k][name] for k in members]))
+      for name in examples[0]
+    )
+
+  return [int(of_client['example_id'].shape[0]) for of_client in examples], take
+
+
+def _check_ids(example_id: np.ndarray) -> None:
+  """Raises ValueError if two examples of a cohort have the same id."""
+  ids, counts = np.unique(example_id, return_counts=True)
+  if len(ids) < len(example_id):
+    raise ValueError(
+      f'example_id is {ids[np.argmax(counts)]} for {np.max(counts)} examples of a '
+      'cohort; it must be unique among the examples of all clients.'
+    )
+
+
+def _pack(examples: Mapping[str, np.ndarray], sizes: list[int]) -> tf.data.Dataset:
+  """Returns a pack's data set, in files if it is too large to be sent."""
+  content = packs.content(examples, sizes)
+  if spilled_examples.is_too_large(content):
+    return spilled_examples.dataset(content)
+  return tf.data.Dataset.from_tensors(content)
