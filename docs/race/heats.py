@@ -87,9 +87,8 @@ def _warmed_up(process: process_lib.Process, problem: protocol.Problem) -> Resul
   """Has a peer compile, and reads its memory and what it has learnt."""
   loss_before = work.mean_loss(problem, process.weights())
   process.rounds(_FIRST_ROUNDS)
-  process.watched_rounds(_MEMORY_ROUNDS)
+  process.rounds(_MEMORY_ROUNDS, watch=True)
   weights = process.weights()
-  process.passes(1)
   return {
     'versions': process.versions,
     'notes': process.notes,
@@ -105,16 +104,15 @@ def _warmed_up(process: process_lib.Process, problem: protocol.Problem) -> Resul
 def _take_turn(
   process: process_lib.Process, problem: protocol.Problem, rounds: int, result: Result
 ) -> None:
-  """Measures a block of rounds and one of steps, while the other peers wait."""
+  """Measures a block of rounds, while the other peers wait."""
   time.sleep(_PAUSE_SECONDS)
+  cpu, started = process.cpu_seconds(), time.perf_counter()
+  process.rounds(rounds)
+  seconds = time.perf_counter() - started
+  cpu_seconds = max(process.cpu_seconds() - cpu, 1e-2)
   images = len(problem.images) * rounds
-  for work_of, prefix in ((process.rounds, ''), (process.passes, 'centralized_')):
-    cpu, started = process.cpu_seconds(), time.perf_counter()
-    work_of(rounds)
-    seconds = time.perf_counter() - started
-    cpu_seconds = max(process.cpu_seconds() - cpu, 1e-2)
-    result['samples'][f'{prefix}images_per_second'].append(images / seconds)
-    result['samples'][f'{prefix}images_per_cpu_second'].append(images / cpu_seconds)
+  result['samples']['images_per_second'].append(images / seconds)
+  result['samples']['images_per_cpu_second'].append(images / cpu_seconds)
 
 
 def _compare(results: Mapping[str, Result]) -> None:
@@ -127,8 +125,5 @@ def _compare(results: Mapping[str, Result]) -> None:
       float(np.abs(value - reference[name]).max()) for name, value in weights.items()
     )
     result.update((name, statistics.median(all_)) for name, all_ in samples.items())
-    result['cpu_ratio'] = (
-      result['centralized_images_per_cpu_second'] / result['images_per_cpu_second']
-    )
     result['lowest_images_per_cpu_second'] = min(samples['images_per_cpu_second'])
     result['highest_images_per_cpu_second'] = max(samples['images_per_cpu_second'])

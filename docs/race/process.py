@@ -79,23 +79,20 @@ class Process:
   def __exit__(self, *unused: object) -> None:
     self.close()
 
-  def rounds(self, count: int) -> None:
-    """Has the peer train `count` rounds."""
-    self._ask({'do': 'rounds', 'count': count})
+  def rounds(self, count: int, watch: bool = False) -> None:
+    """Has the peer train rounds.
 
-  def watched_rounds(self, count: int) -> None:
-    """Does the same, and reads the peak of its memory ten times a second."""
-    self._ask({'do': 'rounds', 'count': count}, watch=True)
-
-  def passes(self, count: int) -> None:
-    """Has the peer take centralized steps over all examples, `count` times."""
-    self._ask({'do': 'passes', 'count': count})
+    Args:
+      count: Number of rounds.
+      watch: Whether to read its memory ten times a second, for `peak_mib`.
+    """
+    self._ask({'rounds': count}, watch)
 
   def weights(self) -> protocol.Weights:
     """Returns its global weights."""
     with tempfile.TemporaryDirectory() as folder:
       path = f'{folder}/weights.npz'
-      self._ask({'do': 'weights', 'path': path})
+      self._ask({'weights': path})
       return dict(np.load(path))
 
   def cpu_seconds(self) -> float:

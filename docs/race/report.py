@@ -15,9 +15,6 @@ _SPEEDS = (
   'images / CPU s',
   'lowest to highest',
   'images / s',
-  'own step, images / CPU s',
-  'own step, images / s',
-  'CPU ratio',
   'peak PSS, MiB',
 )
 _CHECKS = ('parameters', 'loss before', 'loss after', 'weights differ by')
@@ -119,9 +116,6 @@ def _speeds(result: Mapping[str, Any]) -> list[str]:
     f'{result["images_per_cpu_second"]:.0f}',
     f'{low:.0f} to {high:.0f}',
     f'{result["images_per_second"]:.0f}',
-    f'{result["centralized_images_per_cpu_second"]:.0f}',
-    f'{result["centralized_images_per_second"]:.0f}',
-    f'{result["cpu_ratio"]:.2f}',
     f'{result["peak_pss_mib"]:.0f}',
   ]
 

@@ -11,8 +11,8 @@ import pytest
 from docs.race import environments
 from docs.race import process as process_lib
 
-# A peer of Python alone: rounds are the work of a child, passes its own, and a daemon
-# in a session of its own stays, as Ray's do.
+# A peer of Python alone: rounds are the work of a child, and a daemon in a session of
+# its own stays, as Ray's do.
 _PEER = """
 import os, pathlib, subprocess, sys, time
 import numpy as np
@@ -24,15 +24,10 @@ BURN += 'while t() < {seconds}: pass'
 class Fake:
   def rounds(self, count):
     print('noise on standard output', flush=True)
+    if count > 2:
+      raise RuntimeError('only two rounds')
     code = BURN.format(seconds=0.3 * count)
     subprocess.run([sys.executable, '-c', code], check=True)
-
-  def passes(self, count):
-    if count > 1:
-      raise RuntimeError('only one pass')
-    start = time.process_time()
-    while time.process_time() < start + 0.2:
-      pass
 
   def weights(self):
     return {'w': np.arange(3.0)}
@@ -65,13 +60,10 @@ def test_work_of_all_processes_is_counted_and_none_is_left(tmp_path):
     assert (peer.versions, peer.notes) == ({'fake': '1.0'}, 'as a test')
     np.testing.assert_array_equal(peer.weights()['w'], [0, 1, 2])
     before = peer.cpu_seconds()
-    peer.passes(1)
-    middle = peer.cpu_seconds()
     # The child has ended by the time it is counted.
-    peer.watched_rounds(2)
+    peer.rounds(2, watch=True)
     after = peer.cpu_seconds()
-  assert 0.15 < middle - before < 0.5
-  assert 0.5 < after - middle < 1.5
+  assert 0.5 < after - before < 1.5
   assert peer.peak_mib > 80
   assert _are_gone(tmp_path / 'pids')
   assert 'noise on standard output' in (tmp_path / 'log').read_text()
@@ -80,9 +72,9 @@ def test_work_of_all_processes_is_counted_and_none_is_left(tmp_path):
 def test_a_peer_that_fails_is_unavailable_and_gone(tmp_path):
   peer = process_lib.Process(_command(tmp_path), tmp_path / 'log')
   with peer, pytest.raises(environments.UnavailableError, match='its process ended'):
-    peer.passes(2)
+    peer.rounds(3)
   assert _are_gone(tmp_path / 'pids')
-  assert 'only one pass' in (tmp_path / 'log').read_text()
+  assert 'only two rounds' in (tmp_path / 'log').read_text()
 
 
 def test_a_peer_without_its_library_says_so(tmp_path):

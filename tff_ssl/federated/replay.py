@@ -82,7 +82,8 @@ class Replay:
       state: Any state of the server.
       client: The client's index.
     """
-    first = self._exchange.client.first(self._exchange.broadcast(state))
+    function: Any = self._exchange.client
+    first = function.first(self._exchange.broadcast(state))
     blank = tf.nest.map_structure(tf.zeros_like, first)
     never = client_functions.NEVER
     return client_functions.ClientState(np.int32(client), np.int32(never), blank)
@@ -101,7 +102,8 @@ class Replay:
       states: The state of each client; None: the clients are stateless.
     """
     after, total = [], None
-    for examples, own in zip(cohort, states or [()] * len(cohort), strict=True):
+    before: Sequence[Any] = [()] * len(cohort) if states is None else states
+    for examples, own in zip(cohort, before, strict=True):
       own, examples = tf.nest.map_structure(tf.convert_to_tensor, (own, examples))
       self._client = self._client or self._traced(state, own, examples)
       result, part = self._client(state, own, examples)

@@ -69,7 +69,11 @@ def _nt_xent(views: jax.Array, temperature: float) -> jax.Array:
   logits = views @ views.T / temperature
   logits = jnp.where(jnp.eye(len(views), dtype=bool), -jnp.inf, logits)
   positives = jnp.roll(jnp.arange(len(views)), len(views) // 2)
-  return optax.softmax_cross_entropy_with_integer_labels(logits, positives).mean()
+  return _cross_entropy(logits, positives)
+
+
+def _cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
+  return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
 
 class Federation:
@@ -78,7 +82,6 @@ class Federation:
   def __init__(self, problem: protocol.Problem):
     """Builds the network, the clients and the algorithm."""
     settings = problem.settings
-    self._problem = problem
     self._keys = map(jax.random.PRNGKey, itertools.count(settings.seed))
     network = hk.without_apply_rng(hk.transform(lambda x: _forward(x, settings)))
 
@@ -86,38 +89,27 @@ class Federation:
       x = batch['x'].astype(jnp.float32) / 255
       if settings.loss == protocol.CROSS_ENTROPY:
         logits = network.apply(params, x)
-        return optax.softmax_cross_entropy_with_integer_labels(
-          logits, batch['y']
-        ).mean()
+        return _cross_entropy(logits, batch['y'])
       views = [_view(x, k, settings.brightness) for k in jax.random.split(key)]
       return _nt_xent(
         network.apply(params, jnp.concatenate(views)), settings.temperature
       )
 
-    gradient = jax.grad(loss)
-
-    @jax.jit
-    def step(params: hk.Params, batch: dict[str, Any], key: jax.Array) -> Any:
-      moves = gradient(params, batch, key)
-      rate = settings.learning_rate
-      return jax.tree_util.tree_map(lambda w, g: w - rate * g, params, moves)
-
-    self._step = step
     spec = jax.eval_shape(
       network.init, jax.random.PRNGKey(0), jnp.zeros((1, 32, 32, 3))
     )
-    self._initial = {
+    initial = {
       module: {kind: jnp.array(problem.weights[_name(module, kind)]) for kind in kinds}
       for module, kinds in spec.items()
     }
     size = settings.batch_size or int(max(problem.sizes))
     self._algorithm = fed_avg.federated_averaging(
-      gradient,
+      jax.grad(loss),
       client_optimizer=fedjax.optimizers.sgd(settings.learning_rate),
       server_optimizer=fedjax.optimizers.sgd(1.0),
       client_batch_hparams=fedjax.ShuffleRepeatBatchHParams(batch_size=size),
     )
-    self._state = self._algorithm.init(self._initial)
+    self._state = self._algorithm.init(initial)
     self._clients = [
       fedjax.ClientDataset({'x': problem.images[own], 'y': problem.labels[own]})
       for own in map(problem.client, range(len(problem.sizes)))
@@ -127,22 +119,10 @@ class Federation:
     """Trains `count` rounds with all clients."""
     for _ in range(count):
       keys = jax.random.split(next(self._keys), len(self._clients))
-      cohort = [
-        (index, data, key)
-        for (index, data), key in zip(enumerate(self._clients), keys, strict=True)
-      ]
+      places = range(len(self._clients))
+      cohort = [*zip(places, self._clients, keys, strict=True)]
       self._state, _ = self._algorithm.apply(self._state, cohort)
       jax.block_until_ready(self._state)
-
-  def passes(self, count: int) -> None:
-    """Takes plain centralized steps, jitted."""
-    problem = self._problem
-    params = self._initial
-    for _ in range(count):
-      for own in problem.batches():
-        batch = {'x': problem.images[own], 'y': problem.labels[own]}
-        params = self._step(params, batch, next(self._keys))
-    jax.block_until_ready(params)
 
   def weights(self) -> protocol.Weights:
     """Returns the global weights."""

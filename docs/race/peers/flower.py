@@ -80,7 +80,6 @@ class Federation:
 
   def __init__(self, problem: protocol.Problem, grid: Grid):
     """Starts from the initial weights."""
-    self._problem = problem
     self._grid = grid
     self._network = torch_network.build(problem)
     self._arrays = ArrayRecord(self._network.state_dict())
@@ -98,10 +97,6 @@ class Federation:
     if len(trained) < count:
       raise RuntimeError(f'{count - len(trained)} of {count} rounds had no reply')
     self._arrays = result.arrays
-
-  def passes(self, count: int) -> None:
-    """Takes plain centralized steps with PyTorch's own threads."""
-    torch_network.centralized(self._problem, count)
 
   def weights(self) -> protocol.Weights:
     """Returns the global weights."""

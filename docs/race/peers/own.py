@@ -1,13 +1,11 @@
 """tff_ssl: its federated averaging, executed in process (`contexts.in_process`)."""
 
 import importlib.metadata
-from typing import Any
 
 import numpy as np
 
 from docs.race import work
 from docs.race.peers import protocol
-from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import fedavg
 from tff_ssl.execution import allocator
 from tff_ssl.execution import contexts
@@ -24,18 +22,16 @@ class Federation:
   def __init__(self, problem: protocol.Problem):
     """Builds clients, objective and process; a context must be open."""
     settings = problem.settings
-    self._problem = problem
     positions = np.arange(len(problem.images), dtype=np.int64)
     partition = partition_lib.from_sizes(positions, np.diff(problem.starts))
     self._data = client_data.ArrayClientData(
       problem.images, positions, partition, problem.labels
     )
     self._clients = simulated_clients.Clients(self._data)
-    self._objective = work.objective(settings)
     self._process = fedavg.build_fedavg(
-      self._objective,
+      work.objective(settings),
       self._clients.element_spec,
-      _sgd(1.0),
+      optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0)),
       fedavg.FedAvgConfig(
         local_training.LocalPlan(batch_size=settings.batch_size),
         settings.learning_rate,
@@ -43,9 +39,6 @@ class Federation:
       ),
     )
     self._state = self._process.initialize()
-    self._centralized = centralized.Centralized(
-      self._objective, _sgd(settings.learning_rate), settings.seed
-    )
 
   def rounds(self, count: int) -> None:
     """Trains `count` rounds with all clients."""
@@ -55,25 +48,10 @@ class Federation:
       self._state = output.state
       float(output.metrics['client_work']['loss'])
 
-  def passes(self, count: int) -> None:
-    """Takes plain centralized steps in TensorFlow."""
-    state = self._centralized.initialize()
-    for _ in range(count):
-      for own in self._problem.batches():
-        positions = np.arange(len(self._problem.images))[own]
-        batch = self._data.create_tf_dataset_for_positions(positions)
-        output = self._centralized.next(state, [batch])
-        state = output.state
-    float(output.metrics['client_work']['loss'])
-
   def weights(self) -> protocol.Weights:
     """Returns the global weights."""
     weights = self._process.get_model_weights(self._state).trainable
     return {name: np.asarray(value) for name, value in weights.items()}
-
-
-def _sgd(rate: float) -> Any:
-  return optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', rate))
 
 
 def run(problem: protocol.Problem, channel: protocol.Channel) -> None:

@@ -94,12 +94,6 @@ class Simulation:
   def _batch_size(self) -> int:
     return self._problem.settings.batch_size or len(self._problem.images)
 
-  def passes(self, count: int) -> None:
-    """Takes plain centralized steps with PyTorch's own threads."""
-    torch.set_num_threads(self._problem.settings.cores)
-    torch_network.centralized(self._problem, count)
-    torch.set_num_threads(1)
-
   def weights(self) -> protocol.Weights:
     """Returns the global weights."""
     return torch_network.weights(self._network)

@@ -3,9 +3,9 @@
 This module needs only NumPy and the standard library.
 
 A peer is a process. It reads the problem from a folder, says what it is, and then obeys
-each line of its standard input: to run a number of rounds or of plain centralized
-passes, or to return its weights. Each answer is a line of JSON. Whatever the library
-prints goes to standard error. The peer ends at the end of its input.
+each line of its standard input: to run a number of rounds, or to save its weights. Each
+answer is a line of JSON. Whatever the library prints goes to standard error. The peer
+ends at the end of its input.
 """
 
 import dataclasses
@@ -80,21 +80,12 @@ class Problem:
     """Returns where a client's examples are."""
     return slice(int(self.starts[index]), int(self.starts[index + 1]))
 
-  def batches(self) -> list[slice]:
-    """Returns the batches of a centralized pass: one of all, or one after another."""
-    total = len(self.images)
-    size = self.settings.batch_size or total
-    return [slice(start, start + size) for start in range(0, total, size)]
-
 
 class Contestant(Protocol):
   """What a peer can be asked."""
 
   def rounds(self, count: int) -> None:
     """Trains `count` rounds with all clients, each from the previous round."""
-
-  def passes(self, count: int) -> None:
-    """Takes plain centralized steps over all examples, `count` times."""
 
   def weights(self) -> Weights:
     """Returns the global weights, by the names that the problem's weights have."""
@@ -143,7 +134,12 @@ class Channel:
     """
     self._answer({'versions': versions, 'notes': notes})
     for line in sys.stdin:
-      self._answer(_done(contestant, json.loads(line)))
+      request = json.loads(line)
+      if 'rounds' in request:
+        contestant.rounds(request['rounds'])
+      else:
+        np.savez(request['weights'], **contestant.weights())
+      self._answer({})
 
   def fail(self, error: BaseException) -> None:
     """Says why the peer ends."""
@@ -152,14 +148,3 @@ class Channel:
   def _answer(self, value: dict[str, Any]) -> None:
     self._answers.write(f'{json.dumps(value)}\n')
     self._answers.flush()
-
-
-def _done(contestant: Contestant, asked: dict[str, Any]) -> dict[str, Any]:
-  """Does one thing, and returns the answer."""
-  if asked['do'] == 'rounds':
-    contestant.rounds(asked['count'])
-  elif asked['do'] == 'passes':
-    contestant.passes(asked['count'])
-  else:
-    np.savez(asked['path'], **contestant.weights())
-  return {}

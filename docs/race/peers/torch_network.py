@@ -137,18 +137,6 @@ def tensors(images: np.ndarray) -> torch.Tensor:
   return torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))
 
 
-def centralized(problem: protocol.Problem, count: int) -> None:
-  """Takes plain SGD steps over all examples, `count` times."""
-  network = build(problem)
-  optimizer = torch.optim.SGD(network.parameters(), problem.settings.learning_rate)
-  images, labels = tensors(problem.images), torch.from_numpy(problem.labels).long()
-  for _ in range(count):
-    for batch in problem.batches():
-      optimizer.zero_grad()
-      network.loss(images[batch], labels[batch]).backward()
-      optimizer.step()
-
-
 def _named(network: Network) -> Iterator[tuple[str, nn.Parameter]]:
   """Yields the parameters by tff_ssl's names."""
   behind = protocol.behind_encoder(network.settings.loss)
