@@ -7,7 +7,7 @@ from typing import TextIO
 
 from binaries.evidence import claim as claim_lib
 from binaries.evidence import store as store_lib
-from binaries.launching import side_by_side
+from binaries.launching import job_runner
 
 _TASK = '--task='
 
@@ -72,7 +72,7 @@ def job(
   return Job(run, seed, folder, tuple(data.items()))
 
 
-class Runner(side_by_side.Runner[Job]):
+class Runner(job_runner.Runner[Job]):
   """Runs jobs, so many at a time, and takes their figures."""
 
   def __init__(
@@ -80,7 +80,7 @@ class Runner(side_by_side.Runner[Job]):
     store: store_lib.Store,
     claims: Iterable[claim_lib.Claim],
     jobs: int,
-    start: side_by_side.Start | None = None,
+    start: job_runner.Start | None = None,
     stream: TextIO | None = None,
   ):
     """Starts nothing yet.
@@ -90,7 +90,7 @@ class Runner(side_by_side.Runner[Job]):
       claims: Those whose figures are wanted: what only others need, as an encoder's
         accuracies on another task, is not evaluated.
       jobs: How many run at a time.
-      start: Starts a command; None: see `side_by_side.starting`.
+      start: Starts a command; None: see `job_runner.starting`.
       stream: For the progress; None: stderr.
     """
     super().__init__(jobs, start, stream)

@@ -281,7 +281,7 @@ def test_data_are_for_the_runs_of_their_task():
 _RUNS_FOREVER = """
 import pathlib, signal, sys
 from binaries.evidence import claim, runner, store
-from binaries.launching import forks, side_by_side
+from binaries.launching import forks, job_runner
 # A shell starts what is in its background with SIGINT ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 folder = pathlib.Path(sys.argv[1])
@@ -295,7 +295,7 @@ class Runner(runner.Runner):
   def command(self, job):
     return ['-m', 'tests.binaries.sleeper', str(folder)]
 forks._LIBRARIES = ()
-start = None if sys.argv[2] == 'forked' else side_by_side.start
+start = None if sys.argv[2] == 'forked' else job_runner.start
 jobs = [runner.job(folder / 'runs', run, 0, {}) for run in runs]
 Runner(held, [c], 2, start).run(jobs)
 """

@@ -1,4 +1,9 @@
-"""Runs commands side by side, in separate processes, and reports their progress."""
+"""Runs commands side by side, in separate processes, and reports their progress.
+
+One thread starts and polls them all, without an executor of `concurrent.futures`: the
+kernel ends a process with the thread that started it (`forks.end_with_parent`), and an
+executor's threads end before its interrupted jobs have saved their state.
+"""
 
 import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
