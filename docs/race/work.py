@@ -1,8 +1,5 @@
 """The race's work in tff_ssl: examples, networks, losses and initial weights."""
 
-from collections.abc import Sequence
-import os
-
 import numpy as np
 import tensorflow as tf
 
@@ -17,13 +14,6 @@ from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import supervised
 
-_SEED = 0
-CLASSES = 10
-# SimCLR's on CIFAR-10 except for the width, which is small enough for one process.
-PROJECTOR = (128, 128)
-_LEARNING_RATES = {protocol.CROSS_ENTROPY: 0.1, protocol.SIMCLR: 0.5}
-_TEMPERATURE = 0.1
-_BRIGHTNESS = 0.4
 _SHAPE = (32, 32, 3)
 # Coarse pixels of the classes' pictures, and standard deviation of the noise.
 _COARSE, _NOISE = 4, 40.0
@@ -41,47 +31,42 @@ def problem(
     examples: Number of examples of each client, instead of the regime's.
   """
   full = workloads.REGIMES[regime]
-  sizes = np.full(clients or full.clients, examples or full.examples_per_client)
-  settings = protocol.Settings(
-    loss=loss,
-    batch_size=full.local.batch_size,
-    learning_rate=_LEARNING_RATES[loss],
-    temperature=_TEMPERATURE,
-    brightness=_BRIGHTNESS,
-    classes=CLASSES,
-    projector=PROJECTOR,
-    seed=_SEED,
-    cores=len(os.sched_getaffinity(0)),
-  )
-  images, labels = _examples(int(sizes.sum()), _SEED)
-  weights = server.initial_weights(objective(settings), _SEED).trainable
+  size = examples or full.examples_per_client or 1
+  num_clients = clients or full.clients
+  images, labels = _examples(num_clients * size)
+  weights = server.initial_weights(objective(loss), protocol.SEED).trainable
   return protocol.Problem(
-    settings, images, labels, sizes, {name: w.numpy() for name, w in weights.items()}
+    loss,
+    images,
+    labels,
+    num_clients,
+    full.local.batch_size or size,
+    {name: value.numpy() for name, value in weights.items()},
   )
 
 
 def objective(
-  settings: protocol.Settings,
+  loss: str,
 ) -> supervised.SupervisedObjective | contrastive.ContrastiveObjective:
   """Builds a loss over a ResNet-8 with group norm, without weight standardization.
 
   Args:
-    settings: Loss and layers.
+    loss: One of `protocol.LOSSES`.
   """
   encoder = resnet.build_encoder('resnet8', _SHAPE, weight_standardization=False)
-  if settings.loss == protocol.CROSS_ENTROPY:
-    head = projector.build_linear(encoder.output_dim, settings.classes)
+  if loss == protocol.CROSS_ENTROPY:
+    head = projector.build_linear(encoder.output_dim, protocol.CLASSES)
     return supervised.SupervisedObjective(encoder, head, configs.NONE)
   head = projector.build_projector(
     encoder.output_dim,
-    settings.projector,
+    protocol.PROJECTOR,
     normalization='none',
     weight_standardization=False,
   )
   views = configs.AugmentConfig(
     crop_scale=(1.0, 1.0),
     jitter_probability=1.0,
-    brightness=settings.brightness,
+    brightness=protocol.BRIGHTNESS,
     contrast=0.0,
     saturation=0.0,
     hue=0.0,
@@ -90,51 +75,39 @@ def objective(
     solarize_probability=(0.0, 0.0),
   )
   model = dual_encoder.Siamese(encoder, head, views)
-  return contrastive.ContrastiveObjective(model, settings.temperature)
+  return contrastive.ContrastiveObjective(model, protocol.TEMPERATURE)
 
 
-def mean_loss(of: protocol.Problem, weights: protocol.Weights) -> float:
+def mean_loss(problem: protocol.Problem, weights: protocol.Weights) -> float:
   """Returns the loss under given weights, on the clients' batches, with a fixed seed.
 
   Args:
-    of: The work.
+    problem: The work.
     weights: By name.
   """
-  loss = tf.function(objective(of.settings).loss, autograph=False)
-  params = base.Params((name, tf.constant(weights[name])) for name in of.weights)
-  seed = server.initial_round_seed(of.settings.seed)
+  loss = tf.function(objective(problem.loss).loss, autograph=False)
+  params = base.Params((name, tf.constant(weights[name])) for name in problem.weights)
+  seed = server.initial_round_seed(protocol.SEED)
   total = 0.0
-  for own in _batches(of):
+  for start in range(0, len(problem.images), problem.batch_size):
+    own = slice(start, start + problem.batch_size)
     examples = {
-      'image': tf.constant(of.images[own]),
-      'label': tf.constant(of.labels[own]),
-      'example_id': tf.range(own.start, own.stop, dtype=tf.int64),
+      'image': tf.constant(problem.images[own]),
+      'label': tf.constant(problem.labels[own]),
+      'example_id': tf.range(len(problem.labels), dtype=tf.int64)[own],
     }
     value, _ = loss(params, examples, seed)
-    total += float(value) * (own.stop - own.start)
-  return total / len(of.images)
+    total += float(value) * len(problem.labels[own])
+  return total / len(problem.images)
 
 
-def _batches(of: protocol.Problem) -> Sequence[slice]:
-  """Returns the batches of the clients' examples."""
-  found = []
-  for index in range(len(of.sizes)):
-    own = of.client(index)
-    size = of.settings.batch_size or own.stop - own.start
-    found += [
-      slice(start, min(start + size, own.stop))
-      for start in range(own.start, own.stop, size)
-    ]
-  return found
-
-
-def _examples(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _examples(count: int) -> tuple[np.ndarray, np.ndarray]:
   """Makes noisy pictures of classes, uint8 [count, 32, 32, 3], and int32 labels."""
-  random = np.random.default_rng(seed)
-  coarse = random.uniform(40, 215, (CLASSES, _COARSE, _COARSE, 3))
+  random = np.random.default_rng(protocol.SEED)
+  coarse = random.uniform(40, 215, (protocol.CLASSES, _COARSE, _COARSE, 3))
   scale = _SHAPE[0] // _COARSE
   pictures = coarse.repeat(scale, axis=1).repeat(scale, axis=2)
-  labels = random.integers(0, CLASSES, count).astype(np.int32)
+  labels = random.integers(0, protocol.CLASSES, count).astype(np.int32)
   noise = random.normal(0, _NOISE, (count, *_SHAPE)).astype(np.float32)
   images = np.clip(pictures[labels] + noise, 0, 255).astype(np.uint8)
   return images, labels

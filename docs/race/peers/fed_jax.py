@@ -31,7 +31,7 @@ def _conv_norm(
   return hk.GroupNorm(min(_GROUPS, units), name=f'norm{suffix}')(x)
 
 
-def _forward(x: jax.Array, settings: protocol.Settings) -> jax.Array:
+def _forward(x: jax.Array, loss: str) -> jax.Array:
   """Maps [n, 32, 32, 3] to logits or projections: ResNet-8 and the layers behind."""
   with hk.experimental.name_scope('encoder'):
     with hk.experimental.name_scope('stem'):
@@ -45,28 +45,28 @@ def _forward(x: jax.Array, settings: protocol.Settings) -> jax.Array:
           x = _conv_norm(x, '_shortcut', units, 1, stride)
         x = jax.nn.relu(y + x)
   x = x.mean((1, 2))
-  is_simclr = settings.loss == protocol.SIMCLR
-  widths = settings.projector if is_simclr else (settings.classes,)
-  with hk.experimental.name_scope(protocol.behind_encoder(settings.loss)):
+  name, widths = protocol.behind_encoder(loss)
+  with hk.experimental.name_scope(name):
     for k, units in enumerate(widths):
       x = hk.Linear(units, name=f'dense{k}')(x)
       x = jax.nn.relu(x) if k < len(widths) - 1 else x
   return x
 
 
-def _view(x: jax.Array, key: jax.Array, brightness: float) -> jax.Array:
+def _view(x: jax.Array, key: jax.Array) -> jax.Array:
   """Mirrors half of the images, and shifts the brightness of each."""
   flips, shifts = jax.random.split(key)
   shape = (len(x), 1, 1, 1)
   x = jnp.where(jax.random.bernoulli(flips, shape=shape), x[:, :, ::-1], x)
-  shift = jax.random.uniform(shifts, shape, minval=-brightness, maxval=brightness)
+  limit = protocol.BRIGHTNESS
+  shift = jax.random.uniform(shifts, shape, minval=-limit, maxval=limit)
   return jnp.clip(x + shift, 0, 1)
 
 
-def _nt_xent(views: jax.Array, temperature: float) -> jax.Array:
+def _nt_xent(views: jax.Array) -> jax.Array:
   """NT-Xent of two views that are concatenated, [2n, d]."""
   views = views / jnp.linalg.norm(views, axis=1, keepdims=True)
-  logits = views @ views.T / temperature
+  logits = views @ views.T / protocol.TEMPERATURE
   logits = jnp.where(jnp.eye(len(views), dtype=bool), -jnp.inf, logits)
   positives = jnp.roll(jnp.arange(len(views)), len(views) // 2)
   return _cross_entropy(logits, positives)
@@ -81,19 +81,16 @@ class Federation:
 
   def __init__(self, problem: protocol.Problem):
     """Builds the network, the clients and the algorithm."""
-    settings = problem.settings
-    self._keys = map(jax.random.PRNGKey, itertools.count(settings.seed))
-    network = hk.without_apply_rng(hk.transform(lambda x: _forward(x, settings)))
+    self._keys = map(jax.random.PRNGKey, itertools.count(protocol.SEED))
+    network = hk.without_apply_rng(hk.transform(lambda x: _forward(x, problem.loss)))
 
     def loss(params: hk.Params, batch: dict[str, Any], key: jax.Array) -> Any:
       x = batch['x'].astype(jnp.float32) / 255
-      if settings.loss == protocol.CROSS_ENTROPY:
+      if problem.loss == protocol.CROSS_ENTROPY:
         logits = network.apply(params, x)
         return _cross_entropy(logits, batch['y'])
-      views = [_view(x, k, settings.brightness) for k in jax.random.split(key)]
-      return _nt_xent(
-        network.apply(params, jnp.concatenate(views)), settings.temperature
-      )
+      views = [_view(x, k) for k in jax.random.split(key)]
+      return _nt_xent(network.apply(params, jnp.concatenate(views)))
 
     spec = jax.eval_shape(
       network.init, jax.random.PRNGKey(0), jnp.zeros((1, 32, 32, 3))
@@ -102,17 +99,18 @@ class Federation:
       module: {kind: jnp.array(problem.weights[_name(module, kind)]) for kind in kinds}
       for module, kinds in spec.items()
     }
-    size = settings.batch_size or int(max(problem.sizes))
     self._algorithm = fed_avg.federated_averaging(
       jax.grad(loss),
-      client_optimizer=fedjax.optimizers.sgd(settings.learning_rate),
+      client_optimizer=fedjax.optimizers.sgd(problem.learning_rate),
       server_optimizer=fedjax.optimizers.sgd(1.0),
-      client_batch_hparams=fedjax.ShuffleRepeatBatchHParams(batch_size=size),
+      client_batch_hparams=fedjax.ShuffleRepeatBatchHParams(
+        batch_size=problem.batch_size
+      ),
     )
     self._state = self._algorithm.init(initial)
     self._clients = [
       fedjax.ClientDataset({'x': problem.images[own], 'y': problem.labels[own]})
-      for own in map(problem.client, range(len(problem.sizes)))
+      for own in map(problem.client, range(problem.num_clients))
     ]
 
   def rounds(self, count: int) -> None:

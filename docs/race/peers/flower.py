@@ -50,14 +50,11 @@ def client_app(folder: str) -> ClientApp:
     problem, images, labels = _loaded(folder)
     own = problem.client(int(context.node_config['partition-id']))
     images, labels = images[own], labels[own]
-    network = torch_network.Network(problem.settings)
+    network = torch_network.Network(problem.loss)
     network.load_state_dict(message.content['arrays'].to_torch_state_dict())
-    rate = problem.settings.learning_rate
-    optimizer = torch.optim.SGD(network.parameters(), lr=rate)
+    optimizer = torch.optim.SGD(network.parameters(), lr=problem.learning_rate)
     total = 0.0
-    for batch in torch.randperm(len(labels)).split(
-      problem.settings.batch_size or len(labels)
-    ):
+    for batch in torch.randperm(len(labels)).split(problem.batch_size):
       optimizer.zero_grad()
       loss = network.loss(images[batch], labels[batch])
       loss.backward()
@@ -87,7 +84,7 @@ class Federation:
     self._strategy = FedAvg(
       fraction_train=1.0,
       fraction_evaluate=0.0,
-      min_available_nodes=len(problem.sizes),
+      min_available_nodes=problem.num_clients,
     )
 
   def rounds(self, count: int) -> None:
@@ -110,7 +107,7 @@ class Federation:
 def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
   """Serves a simulation until there are no more requests."""
   folder = sys.argv[-1]
-  cores = problem.settings.cores
+  cores = protocol.cores()
   names = ('flwr', 'ray', 'torch', 'numpy')
   versions = {name: importlib.metadata.version(name) for name in names}
   notes = f'`run_simulation` with {cores} Ray actors of 1 CPU'
@@ -136,6 +133,6 @@ def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
         '_temp_dir': ray_folder,
       },
     }
-    run_simulation(server, client_app(folder), len(problem.sizes), 'ray', backend)
+    run_simulation(server, client_app(folder), problem.num_clients, 'ray', backend)
   if failures:
     raise failures[0]

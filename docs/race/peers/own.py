@@ -21,21 +21,24 @@ class Federation:
 
   def __init__(self, problem: protocol.Problem):
     """Builds clients, objective and process; a context must be open."""
-    settings = problem.settings
     positions = np.arange(len(problem.images), dtype=np.int64)
-    partition = partition_lib.from_sizes(positions, np.diff(problem.starts))
+    partition = partition_lib.from_sizes(
+      positions, np.full(problem.num_clients, problem.client_size)
+    )
     self._data = client_data.ArrayClientData(
       problem.images, positions, partition, problem.labels
     )
     self._clients = simulated_clients.Clients(self._data)
+    is_whole = problem.batch_size >= problem.client_size
+    batch_size = None if is_whole else problem.batch_size
     self._process = fedavg.build_fedavg(
-      work.objective(settings),
+      work.objective(problem.loss),
       self._clients.element_spec,
       optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0)),
       fedavg.FedAvgConfig(
-        local_training.LocalPlan(batch_size=settings.batch_size),
-        settings.learning_rate,
-        seed=settings.seed,
+        local_training.LocalPlan(batch_size=batch_size),
+        problem.learning_rate,
+        seed=protocol.SEED,
       ),
     )
     self._state = self._process.initialize()

@@ -25,7 +25,7 @@ def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
   if _RANK in os.environ:
     importlib.import_module(_SIMULATION).Simulation(problem).follow()
     return
-  cores = problem.settings.cores
+  cores = protocol.cores()
   versions = {
     name: importlib.metadata.version(name) for name in ('pfl', 'torch', 'numpy')
   }

@@ -33,11 +33,9 @@ class Simulation:
 
   def __init__(self, problem: protocol.Problem):
     """Builds model, clients and algorithm."""
-    settings = problem.settings
-    self._problem = problem
     # All processes must draw the same clients.
-    np.random.seed(settings.seed)
-    torch.manual_seed(settings.seed)
+    np.random.seed(protocol.SEED)
+    torch.manual_seed(protocol.SEED)
     self._network = torch_network.build(problem)
     self._model = PyTorchModel(
       model=self._network,
@@ -51,20 +49,21 @@ class Simulation:
       own = problem.client(index)
       return Dataset(raw_data=[images[own], labels[own]], user_id=str(index))
 
-    clients = itertools.cycle(range(len(problem.sizes)))
+    clients = itertools.cycle(range(problem.num_clients))
     data = FederatedDataset(client, lambda: next(clients))
     self._backend = SimulatedBackend(data, data, postprocessors=[WeightByDatapoints()])
     self._algorithm = FederatedAveraging()
     self._params = NNAlgorithmParams(
       central_num_iterations=0,
       evaluation_frequency=_NEVER,
-      train_cohort_size=len(problem.sizes),
+      train_cohort_size=problem.num_clients,
       val_cohort_size=0,
     )
+    self._batch_size = problem.batch_size
     self._training = NNTrainHyperParams(
-      local_batch_size=settings.batch_size,
+      local_batch_size=problem.batch_size,
       local_num_epochs=1,
-      local_learning_rate=settings.learning_rate,
+      local_learning_rate=problem.learning_rate,
     )
 
   def rounds(self, count: int) -> None:
@@ -89,10 +88,6 @@ class Simulation:
       model_eval_params=NNEvalHyperParams(local_batch_size=self._batch_size),
       send_metrics_to_platform=False,
     )
-
-  @property
-  def _batch_size(self) -> int:
-    return self._problem.settings.batch_size or len(self._problem.images)
 
   def weights(self) -> protocol.Weights:
     """Returns the global weights."""

@@ -19,37 +19,20 @@ import numpy as np
 
 CROSS_ENTROPY, SIMCLR = 'cross_entropy', 'simclr'
 LOSSES = (CROSS_ENTROPY, SIMCLR)
-_SETTINGS, _ARRAYS, _WEIGHTS = 'settings.json', 'data.npz', 'weights.npz'
+# Rates of SGD on the clients.
+LEARNING_RATES = {CROSS_ENTROPY: 0.1, SIMCLR: 0.5}
+CLASSES = 10
+# SimCLR's on CIFAR-10 except for the width, which is small enough for one process.
+PROJECTOR = (128, 128)
+TEMPERATURE = 0.1
+# The greatest shift of a view's pixels, which are in [0, 1].
+BRIGHTNESS = 0.4
+# Of everything that is drawn.
+SEED = 0
+_ARRAYS, _WEIGHTS = 'data.npz', 'weights.npz'
 # Versions by name: of the peer's library, and of the packages it computes with.
 Versions = dict[str, str]
 Weights = dict[str, np.ndarray]
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-  """What is trained, and how.
-
-  Attributes:
-    loss: One of `LOSSES`.
-    batch_size: Examples of a local step; None: all that a client has.
-    learning_rate: Rate of SGD, on the clients and in a centralized step.
-    temperature: Temperature of NT-Xent.
-    brightness: Greatest shift of a view's pixels, which are in [0, 1].
-    classes: Number of classes of the labels.
-    projector: Units of the layers behind the encoder, with NT-Xent.
-    seed: Seed of everything that a peer draws.
-    cores: Number of cores that the machine offers.
-  """
-
-  loss: str
-  batch_size: int | None
-  learning_rate: float
-  temperature: float
-  brightness: float
-  classes: int
-  projector: tuple[int, ...]
-  seed: int
-  cores: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,28 +40,35 @@ class Problem:
   """The work of a race, the same for all peers.
 
   Attributes:
-    settings: What is trained.
+    loss: One of `LOSSES`.
     images: uint8 [n, 32, 32, 3], client after client.
     labels: int32 [n].
-    sizes: int64 [clients], the number of examples of each.
+    num_clients: Number of clients, which have equally many examples.
+    batch_size: Examples of a local step: all that a client has, or fewer.
     weights: The initial weights by tff_ssl's names, such as
       'encoder/stage1/block0/conv1/kernel' [height, width, inputs, outputs].
   """
 
-  settings: Settings
+  loss: str
   images: np.ndarray
   labels: np.ndarray
-  sizes: np.ndarray
+  num_clients: int
+  batch_size: int
   weights: Weights
 
   @property
-  def starts(self) -> np.ndarray:
-    """Where each client's examples begin, and where the last client's end."""
-    return np.concatenate([[0], np.cumsum(self.sizes)])
+  def learning_rate(self) -> float:
+    """The rate of SGD on the clients."""
+    return LEARNING_RATES[self.loss]
+
+  @property
+  def client_size(self) -> int:
+    """The number of examples of a client."""
+    return len(self.images) // self.num_clients
 
   def client(self, index: int) -> slice:
     """Returns where a client's examples are."""
-    return slice(int(self.starts[index]), int(self.starts[index + 1]))
+    return slice(index * self.client_size, (index + 1) * self.client_size)
 
 
 class Contestant(Protocol):
@@ -91,28 +81,33 @@ class Contestant(Protocol):
     """Returns the global weights, by the names that the problem's weights have."""
 
 
-def behind_encoder(loss: str) -> str:
-  """Returns the name, up to the first '/', of the weights behind the encoder."""
-  return 'projector' if loss == SIMCLR else 'head'
+def behind_encoder(loss: str) -> tuple[str, tuple[int, ...]]:
+  """Returns the name of the weights behind the encoder, and the units of each layer."""
+  return ('projector', PROJECTOR) if loss == SIMCLR else ('head', (CLASSES,))
+
+
+def cores() -> int:
+  """Returns the number of cores that this process may use."""
+  return len(os.sched_getaffinity(0))
 
 
 def write(problem: Problem, folder: pathlib.Path) -> None:
   """Writes a problem, for `read`."""
-  settings = dataclasses.asdict(problem.settings)
-  (folder / _SETTINGS).write_text(json.dumps(settings), encoding='utf-8')
-  arrays = {name: getattr(problem, name) for name in ('images', 'labels', 'sizes')}
-  np.savez(folder / _ARRAYS, **arrays)
-  np.savez(folder / _WEIGHTS, **problem.weights)
+  fields = dict(vars(problem))
+  np.savez(folder / _WEIGHTS, **fields.pop('weights'))
+  np.savez(folder / _ARRAYS, **fields)
 
 
 def read(folder: pathlib.Path) -> Problem:
   """Reads a problem from the folder it was written to."""
-  settings = json.loads((folder / _SETTINGS).read_text(encoding='utf-8'))
-  settings['projector'] = tuple(settings['projector'])
+  fields = dict(np.load(folder / _ARRAYS))
   return Problem(
-    Settings(**settings),
-    **np.load(folder / _ARRAYS),
-    weights=dict(np.load(folder / _WEIGHTS)),
+    str(fields['loss']),
+    fields['images'],
+    fields['labels'],
+    int(fields['num_clients']),
+    int(fields['batch_size']),
+    dict(np.load(folder / _WEIGHTS)),
   )
 
 

@@ -46,21 +46,20 @@ class _Block(nn.Module):
 class Network(nn.Module):
   """A ResNet-8 with group norm, and the layers behind it."""
 
-  def __init__(self, settings: protocol.Settings):
+  def __init__(self, loss: str):
     """Builds the network, with weights that are to be replaced.
 
     Args:
-      settings: Loss and layers.
+      loss: One of `protocol.LOSSES`.
     """
     super().__init__()
-    self.settings = settings
+    self.loss_name = loss
     self.stem = _ConvNorm(3, _STAGES[0], 3)
     self.stages = nn.ModuleList(
       _Block(_STAGES[max(k - 1, 0)], outputs, 1 if k == 0 else 2)
       for k, outputs in enumerate(_STAGES)
     )
-    is_simclr = settings.loss == protocol.SIMCLR
-    units = settings.projector if is_simclr else (settings.classes,)
+    _, units = protocol.behind_encoder(loss)
     self.head = nn.ModuleList(
       nn.Linear(a, b) for a, b in zip((_STAGES[-1], *units[:-1]), units, strict=True)
     )
@@ -87,10 +86,10 @@ class Network(nn.Module):
     """
     self.train(training)
     x = images.float() / 255
-    if self.settings.loss == protocol.CROSS_ENTROPY:
+    if self.loss_name == protocol.CROSS_ENTROPY:
       return functional.cross_entropy(self(x), labels)
     views = torch.cat([self._view(x), self._view(x)])
-    return nt_xent(self(views), self.settings.temperature)
+    return nt_xent(self(views))
 
   def metrics(self, images: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
     """Returns the loss of a batch without a gradient."""
@@ -101,14 +100,14 @@ class Network(nn.Module):
     """Mirrors half of the images, and shifts the brightness of each."""
     draws = torch.rand(2, len(x), 1, 1, 1)
     x = torch.where(draws[0] < 0.5, x.flip(3), x)
-    shift = self.settings.brightness * (2 * draws[1] - 1)
+    shift = protocol.BRIGHTNESS * (2 * draws[1] - 1)
     return (x + shift).clamp(0, 1)
 
 
-def nt_xent(views: torch.Tensor, temperature: float) -> torch.Tensor:
+def nt_xent(views: torch.Tensor) -> torch.Tensor:
   """Returns NT-Xent of two views that are concatenated, [2n, d]."""
   views = functional.normalize(views)
-  logits = views @ views.T / temperature
+  logits = views @ views.T / protocol.TEMPERATURE
   logits.fill_diagonal_(-torch.inf)
   half = len(views) // 2
   positives = torch.arange(len(views)).roll(half)
@@ -117,7 +116,7 @@ def nt_xent(views: torch.Tensor, temperature: float) -> torch.Tensor:
 
 def build(problem: protocol.Problem) -> Network:
   """Builds the network with the problem's initial weights."""
-  network = Network(problem.settings)
+  network = Network(problem.loss)
   with torch.no_grad():
     for name, parameter in _named(network):
       parameter.copy_(_transposed(torch.from_numpy(problem.weights[name])))
@@ -139,7 +138,7 @@ def tensors(images: np.ndarray) -> torch.Tensor:
 
 def _named(network: Network) -> Iterator[tuple[str, nn.Parameter]]:
   """Yields the parameters by tff_ssl's names."""
-  behind = protocol.behind_encoder(network.settings.loss)
+  behind, _ = protocol.behind_encoder(network.loss_name)
   for name, parameter in network.named_parameters():
     place, *rest, kind = name.split('.')
     if place == 'head':
