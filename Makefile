@@ -41,7 +41,7 @@ help:
 	@echo 'make test-long    run the slow tests of further methods'
 	@echo 'make check        lint, formatting and types'
 	@echo 'make bench        the cost of a round compared with a centralized step'
-	@echo 'make bench-growth how that cost grows; draws docs/figures'
+	@echo 'make bench-growth how that cost grows'
 	@echo 'make race         compare libraries on the same work; writes docs/benchmarks.md'
 	@echo 'make kill-campaign  kill workers in every round of a run on eight of them'
 	@echo 'make torture      kill runs, damage their folders, fill disks, give bad input'
@@ -102,7 +102,10 @@ bench: venv
 	@$(BENCHMARK) --experiment=fedsup --regime=B $(ARGS)
 
 bench-growth: venv
-	$(BIN)/python -m docs.growth $(ARGS)
+	@for sizes in --clients=8,32,128,512,2048 \
+	  '--clients=16 --examples_per_client=1,4,16,64,256' \
+	  --population=100,1000,10000,100000; do \
+	  $(BENCHMARK) --experiment=dcco --rounds=5 $$sizes $(ARGS) || exit; done
 
 # Makes environments of 3 GB under build/race first. Then a quarter of an hour on two
 # cores, which must have nothing else to do; ARGS='--peers tff_ssl FedJAX --regimes=A'.

@@ -207,11 +207,10 @@ def _cohorts() -> tuple[list[workloads.Workload], str | None]:
       f'--{several[0]} and --{several[1]} have several values; only one of them may.'
     )
   axis = several[0] if several else None
-  first = {name: values[0] for name, values in sizes.items()}
-  cohorts = [
-    workloads.Workload(**{**first, axis: value}, local=local)
-    for value in (sizes[axis] if axis else [])
-  ] or [workloads.Workload(**first, local=local)]
+  points: list[dict[str, Any]] = [{name: values[0] for name, values in sizes.items()}]
+  if axis:
+    points = [{**points[0], axis: value} for value in sizes[axis]]
+  cohorts = [workloads.Workload(**point, local=local) for point in points]
   for each in cohorts:
     if each.population is not None and each.population < each.clients:
       raise ValueError(
@@ -266,11 +265,9 @@ def _check() -> None:
     precision.check(network.BFLOAT16)
   if _REGIME.value is not None:
     _refuse_with('regime', (*_COHORT, *_LOCAL))
-    local, allowed = (
-      workloads.REGIMES[_REGIME.value].local,
-      experiments.WITH_LOCAL_TRAINING,
-    )
-    if local != local_training.LocalPlan() and _EXPERIMENT.value not in allowed:
+    allowed = experiments.WITH_LOCAL_TRAINING
+    batch_size = workloads.REGIMES[_REGIME.value].local.batch_size
+    if batch_size and _EXPERIMENT.value not in allowed:
       raise ValueError(
         f'regime is {_REGIME.value} with --experiment={_EXPERIMENT.value}; its local '
         f'batches are for {", ".join(allowed)} only.'

@@ -9,8 +9,8 @@ same images. Each uses its own API in its own environment under build/race, whic
 made from pinned packages of the package index. Only one works at a time. If a library
 cannot be measured, a line says why.
 
-The numbers go to race.json next to the page, the figure to figures/race.png, and the
-tables between the marks of the page. --page_only writes the page from existing numbers.
+The numbers go to race.json next to the page, and the tables between the marks of the
+page. --page_only writes the page from existing numbers.
 """
 
 import argparse

@@ -5,12 +5,10 @@ import pathlib
 from typing import Any
 
 from docs.race import environments
-from docs.race import figure
 from tff_ssl.storage import files
 
 BEGIN, END = '<!-- race: written by make race -->', '<!-- race: end -->'
 LOSSES = {'cross_entropy': 'cross-entropy', 'simclr': 'SimCLR'}
-_FIGURE = 'figures/race.png'
 _SPEEDS = (
   'images / CPU s',
   'lowest to highest',
@@ -34,7 +32,7 @@ def line(result: Mapping[str, Any]) -> str:
 
 
 def write_page(document: Mapping[str, Any], page: pathlib.Path) -> None:
-  """Writes the figure next to a page, and the section between its marks.
+  """Writes the section between the marks of a page.
 
   Args:
     document: What was measured.
@@ -48,9 +46,6 @@ def write_page(document: Mapping[str, Any], page: pathlib.Path) -> None:
   _, end, after = rest.partition(END)
   if not (begin and end) or BEGIN in after or END in before + after:
     raise ValueError(f'{page} must have the lines {BEGIN!r} and {END!r}, once each.')
-  path = page.parent / _FIGURE
-  path.parent.mkdir(exist_ok=True)
-  figure.write(document, path)
   with files.atomic(page) as aside:
     aside.write_text(
       f'{before}{BEGIN}\n\n{section(document)}\n\n{END}{after}', encoding='utf-8'
@@ -72,7 +67,6 @@ def section(document: Mapping[str, Any]) -> str:
   }
   parts = [
     _lead(document),
-    f'![Images per CPU second and per second of each library]({_FIGURE})',
     _table(document, _SPEEDS, _speeds),
     _CHECKED.format(rounds=document['warm_up_rounds'], reference=reference),
     _table(document, _CHECKS, _checks),
