@@ -72,12 +72,12 @@ byol-collapse: venv
 	  --runs='$(RUNS)_*_group,$(RUNS)_*_batch' --out=$(RUNS)_collapse
 	cp $(RUNS)_collapse/curves.png $(FIGURE)
 
-# ARGS='--claims=dcco-centralized --jobs=1'; --data=cifar10=FOLDER where the data are.
+# ARGS='--claims dcco-centralized --jobs=1'; --data cifar10=FOLDER where the data are.
 claims: venv
-	$(BIN)/python -m binaries.claims --budget=digits $(ARGS)
+	$(BIN)/python -m docs.claims --budget=digits $(ARGS)
 
 claims-cifar: venv
-	$(BIN)/python -m binaries.claims --budget=cifar $(ARGS)
+	$(BIN)/python -m docs.claims --budget=cifar $(ARGS)
 
 test: venv
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not long' $(ARGS)
@@ -89,7 +89,7 @@ test-long: venv
 check: venv
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy tff_ssl tasks binaries docs
+	$(BIN)/mypy
 
 # The regimes; dcco has no local batches, as B has.
 bench: venv

@@ -16,8 +16,8 @@ from binaries.flags import dealing
 from binaries.flags import outputs
 from binaries.flags import paths
 from tasks import task as task_lib
-from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
+from tff_ssl.partition import partitions
 from tff_ssl.reporting import plain_text
 
 _CSV = paths.define('csv', None, 'CSV file for the label counts of each client.')
@@ -98,7 +98,7 @@ def _check_flags() -> None:
     raise ValueError('--max_clients is given without --plot; it is for the plot only.')
 
 
-def _changes(kind: str, task: task_lib.Task, partition: partition_lib.Partition) -> str:
+def _changes(kind: str, task: task_lib.Task, partition: partitions.Partition) -> str:
   """Describes how images are changed, and how far the sources are mixed, if at all."""
   source = dealing.source_of(task)
   if source is None:

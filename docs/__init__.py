@@ -1,1 +1,1 @@
-"""Pages, and the programs that make their figures and tables: `python -m docs.NAME`."""
+"""The documentation, and the programs that make parts of it."""

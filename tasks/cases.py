@@ -33,8 +33,8 @@ from tasks import matching
 from tasks import provenance
 from tasks import rows as rows_lib
 from tasks import sources
-from tasks import splits as splits_lib
-from tasks import task as task_lib
+from tasks import splits
+from tasks import task
 from tff_ssl.storage import memory
 
 IMAGE_SIZE = 64
@@ -53,7 +53,7 @@ def load(
   reading: images.Reading = images.AS_USUAL,
   columns: Mapping[str, str] | None = None,
   follow_links: bool = False,
-) -> task_lib.Task:
+) -> task.Task:
   """Loads a folder of images with a manifest.
 
   Args:
@@ -160,7 +160,7 @@ def build_task(
   findings: Sequence[intake.Finding] = (),
   follow_links: bool = False,
   grows: bool = False,
-) -> task_lib.Task:
+) -> task.Task:
   """Makes a task of images whose clients, cases, labels and splits are listed.
 
   An example_id is the place of an image among all listed images, sorted by name.
@@ -199,9 +199,7 @@ def build_task(
       if grows:
         held_out = _hold_out(rows, belonging, seed)
       else:
-        held_out = splits_lib.hold_out_cases(
-          belonging.case, label, _TEST_FRACTION, seed
-        )
+        held_out = splits.hold_out_cases(belonging.case, label, _TEST_FRACTION, seed)
     except ValueError as error:
       raise ValueError(f'{manifest}: {error}') from error
     split = np.where(held_out, 'test', 'train')
@@ -212,7 +210,7 @@ def build_task(
   kept = order[np.array([image not in decoded.unreadable for image in ordered])]
   examples = _by_split(manifest, decoded.pixels, kept, split, label, belonging)
   taken = findings_lib.take_in(source, manifest, rows, split, decoded, findings)
-  return task_lib.Task(
+  return task.Task(
     name=name,
     label_names=label_names,
     train=examples['train'],
@@ -273,7 +271,7 @@ def _by_split(
   split: np.ndarray,
   label: np.ndarray,
   belonging: _Belonging,
-) -> dict[str, task_lib.Examples]:
+) -> dict[str, task.Examples]:
   """Returns the examples of each split, whose pixels follow each other.
 
   Args:
@@ -294,8 +292,8 @@ def _by_split(
     if not len(ids) and part != 'validation':
       raise ValueError(f'{manifest} leaves 0 readable {part} images; it needs some.')
     of_part = pixels[start : start + len(ids)]
-    examples[part] = task_lib.Examples(
-      {task_lib.IMAGE: of_part}, label[ids], ids, *belonging.of(ids)
+    examples[part] = task.Examples(
+      {task.IMAGE: of_part}, label[ids], ids, *belonging.of(ids)
     )
     start += len(ids)
   return examples
@@ -329,4 +327,4 @@ def _hold_out(
   if belonging.client is not None:
     what = 'clients'
   names = [row.holder or row.image for row in rows]
-  return splits_lib.hold_out_named(names, _TEST_FRACTION, seed, what)
+  return splits.hold_out_named(names, _TEST_FRACTION, seed, what)

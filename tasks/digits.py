@@ -4,9 +4,10 @@ import dataclasses
 
 import numpy as np
 
+from tasks import array_tasks
 from tasks import images
 from tasks import splits
-from tasks import task as task_lib
+from tasks import task
 
 _TEST_FRACTION = 0.2
 # The split is fixed, whatever the seed of a run.
@@ -14,7 +15,7 @@ _SPLIT_SEED = 0
 _LARGEST_VALUE = 16
 
 
-def load_halves(image_size: int | None = None) -> task_lib.Task:
+def load_halves(image_size: int | None = None) -> task.Task:
   """Loads the digits as two modalities: upper halves are `left`, lower ones `right`.
 
   Args:
@@ -30,7 +31,7 @@ def load_halves(image_size: int | None = None) -> task_lib.Task:
     )
   whole = load(image_size)
 
-  def halves(examples: task_lib.Examples) -> task_lib.Examples:
+  def halves(examples: task.Examples) -> task.Examples:
     left, right = np.split(examples.image, 2, axis=1)
     return dataclasses.replace(examples, fields={'left': left, 'right': right})
 
@@ -39,7 +40,7 @@ def load_halves(image_size: int | None = None) -> task_lib.Task:
   )
 
 
-def load(image_size: int | None = None) -> task_lib.Task:
+def load(image_size: int | None = None) -> task.Task:
   """Loads the digits.
 
   Args:
@@ -53,17 +54,11 @@ def load(image_size: int | None = None) -> task_lib.Task:
 
   digits = datasets.load_digits()
   pixels = np.rint(digits.images * (255 / _LARGEST_VALUE)).astype(np.uint8)
-  ids = np.arange(len(pixels), dtype=np.int64)
-  examples = task_lib.Examples(
-    {task_lib.IMAGE: images.resize(pixels[..., np.newaxis], image_size)},
-    label=digits.target.astype(np.int32),
-    example_id=ids,
-    case=ids,
+  examples = array_tasks.numbered(
+    {task.IMAGE: images.resize(pixels[..., np.newaxis], image_size)}, digits.target
   )
-  held_out = splits.hold_out_cases(ids, examples.label, _TEST_FRACTION, _SPLIT_SEED)
-  return task_lib.Task(
-    name='digits',
-    label_names=tuple(str(name) for name in digits.target_names),
-    train=examples.take(np.flatnonzero(~held_out)),
-    test=examples.take(np.flatnonzero(held_out)),
+  held_out = splits.hold_out_cases(
+    examples.case, examples.label, _TEST_FRACTION, _SPLIT_SEED
   )
+  names = [str(name) for name in digits.target_names]
+  return array_tasks.split_task('digits', names, examples, held_out)

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from tasks import images as images_lib
+from tasks import array_tasks
+from tasks import images
 from tasks import opening
 from tasks import sources
 from tasks import splits
-from tasks import task as task_lib
+from tasks import task
 from tff_ssl.storage import files
 
 # Google's pictures: their set is complete.
@@ -57,7 +58,7 @@ def load(
   data_dir: str | os.PathLike[str] | None,
   image_size: int | None = None,
   seed: int = 0,
-) -> task_lib.Task:
+) -> task.Task:
   """Loads the emoji.
 
   An emoji with its skin tones is a case, all of it in the training or the test split.
@@ -80,9 +81,9 @@ def load(
   names = tuple(sorted(phrases))
   cases = sorted({each.case for each in found})
   place = {name: number for number, name in enumerate(cases)}
-  pictures = images_lib.resize(_cut(source, found), image_size)
+  pictures = images.resize(_cut(source, found), image_size)
   ids = np.arange(len(found), dtype=np.int64)
-  examples = task_lib.Examples(
+  examples = task.Examples(
     {'left': pictures, 'right': encode_text([each.text for each in found])},
     label=np.array([names.index(each.category) for each in found], np.int32),
     example_id=ids,
@@ -92,13 +93,13 @@ def load(
   described = [
     (label, text) for label, name in enumerate(names) for text in phrases[name]
   ]
-  return task_lib.Task(
-    name='emoji',
-    label_names=names,
-    train=examples.take(np.flatnonzero(~held_out)),
-    test=examples.take(np.flatnonzero(held_out)),
+  return array_tasks.split_task(
+    'emoji',
+    names,
+    examples,
+    held_out,
     case_names=tuple(cases),
-    described=task_lib.Described(
+    described=task.Described(
       'right',
       encode_text([text for _, text in described]),
       np.array([label for label, _ in described], np.int32),

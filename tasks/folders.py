@@ -20,11 +20,11 @@ from tasks import findings as findings_lib
 from tasks import images
 from tasks import intake
 from tasks import layouts
-from tasks import manifest as manifest_lib
+from tasks import manifest
 from tasks import patients as patients_lib
 from tasks import sources
 from tasks import spellings
-from tasks import task as task_lib
+from tasks import task
 
 NONE, CLASS, CLIENT = 'none', 'class', 'client'
 MEANINGS = (NONE, CLASS, CLIENT)
@@ -37,7 +37,7 @@ def load(
   folders: str = NONE,
   reading: images.Reading = images.AS_USUAL,
   follow_links: bool = False,
-) -> task_lib.Task:
+) -> task.Task:
   """Loads a folder of images.
 
   Args:
@@ -70,7 +70,7 @@ def load(
     rows,
     image_size=image_size or cases.IMAGE_SIZE,
     seed=seed,
-    classify=manifest_lib.IMAGE,
+    classify=manifest.IMAGE,
     reading=reading,
     findings=findings,
     follow_links=follow_links,
@@ -87,7 +87,7 @@ def has_patients(data_dir: str | os.PathLike[str], follow_links: bool = False) -
 
 def _rows(
   path: pathlib.Path, source: sources.Source, folders: str
-) -> tuple[list[manifest_lib.Row], list[intake.Finding]]:
+) -> tuple[list[manifest.Row], list[intake.Finding]]:
   """Lists the images, and says what is odd about their folders."""
   names = [name for name in source.names if findings_lib.is_image(name)]
   if not names:
@@ -110,7 +110,7 @@ def _rows(
     clients, findings = patients or clients, [*findings, *said]
   if folders == NONE:
     rows = [
-      manifest_lib.Row(name, split=own, client_id=client)
+      manifest.Row(name, split=own, client_id=client)
       for name, own, client in zip(names, split, clients, strict=True)
     ]
     return rows, findings
@@ -126,11 +126,11 @@ def _rows(
   outer = [own.partition('/')[0] for own in inside]
   written = sources.texts(str(path), 'folders', outer)
   values = {name: spellings.clean(name) or ascii(name) for name in written.values()}
-  findings += manifest_lib.of_values(what, values)
+  findings += manifest.of_values(what, values)
   findings += _without(source, around, splits, written, what)
   of_folder = {folder: values[name] for folder, name in written.items()}
   rows = [
-    manifest_lib.Row(name, split=own, **{'client_id': client, field: of_folder[folder]})
+    manifest.Row(name, split=own, **{'client_id': client, field: of_folder[folder]})
     for name, folder, own, client in zip(names, outer, split, clients, strict=True)
   ]
   return rows, findings

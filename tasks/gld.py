@@ -20,8 +20,8 @@ import numpy as np
 from tasks import cache
 from tasks import cases
 from tasks import images
-from tasks import manifest as manifest_lib
-from tasks import task as task_lib
+from tasks import manifest
+from tasks import task
 from tff_ssl.storage import files
 
 NAME = 'gld23k'
@@ -40,7 +40,7 @@ def load(
   data_dir: str | os.PathLike[str] | None,
   image_size: int | None = None,
   reading: images.Reading = images.AS_USUAL,
-) -> task_lib.Task:
+) -> task.Task:
   """Loads GLD-23k.
 
   Args:
@@ -78,7 +78,7 @@ def load(
     user = name.split('/')[0]
     of_test = user == _TEST
     rows.append(
-      manifest_lib.Row(
+      manifest.Row(
         name,
         label=str(label),
         split='test' if of_test else 'train',
@@ -93,7 +93,7 @@ def load(
     image_size=image_size or cases.IMAGE_SIZE,
     seed=0,
     label_names=tuple(map(str, range(count))),
-    classify=manifest_lib.IMAGE,
+    classify=manifest.IMAGE,
     reading=reading,
   )
 

@@ -22,9 +22,9 @@ import numpy as np
 
 from tasks import cases
 from tasks import images as images_lib
-from tasks import manifest as manifest_lib
+from tasks import manifest
 from tasks import sources
-from tasks import task as task_lib
+from tasks import task
 
 DIAGNOSES = ('akiec', 'bcc', 'bkl', 'df', 'mel', 'nv', 'vasc')
 # The name at Dataverse, where there are more columns, and that in the ISIC archive and
@@ -69,7 +69,7 @@ def load(
   seed: int = 0,
   reading: images_lib.Reading = images_lib.AS_USUAL,
   follow_links: bool = False,
-) -> task_lib.Task:
+) -> task.Task:
   """Loads HAM10000.
 
   Args:
@@ -105,7 +105,7 @@ def load_records(
   seed: int = 0,
   reading: images_lib.Reading = images_lib.AS_USUAL,
   follow_links: bool = False,
-) -> task_lib.Task:
+) -> task.Task:
   """Loads HAM10000 as two modalities: photographs are `left`, records are `right`.
 
   Args:
@@ -131,7 +131,7 @@ def load_records(
     )
   records = np.stack([_record(metadata, cells) for cells in listed])
 
-  def paired(examples: task_lib.Examples) -> task_lib.Examples:
+  def paired(examples: task.Examples) -> task.Examples:
     right = records[examples.example_id]
     return dataclasses.replace(
       examples, fields={'left': examples.image, 'right': right}
@@ -171,7 +171,7 @@ def _by_example(
   source: sources.Source, metadata: str, columns: tuple[str, ...]
 ) -> list[dict[str, str]]:
   """Returns the cells of each image by example_id; the columns must be there."""
-  table = manifest_lib.read_table(metadata, source.read(metadata), columns)
+  table = manifest.read_table(metadata, source.read(metadata), columns)
   # An example_id is the place of an image among all listed ones, sorted by name.
   by_image = {cells['image_id']: cells for cells in table}
   rows = sorted(row.image for row in _rows(source, metadata))
@@ -218,7 +218,7 @@ def _open(
   return source, metadata
 
 
-def _rows(source: sources.Source, metadata: str) -> list[manifest_lib.Row]:
+def _rows(source: sources.Source, metadata: str) -> list[manifest.Row]:
   """The metadata as a manifest."""
   # Kaggle's copy holds every image twice; the first in order is taken.
   files = {
@@ -227,7 +227,7 @@ def _rows(source: sources.Source, metadata: str) -> list[manifest_lib.Row]:
     if name.endswith('.jpg')
   }
   rows = []
-  table = manifest_lib.read_table(
+  table = manifest.read_table(
     metadata, source.read(metadata), ('lesion_id', 'image_id', 'dx')
   )
   for cells in table:
@@ -238,7 +238,5 @@ def _rows(source: sources.Source, metadata: str) -> list[manifest_lib.Row]:
         f'{", ".join(DIAGNOSES)}.'
       )
     # An unknown name is passed on as it is, to be reported with all others.
-    rows.append(
-      manifest_lib.Row(files.get(image, image), cells['lesion_id'], cells['dx'])
-    )
+    rows.append(manifest.Row(files.get(image, image), cells['lesion_id'], cells['dx']))
   return rows

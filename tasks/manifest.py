@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 from typing import NamedTuple
 
-from tasks import columns as columns_lib
+from tasks import columns
 from tasks import intake
 from tasks import layouts
 from tasks import rows as rows_lib
@@ -99,7 +99,7 @@ def read(name: str, content: bytes, own: Mapping[str, str] | None = None) -> Man
     ValueError: The file is not such a manifest.
   """
   header, lines = rows_lib.read(name, content)
-  found = columns_lib.match(name, header, own)
+  found = columns.match(name, header, own)
   _require(name, header, found.named, ('image',), _HOLDERS)
   holders = {c: found.named[c] for c in _HOLDERS if c in found.named}
   _require_values(name, lines, {'image': found.named['image'], **holders})

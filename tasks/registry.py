@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 import dataclasses
+import functools
+import inspect
 import os
+from typing import Any
 
 from tasks import cases
-from tasks import cifar
 from tasks import digits
 from tasks import emoji
 from tasks import folders as folders_lib
@@ -13,80 +15,54 @@ from tasks import gld
 from tasks import ham10000
 from tasks import images
 from tasks import manifest
-from tasks import stl10
 from tasks import tables
-from tasks import task as task_lib
+from tasks import task
+from tasks import tfds_images
 from tasks import tiny_imagenet
 from tff_ssl.computing import checks
 
-
-@dataclasses.dataclass(frozen=True)
-class _Request:
-  """The arguments of `load`; each task takes those that it knows."""
-
-  data_dir: str | os.PathLike[str] | None
-  image_size: int | None
-  download: bool
-  seed: int
-  classify: str | None
-  folders: str | None
-  scaling: str | None
-  reading: images.Reading
-  columns: Mapping[str, str] | None
-  follow_links: bool
-
-
-def _load_cifar(name: str) -> Callable[[_Request], task_lib.Task]:
-  return lambda r: cifar.load(name, r.data_dir, r.image_size, r.download)
+# name -> what loads the task. The names of its parameters are the options that the task
+# takes: data_dir, image_size, download, seed and those of its own.
+_LOADERS: dict[str, Callable[..., task.Task]] = {
+  'digits': digits.load,
+  'digits_halves': digits.load_halves,
+  **{name: functools.partial(tfds_images.load, name) for name in tfds_images.NAMES},
+  'ham10000': ham10000.load,
+  'ham10000_records': ham10000.load_records,
+  'emoji': emoji.load,
+  'cases': cases.load,
+  'folder': folders_lib.load,
+  **{name: functools.partial(tables.load_bundled, name) for name in tables.BUNDLED},
+  tables.FEATURES: tables.load_file,
+  gld.NAME: gld.load,
+  tiny_imagenet.NAME: tiny_imagenet.load,
+}
+TASKS = (*_LOADERS,)
 
 
-def _load_bundled(name: str) -> Callable[[_Request], task_lib.Task]:
-  return lambda r: tables.load_bundled(name, r.scaling)
+def with_option(option: str) -> tuple[str, ...]:
+  """Returns the names of the tasks that take an option, such as 'classify'."""
+  return tuple(
+    name
+    for name, loader in _LOADERS.items()
+    if option in inspect.signature(loader).parameters
+  )
 
 
 # Tasks of two modalities, `left` and `right`.
 PAIRS = ('digits_halves', 'ham10000_records', 'emoji')
 # Tasks without images.
-TABLES = (*tables.BUNDLED, tables.FEATURES)
+TABLES = with_option('scaling')
+# Tasks of folders of images, whose files are counted; all of picture files, which are
+# read as one chooses; those that may be downloaded; and all that read files of others.
+OF_IMAGES = with_option('follow_links')
+OF_PICTURES = with_option('reading')
+DOWNLOADED = with_option('download')
+OF_FILES = tuple(name for name in with_option('data_dir') if name not in DOWNLOADED)
 # Views that a task has by default, where those of photographs do not suit it, by their
 # name in `tff_ssl.augment`. 8 % of 8 x 8 pixels are a crop of two by two, and mirrored
 # digits are other signs.
 VIEWS = {'digits': 'mild', **dict.fromkeys(TABLES, 'noise_mask')}
-_LOADERS: dict[str, Callable[[_Request], task_lib.Task]] = {
-  'digits': lambda r: digits.load(r.image_size),
-  'digits_halves': lambda r: digits.load_halves(r.image_size),
-  'cifar10': _load_cifar('cifar10'),
-  'cifar100': _load_cifar('cifar100'),
-  'stl10': lambda r: stl10.load(r.data_dir, r.image_size, r.download),
-  'ham10000': lambda r: ham10000.load(
-    r.data_dir, r.image_size, r.seed, r.reading, r.follow_links
-  ),
-  'ham10000_records': lambda r: ham10000.load_records(
-    r.data_dir, r.image_size, r.seed, r.reading, r.follow_links
-  ),
-  'emoji': lambda r: emoji.load(r.data_dir, r.image_size, r.seed),
-  'cases': lambda r: cases.load(
-    r.data_dir, r.image_size, r.seed, r.classify, r.reading, r.columns, r.follow_links
-  ),
-  'folder': lambda r: folders_lib.load(
-    r.data_dir,
-    r.image_size,
-    r.seed,
-    r.folders or folders_lib.NONE,
-    r.reading,
-    r.follow_links,
-  ),
-  **{name: _load_bundled(name) for name in tables.BUNDLED},
-  tables.FEATURES: lambda r: tables.load_file(r.data_dir, r.columns, r.scaling),
-  gld.NAME: lambda r: gld.load(r.data_dir, r.image_size, r.reading),
-  tiny_imagenet.NAME: lambda r: tiny_imagenet.load(r.data_dir, r.image_size, r.reading),
-}
-TASKS = tuple(_LOADERS)
-# Tasks of folders of images, whose files are counted; all of picture files, which are
-# read as one chooses; and all that read files.
-OF_IMAGES = ('ham10000', 'ham10000_records', 'cases', 'folder')
-OF_PICTURES = (*OF_IMAGES, gld.NAME, tiny_imagenet.NAME)
-OF_FILES = (*OF_PICTURES, 'emoji', tables.FEATURES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,73 +121,48 @@ def load(
   image_size: int | None = None,
   download: bool = True,
   seed: int = 0,
-  classify: str | None = None,
-  folders: str | None = None,
-  scaling: str | None = None,
-  reading: images.Reading = images.AS_USUAL,
-  columns: Mapping[str, str] | None = None,
-  follow_links: bool = False,
-) -> task_lib.Task:
+  **options: Any,
+) -> task.Task:
   """Loads a task.
 
   Args:
     name: One of `TASKS`.
-    data_dir: Where the data are: TFDS's folder for cifar10, cifar100 and stl10, the
-      folder or .tar file for ham10000, ham10000_records, emoji, cases, folder and
-      tiny_imagenet, TFF's cache folder for gld23k, the .npz, .csv or .parquet file
-      for features; the others need none.
+    data_dir: Where the data are, see the task's own `load`; not for bundled data.
     image_size: Height and width of the images, in pixels; None for the task's own.
     download: Whether missing data may be downloaded (TFDS).
     seed: Seed of the split into train and test cases, if none is published.
-    classify: For cases, what is classified: see `cases.load`.
-    folders: For folder, what folders mean: see `folders.load`; None: nothing.
-    scaling: For `TABLES`, how columns are scaled: see `tables.load_file`; None: by the
-      training examples.
-    reading: How pictures are read, for `OF_PICTURES`.
-    columns: For cases and features, the table's own names of columns: see
-      `columns.parse`.
-    follow_links: For `OF_IMAGES`, whether links that lead out of the folder are
-      followed.
+    **options: Options of the task's own `load`, by name; None, False or
+      `images.AS_USUAL` is the default.
 
   Returns:
     The task.
 
   Raises:
-    ValueError: There is no such task, or its data are missing or wrong.
+    ValueError: There is no such task, it does not take an option, or its data are
+      missing or wrong.
   """
   if name not in _LOADERS:
     raise ValueError(f'Unknown task {name!r}; allowed are {", ".join(TASKS)}.')
   if image_size is not None:
     checks.at_least(1, image_size=image_size)
-  if image_size is not None and name in TABLES:
-    raise ValueError(f'image_size is {image_size}; the task {name} has no images.')
-  for what, value, takers in (
-    ('classify', classify, ('cases',)),
-    ('folders', folders, ('folder',)),
-    ('columns', columns, ('cases', tables.FEATURES)),
-    ('follow_links', follow_links or None, OF_IMAGES),
-    ('scaling', scaling, TABLES),
-  ):
-    if value is not None and name not in takers:
+    options['image_size'] = image_size
+  chosen = {
+    option: value
+    for option, value in options.items()
+    if value not in (None, False, images.AS_USUAL)
+  }
+  for option, value in chosen.items():
+    takers = with_option(option)
+    if name not in takers:
       raise ValueError(
-        f'{what} is {value!r} with the task {name}; it is only for {", ".join(takers)}.'
+        f'{option} is {value!r} with the task {name}; it is only for '
+        f'{", ".join(takers)}.'
       )
-  if reading != images.AS_USUAL and name not in OF_PICTURES:
-    raise ValueError(
-      f'fit is {reading.fit!r} and pixel_range is {reading.pixel_range} with the task '
-      f'{name}; they are only for {", ".join(OF_PICTURES)}.'
-    )
-  return _LOADERS[name](
-    _Request(
-      data_dir,
-      image_size,
-      download,
-      seed,
-      classify,
-      folders,
-      scaling,
-      reading,
-      columns,
-      follow_links,
-    )
-  )
+  for option, value in (
+    ('data_dir', data_dir),
+    ('download', download),
+    ('seed', seed),
+  ):
+    if name in with_option(option):
+      chosen[option] = value
+  return _LOADERS[name](**chosen)

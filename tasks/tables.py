@@ -27,14 +27,15 @@ import zipfile
 from absl import logging
 import numpy as np
 
+from tasks import array_tasks
 from tasks import columns as columns_lib
 from tasks import intake
 from tasks import layouts
-from tasks import manifest as manifest_lib
+from tasks import manifest
 from tasks import rows as rows_lib
 from tasks import scaling as scaling_lib
 from tasks import splits
-from tasks import task as task_lib
+from tasks import task
 from tff_ssl.storage import archives
 from tff_ssl.storage import files
 from tff_ssl.storage import memory
@@ -46,7 +47,6 @@ _SPLIT_SEED = 0
 _LABEL, _SPLIT = columns_lib.LABEL, columns_lib.SPLIT
 _KNOWN = (_LABEL, _SPLIT)
 _DECIMAL_COMMA = re.compile(r'[+-]?[\d.]*,\d+')
-_LABEL, _SPLIT = 'label', 'split'
 # Bytes of copies that are made of a number, and of a cell of Parquet as an object.
 _COPIES, _A_CELL = 24, 64
 # Columns that pandas makes of an index without a name: in CSV, in CSV that was read
@@ -54,7 +54,7 @@ _COPIES, _A_CELL = 24, 64
 _INDEX = re.compile(r'|Unnamed: \d+|__index_level_\d+__')
 
 
-def load_bundled(name: str, scaling: str | None = None) -> task_lib.Task:
+def load_bundled(name: str, scaling: str | None = None) -> task.Task:
   """Loads one of scikit-learn's bundled tables, without a download.
 
   Args:
@@ -80,33 +80,33 @@ def load_bundled(name: str, scaling: str | None = None) -> task_lib.Task:
 
 
 def load_file(
-  path: str | os.PathLike[str] | None,
-  own: Mapping[str, str] | None = None,
+  data_dir: str | os.PathLike[str] | None,
+  columns: Mapping[str, str] | None = None,
   scaling: str | None = None,
-) -> task_lib.Task:
+) -> task.Task:
   """Loads a user's own table.
 
   Args:
-    path: A .npz, .csv or .parquet file (see the module).
-    own: The table's own names of its columns label and split; see `columns.parse`.
+    data_dir: A .npz, .csv or .parquet file (see the module).
+    columns: The table's own names of its columns label and split; see `columns.parse`.
     scaling: File of a stated scaling (see `scaling`), or 'none': features stay as they
       are; None: they are standardised by the training examples.
 
   Raises:
     ValueError: There is no such file, or its content is not as it must be.
   """
-  table = _found(path)
-  for column in {*(own or ())} - {*_KNOWN}:
+  table = _found(data_dir)
+  for column in {*(columns or ())} - {*_KNOWN}:
     raise ValueError(
       f'columns has {column!r}; a table has only {" and ".join(_KNOWN)}.'
     )
-  if own and table.suffix == '.npz':
+  if columns and table.suffix == '.npz':
     raise ValueError(f'columns is given with {table}; the arrays of a .npz have names.')
   try:
     if table.suffix == '.npz':
       return _read_npz(table, scaling)
-    columns, lines = (_read_csv if table.suffix == '.csv' else _read_parquet)(table)
-    return _of_columns(table, columns, lines, own, scaling)
+    cells, lines = (_read_csv if table.suffix == '.csv' else _read_parquet)(table)
+    return _of_columns(table, cells, lines, columns, scaling)
   except ValueError as error:
     if str(table) in str(error) or (scaling and scaling in str(error)):
       raise
@@ -184,7 +184,7 @@ def build(
   report: tuple[str, ...] = (),
   columns: Sequence[str] | None = None,
   scaling: str | None = None,
-) -> task_lib.Task:
+) -> task.Task:
   """Makes a task of a table.
 
   Args:
@@ -224,14 +224,13 @@ def build(
       'be at least 0 (or -1 for no label) and below the number of rows, '
       f'{len(label)}.'
     )
-  ids = np.arange(len(features), dtype=np.int64)
-  label = label.astype(np.int32)
   grows, split_is_given = name == FEATURES, test is not None
   if test is None and grows:
-    places = [str(place) for place in ids]
+    places = [str(place) for place in range(len(features))]
     test = splits.hold_out_named(places, _TEST_FRACTION, _SPLIT_SEED, 'rows')
   elif test is None:
-    test = splits.hold_out_cases(ids, label, _TEST_FRACTION, _SPLIT_SEED, 'rows')
+    rows = np.arange(len(features))
+    test = splits.hold_out_cases(rows, label, _TEST_FRACTION, _SPLIT_SEED, 'rows')
   test = test.astype(bool)
   known = features[~test].astype(np.float64)
   if not len(known) or len(known) == len(features):
@@ -242,12 +241,11 @@ def build(
   if columns is None:
     columns = list(map(str, range(features.shape[1])))
   scaled, used = scaling_lib.scale(name, features, known, columns, scaling)
-  examples = task_lib.Examples({FEATURES: scaled}, label, ids, case=ids)
-  return task_lib.Task(
-    name=name,
-    label_names=tuple(label_names),
-    train=examples.take(np.flatnonzero(~test)),
-    test=examples.take(np.flatnonzero(test)),
+  return array_tasks.split_task(
+    name,
+    label_names,
+    array_tasks.numbered({FEATURES: scaled}, label),
+    test,
     report=report,
     scaling=used,
     measured=(scaling_lib.MEASURED,) if scaling is None else (),
@@ -263,7 +261,7 @@ def _digests(features: np.ndarray) -> tuple[str, ...]:
   return tuple(hashlib.blake2b(row.data, digest_size=8).hexdigest() for row in rows)
 
 
-def _read_npz(path: pathlib.Path, scaling: str | None) -> task_lib.Task:
+def _read_npz(path: pathlib.Path, scaling: str | None) -> task.Task:
   with _npz(path) as arrays:
     # Compressed ones may be larger than any file. They are also taken as float64, and
     # standardised.
@@ -323,7 +321,7 @@ def _of_columns(
   lines: Sequence[int],
   own: Mapping[str, str] | None,
   scaling: str | None,
-) -> task_lib.Task:
+) -> task.Task:
   """Makes a task of columns by name.
 
   Args:
@@ -361,7 +359,7 @@ def _of_columns(
   label, names, test = np.full(count, -1), list[str](), None
   if _LABEL in known:
     cells = _texts(columns[known[_LABEL]])
-    classes, findings = manifest_lib.spelled(str(path), _LABEL, cells)
+    classes, findings = manifest.spelled(str(path), _LABEL, cells)
     names = sorted({name for name in classes if name})
     numbers = {name: number for number, name in enumerate(names)} | {'': -1}
     label = np.array([numbers[name] for name in classes])

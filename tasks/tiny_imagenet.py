@@ -13,9 +13,9 @@ import pathlib
 
 from tasks import cases
 from tasks import images
-from tasks import manifest as manifest_lib
+from tasks import manifest
 from tasks import sources
-from tasks import task as task_lib
+from tasks import task
 from tff_ssl.storage import memory
 
 NAME = 'tiny_imagenet'
@@ -26,7 +26,7 @@ def load(
   data_dir: str | os.PathLike[str] | None,
   image_size: int | None = None,
   reading: images.Reading = images.AS_USUAL,
-) -> task_lib.Task:
+) -> task.Task:
   """Loads Tiny-ImageNet.
 
   Args:
@@ -62,14 +62,14 @@ def load(
     rows,
     image_size=image_size or cases.IMAGE_SIZE,
     seed=0,
-    classify=manifest_lib.IMAGE,
+    classify=manifest.IMAGE,
     reading=reading,
   )
 
 
 def _train(
   path: pathlib.Path, source: sources.Source, around: str
-) -> list[manifest_lib.Row]:
+) -> list[manifest.Row]:
   """Lists the training images, each in a folder of its class."""
   start = f'{around}/train/' if around else 'train/'
   rows = []
@@ -77,13 +77,13 @@ def _train(
     parts = name.removeprefix(start).split('/')
     is_image = name.lower().endswith(images.SUFFIXES)
     if name.startswith(start) and len(parts) == 3 and is_image:
-      rows.append(manifest_lib.Row(name, label=parts[0], split='train'))
+      rows.append(manifest.Row(name, label=parts[0], split='train'))
   if not rows:
     raise ValueError(f'{path} holds no images {start}CLASS/images/*.JPEG.')
   return rows
 
 
-def _test(source: sources.Source, annotations: str, val: str) -> list[manifest_lib.Row]:
+def _test(source: sources.Source, annotations: str, val: str) -> list[manifest.Row]:
   """Lists the images that the annotations name: file, class, and a box."""
   rows = []
   content = source.read(annotations)
@@ -97,5 +97,5 @@ def _test(source: sources.Source, annotations: str, val: str) -> list[manifest_l
         'file and a class, with tabs between.'
       )
     name = f'{val}/images/{cells[0]}' if val else f'images/{cells[0]}'
-    rows.append(manifest_lib.Row(name, label=cells[1], split='test'))
+    rows.append(manifest.Row(name, label=cells[1], split='test'))
   return rows

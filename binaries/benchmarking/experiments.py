@@ -12,31 +12,29 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from binaries.benchmarking import workloads
-from tff_ssl.algorithms import dcco
-from tff_ssl.algorithms import featarc
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import fedema
-from tff_ssl.algorithms import fedsup
-from tff_ssl.algorithms import mixing
-from tff_ssl.algorithms import per_ssfl
+from tff_ssl.algorithms.divergence_aware import fedema
+from tff_ssl.algorithms.featarc import featarc
+from tff_ssl.algorithms.labels_at_server import fedsup
+from tff_ssl.algorithms.labels_at_server import grouping
+from tff_ssl.algorithms.ssfl import per_ssfl
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import configs
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor as predictor_lib
 from tff_ssl.encoders import projector
-from tff_ssl.federated import grouping
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import phases
 from tff_ssl.objectives import byol
-from tff_ssl.objectives import context
-from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import fedsup as fedsup_objectives
 from tff_ssl.objectives import moco
+from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
+from tff_ssl.objectives import teacher_student
 
 _LEARNING_RATE = 1e-3
 # Classes of a classifier that sees no label.
@@ -92,7 +90,7 @@ def _predictor(model: dual_encoder.Siamese) -> network.Network:
 
 OBJECTIVES: Mapping[str, Callable[[dual_encoder.Siamese], Any]] = (
   collections.OrderedDict(
-    simclr=contrastive.ContrastiveObjective,
+    simclr=simclr.SimclrObjective,
     simsiam=lambda model: simsiam.SimSiamObjective(model, _predictor(model)),
     byol=lambda model: byol.ByolObjective(model, _predictor(model)),
     moco=moco.MocoObjective,
@@ -106,35 +104,28 @@ def _dcco(problem: Problem) -> Experiment:
   """Describes DCCO with one step per round."""
   objective = OBJECTIVES['cco'](problem.model)
   config = dcco.DCCOConfig(seed=problem.seed)
-  return Experiment(dcco.describe(objective, server_optimizer(), config), objective)
+  return Experiment(dcco.dcco(objective, server_optimizer(), config), objective)
 
 
 def _fedavg(problem: Problem) -> Experiment:
   """Describes FedAvg with any objective in each client."""
   objective = OBJECTIVES[problem.objective](problem.model)
   config = dataclasses.replace(problem.training, client_learning_rate=1.0)
-  return Experiment(fedavg.describe(objective, server_optimizer(), config), objective)
+  return Experiment(fedavg.fedavg(objective, server_optimizer(), config), objective)
 
 
 def _fedema(problem: Problem) -> Experiment:
   """Describes FedEMA, whose overhead is reading, sending and writing states."""
   objective = OBJECTIVES['byol'](problem.model)
   config = fedema.FedEMAConfig(problem.training)
-  algorithm = mixing.describe(
-    objective,
-    server_optimizer(),
-    config.training,
-    fedema.online_update_of(config),
-    config.exchange,
-  )
-  return Experiment(algorithm, objective)
+  return Experiment(fedema.fedema(objective, server_optimizer(), config), objective)
 
 
 def _per_ssfl(problem: Problem) -> Experiment:
   """Describes Per-SSFL, with the overhead of FedEMA."""
   objective = OBJECTIVES['simsiam'](problem.model)
   config = per_ssfl.PerSSFLConfig(problem.training)
-  return Experiment(per_ssfl.describe(objective, server_optimizer(), config), objective)
+  return Experiment(per_ssfl.per_ssfl(objective, server_optimizer(), config), objective)
 
 
 def _featarc(problem: Problem) -> Experiment:
@@ -147,7 +138,7 @@ def _featarc(problem: Problem) -> Experiment:
   """
   objective = OBJECTIVES['simclr'](problem.model)
   config = featarc.FeatARCConfig(training=problem.training)
-  return Experiment(featarc.describe(objective, server_optimizer(), config), objective)
+  return Experiment(featarc.featarc(objective, server_optimizer(), config), objective)
 
 
 def _fedsup(problem: Problem) -> Experiment:
@@ -157,29 +148,29 @@ def _fedsup(problem: Problem) -> Experiment:
   counterpart keeps the initial teacher.
   """
   model = problem.model
-  student = fedsup_objectives.FedSupObjective(model, _predictor(model))
+  student = teacher_student.FedSupObjective(model, _predictor(model))
   labelled = supervised.SupervisedObjective(
     model.encoder,
     projector.build_linear(model.encoder.output_dim, _CLASSES),
     configs.NONE,
   )
-  teacher = fedsup_objectives.TeacherObjective(
+  teacher = teacher_student.TeacherObjective(
     labelled, model.projector, projector.build_linear(model.output_dims[0], _CLASSES)
   )
   element = problem.clients.data.element_type_structure
-  algorithm = fedsup.describe(
+  algorithm = fedsup.fedsup(
     student,
     teacher,
     collections.OrderedDict(element, label=tf.TensorSpec([], tf.int32)),
     fedsup.FedSupConfig(problem.training, grouping=grouping.FEDAVG),
   )
   values = {
-    fedsup_objectives.TEACHER: algorithm.initial().global_model_weights.trainable,
-    fedsup_objectives.FEATURE_WEIGHT: 1.0,
+    teacher_student.TEACHER: algorithm.initial().global_model_weights.trainable,
+    teacher_student.FEATURE_WEIGHT: 1.0,
   }
   return Experiment(
     dataclasses.replace(algorithm, phases=algorithm.exchanges),
-    context.given(student, values),
+    student.bind_context(values),
   )
 
 

@@ -11,7 +11,6 @@ import tensorflow as tf
 from binaries.benchmarking import experiments
 from tff_ssl.algorithms import centralized
 from tff_ssl.encoders import network
-from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
@@ -79,17 +78,14 @@ class Federated:
     """
     clients = problem.clients.simulation
     self._cohorts = problem.clients.cohorts
-    self._process: Any
+    self._process: Any = processes.build(algorithm, clients.element_spec)
     self._cohort: Any = clients.cohort
     self._is_stateful = algorithm.is_stateful
     if self._is_stateful:
-      process = processes.build_stateful_process(algorithm, clients.element_spec)
-      self._process = stateful_rounds.StatefulRounds(process, clients)
+      self._process = stateful_rounds.StatefulRounds(self._process, clients)
       self._folder = tempfile.TemporaryDirectory()
       self._process.resume(self._folder.name, 0)
       self._cohort = self._process.cohort
-    else:
-      self._process = builder.build_learning_process(algorithm, clients.element_spec)
     self._state = self._process.initialize()
 
   def round(self, number: int) -> Metrics:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tff_ssl.federated import local_training
-from tff_ssl.partition import clients as partition_lib
+from tff_ssl.partition import partitions
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import cohort_sampling
 from tff_ssl.simulation import simulated_clients
@@ -76,7 +76,7 @@ class Clients(NamedTuple):
 
   data: client_data.ArrayClientData
   simulation: simulated_clients.Clients
-  partition: partition_lib.Partition
+  partition: partitions.Partition
   cohorts: cohort_sampling.Cohorts
   register_seconds: float
 
@@ -97,7 +97,7 @@ def register(
   images = random_images(total, image_size, seed)
   started = time.perf_counter()
   example_ids = np.arange(total, dtype=np.int64)
-  partition = partition_lib.from_sizes(example_ids, sizes)
+  partition = partitions.from_sizes(example_ids, sizes)
   data = client_data.ArrayClientData(images, example_ids, partition)
   cohorts = cohort_sampling.Cohorts(data.ids, workload.clients, seed)
   simulated = simulated_clients.Clients(data, num_packs=num_packs)

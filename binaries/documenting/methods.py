@@ -11,7 +11,7 @@ from binaries.documenting import reference
 _HEADER = re.compile(r'^( +)method( +)file( +)paper$', re.MULTILINE)
 _YEAR = re.compile(r'\b(19|20)\d\d\b')
 # Modules with parts and contracts of objectives, but no objective.
-_NOT_OBJECTIVES = ('base', 'collapse', 'context', 'online', 'population', 'target')
+_NOT_OBJECTIVES = ('base', 'collapse', 'contextual', 'online', 'population', 'target')
 _INTRODUCTION = """\
 A method is an algorithm, which defines what clients and the server exchange, with an
 objective, which defines what a client minimises. The docstring of each file gives its
@@ -25,7 +25,7 @@ class Method(NamedTuple):
 
   Attributes:
     name: Name of the method, or names of several.
-    module: Its module in `tff_ssl.algorithms`.
+    module: Its module in `tff_ssl.algorithms`, or in a folder of it.
     paper: Authors and year, or what the method is.
   """
 
@@ -66,7 +66,10 @@ def page(root: pathlib.Path) -> reference.Page:
   package = root / reference.LIBRARY / 'algorithms'
   table = read_table(_doc(package / '__init__.py'))
   algorithms = [
-    f'| {row.name} | {_link("algorithms", row.module)} | {row.paper} |' for row in table
+    f'| {row.name} | {_link(folder, row.module)} | {row.paper} |'
+    for row in table
+    for path in package.rglob(f'{row.module}.py')
+    for folder in [path.parent.relative_to(package.parent).as_posix()]
   ]
   objectives = [
     f'| {_link("objectives", name)} | {reference.first_sentence(path)} | {paper} |'

@@ -68,7 +68,7 @@ class Evaluator:
       encoder: The network whose parameters are evaluated.
       federated: Trains the probe of the method federated_linear.
       deal: Deals test examples to clients, for fairness; None: it is not measured.
-      logits: Of an objective's own classifier (`base.Classifier`), if it has one.
+      logits: The objective's own classifier (`base.Objective.logits`), or None.
       collect: For the method one_round; None: its sums are over all examples.
 
     Raises:

@@ -20,7 +20,7 @@ from tasks import task as task_lib
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import suite
-from tff_ssl.partition import clients as partition_lib
+from tff_ssl.partition import partitions
 from tff_ssl.partition import spec
 from tff_ssl.simulation import federated_probe
 from tff_ssl.simulation import one_round_heads
@@ -139,8 +139,8 @@ def build_deal(task: task_lib.Task) -> scores.Deal | None:
 
 
 def hold_cases(
-  partition: partition_lib.Partition, cases: np.ndarray, names: Sequence[str] = ()
-) -> partition_lib.Partition:
+  partition: partitions.Partition, cases: np.ndarray, names: Sequence[str] = ()
+) -> partitions.Partition:
   """Turns a partition of images into one of cases.
 
   Args:
@@ -171,7 +171,7 @@ def hold_cases(
   return result
 
 
-def _partition(task: task_lib.Task) -> partition_lib.Partition:
+def _partition(task: task_lib.Task) -> partitions.Partition:
   """Returns the partition of the run; a partition of cases if these are classified."""
   partition = common.build_partition(task)
   if task.case_level:

@@ -29,8 +29,8 @@ from tff_ssl.encoders import network
 from tff_ssl.evaluation import personal_encoders
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import base
-from tff_ssl.partition import clients
 from tff_ssl.partition import matching
+from tff_ssl.partition import partitions
 from tff_ssl.reporting import plain_text
 from tff_ssl.runs import personal_models
 from tff_ssl.runs import round_table as csv_lib
@@ -53,7 +53,7 @@ class Parts(NamedTuple):
 
   task: task_lib.Task
   encoder: network.Network
-  partition: clients.Partition
+  partition: partitions.Partition
 
 
 class Personal:
@@ -117,7 +117,7 @@ class Personal:
     )
 
   def _sources(
-    self, source: np.ndarray | None, tested: clients.Partition
+    self, source: np.ndarray | None, tested: partitions.Partition
   ) -> np.ndarray | None:
     """Returns the source of each test example, if the training examples have one."""
     if source is None:

@@ -15,8 +15,8 @@ from binaries.flags import privacy
 from binaries.methods import choice
 from tasks import task as task_lib
 from tff_ssl.aggregators import combine
-from tff_ssl.federated import builder
-from tff_ssl.federated import releases
+from tff_ssl.federated import phase_graph
+from tff_ssl.federated import phases
 from tff_ssl.runs import loop
 from tff_ssl.runs import run_config
 from tff_ssl.runs import stateful_rounds
@@ -92,7 +92,7 @@ def build_cohorts(
 
 def counted(
   process: Any,
-  graph: builder.Graph | None,
+  graph: phase_graph.Graph | None,
   population: int,
   clip_norms: Mapping[str, object],
   of_releases: Collection[str] = (),
@@ -122,7 +122,7 @@ def counted(
   z = graph.aggregation.noise_multiplier
   if z is None:
     raise ValueError('The process was built without noise; it must have some.')
-  names = releases.of_round(graph.algorithm, graph.aggregation)
+  names = phases.releases(graph.algorithm, graph.aggregation)
   cohort, rounds = common.cohort_size(population), common.ROUNDS.value
   delta, budget = privacy.DELTA.value, privacy.EPSILON.value
   terms = accounting.Terms(
@@ -153,7 +153,7 @@ def counted(
     flush=True,
   )
   withheld = not graph.aggregation.releases_metrics and any(
-    releases.is_metrics(kind)
+    phases.is_metrics(kind)
     for exchange in graph.algorithm.exchanges
     for kind in exchange.sent.values()
   )
@@ -214,7 +214,7 @@ def check_task(task: task_lib.Task) -> None:
     )
 
 
-def _check_statistics(graph: builder.Graph, clipped: bool) -> None:
+def _check_statistics(graph: phase_graph.Graph, clipped: bool) -> None:
   kinds = [
     kind for exchange in graph.algorithm.exchanges for kind in exchange.sent.values()
   ]
@@ -230,7 +230,7 @@ def _check_statistics(graph: builder.Graph, clipped: bool) -> None:
     raise ValueError(
       f'--{name} is given to a method whose clients send no statistics; leave it out.'
     )
-  metrics = any(releases.is_metrics(kind) for kind in kinds)
+  metrics = any(phases.is_metrics(kind) for kind in kinds)
   if privacy.METRICS_CLIP.value is not None and not metrics:
     raise ValueError(
       f'--{privacy.METRICS_CLIP.name} is given to a method whose clients send no '

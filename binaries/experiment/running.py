@@ -35,11 +35,10 @@ from tff_ssl.evaluation import label_fractions
 from tff_ssl.execution import contexts
 from tff_ssl.execution import partial_rounds
 from tff_ssl.federated import processes
-from tff_ssl.objectives import base
-from tff_ssl.objectives import context as context_lib
+from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
+from tff_ssl.partition import partitions
 from tff_ssl.reporting import graph
 from tff_ssl.reporting import model_card
 from tff_ssl.runs import alarms as alarms_lib
@@ -162,7 +161,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
   telling.tell_of_whole_cohorts(len(partition))
   data = dealing.build_client_data(task, partition, labelled=share is not None)
   if algorithm.numbered:
-    data = data.numbered(context_lib.CLIENT)
+    data = data.numbered(contextual.CLIENT)
   sizes = telling.sizes_in_loss(chosen, report)
   clients = simulated_clients.Clients(data, num_packs=hosts.num_packs())
   encoder = common.build_encoder(task)
@@ -175,18 +174,18 @@ def prepare(chosen: choice.Choice) -> Prepared:
     chosen, objective, sizes if algorithm.federated else [_batch_of_all(sizes)]
   )
   counted = (len(partition),) if algorithm.numbered else ()
-  given = {} if aggregation is None else {'aggregation': aggregation}
-  process = algorithm.build(objective, spec, *counted, **given)
-  graph = getattr(process, 'graph', None)
+  process, graph = algorithm.build(objective, *counted), None
+  if algorithm.federated:
+    process = processes.build(process, spec, aggregation)
+    graph = process.graph
 
   def take(client_ids: Collection[str]) -> Any:
     # If cohorts have random sizes, one may be empty.
     return clients.cohort(client_ids) if client_ids else clients.nobody()
 
-  is_stateful = isinstance(process, processes.StatefulProcess)
   if algorithm.federated:
     process = in_parts(process)
-  if is_stateful:
+  if graph is not None and graph.algorithm.is_stateful:
     process = stateful_rounds.StatefulRounds(process, clients)
     take = process.cohort
   own = None
@@ -197,7 +196,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
   cohort_fn = _build_cohorts(
     task, data, partition, take if algorithm.federated else None, share
   )
-  logits = objective.logits if isinstance(objective, base.Classifier) else None
+  logits = objective.logits
   # If cases are classified, fairness deals positions of cases, not of images.
   deal = own.deal if own and not task.case_level else None
   return Prepared(
@@ -367,7 +366,7 @@ def _open_context(
 def _build_cohorts(
   task: task_lib.Task,
   data: client_data.ArrayClientData,
-  partition: partition_lib.Partition,
+  partition: partitions.Partition,
   take: Callable[[Collection[str]], Any] | None,
   label_share: float | None,
 ) -> Callable[[int], Any]:

@@ -26,7 +26,7 @@ from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import suite
 from tff_ssl.federated import processes
-from tff_ssl.objectives import context
+from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.partition import describe
 from tff_ssl.runs import loop
@@ -68,26 +68,23 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
     split.clients, partition, labelled=chosen.objective.labelled
   )
   if algorithm.numbered:
-    data = data.numbered(context.CLIENT)
+    data = data.numbered(contextual.CLIENT)
   cohorts = _build_cohorts(data, clients_per_round, grouping.groups)
-  rounds = server_data.Rounds(
+  labelled = server_data.dataset(
     collections.OrderedDict(
       **split.server.train.fields,
       example_id=split.server.train.example_id,
       label=split.server.train.label,
-    ),
-    cohorts if algorithm.has_clients else None,
+    )
   )
   encoder = common.build_encoder(task)
   sizes = telling.sizes_in_loss(chosen, report)
   problem = server_algorithms.Problem(
     encoder,
     task.num_classes,
-    rounds.element_spec,
-    cohorts.element_spec,
+    labelled.element_spec,
     len(partition),
     grouping,
-    privacy.build(sizes),
   )
   objective = chosen.objective.of_task(encoder, task)
   if algorithm.has_clients:
@@ -95,7 +92,9 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
   telling.warn_of_server_batches(
     server_algorithms.server_plan().local, problem.supervised, len(split.server.train)
   )
-  process = running.in_parts(algorithm.build(objective, problem))
+  process = processes.build(
+    algorithm.build(objective, problem), cohorts.element_spec, privacy.build(sizes)
+  )
   evaluator = evaluating.Evaluator(split.server, encoder)
   measure = _Measure(split.server, problem, process, evaluator)
   return running.Prepared(
@@ -104,8 +103,8 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
     report,
     encoder,
     objective,
-    processes.Paired(process),
-    rounds,
+    server_data.ServerDataRounds(running.in_parts(process), labelled),
+    cohorts if algorithm.has_clients else lambda _: None,
     evaluator,
     evaluate=measure,
     evaluate_every=measure.every,
@@ -165,11 +164,12 @@ class _Measure:
     self,
     task: task_lib.Task,
     problem: server_algorithms.Problem,
-    process: processes.ServerDataProcess,
+    process: processes.Process,
     evaluator: evaluating.Evaluator,
   ):
     self._task = task
-    self._process = process
+    self._classifiers = process.graph.algorithm.classifiers
+    self._get_model_weights = process.get_model_weights
     self._evaluator = evaluator
     self._classify = feature_sets.build_encode(
       problem.supervised.logits, problem.encoder.batch_in_cache()
@@ -181,8 +181,7 @@ class _Measure:
     numbers: dict[str, float] = collections.OrderedDict()
     rounds = common.ROUNDS.value
     if loop.is_due(round, methods.ACCURACY_EVERY.value, rounds):
-      classifiers = self._process.get_classifier_weights(state)
-      for name, own in classifiers.items():
+      for name, own in self._classifiers(state).items():
         found = suite.evaluate_classifier(
           functools.partial(self._classify, collections.OrderedDict(own)),
           self._task.test,
@@ -196,7 +195,7 @@ class _Measure:
             if (known := f'{split}{suite.CLASSIFIER}/{score}') in found:
               numbers[f'{split}{name}/{score}'] = found[known]
     if loop.is_due(round, common.EVALUATE_EVERY.value, rounds):
-      weights = self._process.get_model_weights(state)
+      weights = self._get_model_weights(state)
       # With the population statistics of batch norm.
       everything = {**weights.trainable, **weights.non_trainable}
       params: network.Params = network.select(everything, dual_encoder.ENCODER)

@@ -20,10 +20,9 @@ from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry as encoders
 from tff_ssl.encoders import resnet
-from tff_ssl.encoders import vit
 from tff_ssl.execution import contexts
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.partition import clients as partition_lib
+from tff_ssl.partition import partitions
 
 TASK = flags.DEFINE_enum('task', 'digits', registry.TASKS, 'Data set.')
 DATA_DIR = paths.define(
@@ -144,7 +143,7 @@ MAY_DIFFER = (
 WHERE_GIVEN = (*own_data.TAKERS, *reading.WHERE_GIVEN, 'knn_every', 'validation')
 
 # Tasks that take --data_dir, and those that take --download.
-DOWNLOADED = ('cifar10', 'cifar100', 'stl10')
+DOWNLOADED = registry.DOWNLOADED
 WITH_DATA_DIR = (*DOWNLOADED, *registry.OF_FILES)
 
 
@@ -190,9 +189,9 @@ def check_flags() -> None:
   for name in reading.NAMES:
     refuse_stray(name, 'task', registry.OF_PICTURES)
   own_data.arguments()
-  refuse_stray('encoder_stem', 'encoder', resnet.NAMES)
-  refuse_stray('encoder_norm', 'encoder', encoders.NORMALIZED)
-  refuse_stray('encoder_patch', 'encoder', vit.NAMES)
+  refuse_stray('encoder_stem', 'encoder', encoders.with_option('stem'))
+  refuse_stray('encoder_norm', 'encoder', encoders.with_option('normalization'))
+  refuse_stray('encoder_patch', 'encoder', encoders.with_option('patch_size'))
   dealing.check()
   projector_widths()
   if PARTICIPATION.value is not None:
@@ -292,7 +291,7 @@ def load_task() -> task_lib.Task:
   return task
 
 
-def build_partition(task: task_lib.Task) -> partition_lib.Partition:
+def build_partition(task: task_lib.Task) -> partitions.Partition:
   """Deals the training examples to clients; returns the partition."""
   return dealing.build(task, SEED.value)
 
@@ -313,8 +312,10 @@ def build_encoder_of_shape(
   """
   # Encoders without a stem or a norm refuse any value for it, even the default.
   stem, norm = (
-    flag.value if ENCODER.value in takers or flags.FLAGS[flag.name].present else None
-    for flag, takers in ((STEM, resnet.NAMES), (NORM, encoders.NORMALIZED))
+    flag.value
+    if ENCODER.value in encoders.with_option(option) or flags.FLAGS[flag.name].present
+    else None
+    for flag, option in ((STEM, 'stem'), (NORM, 'normalization'))
   )
   return encoders.build_encoder(
     ENCODER.value, shape, WIDTH.value, stem, PATCH.value, norm, field

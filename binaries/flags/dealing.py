@@ -12,7 +12,7 @@ from tasks import validation
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.export import encoder_file
 from tff_ssl.partition import classes
-from tff_ssl.partition import clients as partition_lib
+from tff_ssl.partition import partitions
 from tff_ssl.partition import shares
 from tff_ssl.partition import skew
 from tff_ssl.partition import spec
@@ -157,7 +157,7 @@ def hold_out(task: task_lib.Task) -> task_lib.Task:
   return task if share is None else validation.hold_out(task, share)
 
 
-def build(task: task_lib.Task, seed: int) -> partition_lib.Partition:
+def build(task: task_lib.Task, seed: int) -> partitions.Partition:
   """Deals the training examples to clients.
 
   Args:
@@ -177,11 +177,11 @@ def build(task: task_lib.Task, seed: int) -> partition_lib.Partition:
   if MOST.value is None:
     return partition
   rng = np.random.default_rng([seed, _KEEPING])
-  return partition_lib.at_most(partition, MOST.value, rng)
+  return partitions.at_most(partition, MOST.value, rng)
 
 
 def build_client_data(
-  task: task_lib.Task, partition: partition_lib.Partition, labelled: bool = False
+  task: task_lib.Task, partition: partitions.Partition, labelled: bool = False
 ) -> client_data.ArrayClientData:
   """Returns the clients' data: every field, with images changed by the partition.
 
@@ -208,7 +208,7 @@ def source_of(task: task_lib.Task) -> np.ndarray | None:
 def held(
   task: task_lib.Task,
   examples: task_lib.Examples,
-  partition: partition_lib.Partition,
+  partition: partitions.Partition,
   source: np.ndarray | None,
 ) -> task_lib.Examples:
   """Returns examples as the clients hold them: some partitions change images.

@@ -7,12 +7,7 @@ from absl import flags
 _JOBS = flags.DEFINE_integer(
   'jobs', None, 'Runs at a time; by default one per core.', lower_bound=1
 )
-_SEEDS = flags.DEFINE_list(
-  'seeds',
-  None,
-  'For sweep: the seeds, as in 0,1,2; by default only 0. For claims: how many, from 0; '
-  'at most, and by default, as many as a verdict of the budget needs.',
-)
+_SEEDS = flags.DEFINE_list('seeds', None, 'The seeds, as in 0,1,2; by default only 0.')
 
 
 def at_a_time() -> int:
@@ -33,20 +28,3 @@ def seeds() -> tuple[int, ...]:
       f'seeds is {",".join(given)!r}; it must be different whole numbers, as in 0,1,2.'
     )
   return tuple(found)
-
-
-def num_seeds(most: int) -> int:
-  """Returns the number of seeds, for programs where the flag is that number.
-
-  Args:
-    most: The largest number, and the one if the flag is not given.
-
-  Raises:
-    ValueError: If it is not a number from 1 to `most`.
-  """
-  if _SEEDS.value is None:
-    return most
-  text = ','.join(_SEEDS.value)
-  if not text.isdecimal() or not 1 <= int(text) <= most:
-    raise ValueError(f'seeds is {text!r}; it must be a whole number from 1 to {most}.')
-  return int(text)

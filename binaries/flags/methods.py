@@ -6,11 +6,9 @@
 from absl import flags
 
 from binaries.flags import paths
-from tff_ssl.algorithms import fedema
+from tff_ssl.algorithms.divergence_aware import fedema
+from tff_ssl.algorithms.divergence_aware import online_networks
 from tff_ssl.computing import checks
-from tff_ssl.federated import online_networks
-from tff_ssl.objectives import spectral
-from tff_ssl.objectives import statistics
 
 ALGORITHM = flags.DEFINE_string(
   'algorithm',
@@ -45,7 +43,7 @@ INIT_FROM = paths.define(
 LOSS = flags.DEFINE_enum(
   'loss',
   None,
-  (*statistics.LOSSES, spectral.NAME),
+  ('cco', 'vicreg', 'spectral'),
   'Loss of the statistics, for dcco.',
 )
 SPECTRAL_MU = flags.DEFINE_float(

@@ -11,15 +11,13 @@ RUN = paths.define('run', None, 'Folder of the run.')
 RUNS = paths.define_list(
   'runs',
   None,
-  "For compare: run folders, or patterns of them such as 'runs/*'. For claims: "
-  'the folder of its run folders, by default runs/claims.',
+  "For compare: run folders, or patterns of them such as 'runs/*'.",
 )
 OUT = paths.define(
   'out',
   None,
-  'What is written: by compare a folder, by default runs/comparison; by claims the '
-  'page, by default docs/claims.md, next to the folder with its figures; by export '
-  'and embed a folder.',
+  'What is written: by compare a folder, by default runs/comparison; by export and '
+  'embed a folder.',
 )
 TO = flags.DEFINE_list(
   'to',

@@ -48,10 +48,10 @@ STRICT = flags.DEFINE_bool(
 )
 # The tasks for which each is.
 TAKERS = {
-  CLASSIFY.name: ('cases',),
-  FOLDERS.name: ('folder',),
-  COLUMNS.name: ('cases', 'features'),
-  FOLLOW_LINKS.name: registry.OF_IMAGES,
+  **{
+    flag.name: registry.with_option(flag.name)
+    for flag in (CLASSIFY, FOLDERS, COLUMNS, FOLLOW_LINKS)
+  },
   STRICT.name: registry.OF_IMAGES,
 }
 

@@ -13,20 +13,21 @@ from binaries.flags import hosts
 from binaries.flags import methods
 from binaries.flags import privacy
 from binaries.flags import training
+from binaries.methods import objectives
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedbn
 from tff_ssl.algorithms import fedca
-from tff_ssl.algorithms import fedsc
 from tff_ssl.algorithms import l_dawa
 from tff_ssl.algorithms import scaffold
+from tff_ssl.algorithms.statistics import dcco
+from tff_ssl.algorithms.statistics import fedsc
+from tff_ssl.algorithms.without_server import topology as topology_lib
 from tff_ssl.encoders import checks
-from tff_ssl.federated import topology as topology_lib
+from tff_ssl.federated import phases
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import spectral
 from tff_ssl.objectives import target
 from tff_ssl.runs import alarms
 from tff_ssl.runs import checkpoints
@@ -47,10 +48,10 @@ class Algorithm:
   """An algorithm, which minimises an objective.
 
   Attributes:
-    build: (objective, element_spec) -> what the round loop runs. If clients are
-      numbered: (objective, element_spec, number of clients). If `takes` has
-      --aggregation, `aggregation` is a keyword. If the server has data: (objective,
-      `server_algorithms.Problem`).
+    build: Objective -> the library's algorithm. If clients are numbered: (objective,
+      number of clients). If the server has data: (objective,
+      `server_algorithms.Problem`). If it is not federated: objective -> a process in
+      plain TensorFlow.
     takes: Flags that it reads, in addition to those of every run.
     defaults: Values of flags that the command line does not give; for a flag that it
       does not take, its fixed value.
@@ -89,21 +90,17 @@ class Algorithm:
 
 
 def with_server(
-  build: Callable[..., Any], config: Callable[[], Any]
-) -> Callable[..., Any]:
+  method: Callable[..., phases.Algorithm], config: Callable[[], Any]
+) -> Callable[[Any], phases.Algorithm]:
   """Returns `Algorithm.build` for a server with an optimizer.
 
   Args:
-    build: (objective, element_spec, server's optimizer, configuration, aggregation) ->
-      what the round loop runs.
+    method: (objective, server's optimizer, configuration) -> the algorithm.
     config: Returns its configuration from the flags.
   """
-
-  def build_by_flags(objective: Any, element_spec: Any, aggregation: Any = None) -> Any:
-    optimizer = training.build_server_optimizer()
-    return build(objective, element_spec, optimizer, config(), aggregation=aggregation)
-
-  return build_by_flags
+  return lambda objective: method(
+    objective, training.build_server_optimizer(), config()
+  )
 
 
 def checked(config: Callable[[], Any]) -> Callable[[], None]:
@@ -133,23 +130,19 @@ def _fedbn_config() -> fedavg.FedAvgConfig:
   return training.client_config()
 
 
-def _fed_ssl(objective: Any, element_spec: Any, aggregation: Any = None) -> Any:
+def _fed_ssl(objective: Any) -> phases.Algorithm:
   reset = (target.TARGET,) if methods.RESET_TARGET.value else ()
-  build = functools.partial(fed_ssl.build_fed_ssl, reset=reset)
-  return with_server(build, training.client_config)(
-    objective, element_spec, aggregation
-  )
+  method = functools.partial(fed_ssl.fed_ssl, reset=reset)
+  return with_server(method, training.client_config)(objective)
 
 
 def _scaffold_config(population: int) -> scaffold.ScaffoldConfig:
   return scaffold.ScaffoldConfig(population, training.client_config())
 
 
-def _scaffold(
-  objective: Any, element_spec: Any, population: int, aggregation: Any = None
-) -> Any:
-  build = with_server(scaffold.build_scaffold, lambda: _scaffold_config(population))
-  return build(objective, element_spec, aggregation)
+def _scaffold(objective: Any, population: int) -> phases.Algorithm:
+  build = with_server(scaffold.scaffold, lambda: _scaffold_config(population))
+  return build(objective)
 
 
 def _l_dawa_config() -> l_dawa.LDAWAConfig:
@@ -174,18 +167,13 @@ def _fedsc_config() -> fedsc.FedSCConfig:
 
 def _check_dcco() -> None:
   """Refuses flags of one loss that are given with another."""
-  is_spectral = methods.LOSS.value == spectral.NAME
-  of_others = (
-    [methods.OFF_DIAGONAL, methods.ENCODING_NORM]
-    if is_spectral
-    else [methods.SPECTRAL_MU]
-  )
-  for other in of_others:
-    if flags.FLAGS[other.name].present:
-      raise ValueError(
-        f'--{other.name} is given with --loss={methods.LOSS.value}, which does not '
-        'use it.'
-      )
+  own = objectives.STATISTICS[methods.LOSS.value].takes
+  for loss in objectives.STATISTICS.values():
+    for other in loss.takes:
+      if other not in own and flags.FLAGS[other].present:
+        raise ValueError(
+          f'--{other} is given with --loss={methods.LOSS.value}, which does not use it.'
+        )
   if methods.STALE.value and methods.ENCODING_NORM.value is not None:
     raise ValueError(
       f'--{methods.ENCODING_NORM.name} is given with --{methods.STALE.name}; leave it '
@@ -194,14 +182,14 @@ def _check_dcco() -> None:
   checked(_dcco_config)()
 
 
-def _centralized_steps(objective: Any, _: Any) -> Any:
+def _centralized_steps(objective: Any) -> centralized.UnionProcess:
   optimizer = training.build_server_optimizer()
   return centralized.Centralized(
     objective, optimizer, common.SEED.value, common.ROUNDS.value
   )
 
 
-def _centralized(objective: Any, _: Any) -> Any:
+def _centralized(objective: Any) -> centralized.UnionProcess:
   plan, rate = training.plan(), training.schedule()
   return centralized_training.CentralizedTraining(
     objective, plan, rate, common.SEED.value, common.ROUNDS.value
@@ -213,9 +201,7 @@ def _check_centralized() -> None:
   training.schedule()
 
 
-def _fedca(
-  objective: Any, element_spec: Any, population: int, aggregation: Any = None
-) -> Any:
+def _fedca(objective: Any, population: int) -> phases.Algorithm:
   """Builds FedCA; refuses a base model with another encoder."""
   params = _base_params()
   if params is not None:
@@ -225,9 +211,7 @@ def _fedca(
     population, methods.DICTIONARY_SIZE.value, training.client_config()
   )
   optimizer = training.build_server_optimizer()
-  return fedca.build_fedca(
-    objective, element_spec, optimizer, config, params, aggregation
-  )
+  return fedca.fedca(objective, optimizer, config, params)
 
 
 def _check_fedca() -> None:
@@ -292,17 +276,17 @@ STARTS = ('init_from',)
 
 ALGORITHMS: Mapping[str, Algorithm] = {
   'fedavg': Algorithm(
-    with_server(fedavg.build_fedavg, training.client_config),
+    with_server(fedavg.fedavg, training.client_config),
     (*FEDAVG, *STARTS),
     check=checked(training.client_config),
   ),
   'fedprox': Algorithm(
-    with_server(fedavg.build_fedavg, training.client_config),
+    with_server(fedavg.fedavg, training.client_config),
     (*FEDAVG, *STARTS),
     check=checked(_fedprox_config),
   ),
   'fedbn': Algorithm(
-    with_server(fedbn.build_fedbn, training.client_config),
+    with_server(fedbn.fedbn, training.client_config),
     FEDAVG,
     # Without batch norm, clients have nothing to keep.
     {'encoder_norm': 'batch'},
@@ -321,7 +305,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     numbered=True,
   ),
   'l_dawa': Algorithm(
-    with_server(l_dawa.build_l_dawa, _l_dawa_config),
+    with_server(l_dawa.l_dawa, _l_dawa_config),
     (*FEDAVG, *STARTS),
     check=checked(_l_dawa_config),
   ),
@@ -332,7 +316,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     federated=False,
   ),
   'dcco': Algorithm(
-    with_server(dcco.build_dcco, _dcco_config),
+    with_server(dcco.dcco, _dcco_config),
     (
       *_COHORTS,
       *STARTS,
@@ -342,13 +326,13 @@ ALGORITHMS: Mapping[str, Algorithm] = {
       'stale_statistics',
       'frozen_statistics',
       'loss',
-      'spectral_mu',
+      *(name for loss in objectives.STATISTICS.values() for name in loss.takes),
     ),
     check=_check_dcco,
     sends_encodings=True,
   ),
   'fedsc': Algorithm(
-    with_server(fedsc.build_fedsc, _fedsc_config),
+    with_server(fedsc.fedsc, _fedsc_config),
     (*_COHORTS, *STARTS, *training.OF_SERVER, 'client_learning_rate', 'local_steps'),
     check=checked(_fedsc_config),
     sends_encodings=True,

@@ -11,9 +11,10 @@ from binaries.flags import own_encoders
 from binaries.flags import privacy
 from binaries.flags import training
 from binaries.methods import algorithms
-from tff_ssl.algorithms import decentralized
+from tff_ssl.algorithms.without_server import decentralized
+from tff_ssl.algorithms.without_server import topology
 from tff_ssl.encoders import network
-from tff_ssl.federated import topology
+from tff_ssl.federated import phases
 from tff_ssl.objectives import base
 from tff_ssl.runs import personal_models
 from tff_ssl.simulation import client_data
@@ -30,14 +31,14 @@ def _graph(nodes: int) -> topology.Topology:
   return topology.read(methods.GRAPH.value, nodes)
 
 
-def _process(graph: Build, objective: Any, element_spec: Any, nodes: int) -> Any:
+def _decentralized(graph: Build, objective: Any, nodes: int) -> phases.Algorithm:
   config = decentralized.DecentralizedConfig(graph(nodes), training.client_config())
-  return decentralized.build_decentralized(objective, element_spec, config)
+  return decentralized.decentralized(objective, config)
 
 
 def of_nodes(state: Any) -> dict[str, Any]:
   """Returns the nodes' offsets from their mean, under separate names."""
-  offsets = state.kept[decentralized.OFFSETS]
+  offsets = state.extra[decentralized.OFFSETS]
   return {f'{decentralized.OFFSETS}/{name}': each for name, each in offsets.items()}
 
 
@@ -94,7 +95,7 @@ def _algorithm(
     check: Checks its flags.
   """
   return algorithms.Algorithm(
-    functools.partial(_process, graph),
+    functools.partial(_decentralized, graph),
     (*_TAKES, *takes),
     {common.PARTICIPATION.name: 1.0},
     check=check,

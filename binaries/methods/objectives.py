@@ -17,21 +17,24 @@ from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
+from tff_ssl.losses import cco
+from tff_ssl.losses import spectral
+from tff_ssl.losses import statistics_loss
+from tff_ssl.losses import vicreg
 from tff_ssl.objectives import byol
-from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import dictionary_contrast
 from tff_ssl.objectives import dino
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import fedca
-from tff_ssl.objectives import fedmatch
-from tff_ssl.objectives import fedsup
 from tff_ssl.objectives import fixmatch
+from tff_ssl.objectives import helper_consistency
 from tff_ssl.objectives import mae
 from tff_ssl.objectives import moco
+from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
-from tff_ssl.objectives import spectral
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
+from tff_ssl.objectives import teacher_student
 from tff_ssl.objectives import uniformity
 
 
@@ -52,7 +55,7 @@ class Objective:
       does not take, its fixed value.
     labelled: Whether it reads labels.
     two_towers: Whether it works for two modalities.
-    scheduled: Whether a part of it changes over all rounds (`base.Scheduled`).
+    scheduled: Whether a part of it changes over all rounds (`base.Objective.at`).
     ignores_shift: Whether there are two towers -> whether the loss that the flags name
       ignores a shift of the encodings by one network, or by one of the two. The
       projectors then have no bias in their last layer, as its gradient would be zero.
@@ -129,7 +132,7 @@ def _weak_strong() -> weak_strong.WeakStrongConfig:
 def _simclr(
   encoder: network.Network, _: int, towers: dual_encoder.TwoTower | None = None
 ) -> Any:
-  return contrastive.ContrastiveObjective(
+  return simclr.SimclrObjective(
     towers or common.build_siamese(encoder), methods.TEMPERATURE.value
   )
 
@@ -146,10 +149,11 @@ def _dino(encoder: network.Network, _: int) -> Any:
   )
 
 
-def _moco(build: Callable[..., moco.MocoObjective]) -> Callable[..., Any]:
+def _moco(version: int) -> Callable[..., Any]:
   def build_with_flags(encoder: network.Network, _: int) -> Any:
-    objective = build(
+    objective = moco.build_moco(
       encoder,
+      version,
       augmentation(),
       common.projector_widths(),
       methods.TARGET_MOMENTUM.value,
@@ -191,48 +195,80 @@ def _byol(encoder: network.Network, _: int) -> Any:
 
 
 def _swav(encoder: network.Network, _: int) -> Any:
-  objective = swav.build_swav(
-    encoder, augmentation(), common.projector_widths(), methods.PROTOTYPES.value
-  )
-  return dataclasses.replace(
-    objective,
-    temperature=methods.TEMPERATURE.value,
+  return swav.SwavObjective(
+    common.build_siamese(encoder),
+    methods.PROTOTYPES.value,
+    methods.TEMPERATURE.value,
     queue_size=methods.SWAV_QUEUE.value,
   )
 
 
+@dataclasses.dataclass(frozen=True)
+class Statistics:
+  """A loss of encoding statistics, as --loss names it.
+
+  Attributes:
+    build: () -> the loss, as the flags say.
+    takes: Flags that only some of these losses take.
+    two_towers: Whether it works for two modalities.
+  """
+
+  build: Callable[[], statistics_loss.StatisticsLoss]
+  takes: tuple[str, ...] = ()
+  two_towers: bool = True
+
+  def row(self, name: str) -> Objective:
+    """Returns the row of the objective with this loss."""
+    return Objective(
+      _statistics,
+      (*_VIEWS, *self.takes),
+      {**_WIDE, 'loss': name},
+      two_towers=self.two_towers,
+      ignores_shift=_ignores_shift,
+    )
+
+
+STATISTICS: Mapping[str, Statistics] = {
+  'cco': Statistics(
+    lambda: cco.CcoLoss(methods.OFF_DIAGONAL.value),
+    ('off_diagonal_weight', 'encoding_norm'),
+  ),
+  'vicreg': Statistics(vicreg.VicregLoss, ('encoding_norm',)),
+  'spectral': Statistics(
+    lambda: spectral.SpectralLoss(methods.SPECTRAL_MU.value),
+    ('spectral_mu',),
+    two_towers=False,
+  ),
+}
+
+
 def _ignores_shift(two_towers: bool) -> bool:
   """Returns whether the loss of encoding statistics does (see `Objective`)."""
-  ignoring = statistics.IGNORE_EACH_SHIFT if two_towers else statistics.IGNORE_SHIFT
-  return methods.LOSS.value in ignoring
+  ignored = STATISTICS[methods.LOSS.value].build().ignores_shift
+  if ignored == statistics_loss.COMMON_SHIFT:
+    return not two_towers
+  return ignored == statistics_loss.EACH_SHIFT
 
 
 def _statistics(
   encoder: network.Network, _: int, towers: dual_encoder.TwoTower | None = None
 ) -> Any:
-  if methods.LOSS.value == spectral.NAME:
-    if towers is not None:
-      raise ValueError(
-        f'loss is {spectral.NAME}, which needs two views by one network; for two '
-        f'modalities allowed are {", ".join(statistics.LOSSES)}.'
-      )
-    return _spectral(encoder, 0)
+  row = STATISTICS[methods.LOSS.value]
+  if towers is not None and not row.two_towers:
+    takers = [name for name, other in STATISTICS.items() if other.two_towers]
+    raise ValueError(
+      f'loss is {methods.LOSS.value}, which needs two views by one network; for two '
+      f'modalities allowed are {", ".join(takers)}.'
+    )
   return statistics.StatisticsObjective(
     towers or common.build_siamese(encoder, output_bias=not _ignores_shift(False)),
-    methods.LOSS.value,
-    methods.OFF_DIAGONAL.value,
+    row.build(),
     methods.ENCODING_NORM.value,
   )
 
 
-def _spectral(encoder: network.Network, _: int) -> Any:
-  return spectral.SpectralObjective(
-    common.build_siamese(encoder), methods.SPECTRAL_MU.value
-  )
-
-
 def _uniformity(encoder: network.Network, _: int) -> Any:
-  return uniformity.build_uniformity(encoder, augmentation(), common.projector_widths())
+  return uniformity.UniformityObjective(common.build_siamese(encoder))
 
 
 def _mae(encoder: network.Network, _: int) -> Any:
@@ -241,7 +277,7 @@ def _mae(encoder: network.Network, _: int) -> Any:
 
 
 def _fedca(encoder: network.Network, _: int) -> Any:
-  return fedca.FedCAObjective(
+  return dictionary_contrast.FedCAObjective(
     common.build_siamese(encoder),
     methods.TEMPERATURE.value,
     methods.ALIGNMENT_WEIGHT.value,
@@ -259,7 +295,7 @@ def _fixmatch(encoder: network.Network, classes: int) -> Any:
 
 def _fedsup(encoder: network.Network, _: int) -> Any:
   model = common.build_siamese(encoder)
-  return fedsup.FedSupObjective(
+  return teacher_student.FedSupObjective(
     model,
     predictor.build_predictor(
       model.projector.output_dim,
@@ -273,7 +309,7 @@ def _fedsup(encoder: network.Network, _: int) -> Any:
 
 
 def _fedmatch(encoder: network.Network, classes: int) -> Any:
-  return fedmatch.UnlabelledObjective(
+  return helper_consistency.UnlabelledObjective(
     encoder,
     projector.build_linear(encoder.output_dim, classes),
     _weak_strong(),
@@ -300,12 +336,12 @@ OBJECTIVES: Mapping[str, Objective] = {
     two_towers=True,
   ),
   'moco_v1': Objective(
-    _moco(moco.build_moco_v1),
+    _moco(1),
     _MOCO_FLAGS,
     {'projector': ['128'], 'temperature': 0.07, 'target_momentum': 0.999},
   ),
   'moco_v2': Objective(
-    _moco(moco.build_moco_v2),
+    _moco(2),
     _MOCO_FLAGS,
     {'projector': ['256', '128'], 'temperature': 0.2, 'target_momentum': 0.999},
   ),
@@ -320,21 +356,7 @@ OBJECTIVES: Mapping[str, Objective] = {
     (*_VIEWS, 'temperature', 'prototypes', 'swav_queue'),
     {'projector': ['256', '128'], 'temperature': 0.1},
   ),
-  'cco': Objective(
-    _statistics,
-    (*_VIEWS, 'off_diagonal_weight', 'encoding_norm'),
-    {**_WIDE, 'loss': 'cco'},
-    two_towers=True,
-    ignores_shift=_ignores_shift,
-  ),
-  'vicreg': Objective(
-    _statistics,
-    (*_VIEWS, 'encoding_norm'),
-    {**_WIDE, 'loss': 'vicreg'},
-    two_towers=True,
-    ignores_shift=_ignores_shift,
-  ),
-  'spectral': Objective(_spectral, (*_VIEWS, 'spectral_mu'), _WIDE),
+  **{name: loss.row(name) for name, loss in STATISTICS.items()},
   'dino': Objective(
     _dino,
     (*_VIEWS, 'temperature', 'target_momentum', 'prototypes', 'local_crops'),

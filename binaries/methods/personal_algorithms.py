@@ -11,25 +11,25 @@ from binaries.flags import methods
 from binaries.flags import own_encoders
 from binaries.flags import training
 from binaries.methods import algorithms
-from tff_ssl.algorithms import bilevel_ssfl
-from tff_ssl.algorithms import featarc
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import fedema
-from tff_ssl.algorithms import fedu
-from tff_ssl.algorithms import la_ssfl
-from tff_ssl.algorithms import maml_ssfl
-from tff_ssl.algorithms import mixing
-from tff_ssl.algorithms import per_ssfl
+from tff_ssl.algorithms.divergence_aware import fedema
+from tff_ssl.algorithms.divergence_aware import fedu
+from tff_ssl.algorithms.divergence_aware import online_networks
+from tff_ssl.algorithms.featarc import cluster_models
+from tff_ssl.algorithms.featarc import featarc
+from tff_ssl.algorithms.ssfl import bilevel_ssfl
+from tff_ssl.algorithms.ssfl import la_ssfl
+from tff_ssl.algorithms.ssfl import maml_ssfl
+from tff_ssl.algorithms.ssfl import per_ssfl
 from tff_ssl.computing import checks
-from tff_ssl.federated import cluster_models
-from tff_ssl.federated import online_networks
+from tff_ssl.federated import phases
 from tff_ssl.runs import alarms
 from tff_ssl.runs import personal_models
 
 
-def _exchange() -> online_networks.Exchange:
-  return online_networks.Exchange(
+def _exchange() -> online_networks.NetworkSharing:
+  return online_networks.NetworkSharing(
     methods.AVERAGED.value, methods.REPLACED.value, methods.RESTART_ABSENT.value
   )
 
@@ -82,14 +82,14 @@ def _mixing_of_fedu() -> alarms.MixingAlarm:
   )
 
 
-def _fed_byol(objective: Any, element_spec: Any, aggregation: Any = None) -> Any:
+def _fed_byol(objective: Any) -> phases.Algorithm:
   """Builds FedSSL; or if other networks are shared, FedEMA without mu."""
-  if _exchange() == online_networks.Exchange() and methods.STOP_GRADIENT.value:
-    build = algorithms.with_server(fed_ssl.build_fed_ssl, training.client_config)
+  if _exchange() == online_networks.NetworkSharing() and methods.STOP_GRADIENT.value:
+    build = algorithms.with_server(fed_ssl.fed_ssl, training.client_config)
   else:
     config = dataclasses.replace(_fedema_config(), scaler=0.0)
-    build = algorithms.with_server(fedema.build_fedema, lambda: config)
-  return build(objective, element_spec, aggregation)
+    build = algorithms.with_server(fedema.fedema, lambda: config)
+  return build(objective)
 
 
 def _fedu_config() -> fedu.FedUConfig:
@@ -160,24 +160,12 @@ def _adapted(flag: flags.FlagHolder[float]) -> Callable[[Any, Any, Any], Any]:
   return build
 
 
-def _online(process: Any, objective: Any, data: Any) -> personal_models.PersonalModel:
-  """Returns the online networks that clients keep."""
-  del objective, data
-  return personal_models.kept(process, mixing.online)
-
-
-def _kept(process: Any, objective: Any, data: Any) -> personal_models.PersonalModel:
-  """Returns the personal models that clients keep."""
-  del objective, data
-  return personal_models.kept(process)
-
-
-def _of_cluster(
+def _of_states(
   process: Any, objective: Any, data: Any
 ) -> personal_models.PersonalModel:
-  """Returns the model of each client's cluster."""
+  """Returns the models that follow from clients' states."""
   del objective, data
-  return personal_models.of_cluster(process)
+  return personal_models.of_states(process)
 
 
 def _featarc(*takes: str, **defaults: Any) -> algorithms.Algorithm:
@@ -188,11 +176,11 @@ def _featarc(*takes: str, **defaults: Any) -> algorithms.Algorithm:
     **defaults: Values of both flags.
   """
   return _of(
-    featarc.build_featarc,
+    featarc.featarc,
     _featarc_config,
     takes=(*algorithms.FEDAVG, *own_encoders.NAMES, *takes),
     defaults=defaults,
-    personal=_of_cluster,
+    personal=_of_states,
     models=cluster_models.models,
   )
 
@@ -209,10 +197,10 @@ _EXCHANGE = (
 
 
 def _of(
-  build: Callable[..., Any], config: Callable[[], Any], **others: Any
+  method: Callable[..., phases.Algorithm], config: Callable[[], Any], **others: Any
 ) -> algorithms.Algorithm:
   return algorithms.Algorithm(
-    algorithms.with_server(build, config), check=algorithms.checked(config), **others
+    algorithms.with_server(method, config), check=algorithms.checked(config), **others
   )
 
 
@@ -226,7 +214,7 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
     check=algorithms.checked(training.client_config),
   ),
   'fedu': _of(
-    fedu.build_fedu,
+    fedu.fedu,
     _fedu_config,
     takes=(
       *_EXCHANGE,
@@ -237,11 +225,11 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
       *own_encoders.NAMES,
     ),
     defaults={'divergence_norm': 'conv_mean', 'threshold': 0.4},
-    personal=_online,
+    personal=_of_states,
     mixing=_mixing_of_fedu,
   ),
   'fedema': _of(
-    fedema.build_fedema,
+    fedema.fedema,
     _fedema_config,
     takes=(
       *_EXCHANGE,
@@ -255,34 +243,34 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
       *own_encoders.NAMES,
     ),
     # Without a default, because the norm follows from --scaler.
-    personal=_online,
+    personal=_of_states,
     mixing=_mixing_of_fedema,
   ),
   'featarc': _featarc('clusters', 'alignment_weight', clusters=2, alignment_weight=1.0),
   'align_only': _featarc('alignment_weight', clusters=1, alignment_weight=1.0),
   'cluster_only': _featarc('clusters', clusters=2, alignment_weight=0.0),
   'la': _of(
-    fedavg.build_fedavg,
+    fedavg.fedavg,
     _la_config,
     takes=(*_PERSONAL, 'adaptation_rate'),
     personal=_adapted(methods.ADAPTATION_RATE),
   ),
   'maml': _of(
-    maml_ssfl.build_maml_ssfl,
+    maml_ssfl.maml_ssfl,
     _maml_config,
     takes=(*_PERSONAL, 'inner_rate', 'second_order'),
     personal=_adapted(methods.INNER_RATE),
   ),
   'bilevel': _of(
-    bilevel_ssfl.build_bilevel_ssfl,
+    bilevel_ssfl.bilevel_ssfl,
     _bilevel_config,
     takes=(*_PERSONAL, 'proximity_weight'),
-    personal=_kept,
+    personal=_of_states,
   ),
   'per': _of(
-    per_ssfl.build_per_ssfl,
+    per_ssfl.per_ssfl,
     _per_config,
     takes=(*algorithms.TRAINING, 'consensus_weight', *own_encoders.NAMES),
-    personal=_kept,
+    personal=_of_states,
   ),
 }

@@ -13,20 +13,20 @@ from binaries.flags import training
 from binaries.methods import algorithms
 from binaries.methods import objectives
 from tff_ssl.aggregators import groupwise
-from tff_ssl.algorithms import fedmatch
-from tff_ssl.algorithms import fedrgd
-from tff_ssl.algorithms import fedsup
-from tff_ssl.algorithms import labelled_only
-from tff_ssl.algorithms import server_finetuned
+from tff_ssl.algorithms.labels_at_server import fedmatch
+from tff_ssl.algorithms.labels_at_server import fedrgd
+from tff_ssl.algorithms.labels_at_server import fedsup
+from tff_ssl.algorithms.labels_at_server import grouping
+from tff_ssl.algorithms.labels_at_server import labelled_only
+from tff_ssl.algorithms.labels_at_server import server_finetuned
+from tff_ssl.algorithms.labels_at_server import server_training
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
-from tff_ssl.federated import grouping
 from tff_ssl.federated import local_training
-from tff_ssl.federated import processes
-from tff_ssl.federated import server_training
-from tff_ssl.objectives import fedmatch as fedmatch_objectives
-from tff_ssl.objectives import fedsup as fedsup_objectives
+from tff_ssl.federated import phases
+from tff_ssl.objectives import helper_consistency
 from tff_ssl.objectives import supervised
+from tff_ssl.objectives import teacher_student
 from tff_ssl.optimization import local
 from tff_ssl.optimization import schedules
 
@@ -39,19 +39,15 @@ class Problem:
     encoder: The network from images to features.
     num_classes: Number of classes of the labels.
     server_spec: `tf.TensorSpec`s of a labelled example at the server.
-    client_spec: `tf.TensorSpec`s of a client's example, or their `packs.PackSpec`.
     population: Number of all clients.
     grouping: How the models of a round's clients are averaged.
-    aggregation: Combines all that leaves a client; plain when None.
   """
 
   encoder: network.Network
   num_classes: int
   server_spec: Any
-  client_spec: Any
   population: int
   grouping: grouping.Grouping
-  aggregation: Any = None
 
   @property
   def supervised(self) -> supervised.SupervisedObjective:
@@ -108,22 +104,17 @@ def _feature_weight() -> schedules.Schedule:
   return schedules.Exponential(1.0, methods.FEATURE_WEIGHT.value, common.ROUNDS.value)
 
 
-def _finetuned(objective: Any, problem: Problem) -> processes.ServerDataProcess:
+def _finetuned(objective: Any, problem: Problem) -> phases.Algorithm:
   config = server_finetuned.ServerFinetunedConfig(
     training.client_config(), server_plan()
   )
-  return server_finetuned.build_server_finetuned(
-    objective,
-    problem.supervised,
-    problem.server_spec,
-    problem.client_spec,
-    config,
-    problem.aggregation,
+  return server_finetuned.server_finetuned(
+    objective, problem.supervised, problem.server_spec, config
   )
 
 
-def _fedsup(objective: Any, problem: Problem) -> processes.ServerDataProcess:
-  teacher = fedsup_objectives.TeacherObjective(problem.supervised)
+def _fedsup(objective: Any, problem: Problem) -> phases.Algorithm:
+  teacher = teacher_student.TeacherObjective(problem.supervised)
   if objective.consistency:
     head = projector.build_linear(
       objective.model.projector.output_dim, problem.num_classes
@@ -134,31 +125,17 @@ def _fedsup(objective: Any, problem: Problem) -> processes.ServerDataProcess:
   config = fedsup.FedSupConfig(
     training.client_config(), server_plan(), problem.grouping, _feature_weight()
   )
-  return fedsup.build_fedsup(
-    objective,
-    teacher,
-    problem.server_spec,
-    problem.client_spec,
-    config,
-    problem.aggregation,
-  )
+  return fedsup.fedsup(objective, teacher, problem.server_spec, config)
 
 
-def _fedrgd(objective: Any, problem: Problem) -> processes.ServerDataProcess:
+def _fedrgd(objective: Any, problem: Problem) -> phases.Algorithm:
   config = fedrgd.FedRGDConfig(
     training.client_config(), server_plan(), problem.grouping
   )
-  return fedrgd.build_fedrgd(
-    objective,
-    problem.supervised,
-    problem.server_spec,
-    problem.client_spec,
-    config,
-    problem.aggregation,
-  )
+  return fedrgd.fedrgd(objective, problem.supervised, problem.server_spec, config)
 
 
-def _fedmatch(objective: Any, problem: Problem) -> processes.ServerDataProcess:
+def _fedmatch(objective: Any, problem: Problem) -> phases.Algorithm:
   config = fedmatch.FedMatchConfig(
     problem.population,
     training.client_config(),
@@ -166,18 +143,16 @@ def _fedmatch(objective: Any, problem: Problem) -> processes.ServerDataProcess:
     methods.HELPERS.value,
     methods.HELPER_INTERVAL.value,
   )
-  return fedmatch.build_fedmatch(
+  return fedmatch.fedmatch(
     objective,
-    fedmatch_objectives.LabelledObjective(problem.supervised),
+    helper_consistency.LabelledObjective(problem.supervised),
     problem.server_spec,
-    problem.client_spec,
     config,
-    problem.aggregation,
   )
 
 
-def _labelled_only(objective: Any, problem: Problem) -> processes.ServerDataProcess:
-  return labelled_only.build_labelled_only(
+def _labelled_only(objective: Any, problem: Problem) -> phases.Algorithm:
+  return labelled_only.labelled_only(
     objective, problem.server_spec, server_plan(), common.SEED.value
   )
 

@@ -17,7 +17,7 @@ import numpy as np
 import psutil
 
 from tasks import registry
-from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import resnet
@@ -25,6 +25,7 @@ from tff_ssl.execution import contexts
 from tff_ssl.execution import partial_rounds
 from tff_ssl.execution import worker_process
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
 from tff_ssl.runs import loop
@@ -242,10 +243,12 @@ def _problem(settings: Settings) -> tuple[Any, Callable[[int], Any]]:
   encoder = resnet.build_encoder('resnet8', images.shape[1:], _WIDTH)
   head = projector.build_projector(encoder.output_dim, _PROJECTOR)
   model = dual_encoder.Siamese(encoder, head, byol.by_name('mild'))
-  process = dcco.build_dcco(
-    statistics.StatisticsObjective(model),
+  process = processes.build(
+    dcco.dcco(
+      statistics.StatisticsObjective(model),
+      optimizers.build_optimizer(optimizers.OptimizerConfig('adam', 1e-3)),
+    ),
     simulated.element_spec,
-    optimizers.build_optimizer(optimizers.OptimizerConfig('adam', 1e-3)),
   )
   cohorts = cohort_sampling.Cohorts(data.client_ids, _COHORT, seed=settings.seed)
   return (

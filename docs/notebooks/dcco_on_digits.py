@@ -45,7 +45,7 @@ import numpy as np
 import tensorflow_federated as tff
 
 from tasks import registry as tasks
-from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
@@ -54,6 +54,7 @@ from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import label_fractions
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.execution import contexts
+from tff_ssl.federated import processes
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
 from tff_ssl.partition import dirichlet
@@ -91,10 +92,12 @@ cohorts = cohort_sampling.Cohorts(data.client_ids, CLIENTS_PER_ROUND, seed=0)
 encoder = encoders.build_encoder(ENCODER, task.image_shape)
 head = projector.build_projector(encoder.output_dim, (128, 128, 128))
 model = dual_encoder.Siamese(encoder, head, multiview.by_name('mild'))
-process = dcco.build_dcco(
-  statistics.StatisticsObjective(model),
+process = processes.build(
+  dcco.dcco(
+    statistics.StatisticsObjective(model),
+    server_optimizer=tff.learning.optimizers.build_adam(LEARNING_RATE),
+  ),
   clients.element_spec,
-  server_optimizer=tff.learning.optimizers.build_adam(LEARNING_RATE),
 )
 
 # %% [markdown]

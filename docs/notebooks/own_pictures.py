@@ -87,7 +87,7 @@ clients = simulated_clients.Clients(data)
 #
 # FedAvg with SimCLR: each holder trains for one epoch on its own pictures. Any other
 # objective ([the list](../../tff_ssl/objectives/__init__.py)) can replace
-# `contrastive`.
+# `simclr`.
 
 # %%
 import tensorflow_federated as tff
@@ -98,17 +98,20 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry as encoders
 from tff_ssl.execution import contexts
-from tff_ssl.objectives import contrastive
+from tff_ssl.federated import processes
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import simclr
 
 encoder = encoders.build_encoder(ENCODER, task.image_shape)
 head = projector.build_projector(encoder.output_dim, (128, 64))
 model = dual_encoder.Siamese(encoder, head, multiview.by_name('mild'))
-process = fedavg.build_fedavg(
-  contrastive.ContrastiveObjective(model),
+process = processes.build(
+  fedavg.fedavg(
+    simclr.SimclrObjective(model),
+    server_optimizer=tff.learning.optimizers.build_sgdm(1.0),
+    config=fedavg.FedAvgConfig(client_learning_rate=0.1),
+  ),
   clients.element_spec,
-  server_optimizer=tff.learning.optimizers.build_sgdm(1.0),
-  config=fedavg.FedAvgConfig(client_learning_rate=0.1),
 )
 cohorts = cohort_sampling.Cohorts(data.client_ids, HOLDERS_PER_ROUND, seed=0)
 with contexts.in_process():

@@ -72,20 +72,23 @@ element_spec = data.element_type_structure
 # faster ([embedding](../embedding.md)).
 
 # %%
-from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import byol
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import projector
+from tff_ssl.federated import processes
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import statistics as objectives
+from tff_ssl.objectives import statistics
 
 encoder = cnn.build_encoder('conv2', (16, 16, 3))
 head = projector.build_projector(encoder.output_dim, (64, 64))
 model = dual_encoder.Siamese(encoder, head, byol.by_name('byol_no_blur'))
-process = dcco.build_dcco(
-  objectives.StatisticsObjective(model),
+process = processes.build(
+  dcco.dcco(
+    statistics.StatisticsObjective(model),
+    server_optimizer=tff.learning.optimizers.build_adam(2e-3),
+  ),
   element_spec,
-  server_optimizer=tff.learning.optimizers.build_adam(2e-3),
 )
 
 # %% [markdown]

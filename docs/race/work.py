@@ -10,8 +10,8 @@ from tff_ssl.encoders import projector
 from tff_ssl.encoders import resnet
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
-from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import simclr
 from tff_ssl.objectives import supervised
 
 _SHAPE = (32, 32, 3)
@@ -47,7 +47,7 @@ def problem(
 
 def objective(
   loss: str,
-) -> supervised.SupervisedObjective | contrastive.ContrastiveObjective:
+) -> supervised.SupervisedObjective | simclr.SimclrObjective:
   """Builds a loss over a ResNet-8 with group norm, without weight standardization.
 
   Args:
@@ -75,7 +75,7 @@ def objective(
     solarize_probability=(0.0, 0.0),
   )
   model = dual_encoder.Siamese(encoder, head, views)
-  return contrastive.ContrastiveObjective(model, protocol.TEMPERATURE)
+  return simclr.SimclrObjective(model, protocol.TEMPERATURE)
 
 
 def mean_loss(problem: protocol.Problem, weights: protocol.Weights) -> float:

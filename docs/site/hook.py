@@ -14,6 +14,7 @@ from binaries.documenting import links
 from binaries.documenting import methods
 from binaries.documenting import notebooks
 from binaries.documenting import reference
+from docs.claims import page as claims_page
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -45,10 +46,13 @@ def on_files(files: Any, config: Any) -> Any:
     text = _rewritten(page, notebooks.to_markdown(source), add, files)
     title, _, rest = text.partition('\n')
     add(page, f'{title}\n\n[Download as a Jupyter notebook]({path.stem}.ipynb)\n{rest}')
-  for page in (methods.page(_ROOT), *reference.pages(_ROOT)):
-    add(page.place, page.text)
+  for made in (methods.page(_ROOT), *reference.pages(_ROOT)):
+    add(made.place, made.text)
   for file in list(files.documentation_pages()):
     if file.generated_by is None:
+      # In the repository it is the short one.
+      if file.src_uri == 'claims.md':
+        file.content_string = claims_page.markdown()
       text = _rewritten(file.src_uri, file.content_string, add, files)
       file.content_string = text
   return files

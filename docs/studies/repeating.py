@@ -63,7 +63,7 @@ def study(
   models = _Models(task, most_images)
   objective = chosen.of_task(models.encoder, task)
   rounds = replay.Replay(
-    fedavg.describe(
+    fedavg.fedavg(
       objective, training.build_server_optimizer(), training.client_config()
     )
   )

@@ -34,7 +34,7 @@ def test_bytes_of_one_client(kind, expected):
 def test_a_sum_arrives_whole():
   """Each client sends its value over its weight: 30 of weight 3 is a mean of 10."""
   result = {'statistics': {'x': tf.constant([10.0])}, 'num_examples': tf.constant(3.0)}
-  np.testing.assert_array_equal(combine.Sum().arrived(result)['x'], [30.0])
+  np.testing.assert_array_equal(combine.Sum().aggregated(result)['x'], [30.0])
 
 
 def test_the_server_has_no_share_in_a_group_unless_given():

@@ -12,14 +12,15 @@ from tests import tiny
 from tests.algorithms import harness
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
-from tff_ssl.federated import side_by_side
+from tff_ssl.federated import processes
+from tff_ssl.federated import vectorized_clients
 from tff_ssl.objectives import population
 from tff_ssl.objectives import supervised
 
@@ -156,8 +157,8 @@ def test_clients_are_not_computed_side_by_side():
   plan = local_training.LocalPlan()
   head = projector.build_linear(harness.encoder().output_dim, tiny.NUM_CLASSES)
   group = supervised.SupervisedObjective(harness.encoder(), head, byol.by_name('none'))
-  assert side_by_side.only_step(group, plan) is not None
-  assert side_by_side.only_step(_OBJECTIVE, plan) is None
+  assert vectorized_clients.only_step(group, plan) is not None
+  assert vectorized_clients.only_step(_OBJECTIVE, plan) is None
 
 
 def test_clients_with_state_send_statistics_as_those_without(tff_context):
@@ -177,11 +178,13 @@ def test_clients_with_state_send_statistics_as_those_without(tff_context):
 
 def test_dcco_refuses_batch_norm():
   with pytest.raises(ValueError, match='DCCO is given networks with batch norm'):
-    dcco.build_dcco(
-      harness.cco(batch_norm=True),
+    processes.build(
+      dcco.dcco(
+        harness.cco(batch_norm=True),
+        optimizers.build_optimizer(harness.SGD),
+        dcco.DCCOConfig(),
+      ),
       harness.ELEMENT,
-      optimizers.build_optimizer(harness.SGD),
-      dcco.DCCOConfig(),
     )
 
 

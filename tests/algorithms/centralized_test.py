@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.algorithms import dcco_reference
 from tests.algorithms import harness
+from tests.algorithms.statistics import dcco_reference
 from tests.objectives import warming
 from tff_ssl.algorithms import centralized
 from tff_ssl.federated import optimizers

@@ -6,12 +6,13 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tff_ssl.aggregators import aggregations
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.federated import server
-from tff_ssl.federated import side_by_side
-from tff_ssl.objectives import contrastive
+from tff_ssl.federated import vectorized_clients
+from tff_ssl.objectives import simclr
 
 # One client has nothing, one nothing finite; sizes with several clients and with one.
 _SIZES = [1, 0, 2, 1, 2, 1, 2, 3]
@@ -40,11 +41,15 @@ def _build(name, packed=False, aggregation=_PRIVATE):
   optimizer = optimizers.build_optimizer(_SGD)
   element = harness.PACKS if packed else harness.ELEMENT
   if name == 'fedavg':
-    objective = contrastive.ContrastiveObjective(harness.model())
+    objective = simclr.SimclrObjective(harness.model())
     config = fedavg.FedAvgConfig(seed=harness.SEED)
-    return fedavg.build_fedavg(objective, element, optimizer, config, aggregation)
+    return processes.build(
+      fedavg.fedavg(objective, optimizer, config), element, aggregation
+    )
   config = dcco.DCCOConfig(seed=harness.SEED)
-  return dcco.build_dcco(harness.cco(name), element, optimizer, config, aggregation)
+  return processes.build(
+    dcco.dcco(harness.cco(name), optimizer, config), element, aggregation
+  )
 
 
 # Noise that clients add comes with whole quanta, of 2^-16 of the clip norm.
@@ -105,7 +110,7 @@ def test_noise_does_not_tell_who_was_discarded(tff_context, packed):
 
 def test_each_client_of_fedavg_sends_what_it_sends_alone():
   """Three clients of two examples, whose values are kept apart for the clipping."""
-  objective = contrastive.ContrastiveObjective(harness.model())
+  objective = simclr.SimclrObjective(harness.model())
   function = fedavg.client_function(objective, fedavg.FedAvgConfig(seed=harness.SEED))
   shared = {
     'params': server.initial_weights(objective, harness.SEED).trainable,
@@ -113,9 +118,9 @@ def test_each_client_of_fedavg_sends_what_it_sends_alone():
     'rate': tf.constant(0.5),
     'round': tf.constant(0),
   }
-  each = harness.for_any_size(lambda examples: function.each(shared, examples))
+  each = harness.for_any_size(lambda examples: function.client_fn(shared, examples))
   together = tf.function(
-    lambda examples, clients: function.of_each(shared, examples, clients),
+    lambda examples, clients: function.per_client_fn(shared, examples, clients),
     autograph=False,
   )
   found = together(harness.tensors(harness.arrays(6)), tf.constant(3))
@@ -137,11 +142,11 @@ def test_each_client_of_fedavg_sends_what_it_sends_alone():
 def test_what_goes_through_the_networks_together():
   cco = harness.cco()
   config = dcco.DCCOConfig()
-  assert dcco.encode(cco).of_each is not None
-  assert dcco.train(cco, config).of_each is not None
-  assert dcco.train(cco, dcco.DCCOConfig(local_steps=2)).of_each is None
-  contrast = contrastive.ContrastiveObjective(harness.model())
+  assert dcco.encode(cco).per_client_fn is not None
+  assert dcco.train(cco, config).per_client_fn is not None
+  assert dcco.train(cco, dcco.DCCOConfig(local_steps=2)).per_client_fn is None
+  contrast = simclr.SimclrObjective(harness.model())
   plan = fedavg.FedAvgConfig().local
-  assert side_by_side.each_only_step(contrast, plan) is not None
-  batch_norm = contrastive.ContrastiveObjective(harness.model(batch_norm=True))
-  assert side_by_side.each_only_step(batch_norm, plan) is None
+  assert vectorized_clients.each_only_step(contrast, plan) is not None
+  batch_norm = simclr.SimclrObjective(harness.model(batch_norm=True))
+  assert vectorized_clients.each_only_step(batch_norm, plan) is None

@@ -13,18 +13,18 @@ import tensorflow_federated as tff
 
 from tests import tiny
 from tests.algorithms import harness
-from tests.algorithms import labels
 from tests.algorithms import numbered
 from tests.algorithms import table
 from tests.algorithms import with_states
 from tff_ssl import algorithms
 from tff_ssl.algorithms import federated_linear
-from tff_ssl.algorithms import labelled_only
 from tff_ssl.algorithms import one_round
+from tff_ssl.algorithms.labels_at_server import labelled_only
 from tff_ssl.execution import contexts
+from tff_ssl.federated import processes
 
 _TABLE = table.TABLE
-_WRAPPED = with_states.WithStates | labels.ClientsAlone | numbered.Numbered
+_WRAPPED = with_states.WithStates | harness.ClientsAlone | numbered.Numbered
 _FEDERATED = [name for name, row in _TABLE.items() if row.federated]
 # At least one of each way in which the builder computes packs: over the union of the
 # clients, over clients of equal size, one by one, with states, with numbers of the
@@ -80,7 +80,7 @@ def _kept(state, scratch, clients) -> np.ndarray:
   """Returns what server and clients keep besides the model's weights as one vector."""
   server = getattr(state, 'server', state)
   values = [getattr(server, name, ()) for name in ('optimizer', 'objective')]
-  stored = getattr(server, 'kept', {})
+  stored = getattr(server, 'extra', {})
   values += [value for name, value in stored.items() if name not in scratch]
   values += [state.clients[key].kept for key in clients]
   return harness.flat(tf.nest.flatten(values))
@@ -116,24 +116,20 @@ def trained(tff_context):
 
 def test_every_algorithm_is_in_the_table():
   defined = set()
-  for module in pkgutil.walk_packages(algorithms.__path__, f'{algorithms.__name__}.'):
-    members = vars(importlib.import_module(module.name)).items()
-    for name, member in members:
-      if name.startswith('build_') and member.__module__ == module.name:
-        returned = inspect.signature(member).return_annotation
-        assert returned is not inspect.Signature.empty, (
-          f'{name} says not what it builds'
-        )
-        if returned in labels.PROCESSES:
-          defined.add(member)
-  assert defined, 'no builder of a process was found'
+  for found in pkgutil.walk_packages(algorithms.__path__, f'{algorithms.__name__}.'):
+    module = importlib.import_module(found.name)
+    # The function of a method has its module's name.
+    name = found.name.rpartition('.')[2]
+    if not found.ispkg and inspect.isfunction(member := getattr(module, name, None)):
+      defined.add(member)
+  assert defined, 'no algorithm was found'
   # FedAvg over features instead of images, with tests of its own.
-  defined.remove(federated_linear.build_federated_linear)
+  defined.remove(federated_linear.federated_linear)
   # Sums of features in a single round, without a loss.
-  defined.remove(one_round.build_one_round)
+  defined.remove(one_round.one_round)
   # Without clients, with tests of its own.
-  defined.remove(labelled_only.build_labelled_only)
-  missing = defined - {row.builder for row in _TABLE.values()}
+  defined.remove(labelled_only.labelled_only)
+  missing = defined - {row.method for row in _TABLE.values()}
   assert not missing, f'add {missing} to tests/algorithms/table.py'
 
 
@@ -143,7 +139,7 @@ def test_it_is_a_process_whose_state_keeps_its_type(trained, name):
   process = trained(name).process
   while isinstance(process, _WRAPPED):
     process = process.process
-  assert isinstance(process, labels.PROCESSES)
+  assert isinstance(process, processes.Built)
   state_type = process.initialize.type_signature.result
   assert state_type.is_identical_to(process.next.type_signature.result.state)
   weights_type = process.get_model_weights.type_signature.result

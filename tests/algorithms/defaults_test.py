@@ -6,25 +6,25 @@ import inspect
 import pytest
 
 from tff_ssl.aggregators import aggregations
-from tff_ssl.algorithms import bilevel_ssfl
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
 from tff_ssl.algorithms import federated_linear
-from tff_ssl.algorithms import fedmatch
-from tff_ssl.algorithms import fedsup
-from tff_ssl.algorithms import fedu
 from tff_ssl.algorithms import l_dawa
-from tff_ssl.algorithms import la_ssfl
-from tff_ssl.algorithms import maml_ssfl
-from tff_ssl.algorithms import per_ssfl
-from tff_ssl.federated import grouping
+from tff_ssl.algorithms.divergence_aware import fedu
+from tff_ssl.algorithms.divergence_aware import online_networks
+from tff_ssl.algorithms.labels_at_server import fedmatch
+from tff_ssl.algorithms.labels_at_server import fedsup
+from tff_ssl.algorithms.labels_at_server import grouping
+from tff_ssl.algorithms.labels_at_server import server_training
+from tff_ssl.algorithms.ssfl import bilevel_ssfl
+from tff_ssl.algorithms.ssfl import la_ssfl
+from tff_ssl.algorithms.ssfl import maml_ssfl
+from tff_ssl.algorithms.ssfl import per_ssfl
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import local_training
-from tff_ssl.federated import online_networks
 from tff_ssl.federated import optimizers
-from tff_ssl.federated import server_training
 from tff_ssl.objectives import fixmatch
-from tff_ssl.objectives import per_ssfl as per_ssfl_objective
+from tff_ssl.objectives import personal_consensus
 from tff_ssl.optimization import schedules
 
 _EXPECTED = {
@@ -78,7 +78,7 @@ _EXPECTED = {
     'proximal_weight': 0.0,
     'drop_last': 'small',
   },
-  online_networks.Exchange: {
+  online_networks.NetworkSharing: {
     'averaged': 'online',
     'replaced': 'online',
     'restart': False,
@@ -124,7 +124,7 @@ def test_fedsup_averages_two_groups_each_with_the_teacher():
   [
     # Of Sohn et al., for CIFAR-10.
     (fixmatch.FixMatchObjective, 'threshold', 0.95),
-    (per_ssfl_objective.PerSSFLObjective, 'consensus_weight', 0.1),
+    (personal_consensus.PerSSFLObjective, 'consensus_weight', 0.1),
   ],
 )
 def test_defaults_of_objectives(objective, name, default):

@@ -6,15 +6,14 @@ import numpy as np
 import tensorflow as tf
 
 from tests.algorithms import harness
-from tests.algorithms import labels
 from tests.algorithms import numbered
+from tests.algorithms.labels_at_server import labels
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
-from tff_ssl.federated import optimizers
 from tff_ssl.federated import server
-from tff_ssl.objectives import context as context_lib
-from tff_ssl.objectives import fedca as objectives
+from tff_ssl.objectives import contextual
+from tff_ssl.objectives import dictionary_contrast
 
 # Of the clients of `labels.CLIENTS`, which hold 1, 2, 3, 4 and 2 examples; client 5 is
 # never there.
@@ -24,8 +23,10 @@ POPULATION, SLOTS = 6, 3
 SEED = (5, 6)
 
 
-def objective(beta: float = 0.5) -> objectives.FedCAObjective:
-  return objectives.FedCAObjective(harness.model('mild'), alignment_weight=beta)
+def objective(beta: float = 0.5) -> dictionary_contrast.FedCAObjective:
+  return dictionary_contrast.FedCAObjective(
+    harness.model('mild'), alignment_weight=beta
+  )
 
 
 def base():
@@ -37,7 +38,7 @@ def config(slots: int = SLOTS, **options) -> fedca.FedCAConfig:
 
 
 def examples():
-  return labels.examples(context_lib.CLIENT, NUMBERS)
+  return labels.examples(contextual.CLIENT, NUMBERS)
 
 
 def batch(number: int, size: int | None = None):
@@ -50,10 +51,10 @@ def context(minimised, plan, full: bool = False):
   """Returns what clients are given: of the dictionary nothing, or all."""
   given = fedca.initial_context(minimised, plan, base())
   if full:
-    shape = given[objectives.ROWS].shape
+    shape = given[dictionary_contrast.ROWS].shape
     rows = np.random.default_rng(2).normal(size=shape).astype(np.float32)
-    given[objectives.ROWS] = tf.math.l2_normalize(tf.constant(rows), axis=2)
-    given[objectives.FILLED] = tf.ones(shape[:2], tf.bool)
+    given[dictionary_contrast.ROWS] = tf.math.l2_normalize(tf.constant(rows), axis=2)
+    given[dictionary_contrast.FILLED] = tf.ones(shape[:2], tf.bool)
   return given
 
 
@@ -84,33 +85,15 @@ def sum_of(result):
   statistics = result.means[fedca.ENTRIES]
   return (
     float(result.weight) * statistics[name].numpy()
-    for name in (objectives.ROWS, objectives.FILLED)
+    for name in (dictionary_contrast.ROWS, dictionary_contrast.FILLED)
   )
 
 
-def describe(optimizer: optimizers.OptimizerConfig, training: fedavg.FedAvgConfig):
-  """Returns the phases of `build`."""
-  return fedca.describe(
-    objectives.FedCAObjective(harness.model(), alignment_weight=0.5),
-    optimizers.build_optimizer(optimizer),
+def algorithm(optimizer, training: fedavg.FedAvgConfig):
+  """Returns an algorithm with a dictionary and a base model."""
+  return fedca.fedca(
+    dictionary_contrast.FedCAObjective(harness.model(), alignment_weight=0.5),
+    optimizer,
     fedca.FedCAConfig(numbered.POPULATION, 2, training),
     base(),
   )
-
-
-def build(
-  optimizer: optimizers.OptimizerConfig,
-  training: fedavg.FedAvgConfig,
-  packed: bool,
-  aggregation=None,
-) -> numbered.Numbered:
-  """Builds a process with a dictionary and a base model."""
-  process = fedca.build_fedca(
-    objectives.FedCAObjective(harness.model(), alignment_weight=0.5),
-    labels.spec(context_lib.CLIENT, packed=packed),
-    optimizers.build_optimizer(optimizer),
-    fedca.FedCAConfig(numbered.POPULATION, 2, training),
-    base(),
-    aggregation,
-  )
-  return numbered.Numbered(process)

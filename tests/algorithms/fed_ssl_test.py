@@ -14,6 +14,7 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.encoders import projector
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import moco
 from tff_ssl.objectives import simsiam
@@ -113,8 +114,8 @@ def test_states_follow_the_client(tff_context, objective, packed):
 def test_key_networks_can_start_each_round_as_the_global_ones(tff_context):
   """The authors' Fed-MoCo; the queue stays on the client."""
   reset = ('target',)
-  build = functools.partial(fed_ssl.build_fed_ssl, reset=reset)
-  process = harness.build_with_states(build, _moco(), _SERVER, _CONFIG)
+  build = functools.partial(fed_ssl.fed_ssl, reset=reset)
+  process = harness.build(build, _moco(), _SERVER, _CONFIG)
   states, _ = harness.rounds_of(process, [_cohort(round) for round in _ROUNDS])
   weights, expected = _by_hand(_moco(), reset)
   other, _ = _by_hand(_moco())
@@ -130,9 +131,9 @@ def test_key_networks_can_start_each_round_as_the_global_ones(tff_context):
 
 
 def test_all_reset_is_fedavg_and_what_is_not_kept_cannot_be(tff_context):
-  build = functools.partial(fed_ssl.build_fed_ssl, reset=('target', 'queue', 'count'))
+  build = functools.partial(fed_ssl.fed_ssl, reset=('target', 'queue', 'count'))
   cohorts = [_cohort(round) for round in _ROUNDS[:3]]
-  process = harness.build_with_states(build, _moco(), _SERVER, _CONFIG)
+  process = harness.build(build, _moco(), _SERVER, _CONFIG)
   states, _ = harness.rounds_of(process, cohorts)
   plain = harness.build_fedavg(_moco(), _SERVER, _CONFIG)
   expected, _ = harness.rounds_of(plain, cohorts)
@@ -141,8 +142,9 @@ def test_all_reset_is_fedavg_and_what_is_not_kept_cannot_be(tff_context):
       harness.weights(process, state), harness.weights(plain, other), rtol=1e-4
     )
   with pytest.raises(ValueError, match="reset has 'queue'; of what a client keeps, it"):
-    fed_ssl.build_fed_ssl(
-      _byol(), harness.ELEMENT, optimizers.build_optimizer(_SERVER), reset=('queue',)
+    processes.build(
+      fed_ssl.fed_ssl(_byol(), optimizers.build_optimizer(_SERVER), reset=('queue',)),
+      harness.ELEMENT,
     )
 
 
@@ -213,7 +215,7 @@ def test_states_are_no_communication(tff_context):
   assert work['bytes_down'] == 2 * 4 * (model + 4)
   assert work['bytes_up'] == 2 * 4 * (model + weight + counts + loss + 2 * d + d**2)
   # The target alone is more than half of the model.
-  state_type = process.process.client_state_type
+  state_type = process.process.graph.client_state_type
   assert communication.num_bytes(state_type) > 4 * model / 2
 
 

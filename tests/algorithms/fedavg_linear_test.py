@@ -12,6 +12,7 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import packs
+from tff_ssl.federated import processes
 from tff_ssl.optimization import local
 from tff_ssl.optimization import schedules
 
@@ -56,11 +57,11 @@ def _cohort(packed):
 
 
 def _build(config, packed):
-  return fedavg.build_fedavg(
-    linear_model.LinearObjective(),
+  return processes.build(
+    fedavg.fedavg(
+      linear_model.LinearObjective(), optimizers.build_optimizer(_FEDAVG), config
+    ),
     packs.PackSpec(_ELEMENT) if packed else _ELEMENT,
-    optimizers.build_optimizer(_FEDAVG),
-    config,
   )
 
 

@@ -5,13 +5,14 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tests.algorithms import dcco_reference
 from tests.algorithms import harness
 from tests.algorithms import with_states
+from tests.algorithms.statistics import dcco_reference
 from tests.objectives import warming
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
-from tff_ssl.objectives import contrastive
+from tff_ssl.federated import processes
+from tff_ssl.objectives import simclr
 
 _SPLIT = harness.split([1, 2, 5, 4])
 
@@ -51,7 +52,7 @@ def test_the_cohort_s_spread_is_that_of_all_examples(tff_context):
 
 
 def test_nt_xent_of_one_image_has_nothing_to_contrast():
-  objective = contrastive.ContrastiveObjective(harness.model())
+  objective = simclr.SimclrObjective(harness.model())
   params = objective.init(tf.constant([0, 1]))
   batch = harness.tensors(harness.take(harness.arrays(), [0]))
   result, _ = harness.visit(
@@ -93,14 +94,18 @@ def test_an_objective_is_told_the_round_and_how_many_there_are(tff_context):
   """Steps of 1/4, 2/4, 3/4: a gradient of (round + 1) / rounds at rate 1."""
   optimizer = tff.learning.optimizers.build_sgdm(1.0)
   config = fedavg.FedAvgConfig(rounds=4)
-  process = fedavg.build_fedavg(warming.Warming(), harness.ELEMENT, optimizer, config)
+  process = processes.build(
+    fedavg.fedavg(warming.Warming(), optimizer, config), harness.ELEMENT
+  )
   states, metrics = harness.rounds_of(process, [harness.cohort(_SPLIT)] * 3)
   got = [float(process.get_model_weights(s).trainable['w']) for s in states]
   assert got == pytest.approx([2.0, 1.75, 1.25, 0.5])
   # The weight, the seed, the rate, the round.
   assert metrics[0]['client_work']['bytes_down'] == len(_SPLIT) * 4 * (1 + 2 + 1 + 1)
   stateful = with_states.WithStates(
-    fed_ssl.build_fed_ssl(warming.Warming(), harness.ELEMENT, optimizer, config),
+    processes.build(
+      fed_ssl.fed_ssl(warming.Warming(), optimizer, config), harness.ELEMENT
+    ),
     packed=False,
   )
   states, _ = harness.rounds_of(stateful, [harness.cohort(_SPLIT)] * 3)

@@ -13,6 +13,7 @@ from tff_ssl.algorithms import fedbn
 from tff_ssl.encoders import projector
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.objectives import population
 from tff_ssl.objectives import simsiam
 
@@ -149,6 +150,6 @@ def test_networks_without_batch_norm_are_refused():
   head = projector.build_linear(harness.DIMENSION, harness.DIMENSION, 'predictor')
   plain = simsiam.SimSiamObjective(harness.model(), head)
   with pytest.raises(ValueError, match='FedBN is given networks without batch norm'):
-    fedbn.build_fedbn(
-      plain, harness.ELEMENT, optimizers.build_optimizer(_SERVER), _CONFIG
+    processes.build(
+      fedbn.fedbn(plain, optimizers.build_optimizer(_SERVER), _CONFIG), harness.ELEMENT
     )

@@ -8,11 +8,11 @@ import tensorflow as tf
 
 from tests.algorithms import dictionaries
 from tests.algorithms import harness
-from tests.algorithms import labels
+from tests.algorithms.labels_at_server import labels
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
-from tff_ssl.objectives import contrastive
-from tff_ssl.objectives import fedca as objectives
+from tff_ssl.objectives import dictionary_contrast
+from tff_ssl.objectives import simclr as simclr_lib
 
 
 @pytest.mark.parametrize(('slots', 'full'), [(0, True), (dictionaries.SLOTS, False)])
@@ -20,7 +20,7 @@ def test_without_dictionary_and_alignment_a_client_trains_as_in_fedavg(slots, fu
   """With no slot at all, and with slots of which none is filled yet."""
   plan = dictionaries.config(slots)
   got = dictionaries.visit(4, plan, dictionaries.objective(beta=0.0), full)
-  simclr = contrastive.ContrastiveObjective(harness.model('mild'))
+  simclr = simclr_lib.SimclrObjective(harness.model('mild'))
   expected, _ = harness.visit(
     fedavg.client_function(simclr, labels.CLIENT_CONFIG),
     fedavg.sent_kinds(simclr),
@@ -130,26 +130,26 @@ def test_the_server_keeps_what_each_client_sent_last():
   rows *= filled[:, :, np.newaxis]
   # With the noise of sums that are quantised.
   noise = 1e-3 * generator.normal(size=filled.shape)
-  arrived = collections.OrderedDict(
+  aggregated = collections.OrderedDict(
     [
-      (objectives.ROWS, tf.constant(rows, tf.float32)),
-      (objectives.FILLED, tf.constant(filled + noise, tf.float32)),
+      (dictionary_contrast.ROWS, tf.constant(rows, tf.float32)),
+      (dictionary_contrast.FILLED, tf.constant(filled + noise, tf.float32)),
     ]
   )
-  after = fedca.update_dictionary(before, arrived)
+  after = fedca.update_dictionary(before, aggregated)
   assert list(after) == list(before)
   for k in range(dictionaries.POPULATION):
     if k not in (1, 4):
       np.testing.assert_array_equal(
-        after[objectives.ROWS][k], before[objectives.ROWS][k]
+        after[dictionary_contrast.ROWS][k], before[dictionary_contrast.ROWS][k]
       )
     np.testing.assert_array_equal(
-      after[objectives.FILLED][k],
+      after[dictionary_contrast.FILLED][k],
       filled[k] if k in (1, 4) else [True] * dictionaries.SLOTS,
     )
   unit = rows[1] / np.linalg.norm(rows[1], axis=1, keepdims=True)
-  np.testing.assert_allclose(after[objectives.ROWS][1], unit, rtol=1e-5)
-  assert not np.any(after[objectives.ROWS][4, 2])
+  np.testing.assert_allclose(after[dictionary_contrast.ROWS][1], unit, rtol=1e-5)
+  assert not np.any(after[dictionary_contrast.ROWS][4, 2])
 
 
 @pytest.mark.parametrize(

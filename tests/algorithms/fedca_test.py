@@ -9,24 +9,27 @@ import tensorflow as tf
 
 from tests.algorithms import dictionaries
 from tests.algorithms import harness
-from tests.algorithms import labels
+from tests.algorithms.labels_at_server import labels
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
 from tff_ssl.federated import optimizers
-from tff_ssl.objectives import context as context_lib
-from tff_ssl.objectives import contrastive
-from tff_ssl.objectives import fedca as objectives
+from tff_ssl.federated import processes
+from tff_ssl.objectives import contextual
+from tff_ssl.objectives import dictionary_contrast
+from tff_ssl.objectives import simclr
 
 
 @pytest.fixture(scope='module', name='process')
 def _process(tff_context):
-  return fedca.build_fedca(
-    dictionaries.objective(),
-    labels.spec(context_lib.CLIENT),
-    optimizers.build_optimizer(harness.SGD),
-    dictionaries.config(),
-    dictionaries.base(),
+  return processes.build(
+    fedca.fedca(
+      dictionaries.objective(),
+      optimizers.build_optimizer(harness.SGD),
+      dictionaries.config(),
+      dictionaries.base(),
+    ),
+    labels.spec(contextual.CLIENT),
   )
 
 
@@ -44,8 +47,10 @@ def _cohort(*numbers, broken=()):
 
 
 def _dictionary(state):
-  context = state.kept[fedca.CONTEXT]
-  return np.asarray(context[objectives.ROWS]), np.asarray(context[objectives.FILLED])
+  context = state.extra[fedca.CONTEXT]
+  return np.asarray(context[dictionary_contrast.ROWS]), np.asarray(
+    context[dictionary_contrast.FILLED]
+  )
 
 
 @pytest.fixture(scope='module', name='rounds')
@@ -64,11 +69,13 @@ def test_a_round_is_the_mean_of_what_clients_send(process, rounds):
   """Written out: of each client what `client_function` says, weighted by examples."""
   states, metrics = rounds
   function = fedca.client_function(dictionaries.objective(), dictionaries.config())
-  function = dataclasses.replace(function, each=harness.for_any_size(function.each))
+  function = dataclasses.replace(
+    function, client_fn=harness.for_any_size(function.client_fn)
+  )
   for r, cohort in enumerate(((0, 3, 1, 4), (4, 2, 1))):
     state = states[r]
     shared = dictionaries.shared(
-      state.kept[fedca.CONTEXT],
+      state.extra[fedca.CONTEXT],
       labels.as_params(process.get_model_weights(state).trainable),
       harness.round_seed(r),
     )
@@ -110,7 +117,7 @@ def test_rows_land_in_their_places_in_any_order_of_the_cohort(process, rounds):
 
 def test_the_base_model_stays_and_bytes_are_those_of_rows(process, rounds):
   states, metrics = rounds
-  base = states[-1].kept[fedca.CONTEXT][objectives.BASE]
+  base = states[-1].extra[fedca.CONTEXT][dictionary_contrast.BASE]
   for name, value in dictionaries.base().items():
     np.testing.assert_array_equal(base[name], value)
   model, encoder = (
@@ -133,12 +140,17 @@ def test_the_base_model_stays_and_bytes_are_those_of_rows(process, rounds):
 
 def test_rounds_without_dictionary_and_alignment_are_those_of_fedavg(tff_context):
   optimizer = optimizers.build_optimizer(harness.SGD)
-  element = labels.spec(context_lib.CLIENT)
-  process = fedca.build_fedca(
-    dictionaries.objective(beta=0.0), element, optimizer, dictionaries.config(slots=0)
+  element = labels.spec(contextual.CLIENT)
+  process = processes.build(
+    fedca.fedca(
+      dictionaries.objective(beta=0.0), optimizer, dictionaries.config(slots=0)
+    ),
+    element,
   )
-  simclr = contrastive.ContrastiveObjective(harness.model('mild'))
-  plain = fedavg.build_fedavg(simclr, element, optimizer, labels.CLIENT_CONFIG)
+  plain_objective = simclr.SimclrObjective(harness.model('mild'))
+  plain = processes.build(
+    fedavg.fedavg(plain_objective, optimizer, labels.CLIENT_CONFIG), element
+  )
   cohorts = [_cohort(0, 3, None, 1, 4), _cohort(4, 2, 3, 1, broken=(3,))]
   (got, metrics), (expected, wanted) = (
     harness.rounds_of(each, cohorts) for each in (process, plain)
@@ -164,18 +176,16 @@ def test_a_number_that_no_client_has_is_an_error(process, rounds):
 
 def _renumbered(element):
   number = tf.constant(dictionaries.POPULATION, tf.int32)
-  return collections.OrderedDict(element, **{context_lib.CLIENT: number})
+  return collections.OrderedDict(element, **{contextual.CLIENT: number})
 
 
 def test_noise_in_the_dictionary_is_refused():
   private = aggregations.private(1.0, 1.0, 1.0)
   with pytest.raises(ValueError, match='The aggregation adds noise, as a private one'):
-    fedca.build_fedca(
-      dictionaries.objective(0.0),
-      labels.spec(context_lib.CLIENT),
-      None,
-      dictionaries.config(),
-      aggregation=private,
+    processes.build(
+      fedca.fedca(dictionaries.objective(0.0), None, dictionaries.config()),
+      labels.spec(contextual.CLIENT),
+      private,
     )
 
 
@@ -184,14 +194,20 @@ def test_noise_in_the_dictionary_is_refused():
   [
     (harness.ELEMENT, dictionaries.base(), 'must have an int32 scalar `client`'),
     (labels.spec('client'), None, 'alignment_weight is 0.5 without base_params'),
-    (labels.spec('client'), {}, 'params of the base model must hold all 3 parameters'),
+    (
+      labels.spec('client'),
+      {},
+      'params of the base model has no .*; it must hold all 3 parameters',
+    ),
     (
       labels.spec('client'),
       {**dictionaries.base(), 'conv/kernel': np.zeros([3, 3, 1, 5])},
-      r'parameter conv/kernel of the base model must have shape \(3, 3, 1, 6\)',
+      r'conv/kernel of the base model is .*; it must be \(3, 3, 1, 6\)',
     ),
   ],
 )
 def test_what_does_not_fit_is_refused(spec, base, message):
   with pytest.raises(ValueError, match=message):
-    fedca.build_fedca(dictionaries.objective(), spec, None, dictionaries.config(), base)
+    processes.build(
+      fedca.fedca(dictionaries.objective(), None, dictionaries.config(), base), spec
+    )

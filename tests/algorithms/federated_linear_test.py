@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tff_ssl.algorithms import federated_linear
+from tff_ssl.federated import processes
 
 _N, _D, _CLASSES = 12, 3, 2
 _ELEMENT = collections.OrderedDict(
@@ -56,7 +57,9 @@ def _fedavg(clients):
 
 @pytest.fixture(scope='module')
 def process():
-  return federated_linear.build_federated_linear(_D, _CLASSES, _ELEMENT, _CONFIG)
+  return processes.build(
+    federated_linear.federated_linear(_D, _CLASSES, _CONFIG), _ELEMENT
+  )
 
 
 def _run(process, clients):

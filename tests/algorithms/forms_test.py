@@ -1,7 +1,6 @@
 """Algorithms with stateless clients in their other forms: deployable, and secure."""
 
 import functools
-import inspect
 
 import numpy as np
 import pytest
@@ -13,37 +12,26 @@ from tests.algorithms import numbered
 from tests.algorithms import table
 from tff_ssl.aggregators import aggregations
 from tff_ssl.federated import single
-from tff_ssl.objectives import context
+from tff_ssl.objectives import contextual
 
 # `dcco` and `l_dawa` stay: two exchanges, and values of each client by name.
-_LONG = (*table.LONG, 'scaffold', 'fedca', 'fedavg_nt_xent', 'decentralized')
-_DESCRIBED = [name for name, row in table.TABLE.items() if row.describe is not None]
-
-
-def _spec(name):
-  spec = dict(harness.ELEMENT)
-  spec.update(
-    (field, numbered.SPEC) for field in table.TABLE[name].describe().client_numbers
-  )
-  return spec
+_LONG = (*table.LONG, 'fedca', 'fedavg_nt_xent', 'decentralized')
+# Those with stateless clients and no data at the server.
+_ALGORITHMS = {
+  name: algorithm
+  for name, row in table.TABLE.items()
+  if row.federated
+  and not (algorithm := row.algorithm()).is_stateful
+  and algorithm.server_spec is None
+}
 
 
 @functools.cache
 def _single(name, secure=False):
+  algorithm = _ALGORITHMS[name]
   aggregation = aggregations.secure(4096.0, 64) if secure else None
-  return single.build_single_phases(
-    table.TABLE[name].describe(), _spec(name), aggregation
-  )
-
-
-def test_each_algorithm_with_stateless_clients_is_described():
-  learning = {
-    row.builder
-    for row in table.TABLE.values()
-    if inspect.signature(row.builder).return_annotation
-    is tff.learning.templates.LearningProcess
-  }
-  assert learning == {table.TABLE[name].builder for name in _DESCRIBED}
+  element = harness.element(algorithm)
+  return single.build_single_phases(algorithm, element, aggregation)
 
 
 def _graphs(name):
@@ -54,7 +42,7 @@ def _graphs(name):
 
 
 @pytest.mark.long_for(*_LONG)
-@pytest.mark.parametrize('name', _DESCRIBED)
+@pytest.mark.parametrize('name', _ALGORITHMS)
 def test_each_phase_converts_to_map_reduce_form(name):
   for phase, computation in _single(name).exchanges.items():
     form = tff.backends.mapreduce.get_map_reduce_form_for_computation(
@@ -71,7 +59,7 @@ def test_the_other_form_of_deployment_has_the_same_shape():
 
 
 @pytest.mark.long_for(*_LONG)
-@pytest.mark.parametrize('name', _DESCRIBED)
+@pytest.mark.parametrize('name', _ALGORITHMS)
 def test_secure_sums_are_all_that_leaves_a_client(name):
   for computation in _single(name, secure=True).exchanges.values():
     tff.test.assert_not_contains_unsecure_aggregation(computation)
@@ -79,13 +67,13 @@ def test_secure_sums_are_all_that_leaves_a_client(name):
 
 
 @pytest.mark.long_for(*_LONG)
-@pytest.mark.parametrize('name', _DESCRIBED)
+@pytest.mark.parametrize('name', _ALGORITHMS)
 def test_phases_one_after_another_are_the_round(tff_context, name):
   process, phases = table.process(name, False), _single(name)
   cohort = harness.cohort(harness.split([2, 3, 4]))
   rounds = table.TABLE[name].collects + 1
   states, metrics = harness.rounds_of(process, [cohort] * rounds)
-  if context.CLIENT in _spec(name):
+  if contextual.CLIENT in _ALGORITHMS[name].client_numbers:
     cohort = [numbered.numbered(dataset) for dataset in cohort]
   state = phases.initialize()
   for _ in range(rounds):

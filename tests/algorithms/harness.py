@@ -6,27 +6,31 @@ one process serves every test that can use it.
 
 import collections
 from collections.abc import Mapping, Sequence
-import dataclasses
 import functools
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tests import tiny
+from tests.algorithms import numbered
 from tests.algorithms import with_states
 from tff_ssl.aggregators import aggregations
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedbn
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import packs
+from tff_ssl.federated import phases
+from tff_ssl.federated import processes
 from tff_ssl.federated import server
-from tff_ssl.objectives import base
+from tff_ssl.losses import cco as cco_lib
+from tff_ssl.losses import spectral
+from tff_ssl.losses import vicreg
+from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
 
@@ -42,21 +46,6 @@ ELEMENT = collections.OrderedDict(
 PACKS = packs.PackSpec(ELEMENT)
 SGD = optimizers.OptimizerConfig('sgd', 0.01)
 ADAM = optimizers.OptimizerConfig('adam', 0.01)
-
-
-@dataclasses.dataclass(frozen=True)
-class Form:
-  """How a process is built of an algorithm.
-
-  Attributes:
-    packed: Whether its clients are in packs.
-    aggregation: What leaves them goes through; plain when None.
-    optimizer: Of the server, where it has one.
-  """
-
-  packed: bool = False
-  aggregation: aggregations.Aggregation | None = None
-  optimizer: optimizers.OptimizerConfig = ADAM
 
 
 def _encode(ops, x):
@@ -89,11 +78,21 @@ def model(augmentation: str = 'flip', batch_norm: bool = False) -> dual_encoder.
   )
 
 
+# The losses of encoding statistics that DCCO can take.
+STATISTICS_LOSSES = {
+  'cco': cco_lib.CcoLoss(),
+  'vicreg': vicreg.VicregLoss(),
+  'spectral': spectral.SpectralLoss(),
+}
+
+
 def cco(
   loss_name: str = 'cco', batch_norm: bool = False
 ) -> statistics.StatisticsObjective:
   # DCCO's own views: of mirrored images alone statistics hardly differ.
-  return statistics.StatisticsObjective(model('byol_no_blur', batch_norm), loss_name)
+  return statistics.StatisticsObjective(
+    model('byol_no_blur', batch_norm), STATISTICS_LOSSES[loss_name]
+  )
 
 
 def arrays(n: int = NUM_EXAMPLES) -> collections.OrderedDict[str, np.ndarray]:
@@ -189,27 +188,82 @@ def rounds_of(process, cohorts):
   return states, metrics
 
 
-@functools.cache
-def build_dcco(
-  loss_name: str = 'cco',
-  optimizer: optimizers.OptimizerConfig = SGD,
-  config: dcco.DCCOConfig | None = None,
+def element(algorithm: phases.Algorithm, packed: bool = False):
+  """Returns the type of examples with the numbers that an algorithm asks for."""
+  fields = collections.OrderedDict(ELEMENT)
+  fields.update((name, numbered.SPEC) for name in algorithm.client_numbers)
+  return packs.PackSpec(fields) if packed else fields
+
+
+def process(
+  algorithm: phases.Algorithm,
   packed: bool = False,
   aggregation: aggregations.Aggregation | None = None,
-) -> tff.learning.templates.LearningProcess:
-  return dcco.build_dcco(
-    cco(loss_name),
-    PACKS if packed else ELEMENT,
+):
+  """Builds a process whose `next` takes the state and the data of a cohort alone.
+
+  Clients have the numbers that they need, their states are with the server's, and a
+  server with data has none.
+  """
+  built = processes.build(algorithm, element(algorithm, packed), aggregation)
+  if algorithm.server_spec is not None:
+    built = ClientsAlone(built)
+  if algorithm.is_stateful:
+    built = with_states.WithStates(built, packed)
+  if contextual.CLIENT in algorithm.client_numbers:
+    built = numbered.Numbered(built)
+  return built
+
+
+@functools.cache
+def build(
+  method, objective, optimizer=SGD, config=None, packed=False, aggregation=None
+):
+  """Builds a process of a method whose server has an optimizer."""
+  algorithm = method(
+    objective,
     optimizers.build_optimizer(optimizer),
-    config or dcco.DCCOConfig(seed=SEED),
-    aggregation,
+    config or fedavg.FedAvgConfig(seed=SEED),
   )
+  return process(algorithm, packed, aggregation)
+
+
+def build_dcco(
+  loss_name='cco', optimizer=SGD, config=None, packed=False, aggregation=None
+):
+  config = config or dcco.DCCOConfig(seed=SEED)
+  return build(dcco.dcco, cco(loss_name), optimizer, config, packed, aggregation)
+
+
+build_fedavg = functools.partial(build, fedavg.fedavg)
+build_fed_ssl = functools.partial(build, fed_ssl.fed_ssl)
+build_fedbn = functools.partial(build, fedbn.fedbn)
+
+
+class ClientsAlone:
+  """A process whose server has data, run without any."""
+
+  def __init__(self, process: processes.Process):
+    self.process = process
+    self.initialize = process.initialize
+    self.get_model_weights = process.get_model_weights
+
+  def next(self, state, datasets):
+    return self.process.next(state, server_data(0), datasets)
+
+
+def server_data(n: int = 6, value: float | None = None) -> tf.data.Dataset:
+  """Returns n labelled examples; with `value` in all of their pixels if given."""
+  examples = take(arrays(20), range(12, 12 + n))
+  if value is not None:
+    examples['image'] = np.full_like(examples['image'], value)
+  return tf.data.Dataset.from_tensor_slices(examples)
 
 
 def visit(function, kinds, shared, examples, state=()):
   """Returns what leaves a client, weighed and counted, and its state after."""
-  protocol = client_functions.Protocol(kinds, counted=True)
-  return client_functions.visit(function, protocol, shared, state, examples)
+  exchange_spec = client_functions.ExchangeSpec(kinds, counted=True)
+  return client_functions.run_client(function, exchange_spec, shared, state, examples)
 
 
 def for_any_size(function):
@@ -218,41 +272,6 @@ def for_any_size(function):
   Outside a graph the training of each client is traced anew, which takes a second.
   """
   return tf.function(function, autograph=False, reduce_retracing=True)
-
-
-@functools.cache
-def build_fedavg(
-  objective: base.Objective,
-  optimizer: optimizers.OptimizerConfig = SGD,
-  config: fedavg.FedAvgConfig | None = None,
-  packed: bool = False,
-  aggregation: aggregations.Aggregation | None = None,
-) -> tff.learning.templates.LearningProcess:
-  return fedavg.build_fedavg(
-    objective,
-    PACKS if packed else ELEMENT,
-    optimizers.build_optimizer(optimizer),
-    config or fedavg.FedAvgConfig(seed=SEED),
-    aggregation,
-  )
-
-
-@functools.cache
-def build_with_states(
-  build, objective, optimizer=SGD, config=None, packed=False, aggregation=None
-):
-  process = build(
-    objective,
-    PACKS if packed else ELEMENT,
-    optimizers.build_optimizer(optimizer),
-    config or fedavg.FedAvgConfig(seed=SEED),
-    aggregation=aggregation,
-  )
-  return with_states.WithStates(process, packed)
-
-
-build_fed_ssl = functools.partial(build_with_states, fed_ssl.build_fed_ssl)
-build_fedbn = functools.partial(build_with_states, fedbn.build_fedbn)
 
 
 def round_seed(round: int) -> tf.Tensor:

@@ -12,6 +12,8 @@ from tff_ssl.algorithms import l_dawa
 from tff_ssl.encoders import predictor
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
+from tff_ssl.objectives import base
 from tff_ssl.objectives import simsiam
 
 _ELEMENT = collections.OrderedDict(
@@ -33,7 +35,7 @@ _TARGETS = {'first': 1.0, 'second': -2.0, 'third': 3.0}
 _LAYERS = tuple(_TARGETS)
 
 
-class _Layers:
+class _Layers(base.Objective):
   """Half the mean squared errors of three linear models, each of its own target."""
 
   def init(self, seed, dtype=tf.float32):
@@ -51,9 +53,6 @@ class _Layers:
       predicted += params.get(f'{layer}/bias', 0.0)
       total += tf.reduce_sum((predicted - factor * examples['y']) ** 2) / 2
     return tf.math.divide_no_nan(total, n), collections.OrderedDict()
-
-  def summarize(self, metrics):
-    return metrics
 
 
 def _clients():
@@ -95,8 +94,9 @@ def _cosine(a, b):
 
 @pytest.mark.parametrize('weighting', ['examples', 'uniform'])
 def test_a_round_weighs_each_layer_by_its_cosine(tff_context, weighting):
-  process = l_dawa.build_l_dawa(
-    _Layers(), _ELEMENT, optimizers.build_optimizer(_SERVER), _config(weighting)
+  process = processes.build(
+    l_dawa.l_dawa(_Layers(), optimizers.build_optimizer(_SERVER), _config(weighting)),
+    _ELEMENT,
   )
   cohort = [tf.data.Dataset.from_tensor_slices(client) for client in _clients()]
   states, _ = harness.rounds_of(process, [cohort])
@@ -128,8 +128,9 @@ def test_weighing_all_layers_by_1_is_fedavg(tff_context):
     for process in (
       plain,
       *(
-        l_dawa.build_l_dawa(
-          objective, harness.ELEMENT, optimizer, l_dawa.LDAWAConfig(training, aware)
+        processes.build(
+          l_dawa.l_dawa(objective, optimizer, l_dawa.LDAWAConfig(training, aware)),
+          harness.ELEMENT,
         )
         for aware in (False, True)
       ),
@@ -167,12 +168,12 @@ def test_cosines_are_of_all_tensors_of_a_layer():
 def test_a_layer_without_a_positive_sum_keeps_its_weights():
   """Whatever momentum the server's optimizer has from the round before."""
   config = optimizers.OptimizerConfig('sgd', 1.0, momentum=0.9)
-  algorithm = l_dawa.describe(_Layers(), optimizers.build_optimizer(config), _config())
+  algorithm = l_dawa.l_dawa(_Layers(), optimizers.build_optimizer(config), _config())
   (train,) = algorithm.phases
   state = algorithm.initial()
   trainable = state.global_model_weights.trainable
 
-  def arrived(second):
+  def aggregated(second):
     cosines = {'first': 0.5, 'second': second, 'third': 1.0}
     return {
       'update': tf.nest.map_structure(tf.ones_like, trainable),
@@ -183,13 +184,13 @@ def test_a_layer_without_a_positive_sum_keeps_its_weights():
       },
     }
 
-  once, _ = train.receive(state, arrived(0.25))
+  once, _ = train.receive(state, aggregated(0.25))
   after = once.global_model_weights.trainable
   for layer, quotient in (('first', 2.0), ('second', 4.0), ('third', 1.0)):
     moved = _vector(trainable, layer) - _vector(after, layer)
     np.testing.assert_allclose(moved, quotient, rtol=1e-6)
   for second in (0.0, -0.1):
-    twice = train.receive(once, arrived(second))[0].global_model_weights.trainable
+    twice = train.receive(once, aggregated(second))[0].global_model_weights.trainable
     np.testing.assert_array_equal(twice['second/kernel'], after['second/kernel'])
     # Momentum: 0.9 times the last step and this one.
     moved = _vector(after, 'first') - _vector(twice, 'first')

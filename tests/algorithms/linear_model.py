@@ -10,12 +10,13 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.federated import local_training
+from tff_ssl.objectives import base
 
 RATE = 0.125
 SEED = tf.constant([1, 2])
 
 
-class LinearObjective:
+class LinearObjective(base.Objective):
   """Half the mean squared error of x w, reported with the mean of y."""
 
   def init(self, seed, dtype=tf.float32):
@@ -31,9 +32,6 @@ class LinearObjective:
     loss = tf.math.divide_no_nan(tf.reduce_sum(error**2) / 2, n)
     mean = tf.math.divide_no_nan(tf.reduce_sum(y), n)
     return loss, collections.OrderedDict(target=mean)
-
-  def summarize(self, metrics):
-    return metrics
 
 
 def examples(n, first_id=0):

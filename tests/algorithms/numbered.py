@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.federated import packs
-from tff_ssl.objectives import context
+from tff_ssl.objectives import contextual
 
 POPULATION = 16
 SPEC = tf.TensorSpec([], tf.int32)
@@ -34,7 +34,7 @@ def numbered(dataset):
     numbers = [int(element['example_id']) for element in dataset] or [0]
     number = tf.constant(numbers[0] % POPULATION, tf.int32)
     return dataset.map(
-      lambda element: collections.OrderedDict(element, **{context.CLIENT: number})
+      lambda element: collections.OrderedDict(element, **{contextual.CLIENT: number})
     )
   (pack,) = dataset.as_numpy_iterator()
   ids, sizes = pack[packs.EXAMPLES]['example_id'], pack[packs.SIZES]
@@ -43,5 +43,7 @@ def numbered(dataset):
     ids[start] % POPULATION for start, size in zip(starts, sizes, strict=True) if size
   ]
   numbers = np.repeat(held, sizes[sizes > 0]).astype(np.int32)
-  examples = collections.OrderedDict(pack[packs.EXAMPLES], **{context.CLIENT: numbers})
+  examples = collections.OrderedDict(
+    pack[packs.EXAMPLES], **{contextual.CLIENT: numbers}
+  )
   return packs.pack_dataset(examples, sizes)

@@ -12,6 +12,7 @@ from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import one_round
 from tff_ssl.evaluation import closed_form
 from tff_ssl.federated import packs
+from tff_ssl.federated import processes
 
 _N, _D, _CLASSES = 30, 3, 4
 _ELEMENT = collections.OrderedDict(
@@ -50,7 +51,7 @@ def _close(found, want, rtol=1e-12):
 
 @pytest.fixture(scope='module')
 def process():
-  return one_round.build_one_round(_D, _CLASSES, _ELEMENT)
+  return processes.build(one_round.one_round(_D, _CLASSES), _ELEMENT)
 
 
 def _collect(process, cohorts):
@@ -72,7 +73,9 @@ def test_sums_and_heads_are_those_of_all_examples(tff_context, process):
 
 
 def test_packs_and_several_rounds_give_the_same(tff_context):
-  packed = one_round.build_one_round(_D, _CLASSES, packs.PackSpec(_ELEMENT), together=8)
+  packed = processes.build(
+    one_round.one_round(_D, _CLASSES, chunk_size=8), packs.PackSpec(_ELEMENT)
+  )
   clients = harness.split(_SIZES)
   cohorts = [
     harness.packed_cohort(some, _examples()) for some in (clients[:2], clients[2:])
@@ -98,17 +101,21 @@ def test_encoder_of_an_own_reads_the_examples(tff_context):
     return tf.matmul(examples['features'], params['kernel'])
 
   kernel = np.random.default_rng(1).normal(size=[_D, 2]).astype(np.float32)
-  process = one_round.build_one_round(2, _CLASSES, _ELEMENT, encode, {'kernel': kernel})
+  process = processes.build(
+    one_round.one_round(2, _CLASSES, encode, {'kernel': kernel}), _ELEMENT
+  )
   found, _ = _collect(process, [harness.cohort(harness.split(_SIZES), _examples())])
   labels, encoded = _examples()['label'], _examples()['features'] @ kernel
   _close(found, closed_form.moments(encoded[:-1], labels[:-1], _CLASSES), rtol=1e-5)
   with pytest.raises(ValueError, match=r'must be \[n, 5\], as num_features'):
-    one_round.build_one_round(5, _CLASSES, _ELEMENT, encode, {'kernel': kernel})
+    processes.build(
+      one_round.one_round(5, _CLASSES, encode, {'kernel': kernel}), _ELEMENT
+    )
 
 
 def test_private_sums_swap_in(tff_context):
   private = aggregations.private(1e-9, update_clip=1.0, statistics_clip=1e5)
-  noised = one_round.build_one_round(_D, _CLASSES, _ELEMENT, aggregation=private)
+  noised = processes.build(one_round.one_round(_D, _CLASSES), _ELEMENT, private)
   cohort = harness.cohort(harness.split(_SIZES), _examples())
   found, _ = _collect(noised, [cohort])
   _close(found, _pooled(), rtol=5e-3)
@@ -117,7 +124,7 @@ def test_private_sums_swap_in(tff_context):
 
 def test_secure_sums_swap_in():
   secure = aggregations.secure(value_bound=1e5, max_examples_per_client=64)
-  secured = one_round.build_one_round(_D, _CLASSES, _ELEMENT, aggregation=secure)
+  secured = processes.build(one_round.one_round(_D, _CLASSES), _ELEMENT, secure)
   tff.test.assert_not_contains_unsecure_aggregation(secured.next)
 
 
@@ -150,8 +157,8 @@ def test_share_of_a_client_is_bounded_and_the_worst_attains_it(n):
 def test_private_sums_of_bounded_features_are_not_clipped(tff_context):
   clip = max(_SIZES) * one_round.share_bound(20.0)
   private = aggregations.private(1e-9, update_clip=1.0, statistics_clip=clip)
-  process = one_round.build_one_round(
-    _D, _CLASSES, _ELEMENT, aggregation=private, feature_norm=20.0
+  process = processes.build(
+    one_round.one_round(_D, _CLASSES, feature_norm=20.0), _ELEMENT, private
   )
   cohort = harness.cohort(harness.split(_SIZES), _examples())
   found, _ = _collect(process, [cohort])
@@ -163,7 +170,7 @@ def test_private_sums_of_bounded_features_are_not_clipped(tff_context):
 
 def test_sizes_below_1_are_named():
   with pytest.raises(ValueError, match='num_features is 0; it must be at least 1'):
-    one_round.build_one_round(0, 2, _ELEMENT)
-  one_round.describe(1, 1)
+    processes.build(one_round.one_round(0, 2), _ELEMENT)
+  one_round.one_round(1, 1)
   with pytest.raises(ValueError, match=r'feature_norm is -1\.0; it must be pos'):
-    one_round.build_one_round(2, 2, _ELEMENT, feature_norm=-1.0)
+    processes.build(one_round.one_round(2, 2, feature_norm=-1.0), _ELEMENT)

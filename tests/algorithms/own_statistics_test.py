@@ -7,16 +7,16 @@ import pytest
 import tensorflow as tf
 
 from tests.algorithms import harness
-from tff_ssl.algorithms import bilevel_ssfl
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import fedema
-from tff_ssl.algorithms import la_ssfl
-from tff_ssl.algorithms import mixing
-from tff_ssl.algorithms import per_ssfl
+from tff_ssl.algorithms.divergence_aware import fedema
+from tff_ssl.algorithms.divergence_aware import framework
+from tff_ssl.algorithms.divergence_aware import online_networks
+from tff_ssl.algorithms.ssfl import bilevel_ssfl
+from tff_ssl.algorithms.ssfl import la_ssfl
+from tff_ssl.algorithms.ssfl import per_ssfl
 from tff_ssl.encoders import predictor
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
-from tff_ssl.federated import online_networks
 from tff_ssl.federated import server
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import population
@@ -72,7 +72,7 @@ def test_each_of_two_models_has_the_population_that_it_makes(name):
   shared = _shared(_SIMSIAM)
   first = function.first(shared)
   _assert_same(first, population.initial(_SIMSIAM))
-  means, kept = function.each(shared, _state(first), examples)
+  means, kept = function.client_fn(shared, _state(first), examples)
   theirs = _after(shared, means['update'])
   _assert_same(means['statistics'], population.compute(_SIMSIAM, theirs, examples))
   own = population.without_statistics(_SIMSIAM, kept)
@@ -80,7 +80,7 @@ def test_each_of_two_models_has_the_population_that_it_makes(name):
   _assert_same(kept, population.compute(_SIMSIAM, own, examples))
   # A client that comes back trains its parameters, and not its statistics.
   shared['params'] = theirs
-  _, again = function.each(shared, _state(kept), _examples([5, 6]))
+  _, again = function.client_fn(shared, _state(kept), _examples([5, 6]))
   assert list(again) == list(kept)
   later = population.without_statistics(_SIMSIAM, again)
   _assert_same(again, population.compute(_SIMSIAM, later, _examples([5, 6])))
@@ -90,19 +90,27 @@ def test_each_of_two_models_has_the_population_that_it_makes(name):
   assert any(different)
 
 
+def _own(kept):
+  return framework.personal_model({}, _state(kept))
+
+
 @pytest.mark.parametrize('averaged', online_networks.AVERAGED)
 def test_the_population_is_that_of_the_encoder_that_is_averaged(averaged):
-  config = fedema.FedEMAConfig(_CONFIG, exchange=online_networks.Exchange(averaged))
-  networks = online_networks.Networks(_BYOL, config.exchange)
-  function = mixing.client_function(networks, _CONFIG, fedema.online_update_of(config))
+  config = fedema.FedEMAConfig(
+    _CONFIG, sharing=online_networks.NetworkSharing(averaged)
+  )
+  networks = online_networks.Networks(_BYOL, config.sharing)
+  function = framework.client_function(
+    networks, _CONFIG, fedema.online_update_of(config)
+  )
   shared, examples = _shared(_BYOL), _examples(range(5))
   first = function.first(shared)
-  _assert_same(mixing.online(first), population.initial(_BYOL))
-  means, kept = function.each(shared, _state(first), examples)
+  _assert_same(_own(first), population.initial(_BYOL))
+  means, kept = function.client_fn(shared, _state(first), examples)
   sent = _after(shared, means['update'])
   _assert_same(means['statistics'], population.compute(_BYOL, sent, examples))
   # A client's own encoder is the online one, with the population that it makes.
-  own = mixing.online(kept)
+  own = _own(kept)
   assert set(own) == set(kept['networks']) | set(population.initial(_BYOL))
   _assert_same(own, population.compute(_BYOL, kept['networks'], examples))
   if averaged == online_networks.TARGET:
@@ -110,9 +118,9 @@ def test_the_population_is_that_of_the_encoder_that_is_averaged(averaged):
       harness.relative(own[x], y) > 1e-3 for x, y in means['statistics'].items()
     ]
     assert any(different)
-  _, again = function.each(shared, _state(kept), _examples([5, 6]))
+  _, again = function.client_fn(shared, _state(kept), _examples([5, 6]))
   later = population.compute(_BYOL, again['networks'], _examples([5, 6]))
-  _assert_same(mixing.online(again), later)
+  _assert_same(_own(again), later)
 
 
 def test_an_adapted_model_has_the_population_of_its_client():

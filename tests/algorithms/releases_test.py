@@ -12,13 +12,12 @@ from tests.algorithms import harness
 from tff_ssl.aggregators import adaptive_clipping
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.encoders import predictor
-from tff_ssl.federated import builder
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
-from tff_ssl.federated import releases
 from tff_ssl.objectives import simsiam
 
 _Z, _CLIPS = 0.7, {'update': 2.0, 'statistics': 3.0, 'metrics': 5.0}
@@ -37,15 +36,15 @@ def _graph():
   objective = simsiam.SimSiamObjective(
     harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 8)
   )
-  algorithm = fedavg.describe(
+  algorithm = fedavg.fedavg(
     objective, optimizers.build_optimizer(harness.SGD), fedavg.FedAvgConfig()
   )
-  return builder.Graph(algorithm, harness.ELEMENT, _private())
+  return phase_graph.Graph(algorithm, harness.ELEMENT, _private())
 
 
 def test_the_noise_of_every_release_is_its_share_of_the_rounds(tff_context):
   graph = _graph()
-  names = releases.of_round(graph.algorithm, graph.aggregation)
+  names = phases.releases(graph.algorithm, graph.aggregation)
   assert sorted(names) == ['train/metrics', 'train/statistics', 'train/update']
   # Three releases at sqrt(3) z are together one at z.
   assert graph.aggregation.noise_multiplier == pytest.approx(_Z * np.sqrt(3))
@@ -72,7 +71,7 @@ def test_the_noise_of_every_release_is_its_share_of_the_rounds(tff_context):
 def test_metrics_that_are_withheld_are_no_release_and_arrive_as_zeros(tff_context):
   graph = _graph()
   withheld = _private(None)
-  names = releases.of_round(graph.algorithm, withheld)
+  names = phases.releases(graph.algorithm, withheld)
   assert sorted(names) == ['train/statistics', 'train/update']
   metrics = tff.to_type(collections.OrderedDict(loss=np.float32))
   process = withheld.metrics.create(metrics, tff.TensorType(np.float32))
@@ -107,18 +106,18 @@ def test_an_algorithm_that_sends_integers_is_refused():
     )
 
   with pytest.raises(ValueError, match="clients send 'choice', integers"):
-    releases.of_round(exchange({'choice': combine.TOTAL}), _private())
+    phases.releases(exchange({'choice': combine.TOTAL}), _private())
   with pytest.raises(ValueError, match='adds no noise'):
-    releases.of_round(exchange({}), aggregations.plain())
+    phases.releases(exchange({}), aggregations.plain())
   kinds = {'update': combine.UPDATE, 'group': combine.LOCAL}
-  assert releases.of_round(exchange(kinds), _private()) == ('choose/update',)
+  assert phases.releases(exchange(kinds), _private()) == ('choose/update',)
 
 
 def test_dcco_releases_its_statistics_its_spread_and_its_update():
-  algorithm = dcco.describe(
+  algorithm = dcco.dcco(
     harness.cco(), optimizers.build_optimizer(harness.SGD), dcco.DCCOConfig()
   )
-  names = releases.of_round(algorithm, _private())
+  names = phases.releases(algorithm, _private())
   assert names == ('statistics/statistics', 'statistics/metrics', 'train/update')
 
 

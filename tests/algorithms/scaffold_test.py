@@ -16,6 +16,7 @@ from tff_ssl.encoders import projector
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import packs
+from tff_ssl.federated import processes
 from tff_ssl.objectives import byol
 from tff_ssl.optimization import local
 
@@ -64,11 +65,13 @@ def _config(weighting='examples', decay=0.0):
 
 @functools.cache
 def _build(weighting='examples', decay=0.0, packed=False):
-  process = scaffold.build_scaffold(
-    linear_model.LinearObjective(),
+  process = processes.build(
+    scaffold.scaffold(
+      linear_model.LinearObjective(),
+      optimizers.build_optimizer(_SERVER),
+      scaffold.ScaffoldConfig(len(_SIZES), _config(weighting, decay)),
+    ),
     packs.PackSpec(_ELEMENT) if packed else _ELEMENT,
-    optimizers.build_optimizer(_SERVER),
-    scaffold.ScaffoldConfig(len(_SIZES), _config(weighting, decay)),
   )
   return with_states.WithStates(process, packed)
 
@@ -96,7 +99,7 @@ def _by_hand(rounds, weighting='examples', decay=0.0):
 
 
 def _control(state):
-  return state.server.kept['control']['w']
+  return state.server.extra['control']['w']
 
 
 @pytest.mark.parametrize('packed', [False, True])
@@ -127,11 +130,13 @@ def test_clients_that_differ_do_not_drift_apart(tff_context):
   rows = [_examples(k) for k in range(len(_SIZES))]
   a, b = (np.stack([row[name][0] for row in rows]) for name in ('x', 'y'))
   least = np.linalg.lstsq(a, b, rcond=None)[0]
-  plain = fedavg.build_fedavg(
-    linear_model.LinearObjective(),
+  plain = processes.build(
+    fedavg.fedavg(
+      linear_model.LinearObjective(),
+      optimizers.build_optimizer(_SERVER),
+      _config('uniform'),
+    ),
     packs.PackSpec(_ELEMENT),
-    optimizers.build_optimizer(_SERVER),
-    _config('uniform'),
   )
   away = []
   for process in (_build('uniform', packed=True), plain):
@@ -177,20 +182,20 @@ def test_without_control_variates_it_is_fedavg(tff_context):
   training = fedavg.FedAvgConfig(
     local_training.LocalPlan(2, 2), 0.05, seed=harness.SEED
   )
-  process = harness.build_with_states(
-    scaffold.build_scaffold, objective, _SERVER, scaffold.ScaffoldConfig(9, training)
+  process = harness.build(
+    scaffold.scaffold, objective, _SERVER, scaffold.ScaffoldConfig(9, training)
   )
   plain = harness.build_fedavg(objective, _SERVER, training)
   cohort = harness.cohort(harness.split([1, 3, 2]))
   state, expected = process.initialize(), plain.initialize()
   zeros = state.server
   for _ in range(2):
-    told = state.server._replace(kept=zeros.kept)
+    told = state.server._replace(extra=zeros.extra)
     state, metrics = process.next(state._replace(server=told, clients={}), cohort)
     expected, expected_metrics = plain.next(expected, cohort)
     got, wanted = harness.weights(process, state), harness.weights(plain, expected)
     np.testing.assert_allclose(got, wanted, rtol=0, atol=2e-7)
-    assert harness.flat(state.server.kept['control']).any()
+    assert harness.flat(state.server.extra['control']).any()
     for name, value in expected_metrics['client_work'].items():
       if not name.startswith('bytes'):
         assert metrics['client_work'][name] == pytest.approx(value, rel=1e-5), name

@@ -67,8 +67,7 @@ def _cohort():
 
 
 def _build(name, aggregation):
-  form = harness.Form(aggregation=aggregation, optimizer=harness.SGD)
-  return table.TABLE[name].build(form)
+  return table.process(name, aggregation=aggregation, optimizer=harness.SGD)
 
 
 def _rounds(name, process, draw=None):

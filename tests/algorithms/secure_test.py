@@ -8,10 +8,10 @@ import tensorflow_federated as tff
 
 from tests.algorithms import harness
 from tff_ssl.aggregators import aggregations
-from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import l_dawa
-from tff_ssl.federated import optimizers
+from tff_ssl.algorithms.statistics import dcco
 
 # Above n_k times every update of these tests; the quantum is 2 * 4096 / 2**32 = 2e-6.
 _BOUND = 4096.0
@@ -21,37 +21,25 @@ _FRESH = dcco.DCCOConfig(seed=harness.SEED)
 _NAMES = ('dcco', 'stale', 'fedavg', 'l_dawa', 'fed_ssl')
 
 
+@functools.cache
 def _secure():
   return aggregations.secure(value_bound=_BOUND, max_examples_per_client=64)
 
 
 def _build(name, aggregation):
   """Returns a process by name: what is under test under any aggregation."""
-  optimizer = optimizers.build_optimizer(harness.SGD)
-  arguments = (harness.cco(), harness.ELEMENT, optimizer)
-  if name == 'fedavg':
-    config = fedavg.FedAvgConfig(seed=harness.SEED)
-    return fedavg.build_fedavg(*arguments, config, aggregation)
-  if name == 'l_dawa':
-    config = l_dawa.LDAWAConfig(fedavg.FedAvgConfig(seed=harness.SEED))
-    return l_dawa.build_l_dawa(*arguments, config, aggregation)
-  if name == 'fed_ssl':
-    return harness.build_fed_ssl(harness.cco(), aggregation=aggregation)
-  config = _STALE if name == 'stale' else _FRESH
-  return dcco.build_dcco(*arguments, config, aggregation)
+  fedavg_config = fedavg.FedAvgConfig(seed=harness.SEED)
+  method, config = {
+    'fedavg': (fedavg.fedavg, fedavg_config),
+    'l_dawa': (l_dawa.l_dawa, l_dawa.LDAWAConfig(fedavg_config)),
+    'fed_ssl': (fed_ssl.fed_ssl, fedavg_config),
+    'stale': (dcco.dcco, _STALE),
+  }.get(name, (dcco.dcco, _FRESH))
+  return harness.build(method, harness.cco(), config=config, aggregation=aggregation)
 
 
-@functools.cache
 def _secured(name):
   return _build(name, _secure())
-
-
-def _plain(name):
-  if name == 'fedavg':
-    return harness.build_fedavg(harness.cco())
-  if name in ('l_dawa', 'fed_ssl'):
-    return _build(name, None)
-  return harness.build_dcco(config=_STALE if name == 'stale' else None)
 
 
 def _cohorts():
@@ -73,7 +61,7 @@ def test_the_plain_process_is_not():
 @pytest.mark.long_for('stale', 'l_dawa', 'fed_ssl')
 @pytest.mark.parametrize('name', _NAMES)
 def test_secure_numbers_are_the_plain_ones(tff_context, name):
-  plain = _plain(name)
+  plain = _build(name, None)
   states, metrics = harness.rounds_of(plain, _cohorts())
   secured, secured_metrics = harness.rounds_of(_secured(name), _cohorts())
   got = [harness.weights(_secured(name), s) for s in secured]
@@ -116,7 +104,7 @@ def _private(name, noise_multiplier, update_clip, statistics_clip):
 
 @pytest.mark.parametrize('name', ['dcco', 'fedavg'])
 def test_private_without_clipping_or_noise_to_speak_of_is_plain(tff_context, name):
-  plain, private = _plain(name), _private(name, 1e-12, 1e4, 1e4)
+  plain, private = _build(name, None), _private(name, 1e-12, 1e4, 1e4)
   states, metrics = harness.rounds_of(plain, _cohorts())
   private_states, private_metrics = harness.rounds_of(private, _cohorts())
   assert (

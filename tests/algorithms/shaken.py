@@ -90,7 +90,7 @@ class ShakenSumFactory(tff.aggregators.UnweightedAggregationFactory):
 def aggregation(
   value_bound: float, max_examples_per_client: int
 ) -> aggregations.Aggregation:
-  """Returns plain aggregation, moved as `aggregations.secure` of these bounds may."""
+  """Returns plain aggregation, moved as `aggregation.secure` of these bounds may be."""
   values = ShakenSumFactory(step(-value_bound, value_bound))
   weights = ShakenSumFactory(step(0.0, max_examples_per_client))
   mean = tff.aggregators.MeanFactory(values, weights, no_nan_division=True)

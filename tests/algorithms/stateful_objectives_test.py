@@ -12,7 +12,6 @@ from tff_ssl.encoders import vit
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import server
-from tff_ssl.objectives import base
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import mae
 from tff_ssl.objectives import moco
@@ -45,7 +44,6 @@ _OBJECTIVES = {
 def _train(objective, batch, seed):
   """One client, by hand: steps of SGD, and the objective's rule after each."""
   params = server.initial_weights(objective, harness.SEED).trainable
-  objective = base.with_state(objective)
   state = objective.init_state(params)
   losses = []
   for epoch in range(_EPOCHS):

@@ -15,6 +15,7 @@ from tff_ssl.algorithms import scaffold
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import packs
+from tff_ssl.federated import processes
 from tff_ssl.objectives import linear
 from tff_ssl.optimization import local
 
@@ -89,26 +90,25 @@ def cohort(clients, packed):
   ]
 
 
-@functools.cache
 def build(form, config=ONE_STEP, objective=OBJECTIVE):
   """Returns a process, and whether its clients are packed."""
   packed = 'packed' in form
-  build = {
-    'stateful': fed_ssl.build_fed_ssl,
-    'scaffold': scaffold.build_scaffold,
-  }.get(form.split()[0], fedavg.build_fedavg)
-  if build is scaffold.build_scaffold:
+  aggregation = next((own for name, own in _AGGREGATIONS.items() if name in form), None)
+  return _build(form.split()[0], config, objective, packed, aggregation), packed
+
+
+@functools.cache
+def _build(kind, config, objective, packed, aggregation):
+  optimizer = optimizers.build_optimizer(_SGD)
+  if kind == 'scaffold':
     # Its clients take plain steps.
     plan = dataclasses.replace(config.local, optimizer=local.LocalOptimizer())
     config = dataclasses.replace(config, local=plan)
     config = scaffold.ScaffoldConfig(len(LABELS), config)
-  process = build(
-    objective,
-    packs.PackSpec(_ELEMENT) if packed else _ELEMENT,
-    optimizers.build_optimizer(_SGD),
-    config,
-    next((made for name, made in _AGGREGATIONS.items() if name in form), None),
-  )
-  if build is fedavg.build_fedavg:
-    return process, packed
-  return with_states.WithStates(process, packed), packed
+  methods = {'stateful': fed_ssl.fed_ssl, 'scaffold': scaffold.scaffold}
+  algorithm = methods.get(kind, fedavg.fedavg)(objective, optimizer, config)
+  element = packs.PackSpec(_ELEMENT) if packed else _ELEMENT
+  process = processes.build(algorithm, element, aggregation)
+  if algorithm.is_stateful:
+    return with_states.WithStates(process, packed)
+  return process

@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from tests.algorithms import harness
-from tests.algorithms import labels
 from tests.algorithms import unlabelled
+from tests.algorithms.labels_at_server import labels
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
 from tff_ssl.federated import optimizers
@@ -149,7 +149,6 @@ def test_centralized_training_takes_labelled_examples(kind):
     labels.labelled(),
     labels.teacher(),
     maml.MamlObjective(labels.labelled(), 0.1),
-    base.with_state(labels.labelled()),
   ],
   ids=lambda objective: type(objective).__name__,
 )

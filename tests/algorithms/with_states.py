@@ -31,10 +31,10 @@ class Output(NamedTuple):
 class WithStates:
   """Runs a process on cohorts of data sets alone, or of packs of them."""
 
-  def __init__(self, process: processes.StatefulProcess, packed: bool):
+  def __init__(self, process: processes.Built, packed: bool):
     self.process = process
     self._packed = packed
-    self._blank = client_functions.blank_state(process.client_state_type)
+    self._blank = client_functions.blank_state(process.graph.client_state_type)
 
   def initialize(self):
     return State(self.process.initialize(), {})

@@ -11,6 +11,10 @@ from tff_ssl.augment import byol
 _SEED = tf.constant([3, 4])
 
 
+def _two_views(images, ids, seed, config):
+  return byol.views_of(images, ids, seed, config, (0, 1))
+
+
 def _batch(n: int, side: int = 8, channels: int = 3) -> tuple[tf.Tensor, tf.Tensor]:
   rng = np.random.default_rng(n)
   images = rng.integers(0, 256, size=(n, side, side, channels)).astype(np.uint8)
@@ -36,8 +40,8 @@ def test_views_of_floating_images_are_those_of_bytes(name, dtype):
   images, ids = _batch(3)
   config = byol.by_name(name)
   floating = tf.cast(images, dtype) / 255
-  expected = byol.two_views(images, ids, _SEED, config)
-  got = byol.two_views(floating, ids, _SEED, config)
+  expected = _two_views(images, ids, _SEED, config)
+  got = _two_views(floating, ids, _SEED, config)
   for view, of_bytes in zip(got, expected, strict=True):
     assert view.dtype == tf.float32
     np.testing.assert_allclose(view, of_bytes, rtol=0, atol=2e-6)
@@ -48,16 +52,16 @@ def test_a_non_finite_image_does_not_touch_the_others(name):
   images, ids = _batch(3)
   config = byol.by_name(name)
   floating = byol.to_float(images).numpy()
-  expected = byol.two_views(tf.constant(floating), ids, _SEED, config)
+  expected = _two_views(tf.constant(floating), ids, _SEED, config)
   floating[1] = np.nan
-  got = byol.two_views(tf.constant(floating), ids, _SEED, config)
+  got = _two_views(tf.constant(floating), ids, _SEED, config)
   for view, clean in zip(got, expected, strict=True):
     np.testing.assert_array_equal(view.numpy()[[0, 2]], clean.numpy()[[0, 2]])
 
 
 def test_none_is_exactly_the_input():
   images, ids = _batch(3)
-  for view in byol.two_views(images, ids, _SEED, byol.by_name('none')):
+  for view in _two_views(images, ids, _SEED, byol.by_name('none')):
     np.testing.assert_array_equal(view, images.numpy() / np.float32(255))
 
 
@@ -66,7 +70,7 @@ def test_flip_alone_is_numpys_flip_of_half_the_images():
   plain = images.numpy() / np.float32(255)
   flipped = plain[:, :, ::-1]
   patterns = []
-  for view in byol.two_views(images, ids, _SEED, byol.by_name('flip')):
+  for view in _two_views(images, ids, _SEED, byol.by_name('flip')):
     kept = (view.numpy() == plain).all(axis=(1, 2, 3))
     np.testing.assert_array_equal(
       view, np.where(kept[:, None, None, None], plain, flipped)
@@ -82,7 +86,7 @@ def test_flip_alone_is_numpys_flip_of_half_the_images():
 def test_views_do_not_depend_on_the_batch_to_the_bit(side, channels):
   images, ids = _batch(37, side, channels)
   traced = tf.function(
-    lambda images, ids: byol.two_views(images, ids, _SEED, byol.by_name('byol')),
+    lambda images, ids: _two_views(images, ids, _SEED, byol.by_name('byol')),
     input_signature=[
       tf.TensorSpec([None, side, side, channels], tf.uint8),
       tf.TensorSpec([None], tf.int64),
@@ -98,9 +102,9 @@ def test_views_do_not_depend_on_the_batch_to_the_bit(side, channels):
 def test_same_seed_same_views_other_seed_other_views():
   images, ids = _batch(4)
   config = byol.by_name('byol')
-  first = byol.two_views(images, ids, _SEED, config)
-  again = byol.two_views(images, ids, _SEED, config)
-  other = byol.two_views(images, ids, _SEED + [0, 1], config)
+  first = _two_views(images, ids, _SEED, config)
+  again = _two_views(images, ids, _SEED, config)
+  other = _two_views(images, ids, _SEED + [0, 1], config)
   for a, b, c in zip(first, again, other, strict=True):
     np.testing.assert_array_equal(a, b)
     assert (np.abs(a - c).max(axis=(1, 2, 3)) > 0.01).all()
@@ -108,7 +112,7 @@ def test_same_seed_same_views_other_seed_other_views():
 
 def test_the_two_views_differ_and_are_in_range():
   images, ids = _batch(16)
-  first, second = byol.two_views(images, ids, _SEED, byol.by_name('byol'))
+  first, second = _two_views(images, ids, _SEED, byol.by_name('byol'))
   assert (np.abs(first - second).max(axis=(1, 2, 3)) > 0.01).all()
   for view in (first, second):
     assert view.dtype == tf.float32
@@ -120,8 +124,8 @@ def test_the_two_views_differ_and_are_in_range():
 def test_one_view_is_that_of_two_views(view):
   images, ids = _batch(3)
   config = byol.by_name('byol')
-  got = byol.one_view(images, ids, _SEED, config, view)
-  both = byol.two_views(images, ids, _SEED, config)
+  (got,) = byol.views_of(images, ids, _SEED, config, (view,))
+  both = _two_views(images, ids, _SEED, config)
   np.testing.assert_allclose(got, both[view], rtol=0, atol=1e-6)
 
 
@@ -142,7 +146,7 @@ def _only(**fields) -> byol.AugmentConfig:
 def test_operations_happen_as_often_as_configured(config, rates):
   n = 400
   images, ids = _batch(n, side=4)
-  views = tf.function(byol.two_views)(images, ids, _SEED, config)
+  views = tf.function(_two_views)(images, ids, _SEED, config)
   for view, rate in zip(views, rates, strict=True):
     changed = np.abs(view - byol.to_float(images)).max(axis=(1, 2, 3)) > 1e-3
     bound = 4.0 * np.sqrt(rate * (1.0 - rate) / n)
@@ -152,13 +156,13 @@ def test_operations_happen_as_often_as_configured(config, rates):
 @pytest.mark.parametrize('name', ['byol', 'none'])
 def test_image_size_sets_the_size_of_the_views(name):
   images, ids = _batch(2)
-  for view in byol.two_views(images, ids, _SEED, byol.by_name(name, image_size=12)):
+  for view in _two_views(images, ids, _SEED, byol.by_name(name, image_size=12)):
     assert view.shape == [2, 12, 12, 3]
 
 
 def test_images_that_are_not_square_keep_their_shape():
   images, ids = _batch(2, side=12)
-  for view in byol.two_views(images[:, :7], ids, _SEED, byol.by_name('byol')):
+  for view in _two_views(images[:, :7], ids, _SEED, byol.by_name('byol')):
     assert view.shape == [2, 7, 12, 3]
 
 
@@ -170,12 +174,12 @@ def test_traces_with_unknown_n(name):
   ]
   config = byol.by_name(name)
   traced = tf.function(
-    lambda images, ids: byol.two_views(images, ids, _SEED, config),
+    lambda images, ids: _two_views(images, ids, _SEED, config),
     input_signature=signature,
   )
   for n in (0, 1, 3):
     images, ids = _batch(n)
-    eager = byol.two_views(images, ids, _SEED, config)
+    eager = _two_views(images, ids, _SEED, config)
     for view, expected in zip(traced(images, ids), eager, strict=True):
       assert view.shape == [n, 8, 8, 3]
       np.testing.assert_allclose(view, expected, rtol=0, atol=1e-6)
@@ -186,7 +190,7 @@ def test_blur_is_not_in_the_graph_of_a_config_without_it():
   images, ids = _batch(1)
 
   def matrix_products(name: str) -> int:
-    traced = tf.function(lambda: byol.two_views(images, ids, _SEED, byol.by_name(name)))
+    traced = tf.function(lambda: _two_views(images, ids, _SEED, byol.by_name(name)))
     operations = traced.get_concrete_function().graph.get_operations()
     return sum(op.type.startswith('BatchMatMul') for op in operations)
 
@@ -196,17 +200,11 @@ def test_blur_is_not_in_the_graph_of_a_config_without_it():
 @pytest.mark.parametrize(
   ('images', 'message'),
   [
-    (tf.zeros([1, 8, 8, 3], tf.int32), 'must be uint8 or floating'),
-    (tf.zeros([8, 8, 3], tf.uint8), 'must be uint8 or floating'),
+    (tf.zeros([1, 8, 8, 3], tf.int32), 'they must be uint8 or floating'),
+    (tf.zeros([8, 8, 3], tf.uint8), 'they must be uint8 or floating'),
     (tf.zeros([1, 8, 8, 2], tf.uint8), '1 or 3 channels'),
   ],
 )
 def test_rejects_other_images(images, message):
   with pytest.raises(ValueError, match=message):
-    byol.two_views(images, tf.zeros([1], tf.int64), _SEED, byol.by_name('byol'))
-
-
-def test_rejects_a_third_view():
-  images, ids = _batch(1)
-  with pytest.raises(ValueError, match='0 or 1, got 2'):
-    byol.one_view(images, ids, _SEED, byol.by_name('byol'), view=2)
+    _two_views(images, tf.zeros([1], tf.int64), _SEED, byol.by_name('byol'))

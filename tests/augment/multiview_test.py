@@ -24,7 +24,7 @@ def _views(configs, n=3):
 
 
 def test_the_first_two_views_are_those_of_two_views():
-  expected = byol.two_views(*_batch(), _SEED, _BYOL)
+  expected = byol.views_of(*_batch(), _SEED, _BYOL, (0, 1))
   for got in (
     multiview.two_views(*_batch(), _SEED, _BYOL),
     _views((_BYOL,) * 2),
@@ -32,7 +32,7 @@ def test_the_first_two_views_are_those_of_two_views():
   ):
     for view, other in zip(got, expected, strict=True):
       np.testing.assert_array_equal(view, other)
-  first = byol.one_view(*_batch(), _SEED, _BYOL)
+  (first,) = byol.views_of(*_batch(), _SEED, _BYOL, (0,))
   np.testing.assert_array_equal(multiview.one_view(*_batch(), _SEED, _BYOL), first)
   np.testing.assert_array_equal(first, expected[0])
 
@@ -106,9 +106,9 @@ def test_names():
 def test_wrong_arguments_are_named():
   with pytest.raises(ValueError, match='configs is empty'):
     _views(())
-  with pytest.raises(ValueError, match=r'Images must be .* got float32 of shape'):
+  with pytest.raises(ValueError, match='Images are float32 of shape'):
     multiview.views(tf.zeros([2, 5]), _batch(2)[1], _SEED, (_BYOL,))
-  with pytest.raises(ValueError, match=r'Features must be .* got uint8 of shape'):
+  with pytest.raises(ValueError, match='Features are uint8 of shape'):
     _views((vectors.NOISE_MASK,))
   with pytest.raises(ValueError, match=r'numbers is \(-1,\)'):
     byol.views_of(*_batch(), _SEED, _BYOL, (-1,))

@@ -78,11 +78,16 @@ def test_traces_with_unknown_n(n):
 @pytest.mark.parametrize(
   ('seed', 'ids', 'count', 'message'),
   [
-    (tf.zeros([2], tf.int64), tf.zeros([1], tf.int64), 1, 'round seed must be int32'),
+    (tf.zeros([2], tf.int64), tf.zeros([1], tf.int64), 1, 'it must be int32'),
     (tf.zeros([3], tf.int32), tf.zeros([1], tf.int64), 1, r'shape \[2\]'),
-    (tf.zeros([2], tf.int32), tf.zeros([1], tf.int32), 1, 'example ids must be int64'),
+    (tf.zeros([2], tf.int32), tf.zeros([1], tf.int32), 1, 'they must be int64'),
     (tf.zeros([2], tf.int32), tf.zeros([1, 1], tf.int64), 1, r'shape \[n\]'),
-    (tf.zeros([2], tf.int32), tf.zeros([1], tf.int64), 0, 'at least 1, got 0'),
+    (
+      tf.zeros([2], tf.int32),
+      tf.zeros([1], tf.int64),
+      0,
+      'count is 0; it must be at least 1',
+    ),
   ],
 )
 def test_rejects_bad_input(seed, ids, count, message):

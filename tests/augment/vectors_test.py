@@ -78,7 +78,7 @@ def test_options_out_of_range_are_named(options, message):
 
 def test_wrong_arguments_are_named():
   features, ids = _batch()
-  with pytest.raises(ValueError, match=r'Features must be .* got float32 of shape \(4'):
+  with pytest.raises(ValueError, match=r'Features are float32 of shape \(4'):
     vectors.view(features[:, :, tf.newaxis], ids, _SEED, vectors.NOISE)
-  with pytest.raises(ValueError, match='view number must be at least 0, got -1'):
+  with pytest.raises(ValueError, match='number is -1; it must be at least 0'):
     vectors.view(features, ids, _SEED, vectors.NOISE, -1)

@@ -12,7 +12,7 @@ from binaries.methods import choice
 from binaries.methods import decentralized_algorithms
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.federated import topology
+from tff_ssl.algorithms.without_server import topology
 
 _FLAGS = (
   launch.APART,

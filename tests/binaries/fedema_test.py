@@ -257,8 +257,8 @@ def test_wrong_flags_are_one_sentence(tmp_path):
     f'{aligned}{early}': f'{early} has 2 of 3 rounds; the base model must come',
     f'{aligned}{group}': f'{group} is a run with --encoder_norm=group; the base model ',
     f'{aligned}{narrow}': (
-      f'parameter stage1/conv/kernel of the encoder of {narrow} must have shape '
-      '(3, 3, 1, 64), got (3, 3, 1, 8)'
+      f'The shape of stage1/conv/kernel of the encoder of {narrow} is (3, 3, 1, 8); '
+      'it must be (3, 3, 1, 64)'
     ),
   }
   said = in_process.said(

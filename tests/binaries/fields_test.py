@@ -124,7 +124,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
       '--task=digits_halves --augmentation=mild': 'two modalities are the two views',
       '--task=digits_halves --encoder=mlp': 'are images; it must be one of resnet8',
       '--task=wine --encoder=resnet8': 'rows of numbers; it must be one of mlp.',
-      '--task=wine --image_size=8': 'image_size is 8; the task wine has no images',
+      '--task=wine --image_size=8': 'image_size is 8 with the task wine; it is only',
       '--task=wine --partition=rotation:clients=5': "have no field 'image'",
       '--task=wine --data_dir=x': '--data_dir is given with --task=wine',
       '--task=features': 'data_dir is not given',

@@ -217,9 +217,9 @@ def test_of_a_plain_run_the_same_is_given_and_nothing_promised(tmp_path):
 
 
 def test_an_encoder_of_what_clients_keep_is_refused():
-  process = types.SimpleNamespace(client_state_type=None, evaluated=lambda *_: None)
+  algorithm = types.SimpleNamespace(evaluated=lambda *_: None)
   rounds = object.__new__(stateful_rounds.StatefulRounds)
-  rounds._process = process
+  rounds.algorithm = algorithm
   with in_process.parsed(*_PRIVATE):
     with pytest.raises(ValueError, match='an encoder that has what clients keep'):
       private.counted(rounds, object(), 6, {})
@@ -228,7 +228,7 @@ def test_an_encoder_of_what_clients_keep_is_refused():
     assert (
       'the mean of what some clients keep' in promised(rounds, {})['privacy']['promise']
     )
-    process.evaluated = None
+    algorithm.evaluated = None
     assert 'clients keep' not in promised(rounds, {})['privacy']['promise']
 
 

@@ -19,7 +19,6 @@ import tensorflow_federated as tff
 # isort: split
 from binaries import audit  # noqa: F401
 from binaries import benchmark  # noqa: F401
-from binaries import claims  # noqa: F401
 from binaries import compare  # noqa: F401
 from binaries import dcco  # noqa: F401
 from binaries import dec_ssl  # noqa: F401

@@ -11,8 +11,7 @@ from binaries.methods import choice
 from binaries.methods import table
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.objectives import base
-from tff_ssl.objectives import context
+from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 
 # An objective and a task -> a row of a program: of all objectives with a projector,
@@ -102,19 +101,18 @@ def _shift_is_ignored(objective, examples, params):
 @pytest.mark.parametrize('row', _LOSSES, ids=' '.join)
 def test_a_last_bias_is_there_if_it_has_a_gradient(row):
   objective, examples = _built(*row)
-  if isinstance(objective, context.Contextual) or row[1].endswith(_UNTRAINED):
+  if isinstance(objective, contextual.ContextObjective) or row[1].endswith(_UNTRAINED):
     assert None not in _heads(objective).values()
     return
-  stateful = base.with_state(objective)
-  params = stateful.init(_SEED, tf.float64)
-  if isinstance(objective, dual_encoder.LossOfPairs):
+  params = objective.init(_SEED, tf.float64)
+  if isinstance(objective, dual_encoder.PairObjective):
     ignored = _shift_is_ignored(objective, examples, params)
     for prefix, bias in _heads(objective).items():
       assert (bias is None) == ignored, prefix
   with tf.GradientTape() as tape:
     tape.watch(params)
-    loss, *_ = stateful.loss_with_state(
-      params, stateful.init_state(params), examples, _SEED
+    loss, *_ = objective.loss_with_state(
+      params, objective.init_state(params), examples, _SEED
     )
   gradient = tape.gradient(loss, params)
   for prefix, bias in _heads(objective).items():

@@ -143,7 +143,7 @@ def test_what_is_not_malformed_is_left_to_the_program(arguments):
 
 
 def test_of_a_program_that_is_not_recorded_nothing_is_said(tmp_path, monkeypatch):
-  assert outline.look('claims', ['--help', '--qqq']) is None
+  assert outline.look('compare', ['--help', '--qqq']) is None
   monkeypatch.setattr(outline, '_FOLDER', tmp_path)
   (tmp_path / 'dcco.json').write_text('{')
   assert outline.look('dcco', ['--help']) is None

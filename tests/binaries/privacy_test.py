@@ -103,7 +103,7 @@ def test_bounded_statistics_are_clipped_to_the_bound_of_the_largest_client():
     '--aggregation=private --privacy_noise_multiplier=2 --privacy_update_clip=1 '
     '--clients_per_round=3'
   )
-  bound = cco_lib.share_bound(0.5)
+  bound = cco_lib.CcoLoss().share_bound(0.5)
   with in_process.parsed(*line.split()):
     built = privacy.build([3, 7, 2], bound)
     # A round of one release, or of two at more noise each: of the same clip norm.

@@ -1,1 +1,1 @@
-"""Tests of the programs that make figures and tables of docs/."""
+"""Tests of docs/."""

@@ -96,11 +96,11 @@ def test_inference_treats_each_example_by_itself():
 def test_each_mode_wants_what_it_uses():
   params, statistics = _params()
   x = _inputs(2)
-  with pytest.raises(ValueError, match='got none for first/norm/population_mean'):
+  with pytest.raises(ValueError, match='has no first/norm/population_mean'):
     _NET.infer(params, x)
-  with pytest.raises(ValueError, match='got none for first/norm/population_mean'):
+  with pytest.raises(ValueError, match='has no first/norm/population_mean'):
     _NET.to_keras(params)
-  with pytest.raises(ValueError, match='got also first/norm/population_mean'):
+  with pytest.raises(ValueError, match='has first/norm/population_mean'):
     _NET.apply({**params, **statistics}, x)
 
 

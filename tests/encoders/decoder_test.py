@@ -42,7 +42,7 @@ def test_visible_and_masked_patches_become_pixels():
 
 
 def test_bad_arguments_are_named():
-  with pytest.raises(ValueError, match=r'dim must be .* the 2 heads, got 6'):
+  with pytest.raises(ValueError, match=r'dim is 6; it must be .* the 2 heads'):
     decoder.build_decoder(_encoder(), dim=6)
-  with pytest.raises(ValueError, match='depth must be at least 1, got 0'):
+  with pytest.raises(ValueError, match='depth is 0; it must be between 1'):
     decoder.build_decoder(_encoder(), depth=0)

@@ -113,18 +113,18 @@ def test_init_draws_the_stated_variance():
 
 
 def test_init_refuses_a_seed_of_another_shape():
-  with pytest.raises(ValueError, match=r'seed of conv_norm must have shape \[2\]'):
+  with pytest.raises(ValueError, match=r'seed of conv_norm is \(\); it must be \[2\]'):
     _conv_norm().init(3)
 
 
 @pytest.mark.parametrize(
   ('change', 'message'),
   [
-    (lambda p: p.pop('layer/norm/beta'), 'got none for layer/norm/beta'),
-    (lambda p: p.update(extra=np.zeros(1)), 'got also extra'),
+    (lambda p: p.pop('layer/norm/beta'), 'has no layer/norm/beta; it must hold all'),
+    (lambda p: p.update(extra=np.zeros(1)), 'has extra; it must hold only'),
     (
       lambda p: p.update({'layer/conv/bias': np.zeros(9)}),
-      r'layer/conv/bias of conv_norm must have shape \(8,\), got \(9,\)',
+      r'layer/conv/bias of conv_norm is \(9,\); it must be \(8,\)',
     ),
   ],
 )
@@ -143,9 +143,9 @@ def test_wrong_params_are_named(change, message, method):
   [
     (
       np.zeros((2, 4, 5, 1), np.float32),
-      r'must be \(None, 4, 5, 3\), got \(2, 4, 5, 1\)',
+      r'is \(2, 4, 5, 1\); it must be \(None, 4, 5, 3\)',
     ),
-    (np.zeros((2, 4, 5, 3), np.uint8), 'must be floating, got uint8'),
+    (np.zeros((2, 4, 5, 3), np.uint8), 'is uint8; it must be floating'),
   ],
 )
 def test_wrong_input_is_refused(x, message):
@@ -163,7 +163,7 @@ def test_names_must_be_unique():
   def forward(ops, x):
     return ops.dense(ops.dense(x, 'same', units=3), 'same', units=3)
 
-  with pytest.raises(ValueError, match="unique, got 'same/kernel' twice"):
+  with pytest.raises(ValueError, match="'same/kernel' is there twice; names"):
     network.Network('twice', (3,), forward).init([0, 0])
 
 
@@ -171,7 +171,9 @@ def test_shapes_that_can_not_be_added_are_refused():
   def forward(ops, x):
     return ops.add(x, ops.dense(x, 'dense', units=4))
 
-  with pytest.raises(ValueError, match=r'equal shapes, got \(3,\) and \(4,\)'):
+  with pytest.raises(
+    ValueError, match=r'add: .* shape is \(4,\); it must be .* \(3,\)'
+  ):
     network.Network('sum', (3,), forward).init([0, 0])
 
 

@@ -39,5 +39,5 @@ def test_without_norm_both_layers_have_a_bias():
 
 
 def test_a_bad_width_is_named():
-  with pytest.raises(ValueError, match=r'widths must all be at least 1, got \(0, 4\)'):
+  with pytest.raises(ValueError, match=r'widths is \(0, 4\); each must be at least 1'):
     predictor.build_predictor(4, 0)

@@ -82,22 +82,25 @@ def test_linear_is_a_matrix_and_a_bias():
 @pytest.mark.parametrize(
   ('build', 'message'),
   [
-    (lambda: projector.build_projector(0), 'input_dim of projector must be at least 1'),
-    (lambda: projector.build_projector(4, (8, 0)), r'widths must .*, got \(8, 0\)'),
+    (lambda: projector.build_projector(0), 'input_dim is 0; it must be at least 1'),
+    (lambda: projector.build_projector(4, (8, 0)), r'widths is \(8, 0\); each'),
     (
       lambda: projector.build_projector(4, normalization='layer'),
-      "normalization must be one of .*, got 'layer'",
+      "normalization is 'layer'; it must be one of",
     ),
-    (lambda: projector.build_projector(4, groups=0), 'groups must be at least 1'),
+    (
+      lambda: projector.build_projector(4, groups=0),
+      'groups is 0; it must be at least 1',
+    ),
     (
       lambda: projector.build_projector(4, (7, 4)),
-      'norm0 would normalize 7 values per example .*; they must be at least 8',
+      'norm0: the number of values per example is 7 .*; it must be at least 8',
     ),
     (
       lambda: projector.build_projector(1, (8, 4)),
-      'weight standardization of dense0 needs at least 2 inputs',
+      'dense0: the inputs per output are 1; they must be at least 2',
     ),
-    (lambda: projector.build_linear(4, 0), 'num_classes of linear must be at least 1'),
+    (lambda: projector.build_linear(4, 0), 'num_classes is 0; it must be at least 1'),
   ],
 )
 def test_a_bad_configuration_names_field_and_value(build, message):

@@ -201,14 +201,14 @@ def test_the_batch_size_may_be_unknown():
 @pytest.mark.parametrize(
   ('options', 'message'),
   [
-    ({'name': 'resnet9'}, "encoder must be one of .*, got 'resnet9'"),
-    ({'image_shape': (8, 8)}, r'image_shape must be .*, got \(8, 8\)'),
-    ({'image_shape': (0, 8, 1)}, 'image_shape must be'),
-    ({'width': 0}, 'width must be a number of at least 1/16, got 0'),
-    ({'width': float('nan')}, 'width must be .*, got nan'),
-    ({'stem': 'resnet'}, "stem must be one of .*, got 'resnet'"),
-    ({'normalization': 'layer'}, "normalization must be one of .*, got 'layer'"),
-    ({'groups': 0}, 'groups must be at least 1, got 0'),
+    ({'name': 'resnet9'}, "encoder is 'resnet9'; it must be one of"),
+    ({'image_shape': (8, 8)}, r'image_shape is \(8, 8\); it must be'),
+    ({'image_shape': (0, 8, 1)}, 'image_shape is .*; it must be'),
+    ({'width': 0}, 'width is 0; it must be between 0.0625'),
+    ({'width': float('nan')}, 'width is nan; it must be'),
+    ({'stem': 'resnet'}, "stem is 'resnet'; it must be one of"),
+    ({'normalization': 'layer'}, "normalization is 'layer'; it must be one of"),
+    ({'groups': 0}, 'groups is 0; it must be at least 1'),
   ],
 )
 def test_a_bad_configuration_names_field_and_value(options, message):
@@ -218,7 +218,7 @@ def test_a_bad_configuration_names_field_and_value(options, message):
 
 def test_config_refuses_an_unknown_depth():
   with pytest.raises(
-    ValueError, match=r'depth must be one of \(8, 14, 18, 50\), got 20'
+    ValueError, match=r'depth is 20; it must be one of \(8, 14, 18, 50\)'
   ):
     resnet.ResNetConfig(20)
 

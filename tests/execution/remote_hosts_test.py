@@ -70,7 +70,7 @@ def _in_parts(parts=3):
 
 @functools.cache
 def _built():
-  return parts_lib.of_graph(harness.build_dcco(optimizer=harness.ADAM).graph)
+  return parts_lib.build_parts(harness.build_dcco(optimizer=harness.ADAM).graph)
 
 
 class _Watched:

@@ -14,7 +14,7 @@ _NEVER = 2
 
 
 def _network(name, shape):
-  norm = 'group' if name in registry.NORMALIZED else None
+  norm = 'group' if name in registry.with_option('normalization') else None
   network = registry.build_encoder(name, shape, 0.125, normalization=norm)
   return network, network.init([0, 1])
 

@@ -13,8 +13,8 @@ from tff_ssl.encoders import projector
 from tff_ssl.export import on_device
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import byol
-from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import supervised
 from tff_ssl.optimization import local
@@ -35,7 +35,7 @@ def _objective(name):
   if name == 'supervised':
     head = projector.build_linear(_encoder().output_dim, tiny.NUM_CLASSES)
     return supervised.SupervisedObjective(_encoder(), head, multiview.by_name('flip'))
-  return contrastive.ContrastiveObjective(
+  return simclr.SimclrObjective(
     dual_encoder.build_siamese(_encoder(), (8, 8), views), 0.5
   )
 

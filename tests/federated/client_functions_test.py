@@ -28,7 +28,7 @@ def _function(weigh=client_functions.by_examples):
       total=shared['params'], count=tf.constant(0, tf.int64), odd=tf.constant(False)
     )
 
-  def each(shared, state, examples):
+  def client_fn(shared, state, examples):
     kept = collections.OrderedDict(
       total=state.kept['total'] + tf.reduce_sum(examples['image']),
       count=state.kept['count'] + 1,
@@ -37,7 +37,7 @@ def _function(weigh=client_functions.by_examples):
     update = kept['total'] - shared['params'] + tf.cast(state.last_round, tf.float32)
     return collections.OrderedDict(update=update), kept
 
-  return client_functions.StatefulFunction(first, each, weigh)
+  return client_functions.StatefulFunction(first, client_fn, weigh)
 
 
 def _visit(state, image, function=None):
@@ -114,14 +114,14 @@ def test_a_state_that_is_not_finite_is_not_kept():
   """Even where all that would be sent is finite."""
   function = _function()
 
-  def each(shared, state, examples):
-    _, kept = function.each(shared, state, examples)
+  def client_fn(shared, state, examples):
+    _, kept = function.client_fn(shared, state, examples)
     return collections.OrderedDict(update=tf.constant(1.0)), kept
 
   result, after = _visit(
     _state(2, 5, 4, True),
     [np.inf],
-    client_functions.StatefulFunction(function.first, each),
+    client_functions.StatefulFunction(function.first, client_fn),
   )
   assert float(result.weight) == float(result.means['update']) == 0
   assert int(result.totals['counts']['nonfinite_clients']) == 1
@@ -154,9 +154,9 @@ def test_weights_are_the_function_s():
 
 def test_a_value_is_clipped_by_the_norm_of_its_kind():
   kinds = {'update': combine.UPDATE, 'metrics': combine.METRICS, 'n': combine.TOTAL}
-  protocol = client_functions.Protocol(kinds, counted=False)
+  exchange_spec = client_functions.ExchangeSpec(kinds, counted=False)
   norms = {'update': 2.0}
-  found = {name: protocol.clip_norm(name, norms) for name in kinds}
+  found = {name: exchange_spec.clip_norm(name, norms) for name in kinds}
   assert found == {'update': 2.0, 'metrics': None, 'n': None}
 
 

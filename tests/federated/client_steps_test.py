@@ -24,12 +24,11 @@ from tff_ssl.federated import local_training
 from tff_ssl.federated import packing
 from tff_ssl.federated import packs
 from tff_ssl.federated import server
-from tff_ssl.federated import sums as sums_lib
 from tff_ssl.objectives import byol
-from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dino
 from tff_ssl.objectives import mae
 from tff_ssl.objectives import moco
+from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
@@ -74,7 +73,7 @@ _ROWS = {
   'dino': (_dino, _EPOCHS),
   'mae': (_mae, _EPOCHS),
   'moco': (lambda: moco.MocoObjective(harness.model(), queue_size=6), _EPOCHS),
-  'nt_xent': (lambda: contrastive.ContrastiveObjective(harness.model()), _STEP),
+  'nt_xent': (lambda: simclr.SimclrObjective(harness.model()), _STEP),
   'simsiam': (lambda: simsiam.SimSiamObjective(harness.model(), _predictor()), _STEP),
   'supervised': (_supervised, _EPOCHS),
   'swav': (lambda: swav.SwavObjective(harness.model(), num_prototypes=5), _STEP),
@@ -94,7 +93,7 @@ class _Client:
     make, config = _ROWS[name]
     self.objective = make()
     self.function = fedavg.client_function(self.objective, config)
-    self.protocol = client_functions.Protocol(
+    self.exchange_spec = client_functions.ExchangeSpec(
       fedavg.sent_kinds(self.objective), counted=True
     )
     self.params = server.initial_weights(self.objective, harness.SEED).trainable
@@ -111,8 +110,8 @@ class _Client:
     return shared
 
   def _visit(self, examples, seed):
-    return client_functions.visit(
-      self.function, self.protocol, self.shared(seed), (), examples
+    return client_functions.run_client(
+      self.function, self.exchange_spec, self.shared(seed), (), examples
     )[0]
 
   def __call__(self, positions, value=None, seed=(5, 6)):
@@ -210,13 +209,15 @@ def test_a_pack_is_the_mean_of_its_clients(name):
   pack = packs.content(
     harness.take(examples, [p for m in members for p in m]), [len(m) for m in members]
   )
-  sums = sums_lib.of_client(apart[1])
+  sums = client_functions.sums_of_client(apart[1])
   zero = tf.nest.map_structure(tf.zeros_like, sums)
-  together = packing.computed_together(client.function, client.protocol)
+  together = packing.vectorizable_mean(client.function, client.exchange_spec)
 
   @tf.function(autograph=False)
   def run(pack):
-    visit = functools.partial(client_functions.visit, client.function, client.protocol)
+    visit = functools.partial(
+      client_functions.run_client, client.function, client.exchange_spec
+    )
     shared = client.shared(tf.constant((5, 6)))
     return packing.ClientLoop(visit, together, {}, shared, (), pack, zero).total()[0]
 

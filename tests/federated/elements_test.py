@@ -8,12 +8,11 @@ import tensorflow as tf
 
 from tests import tiny
 from tests.algorithms import harness
-from tests.algorithms import labels
+from tests.algorithms.labels_at_server import labels
 from tff_ssl.federated import clients
 from tff_ssl.federated import cohorts
-from tff_ssl.federated import elements
 from tff_ssl.federated import packs
-from tff_ssl.federated import releases
+from tff_ssl.federated import phases
 
 _OBJECTIVE = harness.cco()
 
@@ -39,8 +38,8 @@ def test_fields_that_the_encoder_cannot_read_are_named(packed, image, said):
     del spec['image']
   given = packs.PackSpec(spec) if packed else spec
   with pytest.raises(ValueError, match=said):
-    elements.check_fields(given, _OBJECTIVE)
-  elements.check_fields(_spec(), _OBJECTIVE)
+    clients.check_fields(given, _OBJECTIVE)
+  clients.check_fields(_spec(), _OBJECTIVE)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +71,7 @@ def test_a_loss_of_labels_needs_the_field():
 def test_floating_images_from_0_to_1_or_not_finite_pass(values):
   images = np.resize(np.array(values, np.float32), [len(values), 8, 8, 1])
   given = {'image': tf.constant(images)}
-  np.testing.assert_array_equal(elements.in_range(given, _OBJECTIVE)['image'], images)
+  np.testing.assert_array_equal(clients.in_range(given, _OBJECTIVE)['image'], images)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +84,7 @@ def test_floating_images_of_another_range_are_an_error(
   arrays = harness.arrays(4)
   arrays['image'][:2, 0, 0, 0] = values
   cohort = cohorts.build_cohort(
-    harness.PACKS if packed else harness.ELEMENT, releases.checked(None), _OBJECTIVE
+    harness.PACKS if packed else harness.ELEMENT, phases.checked(None), _OBJECTIVE
   )
   make = harness.packed_cohort if packed else harness.cohort
   with pytest.raises(ValueError, match=f'`image` of an example is {said} floating'):
@@ -94,4 +93,4 @@ def test_floating_images_of_another_range_are_an_error(
 
 def test_an_aggregation_is_one_of_ours():
   with pytest.raises(ValueError, match='aggregation is a str; it must be'):
-    releases.checked('secure')
+    phases.checked('secure')

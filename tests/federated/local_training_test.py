@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tests.algorithms import linear_model
 from tff_ssl.federated import local_training
+from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.optimization import local
 
@@ -103,7 +104,7 @@ def test_the_order_follows_the_seed_and_the_client():
   assert len(clients) > 3
 
 
-class _Telling:
+class _Telling(base.Objective):
   """The linear model, telling where it is, as moments of its encodings would."""
 
   def __init__(self):

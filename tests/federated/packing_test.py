@@ -20,13 +20,13 @@ _SHARED = tff.types.to_type(
 )
 
 
-def _function(additive=False, of_equal_clients=None, together=64):
+def _function(additive=False, mean_fn=None, chunk_size=64):
   """Sends the mean of pixels plus a parameter, and the mean's square.
 
   The first is additive over examples, the second is not.
   """
 
-  def each(shared, examples):
+  def client_fn(shared, examples):
     n = tf.shape(examples['image'])[0]
     weight = tf.cast(n, tf.float32)
     value = tf.math.divide_no_nan(tf.reduce_sum(examples['image'][:, 0, 0, 0]), weight)
@@ -37,7 +37,7 @@ def _function(additive=False, of_equal_clients=None, together=64):
     return sent
 
   return client_functions.ClientFunction(
-    each, additive, of_equal_clients, together=together
+    client_fn, additive, mean_fn, chunk_size=chunk_size
   )
 
 
@@ -66,8 +66,8 @@ def _run(function, sizes, aggregation=None, bad=()):
   kinds = {'update': combine.UPDATE}
   if not function.additive:
     kinds['metrics'] = combine.METRICS
-  protocol = client_functions.Protocol(kinds, counted=True)
-  sent = cohort.map(function, protocol, _SHARED)(
+  exchange_spec = client_functions.ExchangeSpec(kinds, counted=True)
+  sent = cohort.map(function, exchange_spec, _SHARED)(
     shared, cohort.read(packs.pack_dataset(examples, sizes))
   )
   pixels = np.split(examples['image'][:, 0, 0, 0].astype(np.float64), ends[:-1])
@@ -111,12 +111,12 @@ def test_the_sums_of_a_pack(tff_context, form, sizes, broken):
 
 
 def test_so_many_examples_as_are_said_go_together(tff_context):
-  def each(shared, examples):
+  def client_fn(shared, examples):
     del shared
     count = tf.shape(examples['image'])[0]
     return collections.OrderedDict(update=tf.cast(count, tf.float32))
 
-  function = client_functions.ClientFunction(each, additive=True, together=32)
+  function = client_functions.ClientFunction(client_fn, additive=True, chunk_size=32)
   sent, _ = _run(function, [1] * 100)
   # Three chunks of 32 and one of 4, weighted by their examples.
   assert sent['update'] == pytest.approx((3 * 32**2 + 4**2) / 100)
@@ -134,14 +134,14 @@ def test_what_is_private_is_clipped_for_each_client(tff_context):
 def test_what_is_too_long_for_a_square_is_clipped_too(tff_context):
   """A finite update may be so long that the square of its norm is not."""
 
-  def each(shared, examples):
+  def client_fn(shared, examples):
     del shared
     return collections.OrderedDict(
       update=tf.constant(1e25) * tf.cast(tf.shape(examples['image'])[0], tf.float32)
     )
 
   aggregation = aggregations.private(1.0, update_clip=4.0, statistics_clip=1.0)
-  function = client_functions.ClientFunction(each, additive=True)
+  function = client_functions.ClientFunction(client_fn, additive=True)
   sent, _ = _run(function, [1, 2], aggregation)
   assert abs(sent['update']) <= 2 * 4.0 / 3
 

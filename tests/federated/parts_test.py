@@ -9,22 +9,28 @@ import tensorflow as tf
 from tests.algorithms import harness
 from tests.algorithms import with_states
 from tff_ssl.aggregators import aggregations
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import parts
+from tff_ssl.federated import phase_graph
+from tff_ssl.federated import processes
 from tff_ssl.objectives import byol
 
 _CLIENTS = harness.split([1, 2, 5, 4])
 _OPTIMIZER = optimizers.build_optimizer(harness.ADAM)
-_DCCO = dcco.describe(harness.cco(), _OPTIMIZER, dcco.DCCOConfig(seed=harness.SEED))
+_DCCO = dcco.dcco(harness.cco(), _OPTIMIZER, dcco.DCCOConfig(seed=harness.SEED))
 
 
 @functools.cache
 def _dcco_parts(packed):
-  return parts.build_parts(_DCCO, harness.PACKS if packed else harness.ELEMENT)
+  return _parts(_DCCO, harness.PACKS if packed else harness.ELEMENT)
+
+
+def _parts(algorithm, spec, aggregation=None):
+  return parts.build_parts(phase_graph.Graph(algorithm, spec, aggregation, True))
 
 
 def _cohort(clients, packed):
@@ -46,7 +52,7 @@ def test_sums_of_two_parts_are_a_round(tff_context, packed, merged):
         for clients in (_CLIENTS[:3], _CLIENTS[3:])
       ]
       if merged:
-        sums = [exchange.merge(*sums)]
+        sums = [tf.nest.map_structure(np.add, *sums)]
       state, got = exchange.receive(state, sums)
     weights = harness.flat(built.get_model_weights(state).trainable)
     assert harness.relative(weights, harness.weights(process, expected_state)) < 1e-5
@@ -79,12 +85,14 @@ def test_a_part_depends_on_its_clients_alone(tff_context):
 def test_clients_with_a_state_keep_it_in_parts(tff_context):
   config = fedavg.FedAvgConfig(client_learning_rate=0.1, seed=harness.SEED)
   objective = byol.ByolObjective(harness.model(), None)
-  process = fed_ssl.build_fed_ssl(objective, harness.ELEMENT, _OPTIMIZER, config)
+  process = processes.build(
+    fed_ssl.fed_ssl(objective, _OPTIMIZER, config), harness.ELEMENT
+  )
   whole = with_states.WithStates(process, packed=False)
   cohort = _cohort(_CLIENTS, False)
   expected = whole.next(whole.initialize(), cohort).state
-  algorithm = fed_ssl.describe(objective, _OPTIMIZER, config)
-  built = parts.build_parts(algorithm, harness.ELEMENT)
+  algorithm = fed_ssl.fed_ssl(objective, _OPTIMIZER, config)
+  built = _parts(algorithm, harness.ELEMENT)
   blank = client_functions.blank_state(built.client_state_type)
   state, kept = built.initialize(), {}
   (exchange,) = built.exchanges.values()
@@ -104,7 +112,7 @@ def test_clients_with_a_state_keep_it_in_parts(tff_context):
 
 def test_private_clips_each_client_and_adds_noise_once(tff_context):
   private = aggregations.private(1e-9, update_clip=0.5, statistics_clip=1e4)
-  algorithm = dcco.describe(
+  algorithm = dcco.dcco(
     harness.cco(),
     optimizers.build_optimizer(harness.SGD),
     dcco.DCCOConfig(seed=harness.SEED),
@@ -112,7 +120,7 @@ def test_private_clips_each_client_and_adds_noise_once(tff_context):
   norms = []
   for packed in (False, True):
     spec = harness.PACKS if packed else harness.ELEMENT
-    built = parts.build_parts(algorithm, spec, private)
+    built = _parts(algorithm, spec, private)
     start = state = built.initialize()
     for exchange in built.exchanges.values():
       sums = [
@@ -131,7 +139,7 @@ def test_private_clips_each_client_and_adds_noise_once(tff_context):
 
 def test_secure_sums_have_no_parts():
   with pytest.raises(ValueError, match='acts on each client'):
-    parts.build_parts(_DCCO, harness.ELEMENT, aggregations.secure(1.0, 8))
+    _parts(_DCCO, harness.ELEMENT, aggregations.secure(1.0, 8))
   masked = aggregations.distributed(1.0, 1.0, 1.0, None, 4, 8)
   with pytest.raises(ValueError, match='sums of parts have no masks'):
-    parts.build_parts(_DCCO, harness.ELEMENT, masked)
+    _parts(_DCCO, harness.ELEMENT, masked)

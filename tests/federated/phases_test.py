@@ -8,9 +8,9 @@ import numpy as np
 
 from tests.algorithms import harness
 from tff_ssl.algorithms import fedavg
-from tff_ssl.federated import builder
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import phases
+from tff_ssl.federated import processes
 from tff_ssl.federated import server
 
 
@@ -29,7 +29,7 @@ def test_the_example_is_fedavg(tff_context):
     'client': fedavg.client_function(objective, config),
   }
   exec(textwrap.dedent('\n'.join(block)), names)
-  written = builder.build_learning_process(names['algorithm'], harness.ELEMENT)
+  written = processes.build(names['algorithm'], harness.ELEMENT)
   expected = harness.build_fedavg(objective, harness.ADAM, config)
   cohort = harness.cohort(harness.split([2, 1, 3]))
   ends = []

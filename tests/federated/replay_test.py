@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.algorithms import harness
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import replay
 
@@ -24,7 +24,7 @@ def test_rounds_are_those_of_the_process(tff_context, config):
   clients = harness.split(_SIZES)
   states, _ = harness.rounds_of(process, [harness.cohort(clients)] * 2)
   again = replay.Replay(
-    fedavg.describe(objective, optimizers.build_optimizer(optimizer), config)
+    fedavg.fedavg(objective, optimizers.build_optimizer(optimizer), config)
   )
   state, cohort = (
     again.initialize(),
@@ -52,7 +52,7 @@ def test_rounds_are_those_of_the_process(tff_context, config):
 
 
 def test_algorithms_of_other_exchanges_are_refused():
-  algorithm = dcco.describe(
+  algorithm = dcco.dcco(
     harness.cco(), optimizers.build_optimizer(harness.SGD), dcco.DCCOConfig()
   )
   with pytest.raises(ValueError, match='cannot be replayed'):

@@ -75,13 +75,13 @@ def test_statistics_of_nobody_leave_the_old_ones(counted, expected):
     {'a': tf.ones([2])}, {'mean': tf.constant([7.0])}
   )
   state = server.initial_state(weights, 0, optimizer)
-  arrived = {
+  aggregated = {
     'update': {'a': tf.constant([1.0, 0.0])},
     'statistics': {
       'statistics': {'mean': tf.constant([5.0])},
       'num_examples': tf.constant(counted),
     },
   }
-  after, _ = server.apply(optimizer, state, arrived)
+  after, _ = server.apply(optimizer, state, aggregated)
   found = after.global_model_weights.non_trainable
   np.testing.assert_array_equal(harness.flat(found), [expected])

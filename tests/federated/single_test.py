@@ -8,11 +8,11 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.algorithms import harness
-from tests.algorithms import labels
-from tff_ssl.algorithms import dcco
+from tests.algorithms.labels_at_server import labels
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import fedrgd
+from tff_ssl.algorithms.labels_at_server import fedrgd
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import single
 
@@ -24,7 +24,7 @@ _FORMS = (
 
 @functools.cache
 def _single() -> single.SinglePhases:
-  algorithm = dcco.describe(
+  algorithm = dcco.dcco(
     harness.cco(),
     optimizers.build_optimizer(harness.SGD),
     dcco.DCCOConfig(seed=harness.SEED),
@@ -48,7 +48,7 @@ def test_two_computations_are_one_round(tff_context):
       harness.weights(process, states[number - 1]),
     )
     assert not collected
-    assert state.kept['num_examples'] == 12
+    assert state.extra['num_examples'] == 12
     assert state.round == number - 1
     state, updated = phases.exchanges['train'](state, _cohort())
     got = harness.flat(phases.get_model_weights(state).trainable)
@@ -77,8 +77,8 @@ def test_a_converted_computation_computes_the_same(tff_context):
   got, _ = restored(state, _cohort())
   assert (
     harness.relative(
-      harness.flat(tf.nest.flatten(got['kept'])),
-      harness.flat(tf.nest.flatten(expected.kept)),
+      harness.flat(tf.nest.flatten(got['extra'])),
+      harness.flat(tf.nest.flatten(expected.extra)),
     )
     < 1e-6
   )
@@ -94,10 +94,10 @@ def test_the_one_computation_does_not_convert(form):
 
 def test_what_has_no_place_in_a_form_is_refused():
   objective, optimizer = harness.cco(), optimizers.build_optimizer(harness.SGD)
-  stateful = fed_ssl.describe(objective, optimizer, fedavg.FedAvgConfig())
+  stateful = fed_ssl.fed_ssl(objective, optimizer, fedavg.FedAvgConfig())
   with pytest.raises(ValueError, match='clients that keep a state; to be one comp'):
     single.build_single_phases(stateful, harness.ELEMENT)
-  at_server = fedrgd.describe(
+  at_server = fedrgd.fedrgd(
     labels.pseudo_labels(), labels.labelled(), harness.ELEMENT, fedrgd.FedRGDConfig()
   )
   with pytest.raises(ValueError, match='data at the server'):

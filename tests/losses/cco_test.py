@@ -5,9 +5,14 @@ import pytest
 import tensorflow as tf
 
 from tff_ssl.losses import cco
+from tff_ssl.losses import statistics_loss
+from tff_ssl.losses import vicreg
 
 _LAMBDA = 20.0
 _EPSILON = 1e-5
+# With the moments inside each view, and without.
+_WITHIN = vicreg.VicregLoss()
+_statistics, _loss = cco.CcoLoss().statistics, cco.CcoLoss().loss
 
 
 def _encodings(n: int, d: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -32,7 +37,7 @@ def _reference_loss(f: np.ndarray, g: np.ndarray) -> float:
 
 def test_statistics_are_means_over_examples():
   f, g = _encodings(5)
-  got = cco.statistics(tf.constant(f), tf.constant(g[:, :3]), within=True)
+  got = _WITHIN.statistics(tf.constant(f), tf.constant(g[:, :3]))
   expected = {
     'mean_f': f.mean(axis=0),
     'mean_g': g[:, :3].mean(axis=0),
@@ -49,33 +54,13 @@ def test_statistics_are_means_over_examples():
 
 def test_statistics_without_within_are_what_dcco_sends():
   f, g = _encodings(5)
-  got = cco.statistics(tf.constant(f), tf.constant(g))
+  got = _statistics(tf.constant(f), tf.constant(g))
   numbers = sum(value.shape.num_elements() for value in got.values())
   assert numbers == 4**2 + 4 * 4
 
 
-@pytest.mark.parametrize('mask_dtype', [tf.float32, tf.bool, tf.int32])
-def test_masked_examples_do_not_count_even_if_not_finite(mask_dtype):
-  f, g = _encodings(3)
-  padding = np.full((2, 4), np.nan)
-  got = cco.statistics(
-    tf.constant(np.concatenate([f, padding])),
-    tf.constant(np.concatenate([g, padding])),
-    mask=tf.cast([1, 1, 1, 0, 0], mask_dtype),
-  )
-  tf.nest.map_structure(
-    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12),
-    got,
-    cco.statistics(tf.constant(f), tf.constant(g)),
-  )
-
-
-@pytest.mark.parametrize('mask', [None, 'empty', 'all padding'])
-def test_statistics_of_no_example_are_zero(mask):
-  n = 3 if mask == 'all padding' else 0
-  weights = None if mask is None else tf.zeros([n])
-  got = cco.statistics(tf.ones([n, 2]), tf.ones([n, 2]), within=True, mask=weights)
-  for value in got.values():
+def test_statistics_of_no_example_are_zero():
+  for value in _WITHIN.statistics(tf.ones([0, 2]), tf.ones([0, 2])).values():
     np.testing.assert_array_equal(value, np.zeros(value.shape))
 
 
@@ -85,7 +70,8 @@ def test_statistics_around_a_reference_are_those_of_moved_encodings():
     'f': np.array([1.0, -2.0, 3.0, 0.5]),
     'g': np.array([4.0, 0.0, 1.0, 2.0]),
   }
-  got = cco.statistics(tf.constant(f), tf.constant(g), True, reference=reference)
+  around = statistics_loss.around(tf.constant(f), tf.constant(g), reference)
+  got = _WITHIN.statistics(*around)
   f, g = f - reference['f'], g - reference['g']
   np.testing.assert_allclose(got['mean_f'], f.mean(axis=0), rtol=1e-12)
   np.testing.assert_allclose(got['square_g'], (g**2).mean(axis=0), rtol=1e-12)
@@ -93,31 +79,12 @@ def test_statistics_around_a_reference_are_those_of_moved_encodings():
   np.testing.assert_allclose(got['within_f'], f.T @ f / 5, rtol=1e-12)
   # And so they are when moved afterwards.
   shift = {name: -value for name, value in reference.items()}
-  back = cco.moved(got, {name: tf.constant(value) for name, value in shift.items()})
+  back = _WITHIN.moved(got, {name: tf.constant(value) for name, value in shift.items()})
   f, g = _encodings(5)
-  expected = cco.statistics(tf.constant(f), tf.constant(g), True)
+  expected = _WITHIN.statistics(tf.constant(f), tf.constant(g))
   assert list(back) == list(expected)
   for name, value in expected.items():
     np.testing.assert_allclose(back[name], value, rtol=1e-11, atol=1e-12, err_msg=name)
-
-
-def test_the_reference_is_a_constant():
-  f, g = (tf.constant([[1.0, 2.0], [0.5, -1.0], [2.0, 0.0]]) + k for k in (0.0, 0.3))
-  fixed = {name: tf.constant([0.7, -0.2]) for name in ('f', 'g')}
-  with tf.GradientTape() as tape:
-    tape.watch(fixed)
-    sent = cco.statistics(f, g, reference=fixed)
-    loss = tf.reduce_sum(sent['square_f']) + tf.reduce_sum(sent['square_g'])
-  assert all(x is None for x in tape.gradient(loss, fixed).values())
-
-
-def test_padding_does_not_count_around_a_reference():
-  f, g = (tf.constant(x) for x in _encodings(3))
-  reference = cco.means(f, g)
-  got = cco.statistics(f, g, mask=[1, 1, 0], reference=reference)
-  expected = cco.statistics(f[:2], g[:2], reference=reference)
-  for name, value in expected.items():
-    np.testing.assert_allclose(got[name], value, rtol=1e-12)
 
 
 @pytest.mark.parametrize('shift', [300.0, 1000.0])
@@ -130,7 +97,7 @@ def test_float32_keeps_the_gradient_of_shifted_encodings_around_a_reference(shif
     x, y = tf.constant(f, dtype), tf.constant(g, dtype)
     with tf.GradientTape() as tape:
       tape.watch(x)
-      loss = cco.cco_loss(cco.statistics(x, y, reference=reference))
+      loss = _loss(_statistics(*statistics_loss.around(x, y, reference)))
     return tape.gradient(loss, x).numpy().astype(np.float64)
 
   expected = gradient(np.float64, None)
@@ -149,10 +116,10 @@ def test_statistics_of_union_are_weighted_mean_of_parts(sizes):
   f, g = _encodings(6)
   ends = np.cumsum(sizes)
   parts = [
-    cco.statistics(tf.constant(f[e - n : e]), tf.constant(g[e - n : e]), within=True)
+    _WITHIN.statistics(tf.constant(f[e - n : e]), tf.constant(g[e - n : e]))
     for n, e in zip(sizes, ends, strict=True)
   ]
-  union = cco.statistics(tf.constant(f), tf.constant(g), within=True)
+  union = _WITHIN.statistics(tf.constant(f), tf.constant(g))
   for name, value in union.items():
     mean = sum(n * part[name].numpy() for n, part in zip(sizes, parts, strict=True)) / 6
     np.testing.assert_allclose(value, mean, rtol=1e-12)
@@ -164,14 +131,14 @@ def test_statistics_of_union_are_weighted_mean_of_parts(sizes):
 )
 def test_statistics_reject_unpaired_encodings(f_shape, g_shape):
   with pytest.raises(ValueError, match='same n'):
-    cco.statistics(tf.zeros(f_shape), tf.zeros(g_shape))
+    _statistics(tf.zeros(f_shape), tf.zeros(g_shape))
 
 
 @pytest.mark.parametrize(('dtype', 'rtol'), [(np.float64, 1e-10), (np.float32, 1e-4)])
 @pytest.mark.parametrize('n', [2, 7])
 def test_loss_equals_reference(dtype, rtol, n):
   f, g = _encodings(n)
-  loss = cco.cco_loss(cco.statistics(tf.constant(f, dtype), tf.constant(g, dtype)))
+  loss = _loss(_statistics(tf.constant(f, dtype), tf.constant(g, dtype)))
   assert loss.dtype == dtype
   np.testing.assert_allclose(loss, _reference_loss(f, g), rtol=rtol)
 
@@ -179,25 +146,25 @@ def test_loss_equals_reference(dtype, rtol, n):
 def test_perfectly_decorrelated_pair_has_no_loss():
   # Columns of a Hadamard matrix: zero mean, unit variance, orthogonal.
   f = tf.constant([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], tf.float64)
-  c = cco.correlation(cco.statistics(f, f), epsilon=0.0)
+  c = cco.correlation(_statistics(f, f), epsilon=0.0)
   np.testing.assert_allclose(c, np.eye(3), atol=1e-15)
-  assert cco.cco_loss(cco.statistics(f, f), epsilon=0.0) == 0.0
+  assert cco.CcoLoss(epsilon=0.0).loss(_statistics(f, f)) == 0.0
 
 
 def test_correlation_ignores_scale_and_shift():
   f, g = _encodings(9)
   scale, shift = np.array([0.5, 2.0, 10.0, 3.0]), np.array([1.0, -5.0, 0.0, 7.0])
-  plain = cco.correlation(cco.statistics(tf.constant(f), tf.constant(g)), 0.0)
+  plain = cco.correlation(_statistics(tf.constant(f), tf.constant(g)), 0.0)
   moved = cco.correlation(
-    cco.statistics(tf.constant(f * scale + shift), tf.constant(g)), 0.0
+    _statistics(tf.constant(f * scale + shift), tf.constant(g)), 0.0
   )
   np.testing.assert_allclose(moved, plain, rtol=1e-10)
 
 
 def test_one_dimension_has_no_off_diagonal_term():
   f, g = _encodings(5, d=1)
-  loss = cco.cco_loss(cco.statistics(tf.constant(f), tf.constant(g)))
-  c = cco.correlation(cco.statistics(tf.constant(f), tf.constant(g)))
+  loss = _loss(_statistics(tf.constant(f), tf.constant(g)))
+  c = cco.correlation(_statistics(tf.constant(f), tf.constant(g)))
   np.testing.assert_allclose(loss, (1.0 - c[0, 0]) ** 2, rtol=1e-14)
 
 
@@ -207,17 +174,17 @@ def test_collapsed_encodings_have_finite_loss_and_gradient(n):
   x = tf.fill([n, 4], 0.1)
   with tf.GradientTape() as tape:
     tape.watch(x)
-    loss = cco.cco_loss(cco.statistics(x, 3.0 * x))
+    loss = _loss(_statistics(x, 3.0 * x))
   np.testing.assert_allclose(loss, 4.0, atol=1e-2)
   assert np.isfinite(tape.gradient(loss, x)).all()
 
 
 def test_negative_variance_by_rounding_is_finite():
-  statistics = cco.statistics(tf.fill([2, 3], 0.1), tf.fill([2, 3], 0.1))
+  statistics = _statistics(tf.fill([2, 3], 0.1), tf.fill([2, 3], 0.1))
   square = statistics['square_f'] - 1e-3
   with tf.GradientTape() as tape:
     tape.watch(square)
-    loss = cco.cco_loss({**statistics, 'square_f': square})
+    loss = _loss({**statistics, 'square_f': square})
   assert np.isfinite(loss)
   assert np.isfinite(tape.gradient(loss, square)).all()
 
@@ -225,23 +192,7 @@ def test_negative_variance_by_rounding_is_finite():
 def test_loss_rejects_encodings_of_two_dimensions():
   f, g = _encodings(3)
   with pytest.raises(ValueError, match='same known dimension'):
-    cco.cco_loss(cco.statistics(tf.constant(f), tf.constant(g[:, :2])))
-
-
-def test_blend_has_aggregated_value_and_local_gradient():
-  local = {'mean_f': tf.constant([1.0, 2.0], tf.float64)}
-  aggregated = {'mean_f': tf.constant([5.0, 7.0], tf.float64)}
-  with tf.GradientTape(persistent=True) as tape:
-    tape.watch([local['mean_f'], aggregated['mean_f']])
-    total = tf.reduce_sum(cco.blend(local, aggregated)['mean_f'] ** 2)
-  np.testing.assert_allclose(total, 5.0**2 + 7.0**2)
-  np.testing.assert_allclose(tape.gradient(total, local['mean_f']), [10.0, 14.0])
-  assert tape.gradient(total, aggregated['mean_f']) is None
-
-
-def test_blend_rejects_other_names():
-  with pytest.raises(ValueError, match='same names'):
-    cco.blend({'mean_f': tf.zeros(1)}, {'mean_g': tf.zeros(1)})
+    _loss(_statistics(tf.constant(f), tf.constant(g[:, :2])))
 
 
 def _network(w: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
@@ -251,10 +202,10 @@ def _network(w: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
 def _gradient(w, x, y, aggregated=None):
   with tf.GradientTape() as tape:
     tape.watch(w)
-    statistics = cco.statistics(_network(w, x), _network(w, y))
+    statistics = _statistics(_network(w, x), _network(w, y))
     if aggregated is not None:
-      statistics = cco.blend(statistics, aggregated)
-    loss = cco.cco_loss(statistics)
+      statistics = statistics_loss.blend(statistics, aggregated)
+    loss = _loss(statistics)
   return tape.gradient(loss, w).numpy(), statistics
 
 
@@ -278,7 +229,7 @@ def test_clients_gradients_sum_to_the_central_gradient(sizes):
 def test_traces_with_unknown_n():
   @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.float64)] * 2)
   def loss(f, g):
-    return cco.cco_loss(cco.statistics(f, g))
+    return _loss(_statistics(f, g))
 
   for n in (1, 6):
     f, g = _encodings(n)

@@ -1,5 +1,7 @@
 """Tests of vectors of bounded length, and of what sums of them are bounded by."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -7,6 +9,8 @@ import tensorflow as tf
 from tff_ssl.losses import cco
 from tff_ssl.losses import lengths
 from tff_ssl.losses import spectral
+from tff_ssl.losses import statistics_loss
+from tff_ssl.losses import vicreg
 
 _D = 5
 
@@ -54,29 +58,24 @@ def test_what_is_not_finite_stays_so():
   assert lengths.at_most(tf.zeros([0, 3]), 1.0).shape == [0, 3]
 
 
-def _of_cco(f, g, radius, within):
-  """Returns the statistics, and their bound."""
+def _moments(kind, f, g, radius):
+  """Returns the statistics of encodings near a reference, and their bound."""
   centre = {'f': np.arange(_D) * 1e3, 'g': -np.ones(_D)}
-  shifted = (x + centre[name] for name, x in (('f', f), ('g', g)))
-  sent = cco.statistics(
-    *map(tf.constant, shifted),
-    within,
-    reference={name: tf.constant(value) for name, value in centre.items()},
-    norm=radius,
-  )
-  return sent, cco.share_bound(radius, within)
+  shifted = (tf.constant(x + centre[name]) for name, x in (('f', f), ('g', g)))
+  reference = {name: tf.constant(value) for name, value in centre.items()}
+  around = statistics_loss.around(*shifted, reference, radius)
+  return kind.statistics(*around), kind.share_bound(radius)
 
 
-def _of_spectral(f, g, radius):
-  mu = radius**2
-  both = (spectral.bounded(tf.constant(x), mu) for x in (f, g))
-  return spectral.statistics(*both), spectral.share_bound(mu)
+def _spectral(f, g, radius):
+  kind = spectral.SpectralLoss(radius**2)
+  return kind.statistics(tf.constant(f), tf.constant(g)), kind.share_bound(None)
 
 
 _SENT = {
-  'cco': lambda f, g, radius: _of_cco(f, g, radius, False),
-  'vicreg': lambda f, g, radius: _of_cco(f, g, radius, True),
-  'spectral': _of_spectral,
+  'cco': functools.partial(_moments, cco.CcoLoss()),
+  'vicreg': functools.partial(_moments, vicreg.VicregLoss()),
+  'spectral': _spectral,
 }
 
 

@@ -6,6 +6,9 @@ import tensorflow as tf
 
 from tff_ssl.losses import spectral
 
+# No encoding of these tests is that long.
+_SPECTRAL = spectral.SpectralLoss(mu=1e6)
+
 
 def _encodings(n, d=3, seed=0):
   generator = np.random.default_rng(seed)
@@ -23,55 +26,56 @@ def _loss(f, g):
 @pytest.mark.parametrize('n', [1, 2, 7])
 def test_the_loss_is_that_of_all_pairs(n):
   f, g = _encodings(n)
-  loss = spectral.spectral_loss(spectral.statistics(tf.constant(f), tf.constant(g)))
+  loss = _SPECTRAL.loss(_SPECTRAL.statistics(tf.constant(f), tf.constant(g)))
   np.testing.assert_allclose(loss, _loss(f, g), rtol=1e-12)
 
 
 def test_it_is_least_where_the_correlation_is_the_identity():
   f = np.sqrt(2) * np.array([[1.0, 0.0], [0.0, 1.0]])
-  best = spectral.spectral_loss(spectral.statistics(tf.constant(f), tf.constant(f)))
+  best = _SPECTRAL.loss(_SPECTRAL.statistics(tf.constant(f), tf.constant(f)))
   # -2 d + d.
   np.testing.assert_allclose(best, -2.0, rtol=1e-12)
   for other in (0.9 * f, 1.1 * f, f[[0, 0]], f + 0.1):
-    statistics = spectral.statistics(tf.constant(other), tf.constant(other))
-    assert spectral.spectral_loss(statistics) > best
+    statistics = _SPECTRAL.statistics(tf.constant(other), tf.constant(other))
+    assert _SPECTRAL.loss(statistics) > best
 
 
 def test_statistics_of_a_union_are_weighted_means():
   f, g = (tf.constant(x) for x in _encodings(5))
-  whole = spectral.statistics(f, g)
-  parts = spectral.statistics(f[:2], g[:2]), spectral.statistics(f[2:], g[2:])
+  whole = _SPECTRAL.statistics(f, g)
+  parts = _SPECTRAL.statistics(f[:2], g[:2]), _SPECTRAL.statistics(f[2:], g[2:])
   for name, value in whole.items():
     mean = (2 * parts[0][name] + 3 * parts[1][name]) / 5
     np.testing.assert_allclose(value, mean, rtol=1e-12, atol=1e-15)
-  for value in spectral.statistics(f[:0], g[:0]).values():
+  for value in _SPECTRAL.statistics(f[:0], g[:0]).values():
     assert not np.any(value)
 
 
 def test_long_encodings_are_rescaled():
   x = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
-  got = spectral.bounded(tf.constant(x), 4.0)
-  expected = [[1.2, 1.6], [0.3, 0.4], [0.0, 0.0]]
-  np.testing.assert_allclose(got, expected, rtol=1e-12)
+  loss = spectral.SpectralLoss(4.0)
+  got = loss.statistics(tf.constant(x), tf.constant(x))
+  rescaled = np.array([[1.2, 1.6], [0.3, 0.4], [0.0, 0.0]])
+  expected = rescaled.T @ rescaled / 3
+  np.testing.assert_allclose(got['correlation'], expected, rtol=1e-12)
   # One example's share of the matrix is mu at most.
-  share = spectral.statistics(got[:1], got[:1])['correlation']
+  share = loss.statistics(tf.constant(x[:1]), tf.constant(x[:1]))['correlation']
   assert np.linalg.norm(share) <= 4.0 * (1 + 1e-12)
   point = tf.zeros([2, 3])
   with tf.GradientTape() as tape:
     tape.watch(point)
-    bounded = spectral.bounded(point, 1.0)
-    loss = spectral.spectral_loss(spectral.statistics(bounded, bounded))
-  assert np.isfinite(tape.gradient(loss, point)).all()
+    value = loss.loss(loss.statistics(point, point))
+  assert np.isfinite(tape.gradient(value, point)).all()
 
 
 @pytest.mark.parametrize('own', [1, 2, 5])
 def test_beside_others_the_gradient_is_that_of_the_union(own):
   f, g = (tf.constant(x) for x in _encodings(5))
-  rest = spectral.statistics(f[own:], g[own:])['correlation']
+  rest = _SPECTRAL.statistics(f[own:], g[own:])['correlation']
   with tf.GradientTape(persistent=True) as tape:
     tape.watch([f, g])
-    whole = spectral.spectral_loss(spectral.statistics(f, g))
-    local = spectral.statistics(f[:own], g[:own])
+    whole = _SPECTRAL.loss(_SPECTRAL.statistics(f, g))
+    local = _SPECTRAL.statistics(f[:own], g[:own])
     share = tf.constant(own / 5, tf.float64)
     beside = spectral.loss_beside_others(local, rest, share)
   for x in (f, g):
@@ -82,12 +86,12 @@ def test_beside_others_the_gradient_is_that_of_the_union(own):
 
 @pytest.mark.parametrize(('f', 'g'), [((2, 3), (2, 4)), ((2, 3), (3, 3)), ((2,), (2,))])
 def test_encodings_must_be_of_one_shape(f, g):
-  with pytest.raises(ValueError, match='must both be'):
-    spectral.statistics(tf.zeros(f), tf.zeros(g))
+  with pytest.raises(ValueError, match='both must be'):
+    _SPECTRAL.statistics(tf.zeros(f), tf.zeros(g))
 
 
 def test_what_others_have_is_held_fixed():
-  statistics = spectral.statistics(*map(tf.constant, _encodings(4)))
+  statistics = _SPECTRAL.statistics(*map(tf.constant, _encodings(4)))
   others = tf.constant(np.eye(3))
   with tf.GradientTape() as tape:
     tape.watch(others)

@@ -5,9 +5,11 @@ import pytest
 import tensorflow as tf
 
 from tff_ssl.losses import cco
+from tff_ssl.losses import statistics_loss
 from tff_ssl.losses import vicreg
 
 _EPSILON = 1e-4
+_VICREG = vicreg.VicregLoss()
 
 
 def _encodings(n: int, d: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -29,8 +31,8 @@ def _terms(f: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 
 def _loss(f: np.ndarray, g: np.ndarray, **weights) -> float:
-  statistics = cco.statistics(tf.constant(f), tf.constant(g), within=True)
-  return float(vicreg.vicreg_loss(statistics, **weights))
+  kind = vicreg.VicregLoss(**weights)
+  return float(kind.loss(kind.statistics(tf.constant(f), tf.constant(g))))
 
 
 @pytest.mark.parametrize('n', [1, 2, 8])
@@ -59,7 +61,7 @@ def test_collapsed_encodings_have_finite_gradient(n):
   x = tf.fill([n, 4], 0.1)
   with tf.GradientTape() as tape:
     tape.watch(x)
-    loss = vicreg.vicreg_loss(cco.statistics(x, x, within=True))
+    loss = _VICREG.loss(_VICREG.statistics(x, x))
   # Nothing varies: both hinges stand at 1 - sqrt(epsilon).
   np.testing.assert_allclose(loss, 25.0 * 2.0 * 0.99, rtol=1e-3)
   assert np.isfinite(tape.gradient(loss, x)).all()
@@ -74,11 +76,11 @@ def test_clients_gradients_sum_to_the_central_gradient(sizes):
   def gradient(x, y, aggregated=None):
     with tf.GradientTape() as tape:
       tape.watch(w)
-      statistics = cco.statistics(
-        tf.tanh(tf.matmul(x, w)), tf.tanh(tf.matmul(y, w)), within=True
+      statistics = _VICREG.statistics(
+        tf.tanh(tf.matmul(x, w)), tf.tanh(tf.matmul(y, w))
       )
-      blended = cco.blend(statistics, aggregated or statistics)
-      loss = vicreg.vicreg_loss(blended)
+      blended = statistics_loss.blend(statistics, aggregated or statistics)
+      loss = _VICREG.loss(blended)
     return tape.gradient(loss, w).numpy(), statistics
 
   central, union = gradient(x, y)
@@ -90,12 +92,12 @@ def test_clients_gradients_sum_to_the_central_gradient(sizes):
 
 
 def test_rejects_statistics_without_within():
-  statistics = cco.statistics(tf.zeros([2, 3]), tf.zeros([2, 3]))
-  with pytest.raises(ValueError, match='within=True'):
-    vicreg.vicreg_loss(statistics)
+  statistics = cco.CcoLoss().statistics(tf.zeros([2, 3]), tf.zeros([2, 3]))
+  with pytest.raises(ValueError, match='must have `within_f` and `within_g`'):
+    _VICREG.loss(statistics)
 
 
 def test_rejects_encodings_of_two_dimensions():
-  statistics = cco.statistics(tf.zeros([2, 3]), tf.zeros([2, 4]), within=True)
+  statistics = _VICREG.statistics(tf.zeros([2, 3]), tf.zeros([2, 4]))
   with pytest.raises(ValueError, match='same dimension'):
-    vicreg.vicreg_loss(statistics)
+    _VICREG.loss(statistics)

@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from tests.objectives import networks
-from tff_ssl.objectives import base
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import simsiam
 
@@ -126,8 +125,7 @@ def test_without_stop_gradient_the_target_is_trained_too():
 def test_the_target_stays_and_the_rest_is_shared():
   objective = _objective()
   params, state, _ = _start(objective, dtype=tf.float32)
-  assert isinstance(objective, base.Stateful)
-  assert base.with_state(objective) is objective
+  assert objective.keeps_state
   assert {name.split('/')[0] for name in params} <= set(objective.shared_prefixes)
   assert {name.split('/')[0] for name in state} == set(objective.local_prefixes)
   assert 'target/predictor/dense0/kernel' not in state

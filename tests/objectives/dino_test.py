@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests import differences
-from tests.losses import dino_test as loss_test
+from tests.losses import distillation_test
 from tests.objectives import networks
 from tff_ssl.augment import byol
 from tff_ssl.augment import multiview
@@ -49,7 +49,7 @@ def _scores(params, view, prefix='') -> np.ndarray:
 def _expected_loss(objective, params, state, views, teacher_temperature) -> float:
   teacher = [_scores(state, view, 'target/') for view in views[:2]]
   student = [_scores(params, view) for view in views]
-  return loss_test.expected_loss(
+  return distillation_test.expected_loss(
     teacher, student, np.asarray(state['centre']), teacher_temperature, 0.1
   )
 
@@ -172,8 +172,8 @@ def test_the_teacher_and_the_centre_stay_and_the_rest_is_shared():
   objective = _objective()
   params, _, _ = _start(objective, dtype=tf.float32)
   state = objective.init_state(params)
-  assert isinstance(objective, base.Stateful)
-  assert isinstance(objective, base.Scheduled)
+  assert objective.keeps_state
+  assert objective.is_scheduled
   assert {name.split('/')[0] for name in params} <= set(objective.shared_prefixes)
   assert {name.split('/')[0] for name in state} == set(objective.local_prefixes)
   np.testing.assert_array_equal(state['centre'], [0] * _K)

@@ -56,7 +56,7 @@ def test_views_differ_and_follow_the_seed():
 
 def test_networks_are_prefixed_and_drawn_apart():
   nets = {name: networks.towers().left for name in ('a', 'b')}
-  params = dual_encoder.init_networks(_SEED, tf.float32, nets)
+  params = base.init_networks(_SEED, tf.float32, nets)
   assert list(params) == [
     'a/dense0/kernel',
     'a/dense0/bias',
@@ -64,7 +64,7 @@ def test_networks_are_prefixed_and_drawn_apart():
     'b/dense0/bias',
   ]
   assert np.abs(params['a/dense0/kernel'] - params['b/dense0/kernel']).max() > 0
-  same = dual_encoder.init_networks(_SEED, tf.float32, nets)
+  same = base.init_networks(_SEED, tf.float32, nets)
   np.testing.assert_array_equal(params['a/dense0/kernel'], same['a/dense0/kernel'])
 
 

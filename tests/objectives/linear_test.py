@@ -76,7 +76,6 @@ def test_without_labels_the_loss_is_zero(examples):
 
 def test_it_keeps_the_contracts():
   assert isinstance(_OBJECTIVE, base.Separable)
-  assert isinstance(_OBJECTIVE, base.Placed)
   assert set(_OBJECTIVE.shared_prefixes) == set(_OBJECTIVE.init(_SEED))
   assert _OBJECTIVE.local_prefixes == ()
 

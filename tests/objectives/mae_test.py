@@ -45,8 +45,8 @@ def _gradient(objective, params, examples, seed=_SEED):
 
 def _reference(objective, params, examples):
   """The paper's figure 1, patch by patch; returns the loss and visible features."""
-  images = augment.one_view(
-    examples['image'], examples['example_id'], _SEED, objective.augmentation
+  (images,) = augment.views_of(
+    examples['image'], examples['example_id'], _SEED, objective.augmentation, (0,)
   )
   images = images.numpy().astype(np.float64)
   encoder = network.select(params, 'encoder')
@@ -182,7 +182,6 @@ def test_encoder_and_decoder_are_shared():
   prefixes = {name.split('/')[0] for name in objective.init(_SEED)}
   assert prefixes == set(objective.shared_prefixes) == {'encoder', 'decoder'}
   assert objective.local_prefixes == ()
-  assert isinstance(objective, base.Placed)
   encoder = network.select(objective.init(_SEED), 'encoder')
   assert objective.encoder.apply(encoder, tf.zeros([2, *_SHAPE])).shape == (2, 8)
 

@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from tests.objectives import networks
-from tff_ssl.objectives import base
 from tff_ssl.objectives import moco
 
 _SEED = tf.constant([1, 2])
@@ -140,14 +139,14 @@ def test_state_keeps_its_shapes_in_a_loop_over_batches_of_unknown_sizes():
 def test_key_networks_and_queue_stay_and_the_rest_is_shared():
   objective = _objective()
   params, state, _ = _start(objective, dtype=tf.float32)
-  assert isinstance(objective, base.Stateful)
+  assert objective.keeps_state
   assert {name.split('/')[0] for name in params} <= set(objective.shared_prefixes)
   assert {name.split('/')[0] for name in state} == set(objective.local_prefixes)
 
 
 def test_the_versions_differ_in_head_temperature_and_views():
-  v1 = moco.build_moco_v1(networks.encoder())
-  v2 = moco.build_moco_v2(networks.encoder())
+  v1 = moco.build_moco(networks.encoder(), 1)
+  v2 = moco.build_moco(networks.encoder())
   assert list(v1.model.projector.specs) == ['dense0/kernel', 'dense0/bias']
   kernels = [v2.model.projector.specs[f'dense{i}/kernel'].shape for i in (0, 1)]
   assert kernels == [(3, 3), (3, 128)]

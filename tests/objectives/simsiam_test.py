@@ -118,7 +118,7 @@ def test_everything_is_shared():
   assert objective.shared_prefixes == ('encoder', 'projector', 'predictor')
   assert objective.local_prefixes == ()
   assert _objective(predictor=False).shared_prefixes == ('encoder', 'projector')
-  assert not isinstance(objective, base.Stateful)
+  assert not objective.keeps_state
 
 
 def test_the_paper_s_heads():

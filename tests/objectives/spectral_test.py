@@ -5,13 +5,16 @@ import pytest
 import tensorflow as tf
 
 from tests.objectives import networks
-from tff_ssl.objectives import spectral
+from tff_ssl.losses import spectral
+from tff_ssl.objectives import statistics
 
 _SEED = tf.constant([1, 2])
 
 
 def _start(n, mu=0.2):
-  objective = spectral.SpectralObjective(networks.siamese('byol'), mu)
+  objective = statistics.StatisticsObjective(
+    networks.siamese('byol'), spectral.SpectralLoss(mu)
+  )
   params = objective.init(_SEED, tf.float64)
   examples = networks.tensors(networks.examples(n))
   f, g = (x.numpy() for x in objective.model.encode(params, examples, _SEED))
@@ -59,4 +62,4 @@ def test_no_example_gives_nothing():
 @pytest.mark.parametrize('mu', [0.0, -1.0, float('nan')])
 def test_mu_must_be_positive(mu):
   with pytest.raises(ValueError, match=f'mu is {mu}'):
-    spectral.SpectralObjective(networks.siamese(), mu)
+    spectral.SpectralLoss(mu)

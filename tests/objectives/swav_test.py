@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 from tests.objectives import networks
-from tff_ssl.objectives import base
 from tff_ssl.objectives import swav
 
 _SEED = tf.constant([1, 2])
@@ -145,17 +144,17 @@ def test_a_queue_holds_the_last_encodings_of_both_views():
 def test_everything_is_shared():
   objective = _objective()
   params, _ = _start(objective, dtype=tf.float32)
-  assert isinstance(objective, base.Stateful)
+  assert objective.keeps_state
   assert not objective.init_state(params)
   assert {name.split('/')[0] for name in params} <= set(objective.shared_prefixes)
   assert objective.shared_prefixes == ('encoder', 'projector', 'prototypes')
   assert objective.local_prefixes == ()
 
 
-def test_the_paper_s_head_and_prototypes():
-  objective = swav.build_swav(networks.encoder())
-  assert objective.model.projector.specs['dense0/kernel'].shape == (3, 2048)
-  assert objective.init(_SEED)[_KERNEL].shape == (128, 3000)
+def test_there_are_3000_prototypes_of_the_projections():
+  model = networks.siamese()
+  kernel = swav.SwavObjective(model).init(_SEED)[_KERNEL]
+  assert kernel.shape == (model.projector.output_dim, 3000)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,11 @@ import dataclasses
 
 import tensorflow as tf
 
+from tff_ssl.objectives import base
+
 
 @dataclasses.dataclass(frozen=True)
-class Warming:
+class Warming(base.Objective):
   """w * (round + 1) / total, where it is told the round; else w. Without networks."""
 
   factor: tf.Tensor | float = 1.0
@@ -23,6 +25,3 @@ class Warming:
   def loss(self, params, examples, seed):
     del examples, seed
     return params['w'] * self.factor, collections.OrderedDict()
-
-  def summarize(self, metrics):
-    return metrics

@@ -6,10 +6,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tff_ssl.partition import clients
 from tff_ssl.partition import describe
 from tff_ssl.partition import flat
 from tff_ssl.partition import ids
+from tff_ssl.partition import partitions as partitions_lib
 
 SIZES = np.array([2, 0, 3, 1])
 HELD = [[4, 1], [], [0, 7, 3], [5]]
@@ -17,7 +17,7 @@ HELD = [[4, 1], [], [0, 7, 3], [5]]
 
 def partitions():
   """Returns a partition in one array, and the same as a dict."""
-  found = clients.from_positions([np.array(own, np.int64) for own in HELD])
+  found = partitions_lib.from_positions([np.array(own, np.int64) for own in HELD])
   names = ['client_0', 'client_1', 'client_2', 'client_3']
   as_dict = collections.OrderedDict(
     (name, np.array(sorted(own), np.int64))
@@ -124,7 +124,7 @@ def test_the_report_of_a_partition_has_the_bytes_of_a_dicts(tmp_path, monkeypatc
 
 def test_at_most_draws_what_it_drew_of_a_dict():
   found, as_dict = partitions()
-  kept = clients.at_most(found, 1, np.random.default_rng(5))
+  kept = partitions_lib.at_most(found, 1, np.random.default_rng(5))
   rng = np.random.default_rng(5)
   for name, own in as_dict.items():
     np.testing.assert_array_equal(kept[name], np.sort(rng.permutation(own)[:1]))
@@ -135,7 +135,7 @@ def test_a_client_takes_no_memory_but_its_positions():
   order = np.random.default_rng(0).permutation(2 * count)
   tracemalloc.start()
   try:
-    partition = clients.from_sizes(order, np.full(count, 2))
+    partition = partitions_lib.from_sizes(order, np.full(count, 2))
     held, _ = tracemalloc.get_traced_memory()
   finally:
     tracemalloc.stop()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tff_ssl.federated import topology
+from tff_ssl.algorithms.without_server import topology
 from tff_ssl.reporting import graph
 
 

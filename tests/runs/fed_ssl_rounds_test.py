@@ -7,6 +7,7 @@ from tests import tiny
 from tests.algorithms import harness
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.objectives import byol
 from tff_ssl.runs import loop
 from tff_ssl.runs import run_folder
@@ -22,10 +23,12 @@ def test_fed_byol_resumed(tff_context, tmp_path):
     folder = tmp_path / f'{num_packs} {len(legs)}'
     for rounds in legs:
       clients = simulated_clients.Clients(tiny.clients(), num_packs=num_packs)
-      process = fed_ssl.build_fed_ssl(
-        byol.ByolObjective(harness.model(), None),
+      process = processes.build(
+        fed_ssl.fed_ssl(
+          byol.ByolObjective(harness.model(), None),
+          optimizers.build_optimizer(harness.SGD),
+        ),
         clients.element_spec,
-        optimizers.build_optimizer(harness.SGD),
       )
       stateful = stateful_rounds.StatefulRounds(process, clients)
       with run_folder.RunFolder(folder, {}) as opened:

@@ -7,9 +7,10 @@ import tensorflow as tf
 
 from tests import tiny
 from tests.algorithms import harness
-from tests.algorithms import ssfl
+from tests.algorithms.ssfl import ssfl
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import phases
 from tff_ssl.runs import personal_models
 
 
@@ -20,8 +21,11 @@ def test_kept_models_are_each_client_s_own():
     'alice': client_functions.ClientState(0, client_functions.NEVER, None),
     'bob': client_functions.ClientState(1, 0, own),
   }
-  rounds = types.SimpleNamespace(states_of=lambda ids: {k: states[k] for k in ids})
-  personal = personal_models.kept(rounds)
+  rounds = types.SimpleNamespace(
+    states_of=lambda ids: {k: states[k] for k in ids},
+    algorithm=types.SimpleNamespace(personal_model=phases.kept_model),
+  )
+  personal = personal_models.of_states(rounds)
   assert personal(weights, 'alice') is weights
   assert personal(weights, 'bob') is own
   encoders = personal_models.PersonalEncoders(harness.encoder(), personal)

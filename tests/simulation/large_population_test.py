@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.runs import stateful_run
-from tff_ssl.partition import clients as clients_lib
+from tff_ssl.partition import partitions
 from tff_ssl.runs import loop
 from tff_ssl.runs import run_folder
 from tff_ssl.runs import state_store
@@ -28,7 +28,7 @@ class Registered:
 
   def __init__(self, count):
     example_ids = np.arange(count)
-    self.partition = clients_lib.from_sizes(example_ids, np.ones(count, np.int64))
+    self.partition = partitions.from_sizes(example_ids, np.ones(count, np.int64))
     self.data = client_data.ArrayClientData(PIXELS[:count], example_ids, self.partition)
     self.clients = simulated_clients.Clients(self.data, num_packs=2)
     self.cohorts = cohort_sampling.Cohorts(self.data.ids, COHORT, seed=3)

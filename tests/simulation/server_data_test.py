@@ -1,5 +1,7 @@
 """What rounds of a server with data are given."""
 
+import types
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -73,13 +75,18 @@ def test_groups_must_be_those_of_the_cohort():
       grouped(1)
 
 
-def test_both_sides_are_one_argument():
-  labelled = {'image': np.zeros((2, 1, 1, 1)), 'label': np.array([0, 1], np.int32)}
-  own, clients = server_data.Rounds(labelled, lambda round: [round])(7)
-  assert clients == [7]
-  assert [int(e['label']) for e in own.as_numpy_iterator()] == [0, 1]
-  assert list(own.element_spec) == ['image', 'label']
-  assert len(server_data.Rounds(labelled)(7)) == 1
+def test_rounds_take_the_data_of_both_sides():
+  calls = []
+  process = types.SimpleNamespace(
+    get_model_weights=None,
+    initialize=lambda: 'state',
+    next=lambda *arguments: calls.append(arguments),
+  )
+  rounds = server_data.ServerDataRounds(process, 'labelled')
+  assert rounds.initialize() == 'state'
+  rounds.next('state', ['client'])
+  rounds.next('state', None)
+  assert calls == [('state', 'labelled', ['client']), ('state', 'labelled')]
 
 
 def test_labels_too_large_for_a_message_come_from_files(monkeypatch):
@@ -88,15 +95,14 @@ def test_labels_too_large_for_a_message_come_from_files(monkeypatch):
     'image': rng.integers(0, 256, (5, 4, 4, 3)).astype(np.uint8),
     'label': np.arange(5, dtype=np.int32),
   }
-  (expected,) = server_data.Rounds(labelled)(0)
+  expected = server_data.dataset(labelled)
   monkeypatch.setattr(packs, 'MAX_BYTES', 100)
-  rounds = server_data.Rounds(labelled)
-  (got,) = rounds(0)
+  got = server_data.dataset(labelled)
   for a, b in zip(got, expected, strict=True):
     for name in labelled:
       np.testing.assert_array_equal(a[name], b[name])
-  assert rounds.element_spec['image'].shape == (4, 4, 3)
-  assert list(rounds.element_spec) == ['image', 'label']
+  assert got.element_spec['image'].shape == (4, 4, 3)
+  assert list(got.element_spec) == ['image', 'label']
   serialized = tf.raw_ops.DatasetToGraphV2(input_dataset=got._variant_tensor)
   assert b'ReadFile' in serialized.numpy()
 

@@ -6,6 +6,7 @@ user gives, so that secure or private sums can replace plain ones everywhere.
 """
 
 import abc
+import collections
 import dataclasses
 from typing import Any
 
@@ -18,6 +19,8 @@ from tff_ssl.aggregators import communication
 from tff_ssl.aggregators import groupwise
 
 _WEIGHT_TYPE = tff.TensorType(np.float32)
+# All clients of a pack are in one group if their mean share there is 1, up to rounding.
+_NEARLY_ONE = 0.999
 
 
 class Kind(abc.ABC):
@@ -29,10 +32,15 @@ class Kind(abc.ABC):
       leaves zeros in the others (`one_hot(number) x value`). Values that must not be
       mixed then go through one sum, which may be secure or in packs. A device would
       send its slot alone, and only the bytes of that slot are counted.
+    weighed_by: Names of the values of kind `Local` that `weigh` takes; empty: clients
+      have the weight of the exchange.
+    in_groups: Whether values of clients of different groups must not be added.
   """
 
   clipped_as: str | None = None
   slots: int = 1
+  weighed_by: tuple[str, ...] = ()
+  in_groups: bool = False
 
   @abc.abstractmethod
   def create(
@@ -40,7 +48,18 @@ class Kind(abc.ABC):
   ) -> tff.templates.AggregationProcess:
     """Returns the aggregation of client values of a type."""
 
-  def arrived(self, result: Any) -> Any:
+  def weigh(self, weight: tf.Tensor, clients: tf.Tensor, *values: Any) -> Any:
+    """Returns the weight of a client, or of a pack of them.
+
+    Args:
+      weight: Its weight in the exchange, float32.
+      clients: How many clients count, int32.
+      *values: The values that `weighed_by` names.
+    """
+    del clients, values
+    return weight
+
+  def aggregated(self, result: Any) -> Any:
     """Returns what the server's function receives, from the process's result."""
     return result
 
@@ -97,9 +116,9 @@ class Sum(Kind):
     """See `Kind`."""
     return aggregation.statistics.create(value_type, _WEIGHT_TYPE)
 
-  def arrived(self, result):
+  def aggregated(self, result):
     """Returns the sum."""
-    # What each client sends is divided by its weight (`client_functions.visit`).
+    # What each client sends is divided by its weight (`client_functions.run_client`).
     total = result['num_examples']
     return tf.nest.map_structure(
       lambda x: x * tf.cast(total, x.dtype), result['statistics']
@@ -134,6 +153,35 @@ class GroupMean(Kind):
   server_weight: float = 0.0
   by: str = 'group'
   clipped_as: str = 'update'
+
+  @property
+  def weighed_by(self) -> tuple[str, ...]:
+    """See `Kind`."""
+    return (self.by,)
+
+  @property
+  def in_groups(self) -> bool:
+    """See `Kind`."""
+    return self.groups > 1
+
+  def weigh(self, weight, clients, members):
+    """Returns the weight in the group.
+
+    It refuses a pack with clients of several groups, and a group not in [0, S).
+    """
+    group = tf.argmax(members, output_type=tf.int32)
+    one_group = tf.reduce_max(members) > _NEARLY_ONE
+    message = (
+      f'the `{self.by}` of an example is not in [0, {self.groups}), or a pack has '
+      'clients of several groups; the shares of the groups are'
+    )
+    check = tf.debugging.Assert(
+      tf.logical_or(one_group, tf.equal(weight, 0.0)), [message, members]
+    )
+    with tf.control_dependencies([check] if check is not None else []):
+      return collections.OrderedDict(
+        examples=tf.identity(weight), clients=clients, group=group
+      )
 
   def create(self, aggregation, value_type):
     """See `Kind`."""

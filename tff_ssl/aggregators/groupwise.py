@@ -205,5 +205,5 @@ class GroupwiseFactory(tff.aggregators.WeightedAggregationFactory):
 
 
 def _whole(examples: tf.Tensor) -> tf.Tensor:
-  """Returns n_k as it is summed: both N_g and the coefficients must be of the same."""
+  """Rounds n_k, so that N_g and the coefficients use the same integer."""
   return tf.round(examples)

@@ -1,8 +1,9 @@
-"""Federated algorithms, one per file.
+"""Federated algorithms, one per file; families that share code are folders.
 
-An algorithm trains whatever objective it is given, unless its point is a loss. Its
-`describe` returns a server state and phases (`tff_ssl.federated.phases`); its
-`build_...` returns a process.
+An algorithm trains whatever objective it is given, unless its point is a loss. A file
+has a configuration and a function with the name of the method, which returns a server
+state and phases (`federated.phases`); `federated.processes.build` makes a process of
+them.
 
   method                 file                 paper
   FedAvg, FedProx        fedavg               McMahan et al. 2017; Li et al. 2020
@@ -10,7 +11,7 @@ An algorithm trains whatever objective it is given, unless its point is a loss. 
   Fed-BYOL, Fed-MoCo     fed_ssl              Zhuang et al. 2022, section 3
   FedEMA                 fedema               Zhuang et al. 2022, section 4
   FedU                   fedu                 Zhuang et al. 2021
-  FedEMA and FedU        mixing               their framework
+  FedEMA and FedU        framework            their framework
   FedCA                  fedca                Zhang et al. 2023
   FeatARC                featarc              Wang et al. 2023 (Dec-SSL), section 5
   SCAFFOLD               scaffold             Karimireddy et al. 2020

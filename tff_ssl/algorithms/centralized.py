@@ -43,7 +43,7 @@ class UnionProcess(abc.ABC):
 
   def __init__(
     self,
-    objective: base.Objective | base.Stateful,
+    objective: base.Objective,
     seed: int,
     total_rounds: int | None = None,
   ):
@@ -52,9 +52,9 @@ class UnionProcess(abc.ABC):
     Args:
       objective: What is minimised.
       seed: Of the initial weights and the views.
-      total_rounds: Of the run, for an objective that is `base.Scheduled`.
+      total_rounds: Rounds of the run, for an objective that follows a schedule.
     """
-    self._objective = base.with_state(objective)
+    self._objective = objective
     self._seed = seed
     self._total_rounds = total_rounds
 
@@ -136,7 +136,7 @@ class Centralized(UnionProcess):
 
   def __init__(
     self,
-    objective: base.Objective | base.Stateful,
+    objective: base.Objective,
     optimizer: tff.learning.optimizers.Optimizer,
     seed: int = 0,
     total_rounds: int | None = None,
@@ -147,7 +147,7 @@ class Centralized(UnionProcess):
       objective: What is minimised.
       optimizer: Applied to the gradient.
       seed: Of the initial weights and the views.
-      total_rounds: Steps of the run, for an objective that is `base.Scheduled`.
+      total_rounds: Steps of the run, for an objective that follows a schedule.
     """
     super().__init__(objective, seed, total_rounds)
     self._optimizer = optimizer

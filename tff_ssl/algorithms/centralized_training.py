@@ -45,7 +45,7 @@ class CentralizedTraining(centralized.UnionProcess):
 
   def __init__(
     self,
-    objective: base.Objective | base.Stateful,
+    objective: base.Objective,
     plan: local_training.LocalPlan,
     rate: Callable[[tf.Tensor], tf.Tensor],
     seed: int = 0,
@@ -58,7 +58,7 @@ class CentralizedTraining(centralized.UnionProcess):
       plan: Epochs, batch size and optimizer.
       rate: Learning rate by round, from 0.
       seed: Of the initial weights, the orders and the views.
-      total_rounds: Of the run, for an objective that is `base.Scheduled`.
+      total_rounds: Rounds of the run, for an objective that follows a schedule.
     """
     super().__init__(objective, seed, total_rounds)
     self._plan = plan

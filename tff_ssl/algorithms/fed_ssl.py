@@ -21,24 +21,20 @@ networks) are separate algorithms here: FedU, FedEMA.
 
 import collections
 from collections.abc import Sequence
-from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
-from tff_ssl.federated import server
 from tff_ssl.objectives import base
 
 
 def client_function(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   config: fedavg.FedAvgConfig,
   reset: Sequence[str] = (),
 ) -> client_functions.StatefulFunction:
@@ -52,18 +48,17 @@ def client_function(
   Returns:
     A function that sends what `fedavg.sent` returns.
   """
-  stateful = base.with_state(objective)
 
   def first(shared):
-    return stateful.init_state(shared['params'])
+    return objective.init_state(shared['params'])
 
-  def each(shared, state, examples):
+  def client_fn(shared, state, examples):
     kept = collections.OrderedDict(state.kept)
     if reset:
-      fresh = stateful.init_state(shared['params'])
+      fresh = objective.init_state(shared['params'])
       kept.update(network.of_networks(fresh, reset))
     trained = local_training.train(
-      fedavg.in_round(stateful, shared, config),
+      fedavg.in_round(objective, shared, config),
       config.local,
       shared['params'],
       examples,
@@ -71,76 +66,46 @@ def client_function(
       shared['rate'],
       kept,
     )
-    sent = fedavg.sent(shared, stateful, trained.params, trained.metrics, examples)
+    sent = fedavg.sent(shared, objective, trained.params, trained.metrics, examples)
     return sent, trained.state
 
-  return client_functions.StatefulFunction(first, each, config.weigh)
+  return client_functions.StatefulFunction(first, client_fn, config.weigh)
 
 
-def describe(
-  objective: base.Objective | base.Stateful,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  config: fedavg.FedAvgConfig,
-  reset: Sequence[str] = (),
-) -> phases.Algorithm:
-  """Returns the state and phases; see `build_fed_ssl` for the arguments."""
-  _check_reset(objective, reset)
-
-  def initial():
-    return server.initial_of(objective, config.seed, server_optimizer)
-
-  return fedavg.with_states(
-    initial,
-    client_function(objective, config, reset),
-    fedavg.sent_kinds(objective),
-    server_optimizer,
-    config,
-    objective,
-  )
-
-
-def build_fed_ssl(
-  objective: base.Objective | base.Stateful,
-  element_spec: Any,
+def fed_ssl(
+  objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: fedavg.FedAvgConfig | None = None,
-  aggregation: aggregations.Aggregation | None = None,
   reset: Sequence[str] = (),
-) -> processes.StatefulProcess:
-  """Builds FedSSL over an objective.
+) -> phases.Algorithm:
+  """Returns FedSSL over an objective.
 
   Args:
     objective: What a client minimises.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
-      `packs.PackSpec` of them.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
     config: Hyperparameters, those of FedAvg; the defaults when None.
-    aggregation: Applied to everything that leaves a client; plain when None.
     reset: Which parts of a client's state start each round afresh, by the first part of
       their names, such as `target.TARGET`; with all of them it is FedAvg.
 
   Returns:
-    A process whose metrics are, under `client_work`, those of `fedavg.build_fedavg`.
+    The algorithm. Its metrics are, under `client_work`, those of `fedavg.fedavg`.
 
   Raises:
-    ValueError: If the elements are not single examples with an `example_id`, or
-      `reset` names something that a client does not keep.
+    ValueError: If `reset` names something that a client does not keep.
   """
-  algorithm = describe(
-    objective, server_optimizer, config or fedavg.FedAvgConfig(), reset
-  )
-  return processes.build_stateful_process(algorithm, element_spec, aggregation)
+  config = config or fedavg.FedAvgConfig()
+  _check_reset(objective, reset)
+
+  function = client_function(objective, config, reset)
+  return fedavg.with_states(objective, server_optimizer, config, function)
 
 
-def _check_reset(
-  objective: base.Objective | base.Stateful, reset: Sequence[str]
-) -> None:
+def _check_reset(objective: base.Objective, reset: Sequence[str]) -> None:
   """Refuses names of state that a client does not keep."""
   if not reset:
     return
-  stateful = base.with_state(objective)
   with tf.Graph().as_default():
-    state = stateful.init_state(stateful.init(tf.constant([0, 0], tf.int32)))
+    state = objective.init_state(objective.init(tf.constant([0, 0], tf.int32)))
   known = {network.prefix_of(name) for name in state}
   for name in reset:
     if name not in known:

@@ -25,17 +25,14 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.computing import checks
-from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
-from tff_ssl.federated import side_by_side
+from tff_ssl.federated import vectorized_clients
 from tff_ssl.objectives import base
-from tff_ssl.objectives import context
 from tff_ssl.objectives import population
 from tff_ssl.optimization import schedules
 
@@ -54,7 +51,7 @@ class FedAvgConfig:
       examples count equally.
     seed: Of the initial weights and of every round's views.
     rounds: R, rounds of the run, for an objective whose values follow a schedule
-      (`base.Scheduled`); None: unknown.
+      (`base.Objective.at`); None: unknown.
   """
 
   local: local_training.LocalPlan = dataclasses.field(
@@ -89,34 +86,33 @@ class FedAvgConfig:
 
 
 def broadcast(
-  objective: base.Objective | base.Stateful, config: FedAvgConfig
+  objective: base.Objective, config: FedAvgConfig
 ) -> Callable[[phases.ServerState], Any]:
   """Builds step 1: broadcasting the model, the round's seed and the learning rate.
 
   If the objective follows a schedule, the `round` is broadcast too.
   """
-  is_scheduled = isinstance(objective, base.Scheduled)
 
-  def tell(state):
-    others = {'round': state.round} if is_scheduled else {}
+  def values(state):
+    others = {'round': state.round} if objective.is_scheduled else {}
     return phases.model(state, rate=config.rate(state.round), **others)
 
-  return tell
+  return values
 
 
 def in_round(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   shared: client_functions.Shared,
   config: FedAvgConfig,
-) -> base.Objective | base.Stateful:
+) -> base.Objective:
   """Returns the objective with its values for this round, if it has a schedule."""
-  if not isinstance(objective, base.Scheduled):
+  if not objective.is_scheduled:
     return objective
   return base.at_round(objective, shared['round'], config.rounds)
 
 
 def client_function(
-  objective: base.Objective | base.Stateful, config: FedAvgConfig
+  objective: base.Objective, config: FedAvgConfig
 ) -> client_functions.ClientFunction:
   """Builds step 2: training on a client's examples.
 
@@ -130,7 +126,7 @@ def client_function(
     `metrics` and, with batch norm, the `statistics` of its population.
   """
 
-  def each(shared, examples):
+  def client_fn(shared, examples):
     trained = local_training.train(
       in_round(objective, shared, config),
       config.local,
@@ -142,17 +138,17 @@ def client_function(
     return sent(shared, objective, trained.params, trained.metrics, examples)
 
   return client_functions.ClientFunction(
-    each,
-    of_equal_clients=side_by_side.only_step(objective, config.local),
-    of_each=side_by_side.each_only_step(objective, config.local),
+    client_fn,
+    mean_fn=vectorized_clients.only_step(objective, config.local),
+    per_client_fn=vectorized_clients.each_only_step(objective, config.local),
     weigh=config.weigh,
-    together=base.batch_in_cache(objective),
+    chunk_size=base.batch_in_cache(objective),
   )
 
 
 def sent(
   shared: client_functions.Shared,
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   params: base.Params,
   metrics: base.Metrics,
   examples: base.Examples,
@@ -179,18 +175,29 @@ def sent(
 
 
 def sent_kinds(
-  objective: base.Objective | base.Stateful | context.Contextual,
+  objective: base.Objective,
 ) -> dict[str, Any]:
   """Returns how the values that `sent` returns are combined."""
   return server.sent_kinds(bool(population.initial(objective)))
 
 
-def describe(
-  objective: base.Objective | base.Stateful,
+def fedavg(
+  objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: FedAvgConfig,
+  config: FedAvgConfig | None = None,
 ) -> phases.Algorithm:
-  """Returns FedAvg's state and phases; see `build_fedavg` for the arguments."""
+  """Returns FedAvg over an objective.
+
+  Args:
+    objective: What a client minimises.
+    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is plain FedAvg.
+    config: Hyperparameters; the defaults when None.
+
+  Returns:
+    The algorithm. Its metrics are, under `client_work`: `loss` and what the objective
+    reports, averaged over examples, counts of clients and examples, bytes.
+  """
+  config = config or FedAvgConfig()
 
   def initial():
     return server.initial_of(objective, config.seed, server_optimizer)
@@ -206,57 +213,34 @@ def describe(
 
 
 def with_states(
-  initial: Callable[[], phases.ServerState],
-  function: client_functions.StatefulFunction,
-  kinds: Mapping[str, combine.Kind],
+  objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedAvgConfig,
-  objective: base.Objective | base.Stateful,
+  function: client_functions.StatefulFunction,
+  initial: Callable[[], phases.ServerState] | None = None,
+  kinds: Mapping[str, combine.Kind] | None = None,
   summarize: Callable[[base.Metrics], base.Metrics] | None = None,
 ) -> phases.Algorithm:
   """Returns an algorithm that averages the updates of stateful clients.
 
   Args:
-    initial: () -> the server's state before round 0.
-    function: Of one client; it takes what `phases.model` returns, `rate` and `round`.
-    kinds: How the values that it sends are combined.
-    server_optimizer: Applied to the averaged update.
-    config: Only its rate is used.
     objective: What clients minimise.
+    server_optimizer: Applied to the averaged update.
+    config: Only its rate and its seed are used.
+    function: What one client computes; it takes what `phases.model` returns, `rate` and
+      `round`.
+    initial: () -> the server's state before round 0; None: FedAvg's.
+    kinds: How the values that a client sends are combined; None: as those of `sent`.
     summarize: Turns averaged metrics into what a round reports; None: the objective's.
   """
+
+  def fedavg_initial():
+    return server.initial_of(objective, config.seed, server_optimizer)
 
   def broadcast(state):
     return phases.model(state, rate=config.rate(state.round), round=state.round)
 
   receive = server.averaging(server_optimizer, summarize or objective.summarize)
+  kinds = sent_kinds(objective) if kinds is None else kinds
   train = phases.Exchange('train', broadcast, function, kinds, receive)
-  return phases.Algorithm(initial, [train], objective=objective)
-
-
-def build_fedavg(
-  objective: base.Objective | base.Stateful,
-  element_spec: Any,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  config: FedAvgConfig | None = None,
-  aggregation: aggregations.Aggregation | None = None,
-) -> tff.learning.templates.LearningProcess:
-  """Builds FedAvg over an objective as a learning process.
-
-  Args:
-    objective: What a client minimises.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets, such as
-      `client_data.element_type_structure`; or the `packs.PackSpec` of them.
-    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is plain FedAvg.
-    config: Hyperparameters; the defaults when None.
-    aggregation: Applied to everything that leaves a client; plain when None.
-
-  Returns:
-    A `LearningProcess` whose metrics are, under `client_work`: `loss` and what the
-    objective reports, averaged over examples, counts of clients and examples, bytes.
-
-  Raises:
-    ValueError: If the elements are not single examples with an `example_id`.
-  """
-  algorithm = describe(objective, server_optimizer, config or FedAvgConfig())
-  return builder.build_learning_process(algorithm, element_spec, aggregation)
+  return phases.Algorithm(initial or fedavg_initial, [train], objective=objective)

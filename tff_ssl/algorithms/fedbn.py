@@ -24,18 +24,17 @@ Deviations and decisions:
 
 import collections
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import population
@@ -56,7 +55,7 @@ class Kept(NamedTuple):
 class _Names:
   """Which parameters of an objective are shared, and which are batch norm's."""
 
-  def __init__(self, objective: base.Objective | base.Stateful):
+  def __init__(self, objective: base.Objective):
     self._local = frozenset(population.batch_norm_names(objective))
 
   def shared(self, params: base.Params) -> base.Params:
@@ -71,7 +70,7 @@ class _Names:
 
 
 def assemble(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   shared: base.Params,
   kept: Sequence[Kept],
 ) -> tff.learning.models.ModelWeights:
@@ -98,7 +97,7 @@ def assemble(
 
 
 def client_function(
-  objective: base.Objective | base.Stateful, config: fedavg.FedAvgConfig
+  objective: base.Objective, config: fedavg.FedAvgConfig
 ) -> client_functions.StatefulFunction:
   """Builds step 2: training with the client's own batch norm.
 
@@ -116,7 +115,7 @@ def client_function(
     initial = server.initial_weights(objective, config.seed)
     return Kept(names.local(initial.trainable), initial.non_trainable)
 
-  def each(shared, state, examples):
+  def client_fn(shared, state, examples):
     params = collections.OrderedDict(shared['params'])
     params.update(state.kept.params)
     trained = local_training.train(
@@ -137,15 +136,29 @@ def client_function(
     statistics = population.compute(objective, trained.params, examples)
     return sent, Kept(names.local(trained.params), statistics)
 
-  return client_functions.StatefulFunction(first, each, config.weigh)
+  return client_functions.StatefulFunction(first, client_fn, config.weigh)
 
 
-def describe(
-  objective: base.Objective | base.Stateful,
+def fedbn(
+  objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: fedavg.FedAvgConfig,
+  config: fedavg.FedAvgConfig | None = None,
 ) -> phases.Algorithm:
-  """Returns the state and phases; see `build_fedbn` for the arguments."""
+  """Returns FedBN over an objective.
+
+  Args:
+    objective: What a client minimises, with batch norm in its networks.
+    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
+    config: Hyperparameters, those of FedAvg; the defaults when None.
+
+  Returns:
+    An algorithm whose model weights lack batch norm (see `assemble`) and whose metrics
+    are, under `client_work`, those of `fedavg.fedavg`.
+
+  Raises:
+    ValueError: If the networks have no batch norm.
+  """
+  config = config or fedavg.FedAvgConfig()
   if not population.mixes_examples(objective):
     raise ValueError(
       'FedBN is given networks without batch norm; it needs networks with batch norm, '
@@ -158,46 +171,15 @@ def describe(
     shared = tff.learning.models.ModelWeights(names.shared(weights.trainable), ())
     return server.initial_state(shared, config.seed, server_optimizer)
 
-  return fedavg.with_states(
-    initial,
-    client_function(objective, config),
-    server.sent_kinds(),
-    server_optimizer,
-    config,
-    objective,
-  )
-
-
-def build_fedbn(
-  objective: base.Objective | base.Stateful,
-  element_spec: Any,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  config: fedavg.FedAvgConfig | None = None,
-  aggregation: aggregations.Aggregation | None = None,
-) -> processes.StatefulProcess:
-  """Builds FedBN over an objective.
-
-  Args:
-    objective: What a client minimises, with batch norm in its networks.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
-      `packs.PackSpec` of them.
-    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
-    config: Hyperparameters, those of FedAvg; the defaults when None.
-    aggregation: Applied to everything that leaves a client; plain when None.
-
-  Returns:
-    A process whose model weights lack batch norm (see `assemble`) and whose metrics
-    are, under `client_work`, those of `fedavg.build_fedavg`.
-
-  Raises:
-    ValueError: If the networks have no batch norm, or the elements are not single
-      examples with an `example_id`.
-  """
-  algorithm = describe(objective, server_optimizer, config or fedavg.FedAvgConfig())
-
   def evaluated(weights, kept):
     return assemble(objective, weights.trainable, kept)
 
-  return processes.build_stateful_process(
-    algorithm, element_spec, aggregation, evaluated=evaluated
+  algorithm = fedavg.with_states(
+    objective,
+    server_optimizer,
+    config,
+    client_function(objective, config),
+    initial,
+    server.sent_kinds(),
   )
+  return dataclasses.replace(algorithm, evaluated=evaluated)

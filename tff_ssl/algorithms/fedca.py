@@ -10,7 +10,7 @@ A round:
      length from each of the N clients that has sent any) and the base model's encoder;
   2. client k trains on its n_k examples for E epochs, with NT-Xent, where the other
      clients' entries are further negatives, plus beta times the distance of its
-     features from the base model's (`objectives.fedca`);
+     features from the base model's (`objectives.dictionary_contrast`);
   3. with its trained model it represents m of its images, unaugmented (all of them if
      it has fewer), and sends these representations with its update;
   4. the server averages the updates weighted by n_k, applies its optimizer, and
@@ -26,7 +26,8 @@ no entry could be told from noise: an aggregation that adds noise is refused.
 Decisions, because only the paper's abstract is known here. The paper has two modules:
 one aggregates representations of samples and shares them with all clients, the other
 aligns each client's representation to a base model trained on public data. The loss is
-contrastive; `objectives.fedca` says what both modules add to it. For the federation:
+contrastive; `objectives.dictionary_contrast` says what both modules add to it. For the
+federation:
   The dictionary keeps what a client sent last, from whatever model, until the client
     sends again. A client that is absent or discarded keeps its rows.
   The m images are drawn again each round. They are not augmented, so that an entry
@@ -37,7 +38,8 @@ contrastive; `objectives.fedca` says what both modules add to it. For the federa
   A client states its number in the population. Its rows go through the same sums as
     statistics do, in a table [N, m, d] that is 0 except at the client's place.
   Batch norm: its statistics are averaged as in `fedavg`; the m images of a client are
-    one batch, so a client should have several images (see `objectives.fedca`).
+    one batch, so a client should have several images (see
+    `objectives.dictionary_contrast`).
   Bytes up: the client's rows and its number, not the zeros. Bytes down: the
     dictionary's filled rows and, each round, the base model, which a device could keep.
 """
@@ -51,18 +53,16 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.computing import checks
 from tff_ssl.encoders import checks as encoder_checks
-from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
-from tff_ssl.objectives import context as context_lib
-from tff_ssl.objectives import fedca
+from tff_ssl.objectives import contextual
+from tff_ssl.objectives import dictionary_contrast
 
 # What clients are given, and what they send: their entries of the dictionary.
 CONTEXT, ENTRIES = 'context', 'entries'
@@ -93,7 +93,7 @@ class FedCAConfig:
 
 
 def initial_context(
-  objective: fedca.FedCAObjective,
+  objective: dictionary_contrast.FedCAObjective,
   config: FedCAConfig,
   base_params: Mapping[str, Any] | None,
 ) -> collections.OrderedDict[str, Any]:
@@ -107,12 +107,15 @@ def initial_context(
   shape = [config.population, config.dictionary_size]
   context = collections.OrderedDict(
     [
-      (fedca.ROWS, tf.zeros([*shape, objective.model.projector.output_dim])),
-      (fedca.FILLED, tf.zeros(shape, tf.bool)),
+      (
+        dictionary_contrast.ROWS,
+        tf.zeros([*shape, objective.model.projector.output_dim]),
+      ),
+      (dictionary_contrast.FILLED, tf.zeros(shape, tf.bool)),
     ]
   )
   if base_params is not None:
-    context[fedca.BASE] = collections.OrderedDict(
+    context[dictionary_contrast.BASE] = collections.OrderedDict(
       (name, tf.constant(np.asarray(base_params[name], np.float32)))
       for name in objective.model.encoder.specs
     )
@@ -120,7 +123,7 @@ def initial_context(
 
 
 def client_function(
-  objective: fedca.FedCAObjective, config: FedCAConfig
+  objective: dictionary_contrast.FedCAObjective, config: FedCAConfig
 ) -> client_functions.ClientFunction:
   """Builds steps 2 and 3: FedAvg's training in a context, and dictionary entries.
 
@@ -135,9 +138,9 @@ def client_function(
   """
   m = config.dictionary_size
 
-  def each(shared, examples):
-    given = context_lib.given(objective, shared[CONTEXT])
-    sent = fedavg.client_function(given, config.training).each(shared, examples)
+  def client_fn(shared, examples):
+    bound = objective.bind_context(shared[CONTEXT])
+    sent = fedavg.client_function(bound, config.training).client_fn(shared, examples)
     trained = tf.nest.map_structure(
       tf.subtract, collections.OrderedDict(shared['params']), sent[server.UPDATE]
     )
@@ -148,16 +151,16 @@ def client_function(
     rows = tf.ensure_shape(
       tf.pad(rows, [[0, m - tf.size(chosen)], [0, 0]]), [m, rows.shape[1]]
     )
-    place = context_lib.place_of(examples, config.population)
+    place = contextual.place_of(examples, config.population)
     sent[ENTRIES] = collections.OrderedDict(
       [
-        (fedca.ROWS, tf.tensordot(place, rows, axes=0)),
-        (fedca.FILLED, tf.tensordot(place, there, axes=0)),
+        (dictionary_contrast.ROWS, tf.tensordot(place, rows, axes=0)),
+        (dictionary_contrast.FILLED, tf.tensordot(place, there, axes=0)),
       ]
     )
     return sent
 
-  return client_functions.ClientFunction(each, weigh=config.training.weigh)
+  return client_functions.ClientFunction(client_fn, weigh=config.training.weigh)
 
 
 def draw(examples: base.Examples, seed: tf.Tensor, most: int) -> tf.Tensor:
@@ -180,50 +183,54 @@ def draw(examples: base.Examples, seed: tf.Tensor, most: int) -> tf.Tensor:
 
 
 def update_dictionary(
-  context: Mapping[str, Any], arrived: Mapping[str, Any]
+  context: Mapping[str, Any], aggregated: Mapping[str, Any]
 ) -> collections.OrderedDict[str, Any]:
   """Replaces the entries of the clients that sent some: step 4.
 
   Args:
     context: The round's.
-    arrived: The sums over clients of what they sent as `entries`.
+    aggregated: The sums over clients of what they sent as `entries`.
 
   Returns:
     The context of the next round.
   """
   # Rounded: a secure sum of zeros need not be exactly 0.
-  came = tf.round(arrived[fedca.FILLED]) > 0
-  rows = tf.math.l2_normalize(arrived[fedca.ROWS], axis=2)
+  came = tf.round(aggregated[dictionary_contrast.FILLED]) > 0
+  rows = tf.math.l2_normalize(aggregated[dictionary_contrast.ROWS], axis=2)
   rows = tf.where(came[:, :, tf.newaxis], rows, tf.zeros_like(rows))
   heard = tf.reduce_any(came, axis=1)[:, tf.newaxis]
   result = collections.OrderedDict(context)
-  result[fedca.ROWS] = tf.where(heard[:, :, tf.newaxis], rows, context[fedca.ROWS])
-  result[fedca.FILLED] = tf.where(heard, came, context[fedca.FILLED])
+  result[dictionary_contrast.ROWS] = tf.where(
+    heard[:, :, tf.newaxis], rows, context[dictionary_contrast.ROWS]
+  )
+  result[dictionary_contrast.FILLED] = tf.where(
+    heard, came, context[dictionary_contrast.FILLED]
+  )
   return result
 
 
 def traffic(
-  state: phases.ServerState, arrived: Mapping[str, Any], sizes: phases.Bytes
+  state: phases.ServerState, aggregated: Mapping[str, Any], sizes: phases.Bytes
 ) -> base.Metrics:
   """Returns the bytes that a round moves, and how many rows the dictionary had.
 
   Args:
     state: Before the round.
-    arrived: The clients' payloads, combined.
+    aggregated: The clients' payloads, combined.
     sizes: Of one client, if the dictionary were full and all tables were sent whole.
 
   Returns:
     `bytes_down` and `bytes_up` of the cohort, int64, and `dictionary_rows`, int32.
   """
-  context, clients = state.kept[CONTEXT], arrived[phases.COUNTS]['clients']
-  rows = context[fedca.ROWS]
+  context, clients = state.extra[CONTEXT], aggregated[phases.COUNTS]['clients']
+  rows = context[dictionary_contrast.ROWS]
   # One byte of `FILLED` with each row.
   full = np.prod(rows.shape[:2]) * (_FLOAT_BYTES * rows.shape[2] + 1)
   down = sum(sizes.down.values()) - int(full)
   up = sum(size for name, size in sizes.up.items() if not name.endswith(ENTRIES))
   row = _FLOAT_BYTES * rows.shape[2]
-  given = tf.math.count_nonzero(context[fedca.FILLED])
-  came = tf.round(arrived[ENTRIES][fedca.FILLED]) > 0
+  given = tf.math.count_nonzero(context[dictionary_contrast.FILLED])
+  came = tf.round(aggregated[ENTRIES][dictionary_contrast.FILLED]) > 0
   senders = tf.math.count_nonzero(tf.reduce_any(came, axis=1))
   cohort = tf.cast(clients, tf.int64)
   return collections.OrderedDict(
@@ -233,13 +240,29 @@ def traffic(
   )
 
 
-def describe(
-  objective: fedca.FedCAObjective,
+def fedca(
+  objective: dictionary_contrast.FedCAObjective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedCAConfig,
   base_params: Mapping[str, Any] | None = None,
 ) -> phases.Algorithm:
-  """Returns the state and phases; see `build_fedca` for the arguments."""
+  """Returns FedCA; elements have an int32 `client`, the number in [0, N) of the client.
+
+  Args:
+    objective: What a client minimises.
+    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is plain FedAvg.
+    config: Hyperparameters.
+    base_params: The base model: parameters of the objective's encoder, which stay
+      fixed. Needed for alignment; not used without it (beta = 0).
+
+  Returns:
+    The algorithm. Its metrics are, under `client_work`, those of `fedavg.fedavg`; with
+    alignment the two parts of the loss, `contrastive` and
+    `alignment`; and `dictionary_rows`, how many rows the clients were given.
+
+  Raises:
+    ValueError: If the base model is missing, or of another encoder.
+  """
   base_params = _checked(objective, base_params)
 
   def initial():
@@ -251,14 +274,14 @@ def describe(
 
   def broadcast(state):
     rate = config.training.rate(state.round)
-    return phases.model(state, rate=rate, **{CONTEXT: state.kept[CONTEXT]})
+    return phases.model(state, rate=rate, **{CONTEXT: state.extra[CONTEXT]})
 
   averaged = server.averaging(server_optimizer, objective.summarize)
 
-  def receive(state, arrived):
-    context = update_dictionary(state.kept[CONTEXT], arrived[ENTRIES])
-    state, metrics = averaged(state, arrived)
-    return state.keeping(**{CONTEXT: context}), metrics
+  def receive(state, aggregated):
+    context = update_dictionary(state.extra[CONTEXT], aggregated[ENTRIES])
+    state, metrics = averaged(state, aggregated)
+    return state.with_extra(**{CONTEXT: context}), metrics
 
   kinds = {**fedavg.sent_kinds(objective), ENTRIES: combine.Sum()}
   train = phases.Exchange(
@@ -267,49 +290,14 @@ def describe(
   return phases.Algorithm(
     initial,
     [train],
-    client_numbers=[context_lib.CLIENT],
+    client_numbers=[contextual.CLIENT],
     keeps_table=True,
     objective=objective,
   )
 
 
-def build_fedca(
-  objective: fedca.FedCAObjective,
-  element_spec: Any,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  config: FedCAConfig,
-  base_params: Mapping[str, Any] | None = None,
-  aggregation: aggregations.Aggregation | None = None,
-) -> tff.learning.templates.LearningProcess:
-  """Builds FedCA.
-
-  Args:
-    objective: What a client minimises.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets, or the
-      `packs.PackSpec` of them, with an int32 `client`, the number of the client in
-      [0, N).
-    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is plain FedAvg.
-    config: Hyperparameters.
-    base_params: The base model: parameters of the objective's encoder, which stay
-      fixed. Needed for alignment; not used without it (beta = 0).
-    aggregation: Applied to everything that leaves a client; plain when None. It
-      must add no noise (`private`): the server could not tell entries from noise.
-
-  Returns:
-    A `LearningProcess` whose metrics are, under `client_work`, those of
-    `fedavg.build_fedavg`; with alignment the two parts of the loss, `contrastive` and
-    `alignment`; and `dictionary_rows`, how many rows the clients were given.
-
-  Raises:
-    ValueError: If the elements lack what they need, the base model is missing or of
-      another encoder, or the aggregation adds noise.
-  """
-  algorithm = describe(objective, server_optimizer, config, base_params)
-  return builder.build_learning_process(algorithm, element_spec, aggregation)
-
-
 def _checked(
-  objective: fedca.FedCAObjective, base_params: Mapping[str, Any] | None
+  objective: dictionary_contrast.FedCAObjective, base_params: Mapping[str, Any] | None
 ) -> Mapping[str, Any] | None:
   """Returns the parameters of the base model, None without alignment."""
   if not objective.alignment_weight:

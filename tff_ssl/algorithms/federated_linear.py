@@ -17,14 +17,13 @@ Deviations:
 """
 
 import dataclasses
-from typing import Any
 
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.computing import checks
 from tff_ssl.federated import local_training
+from tff_ssl.federated import phases
 from tff_ssl.objectives import linear
 from tff_ssl.optimization import local
 from tff_ssl.optimization import schedules
@@ -68,33 +67,22 @@ class FederatedLinearConfig:
     )
 
 
-def build_federated_linear(
-  num_features: int,
-  num_classes: int,
-  element_spec: Any,
-  config: FederatedLinearConfig | None = None,
-  aggregation: aggregations.Aggregation | None = None,
-) -> tff.learning.templates.LearningProcess:
-  """Builds the training as a learning process, to be run for `config.rounds` rounds.
+def federated_linear(
+  num_features: int, num_classes: int, config: FederatedLinearConfig | None = None
+) -> phases.Algorithm:
+  """Returns the training, to be run for `config.rounds` rounds.
 
   Args:
     num_features: d.
     num_classes: Number of classes.
-    element_spec: `tf.TensorSpec`s of one example: `features` [d], `example_id`,
-      `label`; or the `packs.PackSpec` of them.
     config: Hyperparameters; the defaults when None.
-    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
-    A process whose trainable weights are `kernel` [d, classes] and `bias` [classes].
-
-  Raises:
-    ValueError: If the elements are not single examples with an `example_id`.
+    An algorithm whose trainable weights are `kernel` [d, classes] and `bias` [classes].
+    Its elements have `features` [d], `example_id` and `label`.
   """
-  return fedavg.build_fedavg(
+  return fedavg.fedavg(
     linear.LinearObjective(num_features, num_classes),
-    element_spec,
     tff.learning.optimizers.build_sgdm(1.0),
     (config or FederatedLinearConfig()).fedavg(),
-    aggregation,
   )

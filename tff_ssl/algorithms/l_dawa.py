@@ -29,15 +29,12 @@ Deviations:
 
 import collections
 import dataclasses
-from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
-from tff_ssl.federated import builder
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
 
@@ -75,24 +72,27 @@ def _by_layer(function, tensors, values):
   )
 
 
-def describe(objective, server_optimizer, config: LDAWAConfig) -> phases.Algorithm:
-  """Returns FedAvg's state and phase with weighted layers; see `build_l_dawa`."""
-  plain = fedavg.describe(objective, server_optimizer, config.training)
+def l_dawa(
+  objective, server_optimizer, config: LDAWAConfig | None = None
+) -> phases.Algorithm:
+  """Returns FedAvg with weighted layers; for the arguments see `fedavg.fedavg`."""
+  config = config or LDAWAConfig()
+  plain = fedavg.fedavg(objective, server_optimizer, config.training)
   (train,) = plain.exchanges
   client = fedavg.client_function(objective, config.training)
 
-  def each(shared, examples):
-    x, sent = shared['params'], client.each(shared, examples)
+  def client_fn(shared, examples):
+    x, sent = shared['params'], client.client_fn(shared, examples)
     cos = cosines(x, tf.nest.map_structure(tf.subtract, x, sent['update']))
     if not config.divergence_aware:
       cos = tf.nest.map_structure(tf.ones_like, cos)
     update = _by_layer(tf.multiply, sent['update'], cos)
     return collections.OrderedDict(sent, update=update, cosines=cos)
 
-  def receive(state, arrived):
-    cos = tf.nest.map_structure(tf.nn.relu, arrived['cosines']['statistics'])
-    update = _by_layer(tf.math.divide_no_nan, arrived['update'], cos)
-    after, metrics = train.receive(state, {**arrived, 'update': update})
+  def receive(state, aggregated):
+    cos = tf.nest.map_structure(tf.nn.relu, aggregated['cosines']['statistics'])
+    update = _by_layer(tf.math.divide_no_nan, aggregated['update'], cos)
+    after, metrics = train.receive(state, {**aggregated, 'update': update})
     old, new = state.global_model_weights, after.global_model_weights
     # An optimizer with momentum would also move layers whose update is 0.
     trainable = collections.OrderedDict(
@@ -102,19 +102,9 @@ def describe(objective, server_optimizer, config: LDAWAConfig) -> phases.Algorit
     weights = tff.learning.models.ModelWeights(trainable, new.non_trainable)
     return after._replace(global_model_weights=weights), metrics
 
-  weighed = dataclasses.replace(client, each=each, of_equal_clients=None, of_each=None)
+  weighed = dataclasses.replace(
+    client, client_fn=client_fn, mean_fn=None, per_client_fn=None
+  )
   sent = {**train.sent, 'cosines': combine.STATISTICS}
   exchange = phases.Exchange('train', train.broadcast, weighed, sent, receive)
   return dataclasses.replace(plain, phases=[exchange])
-
-
-def build_l_dawa(
-  objective: base.Objective | base.Stateful,
-  element_spec: Any,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  config: LDAWAConfig | None = None,
-  aggregation: aggregations.Aggregation | None = None,
-) -> tff.learning.templates.LearningProcess:
-  """Builds L-DAWA; the arguments are as in `fedavg.build_fedavg`."""
-  algorithm = describe(objective, server_optimizer, config or LDAWAConfig())
-  return builder.build_learning_process(algorithm, element_spec, aggregation)

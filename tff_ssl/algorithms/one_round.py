@@ -14,7 +14,8 @@ Marco Mamei, ICLR 2026.
 All clients may come in one `next`, or some in each of several, once each: the sums
 accumulate.
 
-    process = one_round.build_one_round(64, 10, clients.element_spec)
+    algorithm = one_round.one_round(64, 10)
+    process = processes.build(algorithm, clients.element_spec)
     state = process.next(process.initialize(), clients.cohort(data.client_ids)).state
     found = one_round.moments(process.get_model_weights(state))
     classifier = closed_form.fit_lda(found).classifier
@@ -43,11 +44,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.computing import checks
 from tff_ssl.evaluation import closed_form
-from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
@@ -79,7 +78,7 @@ def share_bound(feature_norm: float) -> float:
   Clipping then changes nothing.
 
   Args:
-    feature_norm: R, as in `build_one_round`.
+    feature_norm: R, as in `one_round`.
   """
   return math.sqrt(1.0 + feature_norm**2 + feature_norm**4)
 
@@ -120,16 +119,36 @@ def client_moments(
   )
 
 
-def describe(
+def one_round(
   num_features: int,
   num_classes: int,
   encode: Encode = given_features,
   params: Any = (),
-  together: int = 4096,
+  chunk_size: int = 4096,
   dtype: tf.DType = tf.float64,
   feature_norm: float | None = None,
 ) -> phases.Algorithm:
-  """Describes the exchange; see `build_one_round`. `dtype` is that of sent values."""
+  """Returns the algorithm; each client takes part in one of its rounds.
+
+  Args:
+    num_features: d.
+    num_classes: C.
+    encode: The frozen encoder, of n >= 0 examples at a time; each example's features
+      must not depend on the others. By default clients hold `features` [d].
+    params: Of the encoder, broadcast to clients: a structure of arrays.
+    chunk_size: Examples of several packed clients that are encoded at a time.
+    dtype: Of the values that are sent; float32 where noise is added to them, because
+      TFF's private sums take no other.
+    feature_norm: R, the length to which longer features are rescaled; None: no limit.
+
+  Returns:
+    An algorithm whose trainable weights are the sums so far, by the names of
+    `closed_form.Moments`.
+
+  Raises:
+    ValueError: If a size is below 1, the norm is not positive, or, once it is built,
+      `encode` gives another number of features.
+  """
   if feature_norm is not None:
     checks.positive(feature_norm=feature_norm)
   checks.at_least(1, num_features=num_features, num_classes=num_classes)
@@ -145,7 +164,7 @@ def describe(
 
   def broadcast(state):
     return collections.OrderedDict(
-      seed=state.round_seed, **{_ENCODER: state.kept[_ENCODER]}
+      seed=state.round_seed, **{_ENCODER: state.extra[_ENCODER]}
     )
 
   def client(shared, examples):
@@ -159,9 +178,9 @@ def describe(
     sent = client_moments(features, labels, num_classes, dtype, feature_norm)
     return collections.OrderedDict([(_MOMENTS, sent)])
 
-  def receive(state, arrived):
-    mean = arrived[_MOMENTS]['statistics']
-    count = tf.cast(arrived[_MOMENTS]['num_examples'], tf.float64)
+  def receive(state, aggregated):
+    mean = aggregated[_MOMENTS]['statistics']
+    count = tf.cast(aggregated[_MOMENTS]['num_examples'], tf.float64)
     total = collections.OrderedDict(
       (name, before + count * tf.cast(mean[name], tf.float64))
       for name, before in state.global_model_weights.trainable.items()
@@ -172,52 +191,12 @@ def describe(
       {phases.FINALIZER: collections.OrderedDict(labelled_examples=labelled)},
     )
 
-  function = client_functions.ClientFunction(client, additive=True, together=together)
+  function = client_functions.ClientFunction(
+    client, additive=True, chunk_size=chunk_size
+  )
   kinds = {_MOMENTS: combine.STATISTICS}
   return phases.Algorithm(
     initial, [phases.Exchange('collect', broadcast, function, kinds, receive)]
-  )
-
-
-def build_one_round(
-  num_features: int,
-  num_classes: int,
-  element_spec: Any,
-  encode: Encode = given_features,
-  params: Any = (),
-  aggregation: aggregations.Aggregation | None = None,
-  together: int = 4096,
-  feature_norm: float | None = None,
-) -> tff.learning.templates.LearningProcess:
-  """Builds the process; each client takes part in one of its rounds.
-
-  Args:
-    num_features: d.
-    num_classes: C.
-    element_spec: `tf.TensorSpec`s of one example: what `encode` reads, `example_id`,
-      `label`; or the `packs.PackSpec` of them.
-    encode: The frozen encoder, of n >= 0 examples at a time; each example's features
-      must not depend on the others. By default clients hold `features` [d].
-    params: Of the encoder, broadcast to clients: a structure of arrays.
-    aggregation: Applied to everything that leaves a client; plain when None.
-    together: Examples of several packed clients that are encoded at a time.
-    feature_norm: R, the length to which longer features are rescaled; None: no limit.
-
-  Returns:
-    A process whose trainable weights are the sums so far, by the names of
-    `closed_form.Moments`.
-
-  Raises:
-    ValueError: If a size is below 1, the norm is not positive, the elements are not
-      single examples with an `example_id`, or `encode` gives another number of
-      features.
-  """
-  noised = aggregation is not None and aggregation.noised
-  dtype = tf.float32 if noised else tf.float64
-  return builder.build_learning_process(
-    describe(num_features, num_classes, encode, params, together, dtype, feature_norm),
-    element_spec,
-    aggregation,
   )
 
 

@@ -24,7 +24,6 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.computing import checks
@@ -32,7 +31,6 @@ from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.optimization import local
@@ -74,13 +72,13 @@ class _Corrected(local.LocalOptimizer):
     return super().update(params, state, corrected, rate)
 
 
-def describe(
-  objective: base.Objective | base.Stateful,
+def scaffold(
+  objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: ScaffoldConfig,
 ) -> phases.Algorithm:
-  """Returns FedAvg's state and phase with control variates; see `build_scaffold`."""
-  plain = fedavg.describe(objective, server_optimizer, config.training)
+  """Returns FedAvg with control variates; for the arguments see `fedavg.fedavg`."""
+  plain = fedavg.fedavg(objective, server_optimizer, config.training)
   (train,), plan = plain.exchanges, config.training.local
 
   def zeros(params):
@@ -88,19 +86,19 @@ def describe(
 
   def initial():
     state = plain.initial()
-    return state.keeping(**{_CONTROL: zeros(state.global_model_weights.trainable)})
+    return state.with_extra(**{_CONTROL: zeros(state.global_model_weights.trainable)})
 
   def broadcast(state):
     return collections.OrderedDict(
-      train.broadcast(state), round=state.round, **state.kept
+      train.broadcast(state), round=state.round, **state.extra
     )
 
-  def each(shared, state, examples):
+  def client_fn(shared, state, examples):
     constant = tf.nest.map_structure(tf.subtract, shared[_CONTROL], state.kept)
     optimizer = _Corrected(**vars(plan.optimizer), constant=constant)
     corrected = dataclasses.replace(plan, optimizer=optimizer)
     training = dataclasses.replace(config.training, local=corrected)
-    sent = fedavg.client_function(objective, training).each(shared, examples)
+    sent = fedavg.client_function(objective, training).client_fn(shared, examples)
     batches = local_training.num_batches(objective, plan, examples)
     steps = tf.cast(plan.epochs * batches, tf.float32)
     inverse = tf.math.divide_no_nan(1.0, steps * shared['rate'])
@@ -111,30 +109,20 @@ def describe(
     )
     return sent, tf.nest.map_structure(tf.add, state.kept, sent[_CONTROL])
 
-  def receive(state, arrived):
-    after, metrics = train.receive(state, arrived)
-    counted = clients.counting(arrived[phases.COUNTS])
+  def receive(state, aggregated):
+    after, metrics = train.receive(state, aggregated)
+    counted = clients.counting(aggregated[phases.COUNTS])
     fraction = tf.cast(counted, tf.float32) / config.population
     control = tf.nest.map_structure(
-      lambda old, step: old + fraction * step, state.kept[_CONTROL], arrived[_CONTROL]
+      lambda old, step: old + fraction * step,
+      state.extra[_CONTROL],
+      aggregated[_CONTROL],
     )
-    return after.keeping(**{_CONTROL: control}), metrics
+    return after.with_extra(**{_CONTROL: control}), metrics
 
   client = client_functions.StatefulFunction(
-    lambda shared: zeros(shared['params']), each, config.training.weigh
+    lambda shared: zeros(shared['params']), client_fn, config.training.weigh
   )
   sent = {**train.sent, _CONTROL: combine.UPDATE}
   exchange = phases.Exchange('train', broadcast, client, sent, receive)
   return dataclasses.replace(plain, initial=initial, phases=[exchange])
-
-
-def build_scaffold(
-  objective: base.Objective | base.Stateful,
-  element_spec: Any,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  config: ScaffoldConfig,
-  aggregation: aggregations.Aggregation | None = None,
-) -> processes.StatefulProcess:
-  """Builds SCAFFOLD; the arguments are as in `fedavg.build_fedavg`."""
-  algorithm = describe(objective, server_optimizer, config)
-  return processes.build_stateful_process(algorithm, element_spec, aggregation)

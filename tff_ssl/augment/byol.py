@@ -71,12 +71,13 @@ def _check_images(images: tf.Tensor) -> None:
   known = images.dtype == tf.uint8 or images.dtype.is_floating
   if not known or images.shape.rank != 4:
     raise ValueError(
-      f'Images must be uint8 or floating [n, H, W, C], got {images.dtype.name} of '
-      f'shape {images.shape}.'
+      f'Images are {images.dtype.name} of shape {images.shape}; they must be uint8 or '
+      'floating [n, H, W, C].'
     )
   if None in images.shape[1:].as_list() or images.shape[3] not in (1, 3):
     raise ValueError(
-      f'Images must have a known size and 1 or 3 channels, got shape {images.shape}.'
+      f'The shape of images is {images.shape}; it must have a known size and 1 or 3 '
+      'channels.'
     )
 
 
@@ -195,59 +196,3 @@ def views_of(
     )
   every = _views(images, example_id, round_seed, config, tuple(numbers))
   return tf.split(every, len(numbers))
-
-
-def one_view(
-  images: tf.Tensor,
-  example_id: tf.Tensor,
-  round_seed: tf.Tensor,
-  config: AugmentConfig,
-  view: int = 0,
-) -> tf.Tensor:
-  """One of the two views that `two_views` makes, alone.
-
-  Args:
-    images: [n, H, W, C], uint8 in [0, 255] or floating in [0, 1], C = 1 or 3; n may be
-      unknown or 0.
-    example_id: int64 [n], unique over the whole data set.
-    round_seed: int32 [2].
-    config: What to draw from.
-    view: 0 or 1.
-
-  Returns:
-    float32 [n, S, S, C] in [0, 1], with S the image size of `config` ([n, H, W, C]
-    where it has none).
-
-  Raises:
-    ValueError: If the images' type or shape, or the view, is not as above.
-  """
-  if view not in range(configs.NUM_VIEWS):
-    raise ValueError(f'The view must be 0 or 1, got {view}.')
-  return _views(images, example_id, round_seed, config, (view,))
-
-
-def two_views(
-  images: tf.Tensor,
-  example_id: tf.Tensor,
-  round_seed: tf.Tensor,
-  config: AugmentConfig,
-) -> tuple[tf.Tensor, tf.Tensor]:
-  """Two random views of each image, a function of (round seed, example id) alone.
-
-  Args:
-    images: [n, H, W, C], uint8 in [0, 255] or floating in [0, 1], C = 1 or 3; n may be
-      unknown or 0.
-    example_id: int64 [n], unique over the whole data set.
-    round_seed: int32 [2].
-    config: What to draw from.
-
-  Returns:
-    (view 0, view 1), each float32 [n, S, S, C] in [0, 1], with S the image size of
-    `config` ([n, H, W, C] where it has none).
-
-  Raises:
-    ValueError: If the images' type or shape is not as above.
-  """
-  numbers = range(configs.NUM_VIEWS)
-  first, second = views_of(images, example_id, round_seed, config, numbers)
-  return first, second

@@ -4,6 +4,8 @@ import collections
 from collections.abc import Sequence
 import dataclasses
 
+from tff_ssl.computing import checks
+
 NUM_VIEWS = 2
 
 
@@ -54,35 +56,33 @@ class AugmentConfig:
   solarize_threshold: float = 0.5
 
   def __post_init__(self) -> None:
-    if self.image_size is not None and self.image_size < 1:
-      raise ValueError(
-        f'image_size must be None or at least 1 pixel, got {self.image_size}.'
-      )
-    for name in ('flip_probability', 'jitter_probability', 'grey_probability'):
-      self._check_range(name, (getattr(self, name),), 0.0, 1.0)
-    for name in ('brightness', 'contrast', 'saturation', 'solarize_threshold'):
-      self._check_range(name, (getattr(self, name),), 0.0, 1.0)
-    self._check_range('hue', (self.hue,), 0.0, 0.5)
+    if self.image_size is not None:
+      checks.at_least(1, image_size=self.image_size)
+    checks.fraction(
+      flip_probability=self.flip_probability,
+      jitter_probability=self.jitter_probability,
+      grey_probability=self.grey_probability,
+      brightness=self.brightness,
+      contrast=self.contrast,
+      saturation=self.saturation,
+      solarize_threshold=self.solarize_threshold,
+    )
+    checks.between(0, 0.5, hue=self.hue)
     for name in ('blur_probability', 'solarize_probability'):
-      self._check_range(name, getattr(self, name), 0.0, 1.0, length=NUM_VIEWS)
+      values = getattr(self, name)
+      if len(values) != NUM_VIEWS or not all(0 <= value <= 1 for value in values):
+        raise ValueError(
+          f'{name} is {values}; it must be {NUM_VIEWS} numbers in [0, 1].'
+        )
     self._check_interval('crop_scale', self.crop_scale, 1.0)
     self._check_interval('crop_ratio', self.crop_ratio, 100.0)
     self._check_interval('blur_sigma', self.blur_sigma, 1000.0)
 
-  def _check_range(
-    self, name: str, values: Sequence[float], low: float, high: float, length: int = 1
-  ) -> None:
-    if len(values) != length or not all(low <= value <= high for value in values):
-      raise ValueError(
-        f'{name} must be {length} number(s) in [{low:g}, {high:g}], got '
-        f'{getattr(self, name)}.'
-      )
-
   def _check_interval(self, name: str, value: Sequence[float], high: float) -> None:
     if len(value) != 2 or not 0.0 < value[0] <= value[1] <= high:
       raise ValueError(
-        f'{name} must be (least, greatest) with 0 < least <= greatest <= {high:g}, got '
-        f'{value}.'
+        f'{name} is {value}; it must be (least, greatest), with 0 < least <= greatest '
+        f'<= {high:g}.'
       )
 
   @property

@@ -7,6 +7,8 @@ step on the union of its clients' data.
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
+
 # 2^64 over the golden ratio, made odd: multiplying by it modulo 2^64 maps different
 # salts to different, well scattered words.
 _SALT_MULTIPLIER = 0x9E3779B97F4A7C15
@@ -37,13 +39,13 @@ def example_seeds(
   """
   if round_seed.dtype != tf.int32 or not round_seed.shape.is_compatible_with([2]):
     raise ValueError(
-      f'The round seed must be int32 of shape [2], got {round_seed.dtype.name} of '
-      f'shape {round_seed.shape}.'
+      f'The round seed is {round_seed.dtype.name} of shape {round_seed.shape}; it must '
+      'be int32 of shape [2].'
     )
   if example_id.dtype != tf.int64 or not example_id.shape.is_compatible_with([None]):
     raise ValueError(
-      f'The example ids must be int64 of shape [n], got {example_id.dtype.name} of '
-      f'shape {example_id.shape}.'
+      f'The example ids are {example_id.dtype.name} of shape {example_id.shape}; they '
+      'must be int64 of shape [n].'
     )
   word = tf.bitwise.bitwise_xor(
     tf.bitcast(round_seed, tf.int64), tf.constant(_salt_word(salt), tf.int64)
@@ -68,8 +70,7 @@ def uniforms(
   Raises:
     ValueError: If count is below 1, or a dtype or rank is wrong.
   """
-  if count < 1:
-    raise ValueError(f'The count of draws must be at least 1, got {count}.')
+  checks.at_least(1, count=count)
 
   # The loop's body holds only the op that needs a seed of its own: bits become floats
   # once, for all examples, after the loop. The op uses Philox on every kind of device;

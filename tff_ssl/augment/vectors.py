@@ -76,11 +76,10 @@ def view(
     or (features.shape[1] is None)
   ):
     raise ValueError(
-      f'Features must be floating [n, d] with a known d, got {features.dtype.name} of '
-      f'shape {features.shape}.'
+      f'Features are {features.dtype.name} of shape {features.shape}; they must be '
+      'floating [n, d] with a known d.'
     )
-  if number < 0:
-    raise ValueError(f'The view number must be at least 0, got {number}.')
+  checks.at_least(0, number=number)
   dim = features.shape[1]
   draws = randomness.uniforms(round_seed, example_id, 2 * dim, _SALT + number)
   noise, mask = tf.split(draws, 2, axis=1)

@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks as computing_checks
 from tff_ssl.encoders import parameters
 
 _NORMALIZATIONS = ('group', 'batch', 'none')
@@ -14,80 +15,99 @@ _MOST_LAYERS = 1000
 def params(
   network: str,
   specs: Mapping[str, parameters.ParameterSpec],
-  given: Mapping[str, Any],
+  values: Mapping[str, Any],
 ) -> None:
   """Checks parameters.
 
   Args:
     network: Its name.
     specs: Of all parameters that it needs.
-    given: Values by name.
+    values: Values by name.
 
   Raises:
     ValueError: One is missing, unknown or misshapen.
   """
-  missing = [name for name in specs if name not in given]
+  missing = [name for name in specs if name not in values]
   if missing:
     raise ValueError(
-      f'params of {network} must hold all {len(specs)} parameters, '
-      f'got none for {_listed(missing)}'
+      f'params of {network} has no {_listed(missing)}; it must hold all {len(specs)} '
+      'parameters.'
     )
-  unknown = [name for name in given if name not in specs]
+  unknown = [name for name in values if name not in specs]
   if unknown:
     raise ValueError(
-      f'params of {network} must hold only its {len(specs)} parameters, got also '
-      f'{_listed(unknown)}'
+      f'params of {network} has {_listed(unknown)}; it must hold only its {len(specs)} '
+      'parameters.'
     )
   for name, spec in specs.items():
-    shape = tf.TensorShape(given[name].shape)
+    shape = tf.TensorShape(values[name].shape)
     if not shape.is_compatible_with(spec.shape):
       raise ValueError(
-        f'parameter {name} of {network} must have shape {spec.shape}, got {shape}'
+        f'The shape of {name} of {network} is {shape}; it must be {spec.shape}.'
       )
 
 
-def layers(name: str, count: int) -> None:
-  """Checks a number of layers or blocks, which may come from an untrusted file.
+def one_of(name: str, value: Any, allowed: Sequence[Any]) -> None:
+  """Checks a choice.
 
   Args:
-    name: What is counted.
-    count: How many.
-
-  Raises:
-    ValueError: It is less than 1, or more than 1000.
-  """
-  if count < 1:
-    raise ValueError(f'{name} must be at least 1, got {count!r}')
-  if count > _MOST_LAYERS:
-    raise ValueError(f'{name} must be at most {_MOST_LAYERS}, got {count!r}')
-
-
-def normalization(kind: str) -> None:
-  """Checks the normalization of a network's layers.
-
-  Args:
-    kind: 'group', 'batch' or 'none'.
+    name: What is chosen.
+    value: The choice.
+    allowed: What may be chosen.
 
   Raises:
     ValueError: It is none of these.
   """
-  if kind not in _NORMALIZATIONS:
-    raise ValueError(f'normalization must be one of {_NORMALIZATIONS}, got {kind!r}')
+  if value not in allowed:
+    raise ValueError(f'{name} is {value!r}; it must be one of {tuple(allowed)}.')
 
 
-def image_shape(given: Sequence[int]) -> tuple[int, ...]:
+def layers(**counts: int) -> None:
+  """Checks numbers of layers, by name, which may come from an untrusted file.
+
+  Raises:
+    ValueError: One is less than 1, or more than 1000.
+  """
+  computing_checks.between(1, _MOST_LAYERS, **counts)
+
+
+def width(value: float) -> None:
+  """Checks the factor on the channels or units of a network.
+
+  Raises:
+    ValueError: It is less than 1/16, or more than 1000.
+  """
+  computing_checks.between(1 / 16, 1000, width=value)
+
+
+def norm(normalization: str, groups: int) -> None:
+  """Checks the norm of a network's layers.
+
+  Args:
+    normalization: 'group', 'batch' or 'none'.
+    groups: Groups of a group norm.
+
+  Raises:
+    ValueError: There is no such norm.
+  """
+  one_of('normalization', normalization, _NORMALIZATIONS)
+  computing_checks.at_least(1, groups=groups)
+
+
+def image_shape(sizes: Sequence[int]) -> tuple[int, ...]:
   """Returns the shape of an image as integers.
 
   Args:
-    given: (height, width, channels).
+    sizes: (height, width, channels).
 
   Raises:
     ValueError: It is not the shape of an image.
   """
-  shape = tuple(int(size) for size in given)
+  shape = tuple(int(size) for size in sizes)
   if len(shape) != 3 or min(shape) < 1:
     raise ValueError(
-      f'image_shape must be (height, width, channels) of at least 1, got {given}'
+      f'image_shape is {tuple(sizes)}; it must be (height, width, channels), each at '
+      'least 1.'
     )
   return shape
 
@@ -107,11 +127,13 @@ def batch(network: str, input_shape: tuple[int, ...], x: Any) -> tf.Tensor:
   expected = tf.TensorShape([None, *input_shape])
   if not x.dtype.is_floating:
     raise ValueError(
-      f'input of {network} must be floating, got {x.dtype.name} (images are scaled '
-      'by augmentation)'
+      f'The input of {network} is {x.dtype.name}; it must be floating (augmentation '
+      'scales images).'
     )
   if not x.shape.is_compatible_with(expected):
-    raise ValueError(f'input of {network} must be {expected}, got {x.shape}')
+    raise ValueError(
+      f'The shape of the input of {network} is {x.shape}; it must be {expected}.'
+    )
   return tf.ensure_shape(x, expected) if not x.shape[1:].is_fully_defined() else x
 
 

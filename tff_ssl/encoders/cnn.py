@@ -14,9 +14,9 @@ so that images of any size have equally many features.
 from collections.abc import Sequence
 import dataclasses
 import functools
-import math
 from typing import Any
 
+from tff_ssl.computing import checks as computing_checks
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import ops as ops_lib
@@ -44,11 +44,9 @@ class CnnConfig:
 
   def __post_init__(self) -> None:
     """Checks the fields."""
-    checks.layers('blocks', self.blocks)
-    for name in ('channels', 'groups'):
-      if getattr(self, name) < 1:
-        raise ValueError(f'{name} must be at least 1, got {getattr(self, name)!r}')
-    checks.normalization(self.normalization)
+    checks.layers(blocks=self.blocks)
+    computing_checks.at_least(1, channels=self.channels)
+    checks.norm(self.normalization, self.groups)
 
 
 def build_encoder(
@@ -72,10 +70,8 @@ def build_encoder(
   Raises:
     ValueError: an argument is not allowed.
   """
-  if name not in NAMES:
-    raise ValueError(f'encoder must be one of {NAMES}, got {name!r}')
-  if not (math.isfinite(width) and width >= 1 / _CHANNELS):
-    raise ValueError(f'width must be a number of at least 1/{_CHANNELS}, got {width!r}')
+  checks.one_of('encoder', name, NAMES)
+  checks.width(width)
   config = CnnConfig(_BLOCKS[name], round(_CHANNELS * width), normalization)
   return from_config(config, image_shape, name)
 
@@ -93,10 +89,8 @@ def from_config(
   Raises:
     ValueError: the shape is not of an image.
   """
-  shape = checks.image_shape(image_shape)
-  encoder = network.Network(name, shape, functools.partial(_forward, config), config)
-  encoder.specs  # noqa: B018  A layer that can not be built is an error here, not later.
-  return encoder
+  forward = functools.partial(_forward, config)
+  return network.Network(name, checks.image_shape(image_shape), forward, config)
 
 
 def _forward(config: CnnConfig, ops: ops_lib.Operations, x: Any) -> Any:

@@ -10,9 +10,9 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.encoders import network as network_lib
+from tff_ssl.encoders.operations import batch_norm
 
 # Batch norm keeps a mean square where Keras has a variance.
-_MEAN, _SQUARE = 'population_mean', 'population_square'
 _MOVING_MEAN, _MOVING_VARIANCE = 'moving_mean', 'moving_variance'
 
 
@@ -35,11 +35,13 @@ def params(
     layer, _, last = name.rpartition('/')
     layer = layer.replace('/', '_')
     try:
-      if last == _SQUARE:
+      if last == batch_norm.POPULATION_SQUARE:
         mean = values[f'{layer}/{_MOVING_MEAN}']
         found[name] = values[f'{layer}/{_MOVING_VARIANCE}'] + np.square(mean)
       else:
-        found[name] = values[f'{layer}/{_MOVING_MEAN if last == _MEAN else last}']
+        found[name] = values[
+          f'{layer}/{_MOVING_MEAN if last == batch_norm.POPULATION_MEAN else last}'
+        ]
     except KeyError:
       raise ValueError(
         f'{network.name} cannot be rebuilt from its Keras model: the model has '

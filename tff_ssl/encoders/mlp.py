@@ -10,7 +10,6 @@ random enters an example's encoding.
 from collections.abc import Sequence
 import dataclasses
 import functools
-import math
 from typing import Any
 
 from tff_ssl.encoders import checks
@@ -41,11 +40,9 @@ class MlpConfig:
     object.__setattr__(self, 'widths', tuple(self.widths))
     if not self.widths or min(self.widths) < 1:
       raise ValueError(
-        f'widths must have at least one entry, each at least 1, got {self.widths}'
+        f'widths is {self.widths}; it must have an entry, and each must be at least 1.'
       )
-    checks.normalization(self.normalization)
-    if self.groups < 1:
-      raise ValueError(f'groups must be at least 1, got {self.groups!r}')
+    checks.norm(self.normalization, self.groups)
 
 
 def build_encoder(
@@ -68,10 +65,8 @@ def build_encoder(
   Raises:
     ValueError: an argument is not allowed.
   """
-  if name not in NAMES:
-    raise ValueError(f'encoder must be one of {NAMES}, got {name!r}')
-  if not (math.isfinite(width) and width > 0):
-    raise ValueError(f'width must be a number above 0, got {width!r}')
+  checks.one_of('encoder', name, NAMES)
+  checks.width(width)
   widths = tuple(max(2, round(width * units)) for units in _WIDTHS)
   return from_config(MlpConfig(widths, normalization), shape, name)
 
@@ -91,13 +86,11 @@ def from_config(
   """
   if len(shape) != 1 or shape[0] < 1:
     raise ValueError(
-      f'{name} needs vectors (features,) of at least 1 feature, got examples of '
-      f'shape {tuple(shape)}'
+      f'The shape of an example of {name} is {tuple(shape)}; it must be (features,), '
+      'at least 1.'
     )
   forward = functools.partial(_forward, config)
-  encoder = network.Network(name, (int(shape[0]),), forward, config)
-  encoder.specs  # noqa: B018  A layer that can not be built is an error here, not later.
-  return encoder
+  return network.Network(name, (int(shape[0]),), forward, config)
 
 
 def _forward(config: MlpConfig, ops: ops_lib.Operations, x: Any) -> Any:

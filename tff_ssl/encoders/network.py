@@ -26,12 +26,11 @@ import zlib
 import tensorflow as tf
 
 from tff_ssl.encoders import checks
-from tff_ssl.encoders import compute
-from tff_ssl.encoders import describe
-from tff_ssl.encoders import keras_export
-from tff_ssl.encoders import of_clients
+from tff_ssl.encoders import interpreters
 from tff_ssl.encoders import ops
 from tff_ssl.encoders import parameters
+from tff_ssl.encoders import per_client_gradients
+from tff_ssl.encoders.operations import convolution
 
 Params: TypeAlias = 'collections.OrderedDict[str, tf.Tensor]'
 
@@ -72,16 +71,13 @@ class Network:
   precision: str = dataclasses.field(default=FLOAT32, kw_only=True)
 
   def __post_init__(self) -> None:
-    """Checks the precision."""
-    if self.precision not in PRECISIONS:
-      raise ValueError(
-        f'precision of {self.name} is {self.precision!r}; it must be one of '
-        f'{", ".join(PRECISIONS)}'
-      )
+    """Checks the precision, and that every layer can be built."""
+    checks.one_of(f'precision of {self.name}', self.precision, PRECISIONS)
+    self.specs  # noqa: B018
 
   @functools.cached_property
-  def _description(self) -> tuple[describe.Describe, tuple[int, ...]]:
-    description = describe.Describe()
+  def _description(self) -> tuple[interpreters.Describe, tuple[int, ...]]:
+    description = interpreters.Describe()
     output_shape = self.forward(description, self.input_shape)
     # Checked before any of them is drawn.
     count = sum(math.prod(spec.shape) for spec in description.specs.values())
@@ -154,7 +150,7 @@ class Network:
     """Returns the same network, with the same parameters, for inputs of another shape.
 
     A multi-crop objective encodes small crops with the encoder of large ones. A group
-    norm may have fewer groups for small crops (see `normalization.num_groups`).
+    norm may have fewer groups for small crops (see `group_norm.num_groups`).
 
     Args:
       shape: of one example, such as (16, 16, 3).
@@ -199,7 +195,9 @@ class Network:
     """
     seed = tf.convert_to_tensor(seed, tf.int32)
     if seed.shape != (2,):
-      raise ValueError(f'seed of {self.name} must have shape [2], got {seed.shape}')
+      raise ValueError(
+        f'The shape of the seed of {self.name} is {seed.shape}; it must be [2].'
+      )
     # As in `tf.random.experimental.stateless_fold_in` with alg='philox': the first
     # number depends only on the seed and is the same for all names, the second is the
     # name's.
@@ -232,8 +230,8 @@ class Network:
     """Computes the output of a batch, as in training.
 
     Args:
-      params: exactly the parameters of this network; all of them `of_clients.Parameter`
-        if each client's gradient is wanted.
+      params: exactly the parameters of this network; if each client's gradient is
+        wanted, all of them are `per_client_gradients.Parameter`.
       x: [n, *input_shape] of a floating type; n may be 0.
       taps: receives the intermediate results by name ('stage1', ...), if given.
       batches: how many batches of equal size `x` holds, one after another. Batch norm
@@ -301,9 +299,11 @@ class Network:
       maps: type of the maps; None: the parameters'.
     """
     x = checks.batch(self.name, self.input_shape, x)
-    interpreter, values = compute.Apply, dict(params)
-    if any(isinstance(value, of_clients.Parameter) for value in values.values()):
-      interpreter = of_clients.Apply
+    interpreter, values = interpreters.Apply, dict(params)
+    if any(
+      isinstance(value, per_client_gradients.Parameter) for value in values.values()
+    ):
+      interpreter = interpreters.ApplyPerClient
     else:
       values = {name: tf.convert_to_tensor(value) for name, value in params.items()}
     dtype = next(iter(values.values())).dtype if values else x.dtype
@@ -316,7 +316,7 @@ class Network:
     if x.shape[0]:
       y = self.forward(apply, x)
     else:
-      padded = compute.not_empty(x, batches if self.mixes_examples else 1)
+      padded = convolution.not_empty(x, batches if self.mixes_examples else 1)
       y = self.forward(apply, padded)[: tf.shape(x)[0]]
       tapped = {name: tap[: tf.shape(x)[0]] for name, tap in tapped.items()}
     if taps is not None:
@@ -347,7 +347,7 @@ class Network:
     values = {key: tf.convert_to_tensor(value) for key, value in params.items()}
     dtype = next(iter(values.values())).dtype if values else tf.float32
     inputs = tf.keras.Input(self.input_shape, name='input', dtype=dtype)
-    outputs = self.forward(keras_export.ToKeras(values, dtype), inputs)
+    outputs = self.forward(interpreters.ToKeras(values, dtype), inputs)
     return tf.keras.Model(inputs, outputs, name=name or self.name)
 
 

@@ -14,12 +14,29 @@ Initializer: TypeAlias = Callable[[Any, tuple[int, ...], tf.DType], tf.Tensor]
 Transform: TypeAlias = Callable[[Any], Any]
 
 
+# The shape of one example, or of a parameter.
+Shape: TypeAlias = tuple[int, ...]
+
+
 @dataclasses.dataclass(frozen=True)
 class ParameterSpec:
-  """The shape and the initializer of a parameter."""
+  """What a parameter is, before it has a value.
+
+  Attributes:
+    shape: its shape.
+    initializer: how it is drawn.
+    transform: applied to the value before an operation has it.
+    trained: False for a population statistic, which no optimizer moves.
+  """
 
   shape: tuple[int, ...]
   initializer: Initializer
+  transform: Transform | None = None
+  trained: bool = True
+
+
+# Specs by name.
+Specs: TypeAlias = dict[str, ParameterSpec]
 
 
 def scaled_normal(fan_in: int, gain: float) -> Initializer:

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 from typing import Any
 
+from tff_ssl.computing import checks as computing_checks
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import ops as ops_lib
@@ -38,10 +39,8 @@ class ProjectorConfig:
   def __post_init__(self) -> None:
     """Checks the fields."""
     if any(width < 1 for width in self.widths):
-      raise ValueError(f'widths must all be at least 1, got {self.widths}')
-    checks.normalization(self.normalization)
-    if self.groups < 1:
-      raise ValueError(f'groups must be at least 1, got {self.groups!r}')
+      raise ValueError(f'widths is {self.widths}; each must be at least 1.')
+    checks.norm(self.normalization, self.groups)
 
 
 def build_projector(
@@ -73,14 +72,11 @@ def build_projector(
   Raises:
     ValueError: an argument is not allowed.
   """
-  if input_dim < 1:
-    raise ValueError(f'input_dim of {name} must be at least 1, got {input_dim!r}')
+  computing_checks.at_least(1, input_dim=input_dim)
   config = ProjectorConfig(
     tuple(widths), normalization, groups, weight_standardization, output_bias
   )
-  projector = network.Network(name, (input_dim,), functools.partial(_forward, config))
-  projector.specs  # noqa: B018  A layer that can not be built is an error here.
-  return projector
+  return network.Network(name, (input_dim,), functools.partial(_forward, config))
 
 
 def like(encoder: network.Network) -> str:
@@ -104,8 +100,7 @@ def build_linear(
   Raises:
     ValueError: an argument is not allowed.
   """
-  if num_classes < 1:
-    raise ValueError(f'num_classes of {name} must be at least 1, got {num_classes!r}')
+  computing_checks.at_least(1, num_classes=num_classes)
   return build_projector(input_dim, (num_classes,), name=name)
 
 

@@ -3,23 +3,37 @@
 import collections
 from collections.abc import Mapping, Sequence
 import dataclasses
+import inspect
 from typing import Any
 
+from tff_ssl.encoders import checks
 from tff_ssl.encoders import cnn
+from tff_ssl.encoders import convnext
 from tff_ssl.encoders import mlp
 from tff_ssl.encoders import network
 from tff_ssl.encoders import resnet
 from tff_ssl.encoders import vit
 
-NAMES = (*resnet.NAMES, *cnn.NAMES, *vit.NAMES, *mlp.NAMES)
-# Encoders that take a normalization.
-NORMALIZED = (*resnet.NAMES, *cnn.NAMES, *mlp.NAMES)
-_FAMILIES: Mapping[str, tuple[type[Any], Any]] = {
-  'resnet': (resnet.ResNetConfig, resnet.from_config),
-  'cnn': (cnn.CnnConfig, cnn.from_config),
-  'vit': (vit.ViTConfig, vit.from_config),
-  'mlp': (mlp.MlpConfig, mlp.from_config),
+# Modules with `NAMES`, `build_encoder(name, shape, width, **options)` and
+# `from_config(config, shape, name)`, each with the class of its configurations.
+_FAMILIES: Mapping[str, tuple[Any, type[Any]]] = {
+  'resnet': (resnet, resnet.ResNetConfig),
+  'cnn': (cnn, cnn.CnnConfig),
+  'convnext': (convnext, convnext.ConvNextConfig),
+  'vit': (vit, vit.ViTConfig),
+  'mlp': (mlp, mlp.MlpConfig),
 }
+_MODULES = {name: module for module, _ in _FAMILIES.values() for name in module.NAMES}
+NAMES = (*_MODULES,)
+
+
+def with_option(option: str) -> tuple[str, ...]:
+  """Returns the names of the encoders that take an option, such as 'stem'."""
+  return tuple(
+    name
+    for name, module in _MODULES.items()
+    if option in inspect.signature(module.build_encoder).parameters
+  )
 
 
 def build_encoder(
@@ -35,55 +49,38 @@ def build_encoder(
 
   Args:
     name: One of `NAMES`.
-    shape: Of an example: (height, width, channels) for an image; (features,) for a
-      vector, which an MLP takes.
-    width: Factor on the channels of a ResNet or a plain convolutional network, or on
-      the units of a ViT or an MLP.
+    shape: Shape of an example: (height, width, channels) for an image; (features,) for
+      a vector, which an MLP takes.
+    width: Factor on the channels or units.
     stem: First layers of a ResNet, see `resnet.ResNetConfig`; others have none.
     patch_size: Side of the patches of a ViT in pixels; others have none.
-    normalization: Of all but a ViT, which has only layer norm; 'group' when None.
+    normalization: 'group' or 'batch'; a ViT and a ConvNeXt have only layer norm.
     field: The field of an example that the encoder reads.
 
   Returns:
-    A network [n, *shape] -> [n, output_dim].
+    A network [n, *shape] -> [n, output_dim]. An option that is None has the encoder's
+    default.
 
   Raises:
     ValueError: An argument is not allowed, or does nothing for this encoder.
   """
-  if name not in NAMES:
-    raise ValueError(f'encoder must be one of {NAMES}, got {name!r}')
-  if stem is not None and name not in resnet.NAMES:
-    raise ValueError(f'stem is {stem!r}; {name} takes none, only {resnet.NAMES} do')
-  if normalization is not None and name not in NORMALIZED:
-    raise ValueError(
-      f'normalization is {normalization!r}; {name} has layer norm; only {NORMALIZED} '
-      'take a normalization'
-    )
-  if patch_size is not None and name not in vit.NAMES:
-    raise ValueError(
-      f'patch_size is {patch_size}; {name} takes none, only {vit.NAMES} do'
-    )
-  encoder: network.Network
-  if name in vit.NAMES:
-    encoder = vit.build_encoder(name, shape, width, patch_size)
-  elif name in cnn.NAMES:
-    encoder = cnn.build_encoder(name, shape, width, normalization or 'group')
-  elif name in mlp.NAMES:
-    encoder = mlp.build_encoder(name, shape, width, normalization or 'group')
-  else:
-    encoder = resnet.build_encoder(
-      name, shape, width, stem or 'cifar', normalization or 'group'
-    )
+  checks.one_of('encoder', name, NAMES)
+  options = {'stem': stem, 'patch_size': patch_size, 'normalization': normalization}
+  chosen = {option: value for option, value in options.items() if value is not None}
+  for option, value in chosen.items():
+    takers = with_option(option)
+    if name not in takers:
+      raise ValueError(
+        f'{option} is {value!r} with the encoder {name}; it is only for '
+        f'{", ".join(takers)}.'
+      )
+  encoder: network.Network = _MODULES[name].build_encoder(name, shape, width, **chosen)
   return encoder.reading(field)
 
 
 def describe(encoder: network.Network) -> collections.OrderedDict[str, object] | None:
-  """Returns the JSON values that `rebuild` needs; None for a network not built here.
-
-  Args:
-    encoder: An encoder.
-  """
-  for family, (config_type, _) in _FAMILIES.items():
+  """Returns the JSON values that `rebuild` needs; None for a network not built here."""
+  for family, (_, config_type) in _FAMILIES.items():
     if isinstance(encoder.config, config_type):
       return collections.OrderedDict(
         family=family,
@@ -109,24 +106,23 @@ def rebuild(description: object) -> network.Network:
     raise ValueError(
       f'the description of a network must name its family, one of {(*_FAMILIES,)}'
     )
-  config_type, build = _FAMILIES[description['family']]
-  axes = 1 if config_type is mlp.MlpConfig else 3
+  module, config_type = _FAMILIES[description['family']]
   try:
     name, shape = description['name'], description['image_shape']
-    if not isinstance(name, str) or [type(size) for size in shape] != [int] * axes:
+    if not isinstance(name, str) or {type(size) for size in shape} != {int}:
       raise ValueError(f'name is {name!r} and image_shape {shape!r}')
-    encoder = build(config_type(**description['config']), tuple(shape), name)
-    # A layer that cannot be built is an error here.
-    shapes = {name: spec.shape for name, spec in encoder.specs.items()}
+    encoder: network.Network = module.from_config(
+      config_type(**description['config']), tuple(shape), name
+    )
   except (TypeError, KeyError, AttributeError, ArithmeticError) as error:
     raise ValueError(
       f'the description of a network is incomplete or wrong: {error}'
     ) from error
-  for name, sizes in shapes.items():
+  for name, spec in encoder.specs.items():
     # For example with 2.0 or NaN channels, which JSON can hold.
-    if any(type(size) is not int for size in sizes):
+    if any(type(size) is not int for size in spec.shape):
       raise ValueError(
-        f'the description of a network gives {name} the shape {sizes}; it must '
+        f'the description of a network gives {name} the shape {spec.shape}; it must '
         'consist of whole numbers'
       )
   return encoder

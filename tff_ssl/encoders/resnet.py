@@ -14,18 +14,18 @@ Sources:
     standardization.
 
 Deviations: a layer with fewer than 32 channels, or with a number that 32 does not
-divide, has fewer groups (`normalization.num_groups`).
+divide, has fewer groups (`group_norm.num_groups`).
 """
 
 from collections.abc import Sequence
 import dataclasses
 import functools
-import math
 from typing import Any
 
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import ops as ops_lib
+from tff_ssl.encoders.operations import kernels
 
 # depth -> (channels of each stage, blocks of each stage, bottleneck).
 _LAYOUTS: dict[int, tuple[tuple[int, ...], tuple[int, ...], bool]] = {
@@ -66,15 +66,10 @@ class ResNetConfig:
 
   def __post_init__(self) -> None:
     """Checks the fields."""
-    if self.depth not in _LAYOUTS:
-      raise ValueError(f'depth must be one of {tuple(_LAYOUTS)}, got {self.depth!r}')
-    if not (math.isfinite(self.width) and self.width >= 1 / 16):
-      raise ValueError(f'width must be a number of at least 1/16, got {self.width!r}')
-    if self.stem not in STEMS:
-      raise ValueError(f'stem must be one of {STEMS}, got {self.stem!r}')
-    checks.normalization(self.normalization)
-    if self.groups < 1:
-      raise ValueError(f'groups must be at least 1, got {self.groups!r}')
+    checks.one_of('depth', self.depth, (*_LAYOUTS,))
+    checks.width(self.width)
+    checks.one_of('stem', self.stem, STEMS)
+    checks.norm(self.normalization, self.groups)
 
   @property
   def standardize(self) -> bool:
@@ -125,8 +120,7 @@ def build_encoder(
   Raises:
     ValueError: an argument is not allowed.
   """
-  if name not in NAMES:
-    raise ValueError(f'encoder must be one of {NAMES}, got {name!r}')
+  checks.one_of('encoder', name, NAMES)
   config = ResNetConfig(
     depth=int(name.removeprefix('resnet')),
     width=width,
@@ -151,10 +145,8 @@ def from_config(
   Raises:
     ValueError: the shape is not of an image, or a layer cannot be built for it.
   """
-  shape = checks.image_shape(image_shape)
-  encoder = network.Network(name, shape, functools.partial(_forward, config), config)
-  encoder.specs  # noqa: B018  A layer that can not be built is an error here, not later.
-  return encoder
+  forward = functools.partial(_forward, config)
+  return network.Network(name, checks.image_shape(image_shape), forward, config)
 
 
 def _forward(config: ResNetConfig, ops: ops_lib.Operations, x: Any) -> Any:
@@ -209,8 +201,8 @@ def _shortcut(
 def _branch_gain(config: ResNetConfig) -> float:
   """The gain of a branch's last convolution."""
   if config.normalization == 'none':
-    return ops_lib.RELU_GAIN / sum(config.blocks)
-  return ops_lib.RELU_GAIN
+    return kernels.RELU_GAIN / sum(config.blocks)
+  return kernels.RELU_GAIN
 
 
 def _conv_norm(
@@ -221,7 +213,7 @@ def _conv_norm(
   filters: int,
   kernel_size: int,
   strides: int = 1,
-  gain: float = ops_lib.RELU_GAIN,
+  gain: float = kernels.RELU_GAIN,
 ) -> Any:
   """A convolution and its norm, named conv<suffix> and norm<suffix>."""
   x = ops.conv2d(

@@ -52,7 +52,7 @@ def positions(grid: tuple[int, int], dim: int) -> np.ndarray:
     ValueError: `dim` is not a multiple of 4.
   """
   if dim % 4:
-    raise ValueError(f'dim of positions must be a multiple of 4, got {dim}')
+    raise ValueError(f'dim of positions is {dim}; it must be a multiple of 4.')
   frequencies = _LONGEST_WAVE ** (-np.arange(dim // 4) / (dim // 4))
   coordinates = np.indices(grid).reshape(2, -1, 1)
   angles = coordinates * frequencies

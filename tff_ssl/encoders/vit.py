@@ -23,6 +23,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks as computing_checks
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import ops as ops_lib
@@ -56,13 +57,11 @@ class ViTConfig:
 
   def __post_init__(self) -> None:
     """Checks the fields."""
-    checks.layers('depth', self.depth)
-    for field in ('heads', 'patch_size'):
-      if getattr(self, field) < 1:
-        raise ValueError(f'{field} must be at least 1, got {getattr(self, field)!r}')
+    checks.layers(depth=self.depth)
+    computing_checks.at_least(1, heads=self.heads, patch_size=self.patch_size)
     if self.dim < 4 or self.dim % 4 or self.dim % self.heads:
       raise ValueError(
-        f'dim must be a multiple of 4 and of the {self.heads} heads, got {self.dim!r}'
+        f'dim is {self.dim}; it must be a multiple of 4 and of the {self.heads} heads.'
       )
 
 
@@ -151,11 +150,9 @@ def build_encoder(
   Raises:
     ValueError: an argument is not allowed.
   """
-  if name not in NAMES:
-    raise ValueError(f'encoder must be one of {NAMES}, got {name!r}')
+  checks.one_of('encoder', name, NAMES)
+  checks.width(width)
   shape = checks.image_shape(image_shape)
-  if not (math.isfinite(width) and width >= 1 / 16):
-    raise ValueError(f'width must be a number of at least 1/16, got {width!r}')
   size, depth, heads = _LAYOUTS[name]
   dim = heads * 4 * max(1, round(size * width / 4))
   if patch_size is None:
@@ -179,7 +176,8 @@ def from_config(
   shape = checks.image_shape(image_shape)
   if shape[0] % config.patch_size or shape[1] % config.patch_size:
     raise ValueError(
-      f'patch_size must divide the sides of images {shape[:2]}, got {config.patch_size}'
+      f'patch_size is {config.patch_size}; it must divide the sides of the images, '
+      f'{shape[:2]}.'
     )
   forward = functools.partial(_forward, config)
   return VisionTransformer(name, shape, forward, config)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tff_ssl.partition import positions as positions_lib
+from tff_ssl.partition import flat
 
 # One client in this many is among the worst.
 _DECILE = 10
@@ -42,7 +42,7 @@ def client_accuracies(
       f'There are {len(predictions)} predictions for {len(labels)} labels; each label '
       'needs one.'
     )
-  held = positions_lib.ClientPositions(clients, len(labels))
+  held = flat.flatten_checked(clients, len(labels))
   if not held.together.size:
     raise ValueError(
       f'None of the {len(clients)} clients has an example; at least one client must '

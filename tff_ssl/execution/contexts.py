@@ -3,7 +3,7 @@
 Typical use::
 
   with context.local() as execution:
-    process = dcco.build_dcco(...)
+    process = processes.build(dcco.dcco(...), ...)
     state = process.initialize()
     ...
     print(execution.memory())
@@ -143,7 +143,7 @@ def hosts(
   the process in parts::
 
     with context.hosts(['a:1', 'b:1'], trusts_network=True):
-      process = parted.in_parts(dcco.build_dcco(...), parts=8)
+      process = parted.in_parts(processes.build(dcco.dcco(...), ...), 8)
       state = process.initialize()
       state, metrics = process.next(state, cohort)
 

@@ -1,6 +1,6 @@
 """Rounds in parts: each part of the cohort is computed alone, all are merged in order.
 
-    process = parted.in_parts(dcco.build_dcco(...), parts=8)
+    process = parted.in_parts(processes.build(dcco.dcco(...), ...), parts=8)
     state, metrics = process.next(state, cohort)
 
 With `contexts.hosts` all hosts execute parts at the same time; in any other context the
@@ -16,7 +16,7 @@ clients stay with the caller: a part receives its own clients' states and return
 from collections.abc import Sequence
 import functools
 import itertools
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -25,21 +25,15 @@ import tensorflow_federated as tff
 from tff_ssl.computing import checks
 from tff_ssl.execution import remote_hosts
 from tff_ssl.federated import parts as parts_lib
-from tff_ssl.federated import placed
+from tff_ssl.federated import phase_graph
 from tff_ssl.federated import processes
 
-Process: TypeAlias = (
-  tff.learning.templates.LearningProcess
-  | processes.StatefulProcess
-  | processes.ServerDataProcess
-)
 
-
-def in_parts(process: Process, parts: int) -> 'PartedProcess':
+def in_parts(process: processes.Built, parts: int) -> 'PartedProcess':
   """Returns a process whose rounds are computed in parts.
 
   Args:
-    process: From a builder of this library: `next` takes and returns the same.
+    process: From `processes.build`: `next` takes and returns the same.
     parts: Into how many parts the values (clients, or packs of them) of a round are
       cut, at least 1. If there are fewer values, each is a part. The rounding of a
       round's numbers depends on `parts` and not on the hosts: take several for each
@@ -47,39 +41,33 @@ def in_parts(process: Process, parts: int) -> 'PartedProcess':
 
   Raises:
     ValueError: If `parts` is below 1, or the process cannot run in parts: it is not
-      from a builder of this library, or its aggregation acts on each client, as secure
-      sums do.
+      from `processes.build`, or its aggregation acts on each client, as secure sums do.
   """
   checks.at_least(1, parts=parts)
-  graph = getattr(process, 'graph', None)
-  if graph is None:
+  if not isinstance(process, processes.Built):
     raise ValueError(
-      f'The process is a {type(process).__name__} that does not know what it was '
-      'built from; to run in parts it must come from `federated.builder` or '
-      '`federated.processes`.'
+      f'The process is a {type(process).__name__}; to run in parts it must come from '
+      '`processes.build`.'
     )
-  return PartedProcess(process, parts_lib.of_graph(graph), parts)
+  return PartedProcess(process.graph, parts_lib.build_parts(process.graph), parts)
 
 
 class PartedProcess:
   """A process in parts; what `in_parts` returns.
 
-  It has the attributes of the process that it was made from, except
-  `set_model_weights`: the state of its aggregators may have another type.
+  Attributes:
+    graph: The `builder.Graph` of the process that it was made from.
+    initialize: () -> server state.
+    get_model_weights: Server state -> `tff.learning.models.ModelWeights`.
   """
 
-  def __init__(self, process: Process, built: parts_lib.Parts, parts: int):
+  def __init__(self, graph: phase_graph.Graph, built: parts_lib.Parts, parts: int):
     """Holds the computations."""
-    self._process = process
+    self.graph = graph
     self._built = built
     self._parts = parts
     self.initialize = built.initialize
     self.get_model_weights = built.get_model_weights
-
-  def __getattr__(self, name: str) -> Any:
-    if name.startswith('_') or name == 'set_model_weights':
-      raise AttributeError(name)
-    return getattr(self._process, name)
 
   def next(self, state: Any, *given: Any) -> Any:
     """Runs one round.
@@ -92,10 +80,10 @@ class PartedProcess:
     Returns:
       What the process's `next` returns.
     """
-    is_stateful = isinstance(self._process, processes.StatefulProcess)
+    is_stateful = self.graph.algorithm.is_stateful
     data = given[-1] if self._built.exchanges else []
     cuts = _cut(len(data), len(data) if self._built.in_groups else self._parts)
-    states = given[0] if is_stateful else None
+    states = given[-2] if is_stateful else None
     told: list[Any] = []
     for phase in self._built.phases.values():
       if isinstance(phase, parts_lib.ExchangeParts):
@@ -104,7 +92,7 @@ class PartedProcess:
         # A phase at the server, whose data come first.
         state, metrics = phase(state, given[0])
       told.append(metrics)
-    joined = placed.joined_metrics(told)
+    joined = phase_graph.joined_metrics(told)
     if is_stateful:
       return processes.StatefulOutput(state, states, joined)
     return tff.learning.templates.LearningProcessOutput(state, joined)

@@ -1,7 +1,7 @@
 """Many hosts that execute TFF computations; any may die, freeze or come back.
 
     with context.hosts(['a:1', 'b:1']) as execution:
-      process = parted.in_parts(dcco.build_dcco(...), parts=8)
+      process = parted.in_parts(processes.build(dcco.dcco(...), ...), 8)
       state = process.initialize()
       state, metrics = process.next(state, cohort)
 

@@ -87,7 +87,7 @@ def build(
 
 
 def _check(objective: Any, params: Mapping[str, Any]) -> None:
-  if isinstance(objective, base.Stateful | base.Scheduled):
+  if objective.keeps_state or objective.is_scheduled:
     raise ValueError(
       f'The objective {type(objective).__name__} keeps a state on the client, or has '
       'values that follow a schedule; a training file takes only objectives that do '

@@ -2,7 +2,7 @@
 
 A `ClientFunction` is for stateless clients, a `StatefulFunction` for clients that keep
 a state between their participations. Both return what the client sends, by name.
-`visit` discards what is not finite, weights the client and counts it.
+`run_client` discards what is not finite, weights the client and counts it.
 """
 
 import collections
@@ -47,27 +47,28 @@ class ClientFunction:
   """A pure function of one client, and how its mean over clients can be computed.
 
   Attributes:
-    each: (shared, examples) -> what the client sends, of n >= 0 examples. It need not
-      check that its values are finite.
-    additive: Whether the weighted mean of `each` over clients is `each` of the union of
-      their examples, as with means over examples. Such clients are weighted by size.
-    of_equal_clients: (shared, examples, num_clients) -> the weighted mean over
+    client_fn: (shared, examples) -> what the client sends, of n >= 0 examples. It need
+      not check that its values are finite.
+    additive: Whether the weighted mean of `client_fn` over clients is `client_fn` of
+      the union of their examples, as with means over examples. Such clients are
+      weighted by size.
+    mean_fn: (shared, examples, num_clients) -> the weighted mean over
       `num_clients` clients of equal size n >= 1, whose examples follow one another;
       None: they can only be computed one by one.
-    of_each: (shared, examples, num_clients) -> what each of `num_clients` clients of
-      equal size n >= 1 sends, each tensor [num_clients, ...]; None: they can only be
+    per_client_fn: (shared, examples, num_clients) -> what each of `num_clients` clients
+      of equal size n >= 1 sends, each tensor [num_clients, ...]; None: they can only be
       computed one by one.
     weigh: int32 sizes of clients -> float32 weights of those that are not discarded.
-    together: Examples that go through the networks at a time, if those of several
-      clients may; see `base.batch_in_cache`. A single client's are never divided.
+    chunk_size: Examples per forward pass when several clients are computed at once; see
+      `base.batch_in_cache`. A single client's are never divided.
   """
 
-  each: Callable[[Shared, base.Examples], Sent]
+  client_fn: Callable[[Shared, base.Examples], Sent]
   additive: bool = False
-  of_equal_clients: EqualClients | None = None
-  of_each: EqualClients | None = None
+  mean_fn: EqualClients | None = None
+  per_client_fn: EqualClients | None = None
   weigh: Callable[[tf.Tensor], tf.Tensor] = by_examples
-  together: int = 256
+  chunk_size: int = 256
 
 
 class ClientState(NamedTuple):
@@ -96,27 +97,27 @@ class StatefulFunction:
   Attributes:
     first: shared -> what a client has at its first participation. It also fixes the
       structure and the types of what is kept.
-    each: (shared, state, examples) -> what the client sends, and what it keeps in the
-      place of `state.kept`; of one client with n >= 0 examples.
+    client_fn: (shared, state, examples) -> what the client sends, and what it keeps in
+      the place of `state.kept`; of one client with n >= 0 examples.
     weigh: int32 sizes of clients -> float32 weights of those that are not discarded.
   """
 
   first: Callable[[Shared], Any]
-  each: Callable[[Shared, ClientState, base.Examples], tuple[Sent, Any]]
+  client_fn: Callable[[Shared, ClientState, base.Examples], tuple[Sent, Any]]
   weigh: Callable[[tf.Tensor], tf.Tensor] = by_examples
 
 
 def traced_once(
   function: ClientFunction | StatefulFunction, *argument_types: tff.Type
 ) -> ClientFunction | StatefulFunction:
-  """Returns the function with its `each` traced a single time, wherever it is used.
+  """Returns the function with its `client_fn` traced once, wherever it is used.
 
   A pack uses it several times: for types, for one client, for many. Tracing it takes
   most of the time of building a process.
 
   Args:
     function: Of one client.
-    *argument_types: Of the arguments of its `each`.
+    *argument_types: Of the arguments of its `client_fn`.
   """
   specs = [
     tff.types.structure_from_tensor_type_tree(
@@ -124,25 +125,25 @@ def traced_once(
     )
     for argument in argument_types
   ]
-  traced = tf.function(function.each, autograph=False)
-  return dataclasses.replace(function, each=traced.get_concrete_function(*specs))
+  traced = tf.function(function.client_fn, autograph=False)
+  return dataclasses.replace(function, client_fn=traced.get_concrete_function(*specs))
 
 
 def sent_specs(
-  function: ClientFunction | StatefulFunction, protocol: 'Protocol'
+  function: ClientFunction | StatefulFunction, spec: 'ExchangeSpec'
 ) -> Sent:
   """Returns what one client sends, as `tf.TensorSpec`s.
 
   Args:
     function: As `traced_once` returns it.
-    protocol: How the values that it returns are combined.
+    spec: How the values that it returns are combined.
 
   Raises:
     ValueError: If it sends other names than are combined.
   """
-  outputs = cast(Any, function.each).structured_outputs
+  outputs = cast(Any, function.client_fn).structured_outputs
   sent = outputs if isinstance(function, ClientFunction) else outputs[0]
-  _check_names(protocol, sent)
+  _check_names(spec, sent)
   return sent
 
 
@@ -163,7 +164,7 @@ class ClientResult(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Protocol:
+class ExchangeSpec:
   """How a client function's values are combined, and whether clients are counted.
 
   Attributes:
@@ -192,9 +193,9 @@ class Protocol:
     return norms.get(clipped_as) if clipped_as is not None else None
 
 
-def visit(
+def run_client(
   function: ClientFunction | StatefulFunction,
-  protocol: Protocol,
+  spec: ExchangeSpec,
   shared: Shared,
   state: Any,
   examples: base.Examples,
@@ -203,7 +204,7 @@ def visit(
 
   Args:
     function: Of the client.
-    protocol: How the values that it returns are combined.
+    spec: How the values that it returns are combined.
     shared: Values from the server; a stateful function needs `round`, int32, in them.
     state: A stateful client's state; for others it is returned unchanged.
     examples: n >= 0 examples.
@@ -213,12 +214,12 @@ def visit(
     client is discarded.
   """
   if isinstance(function, ClientFunction):
-    result, _ = _result(function, protocol, function.each(shared, examples), examples)
+    result, _ = _result(function, spec, function.client_fn(shared, examples), examples)
     return result, state
   is_first = state.last_round < 0
   brought = clients.choose(is_first, function.first(shared), state.kept)
-  sent, kept = function.each(shared, state._replace(kept=brought), examples)
-  result, counted = _result(function, protocol, sent, examples, _floating(kept))
+  sent, kept = function.client_fn(shared, state._replace(kept=brought), examples)
+  result, counted = _result(function, spec, sent, examples, _floating(kept))
   return result, ClientState(
     state.client,
     tf.where(counted, shared['round'], state.last_round),
@@ -228,24 +229,24 @@ def visit(
 
 def _result(
   function: ClientFunction | StatefulFunction,
-  protocol: Protocol,
+  spec: ExchangeSpec,
   sent: Sent,
   examples: base.Examples,
   others: Any = (),
 ) -> tuple[ClientResult, tf.Tensor]:
   """Weights, counts and checks a payload; also returns whether the client counts."""
-  _check_names(protocol, sent)
+  _check_names(spec, sent)
   num_examples = base.example_count(examples)
   means = collections.OrderedDict(
-    (name, value) for name, value in sent.items() if not protocol.totals(name)
+    (name, value) for name, value in sent.items() if not spec.totals(name)
   )
   weight = function.weigh(num_examples)
   finite = clients.is_usable(means, weight) & clients.is_finite(others)
   counts = finite & (num_examples > 0)
-  told = tf.constant(True) if protocol.hides_discarded else finite
-  weight = tf.where(told & (num_examples > 0), weight, 0.0)
+  is_counted = tf.constant(True) if spec.hides_discarded else finite
+  weight = tf.where(is_counted & (num_examples > 0), weight, 0.0)
   for name in means:
-    if protocol.sums(name):
+    if spec.sums(name):
       # The mean of these is weighted; the server multiplies by the sum of weights.
       share = tf.math.divide_no_nan(1.0, weight)
       means[name] = tf.nest.map_structure(
@@ -254,18 +255,18 @@ def _result(
   totals = collections.OrderedDict(
     (name, clients.keep_if(counts, value))
     for name, value in sent.items()
-    if protocol.totals(name)
+    if spec.totals(name)
   )
-  if protocol.counted:
-    totals['counts'] = clients.counts(num_examples, told)
+  if spec.counted:
+    totals['counts'] = clients.counts(num_examples, is_counted)
   return ClientResult(clients.keep_if(counts, means), weight, totals), counts
 
 
-def _check_names(protocol: Protocol, sent: Sent) -> None:
-  if set(protocol.kinds) != set(sent):
+def _check_names(spec: ExchangeSpec, sent: Sent) -> None:
+  if set(spec.kinds) != set(sent):
     raise ValueError(
       f'The client sends {sorted(sent)}, and the exchange combines '
-      f'{sorted(protocol.kinds)}; the names must be the same.'
+      f'{sorted(spec.kinds)}; the names must be the same.'
     )
 
 
@@ -274,6 +275,34 @@ def as_sent(result: ClientResult) -> Sent:
   return collections.OrderedDict(
     [*result.means.items(), ('weight', result.weight), *result.totals.items()]
   )
+
+
+def as_computation(
+  run: Callable[[Any, Any, Any], tuple[Any, Any]],
+  shared_type: tff.Type,
+  states_type: tff.Type | None,
+  data_type: tff.Type,
+) -> tff.Computation:
+  """Returns what a value of clients computes as a computation.
+
+  Args:
+    run: (shared, states, data) -> what is sent, and the states after.
+    shared_type: Type of its first argument.
+    states_type: Type of the second; None: there are no states, and what is sent is the
+      only result.
+    data_type: Type of the third.
+  """
+  types = [t for t in (shared_type, states_type, data_type) if t is not None]
+
+  @tff.tensorflow.computation(tff.types.to_type(types))
+  def computation(arguments):
+    shared, *states, data = arguments
+    sent, after = run(shared, states[0] if states else (), data)
+    if states_type is None:
+      return sent
+    return collections.OrderedDict(sent=sent, states=after)
+
+  return computation
 
 
 def state_type(function: StatefulFunction, shared_type: tff.Type) -> tff.StructType:
@@ -315,3 +344,36 @@ def blank_state(one: tff.StructType) -> ClientState:
 def _floating(kept: Any) -> list[tf.Tensor]:
   tensors = map(tf.convert_to_tensor, tf.nest.flatten(kept))
   return [tensor for tensor in tensors if tensor.dtype.is_floating]
+
+
+class Sums(NamedTuple):
+  """Sums over clients: of weight times means, of weights, of totals."""
+
+  means: Sent
+  weight: tf.Tensor
+  totals: Sent
+
+
+def sums_of_client(result: ClientResult) -> Sums:
+  """Returns the sums over one client."""
+  return Sums(
+    tf.nest.map_structure(lambda x: x * tf.cast(result.weight, x.dtype), result.means),
+    result.weight,
+    result.totals,
+  )
+
+
+def sums_of_none(spec: ExchangeSpec, sent: Sent) -> Sums:
+  """Returns the sums over no client.
+
+  Args:
+    spec: How what a client sends is combined.
+    sent: What a client sends, as `tf.TensorSpec`s.
+  """
+  means: Sent = collections.OrderedDict()
+  totals: Sent = collections.OrderedDict()
+  for name, specs in sent.items():
+    (totals if spec.totals(name) else means)[name] = clients.zeros(specs)
+  if spec.counted:
+    totals['counts'] = clients.no_counts()
+  return Sums(means, tf.zeros([]), totals)

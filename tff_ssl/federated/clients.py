@@ -1,4 +1,4 @@
-"""Functions of one client's tensors that every algorithm needs.
+"""Helpers on a client's tensors: reading, checks, finiteness, counts, clipping.
 
 Clients take their examples as one tensor: `dataset.reduce` and iteration instantiate
 their functions again for every client and round, which costs ten times the real work.
@@ -12,7 +12,10 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.aggregators import aggregations
+from tff_ssl.computing import assertions
+from tff_ssl.encoders import network
 from tff_ssl.objectives import base
+from tff_ssl.objectives import dual_encoder
 
 # More than any client holds; the batch takes only what is there.
 _EVERYTHING = 2**31 - 1
@@ -213,3 +216,147 @@ def no_counts() -> base.Metrics:
     (name, tf.constant(0))
     for name in ('clients', 'examples', 'empty_clients', 'nonfinite_clients')
   )
+
+
+# How far floating images may leave [0, 1], as after resizing.
+_TOLERANCE = 0.01
+_IMAGE_RANK = 3
+
+
+def check_fields(element_spec: Any, objective: Any) -> None:
+  """Checks that examples have what the encoders of an objective read.
+
+  Args:
+    element_spec: `tf.TensorSpec`s of one example, or the `packs.PackSpec` of them.
+    objective: What clients minimise.
+
+  Raises:
+    ValueError: If a field is missing, or is not of an encoder's rank and, for images,
+      of its channels and of numbers.
+  """
+  fields = getattr(element_spec, 'element_spec', element_spec)
+  if not isinstance(fields, Mapping):
+    # Checked with the id of examples.
+    return
+  for field, encoder in _encoders(objective).items():
+    if field not in fields:
+      raise ValueError(
+        f'The elements of the client data have the fields {", ".join(fields)}; they '
+        f'must have `{field}`, which the encoder reads.'
+      )
+    spec, needed = fields[field], list(encoder.input_shape)
+    shape = spec.shape.as_list()
+    is_image = len(needed) == _IMAGE_RANK
+    if len(shape) != len(needed) or (is_image and shape[-1] != needed[-1]):
+      raise ValueError(
+        f'`{field}` of an example has shape {shape}; the encoder takes {needed}.'
+      )
+    if is_image and spec.dtype != tf.uint8 and not spec.dtype.is_floating:
+      raise ValueError(
+        f'`{field}` of an example is {spec.dtype.name}; images must be uint8, or '
+        'floating from 0 to 1.'
+      )
+
+
+def in_range(examples: base.Examples, objective: Any) -> base.Examples:
+  """Returns examples whose floating images are from 0 to 1, or not finite.
+
+  Clients with images that are not finite are discarded and counted. Images of uint8, as
+  all programs have them, need no check.
+
+  Args:
+    examples: n >= 0 examples.
+    objective: What clients minimise.
+
+  Raises:
+    ValueError: When it runs in one of our contexts and an image is out of range.
+  """
+  for field, encoder in _encoders(objective).items():
+    images = examples[field]
+    if len(encoder.input_shape) != _IMAGE_RANK or not images.dtype.is_floating:
+      continue
+    finite = tf.where(tf.math.is_finite(images), images, tf.zeros([], images.dtype))
+    low, high = tf.reduce_min(finite), tf.reduce_max(finite)
+    examples = assertions.checked(
+      examples,
+      (low >= -_TOLERANCE) & (high <= 1 + _TOLERANCE),
+      f'`{field}` of an example is from {{}} to {{}}; floating images must be from 0 '
+      'to 1, and those from 0 to 255 must be uint8.',
+      low,
+      high,
+    )
+  return examples
+
+
+def _encoders(objective: Any) -> dict[str, network.Network]:
+  """Returns the encoders of an objective by the field that they read."""
+  networks = {} if objective is None else objective.networks
+  return {
+    dual_encoder.field_of(prefix, net): net
+    for prefix, net in networks.items()
+    if prefix in dual_encoder.ENCODERS
+  }
+
+
+def squares_of_rows(values: Any) -> tf.Tensor:
+  """Returns the squared l2 norm of what each client sends, float32 [K].
+
+  Args:
+    values: A structure of floating tensors [K, ...], a row for each client.
+  """
+  squares = [_row_sums(tf.square(x)) for x in tf.nest.flatten(values)]
+  return tf.add_n([tf.cast(s, tf.float32) for s in squares])
+
+
+def sum_of_rows(
+  values: Any,
+  weights: tf.Tensor,
+  norm: float | None = None,
+  squares: tf.Tensor | None = None,
+) -> Any:
+  """Returns the sum over clients of weight times value, each product clipped first.
+
+  Args:
+    values: A structure of floating tensors [K, ...], a row for each client.
+    weights: float32 [K]; a client of weight 0 adds nothing, whatever its values.
+    norm: The l2 norm, over the whole structure, to which each client's product is
+      clipped; None: it is not.
+    squares: As of `squares_of_rows`, if known.
+
+  Returns:
+    The structure of tensors [...].
+  """
+  kept = tf.nest.map_structure(lambda x: _without_unweighted(x, weights), values)
+  factors = weights
+  if norm is not None:
+    squares = squares_of_rows(values) if squares is None else squares
+    lengths = weights * tf.sqrt(squares)
+    factors = weights * tf.minimum(1.0, tf.math.divide_no_nan(norm, lengths))
+    # A product of length 0, or of weight 0, needs no clipping.
+    factors = tf.where(lengths > 0, factors, weights)
+  return tf.nest.map_structure(
+    lambda x: tf.tensordot(tf.cast(factors, x.dtype), x, axes=1), kept
+  )
+
+
+def clip(value: Any, norm: float) -> Any:
+  """Returns one client's structure of floating tensors, clipped to an l2 norm.
+
+  Not by `tf.clip_by_global_norm`, which gives NaN if the square of the norm overflows.
+
+  Args:
+    value: What the client sends, finite.
+    norm: Over the whole structure.
+  """
+  row = tf.nest.map_structure(lambda x: x[tf.newaxis], value)
+  return sum_of_rows(row, tf.ones([1]), norm)
+
+
+def _without_unweighted(x: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+  """Returns the rows, zero where the weight is 0: a product would keep NaN."""
+  used = tf.reshape(weights > 0, [-1, *[1] * (x.shape.rank - 1)])
+  return tf.where(used, x, tf.zeros([], x.dtype))
+
+
+def _row_sums(x: tf.Tensor) -> tf.Tensor:
+  return tf.reduce_sum(x, list(range(1, x.shape.rank)))

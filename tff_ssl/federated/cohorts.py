@@ -7,7 +7,6 @@ function of one client; no algorithm knows which layout is used. The states of s
 clients are separate values, in the order of the clients' data.
 """
 
-import collections
 from typing import Any, Protocol
 
 import tensorflow_federated as tff
@@ -15,7 +14,6 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregations
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
-from tff_ssl.federated import elements
 from tff_ssl.federated import packing
 from tff_ssl.federated import packs
 from tff_ssl.federated import phases
@@ -38,33 +36,21 @@ class Cohort(Protocol):
 
   def map(
     self,
-    function: client_functions.ClientFunction,
-    protocol: client_functions.Protocol,
+    function: client_functions.ClientFunction | client_functions.StatefulFunction,
+    exchange_spec: client_functions.ExchangeSpec,
     shared_type: tff.Type,
+    state_type: tff.StructType | None = None,
   ) -> tff.Computation:
-    """Returns (shared, read data) -> what is sent, with `weight` and totals.
+    """Returns (shared, [states,] read data) -> what is sent, with `weight` and totals.
 
     Args:
-      function: Of one client.
-      protocol: How the values that it returns are combined.
-      shared_type: Of its first argument.
-    """
-
-  def map_with_states(
-    self,
-    function: client_functions.StatefulFunction,
-    protocol: client_functions.Protocol,
-    shared_type: tff.Type,
-    state_type: tff.StructType,
-  ) -> tff.Computation:
-    """Returns (shared, states, read data) -> `sent`, as of `map`, and `states` after.
-
-    Args:
-      function: Of one client.
-      protocol: How the values that it returns are combined.
-      shared_type: Of its first argument; it has a `round`, int32, from 0.
-      state_type: Of one client (`client_functions.state_type`). The type of the
-        computation's second argument, a value's `states`, follows from the layout.
+      function: What one client computes.
+      exchange_spec: How the values that it returns are combined.
+      shared_type: Type of its first argument, which has a `round`, int32, from 0, if
+        clients keep a state.
+      state_type: Type of the state of one client (`client_functions.state_type`); None:
+        clients keep none. With it the result is `sent` and `states` after; the type of
+        a value's `states` follows from the layout.
     """
 
 
@@ -85,7 +71,7 @@ def of_algorithm(
       aggregation does not fit.
   """
   clients.check_numbers(element_spec, algorithm.client_numbers)
-  elements.check_fields(element_spec, algorithm.objective)
+  clients.check_fields(element_spec, algorithm.objective)
   if algorithm.keeps_table:
     clients.check_not_noised(aggregation)
   return build_cohort(
@@ -137,44 +123,19 @@ class SeparateClients:
 
     @tff.tensorflow.computation(self.data_type)
     def read(dataset):
-      examples = elements.in_range(clients.all_examples(dataset), objective)
+      examples = clients.in_range(clients.all_examples(dataset), objective)
       return base.in_loss(objective, examples)
 
     self.read = read
 
-  def map(
-    self,
-    function: client_functions.ClientFunction,
-    protocol: client_functions.Protocol,
-    shared_type: tff.Type,
-  ) -> tff.Computation:
-    """Returns the function of a client as a computation; see `Cohort`."""
+  def map(self, function, exchange_spec, shared_type, state_type=None):
+    """See `Cohort`."""
 
-    @tff.tensorflow.computation(shared_type, self.read.type_signature.result)
-    def run(shared, examples):
-      result, _ = client_functions.visit(function, protocol, shared, (), examples)
-      return client_functions.as_sent(result)
-
-    return run
-
-  def map_with_states(
-    self,
-    function: client_functions.StatefulFunction,
-    protocol: client_functions.Protocol,
-    shared_type: tff.Type,
-    state_type: tff.StructType,
-  ) -> tff.Computation:
-    """Returns the function of a client as a computation; see `Cohort`."""
-
-    @tff.tensorflow.computation(
-      shared_type, state_type, self.read.type_signature.result
-    )
     def run(shared, state, examples):
-      result, state = client_functions.visit(
-        function, protocol, shared, state, examples
+      result, state = client_functions.run_client(
+        function, exchange_spec, shared, state, examples
       )
-      return collections.OrderedDict(
-        sent=client_functions.as_sent(result), states=state
-      )
+      return client_functions.as_sent(result), state
 
-    return run
+    examples_type = self.read.type_signature.result
+    return client_functions.as_computation(run, shared_type, state_type, examples_type)

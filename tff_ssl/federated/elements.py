@@ -82,7 +82,7 @@ def in_range(examples: base.Examples, objective: Any) -> base.Examples:
 
 def _encoders(objective: Any) -> dict[str, network.Network]:
   """Returns the encoders of an objective by the field that they read."""
-  networks = objective.networks if isinstance(objective, base.Networked) else {}
+  networks = {} if objective is None else objective.networks
   return {
     dual_encoder.field_of(prefix, net): net
     for prefix, net in networks.items()

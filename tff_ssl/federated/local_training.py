@@ -115,7 +115,7 @@ class Trained(NamedTuple):
 
   Attributes:
     params: The trained parameters.
-    state: What stays on the client (see `base.Stateful`).
+    state: What stays on the client (see `base.Objective`).
     metrics: The objective's metrics with `loss`, averaged over all examples visited,
       without those of batches that are left out; 0 without examples. The moments of
       encodings (`collapse.MOMENTS`) are those of the first batch alone, with the
@@ -131,7 +131,7 @@ class Trained(NamedTuple):
 
 
 def train(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   plan: LocalPlan,
   params: base.Params,
   examples: base.Examples,
@@ -159,30 +159,28 @@ def train(
     optimizer: The optimizer's state; None: a fresh one, as on clients.
     anchor: w_global of the proximal term; None: the initial parameters.
     own: Whether other clients of the round start with other parameters: then each has
-      a spread of its own (see `collapse.of_own_network`).
+      a spread of its own (see `collapse.with_client_spread`).
 
   Returns:
     The result of training. Without examples parameters and states are as given.
   """
-  stateful = base.with_state(objective)
   if state is None:
-    state = stateful.init_state(params)
+    state = objective.init_state(params)
   if optimizer is None:
     optimizer = plan.optimizer.init(params)
-  if isinstance(objective, base.Prepared):
-    examples = objective.prepare(examples, seed)
+  examples = objective.prepare(examples, seed)
   least = plan.least(population.mixes_examples(objective))
-  trainer = _Trainer(stateful, plan, params, rate, optimizer, anchor or params, least)
+  trainer = _Trainer(objective, plan, params, rate, optimizer, anchor or params, least)
   # The common case of tiny clients, without the cost of a loop.
   run = trainer.one_step if plan.is_one_step else trainer.loop
   trained = run(state, examples, seed)
   if not own:
     return trained
-  return trained._replace(metrics=collapse.of_own_network(trained.metrics))
+  return trained._replace(metrics=collapse.with_client_spread(trained.metrics))
 
 
 def num_batches(
-  objective: base.Objective | base.Stateful, plan: LocalPlan, examples: base.Examples
+  objective: base.Objective, plan: LocalPlan, examples: base.Examples
 ) -> tf.Tensor:
   """Returns the batches of an epoch, int32: those of `LocalPlan.batch_sizes`.
 
@@ -216,7 +214,7 @@ class _Trainer:
 
   def __init__(
     self,
-    objective: base.Stateful,
+    objective: base.Objective,
     plan: LocalPlan,
     params: base.Params,
     rate: float | tf.Tensor,

@@ -7,12 +7,12 @@ costs about what a centralized step does. The numbers are those of separate clie
 to the order of floating-point sums:
 
   - Clients whose mean is known to be that of their union (`ClientFunction.additive`),
-    or that can be computed side by side (`of_equal_clients`), go through the networks
-    together, in chunks of `ClientFunction.together` examples: a chunk's feature maps
+    or that can be computed side by side (`mean_fn`), go through the networks
+    together, in chunks of `ClientFunction.chunk_size` examples: a chunk's feature maps
     stay in memory until its gradient is taken. No client's result depends on another's
     examples.
   - If the aggregation clips each client, clients whose values can be kept apart
-    (`of_each`) go through the networks together, as many as memory allows.
+    (`per_client_fn`) go through the networks together, as many as memory allows.
   - All others are computed one after another.
   - So are the clients of a chunk whose mean is not finite: the client whose values are
     not finite must be discarded, and the others must not.
@@ -37,16 +37,13 @@ from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import secure_values
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
-from tff_ssl.federated import clipping
-from tff_ssl.federated import elements
 from tff_ssl.federated import packs
-from tff_ssl.federated import sums
 from tff_ssl.objectives import base
 
 # The most numbers that the clients of a chunk send if they are kept apart: 8 MiB.
 _FLOATS_APART = 2**21
 # (shared, state, examples) -> what leaves one client, its state after.
-Visit = Callable[
+RunClient = Callable[
   [client_functions.Shared, Any, base.Examples],
   tuple[client_functions.ClientResult, Any],
 ]
@@ -78,51 +75,22 @@ class PackedClients:
     @tff.tensorflow.computation(self.data_type)
     def read(dataset):
       pack = collections.OrderedDict(dataset.take(1).get_single_element())
-      pack[packs.EXAMPLES] = elements.in_range(pack[packs.EXAMPLES], objective)
+      pack[packs.EXAMPLES] = clients.in_range(pack[packs.EXAMPLES], objective)
       return packs.in_loss(objective, pack, self._by_size)
 
     self.read = read
 
-  def map(
-    self,
-    function: client_functions.ClientFunction,
-    protocol: client_functions.Protocol,
-    shared_type: tff.Type,
-  ) -> tff.Computation:
-    """Returns the function of a pack as a computation; see `cohorts.Cohort`."""
-    over_clients = self._over_clients(function, protocol, shared_type, ())
-
-    @tff.tensorflow.computation(shared_type, self.read.type_signature.result)
-    def run(shared, pack):
-      return over_clients(shared, (), pack)[0]
-
-    return run
-
-  def map_with_states(
-    self,
-    function: client_functions.StatefulFunction,
-    protocol: client_functions.Protocol,
-    shared_type: tff.Type,
-    state_type: tff.StructType,
-  ) -> tff.Computation:
-    """Returns the function of a pack as a computation; see `cohorts.Cohort`."""
-    over_clients = self._over_clients(function, protocol, shared_type, state_type)
-
-    @tff.tensorflow.computation(
-      shared_type,
-      client_functions.stacked_type(state_type),
-      self.read.type_signature.result,
-    )
-    def run(shared, states, pack):
-      sent, states = over_clients(shared, states, pack)
-      return collections.OrderedDict(sent=sent, states=states)
-
-    return run
+  def map(self, function, exchange_spec, shared_type, state_type=None):
+    """See `cohorts.Cohort`; the states of a pack are stacked."""
+    run = self._over_clients(function, exchange_spec, shared_type, state_type)
+    states_type = state_type and client_functions.stacked_type(state_type)
+    pack_type = self.read.type_signature.result
+    return client_functions.as_computation(run, shared_type, states_type, pack_type)
 
   def _over_clients(
     self,
     function: client_functions.ClientFunction | client_functions.StatefulFunction,
-    protocol: client_functions.Protocol,
+    exchange_spec: client_functions.ExchangeSpec,
     shared_type: tff.Type,
     state_type: Any,
   ) -> Callable[[Any, Any, Any], tuple[Any, Any]]:
@@ -130,32 +98,34 @@ class PackedClients:
 
     Args:
       function: Of one client.
-      protocol: How the values that it returns are combined.
+      exchange_spec: How the values that it returns are combined.
       shared_type: Of its first argument.
-      state_type: Of one client's state; the empty tuple if there is none.
+      state_type: Of one client's state; None if there is none.
     """
     examples_type = self.read.type_signature.result[packs.EXAMPLES]
     types = [shared_type, *([state_type] if state_type else []), examples_type]
     function = client_functions.traced_once(function, *types)
-    visit = functools.partial(client_functions.visit, function, protocol)
-    sent = client_functions.sent_specs(function, protocol)
+    run_client = functools.partial(client_functions.run_client, function, exchange_spec)
+    sent = client_functions.sent_specs(function, exchange_spec)
     clip_norms = {
       name: norm
-      for name in protocol.kinds
-      if (norm := protocol.clip_norm(name, self._packs.clip_norms)) is not None
+      for name in exchange_spec.kinds
+      if (norm := exchange_spec.clip_norm(name, self._packs.clip_norms)) is not None
     }
     # Clipping needs each client's own value.
-    choose = computed_apart if clip_norms else computed_together
-    together = choose(function, protocol) if self._by_size else None
+    choose = vectorizable_clients if clip_norms else vectorizable_mean
+    vectorized = choose(function, exchange_spec) if self._by_size else None
 
     most = self._packs.most_examples
 
     def run(shared, states, pack):
       if most is not None:
         pack = secure_values.bounded(pack, function.weigh(pack[packs.SIZES]), most)
-      zero = sums.of_none(protocol, sent)
-      hides = protocol.hides_discarded
-      loop = ClientLoop(visit, together, clip_norms, shared, states, pack, zero, hides)
+      zero = client_functions.sums_of_none(exchange_spec, sent)
+      hides = exchange_spec.hides_discarded
+      loop = ClientLoop(
+        run_client, vectorized, clip_norms, shared, states, pack, zero, hides
+      )
       total, states = loop.total()
       means = tf.nest.map_structure(
         lambda x: tf.math.divide_no_nan(x, tf.cast(total.weight, x.dtype)), total.means
@@ -166,34 +136,37 @@ class PackedClients:
     return run
 
 
-def computed_together(
+def vectorizable_mean(
   function: client_functions.ClientFunction | client_functions.StatefulFunction,
-  protocol: client_functions.Protocol,
+  exchange_spec: client_functions.ExchangeSpec,
 ) -> client_functions.ClientFunction | None:
   """Returns the function if it gives the mean of many clients at once, or None."""
-  sender = _sends_means(function, protocol)
-  known = sender is not None and (sender.additive or sender.of_equal_clients)
+  sender = _sends_means(function, exchange_spec)
+  known = sender is not None and (sender.additive or sender.mean_fn)
   return sender if known else None
 
 
-def computed_apart(
+def vectorizable_clients(
   function: client_functions.ClientFunction | client_functions.StatefulFunction,
-  protocol: client_functions.Protocol,
+  exchange_spec: client_functions.ExchangeSpec,
 ) -> client_functions.ClientFunction | None:
   """Returns the function if it gives what each of many clients sends, or None."""
-  sender = _sends_means(function, protocol)
-  return sender if sender is not None and sender.of_each else None
+  sender = _sends_means(function, exchange_spec)
+  return sender if sender is not None and sender.per_client_fn else None
 
 
 def _sends_means(
   function: client_functions.ClientFunction | client_functions.StatefulFunction,
-  protocol: client_functions.Protocol,
+  exchange_spec: client_functions.ExchangeSpec,
 ) -> client_functions.ClientFunction | None:
   """Returns the function if its clients keep nothing and send means alone, or None."""
   if not isinstance(function, client_functions.ClientFunction):
     return None
   # Sums and integers are each client's own.
-  if any(protocol.sums(name) or protocol.totals(name) for name in protocol.kinds):
+  if any(
+    exchange_spec.sums(name) or exchange_spec.totals(name)
+    for name in exchange_spec.kinds
+  ):
     return None
   return function
 
@@ -203,29 +176,29 @@ class ClientLoop:
 
   def __init__(
     self,
-    visit: Visit,
-    together: client_functions.ClientFunction | None,
+    run_client: RunClient,
+    vectorized: client_functions.ClientFunction | None,
     clip_norms: Mapping[str, float],
     shared: client_functions.Shared,
     states: Any,
     pack: Mapping[str, Any],
-    zero: sums.Sums,
+    zero: client_functions.Sums,
     hides_discarded: bool = False,
   ):
     """Takes what the loop needs; `total` runs it.
 
     Args:
-      visit: Computes one client.
-      together: Computes many clients at once, if this is possible and wanted.
+      run_client: Computes one client.
+      vectorized: Computes many clients at once, if this is possible and wanted.
       clip_norms: Norm of weight times each client's value, by name.
       shared: Values from the server.
       states: Of the clients, stacked; the empty tuple if they keep nothing.
       pack: The clients' examples and sizes (see `packs`).
       zero: Sums over no client.
-      hides_discarded: See `client_functions.Protocol`.
+      hides_discarded: See `client_functions.ExchangeSpec`.
     """
-    self._visit = visit
-    self._together = together
+    self._run_client = run_client
+    self._vectorized = vectorized
     self._clip_norms = clip_norms
     self._hides_discarded = hides_discarded
     self._shared = shared
@@ -237,21 +210,21 @@ class ClientLoop:
     floats = sum(math.prod(x.shape) for x in tf.nest.flatten(zero.means))
     self._most_apart = _FLOATS_APART // max(floats, 1)
 
-  def total(self) -> tuple[sums.Sums, Any]:
+  def total(self) -> tuple[client_functions.Sums, Any]:
     """Returns the sums over all clients, and the clients' states, stacked."""
     count = tf.size(self._sizes)
     arrays = tf.nest.map_structure(
       lambda x: tf.TensorArray(x.dtype, count, element_shape=x.shape[1:]), self._states
     )
     step = self._one
-    if self._together is not None and not self._clip_norms:
-      step = functools.partial(self._chunk, self._together)
-    elif self._together is not None and self._most_apart > 1:
-      step = functools.partial(self._chunk_apart, self._together)
+    if self._vectorized is not None and not self._clip_norms:
+      step = functools.partial(self._chunk, self._vectorized)
+    elif self._vectorized is not None and self._most_apart > 1:
+      step = functools.partial(self._chunk_apart, self._vectorized)
     total, arrays = self._loop(tf.constant(0), count, step, arrays)
     return total, tf.nest.map_structure(lambda array: array.stack(), arrays)
 
-  def _loop(self, first, end, step, arrays) -> tuple[sums.Sums, Any]:
+  def _loop(self, first, end, step, arrays) -> tuple[client_functions.Sums, Any]:
     """Sums over clients `first` to `end`; `step` takes some of them at a time."""
 
     def body(first, total, arrays):
@@ -267,81 +240,87 @@ class ClientLoop:
     )
     return total, arrays
 
-  def _one(self, first, end, arrays) -> tuple[tf.Tensor, sums.Sums, Any]:
+  def _one(self, first, end, arrays) -> tuple[tf.Tensor, client_functions.Sums, Any]:
     """Takes one client by itself, and writes its state to the arrays."""
     del end
     state = tf.nest.map_structure(lambda x: x[first], self._states)
-    result, state = self._visit(self._shared, state, self._take(first, first + 1))
+    result, state = self._run_client(self._shared, state, self._take(first, first + 1))
     arrays = tf.nest.map_structure(
       lambda array, x: array.write(first, x), arrays, state
     )
-    total = sums.of_client(result)
+    total = client_functions.sums_of_client(result)
     means = collections.OrderedDict(
       (name, self._clipped(name, value)) for name, value in total.means.items()
     )
     return first + 1, total._replace(means=means), arrays
 
   def _clipped(self, name, value):
-    """Returns n_k times a client's value as it may leave the client."""
+    """Clips one client's weighted value, if its kind has a clip norm."""
     if name not in self._clip_norms:
       return value
-    return clipping.of_one(value, self._clip_norms[name])
+    return clients.clip(value, self._clip_norms[name])
 
   def _chunk_apart(
-    self, together, first, end, arrays
-  ) -> tuple[tf.Tensor, sums.Sums, Any]:
+    self, vectorized, first, end, arrays
+  ) -> tuple[tf.Tensor, client_functions.Sums, Any]:
     """Takes clients of equal size that go through the networks together, each clipped.
 
     They keep nothing: there are no arrays.
     """
     most = tf.minimum(first + self._most_apart, end)
-    after = tf.minimum(self._chunk_end(together, first, True), most)
+    after = tf.minimum(self._chunk_end(vectorized, first, True), most)
     part = tf.cond(
       # A single client, and clients without examples, are computed as usual.
       (self._sizes[first] > 0) & (after - first > 1),
-      lambda: self._sum_of_each(together, first, after),
+      lambda: self._sum_of_clipped(vectorized, first, after),
       lambda: self._loop(first, after, self._one, arrays)[0],
     )
     return after, part, arrays
 
-  def _sum_of_each(self, together, first, after) -> sums.Sums:
+  def _sum_of_clipped(self, vectorized, first, after) -> client_functions.Sums:
     """Returns the sums over clients of equal size, with each one clipped."""
-    sent = together.of_each(self._shared, self._take(first, after), after - first)
+    sent = vectorized.per_client_fn(
+      self._shared, self._take(first, after), after - first
+    )
     sizes = self._sizes[first:after]
-    squares = {name: clipping.squares_of_rows(value) for name, value in sent.items()}
-    weights = together.weigh(sizes)
+    squares = {name: clients.squares_of_rows(value) for name, value in sent.items()}
+    weights = vectorized.weigh(sizes)
     finite = clients.can_be_added(tf.add_n([*squares.values()]), weights)
     weights = tf.where(finite, weights, 0.0)
     means = collections.OrderedDict(
       (
         name,
-        clipping.sum_of_rows(value, weights, self._clip_norms.get(name), squares[name]),
+        clients.sum_of_rows(value, weights, self._clip_norms.get(name), squares[name]),
       )
       for name, value in sent.items()
     )
     counted = clients.counts(sizes, tf.constant(True))
     if self._hides_discarded:
-      weights = together.weigh(sizes)
+      weights = vectorized.weigh(sizes)
     else:
       discarded = tf.reduce_sum(tf.cast(~finite, tf.int32))
       counted['examples'] -= discarded * sizes[0]
       counted['nonfinite_clients'] += discarded
     totals = collections.OrderedDict((name, counted) for name in self._zero.totals)
-    return sums.Sums(means, tf.reduce_sum(weights), totals)
+    return client_functions.Sums(means, tf.reduce_sum(weights), totals)
 
-  def _chunk(self, together, first, end, arrays) -> tuple[tf.Tensor, sums.Sums, Any]:
+  def _chunk(
+    self, vectorized, first, end, arrays
+  ) -> tuple[tf.Tensor, client_functions.Sums, Any]:
     """Takes clients from `first` on that go through the networks together.
 
     They keep nothing: there are no arrays.
     """
-    after = tf.minimum(self._chunk_end(together, first, not together.additive), end)
+    after = tf.minimum(self._chunk_end(vectorized, first, not vectorized.additive), end)
     sizes = self._sizes[first:after]
-    weight = tf.reduce_sum(together.weigh(sizes))
-    means = self._mean(together, self._take(first, after), after - first)
+    weight = tf.reduce_sum(vectorized.weigh(sizes))
+    means = self._mean(vectorized, self._take(first, after), after - first)
     totals = collections.OrderedDict(
       (name, clients.counts(sizes, tf.constant(True))) for name in self._zero.totals
     )
-    total = sums.of_client(client_functions.ClientResult(means, weight, totals))
+    total = client_functions.sums_of_client(
+      client_functions.ClientResult(means, weight, totals)
+    )
     part = tf.cond(
       clients.is_usable(means, weight),
       lambda: total,
@@ -349,23 +328,25 @@ class ClientLoop:
     )
     return after, part, arrays
 
-  def _chunk_end(self, together, first, of_equal_size):
+  def _chunk_end(self, vectorized, first, of_equal_size):
     """Returns the client after the last that goes together with `first`."""
     begin = self._ends[first] - self._sizes[first]
-    after = tf.searchsorted(self._ends, [begin + together.together], side='right')[0]
+    after = tf.searchsorted(self._ends, [begin + vectorized.chunk_size], side='right')[
+      0
+    ]
     if of_equal_size:
       equal = tf.searchsorted(self._sizes, [self._sizes[first]], side='right')[0]
       after = tf.minimum(after, equal)
     return tf.maximum(after, first + 1)
 
-  def _mean(self, together, examples, num_clients):
+  def _mean(self, vectorized, examples, num_clients):
     """Returns the mean over the clients of a chunk."""
-    if together.additive:
-      return together.each(self._shared, examples)
-    of_equal_clients = together.of_equal_clients
+    if vectorized.additive:
+      return vectorized.client_fn(self._shared, examples)
+    mean_fn = vectorized.mean_fn
     return tf.cond(
       base.example_count(examples) > 0,
-      lambda: of_equal_clients(self._shared, examples, num_clients),
+      lambda: mean_fn(self._shared, examples, num_clients),
       lambda: self._zero.means,
     )
 

@@ -143,7 +143,7 @@ def in_loss(
   """Returns a pack without the examples that an objective's loss leaves out.
 
   Args:
-    objective: What clients minimise; one that is not `base.Selective` takes all.
+    objective: What clients minimise; None: all examples enter.
     pack: The only element of a pack's data set, see `PackSpec.pack_spec`.
     by_size: Whether the clients are put in increasing order of the sizes that are left.
   """

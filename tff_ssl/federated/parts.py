@@ -1,10 +1,10 @@
-"""Rounds in parts of the cohort: partial sums, which are merged and then received.
+"""Rounds in parts of the cohort: partial sums, which are added up and then received.
 
 For several hosts: each host computes the sums of its part of a round's clients. The
 sums of all parts, in an order that the caller chooses, make the round. A lost part can
 be computed again by itself: it needs only the server's state and the part's clients.
 
-    parts = build_parts(describe(...), element_spec)
+    parts = build_parts(processes.build(dcco.dcco(...), element_spec).graph)
     for exchange in parts.exchanges.values():
       sums = [exchange.partial(state, data).sums for data in parts_of_the_cohort]
       state, metrics = exchange.receive(state, sums)
@@ -22,11 +22,10 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
-from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
-from tff_ssl.federated import clipping
+from tff_ssl.federated import clients
+from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
-from tff_ssl.federated import placed
 from tff_ssl.federated import single
 
 
@@ -47,13 +46,11 @@ class ExchangeParts(NamedTuple):
 
   Attributes:
     partial: (state@SERVER, [client states@CLIENTS,] data@CLIENTS) -> `Partial`.
-    merge: (sums, sums) -> sums, unplaced.
     receive: (state@SERVER, sums@CLIENTS) -> (state, metrics)@SERVER: takes the sums of
       one part or of several, each as the value of one client.
   """
 
   partial: tff.Computation
-  merge: tff.Computation
   receive: tff.Computation
 
 
@@ -67,8 +64,8 @@ class Parts(NamedTuple):
     get_model_weights: state -> `tff.learning.models.ModelWeights`.
     client_state_type: Of the state of one client; None if clients keep none.
     in_groups: Whether models are averaged in groups of clients. If so, all values of a
-      part must be of one group, and sums must not be merged: `receive` takes the sums
-      of each part.
+      part must be of one group, and sums of parts must not be added up: `receive` takes
+      the sums of each part.
   """
 
   initialize: tff.Computation
@@ -87,44 +84,20 @@ class Parts(NamedTuple):
     )
 
 
-def build_parts(
-  algorithm: phases.Algorithm,
-  element_spec: Any,
-  aggregation: aggregations.Aggregation | None = None,
-) -> Parts:
-  """Builds the computations of an algorithm.
-
-  Args:
-    algorithm: As `describe` of the algorithm's module returns it.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
-      `packs.PackSpec` of them.
-    aggregation: Applied to everything that leaves a client; plain when None.
-      Noise is added once, when the sums are received.
-
-  Returns:
-    The computations. Their rounds are those of the process, up to the order of
-    floating-point sums. But each exchange broadcasts again what earlier exchanges of
-    the round have broadcast, and counts those bytes.
-
-  Raises:
-    ValueError: If the aggregation must act on each client, as secure sums do, because
-      only sums arrive here; or if the server trains between two exchanges. Also as in
-      `builder.build_learning_process`.
-  """
-  # Checked first, because building the computations takes seconds.
-  if aggregation is not None:
-    _packs_of(aggregation)
-  return of_graph(builder.Graph(algorithm, element_spec, aggregation, tells_again=True))
-
-
-def of_graph(graph: builder.Graph) -> Parts:
+def build_parts(graph: phase_graph.Graph) -> Parts:
   """Builds the computations in parts from the graph of a process.
 
   Args:
-    graph: The process's; states and byte counts are those of the process.
+    graph: The process's; states and byte counts are those of the process. Noise is
+      added once, when the sums are received.
+
+  Returns:
+    The computations. Their rounds are those of the process, up to the order of
+    floating-point sums.
 
   Raises:
-    ValueError: See `build_parts`.
+    ValueError: If the aggregation must act on each client, as secure sums do, because
+      only sums arrive here; or if the server trains between two exchanges.
   """
   aggregation = graph.aggregation
   of_packs = _packs_of(aggregation)
@@ -138,7 +111,9 @@ def of_graph(graph: builder.Graph) -> Parts:
   if not packed and _factories(aggregation) != _factories(of_parts):
     # Its values are parts; it needs only the types of clients.
     one_client = getattr(graph.element_spec, 'element_spec', graph.element_spec)
-    received = builder.Graph(graph.algorithm, one_client, of_parts, graph.tells_again)
+    received = phase_graph.Graph(
+      graph.algorithm, one_client, of_parts, graph.rebroadcasts
+    )
   return Parts(
     received.initialize,
     collections.OrderedDict(
@@ -153,7 +128,7 @@ def of_graph(graph: builder.Graph) -> Parts:
     received.get_model_weights,
     graph.client_state_type,
     any(
-      isinstance(kind, combine.GroupMean) and kind.groups > 1
+      kind.in_groups
       for exchange in graph.algorithm.exchanges
       for kind in exchange.sent.values()
     ),
@@ -177,7 +152,9 @@ def _factories(aggregation: aggregations.Aggregation) -> aggregations.Aggregatio
   return dataclasses.replace(aggregation, packs=None)
 
 
-def _build_at_server(graph: builder.Graph, phase: phases.AtServer) -> tff.Computation:
+def _build_at_server(
+  graph: phase_graph.Graph, phase: phases.AtServer
+) -> tff.Computation:
   """Returns the computation of a phase at the server."""
   train = graph.at_server[phase.name]
   data_type = tff.FederatedType(train.type_signature.parameter[1], tff.SERVER)
@@ -187,16 +164,16 @@ def _build_at_server(graph: builder.Graph, phase: phases.AtServer) -> tff.Comput
   def run(state, data):
     output = tff.federated_map(train, (graph.server_state(state), data))
     metrics: dict[str, Any] = {}
-    placed.add_metrics(metrics, output)
+    phase_graph.add_metrics(metrics, output)
     after = graph.advanced(output['state']) if is_last else output['state']
-    return graph.process_state(after, state, {}), placed.zipped_metrics(metrics)
+    return graph.process_state(after, state, {}), phase_graph.zipped_metrics(metrics)
 
   return run
 
 
 def _build(
-  graph: builder.Graph,
-  received: builder.Graph,
+  graph: phase_graph.Graph,
+  received: phase_graph.Graph,
   name: str,
   clip_norms: Mapping[str, float],
 ) -> ExchangeParts:
@@ -204,8 +181,8 @@ def _build(
   to_sums = _build_to_sums(step, clip_norms)
 
   def partial_sums(state, states, data):
-    told = single.tell(graph, name, state)
-    sent, states = step.on_clients(told, states, graph.read(data))
+    known = single.broadcast(graph, name, state)
+    sent, states = step.on_clients(known, states, graph.read(data))
     sums = tff.federated_sum(tff.federated_map(to_sums, sent))
     return Partial(sums, states)
 
@@ -223,18 +200,12 @@ def _build(
     def partial(state, states, data):
       return partial_sums(state, states, data)
 
-  sums_type = to_sums.type_signature.result
-
-  @tff.tensorflow.computation(sums_type, sums_type)
-  def merge(a, b):
-    return tf.nest.map_structure(tf.add, a, b)
-
-  return ExchangeParts(partial, merge, _build_receive(received, name, to_sums))
+  return ExchangeParts(partial, _build_receive(received, name, to_sums))
 
 
 def _build_to_sums(step, clip_norms: Mapping[str, float]) -> tff.Computation:
   """Returns the computation of a payload's partial sums."""
-  protocol = client_functions.Protocol(step.exchange.sent, counted=True)
+  exchange_spec = client_functions.ExchangeSpec(step.exchange.sent, counted=True)
 
   @tff.tensorflow.computation(step.sent_type)
   def to_sums(sent):
@@ -243,16 +214,16 @@ def _build_to_sums(step, clip_norms: Mapping[str, float]) -> tff.Computation:
       if isinstance(kind, combine.Total):
         continue
       sums[name] = _times(sent['weight'], sent[name])
-      norm = protocol.clip_norm(name, clip_norms)
+      norm = exchange_spec.clip_norm(name, clip_norms)
       if norm is not None:
-        sums[name] = clipping.of_one(sums[name], norm)
+        sums[name] = clients.clip(sums[name], norm)
     return sums
 
   return to_sums
 
 
 def _build_receive(
-  received: builder.Graph, name: str, to_sums: tff.Computation
+  received: phase_graph.Graph, name: str, to_sums: tff.Computation
 ) -> tff.Computation:
   kinds = received.steps[name].exchange.sent
 

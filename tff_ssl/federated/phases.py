@@ -14,10 +14,10 @@ functions are pure functions of tensors; nothing here uses TFF. FedAvg, complete
     [phases.Exchange('train', broadcast, client, server.sent_kinds(), receive)],
   )
 
-Four modules make TFF computations of an algorithm. `builder` makes a `LearningProcess`;
-`processes`, one whose clients keep a state or whose server has data; `single`, one
-deployable computation per phase; `parts`, what several hosts compute. They take care of
-seeds, the number of the round, discarded clients, counts, bytes and packs.
+Three modules make TFF computations of an algorithm. `processes` makes one that runs
+whole rounds; `single`, one deployable computation per phase; `parts`, what several
+hosts compute. They take care of seeds, the number of the round, discarded clients,
+counts, bytes and packs.
 """
 
 import collections
@@ -25,8 +25,10 @@ from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 from typing import Any, NamedTuple
 
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import client_functions
+from tff_ssl.objectives import base
 
 # Metrics by name, in groups: 'client_work', 'finalizer', 'server_work'.
 CLIENT_WORK, FINALIZER, SERVER_WORK = 'client_work', 'finalizer', 'server_work'
@@ -37,12 +39,12 @@ Metrics = Mapping[str, Mapping[str, Any]]
 
 
 class ServerState(NamedTuple):
-  """What the server has between two phases.
+  """The server's state between phases.
 
   Attributes:
     global_model_weights: `tff.learning.models.ModelWeights`, the result of the rounds.
     optimizer: State of the server's optimizer; empty if it has none.
-    kept: What else the algorithm keeps at the server, by name: DCCO's statistics, a
+    extra: What else the algorithm keeps at the server, by name: DCCO's statistics, a
       teacher, control variates.
     round: int32, the number of the round, from 0.
     round_seed: int32 [2], of the round.
@@ -50,13 +52,13 @@ class ServerState(NamedTuple):
 
   global_model_weights: Any
   optimizer: Any
-  kept: Any
+  extra: Any
   round: Any
   round_seed: Any
 
-  def keeping(self, **values: Any) -> 'ServerState':
-    """Returns the state with some of what it keeps replaced."""
-    return self._replace(kept=collections.OrderedDict(self.kept, **values))
+  def with_extra(self, **values: Any) -> 'ServerState':
+    """Returns the state with some of its `extra` values replaced."""
+    return self._replace(extra=collections.OrderedDict(self.extra, **values))
 
 
 class Bytes(NamedTuple):
@@ -66,9 +68,11 @@ class Bytes(NamedTuple):
   up: Mapping[str, int]
 
 
-# (state before, arrived, bytes of one client) -> `bytes_down` and `bytes_up` of the
+# (state before, aggregated, bytes of one client) -> `bytes_down` and `bytes_up` of the
 # cohort, and further metrics.
 Traffic = Callable[[ServerState, Mapping[str, Any], Bytes], Mapping[str, Any]]
+# (parameters of the global model, state of a client) -> parameters of the client's own.
+PersonalModel = Callable[[base.Params, client_functions.ClientState], base.Params]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +89,7 @@ class Exchange:
     receive: (state, combined payloads by name) -> the state after, and metrics. Except
       in the last exchange, it must not change what the round has already broadcast. If
       no client counts, means and sums are 0; in a round's last exchange
-      `arrived[COUNTS]['examples']` is then 0.
+      `aggregated[COUNTS]['examples']` is then 0.
     traffic: The bytes of the cohort if not all clients send and receive everything;
       None: they do.
   """
@@ -115,18 +119,27 @@ class AtServer:
 
 @dataclasses.dataclass(frozen=True)
 class Algorithm:
-  """A federated algorithm.
+  """A federated algorithm: all that a process of it needs.
 
   Attributes:
     initial: () -> the server's state before round 0.
-    phases: Of a round, in order.
+    phases: The phases of a round, in order. If several train at the server, they take
+      the same data.
     client_numbers: int32 fields of an example that say which client holds it: the
       client's place in the population, or its group in this round.
     keeps_table: Whether the server keeps a table of what each client sent, so that an
       aggregation that adds noise must be refused.
     objective: What clients minimise. Those of their examples that its loss leaves out
-      are no part of the round (`base.Selective`): n_k is the number of the others, and
-      a client without any is empty. None: all examples take part.
+      are no part of the round (`base.Objective.enters`): n_k is the number of the
+      others, and a client without any is empty. None: all examples take part.
+    client_report: Numbers that a simulation records of each client of a round, read
+      from `ClientState.kept` after it; None: none. Elsewhere they stay on the device.
+    personal_model: (parameters of the global model, a client's `ClientState`) -> those
+      of the client's own model; None: clients have none.
+    evaluated: (model weights, `ClientState.kept` of some clients) -> the model weights
+      that a simulation evaluates; None: the server's own.
+    classifiers: State -> parameters of an encoder and a head that classify together, by
+      the name of the model ('student', 'teacher'); None: there are none.
   """
 
   initial: Callable[[], ServerState]
@@ -134,6 +147,10 @@ class Algorithm:
   client_numbers: Sequence[str] = ()
   keeps_table: bool = False
   objective: Any = None
+  client_report: Callable[[Any], Mapping[str, float | None]] | None = None
+  personal_model: PersonalModel | None = None
+  evaluated: Callable[[Any, Sequence[Any]], Any] | None = None
+  classifiers: Callable[[Any], Mapping[str, base.Params]] | None = None
 
   @property
   def exchanges(self) -> tuple[Exchange, ...]:
@@ -148,6 +165,12 @@ class Algorithm:
       for exchange in self.exchanges
     )
 
+  @property
+  def server_spec(self) -> Any:
+    """`tf.TensorSpec`s of one example of the server's data; None if it has none."""
+    at_server = (phase for phase in self.phases if isinstance(phase, AtServer))
+    return next((phase.element_spec for phase in at_server), None)
+
 
 def model(state: ServerState, **others: Any) -> collections.OrderedDict[str, Any]:
   """Returns what is broadcast to train the model.
@@ -161,9 +184,103 @@ def model(state: ServerState, **others: Any) -> collections.OrderedDict[str, Any
     statistics, which come with the model.
   """
   weights = state.global_model_weights
-  told = collections.OrderedDict(
+  values = collections.OrderedDict(
     params=weights.trainable, seed=state.round_seed, **others
   )
   if weights.non_trainable:
-    told['population'] = weights.non_trainable
-  return told
+    values['population'] = weights.non_trainable
+  return values
+
+
+def kept_model(
+  weights: base.Params, state: client_functions.ClientState
+) -> base.Params:
+  """Returns the model that is a client's state; the global one before its first round.
+
+  Args:
+    weights: Parameters of the global model.
+    state: The client's.
+  """
+  return weights if state.last_round == client_functions.NEVER else state.kept
+
+
+def releases(
+  algorithm: Algorithm, aggregation: aggregations.Aggregation
+) -> tuple[str, ...]:
+  """Returns the names of what is released with noise, like 'train/update', in order.
+
+  Counts of clients and examples are not among them: they are summed in the clear, and
+  no statement about privacy covers them.
+
+  Args:
+    algorithm: Its phases.
+    aggregation: One that adds noise.
+
+  Raises:
+    ValueError: If the aggregation adds none, or clients send integers of their own,
+      which would be summed in the clear.
+  """
+  if not aggregation.noised:
+    raise ValueError('The aggregation adds no noise; a private one must be given.')
+  found = []
+  for exchange in algorithm.exchanges:
+    for name, kind in exchange.sent.items():
+      if isinstance(kind, combine.Total):
+        raise ValueError(
+          f'In the exchange {exchange.name!r} clients send {name!r}, integers that '
+          'are summed in the clear; a private aggregation needs an algorithm that '
+          'sends none.'
+        )
+      if is_released(kind, aggregation):
+        found.append(f'{exchange.name}/{name}')
+  return tuple(found)
+
+
+def is_released(kind: combine.Kind, aggregation: aggregations.Aggregation) -> bool:
+  """Returns whether a value of this kind leaves the clients."""
+  if isinstance(kind, combine.Local):
+    return False
+  return not is_metrics(kind) or aggregation.releases_metrics
+
+
+def is_metrics(kind: combine.Kind) -> bool:
+  """Returns whether a value of this kind goes through the factory of metrics."""
+  return isinstance(kind, combine.Mean) and kind.factory == 'metrics'
+
+
+def checked(aggregation: Any) -> aggregations.Aggregation:
+  """Returns an aggregation; a plain one for None.
+
+  Args:
+    aggregation: As the user gives it.
+
+  Raises:
+    ValueError: If it is anything else.
+  """
+  if aggregation is None:
+    return aggregations.plain()
+  if not isinstance(aggregation, aggregations.Aggregation):
+    raise ValueError(
+      f'aggregation is a {type(aggregation).__name__}; it must be an Aggregation, as '
+      '`aggregations.plain`, `secure`, `private` and `distributed` return it.'
+    )
+  return aggregation
+
+
+def divide_noise(
+  aggregation: aggregations.Aggregation | None, algorithm: Algorithm
+) -> aggregations.Aggregation:
+  """Returns the aggregation of an algorithm's rounds.
+
+  Args:
+    aggregation: As the user gives it; plain when None. Noise that is stated for a
+      round is divided among the values that the round releases.
+    algorithm: Its phases.
+
+  Raises:
+    ValueError: See `releases`, if noise is to be divided, and `checked`.
+  """
+  aggregation = checked(aggregation)
+  if aggregation.divided is None or not algorithm.exchanges:
+    return aggregation
+  return aggregation.divided(max(1, len(releases(algorithm, aggregation))))

@@ -1,32 +1,31 @@
-"""Processes of clients that keep a state, and of a server that has data.
+"""Processes: whole rounds of any algorithm as TFF computations.
 
-TFF's own `LearningProcess` (`builder`) has no place for either.
+    algorithm = dcco.dcco(objective, server_optimizer)
+    process = processes.build(algorithm, clients.element_spec)
+    state = process.next(process.initialize(), clients.cohort(client_ids)).state
+
+Where clients keep no state and the server has no data, a process is a
+`tff.learning.templates.LearningProcess`, for anyone's TFF program. TFF's own type has
+no place for either, so all others are a `Process`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-import dataclasses
-from typing import Any, NamedTuple
+import collections
+from typing import Any, NamedTuple, TypeAlias
 
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregations
-from tff_ssl.federated import builder
+from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
-from tff_ssl.federated import placed
-
-# `ClientState.kept`, as arrays -> numbers by name, None for a missing number.
-Describe = Callable[[Any], Mapping[str, float | None]]
-# (model weights, what each of some clients keeps) -> model weights.
-Evaluated = Callable[[Any, Sequence[Any]], Any]
 
 
 class StatefulOutput(NamedTuple):
-  """The result of a round of a `StatefulProcess`.
+  """The result of a round of clients that keep a state.
 
   Attributes:
     state: The server's.
-    client_states: Of the clients of the round, after it, in any order.
-    metrics: Numbers by name.
+    client_states: Those of the clients of the round, after it, in any order.
+    metrics: Numbers by name, in groups.
   """
 
   state: Any
@@ -34,188 +33,115 @@ class StatefulOutput(NamedTuple):
   metrics: Any
 
 
-@dataclasses.dataclass(frozen=True)
-class StatefulProcess:
-  """An algorithm whose clients keep a state between their participations.
+class Process(tff.templates.IterativeProcess):
+  """Rounds of an algorithm whose clients keep a state, or whose server has data.
 
-  `next` takes and returns a state for each client. A state holds the client's index,
-  because TFF may return clients in another order. States stay on the devices: they are
-  not communicated.
+  `next` takes the server's state; the server's data, if it has any; the clients'
+  states, if they keep any; and the clients' data, if there are clients. The data of
+  server and clients never meet. It returns a `tff.learning.templates
+  .LearningProcessOutput`, or a `StatefulOutput` if clients keep a state.
+
+  Each of the clients' states is a `client_functions.ClientState`, which holds the
+  client's index, because TFF may return clients in another order. In packs they are
+  stacked (`packs.stack`), in the order of the pack's clients. States stay on the
+  devices: they are not communicated.
 
   Attributes:
-    initialize: () -> server state, at the server.
-    next: (server state, client states, client data) -> `StatefulOutput`. Each value of
-      the client states is a `client_functions.ClientState`; in packs each is stacked
-      (`packs.stack`), in the order of the pack's clients.
+    graph: The `builder.Graph` that it was built from.
     get_model_weights: Server state -> `tff.learning.models.ModelWeights`.
-    client_state_type: Of the state of one client; `client_functions.blank_state` makes
-      from it the state of a client that has not taken part.
-    evaluated: (model weights, what each of some clients keeps) -> the model weights
-      that a simulation evaluates; None: the server's own.
-    describe: Numbers that a simulation records of each client of a round, read from
-      its state after the round; None: none. Elsewhere they stay on the device.
-    graph: What it was built from, for `parts`; None: not known.
   """
 
-  initialize: tff.Computation
-  next: tff.Computation
-  get_model_weights: tff.Computation
-  client_state_type: tff.StructType
-  evaluated: Evaluated | None = None
-  describe: Describe | None = None
-  graph: builder.Graph | None = None
-
-  def __post_init__(self):
-    signature = self.next.type_signature
-    given, returned = signature.parameter, signature.result
-    for name, before, after in (
-      ('server state', self.initialize.type_signature.result, given[0]),
-      ('server state', given[0], returned.state),
-      ('client states', given[1], returned.client_states),
-    ):
-      if not before.is_equivalent_to(after):
-        raise ValueError(
-          f'The type of the {name} of `next` is {after} after {before}; it must stay '
-          'the same.'
-        )
+  def __init__(self, graph: phase_graph.Graph, next_fn: tff.Computation):
+    """Takes all other computations from the graph."""
+    super().__init__(graph.initialize, next_fn, next_is_multi_arg=True)
+    self.graph = graph
+    self.get_model_weights = graph.get_model_weights
 
 
-class ServerDataProcess(NamedTuple):
-  """An algorithm whose server has labelled data of its own.
+class LearningProcess(tff.learning.templates.LearningProcess):
+  """Rounds of an algorithm with stateless clients and no data at the server.
 
   Attributes:
-    initialize: () -> state@SERVER.
-    next: (state@SERVER, labelled data@SERVER, data@CLIENTS) -> a
-      `tff.learning.templates.LearningProcessOutput` of state and metrics@SERVER; the
-      last argument is missing if there are no clients. The two sources of data never
-      meet.
-    get_model_weights: state -> `tff.learning.models.ModelWeights`: the model that is
-      the round's result; for FedSup, the student.
-    get_classifier_weights: state -> parameters by name: those of an encoder and a head
-      that classify together, by the name of the model ('student', 'teacher').
-    graph: What it was built from, for `parts`; None: not known.
+    graph: The `builder.Graph` that it was built from.
   """
 
-  initialize: tff.Computation
-  next: tff.Computation
-  get_model_weights: tff.Computation
-  get_classifier_weights: tff.Computation
-  graph: builder.Graph | None = None
+  def __init__(self, graph: phase_graph.Graph, next_fn: tff.Computation):
+    """Takes all other computations from the graph.
 
-
-class Paired:
-  """A `ServerDataProcess` whose `next` takes both sides' data as one argument.
-
-  algorithm = processes.Paired(fedsup.build_fedsup(...))
-  state = algorithm.next(state, (labelled, [client_1, client_2])).state
-  """
-
-  def __init__(self, process: ServerDataProcess):
-    """Wraps a process."""
-    self._process = process
-    self.get_model_weights = process.get_model_weights
-    self.get_classifier_weights = process.get_classifier_weights
-
-  def initialize(self) -> Any:
-    """Returns the initial state."""
-    return self._process.initialize()
-
-  def next(self, state: Any, data: tuple[Any, ...]) -> Any:
-    """Runs one round.
-
-    Args:
-      state: The state before.
-      data: The server's data set and the list of the clients'; only the first if there
-        are no clients.
+    Computations of the state alone pass on their argument without TensorFlow. TFF would
+    write them in TensorFlow, which names each tensor of the state in each: a twelfth of
+    what is traced.
     """
-    return self._process.next(state, *data)
+    state_type = graph.state_type.member
 
+    @tff.federated_computation(state_type, graph.weights_type)
+    def set_model_weights(state, weights):
+      fields = {name: getattr(state, name) for name in phase_graph.ProcessState._fields}
+      return phase_graph.ProcessState(**{**fields, 'global_model_weights': weights})
 
-def build_stateful_process(
-  algorithm: phases.Algorithm,
-  element_spec: Any,
-  aggregation: aggregations.Aggregation | None = None,
-  describe: Describe | None = None,
-  evaluated: Evaluated | None = None,
-) -> StatefulProcess:
-  """Builds an algorithm whose clients keep a state.
+    @tff.federated_computation(state_type)
+    def get_hparams(state):
+      del state
+      return collections.OrderedDict()
 
-  Args:
-    algorithm: See `builder.build_learning_process`, also for the two that follow.
-    element_spec: Of one example.
-    aggregation: Applied to everything that leaves a client; plain when None.
-    describe: See `StatefulProcess`, also for `evaluated`.
-    evaluated: Of a simulation.
-  """
-  graph = builder.Graph(algorithm, element_spec, aggregation)
+    @tff.federated_computation(state_type, get_hparams.type_signature.result)
+    def set_hparams(state, hparams):
+      del hparams
+      return state
 
-  @tff.federated_computation(
-    graph.state_type,
-    tff.FederatedType(graph.states_type, tff.CLIENTS),
-    tff.FederatedType(graph.cohort.data_type, tff.CLIENTS),
-  )
-  def next_fn(state, states, data):
-    done = graph.run(state, data, states=states)
-    return StatefulOutput(done.state, done.client_states, done.metrics)
-
-  return StatefulProcess(
-    graph.initialize,
-    next_fn,
-    graph.get_model_weights,
-    graph.client_state_type,
-    evaluated,
-    describe,
-    graph,
-  )
-
-
-def build_server_data_process(
-  algorithm: phases.Algorithm,
-  element_spec: Any,
-  aggregation: aggregations.Aggregation | None,
-  get_classifiers: Callable[[phases.ServerState], Mapping[str, Any]],
-) -> ServerDataProcess:
-  """Builds an algorithm whose server has data.
-
-  Args:
-    algorithm: See `builder.build_learning_process`, also for the two that follow. At
-      least one of its phases is a `phases.AtServer`, and all of these train on the same
-      data. There may be no exchange.
-    element_spec: Of one example of the clients; None if there are no clients.
-    aggregation: Applied to everything that leaves a client; plain when None.
-    get_classifiers: State -> parameters of an encoder and a head that classify
-      together, by the name of the model.
-  """
-  graph = builder.Graph(algorithm, element_spec, aggregation)
-  at_server = next(p for p in algorithm.phases if isinstance(p, phases.AtServer))
-  server_data = tff.FederatedType(
-    tff.SequenceType(tff.types.tensorflow_to_type(at_server.element_spec)), tff.SERVER
-  )
-  if algorithm.exchanges:
-
-    @tff.federated_computation(
-      graph.state_type,
-      server_data,
-      tff.FederatedType(graph.cohort.data_type, tff.CLIENTS),
+    super().__init__(
+      graph.initialize,
+      next_fn,
+      graph.get_model_weights,
+      set_model_weights,
+      get_hparams_fn=get_hparams,
+      set_hparams_fn=set_hparams,
     )
-    def next_fn(state, labelled, data):
-      done = graph.run(state, data, server_data=labelled)
-      return tff.learning.templates.LearningProcessOutput(done.state, done.metrics)
-  else:
+    self.graph = graph
 
-    @tff.federated_computation(graph.state_type, server_data)
-    def next_fn(state, labelled):
-      done = graph.run(state, None, server_data=labelled)
-      return tff.learning.templates.LearningProcessOutput(done.state, done.metrics)
 
-  @tff.tensorflow.computation(graph.state_type.member)
-  def get_classifier_weights(state):
-    return get_classifiers(placed.server_state(state))
+Built: TypeAlias = Process | LearningProcess
 
-  return ServerDataProcess(
-    graph.initialize,
-    next_fn,
-    graph.get_model_weights,
-    get_classifier_weights,
-    graph,
-  )
+
+def build(
+  algorithm: phases.Algorithm,
+  element_spec: Any = None,
+  aggregation: aggregations.Aggregation | None = None,
+) -> Built:
+  """Builds the rounds of an algorithm.
+
+  Args:
+    algorithm: What is built, as a function of `algorithms` returns it.
+    element_spec: `tf.TensorSpec`s of one example of the clients' data sets, such as
+      `client_data.element_type_structure`; or the `packs.PackSpec` of them; None if
+      there are no clients.
+    aggregation: Applied to everything that leaves a client; plain when None.
+
+  Returns:
+    The process. Its metrics are in groups, `client_work` with counts and bytes.
+
+  Raises:
+    ValueError: If the elements are not single examples with an `example_id` and the
+      numbers that the algorithm asks for, or the aggregation does not fit it.
+  """
+  graph = phase_graph.Graph(algorithm, element_spec, aggregation)
+  arguments = collections.OrderedDict(state=graph.state_type)
+  if algorithm.server_spec is not None:
+    labelled = tff.types.tensorflow_to_type(algorithm.server_spec)
+    server_type = tff.SequenceType(labelled)
+    arguments['server_data'] = tff.FederatedType(server_type, tff.SERVER)
+  if algorithm.is_stateful:
+    arguments['states'] = tff.FederatedType(graph.states_type, tff.CLIENTS)
+  if algorithm.exchanges:
+    arguments['data'] = tff.FederatedType(graph.cohort.data_type, tff.CLIENTS)
+
+  @tff.federated_computation(tff.types.to_type(arguments))
+  def next_fn(given):
+    done = graph.run(**{name: getattr(given, name) for name in arguments})
+    if algorithm.is_stateful:
+      return StatefulOutput(done.state, done.client_states, done.metrics)
+    return tff.learning.templates.LearningProcessOutput(done.state, done.metrics)
+
+  if arguments.keys() == {'state', 'data'}:
+    return LearningProcess(graph, next_fn)
+  return Process(graph, next_fn)

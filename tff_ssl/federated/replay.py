@@ -20,7 +20,6 @@ from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
-from tff_ssl.federated import sums as sums_lib
 from tff_ssl.objectives import base
 
 
@@ -48,7 +47,7 @@ class Replay:
 
     Args:
       algorithm: An algorithm of one exchange, whose clients keep a state or send an
-        update of the model, such as that of `fedavg.describe`.
+        update of the model, such as that of `fedavg.fedavg`.
 
     Raises:
       ValueError: If it is of another kind.
@@ -64,7 +63,7 @@ class Replay:
       )
     self._algorithm = algorithm
     self._exchange = algorithm.exchanges[0]
-    self._protocol = client_functions.Protocol(kinds, counted=True)
+    self._exchange_spec = client_functions.ExchangeSpec(kinds, counted=True)
     self._client: Any = None
     self._receive = tf.function(self._combine, autograph=False)
 
@@ -127,16 +126,16 @@ class Replay:
 
   def _visit(
     self, state: phases.ServerState, own: Any, examples: base.Examples
-  ) -> tuple[Any, sums_lib.Sums]:
+  ) -> tuple[Any, client_functions.Sums]:
     """Returns a client's state or model, and its part of the sums."""
     shared = self._exchange.broadcast(state)
     examples = base.in_loss(self._algorithm.objective, examples)
-    result, own = client_functions.visit(
-      self._exchange.client, self._protocol, shared, own, examples
+    result, own = client_functions.run_client(
+      self._exchange.client, self._exchange_spec, shared, own, examples
     )
     if not self._algorithm.is_stateful:
       own = self._model(shared, result)
-    return own, sums_lib.of_client(result)
+    return own, client_functions.sums_of_client(result)
 
   def _model(
     self, shared: client_functions.Shared, result: client_functions.ClientResult
@@ -152,16 +151,16 @@ class Replay:
     return model
 
   def _combine(
-    self, state: phases.ServerState, total: sums_lib.Sums
+    self, state: phases.ServerState, total: client_functions.Sums
   ) -> tuple[phases.ServerState, phases.Metrics]:
     """Returns the state after the round, and its metrics."""
-    combined = collections.OrderedDict(total.totals)
+    aggregated = collections.OrderedDict(total.totals)
     for name, value in total.means.items():
       mean = tf.nest.map_structure(
         lambda x: tf.math.divide_no_nan(x, tf.cast(total.weight, x.dtype)), value
       )
       if isinstance(self._exchange.sent[name], combine.Statistics):
         mean = collections.OrderedDict(statistics=mean, num_examples=total.weight)
-      combined[name] = mean
-    state, metrics = self._exchange.receive(state, combined)
+      aggregated[name] = mean
+    state, metrics = self._exchange.receive(state, aggregated)
     return server.next_round(state), metrics

@@ -14,20 +14,19 @@ from tff_ssl.aggregators import combine
 from tff_ssl.federated import clients
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
-from tff_ssl.objectives import context
 from tff_ssl.objectives import population
 
 # Salts of the streams drawn from a run's seed.
 _INITIAL_WEIGHTS = 0
 _ROUNDS = 1
 
-# Names of what clients of most algorithms send: initial minus final weights, the
+# Names of the payloads of most algorithms: initial minus final weights, the
 # objective's metrics with `loss`, and with batch norm the statistics of its population.
 UPDATE, METRICS, STATISTICS = 'update', 'metrics', 'statistics'
 
 
 def initial_weights(
-  objective: base.Objective | base.Stateful | context.Contextual, seed: int
+  objective: base.Objective, seed: int
 ) -> tff.learning.models.ModelWeights:
   """Returns an objective's initial weights for a run's seed.
 
@@ -69,7 +68,7 @@ def initial_state(
   weights: tff.learning.models.ModelWeights,
   seed: int,
   optimizer: Any = (),
-  **kept: Any,
+  **extra: Any,
 ) -> phases.ServerState:
   """Returns the server's state before round 0.
 
@@ -78,7 +77,7 @@ def initial_state(
     seed: Of the run.
     optimizer: A `tff.learning.optimizers.Optimizer` of the trainable weights, which is
       initialized; or the state of another optimizer.
-    **kept: What else the server keeps, by name.
+    **extra: What else the server keeps, by name.
   """
   if isinstance(optimizer, tff.learning.optimizers.Optimizer):
     optimizer = optimizer.initialize(
@@ -89,14 +88,14 @@ def initial_state(
   return phases.ServerState(
     weights,
     optimizer,
-    collections.OrderedDict(kept),
+    collections.OrderedDict(extra),
     tf.constant(0, tf.int32),
     initial_round_seed(seed),
   )
 
 
 def initial_of(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   seed: int,
   optimizer: tff.learning.optimizers.Optimizer,
 ) -> phases.ServerState:
@@ -136,20 +135,20 @@ def is_nothing(update: Any) -> tf.Tensor:
 def apply(
   optimizer: tff.learning.optimizers.Optimizer,
   state: phases.ServerState,
-  arrived: Mapping[str, Any],
+  aggregated: Mapping[str, Any],
 ) -> tuple[phases.ServerState, base.Metrics]:
   """Applies what clients have sent to the model, if any of them counts.
 
   Args:
     optimizer: Takes the mean update (initial minus final weights) as a gradient.
     state: Of the server.
-    arrived: The mean `UPDATE`, and with batch norm `STATISTICS`: these replace the old
-      ones, because an optimizer would take them for gradients.
+    aggregated: The mean `UPDATE`, and with batch norm `STATISTICS`: these replace the
+      old ones, because an optimizer would take them for gradients.
 
   Returns:
     The state after, and the metric `update_rejected`.
   """
-  weights, update = state.global_model_weights, arrived[UPDATE]
+  weights, update = state.global_model_weights, aggregated[UPDATE]
   rejected = is_nothing(update)
   optimizer_state, trainable = optimizer.next(
     state.optimizer, weights.trainable, update
@@ -158,8 +157,8 @@ def apply(
     rejected, (state.optimizer, weights.trainable), (optimizer_state, trainable)
   )
   statistics = weights.non_trainable
-  if STATISTICS in arrived:
-    new = arrived[STATISTICS]
+  if STATISTICS in aggregated:
+    new = aggregated[STATISTICS]
     statistics = clients.choose(new['num_examples'] > 0, new['statistics'], statistics)
   return (
     state._replace(
@@ -196,10 +195,10 @@ def averaging(
     summarize: The objective's.
   """
 
-  def receive(state, arrived):
-    state, measured = apply(optimizer, state, arrived)
+  def receive(state, aggregated):
+    state, measured = apply(optimizer, state, aggregated)
     return state, {
-      phases.CLIENT_WORK: report(arrived[METRICS], summarize),
+      phases.CLIENT_WORK: report(aggregated[METRICS], summarize),
       phases.FINALIZER: measured,
     }
 

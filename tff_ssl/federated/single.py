@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregations
-from tff_ssl.federated import builder
+from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
-from tff_ssl.federated import placed
 
 
 class SinglePhases(NamedTuple):
@@ -43,7 +42,7 @@ def build_single_phases(
   """Builds the computations of an algorithm with stateless clients.
 
   Args:
-    algorithm: As `describe` of the algorithm's module returns it.
+    algorithm: As a function of `algorithms` returns it.
     element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
       `packs.PackSpec` of them.
     aggregation: Applied to everything that leaves a client; plain when None.
@@ -53,10 +52,10 @@ def build_single_phases(
 
   Raises:
     ValueError: If clients keep a state, or the server has data: the forms have no place
-      for them. Also as in `builder.build_learning_process`.
+      for them. Also as in `processes.build`.
   """
   _check_stateless(algorithm)
-  graph = builder.Graph(algorithm, element_spec, aggregation, tells_again=True)
+  graph = phase_graph.Graph(algorithm, element_spec, aggregation, rebroadcasts=True)
   return SinglePhases(
     graph.initialize,
     collections.OrderedDict((name, _build(graph, name)) for name in graph.steps),
@@ -74,49 +73,51 @@ def _check_stateless(algorithm: phases.Algorithm) -> None:
     )
 
 
-def _build(graph: builder.Graph, name: str) -> tff.Computation:
+def _build(graph: phase_graph.Graph, name: str) -> tff.Computation:
   step = graph.steps[name]
 
   @tff.federated_computation(
     graph.state_type, tff.FederatedType(graph.cohort.data_type, tff.CLIENTS)
   )
   def run(state, data):
-    told = tell(graph, name, state)
-    sent, _ = step.on_clients(told, None, graph.read(data))
+    known = broadcast(graph, name, state)
+    sent, _ = step.on_clients(known, None, graph.read(data))
     return receive(graph, name, state, sent)
 
   return run
 
 
-def tell(graph: builder.Graph, name: str, state: tff.Value) -> dict[str, tff.Value]:
+def broadcast(
+  graph: phase_graph.Graph, name: str, state: tff.Value
+) -> dict[str, tff.Value]:
   """Broadcasts all that an exchange by itself needs, inside a computation.
 
   Args:
     graph: Of the algorithm.
     name: Of the exchange; the values of earlier ones are broadcast too.
-    state: `placed.ProcessState` at the server.
+    state: `phase_graph.ProcessState` at the server.
 
   Returns:
     What the clients know, by name.
   """
   current = graph.server_state(state)
-  told: dict[str, tff.Value] = {}
+  known: dict[str, tff.Value] = {}
   for step in graph.steps.values():
-    step.tell(current, told)
+    step.broadcast(current, known)
     if step.exchange.name == name:
       break
-  return told
+  return known
 
 
 def receive(
-  graph: builder.Graph, name: str, state: tff.Value, sent: tff.Value
+  graph: phase_graph.Graph, name: str, state: tff.Value, sent: tff.Value
 ) -> tuple[tff.Value, tff.Value]:
   """Ends an exchange by itself, inside a computation.
 
   Args:
     graph: Of the algorithm.
     name: Of the exchange; after the last one the next round begins.
-    state: `placed.ProcessState` at the server.
+    state: `phase_graph.ProcessState` at the server.
     sent: On the clients.
 
   Returns:
@@ -126,9 +127,9 @@ def receive(
   combined = step.combine(state.aggregators[name], sent)
   output = step.receive(graph.server_state(state), combined.result)
   metrics: dict[str, Any] = {}
-  placed.add_metrics(metrics, output, name, combined.measurements)
+  phase_graph.add_metrics(metrics, output, name, combined.measurements)
   after = graph.advanced(output['state']) if is_last else output['state']
   return (
     graph.process_state(after, state, {name: combined.state}),
-    placed.zipped_metrics(metrics),
+    phase_graph.zipped_metrics(metrics),
   )

@@ -6,10 +6,6 @@ Encoding Models on Small Non-IID Client Datasets. 2022. The loss is from Jure Zb
 Li Jing, Ishan Misra, Yann LeCun, Stephane Deny. Barlow Twins:
 Self-Supervised Learning via Redundancy Reduction. ICML 2021.
 
-The loss sees its examples only through means. The statistics of a union of clients are
-therefore the weighted mean of the clients' statistics, and the loss of a large batch
-can be computed by clients that hold one example each.
-
 C does not depend on the point r around which moments are taken: for any fixed r,
 E[(f - r)^2] less E[f - r]^2 is the variance of f, and likewise for covariances. In
 float32 r matters: with r = 0 and a mean of 300 standard deviations, the variance is the
@@ -26,184 +22,14 @@ fits encodings of 1024 dimensions (the text of Eq. 1 does not fix the scale).
 
 import collections
 from collections.abc import Mapping
+import dataclasses
 import math
 
 import tensorflow as tf
 
-from tff_ssl.losses import lengths
-
-
-def statistics(
-  f: tf.Tensor,
-  g: tf.Tensor,
-  within: bool = False,
-  mask: tf.Tensor | None = None,
-  reference: Mapping[str, tf.Tensor] | None = None,
-  norm: float | None = None,
-) -> collections.OrderedDict[str, tf.Tensor]:
-  """Means over examples from which CCO and VICReg are computed.
-
-  Args:
-    f: [n, d_f] encodings of the first view; n may be 0.
-    g: [n, d_g] encodings of the second view, of the same dtype.
-    within: Whether to add the second moments inside each view (VICReg needs them).
-    mask: Optional [n] of 0 and 1 (any numeric dtype, or bool); examples with 0 are
-      padding and do not count, whatever their encodings hold.
-    reference: `f` [d_f] and `g` [d_g], which are subtracted from the encodings; zeros
-      when None. No gradient flows into them.
-    norm: R, the largest distance of an encoding from its reference; an encoding farther
-      away is moved towards the reference, to this distance. None: no limit.
-
-  Returns:
-    OrderedDict of `mean_f` [d_f], `mean_g` [d_g], `square_f` [d_f], `square_g` [d_g],
-    `cross` [d_f, d_g] and, with `within`, `within_f` [d_f, d_f] and `within_g`
-    [d_g, d_g]. All are zero if no example counts.
-
-  Raises:
-    ValueError: If f and g are not two matrices with the same number of rows.
-
-  Source: Vemulapalli et al. 2022, Section 3 (encoding statistics).
-  """
-  if (
-    f.shape.rank != 2
-    or g.shape.rank != 2
-    or not f.shape[:1].is_compatible_with(g.shape[:1])
-  ):
-    raise ValueError(
-      f'The encodings f and g must be [n, d_f] and [n, d_g] with the same n, got '
-      f'shapes {f.shape} and {g.shape}.'
-    )
-  if reference is not None:
-    f, g = (
-      x - tf.cast(tf.stop_gradient(reference[name]), x.dtype)
-      for name, x in (('f', f), ('g', g))
-    )
-  if mask is None:
-    count = tf.cast(tf.shape(f)[0], f.dtype)
-  else:
-    keep = tf.cast(mask, tf.bool)
-    count = tf.reduce_sum(tf.cast(keep, f.dtype))
-    # A product with the mask would let a non-finite padding row through.
-    f = tf.where(keep[:, tf.newaxis], f, tf.zeros_like(f))
-    g = tf.where(keep[:, tf.newaxis], g, tf.zeros_like(g))
-  if norm is not None:
-    f, g = lengths.at_most(f, norm), lengths.at_most(g, norm)
-
-  def mean(total: tf.Tensor) -> tf.Tensor:
-    return tf.math.divide_no_nan(total, count)
-
-  result = collections.OrderedDict(
-    mean_f=mean(tf.reduce_sum(f, axis=0)),
-    mean_g=mean(tf.reduce_sum(g, axis=0)),
-    square_f=mean(tf.reduce_sum(tf.square(f), axis=0)),
-    square_g=mean(tf.reduce_sum(tf.square(g), axis=0)),
-    cross=mean(tf.matmul(f, g, transpose_a=True)),
-  )
-  if within:
-    result['within_f'] = mean(tf.matmul(f, f, transpose_a=True))
-    result['within_g'] = mean(tf.matmul(g, g, transpose_a=True))
-  return result
-
-
-def share_bound(norm: float, within: bool = False) -> float:
-  """Returns the largest l2 norm of one example's share of `statistics`.
-
-  Let u and v be an example's encodings less their reference, |u|, |v| <= R. The example
-  adds (u, v, u^2, v^2, u v^T) to the sums, and with `within` also u u^T and v v^T. The
-  parts' squared norms are
-
-      |u|^2, |v|^2            R^2 at most each,
-      sum_i u_i^4             |u|^4 = R^4 at most, as sum_i a_i^2 <= (sum_i a_i)^2
-                              for a_i = u_i^2 >= 0; likewise for v,
-      |u v^T|^2               |u|^2 |v|^2 = R^4 at most,
-      |u u^T|^2, |v v^T|^2    R^4 at most each,
-
-  in total 2 R^2 + 3 R^4, or 2 R^2 + 5 R^4 with `within`. The bound is attained if u and
-  v have length R and a single entry that is not 0. By the triangle inequality, n_k
-  times the means of n_k examples are at most n_k times as long; n_k such examples
-  attain this. The reference does not enter: R is a distance from the reference.
-
-  Args:
-    norm: R, as in `statistics`.
-    within: As in `statistics`.
-  """
-  return norm * math.sqrt(2.0 + (5.0 if within else 3.0) * norm**2)
-
-
-def means(f: tf.Tensor, g: tf.Tensor) -> collections.OrderedDict[str, tf.Tensor]:
-  """Returns the mean encodings, the best reference for them; zeros for n = 0.
-
-  Args:
-    f: [n, d_f].
-    g: [n, d_g].
-  """
-  count = tf.cast(tf.shape(f)[0], f.dtype)
-  return collections.OrderedDict(
-    (name, tf.math.divide_no_nan(tf.reduce_sum(x, axis=0), count))
-    for name, x in (('f', f), ('g', g))
-  )
-
-
-def moved(
-  statistics: Mapping[str, tf.Tensor], shift: Mapping[str, tf.Tensor]
-) -> collections.OrderedDict[str, tf.Tensor]:
-  """Statistics of the same encodings around another reference.
-
-  Args:
-    statistics: Around a reference r.
-    shift: `f` [d_f] and `g` [d_g]: the other reference less r.
-
-  Returns:
-    The statistics around r + shift, as `statistics` would return them.
-  """
-  mean = {name: statistics[f'mean_{name}'] for name in shift}
-  result = collections.OrderedDict(statistics)
-  for name, by in shift.items():
-    result[f'mean_{name}'] = mean[name] - by
-    result[f'square_{name}'] = statistics[f'square_{name}'] - by * (
-      2.0 * mean[name] - by
-    )
-  for second, a, b in (
-    ('cross', 'f', 'g'),
-    ('within_f', 'f', 'f'),
-    ('within_g', 'g', 'g'),
-  ):
-    if second in statistics:
-      # (a - s_a)(b - s_b) = ab - s_a b - (a - s_a) s_b
-      result[second] = (
-        statistics[second]
-        - tf.tensordot(shift[a], mean[b], axes=0)
-        - tf.tensordot(mean[a] - shift[a], shift[b], axes=0)
-      )
-  return result
-
-
-def blend(
-  local: Mapping[str, tf.Tensor], aggregated: Mapping[str, tf.Tensor]
-) -> collections.OrderedDict[str, tf.Tensor]:
-  """Returns statistics with the aggregate's value and the client's gradient.
-
-  Args:
-    local: The client's own statistics S_k, differentiable in its model.
-    aggregated: The cohort's statistics S, of the same names and shapes.
-
-  Returns:
-    S_k + stop_gradient(S - S_k), in the order of `local`.
-
-  Raises:
-    ValueError: If the two do not hold the same names.
-
-  Source: Vemulapalli et al. 2022, Section 3 (DCCO, client update).
-  """
-  if set(local) != set(aggregated):
-    raise ValueError(
-      f'Local and aggregated statistics must hold the same names, got '
-      f'{sorted(local)} and {sorted(aggregated)}.'
-    )
-  return collections.OrderedDict(
-    (name, value + tf.stop_gradient(aggregated[name] - value))
-    for name, value in local.items()
-  )
+from tff_ssl.computing import checks
+from tff_ssl.losses import spread
+from tff_ssl.losses import statistics_loss
 
 
 def covariance(
@@ -239,38 +65,177 @@ def correlation(
   return centred / (std_f[:, tf.newaxis] * std_g[tf.newaxis, :])
 
 
-def cco_loss(
-  statistics: Mapping[str, tf.Tensor],
-  off_diagonal_weight: float = 20.0,
-  epsilon: float = 1e-5,
-) -> tf.Tensor:
-  """CCO loss: draws the diagonal of C to 1 and all other entries to 0.
+class MomentsLoss(statistics_loss.StatisticsLoss):
+  """A loss of the first and second moments of two views, around a reference.
 
-  Args:
-    statistics: As `statistics` returns them, with d_f = d_g = d.
-    off_diagonal_weight: The paper's lambda; with 0 only the diagonal counts.
-    epsilon: Added to each variance, in squared units of the encodings.
-
-  Returns:
-    sum_i (1 - C_ii)^2 + lambda / (d - 1) sum_i sum_{j != i} C_ij^2, a scalar. For
-    d = 1 the second sum is empty and the term is 0.
-
-  Raises:
-    ValueError: If the cross moments are not a square matrix of known size.
-
-  Source: Vemulapalli et al. 2022, Eq. 1.
+  Attributes:
+    within: Whether the loss needs the second moments inside each view too.
   """
-  shape = statistics['cross'].shape
-  if shape.rank != 2 or shape[0] is None or shape[0] != shape[1]:
-    raise ValueError(
-      f'The CCO loss needs encodings of the same known dimension in both views, got '
-      f'cross moments of shape {shape}.'
+
+  within = False
+
+  def statistics(self, f: tf.Tensor, g: tf.Tensor) -> statistics_loss.Statistics:
+    """Returns means over examples.
+
+    Args:
+      f: [n, d_f] encodings of the first view; n may be 0.
+      g: [n, d_g] encodings of the second view, of the same dtype.
+
+    Returns:
+      OrderedDict of `mean_f` [d_f], `mean_g` [d_g], `square_f` [d_f], `square_g` [d_g],
+      `cross` [d_f, d_g] and, with `within`, `within_f` [d_f, d_f] and `within_g`
+      [d_g, d_g]. All are zero for n = 0.
+
+    Raises:
+      ValueError: If f and g are not two matrices with the same number of rows.
+
+    Source: Vemulapalli et al. 2022, Section 3 (encoding statistics).
+    """
+    if (
+      f.shape.rank != 2
+      or g.shape.rank != 2
+      or not f.shape[:1].is_compatible_with(g.shape[:1])
+    ):
+      raise ValueError(
+        f'The encodings f and g have the shapes {f.shape} and {g.shape}; they must be '
+        '[n, d_f] and [n, d_g] with the same n.'
+      )
+    count = tf.cast(tf.shape(f)[0], f.dtype)
+
+    def mean(total: tf.Tensor) -> tf.Tensor:
+      return tf.math.divide_no_nan(total, count)
+
+    result = collections.OrderedDict(
+      mean_f=mean(tf.reduce_sum(f, axis=0)),
+      mean_g=mean(tf.reduce_sum(g, axis=0)),
+      square_f=mean(tf.reduce_sum(tf.square(f), axis=0)),
+      square_g=mean(tf.reduce_sum(tf.square(g), axis=0)),
+      cross=mean(tf.matmul(f, g, transpose_a=True)),
     )
-  c = correlation(statistics, epsilon)
-  diagonal = tf.linalg.diag_part(c)
-  loss = tf.reduce_sum(tf.square(1.0 - diagonal))
-  if shape[0] > 1:
-    off_diagonal = tf.linalg.set_diag(c, tf.zeros_like(diagonal))
-    scale = off_diagonal_weight / (shape[0] - 1)
-    loss += scale * tf.reduce_sum(tf.square(off_diagonal))
-  return loss
+    if self.within:
+      result['within_f'] = mean(tf.matmul(f, f, transpose_a=True))
+      result['within_g'] = mean(tf.matmul(g, g, transpose_a=True))
+    return result
+
+  def share_bound(self, norm: float | None) -> float | None:
+    """Returns the largest l2 norm of one example's share of `statistics`.
+
+    Let u and v be an example's encodings less their reference, |u|, |v| <= R. The
+    example adds (u, v, u^2, v^2, u v^T) to the sums, and with `within` also u u^T and
+    v v^T. The parts' squared norms are
+
+        |u|^2, |v|^2            R^2 at most each,
+        sum_i u_i^4             |u|^4 = R^4 at most, as sum_i a_i^2 <= (sum_i a_i)^2
+                                for a_i = u_i^2 >= 0; likewise for v,
+        |u v^T|^2               |u|^2 |v|^2 = R^4 at most,
+        |u u^T|^2, |v v^T|^2    R^4 at most each,
+
+    in total 2 R^2 + 3 R^4, or 2 R^2 + 5 R^4 with `within`. The bound is attained if u
+    and v have length R and a single entry that is not 0. By the triangle inequality,
+    n_k times the means of n_k examples are at most n_k times as long; n_k such examples
+    attain this. The reference does not enter: R is a distance from the reference.
+
+    Args:
+      norm: R, the largest distance from the reference (see `statistics_loss.around`);
+        None: there is no limit, and no bound.
+    """
+    if norm is None:
+      return None
+    return norm * math.sqrt(2.0 + (5.0 if self.within else 3.0) * norm**2)
+
+  def moved(
+    self, statistics: Mapping[str, tf.Tensor], shift: Mapping[str, tf.Tensor]
+  ) -> statistics_loss.Statistics:
+    """Returns statistics of the same encodings around another reference.
+
+    Args:
+      statistics: Around a reference r.
+      shift: `f` [d_f] and `g` [d_g]: the other reference less r.
+
+    Returns:
+      The statistics around r + shift, as `statistics` would return them.
+    """
+    mean = {name: statistics[f'mean_{name}'] for name in shift}
+    result = collections.OrderedDict(statistics)
+    for name, by in shift.items():
+      result[f'mean_{name}'] = mean[name] - by
+      result[f'square_{name}'] = statistics[f'square_{name}'] - by * (
+        2.0 * mean[name] - by
+      )
+    for second, a, b in (
+      ('cross', 'f', 'g'),
+      ('within_f', 'f', 'f'),
+      ('within_g', 'g', 'g'),
+    ):
+      if second in statistics:
+        # (a - s_a)(b - s_b) = ab - s_a b - (a - s_a) s_b
+        result[second] = (
+          statistics[second]
+          - tf.tensordot(shift[a], mean[b], axes=0)
+          - tf.tensordot(mean[a] - shift[a], shift[b], axes=0)
+        )
+    return result
+
+  def signs_of_collapse(
+    self, statistics: Mapping[str, tf.Tensor]
+  ) -> statistics_loss.Statistics:
+    """Returns `effective_rank` and `total_variance`.
+
+    `effective_rank` is the rank of the symmetric part of the two views'
+    cross-covariance, which is the covariance of what both views share.
+    """
+    mean_f, mean_g = statistics['mean_f'], statistics['mean_g']
+    shared = covariance(statistics['cross'], mean_f, mean_g)
+    return collections.OrderedDict(
+      effective_rank=spread.effective_rank_from_covariance(
+        (shared + tf.transpose(shared)) / 2
+      ),
+      total_variance=tf.reduce_sum(variance(statistics['square_f'], mean_f)),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class CcoLoss(MomentsLoss):
+  """CCO (DCCO, Eq. 1).
+
+  Attributes:
+    off_diagonal_weight: lambda, 20 in the paper (B); with 0 only the diagonal counts.
+    epsilon: Added to each variance, in squared units of the encodings.
+  """
+
+  off_diagonal_weight: float = 20.0
+  epsilon: float = 1e-5
+  ignores_shift = statistics_loss.EACH_SHIFT
+
+  def __post_init__(self) -> None:
+    checks.not_negative(off_diagonal_weight=self.off_diagonal_weight)
+
+  def loss(self, statistics: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    """Returns the loss, which draws the diagonal of C to 1 and all else to 0.
+
+    Args:
+      statistics: As `statistics` returns them, with d_f = d_g = d.
+
+    Returns:
+      sum_i (1 - C_ii)^2 + lambda / (d - 1) sum_i sum_{j != i} C_ij^2, a scalar. For
+      d = 1 the second sum is empty and the term is 0.
+
+    Raises:
+      ValueError: If the cross moments are not a square matrix of known size.
+
+    Source: Vemulapalli et al. 2022, Eq. 1.
+    """
+    shape = statistics['cross'].shape
+    if shape.rank != 2 or shape[0] is None or shape[0] != shape[1]:
+      raise ValueError(
+        f'The cross moments of CCO are of shape {shape}; both views must have '
+        'encodings of the same known dimension.'
+      )
+    c = correlation(statistics, self.epsilon)
+    diagonal = tf.linalg.diag_part(c)
+    loss = tf.reduce_sum(tf.square(1.0 - diagonal))
+    if shape[0] > 1:
+      off_diagonal = tf.linalg.set_diag(c, tf.zeros_like(diagonal))
+      scale = self.off_diagonal_weight / (shape[0] - 1)
+      loss += scale * tf.reduce_sum(tf.square(off_diagonal))
+    return loss

@@ -13,7 +13,6 @@ def nt_xent(
   f: tf.Tensor,
   g: tf.Tensor,
   temperature: float = 0.1,
-  mask: tf.Tensor | None = None,
   negatives: tf.Tensor | None = None,
   negatives_mask: tf.Tensor | None = None,
 ) -> tf.Tensor:
@@ -26,15 +25,14 @@ def nt_xent(
     f: [n, d] encodings of the first view; n may be 0.
     g: [n, d] encodings of the second view.
     temperature: Divides the cosine similarities; above 0.
-    mask: Optional [n] of 0 and 1 (any numeric dtype, or bool); examples with 0 are
-      padding: neither anchors nor negatives.
     negatives: Optional [m, d] encodings of further examples, negatives of every view; m
       may be 0.
-    negatives_mask: Optional [m], like `mask`; rows with 0 are not negatives.
+    negatives_mask: Optional [m] of 0 and 1 (any numeric dtype, or bool); rows with 0
+      are not negatives, whatever they hold.
 
   Returns:
-    Mean loss over the views that count, a scalar. It is 0 without examples, and 0 with
-    one example if no `negatives` are given.
+    Mean loss over the views, a scalar. It is 0 without examples, and 0 with
+    one example without `negatives`.
 
   Raises:
     ValueError: If the temperature is not above 0 or the shapes do not fit.
@@ -52,14 +50,11 @@ def nt_xent(
       f'{negatives.shape}.'
     )
   n = tf.shape(f)[0]
-  f, keep = _blanked(f, mask)
-  g, _ = _blanked(g, mask)
-  keep = tf.concat([keep, keep], axis=0)
   # The default epsilon keeps the gradient of a zero vector finite.
   views = tf.math.l2_normalize(tf.concat([f, g], axis=0), axis=1)
   logits = tf.matmul(views, views, transpose_b=True) / temperature
 
-  candidates = keep[tf.newaxis, :] & ~tf.eye(2 * n, dtype=tf.bool)
+  candidates = ~tf.eye(2 * n, dtype=tf.bool)
   if negatives is not None:
     others, known = _blanked(negatives, negatives_mask)
     others = tf.math.l2_normalize(others, axis=1)
@@ -71,9 +66,7 @@ def nt_xent(
   masked = tf.where(candidates, logits, tf.fill(tf.shape(logits), logits.dtype.min))
   positive = tf.reduce_sum(views * tf.roll(views, n, axis=0), axis=1) / temperature
   losses = tf.reduce_logsumexp(masked, axis=1) - positive
-
-  total = tf.reduce_sum(tf.where(keep, losses, tf.zeros_like(losses)))
-  return tf.math.divide_no_nan(total, tf.reduce_sum(tf.cast(keep, f.dtype)))
+  return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.cast(2 * n, f.dtype))
 
 
 def _blanked(

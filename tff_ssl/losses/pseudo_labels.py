@@ -99,7 +99,7 @@ def masked_mean(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     values: [n]; where the mask is 0 they may be anything, NaN too.
     mask: [n] of 0 and 1; NaN makes the mean NaN.
   """
-  kept = tf.where(mask > 0, values, tf.zeros_like(values))
-  kept = tf.where(tf.math.is_nan(mask), mask, kept)
+  counted = tf.where(mask > 0, values, tf.zeros_like(values))
+  counted = tf.where(tf.math.is_nan(mask), mask, counted)
   count = tf.cast(tf.shape(values)[0], values.dtype)
-  return tf.math.divide_no_nan(tf.reduce_sum(kept), count)
+  return tf.math.divide_no_nan(tf.reduce_sum(counted), count)

@@ -23,26 +23,18 @@ SUBSPACE_DIM = 32
 
 
 def normalised_moments(
-  encodings: tf.Tensor, mask: tf.Tensor | None = None
+  encodings: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
   """Means over examples of the L2-normalised encodings and of their products.
 
   Args:
     encodings: [n, d], d known; n may be 0.
-    mask: Optional [n] of 0 and 1 (any numeric dtype, or bool); examples with 0 are
-      padding and do not count.
 
   Returns:
     (mean [d], square [d], second [k, k]): the means of the encodings, of their squares,
-    and of their products in `subspace(d)`, k = min(d, 32). All are zero if no example
-    counts.
+    and of their products in `subspace(d)`, k = min(d, 32). All are zero for n = 0.
   """
-  if mask is None:
-    count = tf.cast(tf.shape(encodings)[0], encodings.dtype)
-  else:
-    keep = tf.cast(mask, tf.bool)
-    count = tf.reduce_sum(tf.cast(keep, encodings.dtype))
-    encodings = tf.where(keep[:, tf.newaxis], encodings, tf.zeros_like(encodings))
+  count = tf.cast(tf.shape(encodings)[0], encodings.dtype)
   unit = tf.math.l2_normalize(encodings, axis=1)
   inside = _into_subspace(unit)
   return (
@@ -86,8 +78,8 @@ def effective_rank_from_moments(mean: tf.Tensor, second: tf.Tensor) -> tf.Tensor
   # moments. It has no direction, and would pass for a full rank.
   rounding = second.shape[0] * np.finfo(second.dtype.as_numpy_dtype).eps
   noise = rounding * tf.linalg.trace(second)
-  kept = tf.where(eigenvalues <= noise, tf.zeros_like(eigenvalues), eigenvalues)
-  return _exp_entropy(kept)
+  signal = tf.where(eigenvalues <= noise, tf.zeros_like(eigenvalues), eigenvalues)
+  return _exp_entropy(signal)
 
 
 def _into_subspace(encodings: tf.Tensor) -> tf.Tensor:
@@ -107,36 +99,12 @@ def encoding_std_from_moments(mean: tf.Tensor, square: tf.Tensor) -> tf.Tensor:
 
   Returns:
     Scalar, about 1 for encodings spread evenly over the sphere, 0 for collapsed ones.
+
+  Source: Chen and He 2021, Section 4.1.
   """
   variance = tf.maximum(square - tf.square(mean), tf.zeros([], square.dtype))
   dimension = tf.cast(tf.shape(mean)[0], mean.dtype)
   return tf.reduce_mean(tf.sqrt(variance)) * tf.sqrt(dimension)
-
-
-def encoding_std(encodings: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tensor:
-  """Mean over dimensions of the std of L2-normalised encodings, times sqrt(d).
-
-  Args:
-    encodings: [n, d]; n may be 0.
-    mask: Optional [n] of 0 and 1; examples with 0 do not count.
-
-  Returns:
-    Scalar, about 1 for encodings spread evenly over the sphere, 0 for collapsed ones.
-
-  Source: Chen and He 2021, Section 4.1.
-  """
-  mean, square, _ = normalised_moments(encodings, mask)
-  return encoding_std_from_moments(mean, square)
-
-
-def total_variance(encodings: tf.Tensor) -> tf.Tensor:
-  """Mean squared distance of encodings [n, d] from their mean; 0 for n = 0.
-
-  It is the trace of their covariance, in squared units of the encodings.
-  """
-  count = tf.cast(tf.shape(encodings)[0], encodings.dtype)
-  mean = tf.math.divide_no_nan(tf.reduce_sum(encodings, axis=0), count)
-  return tf.math.divide_no_nan(tf.reduce_sum(tf.square(encodings - mean)), count)
 
 
 def effective_rank_from_covariance(covariance: tf.Tensor) -> tf.Tensor:
@@ -166,27 +134,3 @@ def _exp_entropy(eigenvalues: tf.Tensor) -> tf.Tensor:
   """Exponential of the entropy of eigenvalues that are not negative, normalised."""
   p = tf.math.divide_no_nan(eigenvalues, tf.reduce_sum(eigenvalues))
   return tf.exp(-tf.reduce_sum(tf.math.xlogy(p, p)))
-
-
-def effective_rank(encodings: tf.Tensor) -> tf.Tensor:
-  """Effective rank of the centred encodings' covariance.
-
-  Args:
-    encodings: [n, d]; n may be 0.
-
-  Returns:
-    Scalar from 1 (collapsed to a line or a point) to min(n - 1, d).
-
-  Source: Roy and Vetterli 2007, Definition 1, on the eigenvalues of the covariance.
-  """
-  shape = tf.shape(encodings)
-  count = tf.cast(shape[0], encodings.dtype)
-  mean = tf.math.divide_no_nan(tf.reduce_sum(encodings, axis=0), count)
-  centred = encodings - mean
-  # X'X and XX' share their non-zero eigenvalues: the smaller one is decomposed.
-  gram = tf.cond(
-    shape[0] < shape[1],
-    lambda: tf.matmul(centred, centred, transpose_b=True),
-    lambda: tf.matmul(centred, centred, transpose_a=True),
-  )
-  return effective_rank_from_covariance(gram)

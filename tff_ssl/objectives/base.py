@@ -10,11 +10,13 @@ randomness derived from the round's seed and each example's id.
 
 import collections
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, runtime_checkable
+import dataclasses
+from typing import Any
 
 import tensorflow as tf
 
 from tff_ssl.encoders import network
+from tff_ssl.objectives import collapse
 
 Params = collections.OrderedDict[str, tf.Tensor]
 Examples = Mapping[str, tf.Tensor]
@@ -22,11 +24,77 @@ Examples = Mapping[str, tf.Tensor]
 State = collections.OrderedDict[str, tf.Tensor]
 Carry = collections.OrderedDict[str, tf.Tensor]
 Encodings = Mapping[str, tf.Tensor]
-Metrics = collections.OrderedDict[str, tf.Tensor]
+Metrics = collapse.Metrics
+# Structures of tensors by name; no gradient flows into them.
+Context = Mapping[str, Any]
 
 
-class Objective(Protocol):
-  """A loss of parameters on a batch of examples."""
+class Objective:
+  """A loss of parameters on a batch of examples.
+
+  An objective defines `networks` (or `init`) and `loss`. If it keeps a state on the
+  client, or applies a rule after each step, it defines `loss_with_state` in place of
+  `loss`, and `init_state` and `after_step`. Everything else has a default, which is
+  right for most objectives.
+  """
+
+  @property
+  def networks(self) -> Mapping[str, network.Network]:
+    """The trained networks, by the prefixes of their parameters' names."""
+    return {}
+
+  @property
+  def shared_prefixes(self) -> tuple[str, ...]:
+    """The prefixes of the parameters that a federated algorithm averages.
+
+    A prefix is the first part of a name: 'encoder' covers 'encoder/stage1/...'.
+    """
+    return tuple(self.networks)
+
+  @property
+  def local_prefixes(self) -> tuple[str, ...]:
+    """The prefixes of what stays on the client unless an algorithm averages it."""
+    return ()
+
+  @property
+  def collapsed_below(self) -> float | None:
+    """The `encoding_std` below which encodings are collapsed; None: they cannot be.
+
+    It is about 1 if encodings are spread out.
+    """
+    return 0.05
+
+  @property
+  def enters(self) -> Callable[[Examples], tf.Tensor] | None:
+    """The function from n examples to which of them enter, bool [n]; None: all do.
+
+    The others, such as those without a label, are left out before anything is computed
+    (`in_loss`), and so belong to no batch, to no mean and to no client's n_k: a client
+    with nothing else has no examples.
+
+    Losses that a paper divides by the whole batch are another matter: a consistency
+    loss of few confident examples (FixMatch, Eq. 4) is the mean over all of them.
+    """
+    return None
+
+  @property
+  def logits(self) -> Callable[[Params, tf.Tensor], tf.Tensor] | None:
+    """The inference of a classifier of its own; None: the objective trains none.
+
+    (parameters with population statistics, plain images [n, H, W, C] in [0, 1]) ->
+    logits [n, classes], each image by itself.
+    """
+    return None
+
+  @property
+  def keeps_state(self) -> bool:
+    """Whether there is a state on the client, or a rule after each step."""
+    return _overrides(self, 'loss_with_state')
+
+  @property
+  def is_scheduled(self) -> bool:
+    """Whether values follow a schedule over the rounds of a run (see `at`)."""
+    return _overrides(self, 'at')
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> Params:
     """Returns initial parameters.
@@ -35,6 +103,17 @@ class Objective(Protocol):
       seed: int32 [2]; the same seed gives the same parameters.
       dtype: Floating type of every parameter.
     """
+    return init_networks(seed, dtype, self.networks)
+
+  def prepare(self, examples: Examples, seed: tf.Tensor) -> Examples:
+    """Returns all examples of a client, in their order, perhaps with other fields.
+
+    Args:
+      examples: n >= 0 examples, before batches are taken.
+      seed: int32 [2], the round's.
+    """
+    del seed
+    return examples
 
   def loss(
     self, params: Params, examples: Examples, seed: tf.Tensor
@@ -52,19 +131,82 @@ class Objective(Protocol):
       A scalar (0 when n = 0), and metrics that an algorithm averages over clients
       weighted by n: tensors of fixed shapes whose weighted mean is meaningful.
     """
+    raise NotImplementedError(f'{type(self).__name__} has no loss without a state.')
+
+  def init_state(self, params: Params) -> State:
+    """Returns the state with which training starts from these parameters.
+
+    It stays on the client: a target network (BYOL), or a key network and a queue
+    (MoCo).
+    """
+    del params
+    return collections.OrderedDict()
+
+  def loss_with_state(
+    self, params: Params, state: State, examples: Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, Metrics, Carry]:
+    """Returns the loss and metrics of a batch, and what `after_step` needs of it.
+
+    Args:
+      params: As made by `init`.
+      state: As made by `init_state` or `after_step`. No gradient flows into it.
+      examples: n >= 0 examples; see `loss`.
+      seed: int32 [2], the round's.
+    """
+    del state
+    loss, metrics = self.loss(params, examples, seed)
+    return loss, metrics, collections.OrderedDict()
+
+  def after_step(
+    self, params: Params, state: State, carry: Carry
+  ) -> tuple[Params, State]:
+    """Returns parameters and state after an optimizer's step.
+
+    Without examples no step is made: an algorithm then keeps both unchanged.
+
+    Args:
+      params: As the optimizer has left them.
+      state: The state that the step used.
+      carry: From `loss_with_state`.
+    """
+    del carry
+    return params, state
+
+  def bind_context(self, context: Context) -> 'Objective':
+    """Returns the same objective with the values of its context, if it takes one.
+
+    Args:
+      context: Values that stay fixed while a client trains (see `context`).
+    """
+    del context
+    return self
+
+  def at(self, round: tf.Tensor, total: int | None) -> 'Objective':
+    """Returns the same objective with the values of a round, as tensors.
+
+    Such values are momenta and temperatures, as in DINO. The result has the same
+    parameters, state and metrics. `init` and `init_state` do not depend on the round,
+    which is sent only for objectives that define `at`.
+
+    Args:
+      round: int32 scalar, from 0.
+      total: Rounds of the run, at least 1; None if unknown: values that depend on it
+        then stay those of the first round.
+    """
+    del round, total
+    return self
 
   def summarize(self, metrics: Metrics) -> Metrics:
     """Turns averaged `metrics` into the scalars that a round reports."""
+    return collapse.summarize(metrics)
 
 
-@runtime_checkable
-class Separable(Objective, Protocol):
+class Separable(Objective):
   """An objective whose networks treat each example by itself, except for batch norm.
 
   The examples of many clients can then go through the networks together, and the loss
-  is computed from each client's encodings. `loss` is `loss_of_encodings` of the result
-  of `encode`. The type does not reveal batch norm: callers also ask
-  `population.mixes_examples`.
+  is computed from each client's encodings. The type does not reveal batch norm: callers
+  also ask `population.mixes_examples`.
   """
 
   def encode(self, params: Params, examples: Examples, seed: tf.Tensor) -> Encodings:
@@ -79,6 +221,7 @@ class Separable(Objective, Protocol):
       Floating tensors [n, ...] by name; without batch norm, row i depends only on
       example i.
     """
+    raise NotImplementedError
 
   def loss_of_encodings(
     self, encodings: Encodings, examples: Examples
@@ -89,143 +232,76 @@ class Separable(Objective, Protocol):
       encodings: As made by `encode`.
       examples: The same n examples.
     """
+    raise NotImplementedError
+
+  def loss(
+    self, params: Params, examples: Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, Metrics]:
+    """Returns the loss of a batch; 0 if it is empty (see `Objective`)."""
+    return self.loss_of_encodings(self.encode(params, examples, seed), examples)
 
 
-@runtime_checkable
-class Stateful(Protocol):
-  """An objective that keeps a state, or applies a rule after each step.
+def _forwarded(name: str) -> Any:
+  """Returns a property that is the wrapped objective's attribute or method."""
+  return property(lambda self: getattr(self.objective, name))
 
-  The state stays on the client: a target network (BYOL), or a key network and a queue
-  (MoCo). Parameters are trained by gradients and averaged by a federated algorithm.
+
+@dataclasses.dataclass(frozen=True)
+class Wrapper(Objective):
+  """An objective made of another one, with a loss of its own.
+
+  Everything but the loss is the wrapped objective's, unless a wrapper defines it.
+
+  Attributes:
+    objective: The wrapped objective.
   """
 
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> Params:
-    """Returns initial parameters; see `Objective`."""
+  objective: Any
 
-  def init_state(self, params: Params) -> State:
-    """Returns the state with which training starts from these parameters."""
+  networks = _forwarded('networks')
+  shared_prefixes = _forwarded('shared_prefixes')
+  local_prefixes = _forwarded('local_prefixes')
+  collapsed_below = _forwarded('collapsed_below')
+  enters = _forwarded('enters')
+  logits = _forwarded('logits')
+  is_scheduled = _forwarded('is_scheduled')
+  init = _forwarded('init')
+  prepare = _forwarded('prepare')
+  init_state = _forwarded('init_state')
+  after_step = _forwarded('after_step')
+  summarize = _forwarded('summarize')
 
-  def loss_with_state(
-    self, params: Params, state: State, examples: Examples, seed: tf.Tensor
-  ) -> tuple[tf.Tensor, Metrics, Carry]:
-    """Returns the loss and metrics of a batch, and what `after_step` needs of it.
+  def bind_context(self, context: Context) -> 'Wrapper':
+    """Returns the same wrapper of the objective with its context."""
+    return dataclasses.replace(self, objective=self.objective.bind_context(context))
 
-    Args:
-      params: As made by `init`.
-      state: As made by `init_state` or `after_step`. No gradient flows into it.
-      examples: n >= 0 examples; see `Objective.loss`.
-      seed: int32 [2], the round's.
-    """
-
-  def after_step(
-    self, params: Params, state: State, carry: Carry
-  ) -> tuple[Params, State]:
-    """Returns parameters and state after an optimizer's step.
-
-    Without examples no step is made: an algorithm then keeps both unchanged.
-
-    Args:
-      params: As the optimizer has left them.
-      state: The state that the step used.
-      carry: From `loss_with_state`.
-    """
-
-  def summarize(self, metrics: Metrics) -> Metrics:
-    """Turns averaged `metrics` into what a round reports; see `Objective`."""
+  def at(self, round: tf.Tensor, total: int | None) -> 'Wrapper':
+    """Returns the same wrapper of the objective with its values of a round."""
+    return dataclasses.replace(self, objective=self.objective.at(round, total))
 
 
-@runtime_checkable
-class Prepared(Protocol):
-  """An objective that prepares all of a client's examples before batches are taken."""
-
-  def prepare(self, examples: Examples, seed: tf.Tensor) -> Examples:
-    """Returns all examples of a client, in their order, with other fields."""
+def _overrides(objective: Objective, name: str) -> bool:
+  return getattr(type(objective), name) is not getattr(Objective, name)
 
 
-@runtime_checkable
-class Selective(Protocol):
-  """An objective whose loss leaves out some examples, such as those without a label.
+def init_networks(
+  seed: tf.Tensor, dtype: tf.DType, networks: Mapping[str, network.Network]
+) -> Params:
+  """Returns the initial parameters of several networks as one flat structure.
 
-  They are left out before anything is computed (`in_loss`), and so belong to no batch,
-  to no mean and to no client's n_k: a client with nothing else has no examples.
-
-  Losses that a paper divides by the whole batch are another matter: a consistency loss
-  of few confident examples (FixMatch, Eq. 4) is the mean over all of them.
+  Args:
+    seed: int32 [2].
+    dtype: Floating type of the parameters.
+    networks: The networks, by the prefixes of their parameter names.
   """
-
-  @property
-  def enters(self) -> Callable[[Examples], tf.Tensor] | None:
-    """The function from n examples to which of them enter, bool [n]; None: all do."""
-
-
-@runtime_checkable
-class Placed(Protocol):
-  """An objective that says which weights are shared and what stays on the client.
-
-  It names them by prefixes, the first parts of names: 'encoder' covers
-  'encoder/stage1/...'.
-  """
-
-  @property
-  def shared_prefixes(self) -> tuple[str, ...]:
-    """The prefixes of the parameters that a federated algorithm averages."""
-
-  @property
-  def local_prefixes(self) -> tuple[str, ...]:
-    """The prefixes of what stays on the client unless an algorithm averages it."""
+  seeds = tf.random.experimental.stateless_split(seed, len(networks))
+  params: Params = collections.OrderedDict()
+  for i, (prefix, net) in enumerate(networks.items()):
+    params.update(network.with_prefix(net.init(seeds[i], dtype), prefix))
+  return params
 
 
-@runtime_checkable
-class Networked(Protocol):
-  """An objective that is made of networks."""
-
-  @property
-  def networks(self) -> Mapping[str, network.Network]:
-    """The trained networks, by the prefix of their parameters' names."""
-
-
-@runtime_checkable
-class Watched(Protocol):
-  """An objective whose encodings can collapse."""
-
-  @property
-  def collapsed_below(self) -> float:
-    """The `encoding_std` below which encodings are collapsed; about 1: spread out."""
-
-
-@runtime_checkable
-class Classifier(Protocol):
-  """An objective that trains a classifier of its own."""
-
-  def logits(self, params: Params, images: tf.Tensor) -> tf.Tensor:
-    """Returns the logits [n, classes] of plain images [n, H, W, C] in [0, 1].
-
-    This is inference: each image by itself, with population statistics in `params`.
-    """
-
-
-@runtime_checkable
-class Scheduled(Protocol):
-  """An objective with values that follow a schedule over the rounds of a run.
-
-  Such values are momenta and temperatures, as in DINO. `init` and `init_state` do not
-  depend on the round. Objectives without `at` do not receive the round, and it is not
-  sent for them.
-  """
-
-  def at(self, round: tf.Tensor, total: int | None) -> 'Objective | Stateful':
-    """Returns the same objective with the values of a round, as tensors.
-
-    The result has the same parameters, state and metrics as this objective.
-
-    Args:
-      round: int32 scalar, from 0.
-      total: Rounds of the run, at least 1; None if unknown: values that depend on it
-        then stay those of the first round.
-    """
-
-
-def batch_in_cache(objective: object) -> int:
+def batch_in_cache(objective: Objective) -> int:
   """Returns how many examples to train on at a time, of two views each.
 
   See `Network.batch_in_cache`.
@@ -233,51 +309,15 @@ def batch_in_cache(objective: object) -> int:
   Args:
     objective: What is minimised; the result is 256 if it is not made of networks.
   """
-  networks = objective.networks.values() if isinstance(objective, Networked) else ()
+  networks = objective.networks.values()
   return min((net.batch_in_cache(views=2) for net in networks), default=256)
 
 
-class SharesNetworks:
-  """An objective that shares its networks (see `Placed` and `Networked`)."""
-
-  @property
-  def shared_prefixes(self: Networked) -> tuple[str, ...]:
-    """All networks."""
-    return tuple(self.networks)
-
-
-class SharesAll(SharesNetworks):
-  """An objective that shares all its networks: nothing stays on the client."""
-
-  @property
-  def local_prefixes(self) -> tuple[str, ...]:
-    """None."""
-    return ()
-
-
-class LossOfEncodings:
-  """A `Separable` objective, whose loss is computed from its encodings."""
-
-  def loss(
-    self: Separable, params: Params, examples: Examples, seed: tf.Tensor
-  ) -> tuple[tf.Tensor, Metrics]:
-    """Returns the loss of a batch; 0 if it is empty (see `Objective`)."""
-    return self.loss_of_encodings(self.encode(params, examples, seed), examples)
-
-
-def with_state(objective: 'Objective | Stateful') -> Stateful:
-  """Returns an objective as a stateful one, with an empty state if it keeps none."""
-  if isinstance(objective, Stateful):
-    return objective
-  scheduled = isinstance(objective, Scheduled)
-  return (_ScheduledWithoutState if scheduled else _WithoutState)(objective)
-
-
-def at_round(objective: Any, round: Any, total: int | None = None) -> Any:
+def at_round(objective: Objective, round: Any, total: int | None = None) -> Objective:
   """Returns an objective with its values of a round; unchanged if none is scheduled.
 
   Args:
-    objective: Any; only one that is `Scheduled` is replaced.
+    objective: What is minimised.
     round: int32 scalar or an integer, from 0.
     total: Rounds of the run; None: unknown.
 
@@ -286,25 +326,25 @@ def at_round(objective: Any, round: Any, total: int | None = None) -> Any:
   """
   if total is not None and total < 1:
     raise ValueError(f'total is {total}; it must be at least 1 round, or None.')
-  if not isinstance(objective, Scheduled):
-    return objective
   return objective.at(tf.convert_to_tensor(round, tf.int32), total)
 
 
-def entering(objective: Any) -> Callable[[Examples], tf.Tensor] | None:
-  """Returns the function from examples to which enter the loss; None: all do.
+def entering(
+  objective: Objective | None,
+) -> Callable[[Examples], tf.Tensor] | None:
+  """Returns `Objective.enters`; None if there is no objective.
 
   Args:
-    objective: What is minimised, perhaps `Selective`.
+    objective: What is minimised; None: all examples enter.
   """
-  return objective.enters if isinstance(objective, Selective) else None
+  return None if objective is None else objective.enters
 
 
-def in_loss(objective: Any, examples: Examples) -> Examples:
+def in_loss(objective: Objective | None, examples: Examples) -> Examples:
   """Returns the examples that enter an objective's loss, in their order.
 
   Args:
-    objective: What is minimised; one that is not `Selective` takes all of them.
+    objective: What is minimised; None takes all of them.
     examples: n >= 0 examples.
   """
   enters = entering(objective)
@@ -319,41 +359,6 @@ def in_loss(objective: Any, examples: Examples) -> Examples:
       (name, tf.boolean_mask(value, mask)) for name, value in examples.items()
     ),
   )
-
-
-class _WithoutState:
-  """An `Objective` as a `Stateful` one."""
-
-  def __init__(self, objective: Objective):
-    self._objective: Any = objective
-    self.networks = objective.networks if isinstance(objective, Networked) else {}
-    self.enters = entering(objective)
-    self.init = objective.init
-    self.summarize = objective.summarize
-
-  def init_state(self, params: Params) -> State:
-    del params
-    return collections.OrderedDict()
-
-  def loss_with_state(
-    self, params: Params, state: State, examples: Examples, seed: tf.Tensor
-  ) -> tuple[tf.Tensor, Metrics, Carry]:
-    del state
-    loss, metrics = self._objective.loss(params, examples, seed)
-    return loss, metrics, collections.OrderedDict()
-
-  def after_step(
-    self, params: Params, state: State, carry: Carry
-  ) -> tuple[Params, State]:
-    del carry
-    return params, state
-
-
-class _ScheduledWithoutState(_WithoutState):
-  """A `Scheduled` objective as a `Stateful` one, which is scheduled too."""
-
-  def at(self, round: tf.Tensor, total: int | None) -> Stateful:
-    return _WithoutState(self._objective.at(round, total))
 
 
 def example_count(examples: Examples) -> tf.Tensor:

@@ -36,10 +36,10 @@ AUGMENTATION = 'byol'
 
 
 @dataclasses.dataclass(frozen=True)
-class ByolObjective(base.SharesNetworks, collapse.SpreadReported):
+class ByolObjective(base.Objective):
   """2 - 2 cos of online predictions and target projections, both ways, from 0 to 8.
 
-  It is `base.Stateful`. If the target equals the online network and there is no
+  If the target equals the online network and there is no
   predictor, it is 4 + 4 times SimSiam without a predictor.
 
   Attributes:
@@ -65,7 +65,7 @@ class ByolObjective(base.SharesNetworks, collapse.SpreadReported):
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """The online networks (see `base.Networked`)."""
+    """The online networks."""
     return online.networks(self.model, self.predictor)
 
   @property
@@ -75,7 +75,7 @@ class ByolObjective(base.SharesNetworks, collapse.SpreadReported):
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
-    params = online.init(self.model, self.predictor, seed, dtype)
+    params = super().init(seed, dtype)
     if not self.stop_gradient:
       params.update(target.copy(params, tuple(self.model.networks)))
     return params

@@ -5,8 +5,8 @@ import collections
 import tensorflow as tf
 
 from tff_ssl.losses import spread
-from tff_ssl.objectives import base
 
+Metrics = collections.OrderedDict[str, tf.Tensor]
 # Means over examples of one network's encodings. They must not be averaged over clients
 # whose networks differ: five networks, each collapsed to a different point, would seem
 # spread out.
@@ -16,20 +16,7 @@ OF_STD = MOMENTS[:2]
 STD, _RANK = 'encoding_std', 'effective_rank'
 
 
-class SpreadReported:
-  """An objective whose metrics are `spread_metrics`, and no others."""
-
-  @property
-  def collapsed_below(self) -> float:
-    """The `encoding_std` below which encodings are collapsed (see `base.Watched`)."""
-    return 0.05
-
-  def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Turns averaged moments into the collapse alarm's numbers."""
-    return summarize_spread(metrics)
-
-
-def spread_metrics(encodings: tf.Tensor) -> base.Metrics:
+def spread_metrics(encodings: tf.Tensor) -> Metrics:
   """Returns the moments of encodings [n, d] from which their spread is computed.
 
   They are means over examples: the cohort's spread follows from their weighted mean,
@@ -43,49 +30,46 @@ def spread_metrics(encodings: tf.Tensor) -> base.Metrics:
   )
 
 
-def std_metrics(encodings: tf.Tensor) -> base.Metrics:
+def std_metrics(encodings: tf.Tensor) -> Metrics:
   """Returns the 2 d means of `spread_metrics` that `encoding_std` is computed from."""
   moments = spread_metrics(encodings)
   return collections.OrderedDict((name, moments[name]) for name in OF_STD)
 
 
-def summarize_spread(metrics: base.Metrics) -> base.Metrics:
-  """Returns the two numbers of the collapse alarm.
+def summarize(metrics: Metrics) -> Metrics:
+  """Returns metrics with the two numbers of the collapse alarm in place of moments.
 
   Args:
-    metrics: The moments of `spread_metrics`, or what `of_own_network` made of them.
+    metrics: Scalars and the moments of `spread_metrics`; without moments they are
+      returned unchanged.
 
   Returns:
-    `encoding_std`: about 1 when spread out, 0 when collapsed, for losses that do not
-    ignore a shift. `effective_rank`: from 1 when collapsed to d when all directions of
-    the L2-normalised encodings vary equally. For d > 32 it is computed in 32 fixed
-    random dimensions (see `losses.spread`), and called `effective_rank_32`.
+    The scalars, then the two numbers. `encoding_std`: about 1 when spread out, 0 when
+    collapsed, for losses that do not ignore a shift. `effective_rank`: from 1 when
+    collapsed to d when all directions of the L2-normalised encodings vary equally. For
+    d > 32 it is computed in 32 fixed random dimensions (see `losses.spread`), and
+    called `effective_rank_32`.
   """
-  if STD in metrics:
-    return collections.OrderedDict(
-      (name, value) for name, value in metrics.items() if name.startswith((STD, _RANK))
-    )
+  if MOMENTS[0] not in metrics:
+    return metrics
   mean = metrics['normalised_mean']
   exact = mean.shape[0] <= spread.SUBSPACE_DIM
   rank = _RANK if exact else f'{_RANK}_{spread.SUBSPACE_DIM}'
-  return collections.OrderedDict(
-    [
-      (
-        STD,
-        spread.encoding_std_from_moments(mean, metrics['normalised_square']),
-      ),
-      (rank, spread.effective_rank_from_moments(mean, metrics['normalised_second'])),
-    ]
+  summary = collections.OrderedDict(
+    (name, value) for name, value in metrics.items() if name not in MOMENTS
   )
+  summary[STD] = spread.encoding_std_from_moments(mean, metrics['normalised_square'])
+  summary[rank] = spread.effective_rank_from_moments(mean, metrics['normalised_second'])
+  return summary
 
 
-def summarize_std(metrics: base.Metrics) -> base.Metrics:
-  """Returns `encoding_std` alone, of the moments `OF_STD` (see `summarize_spread`)."""
+def summarize_std(metrics: Metrics) -> Metrics:
+  """Returns `encoding_std` alone, of the moments `OF_STD` (see `summarize`)."""
   std = spread.encoding_std_from_moments(*(metrics[name] for name in OF_STD))
   return collections.OrderedDict([(STD, std)])
 
 
-def of_own_network(metrics: base.Metrics, prefix: str = '') -> base.Metrics:
+def with_client_spread(metrics: Metrics, prefix: str = '') -> Metrics:
   """Returns metrics with a client's own spread in place of its moments.
 
   This is for clients that train networks of their own. A round then reports the mean
@@ -94,7 +78,7 @@ def of_own_network(metrics: base.Metrics, prefix: str = '') -> base.Metrics:
 
   Args:
     metrics: One client's; without moments they are returned unchanged.
-    prefix: Of the moments' names, for example 'personal_'.
+    prefix: What the moments' names begin with, for example 'personal_'.
   """
   moments = collections.OrderedDict(
     (name, metrics[prefix + name]) for name in MOMENTS if prefix + name in metrics
@@ -106,5 +90,5 @@ def of_own_network(metrics: base.Metrics, prefix: str = '') -> base.Metrics:
     for name, value in metrics.items()
     if name.removeprefix(prefix) not in moments or not name.startswith(prefix)
   )
-  result.update((prefix + name, v) for name, v in summarize_spread(moments).items())
+  result.update((prefix + name, v) for name, v in summarize(moments).items())
   return result

@@ -19,7 +19,7 @@ import tensorflow as tf
 from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
-from tff_ssl.losses import dino
+from tff_ssl.losses import distillation
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
@@ -30,8 +30,8 @@ _KERNEL = f'{PROTOTYPES}/dense0/kernel'
 
 
 @dataclasses.dataclass(frozen=True)
-class DinoObjective(base.SharesNetworks, collapse.SpreadReported):
-  """Cross-entropy of views over prototypes; `base.Stateful` and `base.Scheduled`.
+class DinoObjective(base.Objective):
+  """Cross-entropy of views over prototypes.
 
   Attributes:
     model: Encoder, projector, and how the two global crops are made.
@@ -57,11 +57,11 @@ class DinoObjective(base.SharesNetworks, collapse.SpreadReported):
 
   def __post_init__(self) -> None:
     target.check_momentum(self.momentum)
-    dino.check_temperatures(self.temperature, *self.teacher_temperature)
+    distillation.check_temperatures(self.temperature, *self.teacher_temperature)
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """The student's networks (see `base.Networked`)."""
+    """The student's networks."""
     dim, number = self.model.output_dims[0], self.num_prototypes
     return {**self.model.networks, PROTOTYPES: projector.build_prototypes(dim, number)}
 
@@ -71,17 +71,13 @@ class DinoObjective(base.SharesNetworks, collapse.SpreadReported):
     return target.TARGET, CENTRE
 
   def at(self, round: tf.Tensor | int, total: int | None) -> 'DinoObjective':
-    """Returns the objective of a round (see `base.Scheduled`)."""
+    """Returns the objective with the momentum and temperature of a round."""
     t = tf.cast(round, tf.float64)
     cosine = (1.0 + tf.cos(math.pi * tf.minimum(t / (total or math.inf), 1.0))) / 2.0
     warm = tf.minimum(t / max(self.warmup_rounds - 1, 1), 1.0)
     first, last = self.teacher_temperature
     now = 1.0 - (1.0 - self.momentum) * cosine, first + (last - first) * warm
     return dataclasses.replace(self, now=now)
-
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
-    return dual_encoder.init_networks(seed, dtype, self.networks)
 
   def init_state(self, params: base.Params) -> base.State:
     """Returns a teacher equal to the student, and a centre of 0."""
@@ -104,8 +100,10 @@ class DinoObjective(base.SharesNetworks, collapse.SpreadReported):
       student += self._outputs(params, crops[2:])[1:]
     _, *teacher = self._outputs(network.select(state, target.TARGET), crops[:2])
     _, warmed = self.now or self.at(0, None).now
-    loss = dino.cross_entropy(teacher, student, state[CENTRE], warmed, self.temperature)
-    carry = base.Carry({CENTRE: dino.next_centre(state[CENTRE], teacher)})
+    loss = distillation.cross_entropy(
+      teacher, student, state[CENTRE], warmed, self.temperature
+    )
+    carry = base.Carry({CENTRE: distillation.next_centre(state[CENTRE], teacher)})
     return loss, collapse.spread_metrics(tf.split(z, 2)[0]), carry
 
   def after_step(

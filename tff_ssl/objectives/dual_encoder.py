@@ -11,7 +11,6 @@ Source: "Federated Training of Dual Encoding Models on Small Non-IID Client Data
 import collections
 from collections.abc import Mapping, Sequence
 import dataclasses
-from typing import Protocol
 
 import tensorflow as tf
 
@@ -20,6 +19,7 @@ from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
 
 ENCODER = 'encoder'
 PROJECTOR = 'projector'
@@ -32,28 +32,32 @@ LEFT_PROJECTOR = 'left_projector'
 RIGHT_PROJECTOR = 'right_projector'
 
 
-class DualEncoder(Protocol):
+class DualEncoder:
   """A model that encodes the two inputs of each example."""
 
   @property
   def output_dims(self) -> tuple[int, int]:
     """The sizes (d_f, d_g) of the two encodings."""
+    raise NotImplementedError
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
     """The networks by the prefixes of their parameters' names."""
-
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
+    raise NotImplementedError
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the encodings f [n, d_f] and g [n, d_g] of n examples."""
+    raise NotImplementedError
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]."""
+    return base.init_networks(seed, dtype, self.networks)
 
 
 @dataclasses.dataclass(frozen=True)
-class Siamese:
+class Siamese(DualEncoder):
   """One encoder and projector over two augmented views of one image.
 
   Attributes:
@@ -76,10 +80,6 @@ class Siamese:
   def networks(self) -> Mapping[str, network.Network]:
     """The networks by the prefixes of their parameters' names."""
     return {ENCODER: self.encoder, PROJECTOR: self.projector}
-
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
-    return init_networks(seed, dtype, self.networks)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
@@ -129,7 +129,7 @@ class Siamese:
 
 
 @dataclasses.dataclass(frozen=True)
-class TwoTower:
+class TwoTower(DualEncoder):
   """Two networks over two modalities; examples hold `left` and `right`.
 
   Attributes:
@@ -167,10 +167,6 @@ class TwoTower:
       [(prefix, net) for prefix, net in tower if net is not None] for tower in towers
     ]
 
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
-    return init_networks(seed, dtype, self.networks)
-
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -207,22 +203,18 @@ class TwoTower:
     return x
 
 
-class LossOfPairs(base.LossOfEncodings, base.SharesAll):
-  """An objective whose networks are its `model`'s, with a loss of the two encodings.
+class PairObjective(base.Separable):
+  """A loss of the two encodings of a model; it defines `loss_of_pairs`.
 
-  It is `base.Separable` if the model encodes each example by itself.
+  Its networks are the model's. A subclass has the field `model`.
   """
 
   model: DualEncoder
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """The model's networks (see `base.Networked`)."""
+    """The model's networks."""
     return self.model.networks
-
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
-    return self.model.init(seed, dtype)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
@@ -230,6 +222,23 @@ class LossOfPairs(base.LossOfEncodings, base.SharesAll):
     """Returns the encodings `f` [n, d_f] and `g` [n, d_g] (see `base.Separable`)."""
     f, g = self.model.encode(params, examples, seed)
     return collections.OrderedDict(f=f, g=g)
+
+  def loss_of_pairs(self, f: tf.Tensor, g: tf.Tensor) -> tf.Tensor:
+    """Returns the loss of the encodings of n >= 0 examples, a scalar.
+
+    Args:
+      f: [n, d_f] encodings of the first view.
+      g: [n, d_g] encodings of the second view.
+    """
+    raise NotImplementedError
+
+  def loss_of_encodings(
+    self, encodings: base.Encodings, examples: base.Examples
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the loss of encodings, and the spread of the first view's."""
+    del examples  # No label is needed.
+    f, g = encodings['f'], encodings['g']
+    return self.loss_of_pairs(f, g), collapse.spread_metrics(f)
 
 
 def build_siamese(
@@ -315,7 +324,7 @@ def field_of(prefix: str, encoder: network.Network) -> str:
   """Returns the field of an example that an encoder reads.
 
   Args:
-    prefix: Of the encoder's parameter names, one of `ENCODERS`.
+    prefix: What the encoder's parameter names begin with, one of `ENCODERS`.
     encoder: The encoder; one of two towers reads the field that its prefix names.
   """
   return encoder.field if prefix == ENCODER else prefix
@@ -328,20 +337,3 @@ def encoder_prefix(encoder: network.Network) -> str:
     encoder: The objective's; of two towers the left one, known by the field it reads.
   """
   return encoder.field if encoder.field in (LEFT, RIGHT) else ENCODER
-
-
-def init_networks(
-  seed: tf.Tensor, dtype: tf.DType, networks: Mapping[str, network.Network]
-) -> base.Params:
-  """Returns the initial parameters of several networks as one flat structure.
-
-  Args:
-    seed: int32 [2].
-    dtype: Floating type of the parameters.
-    networks: The networks, by the prefixes of their parameter names.
-  """
-  seeds = tf.random.experimental.stateless_split(seed, len(networks))
-  params: base.Params = collections.OrderedDict()
-  for i, (prefix, net) in enumerate(networks.items()):
-    params.update(network.with_prefix(net.init(seeds[i], dtype), prefix))
-  return params

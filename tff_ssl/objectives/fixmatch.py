@@ -28,8 +28,8 @@ PSEUDO_LABELLED = 'pseudo_labelled'
 
 
 @dataclasses.dataclass(frozen=True)
-class FixMatchObjective(base.LossOfEncodings, base.SharesAll):
-  """Cross-entropy with pseudo-labels; it is `base.Separable`.
+class FixMatchObjective(base.Separable):
+  """Cross-entropy with pseudo-labels.
 
   Attributes:
     encoder: Images to features.
@@ -50,12 +50,8 @@ class FixMatchObjective(base.LossOfEncodings, base.SharesAll):
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """Encoder and head (see `base.Networked`)."""
+    """Encoder and head."""
     return {dual_encoder.ENCODER: self.encoder, supervised.HEAD: self.head}
-
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
-    return dual_encoder.init_networks(seed, dtype, self.networks)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
@@ -79,7 +75,7 @@ class FixMatchObjective(base.LossOfEncodings, base.SharesAll):
     return collections.OrderedDict(weak=tf.stop_gradient(weak), strong=strong)
 
   def logits(self, params: base.Params, images: tf.Tensor) -> tf.Tensor:
-    """Returns the logits [n, classes] of images (see `base.Classifier`)."""
+    """Returns the logits [n, classes] of images (see `base.Objective`)."""
     return supervised.infer(self.encoder, self.head, params, images)
 
   def loss_of_encodings(
@@ -93,10 +89,6 @@ class FixMatchObjective(base.LossOfEncodings, base.SharesAll):
     confident = pseudo_labels.confident(encodings['weak'], self.threshold)
     share = pseudo_labels.masked_mean(confident, confident)
     return loss, collections.OrderedDict([(PSEUDO_LABELLED, share)])
-
-  def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Returns the averaged share of pseudo-labels as it is."""
-    return metrics
 
 
 def check_threshold(threshold: float) -> None:

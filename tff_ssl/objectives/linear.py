@@ -1,4 +1,4 @@
-"""A linear classifier on given features, which a federated linear probe trains.
+"""A linear classifier on fixed features, which a federated linear probe trains.
 
 Softmax cross-entropy, convex in the parameters. The classifier starts at zero, like the
 central probes of `evaluation`, so that nothing in it is random.
@@ -19,7 +19,7 @@ KERNEL, BIAS = 'kernel', 'bias'
 
 
 @dataclasses.dataclass(frozen=True)
-class LinearObjective(base.LossOfEncodings, base.SharesAll):
+class LinearObjective(base.Separable):
   """Softmax cross-entropy of logits = features kernel + bias.
 
   Attributes:
@@ -35,7 +35,7 @@ class LinearObjective(base.LossOfEncodings, base.SharesAll):
 
   @property
   def shared_prefixes(self) -> tuple[str, ...]:
-    """All of the classifier is shared (see `base.Placed`)."""
+    """All of the classifier is shared."""
     return (KERNEL, BIAS)
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
@@ -49,7 +49,7 @@ class LinearObjective(base.LossOfEncodings, base.SharesAll):
     )
 
   def enters(self, examples: base.Examples) -> tf.Tensor:
-    """Returns which examples have a label (see `base.Selective`)."""
+    """Returns which examples have a label (see `base.Objective`)."""
     return supervised.has_label(examples)
 
   def encode(
@@ -66,7 +66,3 @@ class LinearObjective(base.LossOfEncodings, base.SharesAll):
   ) -> tuple[tf.Tensor, base.Metrics]:
     """Returns the loss of logits (see `base.Separable`)."""
     return supervised.cross_entropy(encodings['logits'], examples['label'])
-
-  def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Returns the averaged training accuracy as it is."""
-    return metrics

@@ -33,11 +33,11 @@ AUGMENTATION = 'mae'
 
 
 @dataclasses.dataclass(frozen=True)
-class MaeObjective(base.LossOfEncodings, base.SharesAll):
+class MaeObjective(base.Separable):
   """The mean squared error of the pixels of masked patches.
 
-  It is `base.Separable`: each example has a loss of its own. All examples have equally
-  many masked patches, so that the mean over examples is the mean over patches.
+  All examples have equally many masked patches, so that the mean over examples is the
+  mean over patches.
 
   Attributes:
     encoder: From images, or the tokens of some of their patches, to features. It
@@ -83,12 +83,13 @@ class MaeObjective(base.LossOfEncodings, base.SharesAll):
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """Encoder and decoder (see `base.Networked`)."""
+    """Encoder and decoder."""
     return {dual_encoder.ENCODER: self.encoder, DECODER: self.decoder}
 
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
-    return dual_encoder.init_networks(seed, dtype, self.networks)
+  @property
+  def collapsed_below(self) -> None:
+    """None: features with a large common mean reconstruct just as well."""
+    return None
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
@@ -99,9 +100,8 @@ class MaeObjective(base.LossOfEncodings, base.SharesAll):
       `error` [n], each example's loss, and `features` [n, dim], the mean of its visible
       tokens.
     """
-    images = augment.one_view(
-      examples[self.encoder.field], examples['example_id'], seed, self.augmentation
-    )
+    images, ids = examples[self.encoder.field], examples['example_id']
+    (images,) = augment.views_of(images, ids, seed, self.augmentation, (0,))
     encoder_params = network.select(params, dual_encoder.ENCODER)
     tokens = self.encoder.embed(encoder_params, images)
     chosen = self._chosen(examples, seed, tokens.dtype)
@@ -126,11 +126,6 @@ class MaeObjective(base.LossOfEncodings, base.SharesAll):
     count = tf.cast(base.example_count(examples), error.dtype)
     loss = tf.math.divide_no_nan(tf.reduce_sum(error), count)
     return loss, collapse.spread_metrics(encodings['features'])
-
-  # Not `base.Watched`: features with a large common mean reconstruct just as well.
-  def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Turns averaged moments into the spread of the features."""
-    return collapse.summarize_spread(metrics)
 
   def _chosen(
     self, examples: base.Examples, seed: tf.Tensor, dtype: tf.DType

@@ -16,13 +16,11 @@ D, in other views.
 """
 
 import collections
-from collections.abc import Callable, Mapping
 import dataclasses
 
 import tensorflow as tf
 
 from tff_ssl.computing import checks
-from tff_ssl.encoders import network
 from tff_ssl.objectives import base
 from tff_ssl.optimization import scalars
 
@@ -33,8 +31,8 @@ _SALT = 77
 
 
 @dataclasses.dataclass(frozen=True)
-class MamlObjective:
-  """The loss of adapted parameters; it is `base.Prepared`.
+class MamlObjective(base.Wrapper):
+  """The loss of adapted parameters.
 
   Attributes:
     objective: f; it keeps no state.
@@ -43,35 +41,20 @@ class MamlObjective:
       first-order MAML: the gradient of f at the adapted parameters.
   """
 
-  objective: base.Objective
   inner_rate: float
   second_order: bool = True
 
   def __post_init__(self) -> None:
     checks.not_negative(inner_rate=self.inner_rate)
-    if isinstance(self.objective, base.Stateful):
+    if self.objective.keeps_state:
       raise ValueError(
         f'The objective of MAML is a {type(self.objective).__name__}; it must be one '
         'without state, because the inner step would change it.'
       )
 
-  @property
-  def networks(self) -> Mapping[str, network.Network]:
-    """The objective's networks (see `base.Networked`)."""
-    own = self.objective
-    return own.networks if isinstance(own, base.Networked) else {}
-
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns the objective's initial parameters for a seed, int32 [2]."""
-    return self.objective.init(seed, dtype)
-
-  @property
-  def enters(self) -> Callable[[base.Examples], tf.Tensor] | None:
-    """Which examples enter the objective's loss (see `base.Selective`)."""
-    return base.entering(self.objective)
-
   def prepare(self, examples: base.Examples, seed: tf.Tensor) -> base.Examples:
-    """Returns n examples with a partner for each (see `base.Prepared`)."""
+    """Returns n examples with a partner for each."""
+    examples = self.objective.prepare(examples, seed)
     own = _fold_in(seed, tf.reduce_sum(examples['example_id'][:1]))
     positions = tf.range(base.example_count(examples))
     order = tf.random.experimental.stateless_shuffle(positions, _fold_in(own, _SALT))
@@ -106,10 +89,6 @@ class MamlObjective:
       lambda w, g: w - scalars.as_dtype(self.inner_rate, w.dtype) * g, params, gradient
     )
     return self.objective.loss(adapted, outer, seed)
-
-  def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Returns what the objective reports for the adapted parameters."""
-    return self.objective.summarize(metrics)
 
 
 def _fold_in(seed: tf.Tensor, data: int | tf.Tensor) -> tf.Tensor:

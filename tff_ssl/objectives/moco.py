@@ -25,7 +25,7 @@ from tff_ssl.augment import multiview
 from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
-from tff_ssl.losses import moco
+from tff_ssl.losses import key_queue
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
@@ -37,10 +37,8 @@ DIMENSION = 128
 
 
 @dataclasses.dataclass(frozen=True)
-class MocoObjective(base.SharesNetworks, collapse.SpreadReported):
+class MocoObjective(base.Objective):
   """InfoNCE of the first view's queries against the second view's keys.
-
-  It is `base.Stateful`.
 
   Attributes:
     model: Encoder, projector and views.
@@ -64,17 +62,13 @@ class MocoObjective(base.SharesNetworks, collapse.SpreadReported):
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """The query networks (see `base.Networked`)."""
+    """The query networks."""
     return self.model.networks
 
   @property
   def local_prefixes(self) -> tuple[str, ...]:
     """The key networks and the queue stay on the client."""
     return target.TARGET, QUEUE, COUNT
-
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
-    return self.model.init(seed, dtype)
 
   def init_state(self, params: base.Params) -> base.State:
     """Returns a copy of the query networks, and an empty queue."""
@@ -96,7 +90,7 @@ class MocoObjective(base.SharesNetworks, collapse.SpreadReported):
     queries = self.model.project(params, first)
     keys = self.model.project(network.select(state, target.TARGET), second)
     keys = tf.stop_gradient(tf.math.l2_normalize(keys, axis=1))
-    loss = moco.info_nce(
+    loss = key_queue.info_nce(
       queries,
       keys,
       tf.stop_gradient(state[QUEUE]),
@@ -112,70 +106,43 @@ class MocoObjective(base.SharesNetworks, collapse.SpreadReported):
   ) -> tuple[base.Params, base.State]:
     """Moves the key networks towards the query networks, and enqueues the keys."""
     moved = target.follow(state, params, self.momentum)
-    moved[QUEUE], moved[COUNT] = moco.enqueue(state[QUEUE], state[COUNT], carry['keys'])
+    moved[QUEUE], moved[COUNT] = key_queue.enqueue(
+      state[QUEUE], state[COUNT], carry['keys']
+    )
     return params, moved
 
 
-def build_moco_v1(
+def build_moco(
   encoder: network.Network,
-  augmentation: multiview.Config | None = None,
-  projector_widths: Sequence[int] = (DIMENSION,),
-  momentum: float = 0.999,
-  queue_size: int = 1024,
-) -> MocoObjective:
-  """Builds MoCo v1: a linear head, temperature 0.07, crops and colours.
-
-  Args:
-    encoder: Images to features.
-    augmentation: How the views are made; the paper's when None.
-    projector_widths: Units of the head's layers.
-    momentum: See `MocoObjective`, also for `queue_size`.
-    queue_size: K.
-  """
-  return MocoObjective(
-    _model(encoder, augmentation or multiview.by_name('moco_v1'), projector_widths),
-    0.07,
-    momentum,
-    queue_size,
-  )
-
-
-def build_moco_v2(
-  encoder: network.Network,
+  version: int = 2,
   augmentation: multiview.Config | None = None,
   projector_widths: Sequence[int] | None = None,
   momentum: float = 0.999,
   queue_size: int = 1024,
 ) -> MocoObjective:
-  """Builds MoCo v2: a head of two layers, temperature 0.2, blur.
+  """Builds MoCo with the paper's head, which has no norm, temperature and views.
 
   Args:
     encoder: Images to features.
-    augmentation: How the views are made; the paper's when None.
-    projector_widths: Units of the head's layers; when None, as many as the encoder has
-      features, then 128.
+    version: 1: a linear head, temperature 0.07, crops and colours. 2: a head of two
+      layers, temperature 0.2, blur.
+    augmentation: How the views are made; the version's when None.
+    projector_widths: Units of the head's layers; when None 128, in version 2 behind a
+      layer with as many units as the encoder has features.
     momentum: See `MocoObjective`, also for `queue_size`.
     queue_size: K.
   """
-  widths = projector_widths or (encoder.output_dim, DIMENSION)
-  return MocoObjective(
-    _model(encoder, augmentation or multiview.by_name('moco_v2'), widths),
-    0.2,
-    momentum,
-    queue_size,
-  )
-
-
-def _model(
-  encoder: network.Network,
-  augmentation: multiview.Config,
-  projector_widths: Sequence[int],
-) -> dual_encoder.Siamese:
-  """Returns encoder and head; the heads of both versions have no norm."""
+  widths = (DIMENSION,) if version == 1 else (encoder.output_dim, DIMENSION)
   head = projector.build_projector(
     encoder.output_dim,
-    projector_widths,
+    projector_widths or widths,
     normalization='none',
     weight_standardization=False,
   )
-  return dual_encoder.Siamese(encoder, head, augmentation)
+  views = augmentation or multiview.by_name(f'moco_v{version}')
+  return MocoObjective(
+    dual_encoder.Siamese(encoder, head, views),
+    0.07 if version == 1 else 0.2,
+    momentum,
+    queue_size,
+  )

@@ -32,23 +32,6 @@ def networks(
   )
 
 
-def init(
-  model: dual_encoder.Siamese,
-  predictor: network.Network | None,
-  seed: tf.Tensor,
-  dtype: tf.DType,
-) -> base.Params:
-  """Returns initial parameters of encoder, projector and predictor.
-
-  Args:
-    model: Encoder and projector.
-    predictor: None if there is none.
-    seed: int32 [2].
-    dtype: Floating type of the parameters.
-  """
-  return dual_encoder.init_networks(seed, dtype, networks(model, predictor))
-
-
 def predict(
   params: base.Params,
   predictor: network.Network | None,

@@ -13,19 +13,18 @@ from tff_ssl.augment import byol
 from tff_ssl.encoders import network
 from tff_ssl.encoders import population
 from tff_ssl.objectives import base
-from tff_ssl.objectives import context
 from tff_ssl.objectives import dual_encoder
 
 
 def mixes_examples(
-  objective: base.Objective | base.Stateful | context.Contextual,
+  objective: base.Objective,
 ) -> bool:
   """Returns whether an example's encoding depends on its batch, as with batch norm."""
-  return any(net.mixes_examples for net in _networks(objective).values())
+  return any(net.mixes_examples for net in objective.networks.values())
 
 
 def initial(
-  objective: base.Objective | base.Stateful | context.Contextual,
+  objective: base.Objective,
   dtype: tf.DType = tf.float32,
 ) -> base.State:
   """Returns the statistics before training, empty without batch norm.
@@ -45,7 +44,7 @@ def initial(
 
 
 def compute(
-  objective: base.Objective | base.Stateful | context.Contextual,
+  objective: base.Objective,
   params: base.Params,
   examples: base.Examples,
 ) -> base.State:
@@ -71,9 +70,7 @@ def compute(
   )
 
 
-def begin(
-  objective: base.Objective | base.Stateful, params: base.Params
-) -> base.Params:
+def begin(objective: base.Objective, params: base.Params) -> base.Params:
   """Returns a client's own model before its first training, with initial statistics."""
   everything = collections.OrderedDict(params)
   everything.update(initial(objective))
@@ -81,7 +78,7 @@ def begin(
 
 
 def with_statistics(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   params: base.Params,
   examples: base.Examples,
 ) -> base.Params:
@@ -98,7 +95,7 @@ def with_statistics(
 
 
 def without_statistics(
-  objective: base.Objective | base.Stateful, everything: base.Params
+  objective: base.Objective, everything: base.Params
 ) -> base.Params:
   """Returns the parameters of a model that has its statistics among them."""
   statistics = initial(objective)
@@ -107,7 +104,7 @@ def without_statistics(
   )
 
 
-def batch_norm_names(objective: base.Objective | base.Stateful) -> tuple[str, ...]:
+def batch_norm_names(objective: base.Objective) -> tuple[str, ...]:
   """Returns which parameters and statistics are batch norm's: what FedBN keeps local.
 
   Xiaoxiao Li, Meirui Jiang, Xiaofei Zhang, Michael Kamp, Qi Dou. FedBN: Federated
@@ -115,23 +112,17 @@ def batch_norm_names(objective: base.Objective | base.Stateful) -> tuple[str, ..
   """
   return tuple(
     f'{prefix}/{name}'
-    for prefix, net in _networks(objective).items()
+    for prefix, net in objective.networks.items()
     for name in population.batch_norm_names(net)
   )
 
 
-def _networks(
-  objective: base.Objective | base.Stateful | context.Contextual,
-) -> dict[str, network.Network]:
-  return dict(objective.networks) if isinstance(objective, base.Networked) else {}
-
-
 def _encoders(
-  objective: base.Objective | base.Stateful | context.Contextual,
+  objective: base.Objective,
 ) -> dict[str, network.Network]:
   """Returns the encoders that have batch norm, by their prefixes."""
   return {
     prefix: net
-    for prefix, net in _networks(objective).items()
+    for prefix, net in objective.networks.items()
     if prefix in dual_encoder.ENCODERS and net.mixes_examples
   }

@@ -32,10 +32,8 @@ AUGMENTATION = 'moco_v2'
 
 
 @dataclasses.dataclass(frozen=True)
-class SimSiamObjective(base.LossOfEncodings, base.SharesAll, collapse.SpreadReported):
+class SimSiamObjective(base.Separable):
   """(D(p1, sg z2) + D(p2, sg z1)) / 2, a loss from -1 (views agree) to 1.
-
-  It is `base.Separable`: without batch norm each example is encoded by itself.
 
   Attributes:
     model: Encoder, projector and views.
@@ -54,12 +52,8 @@ class SimSiamObjective(base.LossOfEncodings, base.SharesAll, collapse.SpreadRepo
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """All networks (see `base.Networked`)."""
+    """Encoder, projector and predictor."""
     return online.networks(self.model, self.predictor)
-
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
-    return online.init(self.model, self.predictor, seed, dtype)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor

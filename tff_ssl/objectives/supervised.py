@@ -15,7 +15,7 @@ HEAD = 'head'
 
 
 @dataclasses.dataclass(frozen=True)
-class SupervisedObjective(base.LossOfEncodings, base.SharesAll):
+class SupervisedObjective(base.Separable):
   """Softmax cross-entropy of an encoder and a linear head.
 
   Attributes:
@@ -32,12 +32,8 @@ class SupervisedObjective(base.LossOfEncodings, base.SharesAll):
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """Encoder and head (see `base.Networked`)."""
+    """Encoder and head."""
     return {dual_encoder.ENCODER: self.encoder, HEAD: self.head}
-
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
-    return dual_encoder.init_networks(seed, dtype, self.networks)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
@@ -48,7 +44,7 @@ class SupervisedObjective(base.LossOfEncodings, base.SharesAll):
     return collections.OrderedDict(logits=own)
 
   def enters(self, examples: base.Examples) -> tf.Tensor:
-    """Returns which examples have a label (see `base.Selective`)."""
+    """Returns which examples have a label (see `base.Objective`)."""
     return has_label(examples)
 
   def view(self, examples: base.Examples, seed: tf.Tensor) -> tf.Tensor:
@@ -57,7 +53,7 @@ class SupervisedObjective(base.LossOfEncodings, base.SharesAll):
     return multiview.one_view(inputs, examples['example_id'], seed, self.augmentation)
 
   def logits(self, params: base.Params, images: tf.Tensor) -> tf.Tensor:
-    """Returns the logits [n, classes] of images (see `base.Classifier`)."""
+    """Returns the logits [n, classes] of images (see `base.Objective`)."""
     return infer(self.encoder, self.head, params, images)
 
   def loss_of_encodings(
@@ -65,10 +61,6 @@ class SupervisedObjective(base.LossOfEncodings, base.SharesAll):
   ) -> tuple[tf.Tensor, base.Metrics]:
     """Returns the loss of logits (see `base.Separable`)."""
     return cross_entropy(encodings['logits'], examples['label'])
-
-  def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Returns the averaged training accuracy as it is."""
-    return metrics
 
 
 def logits(
@@ -103,7 +95,8 @@ def infer(
   Args:
     encoder: Images to features.
     head: Features to logits.
-    params: Of both networks, with the encoder's population statistics if it has any.
+    params: Both networks' parameters, with the encoder's population statistics if it
+      has any.
     images: [n, H, W, C] in [0, 1].
   """
   features = encoder.infer(network.select(params, dual_encoder.ENCODER), images)

@@ -18,17 +18,16 @@ least 0.08 of the area, as in SimCLR, not 0.14.
 """
 
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.augment import multiview
 from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
-from tff_ssl.losses import moco as moco_loss
-from tff_ssl.losses import swav
+from tff_ssl.losses import key_queue
+from tff_ssl.losses import sinkhorn
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
@@ -36,20 +35,17 @@ from tff_ssl.objectives import moco
 
 PROTOTYPES = 'prototypes'
 _KERNEL = f'{PROTOTYPES}/dense0/kernel'
-# Appendix A.2; the authors' number of prototypes on ImageNet.
-PROJECTOR_WIDTHS = (2048, 128)
+# The authors' number of prototypes on ImageNet.
 NUM_PROTOTYPES = 3000
-AUGMENTATION = 'simclr'
 
 
 @dataclasses.dataclass(frozen=True)
-class SwavObjective(base.SharesNetworks, collapse.SpreadReported):
+class SwavObjective(base.Objective):
   """Swapped prediction of Sinkhorn-Knopp assignments.
 
-  It is `base.Stateful`, with an empty state where there is no queue.
-
   Attributes:
-    model: Encoder, projector and views.
+    model: Encoder, projector and views; the paper's projector has 2048 and 128 units
+      (Appendix A.2), and its views are SimCLR's.
     num_prototypes: K; the paper finds little difference above ten per class.
     temperature: tau of the predictions.
     epsilon: The weight of the assignments' entropy.
@@ -77,7 +73,7 @@ class SwavObjective(base.SharesNetworks, collapse.SpreadReported):
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """The model and the prototypes (see `base.Networked`)."""
+    """The model and the prototypes."""
     return {
       **self.model.networks,
       PROTOTYPES: projector.build_prototypes(
@@ -87,7 +83,7 @@ class SwavObjective(base.SharesNetworks, collapse.SpreadReported):
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]; prototypes have length 1."""
-    return _normalised(dual_encoder.init_networks(seed, dtype, self.networks))
+    return _normalised(super().init(seed, dtype))
 
   def init_state(self, params: base.Params) -> base.State:
     """Returns an empty queue, if there is one: rows of both views' encodings."""
@@ -119,10 +115,10 @@ class SwavObjective(base.SharesNetworks, collapse.SpreadReported):
     if self.queue_size:
       rows = state[moco.QUEUE][: state[moco.COUNT]]
       # Scored by the prototypes as they are now.
-      of_first, of_second = tf.split(rows, 2, axis=1)
-      earlier = tf.matmul(of_first, prototypes), tf.matmul(of_second, prototypes)
+      first_rows, second_rows = tf.split(rows, 2, axis=1)
+      earlier = tf.matmul(first_rows, prototypes), tf.matmul(second_rows, prototypes)
       carry['encodings'] = tf.stop_gradient(tf.concat(tf.split(unit, 2), axis=1))
-    loss = swav.swapped_prediction(
+    loss = sinkhorn.swapped_prediction(
       first, second, self.temperature, self.epsilon, self.iterations, earlier
     )
     return loss, collapse.spread_metrics(tf.split(z, 2)[0]), carry
@@ -133,31 +129,11 @@ class SwavObjective(base.SharesNetworks, collapse.SpreadReported):
     """Brings every prototype back to length 1, and enqueues the encodings."""
     if not self.queue_size:
       return _normalised(params), state
-    queue, count = moco_loss.enqueue(
+    queue, count = key_queue.enqueue(
       state[moco.QUEUE], state[moco.COUNT], carry['encodings']
     )
     moved = collections.OrderedDict([(moco.QUEUE, queue), (moco.COUNT, count)])
     return _normalised(params), moved
-
-
-def build_swav(
-  encoder: network.Network,
-  augmentation: multiview.Config | None = None,
-  projector_widths: Sequence[int] = PROJECTOR_WIDTHS,
-  num_prototypes: int = NUM_PROTOTYPES,
-) -> SwavObjective:
-  """Builds SwAV with the paper's head.
-
-  Args:
-    encoder: Images to features.
-    augmentation: How the views are made; crops, colours and blur when None.
-    projector_widths: Units of the projector's layers.
-    num_prototypes: K.
-  """
-  model = dual_encoder.build_siamese(
-    encoder, projector_widths, augmentation or multiview.by_name(AUGMENTATION)
-  )
-  return SwavObjective(model, num_prototypes)
 
 
 def _normalised(params: base.Params) -> base.Params:

@@ -27,7 +27,7 @@ def copy(params: Mapping[str, tf.Tensor], prefixes: tuple[str, ...]) -> base.Sta
 
   Args:
     params: Parameters of all networks.
-    prefixes: Of the networks that have a target.
+    prefixes: The networks that have a target.
   """
   own = network.of_networks(params, prefixes)
   return network.with_prefix({n: tf.identity(v) for n, v in own.items()}, TARGET)
@@ -44,7 +44,7 @@ def follow(
     target: From `copy` or from this function; only what is under 'target/' is used.
     online: The parameters after the optimizer's step.
     momentum: m, in [0, 1]: with 0 the target is a copy of the online networks, with 1
-      it never changes. A floating scalar if the objective is `base.Scheduled`.
+      it never changes. A floating scalar if the objective follows a schedule.
   """
   moved = collections.OrderedDict()
   for name, value in network.select(target, TARGET).items():

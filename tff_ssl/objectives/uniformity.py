@@ -9,32 +9,22 @@ Deviations: the projector is normalized like the encoder, for which the programs
 default is group norm, not batch norm. The augmentation is SimCLR's.
 """
 
-from collections.abc import Sequence
 import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.augment import multiview
 from tff_ssl.computing import checks
-from tff_ssl.encoders import network
-from tff_ssl.losses import uniformity
-from tff_ssl.objectives import base
-from tff_ssl.objectives import collapse
+from tff_ssl.losses import hypersphere
 from tff_ssl.objectives import dual_encoder
-
-# Appendix B: a hidden layer as wide as the features, 128 dimensions.
-DIMENSION = 128
-AUGMENTATION = 'simclr'
 
 
 @dataclasses.dataclass(frozen=True)
-class UniformityObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
+class UniformityObjective(dual_encoder.PairObjective):
   """L_align + weight * (L_uniform of one view + L_uniform of the other) / 2.
 
-  It is `base.Separable`: each example is encoded by itself.
-
   Attributes:
-    model: Encoder, projector and views.
+    model: Encoder, projector and views; in the paper (Appendix B) the projector has a
+      hidden layer as wide as the features, and 128 dimensions.
     weight: Weight of uniformity; 0: nothing keeps the encodings from collapsing.
     t: Scale of the Gaussian potential exp(-t distance^2).
   """
@@ -47,34 +37,7 @@ class UniformityObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     checks.not_negative(weight=self.weight)
     checks.positive(t=self.t)
 
-  def loss_of_encodings(
-    self, encodings: base.Encodings, examples: base.Examples
-  ) -> tuple[tf.Tensor, base.Metrics]:
-    """Returns the loss, and the spread of the first view's encodings."""
-    del examples  # No label is needed.
-    f, g = encodings['f'], encodings['g']
-    spread = uniformity.uniformity(f, self.t) + uniformity.uniformity(g, self.t)
-    loss = uniformity.alignment(f, g) + self.weight * spread / 2
-    return loss, collapse.spread_metrics(f)
-
-
-def build_uniformity(
-  encoder: network.Network,
-  augmentation: multiview.Config | None = None,
-  projector_widths: Sequence[int] | None = None,
-  weight: float = 1.0,
-) -> UniformityObjective:
-  """Builds the objective with the paper's head.
-
-  Args:
-    encoder: Images to features.
-    augmentation: How the views are made; SimCLR's when None.
-    projector_widths: Units of the projector's layers; when None, as many as the encoder
-      has features, then 128.
-    weight: See `UniformityObjective`.
-  """
-  widths = projector_widths or (encoder.output_dim, DIMENSION)
-  model = dual_encoder.build_siamese(
-    encoder, widths, augmentation or multiview.by_name(AUGMENTATION)
-  )
-  return UniformityObjective(model, weight)
+  def loss_of_pairs(self, f: tf.Tensor, g: tf.Tensor) -> tf.Tensor:
+    """Returns the loss of encodings [n, d]."""
+    spread = hypersphere.uniformity(f, self.t) + hypersphere.uniformity(g, self.t)
+    return hypersphere.alignment(f, g) + self.weight * spread / 2

@@ -17,6 +17,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.optimization import scalars
 
 # A tensor, or a (nested) dict or sequence of tensors.
@@ -91,10 +92,6 @@ def check_hyperparameters(
   beta_1: float, beta_2: float, epsilon: float, weight_decay: float
 ) -> None:
   """Raises ValueError on a value out of range; see `update`."""
-  for name, beta in (('beta_1', beta_1), ('beta_2', beta_2)):
-    if not 0 <= beta < 1:
-      raise ValueError(f'Adam {name} is {beta}; it must be in [0, 1).')
-  if not epsilon > 0:
-    raise ValueError(f'Adam epsilon is {epsilon}; it must be above 0.')
-  if not 0 <= weight_decay < float('inf'):
-    raise ValueError(f'Adam weight_decay is {weight_decay}; it must be at least 0.')
+  checks.below_one(beta_1=beta_1, beta_2=beta_2)
+  checks.positive(epsilon=epsilon)
+  checks.not_negative(weight_decay=weight_decay)

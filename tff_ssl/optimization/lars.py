@@ -19,6 +19,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.optimization import scalars
 
 # A tensor, or a (nested) dict or sequence of tensors.
@@ -114,11 +115,9 @@ def check_hyperparameters(
   trust_coefficient: float | tf.Tensor,
 ) -> None:
   """Raises on a value out of range; a tensor's value is not known at this point."""
-  if not tf.is_tensor(momentum) and not 0 <= momentum < 1:
-    raise ValueError(f'LARS momentum is {momentum}; it must be in [0, 1).')
-  if not tf.is_tensor(weight_decay) and not weight_decay >= 0:
-    raise ValueError(f'LARS weight_decay is {weight_decay}; it must be at least 0.')
-  if not tf.is_tensor(trust_coefficient) and not trust_coefficient > 0:
-    raise ValueError(
-      f'LARS trust_coefficient is {trust_coefficient}; it must be above 0.'
-    )
+  if not tf.is_tensor(momentum):
+    checks.below_one(momentum=momentum)
+  if not tf.is_tensor(weight_decay):
+    checks.not_negative(weight_decay=weight_decay)
+  if not tf.is_tensor(trust_coefficient):
+    checks.positive(trust_coefficient=trust_coefficient)

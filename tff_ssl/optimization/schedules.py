@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.computing import checks
+
 Step: TypeAlias = int | tf.Tensor
 Rate: TypeAlias = float | tf.Tensor
 Schedule = Callable[[Step], Rate]
@@ -29,7 +31,7 @@ class Constant:
   rate: float
 
   def __post_init__(self) -> None:
-    _check_rate('rate', self.rate)
+    checks.not_negative(rate=self.rate)
 
   def __call__(self, step: Step) -> Rate:
     """Returns the rate of a step."""
@@ -58,7 +60,7 @@ class Cosine:
   warmup_steps: int = 0
 
   def __post_init__(self) -> None:
-    _check_rate('initial', self.initial)
+    checks.not_negative(initial=self.initial)
     _check_count('total_steps', self.total_steps, minimum=1)
     _check_count('warmup_steps', self.warmup_steps, minimum=0)
     if self.warmup_steps >= self.total_steps:
@@ -95,13 +97,12 @@ class Steps:
   factor: float = 0.1
 
   def __post_init__(self) -> None:
-    _check_rate('initial', self.initial)
+    checks.not_negative(initial=self.initial)
     for boundary in self.boundaries:
       _check_count('boundaries', boundary, minimum=1)
     if list(self.boundaries) != sorted(set(self.boundaries)):
       raise ValueError(f'boundaries is {self.boundaries}; it must increase.')
-    if not (math.isfinite(self.factor) and self.factor > 0):
-      raise ValueError(f'factor is {self.factor}; it must be finite and above 0.')
+    checks.positive(factor=self.factor)
 
   def __call__(self, step: Step) -> Rate:
     """Returns the rate of a step."""
@@ -132,9 +133,8 @@ class Exponential:
   total_steps: int
 
   def __post_init__(self) -> None:
-    _check_rate('initial', self.initial)
-    if not (math.isfinite(self.final) and self.final > 0):
-      raise ValueError(f'final is {self.final}; it must be finite and above 0.')
+    checks.not_negative(initial=self.initial)
+    checks.positive(final=self.final)
     _check_count('total_steps', self.total_steps, minimum=1)
 
   def __call__(self, step: Step) -> Rate:
@@ -161,11 +161,6 @@ def _scaled(initial: float, step: Step, factor: Callable[[Any, Any], Any]) -> Ra
   if tf.is_tensor(step):
     return initial * factor(tf, tf.cast(step, tf.float32))
   return float(initial * factor(_NumpyOps, np.float64(step)))
-
-
-def _check_rate(name: str, value: float) -> None:
-  if not (math.isfinite(value) and value >= 0):
-    raise ValueError(f'{name} is {value}; it must be finite and at least 0.')
 
 
 def _check_count(name: str, value: int, minimum: int) -> None:

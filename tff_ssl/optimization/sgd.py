@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.optimization import scalars
 
 # A tensor, or a (nested) dict or sequence of tensors.
@@ -52,8 +53,7 @@ def update(
   Raises:
     ValueError: The momentum is out of range, or `nesterov` is given without it.
   """
-  if not 0 <= momentum < 1:
-    raise ValueError(f'SGD momentum is {momentum}; it must be in [0, 1).')
+  checks.below_one(momentum=momentum)
   if nesterov and not momentum:
     raise ValueError('SGD nesterov is True; it needs a momentum above 0.')
   direction, new_state = grads, state

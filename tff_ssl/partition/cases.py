@@ -5,8 +5,8 @@ import dataclasses
 
 import numpy as np
 
-from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import flat
+from tff_ssl.partition import partitions
 
 _SHOWN = 3
 
@@ -23,7 +23,7 @@ class CaseConfig:
   max_examples: int | None = None
 
   def __post_init__(self) -> None:
-    clients_lib.check_count('max_examples of a case partition', self.max_examples)
+    partitions.check_count('max_examples of a case partition', self.max_examples)
 
 
 def build(
@@ -31,7 +31,7 @@ def build(
   cases: np.ndarray,
   rng: np.random.Generator,
   names: Sequence[str] = (),
-) -> clients_lib.Partition:
+) -> partitions.Partition:
   """Makes each case a client.
 
   Args:
@@ -59,7 +59,7 @@ def build(
       for members in np.split(order, np.cumsum(sizes)[:-1])
     ]
     order, sizes = np.concatenate(held), np.minimum(sizes, config.max_examples)
-  numbered = clients_lib.from_sizes(order, sizes, prefix='case')
+  numbered = partitions.from_sizes(order, sizes, prefix='case')
   if not names:
     return numbered
   if found[-1] >= len(names):

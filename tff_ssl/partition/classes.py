@@ -15,8 +15,8 @@ import dataclasses
 
 import numpy as np
 
-from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import draws
+from tff_ssl.partition import partitions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,13 +33,13 @@ class ClassesConfig:
   clients: int
 
   def __post_init__(self) -> None:
-    clients_lib.check_count('per_client of a classes partition', self.per_client)
-    clients_lib.check_count('clients of a classes partition', self.clients)
+    partitions.check_count('per_client of a classes partition', self.per_client)
+    partitions.check_count('clients of a classes partition', self.clients)
 
 
 def build(
   config: ClassesConfig, labels: np.ndarray, rng: np.random.Generator
-) -> clients_lib.Partition:
+) -> partitions.Partition:
   """Splits each class evenly among the clients that hold it.
 
   Args:
@@ -56,8 +56,8 @@ def build(
 
   Source: FedEMA, Section 5.1.
   """
-  clients_lib.check_labels('classes', labels)
-  clients_lib.resolve_count('classes', len(labels), config.per_client, config.clients)
+  partitions.check_labels('classes', labels)
+  partitions.resolve_count('classes', len(labels), config.per_client, config.clients)
   classes, class_sizes = np.unique(labels, return_counts=True)
   if config.per_client > len(classes):
     raise ValueError(

@@ -2,8 +2,8 @@
 
 Wang et al. (Dec-SSL, ICLR 2023), Section C.2, "Feature distribution shift": the
 features of a trained network are reduced to 30 dimensions by PCA and clustered. Each
-cluster is a client, or clusters are mixed over clients (see `mixing`). No label is
-used.
+cluster is a client, or clusters are mixed over clients (see `mixed_sources`). No label
+is used.
 
 Deviations:
   The paper does not name its clustering; this is k-means, the best of ten starts. Its
@@ -17,45 +17,37 @@ import dataclasses
 
 import numpy as np
 
-from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import equal_kmeans
-from tff_ssl.partition import mixing
+from tff_ssl.partition import mixed_sources
+from tff_ssl.partition import partitions
 
 _STARTS = 10
 
 
 @dataclasses.dataclass(frozen=True)
-class ClustersConfig:
-  """How features are clustered.
+class ClustersConfig(mixed_sources.MixedConfig):
+  """How features are clustered; the clusters are the sources.
 
   Attributes:
-    clients: Number of clients; 1 is all data in one client.
     components: Dimensions that PCA keeps, or all if there are fewer.
     whiten: Whether these are scaled to the same variance.
     balanced: Whether clusters, and clients mixed by alpha, are of equal sizes.
-    sources: Number of clusters, each a source (see `mixing.Mixed`, also for alpha and
-      beta); None: as many as clients.
-    alpha: Concentration of the clusters' shares over clients; None or 0: each cluster
-      is a client.
-    beta: Fraction of each cluster that is spread evenly.
   """
 
-  clients: int
   components: int = 30
   whiten: bool = False
   balanced: bool = False
-  sources: int | None = None
-  alpha: float | None = None
-  beta: float | None = None
+
+  kind = 'clusters'
 
   def __post_init__(self) -> None:
-    mixing.check('clusters', self)
-    clients_lib.check_count('components of a clusters partition', self.components)
+    super().__post_init__()
+    partitions.check_count('components of a clusters partition', self.components)
 
 
 def build(
   config: ClustersConfig, features: np.ndarray, rng: np.random.Generator
-) -> clients_lib.Partition:
+) -> partitions.Partition:
   """Clusters features, and deals the clusters to clients.
 
   Args:
@@ -85,7 +77,7 @@ def build(
       f'{int(np.sum(~np.isfinite(features)))} non-finite numbers; they must be finite '
       'numbers [examples, dimensions].'
     )
-  clusters = mixing.num_sources(config)
+  clusters = config.num_sources
   distinct = len(np.unique(features, axis=0))
   if distinct < clusters:
     raise ValueError(
@@ -100,4 +92,4 @@ def build(
   source = found.labels_
   if config.balanced:
     source = equal_kmeans.cluster(reduced, source, clusters)
-  return mixing.deal(config, source, rng, config.balanced)
+  return mixed_sources.deal(config, source, rng, config.balanced)

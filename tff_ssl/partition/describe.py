@@ -10,8 +10,8 @@ import tempfile
 import numpy as np
 
 from tff_ssl.computing import inert
-from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import flat
+from tff_ssl.partition import partitions
 
 # Clients whose rows are computed at a time: a million at once would take a GB.
 _ROWS = 2**16
@@ -118,7 +118,7 @@ class PartitionReport:
 
 
 def describe(
-  partition: clients_lib.Partition, labels: np.ndarray, num_classes: int
+  partition: partitions.Partition, labels: np.ndarray, num_classes: int
 ) -> PartitionReport:
   """Counts the examples and labels of each client.
 

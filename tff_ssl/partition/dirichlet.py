@@ -21,8 +21,8 @@ import dataclasses
 
 import numpy as np
 
-from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import draws
+from tff_ssl.partition import partitions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,13 +42,13 @@ class DirichletConfig:
 
   def __post_init__(self) -> None:
     draws.check_alpha('dirichlet', self.alpha)
-    clients_lib.check_count('examples of a dirichlet partition', self.examples)
-    clients_lib.check_count('clients of a dirichlet partition', self.clients)
+    partitions.check_count('examples of a dirichlet partition', self.examples)
+    partitions.check_count('clients of a dirichlet partition', self.clients)
 
 
 def build(
   config: DirichletConfig, labels: np.ndarray, rng: np.random.Generator
-) -> clients_lib.Partition:
+) -> partitions.Partition:
   """Fills clients of a fixed size, each by its own class proportions.
 
   Args:
@@ -65,9 +65,9 @@ def build(
 
   Source: Hsu et al. (2019), Section 3.
   """
-  clients_lib.check_labels('dirichlet', labels)
+  partitions.check_labels('dirichlet', labels)
   class_sizes = np.unique(labels, return_counts=True)[1]
-  count = clients_lib.resolve_count(
+  count = partitions.resolve_count(
     'dirichlet', len(labels), config.examples, config.clients
   )
   fill = _fill_clients if config.alpha else _fill_one_class_clients

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import flat
+from tff_ssl.partition import partitions
 
 # Below this, logarithms of proportions lose their differences in float64.
 _SMALLEST_ALPHA = 1e-9
@@ -157,7 +157,7 @@ def deal(
     owners.append(dealt)
     positions.append(members[: len(dealt)])
   nothing = [np.zeros(0, np.int64)]
-  return clients_lib.from_owners(
+  return partitions.from_owners(
     np.concatenate(owners or nothing),
     np.concatenate(positions or nothing),
     len(received),

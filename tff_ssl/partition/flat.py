@@ -8,7 +8,7 @@ from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
 
 import numpy as np
 
-from tff_ssl.partition import ids as ids_lib
+from tff_ssl.partition import ids
 
 
 class FlatPartition(Mapping[str, np.ndarray]):
@@ -39,9 +39,9 @@ class FlatPartition(Mapping[str, np.ndarray]):
         f'{len(client_ids)}, one for each client, with sum {len(together)}, the number '
         'of positions.'
       )
-    if not isinstance(client_ids, ids_lib.Ids):
-      client_ids = ids_lib.Listed(client_ids)
-    self.client_ids: ids_lib.Ids = client_ids
+    if not isinstance(client_ids, ids.Ids):
+      client_ids = ids.Listed(client_ids)
+    self.client_ids: ids.Ids = client_ids
     self.together = together.view()
     self.starts = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=self.starts[1:])
@@ -61,6 +61,22 @@ class FlatPartition(Mapping[str, np.ndarray]):
   def at(self, place: int) -> np.ndarray:
     """Returns the positions of the client at a place in `client_ids`, read-only."""
     return self.together[self.starts[place] : self.starts[place + 1]]
+
+  def of(self, client_id: str) -> np.ndarray:
+    """Returns the positions of a client, read-only.
+
+    Raises:
+      ValueError: There is no such client.
+    """
+    place = self.client_ids.place(client_id)
+    if place is None:
+      some = ', '.join(f"'{name}'" for name in self.client_ids[:3])
+      more = len(self) - 3
+      raise ValueError(
+        f"there is no client '{client_id}': the clients are {some}"
+        f'{f" and {more} more" if more > 0 else ""}'
+      )
+    return self.at(place)
 
   def __getitem__(self, client_id: str) -> np.ndarray:
     """Returns the positions of a client, read-only."""
@@ -129,3 +145,63 @@ def flatten(partition: Mapping[str, np.ndarray]) -> FlatPartition:
   if filled:
     np.concatenate(filled, out=together, casting='same_kind')
   return FlatPartition(tuple(partition), together, sizes)
+
+
+def flatten_checked(
+  partition: Mapping[str, np.ndarray], num_examples: int
+) -> FlatPartition:
+  """Returns a partition as one array whose positions are sound.
+
+  Args:
+    partition: Client id -> int [n] positions; n may be 0.
+    num_examples: Positions are below this.
+
+  Raises:
+    ValueError: There is no client, or the positions of one are not integers [n] in
+      [0, num_examples).
+  """
+  if not partition:
+    raise ValueError('partition has no client: it must have at least one')
+  sound = isinstance(partition, FlatPartition) or _are_integers(partition)
+  own = flatten(partition if sound else {})
+  if not sound or not _within(own.together, num_examples):
+    for client_id, positions in partition.items():
+      name = f"the positions of client '{client_id}'"
+      check_positions(name, np.asarray(positions), num_examples)
+  return own
+
+
+def check_positions(name: str, positions: np.ndarray, num_examples: int) -> None:
+  """Checks positions into arrays of examples.
+
+  Args:
+    name: What to call them in the error.
+    positions: Should be integers [n]; of any type if n is 0.
+    num_examples: Length of the arrays.
+
+  Raises:
+    ValueError: They are not integers [n] in [0, num_examples).
+  """
+  if positions.ndim != 1 or (positions.size and positions.dtype.kind not in 'iu'):
+    raise ValueError(
+      f'{name} are {positions.dtype} {list(positions.shape)}: they must be integers [n]'
+    )
+  if not _within(positions, num_examples):
+    raise ValueError(
+      f'{name} go from {positions.min()} to {positions.max()}: they must lie in '
+      f'[0, {num_examples})'
+    )
+
+
+def _are_integers(partition: Mapping[str, np.ndarray]) -> bool:
+  """Returns whether all clients have lists of integers, or of nothing."""
+  held = map(np.asarray, partition.values())
+  # An empty list makes an array of floats.
+  kinds = {(array.ndim, array.dtype.kind if array.size else 'i') for array in held}
+  return kinds <= {(1, 'i'), (1, 'u')}
+
+
+def _within(positions: np.ndarray, num_examples: int) -> bool:
+  if not positions.size:
+    return True
+  return bool(positions.min() >= 0 and positions.max() < num_examples)

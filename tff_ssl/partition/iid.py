@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from tff_ssl.partition import clients as clients_lib
+from tff_ssl.partition import partitions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,8 +22,8 @@ class IidConfig:
   clients: int | None = None
 
   def __post_init__(self) -> None:
-    clients_lib.check_count('examples of an iid partition', self.examples)
-    clients_lib.check_count('clients of an iid partition', self.clients)
+    partitions.check_count('examples of an iid partition', self.examples)
+    partitions.check_count('clients of an iid partition', self.clients)
     if self.examples is None and self.clients is None:
       raise ValueError(
         'An iid partition needs examples (of a client) or clients, as in '
@@ -33,7 +33,7 @@ class IidConfig:
 
 def build(
   config: IidConfig, num_examples: int, rng: np.random.Generator
-) -> clients_lib.Partition:
+) -> partitions.Partition:
   """Deals examples to clients uniformly at random.
 
   Args:
@@ -49,12 +49,12 @@ def build(
   """
   order = rng.permutation(num_examples)
   if config.examples is not None:
-    count = clients_lib.resolve_count(
+    count = partitions.resolve_count(
       'iid', num_examples, config.examples, config.clients
     )
     dealt = order[: count * config.examples]
-    return clients_lib.from_sizes(dealt, np.full(count, config.examples))
-  count = clients_lib.resolve_count('iid', num_examples, 1, config.clients)
+    return partitions.from_sizes(dealt, np.full(count, config.examples))
+  count = partitions.resolve_count('iid', num_examples, 1, config.clients)
   # The first clients have one more, as with `np.array_split`.
   least, larger = divmod(num_examples, count)
-  return clients_lib.from_sizes(order, least + (np.arange(count) < larger))
+  return partitions.from_sizes(order, least + (np.arange(count) < larger))

@@ -7,17 +7,17 @@ examples there are, and the clients of two draws are not the same clients.
 
 import numpy as np
 
-from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import draws
 from tff_ssl.partition import flat
+from tff_ssl.partition import partitions
 
 
 def deal_matching(
-  partition: clients_lib.Partition,
+  partition: partitions.Partition,
   labels: np.ndarray,
   other_labels: np.ndarray,
   rng: np.random.Generator,
-) -> clients_lib.Partition:
+) -> partitions.Partition:
   """Deals examples to clients by the class shares of an earlier partition.
 
   Args:
@@ -49,9 +49,9 @@ def deal_matching(
 
 
 def match_sources(
-  partition: clients_lib.Partition,
+  partition: partitions.Partition,
   source: np.ndarray,
-  other: clients_lib.Partition,
+  other: partitions.Partition,
   num_examples: int,
   rng: np.random.Generator,
 ) -> np.ndarray:

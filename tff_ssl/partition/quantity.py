@@ -16,8 +16,8 @@ import math
 
 import numpy as np
 
-from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import draws
+from tff_ssl.partition import partitions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,8 +39,8 @@ class QuantityConfig:
   min_examples: int = 1
 
   def __post_init__(self) -> None:
-    clients_lib.check_count('clients of a quantity partition', self.clients)
-    clients_lib.check_count(
+    partitions.check_count('clients of a quantity partition', self.clients)
+    partitions.check_count(
       'min_examples of a quantity partition', self.min_examples, minimum=0
     )
     if (self.alpha is None) == (self.power is None):
@@ -59,7 +59,7 @@ class QuantityConfig:
 
 def build(
   config: QuantityConfig, num_examples: int, rng: np.random.Generator
-) -> clients_lib.Partition:
+) -> partitions.Partition:
   """Deals examples to clients of unequal sizes uniformly at random.
 
   Args:
@@ -76,13 +76,13 @@ def build(
   Source: Li et al. (2022), Section 4.3.
   """
   # Checks that there are enough examples for all clients.
-  clients_lib.resolve_count(
+  partitions.resolve_count(
     'quantity', num_examples, max(config.min_examples, 1), config.clients
   )
   rest = num_examples - config.clients * config.min_examples
   shared = draws.apportion(np.array([rest]), _proportions(config, rng)[np.newaxis])
   order = rng.permutation(num_examples)
-  return clients_lib.from_sizes(order, shared[0] + config.min_examples)
+  return partitions.from_sizes(order, shared[0] + config.min_examples)
 
 
 def _proportions(config: QuantityConfig, rng: np.random.Generator) -> np.ndarray:

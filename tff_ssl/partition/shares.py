@@ -21,8 +21,8 @@ import dataclasses
 import numpy as np
 
 from tff_ssl.partition import balance
-from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import draws
+from tff_ssl.partition import partitions
 
 _MAX_DRAWS = 1000
 
@@ -50,11 +50,11 @@ class SharesConfig:
 
   def __post_init__(self) -> None:
     draws.check_alpha('shares', self.alpha)
-    clients_lib.check_count('clients of a shares partition', self.clients)
-    clients_lib.check_count(
+    partitions.check_count('clients of a shares partition', self.clients)
+    partitions.check_count(
       'min_examples of a shares partition', self.min_examples, minimum=0
     )
-    clients_lib.check_count('examples of a shares partition', self.examples)
+    partitions.check_count('examples of a shares partition', self.examples)
     if self.balanced and self.min_examples != 1:
       raise ValueError(
         f'A shares partition has min_examples={self.min_examples} and balanced=true, '
@@ -70,7 +70,7 @@ class SharesConfig:
 
 def build(
   config: SharesConfig, labels: np.ndarray, rng: np.random.Generator
-) -> clients_lib.Partition:
+) -> partitions.Partition:
   """Gives each client a share of every class.
 
   Args:
@@ -87,11 +87,11 @@ def build(
 
   Source: SSFL, Experiments, "Dataset" (uniform prior); `min_require_size` of FedML.
   """
-  clients_lib.check_labels('shares', labels)
+  partitions.check_labels('shares', labels)
   class_sizes = np.unique(labels, return_counts=True)[1]
   if config.balanced:
     return draws.deal(labels, _balanced(config, class_sizes, rng), rng)
-  clients_lib.resolve_count('shares', len(labels), config.min_examples, config.clients)
+  partitions.resolve_count('shares', len(labels), config.min_examples, config.clients)
   for _ in range(_MAX_DRAWS):
     if config.alpha == 0:
       owners = rng.integers(config.clients, size=len(class_sizes))
@@ -115,7 +115,7 @@ def _balanced(
   """Examples of each class that clients of one size receive, [clients, classes]."""
   total = int(np.sum(class_sizes))
   examples = config.examples or total // config.clients
-  clients_lib.resolve_count('shares', total, max(examples, 1), config.clients)
+  partitions.resolve_count('shares', total, max(examples, 1), config.clients)
   dealt = np.array([config.clients * examples])
   of_classes = draws.apportion(dealt, class_sizes[np.newaxis] / total)[0]
   if config.alpha:

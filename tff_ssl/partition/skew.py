@@ -21,8 +21,8 @@ import dataclasses
 
 import numpy as np
 
-from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import draws
+from tff_ssl.partition import partitions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,12 +43,12 @@ class SkewConfig:
       raise ValueError(
         f'beta of a skew partition is {self.beta}; it must be a number in [0, 1].'
       )
-    clients_lib.check_count('clients of a skew partition', self.clients)
+    partitions.check_count('clients of a skew partition', self.clients)
 
 
 def build(
   config: SkewConfig, labels: np.ndarray, rng: np.random.Generator
-) -> clients_lib.Partition:
+) -> partitions.Partition:
   """Gives each client its classes, and an even share of the rest.
 
   Args:
@@ -64,8 +64,8 @@ def build(
 
   Source: Dec-SSL, Section C.2.
   """
-  clients_lib.check_labels('skew', labels)
-  clients_lib.resolve_count('skew', len(labels), 1, config.clients)
+  partitions.check_labels('skew', labels)
+  partitions.resolve_count('skew', len(labels), 1, config.clients)
   class_sizes = np.unique(labels, return_counts=True)[1]
   even = np.rint(config.beta * class_sizes).astype(np.int64)
   everyone = np.ones((config.clients, len(class_sizes)), bool)

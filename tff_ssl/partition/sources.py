@@ -4,8 +4,8 @@ Wang et al. (Dec-SSL, ICLR 2023), Section B.4 and Figures 10 and 11, after Ghosh
 "An Efficient Framework for Clustered Federated Learning" (2020): the examples are dealt
 IID to K sources, and the images of source k are rotated by 2 pi k / K, or given a style
 of their own. Labels stay IID. Source 0 keeps its images as they are. Client k is source
-k, or sources are mixed over clients (see `mixing`): an image is changed by its source,
-whichever client holds it.
+k, or sources are mixed over clients (see `mixed_sources`): an image is changed by its
+source, whichever client holds it.
 
 Deviations:
   Style: the paper applies the style transfer of Geirhos et al. (2019), a network and a
@@ -20,7 +20,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tff_ssl.partition import iid
-from tff_ssl.partition import mixing
+from tff_ssl.partition import mixed_sources
 
 # (images uint8 [n, H, W, C], source, number of sources) -> images of the same shape.
 Transform: TypeAlias = Callable[[np.ndarray, int, int], np.ndarray]
@@ -30,49 +30,21 @@ _CHUNK = 64
 
 
 @dataclasses.dataclass(frozen=True)
-class RotationConfig:
-  """Sources whose images are rotated, each by its own angle.
+class RotationConfig(mixed_sources.MixedConfig):
+  """Sources whose images are rotated, each by its own angle."""
 
-  Attributes:
-    clients: Number of clients, the paper's K; 1 is all data as they are.
-    sources: Number of angles (see `mixing.Mixed`, also for alpha and beta); None: as
-      many as clients.
-    alpha: The paper's concentration of the sources' shares over clients of equal size;
-      None or 0: each source is a client.
-    beta: The paper's fraction of each source that is spread evenly.
-  """
-
-  clients: int
-  sources: int | None = None
-  alpha: float | None = None
-  beta: float | None = None
-
-  def __post_init__(self) -> None:
-    mixing.check('rotation', self)
+  kind = 'rotation'
 
 
 @dataclasses.dataclass(frozen=True)
-class StyleConfig:
-  """Sources whose images are stylised, each in its own style.
+class StyleConfig(mixed_sources.MixedConfig):
+  """Sources whose images are stylised, each in its own style."""
 
-  Attributes:
-    clients: Number of clients; 1 is all data as they are.
-    sources: Number of styles; see `RotationConfig`, also for alpha and beta.
-    alpha: Concentration of the sources' shares.
-    beta: Fraction that is spread evenly.
-  """
-
-  clients: int
-  sources: int | None = None
-  alpha: float | None = None
-  beta: float | None = None
-
-  def __post_init__(self) -> None:
-    mixing.check('style', self)
+  kind = 'style'
 
 
 def draw(
-  config: RotationConfig | StyleConfig, num_examples: int, rng: np.random.Generator
+  config: mixed_sources.MixedConfig, num_examples: int, rng: np.random.Generator
 ) -> np.ndarray:
   """Deals examples to sources, IID.
 
@@ -87,7 +59,7 @@ def draw(
   Raises:
     ValueError: There are fewer examples than sources.
   """
-  held = iid.build(iid.IidConfig(clients=mixing.num_sources(config)), num_examples, rng)
+  held = iid.build(iid.IidConfig(clients=config.num_sources), num_examples, rng)
   source = np.zeros(num_examples, np.int64)
   for k, positions in enumerate(held.values()):
     source[positions] = k

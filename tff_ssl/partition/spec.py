@@ -32,11 +32,11 @@ import numpy as np
 
 from tff_ssl.partition import cases as cases_lib
 from tff_ssl.partition import classes
-from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import clusters
 from tff_ssl.partition import dirichlet
 from tff_ssl.partition import iid
-from tff_ssl.partition import mixing
+from tff_ssl.partition import mixed_sources
+from tff_ssl.partition import partitions
 from tff_ssl.partition import quantity
 from tff_ssl.partition import shares
 from tff_ssl.partition import skew
@@ -145,7 +145,7 @@ def build(
   seed: int,
   features: np.ndarray | None = None,
   names: Sequence[str] = (),
-) -> clients_lib.Partition:
+) -> partitions.Partition:
   """Deals the training examples to clients.
 
   Some kinds also change the images that clients hold: see `client_images`.
@@ -190,7 +190,7 @@ def build(
       return clusters.build(config, _fitting(features, len(labels)), rng)
     case sources.RotationConfig() | sources.StyleConfig():
       source = sources.draw(config, len(labels), rng)
-      return mixing.deal(config, source, rng, balanced=True)
+      return mixed_sources.deal(config, source, rng, balanced=True)
     case cases_lib.CaseConfig():
       return cases_lib.build(config, cases, rng, names)
   raise ValueError(f'{config!r} is not a configuration of a partition.')
@@ -217,7 +217,7 @@ def source_of(
     clients; None if they are not changed, or client k is source k.
   """
   config = parse(config) if isinstance(config, str) else config
-  if not isinstance(config, _OF_SOURCES) or not mixing.is_mixed(config):
+  if not isinstance(config, _OF_SOURCES) or not config.is_mixed:
     return None
   return sources.draw(config, num_examples, np.random.default_rng(seed))
 
@@ -225,7 +225,7 @@ def source_of(
 def client_images(
   config: str | PartitionConfig,
   images: np.ndarray,
-  partition: clients_lib.Partition,
+  partition: partitions.Partition,
   source: np.ndarray | None = None,
 ) -> np.ndarray:
   """Returns images as the clients hold them.
@@ -247,13 +247,13 @@ def client_images(
   if not isinstance(config, _OF_SOURCES):
     return images
   held = list(partition.values())
-  if mixing.is_mixed(config):
+  if config.is_mixed:
     if source is None:
       raise ValueError(
         f'source is None with {config}, whose clients hold images of several sources; '
         'it must be the source of each image.'
       )
-    held = [np.flatnonzero(source == k) for k in range(mixing.num_sources(config))]
+    held = [np.flatnonzero(source == k) for k in range(config.num_sources)]
   return sources.change(_TRANSFORMS[type(config)], images, held)
 
 

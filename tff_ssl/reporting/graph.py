@@ -7,7 +7,7 @@ from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
 import numpy as np
 
-from tff_ssl.federated import topology as topology_lib
+from tff_ssl.algorithms.without_server import topology as topology_lib
 from tff_ssl.reporting import look
 from tff_ssl.storage import files
 

@@ -6,7 +6,6 @@ from typing import Any, Protocol, TextIO
 
 import tqdm
 
-from tff_ssl.objectives import base
 from tff_ssl.runs import flat_metrics
 
 _METRIC = 'encoding_std'
@@ -150,6 +149,6 @@ def of_objective(objective: Any) -> list[Alarm]:
     objective: What clients minimise.
   """
   alarms: list[Alarm] = [NothingAlarm()]
-  if isinstance(objective, base.Watched):
+  if objective.collapsed_below is not None:
     alarms.append(CollapseAlarm(objective.collapsed_below))
   return alarms

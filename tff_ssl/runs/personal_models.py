@@ -2,26 +2,21 @@
 
 Typical use::
 
-  personal = personal_models.kept(rounds)  # Per-SSFL, BiLevel-SSFL
+  personal = personal_models.of_states(rounds)  # Per-SSFL, FedEMA, FeatARC
   personal = personal_models.adapted(data, adapt)  # LA-SSFL, MAML-SSFL
-  personal = personal_models.of_cluster(rounds)  # FeatARC
   params = personal(weights, client_id)
 """
 
 import collections
 from collections.abc import Callable
 import functools
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.algorithms import featarc
-from tff_ssl.algorithms import la_ssfl
+from tff_ssl.algorithms.ssfl import la_ssfl
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
-from tff_ssl.federated import client_functions
-from tff_ssl.federated import cluster_models
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runs import stateful_rounds
@@ -37,37 +32,19 @@ def shared(weights: base.Params, client_id: str) -> base.Params:
   return weights
 
 
-def kept(
-  rounds: stateful_rounds.StatefulRounds,
-  select: Callable[[Any], base.Params] = lambda kept: kept,
-) -> PersonalModel:
-  """Returns the models that clients keep; before its first round a client's is global.
+def of_states(rounds: stateful_rounds.StatefulRounds) -> PersonalModel:
+  """Returns the clients' own models, from their states.
 
   Args:
-    rounds: Their rounds; the states must be open, as they are once rounds have run.
-    select: What a client keeps -> its parameters, if it keeps more than those.
+    rounds: Rounds of an algorithm with a `personal_model`; the states must be open, as
+      they are once rounds have run.
   """
+  own_model = rounds.algorithm.personal_model
+  if own_model is None:
+    raise ValueError('The algorithm has no personal models; it must have some.')
 
   def of_client(weights: base.Params, client_id: str) -> base.Params:
-    state = rounds.states_of([client_id])[client_id]
-    return weights if state.last_round == client_functions.NEVER else select(state.kept)
-
-  return of_client
-
-
-def of_cluster(rounds: stateful_rounds.StatefulRounds) -> PersonalModel:
-  """Returns the model of each client's latest cluster.
-
-  Before a client's first round it is the model of the cluster in which it will begin.
-
-  Args:
-    rounds: Of FeatARC; the states must be open.
-  """
-
-  def of_client(weights: base.Params, client_id: str) -> base.Params:
-    models = list(cluster_models.models(weights).values())
-    state = rounds.states_of([client_id])[client_id]
-    return models[featarc.cluster_of(state, len(models))]
+    return own_model(weights, rounds.states_of([client_id])[client_id])
 
   return of_client
 

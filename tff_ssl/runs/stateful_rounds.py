@@ -1,7 +1,7 @@
 """Rounds of an algorithm with stateful clients, as the round loop runs them.
 
     clients = simulation.Clients(data)
-    process = fed_ssl.build_fed_ssl(objective, clients.element_spec, optimizer)
+    process = processes.build(fed_ssl.fed_ssl(...), clients.element_spec)
     rounds = stateful_rounds.StatefulRounds(process, clients)
     loop.run(rounds, lambda round: rounds.cohort(cohorts(round)), folder, 100)
 
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.execution import partial_rounds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import packs
 from tff_ssl.federated import processes
@@ -43,24 +44,31 @@ class Output(NamedTuple):
 
 
 class StatefulRounds:
-  """A process, its clients and the store of their states: a `loop.KeepsFiles`."""
+  """A process, its clients and the store of their states: a `loop.KeepsFiles`.
+
+  Attributes:
+    algorithm: The algorithm of the process.
+  """
 
   def __init__(
-    self, process: processes.StatefulProcess, clients: simulated_clients.Clients
+    self,
+    process: processes.Process | partial_rounds.PartedProcess,
+    clients: simulated_clients.Clients,
   ):
-    """Opens nothing yet.
+    """Initializes the rounds; `resume` opens the store.
 
     Args:
-      process: Built for `clients.element_spec`.
+      process: A process of clients that keep a state, for `clients.element_spec`.
       clients: All clients.
 
     Raises:
       ValueError: If a client's state takes more than a GB.
     """
     self._process = process
+    self.algorithm = process.graph.algorithm
     self._clients = clients
     self._is_packed = isinstance(clients.element_spec, packs.PackSpec)
-    self._blank = client_functions.blank_state(process.client_state_type)
+    self._blank = client_functions.blank_state(process.graph.client_state_type)
     self._stacks = StateStacks(self._blank)
     self._store: state_store.ClientStates | None = None
     self._table: round_table.Table | None = None
@@ -70,7 +78,7 @@ class StatefulRounds:
   @property
   def evaluates_states(self) -> bool:
     """Whether the evaluated model takes what clients keep, which nothing protects."""
-    return self._process.evaluated is not None
+    return self.algorithm.evaluated is not None
 
   def cohort(self, client_ids: Iterable[str]) -> simulated_clients.Cohort:
     """Returns a cohort without its states, which the previous round may still change.
@@ -137,11 +145,11 @@ class StatefulRounds:
     those of the first hundred clients by id that have taken part count.
     """
     weights = self._process.get_model_weights(state)
-    if self._process.evaluated is None:
+    if self.algorithm.evaluated is None:
       return weights
     states = self.states_of(self._clients.ids[:_MOST_EVALUATED]).values()
     kept = [own.kept for own in states if own.last_round != client_functions.NEVER]
-    return self._process.evaluated(weights, kept)
+    return self.algorithm.evaluated(weights, kept)
 
   def states_of(
     self, client_ids: Iterable[str]
@@ -174,7 +182,7 @@ class StatefulRounds:
     store = state_store.ClientStates(path, _without_index(self._blank))
     store.resume(round, run_config.identity(folder))
     self._store, self._round = store, round
-    if self._process.describe is not None:
+    if self.algorithm.client_report is not None:
       self._table = round_table.Table(path.with_name(round_table.CLIENTS))
       self._table.keep_until(round)
 
@@ -216,10 +224,10 @@ class StatefulRounds:
 
   def _tell(self, states: Mapping[str, '_Stored']) -> None:
     """Writes a row of numbers for each client that took part in the round."""
-    if self._table is None or self._process.describe is None:
+    if self._table is None or self.algorithm.client_report is None:
       return
     rows: list[Mapping[str, round_table.Cell]] = [
-      {round_table.CLIENT: name, **self._process.describe(states[name].kept)}
+      {round_table.CLIENT: name, **self.algorithm.client_report(states[name].kept)}
       for name in sorted(states)
     ]
     self._table.extend(self._round, rows)

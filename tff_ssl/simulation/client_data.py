@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.partition import flat
 from tff_ssl.partition import ids as ids_lib
-from tff_ssl.partition import positions as positions_lib
 
 # Usually the first field of an element.
 IMAGE = 'image'
@@ -68,7 +68,7 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     self._arrays[_EXAMPLE_ID] = example_id
     if label is not None:
       self._arrays[_LABEL] = label
-    self._partition = positions_lib.ClientPositions(partition, len(example_id))
+    self._partition = flat.flatten_checked(partition, len(example_id))
 
   @property
   def client_ids(self) -> list[str]:
@@ -124,7 +124,7 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
       ValueError: If positions are not integers [n] within the arrays.
     """
     positions = np.asarray(positions)
-    positions_lib.check('positions', positions, len(self._arrays[_EXAMPLE_ID]))
+    flat.check_positions('positions', positions, len(self._arrays[_EXAMPLE_ID]))
     # An empty list makes an array of floats.
     rows = positions.astype(np.int64, copy=False)
     return collections.OrderedDict(

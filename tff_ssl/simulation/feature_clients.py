@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tff_ssl.objectives import linear
-from tff_ssl.partition import positions as positions_lib
+from tff_ssl.partition import flat
 from tff_ssl.simulation import client_data
 
 
@@ -27,7 +27,7 @@ def held(
   Raises:
     ValueError: No client holds one, or positions are out of range.
   """
-  positions = positions_lib.ClientPositions(partition, num_examples)
+  positions = flat.flatten_checked(partition, num_examples)
   is_kept = np.zeros([num_examples], bool)
   is_kept[kept] = True
   found: collections.OrderedDict[str, np.ndarray] = collections.OrderedDict()

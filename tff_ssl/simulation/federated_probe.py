@@ -14,11 +14,11 @@ Deviations:
 from collections.abc import Mapping
 
 import numpy as np
-import tensorflow_federated as tff
 
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.computing import checks
 from tff_ssl.evaluation import linear_probe as probe_lib
+from tff_ssl.federated import processes
 from tff_ssl.objectives import linear
 from tff_ssl.simulation import cohort_sampling
 from tff_ssl.simulation import feature_clients
@@ -55,7 +55,7 @@ class FederatedProbe:
     self._config = config or federated_linear.FederatedLinearConfig()
     self._num_packs = num_packs
     # By the number of features: tracing takes seconds, which label fractions share.
-    self._processes: dict[int, tff.learning.templates.LearningProcess] = {}
+    self._processes: dict[int, processes.Built] = {}
 
   def fit(
     self, features: np.ndarray, labels: np.ndarray, kept: np.ndarray
@@ -100,9 +100,12 @@ class FederatedProbe:
 
   def _process(
     self, num_features: int, clients: simulated_clients.Clients
-  ) -> tff.learning.templates.LearningProcess:
+  ) -> processes.Built:
     if num_features not in self._processes:
-      self._processes[num_features] = federated_linear.build_federated_linear(
-        num_features, self._num_classes, clients.element_spec, self._config
+      self._processes[num_features] = processes.build(
+        federated_linear.federated_linear(
+          num_features, self._num_classes, self._config
+        ),
+        clients.element_spec,
       )
     return self._processes[num_features]

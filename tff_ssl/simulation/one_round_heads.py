@@ -11,12 +11,13 @@ Typical use::
 from collections.abc import Mapping
 
 import numpy as np
-import tensorflow_federated as tff
+import tensorflow as tf
 
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import one_round
 from tff_ssl.computing import checks
 from tff_ssl.evaluation import closed_form
+from tff_ssl.federated import processes
 from tff_ssl.simulation import feature_clients
 from tff_ssl.simulation import simulated_clients
 
@@ -39,7 +40,7 @@ class OneRoundHeads:
       num_classes: Number of classes.
       num_packs: See `simulated_clients.Clients`.
       aggregation: Everything that leaves a client goes through it; None: plain.
-      feature_norm: See `one_round.build_one_round`.
+      feature_norm: See `one_round.one_round`.
 
     Raises:
       ValueError: If `num_classes` is below 1.
@@ -51,7 +52,7 @@ class OneRoundHeads:
     self._aggregation = aggregation
     self._feature_norm = feature_norm
     # By the number of features; label fractions share it.
-    self._processes: dict[int, tff.learning.templates.LearningProcess] = {}
+    self._processes: dict[int, processes.Built] = {}
 
   def collect(
     self, features: np.ndarray, labels: np.ndarray, kept: np.ndarray
@@ -85,13 +86,16 @@ class OneRoundHeads:
 
   def _process(
     self, num_features: int, clients: simulated_clients.Clients
-  ) -> tff.learning.templates.LearningProcess:
+  ) -> processes.Built:
     if num_features not in self._processes:
-      self._processes[num_features] = one_round.build_one_round(
+      noised = self._aggregation is not None and self._aggregation.noised
+      algorithm = one_round.one_round(
         num_features,
         self._num_classes,
-        clients.element_spec,
-        aggregation=self._aggregation,
+        dtype=tf.float32 if noised else tf.float64,
         feature_norm=self._feature_norm,
+      )
+      self._processes[num_features] = processes.build(
+        algorithm, clients.element_spec, self._aggregation
       )
     return self._processes[num_features]

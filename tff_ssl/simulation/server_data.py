@@ -1,14 +1,14 @@
-"""Rounds of algorithms whose server has data: the data of both sides as one argument.
+"""Rounds of algorithms whose server has data, as the round loop runs them.
 
 Typical use::
 
   grouped = server_data.Grouped(data, cohorts, groups, seed)
-  cohort_fn = server_data.Rounds(labelled, grouped)
-  loop.run(processes.Paired(process), cohort_fn, folder, rounds)
+  rounds = server_data.ServerDataRounds(process, server_data.dataset(labelled))
+  loop.run(rounds, grouped, folder, 100)
 """
 
 import collections
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 import math
 from typing import Any
 
@@ -16,8 +16,8 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.aggregators import groupwise
+from tff_ssl.algorithms.labels_at_server import grouping
 from tff_ssl.computing import sessions
-from tff_ssl.federated import grouping
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import cohort_sampling
 from tff_ssl.simulation import simulated_clients
@@ -93,27 +93,40 @@ class Grouped:
     )
 
 
-class Rounds:
-  """The data of rounds for `processes.Paired`."""
+def dataset(labelled: Mapping[str, np.ndarray]) -> tf.data.Dataset:
+  """Returns the server's examples as a data set.
 
-  def __init__(
-    self,
-    labelled: Mapping[str, np.ndarray],
-    clients: Callable[[int], list[tf.data.Dataset]] | None = None,
-  ):
-    """Holds the server's examples.
+  Args:
+    labelled: Fields of the examples, [n, ...] each: `image`, `example_id` and `label`.
+  """
+  return spilled_examples.slices(collections.OrderedDict(labelled))
+
+
+class ServerDataRounds:
+  """A process whose server has data, and these data."""
+
+  def __init__(self, process: Any, labelled: tf.data.Dataset):
+    """Holds both.
 
     Args:
-      labelled: Fields of the server's examples, [n, ...] each: `image`, `example_id`
-        and `label`.
-      clients: Round -> the clients' data; None if there are no clients.
+      process: A `processes.Process` of an algorithm whose server has data; or such a
+        process in parts.
+      labelled: The server's data.
     """
-    self._labelled = spilled_examples.slices(collections.OrderedDict(labelled))
-    self._clients = clients
-    self.element_spec: Any = self._labelled.element_spec
+    self._process = process
+    self._labelled = labelled
+    self.get_model_weights = process.get_model_weights
 
-  def __call__(self, round: int) -> tuple[Any, ...]:
-    """Returns the server's data and the clients'; a function of the round alone."""
-    if self._clients is None:
-      return (self._labelled,)
-    return self._labelled, self._clients(round)
+  def initialize(self) -> Any:
+    """Returns the initial state."""
+    return self._process.initialize()
+
+  def next(self, state: Any, cohort: list[tf.data.Dataset] | None) -> Any:
+    """Runs one round.
+
+    Args:
+      state: The state before it.
+      cohort: The clients' data; None if there are no clients.
+    """
+    data = [self._labelled] if cohort is None else [self._labelled, cohort]
+    return self._process.next(state, *data)

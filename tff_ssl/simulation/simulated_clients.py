@@ -1,7 +1,7 @@
 """The clients of a simulation: their element spec, and the data of each round.
 
     clients = simulation.Clients(data)
-    process = dcco.build_dcco(objective, clients.element_spec, optimizer)
+    process = processes.build(dcco.dcco(objective, optimizer), clients.element_spec)
     state, metrics = process.next(state, clients.cohort(client_ids))
 
 For stateful clients see `stateful_rounds`.
@@ -26,7 +26,7 @@ from tff_ssl.computing import checks
 from tff_ssl.computing import sessions
 from tff_ssl.federated import clients as clients_lib
 from tff_ssl.federated import packs
-from tff_ssl.federated import releases
+from tff_ssl.federated import phases
 from tff_ssl.partition import ids as ids_lib
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import spilled_examples
@@ -67,7 +67,7 @@ class Clients:
       ValueError: If `num_packs` is negative, elements are not single examples, or
         `aggregation` is not one.
     """
-    aggregation = releases.checked(aggregation)
+    aggregation = phases.checked(aggregation)
     clients_lib.check_element(data.element_type_structure)
     if num_packs is None:
       num_packs = sessions.cores()

@@ -77,16 +77,6 @@ _LINES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     '--run={d}/no --images={d} --out={d}/o --map_images=1': ('--map_images=1',),
     '--run={d}/no --images={d} --out={d}/o --seed=1': ('--seed',),
   },
-  'claims': {
-    '--budget=imagenet': ('--budget=imagenet',),
-    '--claims=cheese --nostart': ('cheese',),
-    '--out={d}/page.txt --nostart': ('.md',),
-    '--data=cifar10 --out={d}/p.md --claims=dcco-centralized': ('data', 'cifar10'),
-    '--seeds=none --out={d}/p.md': ('seeds', 'none'),
-    '--seeds=0 --out={d}/p.md': ('seeds', '0'),
-    '--jobs=none': ('--jobs=none',),
-    '--runs=a,b --out={d}/p.md': ('runs', 'a,b'),
-  },
   'audit': {
     '': ('--run is not given',),
     '--run={d}/no': ('{d}/no',),

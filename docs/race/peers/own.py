@@ -11,7 +11,8 @@ from tff_ssl.execution import allocator
 from tff_ssl.execution import contexts
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
-from tff_ssl.partition import clients as partition_lib
+from tff_ssl.federated import processes
+from tff_ssl.partition import partitions
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import simulated_clients
 
@@ -22,7 +23,7 @@ class Federation:
   def __init__(self, problem: protocol.Problem):
     """Builds clients, objective and process; a context must be open."""
     positions = np.arange(len(problem.images), dtype=np.int64)
-    partition = partition_lib.from_sizes(
+    partition = partitions.from_sizes(
       positions, np.full(problem.num_clients, problem.client_size)
     )
     self._data = client_data.ArrayClientData(
@@ -31,9 +32,8 @@ class Federation:
     self._clients = simulated_clients.Clients(self._data)
     is_whole = problem.batch_size >= problem.client_size
     batch_size = None if is_whole else problem.batch_size
-    self._process = fedavg.build_fedavg(
+    algorithm = fedavg.fedavg(
       work.objective(problem.loss),
-      self._clients.element_spec,
       optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0)),
       fedavg.FedAvgConfig(
         local_training.LocalPlan(batch_size=batch_size),
@@ -41,6 +41,7 @@ class Federation:
         seed=protocol.SEED,
       ),
     )
+    self._process = processes.build(algorithm, self._clients.element_spec)
     self._state = self._process.initialize()
 
   def rounds(self, count: int) -> None:

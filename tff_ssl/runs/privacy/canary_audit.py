@@ -38,10 +38,10 @@ import tensorflow as tf
 
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
-from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import packs
 from tff_ssl.federated import phases
+from tff_ssl.federated import processes
 from tff_ssl.federated import server
 
 # The length of a canary's update, in clip norms.
@@ -158,7 +158,7 @@ def scores(
       ('example_id', tf.TensorSpec([], tf.int64)),
     ]
   )
-  process = builder.build_learning_process(
+  process = processes.build(
     _algorithm(canaries.dimension),
     packs.PackSpec(spec) if canaries.num_packs else spec,
     aggregation,

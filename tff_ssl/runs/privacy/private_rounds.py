@@ -46,10 +46,7 @@ class Output(NamedTuple):
 
 
 class PrivateRounds:
-  """An algorithm with a ledger: `loop.KeepsFiles` and `loop.Remembers`.
-
-  It has the algorithm's attributes.
-  """
+  """An algorithm with a ledger: `loop.KeepsFiles` and `loop.Remembers`."""
 
   def __init__(
     self,
@@ -79,11 +76,6 @@ class PrivateRounds:
     self._kept: tuple[privacy_ledger.Ledger, release_history.History] | None = None
     self._round = 0
 
-  def __getattr__(self, name: str) -> Any:
-    if name.startswith('_'):
-      raise AttributeError(name)
-    return getattr(self._algorithm, name)
-
   @property
   def terms(self) -> accounting.Terms:
     """What each round releases."""
@@ -107,6 +99,10 @@ class PrivateRounds:
   def initialize(self) -> Any:
     """Returns the initial state, which holds nothing of any client."""
     return self._algorithm.initialize()
+
+  def get_model_weights(self, state: Any) -> Any:
+    """Returns the model weights with which a server state is evaluated."""
+    return self._algorithm.get_model_weights(state)
 
   def resume(self, folder: pathlib.Path, round: int) -> None:
     """Opens the folder's ledger; see `loop.KeepsFiles`.

@@ -1,1 +1,0 @@
-"""The claims of the papers: their runs, the arithmetic of verdicts, docs/claims.md."""

@@ -1,0 +1,255 @@
+"""The claims, read from the TOML files of this folder (README.md describes them).
+
+Only the standard library is imported: the site's environment has nothing else.
+"""
+
+import collections
+from collections.abc import Iterable, Iterator, Mapping
+import dataclasses
+import hashlib
+import itertools
+import json
+import pathlib
+import string
+import tomllib
+from typing import Any
+
+FOLDER = pathlib.Path(__file__).parent
+# The number of seeds that decide a claim, by budget.
+SEEDS = {'digits': 5, 'cifar': 3}
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+  """A command, without its seed and folder.
+
+  Attributes:
+    name: Name of its folder; unique in a budget.
+    program: Module of `binaries`.
+    flags: Flags such as '--rounds=20', each name once.
+  """
+
+  name: str
+  program: str
+  flags: tuple[str, ...]
+
+  @property
+  def key(self) -> str:
+    """A short hash of program and flags: a stored figure counts for these alone."""
+    text = json.dumps([self.program, *sorted(self.flags)])
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+  @property
+  def task(self) -> str:
+    """The task that it is trained on."""
+    return dict(flag.split('=') for flag in self.flags if '--task=' in flag)['--task']
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+  """A number of a run, one for each seed.
+
+  Attributes:
+    run: The run.
+    column: Name in `evaluation.json`, or in the last row of `metrics.csv`. One that
+      begins with `transfer/TASK/` is evaluated on that task, after the run.
+  """
+
+  run: Run
+  column: str
+
+  @property
+  def transfer_task(self) -> str:
+    """The task that it is evaluated on, if it is not that of the run; else ''."""
+    first, *others = self.column.split('/')
+    return others[0] if first == 'transfer' else ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+  """What must hold for a weighted sum of figures, such as a difference.
+
+  Attributes:
+    terms: Weight of each figure, by title.
+    margin: The sum must be at least this, besides two standard errors above 0; if it
+      must be level, below this.
+    level: Whether the sum must be 0, within its error and the margin.
+  """
+
+  terms: Mapping[str, float]
+  margin: float
+  level: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+  """A claim of a paper, in one budget.
+
+  Attributes:
+    id: Such as 'dcco-centralized'.
+    paper: Short name of the paper.
+    title: Its title.
+    source: Table, figure or section of the paper.
+    sentence: The claim.
+    budget: One of `SEEDS`.
+    figures: Figures by title.
+    comparisons: What must hold; all of them.
+    bounds: Titles of an upper and a lower bound, which must be far enough apart.
+    cause: Why the verdict is what it is, if that is known.
+  """
+
+  id: str
+  paper: str
+  title: str
+  source: str
+  sentence: str
+  budget: str
+  figures: Mapping[str, Figure]
+  comparisons: tuple[Comparison, ...]
+  bounds: tuple[str, str]
+  cause: str = ''
+
+  @property
+  def seeds(self) -> range:
+    """The seeds that decide the claim."""
+    return range(SEEDS[self.budget])
+
+
+def read(budget: str, folder: pathlib.Path = FOLDER) -> list[Claim]:
+  """Reads the claims of a budget.
+
+  Args:
+    budget: One of `SEEDS`.
+    folder: Folder of the TOML files, one for each paper.
+
+  Raises:
+    ValueError: If a file is not as README.md says, or if two claims have one id, or two
+      runs one name or the same flags.
+  """
+  claims: list[Claim] = []
+  for path in sorted(folder.glob('*.toml')):
+    try:
+      claims += _claims(tomllib.loads(path.read_text(encoding='utf-8')), budget)
+    except KeyError as error:
+      raise ValueError(f'{path.name} has no {error}; it must have one.') from error
+    except (TypeError, ValueError) as error:
+      raise ValueError(f'{path.name}: {error}') from error
+  names = [f'Claim {claim.id}' for claim in claims]
+  for run in columns(claims):
+    names += [f'Run {run.name}', f'Command {run.program} {" ".join(sorted(run.flags))}']
+  for name, count in collections.Counter(names).items():
+    if count > 1:
+      raise ValueError(f'{name} is there {count} times; it must be there once.')
+  return claims
+
+
+def columns(claims: Iterable[Claim]) -> dict[Run, list[str]]:
+  """Lists the runs of claims, each once, and the columns that they need from each.
+
+  Args:
+    claims: The claims.
+  """
+  needed: dict[Run, list[str]] = {}
+  for figure in (figure for claim in claims for figure in claim.figures.values()):
+    own = needed.setdefault(figure.run, [])
+    own += [figure.column] if figure.column not in own else []
+  return needed
+
+
+def _claims(content: dict[str, Any], budget: str) -> Iterator[Claim]:
+  """Yields the claims of a file that a budget has."""
+  content = _chosen(content, budget)
+  texts: dict[str, str] = {'column': '$column'}
+  for name, text in content['texts'].items():
+    texts[name] = _filled(text, texts)
+  content = _filled(content, texts)
+  for name, own in content['claims'].items():
+    yield _claim(name, budget, own, content)
+
+
+def _chosen(value: Any, budget: str) -> Any:
+  """Takes a budget's part of each table whose keys are budgets."""
+  if isinstance(value, dict) and value and value.keys() <= SEEDS.keys():
+    return _chosen(value.get(budget), budget)
+  if isinstance(value, dict):
+    chosen = {key: _chosen(item, budget) for key, item in value.items()}
+    return {key: item for key, item in chosen.items() if item is not None}
+  return value
+
+
+def _filled(value: Any, texts: Mapping[str, str]) -> Any:
+  """Replaces each $NAME in keys and values by its text, and joins lines."""
+  if isinstance(value, dict):
+    return {_filled(key, texts): _filled(item, texts) for key, item in value.items()}
+  if isinstance(value, list):
+    return [_filled(item, texts) for item in value]
+  if isinstance(value, str):
+    return ' '.join(string.Template(value).substitute(texts).split())
+  return value
+
+
+def _claim(
+  name: str, budget: str, own: dict[str, Any], content: Mapping[str, Any]
+) -> Claim:
+  """Makes a claim from its table and those of its file."""
+  comparisons = [c for entry in own.pop('compare') for c in _comparisons(entry)]
+  upper, lower = own.pop('bounds', content['bounds'])
+  column = own.pop('column', content['column'])
+  variant = own.pop('variant', None)
+  named = {title for comparison in comparisons for title in comparison.terms}
+  named |= {upper, lower, *own.pop('show', content.get('show', ()))}
+  if unknown := sorted(named - content['figures'].keys()):
+    raise ValueError(f'claim {name} has {unknown[0]!r}; it must be in [figures].')
+  if not comparisons:
+    raise ValueError(f'claim {name} has no comparison; it must have one.')
+  figures = {}
+  for title, figure in content['figures'].items():
+    if title in named:
+      run, of_run = (figure, '$column') if isinstance(figure, str) else figure
+      made = _run(run, content['runs'][run], variant)
+      figures[title] = Figure(made, of_run.replace('$column', column))
+  return Claim(
+    id=name,
+    paper=content['paper'],
+    title=content['title'],
+    budget=budget,
+    figures=figures,
+    comparisons=tuple(comparisons),
+    bounds=(upper, lower),
+    **own,
+  )
+
+
+def _run(name: str, command: str, variant: Mapping[str, str] | None) -> Run:
+  """Makes a run; of two flags with one name the last counts."""
+  if variant:
+    name, command = f'{name}_{variant["name"]}', f'{command} {variant["flags"]}'
+  program, *flags = command.split()
+  last = {flag.partition('=')[0]: flag for flag in flags}
+  return Run(name, program, tuple(last.values()))
+
+
+def _comparisons(entry: Mapping[str, Any]) -> Iterator[Comparison]:
+  """Yields the comparisons that an entry of `compare` states."""
+  pairs: Iterable[tuple[Any, Any]]
+  margin, level = entry.get('by', 0.0), False
+  match [sorted(entry.keys() - {'by'}), entry]:
+    case [['order'], {'order': items}]:
+      pairs = itertools.pairwise(items)
+    case [['first', 'of'], {'first': first, 'of': others}]:
+      pairs = ((first, other) for other in others)
+    case [['level', 'within'], {'level': pair, 'within': margin}]:
+      pairs, level = [pair], True
+    case _:
+      raise ValueError(
+        f'A comparison has {", ".join(entry)}; it must have order, first and of, or '
+        'level and within.'
+      )
+  for larger, smaller in pairs:
+    terms: dict[str, float] = {}
+    for item, sign in ((larger, 1.0), (smaller, -1.0)):
+      # An item is a figure, or a difference of two.
+      titles = [item] if isinstance(item, str) else item
+      for title, weight in zip(titles, (sign, -sign), strict=False):
+        terms[title] = terms.get(title, 0.0) + weight
+    yield Comparison(terms, margin, level)

@@ -1,0 +1,316 @@
+"""Tests of FedEMA and FedU against rounds in NumPy, and of their limits."""
+
+import collections
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tests.algorithms.divergence_aware import diverging
+from tests.algorithms.divergence_aware import follower
+from tff_ssl.algorithms.divergence_aware import fedema
+from tff_ssl.algorithms.divergence_aware import fedu
+from tff_ssl.algorithms.divergence_aware import framework
+from tff_ssl.algorithms.divergence_aware import online_networks
+from tff_ssl.encoders import projector
+from tff_ssl.federated import optimizers
+from tff_ssl.objectives import byol
+from tff_ssl.objectives import simsiam
+
+_SERVER = optimizers.OptimizerConfig('sgd', 1.0)
+_PACKED = (
+  'autoscaler',
+  'starting afresh',
+  'set in the first round',
+  'of the training',
+  'fedu by a quantile',
+)
+
+
+def _build(config, objective=None, packed=False):
+  is_ema = isinstance(config, fedema.FedEMAConfig)
+  return harness.build(
+    fedema.fedema if is_ema else fedu.fedu,
+    objective or follower.Follower(),
+    _SERVER,
+    config,
+    packed,
+  )
+
+
+def _cohort(round, packed=False):
+  make = harness.packed_cohort if packed else harness.cohort
+  return make([diverging.MEMBERS[k] for k in round])
+
+
+def _key(k):
+  return 100 + diverging.MEMBERS[k][0]
+
+
+@functools.cache
+def _reference(name):
+  reference = diverging.Reference(diverging.CONFIGS[name])
+  for number, cohort in enumerate(diverging.ROUNDS):
+    reference.round(number, cohort)
+  return reference
+
+
+@pytest.mark.parametrize(
+  ('name', 'packed'),
+  [*((name, False) for name in diverging.CONFIGS), *((name, True) for name in _PACKED)],
+)
+def test_rounds_against_numpy(tff_context, name, packed):
+  reference, process = _reference(name), _build(diverging.CONFIGS[name], packed=packed)
+  state = process.initialize()
+  for number, cohort in enumerate(diverging.ROUNDS):
+    state, metrics = process.next(state, _cohort(cohort, packed))
+    wanted = {k: reference.log[number, k] for k in cohort}
+    for k in cohort:
+      told = process.process.graph.algorithm.client_report(state.clients[_key(k)].kept)
+      for number_name, value in told.items():
+        assert value == pytest.approx(wanted[k][number_name], rel=1e-4), (k, told)
+    old = [k for k in cohort if wanted[k]['divergence'] is not None]
+    size = sum(diverging.SIZES[k] for k in old)
+    work = metrics['client_work']
+    total = sum(diverging.SIZES[k] for k in cohort)
+    assert work['returning'] == pytest.approx(size / total)
+    if reference.thresholds:
+      assert work['threshold'] == pytest.approx(reference.thresholds[number], rel=1e-4)
+    for number_name in ('mu', 'divergence'):
+      summed = sum(diverging.SIZES[k] * wanted[k][number_name] for k in old)
+      mean = summed / max(size, 1)
+      assert work[number_name] == pytest.approx(mean, rel=1e-4)
+  model = process.get_model_weights(state).trainable
+  for part, value in reference.model.items():
+    np.testing.assert_allclose(np.ravel(model[part]), value, rtol=1e-4, atol=1e-6)
+  for k, networks in reference.clients.items():
+    own = state.clients[_key(k)].kept['networks']
+    assert own.keys() == networks.keys()
+    for part, value in networks.items():
+      np.testing.assert_allclose(np.ravel(own[part]), value, rtol=1e-4, atol=1e-6)
+
+
+def test_the_reference_is_not_of_one_case():
+  """Its shares are below 1 and at it; scalers differ, and outlive what set them."""
+  log = _reference('autoscaler').log
+  scalers = {k: {v['lambda'] for (_, c), v in log.items() if c == k} for k in range(4)}
+  assert all(len(values - {None}) <= 1 for values in scalers.values())
+  assert len({max(v - {None}) for v in scalers.values() if v - {None}}) > 2
+  shares = [v['mu'] for v in log.values() if v['divergence'] is not None]
+  assert min(shares) < 0.69 < 0.7
+  assert any(mu == pytest.approx(0.7) for mu in shares)
+  assert 1.0 in [v['mu'] for v in _reference('a large constant scaler').log.values()]
+  of_training = [
+    v['mu']
+    for v in _reference('of the training').log.values()
+    if v['divergence'] is not None
+  ]
+  assert min(of_training) < 0.4 < 0.7 <= max(of_training)
+  assert {v['mu'] for v in _reference('fedu').log.values()} == {0.0, 1.0}
+  assert {v['mu'] for v in _reference('fedu by a quantile').log.values()} == {0.0, 1.0}
+  assert np.ptp(_reference('fedu by a quantile').thresholds[2:]) > 0
+
+
+def test_when_lambda_is_set_matters_to_those_who_were_away():
+  """Client 1 is away for a round: its lambda is of another model, that of 0 is not."""
+  late, first = (_reference(n) for n in ('autoscaler', 'set in the first round'))
+  assert first.scalers[0] == pytest.approx(late.scalers[0])
+  assert abs(first.scalers[1] / late.scalers[1] - 1) > 1e-3
+  assert first.log[2, 1]['mu'] != pytest.approx(0.7, rel=1e-3)
+  assert late.log[2, 1]['mu'] == pytest.approx(0.7)
+
+
+def _predictor():
+  return projector.build_linear(harness.DIMENSION, harness.DIMENSION, 'predictor')
+
+
+@functools.cache
+def _byol(stop_gradient=True):
+  return byol.ByolObjective(harness.model(), _predictor(), 0.5, stop_gradient)
+
+
+def _weights(process):
+  states, _ = harness.rounds_of(process, map(_cohort, diverging.ROUNDS))
+  return harness.weights(process, states[-1]), states[-1].clients
+
+
+@pytest.mark.parametrize(
+  'config',
+  [
+    diverging.ema(constant_mu=0.0),
+    diverging.ema(scaler=0.0),
+    diverging.ema(tau=0.0),
+    fedu.FedUConfig(diverging.TRAINING, threshold=float('inf')),
+  ],
+)
+def test_without_mu_it_is_fed_byol_to_the_bit(tff_context, config):
+  plain = harness.build_fed_ssl(follower.Follower(), _SERVER, diverging.TRAINING)
+  (got, own), (expected, states) = _weights(_build(config)), _weights(plain)
+  np.testing.assert_array_equal(got, expected)
+  for key, state in states.items():
+    for name, value in state.kept.items():
+      np.testing.assert_array_equal(own[key].kept['networks'][name], value)
+
+
+@pytest.mark.long
+def test_without_mu_it_is_fed_byol_of_real_networks_to_the_bit(tff_context):
+  plain = harness.build_fed_ssl(_byol(), _SERVER, diverging.TRAINING)
+  got, _ = _weights(_build(diverging.ema(tau=0.0), _byol()))
+  expected, _ = _weights(plain)
+  np.testing.assert_array_equal(got, expected)
+  # The same rounds with mu are others.
+  other, _ = _weights(_build(diverging.ema(), _byol()))
+  assert harness.relative(other, expected) > 1e-3
+
+
+class _Steady(follower.Follower):
+  """Each training moves a client's encoder as far as any other, in one direction."""
+
+  def loss_with_state(self, params, state, examples, seed):
+    del state, seed
+    brightness = tf.reduce_mean(examples['image'])
+    loss = brightness * tf.reduce_sum(params[follower.ENCODER])
+    # No weight is without a gradient.
+    rest = tf.add_n([tf.reduce_sum(value) for value in params.values()])
+    return loss + 0.0 * rest, collections.OrderedDict(), collections.OrderedDict()
+
+
+@pytest.mark.parametrize('tau', [0.2, 0.7])
+def test_mu_of_a_steady_drift(tff_context, tau):
+  """The paper's divergence goes by d <- tau d^2 + 1 until mu is 1; the other stays."""
+  expected, d = [], 1.0
+  for _ in range(5):
+    expected.append(min(tau * d, 1.0))
+    d = expected[-1] * d + 1.0
+  measured = {}
+  for divergence_of in online_networks.DIVERGENCES:
+    process = _build(diverging.ema(tau=tau, divergence_of=divergence_of), _Steady())
+    # Two clients of one example each, which are as far from their mean as each other.
+    _, metrics = harness.rounds_of(process, [_cohort([1, 3]) for _ in range(6)])
+    measured[divergence_of] = [m['client_work']['mu'] for m in metrics[1:]]
+  np.testing.assert_allclose(measured[online_networks.GLOBAL], expected, rtol=1e-4)
+  np.testing.assert_allclose(measured[online_networks.TRAINING], 5 * [tau], rtol=1e-4)
+  assert (expected[-1] == 1.0) == (tau > 0.25)
+
+
+def test_a_target_that_is_trained_stays_with_its_client(tff_context):
+  process = _build(diverging.ema(scaler=0.5), _byol(stop_gradient=False))
+  states, _ = harness.rounds_of(process, map(_cohort, diverging.ROUNDS[:2]))
+  names = process.get_model_weights(states[-1]).trainable.keys()
+  assert {name.split('/')[0] for name in names} == {'encoder', 'projector', 'predictor'}
+  targets = [
+    harness.flat([v for n, v in own.kept['networks'].items() if n.startswith('target')])
+    for own in states[-1].clients.values()
+  ]
+  assert len(targets) == 4
+  assert harness.relative(targets[0], targets[1]) > 1e-3
+
+
+def test_networks_that_are_kept_are_no_communication(tff_context):
+  config, objective = diverging.ema(), _byol()
+  _, metrics = harness.rounds_of(_build(config, objective), [_cohort([0, 1])])
+  plain = harness.build_fed_ssl(objective, _SERVER, diverging.TRAINING)
+  _, expected = harness.rounds_of(plain, [_cohort([0, 1])])
+  work, wanted = metrics[0]['client_work'], expected[0]['client_work']
+  assert work['bytes_down'] == wanted['bytes_down']
+  # mu, divergence, lambda and whether there is one; and the spread and the rank of the
+  # client's own network in the place of the moments of d encodings.
+  d = harness.DIMENSION
+  own = 4 + 2 - (2 * d + d**2)
+  assert work['bytes_up'] == wanted['bytes_up'] + 2 * 4 * own
+
+
+def test_the_second_exchange_is_counted_where_clients_are_new(tff_context):
+  """Encoder and projector once more, of 2 x 2 float32; up a weight and a count."""
+  cohorts = [_cohort([0, 1]), _cohort([0, 1, 2])]
+  plain, more = (
+    harness.rounds_of(_build(config), cohorts)[1]
+    for config in (diverging.ema(), diverging.ema(autoscaler='first_round'))
+  )
+  for number, (clients, new) in enumerate(((2, 2), (3, 1))):
+    before, after = (m[number]['client_work'] for m in (plain, more))
+    assert after['bytes_down'] == before['bytes_down'] + new * 2 * 2 * 4
+    assert after['bytes_up'] == before['bytes_up'] + clients * (4 + 4)
+    assert (after['clients'], after['new_clients']) == (clients, new)
+
+
+def test_a_discarded_client_is_discarded_in_both_exchanges(tff_context):
+  process = _build(diverging.ema(autoscaler='first_round'))
+  cohort = [*_cohort([0]), harness.broken([5])]
+  states, metrics = harness.rounds_of(process, [cohort])
+  work = metrics[0]['client_work']
+  assert (work['nonfinite_clients'], work['new_clients']) == (1, 1)
+  assert states[-1].clients[105].last_round == -1
+  assert states[-1].clients[_key(0)].last_round == 0
+
+
+def test_a_client_without_examples_is_empty_and_nothing_else(tff_context):
+  process = _build(diverging.ema(autoscaler='first_round'))
+  _, metrics = harness.rounds_of(process, [[*_cohort([0]), *harness.cohort([[]])]])
+  work = metrics[0]['client_work']
+  counts = ('clients', 'empty_clients', 'nonfinite_clients', 'new_clients')
+  assert [work[name] for name in counts] == [2, 1, 0, 1]
+
+
+def test_the_quantile_costs_a_number_each_way(tff_context):
+  cohorts = [_cohort([0, 1])]
+  plain, more = (
+    harness.rounds_of(_build(config), cohorts)[1][0]['client_work']
+    for config in (diverging.CONFIGS['fedu'], diverging.CONFIGS['fedu by a quantile'])
+  )
+  assert more['bytes_down'] == plain['bytes_down'] + 2 * 4
+  assert more['bytes_up'] == plain['bytes_up'] + 2 * 4
+
+
+def test_a_constant_scaler_goes_with_the_authors_norm():
+  assert diverging.ema(scaler=0.8).used_norm == 'conv_mean'
+  assert diverging.ema(scaler=0.8, norm='l2').used_norm == 'l2'
+  assert diverging.ema().used_norm == 'l2'
+  assert diverging.ema(divergence_of='training').used_norm == 'conv_mean'
+
+
+def test_what_is_not_measured_is_not_told():
+  update = fedema.online_update_of(diverging.ema())
+  kept = {'mu': 0.0, 'divergence': 0.0, 'lambda': 0.0, 'returning': 0.0}
+  tell = framework.numbers_of_client(update)
+  assert tell(kept) == {'mu': 0.0, 'divergence': None, 'lambda': None}
+  returned = {**kept, 'mu': 0.7, 'divergence': 1.5, 'lambda': 2.0, 'returning': 1.0}
+  assert tell(returned) == {'mu': 0.7, 'divergence': 1.5, 'lambda': 2.0}
+
+
+@pytest.mark.parametrize(
+  ('make', 'message'),
+  [
+    (lambda: diverging.ema(tau=1.5), 'tau is 1.5; it must be in'),
+    (lambda: diverging.ema(constant_mu=-1.0), 'constant_mu is -1.0'),
+    (lambda: diverging.ema(scaler=-0.1), 'scaler is -0.1'),
+    (lambda: diverging.ema(scaler=0.8, constant_mu=0.5), 'one of them must be None'),
+    (lambda: diverging.ema(norm='l1'), "norm is 'l1'; allowed are l2, conv_mean"),
+    (lambda: diverging.ema(applied_to='all'), "applied_to is 'all'"),
+    (lambda: online_networks.NetworkSharing('both'), "averaged is 'both'"),
+    (lambda: fedu.FedUConfig(threshold=float('nan')), 'threshold is nan'),
+    (lambda: fedu.FedUConfig(quantile=1.0), 'quantile is 1.0; it must be between'),
+    (lambda: diverging.ema(autoscaler='late'), "autoscaler is 'late'; allowed are ret"),
+    (
+      lambda: diverging.ema(autoscaler='first_round', scaler=0.5),
+      "autoscaler is 'first_round'; with a scaler",
+    ),
+    (
+      lambda: diverging.ema(autoscaler='first_round', divergence_of='training'),
+      "with divergence_of='training' a client needs no global model",
+    ),
+    (lambda: diverging.ema(divergence_of='all'), "divergence_of is 'all'; allowed are"),
+    (lambda: fedu.FedUConfig(divergence_of='own'), "divergence_of is 'own'; allowed"),
+  ],
+)
+def test_bad_settings(make, message):
+  with pytest.raises(ValueError, match=message):
+    make()
+
+
+def test_networks_that_are_missing():
+  objective = simsiam.SimSiamObjective(harness.model(), None)
+  with pytest.raises(ValueError, match='has no target network'):
+    online_networks.Networks(objective, online_networks.NetworkSharing('target'))

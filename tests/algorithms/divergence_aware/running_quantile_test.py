@@ -1,0 +1,56 @@
+"""Tests of the running quantile on numbers that shrink, and of its rule."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.algorithms.divergence_aware import running_quantile
+
+
+def _follow(quantile, rounds, shrink):
+  """Returns the share below the threshold over rounds of 50 clients."""
+  generator = np.random.default_rng(0)
+  estimate = running_quantile.RunningQuantile(quantile)
+  kept, shares = estimate.initial(), []
+  for number in range(rounds):
+    found = shrink**number * generator.lognormal(-2, 0.7, size=50)
+    shares.append(np.mean(found < estimate.threshold(kept).numpy()))
+    kept = estimate.updated(
+      kept,
+      tf.constant(shares[-1], tf.float32),
+      tf.constant(found.mean(), tf.float32),
+      tf.constant(1.0),
+    )
+  return shares
+
+
+@pytest.mark.parametrize('quantile', [0.2, 0.5, 0.8])
+@pytest.mark.parametrize('shrink', [1.0, 0.83])
+def test_the_share_below_goes_to_the_quantile(quantile, shrink):
+  """At 0.83 a round the numbers fall to a fortieth in 20 rounds, as divergences do."""
+  shares = _follow(quantile, 60, shrink)
+  assert shares[0] == 1.0
+  assert np.mean(shares[20:]) == pytest.approx(quantile, abs=0.1)
+
+
+def test_the_rule():
+  estimate = running_quantile.RunningQuantile(0.25)
+  one = tf.constant(1.0)
+  kept = estimate.initial()
+  assert np.isinf(estimate.threshold(kept))
+  # No client with a number: nothing is known after either.
+  kept = estimate.updated(kept, tf.constant(0.0), tf.constant(0.0), tf.constant(0.0))
+  assert np.isinf(estimate.threshold(kept))
+  # All are below infinity, which says nothing.
+  kept = estimate.updated(kept, one, tf.constant(3.0), one)
+  assert float(estimate.threshold(kept)) == pytest.approx(3.0)
+  kept = estimate.updated(kept, tf.constant(0.75), tf.constant(2.0), one)
+  assert float(estimate.threshold(kept)) == pytest.approx(2 * np.exp(-0.2 * 0.5))
+  kept = estimate.updated(kept, one, tf.constant(9.0), tf.constant(0.0))
+  assert float(estimate.threshold(kept)) == pytest.approx(2 * np.exp(-0.2 * 0.5))
+
+
+@pytest.mark.parametrize('quantile', [0.0, 1.0, float('nan')])
+def test_a_quantile_is_between_0_and_1(quantile):
+  with pytest.raises(ValueError, match=f'quantile is {quantile}; it must be between'):
+    running_quantile.RunningQuantile(quantile)

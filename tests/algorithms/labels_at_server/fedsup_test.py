@@ -1,0 +1,243 @@
+"""FedSup: rounds against local training written out, its limits, and its teacher."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tests.algorithms.labels_at_server import labels
+from tff_ssl.algorithms.labels_at_server import fedsup
+from tff_ssl.algorithms.labels_at_server import grouping
+from tff_ssl.algorithms.labels_at_server import labelled_only
+from tff_ssl.federated import local_training
+from tff_ssl.federated import processes
+from tff_ssl.objectives import teacher_student
+from tff_ssl.optimization import schedules
+
+_GROUPWISE = grouping.Grouping(2, 1.0)
+_WEIGHT = schedules.Exponential(1.0, 1e-2, 4)
+
+
+def _build(student, teacher, grouping_=_GROUPWISE, packed=False):
+  config = fedsup.FedSupConfig(
+    labels.CLIENT_CONFIG, labels.SERVER_PLAN, grouping_, _WEIGHT
+  )
+  fields = (grouping.GROUP,) if grouping_.groups > 1 else ()
+  return processes.build(
+    fedsup.fedsup(student, teacher, harness.ELEMENT, config),
+    labels.spec(*fields, packed=packed),
+  )
+
+
+@pytest.fixture(scope='module', name='process')
+def _process(tff_context):
+  return _build(labels.student(), labels.teacher())
+
+
+def _cohort():
+  return harness.cohort(labels.CLIENTS, labels.examples(grouping.GROUP))
+
+
+@harness.for_any_size
+def _train_teacher(params, seed, optimizer):
+  return local_training.train(
+    labels.teacher(),
+    labels.SERVER_PLAN.local,
+    params,
+    harness.tensors(harness.take(harness.arrays(20), range(12, 18))),
+    seed,
+    0.01,
+    optimizer=optimizer,
+  ).params
+
+
+@harness.for_any_size
+def _train_student(context, params, examples, seed):
+  return local_training.train(
+    labels.student().bind_context(context),
+    labels.CLIENT_CONFIG.local,
+    params,
+    examples,
+    seed,
+    0.05,
+  ).params
+
+
+def _reference_round(state, round):
+  """Returns student and teacher after a round, by the order of the pseudocode."""
+  seed = harness.round_seed(round)
+  teacher = _train_teacher(
+    labels.as_params(state.extra['teacher']),
+    seed,
+    tf.nest.map_structure(tf.constant, state.optimizer),
+  )
+  start = labels.as_params(state.global_model_weights.trainable)
+  context = collections.OrderedDict(
+    [
+      (teacher_student.TEACHER, teacher),
+      (teacher_student.FEATURE_WEIGHT, tf.constant(0.01 ** (round / 4))),
+    ]
+  )
+  trained = [
+    _train_student(
+      context, start, harness.tensors(harness.take(harness.arrays(), positions)), seed
+    )
+    for positions in labels.CLIENTS
+  ]
+  after = {}
+  for name in start:
+    means, shares = [], []
+    for group, share in ((0, 3 / 4), (1, 2 / 3)):
+      members = [k for k in range(5) if labels.GROUPS[k] == group]
+      own = np.average(
+        [trained[k][name].numpy().astype(np.float64) for k in members],
+        axis=0,
+        weights=[labels.SIZES[k] for k in members],
+      )
+      if name in teacher:
+        own = share * own + (1 - share) * teacher[name].numpy()
+      means.append(own)
+      shares.append(share)
+    # What the teacher does not have is averaged with the clients' coefficients alone.
+    after[name] = np.average(means, axis=0, weights=None if name in teacher else shares)
+  return after, teacher
+
+
+def test_rounds_are_those_of_the_pseudocode(process):
+  state = process.initialize()
+  for round in range(2):
+    student, teacher = _reference_round(state, round)
+    before = state
+    state = process.next(state, harness.server_data(), _cohort()).state
+    for old, new, expected in (
+      (before.extra['teacher'], state.extra['teacher'], teacher),
+      (
+        before.global_model_weights.trainable,
+        state.global_model_weights.trainable,
+        student,
+      ),
+    ):
+      assert old.keys() == expected.keys()
+      step = labels.moved(old, expected)
+      assert harness.relative(labels.moved(old, new), step) < 1e-3
+
+
+def test_clients_do_not_touch_the_teacher(process):
+  """It is the same, to the bit, whatever the cohort."""
+  state = process.initialize()
+  teachers = [
+    process.next(state, harness.server_data(), cohort).state.extra['teacher']
+    for cohort in (
+      _cohort(),
+      _cohort()[:2],
+      harness.cohort([[]], labels.examples('group')),
+    )
+  ]
+  for other in teachers[1:]:
+    for name, value in teachers[0].items():
+      np.testing.assert_array_equal(other[name], value)
+  assert np.abs(labels.moved(state.extra['teacher'], teachers[0])).max() > 1e-3
+
+
+class _Spy(teacher_student.FedSupObjective):
+  """Reports a checksum of the teacher's bits, and its square, with each batch."""
+
+  def loss(self, params, examples, seed):
+    loss, metrics = super().loss(params, examples, seed)
+    bits = [
+      tf.reduce_sum(tf.cast(tf.bitcast(value, tf.int32), tf.int64))
+      for value in self.context[teacher_student.TEACHER].values()
+    ]
+    # Small, so that float32 averages it without rounding.
+    checksum = tf.cast(tf.add_n(bits) % 251, tf.float32)
+    metrics.update(checksum=checksum, checksum_squared=checksum**2)
+    return loss, metrics
+
+
+def test_every_client_has_the_same_teacher_in_every_step(tff_context):
+  plain = labels.student()
+  process = _build(_Spy(plain.model, plain.predictor), labels.teacher())
+  output = process.next(process.initialize(), harness.server_data(), _cohort())
+  teacher = output.state.extra['teacher']
+  names = [name for name in teacher if name.split('/')[0] in ('encoder', 'projector')]
+  total = sum(
+    int(teacher[name].view(np.int32).astype(np.int64).sum()) for name in names
+  )
+  metrics = output.metrics['client_work']
+  # The mean of the squares is the square of the mean if all are the same.
+  assert metrics['checksum'] == pytest.approx(total % 251, abs=1e-3)
+  assert metrics['checksum_squared'] == pytest.approx((total % 251) ** 2, rel=1e-6)
+
+
+def test_without_a_loss_the_teacher_is_that_of_labels_alone(tff_context):
+  student = labels.student(consistency=False, stages=0)
+  process = _build(student, labels.teacher(consistency=False))
+  alone = processes.build(
+    labelled_only.labelled_only(
+      labels.labelled(), harness.ELEMENT, labels.SERVER_PLAN, harness.SEED
+    )
+  )
+  state, other = process.initialize(), alone.initialize()
+  for _ in range(2):
+    output = process.next(state, harness.server_data(), _cohort())
+    expected = alone.next(other, harness.server_data())
+    state, other = output.state, expected.state
+    assert output.metrics['server_work'] == expected.metrics['server_work']
+  for name, value in other.global_model_weights.trainable.items():
+    np.testing.assert_array_equal(state.extra['teacher'][name], value)
+  assert output.metrics['client_work']['loss'] == 0
+  # The student only follows: it lies between its start and the teacher.
+  classifiers = process.get_classifier_weights(state)
+  assert list(classifiers) == ['student', 'teacher']
+  head = 'head/dense0/kernel'
+  np.testing.assert_array_equal(
+    classifiers['student'][head], classifiers['teacher'][head]
+  )
+
+
+def test_nobody_leaves_the_student_as_it_is(process):
+  state = process.initialize()
+  nobody = harness.cohort([[], []], labels.examples(grouping.GROUP))
+  output = process.next(state, harness.server_data(), nobody)
+  np.testing.assert_array_equal(
+    harness.weights(process, output.state), harness.weights(process, state)
+  )
+  assert output.metrics['client_work']['empty_clients'] == 2
+
+
+def test_the_teacher_s_download_is_counted(process):
+  metrics = process.next(process.initialize(), harness.server_data(), _cohort()).metrics
+  student = labels.student().init(tf.constant([0, 0]))
+  down = sum(np.size(v) for v in student.values()) + sum(
+    np.size(v) for n, v in student.items() if n.split('/')[0] != 'predictor'
+  )
+  # With seed, rate and the weight of the feature maps.
+  assert metrics['client_work']['bytes_down'] == 5 * 4 * (down + 2 + 1 + 1)
+
+
+def test_labels_that_are_not_finite_leave_the_teacher_as_it_was(process):
+  state = process.initialize()
+  output = process.next(state, harness.server_data(value=np.nan), _cohort())
+  for name, value in state.extra['teacher'].items():
+    np.testing.assert_array_equal(output.state.extra['teacher'][name], value)
+  assert output.metrics['server_work']['nonfinite_batches'] == 1
+  assert np.isfinite(harness.weights(process, output.state)).all()
+
+
+def test_what_does_not_fit_is_refused():
+  with pytest.raises(ValueError, match='teacher has no projector'):
+    _build(labels.student(), labels.teacher(consistency=False))
+  with pytest.raises(ValueError, match='must have an int32 scalar `group`'):
+    processes.build(
+      fedsup.fedsup(labels.student(), labels.teacher(), harness.ELEMENT),
+      harness.ELEMENT,
+    )
+  unlabelled = collections.OrderedDict(harness.ELEMENT)
+  del unlabelled['label']
+  with pytest.raises(ValueError, match='must have a `label`'):
+    processes.build(
+      fedsup.fedsup(labels.student(), labels.teacher(), unlabelled),
+      labels.spec('group'),
+    )

@@ -1,0 +1,99 @@
+"""What the tests of algorithms with labels at the server share."""
+
+import collections
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tests import tiny
+from tests.algorithms import harness
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.labels_at_server import server_training
+from tff_ssl.augment import byol
+from tff_ssl.augment import weak_strong
+from tff_ssl.encoders import predictor
+from tff_ssl.encoders import projector
+from tff_ssl.federated import local_training
+from tff_ssl.federated import packs
+from tff_ssl.objectives import fixmatch
+from tff_ssl.objectives import helper_consistency
+from tff_ssl.objectives import supervised
+from tff_ssl.objectives import teacher_student
+from tff_ssl.optimization import local
+
+SIZES = (1, 2, 3, 4, 2)
+CLIENTS = harness.split(SIZES)
+GROUPS = (0, 1, 0, 1, 0)
+CLIENT_CONFIG = fedavg.FedAvgConfig(
+  local_training.LocalPlan(epochs=2, batch_size=2), 0.05, seed=harness.SEED
+)
+SERVER_PLAN = server_training.ServerPlan(
+  local_training.LocalPlan(batch_size=4, optimizer=local.LocalOptimizer('adam')), 0.01
+)
+VIEWS = weak_strong.WeakStrongConfig()
+
+
+def labelled() -> supervised.SupervisedObjective:
+  head = projector.build_linear(harness.encoder().output_dim, tiny.NUM_CLASSES)
+  return supervised.SupervisedObjective(harness.encoder(), head, byol.by_name('none'))
+
+
+def student(**options) -> teacher_student.FedSupObjective:
+  return teacher_student.FedSupObjective(
+    harness.model('mild'), predictor.build_predictor(harness.DIMENSION, 8), **options
+  )
+
+
+def teacher(consistency: bool = True) -> teacher_student.TeacherObjective:
+  if not consistency:
+    return teacher_student.TeacherObjective(labelled())
+  return teacher_student.TeacherObjective(
+    labelled(),
+    harness.model().projector,
+    projector.build_linear(harness.DIMENSION, tiny.NUM_CLASSES),
+  )
+
+
+def pseudo_labels() -> fixmatch.FixMatchObjective:
+  own = labelled()
+  return fixmatch.FixMatchObjective(own.encoder, own.head, VIEWS, threshold=0.0)
+
+
+def unlabelled() -> helper_consistency.UnlabelledObjective:
+  own = labelled()
+  return helper_consistency.UnlabelledObjective(
+    own.encoder, own.head, VIEWS, threshold=0.0, l2_weight=0.1, agreement_weight=1.0
+  )
+
+
+def spec(*fields: str, packed: bool = False):
+  """Returns the type of examples with some int32 fields more."""
+  element = collections.OrderedDict(harness.ELEMENT)
+  element.update((field, tf.TensorSpec([], tf.int32)) for field in fields)
+  return packs.PackSpec(element) if packed else element
+
+
+def examples(field: str | None = None, numbers: Sequence[int] = GROUPS):
+  """Returns all examples, with a number of the client that holds each."""
+  arrays = harness.arrays()
+  if field is not None:
+    arrays[field] = np.zeros(len(arrays['label']), np.int32)
+    for positions, number in zip(CLIENTS, numbers, strict=True):
+      arrays[field][positions] = number
+  return arrays
+
+
+def as_params(params) -> collections.OrderedDict[str, tf.Tensor]:
+  return collections.OrderedDict((n, tf.constant(v)) for n, v in params.items())
+
+
+def moved(before, after):
+  """Returns after - before of all tensors that both have, as one vector."""
+  return np.concatenate(
+    [
+      np.ravel(np.asarray(after[n], np.float64) - before[n])
+      for n in after
+      if n in before
+    ]
+  )

@@ -1,0 +1,127 @@
+"""Tests of MAML-SSFL and of the step that LA-SSFL and it are evaluated by."""
+
+import collections
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tests.algorithms import linear_model
+from tests.algorithms.ssfl import ssfl
+from tff_ssl.algorithms.ssfl import la_ssfl
+from tff_ssl.algorithms.ssfl import maml_ssfl
+from tff_ssl.federated import local_training
+from tff_ssl.objectives import byol
+from tff_ssl.objectives import maml
+
+_ALPHA = 0.25
+
+
+@pytest.mark.long_for('True')
+@pytest.mark.parametrize('second_order', [True, False])
+def test_inner_rate_0_is_fedavg(tff_context, second_order):
+  process, plain = ssfl.build_maml(0.0, second_order), ssfl.build_fedavg()
+  states, metrics = harness.rounds_of(process, ssfl.cohorts())
+  expected, expected_metrics = harness.rounds_of(plain, ssfl.cohorts())
+  for got, wanted in zip(states, expected, strict=True):
+    np.testing.assert_array_equal(
+      harness.weights(process, got), harness.weights(plain, wanted)
+    )
+  assert metrics == expected_metrics
+
+
+@pytest.mark.parametrize('second_order', [True, False])
+def test_fedavg_is_given_the_loss_after_the_inner_step(monkeypatch, second_order):
+  given = []
+  monkeypatch.setattr(maml_ssfl.fedavg, 'describe', lambda *a: given.extend(a))
+  config = maml_ssfl.MamlConfig(ssfl.CONFIG, _ALPHA, second_order)
+  maml_ssfl.maml_ssfl(ssfl.objective(), None, config)
+  adapted = maml.MamlObjective(ssfl.objective(), _ALPHA, second_order)
+  assert given == [adapted, None, ssfl.CONFIG]
+
+
+@pytest.mark.parametrize('second_order', [True, False])
+def test_local_steps_equal_numpy(second_order):
+  """Batches of all examples: the inner batch is the outer one, in whatever order."""
+  examples = linear_model.examples(5)
+  objective = maml.MamlObjective(linear_model.LinearObjective(), _ALPHA, second_order)
+  w, _ = linear_model.train(
+    local_training.LocalPlan(epochs=3), examples, objective=objective
+  )
+  x, y, expected = examples['x'], examples['y'], linear_model.START
+  for _ in range(3):
+    adapted = expected - _ALPHA * x.T @ (x @ expected - y) / 5
+    gradient = x.T @ (x @ adapted - y) / 5
+    if second_order:
+      gradient = (np.eye(2) - _ALPHA * x.T @ x / 5) @ gradient
+    expected = expected - linear_model.RATE * gradient
+  np.testing.assert_allclose(w, expected, rtol=1e-10)
+
+
+def test_the_second_order_goes_through_the_networks():
+  """Convolution, weight standardization, group norm, cosines: finite differences.
+
+  SimSiam stops gradients, which a difference does not: the objective here does not.
+  """
+  simsiam = dataclasses.replace(
+    ssfl.objective(), model=harness.model('flip'), stop_gradient=False
+  )
+  objective = maml.MamlObjective(simsiam, 0.5)
+  params = simsiam.init(tf.constant([1, 2]), tf.float64)
+  examples = objective.prepare(
+    harness.tensors(harness.take(harness.arrays(), range(4)), tf.float64),
+    tf.constant([3, 4]),
+  )
+
+  @tf.function(autograph=False)
+  def loss_and_gradient(params):
+    with tf.GradientTape() as tape:
+      tape.watch(params)
+      loss, _ = objective.loss(params, examples, tf.constant([3, 4]))
+    return loss, tape.gradient(loss, params)
+
+  generator = np.random.default_rng(0)
+  direction = [generator.normal(size=value.shape) for value in params.values()]
+  _, gradient = loss_and_gradient(params)
+  slope = sum(
+    (g.numpy() * d).sum() for g, d in zip(gradient.values(), direction, strict=True)
+  )
+  sides = []
+  for step in (1e-5, -1e-5):
+    moved = collections.OrderedDict(
+      (name, value + step * d)
+      for (name, value), d in zip(params.items(), direction, strict=True)
+    )
+    sides.append(float(loss_and_gradient(moved)[0]))
+  assert slope == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-3)
+
+
+def _adapt(rate, n):
+  adapt = la_ssfl.build_adapt(
+    linear_model.LinearObjective(), la_ssfl.AdaptationConfig(rate, batch_size=2)
+  )
+  params = collections.OrderedDict(w=tf.constant(linear_model.START))
+  examples = linear_model.examples(n)
+  tensors = collections.OrderedDict((k, tf.constant(v)) for k, v in examples.items())
+  return adapt(params, tensors)['w'].numpy(), examples
+
+
+def test_adaptation_is_one_step_on_all_examples():
+  w, examples = _adapt(_ALPHA, 5)
+  x, y = examples['x'], examples['y']
+  gradient = x.T @ (x @ linear_model.START - y) / 5
+  np.testing.assert_allclose(w, linear_model.START - _ALPHA * gradient, rtol=1e-6)
+
+
+@pytest.mark.parametrize(('rate', 'n'), [(0.0, 5), (_ALPHA, 0)])
+def test_adaptation_of_nothing(rate, n):
+  np.testing.assert_array_equal(_adapt(rate, n)[0], linear_model.START)
+
+
+def test_what_can_not_be_is_refused():
+  with pytest.raises(ValueError, match='rate is -1; it must be at least 0'):
+    la_ssfl.AdaptationConfig(-1)
+  with pytest.raises(ValueError, match='adaptation is a ByolObjective'):
+    la_ssfl.build_adapt(byol.ByolObjective(harness.model(), None))

@@ -1,0 +1,143 @@
+"""Tests of Per-SSFL and BiLevel-SSFL: their global model, and their limits."""
+
+import collections
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tests.algorithms.ssfl import ssfl
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.ssfl import bilevel_ssfl
+from tff_ssl.algorithms.ssfl import per_ssfl
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import local_training
+from tff_ssl.federated import processes
+from tff_ssl.objectives import byol
+
+_BUILD = {'per': ssfl.build_per, 'bilevel': ssfl.build_bilevel}
+_WEIGHTS = (0.0, 0.5)
+
+
+@pytest.fixture(scope='module')
+def plain(tff_context):
+  """Returns states and metrics of FedAvg with SimSiam."""
+  process = ssfl.build_fedavg()
+  states, metrics = harness.rounds_of(process, ssfl.cohorts())
+  weights = [process.get_model_weights(state).trainable for state in states]
+  return weights, [m['client_work'] for m in metrics]
+
+
+@pytest.fixture(scope='module')
+def runs(tff_context):
+  """Returns (name, weight) -> process, states and metrics."""
+
+  @functools.cache
+  def run(name, weight):
+    process = _BUILD[name](weight)
+    return process, *harness.rounds_of(process, ssfl.cohorts())
+
+  return run
+
+
+@pytest.fixture(scope='module')
+def alone(plain):
+  """Returns what clients have that train by themselves.
+
+  From the global model of their first round, with no more regard for it.
+  """
+  train = harness.for_any_size(
+    functools.partial(local_training.train, ssfl.objective(), ssfl.CONFIG.local)
+  )
+  own = {}
+  for number, round in enumerate(ssfl.ROUNDS):
+    for k in round:
+      own[k] = train(
+        own.get(k, tf.nest.map_structure(tf.constant, plain[0][number])),
+        ssfl.examples(k),
+        harness.round_seed(number),
+        ssfl.CONFIG.rate(tf.constant(number)),
+      ).params
+  return own
+
+
+@pytest.mark.long_for('bilevel')
+@pytest.mark.parametrize('name', _BUILD)
+@pytest.mark.parametrize('weight', _WEIGHTS)
+def test_the_global_model_is_fedavg_s(plain, runs, name, weight):
+  """Bit for bit, whatever the personal models do."""
+  process, states, metrics = runs(name, weight)
+  for state, expected in zip(states, plain[0], strict=True):
+    np.testing.assert_array_equal(
+      harness.weights(process, state), harness.flat(expected)
+    )
+  for got, expected in zip(metrics, plain[1], strict=True):
+    for metric, value in expected.items():
+      if not metric.startswith('bytes'):
+        assert got['client_work'][metric] == pytest.approx(value, rel=1e-6), metric
+    assert got['client_work']['personal_loss'] != 0
+    assert got['client_work']['personal_encoding_std'] > 0
+
+
+@pytest.mark.long_for('bilevel')
+@pytest.mark.parametrize('name', _BUILD)
+def test_weight_0_is_training_by_oneself(plain, runs, alone, name):
+  _, states, _ = runs(name, 0.0)
+  start = harness.flat(plain[0][0])
+  assert len(alone) == len(states[-1].clients) == 4
+  for k, params in alone.items():
+    got, expected = harness.flat(ssfl.kept(states[-1], k)), harness.flat(params)
+    assert harness.relative(got - start, expected - start) < 1e-4
+
+
+@pytest.mark.long_for('bilevel')
+@pytest.mark.parametrize('name', _BUILD)
+def test_the_weight_changes_personal_models(runs, name):
+  own = [harness.flat(ssfl.kept(runs(name, w)[1][-1], 0)) for w in _WEIGHTS]
+  assert harness.relative(own[1], own[0]) > 1e-4
+
+
+def test_two_rounds_of_bilevel_by_hand():
+  """One step a round: w - rate (g(w) + lambda (w - w_global)), plain gradients."""
+  rate, weight = 0.125, 0.75
+  function = bilevel_ssfl.client_function(
+    ssfl.objective(), bilevel_ssfl.BiLevelConfig(proximity_weight=weight)
+  )
+  rounds = [ssfl.objective().init(tf.constant([5, number])) for number in range(2)]
+  kept = own = rounds[0]
+  for number, params in enumerate(rounds):
+    seed = harness.round_seed(number)
+    shared = {'params': params, 'seed': seed, 'rate': tf.constant(rate)}
+    state = client_functions.ClientState(0, number - 1, kept)
+    means, kept = function.client_fn(shared, state, ssfl.examples(0))
+    with tf.GradientTape() as tape:
+      tape.watch(own)
+      loss, _ = ssfl.objective().loss(own, ssfl.examples(0), seed)
+    gradient = tape.gradient(loss, own)
+    assert float(means['metrics']['personal_loss']) == pytest.approx(float(loss))
+    own = collections.OrderedDict(
+      (name, value - rate * (gradient[name] + weight * (value - params[name])))
+      for name, value in own.items()
+    )
+  start = harness.flat(rounds[0])
+  got, expected = harness.flat(kept) - start, harness.flat(own) - start
+  assert harness.relative(got, expected) < 1e-5
+
+
+def test_what_can_not_be_is_refused():
+  with pytest.raises(ValueError, match=r'consensus_weight is -1; .* at least 0'):
+    per_ssfl.PerSSFLConfig(consensus_weight=-1)
+  with pytest.raises(ValueError, match=r'proximity_weight is -1; .* at least 0'):
+    bilevel_ssfl.BiLevelConfig(proximity_weight=-1)
+  near = fedavg.FedAvgConfig(local_training.LocalPlan(proximal_weight=0.1))
+  with pytest.raises(
+    ValueError, match=r'proximal_weight is 0.1; for Per-SSFL it must be 0'
+  ):
+    per_ssfl.PerSSFLConfig(near)
+  with pytest.raises(ValueError, match=r'BiLevel-SSFL is a ByolObjective'):
+    processes.build(
+      bilevel_ssfl.bilevel_ssfl(byol.ByolObjective(harness.model(), None), None),
+      harness.ELEMENT,
+    )

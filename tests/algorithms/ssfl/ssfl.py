@@ -1,0 +1,67 @@
+"""Processes of SSFL's family, that its tests share."""
+
+import functools
+
+from tests.algorithms import harness
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.ssfl import bilevel_ssfl
+from tff_ssl.algorithms.ssfl import maml_ssfl
+from tff_ssl.algorithms.ssfl import per_ssfl
+from tff_ssl.encoders import predictor
+from tff_ssl.federated import local_training
+from tff_ssl.federated import optimizers
+from tff_ssl.objectives import simsiam
+from tff_ssl.optimization import local
+
+SERVER = optimizers.OptimizerConfig('sgd', 1.0)
+CONFIG = fedavg.FedAvgConfig(
+  local_training.LocalPlan(
+    epochs=2, batch_size=2, optimizer=local.LocalOptimizer(momentum=0.9)
+  ),
+  client_learning_rate=0.1,
+  seed=harness.SEED,
+)
+MEMBERS = harness.split([3, 2, 4, 3])
+# Clients come back after rounds without them, in other places.
+ROUNDS = [[0, 1], [2, 0], [1, 3, 2]]
+
+
+@functools.cache
+def objective() -> simsiam.SimSiamObjective:
+  return simsiam.SimSiamObjective(
+    harness.model(), predictor.build_predictor(harness.DIMENSION, 8)
+  )
+
+
+def cohorts(rounds=ROUNDS):
+  return [harness.cohort([MEMBERS[k] for k in round]) for round in rounds]
+
+
+def examples(client):
+  return harness.tensors(harness.take(harness.arrays(), MEMBERS[client]))
+
+
+def kept(state, client):
+  """Returns what a client keeps."""
+  return state.clients[100 + MEMBERS[client][0]].kept
+
+
+def build_fedavg(optimizer=SERVER, config=CONFIG):
+  return harness.build_fedavg(objective(), optimizer, config)
+
+
+def build_per(weight=0.5, optimizer=SERVER, config=CONFIG, packed=False):
+  config = per_ssfl.PerSSFLConfig(config, weight)
+  return harness.build(per_ssfl.per_ssfl, objective(), optimizer, config, packed)
+
+
+def build_bilevel(weight=0.5, optimizer=SERVER, config=CONFIG, packed=False):
+  config = bilevel_ssfl.BiLevelConfig(config, weight)
+  return harness.build(
+    bilevel_ssfl.bilevel_ssfl, objective(), optimizer, config, packed
+  )
+
+
+def build_maml(inner_rate=0.1, second_order=True):
+  config = maml_ssfl.MamlConfig(CONFIG, inner_rate, second_order)
+  return harness.build(maml_ssfl.maml_ssfl, objective(), SERVER, config)

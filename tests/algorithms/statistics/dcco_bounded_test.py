@@ -1,0 +1,128 @@
+"""DCCO of encodings whose distance from the reference is bounded."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from tests.algorithms import harness
+from tff_ssl.aggregators import aggregations
+from tff_ssl.algorithms import centralized
+from tff_ssl.algorithms.statistics import dcco
+from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
+from tff_ssl.objectives import statistics
+
+# Of 24 encodings in the first round most are farther than the first from the
+# reference, and none as far as the second.
+_NORM, _FAR = 0.25, 1e3
+_SIZES = [1, 2, 5, 4]
+_STEP = optimizers.OptimizerConfig('sgd', 0.1)
+
+
+def _objective(norm, loss_name='cco'):
+  return statistics.StatisticsObjective(
+    harness.model(), harness.STATISTICS_LOSSES[loss_name], encoding_norm=norm
+  )
+
+
+def _build(norm, aggregation=None):
+  return processes.build(
+    dcco.dcco(
+      _objective(norm),
+      optimizers.build_optimizer(_STEP),
+      dcco.DCCOConfig(seed=harness.SEED),
+    ),
+    harness.ELEMENT,
+    aggregation,
+  )
+
+
+# To trace a process takes seconds.
+_process = functools.cache(_build)
+
+
+def _step(process, rounds=1):
+  cohorts = [harness.cohort(harness.split(_SIZES))] * rounds
+  states, metrics = harness.rounds_of(process, cohorts)
+  first, last = (harness.weights(process, state) for state in (states[0], states[-1]))
+  return last - first, metrics[-1]['client_work']
+
+
+def _distances(objective):
+  params = objective.init(harness.round_seed(0))
+  f, g = objective.model.encode(
+    params, harness.tensors(harness.arrays()), harness.round_seed(0)
+  )
+  centre = objective.reference(params)
+  return np.linalg.norm(np.concatenate([f - centre['f'], g - centre['g']]), axis=1)
+
+
+def test_some_encodings_are_farther_than_the_norm_and_some_are_not():
+  distances = _distances(_objective(None))
+  assert 0.25 < np.mean(distances > _NORM) < 1
+  assert distances.max() < _FAR
+
+
+def test_a_norm_that_no_encoding_exceeds_changes_nothing(tff_context):
+  moved, metrics = _step(_process(_FAR), rounds=2)
+  expected, expected_metrics = _step(_process(None), rounds=2)
+  np.testing.assert_array_equal(moved, expected)
+  assert metrics == expected_metrics
+  bounded, _ = _step(_process(_NORM))
+  unbounded, _ = _step(_process(None))
+  assert harness.relative(bounded, unbounded) > 0.05
+
+
+def test_a_round_is_a_centralized_step(tff_context):
+  moved, metrics = _step(_process(_NORM))
+  union = centralized.Centralized(
+    _objective(_NORM), optimizers.build_optimizer(_STEP), harness.SEED
+  )
+  expected, expected_metrics = _step(union)
+  assert harness.relative(moved, expected) < 1e-4
+  assert metrics['loss'] == pytest.approx(expected_metrics['loss'], rel=1e-4)
+
+
+def test_clipping_to_the_bound_of_the_largest_client_clips_nothing(tff_context):
+  bound = _objective(_NORM).share_bound
+  assert bound == pytest.approx(_NORM * np.sqrt(2 + 3 * _NORM**2))
+  clip = max(_SIZES) * bound
+  # Hardly any noise; updates are not clipped either.
+  private = aggregations.private(1e-9, update_clip=1e6, statistics_clip=clip)
+  moved, _ = _step(_build(_NORM, private))
+  expected, _ = _step(_process(_NORM))
+  assert harness.relative(moved, expected) < 1e-4
+
+
+@pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])
+def test_the_loss_is_that_of_encodings_in_the_ball(loss_name):
+  objective, free = _objective(_NORM, loss_name), _objective(None, loss_name)
+  params, seed = objective.init((1, 2)), harness.round_seed(3)
+  examples = harness.tensors(harness.arrays())
+  centre = {name: x.numpy() for name, x in free.reference(params).items()}
+  inside = {}
+  for name, x in free.encode(params, examples, seed).items():
+    away = x.numpy().astype(np.float64) - centre[name]
+    length = np.linalg.norm(away, axis=1, keepdims=True)
+    inside[name] = centre[name] + away * np.minimum(1, _NORM / length)
+  for name, x in objective.encode(params, examples, seed).items():
+    np.testing.assert_allclose(x, inside[name], atol=1e-6)
+  sent = objective.statistics(params, examples, seed, objective.reference(params))
+  loss, _ = objective.loss(params, examples, seed)
+  assert float(objective.loss_of(sent)) == pytest.approx(float(loss), rel=1e-4)
+  flat = np.linalg.norm(harness.flat(sent))
+  assert flat <= objective.share_bound
+  assert free.share_bound is None
+
+
+@pytest.mark.parametrize('norm', [0.0, -1.0, float('nan'), float('inf')])
+def test_a_norm_must_be_positive(norm):
+  with pytest.raises(ValueError, match=f'encoding_norm is {norm}; it must be betw'):
+    _objective(norm)
+
+
+def test_statistics_of_the_round_before_are_around_another_reference():
+  objective = _objective(_NORM)
+  with pytest.raises(ValueError, match=r'encoding_norm is 0\.25; it must be None when'):
+    objective.centre(objective.no_statistics(), objective.no_reference())

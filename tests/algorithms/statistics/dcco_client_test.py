@@ -1,0 +1,237 @@
+"""DCCO's arithmetic in float64: its clients together take the centralized gradient."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tests.algorithms.statistics import dcco_reference
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.statistics import dcco
+from tff_ssl.losses import statistics_loss
+
+_SEED = (5, 6)
+_ORDER = tuple(int(i) for i in np.random.default_rng(7).permutation(12))
+_SPLITS = {
+  'clients of 1': ((1,) * 12, None),
+  'mixed sizes': ((1, 2, 5, 4), None),
+  'mixed sizes, other examples': ((1, 2, 5, 4), _ORDER),
+  'halves': ((6, 6), _ORDER),
+  'one client': ((12,), None),
+  'with an empty client': ((3, 0, 9), _ORDER),
+}
+
+
+@functools.cache
+def _start(loss_name):
+  objective = harness.cco(loss_name)
+  params = objective.init(tf.constant([1, 2]), tf.float64)
+  return objective, params, tf.constant(_SEED)
+
+
+@functools.cache
+def _union_gradient(loss_name):
+  objective, params, seed = _start(loss_name)
+  with tf.GradientTape() as tape:
+    tape.watch(params)
+    loss, _ = objective.loss(params, harness.tensors(harness.arrays()), seed)
+  return float(loss), harness.flat(tape.gradient(loss, params))
+
+
+def _batches(sizes, order):
+  examples = harness.arrays()
+  return [
+    harness.tensors(harness.take(examples, positions))
+    for positions in harness.split(sizes, order)
+  ]
+
+
+def _aggregate(values, weights):
+  """Returns the weighted mean of structures, by NumPy in float64."""
+  total = sum(float(w) for w in weights)
+  return tf.nest.map_structure(
+    lambda *xs: tf.constant(
+      sum(float(w) * np.asarray(x) for x, w in zip(xs, weights, strict=True)) / total
+    ),
+    *values,
+  )
+
+
+def _cohort_statistics(objective, params, batches, seed):
+  local = [
+    dcco_reference.client_statistics(objective, params, batch, seed)
+    for batch in batches
+  ]
+  return _aggregate(*zip(*local, strict=True))
+
+
+@pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])
+@pytest.mark.parametrize('split', _SPLITS)
+def test_a_round_is_the_gradient_on_the_union(loss_name, split):
+  objective, params, seed = _start(loss_name)
+  loss, gradient = _union_gradient(loss_name)
+  batches = _batches(*_SPLITS[split])
+  aggregated = _cohort_statistics(objective, params, batches, seed)
+  updates = [
+    dcco_reference.client_update(
+      objective, dcco.DCCOConfig(), params, batch, seed, aggregated
+    )
+    for batch in batches
+  ]
+  mean = _aggregate([u[0] for u in updates], [u[1] for u in updates])
+  assert sum(float(u[1]) for u in updates) == 12
+  assert harness.relative(harness.flat(mean), gradient) < 1e-9
+  assert float(objective.loss_of(aggregated)) == pytest.approx(loss, rel=1e-9)
+
+
+@pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])
+def test_fedavg_with_the_loss_within_clients_is_not(loss_name):
+  objective, params, seed = _start(loss_name)
+  _, gradient = _union_gradient(loss_name)
+  updates = [
+    harness.visit(
+      fedavg.client_function(objective, fedavg.FedAvgConfig()),
+      fedavg.sent_kinds(objective),
+      {'params': params, 'seed': seed, 'rate': 1.0},
+      batch,
+    )[0]
+    for batch in _batches((1, 2, 5, 4), None)
+  ]
+  mean = _aggregate([u.means['update'] for u in updates], [u.weight for u in updates])
+  assert harness.relative(harness.flat(mean), gradient) > 1e-2
+
+
+def test_the_rate_scales_the_update():
+  objective, params, seed = _start('cco')
+  (batch,) = _batches((12,), None)
+  aggregated = objective.statistics(params, batch, seed)
+  config = dcco.DCCOConfig(client_learning_rate=0.25)
+  update, _, _ = dcco_reference.client_update(
+    objective, config, params, batch, seed, aggregated
+  )
+  expected = 0.25 * _union_gradient('cco')[1]
+  assert harness.relative(harness.flat(update), expected) < 1e-12
+
+
+@pytest.mark.parametrize('local_steps', [2, 3])
+def test_local_steps_are_sgd_with_fixed_statistics(local_steps):
+  objective, params, seed = _start('cco')
+  batch, rest = _batches((5, 7), None)
+  aggregated = _cohort_statistics(objective, params, [batch, rest], seed)
+  moved = params
+  for _ in range(local_steps):
+    with tf.GradientTape() as tape:
+      tape.watch(moved)
+      local = objective.statistics(moved, batch, seed)
+      loss = objective.loss_of(statistics_loss.blend(local, aggregated))
+    gradient = tape.gradient(loss, moved)
+    moved = tf.nest.map_structure(lambda p, g: p - 0.001 * g, moved, gradient)
+  expected = harness.flat(params) - harness.flat(moved)
+  config = dcco.DCCOConfig(0.001, local_steps, frozen_statistics=True)
+  update, weight, _ = dcco_reference.client_update(
+    objective, config, params, batch, seed, aggregated
+  )
+  assert float(weight) == 5
+  assert harness.relative(harness.flat(update), expected) < 1e-9
+  # The second step is not the first one again.
+  first = dcco.DCCOConfig(client_learning_rate=0.001)
+  one, _, _ = dcco_reference.client_update(
+    objective, first, params, batch, seed, aggregated
+  )
+  assert harness.relative(local_steps * harness.flat(one), expected) > 1e-3
+
+
+@pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])
+def test_in_local_steps_the_client_moves_its_part_of_the_union(loss_name):
+  """The loss of all encodings, of which all but the client's stay where they were."""
+  objective, params, seed = _start(loss_name)
+  batch, rest = _batches((5, 7), None)
+  aggregated = _cohort_statistics(objective, params, [batch, rest], seed)
+  others = objective.model.encode(params, rest, seed)
+  moved, rate = params, 0.01
+  for _ in range(3):
+    with tf.GradientTape() as tape:
+      tape.watch(moved)
+      own = objective.model.encode(moved, batch, seed)
+      f, g = (tf.concat(views, axis=0) for views in zip(own, others, strict=True))
+      statistics, _ = objective.statistics_of(f, g)
+      loss = 12 / 5 * objective.loss_of(statistics)
+    gradient = tape.gradient(loss, moved)
+    moved = tf.nest.map_structure(lambda p, g: p - rate * g, moved, gradient)
+  expected = harness.flat(params) - harness.flat(moved)
+  update, _, _ = dcco_reference.client_update(
+    objective, dcco.DCCOConfig(rate, 3), params, batch, seed, aggregated
+  )
+  # The client's share of the examples, 5/12, is float32.
+  assert harness.relative(harness.flat(update), expected) < 1e-7
+
+
+def test_frozen_statistics_run_away_and_others_do_not():
+  objective, params, seed = _start('cco')
+  batches = _batches((1, 2, 5, 4), None)
+  aggregated = _cohort_statistics(objective, params, batches, seed)
+
+  def moved(frozen, steps, rate=0.01):
+    config = dcco.DCCOConfig(rate, steps, frozen_statistics=frozen)
+    update, _, _ = dcco_reference.client_update(
+      objective, config, params, batches[2], seed, aggregated
+    )
+    return np.linalg.norm(harness.flat(update))
+
+  # The weights themselves have a norm of 3. An update of 7e21 is too large to be
+  # summed: the client is discarded.
+  assert moved(True, 3, 0.003) > 1e8
+  assert moved(True, 3) == 0
+  assert moved(False, 3) < moved(False, 10) < 5.0
+
+
+@pytest.mark.parametrize('value', [np.nan, np.inf])
+def test_what_is_not_finite_counts_zero(value):
+  objective, params, seed = _start('cco')
+  good, bad = _batches((5, 7), None)
+  bad['image'] = tf.fill(tf.shape(bad['image']), np.float32(value))
+  statistics, weight = dcco_reference.client_statistics(objective, params, bad, seed)
+  assert float(weight) == 0
+  assert not harness.flat(statistics).any()
+  aggregated = objective.statistics(params, good, seed)
+  update, weight, counts = dcco_reference.client_update(
+    objective, dcco.DCCOConfig(), params, bad, seed, aggregated
+  )
+  assert float(weight) == 0
+  assert not harness.flat(update).any()
+  assert {name: int(count) for name, count in counts.items()} == {
+    'clients': 1,
+    'examples': 0,
+    'empty_clients': 0,
+    'nonfinite_clients': 1,
+  }
+
+
+def test_an_empty_client_sends_zeros():
+  objective, params, seed = _start('cco')
+  (empty,) = _batches((0,), None)
+  statistics, weight = dcco_reference.client_statistics(objective, params, empty, seed)
+  update, update_weight, counts = dcco_reference.client_update(
+    objective, dcco.DCCOConfig(), params, empty, seed, statistics
+  )
+  assert float(weight) == float(update_weight) == 0
+  assert not harness.flat(statistics).any()
+  assert not harness.flat(update).any()
+  assert int(counts['empty_clients']) == 1
+  assert int(counts['nonfinite_clients']) == 0
+
+
+@pytest.mark.parametrize(
+  ('field', 'value'),
+  [
+    ('client_learning_rate', 0.0),
+    ('client_learning_rate', float('nan')),
+    ('local_steps', 0),
+    ('frozen_statistics', True),
+  ],
+)
+def test_config_names_what_is_out_of_range(field, value):
+  with pytest.raises(ValueError, match=f'{field} is {value}'):
+    dcco.DCCOConfig(**{field: value})

@@ -1,0 +1,229 @@
+"""DCCO through TFF: a round is a centralized step.
+
+What is compared is the step, the change of all weights as one vector, in Euclidean
+norm: |step - centralized step| / |centralized step|. That is at most 1e-4, and so much
+less of the weights; over several rounds the weights are compared.
+"""
+
+import collections
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import tiny
+from tests.algorithms import harness
+from tests.algorithms.statistics import dcco_reference
+from tff_ssl.algorithms import centralized
+from tff_ssl.algorithms.statistics import dcco
+from tff_ssl.encoders import projector
+from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import statistics
+
+_ORDER = [int(i) for i in np.random.default_rng(7).permutation(12)]
+_SPLITS = {
+  'clients of 1': harness.split([1] * 12),
+  'mixed sizes': harness.split([1, 2, 5, 4]),
+  'mixed sizes, other examples': harness.split([1, 2, 5, 4], _ORDER),
+  'quarters': harness.split([3, 3, 3, 3], _ORDER),
+  'one client': harness.split([12]),
+}
+_ADAM = optimizers.OptimizerConfig('adam', 0.05)
+_OPTIMIZERS = {'sgd': harness.SGD, 'adam': _ADAM}
+
+
+@functools.cache
+def _centralized(optimizer, loss_name, rounds):
+  """Returns the weights after each centralized step, and the last metrics."""
+  process = centralized.Centralized(
+    harness.cco(loss_name), optimizers.build_optimizer(optimizer), harness.SEED
+  )
+  cohorts = [harness.cohort(harness.split([12]))] * rounds
+  states, metrics = harness.rounds_of(process, cohorts)
+  return [harness.weights(process, s) for s in states], metrics[-1]['client_work']
+
+
+def _run(process, cohorts):
+  states, metrics = harness.rounds_of(process, cohorts)
+  return [harness.weights(process, s) for s in states], metrics[-1]['client_work']
+
+
+def _step_error(got, expected):
+  """Returns the relative error of the first step of two runs."""
+  return harness.relative(got[1] - got[0], expected[1] - expected[0])
+
+
+@pytest.mark.long_for('adam')
+@pytest.mark.parametrize('split', _SPLITS)
+@pytest.mark.parametrize('optimizer', _OPTIMIZERS)
+def test_a_round_is_a_centralized_step(tff_context, optimizer, split):
+  config = _OPTIMIZERS[optimizer]
+  expected, expected_metrics = _centralized(config, 'cco', 1)
+  process = harness.build_dcco(optimizer=config)
+  got, metrics = _run(process, [harness.cohort(_SPLITS[split])])
+  np.testing.assert_array_equal(got[0], expected[0])
+  assert _step_error(got, expected) < 1e-4
+  assert metrics['loss'] == pytest.approx(float(expected_metrics['loss']), rel=1e-4)
+  assert metrics['examples'] == 12
+  assert metrics['clients'] == len(_SPLITS[split])
+
+
+@pytest.mark.long
+def test_the_vicreg_variant_too(tff_context):
+  expected, expected_metrics = _centralized(harness.ADAM, 'vicreg', 1)
+  process = harness.build_dcco('vicreg', harness.ADAM)
+  got, metrics = _run(process, [harness.cohort(_SPLITS['mixed sizes'])])
+  assert _step_error(got, expected) < 1e-4
+  assert metrics['loss'] == pytest.approx(float(expected_metrics['loss']), rel=1e-4)
+
+
+@pytest.mark.long_for('adam')
+@pytest.mark.parametrize('optimizer', _OPTIMIZERS)
+def test_rounds_are_centralized_steps_one_after_another(tff_context, optimizer):
+  expected, _ = _centralized(_OPTIMIZERS[optimizer], 'cco', 4)
+  cohorts = [harness.cohort(split) for split in list(_SPLITS.values())[:4]]
+  got, _ = _run(harness.build_dcco(optimizer=_OPTIMIZERS[optimizer]), cohorts)
+  assert harness.relative(got[4], expected[4]) < 1e-4
+
+
+@pytest.mark.parametrize('split', ['clients of 1', 'mixed sizes'])
+def test_fedavg_with_the_loss_within_clients_is_not(tff_context, split):
+  expected, _ = _centralized(harness.SGD, 'cco', 1)
+  process = harness.build_fedavg(harness.cco())
+  got, _ = _run(process, [harness.cohort(_SPLITS[split])])
+  assert _step_error(got, expected) > 1e-2
+  assert np.isfinite(got[1]).all()
+
+
+def test_fedavg_with_one_client_is(tff_context):
+  expected, _ = _centralized(harness.SGD, 'cco', 1)
+  process = harness.build_fedavg(harness.cco())
+  got, _ = _run(process, [harness.cohort(_SPLITS['one client'])])
+  assert _step_error(got, expected) < 1e-4
+
+
+def test_the_order_of_the_clients_does_not_matter(tff_context):
+  process = harness.build_dcco()
+  split = _SPLITS['mixed sizes']
+  forwards, _ = _run(process, [harness.cohort(split)])
+  backwards, _ = _run(process, [harness.cohort(split[::-1])])
+  assert _step_error(backwards, forwards) < 1e-5
+
+
+def test_local_steps_move_the_statistics_of_the_round(tff_context):
+  config = dcco.DCCOConfig(seed=harness.SEED, local_steps=2, client_learning_rate=0.002)
+  plain = optimizers.OptimizerConfig('sgd', 1.0)
+  process = harness.build_dcco(optimizer=plain, config=config)
+  split = _SPLITS['mixed sizes']
+  got, _ = _run(process, [harness.cohort(split)])
+  seed = harness.round_seed(0)
+  expected = got[0] - dcco_reference.mean_update(config, got[0], split, seed, seed)
+  assert _step_error(got, [got[0], expected]) < 1e-4
+  # Two equal steps would be something else.
+  one_step, _ = _centralized(harness.SGD, 'cco', 1)
+  twice = got[0] + 2 * (0.002 / 0.01) * (one_step[1] - one_step[0])
+  assert _step_error(got, [got[0], twice]) > 1e-2
+
+
+def test_two_towers_follow_numpy(tff_context):
+  """Two linear encoders: the loss in NumPy float64, its gradient by differences."""
+  generator = np.random.default_rng(0)
+  shared = generator.normal(size=(8, 3))
+  left = (shared @ generator.normal(size=(3, 4))).astype(np.float32)
+  right = (shared @ generator.normal(size=(3, 5))).astype(np.float32)
+  examples = collections.OrderedDict(
+    left=left, right=right, example_id=np.arange(8, dtype=np.int64)
+  )
+  element = collections.OrderedDict(
+    (name, tf.TensorSpec(x.shape[1:], x.dtype)) for name, x in examples.items()
+  )
+  towers = dual_encoder.TwoTower(
+    projector.build_linear(4, 2, 'left'), projector.build_linear(5, 2, 'right')
+  )
+  process = processes.build(
+    dcco.dcco(
+      statistics.StatisticsObjective(towers),
+      optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 0.01)),
+    ),
+    element,
+  )
+  states, metrics = harness.rounds_of(
+    process, [harness.cohort(harness.split([1, 2, 5]), examples)]
+  )
+  before, after = (harness.weights(process, s) for s in states)
+  names = list(process.get_model_weights(states[0]).trainable)
+  assert names == [
+    'left/dense0/kernel',
+    'left/dense0/bias',
+    'right/dense0/kernel',
+    'right/dense0/bias',
+  ]
+
+  def loss(w):
+    f = left @ w[:8].reshape(4, 2) + w[8:10]
+    g = right @ w[10:20].reshape(5, 2) + w[20:]
+    f, g = f - f.mean(axis=0), g - g.mean(axis=0)
+    std_f = np.sqrt((f**2).mean(axis=0) + 1e-5)
+    std_g = np.sqrt((g**2).mean(axis=0) + 1e-5)
+    c = (f.T @ g / 8) / np.outer(std_f, std_g)
+    return (
+      (1 - c[0, 0]) ** 2 + (1 - c[1, 1]) ** 2 + 20.0 * (c[0, 1] ** 2 + c[1, 0] ** 2)
+    )
+
+  steps = 1e-5 * np.eye(len(before))
+  gradient = np.array([(loss(before + h) - loss(before - h)) / 2e-5 for h in steps])
+  assert metrics[0]['client_work']['loss'] == pytest.approx(loss(before), rel=1e-4)
+  assert harness.relative(before - after, 0.01 * gradient) < 1e-3
+  assert harness.relative(after, before - 0.01 * gradient) < 1e-4
+
+
+@pytest.mark.parametrize(
+  ('element', 'message'),
+  [
+    (
+      collections.OrderedDict(image=tf.TensorSpec(tiny.IMAGE_SHAPE, tf.uint8)),
+      'single examples',
+    ),
+    (
+      collections.OrderedDict(
+        image=tf.TensorSpec([None, *tiny.IMAGE_SHAPE], tf.uint8),
+        example_id=tf.TensorSpec([None], tf.int64),
+      ),
+      r'shape \[None, 8, 8, 1\]; the encoder takes \[8, 8, 1\]',
+    ),
+    (tf.TensorSpec([], tf.int64), 'single examples'),
+  ],
+)
+def test_elements_must_be_single_examples_with_an_id(element, message):
+  with pytest.raises(ValueError, match=message):
+    processes.build(
+      dcco.dcco(harness.cco(), optimizers.build_optimizer(harness.SGD)), element
+    )
+
+
+def test_bytes_are_the_paper_s_numbers(tff_context):
+  process = harness.build_dcco()
+  states, metrics = harness.rounds_of(process, [harness.cohort(_SPLITS['quarters'])])
+  model = harness.weights(process, states[0]).size
+  d, clients = harness.DIMENSION, 4
+  update_and_weight, counts, seed = model + 1, 4, 2
+  work = metrics[0]['client_work']
+  # Section 3.3: beyond the update, d^2 + 4d statistics and the number of examples; and
+  # for the alarm 2d means.
+  uplink = d**2 + 4 * d + 1 + 2 * d
+  assert work['bytes_up'] == clients * 4 * (update_and_weight + counts + uplink)
+  # What moments are taken around costs 2d, down alone.
+  downlink = d**2 + 4 * d + 2 * d
+  assert work['bytes_down'] == clients * 4 * (model + seed + downlink)
+
+
+def test_the_spread_is_that_of_the_same_encodings_in_fedavg(tff_context):
+  """Whose clients take one step on the same views, by the same model."""
+  cohort = harness.cohort(_SPLITS['quarters'])
+  _, metrics = harness.rounds_of(harness.build_dcco(), [cohort])
+  _, other = harness.rounds_of(harness.build_fedavg(harness.cco()), [cohort])
+  found, expected = (m[0]['client_work']['encoding_std'] for m in (metrics, other))
+  assert found == pytest.approx(expected, rel=1e-5)

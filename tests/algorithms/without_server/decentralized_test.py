@@ -1,0 +1,275 @@
+"""Tests of learning without a server: rounds in NumPy, consensus, the limit FedAvg."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tests.algorithms import linear_model
+from tff_ssl.aggregators import aggregations
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.without_server import decentralized
+from tff_ssl.algorithms.without_server import topology
+from tff_ssl.encoders import predictor
+from tff_ssl.federated import local_training
+from tff_ssl.federated import optimizers
+from tff_ssl.federated import packs
+from tff_ssl.federated import processes
+from tff_ssl.objectives import simsiam
+
+_NUMBER = tf.TensorSpec([], tf.int32)
+_ELEMENT = collections.OrderedDict(
+  x=tf.TensorSpec([2], tf.float32),
+  y=tf.TensorSpec([], tf.float32),
+  example_id=tf.TensorSpec([], tf.int64),
+  client=_NUMBER,
+)
+# The second node has no example: it averages, but does not train.
+_SIZES = (3, 0, 5, 1, 2)
+_RATE, _EPOCHS = 0.25, 2
+_TREE = topology.tree(len(_SIZES))
+
+
+class _OnlyInFirstRounds:
+  """A rate that is 0 from a round on."""
+
+  def __init__(self, rounds):
+    self._rounds = rounds
+
+  def __call__(self, round):
+    return tf.where(round < self._rounds, _RATE, 0.0)
+
+
+def _nodes():
+  """Returns the examples of each node, all ids different."""
+  result, first_id = [], 0
+  for number, size in enumerate(_SIZES):
+    examples = linear_model.examples(size, first_id)
+    result.append(
+      collections.OrderedDict(
+        x=examples['x'].astype(np.float32),
+        y=examples['y'].astype(np.float32),
+        example_id=examples['example_id'],
+        client=np.full(size, number, np.int32),
+      )
+    )
+    first_id += size
+  return result
+
+
+def _cohort(packed=False, order=None):
+  nodes = _nodes()
+  if not packed:
+    order = order or range(len(nodes))
+    return [tf.data.Dataset.from_tensor_slices(nodes[k]) for k in order]
+  return [
+    packs.pack_dataset(
+      collections.OrderedDict(
+        (name, np.concatenate([nodes[k][name] for k in pack])) for name in _ELEMENT
+      ),
+      [_SIZES[k] for k in pack],
+    )
+    for pack in packs.deal(_SIZES, 2, bytes_per_example=1)
+  ]
+
+
+def _config(graph=_TREE, rate=_RATE):
+  plan = local_training.LocalPlan(_EPOCHS)
+  return decentralized.DecentralizedConfig(graph, fedavg.FedAvgConfig(plan, rate))
+
+
+def _build(config, packed=False, **options):
+  return processes.build(
+    decentralized.decentralized(linear_model.LinearObjective(), config, **options),
+    packs.PackSpec(_ELEMENT) if packed else _ELEMENT,
+  )
+
+
+def _models(state):
+  """Returns the model of each node, float64 [K, 2]."""
+  mean = np.asarray(state.global_model_weights.trainable['w'], np.float64)
+  return mean + np.asarray(state.extra[decentralized.OFFSETS]['w'], np.float64)
+
+
+def _metropolis(graph):
+  """Returns W, written from its definition with loops over the nodes."""
+  neighbours = collections.defaultdict(set)
+  for i, j in graph.edges:
+    neighbours[i].add(j)
+    neighbours[j].add(i)
+  mixing = np.zeros((graph.nodes, graph.nodes))
+  for i in range(graph.nodes):
+    for j in neighbours[i]:
+      mixing[i, j] = 1 / (1 + max(len(neighbours[i]), len(neighbours[j])))
+    mixing[i, i] = 1 - sum(mixing[i, j] for j in neighbours[i])
+  return mixing
+
+
+def _oracle(graph, rates):
+  """Returns the models of all nodes after each round, in float64, and the trained."""
+  models, mixing = np.tile([0.5, -1.0], (graph.nodes, 1)), _metropolis(graph)
+  after, before = [], []
+  for rate in rates:
+    trained = models.copy()
+    for k, node in enumerate(_nodes()):
+      x, y = node['x'].astype(np.float64), node['y'].astype(np.float64)
+      for _ in range(_EPOCHS if len(y) else 0):
+        trained[k] -= rate * x.T @ (x @ trained[k] - y) / len(y)
+    models = mixing @ trained
+    before.append(trained)
+    after.append(models)
+  return after, before
+
+
+def _distance(models):
+  apart = models - models.mean(axis=0)
+  return np.sqrt(np.mean(np.sum(apart**2, axis=1)))
+
+
+@pytest.mark.parametrize('packed', [False, True])
+def test_three_rounds_are_those_of_each_node_by_itself(tff_context, packed):
+  process = _build(_config(), packed)
+  states, metrics = harness.rounds_of(process, [_cohort(packed)] * 3)
+  after, before = _oracle(_TREE, [_RATE] * 3)
+  for t in range(3):
+    np.testing.assert_allclose(_models(states[t + 1]), after[t], atol=1e-6)
+    mean = after[t].mean(axis=0)
+    np.testing.assert_allclose(harness.weights(process, states[t + 1]), mean, atol=1e-6)
+    told = metrics[t]['finalizer']
+    assert told['consensus_distance'] == pytest.approx(_distance(after[t]), rel=1e-4)
+    assert told['distance_before_averaging'] == pytest.approx(
+      _distance(before[t]), rel=1e-4
+    )
+    assert told['edges'] == 4
+    assert told['spectral_gap'] == pytest.approx(_TREE.spectral_gap)
+    work = metrics[t]['client_work']
+    # Two float32 numbers, both ways over each edge.
+    assert work['bytes_up'] == work['bytes_down'] == 2 * 4 * 2 * 4
+    assert work['empty_clients'] == 1
+  # Nodes differ: it is not FedAvg.
+  assert _distance(after[2]) > 0.05
+
+
+def test_the_order_of_the_nodes_does_not_matter(tff_context):
+  process = _build(_config())
+  orders = (range(5), [4, 2, 0, 3, 1])
+  first, second = (
+    _models(harness.rounds_of(process, [_cohort(order=order)] * 2)[0][-1])
+    for order in orders
+  )
+  np.testing.assert_allclose(second, first, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+  'graph', [topology.ring(5), topology.star(5)], ids=lambda graph: graph.name
+)
+def test_averaging_alone_brings_nodes_together_at_the_rate_of_the_gap(
+  tff_context, graph
+):
+  """After one round of training: x_t = W^t x, the distance falls by |lambda_2|."""
+  rounds = 13
+  process = _build(_config(graph, _OnlyInFirstRounds(1)))
+  states, metrics = harness.rounds_of(process, [_cohort()] * rounds)
+  start, mixing = _models(states[1]), _metropolis(graph)
+  for t in range(1, 6):
+    expected = np.linalg.matrix_power(mixing, t) @ start
+    np.testing.assert_allclose(_models(states[1 + t]), expected, atol=1e-6)
+  distances = [float(m['finalizer']['consensus_distance']) for m in metrics]
+  rate = 1 - graph.spectral_gap
+  ratios = np.array(distances[1:]) / distances[:-1]
+  assert np.all(ratios <= rate + 1e-3)
+  # In the end only the slowest direction is left.
+  assert ratios[-1] == pytest.approx(rate, abs=1e-2)
+  # No averaging moves the mean.
+  means = [harness.weights(process, state) for state in states[1:]]
+  np.testing.assert_allclose(means, [means[0]] * rounds, rtol=1e-6)
+
+
+def test_the_complete_graph_is_fedavg(tff_context):
+  """With nodes that count equally, batch norm, and several steps a round."""
+  objective = simsiam.SimSiamObjective(
+    harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 16)
+  )
+  training = fedavg.FedAvgConfig(
+    local_training.LocalPlan(2, 2), 0.1, 'uniform', seed=harness.SEED
+  )
+  members = harness.split([4, 4, 4])
+  examples = harness.arrays()
+  plain = harness.build_fedavg(
+    objective, optimizers.OptimizerConfig('sgd', 1.0), training
+  )
+  expected, plain_metrics = harness.rounds_of(plain, [harness.cohort(members)] * 3)
+  examples['client'] = np.repeat(np.arange(3), 4).astype(np.int32)
+  process = processes.build(
+    decentralized.decentralized(
+      objective, decentralized.DecentralizedConfig(topology.complete(3), training)
+    ),
+    collections.OrderedDict(harness.ELEMENT, client=_NUMBER),
+  )
+  cohort = harness.cohort(members, examples)
+  states, metrics = harness.rounds_of(process, [cohort] * 3)
+  for got, want in zip(states[1:], expected[1:], strict=True):
+    for part in ('trainable', 'non_trainable'):
+      a, b = (
+        harness.flat(getattr(state.global_model_weights, part)) for state in (got, want)
+      )
+      assert a.size
+      assert harness.relative(a, b) < 1e-6
+  for got, want in zip(metrics, plain_metrics, strict=True):
+    assert got['client_work']['loss'] == pytest.approx(
+      want['client_work']['loss'], rel=1e-5
+    )
+    assert got['finalizer']['consensus_distance'] < 1e-6
+    assert got['finalizer']['distance_before_averaging'] > 1e-3
+
+
+def test_one_node_trains_alone(tff_context):
+  process = _build(_config(topology.ring(1)))
+  states, metrics = harness.rounds_of(process, [_cohort()[:1]])
+  # The first node of any graph trains so before it averages.
+  _, before = _oracle(_TREE, [_RATE])
+  np.testing.assert_allclose(_models(states[1])[0], before[0][0], rtol=1e-5)
+  assert metrics[0]['client_work']['bytes_up'] == 0
+  assert metrics[0]['finalizer']['spectral_gap'] == 1
+
+
+def test_where_no_node_has_examples_models_stay_apart(tff_context):
+  """Not even averaged: no round took place."""
+  process = _build(_config())
+  states, _ = harness.rounds_of(process, [_cohort()])
+  assert _distance(_models(states[1])) > 0.05
+  empty = [node.take(0) for node in _cohort()]
+  state = process.next(states[1], empty).state
+  np.testing.assert_array_equal(_models(state), _models(states[1]))
+
+
+def test_a_model_that_is_set_moves_all_nodes(tff_context):
+  process = _build(_config())
+  states, _ = harness.rounds_of(process, [_cohort()])
+  weights = process.get_model_weights(states[1])
+  moved = {'w': np.asarray(weights.trainable['w']) + np.float32(2)}
+  new = type(weights)(collections.OrderedDict(moved), weights.non_trainable)
+  state = process.set_model_weights(states[1], new)
+  np.testing.assert_allclose(_models(state), _models(states[1]) + 2, rtol=1e-6)
+
+
+def test_what_does_not_fit_is_refused():
+  with pytest.raises(ValueError, match='ring has 101 nodes; there may be at most 100'):
+    decentralized.DecentralizedConfig(topology.ring(101))
+  with pytest.raises(ValueError, match='adds noise'):
+    noised = aggregations.private(1.0, 1.0, 1.0)
+    _build(_config(), aggregation=noised)
+  without = collections.OrderedDict(_ELEMENT)
+  del without['client']
+  with pytest.raises(ValueError, match='must have an int32 scalar `client`'):
+    processes.build(
+      decentralized.decentralized(linear_model.LinearObjective(), _config()), without
+    )
+
+
+def test_a_number_without_a_node_is_refused(tff_context):
+  process = _build(_config(topology.ring(4)))
+  with pytest.raises(Exception, match=r'must be in \[0, 4\)'):
+    harness.rounds_of(process, [_cohort()])

@@ -1,0 +1,184 @@
+"""What is read from the files of claims, made up here, and what those of docs hold."""
+
+import pathlib
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from docs.claims import data
+from docs.claims import page
+from tests.docs import made_up
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_ORDER = "{order = ['one', 'two']}"
+_CLAIMS = {budget: data.read(budget) for budget in data.SEEDS}
+
+
+def test_a_claim_has_what_its_file_says(tmp_path):
+  (claim,) = made_up.claims(tmp_path)
+  assert (claim.id, claim.paper, claim.source, claim.budget) == (
+    'c',
+    'P',
+    'Table 9',
+    'cifar',
+  )
+  assert claim.sentence == 'One is better.'
+  assert (claim.bounds, claim.cause, list(claim.seeds)) == (
+    ('one', 'two'),
+    '',
+    [0, 1, 2],
+  )
+  two = data.Run('two_4', 'fake', ('--accuracy=0.5', '--task=cifar10', '--rounds=4'))
+  assert claim.figures['two'] == data.Figure(two, 'linear/10%/accuracy')
+  assert list(claim.figures) == ['one', 'two', 'again']
+  assert data.columns([claim])[two] == ['linear/10%/accuracy']
+
+
+def test_a_budget_takes_its_part(tmp_path):
+  cause = ('compare =', "cause.digits = 'Because of $rounds.'\ncompare =")
+  (claim,) = made_up.claims(tmp_path, cause, budget='digits')
+  assert claim.cause == 'Because of 3.'
+  assert claim.figures['two'].run.name == 'two_3'
+  (claim,) = made_up.claims(tmp_path, cause)
+  assert claim.cause == ''
+  only = ('[claims.c]', '[claims.c.cifar]')
+  assert made_up.claims(tmp_path, only, budget='digits') == []
+
+
+def test_a_claim_has_columns_and_a_variant_of_its_own(tmp_path):
+  own = "column = 'knn'\nvariant = {name = 'v', flags = '--rounds=9 --a=1'}"
+  (claim,) = made_up.claims(
+    tmp_path, ('compare =', f'{own}\ncompare ='), ("['again']", "['personal', 'loss']")
+  )
+  flags = ('--task=cifar10', '--rounds=9', '--accuracy=0.75', '--a=1')
+  run = data.Run('one_v', 'fake', flags)
+  assert claim.figures['one'] == data.Figure(run, 'knn')
+  assert claim.figures['personal'].column == 'personal/knn'
+  assert claim.figures['loss'].column == 'loss'
+
+
+@pytest.mark.parametrize(
+  ('entry', 'terms', 'margin', 'level'),
+  [
+    (_ORDER, [{'one': 1, 'two': -1}], 0, False),
+    (
+      "{order = ['one', 'two', 'again'], by = 0.1}",
+      [{'one': 1, 'two': -1}, {'two': 1, 'again': -1}],
+      0.1,
+      False,
+    ),
+    (
+      "{first = 'one', of = ['two', 'again']}",
+      [{'one': 1, 'two': -1}, {'one': 1, 'again': -1}],
+      0,
+      False,
+    ),
+    ("{level = ['one', 'two'], within = 0.03}", [{'one': 1, 'two': -1}], 0.03, True),
+    (
+      "{order = [['one', 'two'], ['again', 'loss']]}",
+      [{'one': 1, 'two': -1, 'again': -1, 'loss': 1}],
+      0,
+      False,
+    ),
+    # A figure in both differences counts twice.
+    (
+      "{order = [['one', 'two'], ['two', 'again']]}",
+      [{'one': 1, 'two': -2, 'again': 1}],
+      0,
+      False,
+    ),
+  ],
+)
+def test_each_kind_of_comparison_is_a_sum_of_figures(
+  tmp_path, entry, terms, margin, level
+):
+  (claim,) = made_up.claims(tmp_path, (_ORDER, entry))
+  assert [dict(each.terms) for each in claim.comparisons] == terms
+  assert {(each.margin, each.level) for each in claim.comparisons} == {(margin, level)}
+
+
+@pytest.mark.parametrize(
+  ('old', 'new', 'said'),
+  [
+    (_ORDER, "{order = ['one', 'three']}", "claim c has 'three'; it must be in"),
+    (_ORDER, '', 'claim c has no comparison'),
+    (_ORDER, "{order = ['one', 'two'], buy = 0.1}", 'has order, buy; it must have'),
+    (_ORDER, "{level = ['one', 'two']}", 'has level; it must have order'),
+    ('source', 'sauce', "unexpected keyword argument 'sauce'"),
+    ('compare', 'compete', "no 'compare'; it must have one"),
+    ("one = 'one'", "one = 'none'", "no 'none'; it must have one"),
+    ('$both --accuracy=0.5', '$all', "no 'all'; it must have one"),
+    ("--accuracy=0.5'", "--accuracy=0.75'", 'Command fake .* is there 2 times'),
+    ("'two_${rounds}'", "'one'", 'Cannot overwrite'),
+  ],
+)
+def test_a_file_that_says_something_else_is_refused(tmp_path, old, new, said):
+  with pytest.raises(ValueError, match=said):
+    made_up.claims(tmp_path, (old, new))
+
+
+def test_a_claim_in_two_files_is_refused(tmp_path):
+  made_up.claims(tmp_path)
+  (tmp_path / 'q.toml').write_text((tmp_path / 'p.toml').read_text())
+  with pytest.raises(ValueError, match='Claim c is there 2 times'):
+    data.read('cifar', tmp_path)
+
+
+def test_the_hash_is_that_of_program_and_flags():
+  key = data.Run('a', 'dcco', ('--a=1', '--b=2')).key
+  assert key == data.Run('other', 'dcco', ('--b=2', '--a=1')).key
+  others = [('dcco', ('--a=1', '--b=3')), ('dcco', ('--a=1',)), ('ssfl', ('--a=1',))]
+  assert len({key, *(data.Run('a', *other).key for other in others)}) == 4
+
+
+@pytest.mark.parametrize('budget', data.SEEDS)
+def test_each_paper_has_claims_in_each_budget(budget):
+  papers = {claim.paper for claim in _CLAIMS[budget]}
+  assert papers == {'DCCO', 'SSFL', 'FedEMA', 'Dec-SSL', 'FedSup'}
+
+
+@pytest.mark.parametrize(
+  'path', sorted(data.FOLDER.glob('*.toml')), ids=lambda p: p.stem
+)
+def test_each_run_and_figure_is_of_a_claim(path):
+  content = tomllib.loads(path.read_text(encoding='utf-8'))
+  claims = [each for own in _CLAIMS.values() for each in own]
+  claims = [claim for claim in claims if claim.paper == content['paper']]
+  assert {title for claim in claims for title in claim.figures} == {*content['figures']}
+  # Names of runs with the texts of one budget or the other.
+  names = {run.name for run in data.columns(claims)}
+  assert len(names) >= len(content['runs'])
+  for name in content['runs']:
+    assert '$' in name or name in names, name
+
+
+def test_all_deals_of_table_1_of_dcco_are_there():
+  # 512 images a round on CIFAR-10, 256 on digits. Of CIFAR-10 both deals of clients of
+  # four are there a second time, in longer runs.
+  for budget, images in (('cifar', 512), ('digits', 256)):
+    runs = data.columns(_CLAIMS[budget])
+    deals = [run for run in runs if run.name.startswith('dcco_') and 'x' in run.name]
+    for run in deals:
+      clients, size = run.name.split('_')[1].split('x')
+      assert int(clients) * int(size) == images
+      assert f'--clients_per_round={clients}' in run.flags
+      assert any(flag.endswith(f'examples={size}') for flag in run.flags)
+    assert len(deals) == {'cifar': 9, 'digits': 5}[budget]
+
+
+def test_the_page_is_that_of_the_data_and_of_the_stored_figures():
+  """If this fails, `python -m docs.claims --seeds=0` writes the page again."""
+  assert (_ROOT / 'docs' / 'claims.md').read_text(encoding='utf-8') == page.summary()
+
+
+def test_the_page_of_the_site_needs_the_standard_library_alone():
+  # -I and -S leave out all packages that are installed.
+  code = f'import sys; sys.path.insert(0, {str(_ROOT)!r})\n'
+  code += 'from docs.claims import page; print(page.markdown())'
+  ended = subprocess.run(
+    [sys.executable, '-I', '-S', '-c', code], capture_output=True, text=True, check=True
+  )
+  for claim in _CLAIMS['digits'] + _CLAIMS['cifar']:
+    assert f'\n### {claim.id}\n' in ended.stdout

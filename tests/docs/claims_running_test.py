@@ -1,0 +1,260 @@
+"""What is run for claims, what is not run again, and what is stored.
+
+Nothing is trained: a fake program writes the files that a run leaves.
+"""
+
+import csv
+import io
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from docs.claims import __main__ as program
+from docs.claims import data
+from docs.claims import figures
+from docs.claims import running
+from tests.docs import made_up
+
+pytestmark = pytest.mark.forks
+
+# Leaves a folder as a run does; `fail` ends without one, `half` after half its rounds,
+# unless it goes on.
+_PROGRAM = """
+import json, pathlib, sys
+accuracy, seed = float(sys.argv[1]), int(sys.argv[2])
+folder, how = sys.argv[3:]
+if how == 'fail':
+  print('Error: it does not fit.')
+  sys.exit(1)
+folder = pathlib.Path(folder)
+going_on = folder.is_dir()
+folder.mkdir(parents=True, exist_ok=True)
+rounds = 2 if how == 'half' and not going_on else 4
+(folder / 'config.json').write_text(json.dumps({'flags': {'rounds': 4}}))
+lines = ['round,loss'] + [f'{k},{seed + k / 8}' for k in range(1, rounds + 1)]
+(folder / 'metrics.csv').write_text('\\n'.join(lines) + '\\n')
+(folder / 'started').open('a').write('x')
+if rounds < 4:
+  sys.exit(130)
+numbers = {'round': 4, 'linear/10%/accuracy': accuracy + seed / 100}
+(folder / 'evaluation.json').write_text(json.dumps(numbers))
+"""
+
+# What `binaries.evaluate` does with a finished run.
+_EVALUATE = """
+import json, pathlib, sys
+path = pathlib.Path(sys.argv[1], 'evaluation.json')
+numbers = json.loads(path.read_text())
+numbers[f'transfer/{sys.argv[2]}/accuracy'] = numbers['linear/10%/accuracy'] / 2
+path.write_text(json.dumps(numbers))
+"""
+
+
+class _Fake:
+  """Starts the fake program, and remembers what was started."""
+
+  def __init__(self, **how):
+    self.started = []
+    self.commands = []
+    self._how = how
+
+  def __call__(self, arguments, log):
+    self.commands.append(arguments)
+    flags = dict(word.lstrip('-').split('=', 1) for word in arguments[2:])
+    python = [sys.executable, '-I', '-S', '-c']
+    if arguments[1] == 'binaries.evaluate':
+      self.started.append(('evaluate', flags['transfer_task']))
+      own = [_EVALUATE, flags['run'], flags['transfer_task']]
+    else:
+      name = pathlib.Path(flags['run_dir']).parent.name.partition('-')[0]
+      self.started.append((name, int(flags['seed'])))
+      how = self._how.get(name, 'well')
+      own = [_PROGRAM, flags['accuracy'], flags['seed'], flags['run_dir'], how]
+    return subprocess.Popen([*python, *own], stdout=log, stderr=log)
+
+
+def _column(column):
+  """Replaces the column of the first figure of the made-up claim."""
+  return "one = 'one'", f"one = ['one', '{column}']"
+
+
+def _run(tmp_path, fake, *replaced, seeds=3, paths=None):
+  """Runs the claim; returns the values of its figures, the failures, the progress."""
+  claims = made_up.claims(tmp_path, *replaced)
+  path, stream = tmp_path / 'cifar.csv', io.StringIO()
+  runner = running.Runner(path, claims, claims, 2, paths or {}, fake, stream)
+  failures = runner.run(runner.jobs(tmp_path / 'runs', seeds))
+  return figures.values(figures.read(path), claims[0]), failures, stream.getvalue()
+
+
+def _rows(tmp_path):
+  return list(csv.DictReader((tmp_path / 'cifar.csv').open()))
+
+
+def test_each_run_is_started_once_and_stored(tmp_path):
+  fake = _Fake()
+  values, failures, said = _run(tmp_path, fake)
+  assert failures == []
+  assert sorted(fake.started) == [(n, k) for n in ('one', 'two_4') for k in range(3)]
+  assert values['one'] == {0: 0.75, 1: 0.76, 2: 0.77}
+  assert values['again'] == values['two']
+  # A line a run, with the time left; nothing is left after the last.
+  first, *lines = said.splitlines()
+  assert first == '6 of 6 runs to do, 2 at a time'
+  assert [line.split(':')[0] for line in lines] == [f'run {k}/6' for k in range(1, 7)]
+  assert said.endswith('00:00 left\n')
+  stored = [row['value'] for row in _rows(tmp_path) if row['run'] == 'two_4']
+  assert sorted(stored) == ['0.5', '0.51', '0.52']
+
+
+def test_a_complete_run_is_not_repeated(tmp_path):
+  values, _, _ = _run(tmp_path, _Fake())
+  fake = _Fake()
+  # With rows and folders, without rows, without folders.
+  assert _run(tmp_path, fake)[0] == values
+  (tmp_path / 'cifar.csv').unlink()
+  assert _run(tmp_path, fake)[0] == values
+  (tmp_path / 'runs').rename(tmp_path / 'gone')
+  assert _run(tmp_path, fake)[0] == values
+  assert fake.started == []
+
+
+def test_a_run_that_was_killed_resumes(tmp_path):
+  _, failures, _ = _run(tmp_path, _Fake(one='half'), seeds=1)
+  assert len(failures) == 1
+  assert 'one, seed 0: status 130' in failures[0]
+  (folder,) = (tmp_path / 'runs').glob('one-*/seed_0')
+  assert [row['run'] for row in _rows(tmp_path)] == ['two_4']
+  fake = _Fake(one='half')
+  values, failures, _ = _run(tmp_path, fake, seeds=1)
+  assert (fake.started, failures) == ([('one', 0)], [])
+  assert (folder / 'started').read_text() == 'xx'
+  assert values['one'] == {0: 0.75}
+
+
+def test_a_failure_is_reported_and_the_others_run(tmp_path):
+  values, failures, said = _run(tmp_path, _Fake(one='fail'))
+  assert len(failures) == 3
+  assert 'one, seed 0: status 1, Error: it does not fit.' in failures[0]
+  assert failures[0] in said
+  assert (len(values['one']), len(values['two'])) == (0, 3)
+
+
+def test_a_changed_flag_invalidates_its_rows_alone(tmp_path):
+  _run(tmp_path, _Fake())
+  fake = _Fake()
+  values, _, _ = _run(tmp_path, fake, ('--accuracy=0.75', '--accuracy=0.25'))
+  assert sorted(fake.started) == [('one', k) for k in range(3)]
+  assert values['one'][0] == 0.25
+  # The rows of the flags that no claim has any more are gone.
+  assert len(_rows(tmp_path)) == 6
+
+
+def test_a_new_figure_is_read_from_the_folder(tmp_path):
+  _run(tmp_path, _Fake())
+  fake = _Fake()
+  values, _, _ = _run(tmp_path, fake, _column('loss'))
+  assert fake.started == []
+  # In the last row: seed + 4 / 8.
+  assert values['one'] == {0: 0.5, 1: 1.5, 2: 2.5}
+
+
+def test_a_figure_of_another_task_is_evaluated_after_the_run(tmp_path):
+  fake, paths = _Fake(), {'cifar10': '/ten', 'stl10': '/stl', 'cifar100': '/hundred'}
+  column = _column('transfer/stl10/accuracy')
+  values, failures, said = _run(tmp_path, fake, column, seeds=2, paths=paths)
+  assert failures == []
+  assert fake.started.count(('evaluate', 'stl10')) == 2
+  assert values['one'] == {0: 0.375, 1: 0.38}
+  assert said.count('run ') == 4
+  # Each has the data of its own tasks.
+  for command in fake.commands:
+    data_flags = [flag for flag in command if 'data_dir' in flag]
+    transfer = ['--transfer_data_dir=/stl'] * (command[1] == 'binaries.evaluate')
+    assert data_flags == ['--data_dir=/ten', *transfer]
+  # After a run that was there before, the evaluation alone.
+  fake = _Fake()
+  _run(tmp_path, fake, _column('transfer/cifar10/accuracy'), seeds=1)
+  assert fake.started == [('evaluate', 'cifar10')]
+
+
+def test_figures_of_other_claims_are_not_evaluated(tmp_path):
+  """The second claim has the same run, with a figure of another task."""
+  other = '\n[claims.other]\nsource = "T"\nsentence = "S."\nbounds = ["loss", "loss"]\n'
+  other += 'compare = [{order = ["loss", "loss"]}]\n'
+  end = "compare = [{order = ['one', 'two']}]\n"
+  moved = ("loss = ['one', 'loss']", "loss = ['one', 'transfer/cifar100/accuracy']")
+  claims = made_up.claims(tmp_path, (end, end + other), moved)
+  for chosen, started in (
+    (claims[0], [('one', 0), ('two_4', 0)]),
+    (claims[1], [('evaluate', 'cifar100')]),
+    (claims[0], []),
+  ):
+    fake = _Fake()
+    path, stream = tmp_path / 'cifar.csv', io.StringIO()
+    runner = running.Runner(path, claims, [chosen], 1, {}, fake, stream)
+    assert runner.run(runner.jobs(tmp_path / 'runs', 1)) == []
+    assert fake.started == started
+  assert len(_rows(tmp_path)) == 3
+
+
+def test_a_figure_that_a_run_does_not_leave_is_reported(tmp_path):
+  _, failures, _ = _run(tmp_path, _Fake(), _column('knn/1%/accuracy'), seeds=1)
+  assert len(failures) == 1
+  assert 'has no knn/1%/accuracy' in failures[0]
+
+
+@pytest.mark.parametrize(
+  'text', ['a,b\n1,2\n', 'run,hash,seed,figure,value\no,a,0,b,c\n']
+)
+def test_a_file_that_does_not_hold_figures_is_refused(tmp_path, text):
+  (tmp_path / 'cifar.csv').write_text(text)
+  with pytest.raises(ValueError, match=r'Line 2 of .* is wrong; it must be a run'):
+    figures.read(tmp_path / 'cifar.csv')
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+  """An empty folder of figures, for the program with the made-up claims."""
+  (tmp_path / 'claims').mkdir()
+  made_up.claims(tmp_path)
+  read = data.read
+  monkeypatch.setattr(data, 'read', lambda budget: read(budget, tmp_path))
+  return tmp_path / 'claims'
+
+
+def test_the_program_runs_claims_and_writes_the_page(folder):
+  fake = _Fake()
+  options = ['--budget=cifar', f'--runs={folder}/runs', '--seeds=2', '--claims', 'c']
+  program.main(options, folder, fake)
+  assert len(fake.started) == 4
+  assert sorted(path.name for path in (folder / 'runs').iterdir()) == ['cifar']
+  text = (folder.parent / 'claims.md').read_text()
+  assert (
+    '| `c` | Table 9 | One is better. | not run | unfinished: 2 of 3 seeds |\n' in text
+  )
+  # No more runs; the figures stay.
+  program.main([*options[:2], '--seeds=0'], folder, fake)
+  assert len(fake.started) == 4
+  with pytest.raises(ValueError, match=r'2 runs failed: one, seed 2.* two_4, seed 2'):
+    program.main(options[:2], folder, _Fake(one='fail', two_4='fail'))
+
+
+@pytest.mark.parametrize(
+  ('options', 'said'),
+  [
+    ('--claims c none', "claims has 'none'; allowed are c."),
+    ('--data cifar10', 'data has cifar10=; it must be TASK=PATH'),
+    ('--data cifar1=/', 'data has cifar1=/; it must be TASK=PATH, a task of cifar10'),
+    ('--data cifar10=/nowhere', 'and an existing path'),
+    ('--seeds=4', 'seeds is 4; it must be a whole number from 0 to 3.'),
+    ('--seeds=-1', 'seeds is -1; it must be'),
+    ('--jobs=0', 'jobs is 0; it must be at least 1.'),
+  ],
+)
+def test_wrong_options_are_refused_before_anything_is_written(folder, options, said):
+  with pytest.raises(ValueError, match=said):
+    program.main(['--budget=cifar', *options.split()], folder)
+  assert not (folder.parent / 'claims.md').exists()

@@ -1,0 +1,204 @@
+"""Tests of dense layers and attention on tensors, against NumPy in float64."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.encoders import numpy_transformer
+from tff_ssl.encoders import network
+from tff_ssl.encoders import resnet
+from tff_ssl.encoders.operations import convolution
+from tff_ssl.encoders.operations import linear
+
+
+@pytest.mark.parametrize('shape', [(3, 4), (3, 5, 4), (3, 2, 5, 4)])
+@pytest.mark.parametrize('use_bias', [True, False])
+def test_dense_multiplies_the_last_axis(shape, use_bias):
+  rng = np.random.default_rng(0)
+  x, kernel, bias = rng.normal(size=shape), rng.normal(size=(4, 6)), rng.normal(size=6)
+  got = linear.Dense(units=6).compute(
+    tf.constant(x), kernel, bias if use_bias else None
+  )
+  expected = np.einsum('...i,io->...o', x, kernel) + (bias if use_bias else 0)
+  np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize('heads', [1, 2, 6])
+def test_attention_is_numpys(heads):
+  net = network.Network(
+    'attention', (5, 6), lambda ops, x: ops.attention(x, 'attention', heads=heads)
+  )
+  params = numpy_transformer.random_params(net.specs)
+  x = np.random.default_rng(1).normal(size=(3, 5, 6))
+  expected = numpy_transformer.attention(params, 'attention', x, heads)
+  np.testing.assert_allclose(net.apply(params, x), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_heads_that_do_not_divide_the_units_are_refused():
+  with pytest.raises(ValueError, match='mixing: heads is 4; it must divide the 6'):
+    network.Network(
+      'attention', (5, 6), lambda ops, x: ops.attention(x, 'mixing', heads=4)
+    )
+
+
+def test_an_offset_has_the_shape_of_an_example():
+  values = np.zeros((5, 4))
+  with pytest.raises(ValueError, match=r'add: the shape of values is \(5, 4\); it'):
+    network.Network(
+      'offset', (5, 6), lambda ops, x: ops.offset(x, 'add', values=values)
+    )
+
+
+@pytest.mark.parametrize('n', [0, 3])
+@pytest.mark.parametrize(
+  ('sides', 'strides'), [((4, 6), 2), ((5, 4), 2), ((6, 9), 3), ((4, 4), 1)]
+)
+def test_strided_positions_and_their_gradient_are_numpys(n, sides, strides):
+  rng = np.random.default_rng(0)
+  x = tf.constant(rng.normal(size=(n, *sides, 2)))
+  with tf.GradientTape() as tape:
+    tape.watch(x)
+    got = convolution.strided(x, strides)
+  expected = x.numpy()[:, ::strides, ::strides]
+  np.testing.assert_array_equal(got, expected)
+  dy = rng.normal(size=expected.shape)
+  dx = np.zeros(x.shape)
+  dx[:, ::strides, ::strides] = dy
+  gradient = tape.gradient(got, x, output_gradients=tf.constant(dy))
+  np.testing.assert_array_equal(gradient, dx)
+
+
+# Of channels below and above those whose strides oneDNN cannot have.
+@pytest.mark.parametrize('channels', [8, 16])
+@pytest.mark.parametrize('sides', [(5, 4), (6, 4)])
+def test_a_kernel_of_one_with_a_stride_sees_every_second_position(channels, sides):
+  net = network.Network(
+    'shortcut',
+    (*sides, channels),
+    lambda ops, x: ops.conv2d(
+      x, 'conv', filters=6, kernel_size=1, strides=2, use_bias=False
+    ),
+  )
+  rng = np.random.default_rng(0)
+  kernel = rng.normal(size=(1, 1, channels, 6))
+  x = rng.normal(size=(3, *sides, channels))
+  got = net.apply({'conv/kernel': tf.constant(kernel)}, tf.constant(x))
+  np.testing.assert_allclose(got, x[:, ::2, ::2] @ kernel[0, 0], rtol=1e-12)
+
+
+def test_no_kernel_of_one_has_a_stride_that_crashes():
+  """With several threads, the gradient of 8 to 16 channels ended in a double free."""
+  encoder = resnet.build_encoder('resnet8', image_shape=(8, 8, 3), width=0.5)
+
+  @tf.function(autograph=False)
+  def gradient(params, images):
+    with tf.GradientTape() as tape:
+      tape.watch(params)
+      loss = tf.reduce_sum(encoder.apply(params, images))
+    return tape.gradient(loss, params)
+
+  params = encoder.init(tf.constant([0, 1], tf.int32))
+  graph = gradient.get_concrete_function(params, tf.zeros([3, 8, 8, 3])).graph
+  gradients = [
+    operation
+    for operation in graph.get_operations()
+    if operation.type == 'Conv2DBackpropFilter'
+  ]
+  kernels = [operation.outputs[0].shape.as_list() for operation in gradients]
+  assert [1, 1, 8, 16] in kernels and [3, 3, 8, 16] in kernels
+  for operation, kernel in zip(gradients, kernels, strict=True):
+    if kernel[:2] == [1, 1] and kernel[2] < 16:
+      assert list(operation.get_attr('strides')) == [1, 1, 1, 1]
+
+
+def _windows(x, size, strides, filling):
+  """What windows with padding 'same' see: [n, rows, columns, size, size, channels]."""
+  n, *sides, channels = x.shape
+  counts = [-(-side // strides) for side in sides]
+  around = []
+  for side, count in zip(sides, counts, strict=True):
+    missing = max((count - 1) * strides + size - side, 0)
+    around.append((missing // 2, missing - missing // 2))
+  padded = np.pad(x, [(0, 0), *around, (0, 0)], constant_values=filling)
+  out = np.empty((n, *counts, size, size, channels))
+  for row, column in np.ndindex(*counts):
+    top, left = row * strides, column * strides
+    out[:, row, column] = padded[:, top : top + size, left : left + size]
+  return out
+
+
+def _depthwise(params, x, strides):
+  kernel = params['op/depthwise_kernel'][..., 0]
+  seen = _windows(x, len(kernel), strides, 0.0)
+  return np.einsum('nhwijc,ijc->nhwc', seen, kernel) + params['op/bias']
+
+
+# name -> (the operation, the same in NumPy of parameters and an input).
+_REFERENCES = {
+  'depthwise 3': (
+    lambda ops, x: ops.depthwise_conv2d(x, 'op', kernel_size=3, use_bias=True),
+    lambda params, x: _depthwise(params, x, 1),
+  ),
+  'depthwise 2, strides 2': (
+    lambda ops, x: ops.depthwise_conv2d(
+      x, 'op', kernel_size=2, strides=2, use_bias=True
+    ),
+    lambda params, x: _depthwise(params, x, 2),
+  ),
+  'depthwise 7, wider than the image': (
+    lambda ops, x: ops.depthwise_conv2d(x, 'op', kernel_size=7, use_bias=True),
+    lambda params, x: _depthwise(params, x, 1),
+  ),
+  'average_pool': (
+    lambda ops, x: ops.average_pool(x, size=3, strides=2),
+    lambda _, x: np.nanmean(_windows(x, 3, 2, np.nan), (3, 4)),
+  ),
+  'max_pool': (
+    lambda ops, x: ops.max_pool(x, size=3, strides=2),
+    lambda _, x: np.nanmax(_windows(x, 3, 2, np.nan), (3, 4)),
+  ),
+  'layer_scale': (
+    lambda ops, x: ops.layer_scale(x, 'op', initial=0.1),
+    lambda params, x: x * params['op/kernel'],
+  ),
+  'layer_scale of tokens': (
+    lambda ops, x: ops.layer_scale(ops.tokens(x), 'op'),
+    lambda params, x: x.reshape(len(x), 20, 3) * params['op/kernel'],
+  ),
+}
+
+
+@pytest.mark.parametrize('n', [0, 2])
+@pytest.mark.parametrize('name', _REFERENCES)
+def test_operations_match_numpy(name, n):
+  forward, reference = _REFERENCES[name]
+  net = network.Network('op', (5, 4, 3), forward)
+  params = numpy_transformer.random_params(net.specs)
+  x = np.random.default_rng(1).normal(size=(n, 5, 4, 3))
+  expected = reference(params, x)
+  assert net._description[1] == expected.shape[1:]
+  np.testing.assert_allclose(net.apply(params, x), expected, rtol=1e-10, atol=1e-12)
+  if n:
+    model = net.to_keras(params)
+    # A network without parameters is exported in float32.
+    np.testing.assert_allclose(model(x), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_initial_values_of_depthwise_kernels_and_layer_scales():
+  def forward(ops, x):
+    x = ops.depthwise_conv2d(x, 'conv', kernel_size=5, gain=1.0)
+    return ops.layer_scale(x, 'scale', initial=0.25)
+
+  params = network.Network('initial', (6, 6, 400), forward).init([1, 2])
+  kernel = params['conv/depthwise_kernel'].numpy()
+  assert kernel.var() == pytest.approx(1 / 25, rel=0.05)
+  np.testing.assert_array_equal(params['scale/kernel'], np.full(400, 0.25))
+
+
+@pytest.mark.parametrize('name', ['depthwise 3', 'average_pool', 'layer_scale'])
+def test_operations_in_bfloat16_keep_its_type(name):
+  net = network.Network('op', (5, 4, 3), _REFERENCES[name][0])
+  params = net.init([1, 2])
+  x = tf.random.stateless_uniform([2, 5, 4, 3], [0, 1])
+  half = net.with_precision('bfloat16').apply(params, x)
+  np.testing.assert_allclose(half, net.apply(params, x), atol=0.02)

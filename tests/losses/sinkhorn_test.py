@@ -1,0 +1,145 @@
+"""Tests of SwAV's loss against the paper's pseudocode in NumPy float64."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.losses import sinkhorn
+
+
+def _scores(n: int, k: int = 5, seed: int = 0) -> np.ndarray:
+  return np.random.default_rng(seed + n).uniform(-1, 1, size=(n, k))
+
+
+def _sinkhorn(scores: np.ndarray, epsilon: float, iterations: int) -> np.ndarray:
+  """Appendix A.1, with its constant factors."""
+  q = np.exp(scores / epsilon).T
+  q /= q.sum()
+  k, n = q.shape
+  for _ in range(iterations):
+    q *= (np.ones(k) / k / q.sum(axis=1))[:, np.newaxis]
+    q *= (np.ones(n) / n / q.sum(axis=0))[np.newaxis, :]
+  return (q / q.sum(axis=0, keepdims=True)).T
+
+
+def _cross_entropy(q: np.ndarray, scores: np.ndarray, temperature: float) -> float:
+  p = np.exp(scores / temperature)
+  p /= p.sum(axis=1, keepdims=True)
+  return -(q * np.log(p)).sum(axis=1).mean()
+
+
+@pytest.mark.parametrize('n', [1, 4, 9])
+@pytest.mark.parametrize(('epsilon', 'iterations'), [(0.05, 3), (0.5, 1), (0.1, 0)])
+def test_assignments_equal_the_pseudocode(n, epsilon, iterations):
+  got = sinkhorn.assignments(tf.constant(_scores(n)), epsilon, iterations)
+  expected = _sinkhorn(_scores(n), epsilon, iterations)
+  np.testing.assert_allclose(got, expected, rtol=1e-9)
+
+
+def test_the_paper_s_temperature_and_iterations_are_the_default():
+  """Caron et al. 2020, Section 3.1 and Appendix A.1: 0.05, and 3."""
+  got = sinkhorn.assignments(tf.constant(_scores(4)))
+  np.testing.assert_allclose(got, _sinkhorn(_scores(4), 0.05, 3), rtol=1e-9)
+
+
+def test_examples_sum_to_one_and_prototypes_share_them_in_the_end():
+  q = sinkhorn.assignments(tf.constant(_scores(20)))
+  np.testing.assert_allclose(tf.reduce_sum(q, axis=1), np.ones(20), rtol=1e-12)
+  assert np.min(q) >= 0
+  q = sinkhorn.assignments(tf.constant(_scores(20)), epsilon=0.5, iterations=200)
+  np.testing.assert_allclose(tf.reduce_sum(q, axis=1), np.ones(20), rtol=1e-12)
+  np.testing.assert_allclose(tf.reduce_sum(q, axis=0), np.full(5, 4.0), rtol=1e-9)
+
+
+def test_a_single_example_is_assigned_to_all_alike():
+  np.testing.assert_allclose(
+    sinkhorn.assignments(tf.constant(_scores(1))), np.full((1, 5), 0.2), rtol=1e-12
+  )
+
+
+def test_small_epsilon_does_not_overflow():
+  q = sinkhorn.assignments(tf.constant(_scores(6), tf.float32), epsilon=1e-3)
+  np.testing.assert_allclose(tf.reduce_sum(q, axis=1), np.ones(6), rtol=1e-5)
+
+
+@pytest.mark.parametrize('n', [1, 4])
+def test_each_view_predicts_the_other_s_assignment(n):
+  first, second = _scores(n), _scores(n, seed=100)
+  got = sinkhorn.swapped_prediction(tf.constant(first), tf.constant(second))
+  q_first, q_second = _sinkhorn(first, 0.05, 3), _sinkhorn(second, 0.05, 3)
+  expected = (
+    _cross_entropy(q_second, first, 0.1) + _cross_entropy(q_first, second, 0.1)
+  ) / 2
+  np.testing.assert_allclose(got, expected, rtol=1e-9)
+
+
+def test_earlier_examples_take_part_in_assignments_alone():
+  """The queue of the paper (Appendix): assigned together, predicted by none."""
+  first, second = _scores(3), _scores(3, seed=100)
+  earlier = _scores(7), _scores(7, seed=100)
+  got = sinkhorn.swapped_prediction(
+    tf.constant(first), tf.constant(second), earlier=tuple(map(tf.constant, earlier))
+  )
+  q_first, q_second = (
+    _sinkhorn(np.concatenate([x, e]), 0.05, 3)[:3]
+    for x, e in ((first, earlier[0]), (second, earlier[1]))
+  )
+  expected = (
+    _cross_entropy(q_second, first, 0.1) + _cross_entropy(q_first, second, 0.1)
+  ) / 2
+  np.testing.assert_allclose(got, expected, rtol=1e-9)
+  alone = sinkhorn.swapped_prediction(tf.constant(first), tf.constant(second))
+  assert abs(float(alone) - expected) > 1e-3
+  none = tuple(tf.zeros([0, 5], tf.float64) for _ in range(2))
+  np.testing.assert_allclose(
+    sinkhorn.swapped_prediction(tf.constant(first), tf.constant(second), earlier=none),
+    alone,
+    rtol=1e-12,
+  )
+
+
+def test_no_gradient_flows_through_the_assignments():
+  """The gradient of a softmax cross-entropy with constant labels, (p - q) / tau."""
+  first, second = (tf.constant(_scores(3, seed=s)) for s in (0, 100))
+  with tf.GradientTape() as tape:
+    tape.watch(first)
+    loss = sinkhorn.swapped_prediction(first, second)
+  p = np.exp(first / 0.1)
+  p /= p.sum(axis=1, keepdims=True)
+  expected = (p - _sinkhorn(second.numpy(), 0.05, 3)) / 0.1 / (2 * 3)
+  np.testing.assert_allclose(tape.gradient(loss, first), expected, rtol=1e-7)
+
+
+def test_no_example_gives_loss_zero_and_no_gradient():
+  x = tf.zeros([0, 4])
+  with tf.GradientTape() as tape:
+    tape.watch(x)
+    loss = sinkhorn.swapped_prediction(x, x)
+  assert float(loss) == 0.0
+  assert tape.gradient(loss, x).shape == (0, 4)
+  assert sinkhorn.assignments(x).shape == (0, 4)
+
+
+def test_traces_with_unknown_n():
+  @tf.function(input_signature=[tf.TensorSpec([None, 5], tf.float64)])
+  def loss(x):
+    return sinkhorn.swapped_prediction(x, x)
+
+  assert float(loss(_scores(0))) == 0.0
+  q = _sinkhorn(_scores(3), 0.05, 3)
+  expected = _cross_entropy(q, _scores(3), 0.1)
+  np.testing.assert_allclose(loss(_scores(3)), expected, rtol=1e-9)
+
+
+def test_arguments_out_of_range_are_named():
+  x = tf.ones([2, 3])
+  with pytest.raises(ValueError, match=r'temperature is 0\.0; it must be positive'):
+    sinkhorn.swapped_prediction(x, x, temperature=0.0)
+  with pytest.raises(ValueError, match=r'epsilon is -1\.0; it must be positive'):
+    sinkhorn.assignments(x, epsilon=-1.0)
+  with pytest.raises(ValueError, match='iterations is -1; it must be at least 0'):
+    sinkhorn.assignments(x, iterations=-1)
+  with pytest.raises(ValueError, match=r'must be \[n, K\], got shape \(3,\)'):
+    sinkhorn.assignments(x[0])
+  with pytest.raises(ValueError, match=r'both views must be \[n, K\]'):
+    sinkhorn.swapped_prediction(x, tf.ones([2, 4]))

@@ -1,0 +1,1 @@
+"""FedEMA, FedU and their framework: clients mix their networks with the global ones."""

@@ -1,0 +1,242 @@
+"""Which of a client's networks are averaged and replaced, and how far they diverge.
+
+"Divergence-aware Federated Self-Supervised Learning", Weiming Zhuang, Yonggang Wen,
+Shuai Zhang, ICLR 2022. Section 3 and its Figure 3: which of a client's networks the
+server averages, and which the global ones replace ("no target EMA" is BYOL's momentum
+of 0). Section 4: the divergence |W_g - W_k|, over encoder and projector.
+"""
+
+import collections
+from collections.abc import Callable, Mapping
+import dataclasses
+
+import tensorflow as tf
+
+from tff_ssl.encoders import network
+from tff_ssl.federated import clients
+from tff_ssl.objectives import base
+from tff_ssl.objectives import online
+from tff_ssl.objectives import target
+
+ONLINE, TARGET, BOTH, NONE = 'online', 'target', 'both', 'none'
+AVERAGED = (ONLINE, TARGET)
+REPLACED = (ONLINE, TARGET, BOTH, NONE)
+# Which divergence is measured: the papers', and that of their authors' code.
+GLOBAL, TRAINING = 'global', 'training'
+DIVERGENCES = (GLOBAL, TRAINING)
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkSharing:
+  """Which networks a client sends, and which the global ones replace.
+
+  Attributes:
+    averaged: The encoder and projector that a client sends: 'online', as in the
+      methods, or 'target'; then the target encoder is evaluated too.
+    replaced: Which networks the global ones replace: 'online' (in part, by mu);
+      'target'; 'both' (the online ones by mu); 'none': clients train alone, with their
+      own predictors too.
+    restart: Whether a client that was not in the round before starts afresh, with the
+      global networks as its online and target networks (for partial participation).
+  """
+
+  averaged: str = ONLINE
+  replaced: str = ONLINE
+  restart: bool = False
+
+  def __post_init__(self):
+    for name, allowed in (('averaged', AVERAGED), ('replaced', REPLACED)):
+      value = getattr(self, name)
+      if value not in allowed:
+        raise ValueError(f'{name} is {value!r}; allowed are {", ".join(allowed)}.')
+
+
+class Networks:
+  """All networks of one client, trained or not, by the names of their weights."""
+
+  def __init__(self, objective: base.Objective, sharing: NetworkSharing):
+    """Checks that the objective has the networks.
+
+    Args:
+      objective: Says which networks are shared.
+      sharing: Which networks are averaged, and which replaced.
+
+    Raises:
+      ValueError: If the objective does not say what is shared, or has no target and
+        needs one.
+    """
+    if not objective.shared_prefixes:
+      raise ValueError(
+        f'The shared prefixes of {type(objective).__name__} are empty; they must name '
+        'the weights that are averaged.'
+      )
+    self.objective = objective
+    self._shared = objective.shared_prefixes
+    self._has_target = target.TARGET in objective.local_prefixes
+    self._sharing = sharing
+    chosen = (sharing.averaged, sharing.replaced)
+    if not self._has_target and not {TARGET, BOTH}.isdisjoint(chosen):
+      raise ValueError(
+        f'averaged and replaced are {chosen[0]!r} and {chosen[1]!r}; '
+        f'{type(objective).__name__} has no target network, so both must be '
+        "'online', or the second 'none'."
+      )
+
+  @property
+  def sends_online(self) -> bool:
+    """Whether the encoder that is sent is the online one."""
+    return self._sharing.averaged == ONLINE
+
+  def shared(self, params: base.Params) -> base.Params:
+    """Returns the parameters that the server averages."""
+    return network.of_networks(params, self._shared)
+
+  def measured(self, params: base.Params) -> base.Params:
+    """Returns the weights that the divergence compares: encoder and projector."""
+    return network.of_networks(params, self._followed_prefixes)
+
+  def begin(self, received: base.Params) -> base.Params:
+    """Returns a client's networks at its first participation: the global ones."""
+    networks = collections.OrderedDict(received)
+    if self._has_target:
+      # They are parameters too if no gradient is stopped before the target.
+      networks.update(target.copy(received, self._followed_prefixes))
+    return self.joined(networks, self.objective.init_state(networks))
+
+  def restarts(self, last_round: tf.Tensor, round: tf.Tensor) -> tf.Tensor:
+    """Returns whether a client starts (again) from the global networks.
+
+    Args:
+      last_round: int32, the round of its last participation; negative: none.
+      round: int32, this one.
+    """
+    if self._sharing.restart:
+      return tf.not_equal(last_round + 1, round) | (last_round < 0)
+    return last_round < 0
+
+  def receive(
+    self,
+    received: base.Params,
+    own: base.Params,
+    encoder: tf.Tensor,
+    predictor: tf.Tensor,
+    restarts: tf.Tensor,
+  ) -> base.Params:
+    """Returns a client's networks after it has received the global ones.
+
+    Args:
+      received: The global networks.
+      own: All networks of the client.
+      encoder: mu of encoder and projector.
+      predictor: mu of the predictor.
+      restarts: Whether it starts from the global ones; both shares are then 0.
+    """
+    networks = collections.OrderedDict(own)
+    replaced = self._sharing.replaced
+    if replaced in (TARGET, BOTH):
+      networks.update(target.copy(received, self._followed_prefixes))
+    for name, value in received.items():
+      if network.prefix_of(name) == online.PREDICTOR:
+        share = predictor if replaced != NONE else tf.ones([])
+      else:
+        share = encoder if replaced in (ONLINE, BOTH) else tf.ones([])
+      networks[name] = _mixed(own[name], value, share)
+    if self._sharing.restart:
+      return clients.choose(restarts, self.begin(received), networks)
+    return networks
+
+  def sent(self, networks: base.Params) -> base.Params:
+    """Returns what is averaged, by the names of the global networks."""
+    result = self.shared(networks)
+    if self._sharing.averaged == TARGET:
+      for name in result:
+        if network.prefix_of(name) in self._followed_prefixes:
+          result[name] = networks[f'{target.TARGET}/{name}']
+    return result
+
+  def params(self, networks: base.Params) -> base.Params:
+    """Returns the weights that gradients train."""
+    state = self.objective.init_state(networks)
+    return collections.OrderedDict(
+      (name, value) for name, value in networks.items() if name not in state
+    )
+
+  def state(self, networks: base.Params) -> base.State:
+    """Returns the weights that gradients do not train."""
+    state = self.objective.init_state(networks)
+    return collections.OrderedDict((name, networks[name]) for name in state)
+
+  def joined(self, params: base.Params, state: base.State) -> base.Params:
+    """Returns all networks, from `params` and `state`."""
+    return collections.OrderedDict([*params.items(), *state.items()])
+
+  @property
+  def _followed_prefixes(self) -> tuple[str, ...]:
+    """The prefixes of encoder and projector; a target is a copy of these."""
+    return tuple(prefix for prefix in self._shared if prefix != online.PREDICTOR)
+
+
+def _mixed(own: tf.Tensor, received: tf.Tensor, share: tf.Tensor) -> tf.Tensor:
+  share = tf.cast(share, received.dtype)
+  return share * own + (1.0 - share) * received
+
+
+# Kernels of convolutions: height, width, channels in and out.
+_CONV_RANK = 4
+
+Weights = Mapping[str, tf.Tensor]
+
+
+def l2(a: Weights, b: Weights) -> tf.Tensor:
+  """Returns the Euclidean norm of all weights' differences (the paper's norm).
+
+  Args:
+    a: Weights by name, at least one.
+    b: Weights of the same names and shapes.
+  """
+  return tf.sqrt(tf.add_n([_squared(value, b[name]) for name, value in a.items()]))
+
+
+def conv_mean(a: Weights, b: Weights) -> tf.Tensor:
+  """Returns the mean l2 norm of the kernels' differences (the authors' code).
+
+  The mean is over convolutions. It hardly depends on how large the networks are.
+
+  Args:
+    a: Weights by name.
+    b: Weights of the same names and shapes.
+
+  Raises:
+    ValueError: If there is no convolution.
+  """
+  kernels = [name for name, value in a.items() if value.shape.rank == _CONV_RANK]
+  if not kernels:
+    raise ValueError(
+      "norm is 'conv_mean', but the networks have no convolution; it must be 'l2'."
+    )
+  norms = [tf.sqrt(_squared(a[name], b[name])) for name in kernels]
+  return tf.add_n(norms) / float(len(norms))
+
+
+NORMS: Mapping[str, Callable[[Weights, Weights], tf.Tensor]] = {
+  'l2': l2,
+  'conv_mean': conv_mean,
+}
+
+
+def check_norm(norm: str) -> None:
+  """Raises ValueError if there is no such norm."""
+  if norm not in NORMS:
+    raise ValueError(f'norm is {norm!r}; allowed are {", ".join(NORMS)}.')
+
+
+def check_divergence(divergence_of: str) -> None:
+  """Raises ValueError if there is no such divergence."""
+  if divergence_of not in DIVERGENCES:
+    raise ValueError(
+      f'divergence_of is {divergence_of!r}; allowed are {", ".join(DIVERGENCES)}.'
+    )
+
+
+def _squared(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+  return tf.reduce_sum(tf.math.squared_difference(a, b))

@@ -1,0 +1,1 @@
+"""FeatARC: several models at the server, and aligned features."""

@@ -1,0 +1,1 @@
+"""FedSup, FedRGD, FedMatch and their baselines: labels are at the server alone."""

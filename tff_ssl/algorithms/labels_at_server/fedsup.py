@@ -1,0 +1,200 @@
+"""FedSup: a teacher with labels at the server, students on unlabelled clients.
+
+Kwangyeon Gill. FedSup: Teacher-Student Architecture for Federated Learning with
+Unlabeled Clients. Master's thesis, Seoul National University, 2023, Algorithm 2.
+
+A round:
+  1. the server continues to train the teacher on its labelled examples;
+  2. it broadcasts student and teacher;
+  3. client k trains the student on its examples; the teacher stays as it is;
+  4. the server averages the students in groups, with the teacher in each.
+
+Deviations and decisions:
+  The server's weight in a group is that of the group's average client (`groupwise`).
+    The predictor, which the teacher does not have, is averaged over clients alone.
+  The thesis does not say how long the server trains in a round: one epoch by default.
+    The state of its optimizer carries over from round to round, as its training does.
+  lambda_s^(t/T) counts rounds from 0: the first has weight 1.
+  With batch norm student and teacher normalise by the batch of a client, as BYOL's
+    target does: by unaugmented images and by each view separately. Both are tested with
+    the statistics of the server's images (`server_training`).
+  Without a loss clients have nothing to train. The student then only follows the
+    teacher, whose encoder and head are those of training with the labels alone.
+"""
+
+import collections
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.labels_at_server import grouping as grouping_lib
+from tff_ssl.algorithms.labels_at_server import server_training
+from tff_ssl.encoders import network
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import phases
+from tff_ssl.federated import server
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import population
+from tff_ssl.objectives import supervised
+from tff_ssl.objectives import teacher_student
+from tff_ssl.optimization import schedules
+
+# What the server keeps of the teacher: its parameters, and with batch norm its
+# population statistics.
+TEACHER = 'teacher'
+TEACHER_STATISTICS = 'teacher_statistics'
+
+
+@dataclasses.dataclass(frozen=True)
+class FedSupConfig:
+  """Hyperparameters of FedSup.
+
+  Attributes:
+    clients: How clients train, and the seed of weights and views; in the thesis 5
+      epochs, batches of 128, rate 1e-3.
+    server: How the teacher trains.
+    grouping: Groups of a round, and the teacher's weight tau in each; one group and
+      tau = 0: FedAvg.
+    feature_weight: The weight of the feature maps' distance by round, from 0:
+      lambda_s^(t/T) is `schedules.Exponential(1.0, lambda_s, T)`, with lambda_s = 1e-4.
+  """
+
+  clients: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
+  server: server_training.ServerPlan = dataclasses.field(
+    default_factory=server_training.ServerPlan
+  )
+  grouping: grouping_lib.Grouping = dataclasses.field(
+    default_factory=lambda: grouping_lib.Grouping(groups=2, server_weight=1.0)
+  )
+  feature_weight: schedules.Schedule = dataclasses.field(
+    default_factory=lambda: schedules.Constant(1.0)
+  )
+
+
+def client_function(
+  student: teacher_student.FedSupObjective, config: FedSupConfig
+) -> client_functions.ClientFunction:
+  """Builds step 3: training the student in the context of the teacher."""
+
+  def client_fn(shared, examples):
+    bound = student.bind_context(shared['context'])
+    return fedavg.client_function(bound, config.clients).client_fn(shared, examples)
+
+  train = client_functions.ClientFunction(client_fn, weigh=config.clients.weigh)
+  return grouping_lib.client_function(train, config.grouping.groups)
+
+
+def fedsup(
+  student: teacher_student.FedSupObjective,
+  teacher: teacher_student.TeacherObjective,
+  server_spec: Any,
+  config: FedSupConfig | None = None,
+) -> phases.Algorithm:
+  """Returns FedSup; with several groups elements have an int32 `group`.
+
+  Args:
+    student: What a client minimises.
+    teacher: What the server minimises; with the student's encoder and, where there is
+      a consistency loss, projector.
+    server_spec: `tf.TensorSpec`s of one labelled example of the server.
+    config: Hyperparameters; the defaults when None.
+
+  Returns:
+    The algorithm. Its metrics are `server_work` (loss and accuracy of the teacher's
+    training) and `client_work` (loss and its parts, gradient diversity, counts, bytes).
+
+  Raises:
+    ValueError: If an element lacks what it needs, or the teacher lacks a network.
+  """
+  config = config or FedSupConfig()
+  if student.consistency and teacher.projector is None:
+    raise ValueError('The teacher has no projector; the consistency loss needs one.')
+  labelled = server_training.Labelled(teacher, server_spec, config.server)
+  tau, seed = config.grouping.server_weight, config.clients.seed
+  has_statistics = population.mixes_examples(teacher)
+
+  def initial():
+    weights = server.initial_weights(student, seed)
+    own = server.initial_weights(teacher, seed).trainable
+    # Averages of the two mean something only if they begin with the same weights.
+    own.update((name, w) for name, w in weights.trainable.items() if name in own)
+    optimizer = labelled.initial_optimizer(own)
+    kept = {TEACHER: own}
+    if has_statistics:
+      kept[TEACHER_STATISTICS] = population.initial(teacher)
+    return server.initial_state(weights, seed, optimizer, **kept)
+
+  def teach(state, examples):
+    params, optimizer, metrics = labelled.train(state.extra[TEACHER], state, examples)
+    state = state._replace(optimizer=optimizer).with_extra(**{TEACHER: params})
+    if has_statistics:
+      before = state.extra[TEACHER_STATISTICS]
+      found = server_training.statistics(teacher, params, examples, before)
+      state = state.with_extra(**{TEACHER_STATISTICS: found})
+    return state, {phases.SERVER_WORK: metrics}
+
+  def broadcast(state):
+    context = collections.OrderedDict(
+      [
+        (
+          teacher_student.TEACHER,
+          _select(state.extra[TEACHER], student.teacher_prefixes),
+        ),
+        (
+          teacher_student.FEATURE_WEIGHT,
+          tf.cast(config.feature_weight(state.round), tf.float32),
+        ),
+      ]
+    )
+    return phases.model(state, rate=config.clients.rate(state.round), context=context)
+
+  def receive(state, aggregated):
+    own = state.extra[TEACHER]
+    common = _select(own, student.shared_prefixes) if tau else {}
+    params = grouping_lib.average(
+      state.global_model_weights.trainable, aggregated, common
+    )
+    return (
+      server.with_params(state, params),
+      {phases.CLIENT_WORK: grouping_lib.report(aggregated, student.summarize)},
+    )
+
+  def classifiers(state):
+    own = _select(state.extra[TEACHER], (dual_encoder.ENCODER, supervised.HEAD))
+    own.update(state.extra.get(TEACHER_STATISTICS, {}))
+    weights = state.global_model_weights
+    followed = collections.OrderedDict(own)
+    followed.update(_select(weights.trainable, (dual_encoder.ENCODER,)))
+    followed.update(weights.non_trainable)
+    return collections.OrderedDict(student=followed, teacher=own)
+
+  train = phases.Exchange(
+    'train',
+    broadcast,
+    client_function(student, config),
+    config.grouping.sent_kinds,
+    receive,
+  )
+  return phases.Algorithm(
+    initial,
+    [
+      phases.AtServer('teach', server_spec, teach),
+      train,
+      *server_training.statistics_phases(teacher, server_spec),
+    ],
+    config.grouping.client_numbers,
+    objective=student,
+    classifiers=classifiers,
+  )
+
+
+def _select(params, prefixes):
+  """Returns the parameters of some networks, network by network."""
+  return collections.OrderedDict(
+    (name, value)
+    for prefix in prefixes
+    for name, value in params.items()
+    if network.prefix_of(name) == prefix
+  )

@@ -1,0 +1,1 @@
+"""SSFL: personal models of clients, by four methods."""

@@ -1,0 +1,125 @@
+"""BiLevel-SSFL: a personal model on every client, its weights near the global ones.
+
+"SSFL: Tackling Label Deficiency in Federated Learning via Personalized
+Self-Supervision", Chaoyang He, Zhengyu Yang, Erum Mushtaq, Sunwoo Lee, Mahdi
+Soltanolkotabi, Salman Avestimehr, 2021, section 3.3, after Ditto:
+"Ditto: Fair and Robust Federated Learning Through Personalization", Tian Li, Shengyuan
+Hu, Ahmad Beirami, Virginia Smith, ICML 2021, Algorithm 1.
+
+A round:
+  1. the server broadcasts the global model Theta;
+  2. client k trains Theta on L(Theta) and sends its update. It also trains its own
+     model theta_k, at first a copy of Theta, on
+     L(theta_k) + lambda/2 |theta_k - Theta|^2 with Theta as it was broadcast, and keeps
+     theta_k;
+  3. the server averages the updates weighted by n_k: Theta is the same as in FedAvg.
+
+lambda = 0: every client trains by itself.
+
+Deviations: both models train by the same plan; Ditto allows each its own rate and
+number of steps.
+"""
+
+import dataclasses
+
+import tensorflow_federated as tff
+
+from tff_ssl.algorithms import fedavg
+from tff_ssl.computing import checks
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import local_training
+from tff_ssl.federated import phases
+from tff_ssl.objectives import base
+from tff_ssl.objectives import population
+from tff_ssl.objectives import two_models
+
+
+@dataclasses.dataclass(frozen=True)
+class BiLevelConfig:
+  """Hyperparameters of BiLevel-SSFL.
+
+  Attributes:
+    training: How both models are trained, as in FedAvg; but FedProx's mu applies to the
+      global model alone.
+    proximity_weight: lambda; the paper searches {10, 1, 0.1, 0.01, 0.001}. 0: clients
+      train by themselves.
+  """
+
+  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
+  proximity_weight: float = 0.1
+
+  def __post_init__(self):
+    checks.not_negative(proximity_weight=self.proximity_weight)
+
+
+def client_function(
+  objective: base.Objective, config: BiLevelConfig
+) -> client_functions.StatefulFunction:
+  """Builds step 2: training both models on a client's examples.
+
+  Args:
+    objective: What both minimise; it keeps no state.
+    config: How both models train.
+
+  Returns:
+    A function that keeps theta_k and, with batch norm, its population statistics. It
+    sends what `fedavg.sent` returns.
+  """
+  plan = config.training.local
+  near = dataclasses.replace(plan, proximal_weight=config.proximity_weight)
+
+  def first(shared):
+    return population.begin(objective, shared['params'])
+
+  def client_fn(shared, state, examples):
+    params, seed, rate = shared['params'], shared['seed'], shared['rate']
+    minimised = fedavg.in_round(objective, shared, config.training)
+    trained = local_training.train(minimised, plan, params, examples, seed, rate)
+    own = population.without_statistics(objective, state.kept)
+    personal = local_training.train(
+      minimised, near, own, examples, seed, rate, anchor=params, own=True
+    )
+    metrics = two_models.metrics_of_both(trained.metrics, personal.metrics)
+    return (
+      fedavg.sent(shared, objective, trained.params, metrics, examples),
+      population.with_statistics(objective, personal.params, examples),
+    )
+
+  return client_functions.StatefulFunction(first, client_fn, config.training.weigh)
+
+
+def bilevel_ssfl(
+  objective: base.Objective,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: BiLevelConfig | None = None,
+) -> phases.Algorithm:
+  """Returns BiLevel-SSFL.
+
+  Args:
+    objective: What both models minimise: SimSiam, in the paper.
+    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
+    config: Hyperparameters; the defaults when None.
+
+  Returns:
+    An algorithm whose clients keep theta_k, by the names of `objective`. Its metrics
+    are, under `client_work`, those of FedAvg, and the same metrics of the personal
+    models as `personal_...` (the loss without the proximal term).
+
+  Raises:
+    ValueError: If the objective keeps a state.
+  """
+  config = config or BiLevelConfig()
+  if objective.keeps_state:
+    raise ValueError(
+      f'The objective of BiLevel-SSFL is a {type(objective).__name__}; it must be one '
+      'without state.'
+    )
+
+  algorithm = fedavg.with_states(
+    objective,
+    server_optimizer,
+    config.training,
+    client_function(objective, config),
+    summarize=lambda metrics: two_models.summarize(objective, metrics),
+  )
+  return dataclasses.replace(algorithm, personal_model=phases.kept_model)

@@ -1,0 +1,1 @@
+"""DCCO and what follows from it: clients share statistics of their encodings."""

@@ -1,0 +1,368 @@
+"""Distributed Cross Correlation Optimization (DCCO).
+
+"Federated Training of Dual Encoding Models on Small Non-IID Client Datasets", Raviteja
+Vemulapalli, Warren Morningstar, Philip Mansfield, Hubert Eichner, Karan Singhal,
+Arash Afkanpour, Bradley Green, 2022.
+
+A round (section 3.3):
+  1. the server broadcasts the model; client k encodes its n_k examples and sends the
+     statistics S_k and n_k;
+  2. the server forms S = sum_k n_k S_k / sum_k n_k and broadcasts it to the same
+     clients;
+  3. client k minimises L(S_k + sg(S - S_k)): the value is the cohort's loss, the
+     gradient flows through its own statistics only;
+  4. the server averages the updates weighted by n_k and applies its optimizer.
+
+Clients take moments around a reference that the server broadcasts with the model: the
+mean encoding of a few inputs of noise. C is the same around any reference, but float32
+needs one near the encodings' means (see `losses.cco`): around 0 the gradient is off by
+4 % if the means are 100 standard deviations.
+
+With one local step a round is exactly one centralized step on the union of the clients'
+examples (appendix A), if no layer depends on the batch.
+
+Deviations and decisions:
+  - Eq. 1 is not legible in the public text: the off-diagonal sum is divided by d - 1,
+    which is how lambda = 20 fits d = 1024 (see `losses.cco`).
+  - If `local_steps` > 1 (the paper takes one), all steps are on the same views, and a
+    client's S moves with its own weights t, away from the broadcast ones t0. The client
+    minimises
+      N/n_k L(S + n_k/N (S_k(t) - S_k(t0))),
+    the loss of the cohort's statistics if this client alone had moved. The gradient is
+    that of L, at these statistics, with respect to S_k(t). At t0 it is the gradient of
+    step 3, so one step is DCCO's. As a loss of real examples this loss is bounded
+    below. With `frozen_statistics` every step uses the S of the round: that loss is
+    nearly linear in S_k(t), and runs away to minus infinity at rates of a few
+    hundredths.
+  - `stale_statistics` is the single-communication variant that section 5 suggests: the
+    clients use the S of the previous round; the first round only collects.
+  - The reference is not in the paper. It costs 2d numbers down and none up. It is not
+    the last round's mean, because at rate 1 means move by up to thousands of standard
+    deviations a round; the means of noise move with them. An aggregation that clips
+    statistics clips smaller numbers around the reference, and none if the encodings are
+    in a ball around it (`encoding_norm`).
+  - For the collapse alarm clients also send 2 d means of normalised encodings, so that
+    `encoding_std` is the same number for DCCO as for the methods it is compared with.
+  - Non-finite statistics or updates of a client count zero, and are reported.
+
+Phase by phase DCCO runs as single computations, which fit deployment forms
+(`federated.single`): the second computation then needs the clients of the first.
+"""
+
+import collections
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import combine
+from tff_ssl.algorithms.statistics import full_batch
+from tff_ssl.algorithms.statistics import per_client_statistics
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import clients
+from tff_ssl.federated import phases
+from tff_ssl.federated import server
+from tff_ssl.federated import vectorized_clients
+from tff_ssl.losses import statistics_loss
+from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
+from tff_ssl.objectives import population
+from tff_ssl.objectives import statistics
+
+# Names in messages and in the state: S, its number of examples, the reference of this
+# round, and that of the stored S.
+_STATISTICS, _NUM_EXAMPLES = 'statistics', 'num_examples'
+_REFERENCE, _CENTRE = 'reference', 'centre'
+
+
+@dataclasses.dataclass(frozen=True)
+class DCCOConfig(full_batch.LocalSteps):
+  """Hyperparameters of DCCO.
+
+  Attributes:
+    stale_statistics: Whether clients use the statistics of the previous round, which
+      saves the first of the two communications.
+    seed: Of the initial weights and of every round's views.
+    frozen_statistics: Whether S stays fixed in all steps of a round.
+  """
+
+  stale_statistics: bool = False
+  seed: int = 0
+  frozen_statistics: bool = False
+
+  def __post_init__(self):
+    super().__post_init__()
+    if self.frozen_statistics and self.local_steps == 1:
+      raise ValueError(
+        'frozen_statistics is True; it must be False with one local step, in which '
+        'the statistics do not change.'
+      )
+
+  @property
+  def follows(self) -> bool:
+    """Whether S moves with the client in its steps."""
+    return self.local_steps > 1 and not self.frozen_statistics
+
+
+def encode(
+  objective: statistics.StatisticsObjective,
+) -> client_functions.ClientFunction:
+  """Builds step 1: a function that sends the `statistics`, means over the examples.
+
+  It also sends `metrics`, 2 d means, only for the collapse alarm.
+
+  Args:
+    objective: Defines the statistics.
+  """
+
+  def client_fn(shared, examples):
+    local, spread = objective.statistics_and_spread(
+      shared['params'], examples, shared['seed'], shared.get(_REFERENCE)
+    )
+    return collections.OrderedDict([(_STATISTICS, local), (server.METRICS, spread)])
+
+  def per_client_fn(shared, examples, num_clients):
+    found, spread = per_client_statistics.means(
+      objective,
+      shared['params'],
+      examples,
+      shared['seed'],
+      shared.get(_REFERENCE),
+      num_clients,
+    )
+    return collections.OrderedDict([(_STATISTICS, found), (server.METRICS, spread)])
+
+  return client_functions.ClientFunction(
+    client_fn,
+    additive=True,
+    per_client_fn=per_client_fn,
+    chunk_size=base.batch_in_cache(objective),
+  )
+
+
+def train(
+  objective: statistics.StatisticsObjective, config: DCCOConfig
+) -> client_functions.ClientFunction:
+  """Builds step 3: minimising the loss of the aggregated statistics.
+
+  Args:
+    objective: Defines the statistics and their loss.
+    config: Learning rate and number of steps.
+
+  Returns:
+    A function of `params`, `seed` (the views are those of step 1), `reference`, the
+    cohort's `statistics`, S, and, if S moves with the client, `num_examples`, N. It
+    sends the `update`, initial minus final weights.
+  """
+
+  def statistics_at(params, examples, shared):
+    reference = shared.get(_REFERENCE)
+    return objective.statistics(params, examples, shared['seed'], reference)
+
+  def client_fn(shared, examples):
+    aggregated, share = shared[_STATISTICS], tf.zeros([])
+    if config.follows:
+      begin = statistics_at(shared['params'], examples, shared)
+      count = tf.cast(base.example_count(examples), tf.float32)
+      # The round before may have had fewer examples than this client has.
+      share = tf.minimum(tf.math.divide_no_nan(count, shared[_NUM_EXAMPLES]), 1.0)
+
+    def gradient(params):
+      with tf.GradientTape() as tape:
+        tape.watch(params)
+        local = statistics_at(params, examples, shared)
+        expected = aggregated
+        if config.follows:
+          expected = collections.OrderedDict(
+            (name, s + tf.cast(share, s.dtype) * (local[name] - begin[name]))
+            for name, s in aggregated.items()
+          )
+        loss = objective.loss_of(statistics_loss.blend(local, expected))
+      return tape.gradient(
+        loss, params, unconnected_gradients=tf.UnconnectedGradients.ZERO
+      )
+
+    update = config.descend(shared['params'], gradient)
+    return collections.OrderedDict([(server.UPDATE, update)])
+
+  def per_client_fn(shared, examples, num_clients):
+    gradients = per_client_statistics.gradients(
+      objective,
+      shared[_STATISTICS],
+      shared['params'],
+      examples,
+      shared['seed'],
+      shared.get(_REFERENCE),
+      num_clients,
+    )
+    update = tf.nest.map_structure(lambda g: config.client_learning_rate * g, gradients)
+    return collections.OrderedDict([(server.UPDATE, update)])
+
+  can_vectorize = config.local_steps == 1 and vectorized_clients.gives_each(objective)
+  # Appendix A: if S is fixed, the gradient is linear in the client's statistics, which
+  # are means. A second step starts from weights that only this client has.
+  return client_functions.ClientFunction(
+    client_fn,
+    additive=config.local_steps == 1,
+    per_client_fn=per_client_fn if can_vectorize else None,
+    chunk_size=base.batch_in_cache(objective),
+  )
+
+
+def dcco(
+  objective: statistics.StatisticsObjective,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: DCCOConfig | None = None,
+) -> phases.Algorithm:
+  """Returns DCCO.
+
+  Args:
+    objective: The dual encoding model and its loss of statistics.
+    server_optimizer: Applied to the averaged update (Adam or LARS in the paper).
+    config: Hyperparameters; the paper's when None.
+
+  Returns:
+    The algorithm. Its metrics are, under `client_work`: `loss` (of the cohort's
+    statistics), the collapse alarm, counts of clients and examples, and bytes.
+
+  Raises:
+    ValueError: If the networks mix examples, as batch norm does.
+  """
+  config = config or DCCOConfig()
+  check_networks('DCCO', objective)
+  names = (_STATISTICS, _NUM_EXAMPLES) if config.follows else (_STATISTICS,)
+
+  def initial():
+    weights = server.initial_weights(objective, config.seed)
+    # The spread arrives in the first exchange and is reported by the second.
+    kept = (
+      {_CENTRE: objective.no_reference()}
+      if config.stale_statistics
+      else {collapse.STD: tf.zeros([])}
+    )
+    return server.initial_state(
+      weights,
+      config.seed,
+      server_optimizer,
+      statistics=objective.no_statistics(),
+      num_examples=tf.zeros([]),
+      **kept,
+    )
+
+  def collected(state, aggregated):
+    spread = collapse.summarize_std(aggregated[server.METRICS])
+    return state.with_extra(**aggregated[_STATISTICS], **spread), {}
+
+  def trained(state, aggregated):
+    work = objective.summarize_statistics(state.extra[_STATISTICS])
+    state, measured = server.apply(server_optimizer, state, aggregated)
+    work[collapse.STD] = state.extra[collapse.STD]
+    return state, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
+
+  if config.stale_statistics:
+    return phases.Algorithm(
+      initial,
+      [_stale_exchange(objective, server_optimizer, config)],
+      objective=objective,
+    )
+  return phases.Algorithm(
+    initial,
+    [
+      phases.Exchange(
+        _STATISTICS,
+        lambda state: phases.model(
+          state, **_not_empty(reference=_reference(objective, state))
+        ),
+        encode(objective),
+        {_STATISTICS: combine.STATISTICS, server.METRICS: combine.METRICS},
+        collected,
+      ),
+      phases.Exchange(
+        'train',
+        lambda state: {name: state.extra[name] for name in names},
+        train(objective, config),
+        {server.UPDATE: combine.UPDATE},
+        trained,
+      ),
+    ],
+    objective=objective,
+  )
+
+
+def check_networks(name: str, objective: Any) -> None:
+  """Raises ValueError if the networks of an objective mix examples.
+
+  Args:
+    name: Of the algorithm.
+    objective: What it is given.
+  """
+  if population.mixes_examples(objective):
+    raise ValueError(
+      f'{name} is given networks with batch norm; for a round to equal a centralized '
+      'step, they must have layers that do not depend on the batch, such as group '
+      'norm.'
+    )
+
+
+def _reference(
+  objective: statistics.StatisticsObjective, state: phases.ServerState
+) -> statistics_loss.Reference:
+  """Returns what clients take moments around in this round."""
+  return objective.reference(state.global_model_weights.trainable)
+
+
+def _not_empty(**values: Any) -> dict[str, Any]:
+  """Drops values without tensors: some losses take no reference."""
+  return {name: value for name, value in values.items() if tf.nest.flatten(value)}
+
+
+def _stale_exchange(
+  objective: statistics.StatisticsObjective,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: DCCOConfig,
+) -> phases.Exchange:
+  """Returns the only exchange of the variant in which clients use the last round's S.
+
+  Until a round has collected statistics of at least one example, no update is applied.
+  S is kept around its own mean, `centre`. In training, so are the client's statistics,
+  to match.
+  """
+  encoding, training = encode(objective), train(objective, config)
+
+  def client_fn(shared, examples):
+    sent = encoding.client_fn(shared, examples)
+    around_centre = {**shared, _REFERENCE: shared.get(_CENTRE)}
+    update = training.client_fn(around_centre, examples)[server.UPDATE]
+    sent[server.UPDATE] = clients.keep_if(shared[_NUM_EXAMPLES] > 0, update)
+    return sent
+
+  def receive(state, aggregated):
+    found, reference = aggregated[_STATISTICS], _reference(objective, state)
+    work = objective.summarize_statistics(found[_STATISTICS])
+    centre = objective.centre(found[_STATISTICS], reference)
+    shift = tf.nest.map_structure(tf.subtract, centre, reference)
+    found[_STATISTICS] = objective.kind.moved(found[_STATISTICS], shift)
+    found[_CENTRE] = centre
+    after, measured = server.apply(
+      server_optimizer, state, {server.UPDATE: aggregated[server.UPDATE]}
+    )
+    after = after._replace(
+      extra=clients.choose(found[_NUM_EXAMPLES] > 0, found, state.extra)
+    )
+    work.update(collapse.summarize_std(aggregated[server.METRICS]))
+    return after, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
+
+  return phases.Exchange(
+    'train',
+    lambda state: phases.model(
+      state, **_not_empty(reference=_reference(objective, state), **state.extra)
+    ),
+    dataclasses.replace(training, client_fn=client_fn, per_client_fn=None),
+    {
+      _STATISTICS: combine.STATISTICS,
+      server.METRICS: combine.METRICS,
+      server.UPDATE: combine.UPDATE,
+    },
+    receive,
+  )

@@ -1,0 +1,1 @@
+"""Learning without a server: nodes average with their neighbours."""

@@ -1,0 +1,131 @@
+"""Products of the last axis with a matrix, and attention, which is made of them."""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.encoders import parameters
+from tff_ssl.encoders import per_client_gradients
+from tff_ssl.encoders.operations import kernels
+from tff_ssl.encoders.operations import operation
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Dense(kernels.Kernel):
+  """A product of the last axis with a matrix: [n, ..., inputs] -> [n, ..., units].
+
+  Attributes:
+    units: outputs.
+    standardize: whether the kernel is weight standardized before use.
+  """
+
+  units: int
+  use_bias: bool = True
+  standardize: bool = False
+
+  def specs(self, shape: parameters.Shape) -> parameters.Specs:
+    """Kernel and bias."""
+    kernel = (shape[-1], self.units)
+    return kernels.specs(kernel, self.use_bias, self.gain, self.standardize)
+
+  def output_shape(self, *shapes: parameters.Shape) -> parameters.Shape:
+    """Replaces the last axis."""
+    return (*shapes[0][:-1], self.units)
+
+  def multiply(self, x: Any, kernel: Any) -> tf.Tensor:
+    """See the base class."""
+    # One product of two matrices: with more axes, TensorFlow makes a batch of products
+    # that all read the kernel, and sums as many gradients of the kernel.
+    rows = x if x.shape.rank == 2 else tf.reshape(x, [-1, x.shape[-1]])
+    y = tf.linalg.matmul(rows, tf.cast(kernel, x.dtype))
+    return y if x.shape.rank == 2 else tf.reshape(y, [-1, *x.shape[1:-1], self.units])
+
+  def gradient(self, x: tf.Tensor, dy: tf.Tensor) -> tf.Tensor:
+    """See the base class."""
+    return per_client_gradients.products([x], dy)
+
+  def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
+    """See the base class."""
+    del shape
+    options = {'units': self.units, 'use_bias': self.use_bias}
+    return tf.keras.layers.Dense, options
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Attention(operation.Operation):
+  """Multi-head self-attention: [n, tokens, units] -> [n, tokens, units].
+
+  The result is the heads' softmax(q k^T / sqrt(units / heads)) v, side by side, times a
+  matrix.
+
+  Source: Vaswani et al.: Attention Is All You Need. NeurIPS 2017. Section 3.2.
+
+  Attributes:
+    heads: number of heads, a divisor of units.
+  """
+
+  heads: int
+
+  def specs(self, shape: parameters.Shape) -> parameters.Specs:
+    """Queries, keys and values side by side, within each the heads; and the output."""
+    units = shape[-1]
+    if units % self.heads:
+      raise ValueError(f'heads is {self.heads}; it must divide the {units} units')
+    return {
+      f'{part}/{name}': spec
+      for part, outputs in (('qkv', 3 * units), ('output', units))
+      for name, spec in kernels.specs((units, outputs), True, gain=1.0).items()
+    }
+
+  def compute(self, x: Any, *values: Any) -> tf.Tensor:
+    """See the base class."""
+    return self._attend(Dense.compute, x, *values)
+
+  def per_client(self, x: Any, *values: per_client_gradients.Parameter) -> tf.Tensor:
+    """See the base class."""
+    return self._attend(Dense.per_client, x, *values)
+
+  def _attend(
+    self,
+    multiply: Callable[..., tf.Tensor],
+    x: Any,
+    qkv: Any,
+    qkv_bias: Any,
+    output: Any,
+    output_bias: Any,
+  ) -> tf.Tensor:
+    """Attends; `multiply` is the method of `Dense` that computes the products."""
+    tokens, units = x.shape[1:]
+    size = units // self.heads
+    projected = multiply(Dense(units=3 * units), x, qkv, qkv_bias)
+    projected = tf.reshape(projected, [-1, tokens, 3, self.heads, size])
+    q, k, v = tf.unstack(tf.transpose(projected, [2, 0, 3, 1, 4]))
+    scores = tf.linalg.matmul(q * size**-0.5, k, transpose_b=True)
+    weights = tf.cast(tf.nn.softmax(operation.wide(scores)), x.dtype)
+    mixed = tf.transpose(tf.linalg.matmul(weights, v), [0, 2, 1, 3])
+    mixed = tf.reshape(mixed, [-1, tokens, units])
+    return multiply(Dense(units=units), mixed, output, output_bias)
+
+  def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
+    """See the base class."""
+    options = {'num_heads': self.heads, 'key_dim': shape[-1] // self.heads}
+    return tf.keras.layers.MultiHeadAttention, options
+
+  def keras_weights(self, *values: Any) -> list[Any]:
+    """Returns kernels and biases of queries, keys, values and output by head."""
+    qkv, qkv_bias, output, output_bias = values
+    units = len(output)
+    by_head = (self.heads, units // self.heads)
+    weights = []
+    for kernel, bias in zip(
+      np.split(qkv, 3, axis=1), np.split(qkv_bias, 3), strict=True
+    ):
+      weights += [kernel.reshape([units, *by_head]), bias.reshape(by_head)]
+    return [*weights, output.reshape([*by_head, units]), output_bias]
+
+  def call_keras(self, layer: Any, *inputs: Any) -> Any:
+    """Calls the layer, which takes queries and values apart."""
+    return layer(inputs[0], inputs[0])

@@ -1,0 +1,242 @@
+"""One exchange of an algorithm as TFF computations, and the bytes that it moves."""
+
+import collections
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import combine
+from tff_ssl.aggregators import communication
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import clients
+from tff_ssl.federated import cohorts
+from tff_ssl.federated import phases
+
+
+class Step:
+  """One exchange of an algorithm as TFF computations.
+
+  Attributes:
+    exchange: What is built.
+    broadcast_types: Type of each value that this exchange broadcasts, by name.
+    sent_type: Of what one value of clients sends.
+    states_type: Of the states of one value of clients; None if they keep none.
+    client_state_type: Of the state of one client, as above.
+    aggregators: By name, the aggregation of each value that is combined.
+    bytes_up: By name, what one client sends in this exchange.
+  """
+
+  def __init__(
+    self,
+    exchange: phases.Exchange,
+    cohort: cohorts.Cohort,
+    server_type: tff.StructType,
+    earlier: 'Mapping[str, Step]',
+    is_last: bool,
+    rebroadcasts: bool,
+  ):
+    """Builds the computations.
+
+    Args:
+      exchange: What is built.
+      cohort: How clients are laid out.
+      server_type: Of a `phases.ServerState`.
+      earlier: The exchanges of the round before this one.
+      is_last: Whether it is the round's last, in which clients are counted.
+      rebroadcasts: Whether earlier broadcasts are repeated; affects byte counts only.
+
+    Raises:
+      ValueError: If it broadcasts what an earlier one has broadcast, or sends other
+        names than it combines.
+    """
+    self.exchange = exchange
+    self._server_type = server_type
+    # A function of one argument, whatever others `broadcast` has.
+    self._share = tff.tensorflow.computation(
+      lambda state: exchange.broadcast(state), server_type
+    )
+    self.broadcast_types: Mapping[str, tff.Type] = collections.OrderedDict(
+      tff.structure.iter_elements(self._share.type_signature.result)
+    )
+    self._known = self._known_types(earlier)
+    self._build_client(cohort, is_last)
+    through = cohort.aggregation
+    self.aggregators: Mapping[str, Any] = collections.OrderedDict(
+      (name, kind.create(through, self.sent_type[name]))
+      for name, kind in exchange.sent.items()
+      if not isinstance(kind, combine.Local)
+    )
+    self.bytes_up: dict[str, int] = {
+      name: kind.num_bytes(self.sent_type[name])
+      for name, kind in [*exchange.sent.items(), ('weight', combine.UPDATE)]
+    }
+    if is_last:
+      counts_type = self.sent_type[phases.COUNTS]
+      self.aggregators[phases.COUNTS] = through.counts.create(counts_type)
+      self.bytes_up[phases.COUNTS] = communication.num_bytes(counts_type)
+    self._to_weights = {
+      name: _build_to_weight(kind, self.sent_type)
+      for name, kind in exchange.sent.items()
+      if kind.weighed_by
+    }
+    sizes = sizes_of([*earlier.values(), self], rebroadcasts)
+    self._receive = self._build_receive(sizes)
+
+  def broadcast(self, current: tff.Value, known: dict[str, tff.Value]) -> None:
+    """Broadcasts the exchange's values, and adds them to what clients know."""
+    shared = tff.federated_map(self._share, current)
+    for name in self.broadcast_types:
+      known[name] = tff.federated_broadcast(shared[name])
+
+  def on_clients(
+    self,
+    known: Mapping[str, tff.Value],
+    states: tff.Value | None,
+    examples: tff.Value,
+  ) -> tuple[tff.Value, tff.Value | None]:
+    """Runs the clients' function; returns what is sent, and the states afterwards."""
+    shared = collections.OrderedDict(known)
+    if self.states_type is None:
+      return tff.federated_map(self._client, (shared, examples)), states
+    output = tff.federated_map(self._client, (shared, states, examples))
+    return output['sent'], output['states']
+
+  def combine(
+    self, state: tff.Value, sent: tff.Value
+  ) -> tff.templates.MeasuredProcessOutput:
+    """Combines what the clients send, each value by its kind."""
+    outputs: dict[str, tff.templates.MeasuredProcessOutput] = {}
+    for name, process in self.aggregators.items():
+      kind = self.exchange.sent.get(name, combine.TOTAL)
+      if isinstance(kind, combine.Total):
+        outputs[name] = process.next(state[name], sent[name])
+        continue
+      weight = sent['weight']
+      if name in self._to_weights:
+        others = [sent[other] for other in kind.weighed_by]
+        weight = tff.federated_map(
+          self._to_weights[name], (weight, sent[phases.COUNTS], *others)
+        )
+      outputs[name] = process.next(state[name], sent[name], weight)
+
+    def zipped(field):
+      return tff.federated_zip(
+        collections.OrderedDict(
+          (name, getattr(output, field)) for name, output in outputs.items()
+        )
+      )
+
+    return tff.templates.MeasuredProcessOutput(
+      zipped('state'), zipped('result'), zipped('measurements')
+    )
+
+  def receive(self, current: tff.Value, results: tff.Value) -> tff.Value:
+    """Returns `state` and `metrics` after the exchange, from what was combined."""
+    return tff.federated_map(self._receive, (current, results))
+
+  def _known_types(self, earlier: 'Mapping[str, Step]') -> dict[str, tff.Type]:
+    """Returns the types of all that clients know in this exchange."""
+    known: dict[str, tff.Type] = {}
+    for step in earlier.values():
+      known.update(step.broadcast_types)
+    if twice := known.keys() & self.broadcast_types.keys():
+      raise ValueError(
+        f'The exchange {self.exchange.name!r} sends clients {sorted(twice)}, which '
+        'they know from an earlier one; it must use other names.'
+      )
+    return {**known, **self.broadcast_types}
+
+  def _build_client(self, cohort: cohorts.Cohort, is_last: bool) -> None:
+    shared_type = tff.types.to_type(collections.OrderedDict(self._known))
+    function, noised = self.exchange.client, cohort.aggregation.noised
+    spec = client_functions.ExchangeSpec(self.exchange.sent, is_last, noised)
+    self.client_state_type = self.states_type = None
+    if isinstance(function, client_functions.StatefulFunction):
+      self.client_state_type = client_functions.state_type(function, shared_type)
+    self._client = cohort.map(function, spec, shared_type, self.client_state_type)
+    signature = self._client.type_signature
+    self.sent_type = signature.result
+    if self.client_state_type is not None:
+      self.states_type = signature.parameter[1]
+      self.sent_type = signature.result['sent']
+
+  def _build_receive(self, sizes: phases.Bytes) -> tff.Computation:
+    exchange = self.exchange
+    result_type = collections.OrderedDict(
+      (name, process.next.type_signature.result.result.member)
+      for name, process in self.aggregators.items()
+    )
+
+    @tff.tensorflow.computation(self._server_type, tff.types.to_type(result_type))
+    def receive(before, results):
+      aggregated = collections.OrderedDict(
+        (name, exchange.sent.get(name, combine.TOTAL).aggregated(value))
+        for name, value in results.items()
+      )
+      state, metrics = exchange.receive(before, aggregated)
+      groups = collections.OrderedDict(metrics)
+      if phases.COUNTS in aggregated:
+        work = groups.get(phases.CLIENT_WORK, {})
+        work = clients.with_counts(work, aggregated[phases.COUNTS])
+        count = exchange.traffic or full_traffic
+        work.update(count(before, aggregated, sizes))
+        groups[phases.CLIENT_WORK] = work
+      return collections.OrderedDict(state=state, metrics=groups)
+
+    return receive
+
+
+def _build_to_weight(kind: combine.Kind, sent_type: tff.StructType) -> tff.Computation:
+  """Returns (weight, counts, what the kind asks for) -> weight, of a client."""
+  names = ('weight', phases.COUNTS, *kind.weighed_by)
+
+  @tff.tensorflow.computation(tff.types.to_type([sent_type[name] for name in names]))
+  def to_weight(sent):
+    weight, counts, *values = sent
+    return kind.weigh(weight, clients.counting(counts), *values)
+
+  return to_weight
+
+
+def sizes_of(steps: 'Sequence[Step]', rebroadcasts: bool) -> phases.Bytes:
+  """Returns the bytes of one client in the first exchanges of a round.
+
+  Args:
+    steps: The exchanges, in order.
+    rebroadcasts: Whether each broadcasts again what earlier ones have broadcast.
+  """
+  down = {}
+  for place, step in enumerate(steps):
+    times = len(steps) - place if rebroadcasts else 1
+    for name, value in step.broadcast_types.items():
+      down[name] = times * communication.num_bytes(value)
+  up = {
+    f'{step.exchange.name}/{name}': size
+    for step in steps
+    for name, size in step.bytes_up.items()
+  }
+  return phases.Bytes(down, up)
+
+
+def full_traffic(
+  state: phases.ServerState, aggregated: Mapping[str, Any], client: phases.Bytes
+) -> Mapping[str, Any]:
+  """Returns the bytes of a cohort whose clients send and receive everything.
+
+  Args:
+    state: Of the server; not used.
+    aggregated: With the counts of the clients.
+    client: Of one client.
+
+  Returns:
+    int64 `bytes_down` and `bytes_up`.
+  """
+  del state
+  cohort = tf.cast(aggregated[phases.COUNTS]['clients'], tf.int64)
+  return collections.OrderedDict(
+    bytes_down=cohort * np.int64(sum(client.down.values())),
+    bytes_up=cohort * np.int64(sum(client.up.values())),
+  )
