@@ -135,7 +135,7 @@ def test_a_target_runs_each_program():
   rules = _packages()['binaries']
   programs = {
     path.stem
-    for path in (_ROOT / 'binaries').rglob('*.py')
+    for path in (_ROOT / 'binaries').glob('*.py')
     if "\nif __name__ == '__main__'" in path.read_text(encoding='utf-8')
   }
 
