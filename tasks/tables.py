@@ -90,8 +90,8 @@ def load_file(
     data_dir: A .npz, .csv or .parquet file (see the module).
     columns: The table's own names of its columns label and split; see
       `column_names.parse`.
-    scaling: File of a stated scaling (see `column_scaling`), or 'none': features stay as
-      they are; None: they are standardised by the training examples.
+    scaling: File of a stated scaling (see `column_scaling`), or 'none': features stay
+      as they are; None: they are standardised by the training examples.
 
   Raises:
     ValueError: There is no such file, or its content is not as it must be.
