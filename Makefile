@@ -42,7 +42,7 @@ help:
 	@echo 'make test-long    run the slow tests of further methods'
 	@echo 'make check        lint, formatting and types'
 	@echo 'make bench        the cost of a round compared with a centralized step'
-	@echo 'make bench-growth how that cost grows; draws docs/figures'
+	@echo 'make bench-growth how that cost grows'
 	@echo 'make race         compare libraries on the same work; writes docs/benchmarks.md'
 	@echo 'make kill-campaign  kill workers in every round of a run on eight of them'
 	@echo 'make torture      kill runs, damage their folders, fill disks, give bad input'
@@ -92,7 +92,7 @@ check: venv
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The regimes, and the memory of many rounds; dcco has no local batches, as B has.
+# The regimes; dcco has no local batches, as B has.
 bench: venv
 	@for regime in A B C D; do \
 	  $(BENCHMARK) --experiment=fedavg --regime=$$regime $(ARGS) || exit; done
@@ -101,18 +101,17 @@ bench: venv
 	@for experiment in fedema per_ssfl featarc; do for regime in A B; do \
 	  $(BENCHMARK) --experiment=$$experiment --regime=$$regime $(ARGS) || exit; done; done
 	@$(BENCHMARK) --experiment=fedsup --regime=B $(ARGS)
-	@$(BENCHMARK) --experiment=dcco --regime=A --memory_rounds=500 $(ARGS)
 
 bench-growth: venv
-	@mkdir -p docs/figures
-	@for growth in clients examples population; do \
-	  $(BENCHMARK) --growth=$$growth --rounds=5 \
-	    --plot=docs/figures/growth_$$growth.png $(ARGS) || exit; done
+	@for sizes in --clients=8,32,128,512,2048 \
+	  '--clients=16 --examples_per_client=1,4,16,64,256' \
+	  --population=100,1000,10000,100000; do \
+	  $(BENCHMARK) --experiment=dcco --rounds=5 $$sizes $(ARGS) || exit; done
 
 # Makes environments of 3 GB under build/race first. Then a quarter of an hour on two
-# cores, which must have nothing else to do; ARGS='--peers=tff_ssl,FedJAX --regimes=A'.
+# cores, which must have nothing else to do; ARGS='--peers tff_ssl FedJAX --regimes=A'.
 race: venv
-	$(BIN)/python -m binaries.race $(ARGS)
+	$(BIN)/python -m docs.race $(ARGS)
 
 # Twenty minutes on two cores; ARGS=--trials=workers=20 takes four.
 kill-campaign: venv
@@ -133,7 +132,7 @@ docs-serve: docs-venv
 docs-venv:
 	@cmp -s requirements-docs.txt $(DOCS_STAMP) && $(DOCS)/bin/python -c '' \
 	  2>/dev/null && exit; \
-	echo 'Installing requirements-docs.txt into $(DOCS): 100 MB, only once.'; \
+	echo 'Installing requirements-docs.txt into $(DOCS): 160 MB, only once.'; \
 	set -e; \
 	rm -f $(DOCS_STAMP); \
 	$(PYTHON) -m venv --clear $(DOCS); \
@@ -142,7 +141,7 @@ docs-venv:
 	cp requirements-docs.txt $(DOCS_STAMP)
 
 outlines: venv
-	$(BIN)/python -m binaries.outlines
+	$(BIN)/python -m binaries.methods.outlines
 
 format: venv
 	$(BIN)/ruff check --fix .

@@ -31,7 +31,6 @@ FLOORS = (
   (
     'binaries.experiment',
     'binaries.benchmarking',
-    'binaries.documenting',
   ),
   ('binaries',),
   ('docs',),

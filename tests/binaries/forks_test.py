@@ -9,7 +9,7 @@ import time
 import pytest
 
 from binaries.launching import forks
-from binaries.launching import side_by_side
+from binaries.launching import job_runner
 from tests import forked
 from tests.binaries import launch
 
@@ -131,7 +131,7 @@ def test_a_forked_program_has_the_interface_of_popen(by, tmp_path):
 def test_programs_are_forked_with_the_priority_of_runs(tmp_path, monkeypatch):
   monkeypatch.setattr(forks, 'can_fork', lambda: True)
   monkeypatch.setattr(forks, '_LIBRARIES', ())
-  with (tmp_path / 'log').open('a') as log, side_by_side.starting() as start:
+  with (tmp_path / 'log').open('a') as log, job_runner.starting() as start:
     ours = start(['-m', _SLEEPER, str(tmp_path)], log)
     other = start(['-c', 'import time; time.sleep(600)'], log)
     assert isinstance(ours, forks.Process)
@@ -147,5 +147,5 @@ def test_programs_are_forked_with_the_priority_of_runs(tmp_path, monkeypatch):
 def test_programs_start_by_themselves_where_a_gpu_is(tmp_path, monkeypatch):
   monkeypatch.setattr(forks, '_ACCELERATORS', (str(tmp_path),))
   assert not forks.can_fork()
-  with side_by_side.starting() as start:
-    assert start is side_by_side.start
+  with job_runner.starting() as start:
+    assert start is job_runner.start
