@@ -155,15 +155,16 @@ def _archives() -> list[making.Case]:
 
 def _links() -> list[making.Case]:
   out = ('victim', 'lead out of')
-  lines = {
-    'evaluate': _OF_RUN,
-    'audit': _OF_RUN,
-    'export': f'{_OF_RUN} --out={{d}}/o',
-    'embed': f'{_OF_RUN} --images={{d}} --out={{d}}/o',
-    'compare': '--runs={d}/run --out={d}/o',
-    'dcco': f'--task=digits {making.RUN}',
-    'sweep': '--methods=simclr --out={d}',
-  }
+  lines = (
+    ('evaluate', _OF_RUN),
+    ('audit', _OF_RUN),
+    ('export', f'{_OF_RUN} --out={{d}}/o'),
+    ('embed', f'{_OF_RUN} --images={{d}} --out={{d}}/o'),
+    ('compare', '--runs={d}/run --out={d}/o'),
+    ('compare', '--runs={d}/run --out={d}/o'),
+    ('dcco', f'--task=digits {making.RUN}'),
+    ('sweep', '--methods=simclr --out={d}'),
+  )
   # Each program, and each file that one of them reads or writes.
   names = (
     'checkpoints/round_00000001.npz',
@@ -178,7 +179,7 @@ def _links() -> list[making.Case]:
   # What a sweep writes may lie in a folder that is a link.
   return [
     making.Case(program, line, out if program != 'sweep' else ('is a link',), make)
-    for (program, line), name in zip(lines.items(), names, strict=True)
+    for (program, line), name in zip(lines, names, strict=True)
     for make in [_link(name) if program != 'sweep' else _outer]
   ]
 
