@@ -20,6 +20,7 @@ RESOLVE := build/uv/bin/uv pip compile --quiet --python-version 3.11 \
 # Material tells of its successor in each build otherwise.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs
 BENCHMARK := $(BIN)/python -m binaries.benchmark
+TORTURE := $(BIN)/python -m pytest -m torture -o tmp_path_retention_policy=failed
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -80,7 +81,7 @@ claims-cifar: venv
 	$(BIN)/python -m docs.claims --budget=cifar $(ARGS)
 
 test: venv
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not long' $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not long and not torture' $(ARGS)
 
 # The tests marked `long`.
 test-long: venv
@@ -112,14 +113,14 @@ bench-growth: venv
 race: venv
 	$(BIN)/python -m docs.race $(ARGS)
 
-# Twenty minutes on two cores; ARGS='--kill_rounds=20 --frozen_rounds=3' takes four.
+# Twenty minutes on two cores; ARGS=--trials=workers=20 takes four.
 kill-campaign: venv
-	$(BIN)/python -m binaries.kill_campaign $(ARGS)
+	$(TORTURE) tests/torture/workers_test.py $(ARGS)
 
-# Ten minutes, then on from there; ARGS='--minutes=600 --enough=kills=300,inputs=300',
-# ARGS='--groups=audits --enough=audits=20', ARGS=--again=kills:hosts:3.
+# Ten minutes on two cores; ARGS='--trials=kills=90,inputs=60 --minutes=600',
+# ARGS='-k audits --trials=audits=20', ARGS="-k 'kills and hosts-3'", ARGS=--lf.
 torture: venv
-	$(BIN)/python -m binaries.torture $(ARGS)
+	$(TORTURE) tests/torture --deselect tests/torture/workers_test.py $(ARGS)
 
 docs: docs-venv
 	$(MKDOCS) build --quiet --strict $(ARGS)
@@ -131,7 +132,7 @@ docs-serve: docs-venv
 docs-venv:
 	@cmp -s requirements-docs.txt $(DOCS_STAMP) && $(DOCS)/bin/python -c '' \
 	  2>/dev/null && exit; \
-	echo 'Installing requirements-docs.txt into $(DOCS): 100 MB, only once.'; \
+	echo 'Installing requirements-docs.txt into $(DOCS): 160 MB, only once.'; \
 	set -e; \
 	rm -f $(DOCS_STAMP); \
 	$(PYTHON) -m venv --clear $(DOCS); \

@@ -91,7 +91,7 @@ def main() -> None:
   print('Canaries found nothing wrong with the clip and the noise.')
 
 
-def _audit(folder: pathlib.Path) -> canary_audit.Finding:
+def _audit(folder: pathlib.Path) -> canary_audit.AuditFinding:
   """Audits what the flags build against what the ledger of the run claims."""
   terms = _terms(folder)
   multipliers = terms.multipliers

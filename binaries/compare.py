@@ -176,15 +176,10 @@ def compare_folders(
     _write_figure(out, name, figure)
   for name, (suffix, lay_out) in _TABLES.items():
     if name in _WRITTEN.value:
-      _write(out / f'comparison{suffix}', lay_out(cells, best).encode())
+      files.write(out / f'comparison{suffix}', lay_out(cells, best))
   text = comparison_page.build(groups, cells, caveats, _png(drawn['curves']), best)
-  _write(out / 'comparison.html', text.encode())
+  files.write(out / 'comparison.html', text)
   print(f'Page: {out / "comparison.html"}')
-
-
-def _write(path: pathlib.Path, content: bytes) -> None:
-  with files.atomic(path) as aside:
-    aside.write_bytes(content)
 
 
 def _write_figure(out: pathlib.Path, name: str, figure: Any) -> None:
@@ -195,7 +190,7 @@ def _write_figure(out: pathlib.Path, name: str, figure: Any) -> None:
 
   for kind in _WRITTEN.value:
     if kind in _FIGURES:
-      _write(out / f'{name}.{kind}', figures.render(figure, kind))
+      files.write(out / f'{name}.{kind}', figures.render(figure, kind))
 
 
 def _png(figure: Any) -> bytes:

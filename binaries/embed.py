@@ -82,7 +82,7 @@ def main() -> None:
   _adopt()
   # Both are read before the first one encodes anything.
   encoders = _encoders()
-  with stages.telling(stages.Lines(what='embedding')):
+  with stages.show_progress(stages.StageLines(what='embedding')):
     _embed(out, encoders, formats)
 
 

@@ -6,9 +6,9 @@ together; without that column each image is classified by itself. A manifest may
 have the columns `image,case_id[,label][,split]`: each case is then a client. If
 `classify` is 'image', images are classified one by one, whatever their cases.
 
-The manifest is `manifest.csv`, or any CSV file whose path is given (see `rows`, and
-`columns` for other names of columns). Images are named relative to it (see `matching`),
-and so are their masks, in a column `mask` (see `masks`). Without a
+The manifest is `manifest.csv`, or any CSV file whose path is given (see `csv_rows`, and
+`column_names` for other names of columns). Images are named relative to it (see
+`matching`), and so are their masks, in a column `mask` (see `masks`). Without a
 column `split`, about a fifth of the clients (or cases) is the test split, by their
 names alone: further ones move nobody (`splits.hold_out_named`). Images become squares
 of one size (see `images.decode`); unreadable ones are counted, named and left out.
@@ -22,22 +22,22 @@ import posixpath
 
 import numpy as np
 
-from tasks import aside
-from tasks import columns as columns_lib
+from tasks import column_names
+from tasks import csv_rows
 from tasks import decoding
-from tasks import findings as findings_lib
 from tasks import images
 from tasks import intake
+from tasks import intake_findings
+from tasks import left_out
 from tasks import manifest as manifest_lib
 from tasks import matching
 from tasks import provenance
-from tasks import rows as rows_lib
 from tasks import sources
 from tasks import splits
 from tasks import task
 from tff_ssl.storage import memory
 
-IMAGE_SIZE = 64
+_IMAGE_SIZE = 64
 _COLUMNS = 'image,client_id[,case_id][,label][,split][,mask]'
 _TEST_FRACTION = 0.2
 _NAMES = ('manifest.csv', 'manifest.tsv')
@@ -64,7 +64,7 @@ def load(
     classify: 'image' or 'case', what is classified; None: cases if the manifest has
       them.
     reading: How images are read.
-    columns: The manifest's own names of columns; see `columns.parse`.
+    columns: The manifest's own names of columns; see `column_names.parse`.
     follow_links: Whether links that lead out of the folder are followed.
 
   Returns:
@@ -85,7 +85,7 @@ def load(
     source,
     manifest,
     rows,
-    image_size=image_size or IMAGE_SIZE,
+    image_size=image_size,
     seed=seed,
     classify=manifest_lib.what_is_classified(manifest, rows, classify),
     reading=reading,
@@ -110,20 +110,20 @@ def columns(
   else:
     source, manifest = _open(data_dir, follow_links)
     content = source.read(manifest)
-  header = rows_lib.header(manifest, content)
-  return list(columns_lib.match(manifest, header, own).named)
+  header = csv_rows.header(manifest, content)
+  return list(column_names.match(manifest, header, own).named)
 
 
 def _open(
   data_dir: str | os.PathLike[str] | None, follow_links: bool
 ) -> tuple[sources.FolderSource | sources.TarSource, str]:
   """Returns the files, and the name of the manifest."""
-  if data_dir is None:
-    raise ValueError(
-      'Task cases needs data_dir: a folder or .tar with images and manifest.csv '
-      f'({_COLUMNS}), or the path of such a CSV file.'
-    )
-  path = pathlib.Path(data_dir).expanduser()
+  path = sources.data_path(
+    'cases',
+    data_dir,
+    'a folder or .tar with images and manifest.csv '
+    f'({_COLUMNS}), or the path of such a CSV file',
+  )
   if path.suffix.lower() in _TABLES and path.is_file():
     return sources.open_source(path.parent, follow_links), path.name
   source = sources.open_source(path, follow_links)
@@ -139,8 +139,8 @@ def _open(
 def _instead(source: sources.Source) -> str:
   """Says which files may be the manifest, if any may."""
   for name in source.names:
-    if name.lower().endswith(aside.SPREADSHEETS):
-      return f', but {sources.printable(name)}: {aside.what_to_do(name)}'
+    if name.lower().endswith(left_out.SPREADSHEETS):
+      return f', but {sources.printable(name)}: {left_out.what_to_do(name)}'
   tables = [n for n in source.names if posixpath.splitext(n)[1].lower() in _TABLES[:2]]
   shown = intake.some(tables)
   return f', but {shown}, whose path may be given' if tables else ''
@@ -152,8 +152,8 @@ def build_task(
   manifest: str,
   rows: list[manifest_lib.Row],
   *,
-  image_size: int,
-  seed: int,
+  image_size: int | None,
+  seed: int = 0,
   label_names: tuple[str, ...] | None = None,
   classify: str = manifest_lib.CASE,
   reading: images.Reading = images.AS_USUAL,
@@ -171,7 +171,7 @@ def build_task(
     source: Where the images are.
     manifest: What to call the list in errors.
     rows: The list.
-    image_size: Height and width of the images.
+    image_size: Height and width of the images; None for 64.
     seed: Seed of the split, if the list gives none.
     label_names: The classes; None for the listed ones, sorted.
     classify: What is classified, one of `manifest.CLASSIFIED`.
@@ -206,10 +206,13 @@ def build_task(
   # Split by split, so that each split is one piece of the memory-mapped cache.
   order = np.concatenate([np.flatnonzero(split == p) for p in manifest_lib.SPLITS])
   ordered = tuple(names[place] for place in order)
-  decoded = decoding.decode_all(source, ordered, image_size, reading)
-  kept = order[np.array([image not in decoded.unreadable for image in ordered])]
-  examples = _by_split(manifest, decoded.pixels, kept, split, label, belonging)
-  taken = findings_lib.take_in(source, manifest, rows, split, decoded, findings)
+  size = image_size or _IMAGE_SIZE
+  decoded = decoding.decode_all(source, ordered, size, reading)
+  readable = order[np.array([image not in decoded.unreadable for image in ordered])]
+  examples = _by_split(manifest, decoded.pixels, readable, split, label, belonging)
+  file_intake = intake_findings.take_in(
+    source, manifest, rows, split, decoded, findings
+  )
   return task.Task(
     name=name,
     label_names=label_names,
@@ -217,8 +220,8 @@ def build_task(
     test=examples['test'],
     validation=examples['validation'] if len(examples['validation']) else None,
     case_level=classify == manifest_lib.CASE,
-    report=taken.lines(),
-    intake=taken,
+    report=file_intake.lines(),
+    intake=file_intake,
     case_names=belonging.case_names,
     client_names=belonging.client_names,
     files=provenance.Files(source.path, names, _masks(rows), reading.fit, follow_links),
@@ -249,9 +252,9 @@ class _Belonging:
 
   Attributes:
     case: int64 [n].
-    case_names: By number; empty if each image is its own case.
+    case_names: Names of the cases by number; empty if each image is its own case.
     client: int64 [n], or None.
-    client_names: By number.
+    client_names: Names of the clients by number.
   """
 
   case: np.ndarray
@@ -267,7 +270,7 @@ class _Belonging:
 def _by_split(
   manifest: str,
   pixels: np.ndarray,
-  kept: np.ndarray,
+  readable: np.ndarray,
   split: np.ndarray,
   label: np.ndarray,
   belonging: _Belonging,
@@ -277,7 +280,7 @@ def _by_split(
   Args:
     manifest: What to call the list in errors.
     pixels: uint8 [n, height, width, channels], in the order of `kept`.
-    kept: int [n], the places of the readable images among all.
+    readable: int [n], the places of the readable images among all.
     split: Name of each image's split, by place, like `label`.
     label: int32, labels of all images.
     belonging: Cases and clients of all images.
@@ -288,7 +291,7 @@ def _by_split(
   examples = {}
   start = 0
   for part in manifest_lib.SPLITS:
-    ids = kept[split[kept] == part].astype(np.int64)
+    ids = readable[split[readable] == part].astype(np.int64)
     if not len(ids) and part != 'validation':
       raise ValueError(f'{manifest} leaves 0 readable {part} images; it needs some.')
     of_part = pixels[start : start + len(ids)]
@@ -315,8 +318,8 @@ def _belonging(rows: Sequence[manifest_lib.Row], classify: str) -> _Belonging:
 
 def _numbered(names: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:
   """Returns the number of each name, int64 [n], and the names by number."""
-  found, numbers = np.unique(names, return_inverse=True)
-  return numbers.astype(np.int64), tuple(found.tolist())
+  distinct, numbers = np.unique(names, return_inverse=True)
+  return numbers.astype(np.int64), tuple(distinct.tolist())
 
 
 def _hold_out(

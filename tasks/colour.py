@@ -28,7 +28,7 @@ def to_rgb(image: Image.Image, profile: bytes | None) -> tuple[Image.Image, list
   """Converts a picture of 8 bits.
 
   Args:
-    image: Of any mode of at most 8 bits per channel.
+    image: The picture, of any mode of at most 8 bits per channel.
     profile: The file's colour profile (ICC).
 
   Returns:

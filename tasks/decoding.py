@@ -35,7 +35,7 @@ class Decoded(NamedTuple):
     unreadable: The reason for each of the other files.
     notes: What must be said about files that were read: by what is true of them
       (`PLAIN`, ...), their names, sorted.
-    digests: By the name of each readable file, a digest of its content.
+    digests: A digest of the content of each readable file, by name.
     measured: The ranges that were measured over all files, one for whole numbers of
       more than 8 bits and one for floating-point numbers, if there were any. A range
       that files or the user state is not among them.

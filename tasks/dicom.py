@@ -124,7 +124,7 @@ def pseudonym(own: str) -> str:
   the clients.
 
   Args:
-    own: As of `patient_id`.
+    own: What `patient_id` returned.
   """
   if not own:
     return ''

@@ -9,7 +9,6 @@ licences of their makers):
 
 import dataclasses
 import os
-import pathlib
 from typing import Any
 
 import numpy as np
@@ -77,17 +76,17 @@ def load(
     ValueError: The data are missing or not emoji-datasource's.
   """
   source = _open(data_dir)
-  found, phrases = _read_list(source)
+  entries, phrases = _read_list(source)
   names = tuple(sorted(phrases))
-  cases = sorted({each.case for each in found})
+  cases = sorted({each.case for each in entries})
   place = {name: number for number, name in enumerate(cases)}
-  pictures = images.resize(_cut(source, found), image_size)
-  ids = np.arange(len(found), dtype=np.int64)
+  pictures = images.resize(_cut(source, entries), image_size)
+  ids = np.arange(len(entries), dtype=np.int64)
   examples = task.Examples(
-    {'left': pictures, 'right': encode_text([each.text for each in found])},
-    label=np.array([names.index(each.category) for each in found], np.int32),
+    {'left': pictures, 'right': encode_text([each.text for each in entries])},
+    label=np.array([names.index(each.category) for each in entries], np.int32),
     example_id=ids,
-    case=np.array([place[each.case] for each in found], np.int64),
+    case=np.array([place[each.case] for each in entries], np.int64),
   )
   held_out = splits.hold_out_cases(examples.case, examples.label, _TEST_FRACTION, seed)
   described = [
@@ -130,12 +129,12 @@ def encode_text(texts: list[str]) -> np.ndarray:
 
 
 def _open(data_dir: str | os.PathLike[str] | None) -> sources.Source:
-  if data_dir is None:
-    raise ValueError(
-      'Task emoji needs data_dir: the folder of the npm package emoji-datasource '
-      '(npm install emoji-datasource: node_modules/emoji-datasource).'
-    )
-  path = pathlib.Path(data_dir).expanduser()
+  path = sources.data_path(
+    'emoji',
+    data_dir,
+    'the folder of the npm package emoji-datasource '
+    '(npm install emoji-datasource: node_modules/emoji-datasource)',
+  )
   source = sources.open_source(path)
   missing = [name for name in (_LIST, _SHEET) if name not in source.names]
   if missing:
@@ -150,7 +149,7 @@ def _read_list(source: sources.Source) -> tuple[list[_Emoji], dict[str, list[str
   """Returns the emoji that have a picture, and the descriptions of each category."""
   where = source.path / _LIST
   listed = files.parse_json(source.read(_LIST), str(where))
-  found: list[_Emoji] = []
+  entries: list[_Emoji] = []
   phrases: dict[str, list[str]] = {}
   try:
     for entry in listed:
@@ -159,7 +158,7 @@ def _read_list(source: sources.Source) -> tuple[list[_Emoji], dict[str, list[str
       known = phrases.setdefault(entry['category'], [_words(entry['category'])])
       if (subcategory := _words(entry['subcategory'])) not in known:
         known.append(subcategory)
-      found += _pictures(entry)
+      entries += _pictures(entry)
   except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
     what = f'an entry without {error}'
     if not isinstance(error, KeyError):
@@ -168,10 +167,10 @@ def _read_list(source: sources.Source) -> tuple[list[_Emoji], dict[str, list[str
       f'{where} has {what}; each must have name, short_names, unified, category, '
       'subcategory, sheet_x and sheet_y, as those of emoji-datasource.'
     ) from error
-  if not found:
+  if not entries:
     raise ValueError(f'{where} lists 0 emoji with a picture; it must list some.')
-  return found, {
-    category: phrases[category] for category in {e.category for e in found}
+  return entries, {
+    category: phrases[category] for category in {e.category for e in entries}
   }
 
 
@@ -200,7 +199,7 @@ def _words(text: str) -> str:
   return ' '.join(text.lower().replace('_', ' ').replace('-', ' ').split())
 
 
-def _cut(source: sources.Source, found: list[_Emoji]) -> np.ndarray:
+def _cut(source: sources.Source, entries: list[_Emoji]) -> np.ndarray:
   """Returns the pictures out of the sheet, on white, uint8 [n, 32, 32, 3]."""
   where = source.path / _SHEET
   try:
@@ -211,7 +210,7 @@ def _cut(source: sources.Source, found: list[_Emoji]) -> np.ndarray:
   white = Image.new('RGBA', drawn.size, 'white')
   sheet = np.asarray(Image.alpha_composite(white, drawn))[..., :3]
   step = _SIZE + 2 * _BORDER
-  corners = [(e.row * step + _BORDER, e.column * step + _BORDER) for e in found]
+  corners = [(e.row * step + _BORDER, e.column * step + _BORDER) for e in entries]
   for y, x in corners:
     if min(y, x) < 0 or y + _SIZE > sheet.shape[0] or x + _SIZE > sheet.shape[1]:
       raise ValueError(

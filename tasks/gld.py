@@ -21,6 +21,7 @@ from tasks import cache
 from tasks import cases
 from tasks import images
 from tasks import manifest
+from tasks import sources
 from tasks import task
 from tff_ssl.storage import files
 
@@ -54,12 +55,12 @@ def load(
   Raises:
     ValueError: The folder is missing, or a file of it is not TFF's.
   """
-  if data_dir is None:
-    raise ValueError(
-      'Task gld23k needs data_dir: the cache_dir of tff.simulation.datasets.gldv2.'
-      'load_data(gld23k=True), which downloads the images.'
-    )
-  path = pathlib.Path(data_dir).expanduser()
+  path = sources.data_path(
+    'gld23k',
+    data_dir,
+    'the cache_dir of tff.simulation.datasets.gldv2.'
+    'load_data(gld23k=True), which downloads the images',
+  )
   folder = path / NAME if (path / NAME).is_dir() else path
   if not (folder / _TEST).is_file() or not (folder / _TRAIN).is_dir():
     raise ValueError(
@@ -90,8 +91,7 @@ def load(
     source,
     str(folder),
     rows,
-    image_size=image_size or cases.IMAGE_SIZE,
-    seed=0,
+    image_size=image_size,
     label_names=tuple(map(str, range(count))),
     classify=manifest.IMAGE,
     reading=reading,
@@ -196,7 +196,7 @@ def _parsed(content: bytes, name: str) -> tuple[bytes, int]:
   import tensorflow as tf
 
   try:
-    found = tf.io.parse_single_example(
+    features = tf.io.parse_single_example(
       content,
       {
         _IMAGE: tf.io.FixedLenFeature([], tf.string),
@@ -208,7 +208,7 @@ def _parsed(content: bytes, name: str) -> tuple[bytes, int]:
       f'The record {name} of {NAME} was not written by TFF: it must have one '
       f'{_IMAGE} and one {_CLASS}.'
     ) from error
-  image, label = found[_IMAGE].numpy(), int(found[_CLASS])
+  image, label = features[_IMAGE].numpy(), int(features[_CLASS])
   if label < 0:
     raise ValueError(f'The record {name} of {NAME} has the class {label}, below 0.')
   return image, label

@@ -91,7 +91,7 @@ def load(
     source,
     metadata,
     _rows(source, metadata),
-    image_size=image_size or cases.IMAGE_SIZE,
+    image_size=image_size,
     seed=seed,
     label_names=DIAGNOSES,
     reading=reading,
@@ -205,12 +205,12 @@ def _open(
   data_dir: str | os.PathLike[str] | None, follow_links: bool = False
 ) -> tuple[sources.FolderSource | sources.TarSource, str]:
   """Returns the files, and the name of the metadata."""
-  if data_dir is None:
-    raise ValueError(
-      'Task ham10000 needs data_dir: the folder or .tar that holds '
-      'HAM10000_metadata.csv and the images (https://doi.org/10.7910/DVN/DBW86T).'
-    )
-  path = pathlib.Path(data_dir).expanduser()
+  path = sources.data_path(
+    'ham10000',
+    data_dir,
+    'the folder or .tar that holds '
+    'HAM10000_metadata.csv and the images (https://doi.org/10.7910/DVN/DBW86T)',
+  )
   source = sources.open_source(path, follow_links)
   metadata = sources.shallowest(source, _METADATA)
   if metadata is None:

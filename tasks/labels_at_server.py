@@ -56,10 +56,10 @@ def by_share(task: task_lib.Task, share: float, seed: int) -> Split:
   Raises:
     ValueError: The share is out of range, or leaves a side without examples.
   """
-  kept = label_fractions.label_fraction(
+  positions = label_fractions.label_fraction(
     task.train.label, share, seed, groups=task.train.holder
   )
-  return at(task, np.isin(np.arange(len(task.train)), kept))
+  return at(task, np.isin(np.arange(len(task.train)), positions))
 
 
 def at(task: task_lib.Task, at_server: np.ndarray) -> Split:

@@ -39,12 +39,12 @@ def roles(names: Iterable[str]) -> tuple[dict[str, str], list[intake.Finding]]:
   Args:
     names: Names of splits; others are left out.
   """
-  found = {name: own for name in names if (own := role(name)) is not None}
-  if TEST in found.values() or VALIDATION not in found.values():
-    return found, []
-  tested = sorted(name for name, own in found.items() if own == VALIDATION)
-  found = {name: TEST if name in tested else own for name, own in found.items()}
-  return found, [intake.finding('splits', tested, 'there is no other test split than')]
+  splits = {name: own for name in names if (own := role(name)) is not None}
+  if TEST in splits.values() or VALIDATION not in splits.values():
+    return splits, []
+  tested = sorted(name for name, own in splits.items() if own == VALIDATION)
+  splits = {name: TEST if name in tested else own for name, own in splits.items()}
+  return splits, [intake.finding('splits', tested, 'there is no other test split than')]
 
 
 def of_folders(
@@ -64,12 +64,12 @@ def of_folders(
       none is for training, or they are within other folders.
   """
   outermost = {name.partition('/')[0] for name in inside}
-  found, findings = roles(sorted(outermost))
-  counted = collections.Counter(found.values())
-  others = sorted(outermost - found.keys())
-  if len(found) >= _SEVERAL:
-    twice = [name for name, own in found.items() if counted[own] > 1]
-    shown = ', '.join(sorted(found))
+  splits, findings = roles(sorted(outermost))
+  counted = collections.Counter(splits.values())
+  others = sorted(outermost - splits.keys())
+  if len(splits) >= _SEVERAL:
+    twice = [name for name, own in splits.items() if counted[own] > 1]
+    shown = ', '.join(sorted(splits))
     if others:
       raise ValueError(
         f'{path} holds {shown}, which are splits, and {intake.some(others)} with '
@@ -80,10 +80,10 @@ def of_folders(
         f'{path} holds {shown}; of folders that are splits there must be one for '
         'training, one to test on, and no two for the same.'
       )
-    return found, findings
+    return splits, findings
   _refuse_within(path, _folders(inside))
   said = 'warning: not taken for a split, because there is no other'
-  return {}, [intake.finding('splits', found, said, costs=True)] if found else []
+  return {}, [intake.finding('splits', splits, said, costs=True)] if splits else []
 
 
 def _folders(names: Iterable[str]) -> Mapping[str, Collection[str]]:
@@ -99,9 +99,10 @@ def _folders(names: Iterable[str]) -> Mapping[str, Collection[str]]:
 def _refuse_within(path: str, within: Mapping[str, Collection[str]]) -> None:
   """Raises ValueError if splits are in a folder that is not around all images."""
   for folder, inner in sorted(within.items()):
-    found = sorted(name for name in inner if role(name))
-    if len({role(name) for name in found}) >= _SEVERAL:
+    inner_splits = sorted(name for name in inner if role(name))
+    if len({role(name) for name in inner_splits}) >= _SEVERAL:
       raise ValueError(
-        f'{path} holds the splits {", ".join(found)} in {sources.printable(folder)}; '
-        'splits must be the outermost folders, around all images.'
+        f'{path} holds the splits {", ".join(inner_splits)} in '
+        f'{sources.printable(folder)}; splits must be the outermost folders, around '
+        'all images.'
       )

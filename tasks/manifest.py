@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 from typing import NamedTuple
 
-from tasks import columns
+from tasks import column_names
+from tasks import csv_rows
 from tasks import intake
 from tasks import layouts
-from tasks import rows as rows_lib
 from tasks import sources
 from tasks import spellings
 
@@ -75,10 +75,10 @@ def read_table(
     The rows, values by column, without surrounding blanks.
 
   Raises:
-    ValueError: The file is not such a CSV (see `rows.read`), a column or a value is
+    ValueError: The file is not such a CSV (see `csv_rows.read`), a column or a value is
       missing, or there are no rows.
   """
-  header, rows = rows_lib.read(name, content)
+  header, rows = csv_rows.read(name, content)
   _require(name, header, {column: column for column in header}, required)
   _require_values(name, rows, {column: column for column in required})
   return [row.cells for row in rows]
@@ -93,24 +93,24 @@ def read(name: str, content: bytes, own: Mapping[str, str] | None = None) -> Man
   Args:
     name: What to call the manifest in errors.
     content: The file.
-    own: The manifest's names of columns; see `columns.parse`.
+    own: The manifest's names of columns; see `column_names.parse`.
 
   Raises:
     ValueError: The file is not such a manifest.
   """
-  header, lines = rows_lib.read(name, content)
-  found = columns.match(name, header, own)
-  _require(name, header, found.named, ('image',), _HOLDERS)
-  holders = {c: found.named[c] for c in _HOLDERS if c in found.named}
-  _require_values(name, lines, {'image': found.named['image'], **holders})
-  cells = {c: [row.cells[their] for row in lines] for c, their in found.named.items()}
-  if 'split' not in {*found.named, *(own or {})}:
-    _refuse_splits(name, found.unused, lines)
+  header, lines = csv_rows.read(name, content)
+  matched = column_names.match(name, header, own)
+  _require(name, header, matched.named, ('image',), _HOLDERS)
+  holders = {c: matched.named[c] for c in _HOLDERS if c in matched.named}
+  _require_values(name, lines, {'image': matched.named['image'], **holders})
+  cells = {c: [row.cells[their] for row in lines] for c, their in matched.named.items()}
+  if 'split' not in {*matched.named, *(own or {})}:
+    _refuse_splits(name, matched.unused, lines)
   findings: list[intake.Finding] = []
-  if found.unused:
-    count = intake.many(len(found.unused), 'column')
+  if matched.unused:
+    count = intake.many(len(matched.unused), 'column')
     what = f'not used of {name}: {count}'
-    findings.append(intake.finding('unused columns', found.unused, what))
+    findings.append(intake.finding('unused columns', matched.unused, what))
   for column in (*_HOLDERS, 'label'):
     if column in cells:
       cells[column], said = spelled(name, column, cells[column])
@@ -146,7 +146,7 @@ def _require(
 
 
 def _require_values(
-  name: str, rows: Sequence[rows_lib.Row], named: Mapping[str, str]
+  name: str, rows: Sequence[csv_rows.Row], named: Mapping[str, str]
 ) -> None:
   """Raises ValueError if there are no rows, or one lacks the value of a column."""
   for row in rows:
@@ -161,7 +161,7 @@ def _require_values(
 
 
 def _refuse_splits(
-  name: str, unused: Sequence[str], rows: Sequence[rows_lib.Row]
+  name: str, unused: Sequence[str], rows: Sequence[csv_rows.Row]
 ) -> None:
   """Raises ValueError if a column that is not used holds splits, by its values."""
   for column in unused:
@@ -239,14 +239,14 @@ def _splits(
   name: str, cells: Sequence[str], images: Sequence[str]
 ) -> tuple[list[str], list[intake.Finding]]:
   """Returns the split that each cell says, one of `SPLITS`, and what to say."""
-  found, findings = layouts.roles(dict.fromkeys(cells))
+  split_of, findings = layouts.roles(dict.fromkeys(cells))
   for cell, image in zip(cells, images, strict=True):
-    if cell not in found:
+    if cell not in split_of:
       raise ValueError(
         f'{name} gives image {image} the split {cell!r}; allowed are '
         f'{", ".join(SPLITS)}.'
       )
-  return [found[cell] for cell in cells], findings
+  return [split_of[cell] for cell in cells], findings
 
 
 def what_is_classified(name: str, rows: list[Row], wanted: str | None) -> str:
@@ -327,19 +327,19 @@ def _torn(rows: list[Row], field: str, other: str) -> dict[str, list[str]]:
 
   An empty text is no value.
   """
-  found = collections.defaultdict(set)
+  by_key = collections.defaultdict(set)
   for row in rows:
     key, value = getattr(row, field), getattr(row, other)
     if key and value:
-      found[key].add(value)
-  return {key: sorted(values) for key, values in found.items() if len(values) > 1}
+      by_key[key].add(value)
+  return {key: sorted(values) for key, values in by_key.items() if len(values) > 1}
 
 
 def _check_one(name: str, rows: list[Row], field: str, what: str) -> None:
   """Checks that all images of a case that have a label (or client) have the same."""
   torn = _torn(rows, 'case_id', field)
   if torn:
-    shown = [f'{case} ({intake.some(found)})' for case, found in torn.items()]
+    shown = [f'{case} ({intake.some(values)})' for case, values in torn.items()]
     advice = '; images can be classified one by one' if what == 'label' else ''
     raise ValueError(
       f'{name} has {_count(shown, "case")} with more than one {what}, but each must '

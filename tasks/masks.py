@@ -25,9 +25,9 @@ import numpy as np
 from PIL import Image
 
 from tasks import cache
-from tasks import findings
 from tasks import images
 from tasks import intake
+from tasks import intake_findings
 from tasks import mask_values
 from tasks import opening
 from tasks import sources
@@ -82,37 +82,39 @@ def load(task: task_lib.Task, mask_dir: str | os.PathLike[str] | None = None) ->
   images_in = sources.open_source(files.path, files.follow_links)
   if mask_dir is not None:
     source = sources.open_source(pathlib.Path(mask_dir).expanduser())
-    found = _matched(files.images, source.names, str(mask_dir))
+    mask_names = _matched(files.images, source.names, str(mask_dir))
   elif files.masks:
-    source, found = images_in, dict(enumerate(files.masks))
+    source, mask_names = images_in, dict(enumerate(files.masks))
   else:
     source = images_in
-    found = _matched(
-      files.images, filter(findings.is_mask, source.names), str(files.path)
+    mask_names = _matched(
+      files.images, filter(intake_findings.is_mask, source.names), str(files.path)
     )
   # Images that cannot be read are in no split.
   used = np.zeros([len(files.images)], bool)
   for examples in task.splits().values():
     used[examples.example_id] = True
-  found = {k: name for k, name in sorted(found.items()) if name and used[k]}
+  mask_names = {k: name for k, name in sorted(mask_names.items()) if name and used[k]}
   where = files.path if mask_dir is None else mask_dir
-  if not found:
+  if not mask_names:
     raise ValueError(
       f'{where} holds no mask of an image of {task.name!r}; its name must be the '
       "image's, with or without _segmentation, as in ISIC_0024306_segmentation.png."
     )
   pixels, reasons = _decode_all(
-    images_in, source, files.images, found, _size(task), files.fit
+    images_in, source, files.images, mask_names, _size(task), files.fit
   )
-  readable = [k for k, why in zip(found, reasons, strict=True) if why is None]
+  readable = [k for k, why in zip(mask_names, reasons, strict=True) if why is None]
   rows = np.full([len(files.images)], -1, np.int64)
   rows[readable] = np.arange(len(readable))
   # Several images may share a mask.
-  wrong = {mask: why for mask, why in zip(found.values(), reasons, strict=True) if why}
+  wrong = {
+    mask: why for mask, why in zip(mask_names.values(), reasons, strict=True) if why
+  }
   for split, examples in task.splits().items():
     if not np.any(rows[examples.example_id] >= 0):
       raise ValueError(f'{where} has no mask of a {split} image of {task.name!r}.')
-  shown = {mask: pixels[rows[k]] for k, mask in found.items() if rows[k] >= 0}
+  shown = {mask: pixels[rows[k]] for k, mask in mask_names.items() if rows[k] >= 0}
   return Masks(pixels, rows, _report(task, rows, wrong, shown))
 
 
@@ -135,7 +137,7 @@ def _matched(names: Sequence[str], files: Iterable[str], where: str) -> dict[int
       by_place[place].append(file)
       by_name[posixpath.basename(place)].append(file)
   count = collections.Counter(map(_stem, names))
-  found = {}
+  mask_names = {}
   for number, image in enumerate(names):
     masks = by_place.get(posixpath.splitext(image)[0], [])
     # A name that several images share does not say whose mask it is.
@@ -147,8 +149,8 @@ def _matched(names: Sequence[str], files: Iterable[str], where: str) -> dict[int
         'an image can have only one.'
       )
     if masks:
-      found[number] = masks[0]
-  return found
+      mask_names[number] = masks[0]
+  return mask_names
 
 
 def _stem(name: str) -> str:
@@ -159,7 +161,7 @@ def _decode_all(
   images_in: sources.Source,
   source: sources.Source,
   names: Sequence[str],
-  found: dict[int, str],
+  mask_names: dict[int, str],
   size: int,
   fit: str,
 ) -> tuple[np.ndarray, list[str | None]]:
@@ -169,13 +171,13 @@ def _decode_all(
     images_in: Where the images are.
     source: Where the masks are.
     names: The images' files, by number.
-    found: The file of each mask, by the number of its image.
+    mask_names: The file of each mask, by the number of its image.
     size: Height and width of the result, in pixels.
     fit: How images become squares, one of `images.FITS`.
 
   Returns:
-    The masks that can be read, bool [m, size, size], in the order of `found`; and for
-    each of `found` why it cannot be read, None if it can.
+    The masks that can be read, bool [m, size, size], in the order of `mask_names`; and
+    for each of these why it cannot be read, None if it can.
 
   Raises:
     ValueError: A mask has other proportions than its image.
@@ -201,13 +203,13 @@ def _decode_all(
 
   def build(folder: pathlib.Path) -> dict[str, Any]:
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-      results = list(pool.map(decode_one, found.items()))
+      results = list(pool.map(decode_one, mask_names.items()))
     known = [pixels for pixels in results if not isinstance(pixels, str)]
     np.save(folder / 'mask.npy', np.array(known, bool).reshape([-1, size, size]))
     return {'reasons': [each if isinstance(each, str) else None for each in results]}
 
-  masks = tuple(found.values())
-  pairs = tuple(names[number] for number in found)
+  masks = tuple(mask_names.values())
+  pairs = tuple(names[number] for number in mask_names)
   stamp = cache.fingerprint(
     'masks',
     'by kind of file',

@@ -50,25 +50,25 @@ class Matching:
     """
     if not name:
       return ''
-    placed = self._placed(name)
-    if placed in self._known:
-      return placed
+    path = self._placed(name)
+    if path in self._known:
+      return path
     # A backslash may be part of a name, as it is on this system.
     name = name.replace('\\', '/')
     if (slashed := self._placed(name)) in self._known:
       return slashed
     for kind, key in self._keys(name):
-      found = self._lookup(kind).get(key, [])
-      if len(found) > 1:
-        shown = intake.some(found)
+      files = self._lookup(kind).get(key, [])
+      if len(files) > 1:
+        shown = intake.some(files)
         raise ValueError(
-          f'{self._manifest} lists {name!r}, which may be any of {len(found):,} files: '
+          f'{self._manifest} lists {name!r}, which may be any of {len(files):,} files: '
           f'{shown}; it must say which, with folder and suffix.'
         )
-      if found:
-        self.loose[name] = found[0]
-        return found[0]
-    return placed
+      if files:
+        self.loose[name] = files[0]
+        return files[0]
+    return path
 
   def findings(self) -> list[intake.Finding]:
     """Says what was matched by less than its whole name."""
@@ -101,14 +101,14 @@ class Matching:
   def _lookup(self, kind: str) -> dict[str, list[str]]:
     """Returns the files by what they have in common with a name."""
     if kind not in self._by_key:
-      found = collections.defaultdict(list)
+      by_key = collections.defaultdict(list)
       for file in self._files:
         if file.lower().endswith(images.SUFFIXES):
           own = posixpath.basename(file) if kind.startswith('name') else file
           if kind.endswith('stem'):
             own = posixpath.splitext(own)[0]
-          found[_key('stem' if kind.endswith('stem') else 'path', own)].append(file)
-      self._by_key[kind] = dict(found)
+          by_key[_key('stem' if kind.endswith('stem') else 'path', own)].append(file)
+      self._by_key[kind] = dict(by_key)
     return self._by_key[kind]
 
 

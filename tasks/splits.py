@@ -122,9 +122,9 @@ def _place(name: str, seed: int, split: str) -> float:
   """
   text = unicodedata.normalize('NFC', name)
   number = 0
-  if found := _LAST_NUMBER.search(text):
-    number = int(found[1])
-    text = f'{text[: found.start()]}#{found[2]}'
+  if match := _LAST_NUMBER.search(text):
+    number = int(match[1])
+    text = f'{text[: match.start()]}#{match[2]}'
   digest = hashlib.blake2b(
     text.encode('utf-8', 'surrogatepass'), digest_size=8, key=f'{split} {seed}'.encode()
   )

@@ -225,8 +225,8 @@ class Task:
 
   def _check_apart(self, what: str, by_split: list[np.ndarray]) -> None:
     """Raises ValueError if a case or a client is in two splits."""
-    found = np.concatenate([np.unique(numbers) for numbers in by_split])
-    if len(np.unique(found)) != len(found):
+    distinct = np.concatenate([np.unique(numbers) for numbers in by_split])
+    if len(np.unique(distinct)) != len(distinct):
       raise ValueError(f'Task {self.name!r} has a {what} in two splits.')
 
   def _check_clients(self, splits: list[Examples]) -> None:

@@ -40,12 +40,12 @@ def load(
   Raises:
     ValueError: The data are missing, or not Tiny-ImageNet's.
   """
-  if data_dir is None:
-    raise ValueError(
-      'Task tiny_imagenet needs data_dir: the folder tiny-imagenet-200 of '
-      'http://cs231n.stanford.edu/tiny-imagenet-200.zip, unpacked.'
-    )
-  path = pathlib.Path(data_dir).expanduser()
+  path = sources.data_path(
+    'tiny_imagenet',
+    data_dir,
+    'the folder tiny-imagenet-200 of '
+    'http://cs231n.stanford.edu/tiny-imagenet-200.zip, unpacked',
+  )
   source = sources.open_source(path)
   annotations = sources.shallowest(source, (_ANNOTATIONS,))
   if annotations is None:
@@ -60,8 +60,7 @@ def load(
     source,
     str(path),
     rows,
-    image_size=image_size or cases.IMAGE_SIZE,
-    seed=0,
+    image_size=image_size,
     classify=manifest.IMAGE,
     reading=reading,
   )

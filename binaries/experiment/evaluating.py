@@ -137,7 +137,7 @@ class Evaluator:
       )
     return numbers
 
-  def watched(self) -> online_knn.Watched | None:
+  def watched(self) -> online_knn.OnlineKnn | None:
     """Returns the few examples for kNN during training; None: nothing is labelled."""
     if self.skipped is not None:
       return None
@@ -154,7 +154,7 @@ class Evaluator:
     )
 
   def watch(
-    self, watched: online_knn.Watched, params: network.Params
+    self, watched: online_knn.OnlineKnn, params: network.Params
   ) -> dict[str, float]:
     """Classifies the watched examples by kNN; returns accuracies by name.
 
@@ -241,7 +241,7 @@ class Evaluator:
     config: fine_tuning.FinetuneConfig,
     search: finetune_search.Search | None = None,
   ) -> Callable[..., fine_tuning.Finetuned]:
-    return fine_tuning.build_finetune(
+    return fine_tuning.FineTuning(
       self._encoder.apply,
       self._task.num_classes,
       config,
@@ -278,7 +278,7 @@ class Evaluator:
       splits = [self._task.test, self.validation]
       inputs = [split[self._encoder.field] for split in splits if split is not None]
       encode = feature_sets.knowing(encode, inputs, tested)
-    with stages.telling():
+    with stages.show_progress():
       return suite.evaluate(
         encode,
         self._task.train,

@@ -254,7 +254,7 @@ def finetuned(task: task_lib.Task, model: tf.keras.Model, field: str) -> Tuned:
   encoder = common.build_encoder_of_shape(task.shapes[field], field)
   encoder = encoder.with_precision(network.FLOAT32)
   params = population_statistics.trained(encoder, keras_import.params(encoder, model))
-  train = fine_tuning.build_finetune(
+  train = fine_tuning.FineTuning(
     encoder.apply,
     task.num_classes,
     evaluation.finetune_config(),
@@ -269,7 +269,7 @@ def finetuned(task: task_lib.Task, model: tf.keras.Model, field: str) -> Tuned:
     results_of.append(train(params, *args, **kwargs))
     return results_of[-1]
 
-  with stages.telling():
+  with stages.show_progress():
     numbers = suite.evaluate(
       functools.partial(feature_sets.encode, model),
       task.train,

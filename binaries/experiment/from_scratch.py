@@ -10,7 +10,7 @@ from tff_ssl.encoders import network
 from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import label_draws
 
-# Trains, as `fine_tuning.build_finetune` returns it.
+# Trains, as `fine_tuning.FineTuning` returns it.
 _Train = Callable[..., fine_tuning.Finetuned]
 
 

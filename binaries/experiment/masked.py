@@ -108,7 +108,7 @@ class Evaluator:
       params: Parameters of the encoder, with its population statistics if it has any.
       prefix: Prefix of the numbers' names in `evaluation.json`.
     """
-    with stages.telling():
+    with stages.show_progress():
       found = self._all(name, params)
     print(table(found))
     if not results.write(folder, round, name, found, prefix):

@@ -41,7 +41,7 @@ _COUNTS = 'the numbers n_k of examples, and how many clients and examples a roun
 _NOT_PROTECTED = (
   _COUNTS,
   _TO_SERVER,
-  disclosure.kept(),
+  disclosure.private(),
 )
 _ASSUMED = (
   _SECRET,
@@ -114,7 +114,7 @@ def counted(
     return process
   _check_states(process)
   _check_statistics(graph, 'statistics' in clip_norms)
-  if privacy.is_poisson() and isinstance(process, loop.KeepsFiles):
+  if privacy.is_poisson() and isinstance(process, loop.Resumable):
     raise ValueError(
       f'{privacy.COHORTS.name} is {accounting.POISSON} for a method whose clients keep '
       f'a state; it must be {accounting.FIXED}, because the states show who took part.'

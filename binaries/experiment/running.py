@@ -181,7 +181,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
 
   def take(client_ids: Collection[str]) -> Any:
     # If cohorts have random sizes, one may be empty.
-    return clients.cohort(client_ids) if client_ids else clients.nobody()
+    return clients.cohort(client_ids) if client_ids else clients.empty_cohort()
 
   if algorithm.federated:
     process = in_parts(process)
@@ -235,7 +235,7 @@ def execute(prepared: Prepared) -> None:
   evaluator, evaluate_every = prepared.evaluator, prepared.evaluate_every
   starting.check_data(path, prepared.task)
   start = starting.build(prepared.encoder)
-  alarms, mixing = alarms_lib.of_objective(prepared.objective), None
+  alarms, mixing = alarms_lib.for_objective(prepared.objective), None
   if prepared.chosen.algorithm.mixing is not None:
     mixing = prepared.chosen.algorithm.mixing()
     alarms.append(mixing)
@@ -296,7 +296,7 @@ def execute(prepared: Prepared) -> None:
         common.EVALUATE_EVERY.value if evaluate_every is None else evaluate_every,
         common.CHECKPOINT_EVERY.value,
         execution=execution,
-        alarm=alarms_lib.Alarms(alarms),
+        alarms=alarms,
         keep_fn=keep,
         start_fn=start,
         watch_fn=watch,

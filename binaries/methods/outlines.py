@@ -23,10 +23,8 @@ _OTHERS = (
   'embed',
   'evaluate',
   'export',
-  'kill_campaign',
   'partition',
   'sweep',
-  'torture',
 )
 
 

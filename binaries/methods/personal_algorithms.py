@@ -155,7 +155,7 @@ def _adapted(flag: flags.FlagHolder[float]) -> Callable[[Any, Any, Any], Any]:
   def build(process: Any, objective: Any, data: Any) -> Any:
     del process
     config = la_ssfl.AdaptationConfig(flag.value, seed=common.SEED.value)
-    return personal_models.adapted(data, la_ssfl.build_adapt(objective, config))
+    return personal_models.adapted(data, la_ssfl.la_ssfl(objective, config))
 
   return build
 

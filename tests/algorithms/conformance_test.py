@@ -21,6 +21,7 @@ from tff_ssl.algorithms import federated_linear
 from tff_ssl.algorithms import one_round
 from tff_ssl.algorithms.labels_at_server import labelled_only
 from tff_ssl.execution import contexts
+from tff_ssl.federated import phases
 from tff_ssl.federated import processes
 
 _TABLE = table.TABLE
@@ -119,9 +120,12 @@ def test_every_algorithm_is_in_the_table():
   for found in pkgutil.walk_packages(algorithms.__path__, f'{algorithms.__name__}.'):
     module = importlib.import_module(found.name)
     # The function of a method has its module's name.
-    name = found.name.rpartition('.')[2]
-    if not found.ispkg and inspect.isfunction(member := getattr(module, name, None)):
-      defined.add(member)
+    member = getattr(module, found.name.rpartition('.')[2], None)
+    if inspect.isfunction(member):
+      returned = inspect.signature(member).return_annotation
+      assert returned is not inspect.Signature.empty, f'{member} has no type'
+      if returned is phases.Algorithm:
+        defined.add(member)
   assert defined, 'no algorithm was found'
   # FedAvg over features instead of images, with tests of its own.
   defined.remove(federated_linear.federated_linear)

@@ -125,7 +125,7 @@ def test_the_population_is_that_of_the_encoder_that_is_averaged(averaged):
 
 def test_an_adapted_model_has_the_population_of_its_client():
   everything = population.begin(_SIMSIAM, _shared(_SIMSIAM)['params'])
-  adapt = la_ssfl.build_adapt(_SIMSIAM, la_ssfl.AdaptationConfig(rate=0.1))
+  adapt = la_ssfl.la_ssfl(_SIMSIAM, la_ssfl.AdaptationConfig(rate=0.1))
   examples = _examples(range(4))
   adapted = adapt(everything, examples)
   own = population.without_statistics(_SIMSIAM, adapted)

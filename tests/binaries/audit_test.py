@@ -59,7 +59,7 @@ def test_what_is_broken_is_said_with_an_exit_status(make, monkeypatch):
 
   def find(aggregation, *others):
     given.append((aggregation.noise_multiplier, *others[:3]))
-    return canary_audit.Finding(1.0, 2.0, 3.0, 1e-5)
+    return canary_audit.AuditFinding(1.0, 2.0, 3.0, 1e-5)
 
   monkeypatch.setattr(canary_audit, 'audit', find)
   ended = _run(make())
@@ -77,7 +77,7 @@ def test_a_round_is_released_as_often_as_the_one_that_was_repeated_most(
 
   def find(*others):
     given.append(others[-1].releases)
-    return canary_audit.Finding(1.0, 0.0, 1.0, 1e-5)
+    return canary_audit.AuditFinding(1.0, 0.0, 1.0, 1e-5)
 
   monkeypatch.setattr(canary_audit, 'audit', find)
   folder = make()
@@ -96,7 +96,7 @@ def test_where_clients_add_noise_a_round_has_all_of_them(make, monkeypatch):
 
   def find(*others):
     given.append(others[-1])
-    return canary_audit.Finding(1.0, 0.0, 1.0, 1e-5)
+    return canary_audit.AuditFinding(1.0, 0.0, 1.0, 1e-5)
 
   monkeypatch.setattr(canary_audit, 'audit', find)
   run = make(aggregation='distributed')

@@ -97,7 +97,7 @@ def test_a_fine_tuned_encoder_and_its_head_are_exported_as_they_were_trained(
   with in_process.parsed('--task=digits', *launch.SMALL):
     encoder = common.build_encoder(task)
   config = fine_tuning.FinetuneConfig(learning_rate=0.01, num_steps=40)
-  tuned = fine_tuning.build_finetune(encoder.apply, task.num_classes, config)(
+  tuned = fine_tuning.FineTuning(encoder.apply, task.num_classes, config)(
     network.select(params, 'encoder'),
     task.train.image,
     task.train.label,

@@ -10,7 +10,6 @@ import pytest
 
 from binaries.launching import forks
 from binaries.launching import job_runner
-from binaries.torturing import programs
 from tests import forked
 from tests.binaries import launch
 
@@ -44,17 +43,16 @@ def _wait(condition):
 
 def test_a_forked_program_is_a_process(tmp_path):
   """Forked by the process that forks those of all tests: to import takes seconds."""
-  server = forked.server()
-  process = programs.Process('dcco', ['--cheese=1'], tmp_path / 'tmp', server)
+  process = forked.Process('binaries.dcco', '--cheese=1')
   with pytest.raises(ChildProcessError):
     os.waitpid(process.pid, os.WNOHANG)
-  ended = process.end(60)
-  assert ended.is_sentence
-  assert 'There is no flag --cheese' in ended.stderr
-  slow = programs.Process('dcco', [f'--run_dir={tmp_path}'], tmp_path / 'tmp', server)
-  slow.kill(signal.SIGKILL)
-  assert slow.end(60).status == -signal.SIGKILL
-  assert not slow.is_alive
+  ended = launch.end(process, tmp_path)
+  assert ended.status == 1
+  assert ended.stderr.startswith('Error: There is no flag --cheese')
+  slow = forked.Process('binaries.dcco', f'--run_dir={tmp_path}')
+  slow.kill()
+  assert launch.end(slow, tmp_path).status == -signal.SIGKILL
+  assert slow.poll() is not None
 
 
 def test_no_two_forked_programs_draw_the_same(tmp_path):

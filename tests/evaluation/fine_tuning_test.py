@@ -33,7 +33,7 @@ def _images(count, seed):
 def test_separable_images_are_learnt_and_the_encoder_moves():
   images, labels = _images(120, seed=0)
   test_images, test_labels = _images(60, seed=1)
-  run = fine_tuning.build_finetune(_apply, 3, _CONFIG)
+  run = fine_tuning.FineTuning(_apply, 3, _CONFIG)
   result = run(_params(), images, labels, test_images, seed=0)
   np.testing.assert_array_equal(result.predictions, test_labels)
   assert result.params['kernel'].shape == [16, 6]
@@ -44,7 +44,7 @@ def test_separable_images_are_learnt_and_the_encoder_moves():
 def test_shuffled_labels_are_chance():
   images, labels = _images(220, seed=0)
   shuffled = np.random.default_rng(2).permutation(labels)
-  run = fine_tuning.build_finetune(_apply, 3, _CONFIG)
+  run = fine_tuning.FineTuning(_apply, 3, _CONFIG)
   result = run(_params(), images[:120], shuffled[:120], images[120:], seed=0)
   # 100 draws at 1/3: three standard deviations either way.
   assert 0.19 < np.mean(result.predictions == shuffled[120:]) < 0.48
@@ -59,7 +59,7 @@ def test_seed_decides_and_compiles_once():
 
   images, labels = _images(64, seed=0)
   config = fine_tuning.FinetuneConfig(batch_size=16, num_steps=3)
-  run = fine_tuning.build_finetune(apply, 3, config)
+  run = fine_tuning.FineTuning(apply, 3, config)
   kernels = [
     run(_params(), images[:n], labels[:n], images, seed=seed).params['kernel'].numpy()
     for n, seed in ((64, 0), (64, 0), (64, 1), (9, 0))
@@ -76,7 +76,7 @@ def test_two_steps_equal_reference():
   """
   images, labels = _images(12, seed=0)
   config = fine_tuning.FinetuneConfig(0.1, batch_size=12, num_steps=2, flip=False)
-  run = fine_tuning.build_finetune(_apply, 3, config)
+  run = fine_tuning.FineTuning(_apply, 3, config)
   got = run(_params(), images, labels, images, seed=0)
 
   pixels = images.reshape([12, 16]) / 255.0
@@ -106,7 +106,7 @@ def test_two_steps_equal_reference():
 
 def test_cases_of_one_image_equal_images():
   images, labels = _images(40, seed=0)
-  run = fine_tuning.build_finetune(_apply, 3, _CONFIG)
+  run = fine_tuning.FineTuning(_apply, 3, _CONFIG)
   alone = run(_params(), images, labels, images, seed=0)
   ids = np.arange(40) + 100
   as_cases = run(_params(), images, labels, images, 0, train_cases=ids, test_cases=ids)
@@ -120,7 +120,7 @@ def test_cases_are_classified_by_their_mean_encoding():
   dark = np.random.default_rng(3).integers(0, 60, images.shape).astype(np.uint8)
   both = np.concatenate([images, dark])
   cases = np.tile(np.arange(180), 2)[::-1]  # Case c holds images 179-c and 359-c.
-  run = fine_tuning.build_finetune(_apply, 3, _CONFIG)
+  run = fine_tuning.FineTuning(_apply, 3, _CONFIG)
   train, test = cases >= 60, cases < 60
   case_of = {case: labels[179 - case] for case in range(180)}
   result = run(
@@ -139,7 +139,7 @@ def test_cases_are_classified_by_their_mean_encoding():
 @pytest.mark.parametrize(
   'labels, cases, message',
   [
-    ([0], None, '2 images and 1 labels'),
+    ([0], None, '2 examples and 1 labels'),
     ([0, 3], None, 'labels 0 to 3'),
     ([0, -1], None, 'labels -1 to 0'),
     ([0, 1], [4], '1 cases for 2 images'),
@@ -147,7 +147,7 @@ def test_cases_are_classified_by_their_mean_encoding():
   ],
 )
 def test_refuses_bad_input(labels, cases, message):
-  run = fine_tuning.build_finetune(_apply, 3)
+  run = fine_tuning.FineTuning(_apply, 3)
   images = np.zeros([2, 4, 4, 1], np.uint8)
   cases = None if cases is None else np.array(cases)
   with pytest.raises(ValueError, match=message):
@@ -174,7 +174,7 @@ def test_a_batch_of_large_cases_has_a_bounded_number_of_images():
   images = np.random.default_rng(0).integers(0, 255, [240, 2, 2, 3]).astype(np.uint8)
   for most, expected in ((20, 16), (100, 96), (240, 240), (1, 8)):
     seen.clear()
-    run = fine_tuning.build_finetune(
+    run = fine_tuning.FineTuning(
       apply, 2, fine_tuning.FinetuneConfig(num_steps=3, most_images=most, flip=False)
     )
     tuned = run(
@@ -206,7 +206,7 @@ def test_small_cases_are_kept_whole_where_large_ones_are_cut():
 def test_features_are_those_of_the_trained_encoder():
   images, labels = _images(40, seed=0)
   others, _ = _images(9, seed=1)
-  result = fine_tuning.build_finetune(_apply, 3, _CONFIG)(
+  result = fine_tuning.FineTuning(_apply, 3, _CONFIG)(
     _params(), images, labels, others, seed=0
   )
   pixels = others.reshape([9, 16]) / 255.0

@@ -43,8 +43,8 @@ def test_gradient_in_chunks_is_that_of_the_whole_batch(sizes):
   trained, (images, segments, labels) = _trained(encoder), _batch(sizes)
   assert len(finetune_step.chunk_bounds(segments, 16)) > 3
   gradients = []
-  for together in (None, 16):
-    step = finetune_step.Step(encoder.apply, 5, True, together)
+  for chunk_size in (None, 16):
+    step = finetune_step.FinetuneStep(encoder.apply, 5, True, chunk_size)
     given = (trained, adam.init(trained), images, segments, labels, 0.01, [1, 2])
     moved, state = step(*given)
     gradients.append(tf.nest.map_structure(lambda m: 10 * m, state['first_moment']))
@@ -63,16 +63,16 @@ def test_batch_norm_takes_a_batch_whole():
   assert _encoder().chunk_in_cache() == _encoder().batch_in_cache()
   trained, batch = _trained(encoder), _batch([1] * 64)
   moments = [
-    finetune_step.Step(encoder.apply, 5, False, together)(
+    finetune_step.FinetuneStep(encoder.apply, 5, False, chunk_size)(
       trained, adam.init(trained), *batch, 0.01, [1, 2]
     )[1]['first_moment']['head']['kernel']
-    for together in (encoder.chunk_in_cache(), 16)
+    for chunk_size in (encoder.chunk_in_cache(), 16)
   ]
   assert np.max(np.abs(moments[0] - moments[1])) > 1e-4
 
 
 @pytest.mark.parametrize(
-  ('sizes', 'together', 'expected'),
+  ('sizes', 'chunk_size', 'expected'),
   [
     ([1] * 256, 64, [64, 64, 64, 64]),
     ([1] * 20, 64, [20]),
@@ -83,8 +83,10 @@ def test_batch_norm_takes_a_batch_whole():
     ([4] * 103, 64, [52, 52, 52, 52, 52, 52, 52, 48]),
   ],
 )
-def test_chunks_are_of_whole_cases_and_of_equal_size(sizes, together, expected):
-  bounds = finetune_step.chunk_bounds(np.repeat(np.arange(len(sizes)), sizes), together)
+def test_chunks_are_of_whole_cases_and_of_equal_size(sizes, chunk_size, expected):
+  bounds = finetune_step.chunk_bounds(
+    np.repeat(np.arange(len(sizes)), sizes), chunk_size
+  )
   np.testing.assert_array_equal(np.diff(bounds[:, 0]), expected)
   ends = np.cumsum([0, *sizes])
   np.testing.assert_array_equal(bounds[:, 0], ends[bounds[:, 1]])
@@ -96,10 +98,10 @@ def test_training_in_chunks_ends_where_that_of_whole_batches_does():
   images, _, labels = _batch([1] * 90)
   config = fine_tuning.FinetuneConfig(0.003, batch_size=64, num_steps=4)
   whole, chunked = (
-    fine_tuning.build_finetune(encoder.apply, 5, config, together=together)(
+    fine_tuning.FineTuning(encoder.apply, 5, config, chunk_size=chunk_size)(
       encoder.init([0, 1]), images, labels, images, seed=0
     )
-    for together in (None, 16)
+    for chunk_size in (None, 16)
   )
   for name, expected in whole.params.items():
     # Adam moves a weight by up to its rate, whatever the gradient's size.
@@ -115,6 +117,6 @@ def test_numbers_do_not_depend_on_the_number_of_cores(monkeypatch):
   moved = []
   for count in (1, 3):
     monkeypatch.setattr(sessions, 'cores', lambda count=count: count)
-    step = finetune_step.Step(encoder.apply, 5, True, 16)
+    step = finetune_step.FinetuneStep(encoder.apply, 5, True, 16)
     moved.append(step(trained, adam.init(trained), *batch, 0.01, [1, 2]))
   tf.nest.map_structure(np.testing.assert_array_equal, *moved)

@@ -89,9 +89,9 @@ def test_zero_features_and_no_queries_are_defined():
 @pytest.mark.parametrize(
   'labels, message',
   [
-    ([0, 1], '3 training features and 2 labels'),
-    ([0, 1, 5], 'labels are 0 to 5'),
-    ([0, -1, 1], 'labels are -1 to 1'),
+    ([0, 1], '3 examples and 2 labels'),
+    ([0, 1, 5], 'labels 0 to 5'),
+    ([0, -1, 1], 'labels -1 to 1'),
   ],
 )
 def test_refuses_bad_labels(labels, message):

@@ -64,8 +64,8 @@ def test_fit_that_is_cut_short_says_so():
 @pytest.mark.parametrize(
   'features, labels, message',
   [
-    (np.ones([2, 3]), [0], '2 features and 1 labels'),
-    (np.ones([0, 3]), [], '0 features and 0 labels'),
+    (np.ones([2, 3]), [0], '2 examples and 1 labels'),
+    (np.ones([0, 3]), [], '0 examples and 0 labels'),
     (np.ones([2, 3]), [0, 3], 'labels 0 to 3'),
     (np.full([2, 3], np.nan), [0, 1], 'not finite'),
   ],

@@ -78,7 +78,7 @@ def test_fine_tuning_trains_by_the_batch_and_is_tested_by_the_population():
   test_images, test_labels = _images(60, seed=1)
   config = fine_tuning.FinetuneConfig(0.05, batch_size=32, num_steps=60)
   complete = population_statistics.build_complete(_NET)
-  run = fine_tuning.build_finetune(_NET.apply, 3, config, _NET.infer, complete)
+  run = fine_tuning.FineTuning(_NET.apply, 3, config, _NET.infer, complete)
   result = run(_NET.init([1, 2]), images, labels, test_images, seed=0)
   assert np.mean(result.predictions == test_labels) > 0.9
   expected = complete(result.params, images)

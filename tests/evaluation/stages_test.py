@@ -20,7 +20,7 @@ class _Clock:
 
 def test_a_line_for_each_stage_with_the_time_left_and_none_of_short_ones():
   clock, stream = _Clock(), io.StringIO()
-  with stages.telling(stages.Lines(stream, clock)):
+  with stages.show_progress(stages.StageLines(stream, clock)):
     stages.begin('encoding')
     clock.now += 4
     stages.update(10, 100)
@@ -52,7 +52,7 @@ def test_encoding_tells_how_far_it_is():
 
   encode = feature_sets.build_encode(apply, default_batch_size=10)
   rows = 10 * 4 * sessions.cores()
-  with stages.telling(stages.Lines(stream, clock)):
+  with stages.show_progress(stages.StageLines(stream, clock)):
     stages.begin('encoding')
     found = encode((), np.ones([3 * rows, 2], np.float32))
   np.testing.assert_array_equal(found, np.ones([3 * rows, 2]))

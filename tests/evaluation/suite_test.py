@@ -45,7 +45,7 @@ def _examples(num_cases, images_per_case, seed, num_classes=3):
 
 
 def test_names_and_numbers_of_a_solved_task():
-  run = fine_tuning.build_finetune(
+  run = fine_tuning.FineTuning(
     _apply, 3, fine_tuning.FinetuneConfig(learning_rate=0.3, num_steps=40)
   )
   results = suite.evaluate(
@@ -132,7 +132,7 @@ def test_case_level_pools_images_before_classifying():
   for examples in (train, test):
     _, first = np.unique(examples.case, return_index=True)
     examples.image[first] = np.roll(examples.image[first], 1, axis=-1)
-  run = fine_tuning.build_finetune(
+  run = fine_tuning.FineTuning(
     _apply, 3, fine_tuning.FinetuneConfig(learning_rate=0.3, num_steps=60)
   )
   by_image, by_case = (
@@ -291,9 +291,7 @@ def test_validation_numbers_are_those_of_testing_on_the_validation_split(case_le
   # Cases of the two splits by turns, so that an order by case would mix them.
   test.case, validation.case = 2 * test.case + 100, 2 * validation.case + 101
   validation.label = (validation.label + (validation.case % 5 == 0)) % 3
-  run = fine_tuning.build_finetune(
-    _apply, 3, fine_tuning.FinetuneConfig(0.3, num_steps=5)
-  )
+  run = fine_tuning.FineTuning(_apply, 3, fine_tuning.FinetuneConfig(0.3, num_steps=5))
   told = {
     'num_classes': 3,
     'methods': suite.METHODS,
@@ -322,9 +320,7 @@ def test_fine_tuning_alone_encodes_one_example_of_each_split():
     seen.append(len(inputs))
     return _encode(inputs)
 
-  run = fine_tuning.build_finetune(
-    _apply, 3, fine_tuning.FinetuneConfig(0.3, num_steps=5)
-  )
+  run = fine_tuning.FineTuning(_apply, 3, fine_tuning.FinetuneConfig(0.3, num_steps=5))
   told = {'num_classes': 3, 'fractions': (1.0,), 'case_level': True}
   told['finetune'] = functools.partial(run, _PARAMS)
   splits = _examples(12, 2, seed=0), _examples(6, 2, seed=1)

@@ -27,7 +27,7 @@ def test_a_worker_that_is_stopped_ends_the_call_that_waits_for_it(impatient, who
   worker = worker_process.Worker(1, 1)
   try:
     if whose == 'own':
-      opened = contexts.contexts.WorkerContext(worker.address, worker, False)
+      opened = contexts.open_contexts.WorkerContext(worker.address, worker, False)
     else:
       opened = contexts.local(worker_address=worker.address, optimize_graphs=False)
     with opened:

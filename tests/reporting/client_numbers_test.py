@@ -17,19 +17,19 @@ def test_numbers_are_by_client_and_round(tmp_path):
   }
 
 
-def test_mean_is_over_who_told():
+def test_mean_is_over_clients_with_a_number():
   assert client_numbers.mean({'a': {3: 4.0}, 'b': {2: 2.0, 3: 3.0}}) == {2: 2.0, 3: 3.5}
 
 
 @pytest.mark.parametrize(
   ('text', 'message'),
   [
-    ('round,mu\n', 'different header'),
-    (_TEXT + '4,b,x,\n', 'line 7: could not convert'),
-    (_TEXT + '4,b,1.0\n', 'line 7'),
-    (_TEXT + '\n', r'clients\.csv, line 7: not enough'),
-    (_TEXT + f'4,b,{"1" * 10**6},\n', r'clients\.csv cannot be read as CSV'),
-    (_TEXT + '4,\udcff,1.0,\n', r'clients\.csv cannot be read as CSV'),
+    ('round,mu\n', "columns 'round,mu'; the first must be round,client"),
+    (_TEXT + '4,b,x,\n', 'round 4, b: could not convert'),
+    (_TEXT + '4,b,1.0\n', 'row 6 is'),
+    (_TEXT + '\n', r'clients\.csv is damaged: row 6 is'),
+    (_TEXT + f'4,b,{"1" * 10**6},\n', r'clients\.csv is damaged'),
+    (_TEXT + '4,\udcff,1.0,\n', r'clients\.csv is damaged'),
   ],
   ids=['header', 'word', 'short line', 'empty line', 'long cell', 'no UTF-8'],
 )
@@ -39,7 +39,7 @@ def test_another_file_is_an_error(tmp_path, text, message):
     client_numbers.read(tmp_path)
 
 
-def test_what_was_told_once_has_no_curve():
+def test_number_of_one_round_has_no_curve():
   numbers = {'mu': {'a': {1: 0.0, 2: 1.0}, 'b': {2: 1.0}}, 'x': {'a': {2: 1.0}}}
   assert list(client_numbers.over_rounds(numbers)) == ['mu']
 

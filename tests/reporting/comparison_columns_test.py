@@ -7,7 +7,7 @@ from tff_ssl.reporting import comparison_columns
 
 
 def row(count=1, note='', deviation=math.nan, **numbers):
-  return comparison.Row(
+  return comparison.ComparisonRow(
     'a',
     count,
     note,
@@ -101,7 +101,9 @@ def test_numbers_are_written_with_their_unit(name, mean, deviation, expected):
 def test_cells_say_what_is_missing_and_what_not_all_runs_have():
   rows = [
     row(count=3, note='1 unfinished left out', loss=1.0),
-    comparison.Row('b', 3, '', {'seconds': comparison.Statistic(2.0, math.nan, 1)}),
+    comparison.ComparisonRow(
+      'b', 3, '', {'seconds': comparison.Statistic(2.0, math.nan, 1)}
+    ),
   ]
   assert comparison_columns.cells(rows, ['loss', 'seconds']) == [
     {
@@ -155,7 +157,7 @@ def test_recalls_are_shown_where_a_pattern_names_them():
 def _named(name, accuracy, loss=1.0, seconds=1.0, is_baseline=False):
   numbers = {'knn/1%/accuracy': accuracy, 'loss': loss, 'seconds': seconds}
   statistics = {k: comparison.Statistic(v, math.nan, 1) for k, v in numbers.items()}
-  return comparison.Row(name, 1, '', statistics, is_baseline)
+  return comparison.ComparisonRow(name, 1, '', statistics, is_baseline)
 
 
 def test_the_best_of_a_column_is_largest_or_smallest():

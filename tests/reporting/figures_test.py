@@ -4,6 +4,7 @@ import numpy as np
 
 from tests.reporting import conftest
 from tests.reporting import fabricate
+from tff_ssl.reporting import comparison
 from tff_ssl.reporting import curves
 from tff_ssl.reporting import figures
 from tff_ssl.reporting import run_groups
@@ -20,11 +21,13 @@ def test_figure_draws_the_series_of_every_group(two_groups):
   ]
   for plot, quantity in zip(figure.axes, shown, strict=True):
     every = [curves.series(group, quantity) for group in two_groups]
-    every = [one for one in every if len(one.rounds)]
+    every = [one for one in every if one]
     drawn = [line for line in plot.lines if line.get_linestyle() != 'None']
     for line, one in zip(drawn, every, strict=True):
-      np.testing.assert_array_equal(line.get_xdata(), one.rounds)
-      np.testing.assert_array_equal(line.get_ydata(), one.mean)
+      np.testing.assert_array_equal(line.get_xdata(), list(one))
+      np.testing.assert_array_equal(
+        line.get_ydata(), comparison.arrays(one.values())[0]
+      )
     assert len(plot.collections) == len(every)
     assert plot.get_xlim()[1] > conftest.ROUNDS
   (legend,) = figure.legends
@@ -37,10 +40,10 @@ def test_figure_draws_the_series_of_every_group(two_groups):
 def test_band_is_the_deviation_about_the_mean(two_groups):
   quantity = curves.quantities(two_groups, NAMES)[2]
   (plot,) = figures.draw(two_groups[:1], [quantity]).axes
-  one = curves.series(two_groups[0], quantity)
+  mean, deviation = comparison.arrays(curves.series(two_groups[0], quantity).values())
   points = plot.collections[0].get_paths()[0].vertices
-  np.testing.assert_allclose(points[:, 1].max(), (one.mean + one.deviation).max())
-  np.testing.assert_allclose(points[:, 1].min(), (one.mean - one.deviation).min())
+  np.testing.assert_allclose(points[:, 1].max(), (mean + deviation).max())
+  np.testing.assert_allclose(points[:, 1].min(), (mean - deviation).min())
 
 
 def test_axes_suit_what_they_show(two_groups):

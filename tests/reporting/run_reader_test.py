@@ -38,6 +38,11 @@ def test_a_line_that_is_not_complete_is_not_read(folder):
   assert run.last_round == 2
 
 
+def test_empty_table_has_no_rounds(folder):
+  (folder / 'metrics.csv').write_text('')
+  assert run_reader.read(folder).metrics == []
+
+
 def test_flags_are_those_of_the_config(folder):
   with pytest.raises(ValueError, match=r'config\.json holds no flags'):
     _ = run_reader.read(folder).flags
@@ -59,16 +64,11 @@ def test_run_before_its_first_evaluation_has_none(folder):
     ('evaluation.json', '[1]', 'evaluation.json holds a list'),
     ('evaluation.json', '{"knn": "0.5"}', "knn is '0.5'; it must be a number"),
     ('evaluation.json', '{"knn": true}', 'knn is True; it must be a number'),
-    ('system.csv', 'seconds\n1\n', 'system.csv has no header'),
-    ('metrics.csv', '', 'metrics.csv has no header'),
-    ('metrics.csv', 'loss\n1\n', 'first column must be round'),
-    ('metrics.csv', 'round,loss\n1,0.5\n2\n', 'line 3, has 1 cells; it must have 2'),
-    ('metrics.csv', 'round,loss\n1,low\n', "line 2: loss is 'low'"),
-    (
-      'metrics.csv',
-      'round\ninf\n',
-      "line 2: round is 'inf'; it must be a whole number",
-    ),
+    ('system.csv', 'seconds\n1\n', "system.csv is damaged: its columns are 'seconds'"),
+    ('metrics.csv', 'loss\n1\n', "columns are 'loss'; they must be 'round' and"),
+    ('metrics.csv', 'round,loss\n1,0.5\n2\n', "row 2 is '2'; .* 2 cells in all"),
+    ('metrics.csv', 'round,loss\n1,low\n', "metrics.csv, round 1: loss is 'low'"),
+    ('metrics.csv', 'round\ninf\n', "row 1 is 'inf'; it must have a round"),
     ('config.json', '[' * 100_000, 'config.json is not JSON'),
   ],
 )

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from tests.reporting import fabricate
+from tff_ssl.reporting import comparison
 from tff_ssl.reporting import figures
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
@@ -35,20 +36,24 @@ def runs(tmp_path):
   return made
 
 
+def _means(line):
+  return {value: point.mean for value, point in line.points.items()}
+
+
 def test_a_line_is_over_the_flag_and_a_point_over_seeds(runs):
   lines = sensitivity.lines(runs, _EPOCHS, _NUMBER)
   assert [line.name for line in lines] == [
     'objective=simclr',
     'objective=supervised',
   ]
-  assert lines[0].values == ('5', '20')
-  np.testing.assert_allclose(lines[0].mean, [0.5, 0.5])
-  np.testing.assert_allclose(lines[0].deviation, [np.sqrt(0.125), 0.0])
-  assert lines[1].values == ('5',)
-  np.testing.assert_allclose(lines[1].mean, [0.125])
+  mean, deviation = comparison.arrays(lines[0].points.values())
+  assert list(lines[0].points) == ['5', '20']
+  np.testing.assert_allclose(mean, [0.5, 0.5])
+  np.testing.assert_allclose(deviation, [np.sqrt(0.125), 0.0])
+  assert _means(lines[1]) == {'5': 0.125}
 
 
-def test_what_does_not_change_with_the_flag_separates_lines(runs):
+def test_other_flags_separate_lines(runs):
   lines = sensitivity.lines(runs, sensitivity.over(['local_epochs']), _NUMBER)
   assert len(lines) == 3
 
@@ -58,11 +63,11 @@ def test_words_keep_the_order_of_the_runs(runs):
     runs, sensitivity.over(['objective', 'local_epochs', 'rounds']), _NUMBER
   )
   (line,) = lines
-  assert line.values == ('simclr', 'supervised')
-  np.testing.assert_allclose(line.mean, [0.5, 0.125])
+  assert _means(line) == {'simclr': 0.5, 'supervised': 0.125}
+  assert list(line.points) == ['simclr', 'supervised']
 
 
-def test_what_no_run_has_has_no_line(runs):
+def test_number_of_no_run_has_no_line(runs):
   assert sensitivity.lines(runs, _EPOCHS, 'knn/1%/accuracy') == []
 
 
@@ -88,7 +93,7 @@ def _partitions(tmp_path, *values):
   return made
 
 
-def test_values_that_differ_in_one_part_are_told_by_it(tmp_path):
+def test_values_that_differ_in_one_part_are_shown_by_it(tmp_path):
   runs = _partitions(
     tmp_path,
     'shares:alpha=5,clients=5,balanced=true',
@@ -97,8 +102,8 @@ def test_values_that_differ_in_one_part_are_told_by_it(tmp_path):
   axis = sensitivity.over(['partition'], runs)
   assert axis.title == 'alpha'
   lines = sensitivity.lines(runs, axis, _NUMBER)
-  assert [line.values for line in lines] == [('0.02', '5'), ('0.02', '5')]
-  np.testing.assert_allclose(lines[0].mean, [0.25, 0.0])
+  assert [list(line.points) for line in lines] == [['0.02', '5'], ['0.02', '5']]
+  assert _means(lines[0]) == {'0.02': 0.25, '5': 0.0}
   assert [line.name for line in lines] == [
     'objective=mae client_beta_2=3',
     'objective=simclr client_beta_2=6',
@@ -116,11 +121,11 @@ def test_values_that_differ_in_one_part_are_told_by_it(tmp_path):
     ('client',),
   ],
 )
-def test_other_values_are_told_whole(tmp_path, values):
+def test_values_that_differ_in_several_parts_are_shown_whole(tmp_path, values):
   runs = _partitions(tmp_path, *values)
   axis = sensitivity.over(['partition'], runs)
   assert axis.title == 'partition'
-  assert sensitivity.lines(runs, axis, _NUMBER)[0].values == values
+  assert tuple(sensitivity.lines(runs, axis, _NUMBER)[0].points) == values
 
 
 def test_a_label_names_lines_and_with_the_value_groups(tmp_path):

@@ -90,7 +90,7 @@ def test_a_name_and_what_is_read_of_it_are_one_column(tmp_path):
   row.pop('round')
   written.replace(1, [{**row, 'recall/\x1b[2J': 0.25}])
   assert written.rows() == [{'round': '1', r'recall/\x1b[2J': '0.25'}]
-  run_reader._read_metrics(tmp_path / 'metrics.csv')
+  run_reader._read_table(tmp_path / 'metrics.csv')
 
 
 def test_the_clients_of_a_partition_are_inert_and_read_again(tmp_path):

@@ -355,8 +355,8 @@ def test_non_finite_metrics_are_written(tmp_path):
 @pytest.mark.parametrize(
   ('arguments', 'message'),
   [
-    ({'rounds': -1}, 'rounds=-1'),
-    ({'checkpoint_every': 0}, 'checkpoint_every=0'),
+    ({'rounds': -1}, 'rounds is -1; it must be at least 0'),
+    ({'checkpoint_every': 0}, 'checkpoint_every is 0'),
     ({'rounds': 2}, 'has 6 rounds: rounds=2 must not be fewer'),
     ({'rounds': 7, 'evaluate_fn': lambda *_: {'count': 1.0}}, "same name 'count'"),
     ({'rounds': 7, 'evaluate_fn': lambda *_: {'name': 'x'}}, "metric 'name' is str"),

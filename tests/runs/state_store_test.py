@@ -10,7 +10,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tff_ssl.runs import state_layout
+from tff_ssl.runs import checkpoints
 from tff_ssl.runs import state_store
 
 
@@ -155,7 +155,7 @@ def _another_database(path):
     (_overwrite_state, "the state of client 'a' after round 5 is not what was"),
   ],
 )
-def test_what_is_wrong_with_a_file_is_one_sentence(path, damage, message):
+def test_damaged_file_is_refused_in_one_sentence(path, damage, message):
   _filled(path).close()
   damage(path)
   with pytest.raises(ValueError, match=message) as error:
@@ -344,7 +344,7 @@ def test_rounds_come_one_after_another(path):
       store.save(round, {})
 
 
-def test_it_must_be_open(path):
+def test_store_must_be_open(path):
   store = state_store.ClientStates(path, _BLANK)
   store.close()
   with pytest.raises(RuntimeError, match='is not open'):
@@ -367,7 +367,7 @@ def _nest():
 
 def test_bytes_are_those_of_the_arrays_in_the_order_of_names():
   nest = _nest()
-  layout = state_layout.StateLayout(nest)
+  layout = checkpoints.StateLayout(nest)
   assert list(layout.spec.items()) == [
     ('state/number', ['int32', []]),
     ('state/rest/0/a', ['bool', []]),
@@ -379,9 +379,9 @@ def test_bytes_are_those_of_the_arrays_in_the_order_of_names():
   assert layout.num_bytes == len(expected) == 21
 
 
-def test_what_is_decoded_is_what_was_encoded():
+def test_decode_inverts_encode():
   nest = _nest()
-  layout = state_layout.StateLayout(nest)
+  layout = checkpoints.StateLayout(nest)
   decoded = layout.decode(layout.encode(nest))
   assert isinstance(decoded, _Pair)
   assert isinstance(decoded.number, np.int32)
@@ -393,7 +393,7 @@ def test_what_is_decoded_is_what_was_encoded():
 
 
 def test_a_nest_of_another_layout_is_refused():
-  layout = state_layout.StateLayout(_nest())
+  layout = checkpoints.StateLayout(_nest())
   other = _nest()._replace(number=np.int64(-7))
   with pytest.raises(ValueError, match=r"'state/number' is int64 .* int32"):
     layout.encode(other)

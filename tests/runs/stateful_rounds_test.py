@@ -14,7 +14,6 @@ from tff_ssl.federated import packs
 from tff_ssl.runs import checkpoints
 from tff_ssl.runs import loop
 from tff_ssl.runs import round_table
-from tff_ssl.runs import state_layout
 from tff_ssl.runs import state_store
 from tff_ssl.runs import stateful_rounds
 from tff_ssl.simulation import cohort_sampling
@@ -23,7 +22,7 @@ from tff_ssl.simulation import cohort_sampling
 # it has done its work. Seven rounds, a checkpoint after each second.
 _STAGES = {
   'before the states': (state_store.ClientStates, 'save', 4, False),
-  'amid the states': (state_layout.StateLayout, 'encode', 9, False),
+  'amid the states': (checkpoints.StateLayout, 'encode', 9, False),
   'after the states': (state_store.ClientStates, 'save', 4, True),
   'before the metrics': (round_table.Table, 'append', 7, False),
   'between the tables': (round_table.Table, 'append', 7, True),

@@ -13,9 +13,9 @@ import tensorflow_federated as tff
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import packs
 from tff_ssl.federated import processes
+from tff_ssl.runs import checkpoints
 from tff_ssl.runs import loop
 from tff_ssl.runs import run_folder
-from tff_ssl.runs import state_layout
 from tff_ssl.runs import stateful_rounds
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import cohort_sampling
@@ -131,7 +131,7 @@ def everything(state, stateful):
 
 
 if __name__ == '__main__':
-  encode = state_layout.StateLayout.encode
+  encode = checkpoints.StateLayout.encode
   calls = []
 
   def kill_amid_a_transaction(self, nest):
@@ -140,5 +140,5 @@ if __name__ == '__main__':
       os.kill(os.getpid(), signal.SIGKILL)
     return encode(self, nest)
 
-  state_layout.StateLayout.encode = kill_amid_a_transaction
+  checkpoints.StateLayout.encode = kill_amid_a_transaction
   run(sys.argv[1])

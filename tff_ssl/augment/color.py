@@ -112,7 +112,7 @@ def solarize(
     images: float32 [m, H, W, C] in [0, 1].
     draw: float64 [m], uniform in [0, 1).
     probability: float64 [m], the probability of solarizing each image.
-    threshold: In [0, 1]; values below it stay.
+    threshold: A number in [0, 1]; values below it stay.
 
   Returns:
     float32 [m, H, W, C] in [0, 1].

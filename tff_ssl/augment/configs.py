@@ -21,17 +21,17 @@ class AugmentConfig:
     crop_scale: Least and greatest area of a crop, in parts of the image's. (1, 1)
       keeps the whole image, whatever the ratio.
     crop_ratio: Least and greatest width over height of a crop.
-    flip_probability: Of mirroring left and right.
-    jitter_probability: Of brightness, contrast, saturation and hue together.
+    flip_probability: How often left and right are mirrored.
+    jitter_probability: How often brightness, contrast, saturation and hue change.
     brightness: Greatest shift, in units of the full range.
     contrast: Greatest departure of the factor from 1.
     saturation: Greatest departure of the factor from 1.
     hue: Greatest shift, in full turns.
-    grey_probability: Of dropping the colour.
-    blur_probability: Of blurring the first and the second view; later views are like
-      the second.
+    grey_probability: How often the colour is dropped.
+    blur_probability: How often the first and the second view are blurred; later views
+      are like the second.
     blur_sigma: Least and greatest standard deviation of the blur, in pixels.
-    solarize_probability: Of solarizing the first and the second view, likewise.
+    solarize_probability: How often the two are solarized, likewise.
     solarize_threshold: Values from here up are inverted.
 
   Raises:

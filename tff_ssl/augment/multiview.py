@@ -41,7 +41,8 @@ def local_crop(config: Config, image_size: int) -> Config:
   """Returns the configuration of the small crops of multi-crop.
 
   Args:
-    config: Of the large crops. Vectors have no crops: theirs is returned unchanged.
+    config: What large crops are drawn from. Vectors have no crops: theirs is returned
+      unchanged.
     image_size: Side of the small crops, in pixels.
 
   Source: Caron et al. SwAV. NeurIPS 2020, and DINO. ICCV 2021: areas of 0.05 to 0.4,

@@ -31,7 +31,7 @@ class VectorConfig:
 
   Attributes:
     noise: Standard deviation of the noise, in the units of the features.
-    mask_probability: Of hiding each feature, independently.
+    mask_probability: How often each feature is hidden, independently.
   """
 
   noise: float = 0.1

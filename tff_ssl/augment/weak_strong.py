@@ -33,7 +33,8 @@ class WeakStrongConfig:
   """What weak and strong views are drawn from.
 
   Attributes:
-    flip_probability: Of mirroring left and right; 0 where sides matter, as for digits.
+    flip_probability: How often left and right are mirrored; 0 where sides matter, as
+      for digits.
     translation: Greatest shift, in parts of the image.
     operations: RandAugment's operations of a strong view; 0: none.
     cutout: Greatest side of the grey square, in parts of the image's; 0: none is cut.

@@ -34,7 +34,7 @@ def sentence_of(error: BaseException) -> str | None:
   """Returns the sentence of a check that failed; None if the error is another.
 
   Args:
-    error: Of TensorFlow here, or of a worker that quotes one.
+    error: TensorFlow's error here, or a worker's that quotes one.
   """
-  found = _FAILED.search(str(error))
-  return found and found.group(1)
+  match = _FAILED.search(str(error))
+  return match and match.group(1)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.computing import process_owner
 from tff_ssl.computing import sessions
 
 # A tensor, or a (nested) dict or sequence of tensors.
@@ -34,7 +35,7 @@ class Function:
   """
 
   def __init__(self, function: Callable[..., Structure]):
-    """Compiles nothing yet.
+    """Initializes the function; `of` compiles it.
 
     Args:
       function: From structures of tensors to a structure of tensors; written so that
@@ -78,8 +79,8 @@ class Compiled:
 
   def __call__(self, *arguments: Structure) -> Structure:
     """Computes the function of some arguments."""
-    found = self._run(tf.nest.flatten(list(arguments)))
-    return tf.nest.pack_sequence_as(self._results, found)
+    results = self._run(tf.nest.flatten(list(arguments)))
+    return tf.nest.pack_sequence_as(self._results, results)
 
   def rows_at_a_time(self, size: int) -> int:
     """Returns how many rows to compute in one call of `rows_of_chunks`.
@@ -104,10 +105,12 @@ def _in_session(traced: Any) -> Callable[[Sequence[Any]], list[np.ndarray]]:
     tf.import_graph_def(traced.graph.as_graph_def(), name='')
   config = sessions.session_config(['/device:CPU:0'], sessions.cores(), 1)
   session = tf.compat.v1.Session(graph=graph, config=config)
+  owner = process_owner.Owner()
   feeds = [graph.get_tensor_by_name(tensor.name) for tensor in traced.inputs]
   fetches = [graph.get_tensor_by_name(tensor.name) for tensor in traced.outputs]
 
   def run(values: Sequence[Any]) -> list[np.ndarray]:
+    owner.check('the compiled function')
     arrays = map(np.asarray, values)
     return session.run(fetches, dict(zip(feeds, arrays, strict=True)))
 

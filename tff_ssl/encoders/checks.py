@@ -21,7 +21,7 @@ def params(
 
   Args:
     network: Its name.
-    specs: Of all parameters that it needs.
+    specs: All parameters that it needs.
     values: Values by name.
 
   Raises:

@@ -54,9 +54,9 @@ def statistics(
   def body(start: tf.Tensor, total: Any) -> tuple[tf.Tensor, Any]:
     batch = inputs[start : start + batch_size]
     size = tf.shape(batch)[0]
-    found = network.moments(params, batch if prepare is None else prepare(batch))
+    moments = network.moments(params, batch if prepare is None else prepare(batch))
     added = collections.OrderedDict(
-      (name, value + found[name] * tf.cast(size, value.dtype))
+      (name, value + moments[name] * tf.cast(size, value.dtype))
       for name, value in total.items()
     )
     return start + size, added

@@ -22,10 +22,10 @@ def check(precision: str) -> None:
   Raises:
     ValueError: They do not.
   """
-  if precision == network.BFLOAT16 and (found := _fault()):
+  if precision == network.BFLOAT16 and (fault := _fault()):
     raise ValueError(
       f'precision is {precision}; it must be {network.FLOAT32} on this machine, where '
-      f'TensorFlow {found}.'
+      f'TensorFlow {fault}.'
     )
 
 
@@ -37,13 +37,13 @@ def _fault() -> str:
   kernel = tf.zeros([1, 1, 4, 4], tf.bfloat16)
   expected = float(tf.reduce_prod(_POSITIONS))
   try:
-    found = float(_gradient(images, kernel))
+    total = float(_gradient(images, kernel))
   except tf.errors.OpError as error:
     why = (error.message or '').strip().splitlines() or ['']
     return f'has no convolution for it: {why[-1].strip()[:120]}'
-  if abs(found - expected) > expected * 2**-7:
+  if abs(total - expected) > expected * 2**-7:
     return (
-      f'sums its products in 8 bits: the sum of {expected:,.0f} ones is {found:,.0f}'
+      f'sums its products in 8 bits: the sum of {expected:,.0f} ones is {total:,.0f}'
     )
   return ''
 

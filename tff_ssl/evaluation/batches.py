@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from tff_ssl.computing import checks
+
 
 def batch_positions(
   num_examples: int, batch_size: int, num_steps: int, seed: int
@@ -24,14 +26,10 @@ def batch_positions(
   Raises:
     ValueError: An argument is out of its range.
   """
-  for name, value, minimum in (
-    ('num_examples', num_examples, 1),
-    ('batch_size', batch_size, 1),
-    ('num_steps', num_steps, 1),
-    ('seed', seed, 0),
-  ):
-    if value < minimum:
-      raise ValueError(f'{name} is {value}; it must be at least {minimum}.')
+  checks.at_least(
+    1, num_examples=num_examples, batch_size=batch_size, num_steps=num_steps
+  )
+  checks.at_least(0, seed=seed)
   batch_size = min(batch_size, num_examples)
   num_epochs = -(-num_steps * batch_size // num_examples)
   random = np.random.default_rng(seed)

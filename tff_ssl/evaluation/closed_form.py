@@ -54,11 +54,11 @@ class Moments(NamedTuple):
   second: np.ndarray
 
 
-class Head(NamedTuple):
+class ClosedFormHead(NamedTuple):
   """A classifier, and how strongly it was regularised.
 
   Attributes:
-    classifier: Of features; a class without examples is never predicted.
+    classifier: Classifies features; a class without examples is never predicted.
     strength: LDA's shrinkage, in [0, 1], or the penalty of ridge regression.
   """
 
@@ -94,11 +94,11 @@ def moments(features: np.ndarray, labels: np.ndarray, num_classes: int) -> Momen
   return Moments(counts, sums, features.T @ features)
 
 
-def fit_lda(found: Moments, shrinkage: float | None = None) -> Head:
+def fit_lda(sums: Moments, shrinkage: float | None = None) -> ClosedFormHead:
   """Solves linear discriminant analysis.
 
   Args:
-    found: Sums over the examples. If noise makes counts or eigenvalues of covariances
+    sums: Sums over the examples. If noise makes counts or eigenvalues of covariances
       negative, these are taken as 0.
     shrinkage: a in [0, 1]; None: by OAS. With 0, a singular covariance is inverted by
       its pseudo-inverse; without variance within classes, the nearest mean decides.
@@ -112,27 +112,29 @@ def fit_lda(found: Moments, shrinkage: float | None = None) -> Head:
   """
   if shrinkage is not None and not 0 <= shrinkage <= 1:
     raise ValueError(f'shrinkage is {shrinkage}; it must be in [0, 1], or None.')
-  seen = _standardise(found)
-  weighted = seen.shares[:, np.newaxis] * seen.means
-  within = _positive(seen.covariance - seen.means.T @ weighted)
+  stats = _standardise(sums)
+  weighted = stats.shares[:, np.newaxis] * stats.means
+  within = _positive(stats.covariance - stats.means.T @ weighted)
   if shrinkage is None:
-    shrinkage = _oas(within, seen.examples)
+    shrinkage = _oas(within, stats.examples)
   size = len(within)
   isotropic = np.trace(within) / size * np.eye(size)
   shrunk = (1 - shrinkage) * within + shrinkage * isotropic
-  if not np.trace(within) > _RANK * max(np.trace(seen.covariance), _RANK):
+  if not np.trace(within) > _RANK * max(np.trace(stats.covariance), _RANK):
     shrunk = np.eye(size)
-  kernel = np.linalg.pinv(shrunk, rcond=_RANK, hermitian=True) @ seen.means.T
-  offsets = np.sum(seen.means.T * kernel, axis=0) / 2
+  kernel = np.linalg.pinv(shrunk, rcond=_RANK, hermitian=True) @ stats.means.T
+  offsets = np.sum(stats.means.T * kernel, axis=0) / 2
   with np.errstate(divide='ignore'):
-    return Head(_classifier(seen, kernel, np.log(seen.shares) - offsets), shrinkage)
+    return ClosedFormHead(
+      _classifier(stats, kernel, np.log(stats.shares) - offsets), shrinkage
+    )
 
 
-def fit_ridge(found: Moments, penalty: float | None = None) -> Head:
+def fit_ridge(sums: Moments, penalty: float | None = None) -> ClosedFormHead:
   """Solves ridge regression on the classes, one-hot; the largest output decides.
 
   Args:
-    found: See `fit_lda`.
+    sums: See `fit_lda`.
     penalty: Weight of |W|^2, above 0, against the mean squared error on standardised
       features; None: the one of `PENALTIES` of least generalised cross-validation.
 
@@ -144,15 +146,15 @@ def fit_ridge(found: Moments, penalty: float | None = None) -> Head:
   """
   if penalty is not None and not 0 < penalty < float('inf'):
     raise ValueError(f'penalty is {penalty}; it must be positive and finite, or None.')
-  seen = _standardise(found)
-  values, vectors = np.linalg.eigh(_positive(seen.covariance))
+  stats = _standardise(sums)
+  values, vectors = np.linalg.eigh(_positive(stats.covariance))
   # The covariance of features and one-hot labels, in the eigenvectors.
-  cross = vectors.T @ (seen.shares[:, np.newaxis] * seen.means).T
+  cross = vectors.T @ (stats.shares[:, np.newaxis] * stats.means).T
   if penalty is None:
-    scores = [_cross_validation(seen, values, cross, p) for p in PENALTIES]
+    scores = [_cross_validation(stats, values, cross, p) for p in PENALTIES]
     penalty = PENALTIES[int(np.argmin(scores))]
   kernel = vectors @ (cross / (values + penalty)[:, np.newaxis])
-  return Head(_classifier(seen, kernel, seen.shares), penalty)
+  return ClosedFormHead(_classifier(stats, kernel, stats.shares), penalty)
 
 
 class _Standardised(NamedTuple):
@@ -175,8 +177,8 @@ class _Standardised(NamedTuple):
   covariance: np.ndarray
 
 
-def _standardise(found: Moments) -> _Standardised:
-  counts, sums, second = (np.asarray(x, np.float64) for x in found)
+def _standardise(moments: Moments) -> _Standardised:
+  counts, sums, second = (np.asarray(x, np.float64) for x in moments)
   size = sums.shape[-1]
   if sums.shape != (len(counts), size) or second.shape != (size, size):
     raise ValueError(
@@ -221,31 +223,31 @@ def _oas(covariance: np.ndarray, count: float) -> float:
 
 
 def _cross_validation(
-  seen: _Standardised, values: np.ndarray, cross: np.ndarray, penalty: float
+  stats: _Standardised, values: np.ndarray, cross: np.ndarray, penalty: float
 ) -> float:
   """Returns the generalised cross-validation of a penalty; infinite if undefined.
 
   Args:
-    seen: The examples' moments.
+    stats: The examples' moments.
     values: [d], eigenvalues of the covariance.
     cross: [d, C], covariance with the labels in its eigenvectors.
-    penalty: Of ridge regression.
+    penalty: Weight of |W|^2.
   """
   shrunk = 1 / (values + penalty)
   explained = np.sum(cross**2, axis=1) * (2 * shrunk - values * shrunk**2)
-  error = np.sum(seen.shares * (1 - seen.shares)) - np.sum(explained)
-  free = 1 - (1 + np.sum(values * shrunk)) / seen.examples
+  error = np.sum(stats.shares * (1 - stats.shares)) - np.sum(explained)
+  free = 1 - (1 + np.sum(values * shrunk)) / stats.examples
   return float(error / free**2) if free > 0 else float('inf')
 
 
 def _classifier(
-  seen: _Standardised, kernel: np.ndarray, bias: np.ndarray
+  stats: _Standardised, kernel: np.ndarray, bias: np.ndarray
 ) -> linear_probe.LinearClassifier:
   """Returns a classifier that never predicts a class without examples."""
-  present = seen.shares > 0
+  present = stats.shares > 0
   return linear_probe.LinearClassifier(
-    seen.mean.astype(np.float32),
-    seen.scale.astype(np.float32),
+    stats.mean.astype(np.float32),
+    stats.scale.astype(np.float32),
     np.where(present, kernel, 0.0).astype(np.float32),
     np.where(present, bias, -np.inf).astype(np.float32),
   )

@@ -129,7 +129,7 @@ class Evaluator:
     self._complete = population_statistics.build_complete(encoder)
     shapes = feature_maps.shapes(encoder)
     height, width, _ = encoder.input_shape
-    self._heads: dict[str, dense_heads.Head] = {
+    self._heads: dict[str, dense_heads.DenseHead] = {
       SEGMENTATION: dense_heads.Segmentation(shapes, (height, width)),
       DETECTION: dense_heads.Box(shapes),
     }
@@ -176,15 +176,15 @@ class Evaluator:
       )
       for method in methods:
         train, test = self._sets[method]
-        kept = train.take(_share(train, fraction, seed))
+        share = train.take(_share(train, fraction, seed))
         steps = num_steps or self._config.num_steps
-        found = {
+        predictions = {
           **{
-            way: self._predict(method, way, params, kept, seed, steps) for way in ways
+            way: self._predict(method, way, params, share, seed, steps) for way in ways
           },
-          WITHOUT_IMAGE: _without_image(method, kept, len(test.mask)),
+          WITHOUT_IMAGE: _without_image(method, share, len(test.mask)),
         }
-        for way, predicted in found.items():
+        for way, predicted in predictions.items():
           for name, value in _score(method, predicted, test.mask):
             numbers[f'{method}/{percent}/{way}/{name}'] = value
     return numbers
@@ -194,13 +194,13 @@ class Evaluator:
     method: str,
     way: str,
     params: network_lib.Params,
-    kept: Masked,
+    train: Masked,
     seed: int,
     steps: int,
   ) -> np.ndarray:
     """Trains a head, and returns its predictions for the test images."""
     head, test = self._heads[method], self._sets[method][1]
-    targets = _targets(method, kept.mask)
+    targets = _targets(method, train.mask)
     trained = collections.OrderedDict(head=head.init(seed))
     fixed: network_lib.Params = collections.OrderedDict()
     if way == FINETUNED:
@@ -227,11 +227,11 @@ class Evaluator:
           tf.constant(schedule(number), tf.float32),
           tf.constant([seed, number], tf.int32),
         ),
-        (kept.image[batch], targets[batch].astype(np.float32)),
+        (train.image[batch], targets[batch].astype(np.float32)),
       )
     _check_finite(trained, f'What was trained by {method} at the rate {rate}')
     if way == FINETUNED:
-      fixed = _tensors(self._complete(trained['encoder'], kept.image))
+      fixed = _tensors(self._complete(trained['encoder'], train.image))
     infer = self._build_infer(head)
     outputs = [
       self._run(
@@ -267,7 +267,7 @@ class Evaluator:
       )
     return self._compiled[key](*structures, *tensors)
 
-  def _build_infer(self, head: dense_heads.Head) -> Callable[..., tf.Tensor]:
+  def _build_infer(self, head: dense_heads.DenseHead) -> Callable[..., tf.Tensor]:
     maps, apply = self._maps, self._encoder.infer
 
     def infer(params: Any, encoder: Any, images: tf.Tensor) -> tf.Tensor:
@@ -276,7 +276,7 @@ class Evaluator:
     return infer
 
   def _build_step(
-    self, head: dense_heads.Head, way: str
+    self, head: dense_heads.DenseHead, way: str
   ) -> Callable[..., tuple[Any, Any]]:
     maps, encoder, flip = self._maps, self._encoder, self._config.flip
 
@@ -320,12 +320,12 @@ def _targets(method: str, masks: np.ndarray) -> np.ndarray:
   return masks if method == SEGMENTATION else overlap.boxes_of(masks)
 
 
-def _without_image(method: str, kept: Masked, count: int) -> np.ndarray:
+def _without_image(method: str, train: Masked, count: int) -> np.ndarray:
   """Returns one fixed guess, made of all training images, `count` times."""
   if method == SEGMENTATION:
-    one = np.mean(kept.mask, axis=0) >= 0.5
+    one = np.mean(train.mask, axis=0) >= 0.5
   else:
-    one = np.median(overlap.boxes_of(kept.mask), axis=0)
+    one = np.median(overlap.boxes_of(train.mask), axis=0)
   return np.broadcast_to(one, (count, *one.shape))
 
 
@@ -334,11 +334,11 @@ def _score(
 ) -> Iterator[tuple[str, float]]:
   """Yields the metrics of predictions by name."""
   if method == SEGMENTATION:
-    found = overlap.mask_iou(predicted, masks)
+    ious = overlap.mask_iou(predicted, masks)
   else:
-    found = overlap.box_iou(predicted, overlap.boxes_of(masks))
-  yield 'iou', float(np.mean(found))
-  yield 'found', float(np.mean(found >= overlap.FOUND))
+    ious = overlap.box_iou(predicted, overlap.boxes_of(masks))
+  yield 'iou', float(np.mean(ious))
+  yield 'found', float(np.mean(ious >= overlap.FOUND))
 
 
 def _where(drawn: tf.Tensor, yes: tf.Tensor, no: tf.Tensor) -> tf.Tensor:

@@ -34,7 +34,7 @@ _L1, _GIOU = 5.0, 2.0
 _TINY = 1e-6
 
 
-class Head(Protocol):
+class DenseHead(Protocol):
   """A head that predicts something about an image from its feature maps."""
 
   def init(self, seed: int) -> Params:
@@ -63,7 +63,7 @@ class Segmentation:
   size: tuple[int, int]
 
   def init(self, seed: int) -> Params:
-    """Draws parameters; see `Head`."""
+    """Draws parameters; see `DenseHead`."""
     params: Params = collections.OrderedDict()
     for k, (_, _, channels) in enumerate(self.maps):
       params.update(_layer(f'lateral{k}', (1, 1, channels, _UNITS), (seed, k)))
@@ -106,7 +106,7 @@ class Box:
   maps: tuple[Shape, ...]
 
   def init(self, seed: int) -> Params:
-    """Draws parameters; see `Head`. The first box is central, its sides are 1/2."""
+    """Draws parameters; the first box is central, its sides are 1/2."""
     rows, columns = (math.ceil(side / self._window(side)) for side in self.maps[-1][:2])
     cells = rows * columns * _UNITS
     params = _layer('lateral', (1, 1, self.maps[-1][2], _UNITS), (seed, 0))

@@ -99,9 +99,9 @@ def encode_set(
       f'The encodings of the {name} images are not finite; the encoder has diverged.'
     )
   if images is not None:
-    found = np.full([len(examples.case), features.shape[1]], np.nan, features.dtype)
-    found[images] = features
-    features = found
+    spread = np.full([len(examples.case), features.shape[1]], np.nan, features.dtype)
+    spread[images] = features
+    features = spread
   if not case_level:
     return EncodedSet(features, examples.label, examples.case, case_level)
   pooled, labels, cases = feature_sets.pool_cases(

@@ -29,13 +29,13 @@ def shapes(encoder: network_lib.Network) -> tuple[tuple[int, int, int], ...]:
   """
   if isinstance(encoder, vit.VisionTransformer):
     return ((*encoder.grid, encoder.output_dim),)
-  found = tuple(_stages(encoder).values())
-  if not found:
+  maps = tuple(_stages(encoder).values())
+  if not maps:
     raise ValueError(
       f'The encoder {encoder.name} has no feature maps; segmentation and detection '
       'need those of a convolutional network or of a ViT.'
     )
-  return found
+  return maps
 
 
 def build(encoder: network_lib.Network) -> Maps:
@@ -76,9 +76,9 @@ def build(encoder: network_lib.Network) -> Maps:
 
 def _stages(encoder: network_lib.Network) -> dict[str, tuple[int, int, int]]:
   """Returns the shapes of the last tapped maps by name."""
-  found = {}
+  maps = {}
   for name, shape in encoder.tap_shapes.items():
     if len(shape) == 3:
       height, width, channels = shape
-      found[name] = (height, width, channels)
-  return dict(list(found.items())[-_MOST:])
+      maps[name] = (height, width, channels)
+  return dict(list(maps.items())[-_MOST:])

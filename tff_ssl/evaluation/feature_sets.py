@@ -53,8 +53,8 @@ def build_encode(
     )
 
     def run(rows: np.ndarray) -> np.ndarray:
-      given = rows.astype(input_type(images).as_numpy_dtype, copy=False)
-      return compiled(params, given, np.int32(batch_size))
+      inputs = rows.astype(input_type(images).as_numpy_dtype, copy=False)
+      return compiled(params, inputs, np.int32(batch_size))
 
     if not len(images):
       # One image shows the number of features: not every network takes an empty batch.
@@ -175,9 +175,10 @@ def case_labels(labels: np.ndarray, cases: np.ndarray) -> np.ndarray:
   conflicts = np.flatnonzero((labels >= 0) & (labels != result[index]))
   if conflicts.size:
     case = case_ids[index[conflicts[0]]]
-    found = sorted({int(label) for label in labels[cases == case] if label >= 0})
+    different = sorted({int(label) for label in labels[cases == case] if label >= 0})
     raise ValueError(
-      f'Case {case} has images of different labels, {found}; a case needs one label.'
+      f'Case {case} has images of different labels, {different}; a case needs one '
+      'label.'
     )
   return result
 

@@ -35,12 +35,13 @@ from tff_ssl.evaluation import batches
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import finetune_search
 from tff_ssl.evaluation import finetune_step
+from tff_ssl.evaluation import label_fractions
 from tff_ssl.evaluation import stages
 from tff_ssl.optimization import adam
 from tff_ssl.optimization import schedules
 
 # Images that a core encodes at a time by default.
-_ENCODED_TOGETHER = 64
+_ENCODED_AT_ONCE = 64
 # Flat, from the name of a parameter to its tensor.
 Params = collections.OrderedDict[str, tf.Tensor]
 
@@ -98,58 +99,45 @@ class Finetuned(NamedTuple):
   chosen: finetune_search.Chosen | None = None
 
 
-def build_finetune(
-  apply: Callable[[Params, tf.Tensor], tf.Tensor],
-  num_classes: int,
-  config: FinetuneConfig | None = None,
-  infer: Callable[[Params, tf.Tensor], tf.Tensor] | None = None,
-  complete: Callable[[Params, np.ndarray], Params] | None = None,
-  search: finetune_search.Search | None = None,
-  together: int | None = None,
-) -> Callable[..., Finetuned]:
-  """Compiles fine-tuning once, to run it from many params and with many label sets.
+class FineTuning:
+  """Fine-tuning, compiled once, to run it from many params and with many label sets."""
 
-  Args:
-    apply: Maps (params, float32 images [n, H, W, C] in [0, 1]) to features [n, d].
-    num_classes: Number of classes.
-    config: Hyperparameters; None for the defaults.
-    infer: `apply` in inference, of completed params, where batch norm differs; None:
-      `apply` itself.
-    complete: Completes params for `infer` with statistics of the training images.
-    search: How rate and steps are chosen in each run; None: they are the
-      configuration's.
-    together: About how many images go through the network together, such as
-      `Network.batch_in_cache` returns. A batch is divided into chunks of whole cases,
-      and their gradients are summed; only the last digits change. None: all images, as
-      an encoder that mixes the examples of a batch needs.
+  def __init__(
+    self,
+    apply: Callable[[Params, tf.Tensor], tf.Tensor],
+    num_classes: int,
+    config: FinetuneConfig | None = None,
+    infer: Callable[[Params, tf.Tensor], tf.Tensor] | None = None,
+    complete: Callable[[Params, np.ndarray], Params] | None = None,
+    search: finetune_search.Search | None = None,
+    chunk_size: int | None = None,
+  ):
+    """Initializes fine-tuning; the first run compiles it.
 
-  Returns:
-    A function (params, train_images, train_labels, test_images, seed, train_cases=None,
-    test_cases=None) to `Finetuned`. Images are uint8 [N, H, W, C], labels int [N] in
-    [0, num_classes), cases int [N]; with cases, a case is classified as a whole. It
-    raises ValueError where lengths differ, nothing is labelled, a label is out of
-    range, or images of one case have different labels.
-  """
-  return _Finetuner(
-    feature_sets.build_encode(infer or apply, together or _ENCODED_TOGETHER),
-    _build_train(apply, num_classes, config or FinetuneConfig(), together),
-    complete or (lambda params, _: params),
-    num_classes,
-    config or FinetuneConfig(),
-    search,
-  )
-
-
-@dataclasses.dataclass(frozen=True)
-class _Finetuner:
-  """The function that `build_finetune` returns; its attributes are compiled there."""
-
-  encode: Callable[[Params, np.ndarray], np.ndarray]
-  train: Callable[..., list[Any]]
-  complete: Callable[[Params, np.ndarray], Params]
-  num_classes: int
-  config: FinetuneConfig
-  search: finetune_search.Search | None
+    Args:
+      apply: Maps (params, float32 images [n, H, W, C] in [0, 1]) to features [n, d].
+      num_classes: Number of classes.
+      config: Hyperparameters; None for the defaults.
+      infer: `apply` in inference, of completed params, where batch norm differs; None:
+        `apply` itself.
+      complete: Completes params for `infer` with statistics of the training images.
+      search: How rate and steps are chosen in each run; None: they are the
+        configuration's.
+      chunk_size: About how many images go through the network at once, such as
+        `Network.batch_in_cache` returns. A batch is divided into chunks of whole cases,
+        and their gradients are summed; only the last digits change. None: all images,
+        as an encoder that mixes the examples of a batch needs.
+    """
+    self._num_classes = num_classes
+    self._config = config or FinetuneConfig()
+    self._complete = complete or (lambda params, _: params)
+    self._search = search
+    self._encode = feature_sets.build_encode(
+      infer or apply, chunk_size or _ENCODED_AT_ONCE
+    )
+    self._step = finetune_step.FinetuneStep(
+      apply, num_classes, self._config.flip, chunk_size
+    )
 
   def __call__(
     self,
@@ -161,18 +149,39 @@ class _Finetuner:
     train_cases: np.ndarray | None = None,
     test_cases: np.ndarray | None = None,
   ) -> Finetuned:
-    """Fine-tunes; see `build_finetune`."""
-    _check(train_images, train_labels, train_cases, self.num_classes)
+    """Fine-tunes an encoder.
+
+    Args:
+      params: The encoder's.
+      train_images: uint8 [N, H, W, C].
+      train_labels: int [N] in [0, num_classes).
+      test_images: uint8 [M, H, W, C].
+      seed: Non-negative integer.
+      train_cases: int [N]; a case is classified as a whole. None: each image is.
+      test_cases: int [M], likewise.
+
+    Raises:
+      ValueError: Lengths differ, nothing is labelled, a label is out of range, or
+        images of one case have different labels.
+    """
+    label_fractions.check(
+      'Fine-tuning', train_labels, self._num_classes, len(train_images)
+    )
+    if train_cases is not None and len(train_cases) != len(train_labels):
+      raise ValueError(
+        f'Fine-tuning got {len(train_cases)} cases for {len(train_labels)} images; '
+        'each image needs one.'
+      )
     cases = np.arange(len(train_labels)) if train_cases is None else train_cases
     units = _Units(cases, feature_sets.case_labels(train_labels, cases))
     initial = self._start(params, train_images)
-    if self.search is None:
-      chosen, rate, steps = None, self.config.learning_rate, self.config.num_steps
+    if self._search is None:
+      chosen, rate, steps = None, self._config.learning_rate, self._config.num_steps
     else:
-      chosen = self._choose(self.search, initial, train_images, units, seed)
+      chosen = self._choose(self._search, initial, train_images, units, seed)
       rate, steps = chosen.learning_rate, chosen.steps
     stages.begin(f'fine-tuning in {steps:,} steps')
-    (trained,) = self.train(initial, train_images, units, seed, rate, [steps])
+    (trained,) = self._train(initial, train_images, units, seed, rate, [steps])
     stages.begin(
       f'encoding {len(test_images):,} test examples with the fine-tuned encoder'
     )
@@ -182,11 +191,11 @@ class _Finetuner:
 
   def _start(self, params: Params, images: np.ndarray) -> Any:
     """Returns the encoder with a head of zeros."""
-    completed = self.complete(params, images[:1])
-    num_features = self.encode(completed, images[:0]).shape[1]
+    completed = self._complete(params, images[:1])
+    num_features = self._encode(completed, images[:0]).shape[1]
     head = collections.OrderedDict(
-      kernel=tf.zeros([num_features, self.num_classes]),
-      bias=tf.zeros([self.num_classes]),
+      kernel=tf.zeros([num_features, self._num_classes]),
+      bias=tf.zeros([self._num_classes]),
     )
     params = tf.nest.map_structure(tf.convert_to_tensor, params)
     return collections.OrderedDict(params=params, head=head)
@@ -199,8 +208,8 @@ class _Finetuner:
     cases: np.ndarray | None,
   ) -> tuple[Params, np.ndarray, np.ndarray]:
     """Returns the encoder with statistics of what it has seen, encodings and logits."""
-    tuned = self.complete(trained['params'], seen)
-    pooled = encoded = self.encode(tuned, images)
+    tuned = self._complete(trained['params'], seen)
+    pooled = encoded = self._encode(tuned, images)
     if cases is not None:
       unlabelled = np.full([len(cases)], -1)
       pooled, _, _ = feature_sets.pool_cases(pooled, unlabelled, cases)
@@ -218,26 +227,62 @@ class _Finetuner:
     """Tries each rate on a part of the labels, and tests it on the others."""
     parts = finetune_search.parts(units.labels, search, seed)
     if not parts:
-      return finetune_search.Chosen(search.fallback, self.config.num_steps, 0)
+      return finetune_search.Chosen(search.fallback, self._config.num_steps, 0)
     validated = sum(part.size for part in parts)
     scores = collections.defaultdict(list)
     for part in parts:
-      kept = np.setdiff1d(np.arange(len(units.labels)), part)
-      seen, of_seen = units.take(kept)
+      training = np.setdiff1d(np.arange(len(units.labels)), part)
+      seen, of_seen = units.take(training)
       others, of_others = units.take(part)
-      stops = [max(1, round(stop * self.config.num_steps)) for stop in search.stops]
+      stops = [max(1, round(stop * self._config.num_steps)) for stop in search.stops]
       for rate in search.learning_rates:
         stages.begin(f'fine-tuning at the learning rate {rate:g}, to choose the rate')
-        tried = self.train(initial, images[seen], of_seen, seed, rate, stops)
+        tried = self._train(initial, images[seen], of_seen, seed, rate, stops)
         for steps, trained in zip(stops, tried, strict=True):
           *_, logits = self._test(
             trained, images[seen], images[others], of_others.cases
           )
           scores[rate, steps].append(finetune_search.score(logits, of_others.labels))
-    means = {choice: tuple(np.mean(found, axis=0)) for choice, found in scores.items()}
+    means = {
+      choice: tuple(np.mean(scored, axis=0)) for choice, scored in scores.items()
+    }
     # Takes the first of equals: the lowest rate, if they are in order.
     rate, steps = max(means, key=lambda choice: means[choice])
     return finetune_search.Chosen(rate, steps, validated)
+
+  def _train(
+    self,
+    trained: Any,
+    images: np.ndarray,
+    units: '_Units',
+    seed: int,
+    rate: float,
+    stops: Sequence[int],
+  ) -> list[Any]:
+    """Returns what is trained after each of increasing numbers of steps."""
+    config = self._config
+    schedule = schedules.Cosine(rate, config.num_steps)
+    positions = batches.batch_positions(
+      len(units.labels), config.batch_size, config.num_steps, seed
+    )
+    state = adam.init(trained)
+    stopped = {}
+    for number, batch in enumerate(positions[: stops[-1]]):
+      random = np.random.default_rng([seed, number])
+      members, segments = units.images(batch, config.most_images, random)
+      trained, state = self._step(
+        trained,
+        state,
+        images[members],
+        segments,
+        units.labels[batch],
+        schedule(number),
+        [seed, number],
+      )
+      if number + 1 in stops:
+        stopped[number + 1] = tf.nest.map_structure(tf.convert_to_tensor, trained)
+      stages.update(number + 1, stops[-1])
+    return [stopped[stop] for stop in stops]
 
 
 class _Units:
@@ -287,67 +332,3 @@ def _limit(sizes: np.ndarray, most: int) -> int:
   totals = np.array([np.sum(np.minimum(sizes, limit)) for limit in limits])
   fitting = limits[totals <= most]
   return int(fitting[-1]) if fitting.size else 1
-
-
-def _build_train(
-  apply: Callable[[Params, tf.Tensor], tf.Tensor],
-  num_classes: int,
-  config: FinetuneConfig,
-  together: int | None,
-) -> Callable[..., list[Any]]:
-  """Returns the training loop, compiled once for all of its runs."""
-  step = finetune_step.Step(apply, num_classes, config.flip, together)
-
-  def train(
-    trained: Any,
-    images: np.ndarray,
-    units: _Units,
-    seed: int,
-    rate: float,
-    stops: Sequence[int],
-  ) -> list[Any]:
-    """Returns what is trained after each of increasing numbers of steps."""
-    schedule = schedules.Cosine(rate, config.num_steps)
-    positions = batches.batch_positions(
-      len(units.labels), config.batch_size, config.num_steps, seed
-    )
-    state = adam.init(trained)
-    stopped = {}
-    for number, batch in enumerate(positions[: stops[-1]]):
-      random = np.random.default_rng([seed, number])
-      members, segments = units.images(batch, config.most_images, random)
-      trained, state = step(
-        trained,
-        state,
-        images[members],
-        segments,
-        units.labels[batch],
-        schedule(number),
-        [seed, number],
-      )
-      if number + 1 in stops:
-        stopped[number + 1] = tf.nest.map_structure(tf.convert_to_tensor, trained)
-      stages.update(number + 1, stops[-1])
-    return [stopped[stop] for stop in stops]
-
-  return train
-
-
-def _check(
-  images: np.ndarray, labels: np.ndarray, cases: np.ndarray | None, num_classes: int
-) -> None:
-  if len(images) != len(labels) or not len(labels):
-    raise ValueError(
-      f'Fine-tuning got {len(images)} images and {len(labels)} labels; it needs the '
-      'same number of each, and at least one.'
-    )
-  if cases is not None and len(cases) != len(labels):
-    raise ValueError(
-      f'Fine-tuning got {len(cases)} cases for {len(labels)} images; each image needs '
-      'one.'
-    )
-  if np.min(labels) < 0 or np.max(labels) >= num_classes:
-    raise ValueError(
-      f'Fine-tuning got labels {np.min(labels)} to {np.max(labels)}; they must be in '
-      f'[0, {num_classes}).'
-    )

@@ -6,7 +6,7 @@ the batch is the sum of what its chunks contribute.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -21,7 +21,7 @@ from tff_ssl.optimization import adam
 _CHUNKS_MULTIPLE, _LEAST_IMAGES = 4, 16
 
 
-class Step:
+class FinetuneStep:
   """The step, compiled once for all shapes of images."""
 
   def __init__(
@@ -29,20 +29,20 @@ class Step:
     apply: Callable[[Any, tf.Tensor], tf.Tensor],
     num_classes: int,
     flip: bool,
-    together: int | None,
+    chunk_size: int | None,
   ):
-    """Compiles nothing yet.
+    """Initializes the step; the first call compiles it.
 
     Args:
       apply: Maps (params, float32 images [n, H, W, C] in [0, 1]) to features [n, d].
       num_classes: Number of classes.
       flip: Whether each image is flipped left to right with probability 1/2.
-      together: About how many images a chunk has; None: a batch is whole.
+      chunk_size: About how many images a chunk has; None: a batch is whole.
     """
     self._apply = apply
     self._num_classes = num_classes
     self._flip = flip
-    self._together = None if sessions.on_gpu() else together
+    self._chunk_size = None if sessions.on_gpu() else chunk_size
     self._whole = tf.function(self._take_whole, autograph=False)
     self._chunked = chunks.Function(self._take_chunks)
 
@@ -70,7 +70,7 @@ class Step:
     Returns:
       The trained parameters, and the state, after the step.
     """
-    arguments = (
+    batch = _Batch(
       images.astype(feature_sets.input_type(images).as_numpy_dtype, copy=False),
       segments.astype(np.int32),
       labels.astype(np.int32),
@@ -78,59 +78,44 @@ class Step:
       np.asarray(seed, np.int32),
     )
     specs = _specs(trained, state, images)
-    if self._together is None:
+    if self._chunk_size is None:
       whole = self._whole.get_concrete_function(*specs)
-      return whole(trained, state, *map(tf.constant, arguments))
-    bounds = chunk_bounds(segments, self._together)
+      return whole(trained, state, _Batch(*map(tf.constant, batch)))
+    bounds = chunk_bounds(segments, self._chunk_size)
     chunked = self._chunked.of(*specs, tf.TensorSpec([None, 2], tf.int32))
-    return chunked(trained, state, *arguments, bounds)
+    return chunked(trained, state, batch, bounds)
 
-  def _take_whole(
-    self,
-    trained: Any,
-    state: Any,
-    images: tf.Tensor,
-    segments: tf.Tensor,
-    labels: tf.Tensor,
-    rate: tf.Tensor,
-    seed: tf.Tensor,
-  ) -> tuple[Any, Any]:
-    inputs = _inputs(images, self._flips(images, seed))
-    grads = self._gradient(trained, inputs, segments, labels, tf.shape(labels)[0])
-    return adam.update(trained, state, grads, rate)
+  def _take_whole(self, trained: Any, state: Any, batch: '_Batch') -> tuple[Any, Any]:
+    inputs = _inputs(batch.images, self._flips(batch))
+    num_cases = tf.shape(batch.labels)[0]
+    grads = self._gradient(trained, inputs, batch.segments, batch.labels, num_cases)
+    return adam.update(trained, state, grads, batch.rate)
 
   def _take_chunks(
-    self,
-    trained: Any,
-    state: Any,
-    images: tf.Tensor,
-    segments: tf.Tensor,
-    labels: tf.Tensor,
-    rate: tf.Tensor,
-    seed: tf.Tensor,
-    bounds: tf.Tensor,
+    self, trained: Any, state: Any, batch: '_Batch', bounds: tf.Tensor
   ) -> tuple[Any, Any]:
-    flips = self._flips(images, seed)
+    flips = self._flips(batch)
 
     def part(first: tf.Tensor, after: tf.Tensor) -> Any:
       rows, cases = slice(first[0], after[0]), slice(first[1], after[1])
       return self._gradient(
         trained,
-        _inputs(images[rows], None if flips is None else flips[rows]),
-        segments[rows] - first[1],
-        labels[cases],
-        tf.shape(labels)[0],
+        _inputs(batch.images[rows], None if flips is None else flips[rows]),
+        batch.segments[rows] - first[1],
+        batch.labels[cases],
+        tf.shape(batch.labels)[0],
       )
 
     zero = tf.nest.map_structure(tf.zeros_like, trained)
     grads = chunks.over_chunks(part, bounds, zero)
-    return adam.update(trained, state, grads, rate)
+    return adam.update(trained, state, grads, batch.rate)
 
-  def _flips(self, images: tf.Tensor, seed: tf.Tensor) -> tf.Tensor | None:
+  def _flips(self, batch: '_Batch') -> tf.Tensor | None:
     """Draws which images of a batch are flipped; None for vectors and without flips."""
-    if not self._flip or images.shape.rank != 4:
+    if not self._flip or batch.images.shape.rank != 4:
       return None
-    return tf.random.stateless_uniform([tf.shape(images)[0], 1, 1, 1], seed) < 0.5
+    shape = [tf.shape(batch.images)[0], 1, 1, 1]
+    return tf.random.stateless_uniform(shape, batch.seed) < 0.5
 
   def _gradient(
     self,
@@ -156,6 +141,16 @@ class Step:
     )
 
 
+class _Batch(NamedTuple):
+  """What a step is taken on; see `FinetuneStep.__call__`."""
+
+  images: Any
+  segments: Any
+  labels: Any
+  rate: Any
+  seed: Any
+
+
 def _inputs(images: tf.Tensor, flips: tf.Tensor | None) -> tf.Tensor:
   """Returns images as the encoder sees them."""
   if flips is not None:
@@ -164,19 +159,19 @@ def _inputs(images: tf.Tensor, flips: tf.Tensor | None) -> tf.Tensor:
   return feature_sets.scale(images)
 
 
-def chunk_bounds(segments: np.ndarray, together: int) -> np.ndarray:
+def chunk_bounds(segments: np.ndarray, chunk_size: int) -> np.ndarray:
   """Divides a batch into chunks of whole cases and of about equally many images.
 
   Args:
     segments: int [n], n at least 1: the case of each image, from 0, increasing.
-    together: About how many images a chunk has at most.
+    chunk_size: About how many images a chunk has at most.
 
   Returns:
     int32 [chunks + 1, 2]: the first image and the first case of each chunk, and last
     the total numbers of images and cases.
   """
   ends = np.cumsum(np.bincount(segments))
-  count = -(-ends[-1] // together)
+  count = -(-ends[-1] // chunk_size)
   count = -(-count // _CHUNKS_MULTIPLE) * _CHUNKS_MULTIPLE
   count = max(1, min(count, ends[-1] // _LEAST_IMAGES))
   # Each chunk ends with the case in which its share of the images ends.
@@ -190,9 +185,11 @@ def _specs(trained: Any, state: Any, images: np.ndarray) -> list[Any]:
   """Types of a step's arguments that hold for a batch of any number of images."""
   return [
     *tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), [trained, state]),
-    tf.TensorSpec([None, *images.shape[1:]], feature_sets.input_type(images)),
-    tf.TensorSpec([None], tf.int32),
-    tf.TensorSpec([None], tf.int32),
-    tf.TensorSpec([], tf.float32),
-    tf.TensorSpec([2], tf.int32),
+    _Batch(
+      tf.TensorSpec([None, *images.shape[1:]], feature_sets.input_type(images)),
+      tf.TensorSpec([None], tf.int32),
+      tf.TensorSpec([None], tf.int32),
+      tf.TensorSpec([], tf.float32),
+      tf.TensorSpec([2], tf.int32),
+    ),
   ]

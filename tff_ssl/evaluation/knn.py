@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.computing import checks
+from tff_ssl.evaluation import label_fractions
 
 # Similarities held at a time: 32 MiB, whatever the number of examples.
 _BLOCK_ELEMENTS = 2**23
@@ -61,16 +62,7 @@ def predict(
     ValueError: There are no training examples, or a label is out of range.
   """
   config = config or KnnConfig()
-  if len(train_features) != len(train_labels) or not len(train_labels):
-    raise ValueError(
-      f'kNN got {len(train_features)} training features and {len(train_labels)} '
-      'labels; it needs the same number of each, and at least one.'
-    )
-  if np.min(train_labels) < 0 or np.max(train_labels) >= num_classes:
-    raise ValueError(
-      f'kNN labels are {np.min(train_labels)} to {np.max(train_labels)}; they must be '
-      f'in [0, {num_classes}).'
-    )
+  label_fractions.check('kNN', train_labels, num_classes, len(train_features))
   keys = _normalized(train_features)
   labels = tf.constant(train_labels, tf.int32)
   k = min(config.k, len(train_labels))

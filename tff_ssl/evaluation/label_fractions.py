@@ -1,4 +1,4 @@
-"""Labels: which training examples keep theirs (1 %, 10 %, 100 %)."""
+"""Labels: which training examples keep theirs (1 %, 10 %, 100 %), and their range."""
 
 import numpy as np
 
@@ -63,6 +63,31 @@ def label_fraction(
     chosen[led[: int(np.floor(fraction * led.size + 0.5))]] = True
     chosen[led[:1] if led.size else order[:1]] = True
   return positions[chosen[unit]].astype(np.int64)
+
+
+def check(what: str, labels: np.ndarray, num_classes: int, num_examples: int) -> None:
+  """Refuses labels on which no classifier can be trained.
+
+  Args:
+    what: Name of the method, for the message.
+    labels: int [N].
+    num_classes: Number of classes.
+    num_examples: Number of examples.
+
+  Raises:
+    ValueError: There is no example, their number is not N, or a label is not in
+      [0, num_classes).
+  """
+  if len(labels) != num_examples or not num_examples:
+    raise ValueError(
+      f'{what} got {num_examples} examples and {len(labels)} labels; it needs the same '
+      'number of each, and at least one.'
+    )
+  if np.min(labels) < 0 or np.max(labels) >= num_classes:
+    raise ValueError(
+      f'{what} got labels {np.min(labels)} to {np.max(labels)}; they must be in '
+      f'[0, {num_classes}).'
+    )
 
 
 def _leading_class(unit: np.ndarray, class_index: np.ndarray) -> np.ndarray:

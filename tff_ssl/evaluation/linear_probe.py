@@ -18,6 +18,7 @@ from sklearn import linear_model
 import threadpoolctl
 
 from tff_ssl.computing import checks
+from tff_ssl.evaluation import label_fractions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,16 +126,7 @@ def standardization(
   Returns:
     Mean and scale of each feature, float32 [d]; a constant feature has scale 1.
   """
-  if len(features) != len(labels) or not len(labels):
-    raise ValueError(
-      f'The linear probe got {len(features)} features and {len(labels)} labels; it '
-      'needs the same number of each, and at least one.'
-    )
-  if np.min(labels) < 0 or np.max(labels) >= num_classes:
-    raise ValueError(
-      f'The linear probe got labels {np.min(labels)} to {np.max(labels)}; they must be '
-      f'in [0, {num_classes}).'
-    )
+  label_fractions.check('The linear probe', labels, num_classes, len(features))
   if not np.all(np.isfinite(features)):
     raise ValueError('The linear probe got features that are not finite.')
   mean = np.mean(features, axis=0, dtype=np.float64)

@@ -23,7 +23,7 @@ _PASSES = 6
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Watched:
+class OnlineKnn:
   """The examples of the kNN, each classified by itself.
 
   Attributes:
@@ -55,7 +55,7 @@ class Watched:
     if not np.all(np.isfinite(features)):
       return {f'{start}{NAME}/accuracy': np.nan for start in self.labels}
     bank = len(self.bank_labels)
-    found = knn.predict(
+    predictions = knn.predict(
       features[:bank],
       self.bank_labels,
       features[bank:],
@@ -64,7 +64,7 @@ class Watched:
     )
     numbers, begin = {}, 0
     for start, labels in self.labels.items():
-      right = found[begin : begin + len(labels)] == labels
+      right = predictions[begin : begin + len(labels)] == labels
       numbers[f'{start}{NAME}/accuracy'] = float(np.mean(right))
       begin += len(labels)
     return numbers
@@ -89,7 +89,7 @@ def choose(
   seed: int,
   field: str = encoded.IMAGE,
   config: knn.KnnConfig | None = None,
-) -> Watched:
+) -> OnlineKnn:
   """Draws the examples, in proportion to the classes.
 
   Args:
@@ -107,7 +107,7 @@ def choose(
   }
   inputs = [train[field][bank]]
   inputs += [queried[start][field][positions] for start, positions in chosen.items()]
-  return Watched(
+  return OnlineKnn(
     np.concatenate(inputs),
     np.asarray(train.label)[bank],
     {start: np.asarray(queried[start].label)[p] for start, p in chosen.items()},
@@ -120,8 +120,8 @@ def _drawn(labels: np.ndarray, most: int, seed: int) -> np.ndarray:
   """Returns increasing positions of at most `most` labelled examples."""
   labelled = np.flatnonzero(np.asarray(labels) >= 0)
   share = min(1.0, most / max(1, labelled.size))
-  found = label_fractions.label_fraction(labels, share, seed)
+  positions = label_fractions.label_fraction(labels, share, seed)
   # There is at least one of each class: with many classes that may be too many.
-  if found.size > most:
-    found = np.sort(np.random.default_rng(seed).permutation(found)[:most])
-  return found
+  if positions.size > most:
+    positions = np.sort(np.random.default_rng(seed).permutation(positions)[:most])
+  return positions

@@ -178,10 +178,10 @@ class PersonalEvaluation:
         if method == suite.FEDERATED_LINEAR:
           continue
         of_draws = []
-        for kept in subsets:
-          used = kept
+        for labelled in subsets:
+          used = labelled
           if method == LOCAL_KNN:
-            used = np.intersect1d(kept, self._held[client_id])
+            used = np.intersect1d(labelled, self._held[client_id])
           if used.size:
             bank = features[np.searchsorted(rows, used)]
             predictions = self._predict(method, bank, self._train.label[used], queries)
@@ -204,8 +204,8 @@ class PersonalEvaluation:
     """Returns the accuracies of the single classifier for all clients."""
     assert self._federated is not None
     scores: Accuracies = collections.OrderedDict()
-    for share, (kept, *_) in self._kept.items():
-      fitted = self._federated(features, self._train.label, kept)
+    for share, (labelled, *_) in self._kept.items():
+      fitted = self._federated(features, self._train.label, labelled)
       predictions = fitted.predict(queries)
       scores[f'{suite.FEDERATED_LINEAR}/{share}'] = fairness.client_accuracies(
         np.maximum(self._test.label, 0), predictions, self._tested

@@ -149,10 +149,10 @@ def class_prototypes(
       f'There are {len(encodings)} encodings and {len(classes)} classes; each '
       'encoding needs one class.'
     )
-  found = np.unique(classes)
-  if not np.array_equal(found, np.arange(num_classes)):
+  present = np.unique(classes)
+  if not np.array_equal(present, np.arange(num_classes)):
     raise ValueError(
-      f'classes holds {found.tolist()}; it must hold each of the {num_classes} '
+      f'classes holds {present.tolist()}; it must hold each of the {num_classes} '
       'classes, counted from 0, and no other.'
     )
   sums = np.zeros([num_classes, encodings.shape[1]])

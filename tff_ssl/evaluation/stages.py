@@ -1,8 +1,8 @@
 """Lines on the terminal about a long evaluation: its stage, and the time left.
 
 Functions of this package name their stages (`begin`) and say how far they are
-(`update`); nothing is written unless a program asks for lines (`telling`). No number
-depends on them.
+(`update`); nothing is written unless a program asks for lines (`show_progress`). No
+number depends on them.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ _QUIET_SECONDS = 5.0
 _SECONDS_BETWEEN_LINES = 10.0
 
 
-class Lines:
+class StageLines:
   """A line for each stage once an evaluation has taken some seconds."""
 
   def __init__(
@@ -65,19 +65,19 @@ class Lines:
     stream.flush()
 
 
-_lines: contextvars.ContextVar[Lines | None] = contextvars.ContextVar(
+_lines: contextvars.ContextVar[StageLines | None] = contextvars.ContextVar(
   'lines', default=None
 )
 
 
 @contextlib.contextmanager
-def telling(lines: Lines | None = None) -> Iterator[None]:
+def show_progress(lines: StageLines | None = None) -> Iterator[None]:
   """Writes a line for each stage that begins within the block.
 
   Args:
     lines: Writes the lines; None: lines on stderr.
   """
-  token = _lines.set(lines or Lines())
+  token = _lines.set(lines or StageLines())
   try:
     yield
   finally:

@@ -32,9 +32,8 @@ are for reporting what was chosen.
 """
 
 import collections
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
-import functools
 import itertools
 from typing import Protocol
 
@@ -49,7 +48,6 @@ from tff_ssl.evaluation import linear_lars
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import stages
-from tff_ssl.evaluation import test_encodings
 
 # Methods that have all labels together, and the one whose labels stay on clients.
 METHODS = ('knn', 'logistic', 'lars', 'one_round', 'finetune')
@@ -60,7 +58,7 @@ _ALL_METHODS = (*METHODS, FEDERATED_LINEAR)
 # Methods that train for long, or send something for every draw: few labels are drawn
 # once for them.
 _ONCE = ('finetune', FEDERATED_LINEAR)
-VALIDATION = test_encodings.VALIDATION
+VALIDATION = scores.VALIDATION
 # Two heads in closed form, from sums that clients send in one round: the solver of
 # each, and the name of its strength.
 ONE_ROUND = 'one_round'
@@ -76,14 +74,14 @@ class Federated(Protocol):
   """Method 'federated_linear': a linear classifier trained by clients."""
 
   def __call__(
-    self, features: np.ndarray, labels: np.ndarray, kept: np.ndarray
+    self, features: np.ndarray, labels: np.ndarray, labelled: np.ndarray
   ) -> linear_probe.LinearClassifier:
     """Trains the classifier.
 
     Args:
       features: [M, d] of all training images (or cases, by increasing id).
       labels: int [M]; -1 for none.
-      kept: int [m], positions of the images (or cases) whose labels are used.
+      labelled: int [m], positions of the images (or cases) whose labels are used.
     """
 
 
@@ -91,7 +89,7 @@ class Collect(Protocol):
   """Method 'one_round': the sums over examples, collected from clients."""
 
   def __call__(
-    self, features: np.ndarray, labels: np.ndarray, kept: np.ndarray
+    self, features: np.ndarray, labels: np.ndarray, labelled: np.ndarray
   ) -> closed_form.Moments:
     """Collects the sums; the arguments are those of `Federated`."""
 
@@ -130,7 +128,7 @@ def evaluate(
     case_level: Whether a case is classified as a whole, by the mean of its images'
       encodings, rather than each image.
     seed: Non-negative integer that fixes label subsets and batches.
-    finetune: For method 'finetune': the function of `fine_tuning.build_finetune` with
+    finetune: For method 'finetune': the function of `fine_tuning.FineTuning` with
       its params already given.
     federated: For method 'federated_linear': what trains its classifier.
     collect: For method 'one_round': what collects its sums from clients; None: they are
@@ -167,28 +165,33 @@ def evaluate(
   if FEDERATED_LINEAR not in methods and collect is None:
     wanted = np.unique(np.concatenate([*itertools.chain(*by_fraction.values())]))
   train_set = encoded.encode_set('training', encode, train, case_level, field, wanted)
-  tested = test_encodings.Tested(
+  tested = scores.TestSplits(
     encode, test, validation, num_classes, case_level, deal, field
   )
   one_draw = _OneDraw(
-    train_set, tested, num_classes, seed, federated, collect, knn_config
+    train,
+    train_set,
+    tested,
+    num_classes,
+    seed,
+    field,
+    finetune,
+    federated,
+    collect,
+    knn_config,
   )
-  tune = functools.partial(_finetuned, finetune, train, train_set, tested, seed, field)
   results = tested.about_clients()
   for fraction, subsets in by_fraction.items():
     percent = f'{100 * fraction:g}%'
-    results[f'labels/{percent}'] = float(np.mean([kept.size for kept in subsets]))
+    results[f'labels/{percent}'] = float(
+      np.mean([labelled.size for labelled in subsets])
+    )
     if len(subsets) > 1:
       results[f'{label_draws.NUMBER}/{percent}'] = float(len(subsets))
     for method in methods:
       stages.begin(f'{method} with {subsets[0].size:,} labels')
       used = subsets[:1] if method in once else subsets
-      of_draws = [
-        _of_finetuned(tune(kept), f'finetune/{percent}', tested)
-        if method == 'finetune'
-        else one_draw.numbers(method, percent, kept)
-        for kept in used
-      ]
+      of_draws = [one_draw.numbers(method, percent, labelled) for labelled in used]
       results.update(label_draws.mean(of_draws))
   return results
 
@@ -221,7 +224,7 @@ def evaluate_classifier(
   Raises:
     ValueError: No test example has a label, or logits are not finite.
   """
-  tested = test_encodings.Tested(
+  tested = scores.TestSplits(
     classify, test, validation, num_classes, case_level, deal, field
   )
   return tested.score(CLASSIFIER, np.argmax(tested.features, axis=1))
@@ -230,9 +233,9 @@ def evaluate_classifier(
 def _first_only(
   encode: Callable[[np.ndarray], np.ndarray],
 ) -> Callable[[np.ndarray], np.ndarray]:
-  """Returns an encoding of the first example alone, which stands for all others.
+  """Returns an encoding of only the first example.
 
-  It is for methods that use no encodings, but must reject an encoder that has diverged.
+  It is enough to detect a diverged encoder, for methods that use no encodings.
   """
 
   def encode_first(inputs: np.ndarray) -> np.ndarray:
@@ -244,52 +247,52 @@ def _first_only(
 
 @dataclasses.dataclass(frozen=True)
 class _OneDraw:
-  """Evaluates methods on frozen features with one draw of labels.
+  """Evaluates methods with one draw of labels.
 
-  The attributes are the arguments of `evaluate`, encoded.
+  The attributes are the arguments of `evaluate`, and the encoded sets.
   """
 
+  train: encoded.Examples
   train_set: encoded.EncodedSet
-  tested: test_encodings.Tested
+  tested: scores.TestSplits
   num_classes: int
   seed: int
+  field: str
+  finetune: Callable[..., fine_tuning.Finetuned] | None
   federated: Federated | None
   collect: Collect | None
   knn_config: knn.KnnConfig | None
 
   def numbers(
-    self, method: str, percent: str, kept: np.ndarray
+    self, method: str, percent: str, labelled: np.ndarray
   ) -> collections.OrderedDict[str, float]:
     """Returns a method's numbers by name.
 
     Args:
       method: The method.
       percent: The share of the labels, in names.
-      kept: Positions of the labels.
+      labelled: Positions of the labels.
     """
-    numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
-    if method == ONE_ROUND:
-      for head, predictions, own in _heads(
-        self.train_set, kept, self.tested.features, self.num_classes, self.collect
-      ):
-        for name, value in own.items():
-          numbers[f'{head}/{percent}/{name}'] = value
-        numbers.update(self.tested.score(f'{head}/{percent}', predictions))
-      return numbers
     prefix = f'{_PREFIXES.get(method, method)}/{percent}'
-    predictions, converged = self._predict(method, kept)
+    if method == ONE_ROUND:
+      return self._heads(percent, labelled)
+    if method == 'finetune':
+      return self._finetuned(prefix, labelled)
+    numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
+    predictions, converged = self._predict(method, labelled)
     if method == 'logistic':
       numbers[f'{prefix}/converged'] = float(converged)
     numbers.update(self.tested.score(prefix, predictions))
     return numbers
 
-  def _predict(self, method: str, kept: np.ndarray) -> tuple[np.ndarray, bool]:
+  def _predict(self, method: str, labelled: np.ndarray) -> tuple[np.ndarray, bool]:
     """Returns a method's predictions, and whether its classifier converged."""
+    features, labels = self.train_set.features, self.train_set.labels
     if method == FEDERATED_LINEAR:
       assert self.federated is not None
-      classifier = self.federated(self.train_set.features, self.train_set.labels, kept)
+      classifier = self.federated(features, labels, labelled)
       return classifier.predict(self.tested.features), classifier.converged
-    features, labels = self.train_set.features[kept], self.train_set.labels[kept]
+    features, labels = features[labelled], labels[labelled]
     if method == 'knn':
       voted = knn.predict(
         features, labels, self.tested.features, self.num_classes, self.knn_config
@@ -301,62 +304,53 @@ class _OneDraw:
       classifier = linear_probe.fit_logistic(features, labels, self.num_classes)
     return classifier.predict(self.tested.features), classifier.converged
 
+  def _heads(
+    self, percent: str, labelled: np.ndarray
+  ) -> collections.OrderedDict[str, float]:
+    """Returns the numbers of the one-round heads by name, with their strengths."""
+    features, labels = self.train_set.features, self.train_set.labels
+    if self.collect is not None:
+      sums = self.collect(features, labels, labelled)
+    else:
+      sums = closed_form.moments(features[labelled], labels[labelled], self.num_classes)
+    numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
+    for name, (fit, strength) in _HEADS.items():
+      head = fit(sums)
+      numbers[f'{name}/{percent}/{strength}'] = head.strength
+      predictions = head.classifier.predict(self.tested.features)
+      numbers.update(self.tested.score(f'{name}/{percent}', predictions))
+    return numbers
 
-def _heads(
-  train_set: encoded.EncodedSet,
-  kept: np.ndarray,
-  test_features: np.ndarray,
-  num_classes: int,
-  collect: Collect | None,
-) -> Iterator[tuple[str, np.ndarray, dict[str, float]]]:
-  """Yields each one-round head: its name, predictions, and own number by name."""
-  features, labels = train_set.features, train_set.labels
-  if collect is not None:
-    found = collect(features, labels, kept)
-  else:
-    found = closed_form.moments(features[kept], labels[kept], num_classes)
-  for name, (fit, strength) in _HEADS.items():
-    head = fit(found)
-    yield name, head.classifier.predict(test_features), {strength: head.strength}
-
-
-def _of_finetuned(
-  tuned: fine_tuning.Finetuned, prefix: str, tested: test_encodings.Tested
-) -> collections.OrderedDict[str, float]:
-  """Returns the numbers of fine-tuning by name, with those that were chosen."""
-  numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
-  if tuned.chosen is not None:
-    for name, value in tuned.chosen._asdict().items():
-      numbers[f'{prefix}/{name}'] = float(value)
-  numbers.update(tested.score(prefix, tested.of_finetuned(tuned.predictions)))
-  return numbers
-
-
-def _finetuned(
-  finetune: Callable[..., fine_tuning.Finetuned] | None,
-  train: encoded.Examples,
-  train_set: encoded.EncodedSet,
-  tested: test_encodings.Tested,
-  seed: int,
-  field: str,
-  kept: np.ndarray,
-) -> fine_tuning.Finetuned:
-  """Returns the result of fine-tuning on the images of what was kept."""
-  assert finetune is not None
-  inputs, test_inputs = train[field], tested.inputs
-  if not train_set.case_level:
-    return finetune(inputs[kept], train.label[kept], test_inputs, seed=seed)
-  used = np.flatnonzero(np.isin(train.case, train_set.cases[kept]))
-  # An image without a label takes its case's label; cases are in increasing order.
-  labels = train_set.labels[np.searchsorted(train_set.cases, train.case[used])]
-  return finetune(
-    inputs[used],
-    labels,
-    test_inputs,
-    seed=seed,
-    train_cases=train.case[used],
-    test_cases=tested.cases,
-  )
+  def _finetuned(
+    self, prefix: str, labelled: np.ndarray
+  ) -> collections.OrderedDict[str, float]:
+    """Returns the numbers of fine-tuning by name, with those that were chosen."""
+    assert self.finetune is not None
+    train, inputs = self.train, self.train[self.field]
+    if not self.train_set.case_level:
+      tuned = self.finetune(
+        inputs[labelled], train.label[labelled], self.tested.inputs, seed=self.seed
+      )
+    else:
+      cases = self.train_set.cases
+      used = np.flatnonzero(np.isin(train.case, cases[labelled]))
+      # An image without a label takes its case's label; cases are in increasing order.
+      labels = self.train_set.labels[np.searchsorted(cases, train.case[used])]
+      tuned = self.finetune(
+        inputs[used],
+        labels,
+        self.tested.inputs,
+        seed=self.seed,
+        train_cases=train.case[used],
+        test_cases=self.tested.cases,
+      )
+    numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
+    if tuned.chosen is not None:
+      for name, value in tuned.chosen._asdict().items():
+        numbers[f'{prefix}/{name}'] = float(value)
+    predictions = self.tested.of_finetuned(tuned.predictions)
+    numbers.update(self.tested.score(prefix, predictions))
+    return numbers
 
 
 def _check_methods(

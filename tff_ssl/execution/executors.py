@@ -57,7 +57,7 @@ def build_executor(
   """Returns an executor for one number of clients.
 
   Args:
-    stub: Of the worker.
+    stub: The gRPC stub of the worker.
     cardinalities: Number of values by placement; 0 clients if they are not named.
   """
   # The worker drops unused values once there are this many; a round makes 3. By default

@@ -3,7 +3,9 @@
 `contexts.in_process` makes this the default context.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent import futures
+import contextlib
 import os
 import queue
 import threading
@@ -15,18 +17,20 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.computing import assertions
+from tff_ssl.computing import process_owner
 from tff_ssl.computing import sessions
 from tff_ssl.execution import client_threads
 from tff_ssl.execution import internals
 from tff_ssl.execution import interpreter
 from tff_ssl.execution import local_graph
-from tff_ssl.execution import process_owner
 from tff_ssl.execution import tff_values
 
 # Otherwise oneDNN rebuilds its kernels for every call of some convolutions, as it would
 # in the worker: 5 % of the CPU time of DCCO.
 _ENVIRONMENT = {'TF_MKL_OPTIMIZE_PRIMITIVE_MEMUSE': 'false'}
 _KINDS = ('CPU', 'GPU')
+# A call of a computation: where its result goes, the computation and its argument.
+_Call = tuple[futures.Future[Any], tff.framework.ConcreteComputation, Any]
 # A second Ctrl-C ends a run within two seconds: computations stop at the next step of
 # their loops, and a computation without loops is left behind.
 _STOP_SECONDS = 1.5
@@ -67,12 +71,12 @@ def _device_name(name: str) -> str:
   }
   try:
     spec = tf.DeviceSpec.from_string(name if name.startswith('/') else f'/{name}')
-    found = f'/device:{spec.device_type}:{spec.device_index or 0}'
+    device = f'/device:{spec.device_type}:{spec.device_index or 0}'
   except ValueError:
-    found = name
-  if found not in known:
+    device = name
+  if device not in known:
     raise ValueError(f'device has {name!r}; TensorFlow has {", ".join(known)}')
-  return found
+  return device
 
 
 def _optimized(
@@ -129,8 +133,8 @@ class InProcess(tff.framework.SyncContext):
     self._programs: dict[int, tuple[Any, interpreter.Interpreter]] = {}
     self._calling = threading.Lock()
     self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
-    # The call that a thread waits for.
-    self._call: _Call | None = None
+    # The result that a thread waits for.
+    self._result: futures.Future[Any] | None = None
     self._closed = False
     threading.Thread(target=self._work, name='tff_ssl_server', daemon=True).start()
 
@@ -142,43 +146,55 @@ class InProcess(tff.framework.SyncContext):
   def invoke(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
     """Executes a computation; see `tff.framework.SyncContext`."""
     self._owner.check('the execution context')
-    call = _Call(comp, arg)
+    result: futures.Future[Any] = futures.Future()
     with self._calling:
-      # Before the check: either `close` sees the call, or this thread sees `_closed`.
-      self._call = call
+      # Before the check: either `close` sees the result, or this thread `_closed`.
+      self._result = result
       try:
         if self._closed:
-          call.end(RuntimeError('the execution context is closed'))
-        else:
-          self._calls.put(call)
+          raise RuntimeError('the execution context is closed')
         # Another thread computes: in this one a signal would have to wait for the
         # session.
-        return call.result()
+        self._calls.put((result, comp, arg))
+        return result.result()
       except tf.errors.InvalidArgumentError as error:
         if sentence := assertions.sentence_of(error):
           raise ValueError(sentence) from error
         raise
       except BaseException:
-        if not call.is_done:
-          self._abandon(call)
+        if not self._closed and not result.done():
+          self._abandon(result)
         raise
       finally:
-        self._call = None
+        self._result = None
 
   def close(self) -> None:
     """Ends the threads and frees all sessions; a thread that waits gets an error."""
     self._closed = True
-    if (call := self._call) is not None:
-      call.end(RuntimeError('the execution context was closed while it computed'))
+    if (result := self._result) is not None:
+      with contextlib.suppress(futures.InvalidStateError):
+        result.set_exception(
+          RuntimeError('the execution context was closed while it computed')
+        )
     self._calls.put(None)
     self._clients.stop()
     self._close_programs()
 
   def _work(self) -> None:
     while (call := self._calls.get()) is not None:
-      call.run(self._execute)
+      self._run(*call)
       # While the thread waits, it must not keep the call's data in memory.
       del call
+
+  def _run(
+    self, result: futures.Future[Any], comp: tff.framework.ConcreteComputation, arg: Any
+  ) -> None:
+    # `close` may have ended the call meanwhile.
+    with contextlib.suppress(futures.InvalidStateError):
+      try:
+        result.set_result(self._execute(comp, arg))
+      except BaseException as error:
+        result.set_exception(error)
 
   def _execute(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
     signature = comp.type_signature
@@ -187,11 +203,11 @@ class InProcess(tff.framework.SyncContext):
     argument = (
       None
       if signature.parameter is None
-      else tff_values.given(arg, signature.parameter, num_clients)
+      else tff_values.to_interpreter(arg, signature.parameter, num_clients)
     )
     # The clients' data are dropped once they have been used, if nobody else holds them.
     del arg
-    return tff_values.returned(program(argument, num_clients), signature.result)
+    return tff_values.from_interpreter(program(argument, num_clients), signature.result)
 
   def _program(
     self, comp: tff.framework.ConcreteComputation
@@ -212,58 +228,19 @@ class InProcess(tff.framework.SyncContext):
     if known is not None and self._owner.is_here:
       known[1].close()
 
-  def _open_graph(self, graph: internals.Graph, device: int) -> local_graph.LocalGraph:
+  def _open_graph(
+    self, graph: internals.ComputationGraph, device: int
+  ) -> local_graph.LocalGraph:
     return local_graph.LocalGraph(graph, self._devices[device], self._config)
 
-  def _abandon(self, call: '_Call') -> None:
+  def _abandon(self, result: futures.Future[Any]) -> None:
     """Stops a call whose caller was interrupted while it waited."""
     # In a thread, because closing a session waits until its run has ended.
     threading.Thread(target=self._close_programs, daemon=True).start()
-    call.wait(_STOP_SECONDS)
+    futures.wait([result], _STOP_SECONDS)
 
   def _close_programs(self) -> None:
     programs, self._programs = self._programs, {}
     for gone, program in programs.values():
       gone.detach()
       program.close()
-
-
-class _Call:
-  """One call of a computation, which another thread executes."""
-
-  def __init__(self, comp: tff.framework.ConcreteComputation, arg: Any):
-    self._comp, self._arg = comp, arg
-    self._result: Any = None
-    self._error: BaseException | None = None
-    self._done = threading.Event()
-
-  @property
-  def is_done(self) -> bool:
-    return self._done.is_set()
-
-  def run(self, execute: Callable[[Any, Any], Any]) -> None:
-    """Executes it."""
-    comp, arg = self._comp, self._arg
-    del self._comp, self._arg
-    try:
-      self._result = execute(comp, arg)
-    except BaseException as error:
-      self.end(error)
-    self._done.set()
-
-  def end(self, error: BaseException) -> None:
-    """Makes `result` raise an error, unless the call is done."""
-    if not self._done.is_set():
-      self._error = error
-      self._done.set()
-
-  def wait(self, seconds: float) -> None:
-    """Waits for the end of the call, but no longer than this."""
-    self._done.wait(seconds)
-
-  def result(self) -> Any:
-    """Waits for the result; raises the error."""
-    self._done.wait()
-    if self._error is not None:
-      raise self._error
-    return self._result

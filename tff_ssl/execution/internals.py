@@ -16,6 +16,7 @@ plain way is taken, which gives the same numbers.
 """
 
 from collections.abc import Callable
+import dataclasses
 import functools
 import importlib
 from types import ModuleType
@@ -109,7 +110,7 @@ class Remembering:
   """A function that reads messages of types, equal ones only once."""
 
   def __init__(self, read: Callable[[Any], tff.Type]):
-    """Remembers nothing yet.
+    """Initializes the function.
 
     Args:
       read: Returns the type of a message.
@@ -141,7 +142,7 @@ def fill(message: Any, value: Any, type_spec: tff.Type) -> None:
 
   Args:
     message: The message, a `Value` of TFF's.
-    value: Of the type.
+    value: The value, of that type.
     type_spec: The type.
 
   Raises:
@@ -206,8 +207,9 @@ def _fill_federated(message: Any, value: Any, type_spec: tff.FederatedType) -> N
     fill(message.value.add(), each, type_spec.member)
 
 
-class Bound(NamedTuple):
-  """A tensor of a graph.
+@dataclasses.dataclass(frozen=True)
+class Bound:
+  """A tensor of a graph: a leaf of nested tuples.
 
   Attributes:
     name: Its name.
@@ -218,7 +220,7 @@ class Bound(NamedTuple):
   is_dataset: bool
 
 
-class Graph(NamedTuple):
+class ComputationGraph(NamedTuple):
   """The TensorFlow graph of one local computation.
 
   Attributes:
@@ -237,11 +239,11 @@ class Graph(NamedTuple):
   token: str
 
 
-def graph_of(block: tff.framework.CompiledComputation) -> Graph:
+def graph_of(block: tff.framework.CompiledComputation) -> ComputationGraph:
   """Returns the TensorFlow graph of a local computation.
 
   Args:
-    block: Of a compiled computation.
+    block: The local part of a compiled computation.
 
   Raises:
     ValueError: If it is not a TensorFlow computation.
@@ -255,7 +257,7 @@ def graph_of(block: tff.framework.CompiledComputation) -> Graph:
       graph_def = tf.compat.v1.GraphDef()
       if not content.graph_def.Unpack(graph_def):
         raise TypeError(f'graph of type {content.graph_def.type_url}')
-      return Graph(
+      return ComputationGraph(
         graph_def,
         _bound(content.parameter) if content.HasField('parameter') else None,
         _bound(content.result),

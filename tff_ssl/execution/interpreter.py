@@ -29,7 +29,7 @@ from tff_ssl.execution import local_graph
 from tff_ssl.execution import secure_sums
 
 # (graph, number of the device) -> its session.
-OpenGraph = Callable[[internals.Graph, int], local_graph.LocalGraph]
+OpenGraph = Callable[[internals.ComputationGraph, int], local_graph.LocalGraph]
 # The device that computes the server's part.
 _SERVER = 0
 # TFF has no public definition of these.
@@ -58,7 +58,7 @@ class _Scope:
 
   Attributes:
     values: By name.
-    num_clients: Of this call.
+    num_clients: Number of clients of this call.
     device: Number of the device.
   """
 
@@ -93,21 +93,28 @@ class Interpreter:
     self._map_clients = threads.map
     self._open_graph = open_graph
     self._locals: dict[tff.framework.CompiledComputation, _Local] = {}
-    self._intrinsics: dict[str, Callable[[Any, _Scope], Any]] = {
-      tff.framework.FEDERATED_AGGREGATE.uri: self._aggregate,
-      tff.framework.FEDERATED_APPLY.uri: self._apply,
-      tff.framework.FEDERATED_BROADCAST.uri: self._broadcast,
-      tff.framework.FEDERATED_EVAL_AT_CLIENTS.uri: self._eval_at_clients,
-      tff.framework.FEDERATED_EVAL_AT_SERVER.uri: self._eval_at_server,
+    # Functions of an intrinsic's argument and the number of clients.
+    self._intrinsics: dict[str, Callable[[Any, int], Any]] = {
+      tff.framework.FEDERATED_AGGREGATE.uri: _aggregate,
+      tff.framework.FEDERATED_APPLY.uri: _apply,
+      tff.framework.FEDERATED_BROADCAST.uri: lambda x, n: OnClients([x.value] * n),
+      tff.framework.FEDERATED_EVAL_AT_CLIENTS.uri: (
+        lambda function, n: self._over_clients(function, [None] * n)
+      ),
+      tff.framework.FEDERATED_EVAL_AT_SERVER.uri: (
+        lambda function, _: AtServer(function(None, _SERVER))
+      ),
       tff.framework.FEDERATED_MAP.uri: self._map,
       tff.framework.FEDERATED_MAP_ALL_EQUAL.uri: self._map,
-      tff.framework.FEDERATED_VALUE_AT_CLIENTS.uri: self._value_at_clients,
-      tff.framework.FEDERATED_VALUE_AT_SERVER.uri: self._value_at_server,
-      tff.framework.FEDERATED_ZIP_AT_CLIENTS.uri: self._zip_at_clients,
-      tff.framework.FEDERATED_ZIP_AT_SERVER.uri: self._zip_at_server,
-      _SECURE_MODULAR_SUM: self._secure_modular_sum,
-      _SECURE_SUM: self._secure_sum,
-      _SECURE_SUM_BITWIDTH: self._secure_sum_bitwidth,
+      tff.framework.FEDERATED_VALUE_AT_CLIENTS.uri: lambda x, n: OnClients([x] * n),
+      tff.framework.FEDERATED_VALUE_AT_SERVER.uri: lambda x, _: AtServer(x),
+      tff.framework.FEDERATED_ZIP_AT_CLIENTS.uri: (
+        lambda x, n: OnClients([_of_client(x, k) for k in range(n)])
+      ),
+      tff.framework.FEDERATED_ZIP_AT_SERVER.uri: lambda x, _: AtServer(_of_server(x)),
+      _SECURE_MODULAR_SUM: _secure_modular_sum,
+      _SECURE_SUM: _secure_sum,
+      _SECURE_SUM_BITWIDTH: _secure_sum_bitwidth,
     }
     self._run = self._translate(computation)
 
@@ -116,7 +123,7 @@ class Interpreter:
 
     Args:
       argument: A value, see the module; None if there is no parameter.
-      num_clients: Of this call.
+      num_clients: Number of clients of this call.
 
     Returns:
       The value.
@@ -172,7 +179,7 @@ class Interpreter:
     called = block.function
     if isinstance(called, tff.framework.Intrinsic) and called.uri in self._intrinsics:
       intrinsic = self._intrinsics[called.uri]
-      return lambda scope: intrinsic(argument(scope), scope)
+      return lambda scope: intrinsic(argument(scope), scope.num_clients)
     function = self._translate(called)
     return lambda scope: function(scope)(argument(scope), scope.device)
 
@@ -195,9 +202,9 @@ class Interpreter:
     last: dict[str, int] = {}
     for step, (_, value) in enumerate(block.locals):
       last.update(dict.fromkeys(_references(value), step))
-    kept = _references(block.result)
+    in_result = _references(block.result)
     dropped = [
-      [name for name, at in last.items() if at == step and name not in kept]
+      [name for name, at in last.items() if at == step and name not in in_result]
       for step in range(len(steps))
     ]
 
@@ -217,61 +224,38 @@ class Interpreter:
       return OnClients([function(value, _SERVER) for value in values])
     return OnClients(self._map_clients(function, values))
 
-  def _aggregate(self, argument: Any, scope: _Scope) -> AtServer:
-    del scope
-    on_clients, total, accumulate, _, report = argument
-    for value in on_clients.values:
-      total = accumulate((total, value), _SERVER)
-    return AtServer(report(total, _SERVER))
-
-  def _apply(self, argument: Any, scope: _Scope) -> AtServer:
-    del scope
-    function, at_server = argument
-    return AtServer(function(at_server.value, _SERVER))
-
-  def _broadcast(self, argument: AtServer, scope: _Scope) -> OnClients:
-    return OnClients([argument.value] * scope.num_clients)
-
-  def _eval_at_clients(self, function: Any, scope: _Scope) -> OnClients:
-    return self._over_clients(function, [None] * scope.num_clients)
-
-  def _eval_at_server(self, function: Any, scope: _Scope) -> AtServer:
-    del scope
-    return AtServer(function(None, _SERVER))
-
-  def _map(self, argument: Any, scope: _Scope) -> AtServer | OnClients:
+  def _map(self, argument: Any, num_clients: int) -> AtServer | OnClients:
     function, placed = argument
     if isinstance(placed, AtServer):
-      return self._apply(argument, scope)
+      return _apply(argument, num_clients)
     return self._over_clients(function, placed.values)
 
-  def _secure_modular_sum(self, argument: Any, scope: _Scope) -> AtServer:
-    del scope
-    on_clients, modulus = argument
-    return AtServer(secure_sums.modular_sum(_of_some(on_clients), modulus))
 
-  def _secure_sum(self, argument: Any, scope: _Scope) -> AtServer:
-    del scope
-    on_clients, largest = argument
-    return AtServer(secure_sums.bounded_sum(_of_some(on_clients), largest))
+def _aggregate(argument: Any, _: int) -> AtServer:
+  on_clients, total, accumulate, _, report = argument
+  for value in on_clients.values:
+    total = accumulate((total, value), _SERVER)
+  return AtServer(report(total, _SERVER))
 
-  def _secure_sum_bitwidth(self, argument: Any, scope: _Scope) -> AtServer:
-    on_clients, bitwidth = argument
-    return self._secure_sum((on_clients, secure_sums.of_bits(bitwidth)), scope)
 
-  def _value_at_clients(self, argument: Any, scope: _Scope) -> OnClients:
-    return OnClients([argument] * scope.num_clients)
+def _apply(argument: Any, _: int) -> AtServer:
+  function, at_server = argument
+  return AtServer(function(at_server.value, _SERVER))
 
-  def _value_at_server(self, argument: Any, scope: _Scope) -> AtServer:
-    del scope
-    return AtServer(argument)
 
-  def _zip_at_clients(self, argument: Any, scope: _Scope) -> OnClients:
-    return OnClients([_of_client(argument, k) for k in range(scope.num_clients)])
+def _secure_modular_sum(argument: Any, _: int) -> AtServer:
+  on_clients, modulus = argument
+  return AtServer(secure_sums.modular_sum(_of_some(on_clients), modulus))
 
-  def _zip_at_server(self, argument: Any, scope: _Scope) -> AtServer:
-    del scope
-    return AtServer(_of_server(argument))
+
+def _secure_sum(argument: Any, _: int) -> AtServer:
+  on_clients, largest = argument
+  return AtServer(secure_sums.bounded_sum(_of_some(on_clients), largest))
+
+
+def _secure_sum_bitwidth(argument: Any, num_clients: int) -> AtServer:
+  on_clients, bitwidth = argument
+  return _secure_sum((on_clients, secure_sums.of_bits(bitwidth)), num_clients)
 
 
 class _Light:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
+import tree
 
 from tff_ssl.execution import client_threads
 from tff_ssl.execution import internals
@@ -29,7 +30,10 @@ class LocalGraph:
   """The graph of one local computation, on one device."""
 
   def __init__(
-    self, graph: internals.Graph, device: str, config: tf.compat.v1.ConfigProto
+    self,
+    graph: internals.ComputationGraph,
+    device: str,
+    config: tf.compat.v1.ConfigProto,
   ):
     """Opens a session.
 
@@ -42,14 +46,14 @@ class LocalGraph:
       ValueError: If the computation returns a data set.
     """
     self._results = graph.results
-    results = list(_flat(graph.results))
+    results = tree.flatten(graph.results)
     if any(bound.is_dataset for bound in results):
       raise ValueError(
         'the computation returns a data set; in_process takes only those that return '
         'tensors'
       )
     with tf.Graph().as_default() as imported:
-      bounds = [] if graph.arguments is None else list(_flat(graph.arguments))
+      bounds = [] if graph.arguments is None else tree.flatten(graph.arguments)
       keys, variants = {}, {}
       for place, bound in enumerate(bounds):
         if bound.is_dataset:
@@ -89,12 +93,12 @@ class LocalGraph:
     Returns:
       Arrays in nested tuples. They may share memory with the argument's.
     """
-    values = list(_flat(argument)) if self._feeds else []
-    given = []
+    values = tree.flatten(argument) if self._feeds else []
+    lent = []
     try:
       for place in self._datasets:
-        given.append(_given.add(values[place]))
-        values[place] = given[-1]
+        lent.append(_lent.add(values[place]))
+        values[place] = lent[-1]
       feeds = {**self._constant, **dict(zip(self._feeds, values, strict=True))}
       if self._step is not None:
         fetched = self._step(feeds)
@@ -105,9 +109,9 @@ class LocalGraph:
           self._session.run(self._initialize, feeds)
           fetched = self._session.run(self._fetches, feeds)
     finally:
-      for key in given:
-        _given.remove(key)
-    return _nested(self._results, iter(fetched))
+      for number in lent:
+        _lent.remove(number)
+    return tree.unflatten_as(self._results, fetched)
 
   def close(self) -> None:
     """Cancels running calls, at the next step of their loops; frees the session."""
@@ -154,7 +158,7 @@ def _opening() -> client_threads.ClientThreads:
 os.register_at_fork(after_in_child=_opening.cache_clear)
 
 
-class _Given:
+class _LentDatasets:
   """The data sets that sessions are reading, by number.
 
   A session can only be fed arrays. So it is fed a number, and a Python function in the
@@ -181,14 +185,14 @@ class _Given:
     return tf.data.experimental.to_variant(self._datasets[int(number)])
 
 
-_given = _Given()
+_lent = _LentDatasets()
 
 
 def _dataset() -> tuple[tf.Tensor, tf.Tensor]:
   """Returns the placeholder of a data set's number, and the data set's tensor."""
   with tf.device('/device:CPU:0'):
     number = tf.compat.v1.placeholder(tf.int64, [])
-    variant = tf.py_function(_given.variant, [number], tf.variant)
+    variant = tf.py_function(_lent.variant, [number], tf.variant)
   variant.set_shape([])
   return number, variant
 
@@ -204,18 +208,3 @@ def _prepare(graph_def: tf.compat.v1.GraphDef, device: str) -> None:
         config = tf.compat.v1.ConfigProto.FromString(node.attr[_OF_CALL].s)
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         node.attr[_OF_CALL].s = config.SerializeToString()
-
-
-def _flat(nested: Any) -> Any:
-  """Yields the leaves of nested tuples; a `Bound` is a leaf."""
-  if type(nested) is tuple:
-    for each in nested:
-      yield from _flat(each)
-  else:
-    yield nested
-
-
-def _nested(form: Any, flat: Any) -> Any:
-  if type(form) is tuple:
-    return tuple(_nested(each, flat) for each in form)
-  return next(flat)

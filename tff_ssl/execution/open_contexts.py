@@ -10,17 +10,16 @@ import contextlib
 import os
 import threading
 import time
-import types
 from typing import Any, Self
 
 import grpc
 import tensorflow_federated as tff
 
 from tff_ssl.computing import assertions
+from tff_ssl.computing import process_owner
 from tff_ssl.execution import executors
 from tff_ssl.execution import in_process
 from tff_ssl.execution import internals
-from tff_ssl.execution import process_owner
 from tff_ssl.execution import remote_hosts
 from tff_ssl.execution import resources
 from tff_ssl.execution import worker_health
@@ -87,12 +86,7 @@ class Context:
   def __enter__(self) -> Self:
     return self
 
-  def __exit__(
-    self,
-    exception_type: type[BaseException] | None,
-    exception: BaseException | None,
-    traceback: types.TracebackType | None,
-  ) -> None:
+  def __exit__(self, *_: object) -> None:
     self.close()
 
   def _end(self) -> None:
@@ -268,7 +262,7 @@ class _Guarded(tff.framework.SyncContext):
   """A TFF context that raises our own error when its worker is lost."""
 
   def __init__(self, context: tff.framework.SyncContext, check: Callable[[], None]):
-    """Executes nothing yet.
+    """Initializes the context.
 
     Args:
       context: What executes computations.

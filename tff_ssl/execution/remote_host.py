@@ -47,7 +47,7 @@ class Host:
   """
 
   def __init__(self, address: str, compile_fn: executors.Compile):
-    """Connects to nothing yet.
+    """Initializes the host; `connect` connects to it.
 
     Args:
       address: 'host:port'.

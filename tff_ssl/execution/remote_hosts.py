@@ -21,8 +21,8 @@ from typing import Any
 from absl import logging
 import tensorflow_federated as tff
 
+from tff_ssl.computing import process_owner
 from tff_ssl.execution import executors
-from tff_ssl.execution import process_owner
 from tff_ssl.execution import remote_host
 from tff_ssl.execution import task_batches
 from tff_ssl.execution import worker_settings
@@ -51,9 +51,9 @@ def check_addresses(
   TFF's worker executes whatever anyone sends it, in the clear.
 
   Args:
-    addresses: Of workers.
+    addresses: 'host:port' of each worker.
     trusted: Whether the network between the machines is trusted.
-    name: Of the argument or flag, for messages.
+    name: Name of the argument or flag, for messages.
 
   Raises:
     ValueError: If there is no address, one appears twice, or one is not allowed.
@@ -78,7 +78,7 @@ class Hosts:
   """Open connections to hosts; see `contexts.hosts`, which makes TFF use them.
 
   Attributes:
-    addresses: Of all hosts.
+    addresses: 'host:port' of each host.
     tff_context: Executes each computation on some host.
     repeated: How many tasks had to be given out again so far.
   """
@@ -342,7 +342,7 @@ class Failover(tff.framework.SyncContext):
   """
 
   def __init__(self, hosts: Hosts):
-    """Executes nothing yet."""
+    """Initializes the context of these hosts."""
     self.hosts = hosts
 
   def invoke(self, comp: Any, arg: Any) -> Any:

@@ -1,7 +1,7 @@
 """Memory and CPU time of processes."""
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import pathlib
 import re
 
@@ -10,23 +10,19 @@ import psutil
 _MIB = 2**20
 _PEAK = re.compile(r'^VmHWM:\s+(\d+) kB', re.MULTILINE)
 
+_Numbers = collections.OrderedDict[str, float]
 
-def memory(pids: Mapping[str, int]) -> collections.OrderedDict[str, float]:
+
+def memory(pids: Mapping[str, int]) -> _Numbers:
   """Returns the resident memory [MiB] of each named process.
 
   Args:
     pids: Process ids by name. A process that is gone is left out.
   """
-  found = collections.OrderedDict()
-  for name, pid in pids.items():
-    try:
-      found[name] = psutil.Process(pid).memory_info().rss / _MIB
-    except psutil.NoSuchProcess:
-      continue
-  return found
+  return _measured(pids, lambda pid: psutil.Process(pid).memory_info().rss / _MIB)
 
 
-def peak_memory(pids: Mapping[str, int]) -> collections.OrderedDict[str, float]:
+def peak_memory(pids: Mapping[str, int]) -> _Numbers:
   """Returns the highest resident memory [MiB] that each process has had so far.
 
   This is the kernel's own high-water mark: sampling would miss short peaks.
@@ -34,29 +30,33 @@ def peak_memory(pids: Mapping[str, int]) -> collections.OrderedDict[str, float]:
   Args:
     pids: Process ids by name. A process that is gone is left out.
   """
-  found = collections.OrderedDict()
-  for name, pid in pids.items():
-    try:
-      status = pathlib.Path(f'/proc/{pid}/status').read_text(errors='replace')
-    except (FileNotFoundError, ProcessLookupError):
-      continue
-    # Missing for a process that has ended and was not waited for.
-    if peak := _PEAK.search(status):
-      found[name] = int(peak.group(1)) / 1024
-  return found
+  return _measured(pids, _peak)
 
 
-def cpu_seconds(pids: Mapping[str, int]) -> collections.OrderedDict[str, float]:
+def cpu_seconds(pids: Mapping[str, int]) -> _Numbers:
   """Returns user plus system CPU seconds of all threads of each process.
 
   Args:
     pids: Process ids by name. A process that is gone is left out.
   """
-  found = collections.OrderedDict()
+  return _measured(pids, lambda pid: sum(psutil.Process(pid).cpu_times()[:2]))
+
+
+def _measured(
+  pids: Mapping[str, int], measure: Callable[[int], float | None]
+) -> _Numbers:
+  numbers: _Numbers = collections.OrderedDict()
   for name, pid in pids.items():
     try:
-      times = psutil.Process(pid).cpu_times()
-    except psutil.NoSuchProcess:
+      number = measure(pid)
+    except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
       continue
-    found[name] = times.user + times.system
-  return found
+    if number is not None:
+      numbers[name] = number
+  return numbers
+
+
+def _peak(pid: int) -> float | None:
+  """Returns a peak; None for a process that has ended and was not waited for."""
+  peak = _PEAK.search(pathlib.Path(f'/proc/{pid}/status').read_text(errors='replace'))
+  return int(peak.group(1)) / 1024 if peak else None

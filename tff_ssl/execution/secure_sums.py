@@ -14,13 +14,13 @@ the values. It shows that an algorithm works with what a secure sum gives: integ
 stated bounds, modulo a number.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-import itertools
+from collections.abc import Callable, Sequence
 import math
 import secrets
 from typing import Any
 
 import numpy as np
+import tree
 
 # Residues are added as uint64, and the sum of two must fit.
 _MOST_BITS = 63
@@ -79,7 +79,7 @@ def total(shares: Sequence[np.ndarray], modulus: int) -> np.ndarray:
   """Returns the sum of shares modulo m, uint64, which equals the sum of the values.
 
   Args:
-    shares: Of all clients, at least one.
+    shares: The share of each client, at least one.
     modulus: m, at most 2^63.
   """
   result = np.zeros(shares[0].shape, np.uint64)
@@ -94,7 +94,7 @@ def bounded_sum(values: Sequence[Any], largest: Any) -> Any:
   The modulus is more than K times `largest`, so that the sum of the integers is exact.
 
   Args:
-    values: Of each client, K >= 1: arrays of integers in nested tuples.
+    values: The value of each client, K >= 1: arrays of integers in nested tuples.
     largest: A number, or one for each array.
 
   Raises:
@@ -107,8 +107,8 @@ def modular_sum(values: Sequence[Any], modulus: Any) -> Any:
   """Returns the sum of integers modulo a number, in [0, modulus).
 
   Args:
-    values: Of each client, K >= 1: arrays of integers in nested tuples. Any integer
-      represents its residue.
+    values: The value of each client, K >= 1: arrays of integers in nested tuples. Any
+      integer represents its residue.
     modulus: A number, or one for each array.
 
   Raises:
@@ -119,9 +119,7 @@ def modular_sum(values: Sequence[Any], modulus: Any) -> Any:
 
 def of_bits(bitwidth: Any) -> Any:
   """Returns the largest integer of a number of bits, also in nested tuples."""
-  if type(bitwidth) is tuple:
-    return tuple(of_bits(each) for each in bitwidth)
-  return 2 ** int(bitwidth) - 1
+  return tree.map_structure(lambda bits: 2 ** int(bits) - 1, bitwidth)
 
 
 def _over_leaves(
@@ -130,8 +128,16 @@ def _over_leaves(
   parameter: Any,
 ) -> Any:
   """Sums structures of arrays; arrays of equal parameter and type form one vector."""
-  parameters = list(_parameters(values[0], parameter))
-  flat = [[np.asarray(leaf) for leaf in _leaves(value)] for value in values]
+  # A number for each array, of a parameter that many may share.
+  parameters = tree.flatten(
+    tree.map_structure_up_to(
+      parameter,
+      lambda number, arrays: [int(number)] * len(tree.flatten(arrays)),
+      parameter,
+      values[0],
+    )
+  )
+  flat = [[np.asarray(leaf) for leaf in tree.flatten(value)] for value in values]
   sums: list[Any] = [None] * len(parameters)
   groups: dict[Any, list[int]] = {}
   for place, (leaf, own) in enumerate(zip(flat[0], parameters, strict=True)):
@@ -142,32 +148,7 @@ def _over_leaves(
     parts = np.split(combine(vectors, own), ends[:-1])
     for place, part in zip(places, parts, strict=True):
       sums[place] = part.reshape(flat[0][place].shape)[()]
-  return _nested(values[0], iter(sums))
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-  if type(value) is tuple:
-    for each in value:
-      yield from _leaves(each)
-  else:
-    yield value
-
-
-def _parameters(value: Any, parameter: Any) -> Iterator[int]:
-  """Yields the number that belongs to each array of a structure."""
-  if type(value) is tuple:
-    shared = type(parameter) is not tuple
-    each = itertools.repeat(parameter, len(value)) if shared else parameter
-    for own, number in zip(value, each, strict=True):
-      yield from _parameters(own, number)
-  else:
-    yield int(parameter)
-
-
-def _nested(form: Any, flat: Iterator[Any]) -> Any:
-  if type(form) is tuple:
-    return tuple(_nested(each, flat) for each in form)
-  return next(flat)
+  return tree.unflatten_as(values[0], sums)
 
 
 def _bounded(values: Sequence[np.ndarray], largest: int) -> np.ndarray:

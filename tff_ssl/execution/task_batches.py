@@ -28,7 +28,7 @@ class Batch:
   """
 
   def __init__(self, tasks: Sequence[Task], max_losses: int):
-    """Gives out nothing yet.
+    """Initializes the batch; `take` assigns its tasks.
 
     Args:
       tasks: Each may be done by any host, and more than once.
@@ -142,7 +142,7 @@ class Batch:
     return place
 
   def _is_released(self, place: int, host: str) -> bool:
-    """Takes a task from a host; returns whether it is now neither done nor running."""
+    """Withdraws a task from a host; returns whether it must be reassigned."""
     runners = self._running.get(place, {})
     runners.pop(host, None)
     return place not in self._results and not runners

@@ -18,7 +18,7 @@ def num_clients(argument: Any, type_spec: tff.Type | None) -> int:
   """Returns the number of clients that an argument has values of; 0 without any.
 
   Args:
-    argument: Of a call.
+    argument: The argument of a call.
     type_spec: Its type; None: there is no argument.
 
   Raises:
@@ -52,13 +52,13 @@ def _counts(value: Any, type_spec: tff.Type | None) -> list[int]:
   return []
 
 
-def given(value: Any, type_spec: tff.Type, num_clients: int) -> Any:
+def to_interpreter(value: Any, type_spec: tff.Type, num_clients: int) -> Any:
   """Converts an argument to a value of the interpreter.
 
   Args:
-    value: Of the type.
+    value: The value.
     type_spec: The type.
-    num_clients: Of this call.
+    num_clients: Number of clients of this call.
 
   Raises:
     TypeError: If the value is not of the type, or a Python number would change.
@@ -66,7 +66,7 @@ def given(value: Any, type_spec: tff.Type, num_clients: int) -> Any:
   if isinstance(type_spec, tff.StructType):
     return tuple(
       [
-        given(each, of_each, num_clients)
+        to_interpreter(each, of_each, num_clients)
         for each, (_, of_each) in zip(
           _elements(value, type_spec),
           tff.structure.iter_elements(type_spec),
@@ -81,24 +81,28 @@ def given(value: Any, type_spec: tff.Type, num_clients: int) -> Any:
   if isinstance(type_spec, tff.FederatedType):
     member = type_spec.member
     if type_spec.placement is tff.SERVER:
-      return interpreter.AtServer(given(value, member, num_clients))
+      return interpreter.AtServer(to_interpreter(value, member, num_clients))
     if type_spec.all_equal:
-      return interpreter.OnClients([given(value, member, num_clients)] * num_clients)
-    return interpreter.OnClients([given(each, member, num_clients) for each in value])
+      return interpreter.OnClients(
+        [to_interpreter(value, member, num_clients)] * num_clients
+      )
+    return interpreter.OnClients(
+      [to_interpreter(each, member, num_clients) for each in value]
+    )
   raise TypeError(f'an argument of type {type_spec} is not supported')
 
 
-def returned(value: Any, type_spec: tff.Type) -> Any:
+def from_interpreter(value: Any, type_spec: tff.Type) -> Any:
   """Converts a value of the interpreter to the containers of its type.
 
   Args:
-    value: Of the type.
+    value: The value.
     type_spec: The type, with containers.
   """
   if isinstance(type_spec, tff.StructType):
     names = [name for name, _ in tff.structure.iter_elements(type_spec)]
     elements = [
-      returned(each, of_each)
+      from_interpreter(each, of_each)
       for each, (_, of_each) in zip(
         value, tff.structure.iter_elements(type_spec), strict=True
       )
@@ -106,8 +110,8 @@ def returned(value: Any, type_spec: tff.Type) -> Any:
     return _contained(names, elements, getattr(type_spec, 'python_container', None))
   if isinstance(type_spec, tff.FederatedType):
     if type_spec.placement is tff.SERVER:
-      return returned(value.value, type_spec.member)
-    values = [returned(each, type_spec.member) for each in value.values]
+      return from_interpreter(value.value, type_spec.member)
+    values = [from_interpreter(each, type_spec.member) for each in value.values]
     if not type_spec.all_equal:
       return values
     # Without clients there is no value.
@@ -131,16 +135,17 @@ def _elements(value: Any, type_spec: tff.StructType) -> list[Any]:
   """Returns the elements of a container in the order of its type."""
   if not isinstance(value, tff.structure.Struct):
     value = tff.structure.from_container(value)
-  found = tff.structure.to_elements(value)
+  elements = tff.structure.to_elements(value)
   names = [name for name, _ in tff.structure.iter_elements(type_spec)]
-  if len(found) != len(names) or any(
-    name not in (None, wanted) for (name, _), wanted in zip(found, names, strict=True)
+  if len(elements) != len(names) or any(
+    name not in (None, wanted)
+    for (name, _), wanted in zip(elements, names, strict=True)
   ):
     raise TypeError(
-      f'the elements of an argument are {[name for name, _ in found]}; they must be '
+      f'the elements of an argument are {[name for name, _ in elements]}; they must be '
       f'{names}'
     )
-  return [each for _, each in found]
+  return [each for _, each in elements]
 
 
 def _array(value: Any, type_spec: tff.TensorType) -> Any:
@@ -177,10 +182,10 @@ def _converted(value: Any, array: np.ndarray, type_spec: tff.TensorType) -> np.n
   kind = np.dtype(type_spec.dtype).kind
   if array.dtype.kind in ('biufc' if kind == 'c' else 'biuf'):
     with np.errstate(invalid='ignore'):
-      found = array.astype(type_spec.dtype)
+      converted = array.astype(type_spec.dtype)
     # Floats are rounded; 1.5 and 2^40 are not int32.
-    if kind not in 'biu' or np.array_equal(found, array):
-      return found
+    if kind not in 'biu' or np.array_equal(converted, array):
+      return converted
   raise TypeError(f'an argument is {value!r}; it must be {type_spec}')
 
 

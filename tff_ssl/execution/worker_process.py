@@ -22,7 +22,7 @@ import threading
 import time
 from typing import BinaryIO
 
-from tff_ssl.execution import process_owner
+from tff_ssl.computing import process_owner
 
 _NAME = 'worker_binary'
 _STOP_SECONDS = 5.0
@@ -190,13 +190,13 @@ def binary() -> pathlib.Path:
   path = folder / 'data' / _NAME
   if path.is_file():
     return path
-  found = shutil.which(_NAME)
-  if found is None:
+  on_path = shutil.which(_NAME)
+  if on_path is None:
     raise RuntimeError(
       f'TensorFlow Federated has no worker binary at {path} and there is no {_NAME} '
       f'on the PATH: reinstall its wheel'
     )
-  return pathlib.Path(found)
+  return pathlib.Path(on_path)
 
 
 def _reserve_port(port: int) -> socket.socket:

@@ -22,11 +22,11 @@ def _settings():
   text = tf.strings.join(['\0', tf.io.read_file('/proc/self/environ')])
   values = []
   for name in _NAMES:
-    found = tf.strings.regex_full_match(text, f'(?s).*\\x00{name}=[^\\x00]*.*')
+    is_set = tf.strings.regex_full_match(text, f'(?s).*\\x00{name}=[^\\x00]*.*')
     value = tf.strings.regex_replace(
       text, f'(?s).*\\x00{name}=([^\\x00]*).*', r'\1', replace_global=False
     )
-    values.append(tf.where(found, value, _UNSET))
+    values.append(tf.where(is_set, value, _UNSET))
   return tf.stack(values)
 
 
@@ -34,15 +34,15 @@ def check(address: str, intra_op_threads: int = 1) -> None:
   """Refuses a worker that would round differently from one of ours.
 
   Args:
-    address: Of the worker, for the message. The worker is TFF's default context.
+    address: Address of the worker, TFF's default context, for the message.
     intra_op_threads: Threads per operation that the worker must have.
 
   Raises:
     ValueError: If a setting differs.
   """
-  found = [bytes(value).decode(errors='replace') for value in _settings()]
+  actual = [bytes(value).decode(errors='replace') for value in _settings()]
   expected = [str(intra_op_threads), os.environ.get(_ONEDNN, _UNSET)]
-  for name, value, own in zip(_NAMES, found, expected, strict=True):
+  for name, value, own in zip(_NAMES, actual, expected, strict=True):
     if value != own:
       raise ValueError(
         f'the TFF worker at {address} was started with {name} {value}; it must have '

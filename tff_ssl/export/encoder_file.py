@@ -95,12 +95,12 @@ def _fill(model: tf.keras.Model, content: bytes, path: pathlib.Path) -> None:
     aside = pathlib.Path(folder) / _WEIGHTS
     model.save_weights(aside)
     expected = _shapes(aside.read_bytes(), path)
-    found = _shapes(content, path)
-    if found != expected:
-      name = min(name for name, _ in found.items() ^ expected.items())
+    shapes = _shapes(content, path)
+    if shapes != expected:
+      name = min(name for name, _ in shapes.items() ^ expected.items())
       raise ValueError(
         f"{path} does not fit its card: the array '{name}' has shape "
-        f'{found.get(name, "(none)")}; it must be {expected.get(name, "absent")}'
+        f'{shapes.get(name, "(none)")}; it must be {expected.get(name, "absent")}'
       )
     aside.write_bytes(content)
     try:

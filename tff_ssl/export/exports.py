@@ -87,8 +87,8 @@ def with_preprocessing(
   """Returns a model from raw inputs to features and, with a classifier, probabilities.
 
   Args:
-    encoder: Of images in [0, 1] [n, H, W, C], or of standardised vectors [n, d].
-    scaling: Of vectors; None: they are taken as they are.
+    encoder: Maps images in [0, 1] [n, H, W, C], or standardised vectors [n, d].
+    scaling: Scaling of vectors; None: they are read as they are.
     classifier: Computes the probabilities; None: there are none.
 
   Returns:
@@ -130,7 +130,7 @@ def write(
 
   Args:
     model: From `with_preprocessing`.
-    name: Of the format.
+    name: Name of the format.
     folder: It exists.
 
   Returns:
@@ -154,7 +154,7 @@ def load(name: str, path: str | os.PathLike[str]) -> Callable[[np.ndarray], Outp
   """Reads a file that `write` wrote, as another program would.
 
   Args:
-    name: Of the format.
+    name: Name of the format.
     path: From `write`; not from a stranger, because these formats may hold programs.
 
   Returns:
@@ -182,30 +182,30 @@ def load(name: str, path: str | os.PathLike[str]) -> Callable[[np.ndarray], Outp
   )
 
 
-def largest_difference(found: Outputs, expected: Outputs) -> float:
+def largest_difference(outputs: Outputs, expected: Outputs) -> float:
   """Returns the largest difference of any number, as a share of the largest number.
 
   Args:
-    found: Outputs by name.
+    outputs: Outputs by name.
     expected: Outputs of the same names and shapes. A largest number below 1 counts as
       1.
 
   Raises:
     ValueError: Names or shapes differ.
   """
-  shapes = [{k: v.shape for k, v in each.items()} for each in (found, expected)]
+  shapes = [{k: v.shape for k, v in each.items()} for each in (outputs, expected)]
   if shapes[0] != shapes[1]:
     raise ValueError(f'The outputs have shapes {shapes[0]}; they must be {shapes[1]}.')
   shares = [
-    np.max(np.abs(found[name] - value)) / max(1.0, np.max(np.abs(value)))
+    np.max(np.abs(outputs[name] - value)) / max(1.0, np.max(np.abs(value)))
     for name, value in expected.items()
   ]
   # By NumPy: Python's `max` would overlook NaN.
   return float(np.max(shares))
 
 
-def _arrays(outputs: Mapping[str, Any], *kept: object) -> Outputs:
-  del kept
+def _arrays(outputs: Mapping[str, Any], *referenced: object) -> Outputs:
+  del referenced
   return {name: np.asarray(value) for name, value in outputs.items()}
 
 
@@ -213,9 +213,9 @@ def _run_tflite(runner: Any, inputs: np.ndarray, size: int) -> Outputs:
   """Runs a signature on `size` inputs at a time; there is at least one."""
   parts = []
   for start in range(0, len(inputs), size):
-    found = runner(**{INPUT: inputs[start : start + size]})
+    outputs = runner(**{INPUT: inputs[start : start + size]})
     # Copied: the next part reuses the interpreter's memory.
-    parts.append({name: np.array(value) for name, value in found.items()})
+    parts.append({name: np.array(value) for name, value in outputs.items()})
   return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
 
 

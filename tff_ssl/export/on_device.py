@@ -118,20 +118,20 @@ class _Module(tf.Module):
     inputs = {
       self._encoder.field: tf.TensorSpec([None, *self._encoder.input_shape], kind)
     }
-    given = {
+    examples = {
       **inputs,
       'example_id': tf.TensorSpec([None], tf.int64),
       'seed': tf.TensorSpec([2], tf.int32),
       RATE: tf.TensorSpec([], tf.float32),
     }
     if labelled:
-      given['label'] = tf.TensorSpec([None], tf.int32)
+      examples['label'] = tf.TensorSpec([None], tf.int32)
     stored = {
       name_of(name): tf.TensorSpec(variable.shape, variable.dtype)
       for name, variable in zip(self._names, self.weights, strict=True)
     }
     return {
-      TRAIN: _traced(self._train, given),
+      TRAIN: _traced(self._train, examples),
       INFER: _traced(self._infer, inputs),
       SAVE: _traced(self._save, {}),
       RESTORE: _traced(self._restore, stored),
@@ -143,10 +143,10 @@ class _Module(tf.Module):
       for name, variable in zip(self._names, self.weights, strict=True)
     )
 
-  def _train(self, **given: tf.Tensor) -> dict[str, tf.Tensor]:
-    seed, rate = given.pop('seed'), given.pop(RATE)
+  def _train(self, **inputs: tf.Tensor) -> dict[str, tf.Tensor]:
+    seed, rate = inputs.pop('seed'), inputs.pop(RATE)
     trained = local_training.train(
-      self._objective, self._plan, self._params(), given, seed, rate
+      self._objective, self._plan, self._params(), inputs, seed, rate
     )
     self._assign(trained.params)
     return {LOSS: trained.metrics['loss']}
@@ -159,9 +159,9 @@ class _Module(tf.Module):
   def _save(self) -> dict[str, tf.Tensor]:
     return {name_of(name): value for name, value in self._params().items()}
 
-  def _restore(self, **given: tf.Tensor) -> dict[str, tf.Tensor]:
-    self._assign({name: given[name_of(name)] for name in self._names})
-    return {RESTORED: tf.constant(len(given))}
+  def _restore(self, **stored: tf.Tensor) -> dict[str, tf.Tensor]:
+    self._assign({name: stored[name_of(name)] for name in self._names})
+    return {RESTORED: tf.constant(len(stored))}
 
   def _assign(self, params: Mapping[str, tf.Tensor]) -> None:
     for name, variable in zip(self._names, self.weights, strict=True):

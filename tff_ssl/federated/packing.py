@@ -97,10 +97,10 @@ class PackedClients:
     """Returns (shared, states, pack) -> what a pack sends, and its states after.
 
     Args:
-      function: Of one client.
+      function: Function of one client.
       exchange_spec: How the values that it returns are combined.
-      shared_type: Of its first argument.
-      state_type: Of one client's state; None if there is none.
+      shared_type: Type of its first argument.
+      state_type: Type of one client's state; None if there is none.
     """
     examples_type = self.read.type_signature.result[packs.EXAMPLES]
     types = [shared_type, *([state_type] if state_type else []), examples_type]
@@ -192,7 +192,7 @@ class ClientLoop:
       vectorized: Computes many clients at once, if this is possible and wanted.
       clip_norms: Norm of weight times each client's value, by name.
       shared: Values from the server.
-      states: Of the clients, stacked; the empty tuple if they keep nothing.
+      states: States of the clients, stacked; the empty tuple if they keep nothing.
       pack: The clients' examples and sizes (see `packs`).
       zero: Sums over no client.
       hides_discarded: See `client_functions.ExchangeSpec`.

@@ -48,7 +48,7 @@ def update(
 
   Args:
     params: Structure of floating tensors.
-    state: From `init` or the step before.
+    state: What `init` or the step before returned.
     grads: Gradients; the structure of `params`.
     learning_rate: alpha of the paper.
     beta_1: Decay of the first moment, in [0, 1).

@@ -78,7 +78,7 @@ class LocalOptimizer:
 
     Args:
       params: Structure of floating tensors.
-      state: From `init` or the step before.
+      state: What `init` or the step before returned.
       grads: Gradients; the structure of `params`.
       rate: Learning rate of the step.
 

@@ -41,7 +41,7 @@ def update(
 
   Args:
     params: Structure of floating tensors.
-    state: From `init` with the same momentum, or the step before.
+    state: What `init` with the same momentum, or the step before, returned.
     grads: Gradients; the structure of `params`.
     learning_rate: Rate of the step.
     momentum: m, in [0, 1).

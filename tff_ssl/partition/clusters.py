@@ -88,8 +88,8 @@ def build(
   reduced = decomposition.PCA(
     min(config.components, *features.shape), random_state=seed, whiten=config.whiten
   ).fit_transform(features)
-  found = cluster.KMeans(clusters, n_init=_STARTS, random_state=seed).fit(reduced)
-  source = found.labels_
+  kmeans = cluster.KMeans(clusters, n_init=_STARTS, random_state=seed).fit(reduced)
+  source = kmeans.labels_
   if config.balanced:
     source = equal_kmeans.cluster(reduced, source, clusters)
   return mixed_sources.deal(config, source, rng, config.balanced)

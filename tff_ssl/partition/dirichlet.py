@@ -94,10 +94,10 @@ def _fill_clients(
       drawn = rng.multinomial(missing, proportions)
       # Examples drawn beyond what is left of a class are drawn again from the other
       # classes: the distribution is the same as for one example at a time.
-      taken = np.minimum(drawn, left[available])
-      received[client, available] += taken
-      left[available] -= taken
-      missing -= int(np.sum(taken))
+      dealt = np.minimum(drawn, left[available])
+      received[client, available] += dealt
+      left[available] -= dealt
+      missing -= int(np.sum(dealt))
   return received
 
 

@@ -29,41 +29,43 @@ def cluster(points: np.ndarray, start: np.ndarray, clusters: int) -> np.ndarray:
   """
   sizes = np.full(clusters, len(points) // clusters)
   sizes[: len(points) % clusters] += 1
-  found = np.zeros(len(points), np.int64)
+  cluster_of = np.zeros(len(points), np.int64)
   # Points of one cluster stay together as far as sizes allow; then pairs are divided.
-  found[np.argsort(start, kind='stable')] = np.repeat(np.arange(clusters), sizes)
+  cluster_of[np.argsort(start, kind='stable')] = np.repeat(np.arange(clusters), sizes)
   centres = _means(points, start, clusters)
   best = np.inf
   while True:
-    found = _divide(points, centres, found)
-    centres = _means(points, found, clusters)
-    total = float(np.sum(np.square(points - centres[found])))
+    cluster_of = _divide(points, centres, cluster_of)
+    centres = _means(points, cluster_of, clusters)
+    total = float(np.sum(np.square(points - centres[cluster_of])))
     if not total < best * (1 - _RELATIVE_GAIN):
-      return found
+      return cluster_of
     best = total
 
 
-def _means(points: np.ndarray, found: np.ndarray, clusters: int) -> np.ndarray:
-  return np.stack([np.mean(points[found == k], axis=0) for k in range(clusters)])
+def _means(points: np.ndarray, cluster_of: np.ndarray, clusters: int) -> np.ndarray:
+  return np.stack([np.mean(points[cluster_of == k], axis=0) for k in range(clusters)])
 
 
-def _divide(points: np.ndarray, centres: np.ndarray, found: np.ndarray) -> np.ndarray:
+def _divide(
+  points: np.ndarray, centres: np.ndarray, cluster_of: np.ndarray
+) -> np.ndarray:
   """Divides every pair of clusters again, until none changes."""
-  found = found.copy()
+  cluster_of = cluster_of.copy()
   # |x - c|^2 without |x|^2, which is the same for all centres.
   distances = np.sum(np.square(centres), axis=1) - 2 * points @ centres.T
   changed = True
   while changed:
     changed = False
     for first, second in itertools.combinations(range(len(centres)), 2):
-      both = np.flatnonzero((found == first) | (found == second))
-      in_first = found[both] == first
+      both = np.flatnonzero((cluster_of == first) | (cluster_of == second))
+      in_first = cluster_of[both] == first
       nearer = distances[both, first] - distances[both, second]
       # Among points of the same difference, those in the first cluster stay there.
       order = np.lexsort((~in_first, nearer))
       divided = np.full(len(both), second)
       divided[order[: np.sum(in_first)]] = first
-      if not np.array_equal(divided, found[both]):
-        found[both] = divided
+      if not np.array_equal(divided, cluster_of[both]):
+        cluster_of[both] = divided
         changed = True
-  return found
+  return cluster_of

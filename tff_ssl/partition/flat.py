@@ -15,7 +15,7 @@ class FlatPartition(Mapping[str, np.ndarray]):
   """Client id -> positions of the client's examples, with all clients in one array.
 
   Attributes:
-    client_ids: In the order of the partition.
+    client_ids: The ids in the order of the partition.
     together: int64 [n_1 + ... + n_K], read-only: positions, one client after another.
     starts: int64 [K + 1], read-only: where each client begins, and the length.
   """

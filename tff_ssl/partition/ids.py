@@ -146,8 +146,8 @@ class Listed(Ids):
       return self._places.get(client_id)
     # No dict of all ids, which would take more memory than the ids.
     place = bisect.bisect_left(self._ids, client_id)
-    found = place < len(self._ids) and self._ids[place] == client_id
-    return place if found else None
+    is_there = place < len(self._ids) and self._ids[place] == client_id
+    return place if is_there else None
 
   @functools.cached_property
   def _places(self) -> dict[str, int]:
@@ -161,7 +161,7 @@ def in_order(client_ids: Sequence[str]) -> Ids:
   """Returns ids in lexicographic order; `Ids` in that order are returned themselves.
 
   Args:
-    client_ids: In any order, each once.
+    client_ids: The ids in any order, each once.
 
   Raises:
     ValueError: If an id is there twice.

@@ -19,7 +19,7 @@ def from_positions(
   """Names a list of clients.
 
   Args:
-    positions: For each client the positions of its examples, int [n_k].
+    positions: Positions of the examples of each client, int [n_k].
     prefix: What the ids begin with.
 
   Returns:

@@ -74,7 +74,7 @@ def rotate(images: np.ndarray, source: int, num_sources: int) -> np.ndarray:
 
   Args:
     images: uint8 [n, H, W, C].
-    source: In [0, num_sources).
+    source: Number of the source, in [0, num_sources).
     num_sources: Number of sources.
 
   Returns:
@@ -117,7 +117,7 @@ def stylise(images: np.ndarray, source: int, num_sources: int) -> np.ndarray:
 
   Args:
     images: uint8 [n, H, W, C].
-    source: In [0, num_sources).
+    source: Number of the source, in [0, num_sources).
     num_sources: Number of sources.
 
   Returns:
@@ -140,7 +140,7 @@ def hue_rotation(angle: float) -> np.ndarray:
   """The rotation of colours about the axis of greys.
 
   Args:
-    angle: In radians; a third of a turn moves red to green, green to blue, blue to red.
+    angle: Radians; a third of a turn moves red to green, green to blue, blue to red.
 
   Returns:
     float64 [3, 3], to be multiplied with (red, green, blue).
@@ -165,7 +165,7 @@ def change(
   Args:
     transform: `rotate` or `stylise`.
     images: uint8 [n, H, W, C], in memory or memory-mapped.
-    held: For each source the positions of its images, int [n_k].
+    held: Positions of the images of each source, int [n_k].
 
   Returns:
     uint8 [n, H, W, C], in memory: the images as changed by their sources. Images of no

@@ -65,8 +65,8 @@ def take(runs: Sequence[run_reader.Run], at: str) -> list[run_reader.Run]:
   if at == LAST:
     return list(runs)
   names = [_validated(run) for run in runs]
-  for run, found in zip(runs, names, strict=True):
-    if not found or (at != BEST and at not in found):
+  for run, candidates in zip(runs, names, strict=True):
+    if not candidates or (at != BEST and at not in candidates):
       what = 'validation numbers' if at == BEST else repr(at)
       raise ValueError(
         f'{run.folder} has no {what} in metrics.csv, from which its best round could '

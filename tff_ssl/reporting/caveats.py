@@ -77,8 +77,8 @@ def _unequal_budgets(groups: Sequence[run_groups.Group]) -> Iterator[str]:
     with_passes = any(budget.passes > 1 for budget in names)
     budgets = '; '.join(
       f'{" x ".join(f"{n:,}" for n in budget[: 3 if with_passes else 2])} '
-      f'for {_which(list(found))}'
-      for budget, found in names.items()
+      f'for {_which(list(groups_of))}'
+      for budget, groups_of in names.items()
     )
     what = 'rounds x examples a round' if measured else 'rounds x clients_per_round'
     what += ' x local passes' if with_passes else ''
@@ -87,13 +87,13 @@ def _unequal_budgets(groups: Sequence[run_groups.Group]) -> Iterator[str]:
 
 def _mean(run: run_reader.Run, name: str) -> float | None:
   """Returns the mean over rounds of a number that clients report, or None."""
-  found = [
+  values = [
     row[column]
     for row in run.metrics
     for column in row
     if column.rpartition('/')[2] == name and math.isfinite(row[column])
   ]
-  return sum(found) / len(found) if found else None
+  return sum(values) / len(values) if values else None
 
 
 def _clients(run: run_reader.Run) -> int | None:

@@ -2,7 +2,6 @@
 
 import collections
 from collections.abc import Mapping
-import csv
 import math
 import os
 import pathlib
@@ -12,17 +11,12 @@ from matplotlib import figure as figure_lib
 from matplotlib import lines as lines_lib
 from matplotlib import ticker
 
-from tff_ssl.computing import inert
 from tff_ssl.reporting import comparison_columns
 from tff_ssl.reporting import look
 from tff_ssl.runs import round_table
-from tff_ssl.storage import memory
 
-_KEYS = ('round', round_table.CLIENT)
+_KEYS = (round_table.ROUND, round_table.CLIENT)
 _WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 10.0, 2.8, 0.3
-# At most this many clients have a colour each; of more, only their mean stands out.
-_MOST_COLOURED = 7
-_COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000')
 
 # By the name of a number, by client, by round.
 Numbers = collections.OrderedDict[str, dict[str, dict[int, float]]]
@@ -44,27 +38,21 @@ def read(folder: str | os.PathLike[str]) -> Numbers:
   numbers: Numbers = collections.OrderedDict()
   if not path.is_file():
     return numbers
-  try:
-    text = memory.read_csv(path).decode('utf-8')
-    # The run may be writing its last line, or have been killed while writing it.
-    lines = list(csv.reader(text[: text.rfind('\n') + 1].splitlines()))
-  except (OSError, UnicodeDecodeError, csv.Error) as error:
-    raise ValueError(f'{path} cannot be read as CSV: {error}.') from error
-  if not lines or tuple(lines[0][:2]) != _KEYS:
+  columns, rows = round_table.read(path)
+  if tuple(columns[:2]) != _KEYS:
     raise ValueError(
-      f'{path} has a different header; it must begin with {",".join(_KEYS)}.'
+      f'{path} has columns {",".join(columns)[:60]!r}; the first must be '
+      f'{",".join(_KEYS)}.'
     )
-  names = [*map(inert.of_cell, lines[0][2:])]
-  for number, line in enumerate(lines[1:], start=2):
-    try:
-      round, client, *cells = line
-      client = inert.of_cell(client)
-      for name, cell in zip(names, cells, strict=True):
-        if cell:
-          by_client = numbers.setdefault(name, {})
-          by_client.setdefault(client, {})[int(round)] = float(cell)
-    except ValueError as error:
-      raise ValueError(f'{path}, line {number}: {error}.') from error
+  for row in rows:
+    round, client = int(row[round_table.ROUND]), row.get(round_table.CLIENT, '')
+    for name in columns[2:]:
+      if name in row:
+        by_client = numbers.setdefault(name, {})
+        try:
+          by_client.setdefault(client, {})[round] = float(row[name])
+        except ValueError as error:
+          raise ValueError(f'{path}, round {round}, {client}: {error}.') from error
   return numbers
 
 
@@ -105,19 +93,13 @@ def draw(runs: Mapping[str, Numbers]) -> figure_lib.Figure:
       for client in by_client
     }
   )
-  is_coloured = len(names) <= _MOST_COLOURED
-  colors = dict(zip(names, _COLORS, strict=False)) if is_coloured else {}
+  # Of more clients than colours, only their mean stands out.
+  is_coloured = len(names) <= len(look.COLORS)
+  colors = dict(zip(names, look.COLORS, strict=False)) if is_coloured else {}
   shown = colors or {'each client': look.FAINT, 'mean': look.INK}
   figure = look.new(_WIDTH, _PANEL_HEIGHT * len(runs) + _LEGEND_HEIGHT)
-  figure.legend(
-    [lines_lib.Line2D([], [], color=color) for color in shown.values()],
-    [*map(look.plain, shown)],
-    loc='outside upper left',
-    ncols=len(shown),
-    frameon=False,
-    fontsize=9,
-    labelcolor=look.INK,
-  )
+  handles = [lines_lib.Line2D([], [], color=color) for color in shown.values()]
+  look.legend(figure, handles, shown, len(shown), fontsize=9)
   rows = figure.subfigures(len(runs), 1, squeeze=False)[:, 0]
   for row, (run, numbers) in zip(rows, runs.items(), strict=True):
     # A name may be longer than a panel is high: it is written along the row.

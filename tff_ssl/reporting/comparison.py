@@ -42,9 +42,17 @@ class Statistic:
   deviation: float
   count: int
 
+  @property
+  def cells(self) -> tuple[str, str, int]:
+    """The cells of a CSV file: both numbers with all digits, blank if NaN."""
+    mean, deviation = (
+      '' if math.isnan(x) else repr(x) for x in (self.mean, self.deviation)
+    )
+    return mean, deviation, self.count
+
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class ComparisonRow:
   """A row of a comparison: a group, or a baseline that its runs evaluated too.
 
   Attributes:
@@ -71,7 +79,14 @@ def statistic(values: Iterable[float]) -> Statistic:
   return Statistic(float(np.mean(array)), deviation, len(array))
 
 
-def rows(groups: Sequence[run_groups.Group]) -> list[Row]:
+def arrays(statistics: Iterable[Statistic]) -> tuple[np.ndarray, np.ndarray]:
+  """Returns means and deviations for a figure, where one run's deviation is 0."""
+  pairs = [(each.mean, each.deviation) for each in statistics]
+  mean, deviation = np.reshape(np.array(pairs, float), [-1, 2]).T
+  return mean, np.nan_to_num(deviation)
+
+
+def rows(groups: Sequence[run_groups.Group]) -> list[ComparisonRow]:
   """Returns a row for each group, and below it one for each baseline that it has.
 
   Args:
@@ -79,15 +94,17 @@ def rows(groups: Sequence[run_groups.Group]) -> list[Row]:
   """
   result = []
   for group in groups:
-    found = [run_numbers(run) for run in group.counted]
-    own = [_without_baselines(numbers) for numbers in found]
-    result.append(Row(group.name, len(own), _note(group), _statistics(own)))
+    numbers_of_runs = [run_numbers(run) for run in group.counted]
+    own = [_without_baselines(numbers) for numbers in numbers_of_runs]
+    result.append(ComparisonRow(group.name, len(own), _note(group), _statistics(own)))
     for start, title in BASELINES.items():
-      baseline = [_below(start, numbers) for numbers in found]
+      baseline = [_below(start, numbers) for numbers in numbers_of_runs]
       baseline = [numbers for numbers in baseline if numbers]
       if baseline:
         name = f'{group.name}: {title}'
-        result.append(Row(name, len(baseline), '', _statistics(baseline), True))
+        result.append(
+          ComparisonRow(name, len(baseline), '', _statistics(baseline), True)
+        )
   return result
 
 
@@ -147,7 +164,7 @@ def bytes_by_round(run: run_reader.Run) -> collections.OrderedDict[int, float]:
 
 
 def write_csv(
-  path: str | os.PathLike[str], compared: Sequence[Row], names: Sequence[str]
+  path: str | os.PathLike[str], compared: Sequence[ComparisonRow], names: Sequence[str]
 ) -> None:
   """Writes one line for each row and number, with all digits.
 
@@ -156,18 +173,34 @@ def write_csv(
     compared: From `rows`.
     names: The numbers to write.
   """
+  write_table(
+    path,
+    _HEADER,
+    (
+      (inert.cell(row.name), inert.cell(name), *row.numbers[name].cells)
+      for row in compared
+      for name in names
+      if name in row.numbers
+    ),
+  )
+
+
+def write_table(
+  path: str | os.PathLike[str],
+  header: Sequence[str],
+  lines: Iterable[Sequence[str | int]],
+) -> None:
+  """Writes a CSV file, which is made or replaced when it is complete.
+
+  Args:
+    path: The file.
+    header: Names of the columns.
+    lines: Cells that are inert (`inert.cell`).
+  """
   with files.atomic(path) as aside, aside.open('w', newline='') as file:
     writer = csv.writer(file, lineterminator='\n')
-    writer.writerow(_HEADER)
-    for row in compared:
-      for name in names:
-        if name in row.numbers:
-          each = row.numbers[name]
-          cells = (
-            '' if math.isnan(x) else repr(x) for x in (each.mean, each.deviation)
-          )
-          texts = map(inert.cell, (row.name, name))
-          writer.writerow([*texts, *cells, each.count])
+    writer.writerow(header)
+    writer.writerows(lines)
 
 
 def _note(group: run_groups.Group) -> str:

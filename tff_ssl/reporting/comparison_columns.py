@@ -30,7 +30,9 @@ _UNITS = ('B', 'kB', 'MB', 'GB', 'TB', 'PB')
 _LEAST_DIFFERENCE = 0.01
 
 
-def choose(rows: Sequence[comparison.Row], patterns: Sequence[str] = ()) -> list[str]:
+def choose(
+  rows: Sequence[comparison.ComparisonRow], patterns: Sequence[str] = ()
+) -> list[str]:
   """Chooses the numbers to show.
 
   Args:
@@ -57,7 +59,7 @@ def choose(rows: Sequence[comparison.Row], patterns: Sequence[str] = ()) -> list
   ]
   chosen = set()
   for pattern in patterns:
-    found = [
+    matches = [
       name
       for name in names
       if fnmatch.fnmatchcase(name, pattern)
@@ -70,16 +72,16 @@ def choose(rows: Sequence[comparison.Row], patterns: Sequence[str] = ()) -> list
         best_round.is_of_validation(pattern) or not best_round.is_of_validation(name)
       )
     ]
-    if not found:
+    if not matches:
       raise ValueError(
         f'metric is {pattern!r}, which none of the numbers matches; among them are '
         f'{", ".join(usual or names)}.'
       )
-    chosen.update(found)
+    chosen.update(matches)
   return [name for name in names if name in chosen] if patterns else usual
 
 
-def available(rows: Iterable[comparison.Row]) -> list[str]:
+def available(rows: Iterable[comparison.ComparisonRow]) -> list[str]:
   """Returns the names of all numbers, evaluation first."""
   names = dict.fromkeys(name for row in rows for name in row.numbers)
   last = list(_TITLES)
@@ -99,7 +101,9 @@ def title(name: str) -> str:
   return short.replace('/', ' ').replace('_', ' ')
 
 
-def cells(rows: Iterable[comparison.Row], names: Sequence[str]) -> list[dict[str, str]]:
+def cells(
+  rows: Iterable[comparison.ComparisonRow], names: Sequence[str]
+) -> list[dict[str, str]]:
   """Returns the rows of the table as text, by the titles of the columns.
 
   Args:
@@ -120,7 +124,9 @@ def cells(rows: Iterable[comparison.Row], names: Sequence[str]) -> list[dict[str
   ]
 
 
-def best(rows: Sequence[comparison.Row], names: Sequence[str]) -> set[tuple[int, str]]:
+def best(
+  rows: Sequence[comparison.ComparisonRow], names: Sequence[str]
+) -> set[tuple[int, str]]:
   """Returns the places of the best numbers, in columns that have one.
 
   The best accuracies and recalls are the largest, the best bytes and seconds the
@@ -135,7 +141,7 @@ def best(rows: Sequence[comparison.Row], names: Sequence[str]) -> set[tuple[int,
     Positions of rows, with the title of the column.
   """
   own = [k for k, row in enumerate(rows) if not row.is_baseline]
-  found = set()
+  places = set()
   for name in names:
     sign = _sign(name)
     means = {
@@ -147,11 +153,11 @@ def best(rows: Sequence[comparison.Row], names: Sequence[str]) -> set[tuple[int,
       continue
     first = max(means, key=lambda k: sign * means[k])
     shown = {k: number(name, mean, math.nan) for k, mean in means.items()}
-    found |= {(k, title(name)) for k in means if shown[k] == shown[first]}
-  return found
+    places |= {(k, title(name)) for k in means if shown[k] == shown[first]}
+  return places
 
 
-def ordered(rows: Sequence[comparison.Row], name: str) -> list[str]:
+def ordered(rows: Sequence[comparison.ComparisonRow], name: str) -> list[str]:
   """Returns the names of the groups, the best first; those without the number last.
 
   Args:
@@ -169,7 +175,7 @@ def ordered(rows: Sequence[comparison.Row], name: str) -> list[str]:
   # A loss, or another number that is better if smaller.
   sign = _sign(own[0]) or -1
 
-  def worth(row: comparison.Row) -> float:
+  def worth(row: comparison.ComparisonRow) -> float:
     mean = row.numbers[own[0]].mean if own[0] in row.numbers else math.nan
     return -sign * mean if math.isfinite(mean) else math.inf
 
@@ -188,7 +194,7 @@ def _is_recall(name: str) -> bool:
   return _RECALL in name.split('/')
 
 
-def _is_usual(rows: Iterable[comparison.Row], name: str) -> bool:
+def _is_usual(rows: Iterable[comparison.ComparisonRow], name: str) -> bool:
   head, _, last = name.rpartition('/')
   if last != _BALANCED:
     return last in (_ACCURACY, f'{_RECALL_AT}1') or name in _TITLES
@@ -204,7 +210,7 @@ def _differ(numbers: Mapping[str, comparison.Statistic], name: str, other: str) 
   return abs(numbers[name].mean - numbers[other].mean) > _LEAST_DIFFERENCE
 
 
-def _cell(row: comparison.Row, name: str) -> str:
+def _cell(row: comparison.ComparisonRow, name: str) -> str:
   if name not in row.numbers or not math.isfinite(row.numbers[name].mean):
     return _EMPTY
   statistic = row.numbers[name]

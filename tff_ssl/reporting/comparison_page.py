@@ -7,6 +7,7 @@ import shlex
 from tff_ssl.computing import inert
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
+from tff_ssl.runs import run_config
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2328; --faint: #59636e; --line: #d1d9e0;
@@ -90,9 +91,8 @@ def command(run: run_reader.Run) -> str:
   If config.json does not hold it, the run's flags take its place, without those that
   are not set.
   """
-  recorded = run.config.get('command')
-  if isinstance(recorded, list) and recorded:
-    return shlex.join(['python', '-m', *map(str, recorded)])
+  if recorded := run_config.command(run.config):
+    return recorded
   flags = (_flag(name, value) for name, value in run.flags.items() if value is not None)
   return shlex.join(flags)
 

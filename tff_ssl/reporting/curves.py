@@ -36,21 +36,6 @@ class Quantity:
   axis: Literal['any', 'share', 'bytes', 'times'] = 'any'
 
 
-@dataclasses.dataclass(frozen=True)
-class Series:
-  """A quantity of a group.
-
-  Attributes:
-    rounds: int [n], increasing: the rounds that at least one run has.
-    mean: [n] over the runs that have the round.
-    deviation: [n], 0 if only one run has the round.
-  """
-
-  rounds: np.ndarray
-  mean: np.ndarray
-  deviation: np.ndarray
-
-
 def quantities(
   groups: Sequence[run_groups.Group],
   names: Sequence[str],
@@ -77,7 +62,7 @@ def quantities(
     )
     for split, start in (('test', ''), ('validation', best_round.VALIDATION))
   ]
-  found = (
+  by_kind = (
     accuracies if every_accuracy else accuracies[:1],
     online,
     [Quantity('training loss', _column(comparison.LOSS))],
@@ -90,26 +75,23 @@ def quantities(
   )
   wanted = [
     each
-    for kind, those in zip(KINDS, found, strict=True)
+    for kind, those in zip(KINDS, by_kind, strict=True)
     if kind in kinds
     for each in those
   ]
   return [each for each in wanted if any(each.of_run(run) for run in runs)]
 
 
-def series(group: run_groups.Group, quantity: Quantity) -> Series:
-  """Returns mean and deviation of a quantity over a group's runs, round by round."""
-  found: dict[int, list[float]] = {}
+def series(
+  group: run_groups.Group, quantity: Quantity
+) -> dict[int, comparison.Statistic]:
+  """Returns a quantity over a group's runs by round; of each round, the runs it has."""
+  values: dict[int, list[float]] = {}
   for run in group.counted:
     for round, value in quantity.of_run(run).items():
       if math.isfinite(value):
-        found.setdefault(round, []).append(value)
-  statistics = [comparison.statistic(found[round]) for round in sorted(found)]
-  return Series(
-    np.array(sorted(found), int),
-    np.array([each.mean for each in statistics], float),
-    np.nan_to_num(np.array([each.deviation for each in statistics], float)),
-  )
+        values.setdefault(round, []).append(value)
+  return {round: comparison.statistic(values[round]) for round in sorted(values)}
 
 
 def _column(name: str) -> Callable[[run_reader.Run], ByRound]:
@@ -143,7 +125,7 @@ def _accuracies(runs: Sequence[run_reader.Run], names: Sequence[str]) -> list[st
       float(number) if number.replace('.', '', 1).isdigit() else 0.0,
     )
 
-  found = [
+  accuracies = [
     name for name in names if comparison_columns.is_accuracy(name) and worth(name)[0]
   ]
-  return sorted(found, key=worth, reverse=True)
+  return sorted(accuracies, key=worth, reverse=True)

@@ -13,14 +13,13 @@ from matplotlib import lines as lines_lib
 from matplotlib import ticker
 import numpy as np
 
+from tff_ssl.reporting import comparison
 from tff_ssl.reporting import curves
 from tff_ssl.reporting import look
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import sensitivity
 
-# Okabe and Ito's colours, which the colour-blind can tell apart, without the yellow,
-# which is faint on white. Line styles distinguish the groups in grey.
-_COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000')
+# Line styles distinguish the groups in grey.
 _STYLES = ('-', '--', '-.', ':')
 _MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X')
 _WIDTH, _PANEL_HEIGHT, _LEGEND_LINE = 10.0, 3.1, 0.24
@@ -38,6 +37,7 @@ _LOGARITHMIC_FROM = 20
 # A few rounds that waited for other programs, or for a resumed run, may be off the top.
 _TIMES_PERCENTILE = 99.5
 _MARGIN = 1.05
+_BAND: dict[str, Any] = {'alpha': 0.2, 'lw': 0}
 # As many decimals as needed to tell the ticks apart.
 _PER_CENT = ticker.FuncFormatter(lambda share, _: f'{100 * share:.4g}%')
 
@@ -77,9 +77,7 @@ def draw_over(
   """
   every = [line for lines in panels.values() for line in lines]
   names = list(dict.fromkeys(line.name for line in every))
-  ticks = sensitivity.ordered(
-    list(dict.fromkeys(value for line in every for value in line.values))
-  )
+  ticks = sensitivity.ordered(value for line in every for value in line.points)
   is_crowded = sum(map(len, ticks)) > _TICK_LETTERS
   in_a_row = min(len(panels), _PANELS_OVER_IN_A_ROW)
   rows = math.ceil(len(panels) / in_a_row)
@@ -92,11 +90,10 @@ def draw_over(
     for line in lines:
       style = _style(names.index(line.name))
       marker = _MARKERS[names.index(line.name) % len(_MARKERS)]
-      places = [ticks.index(value) for value in line.values]
-      plot.errorbar(
-        places, line.mean, yerr=line.deviation, marker=marker, capsize=3, **style
-      )
-    plot.set_title(look.plain(title), loc='left', fontsize=10.5, color=look.INK)
+      places = [ticks.index(value) for value in line.points]
+      mean, deviation = comparison.arrays(line.points.values())
+      plot.errorbar(places, mean, yerr=deviation, marker=marker, capsize=3, **style)
+    look.panel_title(plot, title)
     plot.set_xlabel(look.plain(flag), color=look.INK, fontsize=9)
     plot.set_xticks(range(len(ticks)), [*map(look.plain, ticks)])
     if is_crowded:
@@ -130,16 +127,8 @@ def _new(panels: int, labels: Sequence[str]) -> figure_lib.Figure:
   in_a_line = max(1, min(len(labels), _LEGEND_LETTERS // longest))
   lines = math.ceil(len(labels) / in_a_line)
   figure = look.new(_WIDTH, panels * _PANEL_HEIGHT + (lines + 1) * _LEGEND_LINE)
-  figure.legend(
-    [lines_lib.Line2D([], [], **_style(index)) for index in range(len(labels))],
-    [*map(look.plain, labels)],
-    loc='outside upper left',
-    ncols=in_a_line,
-    frameon=False,
-    fontsize=10,
-    labelcolor=look.INK,
-    handlelength=3,
-  )
+  handles = [lines_lib.Line2D([], [], **_style(index)) for index in range(len(labels))]
+  look.legend(figure, handles, labels, in_a_line, fontsize=10, handlelength=3)
   return figure
 
 
@@ -151,7 +140,7 @@ def _label(group: run_groups.Group) -> str:
 
 def _style(index: int) -> dict[str, Any]:
   return {
-    'color': _COLORS[index % len(_COLORS)],
+    'color': look.COLORS[index % len(look.COLORS)],
     'linestyle': _STYLES[index % len(_STYLES)],
     'linewidth': 1.6,
   }
@@ -162,32 +151,33 @@ def _draw_panel(
 ) -> None:
   drawn = []
   for index, group in enumerate(groups):
-    one = curves.series(group, quantity)
-    if len(one.rounds):
-      _draw_series(plot, one, index)
-      drawn.append(one.mean)
+    if one := curves.series(group, quantity):
+      drawn.append(_draw_series(plot, one, index))
   last = max(run.last_round for group in groups for run in group.counted)
   _label_axes(plot, quantity, np.concatenate(drawn), last)
 
 
-def _draw_series(plot: axes_lib.Axes, one: curves.Series, index: int) -> None:
+def _draw_series(
+  plot: axes_lib.Axes, series: Mapping[int, comparison.Statistic], index: int
+) -> np.ndarray:
+  """Draws a group's numbers by round; returns their means."""
+  rounds, (mean, deviation) = [*series], comparison.arrays(series.values())
   style = _style(index)
-  if len(one.rounds) <= _FEW_POINTS:
+  if len(rounds) <= _FEW_POINTS:
     style.update(marker=_MARKERS[index % len(_MARKERS)], markersize=5)
-  plot.plot(one.rounds, one.mean, **style)
-  if len(one.rounds) == 1:
+  plot.plot(rounds, mean, **style)
+  color = style['color']
+  if len(rounds) == 1:
     # A band over a single round has no width.
-    plot.errorbar(
-      one.rounds, one.mean, yerr=one.deviation, capsize=3, color=style['color']
-    )
-  low, high = one.mean - one.deviation, one.mean + one.deviation
-  plot.fill_between(one.rounds, low, high, color=style['color'], alpha=0.2, lw=0)
+    plot.errorbar(rounds, mean, yerr=deviation, capsize=3, color=color)
+  plot.fill_between(rounds, mean - deviation, mean + deviation, color=color, **_BAND)
+  return mean
 
 
 def _label_axes(
   plot: axes_lib.Axes, quantity: curves.Quantity, means: np.ndarray, last: int
 ) -> None:
-  plot.set_title(look.plain(quantity.title), loc='left', fontsize=10.5, color=look.INK)
+  look.panel_title(plot, quantity.title)
   plot.set_xlabel('round', color=look.INK, fontsize=9)
   plot.set_xlim(0, _MARGIN * last)
   plot.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))

@@ -39,8 +39,7 @@ def write(topology: topology_lib.Topology, folder: str | os.PathLike[str]) -> No
       f'{path} is a different graph from the {topology.name}; a run must resume with '
       'the graph that it started with.'
     )
-  with files.atomic(path) as aside:
-    aside.write_text(text)
+  files.write(path, text)
   look.save(draw(topology), path.with_name(PICTURE))
 
 

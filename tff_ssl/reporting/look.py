@@ -1,15 +1,21 @@
 """The look that all figures share."""
 
+from collections.abc import Iterable, Sequence
 import os
+from typing import Any
 
 from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
+from matplotlib import lines as lines_lib
 
 from tff_ssl.computing import inert
 from tff_ssl.storage import files
 
 INK = '#333333'
 FAINT = '#8a8a8a'
+# Okabe and Ito's colours, which the colour-blind can tell apart, without the yellow,
+# which is faint on white.
+COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000')
 _GRID = '#e4e4e4'
 _DOTS_PER_INCH = 160
 
@@ -39,6 +45,30 @@ def plain(name: str) -> str:
   """
   escaped = inert.line(name).replace('$', r'\$')
   return f'\u200b{escaped}' if escaped.startswith('_') else escaped
+
+
+def legend(
+  figure: figure_lib.Figure,
+  handles: Sequence[lines_lib.Line2D],
+  names: Iterable[str],
+  columns: int,
+  **style: Any,
+) -> None:
+  """Draws one legend above all panels, in rows of some columns."""
+  figure.legend(
+    handles,
+    [*map(plain, names)],
+    loc='outside upper left',
+    ncols=columns,
+    frameon=False,
+    labelcolor=INK,
+    **style,
+  )
+
+
+def panel_title(plot: axes_lib.Axes, name: str) -> None:
+  """Writes above a panel, at its left, what it shows."""
+  plot.set_title(plain(name), loc='left', fontsize=10.5, color=INK)
 
 
 def title(figure: figure_lib.Figure, text: str, note: str) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 import hashlib
 import os
 import pathlib
-import shlex
 from typing import Any
 
 from tff_ssl.computing import inert
@@ -30,7 +29,6 @@ _OF_DATA = (
 # Shown of `evaluation.json`; recall by class and fairness are in the file itself.
 _SCORES = ('accuracy', 'balanced_accuracy')
 _VALIDATION = 'validation/'
-_BLOCK = 2**20
 _SIMULATED = (
   'The clients were simulated on one site: how the method trains on real devices was '
   'not tested.'
@@ -68,8 +66,7 @@ def write(folder: str | os.PathLike[str]) -> pathlib.Path | None:
   if not (folder / ENCODER).is_file():
     return None
   text = build(folder, {ENCODER: folder / ENCODER})
-  with files.atomic(folder / NAME) as aside:
-    aside.write_text(text, encoding='utf-8')
+  files.write(folder / NAME, text)
   return folder / NAME
 
 
@@ -78,7 +75,7 @@ def build(
   hashed: Mapping[str, pathlib.Path],
   notes: Iterable[str] = (),
   unprotected: str | None = None,
-  is_given: bool = False,
+  is_public: bool = False,
 ) -> str:
   """Returns the card of a run's encoder.
 
@@ -88,8 +85,8 @@ def build(
     notes: Lines about what was made from the encoder.
     unprotected: Why the run's promise of privacy does not hold for the files of this
       card; None: it does.
-    is_given: Whether the card has only what may be given away, as that of a private run
-      always has.
+    is_public: Whether the card has only what may be given away, as that of a private
+      run always has.
 
   Raises:
     ValueError: The run has no encoder, or a file of the run is damaged.
@@ -99,24 +96,25 @@ def build(
   config = run_config.read(folder)
   results = folder / _EVALUATION
   numbers = _read(results) if results.is_file() else {}
-  is_given = is_given or is_private(known)
+  is_public = is_public or is_private(known)
   named = {
     name: inert.markdown(known.get(name))
     for name in ('encoder', 'algorithm', 'input', 'output', 'parameters')
   }
+  command = inert.line(run_config.command(config)) or 'not recorded'
   parts = [
     f'# {named["encoder"]}, trained by {named["algorithm"]}',
     f'Takes {named["input"]}; returns {named["output"]}.',
     f'{named["parameters"]} parameters.',
     *_notes(notes),
     '## Data',
-    _list(_data(known, config, is_given)),
+    _list(_data(known, config, is_public)),
     '## Method',
-    _list(_method(known, config, is_given)),
+    _list(_method(known, config, is_public)),
     '## Command',
-    _LEFT_OUT.format(run_config.NAME) if is_given else _block(_command(config)),
+    _LEFT_OUT.format(run_config.NAME) if is_public else _block(command),
     '## Results',
-    _LEFT_OUT.format(_EVALUATION) if is_given else _results(numbers),
+    _LEFT_OUT.format(_EVALUATION) if is_public else _results(numbers),
     '## Privacy',
     _privacy(known.get('privacy'))
     if unprotected is None
@@ -141,11 +139,8 @@ def is_private(card: Mapping[str, Any]) -> bool:
 
 def sha256(path: pathlib.Path) -> str:
   """Returns the digest of a file, in hexadecimal."""
-  digest = hashlib.sha256()
   with path.open('rb') as file:
-    while block := file.read(_BLOCK):
-      digest.update(block)
-  return digest.hexdigest()
+    return hashlib.file_digest(file, 'sha256').hexdigest()
 
 
 def _read(path: pathlib.Path) -> dict[str, Any]:
@@ -155,26 +150,26 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
 
 
 def _data(
-  known: Mapping[str, Any], config: Mapping[str, Any], is_given: bool
+  known: Mapping[str, Any], config: Mapping[str, Any], is_public: bool
 ) -> list[str]:
   lines = [f'Task: {inert.markdown(known.get("data", known.get("task")))}']
   flags = config['flags']
   for name, title in _OF_DATA:
     if flags.get(name) is not None:
       lines.append(f'{title}: {inert.markdown(flags[name])}')
-  if not is_given:
+  if not is_public:
     lines.append(f'Fingerprint of the examples: {inert.markdown(config.get("task"))}')
   return lines
 
 
 def _method(
-  known: Mapping[str, Any], config: Mapping[str, Any], is_given: bool
+  known: Mapping[str, Any], config: Mapping[str, Any], is_public: bool
 ) -> list[str]:
   algorithm, rounds = (inert.markdown(known.get(n)) for n in ('algorithm', 'rounds'))
   lines = [f'{algorithm}, {rounds} rounds']
   for name in ('objective', 'augmentation', 'local_epochs', 'batch_size', _SEED):
     value = config['flags'].get(name)
-    if value is not None and not (is_given and name == _SEED):
+    if value is not None and not (is_public and name == _SEED):
       lines.append(f'{name}: {inert.markdown(value)}')
   versions = config.get('versions')
   if isinstance(versions, Mapping):
@@ -185,13 +180,6 @@ def _method(
       )
     )
   return lines
-
-
-def _command(config: Mapping[str, Any]) -> str:
-  command = config.get('command')
-  if isinstance(command, list) and command:
-    return inert.line(shlex.join(['python', '-m', *map(str, command)]))
-  return 'not recorded'
 
 
 def _results(numbers: Mapping[str, Any]) -> str:

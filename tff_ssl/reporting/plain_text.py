@@ -46,8 +46,8 @@ def _layout(
   if columns is None:
     columns = list(dict.fromkeys(name for row in rows for name in row))
   names = list(columns)
-  for argument, given in (('percent', percent), ('right', right)):
-    for name in given:
+  for argument, columns_of_argument in (('percent', percent), ('right', right)):
+    for name in columns_of_argument:
       if name not in names:
         raise ValueError(
           f'{argument} has {name!r}; the columns are {", ".join(names)}.'

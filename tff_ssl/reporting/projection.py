@@ -87,15 +87,15 @@ def write(
   folder = pathlib.Path(folder)
   (folder / 'projector').mkdir(parents=True, exist_ok=True)
   if sprite is not None:
-    _write(folder / 'projector' / 'sprite.png', tf.io.encode_png(sprite).numpy())
+    files.write(folder / 'projector' / 'sprite.png', tf.io.encode_png(sprite).numpy())
   lines = ('\t'.join(f'{x:.{_DIGITS}g}' for x in row) for row in encodings)
-  _write(folder / 'projector' / 'encodings.tsv', _lines(lines))
+  files.write(folder / 'projector' / 'encodings.tsv', _lines(lines))
   table = [list(examples), *zip(*examples.values(), strict=True)]
   lines = (
     '\t'.join(inert.line(' '.join(cell.split())) for cell in row) for row in table
   )
-  _write(folder / 'projector' / 'examples.tsv', _lines(lines))
-  _write(folder / CONFIG, config.encode())
+  files.write(folder / 'projector' / 'examples.tsv', _lines(lines))
+  files.write(folder / CONFIG, config)
 
 
 def make_tiles(images: np.ndarray, largest: int = _MAX_TILE) -> np.ndarray:
@@ -138,10 +138,5 @@ def make_sprite(tiles: np.ndarray) -> np.ndarray:
   return grid.reshape(side * height, side * width, channels)
 
 
-def _lines(lines: Iterable[str]) -> bytes:
-  return ''.join(f'{line}\n' for line in lines).encode()
-
-
-def _write(path: pathlib.Path, content: bytes) -> None:
-  with files.atomic(path) as aside:
-    aside.write_bytes(content)
+def _lines(lines: Iterable[str]) -> str:
+  return ''.join(f'{line}\n' for line in lines)

@@ -134,22 +134,24 @@ def group(
     names = {key: _name(own, naming) for key, own in settings.items()}
     unnamed = [flag for flag in differing if flag not in naming]
   else:
-    labels = {key: label.of_run(found[0]) for key, found in members.items()}
+    labels = {
+      key: label.of_run(runs_of_group[0]) for key, runs_of_group in members.items()
+    }
     names = _labelled(labels, settings)
     # Flags that only some methods have need not be named.
     shared = [flag for flag in differing if all(flag in s for s in settings.values())]
     unnamed = [flag for flag in shared if flag not in label.flags]
   groups = []
-  for key, found in members.items():
-    finished = tuple(run for run in found if is_finished(run))
-    counted = finished or tuple(found)
+  for key, runs_of_group in members.items():
+    finished = tuple(run for run in runs_of_group if is_finished(run))
+    counted = finished or tuple(runs_of_group)
     groups.append(
       Group(
         names[key],
         {flag: settings[key][flag] for flag in differing if flag in settings[key]},
         unnamed,
         counted,
-        tuple(run for run in found if run not in counted),
+        tuple(run for run in runs_of_group if run not in counted),
       )
     )
   return groups
@@ -180,8 +182,8 @@ def flag_label(runs: Sequence[run_reader.Run], flags: Sequence[str]) -> Label:
     )
     return ' '.join(parts)
 
-  told = tuple(flag for flag in flags if flag != METHOD)
-  return Label(of_run, (*told, *(CHOOSERS if METHOD in flags else ())))
+  expressed = tuple(flag for flag in flags if flag != METHOD)
+  return Label(of_run, (*expressed, *(CHOOSERS if METHOD in flags else ())))
 
 
 def _choosers_of(run: run_reader.Run) -> tuple[str, ...]:

@@ -1,15 +1,13 @@
 """Reading a run folder: config.json, metrics.csv, system.csv, evaluation.json."""
 
-import csv
 import dataclasses
 import os
 import pathlib
 from typing import Any
 
-from tff_ssl.computing import inert
+from tff_ssl.runs import round_table
 from tff_ssl.runs import run_config
 from tff_ssl.storage import files
-from tff_ssl.storage import memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,9 +73,9 @@ def read(folder: str | os.PathLike[str]) -> Run:
   return Run(
     folder=folder,
     config=_read_json(folder / 'config.json'),
-    metrics=_read_metrics(folder / 'metrics.csv'),
+    metrics=_read_table(folder / 'metrics.csv'),
     evaluation=_read_numbers(evaluation) if evaluation.is_file() else {},
-    system=_read_metrics(system) if system.is_file() else [],
+    system=_read_table(system) if system.is_file() else [],
   )
 
 
@@ -96,38 +94,15 @@ def _read_numbers(path: pathlib.Path) -> dict[str, float]:
   return numbers
 
 
-def _read_metrics(path: pathlib.Path) -> list[dict[str, float]]:
-  try:
-    text = memory.read_csv(path).decode('utf-8')
-    # The run may be writing its last line, or have been killed while writing it.
-    lines = list(csv.reader(text[: text.rfind('\n') + 1].splitlines()))
-  except (OSError, UnicodeDecodeError, csv.Error) as error:
-    raise ValueError(f'{path} cannot be read as CSV: {error}.') from error
-  if not lines or lines[0][:1] != ['round']:
-    raise ValueError(f'{path} has no header; its first column must be round.')
-  header = [*map(inert.of_cell, lines[0])]
-  rows = []
-  for number, line in enumerate(lines[1:], start=2):
-    if len(line) != len(header):
-      raise ValueError(
-        f'{path}, line {number}, has {len(line)} cells; it must have {len(header)}.'
-      )
-    row = {
-      name: _number(path, number, name, cell)
-      for name, cell in zip(header, line, strict=True)
-    }
-    if not row['round'].is_integer():
-      raise ValueError(
-        f'{path}, line {number}: round is {line[0]!r}; it must be a whole number.'
-      )
-    rows.append(row)
-  return rows
+def _read_table(path: pathlib.Path) -> list[dict[str, float]]:
+  columns, rows = round_table.read(path)
+  return [{name: _number(path, row, name) for name in columns} for row in rows]
 
 
-def _number(path: pathlib.Path, line: int, name: str, cell: str) -> float:
+def _number(path: pathlib.Path, row: dict[str, str], name: str) -> float:
+  cell = row.get(name, 'nan')
   try:
-    return float(cell) if cell else float('nan')
+    return float(cell)
   except ValueError as error:
-    raise ValueError(
-      f'{path}, line {line}: {name} is {cell!r}; it must be a number.'
-    ) from error
+    where = f'{path}, round {row[round_table.ROUND]}'
+    raise ValueError(f'{where}: {name} is {cell!r}; it must be a number.') from error

@@ -1,20 +1,17 @@
 """Numbers of runs against a flag: how much a result depends on one setting."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-import csv
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import dataclasses
 import math
 import os
 import re
-
-import numpy as np
+from typing import NamedTuple
 
 from tff_ssl.computing import inert
 from tff_ssl.reporting import comparison
 from tff_ssl.reporting import comparison_columns
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
-from tff_ssl.storage import files
 
 _METHOD = 'method'
 _EMPTY = '-'
@@ -95,24 +92,17 @@ def _only_part(values: Collection[str]) -> tuple[str, dict[str, str]] | None:
   return named[0][0], dict(zip(parts, (value for _, _, value in named), strict=True))
 
 
-@dataclasses.dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
   """One number of the runs that agree in everything but a flag and the seed.
 
   Attributes:
     name: The flags in which the line differs from the others.
-    values: The flag's values as text, [n]: increasing if all are numbers, otherwise in
-      the order of the runs.
-    mean: float [n], over the seeds.
-    deviation: float [n]; 0 for one run.
-    count: int [n], number of runs.
+    points: The number over the seeds by the flag's value as text: increasing if all
+      values are numbers, otherwise in the order of the runs.
   """
 
   name: str
-  values: tuple[str, ...]
-  mean: np.ndarray
-  deviation: np.ndarray
-  count: np.ndarray
+  points: Mapping[str, comparison.Statistic]
 
 
 def lines(runs: Sequence[run_reader.Run], axis: Axis, number: str) -> list[Line]:
@@ -136,7 +126,7 @@ def lines(runs: Sequence[run_reader.Run], axis: Axis, number: str) -> list[Line]
     strays = [run for run in finished if flag not in run.flags]
     if strays:
       raise ValueError(f'over names {flag!r}; {strays[0].folder} has no such flag.')
-  found = []
+  result = []
   neutral = (*run_groups.NEUTRAL, *axis.flags)
   for group in run_groups.group(finished, neutral, axis.label):
     by_value: dict[str, list[float]] = {}
@@ -145,51 +135,42 @@ def lines(runs: Sequence[run_reader.Run], axis: Axis, number: str) -> list[Line]
       if math.isfinite(numbers.get(number, math.nan)):
         by_value.setdefault(axis.value(run), []).append(numbers[number])
     if by_value:
-      found.append(_line(group.name, by_value))
-  return found
+      points = {k: comparison.statistic(by_value[k]) for k in ordered(by_value)}
+      result.append(Line(group.name, points))
+  return result
 
 
-def ordered(values: Sequence[str]) -> list[str]:
-  """Returns values in the order of an axis: numbers by size, others as given."""
+def ordered(values: Iterable[str]) -> list[str]:
+  """Returns different values in the order of an axis: numbers by size, others as is."""
+  unique = list(dict.fromkeys(values))
   try:
-    return sorted(values, key=float)
+    return sorted(unique, key=float)
   except ValueError:
-    return list(values)
+    return unique
 
 
-def _line(name: str, by_value: dict[str, list[float]]) -> Line:
-  values = ordered(list(by_value))
-  statistics = [comparison.statistic(by_value[value]) for value in values]
-  return Line(
-    name,
-    tuple(values),
-    np.array([each.mean for each in statistics]),
-    np.nan_to_num(np.array([each.deviation for each in statistics])),
-    np.array([each.count for each in statistics]),
-  )
-
-
-def cells(number: str, found: Sequence[Line]) -> list[dict[str, str]]:
+def cells(number: str, lines: Sequence[Line]) -> list[dict[str, str]]:
   """Returns a table of one number: a row for each line, a column for each value.
 
   Args:
     number: The number's name.
-    found: Its lines, from `lines`.
+    lines: Its lines, from `lines`.
 
   Returns:
     Mean ± deviation as text by the value; the deviation of a single run is left out.
   """
-  values = ordered(
-    list(dict.fromkeys(value for line in found for value in line.values))
-  )
-  rows = []
-  for line in found:
-    row = {_METHOD: line.name, **dict.fromkeys(values, _EMPTY)}
-    for k, value in enumerate(line.values):
-      deviation = line.deviation[k] if line.count[k] > 1 else math.nan
-      row[value] = comparison_columns.number(number, line.mean[k], deviation)
-    rows.append(row)
-  return rows
+  values = ordered(value for line in lines for value in line.points)
+  return [
+    {
+      _METHOD: line.name,
+      **dict.fromkeys(values, _EMPTY),
+      **{
+        value: comparison_columns.number(number, point.mean, point.deviation)
+        for value, point in line.points.items()
+      },
+    }
+    for line in lines
+  ]
 
 
 def write_csv(
@@ -202,16 +183,13 @@ def write_csv(
     axis: What the numbers are shown against.
     panels: Lines by the name of the number.
   """
-  with files.atomic(path) as aside, aside.open('w', newline='') as file:
-    writer = csv.writer(file, lineterminator='\n')
-    writer.writerow(
-      [inert.cell(axis.title), _METHOD, 'number', 'mean', 'deviation', 'runs']
-    )
-    for number, found in panels.items():
-      for line in found:
-        for k, value in enumerate(line.values):
-          count = int(line.count[k])
-          deviation = repr(float(line.deviation[k])) if count > 1 else ''
-          mean = repr(float(line.mean[k]))
-          texts = map(inert.cell, (value, line.name, number))
-          writer.writerow([*texts, mean, deviation, count])
+  comparison.write_table(
+    path,
+    [inert.cell(axis.title), _METHOD, 'number', 'mean', 'deviation', 'runs'],
+    (
+      (*map(inert.cell, (value, line.name, number)), *point.cells)
+      for number, lines in panels.items()
+      for line in lines
+      for value, point in line.points.items()
+    ),
+  )

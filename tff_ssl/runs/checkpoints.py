@@ -7,7 +7,7 @@ An `.npz` file took 37 ms, can be read without TensorFlow, and names its arrays.
 """
 
 import collections
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import json
 import os
@@ -36,7 +36,7 @@ class Checkpoints:
   """The checkpoints of one run; the newest two are kept."""
 
   def __init__(self, folder: str | os.PathLike[str]):
-    """Uses the folder, which is made when missing.
+    """Opens the folder, which is made when missing.
 
     Args:
       folder: Where the files are. One process at a time may write to it.
@@ -59,7 +59,7 @@ class Checkpoints:
       state: A nest of tuples, named tuples, lists and mappings of arrays.
       about: JSON values to store with it, which `about` returns.
     """
-    arrays = {name: np.asarray(leaf) for name, leaf in named_leaves(state).items()}
+    arrays = {name: np.asarray(leaf) for name, leaf in _named_leaves(state).items()}
     text = json.dumps({_ROUND: round, **(about or {})})
     arrays[_ABOUT] = np.frombuffer(text.encode(), np.uint8)
     with files.atomic(self._path(round)) as aside, aside.open('wb') as file:
@@ -78,16 +78,18 @@ class Checkpoints:
     Raises:
       ValueError: If the file is unreadable or holds a state of another structure.
     """
-    path = self._path(round)
-    expected = named_leaves(template)
+    path, layout = self._path(round), StateLayout(template)
     with _opened(path) as arrays:
-      misfit = _misfit(arrays.headers, expected)
+      kinds = arrays.headers.items()
+      difference = layout.difference(
+        {name: [str(h.dtype), list(h.shape)] for name, h in kinds if name != _ABOUT}
+      )
       # Nothing is read of a state that does not fit.
-      stored = {} if misfit else {name: arrays.read(name) for name in expected}
-    if misfit:
-      raise ValueError(f'{path} does not fit the algorithm: {misfit}')
-    leaves = [_like(leaf, stored[name]) for name, leaf in expected.items()]
-    return tree.unflatten_as(template, leaves)
+      stored = [] if difference else [arrays.read(name) for name in layout.spec]
+    if difference:
+      raise ValueError(f'{path} does not fit the algorithm: {difference}')
+    leaves = map(_like, tree.flatten(template), stored)
+    return tree.unflatten_as(template, list(leaves))
 
   def about(self, round: int) -> dict[str, Any]:
     """Returns what `save` stored about the state after a round, and its `round`.
@@ -95,16 +97,13 @@ class Checkpoints:
     Args:
       round: One of `rounds()`.
 
-    Returns:
-      Values by name; empty for a file of earlier code, which stored nothing.
-
     Raises:
       ValueError: If the file is unreadable, or belongs to another round.
     """
     path = self._path(round)
     with _opened(path, _ABOUT) as arrays:
       if _ABOUT not in arrays.headers:
-        return {}
+        raise ValueError(f"it has no '{_ABOUT}'")
       if arrays.headers[_ABOUT].num_bytes > _MOST_ABOUT:
         raise ValueError(f"'{_ABOUT}' has more than {_MOST_ABOUT:,} bytes")
       stored = arrays.read(_ABOUT)
@@ -176,24 +175,7 @@ def _opened(path: pathlib.Path, start: str = '') -> Iterator[archives.Arrays]:
     raise ValueError(f'cannot read the checkpoint {path}: {error}') from error
 
 
-def _misfit(headers: Mapping[str, archives.Header], expected: Mapping[str, Any]) -> str:
-  """Returns the first difference of stored arrays from a state's; empty without one."""
-  differing = (headers.keys() - {_ABOUT}) ^ expected.keys()
-  if differing:
-    name = min(differing)
-    where = 'the checkpoint' if name in headers else 'the algorithm'
-    return f"'{name}' is only in {where}"
-  for name, leaf in expected.items():
-    header, like = headers[name], np.asarray(leaf)
-    if (header.shape, header.dtype) != (like.shape, like.dtype):
-      return (
-        f"'{name}' is {header.dtype} {list(header.shape)} there and {like.dtype} "
-        f'{list(like.shape)} here'
-      )
-  return ''
-
-
-def named_leaves(state: Any) -> dict[str, Any]:
+def _named_leaves(state: Any) -> dict[str, Any]:
   """Returns the leaves in the order of `tree.flatten`, named by their paths.
 
   Args:
@@ -209,6 +191,71 @@ def named_leaves(state: Any) -> dict[str, Any]:
       raise ValueError(f"two arrays of the state are named '{name}'")
     leaves[name] = leaf
   return leaves
+
+
+class StateLayout:
+  """Names, types and shapes of a nest of arrays, and its bytes, array after array.
+
+  Attributes:
+    spec: Type and shape by name, as JSON values.
+    num_bytes: Size of every nest of this layout.
+  """
+
+  def __init__(self, like: Any):
+    """Takes the layout of a nest.
+
+    Args:
+      like: A nest of tuples, named tuples, lists and mappings of arrays.
+    """
+    leaves = _named_leaves(like)
+    self._nest = like
+    self._like = [np.asarray(leaf) for leaf in leaves.values()]
+    self.spec = {
+      name: [str(leaf.dtype), list(leaf.shape)]
+      for name, leaf in zip(leaves, self._like, strict=True)
+    }
+    self.num_bytes = sum(leaf.nbytes for leaf in self._like)
+
+  def difference(self, spec: Mapping[str, Sequence[Any]]) -> str:
+    """Returns the first difference from another layout, in words; empty without one.
+
+    Args:
+      spec: The other layout, as read from a file.
+    """
+    for name in [*spec, *self.spec]:
+      there, here = spec.get(name), self.spec.get(name)
+      if there != here:
+        return f"'{name}' is {_describe(there)} there and {_describe(here)} here"
+    return ''
+
+  def encode(self, nest: Any) -> bytes:
+    """Returns the bytes of a nest of this layout.
+
+    Raises:
+      ValueError: If an array is missing, or has another type or shape.
+    """
+    other = StateLayout(nest)
+    if difference := self.difference(other.spec):
+      raise ValueError(f'the state does not match the initial one: {difference}')
+    return b''.join(leaf.tobytes() for leaf in other._like)
+
+  def decode(self, data: bytes) -> Any:
+    """Returns the nest that was encoded; its arrays cannot be written to.
+
+    Args:
+      data: `num_bytes` bytes.
+    """
+    leaves, start = [], 0
+    for like in self._like:
+      leaf = np.frombuffer(data, like.dtype, like.size, start).reshape(like.shape)
+      # An array of rank 0 becomes a scalar.
+      leaves.append(leaf[()])
+      start += like.nbytes
+    return tree.unflatten_as(self._nest, leaves)
+
+
+def _describe(kind: Sequence[Any] | None) -> str:
+  return 'absent' if kind is None else f'{kind[0]} {kind[1]}'
 
 
 def _like(leaf: Any, array: np.ndarray) -> Any:

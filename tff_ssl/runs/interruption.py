@@ -49,12 +49,7 @@ class Interruption:
     """Ends the countdown: from now on only a further signal interrupts."""
     self._is_settled = True
 
-  def __exit__(
-    self,
-    exception_type: type[BaseException] | None,
-    exception: BaseException | None,
-    traceback: types.TracebackType | None,
-  ) -> None:
+  def __exit__(self, *_: object) -> None:
     if self._previous:
       signal.setitimer(signal.ITIMER_REAL, 0)
     for number, handler in self._previous.items():

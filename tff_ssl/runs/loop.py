@@ -6,16 +6,17 @@ in a round is a function of the state and the round's number.
 """
 
 import collections
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 import os
 import pathlib
 import sys
 import time
 from typing import Any, Protocol, runtime_checkable
 
+from tff_ssl.computing import checks
 from tff_ssl.execution import contexts
 from tff_ssl.execution import resources
-from tff_ssl.runs import alarms
+from tff_ssl.runs import alarms as alarms_lib
 from tff_ssl.runs import flat_metrics
 from tff_ssl.runs import interruption
 from tff_ssl.runs import progress_display
@@ -23,7 +24,7 @@ from tff_ssl.runs import run_folder
 from tff_ssl.simulation import prefetch
 
 
-class Output(Protocol):
+class RoundOutput(Protocol):
   """The result of a round."""
 
   @property
@@ -35,13 +36,13 @@ class Output(Protocol):
     """A nest of numbers."""
 
 
-class Algorithm(Protocol):
+class RoundAlgorithm(Protocol):
   """What the loop runs, such as a `tff.learning.templates.LearningProcess`."""
 
   def initialize(self) -> Any:
     """Returns the initial state: a nest of arrays."""
 
-  def next(self, state: Any, cohort: Any) -> Output:
+  def next(self, state: Any, cohort: Any) -> RoundOutput:
     """Runs one round.
 
     Args:
@@ -51,11 +52,11 @@ class Algorithm(Protocol):
 
 
 @runtime_checkable
-class KeepsFiles(Protocol):
+class Resumable(Protocol):
   """An algorithm whose `next` also writes run folder files, such as client states."""
 
   def resume(self, folder: pathlib.Path, round: int) -> None:
-    """Takes its files back to what they were after a round; called before `next`.
+    """Rolls its files back to the end of a round; called before `next`.
 
     Args:
       folder: The run folder.
@@ -95,7 +96,7 @@ EvaluateFn = Callable[[Any, int], Mapping[str, float]]
 
 
 def run(
-  algorithm: Algorithm,
+  algorithm: RoundAlgorithm,
   cohort_fn: Callable[[int], Any],
   folder: run_folder.RunFolder,
   rounds: int,
@@ -104,7 +105,7 @@ def run(
   checkpoint_every: int = 10,
   progress: bool = True,
   execution: contexts.Context | None = None,
-  alarm: alarms.Alarm | None = None,
+  alarms: Sequence[alarms_lib.Alarm] = (),
   keep_fn: Callable[[Any], None] | None = None,
   start_fn: Callable[[Any], Any] | None = None,
   watch_fn: EvaluateFn | None = None,
@@ -120,7 +121,7 @@ def run(
 
   Args:
     algorithm: What to run. Its `next` must be deterministic for resumed runs to end
-      with the same numbers. If it writes files of its own, it is a `KeepsFiles`.
+      with the same numbers. If it writes files of its own, it is a `Resumable`.
     cohort_fn: Round -> the data for `algorithm.next`; a function of the round alone.
       The next round's data are prepared while a round runs, in a thread where no TFF
       computation can be executed; see `prefetch.Prefetcher`.
@@ -133,7 +134,7 @@ def run(
     checkpoint_every: Save every this many rounds and after the last.
     progress: Whether to show progress.
     execution: The context, to measure the worker's memory and CPU time too.
-    alarm: Is shown each round's metrics.
+    alarms: Each is shown each round's metrics.
     keep_fn: Writes the result of the run. Called with the state after the last round,
       once it is saved and before it is evaluated; also when a finished run is started
       again.
@@ -151,7 +152,9 @@ def run(
     ValueError: If a number is out of range, or the folder has more rounds.
     interruption.Interrupted: After Ctrl-C or SIGTERM; a SystemExit.
   """
-  _check_numbers(rounds, evaluate_every, watch_every, checkpoint_every)
+  checks.at_least(0, rounds=rounds, evaluate_every=evaluate_every)
+  checks.at_least(0, watch_every=watch_every)
+  checks.at_least(1, checkpoint_every=checkpoint_every)
   # One variable for both, so that no exception can come between a state and its round.
   last = _restore(algorithm, folder, rounds, start_fn)
   saved = last[0]
@@ -183,7 +186,7 @@ def run(
           _save(algorithm, folder, *last)
           saved = round
         display.update(round, metrics, measured.get('evaluation_seconds', 0.0))
-        if alarm is not None:
+        for alarm in alarms:
           alarm.update(round, metrics)
         if signals.number is not None:
           raise KeyboardInterrupt
@@ -212,16 +215,8 @@ def run(
   return last[1]
 
 
-def _check_numbers(rounds: int, evaluate: int, watch: int, checkpoint: int) -> None:
-  if min(rounds, evaluate, watch) < 0 or checkpoint < 1:
-    raise ValueError(
-      f'rounds={rounds}, evaluate_every={evaluate}, watch_every={watch}, '
-      f'checkpoint_every={checkpoint}: they must be at least 0, 0, 0 and 1'
-    )
-
-
 def _restore(
-  algorithm: Algorithm,
+  algorithm: RoundAlgorithm,
   folder: run_folder.RunFolder,
   rounds: int,
   start_fn: Callable[[Any], Any] | None,
@@ -244,7 +239,7 @@ def _restore(
     if start_fn is not None:
       state = start_fn(state)
     folder.save(0, state)
-  if isinstance(algorithm, KeepsFiles):
+  if isinstance(algorithm, Resumable):
     algorithm.resume(folder.path, round)
   if isinstance(algorithm, Remembers):
     algorithm.check(folder.checkpoints.about(round))
@@ -253,11 +248,11 @@ def _restore(
 
 
 def _save(
-  algorithm: Algorithm, folder: run_folder.RunFolder, round: int, state: Any
+  algorithm: RoundAlgorithm, folder: run_folder.RunFolder, round: int, state: Any
 ) -> None:
   more = algorithm.remember() if isinstance(algorithm, Remembers) else {}
   folder.save(round, state, more)
-  if isinstance(algorithm, KeepsFiles):
+  if isinstance(algorithm, Resumable):
     algorithm.saved(folder.checkpoints.rounds()[0])
 
 

@@ -87,8 +87,8 @@ class MLflow:
         experiment_name=mlflow.environment_variables.MLFLOW_EXPERIMENT_NAME.get()
         or _PROJECT
       )
-      made = self._client.create_run(experiment.experiment_id, run_name=folder.name)
-      known = made.info.run_id
+      created = self._client.create_run(experiment.experiment_id, run_name=folder.name)
+      known = created.info.run_id
       _write_id(folder, MLFLOW, known)
       entities = mlflow.entities
       params = [
@@ -154,7 +154,7 @@ def check(names: Sequence[str]) -> None:
   """Checks that trackers are known and installed.
 
   Args:
-    names: Of trackers.
+    names: Names of trackers.
 
   Raises:
     ValueError: If one is unknown or not installed.
@@ -175,11 +175,11 @@ class Trackers:
   def __init__(
     self, names: Sequence[str], folder: pathlib.Path, settings: Mapping[str, object]
   ):
-    """Opens no tracker yet.
+    """Initializes the trackers; `log` opens them.
 
     Args:
-      names: Of `NAMES`.
-      folder: Of the run.
+      names: Some of `NAMES`.
+      folder: The run folder.
       settings: What the run depends on.
 
     Raises:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 import sys
 import time
-from typing import Protocol, TextIO
+from typing import TextIO
 
 import tqdm
 
@@ -15,8 +15,8 @@ _SECONDS_BETWEEN_LINES = 30.0
 _SHOWN = {'loss': 'loss', 'encoding_std': 'spread'}
 
 
-class Progress(Protocol):
-  """Shows the progress of a run, round by round."""
+class Progress:
+  """Shows the progress of a run, round by round; this class shows nothing."""
 
   def update(
     self, round: int, metrics: Mapping[str, int | float], evaluating: float = 0.0
@@ -47,18 +47,8 @@ def create(
   """
   stream = stream or sys.stderr
   if not enabled:
-    return _Silence()
+    return Progress()
   return _Bar(rounds, done, stream) if stream.isatty() else _Lines(rounds, done, stream)
-
-
-class _Silence(Progress):
-  def update(
-    self, round: int, metrics: Mapping[str, int | float], evaluating: float = 0.0
-  ) -> None:
-    pass
-
-  def close(self) -> None:
-    pass
 
 
 class _Bar(Progress):
@@ -117,10 +107,9 @@ class _Lines(Progress):
     )
     self._stream.flush()
 
-  def close(self) -> None:
-    pass
-
 
 def _shown(metrics: Mapping[str, int | float]) -> dict[str, str]:
-  found = ((shown, flat_metrics.find(metrics, last)) for last, shown in _SHOWN.items())
-  return {shown: f'{value:.4g}' for shown, value in found if value is not None}
+  numbers = (
+    (shown, flat_metrics.find(metrics, last)) for last, shown in _SHOWN.items()
+  )
+  return {shown: f'{value:.4g}' for shown, value in numbers if value is not None}

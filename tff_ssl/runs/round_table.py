@@ -6,9 +6,10 @@ rewrites, each round costs as much as all before it.
 """
 
 import collections
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 import csv
 import errno
+import hashlib
 import io
 import os
 import pathlib
@@ -21,6 +22,8 @@ from tff_ssl.storage import memory
 # The table of numbers by client, and its second column.
 CLIENTS, CLIENT = 'clients.csv', 'client'
 ROUND = 'round'
+# How much of the end of what a digest has read is compared before reading on.
+_COMPARED = 256
 # None is a blank cell.
 Cell = int | float | str | None
 
@@ -51,7 +54,7 @@ class Table:
       memory.read_csv(self._path)
       text = self._text()
       if not text.endswith('\n'):
-        self._rewrite(parse(self._path, text[: text.rfind('\n') + 1]))
+        self._rewrite(_parse(self._path, text[: text.rfind('\n') + 1])[1])
 
   def rows(self) -> list[dict[str, str]]:
     """Returns all rows as written: name -> text, blanks left out.
@@ -60,7 +63,7 @@ class Table:
       ValueError: If a row's cells do not match the header's columns, or it has no
         round.
     """
-    return parse(self._path, self._text()) if self._path.exists() else []
+    return _parse(self._path, self._text())[1] if self._path.exists() else []
 
   def keep_until(self, round: int) -> None:
     """Drops the rows of later rounds.
@@ -69,9 +72,9 @@ class Table:
       round: The last round to keep.
     """
     rows = self.rows()
-    kept = [row for row in rows if int(row[ROUND]) <= round]
-    if len(kept) < len(rows):
-      self._rewrite(kept)
+    earlier = [row for row in rows if int(row[ROUND]) <= round]
+    if len(earlier) < len(rows):
+      self._rewrite(earlier)
 
   def check_rounds(self, last: int) -> None:
     """Checks that the rows are those of rounds 1 to `last`, one each and in order.
@@ -87,10 +90,10 @@ class Table:
       return
     wrong = (n for n, round in enumerate(rounds, start=1) if n != round or n > last)
     where = next(wrong, len(rounds) + 1)
-    found = f'of round {rounds[where - 1]}' if where <= len(rounds) else 'missing'
+    there = f'of round {rounds[where - 1]}' if where <= len(rounds) else 'missing'
     raise ValueError(
       f'{self._path} must have the rows of rounds 1 to {last}, each once and in order: '
-      f'row {where} is {found}'
+      f'row {where} is {there}'
     )
 
   def append(self, round: int, values: Mapping[str, Cell]) -> None:
@@ -136,8 +139,8 @@ class Table:
       ValueError: If a value is named `round`.
     """
     added = [self._row(round, cells) for cells in values]
-    kept = [row for row in self.rows() if int(row[ROUND]) < round]
-    self._rewrite([*kept, *added])
+    earlier = [row for row in self.rows() if int(row[ROUND]) < round]
+    self._rewrite([*earlier, *added])
 
   def _row(self, round: int, values: Mapping[str, Cell]) -> dict[str, str]:
     if ROUND in values:
@@ -148,7 +151,7 @@ class Table:
     }
 
   def _text(self) -> str:
-    return decode(self._path, self._path.read_bytes())
+    return _decode(self._path, self._path.read_bytes())
 
   def _header(self) -> list[str]:
     """Returns the columns, read again because another `Table` may have added some."""
@@ -163,36 +166,134 @@ class Table:
       return
     columns = _columns(rows)
     header = dict(zip(columns, columns, strict=True))
-    with files.atomic(self._path) as aside:
-      aside.write_text(_lines(columns, [header, *rows]))
+    files.write(self._path, _lines(columns, [header, *rows]))
 
 
-def decode(path: pathlib.Path, content: bytes) -> str:
-  """Returns what a file holds, as text.
+class TableDigest:
+  """A digest of the rows of one file, which `Table` writes, that grows with the table.
 
-  Args:
-    path: Where the content is from.
-    content: Of the file, or a part of it.
-
-  Raises:
-    ValueError: If it is not text.
+  A checkpoint holds digests of the rows until its round. If each digest read the whole
+  table, a run that saves after every round would take quadratic time. So rows of
+  earlier rounds stay in the hash, and only what was appended since is read.
   """
+
+  def __init__(self, path: str | os.PathLike[str]):
+    """Begins with no row.
+
+    Args:
+      path: The file, which may not exist yet.
+    """
+    self._path = pathlib.Path(path)
+    self._first: int
+    self._hash: hashlib.blake2b
+    self._rows: list[dict[str, str]]
+    self._forget()
+
+  def rows_of(self, round: int) -> list[dict[str, str]]:
+    """Returns the rows of a round, as `Table.rows` does.
+
+    Args:
+      round: The rows' round. It is quick if no later one was asked for before.
+
+    Raises:
+      ValueError: If a row is damaged.
+    """
+    if round < self._first:
+      self._forget()
+    self._read()
+    before = [row for row in self._rows if int(row[ROUND]) < round]
+    self._rows = [row for row in self._rows if int(row[ROUND]) >= round]
+    _update(self._hash, before)
+    self._first = round
+    return [row for row in self._rows if int(row[ROUND]) == round]
+
+  def until(
+    self,
+    round: int,
+    rows: Iterable[Mapping[str, str]],
+    columns: Collection[str],
+  ) -> str:
+    """Returns the digest of all rows of earlier rounds, and some of one round.
+
+    Args:
+      round: The last round.
+      rows: Those of its rows that count.
+      columns: Columns that count in them, because an evaluation may add others later.
+    """
+    self.rows_of(round)
+    digest = self._hash.copy()
+    _update(
+      digest, ({name: row[name] for name in row if name in columns} for row in rows)
+    )
+    return digest.hexdigest()
+
+  def _forget(self) -> None:
+    # What was read ends here, in a file with this number and header.
+    self._end, self._inode, self._header, self._tail = 0, -1, b'', b''
+    # The hash has the rows before this round; the others wait.
+    self._first, self._rows = 0, []
+    self._hash = hashlib.blake2b(digest_size=8)
+
+  def _read(self) -> None:
+    """Reads what was appended, or everything if the file was written anew."""
+    if not self._path.exists():
+      self._forget()
+      return
+    with self._path.open('rb') as file:
+      inode, header = os.fstat(file.fileno()).st_ino, file.readline()
+      file.seek(self._end - len(self._tail))
+      if (inode, header) != (self._inode, self._header) or file.read(
+        len(self._tail)
+      ) != self._tail:
+        self._forget()
+        self._inode, self._header, self._end = inode, header, len(header)
+        self._tail = header[-_COMPARED:]
+      file.seek(self._end)
+      added = file.read()
+    self._rows += _parse(self._path, _decode(self._path, self._header + added))[1]
+    self._end += len(added)
+    self._tail = (self._tail + added)[-_COMPARED:]
+
+
+def _update(digest: hashlib.blake2b, rows: Iterable[Mapping[str, str]]) -> None:
+  for row in rows:
+    digest.update(repr(sorted(row.items())).encode())
+
+
+def _decode(path: pathlib.Path, content: bytes) -> str:
+  """Returns the content of a file, or a part of it, as text."""
   try:
     return content.decode()
   except UnicodeDecodeError as error:
     raise ValueError(f'{path} is damaged: {error}') from error
 
 
-def parse(path: pathlib.Path, text: str) -> list[dict[str, str]]:
-  """Returns the rows of a table, in the columns' order, blanks left out.
+def read(
+  path: str | os.PathLike[str],
+) -> tuple[list[str], list[dict[str, str]]]:
+  """Reads the complete lines of a table, to which a run may be writing.
 
   Args:
-    path: Where the text is from.
-    text: Of the header and the rows.
+    path: The file, which may come from a stranger.
+
+  Returns:
+    The columns, and the rows as `Table.rows` returns them.
 
   Raises:
-    ValueError: If a row's cells do not match the header's columns, or it has no round.
+    ValueError: If it cannot be read, does not fit into memory or is damaged; the
+      message names it.
   """
+  path = pathlib.Path(path)
+  try:
+    content = memory.read_csv(path)
+  except OSError as error:
+    raise ValueError(f'{path} cannot be read: {error}.') from error
+  text = _decode(path, content)
+  return _parse(path, text[: text.rfind('\n') + 1])
+
+
+def _parse(path: pathlib.Path, text: str) -> tuple[list[str], list[dict[str, str]]]:
+  """Returns columns and rows, each in the columns' order, blanks left out."""
   try:
     columns, *lines = _cells(io.StringIO(text)) if text else [[ROUND]]
   except (csv.Error, ValueError) as error:
@@ -211,7 +312,7 @@ def parse(path: pathlib.Path, text: str) -> list[dict[str, str]]:
         f'have a round and {len(columns)} cells in all'
       )
     rows.append({name: value for name, value in row.items() if value})
-  return rows
+  return columns, rows
 
 
 def _columns(rows: Iterable[Mapping[str, str]]) -> list[str]:

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import platform
+import shlex
 import sys
 from typing import Any
 
@@ -47,6 +48,14 @@ def build(
   )
   # Through JSON, like the stored configuration: tuples are lists there.
   return json.loads(json.dumps(config), object_pairs_hook=collections.OrderedDict)
+
+
+def command(config: Mapping[str, Any]) -> str:
+  """Returns the command in a configuration, as a shell takes it; '' without one."""
+  recorded = config.get('command')
+  if isinstance(recorded, list) and recorded:
+    return shlex.join(['python', '-m', *map(str, recorded)])
+  return ''
 
 
 def _program() -> str:
@@ -101,7 +110,7 @@ def identity(folder: str | os.PathLike[str]) -> str:
   return str(_read(folder).get(_IDENTITY, ''))
 
 
-def as_grown(
+def with_larger_values(
   stored: Mapping[str, Any], config: Mapping[str, Any]
 ) -> collections.OrderedDict[str, Any]:
   """Returns the configuration of a run that continues with a larger value of a flag.
@@ -112,8 +121,8 @@ def as_grown(
     stored: The one from `read`.
     config: The one from `build`.
   """
-  kept = {_IDENTITY: stored[_IDENTITY]} if _IDENTITY in stored else {}
-  return collections.OrderedDict(config, **kept)
+  identity = {_IDENTITY: stored[_IDENTITY]} if _IDENTITY in stored else {}
+  return collections.OrderedDict(config, **identity)
 
 
 def _digest(parts: object) -> str:

@@ -26,7 +26,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import fcntl
 import os
 import pathlib
-import types
 from typing import Any, Self
 
 import tensorflow as tf
@@ -35,7 +34,6 @@ from tff_ssl.runs import checkpoints
 from tff_ssl.runs import number_trackers
 from tff_ssl.runs import round_table
 from tff_ssl.runs import run_config
-from tff_ssl.runs import table_digest
 from tff_ssl.storage import files
 
 _EVALUATION_SECONDS = 'evaluation_seconds'
@@ -84,8 +82,8 @@ class RunFolder:
       self.checkpoints = checkpoints.Checkpoints(self.path / 'checkpoints')
       self.metrics = round_table.Table(self.path / 'metrics.csv')
       self.system = round_table.Table(self.path / 'system.csv')
-      self._of_metrics = table_digest.Digest(self.path / 'metrics.csv')
-      self._of_clients = table_digest.Digest(self.path / round_table.CLIENTS)
+      self._of_metrics = round_table.TableDigest(self.path / 'metrics.csv')
+      self._of_clients = round_table.TableDigest(self.path / round_table.CLIENTS)
     except BaseException:
       os.close(self._lock)
       raise
@@ -200,17 +198,14 @@ class RunFolder:
         its round are not those that were written.
     """
     about = self.checkpoints.about(round)
-    if about.get('run', run_config.identity(self.path)) != run_config.identity(
-      self.path
-    ):
+    if about.get('run') != run_config.identity(self.path):
       raise ValueError(
         f'the checkpoint of round {round} in {self.path} belongs to another run'
       )
     self.metrics.keep_until(round)
     self.metrics.check_rounds(round)
-    # A checkpoint of an earlier version of this code has no digests.
     rows, _ = self._metrics_until(round, about.get('columns', ()))
-    if about and rows != about.get('rows'):
+    if rows != about.get('rows'):
       raise ValueError(
         f'{self.path / "metrics.csv"} has different numbers for rounds 1 to {round} '
         'from those that were written'
@@ -260,8 +255,8 @@ class RunFolder:
     rows = self._of_clients.rows_of(round)
     if columns is None:
       columns = {name for row in rows for name in row}
-    told = {*columns} - {round_table.ROUND, round_table.CLIENT}
-    counted = [row for row in rows if told & {*row}]
+    numbers = {*columns} - {round_table.ROUND, round_table.CLIENT}
+    counted = [row for row in rows if numbers & {*row}]
     return self._of_clients.until(round, counted, columns), sorted(columns)
 
   def sync(self) -> None:
@@ -325,12 +320,7 @@ class RunFolder:
   def __enter__(self) -> Self:
     return self
 
-  def __exit__(
-    self,
-    exception_type: type[BaseException] | None,
-    exception: BaseException | None,
-    traceback: types.TracebackType | None,
-  ) -> None:
+  def __exit__(self, *_: object) -> None:
     self.close()
 
   def _check_or_write_config(
@@ -347,7 +337,7 @@ class RunFolder:
       before = stored['flags']
       if any(run_config.is_larger(flags.get(k), before.get(k)) for k in may_grow):
         files.write_json(
-          self.path / run_config.NAME, run_config.as_grown(stored, config)
+          self.path / run_config.NAME, run_config.with_larger_values(stored, config)
         )
       return
     run_config.check_unused(self.path)
@@ -358,7 +348,7 @@ def check_client(client_id: str) -> None:
   """Checks that a client's encoder can be written.
 
   Args:
-    client_id: Of the client.
+    client_id: The client's id.
 
   Raises:
     ValueError: If its id cannot be the name of a folder.
@@ -369,8 +359,8 @@ def check_client(client_id: str) -> None:
 
 def _row_of(rows: Iterable[Mapping[str, str]], round: int) -> dict[str, str]:
   """Returns the cells of a round, without its number; none if it has no row."""
-  found = [row for row in rows if row['round'] == str(round)]
-  return {k: v for row in found for k, v in row.items() if k != 'round'}
+  rows_of_round = [row for row in rows if row['round'] == str(round)]
+  return {k: v for row in rows_of_round for k, v in row.items() if k != 'round'}
 
 
 def _lock(folder: pathlib.Path) -> int:

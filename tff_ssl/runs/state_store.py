@@ -11,7 +11,8 @@ state for each client that has taken part, and the rounds since the older checkp
 The rollback journal instead of the write-ahead log: nobody reads while a round is
 written, each byte is written only once, and between rounds there is one file to copy.
 
-A row holds only the bytes of a state (`state_layout`), and the file its layout.
+A row holds only the bytes of a state, and the file their layout
+(`checkpoints.StateLayout`).
 
 The file also holds the number of its rows, sums over them, and the identity of its run:
 a client whose row is missing would silently begin again. It may come from a stranger:
@@ -31,7 +32,7 @@ import sqlite3
 from typing import Any
 import zlib
 
-from tff_ssl.runs import state_layout
+from tff_ssl.runs import checkpoints
 
 NAME = 'client_states.sqlite'
 # 'tffs', in SQLite's header: distinguishes the file from other databases.
@@ -92,7 +93,7 @@ class ClientStates:
   """
 
   def __init__(self, path: str | os.PathLike[str], blank: Any):
-    """Touches no file yet.
+    """Initializes the store; `resume` opens the file.
 
     Args:
       path: The file.
@@ -104,7 +105,7 @@ class ClientStates:
     """
     self._path = pathlib.Path(path)
     self._blank = blank
-    self._layout = state_layout.StateLayout(blank)
+    self._layout = checkpoints.StateLayout(blank)
     if self._layout.num_bytes > _MAX_STATE_BYTES:
       raise ValueError(
         f"a client's state takes {self._layout.num_bytes} bytes: the store takes at "
@@ -155,7 +156,7 @@ class ClientStates:
     """Returns the states of some clients; the blank state where there is none.
 
     Args:
-      client_ids: Of any clients.
+      client_ids: Ids of any clients.
 
     Raises:
       ValueError: If the file is damaged.
@@ -311,8 +312,8 @@ def _create_tables(connection: sqlite3.Connection) -> None:
 
 def _tables(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
   """Returns what a database has, with the statements that made it."""
-  found = connection.execute(_TABLES)
-  return [(kind, name, ' '.join(sql.split())) for kind, name, sql in found]
+  rows = connection.execute(_TABLES)
+  return [(kind, name, ' '.join(sql.split())) for kind, name, sql in rows]
 
 
 @functools.cache

@@ -37,14 +37,14 @@ _MOST_EVALUATED = 100
 
 
 class Output(NamedTuple):
-  """The result of a round; see `loop.Output`."""
+  """The result of a round; see `loop.RoundOutput`."""
 
   state: Any
   metrics: Any
 
 
 class StatefulRounds:
-  """A process, its clients and the store of their states: a `loop.KeepsFiles`.
+  """A process, its clients and the store of their states: a `loop.Resumable`.
 
   Attributes:
     algorithm: The algorithm of the process.
@@ -80,7 +80,7 @@ class StatefulRounds:
     """Whether the evaluated model takes what clients keep, which nothing protects."""
     return self.algorithm.evaluated is not None
 
-  def cohort(self, client_ids: Iterable[str]) -> simulated_clients.Cohort:
+  def cohort(self, client_ids: Iterable[str]) -> simulated_clients.CohortData:
     """Returns a cohort without its states, which the previous round may still change.
 
     Args:
@@ -106,7 +106,7 @@ class StatefulRounds:
     """Returns the initial server state."""
     return self._process.initialize()
 
-  def next(self, state: Any, cohort: simulated_clients.Cohort) -> Output:
+  def next(self, state: Any, cohort: simulated_clients.CohortData) -> Output:
     """Runs one round and saves the states of its clients.
 
     Args:
@@ -168,7 +168,7 @@ class StatefulRounds:
     }
 
   def resume(self, folder: str | os.PathLike[str], round: int) -> None:
-    """Takes the states back to what they were after a round; see `loop.KeepsFiles`.
+    """Takes the states back to what they were after a round; see `loop.Resumable`.
 
     Args:
       folder: The run folder.
@@ -187,7 +187,7 @@ class StatefulRounds:
       self._table.keep_until(round)
 
   def saved(self, oldest: int) -> None:
-    """Drops states that no checkpoint needs; see `loop.KeepsFiles`.
+    """Drops states that no checkpoint needs; see `loop.Resumable`.
 
     Args:
       oldest: The round of the oldest checkpoint.

@@ -135,7 +135,7 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     """Returns client data whose examples also hold a number of their client.
 
     Args:
-      name: Of the new field, int32 [].
+      name: Name of the new field, int32 [].
       values: Client id -> number; clients that are not named have 0.
 
     Raises:
@@ -159,7 +159,7 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     """Returns client data whose examples also hold the number of their client.
 
     Args:
-      name: Of the new field; the number is a place in `client_ids`.
+      name: Name of the new field; the number is a place in `client_ids`.
     """
     numbers = np.zeros(len(self._arrays[_EXAMPLE_ID]), np.int32)
     numbers[self._partition.together] = self._partition.owners

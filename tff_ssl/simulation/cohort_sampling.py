@@ -41,28 +41,13 @@ class Cohorts:
     return _draw(self._client_ids, self._clients_per_round, generator)
 
 
-class PoissonCohorts:
+class PoissonCohorts(Cohorts):
   """Draws the cohort of each round by Poisson sampling: each client independently.
 
-  All clients have the same chance: a cohort has the given size on average, and may be
-  empty. Differential privacy costs least this way. A function of the seed and the round
-  alone, like `Cohorts`.
+  All clients have the same chance: a cohort has `clients_per_round` clients on average,
+  and may be empty. Differential privacy costs least this way. A function of the seed
+  and the round alone, like `Cohorts`.
   """
-
-  def __init__(self, client_ids: Sequence[str], clients_per_round: int, seed: int):
-    """Fixes the population.
-
-    Args:
-      client_ids: All clients; their order does not matter.
-      clients_per_round: Mean size of a cohort, at most the number of clients.
-      seed: Non-negative.
-
-    Raises:
-      ValueError: If ids repeat, the mean is out of range or the seed is negative.
-    """
-    self._client_ids = _population(client_ids, clients_per_round, seed)
-    self._chance = clients_per_round / len(self._client_ids)
-    self._seed = seed
 
   def __call__(self, round: int) -> list[str]:
     """Returns the sorted client ids of a round, which may be none.
@@ -72,7 +57,8 @@ class PoissonCohorts:
     """
     generator = np.random.default_rng([self._seed, round])
     # First how many, then which: as if each were drawn, without a random number each.
-    size = int(generator.binomial(len(self._client_ids), self._chance))
+    population = len(self._client_ids)
+    size = int(generator.binomial(population, self._clients_per_round / population))
     return _draw(self._client_ids, size, generator)
 
 
@@ -125,7 +111,7 @@ def pass_of(round: int, rounds: int) -> tuple[int, int]:
 
   Args:
     round: Its number, from 1.
-    rounds: Of a pass.
+    rounds: Number of rounds of a pass.
 
   Raises:
     ValueError: If the round is below 1.
@@ -166,7 +152,7 @@ class Batches:
   """
 
   def __init__(self, positions: np.ndarray, batch_size: int, seed: int):
-    """Draws nothing yet.
+    """Initializes the draws.
 
     Args:
       positions: int64 [N], the examples to draw from.

@@ -8,7 +8,6 @@ is gained.
 
 from collections.abc import Callable
 import concurrent.futures
-import types
 from typing import Generic, Self, TypeVar
 
 _Cohort = TypeVar('_Cohort')
@@ -29,7 +28,7 @@ class Prefetcher(Generic[_Cohort]):
   """
 
   def __init__(self, cohort_fn: Callable[[int], _Cohort], rounds: int):
-    """Prepares nothing yet.
+    """Initializes the prefetcher; the first call starts its thread.
 
     Args:
       cohort_fn: Round -> the round's data; a function of the round alone. It is not
@@ -72,10 +71,5 @@ class Prefetcher(Generic[_Cohort]):
   def __enter__(self) -> Self:
     return self
 
-  def __exit__(
-    self,
-    exception_type: type[BaseException] | None,
-    exception: BaseException | None,
-    traceback: types.TracebackType | None,
-  ) -> None:
+  def __exit__(self, *_: object) -> None:
     self.close()

@@ -32,7 +32,7 @@ from tff_ssl.simulation import client_data
 from tff_ssl.simulation import spilled_examples
 
 
-class Cohort(NamedTuple):
+class CohortData(NamedTuple):
   """The clients of a round.
 
   Attributes:
@@ -104,7 +104,7 @@ class Clients:
 
   def cohort_with_members(
     self, client_ids: Iterable[str], bytes_per_client: int = 0
-  ) -> Cohort:
+  ) -> CohortData:
     """Returns the data of a round, and the ids of its clients.
 
     Args:
@@ -118,7 +118,7 @@ class Clients:
     if not ids:
       raise ValueError('The cohort is empty; it must hold at least one client.')
     if not self._num_packs:
-      return Cohort([[name] for name in ids], [self._alone(name) for name in ids])
+      return CohortData([[name] for name in ids], [self._alone(name) for name in ids])
     if isinstance(self._data, client_data.ArrayClientData):
       sizes, take = _of_arrays(self._data, ids)
     else:
@@ -126,12 +126,12 @@ class Clients:
     dealt = packs.deal(
       sizes, self._num_packs, self._bytes_per_example, bytes_per_client
     )
-    return Cohort(
+    return CohortData(
       [[ids[k] for k in pack] for pack in dealt],
       [_pack(take(pack), [sizes[k] for k in pack]) for pack in dealt],
     )
 
-  def nobody(self) -> list[tf.data.Dataset]:
+  def empty_cohort(self) -> list[tf.data.Dataset]:
     """Returns the data of a round without clients, which Poisson sampling may draw.
 
     It is the data of one client without examples because TFF needs a value.

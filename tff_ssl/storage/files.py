@@ -215,10 +215,15 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
     return []
 
 
+def write(path: str | os.PathLike[str], content: bytes | str) -> None:
+  """Writes a file, text as UTF-8; see `atomic`."""
+  with atomic(path) as aside:
+    aside.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
 def write_json(path: str | os.PathLike[str], value: Mapping[str, object]) -> None:
   """Writes a JSON file, indented, in the order of the keys given."""
-  with atomic(path) as aside:
-    aside.write_text(json.dumps(value, indent=2) + '\n')
+  write(path, json.dumps(value, indent=2) + '\n')
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:

@@ -99,7 +99,7 @@ def test_the_second_order_goes_through_the_networks():
 
 
 def _adapt(rate, n):
-  adapt = la_ssfl.build_adapt(
+  adapt = la_ssfl.la_ssfl(
     linear_model.LinearObjective(), la_ssfl.AdaptationConfig(rate, batch_size=2)
   )
   params = collections.OrderedDict(w=tf.constant(linear_model.START))
@@ -124,4 +124,4 @@ def test_what_can_not_be_is_refused():
   with pytest.raises(ValueError, match='rate is -1; it must be at least 0'):
     la_ssfl.AdaptationConfig(-1)
   with pytest.raises(ValueError, match='adaptation is a ByolObjective'):
-    la_ssfl.build_adapt(byol.ByolObjective(harness.model(), None))
+    la_ssfl.la_ssfl(byol.ByolObjective(harness.model(), None))

@@ -43,10 +43,10 @@ class AdaptationConfig:
   """Hyperparameters of the step.
 
   Attributes:
-    rate: Of SGD; 0 changes nothing.
+    rate: Rate of SGD; 0 changes nothing.
     batch_size: Examples that go through the networks together, which bounds the memory;
       with batch norm they are normalized together.
-    seed: Of the views.
+    seed: Seed of the views.
   """
 
   rate: float = 0.01
@@ -57,9 +57,7 @@ class AdaptationConfig:
     checks.not_negative(rate=self.rate)
 
 
-def build_adapt(
-  objective: base.Objective, config: AdaptationConfig | None = None
-) -> Adapt:
+def la_ssfl(objective: base.Objective, config: AdaptationConfig | None = None) -> Adapt:
   """Builds the adaptation, in plain TensorFlow.
 
   Args:

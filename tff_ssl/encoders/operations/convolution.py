@@ -157,8 +157,8 @@ def _patches(
 
   Args:
     x: [K, rows, height, width, channels].
-    size: Of the kernel.
-    strides: Of the convolution.
+    size: Side of the kernel.
+    strides: Step of the convolution.
     positions: Height and width of its result.
 
   Returns:

@@ -43,7 +43,6 @@ from tff_ssl.aggregators import bounds
 from tff_ssl.computing import checks
 from tff_ssl.runs.privacy import divergences
 from tff_ssl.runs.privacy import release_history
-from tff_ssl.runs.privacy import renyi_orders
 from tff_ssl.simulation import cohort_sampling
 
 # The accounting library and its version, for readers who check the numbers.
@@ -77,7 +76,7 @@ class Terms:
       client joins independently.
     multipliers: By the name of what a round releases, the standard deviation of its
       noise over the clip norm.
-    delta: Of (epsilon, delta); below 1 / N.
+    delta: delta of the (epsilon, delta) guarantee; below 1 / N.
     amplified: Whether sampling lowers epsilon (privacy amplification). It does only if
       the noise is Gaussian and who is in a cohort is secret. Otherwise a client counts
       as if in every round, or in one round of each pass.
@@ -207,30 +206,22 @@ class Terms:
 
   def as_json(self) -> dict[str, Any]:
     """Returns the terms as JSON values."""
-    return {
-      'population': self.population,
-      'cohort': self.cohort,
-      'multipliers': dict(self.multipliers),
-      'delta': self.delta,
-      'amplified': self.amplified,
-      'sampling': self.sampling,
-      'gaussian': self.gaussian,
-    }
+    return {**vars(self), 'multipliers': dict(self.multipliers)}
 
 
 class Accountant:
   """Epsilon of any number of releases on the same terms."""
 
   def __init__(self, terms: Terms, orders: Sequence[float] | None = None):
-    """Computes nothing yet.
+    """Initializes the accountant.
 
     Args:
-      terms: Of each round.
+      terms: The terms of each round.
       orders: alpha of the Renyi divergences. Any orders give a bound; more give a
         better one. None: orders that are good at any epsilon above 0.01.
     """
     self._terms = terms
-    self._orders = orders or renyi_orders.of(terms.gaussian)
+    self._orders = orders or divergences.orders(terms.gaussian)
     # By how often a round was released: its divergences.
     self._of_times: dict[int, np.ndarray] = {}
 
@@ -281,8 +272,8 @@ class Accountant:
   def _of_round(self, times: int) -> np.ndarray:
     """Returns the divergences of a round that was released some number of times."""
     if times not in self._of_times:
-      found = self._terms.divergences(self._orders, times)
-      self._of_times[times] = np.maximum(found, _ROUNDED)
+      per_order = self._terms.divergences(self._orders, times)
+      self._of_times[times] = np.maximum(per_order, _ROUNDED)
     return self._of_times[times]
 
   def orders_near_best(self, rounds: int) -> list[float]:
@@ -320,7 +311,7 @@ def solve(
   Args:
     population: N.
     cohort: K.
-    rounds: Of the run.
+    rounds: Number of rounds of the run.
     epsilon: The budget, positive.
     delta: Below 1 / N.
     amplified: See `Terms`.
@@ -353,7 +344,9 @@ def solve(
 
   # The terms check all numbers but these, delta among them.
   accountant(1.0, [2.0])
-  few = renyi_orders.useful(renyi_orders.of(gaussian, few=True), epsilon, delta)
+  few = divergences.useful_orders(
+    divergences.orders(gaussian, few=True), epsilon, delta
+  )
   low, high = _LEAST, 1.0
   while accountant(high, few).epsilon_after(rounds) > epsilon:
     low, high = high, 2.0 * high
@@ -384,7 +377,7 @@ def why_unspent(terms: Terms, rounds: int, epsilon: float) -> str:
 
   Args:
     terms: With that noise.
-    rounds: Of the run.
+    rounds: Number of rounds of the run.
     epsilon: The budget.
 
   Returns:

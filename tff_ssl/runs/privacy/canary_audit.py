@@ -1,4 +1,4 @@
-"""An audit of private aggregation: canary clients, whose presence should not show.
+"""An audit of private aggregation: tests whether canary clients show in released sums.
 
 Galen Andrew, Peter Kairouz, Sewoong Oh, Alina Oprea, H. Brendan McMahan, Vinith
 Suriyakumar. One-shot Empirical Privacy Estimation for Federated Learning. 2023
@@ -17,8 +17,8 @@ its canaries are sent as often, and their scores are added up: whoever has all r
 would do the same.
 
 The audit covers the aggregation as the builder makes it, packs of clients included, and
-not a training: one value, one round, no cohort drawn. `Finding.claimed` is the epsilon
-of the releases of this one round.
+not a training: one value, one round, no cohort drawn. `AuditFinding.claimed` is the
+epsilon of the releases of this one round.
 
 Deviations: the paper scores the final model of a training and fits Gaussians to the
 scores. Here single releases are scored, the fit is `estimate`, and the bound needs no
@@ -38,6 +38,7 @@ import tensorflow as tf
 
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
+from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import packs
 from tff_ssl.federated import phases
@@ -58,10 +59,10 @@ class Canaries:
   Attributes:
     clients: Canaries of a round.
     rounds: Number of rounds, each with new canaries.
-    dimension: Of their directions: many times `clients`.
+    dimension: Dimension of their directions: many times `clients`.
     absent: Directions of a round that no client sends, for comparison.
     num_packs: TFF values that the clients are packed into; 0: each client is one.
-    seed: Of the directions.
+    seed: Seed of the directions.
     silent: Further clients of a round, which send zeros. Where clients add the noise,
       canaries and silent clients together must be as many as all of the noise takes.
     releases: How often each round is released, with the same canaries and new noise.
@@ -77,26 +78,26 @@ class Canaries:
   releases: int = 1
 
   def __post_init__(self):
-    for least, names in (
-      (1, ('clients', 'rounds', 'dimension', 'absent', 'releases')),
-      (0, ('num_packs', 'silent')),
-    ):
-      for name in names:
-        if getattr(self, name) < least:
-          raise ValueError(
-            f'{name} is {getattr(self, name)}; it must be at least {least}.'
-          )
+    checks.at_least(
+      1,
+      clients=self.clients,
+      rounds=self.rounds,
+      dimension=self.dimension,
+      absent=self.absent,
+      releases=self.releases,
+    )
+    checks.at_least(0, num_packs=self.num_packs, silent=self.silent)
 
 
 @dataclasses.dataclass(frozen=True)
-class Finding:
+class AuditFinding:
   """What an audit has found about the releases of one round.
 
   Attributes:
     claimed: Epsilon by the noise multiplier, for one client more or less.
     lower_bound: Epsilon is at least this, with 95 % confidence.
     estimate: Epsilon of two Gaussians fitted to the scores, as in the paper.
-    delta: Of all three.
+    delta: delta of all three.
   """
 
   claimed: float
@@ -116,21 +117,21 @@ def audit(
   clip_norm: float,
   delta: float,
   canaries: Canaries | None = None,
-) -> Finding:
+) -> AuditFinding:
   """Audits what an aggregation does with updates, in the open TFF context.
 
   Args:
     aggregation: A private one, with noise stated for each release.
     noise_multiplier: The claimed one.
-    clip_norm: Of updates.
-    delta: Of (epsilon, delta).
+    clip_norm: Clip norm of updates.
+    delta: delta of (epsilon, delta).
     canaries: How the audit is made; None: the defaults.
   """
   canaries = canaries or Canaries()
   inside, outside = scores(aggregation, clip_norm, canaries)
   spread = math.sqrt((np.var(inside) + np.var(outside)) / 2)
   shift = max(0.0, float(np.mean(inside) - np.mean(outside)))
-  return Finding(
+  return AuditFinding(
     gaussian_epsilon(math.sqrt(canaries.releases) / noise_multiplier, delta),
     lower_bound(inside, outside, delta),
     gaussian_epsilon(shift / spread, delta) if spread else math.inf,
@@ -145,7 +146,7 @@ def scores(
 
   Args:
     aggregation: What the canaries go through.
-    clip_norm: Of updates.
+    clip_norm: Clip norm of updates.
     canaries: How many.
 
   Returns:
@@ -200,8 +201,8 @@ def _algorithm(dimension: int) -> phases.Algorithm:
     )
     return collections.OrderedDict([(server.UPDATE, sent)])
 
-  def receive(state, arrived):
-    return server.with_params(state, arrived[server.UPDATE]), {}
+  def receive(state, aggregated):
+    return server.with_params(state, aggregated[server.UPDATE]), {}
 
   exchange = phases.Exchange(
     'train',
@@ -247,8 +248,8 @@ def lower_bound(
   Args:
     inside: Scores of canaries that were present, at least two.
     outside: Scores of canaries that were absent, at least two.
-    delta: Of epsilon.
-    confidence: Of the bound.
+    delta: delta of epsilon.
+    confidence: Confidence of the bound.
 
   Returns:
     At least 0.
@@ -283,7 +284,7 @@ def gaussian_epsilon(shift: float, delta: float) -> float:
   Args:
     shift: mu, the distance of their means in standard deviations: 1 / z for one client
       more or less.
-    delta: Of epsilon.
+    delta: delta of epsilon.
 
   Source: Borja Balle, Yu-Xiang Wang. Improving the Gaussian Mechanism for Differential
   Privacy. ICML 2018, theorem 8.

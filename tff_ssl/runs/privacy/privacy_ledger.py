@@ -37,7 +37,7 @@ class Ledger:
     """Opens the ledger of a folder, or begins it.
 
     Args:
-      folder: Of the run.
+      folder: The run folder.
       terms: The terms of every release as JSON values, such as
         `accounting.Terms.as_json`.
 
@@ -47,8 +47,7 @@ class Ledger:
     self.path = pathlib.Path(folder) / NAME
     header = {'ledger': _FORMAT, **terms}
     if not self.path.exists():
-      with files.atomic(self.path) as aside:
-        aside.write_text(json.dumps(header) + '\n')
+      files.write(self.path, json.dumps(header) + '\n')
       files.sync(self.path.parent)
     stored = read(self.path.parent)
     differing = [
@@ -87,7 +86,7 @@ class Ledger:
     """Checks that the lines of an earlier time are still there.
 
     Args:
-      mark: Of then.
+      mark: What `mark` returned then.
 
     Raises:
       ValueError: If there are fewer lines, or others.
@@ -114,7 +113,7 @@ class Ledger:
     """Writes down a release that is about to be made; returns when it is durable.
 
     Args:
-      round: Of the run; several releases may belong to one round.
+      round: The run's round; it may have several releases.
 
     Raises:
       OSError: If it cannot be written; then there must be no release.
@@ -151,43 +150,34 @@ def _lines(path: pathlib.Path) -> list[bytes]:
 
 
 def _digest(lines: Sequence[bytes]) -> hashlib.blake2b:
-  found = hashlib.blake2b(digest_size=8)
+  digest = hashlib.blake2b(digest_size=8)
   for line in lines:
-    found.update(line + b'\n')
-  return found
-
-
-def count(folder: str | os.PathLike[str]) -> int:
-  """Returns the releases of a folder's ledger: all lines but the first, torn or not.
-
-  Args:
-    folder: Of the run.
-  """
-  return len(rounds(folder))
+    digest.update(line + b'\n')
+  return digest
 
 
 def rounds(folder: str | os.PathLike[str]) -> list[int | None]:
   """Returns the round of each release in a folder's ledger, from 1; None: torn.
 
   Args:
-    folder: Of the run.
+    folder: The run folder.
   """
   return [_round(line) for line in _lines(pathlib.Path(folder) / NAME)[1:]]
 
 
 def _round(line: bytes) -> int | None:
   try:
-    found = json.loads(line)['round']
+    round = json.loads(line)['round']
   except (ValueError, TypeError, KeyError, RecursionError):
     return None
-  return found if isinstance(found, int) and found >= 1 else None
+  return round if isinstance(round, int) and round >= 1 else None
 
 
 def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
   """Returns the terms of a folder's ledger.
 
   Args:
-    folder: Of the run.
+    folder: The run folder.
 
   Raises:
     ValueError: If its first line is not the first line of a ledger.

@@ -39,18 +39,18 @@ class BudgetSpentError(ValueError):
 
 
 class Output(NamedTuple):
-  """The result of a round; see `loop.Output`."""
+  """The result of a round; see `loop.RoundOutput`."""
 
   state: Any
   metrics: Any
 
 
 class PrivateRounds:
-  """An algorithm with a ledger: `loop.KeepsFiles` and `loop.Remembers`."""
+  """An algorithm with a ledger: `loop.Resumable` and `loop.Remembers`."""
 
   def __init__(
     self,
-    algorithm: loop.Algorithm,
+    algorithm: loop.RoundAlgorithm,
     terms: accounting.Terms,
     epsilon: float | None = None,
     withholds_metrics: bool = False,
@@ -105,7 +105,7 @@ class PrivateRounds:
     return self._algorithm.get_model_weights(state)
 
   def resume(self, folder: pathlib.Path, round: int) -> None:
-    """Opens the folder's ledger; see `loop.KeepsFiles`.
+    """Opens the folder's ledger; see `loop.Resumable`.
 
     Raises:
       ValueError: If it has other terms, or fewer releases than there were rounds.
@@ -123,7 +123,7 @@ class PrivateRounds:
       )
     self._kept = ledger, self._terms.history(ledger.rounds)
     self._round = round
-    if isinstance(self._algorithm, loop.KeepsFiles):
+    if isinstance(self._algorithm, loop.Resumable):
       self._algorithm.resume(folder, round)
 
   def remember(self) -> Mapping[str, Any]:
@@ -137,8 +137,8 @@ class PrivateRounds:
       self._opened[0].check(about[_LEDGER])
 
   def saved(self, oldest: int) -> None:
-    """Called after a checkpoint was saved; see `loop.KeepsFiles`."""
-    if isinstance(self._algorithm, loop.KeepsFiles):
+    """Called after a checkpoint was saved; see `loop.Resumable`."""
+    if isinstance(self._algorithm, loop.Resumable):
       self._algorithm.saved(oldest)
 
   def next(self, state: Any, cohort: Any) -> Output:

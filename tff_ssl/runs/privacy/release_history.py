@@ -69,7 +69,7 @@ class History:
     """Counts one more release.
 
     Args:
-      round: Of the release; None: it is not known.
+      round: The round of the release; None: it is not known.
     """
     if round is None:
       self._torn += 1
@@ -83,7 +83,7 @@ class History:
     """Returns the counts as they would be after one more release of a round.
 
     Args:
-      round: Of the release.
+      round: The round of the release.
     """
     return Counts(self._with(round), self._torn)
 
