@@ -26,7 +26,7 @@ from tasks import images
 from tasks import task
 
 _UNLABELLED = 'unlabelled'
-_CIFAR = {'train': ('train',), 'test': ('test',)}
+_CIFAR: dict[str, tuple[str, ...]] = {'train': ('train',), 'test': ('test',)}
 # name -> TFDS's splits that make each split of the task.
 _PARTS: dict[str, dict[str, tuple[str, ...]]] = {
   'cifar10': _CIFAR,
