@@ -13,7 +13,7 @@ from binaries.flags import hosts
 from binaries.flags import methods
 from binaries.flags import privacy
 from binaries.flags import training
-from binaries.methods import objectives
+from binaries.methods import statistics_losses
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
 from tff_ssl.algorithms import fed_ssl
@@ -167,8 +167,8 @@ def _fedsc_config() -> fedsc.FedSCConfig:
 
 def _check_dcco() -> None:
   """Refuses flags of one loss that are given with another."""
-  own = objectives.STATISTICS[methods.LOSS.value].takes
-  for loss in objectives.STATISTICS.values():
+  own = statistics_losses.LOSSES[methods.LOSS.value].takes
+  for loss in statistics_losses.LOSSES.values():
     for other in loss.takes:
       if other not in own and flags.FLAGS[other].present:
         raise ValueError(
@@ -326,7 +326,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
       'stale_statistics',
       'frozen_statistics',
       'loss',
-      *(name for loss in objectives.STATISTICS.values() for name in loss.takes),
+      *(name for loss in statistics_losses.LOSSES.values() for name in loss.takes),
     ),
     check=_check_dcco,
     sends_encodings=True,

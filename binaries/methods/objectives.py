@@ -9,6 +9,7 @@ from absl import flags
 from binaries.flags import common
 from binaries.flags import methods
 from binaries.flags import towers as towers_lib
+from binaries.methods import statistics_losses
 from tasks import task as task_lib
 from tff_ssl.augment import byol as augment
 from tff_ssl.augment import multiview
@@ -17,10 +18,7 @@ from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
-from tff_ssl.losses import cco
-from tff_ssl.losses import spectral
 from tff_ssl.losses import statistics_loss
-from tff_ssl.losses import vicreg
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import dictionary_contrast
 from tff_ssl.objectives import dino
@@ -153,9 +151,9 @@ def _moco(version: int) -> Callable[..., Any]:
   def build_with_flags(encoder: network.Network, _: int) -> Any:
     objective = moco.build_moco(
       encoder,
-      version,
       augmentation(),
       common.projector_widths(),
+      version,
       methods.TARGET_MOMENTUM.value,
       methods.QUEUE_SIZE.value,
     )
@@ -203,48 +201,9 @@ def _swav(encoder: network.Network, _: int) -> Any:
   )
 
 
-@dataclasses.dataclass(frozen=True)
-class Statistics:
-  """A loss of encoding statistics, as --loss names it.
-
-  Attributes:
-    build: () -> the loss, as the flags say.
-    takes: Flags that only some of these losses take.
-    two_towers: Whether it works for two modalities.
-  """
-
-  build: Callable[[], statistics_loss.StatisticsLoss]
-  takes: tuple[str, ...] = ()
-  two_towers: bool = True
-
-  def row(self, name: str) -> Objective:
-    """Returns the row of the objective with this loss."""
-    return Objective(
-      _statistics,
-      (*_VIEWS, *self.takes),
-      {**_WIDE, 'loss': name},
-      two_towers=self.two_towers,
-      ignores_shift=_ignores_shift,
-    )
-
-
-STATISTICS: Mapping[str, Statistics] = {
-  'cco': Statistics(
-    lambda: cco.CcoLoss(methods.OFF_DIAGONAL.value),
-    ('off_diagonal_weight', 'encoding_norm'),
-  ),
-  'vicreg': Statistics(vicreg.VicregLoss, ('encoding_norm',)),
-  'spectral': Statistics(
-    lambda: spectral.SpectralLoss(methods.SPECTRAL_MU.value),
-    ('spectral_mu',),
-    two_towers=False,
-  ),
-}
-
-
 def _ignores_shift(two_towers: bool) -> bool:
   """Returns whether the loss of encoding statistics does (see `Objective`)."""
-  ignored = STATISTICS[methods.LOSS.value].build().ignores_shift
+  ignored = statistics_losses.LOSSES[methods.LOSS.value].build().ignores_shift
   if ignored == statistics_loss.COMMON_SHIFT:
     return not two_towers
   return ignored == statistics_loss.EACH_SHIFT
@@ -253,9 +212,11 @@ def _ignores_shift(two_towers: bool) -> bool:
 def _statistics(
   encoder: network.Network, _: int, towers: dual_encoder.TwoTower | None = None
 ) -> Any:
-  row = STATISTICS[methods.LOSS.value]
+  row = statistics_losses.LOSSES[methods.LOSS.value]
   if towers is not None and not row.two_towers:
-    takers = [name for name, other in STATISTICS.items() if other.two_towers]
+    takers = [
+      name for name, other in statistics_losses.LOSSES.items() if other.two_towers
+    ]
     raise ValueError(
       f'loss is {methods.LOSS.value}, which needs two views by one network; for two '
       f'modalities allowed are {", ".join(takers)}.'
@@ -317,6 +278,18 @@ def _fedmatch(encoder: network.Network, classes: int) -> Any:
   )
 
 
+def _statistics_row(name: str) -> Objective:
+  """Returns the row of the objective with a loss of encoding statistics."""
+  loss = statistics_losses.LOSSES[name]
+  return Objective(
+    _statistics,
+    (*_VIEWS, *loss.takes),
+    {**_WIDE, 'loss': name},
+    two_towers=loss.two_towers,
+    ignores_shift=_ignores_shift,
+  )
+
+
 _VIEWS = ('projector', 'augmentation')
 # Flags of every run that only some objectives take.
 OF_SOME = _VIEWS
@@ -356,7 +329,7 @@ OBJECTIVES: Mapping[str, Objective] = {
     (*_VIEWS, 'temperature', 'prototypes', 'swav_queue'),
     {'projector': ['256', '128'], 'temperature': 0.1},
   ),
-  **{name: loss.row(name) for name, loss in STATISTICS.items()},
+  **{name: _statistics_row(name) for name in statistics_losses.LOSSES},
   'dino': Objective(
     _dino,
     (*_VIEWS, 'temperature', 'target_momentum', 'prototypes', 'local_crops'),

@@ -11,8 +11,16 @@ from tests.objectives import networks
 from tests.objectives import warming
 from tff_ssl.objectives import aligned
 from tff_ssl.objectives import base
+from tff_ssl.objectives import byol
+from tff_ssl.objectives import dino
+from tff_ssl.objectives import linear
 from tff_ssl.objectives import maml
+from tff_ssl.objectives import moco
 from tff_ssl.objectives import simclr
+from tff_ssl.objectives import simsiam
+from tff_ssl.objectives import statistics
+from tff_ssl.objectives import swav
+from tff_ssl.objectives import uniformity
 
 _MEMBERS = {
   name: member for name, member in vars(base.Objective).items() if name[0] != '_'
@@ -20,6 +28,59 @@ _MEMBERS = {
 # A wrapper has a loss of its own, and so its own kind of loss.
 _OWN = ('loss', 'loss_with_state', 'keeps_state')
 _REPLACED = ('at', 'bind_context')
+
+
+# The networks of each objective, and what it keeps on the client.
+_PAIR = ('encoder', 'projector')
+_TABLE = {
+  'byol': (
+    byol.ByolObjective(networks.siamese(), networks.predictor()),
+    (*_PAIR, 'predictor'),
+    ('target',),
+  ),
+  'dino': (
+    dino.DinoObjective(networks.siamese(), num_prototypes=3),
+    (*_PAIR, 'prototypes'),
+    ('target', 'centre'),
+  ),
+  'linear': (linear.LinearObjective(3, 2), ('kernel', 'bias'), ()),
+  'moco': (
+    moco.MocoObjective(networks.siamese()),
+    _PAIR,
+    ('target', 'queue', 'count'),
+  ),
+  'simclr': (simclr.SimclrObjective(networks.siamese()), _PAIR, ()),
+  'simsiam': (
+    simsiam.SimSiamObjective(networks.siamese(), networks.predictor()),
+    (*_PAIR, 'predictor'),
+    (),
+  ),
+  'simsiam without predictor': (
+    simsiam.SimSiamObjective(networks.siamese(), None),
+    _PAIR,
+    (),
+  ),
+  'statistics': (statistics.StatisticsObjective(networks.siamese()), _PAIR, ()),
+  'swav': (swav.SwavObjective(networks.siamese(), 3), (*_PAIR, 'prototypes'), ()),
+  'swav with a queue': (
+    swav.SwavObjective(networks.siamese(), 3, queue_size=2),
+    (*_PAIR, 'prototypes'),
+    ('queue', 'count'),
+  ),
+  'uniformity': (uniformity.UniformityObjective(networks.siamese()), _PAIR, ()),
+}
+
+
+@pytest.mark.parametrize('name', _TABLE)
+def test_parameters_are_shared_and_the_state_stays(name):
+  objective, shared, local = _TABLE[name]
+  assert objective.shared_prefixes == shared
+  assert objective.local_prefixes == local
+  params = objective.init(tf.constant([1, 2]))
+  assert {name.split('/')[0] for name in params} <= set(shared)
+  assert {name.split('/')[0] for name in objective.init_state(params)} == set(local)
+  assert objective.keeps_state == (name.split()[0] in ('byol', 'dino', 'moco', 'swav'))
+  assert objective.is_scheduled == (name == 'dino')
 
 
 @pytest.mark.parametrize('name', sorted(set(_MEMBERS) - {*_OWN, *_REPLACED}))

@@ -168,14 +168,10 @@ def test_no_example_gives_loss_zero_and_no_gradient():
     assert not np.any(value)
 
 
-def test_the_teacher_and_the_centre_stay_and_the_rest_is_shared():
+def test_the_teacher_begins_as_the_student_and_the_centre_at_0():
   objective = _objective()
   params, _, _ = _start(objective, dtype=tf.float32)
   state = objective.init_state(params)
-  assert objective.keeps_state
-  assert objective.is_scheduled
-  assert {name.split('/')[0] for name in params} <= set(objective.shared_prefixes)
-  assert {name.split('/')[0] for name in state} == set(objective.local_prefixes)
   np.testing.assert_array_equal(state['centre'], [0] * _K)
   name = 'prototypes/dense0/kernel'
   np.testing.assert_array_equal(state[f'target/{name}'], params[name])

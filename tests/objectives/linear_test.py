@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_ssl.objectives import base
 from tff_ssl.objectives import linear
 
 _SEED = tf.constant([1, 2])
@@ -72,12 +71,6 @@ def test_what_has_no_label_takes_no_part():
 def test_without_labels_the_loss_is_zero(examples):
   loss, metrics = _OBJECTIVE.loss(_params(), examples, _SEED)
   assert float(loss) == float(metrics['accuracy']) == 0.0
-
-
-def test_it_keeps_the_contracts():
-  assert isinstance(_OBJECTIVE, base.Separable)
-  assert set(_OBJECTIVE.shared_prefixes) == set(_OBJECTIVE.init(_SEED))
-  assert _OBJECTIVE.local_prefixes == ()
 
 
 @pytest.mark.parametrize('field', ['num_features', 'num_classes'])

@@ -136,16 +136,8 @@ def test_state_keeps_its_shapes_in_a_loop_over_batches_of_unknown_sizes():
   assert int(train(tf.constant([1, 5]))['count']) == 4
 
 
-def test_key_networks_and_queue_stay_and_the_rest_is_shared():
-  objective = _objective()
-  params, state, _ = _start(objective, dtype=tf.float32)
-  assert objective.keeps_state
-  assert {name.split('/')[0] for name in params} <= set(objective.shared_prefixes)
-  assert {name.split('/')[0] for name in state} == set(objective.local_prefixes)
-
-
 def test_the_versions_differ_in_head_temperature_and_views():
-  v1 = moco.build_moco(networks.encoder(), 1)
+  v1 = moco.build_moco(networks.encoder(), version=1)
   v2 = moco.build_moco(networks.encoder())
   assert list(v1.model.projector.specs) == ['dense0/kernel', 'dense0/bias']
   kernels = [v2.model.projector.specs[f'dense{i}/kernel'].shape for i in (0, 1)]

@@ -105,18 +105,6 @@ def test_the_rank_of_a_subspace_has_its_own_name():
     assert list(collapse.summarize(metrics)) == ['encoding_std', name]
 
 
-def test_the_networks_of_models_without_state_are_all_shared():
-  placed = [
-    statistics.StatisticsObjective(networks.siamese()),
-    simclr.SimclrObjective(networks.towers()),
-    _supervised(),
-  ]
-  for objective in placed:
-    prefixes = {name.split('/')[0] for name in objective.init(_SEED)}
-    assert prefixes <= set(objective.shared_prefixes)
-    assert objective.local_prefixes == ()
-
-
 @pytest.mark.parametrize('name', _LOSSES)
 def test_no_example_gives_loss_zero_and_no_gradient(name):
   objective = _LOSSES[name][0](networks.towers())

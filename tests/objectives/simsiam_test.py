@@ -111,16 +111,6 @@ def test_examples_are_encoded_by_themselves():
     np.testing.assert_allclose(value[0], encodings[name][3], rtol=1e-9)
 
 
-def test_everything_is_shared():
-  objective = _objective()
-  names = list(objective.init(_SEED))
-  assert {name.split('/')[0] for name in names} == {'projector', 'predictor'}
-  assert objective.shared_prefixes == ('encoder', 'projector', 'predictor')
-  assert objective.local_prefixes == ()
-  assert _objective(predictor=False).shared_prefixes == ('encoder', 'projector')
-  assert not objective.keeps_state
-
-
 def test_the_paper_s_heads():
   objective = simsiam.build_simsiam(networks.encoder())
   kernels = [

@@ -141,16 +141,6 @@ def test_a_queue_holds_the_last_encodings_of_both_views():
     np.testing.assert_allclose(state['queue'][: len(kept)], kept, rtol=1e-5)
 
 
-def test_everything_is_shared():
-  objective = _objective()
-  params, _ = _start(objective, dtype=tf.float32)
-  assert objective.keeps_state
-  assert not objective.init_state(params)
-  assert {name.split('/')[0] for name in params} <= set(objective.shared_prefixes)
-  assert objective.shared_prefixes == ('encoder', 'projector', 'prototypes')
-  assert objective.local_prefixes == ()
-
-
 def test_there_are_3000_prototypes_of_the_projections():
   model = networks.siamese()
   kernel = swav.SwavObjective(model).init(_SEED)[_KERNEL]

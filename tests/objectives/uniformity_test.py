@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from tests import differences
 from tests.objectives import networks
-from tff_ssl.objectives import base
 from tff_ssl.objectives import uniformity
 
 _SEED = tf.constant([1, 2])
@@ -44,14 +43,6 @@ def test_loss_and_its_step_equal_numpy(weight, t):
   )
   for name, value in slopes.items():
     np.testing.assert_allclose(gradient[name], value, rtol=1e-6, atol=1e-5)
-
-
-def test_it_is_separable_shared_and_watched():
-  objective = uniformity.UniformityObjective(networks.siamese())
-  assert isinstance(objective, base.Separable)
-  assert objective.collapsed_below == 0.05
-  assert objective.shared_prefixes == ('encoder', 'projector')
-  assert objective.local_prefixes == ()
 
 
 @pytest.mark.parametrize(

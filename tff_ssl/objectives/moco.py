@@ -114,9 +114,9 @@ class MocoObjective(base.Objective):
 
 def build_moco(
   encoder: network.Network,
-  version: int = 2,
   augmentation: multiview.Config | None = None,
   projector_widths: Sequence[int] | None = None,
+  version: int = 2,
   momentum: float = 0.999,
   queue_size: int = 1024,
 ) -> MocoObjective:
@@ -124,11 +124,11 @@ def build_moco(
 
   Args:
     encoder: Images to features.
-    version: 1: a linear head, temperature 0.07, crops and colours. 2: a head of two
-      layers, temperature 0.2, blur.
     augmentation: How the views are made; the version's when None.
     projector_widths: Units of the head's layers; when None 128, in version 2 behind a
       layer with as many units as the encoder has features.
+    version: 1: a linear head, temperature 0.07, crops and colours. 2: a head of two
+      layers, temperature 0.2, blur.
     momentum: See `MocoObjective`, also for `queue_size`.
     queue_size: K.
   """
