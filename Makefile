@@ -20,6 +20,7 @@ RESOLVE := build/uv/bin/uv pip compile --quiet --python-version 3.11 \
 # Material tells of its successor in each build otherwise.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs
 BENCHMARK := $(BIN)/python -m binaries.benchmark
+TORTURE := $(BIN)/python -m pytest -m torture -o tmp_path_retention_policy=failed
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -41,7 +42,7 @@ help:
 	@echo 'make test-long    run the slow tests of further methods'
 	@echo 'make check        lint, formatting and types'
 	@echo 'make bench        the cost of a round compared with a centralized step'
-	@echo 'make bench-growth how that cost grows; draws docs/figures'
+	@echo 'make bench-growth how that cost grows'
 	@echo 'make race         compare libraries on the same work; writes docs/benchmarks.md'
 	@echo 'make kill-campaign  kill workers in every round of a run on eight of them'
 	@echo 'make torture      kill runs, damage their folders, fill disks, give bad input'
@@ -80,7 +81,7 @@ claims-cifar: venv
 	$(BIN)/python -m docs.claims --budget=cifar $(ARGS)
 
 test: venv
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not long' $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not long and not torture' $(ARGS)
 
 # The tests marked `long`.
 test-long: venv
@@ -91,7 +92,7 @@ check: venv
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The regimes, and the memory of many rounds; dcco has no local batches, as B has.
+# The regimes; dcco has no local batches, as B has.
 bench: venv
 	@for regime in A B C D; do \
 	  $(BENCHMARK) --experiment=fedavg --regime=$$regime $(ARGS) || exit; done
@@ -100,27 +101,26 @@ bench: venv
 	@for experiment in fedema per_ssfl featarc; do for regime in A B; do \
 	  $(BENCHMARK) --experiment=$$experiment --regime=$$regime $(ARGS) || exit; done; done
 	@$(BENCHMARK) --experiment=fedsup --regime=B $(ARGS)
-	@$(BENCHMARK) --experiment=dcco --regime=A --memory_rounds=500 $(ARGS)
 
 bench-growth: venv
-	@mkdir -p docs/figures
-	@for growth in clients examples population; do \
-	  $(BENCHMARK) --growth=$$growth --rounds=5 \
-	    --plot=docs/figures/growth_$$growth.png $(ARGS) || exit; done
+	@for sizes in --clients=8,32,128,512,2048 \
+	  '--clients=16 --examples_per_client=1,4,16,64,256' \
+	  --population=100,1000,10000,100000; do \
+	  $(BENCHMARK) --experiment=dcco --rounds=5 $$sizes $(ARGS) || exit; done
 
 # Makes environments of 3 GB under build/race first. Then a quarter of an hour on two
-# cores, which must have nothing else to do; ARGS='--peers=tff_ssl,FedJAX --regimes=A'.
+# cores, which must have nothing else to do; ARGS='--peers tff_ssl FedJAX --regimes=A'.
 race: venv
-	$(BIN)/python -m binaries.race $(ARGS)
+	$(BIN)/python -m docs.race $(ARGS)
 
-# Twenty minutes on two cores; ARGS='--kill_rounds=20 --frozen_rounds=3' takes four.
+# Twenty minutes on two cores; ARGS=--trials=workers=20 takes four.
 kill-campaign: venv
-	$(BIN)/python -m binaries.kill_campaign $(ARGS)
+	$(TORTURE) tests/torture/workers_test.py $(ARGS)
 
-# Ten minutes, then on from there; ARGS='--minutes=600 --enough=kills=300,inputs=300',
-# ARGS='--groups=audits --enough=audits=20', ARGS=--again=kills:hosts:3.
+# Ten minutes on two cores; ARGS='--trials=kills=90,inputs=60 --minutes=600',
+# ARGS='-k audits --trials=audits=20', ARGS="-k 'kills and hosts-3'", ARGS=--lf.
 torture: venv
-	$(BIN)/python -m binaries.torture $(ARGS)
+	$(TORTURE) tests/torture --deselect tests/torture/workers_test.py $(ARGS)
 
 docs: docs-venv
 	$(MKDOCS) build --quiet --strict $(ARGS)
@@ -132,7 +132,7 @@ docs-serve: docs-venv
 docs-venv:
 	@cmp -s requirements-docs.txt $(DOCS_STAMP) && $(DOCS)/bin/python -c '' \
 	  2>/dev/null && exit; \
-	echo 'Installing requirements-docs.txt into $(DOCS): 100 MB, only once.'; \
+	echo 'Installing requirements-docs.txt into $(DOCS): 160 MB, only once.'; \
 	set -e; \
 	rm -f $(DOCS_STAMP); \
 	$(PYTHON) -m venv --clear $(DOCS); \
@@ -141,7 +141,7 @@ docs-venv:
 	cp requirements-docs.txt $(DOCS_STAMP)
 
 outlines: venv
-	$(BIN)/python -m binaries.outlines
+	$(BIN)/python -m binaries.methods.outlines
 
 format: venv
 	$(BIN)/ruff check --fix .

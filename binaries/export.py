@@ -136,15 +136,15 @@ def _give_away(folder: pathlib.Path, out: pathlib.Path) -> None:
   if not giving.is_private(folder):
     print(
       f'{folder} is no private run: no noise was added, and nothing is guaranteed, of '
-      f'the encoder and the numbers either: {", ".join(found.given)}.'
+      f'the encoder and the numbers either: {", ".join(found.public)}.'
     )
     print(f'To give away: {out}')
     return
-  for name, rule in found.given.items():
+  for name, rule in found.public.items():
     print(f'{name}: {rule.kind.value}, {rule.why}')
   for what, rules in (
-    (f'left out of {disclosure.NUMBERS}', giving.columns_of(folder).kept),
-    ('left with the run', found.kept),
+    (f'left out of {disclosure.NUMBERS}', giving.columns_of(folder).private),
+    ('left with the run', found.private),
   ):
     # Files in a folder have one rule.
     named = {rule.name: rule.why for rule in rules.values()}

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from tasks import task as task_lib
+from tasks import task
 
 
 def numbered(
   fields: Mapping[str, np.ndarray], label: np.ndarray, first_id: int = 0
-) -> task_lib.Examples:
+) -> task.Examples:
   """Returns examples that are numbered in their order, each a case of its own.
 
   Args:
@@ -19,16 +19,16 @@ def numbered(
     first_id: Number of the first.
   """
   ids = np.arange(first_id, first_id + len(label), dtype=np.int64)
-  return task_lib.Examples(fields, label.astype(np.int32, copy=False), ids, case=ids)
+  return task.Examples(fields, label.astype(np.int32, copy=False), ids, case=ids)
 
 
 def split_task(
   name: str,
   label_names: Sequence[str],
-  examples: task_lib.Examples,
+  examples: task.Examples,
   held_out: np.ndarray,
   **others: Any,
-) -> task_lib.Task:
+) -> task.Task:
   """Returns a task, given which examples are its test split.
 
   Args:
@@ -40,4 +40,4 @@ def split_task(
   """
   train = examples.take(np.flatnonzero(~held_out))
   test = examples.take(np.flatnonzero(held_out))
-  return task_lib.Task(name, tuple(label_names), train, test, **others)
+  return task.Task(name, tuple(label_names), train, test, **others)

@@ -6,9 +6,9 @@ together; without that column each image is classified by itself. A manifest may
 have the columns `image,case_id[,label][,split]`: each case is then a client. If
 `classify` is 'image', images are classified one by one, whatever their cases.
 
-The manifest is `manifest.csv`, or any CSV file whose path is given (see `rows`, and
-`columns` for other names of columns). Images are named relative to it (see `matching`),
-and so are their masks, in a column `mask` (see `masks`). Without a
+The manifest is `manifest.csv`, or any CSV file whose path is given (see `csv_rows`, and
+`column_names` for other names of columns). Images are named relative to it (see
+`matching`), and so are their masks, in a column `mask` (see `masks`). Without a
 column `split`, about a fifth of the clients (or cases) is the test split, by their
 names alone: further ones move nobody (`splits.hold_out_named`). Images become squares
 of one size (see `images.decode`); unreadable ones are counted, named and left out.
@@ -22,16 +22,16 @@ import posixpath
 
 import numpy as np
 
-from tasks import aside
-from tasks import columns as columns_lib
+from tasks import column_names
+from tasks import csv_rows
 from tasks import decoding
-from tasks import findings as findings_lib
 from tasks import images
 from tasks import intake
+from tasks import intake_findings
+from tasks import left_out
 from tasks import manifest as manifest_lib
 from tasks import matching
 from tasks import provenance
-from tasks import rows as rows_lib
 from tasks import sources
 from tasks import splits
 from tasks import task
@@ -64,7 +64,7 @@ def load(
     classify: 'image' or 'case', what is classified; None: cases if the manifest has
       them.
     reading: How images are read.
-    columns: The manifest's own names of columns; see `columns.parse`.
+    columns: The manifest's own names of columns; see `column_names.parse`.
     follow_links: Whether links that lead out of the folder are followed.
 
   Returns:
@@ -110,8 +110,8 @@ def columns(
   else:
     source, manifest = _open(data_dir, follow_links)
     content = source.read(manifest)
-  header = rows_lib.header(manifest, content)
-  return list(columns_lib.match(manifest, header, own).named)
+  header = csv_rows.header(manifest, content)
+  return list(column_names.match(manifest, header, own).named)
 
 
 def _open(
@@ -139,8 +139,8 @@ def _open(
 def _instead(source: sources.Source) -> str:
   """Says which files may be the manifest, if any may."""
   for name in source.names:
-    if name.lower().endswith(aside.SPREADSHEETS):
-      return f', but {sources.printable(name)}: {aside.what_to_do(name)}'
+    if name.lower().endswith(left_out.SPREADSHEETS):
+      return f', but {sources.printable(name)}: {left_out.what_to_do(name)}'
   tables = [n for n in source.names if posixpath.splitext(n)[1].lower() in _TABLES[:2]]
   shown = intake.some(tables)
   return f', but {shown}, whose path may be given' if tables else ''
@@ -210,7 +210,9 @@ def build_task(
   decoded = decoding.decode_all(source, ordered, size, reading)
   readable = order[np.array([image not in decoded.unreadable for image in ordered])]
   examples = _by_split(manifest, decoded.pixels, readable, split, label, belonging)
-  file_intake = findings_lib.take_in(source, manifest, rows, split, decoded, findings)
+  file_intake = intake_findings.take_in(
+    source, manifest, rows, split, decoded, findings
+  )
   return task.Task(
     name=name,
     label_names=label_names,

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 from typing import NamedTuple
 
-from tasks import columns
+from tasks import column_names
+from tasks import csv_rows
 from tasks import intake
 from tasks import layouts
-from tasks import rows as rows_lib
 from tasks import sources
 from tasks import spellings
 
@@ -75,10 +75,10 @@ def read_table(
     The rows, values by column, without surrounding blanks.
 
   Raises:
-    ValueError: The file is not such a CSV (see `rows.read`), a column or a value is
+    ValueError: The file is not such a CSV (see `csv_rows.read`), a column or a value is
       missing, or there are no rows.
   """
-  header, rows = rows_lib.read(name, content)
+  header, rows = csv_rows.read(name, content)
   _require(name, header, {column: column for column in header}, required)
   _require_values(name, rows, {column: column for column in required})
   return [row.cells for row in rows]
@@ -93,13 +93,13 @@ def read(name: str, content: bytes, own: Mapping[str, str] | None = None) -> Man
   Args:
     name: What to call the manifest in errors.
     content: The file.
-    own: The manifest's names of columns; see `columns.parse`.
+    own: The manifest's names of columns; see `column_names.parse`.
 
   Raises:
     ValueError: The file is not such a manifest.
   """
-  header, lines = rows_lib.read(name, content)
-  matched = columns.match(name, header, own)
+  header, lines = csv_rows.read(name, content)
+  matched = column_names.match(name, header, own)
   _require(name, header, matched.named, ('image',), _HOLDERS)
   holders = {c: matched.named[c] for c in _HOLDERS if c in matched.named}
   _require_values(name, lines, {'image': matched.named['image'], **holders})
@@ -146,7 +146,7 @@ def _require(
 
 
 def _require_values(
-  name: str, rows: Sequence[rows_lib.Row], named: Mapping[str, str]
+  name: str, rows: Sequence[csv_rows.Row], named: Mapping[str, str]
 ) -> None:
   """Raises ValueError if there are no rows, or one lacks the value of a column."""
   for row in rows:
@@ -161,7 +161,7 @@ def _require_values(
 
 
 def _refuse_splits(
-  name: str, unused: Sequence[str], rows: Sequence[rows_lib.Row]
+  name: str, unused: Sequence[str], rows: Sequence[csv_rows.Row]
 ) -> None:
   """Raises ValueError if a column that is not used holds splits, by its values."""
   for column in unused:

@@ -25,9 +25,9 @@ import numpy as np
 from PIL import Image
 
 from tasks import cache
-from tasks import findings
 from tasks import images
 from tasks import intake
+from tasks import intake_findings
 from tasks import mask_values
 from tasks import opening
 from tasks import sources
@@ -88,7 +88,7 @@ def load(task: task_lib.Task, mask_dir: str | os.PathLike[str] | None = None) ->
   else:
     source = images_in
     mask_names = _matched(
-      files.images, filter(findings.is_mask, source.names), str(files.path)
+      files.images, filter(intake_findings.is_mask, source.names), str(files.path)
     )
   # Images that cannot be read are in no split.
   used = np.zeros([len(files.images)], bool)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tasks import decoding
-from tasks import findings
 from tasks import images as images_lib
 from tasks import intake as intake_lib
+from tasks import intake_findings
 from tasks import manifest
 from tasks import sources
 
@@ -74,7 +74,7 @@ def load(
     )
   rows = [manifest.Row(name) for name in names]
   # In no split, so that copies are in one.
-  intake = findings.take_in(source, '', rows, np.full(len(rows), ''), decoded)
+  intake = intake_findings.take_in(source, '', rows, np.full(len(rows), ''), decoded)
   return Pictures(readable, to_channels(decoded.pixels, channels), intake)
 
 

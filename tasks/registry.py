@@ -10,9 +10,9 @@ from typing import Any
 from tasks import cases
 from tasks import digits
 from tasks import emoji
-from tasks import folders as folders_lib
 from tasks import gld
 from tasks import ham10000
+from tasks import image_folders
 from tasks import images
 from tasks import manifest
 from tasks import tables
@@ -31,7 +31,7 @@ _LOADERS: dict[str, Callable[..., task.Task]] = {
   'ham10000_records': ham10000.load_records,
   'emoji': emoji.load,
   'cases': cases.load,
-  'folder': folders_lib.load,
+  'folder': image_folders.load,
   **{name: functools.partial(tables.load_bundled, name) for name in tables.BUNDLED},
   tables.FEATURES: tables.load_file,
   gld.NAME: gld.load,
@@ -95,9 +95,9 @@ def outline(
   """
   if name == 'folder':
     return Outline(
-      has_clients=folders == folders_lib.CLIENT
-      or (data_dir is not None and folders_lib.has_patients(data_dir, follow_links)),
-      has_labels=folders == folders_lib.CLASS,
+      has_clients=folders == image_folders.CLIENT
+      or (data_dir is not None and image_folders.has_patients(data_dir, follow_links)),
+      has_labels=folders == image_folders.CLASS,
     )
   if name == 'cases':
     named = cases.columns(data_dir, columns, follow_links)

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tasks import aside as aside_lib
 from tasks import cache
+from tasks import left_out
 from tasks import tar_index
 from tff_ssl.computing import inert
 from tff_ssl.storage import archives
@@ -27,8 +27,8 @@ class Source(Protocol):
     path: The folder or .tar file.
     names: Names of all files to read, in the best order for reading; folders are
       separated by '/'.
-    aside: Names of all others by why they are not read (`aside.DEBRIS`, ...). Whatever
-      is no folder is a file here. Our own cache does not count.
+    aside: Names of all others by why they are not read (`left_out.DEBRIS`, ...).
+      Whatever is no folder is a file here. Our own cache does not count.
     empty: Names of the folders that have nothing in them.
   """
 
@@ -75,7 +75,7 @@ class FolderSource:
     # After all real folders, so that a link to one of these does not take its place.
     for name, target in self._linked:
       if target in self._entered:
-        aside[aside_lib.AGAIN].append(name)
+        aside[left_out.AGAIN].append(name)
       else:
         self._list(f'{name}/', target, names, aside, empty)
     self.names = tuple(names)
@@ -111,12 +111,12 @@ class FolderSource:
         if entry.is_dir(follow_symlinks=False):
           place = f'{real}/{entry.name}'
           if place in self._entered:
-            aside[aside_lib.AGAIN].append(name)
+            aside[left_out.AGAIN].append(name)
           else:
-            debris = is_debris or aside_lib.is_debris_folder(entry.name)
+            debris = is_debris or left_out.is_debris_folder(entry.name)
             inner.append((f'{name}/', place, debris))
           continue
-        why = aside_lib.DEBRIS if is_debris else self._why_aside(entry, name)
+        why = left_out.DEBRIS if is_debris else self._why_aside(entry, name)
         if why is None:
           names.append(name)
         elif why:
@@ -140,23 +140,23 @@ class FolderSource:
 
   def _why_aside(self, entry: os.DirEntry[str], name: str) -> str | None:
     """Returns why an entry is not read; None if it is, '' if it is entered later."""
-    if aside_lib.is_debris_file(entry.name):
-      return aside_lib.DEBRIS
+    if left_out.is_debris_file(entry.name):
+      return left_out.DEBRIS
     if not entry.is_symlink():
-      return None if entry.is_file(follow_symlinks=False) else aside_lib.SPECIAL
+      return None if entry.is_file(follow_symlinks=False) else left_out.SPECIAL
     target = pathlib.Path(os.path.realpath(entry.path))
     inside = f'{target}/'.startswith(f'{self._root}/')
     # Not the entry's own methods, which raise if links lead in a circle.
     if target.is_file():
-      return None if inside or self._follow else aside_lib.LINKED
+      return None if inside or self._follow else left_out.LINKED
     if not target.is_dir():
-      return aside_lib.SPECIAL if target.exists() else aside_lib.BROKEN
-    if aside_lib.is_debris_folder(entry.name):
-      return aside_lib.DEBRIS
+      return left_out.SPECIAL if target.exists() else left_out.BROKEN
+    if left_out.is_debris_folder(entry.name):
+      return left_out.DEBRIS
     if inside:
-      return aside_lib.AGAIN
+      return left_out.AGAIN
     if not self._follow:
-      return aside_lib.LINKED
+      return left_out.LINKED
     self._linked.append((name, str(target)))
     return ''
 
@@ -197,12 +197,12 @@ class TarSource:
     self._pieces = dict(zip(entry.info['names'], pieces, strict=True))
     listed = {'': list(self._pieces), **entry.info['aside']}
     own = {
-      why: [name for name in names if not aside_lib.is_debris(name)]
+      why: [name for name in names if not left_out.is_debris(name)]
       for why, names in listed.items()
     }
     self.names = tuple(own.pop(''))
-    debris = [n for names in listed.values() for n in names if aside_lib.is_debris(n)]
-    self.aside: Mapping[str, Sequence[str]] = {**own, aside_lib.DEBRIS: debris}
+    debris = [n for names in listed.values() for n in names if left_out.is_debris(n)]
+    self.aside: Mapping[str, Sequence[str]] = {**own, left_out.DEBRIS: debris}
     self.empty: Sequence[str] = entry.info['empty']
 
   def _write_index(self, folder: pathlib.Path) -> dict[str, Any]:
@@ -282,7 +282,7 @@ def open_source(
   if path.is_dir():
     return FolderSource(path, follow_links)
   if path.is_file():
-    if (advice := aside_lib.what_to_do(path.name)) is not None:
+    if (advice := left_out.what_to_do(path.name)) is not None:
       raise ValueError(f'{path} must be a folder or .tar of images; {advice}.')
     return TarSource(path)
   raise ValueError(f'There is no folder or .tar file at {path}.')

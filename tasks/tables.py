@@ -1,13 +1,13 @@
 """Tabular data: examples with a vector of `features`, from a file or scikit-learn.
 
 A .npz file holds `features` (numbers [n, d]), optionally `label` (integers [n] from 0,
--1: none) and, if the split is given, `test` (bool [n]). A .csv file (see `rows`) has a
-header. If it has a column `label`, this holds the class (empty or NA: none); if it has
-a column `split`, this holds `train` or `test` (see `layouts`). All other columns are
-features, except an index that pandas wrote without a name. Columns may have other names
-(see `columns`). The same holds for a .parquet file. Without a split, a
-fifth of every class is the test split, the same in each run. Without a label, nothing
-is labelled.
+-1: none) and, if the split is given, `test` (bool [n]). A .csv file (see `csv_rows`)
+has a header. If it has a column `label`, this holds the class (empty or NA: none); if
+it has a column `split`, this holds `train` or `test` (see `layouts`). All other columns
+are features, except an index that pandas wrote without a name. Columns may have other
+names (see `column_names`). The same holds for a .parquet file. Without a split, a fifth
+of every class is the test split, the same in each run. Without a label, nothing is
+labelled.
 
 Features are standardised by mean and deviation of the training examples; a feature that
 is constant there becomes 0. They are scaled by stated numbers, or left as they are, if
@@ -28,12 +28,12 @@ from absl import logging
 import numpy as np
 
 from tasks import array_tasks
-from tasks import columns as columns_lib
+from tasks import column_names
+from tasks import column_scaling
+from tasks import csv_rows
 from tasks import intake
 from tasks import layouts
 from tasks import manifest
-from tasks import rows as rows_lib
-from tasks import scaling as scaling_lib
 from tasks import splits
 from tasks import task
 from tff_ssl.storage import archives
@@ -44,7 +44,7 @@ FEATURES = 'features'
 BUNDLED = ('wine', 'breast_cancer')
 _TEST_FRACTION = 0.2
 _SPLIT_SEED = 0
-_LABEL, _SPLIT = columns_lib.LABEL, columns_lib.SPLIT
+_LABEL, _SPLIT = column_names.LABEL, column_names.SPLIT
 _KNOWN = (_LABEL, _SPLIT)
 _DECIMAL_COMMA = re.compile(r'[+-]?[\d.]*,\d+')
 # Bytes of copies that are made of a number, and of a cell of Parquet as an object.
@@ -88,9 +88,10 @@ def load_file(
 
   Args:
     data_dir: A .npz, .csv or .parquet file (see the module).
-    columns: The table's own names of its columns label and split; see `columns.parse`.
-    scaling: File of a stated scaling (see `scaling`), or 'none': features stay as they
-      are; None: they are standardised by the training examples.
+    columns: The table's own names of its columns label and split; see
+      `column_names.parse`.
+    scaling: File of a stated scaling (see `column_scaling`), or 'none': features stay
+      as they are; None: they are standardised by the training examples.
 
   Raises:
     ValueError: There is no such file, or its content is not as it must be.
@@ -140,14 +141,14 @@ def has_label(
   """
   table = _found(path)
   if table.suffix == '.csv':
-    header = rows_lib.header(str(table), memory.read_csv(table))
-    return _LABEL in columns_lib.match(str(table), header, own, _KNOWN).named
+    header = csv_rows.header(str(table), memory.read_csv(table))
+    return _LABEL in column_names.match(str(table), header, own, _KNOWN).named
   if table.suffix == '.npz':
     with _npz(table) as arrays:
       return _LABEL in arrays.headers
   try:
     header = _parquet_columns(table)
-    return _LABEL in columns_lib.match(str(table), header, own, _KNOWN).named
+    return _LABEL in column_names.match(str(table), header, own, _KNOWN).named
   except (ValueError, OSError) as error:
     raise ValueError(f'{table} cannot be read: {error}') from error
 
@@ -240,7 +241,7 @@ def build(
     )
   if columns is None:
     columns = list(map(str, range(features.shape[1])))
-  scaled, used = scaling_lib.scale(name, features, known, columns, scaling)
+  scaled, used = column_scaling.scale(name, features, known, columns, scaling)
   return array_tasks.split_task(
     name,
     label_names,
@@ -248,7 +249,7 @@ def build(
     test,
     report=report,
     scaling=used,
-    measured=(scaling_lib.MEASURED,) if scaling is None else (),
+    measured=(column_scaling.MEASURED,) if scaling is None else (),
     digests=_digests(features) if grows else (),
     grows=grows,
     split_by_name=grows and not split_is_given,
@@ -289,7 +290,7 @@ def _read_npz(path: pathlib.Path, scaling: str | None) -> task.Task:
 
 def _read_csv(path: pathlib.Path) -> tuple[dict[str, list[Any]], Sequence[int]]:
   """Returns the cells by column, and the number of each row's line."""
-  columns, rows = rows_lib.read(str(path), memory.read_csv(path))
+  columns, rows = csv_rows.read(str(path), memory.read_csv(path))
   if not rows:
     raise ValueError(f'{path} must have a header and rows.')
   cells = {name: [row.cells[name] for row in rows] for name in columns}
@@ -331,7 +332,7 @@ def _of_columns(
     own: See `load_file`.
     scaling: See `load_file`.
   """
-  known = columns_lib.match(str(path), [*columns], own, _KNOWN).named
+  known = column_names.match(str(path), [*columns], own, _KNOWN).named
   count = len(lines)
   others = [name for name in columns if name not in known.values()]
   indices = [name for name in others if _INDEX.fullmatch(name)]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import posixpath
 import tarfile
 
-from tasks import aside as aside_lib
+from tasks import left_out
 
 # Links that lead to links: more than this is a circle, as for Linux.
 _MOST_LINKS = 40
@@ -31,14 +31,14 @@ def build(
     name = _plain(member.name)
     if name.partition('/')[0] == '..':
       if not member.isdir():
-        aside[aside_lib.OUTSIDE].append(member.name)
+        aside[left_out.OUTSIDE].append(member.name)
       continue
     if member.isdir():
       folders.add(name)
       continue
     if name in pieces or name in links or name in special:
       # Of files with the same name the last counts, as when they are unpacked.
-      aside[aside_lib.REPLACED].append(name)
+      aside[left_out.REPLACED].append(name)
     links.pop(name, None)
     special.pop(name, None)
     # What a hard link leads to is named as in the archive, not from the link's folder.
@@ -65,9 +65,9 @@ def build(
     if target in pieces:
       pieces[name] = pieces[target]
     else:
-      why = aside_lib.AGAIN if target in folders | within else aside_lib.BROKEN
+      why = left_out.AGAIN if target in folders | within else left_out.BROKEN
       aside[why].append(name)
-  aside[aside_lib.SPECIAL] = list(special)
+  aside[left_out.SPECIAL] = list(special)
   inner = {posixpath.dirname(folder) for folder in folders}
   return pieces, dict(aside), sorted(folders - within - inner - {'', '.'})
 

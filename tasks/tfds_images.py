@@ -26,9 +26,9 @@ from tasks import images
 from tasks import task
 
 _UNLABELLED = 'unlabelled'
-_CIFAR = {'train': ('train',), 'test': ('test',)}
+_CIFAR: dict[str, tuple[str, ...]] = {'train': ('train',), 'test': ('test',)}
 # name -> TFDS's splits that make each split of the task.
-_PARTS = {
+_PARTS: dict[str, dict[str, tuple[str, ...]]] = {
   'cifar10': _CIFAR,
   'cifar100': _CIFAR,
   'stl10': {'train': ('train', _UNLABELLED), 'test': ('test',)},
@@ -100,8 +100,10 @@ def _read(
   if split == _UNLABELLED:
     # Whatever TFDS writes if there is no label.
     label = np.full_like(label, -1)
-  order = np.argsort(ids) if len(ids) else slice(None)
-  return image[order], label[order].astype(np.int32)
+  if len(ids):
+    order = np.argsort(ids)
+    image, label = image[order], label[order]
+  return image, label.astype(np.int32)
 
 
 def _is_prepared(folder: pathlib.Path) -> bool:

@@ -15,8 +15,8 @@ from tests import floors
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _TOPS = ('tff_ssl', 'tasks', 'binaries', 'docs', 'tests')
-# Their files are run by path, and not imported.
-_NO_PACKAGES = (_ROOT / 'docs' / 'notebooks', _ROOT / 'docs' / 'site')
+# Its files are run by path, and not imported.
+_NO_PACKAGE = _ROOT / 'docs' / 'notebooks'
 _RULES = ('package', 'py_library', 'py_binary', 'py_test')
 
 
@@ -101,7 +101,7 @@ def test_every_folder_of_modules_is_a_python_package():
   folders = {path.parent for top in _TOPS for path in (_ROOT / top).rglob('*.py')}
 
   without = {folder for folder in folders if not (folder / '__init__.py').is_file()}
-  assert without == {*_NO_PACKAGES}
+  assert without == {_NO_PACKAGE}
 
 
 def test_deps_are_the_floor_below():
@@ -135,7 +135,7 @@ def test_a_target_runs_each_program():
   rules = _packages()['binaries']
   programs = {
     path.stem
-    for path in (_ROOT / 'binaries').rglob('*.py')
+    for path in (_ROOT / 'binaries').glob('*.py')
     if "\nif __name__ == '__main__'" in path.read_text(encoding='utf-8')
   }
 

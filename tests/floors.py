@@ -31,8 +31,6 @@ FLOORS = (
   (
     'binaries.experiment',
     'binaries.benchmarking',
-    'binaries.documenting',
-    'binaries.torturing',
   ),
   ('binaries',),
   ('docs',),

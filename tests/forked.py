@@ -5,61 +5,64 @@ for a process, that one imports the library, and forks it (`binaries.launching.f
 Tests of what an import or a new interpreter does start `python` themselves.
 """
 
+from collections.abc import Mapping
 import importlib
 import os
 import pathlib
-import signal
+import shutil
 import socket
 import sys
 import tempfile
+import weakref
 
 from binaries.launching import forks
-from binaries.torturing import programs
 
 SECONDS = 300
 _STANDARD = 3
 
 
-class Process:
+class Process(forks.Process):
   """A module that runs as `python -m`, with the interface of `subprocess.Popen`."""
 
-  def __init__(self, module: str, *arguments: str):
+  def __init__(
+    self,
+    module: str,
+    *arguments: str,
+    temporary: pathlib.Path | None = None,
+    environment: Mapping[str, str] = {},
+  ):
     """Starts it.
 
     Args:
       module: Its full name.
       *arguments: Its command line.
+      temporary: Its TMPDIR; None: a folder of its own.
+      environment: Further variables of its environment.
     """
-    self._folder = tempfile.TemporaryDirectory()
-    temporary = pathlib.Path(self._folder.name)
-    self._process = programs.Process(module, arguments, temporary, _forks)
-    self.pid = self._process.pid
+    folder = pathlib.Path(tempfile.mkdtemp())
+    weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+    temporary = temporary or folder
+    # Files instead of pipes, which fill up while nobody reads them.
+    self._outputs = [folder / 'stdout', folder / 'stderr']
+    for path in self._outputs:
+      path.touch()
     # In the environment of what it starts, by which that is known.
     self.mark = f'TMPDIR={temporary}'
-    self.returncode: int | None = None
-
-  def poll(self) -> int | None:
-    """Returns its exit status, None while it runs."""
-    return None if self._process.is_alive else self._end(0.0)[2]
-
-  def send_signal(self, number: int) -> None:
-    """Sends it a signal, if it has not ended."""
-    self._process.kill(number)
-
-  def kill(self) -> None:
-    """Kills it, if it has not ended."""
-    self.send_signal(signal.SIGKILL)
+    own = {'TMPDIR': str(temporary), 'TF_CPP_MIN_LOG_LEVEL': '3', **environment}
+    super().__init__(_forks, [module, *arguments], *map(str, self._outputs), own)
 
   def communicate(self, timeout: float = SECONDS) -> tuple[str, str]:
-    """Waits for it, and kills it after the time; returns what it has printed."""
-    return self._end(timeout)[:2]
+    """Waits for it; returns what it has printed.
 
-  def _end(self, seconds: float) -> tuple[str, str, int]:
-    if self.returncode is None:
-      self._ended = self._process.end(seconds)
-      self.returncode = self._ended.status
-      self._folder.cleanup()
-    return self._ended.stdout, self._ended.stderr, self.returncode
+    Args:
+      timeout: Seconds.
+
+    Raises:
+      subprocess.TimeoutExpired: If it has not ended by then.
+    """
+    self.wait(timeout)
+    stdout, stderr = (path.read_text(errors='replace') for path in self._outputs)
+    return stdout, stderr
 
 
 class _Server:
@@ -88,11 +91,6 @@ class _Forks(forks.Forks):
 
 _forks = _Forks()
 prepare = _forks.prepare
-
-
-def server() -> forks.Forks:
-  """Returns what forks them, for tests of what it does."""
-  return _forks
 
 
 def _serve(channel: int) -> None:

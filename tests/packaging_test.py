@@ -71,7 +71,7 @@ def test_lock_is_resolved_from_what_is_imported_and_nothing_else():
   # The site, and the other libraries of the race, have locks and environments of their
   # own.
   sources -= {*(_ROOT / 'docs' / 'site').glob('*.py')}
-  peers = _ROOT / 'binaries' / 'benchmarking' / 'racing' / 'peers'
+  peers = _ROOT / 'docs' / 'race' / 'peers'
   sources -= {*peers.glob('*.py')} - {peers / 'own.py'}
   stated = {utils.canonicalize_name(each.name) for each in _stated('requirements.in')}
 

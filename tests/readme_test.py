@@ -10,11 +10,11 @@ _ROOT = pathlib.Path(__file__).parents[1]
 _README = (_ROOT / 'README.md').read_text()
 
 
-# What the blocks of docs/embedding.md, behind the README's, must have found.
-_FOUND = """
+# Appended to the blocks of the README and of docs/embedding.md.
+_CHECKS = """
 assert features.shape == (64, encoder.output_dim)
-np.testing.assert_allclose(found['statistics'], images.mean((0, 1, 2)), rtol=1e-5)
-assert found['num_examples'] == 64
+np.testing.assert_allclose(mean['statistics'], images.mean((0, 1, 2)), rtol=1e-5)
+assert mean['num_examples'] == 64
 weight = tff.TensorType(np.float32)
 for chosen in (secure, private, distributed):
   process = chosen.statistics.create(tff.TensorType(np.float32, [3]), weight)
@@ -32,15 +32,14 @@ numbered = [
 ]
 assert numbered == [2**20 * k + j for k in range(16) for j in range(4)]
 import tensorflow as tf
-kept = tf.keras.models.load_model('encoder.keras', compile=False)
+reloaded = tf.keras.models.load_model('encoder.keras', compile=False)
 np.testing.assert_allclose(
-  kept(images / np.float32(255)), features, rtol=1e-4, atol=1e-4
+  reloaded(images / np.float32(255)), features, rtol=1e-4, atol=1e-4
 )
 """
 
 
-def test_the_python_example_of_a_process_trains(tmp_path, monkeypatch, capsys):
-  """And so do the blocks of the page that goes on from it."""
+def test_blocks_of_readme_and_embedding_run(tmp_path, monkeypatch, capsys):
   blocks = [re.search(r'```python\n(import numpy.*?)```', _README, re.DOTALL).group(1)]
   page = (_ROOT / 'docs' / 'embedding.md').read_text(encoding='utf-8')
   blocks += re.findall(r'^```python\n(.*?)^```', page, re.MULTILINE | re.DOTALL)
@@ -49,10 +48,10 @@ def test_the_python_example_of_a_process_trains(tmp_path, monkeypatch, capsys):
   for name, opened in quick.contexts().items():
     monkeypatch.setattr(contexts, name, opened)
   monkeypatch.chdir(tmp_path)
-  program = compile('\n'.join([*blocks, _FOUND]), 'README.md', 'exec')
+  program = compile('\n'.join([*blocks, _CHECKS]), 'README.md', 'exec')
   exec(program, {'__name__': '__main__'})
-  *told, counted, colour = capsys.readouterr().out.splitlines()
-  losses = [float(line) for line in told]
+  *printed, counted, colour = capsys.readouterr().out.splitlines()
+  losses = [float(line) for line in printed]
   # 128 dimensions of independent noise: C is near 0, so the loss is above 128 / 2.
   assert len(losses) == 3
   assert all(64 < loss < 10_000 for loss in losses)

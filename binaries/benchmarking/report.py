@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from binaries.benchmarking import measure
+from binaries.benchmarking import experiments
 
 _PACKAGES = ('tensorflow', 'tensorflow-federated', 'numpy')
 _SIDES = ('federated', 'centralized')
@@ -20,10 +20,12 @@ _SIDES = ('federated', 'centralized')
 
 def line(result: Mapping[str, Any]) -> str:
   """Returns a result in one line, aligned with the lines of other results."""
+  is_precision = result['experiment'] == experiments.PRECISION
+  sides = ('bfloat16', 'float32') if is_precision else _SIDES
   text = (
     '{experiment:8s} {regime:1s} {clients:5d} x {examples_per_client:<5.4g}'
-    ' federated {federated_seconds:7.3f} s  centralized {centralized_seconds:7.3f} s'
-    '  ratio {ratio:5.2f}  CPU ratio {cpu_ratio:5.2f}'
+    f' {sides[0]} {{federated_seconds:7.3f}} s  {sides[1]} {{centralized_seconds:7.3f}}'
+    ' s  ratio {ratio:5.2f}  CPU ratio {cpu_ratio:5.2f}'
     '  {samples_per_second:6.0f} samples/s  peak {peak_memory_mib:5.0f} MiB'
   ).format(**{**result, 'regime': result['regime'] or ''})
   if result['population'] > result['clients']:
@@ -32,12 +34,6 @@ def line(result: Mapping[str, Any]) -> str:
         **result
       )
     )
-  if 'memory_rounds' in result:
-    text += (
-      '  memory after {memory_rounds} rounds / after {settled}:'
-      ' driver {driver_growth:.3f}'
-      + (', worker {worker_growth:.3f}' if 'worker_growth' in result else '')
-    ).format(settled=measure.MEMORY_SETTLED_ROUNDS, **result)
   return text
 
 
@@ -55,37 +51,24 @@ def slopes(
     proportional to the field, 0 where it does not depend on it.
   """
   x = np.log([result[field] for result in results])
-  found = collections.OrderedDict()
+  fitted = collections.OrderedDict()
   for side in _SIDES:
     y = np.log([result[f'{side}_seconds'] for result in results])
-    found[f'{side}_slope'] = float(np.polyfit(x, y, 1)[0])
-  return found
-
-
-def slopes_line(document: Mapping[str, Any], growth: str) -> str:
-  """Returns the slopes in one line."""
-  return (
-    f'seconds grow as {growth} to the power of {document["federated_slope"]:.2f} '
-    f'(federated), {document["centralized_slope"]:.2f} (centralized)'
-  )
+    fitted[f'{side}_slope'] = float(np.polyfit(x, y, 1)[0])
+  return fitted
 
 
 def machine() -> dict[str, Any]:
   """Returns what the numbers depend on apart from the configuration."""
+  cpuinfo = pathlib.Path('/proc/cpuinfo').read_text(encoding='utf-8').splitlines()
+  models = [text.partition(':')[2].strip() for text in cpuinfo if 'model name' in text]
   return collections.OrderedDict(
     cpu_count=len(os.sched_getaffinity(0)),
-    cpu_model=_cpu_model(),
+    cpu_model=models[0] if models else platform.machine(),
     load_average=os.getloadavg()[0],
     python=platform.python_version(),
     **{name: importlib.metadata.version(name) for name in _PACKAGES},
   )
-
-
-def _cpu_model() -> str:
-  for line in pathlib.Path('/proc/cpuinfo').read_text().splitlines():
-    if line.startswith('model name'):
-      return line.partition(':')[2].strip()
-  return platform.machine()
 
 
 def json_text(document: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The work of a measured round: regimes, axes of growth, and random images."""
+"""The work of a measured round: regimes, and clients with random images."""
 
 import collections
 from collections.abc import Mapping
@@ -60,54 +60,6 @@ REGIMES: Mapping[str, Workload] = collections.OrderedDict(
   B=Workload(5, 500, local_training.LocalPlan(batch_size=50)),
   C=Workload(512, 1),
   D=Workload(256, None),
-)
-
-
-class Axis(NamedTuple):
-  """A quantity that grows while all others stay fixed.
-
-  Attributes:
-    field: The field of `Workload` that grows.
-    points: Its values.
-    base: The other fields.
-    exponent: The power of the field with which the time of a round should grow.
-    label: What the field counts.
-    others: What stays fixed, as a format string of the fields.
-  """
-
-  field: str
-  points: tuple[int, ...]
-  base: Workload
-  exponent: int
-  label: str
-  others: str
-
-
-GROWTH: Mapping[str, Axis] = collections.OrderedDict(
-  clients=Axis(
-    'clients',
-    (8, 32, 128, 512, 2048),
-    Workload(64, 4),
-    1,
-    'clients of a round',
-    'examples of a client: {examples_per_client}',
-  ),
-  examples=Axis(
-    'examples_per_client',
-    (1, 4, 16, 64, 256),
-    Workload(16, 4),
-    1,
-    'examples of a client',
-    'clients of a round: {clients}',
-  ),
-  population=Axis(
-    'population',
-    (100, 1_000, 10_000, 100_000),
-    Workload(64, 4),
-    0,
-    'registered clients',
-    'clients of a round: {clients}, examples of a client: {examples_per_client}',
-  ),
 )
 
 

@@ -22,8 +22,7 @@ from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import suite
 from tff_ssl.partition import partitions
 from tff_ssl.partition import spec
-from tff_ssl.simulation import federated_probe
-from tff_ssl.simulation import one_round_heads
+from tff_ssl.simulation import client_heads
 
 _DEFAULTS = federated_linear.FederatedLinearConfig()
 FAIRNESS = flags.DEFINE_bool(
@@ -94,7 +93,7 @@ def build_federated(task: task_lib.Task) -> suite.Federated | None:
     return None
   partition = _partition(task)
   size = common.cohort_size(len(partition))
-  probe = federated_probe.FederatedProbe(
+  probe = client_heads.FederatedProbe(
     partition, task.num_classes, size, _config(), common.PACKS.value
   )
   return probe.fit
@@ -107,7 +106,7 @@ def build_collect(task: task_lib.Task) -> suite.Collect | None:
   """
   if not _is_one_round():
     return None
-  return one_round_heads.OneRoundHeads(
+  return client_heads.OneRoundHeads(
     _partition(task), task.num_classes, common.PACKS.value
   ).collect
 

@@ -35,7 +35,7 @@ from tff_ssl.reporting import plain_text
 from tff_ssl.runs import personal_models
 from tff_ssl.runs import round_table as csv_lib
 from tff_ssl.runs import run_folder
-from tff_ssl.simulation import federated_probe
+from tff_ssl.simulation import client_heads
 
 _ACCURACY = '/accuracy'
 _NOT_PRIVATE = (
@@ -201,7 +201,7 @@ class Personal:
     if suite.FEDERATED_LINEAR not in own_encoders.METHODS.value:
       return None
     partition = self._parts.partition
-    return federated_probe.FederatedProbe(
+    return client_heads.FederatedProbe(
       partition,
       self._parts.task.num_classes,
       common.cohort_size(len(partition)),

@@ -41,7 +41,7 @@ _COUNTS = 'the numbers n_k of examples, and how many clients and examples a roun
 _NOT_PROTECTED = (
   _COUNTS,
   _TO_SERVER,
-  disclosure.kept(),
+  disclosure.private(),
 )
 _ASSUMED = (
   _SECRET,

@@ -168,7 +168,12 @@ class _Measure:
     evaluator: evaluating.Evaluator,
   ):
     self._task = task
-    self._classifiers = process.graph.algorithm.classifiers
+    algorithm = process.graph.algorithm
+    if algorithm.classifiers is None:
+      raise ValueError(
+        'The algorithm has no classifiers; one with labels must have them.'
+      )
+    self._classifiers = algorithm.classifiers
     self._get_model_weights = process.get_model_weights
     self._evaluator = evaluator
     self._classify = feature_sets.build_encode(

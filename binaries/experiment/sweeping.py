@@ -15,7 +15,7 @@ from binaries.flags import common
 from binaries.flags import methods
 from binaries.flags import varying
 from binaries.launching import complete
-from binaries.launching import side_by_side
+from binaries.launching import job_runner
 from binaries.methods import choice
 from binaries.methods import table
 from tff_ssl.reporting import run_groups
@@ -105,7 +105,7 @@ class Job:
     return f'{self.member.name}, {where}seed {self.seed}'
 
 
-class Runner(side_by_side.Runner[Job]):
+class Runner(job_runner.Runner[Job]):
   """Runs the jobs of a sweep, a limited number at a time."""
 
   def is_done(self, job: Job) -> bool:
@@ -379,7 +379,7 @@ def _set(name: str, text: str) -> None:
 def run(
   wanted: Sequence[Job],
   at_a_time: int,
-  start: side_by_side.Start | None = None,
+  start: job_runner.Start | None = None,
   stream: TextIO | None = None,
 ) -> list[str]:
   """Runs the unfinished jobs; returns a sentence for each that failed.
@@ -387,7 +387,7 @@ def run(
   Args:
     wanted: From `jobs`.
     at_a_time: Most jobs at a time.
-    start: Starts a command; None: see `side_by_side.starting`.
+    start: Starts a command; None: see `job_runner.starting`.
     stream: Where progress is shown; None: stderr.
   """
   return Runner(at_a_time, start, stream).run(wanted)

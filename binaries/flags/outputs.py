@@ -11,15 +11,13 @@ RUN = paths.define('run', None, 'Folder of the run.')
 RUNS = paths.define_list(
   'runs',
   None,
-  "For compare: run folders, or patterns of them such as 'runs/*'. For study: run "
-  'folders.',
+  "For compare: run folders, or patterns of them such as 'runs/*'.",
 )
 OUT = paths.define(
   'out',
   None,
-  'What is written: by compare a folder, by default runs/comparison; by study a '
-  'folder, by default runs/study; by export and embed a folder; by race the page, by '
-  'default docs/benchmarks.md; by linear_theory a PNG file, with a .csv next to it.',
+  'What is written: by compare a folder, by default runs/comparison; by export and '
+  'embed a folder.',
 )
 TO = flags.DEFINE_list(
   'to',

@@ -6,8 +6,8 @@ from typing import Any
 
 from absl import flags
 
-from tasks import columns
-from tasks import folders
+from tasks import column_names
+from tasks import image_folders
 from tasks import intake
 from tasks import manifest
 from tasks import registry
@@ -24,7 +24,7 @@ CLASSIFY = flags.DEFINE_enum(
 FOLDERS = flags.DEFINE_enum(
   'folders',
   None,
-  folders.MEANINGS,
+  image_folders.MEANINGS,
   'For the task folder: what each folder of images is; by default nothing (none).',
 )
 COLUMNS = flags.DEFINE_list(
@@ -62,7 +62,7 @@ def arguments() -> dict[str, Any]:
   Raises:
     ValueError: If one is malformed.
   """
-  own = None if COLUMNS.value is None else columns.parse(COLUMNS.value)
+  own = None if COLUMNS.value is None else column_names.parse(COLUMNS.value)
   return {
     'classify': CLASSIFY.value,
     'folders': FOLDERS.value,

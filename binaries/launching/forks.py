@@ -12,7 +12,7 @@ that is drawn without a seed. Our own modules would seed it (through the session
 `tff_ssl.computing.sessions` opens), and all children would draw the same noise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import ctypes
 import gc
 import importlib
@@ -91,7 +91,6 @@ class Forks:
     arguments: Sequence[str],
     environment: dict[str, str],
     files: Sequence[str],
-    before: Sequence[str] = (),
   ) -> int:
     """Starts a program; returns the id of its process.
 
@@ -100,13 +99,11 @@ class Forks:
       arguments: Its command line.
       environment: Variables that are added to those of this process.
       files: Paths to which its output and its errors are appended.
-      before: A module, one of its functions, and a text: the function is called with
-        the text in the program's process before the program begins.
 
     Raises:
       ChildProcessError: If the forking process has ended.
     """
-    request = [program, [*arguments], environment, [*files], [*before]]
+    request = [program, [*arguments], environment, [*files]]
     return int(self._ask(request))
 
   def status(self, pid: int) -> int | None:
@@ -159,17 +156,27 @@ class Forks:
 class Process:
   """A program that was forked, with the interface of `subprocess.Popen`."""
 
-  def __init__(self, by: Forks, arguments: Sequence[str], log: str):
+  def __init__(
+    self,
+    by: Forks,
+    arguments: Sequence[str],
+    log: str,
+    errors: str | None = None,
+    environment: Mapping[str, str] = {},
+  ):
     """Starts the program.
 
     Args:
       by: The process that forks it.
       arguments: The full name of a module, and its command line.
       log: Path to which its output is appended.
+      errors: The same for what it prints to standard error; None: `log`.
+      environment: Variables that are added to those of this process.
     """
     self._forks = by
     self.returncode: int | None = None
-    self.pid = by.start(arguments[0], arguments[1:], {}, [log, log])
+    files = [log, errors or log]
+    self.pid = by.start(arguments[0], arguments[1:], {**environment}, files)
 
   def poll(self) -> int | None:
     """Returns its exit status; None while it runs."""
@@ -263,7 +270,6 @@ def _live(
   arguments: list[str],
   environment: dict[str, str],
   files: list[str],
-  before: list[str],
 ) -> None:
   """Runs a program in this forked process, and ends the process."""
   status = 1
@@ -280,9 +286,6 @@ def _live(
     # Each child has its own draws if it sets no seed.
     random.seed()
     np.random.seed()
-    if before:
-      module, function, text = before
-      getattr(importlib.import_module(module), function)(text)
     sys.argv = [program, *arguments]
     # `runpy` puts the path there, like `python -m`.
     module = program if '.' in program else f'binaries.{program}'

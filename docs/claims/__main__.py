@@ -16,7 +16,7 @@ import pathlib
 import sys
 
 from binaries.flags import streams
-from binaries.launching import side_by_side
+from binaries.launching import job_runner
 from docs.claims import data
 from docs.claims import page
 from docs.claims import running
@@ -27,7 +27,7 @@ from tff_ssl.storage import files
 def main(
   arguments: Sequence[str],
   folder: pathlib.Path = data.FOLDER,
-  start: side_by_side.Start | None = None,
+  start: job_runner.Start | None = None,
 ) -> None:
   """Runs claims and writes what they say.
 

@@ -6,7 +6,7 @@ import pathlib
 from typing import TextIO
 
 from binaries.launching import complete
-from binaries.launching import side_by_side
+from binaries.launching import job_runner
 from docs.claims import data
 from docs.claims import figures as figures_lib
 from tff_ssl.storage import files
@@ -38,7 +38,7 @@ class Job:
     return f'{self.run.name}, seed {self.seed}'
 
 
-class Runner(side_by_side.Runner[Job]):
+class Runner(job_runner.Runner[Job]):
   """Runs jobs, a limited number at a time, and stores their figures."""
 
   def __init__(
@@ -48,7 +48,7 @@ class Runner(side_by_side.Runner[Job]):
     chosen: Sequence[data.Claim],
     at_a_time: int,
     paths: Mapping[str, str],
-    start: side_by_side.Start | None = None,
+    start: job_runner.Start | None = None,
     stream: TextIO | None = None,
   ):
     """Reads the stored figures.
@@ -60,7 +60,7 @@ class Runner(side_by_side.Runner[Job]):
         task, is not computed.
       at_a_time: Most jobs that run at a time.
       paths: Path of the data, by task.
-      start: Starts a command; None: see `side_by_side.starting`.
+      start: Starts a command; None: see `job_runner.starting`.
       stream: Where progress is shown; None: stderr.
     """
     super().__init__(at_a_time, start, stream)

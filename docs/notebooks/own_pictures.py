@@ -69,15 +69,18 @@ with (folder / 'manifest.csv').open('w', newline='') as file:
 import numpy as np
 
 from tasks import registry as tasks
-from tff_ssl.partition import cases
+from tff_ssl.partition import natural_clients
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import cohort_sampling
 from tff_ssl.simulation import simulated_clients
 
 task = tasks.load('cases', FOLDER, image_size=16)
 print(task.describe())
-partition = cases.build(
-  cases.CaseConfig(), task.train.holder, np.random.default_rng(0), task.holder_names
+partition = natural_clients.build(
+  natural_clients.CaseConfig(),
+  task.train.holder,
+  np.random.default_rng(0),
+  task.holder_names,
 )
 data = client_data.ArrayClientData(task.train.image, task.train.example_id, partition)
 clients = simulated_clients.Clients(data)
@@ -143,8 +146,8 @@ from tff_ssl.evaluation import feature_sets
 
 def embed(images):
   """Returns unit-length features [n, d] of images, uint8 [n, H, W, C]."""
-  found = feature_sets.encode(lambda x: encoder.apply(params, x), images)
-  return found / np.linalg.norm(found, axis=1, keepdims=True)
+  features = feature_sets.encode(lambda x: encoder.apply(params, x), images)
+  return features / np.linalg.norm(features, axis=1, keepdims=True)
 
 
 shown = task.test.image[:6]

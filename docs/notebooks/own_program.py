@@ -143,12 +143,12 @@ with contexts.in_process():
     state, metrics = process.next(state, cohort)
     losses.append(float(metrics['client_work']['loss']))
     if round % 10 == 1:
-      told = darkness(cohort)
-      mean = float(told['statistics']['mean'])
-      deviation = (float(told['statistics']['square']) - mean**2) ** 0.5
+      answer = darkness(cohort)
+      mean = float(answer['statistics']['mean'])
+      deviation = (float(answer['statistics']['square']) - mean**2) ** 0.5
       print(
         f'round {round}, loss {losses[-1]:.1f}; pixels {mean:.3f} +- {deviation:.3f} '
-        f'over {float(told["num_examples"]):.0f} images'
+        f'over {float(answer["num_examples"]):.0f} images'
       )
   weights = process.get_model_weights(state).trainable
 

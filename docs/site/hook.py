@@ -1,79 +1,66 @@
-"""MkDocs' hook: pages that are made of sources, and links of all pages.
+"""What MkDocs calls: pages that are made of other files, and the links of all pages."""
 
-The site has the pages of docs, those of the root (README and others), the notebooks,
-the page of methods and the reference. All are made when the site is built.
-"""
-
-import pathlib
 from typing import Any
 
+import griffe
+import jupytext
 from mkdocs import exceptions
 from mkdocs.structure import files as files_lib
 
-from binaries.documenting import links
-from binaries.documenting import methods
-from binaries.documenting import notebooks
-from binaries.documenting import reference
 from docs.claims import page as claims_page
-
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def on_config(config: Any) -> Any:
-  """Fills the part of the navigation that is called Reference."""
-  for part in config.nav:
-    if 'Reference' in part:
-      part['Reference'] = reference.navigation(_ROOT)
-  return config
+from docs.site import layout
+from docs.site import pages
 
 
-def on_files(files: Any, config: Any) -> Any:
-  """Adds the pages that do not lie in docs."""
+class Layout(griffe.Extension):
+  """Lays out each docstring by `layout.to_markdown`."""
+
+  def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+    """Changes the docstring of a module, class, function or attribute."""
+    if obj.docstring is not None:
+      obj.docstring.value = layout.to_markdown(obj.docstring.value)
+
+
+def on_files(files: Any, config: Any) -> None:
+  """Adds pages of files outside docs, notebooks and tables; changes links."""
 
   def add(place: str, text: str) -> None:
-    shown = files_lib.InclusionLevel.INCLUDED
-    if place.startswith(f'{links.SOURCES}/'):
-      shown = files_lib.InclusionLevel.NOT_IN_NAV
-    files.append(files_lib.File.generated(config, place, content=text, inclusion=shown))
-
-  for place, source in links.ROOT_PAGES.items():
-    add(place, _rewritten(place, _read(source), add, files))
-  for path in sorted((_ROOT / links.DOCS / links.NOTEBOOKS).glob('*.py')):
-    source = path.read_text(encoding='utf-8')
-    place = f'{links.NOTEBOOKS}/{path.stem}'
-    add(f'{place}.ipynb', notebooks.to_ipynb(source))
-    page = f'{place}.md'
-    text = _rewritten(page, notebooks.to_markdown(source), add, files)
-    title, _, rest = text.partition('\n')
-    add(page, f'{title}\n\n[Download as a Jupyter notebook]({path.stem}.ipynb)\n{rest}')
-  for made in (methods.page(_ROOT), *reference.pages(_ROOT)):
-    add(made.place, made.text)
-  for file in list(files.documentation_pages()):
-    if file.generated_by is None:
-      # In the repository it is the short one.
-      if file.src_uri == 'claims.md':
-        file.content_string = claims_page.markdown()
-      text = _rewritten(file.src_uri, file.content_string, add, files)
-      file.content_string = text
-  return files
-
-
-def _rewritten(place: str, text: str, add: Any, files: Any) -> str:
-  """Returns a page's text with the links of the site; adds what they lead to."""
-
-  def needed(file: str) -> None:
-    place = links.place_of(file)
     if files.get_file_from_path(place) is None:
-      content = _read(file)
-      if file.endswith('.py'):
-        content = f'# `{file}`\n\n```python\n{content}```\n'
-      add(place, content)
+      files.append(files_lib.File.generated(config, place, content=text))
 
-  try:
-    return links.rewrite(text, place, _ROOT, needed)
-  except ValueError as error:
-    raise exceptions.PluginError(str(error)) from error
+  def linked(file: str, text: str = '') -> str:
+    try:
+      text, sources = pages.with_links(text or _read(file), file)
+    except ValueError as error:
+      raise exceptions.PluginError(str(error)) from error
+    for source in sorted(sources):
+      code = _read(source)
+      if source.endswith('.py'):
+        code = f'# `{source}`\n\n```python\n{code}```\n'
+      add(pages.place_of(source), code)
+    return text
+
+  for page in list(files.documentation_pages()):
+    if page.generated_by is None:
+      # In the repository the page of claims is a short one.
+      text = claims_page.markdown() if page.src_uri == 'claims.md' else ''
+      page.content_string = linked(f'docs/{page.src_uri}', text)
+  methods = files.get_file_from_path('methods.md')
+  for package in ('algorithms', 'objectives'):
+    table = pages.methods_table(package)
+    methods.content_string += f'\n## {package.title()}\n\n{table}\n'
+  for source, place in pages.ROOT_PAGES.items():
+    add(place, linked(source))
+  for path in sorted(pages.ROOT.glob('docs/notebooks/*.py')):
+    book = jupytext.read(path)
+    book.metadata['kernelspec'] = {'name': 'python3', 'display_name': 'Python 3'}
+    add(f'notebooks/{path.stem}.ipynb', jupytext.writes(book, 'ipynb'))
+    book.metadata['jupytext']['cell_metadata_filter'] = '-all'
+    text = linked(f'docs/notebooks/{path.name}', jupytext.writes(book, 'md'))
+    title, _, rest = text.partition('\n')
+    download = f'[Download as a Jupyter notebook]({path.stem}.ipynb)'
+    add(f'notebooks/{path.stem}.md', f'{title}\n\n{download}\n{rest}')
 
 
-def _read(source: str) -> str:
-  return (_ROOT / source).read_text(encoding='utf-8')
+def _read(file: str) -> str:
+  return (pages.ROOT / file).read_text(encoding='utf-8')

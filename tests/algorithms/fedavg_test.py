@@ -6,7 +6,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.algorithms import harness
-from tests.algorithms import with_states
 from tests.algorithms.statistics import dcco_reference
 from tests.objectives import warming
 from tff_ssl.algorithms import fed_ssl
@@ -102,12 +101,7 @@ def test_an_objective_is_told_the_round_and_how_many_there_are(tff_context):
   assert got == pytest.approx([2.0, 1.75, 1.25, 0.5])
   # The weight, the seed, the rate, the round.
   assert metrics[0]['client_work']['bytes_down'] == len(_SPLIT) * 4 * (1 + 2 + 1 + 1)
-  stateful = with_states.WithStates(
-    processes.build(
-      fed_ssl.fed_ssl(warming.Warming(), optimizer, config), harness.ELEMENT
-    ),
-    packed=False,
-  )
+  stateful = harness.process(fed_ssl.fed_ssl(warming.Warming(), optimizer, config))
   states, _ = harness.rounds_of(stateful, [harness.cohort(_SPLIT)] * 3)
   after = stateful.get_model_weights(states[-1]).trainable['w']
   assert float(after) == pytest.approx(0.5)

@@ -188,9 +188,9 @@ def rounds_of(process, cohorts):
   return states, metrics
 
 
-def element(algorithm: phases.Algorithm, packed: bool = False):
+def element(algorithm: phases.Algorithm, packed: bool = False, fields=ELEMENT):
   """Returns the type of examples with the numbers that an algorithm asks for."""
-  fields = collections.OrderedDict(ELEMENT)
+  fields = collections.OrderedDict(fields)
   fields.update((name, numbered.SPEC) for name in algorithm.client_numbers)
   return packs.PackSpec(fields) if packed else fields
 
@@ -199,13 +199,14 @@ def process(
   algorithm: phases.Algorithm,
   packed: bool = False,
   aggregation: aggregations.Aggregation | None = None,
+  fields=ELEMENT,
 ):
   """Builds a process whose `next` takes the state and the data of a cohort alone.
 
   Clients have the numbers that they need, their states are with the server's, and a
   server with data has none.
   """
-  built = processes.build(algorithm, element(algorithm, packed), aggregation)
+  built = processes.build(algorithm, element(algorithm, packed, fields), aggregation)
   if algorithm.server_spec is not None:
     built = ClientsAlone(built)
   if algorithm.is_stateful:

@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tests.algorithms import linear_model
-from tests.algorithms import with_states
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import scaffold
 from tff_ssl.encoders import projector
@@ -65,15 +64,12 @@ def _config(weighting='examples', decay=0.0):
 
 @functools.cache
 def _build(weighting='examples', decay=0.0, packed=False):
-  process = processes.build(
-    scaffold.scaffold(
-      linear_model.LinearObjective(),
-      optimizers.build_optimizer(_SERVER),
-      scaffold.ScaffoldConfig(len(_SIZES), _config(weighting, decay)),
-    ),
-    packs.PackSpec(_ELEMENT) if packed else _ELEMENT,
+  algorithm = scaffold.scaffold(
+    linear_model.LinearObjective(),
+    optimizers.build_optimizer(_SERVER),
+    scaffold.ScaffoldConfig(len(_SIZES), _config(weighting, decay)),
   )
-  return with_states.WithStates(process, packed)
+  return harness.process(algorithm, packed, fields=_ELEMENT)
 
 
 def _by_hand(rounds, weighting='examples', decay=0.0):

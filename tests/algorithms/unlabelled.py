@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from tests.algorithms import with_states
+from tests.algorithms import harness
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
@@ -15,7 +15,6 @@ from tff_ssl.algorithms import scaffold
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import packs
-from tff_ssl.federated import processes
 from tff_ssl.objectives import linear
 from tff_ssl.optimization import local
 
@@ -107,8 +106,4 @@ def _build(kind, config, objective, packed, aggregation):
     config = scaffold.ScaffoldConfig(len(LABELS), config)
   methods = {'stateful': fed_ssl.fed_ssl, 'scaffold': scaffold.scaffold}
   algorithm = methods.get(kind, fedavg.fedavg)(objective, optimizer, config)
-  element = packs.PackSpec(_ELEMENT) if packed else _ELEMENT
-  process = processes.build(algorithm, element, aggregation)
-  if algorithm.is_stateful:
-    return with_states.WithStates(process, packed)
-  return process
+  return harness.process(algorithm, packed, aggregation, _ELEMENT)

@@ -9,8 +9,7 @@ import time
 import pytest
 
 from binaries.launching import forks
-from binaries.launching import side_by_side
-from binaries.torturing import programs
+from binaries.launching import job_runner
 from tests import forked
 from tests.binaries import launch
 
@@ -44,17 +43,16 @@ def _wait(condition):
 
 def test_a_forked_program_is_a_process(tmp_path):
   """Forked by the process that forks those of all tests: to import takes seconds."""
-  server = forked.server()
-  process = programs.Process('dcco', ['--cheese=1'], tmp_path / 'tmp', server)
+  process = forked.Process('binaries.dcco', '--cheese=1')
   with pytest.raises(ChildProcessError):
     os.waitpid(process.pid, os.WNOHANG)
-  ended = process.end(60)
-  assert ended.is_sentence
-  assert 'There is no flag --cheese' in ended.stderr
-  slow = programs.Process('dcco', [f'--run_dir={tmp_path}'], tmp_path / 'tmp', server)
-  slow.kill(signal.SIGKILL)
-  assert slow.end(60).status == -signal.SIGKILL
-  assert not slow.is_alive
+  ended = launch.end(process, tmp_path)
+  assert ended.status == 1
+  assert ended.stderr.startswith('Error: There is no flag --cheese')
+  slow = forked.Process('binaries.dcco', f'--run_dir={tmp_path}')
+  slow.kill()
+  assert launch.end(slow, tmp_path).status == -signal.SIGKILL
+  assert slow.poll() is not None
 
 
 def test_no_two_forked_programs_draw_the_same(tmp_path):
@@ -133,7 +131,7 @@ def test_a_forked_program_has_the_interface_of_popen(by, tmp_path):
 def test_programs_are_forked_with_the_priority_of_runs(tmp_path, monkeypatch):
   monkeypatch.setattr(forks, 'can_fork', lambda: True)
   monkeypatch.setattr(forks, '_LIBRARIES', ())
-  with (tmp_path / 'log').open('a') as log, side_by_side.starting() as start:
+  with (tmp_path / 'log').open('a') as log, job_runner.starting() as start:
     ours = start(['-m', _SLEEPER, str(tmp_path)], log)
     other = start(['-c', 'import time; time.sleep(600)'], log)
     assert isinstance(ours, forks.Process)
@@ -149,5 +147,5 @@ def test_programs_are_forked_with_the_priority_of_runs(tmp_path, monkeypatch):
 def test_programs_start_by_themselves_where_a_gpu_is(tmp_path, monkeypatch):
   monkeypatch.setattr(forks, '_ACCELERATORS', (str(tmp_path),))
   assert not forks.can_fork()
-  with side_by_side.starting() as start:
-    assert start is side_by_side.start
+  with job_runner.starting() as start:
+    assert start is job_runner.start

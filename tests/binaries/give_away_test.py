@@ -100,12 +100,12 @@ def test_with_clients_that_keep_a_state_too(tmp_path):
   )
   assert ended.status == 0, ended.stderr
   assert _unnamed(folder) == []
-  kept = giving.files_of(folder).kept
+  private = giving.files_of(folder).private
   assert {
     'client_states.sqlite',
     'clients.csv',
     'clients/client_1/encoder.keras',
-  } <= kept.keys()
+  } <= private.keys()
   card = json.loads((folder / 'clients/client_1/encoder.json').read_text())
   assert card['privacy']['promise'].startswith('none: ')
 

@@ -28,11 +28,8 @@ from binaries import export  # noqa: F401
 from binaries import fedavg_ssl  # noqa: F401
 from binaries import fedema  # noqa: F401
 from binaries import fedsup  # noqa: F401
-from binaries import linear_theory  # noqa: F401
 from binaries import partition  # noqa: F401
-from binaries import race  # noqa: F401
 from binaries import ssfl  # noqa: F401
-from binaries import study  # noqa: F401
 from binaries import sweep  # noqa: F401
 from binaries.flags import program
 from tests import quick

@@ -95,11 +95,11 @@ def heed_ctrl_c() -> None:
   signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def end(process: Process, folder: pathlib.Path) -> Ended:
+def end(process: Process, folder: pathlib.Path, seconds: float = SECONDS) -> Ended:
   """Waits for a process, which is killed when it takes too long."""
   try:
     # Returns at the end of the pipes: a worker that held them open would block here.
-    stdout, stderr = process.communicate(timeout=SECONDS)
+    stdout, stderr = process.communicate(timeout=seconds)
   except subprocess.TimeoutExpired:
     process.kill()
     raise

@@ -10,9 +10,9 @@ from absl import flags
 import pytest
 
 import binaries
-from binaries import outlines
 from binaries.flags import outline
 from binaries.flags import parsing
+from binaries.methods import outlines
 
 _BUILT = outlines.build()
 
@@ -56,7 +56,7 @@ def test_help_needs_no_tensorflow(run, program):
 def test_every_program_says_its_help_without_tensorflow(run):
   folder = pathlib.Path(binaries.__file__).parent
   programs = {path.stem for path in folder.glob('*.py')} - {'__init__'}
-  assert {'race', 'torture', 'worker'} < programs
+  assert {'benchmark', 'worker'} < programs
   for program in programs:
     doc = ast.get_docstring(ast.parse((folder / f'{program}.py').read_text()))
     status, shown, said = run(f'binaries.{program}', '--help')
@@ -101,7 +101,6 @@ def test_what_is_malformed_is_said_as_the_flags_say_it(run, capsys, argument, sa
     ),
     ('evaluate --baselines', '--run is not given; it must name the folder of a run.'),
     ('audit --', '--run is not given; it must name the folder of a run.'),
-    ('study', '--runs is not given; it must name run folders of FedAvg.'),
     # What is malformed is said first.
     ('export --classifier=perhaps', '--classifier=perhaps: it must be true or false.'),
   ],

@@ -1,9 +1,11 @@
 """Functions computed in chunks: numbers, order, errors and forks."""
 
 from concurrent import futures
+import gc
 import itertools
 
 import numpy as np
+import psutil
 import pytest
 import tensorflow as tf
 
@@ -128,6 +130,23 @@ def test_a_call_has_chunks_for_each_core(monkeypatch):
     pytest.skip('a batch is not divided on a GPU')
   monkeypatch.setattr(sessions, 'cores', lambda: 3)
   assert _compiled(lambda rows: rows).rows_at_a_time(5) == 5 * 3 * 4
+
+
+def test_a_function_has_one_thread_of_its_own_which_ends_with_it():
+  def computed():
+    compiled = _compiled(lambda rows: 2 * rows)
+    compiled(_rows(9), np.int32(2))
+    return compiled
+
+  first = computed()
+  gc.collect()
+  before = psutil.Process().num_threads()
+  others = [computed() for _ in range(5)]
+  assert psutil.Process().num_threads() <= before + len(others)
+  others.clear()
+  gc.collect()
+  assert psutil.Process().num_threads() <= before
+  del first
 
 
 @pytest.mark.forks

@@ -25,6 +25,21 @@ def test_operations_have_as_many_threads_as_asked():
   assert tf.config.threading.get_intra_op_parallelism_threads() == 0
 
 
+@pytest.mark.parametrize(
+  ('devices', 'cpus', 'has_gpu'),
+  [
+    (['/device:CPU:0', '/device:CPU:2'], 3, False),
+    (['/device:GPU:0'], 1, True),
+    (['/device:CPU:1', '/device:GPU:0'], 2, True),
+  ],
+)
+def test_a_session_has_the_devices_that_are_named(devices, cpus, has_gpu):
+  counts = sessions.session_config(devices, 1, 1).device_count
+  assert counts['CPU'] == cpus
+  # Without a count TensorFlow takes all GPUs.
+  assert ('GPU' not in counts) == has_gpu
+
+
 def test_operations_take_one_thread_though_tensorflow_has_computed_before():
   """Else its devices have one pool of threads for all sessions: those of all cores."""
   tf.linalg.matmul(tf.ones([8, 8]), tf.ones([8, 8])).numpy()

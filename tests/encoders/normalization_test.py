@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from tff_ssl.encoders import network
-from tff_ssl.encoders.operations import batch_norm
-from tff_ssl.encoders.operations import group_norm
+from tff_ssl.encoders.operations import batch_normalization
+from tff_ssl.encoders.operations import group_normalization
 from tff_ssl.encoders.operations import kernels
 
 
@@ -51,7 +51,7 @@ def _directional_second_difference(gradient, x, direction, step=1e-5):
   ],
 )
 def test_num_groups(channels, positions, groups, expected):
-  assert group_norm.num_groups(channels, positions, groups) == expected
+  assert group_normalization.num_groups(channels, positions, groups) == expected
 
 
 @pytest.mark.parametrize(('channels', 'positions'), [(1, 1), (7, 1), (1, 7), (2, 3)])
@@ -59,8 +59,8 @@ def test_few_values_are_refused(channels, positions):
   """Of one value nothing is left but 0, of two their order, whatever they are."""
   message = f'values per example is {channels * positions} .*; it must be at least 8'
   with pytest.raises(ValueError, match=message):
-    group_norm.num_groups(channels, positions, 32)
-  one = group_norm.group_norm(tf.constant([[2.0], [-7.0]]), [1.0], [0.5], 1)
+    group_normalization.num_groups(channels, positions, 32)
+  one = group_normalization.group_norm(tf.constant([[2.0], [-7.0]]), [1.0], [0.5], 1)
   np.testing.assert_array_equal(one, [[0.5], [0.5]])
 
 
@@ -89,7 +89,7 @@ def test_group_norm_is_numpys(shape, groups, dtype, tolerance):
   rng = np.random.default_rng(0)
   x = rng.normal(1.0, 2.0, shape)
   gamma, beta = rng.normal(size=(2, shape[-1]))
-  got = group_norm.group_norm(
+  got = group_normalization.group_norm(
     tf.constant(x, dtype), tf.constant(gamma, dtype), tf.constant(beta, dtype), groups
   )
   expected = _numpy_group_norm(x, gamma, beta, groups)
@@ -100,7 +100,7 @@ def test_group_norm_is_numpys(shape, groups, dtype, tolerance):
 def test_layer_norm_is_numpys(shape):
   rng = np.random.default_rng(0)
   x, (gamma, beta) = rng.normal(1.0, 2.0, shape), rng.normal(size=(2, 8))
-  got = group_norm.layer_norm(*map(tf.constant, (x, gamma, beta)))
+  got = group_normalization.layer_norm(*map(tf.constant, (x, gamma, beta)))
   mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
   expected = (x - mean) / np.sqrt(variance + 1e-5) * gamma + beta
   np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-12)
@@ -145,12 +145,12 @@ def test_no_digit_is_lost_far_from_zero(kind, shape, deviations):
   # Each channel at a level of its own: groups share the level of none.
   x += np.linspace(0, 2, channels, dtype='float32')
   gamma, beta = rng.normal(size=(2, channels)).astype('float32')
-  groups = {'group': group_norm.num_groups(channels, x[0].size // channels, 4)}
+  groups = {'group': group_normalization.num_groups(channels, x[0].size // channels, 4)}
   inputs = [tf.constant(value) for value in (x, gamma, beta)]
   norm = {
-    'group': lambda *given: group_norm.group_norm(*given, groups['group']),
-    'layer': group_norm.layer_norm,
-    'batch': lambda *given: batch_norm.batch_norm(*given)[0],
+    'group': lambda *given: group_normalization.group_norm(*given, groups['group']),
+    'layer': group_normalization.layer_norm,
+    'batch': lambda *given: batch_normalization.batch_norm(*given)[0],
   }[kind]
   with tf.GradientTape() as tape:
     tape.watch(inputs)
@@ -200,13 +200,13 @@ def _check_derivatives(loss, arrays, direction):
 
 @pytest.mark.parametrize('narrow', [32, 0])
 def test_group_norm_derivatives_are_finite_differences(narrow, monkeypatch):
-  monkeypatch.setattr(group_norm, 'NARROW', narrow)
+  monkeypatch.setattr(group_normalization, 'NARROW', narrow)
   rng = np.random.default_rng(1)
   x, target, direction = rng.normal(size=(3, 2, 3, 3, 4))
   gamma, beta = rng.normal(size=(2, 4))
 
   def loss(x, gamma, beta):
-    y = group_norm.group_norm(x, gamma, beta, 2)
+    y = group_normalization.group_norm(x, gamma, beta, 2)
     return tf.reduce_sum(tf.square(y) * target)
 
   _check_derivatives(loss, (x, gamma, beta), direction)
@@ -218,7 +218,7 @@ def test_group_norm_of_equal_values_is_beta(value):
   dy = np.random.default_rng(0).normal(size=x.shape).astype('float32')
   with tf.GradientTape() as tape:
     tape.watch(x)
-    y = group_norm.group_norm(x, tf.ones([8]), tf.fill([8], 3.0), 4)
+    y = group_normalization.group_norm(x, tf.ones([8]), tf.fill([8], 3.0), 4)
   np.testing.assert_array_equal(y, np.full(x.shape, 3.0))
   # Without variance only the epsilon is left, and the mean of dy is taken away.
   grouped = dy.astype('float64').reshape(2, 7, 5, 4, 2)
@@ -282,14 +282,14 @@ def test_batch_norm_is_numpys(shape, dtype, tolerance):
   x = rng.normal(1.0, 2.0, shape)
   gamma, beta = rng.normal(size=(2, shape[-1]))
   given = [tf.constant(value, dtype) for value in (x, gamma, beta)]
-  y, mean, square = batch_norm.batch_norm(*given)
+  y, mean, square = batch_normalization.batch_norm(*given)
   expected = _numpy_batch_norm(x, gamma, beta)
   np.testing.assert_allclose(y, expected, rtol=tolerance, atol=tolerance)
   rows = x.reshape(-1, shape[-1])
   np.testing.assert_allclose(mean, rows.mean(0), rtol=tolerance)
   np.testing.assert_allclose(square, (rows**2).mean(0), rtol=tolerance)
   # By the same moments as a population's, each example is treated by itself.
-  one = batch_norm.by_moments(given[0][:1], *given[1:], mean, square)
+  one = batch_normalization.by_moments(given[0][:1], *given[1:], mean, square)
   np.testing.assert_allclose(one, expected[:1], rtol=tolerance, atol=tolerance)
 
 
@@ -297,7 +297,9 @@ def test_batch_norm_of_two_batches_is_that_of_each():
   rng = np.random.default_rng(1)
   x = rng.normal(size=(8, 3, 2))
   gamma, beta = rng.normal(size=(2, 2))
-  y, mean, _ = batch_norm.batch_norm(*map(tf.constant, (x, gamma, beta)), batches=2)
+  y, mean, _ = batch_normalization.batch_norm(
+    *map(tf.constant, (x, gamma, beta)), batches=2
+  )
   expected = [_numpy_batch_norm(half, gamma, beta) for half in (x[:4], x[4:])]
   np.testing.assert_allclose(y, np.concatenate(expected), rtol=1e-10, atol=1e-12)
   np.testing.assert_allclose(mean, x.mean((0, 1)), rtol=1e-10)
@@ -307,13 +309,13 @@ def test_batch_norm_of_two_batches_is_that_of_each():
 @pytest.mark.parametrize('shape', [(4, 3, 3, 2), (6, 2)])
 def test_batch_norm_derivatives_are_finite_differences(shape, narrow, monkeypatch):
   """Of the moments, too."""
-  monkeypatch.setattr(group_norm, 'NARROW', narrow)
+  monkeypatch.setattr(group_normalization, 'NARROW', narrow)
   rng = np.random.default_rng(2)
   x, target, direction = rng.normal(size=(3, *shape))
   gamma, beta = rng.normal(size=(2, 2))
 
   def loss(x, gamma, beta):
-    y, mean, square = batch_norm.batch_norm(x, gamma, beta, batches=2)
+    y, mean, square = batch_normalization.batch_norm(x, gamma, beta, batches=2)
     moments = tf.reduce_sum(tf.sin(3 * mean) + tf.cos(2 * square))
     return tf.reduce_sum(tf.square(y) * target) + moments
 
@@ -328,7 +330,7 @@ def test_batch_norm_derivative_is_numpys():
   inputs = [tf.constant(value) for value in (x, gamma, beta)]
   with tf.GradientTape() as tape:
     tape.watch(inputs)
-    value = tf.reduce_sum(batch_norm.batch_norm(*inputs)[0] * dy)
+    value = tf.reduce_sum(batch_normalization.batch_norm(*inputs)[0] * dy)
   std = np.sqrt(x.var(0) + 1e-5)
   unit = (x - x.mean(0)) / std
   expected = (
@@ -344,6 +346,6 @@ def test_batch_norm_of_one_example_is_beta_with_finite_gradient():
   x = tf.constant([[0.3, 0.7]])
   with tf.GradientTape() as tape:
     tape.watch(x)
-    y, _, _ = batch_norm.batch_norm(x, tf.ones([2]), tf.fill([2], 3.0))
+    y, _, _ = batch_normalization.batch_norm(x, tf.ones([2]), tf.fill([2], 3.0))
   np.testing.assert_allclose(y, 3.0, atol=1e-3)
   assert np.isfinite(tape.gradient(y, x)).all()

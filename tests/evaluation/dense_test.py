@@ -151,7 +151,7 @@ def test_fewer_masks_teach_less_and_the_same_seed_gives_the_same(learnt):
   assert found[0]['detection/10%/frozen/iou'] < found[0]['detection/100%/frozen/iou']
 
 
-def test_what_is_known_without_an_image(learnt):
+def test_fixed_guess_without_image(learnt):
   evaluator, params = learnt
   numbers = evaluator.evaluate(params, fractions=(1.0,), ways=())
   (_, train), (_, test) = lesions.make(80, 16, 0), lesions.make(40, 16, 1)
@@ -201,7 +201,7 @@ def test_errors():
     evaluator.evaluate(nan, fractions=(1.0,))
 
 
-def test_it_says_what_it_trains_and_how_far_it_is(learnt, monkeypatch):
+def test_stages_are_shown_while_heads_are_trained(learnt, monkeypatch):
   told = []
   monkeypatch.setattr(stages, 'begin', lambda stage: told.append(stage))
   monkeypatch.setattr(stages, 'update', lambda *done: told.append(done))

@@ -62,7 +62,7 @@ def test_more_classes_than_examples_keep_the_bound_and_divergence_is_no_number()
 
 
 @pytest.mark.parametrize(('examples', 'rounds'), [(256, 17), (4267, 1), (1e6, 1)])
-def test_it_takes_a_share_of_the_operations_of_training(examples, rounds):
+def test_rounds_between_knns_keep_their_share_of_operations(examples, rounds):
   inputs = np.zeros([512, 1], np.float32)
   watched = online_knn.OnlineKnn(inputs, np.zeros(256), {}, 1, knn.KnnConfig())
   # 512 forward passes, of six for each example that is trained on.

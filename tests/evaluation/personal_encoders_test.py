@@ -154,7 +154,7 @@ def test_the_naive_classifier_sees_features_by_their_owner_s_encoder():
   assert found['federated_linear/100%'] == {'a': 1, 'b': 0.5}
 
 
-def test_what_can_not_be_evaluated_is_named():
+def test_invalid_evaluation_is_refused():
   with pytest.raises(ValueError, match="methods has 'nearest'; allowed are knn"):
     _evaluation().evaluate(_ENCODERS.__getitem__, ['nearest'])
   with pytest.raises(ValueError, match='needs the argument federated'):

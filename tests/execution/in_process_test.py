@@ -196,14 +196,14 @@ def test_a_number_that_its_type_would_change_is_refused(execution, value):
   ('value', 'dtype'),
   [(7, np.int32), (True, np.int32), (3, np.float32), (1 + 2j, np.complex64)],
 )
-def test_other_numbers_of_python_become_their_type(execution, value, dtype):
+def test_python_numbers_are_converted_to_the_type(execution, value, dtype):
   same = tff.tensorflow.computation(lambda x: x, dtype)
   found = same(value)
   assert found == value
   assert np.asarray(found).dtype == dtype
 
 
-def test_other_numbers_of_clients_are_refused(execution):
+def test_lists_of_different_numbers_of_clients_are_refused(execution):
   of_clients = tff.FederatedType(np.float32, tff.CLIENTS)
   both = tff.federated_computation(
     lambda x, y: tff.federated_sum(tff.federated_zip((x, y))), of_clients, of_clients
@@ -239,7 +239,7 @@ def test_an_error_of_a_client_is_raised_and_the_next_call_works(execution):
   assert each([1.0, 2.0]) == [1, 2]
 
 
-def test_it_is_a_context_like_that_of_a_worker(worker_context):
+def test_in_process_context_measures_like_a_worker_context(worker_context):
   three = tff.federated_computation(lambda: tff.federated_value(3, tff.SERVER))
   outer = tff.framework.get_context_stack().current
   with contexts.in_process('cpu') as inner:
@@ -293,7 +293,7 @@ def test_ctrl_c_ends_a_round_within_two_seconds():
     signal.signal(signal.SIGINT, before)
 
 
-def test_who_waits_in_another_thread_is_told_that_the_context_was_closed():
+def test_close_raises_in_a_thread_that_waits():
   computation, given = _loop(), [np.eye(500, dtype=np.float32)] * 2
   execution = contexts.in_process('cpu', concurrency=1, optimize_graphs=False)
   errors = []
@@ -381,7 +381,7 @@ def test_without_the_graphs_of_tff_a_sentence_says_so(monkeypatch):
 
 
 @pytest.mark.parametrize('prepares', [True, False])
-def test_what_is_given_or_returned_twice_is_returned(monkeypatch, prepares):
+def test_tensors_passed_or_returned_twice_are_returned(monkeypatch, prepares):
   if not prepares:
     # A TensorFlow without it.
     name = '_make_callable_from_options'

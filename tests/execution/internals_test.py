@@ -266,6 +266,6 @@ def test_only_so_many_types_are_remembered(monkeypatch):
     assert len(read.known) <= 3
 
 
-def test_where_tff_reads_types_elsewhere_nothing_is_changed(monkeypatch):
+def test_types_are_not_remembered_if_tff_reads_them_elsewhere(monkeypatch):
   monkeypatch.setattr(internals, 'TYPES', 'tensorflow_federated.elsewhere')
   assert not internals.remember_types()

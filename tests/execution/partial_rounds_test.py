@@ -100,7 +100,7 @@ def test_a_round_without_clients_is_that_of_the_process(worker_context):
   assert got.metrics['client_work']['clients'] == 0
 
 
-def test_what_has_no_parts_is_refused():
+def test_process_without_parts_is_refused():
   with pytest.raises(ValueError, match='parts is 0; it must be at least 1'):
     partial_rounds.in_parts(object(), 0)
   with pytest.raises(ValueError, match='object; to run in parts it must come from'):

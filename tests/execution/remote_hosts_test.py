@@ -65,7 +65,7 @@ def machines():
 def _in_parts(parts=3):
   """Returns DCCO in parts; its computations are built once."""
   process = harness.build_dcco(optimizer=harness.ADAM)
-  return partial_rounds.PartedProcess(process, _built(), parts)
+  return partial_rounds.PartedProcess(process.graph, _built(), parts)
 
 
 @functools.cache
@@ -202,7 +202,7 @@ def _refuses(number):
     return tf.identity(number)
 
 
-def test_what_one_host_answers_with_garbage_another_answers(machines, garbage):
+def test_garbage_of_one_host_is_computed_by_another(machines, garbage):
   addresses = [garbage, machines.addresses[0]]
   with contexts.hosts(addresses, timeout=5) as execution:
     _wait_until(lambda: len(execution.connected) == 2)

@@ -149,13 +149,13 @@ def test_a_damaged_archive_is_refused(path, text, behind):
 
 
 @pytest.mark.parametrize('name', ['config.json', 'model.weights.h5'])
-def test_what_is_larger_than_a_network_is_refused(path, name):
+def test_file_larger_than_its_network_is_refused(path, name):
   edit(path, name, lambda _: bytes(2**27))
   with pytest.raises(ValueError, match=f'{name} has {2**27:,} bytes; .*at most'):
     encoder_file.read(path)
 
 
-def test_what_is_compressed_is_refused(path):
+def test_compressed_file_is_refused(path):
   """A few kilobytes may unpack to more than the memory, whatever the card says."""
   pack(path)
   with pytest.raises(ValueError, match=r'compressed, to .* bytes; it must be'):
@@ -281,7 +281,7 @@ def add_link(file, link):
     (lambda path: edit_arrays(path, add_time), "'/times' is not an array of floats"),
   ],
 )
-def test_what_cannot_be_rebuilt_is_refused(path, change, message):
+def test_card_of_no_network_is_refused(path, change, message):
   change(path)
   with pytest.raises(ValueError, match=message):
     encoder_file.read(path)

@@ -88,7 +88,7 @@ def test_a_step_is_that_of_the_simulated_client(name):
     np.testing.assert_array_equal(value, before[key])
 
 
-def test_what_a_client_keeps_is_refused():
+def test_objective_with_client_state_is_refused():
   objective = byol.build_byol(_encoder(), multiview.by_name('flip'), (8, 8), 8, 0.9)
   with pytest.raises(ValueError, match=r'Byol.* keeps a state on the client'):
     on_device.build(objective, objective.init([0, 1]), _encoder(), 'encoder', {})

@@ -211,7 +211,7 @@ def test_a_pack_is_the_mean_of_its_clients(name):
   )
   sums = client_functions.sums_of_client(apart[1])
   zero = tf.nest.map_structure(tf.zeros_like, sums)
-  together = packing.vectorizable_mean(client.function, client.exchange_spec)
+  together = packing.vectorizable(client.function, client.exchange_spec)
 
   @tf.function(autograph=False)
   def run(pack):

@@ -32,7 +32,7 @@ def test_rounds_are_those_of_the_process(tff_context, config):
   )
   for _ in range(2):
     before = state
-    state, models = again.next(state, cohort)
+    state, models, _ = again.next(state, cohort)
   want = process.get_model_weights(states[-1])
   weights = state.global_model_weights
   for found, of in (

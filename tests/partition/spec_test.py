@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from tff_ssl.partition import cases
 from tff_ssl.partition import classes
 from tff_ssl.partition import clusters
 from tff_ssl.partition import dirichlet
 from tff_ssl.partition import iid
+from tff_ssl.partition import natural_clients
 from tff_ssl.partition import quantity
 from tff_ssl.partition import shares
 from tff_ssl.partition import skew
@@ -59,8 +59,8 @@ _IMAGES = np.random.default_rng(0).integers(0, 256, (40, 4, 4, 3), dtype=np.uint
       clusters.ClustersConfig(5, whiten=True, sources=3, alpha=0.1),
     ),
     ('style:clients=5,beta=0.5', sources.StyleConfig(5, beta=0.5)),
-    ('case', cases.CaseConfig()),
-    ('case:max_examples=6', cases.CaseConfig(max_examples=6)),
+    ('case', natural_clients.CaseConfig()),
+    ('case:max_examples=6', natural_clients.CaseConfig(max_examples=6)),
   ],
 )
 def test_parse(text, config):

@@ -70,7 +70,7 @@ def test_a_budget_that_is_not_known_is_not_compared(tmp_path):
   )
 
 
-def test_what_clients_have_seen_is_compared_where_it_is_known(tmp_path):
+def test_budgets_compare_measured_examples_if_recorded(tmp_path):
   def run(name, examples, **flags):
     seen = {'client_work/loss': [1.0] * 3, 'client_work/examples': examples}
     return fabricate.run(tmp_path / name, flags, seen)
@@ -109,7 +109,7 @@ def test_runs_of_one_seed_are_named(tmp_path):
   ]
 
 
-def test_other_data_are_said(tmp_path):
+def test_different_data_are_a_caveat(tmp_path):
   assert found(
     fabricate.run(tmp_path / 'a', task='0'), fabricate.run(tmp_path / 'b', task='1')
   ) == ['The groups have different data, so their accuracies are not comparable.']

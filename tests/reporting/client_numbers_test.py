@@ -17,7 +17,7 @@ def test_numbers_are_by_client_and_round(tmp_path):
   }
 
 
-def test_mean_is_over_who_told():
+def test_mean_is_over_clients_with_a_number():
   assert client_numbers.mean({'a': {3: 4.0}, 'b': {2: 2.0, 3: 3.0}}) == {2: 2.0, 3: 3.5}
 
 
@@ -39,7 +39,7 @@ def test_another_file_is_an_error(tmp_path, text, message):
     client_numbers.read(tmp_path)
 
 
-def test_what_was_told_once_has_no_curve():
+def test_number_of_one_round_has_no_curve():
   numbers = {'mu': {'a': {1: 0.0, 2: 1.0}, 'b': {2: 1.0}}, 'x': {'a': {2: 1.0}}}
   assert list(client_numbers.over_rounds(numbers)) == ['mu']
 

@@ -61,7 +61,7 @@ def test_numbers_of_a_run(tmp_path):
   }
 
 
-def test_what_was_not_recorded_is_not_among_the_numbers(tmp_path):
+def test_unrecorded_numbers_are_absent(tmp_path):
   folder = fabricate.run(tmp_path / 'a', metrics={'other': [1, 2, 3]})
   assert comparison.run_numbers(run_reader.read(folder)) == {}
 

@@ -33,7 +33,7 @@ def test_neighbours_are_those_of_greatest_cosine():
 
 
 @pytest.mark.parametrize('count', [6, 12])
-def test_what_is_alike_lies_together(count):
+def test_similar_images_are_near_each_other(count):
   places = gallery.layout(_blobs(count))
   assert places.min() == 0
   assert places.max() == 1
@@ -79,7 +79,7 @@ def test_a_picture_has_each_image_at_its_place():
   assert blue[:, 1].min() > 900
 
 
-def test_what_has_no_map_is_refused():
+def test_too_few_images_and_nonfinite_features_are_refused():
   with pytest.raises(ValueError, match='There are 1 images'):
     gallery.panel('a', np.ones([1, 3]))
   with pytest.raises(ValueError, match='features of a are not all finite'):

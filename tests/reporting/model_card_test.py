@@ -70,13 +70,13 @@ def test_privacy_is_what_the_encoder_s_card_promises(folder):
   assert 'No privacy is guaranteed' not in text
 
 
-def test_what_only_the_folder_of_a_private_run_may_have_is_not_on_its_card(folder):
+def test_card_of_private_run_omits_private_entries(folder):
   hidden = ('abc', 'seed: 4', 'my runs', '25.0%')
   plain = model_card.build(folder, {})
   assert all(each in plain for each in hidden)
-  given = model_card.build(folder, {}, is_given=True)
+  public = model_card.build(folder, {}, is_public=True)
   _add(folder / 'encoder.json', privacy={'epsilon': 2.5})
-  for text in (given, model_card.build(folder, {})):
+  for text in (public, model_card.build(folder, {})):
     assert not any(each in text for each in hidden)
     assert '- Clients: iid:clients=3\n' in text
   # Secure sums promise nothing of the encoder.
@@ -84,7 +84,7 @@ def test_what_only_the_folder_of_a_private_run_may_have_is_not_on_its_card(folde
   assert all(each in model_card.build(folder, {}) for each in hidden)
 
 
-def test_what_is_not_protected_is_said_in_place_of_the_promise(folder):
+def test_unprotected_export_replaces_promise_by_its_reason(folder):
   _add(folder / 'encoder.json', privacy={'epsilon': 2.5})
   text = model_card.build(folder, {}, unprotected='It was fitted on labels.')
   assert '## Privacy\n\nIt was fitted on labels.\n' in text

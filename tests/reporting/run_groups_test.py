@@ -38,13 +38,13 @@ def test_runs_that_differ_in_the_seed_are_one_group(tmp_path):
 
 
 @pytest.mark.parametrize('name', run_groups.NEUTRAL)
-def test_what_does_not_change_the_training_does_not_part_runs(tmp_path, name):
+def test_flags_that_do_not_affect_training_keep_runs_in_one_group(tmp_path, name):
   (group,) = grouped(tmp_path, {name: 1}, {name: [2]}, {})
   assert group.name == 'all runs'
   assert len(group.counted) == 3
 
 
-def test_what_a_finished_run_may_be_asked_for_again_does_not_part_runs(tmp_path):
+def test_flags_of_a_repeated_evaluation_keep_runs_in_one_group(tmp_path):
   first = {'personal_methods': ['logistic'], 'export_clients': []}
   again = {'personal_methods': ['linear'], 'export_clients': ['client_3']}
   assert len(grouped(tmp_path, first, again)) == 1
@@ -91,7 +91,7 @@ def test_long_names_keep_the_flags_that_tell_groups_apart(tmp_path):
   assert not groups[0].unnamed
 
 
-def test_other_data_of_the_same_name_part_runs(tmp_path):
+def test_different_data_of_one_name_separate_runs(tmp_path):
   for name, task in (('a', '0123456789'), ('b', '9876543210')):
     fabricate.run(tmp_path / name, task=task)
   groups = run_groups.group([run_reader.read(tmp_path / name) for name in 'ab'])

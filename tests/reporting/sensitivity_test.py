@@ -53,7 +53,7 @@ def test_a_line_is_over_the_flag_and_a_point_over_seeds(runs):
   assert _means(lines[1]) == {'5': 0.125}
 
 
-def test_what_does_not_change_with_the_flag_separates_lines(runs):
+def test_other_flags_separate_lines(runs):
   lines = sensitivity.lines(runs, sensitivity.over(['local_epochs']), _NUMBER)
   assert len(lines) == 3
 
@@ -67,7 +67,7 @@ def test_words_keep_the_order_of_the_runs(runs):
   assert list(line.points) == ['simclr', 'supervised']
 
 
-def test_what_no_run_has_has_no_line(runs):
+def test_number_of_no_run_has_no_line(runs):
   assert sensitivity.lines(runs, _EPOCHS, 'knn/1%/accuracy') == []
 
 
@@ -93,7 +93,7 @@ def _partitions(tmp_path, *values):
   return made
 
 
-def test_values_that_differ_in_one_part_are_told_by_it(tmp_path):
+def test_values_that_differ_in_one_part_are_shown_by_it(tmp_path):
   runs = _partitions(
     tmp_path,
     'shares:alpha=5,clients=5,balanced=true',
@@ -121,7 +121,7 @@ def test_values_that_differ_in_one_part_are_told_by_it(tmp_path):
     ('client',),
   ],
 )
-def test_other_values_are_told_whole(tmp_path, values):
+def test_values_that_differ_in_several_parts_are_shown_whole(tmp_path, values):
   runs = _partitions(tmp_path, *values)
   axis = sensitivity.over(['partition'], runs)
   assert axis.title == 'partition'

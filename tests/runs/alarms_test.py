@@ -18,19 +18,19 @@ def _said(spreads, threshold=0.05):
   return stream.getvalue().splitlines()
 
 
-def test_it_warns_in_the_round_of_the_collapse():
+def test_collapse_alarm_warns_in_the_round_of_the_collapse():
   (line,) = _said([0.8, 0.06, 0.0123, 0.01])
   assert 'round 3' in line
   assert '0.0123' in line
   assert '0.05' in line
 
 
-def test_it_warns_again_after_a_recovery():
+def test_collapse_alarm_warns_again_after_recovery():
   assert len(_said([0.04, 0.03, 0.2, 0.04])) == 2
 
 
 @pytest.mark.parametrize('spreads', [[1.0, 0.05], [None, None], [0.5, -0.0, 0.5]])
-def test_it_does_not_warn_of_what_is_no_collapse(spreads):
+def test_collapse_alarm_is_silent_without_collapse(spreads):
   assert not _said(spreads)
 
 
@@ -56,22 +56,22 @@ def _mixing(rounds, all_kept='all are kept'):
   return during, stream.getvalue().splitlines()[len(during) :]
 
 
-def test_mu_of_1_for_all_is_told_once():
+def test_mixing_alarm_warns_once_of_mu_1():
   during, after = _mixing([(0.0, 0.0), (0.7, 1.0), (1.0, 1.0), (1.0, 1.0)])
   assert during == ['warning: in round 3 all are kept']
   assert not after
 
 
 @pytest.mark.parametrize('rounds', [[(0.0, 0.0), (0.99, 1.0)], [(1.0, 0.0)]])
-def test_other_mus_are_not_told(rounds):
+def test_mixing_alarm_is_silent_for_other_mus(rounds):
   assert not _mixing(rounds)[0]
 
 
-def test_mu_of_1_that_is_asked_for_is_not_told():
+def test_mixing_alarm_is_silent_for_requested_mu_1():
   assert not _mixing([(1.0, 1.0)], all_kept=None)[0]
 
 
-def test_a_run_that_kept_nothing_is_told_at_its_end():
+def test_mixing_alarm_warns_at_the_end_of_mu_0():
   assert _mixing([(0.0, 0.0), (0.0, 1.0)]) == ([], ['warning: none was kept'])
   assert _mixing([(0.0, 0.0), (0.0, 1.0), (0.1, 1.0)]) == ([], [])
   assert _mixing([]) == ([], [])
@@ -93,5 +93,5 @@ def test_the_first_round_that_learns_nothing_is_told_with_its_reasons():
   assert '2 with something that is not finite' in line
 
 
-def test_rounds_that_learn_something_are_not_told():
+def test_nothing_alarm_is_silent_if_rounds_learn():
   assert not _nothing([{'examples': 1, 'empty_clients': 3}, {'loss': 0.5}])

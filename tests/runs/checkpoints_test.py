@@ -32,7 +32,7 @@ def state(scale=1.0):
   )
 
 
-def test_what_is_saved_is_loaded(tmp_path):
+def test_load_returns_saved_state(tmp_path):
   folder = checkpoints.Checkpoints(tmp_path)
   folder.save(4, state(2.0))
   loaded = folder.load(4, state(0.0))

@@ -30,7 +30,7 @@ def test_a_round_that_takes_long_is_abandoned(tmp_path, capsys, monkeypatch, num
   assert counting.run(tmp_path, counting.Counting())['count'] == 6
 
 
-def test_what_is_saved_at_the_end_is_not_abandoned(monkeypatch):
+def test_last_save_is_not_interrupted(monkeypatch):
   monkeypatch.setattr(interruption, '_PATIENCE', 0.05)
   with interruption.Interruption() as signals:
     os.kill(os.getpid(), signal.SIGINT)

@@ -164,7 +164,7 @@ def test_a_run_goes_on_without_a_tracker_that_fails(tmp_path, monkeypatch, warne
 
 
 @pytest.mark.parametrize('name', ['mlflow', 'wandb'])
-def test_what_is_not_there_is_named_before_anything_is_made(
+def test_missing_tracker_is_refused_before_the_folder_is_made(
   tmp_path, monkeypatch, name
 ):
   monkeypatch.setattr('importlib.util.find_spec', lambda _: None)

@@ -15,7 +15,7 @@ def clock(monkeypatch):
   return now
 
 
-def test_what_evaluations_take_is_no_part_of_the_time_left(clock):
+def test_time_left_excludes_evaluations(clock):
   stream = io.StringIO()
   shown = progress_display.create(20, 0, stream=stream)
   for round in range(1, 5):

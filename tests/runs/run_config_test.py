@@ -14,7 +14,7 @@ def make(folder, flags=FLAGS):
   files.write_json(folder / 'config.json', run_config.build(flags, 'abc'))
 
 
-def test_what_was_built_is_read(tmp_path):
+def test_read_returns_built_configuration(tmp_path):
   make(tmp_path)
   config = run_config.read(tmp_path)
   assert config == run_config.build(FLAGS, 'abc')
@@ -46,7 +46,7 @@ def test_flags_are_checked_without_the_task_and_without_a_trace(tmp_path):
   assert [path.name for path in tmp_path.iterdir()] == ['config.json']
 
 
-def test_what_a_killed_start_leaves_does_not_count(tmp_path):
+def test_leftovers_of_a_killed_start_are_allowed(tmp_path):
   (tmp_path / run_config.LOCK).touch()
   (tmp_path / '.aside-12-config.json').touch()
   run_config.check_flags(tmp_path, FLAGS)
@@ -64,7 +64,7 @@ def test_what_a_killed_start_leaves_does_not_count(tmp_path):
     ('{"flags": 3}', "it has no 'flags'"),
   ],
 )
-def test_what_is_not_a_run_is_named(tmp_path, content, message):
+def test_folder_without_run_is_refused(tmp_path, content, message):
   if content is not None:
     (tmp_path / 'config.json').write_text(content)
   with pytest.raises(ValueError, match=message):

@@ -95,7 +95,7 @@ def test_a_killed_process_leaves_no_lock(tmp_path):
   reopen(tmp_path, FLAGS)
 
 
-def test_what_killed_writes_left_is_removed(tmp_path):
+def test_leftovers_of_killed_writes_are_removed(tmp_path):
   reopen(tmp_path, FLAGS)
   left = [
     tmp_path / '.aside-1-evaluation.json',

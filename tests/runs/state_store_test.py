@@ -155,7 +155,7 @@ def _another_database(path):
     (_overwrite_state, "the state of client 'a' after round 5 is not what was"),
   ],
 )
-def test_what_is_wrong_with_a_file_is_one_sentence(path, damage, message):
+def test_damaged_file_is_refused_in_one_sentence(path, damage, message):
   _filled(path).close()
   damage(path)
   with pytest.raises(ValueError, match=message) as error:
@@ -344,7 +344,7 @@ def test_rounds_come_one_after_another(path):
       store.save(round, {})
 
 
-def test_it_must_be_open(path):
+def test_store_must_be_open(path):
   store = state_store.ClientStates(path, _BLANK)
   store.close()
   with pytest.raises(RuntimeError, match='is not open'):
@@ -379,7 +379,7 @@ def test_bytes_are_those_of_the_arrays_in_the_order_of_names():
   assert layout.num_bytes == len(expected) == 21
 
 
-def test_what_is_decoded_is_what_was_encoded():
+def test_decode_inverts_encode():
   nest = _nest()
   layout = checkpoints.StateLayout(nest)
   decoded = layout.decode(layout.encode(nest))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_ssl.partition import cases
 from tff_ssl.partition import describe
+from tff_ssl.partition import natural_clients
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import cohort_sampling
 
@@ -35,7 +35,9 @@ def population(clients):
     The client data, the partition and the labels.
   """
   case = np.repeat(np.arange(clients), np.arange(clients) % 3 + 1)
-  partition = cases.build(cases.CaseConfig(), case, np.random.default_rng(0))
+  partition = natural_clients.build(
+    natural_clients.CaseConfig(), case, np.random.default_rng(0)
+  )
   image = np.zeros([len(case), 4, 4, 1], np.uint8).view(Watched)
   data = client_data.ArrayClientData(image, np.arange(len(case)), partition)
   return data, partition, (case % CLASSES).astype(np.int32)

@@ -125,7 +125,7 @@ def test_a_round_needs_a_client(num_packs):
     simulated_clients.Clients(tiny.clients(), num_packs=num_packs).cohort([])
 
 
-def test_there_are_as_many_packs_as_cores(monkeypatch):
+def test_packs_default_to_cores(monkeypatch):
   monkeypatch.setattr('os.sched_getaffinity', lambda _: {0, 3, 5})
   clients = simulated_clients.Clients(_uneven())
   assert len(clients.cohort(['a', 'b', 'c'])) == 3

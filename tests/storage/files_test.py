@@ -69,7 +69,7 @@ def _linked(folder, target):
     lambda folder: os.mkfifo(folder / 'metrics.csv'),
   ],
 )
-def test_what_leads_out_of_a_folder_is_refused(tmp_path, make):
+def test_links_out_of_a_folder_are_refused(tmp_path, make):
   (tmp_path / 'run').mkdir()
   (tmp_path / 'victim').mkdir()
   make(tmp_path / 'run')

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from tasks import rows
+from tasks import csv_rows
 from tff_ssl.storage import memory
 
 
@@ -35,7 +35,7 @@ def test_a_container_has_what_its_limit_leaves(tmp_path, monkeypatch):
 def test_rows_take_no_more_than_is_counted(content, monkeypatch):
   """And not so much less that what fits is refused."""
   tracemalloc.start()
-  rows.read('t.csv', content)
+  csv_rows.read('t.csv', content)
   _, most = tracemalloc.get_traced_memory()
   tracemalloc.stop()
   monkeypatch.setattr(memory, 'free', lambda: most)

@@ -7,7 +7,7 @@ import pytest
 from tasks import cases
 from tasks import colour
 from tasks import decoding
-from tasks import folders
+from tasks import image_folders
 from tasks import images
 from tasks import masks
 from tasks import sources
@@ -166,13 +166,13 @@ def test_share_lost_by_the_crop_is_of_the_picture_before_a_jpeg_is_reduced(tmp_p
 def test_a_task_says_which_range_was_measured(tmp_path):
   for k in range(6):
     _write(tmp_path, **{f'{k}': np.full((4, 8), 500 * k, np.uint16)})
-  task = folders.load(tmp_path, image_size=4)
+  task = image_folders.load(tmp_path, image_size=4)
   (measured,) = task.measured
   assert measured.what.endswith('black to white, 0 to 4095')
   assert measured.instead.startswith('--pixel_range=')
   assert task.files.fit == images.CROP
   stated = images.Reading(images.PAD, (0.0, 4095.0))
-  padded = folders.load(tmp_path, image_size=4, reading=stated)
+  padded = image_folders.load(tmp_path, image_size=4, reading=stated)
   assert padded.measured == ()
   assert padded.files.fit == images.PAD
   assert task.fingerprint() != padded.fingerprint()

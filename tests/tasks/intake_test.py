@@ -13,7 +13,7 @@ from hypothesis import strategies
 import pytest
 
 from tasks import cases
-from tasks import folders
+from tasks import image_folders
 from tasks import intake
 from tests.tasks import fabricate
 
@@ -118,7 +118,7 @@ def _is_sentence(error):
 
 @_SETTINGS
 @hypothesis.given(
-  _trees(), strategies.sampled_from(folders.MEANINGS), strategies.booleans()
+  _trees(), strategies.sampled_from(image_folders.MEANINGS), strategies.booleans()
 )
 def test_every_file_of_a_folder_is_one_thing_or_the_folder_is_refused(
   tree, meaning, follow_links
@@ -127,7 +127,7 @@ def test_every_file_of_a_folder_is_one_thing_or_the_folder_is_refused(
     folder = _make(pathlib.Path(root), tree)
     expected = len(_entries(folder))
     try:
-      task = folders.load(folder, 8, folders=meaning, follow_links=follow_links)
+      task = image_folders.load(folder, 8, folders=meaning, follow_links=follow_links)
     except ValueError as error:
       assert _is_sentence(error)
       return
@@ -148,8 +148,8 @@ def test_every_file_of_a_folder_is_one_thing_or_the_folder_is_refused(
   lines = taken.lines()
   assert len(lines) < 25
   assert '\n'.join(lines).encode()
-  if meaning != folders.NONE:
-    names = task.client_names if meaning == folders.CLIENT else task.label_names
+  if meaning != image_folders.NONE:
+    names = task.client_names if meaning == image_folders.CLIENT else task.label_names
     assert not {'__MACOSX', '@eaDir', '.git'} & {*names}
     # One folder may have the name of a split, which is said.
     alone = {'train', 'Test', 'TEST', 'val'} & {*names}
@@ -160,7 +160,7 @@ def _load(tmp_path, files, **arguments):
   for name, content in files.items():
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_bytes(content)
-  return folders.load(tmp_path, 8, **arguments).intake
+  return image_folders.load(tmp_path, 8, **arguments).intake
 
 
 def _pictures(*names):

@@ -8,8 +8,8 @@ import pytest
 
 from tasks import cases
 from tasks import digits
-from tasks import folders
 from tasks import ham10000
+from tasks import image_folders
 from tasks import masks
 from tests.tasks import fabricate
 
@@ -107,7 +107,7 @@ def test_images_of_one_name_in_several_folders(tmp_path):
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(fabricate.jpeg(20 * k))
     _write(tmp_path / 'masks' / f'c{k // 2}' / f'{k % 2}.png', _mask(k))
-  task = folders.load(tmp_path / 'images', image_size=8)
+  task = image_folders.load(tmp_path / 'images', image_size=8)
   _check(task, masks.load(task, tmp_path / 'masks'))
   # Anywhere else their name does not say whose they are.
   (tmp_path / 'masks').rename(tmp_path / 'all')

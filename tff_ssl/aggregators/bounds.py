@@ -38,9 +38,9 @@ def check_secure(
   """Checks the bounds of secure sums.
 
   Args:
-    max_examples_per_client: Of n_k.
-    max_count: Of a client's counts.
-    value_bound: Of each entry of n_k times a client's values.
+    max_examples_per_client: Bound of n_k.
+    max_count: Bound of a client's counts.
+    value_bound: Bound of each entry of n_k times a client's values.
 
   Raises:
     ValueError: If a bound is out of range.

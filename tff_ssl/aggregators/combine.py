@@ -32,15 +32,23 @@ class Kind(abc.ABC):
       leaves zeros in the others (`one_hot(number) x value`). Values that must not be
       mixed then go through one sum, which may be secure or in packs. A device would
       send its slot alone, and only the bytes of that slot are counted.
-    weighed_by: Names of the values of kind `Local` that `weigh` takes; empty: clients
-      have the weight of the exchange.
-    in_groups: Whether values of clients of different groups must not be added.
   """
 
   clipped_as: str | None = None
   slots: int = 1
-  weighed_by: tuple[str, ...] = ()
-  in_groups: bool = False
+
+  @property
+  def weighed_by(self) -> tuple[str, ...]:
+    """Names of the values of kind `Local` that `weigh` takes.
+
+    If there are none, clients have the weight of the exchange.
+    """
+    return ()
+
+  @property
+  def in_groups(self) -> bool:
+    """Whether values of clients of different groups must not be added."""
+    return False
 
   @abc.abstractmethod
   def create(

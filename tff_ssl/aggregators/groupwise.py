@@ -48,7 +48,7 @@ def deal(num_clients: int, seed: int, round: int) -> np.ndarray:
 
   Args:
     num_clients: K.
-    seed: Of the run, not negative.
+    seed: Seed of the run, not negative.
     round: Number of the round, not negative.
 
   Returns:

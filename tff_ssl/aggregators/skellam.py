@@ -19,7 +19,7 @@ most
 for whole alpha. This is below the divergence alpha / (2 z^2) of a Gaussian of
 multiplier z if
 
-  1 / z^2 >= Delta_2^2 / mu + (Delta_2^2 + 3 Delta_1) / mu^2.
+  1 / z^2 >= Delta_2^2 / mu + (Delta_2^2 + 3 Delta_1) / mu^2
 
 `variance` returns the least such mu.
 

@@ -51,7 +51,7 @@ class UnionProcess(abc.ABC):
 
     Args:
       objective: What is minimised.
-      seed: Of the initial weights and the views.
+      seed: Seed of the initial weights and the views.
       total_rounds: Rounds of the run, for an objective that follows a schedule.
     """
     self._objective = objective
@@ -112,7 +112,7 @@ class UnionProcess(abc.ABC):
 
     Args:
       averaged: The objective's, with `loss`, means over examples.
-      num_examples: Of the round.
+      num_examples: Number of examples of the round.
       finite: Whether all that was computed is finite.
     """
     reported = collections.OrderedDict(averaged)
@@ -146,7 +146,7 @@ class Centralized(UnionProcess):
     Args:
       objective: What is minimised.
       optimizer: Applied to the gradient.
-      seed: Of the initial weights and the views.
+      seed: Seed of the initial weights and the views.
       total_rounds: Steps of the run, for an objective that follows a schedule.
     """
     super().__init__(objective, seed, total_rounds)

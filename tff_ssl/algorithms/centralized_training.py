@@ -57,7 +57,7 @@ class CentralizedTraining(centralized.UnionProcess):
       objective: What is minimised.
       plan: Epochs, batch size and optimizer.
       rate: Learning rate by round, from 0.
-      seed: Of the initial weights, the orders and the views.
+      seed: Seed of the initial weights, the orders and the views.
       total_rounds: Rounds of the run, for an objective that follows a schedule.
     """
     super().__init__(objective, seed, total_rounds)

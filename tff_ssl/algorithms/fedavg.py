@@ -45,11 +45,11 @@ class FedAvgConfig:
 
   Attributes:
     local: How a client trains: E, B, optimizer, mu of FedProx.
-    client_learning_rate: Of the clients' optimizer, or a schedule of it over rounds,
-      counted from 0; 1.0 in the DCCO paper (B).
+    client_learning_rate: Learning rate of the clients' optimizer, or a schedule of it
+      over rounds, counted from 0; 1.0 in the DCCO paper (B).
     weighting: 'examples': clients count by n_k; 'uniform': all clients that have
       examples count equally.
-    seed: Of the initial weights and of every round's views.
+    seed: Seed of the initial weights and of every round's views.
     rounds: R, rounds of the run, for an objective whose values follow a schedule
       (`base.Objective.at`); None: unknown.
   """
@@ -159,7 +159,7 @@ def sent(
     shared: Values from the server, with the initial `params`.
     objective: What it has minimised.
     params: The final parameters.
-    metrics: Of its training, with `loss`.
+    metrics: Metrics of its training, with `loss`.
     examples: Those it holds; with batch norm, statistics are computed from them.
   """
   result = collections.OrderedDict(

@@ -79,7 +79,7 @@ def assemble(
   Args:
     objective: What is minimised.
     shared: The server's parameters.
-    kept: Of each client; if empty, batch norm's initial values are taken.
+    kept: Values of each client; if empty, batch norm's initial values are taken.
 
   Returns:
     All parameters in the objective's order, and population statistics.

@@ -102,7 +102,7 @@ def initial_context(
   Args:
     objective: What a client minimises.
     config: Hyperparameters.
-    base_params: Of the base model's encoder; None without alignment.
+    base_params: Parameters of the base model's encoder; None without alignment.
   """
   shape = [config.population, config.dictionary_size]
   context = collections.OrderedDict(
@@ -217,7 +217,8 @@ def traffic(
   Args:
     state: Before the round.
     aggregated: The clients' payloads, combined.
-    sizes: Of one client, if the dictionary were full and all tables were sent whole.
+    sizes: Bytes of one client, if the dictionary were full and all tables were sent
+      whole.
 
   Returns:
     `bytes_down` and `bytes_up` of the cohort, int64, and `dictionary_rows`, int32.

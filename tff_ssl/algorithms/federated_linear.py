@@ -37,11 +37,11 @@ class FederatedLinearConfig:
     rounds: R.
     epochs: E, of a client in a round.
     batch_size: B; None: all of a client's examples.
-    learning_rate: Of the clients in the first round; decayed to 0 by half a cosine.
-      Clients with few examples take one step a round, and need a higher rate, such as
-      0.5 for four images of one class.
-    momentum: Of the clients' SGD, which starts afresh each round.
-    seed: Of the order of examples, and of the cohorts.
+    learning_rate: Learning rate of the clients in the first round; decayed to 0 by half
+      a cosine. Clients with few examples take one step a round, and need a higher rate,
+      such as 0.5 for four images of one class.
+    momentum: Momentum of the clients' SGD, which starts afresh each round.
+    seed: Seed of the order of examples, and of the cohorts.
   """
 
   rounds: int = 100

@@ -17,8 +17,8 @@ accumulate.
     algorithm = one_round.one_round(64, 10)
     process = processes.build(algorithm, clients.element_spec)
     state = process.next(process.initialize(), clients.cohort(data.client_ids)).state
-    found = one_round.moments(process.get_model_weights(state))
-    classifier = closed_form.fit_lda(found).classifier
+    sums = one_round.moments(process.get_model_weights(state))
+    classifier = closed_form.fit_lda(sums).classifier
 
 Deviations:
   A client sends means over its examples, with their number as the weight, like all
@@ -96,7 +96,7 @@ def client_moments(
     features: [n, d], n >= 0.
     labels: int [n]; an example without a label in [0, num_classes) does not count.
     num_classes: C.
-    dtype: Of what is sent.
+    dtype: Type of what is sent.
     feature_norm: The largest length of features; None: no limit.
 
   Returns:
@@ -135,10 +135,10 @@ def one_round(
     num_classes: C.
     encode: The frozen encoder, of n >= 0 examples at a time; each example's features
       must not depend on the others. By default clients hold `features` [d].
-    params: Of the encoder, broadcast to clients: a structure of arrays.
+    params: Parameters of the encoder, broadcast to clients: a structure of arrays.
     chunk_size: Examples of several packed clients that are encoded at a time.
-    dtype: Of the values that are sent; float32 where noise is added to them, because
-      TFF's private sums take no other.
+    dtype: Type of the values that are sent; float32 where noise is added to them,
+      because TFF's private sums take no other.
     feature_norm: R, the length to which longer features are rescaled; None: no limit.
 
   Returns:

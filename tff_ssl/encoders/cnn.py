@@ -19,7 +19,7 @@ from typing import Any
 from tff_ssl.computing import checks as computing_checks
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
-from tff_ssl.encoders import ops as ops_lib
+from tff_ssl.encoders import network_ops
 
 _BLOCKS = {'conv2': 2, 'conv4': 4}
 _CHANNELS = 64
@@ -93,7 +93,7 @@ def from_config(
   return network.Network(name, checks.image_shape(image_shape), forward, config)
 
 
-def _forward(config: CnnConfig, ops: ops_lib.Operations, x: Any) -> Any:
+def _forward(config: CnnConfig, ops: network_ops.Operations, x: Any) -> Any:
   """The whole network."""
   for index in range(1, config.blocks + 1):
     with ops.scope(f'stage{index}'):

@@ -18,7 +18,7 @@ from typing import Any
 
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
-from tff_ssl.encoders import ops as ops_lib
+from tff_ssl.encoders import network_ops
 
 # name -> (channels and blocks of each stage, side of a patch, side of the kernels).
 _LAYOUTS: dict[str, tuple[tuple[int, ...], tuple[int, ...], int, int]] = {
@@ -67,7 +67,7 @@ def from_config(
   return network.Network(name, checks.image_shape(image_shape), forward, config)
 
 
-def _forward(config: ConvNextConfig, ops: ops_lib.Operations, x: Any) -> Any:
+def _forward(config: ConvNextConfig, ops: network_ops.Operations, x: Any) -> Any:
   """The whole network."""
   channels, blocks, patch, kernel_size = _LAYOUTS[config.layout]
   for stage, count in enumerate(blocks, start=1):
@@ -85,7 +85,7 @@ def _forward(config: ConvNextConfig, ops: ops_lib.Operations, x: Any) -> Any:
   return ops.layer_norm(ops.global_average_pool(x), 'norm')
 
 
-def _branch(ops: ops_lib.Operations, x: Any, units: int, kernel_size: int) -> Any:
+def _branch(ops: network_ops.Operations, x: Any, units: int, kernel_size: int) -> Any:
   """What a block adds to its input."""
   y = ops.depthwise_conv2d(x, 'conv', kernel_size=kernel_size, use_bias=True, gain=1.0)
   y = ops.dense(ops.layer_norm(y, 'norm'), 'mlp1', units=4 * units, gain=1.0)

@@ -13,7 +13,7 @@ import functools
 from typing import Any
 
 from tff_ssl.encoders import network
-from tff_ssl.encoders import ops as ops_lib
+from tff_ssl.encoders import network_ops
 from tff_ssl.encoders import transformer
 from tff_ssl.encoders import vit
 
@@ -60,7 +60,7 @@ def _forward(
   config: vit.ViTConfig,
   grid: tuple[int, int],
   pixels: int,
-  ops: ops_lib.Operations,
+  ops: network_ops.Operations,
   x: Any,
 ) -> Any:
   """The whole network."""

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.encoders import ops
+from tff_ssl.encoders import network_ops
 from tff_ssl.encoders import parameters
 from tff_ssl.encoders import per_client_gradients
 from tff_ssl.encoders.operations import operation as operation_lib
 
 
-class Describe(ops.Operations):
+class Describe(network_ops.Operations):
   """Collects the parameters' specs. A value is the shape of one example.
 
   Attributes:
@@ -74,7 +74,7 @@ class Describe(ops.Operations):
     return result
 
 
-class Apply(ops.Operations):
+class Apply(network_ops.Operations):
   """Computes with given parameters. A value is a tensor.
 
   Attributes:
@@ -177,7 +177,7 @@ class ApplyPerClient(Apply):
     return operation.per_client(*args), ()
 
 
-class ToKeras(ops.Operations):
+class ToKeras(network_ops.Operations):
   """Emits standard Keras layers that hold given values. A value is a Keras tensor.
 
   Transforms are applied once: the layers hold standardized kernels, and training them

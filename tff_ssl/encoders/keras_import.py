@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.encoders import network as network_lib
-from tff_ssl.encoders.operations import batch_norm
+from tff_ssl.encoders.operations import batch_normalization
 
 # Batch norm keeps a mean square where Keras has a variance.
 _MOVING_MEAN, _MOVING_VARIANCE = 'moving_mean', 'moving_variance'
@@ -35,13 +35,13 @@ def params(
     layer, _, last = name.rpartition('/')
     layer = layer.replace('/', '_')
     try:
-      if last == batch_norm.POPULATION_SQUARE:
+      if last == batch_normalization.POPULATION_SQUARE:
         mean = values[f'{layer}/{_MOVING_MEAN}']
         result[name] = values[f'{layer}/{_MOVING_VARIANCE}'] + np.square(mean)
+      elif last == batch_normalization.POPULATION_MEAN:
+        result[name] = values[f'{layer}/{_MOVING_MEAN}']
       else:
-        result[name] = values[
-          f'{layer}/{_MOVING_MEAN if last == batch_norm.POPULATION_MEAN else last}'
-        ]
+        result[name] = values[f'{layer}/{last}']
     except KeyError:
       raise ValueError(
         f'{network.name} cannot be rebuilt from its Keras model: the model has '

@@ -14,7 +14,7 @@ from typing import Any
 
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
-from tff_ssl.encoders import ops as ops_lib
+from tff_ssl.encoders import network_ops
 
 NAMES = ('mlp',)
 _WIDTHS = (128, 128)
@@ -93,7 +93,7 @@ def from_config(
   return network.Network(name, (int(shape[0]),), forward, config)
 
 
-def _forward(config: MlpConfig, ops: ops_lib.Operations, x: Any) -> Any:
+def _forward(config: MlpConfig, ops: network_ops.Operations, x: Any) -> Any:
   """All layers."""
   for index, units in enumerate(config.widths):
     normalized = config.normalization != 'none'

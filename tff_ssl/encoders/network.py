@@ -27,7 +27,7 @@ import tensorflow as tf
 
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import interpreters
-from tff_ssl.encoders import ops
+from tff_ssl.encoders import network_ops
 from tff_ssl.encoders import parameters
 from tff_ssl.encoders import per_client_gradients
 from tff_ssl.encoders.operations import convolution
@@ -65,7 +65,7 @@ class Network:
 
   name: str
   input_shape: tuple[int, ...]
-  forward: Callable[[ops.Operations, Any], Any]
+  forward: Callable[[network_ops.Operations, Any], Any]
   config: Any = None
   field: str = dataclasses.field(default=IMAGE, kw_only=True)
   precision: str = dataclasses.field(default=FLOAT32, kw_only=True)
@@ -150,7 +150,7 @@ class Network:
     """Returns the same network, with the same parameters, for inputs of another shape.
 
     A multi-crop objective encodes small crops with the encoder of large ones. A group
-    norm may have fewer groups for small crops (see `group_norm.num_groups`).
+    norm may have fewer groups for small crops (see `group_normalization.num_groups`).
 
     Args:
       shape: of one example, such as (16, 16, 3).

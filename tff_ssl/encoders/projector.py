@@ -12,7 +12,7 @@ from typing import Any
 from tff_ssl.computing import checks as computing_checks
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
-from tff_ssl.encoders import ops as ops_lib
+from tff_ssl.encoders import network_ops
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,11 +125,11 @@ def build_prototypes(
   return network.Network(name, (input_dim,), functools.partial(_scores, number))
 
 
-def _scores(number: int, ops: ops_lib.Operations, x: Any) -> Any:
+def _scores(number: int, ops: network_ops.Operations, x: Any) -> Any:
   return ops.dense(x, 'dense0', units=number, use_bias=False, gain=1.0)
 
 
-def _forward(config: ProjectorConfig, ops: ops_lib.Operations, x: Any) -> Any:
+def _forward(config: ProjectorConfig, ops: network_ops.Operations, x: Any) -> Any:
   """All layers."""
   for index, units in enumerate(config.widths[:-1]):
     x = ops.dense(

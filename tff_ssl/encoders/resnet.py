@@ -14,7 +14,7 @@ Sources:
     standardization.
 
 Deviations: a layer with fewer than 32 channels, or with a number that 32 does not
-divide, has fewer groups (`group_norm.num_groups`).
+divide, has fewer groups (`group_normalization.num_groups`).
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from typing import Any
 
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
-from tff_ssl.encoders import ops as ops_lib
+from tff_ssl.encoders import network_ops
 from tff_ssl.encoders.operations import kernels
 
 # depth -> (channels of each stage, blocks of each stage, bottleneck).
@@ -149,7 +149,7 @@ def from_config(
   return network.Network(name, checks.image_shape(image_shape), forward, config)
 
 
-def _forward(config: ResNetConfig, ops: ops_lib.Operations, x: Any) -> Any:
+def _forward(config: ResNetConfig, ops: network_ops.Operations, x: Any) -> Any:
   """The whole network."""
   with ops.scope('stem'):
     size, strides = (3, 1) if config.stem == 'cifar' else (7, 2)
@@ -170,7 +170,7 @@ def _forward(config: ResNetConfig, ops: ops_lib.Operations, x: Any) -> Any:
 
 
 def _basic_block(
-  config: ResNetConfig, ops: ops_lib.Operations, x: Any, channels: int, strides: int
+  config: ResNetConfig, ops: network_ops.Operations, x: Any, channels: int, strides: int
 ) -> Any:
   """Two 3 x 3 convolutions."""
   y = ops.relu(_conv_norm(config, ops, x, '1', channels, 3, strides))
@@ -179,7 +179,7 @@ def _basic_block(
 
 
 def _bottleneck_block(
-  config: ResNetConfig, ops: ops_lib.Operations, x: Any, channels: int, strides: int
+  config: ResNetConfig, ops: network_ops.Operations, x: Any, channels: int, strides: int
 ) -> Any:
   """A 3 x 3 convolution between two of 1 x 1."""
   y = ops.relu(_conv_norm(config, ops, x, '1', channels, 1))
@@ -190,7 +190,7 @@ def _bottleneck_block(
 
 
 def _shortcut(
-  config: ResNetConfig, ops: ops_lib.Operations, x: Any, channels: int, strides: int
+  config: ResNetConfig, ops: network_ops.Operations, x: Any, channels: int, strides: int
 ) -> Any:
   """The block's input, projected if its shape differs from the output's."""
   if strides == 1 and ops.shape(x)[-1] == channels:
@@ -207,7 +207,7 @@ def _branch_gain(config: ResNetConfig) -> float:
 
 def _conv_norm(
   config: ResNetConfig,
-  ops: ops_lib.Operations,
+  ops: network_ops.Operations,
   x: Any,
   suffix: str,
   filters: int,

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from tff_ssl.encoders import ops as ops_lib
+from tff_ssl.encoders import network_ops
 
 MLP_RATIO = 4
 _LONGEST_WAVE = 10000.0
 
 
-def blocks(ops: ops_lib.Operations, x: Any, depth: int, heads: int) -> Any:
+def blocks(ops: network_ops.Operations, x: Any, depth: int, heads: int) -> Any:
   """Applies pre-norm blocks and a last norm: [n, tokens, units] to the same shape.
 
   Args:

@@ -26,7 +26,7 @@ import tensorflow as tf
 from tff_ssl.computing import checks as computing_checks
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
-from tff_ssl.encoders import ops as ops_lib
+from tff_ssl.encoders import network_ops
 from tff_ssl.encoders import transformer
 
 # name -> (units of a head, layers, heads).
@@ -183,12 +183,12 @@ def from_config(
   return VisionTransformer(name, shape, forward, config)
 
 
-def _forward(config: ViTConfig, ops: ops_lib.Operations, x: Any) -> Any:
+def _forward(config: ViTConfig, ops: network_ops.Operations, x: Any) -> Any:
   """The whole network."""
   return ops.global_average_pool(_encode(config, ops, _embed(config, ops, x)))
 
 
-def _embed(config: ViTConfig, ops: ops_lib.Operations, x: Any) -> Any:
+def _embed(config: ViTConfig, ops: network_ops.Operations, x: Any) -> Any:
   """From images to tokens with positions."""
   with ops.scope('embedding'):
     # Patches do not overlap: a convolution is one matrix for all of them.
@@ -206,7 +206,7 @@ def _embed(config: ViTConfig, ops: ops_lib.Operations, x: Any) -> Any:
     return ops.offset(ops.tokens(x), 'positions', codes)
 
 
-def _encode(config: ViTConfig, ops: ops_lib.Operations, x: Any) -> Any:
+def _encode(config: ViTConfig, ops: network_ops.Operations, x: Any) -> Any:
   """From tokens to their encodings."""
   return transformer.blocks(ops, x, config.depth, config.heads)
 

@@ -44,7 +44,7 @@ def in_parts(process: processes.Built, parts: int) -> 'PartedProcess':
       from `processes.build`, or its aggregation acts on each client, as secure sums do.
   """
   checks.at_least(1, parts=parts)
-  if not isinstance(process, processes.Built):
+  if not isinstance(process, (processes.Process, processes.LearningProcess)):
     raise ValueError(
       f'The process is a {type(process).__name__}; to run in parts it must come from '
       '`processes.build`.'

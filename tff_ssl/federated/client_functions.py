@@ -116,8 +116,8 @@ def traced_once(
   most of the time of building a process.
 
   Args:
-    function: Of one client.
-    *argument_types: Of the arguments of its `client_fn`.
+    function: Function of one client.
+    *argument_types: Types of the arguments of its `client_fn`.
   """
   specs = [
     tff.types.structure_from_tensor_type_tree(
@@ -203,7 +203,7 @@ def run_client(
   """Computes one client's part of an exchange.
 
   Args:
-    function: Of the client.
+    function: Function of the client.
     spec: How the values that it returns are combined.
     shared: Values from the server; a stateful function needs `round`, int32, in them.
     state: A stateful client's state; for others it is returned unchanged.
@@ -309,8 +309,8 @@ def state_type(function: StatefulFunction, shared_type: tff.Type) -> tff.StructT
   """Returns the type of the state of one client.
 
   Args:
-    function: Of the client.
-    shared_type: Of its first argument.
+    function: Function of the client.
+    shared_type: Type of its first argument.
   """
   first = tff.tensorflow.computation(function.first, shared_type)
   return tff.types.to_type(ClientState(np.int32, np.int32, first.type_signature.result))

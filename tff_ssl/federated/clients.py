@@ -52,7 +52,7 @@ def check_numbers(element_spec: Any, names: Sequence[str]) -> None:
 
   Args:
     element_spec: `tf.TensorSpec`s of one example, or the `packs.PackSpec` of them.
-    names: Of the numbers: 'client' in the population, 'group' in this round.
+    names: Names of the numbers: 'client' in the population, 'group' in this round.
 
   Raises:
     ValueError: If one of the names has no int32 scalar.
@@ -158,7 +158,7 @@ def with_counts(metrics: Mapping[str, Any], counted: base.Metrics) -> base.Metri
   loss of statistics that are all 0) was never measured.
 
   Args:
-    metrics: Of the clients that count; numbers, perhaps nested.
+    metrics: Metrics of the clients that count; numbers, perhaps nested.
     counted: Sums of `counts` over the cohort.
   """
   nothing = counted['examples'] < 1

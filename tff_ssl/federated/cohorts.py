@@ -63,7 +63,7 @@ def of_algorithm(
 
   Args:
     algorithm: What is built.
-    element_spec: Of one example.
+    element_spec: Type of one example.
     aggregation: Applied to everything that leaves a client.
 
   Raises:

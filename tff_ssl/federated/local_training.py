@@ -46,7 +46,7 @@ class LocalPlan:
     proximal_weight: mu of FedProx (Li et al., "Federated Optimization in Heterogeneous
       Networks", MLSys 2020, Eq. 2): mu/2 |w - w_global|^2 is added to the loss. 0:
       nothing is.
-    optimizer: Of the client.
+    optimizer: Optimizer of the client.
     drop_last: When the last batch of an epoch is left out: 'small': with batch norm, if
       it has fewer than a quarter of B; 'always': if it is incomplete, with any network;
       'never'. A client with fewer than B examples trains on what it has. Each epoch

@@ -27,10 +27,11 @@ class OptimizerConfig:
     schedule: 'constant', 'cosine' (to 0 at `rounds`) or 'steps'.
     rounds: Length of the cosine; only the cosine needs it.
     warmup_rounds: Linear warm-up, of the cosine schedule.
-    momentum: Of SGD and LARS (0.9 in the paper); None: the optimizer's default.
-    weight_decay: Of LARS and AdamW.
+    momentum: Momentum of SGD and LARS (0.9 in the paper); None: the optimizer's
+      default.
+    weight_decay: Coefficient of the decay, for LARS and AdamW.
     boundaries: Rounds at which the rate of the steps is multiplied by `factor`.
-    factor: Of the steps, above 0.
+    factor: Factor of the steps, above 0.
   """
 
   name: str = 'adam'

@@ -97,10 +97,10 @@ class PackedClients:
     """Returns (shared, states, pack) -> what a pack sends, and its states after.
 
     Args:
-      function: Of one client.
+      function: Function of one client.
       exchange_spec: How the values that it returns are combined.
-      shared_type: Of its first argument.
-      state_type: Of one client's state; None if there is none.
+      shared_type: Type of its first argument.
+      state_type: Type of one client's state; None if there is none.
     """
     examples_type = self.read.type_signature.result[packs.EXAMPLES]
     types = [shared_type, *([state_type] if state_type else []), examples_type]
@@ -113,8 +113,9 @@ class PackedClients:
       if (norm := exchange_spec.clip_norm(name, self._packs.clip_norms)) is not None
     }
     # Clipping needs each client's own value.
-    choose = vectorizable_clients if clip_norms else vectorizable_mean
-    vectorized = choose(function, exchange_spec) if self._by_size else None
+    vectorized = (
+      vectorizable(function, exchange_spec, bool(clip_norms)) if self._by_size else None
+    )
 
     most = self._packs.most_examples
 
@@ -136,39 +137,29 @@ class PackedClients:
     return run
 
 
-def vectorizable_mean(
+def vectorizable(
   function: client_functions.ClientFunction | client_functions.StatefulFunction,
   exchange_spec: client_functions.ExchangeSpec,
+  clipped: bool = False,
 ) -> client_functions.ClientFunction | None:
-  """Returns the function if it gives the mean of many clients at once, or None."""
-  sender = _sends_means(function, exchange_spec)
-  known = sender is not None and (sender.additive or sender.mean_fn)
-  return sender if known else None
+  """Returns the function if many clients can be computed at once, or None.
 
+  Their clients keep nothing and send means alone: sums and integers are each client's
+  own.
 
-def vectorizable_clients(
-  function: client_functions.ClientFunction | client_functions.StatefulFunction,
-  exchange_spec: client_functions.ExchangeSpec,
-) -> client_functions.ClientFunction | None:
-  """Returns the function if it gives what each of many clients sends, or None."""
-  sender = _sends_means(function, exchange_spec)
-  return sender if sender is not None and sender.per_client_fn else None
-
-
-def _sends_means(
-  function: client_functions.ClientFunction | client_functions.StatefulFunction,
-  exchange_spec: client_functions.ExchangeSpec,
-) -> client_functions.ClientFunction | None:
-  """Returns the function if its clients keep nothing and send means alone, or None."""
-  if not isinstance(function, client_functions.ClientFunction):
-    return None
-  # Sums and integers are each client's own.
-  if any(
+  Args:
+    function: Function of one client.
+    exchange_spec: How the values that it returns are combined.
+    clipped: Whether each client's own values are needed, and not only their mean.
+  """
+  if not isinstance(function, client_functions.ClientFunction) or any(
     exchange_spec.sums(name) or exchange_spec.totals(name)
     for name in exchange_spec.kinds
   ):
     return None
-  return function
+  if clipped:
+    return function if function.per_client_fn else None
+  return function if function.additive or function.mean_fn else None
 
 
 class ClientLoop:
@@ -192,7 +183,7 @@ class ClientLoop:
       vectorized: Computes many clients at once, if this is possible and wanted.
       clip_norms: Norm of weight times each client's value, by name.
       shared: Values from the server.
-      states: Of the clients, stacked; the empty tuple if they keep nothing.
+      states: States of the clients, stacked; the empty tuple if they keep nothing.
       pack: The clients' examples and sizes (see `packs`).
       zero: Sums over no client.
       hides_discarded: See `client_functions.ExchangeSpec`.

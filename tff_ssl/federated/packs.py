@@ -173,7 +173,7 @@ def stack(states: Sequence[Any]) -> Any:
   """Returns the states of a pack's clients as one structure of arrays [K, ...].
 
   Args:
-    states: Of each client, in the pack's order, K >= 1; structures of arrays.
+    states: States of each client, in the pack's order, K >= 1; structures of arrays.
   """
   return tf.nest.map_structure(lambda *leaves: np.stack(leaves), *states)
 

@@ -59,10 +59,10 @@ class Parts(NamedTuple):
 
   Attributes:
     initialize: () -> state@SERVER.
-    phases: Of a round, by name, in order: for an exchange its parts, for training at
-      the server (state@SERVER, its data@SERVER) -> (state, metrics)@SERVER.
+    phases: Phases of a round, by name, in order: for an exchange its parts, for
+      training at the server (state@SERVER, its data@SERVER) -> (state, metrics)@SERVER.
     get_model_weights: state -> `tff.learning.models.ModelWeights`.
-    client_state_type: Of the state of one client; None if clients keep none.
+    client_state_type: Type of the state of one client; None if clients keep none.
     in_groups: Whether models are averaged in groups of clients. If so, all values of a
       part must be of one group, and sums of parts must not be added up: `receive` takes
       the sums of each part.

@@ -60,7 +60,7 @@ class Graph:
     steps: The exchanges of a round, by name, in order.
     initialize: () -> `ProcessState` at the server.
     state_type: Its type.
-    weights_type: Of the model weights in it.
+    weights_type: Type of the model weights in it.
     get_model_weights: State, unplaced -> model weights.
   """
 
@@ -75,8 +75,8 @@ class Graph:
 
     Args:
       algorithm: See `processes.build`, also for the two that follow.
-      element_spec: Of the clients.
-      aggregation: Of what leaves them.
+      element_spec: Type of the clients' examples.
+      aggregation: Aggregation of what leaves them.
       rebroadcasts: Each exchange is a computation of its own and repeats earlier
         broadcasts; affects byte counts only.
 
@@ -230,10 +230,11 @@ def add_metrics(
   """Adds the groups of metrics of a phase to those of the round.
 
   Args:
-    metrics: Of the round.
-    output: Of the phase, with its `metrics`.
-    name: Of an exchange.
-    measurements: Of the aggregators of the exchange, if they report anything.
+    metrics: Metrics of the round.
+    output: Output of the phase, with its `metrics`.
+    name: Name of an exchange.
+    measurements: Measurements of the aggregators of the exchange, if they report
+      anything.
   """
   new = output['metrics']
   for group in tff.structure.name_list(new.type_signature.member):

@@ -80,7 +80,7 @@ class Exchange:
   """One exchange between the server and the clients of a round.
 
   Attributes:
-    name: Of the phase, as 'statistics' or 'train'.
+    name: Name of the phase, as 'statistics' or 'train'.
     broadcast: State -> values by name that are broadcast to the clients. These still
       know the values of the round's earlier exchanges: nothing is broadcast twice. With
       stateful clients `round` must be among the values.
@@ -107,7 +107,7 @@ class AtServer:
   """Training at the server, on data of its own.
 
   Attributes:
-    name: Of the phase.
+    name: Name of the phase.
     element_spec: `tf.TensorSpec`s of one example of the server's data.
     train: (state, examples [n, ...], n >= 0) -> the state after, and metrics.
   """
@@ -176,7 +176,7 @@ def model(state: ServerState, **others: Any) -> collections.OrderedDict[str, Any
   """Returns what is broadcast to train the model.
 
   Args:
-    state: Of the server.
+    state: State of the server.
     **others: What else is broadcast, by name.
 
   Returns:
@@ -222,7 +222,7 @@ def releases(
   """
   if not aggregation.noised:
     raise ValueError('The aggregation adds no noise; a private one must be given.')
-  found = []
+  names = []
   for exchange in algorithm.exchanges:
     for name, kind in exchange.sent.items():
       if isinstance(kind, combine.Total):
@@ -232,8 +232,8 @@ def releases(
           'sends none.'
         )
       if is_released(kind, aggregation):
-        found.append(f'{exchange.name}/{name}')
-  return tuple(found)
+        names.append(f'{exchange.name}/{name}')
+  return tuple(names)
 
 
 def is_released(kind: combine.Kind, aggregation: aggregations.Aggregation) -> bool:

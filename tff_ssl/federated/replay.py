@@ -1,16 +1,18 @@
-"""Re-runs rounds in plain TensorFlow and returns every client's model.
+"""Runs an algorithm's rounds in plain TensorFlow, one client after another.
 
-In a process only combined values leave the clients. To study the clients, the same
-phases are run one client after another, in plain TensorFlow. The round's seed, the
-views and the order of the examples are those of the process, so each client ends with
-the same model, up to rounding. Many steps magnify rounding errors, above all those of
-Adam, whose first steps are equally long however small a gradient is.
+In a process only combined values leave the clients. Here each client's model, or its
+state, is in sight: to study the clients, and to measure what a process adds to the bare
+arithmetic of its round. The round's seed, the views and the order of the examples are
+those of the process, so each client ends with the same model, up to rounding. Many
+steps magnify rounding errors, above all those of Adam, whose first steps are equally
+long however small a gradient is.
 """
 
 import collections
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from tff_ssl.aggregators import combine
@@ -25,37 +27,39 @@ class Round(NamedTuple):
   """One round.
 
   Attributes:
-    state: Of the server after it.
-    clients: The model that each client ended with, by the names of the parameters and
+    state: The server's state after it.
+    clients: For each stateful client, its state after the round. For each stateless
+      client, the model that it ended with, by the names of the parameters and
       population statistics; for a discarded client, the model that it started with.
+    metrics: The round's metrics, in groups, without counts of clients and bytes.
   """
 
   state: phases.ServerState
-  clients: list[base.Params]
+  clients: list[Any]
+  metrics: phases.Metrics
 
 
 class Replay:
-  """The rounds of an algorithm whose clients send an update of the model."""
+  """The rounds of an algorithm with a single exchange."""
 
   def __init__(self, algorithm: phases.Algorithm):
     """Takes the algorithm; the first client traces its function.
 
     Args:
-      algorithm: Of one exchange with stateless clients, as from `fedavg.describe`.
+      algorithm: An algorithm of one exchange, whose clients keep a state or send an
+        update of the model, such as that of `fedavg.fedavg`.
 
     Raises:
       ValueError: If it is of another kind.
     """
     kinds = algorithm.exchanges[0].sent if len(algorithm.phases) == 1 else {}
-    known = (combine.Mean, combine.Statistics)
-    if (
-      server.UPDATE not in kinds
-      or algorithm.is_stateful
-      or not all(isinstance(kind, known) for kind in kinds.values())
+    known = (combine.Mean, combine.Statistics, combine.Total)
+    if server.UPDATE not in kinds or not all(
+      isinstance(kind, known) for kind in kinds.values()
     ):
       raise ValueError(
         'The clients of the algorithm cannot be replayed; it must have a single '
-        'exchange, in which stateless clients send their update, as FedAvg has.'
+        'exchange, in which clients send their update, as FedAvg has.'
       )
     self._algorithm = algorithm
     self._exchange = algorithm.exchanges[0]
@@ -68,58 +72,95 @@ class Replay:
     # The states of TFF's optimizers may contain Python numbers.
     return tf.nest.map_structure(tf.convert_to_tensor, self._algorithm.initial())
 
-  def next(self, state: phases.ServerState, cohort: Sequence[base.Examples]) -> Round:
+  def new_client(
+    self, state: phases.ServerState, client: int
+  ) -> client_functions.ClientState:
+    """Returns the state of a client that has not taken part.
+
+    Args:
+      state: Any state of the server.
+      client: The client's index.
+    """
+    function: Any = self._exchange.client
+    first = function.first(self._exchange.broadcast(state))
+    blank = tf.nest.map_structure(tf.zeros_like, first)
+    never = client_functions.NEVER
+    return client_functions.ClientState(np.int32(client), np.int32(never), blank)
+
+  def next(
+    self,
+    state: phases.ServerState,
+    cohort: Sequence[base.Examples],
+    states: Sequence[client_functions.ClientState] | None = None,
+  ) -> Round:
     """Runs a round.
 
     Args:
       state: From `initialize` or the round before.
       cohort: The examples of each client, as arrays.
+      states: The state of each client; None: the clients are stateless.
     """
-    models, total = [], None
-    for examples in cohort:
-      tensors = tf.nest.map_structure(tf.convert_to_tensor, examples)
-      self._client = self._client or self._traced(state, tensors)
-      model, part = self._client(state, tensors)
-      models.append(model)
+    after, total = [], None
+    before: Sequence[Any] = [()] * len(cohort) if states is None else states
+    for examples, own in zip(cohort, before, strict=True):
+      own, examples = tf.nest.map_structure(tf.convert_to_tensor, (own, examples))
+      self._client = self._client or self._traced(state, own, examples)
+      result, part = self._client(state, own, examples)
+      after.append(result)
       total = part if total is None else tf.nest.map_structure(tf.add, total, part)
-    return Round(self._receive(state, total), models)
+    state, metrics = self._receive(state, total)
+    return Round(state, after, metrics)
 
-  def _traced(self, state: phases.ServerState, examples: base.Examples) -> Any:
+  def _traced(
+    self, state: phases.ServerState, own: Any, examples: base.Examples
+  ) -> Any:
     """Returns the traced function of a client of any size."""
-    specs = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), state)
+    specs = tf.nest.map_structure(
+      lambda x: tf.TensorSpec(x.shape, x.dtype), (state, own)
+    )
     of_any_size = tf.nest.map_structure(
       lambda x: tf.TensorSpec([None, *x.shape[1:]], x.dtype), examples
     )
-    signature = [specs, of_any_size]
+    signature = [*specs, of_any_size]
     return tf.function(self._visit, input_signature=signature, autograph=False)
 
-  def _visit(self, state: phases.ServerState, examples: base.Examples) -> Any:
-    """Returns a client's model, and its part of the sums."""
+  def _visit(
+    self, state: phases.ServerState, own: Any, examples: base.Examples
+  ) -> tuple[Any, client_functions.Sums]:
+    """Returns a client's state or model, and its part of the sums."""
     shared = self._exchange.broadcast(state)
     examples = base.in_loss(self._algorithm.objective, examples)
-    result, _ = client_functions.run_client(
-      self._exchange.client, self._exchange_spec, shared, (), examples
+    result, own = client_functions.run_client(
+      self._exchange.client, self._exchange_spec, shared, own, examples
     )
+    if not self._algorithm.is_stateful:
+      own = self._model(shared, result)
+    return own, client_functions.sums_of_client(result)
+
+  def _model(
+    self, shared: client_functions.Shared, result: client_functions.ClientResult
+  ) -> base.Params:
+    """Returns the model that a stateless client ends with."""
     update = result.means[server.UPDATE]
     model = tf.nest.map_structure(tf.subtract, shared['params'], update)
     if server.STATISTICS in result.means:
       # A discarded client sends 0, which is not the statistics of any population.
-      found = result.means[server.STATISTICS]
-      model.update(clients.choose(result.weight > 0, found, shared['population']))
-    means = tf.nest.map_structure(
-      lambda x: x * tf.cast(result.weight, x.dtype), result.means
-    )
-    return model, (means, result.weight, result.totals)
+      statistics = result.means[server.STATISTICS]
+      usable = result.weight > 0
+      model.update(clients.choose(usable, statistics, shared['population']))
+    return model
 
-  def _combine(self, state: phases.ServerState, total: Any) -> phases.ServerState:
-    """Returns the state after the round."""
-    means, weight, totals = total
-    aggregated = collections.OrderedDict(totals)
-    for name, value in means.items():
+  def _combine(
+    self, state: phases.ServerState, total: client_functions.Sums
+  ) -> tuple[phases.ServerState, phases.Metrics]:
+    """Returns the state after the round, and its metrics."""
+    aggregated = collections.OrderedDict(total.totals)
+    for name, value in total.means.items():
       mean = tf.nest.map_structure(
-        lambda x: tf.math.divide_no_nan(x, tf.cast(weight, x.dtype)), value
+        lambda x: tf.math.divide_no_nan(x, tf.cast(total.weight, x.dtype)), value
       )
       if isinstance(self._exchange.sent[name], combine.Statistics):
-        mean = collections.OrderedDict(statistics=mean, num_examples=weight)
+        mean = collections.OrderedDict(statistics=mean, num_examples=total.weight)
       aggregated[name] = mean
-    return server.next_round(self._exchange.receive(state, aggregated)[0])
+    state, metrics = self._exchange.receive(state, aggregated)
+    return server.next_round(state), metrics

@@ -74,7 +74,7 @@ def initial_state(
 
   Args:
     weights: The initial model.
-    seed: Of the run.
+    seed: Seed of the run.
     optimizer: A `tff.learning.optimizers.Optimizer` of the trainable weights, which is
       initialized; or the state of another optimizer.
     **extra: What else the server keeps, by name.
@@ -103,8 +103,8 @@ def initial_of(
 
   Args:
     objective: What is trained.
-    seed: Of the run.
-    optimizer: Of the server, which is initialized.
+    seed: Seed of the run.
+    optimizer: Optimizer of the server, which is initialized.
   """
   return initial_state(initial_weights(objective, seed), seed, optimizer)
 
@@ -141,7 +141,7 @@ def apply(
 
   Args:
     optimizer: Takes the mean update (initial minus final weights) as a gradient.
-    state: Of the server.
+    state: State of the server.
     aggregated: The mean `UPDATE`, and with batch norm `STATISTICS`: these replace the
       old ones, because an optimizer would take them for gradients.
 

@@ -93,8 +93,8 @@ def broadcast(
   """Broadcasts all that an exchange by itself needs, inside a computation.
 
   Args:
-    graph: Of the algorithm.
-    name: Of the exchange; the values of earlier ones are broadcast too.
+    graph: Graph of the algorithm.
+    name: Name of the exchange; the values of earlier ones are broadcast too.
     state: `phase_graph.ProcessState` at the server.
 
   Returns:
@@ -115,8 +115,8 @@ def receive(
   """Ends an exchange by itself, inside a computation.
 
   Args:
-    graph: Of the algorithm.
-    name: Of the exchange; after the last one the next round begins.
+    graph: Graph of the algorithm.
+    name: Name of the exchange; after the last one the next round begins.
     state: `phase_graph.ProcessState` at the server.
     sent: On the clients.
 

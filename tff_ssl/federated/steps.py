@@ -22,9 +22,9 @@ class Step:
   Attributes:
     exchange: What is built.
     broadcast_types: Type of each value that this exchange broadcasts, by name.
-    sent_type: Of what one value of clients sends.
-    states_type: Of the states of one value of clients; None if they keep none.
-    client_state_type: Of the state of one client, as above.
+    sent_type: Type of what one value of clients sends.
+    states_type: Type of the states of one value of clients; None if they keep none.
+    client_state_type: Type of the state of one client, as above.
     aggregators: By name, the aggregation of each value that is combined.
     bytes_up: By name, what one client sends in this exchange.
   """
@@ -43,7 +43,7 @@ class Step:
     Args:
       exchange: What is built.
       cohort: How clients are laid out.
-      server_type: Of a `phases.ServerState`.
+      server_type: Type of a `phases.ServerState`.
       earlier: The exchanges of the round before this one.
       is_last: Whether it is the round's last, in which clients are counted.
       rebroadcasts: Whether earlier broadcasts are repeated; affects byte counts only.
@@ -227,9 +227,9 @@ def full_traffic(
   """Returns the bytes of a cohort whose clients send and receive everything.
 
   Args:
-    state: Of the server; not used.
+    state: State of the server; not used.
     aggregated: With the counts of the clients.
-    client: Of one client.
+    client: Bytes of one client.
 
   Returns:
     int64 `bytes_down` and `bytes_up`.

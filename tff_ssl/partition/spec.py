@@ -30,12 +30,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tff_ssl.partition import cases as cases_lib
 from tff_ssl.partition import classes
 from tff_ssl.partition import clusters
 from tff_ssl.partition import dirichlet
 from tff_ssl.partition import iid
 from tff_ssl.partition import mixed_sources
+from tff_ssl.partition import natural_clients
 from tff_ssl.partition import partitions
 from tff_ssl.partition import quantity
 from tff_ssl.partition import shares
@@ -52,7 +52,7 @@ PartitionConfig: TypeAlias = (
   | clusters.ClustersConfig
   | sources.RotationConfig
   | sources.StyleConfig
-  | cases_lib.CaseConfig
+  | natural_clients.CaseConfig
 )
 
 _CONFIGS: dict[str, type[PartitionConfig]] = {
@@ -65,8 +65,8 @@ _CONFIGS: dict[str, type[PartitionConfig]] = {
   'clusters': clusters.ClustersConfig,
   'rotation': sources.RotationConfig,
   'style': sources.StyleConfig,
-  'case': cases_lib.CaseConfig,
-  'client': cases_lib.CaseConfig,
+  'case': natural_clients.CaseConfig,
+  'client': natural_clients.CaseConfig,
 }
 KINDS = tuple(_CONFIGS)
 _OF_SOURCES = (sources.RotationConfig, sources.StyleConfig)
@@ -191,8 +191,8 @@ def build(
     case sources.RotationConfig() | sources.StyleConfig():
       source = sources.draw(config, len(labels), rng)
       return mixed_sources.deal(config, source, rng, balanced=True)
-    case cases_lib.CaseConfig():
-      return cases_lib.build(config, cases, rng, names)
+    case natural_clients.CaseConfig():
+      return natural_clients.build(config, cases, rng, names)
   raise ValueError(f'{config!r} is not a configuration of a partition.')
 
 

@@ -94,13 +94,11 @@ def rows(groups: Sequence[run_groups.Group]) -> list[ComparisonRow]:
   """
   result = []
   for group in groups:
-    numbers_of_runs = [run_numbers(run) for run in group.counted]
-    own = [_without_baselines(numbers) for numbers in numbers_of_runs]
+    parts = [_by_encoder(run_numbers(run)) for run in group.counted]
+    own = [part[''] for part in parts]
     result.append(ComparisonRow(group.name, len(own), _note(group), _statistics(own)))
     for start, title in BASELINES.items():
-      baseline = [_below(start, numbers) for numbers in numbers_of_runs]
-      baseline = [numbers for numbers in baseline if numbers]
-      if baseline:
+      if baseline := [part[start] for part in parts if part[start]]:
         name = f'{group.name}: {title}'
         result.append(
           ComparisonRow(name, len(baseline), '', _statistics(baseline), True)
@@ -225,17 +223,10 @@ def _statistics(
   return statistics
 
 
-def _below(start: str, numbers: Mapping[str, float]) -> Numbers:
-  return collections.OrderedDict(
-    (name.removeprefix(start), value)
-    for name, value in numbers.items()
-    if name.startswith(start)
-  )
-
-
-def _without_baselines(numbers: Mapping[str, float]) -> Numbers:
-  return collections.OrderedDict(
-    (name, value)
-    for name, value in numbers.items()
-    if not name.startswith(tuple(BASELINES))
-  )
+def _by_encoder(numbers: Mapping[str, float]) -> dict[str, Numbers]:
+  """Returns a run's own numbers by '', and those of its baselines by their prefixes."""
+  parts = {start: Numbers() for start in ('', *BASELINES)}
+  for name, value in numbers.items():
+    start = next((start for start in BASELINES if name.startswith(start)), '')
+    parts[start][name.removeprefix(start)] = value
+  return parts

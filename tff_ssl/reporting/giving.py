@@ -15,24 +15,24 @@ from tff_ssl.runs.privacy import disclosure
 from tff_ssl.storage import files
 
 
-class Sorted(NamedTuple):
+class SortedNames(NamedTuple):
   """The files of a run, the columns of metrics.csv or the entries of encoder.json.
 
   Attributes:
-    given: The rule of each that may be given away, by name, in order.
-    kept: The rule of each other one, likewise.
+    public: The rule of each that may be given away, by name, in order.
+    private: The rule of each other one, likewise.
   """
 
-  given: dict[str, disclosure.Rule]
-  kept: dict[str, disclosure.Rule]
+  public: dict[str, disclosure.Rule]
+  private: dict[str, disclosure.Rule]
 
   @property
   def unnamed(self) -> list[str]:
     """Names that no rule names; they are kept."""
-    return [name for name, rule in self.kept.items() if not rule.is_named]
+    return [name for name, rule in self.private.items() if not rule.is_named]
 
 
-def files_of(folder: pathlib.Path) -> Sorted:
+def files_of(folder: pathlib.Path) -> SortedNames:
   """Sorts the files of a run folder; those in folders by their relative paths."""
   names = (
     path.relative_to(folder).as_posix()
@@ -42,7 +42,7 @@ def files_of(folder: pathlib.Path) -> Sorted:
   return _sorted((name, disclosure.of_file(name)) for name in names)
 
 
-def columns_of(folder: pathlib.Path) -> Sorted:
+def columns_of(folder: pathlib.Path) -> SortedNames:
   """Sorts the columns of metrics.csv of a run; none if it has no such file."""
   names: list[str] = []
   if (folder / disclosure.NUMBERS).is_file():
@@ -51,7 +51,7 @@ def columns_of(folder: pathlib.Path) -> Sorted:
   return _sorted((name, disclosure.of_metric(name)) for name in names)
 
 
-def entries_of(folder: pathlib.Path) -> Sorted:
+def entries_of(folder: pathlib.Path) -> SortedNames:
   """Sorts the entries of encoder.json of a run."""
   names = files.read_json(folder / disclosure.CARD)
   return _sorted((name, disclosure.of_entry(name)) for name in names)
@@ -62,7 +62,7 @@ def is_private(folder: pathlib.Path) -> bool:
   return model_card.is_private(files.read_json(folder / disclosure.CARD))
 
 
-def give(folder: pathlib.Path, out: pathlib.Path) -> Sorted:
+def give(folder: pathlib.Path, out: pathlib.Path) -> SortedNames:
   """Writes what may be given away of a run into a folder.
 
   Args:
@@ -85,22 +85,22 @@ def give(folder: pathlib.Path, out: pathlib.Path) -> Sorted:
   with files.atomic(out / disclosure.ENCODER) as aside:
     shutil.copyfile(folder / disclosure.ENCODER, aside)
   known = files.read_json(folder / disclosure.CARD)
-  entries = entries_of(folder).given
+  entries = entries_of(folder).public
   files.write_json(
     out / disclosure.CARD, {name: known[name] for name in known if name in entries}
   )
   written = [disclosure.ENCODER, disclosure.CARD]
-  if disclosure.NUMBERS in sorted_files.given:
+  if disclosure.NUMBERS in sorted_files.public:
     _write_numbers(folder, out / disclosure.NUMBERS)
     written.append(disclosure.NUMBERS)
   hashed = {name: out / name for name in written}
-  files.write(out / disclosure.TEXT, model_card.build(folder, hashed, is_given=True))
+  files.write(out / disclosure.TEXT, model_card.build(folder, hashed, is_public=True))
   return sorted_files
 
 
 def _write_numbers(folder: pathlib.Path, path: pathlib.Path) -> None:
   """Writes the columns of a run's metrics.csv that may be given away."""
-  columns = list(columns_of(folder).given)
+  columns = list(columns_of(folder).public)
   with (
     (folder / disclosure.NUMBERS).open(newline='') as file,
     files.atomic(path) as new,
@@ -114,9 +114,9 @@ def _write_numbers(folder: pathlib.Path, path: pathlib.Path) -> None:
       writer.writerows(rows)
 
 
-def _sorted(rules: Iterable[tuple[str, disclosure.Rule]]) -> Sorted:
-  given: dict[str, disclosure.Rule] = {}
-  kept: dict[str, disclosure.Rule] = {}
+def _sorted(rules: Iterable[tuple[str, disclosure.Rule]]) -> SortedNames:
+  public: dict[str, disclosure.Rule] = {}
+  private: dict[str, disclosure.Rule] = {}
   for name, rule in rules:
-    (given if rule.is_given else kept)[name] = rule
-  return Sorted(given, kept)
+    (public if rule.is_public else private)[name] = rule
+  return SortedNames(public, private)

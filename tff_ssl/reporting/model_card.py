@@ -75,7 +75,7 @@ def build(
   hashed: Mapping[str, pathlib.Path],
   notes: Iterable[str] = (),
   unprotected: str | None = None,
-  is_given: bool = False,
+  is_public: bool = False,
 ) -> str:
   """Returns the card of a run's encoder.
 
@@ -85,8 +85,8 @@ def build(
     notes: Lines about what was made from the encoder.
     unprotected: Why the run's promise of privacy does not hold for the files of this
       card; None: it does.
-    is_given: Whether the card has only what may be given away, as that of a private run
-      always has.
+    is_public: Whether the card has only what may be given away, as that of a private
+      run always has.
 
   Raises:
     ValueError: The run has no encoder, or a file of the run is damaged.
@@ -96,7 +96,7 @@ def build(
   config = run_config.read(folder)
   results = folder / _EVALUATION
   numbers = _read(results) if results.is_file() else {}
-  is_given = is_given or is_private(known)
+  is_public = is_public or is_private(known)
   named = {
     name: inert.markdown(known.get(name))
     for name in ('encoder', 'algorithm', 'input', 'output', 'parameters')
@@ -108,13 +108,13 @@ def build(
     f'{named["parameters"]} parameters.',
     *_notes(notes),
     '## Data',
-    _list(_data(known, config, is_given)),
+    _list(_data(known, config, is_public)),
     '## Method',
-    _list(_method(known, config, is_given)),
+    _list(_method(known, config, is_public)),
     '## Command',
-    _LEFT_OUT.format(run_config.NAME) if is_given else _block(command),
+    _LEFT_OUT.format(run_config.NAME) if is_public else _block(command),
     '## Results',
-    _LEFT_OUT.format(_EVALUATION) if is_given else _results(numbers),
+    _LEFT_OUT.format(_EVALUATION) if is_public else _results(numbers),
     '## Privacy',
     _privacy(known.get('privacy'))
     if unprotected is None
@@ -150,26 +150,26 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
 
 
 def _data(
-  known: Mapping[str, Any], config: Mapping[str, Any], is_given: bool
+  known: Mapping[str, Any], config: Mapping[str, Any], is_public: bool
 ) -> list[str]:
   lines = [f'Task: {inert.markdown(known.get("data", known.get("task")))}']
   flags = config['flags']
   for name, title in _OF_DATA:
     if flags.get(name) is not None:
       lines.append(f'{title}: {inert.markdown(flags[name])}')
-  if not is_given:
+  if not is_public:
     lines.append(f'Fingerprint of the examples: {inert.markdown(config.get("task"))}')
   return lines
 
 
 def _method(
-  known: Mapping[str, Any], config: Mapping[str, Any], is_given: bool
+  known: Mapping[str, Any], config: Mapping[str, Any], is_public: bool
 ) -> list[str]:
   algorithm, rounds = (inert.markdown(known.get(n)) for n in ('algorithm', 'rounds'))
   lines = [f'{algorithm}, {rounds} rounds']
   for name in ('objective', 'augmentation', 'local_epochs', 'batch_size', _SEED):
     value = config['flags'].get(name)
-    if value is not None and not (is_given and name == _SEED):
+    if value is not None and not (is_public and name == _SEED):
       lines.append(f'{name}: {inert.markdown(value)}')
   versions = config.get('versions')
   if isinstance(versions, Mapping):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 import sys
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 import tqdm
 
@@ -13,20 +13,29 @@ _EXAMPLES = 'examples'
 _MU, _RETURNING = 'mu', 'returning'
 
 
-class Alarm(Protocol):
+class Alarm:
   """Looks at each round's metrics, and warns."""
+
+  def __init__(self, stream: TextIO | None = None):
+    """Initializes the alarm.
+
+    Args:
+      stream: Where to warn; None: stderr.
+    """
+    self._stream = stream or sys.stderr
 
   def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
     """Looks at a round's flat metrics."""
 
+  def _warn(self, round: int, text: str) -> None:
+    # By tqdm, because a progress bar may be on the line.
+    tqdm.tqdm.write(f'warning: in round {round} {text}', file=self._stream)
 
-class NothingAlarm:
+
+class NothingAlarm(Alarm):
   """Warns in the first round without an example that enters the loss."""
 
-  def __init__(self, stream: TextIO | None = None):
-    """Initializes the alarm, which warns on `stream`; None: stderr."""
-    self._stream = stream or sys.stderr
-    self._warned = False
+  _warned = False
 
   def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
     """Looks at a round's flat metrics."""
@@ -41,14 +50,14 @@ class NothingAlarm:
       )
     )
     why = ', '.join(f'{count:g} {reason}' for count, reason in counts if count)
-    tqdm.tqdm.write(
-      f'warning: in round {round} nothing was learnt, and the loss is NaN, because no '
-      f'client counts{f": {why}" if why else ""}',
-      file=self._stream,
+    self._warn(
+      round,
+      'nothing was learnt, and the loss is NaN, because no client counts'
+      f'{f": {why}" if why else ""}',
     )
 
 
-class MixingAlarm:
+class MixingAlarm(Alarm):
   """Warns when clients keep all of their own networks, or none in an entire run.
 
   Clients mix their networks with the global ones by mu, the share of their own. A
@@ -66,16 +75,16 @@ class MixingAlarm:
       none_kept: The warning after a run in which mu was always 0.
       stream: Where to warn; None: stderr.
     """
+    super().__init__(stream)
     self._all_kept = all_kept
     self._none_kept = none_kept
-    self._stream = stream or sys.stderr
 
   def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
     """Looks at a round's flat metrics."""
     mu, returning = (flat_metrics.find(metrics, name) for name in (_MU, _RETURNING))
     # A mean of ones may be rounded.
     if self._all_kept and mu is not None and returning and mu >= 1 - 1e-6:
-      tqdm.tqdm.write(f'warning: in round {round} {self._all_kept}', file=self._stream)
+      self._warn(round, self._all_kept)
       self._all_kept = None
 
   def finish(self, rows: Iterable[Mapping[str, str]]) -> None:
@@ -89,7 +98,7 @@ class MixingAlarm:
       print(f'warning: {self._none_kept}', file=self._stream, flush=True)
 
 
-class CollapseAlarm:
+class CollapseAlarm(Alarm):
   """Warns in the round in which the spread of the encodings falls under a threshold.
 
   It warns once, and again only after the spread has been above it.
@@ -102,8 +111,8 @@ class CollapseAlarm:
       threshold: Least `encoding_std`, which ranges from about 1 (spread out) to 0.
       stream: Where to warn; None: stderr.
     """
+    super().__init__(stream)
     self._threshold = threshold
-    self._stream = stream or sys.stderr
     self._collapsed = False
 
   def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
@@ -116,11 +125,10 @@ class CollapseAlarm:
       return
     collapsed = spread < self._threshold
     if collapsed and not self._collapsed:
-      # By tqdm, because a progress bar may be on the line.
-      tqdm.tqdm.write(
-        f'warning: in round {round} the spread of the encodings is {spread:.3g}, under '
-        f'{self._threshold:g}: they may have collapsed to a point',
-        file=self._stream,
+      self._warn(
+        round,
+        f'the spread of the encodings is {spread:.3g}, under {self._threshold:g}: they '
+        'may have collapsed to a point',
       )
     self._collapsed = collapsed
 

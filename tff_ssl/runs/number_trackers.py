@@ -87,8 +87,8 @@ class MLflow:
         experiment_name=mlflow.environment_variables.MLFLOW_EXPERIMENT_NAME.get()
         or _PROJECT
       )
-      made = self._client.create_run(experiment.experiment_id, run_name=folder.name)
-      known = made.info.run_id
+      created = self._client.create_run(experiment.experiment_id, run_name=folder.name)
+      known = created.info.run_id
       _write_id(folder, MLFLOW, known)
       entities = mlflow.entities
       params = [

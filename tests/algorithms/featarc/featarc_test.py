@@ -15,7 +15,6 @@ import tensorflow_federated as tff
 
 from tests import differences
 from tests.algorithms import harness
-from tests.algorithms import with_states
 from tests.objectives import networks
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
@@ -28,9 +27,7 @@ from tff_ssl.encoders import projector
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
-from tff_ssl.federated import packs
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
@@ -82,11 +79,9 @@ def _config(clusters=2, weight=_WEIGHT):
 
 @functools.cache
 def _process(packed):
-  process = processes.build(
-    featarc.featarc(_objective(), optimizers.build_optimizer(_SERVER), _config()),
-    packs.PackSpec(_ELEMENT) if packed else _ELEMENT,
-  )
-  return with_states.WithStates(process, packed)
+  optimizer = optimizers.build_optimizer(_SERVER)
+  algorithm = featarc.featarc(_objective(), optimizer, _config())
+  return harness.process(algorithm, packed, fields=_ELEMENT)
 
 
 def _cohort(round, packed=False):

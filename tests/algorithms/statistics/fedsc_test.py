@@ -5,13 +5,11 @@ import pytest
 import tensorflow as tf
 
 from tests.algorithms import harness
-from tests.algorithms import with_states
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.algorithms.statistics import fedsc
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import optimizers
-from tff_ssl.federated import processes
 from tff_ssl.losses import spectral
 from tff_ssl.objectives import statistics
 
@@ -139,17 +137,9 @@ def test_in_the_first_round_a_client_contrasts_its_own_alone():
 
 
 def test_rounds_share_the_matrix_of_the_round_before(tff_context):
-  process = with_states.WithStates(
-    processes.build(
-      fedsc.fedsc(
-        _OBJECTIVE,
-        optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0)),
-        fedsc.FedSCConfig(0.5, seed=harness.SEED),
-      ),
-      harness.ELEMENT,
-    ),
-    packed=False,
-  )
+  config = fedsc.FedSCConfig(0.5, seed=harness.SEED)
+  sgd = optimizers.OptimizerConfig('sgd', 1.0)
+  process = harness.build(fedsc.fedsc, _OBJECTIVE, sgd, config)
   split = harness.split(_SIZES)
   cohorts = [harness.cohort(c) for c in (split[:3], [[], []], split[1:])]
   states, metrics = harness.rounds_of(process, cohorts)

@@ -59,18 +59,18 @@ def test_each_file_that_a_run_folder_documents_has_a_rule():
     assert rule.is_named, name
 
 
-def test_what_is_counted_without_noise_is_not_given():
+def test_counts_without_noise_are_private():
   for name in clients.no_counts():
     rule = disclosure.of_metric(f'client_work/{name}')
     assert rule.is_named, name
     # The number of clients is that of the flags, which the rounds check.
-    assert rule.is_given == (name == 'clients')
+    assert rule.is_public == (name == 'clients')
 
 
-def test_what_no_rule_names_is_kept():
+def test_names_without_a_rule_are_private():
   for find in (disclosure.of_file, disclosure.of_metric, disclosure.of_entry):
     rule = find('new')
-    assert not rule.is_given and not rule.is_named
+    assert not rule.is_public and not rule.is_named
   # Nor is a name that only begins like one.
   assert not disclosure.of_file('encoder.keras.bak').is_named
   assert not disclosure.of_metric('client_work/loss_of_one').is_named

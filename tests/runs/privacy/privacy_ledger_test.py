@@ -134,7 +134,7 @@ def test_killed_while_writing_nothing_is_released_uncounted(tmp_path, call, torn
   # Anything of a line is a release; nothing of it is none, for none was made.
   assert before == (2 if torn == 0 else 3)
   ledger.spend(3)
-  assert ledger.releases == before + 1 == privacy_ledger.count(tmp_path)
+  assert ledger.releases == before + 1 == len(privacy_ledger.rounds(tmp_path))
   assert path.read_bytes().endswith(b'\n')
 
 
@@ -161,7 +161,7 @@ def test_a_checkpoint_takes_nothing_back(tmp_path):
   assert algorithm.releases == 6
 
 
-def test_it_ends_before_the_budget_is_exceeded(tmp_path):
+def test_run_ends_before_its_budget_is_exceeded(tmp_path):
   budget = accounting.Accountant(_TERMS).epsilon_after(4) + 1e-6
   for _ in range(2):
     process = _Process()

@@ -82,14 +82,14 @@ class FedEMAConfig:
 
   Attributes:
     training: How a client trains, how clients are weighted, and the seed.
-    tau: Of the autoscaler: mu in a client's second round; 0: Fed-BYOL.
+    tau: Parameter of the autoscaler: mu in a client's second round; 0: Fed-BYOL.
     scaler: A constant lambda for all clients, instead of the autoscaler; None: the
       autoscaler; 0: Fed-BYOL.
     constant_mu: mu, instead of the measured one (Figure 7b); None: measured.
-    norm: Of the divergence: 'l2', of all weights of encoder and projector, the paper's;
-      'conv_mean', that of the authors' code (see `online_networks`); None: 'conv_mean'
-      with a constant lambda above 0 or the authors' divergence, otherwise 'l2' (see
-      `used_norm`).
+    norm: Norm of the divergence: 'l2', of all weights of encoder and projector, the
+      paper's; 'conv_mean', that of the authors' code (see `online_networks`); None:
+      'conv_mean' with a constant lambda above 0 or the authors' divergence, otherwise
+      'l2' (see `used_norm`).
     applied_to: Which networks mu applies to: 'both', or 'encoder' (with projector) or
       'predictor' alone, and the other is replaced by the global one (Figure 5).
     sharing: Which networks are averaged, and which replaced.

@@ -45,7 +45,7 @@ class FedUConfig:
       paper's is 0.4. Infinite: it never does, as in Fed-BYOL; 0: it always does.
     quantile: Replaces the threshold: the share of the returning clients that take the
       global predictor, those with the smallest divergences; None: the threshold.
-    norm: Of the divergence; the threshold of 0.4 is for 'conv_mean' (see
+    norm: Norm of the divergence; the threshold of 0.4 is for 'conv_mean' (see
       `online_networks`).
     sharing: Which networks are averaged, and which replaced.
     divergence_of: Between which networks the divergence is measured, as in

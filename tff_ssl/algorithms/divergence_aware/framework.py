@@ -56,9 +56,10 @@ class OnlineUpdate:
   Attributes:
     shares: (divergence; lambda_k so far, 0 before one is set; the values that were
       broadcast) -> `Shares`.
-    norm: Of the divergence, one of `online_networks.NORMS`.
+    norm: Norm of the divergence, one of `online_networks.NORMS`.
     has_scaler: Whether lambda_k means anything, and is reported.
-    quantile: Of the divergences, broadcast as `threshold`; None: there is none.
+    quantile: Quantile of the divergences, broadcast as `threshold`; None: there is
+      none.
     first_scaler: Divergence -> lambda_k, set by a second exchange in the round of a
       client's first training; None: there is no second exchange.
     divergence_of: One of `online_networks.DIVERGENCES`: 'global', from the networks

@@ -66,7 +66,7 @@ class RunningQuantile:
     Args:
       kept: Before it.
       below: b, share of the clients with a number whose number was below C.
-      mean: Of these clients' numbers.
+      mean: Mean of these clients' numbers.
       known: Share of the clients with a number; 0: nothing changes.
     """
     factor = tf.exp(-self.rate * (below - self.quantile))

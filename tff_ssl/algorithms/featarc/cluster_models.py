@@ -47,7 +47,7 @@ def encoder_of(objective: base.Objective) -> network.Network:
   """Returns the encoder by whose features clusters are chosen.
 
   Args:
-    objective: Of the models.
+    objective: Objective of the models.
 
   Raises:
     ValueError: If it has no network of that name.
@@ -81,12 +81,14 @@ def distances(
   def body(start, total):
     x = augment.to_float(inputs[start : start + size])
     features = encoder.infer(own, x)
-    found = [
+    negative_cosines = [
       similarity.negative_cosine(encoder.infer(params, x), features)
       for params in clusters
     ]
     examples = tf.cast(tf.shape(x)[0], tf.float32)
-    return start + size, total + examples * tf.cast(tf.stack(found), tf.float32)
+    return start + size, total + examples * tf.cast(
+      tf.stack(negative_cosines), tf.float32
+    )
 
   _, total = tf.while_loop(
     lambda start, _: start < count,
@@ -106,7 +108,7 @@ def choice_counts(
   Args:
     cluster: int32 scalar.
     count: C.
-    weight: Of the client, a whole number.
+    weight: Weight of the client, a whole number.
     switched: 1 if the client has changed its cluster.
   """
   member = tf.one_hot(cluster, count, dtype=tf.int32)
@@ -158,7 +160,7 @@ def cluster_mean(
 
   Args:
     values: Means by name, [C, ...].
-    j: Of the cluster.
+    j: Number of the cluster.
     scale: The weight of all clients divided by that of the cluster's clients.
   """
   return collections.OrderedDict(
@@ -193,7 +195,7 @@ def weights_of(
   """Returns the model weights of a process.
 
   Args:
-    objective: Of the models.
+    objective: Objective of the models.
     reported: Parameters and statistics of the model that is reported.
     stacked: All cluster models.
   """

@@ -129,7 +129,7 @@ def client_function(
 
   def client_fn(shared, state, examples):
     stacked = shared[cluster_models.CLUSTERS]
-    cluster, found = _choose(objective, stacked, state, examples)
+    cluster, distances = _choose(objective, stacked, state, examples)
     params = population.without_statistics(
       objective, cluster_models.cluster_at(stacked, cluster)
     )
@@ -162,7 +162,7 @@ def client_function(
       [
         (MODEL, collections.OrderedDict(**trained.params, **statistics)),
         (CLUSTER, cluster),
-        (DISTANCES, found),
+        (DISTANCES, distances),
         (_RETURNING, returning),
         (_SWITCHED, switched),
       ]
@@ -183,7 +183,7 @@ def _choose(
   Args:
     objective: L_ssl.
     stacked: All cluster models.
-    state: Of the client.
+    state: State of the client.
     examples: Those it holds.
   """
   count = int(next(iter(stacked.values())).shape[0])
@@ -193,14 +193,14 @@ def _choose(
   # A new client has nothing to compare with.
   compared = tf.where(is_new, 0, base.example_count(examples))
   of_encoder = network.select(stacked, dual_encoder.ENCODER)
-  found = cluster_models.distances(
+  distances = cluster_models.distances(
     encoder,
     [cluster_models.cluster_at(of_encoder, j) for j in range(count)],
     network.select(state.kept[MODEL], dual_encoder.ENCODER),
     examples[encoder.field][:compared],
   )
-  nearest = tf.argmin(found, output_type=tf.int32)
-  return tf.where(is_new, state.client % count, nearest), found
+  nearest = tf.argmin(distances, output_type=tf.int32)
+  return tf.where(is_new, state.client % count, nearest), distances
 
 
 def numbers_of_client(kept: Any) -> dict[str, float | None]:
@@ -231,7 +231,7 @@ def receive(
 
   Args:
     objective: L_ssl.
-    optimizer: Of the server.
+    optimizer: Optimizer of the server.
     config: Hyperparameters.
   """
 

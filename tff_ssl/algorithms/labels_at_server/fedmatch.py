@@ -235,7 +235,7 @@ def traffic(
   Args:
     state: Before the clients' part of the round.
     aggregated: The clients' payloads, combined.
-    sizes: Of one client, if all tables were sent whole.
+    sizes: Bytes of one client, if all tables were sent whole.
   """
   whole = sizes.down['params']
   counts = aggregated[phases.COUNTS]

@@ -131,8 +131,8 @@ def fedsup(
     state = state._replace(optimizer=optimizer).with_extra(**{TEACHER: params})
     if has_statistics:
       before = state.extra[TEACHER_STATISTICS]
-      found = server_training.statistics(teacher, params, examples, before)
-      state = state.with_extra(**{TEACHER_STATISTICS: found})
+      measured = server_training.statistics(teacher, params, examples, before)
+      state = state.with_extra(**{TEACHER_STATISTICS: measured})
     return state, {phases.SERVER_WORK: metrics}
 
   def broadcast(state):

@@ -24,7 +24,7 @@ def labelled_only(
     objective: What the server minimises, such as `supervised.SupervisedObjective`.
     server_spec: `tf.TensorSpec`s of one labelled example.
     plan: How it trains; the defaults when None.
-    seed: Of the initial weights, the orders and the views.
+    seed: Seed of the initial weights, the orders and the views.
 
   Returns:
     The algorithm; its metrics are `server_work`.

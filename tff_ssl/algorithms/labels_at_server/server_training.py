@@ -35,7 +35,8 @@ class ServerPlan:
 
   Attributes:
     local: Epochs of a round, batch size and optimizer, whose state is kept.
-    learning_rate: Of the optimizer, or a schedule of it over rounds, counted from 0.
+    learning_rate: Learning rate of the optimizer, or a schedule of it over rounds,
+      counted from 0.
   """
 
   local: local_training.LocalPlan = dataclasses.field(
@@ -61,8 +62,8 @@ class Labelled:
   """The server's part: training some parameters of a model on labelled examples.
 
   Attributes:
-    names: Of the parameters that are trained.
-    element_spec: Of one labelled example.
+    names: Names of the parameters that are trained.
+    element_spec: Type of one labelled example.
   """
 
   def __init__(
@@ -99,7 +100,7 @@ class Labelled:
     """Returns the phase in which the server trains the model that clients are given.
 
     Args:
-      name: Of the phase.
+      name: Name of the phase.
     """
 
     def train(state, examples):
@@ -123,7 +124,7 @@ class Labelled:
       params: By name; at least `names`.
       state: With the optimizer's state, the round and its seed.
       examples: n >= 0 examples; those without a label do not count.
-      context: Of a contextual objective.
+      context: Context of a contextual objective.
 
     Returns:
       All parameters after, the optimizer's state, and metrics.
@@ -172,15 +173,15 @@ def statistics(
 
   Args:
     objective: What the server minimises, with the encoder whose statistics these are.
-    params: Of the model, after training.
+    params: Parameters of the model, after training.
     examples: n >= 0 examples; those without a label do not count.
     before: The statistics that are kept if there is no example, or a new one is not
       finite; empty without batch norm.
   """
   examples = base.in_loss(objective, examples)
-  found = population.compute(objective, params, examples)
-  usable = clients.is_finite(found) & (base.example_count(examples) > 0)
-  return clients.choose(usable, found, before) if found else before
+  measured = population.compute(objective, params, examples)
+  usable = clients.is_finite(measured) & (base.example_count(examples) > 0)
+  return clients.choose(usable, measured, before) if measured else before
 
 
 def statistics_phases(
@@ -190,7 +191,7 @@ def statistics_phases(
 
   Args:
     objective: What the server minimises.
-    element_spec: Of one labelled example.
+    element_spec: Type of one labelled example.
 
   Returns:
     A list of this phase; an empty one without batch norm.
@@ -198,8 +199,8 @@ def statistics_phases(
 
   def measure(state, examples):
     weights = state.global_model_weights
-    found = statistics(objective, weights.trainable, examples, weights.non_trainable)
-    weights = tff.learning.models.ModelWeights(weights.trainable, found)
+    measured = statistics(objective, weights.trainable, examples, weights.non_trainable)
+    weights = tff.learning.models.ModelWeights(weights.trainable, measured)
     return state._replace(global_model_weights=weights), {}
 
   if not population.mixes_examples(objective):
@@ -223,7 +224,7 @@ class OneModel:
       objective: What a client minimises.
       labelled: The server's part.
       server_objective: What it minimises: the same encoder, with a head.
-      seed: Of the run.
+      seed: Seed of the run.
     """
     self._objective = objective
     self._labelled = labelled

@@ -43,10 +43,10 @@ class AdaptationConfig:
   """Hyperparameters of the step.
 
   Attributes:
-    rate: Of SGD; 0 changes nothing.
+    rate: Rate of SGD; 0 changes nothing.
     batch_size: Examples that go through the networks together, which bounds the memory;
       with batch norm they are normalized together.
-    seed: Of the views.
+    seed: Seed of the views.
   """
 
   rate: float = 0.01

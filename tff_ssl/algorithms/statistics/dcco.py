@@ -83,7 +83,7 @@ class DCCOConfig(full_batch.LocalSteps):
   Attributes:
     stale_statistics: Whether clients use the statistics of the previous round, which
       saves the first of the two communications.
-    seed: Of the initial weights and of every round's views.
+    seed: Seed of the initial weights and of every round's views.
     frozen_statistics: Whether S stays fixed in all steps of a round.
   """
 
@@ -123,7 +123,7 @@ def encode(
     return collections.OrderedDict([(_STATISTICS, local), (server.METRICS, spread)])
 
   def per_client_fn(shared, examples, num_clients):
-    found, spread = per_client_statistics.means(
+    local, spread = per_client_statistics.means(
       objective,
       shared['params'],
       examples,
@@ -131,7 +131,7 @@ def encode(
       shared.get(_REFERENCE),
       num_clients,
     )
-    return collections.OrderedDict([(_STATISTICS, found), (server.METRICS, spread)])
+    return collections.OrderedDict([(_STATISTICS, local), (server.METRICS, spread)])
 
   return client_functions.ClientFunction(
     client_fn,
@@ -294,7 +294,7 @@ def check_networks(name: str, objective: Any) -> None:
   """Raises ValueError if the networks of an objective mix examples.
 
   Args:
-    name: Of the algorithm.
+    name: Name of the algorithm.
     objective: What it is given.
   """
   if population.mixes_examples(objective):
@@ -338,17 +338,17 @@ def _stale_exchange(
     return sent
 
   def receive(state, aggregated):
-    found, reference = aggregated[_STATISTICS], _reference(objective, state)
-    work = objective.summarize_statistics(found[_STATISTICS])
-    centre = objective.centre(found[_STATISTICS], reference)
+    collected, reference = aggregated[_STATISTICS], _reference(objective, state)
+    work = objective.summarize_statistics(collected[_STATISTICS])
+    centre = objective.centre(collected[_STATISTICS], reference)
     shift = tf.nest.map_structure(tf.subtract, centre, reference)
-    found[_STATISTICS] = objective.kind.moved(found[_STATISTICS], shift)
-    found[_CENTRE] = centre
+    collected[_STATISTICS] = objective.kind.moved(collected[_STATISTICS], shift)
+    collected[_CENTRE] = centre
     after, measured = server.apply(
       server_optimizer, state, {server.UPDATE: aggregated[server.UPDATE]}
     )
     after = after._replace(
-      extra=clients.choose(found[_NUM_EXAMPLES] > 0, found, state.extra)
+      extra=clients.choose(collected[_NUM_EXAMPLES] > 0, collected, state.extra)
     )
     work.update(collapse.summarize_std(aggregated[server.METRICS]))
     return after, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}

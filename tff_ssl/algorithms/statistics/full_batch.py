@@ -14,8 +14,8 @@ class LocalSteps:
   """How a client trains in a round.
 
   Attributes:
-    client_learning_rate: Of the clients' SGD; 1.0 in the paper (B), where a round
-      equals one centralized step whatever the server's optimizer.
+    client_learning_rate: Learning rate of the clients' SGD; 1.0 in the paper (B), where
+      a round equals one centralized step whatever the server's optimizer.
     local_steps: SGD steps of a client on all its data; 1 in the paper.
   """
 

@@ -61,7 +61,7 @@ def gradients(
     objective: See `means`, also for all that is not said here.
     aggregated: S.
     params: The gradient is taken with respect to these.
-    examples: Of K clients.
+    examples: Examples of K clients.
     seed: The round's.
     reference: What moments are taken around.
     num_clients: K.
@@ -79,8 +79,10 @@ def gradients(
 
   def along(own: base.Encodings, own_examples: base.Examples):
     del own_examples
-    found, _ = objective.statistics_of(own['f'], own['g'], reference)
-    products = [tf.reduce_sum(slope[name] * value) for name, value in found.items()]
+    own_statistics, _ = objective.statistics_of(own['f'], own['g'], reference)
+    products = [
+      tf.reduce_sum(slope[name] * value) for name, value in own_statistics.items()
+    ]
     return tf.add_n(products), collections.OrderedDict()
 
   return vectorized_clients.each_gradient(encode, along, params, examples, num_clients)[

@@ -140,7 +140,7 @@ def average(
 
   Args:
     weights: The mean of the nodes' models before the round.
-    offsets: Of each node's model from this mean.
+    offsets: Offsets of each node's model from this mean.
     steps: Each node's model before minus after training; 0 if it did not train.
     mixing: W.
 
@@ -172,8 +172,8 @@ def consensus_distance(offsets: Mapping[str, Any], names: Any) -> tf.Tensor:
   """Returns the root mean square distance of the nodes' models from their mean.
 
   Args:
-    offsets: Of each node's model from the mean, [K, ...] by name.
-    names: Of the trained parameters; only these are measured.
+    offsets: Offsets of each node's model from the mean, [K, ...] by name.
+    names: Names of the trained parameters; only these are measured.
   """
   squares = [
     tf.reduce_sum(tf.square(offsets[name])) / offsets[name].shape[0] for name in names

@@ -128,8 +128,8 @@ def random_graph(nodes: int, probability: float = 0.7, seed: int = 0) -> Topolog
 
   Args:
     nodes: K.
-    probability: Of an edge, in (0, 1]; 0.7 in the Dec-SSL paper.
-    seed: Of the draws.
+    probability: Probability of an edge, in (0, 1]; 0.7 in the Dec-SSL paper.
+    seed: Seed of the draws.
 
   Raises:
     ValueError: If the probability is out of range, or too low for a connected graph.
@@ -154,7 +154,7 @@ def read(path: str | os.PathLike[str], nodes: int) -> Topology:
   """Reads a graph from a CSV file: K lines of K numbers, its adjacency matrix.
 
   Args:
-    path: Of the file; blank lines are skipped.
+    path: Path of the file; blank lines are skipped.
     nodes: K, the number of all clients, in their order.
 
   Raises:

@@ -29,7 +29,7 @@ MEANINGS = {
   Kind.REFUSED: 'a private run does not make it: it would enter what is released',
 }
 UNKNOWN = 'no rule names it'
-_GIVEN = (Kind.RELEASED, Kind.COMPUTED, Kind.STATED)
+_PUBLIC = (Kind.RELEASED, Kind.COMPUTED, Kind.STATED)
 
 
 class Rule(NamedTuple):
@@ -47,9 +47,9 @@ class Rule(NamedTuple):
   why: str
 
   @property
-  def is_given(self) -> bool:
+  def is_public(self) -> bool:
     """Whether it may be given away."""
-    return self.kind in _GIVEN
+    return self.kind in _PUBLIC
 
   @property
   def is_named(self) -> bool:
@@ -239,7 +239,7 @@ def protected() -> str:
   )
 
 
-def kept() -> str:
+def private() -> str:
   """Names the files that must not be given away, for the encoder's card."""
   names = (rule.name for rule in FILES if rule.kind is Kind.KEPT)
   return (

@@ -67,7 +67,7 @@ class PrivateRounds:
       of_releases: Names of metrics under `client_work` that are computed only from
         noised values, and not from metrics: they are still reported.
     """
-    self._algorithm = algorithm
+    self._algorithm: Any = algorithm
     self._terms = terms
     self._accountant = accounting.Accountant(terms)
     self._budget = epsilon

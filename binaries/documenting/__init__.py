@@ -1,1 +1,0 @@
-"""The documentation site's generated parts: sources, docstrings and notebooks."""

@@ -1,1 +1,0 @@
-"""Kills, damage and bad input: whether programs lose or hide anything."""

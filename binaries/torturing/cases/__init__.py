@@ -1,1 +1,0 @@
-"""The table of bad inputs, by what is wrong with them."""

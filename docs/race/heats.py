@@ -1,0 +1,129 @@
+"""Runs the race: lets the libraries work by turns, and compares their results."""
+
+import collections
+from collections.abc import Iterator, Mapping
+import contextlib
+import pathlib
+import statistics
+import tempfile
+import time
+from typing import Any
+
+import numpy as np
+
+from docs.race import environments
+from docs.race import process as process_lib
+from docs.race import work
+from docs.race.peers import protocol
+
+# Rounds of a block: two in regime A, whose rounds are short.
+BLOCK_ROUNDS = {'A': 2, 'B': 1}
+# Rounds before anything is timed: one that compiles, and two whose memory is measured.
+_FIRST_ROUNDS, _MEMORY_ROUNDS = 1, 2
+WARM_UP_ROUNDS = _FIRST_ROUNDS + _MEMORY_ROUNDS
+# A pause in which a peer's daemons finish what is left of its last block.
+_PAUSE_SECONDS = 0.2
+
+# The measurements of a peer, by name.
+Result = dict[str, Any]
+
+
+def run(
+  problem: protocol.Problem,
+  block_rounds: int,
+  pythons: Mapping[str, pathlib.Path | str],
+  repeats: int,
+) -> dict[str, Result]:
+  """Measures all peers on the same work, by turns.
+
+  Args:
+    problem: The work.
+    block_rounds: Number of rounds in a block.
+    pythons: The Python of each peer, by its title; a text says why there is none.
+    repeats: Number of blocks for each peer.
+
+  Returns:
+    The measurements of each peer, by its title, or `not_measured` and the reason.
+  """
+  results: dict[str, Result] = {title: {} for title in pythons}
+  running: dict[str, process_lib.Process] = {}
+  environments.FOLDER.mkdir(parents=True, exist_ok=True)
+  with contextlib.ExitStack() as stack:
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    protocol.write(problem, pathlib.Path(folder))
+    for title, python in pythons.items():
+      with _excused(results[title]):
+        if isinstance(python, str):
+          raise environments.UnavailableError(python)
+        module = environments.PEERS[title].module
+        process = process_lib.Process(
+          [str(python), '-m', 'docs.race.peers', module, folder],
+          environments.FOLDER / f'{module}.log',
+        )
+        running[title] = stack.enter_context(process)
+        results[title].update(_warmed_up(process, problem))
+    for repeat in range(repeats):
+      # A different peer begins each time.
+      order = [*running][repeat % max(len(running), 1) :]
+      for title in [*order, *(t for t in running if t not in order)]:
+        if 'not_measured' not in results[title]:
+          with _excused(results[title]):
+            _take_turn(running[title], problem, block_rounds, results[title])
+  _compare(results)
+  return results
+
+
+@contextlib.contextmanager
+def _excused(result: Result) -> Iterator[None]:
+  """Records a peer's failure in its result, and lets the other peers continue."""
+  try:
+    yield
+  except environments.UnavailableError as error:
+    result.clear()
+    result['not_measured'] = str(error)
+
+
+def _warmed_up(process: process_lib.Process, problem: protocol.Problem) -> Result:
+  """Has a peer compile, and reads its memory and what it has learnt."""
+  loss_before = work.mean_loss(problem, process.weights())
+  process.rounds(_FIRST_ROUNDS)
+  process.rounds(_MEMORY_ROUNDS, watch=True)
+  weights = process.weights()
+  return {
+    'versions': process.versions,
+    'notes': process.notes,
+    'parameters': sum(value.size for value in weights.values()),
+    'loss_before': loss_before,
+    'loss_after': work.mean_loss(problem, weights),
+    'peak_pss_mib': process.peak_mib,
+    'weights': weights,
+    'samples': collections.defaultdict(list),
+  }
+
+
+def _take_turn(
+  process: process_lib.Process, problem: protocol.Problem, rounds: int, result: Result
+) -> None:
+  """Measures a block of rounds, while the other peers wait."""
+  time.sleep(_PAUSE_SECONDS)
+  cpu, started = process.cpu_seconds(), time.perf_counter()
+  process.rounds(rounds)
+  seconds = time.perf_counter() - started
+  cpu_seconds = max(process.cpu_seconds() - cpu, 1e-2)
+  images = len(problem.images) * rounds
+  result['samples']['images_per_second'].append(images / seconds)
+  result['samples']['images_per_cpu_second'].append(images / cpu_seconds)
+
+
+def _compare(results: Mapping[str, Result]) -> None:
+  """Replaces samples by medians, and weights by distances from the first peer's."""
+  measured = [result for result in results.values() if 'not_measured' not in result]
+  reference = measured[0]['weights'] if measured else {}
+  for result in measured:
+    weights, samples = result.pop('weights'), result.pop('samples')
+    result['weight_difference'] = max(
+      float(np.abs(value - reference[name]).max()) for name, value in weights.items()
+    )
+    result.update((name, statistics.median(all_)) for name, all_ in samples.items())
+    result['lowest_images_per_cpu_second'] = min(samples['images_per_cpu_second'])
+    result['highest_images_per_cpu_second'] = max(samples['images_per_cpu_second'])

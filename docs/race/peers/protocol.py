@@ -1,0 +1,145 @@
+"""The messages between the race and its peers.
+
+This module needs only NumPy and the standard library.
+
+A peer is a process. It reads the problem from a folder, says what it is, and then obeys
+each line of its standard input: to run a number of rounds, or to save its weights. Each
+answer is a line of JSON. Whatever the library prints goes to standard error. The peer
+ends at the end of its input.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import sys
+from typing import Any, Protocol
+
+import numpy as np
+
+CROSS_ENTROPY, SIMCLR = 'cross_entropy', 'simclr'
+LOSSES = (CROSS_ENTROPY, SIMCLR)
+# Rates of SGD on the clients.
+LEARNING_RATES = {CROSS_ENTROPY: 0.1, SIMCLR: 0.5}
+CLASSES = 10
+# SimCLR's on CIFAR-10 except for the width, which is small enough for one process.
+PROJECTOR = (128, 128)
+TEMPERATURE = 0.1
+# The greatest shift of a view's pixels, which are in [0, 1].
+BRIGHTNESS = 0.4
+# Of everything that is drawn.
+SEED = 0
+_ARRAYS, _WEIGHTS = 'data.npz', 'weights.npz'
+# Versions by name: of the peer's library, and of the packages it computes with.
+Versions = dict[str, str]
+Weights = dict[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+  """The work of a race, the same for all peers.
+
+  Attributes:
+    loss: One of `LOSSES`.
+    images: uint8 [n, 32, 32, 3], client after client.
+    labels: int32 [n].
+    num_clients: Number of clients, which have equally many examples.
+    batch_size: Examples of a local step: all that a client has, or fewer.
+    weights: The initial weights by tff_ssl's names, such as
+      'encoder/stage1/block0/conv1/kernel' [height, width, inputs, outputs].
+  """
+
+  loss: str
+  images: np.ndarray
+  labels: np.ndarray
+  num_clients: int
+  batch_size: int
+  weights: Weights
+
+  @property
+  def learning_rate(self) -> float:
+    """The rate of SGD on the clients."""
+    return LEARNING_RATES[self.loss]
+
+  @property
+  def client_size(self) -> int:
+    """The number of examples of a client."""
+    return len(self.images) // self.num_clients
+
+  def client(self, index: int) -> slice:
+    """Returns where a client's examples are."""
+    return slice(index * self.client_size, (index + 1) * self.client_size)
+
+
+class Contestant(Protocol):
+  """What a peer can be asked."""
+
+  def rounds(self, count: int) -> None:
+    """Trains `count` rounds with all clients, each from the previous round."""
+
+  def weights(self) -> Weights:
+    """Returns the global weights, by the names that the problem's weights have."""
+
+
+def behind_encoder(loss: str) -> tuple[str, tuple[int, ...]]:
+  """Returns the name of the weights behind the encoder, and the units of each layer."""
+  return ('projector', PROJECTOR) if loss == SIMCLR else ('head', (CLASSES,))
+
+
+def cores() -> int:
+  """Returns the number of cores that this process may use."""
+  return len(os.sched_getaffinity(0))
+
+
+def write(problem: Problem, folder: pathlib.Path) -> None:
+  """Writes a problem, for `read`."""
+  fields = dict(vars(problem))
+  np.savez(folder / _WEIGHTS, **fields.pop('weights'))
+  np.savez(folder / _ARRAYS, **fields)
+
+
+def read(folder: pathlib.Path) -> Problem:
+  """Reads a problem from the folder it was written to."""
+  fields = dict(np.load(folder / _ARRAYS))
+  return Problem(
+    str(fields['loss']),
+    fields['images'],
+    fields['labels'],
+    int(fields['num_clients']),
+    int(fields['batch_size']),
+    dict(np.load(folder / _WEIGHTS)),
+  )
+
+
+class Channel:
+  """The peer's end of the conversation."""
+
+  def __init__(self) -> None:
+    """Keeps standard output for answers; everything else goes to stderr."""
+    self._answers = os.fdopen(os.dup(1), 'w', encoding='utf-8')
+    os.dup2(2, 1)
+
+  def serve(self, contestant: Contestant, versions: Versions, notes: str) -> None:
+    """Answers requests until there are no more.
+
+    Args:
+      contestant: Does the work.
+      versions: Versions of the packages that the peer uses.
+      notes: How it uses this machine, for the page.
+    """
+    self._answer({'versions': versions, 'notes': notes})
+    for line in sys.stdin:
+      request = json.loads(line)
+      if 'rounds' in request:
+        contestant.rounds(request['rounds'])
+      else:
+        np.savez(request['weights'], **contestant.weights())
+      self._answer({})
+
+  def fail(self, error: BaseException) -> None:
+    """Says why the peer ends."""
+    self._answer({'error': f'{type(error).__name__}: {error}'})
+
+  def _answer(self, value: dict[str, Any]) -> None:
+    self._answers.write(f'{json.dumps(value)}\n')
+    self._answers.flush()

@@ -1,0 +1,164 @@
+"""A peer's process and all that it starts: requests to it, and what it consumes."""
+
+import contextlib
+import json
+import os
+import pathlib
+import select
+import subprocess
+import tempfile
+import time
+from typing import Any
+
+import numpy as np
+import psutil
+
+from docs.race import environments
+from docs.race.peers import protocol
+
+_ROOT = pathlib.Path(__file__).parents[2]
+# Time limits: to import a library, start its processes and compile; to answer a
+# request; to end.
+_START_SECONDS, _WORK_SECONDS, _END_SECONDS = 300.0, 900.0, 30.0
+_SAMPLE_SECONDS = 0.1
+_MIB = 2**20
+# The same for all libraries: only CPUs, no telemetry, and Ray does not lower the
+# priority of Flower's clients.
+_ENVIRONMENT = {
+  'PYTHONPATH': str(_ROOT),
+  'TF_CPP_MIN_LOG_LEVEL': '3',
+  'CUDA_VISIBLE_DEVICES': '',
+  'JAX_PLATFORMS': 'cpu',
+  'FLWR_TELEMETRY_ENABLED': '0',
+  'RAY_USAGE_STATS_ENABLED': '0',
+  'RAY_worker_niceness': '0',
+}
+
+
+class Process:
+  """A peer at work; a context manager, which leaves no process behind.
+
+  A peer ends by itself when this process ends, because its standard input does.
+  """
+
+  def __init__(self, command: list[str], log: pathlib.Path):
+    """Starts the peer, and waits until it says what it is.
+
+    Args:
+      command: The command to run.
+      log: The file for its output.
+
+    Raises:
+      UnavailableError: If it ends, or says nothing for too long.
+    """
+    self._log = log
+    with log.open('w', encoding='utf-8') as output:
+      self._process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=output,
+        cwd=_ROOT,
+        env={**os.environ, **_ENVIRONMENT},
+        # Ctrl-C should reach only this program, which ends its peers.
+        start_new_session=True,
+      )
+    self._top = psutil.Process(self._process.pid)
+    self.peak_mib = 0.0
+    try:
+      hello = self._answer(_START_SECONDS)
+    except BaseException:
+      self.close()
+      raise
+    self.versions: protocol.Versions = hello['versions']
+    self.notes: str = hello['notes']
+
+  def __enter__(self) -> 'Process':
+    return self
+
+  def __exit__(self, *unused: object) -> None:
+    self.close()
+
+  def rounds(self, count: int, watch: bool = False) -> None:
+    """Has the peer train rounds.
+
+    Args:
+      count: Number of rounds.
+      watch: Whether to read its memory ten times a second, for `peak_mib`.
+    """
+    self._ask({'rounds': count}, watch)
+
+  def weights(self) -> protocol.Weights:
+    """Returns its global weights."""
+    with tempfile.TemporaryDirectory() as folder:
+      path = f'{folder}/weights.npz'
+      self._ask({'weights': path})
+      return dict(np.load(path))
+
+  def cpu_seconds(self) -> float:
+    """Returns the CPU seconds of it and all that it started, since their start."""
+    total = 0.0
+    for process in self._tree():
+      with contextlib.suppress(psutil.Error):
+        # User and system time; the last two are of children that have ended.
+        total += sum(process.cpu_times()[:4])
+    return total
+
+  def close(self) -> None:
+    """Ends the peer and all that it started."""
+    tree = self._tree()
+    with contextlib.suppress(OSError):
+      if self._process.stdin is not None:
+        self._process.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+      self._process.wait(_END_SECONDS)
+    for process in tree:
+      with contextlib.suppress(psutil.Error):
+        process.kill()
+    self._process.wait()
+    if self._process.stdout is not None:
+      self._process.stdout.close()
+
+  def _tree(self) -> list[psutil.Process]:
+    """Returns the running processes."""
+    with contextlib.suppress(psutil.Error):
+      return [self._top, *self._top.children(recursive=True)]
+    return []
+
+  def _ask(self, what: dict[str, Any], watch: bool = False) -> None:
+    assert self._process.stdin is not None
+    try:
+      self._process.stdin.write(f'{json.dumps(what)}\n'.encode())
+      self._process.stdin.flush()
+    except OSError as error:
+      raise self._gone('ended') from error
+    self._answer(_WORK_SECONDS, watch)
+
+  def _answer(self, seconds: float, watch: bool = False) -> dict[str, Any]:
+    """Returns the peer's next answer."""
+    assert self._process.stdout is not None
+    deadline = time.monotonic() + seconds
+    pause = _SAMPLE_SECONDS if watch else seconds
+    while not select.select([self._process.stdout], [], [], pause)[0]:
+      if time.monotonic() > deadline:
+        self._process.kill()
+        raise self._gone(f'did not answer for {seconds:.0f} s')
+      self.peak_mib = max(self.peak_mib, self._memory_mib())
+    line = self._process.stdout.readline()
+    if not line:
+      raise self._gone('ended')
+    said = json.loads(line)
+    if 'error' in said:
+      raise self._gone(f'failed: {said["error"]}')
+    return said
+
+  def _memory_mib(self) -> float:
+    """Returns the proportional set size of the peer and all that it started."""
+    total = 0
+    for process in self._tree():
+      with contextlib.suppress(psutil.Error):
+        total += process.memory_full_info().pss
+    return total / _MIB
+
+  def _gone(self, what: str) -> environments.UnavailableError:
+    return environments.UnavailableError(f'its process {what} ({self._log})')

@@ -1,0 +1,113 @@
+"""The race's work in tff_ssl: examples, networks, losses and initial weights."""
+
+import numpy as np
+import tensorflow as tf
+
+from binaries.benchmarking import workloads
+from docs.race.peers import protocol
+from tff_ssl.augment import configs
+from tff_ssl.encoders import projector
+from tff_ssl.encoders import resnet
+from tff_ssl.federated import server
+from tff_ssl.objectives import base
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import simclr
+from tff_ssl.objectives import supervised
+
+_SHAPE = (32, 32, 3)
+# Coarse pixels of the classes' pictures, and standard deviation of the noise.
+_COARSE, _NOISE = 4, 40.0
+
+
+def problem(
+  regime: str, loss: str, clients: int | None = None, examples: int | None = None
+) -> protocol.Problem:
+  """Makes the work of a race.
+
+  Args:
+    regime: A regime of the benchmark whose clients have equally many examples.
+    loss: One of `protocol.LOSSES`.
+    clients: Number of clients, instead of the regime's.
+    examples: Number of examples of each client, instead of the regime's.
+  """
+  full = workloads.REGIMES[regime]
+  size = examples or full.examples_per_client or 1
+  num_clients = clients or full.clients
+  images, labels = _examples(num_clients * size)
+  weights = server.initial_weights(objective(loss), protocol.SEED).trainable
+  return protocol.Problem(
+    loss,
+    images,
+    labels,
+    num_clients,
+    full.local.batch_size or size,
+    {name: value.numpy() for name, value in weights.items()},
+  )
+
+
+def objective(
+  loss: str,
+) -> supervised.SupervisedObjective | simclr.SimclrObjective:
+  """Builds a loss over a ResNet-8 with group norm, without weight standardization.
+
+  Args:
+    loss: One of `protocol.LOSSES`.
+  """
+  encoder = resnet.build_encoder('resnet8', _SHAPE, weight_standardization=False)
+  if loss == protocol.CROSS_ENTROPY:
+    head = projector.build_linear(encoder.output_dim, protocol.CLASSES)
+    return supervised.SupervisedObjective(encoder, head, configs.NONE)
+  head = projector.build_projector(
+    encoder.output_dim,
+    protocol.PROJECTOR,
+    normalization='none',
+    weight_standardization=False,
+  )
+  views = configs.AugmentConfig(
+    crop_scale=(1.0, 1.0),
+    jitter_probability=1.0,
+    brightness=protocol.BRIGHTNESS,
+    contrast=0.0,
+    saturation=0.0,
+    hue=0.0,
+    grey_probability=0.0,
+    blur_probability=(0.0, 0.0),
+    solarize_probability=(0.0, 0.0),
+  )
+  model = dual_encoder.Siamese(encoder, head, views)
+  return simclr.SimclrObjective(model, protocol.TEMPERATURE)
+
+
+def mean_loss(problem: protocol.Problem, weights: protocol.Weights) -> float:
+  """Returns the loss under given weights, on the clients' batches, with a fixed seed.
+
+  Args:
+    problem: The work.
+    weights: By name.
+  """
+  loss = tf.function(objective(problem.loss).loss, autograph=False)
+  params = base.Params((name, tf.constant(weights[name])) for name in problem.weights)
+  seed = server.initial_round_seed(protocol.SEED)
+  total = 0.0
+  for start in range(0, len(problem.images), problem.batch_size):
+    own = slice(start, start + problem.batch_size)
+    examples = {
+      'image': tf.constant(problem.images[own]),
+      'label': tf.constant(problem.labels[own]),
+      'example_id': tf.range(len(problem.labels), dtype=tf.int64)[own],
+    }
+    value, _ = loss(params, examples, seed)
+    total += float(value) * len(problem.labels[own])
+  return total / len(problem.images)
+
+
+def _examples(count: int) -> tuple[np.ndarray, np.ndarray]:
+  """Makes noisy pictures of classes, uint8 [count, 32, 32, 3], and int32 labels."""
+  random = np.random.default_rng(protocol.SEED)
+  coarse = random.uniform(40, 215, (protocol.CLASSES, _COARSE, _COARSE, 3))
+  scale = _SHAPE[0] // _COARSE
+  pictures = coarse.repeat(scale, axis=1).repeat(scale, axis=2)
+  labels = random.integers(0, protocol.CLASSES, count).astype(np.int32)
+  noise = random.normal(0, _NOISE, (count, *_SHAPE)).astype(np.float32)
+  images = np.clip(pictures[labels] + noise, 0, 255).astype(np.uint8)
+  return images, labels

@@ -1,0 +1,120 @@
+"""How the columns of a table are scaled: measured on the training rows, or stated.
+
+A stated scaling is a CSV file with a row for each column of features: its name in
+`column` (its number from 0 if the table names none), and the numbers `center` and
+`scale`. A feature x becomes (x - center) / scale.
+"""
+
+from collections.abc import Sequence
+import math
+import os
+import pathlib
+
+import numpy as np
+
+from tasks import csv_rows
+from tasks import provenance
+
+# In the place of a file: columns are taken as they are.
+NONE = 'none'
+MEASURED = provenance.Measured(
+  'the mean and deviation of each column',
+  '--scaling=FILE (a CSV of column,center,scale, known without these rows) or '
+  '--scaling=none',
+)
+_HEADER = ('column', 'center', 'scale')
+
+
+def measured(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the mean and the deviation of each column.
+
+  Args:
+    rows: float64 [n, d], n >= 1. The deviation of a constant column is infinite, so
+      that the column becomes 0.
+  """
+  # By its range: the mean of equal numbers is rounded, so that their deviation may
+  # be above 0.
+  varies = np.ptp(rows, axis=0) > 0
+  return rows.mean(axis=0), np.where(varies, rows.std(axis=0), np.inf)
+
+
+def stated(
+  path: str | os.PathLike[str], columns: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the center and the scale of each column, from a file.
+
+  Args:
+    path: The file.
+    columns: Names of the columns of features, in order.
+
+  Raises:
+    ValueError: The file is missing or not as it must be, lacks a column, or has one
+      that the table has not.
+  """
+  file = pathlib.Path(path)
+  if not file.is_file():
+    raise ValueError(f'scaling is {str(path)!r}; it must be a CSV file, or {NONE}.')
+  header, rows = csv_rows.read(str(file), file.read_bytes())
+  if sorted(header) != sorted(_HEADER):
+    raise ValueError(
+      f'{file} has the columns {", ".join(header)}; it must have {", ".join(_HEADER)}.'
+    )
+  numbers = {row.cells['column']: _numbers(file, row) for row in rows}
+  if len(numbers) < len(rows):
+    raise ValueError(f'{file} has a column twice; each must have one row.')
+  if others := numbers.keys() ^ set(columns):
+    name = min(others)
+    fault = 'lacks' if name in columns else 'has'
+    raise ValueError(
+      f'{file} {fault} the column {name!r}; it must have a row for each column of '
+      f'features and no other: {", ".join(columns)}.'
+    )
+  center, scale = np.array([numbers[name] for name in columns]).T
+  return center, scale
+
+
+def scale(
+  name: str,
+  features: np.ndarray,
+  known: np.ndarray,
+  columns: Sequence[str],
+  scaling: str | None,
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
+  """Returns the scaled features, float32, and `Task.scaling`.
+
+  Args:
+    name: Name of the task, for errors.
+    features: [n, d], of all rows.
+    known: float64 [m, d], of the training rows.
+    columns: Names of the d features.
+    scaling: The file, or `NONE`; None: measured on the training rows.
+
+  Raises:
+    ValueError: The file is not as it must be, or scaled features are beyond float32.
+  """
+  scaled, used = features, None
+  if scaling != NONE:
+    center, divisor = measured(known) if scaling is None else stated(scaling, columns)
+    scaled, used = (features - center) / divisor, (center, 1 / divisor)
+  with np.errstate(over='ignore'):
+    inputs = scaled.astype(np.float32)
+  if not np.all(np.isfinite(inputs)):
+    raise ValueError(
+      f'The features of {name} reach {np.max(np.abs(scaled)):.3g} with the scaling '
+      f'{scaling}; they must stay within {np.finfo(np.float32).max:.3g}.'
+    )
+  return inputs, used
+
+
+def _numbers(file: pathlib.Path, row: csv_rows.Row) -> tuple[float, float]:
+  """Returns the center and the scale of a row."""
+  try:
+    center, scale = float(row.cells['center']), float(row.cells['scale'])
+  except ValueError:
+    center = scale = math.nan
+  if not (math.isfinite(center) and 0 < scale < math.inf):
+    raise ValueError(
+      f'Line {row.line} of {file} has the center {row.cells["center"]!r} and the scale '
+      f'{row.cells["scale"]!r}; they must be numbers, and the scale above 0.'
+    )
+  return center, scale

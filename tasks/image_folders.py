@@ -1,0 +1,185 @@
+"""A folder or .tar of images without a manifest.
+
+Folders in it mean nothing (`none`: each image is an example), or each is a class
+(`class`), or a client (`client`: a patient, a hospital). If its outermost folders are
+called `train` and `test`, or similarly (see `layouts`), these are the splits. Otherwise
+about a fifth of the images, or of the clients, is the test split, by their names alone:
+further ones move none (`splits.hold_out_named`). Without classes nothing is labelled.
+Patients of DICOM files are clients, unless folders are (see `dicom_patients`).
+Files that end with `_segmentation.png` are masks (see `masks`).
+"""
+
+from collections.abc import Collection, Mapping
+import os
+import pathlib
+import posixpath
+
+from tasks import cases
+from tasks import dicom_patients
+from tasks import images
+from tasks import intake
+from tasks import intake_findings
+from tasks import layouts
+from tasks import left_out
+from tasks import manifest
+from tasks import sources
+from tasks import spellings
+from tasks import task
+
+NONE, CLASS, CLIENT = 'none', 'class', 'client'
+MEANINGS = (NONE, CLASS, CLIENT)
+
+
+def load(
+  data_dir: str | os.PathLike[str] | None,
+  image_size: int | None = None,
+  seed: int = 0,
+  folders: str = NONE,
+  reading: images.Reading = images.AS_USUAL,
+  follow_links: bool = False,
+) -> task.Task:
+  """Loads a folder of images.
+
+  Args:
+    data_dir: The folder or .tar.
+    image_size: Height and width, in pixels; None for 64.
+    seed: Seed of the split, if folders give none.
+    folders: What a folder means, one of `MEANINGS`; the outermost folders count, or the
+      outermost in the splits.
+    reading: How images are read.
+    follow_links: Whether links that lead out of the folder are followed.
+
+  Returns:
+    The task; images are classified, each by itself.
+
+  Raises:
+    ValueError: There is no such folder, it has no images, or its folders mean something
+      and it has images outside of them.
+  """
+  if folders not in MEANINGS:
+    raise ValueError(f'folders is {folders!r}; allowed are {", ".join(MEANINGS)}.')
+  path = sources.data_path(
+    'folder',
+    data_dir,
+    'a folder or .tar of images',
+  )
+  source = sources.open_source(path, follow_links)
+  rows, findings = _rows(path, source, folders)
+  return cases.build_task(
+    'folder',
+    source,
+    str(path),
+    rows,
+    image_size=image_size,
+    seed=seed,
+    classify=manifest.IMAGE,
+    reading=reading,
+    findings=findings,
+    follow_links=follow_links,
+    grows=True,
+  )
+
+
+def has_patients(data_dir: str | os.PathLike[str], follow_links: bool = False) -> bool:
+  """Returns whether the DICOM files of a folder name its clients; see `load`."""
+  source = sources.open_source(pathlib.Path(data_dir).expanduser(), follow_links)
+  names = [name for name in source.names if intake_findings.is_image(name)]
+  return bool(dicom_patients.of_images(source, names)[0])
+
+
+def _rows(
+  path: pathlib.Path, source: sources.Source, folders: str
+) -> tuple[list[manifest.Row], list[intake.Finding]]:
+  """Lists the images, and says what is odd about their folders."""
+  names = [name for name in source.names if intake_findings.is_image(name)]
+  if not names:
+    raise ValueError(
+      f'{path} holds no images; their names must end in {", ".join(images.SUFFIXES)}'
+      f'{_instead(source)}.'
+    )
+  # Archives often have one folder around all files.
+  around = posixpath.commonpath([posixpath.dirname(name) for name in names])
+  start = f'{around}/' if around else ''
+  inside = [name[len(start) :] for name in names]
+  splits, findings = layouts.of_folders(str(path), inside)
+  split = [''] * len(names)
+  if splits:
+    split = [splits[name.partition('/')[0]] for name in inside]
+    inside = [name.partition('/')[2] for name in inside]
+  clients = [''] * len(names)
+  if folders != CLIENT:
+    patients, said = dicom_patients.of_images(source, names)
+    clients, findings = patients or clients, [*findings, *said]
+  if folders == NONE:
+    rows = [
+      manifest.Row(name, split=own, client_id=client)
+      for name, own, client in zip(names, split, clients, strict=True)
+    ]
+    return rows, findings
+  loose = [name for name, own in zip(names, inside, strict=True) if '/' not in own]
+  if loose:
+    raise ValueError(
+      f'{path} holds {len(loose):,} images outside folders: '
+      f'{intake.some(loose)}; if each folder is a {folders}, '
+      'every image must be in a folder, and there must be at least two folders'
+      f'{_linked(source)}.'
+    )
+  field, what = {CLASS: ('label', 'class'), CLIENT: ('client_id', 'client')}[folders]
+  outer = [own.partition('/')[0] for own in inside]
+  written = sources.texts(str(path), 'folders', outer)
+  values = {name: spellings.clean(name) or ascii(name) for name in written.values()}
+  findings += manifest.of_values(what, values)
+  findings += _without(source, around, splits, written, what)
+  of_folder = {folder: values[name] for folder, name in written.items()}
+  rows = [
+    manifest.Row(name, split=own, **{'client_id': client, field: of_folder[folder]})
+    for name, folder, own, client in zip(names, outer, split, clients, strict=True)
+  ]
+  return rows, findings
+
+
+def _instead(source: sources.Source) -> str:
+  """Says what there is in place of images."""
+  counts = [(why, len(names)) for why, names in source.aside.items() if names]
+  counts += [('other files', len(source.names))] * bool(source.names)
+  shown = ', '.join(f'{count:,} {what}' for what, count in counts)
+  return f'; it holds {shown}{_linked(source)}' if shown else ''
+
+
+def _linked(source: sources.Source) -> str:
+  """Says how to read what links lead to, if any lead out of the folder."""
+  names = source.aside.get(left_out.LINKED)
+  return f'; --follow_links follows links: {intake.some(names)}' if names else ''
+
+
+def _without(
+  source: sources.Source,
+  around: str,
+  splits: Mapping[str, str],
+  there: Collection[str],
+  what: str,
+) -> list[intake.Finding]:
+  """Says which folders look like a class or client and have no image.
+
+  Args:
+    source: All files.
+    around: The folder around all images, '' for none.
+    splits: The folders that are splits.
+    there: Names of the folders with images.
+    what: What a folder is.
+  """
+  start = f'{around}/' if around else ''
+  linked = source.aside.get(left_out.LINKED, ())
+  folders = [*source.empty, *(name for name in linked if (source.path / name).is_dir())]
+  missing = set()
+  for name in (*source.names, *linked, *(f'{folder}/' for folder in folders)):
+    parts = name.removeprefix(start).split('/')
+    if parts[0] in splits:
+      del parts[0]
+    if name.startswith(start) and len(parts) > 1 and parts[0]:
+      missing.add(parts[0])
+  missing -= {*there}
+  if not missing:
+    return []
+  said = f'warning: {intake.many(len(missing), "folder")} without an image, no {what}'
+  return [intake.finding('folders without images', sorted(missing), said, costs=True)]

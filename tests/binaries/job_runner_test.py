@@ -1,0 +1,64 @@
+"""Programs that run side by side are never left behind."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from tests.binaries import launch
+
+pytestmark = pytest.mark.forks
+_ROOT = pathlib.Path(__file__).parents[2]
+_RUNS_FOREVER = """
+import dataclasses, pathlib, signal, sys
+from binaries.launching import forks, job_runner
+# A shell starts what is in its background with SIGINT ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+folder = pathlib.Path(sys.argv[1])
+class Runner(job_runner.Runner):
+  def is_done(self, job):
+    return False
+  def command(self, job):
+    return ['-m', 'tests.binaries.sleeper', str(folder)]
+  def missing(self, job):
+    return ''
+@dataclasses.dataclass(frozen=True)
+class Job:
+  log: pathlib.Path
+forks._LIBRARIES = ()
+start = None if sys.argv[2] == 'forked' else job_runner.start
+Runner(2, start).run([Job(folder / f'{name}.log') for name in 'bc'])
+"""
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize('how', ['forked', 'by itself'])
+def test_no_run_is_left_however_it_ends(tmp_path, number, how):
+  process = subprocess.Popen(
+    [sys.executable, '-c', _RUNS_FOREVER, str(tmp_path), how],
+    cwd=_ROOT,
+    stderr=subprocess.DEVNULL,
+  )
+  deadline = time.monotonic() + 60
+  while len(pids := [int(p.stem) for p in tmp_path.glob('*.pid')]) < 2:
+    assert process.poll() is None
+    assert time.monotonic() < deadline
+    time.sleep(0.02)
+  # They are nice, and in sessions of their own, where Ctrl-C does not come twice.
+  assert [os.getpriority(os.PRIO_PROCESS, pid) for pid in pids] == [
+    min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
+  ] * 2
+  assert os.getsid(process.pid) not in map(os.getsid, pids)
+  # With what forks them.
+  pids += {psutil.Process(pid).ppid() for pid in pids} - {process.pid}
+  assert len(pids) == 2 + (how == 'forked')
+  process.send_signal(number)
+  process.wait(60)
+  while alive := [pid for pid in pids if launch.is_alive(pid)]:
+    assert time.monotonic() < deadline, alive
+    time.sleep(0.02)

@@ -1,1 +1,0 @@
-"""Tests of the documentation: its site, its notebooks, the code of its guides."""

@@ -1,0 +1,52 @@
+"""Natural clients."""
+
+import numpy as np
+import pytest
+
+from tff_ssl.partition import natural_clients
+
+_CASES = np.array([7, 3, 7, 12, 7])
+
+
+def test_a_case_is_a_client():
+  partition = natural_clients.build(
+    natural_clients.CaseConfig(), _CASES, np.random.default_rng(0)
+  )
+  expected = [[1], [0, 2, 4], [3]]
+  assert [held.tolist() for held in partition.values()] == expected
+  assert list(partition) == ['case_0', 'case_1', 'case_2']
+
+
+def test_max_examples_keeps_some_of_a_large_case():
+  partition = natural_clients.build(
+    natural_clients.CaseConfig(max_examples=2), _CASES, np.random.default_rng(0)
+  )
+  assert [len(held) for held in partition.values()] == [1, 2, 1]
+  assert set(partition['case_1']) < {0, 2, 4}
+
+
+def test_bad_input_is_an_error():
+  with pytest.raises(ValueError, match='max_examples'):
+    natural_clients.CaseConfig(max_examples=0)
+  with pytest.raises(ValueError, match='at least 1 example'):
+    natural_clients.build(
+      natural_clients.CaseConfig(), np.zeros(0, np.int64), np.random.default_rng(0)
+    )
+
+
+def test_clients_have_the_names_of_their_cases():
+  names = [f'n{k:02d}' for k in range(13)]
+  config = natural_clients.CaseConfig()
+  partition = natural_clients.build(config, _CASES, np.random.default_rng(0), names)
+  assert {name: held.tolist() for name, held in partition.items()} == {
+    'n03': [1],
+    'n07': [0, 2, 4],
+    'n12': [3],
+  }
+  for wrong, message in (
+    (names[:12], 'The last case is 12, but there are 12 names'),
+    ([*names[:12], 'a'], 'n03, n07, a, ...; they must be in lexicographic order'),
+    ([*names[:12], 'n07'], 'each once'),
+  ):
+    with pytest.raises(ValueError, match=message):
+      natural_clients.build(config, _CASES, np.random.default_rng(0), wrong)

@@ -1,0 +1,107 @@
+"""Folders of images without a manifest."""
+
+import pytest
+
+from tasks import image_folders
+from tests.tasks import fabricate
+
+_TREE = [f'{folder}/{k}.jpg' for folder in ('C101', 'C7', 'C8') for k in range(4)]
+
+
+def _folder(path, names=_TREE):
+  for k, name in enumerate(names):
+    (path / name).parent.mkdir(parents=True, exist_ok=True)
+    (path / name).write_bytes(fabricate.jpeg(9 * k))
+  path.mkdir(exist_ok=True)
+  (path / 'notes.txt').write_text('not an image')
+  return path
+
+
+def test_images_are_examples_and_folders_mean_nothing(tmp_path):
+  task = image_folders.load(_folder(tmp_path), image_size=8)
+  assert not task.case_level
+  assert not task.has_labels
+  assert task.train.client is None
+  assert task.report == (
+    '13 files: 12 images read, 1 of other kinds',
+    'not used: 1 other file (1 .txt): notes.txt',
+  )
+  assert (len(task.train), len(task.test)) == (11, 1)
+
+
+def test_a_folder_is_a_client(tmp_path):
+  task = image_folders.load(_folder(tmp_path), image_size=8, folders='client')
+  assert task.holder_names == ('C101', 'C7', 'C8')
+  assert not task.has_labels
+  # Images are numbered by name: four of each folder, which no split cuts.
+  for examples, count in ((task.train, 8), (task.test, 4)):
+    assert examples.client.tolist() == (examples.example_id // 4).tolist()
+    assert len(examples) == count
+
+
+def test_a_name_that_is_not_utf_8_can_be_written(tmp_path):
+  names = [f'{folder}/{k}.jpg' for folder in ('\udce4', 'b') for k in range(2)]
+  for kind in ('client', 'class'):
+    task = image_folders.load(_folder(tmp_path, names), image_size=8, folders=kind)
+    found = task.holder_names if kind == 'client' else task.label_names
+    assert found == (r'\udce4', 'b')
+
+
+def test_a_folder_is_a_class(tmp_path):
+  task = image_folders.load(_folder(tmp_path), image_size=8, folders='class')
+  assert task.label_names == ('C101', 'C7', 'C8')
+  assert task.train.client is None
+  for examples in (task.train, task.test):
+    assert examples.label.tolist() == (examples.example_id // 4).tolist()
+
+
+def test_an_archive_with_one_folder_around_splits(tmp_path):
+  names = [f'set/{part}/{c}/{c}.jpg' for part in ('train', 'test') for c in 'ab']
+  folder = _folder(tmp_path / 'data', names)
+  archive = fabricate.tar_of(folder, tmp_path / 'data.tar')
+  task = image_folders.load(archive, image_size=8, folders='class')
+  assert task.label_names == ('a', 'b')
+  # By name: test/a, test/b, train/a, train/b.
+  assert task.train.example_id.tolist() == [2, 3]
+  assert task.train.label.tolist() == task.test.label.tolist() == [0, 1]
+
+
+def test_wrong_folders_are_named(tmp_path):
+  with pytest.raises(ValueError, match='needs data_dir'):
+    image_folders.load(None)
+  with pytest.raises(ValueError, match=r'holds no images; their names must end in'):
+    image_folders.load(_folder(tmp_path / 'none', []))
+  folder = _folder(tmp_path / 'mixed', [*_TREE, 'x.jpg', 'y.jpg'])
+  with pytest.raises(ValueError, match=r'2 images outside folders: x\.jpg, y\.jpg; '):
+    image_folders.load(folder, folders='client')
+  one = _folder(tmp_path / 'one', _TREE[:4])
+  with pytest.raises(ValueError, match=r'4 images outside folders: C101/0\.jpg'):
+    image_folders.load(one, folders='class')
+  with pytest.raises(ValueError, match="folders is 'case'; allowed are none, class"):
+    image_folders.load(folder, folders='case')
+
+
+def test_links_in_place_of_folders_are_named(tmp_path):
+  folder = _folder(tmp_path / 'data', _TREE[:4])
+  (folder / 'other').symlink_to(_folder(tmp_path / 'elsewhere'))
+  message = 'at least two folders; --follow_links follows links: other'
+  with pytest.raises(ValueError, match=message):
+    image_folders.load(folder, 8, folders='client')
+  for path in folder.glob('C101/*'):
+    path.unlink()
+  with pytest.raises(
+    ValueError, match='1 links that lead out, 1 other files; --follow'
+  ):
+    image_folders.load(folder, 8, folders='client')
+  task = image_folders.load(folder, 8, folders='none', follow_links=True)
+  assert len(task.train) + len(task.test) == len(_TREE)
+
+
+@pytest.mark.parametrize('kind', ['client', 'class'])
+def test_folders_that_would_be_written_alike_are_not_one(tmp_path, kind):
+  names = [f'{folder}/{k}.jpg' for folder in ('a\x1b', r'a\x1b', 'b') for k in range(2)]
+  with pytest.raises(
+    ValueError,
+    match=r"has the folders 'a\\x1b' and 'a\\\\x1b', which would be written alike; ren",
+  ):
+    image_folders.load(_folder(tmp_path, names), image_size=8, folders=kind)

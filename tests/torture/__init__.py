@@ -1,0 +1,1 @@
+"""Attacks on programs, by number: `make torture`."""

@@ -1,0 +1,1 @@
+"""Tables of bad inputs, by what is wrong with them."""

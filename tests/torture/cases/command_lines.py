@@ -1,0 +1,49 @@
+"""Command lines with values that are out of range, or flags that do not go together."""
+
+from collections.abc import Mapping
+import pathlib
+import tomllib
+from typing import Any
+
+from tests.torture.cases import making
+
+_PARTITIONS = 'partitions'
+_TABLE = pathlib.Path(__file__).with_suffix('.toml')
+TRAINING = ('dcco', 'fedavg_ssl', 'fedema', 'fedsup', 'ssfl', 'dec_ssl')
+
+
+def programs() -> list[str]:
+  """The programs that command_lines.toml has lines for."""
+  return [name for name in _table() if name != _PARTITIONS]
+
+
+def cases() -> list[making.Case]:
+  """The lines of command_lines.toml."""
+  table = _table()
+  made = [
+    making.case('partition', f'--partition={text}', tuple(words.split(', ')))
+    for words, texts in table.pop(_PARTITIONS).items()
+    for text in texts
+  ]
+  for program, of_program in table.items():
+    made += _of_program(program, of_program)
+  return made
+
+
+def _table() -> dict[str, Any]:
+  return tomllib.loads(_TABLE.read_text(encoding='utf-8'))
+
+
+def _of_program(program: str, table: Mapping[str, Any]) -> list[making.Case]:
+  last = {line: line.rpartition(' ')[2] for line in table.get('values', ())}
+  last |= {
+    line: line.rpartition(' ')[2].partition('=')[0] for line in table.get('names', ())
+  }
+  words = {line: (word,) for line, word in last.items()}
+  words |= {line: tuple(texts) for line, texts in table.get('words', {}).items()}
+  return [making.case(program, _whole(program, line), words[line]) for line in words]
+
+
+def _whole(program: str, line: str) -> str:
+  needs = line and program in TRAINING and '--run_dir' not in line
+  return f'{making.RUN} {line}' if needs else line
