@@ -112,11 +112,15 @@ def check_flags() -> None:
   """
   for kind in _CURVES.value:
     if kind not in curves.KINDS:
-      raise ValueError(f'curves has {kind!r}; allowed are {", ".join(curves.KINDS)}.')
+      raise ValueError(
+        f'curves has {kind!r}; it must be one of {", ".join(curves.KINDS)}.'
+      )
   best_round.check(_AT.value)
   for name in _WRITTEN.value:
     if name not in _FORMATS:
-      raise ValueError(f'formats has {name!r}; allowed are {", ".join(_FORMATS)}.')
+      raise ValueError(
+        f'formats has {name!r}; it must be one of {", ".join(_FORMATS)}.'
+      )
 
 
 def compare_folders(

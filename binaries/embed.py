@@ -122,7 +122,7 @@ def _formats() -> list[str]:
   wanted = list(dict.fromkeys(outputs.TO.value or _FORMATS))
   for name in wanted:
     if name not in _FORMATS:
-      raise ValueError(f'to has {name!r}; allowed are {", ".join(_FORMATS)}.')
+      raise ValueError(f'to has {name!r}; it must be one of {", ".join(_FORMATS)}.')
   return wanted
 
 

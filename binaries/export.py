@@ -242,7 +242,8 @@ def _formats() -> list[str]:
   for name in wanted:
     if name not in (*exports.FORMATS, _TRAINING):
       raise ValueError(
-        f'to has {name!r}; allowed are {", ".join((*exports.FORMATS, _TRAINING))}.'
+        f'to has {name!r}; it must be one of '
+        f'{", ".join((*exports.FORMATS, _TRAINING))}.'
       )
   if wanted != [_TRAINING]:
     exports.check([name for name in wanted if name != _TRAINING])

@@ -89,7 +89,8 @@ def _check_flags() -> None:
   for name in common.given():
     if name not in TAKEN:
       raise ValueError(
-        f'--{name} is given; nothing is trained here; allowed are {", ".join(TAKEN)}.'
+        f'--{name} is given, and nothing is trained here; flags must be among '
+        f'{", ".join(TAKEN)}.'
       )
   common.check_flags()
   outputs.check(outputs.PLOT, '.png')

@@ -234,7 +234,7 @@ def _rows(source: sources.Source, metadata: str) -> list[manifest.Row]:
     image = f'{cells["image_id"]}.jpg'
     if cells['dx'] not in DIAGNOSES:
       raise ValueError(
-        f'{metadata} gives {image} the diagnosis {cells["dx"]!r}; allowed are '
+        f'{metadata} gives {image} the diagnosis {cells["dx"]!r}; it must be one of '
         f'{", ".join(DIAGNOSES)}.'
       )
     # An unknown name is passed on as it is, to be reported with all others.

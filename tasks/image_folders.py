@@ -57,7 +57,9 @@ def load(
       and it has images outside of them.
   """
   if folders not in MEANINGS:
-    raise ValueError(f'folders is {folders!r}; allowed are {", ".join(MEANINGS)}.')
+    raise ValueError(
+      f'folders is {folders!r}; it must be one of {", ".join(MEANINGS)}.'
+    )
   path = sources.data_path(
     'folder',
     data_dir,

@@ -88,7 +88,7 @@ class Reading:
 
   def __post_init__(self) -> None:
     if self.fit not in FITS:
-      raise ValueError(f'fit is {self.fit!r}; allowed are {", ".join(FITS)}.')
+      raise ValueError(f'fit is {self.fit!r}; it must be one of {", ".join(FITS)}.')
     if self.pixel_range is not None:
       low, high = self.pixel_range
       if not (math.isfinite(low) and math.isfinite(high) and low < high):

@@ -243,7 +243,7 @@ def _splits(
   for cell, image in zip(cells, images, strict=True):
     if cell not in split_of:
       raise ValueError(
-        f'{name} gives image {image} the split {cell!r}; allowed are '
+        f'{name} gives image {image} the split {cell!r}; it must be one of '
         f'{", ".join(SPLITS)}.'
       )
   return [split_of[cell] for cell in cells], findings
@@ -264,7 +264,9 @@ def what_is_classified(name: str, rows: list[Row], wanted: str | None) -> str:
   if wanted is None:
     return CASE if has_cases else IMAGE
   if wanted not in CLASSIFIED:
-    raise ValueError(f'classify is {wanted!r}; allowed are {", ".join(CLASSIFIED)}.')
+    raise ValueError(
+      f'classify is {wanted!r}; it must be one of {", ".join(CLASSIFIED)}.'
+    )
   if wanted == CASE and not has_cases:
     raise ValueError(
       f'classify is {CASE!r}, but {name} has no column case_id; only {IMAGE!r} is '

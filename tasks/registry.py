@@ -142,7 +142,7 @@ def load(
       missing or wrong.
   """
   if name not in _LOADERS:
-    raise ValueError(f'Unknown task {name!r}; allowed are {", ".join(TASKS)}.')
+    raise ValueError(f'The task is {name!r}; it must be one of {", ".join(TASKS)}.')
   if image_size is not None:
     checks.at_least(1, image_size=image_size)
     options['image_size'] = image_size

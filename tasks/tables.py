@@ -382,7 +382,7 @@ def _splits(
   split_of, findings = layouts.roles(dict.fromkeys(cells))
   if not {*map(split_of.get, cells)} <= {layouts.TRAIN, layouts.TEST}:
     raise ValueError(
-      f'The column {_SPLIT!r} of {path} has {sorted({*cells})}; allowed are train and '
-      'test.'
+      f'The column {_SPLIT!r} of {path} has {sorted({*cells})}; it must have '
+      'train and test.'
     )
   return np.array([split_of[cell] == layouts.TEST for cell in cells]), findings

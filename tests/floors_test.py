@@ -85,7 +85,7 @@ def test_imports_point_down():
   assert offenders == []
 
 
-def test_what_is_imported_of_this_repository_exists():
+def test_imported_modules_exist():
   offenders = [
     f'{source} imports {name}'
     for source in _SOURCES
@@ -109,7 +109,7 @@ def test_what_is_imported_of_this_repository_exists():
     ('tests.losses', 'tests.encoders.numpy_transformer', True),
   ],
 )
-def test_what_points_down_and_what_does_not(package, name, down):
+def test_imports_that_point_down(package, name, down):
   assert _points_down(package, name) == down
 
 
@@ -161,7 +161,7 @@ def test_internals_of_tff_are_touched_in_one_file():
     ('tff.framework.serialize_value = faster', True),
   ],
 )
-def test_what_touches_internals_of_tff(code, touches):
+def test_uses_of_tff_internals_are_detected(code, touches):
   assert any(map(_touches_internals_of_tff, ast.walk(ast.parse(code)))) == touches
 
 

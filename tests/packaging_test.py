@@ -226,7 +226,7 @@ def test_install_that_failed_is_repeated(make_venv, tmp_path):
     ({'FAKE_ENSUREPIP': 1}, 'install the Debian package python3.11-venv.'),
   ],
 )
-def test_what_is_missing_is_named_in_one_sentence(make_venv, tmp_path, fake, message):
+def test_missing_files_are_named_in_one_sentence(make_venv, tmp_path, fake, message):
   result = make_venv(**fake)
 
   assert result.returncode != 0

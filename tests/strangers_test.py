@@ -71,6 +71,6 @@ def test_no_reader_runs_what_it_reads(package):
   assert count > 300
 
 
-def test_what_may_run_is_still_there():
+def test_allowed_calls_still_exist():
   for where, name in _ALLOWED:
     assert name in [called for called, _ in _calls(_ROOT / where)], (where, name)

@@ -177,7 +177,7 @@ def _member(name: str) -> Member:
   }
   if not candidates:
     every = dict.fromkeys(n for p in table.PROGRAMS.values() for n in _names(p))
-    raise ValueError(f'methods has {name!r}; allowed are {", ".join(every)}.')
+    raise ValueError(f'methods has {name!r}; it must be one of {", ".join(every)}.')
   # A stable sort: of two equal programs, the first in the table comes first.
   order = sorted(
     candidates, key=lambda program: name in table.PROGRAMS[program].aliases

@@ -85,7 +85,7 @@ def check(more_methods: Sequence[str] = ()) -> None:
   for method in METHODS.value:
     if method not in allowed:
       raise ValueError(
-        f'evaluation_methods has {method!r}; allowed are {", ".join(allowed)}.'
+        f'evaluation_methods has {method!r}; it must be one of {", ".join(allowed)}.'
       )
   if not METHODS.value:
     raise ValueError(

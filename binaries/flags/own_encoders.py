@@ -36,7 +36,7 @@ def check() -> None:
   for method in METHODS.value:
     if method not in _AFTERWARDS:
       raise ValueError(
-        f'personal_methods has {method!r}; allowed are {", ".join(_AFTERWARDS)}.'
+        f'personal_methods has {method!r}; it must be one of {", ".join(_AFTERWARDS)}.'
       )
 
 

@@ -46,7 +46,7 @@ def main(
   ]
   for name in {*options.claims} - {claim.id for claim in chosen}:
     ids = ', '.join(claim.id for claim in claims)
-    raise ValueError(f'claims has {name!r}; allowed are {ids}.')
+    raise ValueError(f'claims has {name!r}; it must be one of {ids}.')
   most = data.SEEDS[options.budget]
   seeds = most if options.seeds is None else options.seeds
   if not 0 <= seeds <= most:

@@ -41,6 +41,6 @@ def test_the_server_has_no_share_in_a_group_unless_given():
   assert combine.GroupMean(2).server_weight == 0.0
 
 
-def test_what_stays_on_the_client_is_not_combined():
+def test_values_kept_on_clients_are_not_combined():
   with pytest.raises(TypeError, match='cannot be combined'):
     combine.LOCAL.create(aggregations.plain(), _FIVE)

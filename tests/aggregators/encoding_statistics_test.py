@@ -30,7 +30,7 @@ def _next(factory, values, weights):
   return process.next(process.initialize(), values, weights)
 
 
-def test_it_is_the_weighted_mean(tff_context):
+def test_equals_the_weighted_mean(tff_context):
   values, weights = _values(4), [1.0, 0.0, 5.0, 2.0]
   result = _next(encoding_statistics.StatisticsFactory(), values, weights).result
   assert list(result) == ['statistics', 'num_examples']

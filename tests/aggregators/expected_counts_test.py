@@ -65,6 +65,6 @@ def test_a_value_of_another_type_is_named(known, value_type):
 
 @pytest.mark.parametrize('name', ['clients', 'examples'])
 @pytest.mark.parametrize('value', [0, -1.0, float('nan'), float('inf')])
-def test_what_a_round_has_must_be_positive(name, value):
+def test_clients_and_steps_of_a_round_must_be_positive(name, value):
   with pytest.raises(ValueError, match=f'{name} is {value}; it must be positive'):
     expected_counts.Expected(**{'clients': 1, 'examples': 1.0, name: value})

@@ -87,7 +87,7 @@ def test_groups_of_equal_weight_without_the_server_are_fedavg_too(tff_context):
 
 
 @pytest.mark.parametrize('absent', [[0], [1, 2], [0, 1, 3]])
-def test_who_does_not_contribute_might_as_well_be_absent(tff_context, absent):
+def test_clients_without_contribution_equal_absent_clients(tff_context, absent):
   """Also where a whole group does not."""
   sizes = _SIZES.copy()
   sizes[absent] = 0
@@ -105,7 +105,7 @@ def test_weights_are_rounded_in_totals_and_coefficients_alike(tff_context):
   assert result['examples'] == 4 + 1 + 3 + 6
 
 
-def test_nobody_leaves_zeros(tff_context):
+def test_empty_cohorts_give_zeros(tff_context):
   result = _average(_process(2, 1.0), _VALUES, _weights(0 * _SIZES, _GROUPS))[1]
   assert result['examples'] == result['server_share'] == 0
   np.testing.assert_array_equal(result['mean'], np.zeros(3))
@@ -164,7 +164,7 @@ def test_dealing_is_a_function_of_seed_and_round():
     (lambda: groupwise.check(1, -1.0), 'server_weight is -1.0'),
   ],
 )
-def test_what_is_out_of_range_is_named(call, message):
+def test_out_of_range_values_are_named(call, message):
   with pytest.raises(ValueError, match=message):
     call()
 

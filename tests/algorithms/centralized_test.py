@@ -82,7 +82,7 @@ def test_a_round_without_examples_changes_nothing():
 
 
 @pytest.mark.parametrize(('total', 'expected'), [(10, 1.4), (None, -4.0)])
-def test_the_objective_is_told_the_round(total, expected):
+def test_objectives_receive_the_round(total, expected):
   """With rate 1, w is 2 - (1 + 2 + 3) / total, which is 1 where it is unknown."""
   process = centralized.Centralized(
     warming.Warming(),

@@ -24,7 +24,7 @@ def _centralized():
   )
 
 
-def test_the_objective_is_told_the_round():
+def test_objectives_receive_the_round():
   """Two rounds of two epochs of one batch, rate 1: 2 - 2 x (1 + 2) / 10."""
   process = centralized_training.CentralizedTraining(
     warming.Warming(),

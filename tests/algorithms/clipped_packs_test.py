@@ -139,7 +139,7 @@ def test_each_client_of_fedavg_sends_what_it_sends_alone():
       )
 
 
-def test_what_goes_through_the_networks_together():
+def test_chunk_size_of_the_networks():
   cco = harness.cco()
   config = dcco.DCCOConfig()
   assert dcco.encode(cco).per_client_fn is not None

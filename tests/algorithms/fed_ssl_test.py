@@ -180,7 +180,7 @@ def test_an_objective_without_state_is_fedavg(tff_context):
 
 
 @pytest.mark.parametrize('packed', [False, True])
-def test_who_does_not_count_keeps_what_it_had(tff_context, packed):
+def test_uncounted_clients_keep_their_state(tff_context, packed):
   """A client with examples that are not finite, before and after it has a state."""
   process = _build(_byol(), packed)
   (_, before), _ = harness.rounds_of(process, [_cohort([0, 1], packed)])

@@ -89,7 +89,7 @@ def test_config_names_what_is_out_of_range(field, value):
     fedavg.FedAvgConfig(**{field: value})
 
 
-def test_an_objective_is_told_the_round_and_how_many_there_are(tff_context):
+def test_objectives_receive_the_round_and_the_number_of_rounds(tff_context):
   """Steps of 1/4, 2/4, 3/4: a gradient of (round + 1) / rounds at rate 1."""
   optimizer = tff.learning.optimizers.build_sgdm(1.0)
   config = fedavg.FedAvgConfig(rounds=4)

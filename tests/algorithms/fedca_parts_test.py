@@ -85,7 +85,7 @@ def test_the_dictionary_and_the_base_model_move_a_client():
   assert np.abs(harness.flat(alone.means['update'])).max() > 1e-4
 
 
-def test_who_is_empty_or_not_finite_sends_nothing():
+def test_empty_and_nonfinite_clients_send_zeros():
   params = dictionaries.objective().init(dictionaries.SEED)
   broken = collections.OrderedDict((n, np.nan * v) for n, v in params.items())
   for options, counted in (

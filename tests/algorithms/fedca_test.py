@@ -99,7 +99,7 @@ def test_a_round_is_the_mean_of_what_clients_send(process, rounds):
       np.testing.assert_array_equal(filled[number], own_filled[number] > 0.5)
 
 
-def test_who_was_not_heard_of_keeps_its_rows(rounds):
+def test_absent_clients_keep_their_rows(rounds):
   (_, first, second), _ = rounds
   assert not np.any(_dictionary(first)[1][[2, 5]])
   for before, after in zip(_dictionary(first), _dictionary(second), strict=True):
@@ -206,7 +206,7 @@ def test_noise_in_the_dictionary_is_refused():
     ),
   ],
 )
-def test_what_does_not_fit_is_refused(spec, base, message):
+def test_mismatched_arguments_are_refused(spec, base, message):
   with pytest.raises(ValueError, match=message):
     processes.build(
       fedca.fedca(dictionaries.objective(), None, dictionaries.config(), base), spec

@@ -142,7 +142,7 @@ def test_clients_that_differ_do_not_drift_apart(tff_context):
 
 
 @pytest.mark.parametrize('packed', [False, True])
-def test_who_does_not_count_changes_neither(tff_context, packed):
+def test_uncounted_clients_change_neither_model(tff_context, packed):
   process = _build(packed=packed)
   (_, before), _ = harness.rounds_of(process, [_cohort([0, 1], packed)])
   alone = process.next(before, _cohort([0], packed)).state
@@ -202,7 +202,7 @@ def test_without_control_variates_it_is_fedavg(tff_context):
   assert np.abs(differ).max() > 1e-4
 
 
-def test_control_variates_are_told_and_sent(tff_context):
+def test_control_variates_are_broadcast_and_sent(tff_context):
   process = _build()
   _, metrics = harness.rounds_of(process, [_cohort([0, 1])])
   # Two weights and two of c; the seed, the rate and the round are four numbers.

@@ -159,7 +159,7 @@ def test_secure_rounds_differ_by_the_quantisation_alone(tff_context, name):
   )
 
 
-def test_a_draw_of_nothing_is_plain(tff_context):
+def test_zero_perturbation_equals_the_plain_round(tff_context):
   plain, _ = _rounds(_STAYS, _build(_STAYS, None))
   unmoved, apart = _shaken(_STAYS)
   assert unmoved.keys() == plain.keys()

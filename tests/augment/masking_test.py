@@ -44,5 +44,5 @@ def test_every_patch_is_as_often_among_the_first():
   np.testing.assert_allclose(shares, 0.25, atol=0.03)
 
 
-def test_no_example_has_no_order():
+def test_empty_batches_have_empty_orders():
   assert _order([]).shape == (0, 16)

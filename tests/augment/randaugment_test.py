@@ -82,14 +82,14 @@ def test_each_image_has_its_own_operation_and_grey_ones_work():
     np.testing.assert_allclose(255 * together[k], alone[0], atol=1e-2)
 
 
-def test_no_image_is_none():
+def test_empty_batches_are_allowed():
   none = tf.zeros([0, 8, 8, 3])
   draw = tf.zeros([0], tf.float64)
   assert randaugment.apply(none, draw, draw).shape == (0, 8, 8, 3)
 
 
 @pytest.mark.parametrize('name', randaugment.OPERATIONS)
-def test_what_is_not_finite_is_neither_hidden_nor_an_error(name):
+def test_nonfinite_values_are_shown_without_an_error(name):
   images = np.repeat(_IMAGES[:1].astype(np.float32), 2, axis=0)
   images[1, 3, 3] = np.nan
   got = _apply(name, 0.9, images)

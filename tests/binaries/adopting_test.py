@@ -60,7 +60,7 @@ def all_flags():
   return {name: flags.FLAGS[name] for name in names}
 
 
-def test_what_is_adopted_is_a_value(all_flags):
+def test_adopted_flags_are_values(all_flags):
   assert len(all_flags) > 200
   assert all_flags.keys() >= adopting.ADOPTED
   for name in adopting.ADOPTED:
@@ -90,7 +90,7 @@ def _of_programs(names):
     return {name: flags.FLAGS[name].value for name in names}
 
 
-def test_what_is_not_listed_is_not_adopted(all_flags):
+def test_unlisted_flags_are_not_adopted(all_flags):
   """Whether a stranger names a path, an address, or a flag that will be new."""
   before = _of_programs(all_flags)
   for name in all_flags.keys() - adopting.ADOPTED:
@@ -104,7 +104,7 @@ def test_what_is_not_listed_is_not_adopted(all_flags):
     assert values == before, name
 
 
-def test_what_would_be_silently_left_out_is_refused():
+def test_silent_omissions_are_refused():
   with (
     in_process.parsed(),
     pytest.raises(ValueError, match='give --mask_dir on the command line'),

@@ -54,7 +54,7 @@ def test_a_sound_run_passes_and_writes_nothing(make):
   assert sorted(folder.iterdir()) == before
 
 
-def test_what_is_broken_is_said_with_an_exit_status(make, monkeypatch):
+def test_broken_privacy_ends_with_its_exit_status(make, monkeypatch):
   given = []
 
   def find(aggregation, *others):
@@ -116,7 +116,7 @@ def test_where_clients_add_noise_a_round_has_all_of_them(make, monkeypatch):
     ({'privacy_update_clip': None}, 'without --privacy_update_clip; it must be'),
   ],
 )
-def test_what_cannot_be_audited_is_refused(make, changed, message):
+def test_runs_that_cannot_be_audited_are_refused(make, changed, message):
   folder = make(**changed)
   said = in_process.said(audit, [f'--run={folder}', '', f'--run={folder} --packs=3'])
   assert message in said[f'--run={folder}']

@@ -147,14 +147,20 @@ def test_numbers_against_a_flag_are_drawn_if_asked_for(runs):
     (['--runs={runs}/other'], 'other is not a run folder: it has no config.json'),
     (['--runs={runs}/*', '--out={runs}/dcco_0'], "dcco_0', which is a run"),
     (['--runs={runs}/*', '--out={runs}/notes.txt'], "notes.txt', which is a file"),
-    (['--runs={runs}/*', '--curves=spread,speed'], "curves has 'speed'; allowed are"),
+    (
+      ['--runs={runs}/*', '--curves=spread,speed'],
+      "curves has 'speed'; it must be one of",
+    ),
     (['--runs={runs}/*', '--metric=svm/*'], r"metric is 'svm/\*', which none of"),
-    (['--runs={runs}/*', '--formats=gif'], "formats has 'gif'; allowed are markdown"),
+    (
+      ['--runs={runs}/*', '--formats=gif'],
+      "formats has 'gif'; it must be one of markdown",
+    ),
     (['--runs={runs}/*', '--label=mu'], "label names 'mu'; no run has this flag"),
     (['--runs={runs}/*', '--order=svm'], "order is 'svm'; the numbers are linear/10%"),
   ],
 )
-def test_what_is_wrong_is_named_and_nothing_is_written(
+def test_invalid_values_are_named_and_nothing_is_written(
   runs, monkeypatch, flags, message
 ):
   monkeypatch.chdir(runs.parent)

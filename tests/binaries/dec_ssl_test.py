@@ -90,7 +90,7 @@ def test_each_cluster_is_evaluated_and_the_largest_is_left_behind(run):
   assert np.abs(first - second).max() > 1e-4
 
 
-def test_what_does_not_fit_is_refused(tmp_path):
+def test_mismatched_arguments_are_refused(tmp_path):
   expected = {
     '--method=align_only --clusters=3': 'it is for featarc, cluster_only only',
     '--method=cluster_only --alignment_weight=1': 'it is for featarc, align_only only',

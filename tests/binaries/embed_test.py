@@ -137,7 +137,7 @@ def test_bad_flags_are_one_sentence(run, photos, tmp_path):
     start: '--images is not given',
     f'--images={path} --out={out}': '--run is not given',
     f'--run={folder} --images={path}': '--out is not given',
-    f'{start} --images={path} --to=xlsx': "to has 'xlsx'; allowed are parquet, csv",
+    f'{start} --images={path} --to=xlsx': "to has 'xlsx'; it must be one of parquet",
     f'{start} --images={path} --task=digits': '--task is given; binaries.embed takes',
     f'{start} --images={empty}': 'holds no images; their names must end in .jpg',
     f'--run={path} --images={path} --out={out}': 'encoder.keras is not a file',

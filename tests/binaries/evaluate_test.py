@@ -214,7 +214,7 @@ def test_no_path_is_taken_from_the_folder_of_a_run(tmp_path, flags, message):
     in_process.call(evaluate, f'--run={tmp_path}')
 
 
-def test_what_a_run_says_of_other_programs_and_places_is_not_followed():
+def test_paths_and_programs_in_a_run_are_not_followed():
   stored = {
     'seed': 3,
     'run': '/theirs',
@@ -280,7 +280,7 @@ def other_task(run):
     (other_task, 'The examples of the task .* have changed since'),
   ],
 )
-def test_what_is_not_a_run_to_evaluate_is_named(run, break_it, message):
+def test_folders_that_cannot_be_evaluated_are_named(run, break_it, message):
   break_it(run)
   with pytest.raises(ValueError, match=message):
     in_process.call(evaluate, f'--run={run}')
@@ -291,7 +291,7 @@ def test_run_is_needed():
     in_process.call(evaluate)
 
 
-def test_what_the_run_has_fixed_cannot_be_given(run):
+def test_flags_fixed_by_the_run_are_refused(run):
   with pytest.raises(ValueError, match='--seed=3 is given, but the run has --seed=0'):
     in_process.call(evaluate, f'--run={run}', '--seed=3')
   in_process.call(evaluate, f'--run={run}', '--seed=0', '--evaluation_methods=knn')

@@ -33,7 +33,7 @@ def run(tmp_path_factory):
   return folder, take_away.make(folder, *_FLAGS)
 
 
-def test_what_is_exported_is_the_run_s(run, tmp_path, capsys, monkeypatch):
+def test_exported_model_equals_the_run_s(run, tmp_path, capsys, monkeypatch):
   folder, params = run
   given = {}
 
@@ -157,7 +157,7 @@ def test_bad_flags_are_one_sentence(run, tmp_path, monkeypatch):
     f'--run={folder}': '--out is not given',
     f'--run={folder} --out={folder}': 'it must be a folder, not that of a run',
     out: '--run is not given',
-    f'--run={folder} {out} --to=coreml': "to has 'coreml'; allowed are keras",
+    f'--run={folder} {out} --to=coreml': "to has 'coreml'; it must be one of keras",
     f'--run={folder} {out} --to=keras,onnx': 'pip install tf2onnx onnxruntime',
     f'--run={folder} {out} --rounds=3': (
       '--rounds is given; binaries.export takes only run'

@@ -55,7 +55,7 @@ def test_a_failure_says_what_is_saved(tmp_path, monkeypatch):
     (MemoryError('1 TiB'), 'Error: There is not enough memory (1 TiB): fewer'),
   ],
 )
-def test_what_no_run_says_the_program_says(error, said):
+def test_defaults_fill_flags_that_no_run_states(error, said):
   def fail():
     raise error
 
@@ -116,7 +116,7 @@ def test_a_flag_that_is_named_does_not_come_of_another():
     ('--run_dir={file}/run', 'Error: {file}: '),
   ],
 )
-def test_what_cannot_fit_is_said_before_data_are_read(
+def test_oversized_requests_are_refused_before_data_are_read(
   tmp_path, monkeypatch, line, said
 ):
   (tmp_path / 'file').touch()

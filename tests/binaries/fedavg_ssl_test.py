@@ -188,7 +188,7 @@ def test_wrong_flags_are_refused_before_the_folder_is_made(tmp_path):
   assert not folder.exists()
 
 
-def test_what_is_supervised_is_also_tested_directly(runs):
+def test_supervised_classifiers_are_also_tested_directly(runs):
   run = runs['centralized']
   evaluation = json.loads((run.folder / 'evaluation.json').read_text())
   assert 0 < evaluation['classifier/accuracy'] <= 1
@@ -231,7 +231,7 @@ def test_fedbn_is_evaluated_by_the_mean_of_its_clients(runs):
     ('--encoder_norm=group --batch_size=16 --accumulate=5', 'on 3 of 4 clients an'),
   ],
 )
-def test_batches_that_are_too_small_or_too_few_are_told(capsys, flags, said):
+def test_batches_too_small_or_too_few_are_reported(capsys, flags, said):
   with in_process.parsed('--run_dir=unused', *flags.split()):
     chosen = choice.read('fedavg_ssl')
     encoder = common.build_encoder_of_shape((8, 8, 1))

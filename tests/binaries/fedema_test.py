@@ -192,7 +192,7 @@ _SHORT = (
     ),
   ],
 )
-def test_what_mixes_nothing_or_all_is_told(tmp_path, flags, said):
+def test_mu_of_0_or_1_raises_the_alarm(tmp_path, flags, said):
   folder = tmp_path / 'run'
   ended = in_process.run(fedema, *_SHORT, *flags, f'--run_dir={folder}', folder=folder)
   assert ended.status == 0, ended.stderr
@@ -239,7 +239,7 @@ def test_wrong_flags_are_one_sentence(tmp_path):
     ),
     '--method=fedca --export_clients=client_3': '--export_clients is given with --meth',
     '--method=fed_moco_v2 --personal_clients=2': '--personal_clients is given with --m',
-    '--personal_methods=knn': "personal_methods has 'knn'; allowed are logistic, lars",
+    '--personal_methods=knn': "personal_methods has 'knn'; it must be one of logistic",
     '--method=fedca --tau=0.5': '--tau is given with --method=fedca; it is for fedema',
     '--method=fedca --alignment_weight=0.5': (
       '--alignment_weight=0.5 is given without --alignment_run; it must name a '

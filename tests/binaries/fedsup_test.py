@@ -142,7 +142,7 @@ def test_a_run_without_any_pseudo_label_warns(runs):
     ('group', 20, ''),
   ],
 )
-def test_small_batches_at_the_server_are_told(capsys, norm, examples, said):
+def test_small_batches_at_the_server_are_reported(capsys, norm, examples, said):
   encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125, norm)
   head = projector.build_linear(encoder.output_dim, 10)
   objective = supervised.SupervisedObjective(encoder, head, augment.by_name('none'))

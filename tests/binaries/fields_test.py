@@ -69,7 +69,7 @@ def test_it_is_trained_and_evaluated(run):
 
 
 @pytest.mark.long_for('digits_halves')
-def test_what_is_exported_encodes_the_field_of_its_card(run):
+def test_exported_model_reads_the_field_of_its_card(run):
   task, folder = run
   name, field = _TASKS[task]
   test = registry.load(task).test
@@ -117,7 +117,7 @@ def test_it_is_evaluated_again(run, capsys):
   assert 'linear/10%/accuracy' in after
 
 
-def test_what_does_not_fit_is_refused(tmp_path):
+def test_mismatched_arguments_are_refused(tmp_path):
   where = f'--run_dir={tmp_path}/run --rounds=1'
   expected = {
     dcco: {

@@ -48,7 +48,10 @@ def other_run(tmp_path):
     (['--rounds=5', '--server_warmup_rounds=5'], 'warmup_steps is 5'),
     (['--partition=dirichlet:examples=4'], 'lacks alpha'),
     (['--projector=8,wide'], "projector is '8,wide'"),
-    (['--evaluation_methods=knn,svm'], "evaluation_methods has 'svm'; allowed are knn"),
+    (
+      ['--evaluation_methods=knn,svm'],
+      "evaluation_methods has 'svm'; it must be one of knn",
+    ),
     (['--evaluation_methods=logistic', '--knn_k=5'], '--knn_k is given, but'),
     (['--label_fractions=0.1,2'], "label_fractions is '0.1,2'"),
     (['--label_fractions='], "label_fractions is ''"),
@@ -77,7 +80,7 @@ def test_wrong_flags_are_refused_before_data_are_loaded(
     (['--algorithm=supervised', '--supervised_labels=0'], 'fraction is 0.0'),
   ],
 )
-def test_what_does_not_fit_is_refused_before_the_folder_is_made(
+def test_mismatched_flags_are_refused_before_the_folder_is_made(
   tmp_path, arguments, message
 ):
   folder = tmp_path / 'run'

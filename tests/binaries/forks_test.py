@@ -74,7 +74,7 @@ def test_one_that_forks_is_started_with_the_first_and_ends():
   started.close()
 
 
-def test_what_is_forked_ends_with_what_forks(by, tmp_path):
+def test_forks_end_with_their_parent(by, tmp_path):
   process = forks.Process(by, [_SLEEPER, str(tmp_path)], str(tmp_path / 'log'))
   _wait(lambda: [*tmp_path.glob('*.pid')])
   assert process.poll() is None

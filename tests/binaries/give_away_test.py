@@ -126,7 +126,7 @@ def test_a_new_file_column_or_entry_without_a_rule_is_noticed_and_kept(run, tmp_
     assert b'faces' not in path.read_bytes(), path
 
 
-def test_what_is_given_away_is_what_was_released(run, shared):
+def test_only_released_values_are_given_away(run, shared):
   out, said = shared
   assert {path.name for path in out.rglob('*')} == {
     'encoder.keras',

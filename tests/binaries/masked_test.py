@@ -115,5 +115,5 @@ def test_wrong_flags(made, run, tmp_path):
   ):
     with pytest.raises(ValueError, match=sentence):
       _evaluate(made, run, *flags)
-  with pytest.raises(ValueError, match="has 'segmentation'; allowed are knn"):
+  with pytest.raises(ValueError, match="has 'segmentation'; it must be one of knn"):
     in_process.call(dcco, _METHODS, f'--run_dir={tmp_path / "none"}')

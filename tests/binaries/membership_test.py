@@ -79,7 +79,7 @@ def _said(source, task):
     (['1PatA', '2PbtB', '9TaxA'], ''),
   ],
 )
-def test_what_a_run_trained_on_is_not_held_out(tmp_path, rows, said):
+def test_training_examples_are_not_held_out(tmp_path, rows, said):
   run = _run(tmp_path / 'run', _task(_OLD))
   for source in (run, run / 'encoder.keras'):
     answer = _said(source, _task(rows))
@@ -145,7 +145,7 @@ def test_a_file_that_is_not_ours_is_a_sentence(tmp_path):
     ),
   ],
 )
-def test_changed_data_are_told_by_what_has_changed(tmp_path, rows, said):
+def test_errors_name_what_changed_in_the_data(tmp_path, rows, said):
   run = _run(tmp_path / 'run', _task(_OLD))
   membership.check_same(run, _task(_OLD), 'why')
   with pytest.raises(ValueError, match='have changed since') as error:

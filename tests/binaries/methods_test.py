@@ -242,7 +242,7 @@ def test_one_program_leaves_nothing_to_the_next():
     assert _read(name) == alone[name]
 
 
-def test_what_two_programs_call_the_same_is_the_same():
+def test_flags_shared_by_programs_are_identical():
   known = {}
   for program in table.PROGRAMS.values():
     for row, method in program.methods.items():
@@ -355,7 +355,7 @@ def test_local_steps_are_local_epochs_of_fedavg():
     ),
   ],
 )
-def test_what_a_method_does_not_use_is_one_sentence(program, arguments, message):
+def test_unused_flags_are_refused_in_one_sentence(program, arguments, message):
   with pytest.raises(ValueError, match=re.escape(message)):
     _read(program, *arguments)
 

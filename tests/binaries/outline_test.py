@@ -18,7 +18,7 @@ _BUILT = outlines.build()
 
 
 @pytest.mark.parametrize('program', _BUILT)
-def test_what_is_recorded_is_what_there_is(program):
+def test_recorded_outlines_match_the_programs(program):
   path = outline.path_of(program)
   assert path.read_text() == _BUILT[program], 'run `make outlines`'
 
@@ -79,7 +79,7 @@ def test_every_program_says_its_help_without_tensorflow(run):
     ('--qqq', 'There is no flag --qqq; --help lists all flags.'),
   ],
 )
-def test_what_is_malformed_is_said_as_the_flags_say_it(run, capsys, argument, said):
+def test_malformed_flags_are_reported_as_by_absl(run, capsys, argument, said):
   status, shown, found = run('binaries.dcco', argument)
   assert (status, shown) == (1, '')
   assert found.startswith(f'Error: {said}') and '\n' not in found
@@ -105,7 +105,7 @@ def test_what_is_malformed_is_said_as_the_flags_say_it(run, capsys, argument, sa
     ('export --classifier=perhaps', '--classifier=perhaps: it must be true or false.'),
   ],
 )
-def test_what_a_program_needs_is_asked_for_without_tensorflow(run, command, said):
+def test_required_flags_are_checked_without_tensorflow(run, command, said):
   status, shown, found = run(*f'binaries.{command}'.split())
   assert (status, shown) == (1, '')
   assert found.startswith(f'Error: {said}') and '\n' not in found
@@ -115,7 +115,7 @@ def test_what_a_program_needs_is_asked_for_without_tensorflow(run, command, said
   'arguments',
   [['--run=runs/a', '--out=b'], ['-run', 'a', '--out', 'b'], ['--flagfile=flags.txt']],
 )
-def test_what_may_be_there_is_left_to_the_program(arguments):
+def test_paths_that_may_exist_are_left_to_the_program(arguments):
   assert outline.look('export', arguments) is None
 
 
@@ -138,7 +138,7 @@ def _copy(known):
     ['--verbosity=1', '--tau=0.5', '--', '--rounds=x'],
   ],
 )
-def test_what_is_not_malformed_is_left_to_the_program(arguments):
+def test_wellformed_flags_are_left_to_the_program(arguments):
   assert outline.look('dcco', arguments) is None
 
 

@@ -171,7 +171,7 @@ def test_a_folder_a_client_without_labels_trains_and_leaves_an_encoder(tmp_path)
   assert float(row['client_work/clients']) == len(expected)
 
 
-def test_what_is_lost_is_an_error_where_the_user_says_so(tmp_path, capsys):
+def test_strict_makes_losses_errors(tmp_path, capsys):
   for k in range(6):
     (tmp_path / f'{k}.jpg').write_bytes(fabricate.jpeg(30 * k))
   (tmp_path / '2.jpg').write_bytes(b'')
@@ -285,7 +285,7 @@ def test_flags_of_pictures_reach_the_task_and_the_configuration(tmp_path, capsys
   assert changed == {**usual, 'fit': 'pad', 'pixel_range': ['0', '2000']}
 
 
-def test_what_the_data_name_takes_the_place_of_the_default_of_a_program(tmp_path):
+def test_columns_of_the_data_override_defaults(tmp_path):
   """Of all that is known before the data are read: flags, and headers."""
   (tmp_path / 'manifest.csv').write_text('image, client_id,label\n')
   (tmp_path / 'old.csv').write_text('image,case_id,label\n')

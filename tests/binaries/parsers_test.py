@@ -112,7 +112,7 @@ _HOPELESS = (b'"' + b'x' * 200_000 + b'"', b'\xff\xfe', b'\x00', b'', b'\n' * 9)
 
 @pytest.mark.parametrize('name', sorted(set(_PARSERS) - {'partition'}))
 @pytest.mark.parametrize('content', _HOPELESS, ids=range(len(_HOPELESS)))
-def test_what_is_no_text_at_all_is_refused(name, content, tmp_path):
+def test_binary_files_are_refused(name, content, tmp_path):
   parse = _PARSERS[name][1]
   with pytest.raises(ValueError) as refused:
     parse(content, tmp_path)

@@ -76,7 +76,7 @@ _REFUSED = {
 
 
 @pytest.mark.parametrize('program', _REFUSED, ids=lambda program: program.__name__)
-def test_what_does_not_fit_is_refused_in_one_sentence(program):
+def test_mismatched_arguments_are_refused_in_one_sentence(program):
   expected = _REFUSED[program]
   for line, said in in_process.said(program, expected).items():
     assert expected[line] in said, line

@@ -104,7 +104,7 @@ def test_signals_before_the_program_begins(argv, begin, name, expected):
   assert ended.stderr.strip().count('\n') == 0
 
 
-def test_what_an_encoding_has_not_is_printed_as_an_escape():
+def test_unencodable_characters_are_printed_as_escapes():
   """As the name of a file that is not UTF-8, which would end the program."""
   code = r"from binaries.flags import program; program.run(lambda: print('\udce4'))"
   ended = subprocess.run(

@@ -62,7 +62,7 @@ def test_its_memory_is_that_of_the_driver(run):
   assert 'worker_mib' not in row
 
 
-def test_it_does_not_resume_with_a_worker(run):
+def test_in_process_runs_do_not_resume_with_a_worker(run):
   """The last digits of its numbers are others."""
   with pytest.raises(
     ValueError, match='is a run with --runtime=in_process, not --runtime=worker: '

@@ -96,7 +96,7 @@ def test_flags_that_do_nothing_are_refused(tmp_path):
     '--method=maml --adaptation_rate=1': 'it is for la only',
     '--method=la --adaptation_rate=-1': 'adaptation_rate is -1.0; it must be at least',
     '--method=maml --nosecond_order --inner_rate=0.1 --personal_methods=knn': (
-      "personal_methods has 'knn'; allowed are logistic, lars"
+      "personal_methods has 'knn'; it must be one of logistic, lars"
     ),
   }
   run_dir = f'--run_dir={tmp_path / "none"}'

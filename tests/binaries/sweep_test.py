@@ -110,7 +110,7 @@ def test_a_name_is_that_of_a_program(name, program, row, others):
 @pytest.mark.parametrize(
   ('names', 'said'),
   [
-    (['svm'], "methods has 'svm'; allowed are dcco"),
+    (['svm'], "methods has 'svm'; it must be one of dcco"),
     (['svm:dcco'], "methods has 'svm:dcco'; the programs are dcco"),
     (['fedema:simclr'], "'fedema:simclr'; binaries.fedema has fed_simclr"),
     (['fedavg_ssl:byol:fedprox'], 'binaries.fedavg_ssl has fedavg'),
@@ -122,7 +122,7 @@ def test_names_that_no_program_has_are_refused(names, said):
     sweeping.members(names)
 
 
-def test_what_a_method_does_not_use_is_left_out_of_its_runs(tmp_path):
+def test_unused_flags_are_left_out_of_a_method_s_runs(tmp_path):
   with in_process.parsed(
     '--rounds=3', '--tau=0.5', '--nobaselines', '--target_momentum=0.9', '--jobs=2'
   ):
@@ -171,12 +171,12 @@ def test_what_a_method_does_not_use_is_left_out_of_its_runs(tmp_path):
     ([_METHODS, '--tau=3'], '--tau is given, which none of the methods uses'),
     ([_METHODS, '--seed=3'], '--seed is given; --methods, --seeds'),
     ([_METHODS, '--objective=byol'], '--objective is given; --methods'),
-    ([_METHODS, '--formats=gif'], "formats has 'gif'; allowed are markdown"),
+    ([_METHODS, '--formats=gif'], "formats has 'gif'; it must be one of markdown"),
     ([_METHODS, '--data_dir=/x'], 'fed_byol: --data_dir is given with --task=digits'),
     ([_METHODS, '--evaluation_methods=svm'], "fed_byol: evaluation_methods has 'svm'"),
   ],
 )
-def test_what_is_wrong_is_said_before_a_run(tmp_path, flags, said, monkeypatch):
+def test_invalid_values_are_refused_before_a_run(tmp_path, flags, said, monkeypatch):
   monkeypatch.setattr(sweeping, 'run', pytest.fail)
   with pytest.raises(ValueError, match=said):
     in_process.call(sweep, f'--out={tmp_path}/out', *flags)
@@ -216,7 +216,7 @@ def test_all_are_run_once_and_compared_by_method(tmp_path, swept):
   assert sorted(started) == [('fed_byol', 2), ('simclr', 2)]
 
 
-def test_one_that_fails_is_told_and_the_others_are_compared(tmp_path, swept):
+def test_failed_runs_are_reported_and_the_others_compared(tmp_path, swept):
   started, ended = swept(_METHODS, simclr='fail')
   assert len(started) == 2
   assert ended.status == 1
@@ -283,7 +283,9 @@ def test_malformed_variations_are_refused(texts, said):
     (['--vary=rounds=1|2', '--over=rounds'], '--over and --vary are both given'),
   ],
 )
-def test_what_cannot_vary_is_said_before_a_run(tmp_path, flags, said, monkeypatch):
+def test_flags_that_cannot_vary_are_refused_before_a_run(
+  tmp_path, flags, said, monkeypatch
+):
   monkeypatch.setattr(sweeping, 'run', pytest.fail)
   with pytest.raises(ValueError, match=re.escape(said)):
     in_process.call(sweep, _METHODS, f'--out={tmp_path}/out', *flags)

@@ -151,7 +151,7 @@ def test_a_run_of_photographs_and_records_is_evaluated_again(tmp_path, capsys):
   assert all(after[name] == before[name] for name in after)
 
 
-def test_what_does_not_fit_is_refused(tmp_path):
+def test_mismatched_arguments_are_refused(tmp_path):
   where = f'--run_dir={tmp_path}/run --rounds=1'
   expected = {
     '--task=digits --evaluation_methods=knn,retrieval': 'which needs two modalities; '

@@ -193,7 +193,7 @@ def test_the_best_of_several_models_is_that_of_the_validation_split(held_out, be
   assert found == expected
 
 
-def test_what_is_wrong_with_validation_is_said_before_the_first_round(tmp_path):
+def test_invalid_validation_is_refused_before_the_first_round(tmp_path):
   lines = (
     f'--task=digits --run_dir={tmp_path}/a --validation=0',
     f'--task=digits --run_dir={tmp_path}/a --validation=1.5',

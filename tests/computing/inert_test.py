@@ -84,7 +84,7 @@ def _gives_orders(letter):
 
 
 @over_names
-def test_a_line_has_nothing_that_a_terminal_obeys(name):
+def test_lines_have_no_control_characters(name):
   assert not any(map(_gives_orders, inert.line(name)))
   assert inert.line(inert.line(name)) == inert.line(name)
   inert.line(name).encode('utf-8')

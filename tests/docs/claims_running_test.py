@@ -245,7 +245,7 @@ def test_the_program_runs_claims_and_writes_the_page(folder):
 @pytest.mark.parametrize(
   ('options', 'said'),
   [
-    ('--claims c none', "claims has 'none'; allowed are c."),
+    ('--claims c none', "claims has 'none'; it must be one of c."),
     ('--data cifar10', 'data has cifar10=; it must be TASK=PATH'),
     ('--data cifar1=/', 'data has cifar1=/; it must be TASK=PATH, a task of cifar10'),
     ('--data cifar10=/nowhere', 'and an existing path'),

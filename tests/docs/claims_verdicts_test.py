@@ -106,7 +106,7 @@ def test_bounds_must_be_eight_points_apart(upper, expected):
     ((0, 1, 2), 'digits', 'unfinished: 3 of 5 seeds, so far agrees', 1),
   ],
 )
-def test_fewer_seeds_decide_nothing(seeds, budget, expected, differences):
+def test_too_few_seeds_give_no_verdict(seeds, budget, expected, differences):
   values = _above(2, 4, 6)
   values['one'] = {k: values['one'][k] for k in seeds}
   text, found = verdicts.judge(_claim(_AHEAD, budget=budget), values)

@@ -116,7 +116,7 @@ def test_supervised_has_its_own_direction_alone_as_proposition_4_1_says(studies)
   assert np.min(studies[40].sl_together.strength[:3]) > 1
 
 
-def test_what_is_out_of_range_is_named():
+def test_out_of_range_values_are_named():
   for arguments, message in (
     ({'sources': 1}, 'sources is 1; it must be at least 2'),
     ({'dimension': 6}, 'dimension is 6; it must be above twice the sources, 6'),

@@ -223,7 +223,7 @@ def test_another_precision_is_refused():
   assert half.for_inputs((16, 16, 3)).reading('left').precision == 'bfloat16'
 
 
-def test_a_machine_whose_kernels_sum_in_8_bits_is_told():
+def test_bfloat16_sums_of_8_bits_are_reported():
   # Without oneDNN TensorFlow has the kernels of a processor without AVX-512.
   code = "from tff_ssl.encoders import precision; precision.check('bfloat16')"
   ended = subprocess.run(

@@ -70,7 +70,7 @@ def test_options_reach_their_family():
     ('mlp', {}, r'example of mlp is \(16, 16, 3\); it must be'),
   ],
 )
-def test_what_an_encoder_does_not_take_is_refused(name, options, message):
+def test_invalid_encoder_settings_are_refused(name, options, message):
   with pytest.raises(ValueError, match=message):
     registry.build_encoder(name, (16, 16, 3), **options)
 

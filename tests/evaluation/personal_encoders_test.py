@@ -155,7 +155,7 @@ def test_the_naive_classifier_sees_features_by_their_owner_s_encoder():
 
 
 def test_invalid_evaluation_is_refused():
-  with pytest.raises(ValueError, match="methods has 'nearest'; allowed are knn"):
+  with pytest.raises(ValueError, match="methods has 'nearest'; it must be one of knn"):
     _evaluation().evaluate(_ENCODERS.__getitem__, ['nearest'])
   with pytest.raises(ValueError, match='needs the argument federated'):
     _evaluation().evaluate(_ENCODERS.__getitem__, ['federated_linear'])

@@ -107,7 +107,7 @@ def test_zero_shot_takes_the_nearest_class():
   assert retrieval.zero_shot(encodings, prototypes).tolist() == [0, 1, 2, 0]
 
 
-def test_what_is_wrong_is_refused():
+def test_invalid_values_are_refused():
   ones = np.ones([3, 2])
   with pytest.raises(ValueError, match=r'shapes \(3, 2\) and \(2, 2\)'):
     retrieval.recalls(ones, ones[:2])

@@ -78,7 +78,7 @@ def test_failures_are_one_sentence(error, expected):
     _Refused(grpc.StatusCode.INTERNAL),
   ],
 )
-def test_mistakes_are_none(error):
+def test_programming_errors_have_no_sentence(error):
   assert failures.sentence(error) is None
 
 
@@ -92,7 +92,7 @@ def test_a_file_that_a_full_disk_does_not_take_is_named(tmp_path):
 
 
 @pytest.mark.parametrize('text', ['[' * 100_000, '{"a": \x00}', '\xff', '[1]', ''])
-def test_what_is_no_json_object_is_named(tmp_path, text):
+def test_files_without_a_json_object_are_named(tmp_path, text):
   path = tmp_path / 'config.json'
   path.write_bytes(text.encode('latin-1'))
   with pytest.raises(ValueError, match=r'config\.json (is not JSON|holds a list)'):

@@ -177,7 +177,7 @@ def test_variables_are_initialized_for_each_call(execution):
     ((np.ones(2, np.float32), [7]), TypeError, 'must be a data set'),
   ],
 )
-def test_what_is_not_of_the_type_is_refused(execution, arguments, error, message):
+def test_wrong_types_are_refused(execution, arguments, error, message):
   with pytest.raises(error, match=message):
     _round(*arguments)
 

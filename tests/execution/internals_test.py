@@ -77,7 +77,7 @@ def test_the_message_is_that_of_tff(case):
     (tff.FederatedType(np.float32, tff.CLIENTS), np.zeros([2], np.float32)),
   ],
 )
-def test_what_is_not_of_the_type_is_refused(type_spec, value):
+def test_wrong_types_are_refused(type_spec, value):
   with pytest.raises(TypeError):
     internals.fill(_empty_message(), value, type_spec)
 

@@ -76,7 +76,7 @@ def test_structures_and_their_bounds():
     ([3, 9], 2**63, r'must be at most 2\^63: take fewer clients'),
   ],
 )
-def test_what_is_out_of_range_is_named(values, largest, message):
+def test_out_of_range_values_are_named(values, largest, message):
   with pytest.raises(ValueError, match=message):
     secure_sums.bounded_sum([np.int64(value) for value in values], largest)
 

@@ -134,5 +134,5 @@ def test_a_format_that_cannot_be_written_is_refused(monkeypatch):
   exports.check(['keras', 'tflite'])
   with pytest.raises(ValueError, match='pip install tf2onnx onnxruntime'):
     exports.check(['onnx'])
-  with pytest.raises(ValueError, match="format is 'coreml'; allowed are keras"):
+  with pytest.raises(ValueError, match="format is 'coreml'; it must be one of keras"):
     exports.check(['coreml'])

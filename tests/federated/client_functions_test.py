@@ -102,7 +102,7 @@ def test_later_it_goes_on_with_what_it_kept(last_round):
 @pytest.mark.parametrize(
   ('image', 'count'), [([], 'empty_clients'), ([np.nan], 'nonfinite_clients')]
 )
-def test_who_does_not_count_sends_nothing_and_stays_as_it_was(state, image, count):
+def test_uncounted_clients_send_zeros_and_keep_their_state(state, image, count):
   result, after = _visit(state, image)
   assert float(result.weight) == 0
   assert int(result.totals['counts'][count]) == 1

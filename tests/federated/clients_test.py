@@ -75,7 +75,7 @@ def test_a_value_is_usable_if_sums_can_hold_it(value, weight, usable):
   assert bool(found) == usable
 
 
-def test_nothing_is_usable():
+def test_cohorts_without_usable_clients():
   assert bool(clients.is_usable({}, tf.constant(1.0)))
 
 
@@ -114,7 +114,7 @@ def test_counts(num_examples, finite, expected):
     assert tuple(int(counted[name]) for name in names) == expected
 
 
-def test_who_counts_is_neither_empty_nor_not_finite():
+def test_empty_and_nonfinite_clients_do_not_count():
   sums = {'clients': 7, 'examples': 20, 'empty_clients': 2, 'nonfinite_clients': 1}
   assert clients.counting(sums) == 4
 
@@ -152,7 +152,7 @@ def test_noise_in_a_table_is_refused_and_plain_sums_are_not():
 
 
 @pytest.mark.parametrize('examples', [0, 3])
-def test_numbers_of_no_example_are_none(examples):
+def test_metrics_without_examples_are_none(examples):
   given = {'loss': 32.0, 'deep': {'spread': np.float32(0.5)}, 'steps': np.int32(4)}
   found = clients.with_counts(given, {'examples': tf.constant(examples)})
   assert list(found) == ['loss', 'deep', 'steps', 'examples']

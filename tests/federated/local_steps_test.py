@@ -90,7 +90,7 @@ def test_state_follows_every_step(plan, steps):
   assert int(again.state['steps']) == 2 * steps
 
 
-def test_what_keeps_each_batch_can_not_accumulate():
+def test_objectives_with_batch_states_cannot_accumulate():
   plan = local_training.LocalPlan(batch_size=2, accumulate=2)
   examples = tf.nest.map_structure(tf.constant, linear_model.examples(4))
   objective = _Following()

@@ -122,7 +122,7 @@ def test_so_many_examples_as_are_said_go_together(tff_context):
   assert sent['update'] == pytest.approx((3 * 32**2 + 4**2) / 100)
 
 
-def test_what_is_private_is_clipped_for_each_client(tff_context):
+def test_private_aggregation_clips_each_client(tff_context):
   aggregation = aggregations.private(1.0, update_clip=4.0, statistics_clip=1.0)
   sizes = [1, 1, 2, 3]
   sent, means = _run(_function(True), sizes, aggregation)
@@ -131,7 +131,7 @@ def test_what_is_private_is_clipped_for_each_client(tff_context):
   assert sent['update'] == pytest.approx(sum(clipped) / sum(sizes), rel=1e-5)
 
 
-def test_what_is_too_long_for_a_square_is_clipped_too(tff_context):
+def test_values_whose_square_overflows_are_clipped(tff_context):
   """A finite update may be so long that the square of its norm is not."""
 
   def client_fn(shared, examples):

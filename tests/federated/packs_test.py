@@ -83,6 +83,6 @@ def test_batches_are_not_examples():
     packs.PackSpec(batch)
 
 
-def test_what_is_dealt_depends_on_the_sizes_alone():
+def test_partition_depends_on_sizes_alone():
   sizes = np.random.default_rng(0).integers(1, 7, 50).tolist()
   assert packs.deal(sizes, 4, 1) == packs.deal(np.array(sizes), 4, 1)

@@ -92,7 +92,7 @@ def test_the_one_computation_does_not_convert(form):
     form(harness.build_dcco().next)
 
 
-def test_what_has_no_place_in_a_form_is_refused():
+def test_states_and_server_data_are_refused_by_map_reduce_forms():
   objective, optimizer = harness.cco(), optimizers.build_optimizer(harness.SGD)
   stateful = fed_ssl.fed_ssl(objective, optimizer, fedavg.FedAvgConfig())
   with pytest.raises(ValueError, match='clients that keep a state; to be one comp'):

@@ -47,9 +47,7 @@ def _other_split(data):
     (_other_split, 'cases'),
   ],
 )
-def test_what_is_read_otherwise_than_meant_is_silent(
-  tmp_path, monkeypatch, wrong, task
-):
+def test_misread_meaning_is_found_by_this_test(tmp_path, monkeypatch, wrong, task):
   """Nothing is broken here, but what is meant is another label, client, and so on."""
   tried = {
     'wrong': ways.Way(task, wrong, loses=False),

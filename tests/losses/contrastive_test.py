@@ -104,10 +104,10 @@ def test_rejects_temperature_not_above_zero(temperature):
 
 
 def test_rejects_views_of_two_shapes():
-  with pytest.raises(ValueError, match=r'must both be \[n, d\]'):
+  with pytest.raises(ValueError, match=r'both must be \[n, d\]'):
     contrastive.nt_xent(tf.ones([2, 3]), tf.ones([2, 4]))
 
 
 def test_rejects_negatives_of_another_size():
-  with pytest.raises(ValueError, match=r'negatives must be \[m, d\] with the d'):
+  with pytest.raises(ValueError, match=r'must be \[m, d\] with the d'):
     contrastive.nt_xent(tf.ones([2, 3]), tf.ones([2, 3]), negatives=tf.ones([5, 4]))

@@ -122,7 +122,7 @@ def test_traces_with_unknown_n():
   ('shapes', 'temperature', 'message'),
   [
     (((2, 3), (2, 3), (4, 3)), 0.0, 'temperature is 0.0; it must be positive'),
-    (((2, 3), (2, 4), (4, 3)), 0.1, r'must both be \[n, d\]'),
+    (((2, 3), (2, 4), (4, 3)), 0.1, r'both must be \[n, d\]'),
     (((2, 3), (2, 3), (4, 5)), 0.1, r'must be \[size, d\]'),
   ],
 )

@@ -51,7 +51,7 @@ def test_gradients_are_finite_and_those_of_the_projection():
   np.testing.assert_allclose(tape.gradient(total, x), expected, atol=1e-15)
 
 
-def test_what_is_not_finite_stays_so():
+def test_nonfinite_values_stay_nonfinite():
   x = tf.constant([[np.nan, 1.0], [np.inf, 1.0], [1.0, 1.0]])
   finite = np.isfinite(lengths.at_most(x, 2.0).numpy()).all(axis=1)
   np.testing.assert_array_equal(finite, [False, False, True])

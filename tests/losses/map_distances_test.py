@@ -39,7 +39,7 @@ def test_without_layers_or_examples_it_is_zero():
   assert float(map_distances.mean_squared_differences([none], [none])) == 0
 
 
-def test_what_does_not_match_is_refused():
+def test_mismatches_are_refused():
   with pytest.raises(ValueError, match='There are 1 and 0 feature maps'):
     map_distances.mean_squared_differences([tf.zeros([1, 2])], [])
   with pytest.raises(ValueError, match=r'shapes \(1, 2\) and \(1, 3\)'):

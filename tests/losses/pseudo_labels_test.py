@@ -75,7 +75,7 @@ def test_divergence_is_the_mean_over_helpers():
   np.testing.assert_array_equal(none, np.zeros(4))
 
 
-def test_what_is_not_a_number_is_not_hidden():
+def test_nan_is_shown():
   weak = _logits(1, 4)
   weak[2, 0] = np.nan
   got = pseudo_labels.fixmatch(tf.constant(weak), tf.constant(_logits(2, 4)), 0.9)

@@ -139,7 +139,7 @@ def test_arguments_out_of_range_are_named():
     sinkhorn.assignments(x, epsilon=-1.0)
   with pytest.raises(ValueError, match='iterations is -1; it must be at least 0'):
     sinkhorn.assignments(x, iterations=-1)
-  with pytest.raises(ValueError, match=r'must be \[n, K\], got shape \(3,\)'):
+  with pytest.raises(ValueError, match=r'have shape \(3,\); it must be \[n, K\]'):
     sinkhorn.assignments(x[0])
-  with pytest.raises(ValueError, match=r'both views must be \[n, K\]'):
+  with pytest.raises(ValueError, match=r'both must be \[n, K\]'):
     sinkhorn.swapped_prediction(x, tf.ones([2, 4]))

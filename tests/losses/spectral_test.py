@@ -90,7 +90,7 @@ def test_encodings_must_be_of_one_shape(f, g):
     _SPECTRAL.statistics(tf.zeros(f), tf.zeros(g))
 
 
-def test_what_others_have_is_held_fixed():
+def test_statistics_of_others_get_no_gradient():
   statistics = _SPECTRAL.statistics(*map(tf.constant, _encodings(4)))
   others = tf.constant(np.eye(3))
   with tf.GradientTape() as tape:

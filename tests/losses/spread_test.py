@@ -108,7 +108,7 @@ def test_effective_rank_of_equal_variances_is_their_number(rank):
 
 
 @pytest.mark.parametrize('n', [0, 1, 4])
-def test_no_variation_is_collapsed(n):
+def test_constant_encodings_are_collapsed(n):
   x = tf.fill([n, 3], 0.5)
   mean, _, second = spread.normalised_moments(x)
   assert spread.effective_rank_from_moments(mean, second) == 1.0
@@ -116,7 +116,7 @@ def test_no_variation_is_collapsed(n):
 
 
 @pytest.mark.parametrize('value', [np.nan, np.inf])
-def test_what_is_not_finite_is_no_error_but_has_no_rank(value):
+def test_nonfinite_values_have_no_rank(value):
   matrix = tf.constant([[1.0, 0.0], [0.0, value]])
   assert np.isnan(spread.effective_rank_from_covariance(matrix))
   assert np.isnan(spread.effective_rank_from_moments(tf.zeros([2]), matrix))

@@ -181,6 +181,6 @@ def test_entries_are_unit_projections_of_images_as_they_are():
     ({'alignment_weight': -1.0}, 'alignment_weight is -1.0; it must be at least 0'),
   ],
 )
-def test_what_cannot_be_is_refused(options, message):
+def test_invalid_values_are_refused(options, message):
   with pytest.raises(ValueError, match=message):
     dictionary_contrast.FedCAObjective(**{'model': _model(), **options})

@@ -55,7 +55,7 @@ def test_it_starts_at_zero_where_all_classes_are_alike():
   assert float(loss) == pytest.approx(np.log(3), rel=1e-12)
 
 
-def test_what_has_no_label_takes_no_part():
+def test_unlabelled_examples_take_no_part():
   params, examples = _params(), _examples(6)
   examples['label'][:2] = -1
   rest = collections.OrderedDict((name, x[2:]) for name, x in examples.items())

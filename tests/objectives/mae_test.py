@@ -194,7 +194,7 @@ def test_the_papers_choices():
   assert objective.decoder.output_dim == 12
 
 
-def test_what_does_not_fit_is_named():
+def test_mismatched_arguments_are_named():
   with pytest.raises(
     ValueError, match='encoder of MAE is resnet8; it must be a vision'
   ):

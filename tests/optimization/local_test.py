@@ -26,7 +26,7 @@ def test_weight_decay_is_added_to_the_gradient():
   np.testing.assert_allclose(got, [1 - 0.1 * 1.5, -2 - 0.1 * 0.0])
 
 
-def test_adam_is_adam():
+def test_adam_matches_reference():
   grads = np.random.default_rng(1).normal(size=(3, 2))
   params, state = _PARAMS, adam.init(_PARAMS)
   for g in grads:
@@ -86,6 +86,6 @@ def test_the_mean_of_first_steps(optimizer):
     ({'beta_2': 0.9}, 'beta_2 is 0.9; only adam and adamw'),
   ],
 )
-def test_what_is_out_of_range_is_named(fields, message):
+def test_out_of_range_values_are_named(fields, message):
   with pytest.raises(ValueError, match=message):
     local.LocalOptimizer(**fields)

@@ -14,7 +14,7 @@ _GRADS = np.random.default_rng(0).normal(size=(4, 3))
 @pytest.mark.parametrize(
   ('momentum', 'nesterov'), [(0.0, False), (0.9, False), (0.9, True)]
 )
-def test_it_is_the_recurrence(momentum, nesterov):
+def test_matches_the_recurrence(momentum, nesterov):
   params = collections.OrderedDict(w=tf.constant([1.0, -2.0, 0.5], tf.float64))
   state = sgd.init(params, momentum)
   w, v = params['w'].numpy(), 0.0
@@ -35,7 +35,7 @@ def test_without_momentum_there_is_no_state():
   ('momentum', 'nesterov', 'message'),
   [(1.0, False, 'momentum is 1.0'), (0.0, True, 'nesterov is True')],
 )
-def test_what_is_out_of_range_is_named(momentum, nesterov, message):
+def test_out_of_range_values_are_named(momentum, nesterov, message):
   params = {'w': tf.ones([2])}
   with pytest.raises(ValueError, match=message):
     sgd.update(params, sgd.init(params), params, 0.1, momentum, nesterov)

@@ -51,7 +51,7 @@ def test_classes_in_excess_belong_to_nobody():
   assert len(np.unique(_LABELS[dealt])) == 6
 
 
-def test_who_has_what_depends_on_the_seed():
+def test_partition_depends_on_the_seed():
   held = {tuple((_histograms(_build(2, 5, seed=s)) > 0).flat) for s in range(4)}
   assert len(held) > 1
 
@@ -62,7 +62,7 @@ def test_examples_of_a_class_are_dealt_at_random():
   assert not np.array_equal(partition['client_0'], np.arange(50))
 
 
-def test_what_does_not_fit_is_an_error():
+def test_mismatched_arguments_are_refused():
   with pytest.raises(
     ValueError, match=r'per_client=11 needs at least as many.* are 10'
   ):

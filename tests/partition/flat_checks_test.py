@@ -43,7 +43,7 @@ def test_the_client_at_fault_is_named(held, message):
     flat.flatten_checked({'a': [0], 'b': held, 'c': [1]}, 5)
 
 
-def test_no_client():
+def test_partitions_without_clients_are_refused():
   with pytest.raises(ValueError, match='no client'):
     flat.flatten_checked({}, 5)
 

@@ -26,7 +26,7 @@ def partitions():
   return found, as_dict
 
 
-def test_it_reads_as_a_dict_does():
+def test_reads_like_a_dictionary():
   found, expected = partitions()
   assert list(found) == list(expected)
   assert list(reversed(found)) == list(reversed(expected))
@@ -83,7 +83,7 @@ def test_numbered_ids_are_those_of_a_list(count):
   'name',
   ['client_1', 'client_100', 'client_1 ', 'client_٠١', 'case_01', '', 3, 'client_'],
 )
-def test_what_is_no_id_has_no_place(name):
+def test_unknown_ids_have_no_position(name):
   found = ids.Numbered('client', 100)
   assert name not in found
   assert found.place('client_99') == 99

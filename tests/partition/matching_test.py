@@ -36,7 +36,7 @@ def test_every_client_has_its_share_of_each_class():
   np.testing.assert_allclose(other_shares, shares, atol=1 / 30)
 
 
-def test_what_nobody_holds_is_left_out():
+def test_examples_of_no_client_are_left_out():
   labels = np.array([0, 0, 1, 1, -1])
   partition = collections.OrderedDict(
     a=np.array([0, 2]), b=np.array([1, 4]), c=np.zeros(0, np.int64)

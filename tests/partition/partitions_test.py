@@ -23,7 +23,7 @@ def test_a_client_keeps_at_most_so_many_of_its_own():
     assert held.dtype == np.int64
 
 
-def test_what_is_kept_is_drawn_and_every_example_is_as_likely():
+def test_capped_clients_draw_examples_uniformly():
   kept = collections.Counter()
   for seed in range(2000):
     partition = partitions.at_most(_partition(), 4, np.random.default_rng(seed))

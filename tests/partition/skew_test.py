@@ -88,7 +88,7 @@ def test_which_classes_are_whose_depends_on_the_seed():
   assert len(owners) > 1
 
 
-def test_what_does_not_fit_is_an_error():
+def test_mismatched_arguments_are_refused():
   with pytest.raises(ValueError, match='1 of 2 examples are unlabelled'):
     _build(0.5, 1, np.array([0, -1]))
   with pytest.raises(ValueError, match='needs 3 examples, but there are 2'):

@@ -70,10 +70,10 @@ def test_parse(text, config):
 @pytest.mark.parametrize(
   ('text', 'message'),
   [
-    ('dirichlt:alpha=1', "unknown kind 'dirichlt'; allowed are iid, dirichlet"),
+    ('dirichlt:alpha=1', "unknown kind 'dirichlt'; it must be one of iid, dirichlet"),
     ('', "unknown kind ''"),
     ('iid', 'needs examples'),
-    ('iid:size=4', "'size=4'; allowed are examples=NUMBER, clients=NUMBER"),
+    ('iid:size=4', "'size=4'; it must be one of examples=NUMBER, clients=NUMBER"),
     ('iid:examples', "'examples'; allowed"),
     ('case:', "has ''"),
     ('iid:examples=4,examples=5', "gives 'examples' twice"),
@@ -171,5 +171,5 @@ def test_a_mixed_image_is_changed_as_its_source_whoever_holds_it(kind, mixed):
     spec.client_images(text, _IMAGES, partition)
 
 
-def test_only_mixed_sources_are_told():
+def test_only_mixed_sources_are_reported():
   assert all(spec.source_of(text, 40, 0) is None for text in _SPECS)

@@ -24,7 +24,7 @@ def test_equal_budgets_have_no_caveat(tmp_path):
 @pytest.mark.parametrize(
   'flag', ['knn_k', 'finetune_learning_rate', 'finetune_steps', 'supervised_steps']
 )
-def test_accuracies_that_are_measured_otherwise_are_told(tmp_path, flag):
+def test_accuracies_of_different_protocols_are_reported(tmp_path, flag):
   folders = [
     fabricate.run(tmp_path / f'{seed}', {'seed': seed, flag: value})
     for seed, value in enumerate([20, 20, None])

@@ -87,7 +87,7 @@ def test_a_single_evaluation_is_a_point_with_a_bar(tmp_path):
   np.testing.assert_allclose(bar, [(3, 0.5 - deviation), (3, 0.5 + deviation)])
 
 
-def test_png_is_one(two_groups):
+def test_rendering_gives_a_png(two_groups):
   figure = figures.draw(two_groups, curves.quantities(two_groups, NAMES)[:1])
   content = figures.render(figure)
   assert content.startswith(b'\x89PNG\r\n\x1a\n')

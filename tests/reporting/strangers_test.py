@@ -195,7 +195,7 @@ def test_no_name_is_a_formula_in_a_figure(name):
   assert not shown.startswith('_')
 
 
-def test_what_programs_print_is_inert():
+def test_printed_names_are_inert():
   class Task:
     label_names = _NAMES
 

@@ -85,7 +85,7 @@ def _nothing(rows):
   return stream.getvalue().splitlines()
 
 
-def test_the_first_round_that_learns_nothing_is_told_with_its_reasons():
+def test_first_round_without_training_is_reported_with_reasons():
   nothing = {'examples': 0, 'empty_clients': 3, 'nonfinite_clients': 2}
   (line,) = _nothing([{'examples': 5, 'empty_clients': 3}, nothing, nothing])
   assert 'round 2' in line

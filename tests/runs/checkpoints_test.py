@@ -155,7 +155,7 @@ def test_a_part_of_the_newest_state_is_read_without_a_template(tmp_path):
     checkpoints.read_newest(tmp_path, 'global_model_weights/enc')
 
 
-def test_no_checkpoint_is_an_error_of_reading(tmp_path):
+def test_missing_checkpoints_are_errors_of_reading(tmp_path):
   with pytest.raises(ValueError, match='has no checkpoint'):
     checkpoints.read_newest(tmp_path, 'a')
   with pytest.raises(ValueError, match='missing has no checkpoint'):

@@ -170,6 +170,8 @@ def test_missing_tracker_is_refused_before_the_folder_is_made(
   monkeypatch.setattr('importlib.util.find_spec', lambda _: None)
   with pytest.raises(ValueError, match=f"'{name}', which is not installed; `pip inst"):
     run_folder.RunFolder(tmp_path / 'run', {}, trackers=[name])
-  with pytest.raises(ValueError, match="trackers has 'comet'; allowed are tensorboard"):
+  with pytest.raises(
+    ValueError, match="trackers has 'comet'; it must be one of tensorboard"
+  ):
     run_folder.RunFolder(tmp_path / 'run', {}, trackers=['comet'])
   assert not (tmp_path / 'run').exists()

@@ -71,7 +71,7 @@ def test_folder_without_run_is_refused(tmp_path, content, message):
     run_config.read(tmp_path)
 
 
-def test_a_run_is_told_from_others_by_what_its_numbers_depend_on(tmp_path):
+def test_run_names_depend_on_the_settings_of_their_numbers(tmp_path):
   for name, seed in (('a', 0), ('b', 0), ('c', 1)):
     (tmp_path / name).mkdir()
     config = run_config.build({'seed': seed, 'run_dir': name}, '', ('run_dir',))

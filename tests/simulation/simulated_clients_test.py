@@ -145,7 +145,7 @@ def test_one_line_says_that_clients_are_not_packed(monkeypatch):
   assert len(said) == 1
 
 
-def test_what_is_wrong_is_named():
+def test_invalid_values_are_named():
   with pytest.raises(ValueError, match='num_packs is -1'):
     simulated_clients.Clients(tiny.clients(), num_packs=-1)
   with pytest.raises(ValueError, match="there is no client 'carol'"):

@@ -79,7 +79,7 @@ def test_edges_of_a_marker_belong_to_it():
   assert _range(values) == (0, 4095)
 
 
-def test_what_varies_is_no_marker():
+def test_varying_columns_are_not_markers():
   # Few stars on a dark sky are what the picture is of.
   values = np.full((200, 200), 300, np.uint16)
   values[::20, ::20] = np.linspace(30_000, 65_000, 100).reshape(10, 10)

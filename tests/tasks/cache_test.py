@@ -107,7 +107,7 @@ def test_a_faster_process_wins(tmp_path):
   assert [path.name for path in tmp_path.iterdir()] == ['entry']
 
 
-def test_what_a_killed_process_left_is_removed_after_a_day(tmp_path):
+def test_leftovers_of_killed_processes_are_removed_after_a_day(tmp_path):
   for name, age in (('old', 2 * 24 * 3600), ('new', 0)):
     folder = tmp_path / f'{name}.partial-x'
     folder.mkdir()

@@ -50,7 +50,7 @@ def test_transparency_is_white(mode):
   ('kind', 'mode'),
   [('PNG', 'RGBA'), ('PNG', 'LA'), ('TIFF', 'RGBA'), ('TIFF', 'LA'), ('WEBP', 'RGBA')],
 )
-def test_what_nobody_sees_does_not_matter(kind, mode):
+def test_transparent_pixels_do_not_change_the_image(kind, mode):
   channels = len(mode)
   decoded = []
   for seed in (1, 2):
@@ -66,7 +66,7 @@ def test_what_nobody_sees_does_not_matter(kind, mode):
 
 
 @pytest.mark.parametrize('channels', [2, 4])
-def test_what_nobody_sees_does_not_matter_in_16_bits(channels):
+def test_transparent_pixels_do_not_change_the_image_in_16_bits(channels):
   decoded = []
   for most in (1000, 65536):
     values = np.random.default_rng(most).integers(0, most, (12, 12, channels))

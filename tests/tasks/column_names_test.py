@@ -74,7 +74,7 @@ def test_the_users_names_come_first():
     ),
   ],
 )
-def test_what_is_nearly_a_column_is_not_passed_over(header, message):
+def test_misspelled_columns_are_not_ignored(header, message):
   with pytest.raises(ValueError, match=message):
     column_names.match('m.csv', header.split(','))
 

@@ -36,7 +36,7 @@ def test_cells_by_column_and_line():
     (b'a,b\n1,' + 140_000 * b'x', 'table.csv, line 2: field larger than field limit'),
   ],
 )
-def test_what_is_no_such_table_is_named(content, message):
+def test_files_that_are_not_tables_are_named(content, message):
   with pytest.raises(ValueError, match=message):
     csv_rows.read('table.csv', content)
 
@@ -55,7 +55,7 @@ def _written(separator, end, quoting=csv.QUOTE_MINIMAL):
 @pytest.mark.parametrize('separator', [',', ';', '\t'])
 @pytest.mark.parametrize('end', ['\n', '\r\n', '\r'])
 @pytest.mark.parametrize('encoding', ['utf-8', 'utf-8-sig', 'utf-16'])
-def test_what_a_spreadsheet_saves_is_read(separator, end, encoding):
+def test_spreadsheet_exports_are_read(separator, end, encoding):
   """With rows that are blank but for their separators, also first and last."""
   for text in (
     _written(separator, end),

@@ -131,7 +131,7 @@ def test_the_cache_knows_how_pictures_were_read(tmp_path):
     np.testing.assert_array_equal(_decode(tmp_path, each)[1].pixels, pixels)
 
 
-def test_what_is_said_of_files(tmp_path):
+def test_messages_about_files(tmp_path):
   draw = np.random.default_rng(0)
   noise = draw.integers(0, 256, (16, 16, 4)).astype(np.uint8)
   Image.fromarray(noise).save(tmp_path / 'alpha.png')

@@ -42,7 +42,7 @@ def test_patients_have_stable_names_that_are_digests():
   'written',
   [*sorted(spellings.MISSING), 'ANONYMOUS', 'Anonymized', 'unknown', '\u200b NA '],
 )
-def test_what_stands_for_no_id_is_no_patient(written):
+def test_placeholders_are_not_patients(written):
   content = _file(_CT, PatientID=written, SpecificCharacterSet='ISO_IR 192')
   assert dicom.patient_id(content) == ''
   assert dicom.pseudonym('') == ''

@@ -140,7 +140,7 @@ def test_palette():
 
 
 @pytest.mark.parametrize(('frames', 'middle'), [(3, 1), (4, 2)])
-def test_of_several_frames_the_middle_one(frames, middle):
+def test_middle_frame_of_several_is_read(frames, middle):
   values = np.stack([np.full((8, 8), 40 * k + 40, np.uint8) for k in range(frames)])
   content = _file(values)
   picture = images.read(content, 8, images.AS_USUAL, lambda n: n.stated)
@@ -258,7 +258,7 @@ def _cannot(content):
   return text
 
 
-def test_what_cannot_be_read_is_said_in_a_sentence_without_tags():
+def test_unreadable_images_are_reported_in_plain_text():
   small = np.zeros((8, 8), np.uint8)
   frame = encaps.encapsulate([b'\0' * 16])
   lossless = _file(small, uid.JPEGLosslessSV1, frame)
@@ -284,7 +284,7 @@ def test_a_frame_of_postscript_starts_no_program(monkeypatch):
   assert 'cannot decode' in _cannot(content)
 
 
-def test_what_never_has_room_is_refused(monkeypatch):
+def test_oversized_arrays_are_refused(monkeypatch):
   monkeypatch.setattr(opening, 'room', lambda: opening.Room(10_000))
   content = _file(np.zeros((60, 60), np.uint8))
   assert _cannot(content).startswith('60 x 60 pixels take')

@@ -77,7 +77,7 @@ def test_texts_that_share_words_are_near():
   assert cat @ crying > 0.5 * emoji.TEXT_FEATURES > 2.5 * abs(cat @ engine)
 
 
-def test_what_is_not_emoji_datasource_is_named(tmp_path):
+def test_folders_other_than_emoji_datasource_are_named(tmp_path):
   with pytest.raises(
     ValueError, match='Task emoji needs data_dir: the folder of the n'
   ):

@@ -62,7 +62,7 @@ def test_users_are_clients_with_the_images_and_classes_that_tff_reads(tmp_path):
   assert again.fingerprint() == task.fingerprint()
 
 
-def test_what_is_not_tffs_is_named(tmp_path):
+def test_files_not_written_by_tff_are_named(tmp_path):
   with pytest.raises(ValueError, match='needs data_dir: the cache_dir of tff'):
     gld.load(None)
   with pytest.raises(ValueError, match='holds no gld23k as TFF writes it'):

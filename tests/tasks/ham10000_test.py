@@ -66,7 +66,7 @@ def test_errors(tmp_path):
   with pytest.raises(ValueError, match=r'1 file that cannot be found: I99\.jpg'):
     ham10000.load(tmp_path)
   fabricate.write_csv(metadata, 'lesion_id,image_id,dx', ['L0,I00,acne'])
-  with pytest.raises(ValueError, match="diagnosis 'acne'; allowed are akiec"):
+  with pytest.raises(ValueError, match="diagnosis 'acne'; it must be one of akiec"):
     ham10000.load(tmp_path)
   fabricate.write_csv(metadata, 'lesion_id,image', ['L0,I00'])
   with pytest.raises(ValueError, match='lacks the column image_id, dx'):
@@ -121,8 +121,12 @@ def test_records_that_cannot_be_read_are_named(tmp_path):
   for old, new, message in (
     (',80.0,', ',-1,', "gives I00 the age '-1'; it must be years from 0 to 120"),
     (',80.0,', ',old,', "the age 'old'"),
-    ('scalp', 'tail', "gives I00 the localization 'tail'; allowed are abdomen"),
-    ('male,scalp', 'men,scalp', "the sex 'men'; allowed are female, male, unknown"),
+    ('scalp', 'tail', "gives I00 the localization 'tail'; it must be one of abdomen"),
+    (
+      'male,scalp',
+      'men,scalp',
+      "the sex 'men'; it must be one of female, male, unknown",
+    ),
     (',age,', ',years,', 'lacks the column age, which is needed'),
     (',sex,', ',gender,', 'lacks the column sex'),
   ):

@@ -77,7 +77,9 @@ def test_wrong_folders_are_named(tmp_path):
   one = _folder(tmp_path / 'one', _TREE[:4])
   with pytest.raises(ValueError, match=r'4 images outside folders: C101/0\.jpg'):
     image_folders.load(one, folders='class')
-  with pytest.raises(ValueError, match="folders is 'case'; allowed are none, class"):
+  with pytest.raises(
+    ValueError, match="folders is 'case'; it must be one of none, class"
+  ):
     image_folders.load(folder, folders='case')
 
 

@@ -175,7 +175,9 @@ def test_fits(shape):
     np.testing.assert_array_equal(edge, corner)
     np.testing.assert_array_equal(picture.pixels[4, 4], full)
     assert picture.lost == lost
-  with pytest.raises(ValueError, match="fit is 'cut'; allowed are crop, pad, stretch"):
+  with pytest.raises(
+    ValueError, match="fit is 'cut'; it must be one of crop, pad, stretch"
+  ):
     images.Reading('cut')
 
 

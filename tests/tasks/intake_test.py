@@ -257,7 +257,7 @@ def test_many_findings_of_a_kind_leave_room_on_the_screen():
   assert lines[-1] == "and 3 more lines of the kind 'k' (intake.json of a run has all)"
 
 
-def test_two_manifests_are_said(tmp_path):
+def test_two_manifests_are_reported(tmp_path):
   for hospital in 'ab':
     for k in range(2):
       path = tmp_path / hospital / f'{k}.jpg'

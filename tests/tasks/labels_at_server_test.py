@@ -68,7 +68,7 @@ def test_clients_of_many_labels_are_not_torn():
   assert len(np.unique(sides[0])) >= 10
 
 
-def test_what_a_task_has_without_labels_is_the_clients():
+def test_unlabelled_examples_belong_to_clients():
   labels = np.where(np.arange(200) < 40, _LABELS, -1)
   split = labels_at_server.by_share(_task(labels), 1.0, seed=0)
   np.testing.assert_array_equal(split.server.train.example_id, np.arange(40))

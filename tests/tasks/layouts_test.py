@@ -85,6 +85,6 @@ def test_folders_are_splits_or_not(folders, splits):
     ),
   ],
 )
-def test_what_is_nearly_a_layout_of_splits_is_refused(names, message):
+def test_misspelled_split_folders_are_refused(names, message):
   with pytest.raises(ValueError, match=message):
     layouts.of_folders('data', names)

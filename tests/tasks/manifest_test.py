@@ -182,7 +182,7 @@ def test_files_are_looked_for_beside_the_manifest_first_and_said():
   assert not finding.costs
 
 
-def test_no_value_is_no_label_and_no_client():
+def test_empty_cells_are_no_label_and_no_client():
   """As R, pandas and Excel write it."""
   content = (
     b'image,client_id,label\n1,p,NA\n2,q,x\n3,r,#N/A\n4,s,None\n5,t,NA\n6,u,na\n'

@@ -37,7 +37,7 @@ def _numbers(other, one, dtype=np.uint8):
 @pytest.mark.parametrize(
   'dtype', [np.uint8, np.uint16, np.int16, np.int32, np.uint32, np.float32]
 )
-def test_of_two_numbers_the_larger_one(other, one, dtype):
+def test_larger_of_two_numbers_is_taken(other, one, dtype):
   values = _numbers(other, one, dtype)
   _check(picture_files.tiff(values[..., np.newaxis]))
 
@@ -169,7 +169,7 @@ def test_noise_alone_is_empty(most, kind):
   ('number', 'expected'), [(0, False), (1, True), (128, True), (255, True)]
 )
 @pytest.mark.parametrize('dtype', [np.uint8, np.uint16, np.float32])
-def test_one_number_is_all_or_nothing(number, expected, dtype):
+def test_constant_masks_are_all_or_nothing(number, expected, dtype):
   content = picture_files.tiff(np.full((8, 8, 1), number, dtype))
   np.testing.assert_array_equal(_decoded(content), np.full((32, 32), expected))
 

@@ -56,7 +56,7 @@ def test_pictures_larger_than_pillow_reads_are_read():
     images.decode(header, 8)
 
 
-def test_what_never_has_room_is_refused_by_its_size(monkeypatch):
+def test_oversized_files_are_refused_by_their_size(monkeypatch):
   monkeypatch.setattr(opening, 'room', lambda: opening.Room(2**20))
   content = picture_files.of(Image.new('RGB', (1000, 800)))
   with pytest.raises(ValueError, match=r'1,000 x 800 pixels take .* 0\.0 GiB') as error:

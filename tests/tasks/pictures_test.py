@@ -26,7 +26,7 @@ def test_names_that_are_not_utf_8_can_be_written(tmp_path):
   assert [f.names for f in found] == [(r'\udcff.png',)]
 
 
-def test_what_cannot_be_embedded_is_refused(tmp_path):
+def test_images_that_cannot_be_embedded_are_refused(tmp_path):
   with pytest.raises(ValueError, match='square images with 1 or 3 channels'):
     pictures.load(tmp_path, (6, 8, 3))
   (tmp_path / 'a.png').write_text('no image')

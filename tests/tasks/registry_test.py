@@ -35,7 +35,9 @@ def test_tasks_of_pairs_have_two_modalities(tmp_path):
 
 
 def test_errors():
-  with pytest.raises(ValueError, match="Unknown task 'mnist'; allowed are digits, di"):
+  with pytest.raises(
+    ValueError, match="The task is 'mnist'; it must be one of digits, di"
+  ):
     registry.load('mnist')
   with pytest.raises(
     ValueError, match='image_size is 8 with the task wine; it is only for'

@@ -41,7 +41,7 @@ def test_a_column_of_floating_point_numbers_has_each_number_once():
     ['a', 'A'],
   ],
 )
-def test_what_is_not_certainly_one_stays_two(written):
+def test_ambiguous_patients_stay_apart(written):
   assert spellings.merged(written) == {w: w for w in written if w != 'nan'}
 
 
@@ -59,7 +59,7 @@ def test_what_is_not_certainly_one_stays_two(written):
     (('ﬁne', 'fine'), 'similar characters'),
   ],
 )
-def test_what_looks_alike_is_found(values, difference):
+def test_lookalike_names_are_detected(values, difference):
   group = tuple(sorted(values))
   assert spellings.alike([*values, 'other', '12345']) == {group: difference}
 
@@ -75,5 +75,5 @@ def test_what_looks_alike_is_found(values, difference):
     ('v1.0', 'v1'),
   ],
 )
-def test_what_differs_is_not_alike(values):
+def test_different_runs_are_not_grouped(values):
   assert spellings.alike(values) == {}

@@ -154,7 +154,7 @@ def test_names_that_are_written_alike_are_one_name():
   assert held_out[0] == held_out[1]
 
 
-def test_what_names_cannot_split_is_a_sentence():
+def test_names_that_cannot_be_split_are_refused():
   with pytest.raises(ValueError, match='there must be at least two'):
     splits.hold_out_named(['a', 'a'], 0.2, 0, 'clients')
   refused = 0

@@ -179,7 +179,7 @@ def test_a_wrong_npz_is_named(tmp_path, changed, message):
     ('a,label\n1,x,\n2,y,7\n', 'table.csv, line 3, has 3 cells; the header has 2'),
     ('a,label\n1,x\n2\n', 'table.csv, line 3, has 1 cells; the header has 2'),
     ('a,label\n1,x\ntwo,x\n', 'Line 3 of .* not a number'),
-    ('a,label,split\n1,x,fold\n', r"has \['fold'\]; allowed are train and test"),
+    ('a,label,split\n1,x,fold\n', r"has \['fold'\]; it must have train and test"),
     ('a;label\n1,5;x\n', "Line 2 of .* not a number; .*; '1,5' needs a decimal point"),
     ('a;label\n1.234,5;x\n', "Line 2 of .*; '1.234,5' needs a decimal point"),
     # Numbers that would be a feature, and tell the class.

@@ -41,7 +41,7 @@ def test_its_validation_images_are_tested_on_with_the_classes_of_the_list(
   assert 'left out 1 image file ' in task.report[1]
 
 
-def test_what_is_not_tiny_imagenet_is_named(tmp_path):
+def test_folders_other_than_tiny_imagenet_are_named(tmp_path):
   with pytest.raises(ValueError, match='needs data_dir: the folder tiny-imagenet-200'):
     tiny_imagenet.load(None)
   with pytest.raises(ValueError, match=r'holds no val/val_annotations\.txt'):

@@ -57,7 +57,7 @@ def test_cases_and_clients_stay_whole_with_what_has_no_label(by_client):
   assert not set(held_out) & set(found.train.holder)
 
 
-def test_what_cannot_be_held_out_is_a_sentence():
+def test_impossible_validation_splits_are_refused():
   labelled = _task(_examples(0, [0] * 10, np.arange(10)))
   has_one = dataclasses.replace(labelled, validation=_examples(500, [0], [500]))
   for task, share, why in (

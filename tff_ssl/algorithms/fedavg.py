@@ -70,7 +70,7 @@ class FedAvgConfig:
       checks.positive(client_learning_rate=rate)
     if self.weighting not in WEIGHTINGS:
       raise ValueError(
-        f'weighting is {self.weighting!r}; allowed are {", ".join(WEIGHTINGS)}.'
+        f'weighting is {self.weighting!r}; it must be one of {", ".join(WEIGHTINGS)}.'
       )
 
   def rate(self, round: tf.Tensor) -> tf.Tensor:

@@ -146,7 +146,9 @@ class PersonalEvaluation:
   def _check(self, methods: Sequence[str]) -> None:
     for method in methods:
       if method not in METHODS:
-        raise ValueError(f'methods has {method!r}; allowed are {", ".join(METHODS)}.')
+        raise ValueError(
+          f'methods has {method!r}; it must be one of {", ".join(METHODS)}.'
+        )
     if suite.FEDERATED_LINEAR in methods and self._federated is None:
       raise ValueError(
         f'methods has {suite.FEDERATED_LINEAR!r}, which needs the argument federated.'

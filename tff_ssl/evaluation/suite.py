@@ -362,7 +362,7 @@ def _check_methods(
   for method in methods:
     if method not in _ALL_METHODS:
       raise ValueError(
-        f'methods has {method!r}; allowed are {", ".join(_ALL_METHODS)}.'
+        f'methods has {method!r}; it must be one of {", ".join(_ALL_METHODS)}.'
       )
     if method in needed and needed[method] is None:
       argument = 'finetune' if method == 'finetune' else 'federated'

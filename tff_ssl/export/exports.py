@@ -67,10 +67,12 @@ def check(formats: Collection[str]) -> None:
     ValueError: One is unknown, there is none, or a needed package is not installed.
   """
   if not formats:
-    raise ValueError(f'No format is given; allowed are {", ".join(FORMATS)}.')
+    raise ValueError(f'0 formats are given; they must be some of {", ".join(FORMATS)}.')
   for name in formats:
     if name not in FORMATS:
-      raise ValueError(f'The format is {name!r}; allowed are {", ".join(FORMATS)}.')
+      raise ValueError(
+        f'The format is {name!r}; it must be one of {", ".join(FORMATS)}.'
+      )
   missing = [name for name in _OF_ONNX if importlib.util.find_spec(name) is None]
   if ONNX in formats and missing:
     raise ValueError(

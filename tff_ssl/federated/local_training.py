@@ -73,7 +73,7 @@ class LocalPlan:
     checks.not_negative(proximal_weight=self.proximal_weight)
     if self.drop_last not in DROP_LAST:
       raise ValueError(
-        f'drop_last is {self.drop_last!r}; allowed are {", ".join(DROP_LAST)}.'
+        f'drop_last is {self.drop_last!r}; it must be one of {", ".join(DROP_LAST)}.'
       )
     if self.drop_last == ALWAYS and self.batch_size is None:
       raise ValueError(f'drop_last is {self.drop_last!r}; it needs a batch_size.')

@@ -46,10 +46,12 @@ class OptimizerConfig:
 
   def __post_init__(self):
     if self.name not in NAMES:
-      raise ValueError(f'optimizer is {self.name!r}; allowed are {", ".join(NAMES)}.')
+      raise ValueError(
+        f'optimizer is {self.name!r}; it must be one of {", ".join(NAMES)}.'
+      )
     if self.schedule not in SCHEDULES:
       raise ValueError(
-        f'schedule is {self.schedule!r}; allowed are {", ".join(SCHEDULES)}.'
+        f'schedule is {self.schedule!r}; it must be one of {", ".join(SCHEDULES)}.'
       )
     if self.schedule == 'cosine' and self.rounds is None:
       raise ValueError('The cosine schedule needs the number of rounds.')

@@ -42,12 +42,12 @@ def nt_xent(
   checks.positive(temperature=temperature)
   if f.shape.rank != 2 or not f.shape.is_compatible_with(g.shape):
     raise ValueError(
-      f'The encodings f and g must both be [n, d], got shapes {f.shape} and {g.shape}.'
+      f'The encodings have shapes {f.shape} and {g.shape}; both must be [n, d].'
     )
   if negatives is not None and not negatives.shape[1:].is_compatible_with(f.shape[1:]):
     raise ValueError(
-      f'The negatives must be [m, d] with the d of the encodings {f.shape}, got shape '
-      f'{negatives.shape}.'
+      f'The negatives have shape {negatives.shape}; it must be [m, d] with the d of '
+      f'the encodings, {f.shape}.'
     )
   n = tf.shape(f)[0]
   # The default epsilon keeps the gradient of a zero vector finite.

@@ -40,13 +40,13 @@ def info_nce(
   checks.positive(temperature=temperature)
   if queries.shape.rank != 2 or not queries.shape.is_compatible_with(keys.shape):
     raise ValueError(
-      f'The queries and keys must both be [n, d], got shapes {queries.shape} and '
-      f'{keys.shape}.'
+      f'The queries and keys have shapes {queries.shape} and {keys.shape}; both must '
+      'be [n, d].'
     )
   if not queue.shape[1:].is_compatible_with(queries.shape[1:]):
     raise ValueError(
-      f'The queue must be [size, d] with the d of the queries {queries.shape}, got '
-      f'shape {queue.shape}.'
+      f'The queue has shape {queue.shape}; it must be [size, d] with the d of the '
+      f'queries, {queries.shape}.'
     )
   # The default epsilon keeps the gradient of a zero vector finite.
   q, k = tf.math.l2_normalize(queries, axis=1), tf.math.l2_normalize(keys, axis=1)

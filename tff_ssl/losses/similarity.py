@@ -101,7 +101,7 @@ def _cosine(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
   """Cosine similarities [n]."""
   if a.shape.rank != 2 or not a.shape.is_compatible_with(b.shape):
     raise ValueError(
-      f'The encodings must both be [n, d], got shapes {a.shape} and {b.shape}.'
+      f'The encodings have shapes {a.shape} and {b.shape}; both must be [n, d].'
     )
   # The default epsilon keeps the gradient of a zero vector finite.
   unit_a, unit_b = tf.math.l2_normalize(a, axis=1), tf.math.l2_normalize(b, axis=1)

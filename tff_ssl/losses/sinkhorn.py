@@ -38,7 +38,7 @@ def assignments(
   checks.positive(epsilon=epsilon)
   checks.at_least(0, iterations=iterations)
   if scores.shape.rank != 2:
-    raise ValueError(f'The scores must be [n, K], got shape {scores.shape}.')
+    raise ValueError(f'The scores have shape {scores.shape}; it must be [n, K].')
   log_q = tf.stop_gradient(scores) / epsilon
   for _ in range(iterations):
     # Each scaling cancels constant factors of the previous one, so 1/K and 1/n are left
@@ -81,8 +81,8 @@ def swapped_prediction(
   checks.positive(temperature=temperature)
   if not scores_1.shape.is_compatible_with(scores_2.shape):
     raise ValueError(
-      f'The scores of both views must be [n, K], got shapes {scores_1.shape} and '
-      f'{scores_2.shape}.'
+      f'The scores of both views have shapes {scores_1.shape} and {scores_2.shape}; '
+      'both must be [n, K].'
     )
   q_1, q_2 = (
     _assigned(scores, None if earlier is None else earlier[view], epsilon, iterations)

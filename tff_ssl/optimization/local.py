@@ -45,7 +45,9 @@ class LocalOptimizer:
 
   def __post_init__(self) -> None:
     if self.name not in NAMES:
-      raise ValueError(f'optimizer is {self.name!r}; allowed are {", ".join(NAMES)}.')
+      raise ValueError(
+        f'optimizer is {self.name!r}; it must be one of {", ".join(NAMES)}.'
+      )
     checks.below_one(momentum=self.momentum)
     if self.name != 'sgd' and self.momentum:
       raise ValueError(

@@ -96,7 +96,7 @@ def parse(text: str) -> PartitionConfig:
   kind, colon, rest = text.strip().partition(':')
   if kind not in _CONFIGS:
     raise ValueError(
-      f'The partition {text!r} has the unknown kind {kind!r}; allowed are '
+      f'The partition {text!r} has the unknown kind {kind!r}; it must be one of '
       f'{", ".join(KINDS)}.'
     )
   fields = {field.name: field for field in dataclasses.fields(_CONFIGS[kind])}
@@ -105,7 +105,7 @@ def parse(text: str) -> PartitionConfig:
     name, equals, value = (part.strip() for part in item.partition('='))
     if name not in fields or not equals:
       raise ValueError(
-        f'The partition {text!r} has {item!r}; allowed are '
+        f'The partition {text!r} has {item!r}; it must be one of '
         f'{", ".join(f"{field}={_KINDS[_type(fields[field])]}" for field in fields)}.'
       )
     if name in values:

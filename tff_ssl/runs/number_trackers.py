@@ -161,7 +161,7 @@ def check(names: Sequence[str]) -> None:
   """
   for name in names:
     if name not in _OPEN:
-      raise ValueError(f'trackers has {name!r}; allowed are {", ".join(NAMES)}.')
+      raise ValueError(f'trackers has {name!r}; it must be one of {", ".join(NAMES)}.')
     if name in _OPTIONAL and importlib.util.find_spec(name) is None:
       raise ValueError(
         f'trackers has {name!r}, which is not installed; `pip install '

@@ -271,7 +271,7 @@ def test_a_constant_scaler_goes_with_the_authors_norm():
   assert diverging.ema(divergence_of='training').used_norm == 'conv_mean'
 
 
-def test_what_is_not_measured_is_not_told():
+def test_unmeasured_numbers_are_not_shown():
   update = fedema.online_update_of(diverging.ema())
   kept = {'mu': 0.0, 'divergence': 0.0, 'lambda': 0.0, 'returning': 0.0}
   tell = framework.numbers_of_client(update)
@@ -287,12 +287,15 @@ def test_what_is_not_measured_is_not_told():
     (lambda: diverging.ema(constant_mu=-1.0), 'constant_mu is -1.0'),
     (lambda: diverging.ema(scaler=-0.1), 'scaler is -0.1'),
     (lambda: diverging.ema(scaler=0.8, constant_mu=0.5), 'one of them must be None'),
-    (lambda: diverging.ema(norm='l1'), "norm is 'l1'; allowed are l2, conv_mean"),
+    (lambda: diverging.ema(norm='l1'), "norm is 'l1'; it must be one of l2, conv_mean"),
     (lambda: diverging.ema(applied_to='all'), "applied_to is 'all'"),
     (lambda: online_networks.NetworkSharing('both'), "averaged is 'both'"),
     (lambda: fedu.FedUConfig(threshold=float('nan')), 'threshold is nan'),
     (lambda: fedu.FedUConfig(quantile=1.0), 'quantile is 1.0; it must be between'),
-    (lambda: diverging.ema(autoscaler='late'), "autoscaler is 'late'; allowed are ret"),
+    (
+      lambda: diverging.ema(autoscaler='late'),
+      "autoscaler is 'late'; it must be one of ret",
+    ),
     (
       lambda: diverging.ema(autoscaler='first_round', scaler=0.5),
       "autoscaler is 'first_round'; with a scaler",
@@ -301,7 +304,10 @@ def test_what_is_not_measured_is_not_told():
       lambda: diverging.ema(autoscaler='first_round', divergence_of='training'),
       "with divergence_of='training' a client needs no global model",
     ),
-    (lambda: diverging.ema(divergence_of='all'), "divergence_of is 'all'; allowed are"),
+    (
+      lambda: diverging.ema(divergence_of='all'),
+      "divergence_of is 'all'; it must be one of",
+    ),
     (lambda: fedu.FedUConfig(divergence_of='own'), "divergence_of is 'own'; allowed"),
   ],
 )

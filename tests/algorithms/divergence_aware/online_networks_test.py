@@ -36,7 +36,7 @@ def test_conv_mean_is_over_kernels_of_convolutions():
 
 
 @pytest.mark.parametrize('norm', online_networks.NORMS.values())
-def test_of_equal_networks_it_is_zero(norm):
+def test_distance_of_equal_networks_is_zero(norm):
   networks = _tensors(_networks(0))
   assert float(norm(networks, networks)) == 0
 

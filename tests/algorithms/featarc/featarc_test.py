@@ -238,7 +238,7 @@ def test_three_rounds_are_those_of_numpy(tff_context, packed):
       np.testing.assert_allclose(kept['distances'], history[-1][4][k], rtol=1e-5)
 
 
-def test_a_device_sends_one_place_and_is_told_all(tff_context):
+def test_devices_send_one_slot_and_receive_all_models(tff_context):
   """21 numbers of the linear networks, of 4 bytes; two clients in the first round."""
   _, metrics = _ran(False)
   model = 4 * (3 * 3 + 3 + 3 * 2 + 2)

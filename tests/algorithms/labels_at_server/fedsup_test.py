@@ -197,7 +197,7 @@ def test_without_a_loss_the_teacher_is_that_of_labels_alone(tff_context):
   )
 
 
-def test_nobody_leaves_the_student_as_it_is(process):
+def test_empty_cohorts_leave_the_student_unchanged(process):
   state = process.initialize()
   nobody = harness.cohort([[], []], labels.examples(grouping.GROUP))
   output = process.next(state, harness.server_data(), nobody)
@@ -226,7 +226,7 @@ def test_labels_that_are_not_finite_leave_the_teacher_as_it_was(process):
   assert np.isfinite(harness.weights(process, output.state)).all()
 
 
-def test_what_does_not_fit_is_refused():
+def test_mismatched_arguments_are_refused():
   with pytest.raises(ValueError, match='teacher has no projector'):
     _build(labels.student(), labels.teacher(consistency=False))
   with pytest.raises(ValueError, match='must have an int32 scalar `group`'):

@@ -116,11 +116,11 @@ def test_adaptation_is_one_step_on_all_examples():
 
 
 @pytest.mark.parametrize(('rate', 'n'), [(0.0, 5), (_ALPHA, 0)])
-def test_adaptation_of_nothing(rate, n):
+def test_adaptation_without_examples(rate, n):
   np.testing.assert_array_equal(_adapt(rate, n)[0], linear_model.START)
 
 
-def test_what_can_not_be_is_refused():
+def test_invalid_settings_are_refused():
   with pytest.raises(ValueError, match='rate is -1; it must be at least 0'):
     la_ssfl.AdaptationConfig(-1)
   with pytest.raises(ValueError, match='adaptation is a ByolObjective'):

@@ -126,7 +126,7 @@ def test_two_rounds_of_bilevel_by_hand():
   assert harness.relative(got, expected) < 1e-5
 
 
-def test_what_can_not_be_is_refused():
+def test_invalid_settings_are_refused():
   with pytest.raises(ValueError, match=r'consensus_weight is -1; .* at least 0'):
     per_ssfl.PerSSFLConfig(consensus_weight=-1)
   with pytest.raises(ValueError, match=r'proximity_weight is -1; .* at least 0'):

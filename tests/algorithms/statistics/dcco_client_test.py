@@ -188,7 +188,7 @@ def test_frozen_statistics_run_away_and_others_do_not():
 
 
 @pytest.mark.parametrize('value', [np.nan, np.inf])
-def test_what_is_not_finite_counts_zero(value):
+def test_nonfinite_values_count_zero(value):
   objective, params, seed = _start('cco')
   good, bad = _batches((5, 7), None)
   bad['image'] = tf.fill(tf.shape(bad['image']), np.float32(value))

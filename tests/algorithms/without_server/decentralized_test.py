@@ -255,7 +255,7 @@ def test_a_model_that_is_set_moves_all_nodes(tff_context):
   np.testing.assert_allclose(_models(state), _models(states[1]) + 2, rtol=1e-6)
 
 
-def test_what_does_not_fit_is_refused():
+def test_mismatched_arguments_are_refused():
   with pytest.raises(ValueError, match='ring has 101 nodes; there may be at most 100'):
     decentralized.DecentralizedConfig(topology.ring(101))
   with pytest.raises(ValueError, match='adds noise'):

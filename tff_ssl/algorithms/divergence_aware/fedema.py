@@ -129,7 +129,8 @@ class FedEMAConfig:
     online_networks.check_divergence(self.divergence_of)
     if self.autoscaler not in AUTOSCALERS:
       raise ValueError(
-        f'autoscaler is {self.autoscaler!r}; allowed are {", ".join(AUTOSCALERS)}.'
+        f'autoscaler is {self.autoscaler!r}; it must be one of '
+        f'{", ".join(AUTOSCALERS)}.'
       )
     if self.autoscaler == FIRST_ROUND and not self.has_autoscaler:
       raise ValueError(
@@ -145,7 +146,7 @@ class FedEMAConfig:
       )
     if self.applied_to not in APPLIED_TO:
       raise ValueError(
-        f'applied_to is {self.applied_to!r}; allowed are {", ".join(APPLIED_TO)}.'
+        f'applied_to is {self.applied_to!r}; it must be one of {", ".join(APPLIED_TO)}.'
       )
 
   @property

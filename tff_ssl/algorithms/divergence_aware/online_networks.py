@@ -48,7 +48,9 @@ class NetworkSharing:
     for name, allowed in (('averaged', AVERAGED), ('replaced', REPLACED)):
       value = getattr(self, name)
       if value not in allowed:
-        raise ValueError(f'{name} is {value!r}; allowed are {", ".join(allowed)}.')
+        raise ValueError(
+          f'{name} is {value!r}; it must be one of {", ".join(allowed)}.'
+        )
 
 
 class Networks:
@@ -227,14 +229,14 @@ NORMS: Mapping[str, Callable[[Weights, Weights], tf.Tensor]] = {
 def check_norm(norm: str) -> None:
   """Raises ValueError if there is no such norm."""
   if norm not in NORMS:
-    raise ValueError(f'norm is {norm!r}; allowed are {", ".join(NORMS)}.')
+    raise ValueError(f'norm is {norm!r}; it must be one of {", ".join(NORMS)}.')
 
 
 def check_divergence(divergence_of: str) -> None:
   """Raises ValueError if there is no such divergence."""
   if divergence_of not in DIVERGENCES:
     raise ValueError(
-      f'divergence_of is {divergence_of!r}; allowed are {", ".join(DIVERGENCES)}.'
+      f'divergence_of is {divergence_of!r}; it must be one of {", ".join(DIVERGENCES)}.'
     )
 
 
