@@ -101,9 +101,9 @@ def _places() -> list[making.Case]:
       'export', f'{_OF_RUN} --out={{d}}/f', ('out', '{d}/f'), making.text('f', '')
     ),
     making.case(
-      'study', '--runs={d}/run --out={d}/run', ('out', '{d}/run'), making.run()
+      'docs.studies', '--runs={d}/run --out={d}/run', ('out', '{d}/run'), making.run()
     ),
-    making.case('study', _OF_RUNS, '{d}/run', making.run()),
+    making.case('docs.studies', _OF_RUNS, '{d}/run', making.run()),
     making.case(
       'dcco',
       '--run_dir={d}/new --init_from={d}/run',
@@ -311,7 +311,7 @@ def _links() -> list[making.Case]:
     ('export', f'{_OF_RUN} --out={{d}}/o', 'evaluation.json'),
     ('embed', f'{_OF_RUN} --images={{d}} --out={{d}}/o', 'lock'),
     ('compare', _OF_RUNS, 'client_states.sqlite'),
-    ('study', _OF_RUNS, 'privacy_ledger.jsonl'),
+    ('docs.studies', _OF_RUNS, 'privacy_ledger.jsonl'),
     ('dcco', f'--task=digits {making.RUN}', 'clients.csv'),
   )
   return [
