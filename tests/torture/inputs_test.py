@@ -95,7 +95,8 @@ def _try(case: making.Case) -> None:
   with tempfile.TemporaryDirectory() as folder:
     case.make(pathlib.Path(folder))
     arguments = case.arguments.replace('{d}', folder).split()
-    process = forked.Process(f'binaries.{case.program}', *arguments)
+    module = case.program if '.' in case.program else f'binaries.{case.program}'
+    process = forked.Process(module, *arguments)
     ended = launch.end(process, pathlib.Path(folder), _SECONDS)
     assert runs.is_sentence(ended), (case, ended)
     for word in case.words:

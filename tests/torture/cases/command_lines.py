@@ -13,8 +13,8 @@ TRAINING = ('dcco', 'fedavg_ssl', 'fedema', 'fedsup', 'ssfl', 'dec_ssl')
 
 
 def programs() -> list[str]:
-  """The programs that command_lines.toml has lines for."""
-  return [name for name in _table() if name != _PARTITIONS]
+  """The programs of `binaries` that command_lines.toml has lines for."""
+  return [name for name in _table() if name != _PARTITIONS and '.' not in name]
 
 
 def cases() -> list[making.Case]:

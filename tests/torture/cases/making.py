@@ -15,7 +15,7 @@ class Case(NamedTuple):
   """One bad input.
 
   Attributes:
-    program: A program of `binaries`.
+    program: A program of `binaries`, or the full name of another module.
     arguments: Its command line, separated by blanks, with {d} for a folder of its own.
     words: Texts that the sentence must have.
     make: Makes files in that folder.
