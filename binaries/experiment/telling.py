@@ -14,8 +14,8 @@ from binaries.flags import training
 from binaries.methods import choice
 from tff_ssl.execution import failures
 from tff_ssl.federated import local_training
+from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import fixmatch
-from tff_ssl.objectives import population
 from tff_ssl.partition import describe
 from tff_ssl.runs import run_folder
 
@@ -110,7 +110,7 @@ def warn_of_batches(
   if training.BATCH_SIZE.name not in chosen.method.flags():
     return
   plan = training.plan()
-  mixes = population.mixes_examples(objective)
+  mixes = batch_norm_statistics.mixes_examples(objective)
   # Many clients have the same size.
   of_size = {size: plan.batch_sizes(size, mixes) for size in set(sizes) if size}
   batches = [of_size[size] for size in sizes if size]
@@ -142,7 +142,7 @@ def warn_of_server_batches(
     objective: What it minimises.
     examples: Number of its labelled examples.
   """
-  mixes = population.mixes_examples(objective)
+  mixes = batch_norm_statistics.mixes_examples(objective)
   least = min(plan.batch_sizes(examples, mixes))
   if mixes and least < _FEW:
     _warn(

@@ -21,7 +21,7 @@ from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.federated import vectorized_clients
-from tff_ssl.objectives import population
+from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import supervised
 
 _SPLIT = harness.split([3, 0, 5, 4])
@@ -82,7 +82,7 @@ def test_statistics_are_averaged_past_the_server_s_optimizer(tff_context):
     batch = harness.tensors(harness.take(harness.arrays(), positions))
     trained = train(params, batch, harness.round_seed(0), _RATE)
     share = len(positions) / 12
-    found = population.compute(_OBJECTIVE, trained.params, batch)
+    found = batch_norm_statistics.compute(_OBJECTIVE, trained.params, batch)
     expected = {name: expected[name] + share * found[name].numpy() for name in found}
     update += share * (harness.flat(params) - harness.flat(trained.params))
   got = _statistics(process, states[1])

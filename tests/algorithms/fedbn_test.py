@@ -14,7 +14,7 @@ from tff_ssl.encoders import projector
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
-from tff_ssl.objectives import population
+from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import simsiam
 
 _RATE = 0.05
@@ -60,7 +60,7 @@ def _by_hand():
       batch = harness.tensors(harness.take(harness.arrays(), _MEMBERS[k]))
       trained = train(own, batch, harness.round_seed(number), _RATE)
       norms[k] = {n: v for n, v in trained.params.items() if _is_local(n)}
-      statistics[k] = population.compute(_objective(), trained.params, batch)
+      statistics[k] = batch_norm_statistics.compute(_objective(), trained.params, batch)
       for name, value in trained.params.items():
         mean[name] += _SIZES[k] / sum(_SIZES[j] for j in round) * value
     params = type(params)(

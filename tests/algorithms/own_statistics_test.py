@@ -18,8 +18,8 @@ from tff_ssl.encoders import predictor
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import server
+from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import byol
-from tff_ssl.objectives import population
 from tff_ssl.objectives import simsiam
 
 _CONFIG = fedavg.FedAvgConfig(
@@ -71,21 +71,24 @@ def test_each_of_two_models_has_the_population_that_it_makes(name):
   function, examples = _PERSONAL[name], _examples(range(5))
   shared = _shared(_SIMSIAM)
   first = function.first(shared)
-  _assert_same(first, population.initial(_SIMSIAM))
+  _assert_same(first, batch_norm_statistics.initial(_SIMSIAM))
   means, kept = function.client_fn(shared, _state(first), examples)
   theirs = _after(shared, means['update'])
-  _assert_same(means['statistics'], population.compute(_SIMSIAM, theirs, examples))
-  own = population.without_statistics(_SIMSIAM, kept)
+  _assert_same(
+    means['statistics'], batch_norm_statistics.compute(_SIMSIAM, theirs, examples)
+  )
+  own = batch_norm_statistics.without_statistics(_SIMSIAM, kept)
   assert list(own) == list(theirs)
-  _assert_same(kept, population.compute(_SIMSIAM, own, examples))
+  _assert_same(kept, batch_norm_statistics.compute(_SIMSIAM, own, examples))
   # A client that comes back trains its parameters, and not its statistics.
   shared['params'] = theirs
   _, again = function.client_fn(shared, _state(kept), _examples([5, 6]))
   assert list(again) == list(kept)
-  later = population.without_statistics(_SIMSIAM, again)
-  _assert_same(again, population.compute(_SIMSIAM, later, _examples([5, 6])))
+  later = batch_norm_statistics.without_statistics(_SIMSIAM, again)
+  _assert_same(again, batch_norm_statistics.compute(_SIMSIAM, later, _examples([5, 6])))
   different = [
-    harness.relative(again[x], kept[x]) > 1e-3 for x in population.initial(_SIMSIAM)
+    harness.relative(again[x], kept[x]) > 1e-3
+    for x in batch_norm_statistics.initial(_SIMSIAM)
   ]
   assert any(different)
 
@@ -105,31 +108,33 @@ def test_the_population_is_that_of_the_encoder_that_is_averaged(averaged):
   )
   shared, examples = _shared(_BYOL), _examples(range(5))
   first = function.first(shared)
-  _assert_same(_own(first), population.initial(_BYOL))
+  _assert_same(_own(first), batch_norm_statistics.initial(_BYOL))
   means, kept = function.client_fn(shared, _state(first), examples)
   sent = _after(shared, means['update'])
-  _assert_same(means['statistics'], population.compute(_BYOL, sent, examples))
+  _assert_same(
+    means['statistics'], batch_norm_statistics.compute(_BYOL, sent, examples)
+  )
   # A client's own encoder is the online one, with the population that it makes.
   own = _own(kept)
-  assert set(own) == set(kept['networks']) | set(population.initial(_BYOL))
-  _assert_same(own, population.compute(_BYOL, kept['networks'], examples))
+  assert set(own) == set(kept['networks']) | set(batch_norm_statistics.initial(_BYOL))
+  _assert_same(own, batch_norm_statistics.compute(_BYOL, kept['networks'], examples))
   if averaged == online_networks.TARGET:
     different = [
       harness.relative(own[x], y) > 1e-3 for x, y in means['statistics'].items()
     ]
     assert any(different)
   _, again = function.client_fn(shared, _state(kept), _examples([5, 6]))
-  later = population.compute(_BYOL, again['networks'], _examples([5, 6]))
+  later = batch_norm_statistics.compute(_BYOL, again['networks'], _examples([5, 6]))
   _assert_same(_own(again), later)
 
 
 def test_an_adapted_model_has_the_population_of_its_client():
-  everything = population.begin(_SIMSIAM, _shared(_SIMSIAM)['params'])
+  everything = batch_norm_statistics.begin(_SIMSIAM, _shared(_SIMSIAM)['params'])
   adapt = la_ssfl.la_ssfl(_SIMSIAM, la_ssfl.AdaptationConfig(rate=0.1))
   examples = _examples(range(4))
   adapted = adapt(everything, examples)
-  own = population.without_statistics(_SIMSIAM, adapted)
+  own = batch_norm_statistics.without_statistics(_SIMSIAM, adapted)
   assert any(np.any(own[name] != everything[name]) for name in own)
-  _assert_same(adapted, population.compute(_SIMSIAM, own, examples))
+  _assert_same(adapted, batch_norm_statistics.compute(_SIMSIAM, own, examples))
   nothing = adapt(everything, _examples([]))
   _assert_same(nothing, everything)

@@ -15,7 +15,7 @@ from tff_ssl.algorithms import scaffold
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import packs
-from tff_ssl.objectives import linear
+from tff_ssl.objectives import linear_classifier
 from tff_ssl.optimization import local
 
 FEATURES, CLASSES, RATE = 3, 2, 0.5
@@ -24,7 +24,7 @@ _ELEMENT = collections.OrderedDict(
   example_id=tf.TensorSpec([], tf.int64),
   label=tf.TensorSpec([], tf.int32),
 )
-OBJECTIVE = linear.LinearObjective(FEATURES, CLASSES)
+OBJECTIVE = linear_classifier.LinearObjective(FEATURES, CLASSES)
 _SGD = optimizers.OptimizerConfig('sgd', 1.0)
 # All labelled; some; none; none at all; one of many, so that sizes change their order.
 LABELS = [

@@ -15,7 +15,7 @@ from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
 from tff_ssl.federated import optimizers
 from tff_ssl.objectives import base
-from tff_ssl.objectives import linear
+from tff_ssl.objectives import linear_classifier
 from tff_ssl.objectives import maml
 
 
@@ -88,7 +88,7 @@ def test_a_cohort_without_labels_measures_and_changes_nothing(tff_context, form)
   assert np.linalg.norm(after) > 0
 
 
-class _OfAll(linear.LinearObjective):
+class _OfAll(linear_classifier.LinearObjective):
   """The same loss of the same examples, without a word of which enter it."""
 
   enters = None

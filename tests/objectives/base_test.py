@@ -13,7 +13,7 @@ from tff_ssl.objectives import aligned
 from tff_ssl.objectives import base
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import dino
-from tff_ssl.objectives import linear
+from tff_ssl.objectives import linear_classifier
 from tff_ssl.objectives import maml
 from tff_ssl.objectives import moco
 from tff_ssl.objectives import simclr
@@ -35,7 +35,7 @@ _MODEL, _PREDICTOR = networks.siamese(), networks.predictor()
 _TABLE = [
   (byol.ByolObjective(_MODEL, _PREDICTOR), ['target']),
   (dino.DinoObjective(_MODEL, num_prototypes=3), ['target', 'centre']),
-  (linear.LinearObjective(3, 2), []),
+  (linear_classifier.LinearObjective(3, 2), []),
   (moco.MocoObjective(_MODEL), ['target', 'queue', 'count']),
   (simclr.SimclrObjective(_MODEL), []),
   (simsiam.SimSiamObjective(_MODEL, _PREDICTOR), []),

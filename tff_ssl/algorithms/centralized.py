@@ -17,7 +17,7 @@ import tensorflow_federated as tff
 from tff_ssl.federated import clients
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
-from tff_ssl.objectives import population
+from tff_ssl.objectives import batch_norm_statistics
 
 
 class CentralizedState(NamedTuple):
@@ -102,7 +102,7 @@ class UnionProcess(abc.ABC):
     self, params: base.Params, examples: base.Examples
   ) -> tff.learning.models.ModelWeights:
     """Returns the trained weights, with population statistics of the examples."""
-    statistics = population.compute(self._objective, params, examples)
+    statistics = batch_norm_statistics.compute(self._objective, params, examples)
     return tff.learning.models.ModelWeights(params, statistics)
 
   def _report(

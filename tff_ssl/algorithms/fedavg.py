@@ -33,7 +33,7 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.federated import vectorized_clients
 from tff_ssl.objectives import base
-from tff_ssl.objectives import population
+from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.optimization import schedules
 
 WEIGHTINGS = client_functions.WEIGHTINGS
@@ -168,7 +168,7 @@ def sent(
       (server.METRICS, metrics),
     ]
   )
-  statistics = population.compute(objective, params, examples)
+  statistics = batch_norm_statistics.compute(objective, params, examples)
   if statistics:
     result[server.STATISTICS] = statistics
   return result
@@ -178,7 +178,7 @@ def sent_kinds(
   objective: base.Objective,
 ) -> dict[str, Any]:
   """Returns how the values that `sent` returns are combined."""
-  return server.sent_kinds(bool(population.initial(objective)))
+  return server.sent_kinds(bool(batch_norm_statistics.initial(objective)))
 
 
 def fedavg(

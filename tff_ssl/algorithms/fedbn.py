@@ -37,7 +37,7 @@ from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
-from tff_ssl.objectives import population
+from tff_ssl.objectives import batch_norm_statistics
 
 
 class Kept(NamedTuple):
@@ -56,7 +56,7 @@ class _Names:
   """Which parameters of an objective are shared, and which are batch norm's."""
 
   def __init__(self, objective: base.Objective):
-    self._local = frozenset(population.batch_norm_names(objective))
+    self._local = frozenset(batch_norm_statistics.batch_norm_names(objective))
 
   def shared(self, params: base.Params) -> base.Params:
     return collections.OrderedDict(
@@ -133,7 +133,7 @@ def client_function(
     sent = collections.OrderedDict(
       [(server.UPDATE, update), (server.METRICS, trained.metrics)]
     )
-    statistics = population.compute(objective, trained.params, examples)
+    statistics = batch_norm_statistics.compute(objective, trained.params, examples)
     return sent, Kept(names.local(trained.params), statistics)
 
   return client_functions.StatefulFunction(first, client_fn, config.weigh)
@@ -159,7 +159,7 @@ def fedbn(
     ValueError: If the networks have no batch norm.
   """
   config = config or fedavg.FedAvgConfig()
-  if not population.mixes_examples(objective):
+  if not batch_norm_statistics.mixes_examples(objective):
     raise ValueError(
       'FedBN is given networks without batch norm; it needs networks with batch norm, '
       'which it keeps on the client.'

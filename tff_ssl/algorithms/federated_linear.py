@@ -24,7 +24,7 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.computing import checks
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
-from tff_ssl.objectives import linear
+from tff_ssl.objectives import linear_classifier
 from tff_ssl.optimization import local
 from tff_ssl.optimization import schedules
 
@@ -82,7 +82,7 @@ def federated_linear(
     Its elements have `features` [d], `example_id` and `label`.
   """
   return fedavg.fedavg(
-    linear.LinearObjective(num_features, num_classes),
+    linear_classifier.LinearObjective(num_features, num_classes),
     tff.learning.optimizers.build_sgdm(1.0),
     (config or FederatedLinearConfig()).fedavg(),
   )

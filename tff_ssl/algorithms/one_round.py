@@ -52,7 +52,7 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.losses import lengths
 from tff_ssl.objectives import base
-from tff_ssl.objectives import linear
+from tff_ssl.objectives import linear_classifier
 
 # (params, examples) -> features [n, d].
 Encode = Callable[[Any, base.Examples], tf.Tensor]
@@ -63,7 +63,7 @@ _MOMENTS, _ENCODER = 'moments', 'encoder'
 def given_features(params: Any, examples: base.Examples) -> tf.Tensor:
   """Returns the field `features` of the examples: they have been encoded before."""
   del params
-  return examples[linear.FEATURES]
+  return examples[linear_classifier.FEATURES]
 
 
 def share_bound(feature_norm: float) -> float:

@@ -22,8 +22,8 @@ import tensorflow as tf
 
 from tff_ssl.computing import checks
 from tff_ssl.objectives import base
+from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import collapse
-from tff_ssl.objectives import population
 from tff_ssl.optimization import local
 
 SMALL, ALWAYS, NEVER = 'small', 'always', 'never'
@@ -82,7 +82,7 @@ class LocalPlan:
     """Returns the fewest examples of a last batch that is not left out.
 
     Args:
-      batch_norm: Whether a network has it (see `population.mixes_examples`).
+      batch_norm: Whether a network has it (see `batch_norm_statistics.mixes_examples`).
     """
     if self.batch_size is None or self.drop_last == NEVER:
       return 1
@@ -169,7 +169,7 @@ def train(
   if optimizer is None:
     optimizer = plan.optimizer.init(params)
   examples = objective.prepare(examples, seed)
-  least = plan.least(population.mixes_examples(objective))
+  least = plan.least(batch_norm_statistics.mixes_examples(objective))
   trainer = _Trainer(objective, plan, params, rate, optimizer, anchor or params, least)
   # The common case of tiny clients, without the cost of a loop.
   run = trainer.one_step if plan.is_one_step else trainer.loop
@@ -189,7 +189,7 @@ def num_batches(
     plan: With the batch size, and when the last batch is left out.
     examples: n >= 0 examples of a client.
   """
-  least = plan.least(population.mixes_examples(objective))
+  least = plan.least(batch_norm_statistics.mixes_examples(objective))
   return _num_batches(base.example_count(examples), _batch_size(plan, examples), least)
 
 

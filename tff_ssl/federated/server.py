@@ -14,7 +14,7 @@ from tff_ssl.aggregators import combine
 from tff_ssl.federated import clients
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
-from tff_ssl.objectives import population
+from tff_ssl.objectives import batch_norm_statistics
 
 # Salts of the streams drawn from a run's seed.
 _INITIAL_WEIGHTS = 0
@@ -34,7 +34,7 @@ def initial_weights(
   """
   return tff.learning.models.ModelWeights(
     trainable=objective.init(tf.constant([seed, _INITIAL_WEIGHTS], tf.int32)),
-    non_trainable=population.initial(objective),
+    non_trainable=batch_norm_statistics.initial(objective),
   )
 
 

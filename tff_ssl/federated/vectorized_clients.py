@@ -17,7 +17,7 @@ from tff_ssl.encoders import per_client_gradients
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
-from tff_ssl.objectives import population
+from tff_ssl.objectives import batch_norm_statistics
 
 
 def mean_gradient(
@@ -108,7 +108,7 @@ def gives_each(objective: Any) -> bool:
   Args:
     objective: What is minimised.
   """
-  if population.mixes_examples(objective) or not objective.networks:
+  if batch_norm_statistics.mixes_examples(objective) or not objective.networks:
     return False
   return all(net.precision == network.FLOAT32 for net in objective.networks.values())
 
@@ -238,6 +238,6 @@ def _taken_side_by_side(
     return None
   if objective.keeps_state or objective.is_scheduled:
     return None
-  if population.mixes_examples(objective):
+  if batch_norm_statistics.mixes_examples(objective):
     return None
   return objective

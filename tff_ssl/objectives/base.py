@@ -206,7 +206,7 @@ class Separable(Objective):
 
   The examples of many clients can then go through the networks together, and the loss
   is computed from each client's encodings. The type does not reveal batch norm: callers
-  also ask `population.mixes_examples`.
+  also ask `batch_norm_statistics.mixes_examples`.
   """
 
   def encode(self, params: Params, examples: Examples, seed: tf.Tensor) -> Encodings:

@@ -28,7 +28,7 @@ from tff_ssl.evaluation import closed_form
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
-from tff_ssl.objectives import linear
+from tff_ssl.objectives import linear_classifier
 from tff_ssl.partition import flat
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import cohort_sampling
@@ -115,7 +115,7 @@ class _ClientHeads:
       _rows(held),
       renumbered,
       labels.astype(np.int32),
-      field=linear.FEATURES,
+      field=linear_classifier.FEATURES,
     )
     return simulated_clients.Clients(data, self._aggregation, self._num_packs)
 
@@ -179,7 +179,9 @@ class FederatedProbe(_ClientHeads):
     for round in range(self._config.rounds):
       state = process.next(state, clients.cohort(cohorts(round))).state
     weights = process.get_model_weights(state).trainable
-    kernel, bias = (np.asarray(weights[k]) for k in (linear.KERNEL, linear.BIAS))
+    kernel, bias = (
+      np.asarray(weights[k]) for k in (linear_classifier.KERNEL, linear_classifier.BIAS)
+    )
     return linear_probe.LinearClassifier(mean, scale, kernel, bias)
 
   def _algorithm(self, num_features: int) -> phases.Algorithm:

@@ -27,12 +27,12 @@ from tff_ssl.encoders import projector
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
+from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dictionary_contrast
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import helper_consistency
-from tff_ssl.objectives import population
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import teacher_student
@@ -152,7 +152,7 @@ def _server_images():
 
 def _statistics_of(params):
   own = labels.as_params({n: v for n, v in params.items() if 'population' not in n})
-  return population.compute(_labelled(), own, _server_images())
+  return batch_norm_statistics.compute(_labelled(), own, _server_images())
 
 
 def _assert_close(got, expected):
@@ -238,7 +238,7 @@ def test_teacher_has_statistics_of_its_own(tff_context):
   process, states, _ = _two_rounds('fedsup')
   own = process.graph.algorithm.classifiers(states[-1])
   teacher, student = own['teacher'], own['student']
-  names = set(population.initial(_labelled()))
+  names = set(batch_norm_statistics.initial(_labelled()))
   _assert_close({n: teacher[n] for n in names}, _statistics_of(teacher))
   _assert_close({n: student[n] for n in names}, _statistics_of(student))
   differ = [n for n in names if np.abs(np.asarray(teacher[n]) - student[n]).max() > 0]

@@ -25,7 +25,7 @@ from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
-from tff_ssl.objectives import population
+from tff_ssl.objectives import batch_norm_statistics
 
 _NETWORKS, _STATISTICS = 'networks', 'statistics'
 MU, DIVERGENCE, LAMBDA = 'mu', 'divergence', 'lambda'
@@ -156,7 +156,7 @@ def client_function(
     kept[_STATISTICS] = (
       sent.get(server.STATISTICS, collections.OrderedDict())
       if networks.sends_online
-      else population.compute(networks.objective, after, examples)
+      else batch_norm_statistics.compute(networks.objective, after, examples)
     )
     return sent, kept
 
@@ -172,7 +172,7 @@ def _first(
   def first(shared):
     kept = collections.OrderedDict([(_NETWORKS, networks.begin(shared['params']))])
     kept.update((name, tf.zeros([])) for name in update.kept)
-    kept[_STATISTICS] = population.initial(networks.objective)
+    kept[_STATISTICS] = batch_norm_statistics.initial(networks.objective)
     return kept
 
   return first

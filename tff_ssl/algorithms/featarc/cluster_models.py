@@ -18,8 +18,8 @@ from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import network
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
+from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import population
 
 # The first part of the names of all cluster models.
 CLUSTERS = 'clusters'
@@ -199,7 +199,7 @@ def weights_of(
     reported: Parameters and statistics of the model that is reported.
     stacked: All cluster models.
   """
-  params = population.without_statistics(objective, reported)
+  params = batch_norm_statistics.without_statistics(objective, reported)
   others = collections.OrderedDict(
     (key, value) for key, value in reported.items() if key not in params
   )

@@ -64,8 +64,8 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.objectives import aligned
 from tff_ssl.objectives import base
+from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import population
 
 # What a client sends about its choice: integers that the server sums.
 CHOICE = 'choice'
@@ -130,7 +130,7 @@ def client_function(
   def client_fn(shared, state, examples):
     stacked = shared[cluster_models.CLUSTERS]
     cluster, distances = _choose(objective, stacked, state, examples)
-    params = population.without_statistics(
+    params = batch_norm_statistics.without_statistics(
       objective, cluster_models.cluster_at(stacked, cluster)
     )
     minimised = fedavg.in_round(objective, shared, training)
@@ -150,7 +150,7 @@ def client_function(
     sent = collections.OrderedDict()
     sent[server.UPDATE] = cluster_models.in_slot(update, place)
     sent[server.METRICS] = trained.metrics
-    statistics = population.compute(objective, trained.params, examples)
+    statistics = batch_norm_statistics.compute(objective, trained.params, examples)
     if statistics:
       sent[server.STATISTICS] = cluster_models.in_slot(statistics, place)
     returning = tf.cast(state.last_round >= 0, tf.float32)
@@ -240,7 +240,7 @@ def receive(
     before = cluster_models.cluster_at(
       cluster_models.stack_of(state.global_model_weights), j
     )
-    params = population.without_statistics(objective, before)
+    params = batch_norm_statistics.without_statistics(objective, before)
     statistics = collections.OrderedDict(
       (name, value) for name, value in before.items() if name not in params
     )
@@ -365,7 +365,7 @@ def featarc(
     server.UPDATE: dataclasses.replace(combine.UPDATE, slots=config.clusters),
     server.METRICS: combine.METRICS,
   }
-  if population.initial(objective):
+  if batch_norm_statistics.initial(objective):
     kinds[server.STATISTICS] = dataclasses.replace(
       combine.STATISTICS, slots=config.clusters
     )

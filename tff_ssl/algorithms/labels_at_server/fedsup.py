@@ -35,8 +35,8 @@ from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
+from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import population
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import teacher_student
 from tff_ssl.optimization import schedules
@@ -113,7 +113,7 @@ def fedsup(
     raise ValueError('The teacher has no projector; the consistency loss needs one.')
   labelled = server_training.Labelled(teacher, server_spec, config.server)
   tau, seed = config.grouping.server_weight, config.clients.seed
-  has_statistics = population.mixes_examples(teacher)
+  has_statistics = batch_norm_statistics.mixes_examples(teacher)
 
   def initial():
     weights = server.initial_weights(student, seed)
@@ -123,7 +123,7 @@ def fedsup(
     optimizer = labelled.initial_optimizer(own)
     kept = {TEACHER: own}
     if has_statistics:
-      kept[TEACHER_STATISTICS] = population.initial(teacher)
+      kept[TEACHER_STATISTICS] = batch_norm_statistics.initial(teacher)
     return server.initial_state(weights, seed, optimizer, **kept)
 
   def teach(state, examples):

@@ -24,7 +24,7 @@ from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
-from tff_ssl.objectives import population
+from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.optimization import local
 from tff_ssl.optimization import schedules
 
@@ -179,7 +179,7 @@ def statistics(
       finite; empty without batch norm.
   """
   examples = base.in_loss(objective, examples)
-  measured = population.compute(objective, params, examples)
+  measured = batch_norm_statistics.compute(objective, params, examples)
   usable = clients.is_finite(measured) & (base.example_count(examples) > 0)
   return clients.choose(usable, measured, before) if measured else before
 
@@ -203,7 +203,7 @@ def statistics_phases(
     weights = tff.learning.models.ModelWeights(weights.trainable, measured)
     return state._replace(global_model_weights=weights), {}
 
-  if not population.mixes_examples(objective):
+  if not batch_norm_statistics.mixes_examples(objective):
     return []
   return [phases.AtServer(server.STATISTICS, element_spec, measure)]
 

@@ -30,7 +30,7 @@ from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
-from tff_ssl.objectives import population
+from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import two_models
 
 
@@ -69,20 +69,20 @@ def client_function(
   near = dataclasses.replace(plan, proximal_weight=config.proximity_weight)
 
   def first(shared):
-    return population.begin(objective, shared['params'])
+    return batch_norm_statistics.begin(objective, shared['params'])
 
   def client_fn(shared, state, examples):
     params, seed, rate = shared['params'], shared['seed'], shared['rate']
     minimised = fedavg.in_round(objective, shared, config.training)
     trained = local_training.train(minimised, plan, params, examples, seed, rate)
-    own = population.without_statistics(objective, state.kept)
+    own = batch_norm_statistics.without_statistics(objective, state.kept)
     personal = local_training.train(
       minimised, near, own, examples, seed, rate, anchor=params, own=True
     )
     metrics = two_models.metrics_of_both(trained.metrics, personal.metrics)
     return (
       fedavg.sent(shared, objective, trained.params, metrics, examples),
-      population.with_statistics(objective, personal.params, examples),
+      batch_norm_statistics.with_statistics(objective, personal.params, examples),
     )
 
   return client_functions.StatefulFunction(first, client_fn, config.training.weigh)

@@ -27,7 +27,7 @@ from tff_ssl.computing import checks
 from tff_ssl.federated import clients
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
-from tff_ssl.objectives import population
+from tff_ssl.objectives import batch_norm_statistics
 
 # More batches than any client has: all of them make one step.
 _ALL = 2**30
@@ -88,12 +88,12 @@ def la_ssfl(objective: base.Objective, config: AdaptationConfig | None = None) -
     trained = local_training.train(
       objective,
       plan,
-      population.without_statistics(objective, params),
+      batch_norm_statistics.without_statistics(objective, params),
       examples,
       tf.constant(seed),
       config.rate,
     )
-    own = population.with_statistics(objective, trained.params, examples)
+    own = batch_norm_statistics.with_statistics(objective, trained.params, examples)
     # Without examples the client has no population.
     has_examples = base.example_count(examples) > 0
     return clients.choose(has_examples, own, collections.OrderedDict(params))

@@ -29,9 +29,9 @@ from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
+from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import personal_consensus
-from tff_ssl.objectives import population
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import two_models
 
@@ -75,14 +75,15 @@ def client_function(
   both = personal_consensus.PerSSFLObjective(objective, config.consensus_weight)
 
   def first(shared):
-    return population.begin(objective, shared['params'])
+    return batch_norm_statistics.begin(objective, shared['params'])
 
   def client_fn(shared, state, examples):
     trained = local_training.train(
       both,
       config.training.local,
       two_models.join(
-        shared['params'], population.without_statistics(objective, state.kept)
+        shared['params'],
+        batch_norm_statistics.without_statistics(objective, state.kept),
       ),
       examples,
       shared['seed'],
@@ -94,7 +95,7 @@ def client_function(
     metrics['loss'] = metrics.pop('global_loss')
     return (
       fedavg.sent(shared, objective, params, metrics, examples),
-      population.with_statistics(objective, personal, examples),
+      batch_norm_statistics.with_statistics(objective, personal, examples),
     )
 
   return client_functions.StatefulFunction(first, client_fn, config.training.weigh)

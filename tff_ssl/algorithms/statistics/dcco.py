@@ -66,8 +66,8 @@ from tff_ssl.federated import server
 from tff_ssl.federated import vectorized_clients
 from tff_ssl.losses import statistics_loss
 from tff_ssl.objectives import base
+from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import collapse
-from tff_ssl.objectives import population
 from tff_ssl.objectives import statistics
 
 # Names in messages and in the state: S, its number of examples, the reference of this
@@ -297,7 +297,7 @@ def check_networks(name: str, objective: Any) -> None:
     name: Name of the algorithm.
     objective: What it is given.
   """
-  if population.mixes_examples(objective):
+  if batch_norm_statistics.mixes_examples(objective):
     raise ValueError(
       f'{name} is given networks with batch norm; for a round to equal a centralized '
       'step, they must have layers that do not depend on the batch, such as group '

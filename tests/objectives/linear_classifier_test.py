@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_ssl.objectives import linear
+from tff_ssl.objectives import linear_classifier
 
 _SEED = tf.constant([1, 2])
-_OBJECTIVE = linear.LinearObjective(4, 3)
+_OBJECTIVE = linear_classifier.LinearObjective(4, 3)
 
 
 def _examples(n, labelled=True):
@@ -76,5 +76,5 @@ def test_without_labels_the_loss_is_zero(examples):
 @pytest.mark.parametrize('field', ['num_features', 'num_classes'])
 def test_an_empty_classifier_is_refused(field):
   with pytest.raises(ValueError, match=f'{field} is 0; it must be at least 1'):
-    linear.LinearObjective(**{'num_features': 2, 'num_classes': 2, field: 0})
-  linear.LinearObjective(**{'num_features': 2, 'num_classes': 2, field: 1})
+    linear_classifier.LinearObjective(**{'num_features': 2, 'num_classes': 2, field: 0})
+  linear_classifier.LinearObjective(**{'num_features': 2, 'num_classes': 2, field: 1})

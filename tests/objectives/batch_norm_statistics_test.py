@@ -14,10 +14,10 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
+from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import linear
-from tff_ssl.objectives import population
+from tff_ssl.objectives import linear_classifier
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import supervised
@@ -99,10 +99,10 @@ def test_byol_s_target_normalizes_each_view_by_its_own_batch():
 def test_networks_say_what_is_shared_and_whether_examples_mix(name):
   objective = _OBJECTIVES[name]()
   params = objective.init(_SEED)
-  assert population.mixes_examples(objective)
+  assert batch_norm_statistics.mixes_examples(objective)
   assert objective.shared_prefixes == tuple(objective.networks)
   assert {key.split('/')[0] for key in params} == set(objective.networks)
-  found = population.batch_norm_names(objective)
+  found = batch_norm_statistics.batch_norm_names(objective)
   assert {'encoder/norm/gamma', 'encoder/norm/population_square'} <= set(found)
   assert 'projector/norm0/beta' in found
   statistics = {key for key in found if 'population' in key}
@@ -127,21 +127,21 @@ def test_every_objective_with_networks_names_them():
 def test_without_batch_norm_there_is_nothing():
   for objective in (
     simclr.SimclrObjective(networks.siamese()),
-    linear.LinearObjective(3, 2),
+    linear_classifier.LinearObjective(3, 2),
   ):
-    assert not population.mixes_examples(objective)
-    assert not population.initial(objective)
+    assert not batch_norm_statistics.mixes_examples(objective)
+    assert not batch_norm_statistics.initial(objective)
     params = objective.init(_SEED)
-    assert not population.compute(objective, params, {})
-    assert population.batch_norm_names(objective) == ()
+    assert not batch_norm_statistics.compute(objective, params, {})
+    assert batch_norm_statistics.batch_norm_names(objective) == ()
 
 
 def test_the_population_is_that_of_plain_images():
   objective = _OBJECTIVES['byol']()
   params = objective.init(_SEED, tf.float64)
   examples = networks.examples(7)
-  initial = population.initial(objective, tf.float64)
-  got = population.compute(objective, params, networks.tensors(examples))
+  initial = batch_norm_statistics.initial(objective, tf.float64)
+  got = batch_norm_statistics.compute(objective, params, networks.tensors(examples))
   assert list(got) == list(initial)
   assert {name.split('/')[0] for name in got} == {'encoder'}
   pixels = examples['image'].reshape(-1, 3) / 255.0
@@ -160,12 +160,12 @@ def test_two_clients_have_in_the_mean_the_first_layer_s_population_of_the_union(
   params = objective.init(_SEED, tf.float64)
   batch = networks.tensors(networks.examples(7))
   parts = [
-    population.compute(
+    batch_norm_statistics.compute(
       objective, params, {name: value[part] for name, value in batch.items()}
     )
     for part in (slice(0, 2), slice(2, 7))
   ]
-  union = population.compute(objective, params, batch)
+  union = batch_norm_statistics.compute(objective, params, batch)
   for name in ('encoder/pixels/population_mean', 'encoder/pixels/population_square'):
     mean = (2 * parts[0][name] + 5 * parts[1][name]) / 7
     np.testing.assert_allclose(mean, union[name], rtol=1e-9)
@@ -176,7 +176,7 @@ def test_a_classifier_of_its_own_is_tested_by_the_population():
   objective = supervised.SupervisedObjective(_encoder(), head, augment.by_name('none'))
   params = objective.init(_SEED, tf.float64)
   batch = networks.tensors(networks.examples(5))
-  params.update(population.compute(objective, params, batch))
+  params.update(batch_norm_statistics.compute(objective, params, batch))
   images = augment.to_float(batch['image'])
   together = objective.logits(params, images)
   alone = objective.logits(params, images[2:3])
