@@ -219,7 +219,7 @@ def _key(home: pathlib.Path) -> bytes:
           path.hardlink_to(file.name)
     if len(key := files.read_bytes(path, _KEY_BYTES)) == _KEY_BYTES:
       return key
-    error: Exception = ValueError(f'{path} is damaged and must be removed')
+    error: Exception = ValueError(f'{path} is damaged; it must be removed')
   except (OSError, ValueError) as failed:
     error = failed
   logging.warning('The next start makes its cache entries again: %s', error)

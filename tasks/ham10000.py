@@ -194,8 +194,8 @@ def _record(metadata: str, cells: dict[str, str]) -> np.ndarray:
   for column, values in ((_SEX, _SEXES), (_PLACE, _PLACES)):
     if cells[column] not in values:
       raise ValueError(
-        f'{metadata} gives {cells["image_id"]} the {column} {cells[column]!r}; allowed '
-        f'are {", ".join(values)}.'
+        f'{metadata} gives {cells["image_id"]} the {column} {cells[column]!r}; it must '
+        f'be one of {", ".join(values)}.'
       )
     numbers += [float(cells[column] == value) for value in values]
   return np.array(numbers, np.float32)

@@ -283,7 +283,9 @@ def open_source(
     return FolderSource(path, follow_links)
   if path.is_file():
     if (advice := left_out.what_to_do(path.name)) is not None:
-      raise ValueError(f'{path} must be a folder or .tar of images; {advice}.')
+      raise ValueError(
+        f'{path} is a file; images must be in a folder or .tar: {advice}.'
+      )
     return TarSource(path)
   raise ValueError(f'There is no folder or .tar file at {path}.')
 

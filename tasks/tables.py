@@ -292,7 +292,7 @@ def _read_csv(path: pathlib.Path) -> tuple[dict[str, list[Any]], Sequence[int]]:
   """Returns the cells by column, and the number of each row's line."""
   columns, rows = csv_rows.read(str(path), memory.read_csv(path))
   if not rows:
-    raise ValueError(f'{path} must have a header and rows.')
+    raise ValueError(f'{path} has 0 rows; it must have a header and rows.')
   cells = {name: [row.cells[name] for row in rows] for name in columns}
   return cells, [row.line for row in rows]
 
@@ -312,7 +312,7 @@ def _read_parquet(path: pathlib.Path) -> tuple[dict[str, list[Any]], Sequence[in
   except (pa.ArrowException, OSError) as error:
     raise ValueError(f'{path} cannot be read as Parquet: {error}') from error
   if not columns or not any(columns.values()):
-    raise ValueError(f'{path} must have columns and rows.')
+    raise ValueError(f'{path} has 0 rows; it must have columns and rows.')
   return columns, range(1, len(next(iter(columns.values()))) + 1)
 
 

@@ -210,11 +210,11 @@ def add_link(file, link):
     (lambda path: edit_card(path, lambda card: card.clear()), "has no 'network'"),
     (
       lambda path: edit_card(path, lambda card: card.update(network=None)),
-      'describes no network: the description .* must name its family',
+      'describes no network: the description .* has no family',
     ),
     (
       lambda path: edit_card(path, lambda card: card['network'].update(family='os')),
-      r"must name its family, one of \('resnet', 'cnn', 'vit', 'mlp'\)",
+      r"has no family; it must be one of \('resnet', 'cnn', 'vit', 'mlp'\)",
     ),
     (
       lambda path: edit_card(path, lambda card: card['network'].pop('image_shape')),

@@ -104,7 +104,7 @@ def rebuild(description: object) -> network.Network:
     *_FAMILIES,
   ):
     raise ValueError(
-      f'the description of a network must name its family, one of {(*_FAMILIES,)}'
+      f'the description of a network has no family; it must be one of {(*_FAMILIES,)}'
     )
   module, config_type = _FAMILIES[description['family']]
   try:

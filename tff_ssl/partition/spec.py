@@ -168,7 +168,7 @@ def build(
   """
   if labels.ndim != 1 or labels.shape != cases.shape:
     raise ValueError(
-      f'labels of shape {labels.shape} and cases of shape {cases.shape} must be two '
+      f'labels have shape {labels.shape} and cases {cases.shape}; they must be two '
       'vectors of the same length.'
     )
   config = parse(config) if isinstance(config, str) else config

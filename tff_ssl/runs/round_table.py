@@ -92,8 +92,8 @@ class Table:
     where = next(wrong, len(rounds) + 1)
     there = f'of round {rounds[where - 1]}' if where <= len(rounds) else 'missing'
     raise ValueError(
-      f'{self._path} must have the rows of rounds 1 to {last}, each once and in order: '
-      f'row {where} is {there}'
+      f'row {where} of {self._path} is {there}; rows must be those of rounds 1 to '
+      f'{last}, each once and in order'
     )
 
   def append(self, round: int, values: Mapping[str, Cell]) -> None:
