@@ -53,7 +53,7 @@ def test_docstrings_become_markdown(docstring, markdown):
     ('README.md', 'docs/tasks.md', 'tasks.md'),
     ('README.md', 'docs/programs.md#batch-norm', 'programs.md#batch-norm'),
     ('docs/terms.md', '../README.md', 'index.md'),
-    ('docs/terms.md', 'figures/race.png', 'figures/race.png'),
+    ('docs/terms.md', 'figures/cifar10.png', 'figures/cifar10.png'),
     ('docs/terms.md', '../tff_ssl/losses/cco.py', 'reference/tff_ssl/losses/cco.md'),
     (
       'docs/terms.md',

@@ -269,11 +269,7 @@ def test_files_that_are_not_listed_are_reported(tmp_path):
       ['a/0.jpg,p7,nv', 'a/1.jpg,p7,mel'],
       r'1 case with more than one label, but each must have .* one: p7 \(mel, nv\)',
     ),
-    (
-      'image,case_id,split',
-      ['a/0.jpg,0,fold'],
-      "the split 'fold'; it must be one of train",
-    ),
+    ('image,case_id,split', ['a/0.jpg,0,fold'], "split 'fold'; it must be one of tr"),
     ('image,case_id,split', ['a/0.jpg,0,train'], '0 readable test images'),
     ('image,case_id', ['a/0.jpg,0', 'a/1.jpg,0'], '1 cases cannot be split'),
   ],
