@@ -45,7 +45,7 @@ from binaries.flags import hosts
 from binaries.flags import outputs
 from binaries.flags import program
 from binaries.flags import towers
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import dense
 from tff_ssl.evaluation import suite
@@ -139,10 +139,10 @@ def _adopt(folder: pathlib.Path, stored: Mapping[str, Any]) -> None:
     )
 
 
-def _why_same(task: task_lib.Task) -> str:
+def _why_same(task: task_types.Task) -> str:
   """Returns what to do if the run had other examples; see `membership.check_same`."""
   why = 'the numbers of a run are of the test split that it held out'
-  if task.field != task_lib.IMAGE:
+  if task.field != task_types.IMAGE:
     return why
   own = f'--transfer_task={task.name} --transfer_data_dir={common.DATA_DIR.value}'
   return f'{why}; give {own} as well for numbers of the new one, under transfer/'

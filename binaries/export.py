@@ -37,7 +37,7 @@ from binaries.experiment import exporting
 from binaries.flags import common
 from binaries.flags import outputs
 from binaries.flags import program
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.export import encoder_file
@@ -169,7 +169,7 @@ class _Made(NamedTuple):
   notes: tuple[str, ...] = ()
 
 
-def _make(task: task_lib.Task | None, encoder: tf.keras.Model) -> _Made:
+def _make(task: task_types.Task | None, encoder: tf.keras.Model) -> _Made:
   """Trains the models that the flags ask for.
 
   Args:
@@ -275,7 +275,7 @@ def _formats() -> list[str]:
 def _write(
   out: pathlib.Path,
   formats: list[str],
-  task: task_lib.Task | None,
+  task: task_types.Task | None,
   made: _Made,
   notes: list[str],
   is_private: bool,

@@ -15,7 +15,7 @@ from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import outputs
 from binaries.flags import paths
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.partition import describe
 from tff_ssl.partition import partitions
 from tff_ssl.reporting import plain_text
@@ -99,7 +99,7 @@ def _check_flags() -> None:
     raise ValueError('--max_clients is given without --plot; it is for the plot only.')
 
 
-def _changes(kind: str, task: task_lib.Task, partition: partitions.Partition) -> str:
+def _changes(kind: str, task: task_types.Task, partition: partitions.Partition) -> str:
   """Describes how images are changed, and how far the sources are mixed, if at all."""
   source = dealing.source_of(task)
   if source is None:
@@ -112,7 +112,7 @@ def _changes(kind: str, task: task_lib.Task, partition: partitions.Partition) ->
   )
 
 
-def _table(report: describe.PartitionReport, task: task_lib.Task) -> str:
+def _table(report: describe.PartitionReport, task: task_types.Task) -> str:
   """Lays out the first clients: their examples, classes, and largest classes."""
   rows = []
   for client in range(min(report.clients, _ROWS)):

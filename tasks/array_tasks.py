@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from tasks import task
+from tasks import task_types
 
 
 def numbered(
   fields: Mapping[str, np.ndarray], label: np.ndarray, first_id: int = 0
-) -> task.Examples:
+) -> task_types.Examples:
   """Returns examples that are numbered in their order, each a case of its own.
 
   Args:
@@ -19,16 +19,16 @@ def numbered(
     first_id: Number of the first.
   """
   ids = np.arange(first_id, first_id + len(label), dtype=np.int64)
-  return task.Examples(fields, label.astype(np.int32, copy=False), ids, case=ids)
+  return task_types.Examples(fields, label.astype(np.int32, copy=False), ids, case=ids)
 
 
 def split_task(
   name: str,
   label_names: Sequence[str],
-  examples: task.Examples,
+  examples: task_types.Examples,
   held_out: np.ndarray,
   **others: Any,
-) -> task.Task:
+) -> task_types.Task:
   """Returns a task, given which examples are its test split.
 
   Args:
@@ -40,4 +40,4 @@ def split_task(
   """
   train = examples.take(np.flatnonzero(~held_out))
   test = examples.take(np.flatnonzero(held_out))
-  return task.Task(name, tuple(label_names), train, test, **others)
+  return task_types.Task(name, tuple(label_names), train, test, **others)

@@ -34,7 +34,7 @@ from tasks import matching
 from tasks import provenance
 from tasks import sources
 from tasks import splits
-from tasks import task
+from tasks import task_types
 from tff_ssl.storage import memory
 
 _IMAGE_SIZE = 64
@@ -53,7 +53,7 @@ def load(
   reading: images.Reading = images.AS_USUAL,
   columns: Mapping[str, str] | None = None,
   follow_links: bool = False,
-) -> task.Task:
+) -> task_types.Task:
   """Loads a folder of images with a manifest.
 
   Args:
@@ -160,7 +160,7 @@ def build_task(
   findings: Sequence[intake.Finding] = (),
   follow_links: bool = False,
   grows: bool = False,
-) -> task.Task:
+) -> task_types.Task:
   """Makes a task of images whose clients, cases, labels and splits are listed.
 
   An example_id is the place of an image among all listed images, sorted by name.
@@ -213,7 +213,7 @@ def build_task(
   file_intake = intake_findings.take_in(
     source, manifest, rows, split, decoded, findings
   )
-  return task.Task(
+  return task_types.Task(
     name=name,
     label_names=label_names,
     train=examples['train'],
@@ -274,7 +274,7 @@ def _by_split(
   split: np.ndarray,
   label: np.ndarray,
   belonging: _Belonging,
-) -> dict[str, task.Examples]:
+) -> dict[str, task_types.Examples]:
   """Returns the examples of each split, whose pixels follow each other.
 
   Args:
@@ -295,8 +295,8 @@ def _by_split(
     if not len(ids) and part != 'validation':
       raise ValueError(f'{manifest} leaves 0 readable {part} images; it needs some.')
     of_part = pixels[start : start + len(ids)]
-    examples[part] = task.Examples(
-      {task.IMAGE: of_part}, label[ids], ids, *belonging.of(ids)
+    examples[part] = task_types.Examples(
+      {task_types.IMAGE: of_part}, label[ids], ids, *belonging.of(ids)
     )
     start += len(ids)
   return examples

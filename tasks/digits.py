@@ -7,7 +7,7 @@ import numpy as np
 from tasks import array_tasks
 from tasks import images
 from tasks import splits
-from tasks import task
+from tasks import task_types
 
 _TEST_FRACTION = 0.2
 # The split is fixed, whatever the seed of a run.
@@ -15,7 +15,7 @@ _SPLIT_SEED = 0
 _LARGEST_VALUE = 16
 
 
-def load_halves(image_size: int | None = None) -> task.Task:
+def load_halves(image_size: int | None = None) -> task_types.Task:
   """Loads the digits as two modalities: upper halves are `left`, lower ones `right`.
 
   Args:
@@ -31,7 +31,7 @@ def load_halves(image_size: int | None = None) -> task.Task:
     )
   whole = load(image_size)
 
-  def halves(examples: task.Examples) -> task.Examples:
+  def halves(examples: task_types.Examples) -> task_types.Examples:
     left, right = np.split(examples.image, 2, axis=1)
     return dataclasses.replace(examples, fields={'left': left, 'right': right})
 
@@ -40,7 +40,7 @@ def load_halves(image_size: int | None = None) -> task.Task:
   )
 
 
-def load(image_size: int | None = None) -> task.Task:
+def load(image_size: int | None = None) -> task_types.Task:
   """Loads the digits.
 
   Args:
@@ -55,7 +55,8 @@ def load(image_size: int | None = None) -> task.Task:
   digits = datasets.load_digits()
   pixels = np.rint(digits.images * (255 / _LARGEST_VALUE)).astype(np.uint8)
   examples = array_tasks.numbered(
-    {task.IMAGE: images.resize(pixels[..., np.newaxis], image_size)}, digits.target
+    {task_types.IMAGE: images.resize(pixels[..., np.newaxis], image_size)},
+    digits.target,
   )
   held_out = splits.hold_out_cases(
     examples.case, examples.label, _TEST_FRACTION, _SPLIT_SEED

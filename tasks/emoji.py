@@ -19,7 +19,7 @@ from tasks import images
 from tasks import opening
 from tasks import sources
 from tasks import splits
-from tasks import task
+from tasks import task_types
 from tff_ssl.storage import files
 
 # Google's pictures: their set is complete.
@@ -57,7 +57,7 @@ def load(
   data_dir: str | os.PathLike[str] | None,
   image_size: int | None = None,
   seed: int = 0,
-) -> task.Task:
+) -> task_types.Task:
   """Loads the emoji.
 
   An emoji with its skin tones is a case, all of it in the training or the test split.
@@ -82,7 +82,7 @@ def load(
   place = {name: number for number, name in enumerate(cases)}
   pictures = images.resize(_cut(source, entries), image_size)
   ids = np.arange(len(entries), dtype=np.int64)
-  examples = task.Examples(
+  examples = task_types.Examples(
     {'left': pictures, 'right': encode_text([each.text for each in entries])},
     label=np.array([names.index(each.category) for each in entries], np.int32),
     example_id=ids,
@@ -98,7 +98,7 @@ def load(
     examples,
     held_out,
     case_names=tuple(cases),
-    described=task.Described(
+    described=task_types.Described(
       'right',
       encode_text([text for _, text in described]),
       np.array([label for label, _ in described], np.int32),

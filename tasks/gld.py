@@ -22,7 +22,7 @@ from tasks import cases
 from tasks import images
 from tasks import manifest
 from tasks import sources
-from tasks import task
+from tasks import task_types
 from tff_ssl.storage import files
 
 NAME = 'gld23k'
@@ -41,7 +41,7 @@ def load(
   data_dir: str | os.PathLike[str] | None,
   image_size: int | None = None,
   reading: images.Reading = images.AS_USUAL,
-) -> task.Task:
+) -> task_types.Task:
   """Loads GLD-23k.
 
   Args:

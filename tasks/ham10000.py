@@ -24,7 +24,7 @@ from tasks import cases
 from tasks import images as images_lib
 from tasks import manifest
 from tasks import sources
-from tasks import task
+from tasks import task_types
 
 DIAGNOSES = ('akiec', 'bcc', 'bkl', 'df', 'mel', 'nv', 'vasc')
 # The name at Dataverse, where there are more columns, and that in the ISIC archive and
@@ -69,7 +69,7 @@ def load(
   seed: int = 0,
   reading: images_lib.Reading = images_lib.AS_USUAL,
   follow_links: bool = False,
-) -> task.Task:
+) -> task_types.Task:
   """Loads HAM10000.
 
   Args:
@@ -105,7 +105,7 @@ def load_records(
   seed: int = 0,
   reading: images_lib.Reading = images_lib.AS_USUAL,
   follow_links: bool = False,
-) -> task.Task:
+) -> task_types.Task:
   """Loads HAM10000 as two modalities: photographs are `left`, records are `right`.
 
   Args:
@@ -131,7 +131,7 @@ def load_records(
     )
   records = np.stack([_record(metadata, cells) for cells in listed])
 
-  def paired(examples: task.Examples) -> task.Examples:
+  def paired(examples: task_types.Examples) -> task_types.Examples:
     right = records[examples.example_id]
     return dataclasses.replace(
       examples, fields={'left': examples.image, 'right': right}

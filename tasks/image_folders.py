@@ -24,7 +24,7 @@ from tasks import left_out
 from tasks import manifest
 from tasks import sources
 from tasks import spellings
-from tasks import task
+from tasks import task_types
 
 NONE, CLASS, CLIENT = 'none', 'class', 'client'
 MEANINGS = (NONE, CLASS, CLIENT)
@@ -37,7 +37,7 @@ def load(
   folders: str = NONE,
   reading: images.Reading = images.AS_USUAL,
   follow_links: bool = False,
-) -> task.Task:
+) -> task_types.Task:
   """Loads a folder of images.
 
   Args:

@@ -15,7 +15,7 @@ import dataclasses
 
 import numpy as np
 
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.evaluation import label_fractions
 
 
@@ -30,8 +30,8 @@ class Split:
       there are any, are for dealing the examples to clients.
   """
 
-  server: task_lib.Task
-  clients: task_lib.Task
+  server: task_types.Task
+  clients: task_types.Task
 
   def line(self) -> str:
     """The split in one line."""
@@ -41,7 +41,7 @@ class Split:
     )
 
 
-def by_share(task: task_lib.Task, share: float, seed: int) -> Split:
+def by_share(task: task_types.Task, share: float, seed: int) -> Split:
   """Gives the server a stratified share of the labels, in whole cases or clients.
 
   Args:
@@ -62,7 +62,7 @@ def by_share(task: task_lib.Task, share: float, seed: int) -> Split:
   return at(task, np.isin(np.arange(len(task.train)), positions))
 
 
-def at(task: task_lib.Task, at_server: np.ndarray) -> Split:
+def at(task: task_types.Task, at_server: np.ndarray) -> Split:
   """Gives the server the chosen training examples.
 
   Args:

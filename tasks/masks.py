@@ -31,7 +31,7 @@ from tasks import intake_findings
 from tasks import mask_values
 from tasks import opening
 from tasks import sources
-from tasks import task as task_lib
+from tasks import task_types
 
 _MARK = '_segmentation'
 
@@ -50,7 +50,7 @@ class Masks:
   rows: np.ndarray
   report: tuple[str, ...] = ()
 
-  def of(self, examples: task_lib.Examples) -> tuple[np.ndarray, np.ndarray]:
+  def of(self, examples: task_types.Examples) -> tuple[np.ndarray, np.ndarray]:
     """Returns positions of the examples that have a mask, int64 [k], and the masks.
 
     Args:
@@ -61,7 +61,9 @@ class Masks:
     return positions, np.asarray(self.pixels[rows[positions]])
 
 
-def load(task: task_lib.Task, mask_dir: str | os.PathLike[str] | None = None) -> Masks:
+def load(
+  task: task_types.Task, mask_dir: str | os.PathLike[str] | None = None
+) -> Masks:
   """Loads the masks of a task's images, resized to the size of the images.
 
   Args:
@@ -118,7 +120,7 @@ def load(task: task_lib.Task, mask_dir: str | os.PathLike[str] | None = None) ->
   return Masks(pixels, rows, _report(task, rows, wrong, shown))
 
 
-def _size(task: task_lib.Task) -> int:
+def _size(task: task_types.Task) -> int:
   height, width, _ = task.image_shape
   assert height == width
   return height
@@ -254,7 +256,7 @@ def decode(
 
 
 def _report(
-  task: task_lib.Task,
+  task: task_types.Task,
   rows: np.ndarray,
   wrong: dict[str, str],
   shown: dict[str, np.ndarray],

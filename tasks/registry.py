@@ -16,14 +16,14 @@ from tasks import image_folders
 from tasks import images
 from tasks import manifest
 from tasks import tables
-from tasks import task
+from tasks import task_types
 from tasks import tfds_images
 from tasks import tiny_imagenet
 from tff_ssl.computing import checks
 
 # name -> what loads the task. The names of its parameters are the options that the task
 # takes: data_dir, image_size, download, seed and those of its own.
-_LOADERS: dict[str, Callable[..., task.Task]] = {
+_LOADERS: dict[str, Callable[..., task_types.Task]] = {
   'digits': digits.load,
   'digits_halves': digits.load_halves,
   **{name: functools.partial(tfds_images.load, name) for name in tfds_images.NAMES},
@@ -122,7 +122,7 @@ def load(
   download: bool = True,
   seed: int = 0,
   **options: Any,
-) -> task.Task:
+) -> task_types.Task:
   """Loads a task.
 
   Args:

@@ -35,7 +35,7 @@ from tasks import intake
 from tasks import layouts
 from tasks import manifest
 from tasks import splits
-from tasks import task
+from tasks import task_types
 from tff_ssl.storage import archives
 from tff_ssl.storage import files
 from tff_ssl.storage import memory
@@ -54,7 +54,7 @@ _COPIES, _A_CELL = 24, 64
 _INDEX = re.compile(r'|Unnamed: \d+|__index_level_\d+__')
 
 
-def load_bundled(name: str, scaling: str | None = None) -> task.Task:
+def load_bundled(name: str, scaling: str | None = None) -> task_types.Task:
   """Loads one of scikit-learn's bundled tables, without a download.
 
   Args:
@@ -83,7 +83,7 @@ def load_file(
   data_dir: str | os.PathLike[str] | None,
   columns: Mapping[str, str] | None = None,
   scaling: str | None = None,
-) -> task.Task:
+) -> task_types.Task:
   """Loads a user's own table.
 
   Args:
@@ -185,7 +185,7 @@ def build(
   report: tuple[str, ...] = (),
   columns: Sequence[str] | None = None,
   scaling: str | None = None,
-) -> task.Task:
+) -> task_types.Task:
   """Makes a task of a table.
 
   Args:
@@ -262,7 +262,7 @@ def _digests(features: np.ndarray) -> tuple[str, ...]:
   return tuple(hashlib.blake2b(row.data, digest_size=8).hexdigest() for row in rows)
 
 
-def _read_npz(path: pathlib.Path, scaling: str | None) -> task.Task:
+def _read_npz(path: pathlib.Path, scaling: str | None) -> task_types.Task:
   with _npz(path) as arrays:
     # Compressed ones may be larger than any file. They are also needed as float64, and
     # standardised.
@@ -322,7 +322,7 @@ def _of_columns(
   lines: Sequence[int],
   own: Mapping[str, str] | None,
   scaling: str | None,
-) -> task.Task:
+) -> task_types.Task:
   """Makes a task of columns by name.
 
   Args:

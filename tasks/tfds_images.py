@@ -23,7 +23,7 @@ import numpy as np
 from tasks import array_tasks
 from tasks import cache
 from tasks import images
-from tasks import task
+from tasks import task_types
 
 _UNLABELLED = 'unlabelled'
 _CIFAR: dict[str, tuple[str, ...]] = {'train': ('train',), 'test': ('test',)}
@@ -42,7 +42,7 @@ def load(
   data_dir: str | os.PathLike[str] | None = None,
   image_size: int | None = None,
   download: bool = True,
-) -> task.Task:
+) -> task_types.Task:
   """Loads a data set, from the cache or by reading it.
 
   Args:
@@ -75,10 +75,10 @@ def load(
   entry_name = f'{name}-{image_size or "native"}-{_stamp(root / name)}'
   entry = cache.fetch(cache.root_for(root), entry_name, build)
   train, test = (
-    ({task.IMAGE: entry.arrays[f'{split}_image']}, entry.arrays[f'{split}_label'])
+    ({task_types.IMAGE: entry.arrays[f'{split}_image']}, entry.arrays[f'{split}_label'])
     for split in ('train', 'test')
   )
-  return task.Task(
+  return task_types.Task(
     name,
     tuple(entry.info['label_names']),
     array_tasks.numbered(*train),

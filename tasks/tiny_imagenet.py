@@ -15,7 +15,7 @@ from tasks import cases
 from tasks import images
 from tasks import manifest
 from tasks import sources
-from tasks import task
+from tasks import task_types
 from tff_ssl.storage import memory
 
 NAME = 'tiny_imagenet'
@@ -26,7 +26,7 @@ def load(
   data_dir: str | os.PathLike[str] | None,
   image_size: int | None = None,
   reading: images.Reading = images.AS_USUAL,
-) -> task.Task:
+) -> task_types.Task:
   """Loads Tiny-ImageNet.
 
   Args:

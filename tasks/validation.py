@@ -13,10 +13,10 @@ import dataclasses
 import numpy as np
 
 from tasks import splits
-from tasks import task as task_lib
+from tasks import task_types
 
 
-def hold_out(task: task_lib.Task, share: float, seed: int = 0) -> task_lib.Task:
+def hold_out(task: task_types.Task, share: float, seed: int = 0) -> task_types.Task:
   """Moves a share of the training examples to a validation split.
 
   Args:

@@ -3,13 +3,13 @@
 import collections
 
 from binaries.flags import reading
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
 
 
 def build(
-  task: task_lib.Task, encoder: network.Network, algorithm: str, rounds: int
+  task: task_types.Task, encoder: network.Network, algorithm: str, rounds: int
 ) -> collections.OrderedDict[str, object]:
   """Returns the card of an encoder.
 

@@ -13,7 +13,7 @@ from binaries.experiment import from_scratch
 from binaries.experiment import results
 from binaries.flags import common
 from binaries.flags import evaluation
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
@@ -36,7 +36,7 @@ _IMBALANCED = 2
 _CLUSTERS = 'clusters'
 
 
-def skipped(task: task_lib.Task) -> str | None:
+def skipped(task: task_types.Task) -> str | None:
   """Returns why nothing can be evaluated by labels; None if it can.
 
   Args:
@@ -54,7 +54,7 @@ class Evaluator:
 
   def __init__(
     self,
-    task: task_lib.Task,
+    task: task_types.Task,
     encoder: network.Network,
     federated: suite.Federated | None = None,
     deal: scores.Deal | None = None,

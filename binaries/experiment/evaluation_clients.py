@@ -16,7 +16,7 @@ from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import evaluation
 from binaries.flags import hosts
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import suite
@@ -80,7 +80,7 @@ def open_context() -> contextlib.AbstractContextManager[Any]:
   return hosts.open_context()
 
 
-def build_federated(task: task_lib.Task) -> suite.Federated | None:
+def build_federated(task: task_types.Task) -> suite.Federated | None:
   """Builds the training of the federated linear probe, if it is among the methods.
 
   Args:
@@ -99,7 +99,7 @@ def build_federated(task: task_lib.Task) -> suite.Federated | None:
   return probe.fit
 
 
-def build_collect(task: task_lib.Task) -> suite.Collect | None:
+def build_collect(task: task_types.Task) -> suite.Collect | None:
   """Builds the collection of sums for one-round heads, if these are among the methods.
 
   Args and Raises are those of `build_federated`.
@@ -111,7 +111,7 @@ def build_collect(task: task_lib.Task) -> suite.Collect | None:
   ).collect
 
 
-def build_deal(task: task_lib.Task) -> scores.Deal | None:
+def build_deal(task: task_types.Task) -> scores.Deal | None:
   """Returns the function that deals test examples to clients, if --fairness is given.
 
   Args:
@@ -170,7 +170,7 @@ def hold_cases(
   return result
 
 
-def _partition(task: task_lib.Task) -> partitions.Partition:
+def _partition(task: task_types.Task) -> partitions.Partition:
   """Returns the partition of the run; a partition of cases if these are classified."""
   partition = common.build_partition(task)
   if task.case_level:

@@ -16,7 +16,7 @@ from binaries.flags import evaluation
 from binaries.flags import training
 from binaries.methods import table
 from tasks import registry
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.encoders import keras_import
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import encoded
@@ -83,7 +83,7 @@ class Compared(NamedTuple):
   what: str
 
 
-def load_task(folder: pathlib.Path) -> task_lib.Task:
+def load_task(folder: pathlib.Path) -> task_types.Task:
   """Returns the task of a run, and sets the flags to the run's.
 
   Args:
@@ -156,7 +156,7 @@ def unprotected(folder: pathlib.Path, fits: bool, is_allowed: bool) -> str | Non
 
 
 def scaling(
-  task: task_lib.Task | None, encoder: tf.keras.Model
+  task: task_types.Task | None, encoder: tf.keras.Model
 ) -> exports.Scaling | None:
   """Returns how an export scales a table's numbers; None for images.
 
@@ -170,7 +170,7 @@ def scaling(
 
 
 def compared(
-  task: task_lib.Task | None, encoder: tf.keras.Model, field: str, generated: bool
+  task: task_types.Task | None, encoder: tf.keras.Model, field: str, generated: bool
 ) -> Compared:
   """Returns inputs for a comparison: test examples, or generated ones without a task.
 
@@ -206,7 +206,7 @@ def compared(
 
 
 def classifier(
-  task: task_lib.Task, encoder: tf.keras.Model, field: str
+  task: task_types.Task, encoder: tf.keras.Model, field: str
 ) -> tuple[linear_probe.LinearClassifier, float]:
   """Fits logistic regression on all training labels, like the method `logistic`.
 
@@ -237,7 +237,7 @@ def classifier(
   return fitted, float(np.mean(right))
 
 
-def finetuned(task: task_lib.Task, model: tf.keras.Model, field: str) -> Tuned:
+def finetuned(task: task_types.Task, model: tf.keras.Model, field: str) -> Tuned:
   """Trains the encoder end to end on all training labels, like `finetune`.
 
   Args:
@@ -321,7 +321,7 @@ def expected(
   return outputs
 
 
-def local_step(folder: pathlib.Path, task: task_lib.Task) -> bytes:
+def local_step(folder: pathlib.Path, task: task_types.Task) -> bytes:
   """Returns the TFLite file of one local step of a run.
 
   Args:

@@ -14,7 +14,7 @@ from binaries.flags import common
 from binaries.flags import evaluation
 from binaries.flags import paths
 from tasks import masks as masks_lib
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import dense
 from tff_ssl.evaluation import population_statistics
@@ -64,7 +64,7 @@ def check() -> None:
 class Evaluator:
   """Evaluates parameters of one encoder by a task's masks; compiles only once."""
 
-  def __init__(self, task: task_lib.Task, encoder: network.Network):
+  def __init__(self, task: task_types.Task, encoder: network.Network):
     """Reads the flags, loads the masks, and prints their number.
 
     Args:
@@ -143,7 +143,7 @@ class Evaluator:
     )
 
 
-def _masked(found: masks_lib.Masks, examples: task_lib.Examples) -> dense.Masked:
+def _masked(found: masks_lib.Masks, examples: task_types.Examples) -> dense.Masked:
   positions, pixels = found.of(examples)
   return dense.Masked(examples.image[positions], pixels, examples.case[positions])
 

@@ -20,7 +20,7 @@ from binaries.flags import dealing
 from tasks import intake
 from tasks import registry
 from tasks import sources
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.runs import run_config
 from tff_ssl.storage import files
 
@@ -49,7 +49,7 @@ class _Example:
   digest: str
 
 
-def write(folder: str | os.PathLike[str], task: task_lib.Task) -> None:
+def write(folder: str | os.PathLike[str], task: task_types.Task) -> None:
   """Writes the file of a run, if its task has digests and the file does not exist.
 
   Args:
@@ -67,7 +67,7 @@ def write(folder: str | os.PathLike[str], task: task_lib.Task) -> None:
   files.write_json(path, columns)
 
 
-def check_same(folder: str | os.PathLike[str], task: task_lib.Task, why: str) -> None:
+def check_same(folder: str | os.PathLike[str], task: task_types.Task, why: str) -> None:
   """Refuses examples that are not those of a run.
 
   Args:
@@ -89,7 +89,7 @@ def check_same(folder: str | os.PathLike[str], task: task_lib.Task, why: str) ->
   )
 
 
-def check_unseen(source: str | os.PathLike[str], task: task_lib.Task) -> None:
+def check_unseen(source: str | os.PathLike[str], task: task_types.Task) -> None:
   """Refuses to test, or to choose settings, on what a run trained on.
 
   Copies of a picture within a data set do not count: only what was not held out there
@@ -147,7 +147,7 @@ def check_unseen(source: str | os.PathLike[str], task: task_lib.Task) -> None:
       )
 
 
-def _examples(task: task_lib.Task) -> Iterable[_Example]:
+def _examples(task: task_types.Task) -> Iterable[_Example]:
   """Yields the examples of all splits."""
   for split, examples in task.splits().items():
     names = task.names(examples)
@@ -162,14 +162,14 @@ def _examples(task: task_lib.Task) -> Iterable[_Example]:
       )
 
 
-def _holders(task: task_lib.Task, split: str) -> list[str]:
+def _holders(task: task_types.Task, split: str) -> list[str]:
   """Returns the names of the holders of a split, none if nobody holds anything."""
   if not task.holder_names:
     return []
   return task.names_of_holders(task.splits()[split])
 
 
-def _unit(task: task_lib.Task) -> str:
+def _unit(task: task_types.Task) -> str:
   """Returns what is held out as a whole."""
   if task.holder_names:
     return 'cases' if task.train.client is None else 'clients'
@@ -198,7 +198,7 @@ def _read(folder: str | os.PathLike[str]) -> list[_Example] | None:
     ) from error
 
 
-def _changes(known: list[_Example], task: task_lib.Task) -> str:
+def _changes(known: list[_Example], task: task_types.Task) -> str:
   """Counts and names the examples that differ from those of a run."""
   before = {each.name: each for each in known}
   now = {each.name: each for each in _examples(task)}
@@ -266,7 +266,7 @@ def _of_partition(folder: pathlib.Path, stored: Mapping[str, object]) -> set[str
 
 
 def _check_validation(
-  source: str | os.PathLike[str], stored: Mapping[str, object], task: task_lib.Task
+  source: str | os.PathLike[str], stored: Mapping[str, object], task: task_types.Task
 ) -> None:
   """Refuses another validation share of published data, whose test split is fixed."""
   share, before = dealing.VALIDATION.value, stored.get('validation')
@@ -280,7 +280,7 @@ def _check_validation(
 
 def _refuse(
   source: str | os.PathLike[str],
-  task: task_lib.Task,
+  task: task_types.Task,
   split: str,
   leaked: Collection[str],
 ) -> None:

@@ -23,7 +23,7 @@ from binaries.flags import dealing
 from binaries.flags import evaluation
 from binaries.flags import own_encoders
 from binaries.flags import privacy
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import personal_encoders
@@ -51,7 +51,7 @@ _DEALING, _CHOOSING, _MATCHING = 2, 3, 4
 class Parts(NamedTuple):
   """The parts of a run that personal encoders need."""
 
-  task: task_lib.Task
+  task: task_types.Task
   encoder: network.Network
   partition: partitions.Partition
 

@@ -13,7 +13,7 @@ from binaries.flags import common
 from binaries.flags import methods
 from binaries.flags import privacy
 from binaries.methods import choice
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
@@ -183,7 +183,7 @@ def _check_states(process: Any) -> None:
     )
 
 
-def check_task(task: task_lib.Task) -> None:
+def check_task(task: task_types.Task) -> None:
   """Checks that a private run's inputs, and its start, hold nothing of all examples.
 
   Args:

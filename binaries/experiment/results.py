@@ -14,7 +14,7 @@ import pathlib
 
 from binaries.experiment import encoder_card
 from binaries.methods import algorithms
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import label_draws
@@ -59,7 +59,7 @@ SCORES = {'accuracy': 'accuracy', 'balanced_accuracy': 'balanced'}
 
 def save_encoder(
   folder: run_folder.RunFolder,
-  task: task_lib.Task,
+  task: task_types.Task,
   encoder: network.Network,
   params: network.Params,
   algorithm: str,
@@ -97,7 +97,7 @@ def save_encoder(
   )
 
 
-def _label(task: task_lib.Task, label: int) -> str:
+def _label(task: task_types.Task, label: int) -> str:
   return task.label_names[label] if label >= 0 else 'unlabelled'
 
 

@@ -28,7 +28,7 @@ from binaries.flags import program
 from binaries.flags import tracking
 from binaries.methods import algorithms
 from binaries.methods import choice
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
 from tff_ssl.evaluation import label_fractions
@@ -100,7 +100,7 @@ class Prepared:
   """
 
   chosen: choice.Choice
-  task: task_lib.Task
+  task: task_types.Task
   partition: describe.PartitionReport
   encoder: network.Network
   objective: Any
@@ -364,7 +364,7 @@ def _open_context(
 
 
 def _build_cohorts(
-  task: task_lib.Task,
+  task: task_types.Task,
   data: client_data.ArrayClientData,
   partition: partitions.Partition,
   take: Callable[[Collection[str]], Any] | None,

@@ -21,7 +21,7 @@ from binaries.methods import choice
 from binaries.methods import server_algorithms
 from tasks import ham10000
 from tasks import labels_at_server
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import suite
@@ -111,7 +111,7 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
   )
 
 
-def _split(task: task_lib.Task) -> labels_at_server.Split:
+def _split(task: task_types.Task) -> labels_at_server.Split:
   """Splits off the server's labelled examples."""
   hospital = methods.SERVER_HOSPITAL.value
   if hospital is None:
@@ -162,7 +162,7 @@ class _Measure:
 
   def __init__(
     self,
-    task: task_lib.Task,
+    task: task_types.Task,
     problem: server_algorithms.Problem,
     process: processes.Process,
     evaluator: evaluating.Evaluator,

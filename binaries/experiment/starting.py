@@ -15,7 +15,7 @@ from binaries.experiment import results
 from binaries.flags import common
 from binaries.flags import methods
 from binaries.methods import choice
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.encoders import keras_import
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
@@ -72,7 +72,7 @@ def check(folder: str | os.PathLike[str], chosen: choice.Choice) -> None:
   checkpoints.read_newest(pathlib.Path(source) / _CHECKPOINTS, results.TRAINABLE)
 
 
-def check_data(folder: str | os.PathLike[str], task: task_lib.Task) -> None:
+def check_data(folder: str | os.PathLike[str], task: task_types.Task) -> None:
   """Checks the examples of a resumed run, and those that a new one is tested on.
 
   Args:

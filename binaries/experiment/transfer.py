@@ -11,7 +11,7 @@ from binaries.flags import paths
 from binaries.flags import reading
 from tasks import images
 from tasks import registry
-from tasks import task as task_lib
+from tasks import task_types
 
 TASK = flags.DEFINE_enum(
   'transfer_task',
@@ -41,7 +41,7 @@ def prefix() -> str:
   return f'transfer/{TASK.value}/' if TASK.value else ''
 
 
-def load(image_shape: tuple[int, int, int]) -> task_lib.Task:
+def load(image_shape: tuple[int, int, int]) -> task_types.Task:
   """Loads the flags' task in the shape an encoder takes, and prints what it holds.
 
   Args:
@@ -76,7 +76,7 @@ def load(image_shape: tuple[int, int, int]) -> task_lib.Task:
   return task
 
 
-def fit(task: task_lib.Task, image_shape: tuple[int, int, int]) -> task_lib.Task:
+def fit(task: task_types.Task, image_shape: tuple[int, int, int]) -> task_types.Task:
   """Returns a task with images of the shape that an encoder takes.
 
   Args:

@@ -16,7 +16,7 @@ import numpy as np
 from binaries.experiment import evaluating
 from binaries.experiment import results
 from binaries.flags import evaluation
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import feature_sets
@@ -32,7 +32,7 @@ class Evaluator(evaluating.Evaluator):
   """Evaluates parameters of a two-tower model on one task; compiles only once."""
 
   def __init__(
-    self, task: task_lib.Task, model: dual_encoder.TwoTower, *args: Any, **kwargs: Any
+    self, task: task_types.Task, model: dual_encoder.TwoTower, *args: Any, **kwargs: Any
   ):
     """Reads the flags.
 
@@ -109,7 +109,7 @@ class Evaluator(evaluating.Evaluator):
   def _zero_shot(
     self,
     params: network.Params,
-    described: task_lib.Described,
+    described: task_types.Described,
     labels: np.ndarray,
     found: list[np.ndarray],
     known: list[np.ndarray],
@@ -137,7 +137,7 @@ class Evaluator(evaluating.Evaluator):
     return numbers
 
   def _encodings(
-    self, params: network.Params, name: str, examples: task_lib.Examples
+    self, params: network.Params, name: str, examples: task_types.Examples
   ) -> list[np.ndarray]:
     """Returns both projections of a split's examples, or of its cases."""
     return [
@@ -153,7 +153,7 @@ class Evaluator(evaluating.Evaluator):
 
 
 def build_evaluator(
-  task: task_lib.Task,
+  task: task_types.Task,
   encoder: network.Network,
   model: Any,
   *args: Any,

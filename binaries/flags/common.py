@@ -15,7 +15,7 @@ from binaries.flags import paths
 from binaries.flags import program
 from binaries.flags import reading
 from tasks import registry
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry as encoders
@@ -269,7 +269,7 @@ def restored() -> Iterator[None]:
       flag.value, flag.present = values[name]
 
 
-def load_task() -> task_lib.Task:
+def load_task() -> task_types.Task:
   """Loads the task that the flags name, and prints what it holds."""
   task = registry.load(
     TASK.value,
@@ -291,12 +291,12 @@ def load_task() -> task_lib.Task:
   return task
 
 
-def build_partition(task: task_lib.Task) -> partitions.Partition:
+def build_partition(task: task_types.Task) -> partitions.Partition:
   """Deals the training examples to clients; returns the partition."""
   return dealing.build(task, SEED.value)
 
 
-def build_encoder(task: task_lib.Task) -> network.Network:
+def build_encoder(task: task_types.Task) -> network.Network:
   """Builds the encoder of the field that the task evaluates."""
   return build_encoder_of_shape(task.shapes[task.field], task.field)
 

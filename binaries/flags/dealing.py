@@ -7,7 +7,7 @@ from binaries.flags import own_data
 from binaries.flags import paths
 from tasks import ham10000
 from tasks import registry
-from tasks import task as task_lib
+from tasks import task_types
 from tasks import validation
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.export import encoder_file
@@ -60,7 +60,7 @@ _BY_LABEL = (shares.SharesConfig, skew.SkewConfig, classes.ClassesConfig)
 _KEEPING = 1
 
 
-def text(task: task_lib.Task) -> str:
+def text(task: task_types.Task) -> str:
   """Returns the partition's specification: the flag, or the task's default."""
   if PARTITION.value == HOSPITAL:
     # The holders that `holders` names.
@@ -132,7 +132,7 @@ def needs_features() -> bool:
 
 
 def holders(
-  task: task_lib.Task, examples: task_lib.Examples
+  task: task_types.Task, examples: task_types.Examples
 ) -> tuple[np.ndarray, tuple[str, ...]]:
   """Returns who holds each example by nature, and their names in order.
 
@@ -151,13 +151,13 @@ def holders(
   return numbers[examples.example_id].astype(np.int64), tuple(names.tolist())
 
 
-def hold_out(task: task_lib.Task) -> task_lib.Task:
+def hold_out(task: task_types.Task) -> task_types.Task:
   """Returns the task with the validation split that the flag asks for, if any."""
   share = VALIDATION.value
   return task if share is None else validation.hold_out(task, share)
 
 
-def build(task: task_lib.Task, seed: int) -> partitions.Partition:
+def build(task: task_types.Task, seed: int) -> partitions.Partition:
   """Deals the training examples to clients.
 
   Args:
@@ -181,7 +181,7 @@ def build(task: task_lib.Task, seed: int) -> partitions.Partition:
 
 
 def build_client_data(
-  task: task_lib.Task, partition: partitions.Partition, labelled: bool = False
+  task: task_types.Task, partition: partitions.Partition, labelled: bool = False
 ) -> client_data.ArrayClientData:
   """Returns the clients' data: every field, with images changed by the partition.
 
@@ -198,7 +198,7 @@ def build_client_data(
   )
 
 
-def source_of(task: task_lib.Task) -> np.ndarray | None:
+def source_of(task: task_types.Task) -> np.ndarray | None:
   """Returns the source of each training example; see `spec.source_of`."""
   # Read by name: `common`, which defines it, imports this module.
   seed = flags.FLAGS['seed'].value
@@ -206,11 +206,11 @@ def source_of(task: task_lib.Task) -> np.ndarray | None:
 
 
 def held(
-  task: task_lib.Task,
-  examples: task_lib.Examples,
+  task: task_types.Task,
+  examples: task_types.Examples,
   partition: partitions.Partition,
   source: np.ndarray | None,
-) -> task_lib.Examples:
+) -> task_types.Examples:
   """Returns examples as the clients hold them: some partitions change images.
 
   Args:
@@ -228,7 +228,7 @@ def held(
   return examples.with_fields(image=images)
 
 
-def _encode(task: task_lib.Task) -> np.ndarray:
+def _encode(task: task_types.Task) -> np.ndarray:
   """Returns the features of the training images, float32 [n, d]."""
   try:
     encoder = encoder_file.read(ENCODER.value)

@@ -11,7 +11,7 @@ from tasks import image_folders
 from tasks import intake
 from tasks import manifest
 from tasks import registry
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.storage import files
 
 CLASSIFY = flags.DEFINE_enum(
@@ -71,7 +71,7 @@ def arguments() -> dict[str, Any]:
   }
 
 
-def check_intake(task: task_lib.Task) -> None:
+def check_intake(task: task_types.Task) -> None:
   """Refuses data that lose something, if `--strict` is given.
 
   Args:
@@ -84,7 +84,7 @@ def check_intake(task: task_lib.Task) -> None:
     task.intake.check()
 
 
-def write_intake(task: task_lib.Task, folder: str | os.PathLike[str]) -> None:
+def write_intake(task: task_types.Task, folder: str | os.PathLike[str]) -> None:
   """Writes what became of the files of a task, if it is one of files.
 
   Args:

@@ -1,7 +1,7 @@
 """The dual encoder for two modalities that the flags describe."""
 
 from binaries.flags import common
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.encoders import mlp
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
@@ -9,7 +9,7 @@ from tff_ssl.objectives import dual_encoder
 
 
 def build(
-  left: network.Network, task: task_lib.Task, output_bias: bool = True
+  left: network.Network, task: task_types.Task, output_bias: bool = True
 ) -> dual_encoder.TwoTower:
   """Builds the dual encoder for a task's two modalities.
 

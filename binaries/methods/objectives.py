@@ -10,7 +10,7 @@ from binaries.flags import common
 from binaries.flags import methods
 from binaries.flags import towers as towers_lib
 from binaries.methods import statistics_losses
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.augment import byol as augment
 from tff_ssl.augment import multiview
 from tff_ssl.augment import vectors
@@ -67,7 +67,7 @@ class Objective:
   scheduled: bool = False
   ignores_shift: Callable[[bool], bool] = _never
 
-  def of_task(self, encoder: network.Network, task: task_lib.Task) -> Any:
+  def of_task(self, encoder: network.Network, task: task_types.Task) -> Any:
     """Builds the objective for a task.
 
     Args:

@@ -20,7 +20,7 @@ from binaries.flags import training
 from binaries.methods import table
 from docs.studies import drift
 from docs.studies import figures
-from tasks import task as task_lib
+from tasks import task_types
 from tff_ssl.algorithms import fedavg
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
@@ -106,7 +106,7 @@ def _adopt(folder: pathlib.Path) -> Any:
   return table.OBJECTIVES[stored['objective']]
 
 
-def _data(folder: pathlib.Path, chosen: Any) -> tuple[task_lib.Task, Any, Any]:
+def _data(folder: pathlib.Path, chosen: Any) -> tuple[task_types.Task, Any, Any]:
   """Returns the task of a run, its cohorts by round, and its clients' data."""
   task = common.load_task()
   membership.check_same(folder, task, 'its rounds cannot be repeated')
@@ -138,7 +138,7 @@ def _tell_how_exact(
 class _Models:
   """Compares a run's encoders on some test images."""
 
-  def __init__(self, task: task_lib.Task, most_images: int):
+  def __init__(self, task: task_types.Task, most_images: int):
     self.encoder = common.build_encoder(task)
     self._prefix = dual_encoder.encoder_prefix(self.encoder)
     inputs = task.test[self.encoder.field]

@@ -10,7 +10,7 @@ from binaries.experiment import membership
 from binaries.experiment import starting
 from tasks import provenance
 from tasks import registry
-from tasks import task as task_lib
+from tasks import task_types
 from tests.binaries import in_process
 from tests.tasks import fabricate
 from tff_ssl.runs import run_config
@@ -20,7 +20,7 @@ def _task(rows, name='cases', with_clients=True):
   """Makes a task of rows: name, client, label, split, content (one letter each)."""
   rows = sorted(rows)
   clients = sorted({row[1] for row in rows})
-  examples = task_lib.Examples(
+  examples = task_types.Examples(
     {'image': np.array([ord(row[4]) for row in rows], np.uint8).reshape(-1, 1, 1, 1)},
     np.array(['ab-'.index(row[2]) % 2 - (row[2] == '-') for row in rows], np.int32),
     np.arange(len(rows)),
@@ -28,7 +28,7 @@ def _task(rows, name='cases', with_clients=True):
     np.array([clients.index(row[1]) for row in rows]) if with_clients else None,
   )
   split = np.array([row[3] for row in rows])
-  return task_lib.Task(
+  return task_types.Task(
     name,
     ('a', 'b'),
     examples.take(np.flatnonzero(split == 't')),

@@ -18,7 +18,7 @@ from binaries.flags import dealing
 from binaries.flags import own_data
 from binaries.methods import choice
 from tasks import registry
-from tasks import task as task_lib
+from tasks import task_types
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.tasks import fabricate
@@ -36,7 +36,7 @@ def _examples(ids):
   image = np.broadcast_to(
     np.uint8(255 * label)[:, None, None, None], (len(ids), 8, 8, 3)
   )
-  return task_lib.Examples(
+  return task_types.Examples(
     {'image': image}, label, ids, case=ids, client=ids % _CLIENTS
   )
 
@@ -46,7 +46,7 @@ def cells():
   """A task of cells: two clients test, the others train."""
   ids = np.arange(64)
   of_test = ids % _CLIENTS < 2
-  return task_lib.Task(
+  return task_types.Task(
     'cells', ('x', 'y'), _examples(ids[~of_test]), _examples(ids[of_test]),
     client_names=_NAMES,
   )  # fmt: skip
@@ -89,12 +89,12 @@ def test_labels_are_drawn_and_fairness_told_of_clients_of_many_labels(cells):
 
 def test_without_labels_clients_are_iid_and_nothing_is_evaluated(cells, capsys):
   examples = {
-    split: task_lib.Examples(
+    split: task_types.Examples(
       own.fields, np.full(len(own), -1, np.int32), own.example_id, own.case
     )
     for split, own in cells.splits().items()
   }
-  task = task_lib.Task('flat', (), **examples)
+  task = task_types.Task('flat', (), **examples)
   encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
   with in_process.parsed('--evaluation_methods=knn', '--label_fractions=1'):
     assert dealing.text(task) == 'iid:examples=4'

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from binaries.experiment import transfer
-from tasks import task as task_lib
+from tasks import task_types
 from tests.binaries import in_process
 
 
@@ -11,9 +11,9 @@ def _task(channels, size=4):
     ids = np.arange(first, first + count, dtype=np.int64)
     image = np.random.default_rng(first).integers(0, 256, [count, size, size, channels])
     label = (ids % 2).astype(np.int32)
-    return task_lib.Examples({'image': image.astype(np.uint8)}, label, ids, ids)
+    return task_types.Examples({'image': image.astype(np.uint8)}, label, ids, ids)
 
-  return task_lib.Task(
+  return task_types.Task(
     'some', ('a', 'b'), examples(0, 5), examples(5, 3), examples(8, 2)
   )
 

@@ -214,7 +214,7 @@ def add_link(file, link):
     ),
     (
       lambda path: edit_card(path, lambda card: card['network'].update(family='os')),
-      r"has no family; it must be one of \('resnet', 'cnn', 'vit', 'mlp'\)",
+      r"has no family; it must be one of \('resnet', 'cnn', 'convnext', 'vit', 'mlp'\)",
     ),
     (
       lambda path: edit_card(path, lambda card: card['network'].pop('image_shape')),
@@ -234,7 +234,7 @@ def add_link(file, link):
       lambda path: edit_card(
         path, lambda card: card['network']['config'].update(depth=9)
       ),
-      r'depth must be one of \(8, 14, 18, 50\), got 9',
+      r'depth is 9; it must be one of 8, 14, 18, 50',
     ),
     (
       lambda path: edit_card(

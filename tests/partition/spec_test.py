@@ -74,7 +74,7 @@ def test_parse(text, config):
     ('', "unknown kind ''"),
     ('iid', 'needs examples'),
     ('iid:size=4', "'size=4'; it must be one of examples=NUMBER, clients=NUMBER"),
-    ('iid:examples', "'examples'; allowed"),
+    ('iid:examples', "'examples'; it must"),
     ('case:', "has ''"),
     ('iid:examples=4,examples=5', "gives 'examples' twice"),
     ('iid:examples=4.5', "examples='4.5', which must be a whole number"),

@@ -187,7 +187,7 @@ def test_rounds_that_are_not_there_exactly_once_are_refused(tmp_path, rounds, me
   rows = round_table.Table(tmp_path / 't.csv')
   for round in rounds:
     rows.append(round, {'loss': 0.5})
-  with pytest.raises(ValueError, match=f'rounds 1 to 3, each once .*{message}'):
+  with pytest.raises(ValueError, match=f'{message} in .*; .*1 to 3, each once'):
     rows.check_rounds(3)
 
 

@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 
 from tasks import labels_at_server
-from tasks import task as task_lib
+from tasks import task_types
 
 
-def _task(labels, cases=None) -> task_lib.Task:
+def _task(labels, cases=None) -> task_types.Task:
   count = len(labels)
   ids = np.arange(count, dtype=np.int64)
   image = np.arange(count, dtype=np.uint8)[:, None, None, None]
   case = ids if cases is None else np.asarray(cases, np.int64)
-  test = task_lib.Examples(
+  test = task_types.Examples(
     {'image': np.zeros((2, 1, 1, 1), np.uint8)},
     np.array([0, 1], np.int32),
     np.array([1000, 1001]),
     np.array([1000, 1001]),
   )
-  train = task_lib.Examples({'image': image}, np.asarray(labels, np.int32), ids, case)
-  return task_lib.Task('made', ('a', 'b', 'c'), train, test)
+  train = task_types.Examples({'image': image}, np.asarray(labels, np.int32), ids, case)
+  return task_types.Task('made', ('a', 'b', 'c'), train, test)
 
 
 _LABELS = np.repeat([0, 1, 2], [100, 50, 50])

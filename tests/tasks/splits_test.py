@@ -9,7 +9,7 @@ import pytest
 
 from tasks import registry
 from tasks import splits
-from tasks import task as task_lib
+from tasks import task_types
 from tasks import validation
 from tests.tasks import fabricate
 
@@ -59,13 +59,13 @@ def _task(names, labels):
     held_out = splits.hold_out_named(names, 0.2, 0, 'clients')
   except ValueError:
     return None
-  examples = task_lib.Examples(
+  examples = task_types.Examples(
     {'features': np.zeros([len(names), 1], np.float32)},
     np.array([labels.get(name, -1) for name in names], np.int32),
     number,
     number,
   )
-  return task_lib.Task(
+  return task_types.Task(
     'own',
     ('a', 'b'),
     examples.take(np.flatnonzero(~held_out)),

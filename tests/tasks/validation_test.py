@@ -5,13 +5,13 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tasks import task as task_lib
+from tasks import task_types
 from tasks import validation
 
 
 def _examples(first, label, case, client=None):
   count = len(label)
-  return task_lib.Examples(
+  return task_types.Examples(
     {'features': np.arange(first, first + count, dtype=np.float32)[:, np.newaxis]},
     np.array(label, np.int32),
     np.arange(first, first + count),
@@ -22,7 +22,7 @@ def _examples(first, label, case, client=None):
 
 def _task(train, test=None):
   test = test or _examples(1000, [0, 1], [1000, 1001])
-  return task_lib.Task('made', ('a', 'b'), train, test)
+  return task_types.Task('made', ('a', 'b'), train, test)
 
 
 def test_a_share_of_each_label_leaves_training_and_nothing_is_lost():

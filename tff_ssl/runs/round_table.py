@@ -92,7 +92,7 @@ class Table:
     where = next(wrong, len(rounds) + 1)
     there = f'of round {rounds[where - 1]}' if where <= len(rounds) else 'missing'
     raise ValueError(
-      f'row {where} of {self._path} is {there}; rows must be those of rounds 1 to '
+      f'row {where} is {there} in {self._path}; rows must be those of rounds 1 to '
       f'{last}, each once and in order'
     )
 

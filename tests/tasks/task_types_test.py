@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tasks import task as task_lib
+from tasks import task_types
 
 
 def _examples(ids, labels=None, cases=None, size=2):
   n = len(ids)
-  return task_lib.Examples(
+  return task_types.Examples(
     {'image': np.arange(n * size * size * 3, dtype=np.uint8).reshape(n, size, size, 3)},
     label=np.asarray(np.zeros(n) if labels is None else labels, np.int32),
     example_id=np.asarray(ids, np.int64),
@@ -55,16 +55,16 @@ def test_the_holder_is_the_client_or_else_the_case():
   np.testing.assert_array_equal(train.take(np.array([2, 0])).holder, [9, 8])
   plain = _examples([0, 1, 2])
   np.testing.assert_array_equal(plain.holder, plain.case)
-  task = task_lib.Task('name', ('a', 'b'), train, test, client_names=('p', 'q'))
+  task = task_types.Task('name', ('a', 'b'), train, test, client_names=('p', 'q'))
   assert task.holder_names == ('p', 'q')
   assert 'train 3 images of 2 clients, test 1 image of 1 client' in task.describe()
-  without = task_lib.Task('name', ('a', 'b'), plain, _examples([3]))
+  without = task_types.Task('name', ('a', 'b'), plain, _examples([3]))
   assert without.fingerprint() != task.fingerprint()
 
 
 def test_the_fingerprint_of_a_task_is_what_it_was():
   """By the version before there were clients."""
-  task = task_lib.Task('name', ('a', 'b'), _examples([0, 1]), _examples([2]))
+  task = task_types.Task('name', ('a', 'b'), _examples([0, 1]), _examples([2]))
   assert task.fingerprint() == 'b5fa7170cbdce3efae30ff18e0c6d978'
 
 
@@ -83,20 +83,20 @@ def test_the_fingerprint_of_a_task_is_what_it_was():
 )
 def test_tasks_are_validated(train, test, message):
   with pytest.raises(ValueError, match=message):
-    task_lib.Task('name', ('a', 'b'), train, test)
+    task_types.Task('name', ('a', 'b'), train, test)
 
 
 def test_classes_that_training_lacks_are_warned_of():
   names = ('a', 'b', 'c', 'd', 'e')
   train = _examples([0, 1], labels=[1, -1])
   test = _examples([2, 3, 4, 5, 6], labels=[4, 0, 1, -1, 2])
-  (warning,) = task_lib.Task('name', names, train, test).warnings()
+  (warning,) = task_types.Task('name', names, train, test).warnings()
   assert "'name' has 3 of 5 classes only in its test split (a, c, e)" in warning
-  assert task_lib.Task('name', names, train, _examples([7], [1])).warnings() == []
+  assert task_types.Task('name', names, train, _examples([7], [1])).warnings() == []
 
 
 def test_describe():
-  task = task_lib.Task(
+  task = task_types.Task(
     name='name',
     label_names=('a', 'b'),
     train=_examples([0, 1, 2], labels=[0, 1, -1], cases=[0, 0, 1]),
@@ -113,20 +113,22 @@ def test_describe():
 
 def test_fingerprint_changes_with_any_example():
   train, test = _examples([0, 1]), _examples([2])
-  first = task_lib.Task('name', ('a', 'b'), train, test).fingerprint()
-  assert task_lib.Task('name', ('a', 'b'), train, _examples([2])).fingerprint() == first
+  first = task_types.Task('name', ('a', 'b'), train, test).fingerprint()
+  assert (
+    task_types.Task('name', ('a', 'b'), train, _examples([2])).fingerprint() == first
+  )
   for changed in (
     _examples([2], labels=[1]),
     _examples([3]),
     test.with_fields(image=test.image + 1),
   ):
-    task = task_lib.Task('name', ('a', 'b'), train, changed)
+    task = task_types.Task('name', ('a', 'b'), train, changed)
     assert task.fingerprint() != first
 
 
 def _of_fields(**fields):
   ids = np.arange(2)
-  return task_lib.Examples(fields, np.zeros(2, np.int32), ids, ids)
+  return task_types.Examples(fields, np.zeros(2, np.int32), ids, ids)
 
 
 def test_examples_may_have_any_named_fields():
@@ -138,10 +140,10 @@ def test_examples_may_have_any_named_fields():
   with pytest.raises(ValueError, match="no field 'image'; they have left, right"):
     _ = examples.image
   test = dataclasses.replace(examples, example_id=np.arange(2, 4), case=np.arange(2, 4))
-  task = task_lib.Task('name', ('a',), examples, test)
+  task = task_types.Task('name', ('a',), examples, test)
   assert task.shapes == {'left': (3, 4, 1), 'right': (5,)}
   assert task.describe().endswith('1 classes, left 3x4x1, right 5')
-  other = task_lib.Task('name', ('a',), examples, test.with_fields(right=right + 1))
+  other = task_types.Task('name', ('a',), examples, test.with_fields(right=right + 1))
   assert other.fingerprint() != task.fingerprint()
 
 
