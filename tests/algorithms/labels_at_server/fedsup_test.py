@@ -189,7 +189,7 @@ def test_without_a_loss_the_teacher_is_that_of_labels_alone(tff_context):
     np.testing.assert_array_equal(state.extra['teacher'][name], value)
   assert output.metrics['client_work']['loss'] == 0
   # The student only follows: it lies between its start and the teacher.
-  classifiers = process.get_classifier_weights(state)
+  classifiers = process.graph.algorithm.classifiers(state)
   assert list(classifiers) == ['student', 'teacher']
   head = 'head/dense0/kernel'
   np.testing.assert_array_equal(

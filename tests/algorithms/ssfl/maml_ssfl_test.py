@@ -35,7 +35,7 @@ def test_inner_rate_0_is_fedavg(tff_context, second_order):
 @pytest.mark.parametrize('second_order', [True, False])
 def test_fedavg_is_given_the_loss_after_the_inner_step(monkeypatch, second_order):
   given = []
-  monkeypatch.setattr(maml_ssfl.fedavg, 'describe', lambda *a: given.extend(a))
+  monkeypatch.setattr(maml_ssfl.fedavg, 'fedavg', lambda *a: given.extend(a))
   config = maml_ssfl.MamlConfig(ssfl.CONFIG, _ALPHA, second_order)
   maml_ssfl.maml_ssfl(ssfl.objective(), None, config)
   adapted = maml.MamlObjective(ssfl.objective(), _ALPHA, second_order)
