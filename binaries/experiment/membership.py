@@ -39,7 +39,7 @@ class _Example:
     name: The name of its file, or its place in the table.
     holder: The name of its client or case, '' if it has none.
     label: The name of its class, '' if it has none.
-    digest: Of its content as it was read.
+    digest: Digest of its content as it was read.
   """
 
   split: str

@@ -61,7 +61,7 @@ PRECISION = flags.DEFINE_enum(
   'precision',
   network.FLOAT32,
   network.PRECISIONS,
-  "Of the encoder's maps in training; bfloat16 is for GPUs, and CPUs that profit.",
+  "Precision of the encoder's maps in training; bfloat16 is for GPUs and some CPUs.",
 )
 PROJECTOR = flags.DEFINE_list(
   'projector', None, "Widths of the projector's layers; by default the algorithm's."

@@ -68,7 +68,9 @@ PREDICTOR_WIDTH = flags.DEFINE_integer(
   lower_bound=1,
 )
 TARGET_MOMENTUM = flags.DEFINE_float(
-  'target_momentum', None, 'Of the target or key network; in DINO of the first round.'
+  'target_momentum',
+  None,
+  'Momentum of the target or key network; in DINO in the first round.',
 )
 RESET_TARGET = flags.DEFINE_bool(
   'reset_target',
@@ -170,7 +172,7 @@ DIVERGENCE_NORM = flags.DEFINE_enum(
   'divergence_norm',
   None,
   tuple(online_networks.NORMS),
-  "Of the online networks; by default the method's, and for fedema conv_mean with "
+  "Norm of the divergence; by default the method's, and for fedema conv_mean with "
   '--scaler or --divergence_of=training, otherwise l2.',
 )
 THRESHOLD = flags.DEFINE_float(
@@ -219,7 +221,9 @@ ALIGNMENT_RUN = paths.define(
 
 # Learning without a server.
 EDGE_PROBABILITY = flags.DEFINE_float(
-  'edge_probability', 0.7, 'Of random_graph, which --seed draws until it is connected.'
+  'edge_probability',
+  0.7,
+  'Edge probability of random_graph; --seed redraws disconnected graphs.',
 )
 GRAPH = paths.define(
   'graph',

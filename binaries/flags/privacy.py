@@ -62,7 +62,7 @@ EPSILON = flags.DEFINE_float(
   '--privacy_noise_multiplier the noise is chosen so that --rounds just fit.',
 )
 DELTA = flags.DEFINE_float(
-  'privacy_delta', 1e-5, 'Of (epsilon, delta); below 1 / number of clients.'
+  'privacy_delta', 1e-5, 'delta of the guarantee; below 1 / number of clients.'
 )
 UPDATE_CLIP = flags.DEFINE_float(
   'privacy_update_clip',

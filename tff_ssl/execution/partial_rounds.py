@@ -73,7 +73,7 @@ class PartedProcess:
     """Runs one round.
 
     Args:
-      state: Of the server.
+      state: The server's state.
       *given: What the process's `next` takes: the client states, or the data at the
         server, if there are any; then the clients' data, as lists.
 

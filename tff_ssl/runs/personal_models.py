@@ -69,7 +69,7 @@ class PersonalEncoders:
   """The encoders in personal models, compiled once for all clients."""
 
   def __init__(self, encoder: network.Network, personal: PersonalModel):
-    """Compiles nothing yet.
+    """Initializes from a run's algorithm; the first model compiles the function.
 
     Args:
       encoder: The network.
@@ -83,7 +83,7 @@ class PersonalEncoders:
     """Returns the parameters of a client's encoder, as NumPy arrays.
 
     Args:
-      weights: Of the global model.
+      weights: The global model's weights.
       client_id: The client.
     """
     own = network.select(self._personal(weights, client_id), self._prefix)
@@ -95,7 +95,7 @@ class PersonalEncoders:
     """Returns images uint8 [n, H, W, C] -> the features [n, d] of a client's encoder.
 
     Args:
-      weights: Of the global model.
+      weights: The global model's weights.
       client_id: The client.
     """
     return functools.partial(self._encode, self.params(weights, client_id))

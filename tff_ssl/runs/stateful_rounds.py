@@ -110,7 +110,7 @@ class StatefulRounds:
     """Runs one round and saves the states of its clients.
 
     Args:
-      state: Of the server.
+      state: The server's state.
       cohort: From `cohort`.
     """
     before: dict[str, _Before] = {}
@@ -157,7 +157,7 @@ class StatefulRounds:
     """Returns the current states of some clients, by id.
 
     Args:
-      client_ids: Of any clients; blank for those that have not taken part.
+      client_ids: Any clients; the state of one that has not taken part is blank.
 
     Raises:
       ValueError: If the store is damaged, or there is no such client.
@@ -206,7 +206,7 @@ class StatefulRounds:
     """Returns the states of the clients of one TFF value, as the process takes them.
 
     Args:
-      place: Of the value in its round.
+      place: The value's place in its round.
       client_ids: The clients.
       before: Receives their indices and last rounds, by id.
     """
@@ -265,7 +265,7 @@ class StateStacks:
   """
 
   def __init__(self, blank: Any):
-    """Allocates nothing yet.
+    """Initializes; the first cohort allocates.
 
     Args:
       blank: A nest of arrays; every state has its structure, shapes and types.
@@ -279,7 +279,7 @@ class StateStacks:
     The structure is valid until the same place is filled again.
 
     Args:
-      place: Of the pack in its round, from 0.
+      place: The pack's place in its round, from 0.
       count: K, at least 1.
       states: K states, taken one after another: only one is held at a time.
     """

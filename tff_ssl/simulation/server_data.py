@@ -38,7 +38,7 @@ class Grouped:
     seed: int,
     num_packs: int | None = None,
   ):
-    """Deals nothing yet.
+    """Initializes; each call deals the clients of a round to groups.
 
     Args:
       data: All clients.

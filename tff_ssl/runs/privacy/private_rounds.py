@@ -56,7 +56,7 @@ class PrivateRounds:
     withholds_metrics: bool = False,
     of_releases: Collection[str] = (),
   ):
-    """Counts nothing yet.
+    """Initializes; `resume` opens the ledger.
 
     Args:
       algorithm: What the loop would run.
@@ -146,7 +146,7 @@ class PrivateRounds:
 
     Args:
       state: The state before it.
-      cohort: Of the round.
+      cohort: The round's data.
 
     Raises:
       BudgetSpentError: If the round would exceed the budget; nothing is released.
