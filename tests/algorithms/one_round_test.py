@@ -115,7 +115,9 @@ def test_encoder_of_an_own_reads_the_examples(tff_context):
 
 def test_private_sums_swap_in(tff_context):
   private = aggregations.private(1e-9, update_clip=1.0, statistics_clip=1e5)
-  noised = processes.build(one_round.one_round(_D, _CLASSES), _ELEMENT, private)
+  noised = processes.build(
+    one_round.one_round(_D, _CLASSES, dtype=tf.float32), _ELEMENT, private
+  )
   cohort = harness.cohort(harness.split(_SIZES), _examples())
   found, _ = _collect(noised, [cohort])
   _close(found, _pooled(), rtol=5e-3)
@@ -158,7 +160,9 @@ def test_private_sums_of_bounded_features_are_not_clipped(tff_context):
   clip = max(_SIZES) * one_round.share_bound(20.0)
   private = aggregations.private(1e-9, update_clip=1.0, statistics_clip=clip)
   process = processes.build(
-    one_round.one_round(_D, _CLASSES, feature_norm=20.0), _ELEMENT, private
+    one_round.one_round(_D, _CLASSES, dtype=tf.float32, feature_norm=20.0),
+    _ELEMENT,
+    private,
   )
   cohort = harness.cohort(harness.split(_SIZES), _examples())
   found, _ = _collect(process, [cohort])

@@ -12,6 +12,7 @@ from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import l_dawa
 from tff_ssl.algorithms.statistics import dcco
+from tff_ssl.federated import optimizers
 
 # Above n_k times every update of these tests; the quantum is 2 * 4096 / 2**32 = 2e-6.
 _BOUND = 4096.0
@@ -21,7 +22,6 @@ _FRESH = dcco.DCCOConfig(seed=harness.SEED)
 _NAMES = ('dcco', 'stale', 'fedavg', 'l_dawa', 'fed_ssl')
 
 
-@functools.cache
 def _secure():
   return aggregations.secure(value_bound=_BOUND, max_examples_per_client=64)
 
@@ -35,9 +35,11 @@ def _build(name, aggregation):
     'fed_ssl': (fed_ssl.fed_ssl, fedavg_config),
     'stale': (dcco.dcco, _STALE),
   }.get(name, (dcco.dcco, _FRESH))
-  return harness.build(method, harness.cco(), config=config, aggregation=aggregation)
+  algorithm = method(harness.cco(), optimizers.build_optimizer(harness.SGD), config)
+  return harness.process(algorithm, aggregation=aggregation)
 
 
+@functools.cache
 def _secured(name):
   return _build(name, _secure())
 

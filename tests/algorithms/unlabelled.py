@@ -92,12 +92,11 @@ def cohort(clients, packed):
 def build(form, config=ONE_STEP, objective=OBJECTIVE):
   """Returns a process, and whether its clients are packed."""
   packed = 'packed' in form
-  aggregation = next((own for name, own in _AGGREGATIONS.items() if name in form), None)
-  return _build(form.split()[0], config, objective, packed, aggregation), packed
+  return _build(form.split()[0], config, objective, packed), packed
 
 
 @functools.cache
-def _build(kind, config, objective, packed, aggregation):
+def _build(kind, config, objective, packed):
   optimizer = optimizers.build_optimizer(_SGD)
   if kind == 'scaffold':
     # Its clients take plain steps.
@@ -106,4 +105,4 @@ def _build(kind, config, objective, packed, aggregation):
     config = scaffold.ScaffoldConfig(len(LABELS), config)
   methods = {'stateful': fed_ssl.fed_ssl, 'scaffold': scaffold.scaffold}
   algorithm = methods.get(kind, fedavg.fedavg)(objective, optimizer, config)
-  return harness.process(algorithm, packed, aggregation, _ELEMENT)
+  return harness.process(algorithm, packed, _AGGREGATIONS.get(kind), _ELEMENT)

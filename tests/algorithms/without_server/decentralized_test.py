@@ -80,10 +80,11 @@ def _config(graph=_TREE, rate=_RATE):
   return decentralized.DecentralizedConfig(graph, fedavg.FedAvgConfig(plan, rate))
 
 
-def _build(config, packed=False, **options):
+def _build(config, packed=False, aggregation=None):
   return processes.build(
-    decentralized.decentralized(linear_model.LinearObjective(), config, **options),
+    decentralized.decentralized(linear_model.LinearObjective(), config),
     packs.PackSpec(_ELEMENT) if packed else _ELEMENT,
+    aggregation,
   )
 
 
