@@ -168,7 +168,7 @@ def test_names_of_an_archive_are_paths_within_it(tmp_path):
 def test_files_that_are_no_archive_come_with_advice(tmp_path, name, advice):
   path = tmp_path / name
   path.write_bytes(b'PK')
-  with pytest.raises(ValueError, match=f'{name} must be a folder or .*; {advice}'):
+  with pytest.raises(ValueError, match=f'{name} is a file; .*: {advice}'):
     sources.open_source(path)
 
 
