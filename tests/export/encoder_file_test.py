@@ -234,7 +234,7 @@ def add_link(file, link):
       lambda path: edit_card(
         path, lambda card: card['network']['config'].update(depth=9)
       ),
-      r'depth is 9; it must be one of 8, 14, 18, 50',
+      r'depth is 9; it must be one of \(8, 14, 18, 50\)',
     ),
     (
       lambda path: edit_card(

@@ -10,9 +10,9 @@ from tests import tiny
 from tests.algorithms import harness
 from tests.algorithms.labels_at_server import labels
 from tff_ssl.federated import clients
-from tff_ssl.federated import cohorts
 from tff_ssl.federated import packs
 from tff_ssl.federated import phases
+from tff_ssl.federated import steps
 
 _OBJECTIVE = harness.cco()
 
@@ -83,7 +83,7 @@ def test_floating_images_of_another_range_are_an_error(
 ):
   arrays = harness.arrays(4)
   arrays['image'][:2, 0, 0, 0] = values
-  cohort = cohorts.build_cohort(
+  cohort = steps.build_cohort(
     harness.PACKS if packed else harness.ELEMENT, phases.checked(None), _OBJECTIVE
   )
   make = harness.packed_cohort if packed else harness.cohort

@@ -11,9 +11,9 @@ from tests.algorithms import harness
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import client_functions
-from tff_ssl.federated import cohorts
 from tff_ssl.federated import packing
 from tff_ssl.federated import packs
+from tff_ssl.federated import steps
 
 _SHARED = tff.types.to_type(
   collections.OrderedDict(params=np.float32, seed=tff.TensorType(np.int32, [2]))
@@ -148,7 +148,7 @@ def test_values_whose_square_overflows_are_clipped(tff_context):
 
 def test_secure_sums_refuse_packs():
   with pytest.raises(ValueError, match='acts on each client'):
-    cohorts.build_cohort(harness.PACKS, aggregations.secure(1.0, 8))
+    steps.build_cohort(harness.PACKS, aggregations.secure(1.0, 8))
 
 
 @pytest.mark.parametrize(

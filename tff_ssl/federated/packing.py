@@ -50,7 +50,7 @@ RunClient = Callable[
 
 
 class PackedClients:
-  """One value, many clients: see `cohorts.Cohort`."""
+  """One value, many clients: see `steps.Cohort`."""
 
   def __init__(
     self,
@@ -59,7 +59,7 @@ class PackedClients:
     objective: Any = None,
     keeps_order: bool = False,
   ):
-    """Builds what reads a pack; see `cohorts.build_cohort`."""
+    """Builds what reads a pack; see `steps.build_cohort`."""
     if aggregation.packs is None:
       raise ValueError(
         'The aggregation has no `packs`, because it acts on each client; it needs '
@@ -81,7 +81,7 @@ class PackedClients:
     self.read = read
 
   def map(self, function, exchange_spec, shared_type, state_type=None):
-    """See `cohorts.Cohort`; the states of a pack are stacked."""
+    """See `steps.Cohort`; the states of a pack are stacked."""
     run = self._over_clients(function, exchange_spec, shared_type, state_type)
     states_type = state_type and client_functions.stacked_type(state_type)
     pack_type = self.read.type_signature.result

@@ -14,7 +14,6 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import communication
 from tff_ssl.federated import clients
-from tff_ssl.federated import cohorts
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.federated import steps
@@ -88,7 +87,7 @@ class Graph:
     self.rebroadcasts = rebroadcasts
     self.cohort: Any = None
     if algorithm.exchanges:
-      self.cohort = cohorts.of_algorithm(algorithm, element_spec, aggregation)
+      self.cohort = steps.of_algorithm(algorithm, element_spec, aggregation)
     initial = tff.tensorflow.computation(algorithm.initial)
     self._server_type = initial.type_signature.result
     self.weights_type = self._server_type.global_model_weights
