@@ -111,7 +111,7 @@ def test_flags_that_do_not_fit_are_refused(flags, message):
 
 def test_the_model_of_a_node_is_the_mean_and_its_offset():
   state = types.SimpleNamespace(
-    kept={'offsets': {'w': np.array([[1.0, 0.0], [-1.0, 2.0]]), 'b': np.array([3, 4])}}
+    extra={'offsets': {'w': np.array([[1.0, 0.0], [-1.0, 2.0]]), 'b': np.array([3, 4])}}
   )
   weights = {'w': np.array([10.0, 20.0]), 'b': np.array(5)}
   data = types.SimpleNamespace(client_ids=['alice', 'bob'])

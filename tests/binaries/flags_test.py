@@ -75,7 +75,7 @@ def test_wrong_flags_are_refused_before_data_are_loaded(
   'arguments, message',
   [
     (['--clients_per_round=9999'], 'clients_per_round is 9999'),
-    (['--projector=8,0'], 'widths must all be at least 1'),
+    (['--projector=8,0'], 'widths is (8, 0); each must be at least 1'),
     (['--client_learning_rate=0'], 'client_learning_rate is 0.0'),
     (['--algorithm=supervised', '--supervised_labels=0'], 'fraction is 0.0'),
   ],

@@ -94,7 +94,7 @@ def test_as_a_program_draws(tmp_path):
 @pytest.mark.parametrize(
   'arguments, message',
   [
-    (['--rounds=3'], '--rounds is given; nothing is trained here'),
+    (['--rounds=3'], '--rounds is given, and nothing is trained here'),
     (['--plot=clients.jpg'], "--plot is 'clients.jpg'; it must end in .png"),
     (['--csv=no/such/clients.csv'], "there must be a folder 'no/such'"),
     (['--max_clients=3'], '--max_clients is given without --plot'),
@@ -205,7 +205,7 @@ def test_a_run_trains_on_the_changed_images(tmp_path, monkeypatch, digits):
     seen['data'] = data
     raise InterruptedError
 
-  monkeypatch.setattr(running.simulation, 'Clients', stop)
+  monkeypatch.setattr(running.simulated_clients, 'Clients', stop)
   with pytest.raises(InterruptedError):
     in_process.call(
       dcco, *launch.SMALL, f'--run_dir={tmp_path}/run', '--partition=style:clients=4'

@@ -38,11 +38,6 @@ def test_a_line_that_is_not_complete_is_not_read(folder):
   assert run.last_round == 2
 
 
-def test_empty_table_has_no_rounds(folder):
-  (folder / 'metrics.csv').write_text('')
-  assert run_reader.read(folder).metrics == []
-
-
 def test_flags_are_those_of_the_config(folder):
   with pytest.raises(ValueError, match=r'config\.json holds no flags'):
     _ = run_reader.read(folder).flags
@@ -65,6 +60,7 @@ def test_run_before_its_first_evaluation_has_none(folder):
     ('evaluation.json', '{"knn": "0.5"}', "knn is '0.5'; it must be a number"),
     ('evaluation.json', '{"knn": true}', 'knn is True; it must be a number'),
     ('system.csv', 'seconds\n1\n', "system.csv is damaged: its columns are 'seconds'"),
+    ('metrics.csv', '', 'metrics.csv has no header; its first'),
     ('metrics.csv', 'loss\n1\n', "columns are 'loss'; they must be 'round' and"),
     ('metrics.csv', 'round,loss\n1,0.5\n2\n', "row 2 is '2'; .* 2 cells in all"),
     ('metrics.csv', 'round,loss\n1,low\n', "metrics.csv, round 1: loss is 'low'"),

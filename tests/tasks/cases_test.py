@@ -292,7 +292,7 @@ def test_missing_data(tmp_path):
 def test_archives_that_cannot_be_read(tmp_path):
   folder = _folder(tmp_path / 'data', rows=_ROWS)
   zipped = fabricate.tar_of(folder, tmp_path / 'data.tar.gz', 'w:gz')
-  with pytest.raises(ValueError, match=r'data\.tar\.gz .*; unpack the archive, and'):
+  with pytest.raises(ValueError, match=r'data\.tar\.gz .*: unpack the archive, and'):
     cases.load(zipped)
   zipped = zipped.rename(tmp_path / 'data.tar')
   with pytest.raises(ValueError, match=r'not a readable uncompressed \.tar'):
@@ -389,7 +389,7 @@ def test_clients_of_one_leading_label_each_are_split_all_the_same(tmp_path):
       r"manifest\.csv has no column case_id; only 'image' is allowed",
     ),
     ('image,client_id', ['a/0.jpg,', 'a/1.jpg,q'], None, 'no value for client_id'),
-    ('image,client_id', ['a/0.jpg,p'], 'patient', "classify is 'patient'; allowed"),
+    ('image,client_id', ['a/0.jpg,p'], 'patient', "classify is 'patient'; it m"),
   ],
 )
 def test_conflicts_are_named_by_the_names_of_the_manifest(

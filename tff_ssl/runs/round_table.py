@@ -289,7 +289,10 @@ def read(
   except OSError as error:
     raise ValueError(f'{path} cannot be read: {error}.') from error
   text = _decode(path, content)
-  return _parse(path, text[: text.rfind('\n') + 1])
+  text = text[: text.rfind('\n') + 1]
+  if not text:
+    raise ValueError(f'{path} has no header; its first column must be {ROUND}.')
+  return _parse(path, text)
 
 
 def _parse(path: pathlib.Path, text: str) -> tuple[list[str], list[dict[str, str]]]:

@@ -308,7 +308,7 @@ def test_unmeasured_numbers_are_not_shown():
       lambda: diverging.ema(divergence_of='all'),
       "divergence_of is 'all'; it must be one of",
     ),
-    (lambda: fedu.FedUConfig(divergence_of='own'), "divergence_of is 'own'; allowed"),
+    (lambda: fedu.FedUConfig(divergence_of='own'), "divergence_of is 'own'; it must"),
   ],
 )
 def test_bad_settings(make, message):
