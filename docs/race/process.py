@@ -20,7 +20,8 @@ _ROOT = pathlib.Path(__file__).parents[2]
 # Time limits: to import a library, start its processes and compile; to answer a
 # request; to end.
 _START_SECONDS, _WORK_SECONDS, _END_SECONDS = 300.0, 900.0, 30.0
-_SAMPLE_SECONDS = 0.1
+# Between looks at the peer's processes: if its memory is watched, and otherwise.
+_SAMPLE_SECONDS, _LOOK_SECONDS = 0.1, 1.0
 _MIB = 2**20
 # The same for all libraries: only CPUs, no telemetry, and Ray does not lower the
 # priority of Flower's clients.
@@ -64,6 +65,7 @@ class Process:
         start_new_session=True,
       )
     self._top = psutil.Process(self._process.pid)
+    self._seen = {self._top}
     self.peak_mib = 0.0
     try:
       hello = self._answer(_START_SECONDS)
@@ -112,17 +114,24 @@ class Process:
         self._process.stdin.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
       self._process.wait(_END_SECONDS)
-    for process in tree:
+    for process in {*self._seen, *tree}:
+      # Not another process that has got its number since.
       with contextlib.suppress(psutil.Error):
-        process.kill()
+        if process.is_running():
+          process.kill()
     self._process.wait()
     if self._process.stdout is not None:
       self._process.stdout.close()
 
   def _tree(self) -> list[psutil.Process]:
-    """Returns the running processes."""
+    """Returns the running processes, and remembers them.
+
+    A daemon of a peer that has ended is no longer below it, and must end too.
+    """
     with contextlib.suppress(psutil.Error):
-      return [self._top, *self._top.children(recursive=True)]
+      tree = [self._top, *self._top.children(recursive=True)]
+      self._seen.update(tree)
+      return tree
     return []
 
   def _ask(self, what: dict[str, Any], watch: bool = False) -> None:
@@ -138,12 +147,19 @@ class Process:
     """Returns the peer's next answer."""
     assert self._process.stdout is not None
     deadline = time.monotonic() + seconds
-    pause = _SAMPLE_SECONDS if watch else seconds
+    pause = _SAMPLE_SECONDS if watch else _LOOK_SECONDS
     while not select.select([self._process.stdout], [], [], pause)[0]:
+      # Its daemons keep its output open.
+      if self._process.poll() is not None:
+        raise self._gone('ended')
       if time.monotonic() > deadline:
         self._process.kill()
         raise self._gone(f'did not answer for {seconds:.0f} s')
-      self.peak_mib = max(self.peak_mib, self._memory_mib())
+      if watch:
+        self.peak_mib = max(self.peak_mib, self._memory_mib())
+      else:
+        self._tree()
+    self._tree()
     line = self._process.stdout.readline()
     if not line:
       raise self._gone('ended')

@@ -180,6 +180,7 @@ _SHORT = (
 )
 
 
+@pytest.mark.long_for('flags1')
 @pytest.mark.parametrize(
   ('flags', 'said'),
   [

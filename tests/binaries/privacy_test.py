@@ -221,7 +221,7 @@ def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_pa
 
 
 # Of 359 clients: passes of two rounds, and of 89.
-@pytest.mark.long_for('distributed-4-11111')
+@pytest.mark.long
 @pytest.mark.parametrize(
   ('aggregation', 'clients', 'counted'),
   [('private', 150, '11223'), ('distributed', 4, '11111')],
