@@ -133,6 +133,8 @@ def test_an_exported_encoder_is_the_online_one_that_the_client_keeps(whole):
   assert any(np.abs(x - y).max() > 1e-4 for x, y in zip(got, shared, strict=True))
 
 
+# The kill of a run of dcco stays, and that of stateful rounds in stateful_rounds_test.
+@pytest.mark.long
 def test_killed_it_ends_with_the_same_bytes(whole, tmp_path):
   folder = tmp_path / 'killed'
   flags = (*_FLAGS, '--checkpoint_every=2', f'--run_dir={folder}')

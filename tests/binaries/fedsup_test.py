@@ -117,6 +117,7 @@ def test_a_run_is_complete(runs, name):
   assert (run.folder / 'encoder.keras').exists()
 
 
+@pytest.mark.long
 def test_a_run_without_any_pseudo_label_warns(runs):
   """No probability of ten classes reaches 0.95 in so few rounds; 0.2 some do."""
   said = {name: runs[0][name].stderr for name in ('fixmatch', 'fedmatch', 'fedsup')}

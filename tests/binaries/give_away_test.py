@@ -80,6 +80,7 @@ def test_each_file_column_and_entry_of_a_private_run_has_a_rule(run):
   assert _unnamed(run) == []
 
 
+@pytest.mark.long
 def test_with_clients_that_keep_a_state_too(tmp_path):
   folder = tmp_path / 'run'
   ended = in_process.run(
