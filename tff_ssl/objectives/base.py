@@ -329,6 +329,24 @@ def at_round(objective: Objective, round: Any, total: int | None = None) -> Obje
   return objective.at(tf.convert_to_tensor(round, tf.int32), total)
 
 
+def check_stateless(objective: Objective, role: str, reason: str = '') -> None:
+  """Refuses an objective that keeps a state on the client.
+
+  Args:
+    objective: What is minimised.
+    role: What it would be the objective of, such as 'MAML'.
+    reason: Why it may keep none, as the end of the sentence.
+
+  Raises:
+    ValueError: If it keeps one.
+  """
+  if objective.keeps_state:
+    raise ValueError(
+      f'The objective of {role} is a {type(objective).__name__}; it must be one '
+      f'without state{reason}.'
+    )
+
+
 def entering(
   objective: Objective | None,
 ) -> Callable[[Examples], tf.Tensor] | None:

@@ -46,11 +46,9 @@ class MamlObjective(base.Wrapper):
 
   def __post_init__(self) -> None:
     checks.not_negative(inner_rate=self.inner_rate)
-    if self.objective.keeps_state:
-      raise ValueError(
-        f'The objective of MAML is a {type(self.objective).__name__}; it must be one '
-        'without state, because the inner step would change it.'
-      )
+    base.check_stateless(
+      self.objective, 'MAML', ', because the inner step would change it'
+    )
 
   def prepare(self, examples: base.Examples, seed: tf.Tensor) -> base.Examples:
     """Returns n examples with a partner for each."""

@@ -109,12 +109,7 @@ def bilevel_ssfl(
     ValueError: If the objective keeps a state.
   """
   config = config or BiLevelConfig()
-  if objective.keeps_state:
-    raise ValueError(
-      f'The objective of BiLevel-SSFL is a {type(objective).__name__}; it must be one '
-      'without state.'
-    )
-
+  base.check_stateless(objective, 'BiLevel-SSFL')
   algorithm = fedavg.with_states(
     objective,
     server_optimizer,

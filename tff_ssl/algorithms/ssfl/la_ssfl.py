@@ -74,11 +74,7 @@ def la_ssfl(objective: base.Objective, config: AdaptationConfig | None = None) -
     ValueError: If the objective keeps a state.
   """
   config = config or AdaptationConfig()
-  if objective.keeps_state:
-    raise ValueError(
-      f'The objective of an adaptation is a {type(objective).__name__}; it must be one '
-      'without state.'
-    )
+  base.check_stateless(objective, 'an adaptation')
   plan = local_training.LocalPlan(batch_size=config.batch_size, accumulate=_ALL)
   seed = (config.seed, _ADAPTATION)
 
