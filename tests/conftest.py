@@ -1,6 +1,8 @@
 """Which tests run where, and how garbage is collected between them."""
 
 from collections.abc import Iterator
+import contextlib
+import functools
 import gc
 import importlib
 import os
@@ -57,13 +59,16 @@ def _turn(item: pytest.Item) -> tuple[bool, int]:
   tests take longest, so that neither process is left with one at the end.
   """
   package = '.'.join(item.path.relative_to(item.config.rootpath).parts[1:-1])
-  above = len(floors.FLOORS)
+  return item.get_closest_marker('forks') is None, -_floor(package)
+
+
+@functools.cache
+def _floor(package: str) -> int:
+  """Returns the floor of what a folder of tests tests; the top one if it is none's."""
   for name in (f'tff_ssl.{package}', package):
-    try:
-      above = floors.floor_of(name)
-    except ValueError:
-      continue
-  return item.get_closest_marker('forks') is None, -above
+    with contextlib.suppress(ValueError):
+      return floors.floor_of(name)
+  return len(floors.FLOORS)
 
 
 def _ids(item: pytest.Item) -> set[str]:

@@ -1,51 +1,31 @@
 """Fine-tuning of one linear layer on images of 4 x 4 pixels."""
 
-import collections
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.evaluation import lit_rows
 from tff_ssl.evaluation import fine_tuning
 
 _CONFIG = fine_tuning.FinetuneConfig(learning_rate=0.05, batch_size=32, num_steps=40)
 
 
-def _apply(params, images):
-  pixels = tf.reshape(images, [tf.shape(images)[0], 16])
-  return tf.tanh(tf.matmul(pixels, params['kernel']))
-
-
-def _params(scale=1.0):
-  kernel = np.random.default_rng(7).normal(size=[16, 6]) * scale
-  return collections.OrderedDict(kernel=tf.constant(kernel, tf.float32))
-
-
-def _images(count, seed):
-  """Class c lights row c, which no flip from left to right changes."""
-  random = np.random.default_rng(seed)
-  labels = random.integers(0, 3, [count])
-  images = random.integers(0, 60, [count, 4, 4, 1])
-  images[np.arange(count), labels] += 150
-  return images.astype(np.uint8), labels.astype(np.int32)
-
-
 def test_separable_images_are_learnt_and_the_encoder_moves():
-  images, labels = _images(120, seed=0)
-  test_images, test_labels = _images(60, seed=1)
-  run = fine_tuning.FineTuning(_apply, 3, _CONFIG)
-  result = run(_params(), images, labels, test_images, seed=0)
+  images, labels = lit_rows.of_drawn_labels(120, seed=0)
+  test_images, test_labels = lit_rows.of_drawn_labels(60, seed=1)
+  run = fine_tuning.FineTuning(lit_rows.apply, 3, _CONFIG)
+  result = run(lit_rows.params(), images, labels, test_images, seed=0)
   np.testing.assert_array_equal(result.predictions, test_labels)
   assert result.params['kernel'].shape == [16, 6]
   assert result.head['kernel'].shape == [6, 3]
-  assert np.abs(result.params['kernel'] - _params()['kernel']).max() > 0.1
+  assert np.abs(result.params['kernel'] - lit_rows.params()['kernel']).max() > 0.1
 
 
 def test_shuffled_labels_are_chance():
-  images, labels = _images(220, seed=0)
+  images, labels = lit_rows.of_drawn_labels(220, seed=0)
   shuffled = np.random.default_rng(2).permutation(labels)
-  run = fine_tuning.FineTuning(_apply, 3, _CONFIG)
-  result = run(_params(), images[:120], shuffled[:120], images[120:], seed=0)
+  run = fine_tuning.FineTuning(lit_rows.apply, 3, _CONFIG)
+  result = run(lit_rows.params(), images[:120], shuffled[:120], images[120:], seed=0)
   # 100 draws at 1/3: three standard deviations either way.
   assert 0.19 < np.mean(result.predictions == shuffled[120:]) < 0.48
 
@@ -55,13 +35,15 @@ def test_seed_decides_and_compiles_once():
 
   def apply(params, images):
     traces.append(1)
-    return _apply(params, images)
+    return lit_rows.apply(params, images)
 
-  images, labels = _images(64, seed=0)
+  images, labels = lit_rows.of_drawn_labels(64, seed=0)
   config = fine_tuning.FinetuneConfig(batch_size=16, num_steps=3)
   run = fine_tuning.FineTuning(apply, 3, config)
   kernels = [
-    run(_params(), images[:n], labels[:n], images, seed=seed).params['kernel'].numpy()
+    run(lit_rows.params(), images[:n], labels[:n], images, seed=seed)
+    .params['kernel']
+    .numpy()
     for n, seed in ((64, 0), (64, 0), (64, 1), (9, 0))
   ]
   np.testing.assert_array_equal(kernels[0], kernels[1])
@@ -74,13 +56,13 @@ def test_two_steps_equal_reference():
 
   The head starts at zero, so that the encoder gets no gradient in the first step.
   """
-  images, labels = _images(12, seed=0)
+  images, labels = lit_rows.of_drawn_labels(12, seed=0)
   config = fine_tuning.FinetuneConfig(0.1, batch_size=12, num_steps=2, flip=False)
-  run = fine_tuning.FineTuning(_apply, 3, config)
-  got = run(_params(), images, labels, images, seed=0)
+  run = fine_tuning.FineTuning(lit_rows.apply, 3, config)
+  got = run(lit_rows.params(), images, labels, images, seed=0)
 
   pixels = images.reshape([12, 16]) / 255.0
-  w = _params()['kernel'].numpy().astype(np.float64)
+  w = lit_rows.params()['kernel'].numpy().astype(np.float64)
   state = {'w': w, 'u': np.zeros([6, 3]), 'b': np.zeros([3])}
   m = {name: np.zeros_like(p) for name, p in state.items()}
   v = {name: np.zeros_like(p) for name, p in state.items()}
@@ -105,26 +87,28 @@ def test_two_steps_equal_reference():
 
 
 def test_cases_of_one_image_equal_images():
-  images, labels = _images(40, seed=0)
-  run = fine_tuning.FineTuning(_apply, 3, _CONFIG)
-  alone = run(_params(), images, labels, images, seed=0)
+  images, labels = lit_rows.of_drawn_labels(40, seed=0)
+  run = fine_tuning.FineTuning(lit_rows.apply, 3, _CONFIG)
+  alone = run(lit_rows.params(), images, labels, images, seed=0)
   ids = np.arange(40) + 100
-  as_cases = run(_params(), images, labels, images, 0, train_cases=ids, test_cases=ids)
+  as_cases = run(
+    lit_rows.params(), images, labels, images, 0, train_cases=ids, test_cases=ids
+  )
   np.testing.assert_array_equal(alone.params['kernel'], as_cases.params['kernel'])
   np.testing.assert_array_equal(alone.predictions, as_cases.predictions)
 
 
 def test_cases_are_classified_by_their_mean_encoding():
   # A case's row is lit in one of its images only: alone, the others say nothing.
-  images, labels = _images(180, seed=0)
+  images, labels = lit_rows.of_drawn_labels(180, seed=0)
   dark = np.random.default_rng(3).integers(0, 60, images.shape).astype(np.uint8)
   both = np.concatenate([images, dark])
   cases = np.tile(np.arange(180), 2)[::-1]  # Case c holds images 179-c and 359-c.
-  run = fine_tuning.FineTuning(_apply, 3, _CONFIG)
+  run = fine_tuning.FineTuning(lit_rows.apply, 3, _CONFIG)
   train, test = cases >= 60, cases < 60
   case_of = {case: labels[179 - case] for case in range(180)}
   result = run(
-    _params(),
+    lit_rows.params(),
     both[train],
     np.array([case_of[case] for case in cases[train]]),
     both[test],
@@ -147,11 +131,11 @@ def test_cases_are_classified_by_their_mean_encoding():
   ],
 )
 def test_refuses_bad_input(labels, cases, message):
-  run = fine_tuning.FineTuning(_apply, 3)
+  run = fine_tuning.FineTuning(lit_rows.apply, 3)
   images = np.zeros([2, 4, 4, 1], np.uint8)
   cases = None if cases is None else np.array(cases)
   with pytest.raises(ValueError, match=message):
-    run(_params(), images, np.array(labels), images, seed=0, train_cases=cases)
+    run(lit_rows.params(), images, np.array(labels), images, seed=0, train_cases=cases)
 
 
 @pytest.mark.parametrize(
@@ -204,10 +188,10 @@ def test_small_cases_are_kept_whole_where_large_ones_are_cut():
 
 
 def test_features_are_those_of_the_trained_encoder():
-  images, labels = _images(40, seed=0)
-  others, _ = _images(9, seed=1)
-  result = fine_tuning.FineTuning(_apply, 3, _CONFIG)(
-    _params(), images, labels, others, seed=0
+  images, labels = lit_rows.of_drawn_labels(40, seed=0)
+  others, _ = lit_rows.of_drawn_labels(9, seed=1)
+  result = fine_tuning.FineTuning(lit_rows.apply, 3, _CONFIG)(
+    lit_rows.params(), images, labels, others, seed=0
   )
   pixels = others.reshape([9, 16]) / 255.0
   expected = np.tanh(pixels @ result.params['kernel'].numpy().astype(np.float64))

@@ -1,35 +1,22 @@
 """The choice of rate and steps of fine-tuning on held-out training labels."""
 
-import collections
 import itertools
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
+from tests.evaluation import lit_rows
 from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import finetune_search
 
 _CONFIG = fine_tuning.FinetuneConfig(batch_size=32, num_steps=20)
 
 
-def _apply(params, images):
-  pixels = tf.reshape(images, [tf.shape(images)[0], 16])
-  return tf.tanh(tf.matmul(pixels, params['kernel']))
-
-
-def _params(scale=1.0):
-  kernel = np.random.default_rng(7).normal(size=[16, 6]) * scale
-  return collections.OrderedDict(kernel=tf.constant(kernel, tf.float32))
-
-
 def _images(count, seed):
-  """Class c lights row c, which no flip from left to right changes."""
-  random = np.random.default_rng(seed)
+  """As many of each class."""
   labels = np.arange(count) % 3
-  images = random.integers(0, 60, [count, 4, 4, 1])
-  images[np.arange(count), labels] += 150
-  return images.astype(np.uint8), labels.astype(np.int32)
+  images = lit_rows.images(labels, np.random.default_rng(seed))
+  return images, labels.astype(np.int32)
 
 
 def _search(*rates):
@@ -39,14 +26,14 @@ def _search(*rates):
 @pytest.mark.parametrize('bad, good', [(1e-6, 0.05), (1e4, 0.05)])
 def test_a_rate_that_learns_nothing_or_too_much_is_not_chosen(bad, good):
   images, labels = _images(120, seed=0)
-  run = fine_tuning.FineTuning(_apply, 3, _CONFIG, search=_search(bad, good))
-  result = run(_params(), images, labels, images, seed=0)
+  run = fine_tuning.FineTuning(lit_rows.apply, 3, _CONFIG, search=_search(bad, good))
+  result = run(lit_rows.params(), images, labels, images, seed=0)
   assert result.chosen.learning_rate == good
   # Of 40 of each class a fifth: 8. That is fewer than 30 in all: twice.
   assert result.chosen.validated == 48
   alone = fine_tuning.FinetuneConfig(good, batch_size=32, num_steps=20)
-  expected = fine_tuning.FineTuning(_apply, 3, alone)(
-    _params(), images, labels, images, seed=0
+  expected = fine_tuning.FineTuning(lit_rows.apply, 3, alone)(
+    lit_rows.params(), images, labels, images, seed=0
   )
   if result.chosen.steps == 20:
     # What is chosen is trained on all labels, as if it had been given.
@@ -66,14 +53,17 @@ def test_the_choice_is_that_of_the_held_out_accuracy():
   for rate, held in itertools.product(search.learning_rates, parts):
     kept = np.setdiff1d(np.arange(60), held)
     config = fine_tuning.FinetuneConfig(rate, batch_size=32, num_steps=20)
-    result = fine_tuning.FineTuning(_apply, 3, config)(
-      _params(), images[kept], labels[kept], images[held], seed=4
+    result = fine_tuning.FineTuning(lit_rows.apply, 3, config)(
+      lit_rows.params(), images[kept], labels[kept], images[held], seed=4
     )
     found[rate] += np.sum(result.predictions == labels[held])
   run = fine_tuning.FineTuning(
-    _apply, 3, _CONFIG, search=finetune_search.Search(search.learning_rates, (1.0,))
+    lit_rows.apply,
+    3,
+    _CONFIG,
+    search=finetune_search.Search(search.learning_rates, (1.0,)),
   )
-  chosen = run(_params(), images, labels, images, seed=4).chosen
+  chosen = run(lit_rows.params(), images, labels, images, seed=4).chosen
   assert len(set(found.values())) > 1
   assert found[chosen.learning_rate] == max(found.values())
 
@@ -84,9 +74,12 @@ def test_three_rates_are_tried_by_default():
 
 def test_the_test_images_and_labels_of_the_choice_are_not_the_test_set():
   images, labels = _images(60, seed=0)
-  run = fine_tuning.FineTuning(_apply, 3, _CONFIG, search=finetune_search.Search())
+  run = fine_tuning.FineTuning(
+    lit_rows.apply, 3, _CONFIG, search=finetune_search.Search()
+  )
   chosen = [
-    run(_params(), images, labels, images[:n] * 0, seed=0).chosen for n in (1, 40)
+    run(lit_rows.params(), images, labels, images[:n] * 0, seed=0).chosen
+    for n in (1, 40)
   ]
   assert chosen[0] == chosen[1]
 
@@ -95,17 +88,17 @@ def test_a_stop_on_the_way_is_the_prefix_of_the_training():
   """With a rate that overshoots at once, and labels of noise, half may be enough."""
   images, labels = _images(90, seed=0)
   search = finetune_search.Search((0.05,), (0.1, 1.0))
-  run = fine_tuning.FineTuning(_apply, 3, _CONFIG, search=search)
+  run = fine_tuning.FineTuning(lit_rows.apply, 3, _CONFIG, search=search)
   # Labels of noise: the longer it trains, the worse is its cross-entropy.
   noise = np.random.default_rng(0).permutation(labels)
-  result = run(_params(3.0), images, noise, images, seed=0)
+  result = run(lit_rows.params(3.0), images, noise, images, seed=0)
   assert result.chosen.steps in (2, 20)
-  again = run(_params(3.0), images, noise, images, seed=0)
+  again = run(lit_rows.params(3.0), images, noise, images, seed=0)
   assert again.chosen == result.chosen
   np.testing.assert_array_equal(again.params['kernel'], result.params['kernel'])
   full = fine_tuning.FineTuning(
-    _apply, 3, fine_tuning.FinetuneConfig(0.05, batch_size=32, num_steps=20)
-  )(_params(3.0), images, noise, images, seed=0)
+    lit_rows.apply, 3, fine_tuning.FinetuneConfig(0.05, batch_size=32, num_steps=20)
+  )(lit_rows.params(3.0), images, noise, images, seed=0)
   same = np.array_equal(full.params['kernel'], result.params['kernel'])
   assert same == (result.chosen.steps == 20)
 
@@ -150,8 +143,10 @@ def test_no_more_is_held_out_than_is_allowed():
 
 def test_one_label_a_class_has_the_fallback():
   images, labels = _images(3, seed=0)
-  run = fine_tuning.FineTuning(_apply, 3, _CONFIG, search=finetune_search.Search())
-  result = run(_params(), images, labels, images, seed=0)
+  run = fine_tuning.FineTuning(
+    lit_rows.apply, 3, _CONFIG, search=finetune_search.Search()
+  )
+  result = run(lit_rows.params(), images, labels, images, seed=0)
   assert result.chosen == finetune_search.Chosen(3e-3, 20, 0)
 
 
@@ -160,10 +155,10 @@ def test_cases_are_held_out_whole():
   images, labels = _images(30, seed=0)
   noise = np.random.default_rng(1).permutation(labels)
   search = _search(1e-4, 0.05)
-  run = fine_tuning.FineTuning(_apply, 3, _CONFIG, search=search)
+  run = fine_tuning.FineTuning(lit_rows.apply, 3, _CONFIG, search=search)
   cases = np.repeat(np.arange(30), 2)[::-1]
   result = run(
-    _params(), images[cases], noise[cases], images, seed=0, train_cases=cases
+    lit_rows.params(), images[cases], noise[cases], images, seed=0, train_cases=cases
   )
   assert result.chosen.validated == 3 * 6
 

@@ -3,6 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
+from tests.evaluation import lit_rows
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import fine_tuning
@@ -22,17 +23,8 @@ _GROUP = network.Network(
 )
 
 
-def _images(count, seed):
-  """Class c lights row c, which no flip from left to right changes."""
-  random = np.random.default_rng(seed)
-  labels = random.integers(0, 3, [count])
-  images = random.integers(0, 60, [count, 4, 4, 1])
-  images[np.arange(count), labels] += 150
-  return images.astype(np.uint8), labels.astype(np.int32)
-
-
 def test_completed_params_have_the_population_of_the_images():
-  images, _ = _images(300, seed=0)
+  images, _ = lit_rows.of_drawn_labels(300, seed=0)
   params = _NET.init([0, 0])
   complete = population_statistics.build_complete(_NET)
   # Statistics that are there are replaced.
@@ -58,14 +50,14 @@ def test_of_many_images_some_are_enough():
 
 
 def test_without_batch_norm_params_stay_as_they_are():
-  images, _ = _images(3, seed=0)
+  images, _ = lit_rows.of_drawn_labels(3, seed=0)
   params = _GROUP.init([0, 0])
   got = population_statistics.build_complete(_GROUP)(params, images)
   assert list(got) == list(params)
 
 
 def test_encodings_do_not_depend_on_the_batch():
-  images, _ = _images(20, seed=1)
+  images, _ = lit_rows.of_drawn_labels(20, seed=1)
   params = population_statistics.build_complete(_NET)(_NET.init([0, 0]), images)
   encode = feature_sets.build_encode(_NET.infer)
   np.testing.assert_allclose(
@@ -74,8 +66,8 @@ def test_encodings_do_not_depend_on_the_batch():
 
 
 def test_fine_tuning_trains_by_the_batch_and_is_tested_by_the_population():
-  images, labels = _images(120, seed=0)
-  test_images, test_labels = _images(60, seed=1)
+  images, labels = lit_rows.of_drawn_labels(120, seed=0)
+  test_images, test_labels = lit_rows.of_drawn_labels(60, seed=1)
   config = fine_tuning.FinetuneConfig(0.05, batch_size=32, num_steps=60)
   complete = population_statistics.build_complete(_NET)
   run = fine_tuning.FineTuning(_NET.apply, 3, config, _NET.infer, complete)
