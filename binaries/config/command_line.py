@@ -1,0 +1,415 @@
+"""The command line of programs: the only module that defines or reads a flag.
+
+Flags follow from dataclasses: those of a training program from `RunConfig`, those of
+another program from its `Options`. A field with kinds, or that is a dataclass itself,
+is a flag that may be repeated, each time with some of its fields:
+
+  --clients=adam:learning_rate=0.001 --clients=epochs=5
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+import dataclasses
+import difflib
+import importlib
+import os
+import typing
+from typing import Annotated, Any, TypeVar
+
+from absl import flags
+
+from binaries.config import methods
+from binaries.config import programs
+from binaries.config import run_config
+from binaries.config import suited
+from tff_ssl.computing import kinds
+
+Options = TypeVar('Options')
+
+
+class Changes(tuple[str, ...]):
+  """The values of a repeated flag of an `Options`, as text, for `changed`."""
+
+
+# A field of an `Options` that is a path: `~` is expanded, which shells do not do.
+Path = Annotated[str, 'path']
+# Flags that stand for one field of a part, by name.
+SHORT: Mapping[str, str] = {
+  'data_dir': 'data.dir',
+  'columns': 'data.columns',
+  'image_size': 'data.image_size',
+}
+CONFIG = 'config'
+_ABOUT = {
+  CONFIG: 'config.json of a run from which this one begins; other flags change it.',
+  'method': 'The method, as in fedema or fedema:tau=0.7.',
+}
+_NOT_FLAGS = ('all_if_fewer',)
+# A flag and its value, as on the command line.
+Change = tuple[str, str]
+
+
+class UnusedError(ValueError):
+  """A flag, or one of its fields, is given that the method does not use."""
+
+
+def of_runs() -> dict[str, str]:
+  """Returns the flags of training programs, with what each is."""
+  about = kinds.attributes(run_config.RunConfig)
+  own = {name: text for name, text in about.items() if name not in _NOT_FLAGS}
+  for name, path in SHORT.items():
+    part, field = path.split('.')
+    own[name] = kinds.attributes(run_config.PARTS[part])[field]
+  return {**own, **_ABOUT}
+
+
+def parse_run(program: str, arguments: Sequence[str]) -> run_config.RunConfig:
+  """Reads the command line of a training program.
+
+  Args:
+    program: Name of the program.
+    arguments: The command line after the program's name.
+
+  Raises:
+    ValueError: If it is malformed; one sentence that names the flag and what is
+      allowed.
+  """
+  changes = _changes(of_runs(), arguments)
+  config = configure(programs.load(program), changes)
+  if not config.run_dir:
+    raise ValueError(missing('run_dir', 'a folder, new or of this run'))
+  return config
+
+
+def missing(name: str, what: str) -> str:
+  """Returns the sentence about a flag that a program needs but was not given."""
+  return f'--{name} is not given; it must name {what}.'
+
+
+def configure(
+  program: programs.Program,
+  changes: Sequence[Change],
+  base: run_config.RunConfig | None = None,
+) -> run_config.RunConfig:
+  """Returns a run: a program's row or another run, with changes.
+
+  Args:
+    program: The program that offers the method.
+    changes: Flags and their values, in their order.
+    base: The run that is changed; None: that of --config, or else the row of the
+      program that the changes name, with its paper's settings.
+
+  Raises:
+    UnusedError: If the method does not use what is changed.
+    ValueError: If a value is malformed or not allowed.
+  """
+  last = dict(changes)
+  if CONFIG in last:
+    base = read(last[CONFIG], keep_paths=True)
+  config = _row(program, last, base)
+  if base is None:
+    for name in ('task', *SHORT, 'data'):
+      config = _changed(config, [change for change in changes if change[0] == name])
+    config = suited.to_task(config)
+  config = _changed(config, [change for change in changes if change[0] != CONFIG])
+  if 'clients_per_round' in last:
+    if 'participation' in last:
+      raise ValueError(
+        '--participation and --clients_per_round are both given; a cohort has one size.'
+      )
+    config = dataclasses.replace(config, all_if_fewer=False)
+  return config
+
+
+def read(path: str | os.PathLike[str], keep_paths: bool) -> run_config.RunConfig:
+  """Returns the configuration of a run from its folder or its config.json.
+
+  Args:
+    path: The folder or the file.
+    keep_paths: Whether its paths and addresses are taken; a stranger's must not be.
+
+  Raises:
+    ValueError: If it is not that of a run.
+  """
+  # Only here: most command lines name no other run.
+  stored = importlib.import_module('tff_ssl.runs.run_config')
+  folder = os.path.expanduser(path)  # noqa: PTH111
+  if os.path.basename(folder) == stored.NAME:  # noqa: PTH119
+    folder = os.path.dirname(folder) or '.'  # noqa: PTH120
+  own = stored.read(folder)['config']
+  return run_config.from_json(own, programs.all_methods(), keep_paths)
+
+
+def _row(
+  program: programs.Program,
+  last: Mapping[str, str],
+  base: run_config.RunConfig | None,
+) -> run_config.RunConfig:
+  method = _kind(last.get('method'), program.methods)
+  objective = _kind(last.get('objective'), program.objectives)
+  if base is None:
+    return program.row(method, objective)
+  if method not in (None, base.method.kind):
+    own = program.row(method, objective or base.objective.kind)
+    return dataclasses.replace(base, method=own.method, objective=own.objective)
+  program.row(base.method.kind, objective or base.objective.kind)
+  return base
+
+
+def _kind(text: str | None, table: Mapping[str, Any]) -> str | None:
+  """Returns the kind that a flag names, if any."""
+  if text is None or ('=' in text.partition(':')[0] and text not in table):
+    return None
+  return text.partition(':')[0].strip()
+
+
+def _changed(
+  config: run_config.RunConfig, changes: Sequence[Change]
+) -> run_config.RunConfig:
+  """Returns a run with changes, each of which its method must use."""
+  for name, text in changes:
+    try:
+      config = change(config, name, text)
+    except UnusedError:
+      raise
+    except ValueError as error:
+      raise ValueError(f'--{name}={text} is given: {error}') from error
+  return config
+
+
+def change(config: run_config.RunConfig, name: str, text: str) -> run_config.RunConfig:
+  """Returns a run with another value of a flag.
+
+  Args:
+    config: The run.
+    name: Name of the flag.
+    text: Its value, as on the command line.
+
+  Raises:
+    UnusedError: If the method does not use it.
+    ValueError: If the value is not allowed.
+  """
+  if not config.uses(SHORT.get(name, name)):
+    raise UnusedError(_refusal(config, f'--{name}'))
+  if name in SHORT:
+    part, _, field = SHORT[name].partition('.')
+    own = getattr(config, part)
+    type_ = kinds.field_types(type(own))[field]
+    value = dataclasses.replace(own, **{field: _simple(text, type_)})
+    return dataclasses.replace(config, **{part: value})
+  if name in run_config.PARTS or name in run_config.KINDS or name == 'method':
+    return dataclasses.replace(config, **{name: _part(config, name, text)})
+  type_ = kinds.field_types(run_config.RunConfig)[name]
+  return dataclasses.replace(config, **{name: _simple(text, type_)})
+
+
+def _part(config: run_config.RunConfig, name: str, text: str) -> Any:
+  """Returns the changed value of a field that is a dataclass."""
+  before = getattr(config, name)
+  if name in run_config.PARTS:
+    # One kind, without a name.
+    table: Mapping[str, type[Any]] = {'': run_config.PARTS[name]}
+    value = kinds.parse(text, table, name, before)
+  elif name == 'clients':
+    value = kinds.parse(text, run_config.clients_of(config.method), name, before)
+  elif name in ('method', 'objective'):
+    # The row has the kind already.
+    value = kinds.parse(text, {before.kind: type(before)}, name, before)
+  else:
+    value = kinds.parse(text, run_config.KINDS[name], name, before)
+  for field in kinds.given(text):
+    if not config.uses(f'{name}.{field}'):
+      raise UnusedError(_refusal(config, f'{field} of --{name}'))
+  return value
+
+
+def _refusal(config: run_config.RunConfig, what: str) -> str:
+  return (
+    f'{what} is given with --method={config.method.kind} --objective='
+    f'{config.objective.kind}, which does not use it; leave it out.'
+  )
+
+
+def _simple(text: str, type_: Any) -> Any:
+  """Reads the value of a flag that is one field: lists have commas, `~` is a home."""
+  optional, inner = kinds.without_none(type_)
+  if typing.get_origin(inner) is tuple:
+    text = text.replace(',', kinds.BETWEEN)
+  if inner is str and text.startswith('~'):
+    text = expanded(text)
+  return kinds.checked_value(text, type_)
+
+
+def expanded(path: str) -> str:
+  """Returns a path with `~` and `~user` expanded.
+
+  Raises:
+    ValueError: If there is no such user.
+  """
+  # Not with pathlib, which would also change `./` and `//`.
+  known = os.path.expanduser(path)  # noqa: PTH111
+  if known.startswith('~'):
+    user = path.partition('/')[0]
+    raise ValueError(
+      f'{user} is not a home folder; write ./{path} for a file of this name.'
+    )
+  return known
+
+
+def changed(
+  config: run_config.RunConfig, given: Mapping[str, Sequence[str] | str | None]
+) -> run_config.RunConfig:
+  """Returns a run with the changes that the options of another program ask for.
+
+  Args:
+    config: The run.
+    given: Value or values by flag, as text; None: the flag is not given.
+  """
+  changes = [
+    (name, text)
+    for name, texts in given.items()
+    if texts is not None
+    for text in ([texts] if isinstance(texts, str) else texts)
+  ]
+  return _changed(config, changes)
+
+
+def parse_options(cls: type[Options], arguments: Sequence[str]) -> Options:
+  """Reads the command line of a program that trains nothing.
+
+  Args:
+    cls: A dataclass whose fields are the flags; one without a default must be given.
+    arguments: The command line after the program's name.
+
+  Raises:
+    ValueError: If it is malformed; one sentence that names the flag and what is
+      allowed.
+  """
+  about = kinds.attributes(cls)
+  return options_of(cls, _changes(about, arguments, repeated(cls), switches(cls)))
+
+
+def options_of(cls: type[Options], changes: Sequence[Change]) -> Options:
+  """Returns options from flags and their values; see `parse_options`."""
+  types, own = kinds.field_types(cls), {}
+  for name, text in changes:
+    type_ = types[name]
+    if type_ is Changes:
+      own[name] = Changes((*own.get(name, ()), text))
+      continue
+    try:
+      own[name] = _simple(text, type_)
+    except ValueError as error:
+      raise ValueError(f'--{name}={text} is given: {error}') from error
+  for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+    required = field.default is dataclasses.MISSING
+    if required and not own.get(field.name):
+      about = kinds.attributes(cls)[field.name]
+      raise ValueError(missing(field.name, about[:1].lower() + about[1:].rstrip('.')))
+  return cls(**own)
+
+
+def repeated(cls: type[Any]) -> tuple[str, ...]:
+  """Returns the fields of options whose flags may be repeated."""
+  return tuple(n for n, type_ in kinds.field_types(cls).items() if type_ is Changes)
+
+
+def switches(cls: type[Any]) -> tuple[str, ...]:
+  """Returns the fields of options that are true or false, as in --NAME or --noNAME."""
+  return tuple(n for n, type_ in kinds.field_types(cls).items() if type_ is bool)
+
+
+def _changes(
+  about: Mapping[str, str],
+  arguments: Sequence[str],
+  may_repeat: Collection[str] | None = None,
+  booleans: Collection[str] = (),
+) -> list[Change]:
+  """Parses a command line by absl, without its global flags.
+
+  Returns:
+    The flags that are given and their values, in their order.
+  """
+  known, order = flags.FlagValues(), list[Change]()
+  for name in about:
+    parser = _Recorder(name, order, name in booleans)
+    flag = flags.Flag(parser, None, name, None, '', boolean=name in booleans)
+    known[name] = flag
+  for name in ('verbosity',):
+    if name in flags.FLAGS:
+      known[name] = flags.FLAGS[name]
+  try:
+    rest = known(['', *arguments])
+  except flags.UnrecognizedFlagError as error:
+    raise ValueError(_unknown(error.flagname, about)) from error
+  except (flags.Error, ValueError) as error:
+    raise ValueError(_sentence(error)) from error
+  if not flags.FLAGS.is_parsed():
+    flags.FLAGS.mark_as_parsed()
+  if len(rest) > 1:
+    raise ValueError(
+      f'Unexpected argument {rest[1]!r}; all arguments must be --flag=value.'
+    )
+  return _last_of_simple(order, may_repeat)
+
+
+def _last_of_simple(
+  order: Sequence[Change], may_repeat: Collection[str] | None
+) -> list[Change]:
+  """Leaves out values of flags that are given again and cannot be repeated."""
+  if may_repeat is None:
+    may_repeat = {*run_config.PARTS, *run_config.KINDS, 'method'}
+  last = {name: k for k, (name, _) in enumerate(order)}
+  return [
+    change
+    for k, change in enumerate(order)
+    if change[0] in may_repeat or last[change[0]] == k
+  ]
+
+
+class _Recorder(flags.ArgumentParser):
+  """A parser that records what is given, in the order of the command line."""
+
+  syntactic_help = ''
+
+  def __init__(self, name: str, order: list[Change], is_switch: bool):
+    self._name, self._order, self._is_switch = name, order, is_switch
+
+  def parse(self, argument: Any) -> Any:
+    """Records the text of a value."""
+    text = str(argument).lower() if self._is_switch else str(argument)
+    self._order.append((self._name, text))
+    return argument
+
+
+def _unknown(name: str, about: Mapping[str, str]) -> str:
+  stem = name if name in about else name.removeprefix('no')
+  near = difflib.get_close_matches(stem, about, 1, 0.6)
+  if not near:
+    near = [_part_with(name)] if _part_with(name) else []
+  meant = f'; did you mean --{near[0]}?' if near else '; --help lists all flags.'
+  return f'There is no flag --{name}{meant}'
+
+
+def _part_with(name: str) -> str:
+  """Returns the flag of a part that has a field of this name; '' if none has."""
+  for flag, cls in run_config.PARTS.items():
+    if name in kinds.field_types(cls):
+      return f'{flag}={name}='
+  for flag, table in run_config.KINDS.items():
+    for cls in table.values():
+      if name in kinds.field_types(cls):
+        return f'{flag}={name}='
+  return ''
+
+
+def _sentence(error: Exception) -> str:
+  text = ' '.join(str(error).split())
+  if text.startswith('Missing value for flag '):
+    name = text.rpartition('-')[2]
+    text = f'--{name} has no value; it must be given as --{name}=VALUE'
+  return text if text.endswith('.') else f'{text}.'
+
+
+def method_of(text: str) -> type[methods.Method] | None:
+  """Returns a method of any program by name, for --help; None: there is none."""
+  return programs.all_methods().get(text)
