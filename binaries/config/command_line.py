@@ -52,7 +52,7 @@ _ABOUT = {
 }
 _NOT_FLAGS = ('all_if_fewer',)
 # Flags of runs that may be repeated.
-_REPEATED = ('method', *run_config.PARTS, *run_config.KINDS)
+REPEATED = ('method', *run_config.PARTS, *run_config.KINDS)
 # A flag and its value, as on the command line.
 Change = tuple[str, str]
 
@@ -339,7 +339,7 @@ def parse_options(cls: type[Options], arguments: Sequence[str]) -> Options:
     ValueError: If it is malformed; one sentence that names the flag and what is
       allowed.
   """
-  may_repeat = (*repeated(cls), *_REPEATED)
+  may_repeat = (*repeated(cls), *REPEATED)
   return options_of(
     cls, _changes(of_options(cls), arguments, may_repeat, switches(cls))
   )
@@ -432,7 +432,7 @@ def _last_of_simple(
 ) -> list[Change]:
   """Leaves out values of flags that are given again and cannot be repeated."""
   if may_repeat is None:
-    may_repeat = _REPEATED
+    may_repeat = REPEATED
   last = {name: k for k, (name, _) in enumerate(order)}
   return [
     change
