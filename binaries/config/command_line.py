@@ -286,7 +286,7 @@ def _refusal(config: run_config.RunConfig, what: str) -> str:
 
 def _simple(text: str, type_: Any) -> Any:
   """Reads the value of a flag that is one field: lists have commas, `~` is a home."""
-  optional, inner = kinds.without_none(type_)
+  inner = kinds.without_none(type_)[1]
   if typing.get_origin(inner) is tuple:
     text = text.replace(',', kinds.BETWEEN)
   if inner is str and text.startswith('~'):
