@@ -183,9 +183,7 @@ def _row(
   return base
 
 
-def _kind(
-  changes: Sequence[Change], name: str, table: Mapping[str, Any]
-) -> str | None:
+def _kind(changes: Sequence[Change], name: str, table: Mapping[str, Any]) -> str | None:
   """Returns the kind that a flag names, which may be given several times."""
   begins = [(text, text.partition(':')[0]) for flag, text in changes if flag == name]
   named = [kind.strip() for text, kind in begins if '=' not in kind or text in table]
@@ -415,7 +413,7 @@ def _changes(
   try:
     rest = known(['', *arguments])
   except flags.UnrecognizedFlagError as error:
-    raise ValueError(_unknown(error.flagname, about)) from error
+    raise ValueError(unknown(error.flagname, about)) from error
   except (flags.Error, ValueError) as error:
     raise ValueError(_sentence(error)) from error
   if not flags.FLAGS.is_parsed():
@@ -456,7 +454,8 @@ class _Recorder(flags.ArgumentParser):
     return argument
 
 
-def _unknown(name: str, about: Mapping[str, str]) -> str:
+def unknown(name: str, about: Mapping[str, str]) -> str:
+  """Returns the sentence about a flag that is none of those described."""
   stem = name if name in about else name.removeprefix('no')
   near = difflib.get_close_matches(stem, about, 1, 0.6)
   if not near:

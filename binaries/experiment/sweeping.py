@@ -1,7 +1,9 @@
 """A sweep: methods over seeds, and over values of flags, each in its own run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+import contextlib
 import dataclasses
+import io
 import pathlib
 import re
 
@@ -33,7 +35,6 @@ class Job:
       other attributes.
     config: All of the run.
     point: The value of what varies; None: nothing varies.
-    what: What varies; empty if nothing does.
   """
 
   member: sweep_methods.Member
@@ -42,7 +43,6 @@ class Job:
   changes: tuple[command_line.Change, ...]
   config: run_config.RunConfig
   point: varying.Point | None = None
-  what: str = ''
 
   @property
   def log(self) -> pathlib.Path:
@@ -50,7 +50,7 @@ class Job:
     return self.folder.with_name(f'{self.folder.name}.log')
 
   def __str__(self) -> str:
-    where = f'{self.what}={self.point.name}, ' if self.point else ''
+    where = f'{self.point}, ' if self.point else ''
     return f'{self.member.name}, {where}seed {self.seed}'
 
 
@@ -82,16 +82,16 @@ def jobs(
   seeds: Sequence[int],
   out: pathlib.Path,
   changes: Sequence[command_line.Change],
-  variation: varying.Variation | None = None,
+  points: Sequence[varying.Point] = (),
 ) -> tuple[list[Job], list[str]]:
-  """Returns the runs of a sweep, after all checks that need neither data nor TensorFlow.
+  """Returns the runs of a sweep, after all checks of their values.
 
   Args:
     found: The methods.
     seeds: The seeds; all methods run with one seed before any runs with the next.
     out: The folder of the runs' folders.
     changes: Flags of the runs and their values, in their order.
-    variation: Values that each method goes through; None: nothing varies.
+    points: What each method goes through; none: nothing varies.
 
   Returns:
     The runs, and a sentence for each flag or field that not all methods use, or whose
@@ -102,40 +102,57 @@ def jobs(
       a value that is not allowed.
   """
   _check_not_set(changes)
-  if variation:
-    _check_varied(changes, variation)
+  _check_varied(changes, points)
   used, left_out = _used(found, changes)
-  points = variation.points if variation else (None,)
-  result = []
-  for seed in seeds:
-    for point in points:
-      for member in found:
-        own = (*used[member.name], *(point.changes if point else ()))
-        result.append(_job(member, seed, out, own, variation, point))
-  return result, [*_tell(left_out), *_tell_defaults(result, variation)]
+  result = [
+    _job(member, seed, out, used[member.name], point)
+    for seed in seeds
+    for point in points or (None,)
+    for member in found
+  ]
+  told = _tell_defaults(result[: len(found)], varied(points))
+  return result, [*_tell(left_out), *told]
 
 
 def _job(
   member: sweep_methods.Member,
   seed: int,
   out: pathlib.Path,
-  changes: tuple[command_line.Change, ...],
-  variation: varying.Variation | None,
+  changes: Sequence[command_line.Change],
   point: varying.Point | None,
 ) -> Job:
-  what = variation.title if variation else ''
+  """Returns a run; what varies must be used by its method."""
   folder = out / _file_name(member.name.replace(sweep_methods.SEPARATOR, '-'))
   if point:
-    folder /= _file_name(f'{what}={point.name}')
+    folder /= _file_name(str(point))
+    changes = (*changes, *point.changes)
   folder /= f'seed_{seed}'
-  set_here = ('seed', str(seed)), ('run_dir', str(folder))
   try:
-    config = _config(member, (*changes, *set_here))
+    config = _config(member, (*changes, ('seed', str(seed)), ('run_dir', str(folder))))
   except command_line.UnusedError as error:
     raise ValueError(
       f'vary has {error.what}, which {member.name} does not use.'
     ) from error
-  return Job(member, seed, folder, changes, config, point, what)
+  return Job(member, seed, folder, tuple(changes), config, point)
+
+
+def check(wanted: Sequence[Job]) -> None:
+  """Checks what the values alone do not tell, such as the runs' folders.
+
+  Raises:
+    ValueError: If one cannot be run; the message names its method.
+    OSError: If a folder cannot be made.
+  """
+  # Only here: it imports TensorFlow.
+  from binaries.experiment import running
+
+  for job in wanted:
+    try:
+      # What a run prints about its settings belongs in its own log.
+      with contextlib.redirect_stdout(io.StringIO()):
+        running.check(job.config)
+    except ValueError as error:
+      raise ValueError(f'{job.member.name}: {error}') from error
 
 
 def _check_not_set(changes: Sequence[command_line.Change]) -> None:
@@ -199,18 +216,27 @@ def _config(
 
 
 def _check_varied(
-  changes: Sequence[command_line.Change], variation: varying.Variation
+  changes: Sequence[command_line.Change], points: Sequence[varying.Point]
 ) -> None:
   """Refuses to vary what the sweep sets or what is given too."""
-  given = {name for change in changes for name in _names(*change)}
-  for change in variation.points[0].changes:
-    if change[0] in (*_SET_BY_SWEEP, *_CHOOSERS) and _names(*change) == [change[0]]:
-      raise ValueError(f'vary has {change[0]!r}, which --methods and --seeds set.')
-    for name in _names(*change):
-      if name in given:
-        raise ValueError(
-          f'{_flag(name)} is given, but --vary varies it; leave one of them out.'
-        )
+  known = command_line.of_runs()
+  for flag, _ in points[0].changes if points else ():
+    if flag not in known:
+      raise ValueError(f'vary has {flag!r}: {command_line.unknown(flag, known)}')
+  given = [name for change in changes for name in _names(*change)]
+  for name in varied(points):
+    if name in (*_SET_BY_SWEEP, *_CHOOSERS):
+      raise ValueError(f'vary has {name!r}, which --methods and --seeds set.')
+    if name in given:
+      raise ValueError(
+        f'{_flag(name)} is given, but --vary varies it; leave one of them out.'
+      )
+
+
+def varied(points: Sequence[varying.Point]) -> tuple[str, ...]:
+  """Returns the names of what varies, such as 'clients.epochs'; the axis's first."""
+  changes = (change for point in points for change in point.changes)
+  return tuple(dict.fromkeys(name for change in changes for name in _names(*change)))
 
 
 def _names(flag: str, text: str) -> list[str]:
@@ -241,24 +267,25 @@ def _tell(left_out: Mapping[str, Sequence[str]]) -> list[str]:
   ]
 
 
-def _tell_defaults(
-  wanted: Sequence[Job], variation: varying.Variation | None
-) -> list[str]:
-  """Returns a sentence for each field whose defaults make a comparison unfair."""
-  found = []
-  first = [job for job in wanted if (job.seed, job.point) == _first(wanted)]
-  varied = varied_names(wanted)
-  for name in _SAME_FOR_ALL:
+def _tell_defaults(wanted: Sequence[Job], varied: Collection[str]) -> list[str]:
+  """Returns a sentence for each field whose defaults make a comparison unfair.
+
+  Args:
+    wanted: A run of each method.
+    varied: Names of fields that vary, which have no default.
+  """
+  told = []
+  for name in (each for each in _SAME_FOR_ALL if each not in varied):
     by_value: dict[str, list[str]] = {}
-    for job in first:
+    for job in wanted:
       settings = job.config.settings()
-      if name in settings and name not in varied:
-        by_value.setdefault(kinds.value_text(settings[name]), []).append(job.member.name)
+      if name in settings:
+        text = kinds.value_text(settings[name])
+        by_value.setdefault(text, []).append(job.member.name)
     if len(by_value) > 1:
-      text = '; '.join(
-        f'{value} in {", ".join(names)}' for value, names in by_value.items()
+      values = (f'{value} in {", ".join(those)}' for value, those in by_value.items())
+      told.append(
+        f'{_flag(name)} defaults to {"; ".join(values)}: give it, to compare only the '
+        'methods.'
       )
-      found.append(
-        f'{_flag(name)} defaults to {text}: give it, to compare only the methods.'
-      )
-  return found
+  return told

@@ -9,44 +9,34 @@ _BETWEEN = '|'
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-  """One of the settings that the flags go through.
+  """One of the settings that flags go through.
 
   Attributes:
-    name: The text that differs: the value, or the part in braces.
+    title: What varies, the same for all points: the flag, or its field.
+    value: Its value: the text that differs between the points.
     changes: The varying flags with their values, as on a command line.
   """
 
-  name: str
+  title: str
+  value: str
   changes: tuple[tuple[str, str], ...]
 
-
-@dataclasses.dataclass(frozen=True)
-class Variation:
-  """The flags that vary, and the settings that they go through.
-
-  Attributes:
-    title: Title of an axis: the flag, or its field that varies.
-    flags: The flags that vary; the first distinguishes the points.
-    points: At least two settings, in the given order.
-  """
-
-  title: str
-  flags: tuple[str, ...]
-  points: tuple[Point, ...]
+  def __str__(self) -> str:
+    return f'{self.title}={self.value}'
 
 
-def parse(texts: Sequence[str]) -> Variation | None:
-  """Parses values of --vary; returns None if there are none.
+def parse(texts: Sequence[str]) -> tuple[Point, ...]:
+  """Parses values of --vary; returns at least two points, or none without a text.
 
   Args:
     texts: Each like 'flag=value|value', 'flag=field=value|value' or
-      'flag=text{part|part}text'.
+      'flag=text{part|part}text'; the first distinguishes the points.
 
   Raises:
     ValueError: If one is malformed; whether the flags exist is not checked.
   """
   if not texts:
-    return None
+    return ()
   parsed = [_parse(text) for text in texts]
   _, first, shown, _ = parsed[0]
   for k, (flag, title, _, values) in enumerate(parsed):
@@ -60,15 +50,14 @@ def parse(texts: Sequence[str]) -> Variation | None:
   repeated = next((s for k, s in enumerate(shown) if s in shown[:k]), None)
   if repeated is not None:
     raise ValueError(f'vary has the value {repeated!r} of {first!r} twice.')
-  points = tuple(
-    Point(name, tuple((flag, values[k]) for flag, _, _, values in parsed))
-    for k, name in enumerate(shown)
+  return tuple(
+    Point(first, value, tuple((flag, values[k]) for flag, _, _, values in parsed))
+    for k, value in enumerate(shown)
   )
-  return Variation(first, tuple(dict.fromkeys(flag for flag, *_ in parsed)), points)
 
 
 def _parse(text: str) -> tuple[str, str, list[str], list[str]]:
-  """Returns the flag, its axis title, the parts that differ, and the full values."""
+  """Returns the flag, what varies, the parts that differ, and the full values."""
   flag, equals, values = text.partition('=')
   flag = flag.strip().lstrip('-')
   field = re.fullmatch(r'(\w+=)([^={}|]*\|[^={}]*)', values.strip())
