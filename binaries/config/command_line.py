@@ -150,7 +150,13 @@ def _row(
     return program.row(method, objective)
   if method not in (None, base.method.kind):
     own = program.row(method, objective or base.objective.kind)
-    return dataclasses.replace(base, method=own.method, objective=own.objective)
+    same = run_config.clients_of(own.method) == run_config.clients_of(base.method)
+    return dataclasses.replace(
+      base,
+      method=own.method,
+      objective=own.objective,
+      clients=base.clients if same else own.clients,
+    )
   program.row(base.method.kind, objective or base.objective.kind)
   return base
 
@@ -290,7 +296,7 @@ def parse_options(cls: type[Options], arguments: Sequence[str]) -> Options:
 
 def options_of(cls: type[Options], changes: Sequence[Change]) -> Options:
   """Returns options from flags and their values; see `parse_options`."""
-  types, own = kinds.field_types(cls), {}
+  types, own = kinds.field_types(cls), dict[str, Any]()
   for name, text in changes:
     type_ = types[name]
     if type_ is Changes:
