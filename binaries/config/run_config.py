@@ -169,8 +169,8 @@ def clients_of(
   method: methods.Method | type[methods.Method],
 ) -> Mapping[str, type[Any]]:
   """Returns the kinds of clients' training that a method takes."""
-  table: Mapping[str, type[Any]] = training.STEPS if method.steps else training.CLIENTS
-  return table
+  steps: Mapping[str, type[Any]] = training.STEPS
+  return steps if method.steps else training.CLIENTS
 
 
 def to_json(config: RunConfig) -> collections.OrderedDict[str, Any]:
