@@ -72,7 +72,7 @@ def test_baselines_have_numbers_of_their_own(run, capsys):
   assert 0 < after['supervised_from_scratch/finetune/10%/accuracy'] < 1
 
 
-@pytest.mark.long_for('fedavg_cco', 'centralized_cco')
+@pytest.mark.long_for('fedavg_cco', 'fedavg_nt_xent', 'centralized_cco')
 @pytest.mark.parametrize('algorithm', conftest.ALGORITHMS[1:])
 def test_random_encoder_is_the_one_that_every_algorithm_starts_from(runs, algorithm):
   folder = runs.small[algorithm].folder / 'checkpoints'
