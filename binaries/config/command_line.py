@@ -172,22 +172,26 @@ def _row(
   changes: Sequence[Change],
   base: run_config.RunConfig | None,
 ) -> run_config.RunConfig:
-  method = _kind(changes, 'method', program.methods)
-  objective = _kind(changes, 'objective', program.objectives)
+  """Returns the row that the changes name, or another run with its method."""
+  method, objective = (_kind(changes, flag) for flag in ('method', 'objective'))
   if base is None:
     return program.row(method, objective)
-  if method not in (None, base.method.kind):
-    own = program.row(method, objective or base.objective.kind)
-    return dataclasses.replace(base, method=own.method, objective=own.objective)
-  program.row(base.method.kind, objective or base.objective.kind)
-  return base
+  own = program.row(method or base.method.kind, objective or base.objective.kind)
+  same_method = own.method.kind == base.method.kind
+  same_objective = own.objective.kind == base.objective.kind
+  same_clients = base.clients.kind in run_config.clients_of(own.method)
+  return dataclasses.replace(
+    base,
+    method=base.method if same_method else own.method,
+    objective=base.objective if same_objective else own.objective,
+    clients=base.clients if same_clients else own.clients,
+  )
 
 
-def _kind(changes: Sequence[Change], name: str, table: Mapping[str, Any]) -> str | None:
-  """Returns the kind that a flag names, which may be given several times."""
-  begins = [(text, text.partition(':')[0]) for flag, text in changes if flag == name]
-  named = [kind.strip() for text, kind in begins if '=' not in kind or text in table]
-  return named[-1] if named else None
+def _kind(changes: Sequence[Change], flag: str) -> str | None:
+  """Returns the last kind that a flag names, if any."""
+  named = [text.partition(':')[0].strip() for name, text in changes if name == flag]
+  return next((kind for kind in reversed(named) if '=' not in kind), None)
 
 
 def _changed(
@@ -263,7 +267,7 @@ def _check_not_of_others(
 ) -> None:
   """Raises UnusedError if a kind or a field is one that only other methods have."""
   every = programs.all_methods() if name == 'method' else run_config.KINDS.get(name, {})
-  kind = _kind([(name, text)], name, every) or kinds.kind_of(before)
+  kind = _kind([(name, text)], name) or kinds.kind_of(before)
   if kind not in table:
     if kind in every:
       raise UnusedError(sentence, f'--{name}={kind}', (name, text))
@@ -359,7 +363,7 @@ def _of_all_runs(cls: type[Any]) -> tuple[str, ...]:
 
 def options_of(cls: type[Options], changes: Sequence[Change]) -> Options:
   """Returns options from flags and their values; see `parse_options`."""
-  types, own = kinds.field_types(cls), {}
+  types, own = kinds.field_types(cls), dict[str, Any]()
   for field in _of_all_runs(cls):
     own[field] = RunChanges(change for change in changes if change[0] not in types)
   for name, text in changes:
