@@ -297,7 +297,10 @@ def options_of(cls: type[Options], changes: Sequence[Change]) -> Options:
       own[name] = Changes((*own.get(name, ()), text))
       continue
     try:
-      own[name] = _simple(text, type_)
+      if dataclasses.is_dataclass(type_):
+        own[name] = kinds.parse(text, {'': type_}, name, own.get(name, type_()))
+      else:
+        own[name] = _simple(text, type_)
     except ValueError as error:
       raise ValueError(f'--{name}={text} is given: {error}') from error
   for field in dataclasses.fields(cls):  # type: ignore[arg-type]
@@ -310,7 +313,11 @@ def options_of(cls: type[Options], changes: Sequence[Change]) -> Options:
 
 def repeated(cls: type[Any]) -> tuple[str, ...]:
   """Returns the fields of options whose flags may be repeated."""
-  return tuple(n for n, type_ in kinds.field_types(cls).items() if type_ is Changes)
+  return tuple(
+    name
+    for name, type_ in kinds.field_types(cls).items()
+    if type_ is Changes or dataclasses.is_dataclass(type_)
+  )
 
 
 def switches(cls: type[Any]) -> tuple[str, ...]:
