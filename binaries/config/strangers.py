@@ -24,12 +24,20 @@ def read(
     given: Changes; see `command_line.changed`.
 
   Raises:
-    ValueError: If it is not the folder of a run, or a change is not allowed.
+    ValueError: If it is not the folder of a run, or a change is not allowed: of what
+      the data are, only paths may be given.
   """
   own = command_line.read(folder, keep_paths=False)
   here = runtimes.InProcess(packs=own.runtime.packs)
   config = roles.replace(own, {'evaluation.baselines': False, 'runtime': here})
-  return command_line.changed(config, given)
+  config = command_line.changed(config, given)
+  for name, value, field in roles.fields(config.data):
+    if not roles.is_path(field) and value != getattr(own.data, name):
+      raise ValueError(
+        f'--data={name}={value} is given, but the run has '
+        f'{name}={getattr(own.data, name)}; only paths may differ.'
+      )
+  return config
 
 
 def check_given(folder: str | os.PathLike[str], config: run_config.RunConfig) -> None:
