@@ -167,7 +167,8 @@ def _check(options: Options, config: run_config.RunConfig) -> None:
   Raises:
     ValueError: If there is one.
   """
-  if config.runtime.kind == 'hosts':
+  runtime = kinds.kind_of(config.runtime)
+  if runtime == 'hosts':
     raise ValueError(
       'runtime is hosts; it must be worker or in_process, because the benchmark '
       'measures this machine.'
@@ -184,7 +185,7 @@ def _check(options: Options, config: run_config.RunConfig) -> None:
       'leave it out.'
     )
   if name == 'precision' and (
-    config.encoder.precision != 'float32' or config.runtime.kind != 'in_process'
+    config.encoder.precision != 'float32' or runtime != 'in_process'
   ):
     raise ValueError(
       'A precision or a runtime is given with --experiment=precision, which measures '

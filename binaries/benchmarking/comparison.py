@@ -13,11 +13,12 @@ from binaries.benchmarking import sides
 from binaries.benchmarking import workloads
 from binaries.building import encoders
 from binaries.building import execution
+from binaries.building import training
 from binaries.config import run_config
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
 from tff_ssl.execution import contexts
-from tff_ssl.federated import local_training
 from tff_ssl.objectives import dual_encoder
 
 
@@ -87,7 +88,7 @@ def _cohorts(
 ) -> list[workloads.Workload]:
   if comparison.regime is not None:
     return [workloads.REGIMES[comparison.regime]]
-  local = local_training.LocalPlan(config.clients.epochs, config.clients.batch_size)
+  local = training.plan(config)
   return [workloads.Workload(**each, local=local) for each in sizes]
 
 
@@ -145,7 +146,7 @@ def _settings(config: run_config.RunConfig, comparison: Comparison) -> dict[str,
     image_shape=[comparison.image_size, comparison.image_size, 3],
     seed=config.seed,
     packs=config.runtime.packs,
-    runtime=config.runtime.kind,
+    runtime=kinds.kind_of(config.runtime),
     rounds=config.rounds,
     warm_up_rounds=measure.WARM_UP_ROUNDS,
   )

@@ -33,9 +33,7 @@ def _fedema_config(config: run_config.RunConfig) -> fedema.FedEMAConfig:
   method = config.method
   for name in ('constant_mu', 'scaler'):
     if getattr(method, name) is not None and method.tau != type(method)().tau:
-      raise ValueError(
-        f'tau of --method is given with {name}; leave one of them out.'
-      )
+      raise ValueError(f'tau of --method is given with {name}; leave one of them out.')
   return fedema.FedEMAConfig(
     training=training.client_config(config),
     tau=method.tau,

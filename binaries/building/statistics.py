@@ -48,9 +48,7 @@ def _centralized_steps(
   config: run_config.RunConfig, objective: Any
 ) -> centralized.UnionProcess:
   optimizer = training.server_optimizer(config)
-  return centralized.Centralized(
-    objective, optimizer, config.seed or 0, config.rounds
-  )
+  return centralized.Centralized(objective, optimizer, config.seed or 0, config.rounds)
 
 
 def _check_centralized(config: run_config.RunConfig) -> None:

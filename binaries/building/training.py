@@ -70,9 +70,7 @@ def rate(config: run_config.RunConfig) -> schedules.Schedule:
   clients = _clients(config)
   _check_schedule(clients, 'clients', config.rounds)
   if clients.schedule == 'cosine':
-    return schedules.Cosine(
-      clients.learning_rate, config.rounds, clients.warmup_rounds
-    )
+    return schedules.Cosine(clients.learning_rate, config.rounds, clients.warmup_rounds)
   if clients.schedule == 'constant':
     return schedules.Constant(clients.learning_rate)
   return schedules.Steps(clients.learning_rate, clients.steps, clients.factor)

@@ -73,13 +73,14 @@ def _audit(
   multipliers = terms.multipliers
   # A round of canaries has one release; a run divides its noise among more.
   built = aggregation.build(config, sizes=[1] * terms.population, share_bound=None)
-  if built is None or built.divided is None:
+  clip = getattr(config.aggregation, 'update_clip', None)
+  if built is None or built.divided is None or clip is None:
     raise ValueError('The configuration of the run builds no private aggregation.')
   with execution.open_context(config):
     return canary_audit.audit(
       built.divided(len(multipliers)),
       max(multipliers.values()),
-      config.aggregation.update_clip,
+      clip,
       terms.delta,
       canaries,
     )
