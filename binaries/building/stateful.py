@@ -1,7 +1,6 @@
 """Methods whose clients keep networks, or whose server keeps what clients encoded."""
 
 from collections.abc import Mapping
-import dataclasses
 import pathlib
 from typing import Any
 

@@ -147,7 +147,9 @@ PARTS: Mapping[str, type[Any]] = {
 }
 
 
-def clients_of(method: methods.Method) -> Mapping[str, type[Any]]:
+def clients_of(
+  method: methods.Method | type[methods.Method],
+) -> Mapping[str, type[Any]]:
   """Returns the kinds of clients' training that a method takes."""
   return training.STEPS if method.steps else training.CLIENTS
 
