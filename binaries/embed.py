@@ -23,11 +23,13 @@ import pathlib
 from typing import Annotated, Literal
 
 from binaries.config import command_line
-from binaries.config import data as data_lib
+from binaries.config import methods
+from binaries.config import objectives
 from binaries.config import outputs
+from binaries.config import run_config
 from binaries.launching import program
 from tff_ssl.computing import kinds
-from tff_ssl.runs import run_config
+from tff_ssl.runs import run_config as stored_config
 
 _READING = ('fit', 'pixel_range')
 
@@ -58,33 +60,32 @@ class Options:
 def main(options: Options) -> None:
   """Embeds the images."""
   out = outputs.new_folder(options.out)
-  data = _data(options)
+  config = _config(options)
   # TensorFlow is imported only now, when the command line has been checked.
   from binaries.experiment import embedding
 
   embedding.embed(
     [path for path in (options.run, options.beside) if path],
     options.images,
-    data,
+    config,
     out,
     formats=tuple(dict.fromkeys(options.formats)) or ('parquet', 'csv'),
     map_images=options.map_images,
   )
 
 
-def _data(options: Options) -> data_lib.Data:
-  """Returns how pictures are read: as the run did, with changes."""
-  data = data_lib.Data()
-  if (pathlib.Path(options.run) / run_config.NAME).is_file():
-    data = command_line.read(options.run, keep_paths=False).data
-  for text in options.data:
-    for name in kinds.given(text):
-      if name not in _READING:
-        raise ValueError(
-          f'--data has {name}; here it must be one of {", ".join(_READING)}.'
-        )
-    data = kinds.parse(text, {'': data_lib.Data}, 'data', data)
-  return data
+def _config(options: Options) -> run_config.RunConfig:
+  """Returns a run on pictures read as those of the run, with changes."""
+  config = run_config.RunConfig(methods.FedAvg(), objectives.Simclr())
+  if (pathlib.Path(options.run) / stored_config.NAME).is_file():
+    read = command_line.read(options.run, keep_paths=False)
+    config = dataclasses.replace(config, data=read.data)
+  for name in (name for text in options.data for name in kinds.given(text)):
+    if name not in _READING:
+      raise ValueError(
+        f'--data has {name}; here it must be one of {", ".join(_READING)}.'
+      )
+  return command_line.changed(config, {'data': options.data})
 
 
 if __name__ == '__main__':

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyarrow import parquet
 import tensorflow as tf
 
-from binaries.building import data as building
-from binaries.config import data as data_lib
+from binaries.building import data
+from binaries.config import run_config
 from tasks import pictures
 from tff_ssl.computing import inert
 from tff_ssl.evaluation import feature_sets
@@ -18,14 +18,14 @@ from tff_ssl.evaluation import stages
 from tff_ssl.export import encoder_file
 from tff_ssl.reporting import model_card
 from tff_ssl.reporting import projection
-from tff_ssl.runs import run_config
+from tff_ssl.runs import run_config as stored_config
 from tff_ssl.storage import files
 
 
 def embed(
   sources: Sequence[str],
   images: str,
-  data: data_lib.Data,
+  config: run_config.RunConfig,
   out: pathlib.Path,
   *,
   formats: Sequence[str],
@@ -36,7 +36,7 @@ def embed(
   Args:
     sources: Run folders, or encoder.keras files.
     images: A folder or .tar file with images.
-    data: How pictures are read.
+    config: A run, for how pictures are read.
     out: Where the files are written.
     formats: Formats of the features, parquet or csv.
     map_images: Most images on the map.
@@ -47,7 +47,7 @@ def embed(
   # All are read before the first one encodes anything.
   encoders = _encoders(sources)
   with stages.show_progress(stages.StageLines(what='embedding')):
-    found = _encode(encoders, images, data)
+    found = _encode(encoders, images, config)
     first = next(iter(found.values()))[0]
     for line in first.intake.lines():
       print(f'  {line}')
@@ -64,12 +64,12 @@ def embed(
 
 
 def _encode(
-  encoders: dict[str, tf.keras.Model], images: str, data: data_lib.Data
+  encoders: dict[str, tf.keras.Model], images: str, config: run_config.RunConfig
 ) -> dict[str, tuple[pictures.Pictures, np.ndarray]]:
   """Returns the pictures in each encoder's size, and their features, by title."""
   found = {}
   for title, encoder in encoders.items():
-    loaded = pictures.load(images, encoder.input_shape[1:], building.reading(data))
+    loaded = pictures.load(images, encoder.input_shape[1:], data.reading(config))
     stages.begin(f'encoding {len(loaded.images):,} images with {title}')
     features = feature_sets.encode(encoder, loaded.images)
     if not np.all(np.isfinite(features)):
@@ -88,7 +88,7 @@ def _encoders(sources: Sequence[str]) -> dict[str, tf.keras.Model]:
   for source in sources:
     path = pathlib.Path(source)
     if path.is_dir():
-      run_config.check_contained(path)
+      stored_config.check_contained(path)
       path = path / model_card.ENCODER
     encoder = encoder_file.read(path)
     if len(encoder.input_shape) != 4:

@@ -65,7 +65,7 @@ def load(
     height,
     config.data.download,
     seed=0,
-    reading=images.AS_USUAL if usual else data.reading(config.data),
+    reading=images.AS_USUAL if usual else data.reading(config),
     **own,
   )
   task = fit(task, image_shape)

@@ -172,7 +172,7 @@ def test_encoder_that_cannot_be_used_is_an_error(encoder_path, digits):
 def test_clients_hold_the_changed_images(digits, labelled):
   config = _config('rotation:clients=4')
   clients = building.partition(config, digits)
-  data = building.client_data(config, digits, clients, labelled)
+  data = building.client_data_of(config, digits, clients, labelled)
   for k, (client_id, held) in enumerate(clients.items()):
     examples = data.examples(data.positions(client_id))
     expected = np.rot90(digits.train.image[held], k, axes=(1, 2))
@@ -184,7 +184,7 @@ def test_clients_hold_the_changed_images(digits, labelled):
 def test_a_clients_images_are_changed_by_their_sources(digits):
   config = _config('rotation:clients=2,sources=4,alpha=1', seed=5, at_most=300)
   clients = building.partition(config, digits)
-  data = building.client_data(config, digits, clients, False)
+  data = building.client_data_of(config, digits, clients, False)
   source = building.source_of(config, digits)
   held = clients['client_1']
   assert len(held) == 300 and len(set(source[held])) > 1
