@@ -56,7 +56,8 @@ def export(
   """
   wanted = tuple(dict.fromkeys(formats)) or _DEFAULT
   plain = [name for name in wanted if name != _TRAINING]
-  exports.check(plain)
+  if plain:
+    exports.check(plain)
   if not logging.level_debug():
     # TensorFlow logs for every saved function how its names are written.
     logging.set_verbosity(logging.WARNING)

@@ -109,7 +109,7 @@ def test_where_clients_add_noise_a_round_has_all_of_them(make, monkeypatch):
     return canary_audit.AuditFinding(1.0, 0.0, 1.0, 1e-5)
 
   monkeypatch.setattr(canary_audit, 'audit', find)
-  run = make(kind='distributed')
+  run = make(aggregations.Distributed(**_NOISE))
   assert _run(run).status == 0
   few = in_process.run(audit, f'--run={run}', '--canaries=6', '--canary_rounds=4')
   assert few.status == 0

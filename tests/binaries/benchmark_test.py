@@ -48,7 +48,7 @@ REFUSED = {
   '--experiment=fedsup --objective=byol': 'it is for fedavg, precision only',
   '--experiment=precision --encoder=precision=bfloat16': 'measures both precisions',
   '--experiment=precision --runtime=worker': 'measures both precisions in this proc',
-  '--run_dir=somewhere': 'There is no flag --run_dir',
+  '--trackers=wandb': 'There is no flag --trackers',
   '--experiment=dcco --regime=B': 'its local batches are for the other experiments',
   '--regime=A --clients=3': '--clients is given with --regime=A; leave one of them out',
   '--regime=A --epochs=2 --experiment=fedavg': '--epochs is given with --regime=A',
