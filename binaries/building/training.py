@@ -88,12 +88,7 @@ def client_config(config: run_config.RunConfig) -> fedavg.FedAvgConfig:
 
 
 def _clients(config: run_config.RunConfig) -> training.Clients:
-  clients = config.clients
-  if not isinstance(clients, training.Clients):
-    raise ValueError(
-      f'The clients are {clients.kind!r}; with --method={config.method.kind} they must '
-      f'be one of {", ".join(training.CLIENTS)}.'
-    )
+  clients: training.Clients = config.clients
   return clients
 
 
@@ -125,6 +120,6 @@ def _check_schedule(
     )
   if steps and not (steps[0] >= 1 and steps[-1] < rounds):
     raise ValueError(
-      f'--{name} has steps={"/".join(map(str, steps))}; of {rounds} rounds, which count '
-      f'from 0, each must be in [1, {rounds - 1}].'
+      f'--{name} has steps={"/".join(map(str, steps))}; of {rounds} rounds, which '
+      f'count from 0, each must be in [1, {rounds - 1}].'
     )

@@ -14,7 +14,6 @@ from absl import logging
 
 from binaries.config import command_line
 from binaries.config import help_text
-from binaries.config import programs
 from binaries.launching import stopping
 from binaries.launching import streams
 from tff_ssl.execution import allocator

@@ -86,7 +86,7 @@ def test_wrong_folders_are_named(tmp_path):
 def test_links_in_place_of_folders_are_named(tmp_path):
   folder = _folder(tmp_path / 'data', _TREE[:4])
   (folder / 'other').symlink_to(_folder(tmp_path / 'elsewhere'))
-  message = 'at least two folders; --follow_links follows links: other'
+  message = 'two folders; --data=follow_links=true follows links: other'
   with pytest.raises(ValueError, match=message):
     image_folders.load(folder, 8, folders='client')
   for path in folder.glob('C101/*'):
