@@ -81,11 +81,11 @@ class Options:
   batch_size: kinds.Count | None = None
   objective: Literal['simclr', 'simsiam', 'byol', 'moco', 'swav', 'cco'] | None = None
   projector: tuple[kinds.Count, ...] = (256, 256, 256)
-  encoder: command_line.Changes = command_line.Changes()
+  encoder: command_line.Changes = command_line.UNCHANGED
   augmentation: str = 'byol_no_blur'
   image_size: kinds.Count = 32
   rounds: kinds.Count = 10
-  runtime: command_line.Changes = command_line.Changes()
+  runtime: command_line.Changes = command_line.UNCHANGED
   seed: run_config.Seed = 0
   format: Literal['table', 'json'] = 'table'
 

@@ -54,7 +54,7 @@ class Options:
   beside: str | None = None
   formats: tuple[Literal['parquet', 'csv'], ...] = ('parquet', 'csv')
   map_images: Annotated[int, kinds.Range(2, 5000)] = 1000
-  data: command_line.Changes = command_line.Changes()
+  data: command_line.Changes = command_line.UNCHANGED
 
 
 def main(options: Options) -> None:

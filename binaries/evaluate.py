@@ -50,10 +50,10 @@ class Options(evaluations.Additions):
   """
 
   run: str
-  evaluation: command_line.Changes = command_line.Changes()
+  evaluation: command_line.Changes = command_line.UNCHANGED
   data_dir: str | None = None
-  data: command_line.Changes = command_line.Changes()
-  runtime: command_line.Changes = command_line.Changes()
+  data: command_line.Changes = command_line.UNCHANGED
+  runtime: command_line.Changes = command_line.UNCHANGED
 
 
 def main(options: Options) -> None:

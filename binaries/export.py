@@ -65,8 +65,8 @@ class Options:
   give_away: bool = False
   unprotected: bool = False
   data_dir: str | None = None
-  data: command_line.Changes = command_line.Changes()
-  evaluation: command_line.Changes = command_line.Changes()
+  data: command_line.Changes = command_line.UNCHANGED
+  evaluation: command_line.Changes = command_line.UNCHANGED
 
 
 def main(options: Options) -> None:

@@ -53,7 +53,7 @@ class Options:
 
   task: str = 'digits'
   data_dir: str | None = None
-  data: command_line.Changes = command_line.Changes()
+  data: command_line.Changes = command_line.UNCHANGED
   columns: tuple[str, ...] | None = None
   image_size: kinds.Count | None = None
   partition: str | None = None

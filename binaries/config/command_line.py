@@ -30,6 +30,8 @@ class Changes(tuple[str, ...]):
   """The values of a repeated flag of an `Options`, as text, for `changed`."""
 
 
+UNCHANGED = Changes()
+
 # A field of an `Options` that is a path: `~` is expanded, which shells do not do.
 Path = Annotated[str, 'path']
 # Flags that stand for one field of a part, by name.

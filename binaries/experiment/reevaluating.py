@@ -22,6 +22,7 @@ from tff_ssl.encoders import network
 from tff_ssl.evaluation import dense
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.reporting import model_card
 from tff_ssl.runs import checkpoints
 
 _FEDBN = 'fedbn'
@@ -31,7 +32,7 @@ _STATISTICS = 'global_model_weights/non_trainable'
 def run(
   folder: pathlib.Path, config: run_config.RunConfig, added: evaluations.Additions
 ) -> None:
-  """Evaluates the encoder of a run, prints tables and adds to `evaluation.json`.
+  """Evaluates the encoder of a run: prints tables, adds to `evaluation.json` and card.
 
   Args:
     folder: The run folder.
@@ -69,6 +70,7 @@ def run(
   with evaluation_clients.open_context(config):
     numbers = evaluator.evaluate_model(params)
     evaluating.report(evaluator, folder, round, config.title, numbers, prefix)
+  model_card.write(folder)
 
 
 def _check(

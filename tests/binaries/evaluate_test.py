@@ -85,6 +85,34 @@ def test_baselines_have_numbers_of_their_own(run, capsys):
   assert after['knn/10%/accuracy'] == before['knn/10%/accuracy']
   assert 0 < after['random_encoder/knn/10%/accuracy'] < 1
   assert 0 < after['supervised_from_scratch/finetune/10%/accuracy'] < 1
+  untrained = f'{after["random_encoder/knn/10%/accuracy"]:.1%}'
+  (row,) = (
+    row
+    for row in (run / 'encoder.md').read_text().splitlines()
+    if row.startswith('| knn/10%/accuracy |')
+  )
+  assert row.endswith(f'| {untrained} |')
+
+
+def test_only_what_was_asked_is_computed(run, capsys, monkeypatch):
+  stored = json.loads((run / 'config.json').read_text())
+  stored['config']['evaluation']['baselines'] = True
+  (run / 'config.json').write_text(json.dumps(stored))
+  evaluated = {**read(run), 'random_encoder/knn/10%/accuracy': 0.125}
+  evaluated['random_encoder/labels/10%'] = evaluated['labels/10%']
+  evaluated['random_encoder/linear/10%/accuracy'] = 0.25
+  (run / 'evaluation.json').write_text(json.dumps(evaluated))
+  monkeypatch.setattr(evaluating.Evaluator, 'baselines', pytest.fail)
+  in_process.call(evaluate, f'--run={run}', '--evaluation=methods=knn')
+  shown = capsys.readouterr().out
+  # What is known of the baseline is shown, as far as it was asked for.
+  assert [line.split()[0] for line in shown.splitlines()[-3:-1]] == ['random', 'dcco']
+  assert '12.5%' in shown
+  assert '25.0%' not in shown
+  assert 'linear' not in shown
+  assert read(run) == evaluated
+  in_process.call(evaluate, f'--run={run}', '--evaluation=methods=knn,knn_k=5')
+  assert '12.5%' not in capsys.readouterr().out
 
 
 @pytest.mark.long_for('fedavg_cco', 'centralized_cco')
@@ -185,16 +213,6 @@ def test_transfer_to_colours_needs_an_encoder_of_colours(run, tmp_path):
       '--transfer=cases',
       f'--transfer_dir={folder}',
     )
-
-
-def test_baselines_of_the_run_are_not_evaluated_again(run, capsys):
-  path = run / 'config.json'
-  stored = json.loads(path.read_text())
-  stored['config']['evaluation']['baselines'] = True
-  path.write_text(json.dumps(stored))
-  in_process.call(evaluate, f'--run={run}', '--evaluation=methods=knn')
-  assert 'random encoder' not in capsys.readouterr().out
-  assert not any(name.startswith('random_encoder/') for name in read(run))
 
 
 @pytest.mark.parametrize(
