@@ -92,7 +92,7 @@ def test_links_in_place_of_folders_are_named(tmp_path):
   for path in folder.glob('C101/*'):
     path.unlink()
   with pytest.raises(
-    ValueError, match='1 links that lead out, 1 other files; --follow'
+    ValueError, match='1 links that lead out, 1 other files; --data=follow'
   ):
     image_folders.load(folder, 8, folders='client')
   task = image_folders.load(folder, 8, folders='none', follow_links=True)
