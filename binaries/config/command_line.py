@@ -225,7 +225,18 @@ def _part(config: run_config.RunConfig, name: str, text: str) -> Any:
   for field in kinds.given(text):
     if not config.uses(f'{name}.{field}'):
       raise UnusedError(_refusal(config, f'{field} of --{name}'))
-  return value
+  return _with_home(value)
+
+
+def _with_home(value: Any) -> Any:
+  """Returns a part of which every text that begins with `~` is expanded."""
+  texts = {name: getattr(value, name) for name in kinds.field_types(type(value))}
+  own = {
+    name: expanded(text)
+    for name, text in texts.items()
+    if isinstance(text, str) and text.startswith('~')
+  }
+  return dataclasses.replace(value, **own)
 
 
 def _refusal(config: run_config.RunConfig, what: str) -> str:
@@ -304,7 +315,8 @@ def options_of(cls: type[Options], changes: Sequence[Change]) -> Options:
       continue
     try:
       if dataclasses.is_dataclass(type_):
-        own[name] = kinds.parse(text, {'': type_}, name, own.get(name, type_()))
+        before = own.get(name, type_())
+        own[name] = _with_home(kinds.parse(text, {'': type_}, name, before))
       else:
         own[name] = _simple(text, type_)
     except ValueError as error:
