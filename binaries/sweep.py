@@ -66,7 +66,7 @@ class Options(compare.Options):
   seeds: tuple[kinds.Natural, ...] = (0,)
   jobs: kinds.Count | None = None
   out: command_line.Path = 'runs/sweep'
-  vary: command_line.Changes = command_line.Changes()
+  vary: command_line.Changes = command_line.UNCHANGED
   changes: command_line.RunChanges = command_line.RunChanges()
 
   def __post_init__(self) -> None:
@@ -103,7 +103,7 @@ def main(options: Options) -> None:
   begun = [job.folder for job in wanted if (job.folder / 'metrics.csv').is_file()]
   if begun:
     axis = sweeping.varied(points) or options.vary_axis
-    shown = dataclasses.replace(options, vary=command_line.Changes(), vary_axis=axis)
+    shown = dataclasses.replace(options, vary=command_line.UNCHANGED, vary_axis=axis)
     compare.compare_folders(begun, out / _COMPARISON, shown)
   if failures:
     raise ValueError(

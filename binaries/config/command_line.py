@@ -30,6 +30,9 @@ class Changes(tuple[str, ...]):
   """The values of a repeated flag of an `Options`, as text, for `changed`."""
 
 
+UNCHANGED = Changes()
+
+
 class RunChanges(tuple[tuple[str, str], ...]):
   """The flags of training programs and their values, for `configure`.
 
@@ -259,7 +262,18 @@ def _part(config: run_config.RunConfig, name: str, text: str) -> Any:
       what = f'{field} of --{name}'
       rest = kinds.without(text, field)
       raise UnusedError(_refusal(config, what), what, (name, text), rest)
-  return value
+  return _with_home(value)
+
+
+def _with_home(value: Any) -> Any:
+  """Returns a part of which every text that begins with `~` is expanded."""
+  texts = {name: getattr(value, name) for name in kinds.field_types(type(value))}
+  own = {
+    name: expanded(text)
+    for name, text in texts.items()
+    if isinstance(text, str) and text.startswith('~')
+  }
+  return dataclasses.replace(value, **own)
 
 
 def _check_not_of_others(
@@ -374,7 +388,11 @@ def options_of(cls: type[Options], changes: Sequence[Change]) -> Options:
       own[name] = Changes((*own.get(name, ()), text))
       continue
     try:
-      own[name] = _simple(text, type_)
+      if dataclasses.is_dataclass(type_):
+        before = own.get(name, type_())
+        own[name] = _with_home(kinds.parse(text, {'': type_}, name, before))
+      else:
+        own[name] = _simple(text, type_)
     except ValueError as error:
       raise ValueError(f'--{name}={text} is given: {error}') from error
   for field in dataclasses.fields(cls):  # type: ignore[arg-type]
@@ -387,7 +405,11 @@ def options_of(cls: type[Options], changes: Sequence[Change]) -> Options:
 
 def repeated(cls: type[Any]) -> tuple[str, ...]:
   """Returns the fields of options whose flags may be repeated."""
-  return tuple(n for n, type_ in kinds.field_types(cls).items() if type_ is Changes)
+  return tuple(
+    name
+    for name, type_ in kinds.field_types(cls).items()
+    if type_ is Changes or dataclasses.is_dataclass(type_)
+  )
 
 
 def switches(cls: type[Any]) -> tuple[str, ...]:

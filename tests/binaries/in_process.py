@@ -4,22 +4,19 @@ All programs are imported here, so that each sees the flags of all, as the other
 have left them: what one does must not depend on which others were imported.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 import contextlib
 import io
 import pathlib
 import types
 from unittest import mock
 
-from absl import flags
-from absl.testing import flagsaver
 import psutil
 import tensorflow_federated as tff
 
 # isort: split
 from binaries import audit  # noqa: F401
 from binaries import benchmark  # noqa: F401
-from binaries import compare  # noqa: F401
 from binaries import dcco  # noqa: F401
 from binaries import dec_ssl  # noqa: F401
 from binaries import embed  # noqa: F401
@@ -30,8 +27,7 @@ from binaries import fedema  # noqa: F401
 from binaries import fedsup  # noqa: F401
 from binaries import partition  # noqa: F401
 from binaries import ssfl  # noqa: F401
-from binaries import sweep  # noqa: F401
-from binaries.flags import program
+from binaries.launching import program
 from tests import quick
 from tests.binaries import launch
 from tff_ssl.execution import contexts
@@ -40,18 +36,9 @@ from tff_ssl.execution import contexts
 _opened = {name: getattr(contexts, name) for name in quick.contexts()}
 
 
-@contextlib.contextmanager
-def parsed(*arguments: str) -> Iterator[None]:
-  """Parses a command line; afterwards the flags are as they were."""
-  with flagsaver.flagsaver():
-    flags.FLAGS(['test', *arguments])
-    yield
-
-
 def call(binary: types.ModuleType, *arguments: str) -> None:
   """Calls `main` with a command line; errors are raised."""
-  with parsed(*arguments):
-    binary.main()
+  program.work(binary, arguments)
 
 
 def said(binary: types.ModuleType, lines: Iterable[str]) -> dict[str, str]:
@@ -83,13 +70,12 @@ def run(
   stdout, stderr, status = io.StringIO(), io.StringIO(), 0
   before, workers = tff.framework.get_context_stack().current, _workers()
   with (
-    flagsaver.flagsaver(),
     mock.patch.multiple(contexts, **_quick()),
     contextlib.redirect_stdout(stdout),
     contextlib.redirect_stderr(stderr),
   ):
     try:
-      program.start(binary.main, [binary.__name__, *arguments])
+      program.start(binary, [binary.__name__, *arguments])
     except SystemExit as ended:
       status = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
   after = tff.framework.get_context_stack().current
