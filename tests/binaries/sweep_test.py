@@ -70,7 +70,7 @@ class _Fake:
 def swept(tmp_path, monkeypatch):
   """Runs a sweep with a fake program; returns what was started, and how it ended."""
   # What a fake run leaves of its configuration is not what a real one does.
-  monkeypatch.setattr(sweeping, 'check', lambda wanted: None)
+  monkeypatch.setattr(sweeping, 'check', lambda _: None)
 
   def call(*flags, **how):
     fake = _Fake(tmp_path / 'out', **how)
@@ -180,13 +180,19 @@ def test_what_a_method_does_not_use_is_left_out_of_its_runs(tmp_path):
     'tau of --method is left out of simclr, dcco: not used there.',
     'target_momentum of --objective is left out of simclr, dcco: not used there.',
     'epochs of --clients is left out of dcco: not used there.',
-    '--partition defaults to classes:per_client=2,clients=5 in fedema; '
-    'shares:alpha=0.1,clients=5 in simclr; none in dcco: give it, to compare only the '
-    'methods.',
-    '--clients_per_round defaults to 5 in fedema, simclr; 64 in dcco: give it, to '
-    'compare only the methods.',
-    'norm of --encoder defaults to batch in fedema; group in simclr, dcco: give it, to '
-    'compare only the methods.',
+    (
+      '--partition defaults to classes:per_client=2,clients=5 in fedema; '
+      'shares:alpha=0.1,clients=5 in simclr; none in dcco: give it, to compare only the '
+      'methods.'
+    ),
+    (
+      '--clients_per_round defaults to 5 in fedema, simclr; 64 in dcco: give it, to '
+      'compare only the methods.'
+    ),
+    (
+      'norm of --encoder defaults to batch in fedema; group in simclr, dcco: give it, to '
+      'compare only the methods.'
+    ),
   ]
 
 
@@ -397,7 +403,7 @@ def test_malformed_variations_are_refused(texts, said):
 )
 def test_what_cannot_vary_is_refused_before_a_run(tmp_path, flags, said, monkeypatch):
   monkeypatch.setattr(sweeping.Runner, 'run', pytest.fail)
-  monkeypatch.setattr(sweeping, 'check', lambda wanted: None)
+  monkeypatch.setattr(sweeping, 'check', lambda _: None)
   with pytest.raises(ValueError, match=re.escape(said)):
     in_process.call(sweep, _METHODS, f'--out={tmp_path}/out', *flags)
   assert not (tmp_path / 'out').exists()
