@@ -231,9 +231,11 @@ def _refusal(config: run_config.RunConfig, what: str) -> str:
 
 def _simple(text: str, type_: Any) -> Any:
   """Reads the value of a flag that is one field: lists have commas, `~` is a home."""
-  optional, inner = kinds.without_none(type_)
+  _, inner = kinds.without_none(type_)
   if typing.get_origin(inner) is tuple:
-    text = text.replace(',', kinds.BETWEEN)
+    item = typing.get_args(inner)[0]
+    parts = (part.strip() for part in text.split(','))
+    return tuple(_simple(part, item) for part in parts if part)
   if inner is str and text.startswith('~'):
     text = expanded(text)
   return kinds.checked_value(text, type_)
