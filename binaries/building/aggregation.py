@@ -89,8 +89,8 @@ def _check_private(
   given = _given(config)
   if isinstance(config.runtime, runtimes.Hosts):
     raise ValueError(
-      f'--runtime=hosts is given with {given}; it must be worker or in_process, because '
-      'a host that is given up may have drawn noise that is not counted.'
+      f'--runtime=hosts is given with {given}; it must be worker or in_process, '
+      'because a host that is given up may have drawn noise that is not counted.'
     )
   _refuse_parts(config, 'noise is counted for a round as a whole')
   if own.noise_multiplier is None and own.epsilon is None:
@@ -121,8 +121,8 @@ def _check_private(
 def _refuse_parts(config: run_config.RunConfig, reason: str) -> None:
   if config.runtime.parts is not None:
     raise ValueError(
-      f'--runtime=parts={config.runtime.parts} is given with {_given(config)}; leave it '
-      f'out, because {reason}.'
+      f'--runtime=parts={config.runtime.parts} is given with {_given(config)}; leave '
+      f'it out, because {reason}.'
     )
 
 

@@ -14,6 +14,7 @@ from tasks import intake
 from tasks import registry
 from tasks import task_types
 from tasks import validation
+from tff_ssl.computing import kinds
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.export import encoder_file
 from tff_ssl.partition import partitions
@@ -55,7 +56,8 @@ def check(config: run_config.RunConfig) -> None:
     if getattr(data, name) != getattr(type(data)(), name) and config.task not in takers:
       flag = {'dir': '--data_dir', 'columns': '--columns'}.get(name, f'--data={name}')
       raise ValueError(
-        f'{flag} is given with --task={config.task}; it is for {", ".join(takers)} only.'
+        f'{flag} is given with --task={config.task}; it is for {", ".join(takers)} '
+        'only.'
       )
   suited.arguments(data)
   reading(config)
@@ -95,8 +97,8 @@ def reading(config: run_config.RunConfig) -> images.Reading:
     return images.Reading(config.data.fit or images.CROP, None)
   if len(ends) != 2:
     raise ValueError(
-      f'pixel_range of --data is {"/".join(f"{end:g}" for end in ends)}; it must be two '
-      'numbers, as in -1000/400.'
+      f'pixel_range of --data is {kinds.value_text(ends)}; it must be two numbers, as '
+      'in -1000/400.'
     )
   return images.Reading(config.data.fit or images.CROP, (ends[0], ends[1]))
 

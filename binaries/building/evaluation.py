@@ -34,9 +34,8 @@ def check(config: run_config.RunConfig, more_methods: Sequence[str] = ()) -> Non
   _check_names('methods', own.methods, (*suite.METHODS, RETRIEVAL, *more_methods))
   _check_names('personal', own.personal or (), PERSONAL)
   if not own.methods:
-    raise ValueError(
-      f'methods of --evaluation is empty; it must be some of {", ".join(suite.METHODS)}.'
-    )
+    allowed = ', '.join(suite.METHODS)
+    raise ValueError(f'methods of --evaluation is empty; it must be some of {allowed}.')
   if not own.label_fractions:
     raise ValueError(
       'label_fractions of --evaluation is empty; it must be numbers in (0, 1], as in '
@@ -44,8 +43,8 @@ def check(config: run_config.RunConfig, more_methods: Sequence[str] = ()) -> Non
     )
   if RETRIEVAL in own.methods and config.task not in registry.PAIRS:
     raise ValueError(
-      f'methods of --evaluation has {RETRIEVAL!r}, which needs two modalities; the task '
-      f'{config.task!r} has one; {", ".join(registry.PAIRS)} have two.'
+      f'methods of --evaluation has {RETRIEVAL!r}, which needs two modalities; the '
+      f'task {config.task!r} has one; {", ".join(registry.PAIRS)} have two.'
     )
   if own.baselines and set(own.methods) == {RETRIEVAL}:
     raise ValueError(

@@ -39,7 +39,7 @@ from tff_ssl.objectives import uniformity
 _Build = Callable[[run_config.RunConfig, network.Network, int], Any]
 _LOSSES: Mapping[str, Callable[[Any], statistics_loss.StatisticsLoss]] = {
   'cco': lambda own: cco.CcoLoss(own.off_diagonal_weight),
-  'vicreg': lambda own: vicreg.VicregLoss(),
+  'vicreg': lambda _: vicreg.VicregLoss(),
   'spectral': lambda own: spectral.SpectralLoss(own.mu),
 }
 # Objectives of two modalities; the spectral loss needs two views by one network.

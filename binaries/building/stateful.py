@@ -58,7 +58,8 @@ def _mixing_of_fedema(config: run_config.RunConfig) -> alarms.MixingAlarm:
     if asked or alone
     else 'mu is 1 for every returning client: these clients keep their own online '
     'networks, take nothing from the global ones, and may never again. '
-    f'{lower} scaler or tau of --method; scaler is meant for divergence_norm=conv_mean.',
+    f'{lower} scaler or tau of --method; scaler is meant for '
+    'divergence_norm=conv_mean.',
     'mu was 0 for every client in every round: each took the global networks, and '
     f'{_SAME_AS_FED_BYOL}. Raise tau or scaler of --method, and have clients take part '
     'more than once.',

@@ -39,8 +39,8 @@ def _fedsc_config(config: run_config.RunConfig) -> fedsc.FedSCConfig:
 def _check_norm(config: run_config.RunConfig) -> None:
   if getattr(config.encoder, 'norm', None) == 'batch':
     raise ValueError(
-      f'norm of --encoder is batch; it must be group for --method={config.method.kind}, '
-      'whose layers must not depend on the batch.'
+      f'norm of --encoder is batch; it must be group for '
+      f'--method={config.method.kind}, whose layers must not depend on the batch.'
     )
 
 

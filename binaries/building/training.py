@@ -125,6 +125,6 @@ def _check_schedule(
     )
   if steps and not (steps[0] >= 1 and steps[-1] < rounds):
     raise ValueError(
-      f'--{name} has steps={"/".join(map(str, steps))}; of {rounds} rounds, which count '
-      f'from 0, each must be in [1, {rounds - 1}].'
+      f'--{name} has steps={"/".join(map(str, steps))}; of {rounds} rounds, which '
+      f'count from 0, each must be in [1, {rounds - 1}].'
     )

@@ -77,9 +77,9 @@ def node_model(
 def _check(config: run_config.RunConfig) -> None:
   if (config.participation or 0) < 1:
     raise ValueError(
-      f'participation is {config.participation}; without a server it must be 1, because '
-      'the weights of the averages are those of the whole graph: if nodes were absent, '
-      'their neighbours would use other weights and not preserve the mean.'
+      f'participation is {config.participation}; without a server it must be 1, '
+      'because the weights of the averages are those of the whole graph: if nodes were '
+      'absent, their neighbours would use other weights and not preserve the mean.'
     )
   if config.method.kind == 'graph' and not config.method.path:
     raise ValueError(

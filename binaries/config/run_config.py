@@ -89,7 +89,7 @@ class RunConfig(kinds.Kind):
 
   @property
   def title(self) -> str:
-    """Name of the method in tables: with the objective, if it is not always the same."""
+    """Name in tables: the method, and the objective if it is not always the same."""
     if self.objective.kind == self.method.objective:
       return self.method.kind
     return f'{self.method.kind} {self.objective.kind}'
@@ -147,7 +147,9 @@ PARTS: Mapping[str, type[Any]] = {
 }
 
 
-def clients_of(method: methods.Method) -> Mapping[str, type[Any]]:
+def clients_of(
+  method: methods.Method | type[methods.Method],
+) -> Mapping[str, type[Any]]:
   """Returns the kinds of clients' training that a method takes."""
   return training.STEPS if method.steps else training.CLIENTS
 

@@ -305,7 +305,7 @@ def to_text(value: Any) -> str:
 
 
 def to_json(value: Any) -> Any:
-  """Returns a value as JSON: the kind and all fields of a dataclass, lists for tuples."""
+  """Returns a value as JSON: an object for a dataclass, with its kind, and lists."""
   if dataclasses.is_dataclass(value) and not isinstance(value, type):
     kind = {KIND: kind_of(value)} if hasattr(value, KIND) else {}
     own = {name: to_json(getattr(value, name)) for name in field_types(type(value))}
