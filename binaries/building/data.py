@@ -189,6 +189,8 @@ def holders(
 def hospitals(config: run_config.RunConfig) -> np.ndarray:
   """Returns the hospital of each photograph of HAM10000, by example id."""
   data = config.data
+  if data.dir is None:
+    raise ValueError(f'data_dir is not given; it must be the folder of {config.task}.')
   return ham10000.hospitals(data.dir, bool(data.follow_links))
 
 

@@ -92,7 +92,9 @@ def check(config: run_config.RunConfig) -> None:
     ValueError: If one is for images and the other for rows of numbers.
   """
   is_table = config.task in tasks.TABLES
-  checked = [('encoder', config.encoder.kind, mlp.NAMES, registry.NAMES)]
+  checked: list[tuple[str, str, tuple[str, ...], tuple[str, ...]]] = [
+    ('encoder', config.encoder.kind, mlp.NAMES, registry.NAMES)
+  ]
   if config.uses('augmentation'):
     of_tables, every = tuple(vectors.CONFIGS), tuple(multiview.CONFIGS)
     checked.append(('augmentation', config.augmentation, of_tables, every))

@@ -10,7 +10,7 @@ these or None (written `none`).
 """
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 import dataclasses
 import difflib
 import functools
@@ -87,9 +87,13 @@ class Kind:
         raise ValueError(f'{name} is {getattr(self, name)!r}; {error}') from None
 
 
-@functools.cache
 def field_types(cls: type[Any]) -> dict[str, Any]:
   """Returns the types of a kind's fields by name, without the kind's own name."""
+  return _types_of(typing.cast(Hashable, cls))
+
+
+@functools.cache
+def _types_of(cls: Any) -> dict[str, Any]:
   hints = typing.get_type_hints(cls, include_extras=True)
   return {
     field.name: hints[field.name]
