@@ -83,7 +83,7 @@ class RunConfig(kinds.Kind):
   rounds: kinds.Count = 100
   seed: Seed | None = None
   init_from: str | None = roles.path()
-  runtime: runtimes.Runtime = roles.path(runtimes.InProcess())
+  runtime: runtimes.Runtime = runtimes.InProcess()
   evaluation: evaluations.Evaluation = evaluations.Evaluation()
   run_dir: str | None = roles.free(None, path=True)
   checkpoint_every: kinds.Count | None = roles.free(None)
