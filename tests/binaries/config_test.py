@@ -362,7 +362,9 @@ def _configs():
   row = run_config.RunConfig(_METHODS['fedema'](), objectives.Byol())
   for name, table in _TABLES.items():
     for kind, cls in table.items():
-      own = {'kind': kind} if 'kind' in {f.name for f in dataclasses.fields(cls)} else {}
+      own = (
+        {'kind': kind} if 'kind' in {f.name for f in dataclasses.fields(cls)} else {}
+      )
       changes = {name: cls(**own)}
       if cls in training.STEPS.values():
         changes['method'] = _METHODS['dcco']()

@@ -35,7 +35,7 @@ def read(name: str, line: str = '', **fields: Any) -> run_config.RunConfig:
     line: Its command line.
     **fields: Values of fields in place of those.
   """
-  arguments = ('--run_dir=none', *line.split())
+  arguments = ('--run_dir=r', *line.split())
   config = command_line.parse_run(name, arguments)
   return dataclasses.replace(config, **fields)
 
