@@ -19,6 +19,7 @@ from absl import flags
 
 from binaries.config import methods
 from binaries.config import programs
+from binaries.config import roles
 from binaries.config import run_config
 from binaries.config import suited
 from tff_ssl.computing import kinds
@@ -223,7 +224,17 @@ def _part(config: run_config.RunConfig, name: str, text: str) -> Any:
   for field in kinds.given(text):
     if not config.uses(f'{name}.{field}'):
       raise UnusedError(_refusal(config, f'{field} of --{name}'))
-  return value
+  return _at_home(value)
+
+
+def _at_home(value: Any) -> Any:
+  """Returns a dataclass with `~` expanded in its paths."""
+  paths = {
+    field.name: expanded(own)
+    for field in dataclasses.fields(value)
+    if roles.is_path(field) and isinstance(own := getattr(value, field.name), str)
+  }
+  return dataclasses.replace(value, **paths) if paths else value
 
 
 def _refusal(config: run_config.RunConfig, what: str) -> str:
@@ -237,7 +248,9 @@ def _simple(text: str, type_: Any) -> Any:
   """Reads the value of a flag that is one field: lists have commas, `~` is a home."""
   inner = kinds.without_none(type_)[1]
   if typing.get_origin(inner) is tuple:
-    text = text.replace(',', kinds.BETWEEN)
+    item = typing.get_args(inner)[0]
+    parts = (part.strip() for part in text.split(','))
+    return tuple(_simple(part, item) for part in parts if part)
   if inner is str and text.startswith('~'):
     text = expanded(text)
   return kinds.checked_value(text, type_)
