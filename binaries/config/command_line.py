@@ -31,6 +31,8 @@ class Changes(tuple[str, ...]):
   """The values of a repeated flag of an `Options`, as text, for `changed`."""
 
 
+UNCHANGED = Changes()
+
 # A field of an `Options` that is a path: `~` is expanded, which shells do not do.
 Path = Annotated[str, 'path']
 # Flags that stand for one field of a part, by name.
@@ -314,7 +316,11 @@ def options_of(cls: type[Options], changes: Sequence[Change]) -> Options:
       own[name] = Changes((*own.get(name, ()), text))
       continue
     try:
-      own[name] = _simple(text, type_)
+      if dataclasses.is_dataclass(type_):
+        before = own.get(name, type_())
+        own[name] = _with_home(kinds.parse(text, {'': type_}, name, before))
+      else:
+        own[name] = _simple(text, type_)
     except ValueError as error:
       raise ValueError(f'--{name}={text} is given: {error}') from error
   for field in dataclasses.fields(cls):  # type: ignore[arg-type]
@@ -327,7 +333,11 @@ def options_of(cls: type[Options], changes: Sequence[Change]) -> Options:
 
 def repeated(cls: type[Any]) -> tuple[str, ...]:
   """Returns the fields of options whose flags may be repeated."""
-  return tuple(n for n, type_ in kinds.field_types(cls).items() if type_ is Changes)
+  return tuple(
+    name
+    for name, type_ in kinds.field_types(cls).items()
+    if type_ is Changes or dataclasses.is_dataclass(type_)
+  )
 
 
 def switches(cls: type[Any]) -> tuple[str, ...]:
