@@ -82,9 +82,11 @@ def check_same(folder: str | os.PathLike[str], task: task_types.Task, why: str) 
   if task.fingerprint() == run_config.read(folder).get('task'):
     return
   known = _read(folder)
-  changes = 'what has changed is not known' if known is None else _changes(known, task)
+  changes = f'which is not known, because it has no {NAME}'
+  if known is not None:
+    changes = _changes(known, task)
   raise ValueError(
-    f'The examples of the task {task.name!r} have changed since {folder} was made: '
+    f'The data of the task {task.name!r} have changed since {folder} began: '
     f'{changes}; {why}.'
   )
 
@@ -211,24 +213,26 @@ def _changes(known: list[_Example], task: task_types.Task) -> str:
       if getattr(before[name], attribute) != getattr(now[name], attribute)
     ]
 
-  unit = 'images' if task.files else 'rows'
+  unit = 'picture' if task.files else 'row'
   holder = 'case' if task.train.client is None else 'client'
+  # What is said of one, and of several.
   changes = {
-    'added': [name for name in now if name not in before],
-    'removed': [name for name in before if name not in now],
-    'with other content': differ('digest'),
-    'with another label': differ('label'),
-    f'with another {holder}': differ('holder'),
-    'in another split': differ('split'),
+    ('was added', 'were added'): [name for name in now if name not in before],
+    ('was removed', 'were removed'): [name for name in before if name not in now],
+    ('has other content', 'have other content'): differ('digest'),
+    ('has another label', 'have another label'): differ('label'),
+    (f'has another {holder}', f'have another {holder}'): differ('holder'),
+    ('is in another split', 'are in another split'): differ('split'),
   }
-  told = [
-    f'{unit} {what}: {len(names):,} ({intake.some(names)})'
-    for what, names in changes.items()
-    if names
-  ]
-  return '; '.join(told) or (
-    f'the same {unit} with the same content and labels, but read otherwise: by another '
-    'version of this program, or scaled otherwise'
+  told: list[str] = []
+  for said, names in changes.items():
+    if names:
+      # What is counted is named once.
+      count = f'{len(names):,}' if told else intake.many(len(names), unit)
+      told.append(f'{count} {said[len(names) > 1]} ({intake.some(names)})')
+  return ', '.join(told) or (
+    f'the same {unit}s with the same content and labels are read otherwise, by another '
+    'version of this program or scaled otherwise'
   )
 
 

@@ -14,6 +14,7 @@ from binaries.experiment import membership
 from binaries.experiment import results
 from binaries.flags import common
 from binaries.flags import methods
+from binaries.flags import privacy
 from binaries.methods import choice
 from tasks import task_types
 from tff_ssl.encoders import keras_import
@@ -84,8 +85,12 @@ def check_data(folder: str | os.PathLike[str], task: task_types.Task) -> None:
       weights it starts from was trained on what is held out here.
   """
   if (pathlib.Path(folder) / run_config.NAME).exists():
-    why = 'resume it with the examples as they were, or name another folder'
-    membership.check_same(folder, task, why)
+    # What its weights know of the same examples, a new private run would not count.
+    start = '' if privacy.is_private() else f' from its weights, --init_from={folder}'
+    new = f'start a new run{start} in a new --{common.RUN_DIR.name}'
+    membership.check_same(
+      folder, task, f'resume it with the data as they were, or {new}'
+    )
   elif methods.INIT_FROM.value:
     membership.check_unseen(methods.INIT_FROM.value, task)
 

@@ -277,7 +277,7 @@ def other_task(run):
     (no_checkpoint, 'checkpoints has no checkpoint'),
     (corrupted_checkpoint, 'cannot read the checkpoint .*round_00000006.npz'),
     (short_checkpoint, 'cannot read the checkpoint .*round_00000006.npz'),
-    (other_task, 'The examples of the task .* have changed since'),
+    (other_task, 'The data of the task .* have changed since'),
   ],
 )
 def test_folders_that_cannot_be_evaluated_are_named(run, break_it, message):

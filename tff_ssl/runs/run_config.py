@@ -185,7 +185,8 @@ def compare(
 ) -> None:
   """Raises ValueError with the first difference between two configurations.
 
-  Settings in both come first: which other settings exist follows from the method.
+  Settings in both come first: which other settings exist follows from the method. The
+  examples come next, and then the versions, of which all that differ are named.
 
   Args:
     folder: The run folder, for the message.
@@ -195,17 +196,42 @@ def compare(
     may_grow: Flags that may be larger now: they do not change the numbers that the run
       already has.
   """
-  before, now = _flat(stored), _flat(config)
+  before, now = _section(stored, 'flags'), _section(config, 'flags')
   shared = before.keys() & now.keys()
   for name in (*sorted(shared), *sorted((before.keys() | now.keys()) - shared)):
     was, is_ = before.get(name, 'absent'), now.get(name, 'absent')
-    if was == is_ or name.removeprefix('--') in may_differ:
+    if was == is_ or name in may_differ:
       continue
-    if name.removeprefix('--') in may_grow and is_larger(is_, was):
+    if name in may_grow and is_larger(is_, was):
       continue
     raise ValueError(
-      f'{folder} is a run with {name}={was}, not {name}={is_}: resume it with its '
+      f'{folder} is a run with --{name}={was}, not --{name}={is_}: resume it with its '
       'own value or name another folder'
+    )
+  if stored.get('task') != config.get('task'):
+    raise ValueError(
+      f'The data have changed since {folder} began; resume it with the examples as '
+      'they were, or name another folder.'
+    )
+  _check_versions(folder, _section(stored, 'versions'), _section(config, 'versions'))
+
+
+def _check_versions(
+  folder: str | os.PathLike[str],
+  before: Mapping[str, object],
+  now: Mapping[str, object],
+) -> None:
+  """Raises ValueError with all versions of packages that have changed."""
+  changed = [
+    f'{name} {before.get(name, "of no recorded version")} (here: '
+    f'{now.get(name, "not recorded")})'
+    for name in sorted(before.keys() | now.keys())
+    if before.get(name) != now.get(name)
+  ]
+  if changed:
+    raise ValueError(
+      f'{folder} was made with {" and ".join(changed)}; resume it with the versions '
+      'that it was made with, or name another folder.'
     )
 
 
@@ -214,10 +240,6 @@ def is_larger(value: object, other: object) -> bool:
   return isinstance(value, int) and isinstance(other, int) and value > other
 
 
-def _flat(config: Mapping[str, object]) -> dict[str, object]:
-  flat: dict[str, object] = {'the task': config.get('task')}
-  for section, prefix in (('flags', '--'), ('versions', 'version of ')):
-    values = config.get(section)
-    if isinstance(values, Mapping):
-      flat.update((prefix + name, value) for name, value in values.items())
-  return flat
+def _section(config: Mapping[str, object], name: str) -> Mapping[str, object]:
+  values = config.get(name)
+  return values if isinstance(values, Mapping) else {}
