@@ -83,7 +83,7 @@ def _row(
 
 
 def _fedsc() -> run_config.RunConfig:
-  """FedSC: at DCCO's rate the previous round's matrices are too old, and it collapses."""
+  """FedSC: at DCCO's rate it collapses, because the matrices are a round old."""
   row = _row(FedSC(), objectives.Spectral())
   server = dataclasses.replace(row.server, learning_rate=3e-4)
   return dataclasses.replace(row, server=server)

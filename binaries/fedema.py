@@ -123,7 +123,7 @@ class FedEMA(_DivergenceAware):
 
   kind: ClassVar[str] = 'fedema'
   family: ClassVar[str] = 'stateful'
-  tau: kinds.Positive = 0.7
+  tau: kinds.Fraction = 0.7
   scaler: kinds.NotNegative | None = None
   autoscaler: Literal['returning', 'first_round'] = 'returning'
   constant_mu: kinds.Fraction | None = None

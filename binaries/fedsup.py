@@ -68,7 +68,7 @@ class Fedsup(_Grouped):
 
 @dataclasses.dataclass(frozen=True)
 class Fedrgd(_Grouped):
-  """FedRGD (Zhang et al., 2021): FixMatch, groups of clients with the server's model."""
+  """FedRGD (Zhang et al., 2021): FixMatch, and groups with the server's model."""
 
   kind: ClassVar[str] = 'fedrgd'
   family: ClassVar[str] = 'labels_at_server'

@@ -90,5 +90,8 @@ class Distributed(_WithNoise):
 
 Aggregation = Plain | Secure | Private | Distributed
 AGGREGATIONS: dict[str, type[Aggregation]] = {
-  each.kind: each for each in (Plain, Secure, Private, Distributed)
+  Plain.kind: Plain,
+  Secure.kind: Secure,
+  Private.kind: Private,
+  Distributed.kind: Distributed,
 }

@@ -105,7 +105,7 @@ def configure(
   last = dict(changes)
   if CONFIG in last:
     base = read(last[CONFIG], keep_paths=True)
-  config = _row(program, last, base)
+  config = _row(program, changes, base)
   if base is None:
     for name in ('task', *SHORT, 'data'):
       config = _changed(config, [change for change in changes if change[0] == name])
@@ -141,25 +141,29 @@ def read(path: str | os.PathLike[str], keep_paths: bool) -> run_config.RunConfig
 
 def _row(
   program: programs.Program,
-  last: Mapping[str, str],
+  changes: Sequence[Change],
   base: run_config.RunConfig | None,
 ) -> run_config.RunConfig:
-  method = _kind(last.get('method'), program.methods)
-  objective = _kind(last.get('objective'), program.objectives)
+  """Returns the row that the changes name, or another run with its method."""
+  method, objective = (_kind(changes, flag) for flag in ('method', 'objective'))
   if base is None:
     return program.row(method, objective)
-  if method not in (None, base.method.kind):
-    own = program.row(method, objective or base.objective.kind)
-    return dataclasses.replace(base, method=own.method, objective=own.objective)
-  program.row(base.method.kind, objective or base.objective.kind)
-  return base
+  own = program.row(method or base.method.kind, objective or base.objective.kind)
+  same_method = own.method.kind == base.method.kind
+  same_objective = own.objective.kind == base.objective.kind
+  same_clients = base.clients.kind in run_config.clients_of(own.method)
+  return dataclasses.replace(
+    base,
+    method=base.method if same_method else own.method,
+    objective=base.objective if same_objective else own.objective,
+    clients=base.clients if same_clients else own.clients,
+  )
 
 
-def _kind(text: str | None, table: Mapping[str, Any]) -> str | None:
-  """Returns the kind that a flag names, if any."""
-  if text is None or ('=' in text.partition(':')[0] and text not in table):
-    return None
-  return text.partition(':')[0].strip()
+def _kind(changes: Sequence[Change], flag: str) -> str | None:
+  """Returns the last kind that a flag names, if any."""
+  named = [text.partition(':')[0].strip() for name, text in changes if name == flag]
+  return next((kind for kind in reversed(named) if '=' not in kind), None)
 
 
 def _changed(
@@ -231,7 +235,7 @@ def _refusal(config: run_config.RunConfig, what: str) -> str:
 
 def _simple(text: str, type_: Any) -> Any:
   """Reads the value of a flag that is one field: lists have commas, `~` is a home."""
-  optional, inner = kinds.without_none(type_)
+  inner = kinds.without_none(type_)[1]
   if typing.get_origin(inner) is tuple:
     text = text.replace(',', kinds.BETWEEN)
   if inner is str and text.startswith('~'):
@@ -290,7 +294,7 @@ def parse_options(cls: type[Options], arguments: Sequence[str]) -> Options:
 
 def options_of(cls: type[Options], changes: Sequence[Change]) -> Options:
   """Returns options from flags and their values; see `parse_options`."""
-  types, own = kinds.field_types(cls), {}
+  types, own = kinds.field_types(cls), dict[str, Any]()
   for name, text in changes:
     type_ = types[name]
     if type_ is Changes:

@@ -292,7 +292,7 @@ class Fedsup(Projected):
   raw_teacher: bool = False
 
 
-_ALL = (
+_ALL: tuple[type[Objective], ...] = (
   Simclr,
   MocoV1,
   MocoV2,

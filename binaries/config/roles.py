@@ -77,7 +77,7 @@ def is_path(field: dataclasses.Field) -> bool:
 
 
 def names_of(value: Any, role: Any) -> tuple[str, ...]:
-  """Returns the names of the fields for which a function of their definition is true."""
+  """Returns the names of the fields whose definition has a role."""
   return tuple(name for name, _, field in fields(value) if role(field))
 
 

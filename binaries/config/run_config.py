@@ -64,8 +64,9 @@ class RunConfig(kinds.Kind):
       mlflow and wandb.
   """
 
-  method: methods.Method
-  objective: objectives.Objective
+  # A `methods.Method` and an `objectives.Objective`; what builds one knows which.
+  method: Any
+  objective: Any
   task: str = 'digits'
   data: data_lib.Data = data_lib.Data()
   partition: str | None = None
@@ -74,7 +75,8 @@ class RunConfig(kinds.Kind):
   participation: kinds.Share | None = None
   encoder: encoders.Encoder = encoders.ResNet('resnet8')
   augmentation: str = 'byol_no_blur'
-  clients: training.Clients | training.StepClients = training.SgdClients()
+  # `training.Clients`, or `training.StepClients` if the method takes steps.
+  clients: Any = training.SgdClients()
   server: training.Server = training.SgdServer()
   labels: training.ServerLabels = training.ServerLabels()
   aggregation: aggregations.Aggregation = aggregations.Plain()
@@ -87,9 +89,25 @@ class RunConfig(kinds.Kind):
   checkpoint_every: kinds.Count | None = roles.free(None)
   trackers: tuple[str, ...] = roles.free(('tensorboard',), path=True)
 
+  def __post_init__(self) -> None:
+    """Raises ValueError if a field cannot have its value, or does not fit another."""
+    super().__post_init__()
+    for name, value, cls in (
+      ('method', self.method, methods.Method),
+      ('objective', self.objective, objectives.Objective),
+    ):
+      if not isinstance(value, cls):
+        raise ValueError(f'{name} is {value!r}; it must be a {cls.__name__}.')
+    allowed = clients_of(self.method)
+    if self.clients.kind not in allowed:
+      raise ValueError(
+        f'clients are {self.clients.kind!r}; with the method {self.method.kind} they '
+        f'must be one of {", ".join(allowed)}.'
+      )
+
   @property
   def title(self) -> str:
-    """Name of the method in tables: with the objective, if it is not always the same."""
+    """Name in tables: the method, and the objective if it is not always the same."""
     if self.objective.kind == self.method.objective:
       return self.method.kind
     return f'{self.method.kind} {self.objective.kind}'
@@ -147,9 +165,12 @@ PARTS: Mapping[str, type[Any]] = {
 }
 
 
-def clients_of(method: methods.Method) -> Mapping[str, type[Any]]:
+def clients_of(
+  method: methods.Method | type[methods.Method],
+) -> Mapping[str, type[Any]]:
   """Returns the kinds of clients' training that a method takes."""
-  return training.STEPS if method.steps else training.CLIENTS
+  steps: Mapping[str, type[Any]] = training.STEPS
+  return steps if method.steps else training.CLIENTS
 
 
 def to_json(config: RunConfig) -> collections.OrderedDict[str, Any]:

@@ -19,6 +19,7 @@ class Runtime(kinds.Kind):
       neither runtime nor hosts.
   """
 
+  kind: ClassVar[str] = ''
   packs: kinds.Natural | None = roles.neutral(None)
   parts: kinds.Count | None = roles.neutral(None)
 
@@ -64,5 +65,7 @@ class Hosts(Runtime):
 
 
 RUNTIMES: dict[str, type[Runtime]] = {
-  each.kind: each for each in (InProcess, Worker, Hosts)
+  InProcess.kind: InProcess,
+  Worker.kind: Worker,
+  Hosts.kind: Hosts,
 }

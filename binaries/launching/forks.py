@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from binaries.flags import stopping
+from binaries.launching import stopping
 
 # Third-party libraries that programs import and that take time.
 _LIBRARIES = (

@@ -10,7 +10,7 @@ these or None (written `none`).
 """
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 import dataclasses
 import difflib
 import functools
@@ -85,9 +85,13 @@ class Kind:
         raise ValueError(f'{name} is {getattr(self, name)!r}; {error}') from None
 
 
-@functools.cache
 def field_types(cls: type[Any]) -> dict[str, Any]:
   """Returns the types of a kind's fields by name, without the kind's own name."""
+  return _types_of(typing.cast(Hashable, cls))
+
+
+@functools.cache
+def _types_of(cls: Any) -> dict[str, Any]:
   hints = typing.get_type_hints(cls, include_extras=True)
   return {
     field.name: hints[field.name]
@@ -293,7 +297,7 @@ def to_text(value: Any) -> str:
 
 
 def to_json(value: Any) -> Any:
-  """Returns a value as JSON: the kind and all fields of a dataclass, lists for tuples."""
+  """Returns a value as JSON: an object for a dataclass, with its kind, and lists."""
   if dataclasses.is_dataclass(value) and not isinstance(value, type):
     kind = {KIND: kind_of(value)} if hasattr(value, KIND) else {}
     own = {name: to_json(getattr(value, name)) for name in field_types(type(value))}
