@@ -11,7 +11,8 @@ The task, the encoder and the evaluation settings are the run's; the parameters 
 its newest checkpoint. Flags on the command line take precedence, but cannot change what
 the encoder is or what it was trained on. No path is taken from the run folder, which
 may be a stranger's: --data_dir and --partition_encoder must be given again. Prints a
-table and adds to the run's `evaluation.json`.
+table and adds to the run's `evaluation.json`. Baselines are computed with --baselines
+alone, also for a run that had them; those in `evaluation.json` are shown.
 
 With --transfer_task the encoder is evaluated on a task other than its own: classifiers
 are trained and tested on that task's splits, resized to the encoder's input size. What
@@ -50,6 +51,7 @@ from tff_ssl.encoders import network
 from tff_ssl.evaluation import dense
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.reporting import model_card
 from tff_ssl.runs import checkpoints
 from tff_ssl.runs import run_config
 
@@ -114,6 +116,7 @@ def main() -> None:
   with evaluation_clients.open_context():
     numbers = evaluator.evaluate_model(params)
     evaluating.report(evaluator, folder, round, name, numbers, transfer.prefix())
+  model_card.write(folder)
 
 
 def _adopt(folder: pathlib.Path, stored: Mapping[str, Any]) -> None:

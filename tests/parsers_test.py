@@ -109,7 +109,7 @@ def test_a_config_is_read_or_refused(content):
   with tempfile.TemporaryDirectory() as folder:
     (pathlib.Path(folder) / 'config.json').write_bytes(content)
     found = _refused(run_config.read, folder, named='config.json')
-    assert found is None or isinstance(found['flags'], dict)
+    assert found is None or isinstance(found['config'], dict)
 
 
 @_SETTINGS

@@ -345,6 +345,9 @@ def report(
 ) -> None:
   """Prints the evaluation of a run's encoder, and adds it to `evaluation.json`.
 
+  Baselines are computed only if the flags ask for them; those that the file already has
+  are shown beside the encoder.
+
   Args:
     evaluator: Evaluator of the run's task and encoder.
     folder: The run folder.
@@ -356,12 +359,17 @@ def report(
   if evaluator.skipped is not None:
     print(evaluator.skipped)
     return
-  found: dict[str, results.Numbers] = {}
   if evaluation.BASELINES.value:
-    found[results.RANDOM], scratch = evaluator.baselines()
-  found[name] = numbers
-  if evaluation.BASELINES.value:
-    found[results.SCRATCH] = scratch
+    random, scratch = evaluator.baselines()
+  else:
+    # Numbers of other settings are not comparable.
+    known = results.read(folder, round) if evaluation.as_in_run() else {}
+    random, scratch = (
+      results.of_baseline(known, baseline, prefix, numbers)
+      for baseline in (results.RANDOM, results.SCRATCH)
+    )
+  found = {results.RANDOM: random, name: numbers, results.SCRATCH: scratch}
+  found = {each: values for each, values in found.items() if values or each == name}
   if evaluation.of_encoders():
     print(results.table(found, evaluator.balanced))
     if (line := results.of_draws(found, name)) is not None:

@@ -7,7 +7,7 @@ follow, under `random_encoder/...` and `supervised_from_scratch/...`.
 """
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 import math
 import os
 import pathlib
@@ -319,6 +319,27 @@ def read(folder: str | os.PathLike[str], round: int) -> Numbers:
   return numbers if stored_round == round else collections.OrderedDict()
 
 
+def of_baseline(
+  stored: Mapping[str, float], baseline: str, prefix: str, asked: Collection[str]
+) -> Numbers:
+  """Returns the numbers of a baseline in `evaluation.json`; none if it has none.
+
+  Args:
+    stored: What the file holds.
+    baseline: Name of the baseline.
+    prefix: Prefix of the numbers' names, after the baseline's.
+    asked: Names of the numbers that are wanted.
+  """
+  start = _start(baseline) + prefix
+  return collections.OrderedDict(
+    (name, stored[start + name]) for name in asked if start + name in stored
+  )
+
+
+def _start(baseline: str) -> str:
+  return f'{baseline.replace(" ", "_")}/'
+
+
 def write(
   folder: str | os.PathLike[str],
   round: int,
@@ -350,7 +371,7 @@ def write(
   if stored_round > round:
     return False
   numbers = stored if stored_round == round else collections.OrderedDict()
-  starts = {name: f'{name.replace(" ", "_")}/' for name in results if name != encoder}
+  starts = {name: _start(name) for name in results if name != encoder}
   # The run's own encoder comes first.
   for name in (encoder, *starts):
     start = starts.get(name, '') + prefix

@@ -98,6 +98,7 @@ def _control(state):
   return state.server.extra['control']['w']
 
 
+@pytest.mark.long_for('uniform-0.0-True', 'examples-0.1-False')
 @pytest.mark.parametrize('packed', [False, True])
 @pytest.mark.parametrize(
   ('weighting', 'decay'), [('examples', 0.0), ('uniform', 0.0), ('examples', _DECAY)]

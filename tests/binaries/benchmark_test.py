@@ -85,7 +85,7 @@ def weights(side: sides.Side) -> np.ndarray:
   return np.concatenate([np.ravel(chosen[name]) for name in sorted(chosen)])
 
 
-@pytest.mark.long_for('per_ssfl', 'featarc')
+@pytest.mark.long_for('fedsup', 'per_ssfl', 'featarc')
 @pytest.mark.parametrize('name', ['dcco', 'fedsup', *STATEFUL])
 def test_both_sides_compute_the_same(tff_context, name):
   pair = built(name)
@@ -107,6 +107,7 @@ def test_both_sides_compute_the_same(tff_context, name):
     assert difference < 1e-2 * np.linalg.norm(moved[1])
 
 
+@pytest.mark.long_for('moco', 'simsiam', 'swav')
 @pytest.mark.parametrize('name', experiments.OBJECTIVES)
 def test_a_centralized_step_moves_the_weights(name):
   side = sides.Centralized(problem(), experiments.OBJECTIVES[name](problem().model))

@@ -70,9 +70,37 @@ def test_baselines_have_numbers_of_their_own(run, capsys):
   assert after['knn/10%/accuracy'] == before['knn/10%/accuracy']
   assert 0 < after['random_encoder/knn/10%/accuracy'] < 1
   assert 0 < after['supervised_from_scratch/finetune/10%/accuracy'] < 1
+  untrained = f'{after["random_encoder/knn/10%/accuracy"]:.1%}'
+  (row,) = (
+    row
+    for row in (run / 'encoder.md').read_text().splitlines()
+    if row.startswith('| knn/10%/accuracy |')
+  )
+  assert row.endswith(f'| {untrained} |')
 
 
-@pytest.mark.long_for('fedavg_cco', 'centralized_cco')
+def test_only_what_was_asked_is_computed(run, capsys, monkeypatch):
+  config = json.loads((run / 'config.json').read_text())
+  config['flags']['baselines'] = True
+  (run / 'config.json').write_text(json.dumps(config))
+  evaluated = {**read(run), 'random_encoder/knn/10%/accuracy': 0.125}
+  evaluated['random_encoder/labels/10%'] = evaluated['labels/10%']
+  evaluated['random_encoder/linear/10%/accuracy'] = 0.25
+  (run / 'evaluation.json').write_text(json.dumps(evaluated))
+  monkeypatch.setattr(evaluating.Evaluator, 'baselines', pytest.fail)
+  in_process.call(evaluate, f'--run={run}', '--evaluation_methods=knn')
+  shown = capsys.readouterr().out
+  # What is known of the baseline is shown, as far as it was asked for.
+  assert [line.split()[0] for line in shown.splitlines()[-3:-1]] == ['random', 'dcco']
+  assert '12.5%' in shown
+  assert '25.0%' not in shown
+  assert 'linear' not in shown
+  assert read(run) == evaluated
+  in_process.call(evaluate, f'--run={run}', '--evaluation_methods=knn', '--knn_k=5')
+  assert '12.5%' not in capsys.readouterr().out
+
+
+@pytest.mark.long_for('fedavg_cco', 'fedavg_nt_xent', 'centralized_cco')
 @pytest.mark.parametrize('algorithm', conftest.ALGORITHMS[1:])
 def test_random_encoder_is_the_one_that_every_algorithm_starts_from(runs, algorithm):
   folder = runs.small[algorithm].folder / 'checkpoints'

@@ -34,6 +34,7 @@ _RUNS = {
   ),
   'fedprox': (
     *_CONV2,
+    launch.FLIP,
     '--objective=moco_v2',
     '--algorithm=fedprox',
     '--proximal_weight=0.1',
@@ -193,7 +194,7 @@ def test_supervised_classifiers_are_also_tested_directly(runs):
   evaluation = json.loads((run.folder / 'evaluation.json').read_text())
   assert 0 < evaluation['classifier/accuracy'] <= 1
   assert 'Its own classifier, tested directly: accuracy' in run.stdout
-  other = json.loads((runs['mae'].folder / 'evaluation.json').read_text())
+  other = json.loads((runs['fedbn'].folder / 'evaluation.json').read_text())
   assert 'classifier/accuracy' not in other
 
 

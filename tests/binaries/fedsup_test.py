@@ -23,7 +23,7 @@ from tff_ssl.objectives import supervised
 
 _SMALL = (
   '--task=digits',
-  '--augmentation=mild',
+  launch.FLIP,
   '--encoder=conv2',
   '--encoder_width=0.125',
   '--partition=iid:clients=20',
@@ -33,7 +33,7 @@ _SMALL = (
 )
 _HEADS = ('--projector=8,8',)
 _RUNS = {
-  'fedsup': _HEADS,
+  'fedsup': (*_HEADS, launch.APART),
   'fixmatch': (),
   'fedrgd': (),
   'fedmatch': (launch.APART, '--helper_interval=2', '--threshold=0.2'),

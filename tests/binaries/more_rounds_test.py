@@ -32,7 +32,6 @@ _FLAGS = (
   '--partition=iid:clients=3',
   '--clients_per_round=2',
   '--examples_per_client_at_most=8',
-  '--batch_size=8',
   '--encoder=conv2',
   '--encoder_width=0.125',
   # Heads of fewer than eight units have no group norm.

@@ -101,7 +101,7 @@ def _run(folder, names, rounds=(1, 2)):
       opened.record(round, {'loss': 1.0 / round}, {'seconds': 2.0})
 
 
-def test_tensorboard_has_both_tables_and_the_flags(tmp_path):
+def test_tensorboard_has_both_tables_and_the_settings(tmp_path):
   _run(tmp_path, ['tensorboard'])
   read = event_accumulator.EventAccumulator(str(tmp_path / 'tensorboard')).Reload()
   assert {'metrics/loss', 'system/seconds'} < set(read.Tags()['tensors'])

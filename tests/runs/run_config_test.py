@@ -7,18 +7,23 @@ import pytest
 from tff_ssl.runs import run_config
 from tff_ssl.storage import files
 
-FLAGS = {'seed': 1, 'widths': (64, 32), 'data_dir': '/a'}
+CONFIG = {
+  'seed': 1,
+  'clients': {'kind': 'sgd', 'learning_rate': 0.03},
+  'encoder': {'widths': (64, 32)},
+  'data_dir': '/a',
+}
 
 
-def make(folder, flags=FLAGS):
-  files.write_json(folder / 'config.json', run_config.build(flags, 'abc'))
+def make(folder, config=CONFIG):
+  files.write_json(folder / 'config.json', run_config.build(config, 'abc'))
 
 
 def test_read_returns_built_configuration(tmp_path):
   make(tmp_path)
   config = run_config.read(tmp_path)
-  assert config == run_config.build(FLAGS, 'abc')
-  assert config['flags'] == {'seed': 1, 'widths': [64, 32], 'data_dir': '/a'}
+  assert config == run_config.build(CONFIG, 'abc')
+  assert config['config'] == {**CONFIG, 'encoder': {'widths': [64, 32]}}
   assert config['task'] == 'abc'
 
 
@@ -31,28 +36,28 @@ def test_command_is_kept_for_the_reader(monkeypatch, tmp_path):
   command = run_config.read(tmp_path)['command']
   assert command == ['binaries.dcco', '--seed=1', '--task=a b']
   main.__spec__ = None
-  assert run_config.build(FLAGS, 'abc')['command'][0] == '/a/binaries/dcco.py'
+  assert run_config.build(CONFIG, 'abc')['command'][0] == '/a/binaries/dcco.py'
   # The same run may be resumed by another command line.
-  run_config.check_flags(tmp_path, FLAGS)
+  run_config.check(tmp_path, CONFIG)
 
 
-def test_flags_are_checked_without_the_task_and_without_a_trace(tmp_path):
-  run_config.check_flags(tmp_path / 'new', FLAGS)
+def test_a_configuration_is_checked_without_the_task_and_without_a_trace(tmp_path):
+  run_config.check(tmp_path / 'new', CONFIG)
   assert not (tmp_path / 'new').exists()
   make(tmp_path)
-  run_config.check_flags(tmp_path, {**FLAGS, 'data_dir': '/b'}, ['data_dir'])
-  with pytest.raises(ValueError, match='a run with --seed=1, not --seed=2'):
-    run_config.check_flags(tmp_path, {**FLAGS, 'seed': 2})
+  run_config.check(tmp_path, {**CONFIG, 'data_dir': '/b'}, ['data_dir'])
+  with pytest.raises(ValueError, match='a run with seed=1, not seed=2'):
+    run_config.check(tmp_path, {**CONFIG, 'seed': 2})
   assert [path.name for path in tmp_path.iterdir()] == ['config.json']
 
 
 def test_leftovers_of_a_killed_start_are_allowed(tmp_path):
   (tmp_path / run_config.LOCK).touch()
   (tmp_path / '.aside-12-config.json').touch()
-  run_config.check_flags(tmp_path, FLAGS)
+  run_config.check(tmp_path, CONFIG)
   (tmp_path / 'thesis.tex').touch()
   with pytest.raises(ValueError, match=r"holds 'thesis\.tex' but no config\.json"):
-    run_config.check_flags(tmp_path, FLAGS)
+    run_config.check(tmp_path, CONFIG)
 
 
 @pytest.mark.parametrize(
@@ -61,14 +66,49 @@ def test_leftovers_of_a_killed_start_are_allowed(tmp_path):
     (None, 'it has no config.json'),
     ('{', r'config\.json is not JSON'),
     ('[]', 'holds a list: it must hold an object'),
-    ('{"flags": 3}', "it has no 'flags'"),
+    ('{"config": 3}', "it has no 'config'"),
+    ('{"config": ' + '{"a": ' * 99 + '1' + '}' * 100, 'nested 8 deep or less'),
   ],
 )
 def test_folder_without_run_is_refused(tmp_path, content, message):
   if content is not None:
     (tmp_path / 'config.json').write_text(content)
   with pytest.raises(ValueError, match=message):
-    run_config.read(tmp_path)
+    run_config.settings(run_config.read(tmp_path)['config'])
+
+
+def test_settings_are_named_by_their_paths_and_kinds_by_their_parts():
+  assert run_config.settings({**CONFIG, 'method': {'kind': 'dcco'}, 'data': {}}) == {
+    'seed': 1,
+    'clients': 'sgd',
+    'clients.learning_rate': 0.03,
+    'encoder.widths': (64, 32),
+    'data_dir': '/a',
+    'method': 'dcco',
+  }
+
+
+def test_a_run_says_which_setting_differs_and_kinds_come_first(tmp_path):
+  make(tmp_path)
+  other = {**CONFIG, 'clients': {'kind': 'sgd', 'learning_rate': 0.05}}
+  with pytest.raises(ValueError) as caught:
+    run_config.check(tmp_path, other)
+  assert str(caught.value) == (
+    f'{tmp_path} is a run with clients.learning_rate=0.03, not '
+    'clients.learning_rate=0.05: resume it with its own value or name another folder'
+  )
+  # What lies in a free part is free.
+  run_config.check(tmp_path, other, ['clients'])
+  other = {**other, 'clients': {'kind': 'adam', 'beta': 0.9, 'learning_rate': 0.05}}
+  with pytest.raises(ValueError, match='a run with clients=sgd, not clients=adam'):
+    run_config.check(tmp_path, other)
+
+
+def test_a_setting_that_may_grow_may_not_shrink(tmp_path):
+  make(tmp_path)
+  run_config.check(tmp_path, {**CONFIG, 'seed': 2}, may_grow=['seed'])
+  with pytest.raises(ValueError, match='a run with seed=1, not seed=0'):
+    run_config.check(tmp_path, {**CONFIG, 'seed': 0}, may_grow=['seed'])
 
 
 def test_run_names_depend_on_the_settings_of_their_numbers(tmp_path):

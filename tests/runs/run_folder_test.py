@@ -15,69 +15,69 @@ from tff_ssl.runs import round_table
 from tff_ssl.runs import run_config
 from tff_ssl.runs import run_folder
 
-FLAGS = {'seed': 1, 'encoder': 'resnet8', 'widths': (64, 32)}
+CONFIG = {'seed': 1, 'encoder': 'resnet8', 'widths': (64, 32)}
 
 
-def reopen(path, flags, task='abc', **arguments):
-  with run_folder.RunFolder(path, flags, task, **arguments):
+def reopen(path, config, task='abc', **arguments):
+  with run_folder.RunFolder(path, config, task, **arguments):
     pass
 
 
 def test_config_is_written_once_and_compared(tmp_path):
-  reopen(tmp_path, FLAGS)
+  reopen(tmp_path, CONFIG)
   written = (tmp_path / 'config.json').read_bytes()
   config = json.loads(written)
-  assert config['flags'] == {'seed': 1, 'encoder': 'resnet8', 'widths': [64, 32]}
+  assert config['config'] == {'seed': 1, 'encoder': 'resnet8', 'widths': [64, 32]}
   assert config['task'] == 'abc'
   assert config['versions']['tensorflow'] == tf.__version__
-  reopen(tmp_path, FLAGS)
+  reopen(tmp_path, CONFIG)
   assert (tmp_path / 'config.json').read_bytes() == written
 
 
 @pytest.mark.parametrize(
-  ('flags', 'task', 'message'),
+  ('config', 'task', 'message'),
   [
-    ({**FLAGS, 'seed': 2}, 'abc', 'a run with --seed=1, not --seed=2'),
-    ({**FLAGS, 'rounds': 5}, 'abc', '--rounds=absent, not --rounds=5'),
-    ({'encoder': 'resnet8', 'widths': (64, 32)}, 'abc', '--seed=1, not --seed=absent'),
-    (FLAGS, 'abd', 'The data have changed since .*; resume it with the examples as'),
+    ({**CONFIG, 'seed': 2}, 'abc', 'a run with seed=1, not seed=2'),
+    ({**CONFIG, 'rounds': 5}, 'abc', 'rounds=absent, not rounds=5'),
+    ({'encoder': 'resnet8', 'widths': (64, 32)}, 'abc', 'seed=1, not seed=absent'),
+    (CONFIG, 'abd', 'The data have changed since .*; resume it with the examples as'),
   ],
 )
-def test_other_settings_are_refused(tmp_path, flags, task, message):
-  reopen(tmp_path, FLAGS)
+def test_other_settings_are_refused(tmp_path, config, task, message):
+  reopen(tmp_path, CONFIG)
   with pytest.raises(ValueError, match=message):
-    reopen(tmp_path, flags, task)
+    reopen(tmp_path, config, task)
 
 
 def test_other_versions_are_refused(tmp_path):
-  reopen(tmp_path, FLAGS)
+  reopen(tmp_path, CONFIG)
   path = tmp_path / 'config.json'
   config = json.loads(path.read_text())
   config['versions'] |= {'tensorflow': '1.15', 'numpy': '1.2'}
   path.write_text(json.dumps(config))
   said = f'numpy 1.2 (here: {np.__version__}) and tensorflow 1.15 (here: '
   with pytest.raises(ValueError, match=re.escape(said)):
-    reopen(tmp_path, FLAGS)
+    reopen(tmp_path, CONFIG)
 
 
-def test_some_flags_may_differ(tmp_path):
-  reopen(tmp_path, {**FLAGS, 'data_dir': '/a'})
-  reopen(tmp_path, {**FLAGS, 'data_dir': '/b'}, may_differ=['data_dir'])
+def test_free_settings_may_differ(tmp_path):
+  reopen(tmp_path, {**CONFIG, 'data_dir': '/a'})
+  reopen(tmp_path, {**CONFIG, 'data_dir': '/b'}, free=['data_dir'])
 
 
 def test_a_folder_of_other_things_is_refused(tmp_path):
   (tmp_path / 'thesis.tex').touch()
   with pytest.raises(ValueError, match=r"holds 'thesis.tex' but no config.json"):
-    reopen(tmp_path, FLAGS)
+    reopen(tmp_path, CONFIG)
   assert not (tmp_path / 'config.json').exists()
 
 
 def test_a_folder_is_locked_while_it_is_open(tmp_path):
-  folder = run_folder.RunFolder(tmp_path, FLAGS, 'abc')
+  folder = run_folder.RunFolder(tmp_path, CONFIG, 'abc')
   with pytest.raises(ValueError, match='in use by process'):
-    reopen(tmp_path, FLAGS)
+    reopen(tmp_path, CONFIG)
   folder.close()
-  reopen(tmp_path, FLAGS)
+  reopen(tmp_path, CONFIG)
 
 
 def test_a_killed_process_leaves_no_lock(tmp_path):
@@ -94,14 +94,14 @@ def test_a_killed_process_leaves_no_lock(tmp_path):
   )
   process.stdout.readline()
   with pytest.raises(ValueError, match='in use'):
-    reopen(tmp_path, FLAGS)
+    reopen(tmp_path, CONFIG)
   process.kill()
   process.communicate()
-  reopen(tmp_path, FLAGS)
+  reopen(tmp_path, CONFIG)
 
 
 def test_leftovers_of_killed_writes_are_removed(tmp_path):
-  reopen(tmp_path, FLAGS)
+  reopen(tmp_path, CONFIG)
   left = [
     tmp_path / '.aside-1-evaluation.json',
     tmp_path / 'checkpoints' / '.aside-1-x',
@@ -112,7 +112,7 @@ def test_leftovers_of_killed_writes_are_removed(tmp_path):
   left.append(tmp_path / '.aside-x' / 'tmpx' / 'file')
   left[-1].parent.mkdir(parents=True)
   left[-1].touch()
-  reopen(tmp_path, FLAGS)
+  reopen(tmp_path, CONFIG)
   assert not any(path.exists() for path in left)
   assert not (tmp_path / '.aside-x').exists()
 
@@ -128,7 +128,7 @@ def test_an_encoder_is_written_without_files_elsewhere(tmp_path, monkeypatch):
   before = tempfile.tempdir
   inputs = tf.keras.Input([3])
   model = tf.keras.Model(inputs, tf.keras.layers.Dense(2)(inputs))
-  with run_folder.RunFolder(tmp_path / 'run', FLAGS) as folder:
+  with run_folder.RunFolder(tmp_path / 'run', CONFIG) as folder:
     folder.save_encoder(model, {})
     folder.save_encoder(model, {}, 'a')
   # One of ours and one of Keras's at least, each time.
@@ -141,7 +141,7 @@ def test_an_encoder_is_written_without_files_elsewhere(tmp_path, monkeypatch):
 def test_the_encoder_can_be_loaded(tmp_path):
   inputs = tf.keras.Input([3])
   model = tf.keras.Model(inputs, tf.keras.layers.Dense(2)(inputs))
-  with run_folder.RunFolder(tmp_path, FLAGS) as folder:
+  with run_folder.RunFolder(tmp_path, CONFIG) as folder:
     folder.save_encoder(model, {'output_dim': 2})
   loaded = tf.keras.models.load_model(tmp_path / 'encoder.keras')
   x = tf.ones([1, 3])
@@ -152,7 +152,7 @@ def test_the_encoder_can_be_loaded(tmp_path):
 def test_a_client_s_encoder_has_a_folder_of_its_own(tmp_path):
   inputs = tf.keras.Input([3])
   model = tf.keras.Model(inputs, tf.keras.layers.Dense(2)(inputs))
-  with run_folder.RunFolder(tmp_path, FLAGS) as folder:
+  with run_folder.RunFolder(tmp_path, CONFIG) as folder:
     folder.save_encoder(model, {'client': 'a'}, 'a')
     with pytest.raises(ValueError, match=r"client '\.\./b' cannot be the name"):
       folder.save_encoder(model, {}, '../b')
@@ -231,7 +231,7 @@ _FOLDERS = ('checkpoints', 'tensorboard', 'clients', 'clients/a')
 def test_nothing_is_read_or_written_out_of_a_run_folder(tmp_path, name):
   """Whatever a stranger links: the lock was emptied, and old checkpoints deleted."""
   folder, victim = tmp_path / 'run', tmp_path / 'victim'
-  reopen(folder, FLAGS)
+  reopen(folder, CONFIG)
   victim.mkdir()
   for each in ('.aside-1-x', 'round_00000001.npz', 'file'):
     (victim / each).write_text('theirs')
@@ -242,7 +242,7 @@ def test_nothing_is_read_or_written_out_of_a_run_folder(tmp_path, name):
   link.unlink(missing_ok=True)
   link.symlink_to(victim if name in _FOLDERS else victim / 'file')
   for act in (
-    lambda: reopen(folder, FLAGS),
+    lambda: reopen(folder, CONFIG),
     lambda: run_config.read(folder),
   ):
     with pytest.raises(ValueError, match=f'run/{name} is a link to {victim}'):

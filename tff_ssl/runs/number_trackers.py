@@ -1,9 +1,9 @@
 """Trackers, which also show a run's numbers: TensorBoard, MLflow, Weights & Biases.
 
-TensorBoard is used by default, with the flags of the run as its hyperparameters. MLflow
-and Weights & Biases are imported only if they are chosen. Their own variables decide
-where they send the numbers (MLFLOW_TRACKING_URI, WANDB_MODE=offline). A resumed run
-continues in the same place.
+TensorBoard is used by default, with the settings of the run as its hyperparameters.
+MLflow and Weights & Biases are imported only if they are chosen. Their own variables
+decide where they send the numbers (MLFLOW_TRACKING_URI, WANDB_MODE=offline). A resumed
+run continues in the same place.
 
 A tracker is a copy: only metrics.csv counts. If MLflow or Weights & Biases fails, this
 is logged, and the run continues without it. TensorBoard's files are part of the run

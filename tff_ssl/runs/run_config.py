@@ -18,36 +18,88 @@ NAME = 'config.json'
 # The file that is locked by the process writing to the folder.
 LOCK = 'lock'
 _IDENTITY = 'identity'
+_CONFIG, _KIND = 'config', 'kind'
+# Depth of parts that hold parts, in a file that may be a stranger's.
+_DEEPEST = 8
 # Its folder holds links to the logs of wandb itself.
 _OF_TRACKERS = ('wandb',)
 _PACKAGES = ('tensorflow', 'tensorflow-federated', 'numpy')
 
 
 def build(
-  flags: Mapping[str, object], task_fingerprint: str, may_differ: Collection[str] = ()
+  config: Mapping[str, object],
+  task_fingerprint: str,
+  free: Collection[str] = (),
+  neutral: Collection[str] = (),
 ) -> collections.OrderedDict[str, Any]:
   """Returns the configuration of a run that starts now.
 
   Args:
-    flags: All settings that the run depends on, as JSON values.
+    config: All that the run depends on, as JSON values; a part with several kinds is a
+      mapping whose entry 'kind' names its kind.
     task_fingerprint: Identifies the task's examples.
-    may_differ: See `compare`.
+    free: Names of settings (see `settings`) that may differ when the run is resumed,
+      because no number depends on them.
+    neutral: Names of settings that do not tell two methods apart: how the work is laid
+      out, what is evaluated, where files are.
 
   Returns:
-    `flags`, `versions` of Python and packages, `task`, the `identity` of all these, and
-    `command`, for the reader: the program that `python -m` ran, and its arguments.
+    `config`, `free`, `neutral`, `versions` of Python and packages, `task`, the
+    `identity` of what counts, and `command`, for the reader: the program that
+    `python -m` ran, and its arguments.
   """
   versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
-  counting = {name: value for name, value in flags.items() if name not in may_differ}
-  config = collections.OrderedDict(
-    flags=dict(flags),
+  own = settings(config)
+  counting = {name: value for name, value in own.items() if not is_among(name, free)}
+  built = collections.OrderedDict(
+    config=config,
+    free=sorted(free),
+    neutral=sorted(neutral),
     versions={'python': platform.python_version(), **versions},
     task=task_fingerprint,
     identity=_digest([counting, versions, platform.python_version(), task_fingerprint]),
     command=[_program(), *sys.argv[1:]],
   )
   # Through JSON, like the stored configuration: tuples are lists there.
-  return json.loads(json.dumps(config), object_pairs_hook=collections.OrderedDict)
+  return json.loads(json.dumps(built), object_pairs_hook=collections.OrderedDict)
+
+
+def settings(config: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns the settings of a configuration by name.
+
+  Args:
+    config: Nested, as in config.json.
+
+  Returns:
+    The value of each field by its path, as in 'clients.learning_rate', and the kind of
+    each part by the part's own path, as in 'clients'.
+
+  Raises:
+    ValueError: If parts lie in parts beyond all that programs write.
+  """
+  return _settings(config, '')
+
+
+def _settings(config: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+  if prefix.count('.') > _DEEPEST:
+    raise ValueError(
+      f'config has {prefix[:40]!r}...; parts must be nested {_DEEPEST} deep or less.'
+    )
+  own: dict[str, Any] = {}
+  if prefix and _KIND in config:
+    own[prefix.removesuffix('.')] = config[_KIND]
+  for name, value in config.items():
+    if isinstance(value, Mapping):
+      own.update(_settings(value, f'{prefix}{name}.'))
+    elif not prefix or name != _KIND:
+      own[f'{prefix}{name}'] = value
+  return own
+
+
+def is_among(name: str, names: Collection[str]) -> bool:
+  """Returns whether a setting, or a part that it lies in, is among some names."""
+  parts = name.split('.')
+  return any('.'.join(parts[:k]) in names for k in range(1, len(parts) + 1))
 
 
 def command(config: Mapping[str, Any]) -> str:
@@ -90,8 +142,8 @@ def _read(folder: pathlib.Path) -> dict[str, Any]:
   if not path.is_file():
     raise ValueError(f'{folder} is not a run: it has no {NAME}')
   config = files.read_json(path)
-  if not isinstance(config.get('flags'), dict):
-    raise ValueError(f"{path} does not belong to a run: it has no 'flags'")
+  if not isinstance(config.get(_CONFIG), dict):
+    raise ValueError(f"{path} does not belong to a run: it has no '{_CONFIG}'")
   return config
 
 
@@ -113,7 +165,7 @@ def identity(folder: str | os.PathLike[str]) -> str:
 def with_larger_values(
   stored: Mapping[str, Any], config: Mapping[str, Any]
 ) -> collections.OrderedDict[str, Any]:
-  """Returns the configuration of a run that continues with a larger value of a flag.
+  """Returns the configuration of a run that continues with a larger value of a setting.
 
   The run keeps its identity: its checkpoints and client states still belong to it.
 
@@ -130,20 +182,20 @@ def _digest(parts: object) -> str:
   return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def check_flags(
+def check(
   folder: str | os.PathLike[str],
-  flags: Mapping[str, object],
-  may_differ: Collection[str] = (),
+  config: Mapping[str, object],
+  free: Collection[str] = (),
   may_grow: Collection[str] = (),
 ) -> None:
-  """Refuses a folder that a run with these flags cannot use.
+  """Refuses a folder that a run with this configuration cannot use.
 
   This makes nothing and does not need the task: it can come before data are read.
 
   Args:
     folder: The run folder; it need not exist.
-    flags: All settings that the run depends on, as JSON values.
-    may_differ: See `compare`.
+    config: All that the run depends on, as for `build`.
+    free: See `build`.
     may_grow: See `compare`.
 
   Raises:
@@ -151,7 +203,7 @@ def check_flags(
   """
   if (pathlib.Path(folder) / NAME).exists():
     stored = read(folder)
-    compare(folder, stored, build(flags, stored.get('task', '')), may_differ, may_grow)
+    compare(folder, stored, build(config, stored.get('task', '')), free, may_grow)
   elif pathlib.Path(folder).is_dir():
     check_unused(folder)
 
@@ -178,34 +230,39 @@ def check_unused(folder: str | os.PathLike[str]) -> None:
 
 def compare(
   folder: str | os.PathLike[str],
-  stored: Mapping[str, object],
-  config: Mapping[str, object],
-  may_differ: Collection[str],
+  stored: Mapping[str, Any],
+  config: Mapping[str, Any],
+  free: Collection[str],
   may_grow: Collection[str] = (),
 ) -> None:
   """Raises ValueError with the first difference between two configurations.
 
-  Settings in both come first: which other settings exist follows from the method. The
-  examples come next, and then the versions, of which all that differ are named.
+  Settings in both come first, and kinds before their fields: which other settings exist
+  follows from the kinds. The examples come next, and then the versions, of which all
+  that differ are named.
 
   Args:
     folder: The run folder, for the message.
     stored: The one from `read`.
     config: The one from `build`.
-    may_differ: Flags that may differ: they do not change the numbers.
-    may_grow: Flags that may be larger now: they do not change the numbers that the run
-      already has.
+    free: Settings that may differ: they do not change the numbers.
+    may_grow: Settings that may be larger now: they do not change the numbers that the
+      run already has.
   """
-  before, now = _section(stored, 'flags'), _section(config, 'flags')
+  before, now = settings(stored[_CONFIG]), settings(config[_CONFIG])
   shared = before.keys() & now.keys()
-  for name in (*sorted(shared), *sorted((before.keys() | now.keys()) - shared)):
+
+  def order(name: str) -> tuple[bool, int, str]:
+    return name not in shared, name.count('.'), name
+
+  for name in sorted(before.keys() | now.keys(), key=order):
     was, is_ = before.get(name, 'absent'), now.get(name, 'absent')
-    if was == is_ or name in may_differ:
+    if was == is_ or is_among(name, free):
       continue
     if name in may_grow and is_larger(is_, was):
       continue
     raise ValueError(
-      f'{folder} is a run with --{name}={was}, not --{name}={is_}: resume it with its '
+      f'{folder} is a run with {name}={was}, not {name}={is_}: resume it with its '
       'own value or name another folder'
     )
   if stored.get('task') != config.get('task'):

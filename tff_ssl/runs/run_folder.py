@@ -1,14 +1,14 @@
 """One run is one folder, and one process at a time writes to it.
 
-config.json      flags, versions, the task's fingerprint (made once, then compared),
-                 and the command
+config.json      configuration, versions, the task's fingerprint (made once, then
+                 compared), and the command
 partition.csv    the clients: names, sizes, counts of labels
 examples.json    which examples each split has, if they have names: to compare with
                  other data and other runs; it names people's data, and stays here
 metrics.csv      a row per round; deterministic numbers only: equal runs, equal bytes
 system.csv       seconds and memory per round
-tensorboard/     the numbers of both tables, and the flags as hyperparameters; at the
-                 end, encodings to look at
+tensorboard/     the numbers of both tables, and the settings as hyperparameters; at
+                 the end, encodings to look at
 trackers.json    the ids of the run in other trackers, if it has any
 evaluation.json  the latest evaluation
 intake.json      what became of each file of the data, if these are files; with names
@@ -47,23 +47,25 @@ class RunFolder:
   def __init__(
     self,
     path: str | os.PathLike[str],
-    flags: Mapping[str, object],
+    config: Mapping[str, object],
     task_fingerprint: str = '',
-    may_differ: Collection[str] = (),
+    free: Collection[str] = (),
     may_grow: Collection[str] = (),
     trackers: Sequence[str] = (number_trackers.TENSORBOARD,),
+    neutral: Collection[str] = (),
   ):
     """Makes a new folder or continues one that was made with the same settings.
 
     Args:
       path: The folder; made when missing.
-      flags: All settings that the run depends on, as JSON values.
+      config: All that the run depends on, as nested JSON values (`run_config.build`).
       task_fingerprint: Identifies the task's examples.
-      may_differ: Flags that do not change the numbers and may change on resuming, such
-        as the place of the data.
-      may_grow: Flags whose larger value continues the existing run, such as the rounds;
-        config.json then holds the larger value.
+      free: Settings that do not change the numbers and may change on resuming, such as
+        the place of the data.
+      may_grow: Settings whose larger value continues the existing run, such as the
+        rounds; config.json then holds the larger value.
       trackers: Where the numbers are also shown (`number_trackers.NAMES`).
+      neutral: Settings that do not tell two methods apart, for comparisons.
 
     Raises:
       ValueError: If a tracker is not available, or the folder is in use, has a link
@@ -78,7 +80,8 @@ class RunFolder:
     self._lock = _lock(self.path)
     try:
       files.remove_asides(self.path)
-      self._check_or_write_config(flags, task_fingerprint, may_differ, may_grow)
+      built = run_config.build(config, task_fingerprint, free, neutral)
+      self._check_or_write_config(built, free, may_grow)
       self.checkpoints = checkpoints.Checkpoints(self.path / 'checkpoints')
       self.metrics = round_table.Table(self.path / 'metrics.csv')
       self.system = round_table.Table(self.path / 'system.csv')
@@ -87,7 +90,9 @@ class RunFolder:
     except BaseException:
       os.close(self._lock)
       raise
-    self._trackers = number_trackers.Trackers(trackers, self.path, flags)
+    self._trackers = number_trackers.Trackers(
+      trackers, self.path, run_config.settings(config)
+    )
     self._closed = False
 
   @property
@@ -325,23 +330,20 @@ class RunFolder:
 
   def _check_or_write_config(
     self,
-    flags: Mapping[str, object],
-    task_fingerprint: str,
-    may_differ: Collection[str],
+    config: Mapping[str, Any],
+    free: Collection[str],
     may_grow: Collection[str],
   ) -> None:
-    config = run_config.build(flags, task_fingerprint, may_differ)
-    if (self.path / run_config.NAME).exists():
-      stored = run_config.read(self.path)
-      run_config.compare(self.path, stored, config, may_differ, may_grow)
-      before = stored['flags']
-      if any(run_config.is_larger(flags.get(k), before.get(k)) for k in may_grow):
-        files.write_json(
-          self.path / run_config.NAME, run_config.with_larger_values(stored, config)
-        )
+    path = self.path / run_config.NAME
+    if not path.exists():
+      run_config.check_unused(self.path)
+      files.write_json(path, config)
       return
-    run_config.check_unused(self.path)
-    files.write_json(self.path / run_config.NAME, config)
+    stored = run_config.read(self.path)
+    run_config.compare(self.path, stored, config, free, may_grow)
+    before, now = (run_config.settings(each['config']) for each in (stored, config))
+    if any(run_config.is_larger(now.get(k), before.get(k)) for k in may_grow):
+      files.write_json(path, run_config.with_larger_values(stored, config))
 
 
 def check_client(client_id: str) -> None:
