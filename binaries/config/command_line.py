@@ -31,6 +31,16 @@ class Changes(tuple[str, ...]):
   """The values of a repeated flag of an `Options`, as text, for `changed`."""
 
 
+UNCHANGED = Changes()
+
+
+class RunChanges(tuple[tuple[str, str], ...]):
+  """The flags of training programs and their values, for `configure`.
+
+  A program whose `Options` has such a field takes these flags in addition to its own.
+  """
+
+
 # A field of an `Options` that is a path: `~` is expanded, which shells do not do.
 Path = Annotated[str, 'path']
 # Flags that stand for one field of a part, by name.
@@ -45,12 +55,33 @@ _ABOUT = {
   'method': 'The method, as in fedema or fedema:tau=0.7.',
 }
 _NOT_FLAGS = ('all_if_fewer',)
+# Flags of runs that may be repeated.
+REPEATED = ('method', *run_config.PARTS, *run_config.KINDS)
 # A flag and its value, as on the command line.
 Change = tuple[str, str]
 
 
 class UnusedError(ValueError):
-  """A flag, or one of its fields, is given that the method does not use."""
+  """A flag, or one of its fields, is given that the method does not use.
+
+  Attributes:
+    what: The flag or the field, as in 'tau of --method'.
+    change: The flag with its value.
+    rest: The change without it; None: nothing is left.
+  """
+
+  def __init__(self, sentence: str, what: str, change: Change, rest: str = ''):
+    """Says what is not used.
+
+    Args:
+      sentence: The error's message.
+      what: See the class.
+      change: See the class.
+      rest: The value without it, '' if nothing is left.
+    """
+    super().__init__(sentence)
+    self.what, self.change = what, change
+    self.rest: Change | None = (change[0], rest) if rest else None
 
 
 def of_runs() -> dict[str, str]:
@@ -194,7 +225,7 @@ def change(config: run_config.RunConfig, name: str, text: str) -> run_config.Run
     ValueError: If the value is not allowed.
   """
   if not config.uses(SHORT.get(name, name)):
-    raise UnusedError(_refusal(config, f'--{name}'))
+    raise UnusedError(_refusal(config, f'--{name}'), f'--{name}', (name, text))
   if name in SHORT:
     part, _, field = SHORT[name].partition('.')
     own = getattr(config, part)
@@ -210,20 +241,28 @@ def change(config: run_config.RunConfig, name: str, text: str) -> run_config.Run
 def _part(config: run_config.RunConfig, name: str, text: str) -> Any:
   """Returns the changed value of a field that is a dataclass."""
   before = getattr(config, name)
+  table: Mapping[str, type[Any]]
   if name in run_config.PARTS:
     # One kind, without a name.
-    table: Mapping[str, type[Any]] = {'': run_config.PARTS[name]}
-    value = kinds.parse(text, table, name, before)
+    table = {'': run_config.PARTS[name]}
   elif name == 'clients':
-    value = kinds.parse(text, run_config.clients_of(config.method), name, before)
+    table = run_config.clients_of(config.method)
   elif name in ('method', 'objective'):
     # The row has the kind already.
-    value = kinds.parse(text, {before.kind: type(before)}, name, before)
+    table = {before.kind: type(before)}
   else:
-    value = kinds.parse(text, run_config.KINDS[name], name, before)
+    table = run_config.KINDS[name]
+  try:
+    value = kinds.parse(text, table, name, before)
+  except ValueError as error:
+    sentence = f'--{name}={text} is given: {error}'
+    _check_not_of_others(name, text, before, table, sentence)
+    raise
   for field in kinds.given(text):
     if not config.uses(f'{name}.{field}'):
-      raise UnusedError(_refusal(config, f'{field} of --{name}'))
+      what = f'{field} of --{name}'
+      rest = kinds.without(text, field)
+      raise UnusedError(_refusal(config, what), what, (name, text), rest)
   return _at_home(value)
 
 
@@ -235,6 +274,23 @@ def _at_home(value: Any) -> Any:
     if roles.is_path(field) and isinstance(own := getattr(value, field.name), str)
   }
   return dataclasses.replace(value, **paths) if paths else value
+
+
+def _check_not_of_others(
+  name: str, text: str, before: Any, table: Mapping[str, type[Any]], sentence: str
+) -> None:
+  """Raises UnusedError if a kind or a field is one that only other methods have."""
+  every = programs.all_methods() if name == 'method' else run_config.KINDS.get(name, {})
+  kind = _kind([(name, text)], name) or kinds.kind_of(before)
+  if kind not in table:
+    if kind in every:
+      raise UnusedError(sentence, f'--{name}={kind}', (name, text))
+    return
+  for field in kinds.given(text):
+    others = [cls for cls in every.values() if field in kinds.field_types(cls)]
+    if others and field not in kinds.field_types(table[kind]):
+      rest = kinds.without(text, field)
+      raise UnusedError(sentence, f'{field} of --{name}', (name, text), rest)
 
 
 def _refusal(config: run_config.RunConfig, what: str) -> str:
@@ -301,20 +357,44 @@ def parse_options(cls: type[Options], arguments: Sequence[str]) -> Options:
     ValueError: If it is malformed; one sentence that names the flag and what is
       allowed.
   """
-  about = kinds.attributes(cls)
-  return options_of(cls, _changes(about, arguments, repeated(cls), switches(cls)))
+  may_repeat = (*repeated(cls), *REPEATED)
+  return options_of(
+    cls, _changes(of_options(cls), arguments, may_repeat, switches(cls))
+  )
+
+
+def of_options(cls: type[Any]) -> dict[str, str]:
+  """Returns the flags that are the fields of options, with what each is."""
+  own = kinds.attributes(cls)
+  for name in _of_all_runs(cls):
+    del own[name]
+    own.update(of_runs())
+  return own
+
+
+def _of_all_runs(cls: type[Any]) -> tuple[str, ...]:
+  """Returns the field of options that has the flags of training programs, if any."""
+  return tuple(n for n, type_ in kinds.field_types(cls).items() if type_ is RunChanges)
 
 
 def options_of(cls: type[Options], changes: Sequence[Change]) -> Options:
   """Returns options from flags and their values; see `parse_options`."""
   types, own = kinds.field_types(cls), dict[str, Any]()
+  for field in _of_all_runs(cls):
+    own[field] = RunChanges(change for change in changes if change[0] not in types)
   for name, text in changes:
+    if name not in types:
+      continue
     type_ = types[name]
     if type_ is Changes:
       own[name] = Changes((*own.get(name, ()), text))
       continue
     try:
-      own[name] = _simple(text, type_)
+      if dataclasses.is_dataclass(type_):
+        before = own.get(name, type_())
+        own[name] = _at_home(kinds.parse(text, {'': type_}, name, before))
+      else:
+        own[name] = _simple(text, type_)
     except ValueError as error:
       raise ValueError(f'--{name}={text} is given: {error}') from error
   for field in dataclasses.fields(cls):  # type: ignore[arg-type]
@@ -327,7 +407,11 @@ def options_of(cls: type[Options], changes: Sequence[Change]) -> Options:
 
 def repeated(cls: type[Any]) -> tuple[str, ...]:
   """Returns the fields of options whose flags may be repeated."""
-  return tuple(n for n, type_ in kinds.field_types(cls).items() if type_ is Changes)
+  return tuple(
+    name
+    for name, type_ in kinds.field_types(cls).items()
+    if type_ is Changes or dataclasses.is_dataclass(type_)
+  )
 
 
 def switches(cls: type[Any]) -> tuple[str, ...]:
@@ -357,7 +441,7 @@ def _changes(
   try:
     rest = known(['', *arguments])
   except flags.UnrecognizedFlagError as error:
-    raise ValueError(_unknown(error.flagname, about)) from error
+    raise ValueError(unknown(error.flagname, about)) from error
   except (flags.Error, ValueError) as error:
     raise ValueError(_sentence(error)) from error
   if not flags.FLAGS.is_parsed():
@@ -374,7 +458,7 @@ def _last_of_simple(
 ) -> list[Change]:
   """Leaves out values of flags that are given again and cannot be repeated."""
   if may_repeat is None:
-    may_repeat = {*run_config.PARTS, *run_config.KINDS, 'method'}
+    may_repeat = REPEATED
   last = {name: k for k, (name, _) in enumerate(order)}
   return [
     change
@@ -398,7 +482,8 @@ class _Recorder(flags.ArgumentParser):
     return argument
 
 
-def _unknown(name: str, about: Mapping[str, str]) -> str:
+def unknown(name: str, about: Mapping[str, str]) -> str:
+  """Returns the sentence about a flag that is none of those described."""
   stem = name if name in about else name.removeprefix('no')
   near = difflib.get_close_matches(stem, about, 1, 0.6)
   if not near:

@@ -1,8 +1,10 @@
 """How the encoder of a run is evaluated."""
 
 import dataclasses
+from typing import Literal
 
 from binaries.config import roles
+from tasks import registry
 from tff_ssl.computing import kinds
 
 
@@ -43,3 +45,54 @@ class Evaluation(kinds.Kind):
   personal: tuple[str, ...] | None = roles.free(None)
   personal_clients: kinds.Count | None = roles.neutral(None)
   export_clients: tuple[str, ...] = roles.free(())
+
+
+@dataclasses.dataclass(frozen=True)
+class FederatedLinear(kinds.Kind):
+  """Training of the method federated_linear, over the clients of a run's partition.
+
+  Attributes:
+    rounds: Rounds of FedAvg.
+    epochs: Epochs of a client in a round.
+    batch_size: Examples per gradient step.
+    learning_rate: Rate of the clients in the first round.
+  """
+
+  rounds: kinds.Count = 100
+  epochs: kinds.Count = 1
+  batch_size: kinds.Count = 32
+  learning_rate: kinds.Positive = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class Masks(kinds.Kind):
+  """Masks of the images, for the methods segmentation and detection.
+
+  Attributes:
+    dir: Folder or .tar of the masks; none: the manifest names them, or they are among
+      the images.
+    steps: Steps for which these methods train a head.
+  """
+
+  dir: str | None = None
+  steps: kinds.Count = 300
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Additions:
+  """What can be evaluated of an encoder after its run, in addition to `Evaluation`.
+
+  Attributes:
+    transfer: A task other than the run's, on which its encoder is evaluated instead.
+    transfer_dir: Where the data of that task are; like --data_dir.
+    fairness: Whether mean, deviation and worst decile of the accuracies over clients
+      are shown, with the run's partition applied to the test examples.
+    federated: Training of the method federated_linear, as in rounds=50.
+    masks: Masks for the methods segmentation and detection, as in dir=FOLDER,steps=300.
+  """
+
+  transfer: Literal[registry.TASKS] | None = None  # type: ignore[valid-type]
+  transfer_dir: str | None = None
+  fairness: bool = False
+  federated: FederatedLinear = FederatedLinear()
+  masks: Masks = Masks()

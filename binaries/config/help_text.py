@@ -48,9 +48,9 @@ def build(module: Any, about: str) -> str:
     flags = _of_runs(program)
   else:
     cls = module.Options
-    texts = kinds.attributes(cls)
+    texts = command_line.of_options(cls)
     defaults = {field.name: field.default for field in dataclasses.fields(cls)}
-    flags = [(name, _default(defaults[name]), text) for name, text in texts.items()]
+    flags = [(name, _default(defaults.get(name)), text) for name, text in texts.items()]
   more = (
     ['--help=KIND shows the fields of a kind, as --help=' + next(iter(program.rows))]
     if program

@@ -10,6 +10,7 @@ import sys
 from typing import Any, NoReturn
 
 from absl import app
+from absl import flags
 from absl import logging
 
 from binaries.config import command_line
@@ -75,8 +76,14 @@ def start(module: Any, argv: Sequence[str]) -> None:
   app.run(
     checked(lambda: work(module, argv[1:])),
     argv=[*argv],
-    flags_parser=lambda given: given[:1],
+    flags_parser=_program_alone,
   )
+
+
+def _program_alone(argv: Sequence[str]) -> list[str]:
+  """Leaves the command line to `command_line`; absl must take it as parsed."""
+  flags.FLAGS.mark_as_parsed()
+  return [*argv[:1]]
 
 
 def work(module: Any, arguments: Sequence[str]) -> None:

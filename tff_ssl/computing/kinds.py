@@ -282,6 +282,14 @@ def given(text: str) -> list[str]:
   return [item.partition('=')[0].strip() for item in rest.split(',') if item.strip()]
 
 
+def without(text: str, field: str) -> str:
+  """Returns a text without a field; '' if it says nothing else."""
+  kind, rest = _split(text)
+  items = (item for item in rest.split(',') if item.partition('=')[0].strip() != field)
+  fields = ','.join(items)
+  return fields if kind is None else f'{kind}:{fields}'.rstrip(':')
+
+
 def value_text(value: Any) -> str:
   """Returns the value of a field as `parse` reads it."""
   if value is None:
