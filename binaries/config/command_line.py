@@ -19,8 +19,8 @@ from absl import flags
 
 from binaries.config import methods
 from binaries.config import programs
+from binaries.config import roles
 from binaries.config import run_config
-from binaries.config import suited
 from tff_ssl.computing import kinds
 
 Options = TypeVar('Options')
@@ -143,6 +143,8 @@ def configure(
   if base is None:
     for name in ('task', *SHORT, 'data'):
       config = _changed(config, [change for change in changes if change[0] == name])
+    # Only here: it imports NumPy, which --help does not need.
+    suited = importlib.import_module('binaries.config.suited')
     config = suited.to_task(config)
   config = _changed(config, [change for change in changes if change[0] != CONFIG])
   if 'clients_per_round' in last:
@@ -265,18 +267,17 @@ def _part(config: run_config.RunConfig, name: str, text: str) -> Any:
       what = f'{field} of --{name}'
       rest = kinds.without(text, field)
       raise UnusedError(_refusal(config, what), what, (name, text), rest)
-  return _with_home(value)
+  return _at_home(value)
 
 
-def _with_home(value: Any) -> Any:
-  """Returns a part of which every text that begins with `~` is expanded."""
-  texts = {name: getattr(value, name) for name in kinds.field_types(type(value))}
-  own = {
-    name: expanded(text)
-    for name, text in texts.items()
-    if isinstance(text, str) and text.startswith('~')
+def _at_home(value: Any) -> Any:
+  """Returns a dataclass with `~` expanded in its paths."""
+  paths = {
+    field.name: expanded(own)
+    for field in dataclasses.fields(value)
+    if roles.is_path(field) and isinstance(own := getattr(value, field.name), str)
   }
-  return dataclasses.replace(value, **own)
+  return dataclasses.replace(value, **paths) if paths else value
 
 
 def _check_not_of_others(
@@ -307,7 +308,9 @@ def _simple(text: str, type_: Any) -> Any:
   """Reads the value of a flag that is one field: lists have commas, `~` is a home."""
   inner = kinds.without_none(type_)[1]
   if typing.get_origin(inner) is tuple:
-    text = text.replace(',', kinds.BETWEEN)
+    item = typing.get_args(inner)[0]
+    parts = (part.strip() for part in text.split(','))
+    return tuple(_simple(part, item) for part in parts if part)
   if inner is str and text.startswith('~'):
     text = expanded(text)
   return kinds.checked_value(text, type_)
@@ -393,7 +396,7 @@ def options_of(cls: type[Options], changes: Sequence[Change]) -> Options:
     try:
       if dataclasses.is_dataclass(type_):
         before = own.get(name, type_())
-        own[name] = _with_home(kinds.parse(text, {'': type_}, name, before))
+        own[name] = _at_home(kinds.parse(text, {'': type_}, name, before))
       else:
         own[name] = _simple(text, type_)
     except ValueError as error:

@@ -53,7 +53,7 @@ class Data(kinds.Kind):
   image_size: kinds.Count | None = None
   fit: Literal['crop', 'pad', 'stretch'] | None = None
   pixel_range: tuple[float, ...] | None = None
-  scaling: str | None = roles.path()
+  scaling: kinds.WithNone | None = roles.path()
   validation: kinds.Inner | None = None
   at_most: kinds.Count | None = None
   partition_encoder: str | None = roles.path()

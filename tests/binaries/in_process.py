@@ -1,32 +1,23 @@
 """Runs programs in this process: to start another and import TensorFlow takes seconds.
 
-All programs are imported here, so that each sees the flags of all, as the others may
-have left them: what one does must not depend on which others were imported.
+A program is its module in `binaries`.
 """
 
 from collections.abc import Callable, Iterable
 import contextlib
+import dataclasses
 import io
 import pathlib
 import types
+from typing import Any
 from unittest import mock
 
 import psutil
 import tensorflow_federated as tff
 
 # isort: split
-from binaries import audit  # noqa: F401
-from binaries import benchmark  # noqa: F401
-from binaries import dcco  # noqa: F401
-from binaries import dec_ssl  # noqa: F401
-from binaries import embed  # noqa: F401
-from binaries import evaluate  # noqa: F401
-from binaries import export  # noqa: F401
-from binaries import fedavg_ssl  # noqa: F401
-from binaries import fedema  # noqa: F401
-from binaries import fedsup  # noqa: F401
-from binaries import partition  # noqa: F401
-from binaries import ssfl  # noqa: F401
+from binaries.config import command_line
+from binaries.config import run_config
 from binaries.launching import program
 from tests import quick
 from tests.binaries import launch
@@ -36,8 +27,21 @@ from tff_ssl.execution import contexts
 _opened = {name: getattr(contexts, name) for name in quick.contexts()}
 
 
+def read(name: str, line: str = '', **fields: Any) -> run_config.RunConfig:
+  """Returns the run that a command line describes; its folder may be left out.
+
+  Args:
+    name: Name of a training program.
+    line: Its command line.
+    **fields: Values of fields in place of those.
+  """
+  arguments = ('--run_dir=r', *line.split())
+  config = command_line.parse_run(name, arguments)
+  return dataclasses.replace(config, **fields)
+
+
 def call(binary: types.ModuleType, *arguments: str) -> None:
-  """Calls `main` with a command line; errors are raised."""
+  """Does the work of a command line; errors are raised."""
   program.work(binary, arguments)
 
 

@@ -66,6 +66,8 @@ Fraction = Annotated[float, Range(0, 1)]
 Share = Annotated[float, Range(0, 1, least_excluded=True)]
 BelowOne = Annotated[float, Range(0, 1, most_excluded=True)]
 Inner = Annotated[float, Range(0, 1, True, True)]
+# A text in which `none` is a word, so that None is only the default.
+WithNone = Annotated[str, 'none']
 
 BETWEEN = '/'
 _NONE = 'none'
@@ -207,7 +209,7 @@ def parse_value(text: str, type_: Any) -> Any:
     ValueError: If it is not of the type; the message says what it must be.
   """
   optional, inner = without_none(type_)
-  if optional and text == _NONE:
+  if optional and text == _NONE and not _has_word_none(type_):
     return None
   if typing.get_origin(inner) is typing.Literal:
     choices = typing.get_args(inner)
@@ -236,11 +238,19 @@ def without_none(type_: Any) -> tuple[bool, Any]:
   return optional, type_
 
 
+def _has_word_none(type_: Any) -> bool:
+  """Returns whether `none` is a value of a type, and not None."""
+  return WithNone in typing.get_args(type_) or _NONE in typing.get_args(
+    without_none(type_)[1]
+  )
+
+
 def _range(type_: Any) -> Range:
   """Returns the range of a type's numbers."""
   for each in (type_, *typing.get_args(type_)):
-    if typing.get_origin(each) is Annotated:
-      return next(arg for arg in each.__metadata__ if isinstance(arg, Range))
+    for arg in getattr(each, '__metadata__', ()):
+      if isinstance(arg, Range):
+        return arg
   return Range()
 
 
@@ -288,7 +298,9 @@ def value_text(value: Any) -> str:
     return str(value).lower()
   if isinstance(value, tuple | list):
     return BETWEEN.join(map(value_text, value))
-  return f'{value:.10g}' if isinstance(value, float) else str(value)
+  if isinstance(value, float) and float(f'{value:g}') == value:
+    return f'{value:g}'
+  return str(value)
 
 
 def to_text(value: Any) -> str:
