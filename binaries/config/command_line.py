@@ -384,8 +384,8 @@ def _of_all_runs(cls: type[Any]) -> tuple[str, ...]:
 def options_of(cls: type[Options], changes: Sequence[Change]) -> Options:
   """Returns options from flags and their values; see `parse_options`."""
   types, own = kinds.field_types(cls), dict[str, Any]()
-  for field in _of_all_runs(cls):
-    own[field] = RunChanges(change for change in changes if change[0] not in types)
+  for name in _of_all_runs(cls):
+    own[name] = RunChanges(change for change in changes if change[0] not in types)
   for name, text in changes:
     if name not in types:
       continue

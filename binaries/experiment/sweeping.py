@@ -143,14 +143,15 @@ def check(wanted: Sequence[Job]) -> None:
     ValueError: If one cannot be run; the message names its method.
     OSError: If a folder cannot be made.
   """
-  # Only here: it imports TensorFlow.
+  # Only here: they import TensorFlow.
+  from binaries.building import settled
   from binaries.experiment import running
 
   for job in wanted:
     try:
       # What a run prints about its settings belongs in its own log.
-      with contextlib.redirect_stdout(io.StringIO()):
-        running.check(job.config)
+      with contextlib.redirect_stderr(io.StringIO()):
+        running.check(settled.settle(job.config))
     except ValueError as error:
       raise ValueError(f'{job.member.name}: {error}') from error
 
