@@ -26,8 +26,17 @@ def run(name: str) -> None:
     name: Name of the program's module in `binaries`, which has `main` and what the
       command line is parsed into: `PROGRAM`, or `Options`.
   """
+  run_module(f'binaries.{name}')
+
+
+def run_module(name: str) -> None:
+  """Runs any program like one of `binaries`; see `run`.
+
+  Args:
+    name: Name of its module.
+  """
   # Not the module that was started, which is `__main__`: its classes would be others.
-  module = importlib.import_module(f'binaries.{name}')
+  module = importlib.import_module(name)
   if (asked := help_text.asked(sys.argv[1:])) is not None:
     try:
       print(help_text.build(module, asked), flush=True)
