@@ -40,6 +40,9 @@ class RunChanges(tuple[tuple[str, str], ...]):
   """
 
 
+NO_CHANGES = RunChanges()
+
+
 # A field of an `Options` that is a path: `~` is expanded, which shells do not do.
 Path = Annotated[str, 'path']
 # Flags that stand for one field of a part, by name.

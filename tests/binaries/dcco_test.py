@@ -140,8 +140,8 @@ def test_encoder_is_loaded_with_tensorflow_alone(runs, tmp_path):
 def test_an_evaluation_that_fails_loses_nothing(tmp_path, monkeypatch):
   arguments = (
     *launch.SMALL,
-    '--algorithm=centralized_cco',
-    '--projector=8,8',
+    '--method=centralized_steps',
+    '--objective=cco:projector=8/8',
     '--rounds=1',
     f'--run_dir={tmp_path}',
   )
