@@ -30,7 +30,7 @@ class Options:
     run: The folder of a run.
     canaries: Canary clients in each round.
     canary_rounds: Rounds, each with new canaries.
-    seed: Seed of the canaries and of the noise.
+    seed: Seed of the canaries' directions; noise has no seed.
   """
 
   run: str

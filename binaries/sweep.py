@@ -50,7 +50,7 @@ class Options(compare.Options):
   """What is run and compared.
 
   Attributes:
-    methods: Methods by name, as in fedema,simclr, or by program and name, as in
+    methods: Methods, as in fedema,simclr, or with their programs, as in
       dec_ssl:simclr.
     seeds: The seeds, as in 0,1,2.
     jobs: Runs at a time; none: one per core.
@@ -67,15 +67,15 @@ class Options(compare.Options):
   jobs: kinds.Count | None = None
   out: command_line.Path = 'runs/sweep'
   vary: command_line.Changes = command_line.UNCHANGED
-  changes: command_line.RunChanges = command_line.RunChanges()
+  changes: command_line.RunChanges = command_line.NO_CHANGES
 
   def __post_init__(self) -> None:
     """Raises ValueError if the seeds are not different, or two axes are given."""
     super().__post_init__()
     if not self.seeds or len({*self.seeds}) < len(self.seeds):
+      given = ','.join(map(str, self.seeds))
       raise ValueError(
-        f'seeds is {kinds.value_text(self.seeds)!r}; it must be different whole numbers,'
-        ' as in 0,1,2.'
+        f'seeds is {given!r}; it must be different whole numbers, as in 0,1,2.'
       )
     if self.vary and self.vary_axis:
       raise ValueError(

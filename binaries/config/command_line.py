@@ -21,7 +21,6 @@ from binaries.config import methods
 from binaries.config import programs
 from binaries.config import roles
 from binaries.config import run_config
-from binaries.config import suited
 from tff_ssl.computing import kinds
 
 Options = TypeVar('Options')
@@ -39,6 +38,9 @@ class RunChanges(tuple[tuple[str, str], ...]):
 
   A program whose `Options` has such a field takes these flags in addition to its own.
   """
+
+
+NO_CHANGES = RunChanges()
 
 
 # A field of an `Options` that is a path: `~` is expanded, which shells do not do.
@@ -141,6 +143,8 @@ def configure(
   if base is None:
     for name in ('task', *SHORT, 'data'):
       config = _changed(config, [change for change in changes if change[0] == name])
+    # Only here: it imports NumPy, which --help does not need.
+    suited = importlib.import_module('binaries.config.suited')
     config = suited.to_task(config)
   config = _changed(config, [change for change in changes if change[0] != CONFIG])
   if 'clients_per_round' in last:

@@ -1,10 +1,8 @@
 """How the encoder of a run is evaluated."""
 
 import dataclasses
-from typing import Literal
 
 from binaries.config import roles
-from tasks import registry
 from tff_ssl.computing import kinds
 
 
@@ -74,7 +72,7 @@ class Masks(kinds.Kind):
     steps: Steps for which these methods train a head.
   """
 
-  dir: str | None = None
+  dir: str | None = roles.path()
   steps: kinds.Count = 300
 
 
@@ -91,8 +89,8 @@ class Additions:
     masks: Masks for the methods segmentation and detection, as in dir=FOLDER,steps=300.
   """
 
-  transfer: Literal[registry.TASKS] | None = None  # type: ignore[valid-type]
-  transfer_dir: str | None = None
+  transfer: str | None = None
+  transfer_dir: str | None = roles.path()
   fairness: bool = False
   federated: FederatedLinear = FederatedLinear()
   masks: Masks = Masks()

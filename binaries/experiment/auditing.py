@@ -27,7 +27,7 @@ def audit(
     config: The run, as it is executed here.
     clients: Canary clients in each round.
     rounds: Rounds, each with new canaries.
-    seed: Seed of the canaries and of the noise.
+    seed: Seed of the canaries' directions; noise has no seed.
 
   Raises:
     ValueError: If the ledger is missing or damaged, or the aggregation is broken.

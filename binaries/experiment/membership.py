@@ -16,11 +16,11 @@ import dataclasses
 import os
 import pathlib
 
-from binaries.flags import dealing
 from tasks import intake
 from tasks import registry
 from tasks import sources
 from tasks import task_types
+from tff_ssl.computing import kinds
 from tff_ssl.runs import run_config
 from tff_ssl.storage import files
 
@@ -91,7 +91,11 @@ def check_same(folder: str | os.PathLike[str], task: task_types.Task, why: str) 
   )
 
 
-def check_unseen(source: str | os.PathLike[str], task: task_types.Task) -> None:
+def check_unseen(
+  source: str | os.PathLike[str],
+  task: task_types.Task,
+  validation: float | None = None,
+) -> None:
   """Refuses to test, or to choose settings, on what a run trained on.
 
   Copies of a picture within a data set do not count: only what was not held out there
@@ -101,19 +105,22 @@ def check_unseen(source: str | os.PathLike[str], task: task_types.Task) -> None:
   Args:
     source: A run folder, or an encoder file in one.
     task: The examples to test on.
+    validation: Share of the training examples that is held out as a validation split;
+      None: only the data's own.
 
   Raises:
     ValueError: The run trained on some of them.
   """
   path = pathlib.Path(source)
   folder = path.parent if path.suffix == '.keras' else path
-  config = run_config.read(folder) if (folder / run_config.NAME).is_file() else {}
-  stored = config.get('flags', {})
+  stored: Mapping[str, object] = {}
+  if (folder / run_config.NAME).is_file():
+    stored = run_config.settings(run_config.read(folder)['config'])
   held_out = {
     split: examples for split, examples in task.splits().items() if split != _TRAIN
   }
   if not task.digests:
-    _check_validation(source, stored, task)
+    _check_validation(source, stored, task, validation)
     return
   known = _read(folder)
   if known is None:
@@ -270,15 +277,18 @@ def _of_partition(folder: pathlib.Path, stored: Mapping[str, object]) -> set[str
 
 
 def _check_validation(
-  source: str | os.PathLike[str], stored: Mapping[str, object], task: task_types.Task
+  source: str | os.PathLike[str],
+  stored: Mapping[str, object],
+  task: task_types.Task,
+  share: float | None,
 ) -> None:
   """Refuses another validation share of published data, whose test split is fixed."""
-  share, before = dealing.VALIDATION.value, stored.get('validation')
+  before = stored.get('data.validation')
   if stored.get('task') == task.name and share is not None and share != before:
     raise ValueError(
-      f'{source} was trained with --validation={before} on the task {task.name!r}, and '
-      f'this run has --validation={share}: it would choose by examples that the other '
-      'was trained on; give the same value.'
+      f'{source} was trained with --data=validation={kinds.value_text(before)} on the '
+      f'task {task.name!r}, and this run has --data=validation={share}; it must be the '
+      'same, because this run would choose by examples that the other was trained on.'
     )
 
 

@@ -13,7 +13,8 @@ import os
 import pathlib
 
 from binaries.experiment import encoder_card
-from binaries.methods import algorithms
+from binaries.building import algorithms
+from binaries.config import run_config
 from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
@@ -59,27 +60,27 @@ SCORES = {'accuracy': 'accuracy', 'balanced_accuracy': 'balanced'}
 
 def save_encoder(
   folder: run_folder.RunFolder,
+  config: run_config.RunConfig,
   task: task_types.Task,
   encoder: network.Network,
   params: network.Params,
-  algorithm: str,
   rounds: int,
-  promised: Mapping[str, object] | None = None,
+  privacy: Mapping[str, object] | None = None,
 ) -> None:
   """Writes `encoder.keras`, its card and a projection of test images' encodings.
 
   Args:
     folder: The run folder.
+    config: The run.
     task: What the encoder was trained on.
     encoder: The network.
     params: Its parameters.
-    algorithm: The algorithm that trained it.
     rounds: Number of rounds it was trained for.
-    promised: More entries of the card, by name: about privacy.
+    privacy: More entries of the card, by name: about privacy.
   """
   model = encoder.to_keras(params)
-  own = encoder_card.build(task, encoder, algorithm, rounds)
-  own.update(promised or {})
+  own = encoder_card.build(config, task, encoder, rounds)
+  own.update(privacy or {})
   if model_card.is_private(own):
     # Which examples have a label is counted without noise.
     own['data'] = task.describe(of_labels=False)

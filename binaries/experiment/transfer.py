@@ -14,7 +14,11 @@ from tasks import task_types
 
 
 def check(added: evaluations.Additions) -> None:
-  """Raises ValueError if a folder of data does nothing."""
+  """Raises ValueError if there is no such task, or a folder of data does nothing."""
+  if added.transfer not in (None, *registry.TASKS):
+    raise ValueError(
+      f'transfer is {added.transfer!r}; it must be one of {", ".join(registry.TASKS)}.'
+    )
   takers = (*registry.DOWNLOADED, *registry.OF_FILES)
   if added.transfer_dir is not None and added.transfer not in takers:
     raise ValueError(

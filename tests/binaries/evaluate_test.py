@@ -115,7 +115,7 @@ def test_only_what_was_asked_is_computed(run, capsys, monkeypatch):
   assert '12.5%' not in capsys.readouterr().out
 
 
-@pytest.mark.long_for('fedavg_cco', 'centralized_cco')
+@pytest.mark.long_for('fedavg_cco', 'fedavg_nt_xent', 'centralized_cco')
 @pytest.mark.parametrize('algorithm', conftest.ALGORITHMS[1:])
 def test_random_encoder_is_the_one_that_every_algorithm_starts_from(runs, algorithm):
   folder = runs.small[algorithm].folder / 'checkpoints'

@@ -24,7 +24,7 @@ SMALL = (
   '--encoder=conv2:width=0.125',
 )
 # Each client a value: a quarter fewer operations to trace than packs, which other runs
-# have as users do (dcco, fedema, ssfl), and the same rounds (conformance_test).
+# have as users do (dcco, fedema), and the same rounds (conformance_test).
 APART = '--runtime=packs=0'
 
 

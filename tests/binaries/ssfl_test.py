@@ -13,6 +13,7 @@ from tests.binaries import launch
 
 _FLAGS = (
   '--method=per',
+  launch.APART,
   launch.FLIP,
   '--task=digits',
   '--encoder=conv2:width=0.125',
