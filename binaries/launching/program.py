@@ -49,6 +49,7 @@ def run_module(name: str) -> None:
     sys.exit(0)
   logging.get_absl_logger().addFilter(is_for_users)
   stopping.as_it_begins()
+  faulthandler.enable()
   try:
     start(module, sys.argv)
   except SystemExit as ended:
@@ -83,7 +84,6 @@ def start(module: Any, argv: Sequence[str]) -> None:
   logging.get_absl_handler().python_handler.setStream(sys.stderr)
   # Not by absl's `app.run`: Keras makes no models if it is imported after that.
   logging.use_absl_handler()
-  faulthandler.enable()
   run_checked(lambda: work(module, argv[1:]))
   sys.exit(0)
 
