@@ -12,9 +12,9 @@ import math
 import os
 import pathlib
 
-from binaries.experiment import encoder_card
 from binaries.building import algorithms
 from binaries.config import run_config
+from binaries.experiment import encoder_card
 from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets

@@ -70,7 +70,7 @@ class _Fake:
 def swept(tmp_path, monkeypatch):
   """Runs a sweep with a fake program; returns what was started, and how it ended."""
   # What a fake run leaves of its configuration is not what a real one does.
-  monkeypatch.setattr(sweeping, 'check', lambda wanted: None)
+  monkeypatch.setattr(sweeping, 'check', lambda _: None)
 
   def call(*flags, **how):
     fake = _Fake(tmp_path / 'out', **how)
@@ -176,17 +176,21 @@ def test_what_a_method_does_not_use_is_left_out_of_its_runs(tmp_path):
   dcco = ['-m', 'binaries.dcco', '--method=dcco', '--objective=cco']
   rest = '--clients=learning_rate=0.5'
   assert commands[2] == [*dcco, flags[0], flags[2], rest, *ends[2]]
-  assert told == [
+  left_out, defaults = told[:3], told[3:]
+  assert left_out == [
     'tau of --method is left out of simclr, dcco: not used there.',
     'target_momentum of --objective is left out of simclr, dcco: not used there.',
     'epochs of --clients is left out of dcco: not used there.',
+  ]
+  assert defaults[0] == (
     '--partition defaults to classes:per_client=2,clients=5 in fedema; '
-    'shares:alpha=0.1,clients=5 in simclr; none in dcco: give it, to compare only the '
-    'methods.',
-    '--clients_per_round defaults to 5 in fedema, simclr; 64 in dcco: give it, to '
-    'compare only the methods.',
-    'norm of --encoder defaults to batch in fedema; group in simclr, dcco: give it, to '
-    'compare only the methods.',
+    'shares:alpha=0.1,clients=5 in simclr; none in dcco: give it, to compare only '
+    'the methods.'
+  )
+  assert [line.partition(' defaults to ')[0] for line in defaults] == [
+    '--partition',
+    '--clients_per_round',
+    'norm of --encoder',
   ]
 
 
@@ -261,15 +265,17 @@ def test_all_are_run_once_and_compared_by_method(tmp_path, swept):
     'simclr is binaries.fedavg_ssl --method=fedavg --objective=simclr '
     '(there is also dec_ssl:simclr, dcco:simclr, fedema:simclr, fedsup:simclr)'
   )
-  assert [line.split()[:2] for line in lines[4:6]] == [
-    ['fed_byol', '2'],
-    ['simclr', '2'],
+  assert [line.split()[:4] for line in lines[4:6]] == [
+    ['fed_byol', 'byol', '[1]', '2'],
+    ['fedavg', 'simclr', '[2]', '2'],
   ]
   assert 'run 4/4: ' in ended.stderr
   # The fake's numbers depend on the seed alone.
-  assert 'fed_byol and simclr have the same numbers' in ended.stderr
+  assert 'fed_byol byol [1] and fedavg simclr [2] have the same numbers' in ended.stderr
   written = (tmp_path / 'out' / 'comparison' / 'comparison.md').read_text()
-  assert '| fed_byol | 2 | **56.2 ± 8.8%** |' in written
+  assert '| **56.2 ± 8.8%** |' in written
+  # The numbers in names stand for all that differs.
+  assert 'method=fed_byol, objective=byol, clients.epochs=5' in written
   started, ended = swept(_METHODS, '--seeds=0,1')
   assert (started, ended.status) == ([], 0)
   started, _ = swept(_METHODS, '--seeds=0,1,2')
@@ -397,7 +403,7 @@ def test_malformed_variations_are_refused(texts, said):
 )
 def test_what_cannot_vary_is_refused_before_a_run(tmp_path, flags, said, monkeypatch):
   monkeypatch.setattr(sweeping.Runner, 'run', pytest.fail)
-  monkeypatch.setattr(sweeping, 'check', lambda wanted: None)
+  monkeypatch.setattr(sweeping, 'check', lambda _: None)
   with pytest.raises(ValueError, match=re.escape(said)):
     in_process.call(sweep, _METHODS, f'--out={tmp_path}/out', *flags)
   assert not (tmp_path / 'out').exists()
@@ -426,17 +432,19 @@ def test_each_method_goes_through_all_values(tmp_path, swept):
   lines = (comparison / 'over.csv').read_text().splitlines()
   assert lines[0] == 'alpha,method,number,mean,deviation,runs'
   # Accuracies 0.5 and 0.625, by the seed.
+  methods = ('fed_byol byol [1]', 'fedavg simclr [2]')
   assert sorted(line.split(',')[:4] for line in lines[1:]) == [
     [alpha, method, 'linear/10%/accuracy', '0.5625']
     for alpha in ('0.1', '5')
-    for method in ('fed_byol', 'simclr')
+    for method in methods
   ]
   assert all(line.endswith(',0.08838834764831845,2') for line in lines[1:])
   shown = ended.stdout.splitlines()
   (title,) = (k for k, line in enumerate(shown) if line == 'linear 10%, by alpha:')
   assert shown[title + 1].split() == ['method', '0.1', '5']
-  assert shown[title + 3].split() == ['fed_byol', *['56.2', '±', '8.8%'] * 2]
-  assert any(line.startswith('0.1 simclr') for line in shown)
+  assert shown[title + 3].split() == [*methods[0].split(), *['56.2', '±', '8.8%'] * 2]
+  # A group of each method and value.
+  assert sum(line.startswith('fedavg simclr [4]') for line in shown) == 1
   # The same command has nothing left to do; a value more is run alone.
   assert swept(*flags)[0] == []
   started, _ = swept(*flags[:2], '--vary=partition=shares:alpha={0.1|1|5},clients=5')
@@ -453,7 +461,9 @@ def test_flags_that_vary_together_are_one_axis(tmp_path, swept):
   assert len(started) == 4
   rows = (tmp_path / 'out' / 'comparison' / 'over.csv').read_text().splitlines()[1:]
   assert [row.split(',')[:2] for row in rows] == [
-    [epochs, method] for method in ('simclr', 'supervised') for epochs in ('1', '5')
+    [epochs, f'fedavg {objective}']
+    for objective in ('simclr', 'supervised')
+    for epochs in ('1', '5')
   ]
 
 
@@ -477,5 +487,5 @@ def test_its_own_flags_are_checked_before_tensorflow_is_imported():
     check=False,
   )
   assert ended.returncode == 1
-  assert 'Error: --methods is not given' in ended.stderr
+  assert 'Error: --seeds=x is given: it must be a whole number.' in ended.stderr
   assert 'tensorflow' not in ended.stderr

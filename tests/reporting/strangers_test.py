@@ -9,8 +9,8 @@ from matplotlib import cbook
 import numpy as np
 import pytest
 
-from binaries import embed
 from binaries import partition
+from binaries.experiment import embedding
 from tests.computing import inert_test
 from tests.reporting import fabricate
 from tff_ssl.computing import inert
@@ -102,7 +102,7 @@ def test_the_clients_of_a_partition_are_inert_and_read_again(tmp_path):
 
 
 def test_features_are_inert(tmp_path):
-  embed._write(tmp_path / 'a.csv', _NAMES, -np.ones([len(_NAMES), 2], np.float32))
+  embedding._write(tmp_path / 'a.csv', _NAMES, -np.ones([len(_NAMES), 2], np.float32))
   _, *rows = _cells(tmp_path / 'a.csv')
   assert [inert.of_cell(row[0]) for row in rows] == _LINES
   assert rows[0][1:] == ['-1.0', '-1.0']

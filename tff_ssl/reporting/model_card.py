@@ -156,7 +156,7 @@ def _data(
   known: Mapping[str, Any], config: Mapping[str, Any], is_public: bool
 ) -> list[str]:
   lines = [f'Task: {inert.markdown(known.get("data", known.get("task")))}']
-  flags = config['flags']
+  flags = run_config.settings(config['config'])
   for name, title in _OF_DATA:
     if flags.get(name) is not None:
       lines.append(f'{title}: {inert.markdown(flags[name])}')
@@ -171,7 +171,7 @@ def _method(
   algorithm, rounds = (inert.markdown(known.get(n)) for n in ('algorithm', 'rounds'))
   lines = [f'{algorithm}, {rounds} rounds']
   for name in ('objective', 'augmentation', 'local_epochs', 'batch_size', _SEED):
-    value = config['flags'].get(name)
+    value = run_config.settings(config['config']).get(name)
     if value is not None and not (is_public and name == _SEED):
       lines.append(f'{name}: {inert.markdown(value)}')
   versions = config.get('versions')
