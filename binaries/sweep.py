@@ -27,6 +27,7 @@ sweep. A run that fails is reported, and the others continue. In the end OUT/com
 has the comparison of all runs by `binaries.compare`, whose flags are taken too.
 """
 
+import dataclasses
 import pathlib
 import sys
 
@@ -55,7 +56,6 @@ def main() -> None:
   _check()
   out = _out()
   # Imported only here, because it imports TensorFlow.
-  from binaries.experiment import sweep_names
   from binaries.experiment import sweeping
 
   members = sweeping.members(_METHODS.value)
@@ -67,9 +67,10 @@ def main() -> None:
   # Failed runs may have left nothing to compare.
   begun = [job.folder for job in wanted if (job.folder / 'metrics.csv').is_file()]
   if begun:
-    label = sweep_names.label(wanted, with_value=True)
-    axis = sweep_names.axis(wanted, variation)
-    compare.compare_folders(begun, out / _COMPARISON, label, axis)
+    own = compare.options()
+    if variation:
+      own = dataclasses.replace(own, vary_axis=tuple(variation.flags))
+    compare.compare_folders(begun, out / _COMPARISON, own)
   if failures:
     raise ValueError(
       f'{len(failures)} of {len(wanted)} runs failed; the same command tries them '
@@ -85,9 +86,10 @@ def _check() -> None:
   """Checks the sweep's own flags."""
   program.check_required({_METHODS.name: 'methods, as in fedema,simclr'})
   jobs.seeds()
-  if varying.read() and compare.OVER.value:
-    raise ValueError('--over and --vary are both given; --vary decides what is drawn.')
-  compare.check_flags()
+  if varying.read() and compare.options().vary_axis:
+    raise ValueError(
+      '--vary_axis and --vary are both given; --vary decides what is drawn.'
+    )
   compare.check_out(_out())
   if _out().is_dir():
     run_config.check_contained(_out())

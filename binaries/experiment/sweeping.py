@@ -18,7 +18,7 @@ from binaries.launching import complete
 from binaries.launching import job_runner
 from binaries.methods import choice
 from binaries.methods import table
-from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_reader
 
 # Separates a program and a row's parts, as in fedavg_ssl:fedprox:byol.
 SEPARATOR = ':'
@@ -111,7 +111,7 @@ class Runner(job_runner.Runner[Job]):
   def is_done(self, job: Job) -> bool:
     """Returns whether a run has all its rounds and their evaluation."""
     run = complete.read(job.folder)
-    return run is not None and run.flags['rounds'] == job.rounds
+    return run is not None and run.rounds == job.rounds
 
   def command(self, job: Job) -> list[str]:
     """Returns the arguments after `python`."""
@@ -319,7 +319,7 @@ def _tell_defaults(wanted: Sequence[Job], varied: Collection[str]) -> list[str]:
     by_value: dict[str, dict[str, None]] = {}
     for job in wanted:
       if flag in job.values and flag not in varied:
-        value = run_groups.text(job.values[flag])
+        value = run_reader.text(job.values[flag])
         by_value.setdefault(value, {})[job.member.name] = None
     if len(by_value) > 1:
       text = '; '.join(
