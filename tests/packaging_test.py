@@ -18,9 +18,9 @@ import pytest
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _TOPS = ('tff_ssl', 'tasks', 'binaries', 'docs', 'tests')
-# Tools, and what is held back or added for others: requirements.in says why.
 # pandas imports them where it writes LaTeX and Markdown.
 _BY_PANDAS = frozenset(('jinja2', 'tabulate'))
+# Tools, and what is held back or added for others: requirements.in says why.
 _NOT_IMPORTED = _BY_PANDAS | frozenset(
   (
     'importlib-resources',

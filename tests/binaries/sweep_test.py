@@ -280,7 +280,10 @@ def test_malformed_variations_are_refused(texts, said):
     (['--vary=rounds=a|2'], '--vary has rounds=a'),
     (['--vary=rounds=0|2'], '--vary has rounds=0'),
     (['--vary=participation=1|2'], 'fed_byol: participation is 2'),
-    (['--vary=rounds=1|2', '--over=rounds'], '--over and --vary are both given'),
+    (
+      ['--vary=rounds=1|2', '--vary_axis=rounds'],
+      '--vary_axis and --vary are both given',
+    ),
   ],
 )
 def test_flags_that_cannot_vary_are_refused_before_a_run(
