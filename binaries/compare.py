@@ -31,7 +31,7 @@ With `--vary_axis`, `over.png` shows the accuracies against a setting, and `over
 has them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import itertools
 import pathlib
@@ -180,44 +180,18 @@ def compare_folders(
     print(f'Warning: {inert.line(caveat)}', file=sys.stderr)
   out.mkdir(parents=True, exist_ok=True)
   comparison.write_csv(out / 'comparison.csv', compared)
-  drawn = {
-    'curves': _draw(groups, questions, wanted),
-    'clients': _draw_clients(groups),
-  }
   if axis:
     sensitivity.write_csv(out / 'over.csv', axis, against)
-    drawn['over'] = _draw_over(axis, against)
-  for name, figure in drawn.items():
-    _write_figure(out, name, figure, wanted.formats)
+  every = bool(wanted.metric)
+  shown = curves.quantities(groups, questions, every, wanted.curves)
+  drawn = _draw(groups, shown, axis, against)
+  png = _write_figures(out, drawn, wanted.formats)
   for name, (suffix, lay_out) in _TABLES.items():
     if name in wanted.formats:
       files.write(out / f'comparison{suffix}', lay_out(table))
-  png = _png(drawn['curves'])
   page = comparison_page.build(groups, table, caveats, png)
   files.write(out / 'comparison.html', page)
   print(f'Page: {out / "comparison.html"}')
-
-
-def _write_figure(
-  out: pathlib.Path, name: str, figure: Any, formats: Sequence[str]
-) -> None:
-  """Writes a figure, if there is one, in each format that is asked for."""
-  if figure is None:
-    return
-  from tff_ssl.reporting import figures
-
-  for kind in formats:
-    if kind in _FIGURES:
-      files.write(out / f'{name}.{kind}', figures.render(figure, kind))
-
-
-def _png(figure: Any) -> bytes:
-  """Returns a figure as a PNG file, empty if there is no figure."""
-  if figure is None:
-    return b''
-  from tff_ssl.reporting import figures
-
-  return figures.render(figure)
 
 
 def _folders() -> Iterable[pathlib.Path]:
@@ -263,17 +237,6 @@ def check_out(out: pathlib.Path) -> None:
     raise ValueError(f'out is {str(out)!r}, which is a file; it must be a folder.')
 
 
-def _draw(groups: list[run_groups.Group], questions: list[str], wanted: Options) -> Any:
-  """Returns the figure of the curves; None if there is nothing to draw."""
-  # Imported only here: on its first import matplotlib writes its cache, and may
-  # print a message about it.
-  from tff_ssl.reporting import figures
-
-  every = bool(wanted.metric)
-  shown = curves.quantities(groups, questions, every, wanted.curves)
-  return figures.draw(groups, shown) if shown else None
-
-
 def _lines(
   runs: Sequence[run_reader.Run],
   questions: Sequence[str],
@@ -291,24 +254,43 @@ def _lines(
   return panels, notes
 
 
-def _draw_over(
-  axis: sensitivity.Axis, panels: dict[str, list[sensitivity.Line]]
-) -> Any:
-  """Returns the figure of the accuracies against a setting."""
+def _write_figures(
+  out: pathlib.Path, drawn: Mapping[str, Any], formats: Sequence[str]
+) -> bytes:
+  """Writes figures in the formats that are asked for; returns the curves as a PNG."""
   from tff_ssl.reporting import figures
 
-  titled = {comparison.title(name): lines for name, lines in panels.items()}
-  return figures.draw_over(axis.title, titled)
+  for name, figure in drawn.items():
+    for kind in formats:
+      if kind in _FIGURES:
+        files.write(out / f'{name}.{kind}', figures.render(figure, kind))
+  return figures.render(drawn['curves']) if 'curves' in drawn else b''
 
 
-def _draw_clients(groups: Sequence[run_groups.Group]) -> Any:
-  """Returns the figure of the per-client numbers of each group's first run."""
+def _draw(
+  groups: Sequence[run_groups.Group],
+  shown: Sequence[curves.Quantity],
+  axis: sensitivity.Axis | None,
+  against: Mapping[str, Sequence[sensitivity.Line]],
+) -> dict[str, Any]:
+  """Returns the figures by name: those that have something to show."""
+  # Imported only here: on its first import matplotlib writes its cache, and may
+  # print a message about it.
   from tff_ssl.reporting import client_numbers
+  from tff_ssl.reporting import figures
 
+  drawn = {}
+  if shown:
+    drawn['curves'] = figures.draw(groups, shown)
+  if axis:
+    titled = {comparison.title(name): lines for name, lines in against.items()}
+    drawn['over'] = figures.draw_over(axis.title, titled)
+  # Of the first run of each group.
   found = {group.name: client_numbers.read(group.counted[0].folder) for group in groups}
   kept = {name: client_numbers.over_rounds(numbers) for name, numbers in found.items()}
-  told = {name: numbers for name, numbers in kept.items() if numbers}
-  return client_numbers.draw(told) if told else None
+  if of_clients := {name: numbers for name, numbers in kept.items() if numbers}:
+    drawn['clients'] = client_numbers.draw(of_clients)
+  return drawn
 
 
 if __name__ == '__main__':

@@ -108,25 +108,6 @@ class Comparison:
     return means[means.map(math.isfinite)]
 
 
-def tidy(groups: Sequence[run_groups.Group]) -> pd.DataFrame:
-  """Returns a line for each number of each run that counts.
-
-  Args:
-    groups: From `run_groups.group`.
-
-  Returns:
-    Columns `group` and `run` (positions), and those of `run_numbers.Number`.
-  """
-  columns = ['group', 'run', *run_numbers.Number._fields]
-  lines = [
-    (k, j, *number)
-    for k, group in enumerate(groups)
-    for j, run in enumerate(group.counted)
-    for number in run_numbers.numbers(run)
-  ]
-  return pd.DataFrame(lines, columns=columns)
-
-
 def over_seeds(lines: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
   """Returns mean, sample deviation and count of the lines with the same keys."""
   # A run that diverged must not vanish from the mean. Infinity has no deviation.
@@ -148,47 +129,39 @@ def compare(groups: Sequence[run_groups.Group]) -> Comparison:
   Args:
     groups: From `run_groups.group`.
   """
-  lines = tidy(groups)
-  positions = {
-    (k, model): None
-    for k in range(len(groups))
-    for model in (run_numbers.OWN, *run_numbers.MODELS)
-  }
-  present = {*zip(lines['group'], lines['model'], strict=True)}
-  shown = [p for p in positions if p in present or p[1] == run_numbers.OWN]
-  rows = [_row(groups[k], k, model, lines) for k, model in shown]
-  order = {position: k for k, position in enumerate(shown)}
-  pairs = zip(lines['group'], lines['model'], strict=True)
-  lines['row'] = [order[pair] for pair in pairs]
-  first = lines.drop_duplicates(['row', 'full'])[['row', 'full', 'name', 'question']]
-  table = over_seeds(lines, ['row', 'full']).merge(first, on=['row', 'full'])
-  of_draws = table.set_index(['row', 'full'])['mean']
-  alone = table[RUNS] == 1
-  table.loc[alone, 'deviation'] = [
-    of_draws.get((row, f'{full}{_DEVIATION}'), math.nan)
-    for row, full in zip(table[alone]['row'], table[alone]['full'], strict=True)
+  rows: list[Row] = []
+  lines = []
+  for k, group in enumerate(groups):
+    found = [list(run_numbers.numbers(run)) for run in group.counted]
+    for model in (run_numbers.OWN, *run_numbers.MODELS):
+      own = [[each for each in numbers if each.model == model] for numbers in found]
+      if any(own) or not model:
+        lines += [(len(rows), *each) for numbers in own for each in numbers]
+        rows.append(_row(group, k, model, sum(map(bool, own))))
+  columns = ['row', 'model', 'number', 'name', 'question', 'value']
+  every = pd.DataFrame(lines, columns=columns)
+  keys = ['row', 'number']
+  names = every.drop_duplicates(keys)[[*keys, 'name', 'question']]
+  table = names.merge(over_seeds(every, keys), on=keys)
+  means = table.set_index(keys)['mean']
+  of_draws = [
+    means.get((row, f'{number}{_DEVIATION}'), math.nan)
+    for row, number in zip(table['row'], table['number'], strict=True)
   ]
+  table['deviation'] = table['deviation'].where(table[RUNS] > 1, of_draws)
   notes = [group.legend for group in groups if group.legend]
   if any(row.is_chosen_by_test for row in rows):
     notes.append(_BY_TEST_NOTE)
   losses = {run.loss for group in groups for run in group.counted}
-  columns = ['row', 'number', 'name', 'question', *_MEANS]
-  table = table.rename(columns={'full': 'number'})[columns].sort_values(
-    'row', kind='stable'
-  )
   return Comparison(rows, table, notes, len(losses) < 2)
 
 
-def _row(
-  group: run_groups.Group, position: int, model: str, lines: pd.DataFrame
-) -> Row:
+def _row(group: run_groups.Group, position: int, model: str, count: int) -> Row:
   if not model:
     return Row(group.name, len(group.counted), group.note, position, False, False)
-  own = lines[(lines['group'] == position) & (lines['model'] == model)]
   by_test = any(run_numbers.is_chosen_by_test(run, model) for run in group.counted)
   name = f'{group.name}: {run_numbers.MODELS[model]}{f" {_BY_TEST}" if by_test else ""}'
-  is_baseline = model in run_numbers.BASELINES
-  return Row(name, own['run'].nunique(), '', position, is_baseline, by_test)
+  return Row(name, count, '', position, model in run_numbers.BASELINES, by_test)
 
 
 def title(question: str) -> str:

@@ -114,16 +114,18 @@ def lines(
         f'vary_axis names {name!r}; {strays[0].folder} has no such setting.'
       )
   groups = run_groups.group(finished, axis.settings, label)
-  every = comparison.tidy(groups)
-  wanted = every['question'].isin(questions) & every['value'].map(math.isfinite)
-  every = every[wanted & ~every['model'].isin(run_numbers.BASELINES)]
-  values = [
-    axis.value(groups[k].counted[j])
-    for k, j in zip(every['group'], every['run'], strict=True)
+  rows = [
+    (each.name, k, each.model, axis.value(run), each.value)
+    for k, group in enumerate(groups)
+    for run in group.counted
+    for each in run_numbers.numbers(run)
+    if each.question in questions
+    and each.model not in run_numbers.BASELINES
+    and math.isfinite(each.value)
   ]
-  table = comparison.over_seeds(
-    every.assign(at=values), ['name', 'group', 'model', 'at']
-  )
+  keys = ['name', 'group', 'model', 'at']
+  every = pd.DataFrame(rows, columns=[*keys, 'value'])
+  table = comparison.over_seeds(every, keys)
   found: dict[str, list[Line]] = {}
   for (name, k, model), points in table.groupby(['name', 'group', 'model'], sort=False):
     own = points.set_index('at')[['mean', 'deviation', 'runs']]

@@ -94,14 +94,13 @@ def _parts(table: Table) -> Iterator[Table]:
     max(map(len, map(str, (name, *cells.iloc[:, k])))) + _BETWEEN
     for k, name in enumerate(cells)
   ]
-  parts = [[0]]
-  for k in range(1, len(widths)):
-    own = [*parts[-1], k]
-    too_wide = sum(widths[j] for j in own) > _LETTERS or len(own) > _WIDEST
-    if too_wide and len(own) > 2:
+  parts = [[0, 1]]
+  for k in range(2, len(widths)):
+    wider = [*parts[-1], k]
+    if len(wider) > _WIDEST or sum(widths[j] for j in wider) > _LETTERS:
       parts.append([0, k])
     else:
-      parts[-1] = own
+      parts[-1] = wider
   numbers = cells != plain_text.EMPTY
   numbers.iloc[:, : table.heads] = False
   for columns in parts:
