@@ -1,11 +1,11 @@
-"""Programs, run as `python -m binaries.NAME`: the only place with flags."""
+"""Programs, run as `python -m binaries.NAME`, and `experiment.run` from Python."""
 
 import os
 import sys
 import warnings
 
-from binaries.flags import stopping
-from binaries.flags import streams
+from binaries.launching import stopping
+from binaries.launching import streams
 
 # Set before anything imports TensorFlow, whose start-up lines would bury a program's
 # own output.
@@ -17,11 +17,3 @@ warnings.filterwarnings('ignore', message='pkg_resources is deprecated')
 if sys.argv[:1] == ['-m']:
   stopping.while_it_imports()
   streams.fill()
-  # sys.argv does not name the program yet; orig_argv does: ['binaries.dcco', ...].
-  _given = sys.orig_argv[len(sys.orig_argv) - len(sys.argv) :]
-  _name = _given[0].removeprefix(f'{__name__}.') if _given else ''
-  # Only where flags are recorded: what `race` runs for other libraries has no absl.
-  if os.path.exists(f'{os.path.dirname(__file__)}/flags/outlines/{_name}.json'):  # noqa: PTH110, PTH120
-    from binaries.flags import outline
-
-    outline.look(_name, _given[1:])

@@ -35,14 +35,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import itertools
 import pathlib
-import re
 import sys
 from typing import Any
 
-from absl import flags
-
-from binaries.flags import outputs
-from binaries.flags import program
+from binaries.config import command_line
+from binaries.launching import program
 from tff_ssl.computing import inert
 from tff_ssl.reporting import best_round
 from tff_ssl.reporting import caveats as caveats_lib
@@ -56,7 +53,6 @@ from tff_ssl.reporting import tables
 from tff_ssl.runs import run_config
 from tff_ssl.storage import files
 
-_OUT = 'runs/comparison'
 # Files of tables and figures, in addition to the page and the CSV of all numbers.
 _TABLES = {'markdown': ('.md', tables.markdown), 'latex': ('.tex', tables.latex)}
 _FIGURES = ('png', 'svg', 'pdf')
@@ -76,7 +72,7 @@ _FAIR = caveats_lib.Settings(
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class Comparison:
   """How runs are compared.
 
   Attributes:
@@ -104,6 +100,7 @@ class Options:
   formats: tuple[str, ...] = _FORMATS
 
   def __post_init__(self) -> None:
+    """Raises ValueError if a value is not allowed."""
     for name, allowed in (('curves', curves.KINDS), ('formats', _FORMATS)):
       for value in getattr(self, name):
         if value not in allowed:
@@ -113,45 +110,28 @@ class Options:
     best_round.check(self.checkpoint)
 
 
-# Flags of compare, and of programs that end with a comparison.
-OF_COMPARISON = tuple(field.name for field in dataclasses.fields(Options))
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(Comparison):
+  """Which runs are compared, and how.
 
-
-def _define() -> None:
-  """Defines a flag for each of the options."""
-  for field in dataclasses.fields(Options):
-    described = re.search(
-      rf'    {field.name}: (.*(\n      .*)*)', Options.__doc__ or ''
-    )
-    about = ' '.join(described[1].split()) if described else ''
-    if isinstance(field.default, tuple):
-      flags.DEFINE_list(field.name, list(field.default), about)
-    else:
-      flags.DEFINE_string(field.name, field.default, about)
-
-
-_define()
-
-
-def main() -> None:
-  """Compares the runs that the flags name."""
-  out = pathlib.Path(outputs.OUT.value or _OUT).expanduser()
-  check_out(out)
-  compare_folders(_folders(), out, options())
-
-
-def options() -> Options:
-  """Returns the options of the command line.
-
-  Raises:
-    ValueError: If a flag names something that does not exist.
+  Attributes:
+    runs: Run folders, or patterns of them such as 'runs/*'.
+    out: The folder of the comparison.
   """
-  own = {name: flags.FLAGS[name].value for name in OF_COMPARISON}
-  return Options(**{k: tuple(v) if isinstance(v, list) else v for k, v in own.items()})
+
+  runs: tuple[command_line.Path, ...]
+  out: command_line.Path = 'runs/comparison'
+
+
+def main(options: Options) -> None:
+  """Compares runs."""
+  out = pathlib.Path(options.out)
+  check_out(out)
+  compare_folders(_folders(options.runs), out, options)
 
 
 def compare_folders(
-  folders: Iterable[pathlib.Path], out: pathlib.Path, wanted: Options
+  folders: Iterable[pathlib.Path], out: pathlib.Path, wanted: Comparison
 ) -> None:
   """Compares runs, prints the tables and writes what is asked for.
 
@@ -194,16 +174,15 @@ def compare_folders(
   print(f'Page: {out / "comparison.html"}')
 
 
-def _folders() -> Iterable[pathlib.Path]:
-  """Returns the run folders that the flag names.
+def _folders(names: Sequence[str]) -> Iterable[pathlib.Path]:
+  """Returns the run folders that names or patterns stand for.
 
   A folder that matches a pattern is skipped if it is no run with a round; a folder that
   is named directly must be one.
   """
-  program.check_required({outputs.RUNS.name: "run folders, as in 'runs/*'"})
   folders: list[pathlib.Path] = []
-  for name in outputs.RUNS.value:
-    path = pathlib.Path(name).expanduser()
+  for name in names:
+    path = pathlib.Path(name)
     if path.exists() or not _is_pattern(name):
       folders.append(path)
       continue
@@ -294,4 +273,4 @@ def _draw(
 
 
 if __name__ == '__main__':
-  program.run(main)
+  program.run('compare')

@@ -9,107 +9,114 @@ The same `--task`, `--partition` and `--seed` give the same clients as in a run.
 label counts of all clients, like a run's `partition.csv`.
 """
 
-from absl import flags
+import dataclasses
 
-from binaries.flags import common
-from binaries.flags import dealing
-from binaries.flags import outputs
-from binaries.flags import paths
+from binaries.config import command_line
+from binaries.config import data as data_lib
+from binaries.config import methods
+from binaries.config import objectives
+from binaries.config import outputs
+from binaries.config import run_config
+from binaries.launching import program
 from tasks import task_types
+from tff_ssl.computing import kinds
 from tff_ssl.partition import describe
-from tff_ssl.partition import partitions
 from tff_ssl.reporting import plain_text
 
-_CSV = paths.define('csv', None, 'CSV file for the label counts of each client.')
-_MAX_CLIENTS = flags.DEFINE_integer(
-  'max_clients', 100, 'Most clients to draw, the first ones.', lower_bound=1
-)
-
-# The flags that --help lists.
-TAKEN = (
-  'task',
-  'data_dir',
-  'download',
-  'image_size',
-  'classify',
-  'fit',
-  'folders',
-  'pixel_range',
-  'columns',
-  'follow_links',
-  'strict',
-  'seed',
-  'partition',
-  'partition_encoder',
-  'scaling',
-  'examples_per_client_at_most',
-  'plot',
-  'csv',
-  'max_clients',
-  'validation',
-)
 # Changes of the images, which labels do not show.
 _IMAGES = {
   'rotation': '{who} k of {count} has its images rotated by k/{count} of a turn.',
   'style': '{who} k of {count} has its images in the k-th colours and tone.',
 }
 _ROWS = 10
+_DRAWN = 100
 _LARGEST_CLASSES = 3
 
 
-def main() -> None:
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """A task and a partition, as in a training program, and what is drawn.
+
+  Attributes:
+    task: Data set.
+    data_dir: Where the data are.
+    data: How else they are read, as in validation=0.1,partition_encoder=FILE.
+    columns: The table's own names of columns, as in image=Photo,label=Diagnosis.
+    image_size: Height and width of the images; none: the task's own.
+    partition: How training examples are dealt to clients, as in
+      dirichlet:alpha=0.1,examples=4; none: what suits the data.
+    seed: Seed of every draw.
+    plot: PNG file for a figure of the first clients.
+    csv: CSV file for the label counts of each client.
+    max_clients: Most clients to draw, the first ones; none: 100.
+  """
+
+  task: str = 'digits'
+  data_dir: str | None = None
+  data: command_line.Changes = command_line.UNCHANGED
+  columns: tuple[str, ...] | None = None
+  image_size: kinds.Count | None = None
+  partition: str | None = None
+  seed: run_config.Seed = 0
+  plot: str | None = None
+  csv: str | None = None
+  max_clients: kinds.Count | None = None
+
+
+def main(options: Options) -> None:
   """Deals the examples, and prints and draws what the clients have."""
-  _check_flags()
-  task = common.load_task()
-  partition = common.build_partition(task)
+  config = _config(options)
+  outputs.check_file('plot', options.plot, '.png')
+  outputs.check_file('csv', options.csv, '.csv')
+  if options.max_clients is not None and options.plot is None:
+    raise ValueError('--max_clients is given without --plot; it is for the plot only.')
+  # TensorFlow is imported only now, when the command line has been checked.
+  from binaries.building import data
+
+  data.check(config)
+  task = data.load_task(config)
+  partition = data.partition(config, task)
   report = describe.describe(partition, task.train.label, task.num_classes)
-  text = dealing.text(task)
+  text = data.partition_text(config, task)
   print(f'{text}: {report.line()}')
   if (kind := text.partition(':')[0]) in _IMAGES:
-    print(_changes(kind, task, partition))
+    source = data.source_of(config, task)
+    if source is None:
+      print(_IMAGES[kind].format(who='Client', count=len(partition)))
+    else:
+      count = int(source.max()) + 1
+      mixed = describe.describe(partition, source, count)
+      print(
+        f'{_IMAGES[kind].format(who="Source", count=count)} Mean earth-mover distance '
+        "from the clients' sources to those of all clients: "
+        f'{mixed.mean_emd:.3f}.'
+      )
   print(_table(report, task))
-  if _CSV.value is not None:
-    report.write_csv(_CSV.value)
-  if outputs.PLOT.value is not None:
+  if options.csv is not None:
+    report.write_csv(options.csv)
+  if options.plot is not None:
     # Imported only here: on its first import matplotlib writes its cache, and may
     # print a message about it.
     from binaries.experiment import partition_plot
 
-    partition_plot.write(
-      report,
-      task.label_names,
-      f'{task.name}, {text}',
-      _MAX_CLIENTS.value,
-      outputs.PLOT.value,
-    )
+    title = f'{task.name}, {text}'
+    most = options.max_clients or _DRAWN
+    partition_plot.write(report, task.label_names, title, most, options.plot)
 
 
-def _check_flags() -> None:
-  """Refuses flags that would do nothing, and files that cannot be written."""
-  for name in common.given():
-    if name not in TAKEN:
-      raise ValueError(
-        f'--{name} is given, and nothing is trained here; flags must be among '
-        f'{", ".join(TAKEN)}.'
-      )
-  common.check_flags()
-  outputs.check(outputs.PLOT, '.png')
-  outputs.check(_CSV, '.csv')
-  if flags.FLAGS[_MAX_CLIENTS.name].present and outputs.PLOT.value is None:
-    raise ValueError('--max_clients is given without --plot; it is for the plot only.')
-
-
-def _changes(kind: str, task: task_types.Task, partition: partitions.Partition) -> str:
-  """Describes how images are changed, and how far the sources are mixed, if at all."""
-  source = dealing.source_of(task)
-  if source is None:
-    return _IMAGES[kind].format(who='Client', count=len(partition))
-  count = int(source.max()) + 1
-  mixed = describe.describe(partition, source, count)
-  return (
-    f'{_IMAGES[kind].format(who="Source", count=count)} Mean earth-mover distance from '
-    f"the clients' sources to those of all clients: {mixed.mean_emd:.3f}."
+def _config(options: Options) -> run_config.RunConfig:
+  """Returns a run with this task, partition and seed; nothing of it is trained."""
+  config = run_config.RunConfig(
+    methods.FedAvg(),
+    objectives.Simclr(),
+    task=options.task,
+    data=data_lib.Data(
+      dir=options.data_dir, columns=options.columns, image_size=options.image_size
+    ),
+    partition=options.partition,
+    seed=options.seed,
   )
+  return command_line.changed(config, {'data': options.data})
 
 
 def _table(report: describe.PartitionReport, task: task_types.Task) -> str:
@@ -135,4 +142,4 @@ def _table(report: describe.PartitionReport, task: task_types.Task) -> str:
 
 
 if __name__ == '__main__':
-  common.run(main, TAKEN)
+  program.run('partition')

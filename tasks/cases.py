@@ -236,7 +236,7 @@ def _measured(ends: tuple[float, float]) -> provenance.Measured:
   low, high = ends
   return provenance.Measured(
     f'the range of numbers that is black to white, {low:g} to {high:g}',
-    '--pixel_range=LOW,HIGH, known without these pictures',
+    '--data=pixel_range=LOW/HIGH, known without these pictures',
   )
 
 

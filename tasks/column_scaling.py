@@ -19,8 +19,8 @@ from tasks import provenance
 NONE = 'none'
 MEASURED = provenance.Measured(
   'the mean and deviation of each column',
-  '--scaling=FILE (a CSV of column,center,scale, known without these rows) or '
-  '--scaling=none',
+  '--data=scaling=FILE (a CSV of column,center,scale, known without these rows) or '
+  '--data=scaling=none',
 )
 _HEADER = ('column', 'center', 'scale')
 

@@ -198,9 +198,8 @@ class _Decoding:
     cropped = [name for name, share in self._lost.items() if share >= _CROPPED]
     if cropped:
       share = np.mean([self._lost[name] for name in cropped])
-      notes[f'lose {share:.0%} of their pixels by the crop; --fit=pad keeps them'] = (
-        cropped
-      )
+      note = f'lose {share:.0%} of their pixels by the crop; --data=fit=pad keeps them'
+      notes[note] = cropped
     return {note: sorted(notes[note]) for note in sorted(notes)}
 
 

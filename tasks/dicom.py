@@ -3,7 +3,7 @@
 A file of several frames is one picture: its middle frame. Brightness has one range for
 all files of a series of a patient, the first of these that there is:
 
-1. `--pixel_range`, in the units after rescaling (of CT, Hounsfield units);
+1. `pixel_range` of the run, in the units after rescaling (of CT, Hounsfield units);
 2. the first window (WindowCenter, WindowWidth); if it differs between the files of a
    series, its median;
 3. the table VOILUTSequence;

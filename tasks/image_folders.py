@@ -151,7 +151,9 @@ def _instead(source: sources.Source) -> str:
 def _linked(source: sources.Source) -> str:
   """Says how to read what links lead to, if any lead out of the folder."""
   names = source.aside.get(left_out.LINKED)
-  return f'; --follow_links follows links: {intake.some(names)}' if names else ''
+  if not names:
+    return ''
+  return f'; --data=follow_links=true follows links: {intake.some(names)}'
 
 
 def _without(

@@ -193,7 +193,8 @@ def _not_read(
     yield intake.finding('other manifests', others, said, costs=True)
   for why, names in source.aside.items():
     if names:
-      advice = ' (--follow_links follows them)' if why == left_out.LINKED else ''
+      linked = why == left_out.LINKED
+      advice = ' (--data=follow_links=true follows them)' if linked else ''
       said = f'left out {len(names):,}, {why}{advice}'
       yield intake.finding(why, names, said, costs=why in _LOSSES)
 

@@ -320,7 +320,7 @@ def check(
     raise ValueError(
       f'{name} lists {_count(unknown, "file")} that cannot be found: '
       f'{intake.some(shown)}; only regular files of the folder, and links to them, can '
-      'be, and with --follow_links what other links lead to.'
+      'be, and with --data=follow_links=true what other links lead to.'
     )
 
 

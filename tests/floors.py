@@ -26,8 +26,8 @@ FLOORS = (
   ('tff_ssl.runs',),
   ('tff_ssl.export', 'tff_ssl.reporting'),
   ('tasks',),
-  ('binaries.flags',),
-  ('binaries.methods', 'binaries.launching'),
+  ('binaries.config',),
+  ('binaries.building', 'binaries.launching'),
   (
     'binaries.experiment',
     'binaries.benchmarking',

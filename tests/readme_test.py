@@ -25,10 +25,11 @@ for chosen in (secure, private, distributed):
   if chosen is secure:
     np.testing.assert_allclose(output.result['statistics'], total / 64, rtol=1e-5)
   assert output.result['num_examples'] == 64
+own = with_ids(anonymous)
 numbered = [
   int(example['example_id'])
   for name in strangers.ids
-  for example in with_ids(anonymous).create_tf_dataset_for_client(name)
+  for example in own.create_tf_dataset_for_client(name)
 ]
 assert numbered == [2**20 * k + j for k in range(16) for j in range(4)]
 import tensorflow as tf

@@ -185,7 +185,5 @@ EXPERIMENTS: Mapping[str, Callable[[Problem], Experiment]] = collections.Ordered
 # Not an algorithm: the centralized step in bfloat16, and in float32.
 PRECISION = 'precision'
 NAMES = (*EXPERIMENTS, PRECISION)
-# The experiments whose clients train in epochs and batches (`Problem.local`).
-WITH_LOCAL_TRAINING = tuple(name for name in NAMES if name != 'dcco')
 # The experiments that take any objective.
 WITH_OBJECTIVE = ('fedavg', PRECISION)

@@ -1,1 +1,23 @@
-"""One run: its training, its evaluation, and the contents of its folder."""
+"""A run from its configuration: `run`, which prepares, trains and evaluates."""
+
+from binaries.config import run_config
+
+
+def run(config: run_config.RunConfig) -> None:
+  """Runs an experiment in its folder, or resumes it.
+
+    experiment.run(
+      run_config.RunConfig(methods.FedAvg(), objectives.Simclr(), run_dir='runs/mine')
+    )
+
+  Args:
+    config: All of the run.
+
+  Raises:
+    ValueError: If the configuration cannot be run, or is not that of the folder's run.
+    OSError: If the folder cannot be made.
+  """
+  # TensorFlow is imported only now, when the command line has been checked.
+  from binaries.experiment import running
+
+  running.run(config)

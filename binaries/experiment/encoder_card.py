@@ -2,21 +2,25 @@
 
 import collections
 
-from binaries.flags import reading
+from binaries.building import data
+from binaries.config import run_config
 from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
 
 
 def build(
-  task: task_types.Task, encoder: network.Network, algorithm: str, rounds: int
+  config: run_config.RunConfig,
+  task: task_types.Task,
+  encoder: network.Network,
+  rounds: int,
 ) -> collections.OrderedDict[str, object]:
   """Returns the card of an encoder.
 
   Args:
+    config: The run.
     task: What it was trained on.
     encoder: Its network.
-    algorithm: Name of the method.
     rounds: Rounds that it was trained for.
   """
   shape = ', '.join(map(str, encoder.input_shape))
@@ -31,7 +35,7 @@ def build(
     units += f', the field {encoder.field}'
   known = collections.OrderedDict[str, object](
     encoder=encoder.name,
-    algorithm=algorithm,
+    algorithm=config.title,
     task=task.name,
     data=task.describe(),
     rounds=rounds,
@@ -43,7 +47,7 @@ def build(
     load="tf.keras.models.load_model('encoder.keras')",
   )
   if task.files is not None and units.startswith('pixels'):
-    how = reading.value()
+    how = data.reading(config)
     known['fit'] = how.fit
     if how.pixel_range is not None:
       known['pixel_range'] = list(how.pixel_range)

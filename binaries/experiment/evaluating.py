@@ -1,4 +1,4 @@
-"""Evaluates encoders as the flags say, for the binaries that train and evaluate."""
+"""Evaluates encoders as a run's configuration says, during runs and after them."""
 
 import collections
 from collections.abc import Callable, Mapping, Sequence
@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from binaries.building import evaluation
+from binaries.config import run_config
 from binaries.experiment import from_scratch
 from binaries.experiment import results
-from binaries.flags import common
-from binaries.flags import evaluation
 from tasks import task_types
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
@@ -29,6 +29,7 @@ from tff_ssl.evaluation import suite
 from tff_ssl.federated import server
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import supervised
+from tff_ssl.runs import run_config as stored_config
 
 # A test set is imbalanced if its largest class is this many times its smallest.
 _IMBALANCED = 2
@@ -54,6 +55,7 @@ class Evaluator:
 
   def __init__(
     self,
+    config: run_config.RunConfig,
     task: task_types.Task,
     encoder: network.Network,
     federated: suite.Federated | None = None,
@@ -61,9 +63,10 @@ class Evaluator:
     logits: Callable[[network.Params, Any], Any] | None = None,
     collect: suite.Collect | None = None,
   ):
-    """Reads the flags.
+    """Initializes the evaluator.
 
     Args:
+      config: The run, of which its `evaluation` and seed are read.
       task: Provides the labelled training and test examples.
       encoder: The network whose parameters are evaluated.
       federated: Trains the probe of the method federated_linear.
@@ -72,7 +75,7 @@ class Evaluator:
       collect: For the method one_round; None: its sums are over all examples.
 
     Raises:
-      ValueError: If only one given split has labels, or a flag is out of range.
+      ValueError: If only one given split has labels.
     """
     self.skipped = skipped(task)
     for split, labels in (('train', task.train.label), ('test', task.test.label)):
@@ -80,6 +83,7 @@ class Evaluator:
         raise ValueError(
           f'The task {task.name!r} has no {split} labels; evaluation needs them.'
         )
+    self.config = config
     self._task = task
     labelled = task.validation is not None and np.any(task.validation.label >= 0)
     self.validation = task.validation if labelled else None
@@ -88,18 +92,18 @@ class Evaluator:
     self._federated = federated
     self._collect = collect
     self._deal = deal
-    self._fractions = evaluation.fractions()
+    self._fractions = config.evaluation.label_fractions
     together = encoder.batch_in_cache()
     self._classify = logits and feature_sets.build_encode(logits, together)
     self._encode = feature_sets.build_encode(encoder.infer, together)
     self._complete = population_statistics.build_complete(encoder)
     self._finetune = self._build_finetune(
-      evaluation.finetune_config(), evaluation.finetune_choice()
+      evaluation.finetune_config(config), evaluation.finetune_choice(config)
     )
     self.balanced = task.case_level or _imbalanced(task.test.label)
 
   def evaluate(self, params: network.Params) -> results.Numbers:
-    """Evaluates an encoder with the methods of the flags; names are those of `suite`.
+    """Evaluates an encoder by the run's methods; names are those of `suite`.
 
     Args:
       params: Parameters of the encoder, with its population statistics if it has any.
@@ -108,7 +112,7 @@ class Evaluator:
       return collections.OrderedDict()
     return self._evaluate(
       params,
-      evaluation.of_encoders(),
+      evaluation.of_encoders(self.config),
       self._fractions,
       functools.partial(
         self._finetune, population_statistics.trained(self._encoder, params)
@@ -148,9 +152,9 @@ class Evaluator:
       self._task.train,
       queried,
       self._task.num_classes,
-      common.SEED.value,
+      self.config.seed or 0,
       self._encoder.field,
-      evaluation.knn_config(),
+      evaluation.knn_config(self.config),
     )
 
   def watch(
@@ -221,18 +225,20 @@ class Evaluator:
 
   def initial_params(self) -> network.Params:
     """Returns the parameters from which every algorithm starts with this seed."""
-    return initial_params(self._encoder, self._task.num_classes)
+    return initial_params(self.config, self._encoder, self._task.num_classes)
 
   def _supervised(self, params: network.Params) -> results.Numbers:
     """Trains from `params` with only the labels of each fraction."""
-    steps = evaluation.SCRATCH_STEPS.value
+    steps = self.config.evaluation.supervised_steps
     return from_scratch.evaluate(
       self._evaluate,
       self._build_finetune(
         dataclasses.replace(fine_tuning.FROM_SCRATCH, num_steps=steps)
       ),
       (params, population_statistics.trained(self._encoder, params)),
-      [method for method in evaluation.of_encoders() if method != 'finetune'],
+      [
+        method for method in evaluation.of_encoders(self.config) if method != 'finetune'
+      ],
       self._fractions,
     )
 
@@ -260,7 +266,7 @@ class Evaluator:
     tested: np.ndarray | None = None,
     draw: int | None = None,
   ) -> results.Numbers:
-    """Evaluates with the flags' seed.
+    """Evaluates with the run's seed.
 
     Args:
       params: Parameters of the encoder.
@@ -287,13 +293,13 @@ class Evaluator:
         methods=methods,
         fractions=fractions,
         case_level=self._task.case_level,
-        seed=common.SEED.value,
+        seed=self.config.seed or 0,
         finetune=finetune_fn,
         federated=self._federated,
         collect=self._collect,
         deal=self._deal,
         field=self._encoder.field,
-        knn_config=evaluation.knn_config(),
+        knn_config=evaluation.knn_config(self.config),
         validation=self.validation,
         draws=None if draw is None else [draw],
       )
@@ -317,12 +323,15 @@ def _imbalanced(labels: np.ndarray) -> bool:
   return len(counts) > 0 and bool(np.max(counts) > _IMBALANCED * np.min(counts))
 
 
-def initial_params(encoder: network.Network, num_classes: int) -> network.Params:
-  """Returns the parameters from which every algorithm starts with the flags' seed.
+def initial_params(
+  config: run_config.RunConfig, encoder: network.Network, num_classes: int
+) -> network.Params:
+  """Returns the parameters from which every algorithm starts with a run's seed.
 
   All objectives draw the same parameters for an encoder, whatever comes after it.
 
   Args:
+    config: The run.
     encoder: The network.
     num_classes: Classes of its task, at least 1.
   """
@@ -331,7 +340,7 @@ def initial_params(encoder: network.Network, num_classes: int) -> network.Params
     projector.build_linear(encoder.output_dim, num_classes),
     byol.by_name('flip'),
   )
-  weights = server.initial_weights(objective, common.SEED.value)
+  weights = server.initial_weights(objective, config.seed or 0)
   return network.select(weights.trainable, dual_encoder.ENCODER)
 
 
@@ -345,6 +354,9 @@ def report(
 ) -> None:
   """Prints the evaluation of a run's encoder, and adds it to `evaluation.json`.
 
+  Baselines are computed only if they are asked for; those that the file already has are
+  shown beside the encoder.
+
   Args:
     evaluator: Evaluator of the run's task and encoder.
     folder: The run folder.
@@ -356,13 +368,18 @@ def report(
   if evaluator.skipped is not None:
     print(evaluator.skipped)
     return
-  found: dict[str, results.Numbers] = {}
-  if evaluation.BASELINES.value:
-    found[results.RANDOM], scratch = evaluator.baselines()
-  found[name] = numbers
-  if evaluation.BASELINES.value:
-    found[results.SCRATCH] = scratch
-  if evaluation.of_encoders():
+  if evaluator.config.evaluation.baselines:
+    random, scratch = evaluator.baselines()
+  else:
+    # Numbers of other settings are not comparable.
+    known = results.read(folder, round) if _as_in_run(evaluator.config, folder) else {}
+    random, scratch = (
+      results.of_baseline(known, baseline, prefix, numbers)
+      for baseline in (results.RANDOM, results.SCRATCH)
+    )
+  found = {results.RANDOM: random, name: numbers, results.SCRATCH: scratch}
+  found = {each: values for each, values in found.items() if values or each == name}
+  if evaluation.of_encoders(evaluator.config):
     print(results.table(found, evaluator.balanced))
     if (line := results.of_draws(found, name)) is not None:
       print(line)
@@ -380,3 +397,12 @@ def report(
     print(results.fairness_table(found))
   if not results.write(folder, round, name, found, prefix):
     print(f'{folder} has been evaluated at a later round: evaluation.json is unchanged')
+
+
+def _as_in_run(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> bool:
+  """Returns whether the methods have the settings that a folder's run gave them."""
+  stored = stored_config.read(folder)['config'].get('evaluation', {})
+  return all(
+    stored.get(name) == getattr(config.evaluation, name)
+    for name in ('knn_k', 'finetune_steps', 'finetune_rate')
+  )

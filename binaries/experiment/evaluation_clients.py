@@ -7,15 +7,14 @@ apply it to the training examples, fairness to the test examples.
 import collections
 from collections.abc import Mapping, Sequence
 import contextlib
-from typing import Any
+from typing import Any, NamedTuple
 
-from absl import flags
 import numpy as np
 
-from binaries.flags import common
-from binaries.flags import dealing
-from binaries.flags import evaluation
-from binaries.flags import hosts
+from binaries.building import data
+from binaries.building import execution
+from binaries.config import evaluations
+from binaries.config import run_config
 from tasks import task_types
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.evaluation import scores
@@ -24,110 +23,104 @@ from tff_ssl.partition import partitions
 from tff_ssl.partition import spec
 from tff_ssl.simulation import client_heads
 
-_DEFAULTS = federated_linear.FederatedLinearConfig()
-FAIRNESS = flags.DEFINE_bool(
-  'fairness',
-  False,
-  'Show mean, deviation and worst decile of the accuracies over clients, with the '
-  "run's partition applied to the test examples.",
-)
-_ROUNDS = flags.DEFINE_integer(
-  'federated_rounds', _DEFAULTS.rounds, 'Rounds of the method federated_linear.'
-)
-_EPOCHS = flags.DEFINE_integer(
-  'federated_epochs', _DEFAULTS.epochs, 'Its epochs per client in a round.'
-)
-_BATCH_SIZE = flags.DEFINE_integer(
-  'federated_batch_size', _DEFAULTS.batch_size, 'Its examples per gradient step.'
-)
-_RATE = flags.DEFINE_float(
-  'federated_learning_rate', _DEFAULTS.learning_rate, 'Its rate in the first round.'
-)
-NAMES = (
-  'fairness',
-  'federated_rounds',
-  'federated_epochs',
-  'federated_batch_size',
-  'federated_learning_rate',
-)
+
+class WithClients(NamedTuple):
+  """What an evaluation needs of clients; None: it is not asked for.
+
+  Attributes:
+    federated: Trains the federated linear probe.
+    collect: Collects the sums of one-round heads.
+    deal: Deals test examples to clients, for fairness.
+  """
+
+  federated: suite.Federated | None
+  collect: suite.Collect | None
+  deal: scores.Deal | None
 
 
-def check() -> None:
-  """Checks the flags, without data.
+def check(config: run_config.RunConfig, added: evaluations.Additions) -> None:
+  """Checks what is asked for, without data.
 
   Raises:
-    ValueError: If one is out of range, or does nothing.
+    ValueError: If something does nothing, or the partition has no fairness.
   """
-  _config()
-  for flag in (_ROUNDS, _EPOCHS, _BATCH_SIZE, _RATE):
-    if flags.FLAGS[flag.name].present and not _is_federated():
-      raise ValueError(
-        f'--{flag.name} is given, but --evaluation_methods has no '
-        f'{suite.FEDERATED_LINEAR}.'
-      )
-  partition = dealing.PARTITION.value
-  if FAIRNESS.value and dealing.needs_features():
+  is_federated = suite.FEDERATED_LINEAR in config.evaluation.methods
+  if added.federated != evaluations.FederatedLinear() and not is_federated:
     raise ValueError(
-      f'--fairness is given, but the run has --partition={partition}; clusters of the '
-      'test examples would not be those of the training examples.'
+      f'--federated is given, but the evaluation has no {suite.FEDERATED_LINEAR}; it '
+      'must be one of its methods.'
+    )
+  if added.fairness and data.needs_features(config):
+    raise ValueError(
+      f'--fairness is given, but the run has --partition={config.partition}; clusters '
+      'of the test examples would not be those of the training examples.'
     )
 
 
-def open_context() -> contextlib.AbstractContextManager[Any]:
+def open_context(
+  config: run_config.RunConfig,
+) -> contextlib.AbstractContextManager[Any]:
   """Opens the context that executes TFF's computations, if a method needs it."""
-  if not _is_federated() and not _is_one_round():
+  if {suite.FEDERATED_LINEAR, suite.ONE_ROUND}.isdisjoint(config.evaluation.methods):
     return contextlib.nullcontext()
-  return hosts.open_context()
+  return execution.open_context(config)
 
 
-def build_federated(task: task_types.Task) -> suite.Federated | None:
-  """Builds the training of the federated linear probe, if it is among the methods.
+def build(
+  config: run_config.RunConfig, added: evaluations.Additions, task: task_types.Task
+) -> WithClients:
+  """Builds what the methods of an evaluation need of clients.
 
   Args:
-    task: The run's partition deals its training examples to clients.
+    config: The run; its partition deals the task's examples to clients.
+    added: What is evaluated.
+    task: The task that is evaluated.
 
   Raises:
     ValueError: If the partition does not fit the task.
   """
-  if not _is_federated():
-    return None
-  partition = _partition(task)
-  size = common.cohort_size(len(partition))
-  probe = client_heads.FederatedProbe(
-    partition, task.num_classes, size, _config(), common.PACKS.value
+  federated = collect = None
+  packs = config.runtime.packs
+  if suite.FEDERATED_LINEAR in config.evaluation.methods:
+    partition = _partition(config, task)
+    federated = client_heads.FederatedProbe(
+      partition,
+      task.num_classes,
+      data.cohort_size(config, len(partition)),
+      _training(config, added.federated),
+      packs,
+    ).fit
+  if suite.ONE_ROUND in config.evaluation.methods:
+    collect = client_heads.OneRoundHeads(
+      _partition(config, task), task.num_classes, packs
+    ).collect
+  deal = _build_deal(config, task) if added.fairness else None
+  return WithClients(federated, collect, deal)
+
+
+def _training(
+  config: run_config.RunConfig, given: evaluations.FederatedLinear
+) -> federated_linear.FederatedLinearConfig:
+  return federated_linear.FederatedLinearConfig(
+    given.rounds,
+    given.epochs,
+    given.batch_size,
+    given.learning_rate,
+    seed=config.seed or 0,
   )
-  return probe.fit
 
 
-def build_collect(task: task_types.Task) -> suite.Collect | None:
-  """Builds the collection of sums for one-round heads, if these are among the methods.
-
-  Args and Raises are those of `build_federated`.
-  """
-  if not _is_one_round():
-    return None
-  return client_heads.OneRoundHeads(
-    _partition(task), task.num_classes, common.PACKS.value
-  ).collect
-
-
-def build_deal(task: task_types.Task) -> scores.Deal | None:
-  """Returns the function that deals test examples to clients, if --fairness is given.
-
-  Args:
-    task: The task whose test examples are dealt.
-  """
-  if not FAIRNESS.value:
-    return None
+def _build_deal(config: run_config.RunConfig, task: task_types.Task) -> scores.Deal:
+  """Returns the function that deals a task's test examples to clients."""
 
   def deal(labels: np.ndarray, cases: np.ndarray) -> Mapping[str, np.ndarray]:
-    text = dealing.text(task)
-    held_by, names = dealing.holders(task, task.test)
+    text = data.partition_text(config, task)
+    held_by, names = data.holders(config, task, task.test)
     # All images of a case are at one client.
     known, first = np.unique(task.test.case, return_index=True)
     holders = held_by[first[np.searchsorted(known, cases)]]
     try:
-      return spec.build(text, labels, holders, common.SEED.value, names=names)
+      return spec.build(text, labels, holders, config.seed or 0, names=names)
     except ValueError as error:
       raise ValueError(
         f'--fairness applies the partition {text} to the test examples of {task.name}, '
@@ -170,27 +163,11 @@ def hold_cases(
   return result
 
 
-def _partition(task: task_types.Task) -> partitions.Partition:
+def _partition(
+  config: run_config.RunConfig, task: task_types.Task
+) -> partitions.Partition:
   """Returns the partition of the run; a partition of cases if these are classified."""
-  partition = common.build_partition(task)
+  partition = data.partition(config, task)
   if task.case_level:
     return hold_cases(partition, task.train.case, task.case_names)
   return partition
-
-
-def _is_one_round() -> bool:
-  return suite.ONE_ROUND in evaluation.METHODS.value
-
-
-def _is_federated() -> bool:
-  return suite.FEDERATED_LINEAR in evaluation.METHODS.value
-
-
-def _config() -> federated_linear.FederatedLinearConfig:
-  return federated_linear.FederatedLinearConfig(
-    _ROUNDS.value,
-    _EPOCHS.value,
-    _BATCH_SIZE.value,
-    _RATE.value,
-    seed=common.SEED.value,
-  )

@@ -8,13 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from binaries.building import data
+from binaries.building import encoders
+from binaries.building import evaluation
+from binaries.building import objectives
+from binaries.building import training
+from binaries.config import command_line
+from binaries.config import run_config
+from binaries.config import strangers
 from binaries.experiment import membership
 from binaries.experiment import results
-from binaries.flags import adopting
-from binaries.flags import common
-from binaries.flags import evaluation
-from binaries.flags import training
-from binaries.methods import table
 from tasks import registry
 from tasks import task_types
 from tff_ssl.encoders import keras_import
@@ -31,20 +34,11 @@ from tff_ssl.export import on_device
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.reporting import giving
 from tff_ssl.runs import checkpoints
-from tff_ssl.runs import run_config
 from tff_ssl.runs.privacy import disclosure
 
 _COMPARED = 64
 # How much brighter than noise the brightest generated image is, in bytes.
 _LEVEL = 240
-# Flags that may be given in addition to the run's.
-MAY_BE_GIVEN = (
-  'data_dir',
-  'download',
-  'follow_links',
-  'finetune_steps',
-  'finetune_learning_rate',
-)
 # Algorithms whose clients minimise the objective without an additional term.
 _LOCAL = ('fedavg', 'fedbn', 'l_dawa')
 # The algorithm whose encoder has what clients keep.
@@ -83,31 +77,29 @@ class Compared(NamedTuple):
   what: str
 
 
-def load_task(folder: pathlib.Path) -> task_types.Task:
-  """Returns the task of a run, and sets the flags to the run's.
+def load_task(folder: pathlib.Path, config: run_config.RunConfig) -> task_types.Task:
+  """Returns the task of a run.
 
   Args:
     folder: The run folder.
+    config: The run, with the place of its data.
 
   Raises:
     ValueError: If the data are missing, or differ from those of the run.
   """
-  config = run_config.read(folder)
-  adopting.adopt(
-    {**common.DEFAULTS, **evaluation.DEFAULTS, **config['flags']},
-    MAY_BE_GIVEN,
-  )
-  common.check_flags()
-  task = common.load_task()
+  strangers.check_given(folder, config)
+  data.check(config)
+  task = data.load_task(config)
   membership.check_same(folder, task, 'an export needs the examples of the run')
   return task
 
 
-def check_promise(folder: pathlib.Path) -> None:
+def check_promise(folder: pathlib.Path, config: run_config.RunConfig) -> None:
   """Refuses a private run of an earlier version, which today would not be made.
 
   Args:
     folder: The run folder, with an encoder.
+    config: The run.
 
   Raises:
     ValueError: If its inputs were scaled by all examples, or its encoder has what
@@ -115,11 +107,11 @@ def check_promise(folder: pathlib.Path) -> None:
   """
   if not giving.is_private(folder):
     return
-  stored = run_config.read(folder)['flags']
   broken = None
-  if stored.get('algorithm') == _OF_STATES:
+  if config.method.kind == _OF_STATES:
     broken = disclosure.OF_STATES
-  if stored.get('task') in registry.TABLES and stored.get('scaling') is None:
+  scaling_of_run = command_line.read(folder, keep_paths=True).data.scaling
+  if config.task in registry.TABLES and scaling_of_run is None:
     broken = disclosure.MEASURED
   if broken is not None:
     raise ValueError(
@@ -208,7 +200,7 @@ def compared(
 def classifier(
   task: task_types.Task, encoder: tf.keras.Model, field: str
 ) -> tuple[linear_probe.LinearClassifier, float]:
-  """Fits logistic regression on all training labels, like the method `logistic`.
+  """Fits logistic regression on all training labels, like the method `linear`.
 
   Args:
     task: The run's task; if cases are classified, the mean features of a case's images
@@ -237,30 +229,31 @@ def classifier(
   return fitted, float(np.mean(right))
 
 
-def finetuned(task: task_types.Task, model: tf.keras.Model, field: str) -> Tuned:
+def finetuned(
+  config: run_config.RunConfig, task: task_types.Task, model: tf.keras.Model
+) -> Tuned:
   """Trains the encoder end to end on all training labels, like `finetune`.
 
   Args:
+    config: The run.
     task: The run's task; if cases are classified, the mean features of a case's images
       are, as in that method.
     model: The run's encoder.
-    field: The field that the encoder reads.
 
   Raises:
     ValueError: If the task has no training or test labels.
   """
   if not all(np.any(each.label >= 0) for each in (task.train, task.test)):
     raise ValueError(f'The task {task.name!r} lacks labels; fine-tuning needs some.')
-  encoder = common.build_encoder_of_shape(task.shapes[field], field)
-  encoder = encoder.with_precision(network.FLOAT32)
+  encoder = encoders.build(config, task).with_precision(network.FLOAT32)
   params = population_statistics.trained(encoder, keras_import.params(encoder, model))
   train = fine_tuning.FineTuning(
     encoder.apply,
     task.num_classes,
-    evaluation.finetune_config(),
+    evaluation.finetune_config(config),
     encoder.infer,
     population_statistics.build_complete(encoder),
-    evaluation.finetune_choice(),
+    evaluation.finetune_choice(config),
     encoder.chunk_in_cache(),
   )
   results_of = []
@@ -278,9 +271,9 @@ def finetuned(task: task_types.Task, model: tf.keras.Model, field: str) -> Tuned
       methods=['finetune'],
       fractions=[1.0],
       case_level=task.case_level,
-      seed=common.SEED.value,
+      seed=config.seed or 0,
       finetune=keep,
-      field=field,
+      field=task.field,
     )
   (tuned,) = results_of
   width = encoder.output_dim
@@ -321,32 +314,34 @@ def expected(
   return outputs
 
 
-def local_step(folder: pathlib.Path, task: task_types.Task) -> bytes:
+def local_step(
+  folder: pathlib.Path, config: run_config.RunConfig, task: task_types.Task
+) -> bytes:
   """Returns the TFLite file of one local step of a run.
 
   Args:
-    folder: The run folder, whose flags are set.
+    folder: The run folder.
+    config: The run.
     task: The run's task.
 
   Raises:
     ValueError: If its clients do not train a stateless objective with SGD.
   """
-  method = _method(folder)
-  objective_row = table.OBJECTIVES[method.objective]
-  plan = training.plan()
-  if (
-    method.algorithm not in _LOCAL
-    or plan.optimizer.name != 'sgd'
-    or plan.proximal_weight
-  ):
+  kind = config.method.kind
+  if kind not in _LOCAL:
     raise ValueError(
-      f'{folder} is a run of {method.algorithm} with clients of '
-      f'{plan.optimizer.name}, proximal weight {plan.proximal_weight:g}; a training '
-      f'file needs {", ".join(_LOCAL)} with sgd and without a proximal term.'
+      f'{folder} is a run of {kind}; a training file needs {", ".join(_LOCAL)}.'
+    )
+  plan = training.plan(config)
+  if plan.optimizer.name != 'sgd' or plan.proximal_weight:
+    raise ValueError(
+      f'{folder} is a run of {kind} with clients of {plan.optimizer.name}, proximal '
+      f'weight {plan.proximal_weight:g}; a training file needs sgd without a proximal '
+      'term.'
     )
   # The kernels of phones compute in float32.
-  encoder = common.build_encoder(task).with_precision(network.FLOAT32)
-  objective = objective_row.of_task(encoder, task)
+  encoder = encoders.build(config, task).with_precision(network.FLOAT32)
+  objective = objectives.build(config, encoder, task)
   prefix = dual_encoder.encoder_prefix(encoder)
   if prefix != dual_encoder.ENCODER:
     raise ValueError(
@@ -356,7 +351,7 @@ def local_step(folder: pathlib.Path, task: task_types.Task) -> bytes:
   expected = objective.init([0, 0])
   shapes = {name: tuple(value.shape) for name, value in expected.items()}
   if {name: value.shape for name, value in stored.items()} != shapes:
-    raise ValueError(f'The checkpoint of {folder} does not fit the flags of its run.')
+    raise ValueError(f'The checkpoint of {folder} does not fit its config.json.')
   params = {name: stored[name] for name in expected}
   statistics: Mapping[str, Any] = {}
   if encoder.mixes_examples:
@@ -369,17 +364,5 @@ def local_step(folder: pathlib.Path, task: task_types.Task) -> bytes:
     prefix,
     statistics,
     plan.optimizer,
-    objective_row.labelled,
+    config.objective.labelled,
   )
-
-
-def _method(folder: pathlib.Path) -> table.Method:
-  """Returns a run's row in the table of methods."""
-  stored = run_config.read(folder)['flags']
-  # Programs with the same row agree on it; a product says more than a single name.
-  programs = sorted(table.PROGRAMS.values(), key=lambda each: -len(each.choosers))
-  for program in programs:
-    name = ' '.join(str(stored.get(chooser)) for chooser in program.choosers)
-    if name in program.methods:
-      return program.methods[name]
-  raise ValueError(f'The method of the run {folder} is not in the table of methods.')

@@ -5,14 +5,11 @@ from collections.abc import Mapping
 import os
 from typing import Any
 
-from absl import flags
-
+from binaries.building import evaluation
+from binaries.config import evaluations
+from binaries.config import run_config
 from binaries.experiment import evaluating
-from binaries.experiment import evaluation_clients
 from binaries.experiment import results
-from binaries.flags import common
-from binaries.flags import evaluation
-from binaries.flags import paths
 from tasks import masks as masks_lib
 from tasks import task_types
 from tff_ssl.encoders import network
@@ -21,53 +18,45 @@ from tff_ssl.evaluation import population_statistics
 from tff_ssl.evaluation import stages
 from tff_ssl.reporting import plain_text
 
-MASK_DIR = paths.define(
-  'mask_dir',
-  None,
-  "Folder or .tar of the images' masks, for the methods segmentation and detection; "
-  'without it the manifest names them, or they are among the images.',
-)
-_STEPS = flags.DEFINE_integer(
-  'mask_steps',
-  dense.DenseConfig().num_steps,
-  'Steps for which these methods train a head.',
-  lower_bound=1,
-)
-NAMES = ('mask_dir', 'mask_steps')
-
 _WAYS = {dense.FROZEN: 'frozen', dense.FINETUNED: 'end to end'}
 _SCORES = {'iou': 'IoU', 'found': 'IoU >= 0.5'}
 _WITHOUT = 'one for all images'
 
 
-def check() -> None:
-  """Checks the flags, without data.
+def check(config: run_config.RunConfig, added: evaluations.Additions) -> None:
+  """Checks what is asked for, without data.
 
   Raises:
-    ValueError: If one does nothing.
+    ValueError: If something does nothing.
   """
-  for name in NAMES:
-    if flags.FLAGS[name].present and not evaluation.of_masks():
-      raise ValueError(
-        f'--{name} is given, but --evaluation_methods has none of '
-        f'{", ".join(dense.METHODS)}.'
-      )
-  if flags.FLAGS[evaluation_clients.FAIRNESS.name].present and set(
-    evaluation.METHODS.value
-  ) == set(evaluation.of_masks()):
+  methods = config.evaluation.methods
+  if added.masks != evaluations.Masks() and not evaluation.of_masks(config):
     raise ValueError(
-      f'--fairness is given, but --evaluation_methods has only '
-      f'{" and ".join(evaluation.METHODS.value)}; it needs methods with accuracies.'
+      '--masks is given, but the evaluation has none of the methods '
+      f'{", ".join(dense.METHODS)}; it must have one.'
+    )
+  if added.fairness and set(methods) == set(evaluation.of_masks(config)):
+    raise ValueError(
+      f'--fairness is given, but the evaluation has only {" and ".join(methods)}; it '
+      'needs methods with accuracies.'
     )
 
 
 class Evaluator:
   """Evaluates parameters of one encoder by a task's masks; compiles only once."""
 
-  def __init__(self, task: task_types.Task, encoder: network.Network):
-    """Reads the flags, loads the masks, and prints their number.
+  def __init__(
+    self,
+    config: run_config.RunConfig,
+    masks: evaluations.Masks,
+    task: task_types.Task,
+    encoder: network.Network,
+  ):
+    """Loads the masks, and prints their number.
 
     Args:
+      config: The run, with what is evaluated.
+      masks: Where the masks are, and for how long heads train.
       task: A task whose images are files.
       encoder: The network whose parameters are evaluated.
 
@@ -76,10 +65,11 @@ class Evaluator:
     """
     if encoder.field != network.IMAGE:
       raise ValueError(
-        f'The encoder reads {encoder.field!r}; {" and ".join(evaluation.of_masks())} '
-        'are for encoders of images only.'
+        f'The encoder reads {encoder.field!r}; '
+        f'{" and ".join(evaluation.of_masks(config))} are for encoders of images only.'
       )
-    found = masks_lib.load(task, MASK_DIR.value)
+    self._config = config
+    found = masks_lib.load(task, masks.dir)
     for line in found.report:
       print(line)
     train, test = (_masked(found, split) for split in (task.train, task.test))
@@ -87,9 +77,9 @@ class Evaluator:
     self._encoder = encoder = encoder.with_precision(network.FLOAT32)
     self._train = train
     self._dense = dense.Evaluator(
-      encoder, train, test, dense.DenseConfig(num_steps=_STEPS.value)
+      encoder, train, test, dense.DenseConfig(num_steps=masks.steps)
     )
-    self._initial = evaluating.initial_params(encoder, max(task.num_classes, 1))
+    self._initial = evaluating.initial_params(config, encoder, max(task.num_classes, 1))
 
   def report(
     self,
@@ -119,26 +109,26 @@ class Evaluator:
   def _all(self, name: str, params: network.Params) -> dict[str, results.Numbers]:
     """Returns the numbers of the encoder, and of baselines if these are wanted."""
     found: dict[str, results.Numbers] = {}
-    if evaluation.BASELINES.value:
+    if self._config.evaluation.baselines:
       initial = population_statistics.build_complete(self._encoder)(
         self._initial, self._train.image
       )
       found[results.RANDOM] = self._evaluate(initial)
     found[name] = self._evaluate(params)
-    if evaluation.BASELINES.value:
+    if self._config.evaluation.baselines:
       found[results.SCRATCH] = self._evaluate(
         initial,
         ways=(dense.FINETUNED,),
-        num_steps=evaluation.SCRATCH_STEPS.value,
+        num_steps=self._config.evaluation.supervised_steps,
       )
     return found
 
   def _evaluate(self, params: network.Params, **given: Any) -> results.Numbers:
     return self._dense.evaluate(
       params,
-      evaluation.of_masks(),
-      evaluation.fractions(),
-      common.SEED.value,
+      evaluation.of_masks(self._config),
+      self._config.evaluation.label_fractions,
+      self._config.seed or 0,
       **given,
     )
 

@@ -16,11 +16,11 @@ import dataclasses
 import os
 import pathlib
 
-from binaries.flags import dealing
 from tasks import intake
 from tasks import registry
 from tasks import sources
 from tasks import task_types
+from tff_ssl.computing import kinds
 from tff_ssl.runs import run_config
 from tff_ssl.storage import files
 
@@ -82,14 +82,20 @@ def check_same(folder: str | os.PathLike[str], task: task_types.Task, why: str) 
   if task.fingerprint() == run_config.read(folder).get('task'):
     return
   known = _read(folder)
-  changes = 'what has changed is not known' if known is None else _changes(known, task)
+  changes = f'which is not known, because it has no {NAME}'
+  if known is not None:
+    changes = _changes(known, task)
   raise ValueError(
-    f'The examples of the task {task.name!r} have changed since {folder} was made: '
+    f'The data of the task {task.name!r} have changed since {folder} began: '
     f'{changes}; {why}.'
   )
 
 
-def check_unseen(source: str | os.PathLike[str], task: task_types.Task) -> None:
+def check_unseen(
+  source: str | os.PathLike[str],
+  task: task_types.Task,
+  validation: float | None = None,
+) -> None:
   """Refuses to test, or to choose settings, on what a run trained on.
 
   Copies of a picture within a data set do not count: only what was not held out there
@@ -99,19 +105,22 @@ def check_unseen(source: str | os.PathLike[str], task: task_types.Task) -> None:
   Args:
     source: A run folder, or an encoder file in one.
     task: The examples to test on.
+    validation: Share of the training examples that is held out as a validation split;
+      None: only the data's own.
 
   Raises:
     ValueError: The run trained on some of them.
   """
   path = pathlib.Path(source)
   folder = path.parent if path.suffix == '.keras' else path
-  config = run_config.read(folder) if (folder / run_config.NAME).is_file() else {}
-  stored = config.get('flags', {})
+  stored: Mapping[str, object] = {}
+  if (folder / run_config.NAME).is_file():
+    stored = run_config.settings(run_config.read(folder)['config'])
   held_out = {
     split: examples for split, examples in task.splits().items() if split != _TRAIN
   }
   if not task.digests:
-    _check_validation(source, stored, task)
+    _check_validation(source, stored, task, validation)
     return
   known = _read(folder)
   if known is None:
@@ -211,24 +220,26 @@ def _changes(known: list[_Example], task: task_types.Task) -> str:
       if getattr(before[name], attribute) != getattr(now[name], attribute)
     ]
 
-  unit = 'images' if task.files else 'rows'
+  unit = 'picture' if task.files else 'row'
   holder = 'case' if task.train.client is None else 'client'
+  # What is said of one, and of several.
   changes = {
-    'added': [name for name in now if name not in before],
-    'removed': [name for name in before if name not in now],
-    'with other content': differ('digest'),
-    'with another label': differ('label'),
-    f'with another {holder}': differ('holder'),
-    'in another split': differ('split'),
+    ('was added', 'were added'): [name for name in now if name not in before],
+    ('was removed', 'were removed'): [name for name in before if name not in now],
+    ('has other content', 'have other content'): differ('digest'),
+    ('has another label', 'have another label'): differ('label'),
+    (f'has another {holder}', f'have another {holder}'): differ('holder'),
+    ('is in another split', 'are in another split'): differ('split'),
   }
-  told = [
-    f'{unit} {what}: {len(names):,} ({intake.some(names)})'
-    for what, names in changes.items()
-    if names
-  ]
-  return '; '.join(told) or (
-    f'the same {unit} with the same content and labels, but read otherwise: by another '
-    'version of this program, or scaled otherwise'
+  told: list[str] = []
+  for said, names in changes.items():
+    if names:
+      # What is counted is named once.
+      count = f'{len(names):,}' if told else intake.many(len(names), unit)
+      told.append(f'{count} {said[len(names) > 1]} ({intake.some(names)})')
+  return ', '.join(told) or (
+    f'the same {unit}s with the same content and labels are read otherwise, by another '
+    'version of this program or scaled otherwise'
   )
 
 
@@ -266,15 +277,18 @@ def _of_partition(folder: pathlib.Path, stored: Mapping[str, object]) -> set[str
 
 
 def _check_validation(
-  source: str | os.PathLike[str], stored: Mapping[str, object], task: task_types.Task
+  source: str | os.PathLike[str],
+  stored: Mapping[str, object],
+  task: task_types.Task,
+  share: float | None,
 ) -> None:
   """Refuses another validation share of published data, whose test split is fixed."""
-  share, before = dealing.VALIDATION.value, stored.get('validation')
+  before = stored.get('data.validation')
   if stored.get('task') == task.name and share is not None and share != before:
     raise ValueError(
-      f'{source} was trained with --validation={before} on the task {task.name!r}, and '
-      f'this run has --validation={share}: it would choose by examples that the other '
-      'was trained on; give the same value.'
+      f'{source} was trained with --data=validation={kinds.value_text(before)} on the '
+      f'task {task.name!r}, and this run has --data=validation={share}; it must be the '
+      'same, because this run would choose by examples that the other was trained on.'
     )
 
 

@@ -1,9 +1,9 @@
 """Clients' personal encoders in a run: evaluation and export.
 
 During a run they are evaluated by kNN, and after its last round also by the methods of
-`--personal_methods`. On a finished run, the same command evaluates by further methods
-and exports further clients. In a program where these flags are empty by default,
-nothing is done unless one of them is given.
+`--evaluation=personal=`. On a finished run, the same command evaluates by further
+methods and exports further clients. In a program where these fields are empty by
+default, nothing is done unless one of them is given.
 
 Each evaluation adds a row for each client to `clients.csv`, with its accuracies under
 the names of `evaluation.personal_encoders`; `binaries.compare` draws them.
@@ -16,13 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from binaries.building import data
+from binaries.building import evaluation
+from binaries.config import run_config
 from binaries.experiment import encoder_card
 from binaries.experiment import results
-from binaries.flags import common
-from binaries.flags import dealing
-from binaries.flags import evaluation
-from binaries.flags import own_encoders
-from binaries.flags import privacy
 from tasks import task_types
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.encoders import network
@@ -51,6 +49,7 @@ _DEALING, _CHOOSING, _MATCHING = 2, 3, 4
 class Parts(NamedTuple):
   """The parts of a run that personal encoders need."""
 
+  config: run_config.RunConfig
   task: task_types.Task
   encoder: network.Network
   partition: partitions.Partition
@@ -70,35 +69,36 @@ class Personal:
       ValueError: If a client to export is not in the run, or its name cannot be the
         name of a folder.
     """
-    for client_id in own_encoders.EXPORT.value:
+    for client_id in parts.config.evaluation.export_clients:
       if client_id not in parts.partition:
         raise ValueError(
-          f'export_clients has {client_id!r}; the clients are '
+          f'export_clients of --evaluation has {client_id!r}; the clients are '
           f'{next(iter(parts.partition))} to {list(parts.partition)[-1]}.'
         )
       run_folder.check_client(client_id)
     self._parts = parts
+    self._config = parts.config
     self._encoders = personal_models.PersonalEncoders(parts.encoder, model)
     self._evaluation = self._build_evaluation() if parts.task.has_labels else None
 
   def _build_evaluation(self) -> personal_encoders.PersonalEvaluation:
     """Deals the test examples; does not encode yet."""
-    task, held = self._parts.task, self._parts.partition
+    config, task, partition = self._config, self._parts.task, self._parts.partition
     labelled = np.flatnonzero(task.test.label >= 0)
     dealt = self.deal(task.test.label[labelled], task.test.case[labelled])
     tested = collections.OrderedDict((k, labelled[own]) for k, own in dealt.items())
-    source = dealing.source_of(task)
+    source = data.source_of(config, task)
     return personal_encoders.PersonalEvaluation(
-      dealing.held(task, task.train, held, source),
-      dealing.held(task, task.test, tested, self._sources(source, tested)),
-      held,
-      _some(tested),
+      data.held(config, task, task.train, partition, source),
+      data.held(config, task, task.test, tested, self._sources(source, tested)),
+      partition,
+      _some(config, tested),
       num_classes=task.num_classes,
-      fractions=evaluation.fractions(),
-      seed=common.SEED.value,
+      fractions=config.evaluation.label_fractions,
+      seed=config.seed or 0,
       federated=self._build_federated(),
       field=self._parts.encoder.field,
-      knn_config=evaluation.knn_config(),
+      knn_config=evaluation.knn_config(config),
     )
 
   def deal(self, labels: np.ndarray, cases: np.ndarray) -> Mapping[str, np.ndarray]:
@@ -113,7 +113,7 @@ class Personal:
       self._parts.partition,
       self._parts.task.train.label,
       labels,
-      np.random.default_rng([common.SEED.value, _DEALING]),
+      np.random.default_rng([self._config.seed or 0, _DEALING]),
     )
 
   def _sources(
@@ -122,7 +122,7 @@ class Personal:
     """Returns the source of each test example, if the training examples have one."""
     if source is None:
       return None
-    rng = np.random.default_rng([common.SEED.value, _MATCHING])
+    rng = np.random.default_rng([self._config.seed or 0, _MATCHING])
     num_tested = len(self._parts.task.test.label)
     return matching.match_sources(
       self._parts.partition, source, tested, num_tested, rng
@@ -141,30 +141,33 @@ class Personal:
     return self._evaluate(folder, weights, round, personal_encoders.KNN)
 
   def finish(
-    self, folder: run_folder.RunFolder, weights: base.Params, name: str, rounds: int
+    self, folder: run_folder.RunFolder, weights: base.Params, rounds: int
   ) -> None:
     """Evaluates by the remaining methods, prints a table, and exports encoders.
 
     Args:
       folder: The run folder.
       weights: Weights of the global model after the last round.
-      name: Name of the algorithm.
       rounds: Number of the last round.
     """
     if self._evaluation is not None:
       known = results.read(folder.path, rounds)
       methods = [
         method
-        for method in (*personal_encoders.KNN, *own_encoders.METHODS.value)
+        for method in (
+          *personal_encoders.KNN,
+          *(self._config.evaluation.personal or ()),
+        )
         if not has(known, method)
       ]
       if methods:
         found = self._evaluate(folder, weights, rounds, methods)
+        name = self._config.title
         results.write(folder.path, rounds, name, {name: found})
         known.update(found)
       print(table(known))
-    for client_id in own_encoders.EXPORT.value:
-      self._export(folder, weights, name, rounds, client_id)
+    for client_id in self._config.evaluation.export_clients:
+      self._export(folder, weights, rounds, client_id)
 
   def _evaluate(
     self,
@@ -183,40 +186,43 @@ class Personal:
     self,
     folder: run_folder.RunFolder,
     weights: base.Params,
-    name: str,
     rounds: int,
     client_id: str,
   ) -> None:
     """Writes a client's encoder and its card to `clients/CLIENT_ID`."""
     encoder = self._parts.encoder
     params = self._encoders.params(weights, client_id)
-    card = encoder_card.build(self._parts.task, encoder, name, rounds)
+    card = encoder_card.build(self._config, self._parts.task, encoder, rounds)
     card['client'] = client_id
-    if privacy.is_private():
+    if self._config.is_private:
       card['privacy'] = {'promise': _NOT_PRIVATE}
     path = folder.save_encoder(encoder.to_keras(params), card, client_id)
     print(f'Encoder of {client_id}: {path}')
 
   def _build_federated(self) -> suite.Federated | None:
-    if suite.FEDERATED_LINEAR not in own_encoders.METHODS.value:
+    config = self._config
+    if suite.FEDERATED_LINEAR not in (config.evaluation.personal or ()):
       return None
     partition = self._parts.partition
     return client_heads.FederatedProbe(
       partition,
       self._parts.task.num_classes,
-      common.cohort_size(len(partition)),
-      federated_linear.FederatedLinearConfig(seed=common.SEED.value),
-      common.PACKS.value,
+      data.cohort_size(config, len(partition)),
+      federated_linear.FederatedLinearConfig(seed=config.seed or 0),
+      config.runtime.packs,
     ).fit
 
 
-def _some(tested: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-  """Draws as many of the clients with test examples as the flag says."""
+def _some(
+  config: run_config.RunConfig, tested: Mapping[str, np.ndarray]
+) -> Mapping[str, np.ndarray]:
+  """Draws as many of the clients with test examples as the run says."""
+  wanted = config.evaluation.personal_clients
   having = [client_id for client_id, own in tested.items() if len(own)]
-  if own_encoders.CLIENTS.value is None or own_encoders.CLIENTS.value >= len(having):
+  if wanted is None or wanted >= len(having):
     return tested
-  rng = np.random.default_rng([common.SEED.value, _CHOOSING])
-  drawn = set(rng.permutation(having)[: own_encoders.CLIENTS.value].tolist())
+  rng = np.random.default_rng([config.seed or 0, _CHOOSING])
+  drawn = set(rng.permutation(having)[:wanted].tolist())
   return collections.OrderedDict((k, v) for k, v in tested.items() if k in drawn)
 
 

@@ -9,16 +9,17 @@ import contextlib
 import pathlib
 from typing import Any
 
-from binaries.flags import common
-from binaries.flags import methods
-from binaries.flags import privacy
-from binaries.methods import choice
+from binaries.building import aggregation
+from binaries.building import data
+from binaries.building import settled
+from binaries.config import aggregations
+from binaries.config import run_config
 from tasks import task_types
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
 from tff_ssl.runs import loop
-from tff_ssl.runs import run_config
+from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs import stateful_rounds
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import disclosure
@@ -30,8 +31,8 @@ _TO_SERVER = (
   'what the server sees: it is trusted with the clipped values of each client'
 )
 _SECRET = (
-  'nobody knows who was in which cohort; --seed tells it, and must not be guessed, and '
-  'sizes of cohorts may tell it'
+  'who was in which cohort is secret; --seed reveals it and must not be guessed, and '
+  'sizes of cohorts may reveal it'
 )
 _GUESSED = (
   'who was in which cohort: the seed of this run is so small that it can be guessed'
@@ -74,23 +75,24 @@ _SAMPLING = {
 
 
 def build_cohorts(
-  client_ids: Sequence[str], clients_per_round: int, seed: int
+  config: run_config.RunConfig, client_ids: Sequence[str]
 ) -> Callable[[int], list[str]]:
   """Builds the function that draws the cohort of each round.
 
   Args:
+    config: The run.
     client_ids: All clients.
-    clients_per_round: Size of a cohort, exactly or on average.
-    seed: Seed of the draws.
   """
-  if privacy.is_poisson():
-    return cohort_sampling.PoissonCohorts(client_ids, clients_per_round, seed)
-  if privacy.is_private() and privacy.COHORTS.value == accounting.PASSES:
-    return cohort_sampling.PassCohorts(client_ids, clients_per_round, seed)
-  return cohort_sampling.Cohorts(client_ids, clients_per_round, seed)
+  size, seed = data.cohort_size(config, len(client_ids)), config.seed or 0
+  if aggregation.is_poisson(config):
+    return cohort_sampling.PoissonCohorts(client_ids, size, seed)
+  if getattr(config.aggregation, 'cohorts', '') == accounting.PASSES:
+    return cohort_sampling.PassCohorts(client_ids, size, seed)
+  return cohort_sampling.Cohorts(client_ids, size, seed)
 
 
-def counted(
+def with_ledger(
+  config: run_config.RunConfig,
   process: Any,
   graph: phase_graph.Graph | None,
   population: int,
@@ -100,6 +102,7 @@ def counted(
   """Returns what the round loop runs: in a private run, rounds with a ledger.
 
   Args:
+    config: The run.
     process: What the loop runs in any other run.
     graph: What the process was built from; None if it is centralized.
     population: Number of all clients.
@@ -107,42 +110,43 @@ def counted(
     of_releases: See `private_rounds.PrivateRounds`.
 
   Raises:
-    ValueError: If the flags do not fit what a round releases, or the budget is too
+    ValueError: If the aggregation does not fit what a round releases, or the budget is too
       small for one round.
   """
-  if not privacy.is_private() or graph is None:
+  if not config.is_private or graph is None:
     return process
-  _check_states(process)
-  _check_statistics(graph, 'statistics' in clip_norms)
-  if privacy.is_poisson() and isinstance(process, loop.Resumable):
+  own: Any = config.aggregation
+  _check_states(config, process)
+  _check_statistics(own, graph, 'statistics' in clip_norms)
+  if aggregation.is_poisson(config) and isinstance(process, loop.Resumable):
     raise ValueError(
-      f'{privacy.COHORTS.name} is {accounting.POISSON} for a method whose clients keep '
+      f'cohorts of --aggregation is {accounting.POISSON} for a method whose clients keep '
       f'a state; it must be {accounting.FIXED}, because the states show who took part.'
     )
   z = graph.aggregation.noise_multiplier
   if z is None:
     raise ValueError('The process was built without noise; it must have some.')
   names = phases.releases(graph.algorithm, graph.aggregation)
-  cohort, rounds = common.cohort_size(population), common.ROUNDS.value
-  delta, budget = privacy.DELTA.value, privacy.EPSILON.value
+  cohort, rounds = data.cohort_size(config, population), config.rounds
+  delta, budget = own.delta, own.epsilon
   terms = accounting.Terms(
     population,
     cohort,
     dict.fromkeys(names, z),
     delta,
-    privacy.is_amplified(),
-    privacy.COHORTS.value,
+    config.is_amplified,
+    own.cohorts,
     graph.aggregation.is_gaussian,
   )
   accountant = accounting.Accountant(terms)
   fitting = rounds if budget is None else accountant.rounds_within(budget, rounds)
   if not fitting:
     raise ValueError(
-      f'privacy_epsilon is {budget:g}; with this noise it must be at least '
+      f'epsilon of --aggregation is {budget:g}; with this noise it must be at least '
       f'{accountant.epsilon_after(1):.4g}, what one round costs.'
     )
   unspent = ''
-  if budget is not None and privacy.NOISE.value is None:
+  if budget is not None and own.noise_multiplier is None:
     unspent = accounting.why_unspent(terms, rounds, budget)
   print(
     f'private: {", ".join(names)} of {cohort} of {population} clients per round, '
@@ -174,78 +178,82 @@ def _takes_states(process: Any) -> bool:
   return False
 
 
-def _check_states(process: Any) -> None:
+def _check_states(config: run_config.RunConfig, process: Any) -> None:
   if _takes_states(process):
     raise ValueError(
-      f'{privacy.AGGREGATION.name} is {privacy.AGGREGATION.value} for a method with '
+      f'aggregation is {config.aggregation.kind} for a method with '
       f'{disclosure.OF_STATES.name}, {disclosure.OF_STATES.why}; it must be '
-      f'{privacy.PLAIN} or {privacy.SECURE}.'
+      f'{aggregations.Plain.kind} or {aggregations.Secure.kind}.'
     )
 
 
-def check_task(task: task_types.Task) -> None:
+def check_task(config: run_config.RunConfig, task: task_types.Task) -> None:
   """Checks that a private run's inputs, and its start, hold nothing of all examples.
 
   Args:
+    config: The run.
     task: What it would run on.
 
   Raises:
     ValueError: If something was measured on all examples, or the run would start from a
       run on the same examples.
   """
-  if not privacy.is_private():
+  if not config.is_private:
     return
-  given = f'--{privacy.AGGREGATION.name}={privacy.AGGREGATION.value}'
+  chosen = f'--aggregation={config.aggregation.kind}'
   for each in task.measured:
     raise ValueError(
       f'The inputs of the task {task.name!r} have {each.what}, measured on all '
-      f'training examples without noise; with {given} there must be {each.instead}.'
+      f'training examples without noise; with {chosen} there must be {each.instead}.'
     )
-  source = methods.INIT_FROM.value
+  source = config.init_from
   folder = pathlib.Path(source or '.')
   # An encoder.keras lies in the folder of its run.
   folder = folder if folder.is_dir() else folder.parent
-  if not source or not (folder / run_config.NAME).is_file():
+  if not source or not (folder / stored_config.NAME).is_file():
     return
-  if run_config.read(folder).get('task') == task.fingerprint():
+  if stored_config.read(folder).get('task') == task.fingerprint():
     raise ValueError(
-      f'--{methods.INIT_FROM.name}={source} is given with {given}, and is a run on the '
+      f'--init_from={source} is given with {chosen}, and is a run on the '
       f'same examples; {disclosure.SAME_EXAMPLES.why}, so it must be a run on others.'
     )
 
 
-def _check_statistics(graph: phase_graph.Graph, clipped: bool) -> None:
+def _check_statistics(own: Any, graph: phase_graph.Graph, clipped: bool) -> None:
   kinds = [
     kind for exchange in graph.algorithm.exchanges for kind in exchange.sent.values()
   ]
   sent = any(isinstance(kind, combine.Statistics | combine.Sum) for kind in kinds)
-  name, given = privacy.STATISTICS_CLIP.name, privacy.STATISTICS_CLIP.value is not None
   if sent and not clipped:
     raise ValueError(
-      f'aggregation is {privacy.AGGREGATION.value} and --{name} is not given; it must '
-      "be the norm to which n_k times a client's statistics are clipped, because this "
-      'method sends them and encodings are not bounded (--encoding_norm, of DCCO).'
+      f'--aggregation={own.kind} is given without statistics_clip; it must be the norm '
+      "to which n_k times a client's statistics are clipped, because this method sends "
+      'them and encodings are not bounded (--objective=encoding_norm=, of DCCO).'
     )
-  if given and not sent:
+  if own.statistics_clip is not None and not sent:
     raise ValueError(
-      f'--{name} is given to a method whose clients send no statistics; leave it out.'
+      'statistics_clip of --aggregation is given to a method whose clients send no '
+      'statistics; leave it out.'
     )
   metrics = any(phases.is_metrics(kind) for kind in kinds)
-  if privacy.METRICS_CLIP.value is not None and not metrics:
+  if own.metrics_clip is not None and not metrics:
     raise ValueError(
-      f'--{privacy.METRICS_CLIP.name} is given to a method whose clients send no '
+      'metrics_clip of --aggregation is given to a method whose clients send no '
       'metrics; leave it out.'
     )
 
 
-def promised(algorithm: Any, clip_norms: Mapping[str, object]) -> Mapping[str, object]:
+def privacy_card(
+  config: run_config.RunConfig, algorithm: Any, clip_norms: Mapping[str, object]
+) -> Mapping[str, object]:
   """Returns what an encoder's card says about privacy; nothing for a plain run.
 
   Args:
+    config: The run.
     algorithm: What the round loop ran.
     clip_norms: Clip norms of the aggregation, by name.
   """
-  if privacy.is_secure():
+  if config.is_secure:
     promise = (
       'the server learns only sums over clients, not one client; what follows from the '
       'sums is not protected, and the encoder is not differentially private'
@@ -262,30 +270,31 @@ def promised(algorithm: Any, clip_norms: Mapping[str, object]) -> Mapping[str, o
   if not isinstance(algorithm, private_rounds.PrivateRounds):
     return {}
   terms = algorithm.terms
-  hidden, told = [], []
-  if privacy.is_distributed():
+  is_distributed = isinstance(config.aggregation, aggregations.Distributed)
+  hidden, added = [], []
+  if is_distributed:
     hidden.append(_TO_SERVER)
   if terms.sampling == accounting.POISSON:
     hidden.append(_COUNTS)
-    told += [_ALL] + [_MOST] * (privacy.BY_CONSTRUCTION in clip_norms)
+    added += [_ALL] + [_MOST] * (aggregation.BY_CONSTRUCTION in clip_norms)
   if not terms.amplified:
     hidden.append(_SECRET)
-  elif choice.is_guessed(common.SEED.value):
-    told.append(_GUESSED)
-  if not methods.INIT_FROM.value:
+  elif settled.is_guessed(config.seed or 0):
+    added.append(_GUESSED)
+  if not config.init_from:
     hidden.append(_START)
   return {
     'privacy': collections.OrderedDict(
       aggregation='distributed differential privacy, Skellam noise of the clients '
       'under secure sums, simulated in one process'
-      if privacy.is_distributed()
+      if is_distributed
       else 'central differential privacy, Gaussian noise',
       epsilon=algorithm.epsilon,
       delta=terms.delta,
       unit='client',
       neighbours=_NEIGHBOURS[terms.sampling],
       releases=algorithm.releases,
-      **_counted(algorithm),
+      **_participation_count(algorithm),
       noise_of_round=terms.of_round,
       noise=dict(terms.multipliers),
       clip_norms=dict(clip_norms),
@@ -294,13 +303,13 @@ def promised(algorithm: Any, clip_norms: Mapping[str, object]) -> Mapping[str, o
       f'amplification {"counted" if terms.amplified else "not counted"}',
       accountant=accounting.NAME,
       protected=disclosure.protected(),
-      not_protected=[*(each for each in _NOT_PROTECTED if each not in hidden), *told],
+      not_protected=[*(each for each in _NOT_PROTECTED if each not in hidden), *added],
       assumed=[each for each in (*_ASSUMED, _START) if each not in hidden],
     )
   }
 
 
-def _counted(algorithm: private_rounds.PrivateRounds) -> dict[str, int]:
+def _participation_count(algorithm: private_rounds.PrivateRounds) -> dict[str, int]:
   """Returns in how many releases a client can be, if not in all."""
   if algorithm.terms.sampling != accounting.PASSES:
     return {}
@@ -308,22 +317,20 @@ def _counted(algorithm: private_rounds.PrivateRounds) -> dict[str, int]:
 
 
 @contextlib.contextmanager
-def keeping_what_is_paid_for(
-  keep: Callable[[Any, int], None], path: str
-) -> Iterator[None]:
+def save_on_budget_end(save: Callable[[Any, int], None], path: str) -> Iterator[None]:
   """Saves the encoder of the last round if the budget ends a run.
 
   Args:
-    keep: Saves it, given (state, round).
+    save: Saves it, given (state, round).
     path: Path of the run folder.
 
   Raises:
-    ValueError: In place of the run's error; says that the budget is spent.
+    ValueError: In place of the run's error: the budget is spent.
   """
   try:
     yield
   except private_rounds.BudgetSpentError as error:
-    keep(error.state, error.round)
+    save(error.state, error.round)
     raise ValueError(
       f'{error} The run ends; the encoder after round {error.round} is saved in {path}.'
     ) from error

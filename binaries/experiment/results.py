@@ -7,13 +7,14 @@ follow, under `random_encoder/...` and `supervised_from_scratch/...`.
 """
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 import math
 import os
 import pathlib
 
 from binaries.experiment import encoder_card
-from binaries.methods import algorithms
+from binaries.building import algorithms
+from binaries.config import run_config
 from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
@@ -58,27 +59,27 @@ SCORES = {'accuracy': 'accuracy', 'balanced_accuracy': 'balanced'}
 
 def save_encoder(
   folder: run_folder.RunFolder,
+  config: run_config.RunConfig,
   task: task_types.Task,
   encoder: network.Network,
   params: network.Params,
-  algorithm: str,
   rounds: int,
-  promised: Mapping[str, object] | None = None,
+  privacy: Mapping[str, object] | None = None,
 ) -> None:
   """Writes `encoder.keras`, its card and a projection of test images' encodings.
 
   Args:
     folder: The run folder.
+    config: The run.
     task: What the encoder was trained on.
     encoder: The network.
     params: Its parameters.
-    algorithm: The algorithm that trained it.
     rounds: Number of rounds it was trained for.
-    promised: More entries of the card, by name: about privacy.
+    privacy: More entries of the card, by name: about privacy.
   """
   model = encoder.to_keras(params)
-  own = encoder_card.build(task, encoder, algorithm, rounds)
-  own.update(promised or {})
+  own = encoder_card.build(config, task, encoder, rounds)
+  own.update(privacy or {})
   if model_card.is_private(own):
     # Which examples have a label is counted without noise.
     own['data'] = task.describe(of_labels=False)
@@ -318,6 +319,27 @@ def read(folder: str | os.PathLike[str], round: int) -> Numbers:
   return numbers if stored_round == round else collections.OrderedDict()
 
 
+def of_baseline(
+  stored: Mapping[str, float], baseline: str, prefix: str, asked: Collection[str]
+) -> Numbers:
+  """Returns the numbers of a baseline in `evaluation.json`; none if it has none.
+
+  Args:
+    stored: What the file holds.
+    baseline: Name of the baseline.
+    prefix: Prefix of the numbers' names, after the baseline's.
+    asked: Names of the numbers that are wanted.
+  """
+  start = _start(baseline) + prefix
+  return collections.OrderedDict(
+    (name, stored[start + name]) for name in asked if start + name in stored
+  )
+
+
+def _start(baseline: str) -> str:
+  return f'{baseline.replace(" ", "_")}/'
+
+
 def write(
   folder: str | os.PathLike[str],
   round: int,
@@ -349,7 +371,7 @@ def write(
   if stored_round > round:
     return False
   numbers = stored if stored_round == round else collections.OrderedDict()
-  starts = {name: f'{name.replace(" ", "_")}/' for name in results if name != encoder}
+  starts = {name: _start(name) for name in results if name != encoder}
   # The run's own encoder comes first.
   for name in (encoder, *starts):
     start = starts.get(name, '') + prefix

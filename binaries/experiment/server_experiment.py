@@ -8,18 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from binaries.building import aggregation
+from binaries.building import data as building_data
+from binaries.building import encoders
+from binaries.building import execution
+from binaries.building import labels_at_server as building
+from binaries.building import objectives
+from binaries.config import run_config
 from binaries.experiment import evaluating
-from binaries.experiment import running
-from binaries.experiment import telling
-from binaries.flags import common
-from binaries.flags import dealing
-from binaries.flags import hosts
-from binaries.flags import methods
-from binaries.flags import own_data
-from binaries.flags import privacy
-from binaries.methods import choice
-from binaries.methods import server_algorithms
-from tasks import ham10000
+from binaries.experiment import experiments
+from binaries.experiment import messages
 from tasks import labels_at_server
 from tasks import task_types
 from tff_ssl.encoders import network
@@ -38,38 +36,31 @@ from tff_ssl.simulation import simulated_clients
 _SCORES = ('accuracy', 'balanced_accuracy')
 
 
-def run() -> None:
-  """Runs the method that the flags name, or resumes it."""
-  # All errors in the flags come to light before the run folder is made.
-  chosen = choice.read('fedsup')
-  running.check_flags(chosen)
-  running.execute(prepare(chosen))
-
-
-def prepare(chosen: choice.Choice) -> running.Prepared:
+def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   """Loads the data and builds what is run.
 
   Args:
-    chosen: The method; its algorithm is one of `server_algorithms`.
+    config: The run, with its settled values, of a method whose server has labels.
   """
-  algorithm = server_algorithms.ALGORITHMS[chosen.method.algorithm]
-  task = common.load_task()
-  split = _split(task)
+  algorithm = building.ALGORITHMS[config.method.kind]
+  has_clients = config.method.has_clients
+  task = building_data.load_task(config)
+  split = _split(config, task)
   print(split.line(), flush=True)
-  partition = common.build_partition(split.clients)
+  partition = building_data.partition(config, split.clients)
   labels = split.clients.train.label
   report = describe.describe(partition, labels, task.num_classes)
-  if algorithm.has_clients:
+  if has_clients:
     print(report.line(), flush=True)
-    telling.tell_of_whole_cohorts(len(partition))
-  clients_per_round = common.cohort_size(len(partition))
-  grouping = algorithm.group(clients_per_round)
-  data = dealing.build_client_data(
-    split.clients, partition, labelled=chosen.objective.labelled
+    messages.print_cohort_note(config, len(partition))
+  clients_per_round = building_data.cohort_size(config, len(partition))
+  grouping = algorithm.group(config, clients_per_round)
+  data = building_data.client_data_of(
+    config, split.clients, partition, labelled=config.objective.labelled
   )
   if algorithm.numbered:
     data = data.numbered(contextual.CLIENT)
-  cohorts = _build_cohorts(data, clients_per_round, grouping.groups)
+  cohorts = _build_cohorts(config, data, grouping.groups)
   labelled = server_data.dataset(
     collections.OrderedDict(
       **split.server.train.fields,
@@ -77,66 +68,69 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
       label=split.server.train.label,
     )
   )
-  encoder = common.build_encoder(task)
-  sizes = telling.sizes_in_loss(chosen, report)
-  problem = server_algorithms.Problem(
+  encoder = encoders.build(config, task)
+  sizes = messages.sizes_in_loss(config, report)
+  problem = building.problem(
+    config,
     encoder,
     task.num_classes,
     labelled.element_spec,
     len(partition),
     grouping,
   )
-  objective = chosen.objective.of_task(encoder, task)
-  if algorithm.has_clients:
-    telling.warn_of_batches(chosen, objective, sizes)
-  telling.warn_of_server_batches(
-    server_algorithms.server_plan().local, problem.supervised, len(split.server.train)
+  objective = objectives.build(config, encoder, task)
+  if has_clients:
+    messages.warn_of_batches(config, objective, sizes)
+  messages.warn_of_server_batches(
+    building.server_plan(config).local, problem.supervised, len(split.server.train)
   )
   process = processes.build(
-    algorithm.build(objective, problem), cohorts.element_spec, privacy.build(sizes)
+    algorithm.build(config, objective, problem),
+    cohorts.element_spec,
+    aggregation.build(config, sizes),
   )
-  evaluator = evaluating.Evaluator(split.server, encoder)
+  evaluator = evaluating.Evaluator(config, split.server, encoder)
   measure = _Measure(split.server, problem, process, evaluator)
-  return running.Prepared(
-    chosen,
+  return experiments.Experiment(
+    config,
     task,
     report,
     encoder,
     objective,
-    server_data.ServerDataRounds(running.in_parts(process), labelled),
-    cohorts if algorithm.has_clients else lambda _: None,
+    server_data.ServerDataRounds(experiments.in_parts(config, process), labelled),
+    cohorts if has_clients else lambda _: None,
     evaluator,
     evaluate=measure,
     evaluate_every=measure.every,
   )
 
 
-def _split(task: task_types.Task) -> labels_at_server.Split:
+def _split(
+  config: run_config.RunConfig, task: task_types.Task
+) -> labels_at_server.Split:
   """Splits off the server's labelled examples."""
-  hospital = methods.SERVER_HOSPITAL.value
+  hospital = config.labels.hospital
   if hospital is None:
-    return labels_at_server.by_share(
-      task, methods.SERVER_LABELS.value, common.SEED.value
-    )
-  follow_links = bool(own_data.FOLLOW_LINKS.value)
-  places = ham10000.hospitals(common.DATA_DIR.value, follow_links)
+    return labels_at_server.by_share(task, config.labels.share, config.seed or 0)
+  places = building_data.hospitals(config)
   if hospital not in places:
     raise ValueError(
-      f'server_hospital is {hospital!r}; the hospitals are '
+      f'hospital of --labels is {hospital!r}; the hospitals are '
       f'{", ".join(np.unique(places))}.'
     )
   return labels_at_server.at(task, places[task.train.example_id] == hospital)
 
 
 def _build_cohorts(
-  data: client_data.ArrayClientData, clients_per_round: int, groups: int
+  config: run_config.RunConfig, data: client_data.ArrayClientData, groups: int
 ) -> Any:
   """Returns the clients' data of each round, which has an `element_spec`."""
-  seed = common.SEED.value
-  cohorts = cohort_sampling.Cohorts(data.ids, clients_per_round, seed)
+  seed, packs = config.seed or 0, execution.num_packs(config)
+  size = building_data.cohort_size(config, len(data.ids))
+  cohorts = cohort_sampling.Cohorts(data.ids, size, seed)
   if groups > 1:
-    return server_data.Grouped(data, cohorts, groups, seed, hosts.num_packs())
-  return _Cohorts(simulated_clients.Clients(data, num_packs=hosts.num_packs()), cohorts)
+    return server_data.Grouped(data, cohorts, groups, seed, packs)
+  return _Cohorts(simulated_clients.Clients(data, num_packs=packs), cohorts)
 
 
 class _Cohorts:
@@ -163,10 +157,13 @@ class _Measure:
   def __init__(
     self,
     task: task_types.Task,
-    problem: server_algorithms.Problem,
+    problem: building.Problem,
     process: processes.Process,
     evaluator: evaluating.Evaluator,
   ):
+    config = evaluator.config
+    self._rounds, self._accuracy_every = config.rounds, config.labels.accuracy_every
+    self._evaluate_every = config.evaluation.every
     self._task = task
     algorithm = process.graph.algorithm
     if algorithm.classifiers is None:
@@ -179,13 +176,12 @@ class _Measure:
     self._classify = feature_sets.build_encode(
       problem.supervised.logits, problem.encoder.batch_in_cache()
     )
-    self.every = math.gcd(methods.ACCURACY_EVERY.value, common.EVALUATE_EVERY.value)
+    self.every = math.gcd(self._accuracy_every, self._evaluate_every)
 
   def __call__(self, state: Any, round: int) -> Mapping[str, float]:
     """Returns named numbers of a state; runs in the open TFF context."""
     numbers: dict[str, float] = collections.OrderedDict()
-    rounds = common.ROUNDS.value
-    if loop.is_due(round, methods.ACCURACY_EVERY.value, rounds):
+    if loop.is_due(round, self._accuracy_every, self._rounds):
       for name, own in self._classifiers(state).items():
         found = suite.evaluate_classifier(
           functools.partial(self._classify, collections.OrderedDict(own)),
@@ -199,7 +195,7 @@ class _Measure:
           for split in ('', suite.VALIDATION):
             if (known := f'{split}{suite.CLASSIFIER}/{score}') in found:
               numbers[f'{split}{name}/{score}'] = found[known]
-    if loop.is_due(round, common.EVALUATE_EVERY.value, rounds):
+    if loop.is_due(round, self._evaluate_every, self._rounds):
       weights = self._get_model_weights(state)
       # With the population statistics of batch norm.
       everything = {**weights.trainable, **weights.non_trainable}

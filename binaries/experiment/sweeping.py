@@ -1,74 +1,26 @@
-"""A sweep: methods over seeds, and over values of a flag, each in its own run."""
+"""A sweep: methods over seeds, and over values of flags, each in its own run."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import contextlib
 import dataclasses
 import io
 import pathlib
 import re
-from typing import TextIO
 
-from absl import flags
-
-from binaries.experiment import running
-from binaries.flags import common
-from binaries.flags import methods
-from binaries.flags import varying
+from binaries.config import command_line
+from binaries.config import run_config
+from binaries.experiment import sweep_methods
+from binaries.experiment import varying
 from binaries.launching import complete
 from binaries.launching import job_runner
-from binaries.methods import choice
-from binaries.methods import table
-from tff_ssl.reporting import run_reader
+from tff_ssl.computing import kinds
 
-# Separates a program and a row's parts, as in fedavg_ssl:fedprox:byol.
-SEPARATOR = ':'
-# Flags of the problem, not of a method, whose defaults differ between programs.
-_SAME_FOR_ALL = ('partition', 'clients_per_round', 'local_epochs', 'encoder_norm')
+# Fields of the problem, not of a method, whose defaults differ between programs.
+_SAME_FOR_ALL = ('partition', 'clients_per_round', 'clients.epochs', 'encoder.norm')
 # Flags that the sweep sets for each run.
-_SET_BY_SWEEP = (
-  *methods.CHOOSERS,
-  methods.UNUSED_FLAGS.name,
-  common.SEED.name,
-  common.RUN_DIR.name,
-)
-
-
-# Compared by identity, because a program holds mappings, which have no hash.
-@dataclasses.dataclass(frozen=True, eq=False)
-class Member:
-  """A method of a sweep.
-
-  Attributes:
-    name: The name on the command line, after which the folder of its runs is named.
-    program: The program that offers it.
-    row: Its row among the program's methods.
-    others: Other programs that offer something under this name.
-  """
-
-  name: str
-  program: table.Program
-  row: str
-  others: tuple[str, ...] = ()
-
-  @property
-  def chooser_flags(self) -> list[str]:
-    """The flags that name the method."""
-    pairs = zip(self.program.choosers, self.row.split(), strict=True)
-    return [f'--{chooser}={part}' for chooser, part in pairs]
-
-  @property
-  def folder(self) -> str:
-    """Name of the folder with its runs."""
-    return _file_name(self.name.replace(SEPARATOR, '-'))
-
-  def describe(self) -> str:
-    """Returns the method as a command line, and the other methods of its name."""
-    text = f'{self.name} is binaries.{self.program.name} {" ".join(self.chooser_flags)}'
-    if not self.others:
-      return text
-    first = self.name.split(SEPARATOR)[0]
-    also = ', '.join(f'{other}{SEPARATOR}{first}' for other in self.others)
-    return f'{text} (there is also {also})'
+_SET_BY_SWEEP = ('seed', 'run_dir')
+# Flags whose kinds the names of methods say; their fields may be given.
+_CHOOSERS = ('method', 'objective')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,22 +30,19 @@ class Job:
   Attributes:
     member: The method.
     seed: The seed.
-    point: The value of what varies; None: nothing varies.
-    what: What varies; empty if nothing does.
     folder: The run folder; output goes to a file of this name with `.log`.
-    flags: Flags of the run, without those that follow from the other attributes.
-    rounds: Rounds of the run when it is complete.
-    values: Values of the flags that it uses, given or default.
+    changes: Flags of the run and their values, without those that follow from the
+      other attributes.
+    config: All of the run.
+    point: The value of what varies; None: nothing varies.
   """
 
-  member: Member
+  member: sweep_methods.Member
   seed: int
   folder: pathlib.Path
-  flags: tuple[str, ...]
-  rounds: int
-  values: Mapping[str, object] = dataclasses.field(compare=False, hash=False)
-  point: varying.Point | None = dataclasses.field(default=None, hash=False)
-  what: str = ''
+  changes: tuple[command_line.Change, ...]
+  config: run_config.RunConfig
+  point: varying.Point | None = None
 
   @property
   def log(self) -> pathlib.Path:
@@ -101,7 +50,7 @@ class Job:
     return self.folder.with_name(f'{self.folder.name}.log')
 
   def __str__(self) -> str:
-    where = f'{self.what}={self.point.name}, ' if self.point else ''
+    where = f'{self.point}, ' if self.point else ''
     return f'{self.member.name}, {where}seed {self.seed}'
 
 
@@ -111,184 +60,198 @@ class Runner(job_runner.Runner[Job]):
   def is_done(self, job: Job) -> bool:
     """Returns whether a run has all its rounds and their evaluation."""
     run = complete.read(job.folder)
-    return run is not None and run.rounds == job.rounds
+    return run is not None and run.last_round == job.config.rounds
 
   def command(self, job: Job) -> list[str]:
     """Returns the arguments after `python`."""
     return [
       '-m',
       f'binaries.{job.member.program.name}',
-      *job.member.chooser_flags,
-      *job.flags,
+      *(f'--{flag}={value}' for flag, value in (*job.member.chosen, *job.changes)),
       f'--seed={job.seed}',
       f'--run_dir={job.folder}',
     ]
 
   def missing(self, job: Job) -> str:
     """Returns what a run failed to leave."""
-    return f'{job.folder} has no evaluation after round {job.rounds}'
-
-
-def members(names: Sequence[str]) -> list[Member]:
-  """Returns the methods of a sweep.
-
-  Args:
-    names: Names of rows, objectives or algorithms of any program. If several programs
-      have a name, it means the first one, in the order of the table, in which it is a
-      row's own name. PROGRAM:NAME chooses a program; for a product, so does
-      PROGRAM:ALGORITHM:OBJECTIVE.
-
-  Raises:
-    ValueError: If there are no names, one appears twice, or no program has it.
-  """
-  if not names:
-    raise ValueError(
-      'There are no methods; there must be at least one, as in fedema,simclr.'
-    )
-  found = [_member(name) for name in names]
-  for k, one in enumerate(found):
-    for other in found[:k]:
-      if (one.program, one.row) == (other.program, other.row):
-        raise ValueError(
-          f'methods has {other.name!r} and {one.name!r}, which are the same method.'
-        )
-  return found
-
-
-def _member(name: str) -> Member:
-  """Finds a method by its name."""
-  first, *rest = name.split(SEPARATOR)
-  if rest:
-    if first not in table.PROGRAMS:
-      raise ValueError(
-        f'methods has {name!r}; the programs are {", ".join(table.PROGRAMS)}.'
-      )
-    program = table.PROGRAMS[first]
-    rows = list(_rows(program, rest))
-    if not rows:
-      raise ValueError(
-        f'methods has {name!r}; binaries.{first} has {", ".join(_names(program))}.'
-      )
-    return Member(name, program, rows[0])
-  candidates = {
-    program.name: rows[0]
-    for program in table.PROGRAMS.values()
-    if (rows := list(_rows(program, [name])))
-  }
-  if not candidates:
-    every = dict.fromkeys(n for p in table.PROGRAMS.values() for n in _names(p))
-    raise ValueError(f'methods has {name!r}; it must be one of {", ".join(every)}.')
-  # A stable sort: of two equal programs, the first in the table comes first.
-  order = sorted(
-    candidates, key=lambda program: name in table.PROGRAMS[program].aliases
-  )
-  taken, *others = order
-  return Member(name, table.PROGRAMS[taken], candidates[taken], tuple(others))
-
-
-def _rows(program: table.Program, parts: Sequence[str]) -> Iterator[str]:
-  """Yields the rows that have these parts, and the default's for all other parts."""
-  given = [program.aliases.get(part, part) for part in parts]
-  defaults = program.default.split()
-  if len(given) == len(defaults):
-    candidates = [' '.join(given)]
-  elif len(given) == 1:
-    candidates = [
-      ' '.join([*defaults[:k], given[0], *defaults[k + 1 :]])
-      for k in range(len(defaults))
-    ]
-  else:
-    candidates = []
-  yield from (row for row in candidates if row in program.methods)
-
-
-def _names(program: table.Program) -> list[str]:
-  """Returns the names of a program's methods: its rows, or their parts."""
-  parts = dict.fromkeys(part for row in program.methods for part in row.split())
-  return [*parts, *program.aliases]
+    return f'{job.folder} has no evaluation after round {job.config.rounds}'
 
 
 def jobs(
-  found: Sequence[Member],
+  found: Sequence[sweep_methods.Member],
   seeds: Sequence[int],
   out: pathlib.Path,
-  own: Collection[str],
-  variation: varying.Variation | None = None,
+  changes: Sequence[command_line.Change],
+  points: Sequence[varying.Point] = (),
 ) -> tuple[list[Job], list[str]]:
-  """Returns the runs of a sweep, after all checks that need no data.
+  """Returns the runs of a sweep, after all checks of their values.
 
   Args:
     found: The methods.
     seeds: The seeds; all methods run with one seed before any runs with the next.
     out: The folder of the runs' folders.
-    own: Names of the sweep's own flags.
-    variation: Values of flags that each method goes through; None: nothing varies.
+    changes: Flags of the runs and their values, in their order.
+    points: What each method goes through; none: nothing varies.
 
   Returns:
-    The runs, and a sentence for each flag that not all methods use, or whose defaults
-    differ between methods although a comparison should have a single value.
+    The runs, and a sentence for each flag or field that not all methods use, or whose
+    defaults differ between methods although a comparison should have a single value.
 
   Raises:
-    ValueError: If no method uses a flag, the sweep sets it itself, it is out of range,
-      or it differs from the folder's run.
+    ValueError: If no method uses a flag or a field, the sweep sets it itself, or it has
+      a value that is not allowed.
   """
-  given = [name for name in common.given() if name not in own]
-  for name in given:
-    if name in _SET_BY_SWEEP:
-      raise ValueError(
-        f'--{name} is given; --methods, --seeds and --out say what is run, and flags '
-        'that a method does not use are left out.'
-      )
-  unused = {
-    member.name: [name for name in given if name not in _uses(member)]
+  _check_not_set(changes)
+  _check_varied(changes, points)
+  used, left_out = _used(found, changes)
+  result = [
+    _job(member, seed, out, used[member.name], point)
+    for seed in seeds
+    for point in points or (None,)
     for member in found
-  }
-  for name in given:
-    if all(name in names for names in unused.values()):
-      raise ValueError(f'--{name} is given, which none of the methods uses.')
-  varied = _check_varied(found, given, variation)
-  points = variation.points if variation else (None,)
-  result = []
-  for k, seed in enumerate(seeds):
-    for j, point in enumerate(points):
-      for member in found:
-        folder = out / member.folder
-        if variation and point:
-          folder /= _file_name(f'{variation.title}={point.name}')
-        job = _job(
-          member,
-          seed,
-          folder / f'seed_{seed}',
-          unused[member.name],
-          given,
-          j == k == 0,
-          point,
-        )
-        result.append(
-          dataclasses.replace(job, what=variation.title if variation else '')
-        )
-  return result, [*_tell(unused), *_tell_defaults(result, varied)]
+  ]
+  told = _tell_defaults(result[: len(found)], varied(points))
+  return result, [*_tell(left_out), *told]
+
+
+def _job(
+  member: sweep_methods.Member,
+  seed: int,
+  out: pathlib.Path,
+  changes: Sequence[command_line.Change],
+  point: varying.Point | None,
+) -> Job:
+  """Returns a run; what varies must be used by its method."""
+  folder = out / _file_name(member.name.replace(sweep_methods.SEPARATOR, '-'))
+  if point:
+    folder /= _file_name(str(point))
+    changes = (*changes, *point.changes)
+  folder /= f'seed_{seed}'
+  try:
+    config = _config(member, (*changes, ('seed', str(seed)), ('run_dir', str(folder))))
+  except command_line.UnusedError as error:
+    raise ValueError(
+      f'vary has {error.what}, which {member.name} does not use.'
+    ) from error
+  return Job(member, seed, folder, tuple(changes), config, point)
+
+
+def check(wanted: Sequence[Job]) -> None:
+  """Checks what the values alone do not tell, such as the runs' folders.
+
+  Raises:
+    ValueError: If one cannot be run; the message names its method.
+    OSError: If a folder cannot be made.
+  """
+  # Only here: it imports TensorFlow.
+  from binaries.experiment import running
+
+  for job in wanted:
+    try:
+      # What a run prints about its settings belongs in its own log.
+      with contextlib.redirect_stdout(io.StringIO()):
+        running.check(job.config)
+    except ValueError as error:
+      raise ValueError(f'{job.member.name}: {error}') from error
+
+
+def _check_not_set(changes: Sequence[command_line.Change]) -> None:
+  """Refuses flags that say what is run, which the sweep's own flags do."""
+  for flag, text in changes:
+    is_kind = flag in _CHOOSERS and '=' not in text.partition(':')[0]
+    if flag in _SET_BY_SWEEP or is_kind:
+      raise ValueError(
+        f'--{flag}={text} is given; --methods, --seeds and --out say what is run, and '
+        f'--method and --objective may have fields alone.'
+      )
+
+
+def _used(
+  found: Sequence[sweep_methods.Member], changes: Sequence[command_line.Change]
+) -> tuple[dict[str, list[command_line.Change]], dict[str, list[str]]]:
+  """Leaves out what a method does not use.
+
+  Returns:
+    The changes of each method's runs by its name; and by what is left out, as in 'tau
+    of --method', the names of the methods that do not use it.
+
+  Raises:
+    ValueError: If none of the methods uses something, or a value is not allowed.
+  """
+  used, left_out = {}, dict[str, list[str]]()
+  for member in found:
+    own = [*changes]
+    while (error := _unused(member, own)) is not None:
+      those = left_out.setdefault(error.what, [])
+      those.append(member.name)
+      if len(those) == len(found):
+        raise ValueError(f'{error.what} is given, which none of the methods uses.')
+      place = own.index(error.change)
+      own[place : place + 1] = [error.rest] if error.rest else []
+    used[member.name] = own
+  return used, left_out
+
+
+def _unused(
+  member: sweep_methods.Member, changes: Sequence[command_line.Change]
+) -> command_line.UnusedError | None:
+  """Returns what says that a method does not use one of some changes, if one does."""
+  try:
+    _config(member, changes)
+  except command_line.UnusedError as error:
+    return error
+  return None
+
+
+def _config(
+  member: sweep_methods.Member, changes: Sequence[command_line.Change]
+) -> run_config.RunConfig:
+  """Returns the run of a method with changes; its errors name the method."""
+  try:
+    return command_line.configure(member.program, (*member.chosen, *changes))
+  except command_line.UnusedError:
+    raise
+  except ValueError as error:
+    raise ValueError(f'{member.name}: {error}') from error
 
 
 def _check_varied(
-  found: Sequence[Member],
-  given: Collection[str],
-  variation: varying.Variation | None,
-) -> tuple[str, ...]:
-  """Returns the flags that vary; all methods must use each of them."""
-  if variation is None:
-    return ()
-  for flag in variation.flags:
-    if flag in _SET_BY_SWEEP:
-      raise ValueError(f'vary has {flag!r}, which --methods and --seeds set.')
-    if flag in given:
+  changes: Sequence[command_line.Change], points: Sequence[varying.Point]
+) -> None:
+  """Refuses to vary what the sweep sets or what is given too."""
+  known = command_line.of_runs()
+  for flag, _ in points[0].changes if points else ():
+    if flag not in known:
+      raise ValueError(f'vary has {flag!r}: {command_line.unknown(flag, known)}')
+  given = [name for change in changes for name in _names(*change)]
+  for name in varied(points):
+    if name in (*_SET_BY_SWEEP, *_CHOOSERS):
+      raise ValueError(f'vary has {name!r}, which --methods and --seeds set.')
+    if name in given:
       raise ValueError(
-        f'--{flag} is given, but --vary varies it; leave one of them out.'
+        f'{_flag(name)} is given, but --vary varies it; leave one of them out.'
       )
-    for member in found:
-      if flag not in _uses(member):
-        raise ValueError(f'vary has {flag!r}, which {member.name} does not use.')
-  return variation.flags
+
+
+def varied(points: Sequence[varying.Point]) -> tuple[str, ...]:
+  """Returns the names of what varies, such as 'clients.epochs'; the axis's first."""
+  changes = (change for point in points for change in point.changes)
+  return tuple(dict.fromkeys(name for change in changes for name in _names(*change)))
+
+
+def _names(flag: str, text: str) -> list[str]:
+  """Returns the names of the fields that a change sets, such as 'clients.epochs'."""
+  flag = command_line.SHORT.get(flag, flag)
+  if flag not in command_line.REPEATED:
+    return [flag]
+  fields = [f'{flag}.{field}' for field in kinds.given(text)]
+  return fields if '=' in text.partition(':')[0] else [flag, *fields]
+
+
+def _flag(name: str) -> str:
+  """Returns the flag of a field by its name, as in 'epochs of --clients'."""
+  part, _, field = name.partition('.')
+  return f'{field} of --{part}' if field else f'--{part}'
 
 
 def _file_name(text: str) -> str:
@@ -296,98 +259,33 @@ def _file_name(text: str) -> str:
   return re.sub(r'[^\w.=,+-]', '-', text)
 
 
-def _uses(member: Member) -> Collection[str]:
-  return choice.uses(member.program.methods[member.row])
-
-
-def _tell(unused: Mapping[str, Sequence[str]]) -> list[str]:
-  """Returns a sentence for each flag that not all methods use."""
-  by_flag: dict[str, list[str]] = {}
-  for member, names in unused.items():
-    for name in names:
-      by_flag.setdefault(name, []).append(member)
+def _tell(left_out: Mapping[str, Sequence[str]]) -> list[str]:
+  """Returns a sentence for each flag or field that not all methods use."""
   return [
-    f'--{name} is left out of {", ".join(those)}: not used there.'
-    for name, those in by_flag.items()
+    f'{what} is left out of {", ".join(those)}: not used there.'
+    for what, those in left_out.items()
   ]
 
 
 def _tell_defaults(wanted: Sequence[Job], varied: Collection[str]) -> list[str]:
-  """Returns a sentence for each flag whose defaults make a comparison unfair."""
-  found = []
-  for flag in _SAME_FOR_ALL:
-    by_value: dict[str, dict[str, None]] = {}
-    for job in wanted:
-      if flag in job.values and flag not in varied:
-        value = run_reader.text(job.values[flag])
-        by_value.setdefault(value, {})[job.member.name] = None
-    if len(by_value) > 1:
-      text = '; '.join(
-        f'{value} in {", ".join(names)}' for value, names in by_value.items()
-      )
-      found.append(
-        f'--{flag} defaults to {text}: give it, to compare only the methods.'
-      )
-  return found
-
-
-def _job(
-  member: Member,
-  seed: int,
-  folder: pathlib.Path,
-  unused: Sequence[str],
-  given: Sequence[str],
-  tell: bool,
-  point: varying.Point | None,
-) -> Job:
-  """Checks the flags of a run, and returns it."""
-  own = tuple(flags.FLAGS[name].serialize() for name in given if name not in unused)
-  varied = point.values if point else {}
-  with common.restored():
-    # The sweep's own flags are not the run's.
-    for name in set(common.given()) - set(given) | set(unused):
-      flags.FLAGS[name].unparse()
-    pairs = zip(member.program.choosers, member.row.split(), strict=True)
-    set_to = {**dict(pairs), common.SEED.name: seed, common.RUN_DIR.name: str(folder)}
-    for name, value in set_to.items():
-      flags.FLAGS[name].value, flags.FLAGS[name].present = value, 1
-    try:
-      for name, text in varied.items():
-        _set(name, text)
-      # What a run prints about its flags belongs in its own log.
-      with contextlib.redirect_stdout(io.StringIO()):
-        chosen = choice.read(member.program.name)
-      running.check_flags(chosen)
-    except ValueError as error:
-      raise ValueError(f'{member.name}: {error}') from error
-    rounds, values = common.ROUNDS.value, chosen.values()
-  if tell:
-    print(member.describe(), flush=True)
-  own += tuple(f'--{name}={text}' for name, text in varied.items())
-  return Job(member, seed, folder, own, rounds, values, point)
-
-
-def _set(name: str, text: str) -> None:
-  """Sets a flag like a command line."""
-  flag = flags.FLAGS[name]
-  try:
-    flag.value, flag.present = flag.parser.parse(text), 1
-  except (TypeError, ValueError) as error:
-    raise ValueError(f'--vary has {name}={text}: {error}') from error
-
-
-def run(
-  wanted: Sequence[Job],
-  at_a_time: int,
-  start: job_runner.Start | None = None,
-  stream: TextIO | None = None,
-) -> list[str]:
-  """Runs the unfinished jobs; returns a sentence for each that failed.
+  """Returns a sentence for each field whose defaults make a comparison unfair.
 
   Args:
-    wanted: From `jobs`.
-    at_a_time: Most jobs at a time.
-    start: Starts a command; None: see `job_runner.starting`.
-    stream: Where progress is shown; None: stderr.
+    wanted: A run of each method.
+    varied: Names of fields that vary, which have no default.
   """
-  return Runner(at_a_time, start, stream).run(wanted)
+  told = []
+  for name in (each for each in _SAME_FOR_ALL if each not in varied):
+    by_value: dict[str, list[str]] = {}
+    for job in wanted:
+      settings = job.config.settings()
+      if name in settings:
+        text = kinds.value_text(settings[name])
+        by_value.setdefault(text, []).append(job.member.name)
+    if len(by_value) > 1:
+      values = (f'{value} in {", ".join(those)}' for value, those in by_value.items())
+      told.append(
+        f'{_flag(name)} defaults to {"; ".join(values)}: give it, to compare only the '
+        'methods.'
+      )
+  return told

@@ -2,49 +2,52 @@
 
 import dataclasses
 
-from absl import flags
 import numpy as np
 
-from binaries.flags import common
-from binaries.flags import own_data
-from binaries.flags import paths
-from binaries.flags import reading
+from binaries.building import data
+from binaries.config import evaluations
+from binaries.config import run_config
+from binaries.config import suited
 from tasks import images
 from tasks import registry
 from tasks import task_types
 
-TASK = flags.DEFINE_enum(
-  'transfer_task',
-  None,
-  registry.TASKS,
-  "Data set on which the run's encoder is evaluated, in place of its own.",
-)
-_DATA_DIR = paths.define(
-  'transfer_data_dir', None, 'Where its data are; like --data_dir.'
-)
-_DOWNLOAD = flags.DEFINE_bool('transfer_download', True, 'Like --download, for it.')
-NAMES = ('transfer_task', 'transfer_data_dir', 'transfer_download')
+
+def check(added: evaluations.Additions) -> None:
+  """Raises ValueError if there is no such task, or a folder of data does nothing."""
+  if added.transfer not in (None, *registry.TASKS):
+    raise ValueError(
+      f'transfer is {added.transfer!r}; it must be one of {", ".join(registry.TASKS)}.'
+    )
+  takers = (*registry.DOWNLOADED, *registry.OF_FILES)
+  if added.transfer_dir is not None and added.transfer not in takers:
+    raise ValueError(
+      f'--transfer_dir is given with --transfer={added.transfer}; it is for '
+      f'{", ".join(takers)} only.'
+    )
 
 
-def check() -> None:
-  """Checks the flags, without data.
-
-  Raises:
-    ValueError: If one does nothing.
-  """
-  common.refuse_stray('transfer_data_dir', 'transfer_task', common.WITH_DATA_DIR)
-  common.refuse_stray('transfer_download', 'transfer_task', common.DOWNLOADED)
-
-
-def prefix() -> str:
-  """Returns the prefix of the numbers' names; it is empty without a transfer."""
-  return f'transfer/{TASK.value}/' if TASK.value else ''
-
-
-def load(image_shape: tuple[int, int, int]) -> task_types.Task:
-  """Loads the flags' task in the shape an encoder takes, and prints what it holds.
+def prefix(name: str | None) -> str:
+  """Returns the prefix of the numbers' names; it is empty without a transfer.
 
   Args:
+    name: The other task, if there is one.
+  """
+  return f'transfer/{name}/' if name else ''
+
+
+def load(
+  config: run_config.RunConfig,
+  name: str,
+  folder: str | None,
+  image_shape: tuple[int, int, int],
+) -> task_types.Task:
+  """Loads a task in the shape that an encoder takes, and prints what it holds.
+
+  Args:
+    config: The run of the encoder.
+    name: Name of the task.
+    folder: Where its data are; see `Data.dir`.
     image_shape: Height, width and channels of the encoder's images.
 
   Raises:
@@ -53,20 +56,20 @@ def load(image_shape: tuple[int, int, int]) -> task_types.Task:
   height, width, _ = image_shape
   if height != width:
     raise ValueError(
-      f'The encoder takes images of {height} x {width}; --transfer_task resizes to '
-      'squares only.'
+      f'The encoder takes images of {height} x {width}; --transfer resizes to squares '
+      'only.'
     )
   # Data that have grown since a run are read as the run read them, and any pictures as
   # its encoder knows them.
-  own = own_data.arguments() if TASK.value == common.TASK.value else {}
-  usual = TASK.value not in registry.OF_PICTURES
+  own = suited.arguments(config.data) if name == config.task else {}
+  usual = name not in registry.OF_PICTURES
   task = registry.load(
-    TASK.value,
-    _DATA_DIR.value,
+    name,
+    folder,
     height,
-    _DOWNLOAD.value,
+    config.data.download,
     seed=0,
-    reading=images.AS_USUAL if usual else reading.value(),
+    reading=images.AS_USUAL if usual else data.reading(config),
     **own,
   )
   task = fit(task, image_shape)

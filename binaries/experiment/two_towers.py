@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from binaries.building import evaluation
+from binaries.config import run_config
 from binaries.experiment import evaluating
 from binaries.experiment import results
-from binaries.flags import evaluation
 from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import encoded
@@ -32,21 +33,27 @@ class Evaluator(evaluating.Evaluator):
   """Evaluates parameters of a two-tower model on one task; compiles only once."""
 
   def __init__(
-    self, task: task_types.Task, model: dual_encoder.TwoTower, *args: Any, **kwargs: Any
+    self,
+    config: run_config.RunConfig,
+    task: task_types.Task,
+    model: dual_encoder.TwoTower,
+    *args: Any,
+    **kwargs: Any,
   ):
-    """Reads the flags.
+    """Initializes the evaluator.
 
     Args:
+      config: The run, of which its `evaluation` and seed are read.
       task: Provides the labelled training and test examples.
       model: The model whose parameters are evaluated.
       *args: Those of `evaluating.Evaluator` after the encoder.
       **kwargs: Likewise.
 
     Raises:
-      ValueError: If only one split has labels, or a flag is out of range.
+      ValueError: If only one split has labels.
     """
-    super().__init__(task, model.left, *args, **kwargs)
-    self._right = evaluating.Evaluator(task, model.right, *args, **kwargs)
+    super().__init__(config, task, model.left, *args, **kwargs)
+    self._right = evaluating.Evaluator(config, task, model.right, *args, **kwargs)
     self._train = task.train
     # The tested examples, by the prefix of their numbers' names.
     self._tested = {'': task.test}
@@ -64,14 +71,14 @@ class Evaluator(evaluating.Evaluator):
     }
 
   def evaluate_model(self, params: network.Params) -> results.Numbers:
-    """Evaluates both encoders, and retrieval if the flags name it.
+    """Evaluates both encoders, and retrieval if the run names it.
 
     Args:
       params: All parameters of the model.
     """
     numbers = super().evaluate_model(params)
     numbers.update(_of_right(self._right.evaluate_model(params)))
-    if evaluation.RETRIEVAL in evaluation.METHODS.value:
+    if evaluation.RETRIEVAL in self.config.evaluation.methods:
       numbers.update(self._retrieve(params))
     return numbers
 
@@ -153,6 +160,7 @@ class Evaluator(evaluating.Evaluator):
 
 
 def build_evaluator(
+  config: run_config.RunConfig,
   task: task_types.Task,
   encoder: network.Network,
   model: Any,
@@ -162,6 +170,7 @@ def build_evaluator(
   """Builds the evaluator of a model: of both encoders if there are two modalities.
 
   Args:
+    config: The run.
     task: Provides the labelled training and test examples.
     encoder: The encoder to evaluate; with two modalities, the left one.
     model: The objective's model; if a `dual_encoder.TwoTower`, all of it is evaluated.
@@ -169,8 +178,8 @@ def build_evaluator(
     **kwargs: Likewise.
   """
   if isinstance(model, dual_encoder.TwoTower):
-    return Evaluator(task, model, *args, **kwargs)
-  return evaluating.Evaluator(task, encoder, *args, **kwargs)
+    return Evaluator(config, task, model, *args, **kwargs)
+  return evaluating.Evaluator(config, task, encoder, *args, **kwargs)
 
 
 def _project(

@@ -16,7 +16,7 @@ from binaries.flags import common
 ADOPTED = frozenset(
   """
   accumulate accuracy_every adaptation_rate aggregation algorithm alignment_weight
-  augmentation autoscaler averaged averaging baselines batch_size checkpoint_every
+  augmentation autoscaler averaged averaging batch_size checkpoint_every
   classify client_beta_2 client_learning_rate client_momentum client_nesterov
   client_optimizer client_schedule client_schedule_factor client_schedule_steps
   client_warmup_rounds client_weight_decay clients_per_round clusters columns
@@ -48,12 +48,12 @@ ADOPTED = frozenset(
 GIVEN_AGAIN = ('data_dir', 'follow_links', 'partition_encoder', 'mask_dir', 'scaling')
 
 # Flags of runs that evaluation does not need: where a run was, what it started from,
-# and who computed it or was told of it.
+# who computed it or was told of it, and what it was compared with.
 NOT_ADOPTED = frozenset(
   """
-  alignment_run download export_clients graph host_timeout i_trust_this_network
-  init_from parts run run_dir runtime strict trackers transfer_data_dir unused_flags
-  worker_address worker_addresses
+  alignment_run baselines download export_clients graph host_timeout
+  i_trust_this_network init_from parts run run_dir runtime strict trackers
+  transfer_data_dir unused_flags worker_address worker_addresses
   """.split()  # noqa: SIM905
 )
 

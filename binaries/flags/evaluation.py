@@ -119,6 +119,12 @@ def check(more_methods: Sequence[str] = ()) -> None:
     )
 
 
+def as_in_run() -> bool:
+  """Returns whether no flag is given that changes the numbers of a method."""
+  changing = set(OF_EVALUATION) - {METHODS.name, FRACTIONS.name}
+  return changing.isdisjoint(common.given())
+
+
 def of_encoders() -> list[str]:
   """Returns the methods that evaluate a single encoder by classes."""
   return [method for method in METHODS.value if method not in (RETRIEVAL, *of_masks())]

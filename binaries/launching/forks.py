@@ -26,13 +26,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from typing import Any
 
 import numpy as np
 
-from binaries.flags import stopping
+from binaries.launching import stopping
 
 # Third-party libraries that programs import and that take time.
 _LIBRARIES = (
@@ -44,7 +45,8 @@ _LIBRARIES = (
   'matplotlib.pyplot',
 )
 _PR_SET_PDEATHSIG = 1
-_POLL_SECONDS = 0.02
+# How often is asked whether a program has ended, at first and later.
+_POLL_SECONDS = 0.02, 0.1
 # Device files of GPUs, whose drivers a process and its fork cannot share.
 _ACCELERATORS = ('/dev/nvidiactl', '/dev/kfd')
 
@@ -84,6 +86,7 @@ class Forks:
     self._folder = folder
     self._process: subprocess.Popen[str] | None = None
     self._numbers = itertools.count()
+    self._asking = threading.Lock()
 
   def start(
     self,
@@ -117,10 +120,10 @@ class Forks:
 
   def close(self) -> None:
     """Ends the forking process, and all programs that have not ended."""
-    if self._process is not None:
-      self._process.kill()
-      self._process.wait()
-      self._process = None
+    process, self._process = self._process, None
+    if process is not None:
+      process.kill()
+      process.wait()
 
   def _begin(self) -> None:
     """Starts the forking process."""
@@ -135,6 +138,11 @@ class Forks:
     )
 
   def _ask(self, request: object) -> Any:
+    """Sends a request, for which several threads may wait; returns the answer."""
+    with self._asking:
+      return self._answer(request)
+
+  def _answer(self, request: object) -> Any:
     if self._process is None:
       self._begin()
     process = self._process
@@ -203,10 +211,12 @@ class Process:
       subprocess.TimeoutExpired: If it has not ended by then.
     """
     began = time.monotonic()
+    least, most = _POLL_SECONDS
     while (status := self.poll()) is None:
-      if timeout is not None and time.monotonic() - began > timeout:
+      passed = time.monotonic() - began
+      if timeout is not None and passed > timeout:
         raise subprocess.TimeoutExpired(f'process {self.pid}', timeout)
-      time.sleep(_POLL_SECONDS)
+      time.sleep(min(most, max(least, passed / 10)))
     return status
 
 

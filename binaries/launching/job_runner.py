@@ -1,12 +1,12 @@
 """Runs commands side by side, in separate processes, and reports their progress.
 
-One thread starts and polls them all, without an executor of `concurrent.futures`: the
-kernel ends a process with the thread that started it (`forks.end_with_parent`), and an
-executor's threads end before its interrupted jobs have saved their state.
+Threads start them and wait for them. The kernel ends a process with the thread that
+started it (`forks.end_with_parent`): none ends before its process has.
 """
 
 import abc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
 import contextlib
 import functools
 import os
@@ -26,14 +26,10 @@ from binaries.launching import forks
 # Niceness of the runs, and how long they have to save their state and end.
 _NICE = 10
 _GRACE_SECONDS = 120.0
-_POLL_SECONDS = 0.1
 
 
 class Process(Protocol):
   """The part of `subprocess.Popen` that is needed for a command that was started."""
-
-  def poll(self) -> int | None:
-    """Returns the exit status; None while it runs."""
 
   def send_signal(self, number: int) -> None:
     """Sends a signal, if it has not ended."""
@@ -128,7 +124,9 @@ class Runner(abc.ABC, Generic[_JobT]):
     self._at_a_time = jobs
     self._start = start
     self._stream = stream or sys.stderr
-    self._begun: dict[_JobT, list[str]] = {}
+    self._running: set[Process] = set()
+    self._stopping = False
+    self._lock = threading.Lock()
 
   @abc.abstractmethod
   def is_done(self, job: _JobT) -> bool:
@@ -156,57 +154,75 @@ class Runner(abc.ABC, Generic[_JobT]):
       A sentence for each job that failed.
     """
     waiting = [each for each in jobs if not self.is_done(each)]
-    running: dict[_JobT, Process] = {}
     failures: list[str] = []
-    self._stream.write(
-      f'{len(waiting):,} of {len(jobs):,} runs to do, {self._at_a_time} at a time\n'
+    self._say(
+      f'{len(waiting):,} of {len(jobs):,} runs to do, {self._at_a_time} at a time'
     )
-    self._stream.flush()
-    progress = _progress(len(waiting), self._at_a_time, self._stream)
+    started = time.monotonic()
     with sigterm_as_ctrl_c(), contextlib.ExitStack() as opened:
+      threads = opened.enter_context(futures.ThreadPoolExecutor(self._at_a_time))
       begin = self._start or opened.enter_context(starting())
+      doing = {threads.submit(self._do, each, begin): each for each in waiting}
       try:
-        while waiting or running:
-          while waiting and len(running) < self._at_a_time:
-            each = waiting.pop(0)
-            running[each] = self._begin(each, begin)
-          statuses = {each: process.poll() for each, process in running.items()}
-          ended = {k: status for k, status in statuses.items() if status is not None}
-          for each, status in ended.items():
-            del running[each]
-            if self._goes_on(each, status):
-              waiting.insert(0, each)
-              continue
-            failure = self._end(each, status)
-            failures += [failure] if failure else []
-            progress.update(failure or str(each))
-          if not ended:
-            time.sleep(_POLL_SECONDS)
+        for done, ended in enumerate(futures.as_completed(doing), start=1):
+          failure = ended.result()
+          failures += [failure] if failure else []
+          seconds = (time.monotonic() - started) / done * (len(waiting) - done)
+          left = tqdm.tqdm.format_interval(seconds)
+          what = failure or doing[ended]
+          self._say(f'run {done}/{len(waiting)}: {what}; {left} left')
       finally:
-        progress.close()
-        if running:
-          self._stream.write('stopping the runs; interrupt again to kill them\n')
-          _stop(running)
+        self._stop()
     return failures
 
-  def _goes_on(self, each: _JobT, status: int) -> bool:
-    """Returns whether a job has another command after one that ended."""
-    if status or self.is_done(each):
-      return False
-    return self.command(each) != self._begun[each]
+  def _say(self, text: str) -> None:
+    self._stream.write(f'{text}\n')
+    self._stream.flush()
 
-  def _begin(self, each: _JobT, begin: Start) -> Process:
+  def _do(self, each: _JobT, begin: Start) -> str:
+    """Runs the commands of a job; returns what failed, '' if nothing did."""
     each.log.parent.mkdir(parents=True, exist_ok=True)
-    command = self.command(each)
-    self._begun[each] = command
-    with each.log.open('a', encoding='utf-8') as log:
-      return begin(command, log)
+    begun: list[str] = []
+    while not self._stopping:
+      # Subclasses need not know of threads.
+      with self._lock:
+        if self.is_done(each):
+          break
+        command = self.command(each)
+      if command == begun:
+        return f'{each}: {self.missing(each)}.'
+      with each.log.open('a', encoding='utf-8') as log:
+        process = begin(command, log)
+      self._running.add(process)
+      if self._stopping:
+        process.kill()
+      status = process.wait()
+      self._running.remove(process)
+      if status:
+        return f'{each}: status {status}, {_last_line(each.log)} ({each.log})'
+      begun = command
+    return ''
 
-  def _end(self, each: _JobT, status: int) -> str:
-    """Returns what failed in a job that has ended; '' if nothing did."""
-    if status:
-      return f'{each}: status {status}, {_last_line(each.log)} ({each.log})'
-    return '' if self.is_done(each) else f'{each}: {self.missing(each)}.'
+  def _stop(self) -> None:
+    """Ends runs, if there are any: asks them to save their state, then kills them."""
+    # Those that are just being started end themselves.
+    self._stopping = True
+    running = [*self._running]
+    if not running:
+      return
+    self._say('stopping the runs; interrupt again to kill them')
+    for process in running:
+      process.send_signal(signal.SIGINT)
+    deadline = time.monotonic() + _GRACE_SECONDS
+    try:
+      for process in running:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+          process.wait(max(0.0, deadline - time.monotonic()))
+    finally:
+      for process in running:
+        # A run's TFF worker ends with it.
+        process.kill()
+        process.wait()
 
 
 @contextlib.contextmanager
@@ -227,68 +243,6 @@ def sigterm_as_ctrl_c() -> Iterator[None]:
     signal.signal(signal.SIGTERM, previous)
 
 
-def _stop(running: Mapping[_JobT, Process]) -> None:
-  """Ends runs: asks them to save their state, then kills them."""
-  for process in running.values():
-    process.send_signal(signal.SIGINT)
-  deadline = time.monotonic() + _GRACE_SECONDS
-  try:
-    for process in running.values():
-      with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(max(0.0, deadline - time.monotonic()))
-  finally:
-    for process in running.values():
-      # A run's TFF worker ends with it.
-      process.kill()
-      process.wait()
-
-
 def _last_line(log: pathlib.Path) -> str:
   lines = log.read_text(encoding='utf-8', errors='replace').split('\n')
   return next((line for line in reversed(lines) if line.strip()), 'no output')
-
-
-class _Progress:
-  """Prints a line for each run that has ended, with the time left."""
-
-  def __init__(self, total: int, at_a_time: int, stream: TextIO):
-    self._total, self._at_a_time, self._stream = total, at_a_time, stream
-    self._done = 0
-    self._started = time.monotonic()
-
-  def update(self, what: str) -> None:
-    """Reports that a run has ended, and how."""
-    self._done += 1
-    seconds = (time.monotonic() - self._started) / self._done
-    left = tqdm.tqdm.format_interval(seconds * (self._total - self._done))
-    self._stream.write(f'run {self._done}/{self._total}: {what}; {left} left\n')
-    self._stream.flush()
-
-  def close(self) -> None:
-    """Ends the display."""
-
-
-class _Bar(_Progress):
-  """A bar on a terminal, with failures above it."""
-
-  def __init__(self, total: int, at_a_time: int, stream: TextIO):
-    super().__init__(total, at_a_time, stream)
-    self._bar = tqdm.tqdm(
-      total=total,
-      file=stream,
-      unit='run',
-      dynamic_ncols=True,
-      bar_format='{desc}{n_fmt}/{total_fmt} |{bar}| {elapsed}, {remaining} left',
-      desc='runs ',
-    )
-
-  def update(self, what: str) -> None:
-    self._bar.write(what, file=self._stream)
-    self._bar.update()
-
-  def close(self) -> None:
-    self._bar.close()
-
-
-def _progress(total: int, at_a_time: int, stream: TextIO) -> _Progress:
-  return (_Bar if stream.isatty() else _Progress)(total, at_a_time, stream)

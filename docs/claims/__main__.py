@@ -15,7 +15,7 @@ import os
 import pathlib
 import sys
 
-from binaries.flags import streams
+from binaries.launching import streams
 from binaries.launching import job_runner
 from docs.claims import data
 from docs.claims import page

@@ -91,7 +91,7 @@ def test_noise_does_not_tell_who_was_discarded(tff_context, packed):
   """Noise is divided by the sum of weights, which would tell without any noise."""
   del tff_context
   sizes = [2, 2, 2]
-  told = []
+  told, process = [], _build('fedavg', packed)
   for value in (0.5, np.nan):
     examples, members = harness.arrays(sum(sizes)), harness.split(sizes)
     examples['image'][members[1][0]] = value
@@ -100,7 +100,6 @@ def test_noise_does_not_tell_who_was_discarded(tff_context, packed):
       if packed
       else harness.cohort(members, examples)
     )
-    process = _build('fedavg', packed)
     states, (metrics,) = harness.rounds_of(process, [cohort])
     work = metrics['client_work']
     told.append([int(work[k]) for k in ('clients', 'examples', 'nonfinite_clients')])

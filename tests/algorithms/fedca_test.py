@@ -139,17 +139,21 @@ def test_the_base_model_stays_and_bytes_are_those_of_rows(process, rounds):
 
 
 def test_rounds_without_dictionary_and_alignment_are_those_of_fedavg(tff_context):
+  """Of networks with batch norm, whose statistics are averaged."""
+  model = harness.model('mild', batch_norm=True)
   optimizer = optimizers.build_optimizer(harness.SGD)
   element = labels.spec(contextual.CLIENT)
   process = processes.build(
     fedca.fedca(
-      dictionaries.objective(beta=0.0), optimizer, dictionaries.config(slots=0)
+      dictionary_contrast.FedCAObjective(model, alignment_weight=0.0),
+      optimizer,
+      dictionaries.config(slots=0),
     ),
     element,
   )
-  plain_objective = simclr.SimclrObjective(harness.model('mild'))
   plain = processes.build(
-    fedavg.fedavg(plain_objective, optimizer, labels.CLIENT_CONFIG), element
+    fedavg.fedavg(simclr.SimclrObjective(model), optimizer, labels.CLIENT_CONFIG),
+    element,
   )
   cohorts = [_cohort(0, 3, None, 1, 4), _cohort(4, 2, 3, 1, broken=(3,))]
   (got, metrics), (expected, wanted) = (
@@ -161,6 +165,14 @@ def test_rounds_without_dictionary_and_alignment_are_those_of_fedavg(tff_context
     np.testing.assert_allclose(
       harness.weights(process, state), weights, rtol=1e-5, atol=1e-6
     )
+  for one, other in zip(got[1:], expected[1:], strict=True):
+    statistics, wanted_statistics = (
+      each.get_model_weights(state).non_trainable
+      for each, state in ((process, one), (plain, other))
+    )
+    assert any(np.any(value) for value in wanted_statistics.values())
+    for name, value in wanted_statistics.items():
+      np.testing.assert_allclose(statistics[name], value, rtol=2e-4, atol=1e-5)
   for r in range(2):
     assert metrics[r]['client_work']['dictionary_rows'] == 0
     for name, value in wanted[r]['client_work'].items():

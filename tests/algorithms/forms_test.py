@@ -14,8 +14,8 @@ from tff_ssl.aggregators import aggregations
 from tff_ssl.federated import single
 from tff_ssl.objectives import contextual
 
-# `dcco` and `l_dawa` stay: two exchanges, and values of each client by name.
-_LONG = (*table.LONG, 'fedca', 'fedavg_nt_xent', 'decentralized')
+# `dcco` stays, with two exchanges and values of two kinds.
+_LONG = (*table.LONG, 'fedca', 'fedavg_nt_xent', 'l_dawa', 'decentralized')
 # Those with stateless clients and no data at the server.
 _ALGORITHMS = {
   name: algorithm

@@ -97,6 +97,7 @@ def _own(kept):
   return framework.personal_model({}, _state(kept)._replace(last_round=0))
 
 
+@pytest.mark.long_for('online')
 @pytest.mark.parametrize('averaged', online_networks.AVERAGED)
 def test_the_population_is_that_of_the_encoder_that_is_averaged(averaged):
   config = fedema.FedEMAConfig(

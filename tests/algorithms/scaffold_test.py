@@ -9,14 +9,13 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tests.algorithms import linear_model
+from tests.algorithms.divergence_aware import follower
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import scaffold
-from tff_ssl.encoders import projector
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import packs
 from tff_ssl.federated import processes
-from tff_ssl.objectives import byol
 from tff_ssl.optimization import local
 
 _ELEMENT = collections.OrderedDict(
@@ -98,6 +97,7 @@ def _control(state):
   return state.server.extra['control']['w']
 
 
+@pytest.mark.long_for('uniform-0.0-True', 'examples-0.1-False')
 @pytest.mark.parametrize('packed', [False, True])
 @pytest.mark.parametrize(
   ('weighting', 'decay'), [('examples', 0.0), ('uniform', 0.0), ('examples', _DECAY)]
@@ -173,8 +173,7 @@ def test_without_control_variates_it_is_fedavg(tff_context):
 
   To the rounding of float32: TF fuses a step that adds 0 in another order.
   """
-  head = projector.build_linear(harness.DIMENSION, harness.DIMENSION, 'predictor')
-  objective = byol.ByolObjective(harness.model(), head, momentum=0.5)
+  objective = follower.Follower()
   training = fedavg.FedAvgConfig(
     local_training.LocalPlan(2, 2), 0.05, seed=harness.SEED
   )

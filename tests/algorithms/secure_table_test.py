@@ -43,12 +43,10 @@ _LONG = (
   *table.LONG,
   'dcco',
   'decentralized',
-  'featarc',
   'fedca',
   'fedema',
   'fedsup',
   'l_dawa',
-  'scaffold',
 )
 _FEDERATED = [name for name, row in table.TABLE.items() if row.federated]
 # Of what is computed of two numbers of float32, to each of which the last digit is due.

@@ -18,7 +18,7 @@ from tff_ssl.federated import optimizers
 _BOUND = 4096.0
 _STALE = dcco.DCCOConfig(seed=harness.SEED, stale_statistics=True)
 _FRESH = dcco.DCCOConfig(seed=harness.SEED)
-# The first and the third are tested by `make test`, the others by `make test-long`.
+# `dcco` has two exchanges; `make test-long` tests the others.
 _NAMES = ('dcco', 'stale', 'fedavg', 'l_dawa', 'fed_ssl')
 
 
@@ -40,6 +40,11 @@ def _build(name, aggregation):
 
 
 @functools.cache
+def _plain(name):
+  return _build(name, None)
+
+
+@functools.cache
 def _secured(name):
   return _build(name, _secure())
 
@@ -49,7 +54,7 @@ def _cohorts():
   return [harness.cohort(clients)] * 2
 
 
-@pytest.mark.long_for('stale', 'l_dawa')
+@pytest.mark.long_for('stale', 'fedavg', 'l_dawa')
 @pytest.mark.parametrize('name', _NAMES[:4])
 def test_nothing_leaves_a_client_but_through_secure_sums(name):
   tff.test.assert_not_contains_unsecure_aggregation(_secured(name).next)
@@ -57,13 +62,13 @@ def test_nothing_leaves_a_client_but_through_secure_sums(name):
 
 
 def test_the_plain_process_is_not():
-  tff.test.assert_contains_unsecure_aggregation(harness.build_dcco().next)
+  tff.test.assert_contains_unsecure_aggregation(_plain('dcco').next)
 
 
-@pytest.mark.long_for('stale', 'l_dawa', 'fed_ssl')
+@pytest.mark.long_for('stale', 'fedavg', 'l_dawa', 'fed_ssl')
 @pytest.mark.parametrize('name', _NAMES)
 def test_secure_numbers_are_the_plain_ones(tff_context, name):
-  plain = _build(name, None)
+  plain = _plain(name)
   states, metrics = harness.rounds_of(plain, _cohorts())
   secured, secured_metrics = harness.rounds_of(_secured(name), _cohorts())
   got = [harness.weights(_secured(name), s) for s in secured]
@@ -104,9 +109,10 @@ def _private(name, noise_multiplier, update_clip, statistics_clip):
   )
 
 
+@pytest.mark.long_for('fedavg')
 @pytest.mark.parametrize('name', ['dcco', 'fedavg'])
 def test_private_without_clipping_or_noise_to_speak_of_is_plain(tff_context, name):
-  plain, private = _build(name, None), _private(name, 1e-12, 1e4, 1e4)
+  plain, private = _plain(name), _private(name, 1e-12, 1e4, 1e4)
   states, metrics = harness.rounds_of(plain, _cohorts())
   private_states, private_metrics = harness.rounds_of(private, _cohorts())
   assert (

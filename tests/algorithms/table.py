@@ -233,8 +233,8 @@ def process(name, packed=False, aggregation=None, optimizer=harness.ADAM) -> Any
 
 
 # Rows whose tests take seconds each and say of one more method what those that stay say
-# of their kind: `dcco`, `fedavg_nt_xent`, `l_dawa`, `scaffold`, `fedema`, `fedca` and
-# `fedsup`. They are `long`.
+# of their kind: `dcco`, `fedavg_nt_xent`, `l_dawa`, `decentralized`, `fedema`, `fedca`
+# and `fedsup`. They are `long`.
 LONG = (
   'dcco_stale',
   'dcco_local_steps',
@@ -243,7 +243,9 @@ LONG = (
   'fedavg_batch_norm',
   'fedbn_simsiam',
   'fed_byol',
+  'scaffold',
   'fedu',
+  'featarc',
   'per_ssfl',
   'bilevel_ssfl',
   'maml_ssfl',

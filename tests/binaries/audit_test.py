@@ -5,34 +5,44 @@ import json
 import pytest
 
 from binaries import audit
+from binaries import dcco
+from binaries.config import aggregations
+from binaries.config import objectives
+from binaries.config import run_config
+from binaries.config import runtimes
+from binaries.config import training
 from tests.binaries import in_process
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import canary_audit
 from tff_ssl.runs.privacy import privacy_ledger
 
-_FLAGS = {
-  'aggregation': 'private',
-  'clients_per_round': 8,
-  'packs': 2,
-  'privacy_noise_multiplier': 2.0,
-  'privacy_epsilon': None,
-  'privacy_delta': 1e-5,
-  'privacy_update_clip': 0.5,
-  'privacy_statistics_clip': 1.0,
-  'rounds': 10,
-  'runtime': 'in_process',
-  'task': 'digits',
+_NOISE = {
+  'noise_multiplier': 2.0,
+  'delta': 1e-5,
+  'update_clip': 0.5,
+  'statistics_clip': 1.0,
 }
+_PRIVATE = aggregations.Private(**_NOISE)
 
 
 @pytest.fixture
 def make(tmp_path):
   """Makes the folder of a run of DCCO: two releases a round."""
 
-  def folder(**changed):
-    flags = {**_FLAGS, **changed}
-    (tmp_path / 'config.json').write_text(json.dumps({'flags': flags}))
-    each = 2**0.5 * _FLAGS['privacy_noise_multiplier']
+  def folder(aggregation=_PRIVATE, **changed):
+    config = run_config.RunConfig(
+      dcco.Dcco(),
+      objectives.Cco(),
+      clients_per_round=8,
+      clients=training.StepClients(),
+      aggregation=aggregation,
+      rounds=10,
+      runtime=runtimes.InProcess(packs=2),
+    )
+    stored = run_config.to_json(config)
+    stored['aggregation'] |= changed
+    (tmp_path / 'config.json').write_text(json.dumps({'config': stored}))
+    each = 2**0.5 * _PRIVATE.noise_multiplier
     multipliers = {'statistics/statistics': each, 'train/update': each}
     terms = accounting.Terms(100, 8, multipliers, 1e-5)
     privacy_ledger.Ledger(tmp_path, terms.as_json())
@@ -65,8 +75,8 @@ def test_broken_privacy_ends_with_its_exit_status(make, monkeypatch):
   ended = _run(make())
   assert ended.status == 1
   assert 'canaries show an epsilon of at least 2, but its ledger' in ended.stderr
-  # What the flags build, and what the ledger says.
-  each = 2**0.5 * _FLAGS['privacy_noise_multiplier']
+  # What the configuration builds, and what the ledger says.
+  each = 2**0.5 * _PRIVATE.noise_multiplier
   assert given == [(pytest.approx(each), each, 0.5, 1e-5)]
 
 
@@ -99,7 +109,7 @@ def test_where_clients_add_noise_a_round_has_all_of_them(make, monkeypatch):
     return canary_audit.AuditFinding(1.0, 0.0, 1.0, 1e-5)
 
   monkeypatch.setattr(canary_audit, 'audit', find)
-  run = make(aggregation='distributed')
+  run = make(aggregations.Distributed(**_NOISE))
   assert _run(run).status == 0
   few = in_process.run(audit, f'--run={run}', '--canaries=6', '--canary_rounds=4')
   assert few.status == 0
@@ -110,10 +120,9 @@ def test_where_clients_add_noise_a_round_has_all_of_them(make, monkeypatch):
 @pytest.mark.parametrize(
   ('changed', 'message'),
   [
-    ({'aggregation': 'secure'}, 'with --aggregation=secure; an audit needs a run'),
-    ({'privacy_clip_quantile': 0.5}, 'whose clip norms are fixed'),
-    ({'privacy_update_clip': -1.0}, 'update_clip is -1.0; it must be between'),
-    ({'privacy_update_clip': None}, 'without --privacy_update_clip; it must be'),
+    ({'clip_quantile': 0.5}, 'whose clip norms are fixed'),
+    ({'update_clip': -1.0}, 'update_clip is -1.0; it must be'),
+    ({'update_clip': None}, 'update_clip'),
   ],
 )
 def test_runs_that_cannot_be_audited_are_refused(make, changed, message):
@@ -121,7 +130,13 @@ def test_runs_that_cannot_be_audited_are_refused(make, changed, message):
   said = in_process.said(audit, [f'--run={folder}', '', f'--run={folder} --packs=3'])
   assert message in said[f'--run={folder}']
   assert said[''].startswith('--run is not given')
-  assert 'binaries.audit takes only run, canaries' in said[f'--run={folder} --packs=3']
+  assert 'There is no flag --packs' in said[f'--run={folder} --packs=3']
+
+
+def test_a_run_without_noise_is_refused(make):
+  line = f'--run={make(aggregations.Secure())}'
+  said = in_process.said(audit, [line])[line]
+  assert 'with --aggregation=secure; an audit needs a run' in said
 
 
 @pytest.mark.parametrize(

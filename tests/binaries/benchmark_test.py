@@ -9,6 +9,7 @@ import functools
 import itertools
 import json
 import pathlib
+import typing
 
 import numpy as np
 import psutil
@@ -25,6 +26,7 @@ from tests import tiny
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.augment import configs
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import precision
 from tff_ssl.encoders import projector
@@ -34,8 +36,7 @@ from tff_ssl.simulation import cohort_sampling
 from tff_ssl.simulation import simulated_clients
 
 SMALL = (
-  '--encoder=conv2',
-  '--encoder_width=0.125',
+  '--encoder=conv2:width=0.125',
   '--projector=8,8',
   '--rounds=2',
   '--image_size=8',
@@ -43,15 +44,17 @@ SMALL = (
 STATEFUL = ('fedema', 'per_ssfl', 'featarc')
 REFUSED = {
   '--experiment=fedavg --runtime=hosts': 'runtime is hosts; it must be worker or in_p',
-  '--experiment=dcco --batch_size=4': 'it is for fedavg, fedsup',
+  '--experiment=dcco --batch_size=4': '--batch_size is given with --experiment=dcco',
   '--experiment=fedsup --objective=byol': 'it is for fedavg, precision only',
-  '--experiment=precision --precision=float32': '--precision is given with --experim',
-  '--run_dir=somewhere': 'does not take this flag',
-  '--experiment=dcco --regime=B': 'its local batches are for fedavg, fedsup',
+  '--experiment=precision --encoder=precision=bfloat16': 'measures both precisions',
+  '--experiment=precision --runtime=worker': 'measures both precisions in this proc',
+  '--trackers=wandb': 'There is no flag --trackers',
+  '--experiment=dcco --regime=B': 'its local batches are for the other experiments',
   '--regime=A --clients=3': '--clients is given with --regime=A; leave one of them out',
-  '--clients=8,x': "is '8,x'; it must be one or several positive whole numbers",
-  '--clients=8,4': "is '8,4'; it must be one or several positive whole numbers, asc",
-  '--examples_per_client=0': "is '0'; it must be one or several positive",
+  '--regime=A --epochs=2 --experiment=fedavg': '--epochs is given with --regime=A',
+  '--clients=8,x': '--clients=8,x is given: it must be a whole number',
+  '--clients=8,4': '--clients is 8,4; it must be one or several numbers, ascending',
+  '--examples_per_client=0': 'it must be a whole number at least 1',
   '--clients=2,4 --population=4,5': '--clients and --population have several values',
   '--population=63,100': 'population is 63; it must be at least the 64 clients',
 }
@@ -85,7 +88,7 @@ def weights(side: sides.Side) -> np.ndarray:
   return np.concatenate([np.ravel(chosen[name]) for name in sorted(chosen)])
 
 
-@pytest.mark.long_for('per_ssfl', 'featarc')
+@pytest.mark.long_for('fedsup', 'per_ssfl', 'featarc')
 @pytest.mark.parametrize('name', ['dcco', 'fedsup', *STATEFUL])
 def test_both_sides_compute_the_same(tff_context, name):
   pair = built(name)
@@ -230,6 +233,16 @@ def test_slope_is_the_power_of_a_power_law():
   slopes = report.slopes(points, 'clients')
   assert slopes['federated_slope'] == pytest.approx(0.7)
   assert slopes['centralized_slope'] == pytest.approx(0.35)
+
+
+def test_what_can_be_asked_for_is_what_there_is():
+  types = kinds.field_types(benchmark.Options)
+  for name, known in (
+    ('experiment', experiments.NAMES),
+    ('regime', workloads.REGIMES),
+    ('objective', experiments.OBJECTIVES),
+  ):
+    assert typing.get_args(kinds.without_none(types[name])[1]) == (*known,)
 
 
 def environment_of(pid: int) -> str:

@@ -24,9 +24,9 @@ ROUNDS = 6
 _SEVERAL_ROUNDS = (
   *launch.SMALL,
   '--runtime=worker',
-  '--projector=8,8',
+  '--objective=projector=8/8',
   f'--rounds={ROUNDS}',
-  '--evaluate_every=2',
+  '--evaluation=every=2',
 )
 
 
@@ -64,10 +64,10 @@ def _small(folder: pathlib.Path, algorithm: str) -> launch.Ended:
   if algorithm == 'dcco':
     flags = (*_SEVERAL_ROUNDS, '--checkpoint_every=2')
   elif algorithm != 'centralized_supervised':
-    flags = (*flags, '--projector=8,8')
+    flags = (*flags, '--objective=projector=8/8')
   return in_process.run(
     dcco,
-    f'--algorithm={algorithm}',
+    f'--method={algorithm}',
     f'--run_dir={folder}',
     *flags,
     folder=folder,

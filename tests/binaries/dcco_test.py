@@ -33,7 +33,7 @@ assert not any(name.startswith('tff_ssl') for name in sys.modules)
 """
 
 
-@pytest.mark.long_for('fedavg_cco', 'centralized_cco')
+@pytest.mark.long_for('fedavg_cco', 'fedavg_nt_xent', 'centralized_cco')
 @pytest.mark.parametrize('algorithm', conftest.ALGORITHMS)
 def test_each_algorithm_leaves_a_complete_run_folder(runs, algorithm):
   run = runs.small[algorithm]
@@ -81,7 +81,7 @@ def test_tensorboard_has_every_round(runs):
   assert steps['metrics/knn/10%/accuracy'] == [2, 4, 6]
 
 
-@pytest.mark.long_for('fedavg_cco', 'centralized_cco')
+@pytest.mark.long_for('fedavg_cco', 'fedavg_nt_xent', 'centralized_cco')
 @pytest.mark.parametrize('algorithm', conftest.ALGORITHMS)
 def test_test_images_are_left_for_the_projector(runs, algorithm):
   folder = runs.small[algorithm].folder / 'tensorboard'
@@ -140,8 +140,8 @@ def test_encoder_is_loaded_with_tensorflow_alone(runs, tmp_path):
 def test_an_evaluation_that_fails_loses_nothing(tmp_path, monkeypatch):
   arguments = (
     *launch.SMALL,
-    '--algorithm=centralized_cco',
-    '--projector=8,8',
+    '--method=centralized_steps',
+    '--objective=cco:projector=8/8',
     '--rounds=1',
     f'--run_dir={tmp_path}',
   )

@@ -15,18 +15,15 @@ _FLAGS = (
   '--method=featarc',
   launch.FLIP,
   '--task=digits',
-  '--encoder=conv2',
-  '--encoder_width=0.125',
-  '--projector=8,4',
+  '--encoder=conv2:width=0.125',
+  '--objective=projector=8/4',
   '--partition=skew:beta=0,clients=5',
-  '--evaluation_methods=knn',
-  '--personal_clients=5',
+  '--evaluation=methods=knn,personal_clients=5',
   # One step a round.
-  '--local_epochs=1',
-  '--batch_size=512',
+  '--clients=epochs=1,batch_size=512',
   '--rounds=2',
-  '--evaluate_every=0',
-  '--validation=0.2',
+  '--evaluation=every=0',
+  '--data=validation=0.2',
 )
 
 
@@ -92,10 +89,10 @@ def test_each_cluster_is_evaluated_and_the_largest_is_left_behind(run):
 
 def test_mismatched_arguments_are_refused(tmp_path):
   expected = {
-    '--method=align_only --clusters=3': 'it is for featarc, cluster_only only',
-    '--method=cluster_only --alignment_weight=1': 'it is for featarc, align_only only',
-    '--method=fedavg --clusters=3': 'it is for featarc, cluster_only only',
-    '--alignment_weight=-1': 'alignment_weight is -1.0; it must be at least 0',
+    '--method=align_only:clusters=3': 'it is for featarc, cluster_only only',
+    '--method=cluster_only:alignment_weight=1': 'it is for featarc, align_only only',
+    '--method=fedavg:clusters=3': 'it is for featarc, cluster_only only',
+    '--method=alignment_weight=-1': 'alignment_weight is -1.0; it must be at least 0',
     '--method=cluster_only --task=digits_halves': 'networks left, left_projector, rig',
   }
   run_dir = f'--run_dir={tmp_path / "none"}'

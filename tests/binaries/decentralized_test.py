@@ -19,14 +19,13 @@ _FLAGS = (
   '--task=digits',
   '--encoder=conv2',
   launch.FLIP,
-  '--encoder_width=0.125',
-  '--projector=8,8',
+  '--encoder=width=0.125',
+  '--objective=projector=8/8',
   '--partition=iid:clients=4',
-  '--examples_per_client_at_most=64',
-  '--local_epochs=1',
-  '--batch_size=32',
+  '--data=at_most=64',
+  '--clients=epochs=1,batch_size=32',
   '--rounds=2',
-  '--evaluation_methods=knn',
+  '--evaluation=methods=knn',
 )
 
 
@@ -41,8 +40,8 @@ def test_a_run_without_a_server(tmp_path):
   flags = (
     *_FLAGS,
     '--method=graph',
-    f'--graph={file}',
-    '--export_clients=client_2',
+    f'--method=path={file}',
+    '--evaluation=export_clients=client_2',
     f'--run_dir={folder}',
   )
   ended = in_process.run(dec_ssl, *flags, folder=folder)
@@ -91,17 +90,20 @@ def test_a_run_without_a_server(tmp_path):
       ('--method=ring', '--clients_per_round=3'),
       '--clients_per_round is given with --',
     ),
-    (('--method=ring', '--server_learning_rate=1'), 'server_learning_rate is given w'),
+    (('--method=ring', '--server=learning_rate=1'), 'server_learning_rate is given w'),
     (
-      ('--method=ring', '--weighting=uniform'),
-      '--weighting is given with --method=rin',
+      ('--method=ring', '--clients=weighting=uniform'),
+      '--clients=weighting is given with --method=rin',
     ),
-    (('--method=ring', '--edge_probability=0.5'), 'it is for random_graph only'),
+    (('--method=ring:edge_probability=0.5'), 'it is for random_graph only'),
     (
-      ('--method=random_graph', '--edge_probability=0'),
+      ('--method=random_graph:edge_probability=0'),
       'edge_probability is 0.0; it m',
     ),
-    (('--method=graph',), '--graph is not given; with --method=graph it must name a'),
+    (
+      ('--method=graph',),
+      '--method=path is not given; with --method=graph it must name a',
+    ),
   ],
 )
 def test_flags_that_do_not_fit_are_refused(flags, message):
@@ -129,4 +131,4 @@ def test_the_random_graph_is_of_the_seed():
 
   assert drawn('--seed=3') == topology.random_graph(12, 0.7, 3)
   assert drawn('--seed=3') != drawn('--seed=4')
-  assert len(drawn('--edge_probability=1').edges) == 66
+  assert len(drawn('--method=edge_probability=1').edges) == 66

@@ -22,7 +22,7 @@ _SIZE = 8
 @pytest.fixture(scope='module')
 def run(tmp_path_factory):
   folder = tmp_path_factory.mktemp('embed') / 'one'
-  return folder, take_away.make(folder, '--objective=simclr', '--projector=8,8')
+  return folder, take_away.make(folder, '--objective=simclr:projector=8/8')
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_two_encoders_side_by_side(run, photos, tmp_path, capsys):
     f'--beside={folder / "encoder.keras"}',
     f'--images={path}',
     f'--out={out}',
-    '--to=csv',
+    '--formats=csv',
     '--map_images=5',
   )
   assert 'one (2): 9 images, 8 features, in features_2.*' in capsys.readouterr().out
@@ -103,8 +103,8 @@ def test_two_encoders_side_by_side(run, photos, tmp_path, capsys):
   ('given', 'expected'),
   [
     ([], images.Reading(images.PAD, (0.0, 1000.0))),
-    (['--fit=stretch'], images.Reading(images.STRETCH, (0.0, 1000.0))),
-    (['--pixel_range=-5,5'], images.Reading(images.PAD, (-5.0, 5.0))),
+    (['--data=fit=stretch'], images.Reading(images.STRETCH, (0.0, 1000.0))),
+    (['--data=pixel_range=-5/5'], images.Reading(images.PAD, (-5.0, 5.0))),
   ],
 )
 def test_pictures_are_read_as_the_run_read_them(
@@ -113,7 +113,7 @@ def test_pictures_are_read_as_the_run_read_them(
   folder = tmp_path / 'run'
   shutil.copytree(run[0], folder)
   config = json.loads((folder / 'config.json').read_text())
-  config['flags'] |= {'fit': 'pad', 'pixel_range': ['0', '1000']}
+  config['config']['data'] |= {'fit': 'pad', 'pixel_range': [0, 1000]}
   (folder / 'config.json').write_text(json.dumps(config))
   readings = []
 
@@ -137,8 +137,9 @@ def test_bad_flags_are_one_sentence(run, photos, tmp_path):
     start: '--images is not given',
     f'--images={path} --out={out}': '--run is not given',
     f'--run={folder} --images={path}': '--out is not given',
-    f'{start} --images={path} --to=xlsx': "to has 'xlsx'; it must be one of parquet",
-    f'{start} --images={path} --task=digits': '--task is given; binaries.embed takes',
+    f'{start} --images={path} --formats=xlsx': 'it must be one of parquet, csv',
+    f'{start} --images={path} --task=digits': 'There is no flag --task',
+    f'{start} --images={path} --data=at_most=3': 'here it must be one of fit, pixel',
     f'{start} --images={empty}': 'holds no images; their names must end in .jpg',
     f'--run={path} --images={path} --out={out}': 'encoder.keras is not a file',
   }

@@ -1,15 +1,21 @@
 import json
 import shutil
 
-from absl import flags
 import numpy as np
 from PIL import Image
 import pytest
 
 from binaries import evaluate
+from binaries.config import data
+from binaries.config import methods
+from binaries.config import objectives
+from binaries.config import roles
+from binaries.config import run_config
+from binaries.config import runtimes
+from binaries.config import strangers
 from binaries.experiment import evaluating
+from binaries.experiment import reevaluating
 from binaries.experiment import results
-from binaries.flags import adopting
 from tasks import registry
 from tests.binaries import conftest
 from tests.binaries import in_process
@@ -27,13 +33,22 @@ def run(runs, tmp_path):
   return shutil.copytree(runs.small['dcco'].folder, tmp_path / 'run')
 
 
+def config(**fields):
+  return run_config.RunConfig(methods.FedAvg(), objectives.Simclr(), **fields)
+
+
+def store(folder, stored):
+  """Writes the config.json of a run, which a stranger may have made."""
+  (folder / 'config.json').write_text(json.dumps({'config': stored}))
+
+
 def read(folder):
   return json.loads((folder / 'evaluation.json').read_text())
 
 
 def test_adds_a_method_to_the_numbers_of_the_run(run, capsys):
   before = read(run)
-  in_process.call(evaluate, f'--run={run}', '--evaluation_methods=knn,lars')
+  in_process.call(evaluate, f'--run={run}', '--evaluation=methods=knn/lars')
   shown = capsys.readouterr().out
   assert f'{run}: the encoder after round 6 of 6\n' in shown
   after = read(run)
@@ -53,15 +68,15 @@ def test_adds_a_method_to_the_numbers_of_the_run(run, capsys):
 
 
 def test_flags_that_are_given_win(run, capsys):
-  in_process.call(evaluate, f'--run={run}', '--label_fractions=0.5')
+  in_process.call(evaluate, f'--run={run}', '--evaluation=label_fractions=0.5')
   assert '50% (7' in capsys.readouterr().out
   assert 'knn/50%/accuracy' in read(run)
 
 
 def test_baselines_have_numbers_of_their_own(run, capsys):
   before = read(run)
-  flags = ('--baselines', '--supervised_steps=2', '--evaluation_methods=knn')
-  in_process.call(evaluate, f'--run={run}', *flags)
+  wanted = '--evaluation=baselines=true,supervised_steps=2,methods=knn'
+  in_process.call(evaluate, f'--run={run}', wanted)
   *rows, draws = capsys.readouterr().out.splitlines()[-4:]
   assert 'over 8 draws of the labels, of supervised from scratch 3;' in draws
   names = ['random encoder', 'dcco', 'supervised from scratch']
@@ -70,9 +85,37 @@ def test_baselines_have_numbers_of_their_own(run, capsys):
   assert after['knn/10%/accuracy'] == before['knn/10%/accuracy']
   assert 0 < after['random_encoder/knn/10%/accuracy'] < 1
   assert 0 < after['supervised_from_scratch/finetune/10%/accuracy'] < 1
+  untrained = f'{after["random_encoder/knn/10%/accuracy"]:.1%}'
+  (row,) = (
+    row
+    for row in (run / 'encoder.md').read_text().splitlines()
+    if row.startswith('| knn/10%/accuracy |')
+  )
+  assert row.endswith(f'| {untrained} |')
 
 
-@pytest.mark.long_for('fedavg_cco', 'centralized_cco')
+def test_only_what_was_asked_is_computed(run, capsys, monkeypatch):
+  stored = json.loads((run / 'config.json').read_text())
+  stored['config']['evaluation']['baselines'] = True
+  (run / 'config.json').write_text(json.dumps(stored))
+  evaluated = {**read(run), 'random_encoder/knn/10%/accuracy': 0.125}
+  evaluated['random_encoder/labels/10%'] = evaluated['labels/10%']
+  evaluated['random_encoder/linear/10%/accuracy'] = 0.25
+  (run / 'evaluation.json').write_text(json.dumps(evaluated))
+  monkeypatch.setattr(evaluating.Evaluator, 'baselines', pytest.fail)
+  in_process.call(evaluate, f'--run={run}', '--evaluation=methods=knn')
+  shown = capsys.readouterr().out
+  # What is known of the baseline is shown, as far as it was asked for.
+  assert [line.split()[0] for line in shown.splitlines()[-3:-1]] == ['random', 'dcco']
+  assert '12.5%' in shown
+  assert '25.0%' not in shown
+  assert 'linear' not in shown
+  assert read(run) == evaluated
+  in_process.call(evaluate, f'--run={run}', '--evaluation=methods=knn,knn_k=5')
+  assert '12.5%' not in capsys.readouterr().out
+
+
+@pytest.mark.long_for('fedavg_cco', 'fedavg_nt_xent', 'centralized_cco')
 @pytest.mark.parametrize('algorithm', conftest.ALGORITHMS[1:])
 def test_random_encoder_is_the_one_that_every_algorithm_starts_from(runs, algorithm):
   folder = runs.small[algorithm].folder / 'checkpoints'
@@ -86,8 +129,7 @@ def test_random_encoder_is_the_one_that_every_algorithm_starts_from(runs, algori
     }
   task = registry.load('digits')
   encoder = cnn.build_encoder('conv2', task.image_shape, 0.125)
-  with in_process.parsed('--seed=0', '--label_fractions=0.1'):
-    initial = evaluating.Evaluator(task, encoder).initial_params()
+  initial = evaluating.initial_params(config(seed=0), encoder, task.num_classes)
   assert stored.keys() == initial.keys()
   for name, value in initial.items():
     np.testing.assert_array_equal(stored[name], value)
@@ -102,7 +144,7 @@ def test_unfinished_run_is_evaluated_where_it_is(run, capsys):
   assert 'has been evaluated at a later round' in shown
   assert read(run) == before
   (run / 'evaluation.json').unlink()
-  in_process.call(evaluate, f'--run={run}', '--evaluation_methods=knn')
+  in_process.call(evaluate, f'--run={run}', '--evaluation=methods=knn')
   assert read(run)['round'] == 4
 
 
@@ -110,8 +152,8 @@ def test_federated_probe_and_fairness_over_clients(run, capsys):
   in_process.call(
     evaluate,
     f'--run={run}',
-    '--evaluation_methods=logistic,federated_linear,one_round',
-    '--federated_rounds=2',
+    '--evaluation=methods=linear/federated_linear/one_round',
+    '--federated=rounds=2',
     '--fairness',
   )
   shown = capsys.readouterr().out.splitlines()
@@ -143,10 +185,8 @@ def test_transfer_to_its_own_task_gives_its_own_numbers(run, capsys):
   in_process.call(
     evaluate,
     f'--run={run}',
-    '--transfer_task=digits',
-    '--baselines',
-    '--supervised_steps=2',
-    '--evaluation_methods=knn',
+    '--transfer=digits',
+    '--evaluation=baselines=true,supervised_steps=2,methods=knn',
   )
   shown = capsys.readouterr().out
   assert 'transfer to digits: train 1,438 images' in shown
@@ -170,74 +210,79 @@ def test_transfer_to_colours_needs_an_encoder_of_colours(run, tmp_path):
     in_process.call(
       evaluate,
       f'--run={run}',
-      '--transfer_task=cases',
-      f'--transfer_data_dir={folder}',
+      '--transfer=cases',
+      f'--transfer_dir={folder}',
     )
 
 
 @pytest.mark.parametrize(
   'arguments, message',
   [
-    (['--transfer_data_dir=/data'], '--transfer_data_dir is given with'),
+    (['--transfer_dir=/data'], '--transfer_dir is given with'),
+    (['--transfer=digits', '--transfer_dir=/data'], 'it is for cifar10, cifar100'),
+    (['--federated=rounds=3'], 'the evaluation has no federated_linear'),
     (
-      ['--transfer_task=digits', '--notransfer_download'],
-      'it is for cifar10, cifar100, stl10 only',
-    ),
-    (['--federated_rounds=3'], 'evaluation_methods has no federated_linear'),
-    (
-      ['--evaluation_methods=federated_linear', '--federated_rounds=0'],
-      'rounds is 0; it must be at least 1',
+      ['--evaluation=methods=federated_linear', '--federated=rounds=0'],
+      "rounds='0'; it must be a whole number at least 1",
     ),
   ],
 )
 def test_flags_that_would_do_nothing_are_refused(run, monkeypatch, arguments, message):
-  monkeypatch.setattr(evaluate.common, 'load_task', pytest.fail)
+  monkeypatch.setattr(reevaluating.data, 'load_task', pytest.fail)
   with pytest.raises(ValueError, match=message):
     in_process.call(evaluate, f'--run={run}', *arguments)
 
 
 @pytest.mark.parametrize(
-  ('flags', 'message'),
+  ('changed', 'message'),
   [
     (
-      {'partition': 'clusters:clients=2', 'partition_encoder': 'theirs.keras'},
-      'The run has --partition_encoder=theirs.keras',
+      {
+        'partition': 'clusters:clients=2',
+        'data': {'partition_encoder': 'theirs.keras'},
+      },
+      'The run has --data=partition_encoder=theirs.keras',
     ),
-    ({'task': 'cases', 'data_dir': '/theirs'}, 'give --data_dir on the command line'),
-    ({'rounds': 'many'}, 'The run has --rounds=many: '),
-    ({'task': 'elsewhere'}, 'The run has --task=elsewhere: '),
+    (
+      {'task': 'cases', 'data': {'dir': '/theirs'}},
+      'give --data_dir on the command line',
+    ),
+    ({'rounds': 'many'}, "The run has rounds='many'; "),
+    ({'task': 'elsewhere'}, "'elsewhere'; it must be one of"),
   ],
 )
-def test_no_path_is_taken_from_the_folder_of_a_run(tmp_path, flags, message):
-  (tmp_path / 'config.json').write_text(json.dumps({'flags': flags}))
+def test_no_path_is_taken_from_the_folder_of_a_run(tmp_path, changed, message):
+  store(tmp_path, {**run_config.to_json(config()), **changed})
   with pytest.raises(ValueError, match=message):
     in_process.call(evaluate, f'--run={tmp_path}')
 
 
-def test_paths_and_programs_in_a_run_are_not_followed():
-  stored = {
-    'seed': 3,
-    'run': '/theirs',
-    'run_dir': '/theirs',
-    'worker_address': 'theirs:1',
-    'transfer_data_dir': '/theirs',
-    'log_dir': '/theirs',
-  }
-  with in_process.parsed():
-    adopting.adopt(stored, ())
-    values = flags.FLAGS.flag_values_dict()
-  assert values['seed'] == 3
-  assert '/theirs' not in values.values()
-  assert 'theirs:1' not in values.values()
+def test_paths_and_programs_in_a_run_are_not_followed(tmp_path):
+  theirs = config(
+    seed=3,
+    init_from='/theirs',
+    run_dir='/theirs',
+    runtime=runtimes.Worker(packs=2, address='theirs:1', trust=True),
+    data=data.Data(
+      dir='/theirs', follow_links=True, scaling='/theirs', partition_encoder='/theirs'
+    ),
+  )
+  store(tmp_path, run_config.to_json(theirs))
+  ours = strangers.read(tmp_path, {})
+  assert (ours.seed, ours.runtime) == (3, runtimes.InProcess(packs=2))
+  assert ours.data == data.Data()
+  assert 'theirs' not in str(roles.flat(ours))
 
 
-def test_a_path_is_taken_from_the_command_line():
-  stored = {'partition': 'clusters:clients=2', 'partition_encoder': 'theirs.keras'}
-  with in_process.parsed('--partition_encoder=mine.keras'):
-    adopting.adopt(stored, ())
-    values = evaluate.common.flag_values()
-  assert values['partition'] == 'clusters:clients=2'
-  assert values['partition_encoder'] == 'mine.keras'
+def test_a_path_is_taken_from_the_command_line(tmp_path):
+  theirs = config(
+    partition='clusters:clients=2', data=data.Data(partition_encoder='theirs.keras')
+  )
+  store(tmp_path, run_config.to_json(theirs))
+  ours = strangers.read(tmp_path, {'data': ['partition_encoder=mine.keras']})
+  assert ours.partition == 'clusters:clients=2'
+  assert ours.data.partition_encoder == 'mine.keras'
+  strangers.check_given(tmp_path, ours)
 
 
 def no_folder(run):
@@ -277,7 +322,7 @@ def other_task(run):
     (no_checkpoint, 'checkpoints has no checkpoint'),
     (corrupted_checkpoint, 'cannot read the checkpoint .*round_00000006.npz'),
     (short_checkpoint, 'cannot read the checkpoint .*round_00000006.npz'),
-    (other_task, 'The examples of the task .* have changed since'),
+    (other_task, 'The data of the task .* have changed since'),
   ],
 )
 def test_folders_that_cannot_be_evaluated_are_named(run, break_it, message):
@@ -291,10 +336,13 @@ def test_run_is_needed():
     in_process.call(evaluate)
 
 
-def test_flags_fixed_by_the_run_are_refused(run):
-  with pytest.raises(ValueError, match='--seed=3 is given, but the run has --seed=0'):
-    in_process.call(evaluate, f'--run={run}', '--seed=3')
-  in_process.call(evaluate, f'--run={run}', '--seed=0', '--evaluation_methods=knn')
+def test_what_the_run_was_trained_on_cannot_be_changed(run):
+  for given, said in (
+    ('--seed=3', 'There is no flag --seed'),
+    ('--data=validation=0.3', 'but the run has validation=None; only paths may differ'),
+  ):
+    with pytest.raises(ValueError, match=said):
+      in_process.call(evaluate, f'--run={run}', given)
 
 
 def test_as_a_program(run):

@@ -3,10 +3,14 @@ import collections
 import numpy as np
 import pytest
 
+from binaries.config import evaluations
+from binaries.config import methods
+from binaries.config import objectives
+from binaries.config import run_config
 from binaries.experiment import evaluation_clients
 from tasks import registry
-from tests.binaries import in_process
 
+_FAIR = evaluations.Additions(fairness=True)
 _CASES = np.array([7, 7, 3, 5, 3, 9])
 
 
@@ -28,34 +32,45 @@ def test_case_at_two_clients_is_named():
     evaluation_clients.hold_cases(partition, _CASES)
 
 
+def _config(partition=None):
+  return run_config.RunConfig(
+    methods.FedAvg(),
+    objectives.Simclr(),
+    partition=partition,
+    seed=0,
+    evaluation=evaluations.Evaluation(methods=('knn',)),
+  )
+
+
+def _deal(partition):
+  return evaluation_clients.build(
+    _config(partition), _FAIR, registry.load('digits')
+  ).deal
+
+
 def test_test_examples_are_dealt_by_the_partition_of_the_run():
   labels = np.repeat(np.arange(4), 6)
-  with in_process.parsed('--fairness', '--partition=classes:per_client=1,clients=4'):
-    deal = evaluation_clients.build_deal(registry.load('digits'))
-    clients = deal(labels, np.arange(24))
+  clients = _deal('classes:per_client=1,clients=4')(labels, np.arange(24))
   assert sorted(np.concatenate(list(clients.values()))) == list(range(24))
   assert all(len(np.unique(labels[held])) == 1 for held in clients.values())
 
 
 def test_partition_that_does_not_fit_the_test_examples_is_named():
-  with in_process.parsed('--fairness', '--partition=iid:examples=4,clients=9'):
-    deal = evaluation_clients.build_deal(registry.load('digits'))
-    with pytest.raises(ValueError, match='to the test examples of digits, which it'):
-      deal(np.zeros([8], np.int32), np.arange(8))
+  deal = _deal('iid:examples=4,clients=9')
+  with pytest.raises(ValueError, match='to the test examples of digits, which it'):
+    deal(np.zeros([8], np.int32), np.arange(8))
 
 
 def test_clusters_have_no_fairness():
-  with (
-    in_process.parsed('--fairness', '--partition=clusters:clients=3'),
-    pytest.raises(ValueError, match='clusters of the test examples would not be'),
-  ):
-    evaluation_clients.check()
+  with pytest.raises(ValueError, match='clusters of the test examples would not be'):
+    evaluation_clients.check(_config('clusters:clients=3'), _FAIR)
 
 
 def test_nothing_is_built_that_is_not_asked_for():
-  with in_process.parsed('--evaluation_methods=knn'):
-    task = registry.load('digits')
-    assert evaluation_clients.build_deal(task) is None
-    assert evaluation_clients.build_federated(task) is None
-    with evaluation_clients.open_context() as execution:
-      assert execution is None
+  config = _config()
+  built = evaluation_clients.build(
+    config, evaluations.Additions(), registry.load('digits')
+  )
+  assert built == (None, None, None)
+  with evaluation_clients.open_context(config) as execution:
+    assert execution is None

@@ -7,11 +7,12 @@ import pytest
 import tensorflow as tf
 
 from binaries import export
-from binaries.flags import common
+from binaries.config import training
 from tasks import registry
 from tests.binaries import in_process
-from tests.binaries import launch
 from tests.binaries import take_away
+from tff_ssl.computing import kinds
+from tff_ssl.encoders import cnn
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import fine_tuning
@@ -19,11 +20,8 @@ from tff_ssl.export import exports
 from tff_ssl.export import on_device
 
 _FLAGS = (
-  '--objective=simclr',
-  '--client_optimizer=sgd',
-  '--client_momentum=0.5',
-  '--temperature=0.25',
-  '--projector=8,8',
+  '--objective=simclr:temperature=0.25,projector=8/8',
+  '--clients=sgd:momentum=0.5',
 )
 
 
@@ -48,7 +46,7 @@ def test_exported_model_equals_the_run_s(run, tmp_path, capsys, monkeypatch):
     export,
     f'--run={folder}',
     f'--out={out}',
-    '--to=keras,tflite_training',
+    '--formats=keras,tflite_training',
     '--classifier',
   )
   shown = capsys.readouterr().out
@@ -86,16 +84,14 @@ def test_a_fine_tuned_encoder_and_its_head_are_exported_as_they_were_trained(
     export,
     f'--run={folder}',
     f'--out={out}',
-    '--to=keras,tflite',
+    '--formats=keras,tflite',
     '--finetuned',
-    '--finetune_steps=40',
-    '--finetune_learning_rate=0.01',
+    '--evaluation=finetune_steps=40,finetune_rate=0.01',
   )
   shown = capsys.readouterr().out
   task = registry.load('digits')
   # Trained again, from the parameters of the checkpoint.
-  with in_process.parsed('--task=digits', *launch.SMALL):
-    encoder = common.build_encoder(task)
+  encoder = cnn.build_encoder('conv2', task.image_shape, 0.125)
   config = fine_tuning.FinetuneConfig(learning_rate=0.01, num_steps=40)
   tuned = fine_tuning.FineTuning(encoder.apply, task.num_classes, config)(
     network.select(params, 'encoder'),
@@ -135,14 +131,22 @@ def test_a_wrong_scale_is_seen(run, tmp_path, monkeypatch):
     ValueError, match=r'model\.keras: within .* does not reproduce the run'
   ):
     in_process.call(
-      export, f'--run={run[0]}', f'--out={tmp_path / "out"}', '--to=keras'
+      export, f'--run={run[0]}', f'--out={tmp_path / "out"}', '--formats=keras'
     )
 
 
-def test_no_format_is_the_formats_by_default():
-  for flag in ('--to=', '--verbosity=0'):
-    with in_process.parsed(flag):
-      assert export._formats() == ['keras', 'savedmodel', 'tflite']
+def test_no_format_is_the_formats_by_default(run, tmp_path, monkeypatch):
+  wanted = []
+
+  def check(names):
+    wanted.append(names)
+    raise ValueError('enough')
+
+  monkeypatch.setattr(exports, 'check', check)
+  for given in (['--formats='], []):
+    with pytest.raises(ValueError, match='enough'):
+      in_process.call(export, f'--run={run[0]}', f'--out={tmp_path / "out"}', *given)
+  assert wanted == [['keras', 'savedmodel', 'tflite']] * 2
 
 
 def test_bad_flags_are_one_sentence(run, tmp_path, monkeypatch):
@@ -151,25 +155,24 @@ def test_bad_flags_are_one_sentence(run, tmp_path, monkeypatch):
   adam = tmp_path / 'adam'
   shutil.copytree(folder, adam)
   config = json.loads((adam / 'config.json').read_text())
-  config['flags'].update(client_optimizer='adam', client_momentum=0.0)
+  clients = training.AdamClients(kind='adam', batch_size=128)
+  config['config']['clients'] = kinds.to_json(clients)
   (adam / 'config.json').write_text(json.dumps(config))
   expected = {
     f'--run={folder}': '--out is not given',
     f'--run={folder} --out={folder}': 'it must be a folder, not that of a run',
     out: '--run is not given',
-    f'--run={folder} {out} --to=coreml': "to has 'coreml'; it must be one of keras",
-    f'--run={folder} {out} --to=keras,onnx': 'pip install tf2onnx onnxruntime',
-    f'--run={folder} {out} --rounds=3': (
-      '--rounds is given; binaries.export takes only run'
-    ),
-    f'--run={folder} {out} --to=tflite_training --classifier': (
+    f'--run={folder} {out} --formats=coreml': 'it must be one of keras, savedmodel',
+    f'--run={folder} {out} --formats=keras,onnx': 'pip install tf2onnx onnxruntime',
+    f'--run={folder} {out} --rounds=3': 'There is no flag --rounds',
+    f'--run={folder} {out} --formats=tflite_training --classifier': (
       'which it does not change'
     ),
-    f'--run={folder} {out} --to=tflite_training --finetuned': (
+    f'--run={folder} {out} --formats=tflite_training --finetuned': (
       'which it does not change'
     ),
     f'--run={folder} {out} --finetuned --classifier': 'are both given; an export has',
-    f'--run={adam} {out} --to=tflite_training': 'with clients of adam',
+    f'--run={adam} {out} --formats=tflite_training': 'with clients of adam',
   }
   said = in_process.said(export, expected)
   for line, part in expected.items():

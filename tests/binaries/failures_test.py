@@ -17,9 +17,9 @@ from tff_ssl.storage import files
 
 _FLAGS = (
   *launch.SMALL,
-  '--algorithm=centralized_cco',
-  '--projector=8,8',
-  '--evaluation_methods=knn',
+  '--method=centralized_steps',
+  '--objective=cco:projector=8/8',
+  '--evaluation=methods=knn',
   '--rounds=1',
 )
 
@@ -84,11 +84,11 @@ class _Program:
 @pytest.mark.parametrize(
   ('flag', 'said'),
   [
-    ('server_learning_rate=nan', '--server_learning_rate is nan; it must be a finite'),
-    ('server_learning_rate=-inf', '--server_learning_rate is -inf; it must be a fin'),
-    ('server_learning_rate=-1', 'It comes from --server_learning_rate=-1.0.'),
-    ('server_momentum=0.5', 'It comes from --server_momentum=0.5.'),
-    ('projector=8,-2', 'It comes from --projector=8,-2.'),
+    ('server_learning_rate=nan', '--server=learning_rate is nan; it must be a finite'),
+    ('server_learning_rate=-inf', '--server=learning_rate is -inf; it must be a fin'),
+    ('server_learning_rate=-1', 'It comes from --server=learning_rate=-1.0.'),
+    ('server_momentum=0.5', 'It comes from --server=momentum=0.5.'),
+    ('projector=8,-2', 'It comes from --objective=projector=8/-2.'),
   ],
 )
 def test_errors_name_the_flag(tmp_path, flag, said):

@@ -21,79 +21,72 @@ from tff_ssl.partition import describe
 from tff_ssl.runs import checkpoints
 
 _CLIENTS = ('--partition=classes:per_client=2,clients=5', '--participation=1')
-_LOCAL = ('--batch_size=64', '--client_momentum=0.9', '--client_schedule=cosine')
-_CONV2 = ('--encoder=conv2', '--encoder_width=0.125')
+_LOCAL = '--clients=batch_size=64,momentum=0.9,schedule=cosine'
+_CONV2 = '--encoder=conv2:width=0.125'
 _RUNS = {
   'byol': (
     *_CONV2,
     '--objective=byol',
-    '--algorithm=fed_ssl',
-    '--projector=16,8',
-    '--predictor_width=8',
+    '--method=fed_ssl',
+    '--objective=projector=16/8,predictor_width=8',
     *_LOCAL,
   ),
   'fedprox': (
     *_CONV2,
+    launch.FLIP,
     '--objective=moco_v2',
-    '--algorithm=fedprox',
-    '--proximal_weight=0.1',
-    '--encoder_norm=batch',
-    '--projector=16,8',
-    '--queue_size=32',
-    '--weighting=uniform',
+    '--method=fedprox',
+    '--clients=proximal_weight=0.1',
+    '--encoder=norm=batch',
+    '--objective=projector=16/8,queue_size=32',
+    '--clients=weighting=uniform',
     *_LOCAL,
   ),
   'fedbn': (
     *_CONV2,
     launch.APART,
     '--objective=simclr',
-    '--algorithm=fedbn',
-    '--encoder_norm=batch',
-    '--projector=16,8',
+    '--method=fedbn',
+    '--encoder=norm=batch',
+    '--objective=projector=16/8',
     *_LOCAL,
   ),
   'mae': (
     launch.APART,
     '--objective=mae',
-    '--encoder=vit_micro',
-    '--encoder_patch=4',
-    '--encoder_width=0.25',
+    '--encoder=vit_micro:patch=4,width=0.25',
     *_LOCAL,
   ),
   'centralized': (
     *_CONV2,
     '--objective=supervised',
-    '--algorithm=centralized',
-    '--client_optimizer=adam',
-    '--client_learning_rate=0.003',
-    '--batch_size=64',
+    '--method=centralized',
+    '--clients=adam:learning_rate=0.003,batch_size=64',
   ),
 }
 _WRONG = {
   '--objective=mae --encoder=resnet8': (
     'encoder of MAE is resnet8; it must be a vision transformer'
   ),
-  '--objective=mae --projector=8,8': '--projector is given with --objective=mae',
-  '--encoder=vit_micro --encoder_stem=imagenet': 'it is for resnet8, resnet14',
-  '--encoder=vit_micro --encoder_norm=group': 'it is for resnet8, resnet14',
-  '--encoder_patch=4': 'it is for vit_micro, vit_tiny only',
-  '--objective=simsiam --temperature=0.1': 'it is for simclr, moco_v1, moco_v2, swav',
-  '--algorithm=centralized --packs=2': 'it is for fedavg, fedprox, fedbn, fed_ssl, '
+  '--objective=mae:projector=8/8': '--objective=projector is given with --objective=mae',
+  '--encoder=vit_micro:stem=imagenet': 'it is for resnet8, resnet14',
+  '--encoder=vit_micro:norm=group': 'it is for resnet8, resnet14',
+  '--encoder=patch=4': 'it is for vit_micro, vit_tiny only',
+  '--objective=simsiam:temperature=0.1': 'it is for simclr, moco_v1, moco_v2, swav',
+  '--method=centralized --runtime=packs=2': 'it is for fedavg, fedprox, fedbn, fed_ssl, '
   'scaffold, l_dawa only',
-  '--algorithm=fedprox': 'proximal_weight is 0',
-  '--algorithm=scaffold --client_momentum=0.9': 'momentum is 0.9; for clients of SC',
-  '--algorithm=fedbn --encoder_norm=group': (
-    'encoder_norm is group; --algorithm=fedbn needs batch'
+  '--method=fedprox': 'proximal_weight is 0',
+  '--method=scaffold --clients=momentum=0.9': 'momentum is 0.9; for clients of SC',
+  '--method=fedbn --encoder=norm=group': (
+    'encoder_norm is group; --method=fedbn needs batch'
   ),
   '--participation=1.5': 'participation is 1.5',
-  '--client_schedule=steps': "client_schedule_steps is ''",
-  '--rounds=9 --client_schedule=steps --client_schedule_steps=4,9': 'of 9 rounds',
-  '--client_schedule=steps --client_schedule_steps=4 --client_schedule_factor=2': (
-    'client_schedule_factor is 2.0'
-  ),
-  '--client_schedule_factor=0.5': 'it is for steps only',
-  '--client_warmup_rounds=3': 'it is for cosine only',
-  '--client_beta_2=0.9': 'beta_2 is 0.9; only adam and adamw',
+  '--clients=schedule=steps': "client_schedule_steps is ''",
+  '--rounds=9 --clients=schedule=steps,steps=4/9': 'of 9 rounds',
+  '--clients=schedule=steps,steps=4,factor=2': ('client_schedule_factor is 2.0'),
+  '--clients=factor=0.5': 'it is for steps only',
+  '--clients=warmup_rounds=3': 'it is for cosine only',
+  '--clients=beta_2=0.9': 'beta_2 is 0.9; only adam and adamw',
   '--objective=simsiam --supervised_augmentation=views': 'it is for supervised only',
 }
 
@@ -152,10 +145,7 @@ def test_batch_norm_is_exported_and_evaluated_with_its_statistics(runs, capsys):
   in_process.call(
     evaluate,
     f'--run={run.folder}',
-    '--evaluation_methods=knn,finetune',
-    '--finetune_steps=2',
-    '--baselines',
-    '--supervised_steps=2',
+    '--evaluation=methods=knn/finetune,finetune_steps=2,baselines=true,supervised_steps=2',
   )
   after = json.loads(path.read_text())
   assert after['knn/10%/accuracy'] == before['knn/10%/accuracy']
@@ -171,10 +161,7 @@ def test_batch_norm_is_exported_and_evaluated_with_its_statistics(runs, capsys):
   in_process.call(
     evaluate,
     f'--run={run.folder}',
-    '--evaluation_methods=finetune',
-    '--finetune_steps=2',
-    '--finetune_learning_rate=0.01',
-    '--label_fractions=0.05',
+    '--evaluation=methods=finetune,finetune_steps=2,finetune_rate=0.01,label_fractions=0.05',
   )
   assert 'finetune/5%/learning_rate' not in json.loads(path.read_text())
 
@@ -193,7 +180,7 @@ def test_supervised_classifiers_are_also_tested_directly(runs):
   evaluation = json.loads((run.folder / 'evaluation.json').read_text())
   assert 0 < evaluation['classifier/accuracy'] <= 1
   assert 'Its own classifier, tested directly: accuracy' in run.stdout
-  other = json.loads((runs['mae'].folder / 'evaluation.json').read_text())
+  other = json.loads((runs['fedbn'].folder / 'evaluation.json').read_text())
   assert 'classifier/accuracy' not in other
 
 
@@ -214,21 +201,36 @@ def test_fedbn_is_evaluated_by_the_mean_of_its_clients(runs):
   ('flags', 'said'),
   [
     # Of 66 in batches of 32 the last two are left out, for they are few.
-    ('--encoder_norm=batch --batch_size=32', 'on 1 of 4 clients (the smallest: 2)'),
-    ('--encoder_norm=batch --batch_size=32 --drop_last_batch=never', 'on 2 of 4'),
-    # Of 26 and 66 in batches of 20 the last six, which are more than a quarter.
-    ('--encoder_norm=batch --batch_size=20', 'on 3 of 4 clients (the smallest: 2)'),
-    ('--encoder_norm=batch --batch_size=20 --drop_last_batch=always', 'on 1 of 4'),
-    ('--encoder_norm=batch', 'on 1 of 4 clients (the smallest: 2)'),
-    ('--encoder_norm=group --batch_size=20', ''),
-    # 1, 2, 4 and 5 batches of 16. Batch norm leaves out the last two of 66.
-    ('--encoder_norm=group --batch_size=16', ''),
     (
-      '--encoder_norm=group --batch_size=16 --accumulate=4',
+      '--encoder=norm=batch --clients=batch_size=32',
+      'on 1 of 4 clients (the smallest: 2)',
+    ),
+    ('--encoder=norm=batch --clients=batch_size=32,drop_last_batch=never', 'on 2 of 4'),
+    # Of 26 and 66 in batches of 20 the last six, which are more than a quarter.
+    (
+      '--encoder=norm=batch --clients=batch_size=20',
+      'on 3 of 4 clients (the smallest: 2)',
+    ),
+    (
+      '--encoder=norm=batch --clients=batch_size=20,drop_last_batch=always',
+      'on 1 of 4',
+    ),
+    ('--encoder=norm=batch', 'on 1 of 4 clients (the smallest: 2)'),
+    ('--encoder=norm=group --clients=batch_size=20', ''),
+    # 1, 2, 4 and 5 batches of 16. Batch norm leaves out the last two of 66.
+    ('--encoder=norm=group --clients=batch_size=16', ''),
+    (
+      '--encoder=norm=group --clients=batch_size=16,accumulate=4',
       'on 2 of 4 clients an epoch is a single step',
     ),
-    ('--encoder_norm=batch --batch_size=16 --accumulate=4', 'on 3 of 4 clients an'),
-    ('--encoder_norm=group --batch_size=16 --accumulate=5', 'on 3 of 4 clients an'),
+    (
+      '--encoder=norm=batch --clients=batch_size=16,accumulate=4',
+      'on 3 of 4 clients an',
+    ),
+    (
+      '--encoder=norm=group --clients=batch_size=16,accumulate=5',
+      'on 3 of 4 clients an',
+    ),
   ],
 )
 def test_batches_too_small_or_too_few_are_reported(capsys, flags, said):
@@ -266,10 +268,10 @@ def test_a_supervised_bound_sees_only_what_clients_hold():
   flags = (
     '--task=digits',
     '--run_dir=unused',
-    '--algorithm=centralized',
+    '--method=centralized',
     '--objective=supervised',
     '--partition=iid:clients=5',
-    '--examples_per_client_at_most=8',
+    '--data=at_most=8',
     '--participation=1',
     *_CONV2,
   )

@@ -19,19 +19,13 @@ from tff_ssl.encoders import cnn
 _FLAGS = (
   '--task=digits',
   launch.FLIP,
-  '--encoder_norm=group',
-  '--encoder=conv2',
-  '--encoder_width=0.125',
-  '--projector=8,8',
-  '--predictor_width=8',
+  '--encoder=conv2:norm=group,width=0.125',
+  '--objective=projector=8/8,predictor_width=8',
   '--partition=classes:per_client=2,clients=5',
   '--clients_per_round=3',
-  '--local_epochs=1',
-  '--batch_size=64',
+  '--clients=epochs=1,batch_size=64',
   '--rounds=5',
-  '--evaluation_methods=knn',
-  '--evaluate_every=2',
-  '--export_clients=client_3',
+  '--evaluation=methods=knn,every=2,export_clients=client_3',
 )
 
 
@@ -152,11 +146,11 @@ def test_killed_it_ends_with_the_same_bytes(whole, tmp_path):
   ('flags', 'norm'),
   [
     ((), 'l2'),
-    (('--scaler=0.8',), 'conv_mean'),
-    (('--scaler=0.8', '--divergence_norm=l2'), 'l2'),
-    (('--divergence_norm=conv_mean',), 'conv_mean'),
-    (('--divergence_of=training',), 'conv_mean'),
-    (('--divergence_of=training', '--divergence_norm=l2'), 'l2'),
+    (('--method=scaler=0.8',), 'conv_mean'),
+    (('--method=scaler=0.8,divergence_norm=l2'), 'l2'),
+    (('--method=divergence_norm=conv_mean',), 'conv_mean'),
+    (('--method=divergence_of=training',), 'conv_mean'),
+    (('--method=divergence_of=training,divergence_norm=l2'), 'l2'),
     (('--method=fedu',), 'conv_mean'),
     (('--method=fed_byol',), 'l2'),
   ],
@@ -170,15 +164,13 @@ _SHORT = (
   launch.APART,
   launch.FLIP,
   '--task=digits',
-  '--encoder=conv2',
-  '--encoder_width=0.125',
-  '--projector=8,8',
-  '--predictor_width=8',
+  '--encoder=conv2:width=0.125',
+  '--objective=projector=8/8,predictor_width=8',
   '--partition=iid:clients=5',
-  '--examples_per_client_at_most=8',
+  '--data=at_most=8',
   '--participation=1',
   '--rounds=3',
-  '--evaluation_methods=knn',
+  '--evaluation=methods=knn',
 )
 
 
@@ -187,10 +179,13 @@ _SHORT = (
   ('flags', 'said'),
   [
     # A first divergence of more than a thousandth makes mu 1.
-    (('--scaler=1000',), 'warning: in round 2 mu is 1 for every returning client'),
-    (('--tau=0',), 'the run is bit for bit that of --method=fed_byol'),
     (
-      ('--method=fedu', '--threshold=1e6'),
+      ('--method=scaler=1000',),
+      'warning: in round 2 mu is 1 for every returning client',
+    ),
+    (('--method=tau=0',), 'the run is bit for bit that of --method=fed_byol'),
+    (
+      ('--method=fedu:threshold=1e6'),
       'the run is bit for bit that of --method=fed_byol',
     ),
   ],
@@ -224,41 +219,41 @@ def test_wrong_flags_are_one_sentence(tmp_path):
   group = _base_run(tmp_path / 'group', norm='group')
   narrow = _base_run(tmp_path / 'narrow')
   wrong = {
-    '--tau=0.5 --scaler=0.8': '--tau is given with --scaler; leave one of them out.',
-    '--dictionary_size=3': '--dictionary_size is given with --method=fedema; it is',
-    '--divergence_of=training --autoscaler=first_round': (
+    '--method=tau=0.5,scaler=0.8': '--method=tau is given with --method=scaler; leave one of them out.',
+    '--method=dictionary_size=3': '--method=dictionary_size is given with --method=fedema; it is',
+    '--method=divergence_of=training,autoscaler=first_round': (
       "autoscaler is 'first_round'; with divergence_of='training' a client needs no gl"
     ),
-    '--method=fed_byol --divergence_of=training': (
-      '--divergence_of is given with --method=fed_byol; it is for fedu, fedema only.'
+    '--method=fed_byol:divergence_of=training': (
+      '--method=divergence_of is given with --method=fed_byol; it is for fedu, fedema only.'
     ),
-    '--scaler=0.8 --autoscaler=first_round': "autoscaler is 'first_round'; with a sca",
-    '--method=fedu --threshold=0.2 --threshold_quantile=0.5': (
-      '--threshold is given with --threshold_quantile; leave one of them out.'
+    '--method=scaler=0.8,autoscaler=first_round': "autoscaler is 'first_round'; with a sca",
+    '--method=fedu:threshold=0.2,threshold_quantile=0.5': (
+      '--method=threshold is given with --method=threshold_quantile; leave one of them out.'
     ),
-    '--method=fedu --threshold_quantile=2': 'quantile is 2.0; it must be between 0',
-    '--method=fed_byol --personal_methods=logistic': (
-      '--personal_methods is given with --method=fed_byol; it is for fedu, fedema only.'
+    '--method=fedu:threshold_quantile=2': 'quantile is 2.0; it must be between 0',
+    '--method=fed_byol --evaluation=personal=linear': (
+      '--evaluation=personal is given with --method=fed_byol; it is for fedu, fedema only.'
     ),
-    '--method=fedca --export_clients=client_3': '--export_clients is given with --meth',
-    '--method=fed_moco_v2 --personal_clients=2': '--personal_clients is given with --m',
-    '--personal_methods=knn': "personal_methods has 'knn'; it must be one of logistic",
-    '--method=fedca --tau=0.5': '--tau is given with --method=fedca; it is for fedema',
-    '--method=fedca --alignment_weight=0.5': (
-      '--alignment_weight=0.5 is given without --alignment_run; it must name a '
+    '--method=fedca --evaluation=export_clients=client_3': '--evaluation=export_clients is given with --meth',
+    '--method=fed_ssl --objective=moco_v2 --evaluation=personal_clients=2': '--evaluation=personal_clients is given with --m',
+    '--evaluation=personal=knn': "personal_methods has 'knn'; it must be one of logistic",
+    '--method=fedca:tau=0.5': '--method=tau is given with --method=fedca; it is for fedema',
+    '--method=fedca --objective=alignment_weight=0.5': (
+      '--objective=alignment_weight=0.5 is given without --method=alignment_run; it must name a '
     ),
-    f'--method=fedca --alignment_run={narrow}': (
-      f'--alignment_run={narrow} is given without --alignment_weight; it must be above'
+    f'--method=fedca:alignment_run={narrow}': (
+      f'--method=alignment_run={narrow} is given without --objective=alignment_weight; it must be above'
     ),
   }
   aligned = (
-    '--method=fedca --clients_per_round=5 --encoder=conv2 --alignment_weight=1 '
-    '--alignment_run='
+    '--method=fedca --clients_per_round=5 --encoder=conv2 --objective=alignment_weight=1 '
+    '--method=alignment_run='
   )
   wrong |= {
     f'{aligned}{tmp_path}/none': f'{tmp_path}/none is not a run: there is no such',
     f'{aligned}{early}': f'{early} has 2 of 3 rounds; the base model must come',
-    f'{aligned}{group}': f'{group} is a run with --encoder_norm=group; the base model ',
+    f'{aligned}{group}': f'{group} is a run with --encoder=norm=group; the base model ',
     f'{aligned}{narrow}': (
       f'The shape of stage1/conv/kernel of the encoder of {narrow} is (3, 3, 1, 8); '
       'it must be (3, 3, 1, 64)'

@@ -23,20 +23,18 @@ from tff_ssl.objectives import supervised
 
 _SMALL = (
   '--task=digits',
-  '--augmentation=mild',
-  '--encoder=conv2',
-  '--encoder_width=0.125',
+  launch.FLIP,
+  '--encoder=conv2:width=0.125',
   '--partition=iid:clients=20',
-  '--local_epochs=1',
-  '--batch_size=32',
-  '--evaluation_methods=knn',
+  '--clients=epochs=1,batch_size=32',
+  '--evaluation=methods=knn',
 )
-_HEADS = ('--projector=8,8',)
+_HEADS = ('--objective=projector=8/8',)
 _RUNS = {
-  'fedsup': _HEADS,
+  'fedsup': (*_HEADS, launch.APART),
   'fixmatch': (),
   'fedrgd': (),
-  'fedmatch': (launch.APART, '--helper_interval=2', '--threshold=0.2'),
+  'fedmatch': (launch.APART, '--method=helper_interval=2', '--objective=threshold=0.2'),
   'labelled_only': (),
 }
 # The smallest graph of those with clients; what is restored is the same for all.
@@ -44,14 +42,14 @@ _STOPPED = 'fixmatch'
 _WITHOUT_CLIENTS = ('partition', 'local_epochs', 'batch_size')
 _ROUNDS = 4
 _WRONG = {
-  '--method=byol --stages=2': '--stages is given with --method=finetuned_byol; it is ',
-  '--method=fedsup --threshold=0.9': 'it is for fixmatch, fedrgd, fedmatch only',
-  '--method=labelled_only --packs=2': '--packs is given with --method=labelled_only',
-  '--server_labels=1.5': 'server_labels is 1.5; it must be in (0, 1]',
-  '--server_hospital=rosendahl': '--server_hospital is given with --task=digits',
-  '--server_optimizer=adam': '--server_optimizer is given with --method=fedsup; it is',
-  '--feature_weight=0': 'final is 0.0',
-  '--averaging=fedavg --server_weight=2': '--server_weight is given with --averaging',
+  '--method=server_finetuned --objective=byol:stages=2': '--objective=stages is given with --method=server_finetuned --objective=byol; it is ',
+  '--method=fedsup --objective=threshold=0.9': 'it is for fixmatch, fedrgd, fedmatch only',
+  '--method=labelled_only --runtime=packs=2': '--runtime=packs is given with --method=labelled_only',
+  '--labels=share=1.5': 'server_labels is 1.5; it must be in (0, 1]',
+  '--labels=hospital=rosendahl': '--labels=hospital is given with --task=digits',
+  '--server=adam': '--server is given with --method=fedsup; it is',
+  '--objective=feature_weight=0': 'final is 0.0',
+  '--method=averaging=fedavg,server_weight=2': '--method=server_weight is given with --method=averaging',
 }
 
 
@@ -127,7 +125,7 @@ def test_a_run_without_any_pseudo_label_warns(runs):
     'Warning: no image of a client had a pseudo-label in any of '
     f'{_ROUNDS} rounds' in said['fixmatch']
   )
-  assert '--threshold=0.95' in said['fixmatch']
+  assert '--objective=threshold=0.95' in said['fixmatch']
   assert 'pseudo-label' not in said['fedmatch']
   assert 'pseudo-label' not in said['fedsup']
 

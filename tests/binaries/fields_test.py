@@ -19,11 +19,10 @@ from tff_ssl.encoders import registry as encoders
 
 _SHORT = (
   launch.APART,
-  '--encoder_width=0.25',
+  '--encoder=width=0.25',
   '--rounds=2',
   '--clients_per_round=4',
-  '--evaluation_methods=knn,finetune',
-  '--finetune_steps=2',
+  '--evaluation=methods=knn/finetune,finetune_steps=2',
 )
 # The task's flags, the encoder that it has by default, and the field that this reads.
 _TASKS = {
@@ -98,7 +97,7 @@ def test_it_starts_from_the_encoder_of_the_baselines(run):
   encoder = encoders.build_encoder(
     encoder_name, task.shapes[field], width=0.25, field=field
   )
-  with in_process.parsed('--seed=0', '--label_fractions=0.1'):
+  with in_process.parsed('--seed=0', '--evaluation=label_fractions=0.1'):
     initial = evaluating.Evaluator(task, encoder).initial_params()
   prefix = 'left' if field == 'left' else 'encoder'
   stored = _stored(folder, 0)
@@ -110,7 +109,7 @@ def test_it_starts_from_the_encoder_of_the_baselines(run):
 def test_it_is_evaluated_again(run, capsys):
   _, folder = run
   before = json.loads((folder / 'evaluation.json').read_text())
-  in_process.call(evaluate, f'--run={folder}', '--evaluation_methods=knn,logistic')
+  in_process.call(evaluate, f'--run={folder}', '--evaluation=methods=knn/linear')
   assert 'the encoder after round 2 of 2' in capsys.readouterr().out
   after = json.loads((folder / 'evaluation.json').read_text())
   assert after['knn/10%/accuracy'] == before['knn/10%/accuracy']
@@ -129,13 +128,13 @@ def test_mismatched_arguments_are_refused(tmp_path):
       '--task=wine --data_dir=x': '--data_dir is given with --task=wine',
       '--task=features': 'data_dir is not given',
       '--task=wine --augmentation=byol': 'one of noise_mask, noise, mask.',
-      '--task=digits --encoder_width=0.25 --augmentation=noise': 'one of byol, ',
+      '--task=digits --encoder=width=0.25 --augmentation=noise': 'one of byol, ',
     },
     fedavg_ssl: {
       '--task=digits_halves --objective=byol': 'objectives for both are simclr',
     },
     fedsup: {
-      '--task=wine --method=fixmatch': 'weak and strong views are for images only',
+      '--task=wine --method=server_finetuned --objective=fixmatch': 'weak and strong views are for images only',
       '--task=digits_halves': 'has two modalities; objectives for both are',
     },
   }

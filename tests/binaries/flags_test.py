@@ -25,40 +25,49 @@ def other_run(tmp_path):
 @pytest.mark.parametrize(
   'arguments, message',
   [
-    (['--algorithm=dcco', '--temperature=1'], 'it is for fedavg_nt_xent only'),
-    (['--algorithm=supervised', '--projector=8,8'], '--projector is given with'),
-    (['--algorithm=centralized_cco', '--local_steps=2'], '--local_steps is given with'),
-    (['--encoder_norm=batch'], 'encoder_norm is batch; it must be group for DCCO and'),
+    (['--method=dcco', '--objective=temperature=1'], 'it is for fedavg_nt_xent only'),
+    (
+      ['--method=centralized_steps', '--objective=supervised:projector=8/8'],
+      '--objective=projector is given with',
+    ),
+    (
+      ['--method=centralized_steps', '--objective=cco', '--clients=local_steps=2'],
+      '--clients=local_steps is given with',
+    ),
+    (['--encoder=norm=batch'], 'encoder_norm is batch; it must be group for DCCO and'),
     (['--task=digits', '--data_dir=/data'], '--data_dir is given with --task=digits'),
     (
-      ['--runtime=in_process', '--worker_address=there:1'],
-      '--worker_address is given with --runtime=in_process; it is for worker only.',
+      ['--runtime=in_process', '--runtime=worker:address=there:1'],
+      '--runtime=address is given with --runtime=in_process; it is for worker only.',
     ),
     (
-      ['--loss=spectral', '--off_diagonal_weight=3'],
-      '--off_diagonal_weight is given with --loss=spectral',
+      ['--objective=spectral:off_diagonal_weight=3'],
+      '--objective=off_diagonal_weight is given with --objective=spectral',
     ),
-    (['--spectral_mu=3'], '--spectral_mu is given with --loss=cco'),
+    (['--objective=mu=3'], '--objective=mu is given with --objective=cco'),
     (['--frozen_statistics'], 'frozen_statistics is True'),
-    (['--algorithm=fedsc', '--loss=cco'], '--loss is given with'),
-    (['--supervised_steps=3'], 'supervised_steps is given without --baselines'),
-    (['--server_momentum=0.5'], 'momentum is 0.5; only sgd and lars'),
-    (['--server_weight_decay=0.5'], 'weight_decay is 0.5; only lars and adamw'),
-    (['--server_schedule_factor=0.5'], 'it is for steps only'),
-    (['--rounds=5', '--server_warmup_rounds=5'], 'warmup_steps is 5'),
-    (['--partition=dirichlet:examples=4'], 'lacks alpha'),
-    (['--projector=8,wide'], "projector is '8,wide'"),
+    (['--method=fedsc', '--objective=cco'], '--objective is given with'),
     (
-      ['--evaluation_methods=knn,svm'],
+      ['--evaluation=supervised_steps=3'],
+      'supervised_steps is given without --evaluation=baselines=true',
+    ),
+    (['--server=momentum=0.5'], 'momentum is 0.5; only sgd and lars'),
+    (['--server=weight_decay=0.5'], 'weight_decay is 0.5; only lars and adamw'),
+    (['--server=factor=0.5'], 'it is for steps only'),
+    (['--rounds=5', '--server=warmup_rounds=5'], 'warmup_steps is 5'),
+    (['--partition=dirichlet:examples=4'], 'lacks alpha'),
+    (['--objective=projector=8/wide'], "projector is '8,wide'"),
+    (
+      ['--evaluation=methods=knn/svm'],
       "evaluation_methods has 'svm'; it must be one of knn",
     ),
-    (['--evaluation_methods=logistic', '--knn_k=5'], '--knn_k is given, but'),
-    (['--label_fractions=0.1,2'], "label_fractions is '0.1,2'"),
-    (['--label_fractions='], "label_fractions is ''"),
-    (['--encoding_norm=-1'], 'encoding_norm is -1.0; it must be positive'),
-    (['--loss=spectral', '--spectral_mu=0'], 'spectral_mu is 0.0; it must be'),
-    (['--algorithm=fedavg_nt_xent', '--temperature=0'], 'temperature is 0.0'),
-    (['--off_diagonal_weight=-1'], 'off_diagonal_weight is -1.0; it must be'),
+    (['--evaluation=methods=linear,knn_k=5'], '--evaluation=knn_k is given, but'),
+    (['--evaluation=label_fractions=0.1/2'], "label_fractions is '0.1,2'"),
+    (['--evaluation=label_fractions='], "label_fractions is ''"),
+    (['--objective=encoding_norm=-1'], 'encoding_norm is -1.0; it must be positive'),
+    (['--objective=spectral:mu=0'], 'spectral_mu is 0.0; it must be'),
+    (['--method=fedavg', '--objective=simclr:temperature=0'], 'temperature is 0.0'),
+    (['--objective=off_diagonal_weight=-1'], 'off_diagonal_weight is -1.0; it must be'),
   ],
 )
 def test_wrong_flags_are_refused_before_data_are_loaded(
@@ -75,9 +84,12 @@ def test_wrong_flags_are_refused_before_data_are_loaded(
   'arguments, message',
   [
     (['--clients_per_round=9999'], 'clients_per_round is 9999'),
-    (['--projector=8,0'], 'widths is (8, 0); each must be at least 1'),
-    (['--client_learning_rate=0'], 'client_learning_rate is 0.0'),
-    (['--algorithm=supervised', '--supervised_labels=0'], 'fraction is 0.0'),
+    (['--objective=projector=8/0'], 'widths is (8, 0); each must be at least 1'),
+    (['--clients=learning_rate=0'], 'client_learning_rate is 0.0'),
+    (
+      ['--method=centralized_steps', '--objective=supervised:labels=0'],
+      'fraction is 0.0',
+    ),
   ],
 )
 def test_mismatched_flags_are_refused_before_the_folder_is_made(
@@ -97,8 +109,10 @@ def test_run_dir_is_needed(arguments):
 
 def test_folder_of_another_run_is_refused_by_the_flag_that_differs(other_run):
   before = sorted(other_run.iterdir())
-  with pytest.raises(ValueError, match='is a run with --algorithm=dcco, not --algo'):
-    in_process.call(dcco, f'--run_dir={other_run}', '--algorithm=fedavg_cco')
+  with pytest.raises(ValueError, match='is a run with --method=dcco, not --algo'):
+    in_process.call(
+      dcco, f'--run_dir={other_run}', '--method=fedavg', '--objective=cco'
+    )
   assert sorted(other_run.iterdir()) == before
 
 
@@ -110,10 +124,10 @@ def test_folder_of_other_things_is_left_as_it_is(tmp_path):
 
 
 def test_an_error_is_one_sentence_and_status_1(tmp_path):
-  wrong = in_process.run(dcco, f'--run_dir={tmp_path}/run', '--temperature=1')
+  wrong = in_process.run(dcco, f'--run_dir={tmp_path}/run', '--objective=temperature=1')
   assert (wrong.status, wrong.stdout) == (1, '')
   assert wrong.stderr == (
-    'Error: --temperature is given with --algorithm=dcco; '
+    'Error: --objective=temperature is given with --method=dcco; '
     'it is for fedavg_nt_xent only.\n'
   )
   unknown = in_process.run(dcco, '--qqq')

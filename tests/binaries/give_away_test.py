@@ -28,19 +28,14 @@ from tff_ssl.runs import run_config
 from tff_ssl.runs import stateful_rounds
 
 _PRIVATE = (
-  '--aggregation=private',
-  '--privacy_noise_multiplier=3',
-  '--privacy_delta=1e-3',
-  '--privacy_update_clip=1',
-  '--privacy_statistics_clip=2',
-  '--privacy_metrics_clip=1',
+  '--aggregation=private:noise_multiplier=3,delta=1e-3,update_clip=1,statistics_clip=2,metrics_clip=1',
 )
 _SHORT = (
   *launch.SMALL,
   launch.APART,
-  '--projector=8,8',
+  '--objective=projector=8/8',
   '--rounds=1',
-  '--evaluation_methods=knn',
+  '--evaluation=methods=knn',
 )
 
 
@@ -48,7 +43,7 @@ _SHORT = (
 def run(tmp_path_factory):
   """A private run with all that such a run may tell: adaptive clip norms, metrics."""
   folder = tmp_path_factory.mktemp('give') / 'run'
-  flags = (*_SHORT, *_PRIVATE, '--privacy_clip_quantile=0.5', f'--run_dir={folder}')
+  flags = (*_SHORT, *_PRIVATE, '--aggregation=clip_quantile=0.5', f'--run_dir={folder}')
   ended = in_process.run(dcco, *flags, folder=folder)
   assert ended.status == 0, ended.stderr
   return folder
@@ -87,13 +82,11 @@ def test_with_clients_that_keep_a_state_too(tmp_path):
     fedema,
     '--method=fedu',
     '--partition=iid:clients=6',
-    '--examples_per_client_at_most=4',
-    '--batch_size=4',
-    '--local_epochs=1',
-    '--predictor_width=8',
-    '--personal_methods=logistic',
-    '--export_clients=client_1',
-    '--encoder_norm=group',
+    '--data=at_most=4',
+    '--clients=batch_size=4,epochs=1',
+    '--objective=predictor_width=8',
+    '--evaluation=personal=linear,export_clients=client_1',
+    '--encoder=norm=group',
     *(flag for flag in _PRIVATE if 'statistics' not in flag),
     *_SHORT,
     f'--run_dir={folder}',
@@ -202,7 +195,7 @@ def test_a_classifier_of_a_private_run_is_refused_or_its_card_promises_nothing(
 
 def test_of_a_plain_run_the_same_is_given_and_nothing_promised(tmp_path):
   folder, out = tmp_path / 'run', tmp_path / 'out'
-  take_away.make(folder, '--objective=simclr', '--projector=8,8')
+  take_away.make(folder, '--objective=simclr:projector=8/8')
   ended = in_process.run(export, f'--run={folder}', f'--out={out}', '--give_away')
   assert ended.status == 0, ended.stderr
   assert (
@@ -243,8 +236,8 @@ def test_inputs_that_were_measured_on_all_examples_are_refused():
     private.check_task(registry.load('wine', scaling='none'))
     digits = registry.load('digits')
     private.check_task(digits)
-    measured = provenance.Measured('a range', '--pixel_range=LOW,HIGH')
-    with pytest.raises(ValueError, match=r'have a range, .* be --pixel_range=LOW'):
+    measured = provenance.Measured('a range', '--data=pixel_range=LOW/HIGH')
+    with pytest.raises(ValueError, match=r'have a range, .* be --data=pixel_range=LOW'):
       private.check_task(dataclasses.replace(digits, measured=(measured,)))
 
 

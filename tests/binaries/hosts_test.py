@@ -21,17 +21,22 @@ pytestmark = pytest.mark.forks
   [
     ('--runtime=hosts', 'worker_addresses is empty'),
     (
-      '--worker_addresses=localhost:1',
+      '--runtime=addresses=localhost:1',
       'with --runtime=in_process; it is for hosts only',
     ),
-    ('--host_timeout=5', '--host_timeout is given with --runtime=in_process'),
-    ('--runtime=hosts --worker_addresses=b:1', "'b:1', which is not on this machine"),
-    ('--worker_address=b:1', "worker_address has 'b:1', which is not on this machine"),
+    ('--runtime=timeout:timeout=5 is given with --runtime=in_process'),
+    ('--runtime=hosts:addresses=b:1', "'b:1', which is not on this machine"),
     (
-      '--runtime=hosts --worker_address=localhost:1',
-      '--worker_address is given with --runtime=hosts; it is for worker only',
+      '--runtime=worker:address=b:1',
+      "worker_address has 'b:1', which is not on this machine",
     ),
-    ('--algorithm=centralized_cco --parts=2', '--parts is given with --algorithm='),
+    (
+      '--runtime=hosts --runtime=worker:address=localhost:1',
+      '--runtime=address is given with --runtime=hosts; it is for worker only',
+    ),
+    (
+      '--method=centralized_steps --objective=cco --runtime=parts:parts=2 is given with --method='
+    ),
   ],
 )
 def test_flags_that_are_refused_before_data_are_loaded(
@@ -45,7 +50,7 @@ def test_flags_that_are_refused_before_data_are_loaded(
 
 
 def test_the_parts_of_a_run_on_hosts_are_recorded_and_not_the_hosts_number():
-  given = '--runtime=hosts', '--i_trust_this_network', '--worker_addresses=a:1,b:1'
+  given = '--runtime=hosts:trust=true,addresses=a:1/b:1'
   with in_process.parsed(*given):
     chosen = choice.read('dcco')
     hosts.check()
@@ -66,7 +71,7 @@ def test_the_worker_ends_with_its_program(number):
   free = worker_process.Worker(1, 1)
   port = free.address.rpartition(':')[2]
   free.stop()
-  arguments = f'--port={port}', '--concurrency=1', '--i_trust_this_network'
+  arguments = f'--port={port}', '--concurrency=1', '--runtime=trust=true'
   started = launch.start('worker', *arguments)
   line = started.stdout.readline()
   assert line.endswith(f'listens on port {port}\n')

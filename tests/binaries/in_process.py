@@ -1,37 +1,24 @@
 """Runs programs in this process: to start another and import TensorFlow takes seconds.
 
-All programs are imported here, so that each sees the flags of all, as the others may
-have left them: what one does must not depend on which others were imported.
+A program is its module in `binaries`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 import contextlib
+import dataclasses
 import io
 import pathlib
 import types
+from typing import Any
 from unittest import mock
 
-from absl import flags
-from absl.testing import flagsaver
 import psutil
 import tensorflow_federated as tff
 
 # isort: split
-from binaries import audit  # noqa: F401
-from binaries import benchmark  # noqa: F401
-from binaries import compare  # noqa: F401
-from binaries import dcco  # noqa: F401
-from binaries import dec_ssl  # noqa: F401
-from binaries import embed  # noqa: F401
-from binaries import evaluate  # noqa: F401
-from binaries import export  # noqa: F401
-from binaries import fedavg_ssl  # noqa: F401
-from binaries import fedema  # noqa: F401
-from binaries import fedsup  # noqa: F401
-from binaries import partition  # noqa: F401
-from binaries import ssfl  # noqa: F401
-from binaries import sweep  # noqa: F401
-from binaries.flags import program
+from binaries.config import command_line
+from binaries.config import run_config
+from binaries.launching import program
 from tests import quick
 from tests.binaries import launch
 from tff_ssl.execution import contexts
@@ -40,18 +27,22 @@ from tff_ssl.execution import contexts
 _opened = {name: getattr(contexts, name) for name in quick.contexts()}
 
 
-@contextlib.contextmanager
-def parsed(*arguments: str) -> Iterator[None]:
-  """Parses a command line; afterwards the flags are as they were."""
-  with flagsaver.flagsaver():
-    flags.FLAGS(['test', *arguments])
-    yield
+def read(name: str, line: str = '', **fields: Any) -> run_config.RunConfig:
+  """Returns the run that a command line describes; its folder may be left out.
+
+  Args:
+    name: Name of a training program.
+    line: Its command line.
+    **fields: Values of fields in place of those.
+  """
+  arguments = ('--run_dir=r', *line.split())
+  config = command_line.parse_run(name, arguments)
+  return dataclasses.replace(config, **fields)
 
 
 def call(binary: types.ModuleType, *arguments: str) -> None:
-  """Calls `main` with a command line; errors are raised."""
-  with parsed(*arguments):
-    binary.main()
+  """Does the work of a command line; errors are raised."""
+  program.work(binary, arguments)
 
 
 def said(binary: types.ModuleType, lines: Iterable[str]) -> dict[str, str]:
@@ -83,13 +74,12 @@ def run(
   stdout, stderr, status = io.StringIO(), io.StringIO(), 0
   before, workers = tff.framework.get_context_stack().current, _workers()
   with (
-    flagsaver.flagsaver(),
     mock.patch.multiple(contexts, **_quick()),
     contextlib.redirect_stdout(stdout),
     contextlib.redirect_stderr(stderr),
   ):
     try:
-      program.start(binary.main, [binary.__name__, *arguments])
+      program.start(binary, [binary.__name__, *arguments])
     except SystemExit as ended:
       status = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
   after = tff.framework.get_context_stack().current

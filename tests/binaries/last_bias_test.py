@@ -30,18 +30,18 @@ _LOSSES = [
   for row, flags in (
     *((row, ()) for row in _ROWS),
     *(
-      (('cco', task), (f'--loss={loss}',))
+      (('cco', task), (f'--objective={loss}',))
       for task in ('digits', 'digits_halves')
       for loss in ('vicreg', 'spectral')
       if (task, loss) != ('digits_halves', 'spectral')
     ),
-    (('cco', 'digits'), ('--encoding_norm=1',)),
+    (('cco', 'digits'), ('--objective=encoding_norm=1',)),
   )
 ]
 # Batch norm in the predictor ignores a shift, and no gradient comes from the target.
 # The bias would move the target, but nothing trains it.
 _UNTRAINED = ('simsiam', 'byol')
-_SMALL = ('--encoder=conv2', '--encoder_width=0.125')
+_SMALL = '--encoder=conv2:width=0.125'
 _SEED = tf.constant([1, 2])
 
 
@@ -52,7 +52,7 @@ def _built(program, row, task, *flags):
   # Two modalities are the two views.
   views = (launch.FLIP,) if task == 'digits' else ()
   with in_process.parsed(
-    f'--task={task}', *arguments, *views, '--projector=8,8', *_SMALL, *flags
+    f'--task={task}', *arguments, *views, '--objective=projector=8/8', *_SMALL, *flags
   ):
     read, loaded = choice.read(program), common.load_task()
     encoder = common.build_encoder(loaded)

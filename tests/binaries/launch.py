@@ -21,12 +21,11 @@ SMALL = (
   '--task=digits',
   FLIP,
   '--clients_per_round=4',
-  '--encoder=conv2',
-  '--encoder_width=0.125',
+  '--encoder=conv2:width=0.125',
 )
 # Each client a value: a quarter fewer operations to trace than packs, which other runs
-# have as users do (dcco, fedema, fedsup, ssfl), and the same rounds (conformance_test).
-APART = '--packs=0'
+# have as users do (dcco, fedema), and the same rounds (conformance_test).
+APART = '--runtime=packs=0'
 
 
 Process = subprocess.Popen[str] | forked.Process

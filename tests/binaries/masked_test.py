@@ -14,8 +14,8 @@ from tests.binaries import launch
 from tests.evaluation import lesions
 from tests.tasks import fabricate
 
-_TASK = ('--task=ham10000', '--image_size=16', '--encoder=conv2')
-_METHODS = '--evaluation_methods=segmentation,detection'
+_TASK = ('--task=ham10000', '--image_size=16', '--encoder=conv2:width=0.25')
+_METHODS = '--evaluation=methods=segmentation/detection'
 
 
 @pytest.fixture(scope='module')
@@ -39,11 +39,10 @@ def made(tmp_path_factory):
     launch.APART,
     launch.FLIP,
     f'--data_dir={base / "data"}',
-    '--encoder_width=0.25',
-    '--projector=8,8',
+    '--objective=projector=8/8',
     '--clients_per_round=4',
     '--rounds=1',
-    '--evaluation_methods=knn',
+    '--evaluation=methods=knn',
     f'--run_dir={base / "run"}',
     folder=base / 'run',
   )
@@ -67,11 +66,8 @@ def test_masks_and_boxes_with_baselines(made, run, capsys):
     made,
     run,
     _METHODS,
-    f'--mask_dir={made / "masks"}',
-    '--mask_steps=12',
-    '--label_fractions=1',
-    '--baselines',
-    '--supervised_steps=1',
+    f'--masks=dir={made / "masks"},steps=12',
+    '--evaluation=label_fractions=1,baselines=true,supervised_steps=1',
   )
   shown = capsys.readouterr().out
   assert 'masks: train 32 of 32 images, test 8 of 8 images\n' in shown
@@ -101,15 +97,15 @@ def test_masks_and_boxes_with_baselines(made, run, capsys):
 
 
 def test_wrong_flags(made, run, tmp_path):
-  masks = f'--mask_dir={made / "masks"}'
+  masks = f'--masks=dir={made / "masks"}'
   for flags, sentence in (
-    ((masks, '--evaluation_methods=knn'), '--mask_dir is given, but'),
-    (('--mask_steps=3',), '--mask_steps is given, but'),
+    ((masks, '--evaluation=methods=knn'), '--masks is given, but'),
+    (('--masks=steps=3',), '--masks is given, but'),
     ((_METHODS, masks, '--fairness'), '--fairness is given, but'),
     ((_METHODS,), "data holds no mask of an image of 'ham10000'"),
-    ((_METHODS, f'--mask_dir={tmp_path}'), 'holds no mask of an image'),
+    ((_METHODS, f'--masks=dir={tmp_path}'), 'holds no mask of an image'),
     (
-      (_METHODS, masks, '--transfer_task=digits'),
+      (_METHODS, masks, '--transfer=digits'),
       "images of the task 'digits' are not files",
     ),
   ):

@@ -130,18 +130,18 @@ def test_a_file_that_is_not_ours_is_a_sentence(tmp_path):
 @pytest.mark.parametrize(
   ('rows', 'said'),
   [
-    ([*_OLD, '7SaxG', '8SbxH'], 'made: images added: 2 (7, 8); '),
-    (_OLD[1:], 'made: images removed: 1 (1); '),
+    ([*_OLD, '7SaxG', '8SbxH'], 'began: 2 pictures were added (7, 8); '),
+    (_OLD[1:], 'began: 1 picture was removed (1); '),
     (
       ['1PatA', '2PatB', '3QatX', '4TbtD', '5RaxE', '6RbxF', '8SavG'],
       (
-        'made: images added: 1 (8); images with other content: 1 (3); images with '
-        'another label: 1 (2); images with another client: 1 (4); '
+        'began: 1 picture was added (8), 1 has other content (3), 1 has another label '
+        '(2), 1 has another client (4); '
       ),
     ),
     (
       ['1PatA', '2PbtB', '3QavC', '4QbvD', '5RaxE', '6RbxF'],
-      'made: images in another split: 2 (3, 4); ',
+      'began: 2 pictures are in another split (3, 4); ',
     ),
   ],
 )
@@ -152,7 +152,7 @@ def test_errors_name_what_changed_in_the_data(tmp_path, rows, said):
     membership.check_same(run, _task(rows), 'that is why')
   assert str(error.value).endswith(said + 'that is why.')
   (run / membership.NAME).unlink()
-  with pytest.raises(ValueError, match='what has changed is not known'):
+  with pytest.raises(ValueError, match='not known, because it has no examples'):
     membership.check_same(run, _task(rows), 'that is why')
 
 
@@ -173,13 +173,13 @@ def test_programs_say_what_was_added_to_the_data_of_a_run(tmp_path):
   before = load()
   run = _run(tmp_path / 'run', before, **stored)
   grow(range(20, 44))
-  added = r'images added: 24 \(P'
+  added = r'24 pictures were added \(P'
   with pytest.raises(ValueError, match=added) as error:
     in_process.call(evaluate, f'--run={run}', f'--data_dir={tmp_path / "data"}')
   assert f'--transfer_task=folder --transfer_data_dir={tmp_path}' in str(error.value)
   with (
     in_process.parsed(*flags, f'--data_dir={tmp_path / "data"}'),
-    pytest.raises(ValueError, match=f'{added}.*name another folder'),
+    pytest.raises(ValueError, match=f'{added}.*--init_from={run} in a new --run_dir'),
   ):
     starting.check_data(run, load())
   # Nobody who trained is in the grown test split: a new run may start from the old.

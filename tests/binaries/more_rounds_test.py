@@ -31,13 +31,11 @@ _FLAGS = (
   '--objective=simclr',
   '--partition=iid:clients=3',
   '--clients_per_round=2',
-  '--examples_per_client_at_most=8',
-  '--batch_size=8',
-  '--encoder=conv2',
-  '--encoder_width=0.125',
+  '--data=at_most=8',
+  '--encoder=conv2:width=0.125',
   # Heads of fewer than eight units have no group norm.
-  '--projector=32,32',
-  '--evaluation_methods=knn',
+  '--objective=projector=32/32',
+  '--evaluation=methods=knn',
 )
 
 
@@ -45,16 +43,16 @@ _FLAGS = (
   ('program', 'flags', 'why'),
   [
     ('fedavg_ssl', [], None),
-    ('dcco', ['--server_schedule=constant'], None),
-    ('fedema', ['--client_schedule=steps', '--client_schedule_steps=6'], None),
-    ('dcco', [], 'the rate of --server_schedule=cosine'),
-    ('fedema', [], 'the rate of --client_schedule=cosine'),
+    ('dcco', ['--server=schedule=constant'], None),
+    ('fedema', ['--clients=schedule=steps,steps=6'], None),
+    ('dcco', [], 'the rate of --server=schedule=cosine'),
+    ('fedema', [], 'the rate of --clients=schedule=cosine'),
     ('fedavg_ssl', ['--objective=dino'], 'the schedules of dino'),
-    ('fedsup', [], 'the weight --feature_weight'),
-    ('fedsup', ['--method=fixmatch'], None),
+    ('fedsup', [], 'the weight --objective=feature_weight'),
+    ('fedsup', ['--method=server_finetuned', '--objective=fixmatch'], None),
     (
       'fedavg_ssl',
-      ['--aggregation=private', '--privacy_epsilon=8', '--privacy_update_clip=1'],
+      ['--aggregation=private:epsilon=8,update_clip=1'],
       'its noise',
     ),
   ],
@@ -68,7 +66,7 @@ def test_rounds_are_fixed_by_what_depends_on_all_of_them(program, flags, why):
 @pytest.mark.parametrize(
   ('binary', 'rounds', 'said'),
   [
-    (dcco, 9, 'is a run with --rounds=3, and the rate of --server_schedule=cosine'),
+    (dcco, 9, 'is a run with --rounds=3, and the rate of --server=schedule=cosine'),
     (dcco, 9, 'from its weights, with --init_from='),
     (dcco, 2, 'is a run with --rounds=3, not --rounds=2'),
   ],
@@ -138,7 +136,7 @@ def test_a_longer_run_has_the_rounds_of_one_that_began_so(tmp_path):
     other,
     '--rounds=1',
     '--objective=simsiam',
-    '--encoder_norm=group',
+    '--encoder=norm=group',
     f'--init_from={grown}',
   )
   assert f'starting from {grown} after round 2' in ended.stdout

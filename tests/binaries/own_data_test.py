@@ -65,9 +65,7 @@ def test_labels_are_drawn_and_fairness_told_of_clients_of_many_labels(cells):
   encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
   flags = (
     '--fairness',
-    '--evaluation_methods=logistic',
-    '--label_fractions=0.25,1',
-    '--evaluate_every=0',
+    '--evaluation=methods=linear,label_fractions=0.25/1,every=0',
   )
   with in_process.parsed(*flags):
     deal = evaluation_clients.build_deal(cells)
@@ -96,7 +94,7 @@ def test_without_labels_clients_are_iid_and_nothing_is_evaluated(cells, capsys):
   }
   task = task_types.Task('flat', (), **examples)
   encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
-  with in_process.parsed('--evaluation_methods=knn', '--label_fractions=1'):
+  with in_process.parsed('--evaluation=methods=knn,label_fractions=1'):
     assert dealing.text(task) == 'iid:examples=4'
     evaluator = evaluating.Evaluator(task, encoder)
     params: network.Params = {}
@@ -116,7 +114,7 @@ def test_few_labels_that_names_put_into_one_split_only_skip_the_evaluation(
   bare = dataclasses.replace(own, label=np.full(len(own), -1, np.int32))
   task = dataclasses.replace(cells, **{split: bare})
   encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
-  with in_process.parsed('--evaluation_methods=knn', '--label_fractions=1'):
+  with in_process.parsed('--evaluation=methods=knn,label_fractions=1'):
     by_name = dataclasses.replace(task, grows=True, split_by_name=True)
     evaluator = evaluating.Evaluator(by_name, encoder)
     assert evaluator.evaluate({}) == {}
@@ -136,12 +134,11 @@ def test_a_folder_a_client_without_labels_trains_and_leaves_an_encoder(tmp_path)
     launch.APART,
     launch.FLIP,
     '--task=folder',
-    '--folders=client',
+    '--data=folders=client',
     f'--data_dir={tmp_path / "data"}',
     '--image_size=8',
-    '--encoder=conv2',
-    '--encoder_width=0.125',
-    '--projector=8',
+    '--encoder=conv2:width=0.125',
+    '--objective=projector=8',
     '--rounds=1',
     f'--run_dir={tmp_path / "run"}',
     folder=tmp_path / 'run',
@@ -179,7 +176,7 @@ def test_strict_makes_losses_errors(tmp_path, capsys):
   line += ('--partition=iid:examples=1',)
   in_process.call(partition, *line)
   with pytest.raises(ValueError, match=r'lost in 1 way .*: left out 1 of 6 imag'):
-    in_process.call(partition, *line, '--strict')
+    in_process.call(partition, *line, '--data=strict=true')
   # The screen says all of it first.
   assert capsys.readouterr().out.count('left out 1 of 6 images') == 2
 
@@ -189,11 +186,11 @@ def test_leave_to_follow_links_is_not_taken_from_a_run():
     in_process.parsed('--task=folder'),
     pytest.raises(
       ValueError,
-      match='not taken from the folder of a run: give --follow_links on the',
+      match='not taken from the folder of a run: give --data=follow_links=true on the',
     ),
   ):
     adopting.adopt({'task': 'folder', 'follow_links': True}, ())
-  with in_process.parsed('--task=folder', '--follow_links'):
+  with in_process.parsed('--task=folder', '--data=follow_links=true'):
     adopting.adopt({'task': 'folder', 'follow_links': True, 'strict': True}, ())
     assert own_data.arguments()['follow_links']
     assert not own_data.STRICT.value
@@ -204,7 +201,8 @@ def test_supervised_training_without_labels_is_refused_before_round_1(tmp_path):
   with pytest.raises(ValueError, match="The task 'features' has no train labels; cent"):
     in_process.call(
       dcco,
-      '--algorithm=centralized_supervised',
+      '--method=centralized_steps',
+      '--objective=supervised',
       '--task=features',
       f'--data_dir={tmp_path / "table.csv"}',
       f'--run_dir={tmp_path / "run"}',
@@ -216,23 +214,20 @@ def test_supervised_training_without_labels_is_refused_before_round_1(tmp_path):
   ('flag', 'message'),
   [
     (
-      '--classify=image',
-      '--classify is given with --task=digits; it is for cases only',
+      '--data=classify:classify=image is given with --task=digits; it is for cases only',
     ),
-    ('--folders=class', '--folders is given with --task=digits; it is for folder only'),
-    ('--fit=pad', '--fit is given with --task=digits; it is for ham10000, '),
-    ('--pixel_range=0,1', '--pixel_range is given with --task=digits; it is for ham1'),
+    ('--data=folders:folders=class is given with --task=digits; it is for folder only'),
+    ('--data=fit:fit=pad is given with --task=digits; it is for ham10000, '),
+    ('--data=pixel_range:pixel_range=0/1 is given with --task=digits; it is for ham1'),
     (
       '--columns=label=x',
       '--columns is given with --task=digits; it is for cases, feat',
     ),
     (
-      '--follow_links',
-      '--follow_links is given with --task=digits; it is for ham10000',
+      '--data=follow_links=true,follow_links=true is given with --task=digits; it is for ham10000',
     ),
     (
-      '--strict',
-      '--strict is given with --task=digits; it is for ham10000, ham10000_re',
+      '--data=strict=true,strict=true is given with --task=digits; it is for ham10000, ham10000_re',
     ),
   ],
 )
@@ -257,7 +252,7 @@ def test_flags_of_one_task_are_refused_with_others(flag, message):
 def test_pixel_range_must_be_two_numbers(tmp_path, ends, message):
   with pytest.raises(ValueError, match=message):
     in_process.call(
-      partition, '--task=folder', f'--data_dir={tmp_path}', f'--pixel_range={ends}'
+      partition, '--task=folder', f'--data_dir={tmp_path}', f'--data=pixel_range={ends}'
     )
 
 
@@ -271,15 +266,17 @@ def test_flags_of_pictures_reach_the_task_and_the_configuration(tmp_path, capsys
   said = capsys.readouterr().out
   assert '5 of 5 images have more than 8 bits, scaled from the range of all' in said
   assert '(0..4095)' in said
-  assert '5 of 5 images lose 50% of their pixels by the crop; --fit=pad keeps' in said
-  in_process.call(partition, *start, '--fit=pad', '--pixel_range=0,2000')
+  assert (
+    '5 of 5 images lose 50% of their pixels by the crop; --data=fit=pad keeps' in said
+  )
+  in_process.call(partition, *start, '--data=fit=pad,pixel_range=0/2000')
   said = capsys.readouterr().out
   assert '(0..4095)' not in said
   assert 'lose' not in said
   assert '2 of 5 images have numbers outside of their range' in said
   with in_process.parsed(*start):
     usual = choice.read('dcco').values()
-  with in_process.parsed(*start, '--fit=pad', '--pixel_range=0,2000'):
+  with in_process.parsed(*start, '--data=fit=pad,pixel_range=0/2000'):
     changed = choice.read('dcco').values()
   # Runs of older versions, which have neither, can be resumed.
   assert changed == {**usual, 'fit': 'pad', 'pixel_range': ['0', '2000']}
@@ -297,11 +294,11 @@ def test_columns_of_the_data_override_defaults(tmp_path):
   expected = {
     '--task=digits': None,
     '--task=folder': 'iid:clients=5',
-    '--task=folder --folders=client': 'client',
-    '--task=folder --folders=class': None,
+    '--task=folder --data=folders=client': 'client',
+    '--task=folder --data=folders=class': None,
     f'--task=cases --data_dir={tmp_path}': 'client',
     f'--task=cases --data_dir={tmp_path}/old.csv': None,
-    f'--task=cases --data_dir={tmp_path}/old.csv --classify=image': 'client',
+    f'--task=cases --data_dir={tmp_path}/old.csv --data=classify=image': 'client',
     f'--task=cases --data_dir={tmp_path}/own.csv': None,
     f'--task=cases --data_dir={tmp_path}/own.csv '
     '--columns=image=Photo,client_id=Patient': 'client',

@@ -9,10 +9,13 @@ import tensorflow as tf
 
 from binaries import dcco
 from binaries import partition
+from binaries.building import data as building
+from binaries.config import data as data_lib
+from binaries.config import methods
+from binaries.config import objectives
+from binaries.config import run_config
 from binaries.experiment import partition_plot
 from binaries.experiment import running
-from binaries.flags import common
-from binaries.flags import dealing
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
@@ -21,6 +24,16 @@ from tff_ssl.encoders import resnet
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.partition import describe
 from tff_ssl.partition import sources
+
+
+def _config(text, seed=0, **data):
+  return run_config.RunConfig(
+    methods.FedAvg(),
+    objectives.Simclr(),
+    data=data_lib.Data(**data),
+    partition=text,
+    seed=seed,
+  )
 
 
 @pytest.fixture(scope='module')
@@ -94,15 +107,15 @@ def test_as_a_program_draws(tmp_path):
 @pytest.mark.parametrize(
   'arguments, message',
   [
-    (['--rounds=3'], '--rounds is given, and nothing is trained here'),
+    (['--rounds=3'], 'There is no flag --rounds'),
     (['--plot=clients.jpg'], "--plot is 'clients.jpg'; it must end in .png"),
     (['--csv=no/such/clients.csv'], "there must be a folder 'no/such'"),
     (['--max_clients=3'], '--max_clients is given without --plot'),
     (['--partition=skew:clients=3'], 'lacks beta=NUMBER'),
-    (['--partition=clusters:clients=3'], 'given without --partition_encoder'),
-    (['--partition_encoder=x.keras'], 'without a --partition of clusters'),
+    (['--partition=clusters:clients=3'], 'partition_encoder'),
+    (['--data=partition_encoder=x.keras'], 'without a --partition of clusters'),
     (
-      ['--partition=iid:clients=3', '--partition_encoder=x.keras'],
+      ['--partition=iid:clients=3', '--data=partition_encoder=x.keras'],
       'without a --partition of clusters',
     ),
   ],
@@ -110,16 +123,15 @@ def test_as_a_program_draws(tmp_path):
 def test_wrong_flags_are_refused_before_data_are_loaded(
   monkeypatch, arguments, message
 ):
-  monkeypatch.setattr(common, 'load_task', pytest.fail)
+  monkeypatch.setattr(building, 'load_task', pytest.fail)
   with pytest.raises(ValueError, match=message):
     in_process.call(partition, *arguments)
 
 
 def test_clusters_of_an_encoder(encoder_path, digits):
-  with in_process.parsed(
-    '--partition=clusters:clients=2', f'--partition_encoder={encoder_path}'
-  ):
-    clients = common.build_partition(digits)
+  clients = building.partition(
+    _config('clusters:clients=2', partition_encoder=str(encoder_path)), digits
+  )
   model = tf.keras.models.load_model(encoder_path)
   encoded = feature_sets.encode(model, digits.train.image)
   # k-means: everyone is nearest to the mean of their own cluster.
@@ -135,37 +147,32 @@ def test_a_file_with_a_program_in_it_is_refused_and_not_run(
 ):
   ran = tmp_path / 'ran'
   encoder_files.PROGRAMS[kind](encoder_path, ran)
-  with (
-    in_process.parsed(
-      '--partition=clusters:clients=2', f'--partition_encoder={encoder_path}'
-    ),
-    pytest.raises(ValueError, match=r'cannot be read as an encoder\.keras: .*'),
-  ):
-    common.build_partition(digits)
+  config = _config('clusters:clients=2', partition_encoder=str(encoder_path))
+  with pytest.raises(ValueError, match=r'cannot be read as an encoder\.keras: .*'):
+    building.partition(config, digits)
   assert not ran.exists()
 
 
 def test_encoder_that_cannot_be_used_is_an_error(encoder_path, digits):
-  flag = '--partition=clusters:clients=2'
   missing = encoder_path.with_name('no.keras')
-  with (
-    in_process.parsed(flag, f'--partition_encoder={missing}'),
-    pytest.raises(ValueError, match=r'no\.keras.* cannot be read as an encoder\.keras'),
+  for path, task, said in (
+    (missing, digits, r'no\.keras.* cannot be read as an encoder\.keras'),
+    (
+      encoder_path,
+      registry.load('digits', image_size=16),
+      r'shape \(8, 8, 1\), but those of digits are',
+    ),
   ):
-    common.build_partition(digits)
-  larger = registry.load('digits', image_size=16)
-  with (
-    in_process.parsed(flag, f'--partition_encoder={encoder_path}'),
-    pytest.raises(ValueError, match=r'shape \(8, 8, 1\), but those of digits are'),
-  ):
-    common.build_partition(larger)
+    config = _config('clusters:clients=2', partition_encoder=str(path))
+    with pytest.raises(ValueError, match=said):
+      building.partition(config, task)
 
 
 @pytest.mark.parametrize('labelled', [False, True])
 def test_clients_hold_the_changed_images(digits, labelled):
-  with in_process.parsed('--partition=rotation:clients=4'):
-    clients = common.build_partition(digits)
-    data = dealing.build_client_data(digits, clients, labelled)
+  config = _config('rotation:clients=4')
+  clients = building.partition(config, digits)
+  data = building.client_data_of(config, digits, clients, labelled)
   for k, (client_id, held) in enumerate(clients.items()):
     examples = data.examples(data.positions(client_id))
     expected = np.rot90(digits.train.image[held], k, axes=(1, 2))
@@ -175,11 +182,10 @@ def test_clients_hold_the_changed_images(digits, labelled):
 
 
 def test_a_clients_images_are_changed_by_their_sources(digits):
-  flags = ('--partition=rotation:clients=2,sources=4,alpha=1', '--seed=5')
-  with in_process.parsed(*flags, '--examples_per_client_at_most=300'):
-    clients = common.build_partition(digits)
-    data = dealing.build_client_data(digits, clients)
-    source = dealing.source_of(digits)
+  config = _config('rotation:clients=2,sources=4,alpha=1', seed=5, at_most=300)
+  clients = building.partition(config, digits)
+  data = building.client_data_of(config, digits, clients, False)
+  source = building.source_of(config, digits)
   held = clients['client_1']
   assert len(held) == 300 and len(set(source[held])) > 1
   expected = [np.rot90(digits.train.image[p], source[p], axes=(0, 1)) for p in held]
@@ -188,11 +194,9 @@ def test_a_clients_images_are_changed_by_their_sources(digits):
 
 
 def test_clients_keep_at_most_so_many_examples(digits):
-  arguments = ('--partition=shares:alpha=0.1,clients=4', '--seed=3')
-  with in_process.parsed(*arguments):
-    full = common.build_partition(digits)
-  with in_process.parsed(*arguments, '--examples_per_client_at_most=50'):
-    kept = common.build_partition(digits)
+  text = 'shares:alpha=0.1,clients=4'
+  full = building.partition(_config(text, seed=3), digits)
+  kept = building.partition(_config(text, seed=3, at_most=50), digits)
   for name, held in full.items():
     assert len(kept[name]) == min(50, len(held))
     assert set(kept[name]) <= set(held)

@@ -22,56 +22,56 @@ from tff_ssl.runs.privacy import privacy_ledger
 
 _RUN = '--run_dir=/nowhere/run'
 _SECURE = f'--aggregation=secure {_RUN}'
-_PRIVATE = f'--aggregation=private --privacy_update_clip=1 {_RUN}'
+_PRIVATE = f'--aggregation=private:update_clip=1 {_RUN}'
 _DISTRIBUTED = _PRIVATE.replace('private', 'distributed', 1)
 _REFUSED = {
   dcco: {
-    f'--secure_bound=8 {_RUN}': 'is given with --aggregation=plain; it is for secure',
-    f'--privacy_epsilon=8 {_SECURE}': 'is given with --aggregation=secure; it is for p',
+    f'--aggregation=bound=8 {_RUN}': 'is given with --aggregation=plain; it is for secure',
+    f'--aggregation=epsilon=8 {_SECURE}': 'is given with --aggregation=secure; it is for p',
     f'--runtime=worker {_SECURE}': (
       "be in_process, because TFF's worker has no secure sums"
     ),
-    f'--packs=2 {_SECURE}': 'must be 0, because each client masks its own values',
-    f'--parts=2 {_SECURE}': (
+    f'--runtime=packs=2 {_SECURE}': 'must be 0, because each client masks its own values',
+    f'--runtime=parts=2 {_SECURE}': (
       'leave it out, because each part of a round has a sum of its own'
     ),
     f'--clients_per_round=1 {_SECURE}': (
       'must be at least 2, because a sum over one client'
     ),
-    f'--secure_rows_of_one_client {_SECURE}': 'it is for FedCA and FedMatch only',
-    f'--secure_bound=0 {_SECURE}': 'value_bound is 0.0; it must be between',
-    _PRIVATE: 'without --privacy_epsilon or --privacy_noise_multiplier',
-    f'--privacy_epsilon=-1 {_PRIVATE}': 'privacy_epsilon is -1.0; it must be positive',
-    f'--privacy_noise_multiplier=nan {_PRIVATE}': 'noise_multiplier is nan; it must be',
-    f'--aggregation=private --privacy_epsilon=8 {_RUN}': 'without --privacy_upd',
-    f'--privacy_epsilon=8 --parts=2 {_PRIVATE}': 'noise is counted for a round as a',
-    f'--privacy_epsilon=8 --runtime=hosts --worker_addresses=localhost:1 {_PRIVATE}': (
+    f'--aggregation=rows_of_one_client=true {_SECURE}': 'it is for FedCA and FedMatch only',
+    f'--aggregation=bound=0 {_SECURE}': 'value_bound is 0.0; it must be between',
+    _PRIVATE: 'without --aggregation=epsilon or --aggregation=noise_multiplier',
+    f'--aggregation=epsilon=-1 {_PRIVATE}': 'privacy_epsilon is -1.0; it must be positive',
+    f'--aggregation=noise_multiplier=nan {_PRIVATE}': 'noise_multiplier is nan; it must be',
+    f'--aggregation=private:epsilon=8 {_RUN}': 'without --privacy_upd',
+    f'--aggregation=epsilon=8 --runtime=parts=2 {_PRIVATE}': 'noise is counted for a round as a',
+    f'--aggregation=epsilon=8 --runtime=hosts:addresses=localhost:1 {_PRIVATE}': (
       'must be worker or in_process, because a host that is given up may have drawn '
       'noise'
     ),
-    f'--privacy_epsilon=8 --privacy_clip_quantile=2 {_PRIVATE}': 'must be between 0 an',
-    f'--privacy_epsilon=8 --secure_bound=2 {_PRIVATE}': 'it is for secure only',
-    f'--privacy_epsilon=8 --privacy_clip_quantile=0.5 {_DISTRIBUTED}': (
+    f'--aggregation=epsilon=8,clip_quantile=2 {_PRIVATE}': 'must be between 0 an',
+    f'--aggregation=epsilon=8,bound=2 {_PRIVATE}': 'it is for secure only',
+    f'--aggregation=epsilon=8,clip_quantile=0.5 {_DISTRIBUTED}': (
       'is given with --aggregation=distributed; it is for private only'
     ),
-    f'--privacy_noise_multiplier=1 --privacy_cohorts=poisson {_DISTRIBUTED}': (
+    f'--aggregation=noise_multiplier=1,cohorts=poisson {_DISTRIBUTED}': (
       'privacy_cohorts is poisson with --aggregation=distributed; it must be fixed or p'
     ),
-    f'--privacy_cohorts=passes {_SECURE}': (
+    f'--aggregation=cohorts=passes {_SECURE}': (
       'is given with --aggregation=secure; it is for private, distributed only'
     ),
-    f'--encoding_norm=1 --loss=spectral {_RUN}': 'given with --loss=spectral, which do',
-    f'--encoding_norm=1 --stale_statistics {_RUN}': 'previous round have a different',
-    f'--encoding_norm=1 --algorithm=fedsc {_RUN}': 'is given with --algorithm=fedsc; i',
-    f'--algorithm=centralized_cco {_SECURE}': '--aggregation is given with --algorithm',
+    f'--objective=spectral:encoding_norm=1 {_RUN}': 'given with --objective=spectral, which do',
+    f'--objective=encoding_norm=1 --method=stale_statistics=true {_RUN}': 'previous round have a different',
+    f'--objective=encoding_norm=1 --method=fedsc {_RUN}': 'is given with --method=fedsc; i',
+    f'--method=centralized_steps --objective=cco {_SECURE}': '--aggregation is given with --method',
   },
   fedema: {f'--method=fedca {_SECURE}': 'each client sends its own rows'},
   fedsup: {
-    f'--method=fedmatch {_SECURE}': 'give --secure_rows_of_one_client',
+    f'--method=fedmatch {_SECURE}': 'give --aggregation=rows_of_one_client=true',
     f'--aggregation=private {_RUN}': 'with labels at the server it must be plain',
   },
   dec_ssl: {f'--method=ring {_SECURE}': '--aggregation is given with --method=ring'},
-  fedavg_ssl: {f'--algorithm=centralized {_SECURE}': '--aggregation is given with'},
+  fedavg_ssl: {f'--method=centralized {_SECURE}': '--aggregation is given with'},
 }
 
 
@@ -86,7 +86,11 @@ def test_mismatched_arguments_are_refused_in_one_sentence(program):
 @pytest.mark.parametrize(
   ('flags', 'sizes', 'message'),
   [
-    ('--secure_examples=3', [3, 4], 'secure_examples is 3; it must be at least 4, the'),
+    (
+      '--aggregation=examples=3',
+      [3, 4],
+      'secure_examples is 3; it must be at least 4, the',
+    ),
     ('--participation=0.1', [4] * 12, 'it gives one of 12 clients, and a sum over one'),
   ],
 )
@@ -99,10 +103,7 @@ def test_clients_that_secure_sums_cannot_take_are_refused(flags, sizes, message)
 
 
 def test_bounded_statistics_are_clipped_to_the_bound_of_the_largest_client():
-  line = (
-    '--aggregation=private --privacy_noise_multiplier=2 --privacy_update_clip=1 '
-    '--clients_per_round=3'
-  )
+  line = '--aggregation=private:noise_multiplier=2,update_clip=1 --clients_per_round=3'
   bound = cco_lib.CcoLoss().share_bound(0.5)
   with in_process.parsed(*line.split()):
     built = privacy.build([3, 7, 2], bound)
@@ -112,11 +113,13 @@ def test_bounded_statistics_are_clipped_to_the_bound_of_the_largest_client():
     norms = privacy.clip_norms([3, 7, 2], bound)
     assert norms['statistics'] == pytest.approx(7 * 0.5 * (2 + 3 / 4) ** 0.5)
     assert 'the largest client has 7 examples' in norms[privacy.BY_CONSTRUCTION]
-  with in_process.parsed(*line.split(), '--privacy_statistics_clip=2'):
+  with in_process.parsed(*line.split(), '--aggregation=statistics_clip=2'):
     norms = privacy.clip_norms([3, 7, 2], bound)
     assert norms == {'update': 1.0, 'statistics': 2.0}
   with (
-    in_process.parsed(*line.split(), '--privacy_clip_quantile=0.5', '--packs=0'),
+    in_process.parsed(
+      *line.split(), '--aggregation=clip_quantile=0.5', '--runtime=packs=0'
+    ),
     pytest.raises(ValueError, match='because the bound of encodings does not change'),
   ):
     privacy.build([3, 7, 2], bound)
@@ -124,8 +127,8 @@ def test_bounded_statistics_are_clipped_to_the_bound_of_the_largest_client():
 
 _FLAGS = (
   *launch.SMALL,
-  '--projector=8,8',
-  '--evaluation_methods=knn',
+  '--objective=projector=8/8',
+  '--evaluation=methods=knn',
   '--runtime=in_process',
   '--rounds=5',
 )
@@ -144,12 +147,9 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   ended = in_process.run(
     dcco,
     *_FLAGS,
-    '--aggregation=private',
-    '--privacy_noise_multiplier=3',
-    f'--privacy_epsilon={budget}',
-    '--privacy_delta=1e-3',
-    '--privacy_update_clip=1',
-    '--privacy_statistics_clip=2',
+    '--aggregation=private:noise_multiplier=3',
+    f'--aggregation=epsilon={budget}',
+    '--aggregation=delta=1e-3,update_clip=1,statistics_clip=2',
     f'--run_dir={folder}',
     folder=folder,
   )
@@ -176,7 +176,7 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
 def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_path):
   folder = tmp_path / 'run'
   flags = ('--clients_per_round=1', '--seed=3')
-  with in_process.parsed('--aggregation=private', '--privacy_cohorts=poisson'):
+  with in_process.parsed('--aggregation=private:cohorts=poisson'):
     drawn = private.build_cohorts([f'client{k:03}' for k in range(359)], 1, 3)
   sizes = {len(drawn(round)) for round in range(1, 6)}
   # One that nobody is in, and one of several.
@@ -186,12 +186,8 @@ def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_pa
     *_FLAGS,
     launch.APART,
     *flags,
-    '--aggregation=private',
-    '--privacy_cohorts=poisson',
-    '--privacy_noise_multiplier=3',
-    '--privacy_delta=1e-3',
-    '--privacy_update_clip=1',
-    '--encoding_norm=1',
+    '--aggregation=private:cohorts=poisson,noise_multiplier=3,delta=1e-3,update_clip=1',
+    '--objective=encoding_norm=1',
     f'--run_dir={folder}',
     folder=folder,
   )
@@ -235,11 +231,9 @@ def test_in_passes_a_client_counts_as_often_as_it_takes_part(
     *_FLAGS,
     f'--clients_per_round={clients}',
     f'--aggregation={aggregation}',
-    '--privacy_cohorts=passes',
-    '--privacy_epsilon=8',
-    '--privacy_delta=1e-3',
-    '--privacy_update_clip=1',
-    '--encoding_norm=1',
+    '--aggregation=cohorts=passes',
+    '--aggregation=epsilon=8,delta=1e-3,update_clip=1',
+    '--objective=encoding_norm=1',
     f'--run_dir={folder}',
     folder=folder,
   )
@@ -270,8 +264,7 @@ def test_a_secure_run_says_what_was_clipped(tmp_path):
   ended = in_process.run(
     dcco,
     *_FLAGS,
-    '--aggregation=secure',
-    '--secure_bound=0.5',
+    '--aggregation=secure:bound=0.5',
     f'--run_dir={folder}',
     folder=folder,
   )

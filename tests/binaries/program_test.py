@@ -69,7 +69,7 @@ def test_help_is_what_ends_a_program(monkeypatch, capsys, arguments, status):
 _STOPS = """
 import os, signal, sys
 sys.argv = {argv}
-from binaries.flags import stopping
+from binaries.launching import stopping
 {begin}
 try:
   os.kill(os.getpid(), signal.{name})

@@ -16,8 +16,8 @@ from tff_ssl.execution import contexts
 _FLAGS = (
   *launch.SMALL,
   launch.APART,
-  '--projector=8,8',
-  '--evaluation_methods=knn',
+  '--objective=projector=8/8',
+  '--evaluation=methods=knn',
 )
 
 
@@ -77,9 +77,9 @@ def test_it_is_evaluated_without_a_worker(run, monkeypatch):
   ended = in_process.run(
     evaluate,
     f'--run={run.folder}',
-    '--evaluation_methods=federated_linear',
+    '--evaluation=methods=federated_linear',
     '--federated_rounds=2',
-    '--label_fractions=1',
+    '--evaluation=label_fractions=1',
   )
   assert ended.status == 0, ended.stderr
   found = json.loads((run.folder / 'evaluation.json').read_text())

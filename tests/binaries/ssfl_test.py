@@ -13,18 +13,17 @@ from tests.binaries import launch
 
 _FLAGS = (
   '--method=per',
+  launch.APART,
   launch.FLIP,
   '--task=digits',
-  '--encoder=conv2',
-  '--encoder_width=0.125',
-  '--projector=16,8',
-  '--predictor_width=8',
+  '--encoder=conv2:width=0.125',
+  '--objective=projector=16/8,predictor_width=8',
   '--partition=classes:per_client=2,clients=5',
   '--participation=1',
   # One step a round: local batches make the graph several times as large.
-  '--client_learning_rate=0.3',
+  '--clients=learning_rate=0.3',
   '--rounds=2',
-  '--evaluate_every=1',
+  '--evaluation=every=1',
 )
 
 
@@ -40,8 +39,7 @@ def runs(tmp_path_factory):
   again = _run(
     folder,
     *_FLAGS,
-    '--personal_methods=logistic,federated_linear',
-    '--export_clients=client_3',
+    '--evaluation=personal=linear/federated_linear,export_clients=client_3',
   )
   return first, again
 
@@ -91,11 +89,11 @@ def test_the_same_command_takes_other_methods_and_exports(runs):
 
 def test_flags_that_do_nothing_are_refused(tmp_path):
   expected = {
-    '--method=bilevel --consensus_weight=1': 'it is for per only',
-    '--method=per --proximal_weight=0.1': 'it is for global, la, maml, bilevel only',
-    '--method=maml --adaptation_rate=1': 'it is for la only',
-    '--method=la --adaptation_rate=-1': 'adaptation_rate is -1.0; it must be at least',
-    '--method=maml --nosecond_order --inner_rate=0.1 --personal_methods=knn': (
+    '--method=bilevel:consensus_weight=1': 'it is for per only',
+    '--method=per --clients=proximal_weight=0.1': 'it is for global, la, maml, bilevel only',
+    '--method=maml:adaptation_rate=1': 'it is for la only',
+    '--method=la:adaptation_rate=-1': 'adaptation_rate is -1.0; it must be at least',
+    '--method=maml:second_order=false,inner_rate=0.1 --evaluation=personal=knn': (
       "personal_methods has 'knn'; it must be one of logistic, lars"
     ),
   }

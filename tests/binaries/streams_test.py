@@ -10,7 +10,7 @@ from tests.binaries import launch
 
 _WRITES = """
 import os, sys
-from binaries.flags import streams
+from binaries.launching import streams
 streams.fill()
 streams.make_inert()
 streams.make_inert()

@@ -3,11 +3,13 @@
 import collections
 import pathlib
 
+from binaries.building import data
+from binaries.building import encoders
+from binaries.building import objectives
+from binaries.config import command_line
+from binaries.config import roles
+from binaries.config import run_config
 from binaries.experiment import results
-from binaries.flags import common
-from binaries.methods import choice
-from binaries.methods import table
-from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.encoders import network
 from tff_ssl.runs import run_folder
@@ -17,19 +19,20 @@ ROUNDS = 2
 
 def make(folder: pathlib.Path, *flags: str) -> network.Params:
   """Makes the folder of a run on digits; returns the objective's parameters."""
-  with in_process.parsed(*launch.SMALL, f'--rounds={ROUNDS}', *flags):
-    chosen = choice.read('fedavg_ssl')
-    task = common.load_task()
-    encoder = common.build_encoder(task)
-    objective = table.OBJECTIVES[chosen.method.objective].of_task(encoder, task)
-    params = collections.OrderedDict(
-      (name, value.numpy()) for name, value in objective.init([0, 1]).items()
+  given = (*launch.SMALL, f'--rounds={ROUNDS}', '--seed=0', *flags)
+  config = command_line.parse_run('fedavg_ssl', [f'--run_dir={folder}', *given])
+  task = data.load_task(config)
+  encoder = encoders.build(config, task)
+  objective = objectives.build(config, encoder, task)
+  params = collections.OrderedDict(
+    (name, value.numpy()) for name, value in objective.init([0, 1]).items()
+  )
+  stored = run_config.to_json(config), task.fingerprint()
+  with run_folder.RunFolder(folder, *stored, config.names(roles.is_free)) as run:
+    results.save_encoder(
+      run, task, encoder, network.select(params, 'encoder'), 'simclr', ROUNDS
     )
-    with run_folder.RunFolder(folder, chosen.values(), task.fingerprint()) as run:
-      results.save_encoder(
-        run, task, encoder, network.select(params, 'encoder'), 'simclr', ROUNDS
-      )
-      weights = {'trainable': params, 'non_trainable': {}}
-      run.checkpoints.save(ROUNDS, {'global_model_weights': weights})
-      run.write_evaluation(ROUNDS, {'knn/10%/accuracy': 0.5})
+    weights = {'trainable': params, 'non_trainable': {}}
+    run.checkpoints.save(ROUNDS, {'global_model_weights': weights})
+    run.write_evaluation(ROUNDS, {'knn/10%/accuracy': 0.5})
   return params

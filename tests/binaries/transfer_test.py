@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 
+from binaries.config import methods
+from binaries.config import objectives
+from binaries.config import run_config
 from binaries.experiment import transfer
 from tasks import task_types
-from tests.binaries import in_process
 
 
 def _task(channels, size=4):
@@ -47,22 +49,21 @@ def test_images_that_cannot_fit_are_named(channels, shape):
     transfer.fit(_task(channels), shape)
 
 
+def _load(image_shape):
+  config = run_config.RunConfig(methods.FedAvg(), objectives.Simclr())
+  return transfer.load(config, 'digits', None, image_shape)
+
+
 def test_task_is_loaded_in_the_size_that_the_encoder_takes(capsys):
-  with in_process.parsed('--transfer_task=digits'):
-    task = transfer.load((12, 12, 3))
-    assert transfer.prefix() == 'transfer/digits/'
-  assert task.image_shape == (12, 12, 3)
+  assert _load((12, 12, 3)).image_shape == (12, 12, 3)
   assert capsys.readouterr().out.startswith('transfer to digits: train 1,438 images')
 
 
 def test_only_squares_can_be_had():
-  with (
-    in_process.parsed('--transfer_task=digits'),
-    pytest.raises(ValueError, match='takes images of 8 x 6'),
-  ):
-    transfer.load((8, 6, 1))
+  with pytest.raises(ValueError, match='takes images of 8 x 6'):
+    _load((8, 6, 1))
 
 
-def test_without_a_transfer_numbers_keep_their_names():
-  with in_process.parsed():
-    assert transfer.prefix() == ''
+def test_names_of_numbers_begin_with_the_other_task():
+  assert transfer.prefix('digits') == 'transfer/digits/'
+  assert transfer.prefix(None) == ''

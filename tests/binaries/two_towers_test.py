@@ -20,10 +20,9 @@ from tests.tasks import fabricate
 
 _FLAGS = (
   '--seed=0',
-  '--label_fractions=0.1',
-  '--projector=8,4',
-  '--encoder=conv2',
-  '--encoder_width=0.125',
+  '--evaluation=label_fractions=0.1',
+  '--objective=projector=8/4',
+  '--encoder=conv2:width=0.125',
 )
 
 
@@ -38,7 +37,7 @@ def _recall(queries, keys, k):
 
 def test_retrieval_is_of_the_projections_of_all_pairs_that_are_tested():
   task = validation.hold_out(registry.load('digits_halves'), 0.2)
-  arguments = ('--task=digits_halves', '--evaluation_methods=retrieval,knn')
+  arguments = ('--task=digits_halves', '--evaluation=methods=retrieval/knn')
   with in_process.parsed(*_FLAGS, *arguments):
     model = towers.build(common.build_encoder(task), task)
     evaluator = two_towers.build_evaluator(task, model.left, model)
@@ -75,7 +74,7 @@ def test_retrieval_is_of_the_projections_of_all_pairs_that_are_tested():
 
 def test_zero_shot_is_by_the_nearest_description(tmp_path):
   task = registry.load('emoji', fabricate.emoji_package(tmp_path))
-  data = (f'--data_dir={tmp_path}', '--task=emoji', '--evaluation_methods=retrieval')
+  data = (f'--data_dir={tmp_path}', '--task=emoji', '--evaluation=methods=retrieval')
   with in_process.parsed(*_FLAGS, *data):
     model = towers.build(common.build_encoder(task), task)
     evaluator = two_towers.build_evaluator(task, model.left, model)
@@ -119,8 +118,7 @@ def test_a_run_of_photographs_and_records_is_evaluated_again(tmp_path, capsys):
     '--image_size=8',
     '--rounds=1',
     '--clients_per_round=4',
-    '--label_fractions=1',
-    '--evaluation_methods=knn,retrieval',
+    '--evaluation=label_fractions=1,methods=knn/retrieval',
     f'--run_dir={run}',
   )
   assert ended.status == 0, ended.stderr
@@ -141,7 +139,7 @@ def test_a_run_of_photographs_and_records_is_evaluated_again(tmp_path, capsys):
     kernels = [n for n in archive.files if n.endswith('trainable/right/dense0/kernel')]
     assert archive[kernels[0]].shape == (20, 16)
   file.unlink()
-  methods = '--evaluation_methods=retrieval'
+  methods = '--evaluation=methods=retrieval'
   in_process.call(evaluate, f'--run={run}', data, methods)
   shown = capsys.readouterr().out
   assert 'retrieval among 2 pairs' in shown
@@ -154,11 +152,11 @@ def test_a_run_of_photographs_and_records_is_evaluated_again(tmp_path, capsys):
 def test_mismatched_arguments_are_refused(tmp_path):
   where = f'--run_dir={tmp_path}/run --rounds=1'
   expected = {
-    '--task=digits --evaluation_methods=knn,retrieval': 'which needs two modalities; '
+    '--task=digits --evaluation=methods=knn/retrieval': 'which needs two modalities; '
     "the task 'digits' has one; digits_halves, ham10000_records, emoji have two.",
-    '--task=digits_halves --evaluation_methods=retrieval --baselines': 'compared with '
+    '--task=digits_halves --evaluation=methods=retrieval,baselines=true': 'compared with '
     'chance',
-    '--task=digits_halves --evaluation_methods=recall': 'finetune, retrieval.',
+    '--task=digits_halves --evaluation=methods=recall': 'finetune, retrieval.',
     '--task=ham10000_records': 'needs data_dir',
   }
   answers = in_process.said(dcco, [f'{line} {where}' for line in expected])

@@ -27,10 +27,9 @@ _FLAGS = (
   '--task=digits',
   '--partition=iid:clients=3',
   '--clients_per_round=2',
-  '--batch_size=64',
-  '--encoder=conv2',
-  '--encoder_width=0.125',
-  '--evaluation_methods=knn',
+  '--clients=batch_size=64',
+  '--encoder=conv2:width=0.125',
+  '--evaluation=methods=knn',
 )
 
 
@@ -42,10 +41,9 @@ def run(tmp_path_factory):
     fedavg_ssl,
     *_FLAGS,
     '--objective=supervised',
-    '--validation=0.2',
+    '--data=validation=0.2',
     '--rounds=3',
-    '--evaluate_every=1',
-    '--knn_every=1',
+    '--evaluation=every=1,knn_every=1',
     f'--run_dir={folder}',
     folder=folder,
   )
@@ -106,8 +104,13 @@ def _like(run, folder, name, factor, **flags):
 
 def test_runs_have_curves_of_knn_by_default(tmp_path, capsys):
   """Two seeds and another rate: lines are the means of what metrics.csv has."""
-  own = [each for each in _FLAGS if not each.startswith(('--batch', '--packs'))]
-  run = f'--run_dir={tmp_path / "seed_0"}', *own, '--algorithm=centralized_cco'
+  own = [each for each in _FLAGS if not each.startswith(('--batch', '--runtime=packs'))]
+  run = (
+    f'--run_dir={tmp_path / "seed_0"}',
+    *own,
+    '--method=centralized_steps',
+    '--objective=cco',
+  )
   in_process.call(dcco, *run, '--clients_per_round=3', '--rounds=7')
   name = 'online_knn/accuracy'
   _like(tmp_path / 'seed_0', tmp_path / 'seed_1', name, 0.5, seed=1)
@@ -143,8 +146,9 @@ def test_labels_at_the_server_are_validated_besides_teacher_and_student(tmp_path
   ended = in_process.run(
     fedsup,
     *_FLAGS,
-    '--method=fixmatch',
-    '--validation=0.1',
+    '--method=server_finetuned',
+    '--objective=fixmatch',
+    '--data=validation=0.1',
     '--rounds=1',
     f'--run_dir={folder}',
     folder=folder,
@@ -162,7 +166,7 @@ def test_labels_at_the_server_are_validated_besides_teacher_and_student(tmp_path
 )
 def test_the_best_of_several_models_is_that_of_the_validation_split(held_out, best):
   name, tested = 'knn/10%/accuracy', (0.25, 0.5, 0.375)
-  flags = '--task=digits', '--evaluation_methods=knn', '--label_fractions=0.1'
+  flags = '--task=digits', '--evaluation=methods=knn,label_fractions=0.1'
   with in_process.parsed(*flags):
     task = registry.load('digits')
     evaluator = evaluating.Evaluator(task, common.build_encoder(task))
@@ -195,8 +199,8 @@ def test_the_best_of_several_models_is_that_of_the_validation_split(held_out, be
 
 def test_invalid_validation_is_refused_before_the_first_round(tmp_path):
   lines = (
-    f'--task=digits --run_dir={tmp_path}/a --validation=0',
-    f'--task=digits --run_dir={tmp_path}/a --validation=1.5',
+    f'--task=digits --run_dir={tmp_path}/a --data=validation=0',
+    f'--task=digits --run_dir={tmp_path}/a --data=validation=1.5',
   )
   for said in in_process.said(fedavg_ssl, lines).values():
     assert 'it must be above 0 and below 1' in said

@@ -65,6 +65,7 @@ def test_features_and_gradients_are_near_those_of_float32(name):
   assert 0.95 < cosine(gradients, half_gradients) < 1 - 1e-6
 
 
+@pytest.mark.long_for('resnet50')
 @pytest.mark.parametrize(
   ('name', 'given'), [('resnet18', {'width': 0.25}), ('resnet50', {'width': 0.125})]
 )
@@ -167,6 +168,7 @@ def _is_of_floats(op):
   return all(value.dtype.is_floating for value in [*op.inputs, *op.outputs])
 
 
+@pytest.mark.long_for('resnet8 batch')
 @pytest.mark.parametrize('name', ENCODERS)
 def test_without_it_a_graph_has_no_cast(name):
   given, shape, _ = ENCODERS[name]

@@ -93,6 +93,7 @@ def test_the_keras_model_computes_what_apply_computes(dtype, tmp_path):
   assert trained == encoder.num_parameters
 
 
+@pytest.mark.long_for('None')
 @pytest.mark.parametrize('size', [None, 0])
 def test_a_batch_of_no_images_has_no_encodings_and_no_gradient(size):
   encoder = _small()

@@ -45,7 +45,7 @@ def test_the_choice_is_that_of_the_held_out_accuracy():
   """Every candidate is trained by hand on what is not held out."""
   images, labels = _images(60, seed=0)
   labels = np.where(np.random.default_rng(1).random(60) < 0.3, (labels + 1) % 3, labels)
-  search = finetune_search.Search((1e-3, 0.02, 0.5))
+  search = _search(1e-3, 0.5)
   parts = finetune_search.parts(labels, search, seed=4)
   # Three parts of 12: fewer than 30 would be too few to choose on.
   assert [part.size for part in parts] == [12, 12, 12]
@@ -74,9 +74,7 @@ def test_three_rates_are_tried_by_default():
 
 def test_the_test_images_and_labels_of_the_choice_are_not_the_test_set():
   images, labels = _images(60, seed=0)
-  run = fine_tuning.FineTuning(
-    lit_rows.apply, 3, _CONFIG, search=finetune_search.Search()
-  )
+  run = fine_tuning.FineTuning(lit_rows.apply, 3, _CONFIG, search=_search(1e-3, 1e-2))
   chosen = [
     run(lit_rows.params(), images, labels, images[:n] * 0, seed=0).chosen
     for n in (1, 40)

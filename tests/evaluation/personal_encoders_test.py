@@ -61,11 +61,11 @@ def _evaluation(**options):
   )
 
 
-@pytest.mark.parametrize('method', ['knn', 'local_knn', 'logistic'])
+@pytest.mark.parametrize('method', ['knn', 'local_knn', 'linear'])
 def test_each_client_is_tested_by_its_own_encoder(method):
   """One sees the class and one nothing, which is right of every other example."""
   accuracies = _evaluation().evaluate(_ENCODERS.__getitem__, [method])
-  name = personal_encoders.prefix(method)
+  name = method
   assert accuracies[f'{name}/50%'] == accuracies[f'{name}/100%'] == {'a': 1, 'b': 0.5}
   found = personal_encoders.summarize(accuracies)
   assert found['personal/clients'] == 2

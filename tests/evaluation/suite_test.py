@@ -192,7 +192,7 @@ def test_federated_probe_is_given_the_encodings_and_what_is_kept(case_level):
     train,
     test,
     num_classes=3,
-    methods=('logistic', suite.FEDERATED_LINEAR),
+    methods=('linear', suite.FEDERATED_LINEAR),
     fractions=(0.1, 1.0),
     case_level=case_level,
     federated=federated,
@@ -271,7 +271,7 @@ def test_own_classifier_is_tested_as_it_is(case_level):
 
 def test_refuses_bad_input():
   train, test = _examples(6, 1, seed=0), _examples(6, 1, seed=1)
-  with pytest.raises(ValueError, match="'svm'; it must be one of knn, logistic"):
+  with pytest.raises(ValueError, match="'svm'; it must be one of knn, linear"):
     suite.evaluate(_encode, train, test, num_classes=3, methods=['svm'])
   with pytest.raises(ValueError, match='needs the argument finetune'):
     suite.evaluate(_encode, train, test, num_classes=3, methods=['finetune'])

@@ -59,7 +59,7 @@ def edit_card(path, change):
   card.write_text(json.dumps(content))
 
 
-@pytest.mark.long_for('vit_micro')
+@pytest.mark.long_for('resnet14', 'resnet8_1', 'vit_micro')
 @pytest.mark.parametrize(
   'encoder',
   [

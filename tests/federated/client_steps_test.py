@@ -130,7 +130,7 @@ def _client(name):
   return _Client(name)
 
 
-@pytest.mark.long_for('dino', 'moco', 'simsiam', 'swav', 'uniformity', 'vicreg')
+@pytest.mark.long_for('dino', 'mae', 'moco', 'simsiam', 'swav', 'uniformity', 'vicreg')
 @pytest.mark.parametrize('name', _ROWS)
 def test_a_client_moves_the_weights_and_reports_finite_numbers(name):
   result = _client(name)(range(5))
@@ -145,7 +145,7 @@ def test_a_client_moves_the_weights_and_reports_finite_numbers(name):
     assert np.isfinite(float(value))
 
 
-@pytest.mark.long_for('dino', 'moco', 'simsiam', 'swav', 'uniformity', 'vicreg')
+@pytest.mark.long_for('dino', 'mae', 'moco', 'simsiam', 'swav', 'uniformity', 'vicreg')
 @pytest.mark.parametrize('name', _ROWS)
 def test_the_seed_alone_draws_the_views(name):
   client = _client(name)
@@ -159,7 +159,7 @@ def test_the_seed_alone_draws_the_views(name):
   assert float(loss) != float(changed)
 
 
-@pytest.mark.long_for('dino', 'moco', 'simsiam', 'swav', 'uniformity', 'vicreg')
+@pytest.mark.long_for('dino', 'mae', 'moco', 'simsiam', 'swav', 'uniformity', 'vicreg')
 @pytest.mark.parametrize('name', _ROWS)
 def test_a_client_that_is_discarded_sends_zeros(name):
   for positions, value, count in (
@@ -175,7 +175,7 @@ def test_a_client_that_is_discarded_sends_zeros(name):
     assert counts == expected
 
 
-@pytest.mark.long_for('dino', 'moco', 'simsiam', 'swav', 'uniformity', 'vicreg')
+@pytest.mark.long_for('dino', 'mae', 'moco', 'simsiam', 'swav', 'uniformity', 'vicreg')
 @pytest.mark.parametrize('name', _ROWS)
 def test_a_client_of_one_example_is_defined(name):
   result = _client(name)([3])
@@ -184,7 +184,7 @@ def test_a_client_of_one_example_is_defined(name):
 
 
 @pytest.mark.long_for(
-  'cco', 'dino', 'moco', 'nt_xent', 'simsiam', 'swav', 'uniformity', 'vicreg'
+  'cco', 'dino', 'mae', 'moco', 'nt_xent', 'simsiam', 'swav', 'uniformity', 'vicreg'
 )
 @pytest.mark.parametrize('name', _ROWS)
 def test_a_pack_is_the_mean_of_its_clients(name):

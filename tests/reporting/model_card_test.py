@@ -55,18 +55,28 @@ def test_a_card_tells_what_the_run_knows(folder):
     '- clients: sgd\n- clients.epochs: 5\n',
     '- dcco, 7 rounds\n',
     "    python -m binaries.dcco '--run_dir=my runs'\n",
-    '| knn/10%/accuracy | 25.0% |\n| classifier/accuracy | 75.0% |\n',
+    '| Number | Trained | Untrained |\n',
+    '| knn/10%/accuracy | 25.0% | 12.5% |\n| classifier/accuracy | 75.0% |  |\n',
     'No privacy is guaranteed',
     f'    {hashlib.sha256(b"weights").hexdigest()}  encoder.keras\n',
   ):
     assert part in text, part
-  # Baselines are no results of this encoder, and classes are in the file.
-  assert '12.5%' not in text
+  # Classes are in the file.
   assert 'recall' not in text
   # Where its files are is nobody's matter.
   assert 'mine' not in text
+  assert '--baselines' not in text
   # The table is of the test examples.
   assert 'validation' not in text
+
+
+def test_a_card_without_the_untrained_encoder_says_how_to_evaluate_it(folder):
+  numbers = {'round': 7, 'knn/10%/accuracy': 0.25}
+  (folder / 'evaluation.json').write_text(json.dumps(numbers))
+  command = f'    python -m binaries.evaluate --baselines --run={folder}\n'
+  assert command in model_card.build(folder, {})
+  # Nor is the place of a run on a card that is given away.
+  assert str(folder) not in model_card.build(folder, {}, is_public=True)
 
 
 def test_privacy_is_what_the_encoder_s_card_promises(folder):

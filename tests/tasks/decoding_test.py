@@ -145,7 +145,7 @@ def test_messages_about_files(tmp_path):
     colour.TRANSPARENT: ['alpha.png'],
     decoding.PLAIN: ['black.png'],
     # By hand: the mean of 3/4 and 1/4.
-    'lose 50% of their pixels by the crop; --fit=pad keeps them': [
+    'lose 50% of their pixels by the crop; --data=fit=pad keeps them': [
       'four_to_three.png',
       'wide.png',
     ],
@@ -169,7 +169,7 @@ def test_a_task_says_which_range_was_measured(tmp_path):
   task = image_folders.load(tmp_path, image_size=4)
   (measured,) = task.measured
   assert measured.what.endswith('black to white, 0 to 4095')
-  assert measured.instead.startswith('--pixel_range=')
+  assert measured.instead.startswith('--data=pixel_range=')
   assert task.files.fit == images.CROP
   stated = images.Reading(images.PAD, (0.0, 4095.0))
   padded = image_folders.load(tmp_path, image_size=4, reading=stated)

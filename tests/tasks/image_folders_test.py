@@ -86,13 +86,13 @@ def test_wrong_folders_are_named(tmp_path):
 def test_links_in_place_of_folders_are_named(tmp_path):
   folder = _folder(tmp_path / 'data', _TREE[:4])
   (folder / 'other').symlink_to(_folder(tmp_path / 'elsewhere'))
-  message = 'at least two folders; --follow_links follows links: other'
+  message = 'two folders; --data=follow_links=true follows links: other'
   with pytest.raises(ValueError, match=message):
     image_folders.load(folder, 8, folders='client')
   for path in folder.glob('C101/*'):
     path.unlink()
   with pytest.raises(
-    ValueError, match='1 links that lead out, 1 other files; --follow'
+    ValueError, match='1 links that lead out, 1 other files; --data=follow'
   ):
     image_folders.load(folder, 8, folders='client')
   task = image_folders.load(folder, 8, folders='none', follow_links=True)

@@ -4,7 +4,7 @@
 Self-Supervision", section 4. Every encoder is tested on its client's test examples:
   knn               weighted kNN among the labelled training examples of all clients
   local_knn         the same among the client's own training examples
-  logistic, lars    a linear classifier trained on the labelled examples of all clients
+  linear, lars      a linear classifier trained on the labelled examples of all clients
   federated_linear  one linear classifier for all clients, trained on features that each
                     client computes of its own examples: the naive protocol that the
                     paper warns of (section 5.4.3), for comparison
@@ -45,7 +45,7 @@ from tff_ssl.evaluation import suite
 LOCAL_KNN = 'local_knn'
 # The methods that train nothing.
 KNN = ('knn', LOCAL_KNN)
-METHODS = (*KNN, 'logistic', 'lars', suite.FEDERATED_LINEAR)
+METHODS = (*KNN, 'linear', 'lars', suite.FEDERATED_LINEAR)
 
 # Images uint8 [n, H, W, C] -> features [n, d].
 Encode = Callable[[np.ndarray], np.ndarray]
@@ -189,7 +189,7 @@ class PersonalEvaluation:
             predictions = self._predict(method, bank, self._train.label[used], queries)
             of_draws.append(np.mean(predictions == truth))
         if of_draws:
-          yield f'{prefix(method)}/{share}', float(np.mean(of_draws))
+          yield f'{method}/{share}', float(np.mean(of_draws))
 
   def _predict(
     self, method: str, features: np.ndarray, labels: np.ndarray, queries: np.ndarray
@@ -229,11 +229,6 @@ def summarize(accuracies: Accuracies) -> collections.OrderedDict[str, float]:
     numbers[start] = spread.pop('mean')
     numbers.update((f'{start}/{statistic}', x) for statistic, x in spread.items())
   return numbers
-
-
-def prefix(method: str) -> str:
-  """Returns the name of a method's numbers, after 'personal/'."""
-  return 'linear' if method == 'logistic' else method
 
 
 def _finite(client_id: str, features: np.ndarray) -> np.ndarray:

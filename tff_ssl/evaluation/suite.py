@@ -50,7 +50,7 @@ from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import stages
 
 # Methods that have all labels together, and the one whose labels stay on clients.
-METHODS = ('knn', 'logistic', 'lars', 'one_round', 'finetune')
+METHODS = ('knn', 'linear', 'lars', 'one_round', 'finetune')
 FEDERATED_LINEAR = 'federated_linear'
 # Not a method: what the encoder was trained with, tested directly.
 CLASSIFIER = 'classifier'
@@ -66,8 +66,6 @@ _HEADS = {
   'lda': (closed_form.fit_lda, 'shrinkage'),
   'ridge': (closed_form.fit_ridge, 'penalty'),
 }
-# Names of methods' numbers that differ from the methods' names.
-_PREFIXES = {'logistic': 'linear'}
 
 
 class Federated(Protocol):
@@ -100,7 +98,7 @@ def evaluate(
   test: encoded.Examples,
   *,
   num_classes: int,
-  methods: Sequence[str] = ('knn', 'logistic'),
+  methods: Sequence[str] = ('knn', 'linear'),
   fractions: Sequence[float] = (0.01, 0.1, 1.0),
   case_level: bool = False,
   seed: int = 0,
@@ -273,14 +271,14 @@ class _OneDraw:
       percent: The share of the labels, in names.
       labelled: Positions of the labels.
     """
-    prefix = f'{_PREFIXES.get(method, method)}/{percent}'
+    prefix = f'{method}/{percent}'
     if method == ONE_ROUND:
       return self._heads(percent, labelled)
     if method == 'finetune':
       return self._finetuned(prefix, labelled)
     numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
     predictions, converged = self._predict(method, labelled)
-    if method == 'logistic':
+    if method == 'linear':
       numbers[f'{prefix}/converged'] = float(converged)
     numbers.update(self.tested.score(prefix, predictions))
     return numbers

@@ -70,7 +70,7 @@ def check_addresses(
       raise ValueError(
         f'{name} has {address!r}, which is not on this machine; TFF has no '
         'encryption and no authentication, so it must be the end of a tunnel on '
-        'localhost, or --i_trust_this_network (trusts_network=True) must be given.'
+        'localhost, or trust=true of --runtime (trusts_network=True) must be given.'
       )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 import hashlib
 import os
 import pathlib
+import shlex
 from typing import Any
 
 from tff_ssl.computing import inert
@@ -23,6 +24,8 @@ ENCODER, _CARD, _EVALUATION = disclosure.ENCODER, disclosure.CARD, 'evaluation.j
 # Shown of `evaluation.json`; recall by class and fairness are in the file itself.
 _SCORES = ('accuracy', 'balanced_accuracy')
 _VALIDATION = 'validation/'
+_UNTRAINED = 'random_encoder/'
+_BASELINES = 'python -m binaries.evaluate --baselines --run='
 _SIMULATED = (
   'The clients were simulated on one site: how the method trains on real devices was '
   'not tested.'
@@ -114,7 +117,7 @@ def build(
     '## Command',
     _LEFT_OUT.format(run_config.NAME) if is_public else _block(command),
     '## Results',
-    _LEFT_OUT.format(_EVALUATION) if is_public else _results(numbers),
+    _LEFT_OUT.format(_EVALUATION) if is_public else _results(folder, numbers),
     '## Privacy',
     _privacy(known.get('privacy'))
     if unprotected is None
@@ -184,19 +187,30 @@ def _method(
   return lines
 
 
-def _results(numbers: Mapping[str, Any]) -> str:
-  """Returns a table of the encoder's accuracies on the test examples."""
-  rows = []
+def _results(folder: pathlib.Path, numbers: Mapping[str, Any]) -> str:
+  """Returns a table of accuracies on the test examples, trained and untrained."""
+  rows, untrained = [], False
   for name, value in numbers.items():
     # Names with more parts belong to baselines, clients or other tasks.
     is_own = name.count('/') <= 2 and not name.startswith(_VALIDATION)
     if is_own and name.rpartition('/')[2] in _SCORES:
-      shown = f'{value:.1%}' if isinstance(value, float) else inert.markdown(value)
+      before = numbers.get(_UNTRAINED + name)
+      untrained = untrained or before is not None
+      shown = f'{_percent(value)} | {"" if before is None else _percent(before)}'
       rows.append(f'| {inert.markdown(name)} | {shown} |')
   if not rows:
     return 'It has not been evaluated.'
   after = f'After round {inert.markdown(numbers.get("round"))}, on the test examples.'
-  return '\n'.join([after, '', '| Number | Value |', '| --- | --- |', *rows])
+  table = ['| Number | Trained | Untrained |', '| --- | --- | --- |', *rows]
+  text = '\n'.join([after, '', *table])
+  if not untrained:
+    command = inert.line(f'{_BASELINES}{shlex.quote(str(folder))}')
+    text += f'\n\nThe untrained encoder is evaluated by\n\n{_block(command)}'
+  return text
+
+
+def _percent(value: object) -> str:
+  return f'{value:.1%}' if isinstance(value, float) else inert.markdown(value)
 
 
 def _privacy(promised: object) -> str:

@@ -238,7 +238,8 @@ def compare(
   """Raises ValueError with the first difference between two configurations.
 
   Settings in both come first, and kinds before their fields: which other settings exist
-  follows from the kinds.
+  follows from the kinds. The examples come next, and then the versions, of which all
+  that differ are named.
 
   Args:
     folder: The run folder, for the message.
@@ -248,7 +249,7 @@ def compare(
     may_grow: Settings that may be larger now: they do not change the numbers that the
       run already has.
   """
-  before, now = _flat(stored), _flat(config)
+  before, now = settings(stored[_CONFIG]), settings(config[_CONFIG])
   shared = before.keys() & now.keys()
 
   def order(name: str) -> tuple[bool, int, str]:
@@ -264,6 +265,31 @@ def compare(
       f'{folder} is a run with {name}={was}, not {name}={is_}: resume it with its '
       'own value or name another folder'
     )
+  if stored.get('task') != config.get('task'):
+    raise ValueError(
+      f'The data have changed since {folder} began; resume it with the examples as '
+      'they were, or name another folder.'
+    )
+  _check_versions(folder, _section(stored, 'versions'), _section(config, 'versions'))
+
+
+def _check_versions(
+  folder: str | os.PathLike[str],
+  before: Mapping[str, object],
+  now: Mapping[str, object],
+) -> None:
+  """Raises ValueError with all versions of packages that have changed."""
+  changed = [
+    f'{name} {before.get(name, "of no recorded version")} (here: '
+    f'{now.get(name, "not recorded")})'
+    for name in sorted(before.keys() | now.keys())
+    if before.get(name) != now.get(name)
+  ]
+  if changed:
+    raise ValueError(
+      f'{folder} was made with {" and ".join(changed)}; resume it with the versions '
+      'that it was made with, or name another folder.'
+    )
 
 
 def is_larger(value: object, other: object) -> bool:
@@ -271,12 +297,6 @@ def is_larger(value: object, other: object) -> bool:
   return isinstance(value, int) and isinstance(other, int) and value > other
 
 
-def _flat(config: Mapping[str, Any]) -> dict[str, object]:
-  versions = config.get('versions')
-  if not isinstance(versions, Mapping):
-    versions = {}
-  return {
-    **settings(config[_CONFIG]),
-    'the task': config.get('task'),
-    **{f'version of {name}': value for name, value in versions.items()},
-  }
+def _section(config: Mapping[str, object], name: str) -> Mapping[str, object]:
+  values = config.get(name)
+  return values if isinstance(values, Mapping) else {}

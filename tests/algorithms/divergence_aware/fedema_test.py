@@ -57,6 +57,18 @@ def _reference(name):
   return reference
 
 
+# Each option stays, with one row that has it.
+@pytest.mark.long_for(
+  'autoscaler-True',
+  'a large constant scaler-False',
+  'a constant scaler by l2-False',
+  'starting afresh-False',
+  'starting afresh-True',
+  'of the training-False',
+  'of the training, by l2, starting afresh-False',
+  'fedu, of the training-False',
+  'fedu by a quantile-True',
+)
 @pytest.mark.parametrize(
   ('name', 'packed'),
   [*((name, False) for name in diverging.CONFIGS), *((name, True) for name in _PACKED)],
@@ -136,6 +148,7 @@ def _weights(process):
   return harness.weights(process, states[-1]), states[-1].clients
 
 
+@pytest.mark.long_for('config1', 'config2')
 @pytest.mark.parametrize(
   'config',
   [
@@ -177,6 +190,7 @@ class _Steady(follower.Follower):
     return loss + 0.0 * rest, collections.OrderedDict(), collections.OrderedDict()
 
 
+@pytest.mark.long_for('0.2')
 @pytest.mark.parametrize('tau', [0.2, 0.7])
 def test_mu_of_a_steady_drift(tff_context, tau):
   """The paper's divergence goes by d <- tau d^2 + 1 until mu is 1; the other stays."""

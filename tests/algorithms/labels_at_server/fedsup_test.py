@@ -31,9 +31,25 @@ def _build(student, teacher, grouping_=_GROUPWISE, packed=False):
   )
 
 
+class _Spy(teacher_student.FedSupObjective):
+  """Reports a checksum of the teacher's bits, and its square, with each batch."""
+
+  def loss(self, params, examples, seed):
+    loss, metrics = super().loss(params, examples, seed)
+    bits = [
+      tf.reduce_sum(tf.cast(tf.bitcast(value, tf.int32), tf.int64))
+      for value in self.context[teacher_student.TEACHER].values()
+    ]
+    # Small, so that float32 averages it without rounding.
+    checksum = tf.cast(tf.add_n(bits) % 251, tf.float32)
+    metrics.update(checksum=checksum, checksum_squared=checksum**2)
+    return loss, metrics
+
+
 @pytest.fixture(scope='module', name='process')
 def _process(tff_context):
-  return _build(labels.student(), labels.teacher())
+  plain = labels.student()
+  return _build(_Spy(plain.model, plain.predictor), labels.teacher())
 
 
 def _cohort():
@@ -141,24 +157,7 @@ def test_clients_do_not_touch_the_teacher(process):
   assert np.abs(labels.moved(state.extra['teacher'], teachers[0])).max() > 1e-3
 
 
-class _Spy(teacher_student.FedSupObjective):
-  """Reports a checksum of the teacher's bits, and its square, with each batch."""
-
-  def loss(self, params, examples, seed):
-    loss, metrics = super().loss(params, examples, seed)
-    bits = [
-      tf.reduce_sum(tf.cast(tf.bitcast(value, tf.int32), tf.int64))
-      for value in self.context[teacher_student.TEACHER].values()
-    ]
-    # Small, so that float32 averages it without rounding.
-    checksum = tf.cast(tf.add_n(bits) % 251, tf.float32)
-    metrics.update(checksum=checksum, checksum_squared=checksum**2)
-    return loss, metrics
-
-
-def test_every_client_has_the_same_teacher_in_every_step(tff_context):
-  plain = labels.student()
-  process = _build(_Spy(plain.model, plain.predictor), labels.teacher())
+def test_every_client_has_the_same_teacher_in_every_step(process):
   output = process.next(process.initialize(), harness.server_data(), _cohort())
   teacher = output.state.extra['teacher']
   names = [name for name in teacher if name.split('/')[0] in ('encoder', 'projector')]

@@ -1,7 +1,6 @@
 """Batch norm where the server has labels, and in FedCA."""
 
 import collections
-import dataclasses
 import functools
 
 import numpy as np
@@ -24,7 +23,6 @@ from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
-from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.objectives import batch_norm_statistics
@@ -267,29 +265,6 @@ def test_fixmatch_normalises_each_view_by_itself():
   ):
     alone = supervised.logits(objective.encoder, objective.head, params, view)
     np.testing.assert_allclose(encodings[name], alone, rtol=1e-4, atol=1e-5)
-
-
-def test_fedca_averages_statistics_as_fedavg_does(tff_context):
-  """Without a dictionary and alignment it is FedAvg over SimCLR."""
-  objective = dictionary_contrast.FedCAObjective(_model(), temperature=0.5)
-  training = dataclasses.replace(
-    labels.CLIENT_CONFIG, local=local_training.LocalPlan(epochs=1, batch_size=3)
-  )
-  config = fedca_lib.FedCAConfig(len(labels.CLIENTS), 0, training)
-  one = optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0))
-  process = processes.build(
-    fedca_lib.fedca(objective, one, config), labels.spec(contextual.CLIENT)
-  )
-  state = process.next(process.initialize(), _cohort('fedmatch')).state
-  weights = process.get_model_weights(state)
-  plain = simclr.SimclrObjective(_model(), 0.5)
-  process = harness.build_fedavg(
-    plain, optimizers.OptimizerConfig('sgd', 1.0), training
-  )
-  states, _ = harness.rounds_of(process, [harness.cohort(labels.CLIENTS)])
-  expected = process.get_model_weights(states[-1])
-  _assert_close(weights.non_trainable, expected.non_trainable)
-  _assert_close(weights.trainable, expected.trainable)
 
 
 def test_fedca_fills_its_dictionary_with_a_batch_s_projections(tff_context):

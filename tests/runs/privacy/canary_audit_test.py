@@ -30,6 +30,7 @@ def test_epsilon_of_a_gaussian_is_the_textbooks():
   assert canary_audit.gaussian_epsilon(1e-6, 1e-5) == 0
 
 
+@pytest.mark.long_for('0.0', '2.0')
 @pytest.mark.parametrize('shift', [0.0, 0.5, 2.0, 4.0])
 def test_the_bound_is_below_what_normal_scores_have(shift):
   delta, above = 1e-3, 0

@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from binaries.flags import common
-from binaries.flags import methods
-from binaries.flags import privacy
-from binaries.flags import training
-from binaries.methods import choice
+from binaries.building import data
+from binaries.building import training
+from binaries.config import run_config
 from tff_ssl.execution import failures
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import batch_norm_statistics
@@ -27,7 +25,7 @@ _CLIPPED = 'er_clipped_count'
 
 @contextlib.contextmanager
 def after_training(path: str) -> Iterator[None]:
-  """Adds to an error of the evaluation that the trained encoder is saved."""
+  """Says, when evaluation fails, that the trained encoder is saved."""
   try:
     yield
   except Exception as error:
@@ -42,8 +40,8 @@ def after_training(path: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def telling_what_is_saved(folder: run_folder.RunFolder, rounds: int) -> Iterator[None]:
-  """Adds to a failure of the machine the round from which the run resumes."""
+def add_resume_hint(folder: run_folder.RunFolder, rounds: int) -> Iterator[None]:
+  """Says, when the machine fails, the round from which the run resumes."""
   try:
     yield
   except failures.FailureError:
@@ -59,30 +57,33 @@ def telling_what_is_saved(folder: run_folder.RunFolder, rounds: int) -> Iterator
     ) from error
 
 
-def tell_of_whole_cohorts(clients: int) -> None:
+def print_cohort_note(config: run_config.RunConfig, clients: int) -> None:
   """Prints that a round has all clients, if there are only few.
 
   Args:
+    config: The run.
     clients: Number of clients.
   """
-  wanted = common.CLIENTS_PER_ROUND.value
-  if common.PARTICIPATION.value is None and common.cohort_size(clients) < wanted:
+  wanted = config.clients_per_round
+  if config.participation is None and data.cohort_size(config, clients) < wanted:
     print(
       f'each round has all {clients:,} clients; the default of '
       f'--clients_per_round is {wanted:,}'
     )
 
 
-def sizes_in_loss(chosen: choice.Choice, report: describe.PartitionReport) -> list[int]:
+def sizes_in_loss(
+  config: run_config.RunConfig, report: describe.PartitionReport
+) -> list[int]:
   """Returns each client's number of examples that enter the loss.
 
   Prints how many do not, if it takes examples with a label alone.
 
   Args:
-    chosen: The method.
+    config: The run.
     report: Describes the clients.
   """
-  if not chosen.objective.labelled:
+  if not config.objective.labelled:
     return report.client_sizes.tolist()
   sizes = report.labelled_sizes
   if missing := report.examples - int(np.sum(sizes)):
@@ -95,21 +96,21 @@ def sizes_in_loss(chosen: choice.Choice, report: describe.PartitionReport) -> li
 
 
 def warn_of_batches(
-  chosen: choice.Choice, objective: Any, sizes: Sequence[int]
+  config: run_config.RunConfig, objective: Any, sizes: Sequence[int]
 ) -> None:
   """Warns on stderr if clients have batches that are too small, or too few of them.
 
   Too small are those of few examples that batch norm would normalise; too few are those
-  of an epoch that --accumulate makes a single step of.
+  of an epoch that `accumulate` makes a single step of.
 
   Args:
-    chosen: The method; if its clients have no local batches, there is no warning.
+    config: The run; if its clients have no local batches, there is no warning.
     objective: What clients minimise.
     sizes: Number of examples of each client.
   """
-  if training.BATCH_SIZE.name not in chosen.method.flags():
+  if config.method.steps or not config.uses('clients.batch_size'):
     return
-  plan = training.plan()
+  plan = training.plan(config)
   mixes = batch_norm_statistics.mixes_examples(objective)
   # Many clients have the same size.
   of_size = {size: plan.batch_sizes(size, mixes) for size in set(sizes) if size}
@@ -119,16 +120,16 @@ def warn_of_batches(
     _warn(
       f'batch norm normalises batches of fewer than {_FEW} examples on {len(small)} of '
       f'{len(sizes)} clients (the smallest: {min(small)}), whose steps may be many '
-      'times too large: use larger clients or a larger --batch_size, '
-      '--drop_last_batch=always if these batches are the last of an epoch, or '
-      '--encoder_norm=group.'
+      'times too large: use larger clients or --clients=batch_size= with a larger '
+      'number, --clients=drop_last_batch=always if these batches are the last of an '
+      'epoch, or --encoder=norm=group.'
     )
   single = [own for own in batches if 1 < len(own) <= plan.accumulate]
   if single:
     _warn(
       f'on {len(single)} of {len(sizes)} clients an epoch is a single step: they have '
-      f'at most {plan.accumulate} batches, which --accumulate={plan.accumulate} '
-      'averages into one. A smaller --accumulate takes more steps.'
+      f'at most {plan.accumulate} batches, which --clients=accumulate='
+      f'{plan.accumulate} averages into one; a smaller number takes more steps.'
     )
 
 
@@ -148,14 +149,17 @@ def warn_of_server_batches(
     _warn(
       f'batch norm normalises a batch of {least} of the {examples} examples at the '
       f'server, fewer than {_FEW}, and its step may be many times too large: use more '
-      'labels, another --server_batch_size or --encoder_norm=group.'
+      'labels, another --labels=batch_size= or --encoder=norm=group.'
     )
 
 
-def warn_of_no_pseudo_label(rows: Sequence[Mapping[str, str]]) -> None:
+def warn_of_no_pseudo_label(
+  config: run_config.RunConfig, rows: Sequence[Mapping[str, str]]
+) -> None:
   """Warns on stderr if the clients had nothing to learn from in the entire run.
 
   Args:
+    config: The run.
     rows: Rows of metrics.csv.
   """
   shares = [
@@ -165,10 +169,12 @@ def warn_of_no_pseudo_label(rows: Sequence[Mapping[str, str]]) -> None:
     if name.rpartition('/')[2] == fixmatch.PSEUDO_LABELLED and row[name]
   ]
   if shares and not any(shares):
+    part = 'objective' if hasattr(config.objective, 'threshold') else 'method'
+    threshold = getattr(config, part).threshold
     _warn(
       f'no image of a client had a pseudo-label in any of {len(shares)} rounds, so the '
       'clients have learnt nothing: no probability reached '
-      f'--threshold={methods.THRESHOLD.value:g}.'
+      f'--{part}=threshold={threshold:g}.'
     )
 
 
@@ -187,7 +193,7 @@ def warn_of_clipped_values(rows: Sequence[Mapping[str, str]]) -> None:
     _warn(
       f'in {len(clipped)} of {len(rows)} rounds, first in round {clipped[0]}, values '
       'of clients were clipped by the bounds of secure sums: metrics.csv counts the '
-      f'clients (*{_CLIPPED}). Raise --{privacy.SECURE_BOUND.name}.'
+      f'clients (*{_CLIPPED}); a larger --aggregation=bound= clips fewer.'
     )
 
 

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from binaries.config import run_config
 from binaries.experiment import membership
 from binaries.experiment import results
-from binaries.flags import common
-from binaries.flags import methods
-from binaries.methods import choice
 from tasks import task_types
 from tff_ssl.encoders import keras_import
 from tff_ssl.encoders import network
@@ -22,36 +20,38 @@ from tff_ssl.encoders import registry
 from tff_ssl.export import encoder_file
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runs import checkpoints
-from tff_ssl.runs import run_config
+from tff_ssl.runs import run_config as stored_config
 from tff_ssl.storage import files
 
 _STATISTICS = 'global_model_weights/non_trainable'
 _CHECKPOINTS = 'checkpoints'
+# Fields of an encoder on which its weights depend.
+_OF_ENCODER = ('width', 'stem', 'norm', 'patch')
 
 
-def check(folder: str | os.PathLike[str], chosen: choice.Choice) -> None:
+def check(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> None:
   """Checks the rounds of a resumed run, and the starting weights of a new one.
 
   Args:
-    folder: The run folder; it need not exist.
-    chosen: The method to run.
+    config: The run.
+    folder: Its folder, which need not exist.
 
   Raises:
     ValueError: If the run cannot have more rounds, or there are no weights of the same
       encoder to start from.
   """
   path = pathlib.Path(folder)
-  begun = (path / run_config.NAME).exists()
-  why = chosen.why_rounds_are_fixed()
+  begun = (path / stored_config.NAME).exists()
+  why = run_config.why_rounds_are_fixed(config)
   if begun and why:
-    stored = run_config.read(path)['flags'].get(common.ROUNDS.name)
-    if run_config.is_larger(common.ROUNDS.value, stored):
+    rounds = stored_config.read(path)['config'].get(run_config.ROUNDS)
+    if stored_config.is_larger(config.rounds, rounds):
       raise ValueError(
-        f'{path} is a run with --rounds={stored}, and {why}: with '
-        f'{common.ROUNDS.value} it would differ from its first round on; start a new '
+        f'{path} is a run with --rounds={rounds}, and {why}: with '
+        f'{config.rounds} it would differ from its first round on; start a new '
         f'run in another folder from its weights, with --init_from={path}.'
       )
-  source = methods.INIT_FROM.value
+  source = config.init_from
   if not source or begun:
     return
   if pathlib.Path(source).resolve() == path.resolve():
@@ -61,49 +61,67 @@ def check(folder: str | os.PathLike[str], chosen: choice.Choice) -> None:
   if _is_encoder(source):
     encoder_file.read(source)
     return
-  stored = run_config.read(source)['flags']
-  # The parameters' names and shapes do not show all of these.
-  for flag in (common.ENCODER, common.WIDTH, common.STEM, common.NORM, common.PATCH):
-    if flag.name in stored and stored[flag.name] != flag.value:
-      raise ValueError(
-        f'{source} is a run with --{flag.name}={stored[flag.name]}, but this run has '
-        f'{flag.value}; it must start from the weights of the same encoder.'
-      )
+  _check_encoder(config, source)
   checkpoints.read_newest(pathlib.Path(source) / _CHECKPOINTS, results.TRAINABLE)
 
 
-def check_data(folder: str | os.PathLike[str], task: task_types.Task) -> None:
+def _check_encoder(config: run_config.RunConfig, source: str) -> None:
+  """Refuses a run of another encoder; names and shapes of weights do not show all."""
+  own = config.settings()
+  stored = stored_config.settings(stored_config.read(source)['config'])
+  for name in ('encoder', *(f'encoder.{field}' for field in _OF_ENCODER)):
+    if name in own and name in stored and stored[name] != own[name]:
+      raise ValueError(
+        f'{source} is a run with {name}={stored[name]}, but this run has {own[name]}; '
+        'it must start from the weights of the same encoder.'
+      )
+
+
+def check_data(
+  config: run_config.RunConfig, folder: str | os.PathLike[str], task: task_types.Task
+) -> None:
   """Checks the examples of a resumed run, and those that a new one is tested on.
 
   Args:
-    folder: The run folder; it need not exist.
-    task: The task of the run.
+    config: The run.
+    folder: Its folder, which need not exist.
+    task: Its task.
 
   Raises:
     ValueError: If the examples have changed since the run began, or if the run whose
       weights it starts from was trained on what is held out here.
   """
-  if (pathlib.Path(folder) / run_config.NAME).exists():
-    why = 'resume it with the examples as they were, or name another folder'
-    membership.check_same(folder, task, why)
-  elif methods.INIT_FROM.value:
-    membership.check_unseen(methods.INIT_FROM.value, task)
+  if (pathlib.Path(folder) / stored_config.NAME).exists():
+    # What its weights know of the same examples, a new private run would not count.
+    start = '' if config.is_private else f' from its weights, --init_from={folder}'
+    new = f'start a new run{start} in a new --run_dir'
+    membership.check_same(
+      folder, task, f'resume it with the data as they were, or {new}'
+    )
+  elif config.init_from:
+    membership.check_unseen(config.init_from, task, config.data.validation)
 
 
-def build(encoder: network.Network) -> Callable[[Any], Any] | None:
-  """Returns a function that puts the weights of --init_from into an initial state.
+def build(
+  config: run_config.RunConfig,
+  folder: str | os.PathLike[str],
+  encoder: network.Network,
+) -> Callable[[Any], Any] | None:
+  """Returns a function that puts the weights of `init_from` into an initial state.
 
-  Returns None without the flag. A run that has begun does not need the weights again.
+  Returns None for a run that starts from none, or that has begun.
 
   Args:
-    encoder: The encoder of the run.
+    config: The run.
+    folder: Its folder.
+    encoder: Its encoder.
 
   Raises:
     ValueError: If the weights belong to another network.
   """
-  source = methods.INIT_FROM.value
-  folder = pathlib.Path(common.RUN_DIR.value or '') / _CHECKPOINTS
-  if not source or any(folder.glob('*.npz')):
+  source = config.init_from
+  begun = any((pathlib.Path(folder) / _CHECKPOINTS).glob('*.npz'))
+  if not source or begun:
     return None
   if _is_encoder(source):
     _check_card(source, encoder)

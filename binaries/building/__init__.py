@@ -1,0 +1,1 @@
+"""Builds the library's objects from a run's configuration (`config.run_config`)."""

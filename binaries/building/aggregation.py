@@ -1,0 +1,263 @@
+"""How clients' values are combined: in the clear, secure, private.
+
+docs/privacy.md says what each promises and what it does not.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from binaries.building import data
+from binaries.config import aggregations as kinds
+from binaries.config import run_config
+from binaries.config import runtimes
+from tff_ssl.aggregators import adaptive_clipping
+from tff_ssl.aggregators import aggregations
+from tff_ssl.aggregators import expected_counts
+from tff_ssl.runs.privacy import accounting
+
+# The name in `clip_norms` for statistics that are bounded without clipping.
+BY_CONSTRUCTION = 'statistics_by_construction'
+
+
+def is_poisson(config: run_config.RunConfig) -> bool:
+  """Returns whether each client joins a cohort independently at random."""
+  return getattr(config.aggregation, 'cohorts', '') == accounting.POISSON
+
+
+def check(config: run_config.RunConfig, rows_of_one_client: bool = False) -> None:
+  """Checks the aggregation, without data.
+
+  Args:
+    config: The run.
+    rows_of_one_client: Whether the algorithm sends rows that belong to one client.
+
+  Raises:
+    ValueError: If a field does not fit another.
+  """
+  own = config.aggregation
+  if isinstance(own, kinds.Secure | kinds.Distributed):
+    _check_masked(config)
+  if isinstance(own, kinds.Secure):
+    _check_rows(own, rows_of_one_client)
+    aggregations.secure(own.bound, own.examples)
+  if isinstance(own, kinds.Private | kinds.Distributed):
+    _check_private(config, own)
+
+
+def _given(config: run_config.RunConfig) -> str:
+  return f'--aggregation={config.aggregation.kind}'
+
+
+def _check_masked(config: run_config.RunConfig) -> None:
+  """Checks what all secure sums need."""
+  given, runtime = _given(config), config.runtime
+  if not isinstance(runtime, runtimes.InProcess):
+    raise ValueError(
+      f'--runtime={runtime.kind} is given with {given}; it must be in_process, because '
+      "TFF's worker has no secure sums."
+    )
+  _refuse_parts(config, 'each part of a round has a sum of its own')
+  if config.is_secure and runtime.packs:
+    raise ValueError(
+      f'--runtime=packs={runtime.packs} is given with {given}; it must be 0, because '
+      'each client masks its own values.'
+    )
+  if config.participation is None and config.clients_per_round < 2:
+    raise ValueError(
+      f'--clients_per_round={config.clients_per_round} is given with {given}; it must '
+      'be at least 2, because a sum over one client is its value.'
+    )
+
+
+def _check_rows(own: kinds.Secure, rows_of_one_client: bool) -> None:
+  if rows_of_one_client and not own.rows_of_one_client:
+    raise ValueError(
+      '--aggregation=secure is given to an algorithm in which each client sends its '
+      "own rows, and zeros for those of the others: the sum shows each client's rows "
+      'unchanged. If that is intended, give --aggregation=rows_of_one_client=true.'
+    )
+  if own.rows_of_one_client and not rows_of_one_client:
+    raise ValueError(
+      'rows_of_one_client of --aggregation is given to an algorithm whose clients send '
+      'no rows of their own; it is for FedCA and FedMatch only.'
+    )
+
+
+def _check_private(
+  config: run_config.RunConfig, own: kinds.Private | kinds.Distributed
+) -> None:
+  given = _given(config)
+  if isinstance(config.runtime, runtimes.Hosts):
+    raise ValueError(
+      f'--runtime=hosts is given with {given}; it must be worker or in_process, '
+      'because a host that is given up may have drawn noise that is not counted.'
+    )
+  _refuse_parts(config, 'noise is counted for a round as a whole')
+  if own.noise_multiplier is None and own.epsilon is None:
+    raise ValueError(
+      f'{given} is given without epsilon or noise_multiplier; one of them must say how '
+      'much noise there is.'
+    )
+  if own.update_clip is None:
+    raise ValueError(
+      f'{given} is given without update_clip; it must be the norm to which n_k times a '
+      "client's update is clipped."
+    )
+  if isinstance(own, kinds.Distributed) and own.cohorts == accounting.POISSON:
+    raise ValueError(
+      f'cohorts of --aggregation is {own.cohorts} with {given}; it must be '
+      f'{accounting.FIXED} or {accounting.PASSES}, because each of a known number of '
+      'clients adds its part of the noise.'
+    )
+  if getattr(own, 'clip_quantile', None) is not None and config.runtime.packs:
+    raise ValueError(
+      f'--runtime=packs={config.runtime.packs} is given with clip_quantile of '
+      '--aggregation; it must be 0, because each client is compared with the clip norm.'
+    )
+  noise = 1.0 if own.noise_multiplier is None else own.noise_multiplier
+  _with_noise(own, noise, 2, statistics_clip=own.statistics_clip)
+
+
+def _refuse_parts(config: run_config.RunConfig, reason: str) -> None:
+  if config.runtime.parts is not None:
+    raise ValueError(
+      f'--runtime=parts={config.runtime.parts} is given with {_given(config)}; leave '
+      f'it out, because {reason}.'
+    )
+
+
+def build(
+  config: run_config.RunConfig, sizes: Sequence[int], share_bound: float | None = None
+) -> aggregations.Aggregation | None:
+  """Builds the aggregation; None: a plain one.
+
+  Args:
+    config: The run.
+    sizes: Number of examples of each client.
+    share_bound: See `clip_norms`.
+
+  Raises:
+    ValueError: If the clients do not fit it.
+  """
+  own = config.aggregation
+  if isinstance(own, kinds.Secure | kinds.Distributed):
+    _check_clients(config, own, sizes)
+  if isinstance(own, kinds.Secure):
+    return aggregations.secure(own.bound, own.examples)
+  if isinstance(own, kinds.Private | kinds.Distributed):
+    cohort = data.cohort_size(config, len(sizes))
+    expected = None
+    if is_poisson(config):
+      expected = expected_counts.Expected(cohort, cohort / len(sizes) * sum(sizes))
+    noise = noise_of_round(config, len(sizes), cohort)
+    clip = _statistics_clip(own, sizes, share_bound)
+    return _with_noise(own, noise, cohort, expected, clip)
+  return None
+
+
+def _check_clients(
+  config: run_config.RunConfig,
+  own: kinds.Secure | kinds.Distributed,
+  sizes: Sequence[int],
+) -> None:
+  if max(sizes) > own.examples:
+    raise ValueError(
+      f'examples of --aggregation is {own.examples}; it must be at least {max(sizes)}, '
+      'the number of examples of the largest client.'
+    )
+  if data.cohort_size(config, len(sizes)) < 2:
+    raise ValueError(
+      f'participation is {config.participation}; it must be larger, because it gives '
+      f'one of {len(sizes)} clients, and a sum over one client is its value.'
+    )
+
+
+def noise_of_round(config: run_config.RunConfig, population: int, cohort: int) -> float:
+  """Returns the noise multiplier of a round: given, or as the budget needs it.
+
+  Args:
+    config: A private run.
+    population: Number of all clients.
+    cohort: Number of clients in a round.
+  """
+  own: Any = config.aggregation
+  if own.noise_multiplier is not None:
+    return float(own.noise_multiplier)
+  return accounting.solve(
+    population,
+    cohort,
+    config.rounds,
+    own.epsilon,
+    own.delta,
+    config.is_amplified,
+    own.cohorts,
+    not isinstance(own, kinds.Distributed),
+  )
+
+
+def _statistics_clip(
+  own: Any, sizes: Sequence[int], share_bound: float | None
+) -> float | None:
+  """Returns the clip norm of statistics: the given norm, or their bound."""
+  clip: float | None = getattr(own, 'statistics_clip', None)
+  if clip is not None or share_bound is None:
+    return clip
+  if (quantile := getattr(own, 'clip_quantile', None)) is not None:
+    raise ValueError(
+      f'clip_quantile of --aggregation is {quantile} without statistics_clip; it must '
+      'be the initial norm, because the bound of encodings does not change.'
+    )
+  return max(sizes) * share_bound
+
+
+def clip_norms(
+  config: run_config.RunConfig, sizes: Sequence[int], share_bound: float | None = None
+) -> dict[str, object]:
+  """Returns the clip norms of a private run, as JSON values.
+
+  Args:
+    config: The run.
+    sizes: Number of examples of each client.
+    share_bound: The largest norm of one example's share of the statistics that clients
+      send, if known; n_k times a client's statistics are at most n_k times as long.
+  """
+  own: Any = config.aggregation
+  known = {
+    'update': getattr(own, 'update_clip', None),
+    'statistics': _statistics_clip(own, sizes, share_bound),
+    'metrics': getattr(own, 'metrics_clip', None),
+  }
+  norms: dict[str, object] = {
+    name: value for name, value in known.items() if value is not None
+  }
+  if 'statistics' in norms and getattr(own, 'statistics_clip', None) is None:
+    norms[BY_CONSTRUCTION] = (
+      'within their clip norm, so that nothing is clipped: encodings are bounded, and '
+      f'the largest client has {max(sizes)} examples'
+    )
+  if (quantile := getattr(own, 'clip_quantile', None)) is not None:
+    norms['follow_quantile'] = quantile
+  return norms
+
+
+def _with_noise(
+  own: kinds.Private | kinds.Distributed,
+  noise: float,
+  cohort: int,
+  expected: expected_counts.Expected | None = None,
+  statistics_clip: float | None = None,
+) -> aggregations.Aggregation:
+  if own.update_clip is None:
+    raise ValueError('update_clip is None; it must be a norm.')
+  # An algorithm that sends statistics without a norm for them is refused elsewhere.
+  statistics = 1.0 if statistics_clip is None else statistics_clip
+  if isinstance(own, kinds.Distributed):
+    return aggregations.distributed_rounds(
+      noise, own.update_clip, statistics, own.metrics_clip, cohort, own.examples
+    )
+  adaptive = None
+  if own.clip_quantile is not None:
+    adaptive = adaptive_clipping.AdaptiveClip(own.clip_quantile, cohort)
+  return aggregations.private_rounds(
+    noise, own.update_clip, statistics, own.metrics_clip, adaptive, expected
+  )

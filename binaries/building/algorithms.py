@@ -1,0 +1,109 @@
+"""The algorithms of runs: how a configuration becomes the library's algorithm."""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+import importlib
+from typing import Any
+
+from binaries.building import training
+from binaries.config import run_config
+from tff_ssl.algorithms.without_server import topology as topology_lib
+from tff_ssl.federated import phases
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.runs import alarms
+from tff_ssl.runs import personal_models
+
+# Where every algorithm's state has the encoder.
+TRAINABLE = 'global_model_weights/trainable'
+ENCODER = f'{TRAINABLE}/{dual_encoder.ENCODER}'
+
+
+def _nothing(config: run_config.RunConfig) -> None:
+  """Checks nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Algorithm:
+  """An algorithm, which minimises an objective.
+
+  Attributes:
+    build: (run, objective) -> the library's algorithm. If clients are numbered: (run,
+      objective, number of clients). If the server has data: (run, objective,
+      `labels_at_server.Problem`). If it is not federated: (run, objective) -> a process
+      in plain TensorFlow.
+    check: Raises ValueError if fields of a run do not fit each other.
+    numbered: Whether examples name the number of their client.
+    models: Model weights -> the models by name, if the result is several models; each
+      is evaluated in addition to the one that is saved.
+    personal: (run, what the round loop runs, objective, the clients' data) -> clients'
+      own models, if they have any.
+    mixing: Run -> the alarm about the shares of their own networks that clients keep,
+      if they keep any.
+    topology: (run, number of clients) -> the graph in which they average without a
+      server.
+    of_clients: State -> values by name that are added to the weights of the result, if
+      `personal` makes the clients' own models from both; None: it needs none.
+    rows_of_one_client: Whether clients send rows of a single client, with zeros in
+      place of the others, so that a sum reveals them.
+    sends_encodings: Whether clients send the objective's statistics, which have its
+      `share_bound`.
+  """
+
+  build: Callable[..., Any]
+  check: Callable[[run_config.RunConfig], Any] = _nothing
+  numbered: bool = False
+  models: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+  personal: Callable[..., personal_models.PersonalModel] | None = None
+  mixing: Callable[[run_config.RunConfig], alarms.MixingAlarm] | None = None
+  topology: Callable[[run_config.RunConfig, int], topology_lib.Topology] | None = None
+  of_clients: Callable[[Any], Mapping[str, Any]] | None = None
+  rows_of_one_client: bool = False
+  sends_encodings: bool = False
+
+
+def of(config: run_config.RunConfig) -> Algorithm:
+  """Returns the algorithm of a run; imports its family alone."""
+  family = importlib.import_module(f'binaries.building.{config.method.family}')
+  algorithms: Mapping[str, Algorithm] = family.ALGORITHMS
+  return algorithms[config.method.kind]
+
+
+def with_server(
+  method: Callable[..., phases.Algorithm], configure: Callable[..., Any], **others: Any
+) -> Algorithm:
+  """Returns an algorithm whose server has an optimizer.
+
+  Args:
+    method: (objective, server's optimizer, configuration) -> the algorithm.
+    configure: Run -> its configuration; raises ValueError if it is out of range. If
+      clients are numbered: (run, number of clients).
+    **others: Other attributes.
+  """
+
+  def build(
+    config: run_config.RunConfig, objective: Any, *population: int
+  ) -> phases.Algorithm:
+    server = training.server_optimizer(config)
+    return method(objective, server, configure(config, *population))
+
+  def check(config: run_config.RunConfig) -> None:
+    configure(config, *([1] if others.get('numbered') else []))
+    training.server_config(config)
+
+  return Algorithm(build, check, **others)
+
+
+def shared_model(
+  config: run_config.RunConfig, process: Any, objective: Any, data: Any
+) -> personal_models.PersonalModel:
+  """Returns the global model as each client's model."""
+  del config, process, objective, data
+  return personal_models.shared
+
+
+def of_states(
+  config: run_config.RunConfig, process: Any, objective: Any, data: Any
+) -> personal_models.PersonalModel:
+  """Returns the models that follow from clients' states."""
+  del config, objective, data
+  return personal_models.of_states(process)

@@ -1,0 +1,91 @@
+"""FedAvg and its variants over any objective, and the same training centrally."""
+
+from collections.abc import Mapping
+import functools
+from typing import Any
+
+from binaries.building import algorithms
+from binaries.building import training
+from binaries.config import run_config
+from tff_ssl.algorithms import centralized
+from tff_ssl.algorithms import centralized_training
+from tff_ssl.algorithms import fed_ssl
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import fedbn
+from tff_ssl.algorithms import l_dawa
+from tff_ssl.algorithms import scaffold
+from tff_ssl.federated import phases
+from tff_ssl.objectives import target
+
+
+def _fedprox_config(config: run_config.RunConfig) -> fedavg.FedAvgConfig:
+  if not config.clients.proximal_weight:
+    raise ValueError(
+      'proximal_weight of --clients is 0; --method=fedprox needs one above 0 (0 is '
+      'fedavg).'
+    )
+  return training.client_config(config)
+
+
+def _fedbn_config(config: run_config.RunConfig) -> fedavg.FedAvgConfig:
+  norm = getattr(config.encoder, 'norm', None)
+  if norm != 'batch':
+    raise ValueError(
+      f'norm of --encoder is {norm}; --method=fedbn needs batch, which it keeps on the '
+      'client.'
+    )
+  return training.client_config(config)
+
+
+def _fed_ssl(
+  config: run_config.RunConfig, objective: Any, *population: int
+) -> phases.Algorithm:
+  reset = (target.TARGET,) if config.method.reset_target else ()
+  method = functools.partial(fed_ssl.fed_ssl, reset=reset)
+  plain = algorithms.with_server(method, training.client_config)
+  return plain.build(config, objective, *population)
+
+
+def _scaffold_config(
+  config: run_config.RunConfig, population: int
+) -> scaffold.ScaffoldConfig:
+  return scaffold.ScaffoldConfig(population, training.client_config(config))
+
+
+def _l_dawa_config(config: run_config.RunConfig) -> l_dawa.LDAWAConfig:
+  return l_dawa.LDAWAConfig(training.client_config(config))
+
+
+def _centralized(
+  config: run_config.RunConfig, objective: Any
+) -> centralized.UnionProcess:
+  return centralized_training.CentralizedTraining(
+    objective,
+    training.plan(config),
+    training.rate(config),
+    config.seed or 0,
+    config.rounds,
+  )
+
+
+def _check_centralized(config: run_config.RunConfig) -> None:
+  training.plan(config)
+  training.rate(config)
+
+
+_FEDAVG = algorithms.with_server(
+  fedavg.fedavg, training.client_config, personal=algorithms.shared_model
+)
+
+ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
+  'fedavg': _FEDAVG,
+  'fedprox': algorithms.with_server(fedavg.fedavg, _fedprox_config),
+  'fedbn': algorithms.with_server(fedbn.fedbn, _fedbn_config),
+  'fed_ssl': algorithms.Algorithm(_fed_ssl, _FEDAVG.check),
+  # For the size of the population; the numbers are not read.
+  'scaffold': algorithms.with_server(
+    scaffold.scaffold, _scaffold_config, numbered=True
+  ),
+  'l_dawa': algorithms.with_server(l_dawa.l_dawa, _l_dawa_config),
+  'centralized': algorithms.Algorithm(_centralized, _check_centralized),
+}

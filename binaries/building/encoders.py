@@ -1,0 +1,108 @@
+"""Encoders, and the dual encoders that objectives train."""
+
+from collections.abc import Sequence
+
+from binaries.config import run_config
+from tasks import registry as tasks
+from tasks import task_types
+from tff_ssl.augment import multiview
+from tff_ssl.augment import vectors
+from tff_ssl.encoders import mlp
+from tff_ssl.encoders import network
+from tff_ssl.encoders import registry
+from tff_ssl.objectives import dual_encoder
+
+
+def build(config: run_config.RunConfig, task: task_types.Task) -> network.Network:
+  """Builds the encoder of the field that the task evaluates."""
+  return of_shape(config, task.shapes[task.field], task.field)
+
+
+def of_shape(
+  config: run_config.RunConfig, shape: Sequence[int], field: str = network.IMAGE
+) -> network.Network:
+  """Builds the encoder of a field of examples.
+
+  Args:
+    config: The run.
+    shape: Shape of one example of the field: (height, width, channels) of images.
+    field: Name of the field.
+  """
+  encoder = config.encoder
+  return registry.build_encoder(
+    name=encoder.kind,
+    shape=shape,
+    width=encoder.width,
+    stem=getattr(encoder, 'stem', None),
+    patch_size=getattr(encoder, 'patch', None),
+    normalization=getattr(encoder, 'norm', None),
+    field=field,
+  ).with_precision(encoder.precision)
+
+
+def views(config: run_config.RunConfig) -> multiview.Config:
+  """Returns how the views are made."""
+  return multiview.by_name(config.augmentation)
+
+
+def siamese(
+  config: run_config.RunConfig, encoder: network.Network, output_bias: bool = True
+) -> dual_encoder.Siamese:
+  """Builds the dual encoder for two views of one image."""
+  return dual_encoder.build_siamese(
+    encoder, config.objective.projector, views(config), output_bias
+  )
+
+
+def two_towers(
+  config: run_config.RunConfig,
+  left: network.Network,
+  task: task_types.Task,
+  output_bias: bool = True,
+) -> dual_encoder.TwoTower:
+  """Builds the dual encoder for a task's two modalities.
+
+  Args:
+    config: The run.
+    left: The encoder that `build` builds for the task.
+    task: A task with the fields `left` and `right`.
+    output_bias: Whether the projectors' last layers have a bias.
+  """
+  shape, field = task.shapes[dual_encoder.RIGHT], dual_encoder.RIGHT
+  if len(shape) > 1:
+    right = of_shape(config, shape, field)
+  else:
+    # The right modality has vectors; the configured encoder is the left one.
+    right = registry.build_encoder(
+      mlp.NAMES[0],
+      shape,
+      config.encoder.width,
+      normalization=getattr(config.encoder, 'norm', 'group'),
+      field=field,
+    ).with_precision(config.encoder.precision)
+  return dual_encoder.build_two_towers(
+    left, right, config.objective.projector, output_bias
+  )
+
+
+def check(config: run_config.RunConfig) -> None:
+  """Checks that encoder and views can process the task's examples.
+
+  Raises:
+    ValueError: If one is for images and the other for rows of numbers.
+  """
+  is_table = config.task in tasks.TABLES
+  checked: list[tuple[str, str, tuple[str, ...], tuple[str, ...]]] = [
+    ('encoder', config.encoder.kind, mlp.NAMES, registry.NAMES)
+  ]
+  if config.uses('augmentation'):
+    of_tables, every = tuple(vectors.CONFIGS), tuple(multiview.CONFIGS)
+    checked.append(('augmentation', config.augmentation, of_tables, every))
+  for name, value, of_tables, every in checked:
+    allowed = [each for each in every if (each in of_tables) == is_table]
+    if value not in allowed:
+      what = 'rows of numbers' if is_table else 'images'
+      raise ValueError(
+        f'--{name}={value} is given with --task={config.task}, whose examples are '
+        f'{what}; it must be one of {", ".join(allowed)}.'
+      )

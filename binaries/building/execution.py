@@ -1,0 +1,47 @@
+"""What executes the rounds of a run: this process, a worker, or many hosts."""
+
+import os
+import pathlib
+
+from binaries.config import run_config
+from binaries.config import runtimes
+from tff_ssl.execution import contexts
+from tff_ssl.execution import remote_hosts
+
+
+def check(config: run_config.RunConfig) -> None:
+  """Checks the addresses of workers.
+
+  Raises:
+    ValueError: If an address is missing, malformed, or not allowed.
+  """
+  runtime = config.runtime
+  if isinstance(runtime, runtimes.Hosts):
+    remote_hosts.check_addresses(list(runtime.addresses), runtime.trust)
+  elif isinstance(runtime, runtimes.Worker) and runtime.address is not None:
+    remote_hosts.check_addresses([runtime.address], runtime.trust, 'address')
+
+
+def open_context(
+  config: run_config.RunConfig, log_path: pathlib.Path | None = None
+) -> contexts.Context:
+  """Opens the context that executes TFF's computations.
+
+  Args:
+    config: The run.
+    log_path: File for the output of a worker that is started; None: no file.
+  """
+  runtime = config.runtime
+  if isinstance(runtime, runtimes.Hosts):
+    return contexts.hosts(list(runtime.addresses), runtime.timeout, runtime.trust)
+  if isinstance(runtime, runtimes.Worker):
+    return contexts.local(worker_address=runtime.address, log_path=log_path)
+  return contexts.in_process()
+
+
+def num_packs(config: run_config.RunConfig) -> int | None:
+  """Returns the number of a round's TFF values: by default one per core and part."""
+  packs, parts = config.runtime.packs, config.runtime.parts
+  if parts is None or packs is not None:
+    return packs
+  return parts * len(os.sched_getaffinity(0))

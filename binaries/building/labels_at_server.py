@@ -1,0 +1,240 @@
+"""Methods whose server has labels."""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+from typing import Any
+
+from binaries.building import algorithms
+from binaries.building import objectives
+from binaries.building import training
+from binaries.config import run_config
+from tff_ssl.aggregators import groupwise
+from tff_ssl.algorithms.labels_at_server import fedmatch
+from tff_ssl.algorithms.labels_at_server import fedrgd
+from tff_ssl.algorithms.labels_at_server import fedsup
+from tff_ssl.algorithms.labels_at_server import grouping
+from tff_ssl.algorithms.labels_at_server import labelled_only
+from tff_ssl.algorithms.labels_at_server import server_finetuned
+from tff_ssl.algorithms.labels_at_server import server_training
+from tff_ssl.encoders import network
+from tff_ssl.encoders import projector
+from tff_ssl.federated import local_training
+from tff_ssl.federated import phases
+from tff_ssl.objectives import helper_consistency
+from tff_ssl.objectives import supervised
+from tff_ssl.objectives import teacher_student
+from tff_ssl.optimization import local
+from tff_ssl.optimization import schedules
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+  """What a method trains, and on what.
+
+  Attributes:
+    encoder: The network from images to features.
+    num_classes: Number of classes of the labels.
+    server_spec: `tf.TensorSpec`s of a labelled example at the server.
+    population: Number of all clients.
+    grouping: How the models of a round's clients are averaged.
+    supervised: The objective that a side with labels minimises.
+  """
+
+  encoder: network.Network
+  num_classes: int
+  server_spec: Any
+  population: int
+  grouping: grouping.Grouping
+  supervised: supervised.SupervisedObjective
+
+
+def problem(
+  config: run_config.RunConfig,
+  encoder: network.Network,
+  num_classes: int,
+  server_spec: Any,
+  population: int,
+  of_round: grouping.Grouping,
+) -> Problem:
+  """Returns what a method trains; see `Problem` for the arguments."""
+  own = objectives.supervised_objective(config, encoder, num_classes)
+  return Problem(encoder, num_classes, server_spec, population, of_round, own)
+
+
+def server_plan(config: run_config.RunConfig) -> server_training.ServerPlan:
+  """Returns how the server trains: with Adam."""
+  labels = config.labels
+  plan = local_training.LocalPlan(
+    epochs=labels.epochs,
+    batch_size=labels.batch_size,
+    optimizer=local.LocalOptimizer('adam'),
+  )
+  return server_training.ServerPlan(plan, labels.learning_rate)
+
+
+def _no_grouping(
+  config: run_config.RunConfig, clients_per_round: int
+) -> grouping.Grouping:
+  """Returns FedAvg's average, whatever the number of clients."""
+  del config, clients_per_round
+  return grouping.FEDAVG
+
+
+def _fedsup_grouping(
+  config: run_config.RunConfig, clients_per_round: int
+) -> grouping.Grouping:
+  """Returns how FedSup averages the models of a given number of clients.
+
+  Raises:
+    ValueError: If the server's weight would do nothing.
+  """
+  method = config.method
+  if method.averaging == 'groupwise':
+    return _groupwise(config, clients_per_round)
+  if method.server_weight != type(method)().server_weight:
+    raise ValueError(
+      f'server_weight of --method is {method.server_weight:g} with averaging=fedavg; '
+      'it is for groupwise only.'
+    )
+  return grouping.FEDAVG
+
+
+def _fedrgd_grouping(
+  config: run_config.RunConfig, clients_per_round: int
+) -> grouping.Grouping:
+  """Returns how FedRGD averages the models of a given number of clients."""
+  if config.method.averaging == 'groupwise':
+    return _groupwise(config, clients_per_round)
+  # The server's labels reach the model only through the average.
+  return grouping.Grouping(1, config.method.server_weight)
+
+
+def _groupwise(
+  config: run_config.RunConfig, clients_per_round: int
+) -> grouping.Grouping:
+  groups = groupwise.num_groups(clients_per_round)
+  return grouping.Grouping(groups, config.method.server_weight)
+
+
+def _feature_weight(config: run_config.RunConfig) -> schedules.Schedule:
+  """Returns lambda_s^(t/T)."""
+  return schedules.Exponential(1.0, config.objective.feature_weight, config.rounds)
+
+
+def _finetuned(
+  config: run_config.RunConfig, objective: Any, problem: Problem
+) -> phases.Algorithm:
+  own = server_finetuned.ServerFinetunedConfig(
+    training.client_config(config), server_plan(config)
+  )
+  return server_finetuned.server_finetuned(
+    objective, problem.supervised, problem.server_spec, own
+  )
+
+
+def _fedsup(
+  config: run_config.RunConfig, objective: Any, problem: Problem
+) -> phases.Algorithm:
+  teacher = teacher_student.TeacherObjective(problem.supervised)
+  if objective.consistency:
+    head = projector.build_linear(
+      objective.model.projector.output_dim, problem.num_classes
+    )
+    teacher = dataclasses.replace(
+      teacher, projector=objective.model.projector, projection_head=head
+    )
+  own = fedsup.FedSupConfig(
+    training.client_config(config),
+    server_plan(config),
+    problem.grouping,
+    _feature_weight(config),
+  )
+  return fedsup.fedsup(objective, teacher, problem.server_spec, own)
+
+
+def _fedrgd(
+  config: run_config.RunConfig, objective: Any, problem: Problem
+) -> phases.Algorithm:
+  own = fedrgd.FedRGDConfig(
+    training.client_config(config), server_plan(config), problem.grouping
+  )
+  return fedrgd.fedrgd(objective, problem.supervised, problem.server_spec, own)
+
+
+def _fedmatch(
+  config: run_config.RunConfig, objective: Any, problem: Problem
+) -> phases.Algorithm:
+  own = fedmatch.FedMatchConfig(
+    problem.population,
+    training.client_config(config),
+    server_plan(config),
+    config.method.helpers,
+    config.method.helper_interval,
+  )
+  labelled = helper_consistency.LabelledObjective(problem.supervised)
+  return fedmatch.fedmatch(objective, labelled, problem.server_spec, own)
+
+
+def _labelled_only(
+  config: run_config.RunConfig, objective: Any, problem: Problem
+) -> phases.Algorithm:
+  return labelled_only.labelled_only(
+    objective, problem.server_spec, server_plan(config), config.seed or 0
+  )
+
+
+def _check_server(config: run_config.RunConfig) -> None:
+  if config.is_private:
+    raise ValueError(
+      f'aggregation is {config.aggregation.kind}; with labels at the server it must be '
+      'plain or secure, because what clients learn of groups would not be covered.'
+    )
+  labels = config.labels
+  if labels.hospital is not None and config.task != 'ham10000':
+    raise ValueError(
+      f'hospital of --labels is given with --task={config.task}; it is for ham10000 '
+      'only.'
+    )
+  if labels.hospital is not None and labels.share != type(labels)().share:
+    raise ValueError(
+      'hospital and share of --labels are both given; leave one of them out.'
+    )
+  server_plan(config)
+
+
+def _check(config: run_config.RunConfig) -> None:
+  _check_server(config)
+  training.client_config(config)
+
+
+def _check_fedsup(config: run_config.RunConfig) -> None:
+  _check(config)
+  _fedsup_grouping(config, 2)
+  _feature_weight(config)
+
+
+def _check_fedrgd(config: run_config.RunConfig) -> None:
+  _check(config)
+  _fedrgd_grouping(config, 2)
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerAlgorithm(algorithms.Algorithm):
+  """An algorithm whose server has labels.
+
+  Attributes:
+    group: (run, number of clients in a round) -> how their models are averaged.
+  """
+
+  group: Callable[[run_config.RunConfig, int], grouping.Grouping] = _no_grouping
+
+
+ALGORITHMS: Mapping[str, ServerAlgorithm] = {
+  'server_finetuned': ServerAlgorithm(_finetuned, _check),
+  'fedsup': ServerAlgorithm(_fedsup, _check_fedsup, group=_fedsup_grouping),
+  'fedrgd': ServerAlgorithm(_fedrgd, _check_fedrgd, group=_fedrgd_grouping),
+  'fedmatch': ServerAlgorithm(
+    _fedmatch, _check, numbered=True, rows_of_one_client=True
+  ),
+  'labelled_only': ServerAlgorithm(_labelled_only, _check_server),
+}

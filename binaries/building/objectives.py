@@ -1,0 +1,284 @@
+"""Objectives: how each kind's fields become the library's objective."""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+from typing import Any
+
+from binaries.building import encoders
+from binaries.config import objectives as kinds
+from binaries.config import run_config
+from tasks import task_types
+from tff_ssl.augment import byol as augment
+from tff_ssl.augment import multiview
+from tff_ssl.augment import vectors
+from tff_ssl.augment import weak_strong
+from tff_ssl.encoders import network
+from tff_ssl.encoders import predictor
+from tff_ssl.encoders import projector
+from tff_ssl.losses import cco
+from tff_ssl.losses import spectral
+from tff_ssl.losses import statistics_loss
+from tff_ssl.losses import vicreg
+from tff_ssl.objectives import byol
+from tff_ssl.objectives import dictionary_contrast
+from tff_ssl.objectives import dino
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import fixmatch
+from tff_ssl.objectives import helper_consistency
+from tff_ssl.objectives import mae
+from tff_ssl.objectives import moco
+from tff_ssl.objectives import simclr
+from tff_ssl.objectives import simsiam
+from tff_ssl.objectives import statistics
+from tff_ssl.objectives import supervised
+from tff_ssl.objectives import swav
+from tff_ssl.objectives import teacher_student
+from tff_ssl.objectives import uniformity
+
+# (the run, encoder, number of classes) -> the objective.
+_Build = Callable[[run_config.RunConfig, network.Network, int], Any]
+_LOSSES: Mapping[str, Callable[[Any], statistics_loss.StatisticsLoss]] = {
+  'cco': lambda own: cco.CcoLoss(own.off_diagonal_weight),
+  'vicreg': lambda _: vicreg.VicregLoss(),
+  'spectral': lambda own: spectral.SpectralLoss(own.mu),
+}
+# Objectives of two modalities; the spectral loss needs two views by one network.
+_TWO_TOWERS = ('simclr', 'cco', 'vicreg')
+
+
+def build(
+  config: run_config.RunConfig, encoder: network.Network, task: task_types.Task
+) -> Any:
+  """Builds the objective of a run for its task.
+
+  Args:
+    config: The run.
+    encoder: Encoder of the field that the task evaluates.
+    task: A task with one or two modalities.
+
+  Raises:
+    ValueError: If the task has two modalities and the objective does not support them.
+  """
+  kind = config.objective.kind
+  if encoder.field != dual_encoder.LEFT:
+    return _BUILD[kind](config, encoder, task.num_classes)
+  if kind not in _TWO_TOWERS:
+    raise ValueError(
+      f'objective is {kind!r} with --task={task.name}, which has two modalities; it '
+      f'must be one of {", ".join(_TWO_TOWERS)}.'
+    )
+  bias = kind not in _LOSSES or not _ignores_shift(config.objective, True)
+  towers = encoders.two_towers(config, encoder, task, bias)
+  if kind == 'simclr':
+    return simclr.SimclrObjective(towers, config.objective.temperature)
+  return _of_statistics(config.objective, towers)
+
+
+def supervised_objective(
+  config: run_config.RunConfig, encoder: network.Network, classes: int
+) -> supervised.SupervisedObjective:
+  """Builds cross-entropy; images are mirrored if views would be."""
+  views: multiview.Config = augment.by_name('flip' if _mirrored(config) else 'none')
+  if isinstance(encoders.views(config), vectors.VectorConfig):
+    views = vectors.VectorConfig(noise=0.0, mask_probability=0.0)
+  head = projector.build_linear(encoder.output_dim, classes)
+  return supervised.SupervisedObjective(encoder, head, views)
+
+
+def _mirrored(config: run_config.RunConfig) -> float:
+  """Returns the probability with which views are mirrored."""
+  return getattr(encoders.views(config), 'flip_probability', 0.0)
+
+
+def _weak_strong(config: run_config.RunConfig) -> weak_strong.WeakStrongConfig:
+  """Returns how weak and strong views are made; mirrored only if views are."""
+  if isinstance(encoders.views(config), vectors.VectorConfig):
+    raise ValueError(
+      f'augmentation is {config.augmentation!r}, which is for vectors; weak and strong '
+      'views are for images only.'
+    )
+  return weak_strong.WeakStrongConfig(flip_probability=_mirrored(config))
+
+
+def _simclr(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
+  return simclr.SimclrObjective(
+    encoders.siamese(config, encoder), config.objective.temperature
+  )
+
+
+def _uniformity(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
+  return uniformity.UniformityObjective(encoders.siamese(config, encoder))
+
+
+def _dino(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
+  own: kinds.Dino = config.objective
+  # Half the side: 8 of 16 pixels, like the paper's 96 of 224.
+  side = max(1, encoder.input_shape[0] // 2)
+  small = multiview.local_crop(encoders.views(config), side)
+  return dino.DinoObjective(
+    encoders.siamese(config, encoder),
+    (small,) * own.local_crops,
+    own.prototypes,
+    own.temperature,
+    momentum=own.target_momentum,
+  )
+
+
+def _moco(version: int) -> _Build:
+  def build_version(
+    config: run_config.RunConfig, encoder: network.Network, _: int
+  ) -> Any:
+    own = config.objective
+    objective = moco.build_moco(
+      encoder,
+      encoders.views(config),
+      own.projector,
+      version,
+      own.target_momentum,
+      own.queue_size,
+    )
+    return dataclasses.replace(objective, temperature=own.temperature)
+
+  return build_version
+
+
+def _ablated(own: Any, objective: Any) -> Any:
+  """Returns SimSiam or BYOL without predictor or stop-gradient, if it is so asked."""
+  return dataclasses.replace(
+    objective,
+    predictor=objective.predictor if own.predictor else None,
+    stop_gradient=own.stop_gradient,
+  )
+
+
+def _simsiam(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
+  own: kinds.Simsiam = config.objective
+  objective = simsiam.build_simsiam(
+    encoder, encoders.views(config), own.projector, own.predictor_width
+  )
+  return _ablated(own, objective)
+
+
+def _byol(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
+  own: kinds.Byol = config.objective
+  objective = byol.build_byol(
+    encoder,
+    encoders.views(config),
+    own.projector,
+    own.predictor_width,
+    own.target_momentum,
+  )
+  return _ablated(own, objective)
+
+
+def _swav(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
+  own: kinds.Swav = config.objective
+  return swav.SwavObjective(
+    encoders.siamese(config, encoder),
+    own.prototypes,
+    own.temperature,
+    queue_size=own.queue_size,
+  )
+
+
+def _ignores_shift(own: Any, two_towers: bool) -> bool:
+  """Returns whether a loss of statistics ignores a shift of encodings by one network.
+
+  The projectors then have no bias in their last layer, as its gradient would be zero.
+  """
+  ignored = _LOSSES[own.kind](own).ignores_shift
+  if ignored == statistics_loss.COMMON_SHIFT:
+    return not two_towers
+  return ignored == statistics_loss.EACH_SHIFT
+
+
+def _statistics(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
+  bias = not _ignores_shift(config.objective, False)
+  return _of_statistics(config.objective, encoders.siamese(config, encoder, bias))
+
+
+def _of_statistics(own: Any, model: dual_encoder.DualEncoder) -> Any:
+  return statistics.StatisticsObjective(
+    model, _LOSSES[own.kind](own), getattr(own, 'encoding_norm', None)
+  )
+
+
+def _mae(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
+  # Crops and flips, as in the paper, whatever the default for two views.
+  return mae.build_mae(encoder, mask_ratio=config.objective.mask_ratio)
+
+
+def _fedca(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
+  own: kinds.FedCA = config.objective
+  return dictionary_contrast.FedCAObjective(
+    encoders.siamese(config, encoder), own.temperature, own.alignment_weight
+  )
+
+
+def _fixmatch(
+  config: run_config.RunConfig, encoder: network.Network, classes: int
+) -> Any:
+  return fixmatch.FixMatchObjective(
+    encoder,
+    projector.build_linear(encoder.output_dim, classes),
+    _weak_strong(config),
+    config.objective.threshold,
+  )
+
+
+def _fedsup(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
+  own: kinds.Fedsup = config.objective
+  model = encoders.siamese(config, encoder)
+  return teacher_student.FedSupObjective(
+    model,
+    predictor.build_predictor(
+      model.projector.output_dim, own.predictor_width, projector.like(encoder)
+    ),
+    own.consistency,
+    own.stages,
+    own.raw_teacher,
+  )
+
+
+def _fedmatch(
+  config: run_config.RunConfig, encoder: network.Network, classes: int
+) -> Any:
+  return helper_consistency.UnlabelledObjective(
+    encoder,
+    projector.build_linear(encoder.output_dim, classes),
+    _weak_strong(config),
+    config.objective.threshold,
+  )
+
+
+_BUILD: Mapping[str, _Build] = {
+  'simclr': _simclr,
+  'moco_v1': _moco(1),
+  'moco_v2': _moco(2),
+  'simsiam': _simsiam,
+  'byol': _byol,
+  'swav': _swav,
+  **dict.fromkeys(_LOSSES, _statistics),
+  'dino': _dino,
+  'uniformity': _uniformity,
+  'mae': _mae,
+  'supervised': supervised_objective,
+  'fedca': _fedca,
+  'fixmatch': _fixmatch,
+  'fedsup': _fedsup,
+  'fedmatch': _fedmatch,
+}
+
+
+def check(config: run_config.RunConfig) -> None:
+  """Checks the objective's fields as far as possible without data.
+
+  Raises:
+    ValueError: If a share of the labels is given to a method that has all of them.
+  """
+  labels = getattr(config.objective, 'labels', 1.0)
+  if labels != 1 and config.method.federated:
+    raise ValueError(
+      f'--objective=supervised:labels={labels:g} is given with --method='
+      f'{config.method.kind}; it is for centralized_steps only.'
+    )

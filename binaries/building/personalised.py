@@ -1,0 +1,65 @@
+"""SSFL: methods whose clients have their own models."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from binaries.building import algorithms
+from binaries.building import training
+from binaries.config import run_config
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.ssfl import bilevel_ssfl
+from tff_ssl.algorithms.ssfl import la_ssfl
+from tff_ssl.algorithms.ssfl import maml_ssfl
+from tff_ssl.algorithms.ssfl import per_ssfl
+from tff_ssl.runs import personal_models
+
+
+def _per_config(config: run_config.RunConfig) -> per_ssfl.PerSSFLConfig:
+  return per_ssfl.PerSSFLConfig(
+    training.client_config(config), config.method.consensus_weight
+  )
+
+
+def _bilevel_config(config: run_config.RunConfig) -> bilevel_ssfl.BiLevelConfig:
+  return bilevel_ssfl.BiLevelConfig(
+    training.client_config(config), config.method.proximity_weight
+  )
+
+
+def _maml_config(config: run_config.RunConfig) -> maml_ssfl.MamlConfig:
+  return maml_ssfl.MamlConfig(
+    training.client_config(config), config.method.inner_rate, config.method.second_order
+  )
+
+
+def _adapted(rate: str) -> Callable[..., personal_models.PersonalModel]:
+  """Returns a builder of the global model after a step on a client's own examples.
+
+  Args:
+    rate: The method's field with the rate of the step.
+  """
+
+  def build(
+    config: run_config.RunConfig, process: Any, objective: Any, data: Any
+  ) -> personal_models.PersonalModel:
+    del process
+    own = la_ssfl.AdaptationConfig(getattr(config.method, rate), seed=config.seed or 0)
+    return personal_models.adapted(data, la_ssfl.la_ssfl(objective, own))
+
+  return build
+
+
+ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
+  'la': algorithms.with_server(
+    fedavg.fedavg, training.client_config, personal=_adapted('adaptation_rate')
+  ),
+  'maml': algorithms.with_server(
+    maml_ssfl.maml_ssfl, _maml_config, personal=_adapted('inner_rate')
+  ),
+  'bilevel': algorithms.with_server(
+    bilevel_ssfl.bilevel_ssfl, _bilevel_config, personal=algorithms.of_states
+  ),
+  'per': algorithms.with_server(
+    per_ssfl.per_ssfl, _per_config, personal=algorithms.of_states
+  ),
+}

@@ -1,0 +1,72 @@
+"""Fields of a run that follow from others, and from the run's folder."""
+
+import dataclasses
+import pathlib
+import secrets
+import sys
+
+from binaries.config import run_config
+from binaries.config import runtimes
+from tff_ssl.runs import run_config as stored_config
+from tff_ssl.runs.privacy import accounting
+
+# Independent of the hosts, so that a run's numbers are independent of them too.
+_PARTS_OF_HOSTS = 8
+_CHECKPOINT_EVERY = 10
+# Seeds up to the first can be tried; those drawn are int64 above the second.
+_GUESSED_BELOW, _DRAWN_ABOVE = 2**48, 2**62
+
+
+def settle(config: run_config.RunConfig) -> run_config.RunConfig:
+  """Returns a run in which no field is None that follows from others.
+
+  A seed is drawn where cohorts must be secret, unless it is given or the folder's:
+  everybody knows the default, and with it all cohorts. Its message goes to stderr.
+
+  Args:
+    config: A run; its folder need not exist.
+
+  Raises:
+    ValueError: If the folder's config.json cannot be read.
+  """
+  runtime = config.runtime
+  if isinstance(runtime, runtimes.Hosts) and runtime.parts is None:
+    runtime = dataclasses.replace(runtime, parts=_PARTS_OF_HOSTS)
+  adapts = getattr(config.aggregation, 'clip_quantile', None) is not None
+  if (config.is_secure or adapts) and runtime.packs is None:
+    # Both act on each client by itself, not on packs.
+    runtime = dataclasses.replace(runtime, packs=0)
+  # Repeating rounds after a kill costs privacy again.
+  every = 1 if config.is_private else _CHECKPOINT_EVERY
+  return dataclasses.replace(
+    config,
+    runtime=runtime,
+    checkpoint_every=config.checkpoint_every or every,
+    seed=_seed(config),
+  )
+
+
+def _seed(config: run_config.RunConfig) -> int:
+  if not config.is_amplified:
+    return config.seed or 0
+  folder = pathlib.Path(config.run_dir or '.')
+  if config.seed is None and config.run_dir and (folder / stored_config.NAME).is_file():
+    known = stored_config.read(folder)['config'].get('seed')
+    if isinstance(known, int):
+      return known
+  if config.seed is None:
+    return _DRAWN_ABOVE + secrets.randbelow(_DRAWN_ABOVE)
+  if is_guessed(config.seed):
+    print(
+      f'Warning: --seed={config.seed} can be guessed, and tells who was in which '
+      'cohort; epsilon holds only where nobody does: leave --seed out, and one is '
+      f'drawn, or take --aggregation=cohorts={accounting.PASSES}.',
+      file=sys.stderr,
+      flush=True,
+    )
+  return config.seed
+
+
+def is_guessed(seed: int) -> bool:
+  """Returns whether all seeds up to this one can be tried, one after the other."""
+  return seed < _GUESSED_BELOW

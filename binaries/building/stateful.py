@@ -1,0 +1,196 @@
+"""Methods whose clients keep networks, or whose server keeps what clients encoded."""
+
+from collections.abc import Mapping
+import pathlib
+from typing import Any
+
+from binaries.building import algorithms
+from binaries.building import training
+from binaries.config import command_line
+from binaries.config import run_config
+from tff_ssl.algorithms import fed_ssl
+from tff_ssl.algorithms import fedca
+from tff_ssl.algorithms.divergence_aware import fedema
+from tff_ssl.algorithms.divergence_aware import fedu
+from tff_ssl.algorithms.divergence_aware import online_networks
+from tff_ssl.encoders import checks
+from tff_ssl.federated import phases
+from tff_ssl.runs import alarms
+from tff_ssl.runs import checkpoints
+
+_SAME_AS_FED_BYOL = 'the run is bit for bit that of --method=fed_byol'
+
+
+def _sharing(config: run_config.RunConfig) -> online_networks.NetworkSharing:
+  method = config.method
+  return online_networks.NetworkSharing(
+    averaged=method.averaged, replaced=method.replaced, restart=method.restart_absent
+  )
+
+
+def _fedema_config(config: run_config.RunConfig) -> fedema.FedEMAConfig:
+  method = config.method
+  for name in ('constant_mu', 'scaler'):
+    if getattr(method, name) is not None and method.tau != type(method)().tau:
+      raise ValueError(f'tau of --method is given with {name}; leave one of them out.')
+  return fedema.FedEMAConfig(
+    training=training.client_config(config),
+    tau=method.tau,
+    scaler=method.scaler,
+    constant_mu=method.constant_mu,
+    norm=method.divergence_norm,
+    applied_to=method.ema_on,
+    sharing=_sharing(config),
+    autoscaler=method.autoscaler,
+    divergence_of=method.divergence_of,
+  )
+
+
+def _mixing_of_fedema(config: run_config.RunConfig) -> alarms.MixingAlarm:
+  """Builds the alarm for mu = 1 for all, unless it is asked for, and mu = 0."""
+  method = config.method
+  asked = method.constant_mu is not None
+  alone = method.replaced in (online_networks.NONE, online_networks.TARGET)
+  is_global = method.divergence_of == online_networks.GLOBAL
+  lower = 'Use divergence_of=training, or lower' if is_global else 'Lower'
+  return alarms.MixingAlarm(
+    None
+    if asked or alone
+    else 'mu is 1 for every returning client: these clients keep their own online '
+    'networks, take nothing from the global ones, and may never again. '
+    f'{lower} scaler or tau of --method; scaler is meant for '
+    'divergence_norm=conv_mean.',
+    'mu was 0 for every client in every round: each took the global networks, and '
+    f'{_SAME_AS_FED_BYOL}. Raise tau or scaler of --method, and have clients take part '
+    'more than once.',
+  )
+
+
+def _mixing_of_fedu(config: run_config.RunConfig) -> alarms.MixingAlarm:
+  """Builds the alarm that all clients have taken the global predictor."""
+  del config
+  return alarms.MixingAlarm(
+    None,
+    'no divergence reached the threshold: each client took the global predictor in '
+    f'every round, and {_SAME_AS_FED_BYOL}. Use --method=threshold_quantile=0.5, or a '
+    'threshold below the divergences in clients.csv.',
+  )
+
+
+def _fed_byol(config: run_config.RunConfig, objective: Any) -> phases.Algorithm:
+  """Builds FedSSL; or if other networks are shared, FedEMA without mu."""
+  if (
+    _sharing(config) == online_networks.NetworkSharing()
+    and config.objective.stop_gradient
+  ):
+    plain = algorithms.with_server(fed_ssl.fed_ssl, training.client_config)
+  else:
+    plain = algorithms.with_server(fedema.fedema, _without_mu)
+  return plain.build(config, objective)
+
+
+def _without_mu(config: run_config.RunConfig) -> fedema.FedEMAConfig:
+  return fedema.FedEMAConfig(
+    training=training.client_config(config),
+    scaler=0.0,
+    norm='l2',
+    sharing=_sharing(config),
+  )
+
+
+def _check_fed_byol(config: run_config.RunConfig) -> None:
+  training.client_config(config)
+  training.server_config(config)
+
+
+def _fedu_config(config: run_config.RunConfig) -> fedu.FedUConfig:
+  method = config.method
+  if (
+    method.threshold_quantile is not None
+    and method.threshold != type(method)().threshold
+  ):
+    raise ValueError(
+      'threshold of --method is given with threshold_quantile; leave one of them out.'
+    )
+  return fedu.FedUConfig(
+    training=training.client_config(config),
+    threshold=method.threshold,
+    norm=method.divergence_norm,
+    sharing=_sharing(config),
+    quantile=method.threshold_quantile,
+    divergence_of=method.divergence_of,
+  )
+
+
+def _fedca(
+  config: run_config.RunConfig, objective: Any, population: int
+) -> phases.Algorithm:
+  """Builds FedCA; refuses a base model with another encoder."""
+  params = _base_params(config)
+  if params is not None:
+    name = f'the encoder of {config.method.alignment_run}'
+    checks.params(name, objective.model.encoder.specs, params)
+  own = fedca.FedCAConfig(
+    population, config.method.dictionary_size, training.client_config(config)
+  )
+  return fedca.fedca(objective, training.server_optimizer(config), own, params)
+
+
+def _check_fedca(config: run_config.RunConfig) -> None:
+  """Refuses a base model without a weight, a weight without it, unfinished runs."""
+  weight, run = config.objective.alignment_weight, config.method.alignment_run
+  if weight and not run:
+    raise ValueError(
+      f'alignment_weight of --objective is {weight} without alignment_run of --method; '
+      'it must name a finished run, whose encoder is the base model.'
+    )
+  if run and not weight:
+    raise ValueError(
+      f'alignment_run of --method is {run} without alignment_weight of --objective; it '
+      'must be above 0.'
+    )
+  _base_params(config)
+  training.client_config(config)
+  training.server_config(config)
+
+
+def _base_params(config: run_config.RunConfig) -> Mapping[str, Any] | None:
+  """Reads the encoder of the base model's run; None without one."""
+  if not config.method.alignment_run:
+    return None
+  folder = pathlib.Path(config.method.alignment_run)
+  other = command_line.read(folder, keep_paths=False)
+  # The parameters' names and shapes do not show the norm.
+  norms = [getattr(each.encoder, 'norm', None) for each in (other, config)]
+  if norms[0] != norms[1]:
+    raise ValueError(
+      f'{folder} is a run with the norm {norms[0]} of --encoder; the base model must '
+      f'have the norm {norms[1]}, as the clients have.'
+    )
+  round, params = checkpoints.read_newest(folder / 'checkpoints', algorithms.ENCODER)
+  if round != other.rounds:
+    raise ValueError(
+      f'{folder} has {round} of {other.rounds} rounds; the base model must come from a '
+      'finished run.'
+    )
+  return params
+
+
+ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
+  'fed_byol': algorithms.Algorithm(_fed_byol, _check_fed_byol),
+  'fedu': algorithms.with_server(
+    fedu.fedu,
+    _fedu_config,
+    personal=algorithms.of_states,
+    mixing=_mixing_of_fedu,
+  ),
+  'fedema': algorithms.with_server(
+    fedema.fedema,
+    _fedema_config,
+    personal=algorithms.of_states,
+    mixing=_mixing_of_fedema,
+  ),
+  'fedca': algorithms.Algorithm(
+    _fedca, _check_fedca, numbered=True, rows_of_one_client=True
+  ),
+}

@@ -1,0 +1,123 @@
+"""FeatARC's cluster models, and learning without a server."""
+
+import collections
+from collections.abc import Callable, Mapping
+import functools
+from typing import Any
+
+from binaries.building import algorithms
+from binaries.building import training
+from binaries.config import run_config
+from tff_ssl.algorithms.featarc import cluster_models
+from tff_ssl.algorithms.featarc import featarc
+from tff_ssl.algorithms.without_server import decentralized
+from tff_ssl.algorithms.without_server import topology
+from tff_ssl.encoders import network
+from tff_ssl.federated import phases
+from tff_ssl.objectives import base
+from tff_ssl.runs import personal_models
+from tff_ssl.simulation import client_data
+
+# (the run, number of nodes) -> their graph.
+_Build = Callable[[run_config.RunConfig, int], topology.Topology]
+
+
+def _featarc_config(config: run_config.RunConfig) -> featarc.FeatARCConfig:
+  """Returns FeatARC, or one of its parts: one cluster, or no alignment."""
+  return featarc.FeatARCConfig(
+    getattr(config.method, 'clusters', 1),
+    getattr(config.method, 'alignment_weight', 0.0),
+    training.client_config(config),
+  )
+
+
+def _random_graph(config: run_config.RunConfig, nodes: int) -> topology.Topology:
+  return topology.random_graph(nodes, config.method.edge_probability, config.seed or 0)
+
+
+def _graph(config: run_config.RunConfig, nodes: int) -> topology.Topology:
+  return topology.read(config.method.path, nodes)
+
+
+def _decentralized(
+  graph: _Build, config: run_config.RunConfig, objective: Any, nodes: int
+) -> phases.Algorithm:
+  own = decentralized.DecentralizedConfig(
+    graph(config, nodes), training.client_config(config)
+  )
+  return decentralized.decentralized(objective, own)
+
+
+def of_nodes(state: Any) -> dict[str, Any]:
+  """Returns the nodes' offsets from their mean, under separate names."""
+  offsets = state.extra[decentralized.OFFSETS]
+  return {f'{decentralized.OFFSETS}/{name}': each for name, each in offsets.items()}
+
+
+def node_model(
+  config: run_config.RunConfig,
+  process: Any,
+  objective: Any,
+  data: client_data.ArrayClientData,
+) -> personal_models.PersonalModel:
+  """Returns what makes a node's model from the weights with those of `of_nodes`."""
+  del config, process, objective
+  numbers = {client_id: k for k, client_id in enumerate(data.client_ids)}
+
+  def of_client(weights: base.Params, client_id: str) -> base.Params:
+    offsets = network.select(weights, decentralized.OFFSETS)
+    node = numbers[client_id]
+    return collections.OrderedDict(
+      (name, weights[name] + each[node]) for name, each in offsets.items()
+    )
+
+  return of_client
+
+
+def _check(config: run_config.RunConfig) -> None:
+  if (config.participation or 0) < 1:
+    raise ValueError(
+      f'participation is {config.participation}; without a server it must be 1, '
+      'because the weights of the averages are those of the whole graph: if nodes were '
+      'absent, their neighbours would use other weights and not preserve the mean.'
+    )
+  if config.method.kind == 'graph' and not config.method.path:
+    raise ValueError(
+      'path of --method=graph is not given; it must name a CSV file, the adjacency '
+      'matrix of the clients.'
+    )
+  training.client_config(config)
+
+
+def _without_server(graph: _Build) -> algorithms.Algorithm:
+  """Returns the algorithm of a graph.
+
+  Args:
+    graph: Builds the graph.
+  """
+  return algorithms.Algorithm(
+    functools.partial(_decentralized, graph),
+    _check,
+    numbered=True,
+    personal=node_model,
+    topology=graph,
+    of_clients=of_nodes,
+  )
+
+
+_FEATARC = algorithms.with_server(
+  featarc.featarc,
+  _featarc_config,
+  personal=algorithms.of_states,
+  models=cluster_models.models,
+)
+
+ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
+  **dict.fromkeys(('featarc', 'align_only', 'cluster_only'), _FEATARC),
+  'star': _without_server(lambda _, nodes: topology.star(nodes)),
+  'ring': _without_server(lambda _, nodes: topology.ring(nodes)),
+  'tree': _without_server(lambda _, nodes: topology.tree(nodes)),
+  'complete': _without_server(lambda _, nodes: topology.complete(nodes)),
+  'random_graph': _without_server(_random_graph),
+  'graph': _without_server(_graph),
+}

@@ -1,0 +1,1 @@
+"""Configurations of runs, as values: frozen dataclasses that import no TensorFlow."""

@@ -1,0 +1,86 @@
+"""Encoders: the networks from examples to features."""
+
+import dataclasses
+from typing import Literal
+
+from binaries.config import objectives
+from tff_ssl.computing import kinds
+
+Precision = Literal['float32', 'bfloat16']
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoder(kinds.Kind):
+  """A network.
+
+  Attributes:
+    kind: Name of the network.
+    width: Factor on its channels or units.
+    precision: Precision of its maps in training; bfloat16 is for GPUs and some CPUs.
+  """
+
+  kind: str
+  width: kinds.Positive = 1.0
+  precision: Precision = 'float32'
+
+
+@dataclasses.dataclass(frozen=True)
+class ResNet(Encoder):
+  """A residual network.
+
+  Attributes:
+    norm: Norm of the network and its heads; group comes with weight standardization.
+    stem: First layers, for small or large images.
+  """
+
+  norm: Literal['group', 'batch'] = 'group'
+  stem: Literal['cifar', 'imagenet'] = 'cifar'
+
+
+@dataclasses.dataclass(frozen=True)
+class ViT(Encoder):
+  """A vision transformer.
+
+  Attributes:
+    patch: Side of the patches in pixels; none: as many as give at most 16 on a side.
+  """
+
+  patch: kinds.Count | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Normed(Encoder):
+  """A plain convolutional network, or an MLP for rows of numbers.
+
+  Attributes:
+    norm: Norm of the network and its heads.
+  """
+
+  norm: Literal['group', 'batch'] = 'group'
+
+
+ENCODERS: dict[str, type[Encoder]] = {
+  'resnet8': ResNet,
+  'resnet14': ResNet,
+  'resnet18': ResNet,
+  'resnet50': ResNet,
+  'conv2': Normed,
+  'conv4': Normed,
+  'convnext_micro': Encoder,
+  'convnext_tiny': Encoder,
+  'vit_micro': ViT,
+  'vit_tiny': ViT,
+  'mlp': Normed,
+}
+
+
+def suited(objective: objectives.Objective, batch_norm: bool) -> Encoder:
+  """Returns the small encoder that an objective is shown with.
+
+  Args:
+    objective: What clients minimise.
+    batch_norm: Whether a network that has a norm has batch norm.
+  """
+  if isinstance(objective, objectives.Mae):
+    return ViT('vit_micro')
+  return ResNet('resnet8', norm='batch' if batch_norm else 'group')

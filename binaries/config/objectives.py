@@ -1,0 +1,314 @@
+"""Objectives: what clients minimise, with the settings of their papers.
+
+The papers' heads are for ResNet-50; these are a quarter as wide, for small encoders.
+"""
+
+import dataclasses
+from typing import ClassVar
+
+from tff_ssl.computing import kinds
+
+_WIDE = (256, 256, 256)
+_CONTRASTIVE = (256, 256, 128)
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective(kinds.Kind):
+  """What clients minimise.
+
+  Attributes:
+    unused: Names of the fields of a run that it does not use.
+    labelled: Whether it reads labels.
+    batch_norm: Whether its paper needs batch norm: with group norm encodings collapse.
+  """
+
+  kind: ClassVar[str] = ''
+  unused: ClassVar[tuple[str, ...]] = ()
+  labelled: ClassVar[bool] = False
+  batch_norm: ClassVar[bool] = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Projected(Objective):
+  """An objective of projected encodings.
+
+  Attributes:
+    projector: Widths of the projector's layers.
+  """
+
+  projector: tuple[kinds.Count, ...] = _WIDE
+
+
+@dataclasses.dataclass(frozen=True)
+class Simclr(Projected):
+  """SimCLR's NT-Xent (Chen et al., ICML 2020, Eq. 1).
+
+  Attributes:
+    temperature: Temperature of the softmax.
+  """
+
+  kind: ClassVar[str] = 'simclr'
+  projector: tuple[kinds.Count, ...] = _CONTRASTIVE
+  temperature: kinds.Positive = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Uniformity(Projected):
+  """Alignment and uniformity (Wang and Isola, ICML 2020)."""
+
+  kind: ClassVar[str] = 'uniformity'
+  projector: tuple[kinds.Count, ...] = _CONTRASTIVE
+
+
+@dataclasses.dataclass(frozen=True)
+class _Moco(Projected):
+  """MoCo: contrast with a queue of keys.
+
+  Attributes:
+    temperature: Temperature of the softmax.
+    target_momentum: Momentum of the key network.
+    queue_size: Keys in the queue.
+  """
+
+  temperature: kinds.Positive = 0.07
+  target_momentum: kinds.Fraction = 0.999
+  queue_size: kinds.Count = 1024
+
+
+@dataclasses.dataclass(frozen=True)
+class MocoV1(_Moco):
+  """MoCo (He et al., CVPR 2020)."""
+
+  kind: ClassVar[str] = 'moco_v1'
+  projector: tuple[kinds.Count, ...] = (128,)
+
+
+@dataclasses.dataclass(frozen=True)
+class MocoV2(_Moco):
+  """MoCo v2 (Chen et al., 2020)."""
+
+  kind: ClassVar[str] = 'moco_v2'
+  projector: tuple[kinds.Count, ...] = (256, 128)
+  temperature: kinds.Positive = 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class _Predicting(Projected):
+  """An objective with a predictor.
+
+  Attributes:
+    predictor_width: Hidden units of the predictor; none: as in the objective's paper.
+    predictor: Whether there is a predictor.
+    stop_gradient: Whether no gradient trains the target.
+  """
+
+  batch_norm: ClassVar[bool] = True
+  predictor_width: kinds.Count | None = None
+  predictor: bool = True
+  stop_gradient: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Simsiam(_Predicting):
+  """SimSiam (Chen and He, CVPR 2021)."""
+
+  kind: ClassVar[str] = 'simsiam'
+
+
+@dataclasses.dataclass(frozen=True)
+class Byol(_Predicting):
+  """BYOL (Grill et al., NeurIPS 2020).
+
+  Attributes:
+    target_momentum: Momentum of the target network; 0: the target is the online one.
+  """
+
+  kind: ClassVar[str] = 'byol'
+  target_momentum: kinds.Fraction = 0.99
+
+
+@dataclasses.dataclass(frozen=True)
+class Swav(Projected):
+  """SwAV (Caron et al., NeurIPS 2020).
+
+  Attributes:
+    temperature: Temperature of the softmax.
+    prototypes: Number of prototypes.
+    queue_size: Earlier images of a client whose encodings are assigned to prototypes
+      together with those of a small batch; 0: none.
+  """
+
+  kind: ClassVar[str] = 'swav'
+  projector: tuple[kinds.Count, ...] = (256, 128)
+  temperature: kinds.Positive = 0.1
+  prototypes: kinds.Count = 256
+  queue_size: kinds.Natural = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Dino(Projected):
+  """DINO (Caron et al., ICCV 2021).
+
+  Attributes:
+    temperature: Temperature of the student.
+    target_momentum: Momentum of the teacher in the first round.
+    prototypes: Number of prototypes.
+    local_crops: Crops that only the student sees, with half the side of the images.
+  """
+
+  kind: ClassVar[str] = 'dino'
+  temperature: kinds.Positive = 0.1
+  target_momentum: kinds.Fraction = 0.996
+  prototypes: kinds.Count = 256
+  local_crops: kinds.Natural = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Cco(Projected):
+  """Cross-correlation of two views (DCCO paper, Eq. 1, after Barlow Twins).
+
+  Attributes:
+    off_diagonal_weight: lambda, weight of the entries off the diagonal.
+    encoding_norm: Encodings farther than this from the mean encoding of a few noise
+      inputs are moved towards it, to this distance, which bounds the statistics that a
+      client sends; none: they are not.
+  """
+
+  kind: ClassVar[str] = 'cco'
+  off_diagonal_weight: kinds.NotNegative = 20.0
+  encoding_norm: kinds.Positive | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Vicreg(Projected):
+  """VICReg (Bardes et al., ICLR 2022), as a loss of statistics.
+
+  Attributes:
+    encoding_norm: Encodings farther than this from the mean encoding of a few noise
+      inputs are moved towards it, to this distance; none: they are not.
+  """
+
+  kind: ClassVar[str] = 'vicreg'
+  encoding_norm: kinds.Positive | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Spectral(Projected):
+  """The spectral contrastive loss (HaoChen et al., NeurIPS 2021; FedSC).
+
+  Attributes:
+    mu: Greatest squared length of an encoding.
+  """
+
+  kind: ClassVar[str] = 'spectral'
+  mu: kinds.Positive = 4.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Mae(Objective):
+  """Masked autoencoder (He et al., CVPR 2022), of a vision transformer.
+
+  Attributes:
+    mask_ratio: Share of an image's patches that are masked.
+  """
+
+  kind: ClassVar[str] = 'mae'
+  unused: ClassVar[tuple[str, ...]] = ('augmentation',)
+  mask_ratio: kinds.BelowOne = 0.75
+
+
+@dataclasses.dataclass(frozen=True)
+class Supervised(Objective):
+  """Cross-entropy with the labels.
+
+  Attributes:
+    labels: Share of the training labels that it gets, in dcco's centralized_steps.
+  """
+
+  kind: ClassVar[str] = 'supervised'
+  labelled: ClassVar[bool] = True
+  labels: kinds.Share = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class FedCA(Projected):
+  """Contrast with a dictionary of other clients' representations (FedCA).
+
+  Attributes:
+    temperature: Temperature of the softmax.
+    alignment_weight: beta, weight of the distance from the base model's features.
+  """
+
+  kind: ClassVar[str] = 'fedca'
+  projector: tuple[kinds.Count, ...] = _CONTRASTIVE
+  temperature: kinds.Positive = 0.5
+  alignment_weight: kinds.NotNegative = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Fixmatch(Objective):
+  """FixMatch (Sohn et al., NeurIPS 2020), on clients without labels.
+
+  Attributes:
+    threshold: Least probability of a pseudo-label.
+  """
+
+  kind: ClassVar[str] = 'fixmatch'
+  threshold: kinds.Fraction = 0.95
+
+
+@dataclasses.dataclass(frozen=True)
+class Fedmatch(Objective):
+  """FedMatch's consistency between a client and its helpers (Jeong et al., ICLR 2021).
+
+  Attributes:
+    threshold: Least probability of a pseudo-label.
+  """
+
+  kind: ClassVar[str] = 'fedmatch'
+  threshold: kinds.Fraction = 0.75
+
+
+@dataclasses.dataclass(frozen=True)
+class Fedsup(Projected):
+  """FedSup's student: consistency with a teacher, and its feature maps.
+
+  The thesis's heads of 512 are for ResNet-18; these are a quarter as wide.
+
+  Attributes:
+    predictor_width: Hidden units of the predictor.
+    consistency: Whether there is the consistency loss.
+    stages: Stages whose feature maps are compared; none: all; 0: no stage.
+    feature_weight: lambda_s of the weight lambda_s^(t/T) of the feature maps.
+    raw_teacher: Whether the teacher projects unaugmented images, not the views.
+  """
+
+  kind: ClassVar[str] = 'fedsup'
+  projector: tuple[kinds.Count, ...] = (128, 128)
+  predictor_width: kinds.Count = 128
+  consistency: bool = True
+  stages: kinds.Natural | None = None
+  feature_weight: kinds.Positive = 1e-4
+  raw_teacher: bool = False
+
+
+_ALL: tuple[type[Objective], ...] = (
+  Simclr,
+  MocoV1,
+  MocoV2,
+  Simsiam,
+  Byol,
+  Swav,
+  Cco,
+  Vicreg,
+  Spectral,
+  Dino,
+  Uniformity,
+  Mae,
+  Supervised,
+  FedCA,
+  Fixmatch,
+  Fedsup,
+  Fedmatch,
+)
+OBJECTIVES: dict[str, type[Objective]] = {each.kind: each for each in _ALL}

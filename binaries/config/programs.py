@@ -1,0 +1,94 @@
+"""The training programs: which methods each offers, with which defaults."""
+
+from collections.abc import Mapping
+import dataclasses
+import importlib
+
+from binaries.config import methods
+from binaries.config import objectives
+from binaries.config import run_config
+
+# In the order in which a method of several programs is looked for.
+NAMES = ('dcco', 'fedavg_ssl', 'fedema', 'ssfl', 'dec_ssl', 'fedsup')
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+  """What a training program offers.
+
+  Attributes:
+    name: Name of the program in `binaries`.
+    rows: The runs with their papers' settings, by method and objective; the first of a
+      method is its own objective, and the first method the program's default.
+  """
+
+  name: str
+  rows: Mapping[str, Mapping[str, run_config.RunConfig]]
+
+  @property
+  def methods(self) -> dict[str, type[methods.Method]]:
+    """The methods by name."""
+    return {
+      name: type(next(iter(row.values())).method) for name, row in self.rows.items()
+    }
+
+  @property
+  def objectives(self) -> dict[str, type[objectives.Objective]]:
+    """The objectives of all methods, by name."""
+    return {
+      name: type(config.objective)
+      for row in self.rows.values()
+      for name, config in row.items()
+    }
+
+  def row(self, method: str | None, objective: str | None) -> run_config.RunConfig:
+    """Returns the run of a method and an objective, with the settings of its paper.
+
+    Args:
+      method: Name of the method; None: the first that has the objective.
+      objective: Name of the objective; None: the first of the method.
+
+    Raises:
+      ValueError: If the program does not offer them together.
+    """
+    if method is None:
+      fitting = [m for m, row in self.rows.items() if objective in (None, *row)]
+      if not fitting:
+        raise ValueError(
+          f'objective is {objective!r}; binaries.{self.name} has '
+          f'{", ".join(self.objectives)}.'
+        )
+      method = fitting[0]
+    if method not in self.rows:
+      others = [other for other in NAMES if method in load(other).rows]
+      where = ''.join(f' It is in binaries.{other}.' for other in others[:1])
+      raise ValueError(
+        f'method is {method!r}; binaries.{self.name} has {", ".join(self.rows)}.{where}'
+      )
+    row = self.rows[method]
+    if objective is None:
+      return next(iter(row.values()))
+    if objective not in row:
+      raise ValueError(
+        f'objective is {objective!r}; {method} in binaries.{self.name} has '
+        f'{", ".join(row)}.'
+      )
+    return row[objective]
+
+
+def rows(*configs: run_config.RunConfig) -> dict[str, dict[str, run_config.RunConfig]]:
+  """Returns runs by the names of their methods and objectives, in their order."""
+  by_method: dict[str, dict[str, run_config.RunConfig]] = {}
+  for config in configs:
+    by_method.setdefault(config.method.kind, {})[config.objective.kind] = config
+  return by_method
+
+
+def load(name: str) -> Program:
+  """Imports a training program; returns what it offers."""
+  return importlib.import_module(f'binaries.{name}').PROGRAM
+
+
+def all_methods() -> dict[str, type[methods.Method]]:
+  """Returns the methods of all programs, by name."""
+  return {name: cls for each in NAMES for name, cls in load(each).methods.items()}

@@ -1,0 +1,74 @@
+"""What a run has by default for its task: the encoder, the views and the clients."""
+
+import dataclasses
+from typing import Any
+
+from binaries.config import data as data_lib
+from binaries.config import encoders
+from binaries.config import run_config
+from tasks import column_names
+from tasks import registry
+from tff_ssl.computing import kinds
+from tff_ssl.partition import classes
+from tff_ssl.partition import shares
+from tff_ssl.partition import skew
+from tff_ssl.partition import spec
+
+# Kinds of partitions, among the programs' defaults, that need labels.
+_BY_LABEL = (shares.SharesConfig, skew.SkewConfig, classes.ClassesConfig)
+
+
+def to_task(config: run_config.RunConfig) -> run_config.RunConfig:
+  """Returns a run whose encoder, views and clients suit its task, if it has none.
+
+  Rows of numbers are encoded by an MLP; some tasks have views of their own; and clients
+  are those that the data name.
+
+  Args:
+    config: A row of a program, for any task.
+  """
+  changes: dict[str, Any] = {}
+  if config.task in registry.TABLES:
+    changes['encoder'] = kinds.parse(
+      'mlp', encoders.ENCODERS, 'encoder', config.encoder
+    )
+  if config.task in registry.VIEWS:
+    changes['augmentation'] = registry.VIEWS[config.task]
+  try:
+    outline = registry.outline(config.task, config.data.dir, **arguments(config.data))
+  except (ValueError, OSError):
+    # Raised again when the data are read, after the configuration has been checked.
+    return dataclasses.replace(config, **changes)
+  partition = _natural(outline, config.partition)
+  return dataclasses.replace(config, **changes, partition=partition)
+
+
+def _natural(outline: registry.Outline, default: str | None) -> str | None:
+  """Returns the clients of the data: 'client' if they name clients.
+
+  If nothing is labelled and the default needs labels: 'case', or IID with as many
+  clients.
+  """
+  if outline.has_clients:
+    return 'client'
+  if outline.has_labels or default is None:
+    return default
+  config = spec.parse(default)
+  if not isinstance(config, _BY_LABEL):
+    return default
+  return 'case' if outline.has_cases else f'iid:clients={config.clients}'
+
+
+def arguments(data: data_lib.Data) -> dict[str, Any]:
+  """Returns what a table or folders mean, as arguments of `registry.load`.
+
+  Raises:
+    ValueError: If the columns are malformed.
+  """
+  columns = None if data.columns is None else column_names.parse([*data.columns])
+  return {
+    'classify': data.classify,
+    'folders': data.folders,
+    'columns': columns,
+    'follow_links': bool(data.follow_links),
+  }

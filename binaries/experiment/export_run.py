@@ -1,0 +1,238 @@
+"""Writes the files of an export, for `binaries.export`."""
+
+from collections.abc import Callable, Sequence
+import functools
+import json
+import pathlib
+from typing import NamedTuple
+
+from absl import logging
+import numpy as np
+import tensorflow as tf
+
+from binaries.config import run_config
+from binaries.experiment import exporting
+from tasks import task_types
+from tff_ssl.evaluation import feature_sets
+from tff_ssl.evaluation import linear_probe
+from tff_ssl.export import encoder_file
+from tff_ssl.export import exports
+from tff_ssl.reporting import giving
+from tff_ssl.reporting import model_card
+from tff_ssl.runs.privacy import disclosure
+from tff_ssl.storage import files
+
+_TRAINING = 'tflite_training'
+_FINETUNED = 'finetuned'
+_DEFAULT = (exports.KERAS, exports.SAVED_MODEL, exports.TFLITE)
+_STEP = 'training.tflite'
+_LABELS = 'labels.json'
+# Relative to the largest compared number, if that is above 1.
+_TOLERANCE = 1e-4
+
+
+def export(
+  folder: pathlib.Path,
+  out: pathlib.Path,
+  config: run_config.RunConfig,
+  *,
+  formats: Sequence[str],
+  fit: str | None,
+  allowed: bool,
+) -> None:
+  """Exports the encoder of a run.
+
+  Args:
+    folder: The run folder.
+    out: Where the files are written.
+    config: The run, with changes of its data and of fine-tuning.
+    formats: The formats; empty: those that need no other package.
+    fit: What is fitted on the training labels, classifier or finetuned, if anything.
+    allowed: Whether this may be done with the labels of a private run.
+
+  Raises:
+    ValueError: If a format cannot be written or does not reproduce the run, or the run
+      has no encoder, or other data.
+  """
+  wanted = tuple(dict.fromkeys(formats)) or _DEFAULT
+  plain = [name for name in wanted if name != _TRAINING]
+  if plain:
+    exports.check(plain)
+  if not logging.level_debug():
+    # TensorFlow logs for every saved function how its names are written.
+    logging.set_verbosity(logging.WARNING)
+  encoder = encoder_file.read(folder / model_card.ENCODER)
+  exporting.check_promise(folder, config)
+  task = None
+  unprotected = exporting.unprotected(folder, fit is not None, allowed)
+  is_table = len(encoder.input_shape) == 2
+  if fit or is_table or _TRAINING in wanted:
+    task = exporting.load_task(folder, config)
+  made = _make(config, task, encoder, fit)
+  notes = list(made.notes)
+  if notes:
+    print(notes[0])
+  step = None
+  if task is not None and _TRAINING in wanted:
+    step = exporting.local_step(folder, config, task)
+  out.mkdir(parents=True, exist_ok=True)
+  written = _write(out, plain, task, made, notes, giving.is_private(folder))
+  if made.fitted is not None and task is not None:
+    with files.atomic(out / _LABELS) as aside:
+      aside.write_text(json.dumps(task.label_names, indent=2) + '\n')
+    written.append(out / _LABELS)
+  if step is not None:
+    with files.atomic(out / _STEP) as aside:
+      aside.write_bytes(step)
+    written.append(out / _STEP)
+    notes.append(f'{_STEP}: one local step; signatures train, infer, save, restore')
+    print(notes[-1])
+  _write_card(folder, out, written, notes, unprotected)
+  print(f'Exported: {out}')
+
+
+def give_away(
+  folder: pathlib.Path, out: pathlib.Path, config: run_config.RunConfig
+) -> None:
+  """Writes what may be given away, and says of each file of the run what it is.
+
+  Args:
+    folder: The run folder.
+    out: A new folder.
+    config: The run.
+
+  Raises:
+    ValueError: If the run has no encoder, or promises too much.
+  """
+  encoder_file.read(folder / model_card.ENCODER)
+  exporting.check_promise(folder, config)
+  found = giving.give(folder, out)
+  if not giving.is_private(folder):
+    print(
+      f'{folder} is no private run: no noise was added, and nothing is guaranteed, of '
+      f'the encoder and the numbers either: {", ".join(found.public)}.'
+    )
+    print(f'To give away: {out}')
+    return
+  for name, rule in found.public.items():
+    print(f'{name}: {rule.kind.value}, {rule.why}')
+  for what, rules in (
+    (f'left out of {disclosure.NUMBERS}', giving.columns_of(folder).private),
+    ('left with the run', found.private),
+  ):
+    # Files in a folder have one rule.
+    named = {rule.name: rule.why for rule in rules.values()}
+    for name, why in named.items():
+      print(f'{what}: {name}: {why}')
+  print(f'To give away: {out}')
+
+
+class _Made(NamedTuple):
+  """The model to export, and the reference for comparing each file.
+
+  Attributes:
+    encoder: The run's encoder, or the fine-tuned one.
+    fitted: The classifier, if there is one.
+    encode: Maps inputs to the features that the encoder must give.
+    notes: Notes on the training, for the card.
+  """
+
+  encoder: tf.keras.Model
+  fitted: linear_probe.LinearClassifier | None
+  encode: Callable[[np.ndarray], np.ndarray]
+  notes: tuple[str, ...] = ()
+
+
+def _make(
+  config: run_config.RunConfig,
+  task: task_types.Task | None,
+  encoder: tf.keras.Model,
+  fit: str | None,
+) -> _Made:
+  """Trains the models that are asked for.
+
+  Args:
+    config: The run.
+    task: The run's task, if it was loaded.
+    encoder: The run's encoder.
+    fit: See `export`.
+  """
+  own: Callable[[np.ndarray], np.ndarray]
+  own = functools.partial(feature_sets.encode, encoder)
+  if task is None or fit is None:
+    return _Made(encoder, None, own)
+  notes = []
+  if fit == _FINETUNED:
+    tuned = exporting.finetuned(config, task, encoder)
+    encoder, fitted, own = tuned.model, tuned.head, tuned.encode
+    notes.append(
+      f'features and probabilities: {tuned.about}; classes in the order of {_LABELS}'
+    )
+  else:
+    fitted, accuracy = exporting.classifier(task, encoder, task.field)
+    notes.append(
+      f'probabilities: logistic regression on all training labels, {accuracy:.1%} of '
+      'the test examples classified correctly; classes in the order of ' + _LABELS
+    )
+  if task.case_level:
+    notes.append(
+      'probabilities: fitted on the mean features of cases; for a single image they '
+      'are less certain'
+    )
+  return _Made(encoder, fitted, own, tuple(notes))
+
+
+def _write_card(
+  folder: pathlib.Path,
+  out: pathlib.Path,
+  written: list[pathlib.Path],
+  notes: list[str],
+  unprotected: str | None,
+) -> None:
+  """Writes the model card, with digests of all files, including those in folders."""
+  found = {
+    path.relative_to(out).as_posix(): path
+    for top in written
+    for path in ([top] if top.is_file() else sorted(top.rglob('*')))
+    if path.is_file()
+  }
+  hashed = {model_card.ENCODER: folder / model_card.ENCODER, **found}
+  with files.atomic(out / model_card.NAME) as aside:
+    text = model_card.build(folder, hashed, notes, unprotected)
+    aside.write_text(text, encoding='utf-8')
+
+
+def _write(
+  out: pathlib.Path,
+  formats: list[str],
+  task: task_types.Task | None,
+  made: _Made,
+  notes: list[str],
+  is_private: bool,
+) -> list[pathlib.Path]:
+  """Writes the formats, and compares each with the encoder that is evaluated."""
+  field = 'image' if task is None else task.field
+  own = exporting.compared(task, made.encoder, field, is_private)
+  expected = exporting.expected(made.encode, made.fitted, own.scaled)
+  scaling = exporting.scaling(task, made.encoder)
+  model = exports.with_preprocessing(made.encoder, scaling, made.fitted)
+  # The card's first lines are about encoder.keras, whose inputs are scaled.
+  shape = ', '.join(map(str, ['n', *model.input_shape[1:]]))
+  notes.append(
+    f'model.* and savedmodel take `{exports.INPUT}`, {model.inputs[0].dtype.name} '
+    f'[{shape}], and scale them'
+  )
+  written = []
+  for name in formats:
+    path = exports.write(model, name, out)
+    gap = exports.largest_difference(exports.load(name, path)(own.inputs), expected)
+    line = (
+      f'{path.name}: within {gap:.1e} of the run on {len(own.inputs)} {own.what} '
+      f'(allowed: {_TOLERANCE:g})'
+    )
+    if not gap <= _TOLERANCE:
+      raise ValueError(f'{line}: the format {name} does not reproduce the run.')
+    notes.append(line)
+    print(line, flush=True)
+    written.append(path)
+  return written

@@ -1,0 +1,140 @@
+"""Evaluates the newest checkpoint of a run, for `binaries.evaluate`."""
+
+import collections
+import pathlib
+
+from binaries.building import data
+from binaries.building import encoders
+from binaries.building import evaluation
+from binaries.building import execution
+from binaries.config import evaluations
+from binaries.config import run_config
+from binaries.config import strangers
+from binaries.experiment import evaluating
+from binaries.experiment import evaluation_clients
+from binaries.experiment import masked
+from binaries.experiment import membership
+from binaries.experiment import results
+from binaries.experiment import transfer
+from binaries.experiment import two_towers
+from tasks import task_types
+from tff_ssl.encoders import network
+from tff_ssl.evaluation import dense
+from tff_ssl.evaluation import suite
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.reporting import model_card
+from tff_ssl.runs import checkpoints
+
+_FEDBN = 'fedbn'
+_STATISTICS = 'global_model_weights/non_trainable'
+
+
+def run(
+  folder: pathlib.Path, config: run_config.RunConfig, added: evaluations.Additions
+) -> None:
+  """Evaluates the encoder of a run: prints tables, adds to `evaluation.json` and card.
+
+  Args:
+    folder: The run folder.
+    config: The run, with changes of its evaluation and of the place of its data.
+    added: What else is evaluated.
+
+  Raises:
+    ValueError: If something asked for cannot be evaluated, or the data have changed.
+  """
+  _check(folder, config, added)
+  task = data.load_task(config)
+  if not added.transfer:
+    membership.check_same(folder, task, _why_same(config, task))
+  encoder = encoders.build(config, task)
+  model = _two_towers(folder, config, task, encoder)
+  round, params = _read(folder, encoder, model)
+  if added.transfer:
+    task = transfer.load(config, added.transfer, added.transfer_dir, task.image_shape)
+    membership.check_unseen(folder, config, task)
+  prefix = transfer.prefix(added.transfer)
+  print(f'{folder}: the encoder after round {round} of {config.rounds}')
+  if evaluation.of_masks(config):
+    by_masks = masked.Evaluator(config, added.masks, task, encoder)
+    own = network.select(params, dual_encoder.encoder_prefix(encoder))
+    by_masks.report(folder, round, config.title, own, prefix)
+  if set(config.evaluation.methods) == set(evaluation.of_masks(config)):
+    return
+  if (reason := evaluating.skipped(task)) is not None:
+    print(reason)
+    return
+  federated, collect, deal = evaluation_clients.build(config, added, task)
+  evaluator = two_towers.build_evaluator(
+    config, task, encoder, model, federated, deal, collect=collect
+  )
+  with evaluation_clients.open_context(config):
+    numbers = evaluator.evaluate_model(params)
+    evaluating.report(evaluator, folder, round, config.title, numbers, prefix)
+  model_card.write(folder)
+
+
+def _check(
+  folder: pathlib.Path, config: run_config.RunConfig, added: evaluations.Additions
+) -> None:
+  """Checks what can be checked without data."""
+  strangers.check_given(folder, config)
+  data.check(config)
+  execution.check(config)
+  evaluation.check(config, (suite.FEDERATED_LINEAR, *dense.METHODS))
+  evaluation_clients.check(config, added)
+  masked.check(config, added)
+  transfer.check(added)
+  if config.method.kind == _FEDBN:
+    raise ValueError(
+      f'{folder} is a run of fedbn: its checkpoints have no batch norm, which stays '
+      'with the clients; evaluation.json has the evaluation of its last encoder.'
+    )
+
+
+def _two_towers(
+  folder: pathlib.Path,
+  config: run_config.RunConfig,
+  task: task_types.Task,
+  encoder: network.Network,
+) -> dual_encoder.TwoTower | None:
+  """Returns the model of two modalities; None: there is one."""
+  if encoder.field != dual_encoder.LEFT:
+    return None
+  # A run's projectors have a last bias if its loss does not ignore it.
+  _, head = checkpoints.read_newest(
+    folder / 'checkpoints', f'{results.TRAINABLE}/{dual_encoder.LEFT_PROJECTOR}'
+  )
+  last = f'dense{len(config.objective.projector) - 1}/bias'
+  return encoders.two_towers(config, encoder, task, last in head)
+
+
+def _why_same(config: run_config.RunConfig, task: task_types.Task) -> str:
+  """Returns what to do if the run had other examples; see `membership.check_same`."""
+  why = 'the numbers of a run are of the test split that it held out'
+  if task.field != task_types.IMAGE:
+    return why
+  own = f'--transfer={task.name} --transfer_dir={config.data.dir}'
+  return f'{why}; give {own} as well for numbers of the new one, under transfer/'
+
+
+def _read(
+  folder: pathlib.Path, encoder: network.Network, model: dual_encoder.TwoTower | None
+) -> tuple[int, network.Params]:
+  """Returns the newest round and its parameters, with prefixes.
+
+  Args:
+    folder: The run folder.
+    encoder: The evaluated encoder; of a model with one input, only its parameters are
+      read.
+    model: A model of two modalities; all its parameters are read.
+  """
+  prefix = dual_encoder.encoder_prefix(encoder)
+  networks = {prefix: encoder} if model is None else model.networks
+  params: network.Params = collections.OrderedDict()
+  for name, net in networks.items():
+    places = [results.TRAINABLE, *([_STATISTICS] if net.mixes_examples else [])]
+    for place in places:
+      where = f'{place}/{name}'
+      round, read = checkpoints.read_newest(folder / 'checkpoints', where)
+      params.update(network.with_prefix(read, name))
+  return round, params

@@ -1,0 +1,169 @@
+"""Starts every program: reads its command line, and turns errors into sentences."""
+
+import atexit
+from collections.abc import Callable, Sequence
+import importlib
+import logging as logging_lib
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+from absl import app
+from absl import flags
+from absl import logging
+
+from binaries.config import command_line
+from binaries.config import help_text
+from binaries.launching import stopping
+from binaries.launching import streams
+from tff_ssl.execution import allocator
+
+
+def run(name: str) -> None:
+  """Runs a program of `binaries` with this process's command line, and ends it.
+
+  Args:
+    name: Name of the program's module in `binaries`, which has `main` and what the
+      command line is parsed into: `PROGRAM`, or `Options`.
+  """
+  # Not the module that was started, which is `__main__`: its classes would be others.
+  module = importlib.import_module(f'binaries.{name}')
+  if (asked := help_text.asked(sys.argv[1:])) is not None:
+    try:
+      print(help_text.build(module, asked), flush=True)
+    except BrokenPipeError:
+      # The reader, such as `head`, has enough. A normal exit would print an error.
+      os._exit(0)
+    except ValueError as error:
+      print(f'Error: {error}', file=sys.stderr)
+      sys.exit(1)
+    sys.exit(0)
+  logging.get_absl_logger().addFilter(is_for_users)
+  stopping.as_it_begins()
+  try:
+    start(module, sys.argv)
+  except SystemExit as ended:
+    end(ended)
+
+
+def is_for_users(record: logging_lib.LogRecord) -> bool:
+  """Returns whether a log line is meant for the users of a program.
+
+  Args:
+    record: A record of absl's logger, to which TensorFlow, TFF and TFDS write.
+  """
+  # TFF logs each lost connection, although an error reports the consequence. TFDS logs
+  # each file that it opens.
+  of_tfds = 'tensorflow_datasets' in record.pathname
+  if of_tfds and record.levelno < logging_lib.WARNING:
+    return False
+  return 'retryable gRPC error' not in str(record.msg)
+
+
+def start(module: Any, argv: Sequence[str]) -> None:
+  """Parses a command line and runs a program; see `checked`.
+
+  Args:
+    module: A program of `binaries`.
+    argv: The command line, with the program's name.
+
+  Raises:
+    SystemExit: At the end.
+  """
+  streams.make_inert()
+  logging.get_absl_handler().python_handler.setStream(sys.stderr)
+  app.run(
+    checked(lambda: work(module, argv[1:])),
+    argv=[*argv],
+    flags_parser=_program_alone,
+  )
+
+
+def _program_alone(argv: Sequence[str]) -> list[str]:
+  """Leaves the command line to `command_line`; absl must take it as parsed."""
+  flags.FLAGS.mark_as_parsed()
+  return [*argv[:1]]
+
+
+def work(module: Any, arguments: Sequence[str]) -> None:
+  """Parses a command line and does the work; errors are raised.
+
+  Args:
+    module: A program of `binaries`.
+    arguments: The command line, after the program's name.
+  """
+  value = parse(module, arguments)
+  # Before TensorFlow is imported, which starts threads.
+  allocator.keep_freed_memory()
+  module.main(value)
+
+
+def parse(module: Any, arguments: Sequence[str]) -> Any:
+  """Returns what a program's command line says: a `RunConfig`, or its `Options`.
+
+  Raises:
+    ValueError: If it is malformed.
+  """
+  if hasattr(module, 'PROGRAM'):
+    return command_line.parse_run(module.PROGRAM.name, arguments)
+  return command_line.parse_options(module.Options, arguments)
+
+
+def end(ended: SystemExit) -> None:
+  """Ends the process at once: freeing TensorFlow's and TFF's memory takes seconds.
+
+  Args:
+    ended: The exit, with its status as in `sys.exit`.
+  """
+  code = ended.code
+  if isinstance(code, str):
+    sys.stderr.write(f'{code}\n')
+  atexit._run_exitfuncs()
+  status = code if isinstance(code, int) else int(code is not None)
+  os._exit(streams.end() or status)
+
+
+def checked(work: Callable[[], None]) -> Callable[[Sequence[str]], None]:
+  """Returns a program for `app.run` whose errors are readable to a person.
+
+  Bad input, and failures that can happen to any run (`failures`), give one sentence on
+  stderr and exit status 1 (with `--verbosity=1` a traceback). Ctrl-C that nothing else
+  handles gives one line and status 130. Only a mistake in the code gives a traceback.
+
+  Args:
+    work: Does the work; raises ValueError or OSError for bad input.
+  """
+
+  def run_checked(argv: Sequence[str]) -> None:
+    del argv
+    try:
+      work()
+    except Exception as error:
+      if (number := stopping.received()) is not None:
+        _end_stopped(number)
+      sentence = _sentence(error)
+      if sentence is None or logging.level_debug():
+        raise
+      print(f'Error: {sentence}', file=sys.stderr)
+      sys.exit(1)
+    except KeyboardInterrupt as stopped:
+      # An interrupt from a signal has its number (`stopping`).
+      _end_stopped(stopped.args[0] if stopped.args else signal.SIGINT)
+
+  return run_checked
+
+
+def _end_stopped(number: int) -> NoReturn:
+  print('\nstopped: the same command resumes it', file=sys.stderr)
+  sys.exit(128 + number)
+
+
+def _sentence(error: Exception) -> str | None:
+  """Returns an error's message in one line; None if it tells a person nothing."""
+  if isinstance(error, ValueError):
+    text = ' '.join(str(error).split())
+    return text if text.endswith('.') else f'{text}.'
+  # Only here: it imports gRPC.
+  failures = importlib.import_module('tff_ssl.execution.failures')
+  return failures.sentence(error)

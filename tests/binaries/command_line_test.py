@@ -1,0 +1,313 @@
+"""Command lines: what they are read into, and what is said to a person who is wrong."""
+
+import dataclasses
+from typing import Literal
+
+import hypothesis
+from hypothesis import strategies
+import pytest
+
+from binaries import dcco
+from binaries.config import command_line
+from binaries.config import data
+from binaries.config import encoders
+from binaries.config import help_text
+from binaries.config import objectives
+from binaries.config import programs
+from binaries.config import roles
+from binaries.config import run_config
+from binaries.config import runtimes
+from binaries.config import training
+from tests.binaries import in_process
+from tff_ssl.computing import kinds
+
+
+@dataclasses.dataclass(frozen=True)
+class _Options:
+  """What a program of this test takes.
+
+  Attributes:
+    run: Folder of the run.
+    runs: Folders of runs.
+    clients: How clients train.
+    format: How the result is written.
+    number: How many there are.
+    quiet: Whether nothing is printed.
+    loud: Whether more is printed.
+  """
+
+  run: command_line.Path
+  runs: tuple[command_line.Path, ...] = ()
+  clients: command_line.Changes = command_line.Changes()  # noqa: RUF009
+  format: Literal['csv', 'text'] | None = None
+  number: kinds.Count = 1
+  quiet: bool = False
+  loud: bool = True
+
+
+def _options(*arguments):
+  return command_line.parse_options(_Options, arguments)
+
+
+def test_options_are_read_from_flags():
+  assert _options('--run=r') == _Options('r')
+  read = _options(
+    '--run',
+    'r/1',
+    '--runs=a/b, c',
+    '--clients=adam',
+    '--clients=epochs=2',
+    '--format=csv',
+    '--number=3',
+    '--number=4',
+    '--quiet',
+    '--noloud',
+  )
+  assert read == _Options(
+    'r/1',
+    ('a/b', 'c'),
+    command_line.Changes(('adam', 'epochs=2')),
+    'csv',
+    4,
+    True,
+    False,
+  )
+  assert not _options('--run=r', '--quiet=False').quiet
+
+
+@pytest.mark.parametrize(
+  ('line', 'said'),
+  [
+    ('', '--run is not given; it must name folder of the run.'),
+    ('--run=', '--run is not given; it must name folder of the run.'),
+    ('--rum=r', 'There is no flag --rum; did you mean --run?'),
+    ('--noloudd', 'There is no flag --noloudd; did you mean --loud?'),
+    ('--qqq', 'There is no flag --qqq; --help lists all flags.'),
+    ('--run=r --number=many', '--number=many is given: it must be a whole number.'),
+    ('--run=r --number=0', 'it must be a whole number at least 1.'),
+    ('--run=r --format=x', '--format=x is given: it must be one of csv, text.'),
+    ('--run=r --quiet=perhaps', '--quiet=perhaps is given: it must be true or false.'),
+    ('--run=r --noquiet=1', '--noquiet=1 does not take an argument.'),
+    ('--run=r --number', '--number has no value; it must be given as --number=VALUE.'),
+    ('--run=r csv', "Unexpected argument 'csv'; all arguments must be --flag=value."),
+    ('--run=~nobody_x/y', '~nobody_x is not a home folder; write ./~nobody_x/y for a'),
+  ],
+)
+def test_wrong_options_are_refused_in_one_sentence(line, said):
+  with pytest.raises(ValueError) as refused:
+    _options(*line.split())
+  assert said in str(refused.value)
+  assert '\n' not in str(refused.value)
+
+
+def test_each_option_of_a_program_is_described(monkeypatch):
+  monkeypatch.setenv('HOME', '/home/me')
+  assert all(kinds.attributes(_Options).values())
+  assert _options('--run=~/r', '--runs=~/a,~/b').runs == ('/home/me/a', '/home/me/b')
+
+
+def test_the_row_of_a_command_line():
+  def row(method, objective):
+    own = programs.load('fedema').row(method, objective)
+    return dataclasses.replace(own, augmentation='mild')
+
+  assert in_process.read('fedema', run_dir=None) == row('fedema', 'byol')
+  read = in_process.read('fedema', '--objective=simsiam', run_dir=None)
+  assert read == row('fedavg', 'simsiam')
+  read = in_process.read('fedema', '--method=fed_ssl:reset_target=false', run_dir=None)
+  own = row('fed_ssl', 'moco_v2')
+  assert read == roles.replace(own, {'method.reset_target': False})
+  # One row after the other, in one process.
+  assert in_process.read('fedema', run_dir=None) == row('fedema', 'byol')
+
+
+def test_a_flag_changes_the_fields_that_it_names():
+  read = in_process.read(
+    'dcco',
+    '--server=learning_rate=0.1 --server=sgd:momentum=0.5 --server=learning_rate=0.2 '
+    '--encoder=conv2:width=0.5 --objective=projector=8/8 --data=fit=pad',
+  )
+  assert read.server == training.SgdServer(
+    learning_rate=0.2, schedule='cosine', momentum=0.5
+  )
+  assert read.encoder == encoders.Normed('conv2', width=0.5)
+  assert read.objective == objectives.Cco(projector=(8, 8))
+  assert read.data == data.Data(fit='pad')
+  assert read.clients == training.StepClients()
+
+
+def test_another_optimizer_keeps_the_rate_and_leaves_what_it_does_not_have():
+  adam = in_process.read('ssfl', '--clients=adam').clients
+  sgd = in_process.read('ssfl').clients
+  assert (adam.kind, adam.learning_rate) == ('adam', sgd.learning_rate)
+  assert adam.beta_2 == 0.999
+  with pytest.raises(ValueError, match='momentum=0'):
+    in_process.read('ssfl', '--clients=adam:momentum=0.9')
+
+
+def test_a_number_of_clients_that_is_given_is_not_lowered():
+  assert in_process.read('dcco').all_if_fewer
+  assert not in_process.read('dcco', '--clients_per_round=64').all_if_fewer
+  with pytest.raises(ValueError, match='a cohort has one size'):
+    in_process.read('dcco', '--clients_per_round=6 --participation=1')
+
+
+@pytest.mark.parametrize(
+  ('line', 'encoder', 'augmentation', 'partition'),
+  [
+    ('--task=wine', encoders.Normed('mlp', norm='batch'), 'noise_mask', 'classes:'),
+    ('--task=digits', encoders.ResNet('resnet8', norm='batch'), 'mild', 'classes:'),
+    (
+      '--task=wine --encoder=width=2',
+      encoders.Normed('mlp', norm='batch', width=2.0),
+      'noise_mask',
+      'classes:',
+    ),
+    ('--task=gld23k', encoders.ResNet('resnet8', norm='batch'), None, 'client'),
+  ],
+)
+def test_what_suits_the_task_is_the_default(line, encoder, augmentation, partition):
+  read = in_process.read('fedema', line)
+  assert read.encoder == encoder
+  assert read.augmentation == (augmentation or run_config.RunConfig.augmentation)
+  assert read.partition.startswith(partition)
+
+
+def test_paths_are_expanded_and_commas_are_between_names(monkeypatch):
+  monkeypatch.setenv('HOME', '/home/me')
+  read = in_process.read(
+    'dec_ssl',
+    '--method=graph:path=~/g.csv --data=scaling=~/s.csv '
+    '--columns=image=Photo,label=Sex/Gender --trackers=',
+  )
+  assert (read.method.path, read.data.scaling) == ('/home/me/g.csv', '/home/me/s.csv')
+  assert read.data.columns == ('image=Photo', 'label=Sex/Gender')
+  assert read.trackers == ()
+  assert in_process.read('dcco', '--data_dir=~/d').data.dir == '/home/me/d'
+
+
+def test_runtimes_are_read():
+  read = in_process.read('dcco', '--runtime=hosts:addresses=a:1/b:2,trust=true,parts=4')
+  assert read.runtime == runtimes.Hosts(parts=4, addresses=('a:1', 'b:2'), trust=True)
+
+
+@pytest.mark.parametrize(
+  ('program', 'line', 'said'),
+  [
+    ('dcco', '--roundz=3', 'There is no flag --roundz; did you mean --rounds?'),
+    ('dcco', '--qqq', 'There is no flag --qqq; --help lists all flags.'),
+    ('dcco', '--fit=pad', 'There is no flag --fit; did you mean --data=fit=?'),
+    ('dcco', '--momentum=1', 'did you mean --clients=momentum=?'),
+    ('dcco', '--rounds=many', '--rounds=many is given: it must be a whole number.'),
+    ('dcco', '--rounds=0', 'it must be a whole number at least 1.'),
+    ('dcco', '--seed=-1', f'a whole number in [0, {float(2**63 - 1):g}], or none.'),
+    ('dcco', '--encoder=width=wide', "has width='wide'; it must be a number."),
+    ('dcco', '--encoder=norm=x', "has norm='x'; it must be one of group, batch."),
+    ('dcco', '--encoder=resnet9', 'Did you mean resnet8?'),
+    ('dcco', '--data=download=perhaps', 'it must be true or false.'),
+    ('dcco', '--rounds', '--rounds has no value; it must be given as --rounds=VALUE.'),
+    ('dcco', '--data_dir=~nobody_x/y', '~nobody_x is not a home folder'),
+    ('dcco', '--data=dir=~nobody_x/y', '~nobody_x is not a home folder'),
+    ('dcco', 'rounds=3', "Unexpected argument 'rounds=3'"),
+    (
+      'dcco',
+      '--objective=temperature=1',
+      'the fields are projector, off_diagonal_weig',
+    ),
+    (
+      'dcco',
+      '--method=fedema',
+      'binaries.dcco has dcco, fedsc, fedavg, centralized_st',
+    ),
+    ('dcco', '--method=fedema', 'It is in binaries.fedema.'),
+    ('dcco', '--method=dcco:tau=1', "has 'tau=1'; the fields are stale_statistics"),
+    ('dcco', '--objective=x', "objective is 'x'; binaries.dcco has cco, vicreg, "),
+    ('ssfl', '--objective=simclr', "objective is 'simclr'; binaries.ssfl has simsiam."),
+    (
+      'dec_ssl',
+      '--method=featarc --objective=mae',
+      "objective is 'mae'; featarc in binaries.dec_ssl has simclr, simsiam, byol,",
+    ),
+    (
+      'dcco',
+      '--method=centralized_steps --clients=learning_rate=1',
+      '--clients is given with --method=centralized_steps --objective=cco, which does',
+    ),
+    (
+      'fedavg_ssl',
+      '--method=centralized --clients=weighting=uniform',
+      'weighting of --clients is given with --method=centralized --objective=simsiam,',
+    ),
+    ('dcco', '--labels=share=1', '--labels is given with --method=dcco'),
+    ('dcco', '--evaluation=personal=linear', 'personal of --evaluation is given with'),
+    (
+      'fedavg_ssl',
+      '--objective=mae --augmentation=flip',
+      '--augmentation is given with --method=fedavg --objective=mae, which does not',
+    ),
+    ('fedsup', '--server=adam', '--server is given with --method=fedsup'),
+    ('dec_ssl', '--method=ring --aggregation=secure', '--aggregation is given with'),
+    ('dcco', '--clients=adam', "has the unknown kind 'adam'; it must be one of steps"),
+    ('dcco', '--aggregation=epsilon=8', 'plain has no fields.'),
+    ('dcco', '--data=x=1', "has 'x=1'; the fields are dir, download, columns"),
+  ],
+)
+def test_wrong_flags_are_refused_in_one_sentence(program, line, said):
+  with pytest.raises(ValueError) as refused:
+    in_process.read(program, line)
+  assert said in str(refused.value)
+  assert '\n' not in str(refused.value)
+
+
+@pytest.mark.parametrize('arguments', [(), ('--run_dir=',)])
+def test_a_run_needs_a_folder(arguments):
+  with pytest.raises(ValueError, match='--run_dir is not given; it must name a folder'):
+    command_line.parse_run('dcco', arguments)
+
+
+@hypothesis.given(
+  strategies.lists(
+    strategies.builds(
+      '--{}={}'.format,
+      strategies.sampled_from([*command_line.of_runs()]),
+      strategies.text()
+      | strategies.sampled_from(
+        ['none', 'adam:epochs=2', 'kind=x', '1', '0.5', 'a=b,c']
+      ),
+    )
+  )
+)
+def test_any_command_line_is_read_or_refused_by_one_sentence(arguments):
+  try:
+    command_line.parse_run('dcco', [a for a in arguments if '--config' not in a])
+  except ValueError as error:
+    assert str(error)
+
+
+def test_help_lists_the_flags_and_the_fields_of_kinds():
+  text = help_text.build(dcco, '')
+  assert text.startswith(dcco.__doc__.strip())
+  for name in command_line.of_runs():
+    assert (f'\n  --{name}' in text) == (name != 'labels'), name
+  text = help_text.build(dcco, 'dcco')
+  assert 'stale_statistics=false  (true or false)' in text
+  assert 'How pictures become squares' in help_text.build(dcco, 'data')
+  assert 'dirichlet:' in help_text.build(dcco, 'partition')
+  assert 'digits' in help_text.build(dcco, 'task')
+  with pytest.raises(ValueError, match='Did you mean fedavg'):
+    help_text.build(dcco, 'fedavgg')
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'about'),
+  [
+    (['--help'], ''),
+    (['--task=digits', '-help'], ''),
+    (['-?'], ''),
+    (['--help=adam'], 'adam'),
+    (['--', '--help'], None),
+    (['help'], None),
+  ],
+)
+def test_help_is_asked_for_by_a_flag(arguments, about):
+  assert help_text.asked(arguments) == about

@@ -1,0 +1,508 @@
+"""Configurations of runs: their kinds, the rows of the programs, JSON values, roles."""
+
+import ast
+import dataclasses
+import json
+import pathlib
+import typing
+
+import pytest
+
+from binaries.config import aggregations
+from binaries.config import command_line
+from binaries.config import data
+from binaries.config import encoders
+from binaries.config import evaluations
+from binaries.config import methods
+from binaries.config import objectives
+from binaries.config import programs
+from binaries.config import roles
+from binaries.config import run_config
+from binaries.config import runtimes
+from binaries.config import training
+from tasks import image_folders
+from tasks import images
+from tasks import manifest
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.divergence_aware import fedema
+from tff_ssl.algorithms.divergence_aware import online_networks
+from tff_ssl.computing import kinds
+from tff_ssl.encoders import network
+from tff_ssl.encoders import registry as encoder_registry
+from tff_ssl.encoders import resnet
+from tff_ssl.execution import remote_hosts
+from tff_ssl.federated import local_training
+from tff_ssl.federated import optimizers
+from tff_ssl.optimization import local
+from tff_ssl.runs.privacy import accounting
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_METHODS = programs.all_methods()
+_ROWS = {
+  f'{name} {method} {objective}': row
+  for name in programs.NAMES
+  for method, by_objective in programs.load(name).rows.items()
+  for objective, row in by_objective.items()
+}
+_TABLES = {**run_config.KINDS, 'method': _METHODS}
+_CLASSES = {
+  *(cls for table in _TABLES.values() for cls in table.values()),
+  *run_config.PARTS.values(),
+}
+# Texts that are neither choices nor paths. The partition has no path in it
+# (`tff_ssl.partition.spec`), the hospital and the clients are names in the data, and
+# the others are looked up in tables of ours.
+_TEXTS = {
+  'task',
+  'partition',
+  'augmentation',
+  'columns',
+  'hospital',
+  'methods',
+  'personal',
+  'export_clients',
+}
+
+
+def _choices(cls, field):
+  return typing.get_args(kinds.without_none(kinds.field_types(cls)[field])[1])
+
+
+@pytest.mark.parametrize(
+  ('cls', 'field', 'expected'),
+  [
+    (_METHODS['fedema'], 'autoscaler', fedema.AUTOSCALERS),
+    (_METHODS['fedema'], 'ema_on', fedema.APPLIED_TO),
+    (_METHODS['fedema'], 'averaged', online_networks.AVERAGED),
+    (_METHODS['fedema'], 'replaced', online_networks.REPLACED),
+    (_METHODS['fedu'], 'divergence_of', online_networks.DIVERGENCES),
+    (_METHODS['fedu'], 'divergence_norm', online_networks.NORMS),
+    (encoders.ResNet, 'stem', resnet.STEMS),
+    (encoders.Encoder, 'precision', network.PRECISIONS),
+    (training.Clients, 'drop_last_batch', local_training.DROP_LAST),
+    (training.Clients, 'weighting', fedavg.WEIGHTINGS),
+    (training.Server, 'schedule', optimizers.SCHEDULES),
+    (data.Data, 'fit', images.FITS),
+    (data.Data, 'classify', manifest.CLASSIFIED),
+    (data.Data, 'folders', image_folders.MEANINGS),
+    (
+      aggregations.Private,
+      'cohorts',
+      (accounting.FIXED, accounting.POISSON, accounting.PASSES),
+    ),
+  ],
+)
+def test_choices_are_those_of_the_library(cls, field, expected):
+  assert sorted(_choices(cls, field)) == sorted(expected)
+
+
+def test_optimizers_and_limits_are_those_of_the_library():
+  assert sorted(training.CLIENTS) == sorted(local.NAMES)
+  assert sorted(training.SERVERS) == sorted(optimizers.NAMES)
+  assert runtimes.Hosts().timeout == remote_hosts.TIMEOUT
+
+
+def test_encoders_are_those_of_the_library_with_their_options():
+  assert (*encoders.ENCODERS,) == encoder_registry.NAMES
+  for field, option in {
+    'norm': 'normalization',
+    'stem': 'stem',
+    'patch': 'patch_size',
+  }.items():
+    takers = [
+      name for name, cls in encoders.ENCODERS.items() if field in kinds.field_types(cls)
+    ]
+    assert (*takers,) == encoder_registry.with_option(option)
+
+
+@pytest.mark.parametrize('cls', [*_CLASSES, run_config.RunConfig])
+def test_each_field_is_described(cls):
+  assert all(kinds.attributes(cls).values()), kinds.attributes(cls)
+  assert cls.__doc__ and not cls.__doc__.startswith(f'{cls.__name__}(')
+
+
+def test_a_name_is_one_method_in_all_programs():
+  for name in programs.NAMES:
+    program = programs.load(name)
+    assert program.name == name
+    for method, cls in program.methods.items():
+      assert _METHODS[method] is cls
+      assert cls.kind == method
+
+
+@pytest.mark.parametrize('row', _ROWS.values(), ids=_ROWS)
+def test_a_row_is_read_from_its_json_values(row):
+  values = json.loads(json.dumps(run_config.to_json(row)))
+  read = run_config.from_json(values, _METHODS)
+  assert read.settings() == row.settings()
+  assert run_config.to_json(read) == run_config.to_json(row)
+  assert values.keys() >= {'method', 'objective', 'task', 'rounds', 'encoder'}
+
+
+@pytest.mark.parametrize('row', _ROWS.values(), ids=_ROWS)
+def test_the_parts_of_a_row_are_read_from_their_texts(row):
+  for name, table in _TABLES.items():
+    part = getattr(row, name)
+    if row.uses(name):
+      own = run_config.clients_of(row.method) if name == 'clients' else table
+      assert type(part) is own[kinds.kind_of(part)]
+      assert kinds.parse(kinds.to_text(part), own, name) == part
+
+
+@pytest.mark.parametrize('row', _ROWS.values(), ids=_ROWS)
+def test_what_a_row_does_not_use_is_a_field(row):
+  known = {*roles.flat(row), *kinds.field_types(run_config.RunConfig)}
+  assert {*row.method.unused, *row.objective.unused} <= known
+  assert row.names(roles.is_free) and {*row.names(roles.is_free)} <= {
+    *row.names(roles.is_neutral)
+  }
+
+
+_AT_SERVER = {
+  'partition': 'iid:clients=100',
+  'clients_per_round': 5,
+  'clients': 'adam',
+  'clients.epochs': 5,
+  'clients.batch_size': 128,
+  'clients.learning_rate': 1e-3,
+  'evaluation.methods': ('knn', 'linear', 'finetune'),
+  'evaluation.label_fractions': (1.0,),
+}
+_DCCO_SERVER = {
+  'server': 'adam',
+  'server.learning_rate': 2e-3,
+  'server.schedule': 'cosine',
+  'clients.learning_rate': 1.0,
+  'clients_per_round': 64,
+  'encoder.norm': 'group',
+}
+_AS_IT_IS = {
+  'server': 'sgd',
+  'server.learning_rate': 1.0,
+  'server.schedule': 'constant',
+  'clients': 'sgd',
+}
+_WIDE, _CONTRASTIVE = (256, 256, 256), (256, 256, 128)
+# What README's tables and the papers say.
+_VALUES = {
+  'dcco dcco cco': {
+    **_DCCO_SERVER,
+    'objective.projector': _WIDE,
+    'objective.off_diagonal_weight': 20.0,
+  },
+  'dcco fedavg cco': {
+    **_DCCO_SERVER,
+    'clients.epochs': 1,
+    'objective.projector': _WIDE,
+  },
+  'dcco fedavg simclr': {
+    **_DCCO_SERVER,
+    'objective.temperature': 0.1,
+    'objective.projector': _CONTRASTIVE,
+  },
+  'dcco centralized_steps supervised': {'objective.labels': 0.1},
+  'dcco fedsc spectral': {'server.learning_rate': 3e-4},
+  'fedavg_ssl fedavg simclr': {
+    **_AS_IT_IS,
+    'partition': 'shares:alpha=0.1,clients=5',
+    'clients_per_round': 5,
+    'clients.learning_rate': 0.03,
+    'clients.epochs': 1,
+    'clients.batch_size': 128,
+    'clients.momentum': 0.9,
+    'objective.temperature': 0.5,
+    'objective.projector': _CONTRASTIVE,
+  },
+  'fedavg_ssl fedavg moco_v1': {
+    'objective.temperature': 0.07,
+    'objective.target_momentum': 0.999,
+  },
+  'fedavg_ssl fed_ssl moco_v2': {
+    'objective.temperature': 0.2,
+    'objective.projector': (256, 128),
+    'method.reset_target': False,
+  },
+  'fedavg_ssl fedavg swav': {
+    'objective.temperature': 0.1,
+    'objective.prototypes': 256,
+    'objective.queue_size': 0,
+  },
+  'fedavg_ssl fedavg dino': {
+    'objective.projector': _WIDE,
+    'objective.temperature': 0.1,
+    'objective.target_momentum': 0.996,
+    'objective.prototypes': 256,
+    'objective.local_crops': 4,
+  },
+  'fedavg_ssl fedavg mae': {'encoder': 'vit_micro', 'objective.mask_ratio': 0.75},
+  'fedavg_ssl fedavg cco': {'encoder.norm': 'group'},
+  'fedavg_ssl fedbn simclr': {'encoder.norm': 'batch'},
+  'fedavg_ssl scaffold simclr': {'clients.learning_rate': 0.1, 'clients.momentum': 0.0},
+  # With a tenth of it BYOL and SimSiam learn little in a hundred rounds.
+  'fedavg_ssl fed_ssl byol': {'encoder.norm': 'batch', 'clients.learning_rate': 0.3},
+  # Section 5.1 and appendix A of its paper.
+  'fedema fedema byol': {
+    **_AS_IT_IS,
+    'partition': 'classes:per_client=2,clients=5',
+    'clients_per_round': 5,
+    'clients.epochs': 5,
+    'clients.batch_size': 128,
+    'clients.learning_rate': 0.032,
+    'clients.momentum': 0.9,
+    'clients.weight_decay': 5e-4,
+    'clients.schedule': 'cosine',
+    'method.divergence_of': 'global',
+    'method.tau': 0.7,
+    'objective.target_momentum': 0.99,
+    'evaluation.personal': None,
+  },
+  'fedema fedavg simsiam': {'encoder.norm': 'batch'},
+  'fedema fedu byol': {
+    'method.divergence_norm': 'conv_mean',
+    'method.threshold': 0.4,
+  },
+  # The FedEMA authors' momentum; their key network starts each round as the global one.
+  'fedema fed_ssl moco_v1': {
+    'encoder.norm': 'batch',
+    'objective.target_momentum': 0.99,
+    'method.reset_target': True,
+  },
+  'fedema fedca fedca': {
+    'objective.temperature': 0.5,
+    'method.dictionary_size': 16,
+    'encoder.norm': 'batch',
+  },
+  'ssfl per simsiam': {
+    **_AS_IT_IS,
+    'clients_per_round': 10,
+    'evaluation.personal': ('linear',),
+    # Section 5.4.1: batches of 32, 8 of them a step; SGD with momentum.
+    'clients.batch_size': 32,
+    'clients.accumulate': 8,
+    'clients.momentum': 0.9,
+    # The best of its four, where three were tried.
+    'clients.learning_rate': 0.3,
+    'method.consensus_weight': 0.1,
+    'encoder.norm': 'batch',
+  },
+  # Appendix C.1 of its paper.
+  'dec_ssl fedavg simclr': {
+    'partition': 'skew:beta=0,clients=5',
+    'clients_per_round': 5,
+    'clients': 'adam',
+    'clients.epochs': 5,
+    'clients.batch_size': 256,
+    'clients.learning_rate': 1e-3,
+    'objective.temperature': 0.5,
+  },
+  'dec_ssl random_graph simclr': {
+    'participation': 1.0,
+    'clients.epochs': 5,
+    'method.edge_probability': 0.7,
+  },
+  'dec_ssl fedavg byol': {
+    'clients': 'sgd',
+    'clients.learning_rate': 0.03,
+    'clients.momentum': 0.9,
+  },
+  'dec_ssl ring mae': {'clients': 'adamw', 'clients.weight_decay': 0.05},
+  'fedsup fedsup fedsup': {
+    **_AT_SERVER,
+    'objective.predictor_width': 128,
+    'objective.raw_teacher': False,
+    'labels.share': 0.1,
+  },
+  'fedsup server_finetuned fixmatch': {
+    **_AT_SERVER,
+    'objective.threshold': 0.95,
+    'encoder.norm': 'batch',
+  },
+  # FedRGD's advice is group norm; FedMatch's clients have SGD.
+  'fedsup fedrgd fixmatch': {**_AT_SERVER, 'encoder.norm': 'group'},
+  'fedsup fedmatch fedmatch': {
+    'objective.threshold': 0.75,
+    'clients': 'sgd',
+    'clients.learning_rate': 1e-3,
+    'encoder.norm': 'group',
+  },
+  'fedsup server_finetuned simclr': {
+    'objective.temperature': 0.5,
+    'objective.projector': (128, 128),
+  },
+  'fedsup labelled_only supervised': {'partition': 'iid:clients=100'},
+}
+
+
+@pytest.mark.parametrize('name', _VALUES)
+def test_values_of_the_rows(name):
+  values = _ROWS[name].settings()
+  expected = _VALUES[name]
+  assert {name: values[name] for name in expected} == expected
+
+
+def test_the_same_method_in_two_programs_differs_in_its_defaults_alone():
+  one = programs.load('fedema').row('fedavg', 'simclr')
+  # What the FedEMA paper sets (its section 5.1 and appendix A).
+  other = roles.replace(
+    programs.load('fedavg_ssl').row('fedavg', 'simclr'),
+    {
+      'encoder.norm': 'batch',
+      'partition': 'classes:per_client=2,clients=5',
+      'clients.epochs': 5,
+      'clients.learning_rate': 0.032,
+      'clients.weight_decay': 5e-4,
+      'clients.schedule': 'cosine',
+    },
+  )
+  assert one == other
+
+
+def _configs():
+  """Yields a run with each kind of each field."""
+  row = run_config.RunConfig(_METHODS['fedema'](), objectives.Byol())
+  for name, table in _TABLES.items():
+    for kind, cls in table.items():
+      own = (
+        {'kind': kind} if 'kind' in {f.name for f in dataclasses.fields(cls)} else {}
+      )
+      changes = {name: cls(**own)}
+      if cls in training.STEPS.values():
+        changes['method'] = _METHODS['dcco']()
+      elif name == 'method' and cls.steps:
+        changes['clients'] = training.StepClients()
+      yield dataclasses.replace(row, **changes)
+
+
+def _with_theirs(config):
+  """Returns JSON values in which each path is a stranger's, and the names of these."""
+  values, theirs = run_config.to_json(config), []
+  for name, own, field in roles.fields(config):
+    part, _, last = name.rpartition('.')
+    where = values.get(part, {}) if part else values
+    if not roles.is_path(field) or isinstance(where.get(last, {}), dict):
+      continue
+    owner = type(getattr(config, part) if part else config)
+    type_ = kinds.without_none(kinds.field_types(owner)[last])[1]
+    by_type = {bool: not own, tuple: ['/theirs']}
+    where[last] = by_type.get(typing.get_origin(type_) or type_, '/theirs')
+    theirs.append(name)
+  return values, theirs
+
+
+@pytest.mark.parametrize('config', _configs())
+def test_a_stranger_s_run_gives_no_path_address_or_order(config):
+  values, theirs = _with_theirs(config)
+  assert {'run_dir', 'data.dir', 'data.scaling', 'trackers'} <= {*theirs}
+  taken = run_config.from_json(values, _METHODS, keep_paths=True)
+  left = run_config.from_json(values, _METHODS, keep_paths=False)
+  flat = roles.flat(left)
+  assert all(roles.flat(taken)[name] != flat.get(name) for name in theirs)
+  assert left.settings() == config.settings()
+
+
+def test_each_text_is_a_choice_a_path_or_a_name_in_a_table():
+  for cls in (*_CLASSES, run_config.RunConfig):
+    types = kinds.field_types(cls)
+    for field in dataclasses.fields(cls):
+      inner = kinds.without_none(types.get(field.name))[1]
+      if typing.get_origin(inner) is tuple:
+        inner = typing.get_args(inner)[0]
+      if inner is str:
+        assert roles.is_path(field) != (field.name in _TEXTS), (cls, field.name)
+
+
+def test_what_opens_ports_or_sends_something_away_is_never_a_stranger_s_to_say():
+  acts = {
+    data.Data: ('dir', 'follow_links', 'strict'),
+    runtimes.Worker: ('address', 'trust'),
+    runtimes.Hosts: ('addresses', 'trust'),
+    run_config.RunConfig: ('trackers', 'run_dir', 'init_from'),
+  }
+  for cls, names in acts.items():
+    for field in dataclasses.fields(cls):
+      assert not (field.name in names and not roles.is_path(field)), field.name
+
+
+@pytest.mark.parametrize(
+  ('change', 'said'),
+  [
+    ({'secret': 1}, "The run has the field 'secret'; there is none."),
+    ({'rounds': '5'}, "The run has rounds='5'; it must be a whole number at least 1"),
+    ({'rounds': True}, 'The run has rounds=True; it must be a whole number'),
+    ({'rounds': 0}, 'rounds is 0; it must be a whole number at least 1'),
+    ({'clients': 5}, 'The run has clients=5; it must be an object.'),
+    ({'clients': {'kind': 'sgd', 'x': 1}}, 'The run has the field clients.x; there is'),
+    (
+      {'clients': {'kind': 'x'}},
+      "The run has the clients 'x'; it must be one of sgd, ",
+    ),
+    ({'encoder': {'kind': ['mlp']}}, "The run has the encoder ['mlp']; it must be one"),
+    (
+      {'encoder': {'kind': 'mlp', 'norm': 'x'}},
+      "The run has encoder.norm='x'; it must",
+    ),
+    ({'data': {'columns': [1]}}, 'The run has data.columns=[1]; it must be'),
+    ({'method': None}, 'The run has method=None; it must be an object.'),
+  ],
+)
+def test_wrong_json_values_are_refused_in_one_sentence(change, said):
+  values = {**run_config.to_json(_ROWS['dcco fedavg cco']), **change}
+  with pytest.raises(ValueError) as refused:
+    run_config.from_json(values, _METHODS)
+  assert said in str(refused.value)
+  assert '\n' not in str(refused.value)
+
+
+def test_a_run_needs_its_method_and_objective():
+  with pytest.raises(ValueError, match='The run has no method'):
+    run_config.from_json({}, _METHODS)
+
+
+@pytest.mark.parametrize(
+  ('name', 'changes', 'reason'),
+  [
+    ('fedavg_ssl fedavg simclr', {}, None),
+    ('dcco dcco cco', {}, 'server with schedule=cosine'),
+    ('fedema fedema byol', {}, 'clients with schedule=cosine'),
+    ('fedavg_ssl fedavg dino', {}, 'the schedules of dino span all rounds'),
+    ('fedsup fedsup fedsup', {}, 'feature_weight'),
+    # A rate that nothing follows.
+    ('dcco centralized_steps cco', {'server': training.SgdServer()}, None),
+    ('fedavg_ssl fedavg cco', {'aggregation': aggregations.Private()}, 'guarantee'),
+  ],
+)
+def test_rounds_may_grow_where_no_number_depends_on_all_of_them(name, changes, reason):
+  config = dataclasses.replace(_ROWS[name], **changes)
+  found = run_config.why_rounds_are_fixed(config)
+  assert (found is None) == (reason is None)
+  assert (reason or '') in (found or '')
+  assert run_config.may_grow(config) == (('rounds',) if reason is None else ())
+
+
+def _imports(path):
+  for node in ast.walk(ast.parse(path.read_text())):
+    if isinstance(node, ast.ImportFrom) and node.module == 'absl':
+      yield from (name.name for name in node.names)
+
+
+def test_flags_are_read_in_one_module_alone():
+  readers = [
+    path.relative_to(_ROOT).as_posix()
+    for folder in ('binaries', 'tasks', 'tff_ssl', 'docs')
+    for path in (_ROOT / folder).rglob('*.py')
+    if 'flags' in _imports(path)
+  ]
+  assert readers == ['binaries/config/command_line.py']
+  assert command_line.flags
+
+
+def test_only_some_fields_do_not_tell_two_methods_apart():
+  config = _ROWS['fedema fedema byol']
+  neutral = {*config.names(roles.is_neutral)}
+  assert {'evaluation.knn_k', 'runtime.packs', 'run_dir', 'data.dir'} <= neutral
+  assert not {'seed', 'rounds', 'clients.epochs', 'encoder.norm'} & neutral
+  free = {*config.names(roles.is_free)}
+  assert {'run_dir', 'checkpoint_every', 'evaluation.personal'} <= free
+  assert 'evaluation.knn_k' not in free
+  assert evaluations.Evaluation().methods == ('knn', 'linear')
+  assert not methods.FedAvg.unused.count('aggregation')

@@ -1,0 +1,377 @@
+"""Frozen dataclasses as text, `kind:field=value,...`, and as JSON values.
+
+  dirichlet:alpha=0,examples=4
+  simclr:temperature=0.1,projector=256/256/128
+  learning_rate=0.03,epochs=5      fields alone: the kind stays as it is
+
+A kind is a dataclass with a name. Its fields are of type bool, int, float, str, a
+Literal of texts, a tuple of numbers or texts (written with `/` between them), or one of
+these or None (written `none`).
+"""
+
+import collections
+from collections.abc import Hashable, Mapping
+import dataclasses
+import difflib
+import functools
+import math
+import re
+import types
+import typing
+from typing import Annotated, Any, NamedTuple
+
+KIND = 'kind'
+
+
+class Range(NamedTuple):
+  """The numbers that a field may have.
+
+  Attributes:
+    least: The least number.
+    most: The largest number.
+    least_excluded: Whether the least number itself is not allowed.
+    most_excluded: Whether the largest number itself is not allowed.
+  """
+
+  least: float = -math.inf
+  most: float = math.inf
+  least_excluded: bool = False
+  most_excluded: bool = False
+
+  def allows(self, value: float) -> bool:
+    """Returns whether a number is finite and in the range."""
+    return (
+      math.isfinite(value)
+      and self.least <= value <= self.most
+      and not (self.least_excluded and value == self.least)
+      and not (self.most_excluded and value == self.most)
+    )
+
+  @property
+  def words(self) -> str:
+    """The range in words, such as 'at least 1'."""
+    if self.most < math.inf:
+      begin, end = '[('[self.least_excluded], '])'[self.most_excluded]
+      return f'in {begin}{self.least:g}, {self.most:g}{end}'
+    if self.least == -math.inf:
+      return 'finite'
+    return f'{"above" if self.least_excluded else "at least"} {self.least:g}'
+
+
+Count = Annotated[int, Range(1)]
+Natural = Annotated[int, Range(0)]
+Positive = Annotated[float, Range(0, least_excluded=True)]
+NotNegative = Annotated[float, Range(0)]
+Fraction = Annotated[float, Range(0, 1)]
+Share = Annotated[float, Range(0, 1, least_excluded=True)]
+BelowOne = Annotated[float, Range(0, 1, most_excluded=True)]
+Inner = Annotated[float, Range(0, 1, True, True)]
+# A text in which `none` is a word, so that None is only the default.
+WithNone = Annotated[str, 'none']
+
+BETWEEN = '/'
+_NONE = 'none'
+_TRUTH = {'true': True, 'false': False}
+_TITLES = {bool: 'true or false', int: 'a whole number', float: 'a number'}
+
+
+class Kind:
+  """A base of dataclasses whose fields are checked against their types."""
+
+  def __post_init__(self) -> None:
+    """Raises ValueError if a field has a value that its type does not allow."""
+    for name, type_ in field_types(type(self)).items():
+      try:
+        _check(getattr(self, name), type_)
+      except ValueError as error:
+        raise ValueError(f'{name} is {getattr(self, name)!r}; {error}') from None
+
+
+def field_types(cls: type[Any]) -> dict[str, Any]:
+  """Returns the types of a kind's fields by name, without the kind's own name."""
+  return _types_of(typing.cast(Hashable, cls))
+
+
+@functools.cache
+def _types_of(cls: Any) -> dict[str, Any]:
+  hints = typing.get_type_hints(cls, include_extras=True)
+  return {
+    field.name: hints[field.name]
+    for field in dataclasses.fields(cls)
+    if field.name != KIND and field.init
+  }
+
+
+def parse(
+  text: str, kinds: Mapping[str, type[Any]], what: str, base: Any = None
+) -> Any:
+  """Reads a value.
+
+  Args:
+    text: `kind`, `kind:field=value,...` or `field=value,...`.
+    kinds: The kinds that are allowed, by name.
+    what: What the value is, for errors, such as 'objective'.
+    base: The value whose fields stay where the text says nothing: all of them if the
+      kind is the same, and otherwise those that both kinds have. None: the defaults of
+      the kind, which the text must name.
+
+  Raises:
+    ValueError: If a kind, a field or a value is not allowed, or a field is missing or
+      given twice; the message says what is allowed, and which name is near.
+  """
+  text = text.strip()
+  name, rest = _split(text)
+  if name is None and base is None:
+    raise ValueError(
+      f'The {what} {text!r} names no kind; it must be one of {", ".join(kinds)}.'
+    )
+  if name is None:
+    name = kind_of(base)
+  if name not in kinds:
+    raise ValueError(
+      f'The {what} {text!r} has the unknown kind {name!r}; {_choice(name, kinds)}'
+    )
+  cls = kinds[name]
+  values = _values(text, rest, name, field_types(cls), what)
+  known = {} if base is None else _shared(base, cls)
+  return build(cls, name, {**known, **values}, f'The {what} {text!r}')
+
+
+def build(cls: type[Any], name: str, values: Mapping[str, Any], where: str) -> Any:
+  """Builds a value of a kind, and refuses missing fields by name.
+
+  Args:
+    cls: The dataclass.
+    name: The name of the kind.
+    values: Value by field.
+    where: What is built, for the error.
+  """
+  for field in dataclasses.fields(cls):
+    default = field.default, field.default_factory
+    if default == (dataclasses.MISSING,) * 2 and field.name not in (*values, KIND):
+      raise ValueError(f'{where} lacks the field {field.name}; it must be given.')
+  own = {KIND: name} if KIND in {f.name for f in dataclasses.fields(cls)} else {}
+  return cls(**own, **values)
+
+
+def kind_of(value: Any) -> str:
+  """Returns the name of a value's kind: its attribute `kind`; '' without one."""
+  return str(getattr(value, KIND, ''))
+
+
+def _split(text: str) -> tuple[str | None, str]:
+  """Returns the kind that a text names, if it names one, and its fields."""
+  begin, _, rest = text.partition(':')
+  return (None, text) if '=' in begin else (begin.strip(), rest)
+
+
+def _shared(base: Any, cls: type[Any]) -> dict[str, Any]:
+  names = field_types(cls).keys() & field_types(type(base)).keys()
+  return {name: getattr(base, name) for name in names}
+
+
+def _values(
+  text: str, rest: str, kind: str, allowed: Mapping[str, Any], what: str
+) -> dict[str, Any]:
+  values: dict[str, Any] = {}
+  for item in rest.split(',') if rest.strip() else []:
+    name, equals, value = (part.strip() for part in item.partition('='))
+    if name not in allowed or not equals:
+      if not allowed:
+        raise ValueError(f'The {what} {text!r} has {item!r}; {kind} has no fields.')
+      raise ValueError(
+        f'The {what} {text!r} has {item!r}; {_choice(name, allowed, "fields")}'
+      )
+    if name in values:
+      raise ValueError(f'The {what} {text!r} gives {name!r} twice.')
+    try:
+      values[name] = checked_value(value, allowed[name])
+    except ValueError as error:
+      raise ValueError(f'The {what} {text!r} has {name}={value!r}; {error}') from None
+  return values
+
+
+def _choice(name: str, allowed: Mapping[str, Any], what: str = '') -> str:
+  near = difflib.get_close_matches(name, [*allowed], 1, 0.6)
+  meant = f' Did you mean {near[0]}?' if near else ''
+  names = ', '.join(allowed)
+  return f'{f"the {what} are" if what else "it must be one of"} {names}.{meant}'
+
+
+def parse_value(text: str, type_: Any) -> Any:
+  """Reads the value of a field.
+
+  Args:
+    text: The value as text.
+    type_: The field's type.
+
+  Raises:
+    ValueError: If it is not of the type; the message says what it must be.
+  """
+  optional, inner = without_none(type_)
+  if optional and text == _NONE and not _has_word_none(type_):
+    return None
+  if typing.get_origin(inner) is typing.Literal:
+    choices = typing.get_args(inner)
+    if text not in choices:
+      raise ValueError(f'it must be one of {", ".join(map(str, choices))}.')
+    return text
+  if typing.get_origin(inner) is tuple:
+    item = typing.get_args(inner)[0]
+    return tuple(parse_value(part, item) for part in text.split(BETWEEN) if part)
+  if inner is str:
+    return text
+  try:
+    return _TRUTH[text] if inner is bool else inner(text)
+  except (KeyError, ValueError):
+    raise ValueError(f'it must be {_TITLES[inner]}.') from None
+
+
+def without_none(type_: Any) -> tuple[bool, Any]:
+  """Returns whether a type allows None, and the type without it and its range."""
+  optional = False
+  if isinstance(type_, types.UnionType) or typing.get_origin(type_) is typing.Union:
+    others = [arg for arg in typing.get_args(type_) if arg is not types.NoneType]
+    optional, type_ = len(others) < len(typing.get_args(type_)), others[0]
+  if typing.get_origin(type_) is Annotated:
+    type_ = typing.get_args(type_)[0]
+  return optional, type_
+
+
+def _has_word_none(type_: Any) -> bool:
+  """Returns whether `none` is a value of a type, and not None."""
+  return WithNone in typing.get_args(type_) or _NONE in typing.get_args(
+    without_none(type_)[1]
+  )
+
+
+def _range(type_: Any) -> Range:
+  """Returns the range of a type's numbers."""
+  for each in (type_, *typing.get_args(type_)):
+    for arg in getattr(each, '__metadata__', ()):
+      if isinstance(arg, Range):
+        return arg
+  return Range()
+
+
+def _check(value: Any, type_: Any) -> None:
+  """Raises ValueError if a value is out of its type's range, or not among its texts."""
+  _, inner = without_none(type_)
+  if typing.get_origin(inner) is tuple:
+    for each in value or ():
+      _check(each, typing.get_args(inner)[0])
+  elif value is None or isinstance(value, bool):
+    return
+  elif typing.get_origin(inner) is typing.Literal:
+    if value not in typing.get_args(inner):
+      raise ValueError(f'it must be {type_text(type_)}.')
+  elif inner in (int, float) and not _range(type_).allows(value):
+    raise ValueError(f'it must be {type_text(type_)}.')
+
+
+def checked_value(text: str, type_: Any) -> Any:
+  """Reads the value of a field, and checks its range; see `parse_value`."""
+  value = parse_value(text, type_)
+  _check(value, type_)
+  return value
+
+
+def given(text: str) -> list[str]:
+  """Returns the names of the fields that a text gives."""
+  rest = _split(text)[1]
+  return [item.partition('=')[0].strip() for item in rest.split(',') if item.strip()]
+
+
+def without(text: str, field: str) -> str:
+  """Returns a text without a field; '' if it says nothing else."""
+  kind, rest = _split(text)
+  items = (item for item in rest.split(',') if item.partition('=')[0].strip() != field)
+  fields = ','.join(items)
+  return fields if kind is None else f'{kind}:{fields}'.rstrip(':')
+
+
+def value_text(value: Any) -> str:
+  """Returns the value of a field as `parse` reads it."""
+  if value is None:
+    return _NONE
+  if isinstance(value, bool):
+    return str(value).lower()
+  if isinstance(value, tuple | list):
+    return BETWEEN.join(map(value_text, value))
+  if isinstance(value, float) and float(f'{value:g}') == value:
+    return f'{value:g}'
+  return str(value)
+
+
+def to_text(value: Any) -> str:
+  """Returns a value as `parse` reads it, with the fields that are not the default's."""
+  defaults = {field.name: field.default for field in dataclasses.fields(value)}
+  items = [
+    f'{name}={value_text(own)}'
+    for name in field_types(type(value))
+    if (own := getattr(value, name)) != defaults[name]
+  ]
+  kind = kind_of(value) if hasattr(value, KIND) else ''
+  between = ':' if kind and items else ''
+  return f'{kind}{between}{",".join(items)}'
+
+
+def to_json(value: Any) -> Any:
+  """Returns a value as JSON: an object for a dataclass, with its kind, and lists."""
+  if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    kind = {KIND: kind_of(value)} if hasattr(value, KIND) else {}
+    own = {name: to_json(getattr(value, name)) for name in field_types(type(value))}
+    return collections.OrderedDict(**kind, **own)
+  return [*map(to_json, value)] if isinstance(value, tuple | list) else value
+
+
+def value_from_json(value: Any, type_: Any) -> Any:
+  """Returns the value of a field from JSON.
+
+  Raises:
+    ValueError: If it is not of the field's type.
+  """
+  optional, inner = without_none(type_)
+  if value is None and optional:
+    return None
+  if typing.get_origin(inner) is tuple and isinstance(value, list):
+    item = typing.get_args(inner)[0]
+    return tuple(value_from_json(each, item) for each in value)
+  if inner is float and isinstance(value, int) and not isinstance(value, bool):
+    return float(value)
+  if typing.get_origin(inner) is typing.Literal:
+    if value in typing.get_args(inner):
+      return value
+  elif typing.get_origin(inner) is None and type(value) is inner:
+    return value
+  raise ValueError(f'it must be {type_text(type_)}, not {value!r}.')
+
+
+def type_text(type_: Any) -> str:
+  """Returns a type in words, such as 'a number, or none'."""
+  optional, inner = without_none(type_)
+  if typing.get_origin(inner) is typing.Literal:
+    words = f'one of {", ".join(map(str, typing.get_args(inner)))}'
+  elif typing.get_origin(inner) is tuple:
+    item = typing.get_args(inner)[0]
+    words = 'texts' if item is str else 'numbers'
+    words += f' with {BETWEEN} between them'
+  else:
+    words = _TITLES.get(inner, 'a text')
+    if (allowed := _range(type_)) != Range():
+      words += f' {allowed.words}'
+  return f'{words}, or {_NONE}' if optional else words
+
+
+def attributes(cls: type[Any]) -> dict[str, str]:
+  """Returns what the docstrings of a dataclass and of its bases say of the fields."""
+  found: dict[str, str] = {}
+  for each in reversed(cls.__mro__):
+    own = each.__dict__.get('__doc__') or ''
+    section = own.partition('Attributes:\n')[2]
+    indent = len(section) - len(section.lstrip(' '))
+    for item in re.findall(
+      rf'^ {{{indent}}}(\w+): (.*(?:\n {{{indent + 1},}}.*)*)', section, re.MULTILINE
+    ):
+      found[item[0]] = ' '.join(item[1].split())
+  return {name: found.get(name, '') for name in field_types(cls)}
