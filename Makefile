@@ -30,7 +30,7 @@ RUNS ?= runs/byol
 FIGURE ?= docs/figures/byol_collapse.png
 
 .PHONY: help demo byol-collapse claims claims-cifar test check bench bench-growth
-.PHONY: docs docs-serve docs-venv test-long kill-campaign torture outlines format lock
+.PHONY: docs docs-serve docs-venv test-long kill-campaign torture format lock
 .PHONY: race clean venv
 
 help:
@@ -50,27 +50,28 @@ help:
 	@echo 'make docs         build the site of the documentation into build/site'
 	@echo 'make docs-serve   serve it at http://localhost:8000, and rebuild it on changes'
 	@echo 'make lock         resolve both requirements*.in into their locks'
-	@echo 'make outlines     record the flags of programs, after they have changed'
 	@echo 'make clean        remove caches and built files (.venv and runs stay)'
 
 demo: venv
 	$(BIN)/python -m binaries.dcco --task=digits --augmentation=mild \
-	  --partition=dirichlet:alpha=0,examples=4 --clients_per_round=64 --rounds=250 \
-	  --packs=4 --label_fractions=0.02,0.1 --baselines --supervised_steps=200 \
-	  --run_dir=runs/demo $(ARGS)
+	    --partition=dirichlet:alpha=0,examples=4 --clients_per_round=64 --rounds=250 \
+	    --runtime=packs=4 \
+	    --evaluation=label_fractions=0.02/0.1,baselines=true,supervised_steps=200 \
+	    --run_dir=runs/demo $(ARGS)
 
 byol-collapse: venv
 	@mkdir -p $(dir $(FIGURE))
 	@for algorithm in centralized fedavg; do for norm in group batch; do \
-	  $(BIN)/python -m binaries.fedavg_ssl --objective=byol --algorithm=$$algorithm \
-	    --encoder_norm=$$norm --encoder_width=0.5 --projector=64,32 \
-	    --predictor_width=64 --augmentation=mild --partition=iid:clients=5 \
-	    --participation=1 --batch_size=128 --drop_last_batch=never \
-	    --client_learning_rate=0.1 --client_momentum=0.9 --rounds=30 --evaluate_every=3 \
-	    --run_dir=$(RUNS)_$${algorithm}_$$norm $(ARGS) || exit; done; done
+	  $(BIN)/python -m binaries.fedavg_ssl \
+	      --objective=byol:projector=64/32,predictor_width=64 --method=$$algorithm \
+	      --encoder=norm=$$norm,width=0.5 --augmentation=mild --partition=iid:clients=5 \
+	      --participation=1 \
+	      --clients=batch_size=128,drop_last_batch=never,learning_rate=0.1,momentum=0.9 \
+	      --rounds=30 --evaluation=every=3 \
+	      --run_dir=$(RUNS)_$${algorithm}_$$norm $(ARGS) || exit; done; done
 	$(BIN)/python -m binaries.compare --curves=accuracy,spread \
-	  --metric='knn/10%/accuracy,linear/10%/accuracy' \
-	  --runs='$(RUNS)_*_group,$(RUNS)_*_batch' --out=$(RUNS)_collapse
+	    --metric='knn/10%/accuracy,linear/10%/accuracy' \
+	    --runs='$(RUNS)_*_group,$(RUNS)_*_batch' --out=$(RUNS)_collapse
 	cp $(RUNS)_collapse/curves.png $(FIGURE)
 
 # ARGS='--claims dcco-centralized --jobs=1'; --data cifar10=FOLDER where the data are.
@@ -139,9 +140,6 @@ docs-venv:
 	$(DOCS)/bin/python -m pip install --quiet --no-input --no-deps --no-compile \
 	  --only-binary=:all: --require-hashes -r requirements-docs.txt; \
 	cp requirements-docs.txt $(DOCS_STAMP)
-
-outlines: venv
-	$(BIN)/python -m binaries.methods.outlines
 
 format: venv
 	$(BIN)/ruff check --fix .

@@ -401,11 +401,11 @@ def options_of(cls: type[Options], changes: Sequence[Change]) -> Options:
         own[name] = _simple(text, type_)
     except ValueError as error:
       raise ValueError(f'--{name}={text} is given: {error}') from error
-  for field in dataclasses.fields(cls):  # type: ignore[arg-type]
-    required = field.default is dataclasses.MISSING
-    if required and not own.get(field.name):
-      about = kinds.attributes(cls)[field.name]
-      raise ValueError(missing(field.name, about[:1].lower() + about[1:].rstrip('.')))
+  required: Any = cls
+  for each in dataclasses.fields(required):
+    if each.default is dataclasses.MISSING and not own.get(each.name):
+      about = kinds.attributes(cls)[each.name]
+      raise ValueError(missing(each.name, about[:1].lower() + about[1:].rstrip('.')))
   return cls(**own)
 
 

@@ -19,5 +19,7 @@ def run(config: run_config.RunConfig) -> None:
   """
   # TensorFlow is imported only now, when the command line has been checked.
   from binaries.experiment import running
+  from tff_ssl.execution import contexts
 
+  contexts.remove_default()
   running.run(config)

@@ -14,9 +14,7 @@ from binaries.config import run_config
 from binaries.experiment import from_scratch
 from binaries.experiment import results
 from tasks import task_types
-from tff_ssl.augment import byol
 from tff_ssl.encoders import network
-from tff_ssl.encoders import projector
 from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import fine_tuning
@@ -26,9 +24,7 @@ from tff_ssl.evaluation import population_statistics
 from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import stages
 from tff_ssl.evaluation import suite
-from tff_ssl.federated import server
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import supervised
 from tff_ssl.runs import run_config as stored_config
 
 # A test set is imbalanced if its largest class is this many times its smallest.
@@ -51,6 +47,12 @@ class Evaluator:
   """Evaluates parameters of one encoder on one task; compiles once.
 
   For a task without any label it returns no numbers.
+
+  Attributes:
+    config: The run.
+    skipped: Why there are no numbers; None: there are.
+    validation: The labelled validation split; None: there is none.
+    balanced: Whether balanced accuracy is shown as well.
   """
 
   def __init__(
@@ -225,7 +227,9 @@ class Evaluator:
 
   def initial_params(self) -> network.Params:
     """Returns the parameters from which every algorithm starts with this seed."""
-    return initial_params(self.config, self._encoder, self._task.num_classes)
+    return from_scratch.initial_params(
+      self.config, self._encoder, self._task.num_classes
+    )
 
   def _supervised(self, params: network.Params) -> results.Numbers:
     """Trains from `params` with only the labels of each fraction."""
@@ -321,27 +325,6 @@ def _imbalanced(labels: np.ndarray) -> bool:
   """Returns whether classes differ enough in size for accuracy to mislead."""
   _, counts = np.unique(labels[labels >= 0], return_counts=True)
   return len(counts) > 0 and bool(np.max(counts) > _IMBALANCED * np.min(counts))
-
-
-def initial_params(
-  config: run_config.RunConfig, encoder: network.Network, num_classes: int
-) -> network.Params:
-  """Returns the parameters from which every algorithm starts with a run's seed.
-
-  All objectives draw the same parameters for an encoder, whatever comes after it.
-
-  Args:
-    config: The run.
-    encoder: The network.
-    num_classes: Classes of its task, at least 1.
-  """
-  objective = supervised.SupervisedObjective(
-    encoder,
-    projector.build_linear(encoder.output_dim, num_classes),
-    byol.by_name('flip'),
-  )
-  weights = server.initial_weights(objective, config.seed or 0)
-  return network.select(weights.trainable, dual_encoder.ENCODER)
 
 
 def report(

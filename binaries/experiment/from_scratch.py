@@ -1,17 +1,44 @@
-"""Training from scratch on few labels alone, over draws of these labels."""
+"""Training from scratch on few labels alone: initial weights, and draws of labels."""
 
 import collections
 from collections.abc import Callable, Sequence
 import functools
 from typing import Any
 
+from binaries.config import run_config
 from binaries.experiment import results
+from tff_ssl.augment import byol
 from tff_ssl.encoders import network
+from tff_ssl.encoders import projector
 from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import label_draws
+from tff_ssl.federated import server
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import supervised
 
 # Trains, as `fine_tuning.FineTuning` returns it.
 _Train = Callable[..., fine_tuning.Finetuned]
+
+
+def initial_params(
+  config: run_config.RunConfig, encoder: network.Network, num_classes: int
+) -> network.Params:
+  """Returns the parameters from which every algorithm starts with a run's seed.
+
+  All objectives draw the same parameters for an encoder, whatever comes after it.
+
+  Args:
+    config: The run.
+    encoder: The network.
+    num_classes: Classes of its task, at least 1.
+  """
+  objective = supervised.SupervisedObjective(
+    encoder,
+    projector.build_linear(encoder.output_dim, num_classes),
+    byol.by_name('flip'),
+  )
+  weights = server.initial_weights(objective, config.seed or 0)
+  return network.select(weights.trainable, dual_encoder.ENCODER)
 
 
 def evaluate(

@@ -99,7 +99,7 @@ def check_data(
       folder, task, f'resume it with the data as they were, or {new}'
     )
   elif config.init_from:
-    membership.check_unseen(config.init_from, task, config.data.validation)
+    membership.check_unseen(config.init_from, config, task)
 
 
 def build(

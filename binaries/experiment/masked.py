@@ -8,7 +8,7 @@ from typing import Any
 from binaries.building import evaluation
 from binaries.config import evaluations
 from binaries.config import run_config
-from binaries.experiment import evaluating
+from binaries.experiment import from_scratch
 from binaries.experiment import results
 from tasks import masks as masks_lib
 from tasks import task_types
@@ -79,7 +79,9 @@ class Evaluator:
     self._dense = dense.Evaluator(
       encoder, train, test, dense.DenseConfig(num_steps=masks.steps)
     )
-    self._initial = evaluating.initial_params(config, encoder, max(task.num_classes, 1))
+    self._initial = from_scratch.initial_params(
+      config, encoder, max(task.num_classes, 1)
+    )
 
   def report(
     self,

@@ -16,12 +16,13 @@ import dataclasses
 import os
 import pathlib
 
+from binaries.config import run_config
 from tasks import intake
 from tasks import registry
 from tasks import sources
 from tasks import task_types
 from tff_ssl.computing import kinds
-from tff_ssl.runs import run_config
+from tff_ssl.runs import run_config as stored_config
 from tff_ssl.storage import files
 
 NAME = 'examples.json'
@@ -79,7 +80,7 @@ def check_same(folder: str | os.PathLike[str], task: task_types.Task, why: str) 
     ValueError: They have changed; the message counts and names what was added, removed
       or changed.
   """
-  if task.fingerprint() == run_config.read(folder).get('task'):
+  if task.fingerprint() == stored_config.read(folder).get('task'):
     return
   known = _read(folder)
   changes = f'which is not known, because it has no {NAME}'
@@ -92,9 +93,7 @@ def check_same(folder: str | os.PathLike[str], task: task_types.Task, why: str) 
 
 
 def check_unseen(
-  source: str | os.PathLike[str],
-  task: task_types.Task,
-  validation: float | None = None,
+  source: str | os.PathLike[str], config: run_config.RunConfig, task: task_types.Task
 ) -> None:
   """Refuses to test, or to choose settings, on what a run trained on.
 
@@ -104,9 +103,8 @@ def check_unseen(
 
   Args:
     source: A run folder, or an encoder file in one.
+    config: The run that is tested, or starts.
     task: The examples to test on.
-    validation: Share of the training examples that is held out as a validation split;
-      None: only the data's own.
 
   Raises:
     ValueError: The run trained on some of them.
@@ -114,13 +112,13 @@ def check_unseen(
   path = pathlib.Path(source)
   folder = path.parent if path.suffix == '.keras' else path
   stored: Mapping[str, object] = {}
-  if (folder / run_config.NAME).is_file():
-    stored = run_config.settings(run_config.read(folder)['config'])
+  if (folder / stored_config.NAME).is_file():
+    stored = stored_config.settings(stored_config.read(folder)['config'])
   held_out = {
     split: examples for split, examples in task.splits().items() if split != _TRAIN
   }
   if not task.digests:
-    _check_validation(source, stored, task, validation)
+    _check_validation(source, stored, config, task)
     return
   known = _read(folder)
   if known is None:
@@ -231,13 +229,13 @@ def _changes(known: list[_Example], task: task_types.Task) -> str:
     (f'has another {holder}', f'have another {holder}'): differ('holder'),
     ('is in another split', 'are in another split'): differ('split'),
   }
-  told: list[str] = []
+  words: list[str] = []
   for said, names in changes.items():
     if names:
       # What is counted is named once.
-      count = f'{len(names):,}' if told else intake.many(len(names), unit)
-      told.append(f'{count} {said[len(names) > 1]} ({intake.some(names)})')
-  return ', '.join(told) or (
+      count = f'{len(names):,}' if words else intake.many(len(names), unit)
+      words.append(f'{count} {said[len(names) > 1]} ({intake.some(names)})')
+  return ', '.join(words) or (
     f'the same {unit}s with the same content and labels are read otherwise, by another '
     'version of this program or scaled otherwise'
   )
@@ -279,11 +277,11 @@ def _of_partition(folder: pathlib.Path, stored: Mapping[str, object]) -> set[str
 def _check_validation(
   source: str | os.PathLike[str],
   stored: Mapping[str, object],
+  config: run_config.RunConfig,
   task: task_types.Task,
-  share: float | None,
 ) -> None:
   """Refuses another validation share of published data, whose test split is fixed."""
-  before = stored.get('data.validation')
+  share, before = config.data.validation, stored.get('data.validation')
   if stored.get('task') == task.name and share is not None and share != before:
     raise ValueError(
       f'{source} was trained with --data=validation={kinds.value_text(before)} on the '

@@ -110,8 +110,8 @@ def with_ledger(
     of_releases: See `private_rounds.PrivateRounds`.
 
   Raises:
-    ValueError: If the aggregation does not fit what a round releases, or the budget is too
-      small for one round.
+    ValueError: If the aggregation does not fit what a round releases, or the budget is
+      too small for one round.
   """
   if not config.is_private or graph is None:
     return process
@@ -120,8 +120,9 @@ def with_ledger(
   _check_statistics(own, graph, 'statistics' in clip_norms)
   if aggregation.is_poisson(config) and isinstance(process, loop.Resumable):
     raise ValueError(
-      f'cohorts of --aggregation is {accounting.POISSON} for a method whose clients keep '
-      f'a state; it must be {accounting.FIXED}, because the states show who took part.'
+      f'cohorts of --aggregation is {accounting.POISSON} for a method whose clients '
+      f'keep a state; it must be {accounting.FIXED}, because the states show who took '
+      'part.'
     )
   z = graph.aggregation.noise_multiplier
   if z is None:

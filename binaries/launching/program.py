@@ -2,6 +2,7 @@
 
 import atexit
 from collections.abc import Callable, Sequence
+import faulthandler
 import importlib
 import logging as logging_lib
 import os
@@ -9,8 +10,6 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from absl import app
-from absl import flags
 from absl import logging
 
 from binaries.config import command_line
@@ -27,8 +26,17 @@ def run(name: str) -> None:
     name: Name of the program's module in `binaries`, which has `main` and what the
       command line is parsed into: `PROGRAM`, or `Options`.
   """
+  run_module(f'binaries.{name}')
+
+
+def run_module(name: str) -> None:
+  """Runs any program like one of `binaries`; see `run`.
+
+  Args:
+    name: Name of its module.
+  """
   # Not the module that was started, which is `__main__`: its classes would be others.
-  module = importlib.import_module(f'binaries.{name}')
+  module = importlib.import_module(name)
   if (asked := help_text.asked(sys.argv[1:])) is not None:
     try:
       print(help_text.build(module, asked), flush=True)
@@ -41,6 +49,7 @@ def run(name: str) -> None:
     sys.exit(0)
   logging.get_absl_logger().addFilter(is_for_users)
   stopping.as_it_begins()
+  faulthandler.enable()
   try:
     start(module, sys.argv)
   except SystemExit as ended:
@@ -62,7 +71,7 @@ def is_for_users(record: logging_lib.LogRecord) -> bool:
 
 
 def start(module: Any, argv: Sequence[str]) -> None:
-  """Parses a command line and runs a program; see `checked`.
+  """Parses a command line and runs a program; see `run_checked`.
 
   Args:
     module: A program of `binaries`.
@@ -73,17 +82,10 @@ def start(module: Any, argv: Sequence[str]) -> None:
   """
   streams.make_inert()
   logging.get_absl_handler().python_handler.setStream(sys.stderr)
-  app.run(
-    checked(lambda: work(module, argv[1:])),
-    argv=[*argv],
-    flags_parser=_program_alone,
-  )
-
-
-def _program_alone(argv: Sequence[str]) -> list[str]:
-  """Leaves the command line to `command_line`; absl must take it as parsed."""
-  flags.FLAGS.mark_as_parsed()
-  return [*argv[:1]]
+  # Not by absl's `app.run`: Keras makes no models if it is imported after that.
+  logging.use_absl_handler()
+  run_checked(lambda: work(module, argv[1:]))
+  sys.exit(0)
 
 
 def work(module: Any, arguments: Sequence[str]) -> None:
@@ -124,8 +126,8 @@ def end(ended: SystemExit) -> None:
   os._exit(streams.end() or status)
 
 
-def checked(work: Callable[[], None]) -> Callable[[Sequence[str]], None]:
-  """Returns a program for `app.run` whose errors are readable to a person.
+def run_checked(work: Callable[[], None]) -> None:
+  """Does the work of a program, whose errors are readable to a person.
 
   Bad input, and failures that can happen to any run (`failures`), give one sentence on
   stderr and exit status 1 (with `--verbosity=1` a traceback). Ctrl-C that nothing else
@@ -134,24 +136,19 @@ def checked(work: Callable[[], None]) -> Callable[[Sequence[str]], None]:
   Args:
     work: Does the work; raises ValueError or OSError for bad input.
   """
-
-  def run_checked(argv: Sequence[str]) -> None:
-    del argv
-    try:
-      work()
-    except Exception as error:
-      if (number := stopping.received()) is not None:
-        _end_stopped(number)
-      sentence = _sentence(error)
-      if sentence is None or logging.level_debug():
-        raise
-      print(f'Error: {sentence}', file=sys.stderr)
-      sys.exit(1)
-    except KeyboardInterrupt as stopped:
-      # An interrupt from a signal has its number (`stopping`).
-      _end_stopped(stopped.args[0] if stopped.args else signal.SIGINT)
-
-  return run_checked
+  try:
+    work()
+  except Exception as error:
+    if (number := stopping.received()) is not None:
+      _end_stopped(number)
+    sentence = _sentence(error)
+    if sentence is None or logging.level_debug():
+      raise
+    print(f'Error: {sentence}', file=sys.stderr)
+    sys.exit(1)
+  except KeyboardInterrupt as stopped:
+    # An interrupt from a signal has its number (`stopping`).
+    _end_stopped(stopped.args[0] if stopped.args else signal.SIGINT)
 
 
 def _end_stopped(number: int) -> NoReturn:

@@ -15,6 +15,19 @@ import tomllib
 from typing import Any
 
 FOLDER = pathlib.Path(__file__).parent
+# Flags that may be given again with some of their fields.
+_WITH_FIELDS = (
+  'aggregation',
+  'clients',
+  'data',
+  'encoder',
+  'evaluation',
+  'labels',
+  'method',
+  'objective',
+  'runtime',
+  'server',
+)
 # The number of seeds that decide a claim, by budget.
 SEEDS = {'digits': 5, 'cifar': 3}
 
@@ -221,12 +234,31 @@ def _claim(
 
 
 def _run(name: str, command: str, variant: Mapping[str, str] | None) -> Run:
-  """Makes a run; of two flags with one name the last counts."""
+  """Makes a run; of two values of a flag, or of a field of it, the last counts."""
   if variant:
     name, command = f'{name}_{variant["name"]}', f'{command} {variant["flags"]}'
   program, *flags = command.split()
-  last = {flag.partition('=')[0]: flag for flag in flags}
-  return Run(name, program, tuple(last.values()))
+  last: dict[str, str] = {}
+  for flag in flags:
+    key, _, value = flag.partition('=')
+    again = key in last and key.removeprefix('--') in _WITH_FIELDS
+    last[key] = _joined(last[key], value) if again else value
+  return Run(name, program, tuple(f'{key}={value}' for key, value in last.items()))
+
+
+def _joined(first: str, second: str) -> str:
+  """Returns the value of a flag that is given twice, as in adam:epochs=2."""
+  kind, fields = _parsed(first)
+  new_kind, new_fields = _parsed(second)
+  texts = (f'{name}={value}' for name, value in {**fields, **new_fields}.items())
+  return ':'.join(part for part in (new_kind or kind, ','.join(texts)) if part)
+
+
+def _parsed(value: str) -> tuple[str, dict[str, str]]:
+  """Returns the kind that a value names, '' if none, and its fields."""
+  begin, _, rest = value.partition(':')
+  kind, fields = ('', value) if '=' in begin else (begin, rest)
+  return kind, dict(item.split('=', 1) for item in fields.split(',') if item)
 
 
 def _comparisons(entry: Mapping[str, Any]) -> Iterator[Comparison]:

@@ -103,8 +103,8 @@ class Runner(job_runner.Runner[Job]):
     targets = [each.transfer_task for each in figures if each.column not in known]
     where = self._flag('data_dir', job.run.task)
     if complete.read(job.folder) and all(targets) and targets:
-      where += self._flag('transfer_data_dir', targets[0])
-      own = [f'--run={job.folder}', f'--transfer_task={targets[0]}', *where]
+      where += self._flag('transfer_dir', targets[0])
+      own = [f'--run={job.folder}', f'--transfer={targets[0]}', *where]
       return ['-m', 'binaries.evaluate', *own]
     own = [*job.run.flags, f'--seed={job.seed}', f'--run_dir={job.folder}', *where]
     return ['-m', f'binaries.{job.run.program}', *own]

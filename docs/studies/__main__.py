@@ -20,71 +20,61 @@ repeated model is from it. The folder --out has `study.csv`, `study.png` and `ma
 """
 
 import csv
+import dataclasses
 import pathlib
+from typing import Annotated
 
-from absl import flags
-
-from binaries.flags import common
-from binaries.flags import outputs
-from binaries.flags import program
+from binaries.config import command_line
+from binaries.launching import program
 from docs.studies import figures
 from docs.studies import repeating
 from tff_ssl.computing import inert
+from tff_ssl.computing import kinds
 from tff_ssl.reporting import plain_text
 from tff_ssl.runs import run_config
 from tff_ssl.storage import files
 
-_OUT = 'runs/study'
-_ROUNDS = flags.DEFINE_list(
-  'study_rounds',
-  [],
-  'Rounds after which models are compared; by default five, to the last.',
-)
-_CLIENTS = flags.DEFINE_integer(
-  'study_clients',
-  5,
-  'Most clients of a cohort to compare, the first ones.',
-  lower_bound=1,
-)
-_IMAGES = flags.DEFINE_integer(
-  'study_images', 256, 'Most test images to encode.', lower_bound=3
-)
-# The flags that --help lists.
-TAKEN = (
-  'runs',
-  'out',
-  'study_rounds',
-  'study_clients',
-  'study_images',
-  'data_dir',
-  'download',
-  'follow_links',
-  'partition_encoder',
-  'scaling',
-)
-# What each flag names.
-REQUIRED = {'runs': 'run folders of FedAvg'}
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """Runs, and what of them is studied.
+
+  Attributes:
+    runs: Run folders of FedAvg or FedProx.
+    out: Folder for study.csv, study.png and map.png.
+    study_rounds: Rounds after which models are compared; none: five, to the last.
+    study_clients: Most clients of a cohort to compare, the first ones.
+    study_images: Most test images to encode.
+    data_dir: Where the data of the runs are; it is not taken from them.
+    data: Other paths of the data, as in partition_encoder=FILE.
+  """
+
+  runs: tuple[str, ...]
+  out: str = 'runs/study'
+  study_rounds: tuple[kinds.Count, ...] = ()
+  study_clients: kinds.Count = 5
+  study_images: Annotated[int, kinds.Range(3)] = 256
+  data_dir: str | None = None
+  data: command_line.Changes = command_line.UNCHANGED
 
 
-def main() -> None:
+def main(options: Options) -> None:
   """Repeats the rounds of each run, and reports and draws the findings."""
-  for name in common.given():
-    if name not in TAKEN:
-      raise ValueError(
-        f'--{name} is given; docs.studies takes only {", ".join(TAKEN)}; the runs '
-        'provide the rest.'
-      )
-  out = pathlib.Path(outputs.OUT.value or _OUT).expanduser()
+  out = pathlib.Path(options.out)
   if (out / run_config.NAME).exists() or out.is_file():
     raise ValueError(
       f'out is {str(out)!r}; it must be a new folder or that of a study.'
     )
-  program.check_required(REQUIRED)
-  wanted = _rounds()
-  studies = []
-  for name in outputs.RUNS.value:
-    with common.restored():
-      studies.append(repeating.study(name, wanted, _CLIENTS.value, _IMAGES.value))
+  studies = [
+    repeating.study(
+      pathlib.Path(name),
+      {'data_dir': options.data_dir, 'data': options.data},
+      sorted(set(options.study_rounds)),
+      options.study_clients,
+      options.study_images,
+    )
+    for name in options.runs
+  ]
   print(plain_text.text(figures.table_rows(studies)))
   out.mkdir(parents=True, exist_ok=True)
   rows = figures.rows(studies)
@@ -103,19 +93,5 @@ def main() -> None:
   print(f'Study: {out}')
 
 
-def _rounds() -> list[int]:
-  """Returns the rounds of the flag, counted from 1; none if it is not given.
-
-  Raises:
-    ValueError: If they are not such numbers.
-  """
-  if not all(text.isdecimal() and int(text) for text in _ROUNDS.value):
-    raise ValueError(
-      f'study_rounds is {",".join(_ROUNDS.value)!r}; it must be whole numbers from 1, '
-      'as in 1,10,100.'
-    )
-  return sorted({int(text) for text in _ROUNDS.value})
-
-
 if __name__ == '__main__':
-  common.run(main, TAKEN)
+  program.run_module('docs.studies.__main__')

@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from binaries.building import data as building
+from binaries.building import encoders
+from binaries.building import objectives
+from binaries.building import training
+from binaries.config import command_line
+from binaries.config import run_config
+from binaries.config import strangers
 from binaries.experiment import membership
 from binaries.experiment import results
-from binaries.flags import adopting
-from binaries.flags import common
-from binaries.flags import dealing
-from binaries.flags import evaluation
-from binaries.flags import methods
-from binaries.flags import privacy
-from binaries.flags import training
-from binaries.methods import table
 from docs.studies import drift
 from docs.studies import figures
 from tasks import task_types
@@ -28,11 +27,9 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import replay
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runs import checkpoints
-from tff_ssl.runs import run_config
 from tff_ssl.simulation import cohort_sampling
 
 _ALGORITHMS = ('fedavg', 'fedprox')
-_MAY_BE_GIVEN = ('data_dir', 'download', 'follow_links')
 _STUDIED = 5
 # The paper's Figure 9 shows the global model and the models of sources 1 and 3.
 _MAPPED = (0, 2)
@@ -40,12 +37,17 @@ OUTPUT = 'features'
 
 
 def study(
-  name: str, wanted: Sequence[int], most_clients: int, most_images: int
+  folder: pathlib.Path,
+  given: Mapping[str, Sequence[str] | str | None],
+  wanted: Sequence[int],
+  most_clients: int,
+  most_images: int,
 ) -> figures.Study:
   """Repeats the rounds of a run, and compares models after some of them.
 
   Args:
-    name: Name of the run folder, whose flags are set.
+    folder: The run folder.
+    given: Where its data are; see `strangers.read`.
     wanted: Rounds, from 1, after which models are compared; none: five, to the last.
     most_clients: Number of a cohort's clients to compare, at most.
     most_images: Number of test images whose features are compared, at most.
@@ -53,18 +55,17 @@ def study(
   Raises:
     ValueError: If the run is of another algorithm, or its data have changed.
   """
-  folder = pathlib.Path(name).expanduser()
-  chosen = _adopt(folder)
-  last = common.ROUNDS.value
+  config = _read(folder, given)
+  last = config.rounds
   wanted = wanted or np.unique(np.linspace(1, last, _STUDIED).round().astype(int))
   if max(wanted) > last:
     raise ValueError(f'study_rounds has {max(wanted)}; {folder} has {last} rounds.')
-  task, cohorts, data = _data(folder, chosen)
-  models = _Models(task, most_images)
-  objective = chosen.of_task(models.encoder, task)
+  task, cohorts, data = _data(folder, config)
+  models = _Models(config, task, most_images)
+  objective = objectives.build(config, models.encoder, task)
   rounds = replay.Replay(
     fedavg.fedavg(
-      objective, training.build_server_optimizer(), training.client_config()
+      objective, training.server_optimizer(config), training.client_config(config)
     )
   )
   state, result = rounds.initialize(), figures.Study(folder.name, [], {})
@@ -82,38 +83,41 @@ def study(
   return result
 
 
-def _adopt(folder: pathlib.Path) -> Any:
-  """Sets the flags of a run; returns the row of its objective."""
-  stored = run_config.read(folder)['flags']
-  algorithm = stored.get('algorithm', stored.get('method'))
-  if algorithm not in _ALGORITHMS or stored.get('objective') not in table.OBJECTIVES:
+def _read(
+  folder: pathlib.Path, given: Mapping[str, Sequence[str] | str | None]
+) -> run_config.RunConfig:
+  """Returns the configuration of a run whose rounds can be repeated."""
+  config = strangers.read(folder, given)
+  if config.method.kind not in _ALGORITHMS:
     raise ValueError(
-      f'{folder} is a run of {algorithm}; a study needs a run of '
-      f'{" or ".join(_ALGORITHMS)} by binaries.fedavg_ssl.'
+      f'{folder} is a run of {config.method.kind}; a study needs a run of '
+      f'{" or ".join(_ALGORITHMS)}.'
     )
-  if stored.get(methods.INIT_FROM.name):
+  if command_line.read(folder, keep_paths=True).init_from:
     raise ValueError(
       f'{folder} started from another run; a study repeats rounds from the first.'
     )
-  aggregation = stored.get(privacy.AGGREGATION.name)
-  if aggregation in (privacy.PRIVATE, privacy.DISTRIBUTED):
+  if config.is_private:
     raise ValueError(
-      f'{folder} is a run with --{privacy.AGGREGATION.name}={aggregation}; a study '
+      f'{folder} is a run with --aggregation={config.aggregation.kind}; a study '
       'repeats rounds without clipping and noise, and would reach other models.'
     )
-  adopting.adopt({**common.DEFAULTS, **evaluation.DEFAULTS, **stored}, _MAY_BE_GIVEN)
-  common.check_flags()
-  return table.OBJECTIVES[stored['objective']]
+  strangers.check_given(folder, config)
+  building.check(config)
+  return config
 
 
-def _data(folder: pathlib.Path, chosen: Any) -> tuple[task_types.Task, Any, Any]:
+def _data(
+  folder: pathlib.Path, config: run_config.RunConfig
+) -> tuple[task_types.Task, Any, Any]:
   """Returns the task of a run, its cohorts by round, and its clients' data."""
-  task = common.load_task()
+  task = building.load_task(config)
   membership.check_same(folder, task, 'its rounds cannot be repeated')
-  partition = common.build_partition(task)
-  data = dealing.build_client_data(task, partition, labelled=chosen.labelled)
-  size = common.cohort_size(len(partition))
-  return task, cohort_sampling.Cohorts(data.ids, size, common.SEED.value), data
+  partition = building.partition(config, task)
+  labelled = config.objective.labelled
+  data = building.client_data_of(config, task, partition, labelled)
+  size = building.cohort_size(config, len(partition))
+  return task, cohort_sampling.Cohorts(data.ids, size, config.seed or 0), data
 
 
 def _tell_how_exact(
@@ -138,8 +142,10 @@ def _tell_how_exact(
 class _Models:
   """Compares a run's encoders on some test images."""
 
-  def __init__(self, task: task_types.Task, most_images: int):
-    self.encoder = common.build_encoder(task)
+  def __init__(
+    self, config: run_config.RunConfig, task: task_types.Task, most_images: int
+  ):
+    self.encoder = encoders.build(config, task)
     self._prefix = dual_encoder.encoder_prefix(self.encoder)
     inputs = task.test[self.encoder.field]
     # The same images for all runs of a task.

@@ -13,13 +13,14 @@ from binaries import dcco
 from tests.binaries import in_process
 from tests.binaries import launch
 
-ALGORITHMS = (
-  'dcco',
-  'fedavg_cco',
-  'fedavg_nt_xent',
-  'centralized_cco',
-  'centralized_supervised',
-)
+# What each is called in tests, and its flags.
+ALGORITHMS = {
+  'dcco': ('--method=dcco',),
+  'fedavg_cco': ('--method=fedavg', '--objective=cco'),
+  'fedavg_nt_xent': ('--method=fedavg', '--objective=simclr'),
+  'centralized_cco': ('--method=centralized_steps', '--objective=cco'),
+  'centralized_supervised': ('--method=centralized_steps', '--objective=supervised'),
+}
 ROUNDS = 6
 _SEVERAL_ROUNDS = (
   *launch.SMALL,
@@ -67,7 +68,7 @@ def _small(folder: pathlib.Path, algorithm: str) -> launch.Ended:
     flags = (*flags, '--objective=projector=8/8')
   return in_process.run(
     dcco,
-    f'--method={algorithm}',
+    *ALGORITHMS[algorithm],
     f'--run_dir={folder}',
     *flags,
     folder=folder,

@@ -14,6 +14,7 @@ from binaries.config import run_config
 from binaries.config import runtimes
 from binaries.config import strangers
 from binaries.experiment import evaluating
+from binaries.experiment import from_scratch
 from binaries.experiment import reevaluating
 from binaries.experiment import results
 from tasks import registry
@@ -116,7 +117,7 @@ def test_only_what_was_asked_is_computed(run, capsys, monkeypatch):
 
 
 @pytest.mark.long_for('fedavg_cco', 'fedavg_nt_xent', 'centralized_cco')
-@pytest.mark.parametrize('algorithm', conftest.ALGORITHMS[1:])
+@pytest.mark.parametrize('algorithm', [*conftest.ALGORITHMS][1:])
 def test_random_encoder_is_the_one_that_every_algorithm_starts_from(runs, algorithm):
   folder = runs.small[algorithm].folder / 'checkpoints'
   assert checkpoints.Checkpoints(folder).rounds() == [0, 2]
@@ -129,7 +130,7 @@ def test_random_encoder_is_the_one_that_every_algorithm_starts_from(runs, algori
     }
   task = registry.load('digits')
   encoder = cnn.build_encoder('conv2', task.image_shape, 0.125)
-  initial = evaluating.initial_params(config(seed=0), encoder, task.num_classes)
+  initial = from_scratch.initial_params(config(seed=0), encoder, task.num_classes)
   assert stored.keys() == initial.keys()
   for name, value in initial.items():
     np.testing.assert_array_equal(stored[name], value)

@@ -7,7 +7,7 @@ import pytest
 
 from binaries import dcco
 from binaries import evaluate
-from binaries.flags import program
+from binaries.launching import program
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.execution import worker_process

@@ -11,7 +11,7 @@ import tensorflow as tf
 from binaries import evaluate
 from binaries import fedavg_ssl
 from binaries.experiment import running
-from binaries.experiment import telling
+from binaries.experiment import messages
 from binaries.flags import common
 from binaries.methods import choice
 from tests.binaries import in_process
@@ -238,7 +238,7 @@ def test_batches_too_small_or_too_few_are_reported(capsys, flags, said):
     chosen = choice.read('fedavg_ssl')
     encoder = common.build_encoder_of_shape((8, 8, 1))
     objective = chosen.objective.build(encoder, 10)
-    telling.warn_of_batches(chosen, objective, [2, 26, 64, 66])
+    messages.warn_of_batches(chosen, objective, [2, 26, 64, 66])
   told = capsys.readouterr().err
   assert bool(told) == bool(said)
   assert said in told
@@ -257,7 +257,7 @@ def test_examples_without_a_label_are_counted_where_the_loss_needs_one(
   partition = {'a': np.arange(3), 'b': np.arange(3, 5), 'c': np.arange(5, 6)}
   report = describe.describe(partition, np.array([0, 0, 1, 1, -1, -1]), 2)
   chosen = types.SimpleNamespace(objective=types.SimpleNamespace(labelled=labelled))
-  assert telling.sizes_in_loss(chosen, report) == sizes
+  assert messages.sizes_in_loss(chosen, report) == sizes
   told = capsys.readouterr().out
   assert bool(told) == bool(said)
   assert said in told

@@ -15,7 +15,6 @@ from binaries.config import methods
 from binaries.config import objectives
 from binaries.config import run_config
 from binaries.experiment import partition_plot
-from binaries.experiment import running
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
@@ -24,6 +23,7 @@ from tff_ssl.encoders import resnet
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.partition import describe
 from tff_ssl.partition import sources
+from tff_ssl.simulation import simulated_clients
 
 
 def _config(text, seed=0, **data):
@@ -209,7 +209,7 @@ def test_a_run_trains_on_the_changed_images(tmp_path, monkeypatch, digits):
     seen['data'] = data
     raise InterruptedError
 
-  monkeypatch.setattr(running.simulated_clients, 'Clients', stop)
+  monkeypatch.setattr(simulated_clients, 'Clients', stop)
   with pytest.raises(InterruptedError):
     in_process.call(
       dcco, *launch.SMALL, f'--run_dir={tmp_path}/run', '--partition=style:clients=4'

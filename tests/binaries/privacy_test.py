@@ -12,7 +12,7 @@ from binaries import fedavg_ssl
 from binaries import fedema
 from binaries import fedsup
 from binaries.experiment import private
-from binaries.experiment import telling
+from binaries.experiment import messages
 from binaries.flags import privacy
 from tests.binaries import in_process
 from tests.binaries import launch
@@ -278,7 +278,7 @@ def test_a_secure_run_says_what_was_clipped(tmp_path):
 
 def test_clipped_values_are_named(capsys):
   name = 'aggregator/train/update/mean_value/secure_lower_clipped_count'
-  telling.warn_of_clipped_values([{name: '0'}, {name: '3'}, {'round': '3'}])
+  messages.warn_of_clipped_values([{name: '0'}, {name: '3'}, {'round': '3'}])
   assert 'in 1 of 3 rounds, first in round 2' in capsys.readouterr().err
-  telling.warn_of_clipped_values([{name: '0'}])
+  messages.warn_of_clipped_values([{name: '0'}])
   assert not capsys.readouterr().err

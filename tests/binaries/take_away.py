@@ -29,9 +29,8 @@ def make(folder: pathlib.Path, *flags: str) -> network.Params:
   )
   stored = run_config.to_json(config), task.fingerprint()
   with run_folder.RunFolder(folder, *stored, config.names(roles.is_free)) as run:
-    results.save_encoder(
-      run, task, encoder, network.select(params, 'encoder'), 'simclr', ROUNDS
-    )
+    own = network.select(params, 'encoder')
+    results.save_encoder(run, config, task, encoder, own, ROUNDS)
     weights = {'trainable': params, 'non_trainable': {}}
     run.checkpoints.save(ROUNDS, {'global_model_weights': weights})
     run.write_evaluation(ROUNDS, {'knn/10%/accuracy': 0.5})

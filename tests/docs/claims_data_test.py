@@ -47,6 +47,15 @@ def test_a_budget_takes_its_part(tmp_path):
   assert made_up.claims(tmp_path, only, budget='digits') == []
 
 
+def test_of_a_flag_that_is_given_twice_the_last_value_of_each_field_counts(tmp_path):
+  own = "variant = {name = 'v', flags = '--clients=epochs=2 --clients=adam --rounds=9'}"
+  base = ("both = '", "both = '--clients=sgd:epochs=1,batch_size=4 ")
+  (claim,) = made_up.claims(tmp_path, base, ('compare =', f'{own}\ncompare ='))
+  flags = claim.figures['one'].run.flags
+  assert flags[0] == '--clients=adam:epochs=2,batch_size=4'
+  assert '--rounds=9' in flags
+
+
 def test_a_claim_has_columns_and_a_variant_of_its_own(tmp_path):
   own = "column = 'knn'\nvariant = {name = 'v', flags = '--rounds=9 --a=1'}"
   (claim,) = made_up.claims(

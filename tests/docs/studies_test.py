@@ -8,25 +8,23 @@ import shutil
 import pytest
 
 from binaries import fedavg_ssl
+from binaries.config import aggregations
 from docs.studies import __main__ as study
 from tests.binaries import in_process
 from tests.binaries import launch
+from tff_ssl.computing import kinds
 
 _FLAGS = (
   launch.APART,
   launch.FLIP,
   '--objective=supervised',
   '--task=digits',
-  '--encoder=conv2',
-  '--encoder_width=0.125',
+  '--encoder=conv2:width=0.125',
   '--partition=skew:beta=0,clients=3',
   '--participation=1',
-  '--local_epochs=2',
-  '--batch_size=256',
-  '--client_optimizer=sgd',
-  '--client_learning_rate=0.1',
+  '--clients=sgd:epochs=2,batch_size=256,learning_rate=0.1',
   '--rounds=3',
-  '--evaluation_methods=knn',
+  '--evaluation=methods=knn',
 )
 
 
@@ -77,7 +75,8 @@ def test_without_checkpoints_nothing_is_said_of_them(run, tmp_path, capsys):
 
 def test_private_runs_are_refused(run, tmp_path):
   config = json.loads((run / 'config.json').read_text())
-  config['flags']['aggregation'] = 'private'
+  private = aggregations.Private(update_clip=1.0, noise_multiplier=1.0)
+  config['config']['aggregation'] = kinds.to_json(private)
   (tmp_path / 'config.json').write_text(json.dumps(config))
   with pytest.raises(ValueError, match='--aggregation=private; a study'):
     in_process.call(study, f'--runs={tmp_path}', f'--out={tmp_path / "out"}')
@@ -88,9 +87,12 @@ def test_bad_input_is_named(run, tmp_path):
     ([], '--runs is not given'),
     ([f'--runs={tmp_path}'], 'config.json'),
     ([f'--runs={run}', f'--out={run}'], 'it must be a new folder or that of a study'),
-    ([f'--runs={run}', '--study_rounds=0'], "study_rounds is '0'"),
+    (
+      [f'--runs={run}', '--study_rounds=0'],
+      '--study_rounds=0 is given: it must be a whole number at least 1',
+    ),
     ([f'--runs={run}', '--study_rounds=9'], 'study_rounds has 9; .* has 3 rounds'),
-    ([f'--runs={run}', '--rounds=9'], '--rounds is given; docs.studies takes only'),
+    ([f'--runs={run}', '--rounds=9'], 'There is no flag --rounds'),
   ):
     with pytest.raises(ValueError, match=message):
       in_process.call(study, *arguments)

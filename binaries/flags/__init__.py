@@ -1,1 +1,0 @@
-"""Flags of the programs, and how a program starts."""

@@ -1,1 +1,0 @@
-"""The single table of methods: names, algorithms, objectives and defaults."""
