@@ -10,10 +10,11 @@ import tensorflow as tf
 
 from binaries import evaluate
 from binaries import fedavg_ssl
-from binaries.experiment import running
+from binaries.building import data
+from binaries.building import encoders
+from binaries.building import objectives
 from binaries.experiment import messages
-from binaries.flags import common
-from binaries.methods import choice
+from binaries.experiment import running
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.encoders import cnn
@@ -21,8 +22,8 @@ from tff_ssl.partition import describe
 from tff_ssl.runs import checkpoints
 
 _CLIENTS = ('--partition=classes:per_client=2,clients=5', '--participation=1')
-_LOCAL = '--clients=batch_size=64,momentum=0.9,schedule=cosine'
-_CONV2 = '--encoder=conv2:width=0.125'
+_LOCAL = ('--clients=batch_size=64,momentum=0.9,schedule=cosine',)
+_CONV2 = ('--encoder=conv2:width=0.125',)
 _RUNS = {
   'byol': (
     *_CONV2,
@@ -234,11 +235,10 @@ def test_fedbn_is_evaluated_by_the_mean_of_its_clients(runs):
   ],
 )
 def test_batches_too_small_or_too_few_are_reported(capsys, flags, said):
-  with in_process.parsed('--run_dir=unused', *flags.split()):
-    chosen = choice.read('fedavg_ssl')
-    encoder = common.build_encoder_of_shape((8, 8, 1))
-    objective = chosen.objective.build(encoder, 10)
-    messages.warn_of_batches(chosen, objective, [2, 26, 64, 66])
+  config = in_process.read('fedavg_ssl', flags)
+  task = registry.load('digits')
+  objective = objectives.build(config, encoders.build(config, task), task)
+  messages.warn_of_batches(config, objective, [2, 26, 64, 66])
   told = capsys.readouterr().err
   assert bool(told) == bool(said)
   assert said in told
@@ -275,11 +275,11 @@ def test_a_supervised_bound_sees_only_what_clients_hold():
     '--participation=1',
     *_CONV2,
   )
-  with in_process.parsed(*flags):
-    prepared = running.prepare(choice.read('fedavg_ssl'))
-    held = np.concatenate(list(common.build_partition(prepared.task).values()))
-    assert len(held) == 40
-    batches = [prepared.cohort_fn(round)[0] for round in (1, 2, 3)]
+  config = in_process.read('fedavg_ssl', ' '.join(flags), seed=0)
+  prepared = running.prepare(config)
+  held = np.concatenate(list(data.partition(config, prepared.task).values()))
+  assert len(held) == 40
+  batches = [prepared.cohort_fn(round)[0] for round in (1, 2, 3)]
   drawn = [int(x['example_id']) for batch in batches for x in batch]
   assert len(drawn) == 3 * 40
   assert set(drawn) == set(prepared.task.train.example_id[held])

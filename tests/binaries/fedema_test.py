@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from binaries import fedema
+from binaries.building import stateful
 from binaries.experiment import results
-from binaries.methods import choice
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.encoders import cnn
@@ -143,21 +143,23 @@ def test_killed_it_ends_with_the_same_bytes(whole, tmp_path):
 
 
 @pytest.mark.parametrize(
-  ('flags', 'norm'),
+  ('line', 'norm'),
   [
-    ((), 'l2'),
-    (('--method=scaler=0.8',), 'conv_mean'),
-    (('--method=scaler=0.8,divergence_norm=l2'), 'l2'),
-    (('--method=divergence_norm=conv_mean',), 'conv_mean'),
-    (('--method=divergence_of=training',), 'conv_mean'),
-    (('--method=divergence_of=training,divergence_norm=l2'), 'l2'),
-    (('--method=fedu',), 'conv_mean'),
-    (('--method=fed_byol',), 'l2'),
+    ('', 'l2'),
+    ('--method=scaler=0.8', 'conv_mean'),
+    ('--method=scaler=0.8,divergence_norm=l2', 'l2'),
+    ('--method=divergence_norm=conv_mean', 'conv_mean'),
+    ('--method=divergence_of=training', 'conv_mean'),
+    ('--method=divergence_of=training,divergence_norm=l2', 'l2'),
+    ('--method=fedu', 'conv_mean'),
   ],
 )
-def test_the_norm_goes_with_the_scaler(flags, norm):
-  with in_process.parsed(*flags):
-    assert choice.read('fedema').values().get('divergence_norm') == norm
+def test_the_norm_goes_with_the_scaler(line, norm):
+  config = in_process.checked('fedema', line)
+  if config.method.kind == 'fedu':
+    assert stateful._fedu_config(config).norm == norm
+  else:
+    assert stateful._fedema_config(config).used_norm == norm
 
 
 _SHORT = (
@@ -185,7 +187,7 @@ _SHORT = (
     ),
     (('--method=tau=0',), 'the run is bit for bit that of --method=fed_byol'),
     (
-      ('--method=fedu:threshold=1e6'),
+      ('--method=fedu:threshold=1e6',),
       'the run is bit for bit that of --method=fed_byol',
     ),
   ],
@@ -203,8 +205,8 @@ def test_mu_of_0_or_1_raises_the_alarm(tmp_path, flags, said):
 def _base_run(folder, rounds=2, norm='batch'):
   """Makes what is read of a run, after its second round."""
   (folder / 'checkpoints').mkdir(parents=True)
-  flags = {'rounds': rounds, 'encoder_norm': norm}
-  (folder / 'config.json').write_text(json.dumps({'flags': flags}))
+  own = {'rounds': rounds, 'encoder': {'kind': 'conv2', 'norm': norm}}
+  (folder / 'config.json').write_text(json.dumps({'config': own}))
   encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125, norm)
   arrays = {
     f'state/{results.ENCODER}/{name}': value.numpy()
