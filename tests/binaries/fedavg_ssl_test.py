@@ -15,6 +15,7 @@ from binaries.building import encoders
 from binaries.building import objectives
 from binaries.experiment import messages
 from binaries.experiment import running
+from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.encoders import cnn
@@ -69,26 +70,22 @@ _WRONG = {
   '--objective=mae --encoder=resnet8': (
     'encoder of MAE is resnet8; it must be a vision transformer'
   ),
-  '--objective=mae:projector=8/8': '--objective=projector is given with --objective=mae',
-  '--encoder=vit_micro:stem=imagenet': 'it is for resnet8, resnet14',
-  '--encoder=vit_micro:norm=group': 'it is for resnet8, resnet14',
-  '--encoder=patch=4': 'it is for vit_micro, vit_tiny only',
-  '--objective=simsiam:temperature=0.1': 'it is for simclr, moco_v1, moco_v2, swav',
-  '--method=centralized --runtime=packs=2': 'it is for fedavg, fedprox, fedbn, fed_ssl, '
-  'scaffold, l_dawa only',
-  '--method=fedprox': 'proximal_weight is 0',
+  '--objective=mae:projector=8/8': "has 'projector=8/8'; the fields are mask_ratio.",
+  '--encoder=vit_micro:stem=imagenet': 'the fields are width, precision, patch.',
+  '--encoder=vit_micro:norm=group': 'the fields are width, precision, patch.',
+  '--encoder=patch=4': 'the fields are width, precision, norm, stem.',
+  '--objective=simsiam:temperature=0.1': "has 'temperature=0.1'; the fields are project",
+  '--method=centralized --runtime=packs=2': '--runtime is given with --method=centraliz',
+  '--method=fedprox': 'proximal_weight of --clients is 0',
   '--method=scaffold --clients=momentum=0.9': 'momentum is 0.9; for clients of SC',
-  '--method=fedbn --encoder=norm=group': (
-    'encoder_norm is group; --method=fedbn needs batch'
-  ),
-  '--participation=1.5': 'participation is 1.5',
-  '--clients=schedule=steps': "client_schedule_steps is ''",
+  '--method=fedbn --encoder=norm=group': 'is group; --method=fedbn needs batch',
+  '--participation=1.5': '--participation=1.5 is given: it must be a number in (0, 1]',
+  '--clients=schedule=steps': 'schedule=steps needs rounds, as in steps=60/90',
   '--rounds=9 --clients=schedule=steps,steps=4/9': 'of 9 rounds',
-  '--clients=schedule=steps,steps=4,factor=2': ('client_schedule_factor is 2.0'),
-  '--clients=factor=0.5': 'it is for steps only',
-  '--clients=warmup_rounds=3': 'it is for cosine only',
-  '--clients=beta_2=0.9': 'beta_2 is 0.9; only adam and adamw',
-  '--objective=simsiam --supervised_augmentation=views': 'it is for supervised only',
+  '--clients=schedule=steps,steps=4,factor=2': "has factor='2'; it must be a number in",
+  '--clients=factor=0.5': 'it is for schedule=steps only',
+  '--clients=warmup_rounds=3': 'it is for schedule=cosine only',
+  '--clients=beta_2=0.9': "has 'beta_2=0.9'; the fields are",
 }
 
 
@@ -158,7 +155,7 @@ def test_batch_norm_is_exported_and_evaluated_with_its_statistics(runs, capsys):
   assert 20 < after['finetune/10%/validated'] < 80
   assert 'supervised_from_scratch/finetune/10%/learning_rate' not in after
   shown = capsys.readouterr().out
-  assert 'Fine-tuning of fedprox with 10% (145) labels: rate 0.0' in shown
+  assert 'Fine-tuning of fedprox moco_v2 with 10% (145) labels: rate 0.0' in shown
   in_process.call(
     evaluate,
     f'--run={run.folder}',

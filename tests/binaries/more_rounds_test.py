@@ -69,7 +69,7 @@ def test_rounds_are_fixed_by_what_depends_on_all_of_them(program, flags, why):
   [
     (dcco, 9, 'is a run with --rounds=3, and the rate of the server with'),
     (dcco, 9, 'from its weights, with --init_from='),
-    (dcco, 2, 'is a run with --rounds=3, not --rounds=2'),
+    (dcco, 2, 'is a run with rounds=3, not rounds=2'),
   ],
 )
 def test_why_a_run_has_no_more_rounds_and_what_to_do(tmp_path, binary, rounds, said):
@@ -160,10 +160,10 @@ def test_an_encoder_of_ours_is_started_from_and_another_network_refused(
   state = server.initial_state(weights, 0)
   config = in_process.read('fedavg_ssl', f'--init_from={path}')
   init_from.check(config, tmp_path / 'run')
-  started = init_from.build(config, encoder)(state)
+  started = init_from.build(config, tmp_path / 'run', encoder)(state)
   other = registry.build_encoder('conv2', (8, 8, 1), 0.125, None, None, 'batch')
   with pytest.raises(ValueError, match='is not the conv2 of this run'):
-    init_from.build(config, other)
+    init_from.build(config, tmp_path / 'run', other)
   got = started.global_model_weights.trainable
   assert got.keys() == weights.trainable.keys()
   for name, value in params.items():
