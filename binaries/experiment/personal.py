@@ -290,5 +290,5 @@ def has(numbers: results.Numbers, method: str) -> bool:
     numbers: Numbers of the run.
     method: One of `personal_encoders.METHODS`.
   """
-  prefix = f'personal/{personal_encoders.prefix(method)}/'
+  prefix = f'personal/{method}/'
   return any(name.startswith(prefix) for name in numbers)
