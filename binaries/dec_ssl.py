@@ -136,7 +136,7 @@ class RandomGraph(Decentralized):
 
   kind: ClassVar[str] = 'random_graph'
   family: ClassVar[str] = 'without_server'
-  edge_probability: kinds.Fraction = 0.7
+  edge_probability: kinds.Share = 0.7
 
 
 @dataclasses.dataclass(frozen=True)

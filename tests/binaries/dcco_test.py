@@ -55,8 +55,8 @@ def test_each_algorithm_leaves_a_complete_run_folder(runs, algorithm):
   shown = f'{100 * accuracy:.1f} ± {100 * deviation:.1f}%'
   assert shown in run.stdout.splitlines()[last]
   assert run.stdout.splitlines()[last + 1].startswith('±: deviation over 8 draws')
-  config = json.loads((run.folder / 'config.json').read_text())
-  assert config['flags']['algorithm'] == algorithm
+  config = json.loads((run.folder / 'config.json').read_text())['config']
+  assert f'--method={config["method"]["kind"]}' in conftest.ALGORITHMS[algorithm]
   assert json.loads((run.folder / 'encoder.json').read_text())['rounds'] == rounds
   assert (run.folder / 'partition.csv').read_text().startswith('client_id,size,label_0')
   assert not list(run.folder.rglob('.aside-*'))

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from binaries import dec_ssl
-from binaries.methods import choice
-from binaries.methods import decentralized_algorithms
+from binaries.building import algorithms
+from binaries.building import without_server
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.algorithms.without_server import topology
@@ -39,8 +39,7 @@ def test_a_run_without_a_server(tmp_path):
   file.write_text(topology.text(graph))
   flags = (
     *_FLAGS,
-    '--method=graph',
-    f'--method=path={file}',
+    f'--method=graph:path={file}',
     '--evaluation=export_clients=client_2',
     f'--run_dir={folder}',
   )
@@ -90,25 +89,28 @@ def test_a_run_without_a_server(tmp_path):
       ('--method=ring', '--clients_per_round=3'),
       '--clients_per_round is given with --',
     ),
-    (('--method=ring', '--server=learning_rate=1'), 'server_learning_rate is given w'),
+    (
+      ('--method=ring', '--server=learning_rate=1'),
+      '--server is given with',
+    ),
     (
       ('--method=ring', '--clients=weighting=uniform'),
-      '--clients=weighting is given with --method=rin',
+      'weighting of --clients is given with --method=rin',
     ),
-    (('--method=ring:edge_probability=0.5'), 'it is for random_graph only'),
+    (('--method=ring:edge_probability=0.5',), 'ring has no fields'),
     (
-      ('--method=random_graph:edge_probability=0'),
-      'edge_probability is 0.0; it m',
+      ('--method=random_graph:edge_probability=0',),
+      "edge_probability='0'; it must be a number in",
     ),
     (
       ('--method=graph',),
-      '--method=path is not given; with --method=graph it must name a',
+      'path of --method=graph is not given; it must name a CSV file',
     ),
   ],
 )
 def test_flags_that_do_not_fit_are_refused(flags, message):
-  with in_process.parsed(*flags), pytest.raises(ValueError, match=message):
-    choice.read('dec_ssl')
+  with pytest.raises(ValueError, match=message):
+    in_process.checked('dec_ssl', ' '.join(flags))
 
 
 def test_the_model_of_a_node_is_the_mean_and_its_offset():
@@ -117,8 +119,8 @@ def test_the_model_of_a_node_is_the_mean_and_its_offset():
   )
   weights = {'w': np.array([10.0, 20.0]), 'b': np.array(5)}
   data = types.SimpleNamespace(client_ids=['alice', 'bob'])
-  of_client = decentralized_algorithms.node_model(None, None, data)
-  own = of_client({**weights, **decentralized_algorithms.of_nodes(state)}, 'bob')
+  of_client = without_server.node_model(None, None, None, data)
+  own = of_client({**weights, **without_server.of_nodes(state)}, 'bob')
   assert own.keys() == weights.keys()
   np.testing.assert_array_equal(own['w'], [9.0, 22.0])
   assert own['b'] == 9
@@ -126,8 +128,9 @@ def test_the_model_of_a_node_is_the_mean_and_its_offset():
 
 def test_the_random_graph_is_of_the_seed():
   def drawn(*flags):
-    with in_process.parsed('--method=random_graph', *flags):
-      return choice.read('dec_ssl').algorithm.topology(12)
+    line = ' '.join(('--method=random_graph', *flags))
+    config = in_process.checked('dec_ssl', line)
+    return algorithms.of(config).topology(config, 12)
 
   assert drawn('--seed=3') == topology.random_graph(12, 0.7, 3)
   assert drawn('--seed=3') != drawn('--seed=4')

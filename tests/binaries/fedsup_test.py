@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from binaries import fedsup
-from binaries.experiment import telling
+from binaries.experiment import messages
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.augment import byol as augment
@@ -39,17 +39,17 @@ _RUNS = {
 }
 # The smallest graph of those with clients; what is restored is the same for all.
 _STOPPED = 'fixmatch'
-_WITHOUT_CLIENTS = ('partition', 'local_epochs', 'batch_size')
+_WITHOUT_CLIENTS = ('partition', 'clients')
 _ROUNDS = 4
 _WRONG = {
-  '--method=server_finetuned --objective=byol:stages=2': '--objective=stages is given with --method=server_finetuned --objective=byol; it is ',
-  '--method=fedsup --objective=threshold=0.9': 'it is for fixmatch, fedrgd, fedmatch only',
-  '--method=labelled_only --runtime=packs=2': '--runtime=packs is given with --method=labelled_only',
-  '--labels=share=1.5': 'server_labels is 1.5; it must be in (0, 1]',
-  '--labels=hospital=rosendahl': '--labels=hospital is given with --task=digits',
-  '--server=adam': '--server is given with --method=fedsup; it is',
-  '--objective=feature_weight=0': 'final is 0.0',
-  '--method=averaging=fedavg,server_weight=2': '--method=server_weight is given with --method=averaging',
+  '--objective=byol:stages=2': "has 'stages=2'; the fields are projector, predictor_wi",
+  '--method=fedsup --objective=threshold=0.9': "has 'threshold=0.9'; the fields are",
+  '--method=labelled_only --clients_per_round=2': '--clients_per_round is given with',
+  '--labels=share=1.5': "has share='1.5'; it must be a number in (0, 1]",
+  '--labels=hospital=rosendahl': 'hospital',
+  '--server=adam': '--server is given with --method=fedsup',
+  '--objective=feature_weight=0': "has feature_weight='0'; it must be a number above 0",
+  '--method=averaging=fedavg,server_weight=2': 'server_weight',
 }
 
 
@@ -60,7 +60,9 @@ def _flags(method):
     if method != 'labelled_only'
     or flag.removeprefix('--').split('=')[0] not in _WITHOUT_CLIENTS
   ]
-  return (f'--method={method}', *kept, *_RUNS[method])
+  objective = ('--objective=fixmatch',) if method == 'fixmatch' else ()
+  name = 'server_finetuned' if objective else method
+  return (f'--method={name}', *objective, *kept, *_RUNS[method])
 
 
 def _run(folder, *flags):
@@ -146,7 +148,7 @@ def test_small_batches_at_the_server_are_reported(capsys, norm, examples, said):
   head = projector.build_linear(encoder.output_dim, 10)
   objective = supervised.SupervisedObjective(encoder, head, augment.by_name('none'))
   plan = local_training.LocalPlan(epochs=1, batch_size=16)
-  telling.warn_of_server_batches(plan, objective, examples)
+  messages.warn_of_server_batches(plan, objective, examples)
   told = capsys.readouterr().err
   assert bool(told) == bool(said)
   assert said in told

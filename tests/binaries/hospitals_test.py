@@ -3,8 +3,7 @@
 import csv
 
 from binaries import partition
-from binaries.flags import common
-from binaries.flags import dealing
+from binaries.building import data
 from tests.binaries import in_process
 from tests.tasks import fabricate
 
@@ -27,10 +26,10 @@ def test_each_hospital_is_a_client_by_its_name(tmp_path):
   in_process.call(partition, *flags, '--image_size=8', f'--csv={out}')
   with out.open() as file:
     sizes = {row['client_id']: int(row['size']) for row in csv.DictReader(file)}
-  with in_process.parsed(*flags, '--image_size=8'):
-    task = common.load_task()
-    dealt = dealing.build(task, seed=0)
-    held, names = dealing.holders(task, task.test)
+  config = in_process.read('dcco', ' '.join((*flags, '--image_size=8')), seed=0)
+  task = data.load_task(config)
+  dealt = data.partition(config, task)
+  held, names = data.holders(config, task, task.test)
   expected = {place: [] for place in sorted(_PLACES)}
   for k, example in enumerate(task.train.example_id):
     lesion = int(fabricate.HAM_ROWS[example][1])

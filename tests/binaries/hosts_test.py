@@ -5,9 +5,10 @@ import signal
 import pytest
 
 from binaries import dcco
-from binaries.flags import common
-from binaries.flags import hosts
-from binaries.methods import choice
+from binaries.building import data
+from binaries.building import execution
+from binaries.config import roles
+from binaries.experiment import running
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.execution import processes
@@ -19,30 +20,28 @@ pytestmark = pytest.mark.forks
 @pytest.mark.parametrize(
   ('arguments', 'message'),
   [
-    ('--runtime=hosts', 'worker_addresses is empty'),
+    ('--runtime=hosts', 'addresses is empty'),
     (
       '--runtime=addresses=localhost:1',
-      'with --runtime=in_process; it is for hosts only',
+      "localhost:1'; the fields are packs",
     ),
-    ('--runtime=timeout:timeout=5 is given with --runtime=in_process'),
+    ('--runtime=timeout=5', "has 'timeout=5'; the fields are packs, parts"),
     ('--runtime=hosts:addresses=b:1', "'b:1', which is not on this machine"),
+    ('--runtime=worker:address=b:1', "address has 'b:1', which is not on this machine"),
     (
-      '--runtime=worker:address=b:1',
-      "worker_address has 'b:1', which is not on this machine",
+      '--runtime=hosts:address=localhost:1',
+      "localhost:1'; the fields are",
     ),
     (
-      '--runtime=hosts --runtime=worker:address=localhost:1',
-      '--runtime=address is given with --runtime=hosts; it is for worker only',
-    ),
-    (
-      '--method=centralized_steps --objective=cco --runtime=parts:parts=2 is given with --method='
+      '--method=centralized_steps --runtime=parts=2',
+      '--runtime is given with --method=centralized_steps',
     ),
   ],
 )
 def test_flags_that_are_refused_before_data_are_loaded(
   tmp_path, monkeypatch, arguments, message
 ):
-  monkeypatch.setattr(common, 'load_task', pytest.fail)
+  monkeypatch.setattr(data, 'load_task', pytest.fail)
   folder = tmp_path / 'run'
   with pytest.raises(ValueError, match=message):
     in_process.call(dcco, f'--run_dir={folder}', *arguments.split())
@@ -51,18 +50,19 @@ def test_flags_that_are_refused_before_data_are_loaded(
 
 def test_the_parts_of_a_run_on_hosts_are_recorded_and_not_the_hosts_number():
   given = '--runtime=hosts:trust=true,addresses=a:1/b:1'
-  with in_process.parsed(*given):
-    chosen = choice.read('dcco')
-    hosts.check()
-    assert chosen.values()['parts'] == 8
-    # A run may go on with hosts or with one worker, not in the driver's process.
-    assert chosen.values()['runtime'] == 'worker'
-    assert hosts.num_packs() % 8 == 0
-  with in_process.parsed():
-    assert choice.read('dcco').values()['parts'] is None
-    assert hosts.num_packs() is None
-  assert {'worker_addresses', 'host_timeout'} <= {*choice.MAY_DIFFER}
-  assert not {'parts', 'runtime'} & {*choice.MAY_DIFFER}
+  config = in_process.checked('dcco', given)
+  assert config.runtime.parts == 8
+  assert execution.num_packs(config) % 8 == 0
+  # A run may go on with hosts or with one worker, not in the driver's process.
+  stored = running.as_stored(config)
+  assert stored.settings()['runtime'] == 'worker'
+  assert stored.settings()['runtime.parts'] == 8
+  plain = in_process.checked('dcco')
+  assert plain.runtime.parts is None
+  assert execution.num_packs(plain) is None
+  free = config.names(roles.is_free)
+  assert {'runtime.addresses', 'runtime.timeout', 'runtime.trust'} <= {*free}
+  assert not {'runtime.parts', 'runtime'} & {*free}
 
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGKILL])
@@ -71,7 +71,7 @@ def test_the_worker_ends_with_its_program(number):
   free = worker_process.Worker(1, 1)
   port = free.address.rpartition(':')[2]
   free.stop()
-  arguments = f'--port={port}', '--concurrency=1', '--runtime=trust=true'
+  arguments = f'--port={port}', '--concurrency=1', '--trust'
   started = launch.start('worker', *arguments)
   line = started.stdout.readline()
   assert line.endswith(f'listens on port {port}\n')

@@ -16,8 +16,10 @@ import psutil
 import tensorflow_federated as tff
 
 # isort: split
+from binaries.building import settled
 from binaries.config import command_line
 from binaries.config import run_config
+from binaries.experiment import running
 from binaries.launching import program
 from tests import quick
 from tests.binaries import launch
@@ -38,6 +40,19 @@ def read(name: str, line: str = '', **fields: Any) -> run_config.RunConfig:
   arguments = ('--run_dir=r', *line.split())
   config = command_line.parse_run(name, arguments)
   return dataclasses.replace(config, **fields)
+
+
+def checked(name: str, line: str = '', **fields: Any) -> run_config.RunConfig:
+  """Returns the settled run of a command line; raises ValueError if it cannot be run.
+
+  Args:
+    name: See `read`.
+    line: See `read`.
+    **fields: See `read`.
+  """
+  config = settled.settle(read(name, line, **fields))
+  running.check(config)
+  return config
 
 
 def call(binary: types.ModuleType, *arguments: str) -> None:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from binaries.flags import common
-from binaries.methods import choice
-from binaries.methods import table
+from binaries.building import data
+from binaries.building import encoders
+from binaries.building import objectives
+from binaries.config import programs
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.objectives import contextual
@@ -16,27 +17,21 @@ from tff_ssl.objectives import dual_encoder
 
 # An objective and a task -> a row of a program: of all objectives with a projector,
 # of one modality and, if they take two, of two.
+_TWO_TOWERS = ('simclr', 'cco', 'vicreg')
 _ROWS = {}
-for _program in table.PROGRAMS.values():
-  for _row, _method in _program.methods.items():
-    _objective = table.OBJECTIVES[_method.objective]
-    for _task in ('digits', 'digits_halves'):
-      if 'projector' in _objective.takes and (
-        _task == 'digits' or _objective.two_towers
-      ):
-        _ROWS.setdefault((_method.objective, _task), (_program.name, _row, _task))
+for _program in programs.NAMES:
+  for _method, _row in programs.load(_program).rows.items():
+    for _objective, _config in _row.items():
+      for _task in ('digits', 'digits_halves'):
+        if hasattr(_config.objective, 'projector') and (
+          _task == 'digits' or _objective in _TWO_TOWERS
+        ):
+          _ROWS.setdefault(
+            (_objective, _task), (_program, f'{_method} {_objective}', _task)
+          )
 _LOSSES = [
-  (*_ROWS[row], *flags)
-  for row, flags in (
-    *((row, ()) for row in _ROWS),
-    *(
-      (('cco', task), (f'--objective={loss}',))
-      for task in ('digits', 'digits_halves')
-      for loss in ('vicreg', 'spectral')
-      if (task, loss) != ('digits_halves', 'spectral')
-    ),
-    (('cco', 'digits'), ('--objective=encoding_norm=1',)),
-  )
+  *_ROWS.values(),
+  (*_ROWS['cco', 'digits'], '--objective=encoding_norm=1'),
 ]
 # Batch norm in the predictor ignores a shift, and no gradient comes from the target.
 # The bias would move the target, but nothing trains it.
@@ -46,22 +41,20 @@ _SEED = tf.constant([1, 2])
 
 
 def _built(program, row, task, *flags):
-  choosers = table.PROGRAMS[program].choosers
-  chosen = zip(choosers, row.split(), strict=True)
-  arguments = (f'--{name}={value}' for name, value in chosen)
+  method, objective = row.split()
   # Two modalities are the two views.
   views = (launch.FLIP,) if task == 'digits' else ()
-  with in_process.parsed(
-    f'--task={task}', *arguments, *views, '--objective=projector=8/8', *_SMALL, *flags
-  ):
-    read, loaded = choice.read(program), common.load_task()
-    encoder = common.build_encoder(loaded)
-    examples = collections.OrderedDict(
-      example_id=tf.range(6, dtype=tf.int64), label=tf.range(6) % 3
-    )
-    for field in loaded.shapes:
-      examples[field] = tf.constant(loaded.train[field][:6])
-    return read.objective.of_task(encoder, loaded), examples
+  line = (f'--task={task}', f'--method={method}', f'--objective={objective}')
+  config = in_process.read(
+    program, ' '.join((*line, *views, '--objective=projector=8/8', _SMALL, *flags))
+  )
+  loaded = data.load_task(config)
+  examples = collections.OrderedDict(
+    example_id=tf.range(6, dtype=tf.int64), label=tf.range(6) % 3
+  )
+  for field in loaded.shapes:
+    examples[field] = tf.constant(loaded.train[field][:6])
+  return objectives.build(config, encoders.build(config, loaded), loaded), examples
 
 
 def _last_bias(net):

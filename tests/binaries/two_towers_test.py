@@ -8,10 +8,9 @@ import tensorflow as tf
 
 from binaries import dcco
 from binaries import evaluate
+from binaries.building import encoders
 from binaries.experiment import results
 from binaries.experiment import two_towers
-from binaries.flags import common
-from binaries.flags import towers
 from tasks import registry
 from tasks import validation
 from tests.binaries import in_process
@@ -38,13 +37,14 @@ def _recall(queries, keys, k):
 def test_retrieval_is_of_the_projections_of_all_pairs_that_are_tested():
   task = validation.hold_out(registry.load('digits_halves'), 0.2)
   arguments = ('--task=digits_halves', '--evaluation=methods=retrieval/knn')
-  with in_process.parsed(*_FLAGS, *arguments):
-    model = towers.build(common.build_encoder(task), task)
-    evaluator = two_towers.build_evaluator(task, model.left, model)
-    params = model.init(tf.constant([0, 1]))
-    numbers = evaluator.evaluate_model(params)
-    # The same left encoder by itself, and with the right one's weights the right one.
-    alone = two_towers.build_evaluator(task, model.left, None).evaluate_model(params)
+  config = in_process.read('dcco', ' '.join((*_FLAGS, *arguments)))
+  model = encoders.two_towers(config, encoders.build(config, task), task)
+  evaluator = two_towers.build_evaluator(config, task, model.left, model)
+  params = model.init(tf.constant([0, 1]))
+  numbers = evaluator.evaluate_model(params)
+  # The same left encoder by itself, and with the right one's weights the right one.
+  left = two_towers.build_evaluator(config, task, model.left, None)
+  alone = left.evaluate_model(params)
 
   def encoded(split):
     found = model.encode(params, split.fields, None)
@@ -75,11 +75,11 @@ def test_retrieval_is_of_the_projections_of_all_pairs_that_are_tested():
 def test_zero_shot_is_by_the_nearest_description(tmp_path):
   task = registry.load('emoji', fabricate.emoji_package(tmp_path))
   data = (f'--data_dir={tmp_path}', '--task=emoji', '--evaluation=methods=retrieval')
-  with in_process.parsed(*_FLAGS, *data):
-    model = towers.build(common.build_encoder(task), task)
-    evaluator = two_towers.build_evaluator(task, model.left, model)
-    params = model.init(tf.constant([0, 1]))
-    numbers = evaluator.evaluate_model(params)
+  config = in_process.read('dcco', ' '.join((*_FLAGS, *data)))
+  model = encoders.two_towers(config, encoders.build(config, task), task)
+  evaluator = two_towers.build_evaluator(config, task, model.left, model)
+  params = model.init(tf.constant([0, 1]))
+  numbers = evaluator.evaluate_model(params)
 
   def project(field, x):
     x = x.astype(np.float32) / 255 if x.dtype == np.uint8 else x
