@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from binaries import fedema
 from binaries.building import stateful
+from binaries.config import run_config
 from binaries.experiment import results
 from tests.binaries import in_process
 from tests.binaries import launch
@@ -205,7 +206,8 @@ def test_mu_of_0_or_1_raises_the_alarm(tmp_path, flags, said):
 def _base_run(folder, rounds=2, norm='batch'):
   """Makes what is read of a run, after its second round."""
   (folder / 'checkpoints').mkdir(parents=True)
-  own = {'rounds': rounds, 'encoder': {'kind': 'conv2', 'norm': norm}}
+  line = f'--encoder=conv2:norm={norm} --rounds={rounds}'
+  own = run_config.to_json(in_process.read('fedavg_ssl', line))
   (folder / 'config.json').write_text(json.dumps({'config': own}))
   encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125, norm)
   arrays = {
