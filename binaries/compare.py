@@ -1,221 +1,188 @@
-r"""Compares runs in a table, curves and a page, over the seeds of each setting.
+r"""Compares runs in tables, curves and a page, over the seeds of each setting.
 
   python -m binaries.compare --runs='runs/*'
   python -m binaries.compare --runs=runs/dcco_0,runs/dcco_1,runs/fedavg_0 \
       --metric='linear/*,loss' --out=comparison
 
-  python -m binaries.compare --runs='runs/robust_*' --over=local_epochs,rounds
+  python -m binaries.compare --runs='runs/robust_*' --vary_axis=clients.epochs,rounds
 
-Runs form a group if their flags differ only in the seed and in flags that do not affect
-training (folders, checkpoints, evaluation). A group is named by the flags in which
-groups differ, or by those of `--label`, as in `--label=method`. The table shows the
-mean and sample deviation over a group's runs, after their last round. The program
-writes to the folder `--out`: `comparison.csv` (all numbers), the table for a document
-(`comparison.md`, `comparison.tex`, with the best mean of a column in bold), the curves
-as PNG, SVG and PDF, and `comparison.html`, a self-contained page with table and curves.
-Unfinished runs are named, and count only if no run of their group has finished. Groups
-whose numbers agree to the last digit are named too.
+Runs form a group if they differ only in the seed and in settings that their config.json
+calls neutral: folders, checkpoints, evaluation. A group is named by its method and
+objective and by the settings in which groups differ, or by those of `--label`. The
+table has a column for each question (encoder, probe, number of labels), with the mean
+and sample deviation over a group's runs, after their last round, and a row for each
+model that a method gives. The program writes to the folder `--out`: `comparison.csv`
+(all numbers), tables for a document that fit a page (`comparison.md`, `comparison.tex`,
+with the best mean of a column in bold), the curves as PNG, SVG and PDF, and
+`comparison.html`, a self-contained page with table and curves. Unfinished runs are
+named, and count only if no run of their group has finished. Groups whose numbers agree
+to the last digit are named too.
 
 If runs have numbers per client (`binaries.fedema`: mu, divergence, lambda;
 `binaries.ssfl`: accuracies of the client's own encoder), `clients.png` shows them over
 the rounds for the first run of each group.
 
-With `--at=best`, each run's numbers are from its best round on the validation split
-(the run needs `--validation=0.1` and `--evaluate_every`), never on the test split:
+With `--checkpoint=best`, each run's numbers are from its best round on the validation
+split (the run must have one), never on the test split:
 
-  python -m binaries.compare --runs='runs/*' --at=best
+  python -m binaries.compare --runs='runs/*' --checkpoint=best
 
-With `--over`, `over.png` shows the accuracies against a flag, and `over.csv` has them.
+With `--vary_axis`, `over.png` shows the accuracies against a setting, and `over.csv`
+has them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
 import itertools
 import pathlib
 import sys
 from typing import Any
 
-from absl import flags
-
-from binaries.flags import outputs
-from binaries.flags import program
+from binaries.config import command_line
+from binaries.launching import program
+from tff_ssl.computing import inert
 from tff_ssl.reporting import best_round
 from tff_ssl.reporting import caveats as caveats_lib
 from tff_ssl.reporting import comparison
-from tff_ssl.reporting import comparison_columns
 from tff_ssl.reporting import comparison_page
 from tff_ssl.reporting import curves
-from tff_ssl.reporting import formats
-from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import sensitivity
+from tff_ssl.reporting import tables
 from tff_ssl.runs import run_config
 from tff_ssl.storage import files
 
-_OUT = 'runs/comparison'
 # Files of tables and figures, in addition to the page and the CSV of all numbers.
-_TABLES = {'markdown': ('.md', formats.markdown), 'latex': ('.tex', formats.latex)}
+_TABLES = {'markdown': ('.md', tables.markdown), 'latex': ('.tex', tables.latex)}
 _FIGURES = ('png', 'svg', 'pdf')
 _FORMATS = (*_TABLES, *_FIGURES)
-_METRIC = flags.DEFINE_list(
-  'metric',
-  [],
-  "Numbers to show, by name or pattern, such as 'linear/*,loss,bytes'; by default all "
-  'accuracies and the cost of training.',
+# What makes a comparison fair.
+_FAIR = caveats_lib.Settings(
+  clients='clients_per_round',
+  share='participation',
+  passes=('clients.epochs', 'clients.local_steps'),
+  measures=(
+    'evaluation.finetune_rate',
+    'evaluation.finetune_steps',
+    'evaluation.knn_k',
+    'evaluation.supervised_steps',
+  ),
 )
-_CURVES = flags.DEFINE_list(
-  'curves', list(curves.KINDS), f'Curves to draw: some of {", ".join(curves.KINDS)}.'
-)
-OVER = flags.DEFINE_list(
-  'over',
-  [],
-  'A flag, and flags that change with it; draws accuracies against the first.',
-)
-_LABEL = flags.DEFINE_list(
-  'label',
-  [],
-  "Flags whose values name the groups, as in method,encoder; 'method' stands for the "
-  "flags that choose a run's method. Names have at most 20 characters.",
-)
-_ORDER = flags.DEFINE_string(
-  'order', None, "A number that sorts groups, best first, as 'linear/10%/accuracy'."
-)
-_AT = flags.DEFINE_string(
-  'at',
-  best_round.LAST,
-  'Which round of each run is compared: the last; the best evaluated round by accuracy '
-  'on its validation split (best); or the best by another number of that split, as '
-  "'validation/knn/10%/accuracy'.",
-)
-_WRITTEN = flags.DEFINE_list(
-  'formats',
-  list(_FORMATS),
-  f'What to write in addition to page and CSV: some of {", ".join(_FORMATS)}.',
-)
-# Flags of compare, and of programs that end with a comparison.
-OF_COMPARISON = ('metric', 'curves', 'over', 'label', 'order', 'at', 'formats')
 
 
-def main() -> None:
-  """Compares the runs that the flags name."""
-  out = pathlib.Path(outputs.OUT.value or _OUT).expanduser()
-  check_out(out)
-  check_flags()
-  compare_folders(_folders(), out)
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+  """How runs are compared.
 
-
-def check_flags() -> None:
-  """Checks the flags as far as possible without a run.
-
-  Raises:
-    ValueError: If a flag names something that does not exist.
+  Attributes:
+    metric: Numbers to show, by name or pattern, such as 'linear/*,loss,bytes'; by
+      default all accuracies and the cost of training.
+    curves: Curves to draw: some of accuracy, knn, loss, spread, bytes and seconds.
+    vary_axis: A setting, and settings that change with it; draws accuracies against the
+      first.
+    label: Settings whose values name the groups, as in method,encoder; by default the
+      method, the objective and all other settings in which they differ.
+    sort_by: A number that sorts groups, best first, as 'linear/10%/accuracy'.
+    checkpoint: Which round of each run is compared: the last; the best evaluated round
+      by accuracy on its validation split (best); or the best by another number of that
+      split, as 'validation/knn/10%/accuracy'.
+    formats: What to write in addition to page and CSV: some of markdown, latex, png,
+      svg and pdf.
   """
-  for kind in _CURVES.value:
-    if kind not in curves.KINDS:
-      raise ValueError(
-        f'curves has {kind!r}; it must be one of {", ".join(curves.KINDS)}.'
-      )
-  best_round.check(_AT.value)
-  for name in _WRITTEN.value:
-    if name not in _FORMATS:
-      raise ValueError(
-        f'formats has {name!r}; it must be one of {", ".join(_FORMATS)}.'
-      )
+
+  metric: tuple[str, ...] = ()
+  curves: tuple[str, ...] = curves.KINDS
+  vary_axis: tuple[str, ...] = ()
+  label: tuple[str, ...] = ()
+  sort_by: str | None = None
+  checkpoint: str = best_round.LAST
+  formats: tuple[str, ...] = _FORMATS
+
+  def __post_init__(self) -> None:
+    """Raises ValueError if a value is not allowed."""
+    for name, allowed in (('curves', curves.KINDS), ('formats', _FORMATS)):
+      for value in getattr(self, name):
+        if value not in allowed:
+          raise ValueError(
+            f'{name} has {value!r}; it must be one of {", ".join(allowed)}.'
+          )
+    best_round.check(self.checkpoint)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(Comparison):
+  """Which runs are compared, and how.
+
+  Attributes:
+    runs: Run folders, or patterns of them such as 'runs/*'.
+    out: The folder of the comparison.
+  """
+
+  runs: tuple[command_line.Path, ...]
+  out: command_line.Path = 'runs/comparison'
+
+
+def main(options: Options) -> None:
+  """Compares runs."""
+  out = pathlib.Path(options.out)
+  check_out(out)
+  compare_folders(_folders(options.runs), out, options)
 
 
 def compare_folders(
-  folders: Iterable[pathlib.Path],
-  out: pathlib.Path,
-  label: run_groups.Label | None = None,
-  axis: sensitivity.Axis | None = None,
+  folders: Iterable[pathlib.Path], out: pathlib.Path, wanted: Comparison
 ) -> None:
-  """Compares runs, prints the table and writes what the flags ask for.
+  """Compares runs, prints the tables and writes what is asked for.
 
   Args:
     folders: Folders of the runs.
     out: The folder to write to.
-    label: What names the groups, unless --label does; None: the flags that differ.
-    axis: What accuracies are shown against; None: what --over says, if it is given.
+    wanted: How the runs are compared.
   """
-  runs = best_round.take([run_reader.read(folder) for folder in folders], _AT.value)
-  if _LABEL.value:
-    label = run_groups.flag_label(runs, _LABEL.value)
-  if axis is None and OVER.value:
-    axis = sensitivity.over(OVER.value, runs, label)
-    label = axis.of_groups()
-  groups = run_groups.group(runs, label=label)
-  rows = comparison.rows(groups)
-  if _ORDER.value:
-    names_in_order = comparison_columns.ordered(rows, _ORDER.value)
-    groups.sort(key=lambda group: names_in_order.index(group.name))
-    rows = comparison.rows(groups)
-  names = comparison_columns.choose(rows, _METRIC.value)
-  against = _lines(runs, names, axis) if axis else {}
-  caveats = caveats_lib.find(groups)
-  cells, best = (
-    comparison_columns.cells(rows, names),
-    comparison_columns.best(rows, names),
-  )
-  print(
-    plain_text.text(
-      cells, right=[name for name in cells[0] if name != comparison_columns.GROUP]
-    )
-  )
+  read = [run_reader.read(folder) for folder in folders]
+  runs = best_round.take(read, wanted.checkpoint)
+  groups = run_groups.group(runs, label=wanted.label)
+  compared = comparison.compare(groups)
+  if wanted.sort_by:
+    groups = [groups[k] for k in comparison.ordered(compared, wanted.sort_by)]
+    compared = comparison.compare(groups)
+  questions = comparison.choose(compared, wanted.metric)
+  axis = sensitivity.over(wanted.vary_axis, runs) if wanted.vary_axis else None
+  against, notes = _lines(runs, questions, axis, wanted.label) if axis else ({}, [])
+  caveats = caveats_lib.find(groups, _FAIR)
+  table = comparison.table(compared, questions)
+  print(tables.text(table))
   for name, lines in against.items():
-    by_value = sensitivity.cells(name, lines)
-    print(f'{comparison_columns.title(name)}, by {axis.title if axis else ""}:')
-    print(plain_text.text(by_value, right=list(by_value[0])[1:]))
+    print(f'{comparison.title(name)}, by {axis.title if axis else ""}:')
+    print(tables.text(sensitivity.table(name, lines, notes)))
   for caveat in caveats:
-    print(f'Warning: {caveat}', file=sys.stderr)
+    print(f'Warning: {inert.line(caveat)}', file=sys.stderr)
   out.mkdir(parents=True, exist_ok=True)
-  comparison.write_csv(out / 'comparison.csv', rows, comparison_columns.available(rows))
-  if axis and against:
+  comparison.write_csv(out / 'comparison.csv', compared)
+  if axis:
     sensitivity.write_csv(out / 'over.csv', axis, against)
-  drawn = {
-    'curves': _draw(groups, names),
-    'over': _draw_over(axis, against) if axis else None,
-    'clients': _draw_clients(groups),
-  }
-  for name, figure in drawn.items():
-    _write_figure(out, name, figure)
+  every = bool(wanted.metric)
+  shown = curves.quantities(groups, questions, every, wanted.curves)
+  drawn = _draw(groups, shown, axis, against)
+  png = _write_figures(out, drawn, wanted.formats)
   for name, (suffix, lay_out) in _TABLES.items():
-    if name in _WRITTEN.value:
-      files.write(out / f'comparison{suffix}', lay_out(cells, best))
-  text = comparison_page.build(groups, cells, caveats, _png(drawn['curves']), best)
-  files.write(out / 'comparison.html', text)
+    if name in wanted.formats:
+      files.write(out / f'comparison{suffix}', lay_out(table))
+  page = comparison_page.build(groups, table, caveats, png)
+  files.write(out / 'comparison.html', page)
   print(f'Page: {out / "comparison.html"}')
 
 
-def _write_figure(out: pathlib.Path, name: str, figure: Any) -> None:
-  """Writes a figure, if there is one, in each format that is asked for."""
-  if figure is None:
-    return
-  from tff_ssl.reporting import figures
-
-  for kind in _WRITTEN.value:
-    if kind in _FIGURES:
-      files.write(out / f'{name}.{kind}', figures.render(figure, kind))
-
-
-def _png(figure: Any) -> bytes:
-  """Returns a figure as a PNG file, empty if there is no figure."""
-  if figure is None:
-    return b''
-  from tff_ssl.reporting import figures
-
-  return figures.render(figure)
-
-
-def _folders() -> Iterable[pathlib.Path]:
-  """Returns the run folders that the flag names.
+def _folders(names: Sequence[str]) -> Iterable[pathlib.Path]:
+  """Returns the run folders that names or patterns stand for.
 
   A folder that matches a pattern is skipped if it is no run with a round; a folder that
   is named directly must be one.
   """
-  program.check_required({outputs.RUNS.name: "run folders, as in 'runs/*'"})
   folders: list[pathlib.Path] = []
-  for name in outputs.RUNS.value:
-    path = pathlib.Path(name).expanduser()
+  for name in names:
+    path = pathlib.Path(name)
     if path.exists() or not _is_pattern(name):
       folders.append(path)
       continue
@@ -249,53 +216,61 @@ def check_out(out: pathlib.Path) -> None:
     raise ValueError(f'out is {str(out)!r}, which is a file; it must be a folder.')
 
 
-def _draw(groups: list[run_groups.Group], names: list[str]) -> Any:
-  """Returns the figure of the curves; None if there is nothing to draw."""
-  # Imported only here: on its first import matplotlib writes its cache, and may
-  # print a message about it.
-  from tff_ssl.reporting import figures
-
-  shown = curves.quantities(groups, names, bool(_METRIC.value), _CURVES.value)
-  return figures.draw(groups, shown) if shown else None
-
-
 def _lines(
-  runs: Sequence[run_reader.Run], names: Sequence[str], axis: sensitivity.Axis
-) -> dict[str, list[sensitivity.Line]]:
-  """Returns the lines of each accuracy to be shown, by the accuracy's name."""
-  found = {
-    name: sensitivity.lines(runs, axis, name)
-    for name in names
-    if comparison_columns.is_accuracy(name)
-  }
-  panels = {name: lines for name, lines in found.items() if lines}
+  runs: Sequence[run_reader.Run],
+  questions: Sequence[str],
+  axis: sensitivity.Axis,
+  label: Sequence[str],
+) -> tuple[dict[str, list[sensitivity.Line]], list[str]]:
+  """Returns the lines of each accuracy to be shown, by its name, and their legend."""
+  accuracies = [question for question in questions if comparison.is_accuracy(question)]
+  panels, notes = sensitivity.lines(runs, axis, accuracies, label)
   if not panels:
     raise ValueError(
       f'Accuracies are to be shown against {axis.title}, but the numbers shown '
       'include no accuracy.'
     )
-  return panels
+  return panels, notes
 
 
-def _draw_over(
-  axis: sensitivity.Axis, panels: dict[str, list[sensitivity.Line]]
-) -> Any:
-  """Returns the figure of the accuracies against a flag."""
+def _write_figures(
+  out: pathlib.Path, drawn: Mapping[str, Any], formats: Sequence[str]
+) -> bytes:
+  """Writes figures in the formats that are asked for; returns the curves as a PNG."""
   from tff_ssl.reporting import figures
 
-  titled = {comparison_columns.title(name): lines for name, lines in panels.items()}
-  return figures.draw_over(axis.title, titled)
+  for name, figure in drawn.items():
+    for kind in formats:
+      if kind in _FIGURES:
+        files.write(out / f'{name}.{kind}', figures.render(figure, kind))
+  return figures.render(drawn['curves']) if 'curves' in drawn else b''
 
 
-def _draw_clients(groups: Sequence[run_groups.Group]) -> Any:
-  """Returns the figure of the per-client numbers of each group's first run."""
+def _draw(
+  groups: Sequence[run_groups.Group],
+  shown: Sequence[curves.Quantity],
+  axis: sensitivity.Axis | None,
+  against: Mapping[str, Sequence[sensitivity.Line]],
+) -> dict[str, Any]:
+  """Returns the figures by name: those that have something to show."""
+  # Imported only here: on its first import matplotlib writes its cache, and may
+  # print a message about it.
   from tff_ssl.reporting import client_numbers
+  from tff_ssl.reporting import figures
 
+  drawn = {}
+  if shown:
+    drawn['curves'] = figures.draw(groups, shown)
+  if axis:
+    titled = {comparison.title(name): lines for name, lines in against.items()}
+    drawn['over'] = figures.draw_over(axis.title, titled)
+  # Of the first run of each group.
   found = {group.name: client_numbers.read(group.counted[0].folder) for group in groups}
   kept = {name: client_numbers.over_rounds(numbers) for name, numbers in found.items()}
-  told = {name: numbers for name, numbers in kept.items() if numbers}
-  return client_numbers.draw(told) if told else None
+  if of_clients := {name: numbers for name, numbers in kept.items() if numbers}:
+    drawn['clients'] = client_numbers.draw(of_clients)
+  return drawn
 
 
 if __name__ == '__main__':
-  program.run(main)
+  program.run('compare')

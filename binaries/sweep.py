@@ -46,7 +46,7 @@ _COMPARISON = 'comparison'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(compare.Options):
+class Options(compare.Comparison):
   """What is run and compared.
 
   Attributes:

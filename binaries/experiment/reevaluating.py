@@ -51,7 +51,7 @@ def run(
   round, params = _read(folder, encoder, model)
   if added.transfer:
     task = transfer.load(config, added.transfer, added.transfer_dir, task.image_shape)
-    membership.check_unseen(folder, task, config.data.validation)
+    membership.check_unseen(folder, config, task)
   prefix = transfer.prefix(added.transfer)
   print(f'{folder}: the encoder after round {round} of {config.rounds}')
   if evaluation.of_masks(config):

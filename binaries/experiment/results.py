@@ -21,7 +21,6 @@ from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import retrieval
 from tff_ssl.evaluation import suite
-from tff_ssl.reporting import comparison_columns
 from tff_ssl.reporting import model_card
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import projection
@@ -135,7 +134,7 @@ def table(results: Mapping[str, Numbers], balanced: bool) -> str:
 def _with_deviation(numbers: Numbers, name: str) -> str:
   """Writes an accuracy, with its deviation if it is a mean over draws of labels."""
   deviation = numbers.get(f'{name}/{label_draws.DEVIATION}', math.nan)
-  return comparison_columns.number(name, numbers[name], deviation)
+  return plain_text.number(name, numbers[name], deviation)
 
 
 def of_draws(results: Mapping[str, Numbers], own: str) -> str | None:

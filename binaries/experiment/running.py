@@ -212,7 +212,7 @@ def execute(experiment: experiments.Experiment) -> None:
         config.evaluation.every
         if experiment.evaluate_every is None
         else experiment.evaluate_every,
-        config.checkpoint_every,
+        config.checkpoint_every or 1,
         execution=context,
         alarms=alarms,
         keep_fn=save,

@@ -13,11 +13,13 @@ def read(folder: str | os.PathLike[str]) -> run_reader.Run | None:
   """
   try:
     run = run_reader.read(folder)
-    rounds = run.flags['rounds']
-  except (ValueError, KeyError):
+    rounds = run.rounds
+  except ValueError:
     # It was killed before its first round, or while it wrote one of its first files.
     return None
   # The evaluation comes last, and names its round.
-  if run.evaluation.get('round') != rounds or run.last_round != rounds:
+  if (
+    rounds is None or run.evaluation.get('round') != rounds or run.last_round != rounds
+  ):
     return None
   return run

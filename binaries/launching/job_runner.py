@@ -125,7 +125,7 @@ class Runner(abc.ABC, Generic[_JobT]):
     self._start = start
     self._stream = stream or sys.stderr
     self._running: set[Process] = set()
-    self._stopping = False
+    self._stopping = threading.Event()
     self._lock = threading.Lock()
 
   @abc.abstractmethod
@@ -183,7 +183,7 @@ class Runner(abc.ABC, Generic[_JobT]):
     """Runs the commands of a job; returns what failed, '' if nothing did."""
     each.log.parent.mkdir(parents=True, exist_ok=True)
     begun: list[str] = []
-    while not self._stopping:
+    while not self._stopping.is_set():
       # Subclasses need not know of threads.
       with self._lock:
         if self.is_done(each):
@@ -194,7 +194,7 @@ class Runner(abc.ABC, Generic[_JobT]):
       with each.log.open('a', encoding='utf-8') as log:
         process = begin(command, log)
       self._running.add(process)
-      if self._stopping:
+      if self._stopping.is_set():
         process.kill()
       status = process.wait()
       self._running.remove(process)
@@ -206,7 +206,7 @@ class Runner(abc.ABC, Generic[_JobT]):
   def _stop(self) -> None:
     """Ends runs, if there are any: asks them to save their state, then kills them."""
     # Those that are just being started end themselves.
-    self._stopping = True
+    self._stopping.set()
     running = [*self._running]
     if not running:
       return

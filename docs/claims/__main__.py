@@ -15,8 +15,8 @@ import os
 import pathlib
 import sys
 
-from binaries.launching import streams
 from binaries.launching import job_runner
+from binaries.launching import streams
 from docs.claims import data
 from docs.claims import page
 from docs.claims import running

@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 import math
 import subprocess
 import sys
@@ -8,27 +9,25 @@ import pytest
 
 from binaries import compare
 from binaries.experiment import results
-from binaries.methods import choice
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.reporting import fabricate
-from tff_ssl.reporting import comparison
-from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_numbers
 
 pytestmark = pytest.mark.forks
 
-ACCURACIES = {'dcco': [0.5, 0.625, 0.75], 'fedavg_cco': [0.25, 0.25]}
+ACCURACIES = {'dcco': [0.5, 0.625, 0.75], 'fedavg': [0.25, 0.25]}
 
 
 @pytest.fixture
 def runs(tmp_path):
-  """A folder with three seeds of dcco, two of fedavg_cco, and other things."""
+  """A folder with three seeds of dcco, two of fedavg, and other things."""
   base = tmp_path / 'runs'
-  for algorithm, accuracies in ACCURACIES.items():
+  for method, accuracies in ACCURACIES.items():
     for seed, accuracy in enumerate(accuracies):
       fabricate.run(
-        base / f'{algorithm}_{seed}',
-        {'algorithm': algorithm, 'seed': seed},
+        base / f'{method}_{seed}',
+        {'method': method, 'objective': 'cco', 'seed': seed},
         {'client_work/loss': [3.0, 2.0, 1.0 + seed]},
         {'seconds': [9.0, 1.0, 1.0]},
         {'linear/10%/accuracy': accuracy},
@@ -51,10 +50,10 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
   out = call(runs, '--formats=markdown,latex,png,svg,pdf')
   shown = capsys.readouterr()
   assert shown.out.splitlines() == [
-    'group                 runs    linear 10%   final loss  seconds a round',
-    '--------------------  ----  ------------  -----------  ---------------',
-    'algorithm=dcco           3  62.5 ± 12.5%    2.0 ± 1.0            1 ± 0',
-    'algorithm=fedavg_cco     2   25.0 ± 0.0%  1.50 ± 0.71            1 ± 0',
+    'method  runs    linear 10%   final loss  seconds a round',
+    '------  ----  ------------  -----------  ---------------',
+    'dcco       3  62.5 ± 12.5%    2.0 ± 1.0            1 ± 0',
+    'fedavg     2   25.0 ± 0.0%  1.50 ± 0.71            1 ± 0',
     f'Page: {out / "comparison.html"}',
   ]
   assert shown.err == ''
@@ -68,9 +67,9 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
     'curves.svg',
   ]
   with (out / 'comparison.csv').open(newline='') as file:
-    lines = {(row['group'], row['number']): row for row in csv.DictReader(file)}
-  for algorithm, accuracies in ACCURACIES.items():
-    line = lines[f'algorithm={algorithm}', 'linear/10%/accuracy']
+    lines = {(row['method'], row['number']): row for row in csv.DictReader(file)}
+  for method, accuracies in ACCURACIES.items():
+    line = lines[method, 'linear/10%/accuracy']
     mean = math.fsum(accuracies) / len(accuracies)
     deviation = np.sqrt(
       sum((a - mean) ** 2 for a in accuracies) / (len(accuracies) - 1)
@@ -79,14 +78,12 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
     assert float(line['deviation']) == pytest.approx(deviation)
   for suffix, start in (('png', b'\x89PNG'), ('svg', b'<?xml'), ('pdf', b'%PDF')):
     assert (out / f'curves.{suffix}').read_bytes().startswith(start)
-  assert (out / 'comparison.md').read_text().splitlines()[2:] == [
-    '| algorithm=dcco | 3 | **62.5 ± 12.5%** | 2.0 ± 1.0 | **1 ± 0** |',
-    '| algorithm=fedavg_cco | 2 | 25.0 ± 0.0% | 1.50 ± 0.71 | **1 ± 0** |',
+  rows = (out / 'comparison.md').read_text().splitlines()[2:]
+  assert [' '.join(row.split()) for row in rows] == [
+    '| dcco | 3 | **62.5 ± 12.5%** | 2.0 ± 1.0 | **1 ± 0** |',
+    '| fedavg | 2 | 25.0 ± 0.0% | 1.50 ± 0.71 | **1 ± 0** |',
   ]
-  assert (
-    r'algorithm=fedavg\_cco & 2 & 25.0 $\pm$ 0.0\% &'
-    in (out / 'comparison.tex').read_text()
-  )
+  assert r'fedavg & 2 & 25.0 $\pm$ 0.0\% &' in (out / 'comparison.tex').read_text()
   assert '<b>62.5 ± 12.5%</b>' in (out / 'comparison.html').read_text()
   assert 'data:image/png;base64,' in (out / 'comparison.html').read_text()
 
@@ -94,7 +91,7 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
 def test_metric_chooses_what_is_shown_and_csv_has_all(runs, capsys):
   out = call(runs, '--metric=lo*')
   header = capsys.readouterr().out.splitlines()[0]
-  assert header.split() == ['group', 'runs', 'final', 'loss']
+  assert header.split() == ['method', 'runs', 'final', 'loss']
   assert 'linear/10%/accuracy' in (out / 'comparison.csv').read_text()
 
 
@@ -118,28 +115,31 @@ def test_unequal_budgets_and_unfinished_runs_are_said_once(runs, capsys):
 
 
 def test_groups_have_labels_and_an_order(runs, capsys):
-  call(runs, '--label=method', '--order=linear 10%')
+  call(runs, '--label=method', '--sort_by=linear 10%')
   assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:4]] == [
     'dcco',
-    'fedavg_cco',
+    'fedavg',
   ]
-  call(runs, '--label=algorithm', '--order=loss')
-  assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:4]] == [
-    'fedavg_cco',
+  call(runs, '--label=objective,method', '--sort_by=loss')
+  assert [line.split()[1] for line in capsys.readouterr().out.splitlines()[2:4]] == [
+    'fedavg',
     'dcco',
   ]
 
 
-def test_numbers_against_a_flag_are_drawn_if_asked_for(runs):
-  out = call(runs, '--over=algorithm')
+def test_numbers_against_a_setting_are_drawn_if_asked_for(runs):
+  out = call(runs, '--vary_axis=method')
   assert (out / 'over.png').read_bytes().startswith(b'\x89PNG')
 
 
 @pytest.mark.parametrize(
   ('flags', 'message'),
   [
-    (['--runs={runs}/*', '--over=mu'], "over names 'mu'; .* has no such flag"),
-    (['--runs={runs}/*', '--over=seed', '--metric=loss'], 'shown include no accuracy'),
+    (['--runs={runs}/*', '--vary_axis=mu'], "vary_axis names 'mu'; .* has no such"),
+    (
+      ['--runs={runs}/*', '--vary_axis=seed', '--metric=loss'],
+      'shown include no accuracy',
+    ),
     ([], '--runs is not given; it must name run folders'),
     (['--runs='], '--runs is not given'),
     (['--runs={runs}/nothing*'], 'which matches no run with a round'),
@@ -156,8 +156,11 @@ def test_numbers_against_a_flag_are_drawn_if_asked_for(runs):
       ['--runs={runs}/*', '--formats=gif'],
       "formats has 'gif'; it must be one of markdown",
     ),
-    (['--runs={runs}/*', '--label=mu'], "label names 'mu'; no run has this flag"),
-    (['--runs={runs}/*', '--order=svm'], "order is 'svm'; the numbers are linear/10%"),
+    (['--runs={runs}/*', '--label=mu'], "label names 'mu'; no run has this setting"),
+    (
+      ['--runs={runs}/*', '--sort_by=svm'],
+      "sort_by is 'svm'; the numbers are linear/10%",
+    ),
   ],
 )
 def test_invalid_values_are_named_and_nothing_is_written(
@@ -172,7 +175,7 @@ def test_invalid_values_are_named_and_nothing_is_written(
 
 def test_patterns_may_be_relative_and_lists(runs, monkeypatch, capsys):
   monkeypatch.chdir(runs.parent)
-  flags = '--runs=runs/dcco_[01],runs/fedavg_cco_0,./runs/dcco_0'
+  flags = '--runs=runs/dcco_[01],runs/fedavg_0,./runs/dcco_0'
   in_process.call(compare, flags, '--out=new/out')
   assert [line.split()[1] for line in capsys.readouterr().out.splitlines()[2:4]] == [
     '2',
@@ -187,7 +190,7 @@ def test_as_a_program_it_has_its_own_flags_alone(runs):
   )
   # Not stderr: matplotlib may say there that it makes its cache of fonts.
   assert ended.status == 0, ended.stderr
-  assert 'algorithm=dcco' in ended.stdout
+  assert 'dcco' in ended.stdout
   ended = launch.end(launch.start('compare', '--rounds=3'), runs)
   assert ended.status == 1
   assert ended.stderr.startswith('Error: There is no flag --rounds; ')
@@ -198,14 +201,14 @@ def test_starts_without_tensorflow():
   subprocess.run([sys.executable, '-c', code], cwd=launch.ROOT, check=True)
 
 
-def test_flags_that_may_differ_on_resuming_do_not_part_runs():
-  assert {*choice.MAY_DIFFER} <= {*run_groups.NEUTRAL}
+def test_it_has_few_flags():
+  assert len(dataclasses.fields(compare.Options)) <= 12
 
 
 def test_baselines_are_named_as_they_are_written():
   assert {
     f'{name.replace(" ", "_")}/': name for name in (results.RANDOM, results.SCRATCH)
-  } == comparison.BASELINES
+  } == run_numbers.BASELINES
 
 
 def test_numbers_of_clients_are_drawn(runs):

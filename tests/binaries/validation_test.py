@@ -75,7 +75,7 @@ def test_a_share_of_training_is_evaluated_and_no_client_has_it(run):
 
 def test_compare_takes_the_best_round_and_draws_both_curves(run, tmp_path, capsys):
   flags = f'--runs={run.folder}', f'--out={tmp_path}', '--formats=markdown'
-  in_process.call(compare, *flags, '--at=validation/knn/10%/accuracy')
+  in_process.call(compare, *flags, '--checkpoint=validation/knn/10%/accuracy')
   rows = run_reader.read(run.folder).metrics
   best = int(np.argmax([row['validation/knn/10%/accuracy'] for row in rows]))
   text = (tmp_path / 'comparison.md').read_text().splitlines()

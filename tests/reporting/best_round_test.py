@@ -6,7 +6,6 @@ import pytest
 from tests.reporting import fabricate
 from tff_ssl.reporting import best_round
 from tff_ssl.reporting import comparison
-from tff_ssl.reporting import comparison_columns
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
 
@@ -35,13 +34,12 @@ def test_the_round_is_that_of_validation_and_the_number_that_of_the_test(tmp_pat
   second = _run(tmp_path / 'b', 1, [0.5, 0.9, 0.8], [0.1, 0.2, 0.6])
   taken = best_round.take([first, second], 'best')
   assert [run.evaluation['best_round'] for run in taken] == [2, 3]
-  (row, baseline) = comparison.rows(run_groups.group(taken))
-  assert row.numbers[_LINEAR].mean == pytest.approx((0.6 + 0.8) / 2)
-  assert row.numbers['best_round'].mean == 2.5
-  assert baseline.numbers[_LINEAR].mean == 0.125
+  compared = comparison.compare(run_groups.group(taken))
+  means = [compared.means(name) for name in (_LINEAR, 'best_round', 'loss')]
+  assert means[0].to_dict() == {0: pytest.approx((0.6 + 0.8) / 2), 1: 0.125}
   # What training cost is that of all rounds.
-  assert row.numbers['loss'].mean == 1
-  assert comparison_columns.choose([row]) == [_LINEAR, 'loss', 'best_round']
+  assert [each[0] for each in means[1:]] == [2.5, 1]
+  assert comparison.choose(compared) == [_LINEAR, 'loss', 'best_round']
   assert best_round.take([first, second], 'last') == [first, second]
 
 

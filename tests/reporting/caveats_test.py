@@ -5,9 +5,17 @@ from tff_ssl.reporting import caveats
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
 
+_SETTINGS = caveats.Settings(
+  clients='clients_per_round',
+  share='participation',
+  passes=('clients.epochs', 'clients.local_steps'),
+  measures=('evaluation.knn_k',),
+)
+
 
 def found(*folders):
-  return caveats.find(run_groups.group([run_reader.read(folder) for folder in folders]))
+  runs = [run_reader.read(folder) for folder in folders]
+  return caveats.find(run_groups.group(runs), _SETTINGS)
 
 
 def test_equal_budgets_have_no_caveat(tmp_path):
@@ -15,51 +23,49 @@ def test_equal_budgets_have_no_caveat(tmp_path):
   assert not found(
     fabricate.run(tmp_path / 'a'),
     fabricate.run(tmp_path / 'b', {'seed': 1}),
-    fabricate.run(tmp_path / 'c', {'algorithm': 'fedavg_cco'}),
+    fabricate.run(tmp_path / 'c', {'method': 'fedavg_cco'}),
     # 6 x 2 is as much as 3 x 4.
     fabricate.run(tmp_path / 'd', {'rounds': 6, 'clients_per_round': 2}, losses),
   )
 
 
-@pytest.mark.parametrize(
-  'flag', ['knn_k', 'finetune_learning_rate', 'finetune_steps', 'supervised_steps']
-)
-def test_accuracies_of_different_protocols_are_reported(tmp_path, flag):
+def test_accuracies_of_different_protocols_are_reported(tmp_path):
+  name = 'evaluation.knn_k'
   folders = [
-    fabricate.run(tmp_path / f'{seed}', {'seed': seed, flag: value})
+    fabricate.run(tmp_path / f'{seed}', {'seed': seed, name: value})
     for seed, value in enumerate([20, 20, None])
   ]
   assert not found(*folders[:2])
   (caveat,) = found(*folders)
-  assert caveat.startswith(f'Runs were evaluated with different {flag} (20, unset): ')
+  assert caveat.startswith(f'Runs were evaluated with different {name} (20, none): ')
 
 
 def test_local_epochs_are_part_of_the_budget(tmp_path):
   few, many = ({'client_work/loss': [1.0] * n} for n in (1, 3))
-  one = {'rounds': 3, 'local_epochs': 1}
+  one = {'rounds': 3, 'clients.epochs': 1}
   assert not found(
     fabricate.run(tmp_path / 'a', one, many),
-    fabricate.run(tmp_path / 'b', {'rounds': 1, 'local_epochs': 3}, few),
+    fabricate.run(tmp_path / 'b', {'rounds': 1, 'clients.epochs': 3}, few),
   )
   (caveat,) = found(
     fabricate.run(tmp_path / 'c', one, many),
-    fabricate.run(tmp_path / 'd', {**one, 'local_epochs': 5}, many),
+    fabricate.run(tmp_path / 'd', {**one, 'clients.epochs': 5}, many),
   )
   assert caveat == (
     'This is not a fair comparison, as budgets (rounds x clients_per_round x '
-    'local passes) differ: 3 x 4 x 1 for local_epochs=1; 3 x 4 x 5 for local_epochs=5.'
+    'local passes) differ: 3 x 4 x 1 for dcco epochs=1; 3 x 4 x 5 for dcco epochs=5.'
   )
 
 
 def test_unequal_budgets_are_one_line(tmp_path):
   (caveat,) = found(
     fabricate.run(tmp_path / 'a'),
-    fabricate.run(tmp_path / 'b', {'algorithm': 'fedavg_cco'}),
+    fabricate.run(tmp_path / 'b', {'method': 'fedavg_cco'}),
     fabricate.run(tmp_path / 'c', {'clients_per_round': 2000}),
   )
   assert caveat == (
     'This is not a fair comparison, as budgets (rounds x clients_per_round) differ: '
-    '3 x 4 for 2 groups; 3 x 2,000 for algorithm=dcco clients_per_round=2000.'
+    '3 x 4 for 2 groups; 3 x 2,000 for dcco clients_per_round=2000.'
   )
 
 
@@ -71,24 +77,24 @@ def test_a_budget_that_is_not_known_is_not_compared(tmp_path):
 
 
 def test_budgets_compare_measured_examples_if_recorded(tmp_path):
-  def run(name, examples, **flags):
+  def run(name, examples, **settings):
     seen = {'client_work/loss': [1.0] * 3, 'client_work/examples': examples}
-    return fabricate.run(tmp_path / name, flags, seen)
+    return fabricate.run(tmp_path / name, settings, seen)
 
-  # With --participation, --clients_per_round says nothing.
+  # With a share of the clients, their number says nothing.
   said = found(
     run('a', [98.0, 101.0, 100.0]),
     run('b', [100.0, 101.0, 102.0], participation=1.0, clients_per_round=999),
   )
   assert not any('fair' in sentence for sentence in said)
   (caveat,) = found(
-    run('c', [100.0] * 3, local_steps=2),
-    run('d', [50.0] * 3, local_steps=2, examples_per_client_at_most=50),
+    run('c', [100.0] * 3, **{'clients.local_steps': 2}),
+    run('d', [50.0] * 3, **{'clients.local_steps': 2, 'at_most': 50}),
   )
   assert '(rounds x examples a round x local passes) differ: 3 x 100 x 2 for ' in caveat
   assert '; 3 x 50 x 2 for ' in caveat
   # The same clients, which take more steps.
-  assert found(run('e', [9.0] * 3), run('f', [9.0] * 3, local_steps=3))
+  assert found(run('e', [9.0] * 3), run('f', [9.0] * 3, **{'clients.local_steps': 3}))
 
 
 @pytest.mark.parametrize('other', ['a finished run', 'nothing'])
@@ -105,7 +111,10 @@ def test_unfinished_runs_are_named(tmp_path, other):
 def test_runs_of_one_seed_are_named(tmp_path):
   one, other = (fabricate.run(tmp_path / name) for name in 'ab')
   assert found(one, other, fabricate.run(tmp_path / 'c', {'seed': 1})) == [
-    f'{one} and {other} have the same flags and seed 0, so the deviation is too small.'
+    (
+      f'{one} and {other} have the same settings and seed 0, so the deviation is too '
+      'small.'
+    )
   ]
 
 
@@ -115,19 +124,25 @@ def test_different_data_are_a_caveat(tmp_path):
   ) == ['The groups have different data, so their accuracies are not comparable.']
 
 
-def test_flags_that_names_leave_out_are_said(tmp_path):
-  assert found(
-    fabricate.run(tmp_path / 'a', {'algorithm': 'fedprox', 'mu': 0.5}),
-    fabricate.run(tmp_path / 'b'),
-  ) == ['The groups also differ in mu, which their names leave out.']
+def test_settings_that_a_label_leaves_out_are_said(tmp_path):
+  own = {'method': 'fedprox', 'clients.rate': 0.5}
+  folders = [
+    fabricate.run(tmp_path / 'a', own),
+    fabricate.run(tmp_path / 'b', {'clients.rate': 0.25}),
+  ]
+  runs = [run_reader.read(folder) for folder in folders]
+  assert caveats.find(run_groups.group(runs, label=['method'])) == [
+    'The groups also differ in clients.rate, which their names leave out.'
+  ]
+  assert not found(*folders)
 
 
 def test_groups_with_the_same_numbers_are_said(tmp_path):
-  def runs(name, loss, accuracy, **flags):
+  def runs(name, loss, accuracy):
     return [
       fabricate.run(
         tmp_path / f'{name}_{seed}',
-        {'algorithm': name, 'seed': seed, **flags},
+        {'method': name, 'seed': seed},
         {'client_work/loss': [3.0, 2.0, loss + seed]},
         evaluation={
           'linear/10%/accuracy': accuracy,
@@ -141,7 +156,7 @@ def test_groups_with_the_same_numbers_are_said(tmp_path):
   fedu, byol = runs('fedu', 1.0, 0.5), runs('fed_byol', 1.0, 0.5)
   assert found(*fedu, *byol) == [
     (
-      'algorithm=fedu and algorithm=fed_byol have the same numbers to the last digit '
+      'fedu and fed_byol have the same numbers to the last digit '
       'in every run of the same seed: nothing in which they differ had an effect.'
     )
   ]

@@ -3,12 +3,14 @@ import html.parser
 import re
 import shlex
 
+import pandas as pd
 import pytest
 
 from tests.reporting import fabricate
 from tff_ssl.reporting import comparison_page
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
+from tff_ssl.reporting import tables
 
 PNG = b'\x89PNG\r\n\x1a\nnot quite'
 _VOID = {'meta', 'img'}
@@ -56,7 +58,9 @@ def groups(tmp_path):
   return run_groups.group([run_reader.read(tmp_path / name) for name in 'ab'])
 
 
-TABLE = [{'group': 'one', 'runs': '1'}, {'group': '<i>two</i>', 'runs': '2 ± 1'}]
+TABLE = tables.Table(
+  pd.DataFrame([['one', '1'], ['<i>two</i>', '2 ± 1']], columns=['method', 'runs'])
+)
 
 
 def test_page_loads_nothing(groups):
@@ -87,8 +91,8 @@ def test_page_has_the_table_the_differences_and_the_runs(groups):
   parsed = Parsed(comparison_page.build(groups, TABLE, [], PNG))
   assert parsed.texts('title') == ['Comparison of 2 runs']
   cells = parsed.texts('td', 'th')
-  assert cells[:6] == ['group', 'runs', 'one', '1', '<i>two</i>', '2 ± 1']
-  assert cells[6:10] == ['group', 'note', 'rounds', 'widths']
+  assert cells[:6] == ['method', 'runs', 'one', '1', '<i>two</i>', '2 ± 1']
+  assert cells[6:10] == ['method', 'note', 'rounds', 'widths']
   # The first group has no widths.
   assert cells[10:14][1:] == ['<script>alert("&amp;")</script>', '3', '-']
   assert cells[14:][1:] == ['x', '9', '8,4']
@@ -125,22 +129,14 @@ def test_recorded_command_is_what_a_shell_takes(groups):
   ]
 
 
-def test_flags_stand_for_a_command_that_is_not_recorded(tmp_path):
-  flags = {
-    'widths': [8, 4],
-    'download': False,
-    'baselines': True,
-    'projector': None,
-    'rounds': 3,
-  }
-  run = run_reader.read(fabricate.run(tmp_path / 'a', flags))
-  assert shlex.split(comparison_page.command(run)) == [
-    '--algorithm=dcco',
-    '--clients_per_round=4',
-    '--rounds=3',
-    '--seed=0',
-    f'--run_dir={tmp_path / "a"}',
-    '--widths=8,4',
-    '--nodownload',
-    '--baselines',
+def test_settings_stand_for_a_command_that_is_not_recorded(tmp_path):
+  folder = fabricate.run(tmp_path / 'a', {'widths': [8, 4], 'data.download': False})
+  assert shlex.split(comparison_page.command(run_reader.read(folder))) == [
+    'clients_per_round=4',
+    'data.download=false',
+    'method=dcco',
+    'rounds=3',
+    f'run_dir={folder}',
+    'seed=0',
+    'widths=8,4',
   ]

@@ -3,6 +3,7 @@ import math
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.reporting import fabricate
@@ -10,172 +11,357 @@ from tff_ssl.reporting import comparison
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
 
+_KNN, _LINEAR = 'knn/1%/accuracy', 'linear/10%/accuracy'
 
-def rows(*folders):
-  return comparison.rows(
-    run_groups.group([run_reader.read(folder) for folder in folders])
+
+def compare(*folders):
+  runs = [run_reader.read(folder) for folder in folders]
+  return comparison.compare(run_groups.group(runs))
+
+
+def of_numbers(tmp_path, *numbers_of_groups, **settings_of_all):
+  """Compares groups of one run each, methods m0, m1, ..., with these evaluations."""
+  folders = [
+    fabricate.run(
+      tmp_path / f'm{k}',
+      {'method': f'm{k}', **settings_of_all},
+      {'other': [1, 2, 3]},
+      evaluation=numbers,
+    )
+    for k, numbers in enumerate(numbers_of_groups)
+  ]
+  return compare(*folders)
+
+
+def statistic(compared, row, number):
+  table = compared.statistics
+  (found,) = table[(table['row'] == row) & (table['number'] == number)].to_dict(
+    'records'
   )
+  return found
+
+
+def cells(compared, *questions):
+  return comparison.table(compared, questions).cells.to_numpy().tolist()
+
+
+def over_seeds(*values):
+  lines = pd.DataFrame({'key': 'a', 'value': values})
+  return comparison.over_seeds(lines, ['key']).iloc[0]
 
 
 def test_statistic_is_the_mean_and_the_sample_deviation():
   # 1, 2, 4: mean 7 / 3; squared distances 16, 1 and 25, each over 9.
-  found = comparison.statistic([1.0, 2.0, 4.0])
-  assert found.mean == pytest.approx(7 / 3)
-  assert found.deviation == pytest.approx(math.sqrt(42 / 9 / 2))
-  assert found.count == 3
+  found = over_seeds(1.0, 2.0, 4.0)
+  assert found['mean'] == pytest.approx(7 / 3)
+  assert found['deviation'] == pytest.approx(math.sqrt(42 / 9 / 2))
+  assert found['runs'] == 3
 
 
 def test_one_run_has_no_deviation():
-  found = comparison.statistic([2.0])
-  assert (found.mean, found.count) == (2.0, 1)
-  assert math.isnan(found.deviation)
+  found = over_seeds(2.0)
+  assert (found['mean'], found['runs']) == (2.0, 1)
+  assert math.isnan(found['deviation'])
 
 
 def test_a_run_that_diverged_does_not_vanish_from_the_mean():
-  assert math.isnan(comparison.statistic([1.0, math.nan]).mean)
+  assert math.isnan(over_seeds(1.0, math.nan)['mean'])
   with warnings.catch_warnings():
     warnings.simplefilter('error')
-    found = comparison.statistic([1.0, math.inf])
-  assert found.mean == math.inf
-  assert math.isnan(found.deviation)
-
-
-def test_numbers_of_a_run(tmp_path):
-  folder = fabricate.run(
-    tmp_path / 'a',
-    metrics={
-      'client_work/loss': [5.0, 4.0, 3.5],
-      'client_work/bytes_down': [10, 20, 30],
-      'client_work/bytes_up': [1, 2, 3],
-    },
-    # The first round compiles.
-    system={'seconds': [60.0, 1.0, 2.0]},
-    evaluation={'knn/1%/accuracy': 0.5, 'knn/1%/recall/0': 0.25},
-  )
-  assert comparison.run_numbers(run_reader.read(folder)) == {
-    'knn/1%/accuracy': 0.5,
-    'knn/1%/recall/0': 0.25,
-    'loss': 3.5,
-    'bytes': 66.0,
-    'seconds': 2.0,
-  }
-
-
-def test_unrecorded_numbers_are_absent(tmp_path):
-  folder = fabricate.run(tmp_path / 'a', metrics={'other': [1, 2, 3]})
-  assert comparison.run_numbers(run_reader.read(folder)) == {}
-
-
-def test_columns_are_found_by_their_name_or_its_last_part():
-  table = [
-    {'round': 1.0, 'train/loss': 0.5, 'loss_of_another': 2.0, 'empty': math.nan},
-    {'round': 3.0, 'train/loss': math.nan, 'loss_of_another': 2.0, 'empty': math.nan},
-  ]
-  found = comparison.by_round(table, 'loss')
-  assert list(found) == [1, 3]
-  np.testing.assert_equal(list(found.values()), [0.5, math.nan])
-  assert comparison.by_round(table, 'train/loss').keys() == {1, 3}
-  assert comparison.by_round(table, 'empty') == {}
-  assert comparison.by_round(table, 'absent') == {}
-  assert comparison.by_round([], 'loss') == {}
+    found = over_seeds(1.0, math.inf)
+  assert found['mean'] == math.inf
+  assert math.isnan(found['deviation'])
 
 
 @pytest.fixture
 def seeds(tmp_path):
-  """Three runs of one algorithm and one of another, with random numbers."""
+  """Three runs of one method and one of another, with random numbers."""
   generator = np.random.default_rng(0)
   accuracies, losses = generator.random(4), generator.normal(size=(4, 3))
   folders = []
   for i in range(4):
-    flags = {'seed': i} if i < 3 else {'algorithm': 'fedavg_cco'}
-    evaluation = {'linear/10%/accuracy': accuracies[i]}
+    settings = {'seed': i} if i < 3 else {'method': 'fedavg'}
+    evaluation = {_LINEAR: accuracies[i]}
     if i < 2:
-      evaluation['random_encoder/linear/10%/accuracy'] = accuracies[i] / 2
+      evaluation[f'random_encoder/{_LINEAR}'] = accuracies[i] / 2
     metrics = {'client_work/loss': losses[i]}
     folders.append(
-      fabricate.run(tmp_path / str(i), flags, metrics, evaluation=evaluation)
+      fabricate.run(tmp_path / str(i), settings, metrics, evaluation=evaluation)
     )
   return folders, accuracies, losses
 
 
 def test_rows_are_means_and_deviations_over_seeds(seeds):
   folders, accuracies, losses = seeds
-  dcco, random, fedavg = rows(*folders)
+  compared = compare(*folders)
   for row, name, values in (
-    (dcco, 'linear/10%/accuracy', accuracies[:3]),
-    (dcco, 'loss', losses[:3, -1]),
-    (random, 'linear/10%/accuracy', accuracies[:2] / 2),
+    (0, _LINEAR, accuracies[:3]),
+    (0, 'loss', losses[:3, -1]),
+    (1, f'random_encoder/{_LINEAR}', accuracies[:2] / 2),
   ):
-    assert row.numbers[name].count == len(values)
+    found = statistic(compared, row, name)
     mean = sum(values) / len(values)
     squares = sum((value - mean) ** 2 for value in values)
-    assert row.numbers[name].mean == pytest.approx(mean)
-    assert row.numbers[name].deviation == pytest.approx(
-      math.sqrt(squares / (len(values) - 1))
-    )
-  assert fedavg.numbers['linear/10%/accuracy'].mean == accuracies[3]
-  assert [row.name for row in (dcco, random, fedavg)] == [
-    'algorithm=dcco',
-    'algorithm=dcco: random encoder',
-    'algorithm=fedavg_cco',
+    assert found['runs'] == len(values)
+    assert found['mean'] == pytest.approx(mean)
+    assert found['deviation'] == pytest.approx(math.sqrt(squares / (len(values) - 1)))
+  assert statistic(compared, 2, _LINEAR)['mean'] == accuracies[3]
+  assert [row.name for row in compared.rows] == [
+    'dcco',
+    'dcco: random encoder',
+    'fedavg',
   ]
-  assert [row.count for row in (dcco, random, fedavg)] == [3, 2, 1]
-  assert list(random.numbers) == ['linear/10%/accuracy']
-  assert not any(name.startswith('random') for name in dcco.numbers)
+  assert [row.count for row in compared.rows] == [3, 2, 1]
+  # A baseline answers what the runs' own encoders answer.
+  assert compared.means(_LINEAR).index.tolist() == [0, 1, 2]
+  assert compared.means('loss').index.tolist() == [0, 2]
 
 
 def test_the_deviation_of_one_run_is_over_its_draws_of_labels(tmp_path):
-  name = 'knn/1%/accuracy'
-  own = {name: 0.25, f'{name}/deviation': 0.125}
+  own = {_KNN: 0.25, f'{_KNN}/deviation': 0.125}
   own |= {f'random_encoder/{key}': value / 2 for key, value in own.items()}
-  (one, random) = rows(fabricate.run(tmp_path / 'a', evaluation=own))
-  assert one.numbers[name] == comparison.Statistic(0.25, 0.125, 1)
-  assert random.numbers[name] == comparison.Statistic(0.125, 0.0625, 1)
-  other = {name: 0.75, f'{name}/deviation': 0.5}
+  one = compare(fabricate.run(tmp_path / 'a', evaluation=own))
+  assert statistic(one, 0, _KNN)['deviation'] == 0.125
+  assert statistic(one, 1, f'random_encoder/{_KNN}')['deviation'] == 0.0625
+  other = {_KNN: 0.75, f'{_KNN}/deviation': 0.5}
   fabricate.run(tmp_path / 'b', {'seed': 1}, evaluation=other)
-  several, _ = rows(tmp_path / 'a', tmp_path / 'b')
-  assert several.numbers[name].deviation == pytest.approx(math.sqrt(0.125))
+  several = compare(tmp_path / 'a', tmp_path / 'b')
+  assert statistic(several, 0, _KNN)['deviation'] == pytest.approx(math.sqrt(0.125))
 
 
 def test_a_number_is_taken_over_the_runs_that_have_it(tmp_path):
-  (row,) = rows(
-    fabricate.run(tmp_path / 'a', evaluation={'knn/1%/accuracy': 0.25}),
+  compared = compare(
+    fabricate.run(tmp_path / 'a', evaluation={_KNN: 0.25}),
     fabricate.run(tmp_path / 'b', {'seed': 1}, evaluation={'lars/1%/accuracy': 0.5}),
   )
-  assert row.count == 2
-  assert row.numbers['knn/1%/accuracy'].count == 1
-  assert row.numbers['lars/1%/accuracy'].mean == 0.5
-  assert row.numbers['loss'].count == 2
+  assert cells(compared, _KNN, 'lars/1%/accuracy', 'loss') == [
+    ['dcco', '2', '25.0% (n=1)', '50.0% (n=1)', '1 ± 0']
+  ]
 
 
 def test_rows_of_unfinished_runs_say_so(tmp_path):
   short = {'client_work/loss': [9.0]}
-  alone, partial = rows(
-    fabricate.run(tmp_path / 'a', {'algorithm': 'fedavg_cco'}, short),
+  compared = compare(
+    fabricate.run(tmp_path / 'a', {'method': 'fedavg'}, short),
     fabricate.run(tmp_path / 'b', {'seed': 1}, short),
     fabricate.run(tmp_path / 'c'),
   )
-  assert alone.note == 'unfinished'
-  assert partial.note == '1 unfinished left out'
-  assert (partial.count, partial.numbers['loss'].mean) == (1, 1.0)
+  assert cells(compared, 'loss', 'seconds') == [
+    ['fedavg', '1 (unfinished)', '9', '-'],
+    ['dcco', '1 (1 unfinished left out)', '1', '-'],
+  ]
 
 
 def test_csv_reads_back_exactly(seeds, tmp_path):
   folders, accuracies, _ = seeds
-  compared = rows(*folders)
-  comparison.write_csv(tmp_path / 'out.csv', compared, ['linear/10%/accuracy', 'loss'])
+  compared = compare(*folders)
+  comparison.write_csv(tmp_path / 'out.csv', compared)
   with (tmp_path / 'out.csv').open(newline='') as file:
     lines = list(csv.DictReader(file))
-  assert [(line['group'], line['number']) for line in lines] == [
-    ('algorithm=dcco', 'linear/10%/accuracy'),
-    ('algorithm=dcco', 'loss'),
-    ('algorithm=dcco: random encoder', 'linear/10%/accuracy'),
-    ('algorithm=fedavg_cco', 'linear/10%/accuracy'),
-    ('algorithm=fedavg_cco', 'loss'),
+  assert [(line['method'], line['number']) for line in lines] == [
+    ('dcco', _LINEAR),
+    ('dcco', 'loss'),
+    ('dcco: random encoder', f'random_encoder/{_LINEAR}'),
+    ('fedavg', _LINEAR),
+    ('fedavg', 'loss'),
   ]
-  first = compared[0].numbers['linear/10%/accuracy']
-  assert float(lines[0]['mean']) == first.mean
-  assert float(lines[0]['deviation']) == first.deviation
+  first = statistic(compared, 0, _LINEAR)
+  assert float(lines[0]['mean']) == first['mean']
+  assert float(lines[0]['deviation']) == first['deviation']
   assert [line['runs'] for line in lines] == ['3', '3', '2', '1', '1']
   assert float(lines[3]['mean']) == accuracies[3]
   assert lines[3]['deviation'] == ''
+
+
+def test_as_many_labels_are_one_question_whatever_their_share(tmp_path):
+  compared = of_numbers(
+    tmp_path,
+    {'labels/10%': 145, 'knn/10%/accuracy': 0.5},
+    {'labels/100%': 145, 'knn/100%/accuracy': 0.25},
+    {'labels/100%': 1437, 'knn/100%/accuracy': 0.75},
+  )
+  questions = comparison.choose(compared)
+  assert [comparison.title(q) for q in questions] == [
+    'knn 145 labels',
+    'knn 1437 labels',
+  ]
+  assert [line[2:] for line in cells(compared, *questions)] == [
+    ['50.0%', '-'],
+    ['25.0%', '-'],
+    ['-', '75.0%'],
+  ]
+
+
+def test_models_of_a_method_are_rows_below_it(tmp_path):
+  compared = of_numbers(
+    tmp_path,
+    {
+      _KNN: 0.5,
+      'clusters/mean/knn/1%/accuracy': 0.6,
+      'clusters/best/knn/1%/accuracy': 0.9,
+      'clusters/cluster_0/knn/1%/accuracy': 0.9,
+    },
+    {_KNN: 0.7, 'teacher/accuracy': 0.25, 'student/accuracy': 0.5},
+  )
+  questions = comparison.choose(compared)
+  assert [comparison.title(q) for q in questions] == ['knn 1%', 'classifier']
+  table = comparison.table(compared, questions)
+  assert [line[0:1] + line[2:] for line in table.cells.to_numpy().tolist()] == [
+    ['m0', '50.0%', '-'],
+    ['m0: mean of models', '60.0%', '-'],
+    ['m0: best of models *', '90.0%', '-'],
+    ['m1', '70.0%', '-'],
+    ['m1: teacher', '-', '25.0%'],
+    ['m1: student', '-', '50.0%'],
+  ]
+  # What was chosen by the test examples is said, and is not the best.
+  (note,) = table.notes
+  assert note.startswith('* The best by these test examples themselves')
+  assert table.best == {(3, 2)}
+  # Rows that have none of the numbers are left out, but for the groups' own.
+  assert [line[0] for line in cells(compared, 'classifier/accuracy')] == [
+    'm0',
+    'm1',
+    'm1: teacher',
+    'm1: student',
+  ]
+
+
+def test_a_model_chosen_by_a_validation_split_has_no_mark(tmp_path):
+  best = 'clusters/best/knn/1%/accuracy'
+  compared = of_numbers(tmp_path, {_KNN: 0.5, best: 0.9, f'validation/{best}': 0.8})
+  assert [row.name for row in compared.rows] == ['m0', 'm0: best of models']
+  assert not compared.notes
+
+
+def test_usual_columns_are_accuracies_that_say_something_and_costs(tmp_path):
+  fabricate.run(
+    tmp_path / 'a',
+    {'method': 'a'},
+    system={'seconds': [1.0, 1.0, 1.0]},
+    evaluation={_KNN: 0.5, 'knn/1%/recall/0': 0.1, f'validation/{_KNN}': 0.5},
+  )
+  fabricate.run(
+    tmp_path / 'b',
+    {'method': 'b'},
+    {'bytes_up': [1, 2, 3], 'loss': [3.0, 2.0, 1.0]},
+    {'seconds': [1.0, 1.0, 1.0]},
+    {
+      _KNN: 0.5,
+      'knn/1%/balanced_accuracy': 0.509,
+      'lars/1%/accuracy': 0.5,
+      'lars/1%/balanced_accuracy': 0.25,
+      'retrieval/recall_at_1': 0.5,
+      'retrieval/recall_at_5': 0.5,
+    },
+  )
+  one_only = [
+    'lars/1%/accuracy',
+    'lars/1%/balanced_accuracy',
+    'retrieval/recall_at_1',
+    'bytes',
+  ]
+  # What several groups answer comes first. Losses of two methods are not compared.
+  both = compare(tmp_path / 'a', tmp_path / 'b')
+  assert comparison.choose(both) == [_KNN, 'seconds', *one_only]
+  alone = compare(tmp_path / 'b')
+  assert comparison.choose(alone) == [_KNN, *one_only[:3], 'loss', 'bytes', 'seconds']
+
+
+def test_losses_of_one_objective_are_compared(tmp_path):
+  for name in 'ab':
+    fabricate.run(tmp_path / name, {'method': name, 'objective': 'simclr'})
+  assert comparison.choose(compare(tmp_path / 'a', tmp_path / 'b')) == ['loss']
+
+
+def test_single_clusters_are_shown_where_a_pattern_names_them(tmp_path):
+  one = 'clusters/cluster_0/knn/1%/accuracy'
+  compared = of_numbers(tmp_path, {one: 0.5, 'clusters/mean/knn/1%/accuracy': 0.5})
+  assert comparison.choose(compared) == [_KNN]
+  assert comparison.choose(compared, ['clusters/*']) == [one, _KNN]
+
+
+def test_balanced_accuracy_stands_alone_where_there_is_no_other(tmp_path):
+  name = 'clients/balanced_accuracy'
+  assert comparison.choose(of_numbers(tmp_path, {name: 0.5})) == [name]
+
+
+def test_columns_are_chosen_by_name_and_pattern(tmp_path):
+  recall, balanced = 'knn/1%/recall/0', 'knn/1%/balanced_accuracy'
+  numbers = {_KNN: 0.5, recall: 0.1, balanced: 0.5, _LINEAR: 0.5, 'labels/10%': 9}
+  compared = of_numbers(tmp_path, numbers)
+  choose = comparison.choose
+  assert choose(compared, [recall, 'knn/*/acc*']) == [_KNN, recall]
+  # Recalls are shown where a pattern names them.
+  assert choose(compared, ['knn/*']) == [_KNN, balanced]
+  assert choose(compared, ['*recall*']) == [recall]
+  # A number has two names: by the share of the labels, and by their count.
+  counted = ['linear/9 labels/accuracy']
+  assert choose(compared, [_LINEAR]) == choose(compared, ['*9 labels*']) == counted
+  with pytest.raises(ValueError, match=r"'svm/\*', which none .* knn/1%/accuracy"):
+    choose(compared, ['linear/*', 'svm/*'])
+
+
+def test_a_deviation_over_draws_is_no_accuracy(tmp_path):
+  deviation = f'{_KNN}/deviation'
+  numbers = [{_KNN: 0.5, deviation: 0.1}, {_KNN: 0.4, deviation: 0.2}]
+  compared = of_numbers(tmp_path, *numbers)
+  assert comparison.choose(compared) == comparison.choose(compared, ['knn/*']) == [_KNN]
+  assert comparison.choose(compared, ['*deviation']) == [deviation]
+  assert comparison.table(compared, [_KNN, deviation]).best == {(0, 2)}
+
+
+@pytest.mark.parametrize(
+  ('name', 'title'),
+  [
+    (_LINEAR, 'linear 10%'),
+    ('linear/9 labels/balanced_accuracy', 'linear 9 labels balanced'),
+    ('linear/10%/recall/3', 'linear 10% recall 3'),
+    ('bytes', 'bytes in all'),
+  ],
+)
+def test_titles(name, title):
+  assert comparison.title(name) == title
+
+
+def named(tmp_path, *numbers):
+  """Compares methods by accuracy, loss, seconds and a baseline's accuracy."""
+  for k, (accuracy, loss, seconds, baseline) in enumerate(numbers):
+    evaluation = {_KNN: accuracy}
+    if baseline:
+      evaluation[f'random_encoder/{_KNN}'] = baseline
+    fabricate.run(
+      tmp_path / f'm{k}',
+      {'method': f'm{k}', 'objective': 'simclr'},
+      {'loss': [loss] * 3},
+      {'seconds': [seconds] * 3},
+      evaluation,
+    )
+  return compare(*(tmp_path / f'm{k}' for k in range(len(numbers))))
+
+
+def test_the_best_of_a_column_is_largest_or_smallest(tmp_path):
+  compared = named(
+    tmp_path,
+    (0.5, 1.0, 3.0, 0.9),
+    # Written the same, 70.0%: both are best.
+    (0.7, 2.0, 2.0, None),
+    (0.70001, 3.0, 1.0, None),
+    (math.nan, 1.0, 1.0, None),
+  )
+  questions = [_KNN, 'loss', 'seconds']
+  # Row 1 is the baseline of the first; column 3 has the losses, which have no best.
+  best = comparison.table(compared, questions).best
+  assert best == {(2, 2), (3, 2), (3, 4), (4, 4)}
+  alone = compare(tmp_path / 'm0')
+  assert not comparison.table(alone, questions).best
+
+
+def test_groups_are_ordered_by_a_number_with_those_without_it_last(tmp_path):
+  compared = named(
+    tmp_path, (math.nan, 1.0, 2.0, None), (0.5, 1.0, 3.0, 0.9), (0.7, 1.0, 1.0, None)
+  )
+  assert comparison.ordered(compared, 'knn 1%') == [2, 1, 0]
+  assert comparison.ordered(compared, 'seconds') == [2, 0, 1]
+  with pytest.raises(ValueError, match="sort_by is 'svm'; the numbers are knn/1%/acc"):
+    comparison.ordered(compared, 'svm')

@@ -29,14 +29,14 @@ def _columns(
 
 @pytest.fixture
 def two_groups(tmp_path: pathlib.Path) -> list[run_groups.Group]:
-  """Three seeds of dcco; one of training that is not federated and has other losses."""
+  """Three seeds of dcco; one of training that is not federated, of other size."""
   generator = np.random.default_rng(0)
   times = {'seconds': [1.0] * (ROUNDS - 1) + [1000.0]}
-  flags = {'rounds': ROUNDS}
+  settings = {'rounds': ROUNDS, 'objective': 'cco'}
   for seed in range(3):
-    own = {**flags, 'seed': seed}
+    own = {**settings, 'seed': seed}
     fabricate.run(tmp_path / str(seed), own, _columns(generator), times)
-  other = {**flags, 'algorithm': 'centralized'}
+  other = {**settings, 'method': 'centralized'}
   fabricate.run(
     tmp_path / '3', other, _columns(generator, 100.0, federated=False), times
   )

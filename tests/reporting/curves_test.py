@@ -4,7 +4,6 @@ import numpy as np
 
 from tests.reporting import conftest
 from tests.reporting import fabricate
-from tff_ssl.reporting import comparison
 from tff_ssl.reporting import curves
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
@@ -46,17 +45,17 @@ def test_series_are_mean_and_sample_deviation_of_each_round(two_groups):
     [[row['client_work/loss'] for row in run.metrics] for run in two_groups[0].counted]
   )
   found = curves.series(two_groups[0], by_title(two_groups)['training loss'])
-  assert list(found) == list(range(1, conftest.ROUNDS + 1))
+  assert list(found.index) == list(range(1, conftest.ROUNDS + 1))
   mean = losses.sum(axis=0) / 3
   deviation = np.sqrt(((losses - mean) ** 2).sum(axis=0) / 2)
-  np.testing.assert_allclose(comparison.arrays(found.values()), [mean, deviation])
+  np.testing.assert_allclose(found.T, [mean, deviation])
 
 
 def test_rounds_without_a_number_are_not_in_a_series(two_groups):
   found = curves.series(
     two_groups[0], by_title(two_groups)['test accuracy, linear 10%']
   )
-  assert list(found) == [1, 11, 21, 31]
+  assert list(found.index) == [1, 11, 21, 31]
 
 
 def test_rounds_that_some_runs_have_are_taken_over_those(tmp_path):
@@ -65,8 +64,8 @@ def test_rounds_that_some_runs_have_are_taken_over_those(tmp_path):
   (group,) = run_groups.group([run_reader.read(tmp_path / str(i)) for i in range(2)])
   (quantity,) = curves.quantities([group], [])
   found = curves.series(group, quantity)
-  assert list(found) == [1, 2, 3]
-  mean, deviation = comparison.arrays(found.values())
+  assert list(found.index) == [1, 2, 3]
+  mean, deviation = found['mean'], found['deviation']
   np.testing.assert_array_equal(mean, [2, 7, 5])
   np.testing.assert_allclose(deviation, [math.sqrt(2), 0, 0])
 
@@ -74,7 +73,35 @@ def test_rounds_that_some_runs_have_are_taken_over_those(tmp_path):
 def test_bytes_add_up_over_the_rounds(two_groups):
   quantity = by_title(two_groups)['bytes down and up, cumulative']
   found = curves.series(two_groups[0], quantity)
-  mean, deviation = comparison.arrays(found.values())
+  mean, deviation = found['mean'], found['deviation']
   np.testing.assert_array_equal(mean, 10 * np.arange(1, conftest.ROUNDS + 1))
   np.testing.assert_array_equal(deviation, 0)
-  assert not curves.series(two_groups[1], quantity)
+  assert curves.series(two_groups[1], quantity).empty
+
+
+def test_losses_of_several_objectives_have_a_panel_each(tmp_path):
+  names = ('byol', 'simclr')
+  for name in names:
+    fabricate.run(tmp_path / name, {'objective': name})
+  groups = run_groups.group([run_reader.read(tmp_path / name) for name in names])
+  shown = curves.quantities(groups, [])
+  assert [each.title for each in shown] == [f'training loss of {n}' for n in names]
+  drawn = [[len(curves.series(group, each)) for each in shown] for group in groups]
+  assert drawn == [[3, 0], [0, 3]]
+
+
+def test_accuracies_of_as_many_labels_are_one_panel(tmp_path):
+  for k, share in enumerate(('10%', '100%')):
+    name = f'linear/{share}/accuracy'
+    fabricate.run(
+      tmp_path / str(k),
+      {'method': f'm{k}'},
+      {name: [0.1, 0.2, 0.3 + k]},
+      evaluation={f'labels/{share}': 145, name: 0.3 + k},
+    )
+  runs = [run_reader.read(tmp_path / str(k)) for k in range(2)]
+  groups = run_groups.group(runs)
+  (quantity,) = curves.quantities(groups, ['linear/145 labels/accuracy'])
+  assert quantity.title == 'test accuracy, linear 145 labels'
+  last = [curves.series(group, quantity)['mean'][3] for group in groups]
+  assert last == [0.3, 1.3]

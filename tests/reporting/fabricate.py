@@ -5,12 +5,28 @@ import csv
 import json
 import pathlib
 
-FLAGS = {'algorithm': 'dcco', 'clients_per_round': 4, 'rounds': 3, 'seed': 0}
+SETTINGS = {'method': 'dcco', 'clients_per_round': 4, 'rounds': 3, 'seed': 0}
+NEUTRAL = ('evaluation', 'run_dir', 'runtime')
+
+
+def nested(settings: Mapping[str, object]) -> dict[str, object]:
+  """Returns a configuration whose settings these are (`run_config.settings`)."""
+  result: dict[str, object] = {}
+  for name, value in sorted(settings.items()):
+    part, dot, field = name.partition('.')
+    if dot:
+      own = result.setdefault(part, {})
+      if not isinstance(own, dict):
+        own = result[part] = {'kind': own}
+      own[field] = value
+    else:
+      result[name] = value
+  return result
 
 
 def run(
   folder: pathlib.Path,
-  flags: Mapping[str, object] | None = None,
+  settings: Mapping[str, object] | None = None,
   metrics: Mapping[str, Sequence[object]] | None = None,
   system: Mapping[str, Sequence[object]] | None = None,
   evaluation: Mapping[str, object] | None = None,
@@ -20,7 +36,7 @@ def run(
 
   Args:
     folder: Made, with its parents.
-    flags: Those that are not as in `FLAGS`.
+    settings: Those that are not as in `SETTINGS`, such as {'clients.epochs': 5}.
     metrics: Columns of metrics.csv besides `round`; by default of the loss.
     system: Columns of system.csv besides `round`; no file without one.
     evaluation: Contents of evaluation.json besides `round`; no file without one.
@@ -30,8 +46,13 @@ def run(
     The folder.
   """
   folder.mkdir(parents=True)
-  own = {**FLAGS, 'run_dir': str(folder), **(flags or {})}
-  content = {'flags': own, 'task': 'abcdef0123456789', **config}
+  own = {**SETTINGS, 'run_dir': str(folder), **(settings or {})}
+  content = {
+    'config': nested(own),
+    'neutral': NEUTRAL,
+    'task': 'abcdef0123456789',
+    **config,
+  }
   (folder / 'config.json').write_text(json.dumps(content))
   _table(folder / 'metrics.csv', metrics or {'client_work/loss': [3.0, 2.0, 1.0]})
   if system:

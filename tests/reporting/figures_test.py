@@ -4,7 +4,6 @@ import numpy as np
 
 from tests.reporting import conftest
 from tests.reporting import fabricate
-from tff_ssl.reporting import comparison
 from tff_ssl.reporting import curves
 from tff_ssl.reporting import figures
 from tff_ssl.reporting import run_groups
@@ -21,26 +20,24 @@ def test_figure_draws_the_series_of_every_group(two_groups):
   ]
   for plot, quantity in zip(figure.axes, shown, strict=True):
     every = [curves.series(group, quantity) for group in two_groups]
-    every = [one for one in every if one]
+    every = [one for one in every if len(one)]
     drawn = [line for line in plot.lines if line.get_linestyle() != 'None']
     for line, one in zip(drawn, every, strict=True):
-      np.testing.assert_array_equal(line.get_xdata(), list(one))
-      np.testing.assert_array_equal(
-        line.get_ydata(), comparison.arrays(one.values())[0]
-      )
+      np.testing.assert_array_equal(line.get_xdata(), one.index)
+      np.testing.assert_array_equal(line.get_ydata(), one['mean'])
     assert len(plot.collections) == len(every)
     assert plot.get_xlim()[1] > conftest.ROUNDS
   (legend,) = figure.legends
   assert [text.get_text() for text in legend.texts] == [
-    'algorithm=dcco (3 seeds)',
-    'algorithm=centralized',
+    'dcco (3 seeds)',
+    'centralized',
   ]
 
 
 def test_band_is_the_deviation_about_the_mean(two_groups):
   quantity = curves.quantities(two_groups, NAMES)[2]
   (plot,) = figures.draw(two_groups[:1], [quantity]).axes
-  mean, deviation = comparison.arrays(curves.series(two_groups[0], quantity).values())
+  mean, deviation = curves.series(two_groups[0], quantity).T.to_numpy()
   points = plot.collections[0].get_paths()[0].vertices
   np.testing.assert_allclose(points[:, 1].max(), (mean + deviation).max())
   np.testing.assert_allclose(points[:, 1].min(), (mean - deviation).min())

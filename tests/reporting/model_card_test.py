@@ -19,7 +19,13 @@ def folder(tmp_path):
   }
   (tmp_path / 'encoder.json').write_text(json.dumps(card))
   config = {
-    'flags': {'partition': 'iid:clients=3', 'seed': 4},
+    'config': {
+      'partition': 'iid:clients=3',
+      'seed': 4,
+      'clients': {'kind': 'sgd', 'epochs': 5},
+      'run_dir': 'mine',
+    },
+    'neutral': ['run_dir'],
     'task': 'abc',
     'command': ['binaries.dcco', '--run_dir=my runs'],
   }
@@ -45,7 +51,8 @@ def test_a_card_tells_what_the_run_knows(folder):
   for part in (
     '# conv2, trained by dcco\n',
     '- Task: digits: train 3 images\n',
-    '- Clients: iid:clients=3\n',
+    '- partition: iid:clients=3\n',
+    '- clients: sgd\n- clients.epochs: 5\n',
     '- dcco, 7 rounds\n',
     "    python -m binaries.dcco '--run_dir=my runs'\n",
     '| Number | Trained | Untrained |\n',
@@ -56,6 +63,8 @@ def test_a_card_tells_what_the_run_knows(folder):
     assert part in text, part
   # Classes are in the file.
   assert 'recall' not in text
+  # Where its files are is nobody's matter.
+  assert 'mine' not in text
   assert '--baselines' not in text
   # The table is of the test examples.
   assert 'validation' not in text
@@ -81,14 +90,16 @@ def test_privacy_is_what_the_encoder_s_card_promises(folder):
 
 
 def test_card_of_private_run_omits_private_entries(folder):
-  hidden = ('abc', 'seed: 4', 'my runs', '25.0%')
+  hidden = ('abc', 'seed: 4', 'my runs', '25.0%', 'clients: sgd')
+  named = ('partition', 'seed')
   plain = model_card.build(folder, {})
   assert all(each in plain for each in hidden)
-  public = model_card.build(folder, {}, is_public=True)
+  public = model_card.build(folder, {}, is_public=True, public=named)
   _add(folder / 'encoder.json', privacy={'epsilon': 2.5})
-  for text in (public, model_card.build(folder, {})):
+  assert 'partition' not in model_card.build(folder, {})
+  for text in (public, model_card.build(folder, {}, public=named)):
     assert not any(each in text for each in hidden)
-    assert '- Clients: iid:clients=3\n' in text
+    assert '- partition: iid:clients=3\n' in text
   # Secure sums promise nothing of the encoder.
   _add(folder / 'encoder.json', privacy={'epsilon': None, 'promise': 'sums'})
   assert all(each in model_card.build(folder, {}) for each in hidden)

@@ -38,11 +38,23 @@ def test_a_line_that_is_not_complete_is_not_read(folder):
   assert run.last_round == 2
 
 
-def test_flags_are_those_of_the_config(folder):
-  with pytest.raises(ValueError, match=r'config\.json holds no flags'):
-    _ = run_reader.read(folder).flags
-  (folder / 'config.json').write_text('{"flags": {"rounds": 2}}')
-  assert run_reader.read(folder).flags == {'rounds': 2}
+def test_settings_are_those_of_the_config(folder):
+  with pytest.raises(ValueError, match=r'config\.json holds no configuration'):
+    _ = run_reader.read(folder).settings
+  own = '{"config": {"rounds": 2, "clients": {"kind": "sgd", "epochs": 5}}}'
+  (folder / 'config.json').write_text(own)
+  settings = {'rounds': 2, 'clients': 'sgd', 'clients.epochs': 5}
+  assert run_reader.read(folder).settings == settings
+
+
+def test_a_run_says_whether_it_has_all_its_rounds(folder):
+  for rounds, is_finished in (('2', True), ('6', False), ('null', True)):
+    (folder / 'config.json').write_text(f'{{"config": {{"rounds": {rounds}}}}}')
+    run = run_reader.read(folder)
+    assert run.is_finished == is_finished
+    assert run.state == (
+      'finished, 2 rounds' if is_finished else 'unfinished, round 2 of 6'
+    )
 
 
 def test_run_before_its_first_evaluation_has_none(folder):

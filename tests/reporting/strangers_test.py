@@ -1,6 +1,7 @@
 """Everything that is written of strangers' names is inert, whoever writes it."""
 
 import csv
+import dataclasses
 from html import parser
 import json
 import unicodedata
@@ -17,15 +18,14 @@ from tff_ssl.computing import inert
 from tff_ssl.partition import describe
 from tff_ssl.reporting import client_numbers
 from tff_ssl.reporting import comparison
-from tff_ssl.reporting import comparison_columns
 from tff_ssl.reporting import comparison_page
-from tff_ssl.reporting import formats
 from tff_ssl.reporting import gallery
 from tff_ssl.reporting import look
 from tff_ssl.reporting import model_card
 from tff_ssl.reporting import plain_text as text_table
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
+from tff_ssl.reporting import tables
 from tff_ssl.runs import round_table
 
 # Each once, and none that is empty where blanks are trimmed.
@@ -53,7 +53,7 @@ def _check_lines(text):
 
 @pytest.fixture(scope='module')
 def compared(tmp_path_factory):
-  """Groups of runs whose flags and metrics have nasty names and values."""
+  """Groups of runs whose settings and metrics have nasty names and values."""
   folder = tmp_path_factory.mktemp('runs')
   for number, name in enumerate(_NAMES):
     fabricate.run(
@@ -64,7 +64,7 @@ def compared(tmp_path_factory):
       command=['binaries.dcco', f'--note={_LINES[number]}', name.replace('\udce4', '')],
     )
   found = [run_reader.read(folder / str(number)) for number in range(len(_NAMES))]
-  return run_groups.group(found, label=run_groups.flag_label(found, ['note']))
+  return run_groups.group(found, label=['note'])
 
 
 def test_tables_of_rounds_and_clients_are_inert_and_read_again(tmp_path):
@@ -109,18 +109,23 @@ def test_features_are_inert(tmp_path):
 
 
 def test_a_comparison_is_inert(compared, tmp_path):
-  rows = comparison.rows(compared)
-  comparison.write_csv(tmp_path / 'a.csv', rows, comparison_columns.available(rows))
+  found = comparison.compare(compared)
+  comparison.write_csv(tmp_path / 'a.csv', found)
   assert {inert.of_cell(row[0]) for row in _cells(tmp_path / 'a.csv')[1:]} >= {
-    inert.line(row.name) for row in rows
+    inert.line(row.name) for row in found.rows
   }
-  cells = comparison_columns.cells(rows, comparison_columns.available(rows))
-  _check_lines(text_table.text(cells))
-  for text in (formats.markdown(cells), formats.latex(cells)):
-    _check_lines(text)
-  assert len(formats.markdown(cells).splitlines()) == 2 + len(cells)
-  assert '<' not in formats.markdown(cells)
-  assert r'\input' not in formats.latex(cells)
+  shown = comparison.table(found, found.questions)
+  notes = [*shown.notes, *_NAMES]
+  for part in (shown, dataclasses.replace(shown, cells=shown.cells.T, notes=notes)):
+    texts = tables.text(part), tables.markdown(part), tables.latex(part)
+    for text in texts:
+      _check_lines(text)
+    _, markdown, latex = texts
+    assert '<' not in markdown
+    assert '://' not in markdown
+    assert r'\input' not in latex
+    lengths = [line.count(' | ') for line in markdown.split('\n\n')[0].splitlines()]
+    assert len({*lengths[2:]}) == 1
 
 
 class _Tags(parser.HTMLParser):
@@ -142,10 +147,11 @@ class _Tags(parser.HTMLParser):
 
 
 def test_pages_have_only_their_own_tags(compared):
-  rows = comparison.rows(compared)
-  cells = comparison_columns.cells(rows, comparison_columns.available(rows))
+  found = comparison.compare(compared)
+  shown = comparison.table(found, found.questions)
   caveats = [f'{name} is not finished.' for name in _NAMES]
-  compared_page = comparison_page.build(compared, cells, caveats, b'')
+  notes = dataclasses.replace(shown, notes=_NAMES)
+  compared_page = comparison_page.build(compared, notes, caveats, b'')
   count = len(_NAMES)
   panel = gallery.Panel(_NAMES[1], np.zeros([count, 2]), np.zeros([count, 1], int))
   images = np.zeros([count, 4, 4, 3], np.uint8)
@@ -166,7 +172,7 @@ def test_a_card_is_inert(tmp_path, name):
   known = dict.fromkeys(('encoder', 'algorithm', 'data', 'rounds', 'input'), name)
   known |= {'output': name, 'parameters': name, 'privacy': {name: {name: name}}}
   config = {
-    'flags': {'partition': name, 'objective': name, 'seed': name},
+    'config': {name: name, 'objective': {'kind': name, name: [name]}, 'seed': name},
     'task': name,
     'versions': {name: name},
     'command': [name, name],

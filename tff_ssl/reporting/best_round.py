@@ -8,17 +8,17 @@ from collections.abc import Sequence
 import dataclasses
 import math
 
-from tff_ssl.reporting import comparison
+from tff_ssl.reporting import plain_text
+from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
 
 LAST, BEST = 'last', 'best'
-# Prefix of the names of a validation split's numbers.
-VALIDATION = 'validation/'
+VALIDATION = run_numbers.VALIDATION
 # Name of the number that says which round it is.
 ROUND = 'best_round'
-_ACCURACIES = ('accuracy', 'balanced_accuracy')
-# Recall of retrieval, with its k following; at a small k chance decides.
-_RECALL = 'recall_at_'
+_ACCURACIES = (plain_text.ACCURACY, plain_text.BALANCED)
+# At a small k chance decides.
+_RECALL = plain_text.RECALL_AT
 
 
 def is_of_validation(name: str) -> bool:
@@ -39,8 +39,8 @@ def check(at: str) -> None:
     return
   if not is_of_validation(at) or not _is_score(at):
     raise ValueError(
-      f'at is {at!r}; it must be {LAST}, {BEST}, or the name of an accuracy (or '
-      'recall of retrieval) on the validation split, such as '
+      f'checkpoint is {at!r}; it must be {LAST}, {BEST}, or the name of an accuracy '
+      '(or recall of retrieval) on the validation split, such as '
       f"'{VALIDATION}knn/10%/accuracy'."
     )
 
@@ -70,15 +70,15 @@ def take(runs: Sequence[run_reader.Run], at: str) -> list[run_reader.Run]:
       what = 'validation numbers' if at == BEST else repr(at)
       raise ValueError(
         f'{run.folder} has no {what} in metrics.csv, from which its best round could '
-        'be chosen: a run has them with --validation=0.1 or with data that has a '
-        'validation split, in the rounds of --evaluate_every.'
+        'be chosen: a run has them if it holds out a validation split, or its data '
+        'have one, in the rounds with an evaluation.'
       )
   if at == BEST:
     shared = set(names[0]).intersection(*names[1:])
     if not shared:
       raise ValueError(
         'The runs have no validation number that all of them have; evaluate them '
-        'with the same --evaluation_methods and --label_fractions.'
+        'with the same methods and shares of labels.'
       )
     at = max(sorted(shared), key=_worth)
   return [_at(run, at) for run in runs]
@@ -107,8 +107,7 @@ def _validated(run: run_reader.Run) -> list[str]:
 def _worth(name: str) -> tuple[bool, float, bool, int]:
   """Returns a key that orders scores by how informative they are."""
   parts = name.removeprefix(VALIDATION).split('/')
-  share = next((part for part in parts if part.endswith('%')), '0%').removesuffix('%')
-  labels = float(share) if share.replace('.', '', 1).isdigit() else 0.0
+  labels = run_numbers.labels_of(name)
   among = parts[-1].removeprefix(_RECALL) if parts[-1].startswith(_RECALL) else '0'
   return parts[0] == 'linear', labels, parts[-1] == 'accuracy', int(among)
 
@@ -126,6 +125,6 @@ def _at(run: run_reader.Run, name: str) -> run_reader.Run:
   numbers.update(
     (key, value)
     for key, value in run.evaluation.items()
-    if key.startswith(tuple(comparison.BASELINES))
+    if key.startswith(tuple(run_numbers.BASELINES))
   )
   return dataclasses.replace(run, evaluation=numbers)

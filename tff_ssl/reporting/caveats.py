@@ -4,26 +4,48 @@ from collections.abc import Iterator, Sequence
 import math
 from typing import NamedTuple
 
-from tff_ssl.reporting import comparison
 from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
 
 
-def find(groups: Sequence[run_groups.Group]) -> list[str]:
+class Settings(NamedTuple):
+  """The settings that say whether a comparison is fair.
+
+  Attributes:
+    clients: The number of clients in a round.
+    share: A share of all clients that may stand in place of the number.
+    passes: How often a client goes over its examples; the product of those it has.
+    measures: Settings of evaluation that change accuracies under the same name.
+  """
+
+  clients: str = ''
+  share: str = ''
+  passes: Sequence[str] = ()
+  measures: Sequence[str] = ()
+
+
+_NOTHING = Settings()
+
+
+def find(
+  groups: Sequence[run_groups.Group], settings: Settings = _NOTHING
+) -> list[str]:
   """Returns a sentence for each caveat.
 
   Args:
     groups: From `run_groups.group`.
+    settings: The settings that are compared.
 
   Returns:
-    Sentences on budgets and data that differ, on how accuracies were measured, on flags
-    that names leave out, on groups with the same numbers, on runs that have not
-    finished, and on runs of a group with the same seed.
+    Sentences on budgets and data that differ, on how accuracies were measured, on
+    settings that names leave out, on groups with the same numbers, on runs that have
+    not finished, and on runs of a group with the same seed.
   """
   sentences = [
-    *_unequal_budgets(groups),
+    *_unequal_budgets(groups, settings),
     *_other_data(groups),
-    *_measured_otherwise(groups),
+    *_measured_otherwise(groups, settings.measures),
   ]
   if groups[0].unnamed:
     sentences.append(
@@ -33,20 +55,13 @@ def find(groups: Sequence[run_groups.Group]) -> list[str]:
   sentences += _identical(groups)
   for group in groups:
     for run in group.runs:
-      if not run_groups.is_finished(run):
+      if not run.is_finished:
         what = 'is left out' if run in group.left_out else 'is compared as it is'
-        sentences.append(f'{run.folder} is {run_groups.state_of(run)}; it {what}.')
+        sentences.append(f'{run.folder} is {run.state}; it {what}.')
     sentences += _same_seeds(group)
   return sentences
 
 
-# Flags of evaluation that change accuracies under the same name.
-_OF_MEASURES = (
-  'finetune_learning_rate',
-  'finetune_steps',
-  'knn_k',
-  'supervised_steps',
-)
 # Budgets within this factor count as equal: cohorts differ by chance.
 _EQUAL = 1.05
 
@@ -59,18 +74,20 @@ class _Budget(NamedTuple):
   passes: int
 
 
-def _unequal_budgets(groups: Sequence[run_groups.Group]) -> Iterator[str]:
+def _unequal_budgets(
+  groups: Sequence[run_groups.Group], settings: Settings
+) -> Iterator[str]:
   """Compares rounds times examples (or clients) per round times passes over them."""
   counted = [(run, group) for group in groups for run in group.counted]
   examples = [_mean(run, 'examples') for run, _ in counted]
-  # Measured numbers say more than a flag, which --participation overrides.
+  # Measured numbers say more than a setting.
   measured = all(examples)
   names: dict[_Budget, dict[str, None]] = {}
   for (run, group), seen in zip(counted, examples, strict=True):
-    clients = None if run.flags.get('participation') else _clients(run)
+    clients = _clients(run, settings)
     each_round = round(seen) if measured and seen else clients
     if each_round is not None:
-      budget = _Budget(run.last_round, each_round, _passes(run))
+      budget = _Budget(run.last_round, each_round, _passes(run, settings))
       names.setdefault(budget, {})[group.name] = None
   products = [math.prod(budget) for budget in names]
   if products and max(products) > _EQUAL * min(products):
@@ -80,7 +97,7 @@ def _unequal_budgets(groups: Sequence[run_groups.Group]) -> Iterator[str]:
       f'for {_which(list(groups_of))}'
       for budget, groups_of in names.items()
     )
-    what = 'rounds x examples a round' if measured else 'rounds x clients_per_round'
+    what = 'rounds x examples a round' if measured else f'rounds x {settings.clients}'
     what += ' x local passes' if with_passes else ''
     yield f'This is not a fair comparison, as budgets ({what}) differ: {budgets}.'
 
@@ -96,16 +113,17 @@ def _mean(run: run_reader.Run, name: str) -> float | None:
   return sum(values) / len(values) if values else None
 
 
-def _clients(run: run_reader.Run) -> int | None:
-  clients = run.flags.get('clients_per_round')
+def _clients(run: run_reader.Run, settings: Settings) -> int | None:
+  if run.settings.get(settings.share):
+    return None
+  clients = run.settings.get(settings.clients)
   return clients if isinstance(clients, int) else None
 
 
-def _passes(run: run_reader.Run) -> int:
+def _passes(run: run_reader.Run, settings: Settings) -> int:
   """Returns how often a client goes over its examples in a round."""
-  # A method has one of the two; the other is 1.
-  flags = (run.flags.get(name, 1) for name in ('local_epochs', 'local_steps'))
-  return math.prod(number for number in flags if isinstance(number, int))
+  numbers = (run.settings.get(name, 1) for name in settings.passes)
+  return math.prod(number for number in numbers if isinstance(number, int))
 
 
 def _which(names: Sequence[str]) -> str:
@@ -117,24 +135,24 @@ def _other_data(groups: Sequence[run_groups.Group]) -> Iterator[str]:
     yield 'The groups have different data, so their accuracies are not comparable.'
 
 
-def _measured_otherwise(groups: Sequence[run_groups.Group]) -> Iterator[str]:
-  """Compares flags that do not define groups, because they change no training."""
+def _measured_otherwise(
+  groups: Sequence[run_groups.Group], measures: Sequence[str]
+) -> Iterator[str]:
+  """Compares settings that do not define groups, because they change no training."""
   runs = [run for group in groups for run in group.counted]
-  for flag in _OF_MEASURES:
-    texts = (run_groups.text(run.flags[flag]) for run in runs if flag in run.flags)
-    values = sorted(set(texts))
+  for name in measures:
+    own = (run.settings[name] for run in runs if name in run.settings)
+    values = sorted({*map(run_reader.text, own)})
     if len(values) > 1:
       yield (
-        f'Runs were evaluated with different {flag} ({", ".join(values)}): the '
+        f'Runs were evaluated with different {name} ({", ".join(values)}): the '
         'accuracies that depend on it are not comparable.'
       )
 
 
 def _identical(groups: Sequence[run_groups.Group]) -> Iterator[str]:
   """Finds groups whose runs of the same seeds have the same numbers to the bit."""
-  by_seed = [
-    {run_groups.seed_of(run): run for run in group.counted} for group in groups
-  ]
+  by_seed = [{run.seed: run for run in group.counted} for group in groups]
   for k, (one, runs) in enumerate(zip(groups, by_seed, strict=True)):
     for other, others in zip(groups[:k], by_seed[:k], strict=True):
       both = runs.keys() & others.keys()
@@ -147,12 +165,12 @@ def _identical(groups: Sequence[run_groups.Group]) -> Iterator[str]:
 
 def _is_same(one: run_reader.Run, other: run_reader.Run) -> bool:
   """Returns whether two runs have the same losses, and the same scores of encoders."""
-  losses = [comparison.by_round(run.metrics, comparison.LOSS) for run in (one, other)]
+  losses = [run_numbers.by_round(run.metrics, run_numbers.LOSS) for run in (one, other)]
   # The number of labels, and baselines, follow from the seed.
   shared = [
     name
     for name in one.evaluation.keys() & other.evaluation.keys()
-    if name != 'round' and not name.startswith(('labels/', *comparison.BASELINES))
+    if name != 'round' and not name.startswith(('labels/', *run_numbers.BASELINES))
   ]
   # With few test examples, accuracies may be equal by chance; many losses are not.
   if not shared or not losses[0] or losses[0] != losses[1]:
@@ -163,9 +181,9 @@ def _is_same(one: run_reader.Run, other: run_reader.Run) -> bool:
 def _same_seeds(group: run_groups.Group) -> Iterator[str]:
   first: dict[str, run_reader.Run] = {}
   for run in group.counted:
-    other = first.setdefault(run_groups.seed_of(run), run)
+    other = first.setdefault(run.seed, run)
     if other is not run:
       yield (
-        f'{other.folder} and {run.folder} have the same flags and seed '
-        f'{run_groups.seed_of(run)}, so the deviation is too small.'
+        f'{other.folder} and {run.folder} have the same settings and seed '
+        f'{run.seed}, so the deviation is too small.'
       )

@@ -11,8 +11,8 @@ from matplotlib import figure as figure_lib
 from matplotlib import lines as lines_lib
 from matplotlib import ticker
 
-from tff_ssl.reporting import comparison_columns
 from tff_ssl.reporting import look
+from tff_ssl.reporting import plain_text
 from tff_ssl.runs import round_table
 
 _KEYS = (round_table.ROUND, round_table.CLIENT)
@@ -107,7 +107,7 @@ def draw(runs: Mapping[str, Numbers]) -> figure_lib.Figure:
     for column, (name, by_client) in enumerate(numbers.items(), start=1):
       plot = row.add_subplot(1, columns, column)
       _draw_panel(plot, by_client, colors)
-      title = look.plain(comparison_columns.title(name))
+      title = look.plain(plain_text.title(name))
       plot.set_title(title, loc='left', fontsize=10, color=look.INK)
   return figure
 

@@ -1,232 +1,360 @@
 """Comparison of groups of runs: mean and deviation over seeds of all their numbers."""
 
-import collections
-from collections.abc import Iterable, Mapping, Sequence
-import csv
+from collections.abc import Sequence
 import dataclasses
+import fnmatch
 import math
 import os
 
-import numpy as np
+import pandas as pd
 
 from tff_ssl.computing import inert
 from tff_ssl.evaluation import label_draws
+from tff_ssl.reporting import best_round
+from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
-from tff_ssl.reporting import run_reader
+from tff_ssl.reporting import run_numbers
+from tff_ssl.reporting import tables
 from tff_ssl.storage import files
 
-# Numbers of training, which are shown with the numbers of evaluation.json.
-LOSS, BYTES, SECONDS = 'loss', 'bytes', 'seconds'
-# Prefixes of the names of baselines' numbers in evaluation.json, and titles.
-BASELINES = {
-  'random_encoder/': 'random encoder',
-  'supervised_from_scratch/': 'supervised from scratch',
+NAME, RUNS = 'method', 'runs'
+# Shown last, in this order, after the evaluation.
+_TITLES = {
+  run_numbers.LOSS: 'final loss',
+  run_numbers.BYTES: 'bytes in all',
+  run_numbers.SECONDS: 'seconds a round',
+  best_round.ROUND: 'best round',
 }
-_HEADER = ('group', 'number', 'mean', 'deviation', 'runs')
-
-Numbers = collections.OrderedDict[str, float]
-
-
-@dataclasses.dataclass(frozen=True)
-class Statistic:
-  """One number of several runs.
-
-  Attributes:
-    mean: Arithmetic mean; NaN if a run's number is NaN.
-    deviation: Sample standard deviation (divisor count - 1); of one run, that over its
-      draws of few labels; NaN if there is none, and if a number is infinite.
-    count: Number of runs.
-  """
-
-  mean: float
-  deviation: float
-  count: int
-
-  @property
-  def cells(self) -> tuple[str, str, int]:
-    """The cells of a CSV file: both numbers with all digits, blank if NaN."""
-    mean, deviation = (
-      '' if math.isnan(x) else repr(x) for x in (self.mean, self.deviation)
-    )
-    return mean, deviation, self.count
+_DEVIATION = f'/{label_draws.DEVIATION}'
+# Prefix of a single cluster's numbers; their mean and the best are rows of their own.
+_OF_A_CLUSTER = 'clusters/cluster_'
+_RECALL = 'recall'
+# If classes are of about the same size, the two accuracies differ by less.
+_LEAST_DIFFERENCE = 0.01
+_BY_TEST = '*'
+_BY_TEST_NOTE = (
+  f'{_BY_TEST} The best by these test examples themselves, which is too high: with a '
+  'validation split it would be chosen by that.'
+)
+_MEANS = ['mean', 'deviation', RUNS]
 
 
 @dataclasses.dataclass(frozen=True)
-class ComparisonRow:
-  """A row of a comparison: a group, or a baseline that its runs evaluated too.
+class Row:
+  """A row of a comparison: a model of a group.
 
   Attributes:
-    name: The group's name, or 'GROUP: random encoder'.
+    name: The group's name, with a model that is not the run's own after a colon.
     count: Number of runs.
     note: A note on runs that have not finished; otherwise empty.
-    numbers: Statistics by the names of `evaluation.suite`, 'loss', 'bytes', 'seconds'.
-    is_baseline: Whether it is a baseline, below its group.
+    group: Position of the group.
+    is_baseline: Whether the model is one that the group is compared with.
+    is_chosen_by_test: Whether the model was chosen by the numbers of the row.
   """
 
   name: str
   count: int
   note: str
-  numbers: Mapping[str, Statistic]
-  is_baseline: bool = False
+  group: int
+  is_baseline: bool
+  is_chosen_by_test: bool
 
 
-def statistic(values: Iterable[float]) -> Statistic:
-  """Returns mean and sample deviation of one or more numbers."""
-  array = np.array(list(values), np.float64)
-  # A single run has none, nor has an infinite loss; NumPy would warn about both.
-  with np.errstate(invalid='ignore'):
-    deviation = float(np.std(array, ddof=1)) if len(array) > 1 else math.nan
-  return Statistic(float(np.mean(array)), deviation, len(array))
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+  """The numbers of groups.
+
+  Attributes:
+    rows: A row for each model of each group.
+    statistics: Columns `row` (position in `rows`), `number` (name in evaluation.json),
+      `name` (without the model), `question`, `mean` (NaN if a run's number is NaN),
+      `deviation` (sample standard deviation, divisor count - 1; of one run, that over
+      its draws of few labels; NaN if there is none) and `runs`.
+    notes: What numbers and signs in the names mean, one line each.
+    is_one_loss: Whether all losses are of one objective, and so can be compared.
+  """
+
+  rows: Sequence[Row]
+  statistics: pd.DataFrame
+  notes: Sequence[str]
+  is_one_loss: bool
+
+  @property
+  def own(self) -> set[int]:
+    """The positions of the groups' own rows."""
+    first: dict[int, int] = {}
+    for k, row in enumerate(self.rows):
+      first.setdefault(row.group, k)
+    return {*first.values()}
+
+  @property
+  def questions(self) -> list[str]:
+    """All questions: first those that several groups answer, evaluation before cost."""
+    table = self.statistics
+    groups = table['row'].map(lambda row: self.rows[row].group)
+    counts = groups.groupby(table['question'], sort=False).nunique()
+    last = list(_TITLES)
+
+    def order(question: str) -> tuple[bool, int, int]:
+      place = last.index(question) if question in last else -1
+      return counts[question] < min(2, groups.nunique()), place, -counts[question]
+
+    return sorted(counts.index, key=order)
+
+  def means(self, question: str) -> pd.Series:
+    """Returns the finite means of a question by row."""
+    table = self.statistics[self.statistics['question'] == question]
+    means = table.drop_duplicates('row').set_index('row')['mean']
+    return means[means.map(math.isfinite)]
 
 
-def arrays(statistics: Iterable[Statistic]) -> tuple[np.ndarray, np.ndarray]:
-  """Returns means and deviations for a figure, where one run's deviation is 0."""
-  pairs = [(each.mean, each.deviation) for each in statistics]
-  mean, deviation = np.reshape(np.array(pairs, float), [-1, 2]).T
-  return mean, np.nan_to_num(deviation)
+def over_seeds(lines: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+  """Returns mean, sample deviation and count of the lines with the same keys."""
+  # A run that diverged must not vanish from the mean. Infinity has no deviation.
+  values = lines.groupby(list(keys), sort=False)['value']
+  found = values.agg(
+    [
+      lambda v: v.mean(skipna=False),
+      lambda v: v.replace(math.inf, math.nan).std(skipna=False),
+      'size',
+    ]
+  )
+  found.columns = _MEANS
+  return found.reset_index()
 
 
-def rows(groups: Sequence[run_groups.Group]) -> list[ComparisonRow]:
-  """Returns a row for each group, and below it one for each baseline that it has.
+def compare(groups: Sequence[run_groups.Group]) -> Comparison:
+  """Compares groups.
 
   Args:
     groups: From `run_groups.group`.
   """
-  result = []
-  for group in groups:
-    parts = [_by_encoder(run_numbers(run)) for run in group.counted]
-    own = [part[''] for part in parts]
-    result.append(ComparisonRow(group.name, len(own), _note(group), _statistics(own)))
-    for start, title in BASELINES.items():
-      if baseline := [part[start] for part in parts if part[start]]:
-        name = f'{group.name}: {title}'
-        result.append(
-          ComparisonRow(name, len(baseline), '', _statistics(baseline), True)
-        )
-  return result
+  rows: list[Row] = []
+  lines = []
+  for k, group in enumerate(groups):
+    found = [list(run_numbers.numbers(run)) for run in group.counted]
+    for model in (run_numbers.OWN, *run_numbers.MODELS):
+      own = [[each for each in numbers if each.model == model] for numbers in found]
+      if any(own) or not model:
+        lines += [(len(rows), *each) for numbers in own for each in numbers]
+        rows.append(_row(group, k, model, sum(map(bool, own))))
+  columns = ['row', 'model', 'number', 'name', 'question', 'value']
+  every = pd.DataFrame(lines, columns=columns)
+  keys = ['row', 'number']
+  names = every.drop_duplicates(keys)[[*keys, 'name', 'question']]
+  table = names.merge(over_seeds(every, keys), on=keys)
+  means = table.set_index(keys)['mean']
+  of_draws = [
+    means.get((row, f'{number}{_DEVIATION}'), math.nan)
+    for row, number in zip(table['row'], table['number'], strict=True)
+  ]
+  table['deviation'] = table['deviation'].where(table[RUNS] > 1, of_draws)
+  notes = [group.legend for group in groups if group.legend]
+  if any(row.is_chosen_by_test for row in rows):
+    notes.append(_BY_TEST_NOTE)
+  losses = {run.loss for group in groups for run in group.counted}
+  return Comparison(rows, table, notes, len(losses) < 2)
 
 
-def run_numbers(run: run_reader.Run) -> Numbers:
-  """Returns the numbers of one run.
+def _row(group: run_groups.Group, position: int, model: str, count: int) -> Row:
+  if not model:
+    return Row(group.name, len(group.counted), group.note, position, False, False)
+  by_test = any(run_numbers.is_chosen_by_test(run, model) for run in group.counted)
+  name = f'{group.name}: {run_numbers.MODELS[model]}{f" {_BY_TEST}" if by_test else ""}'
+  return Row(name, count, '', position, model in run_numbers.BASELINES, by_test)
+
+
+def title(question: str) -> str:
+  """Returns a question in print: 'linear 145 labels' for linear/145 labels/accuracy."""
+  return _TITLES.get(question) or plain_text.title(question)
+
+
+def is_accuracy(question: str) -> bool:
+  """Returns whether a number is an accuracy, balanced or not."""
+  return question.rpartition('/')[2] in (plain_text.ACCURACY, plain_text.BALANCED)
+
+
+def choose(compared: Comparison, patterns: Sequence[str] = ()) -> list[str]:
+  """Chooses the numbers to show.
 
   Args:
-    run: The run.
+    compared: From `compare`.
+    patterns: Names, or shell patterns such as 'linear/*', of numbers or questions;
+      without any, all accuracies (balanced ones if they differ from plain ones), recall
+      at 1 of retrieval, the loss if all are of one objective, and the cost of training.
+      Recalls of classes, deviations over draws of labels, numbers of single clusters,
+      and numbers of a validation split are shown only if a pattern names them.
 
   Returns:
-    The numbers of evaluation.json, then, as far as they were recorded: `loss` of the
-    last round; `bytes`, down and up, of all rounds; `seconds` of a round, as a median,
-    because some rounds wait for compilation or for other programs.
+    The questions: evaluation first, and those that more groups answer.
+
+  Raises:
+    ValueError: A pattern matches no number.
   """
-  numbers: Numbers = collections.OrderedDict(run.evaluation)
-  # It describes the round, not the encoder.
-  numbers.pop('round', None)
-  if loss := by_round(run.metrics, LOSS):
-    numbers[LOSS] = next(reversed(loss.values()))
-  if traffic := bytes_by_round(run):
-    numbers[BYTES] = math.fsum(traffic.values())
-  if seconds := by_round(run.system, SECONDS):
-    numbers[SECONDS] = float(np.nanmedian(list(seconds.values())))
-  return numbers
+  questions = compared.questions
+  usual = [q for q in questions if _is_usual(compared, q)]
+  table = compared.statistics
+  chosen = set()
+  for pattern in patterns:
+    matches = {
+      question
+      for name in ('number', 'question')
+      for text, question in zip(table[name], table['question'], strict=True)
+      if fnmatch.fnmatchcase(text, pattern)
+      and (_RECALL in pattern or _RECALL not in text.split('/'))
+      and (label_draws.DEVIATION in pattern or not text.endswith(_DEVIATION))
+      and (
+        best_round.is_of_validation(pattern) or not best_round.is_of_validation(text)
+      )
+    }
+    if not matches:
+      raise ValueError(
+        f'metric is {pattern!r}, which none of the numbers matches; among them are '
+        f'{", ".join(usual or questions)}.'
+      )
+    chosen |= matches
+  return [q for q in questions if q in chosen] if patterns else usual
 
 
-def by_round(
-  table: Sequence[Mapping[str, float]], name: str
-) -> collections.OrderedDict[int, float]:
-  """Returns a column of a table; empty if it is missing or has no finite number.
+def table(compared: Comparison, questions: Sequence[str]) -> tables.Table:
+  """Returns the table as text: the rows' names, their numbers of runs, the numbers.
+
+  The best accuracies and recalls are the largest, the best bytes and seconds the
+  smallest; losses have no best. Numbers that are written the same are all best.
+  Baselines, models chosen by test numbers and the models of a single group are not
+  compared.
 
   Args:
-    table: `metrics` or `system` of a run: every row has every column.
-    name: The column's name, or its last part, such as 'loss' for 'client_work/loss'.
+    compared: From `compare`.
+    questions: The numbers to show.
 
   Returns:
-    The number by round, NaN if the cell is empty.
+    A number is its mean ± deviation; the deviation of a single run is over its draws of
+    few labels, or left out. A model that has none of the numbers has no row, unless it
+    is a group's own.
   """
-  columns = table[0] if table else {}
-  if name not in columns:
-    ends = (column for column in columns if column.rpartition('/')[2] == name)
-    name = next(ends, name)
-  cells = collections.OrderedDict(
-    (int(row['round']), row.get(name, math.nan)) for row in table
-  )
-  if not any(map(math.isfinite, cells.values())):
-    cells.clear()
-  return cells
+  shown = compared.statistics[compared.statistics['question'].isin(questions)]
+  rows = [
+    k
+    for k, row in enumerate(compared.rows)
+    if k in set(shown['row']) or k in compared.own
+  ]
+  by_place = {
+    (row, question): (mean, deviation, runs)
+    for row, question, mean, deviation, runs in shown[
+      ['row', 'question', *_MEANS]
+    ].itertuples(index=False)
+  }
+  lines = []
+  for k in rows:
+    row = compared.rows[k]
+    runs = f'{row.count} ({row.note})' if row.note else str(row.count)
+    numbers = (_cell(q, row.count, by_place.get((k, q))) for q in questions)
+    lines.append([row.name, runs, *numbers])
+  best = {
+    (rows.index(k), column)
+    for column, question in enumerate(questions, start=2)
+    for k in _best(compared, question)
+  }
+  names = [NAME, RUNS, *map(title, questions)]
+  return tables.Table(pd.DataFrame(lines, columns=names), best, compared.notes, 2)
 
 
-def bytes_by_round(run: run_reader.Run) -> collections.OrderedDict[int, float]:
-  """Returns the bytes of each round, down and up; empty if a run is not federated."""
-  down, up = (by_round(run.metrics, f'bytes_{way}') for way in ('down', 'up'))
-  return collections.OrderedDict(
-    (round, down.get(round, 0.0) + up.get(round, 0.0)) for round in down | up
-  )
+def ordered(compared: Comparison, name: str) -> list[int]:
+  """Returns the positions of the groups, the best first; those without it last.
+
+  Args:
+    compared: From `compare`.
+    name: A number or a question, or its `title`.
+
+  Raises:
+    ValueError: If there is no such number.
+  """
+  statistics = compared.statistics
+  pairs = zip(statistics['number'], statistics['question'], strict=True)
+  own = [q for number, q in pairs if name in (number, q, title(q))]
+  if not own:
+    usual = [q for q in compared.questions if _is_usual(compared, q)]
+    raise ValueError(
+      f'sort_by is {name!r}; the numbers are {", ".join(usual or compared.questions)}.'
+    )
+  # A loss, or another number that is better if smaller.
+  sign = _sign(own[0]) or -1
+  means = compared.means(own[0])
+  worth: dict[int, float] = {}
+  for k, row in enumerate(compared.rows):
+    if k in means and not row.is_baseline:
+      worth.setdefault(row.group, -sign * means[k])
+  groups = dict.fromkeys(row.group for row in compared.rows)
+  return sorted(groups, key=lambda group: worth.get(group, math.inf))
 
 
-def write_csv(
-  path: str | os.PathLike[str], compared: Sequence[ComparisonRow], names: Sequence[str]
-) -> None:
+def write_csv(path: str | os.PathLike[str], compared: Comparison) -> None:
   """Writes one line for each row and number, with all digits.
 
   Args:
     path: The file, made or replaced.
-    compared: From `rows`.
-    names: The numbers to write.
+    compared: From `compare`.
   """
-  write_table(
-    path,
-    _HEADER,
-    (
-      (inert.cell(row.name), inert.cell(name), *row.numbers[name].cells)
-      for row in compared
-      for name in names
-      if name in row.numbers
-    ),
+  lines = compared.statistics.copy()
+  lines.insert(0, NAME, [compared.rows[row].name for row in lines['row']])
+  write_lines(path, lines[[NAME, 'number', 'question', *_MEANS]])
+
+
+def write_lines(path: str | os.PathLike[str], lines: pd.DataFrame) -> None:
+  """Writes a CSV file of inert cells: numbers with all digits, blank if NaN."""
+  shown = lines.copy()
+  shown.columns = [*map(inert.cell, lines)]
+  for position, dtype in enumerate(lines.dtypes):
+    if pd.api.types.is_object_dtype(dtype):
+      shown.isetitem(position, lines.iloc[:, position].map(inert.cell))
+  files.write(path, shown.to_csv(index=False, lineterminator='\n'))
+
+
+def _best(compared: Comparison, question: str) -> list[int]:
+  """Returns the rows with the best mean of a question, if it has one."""
+  sign = _sign(question)
+  means = {
+    k: mean
+    for k, mean in compared.means(question).items()
+    if not compared.rows[k].is_baseline and not compared.rows[k].is_chosen_by_test
+  }
+  if not sign or len({compared.rows[k].group for k in means}) < 2:
+    return []
+  shown = {k: plain_text.number(question, mean, math.nan) for k, mean in means.items()}
+  first = max(means, key=lambda k: sign * means[k])
+  return [k for k in means if shown[k] == shown[first]]
+
+
+def _sign(question: str) -> int:
+  """Returns 1 if more is better, -1 if less is, 0 if that is not known."""
+  if plain_text.is_share(question):
+    # The name of their spread over clients or draws is an accuracy's with a suffix.
+    return 0 if question.endswith(('/std', _DEVIATION)) else 1
+  return -1 if question in (run_numbers.BYTES, run_numbers.SECONDS) else 0
+
+
+def _is_usual(compared: Comparison, question: str) -> bool:
+  head, _, last = question.rpartition('/')
+  if best_round.is_of_validation(question) or question.startswith(_OF_A_CLUSTER):
+    return False
+  if question == run_numbers.LOSS:
+    return compared.is_one_loss
+  if last != plain_text.BALANCED:
+    return last in (plain_text.ACCURACY, f'{plain_text.RECALL_AT}1') or (
+      question in _TITLES
+    )
+  balanced = compared.means(question)
+  plain = compared.means(f'{head}/{plain_text.ACCURACY}')
+  return any(
+    k not in plain or abs(mean - plain[k]) > _LEAST_DIFFERENCE
+    for k, mean in balanced.items()
   )
 
 
-def write_table(
-  path: str | os.PathLike[str],
-  header: Sequence[str],
-  lines: Iterable[Sequence[str | int]],
-) -> None:
-  """Writes a CSV file, which is made or replaced when it is complete.
-
-  Args:
-    path: The file.
-    header: Names of the columns.
-    lines: Cells that are inert (`inert.cell`).
-  """
-  with files.atomic(path) as aside, aside.open('w', newline='') as file:
-    writer = csv.writer(file, lineterminator='\n')
-    writer.writerow(header)
-    writer.writerows(lines)
-
-
-def _note(group: run_groups.Group) -> str:
-  if not group.finished:
-    return 'unfinished'
-  return f'{len(group.left_out)} unfinished left out' if group.left_out else ''
-
-
-def _statistics(
-  runs: Sequence[Mapping[str, float]],
-) -> collections.OrderedDict[str, Statistic]:
-  """Returns each number's statistic over the runs that have it."""
-  names = dict.fromkeys(name for numbers in runs for name in numbers)
-  statistics = collections.OrderedDict(
-    (name, statistic(numbers[name] for numbers in runs if name in numbers))
-    for name in names
-  )
-  for name, each in statistics.items():
-    of_draws = statistics.get(f'{name}/{label_draws.DEVIATION}')
-    if each.count == 1 and of_draws is not None:
-      statistics[name] = dataclasses.replace(each, deviation=of_draws.mean)
-  return statistics
-
-
-def _by_encoder(numbers: Mapping[str, float]) -> dict[str, Numbers]:
-  """Returns a run's own numbers by '', and those of its baselines by their prefixes."""
-  parts = {start: Numbers() for start in ('', *BASELINES)}
-  for name, value in numbers.items():
-    start = next((start for start in BASELINES if name.startswith(start)), '')
-    parts[start][name.removeprefix(start)] = value
-  return parts
+def _cell(question: str, count: int, statistic: tuple[float, float, int] | None) -> str:
+  if statistic is None or not math.isfinite(statistic[0]):
+    return plain_text.EMPTY
+  mean, deviation, runs = statistic
+  text = plain_text.number(question, mean, deviation)
+  return text if runs == count else f'{text} (n={runs})'

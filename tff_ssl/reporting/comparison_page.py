@@ -1,12 +1,17 @@
 """A comparison as one self-contained HTML file."""
 
 import base64
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 import shlex
 
+import pandas as pd
+
 from tff_ssl.computing import inert
+from tff_ssl.reporting import comparison
+from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
+from tff_ssl.reporting import tables
 from tff_ssl.runs import run_config
 
 _STYLE = """
@@ -28,7 +33,7 @@ th, td { padding: .35rem .8rem; border-bottom: 1px solid var(--line);
   text-align: right; white-space: nowrap; }
 thead th { background: var(--tint); vertical-align: bottom; }
 thead th { white-space: normal; }
-th:first-child, .text th, .text td { text-align: left; }
+tbody th, th:first-child, .text th, .text td { text-align: left; }
 img { display: block; max-width: 100%; background: #ffffff; border-radius: 6px; }
 pre { background: var(--tint); border: 1px solid var(--line); border-radius: 6px;
   padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; }
@@ -43,19 +48,17 @@ _CURVES = 'Line: mean over the runs of a group. Band, or bar: standard deviation
 
 def build(
   groups: Sequence[run_groups.Group],
-  table: Sequence[Mapping[str, str]],
+  table: tables.Table,
   caveats: Sequence[str],
   curves_png: bytes,
-  best: Collection[tuple[int, str]] = (),
 ) -> str:
   """Builds the page.
 
   Args:
     groups: From `run_groups.group`.
-    table: From `comparison_columns.cells`.
+    table: From `comparison.table`.
     caveats: From `caveats.find`.
     curves_png: A figure as a PNG file; empty: no figure.
-    best: From `comparison_columns.best`: cells of the table that are written in bold.
 
   Returns:
     HTML that contains the figure; nothing is loaded.
@@ -66,15 +69,12 @@ def build(
   if caveats:
     items = ''.join(f'<li>{inert.html(caveat)}</li>' for caveat in caveats)
     parts.append(f'<ul class="caveats">{items}</ul>')
-  parts += ['<h2>Results</h2>', _note(_MEANS), _table(table, best=best)]
+  parts += ['<h2>Results</h2>', _note(_MEANS), tables.html(table)]
   if curves_png:
     parts += ['<h2>Curves</h2>', _note(_CURVES), _image(curves_png)]
   if len(groups) > 1:
-    differing = _differing(groups)
-    parts += [
-      '<h2>Flags in which the groups differ</h2>',
-      _table(differing, kind='text'),
-    ]
+    differing = tables.html(_differing(groups), kind='text')
+    parts += ['<h2>Settings in which the groups differ</h2>', differing]
   parts += ['<h2>Runs</h2>', *(_run(group, r) for group in groups for r in group.runs)]
   body = '\n'.join(parts)
   return (
@@ -86,59 +86,26 @@ def build(
 
 
 def command(run: run_reader.Run) -> str:
-  """Returns the command that made a run, as a shell takes it.
-
-  If config.json does not hold it, the run's flags take its place, without those that
-  are not set.
-  """
+  """Returns the command that made a run, as a shell takes it, or else its settings."""
   if recorded := run_config.command(run.config):
     return recorded
-  flags = (_flag(name, value) for name, value in run.flags.items() if value is not None)
-  return shlex.join(flags)
+  settings = {name: run_reader.text(value) for name, value in run.settings.items()}
+  return shlex.join(f'{name}={value}' for name, value in settings.items())
 
 
-def _flag(name: str, value: object) -> str:
-  if isinstance(value, bool):
-    return f'--{name}' if value else f'--no{name}'
-  text = ','.join(map(str, value)) if isinstance(value, list) else str(value)
-  return f'--{name}={text}'
-
-
-def _differing(groups: Iterable[run_groups.Group]) -> list[dict[str, str]]:
+def _differing(groups: Sequence[run_groups.Group]) -> tables.Table:
   names = dict.fromkeys(name for group in groups for name in group.differing)
-  return [
-    {'group': group.name, **{name: group.differing.get(name, '-') for name in names}}
+  rows = [
+    [group.name, *(group.differing.get(name, plain_text.EMPTY) for name in names)]
     for group in groups
   ]
+  return tables.Table(pd.DataFrame(rows, columns=[comparison.NAME, *names]))
 
 
 def _run(group: run_groups.Group, run: run_reader.Run) -> str:
   left_out = ', left out' if run in group.left_out else ''
-  state = f'{run_groups.state_of(run)}{left_out}'
-  text = f'{run.folder}: {group.name}, seed {run_groups.seed_of(run)}, {state}'
+  text = f'{run.folder}: {group.name}, seed {run.seed}, {run.state}{left_out}'
   return f'<p>{inert.html(text)}</p>\n<pre>{inert.html(command(run))}</pre>'
-
-
-def _table(
-  rows: Sequence[Mapping[str, str]],
-  kind: str = 'numbers',
-  best: Collection[tuple[int, str]] = (),
-) -> str:
-  """Returns a table whose first column names the rows."""
-  head = ''.join(f'<th scope="col">{inert.html(name)}</th>' for name in rows[0])
-  lines = [f'<thead><tr>{head}</tr></thead>', '<tbody>']
-  for index, row in enumerate(rows):
-    (_, name), *others = row.items()
-    cells = ''.join(
-      f'<td><b>{inert.html(value)}</b></td>'
-      if (index, column) in best
-      else f'<td>{inert.html(value)}</td>'
-      for column, value in others
-    )
-    lines.append(f'<tr><th scope="row">{inert.html(name)}</th>{cells}</tr>')
-  lines.append('</tbody>')
-  body = '\n'.join(lines)
-  return f'<div class="wide"><table class="{kind}">\n{body}\n</table></div>'
 
 
 def _image(png: bytes) -> str:

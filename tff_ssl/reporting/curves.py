@@ -1,16 +1,17 @@
 """Quantities of groups of runs over the rounds: mean and deviation over seeds."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import dataclasses
-import math
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 
 from tff_ssl.reporting import best_round
 from tff_ssl.reporting import comparison
-from tff_ssl.reporting import comparison_columns
+from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
 
 ByRound = Mapping[int, float]
@@ -46,14 +47,14 @@ def quantities(
 
   Args:
     groups: From `run_groups.group`.
-    names: The numbers of the table, from `comparison_columns.choose`.
+    names: The questions of the table, from `comparison.choose`.
     every_accuracy: Whether each accuracy among them has a panel; otherwise only the
       most informative has: one that most runs have, linear, with the most labels.
     kinds: The members of `KINDS` that are wanted.
   """
   runs = [run for group in groups for run in group.counted]
   accuracies = [
-    Quantity(_accuracy_title(name), _column(name), 'share')
+    Quantity(_accuracy_title(name), _answers(name), 'share')
     for name in _accuracies(runs, names)
   ]
   online = [
@@ -65,7 +66,7 @@ def quantities(
   by_kind = (
     accuracies if every_accuracy else accuracies[:1],
     online,
-    [Quantity('training loss', _column(comparison.LOSS))],
+    list(_losses(runs)),
     [
       Quantity('spread: standard deviation of encodings', _column('encoding_std')),
       Quantity('spread: effective rank of encodings', _column('effective_rank')),
@@ -82,50 +83,77 @@ def quantities(
   return [each for each in wanted if any(each.of_run(run) for run in runs)]
 
 
-def series(
-  group: run_groups.Group, quantity: Quantity
-) -> dict[int, comparison.Statistic]:
-  """Returns a quantity over a group's runs by round; of each round, the runs it has."""
-  values: dict[int, list[float]] = {}
-  for run in group.counted:
-    for round, value in quantity.of_run(run).items():
-      if math.isfinite(value):
-        values.setdefault(round, []).append(value)
-  return {round: comparison.statistic(values[round]) for round in sorted(values)}
+def series(group: run_groups.Group, quantity: Quantity) -> pd.DataFrame:
+  """Returns a quantity over a group's runs by round; of each round, the runs it has.
+
+  Args:
+    group: The group.
+    quantity: The quantity.
+
+  Returns:
+    Columns mean and deviation, which is 0 for one run; no rows if the group has none.
+  """
+  columns = [pd.Series(quantity.of_run(run), dtype=float) for run in group.counted]
+  # Blanks are left out, and so are losses that are not finite.
+  every = pd.concat(columns, axis=1).sort_index().replace([np.inf, -np.inf], np.nan)
+  every = every.dropna(how='all')
+  deviation = every.std(axis=1).fillna(0.0)
+  return pd.DataFrame({'mean': every.mean(axis=1), 'deviation': deviation})
+
+
+def _losses(runs: Sequence[run_reader.Run]) -> Iterator[Quantity]:
+  """Yields the loss of each objective: losses of several cannot be compared."""
+  objectives = dict.fromkeys(run.loss for run in runs)
+  for objective in objectives:
+    of = f' of {objective}' if len(objectives) > 1 else ''
+    yield Quantity(f'training loss{of}', _loss_of(objective))
+
+
+def _loss_of(objective: str) -> Callable[[run_reader.Run], ByRound]:
+  column = _column(run_numbers.LOSS)
+  return lambda run: column(run) if run.loss == objective else {}
 
 
 def _column(name: str) -> Callable[[run_reader.Run], ByRound]:
-  return lambda run: comparison.by_round(run.metrics, name)
+  return lambda run: run_numbers.by_round(run.metrics, name)
+
+
+def _answers(question: str) -> Callable[[run_reader.Run], ByRound]:
+  return lambda run: run_numbers.by_round(run.metrics, _name(run, question))
+
+
+def _name(run: run_reader.Run, question: str) -> str:
+  """Returns the name under which a run's own encoder answers a question; or itself."""
+  own = (each for each in run_numbers.numbers(run) if each.model == run_numbers.OWN)
+  return next((each.full for each in own if each.question == question), question)
 
 
 def _accuracy_title(name: str) -> str:
   split = 'validation' if best_round.is_of_validation(name) else 'test'
-  title = comparison_columns.title(name.removeprefix(best_round.VALIDATION))
+  title = plain_text.title(name.removeprefix(best_round.VALIDATION))
   return f'{split} accuracy, {title}'
 
 
 def _cumulative_bytes(run: run_reader.Run) -> ByRound:
-  traffic = comparison.bytes_by_round(run)
+  traffic = run_numbers.bytes_by_round(run)
   return dict(zip(traffic, np.cumsum(list(traffic.values())), strict=True))
 
 
 def _seconds(run: run_reader.Run) -> ByRound:
-  return comparison.by_round(run.system, comparison.SECONDS)
+  return run_numbers.by_round(run.system, run_numbers.SECONDS)
 
 
 def _accuracies(runs: Sequence[run_reader.Run], names: Sequence[str]) -> list[str]:
   """Returns the accuracies that metrics.csv has, the most informative first."""
 
   def worth(name: str) -> tuple[int, bool, float]:
-    share = next((part for part in name.split('/') if part.endswith('%')), '0%')
-    number = share.removesuffix('%')
     return (
-      sum(name in run.metrics[0] for run in runs if run.metrics),
+      sum(_name(run, name) in run.metrics[0] for run in runs if run.metrics),
       name.startswith('linear/'),
-      float(number) if number.replace('.', '', 1).isdigit() else 0.0,
+      run_numbers.labels_of(name),
     )
 
-  accuracies = [
-    name for name in names if comparison_columns.is_accuracy(name) and worth(name)[0]
-  ]
-  return sorted(accuracies, key=worth, reverse=True)
+  accuracies = [name for name in names if comparison.is_accuracy(name)]
+  return sorted(
+    filter(lambda name: worth(name)[0], accuracies), key=worth, reverse=True
+  )

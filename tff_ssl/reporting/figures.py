@@ -12,8 +12,8 @@ from matplotlib import figure as figure_lib
 from matplotlib import lines as lines_lib
 from matplotlib import ticker
 import numpy as np
+import pandas as pd
 
-from tff_ssl.reporting import comparison
 from tff_ssl.reporting import curves
 from tff_ssl.reporting import look
 from tff_ssl.reporting import run_groups
@@ -24,7 +24,7 @@ _STYLES = ('-', '--', '-.', ':')
 _MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X')
 _WIDTH, _PANEL_HEIGHT, _LEGEND_LINE = 10.0, 3.1, 0.24
 _PANELS_IN_A_ROW = 2
-# Panels against a flag, which has few values.
+# Panels against a setting, which has few values.
 _PANELS_OVER_IN_A_ROW = 4
 # Letters that fit side by side beneath the axis of a panel.
 _TICK_LETTERS = 48
@@ -64,12 +64,12 @@ def draw(
 
 
 def draw_over(
-  flag: str, panels: Mapping[str, Sequence[sensitivity.Line]]
+  setting: str, panels: Mapping[str, Sequence[sensitivity.Line]]
 ) -> figure_lib.Figure:
-  """Draws numbers against a flag: a panel for each, a line for each other setting.
+  """Draws numbers against a setting: a panel for each, a line for each other setting.
 
   Args:
-    flag: The flag on the horizontal axis.
+    setting: The setting on the horizontal axis.
     panels: The title of a number, which is a share, -> its lines, at least one.
 
   Returns:
@@ -77,7 +77,7 @@ def draw_over(
   """
   every = [line for lines in panels.values() for line in lines]
   names = list(dict.fromkeys(line.name for line in every))
-  ticks = sensitivity.ordered(value for line in every for value in line.points)
+  ticks = sensitivity.ordered(value for line in every for value in line.points.index)
   is_crowded = sum(map(len, ticks)) > _TICK_LETTERS
   in_a_row = min(len(panels), _PANELS_OVER_IN_A_ROW)
   rows = math.ceil(len(panels) / in_a_row)
@@ -90,11 +90,11 @@ def draw_over(
     for line in lines:
       style = _style(names.index(line.name))
       marker = _MARKERS[names.index(line.name) % len(_MARKERS)]
-      places = [ticks.index(value) for value in line.points]
-      mean, deviation = comparison.arrays(line.points.values())
+      places = [ticks.index(value) for value in line.points.index]
+      mean, deviation = line.points['mean'], line.points['deviation'].fillna(0.0)
       plot.errorbar(places, mean, yerr=deviation, marker=marker, capsize=3, **style)
     look.panel_title(plot, title)
-    plot.set_xlabel(look.plain(flag), color=look.INK, fontsize=9)
+    plot.set_xlabel(look.plain(setting), color=look.INK, fontsize=9)
     plot.set_xticks(range(len(ticks)), [*map(look.plain, ticks)])
     if is_crowded:
       for label in plot.get_xticklabels():
@@ -135,7 +135,8 @@ def _new(panels: int, labels: Sequence[str]) -> figure_lib.Figure:
 def _label(group: run_groups.Group) -> str:
   count = len(group.counted)
   seeds = f' ({count} seeds)' if count > 1 else ''
-  return group.name + seeds + ('' if group.finished else ', unfinished')
+  is_finished = all(run.is_finished for run in group.counted)
+  return group.name + seeds + ('' if is_finished else ', unfinished')
 
 
 def _style(index: int) -> dict[str, Any]:
@@ -151,17 +152,18 @@ def _draw_panel(
 ) -> None:
   drawn = []
   for index, group in enumerate(groups):
-    if one := curves.series(group, quantity):
+    one = curves.series(group, quantity)
+    if len(one):
       drawn.append(_draw_series(plot, one, index))
   last = max(run.last_round for group in groups for run in group.counted)
   _label_axes(plot, quantity, np.concatenate(drawn), last)
 
 
-def _draw_series(
-  plot: axes_lib.Axes, series: Mapping[int, comparison.Statistic], index: int
-) -> np.ndarray:
+def _draw_series(plot: axes_lib.Axes, series: pd.DataFrame, index: int) -> np.ndarray:
   """Draws a group's numbers by round; returns their means."""
-  rounds, (mean, deviation) = [*series], comparison.arrays(series.values())
+  rounds, mean, deviation = (
+    column.to_numpy() for column in (series.index, series['mean'], series['deviation'])
+  )
   style = _style(index)
   if len(rounds) <= _FEW_POINTS:
     style.update(marker=_MARKERS[index % len(_MARKERS)], markersize=5)

@@ -4,7 +4,7 @@
 run the same is given, and the card says that nothing is guaranteed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 import csv
 import pathlib
 import shutil
@@ -62,12 +62,15 @@ def is_private(folder: pathlib.Path) -> bool:
   return model_card.is_private(files.read_json(folder / disclosure.CARD))
 
 
-def give(folder: pathlib.Path, out: pathlib.Path) -> SortedNames:
+def give(
+  folder: pathlib.Path, out: pathlib.Path, public: Collection[str] = ()
+) -> SortedNames:
   """Writes what may be given away of a run into a folder.
 
   Args:
     folder: The run folder, with an encoder and its card.
     out: A folder that does not exist or is empty.
+    public: Names of the settings that the text for people may show.
 
   Returns:
     The files that were written, and those of the run that were kept.
@@ -94,7 +97,8 @@ def give(folder: pathlib.Path, out: pathlib.Path) -> SortedNames:
     _write_numbers(folder, out / disclosure.NUMBERS)
     written.append(disclosure.NUMBERS)
   hashed = {name: out / name for name in written}
-  files.write(out / disclosure.TEXT, model_card.build(folder, hashed, is_public=True))
+  text = model_card.build(folder, hashed, is_public=True, public=public)
+  files.write(out / disclosure.TEXT, text)
   return sorted_files
 
 

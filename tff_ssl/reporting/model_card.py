@@ -6,7 +6,7 @@ card of a private run leaves out what only its folder may have
 (`runs.privacy.disclosure`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 import hashlib
 import os
 import pathlib
@@ -14,19 +14,13 @@ import shlex
 from typing import Any
 
 from tff_ssl.computing import inert
+from tff_ssl.reporting import run_reader
 from tff_ssl.runs import run_config
 from tff_ssl.runs.privacy import disclosure
 from tff_ssl.storage import files
 
 NAME = disclosure.TEXT
 ENCODER, _CARD, _EVALUATION = disclosure.ENCODER, disclosure.CARD, 'evaluation.json'
-# Shown of the flags of a run, of its data.
-_OF_DATA = (
-  ('partition', 'Clients'),
-  ('image_size', 'Size of the images'),
-  ('fit', 'Fit of pictures to squares'),
-  ('pixel_range', 'Numbers that are black and white'),
-)
 # Shown of `evaluation.json`; recall by class and fairness are in the file itself.
 _SCORES = ('accuracy', 'balanced_accuracy')
 _VALIDATION = 'validation/'
@@ -50,14 +44,18 @@ _NO_PRIVACY = (
   'parameters may reveal something about single examples.'
 )
 _LEFT_OUT = 'Not on this card: it is kept in {} of the run.'
-_SEED = 'seed'
+# What a card says of the settings in words of its own.
+_SAID = (run_reader.TASK, run_reader.METHOD, run_reader.ROUNDS)
 
 
-def write(folder: str | os.PathLike[str]) -> pathlib.Path | None:
+def write(
+  folder: str | os.PathLike[str], public: Collection[str] = ()
+) -> pathlib.Path | None:
   """Writes the card of a run's encoder next to it.
 
   Args:
     folder: The run folder.
+    public: See `build`.
 
   Returns:
     The file; None if the run has no encoder yet.
@@ -68,7 +66,7 @@ def write(folder: str | os.PathLike[str]) -> pathlib.Path | None:
   folder = pathlib.Path(folder)
   if not (folder / ENCODER).is_file():
     return None
-  text = build(folder, {ENCODER: folder / ENCODER})
+  text = build(folder, {ENCODER: folder / ENCODER}, public=public)
   files.write(folder / NAME, text)
   return folder / NAME
 
@@ -79,6 +77,7 @@ def build(
   notes: Iterable[str] = (),
   unprotected: str | None = None,
   is_public: bool = False,
+  public: Collection[str] = (),
 ) -> str:
   """Returns the card of a run's encoder.
 
@@ -90,6 +89,7 @@ def build(
       card; None: it does.
     is_public: Whether the card has only what may be given away, as that of a private
       run always has.
+    public: Names of the settings that may be given away.
 
   Raises:
     ValueError: The run has no encoder, or a file of the run is damaged.
@@ -113,7 +113,7 @@ def build(
     '## Data',
     _list(_data(known, config, is_public)),
     '## Method',
-    _list(_method(known, config, is_public)),
+    _list(_method(known, config, public if is_public else None)),
     '## Command',
     _LEFT_OUT.format(run_config.NAME) if is_public else _block(command),
     '## Results',
@@ -156,24 +156,26 @@ def _data(
   known: Mapping[str, Any], config: Mapping[str, Any], is_public: bool
 ) -> list[str]:
   lines = [f'Task: {inert.markdown(known.get("data", known.get("task")))}']
-  flags = run_config.settings(config['config'])
-  for name, title in _OF_DATA:
-    if flags.get(name) is not None:
-      lines.append(f'{title}: {inert.markdown(flags[name])}')
   if not is_public:
     lines.append(f'Fingerprint of the examples: {inert.markdown(config.get("task"))}')
   return lines
 
 
 def _method(
-  known: Mapping[str, Any], config: Mapping[str, Any], is_public: bool
+  known: Mapping[str, Any], config: Mapping[str, Any], shown: Collection[str] | None
 ) -> list[str]:
+  """Returns the lines about the method: all settings, or those that may be shown."""
   algorithm, rounds = (inert.markdown(known.get(n)) for n in ('algorithm', 'rounds'))
   lines = [f'{algorithm}, {rounds} rounds']
-  for name in ('objective', 'augmentation', 'local_epochs', 'batch_size', _SEED):
-    value = run_config.settings(config['config']).get(name)
-    if value is not None and not (is_public and name == _SEED):
-      lines.append(f'{name}: {inert.markdown(value)}')
+  neutral = config.get('neutral')
+  hidden = [*map(str, neutral)] if isinstance(neutral, list) else []
+  for name, value in run_config.settings(config['config']).items():
+    said = value is None or name in _SAID or run_config.is_among(name, hidden)
+    # A seed reveals who was in which cohort, whoever names it.
+    is_shown = shown is None or (name in shown and name != run_reader.SEED)
+    if is_shown and not said:
+      text = inert.markdown(run_reader.text(value))
+      lines.append(f'{inert.markdown(name)}: {text}')
   versions = config.get('versions')
   if isinstance(versions, Mapping):
     lines.append(

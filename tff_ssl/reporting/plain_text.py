@@ -1,4 +1,4 @@
-"""Tables of results: aligned plain text for a terminal."""
+"""Numbers and tables as aligned plain text for a terminal."""
 
 from collections.abc import Collection, Mapping, Sequence
 import math
@@ -7,7 +7,44 @@ import numbers
 from tff_ssl.computing import inert
 
 # What an empty cell shows: a value that is missing or not a number.
-_EMPTY = '-'
+EMPTY = '-'
+ACCURACY, BALANCED = 'accuracy', 'balanced_accuracy'
+# The last two are of masks: intersection over union, and the share that is found.
+_SHARES = (ACCURACY, BALANCED, 'recall', 'iou', 'found')
+# Recall of retrieval, with its k following.
+RECALL_AT = 'recall_at_'
+_BYTES = 'bytes'
+_UNITS = ('B', 'kB', 'MB', 'GB', 'TB', 'PB')
+
+
+def is_share(name: str) -> bool:
+  """Returns whether a number of this name is a share of 1, of which more is better."""
+  parts = name.split('/')
+  return any(part in _SHARES for part in parts) or parts[-1].startswith(RECALL_AT)
+
+
+def title(name: str) -> str:
+  """Returns a number's name in print: 'linear 10%' for linear/10%/accuracy."""
+  short = name.removesuffix(f'/{ACCURACY}').replace(BALANCED, 'balanced')
+  return short.replace('/', ' ').replace('_', ' ')
+
+
+def number(name: str, mean: float, deviation: float) -> str:
+  """Writes a mean and, unless it is NaN, a deviation, in the unit of the number."""
+  unit, factor, decimals = '', 1.0, None
+  if is_share(name):
+    unit, factor, decimals = '%', 100.0, 1
+  elif name == _BYTES:
+    power = min(int(math.log10(max(mean, 1)) // 3), len(_UNITS) - 1)
+    unit, factor = f' {_UNITS[power]}', 1000.0**-power
+  mean, deviation = factor * mean, factor * deviation
+  if decimals is None and deviation > 0:
+    # Two digits of the deviation, and as many decimals of the mean.
+    decimals = max(0, 1 - math.floor(math.log10(deviation)))
+  text = f'{mean:.4g}' if decimals is None else f'{mean:.{decimals}f}'
+  if math.isfinite(deviation):
+    text += f' ± {deviation:.{decimals or 0}f}'
+  return text + unit
 
 
 def text(
@@ -30,24 +67,9 @@ def text(
   Raises:
     ValueError: `percent` or `right` names a column that the table does not have.
   """
-  names, cells, is_right = _layout(rows, columns, percent, right)
-  widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
-  lines = [names, ['-' * width for width in widths], *cells]
-  return '\n'.join(_join('  ', line, widths, is_right).rstrip() for line in lines)
-
-
-def _layout(
-  rows: Sequence[Mapping[str, object]],
-  columns: Sequence[str] | None,
-  percent: Collection[str],
-  right: Collection[str],
-) -> tuple[list[str], list[list[str]], list[bool]]:
-  """Returns the header, the cells, and which columns are right-aligned."""
-  if columns is None:
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-  names = list(columns)
-  for argument, columns_of_argument in (('percent', percent), ('right', right)):
-    for name in columns_of_argument:
+  names = list(columns or dict.fromkeys(name for row in rows for name in row))
+  for argument, those in (('percent', percent), ('right', right)):
+    for name in those:
       if name not in names:
         raise ValueError(
           f'{argument} has {name!r}; the columns are {", ".join(names)}.'
@@ -58,7 +80,28 @@ def _layout(
     or all(_is_number(row[name]) for row in rows if row.get(name) is not None)
     for name in names
   ]
-  return names, cells, is_right
+  return aligned(names, cells, is_right)
+
+
+def aligned(
+  names: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]
+) -> str:
+  """Lays out a table of text, without a newline at the end.
+
+  Args:
+    names: Names of the columns.
+    cells: Rows, all inert.
+    right: Which columns are right-aligned.
+  """
+  widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+  lines = [names, ['-' * width for width in widths], *cells]
+  return '\n'.join(
+    '  '.join(
+      cell.rjust(width) if is_right else cell.ljust(width)
+      for cell, width, is_right in zip(line, widths, right, strict=True)
+    ).rstrip()
+    for line in lines
+  )
 
 
 def _is_number(value: object) -> bool:
@@ -68,22 +111,13 @@ def _is_number(value: object) -> bool:
 def _format(value: object, percent: bool) -> str:
   """Formats one cell: whole numbers in full, others to four significant digits."""
   if value is None:
-    return _EMPTY
+    return EMPTY
   if isinstance(value, bool) or not isinstance(value, numbers.Real):
     return inert.line(value)
   if math.isnan(value):
-    return _EMPTY
+    return EMPTY
   if percent:
     return f'{100 * float(value):.1f}%'
   if isinstance(value, numbers.Integral):
     return str(int(value))
   return f'{float(value):.4g}'
-
-
-def _join(
-  separator: str, line: Sequence[str], widths: Sequence[int], right: Sequence[bool]
-) -> str:
-  return separator.join(
-    cell.rjust(width) if is_right else cell.ljust(width)
-    for cell, width, is_right in zip(line, widths, right, strict=True)
-  )

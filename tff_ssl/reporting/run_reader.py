@@ -1,6 +1,8 @@
 """Reading a run folder: config.json, metrics.csv, system.csv, evaluation.json."""
 
 import dataclasses
+import functools
+import json
 import os
 import pathlib
 from typing import Any
@@ -9,6 +11,9 @@ from tff_ssl.runs import round_table
 from tff_ssl.runs import run_config
 from tff_ssl.storage import files
 
+# The settings that this package knows by name; all others are any run's own.
+METHOD, OBJECTIVE, TASK, ROUNDS, SEED = 'method', 'objective', 'task', 'rounds', 'seed'
+
 
 @dataclasses.dataclass(frozen=True)
 class Run:
@@ -16,7 +21,7 @@ class Run:
 
   Attributes:
     folder: The run folder.
-    config: Flags and versions, from config.json.
+    config: Configuration and versions, from config.json.
     metrics: One dict per round, from metrics.csv, by column; NaN for an empty cell.
     evaluation: Numbers by name, from evaluation.json; empty if the run has not reached
       its first evaluation.
@@ -29,24 +34,67 @@ class Run:
   evaluation: dict[str, float]
   system: list[dict[str, float]] = dataclasses.field(default_factory=list)
 
-  @property
-  def flags(self) -> dict[str, Any]:
-    """The flags of config.json.
+  @functools.cached_property
+  def settings(self) -> dict[str, Any]:
+    """The settings of config.json by name (`run_config.settings`).
 
     Raises:
       ValueError: config.json has none.
     """
-    flags = self.config.get('flags')
-    if not isinstance(flags, dict):
+    config = self.config.get('config')
+    if not isinstance(config, dict):
       raise ValueError(
-        f'{self.folder / "config.json"} holds no flags; it must belong to a run.'
+        f'{self.folder / run_config.NAME} holds no configuration; it must belong to a '
+        'run.'
       )
-    return flags
+    return run_config.settings(config)
+
+  def is_neutral(self, name: str) -> bool:
+    """Returns whether a setting does not tell this run's method from others."""
+    names = self.config.get('neutral')
+    return isinstance(names, list) and run_config.is_among(name, [*map(str, names)])
+
+  @property
+  def seed(self) -> str:
+    """The seed, as text."""
+    return text(self.settings.get(SEED))
+
+  @property
+  def loss(self) -> str:
+    """What the losses are of: the objective, or a method that has its own."""
+    return text(self.settings.get(OBJECTIVE) or self.settings.get(METHOD))
+
+  @property
+  def rounds(self) -> int | None:
+    """The rounds that the run is to have; None if it does not say."""
+    rounds = self.settings.get(ROUNDS)
+    return rounds if isinstance(rounds, int) else None
 
   @property
   def last_round(self) -> int:
     """The last round in metrics.csv, 0 without one."""
     return int(self.metrics[-1]['round']) if self.metrics else 0
+
+  @property
+  def is_finished(self) -> bool:
+    """Whether the run has all its rounds."""
+    return self.last_round >= (self.rounds or 0)
+
+  @property
+  def state(self) -> str:
+    """The word finished or unfinished, with the round that the run has reached."""
+    if self.is_finished:
+      return f'finished, {self.last_round:,} rounds'
+    return f'unfinished, round {self.last_round:,} of {self.rounds:,}'
+
+
+def text(value: object) -> str:
+  """Returns the value of a setting as it is written in names."""
+  if value is None:
+    return 'none'
+  if isinstance(value, list):
+    return ','.join(map(str, value))
+  return str(value) if isinstance(value, str) else json.dumps(value)
 
 
 def read(folder: str | os.PathLike[str]) -> Run:

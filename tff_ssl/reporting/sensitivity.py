@@ -1,20 +1,20 @@
-"""Numbers of runs against a flag: how much a result depends on one setting."""
+"""Numbers of runs against a setting: how much a result depends on it."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 import dataclasses
 import math
 import os
 import re
 from typing import NamedTuple
 
-from tff_ssl.computing import inert
-from tff_ssl.reporting import comparison
-from tff_ssl.reporting import comparison_columns
-from tff_ssl.reporting import run_groups
-from tff_ssl.reporting import run_reader
+import pandas as pd
 
-_METHOD = 'method'
-_EMPTY = '-'
+from tff_ssl.reporting import comparison
+from tff_ssl.reporting import plain_text
+from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_numbers
+from tff_ssl.reporting import run_reader
+from tff_ssl.reporting import tables
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,59 +23,48 @@ class Axis:
 
   Attributes:
     title: Name of the axis.
-    flags: The flag, and flags that change with it, as the number of rounds does with
-      the number of local epochs if the budget is fixed.
-    value_of: The value of a run, as text; None: the value of the first flag.
-    label: Names the lines; None: the flags in which they differ.
+    settings: The setting, and settings that change with it, as the number of rounds
+      does with the number of local epochs if the budget is fixed.
+    shown: The values of the setting -> what is shown of them.
   """
 
   title: str
-  flags: tuple[str, ...]
-  value_of: Callable[[run_reader.Run], str] | None = None
-  label: run_groups.Label | None = None
+  settings: tuple[str, ...]
+  shown: Mapping[str, str]
 
   def value(self, run: run_reader.Run) -> str:
     """Returns the value of a run."""
-    if self.value_of is not None:
-      return self.value_of(run)
-    return run_groups.text(run.flags[self.flags[0]])
-
-  def of_groups(self) -> run_groups.Label | None:
-    """Returns the label of groups, each of one value; None if lines have no label."""
-    if self.label is None:
-      return None
-    of_line = self.label.of_run
-    return run_groups.Label(
-      lambda run: f'{self.value(run)} {of_line(run)}', (*self.label.flags, *self.flags)
-    )
+    return self.shown[run_reader.text(run.settings[self.settings[0]])]
 
 
-def over(
-  flags: Sequence[str],
-  runs: Sequence[run_reader.Run] = (),
-  label: run_groups.Label | None = None,
-) -> Axis:
-  """Returns the axis of a flag, and of flags that change with it.
+class Line(NamedTuple):
+  """One number of the runs that agree in everything but a setting and the seed.
+
+  Attributes:
+    name: The settings in which the line differs from the others.
+    points: Columns mean, deviation and runs over the seeds, by the value of the setting
+      as text: increasing if all values are numbers, otherwise in the order of the runs.
+  """
+
+  name: str
+  points: pd.DataFrame
+
+
+def over(settings: Sequence[str], runs: Sequence[run_reader.Run]) -> Axis:
+  """Returns the axis of a setting, and of settings that change with it.
 
   If values such as 'shares:alpha=0.02,clients=5' differ only in alpha, the title is
   alpha, and its values are shown.
 
   Args:
-    flags: Names of the flags.
+    settings: Names of the settings.
     runs: All runs that are compared.
-    label: See `Axis`.
   """
-  first = flags[0]
-  values = {run_groups.text(run.flags[first]) for run in runs if first in run.flags}
-  part = _only_part(values)
-  if part is None:
-    return Axis(first, tuple(flags), label=label)
-  title, shown = part
-
-  def value_of(run: run_reader.Run) -> str:
-    return shown[run_groups.text(run.flags[first])]
-
-  return Axis(title, tuple(flags), value_of, label)
+  first = settings[0]
+  own = [run.settings[first] for run in runs if first in run.settings]
+  values = dict.fromkeys(map(run_reader.text, own))
+  title, shown = _only_part(values) or (first, {value: value for value in values})
+  return Axis(title, tuple(settings), shown)
 
 
 def _only_part(values: Collection[str]) -> tuple[str, dict[str, str]] | None:
@@ -92,52 +81,58 @@ def _only_part(values: Collection[str]) -> tuple[str, dict[str, str]] | None:
   return named[0][0], dict(zip(parts, (value for _, _, value in named), strict=True))
 
 
-class Line(NamedTuple):
-  """One number of the runs that agree in everything but a flag and the seed.
-
-  Attributes:
-    name: The flags in which the line differs from the others.
-    points: The number over the seeds by the flag's value as text: increasing if all
-      values are numbers, otherwise in the order of the runs.
-  """
-
-  name: str
-  points: Mapping[str, comparison.Statistic]
-
-
-def lines(runs: Sequence[run_reader.Run], axis: Axis, number: str) -> list[Line]:
-  """Returns a line for each setting of the other flags.
+def lines(
+  runs: Sequence[run_reader.Run],
+  axis: Axis,
+  questions: Collection[str],
+  label: Sequence[str] = (),
+) -> tuple[dict[str, list[Line]], list[str]]:
+  """Returns, for each number, a line for each setting of everything else.
 
   Args:
     runs: The runs; those that have not finished are left out.
-    axis: The flag, and what changes with it.
-    number: A number of `comparison.run_numbers`.
+    axis: The setting, and what changes with it.
+    questions: The numbers' questions (`run_numbers.Number`).
+    label: Settings whose values name the lines; empty: all in which they differ.
 
   Returns:
-    The lines that have the number, in the order of their first run.
+    The lines of each number in the order of their first run, by the number's name
+    without the model; and what numbers in their names mean, a sentence each.
 
   Raises:
-    ValueError: No run has finished, or not all of them have these flags.
+    ValueError: No run has finished, or not all of them have these settings.
   """
-  finished = [run for run in runs if run_groups.is_finished(run)]
+  finished = [run for run in runs if run.is_finished]
   if not finished:
-    raise ValueError('No run has finished; numbers against a flag need finished runs.')
-  for flag in axis.flags:
-    strays = [run for run in finished if flag not in run.flags]
+    raise ValueError(
+      'No run has finished; numbers against a setting need finished runs.'
+    )
+  for name in axis.settings:
+    strays = [run for run in finished if name not in run.settings]
     if strays:
-      raise ValueError(f'over names {flag!r}; {strays[0].folder} has no such flag.')
-  result = []
-  neutral = (*run_groups.NEUTRAL, *axis.flags)
-  for group in run_groups.group(finished, neutral, axis.label):
-    by_value: dict[str, list[float]] = {}
-    for run in group.counted:
-      numbers = comparison.run_numbers(run)
-      if math.isfinite(numbers.get(number, math.nan)):
-        by_value.setdefault(axis.value(run), []).append(numbers[number])
-    if by_value:
-      points = {k: comparison.statistic(by_value[k]) for k in ordered(by_value)}
-      result.append(Line(group.name, points))
-  return result
+      raise ValueError(
+        f'vary_axis names {name!r}; {strays[0].folder} has no such setting.'
+      )
+  groups = run_groups.group(finished, axis.settings, label)
+  rows = [
+    (each.name, k, each.model, axis.value(run), each.value)
+    for k, group in enumerate(groups)
+    for run in group.counted
+    for each in run_numbers.numbers(run)
+    if each.question in questions
+    and each.model not in run_numbers.BASELINES
+    and math.isfinite(each.value)
+  ]
+  keys = ['name', 'group', 'model', 'at']
+  every = pd.DataFrame(rows, columns=[*keys, 'value'])
+  table = comparison.over_seeds(every, keys)
+  found: dict[str, list[Line]] = {}
+  for (name, k, model), points in table.groupby(['name', 'group', 'model'], sort=False):
+    own = points.set_index('at')[['mean', 'deviation', 'runs']]
+    title = f': {run_numbers.MODELS[model]}' if model else ''
+    line = Line(f'{groups[k].name}{title}', own.loc[ordered(own.index)])
+    found.setdefault(name, []).append(line)
+  return found, [group.legend for group in groups if group.legend]
 
 
 def ordered(values: Iterable[str]) -> list[str]:
@@ -149,28 +144,28 @@ def ordered(values: Iterable[str]) -> list[str]:
     return unique
 
 
-def cells(number: str, lines: Sequence[Line]) -> list[dict[str, str]]:
+def table(
+  number: str, lines: Sequence[Line], notes: Sequence[str] = ()
+) -> tables.Table:
   """Returns a table of one number: a row for each line, a column for each value.
 
   Args:
     number: The number's name.
     lines: Its lines, from `lines`.
+    notes: Lines below the table.
 
   Returns:
-    Mean ± deviation as text by the value; the deviation of a single run is left out.
+    Mean ± deviation as text; the deviation of a single run is left out.
   """
-  values = ordered(value for line in lines for value in line.points)
-  return [
-    {
-      _METHOD: line.name,
-      **dict.fromkeys(values, _EMPTY),
-      **{
-        value: comparison_columns.number(number, point.mean, point.deviation)
-        for value, point in line.points.items()
-      },
-    }
-    for line in lines
-  ]
+  values = ordered(value for line in lines for value in line.points.index)
+  rows = []
+  for line in lines:
+    row = [line.name, *[plain_text.EMPTY] * len(values)]
+    for value, mean, deviation, _ in line.points.itertuples():
+      row[1 + values.index(value)] = plain_text.number(number, mean, deviation)
+    rows.append(row)
+  cells = pd.DataFrame(rows, columns=[comparison.NAME, *values])
+  return tables.Table(cells, (), notes)
 
 
 def write_csv(
@@ -183,13 +178,11 @@ def write_csv(
     axis: What the numbers are shown against.
     panels: Lines by the name of the number.
   """
-  comparison.write_table(
-    path,
-    [inert.cell(axis.title), _METHOD, 'number', 'mean', 'deviation', 'runs'],
-    (
-      (*map(inert.cell, (value, line.name, number)), *point.cells)
-      for number, lines in panels.items()
-      for line in lines
-      for value, point in line.points.items()
-    ),
-  )
+  rows = [
+    (value, line.name, number, *point)
+    for number, lines in panels.items()
+    for line in lines
+    for value, *point in line.points.itertuples()
+  ]
+  names = [axis.title, 'line', 'number', 'mean', 'deviation', 'runs']
+  comparison.write_lines(path, pd.DataFrame(rows, columns=names))

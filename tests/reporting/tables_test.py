@@ -1,0 +1,107 @@
+import pandas as pd
+import pytest
+
+from tff_ssl.reporting import tables
+
+TABLE = tables.Table(
+  pd.DataFrame(
+    [['fed_byol', '50.0 ± 1.0%', '-'], ['a & {b}…', '7%', '$1 #2 ~^\\']],
+    columns=['method', 'linear 10%', 'a|b*'],
+  ),
+  {(0, 1)},
+  ['[1] tau=0.7', '* x_y'],
+)
+
+
+def test_text_is_aligned_with_notes_below():
+  assert tables.text(TABLE).split('\n') == [
+    'method     linear 10%       a|b*',
+    '--------  -----------  ---------',
+    'fed_byol  50.0 ± 1.0%          -',
+    'a & {b}…           7%  $1 #2 ~^\\',
+    '',
+    '[1] tau=0.7',
+    '* x_y',
+  ]
+
+
+def test_markdown_escapes_and_marks_the_best():
+  lines = [
+    [cell.strip() for cell in line.strip('|').split(' | ')]
+    for line in tables.markdown(TABLE).splitlines()
+  ]
+  assert lines[0] == ['method', 'linear 10%', r'a\|b\*']
+  assert lines[2] == ['fed_byol', '**50.0 ± 1.0%**', '-']
+  assert lines[3] == ['a &amp; {b}…', '7%', r'&#36;1 \#2 ~^\\']
+  assert lines[5] == [r'\[1\] tau=0.7']
+  assert lines[7] == [r'\* x_y']
+
+
+def test_latex_escapes_and_marks_the_best():
+  lines = tables.latex(TABLE).splitlines()
+  assert lines[0].startswith('% Needs \\usepackage{booktabs}')
+  escaped = r'\$1 \#2 \textasciitilde{}\textasciicircum{}\textbackslash{}'
+  assert lines[1:] == [
+    r'{\footnotesize',
+    r'\begin{tabular}{lrr}',
+    r'\toprule',
+    r'method & linear 10\% & a|b{*} \\',
+    r'\midrule',
+    r'fed\_byol & \textbf{50.0 $\pm$ 1.0\%} & - \\',
+    rf'a \& \{{b\}}\ldots{{}} & 7\% & {escaped} \\',
+    r'\bottomrule',
+    r'\end{tabular}',
+    r'\par',
+    r'{[}1] tau=0.7',
+    r'\par',
+    r'{*} x\_y',
+    r'\par}',
+  ]
+
+
+def test_html_escapes_marks_the_best_and_is_whole():
+  text = tables.html(TABLE)
+  assert text.startswith('<div class="wide"><table class="dataframe numbers">')
+  for part in (
+    '<th>fed_byol</th>\n      <td><b>50.0 ± 1.0%</b></td>',
+    '<th>a &amp; {b}…</th>',
+    '<p class="note">* x_y</p>',
+  ):
+    assert part in text, part
+  long = pd.DataFrame([['b' * 200] * 99], columns=[f'{k}' for k in range(99)])
+  assert tables.html(tables.Table(long)).count('b' * 200) == 99
+
+
+@pytest.mark.parametrize(('letters', 'count'), [(5, [7, 6]), (28, [4, 4, 4, 3])])
+def test_wide_tables_are_several_that_fit_a_page(letters, count):
+  names = ['method', *(f'{k}'.rjust(letters, 'x') for k in range(11))]
+  rows = [['a', *['1'] * 11], ['b', *['2'] * 10, '-']]
+  wide = tables.Table(pd.DataFrame(rows, columns=names), {(0, 1), (0, 11)})
+  parts = tables.text(wide).split('\n\n')
+  assert [len(part.split('\n')[0].split()) for part in parts] == count
+  assert max(map(len, tables.text(wide).split('\n'))) <= 100
+  # What is bold stays so.
+  assert tables.markdown(wide).count('**1**') == 2
+  assert tables.latex(wide).count(r'\begin{tabular}') == len(count)
+
+
+def test_rows_without_a_number_in_a_part_are_left_out_of_it():
+  names = ['method', 'runs', *(f'number {k}' for k in range(6))]
+  rows = [
+    ['a', '3', *['1'] * 6],
+    ['first', '3', '2', *['-'] * 5],
+    ['last', '3', *['-'] * 5, '3'],
+    ['none', '3', *['-'] * 6],
+  ]
+  wide = tables.Table(pd.DataFrame(rows, columns=names), heads=2)
+  shown = [
+    [line.split()[0] for line in part.split('\n')[2:]]
+    for part in tables.text(wide).split('\n\n')
+  ]
+  assert shown == [['a', 'first', 'none'], ['a', 'last']]
+
+
+def test_columns_of_one_name_are_two_columns():
+  twice = tables.Table(pd.DataFrame([['a', '1', '2']], columns=['method', 'x', 'x']))
+  for lay_out in (tables.text, tables.markdown, tables.latex, tables.html):
+    assert lay_out(twice).index('1') < lay_out(twice).rindex('2')

@@ -1,0 +1,154 @@
+"""The numbers of one run: which model's they are, and which question they answer."""
+
+import collections
+from collections.abc import Iterator, Mapping, Sequence
+import math
+import statistics
+from typing import NamedTuple
+
+from tff_ssl.reporting import plain_text
+from tff_ssl.reporting import run_reader
+
+# Numbers of training, which are shown with the numbers of evaluation.json.
+LOSS, BYTES, SECONDS = 'loss', 'bytes', 'seconds'
+# Prefix of the names of a validation split's numbers.
+VALIDATION = 'validation/'
+# Prefixes of the names of models' numbers in evaluation.json, and the models' titles:
+# first of models that a method is compared with.
+BASELINES = {
+  'random_encoder/': 'random encoder',
+  'supervised_from_scratch/': 'supervised from scratch',
+}
+_MEAN, _BEST = 'clusters/mean/', 'clusters/best/'
+MODELS = {
+  **BASELINES,
+  _MEAN: 'mean of models',
+  _BEST: 'best of models',
+  'teacher/': 'teacher',
+  'student/': 'student',
+  'personal/': "clients' own",
+}
+# The model whose encoder is the run's.
+OWN = ''
+_CLASSIFIER = 'classifier/'
+_LABELS, _DRAWS, _ROUND = 'labels', 'draws', 'round'
+# Probes that are trained on a single client's share of its labels.
+_LOCAL = 'local_'
+
+
+class Number(NamedTuple):
+  """One number of a run.
+
+  Attributes:
+    model: The prefix of `MODELS` of the model that was measured, or `OWN`.
+    full: Its name in evaluation.json.
+    name: The name without the model.
+    question: What the number answers, the same for any model and method: the name, with
+      the count of the labels in place of their share.
+    value: The number.
+  """
+
+  model: str
+  full: str
+  name: str
+  question: str
+  value: float
+
+
+def numbers(run: run_reader.Run) -> Iterator[Number]:
+  """Yields the numbers of a run.
+
+  These are the numbers of evaluation.json, then, as far as they were recorded: `loss`
+  of the last round; `bytes`, down and up, of all rounds; `seconds` of a round, as a
+  median, because some rounds wait for compilation or for other programs.
+
+  Args:
+    run: The run.
+  """
+  for full, value in run.evaluation.items():
+    # The round describes the evaluation, not the encoder.
+    if full != _ROUND:
+      yield _number(run, full, value)
+  if loss := by_round(run.metrics, LOSS):
+    yield Number(OWN, LOSS, LOSS, LOSS, next(reversed(loss.values())))
+  if traffic := bytes_by_round(run):
+    yield Number(OWN, BYTES, BYTES, BYTES, math.fsum(traffic.values()))
+  if seconds := by_round(run.system, SECONDS):
+    known = [value for value in seconds.values() if not math.isnan(value)]
+    yield Number(OWN, SECONDS, SECONDS, SECONDS, statistics.median(known))
+
+
+def is_chosen_by_test(run: run_reader.Run, model: str) -> bool:
+  """Returns whether a model was chosen among several by its test numbers."""
+  return model == _BEST and not any(
+    name.startswith(VALIDATION + _BEST) for name in run.evaluation
+  )
+
+
+def by_round(
+  table: Sequence[Mapping[str, float]], name: str
+) -> collections.OrderedDict[int, float]:
+  """Returns a column of a table; empty if it is missing or has no finite number.
+
+  Args:
+    table: `metrics` or `system` of a run: every row has every column.
+    name: The column's name, or its last part, such as 'loss' for 'client_work/loss'.
+
+  Returns:
+    The number by round, NaN if the cell is empty.
+  """
+  columns = table[0] if table else {}
+  if name not in columns:
+    ends = (column for column in columns if column.rpartition('/')[2] == name)
+    name = next(ends, name)
+  cells = collections.OrderedDict(
+    (int(row[_ROUND]), row.get(name, math.nan)) for row in table
+  )
+  if not any(map(math.isfinite, cells.values())):
+    cells.clear()
+  return cells
+
+
+def bytes_by_round(run: run_reader.Run) -> collections.OrderedDict[int, float]:
+  """Returns the bytes of each round, down and up; empty if a run is not federated."""
+  down, up = (by_round(run.metrics, f'bytes_{way}') for way in ('down', 'up'))
+  return collections.OrderedDict(
+    (round, down.get(round, 0.0) + up.get(round, 0.0)) for round in down | up
+  )
+
+
+def labels_of(question: str) -> float:
+  """Returns the number of labels in a question, or the share in per cent; else 0."""
+  for part in question.split('/'):
+    count = part.removesuffix(f' {_LABELS}').removesuffix('%')
+    if count != part and count.replace('.', '', 1).isdigit():
+      return float(count)
+  return 0.0
+
+
+def _number(run: run_reader.Run, full: str, value: float) -> Number:
+  split = VALIDATION if full.startswith(VALIDATION) else ''
+  rest = full.removeprefix(split)
+  model = next((start for start in MODELS if rest.startswith(start)), OWN)
+  name = rest.removeprefix(model)
+  if model and name in (plain_text.ACCURACY, plain_text.BALANCED):
+    # Teacher and student are tested with the classifiers that were trained with them.
+    name = _CLASSIFIER + name
+  counted = '/'.join(_with_count(run, full, part) for part in name.split('/'))
+  return Number(model, full, split + name, split + counted, value)
+
+
+def _with_count(run: run_reader.Run, full: str, part: str) -> str:
+  """Returns a part of a name, the count of labels if it is a share of them."""
+  before = full.split('/')
+  if not part.endswith('%') or part not in before:
+    return part
+  before = before[: before.index(part)]
+  if before[-1:] in ([_LABELS], [_DRAWS]) or any(p.startswith(_LOCAL) for p in before):
+    return part
+  # The nearest evaluation that counts them: another task has its own.
+  for k in range(len(before) - 1, -1, -1):
+    count = run.evaluation.get('/'.join((*before[:k], _LABELS, part)))
+    if count is not None and math.isfinite(count):
+      return f'{count:.0f} {_LABELS}'
+  return part

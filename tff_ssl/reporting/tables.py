@@ -1,0 +1,130 @@
+"""Tables for documents: plain text, Markdown, LaTeX and HTML, that fit a page."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+import dataclasses
+
+import pandas as pd
+
+from tff_ssl.computing import inert
+from tff_ssl.reporting import plain_text
+
+# Columns, and letters of a small font, that fit side by side on a page.
+_WIDEST, _LETTERS, _BETWEEN = 7, 100, 2
+_FIRST = (
+  '% Needs \\usepackage{booktabs}. Mean and sample deviation over seeds; of one run, '
+  'over draws of few labels.\n{\\footnotesize\n'
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+  """A table of text.
+
+  Attributes:
+    cells: The first column names the rows; the others are right-aligned.
+    best: Positions (row, column) of cells that are written in bold.
+    notes: Lines below it.
+    heads: Columns that are no numbers, the first of which names the rows.
+  """
+
+  cells: pd.DataFrame
+  best: Collection[tuple[int, int]] = ()
+  notes: Sequence[str] = ()
+  heads: int = 1
+
+
+def text(table: Table) -> str:
+  """Lays out a table for a terminal, without a newline at the end."""
+  blocks = []
+  for part in _parts(table):
+    shown = _inert(part, inert.line, '{}')
+    right = [False] + [True] * (len(shown.columns) - 1)
+    blocks.append(plain_text.aligned(list(shown), shown.to_numpy().tolist(), right))
+  notes = '\n'.join(map(inert.line, table.notes))
+  return '\n\n'.join([*blocks, *([notes] if notes else [])])
+
+
+def markdown(table: Table) -> str:
+  """Lays out a table in Markdown, with a newline at the end."""
+  blocks = []
+  for part in _parts(table):
+    shown = _inert(part, inert.markdown, '**{}**')
+    align = ['left'] + ['right'] * (len(shown.columns) - 1)
+    blocks.append(shown.to_markdown(index=False, colalign=align, disable_numparse=True))
+  blocks += [inert.markdown(note) for note in table.notes]
+  return '\n\n'.join(blocks) + '\n'
+
+
+def latex(table: Table) -> str:
+  """Lays out a table in LaTeX with the package booktabs."""
+  blocks = []
+  for part in _parts(table):
+    shown = _inert(part, inert.latex, r'\textbf{{{}}}')
+    header, shown.columns = list(shown), range(len(shown.columns))
+    columns = 'l' + 'r' * (len(header) - 1)
+    style = shown.style.hide(axis='index').format_index(
+      header.__getitem__, axis='columns'
+    )
+    blocks.append(style.to_latex(hrules=True, column_format=columns))
+  blocks += [f'{inert.latex(note)}\n' for note in table.notes]
+  return _FIRST + '\\par\n'.join(blocks) + '\\par}\n'
+
+
+def html(table: Table, kind: str = 'numbers') -> str:
+  """Lays out a table in HTML, whole: a page scrolls.
+
+  Args:
+    table: The table.
+    kind: The class of the element.
+  """
+  shown = _inert(table, inert.html, '<b>{}</b>')
+  names, shown = shown.iloc[:, 0], shown.iloc[:, 1:]
+  # The name of the columns is shown above those of the rows.
+  shown.index, shown.columns.name = pd.Index([*names]), names.name
+  # Every cell is escaped already, also where it is not seen.
+  whole = shown.to_html(escape=False, border=0, justify='unset', classes=kind)
+  notes = ''.join(f'\n<p class="note">{inert.html(note)}</p>' for note in table.notes)
+  return f'<div class="wide">{whole}</div>{notes}'
+
+
+def _parts(table: Table) -> Iterator[Table]:
+  """Yields tables that fit a page, each with the names of the rows that it has."""
+  cells = table.cells
+  widths = [
+    max(map(len, map(str, (name, *cells.iloc[:, k])))) + _BETWEEN
+    for k, name in enumerate(cells)
+  ]
+  parts = [[0, 1]]
+  for k in range(2, len(widths)):
+    wider = [*parts[-1], k]
+    if len(wider) > _WIDEST or sum(widths[j] for j in wider) > _LETTERS:
+      parts.append([0, k])
+    else:
+      parts[-1] = wider
+  numbers = cells != plain_text.EMPTY
+  numbers.iloc[:, : table.heads] = False
+  for columns in parts:
+    own = cells.iloc[:, columns]
+    filled = numbers.iloc[:, columns].any(axis=1)
+    if columns is parts[0]:
+      # A row without any number is shown there.
+      filled |= ~numbers.any(axis=1)
+    rows = [k for k, some in enumerate(filled) if some]
+    best = {
+      (rows.index(k), columns.index(c))
+      for k, c in table.best
+      if k in rows and c in columns
+    }
+    yield Table(own.iloc[rows], best)
+
+
+def _inert(table: Table, escape: Callable[[object], str], bold: str) -> pd.DataFrame:
+  """Returns a table whose cells and header do nothing in a medium."""
+  rows = [
+    [
+      bold.format(escape(cell)) if (k, j) in table.best else escape(cell)
+      for j, cell in enumerate(row)
+    ]
+    for k, row in enumerate(table.cells.to_numpy())
+  ]
+  return pd.DataFrame(rows, columns=[*map(escape, table.cells.columns)], dtype=object)
