@@ -10,7 +10,7 @@ import time
 import pytest
 
 from binaries import partition
-from binaries.flags import program
+from binaries.launching import program
 from tests.binaries import launch
 
 pytestmark = pytest.mark.forks
@@ -149,7 +149,7 @@ def test_a_signal_that_c_makes_another_error_of_is_one_line():
   code = """
 import os, signal, sys
 sys.argv = ['-m']
-from binaries.flags import program, stopping
+from binaries.launching import program, stopping
 stopping.as_it_begins()
 def main():
   try:

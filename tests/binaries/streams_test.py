@@ -48,7 +48,7 @@ def test_without_a_reader_a_program_ends_with_its_own_status(last):
   """Whether it sees that in the middle, or only at its end."""
   code = f"""
 import sys
-from binaries.flags import program
+from binaries.launching import program
 def main():
   sys.stdin.read()
   {last}
@@ -72,7 +72,7 @@ def test_names_of_strangers_give_no_orders_to_a_terminal():
   code = f"""
 import sys
 from absl import logging
-from binaries.flags import program
+from binaries.launching import program
 def main():
   print('ok\\tok', {name!r})
   print({name!r}, file=sys.stderr)
