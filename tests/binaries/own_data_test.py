@@ -63,7 +63,7 @@ def test_labels_are_drawn_and_fairness_told_of_clients_of_many_labels(cells):
   encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
   line = '--evaluation=methods=linear,label_fractions=0.25/1,every=0'
   config = in_process.read('dcco', line, seed=0)
-  deal = evaluation_clients.build_deal(config, cells)
+  deal = evaluation_clients._build_deal(config, cells)
   clients = deal(cells.test.label, cells.test.case)
   evaluator = evaluating.Evaluator(config, cells, encoder, deal=deal)
   numbers = evaluator.evaluate(evaluating.initial_params(config, encoder, 2))
@@ -298,8 +298,8 @@ def test_columns_of_the_data_override_defaults(tmp_path):
     f'--task=features --data_dir={tmp_path}/table.npz': None,
   }
   own = 'classes:per_client=2,clients=5'
-  for line, partition in expected.items():
-    assert in_process.read('fedema', line).partition == (partition or own), line
+  for line, other in expected.items():
+    assert in_process.read('fedema', line).partition == (other or own), line
   # Those that need no labels stay, and so do none.
   assert in_process.read('fedsup', '--task=folder').partition == 'iid:clients=100'
   assert in_process.read('dcco', '--task=folder').partition is None
