@@ -67,7 +67,7 @@ def test_signals_before_the_program_begins(argv, begin, name, expected):
 
 def test_unencodable_characters_are_printed_as_escapes():
   """As the name of a file that is not UTF-8, which would end the program."""
-  code = r"from binaries.flags import program; program.run(lambda: print('\udce4'))"
+  code = "def main():\n  print('\\udce4')\n" + launch.RUN_MAIN
   ended = subprocess.run(
     [sys.executable, '-c', code],
     cwd=launch.ROOT,
@@ -87,7 +87,7 @@ def test_ctrl_c_while_it_imports_is_one_line(tmp_path):
   process.send_signal(signal.SIGINT)
   ended = launch.end(process, tmp_path)
   assert ended.status == 130
-  assert ended.stderr.strip().startswith('stopped before it began')
+  assert ended.stderr.strip() == 'stopped: the same command resumes it'
   assert ended.stderr.strip().count('\n') == 0
 
 
