@@ -11,7 +11,7 @@ from binaries import dcco
 from binaries import evaluate
 from binaries import fedavg_ssl
 from binaries import fedsup
-from binaries.building import training
+from binaries.experiment import from_scratch
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
@@ -98,7 +98,7 @@ def test_it_starts_from_the_encoder_of_the_baselines(run):
     encoder_name, task.shapes[field], width=0.25, field=field
   )
   config = in_process.read('dcco', seed=0)
-  initial = training.initial_params(config, encoder, task.num_classes)
+  initial = from_scratch.initial_params(config, encoder, task.num_classes)
   prefix = 'left' if field == 'left' else 'encoder'
   stored = _stored(folder, 0)
   for name, value in initial.items():

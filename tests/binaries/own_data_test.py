@@ -11,7 +11,6 @@ import pytest
 from binaries import dcco
 from binaries import partition
 from binaries.building import data
-from binaries.building import training
 from binaries.config import roles
 from binaries.config import run_config
 from binaries.config import strangers
@@ -67,7 +66,7 @@ def test_labels_are_drawn_and_fairness_told_of_clients_of_many_labels(cells):
   deal = evaluation_clients._build_deal(config, cells)
   clients = deal(cells.test.label, cells.test.case)
   evaluator = evaluating.Evaluator(config, cells, encoder, deal=deal)
-  numbers = evaluator.evaluate(training.initial_params(config, encoder, 2))
+  numbers = evaluator.evaluate(evaluator.initial_params())
   assert {name: held.tolist() for name, held in clients.items()} == {
     name: np.flatnonzero(cells.test.client == k).tolist()
     for k, name in enumerate(_NAMES[:2])
