@@ -255,8 +255,8 @@ def test_wrong_flags_are_one_sentence(tmp_path):
     ),
   }
   aligned = (
-    '--method=fedca --clients_per_round=5 --encoder=conv2 --objective=alignment_weight=1 '
-    '--method=alignment_run='
+    '--method=fedca --clients_per_round=5 --encoder=conv2 '
+    '--objective=alignment_weight=1 --method=alignment_run='
   )
   wrong |= {
     f'{aligned}{tmp_path}/none': f'{tmp_path}/none is not a run: there is no such',

@@ -33,7 +33,7 @@ _REFUSED = {
     f'--runtime=worker {_SECURE}': (
       "be in_process, because TFF's worker has no secure sums"
     ),
-    f'--runtime=packs=2 {_SECURE}': 'must be 0, because each client masks its own value',
+    f'--runtime=packs=2 {_SECURE}': 'must be 0, because each client masks its own',
     f'--runtime=parts=2 {_SECURE}': (
       'leave it out, because each part of a round has a sum of its own'
     ),
@@ -65,7 +65,7 @@ _REFUSED = {
     f'--objective=encoding_norm=1 --method=stale_statistics=true {_RUN}': (
       'previous round have a different'
     ),
-    f'--objective=encoding_norm=1 --method=fedsc {_RUN}': 'the fields are projector, mu',
+    f'--objective=encoding_norm=1 --method=fedsc {_RUN}': 'fields are projector, mu',
     f'--method=centralized_steps {_SECURE}': '--aggregation is given with --method',
   },
   fedema: {f'--method=fedca {_SECURE}': 'each client sends its own rows'},
