@@ -492,11 +492,7 @@ def test_flags_are_defined_in_one_module_alone():
     for path in (_ROOT / folder).rglob('*.py')
     if 'flags' in _imports(path)
   ]
-  # The other says that the flags of libraries have been parsed.
-  assert readers == [
-    'binaries/config/command_line.py',
-    'binaries/launching/program.py',
-  ]
+  assert readers == ['binaries/config/command_line.py']
   assert command_line.flags
 
 

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from binaries import fedema
 from binaries.building import stateful
+from binaries.config import run_config
 from binaries.experiment import results
 from tests.binaries import in_process
 from tests.binaries import launch
@@ -205,7 +206,8 @@ def test_mu_of_0_or_1_raises_the_alarm(tmp_path, flags, said):
 def _base_run(folder, rounds=2, norm='batch'):
   """Makes what is read of a run, after its second round."""
   (folder / 'checkpoints').mkdir(parents=True)
-  own = {'rounds': rounds, 'encoder': {'kind': 'conv2', 'norm': norm}}
+  line = f'--encoder=conv2:norm={norm} --rounds={rounds}'
+  own = run_config.to_json(in_process.read('fedavg_ssl', line))
   (folder / 'config.json').write_text(json.dumps({'config': own}))
   encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125, norm)
   arrays = {
@@ -253,8 +255,8 @@ def test_wrong_flags_are_one_sentence(tmp_path):
     ),
   }
   aligned = (
-    '--method=fedca --clients_per_round=5 --encoder=conv2 --objective=alignment_weight=1 '
-    '--method=alignment_run='
+    '--method=fedca --clients_per_round=5 --encoder=conv2 '
+    '--objective=alignment_weight=1 --method=alignment_run='
   )
   wrong |= {
     f'{aligned}{tmp_path}/none': f'{tmp_path}/none is not a run: there is no such',

@@ -11,7 +11,7 @@ from binaries import dcco
 from binaries import evaluate
 from binaries import fedavg_ssl
 from binaries import fedsup
-from binaries.experiment import evaluating
+from binaries.experiment import from_scratch
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
@@ -97,8 +97,8 @@ def test_it_starts_from_the_encoder_of_the_baselines(run):
   encoder = encoders.build_encoder(
     encoder_name, task.shapes[field], width=0.25, field=field
   )
-  with in_process.parsed('--seed=0', '--evaluation=label_fractions=0.1'):
-    initial = evaluating.Evaluator(task, encoder).initial_params()
+  config = in_process.read('dcco', seed=0)
+  initial = from_scratch.initial_params(config, encoder, task.num_classes)
   prefix = 'left' if field == 'left' else 'encoder'
   stored = _stored(folder, 0)
   for name, value in initial.items():
@@ -120,7 +120,6 @@ def test_mismatched_arguments_are_refused(tmp_path):
   where = f'--run_dir={tmp_path}/run --rounds=1'
   expected = {
     dcco: {
-      '--task=digits_halves --augmentation=mild': 'two modalities are the two views',
       '--task=digits_halves --encoder=mlp': 'are images; it must be one of resnet8',
       '--task=wine --encoder=resnet8': 'rows of numbers; it must be one of mlp.',
       '--task=wine --image_size=8': 'image_size is 8 with the task wine; it is only',
@@ -134,7 +133,7 @@ def test_mismatched_arguments_are_refused(tmp_path):
       '--task=digits_halves --objective=byol': 'objectives for both are simclr',
     },
     fedsup: {
-      '--task=wine --method=server_finetuned --objective=fixmatch': 'weak and strong views are for images only',
+      '--task=wine --objective=fixmatch': 'weak and strong views are for images only',
       '--task=digits_halves': 'has two modalities; objectives for both are',
     },
   }

@@ -81,11 +81,14 @@ def test_wrong_flags_are_refused_before_data_are_loaded(
   'arguments, message',
   [
     (['--clients_per_round=9999'], 'clients_per_round is 9999'),
-    (['--objective=projector=8/0'], 'widths is (8, 0); each must be at least 1'),
-    (['--clients=learning_rate=0'], 'client_learning_rate is 0.0'),
+    (
+      ['--objective=projector=8/0'],
+      "has projector='8/0'; it must be a whole number at least 1",
+    ),
+    (['--clients=learning_rate=0'], 'learning_rate'),
     (
       ['--method=centralized_steps', '--objective=supervised:labels=0'],
-      'fraction is 0.0',
+      "has labels='0'; it must be a number in (0, 1]",
     ),
   ],
 )
@@ -124,8 +127,8 @@ def test_an_error_is_one_sentence_and_status_1(tmp_path):
   wrong = in_process.run(dcco, f'--run_dir={tmp_path}/run', '--objective=temperature=1')
   assert (wrong.status, wrong.stdout) == (1, '')
   assert wrong.stderr == (
-    'Error: --objective=temperature is given with --method=dcco; '
-    'it is for fedavg_nt_xent only.\n'
+    "Error: --objective=temperature=1 is given: The objective 'temperature=1' has "
+    "'temperature=1'; the fields are projector, off_diagonal_weight, encoding_norm.\n"
   )
   unknown = in_process.run(dcco, '--qqq')
   assert unknown.status == 1

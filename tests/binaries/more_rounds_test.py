@@ -217,8 +217,8 @@ def test_a_head_is_taken_as_a_whole_or_starts_afresh(encoder, capsys):
 def test_weights_that_cannot_be_taken_are_refused_before_the_run(
   tmp_path, binary, flags, said
 ):
-  fabricate.run(tmp_path / 'other', {'encoder': {'kind': 'conv4'}})
-  fabricate.run(tmp_path / 'empty')
+  fabricate.run(tmp_path / 'other', config={'encoder': {'kind': 'conv4'}})
+  fabricate.run(tmp_path / 'empty', config={})
   where = {name: tmp_path / name for name in ('run', 'none', 'other', 'empty')}
   given = [flag.format(**where) for flag in flags]
   with pytest.raises(ValueError, match=re.escape(said)):

@@ -10,13 +10,12 @@ import pytest
 
 from binaries import dcco
 from binaries import partition
+from binaries.building import data
+from binaries.config import roles
+from binaries.config import run_config
+from binaries.config import strangers
 from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
-from binaries.flags import adopting
-from binaries.flags import common
-from binaries.flags import dealing
-from binaries.flags import own_data
-from binaries.methods import choice
 from tasks import registry
 from tasks import task_types
 from tests.binaries import in_process
@@ -54,8 +53,7 @@ def cells():
 
 def test_clients_are_those_of_the_data_by_default(cells):
   for flag in ((), ('--partition=case',), ('--partition=client',)):
-    with in_process.parsed(*flag):
-      partition = common.build_partition(cells)
+    partition = data.partition(in_process.read('dcco', ' '.join(flag), seed=0), cells)
     assert list(partition) == list(_NAMES[2:])
     for k, held in enumerate(partition.values()):
       assert set(cells.train.example_id[held] % _CLIENTS) == {k + 2}
@@ -63,15 +61,12 @@ def test_clients_are_those_of_the_data_by_default(cells):
 
 def test_labels_are_drawn_and_fairness_told_of_clients_of_many_labels(cells):
   encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
-  flags = (
-    '--fairness',
-    '--evaluation=methods=linear,label_fractions=0.25/1,every=0',
-  )
-  with in_process.parsed(*flags):
-    deal = evaluation_clients.build_deal(cells)
-    clients = deal(cells.test.label, cells.test.case)
-    evaluator = evaluating.Evaluator(cells, encoder, deal=deal)
-    numbers = evaluator.evaluate(evaluator.initial_params())
+  line = '--evaluation=methods=linear,label_fractions=0.25/1,every=0'
+  config = in_process.read('dcco', line, seed=0)
+  deal = evaluation_clients._build_deal(config, cells)
+  clients = deal(cells.test.label, cells.test.case)
+  evaluator = evaluating.Evaluator(config, cells, encoder, deal=deal)
+  numbers = evaluator.evaluate(evaluator.initial_params())
   assert {name: held.tolist() for name, held in clients.items()} == {
     name: np.flatnonzero(cells.test.client == k).tolist()
     for k, name in enumerate(_NAMES[:2])
@@ -94,13 +89,13 @@ def test_without_labels_clients_are_iid_and_nothing_is_evaluated(cells, capsys):
   }
   task = task_types.Task('flat', (), **examples)
   encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
-  with in_process.parsed('--evaluation=methods=knn,label_fractions=1'):
-    assert dealing.text(task) == 'iid:examples=4'
-    evaluator = evaluating.Evaluator(task, encoder)
-    params: network.Params = {}
-    assert evaluator.evaluate(params) == {}
-    assert evaluator.evaluate_several({'a': params, 'b': params}) == {}
-    evaluating.report(evaluator, 'no/folder', 1, 'dcco', params)
+  config = in_process.read('dcco', '--evaluation=methods=knn,label_fractions=1')
+  assert data.partition_text(config, task) == 'iid:examples=4'
+  evaluator = evaluating.Evaluator(config, task, encoder)
+  params: network.Params = {}
+  assert evaluator.evaluate(params) == {}
+  assert evaluator.evaluate_several({'a': params, 'b': params}) == {}
+  evaluating.report(evaluator, 'no/folder', 1, 'dcco', params)
   assert capsys.readouterr().out == (
     'No example of flat has a label: probes and accuracies are skipped.\n'
   )
@@ -114,13 +109,13 @@ def test_few_labels_that_names_put_into_one_split_only_skip_the_evaluation(
   bare = dataclasses.replace(own, label=np.full(len(own), -1, np.int32))
   task = dataclasses.replace(cells, **{split: bare})
   encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
-  with in_process.parsed('--evaluation=methods=knn,label_fractions=1'):
-    by_name = dataclasses.replace(task, grows=True, split_by_name=True)
-    evaluator = evaluating.Evaluator(by_name, encoder)
-    assert evaluator.evaluate({}) == {}
-    assert evaluator.skipped.startswith(f'No {split} example of cells has a label')
-    with pytest.raises(ValueError, match=f"'cells' has no {split} labels"):
-      evaluating.Evaluator(task, encoder)
+  config = in_process.read('dcco', '--evaluation=methods=knn,label_fractions=1')
+  by_name = dataclasses.replace(task, grows=True, split_by_name=True)
+  evaluator = evaluating.Evaluator(config, by_name, encoder)
+  assert evaluator.evaluate({}) == {}
+  assert evaluator.skipped.startswith(f'No {split} example of cells has a label')
+  with pytest.raises(ValueError, match=f"'cells' has no {split} labels"):
+    evaluating.Evaluator(config, task, encoder)
 
 
 def test_a_folder_a_client_without_labels_trains_and_leaves_an_encoder(tmp_path):
@@ -181,19 +176,19 @@ def test_strict_makes_losses_errors(tmp_path, capsys):
   assert capsys.readouterr().out.count('left out 1 of 6 images') == 2
 
 
-def test_leave_to_follow_links_is_not_taken_from_a_run():
-  with (
-    in_process.parsed('--task=folder'),
-    pytest.raises(
-      ValueError,
-      match='not taken from the folder of a run: give --data=follow_links=true on the',
-    ),
-  ):
-    adopting.adopt({'task': 'folder', 'follow_links': True}, ())
-  with in_process.parsed('--task=folder', '--data=follow_links=true'):
-    adopting.adopt({'task': 'folder', 'follow_links': True, 'strict': True}, ())
-    assert own_data.arguments()['follow_links']
-    assert not own_data.STRICT.value
+def test_leave_to_follow_links_is_not_taken_from_a_run(tmp_path):
+  theirs = in_process.read(
+    'dcco', f'--task=folder --data=follow_links=true,strict=true --data_dir={tmp_path}'
+  )
+  stored = {'config': run_config.to_json(theirs)}
+  (tmp_path / 'config.json').write_text(json.dumps(stored))
+  given = {'data_dir': str(tmp_path)}
+  with pytest.raises(ValueError, match='follow_links'):
+    strangers.check_given(tmp_path, strangers.read(tmp_path, given))
+  own = strangers.read(tmp_path, {**given, 'data': ['follow_links=true']})
+  strangers.check_given(tmp_path, own)
+  assert own.data.follow_links
+  assert not own.data.strict
 
 
 def test_supervised_training_without_labels_is_refused_before_round_1(tmp_path):
@@ -214,41 +209,36 @@ def test_supervised_training_without_labels_is_refused_before_round_1(tmp_path):
   ('flag', 'message'),
   [
     (
-      '--data=classify:classify=image is given with --task=digits; it is for cases only',
+      '--data=classify=image',
+      '--data=classify is given with --task=digits; it is for ',
     ),
     (
-      '--data=folders:folders=class is given with --task=digits; it is for folder only',
+      '--data=folders=class',
+      '--data=folders is given with --task=digits; it is for fo',
     ),
-    ('--data=fit:fit=pad is given with --task=digits; it is for ham10000, ',),
-    ('--data=pixel_range:pixel_range=0/1 is given with --task=digits; it is for ham1',),
+    ('--data=fit=pad', '--data=fit is given with --task=digits; it is for ham10000, '),
+    ('--data=pixel_range=0/1', '--data=pixel_range is given with --task=digits; it is'),
+    ('--columns=label=x', 'columns is given with --task=digits; it is for cases, feat'),
+    ('--data=follow_links=true', '--data=follow_links is given with --task=digits; it'),
     (
-      '--columns=label=x',
-      '--columns is given with --task=digits; it is for cases, feat',
-    ),
-    (
-      '--data=follow_links=true,follow_links=true is given with --task=digits; it is for ham10000',
-    ),
-    (
-      '--data=strict=true,strict=true is given with --task=digits; it is for ham10000, ham10000_re',
+      '--data=strict=true',
+      '--data=strict is given with --task=digits; it is for ham10',
     ),
   ],
 )
 def test_flags_of_one_task_are_refused_with_others(flag, message):
-  with (
-    in_process.parsed('--task=digits', flag),
-    pytest.raises(ValueError, match=message),
-  ):
-    common.check_flags()
+  with pytest.raises(ValueError, match=message):
+    data.check(in_process.read('dcco', f'--task=digits {flag}'))
 
 
 @pytest.mark.parametrize(
   ('ends', 'message'),
   [
-    ('1', "pixel_range is '1'; it must be two numbers, as in -1000,400"),
-    ('1,2,3', "pixel_range is '1,2,3'; it must be two numbers"),
-    ('a,b', "pixel_range is 'a,b'; it must be two numbers"),
-    ('400,-1000', 'pixel_range is 400,-1000; it must be two finite numbers, the first'),
-    ('0,inf', 'pixel_range is 0,inf; it must be two finite numbers'),
+    ('1', 'it must be two numbers, as in -1000/400'),
+    ('1/2/3', 'it must be two numbers'),
+    ('a/b', "pixel_range='a/b'; it must be"),
+    ('400/-1000', 'it must be two finite numbers, the first'),
+    ('0/inf', "pixel_range='0/inf'; it must be"),
   ],
 )
 def test_pixel_range_must_be_two_numbers(tmp_path, ends, message):
@@ -276,12 +266,10 @@ def test_flags_of_pictures_reach_the_task_and_the_configuration(tmp_path, capsys
   assert '(0..4095)' not in said
   assert 'lose' not in said
   assert '2 of 5 images have numbers outside of their range' in said
-  with in_process.parsed(*start):
-    usual = choice.read('dcco').values()
-  with in_process.parsed(*start, '--data=fit=pad,pixel_range=0/2000'):
-    changed = choice.read('dcco').values()
-  # Runs of older versions, which have neither, can be resumed.
-  assert changed == {**usual, 'fit': 'pad', 'pixel_range': ['0', '2000']}
+  usual = in_process.read('dcco', ' '.join(start))
+  line = ' '.join((*start, '--data=fit=pad,pixel_range=0/2000'))
+  changed = {'data.fit': 'pad', 'data.pixel_range': (0.0, 2000.0)}
+  assert in_process.read('dcco', line) == roles.replace(usual, changed)
 
 
 def test_columns_of_the_data_override_defaults(tmp_path):
@@ -292,7 +280,6 @@ def test_columns_of_the_data_override_defaults(tmp_path):
   (tmp_path / 'own.csv').write_text('Photo;Patient;label\n')
   (tmp_path / 'table.csv').write_text('a,b\n')
   np.savez(tmp_path / 'table.npz', features=np.zeros([2, 2]), label=np.zeros(2))
-  known = {'partition': 'classes:per_client=2,clients=5'}
   expected = {
     '--task=digits': None,
     '--task=folder': 'iid:clients=5',
@@ -310,11 +297,9 @@ def test_columns_of_the_data_override_defaults(tmp_path):
     f'--task=features --data_dir={tmp_path}/table.csv --columns=label=b': None,
     f'--task=features --data_dir={tmp_path}/table.npz': None,
   }
-  found = {}
-  for line in expected:
-    with in_process.parsed(*line.split()):
-      found[line] = common.of_task(known).get('partition')
-  assert found == expected
-  with in_process.parsed('--task=folder'):
-    assert 'partition' not in common.of_task({'partition': 'iid:clients=100'})
-    assert 'partition' not in common.of_task({})
+  own = 'classes:per_client=2,clients=5'
+  for line, other in expected.items():
+    assert in_process.read('fedema', line).partition == (other or own), line
+  # Those that need no labels stay, and so do none.
+  assert in_process.read('fedsup', '--task=folder').partition == 'iid:clients=100'
+  assert in_process.read('dcco', '--task=folder').partition is None

@@ -10,60 +10,21 @@ import time
 import pytest
 
 from binaries import partition
-from binaries.flags import program
+from binaries.launching import program
 from tests.binaries import launch
 
 pytestmark = pytest.mark.forks
 
 
-def test_help_lists_the_flags_of_the_program_and_the_shared_ones(tmp_path):
+def test_help_lists_the_flags_of_the_program(tmp_path):
   ended = launch.end(launch.start('dcco', '--help'), tmp_path)
   assert (ended.status, ended.stderr) == (0, '')
   assert ended.stdout.startswith('Pretrains an encoder with DCCO')
-  listed = re.findall(r'^  --(?:\[no\])?(\w+):', ended.stdout, re.MULTILINE)
-  # The method, the shared flags, and those of partition, optimizer and evaluation.
-  expected = 'algorithm task run_dir partition server_learning_rate label_fractions'
-  assert set(expected.split()) <= set(listed)
+  assert 'Rounds between checkpoints' in ended.stdout
+  listed = re.findall(r'^  --(\w+)', ended.stdout, re.MULTILINE)
   assert len(set(listed)) == len(listed)
-  # With their help and default, and without the flags of TFF and absl.
-  assert '--task: <digits|digits_halves|' in ended.stdout
-  assert 'Rounds between checkpoints.' in ended.stdout
-  assert "(default: '10')" in ended.stdout
-  assert not {'verbosity', 'logtostderr', 'tfds_debug'} & set(listed)
-  # Nor those of methods that the program does not offer.
-  assert not {'tau', 'server_labels', 'method'} & set(listed)
-
-
-def _raise(error):
-  raise error
-
-
-def test_help_begins_with_the_program_s_own_flags():
-  text = program.help_text(partition.__name__)
-  assert text.index('--max_clients') < text.index('--task')
-
-
-@pytest.mark.parametrize(
-  ('arguments', 'status'),
-  [
-    (['--help'], 0),
-    (['--task=digits', '-help'], 0),
-    (['-?'], 0),
-    (['--', '--help'], 1),
-    (['help'], 1),
-  ],
-)
-def test_help_is_what_ends_a_program(monkeypatch, capsys, arguments, status):
-  monkeypatch.setattr(sys, 'argv', ['binaries/dcco.py', *arguments])
-  monkeypatch.setattr(program.allocator, 'keep_freed_memory', lambda: None)
-  # That would be the end of the tests.
-  monkeypatch.setattr(program, 'end', _raise)
-  with pytest.raises(SystemExit) as ended:
-    program.run(pytest.fail)
-  assert ended.value.code == status
-  shown = capsys.readouterr()
-  assert ('  --run_dir: ' in shown.out) == (status == 0)
-  assert ('Unexpected argument' in shown.err) == (status == 1)
+  # Neither the flags of TFF and absl, nor those that no method of the program uses.
+  assert not {'verbosity', 'logtostderr', 'tfds_debug', 'labels'} & set(listed)
 
 
 _STOPS = """
@@ -106,7 +67,7 @@ def test_signals_before_the_program_begins(argv, begin, name, expected):
 
 def test_unencodable_characters_are_printed_as_escapes():
   """As the name of a file that is not UTF-8, which would end the program."""
-  code = r"from binaries.flags import program; program.run(lambda: print('\udce4'))"
+  code = "def main():\n  print('\\udce4')\n" + launch.RUN_MAIN
   ended = subprocess.run(
     [sys.executable, '-c', code],
     cwd=launch.ROOT,
@@ -126,7 +87,7 @@ def test_ctrl_c_while_it_imports_is_one_line(tmp_path):
   process.send_signal(signal.SIGINT)
   ended = launch.end(process, tmp_path)
   assert ended.status == 130
-  assert ended.stderr.strip().startswith('stopped before it began')
+  assert ended.stderr.strip() == 'stopped: the same command resumes it'
   assert ended.stderr.strip().count('\n') == 0
 
 
@@ -141,7 +102,7 @@ def test_ctrl_c_while_it_imports_is_one_line(tmp_path):
 )
 def test_lines_of_libraries_that_say_nothing_are_left_out(path, level, message, told):
   record = logging.LogRecord('absl', level, path, 1, message, (), None)
-  assert program.is_told(record) == told
+  assert program.is_for_users(record) == told
 
 
 def test_a_signal_that_c_makes_another_error_of_is_one_line():
@@ -149,7 +110,7 @@ def test_a_signal_that_c_makes_another_error_of_is_one_line():
   code = """
 import os, signal, sys
 sys.argv = ['-m']
-from binaries.flags import program, stopping
+from binaries.launching import program, stopping
 stopping.as_it_begins()
 def main():
   try:
@@ -157,8 +118,8 @@ def main():
   except KeyboardInterrupt:
     pass
   raise AttributeError('there is no _type_spec')
-program.checked(main)(['test'])
 """
+  code += launch.RUN_MAIN
   process = subprocess.run(
     [sys.executable, '-c', code], cwd=launch.ROOT, capture_output=True, text=True
   )
@@ -167,10 +128,11 @@ program.checked(main)(['test'])
 
 
 def test_sigterm_before_the_rounds_is_one_line(monkeypatch, capsys):
-  def stopped():
+  def stopped(_):
     raise KeyboardInterrupt(signal.SIGTERM)
 
+  monkeypatch.setattr(partition, 'main', stopped)
   with pytest.raises(SystemExit) as ended:
-    program.checked(stopped)(['test'])
+    program.start(partition, ['test', '--task=digits'])
   assert ended.value.code == 143
   assert capsys.readouterr().err.strip() == 'stopped: the same command resumes it'

@@ -48,12 +48,10 @@ def test_without_a_reader_a_program_ends_with_its_own_status(last):
   """Whether it sees that in the middle, or only at its end."""
   code = f"""
 import sys
-from binaries.flags import program
 def main():
   sys.stdin.read()
   {last}
-program.run(main)
-"""
+{launch.RUN_MAIN}"""
   process = subprocess.Popen(
     [sys.executable, '-c', code],
     cwd=launch.ROOT,
@@ -72,14 +70,12 @@ def test_names_of_strangers_give_no_orders_to_a_terminal():
   code = f"""
 import sys
 from absl import logging
-from binaries.flags import program
 def main():
   print('ok\\tok', {name!r})
   print({name!r}, file=sys.stderr)
   logging.warning('%s', {name!r})
   raise ValueError({name!r} + ' is\\n bad')
-program.run(main)
-"""
+{launch.RUN_MAIN}"""
   ended = subprocess.run(
     [sys.executable, '-c', code], cwd=launch.ROOT, capture_output=True, text=True
   )

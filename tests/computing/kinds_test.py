@@ -152,7 +152,7 @@ def test_none_is_a_word_where_a_field_has_it():
     ('box:number=1.5', 'it must be a whole number at least 0, or none.'),
     ('box:sides=1/0', 'it must be a whole number at least 1.'),
     ('box:is_open=yes', 'it must be true or false.'),
-    ('box:colour=blue', 'it must be one of red, none.'),
+    ('box:colour=blue', 'it must be one of red, none'),
     ('ball', "The shape 'ball' lacks the field radius; it must be given."),
     ('ball:radius=1', 'it must be a number in (0, 1).'),
     ('point:x=1', "has 'x=1'; point has no fields."),
