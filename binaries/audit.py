@@ -15,7 +15,7 @@ import dataclasses
 import pathlib
 from typing import Annotated
 
-from binaries.config import command_line
+from binaries.config import changing
 from binaries.config import run_config
 from binaries.config import runtimes
 from binaries.launching import program
@@ -42,7 +42,7 @@ class Options:
 def main(options: Options) -> None:
   """Audits."""
   folder = pathlib.Path(options.run)
-  config = command_line.read(folder, keep_paths=False)
+  config = changing.read(folder, keep_paths=False)
   if not config.is_private:
     raise ValueError(
       f'{folder} is a run with --aggregation={config.aggregation.kind}; an audit needs '

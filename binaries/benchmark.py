@@ -29,6 +29,7 @@ in bfloat16. `--runtime=worker` measures rounds in TFF's worker.
 import dataclasses
 from typing import Literal
 
+from binaries.config import changing
 from binaries.config import command_line
 from binaries.config import methods
 from binaries.config import objectives
@@ -124,7 +125,7 @@ def _config(options: Options) -> run_config.RunConfig:
     rounds=options.rounds,
     seed=options.seed,
   )
-  return command_line.changed(
+  return changing.changed(
     config, {'encoder': options.encoder, 'runtime': options.runtime}
   )
 

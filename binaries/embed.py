@@ -22,6 +22,7 @@ import dataclasses
 import pathlib
 from typing import Annotated, Literal
 
+from binaries.config import changing
 from binaries.config import command_line
 from binaries.config import methods
 from binaries.config import objectives
@@ -78,14 +79,14 @@ def _config(options: Options) -> run_config.RunConfig:
   """Returns a run on pictures read as those of the run, with changes."""
   config = run_config.RunConfig(methods.FedAvg(), objectives.Simclr())
   if (pathlib.Path(options.run) / stored_config.NAME).is_file():
-    read = command_line.read(options.run, keep_paths=False)
+    read = changing.read(options.run, keep_paths=False)
     config = dataclasses.replace(config, data=read.data)
   for name in (name for text in options.data for name in kinds.given(text)):
     if name not in _READING:
       raise ValueError(
         f'--data has {name}; here it must be one of {", ".join(_READING)}.'
       )
-  return command_line.changed(config, {'data': options.data})
+  return changing.changed(config, {'data': options.data})
 
 
 if __name__ == '__main__':

@@ -11,6 +11,7 @@ label counts of all clients, like a run's `partition.csv`.
 
 import dataclasses
 
+from binaries.config import changing
 from binaries.config import command_line
 from binaries.config import data as data_lib
 from binaries.config import methods
@@ -116,7 +117,7 @@ def _config(options: Options) -> run_config.RunConfig:
     partition=options.partition,
     seed=options.seed,
   )
-  return command_line.changed(config, {'data': options.data})
+  return changing.changed(config, {'data': options.data})
 
 
 def _table(report: describe.PartitionReport, task: task_types.Task) -> str:

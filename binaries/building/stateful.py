@@ -6,7 +6,7 @@ from typing import Any
 
 from binaries.building import algorithms
 from binaries.building import training
-from binaries.config import command_line
+from binaries.config import changing
 from binaries.config import run_config
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedca
@@ -161,7 +161,7 @@ def _base_params(config: run_config.RunConfig) -> Mapping[str, Any] | None:
   if not config.method.alignment_run:
     return None
   folder = pathlib.Path(config.method.alignment_run)
-  other = command_line.read(folder, keep_paths=False)
+  other = changing.read(folder, keep_paths=False)
   # The parameters' names and shapes do not show the norm.
   norms = [getattr(each.encoder, 'norm', None) for each in (other, config)]
   if norms[0] != norms[1]:

@@ -8,6 +8,7 @@ import itertools
 import textwrap
 from typing import Any
 
+from binaries.config import changing
 from binaries.config import command_line
 from binaries.config import programs
 from binaries.config import run_config
@@ -65,8 +66,8 @@ def _of_runs(program: programs.Program) -> list[tuple[str, str, str]]:
   rows = []
   for name, text in command_line.of_runs().items():
     value = getattr(row, name, None)
-    if name in command_line.SHORT:
-      part, field = command_line.SHORT[name].split('.')
+    if name in changing.SHORT:
+      part, field = changing.SHORT[name].split('.')
       value = getattr(getattr(row, part), field)
     if not any(
       config.uses(name) for own in program.rows.values() for config in own.values()

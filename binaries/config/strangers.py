@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 import os
 
-from binaries.config import command_line
+from binaries.config import changing
 from binaries.config import roles
 from binaries.config import run_config
 from binaries.config import runtimes
@@ -21,16 +21,16 @@ def read(
 
   Args:
     folder: The run folder.
-    given: Changes; see `command_line.changed`.
+    given: Changes; see `changing.changed`.
 
   Raises:
     ValueError: If it is not the folder of a run, or a change is not allowed: of what
       the data are, only paths may be given.
   """
-  own = command_line.read(folder, keep_paths=False)
+  own = changing.read(folder, keep_paths=False)
   here = runtimes.InProcess(packs=own.runtime.packs)
   config = roles.replace(own, {'evaluation.baselines': False, 'runtime': here})
-  config = command_line.changed(config, given)
+  config = changing.changed(config, given)
   for name, value, field in roles.fields(config.data):
     if not roles.is_path(field) and value != getattr(own.data, name):
       raise ValueError(
@@ -50,7 +50,7 @@ def check_given(folder: str | os.PathLike[str], config: run_config.RunConfig) ->
   Raises:
     ValueError: If such a path is missing.
   """
-  theirs = command_line.read(folder, keep_paths=True).data
+  theirs = changing.read(folder, keep_paths=True).data
   for name in _GIVEN_AGAIN:
     if (value := getattr(theirs, name)) and getattr(config.data, name) is None:
       flag = '--data_dir' if name == 'dir' else f'--data={name}'

@@ -13,7 +13,7 @@ from binaries.building import encoders
 from binaries.building import evaluation
 from binaries.building import objectives
 from binaries.building import training
-from binaries.config import command_line
+from binaries.config import changing
 from binaries.config import run_config
 from binaries.config import strangers
 from binaries.experiment import membership
@@ -110,7 +110,7 @@ def check_promise(folder: pathlib.Path, config: run_config.RunConfig) -> None:
   broken = None
   if config.method.kind == _OF_STATES:
     broken = disclosure.OF_STATES
-  scaling_of_run = command_line.read(folder, keep_paths=True).data.scaling
+  scaling_of_run = changing.read(folder, keep_paths=True).data.scaling
   if config.task in registry.TABLES and scaling_of_run is None:
     broken = disclosure.MEASURED
   if broken is not None:

@@ -7,6 +7,7 @@ import io
 import pathlib
 import re
 
+from binaries.config import changing
 from binaries.config import command_line
 from binaries.config import run_config
 from binaries.experiment import sweep_methods
@@ -40,7 +41,7 @@ class Job:
   member: sweep_methods.Member
   seed: int
   folder: pathlib.Path
-  changes: tuple[command_line.Change, ...]
+  changes: tuple[changing.Change, ...]
   config: run_config.RunConfig
   point: varying.Point | None = None
 
@@ -81,7 +82,7 @@ def jobs(
   found: Sequence[sweep_methods.Member],
   seeds: Sequence[int],
   out: pathlib.Path,
-  changes: Sequence[command_line.Change],
+  changes: Sequence[changing.Change],
   points: Sequence[varying.Point] = (),
 ) -> tuple[list[Job], list[str]]:
   """Returns the runs of a sweep, after all checks of their values.
@@ -118,7 +119,7 @@ def _job(
   member: sweep_methods.Member,
   seed: int,
   out: pathlib.Path,
-  changes: Sequence[command_line.Change],
+  changes: Sequence[changing.Change],
   point: varying.Point | None,
 ) -> Job:
   """Returns a run; what varies must be used by its method."""
@@ -129,7 +130,7 @@ def _job(
   folder /= f'seed_{seed}'
   try:
     config = _config(member, (*changes, ('seed', str(seed)), ('run_dir', str(folder))))
-  except command_line.UnusedError as error:
+  except changing.UnusedError as error:
     raise ValueError(
       f'vary has {error.what}, which {member.name} does not use.'
     ) from error
@@ -156,7 +157,7 @@ def check(wanted: Sequence[Job]) -> None:
       raise ValueError(f'{job.member.name}: {error}') from error
 
 
-def _check_not_set(changes: Sequence[command_line.Change]) -> None:
+def _check_not_set(changes: Sequence[changing.Change]) -> None:
   """Refuses flags that say what is run, which the sweep's own flags do."""
   for flag, text in changes:
     is_kind = flag in _CHOOSERS and '=' not in text.partition(':')[0]
@@ -168,8 +169,8 @@ def _check_not_set(changes: Sequence[command_line.Change]) -> None:
 
 
 def _used(
-  found: Sequence[sweep_methods.Member], changes: Sequence[command_line.Change]
-) -> tuple[dict[str, list[command_line.Change]], dict[str, list[str]]]:
+  found: Sequence[sweep_methods.Member], changes: Sequence[changing.Change]
+) -> tuple[dict[str, list[changing.Change]], dict[str, list[str]]]:
   """Leaves out what a method does not use.
 
   Returns:
@@ -194,30 +195,30 @@ def _used(
 
 
 def _unused(
-  member: sweep_methods.Member, changes: Sequence[command_line.Change]
-) -> command_line.UnusedError | None:
+  member: sweep_methods.Member, changes: Sequence[changing.Change]
+) -> changing.UnusedError | None:
   """Returns what says that a method does not use one of some changes, if one does."""
   try:
     _config(member, changes)
-  except command_line.UnusedError as error:
+  except changing.UnusedError as error:
     return error
   return None
 
 
 def _config(
-  member: sweep_methods.Member, changes: Sequence[command_line.Change]
+  member: sweep_methods.Member, changes: Sequence[changing.Change]
 ) -> run_config.RunConfig:
   """Returns the run of a method with changes; its errors name the method."""
   try:
-    return command_line.configure(member.program, (*member.chosen, *changes))
-  except command_line.UnusedError:
+    return changing.configure(member.program, (*member.chosen, *changes))
+  except changing.UnusedError:
     raise
   except ValueError as error:
     raise ValueError(f'{member.name}: {error}') from error
 
 
 def _check_varied(
-  changes: Sequence[command_line.Change], points: Sequence[varying.Point]
+  changes: Sequence[changing.Change], points: Sequence[varying.Point]
 ) -> None:
   """Refuses to vary what the sweep sets or what is given too."""
   known = command_line.of_runs()
@@ -242,7 +243,7 @@ def varied(points: Sequence[varying.Point]) -> tuple[str, ...]:
 
 def _names(flag: str, text: str) -> list[str]:
   """Returns the names of the fields that a change sets, such as 'clients.epochs'."""
-  flag = command_line.SHORT.get(flag, flag)
+  flag = changing.SHORT.get(flag, flag)
   if flag not in command_line.REPEATED:
     return [flag]
   fields = [f'{flag}.{field}' for field in kinds.given(text)]

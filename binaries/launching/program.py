@@ -160,7 +160,7 @@ def _sentence(error: Exception) -> str | None:
   """Returns an error's message in one line; None if it tells a person nothing."""
   if isinstance(error, ValueError):
     text = ' '.join(str(error).split())
-    return text if text.endswith('.') else f'{text}.'
+    return text if text.endswith(('.', '?')) else f'{text}.'
   # Only here: it imports gRPC.
   failures = importlib.import_module('tff_ssl.execution.failures')
   return failures.sentence(error)

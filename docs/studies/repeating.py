@@ -12,7 +12,7 @@ from binaries.building import data as building
 from binaries.building import encoders
 from binaries.building import objectives
 from binaries.building import training
-from binaries.config import command_line
+from binaries.config import changing
 from binaries.config import run_config
 from binaries.config import strangers
 from binaries.experiment import membership
@@ -93,7 +93,7 @@ def _read(
       f'{folder} is a run of {config.method.kind}; a study needs a run of '
       f'{" or ".join(_ALGORITHMS)}.'
     )
-  if command_line.read(folder, keep_paths=True).init_from:
+  if changing.read(folder, keep_paths=True).init_from:
     raise ValueError(
       f'{folder} started from another run; a study repeats rounds from the first.'
     )

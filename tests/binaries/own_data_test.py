@@ -216,9 +216,11 @@ def test_supervised_training_without_labels_is_refused_before_round_1(tmp_path):
     (
       '--data=classify:classify=image is given with --task=digits; it is for cases only',
     ),
-    ('--data=folders:folders=class is given with --task=digits; it is for folder only'),
-    ('--data=fit:fit=pad is given with --task=digits; it is for ham10000, '),
-    ('--data=pixel_range:pixel_range=0/1 is given with --task=digits; it is for ham1'),
+    (
+      '--data=folders:folders=class is given with --task=digits; it is for folder only',
+    ),
+    ('--data=fit:fit=pad is given with --task=digits; it is for ham10000, ',),
+    ('--data=pixel_range:pixel_range=0/1 is given with --task=digits; it is for ham1',),
     (
       '--columns=label=x',
       '--columns is given with --task=digits; it is for cases, feat',

@@ -22,53 +22,54 @@ from tff_ssl.runs.privacy import privacy_ledger
 
 _RUN = '--run_dir=/nowhere/run'
 _SECURE = f'--aggregation=secure {_RUN}'
-_PRIVATE = f'--aggregation=private:update_clip=1 {_RUN}'
+_PRIVATE = f'{_RUN} --aggregation=private:update_clip=1'
 _DISTRIBUTED = _PRIVATE.replace('private', 'distributed', 1)
 _REFUSED = {
   dcco: {
-    f'--aggregation=bound=8 {_RUN}': 'is given with --aggregation=plain; it is for secure',
-    f'--aggregation=epsilon=8 {_SECURE}': 'is given with --aggregation=secure; it is for p',
+    f'--aggregation=bound=8 {_RUN}': "has 'bound=8'; plain has no fields",
+    f'--aggregation=secure:epsilon=8 {_RUN}': "has 'epsilon=8'; the fields are bound, ",
     f'--runtime=worker {_SECURE}': (
       "be in_process, because TFF's worker has no secure sums"
     ),
-    f'--runtime=packs=2 {_SECURE}': 'must be 0, because each client masks its own values',
+    f'--runtime=packs=2 {_SECURE}': 'must be 0, because each client masks its own value',
     f'--runtime=parts=2 {_SECURE}': (
       'leave it out, because each part of a round has a sum of its own'
     ),
     f'--clients_per_round=1 {_SECURE}': (
       'must be at least 2, because a sum over one client'
     ),
-    f'--aggregation=rows_of_one_client=true {_SECURE}': 'it is for FedCA and FedMatch only',
-    f'--aggregation=bound=0 {_SECURE}': 'value_bound is 0.0; it must be between',
-    _PRIVATE: 'without --aggregation=epsilon or --aggregation=noise_multiplier',
-    f'--aggregation=epsilon=-1 {_PRIVATE}': 'privacy_epsilon is -1.0; it must be positive',
-    f'--aggregation=noise_multiplier=nan {_PRIVATE}': 'noise_multiplier is nan; it must be',
-    f'--aggregation=private:epsilon=8 {_RUN}': 'without --privacy_upd',
-    f'--aggregation=epsilon=8 --runtime=parts=2 {_PRIVATE}': 'noise is counted for a round as a',
-    f'--aggregation=epsilon=8 --runtime=hosts:addresses=localhost:1 {_PRIVATE}': (
+    f'--aggregation=secure:rows_of_one_client=true {_RUN}': (
+      'it is for FedCA and FedMatch only'
+    ),
+    f'--aggregation=secure:bound=0 {_RUN}': "bound='0'; it must be a number above 0",
+    _PRIVATE: 'is given without epsilon or noise_multiplier',
+    f'{_PRIVATE},epsilon=-1': "epsilon='-1'; it must be a number above 0, or none",
+    f'{_PRIVATE},noise_multiplier=nan': "noise_multiplier='nan'; it must be",
+    f'--aggregation=private:epsilon=8 {_RUN}': 'is given without update_clip',
+    f'{_PRIVATE},epsilon=8 --runtime=parts=2': 'noise is counted for a round as a',
+    f'{_PRIVATE},epsilon=8 --runtime=hosts:addresses=localhost:1': (
       'must be worker or in_process, because a host that is given up may have drawn '
       'noise'
     ),
-    f'--aggregation=epsilon=8,clip_quantile=2 {_PRIVATE}': 'must be between 0 an',
-    f'--aggregation=epsilon=8,bound=2 {_PRIVATE}': 'it is for secure only',
-    f'--aggregation=epsilon=8,clip_quantile=0.5 {_DISTRIBUTED}': (
-      'is given with --aggregation=distributed; it is for private only'
+    f'{_PRIVATE},epsilon=8,clip_quantile=2': 'it must be a number in (0, 1), or none',
+    f'{_PRIVATE},epsilon=8,bound=2': "has 'bound=2'; the fields are update_clip, eps",
+    f'{_DISTRIBUTED},epsilon=8,clip_quantile=0.5': "has 'clip_quantile=0.5'; the field",
+    f'{_DISTRIBUTED},noise_multiplier=1,cohorts=poisson': (
+      'cohorts of --aggregation is poisson with --aggregation=distributed; it must be '
+      'fixed or p'
     ),
-    f'--aggregation=noise_multiplier=1,cohorts=poisson {_DISTRIBUTED}': (
-      'privacy_cohorts is poisson with --aggregation=distributed; it must be fixed or p'
+    f'--aggregation=secure:cohorts=passes {_RUN}': "has 'cohorts=passes'; the fields ",
+    f'--objective=spectral:encoding_norm=1 {_RUN}': "has 'encoding_norm=1'; the fields",
+    f'--objective=encoding_norm=1 --method=stale_statistics=true {_RUN}': (
+      'previous round have a different'
     ),
-    f'--aggregation=cohorts=passes {_SECURE}': (
-      'is given with --aggregation=secure; it is for private, distributed only'
-    ),
-    f'--objective=spectral:encoding_norm=1 {_RUN}': 'given with --objective=spectral, which do',
-    f'--objective=encoding_norm=1 --method=stale_statistics=true {_RUN}': 'previous round have a different',
-    f'--objective=encoding_norm=1 --method=fedsc {_RUN}': 'is given with --method=fedsc; i',
-    f'--method=centralized_steps --objective=cco {_SECURE}': '--aggregation is given with --method',
+    f'--objective=encoding_norm=1 --method=fedsc {_RUN}': 'the fields are projector, mu',
+    f'--method=centralized_steps {_SECURE}': '--aggregation is given with --method',
   },
   fedema: {f'--method=fedca {_SECURE}': 'each client sends its own rows'},
   fedsup: {
     f'--method=fedmatch {_SECURE}': 'give --aggregation=rows_of_one_client=true',
-    f'--aggregation=private {_RUN}': 'with labels at the server it must be plain',
+    f'{_PRIVATE},epsilon=8': 'with labels at the server it must be plain',
   },
   dec_ssl: {f'--method=ring {_SECURE}': '--aggregation is given with --method=ring'},
   fedavg_ssl: {f'--method=centralized {_SECURE}': '--aggregation is given with'},

@@ -430,7 +430,7 @@ def test_each_method_goes_through_all_values(tmp_path, swept):
   comparison = tmp_path / 'out' / 'comparison'
   assert (comparison / 'over.png').read_bytes().startswith(b'\x89PNG')
   lines = (comparison / 'over.csv').read_text().splitlines()
-  assert lines[0] == 'alpha,method,number,mean,deviation,runs'
+  assert lines[0] == 'alpha,line,number,mean,deviation,runs'
   # Accuracies 0.5 and 0.625, by the seed.
   methods = ('fed_byol byol [1]', 'fedavg simclr [2]')
   assert sorted(line.split(',')[:4] for line in lines[1:]) == [
