@@ -80,8 +80,8 @@ class _DivergenceAware(_Sharing):
     divergence_of: Divergence: how far the global networks are from a client's own
       (global, as in the papers), or how far the client's last training moved its own
       (training, as in the authors' code).
-    divergence_norm: Norm of the divergence; none: l2, but conv_mean with a scaler or the
-      divergence of training.
+    divergence_norm: Norm of the divergence; none: l2, but conv_mean with a scaler or
+      the divergence of training.
   """
 
   unused: ClassVar[tuple[str, ...]] = methods.LABELS

@@ -89,7 +89,7 @@ def test_each_cluster_is_evaluated_and_the_largest_is_left_behind(run):
 
 def test_mismatched_arguments_are_refused(tmp_path):
   expected = {
-    '--method=align_only:clusters=3': "has 'clusters=3'; the fields are alignment_weight",
+    '--method=align_only:clusters=3': 'the fields are alignment_weight.',
     '--method=cluster_only:alignment_weight=1': 'the fields are clusters.',
     '--method=fedavg:clusters=3': "has 'clusters=3'; fedavg has no fields.",
     '--method=alignment_weight=-1': (

@@ -237,8 +237,8 @@ def test_wrong_flags_are_one_sentence(tmp_path):
       'threshold of --method is given with threshold_quantile; leave one of them out.'
     ),
     '--method=fedu:threshold_quantile=2': (
-      "--method=fedu:threshold_quantile=2 is given: The method 'fedu:threshold_quantile="
-      "2' has threshold_quantile='2'; it must be a number in [0, 1], or none."
+      "--method=fedu:threshold_quantile=2 is given: The method 'fedu:threshold_quantile"
+      "=2' has threshold_quantile='2'; it must be a number in [0, 1], or none."
     ),
     '--method=fed_byol --evaluation=personal=linear': (
       'personal of --evaluation is given with --method=fed_byol --objective=byol, '
