@@ -9,8 +9,10 @@ import time
 
 import pytest
 
-from binaries import partition
-from binaries.flags import program
+from binaries import dcco
+from binaries import sweep
+from binaries.config import help_text
+from binaries.launching import program
 from tests.binaries import launch
 
 pytestmark = pytest.mark.forks
@@ -20,18 +22,17 @@ def test_help_lists_the_flags_of_the_program_and_the_shared_ones(tmp_path):
   ended = launch.end(launch.start('dcco', '--help'), tmp_path)
   assert (ended.status, ended.stderr) == (0, '')
   assert ended.stdout.startswith('Pretrains an encoder with DCCO')
-  listed = re.findall(r'^  --(?:\[no\])?(\w+):', ended.stdout, re.MULTILINE)
-  # The method, the shared flags, and those of partition, optimizer and evaluation.
-  expected = 'algorithm task run_dir partition server_learning_rate label_fractions'
+  listed = re.findall(r'^  --(\w+)', ended.stdout, re.MULTILINE)
+  # The method, what all runs have, and their parts.
+  expected = 'method objective task run_dir partition server evaluation data_dir'
   assert set(expected.split()) <= set(listed)
   assert len(set(listed)) == len(listed)
   # With their help and default, and without the flags of TFF and absl.
-  assert '--task: <digits|digits_halves|' in ended.stdout
-  assert 'Rounds between checkpoints.' in ended.stdout
-  assert "(default: '10')" in ended.stdout
+  assert '  --task=digits\n' in ended.stdout
+  assert 'Rounds between checkpoints; none: 10' in ended.stdout
   assert not {'verbosity', 'logtostderr', 'tfds_debug'} & set(listed)
   # Nor those of methods that the program does not offer.
-  assert not {'tau', 'server_labels', 'method'} & set(listed)
+  assert not {'tau', 'labels'} & set(listed)
 
 
 def _raise(error):
@@ -39,8 +40,29 @@ def _raise(error):
 
 
 def test_help_begins_with_the_program_s_own_flags():
-  text = program.help_text(partition.__name__)
-  assert text.index('--max_clients') < text.index('--task')
+  text = help_text.build(sweep, '')
+  assert text.index('--seeds') < text.index('--task')
+
+
+@pytest.mark.parametrize('name', ['sweep', 'compare', 'dcco', 'evaluate', 'audit'])
+def test_help_waits_for_no_library_that_takes_long_to_import(name):
+  code = f"""
+import sys
+from binaries.config import help_text
+from binaries import {name}
+assert help_text.build({name}, '')
+print(*{{'tensorflow', 'pandas', 'matplotlib', 'scipy', 'tff_ssl.algorithms'}} & {{
+  *sys.modules
+}})
+"""
+  ended = subprocess.run(
+    [sys.executable, '-c', code],
+    cwd=launch.ROOT,
+    capture_output=True,
+    text=True,
+    check=True,
+  )
+  assert ended.stdout == '\n'
 
 
 @pytest.mark.parametrize(
@@ -58,11 +80,14 @@ def test_help_is_what_ends_a_program(monkeypatch, capsys, arguments, status):
   monkeypatch.setattr(program.allocator, 'keep_freed_memory', lambda: None)
   # That would be the end of the tests.
   monkeypatch.setattr(program, 'end', _raise)
+  monkeypatch.setattr(dcco, 'main', pytest.fail)
+  # It needs stderr's own file, which pytest has replaced.
+  monkeypatch.setattr(program.faulthandler, 'enable', lambda: None)
   with pytest.raises(SystemExit) as ended:
-    program.run(pytest.fail)
+    program.run('dcco')
   assert ended.value.code == status
   shown = capsys.readouterr()
-  assert ('  --run_dir: ' in shown.out) == (status == 0)
+  assert ('  --run_dir\n' in shown.out) == (status == 0)
   assert ('Unexpected argument' in shown.err) == (status == 1)
 
 
@@ -106,7 +131,14 @@ def test_signals_before_the_program_begins(argv, begin, name, expected):
 
 def test_unencodable_characters_are_printed_as_escapes():
   """As the name of a file that is not UTF-8, which would end the program."""
-  code = r"from binaries.flags import program; program.run(lambda: print('\udce4'))"
+  code = r"""
+import types
+from binaries.launching import program
+main = types.SimpleNamespace(
+  PROGRAM=types.SimpleNamespace(name='dcco'), main=lambda config: print('\udce4')
+)
+program.start(main, ['dcco', '--run_dir=x'])
+"""
   ended = subprocess.run(
     [sys.executable, '-c', code],
     cwd=launch.ROOT,
@@ -126,7 +158,7 @@ def test_ctrl_c_while_it_imports_is_one_line(tmp_path):
   process.send_signal(signal.SIGINT)
   ended = launch.end(process, tmp_path)
   assert ended.status == 130
-  assert ended.stderr.strip().startswith('stopped before it began')
+  assert ended.stderr.strip().startswith('stopped')
   assert ended.stderr.strip().count('\n') == 0
 
 
@@ -141,7 +173,7 @@ def test_ctrl_c_while_it_imports_is_one_line(tmp_path):
 )
 def test_lines_of_libraries_that_say_nothing_are_left_out(path, level, message, told):
   record = logging.LogRecord('absl', level, path, 1, message, (), None)
-  assert program.is_told(record) == told
+  assert program.is_for_users(record) == told
 
 
 def test_a_signal_that_c_makes_another_error_of_is_one_line():
@@ -149,7 +181,7 @@ def test_a_signal_that_c_makes_another_error_of_is_one_line():
   code = """
 import os, signal, sys
 sys.argv = ['-m']
-from binaries.flags import program, stopping
+from binaries.launching import program, stopping
 stopping.as_it_begins()
 def main():
   try:
@@ -157,7 +189,7 @@ def main():
   except KeyboardInterrupt:
     pass
   raise AttributeError('there is no _type_spec')
-program.checked(main)(['test'])
+program.run_checked(main)
 """
   process = subprocess.run(
     [sys.executable, '-c', code], cwd=launch.ROOT, capture_output=True, text=True
@@ -166,11 +198,29 @@ program.checked(main)(['test'])
   assert process.stderr.strip() == 'stopped: the same command resumes it'
 
 
+@pytest.mark.parametrize(
+  ('message', 'sentence'),
+  [
+    ('rounds is 0; it must be\n positive', 'rounds is 0; it must be positive.'),
+    ('there is no flag --round.', 'there is no flag --round.'),
+    ('did you mean --rounds?', 'did you mean --rounds?'),
+  ],
+)
+def test_an_error_is_one_line_that_ends_as_a_sentence(capsys, message, sentence):
+  def wrong():
+    raise ValueError(message)
+
+  with pytest.raises(SystemExit) as ended:
+    program.run_checked(wrong)
+  assert ended.value.code == 1
+  assert capsys.readouterr().err == f'Error: {sentence}\n'
+
+
 def test_sigterm_before_the_rounds_is_one_line(monkeypatch, capsys):
   def stopped():
     raise KeyboardInterrupt(signal.SIGTERM)
 
   with pytest.raises(SystemExit) as ended:
-    program.checked(stopped)(['test'])
+    program.run_checked(stopped)
   assert ended.value.code == 143
   assert capsys.readouterr().err.strip() == 'stopped: the same command resumes it'
