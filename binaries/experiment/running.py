@@ -76,6 +76,7 @@ def check(config: run_config.RunConfig) -> None:
   aggregation.check(config, algorithm.rows_of_one_client)
   execution.check(config)
   evaluation.check(config)
+  evaluation.check_used(config)
   number_trackers.check(config.trackers)
   files.check_folder(folder)
   init_from.check(config, folder)
