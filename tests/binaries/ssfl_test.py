@@ -89,12 +89,12 @@ def test_the_same_command_takes_other_methods_and_exports(runs):
 
 def test_flags_that_do_nothing_are_refused(tmp_path):
   expected = {
-    '--method=bilevel:consensus_weight=1': 'it is for per only',
-    '--method=per --clients=proximal_weight=0.1': 'proximal_weight of --clients is given',
-    '--method=maml:adaptation_rate=1': 'it is for la only',
-    '--method=la:adaptation_rate=-1': 'adaptation_rate is -1.0; it must be at least',
+    '--method=bilevel:consensus_weight=1': 'the fields are',
+    '--method=per --clients=proximal_weight=0.1': 'proximal_weight of --clients is',
+    '--method=maml:adaptation_rate=1': 'the fields are',
+    '--method=la:adaptation_rate=-1': "adaptation_rate='-1'; it must be a number at",
     '--method=maml:second_order=false,inner_rate=0.1 --evaluation=personal=knn': (
-      "personal_methods has 'knn'; it must be one of logistic, lars"
+      "personal of --evaluation has 'knn'; it must be one of linear, lars"
     ),
   }
   run_dir = f'--run_dir={tmp_path / "none"}'
