@@ -80,8 +80,8 @@ class _DivergenceAware(_Sharing):
     divergence_of: Divergence: how far the global networks are from a client's own
       (global, as in the papers), or how far the client's last training moved its own
       (training, as in the authors' code).
-    divergence_norm: Norm of the divergence; none: l2 in fedema, but conv_mean with a
-      scaler or the divergence of training.
+    divergence_norm: Norm of the divergence; none: l2, but conv_mean with a scaler or
+      the divergence of training.
   """
 
   unused: ClassVar[tuple[str, ...]] = methods.LABELS
@@ -94,6 +94,7 @@ class FedU(_DivergenceAware):
   """FedU (Zhuang et al., ICCV 2021): far clients keep their predictor.
 
   Attributes:
+    divergence_norm: Norm of the divergence.
     threshold: Least divergence at which a client keeps its predictor; 0.4 in the paper.
     threshold_quantile: Share of the clients that take the global predictor, namely
       those with the smallest divergences, in place of the threshold; none: by it.
@@ -101,7 +102,7 @@ class FedU(_DivergenceAware):
 
   kind: ClassVar[str] = 'fedu'
   family: ClassVar[str] = 'stateful'
-  divergence_norm: Literal['l2', 'conv_mean'] | None = 'conv_mean'
+  divergence_norm: Literal['l2', 'conv_mean'] = 'conv_mean'
   threshold: kinds.NotNegative = 0.4
   threshold_quantile: kinds.Fraction | None = None
 

@@ -35,6 +35,7 @@ import sys
 
 from binaries import compare
 from binaries.config import command_line
+from binaries.config import comparisons
 from binaries.experiment import sweep_methods
 from binaries.experiment import sweeping
 from binaries.experiment import varying
@@ -46,7 +47,7 @@ _COMPARISON = 'comparison'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(compare.Comparison):
+class Options(comparisons.Comparison):
   """What is run and compared.
 
   Attributes:
@@ -104,7 +105,10 @@ def main(options: Options) -> None:
   if begun:
     axis = sweeping.varied(points) or options.vary_axis
     shown = dataclasses.replace(options, vary=command_line.UNCHANGED, vary_axis=axis)
-    compare.compare_folders(begun, out / _COMPARISON, shown)
+    # Only now, when there is something to compare: pandas takes a second.
+    from binaries.experiment import comparing
+
+    comparing.compare(begun, out / _COMPARISON, shown)
   if failures:
     raise ValueError(
       f'{len(failures)} of {len(wanted)} runs failed; the same command tries them '

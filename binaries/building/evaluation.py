@@ -53,6 +53,28 @@ def check(config: run_config.RunConfig, more_methods: Sequence[str] = ()) -> Non
     )
 
 
+def check_used(config: run_config.RunConfig) -> None:
+  """Refuses settings of an evaluation that a run does not have.
+
+  Args:
+    config: The run.
+
+  Raises:
+    ValueError: If a field that is not as by default does nothing.
+  """
+  own, default = config.evaluation, type(config.evaluation)()
+  for field, is_used, without in (
+    ('finetune_steps', 'finetune' in own.methods, 'methods has no finetune'),
+    ('finetune_rate', 'finetune' in own.methods, 'methods has no finetune'),
+    ('supervised_steps', own.baselines, 'baselines is false'),
+  ):
+    value = getattr(own, field)
+    if value != getattr(default, field) and not is_used:
+      raise ValueError(
+        f'{field} of --evaluation is {value}, but {without}; leave it out.'
+      )
+
+
 def _check_names(field: str, names: Sequence[str], allowed: Sequence[str]) -> None:
   for name in names:
     if name not in allowed:

@@ -20,7 +20,7 @@ class _Scheduled(kinds.Kind):
     factor: Factor by which it falls there.
   """
 
-  learning_rate: kinds.NotNegative = 0.03
+  learning_rate: kinds.Positive = 0.03
   schedule: Schedule = 'constant'
   warmup_rounds: kinds.Natural = 0
   steps: tuple[kinds.Count, ...] = ()
@@ -89,7 +89,7 @@ class StepClients(kinds.Kind):
   """
 
   kind: str = 'steps'
-  learning_rate: kinds.NotNegative = 1.0
+  learning_rate: kinds.Positive = 1.0
   local_steps: kinds.Count = 1
 
 

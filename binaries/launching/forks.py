@@ -31,8 +31,6 @@ import time
 import traceback
 from typing import Any
 
-import numpy as np
-
 from binaries.launching import stopping
 
 # Third-party libraries that programs import and that take time.
@@ -295,7 +293,7 @@ def _live(
     tempfile.tempdir = None
     # Each child has its own draws if it sets no seed.
     random.seed()
-    np.random.seed()
+    importlib.import_module('numpy').random.seed()
     sys.argv = [program, *arguments]
     # `runpy` puts the path there, like `python -m`.
     module = program if '.' in program else f'binaries.{program}'

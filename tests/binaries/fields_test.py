@@ -11,7 +11,7 @@ from binaries import dcco
 from binaries import evaluate
 from binaries import fedavg_ssl
 from binaries import fedsup
-from binaries.experiment import from_scratch
+from binaries.experiment import evaluating
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
@@ -24,7 +24,7 @@ _SHORT = (
   '--clients_per_round=4',
   '--evaluation=methods=knn/finetune,finetune_steps=2',
 )
-# The task's flags, the encoder that it has by default, and the field that this reads.
+# The task, the encoder that it has by default, and the field that this reads.
 _TASKS = {
   'wine': ('mlp', 'features'),
   'digits_halves': ('resnet8', 'left'),
@@ -97,8 +97,8 @@ def test_it_starts_from_the_encoder_of_the_baselines(run):
   encoder = encoders.build_encoder(
     encoder_name, task.shapes[field], width=0.25, field=field
   )
-  config = in_process.read('dcco', seed=0)
-  initial = from_scratch.initial_params(config, encoder, task.num_classes)
+  config = in_process.read('dcco', f'--task={name} --seed=0')
+  initial = evaluating.Evaluator(config, task, encoder).initial_params()
   prefix = 'left' if field == 'left' else 'encoder'
   stored = _stored(folder, 0)
   for name, value in initial.items():
@@ -120,6 +120,7 @@ def test_mismatched_arguments_are_refused(tmp_path):
   where = f'--run_dir={tmp_path}/run --rounds=1'
   expected = {
     dcco: {
+      '--task=digits_halves --augmentation=mild': 'two modalities are the two views',
       '--task=digits_halves --encoder=mlp': 'are images; it must be one of resnet8',
       '--task=wine --encoder=resnet8': 'rows of numbers; it must be one of mlp.',
       '--task=wine --image_size=8': 'image_size is 8 with the task wine; it is only',

@@ -9,22 +9,86 @@ import time
 
 import pytest
 
-from binaries import partition
+from binaries import dcco
+from binaries import sweep
+from binaries.config import help_text
 from binaries.launching import program
 from tests.binaries import launch
 
 pytestmark = pytest.mark.forks
 
 
-def test_help_lists_the_flags_of_the_program(tmp_path):
+def test_help_lists_the_flags_of_the_program_and_the_shared_ones(tmp_path):
   ended = launch.end(launch.start('dcco', '--help'), tmp_path)
   assert (ended.status, ended.stderr) == (0, '')
   assert ended.stdout.startswith('Pretrains an encoder with DCCO')
-  assert 'Rounds between checkpoints' in ended.stdout
   listed = re.findall(r'^  --(\w+)', ended.stdout, re.MULTILINE)
+  # The method, what all runs have, and their parts.
+  expected = 'method objective task run_dir partition server evaluation data_dir'
+  assert set(expected.split()) <= set(listed)
   assert len(set(listed)) == len(listed)
-  # Neither the flags of TFF and absl, nor those that no method of the program uses.
-  assert not {'verbosity', 'logtostderr', 'tfds_debug', 'labels'} & set(listed)
+  # With their help and default, and without the flags of TFF and absl.
+  assert '  --task=digits\n' in ended.stdout
+  assert 'Rounds between checkpoints; none: 10' in ended.stdout
+  assert not {'verbosity', 'logtostderr', 'tfds_debug'} & set(listed)
+  # Nor those of methods that the program does not offer.
+  assert not {'tau', 'labels'} & set(listed)
+
+
+def _raise(error):
+  raise error
+
+
+def test_help_begins_with_the_program_s_own_flags():
+  text = help_text.build(sweep, '')
+  assert text.index('--seeds') < text.index('--task')
+
+
+@pytest.mark.parametrize('name', ['sweep', 'compare', 'dcco', 'evaluate', 'audit'])
+def test_help_waits_for_no_library_that_takes_long_to_import(name):
+  code = f"""
+import sys
+from binaries.config import help_text
+from binaries import {name}
+assert help_text.build({name}, '')
+print(*{{'tensorflow', 'pandas', 'matplotlib', 'scipy', 'tff_ssl.algorithms'}} & {{
+  *sys.modules
+}})
+"""
+  ended = subprocess.run(
+    [sys.executable, '-c', code],
+    cwd=launch.ROOT,
+    capture_output=True,
+    text=True,
+    check=True,
+  )
+  assert ended.stdout == '\n'
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'status'),
+  [
+    (['--help'], 0),
+    (['--task=digits', '-help'], 0),
+    (['-?'], 0),
+    (['--', '--help'], 1),
+    (['help'], 1),
+  ],
+)
+def test_help_is_what_ends_a_program(monkeypatch, capsys, arguments, status):
+  monkeypatch.setattr(sys, 'argv', ['binaries/dcco.py', *arguments])
+  monkeypatch.setattr(program.allocator, 'keep_freed_memory', lambda: None)
+  # That would be the end of the tests.
+  monkeypatch.setattr(program, 'end', _raise)
+  monkeypatch.setattr(dcco, 'main', pytest.fail)
+  # It needs stderr's own file, which pytest has replaced.
+  monkeypatch.setattr(program.faulthandler, 'enable', lambda: None)
+  with pytest.raises(SystemExit) as ended:
+    program.run('dcco')
+  assert ended.value.code == status
+  shown = capsys.readouterr()
+  assert ('  --run_dir\n' in shown.out) == (status == 0)
+  assert ('Unexpected argument' in shown.err) == (status == 1)
 
 
 _STOPS = """
@@ -67,7 +131,14 @@ def test_signals_before_the_program_begins(argv, begin, name, expected):
 
 def test_unencodable_characters_are_printed_as_escapes():
   """As the name of a file that is not UTF-8, which would end the program."""
-  code = "def main():\n  print('\\udce4')\n" + launch.RUN_MAIN
+  code = r"""
+import types
+from binaries.launching import program
+main = types.SimpleNamespace(
+  PROGRAM=types.SimpleNamespace(name='dcco'), main=lambda config: print('\udce4')
+)
+program.start(main, ['dcco', '--run_dir=x'])
+"""
   ended = subprocess.run(
     [sys.executable, '-c', code],
     cwd=launch.ROOT,
@@ -87,7 +158,7 @@ def test_ctrl_c_while_it_imports_is_one_line(tmp_path):
   process.send_signal(signal.SIGINT)
   ended = launch.end(process, tmp_path)
   assert ended.status == 130
-  assert ended.stderr.strip() == 'stopped: the same command resumes it'
+  assert ended.stderr.strip().startswith('stopped')
   assert ended.stderr.strip().count('\n') == 0
 
 
@@ -118,8 +189,8 @@ def main():
   except KeyboardInterrupt:
     pass
   raise AttributeError('there is no _type_spec')
+program.run_checked(main)
 """
-  code += launch.RUN_MAIN
   process = subprocess.run(
     [sys.executable, '-c', code], cwd=launch.ROOT, capture_output=True, text=True
   )
@@ -127,12 +198,29 @@ def main():
   assert process.stderr.strip() == 'stopped: the same command resumes it'
 
 
+@pytest.mark.parametrize(
+  ('message', 'sentence'),
+  [
+    ('rounds is 0; it must be\n positive', 'rounds is 0; it must be positive.'),
+    ('there is no flag --round.', 'there is no flag --round.'),
+    ('did you mean --rounds?', 'did you mean --rounds?'),
+  ],
+)
+def test_an_error_is_one_line_that_ends_as_a_sentence(capsys, message, sentence):
+  def wrong():
+    raise ValueError(message)
+
+  with pytest.raises(SystemExit) as ended:
+    program.run_checked(wrong)
+  assert ended.value.code == 1
+  assert capsys.readouterr().err == f'Error: {sentence}\n'
+
+
 def test_sigterm_before_the_rounds_is_one_line(monkeypatch, capsys):
-  def stopped(_):
+  def stopped():
     raise KeyboardInterrupt(signal.SIGTERM)
 
-  monkeypatch.setattr(partition, 'main', stopped)
   with pytest.raises(SystemExit) as ended:
-    program.start(partition, ['test', '--task=digits'])
+    program.run_checked(stopped)
   assert ended.value.code == 143
   assert capsys.readouterr().err.strip() == 'stopped: the same command resumes it'
