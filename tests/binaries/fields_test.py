@@ -131,11 +131,11 @@ def test_mismatched_arguments_are_refused(tmp_path):
       '--task=digits --encoder=width=0.25 --augmentation=noise': 'one of byol, ',
     },
     fedavg_ssl: {
-      '--task=digits_halves --objective=byol': 'objectives for both are simclr',
+      '--task=digits_halves --objective=byol': 'two modalities; it must be one of simclr',
     },
     fedsup: {
-      '--task=wine --objective=fixmatch': 'weak and strong views are for images only',
-      '--task=digits_halves': 'has two modalities; objectives for both are',
+      '--task=wine --objective=fixmatch': 'strong views are for images only.',
+      '--task=digits_halves': 'two modalities; it must be one of simclr',
     },
   }
   for binary, messages in expected.items():
