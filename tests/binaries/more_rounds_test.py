@@ -2,6 +2,7 @@
 
 import collections
 import csv
+import dataclasses
 import json
 import re
 
@@ -9,88 +10,75 @@ import numpy as np
 import pytest
 import tensorflow_federated as tff
 
-from binaries import dcco
 from binaries import fedavg_ssl
 from binaries import fedema
 from binaries import fedsup
+from binaries.config import run_config
+from binaries.experiment import init_from
 from binaries.experiment import running
-from binaries.experiment import starting
-from binaries.methods import choice
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.reporting import fabricate
 from tff_ssl.encoders import registry
 from tff_ssl.federated import server
 from tff_ssl.runs import checkpoints
-from tff_ssl.runs import run_config
+from tff_ssl.runs import run_config as stored_config
 
 _FLAGS = (
   launch.APART,
   launch.FLIP,
   '--task=digits',
-  '--objective=simclr',
   '--partition=iid:clients=3',
   '--clients_per_round=2',
   '--data=at_most=8',
   '--encoder=conv2:width=0.125',
-  # Heads of fewer than eight units have no group norm.
-  '--objective=projector=32/32',
   '--evaluation=methods=knn',
 )
 
 
 @pytest.mark.parametrize(
-  ('program', 'flags', 'why'),
+  ('program', 'line', 'why'),
   [
-    ('fedavg_ssl', [], None),
-    ('dcco', ['--server=schedule=constant'], None),
-    ('fedema', ['--clients=schedule=steps,steps=6'], None),
-    ('dcco', [], 'the rate of --server=schedule=cosine'),
-    ('fedema', [], 'the rate of --clients=schedule=cosine'),
-    ('fedavg_ssl', ['--objective=dino'], 'the schedules of dino'),
-    ('fedsup', [], 'the weight --objective=feature_weight'),
-    ('fedsup', ['--method=server_finetuned', '--objective=fixmatch'], None),
-    (
-      'fedavg_ssl',
-      ['--aggregation=private:epsilon=8,update_clip=1'],
-      'its noise',
-    ),
+    ('fedavg_ssl', '', None),
+    ('dcco', '--server=schedule=constant', None),
+    ('fedema', '--clients=schedule=steps,steps=6', None),
+    ('dcco', '', 'the rate of the server with schedule=cosine'),
+    ('fedema', '', 'the rate of the clients with schedule=cosine'),
+    ('fedavg_ssl', '--objective=dino', 'the schedules of dino'),
+    ('fedsup', '', 'the weight feature_weight of the objective'),
+    ('fedsup', '--method=server_finetuned --objective=fixmatch', None),
+    ('fedavg_ssl', '--aggregation=private:epsilon=8,update_clip=1', 'its noise'),
   ],
 )
-def test_rounds_are_fixed_by_what_depends_on_all_of_them(program, flags, why):
-  with in_process.parsed(*flags):
-    found = choice.read(program).why_rounds_are_fixed()
+def test_rounds_are_fixed_by_what_depends_on_all_of_them(program, line, why):
+  found = run_config.why_rounds_are_fixed(in_process.read(program, line))
   assert found is None if why is None else found.startswith(why)
 
 
 @pytest.mark.parametrize(
-  ('binary', 'rounds', 'said'),
+  ('rounds', 'said'),
   [
-    (dcco, 9, 'is a run with --rounds=3, and the rate of --server=schedule=cosine'),
-    (dcco, 9, 'from its weights, with --init_from='),
-    (dcco, 2, 'is a run with --rounds=3, not --rounds=2'),
+    (9, 'is a run with --rounds=3, and the rate of the server with schedule=cosine'),
+    (9, 'from its weights, with --init_from='),
+    (2, 'is a run with rounds=3, not rounds=2'),
   ],
 )
-def test_why_a_run_has_no_more_rounds_and_what_to_do(tmp_path, binary, rounds, said):
+def test_why_a_run_has_no_more_rounds_and_what_to_do(tmp_path, rounds, said):
   folder = tmp_path / 'run'
-  given = ('--rounds=3', f'--run_dir={folder}')
-  with in_process.parsed(*given):
-    flags = choice.read('dcco').values()
-  fabricate.run(folder, flags)
-  config = run_config.build(flags, '')
-  (folder / 'config.json').write_text(json.dumps(config))
-  with in_process.parsed(f'--rounds={rounds}', f'--run_dir={folder}'):
-    chosen = choice.read('dcco')
-    with pytest.raises(ValueError, match=re.escape(said)):
-      running.check_flags(chosen)
+  config = in_process.checked('dcco', '--rounds=3', run_dir=str(folder))
+  fabricate.run(folder)
+  stored = stored_config.build(run_config.to_json(config), '')
+  (folder / 'config.json').write_text(json.dumps(stored))
+  with pytest.raises(ValueError, match=re.escape(said)):
+    running.check(dataclasses.replace(config, rounds=rounds))
 
 
 def test_only_more_may_be_asked_for():
-  stored = {'flags': {'rounds': 4, 'seed': 1}, 'task': 'a'}
+  own = {'rounds': 4, 'seed': 1}
 
-  def compare(**flags):
-    config = {'flags': {'rounds': 4, 'seed': 1, **flags}, 'task': 'a'}
-    run_config.compare('run', stored, config, (), ('rounds',))
+  def compare(**changed):
+    stored, config = ({'config': each, 'task': 'a'} for each in (own, own | changed))
+    stored_config.compare('run', stored, config, (), ('rounds',))
 
   compare()
   compare(rounds=5)
@@ -113,8 +101,9 @@ def _weights(folder, round):
     }
 
 
-def _run(folder, *flags):
-  ended = in_process.run(fedavg_ssl, *_FLAGS, *flags, f'--run_dir={folder}')
+def _run(folder, *flags, objective='simclr:projector=32/32'):
+  given = (*_FLAGS, f'--objective={objective}', *flags, f'--run_dir={folder}')
+  ended = in_process.run(fedavg_ssl, *given)
   assert ended.status == 0, ended.stderr
   return ended
 
@@ -130,14 +119,14 @@ def test_a_longer_run_has_the_rounds_of_one_that_began_so(tmp_path):
     names = [name for name in expected if name.startswith('client_work/')]
     assert {n: row[n] for n in names} == {n: expected[n] for n in names}
   assert _rows(grown)[1] == _rows(whole)[1]
-  assert run_config.read(grown)['flags']['rounds'] == 2
+  assert stored_config.read(grown)['config']['rounds'] == 2
   # Another run starts from these weights, and from what is new to both.
   ended = _run(
     other,
     '--rounds=1',
-    '--objective=simsiam',
     '--encoder=norm=group',
     f'--init_from={grown}',
+    objective='simsiam',
   )
   assert f'starting from {grown} after round 2' in ended.stdout
   was, now = _weights(grown, 2), _weights(other, 0)
@@ -161,12 +150,12 @@ def test_an_encoder_of_ours_is_started_from_and_another_network_refused(
     collections.OrderedDict(),
   )
   state = server.initial_state(weights, 0)
-  with in_process.parsed(f'--init_from={path}', f'--run_dir={tmp_path}/run'):
-    running.starting.check(tmp_path / 'run', choice.read('fedavg_ssl'))
-    started = starting.build(encoder)(state)
-    other = registry.build_encoder('conv2', (8, 8, 1), 0.125, None, None, 'batch')
-    with pytest.raises(ValueError, match='is not the conv2 of this run'):
-      starting.build(other)
+  config = in_process.read('fedavg_ssl', f'--init_from={path}')
+  init_from.check(config, tmp_path / 'run')
+  started = init_from.build(config, tmp_path / 'run', encoder)(state)
+  other = registry.build_encoder('conv2', (8, 8, 1), 0.125, None, None, 'batch')
+  with pytest.raises(ValueError, match='is not the conv2 of this run'):
+    init_from.build(config, tmp_path / 'run', other)
   got = started.global_model_weights.trainable
   assert got.keys() == weights.trainable.keys()
   for name, value in params.items():
@@ -192,7 +181,7 @@ def test_a_head_is_taken_as_a_whole_or_starts_afresh(encoder, capsys):
   )
   found = {name: np.ones(np.shape(value)) for name, value in own.items()}
   found['projector/b'] = np.ones(5)
-  got = starting.take('there', own, found, encoder)
+  got = init_from.take('there', own, found, encoder)
   assert list(got) == list(own)
   for name, value in got.items():
     expected = 0.0 if name.startswith('projector/') else 1.0
@@ -204,7 +193,7 @@ def test_a_head_is_taken_as_a_whole_or_starts_afresh(encoder, capsys):
   name = next(iter(own))
   del found[name]
   with pytest.raises(ValueError, match=f'there does not fit: its {name} is absent;'):
-    starting.take('there', own, found, encoder)
+    init_from.take('there', own, found, encoder)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +201,7 @@ def test_a_head_is_taken_as_a_whole_or_starts_afresh(encoder, capsys):
   [
     (fedavg_ssl, ['--init_from={run}'], 'the run itself'),
     (fedavg_ssl, ['--init_from={none}'], 'is not a run: there is no such folder'),
-    (fedavg_ssl, ['--init_from={other}'], 'is a run with --encoder=conv4, but this'),
+    (fedavg_ssl, ['--init_from={other}'], 'is a run with encoder=conv4, but this'),
     (fedsup, ['--init_from={other}'], '--init_from is given with --method=fedsup'),
     (fedema, ['--init_from={empty}'], 'has no checkpoint'),
   ],
