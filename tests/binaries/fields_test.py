@@ -131,7 +131,8 @@ def test_mismatched_arguments_are_refused(tmp_path):
       '--task=digits --encoder=width=0.25 --augmentation=noise': 'one of byol, ',
     },
     fedavg_ssl: {
-      '--task=digits_halves --objective=byol': 'two modalities; it must be one of simclr',
+      '--task=digits_halves --objective=byol': 'two modalities; it must be one of sim',
+      '--task=digits_halves --objective=simclr --augmentation=flip': 'are the two views',
     },
     fedsup: {
       '--task=wine --objective=fixmatch': 'strong views are for images only.',

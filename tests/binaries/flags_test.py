@@ -17,7 +17,8 @@ from tff_ssl.encoders import mlp
 @pytest.fixture
 def other_run(tmp_path):
   """The folder of a run of which only config.json is left."""
-  folder = fabricate.run(tmp_path / 'other', {'method': 'dcco'})
+  own = {'method': 'dcco', 'rounds': 100, 'clients_per_round': 64}
+  folder = fabricate.run(tmp_path / 'other', own)
   (folder / 'metrics.csv').unlink()
   return folder
 
@@ -59,7 +60,7 @@ def other_run(tmp_path):
     ),
     (
       '--evaluation=finetune_rate=0.1',
-      'finetune_rate of --evaluation is 0.1, but methods has no finetune; leave it out.',
+      'finetune_rate of --evaluation is 0.1, but methods has no finetune',
     ),
     (
       '--server=momentum=0.5',

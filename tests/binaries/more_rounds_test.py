@@ -2,6 +2,7 @@
 
 import collections
 import csv
+import dataclasses
 import json
 import re
 
@@ -9,12 +10,10 @@ import numpy as np
 import pytest
 import tensorflow_federated as tff
 
-from binaries import dcco
 from binaries import fedavg_ssl
 from binaries import fedema
 from binaries import fedsup
-from binaries.building import settled
-from binaries.config import run_config as config_lib
+from binaries.config import run_config
 from binaries.experiment import init_from
 from binaries.experiment import running
 from tests.binaries import in_process
@@ -23,71 +22,63 @@ from tests.reporting import fabricate
 from tff_ssl.encoders import registry
 from tff_ssl.federated import server
 from tff_ssl.runs import checkpoints
-from tff_ssl.runs import run_config
+from tff_ssl.runs import run_config as stored_config
 
 _FLAGS = (
   launch.APART,
   launch.FLIP,
   '--task=digits',
-  '--objective=simclr',
   '--partition=iid:clients=3',
   '--clients_per_round=2',
   '--data=at_most=8',
   '--encoder=conv2:width=0.125',
-  # Heads of fewer than eight units have no group norm.
-  '--objective=projector=32/32',
   '--evaluation=methods=knn',
 )
 
 
 @pytest.mark.parametrize(
-  ('program', 'flags', 'why'),
+  ('program', 'line', 'why'),
   [
-    ('fedavg_ssl', [], None),
-    ('dcco', ['--server=schedule=constant'], None),
-    ('fedema', ['--clients=schedule=steps,steps=6'], None),
-    ('dcco', [], 'the rate of the server'),
-    ('fedema', [], 'the rate of the clients'),
-    ('fedavg_ssl', ['--objective=dino'], 'the schedules of dino'),
-    ('fedsup', [], 'the weight feature_weight'),
-    ('fedsup', ['--method=server_finetuned', '--objective=fixmatch'], None),
-    (
-      'fedavg_ssl',
-      ['--aggregation=private:epsilon=8,update_clip=1'],
-      'its noise',
-    ),
+    ('fedavg_ssl', '', None),
+    ('dcco', '--server=schedule=constant', None),
+    ('fedema', '--clients=schedule=steps,steps=6', None),
+    ('dcco', '', 'the rate of the server with schedule=cosine'),
+    ('fedema', '', 'the rate of the clients with schedule=cosine'),
+    ('fedavg_ssl', '--objective=dino', 'the schedules of dino'),
+    ('fedsup', '', 'the weight feature_weight of the objective'),
+    ('fedsup', '--method=server_finetuned --objective=fixmatch', None),
+    ('fedavg_ssl', '--aggregation=private:epsilon=8,update_clip=1', 'its noise'),
   ],
 )
-def test_rounds_are_fixed_by_what_depends_on_all_of_them(program, flags, why):
-  config = in_process.read(program, ' '.join(flags))
-  found = config_lib.why_rounds_are_fixed(config)
+def test_rounds_are_fixed_by_what_depends_on_all_of_them(program, line, why):
+  found = run_config.why_rounds_are_fixed(in_process.read(program, line))
   assert found is None if why is None else found.startswith(why)
 
 
 @pytest.mark.parametrize(
-  ('binary', 'rounds', 'said'),
+  ('rounds', 'said'),
   [
-    (dcco, 9, 'is a run with --rounds=3, and the rate of the server with'),
-    (dcco, 9, 'from its weights, with --init_from='),
-    (dcco, 2, 'is a run with rounds=3, not rounds=2'),
+    (9, 'is a run with --rounds=3, and the rate of the server with schedule=cosine'),
+    (9, 'from its weights, with --init_from='),
+    (2, 'is a run with rounds=3, not rounds=2'),
   ],
 )
-def test_why_a_run_has_no_more_rounds_and_what_to_do(tmp_path, binary, rounds, said):
+def test_why_a_run_has_no_more_rounds_and_what_to_do(tmp_path, rounds, said):
   folder = tmp_path / 'run'
-  stored = in_process.read('dcco', '--rounds=3', run_dir=str(folder))
+  config = in_process.checked('dcco', '--rounds=3', run_dir=str(folder))
   fabricate.run(folder)
-  config = {'config': config_lib.to_json(running.as_stored(settled.settle(stored)))}
-  (folder / 'config.json').write_text(json.dumps(config))
+  stored = stored_config.build(run_config.to_json(config), '')
+  (folder / 'config.json').write_text(json.dumps(stored))
   with pytest.raises(ValueError, match=re.escape(said)):
-    in_process.checked('dcco', f'--rounds={rounds}', run_dir=str(folder))
+    running.check(dataclasses.replace(config, rounds=rounds))
 
 
 def test_only_more_may_be_asked_for():
-  stored = {'config': {'rounds': 4, 'seed': 1}, 'task': 'a'}
+  own = {'rounds': 4, 'seed': 1}
 
-  def compare(**flags):
-    config = {'config': {'rounds': 4, 'seed': 1, **flags}, 'task': 'a'}
-    run_config.compare('run', stored, config, (), ('rounds',))
+  def compare(**changed):
+    stored, config = ({'config': each, 'task': 'a'} for each in (own, own | changed))
+    stored_config.compare('run', stored, config, (), ('rounds',))
 
   compare()
   compare(rounds=5)
@@ -110,8 +101,9 @@ def _weights(folder, round):
     }
 
 
-def _run(folder, *flags):
-  ended = in_process.run(fedavg_ssl, *_FLAGS, *flags, f'--run_dir={folder}')
+def _run(folder, *flags, objective='simclr:projector=32/32'):
+  given = (*_FLAGS, f'--objective={objective}', *flags, f'--run_dir={folder}')
+  ended = in_process.run(fedavg_ssl, *given)
   assert ended.status == 0, ended.stderr
   return ended
 
@@ -127,14 +119,14 @@ def test_a_longer_run_has_the_rounds_of_one_that_began_so(tmp_path):
     names = [name for name in expected if name.startswith('client_work/')]
     assert {n: row[n] for n in names} == {n: expected[n] for n in names}
   assert _rows(grown)[1] == _rows(whole)[1]
-  assert run_config.read(grown)['config']['rounds'] == 2
+  assert stored_config.read(grown)['config']['rounds'] == 2
   # Another run starts from these weights, and from what is new to both.
   ended = _run(
     other,
     '--rounds=1',
-    '--objective=simsiam',
     '--encoder=norm=group',
     f'--init_from={grown}',
+    objective='simsiam',
   )
   assert f'starting from {grown} after round 2' in ended.stdout
   was, now = _weights(grown, 2), _weights(other, 0)
@@ -217,8 +209,8 @@ def test_a_head_is_taken_as_a_whole_or_starts_afresh(encoder, capsys):
 def test_weights_that_cannot_be_taken_are_refused_before_the_run(
   tmp_path, binary, flags, said
 ):
-  fabricate.run(tmp_path / 'other', config={'encoder': {'kind': 'conv4'}})
-  fabricate.run(tmp_path / 'empty', config={})
+  fabricate.run(tmp_path / 'other', {'encoder': 'conv4'})
+  fabricate.run(tmp_path / 'empty')
   where = {name: tmp_path / name for name in ('run', 'none', 'other', 'empty')}
   given = [flag.format(**where) for flag in flags]
   with pytest.raises(ValueError, match=re.escape(said)):

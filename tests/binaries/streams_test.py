@@ -23,6 +23,15 @@ os.write(2, b'2')
 sys.exit(len(sys.stdin.read()))
 """
 
+# The beginning of a program without flags.
+_PROGRAM = """
+import dataclasses, sys
+from binaries.launching import program
+@dataclasses.dataclass(frozen=True)
+class Options:
+  pass
+"""
+
 
 @pytest.mark.parametrize('closed', [(0,), (1,), (2,), (0, 1, 2)])
 def test_no_file_takes_the_place_of_a_closed_stream(tmp_path, closed):
@@ -47,11 +56,12 @@ def test_no_file_takes_the_place_of_a_closed_stream(tmp_path, closed):
 def test_without_a_reader_a_program_ends_with_its_own_status(last):
   """Whether it sees that in the middle, or only at its end."""
   code = f"""
-import sys
-def main():
+{_PROGRAM}
+def main(options):
   sys.stdin.read()
   {last}
-{launch.RUN_MAIN}"""
+program.run_module('__main__')
+"""
   process = subprocess.Popen(
     [sys.executable, '-c', code],
     cwd=launch.ROOT,
@@ -68,14 +78,15 @@ def main():
 def test_names_of_strangers_give_no_orders_to_a_terminal():
   name = '\x1b[2J\u202egnp.exe\x9b1m'
   code = f"""
-import sys
+{_PROGRAM}
 from absl import logging
-def main():
+def main(options):
   print('ok\\tok', {name!r})
   print({name!r}, file=sys.stderr)
   logging.warning('%s', {name!r})
   raise ValueError({name!r} + ' is\\n bad')
-{launch.RUN_MAIN}"""
+program.run_module('__main__')
+"""
   ended = subprocess.run(
     [sys.executable, '-c', code], cwd=launch.ROOT, capture_output=True, text=True
   )
