@@ -135,7 +135,7 @@ def test_mismatched_arguments_are_refused(tmp_path):
       '--task=digits_halves --objective=simclr --augmentation=flip': 'are the two views',
     },
     fedsup: {
-      '--task=wine --objective=fixmatch': 'strong views are for images only.',
+      '--task=wine --objective=fixmatch': 'views are for images only.',
       '--task=digits_halves': 'two modalities; it must be one of simclr',
     },
   }
