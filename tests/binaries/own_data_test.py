@@ -10,13 +10,14 @@ import pytest
 
 from binaries import dcco
 from binaries import partition
+from binaries.building import data
+from binaries.config import evaluations
+from binaries.config import programs
+from binaries.config import run_config
+from binaries.config import strangers
+from binaries.config import suited
 from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
-from binaries.flags import adopting
-from binaries.flags import common
-from binaries.flags import dealing
-from binaries.flags import own_data
-from binaries.methods import choice
 from tasks import registry
 from tasks import task_types
 from tests.binaries import in_process
@@ -24,8 +25,10 @@ from tests.binaries import launch
 from tests.tasks import fabricate
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import network
+from tff_ssl.runs import run_config as stored_config
 
 _CLIENTS = 8
+_KNN = '--evaluation=methods=knn,label_fractions=1'
 _NAMES = tuple(f'C{101 + k}' for k in range(_CLIENTS))
 
 
@@ -53,25 +56,24 @@ def cells():
 
 
 def test_clients_are_those_of_the_data_by_default(cells):
-  for flag in ((), ('--partition=case',), ('--partition=client',)):
-    with in_process.parsed(*flag):
-      partition = common.build_partition(cells)
-    assert list(partition) == list(_NAMES[2:])
-    for k, held in enumerate(partition.values()):
+  for flag in ('', '--partition=case', '--partition=client'):
+    # Not 'digits', whose clients are dealt by a program's own default.
+    config = in_process.read('dcco', flag, task='cells')
+    dealt = data.partition(config, cells)
+    assert list(dealt) == list(_NAMES[2:])
+    for k, held in enumerate(dealt.values()):
       assert set(cells.train.example_id[held] % _CLIENTS) == {k + 2}
 
 
 def test_labels_are_drawn_and_fairness_told_of_clients_of_many_labels(cells):
   encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
-  flags = (
-    '--fairness',
-    '--evaluation=methods=linear,label_fractions=0.25/1,every=0',
-  )
-  with in_process.parsed(*flags):
-    deal = evaluation_clients.build_deal(cells)
-    clients = deal(cells.test.label, cells.test.case)
-    evaluator = evaluating.Evaluator(cells, encoder, deal=deal)
-    numbers = evaluator.evaluate(evaluator.initial_params())
+  flags = '--evaluation=methods=linear,label_fractions=0.25/1'
+  config = in_process.read('dcco', flags, task='cells')
+  added = evaluations.Additions(fairness=True)
+  deal = evaluation_clients.build(config, added, cells).deal
+  clients = deal(cells.test.label, cells.test.case)
+  evaluator = evaluating.Evaluator(config, cells, encoder, deal=deal)
+  numbers = evaluator.evaluate(evaluator.initial_params())
   assert {name: held.tolist() for name, held in clients.items()} == {
     name: np.flatnonzero(cells.test.client == k).tolist()
     for k, name in enumerate(_NAMES[:2])
@@ -94,13 +96,13 @@ def test_without_labels_clients_are_iid_and_nothing_is_evaluated(cells, capsys):
   }
   task = task_types.Task('flat', (), **examples)
   encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
-  with in_process.parsed('--evaluation=methods=knn,label_fractions=1'):
-    assert dealing.text(task) == 'iid:examples=4'
-    evaluator = evaluating.Evaluator(task, encoder)
-    params: network.Params = {}
-    assert evaluator.evaluate(params) == {}
-    assert evaluator.evaluate_several({'a': params, 'b': params}) == {}
-    evaluating.report(evaluator, 'no/folder', 1, 'dcco', params)
+  config = in_process.read('dcco', _KNN)
+  assert data.partition_text(config, task) == 'iid:examples=4'
+  evaluator = evaluating.Evaluator(config, task, encoder)
+  params: network.Params = {}
+  assert evaluator.evaluate(params) == {}
+  assert evaluator.evaluate_several({'a': params, 'b': params}) == {}
+  evaluating.report(evaluator, 'no/folder', 1, 'dcco', params)
   assert capsys.readouterr().out == (
     'No example of flat has a label: probes and accuracies are skipped.\n'
   )
@@ -114,13 +116,13 @@ def test_few_labels_that_names_put_into_one_split_only_skip_the_evaluation(
   bare = dataclasses.replace(own, label=np.full(len(own), -1, np.int32))
   task = dataclasses.replace(cells, **{split: bare})
   encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
-  with in_process.parsed('--evaluation=methods=knn,label_fractions=1'):
-    by_name = dataclasses.replace(task, grows=True, split_by_name=True)
-    evaluator = evaluating.Evaluator(by_name, encoder)
-    assert evaluator.evaluate({}) == {}
-    assert evaluator.skipped.startswith(f'No {split} example of cells has a label')
-    with pytest.raises(ValueError, match=f"'cells' has no {split} labels"):
-      evaluating.Evaluator(task, encoder)
+  config = in_process.read('dcco', _KNN)
+  by_name = dataclasses.replace(task, grows=True, split_by_name=True)
+  evaluator = evaluating.Evaluator(config, by_name, encoder)
+  assert evaluator.evaluate({}) == {}
+  assert evaluator.skipped.startswith(f'No {split} example of cells has a label')
+  with pytest.raises(ValueError, match=f"'cells' has no {split} labels"):
+    evaluating.Evaluator(config, task, encoder)
 
 
 def test_a_folder_a_client_without_labels_trains_and_leaves_an_encoder(tmp_path):
@@ -181,19 +183,18 @@ def test_strict_makes_losses_errors(tmp_path, capsys):
   assert capsys.readouterr().out.count('left out 1 of 6 images') == 2
 
 
-def test_leave_to_follow_links_is_not_taken_from_a_run():
-  with (
-    in_process.parsed('--task=folder'),
-    pytest.raises(
-      ValueError,
-      match='not taken from the folder of a run: give --data=follow_links=true on the',
-    ),
+def test_leave_to_follow_links_is_not_taken_from_a_run(tmp_path):
+  config = in_process.read('dcco', '--task=folder --data=follow_links=true,strict=true')
+  stored = stored_config.build(run_config.to_json(config), '')
+  (tmp_path / 'config.json').write_text(json.dumps(stored))
+  with pytest.raises(
+    ValueError,
+    match='not taken from the folder of a run: give --data=follow_links on the',
   ):
-    adopting.adopt({'task': 'folder', 'follow_links': True}, ())
-  with in_process.parsed('--task=folder', '--data=follow_links=true'):
-    adopting.adopt({'task': 'folder', 'follow_links': True, 'strict': True}, ())
-    assert own_data.arguments()['follow_links']
-    assert not own_data.STRICT.value
+    strangers.check_given(tmp_path, strangers.read(tmp_path, {}))
+  config = strangers.read(tmp_path, {'data': 'follow_links=true'})
+  strangers.check_given(tmp_path, config)
+  assert config.data.follow_links and not config.data.strict
 
 
 def test_supervised_training_without_labels_is_refused_before_round_1(tmp_path):
@@ -213,40 +214,29 @@ def test_supervised_training_without_labels_is_refused_before_round_1(tmp_path):
 @pytest.mark.parametrize(
   ('flag', 'message'),
   [
-    (
-      '--data=classify:classify=image is given with --task=digits; it is for cases only',
-    ),
-    ('--data=folders:folders=class is given with --task=digits; it is for folder only'),
-    ('--data=fit:fit=pad is given with --task=digits; it is for ham10000, '),
-    ('--data=pixel_range:pixel_range=0/1 is given with --task=digits; it is for ham1'),
-    (
-      '--columns=label=x',
-      '--columns is given with --task=digits; it is for cases, feat',
-    ),
-    (
-      '--data=follow_links=true,follow_links=true is given with --task=digits; it is for ham10000',
-    ),
-    (
-      '--data=strict=true,strict=true is given with --task=digits; it is for ham10000, ham10000_re',
-    ),
+    ('--data=classify=image', '--data=classify is given with --task=digits; it is for'),
+    ('--data=folders=class', '--data=folders is given with --task=digits; it is for'),
+    ('--data=fit=pad', '--data=fit is given with --task=digits; it is for ham10000, '),
+    ('--data=pixel_range=0/1', '--data=pixel_range is given with --task=digits; it'),
+    ('--columns=label=x', '--columns is given with --task=digits; it is for cases, f'),
+    ('--data=follow_links=true', '--data=follow_links is given with --task=digits; it'),
+    ('--data=strict=true', '--data=strict is given with --task=digits; it is for ham1'),
   ],
 )
 def test_flags_of_one_task_are_refused_with_others(flag, message):
-  with (
-    in_process.parsed('--task=digits', flag),
-    pytest.raises(ValueError, match=message),
-  ):
-    common.check_flags()
+  with pytest.raises(ValueError, match=message):
+    in_process.checked('dcco', f'--task=digits {flag}')
 
 
 @pytest.mark.parametrize(
   ('ends', 'message'),
   [
-    ('1', "pixel_range is '1'; it must be two numbers, as in -1000,400"),
-    ('1,2,3', "pixel_range is '1,2,3'; it must be two numbers"),
-    ('a,b', "pixel_range is 'a,b'; it must be two numbers"),
-    ('400,-1000', 'pixel_range is 400,-1000; it must be two finite numbers, the first'),
-    ('0,inf', 'pixel_range is 0,inf; it must be two finite numbers'),
+    ('1', 'pixel_range of --data is 1; it must be two numbers, as in -1000/400'),
+    ('1/2/3', 'pixel_range of --data is 1/2/3; it must be two numbers'),
+    ('1,2', "has '2', which is no field=value; lists have / between their values."),
+    ('a/b', "has pixel_range='a/b'; it must be a number."),
+    ('400/-1000', 'pixel_range is 400,-1000; it must be two finite numbers, the first'),
+    ('0/inf', "has pixel_range='0/inf'; it must be a number, and finite."),
   ],
 )
 def test_pixel_range_must_be_two_numbers(tmp_path, ends, message):
@@ -274,12 +264,14 @@ def test_flags_of_pictures_reach_the_task_and_the_configuration(tmp_path, capsys
   assert '(0..4095)' not in said
   assert 'lose' not in said
   assert '2 of 5 images have numbers outside of their range' in said
-  with in_process.parsed(*start):
-    usual = choice.read('dcco').values()
-  with in_process.parsed(*start, '--data=fit=pad,pixel_range=0/2000'):
-    changed = choice.read('dcco').values()
-  # Runs of older versions, which have neither, can be resumed.
-  assert changed == {**usual, 'fit': 'pad', 'pixel_range': ['0', '2000']}
+  line = ' '.join(start)
+  usual = in_process.read('dcco', line).settings()
+  changed = in_process.read('dcco', f'{line} --data=fit=pad,pixel_range=0/2000')
+  assert changed.settings() == {
+    **usual,
+    'data.fit': 'pad',
+    'data.pixel_range': (0.0, 2000.0),
+  }
 
 
 def test_columns_of_the_data_override_defaults(tmp_path):
@@ -290,29 +282,27 @@ def test_columns_of_the_data_override_defaults(tmp_path):
   (tmp_path / 'own.csv').write_text('Photo;Patient;label\n')
   (tmp_path / 'table.csv').write_text('a,b\n')
   np.savez(tmp_path / 'table.npz', features=np.zeros([2, 2]), label=np.zeros(2))
-  known = {'partition': 'classes:per_client=2,clients=5'}
+  known = 'classes:per_client=2,clients=5'
   expected = {
-    '--task=digits': None,
+    '--task=digits': known,
     '--task=folder': 'iid:clients=5',
     '--task=folder --data=folders=client': 'client',
-    '--task=folder --data=folders=class': None,
+    '--task=folder --data=folders=class': known,
     f'--task=cases --data_dir={tmp_path}': 'client',
-    f'--task=cases --data_dir={tmp_path}/old.csv': None,
+    f'--task=cases --data_dir={tmp_path}/old.csv': known,
     f'--task=cases --data_dir={tmp_path}/old.csv --data=classify=image': 'client',
-    f'--task=cases --data_dir={tmp_path}/own.csv': None,
+    f'--task=cases --data_dir={tmp_path}/own.csv': known,
     f'--task=cases --data_dir={tmp_path}/own.csv '
     '--columns=image=Photo,client_id=Patient': 'client',
     f'--task=cases --data_dir={tmp_path}/bare.csv': 'case',
-    f'--task=cases --data_dir={tmp_path}/none.csv': None,
+    f'--task=cases --data_dir={tmp_path}/none.csv': known,
     f'--task=features --data_dir={tmp_path}/table.csv': 'iid:clients=5',
-    f'--task=features --data_dir={tmp_path}/table.csv --columns=label=b': None,
-    f'--task=features --data_dir={tmp_path}/table.npz': None,
+    f'--task=features --data_dir={tmp_path}/table.csv --columns=label=b': known,
+    f'--task=features --data_dir={tmp_path}/table.npz': known,
   }
-  found = {}
-  for line in expected:
-    with in_process.parsed(*line.split()):
-      found[line] = common.of_task(known).get('partition')
+  found = {line: in_process.read('fedema', line).partition for line in expected}
   assert found == expected
-  with in_process.parsed('--task=folder'):
-    assert 'partition' not in common.of_task({'partition': 'iid:clients=100'})
-    assert 'partition' not in common.of_task({})
+  row = programs.load('fedema').row(None, None)
+  for other in ('iid:clients=100', None):
+    config = dataclasses.replace(row, task='folder', partition=other)
+    assert suited.to_task(config).partition == other

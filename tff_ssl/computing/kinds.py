@@ -177,6 +177,11 @@ def _values(
   for item in rest.split(',') if rest.strip() else []:
     name, equals, value = (part.strip() for part in item.partition('='))
     if name not in allowed or not equals:
+      if values and not equals:
+        raise ValueError(
+          f'The {what} {text!r} has {item!r}, which is no field=value; lists have '
+          f'{BETWEEN} between their values.'
+        )
       if not allowed:
         raise ValueError(f'The {what} {text!r} has {item!r}; {kind} has no fields.')
       raise ValueError(
@@ -266,7 +271,8 @@ def _check(value: Any, type_: Any) -> None:
     if value not in typing.get_args(inner):
       raise ValueError(f'it must be {type_text(type_)}.')
   elif inner in (int, float) and not _range(type_).allows(value):
-    raise ValueError(f'it must be {type_text(type_)}.')
+    finite = '' if math.isfinite(value) else ', and finite'
+    raise ValueError(f'it must be {type_text(type_)}{finite}.')
 
 
 def checked_value(text: str, type_: Any) -> Any:
