@@ -12,8 +12,8 @@ from binaries import compare
 from binaries import dcco
 from binaries import fedavg_ssl
 from binaries import fedsup
+from binaries.building import encoders
 from binaries.experiment import evaluating
-from binaries.flags import common
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
@@ -86,11 +86,13 @@ def test_compare_takes_the_best_round_and_draws_both_curves(run, tmp_path, capsy
   capsys.readouterr()
 
 
-def _like(run, folder, name, factor, **flags):
-  """Makes a run of other flags, whose accuracies of kNN are a factor of a run's."""
+def _like(run, folder, name, factor, part=None, **settings):
+  """Makes a run of other settings, whose accuracies of kNN are a factor of a run's."""
   shutil.copytree(run, folder)
   config = json.loads((folder / 'config.json').read_text())
-  config['flags'].update(flags, run_dir=str(folder))
+  own = config['config']
+  own['run_dir'] = str(folder)
+  (own if part is None else own[part]).update(settings)
   (folder / 'config.json').write_text(json.dumps(config))
   with (folder / 'metrics.csv').open(newline='') as file:
     rows = list(csv.DictReader(file))
@@ -104,7 +106,7 @@ def _like(run, folder, name, factor, **flags):
 
 def test_runs_have_curves_of_knn_by_default(tmp_path, capsys):
   """Two seeds and another rate: lines are the means of what metrics.csv has."""
-  own = [each for each in _FLAGS if not each.startswith(('--batch', '--runtime=packs'))]
+  own = [each for each in _FLAGS if not each.startswith(('--clients=', '--runtime='))]
   run = (
     f'--run_dir={tmp_path / "seed_0"}',
     *own,
@@ -114,7 +116,9 @@ def test_runs_have_curves_of_knn_by_default(tmp_path, capsys):
   in_process.call(dcco, *run, '--clients_per_round=3', '--rounds=7')
   name = 'online_knn/accuracy'
   _like(tmp_path / 'seed_0', tmp_path / 'seed_1', name, 0.5, seed=1)
-  _like(tmp_path / 'seed_0', tmp_path / 'other', name, 0.9, server_learning_rate=0.01)
+  _like(
+    tmp_path / 'seed_0', tmp_path / 'other', name, 0.9, 'server', learning_rate=0.01
+  )
   told = {}
   for folder in ('seed_0', 'seed_1', 'other'):
     with (tmp_path / folder / 'metrics.csv').open() as file:
@@ -166,10 +170,9 @@ def test_labels_at_the_server_are_validated_besides_teacher_and_student(tmp_path
 )
 def test_the_best_of_several_models_is_that_of_the_validation_split(held_out, best):
   name, tested = 'knn/10%/accuracy', (0.25, 0.5, 0.375)
-  flags = '--task=digits', '--evaluation=methods=knn,label_fractions=0.1'
-  with in_process.parsed(*flags):
-    task = registry.load('digits')
-    evaluator = evaluating.Evaluator(task, common.build_encoder(task))
+  line = '--task=digits --evaluation=methods=knn,label_fractions=0.1'
+  config, task = in_process.read('dcco', line), registry.load('digits')
+  evaluator = evaluating.Evaluator(config, task, encoders.build(config, task))
   models = {f'cluster_{k}': {'encoder/number': k} for k in range(3)}
 
   def evaluate(params):
@@ -203,5 +206,5 @@ def test_invalid_validation_is_refused_before_the_first_round(tmp_path):
     f'--task=digits --run_dir={tmp_path}/a --data=validation=1.5',
   )
   for said in in_process.said(fedavg_ssl, lines).values():
-    assert 'it must be above 0 and below 1' in said
+    assert 'it must be a number in (0, 1), or none.' in said
   assert not (tmp_path / 'a').exists()
