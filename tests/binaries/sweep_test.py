@@ -222,7 +222,7 @@ def test_the_runs_are_those_of_their_commands(tmp_path):
     ([_METHODS, '--seed=3'], '--seed=3 is given; --methods, --seeds'),
     ([_METHODS, '--objective=byol'], '--objective=byol is given; --methods'),
     ([_METHODS, '--method=fedema:tau=3'], '--method=fedema:tau=3 is given; --methods'),
-    ([_METHODS, '--formats=gif'], "formats has 'gif'; it must be one of markdown"),
+    ([_METHODS, '--formats=gif'], '--formats=gif is given: it must be one of markdown'),
     ([_METHODS, '--rouns=3'], 'There is no flag --rouns; did you mean --rounds?'),
   ],
 )
@@ -430,7 +430,7 @@ def test_each_method_goes_through_all_values(tmp_path, swept):
   comparison = tmp_path / 'out' / 'comparison'
   assert (comparison / 'over.png').read_bytes().startswith(b'\x89PNG')
   lines = (comparison / 'over.csv').read_text().splitlines()
-  assert lines[0] == 'alpha,method,number,mean,deviation,runs'
+  assert lines[0] == 'alpha,line,number,mean,deviation,runs'
   # Accuracies 0.5 and 0.625, by the seed.
   methods = ('fed_byol byol [1]', 'fedavg simclr [2]')
   assert sorted(line.split(',')[:4] for line in lines[1:]) == [
