@@ -5,12 +5,10 @@ r"""Pretrains an encoder with DCCO, or with one of the baselines that it compare
       --partition=dirichlet:alpha=0,examples=4 --clients_per_round=128 --rounds=1000 \
       --run_dir=runs/cifar10
 
-The algorithms: `dcco`, with the loss CCO, VICReg or spectral (`--loss`); `fedsc` (the
-spectral loss, with the other clients' correlation matrix of the previous round);
-`fedavg_cco` and `fedavg_nt_xent` (FedAvg with the loss within each client);
-`centralized_cco` (batches with as many examples as a round, drawn from all);
-`centralized_supervised`
-(from scratch, on a share of the labels; `supervised` for short).
+The methods: `dcco` (of CCO, VICReg or the spectral loss); `fedsc` (the spectral loss,
+with the other clients' correlation matrix of the previous round); `fedavg` (with the
+loss within each client); `centralized_steps` (batches with as many examples as a round,
+drawn from all; with --objective=supervised from scratch, on a share of the labels).
 """
 
 import dataclasses

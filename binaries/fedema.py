@@ -2,31 +2,27 @@ r"""Pretrains an encoder with stateful clients: FedEMA, FedU, and their baseline
 
   python -m binaries.fedema --method=fedema --task=cifar10 \
       --data_dir=~/tensorflow_datasets --partition=classes:per_client=2,clients=5 \
-      --participation=1 --local_epochs=5 --batch_size=128 --client_learning_rate=0.032 \
-      --client_momentum=0.9 --client_weight_decay=5e-4 --client_schedule=cosine \
-      --rounds=100 --run_dir=runs/fedema
+      --participation=1 \
+      --clients=epochs=5,batch_size=128,learning_rate=0.032,momentum=0.9 \
+      --clients=weight_decay=5e-4,schedule=cosine --rounds=100 --run_dir=runs/fedema
 
-The methods: `fed_simclr` and `fed_simsiam`, which are FedAvg; `fed_moco_v1`,
-`fed_moco_v2` and `fed_byol`, whose key and target networks stay on their client; `fedu`
-and `fedema`, whose clients also keep their online networks. Flags for the paper's
-ablations: --target_momentum=0 (no EMA of the target), --nopredictor,
---nostop_gradient, --averaged and --replaced (which networks are shared), --ema_on,
---constant_mu. --autoscaler says when a client's lambda is set, which matters if not all
-clients are in each round. --divergence_of=training uses the divergence of the authors'
-code. With the paper's divergence mu may reach 1 and stay there, so that a client never
-takes the global model again; a run warns of this. --threshold_quantile is for `fedu` if
-no divergence reaches the paper's threshold.
+The methods: `fedema` and `fedu`, whose clients keep their target and online networks;
+`fed_byol` and `fed_ssl` (of MoCo), whose target or key networks stay on their client;
+`fedavg` (of SimCLR or SimSiam). Fields of the objective for the paper's ablations:
+target_momentum=0 (no EMA of the target), predictor=false, stop_gradient=false;
+--help=fedema has those of the method. With the paper's divergence mu may reach 1 and
+stay there, so that a client never takes the global model again; a run warns of this.
 
-In `fedca` the server keeps a dictionary: --dictionary_size representations of each
-client, for the other clients. With --alignment_weight above 0 clients are also aligned
-to the encoder of --alignment_run: a finished run on public data, such as one of
-`binaries.fedavg_ssl --algorithm=centralized` on another task.
+In `fedca` the server keeps a dictionary of representations of each client, for the
+other clients. With --objective=alignment_weight= above 0 clients are also aligned to
+the encoder of --method=alignment_run=: a finished run on public data, such as one of
+`binaries.fedavg_ssl --method=centralized` on another task.
 
 Clients of `fedu` and `fedema` have their own encoders: the online encoders that they
-keep. With --personal_methods, --personal_clients or --export_clients, these are
-evaluated together with the global encoder: each time by kNN, and at the end by
---personal_methods. On a finished run, the same command with --personal_methods or
---export_clients does what is still missing.
+keep. With --evaluation=personal=, personal_clients= or export_clients= they are
+evaluated together with the global encoder: each time by kNN, and at the end by the
+methods of `personal`. On a finished run, the same command with other such fields does
+what is still missing.
 
 `clients.csv` in the run folder has a row for each round and client, with mu, divergence
 and lambda; `binaries.compare` draws them.
@@ -80,8 +76,8 @@ class _DivergenceAware(_Sharing):
     divergence_of: Divergence: how far the global networks are from a client's own
       (global, as in the papers), or how far the client's last training moved its own
       (training, as in the authors' code).
-    divergence_norm: Norm of the divergence; none: l2 in fedema, but conv_mean with a
-      scaler or the divergence of training.
+    divergence_norm: Norm of the divergence; none: l2, but conv_mean with a scaler or
+      the divergence of training.
   """
 
   unused: ClassVar[tuple[str, ...]] = methods.LABELS
@@ -94,6 +90,7 @@ class FedU(_DivergenceAware):
   """FedU (Zhuang et al., ICCV 2021): far clients keep their predictor.
 
   Attributes:
+    divergence_norm: Norm of the divergence.
     threshold: Least divergence at which a client keeps its predictor; 0.4 in the paper.
     threshold_quantile: Share of the clients that take the global predictor, namely
       those with the smallest divergences, in place of the threshold; none: by it.
@@ -101,7 +98,7 @@ class FedU(_DivergenceAware):
 
   kind: ClassVar[str] = 'fedu'
   family: ClassVar[str] = 'stateful'
-  divergence_norm: Literal['l2', 'conv_mean'] | None = 'conv_mean'
+  divergence_norm: Literal['l2', 'conv_mean'] = 'conv_mean'
   threshold: kinds.NotNegative = 0.4
   threshold_quantile: kinds.Fraction | None = None
 

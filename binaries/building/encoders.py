@@ -89,13 +89,20 @@ def check(config: run_config.RunConfig) -> None:
   """Checks that encoder and views can process the task's examples.
 
   Raises:
-    ValueError: If one is for images and the other for rows of numbers.
+    ValueError: If one is for images and the other for rows of numbers, or views are
+      chosen for two modalities, which are the two views.
   """
   is_table = config.task in tasks.TABLES
   checked: list[tuple[str, str, tuple[str, ...], tuple[str, ...]]] = [
     ('encoder', config.encoder.kind, mlp.NAMES, registry.NAMES)
   ]
   if config.uses('augmentation'):
+    default = type(config).augmentation
+    if config.task in tasks.PAIRS and config.augmentation != default:
+      raise ValueError(
+        f'--augmentation={config.augmentation} is given with --task={config.task}, '
+        'whose two modalities are the two views; leave it out.'
+      )
     of_tables, every = tuple(vectors.CONFIGS), tuple(multiview.CONFIGS)
     checked.append(('augmentation', config.augmentation, of_tables, every))
   for name, value, of_tables, every in checked:

@@ -17,9 +17,13 @@ def check(config: run_config.RunConfig) -> None:
   """
   runtime = config.runtime
   if isinstance(runtime, runtimes.Hosts):
-    remote_hosts.check_addresses(list(runtime.addresses), runtime.trust)
+    remote_hosts.check_addresses(
+      list(runtime.addresses), runtime.trust, 'addresses of --runtime'
+    )
   elif isinstance(runtime, runtimes.Worker) and runtime.address is not None:
-    remote_hosts.check_addresses([runtime.address], runtime.trust, 'address')
+    remote_hosts.check_addresses(
+      [runtime.address], runtime.trust, 'address of --runtime'
+    )
 
 
 def open_context(

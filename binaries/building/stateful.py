@@ -28,7 +28,8 @@ def _sharing(config: run_config.RunConfig) -> online_networks.NetworkSharing:
   )
 
 
-def _fedema_config(config: run_config.RunConfig) -> fedema.FedEMAConfig:
+def fedema_config(config: run_config.RunConfig) -> fedema.FedEMAConfig:
+  """Returns FedEMA's settings; raises ValueError if two do not fit each other."""
   method = config.method
   for name in ('constant_mu', 'scaler'):
     if getattr(method, name) is not None and method.tau != type(method)().tau:
@@ -103,7 +104,8 @@ def _check_fed_byol(config: run_config.RunConfig) -> None:
   training.server_config(config)
 
 
-def _fedu_config(config: run_config.RunConfig) -> fedu.FedUConfig:
+def fedu_config(config: run_config.RunConfig) -> fedu.FedUConfig:
+  """Returns FedU's settings; raises ValueError if two do not fit each other."""
   method = config.method
   if (
     method.threshold_quantile is not None
@@ -180,13 +182,13 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
   'fed_byol': algorithms.Algorithm(_fed_byol, _check_fed_byol),
   'fedu': algorithms.with_server(
     fedu.fedu,
-    _fedu_config,
+    fedu_config,
     personal=algorithms.of_states,
     mixing=_mixing_of_fedu,
   ),
   'fedema': algorithms.with_server(
     fedema.fedema,
-    _fedema_config,
+    fedema_config,
     personal=algorithms.of_states,
     mixing=_mixing_of_fedema,
   ),

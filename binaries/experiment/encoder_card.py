@@ -8,6 +8,19 @@ from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
 
+# Settings that the text for people shows of a private run too: none of them tells who
+# took part.
+PUBLIC = (
+  'partition',
+  'data.image_size',
+  'data.fit',
+  'data.pixel_range',
+  'objective',
+  'augmentation',
+  'clients.epochs',
+  'clients.batch_size',
+)
+
 
 def build(
   config: run_config.RunConfig,

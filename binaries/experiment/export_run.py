@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from binaries.config import run_config
+from binaries.experiment import encoder_card
 from binaries.experiment import exporting
 from tasks import task_types
 from tff_ssl.evaluation import feature_sets
@@ -106,7 +107,7 @@ def give_away(
   """
   encoder_file.read(folder / model_card.ENCODER)
   exporting.check_promise(folder, config)
-  found = giving.give(folder, out)
+  found = giving.give(folder, out, encoder_card.PUBLIC)
   if not giving.is_private(folder):
     print(
       f'{folder} is no private run: no noise was added, and nothing is guaranteed, of '

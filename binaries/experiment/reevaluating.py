@@ -10,6 +10,7 @@ from binaries.building import execution
 from binaries.config import evaluations
 from binaries.config import run_config
 from binaries.config import strangers
+from binaries.experiment import encoder_card
 from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
 from binaries.experiment import masked
@@ -70,7 +71,7 @@ def run(
   with evaluation_clients.open_context(config):
     numbers = evaluator.evaluate_model(params)
     evaluating.report(evaluator, folder, round, config.title, numbers, prefix)
-  model_card.write(folder)
+  model_card.write(folder, encoder_card.PUBLIC)
 
 
 def _check(

@@ -17,6 +17,7 @@ from binaries.building import settled
 from binaries.config import roles
 from binaries.config import run_config
 from binaries.config import runtimes
+from binaries.experiment import encoder_card
 from binaries.experiment import evaluating
 from binaries.experiment import experiments
 from binaries.experiment import init_from
@@ -233,7 +234,7 @@ def execute(experiment: experiments.Experiment) -> None:
     with messages.after_training(path):
       known = results.read(path, rounds) or evaluator.evaluate_model(weights)
       evaluating.report(evaluator, path, rounds, config.title, known)
-    model_card.write(path)
+    model_card.write(path, encoder_card.PUBLIC)
   print(f'Run folder: {path}')
 
 

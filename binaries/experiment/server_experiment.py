@@ -61,13 +61,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   if algorithm.numbered:
     data = data.numbered(contextual.CLIENT)
   cohorts = _build_cohorts(config, data, grouping.groups)
-  labelled = server_data.dataset(
-    collections.OrderedDict(
-      **split.server.train.fields,
-      example_id=split.server.train.example_id,
-      label=split.server.train.label,
-    )
-  )
+  labelled = _labelled(split.server.train)
   encoder = encoders.build(config, task)
   sizes = messages.sizes_in_loss(config, report)
   problem = building.problem(
@@ -102,6 +96,15 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
     evaluator,
     evaluate=measure,
     evaluate_every=measure.every,
+  )
+
+
+def _labelled(examples: task_types.Examples) -> Any:
+  """Returns the server's labelled examples as a data set."""
+  return server_data.dataset(
+    collections.OrderedDict(
+      **examples.fields, example_id=examples.example_id, label=examples.label
+    )
   )
 
 

@@ -89,10 +89,12 @@ def test_each_cluster_is_evaluated_and_the_largest_is_left_behind(run):
 
 def test_mismatched_arguments_are_refused(tmp_path):
   expected = {
-    '--method=align_only:clusters=3': 'it is for featarc, cluster_only only',
-    '--method=cluster_only:alignment_weight=1': 'it is for featarc, align_only only',
-    '--method=fedavg:clusters=3': 'it is for featarc, cluster_only only',
-    '--method=alignment_weight=-1': 'alignment_weight is -1.0; it must be at least 0',
+    '--method=align_only:clusters=3': 'the fields are alignment_weight.',
+    '--method=cluster_only:alignment_weight=1': 'the fields are clusters.',
+    '--method=fedavg:clusters=3': "has 'clusters=3'; fedavg has no fields.",
+    '--method=alignment_weight=-1': (
+      "has alignment_weight='-1'; it must be a number at least 0."
+    ),
     '--method=cluster_only --task=digits_halves': 'networks left, left_projector, rig',
   }
   run_dir = f'--run_dir={tmp_path / "none"}'

@@ -14,7 +14,6 @@ from binaries.launching import program as program_lib
 _ROOT = pathlib.Path(__file__).parents[2]
 # What a person puts in place of a word in capitals, by program where it depends on it.
 _STANDS_FOR = {
-  'ALGORITHM': ['dcco', 'fedavg'],
   '$$algorithm': ['centralized', 'fedavg'],
   '$$norm': ['group', 'batch'],
   'METHOD': {
@@ -24,10 +23,11 @@ _STANDS_FOR = {
     'fedsup': ['fedsup', 'server_finetuned'],
   },
   'OBJECTIVE': {'dcco': ['cco'], '': ['simclr', 'byol']},
-  '$method': ['fed_byol', 'fedu', 'fedema'],
   'PARTITION': ['iid:clients=5'],
   'ALPHA': ['5'],
-  'ROUNDS': ['4'],
+  'EXPERIMENT': ['dcco', 'precision'],
+  'REGIME': ['A'],
+  'PORT': ['7001'],
 }
 
 
@@ -38,7 +38,7 @@ def _documented():
     source = (_ROOT / path).read_text().replace('\\\n', ' ')
     pattern = r'python -m binaries\.(\w+)((?:\s+--[^\s`]+|\s+\$\(ARGS\))+)'
     for program, line in re.findall(pattern, source):
-      lines = [line.replace('$(ARGS)', '').replace('=E ', '=5 ').rstrip(').,;')]
+      lines = [line.replace('$(ARGS)', '').rstrip(').,;')]
       for name, values in _STANDS_FOR.items():
         if isinstance(values, dict):
           values = values.get(program, values.get('', []))

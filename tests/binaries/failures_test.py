@@ -1,18 +1,19 @@
 """What a person is told when a run cannot go on."""
 
+import dataclasses
 import re
 
-from absl import app
 import pytest
 
 from binaries import dcco
 from binaries import evaluate
+from binaries.building import data
+from binaries.config import run_config as config_lib
 from binaries.launching import program
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.execution import worker_process
 from tff_ssl.runs import checkpoints
-from tff_ssl.runs import run_config
 from tff_ssl.storage import files
 
 _FLAGS = (
@@ -69,7 +70,7 @@ def test_a_mistake_has_its_traceback():
     raise TypeError('a mistake')
 
   with pytest.raises(TypeError, match='a mistake'):
-    app.run(program.checked(fail), argv=['test'])
+    program.start(_Program(fail), ['test'])
 
 
 class _Program:
@@ -77,18 +78,22 @@ class _Program:
 
   __name__ = 'test'
 
+  @dataclasses.dataclass(frozen=True)
+  class Options:
+    """No flags."""
+
   def __init__(self, main):
-    self.main = main
+    self.main = lambda _: main()
 
 
 @pytest.mark.parametrize(
   ('flag', 'said'),
   [
-    ('server_learning_rate=nan', '--server=learning_rate is nan; it must be a finite'),
-    ('server_learning_rate=-inf', '--server=learning_rate is -inf; it must be a fin'),
-    ('server_learning_rate=-1', 'It comes from --server=learning_rate=-1.0.'),
-    ('server_momentum=0.5', 'It comes from --server=momentum=0.5.'),
-    ('projector=8,-2', 'It comes from --objective=projector=8/-2.'),
+    ('server=learning_rate=nan', "has learning_rate='nan'; it must be a number at lea"),
+    ('server=learning_rate=-inf', "has learning_rate='-inf'; it must be a number at"),
+    ('server=learning_rate=-1', '--server=learning_rate=-1 is given: '),
+    ('server=momentum=0.5', "has 'momentum=0.5'; the fields are learning_rate, "),
+    ('objective=projector=8/-2', '--objective=projector=8/-2 is given: '),
   ],
 )
 def test_errors_name_the_flag(tmp_path, flag, said):
@@ -102,7 +107,7 @@ def test_a_flag_that_is_named_does_not_come_of_another():
   def fail():
     raise ValueError('clients_per_round is 64: it must be between 1 and 8')
 
-  ended = in_process.run(_Program(fail), '--rounds=8')
+  ended = in_process.run(_Program(fail))
   assert ended.stderr == 'Error: clients_per_round is 64: it must be between 1 and 8.\n'
 
 
@@ -120,7 +125,7 @@ def test_oversized_requests_are_refused_before_data_are_read(
   tmp_path, monkeypatch, line, said
 ):
   (tmp_path / 'file').touch()
-  monkeypatch.setattr(dcco.common, 'load_task', pytest.fail)
+  monkeypatch.setattr(data, 'load_task', pytest.fail)
   line, said = (text.replace('{file}', f'{tmp_path}/file') for text in (line, said))
   ended = in_process.run(dcco, f'--run_dir={tmp_path}/run', *line.split())
   assert ended.status == 1
@@ -134,10 +139,6 @@ def test_paths_of_flags_may_begin_at_home(tmp_path, monkeypatch):
   (tmp_path / 'other' / 'thesis.tex').touch()
   with pytest.raises(ValueError, match=f"{tmp_path}/other holds 'thesis.tex' but no"):
     in_process.call(dcco, '--run_dir=~/other')
-  with in_process.parsed('--runs=~/a,b/*', '--data_dir=~/c', '--plot=~') as _:
-    known = dcco.common.flag_values()
-    assert known['runs'] == [f'{tmp_path}/a', 'b/*']
-    assert (known['data_dir'], known['plot']) == (f'{tmp_path}/c', str(tmp_path))
   ended = in_process.run(dcco, '--run_dir=~nobody_of_this_name/x')
   assert ended.status == 1
   assert '~nobody_of_this_name is not a home folder' in ended.stderr
@@ -146,28 +147,31 @@ def test_paths_of_flags_may_begin_at_home(tmp_path, monkeypatch):
 def test_seeds_are_int64(tmp_path):
   ended = in_process.run(dcco, f'--seed={2**63}', f'--run_dir={tmp_path}/run')
   assert ended.status == 1
-  assert re.search(r'--seed=9223372036854775808: .*9223372036854775807', ended.stderr)
+  assert re.search(
+    '--seed=9223372036854775808 is given: it must be a whole number', ended.stderr
+  )
 
 
 @pytest.mark.parametrize(
   'stored',
   [
     {'task': 5},
-    {'encoder_width': [1]},
-    {'label_fractions': 0.5},
-    {'evaluation_methods': {'knn': 1}},
-    {'evaluation_methods': [1]},
+    {'encoder': {'kind': 'conv2', 'width': [1]}},
+    {'encoder': {'kind': 'conv2', 'width': 'nan'}},
+    {'encoder': 'conv2'},
+    {'evaluation': {'label_fractions': 0.5}},
+    {'evaluation': {'methods': {'knn': 1}}},
+    {'evaluation': {'methods': [1]}},
     {'seed': '1e3'},
     {'seed': {}},
-    {'encoder_width': 'nan'},
     {'rounds': -1},
-    {'projector': 8},
+    {'objective': {'kind': 'cco', 'projector': 8}},
     {'partition': 7},
   ],
 )
 def test_values_of_a_stranger_s_run_are_one_sentence(tmp_path, stored):
-  config = run_config.build({'algorithm': 'dcco', 'task': 'digits', **stored}, '')
-  files.write_json(tmp_path / 'config.json', config)
+  own = config_lib.to_json(in_process.read('dcco', run_dir=None))
+  files.write_json(tmp_path / 'config.json', {'config': {**own, **stored}})
   ended = in_process.run(evaluate, f'--run={tmp_path}')
   assert ended.status == 1
   assert ended.stderr.startswith('Error: ')

@@ -10,10 +10,12 @@ import tensorflow as tf
 
 from binaries import evaluate
 from binaries import fedavg_ssl
-from binaries.experiment import running
+from binaries.building import data
+from binaries.building import encoders
+from binaries.building import objectives
 from binaries.experiment import messages
-from binaries.flags import common
-from binaries.methods import choice
+from binaries.experiment import running
+from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.encoders import cnn
@@ -21,8 +23,8 @@ from tff_ssl.partition import describe
 from tff_ssl.runs import checkpoints
 
 _CLIENTS = ('--partition=classes:per_client=2,clients=5', '--participation=1')
-_LOCAL = '--clients=batch_size=64,momentum=0.9,schedule=cosine'
-_CONV2 = '--encoder=conv2:width=0.125'
+_LOCAL = ('--clients=batch_size=64,momentum=0.9,schedule=cosine',)
+_CONV2 = ('--encoder=conv2:width=0.125',)
 _RUNS = {
   'byol': (
     *_CONV2,
@@ -68,26 +70,22 @@ _WRONG = {
   '--objective=mae --encoder=resnet8': (
     'encoder of MAE is resnet8; it must be a vision transformer'
   ),
-  '--objective=mae:projector=8/8': '--objective=projector is given with --objective=mae',
-  '--encoder=vit_micro:stem=imagenet': 'it is for resnet8, resnet14',
-  '--encoder=vit_micro:norm=group': 'it is for resnet8, resnet14',
-  '--encoder=patch=4': 'it is for vit_micro, vit_tiny only',
-  '--objective=simsiam:temperature=0.1': 'it is for simclr, moco_v1, moco_v2, swav',
-  '--method=centralized --runtime=packs=2': 'it is for fedavg, fedprox, fedbn, fed_ssl, '
-  'scaffold, l_dawa only',
-  '--method=fedprox': 'proximal_weight is 0',
+  '--objective=mae:projector=8/8': "has 'projector=8/8'; the fields are mask_ratio.",
+  '--encoder=vit_micro:stem=imagenet': 'the fields are width, precision, patch.',
+  '--encoder=vit_micro:norm=group': 'the fields are width, precision, patch.',
+  '--encoder=patch=4': 'the fields are width, precision, norm, stem.',
+  '--objective=simsiam:temperature=0.1': "has 'temperature=0.1'; the fields are",
+  '--method=centralized --runtime=packs=2': '--runtime is given with --method=cent',
+  '--method=fedprox': 'proximal_weight of --clients is 0',
   '--method=scaffold --clients=momentum=0.9': 'momentum is 0.9; for clients of SC',
-  '--method=fedbn --encoder=norm=group': (
-    'encoder_norm is group; --method=fedbn needs batch'
-  ),
-  '--participation=1.5': 'participation is 1.5',
-  '--clients=schedule=steps': "client_schedule_steps is ''",
+  '--method=fedbn --encoder=norm=group': 'is group; --method=fedbn needs batch',
+  '--participation=1.5': '--participation=1.5 is given: it must be a number in (0, 1]',
+  '--clients=schedule=steps': 'schedule=steps needs rounds, as in steps=60/90',
   '--rounds=9 --clients=schedule=steps,steps=4/9': 'of 9 rounds',
-  '--clients=schedule=steps,steps=4,factor=2': ('client_schedule_factor is 2.0'),
-  '--clients=factor=0.5': 'it is for steps only',
-  '--clients=warmup_rounds=3': 'it is for cosine only',
-  '--clients=beta_2=0.9': 'beta_2 is 0.9; only adam and adamw',
-  '--objective=simsiam --supervised_augmentation=views': 'it is for supervised only',
+  '--clients=schedule=steps,steps=4,factor=2': "has factor='2'; it must be a number in",
+  '--clients=factor=0.5': 'it is for schedule=steps only',
+  '--clients=warmup_rounds=3': 'it is for schedule=cosine only',
+  '--clients=beta_2=0.9': "has 'beta_2=0.9'; the fields are",
 }
 
 
@@ -157,7 +155,7 @@ def test_batch_norm_is_exported_and_evaluated_with_its_statistics(runs, capsys):
   assert 20 < after['finetune/10%/validated'] < 80
   assert 'supervised_from_scratch/finetune/10%/learning_rate' not in after
   shown = capsys.readouterr().out
-  assert 'Fine-tuning of fedprox with 10% (145) labels: rate 0.0' in shown
+  assert 'Fine-tuning of fedprox moco_v2 with 10% (145) labels: rate 0.0' in shown
   in_process.call(
     evaluate,
     f'--run={run.folder}',
@@ -234,11 +232,10 @@ def test_fedbn_is_evaluated_by_the_mean_of_its_clients(runs):
   ],
 )
 def test_batches_too_small_or_too_few_are_reported(capsys, flags, said):
-  with in_process.parsed('--run_dir=unused', *flags.split()):
-    chosen = choice.read('fedavg_ssl')
-    encoder = common.build_encoder_of_shape((8, 8, 1))
-    objective = chosen.objective.build(encoder, 10)
-    messages.warn_of_batches(chosen, objective, [2, 26, 64, 66])
+  config = in_process.read('fedavg_ssl', flags)
+  task = registry.load('digits')
+  objective = objectives.build(config, encoders.build(config, task), task)
+  messages.warn_of_batches(config, objective, [2, 26, 64, 66])
   told = capsys.readouterr().err
   assert bool(told) == bool(said)
   assert said in told
@@ -275,11 +272,11 @@ def test_a_supervised_bound_sees_only_what_clients_hold():
     '--participation=1',
     *_CONV2,
   )
-  with in_process.parsed(*flags):
-    prepared = running.prepare(choice.read('fedavg_ssl'))
-    held = np.concatenate(list(common.build_partition(prepared.task).values()))
-    assert len(held) == 40
-    batches = [prepared.cohort_fn(round)[0] for round in (1, 2, 3)]
+  config = in_process.read('fedavg_ssl', ' '.join(flags), seed=0)
+  prepared = running.prepare(config)
+  held = np.concatenate(list(data.partition(config, prepared.task).values()))
+  assert len(held) == 40
+  batches = [prepared.cohort_fn(round)[0] for round in (1, 2, 3)]
   drawn = [int(x['example_id']) for batch in batches for x in batch]
   assert len(drawn) == 3 * 40
   assert set(drawn) == set(prepared.task.train.example_id[held])

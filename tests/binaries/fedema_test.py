@@ -10,8 +10,9 @@ import pytest
 import tensorflow as tf
 
 from binaries import fedema
+from binaries.building import stateful
+from binaries.config import run_config
 from binaries.experiment import results
-from binaries.methods import choice
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.encoders import cnn
@@ -143,21 +144,24 @@ def test_killed_it_ends_with_the_same_bytes(whole, tmp_path):
 
 
 @pytest.mark.parametrize(
-  ('flags', 'norm'),
+  ('line', 'norm'),
   [
-    ((), 'l2'),
-    (('--method=scaler=0.8',), 'conv_mean'),
-    (('--method=scaler=0.8,divergence_norm=l2'), 'l2'),
-    (('--method=divergence_norm=conv_mean',), 'conv_mean'),
-    (('--method=divergence_of=training',), 'conv_mean'),
-    (('--method=divergence_of=training,divergence_norm=l2'), 'l2'),
-    (('--method=fedu',), 'conv_mean'),
-    (('--method=fed_byol',), 'l2'),
+    ('', 'l2'),
+    ('--method=scaler=0.8', 'conv_mean'),
+    ('--method=scaler=0.8,divergence_norm=l2', 'l2'),
+    ('--method=divergence_norm=conv_mean', 'conv_mean'),
+    ('--method=divergence_of=training', 'conv_mean'),
+    ('--method=divergence_of=training,divergence_norm=l2', 'l2'),
   ],
 )
-def test_the_norm_goes_with_the_scaler(flags, norm):
-  with in_process.parsed(*flags):
-    assert choice.read('fedema').values().get('divergence_norm') == norm
+def test_the_norm_goes_with_the_scaler(line, norm):
+  config = in_process.checked('fedema', line)
+  assert stateful.fedema_config(config).used_norm == norm
+
+
+def test_the_norm_of_fedu_is_its_papers():
+  config = in_process.checked('fedema', '--method=fedu')
+  assert stateful.fedu_config(config).norm == 'conv_mean'
 
 
 _SHORT = (
@@ -176,23 +180,17 @@ _SHORT = (
 
 @pytest.mark.long_for('flags1')
 @pytest.mark.parametrize(
-  ('flags', 'said'),
+  ('flag', 'said'),
   [
     # A first divergence of more than a thousandth makes mu 1.
-    (
-      ('--method=scaler=1000',),
-      'warning: in round 2 mu is 1 for every returning client',
-    ),
-    (('--method=tau=0',), 'the run is bit for bit that of --method=fed_byol'),
-    (
-      ('--method=fedu:threshold=1e6'),
-      'the run is bit for bit that of --method=fed_byol',
-    ),
+    ('--method=scaler=1000', 'warning: in round 2 mu is 1 for every returning client'),
+    ('--method=tau=0', 'the run is bit for bit that of --method=fed_byol'),
+    ('--method=fedu:threshold=1e6', 'the run is bit for bit that of --method=fed_byol'),
   ],
 )
-def test_mu_of_0_or_1_raises_the_alarm(tmp_path, flags, said):
+def test_mu_of_0_or_1_raises_the_alarm(tmp_path, flag, said):
   folder = tmp_path / 'run'
-  ended = in_process.run(fedema, *_SHORT, *flags, f'--run_dir={folder}', folder=folder)
+  ended = in_process.run(fedema, *_SHORT, flag, f'--run_dir={folder}', folder=folder)
   assert ended.status == 0, ended.stderr
   warned = [line for line in ended.stderr.splitlines() if line.startswith('warning')]
   mixing = [line for line in warned if 'mu is 1' in line or 'bit for bit' in line]
@@ -203,8 +201,11 @@ def test_mu_of_0_or_1_raises_the_alarm(tmp_path, flags, said):
 def _base_run(folder, rounds=2, norm='batch'):
   """Makes what is read of a run, after its second round."""
   (folder / 'checkpoints').mkdir(parents=True)
-  flags = {'rounds': rounds, 'encoder_norm': norm}
-  (folder / 'config.json').write_text(json.dumps({'flags': flags}))
+  config = in_process.read(
+    'fedavg_ssl', f'--encoder=conv2:norm={norm},width=0.125 --rounds={rounds}'
+  )
+  own = {'config': run_config.to_json(config)}
+  (folder / 'config.json').write_text(json.dumps(own))
   encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125, norm)
   arrays = {
     f'state/{results.ENCODER}/{name}': value.numpy()
@@ -219,41 +220,54 @@ def test_wrong_flags_are_one_sentence(tmp_path):
   group = _base_run(tmp_path / 'group', norm='group')
   narrow = _base_run(tmp_path / 'narrow')
   wrong = {
-    '--method=tau=0.5,scaler=0.8': '--method=tau is given with --method=scaler; leave one of them out.',
-    '--method=dictionary_size=3': '--method=dictionary_size is given with --method=fedema; it is',
+    '--method=tau=0.5,scaler=0.8': (
+      'tau of --method is given with scaler; leave one of them out.'
+    ),
+    '--method=fedca:tau=0.5': (
+      "--method=fedca:tau=0.5 is given: The method 'fedca:tau=0.5' has 'tau=0.5'; "
+      'the fields are dictionary_size, alignment_run.'
+    ),
     '--method=divergence_of=training,autoscaler=first_round': (
       "autoscaler is 'first_round'; with divergence_of='training' a client needs no gl"
     ),
-    '--method=fed_byol:divergence_of=training': (
-      '--method=divergence_of is given with --method=fed_byol; it is for fedu, fedema only.'
+    '--method=scaler=0.8,autoscaler=first_round': (
+      "autoscaler is 'first_round'; with a sca"
     ),
-    '--method=scaler=0.8,autoscaler=first_round': "autoscaler is 'first_round'; with a sca",
     '--method=fedu:threshold=0.2,threshold_quantile=0.5': (
-      '--method=threshold is given with --method=threshold_quantile; leave one of them out.'
+      'threshold of --method is given with threshold_quantile; leave one of them out.'
     ),
-    '--method=fedu:threshold_quantile=2': 'quantile is 2.0; it must be between 0',
+    '--method=fedu:threshold_quantile=2': (
+      "--method=fedu:threshold_quantile=2 is given: The method 'fedu:threshold_quantile"
+      "=2' has threshold_quantile='2'; it must be a number in [0, 1], or none."
+    ),
     '--method=fed_byol --evaluation=personal=linear': (
-      '--evaluation=personal is given with --method=fed_byol; it is for fedu, fedema only.'
+      'personal of --evaluation is given with --method=fed_byol --objective=byol, '
+      'which does not use it; leave it out.'
     ),
-    '--method=fedca --evaluation=export_clients=client_3': '--evaluation=export_clients is given with --meth',
-    '--method=fed_ssl --objective=moco_v2 --evaluation=personal_clients=2': '--evaluation=personal_clients is given with --m',
-    '--evaluation=personal=knn': "personal_methods has 'knn'; it must be one of logistic",
-    '--method=fedca:tau=0.5': '--method=tau is given with --method=fedca; it is for fedema',
+    '--method=fedca --evaluation=export_clients=client_3': (
+      'export_clients of --evaluation is given with --method=fedca '
+    ),
+    '--objective=moco_v2 --evaluation=personal_clients=2': (
+      'personal_clients of --evaluation is given with --method=fed_ssl '
+    ),
+    '--evaluation=personal=knn': (
+      "personal of --evaluation has 'knn'; it must be one of linear, lars, federated_l"
+    ),
     '--method=fedca --objective=alignment_weight=0.5': (
-      '--objective=alignment_weight=0.5 is given without --method=alignment_run; it must name a '
+      'alignment_weight of --objective is 0.5 without alignment_run of --method; it '
     ),
     f'--method=fedca:alignment_run={narrow}': (
-      f'--method=alignment_run={narrow} is given without --objective=alignment_weight; it must be above'
+      f'alignment_run of --method is {narrow} without alignment_weight of --objective; '
     ),
   }
   aligned = (
-    '--method=fedca --clients_per_round=5 --encoder=conv2 --objective=alignment_weight=1 '
-    '--method=alignment_run='
+    '--method=fedca --clients_per_round=5 --encoder=conv2 '
+    '--objective=alignment_weight=1 --method=alignment_run='
   )
   wrong |= {
     f'{aligned}{tmp_path}/none': f'{tmp_path}/none is not a run: there is no such',
     f'{aligned}{early}': f'{early} has 2 of 3 rounds; the base model must come',
-    f'{aligned}{group}': f'{group} is a run with --encoder=norm=group; the base model ',
+    f'{aligned}{group}': f'{group} is a run with the norm group of --encoder; the base',
     f'{aligned}{narrow}': (
       f'The shape of stage1/conv/kernel of the encoder of {narrow} is (3, 3, 1, 8); '
       'it must be (3, 3, 1, 64)'

@@ -24,7 +24,7 @@ _SHORT = (
   '--clients_per_round=4',
   '--evaluation=methods=knn/finetune,finetune_steps=2',
 )
-# The task's flags, the encoder that it has by default, and the field that this reads.
+# The task, the encoder that it has by default, and the field that this reads.
 _TASKS = {
   'wine': ('mlp', 'features'),
   'digits_halves': ('resnet8', 'left'),
@@ -97,8 +97,8 @@ def test_it_starts_from_the_encoder_of_the_baselines(run):
   encoder = encoders.build_encoder(
     encoder_name, task.shapes[field], width=0.25, field=field
   )
-  with in_process.parsed('--seed=0', '--evaluation=label_fractions=0.1'):
-    initial = evaluating.Evaluator(task, encoder).initial_params()
+  config = in_process.read('dcco', f'--task={name} --seed=0')
+  initial = evaluating.Evaluator(config, task, encoder).initial_params()
   prefix = 'left' if field == 'left' else 'encoder'
   stored = _stored(folder, 0)
   for name, value in initial.items():
@@ -131,11 +131,12 @@ def test_mismatched_arguments_are_refused(tmp_path):
       '--task=digits --encoder=width=0.25 --augmentation=noise': 'one of byol, ',
     },
     fedavg_ssl: {
-      '--task=digits_halves --objective=byol': 'objectives for both are simclr',
+      '--task=digits_halves --objective=byol': 'two modalities; it must be one of sim',
+      '--task=digits_halves --objective=simclr --augmentation=flip': 'the two views',
     },
     fedsup: {
-      '--task=wine --method=server_finetuned --objective=fixmatch': 'weak and strong views are for images only',
-      '--task=digits_halves': 'has two modalities; objectives for both are',
+      '--task=wine --objective=fixmatch': 'strong views are for images only.',
+      '--task=digits_halves': 'two modalities; it must be one of simclr',
     },
   }
   for binary, messages in expected.items():

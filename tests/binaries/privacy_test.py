@@ -1,6 +1,7 @@
 """--aggregation of the programs: what is refused, what a run writes, how it ends."""
 
 import csv
+import dataclasses
 import json
 
 import dp_accounting
@@ -11,9 +12,10 @@ from binaries import dec_ssl
 from binaries import fedavg_ssl
 from binaries import fedema
 from binaries import fedsup
-from binaries.experiment import private
+from binaries.building import aggregation
+from binaries.config import aggregations
 from binaries.experiment import messages
-from binaries.flags import privacy
+from binaries.experiment import private
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.losses import cco as cco_lib
@@ -22,53 +24,54 @@ from tff_ssl.runs.privacy import privacy_ledger
 
 _RUN = '--run_dir=/nowhere/run'
 _SECURE = f'--aggregation=secure {_RUN}'
-_PRIVATE = f'--aggregation=private:update_clip=1 {_RUN}'
+_PRIVATE = f'{_RUN} --aggregation=private:update_clip=1'
 _DISTRIBUTED = _PRIVATE.replace('private', 'distributed', 1)
 _REFUSED = {
   dcco: {
-    f'--aggregation=bound=8 {_RUN}': 'is given with --aggregation=plain; it is for secure',
-    f'--aggregation=epsilon=8 {_SECURE}': 'is given with --aggregation=secure; it is for p',
+    f'--aggregation=bound=8 {_RUN}': "has 'bound=8'; plain has no fields",
+    f'--aggregation=secure:epsilon=8 {_RUN}': "has 'epsilon=8'; the fields are bound, ",
     f'--runtime=worker {_SECURE}': (
       "be in_process, because TFF's worker has no secure sums"
     ),
-    f'--runtime=packs=2 {_SECURE}': 'must be 0, because each client masks its own values',
+    f'--runtime=packs=2 {_SECURE}': 'must be 0, because each client masks its own',
     f'--runtime=parts=2 {_SECURE}': (
       'leave it out, because each part of a round has a sum of its own'
     ),
     f'--clients_per_round=1 {_SECURE}': (
       'must be at least 2, because a sum over one client'
     ),
-    f'--aggregation=rows_of_one_client=true {_SECURE}': 'it is for FedCA and FedMatch only',
-    f'--aggregation=bound=0 {_SECURE}': 'value_bound is 0.0; it must be between',
-    _PRIVATE: 'without --aggregation=epsilon or --aggregation=noise_multiplier',
-    f'--aggregation=epsilon=-1 {_PRIVATE}': 'privacy_epsilon is -1.0; it must be positive',
-    f'--aggregation=noise_multiplier=nan {_PRIVATE}': 'noise_multiplier is nan; it must be',
-    f'--aggregation=private:epsilon=8 {_RUN}': 'without --privacy_upd',
-    f'--aggregation=epsilon=8 --runtime=parts=2 {_PRIVATE}': 'noise is counted for a round as a',
-    f'--aggregation=epsilon=8 --runtime=hosts:addresses=localhost:1 {_PRIVATE}': (
+    f'--aggregation=secure:rows_of_one_client=true {_RUN}': (
+      'it is for FedCA and FedMatch only'
+    ),
+    f'--aggregation=secure:bound=0 {_RUN}': "bound='0'; it must be a number above 0",
+    _PRIVATE: 'is given without epsilon or noise_multiplier',
+    f'{_PRIVATE},epsilon=-1': "epsilon='-1'; it must be a number above 0, or none",
+    f'{_PRIVATE},noise_multiplier=nan': "noise_multiplier='nan'; it must be",
+    f'--aggregation=private:epsilon=8 {_RUN}': 'is given without update_clip',
+    f'{_PRIVATE},epsilon=8 --runtime=parts=2': 'noise is counted for a round as a',
+    f'{_PRIVATE},epsilon=8 --runtime=hosts:addresses=localhost:1': (
       'must be worker or in_process, because a host that is given up may have drawn '
       'noise'
     ),
-    f'--aggregation=epsilon=8,clip_quantile=2 {_PRIVATE}': 'must be between 0 an',
-    f'--aggregation=epsilon=8,bound=2 {_PRIVATE}': 'it is for secure only',
-    f'--aggregation=epsilon=8,clip_quantile=0.5 {_DISTRIBUTED}': (
-      'is given with --aggregation=distributed; it is for private only'
+    f'{_PRIVATE},epsilon=8,clip_quantile=2': 'it must be a number in (0, 1), or none',
+    f'{_PRIVATE},epsilon=8,bound=2': "has 'bound=2'; the fields are update_clip, eps",
+    f'{_DISTRIBUTED},epsilon=8,clip_quantile=0.5': "has 'clip_quantile=0.5'; the field",
+    f'{_DISTRIBUTED},noise_multiplier=1,cohorts=poisson': (
+      'cohorts of --aggregation is poisson with --aggregation=distributed; it must be '
+      'fixed or p'
     ),
-    f'--aggregation=noise_multiplier=1,cohorts=poisson {_DISTRIBUTED}': (
-      'privacy_cohorts is poisson with --aggregation=distributed; it must be fixed or p'
+    f'--aggregation=secure:cohorts=passes {_RUN}': "has 'cohorts=passes'; the fields ",
+    f'--objective=spectral:encoding_norm=1 {_RUN}': "has 'encoding_norm=1'; the fields",
+    f'--objective=encoding_norm=1 --method=stale_statistics=true {_RUN}': (
+      'previous round have a different'
     ),
-    f'--aggregation=cohorts=passes {_SECURE}': (
-      'is given with --aggregation=secure; it is for private, distributed only'
-    ),
-    f'--objective=spectral:encoding_norm=1 {_RUN}': 'given with --objective=spectral, which do',
-    f'--objective=encoding_norm=1 --method=stale_statistics=true {_RUN}': 'previous round have a different',
-    f'--objective=encoding_norm=1 --method=fedsc {_RUN}': 'is given with --method=fedsc; i',
-    f'--method=centralized_steps --objective=cco {_SECURE}': '--aggregation is given with --method',
+    f'--objective=encoding_norm=1 --method=fedsc {_RUN}': 'fields are projector, mu',
+    f'--method=centralized_steps {_SECURE}': '--aggregation is given with --method',
   },
   fedema: {f'--method=fedca {_SECURE}': 'each client sends its own rows'},
   fedsup: {
     f'--method=fedmatch {_SECURE}': 'give --aggregation=rows_of_one_client=true',
-    f'--aggregation=private {_RUN}': 'with labels at the server it must be plain',
+    f'{_PRIVATE},epsilon=8': 'with labels at the server it must be plain',
   },
   dec_ssl: {f'--method=ring {_SECURE}': '--aggregation is given with --method=ring'},
   fedavg_ssl: {f'--method=centralized {_SECURE}': '--aggregation is given with'},
@@ -87,42 +90,43 @@ def test_mismatched_arguments_are_refused_in_one_sentence(program):
   ('flags', 'sizes', 'message'),
   [
     (
-      '--aggregation=examples=3',
+      '--aggregation=secure:examples=3',
       [3, 4],
-      'secure_examples is 3; it must be at least 4, the',
+      'examples of --aggregation is 3; it must be at least 4, the',
     ),
-    ('--participation=0.1', [4] * 12, 'it gives one of 12 clients, and a sum over one'),
+    (
+      '--aggregation=secure --participation=0.1',
+      [4] * 12,
+      'it gives one of 12 clients, and a sum over one',
+    ),
   ],
 )
 def test_clients_that_secure_sums_cannot_take_are_refused(flags, sizes, message):
-  with in_process.parsed('--aggregation=secure', *flags.split()):
-    with pytest.raises(ValueError, match=message):
-      privacy.build(sizes)
-    with in_process.parsed('--aggregation=plain'):
-      assert privacy.build(sizes) is None
+  config = in_process.checked('dcco', flags)
+  with pytest.raises(ValueError, match=message):
+    aggregation.build(config, sizes)
+  plain = dataclasses.replace(config, aggregation=aggregations.Plain())
+  assert aggregation.build(plain, sizes) is None
 
 
 def test_bounded_statistics_are_clipped_to_the_bound_of_the_largest_client():
-  line = '--aggregation=private:noise_multiplier=2,update_clip=1 --clients_per_round=3'
+  line = '--aggregation=private:noise_multiplier=2,update_clip=1'
   bound = cco_lib.CcoLoss().share_bound(0.5)
-  with in_process.parsed(*line.split()):
-    built = privacy.build([3, 7, 2], bound)
-    # A round of one release, or of two at more noise each: of the same clip norm.
-    for aggregation in (built, built.divided(2)):
-      assert aggregation.packs.clip_norms['statistics'] == pytest.approx(7 * bound)
-    norms = privacy.clip_norms([3, 7, 2], bound)
-    assert norms['statistics'] == pytest.approx(7 * 0.5 * (2 + 3 / 4) ** 0.5)
-    assert 'the largest client has 7 examples' in norms[privacy.BY_CONSTRUCTION]
-  with in_process.parsed(*line.split(), '--aggregation=statistics_clip=2'):
-    norms = privacy.clip_norms([3, 7, 2], bound)
-    assert norms == {'update': 1.0, 'statistics': 2.0}
-  with (
-    in_process.parsed(
-      *line.split(), '--aggregation=clip_quantile=0.5', '--runtime=packs=0'
-    ),
-    pytest.raises(ValueError, match='because the bound of encodings does not change'),
-  ):
-    privacy.build([3, 7, 2], bound)
+
+  def config(more=''):
+    return in_process.checked('dcco', f'{line}{more} --clients_per_round=3')
+
+  built = aggregation.build(config(), [3, 7, 2], bound)
+  # A round of one release, or of two at more noise each: of the same clip norm.
+  for each in (built, built.divided(2)):
+    assert each.packs.clip_norms['statistics'] == pytest.approx(7 * bound)
+  norms = aggregation.clip_norms(config(), [3, 7, 2], bound)
+  assert norms['statistics'] == pytest.approx(7 * 0.5 * (2 + 3 / 4) ** 0.5)
+  assert 'the largest client has 7 examples' in norms[aggregation.BY_CONSTRUCTION]
+  norms = aggregation.clip_norms(config(',statistics_clip=2'), [3, 7, 2], bound)
+  assert norms == {'update': 1.0, 'statistics': 2.0}
+  with pytest.raises(ValueError, match='because the bound of encodings does not chang'):
+    aggregation.build(config(',clip_quantile=0.5'), [3, 7, 2], bound)
 
 
 _FLAGS = (
@@ -147,9 +151,8 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   ended = in_process.run(
     dcco,
     *_FLAGS,
-    '--aggregation=private:noise_multiplier=3',
-    f'--aggregation=epsilon={budget}',
-    '--aggregation=delta=1e-3,update_clip=1,statistics_clip=2',
+    '--aggregation=private:noise_multiplier=3,delta=1e-3',
+    f'--aggregation=epsilon={budget},update_clip=1,statistics_clip=2',
     f'--run_dir={folder}',
     folder=folder,
   )
@@ -176,8 +179,9 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
 def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_path):
   folder = tmp_path / 'run'
   flags = ('--clients_per_round=1', '--seed=3')
-  with in_process.parsed('--aggregation=private:cohorts=poisson'):
-    drawn = private.build_cohorts([f'client{k:03}' for k in range(359)], 1, 3)
+  line = '--aggregation=private:cohorts=poisson --clients_per_round=1'
+  config = in_process.read('dcco', line, seed=3)
+  drawn = private.build_cohorts(config, [f'client{k:03}' for k in range(359)])
   sizes = {len(drawn(round)) for round in range(1, 6)}
   # One that nobody is in, and one of several.
   assert 0 in sizes and max(sizes) > 1
@@ -209,7 +213,7 @@ def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_pa
   assert '--seed=3 can be guessed' in ended.stderr
   # Four examples a client, each of R sqrt(2 + 3 R^2).
   assert card['clip_norms']['statistics'] == pytest.approx(4 * 5**0.5)
-  assert 'nothing is clipped' in card['clip_norms'][privacy.BY_CONSTRUCTION]
+  assert 'nothing is clipped' in card['clip_norms'][aggregation.BY_CONSTRUCTION]
   assert any(
     'number of examples of the largest client' in each for each in card['not_protected']
   )

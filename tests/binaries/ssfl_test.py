@@ -76,7 +76,7 @@ def test_the_same_command_takes_other_methods_and_exports(runs):
     assert 0.1 < mean <= 1
   assert 'clients/client_3/encoder.keras' in again.stdout
   card = json.loads((first.folder / 'clients/client_3/encoder.json').read_text())
-  assert (card['client'], card['algorithm']) == ('client_3', 'per ssfl')
+  assert (card['client'], card['algorithm']) == ('client_3', 'per simsiam')
   personal, shared = (
     tf.keras.models.load_model(first.folder / name / 'encoder.keras', compile=False)
     for name in ('clients/client_3', '.')
@@ -89,16 +89,22 @@ def test_the_same_command_takes_other_methods_and_exports(runs):
 
 def test_flags_that_do_nothing_are_refused(tmp_path):
   expected = {
-    '--method=bilevel:consensus_weight=1': 'it is for per only',
-    '--method=per --clients=proximal_weight=0.1': 'it is for global, la, maml, bilevel only',
-    '--method=maml:adaptation_rate=1': 'it is for la only',
-    '--method=la:adaptation_rate=-1': 'adaptation_rate is -1.0; it must be at least',
+    '--method=maml:adaptation_rate=1': (
+      "has 'adaptation_rate=1'; the fields are inner_rate, second_order."
+    ),
+    '--clients=proximal_weight=0.1': (
+      'proximal_weight of --clients is given with --method=per --objective=simsiam, '
+      'which does not use it; leave it out.'
+    ),
+    '--method=la:adaptation_rate=-1': (
+      "has adaptation_rate='-1'; it must be a number at least 0."
+    ),
     '--method=maml:second_order=false,inner_rate=0.1 --evaluation=personal=knn': (
-      "personal_methods has 'knn'; it must be one of logistic, lars"
+      "personal of --evaluation has 'knn'; it must be one of linear, lars"
     ),
   }
   run_dir = f'--run_dir={tmp_path / "none"}'
   said = in_process.said(ssfl, [f'{run_dir} {line}' for line in expected])
   for line, message in expected.items():
-    assert message in said[f'{run_dir} {line}']
+    assert message in said[f'{run_dir} {line}'], line
   assert not (tmp_path / 'none').exists()

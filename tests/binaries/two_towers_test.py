@@ -154,8 +154,9 @@ def test_mismatched_arguments_are_refused(tmp_path):
   expected = {
     '--task=digits --evaluation=methods=knn/retrieval': 'which needs two modalities; '
     "the task 'digits' has one; digits_halves, ham10000_records, emoji have two.",
-    '--task=digits_halves --evaluation=methods=retrieval,baselines=true': 'compared with '
-    'chance',
+    '--task=digits_halves --evaluation=methods=retrieval,baselines=true': (
+      'which is compared with chance'
+    ),
     '--task=digits_halves --evaluation=methods=recall': 'finetune, retrieval.',
     '--task=ham10000_records': 'needs data_dir',
   }

@@ -32,7 +32,7 @@ folder = pathlib.Path(folder)
 going_on = folder.is_dir()
 folder.mkdir(parents=True, exist_ok=True)
 rounds = 2 if how == 'half' and not going_on else 4
-(folder / 'config.json').write_text(json.dumps({'flags': {'rounds': 4}}))
+(folder / 'config.json').write_text(json.dumps({'config': {'rounds': 4}}))
 lines = ['round,loss'] + [f'{k},{seed + k / 8}' for k in range(1, rounds + 1)]
 (folder / 'metrics.csv').write_text('\\n'.join(lines) + '\\n')
 (folder / 'started').open('a').write('x')

@@ -54,6 +54,14 @@ def test_notebook_dcco_on_digits_runs(tmp_path, capsys):
   assert path.read_bytes().startswith(b'\x89PNG')
 
 
+def test_notebook_experiment_runs(tmp_path, capsys, graphs_as_traced):
+  names = _run('experiment', ROUNDS=1, EXAMPLES=8, WIDTH=0.125, FOLDER=str(tmp_path))
+
+  assert [*names['accuracies']] == ['fedavg byol', 'fedema']
+  assert 'fedema knn ' in capsys.readouterr().out
+  assert (tmp_path / 'fedema' / 'encoder.keras').is_file()
+
+
 @pytest.fixture
 def graphs_as_traced(monkeypatch):
   """Skips the optimization of graphs; the first notebook has it, as users do."""

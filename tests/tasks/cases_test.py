@@ -181,8 +181,7 @@ def test_only_regular_files_of_the_folder_are_read(tmp_path):
   (folder / 'linked').symlink_to(tmp_path)
   task = cases.load(folder, image_size=8)
   assert list(task.intake.files.values()) == [8, 1, 1, 3, 2, 3]
-  where = '--data=follow_links=true follows them'
-  outside = f'left out 3, links that lead out ({where})'
+  outside = 'left out 3, links that lead out (--data=follow_links=true follows them)'
   assert task.report[1:] == (
     'left out 1 image file that the manifest does not list: a/inside.jpg',
     f'{outside}: linked, a/around.jpg, a/outside.jpg',

@@ -21,37 +21,30 @@ ROUNDS = 12
 _POLL_SECONDS = 0.01
 _SMALL = (
   '--task=digits',
-  '--encoder=conv2',
-  '--encoder_width=0.125',
+  '--encoder=conv2:width=0.125',
   f'--rounds={ROUNDS}',
   '--checkpoint_every=2',
-  '--projector=8,8',
-  '--evaluation_methods=knn',
+  '--objective=projector=8/8',
+  '--evaluation=methods=knn',
 )
 _DCCO = (
   *_SMALL,
   '--clients_per_round=4',
-  '--evaluate_every=6',
+  '--evaluation=every=6',
   '--augmentation=mild',
 )
 _LOCAL = (
   *_SMALL,
   '--partition=iid:clients=6',
-  '--examples_per_client_at_most=8',
+  '--data=at_most=8',
   '--clients_per_round=3',
-  '--batch_size=8',
-  '--local_epochs=1',
+  '--clients=batch_size=8,epochs=1',
   '--runtime=in_process',
 )
 _PRIVATE = (
   *_DCCO,
-  '--runtime=in_process',
-  '--packs=0',
-  '--aggregation=private',
-  '--privacy_noise_multiplier=2',
-  '--privacy_delta=1e-4',
-  '--privacy_update_clip=1',
-  '--privacy_statistics_clip=4',
+  '--runtime=in_process:packs=0',
+  '--aggregation=private:noise_multiplier=2,delta=1e-4,update_clip=1,statistics_clip=4',
 )
 
 
@@ -79,11 +72,17 @@ class Kind:
 
 KINDS: Mapping[str, Kind] = {
   'worker': Kind('dcco', (*_DCCO, '--runtime=worker')),
-  'in_process': Kind('dcco', (*_DCCO, '--runtime=in_process', '--packs=0')),
-  'centralized': Kind('dcco', (*_DCCO, '--algorithm=centralized_cco')),
-  'stateful': Kind('fedema', (*_LOCAL, '--method=fedema', '--predictor_width=8')),
-  'server_data': Kind('fedsup', (*_LOCAL, '--method=finetuned_simclr')),
-  'hosts': Kind('dcco', (*_DCCO, '--runtime=hosts', '--parts=2'), on_hosts=True),
+  'in_process': Kind('dcco', (*_DCCO, '--runtime=in_process:packs=0')),
+  'centralized': Kind(
+    'dcco', (*_DCCO, '--method=centralized_steps', '--objective=cco')
+  ),
+  'stateful': Kind(
+    'fedema', (*_LOCAL, '--method=fedema', '--objective=predictor_width=8')
+  ),
+  'server_data': Kind(
+    'fedsup', (*_LOCAL, '--method=server_finetuned', '--objective=simclr')
+  ),
+  'hosts': Kind('dcco', (*_DCCO, '--runtime=hosts:parts=2'), on_hosts=True),
   'private': Kind('dcco', _PRIVATE, private=True),
 }
 
@@ -143,7 +142,7 @@ class Runner:
     program = KINDS[kind].program
     arguments = [*KINDS[kind].flags, *flags, f'--run_dir={folder}']
     if KINDS[kind].on_hosts:
-      arguments.append(f'--worker_addresses={",".join(self.hosts.addresses)}')
+      arguments.append(f'--runtime=addresses={"/".join(self.hosts.addresses)}')
     own = temporary(folder)
     own.mkdir(parents=True, exist_ok=True)
     if afresh:

@@ -75,6 +75,14 @@ _TRUTH = {'true': True, 'false': False}
 _TITLES = {bool: 'true or false', int: 'a whole number', float: 'a number'}
 
 
+class MisfitError(ValueError):
+  """The second half of an error: what a value must be, by the type of its field."""
+
+  def __init__(self, type_: Any, more: str = ''):
+    """Says the type in words, and what more is asked for."""
+    super().__init__(f'it must be {type_text(type_)}{more}.')
+
+
 class Kind:
   """A base of dataclasses whose fields are checked against their types."""
 
@@ -219,7 +227,7 @@ def parse_value(text: str, type_: Any) -> Any:
   if typing.get_origin(inner) is typing.Literal:
     choices = typing.get_args(inner)
     if text not in choices:
-      raise ValueError(f'it must be one of {", ".join(map(str, choices))}.')
+      raise MisfitError(type_)
     return text
   if typing.get_origin(inner) is tuple:
     item = typing.get_args(inner)[0]
@@ -229,7 +237,7 @@ def parse_value(text: str, type_: Any) -> Any:
   try:
     return _TRUTH[text] if inner is bool else inner(text)
   except (KeyError, ValueError):
-    raise ValueError(f'it must be {_TITLES[inner]}.') from None
+    raise MisfitError(type_) from None
 
 
 def without_none(type_: Any) -> tuple[bool, Any]:
@@ -269,10 +277,9 @@ def _check(value: Any, type_: Any) -> None:
     return
   elif typing.get_origin(inner) is typing.Literal:
     if value not in typing.get_args(inner):
-      raise ValueError(f'it must be {type_text(type_)}.')
+      raise MisfitError(type_)
   elif inner in (int, float) and not _range(type_).allows(value):
-    finite = '' if math.isfinite(value) else ', and finite'
-    raise ValueError(f'it must be {type_text(type_)}{finite}.')
+    raise MisfitError(type_, '' if math.isfinite(value) else ', and finite')
 
 
 def checked_value(text: str, type_: Any) -> Any:
@@ -350,7 +357,7 @@ def value_from_json(value: Any, type_: Any) -> Any:
       return value
   elif typing.get_origin(inner) is None and type(value) is inner:
     return value
-  raise ValueError(f'it must be {type_text(type_)}, not {value!r}.')
+  raise MisfitError(type_)
 
 
 def type_text(type_: Any) -> str:
@@ -366,7 +373,8 @@ def type_text(type_: Any) -> str:
     words = _TITLES.get(inner, 'a text')
     if (allowed := _range(type_)) != Range():
       words += f' {allowed.words}'
-  return f'{words}, or {_NONE}' if optional else words
+  says_none = optional and not _has_word_none(type_)
+  return f'{words}, or {_NONE}' if says_none else words
 
 
 def attributes(cls: type[Any]) -> dict[str, str]:
