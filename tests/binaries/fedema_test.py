@@ -178,7 +178,7 @@ _SHORT = (
 )
 
 
-@pytest.mark.long_for('flags1')
+@pytest.mark.long_for('tau of 0')
 @pytest.mark.parametrize(
   ('flag', 'said'),
   [
@@ -187,6 +187,7 @@ _SHORT = (
     ('--method=tau=0', 'the run is bit for bit that of --method=fed_byol'),
     ('--method=fedu:threshold=1e6', 'the run is bit for bit that of --method=fed_byol'),
   ],
+  ids=('scaler', 'tau of 0', 'fedu'),
 )
 def test_mu_of_0_or_1_raises_the_alarm(tmp_path, flag, said):
   folder = tmp_path / 'run'
