@@ -76,8 +76,10 @@ _PARSERS = {
   'partition': ('shares:alpha=0.1,clients=5', _spec),
   'manifest': ('image,case_id,label\na,1,x\nb,1,x\nc,2,y\n', _manifest),
   'config.json': (
-    '{"config": {"method": {"kind": "fedavg"}, "seed": 1, "trackers": ["mlflow"], '
-    '"objective": {"kind": "simclr", "temperature": 0.5}}, "task": "t"}',
+    (
+      '{"config": {"method": {"kind": "fedavg"}, "seed": 1, "trackers": ["mlflow"], '
+      '"objective": {"kind": "simclr", "temperature": 0.5}}, "task": "t"}'
+    ),
     _of_file(lambda path: changing.read(path, keep_paths=False), 'config.json'),
   ),
   'table.csv': (
