@@ -18,7 +18,7 @@ def check(config: run_config.RunConfig) -> None:
   runtime = config.runtime
   if isinstance(runtime, runtimes.Hosts):
     remote_hosts.check_addresses(
-      runtime.addresses, runtime.trust, 'addresses of --runtime'
+      list(runtime.addresses), runtime.trust, 'addresses of --runtime'
     )
   elif isinstance(runtime, runtimes.Worker) and runtime.address is not None:
     remote_hosts.check_addresses(

@@ -43,7 +43,7 @@ _LOSSES: Mapping[str, Callable[[Any], statistics_loss.StatisticsLoss]] = {
   'spectral': lambda own: spectral.SpectralLoss(own.mu),
 }
 # Objectives of two modalities; the spectral loss needs two views by one network.
-_TWO_TOWERS = ('simclr', 'cco', 'vicreg')
+TWO_TOWERS = ('simclr', 'cco', 'vicreg')
 
 
 def build(
@@ -62,10 +62,10 @@ def build(
   kind = config.objective.kind
   if encoder.field != dual_encoder.LEFT:
     return _BUILD[kind](config, encoder, task.num_classes)
-  if kind not in _TWO_TOWERS:
+  if kind not in TWO_TOWERS:
     raise ValueError(
       f'objective is {kind!r} with --task={task.name}, which has two modalities; it '
-      f'must be one of {", ".join(_TWO_TOWERS)}.'
+      f'must be one of {", ".join(TWO_TOWERS)}.'
     )
   bias = kind not in _LOSSES or not _ignores_shift(config.objective, True)
   towers = encoders.two_towers(config, encoder, task, bias)

@@ -82,7 +82,7 @@ def configure(
       raise ValueError(
         '--participation and --clients_per_round are both given; a cohort has one size.'
       )
-    config = dataclasses.replace(config, all_if_fewer=False)
+    config = dataclasses.replace(config, all_if_fewer=False, participation=None)
   return config
 
 

@@ -20,7 +20,7 @@ from tests.algorithms import table
 from tff_ssl.aggregators import aggregations
 
 # Above n_k times every value that a client sends. Gradients of correlations are longer:
-# there it is that of --aggregation=bound by default; FedEMA's metrics have its scaler; and
+# there it is the default of secure sums; FedEMA's metrics have its scaler; and
 # MAML's steps are above 64 with the last digits of a processor without AVX-512.
 _BOUND, _BOUNDS = (
   64.0,

@@ -3,15 +3,20 @@ import dataclasses
 import math
 import subprocess
 import sys
+import typing
 
 import numpy as np
 import pytest
 
 from binaries import compare
+from binaries.config import comparisons
+from binaries.experiment import comparing
 from binaries.experiment import results
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.reporting import fabricate
+from tff_ssl.reporting import best_round
+from tff_ssl.reporting import curves
 from tff_ssl.reporting import run_numbers
 
 pytestmark = pytest.mark.forks
@@ -149,12 +154,12 @@ def test_numbers_against_a_setting_are_drawn_if_asked_for(runs):
     (['--runs={runs}/*', '--out={runs}/notes.txt'], "notes.txt', which is a file"),
     (
       ['--runs={runs}/*', '--curves=spread,speed'],
-      "curves has 'speed'; it must be one of",
+      '--curves=spread,speed is given: it must be one of',
     ),
     (['--runs={runs}/*', '--metric=svm/*'], r"metric is 'svm/\*', which none of"),
     (
       ['--runs={runs}/*', '--formats=gif'],
-      "formats has 'gif'; it must be one of markdown",
+      '--formats=gif is given: it must be one of markdown',
     ),
     (['--runs={runs}/*', '--label=mu'], "label names 'mu'; no run has this setting"),
     (
@@ -203,6 +208,13 @@ def test_starts_without_tensorflow():
 
 def test_it_has_few_flags():
   assert len(dataclasses.fields(compare.Options)) <= 12
+
+
+def test_what_may_be_drawn_and_written_is_what_can_be():
+  assert typing.get_args(comparisons.Curve) == curves.KINDS
+  written = (*comparing.TABLES, *comparing.FIGURES)
+  assert typing.get_args(comparisons.Format) == written
+  assert comparisons.Comparison().checkpoint == best_round.LAST
 
 
 def test_baselines_are_named_as_they_are_written():

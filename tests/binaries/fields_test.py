@@ -131,10 +131,10 @@ def test_mismatched_arguments_are_refused(tmp_path):
       '--task=digits --encoder=width=0.25 --augmentation=noise': 'one of byol, ',
     },
     fedavg_ssl: {
-      '--task=digits_halves --objective=byol': 'two modalities; it must be one of simclr',
+      '--task=digits_halves --objective=byol': 'two modalities; it must be one of sim',
     },
     fedsup: {
-      '--task=wine --objective=fixmatch': 'strong views are for images only.',
+      '--task=wine --objective=fixmatch': 'views are for images only.',
       '--task=digits_halves': 'two modalities; it must be one of simclr',
     },
   }

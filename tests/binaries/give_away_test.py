@@ -13,10 +13,9 @@ import pytest
 from binaries import dcco
 from binaries import export
 from binaries import fedema
+from binaries.building import settled
 from binaries.experiment import encoder_card
 from binaries.experiment import private
-from binaries.flags import common
-from binaries.methods import choice
 from tasks import provenance
 from tasks import registry
 from tests.binaries import in_process
@@ -27,9 +26,10 @@ from tff_ssl.reporting import giving
 from tff_ssl.runs import run_config
 from tff_ssl.runs import stateful_rounds
 
-_PRIVATE = (
-  '--aggregation=private:noise_multiplier=3,delta=1e-3,update_clip=1,statistics_clip=2,metrics_clip=1',
+_PLAIN_NOISE = (
+  '--aggregation=private:noise_multiplier=3,delta=1e-3,update_clip=1,metrics_clip=1'
 )
+_PRIVATE = (_PLAIN_NOISE, '--aggregation=statistics_clip=2')
 _SHORT = (
   *launch.SMALL,
   launch.APART,
@@ -87,7 +87,7 @@ def test_with_clients_that_keep_a_state_too(tmp_path):
     '--objective=predictor_width=8',
     '--evaluation=personal=linear,export_clients=client_1',
     '--encoder=norm=group',
-    *(flag for flag in _PRIVATE if 'statistics' not in flag),
+    _PLAIN_NOISE,
     *_SHORT,
     f'--run_dir={folder}',
     folder=folder,
@@ -146,7 +146,7 @@ def test_only_released_values_are_given_away(run, shared):
 
 def test_nothing_given_away_has_the_seed_or_anything_made_of_raw_examples(run, shared):
   config = run_config.read(run)
-  seed = config['flags']['seed']
+  seed = config['config']['seed']
   # Drawn, because everybody knows the default.
   assert 2**62 <= seed < 2**63
   scores = json.loads((run / 'evaluation.json').read_text())
@@ -171,19 +171,18 @@ def test_the_card_says_what_may_be_given_away(run):
 
 
 def test_a_run_resumes_with_the_seed_that_was_drawn_for_it(run):
-  with in_process.parsed(*_PRIVATE, f'--run_dir={run}'):
-    choice.read('dcco')
-    assert common.SEED.value == run_config.read(run)['flags']['seed']
-  with in_process.parsed(*_PRIVATE, '--run_dir=/nowhere/run'):
-    choice.read('dcco')
-    assert common.SEED.value != run_config.read(run)['flags']['seed']
+  drawn = run_config.read(run)['config']['seed']
+  config = in_process.read('dcco', ' '.join(_PRIVATE))
+  for folder, same in ((str(run), True), ('/nowhere/run', False)):
+    own = settled.settle(dataclasses.replace(config, run_dir=folder))
+    assert (own.seed == drawn) == same
 
 
 def test_a_classifier_of_a_private_run_is_refused_or_its_card_promises_nothing(
   run, tmp_path
 ):
   out = tmp_path / 'out'
-  line = f'--run={run} --out={out} --to=keras --classifier'
+  line = f'--run={run} --out={out} --formats=keras --classifier'
   assert 'which epsilon does not cover' in in_process.said(export, [line])[line]
   assert not out.exists()
   in_process.call(export, *line.split(), '--unprotected')
@@ -214,31 +213,31 @@ def test_an_encoder_of_what_clients_keep_is_refused():
   algorithm = types.SimpleNamespace(evaluated=lambda *_: None)
   rounds = object.__new__(stateful_rounds.StatefulRounds)
   rounds.algorithm = algorithm
-  with in_process.parsed(*_PRIVATE):
-    with pytest.raises(ValueError, match='an encoder that has what clients keep'):
-      private.counted(rounds, object(), 6, {})
-    promised = private.promised
-  with in_process.parsed('--aggregation=secure'):
-    assert (
-      'the mean of what some clients keep' in promised(rounds, {})['privacy']['promise']
-    )
-    algorithm.evaluated = None
-    assert 'clients keep' not in promised(rounds, {})['privacy']['promise']
+  config = in_process.read('dcco', ' '.join(_PRIVATE))
+  with pytest.raises(ValueError, match='an encoder that has what clients keep'):
+    private.with_ledger(config, rounds, object(), 6, {})
+  config = in_process.read('dcco', '--aggregation=secure')
+
+  def promise():
+    return private.privacy_card(config, rounds, {})['privacy']['promise']
+
+  assert 'the mean of what some clients keep' in promise()
+  algorithm.evaluated = None
+  assert 'clients keep' not in promise()
 
 
 def test_inputs_that_were_measured_on_all_examples_are_refused():
   task = registry.load('wine')
-  with in_process.parsed('--aggregation=plain'):
-    private.check_task(task)
-  with in_process.parsed(*_PRIVATE):
-    with pytest.raises(ValueError, match='the mean and deviation of each column, meas'):
-      private.check_task(task)
-    private.check_task(registry.load('wine', scaling='none'))
-    digits = registry.load('digits')
-    private.check_task(digits)
-    measured = provenance.Measured('a range', '--data=pixel_range=LOW/HIGH')
-    with pytest.raises(ValueError, match=r'have a range, .* be --data=pixel_range=LOW'):
-      private.check_task(dataclasses.replace(digits, measured=(measured,)))
+  private.check_task(in_process.read('dcco'), task)
+  config = in_process.read('dcco', ' '.join(_PRIVATE))
+  with pytest.raises(ValueError, match='the mean and deviation of each column, meas'):
+    private.check_task(config, task)
+  private.check_task(config, registry.load('wine', scaling='none'))
+  digits = registry.load('digits')
+  private.check_task(config, digits)
+  measured = provenance.Measured('a range', '--data=pixel_range=LOW/HIGH')
+  with pytest.raises(ValueError, match=r'have a range, .* be --data=pixel_range=LOW'):
+    private.check_task(config, dataclasses.replace(digits, measured=(measured,)))
 
 
 def test_the_card_has_a_scaling_that_was_stated_and_none_that_was_measured(tmp_path):
@@ -253,7 +252,7 @@ def test_the_card_has_a_scaling_that_was_stated_and_none_that_was_measured(tmp_p
   ):
     task = registry.load('features', table, scaling=scaling)
     encoder = encoders.build_encoder('mlp', (2,), 0.25, None, None, 'group', 'features')
-    card = encoder_card.build(task, encoder, 'dcco', 1)
+    card = encoder_card.build(in_process.read('dcco'), task, encoder, 1)
     assert card['input'] == f'float32 [n, 2], {units}, the field features'
     assert card.get('scaling') == entry
 
@@ -261,15 +260,15 @@ def test_the_card_has_a_scaling_that_was_stated_and_none_that_was_measured(tmp_p
 def test_a_start_from_the_same_examples_is_refused(tmp_path):
   task = registry.load('wine', scaling='none')
   for fingerprint, refused in ((task.fingerprint(), True), ('another', False)):
-    config = collections.OrderedDict(flags={}, task=fingerprint)
+    config = collections.OrderedDict(config={}, task=fingerprint)
     (tmp_path / run_config.NAME).write_text(json.dumps(config))
     for source in (tmp_path, tmp_path / 'encoder.keras'):
-      with in_process.parsed(*_PRIVATE, f'--init_from={source}'):
-        if not refused:
-          private.check_task(task)
-          continue
-        with pytest.raises(ValueError, match='is a run on the same examples'):
-          private.check_task(task)
+      line = f'{" ".join(_PRIVATE)} --init_from={source}'
+      if not refused:
+        private.check_task(in_process.read('dcco', line), task)
+        continue
+      with pytest.raises(ValueError, match='is a run on the same examples'):
+        private.check_task(in_process.read('dcco', line), task)
 
 
 def test_a_private_run_of_an_earlier_version_is_not_given_away(run, tmp_path):
@@ -278,10 +277,13 @@ def test_a_private_run_of_an_earlier_version_is_not_given_away(run, tmp_path):
   config = json.loads((folder / 'config.json').read_text())
   for changed, why in (
     ({'task': 'wine'}, 'inputs scaled by all examples'),
-    ({'algorithm': 'fedbn'}, 'an encoder that has what clients keep'),
+    (
+      {'method': {'kind': 'fedbn'}, 'clients': {'kind': 'sgd'}},
+      'an encoder that has what clients keep',
+    ),
   ):
-    flags = {**config['flags'], **changed}
-    (folder / 'config.json').write_text(json.dumps({**config, 'flags': flags}))
+    own = {**config['config'], **changed}
+    (folder / 'config.json').write_text(json.dumps({**config, 'config': own}))
     line = f'--run={folder} --out={tmp_path / "out"} --give_away'
     assert f'is a private run with {why}' in in_process.said(export, [line])[line]
 
@@ -289,8 +291,8 @@ def test_a_private_run_of_an_earlier_version_is_not_given_away(run, tmp_path):
 def test_flags_that_do_not_fit_are_refused(run):
   line = f'--run={run} --out=/nowhere/out'
   expected = {
-    f'{line} --give_away --to=keras': 'which copies files of the run and makes none',
-    f'{line} --give_away --classifier': 'which copies files of the run and makes none',
+    f'{line} --give_away --formats=keras': 'which copies files of the run and',
+    f'{line} --give_away --classifier': 'which copies files of the run and',
     f'{line} --unprotected': 'is given without --classifier or --finetuned',
   }
   for name, said in in_process.said(export, expected).items():

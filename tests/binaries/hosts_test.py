@@ -21,19 +21,12 @@ pytestmark = pytest.mark.forks
   ('arguments', 'message'),
   [
     ('--runtime=hosts', 'addresses of --runtime is empty'),
-    (
-      '--runtime=addresses=localhost:1',
-      "localhost:1'; the fields are packs",
-    ),
     ('--runtime=timeout=5', "has 'timeout=5'; the fields are packs, parts"),
-    ('--runtime=hosts:addresses=b:1', "'b:1', which is not on this machine"),
+    ('--runtime=hosts:addresses=b:1', "addresses of --runtime has 'b:1', which is not"),
+    ('--runtime=worker:address=b:1', "address of --runtime has 'b:1', which is not on"),
     (
-      '--runtime=worker:address=b:1',
-      "address of --runtime has 'b:1', which is not on this machine",
-    ),
-    (
-      '--runtime=hosts:address=localhost:1',
-      "localhost:1'; the fields are",
+      '--runtime=hosts:address=a:1',
+      'addresses, timeout, trust. Did you mean addresses',
     ),
     (
       '--method=centralized_steps --runtime=parts=2',

@@ -17,14 +17,13 @@ from tff_ssl.objectives import dual_encoder
 
 # An objective and a task -> a row of a program: of all objectives with a projector,
 # of one modality and, if they take two, of two.
-_TWO_TOWERS = ('simclr', 'cco', 'vicreg')
 _ROWS = {}
 for _program in programs.NAMES:
   for _method, _row in programs.load(_program).rows.items():
     for _objective, _config in _row.items():
       for _task in ('digits', 'digits_halves'):
         if hasattr(_config.objective, 'projector') and (
-          _task == 'digits' or _objective in _TWO_TOWERS
+          _task == 'digits' or _objective in objectives.TWO_TOWERS
         ):
           _ROWS.setdefault(
             (_objective, _task), (_program, f'{_method} {_objective}', _task)
@@ -65,13 +64,10 @@ def _last_bias(net):
 
 def _heads(objective):
   """Returns the projectors by prefix, with the name of the last bias or None."""
-  last = {
-    prefix: list(net.specs)[-1]
+  return {
+    prefix: _last_bias(net)
     for prefix, net in objective.networks.items()
     if 'projector' in prefix
-  }
-  return {
-    prefix: name if name.endswith('/bias') else None for prefix, name in last.items()
   }
 
 

@@ -1,19 +1,22 @@
 """What a run trained on is not held out by a run from its weights, under any name."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 
 from binaries import evaluate
+from binaries.building import data
+from binaries.config import run_config
+from binaries.experiment import init_from
 from binaries.experiment import membership
-from binaries.experiment import starting
 from tasks import provenance
 from tasks import registry
 from tasks import task_types
 from tests.binaries import in_process
 from tests.tasks import fabricate
-from tff_ssl.runs import run_config
+from tff_ssl.runs import run_config as stored_config
 
 
 def _task(rows, name='cases', with_clients=True):
@@ -45,18 +48,19 @@ def _task(rows, name='cases', with_clients=True):
 _OLD = ['1PatA', '2PbtB', '3QatC', '4QbtD', '5RaxE', '6RbxF']
 
 
-def _run(folder, task, **flags):
+def _run(folder, task, **settings):
   """Makes what is read of the folder of a run."""
   folder.mkdir()
-  config = run_config.build({'task': task.name, **flags}, task.fingerprint())
+  own = run_config.to_json(in_process.read('dcco', task=task.name, **settings))
+  config = stored_config.build(own, task.fingerprint())
   (folder / 'config.json').write_text(json.dumps(config))
   membership.write(folder, task)
   return folder
 
 
-def _said(source, task):
+def _said(source, task, line=''):
   try:
-    membership.check_unseen(source, task)
+    membership.check_unseen(source, in_process.read('dcco', line), task)
   except ValueError as error:
     return str(error)
   return ''
@@ -112,12 +116,11 @@ def test_a_run_without_the_file_is_compared_by_its_partition(tmp_path, capsys):
 
 def test_published_data_are_refused_only_with_another_validation_share(tmp_path):
   task = registry.load('digits')
-  run = _run(tmp_path / 'run', task, validation=None)
+  run = _run(tmp_path / 'run', task)
   assert not (run / membership.NAME).exists()
-  with in_process.parsed():
-    assert not _said(run, task)
-  with in_process.parsed('--validation=0.1'):
-    assert 'trained with --validation=None on' in _said(run, task)
+  assert not _said(run, task)
+  said = _said(run, task, '--data=validation=0.1')
+  assert 'trained with --data=validation=none on' in said
 
 
 def test_a_file_that_is_not_ours_is_a_sentence(tmp_path):
@@ -164,25 +167,24 @@ def test_programs_say_what_was_added_to_the_data_of_a_run(tmp_path):
       path.write_bytes(fabricate.jpeg(5 * k))
 
   grow(range(20))
-  flags = ('--task=folder', '--folders=client', '--image_size=8')
-  stored = {'folders': 'client', 'image_size': 8, 'rounds': 1}
+  line = f'--task=folder --data_dir={tmp_path}/data --data=folders=client,image_size=8'
+  config = in_process.read('dcco', f'{line} --rounds=1')
 
   def load():
-    return registry.load('folder', tmp_path / 'data', 8, folders='client')
+    return data.load_task(config)
 
   before = load()
-  run = _run(tmp_path / 'run', before, **stored)
+  run = _run(tmp_path / 'run', before, data=config.data, rounds=1)
   grow(range(20, 44))
   added = r'24 pictures were added \(P'
   with pytest.raises(ValueError, match=added) as error:
     in_process.call(evaluate, f'--run={run}', f'--data_dir={tmp_path / "data"}')
-  assert f'--transfer_task=folder --transfer_data_dir={tmp_path}' in str(error.value)
-  with (
-    in_process.parsed(*flags, f'--data_dir={tmp_path / "data"}'),
-    pytest.raises(ValueError, match=f'{added}.*--init_from={run} in a new --run_dir'),
+  assert f'--transfer=folder --transfer_dir={tmp_path}' in str(error.value)
+  with pytest.raises(
+    ValueError, match=f'{added}.*--init_from={run} in a new --run_dir'
   ):
-    starting.check_data(run, load())
+    init_from.check_data(config, run, load())
   # Nobody who trained is in the grown test split: a new run may start from the old.
-  with in_process.parsed(*flags, f'--init_from={run}'):
-    starting.check_data(tmp_path / 'new', load())
+  config = dataclasses.replace(config, init_from=str(run))
+  init_from.check_data(config, tmp_path / 'new', load())
   assert len(load().test) > len(before.test)

@@ -11,9 +11,11 @@ import pytest
 from binaries import dcco
 from binaries import partition
 from binaries.building import data
-from binaries.config import roles
+from binaries.config import evaluations
+from binaries.config import programs
 from binaries.config import run_config
 from binaries.config import strangers
+from binaries.config import suited
 from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
 from tasks import registry
@@ -23,8 +25,10 @@ from tests.binaries import launch
 from tests.tasks import fabricate
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import network
+from tff_ssl.runs import run_config as stored_config
 
 _CLIENTS = 8
+_KNN = '--evaluation=methods=knn,label_fractions=1'
 _NAMES = tuple(f'C{101 + k}' for k in range(_CLIENTS))
 
 
@@ -52,18 +56,21 @@ def cells():
 
 
 def test_clients_are_those_of_the_data_by_default(cells):
-  for flag in ((), ('--partition=case',), ('--partition=client',)):
-    partition = data.partition(in_process.read('dcco', ' '.join(flag), seed=0), cells)
-    assert list(partition) == list(_NAMES[2:])
-    for k, held in enumerate(partition.values()):
+  for flag in ('', '--partition=case', '--partition=client'):
+    # Not 'digits', whose clients are dealt by a program's own default.
+    config = in_process.read('dcco', flag, task='cells')
+    dealt = data.partition(config, cells)
+    assert list(dealt) == list(_NAMES[2:])
+    for k, held in enumerate(dealt.values()):
       assert set(cells.train.example_id[held] % _CLIENTS) == {k + 2}
 
 
 def test_labels_are_drawn_and_fairness_told_of_clients_of_many_labels(cells):
   encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
-  line = '--evaluation=methods=linear,label_fractions=0.25/1,every=0'
-  config = in_process.read('dcco', line, seed=0)
-  deal = evaluation_clients._build_deal(config, cells)
+  flags = '--evaluation=methods=linear,label_fractions=0.25/1'
+  config = in_process.read('dcco', flags, task='cells')
+  added = evaluations.Additions(fairness=True)
+  deal = evaluation_clients.build(config, added, cells).deal
   clients = deal(cells.test.label, cells.test.case)
   evaluator = evaluating.Evaluator(config, cells, encoder, deal=deal)
   numbers = evaluator.evaluate(evaluator.initial_params())
@@ -89,7 +96,7 @@ def test_without_labels_clients_are_iid_and_nothing_is_evaluated(cells, capsys):
   }
   task = task_types.Task('flat', (), **examples)
   encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
-  config = in_process.read('dcco', '--evaluation=methods=knn,label_fractions=1')
+  config = in_process.read('dcco', _KNN)
   assert data.partition_text(config, task) == 'iid:examples=4'
   evaluator = evaluating.Evaluator(config, task, encoder)
   params: network.Params = {}
@@ -109,7 +116,7 @@ def test_few_labels_that_names_put_into_one_split_only_skip_the_evaluation(
   bare = dataclasses.replace(own, label=np.full(len(own), -1, np.int32))
   task = dataclasses.replace(cells, **{split: bare})
   encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
-  config = in_process.read('dcco', '--evaluation=methods=knn,label_fractions=1')
+  config = in_process.read('dcco', _KNN)
   by_name = dataclasses.replace(task, grows=True, split_by_name=True)
   evaluator = evaluating.Evaluator(config, by_name, encoder)
   assert evaluator.evaluate({}) == {}
@@ -177,18 +184,17 @@ def test_strict_makes_losses_errors(tmp_path, capsys):
 
 
 def test_leave_to_follow_links_is_not_taken_from_a_run(tmp_path):
-  theirs = in_process.read(
-    'dcco', f'--task=folder --data=follow_links=true,strict=true --data_dir={tmp_path}'
-  )
-  stored = {'config': run_config.to_json(theirs)}
+  config = in_process.read('dcco', '--task=folder --data=follow_links=true,strict=true')
+  stored = stored_config.build(run_config.to_json(config), '')
   (tmp_path / 'config.json').write_text(json.dumps(stored))
-  given = {'data_dir': str(tmp_path)}
-  with pytest.raises(ValueError, match='follow_links'):
-    strangers.check_given(tmp_path, strangers.read(tmp_path, given))
-  own = strangers.read(tmp_path, {**given, 'data': ['follow_links=true']})
-  strangers.check_given(tmp_path, own)
-  assert own.data.follow_links
-  assert not own.data.strict
+  with pytest.raises(
+    ValueError,
+    match='not taken from the folder of a run: give --data=follow_links on the',
+  ):
+    strangers.check_given(tmp_path, strangers.read(tmp_path, {}))
+  config = strangers.read(tmp_path, {'data': 'follow_links=true'})
+  strangers.check_given(tmp_path, config)
+  assert config.data.follow_links and not config.data.strict
 
 
 def test_supervised_training_without_labels_is_refused_before_round_1(tmp_path):
@@ -208,37 +214,29 @@ def test_supervised_training_without_labels_is_refused_before_round_1(tmp_path):
 @pytest.mark.parametrize(
   ('flag', 'message'),
   [
-    (
-      '--data=classify=image',
-      '--data=classify is given with --task=digits; it is for ',
-    ),
-    (
-      '--data=folders=class',
-      '--data=folders is given with --task=digits; it is for fo',
-    ),
+    ('--data=classify=image', '--data=classify is given with --task=digits; it is for'),
+    ('--data=folders=class', '--data=folders is given with --task=digits; it is for'),
     ('--data=fit=pad', '--data=fit is given with --task=digits; it is for ham10000, '),
-    ('--data=pixel_range=0/1', '--data=pixel_range is given with --task=digits; it is'),
-    ('--columns=label=x', 'columns is given with --task=digits; it is for cases, feat'),
+    ('--data=pixel_range=0/1', '--data=pixel_range is given with --task=digits; it'),
+    ('--columns=label=x', '--columns is given with --task=digits; it is for cases, f'),
     ('--data=follow_links=true', '--data=follow_links is given with --task=digits; it'),
-    (
-      '--data=strict=true',
-      '--data=strict is given with --task=digits; it is for ham10',
-    ),
+    ('--data=strict=true', '--data=strict is given with --task=digits; it is for ham1'),
   ],
 )
 def test_flags_of_one_task_are_refused_with_others(flag, message):
   with pytest.raises(ValueError, match=message):
-    data.check(in_process.read('dcco', f'--task=digits {flag}'))
+    in_process.checked('dcco', f'--task=digits {flag}')
 
 
 @pytest.mark.parametrize(
   ('ends', 'message'),
   [
-    ('1', 'it must be two numbers, as in -1000/400'),
-    ('1/2/3', 'it must be two numbers'),
-    ('a/b', "pixel_range='a/b'; it must be"),
-    ('400/-1000', 'it must be two finite numbers, the first'),
-    ('0/inf', "pixel_range='0/inf'; it must be"),
+    ('1', 'pixel_range of --data is 1; it must be two numbers, as in -1000/400'),
+    ('1/2/3', 'pixel_range of --data is 1/2/3; it must be two numbers'),
+    ('1,2', "has '2', which is no field=value; lists have / between their values."),
+    ('a/b', "has pixel_range='a/b'; it must be a number."),
+    ('400/-1000', 'pixel_range is 400,-1000; it must be two finite numbers, the first'),
+    ('0/inf', "has pixel_range='0/inf'; it must be a number, and finite."),
   ],
 )
 def test_pixel_range_must_be_two_numbers(tmp_path, ends, message):
@@ -266,10 +264,14 @@ def test_flags_of_pictures_reach_the_task_and_the_configuration(tmp_path, capsys
   assert '(0..4095)' not in said
   assert 'lose' not in said
   assert '2 of 5 images have numbers outside of their range' in said
-  usual = in_process.read('dcco', ' '.join(start))
-  line = ' '.join((*start, '--data=fit=pad,pixel_range=0/2000'))
-  changed = {'data.fit': 'pad', 'data.pixel_range': (0.0, 2000.0)}
-  assert in_process.read('dcco', line) == roles.replace(usual, changed)
+  line = ' '.join(start)
+  usual = in_process.read('dcco', line).settings()
+  changed = in_process.read('dcco', f'{line} --data=fit=pad,pixel_range=0/2000')
+  assert changed.settings() == {
+    **usual,
+    'data.fit': 'pad',
+    'data.pixel_range': (0.0, 2000.0),
+  }
 
 
 def test_columns_of_the_data_override_defaults(tmp_path):
@@ -280,26 +282,27 @@ def test_columns_of_the_data_override_defaults(tmp_path):
   (tmp_path / 'own.csv').write_text('Photo;Patient;label\n')
   (tmp_path / 'table.csv').write_text('a,b\n')
   np.savez(tmp_path / 'table.npz', features=np.zeros([2, 2]), label=np.zeros(2))
+  known = 'classes:per_client=2,clients=5'
   expected = {
-    '--task=digits': None,
+    '--task=digits': known,
     '--task=folder': 'iid:clients=5',
     '--task=folder --data=folders=client': 'client',
-    '--task=folder --data=folders=class': None,
+    '--task=folder --data=folders=class': known,
     f'--task=cases --data_dir={tmp_path}': 'client',
-    f'--task=cases --data_dir={tmp_path}/old.csv': None,
+    f'--task=cases --data_dir={tmp_path}/old.csv': known,
     f'--task=cases --data_dir={tmp_path}/old.csv --data=classify=image': 'client',
-    f'--task=cases --data_dir={tmp_path}/own.csv': None,
+    f'--task=cases --data_dir={tmp_path}/own.csv': known,
     f'--task=cases --data_dir={tmp_path}/own.csv '
     '--columns=image=Photo,client_id=Patient': 'client',
     f'--task=cases --data_dir={tmp_path}/bare.csv': 'case',
-    f'--task=cases --data_dir={tmp_path}/none.csv': None,
+    f'--task=cases --data_dir={tmp_path}/none.csv': known,
     f'--task=features --data_dir={tmp_path}/table.csv': 'iid:clients=5',
-    f'--task=features --data_dir={tmp_path}/table.csv --columns=label=b': None,
-    f'--task=features --data_dir={tmp_path}/table.npz': None,
+    f'--task=features --data_dir={tmp_path}/table.csv --columns=label=b': known,
+    f'--task=features --data_dir={tmp_path}/table.npz': known,
   }
-  own = 'classes:per_client=2,clients=5'
-  for line, other in expected.items():
-    assert in_process.read('fedema', line).partition == (other or own), line
-  # Those that need no labels stay, and so do none.
-  assert in_process.read('fedsup', '--task=folder').partition == 'iid:clients=100'
-  assert in_process.read('dcco', '--task=folder').partition is None
+  found = {line: in_process.read('fedema', line).partition for line in expected}
+  assert found == expected
+  row = programs.load('fedema').row(None, None)
+  for other in ('iid:clients=100', None):
+    config = dataclasses.replace(row, task='folder', partition=other)
+    assert suited.to_task(config).partition == other

@@ -39,4 +39,4 @@ def test_the_table_shows_personal_and_global_accuracy():
     'kNN       10% (12)        2  75.0%      25.0%         12.5%        50.0%'
   )
   assert personal.has(numbers, 'knn')
-  assert not personal.has(numbers, 'logistic')
+  assert not personal.has(numbers, 'linear')

@@ -65,7 +65,7 @@ def test_its_memory_is_that_of_the_driver(run):
 def test_in_process_runs_do_not_resume_with_a_worker(run):
   """The last digits of its numbers are others."""
   with pytest.raises(
-    ValueError, match='is a run with --runtime=in_process, not --runtime=worker: '
+    ValueError, match='is a run with runtime=in_process, not runtime=worker: '
   ):
     in_process.call(
       dcco, *_FLAGS, '--runtime=worker', '--rounds=2', f'--run_dir={run.folder}'
@@ -78,7 +78,7 @@ def test_it_is_evaluated_without_a_worker(run, monkeypatch):
     evaluate,
     f'--run={run.folder}',
     '--evaluation=methods=federated_linear',
-    '--federated_rounds=2',
+    '--federated=rounds=2',
     '--evaluation=label_fractions=1',
   )
   assert ended.status == 0, ended.stderr

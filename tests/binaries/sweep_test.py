@@ -222,7 +222,7 @@ def test_the_runs_are_those_of_their_commands(tmp_path):
     ([_METHODS, '--seed=3'], '--seed=3 is given; --methods, --seeds'),
     ([_METHODS, '--objective=byol'], '--objective=byol is given; --methods'),
     ([_METHODS, '--method=fedema:tau=3'], '--method=fedema:tau=3 is given; --methods'),
-    ([_METHODS, '--formats=gif'], "formats has 'gif'; it must be one of markdown"),
+    ([_METHODS, '--formats=gif'], '--formats=gif is given: it must be one of markdown'),
     ([_METHODS, '--rouns=3'], 'There is no flag --rouns; did you mean --rounds?'),
   ],
 )

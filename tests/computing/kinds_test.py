@@ -151,7 +151,7 @@ def test_none_is_a_word_where_a_field_has_it():
     ('box:scale=1,scale=2', "gives 'scale' twice."),
     ('box:scale=wide', "has scale='wide'; it must be a number above 0."),
     ('box:scale=0', "has scale='0'; it must be a number above 0."),
-    ('box:scale=inf', 'it must be a number above 0.'),
+    ('box:scale=inf', 'it must be a number above 0, and finite.'),
     ('box:number=-1', 'it must be a whole number at least 0, or none.'),
     ('box:number=1.5', 'it must be a whole number at least 0, or none.'),
     ('box:sides=1/0', 'it must be whole numbers with / between them, each at least 1.'),

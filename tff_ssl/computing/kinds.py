@@ -78,9 +78,9 @@ _TITLES = {bool: 'true or false', int: 'a whole number', float: 'a number'}
 class MisfitError(ValueError):
   """The second half of an error: what a value must be, by the type of its field."""
 
-  def __init__(self, type_: Any):
-    """Says the type in words."""
-    super().__init__(f'it must be {type_text(type_)}.')
+  def __init__(self, type_: Any, more: str = ''):
+    """Says the type in words, and what more is asked for."""
+    super().__init__(f'it must be {type_text(type_)}{more}.')
 
 
 class Kind:
@@ -187,6 +187,11 @@ def _values(
   for item in rest.split(',') if rest.strip() else []:
     name, equals, value = (part.strip() for part in item.partition('='))
     if name not in allowed or not equals:
+      if values and not equals:
+        raise ValueError(
+          f'The {what} {text!r} has {item!r}, which is no field=value; lists have '
+          f'{BETWEEN} between their values.'
+        )
       if not allowed:
         raise ValueError(f'The {what} {text!r} has {item!r}; {kind} has no fields.')
       raise ValueError(
@@ -276,7 +281,7 @@ def _check(value: Any, type_: Any) -> None:
     if value not in typing.get_args(inner):
       raise MisfitError(type_)
   elif inner in (int, float) and not _range(type_).allows(value):
-    raise MisfitError(type_)
+    raise MisfitError(type_, '' if math.isfinite(value) else ', and finite')
 
 
 def checked_value(text: str, type_: Any) -> Any:
