@@ -13,6 +13,7 @@ from typing import Any
 from binaries.config import programs
 from binaries.config import roles
 from binaries.config import run_config
+from binaries.config import runtimes
 from tff_ssl.computing import kinds
 
 # Flags that stand for one field of a part, by name.
@@ -59,9 +60,9 @@ def configure(
   Args:
     program: The program that offers the method.
     changes: Flags and their values, in their order.
-    base: The run that is changed; None: that of --config without its paths and
-      addresses, or else the row of the program that the changes name, with its paper's
-      settings.
+    base: The run that is changed; None: that of --config, without its paths and
+      executed by this process, or else the row of the program that the changes name,
+      with its paper's settings.
 
   Raises:
     UnusedError: If the method does not use what is changed.
@@ -69,8 +70,10 @@ def configure(
   """
   last = dict(changes)
   if CONFIG in last:
-    # It may be a stranger's.
+    # It may be a stranger's, and a worker opens a port.
     base = read(last[CONFIG], keep_paths=False)
+    here = runtimes.InProcess(packs=base.runtime.packs, parts=base.runtime.parts)
+    base = dataclasses.replace(base, runtime=here)
   config = _row(program, changes, base)
   if base is None:
     for name in ('task', *SHORT, 'data'):

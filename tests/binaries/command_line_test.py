@@ -285,7 +285,7 @@ def test_a_run_begins_from_another_without_its_paths_addresses_and_orders(tmp_pa
   )
   config = command_line.parse_run('dcco', [theirs, '--seed=5', '--run_dir=r'])
   assert (config.rounds, config.encoder.kind, config.seed) == (7, 'conv2', 5)
-  assert config.runtime == runtimes.Worker(packs=3)
+  assert config.runtime == runtimes.InProcess(packs=3)
   assert config.trackers == ('tensorboard',)
   assert config.data.dir is None
   with pytest.raises(ValueError, match='--run_dir is not given'):
