@@ -35,6 +35,7 @@ from binaries.config import methods
 from binaries.config import objectives
 from binaries.config import run_config
 from binaries.config import training
+from binaries.launching import libraries
 from binaries.launching import program
 from tff_ssl.computing import kinds
 
@@ -97,6 +98,7 @@ def main(options: Options) -> None:
   _check(options, config)
   sizes, axis = _sizes(options)
   # TensorFlow is imported only now, when the command line has been checked.
+  libraries.import_tff()
   from binaries.benchmarking import comparison
 
   comparison.run(

@@ -34,6 +34,7 @@ import pathlib
 from binaries.config import command_line
 from binaries.config import evaluations
 from binaries.config import strangers
+from binaries.launching import libraries
 from binaries.launching import program
 
 
@@ -62,6 +63,7 @@ def main(options: Options) -> None:
   names = ('evaluation', 'data_dir', 'data', 'runtime')
   config = strangers.read(folder, {name: getattr(options, name) for name in names})
   # TensorFlow is imported only now, when the command line has been checked.
+  libraries.import_tff()
   from binaries.experiment import reevaluating
 
   reevaluating.run(folder, config, options)

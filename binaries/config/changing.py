@@ -76,8 +76,6 @@ def configure(
     # Only here: it imports NumPy, which --help does not need.
     suited = importlib.import_module('binaries.config.suited')
     config = suited.to_task(config)
-    if 'augmentation' in last:
-      suited.check_views(config.task)
   config = _changed(config, [change for change in changes if change[0] != CONFIG])
   if 'clients_per_round' in last:
     if 'participation' in last:

@@ -43,19 +43,6 @@ def to_task(config: run_config.RunConfig) -> run_config.RunConfig:
   return dataclasses.replace(config, **changes, partition=partition)
 
 
-def check_views(task: str) -> None:
-  """Refuses views for a task that has two modalities, which are the two views.
-
-  Raises:
-    ValueError: If it has.
-  """
-  if task in registry.PAIRS:
-    raise ValueError(
-      f'--augmentation is given with --task={task}, whose two modalities are the two '
-      'views; leave it out.'
-    )
-
-
 def _natural(outline: registry.Outline, default: str | None) -> str | None:
   """Returns the clients of the data: 'client' if they name clients.
 

@@ -1,6 +1,7 @@
 """A run from its configuration: `run`, which prepares, trains and evaluates."""
 
 from binaries.config import run_config
+from binaries.launching import libraries
 
 
 def run(config: run_config.RunConfig) -> None:
@@ -18,8 +19,7 @@ def run(config: run_config.RunConfig) -> None:
     OSError: If the folder cannot be made.
   """
   # TensorFlow is imported only now, when the command line has been checked.
+  libraries.import_tff()
   from binaries.experiment import running
-  from tff_ssl.execution import contexts
 
-  contexts.remove_default()
   running.run(config)

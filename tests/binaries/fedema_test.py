@@ -178,7 +178,7 @@ _SHORT = (
 )
 
 
-@pytest.mark.long_for('flags1')
+@pytest.mark.long_for('tau of 0')
 @pytest.mark.parametrize(
   ('flag', 'said'),
   [
@@ -187,6 +187,7 @@ _SHORT = (
     ('--method=tau=0', 'the run is bit for bit that of --method=fed_byol'),
     ('--method=fedu:threshold=1e6', 'the run is bit for bit that of --method=fed_byol'),
   ],
+  ids=('scaler', 'tau of 0', 'fedu'),
 )
 def test_mu_of_0_or_1_raises_the_alarm(tmp_path, flag, said):
   folder = tmp_path / 'run'
@@ -215,56 +216,59 @@ def _base_run(folder, rounds=2, norm='batch'):
   return folder
 
 
+_WRONG = {
+  '--method=tau=0.5,scaler=0.8': (
+    'tau of --method is given with scaler; leave one of them out.'
+  ),
+  '--method=fedca:tau=0.5': (
+    "--method=fedca:tau=0.5 is given: The method 'fedca:tau=0.5' has 'tau=0.5'; "
+    'the fields are dictionary_size, alignment_run.'
+  ),
+  '--method=divergence_of=training,autoscaler=first_round': (
+    "autoscaler is 'first_round'; with divergence_of='training' a client needs no gl"
+  ),
+  '--method=scaler=0.8,autoscaler=first_round': (
+    "autoscaler is 'first_round'; with a sca"
+  ),
+  '--method=fedu:threshold=0.2,threshold_quantile=0.5': (
+    'threshold of --method is given with threshold_quantile; leave one of them out.'
+  ),
+  '--method=fedu:threshold_quantile=2': (
+    "--method=fedu:threshold_quantile=2 is given: The method 'fedu:threshold_quantile"
+    "=2' has threshold_quantile='2'; it must be a number in [0, 1], or none."
+  ),
+  '--method=fed_byol --evaluation=personal=linear': (
+    'personal of --evaluation is given with --method=fed_byol --objective=byol, '
+    'which does not use it; leave it out.'
+  ),
+  '--method=fedca --evaluation=export_clients=client_3': (
+    'export_clients of --evaluation is given with --method=fedca '
+  ),
+  '--objective=moco_v2 --evaluation=personal_clients=2': (
+    'personal_clients of --evaluation is given with --method=fed_ssl '
+  ),
+  '--evaluation=personal=knn': (
+    "personal of --evaluation has 'knn'; it must be one of linear, lars, federated_l"
+  ),
+  '--method=fedca --objective=alignment_weight=0.5': (
+    'alignment_weight of --objective is 0.5 without alignment_run of --method; it '
+  ),
+}
+
+
 def test_wrong_flags_are_one_sentence(tmp_path):
   early = _base_run(tmp_path / 'early', rounds=3)
   group = _base_run(tmp_path / 'group', norm='group')
   narrow = _base_run(tmp_path / 'narrow')
-  wrong = {
-    '--method=tau=0.5,scaler=0.8': (
-      'tau of --method is given with scaler; leave one of them out.'
-    ),
-    '--method=fedca:tau=0.5': (
-      "--method=fedca:tau=0.5 is given: The method 'fedca:tau=0.5' has 'tau=0.5'; "
-      'the fields are dictionary_size, alignment_run.'
-    ),
-    '--method=divergence_of=training,autoscaler=first_round': (
-      "autoscaler is 'first_round'; with divergence_of='training' a client needs no gl"
-    ),
-    '--method=scaler=0.8,autoscaler=first_round': (
-      "autoscaler is 'first_round'; with a sca"
-    ),
-    '--method=fedu:threshold=0.2,threshold_quantile=0.5': (
-      'threshold of --method is given with threshold_quantile; leave one of them out.'
-    ),
-    '--method=fedu:threshold_quantile=2': (
-      "--method=fedu:threshold_quantile=2 is given: The method 'fedu:threshold_quantile"
-      "=2' has threshold_quantile='2'; it must be a number in [0, 1], or none."
-    ),
-    '--method=fed_byol --evaluation=personal=linear': (
-      'personal of --evaluation is given with --method=fed_byol --objective=byol, '
-      'which does not use it; leave it out.'
-    ),
-    '--method=fedca --evaluation=export_clients=client_3': (
-      'export_clients of --evaluation is given with --method=fedca '
-    ),
-    '--objective=moco_v2 --evaluation=personal_clients=2': (
-      'personal_clients of --evaluation is given with --method=fed_ssl '
-    ),
-    '--evaluation=personal=knn': (
-      "personal of --evaluation has 'knn'; it must be one of linear, lars, federated_l"
-    ),
-    '--method=fedca --objective=alignment_weight=0.5': (
-      'alignment_weight of --objective is 0.5 without alignment_run of --method; it '
-    ),
-    f'--method=fedca:alignment_run={narrow}': (
-      f'alignment_run of --method is {narrow} without alignment_weight of --objective; '
-    ),
-  }
   aligned = (
     '--method=fedca --clients_per_round=5 --encoder=conv2 '
     '--objective=alignment_weight=1 --method=alignment_run='
   )
-  wrong |= {
+  wrong = {
+    **_WRONG,
+    f'--method=fedca:alignment_run={narrow}': (
+      f'alignment_run of --method is {narrow} without alignment_weight of --objective; '
+    ),
     f'{aligned}{tmp_path}/none': f'{tmp_path}/none is not a run: there is no such',
     f'{aligned}{early}': f'{early} has 2 of 3 rounds; the base model must come',
     f'{aligned}{group}': f'{group} is a run with the norm group of --encoder; the base',

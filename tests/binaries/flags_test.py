@@ -81,7 +81,7 @@ def other_run(tmp_path):
     ('--partition=dirichlet:examples=4', 'lacks alpha'),
     (
       '--objective=projector=8/wide',
-      "has projector='8/wide'; it must be a whole number.",
+      "has projector='8/wide'; it must be a whole number at least 1.",
     ),
     ('--objective=projector=8/0', 'it must be a whole number at least 1.'),
     (

@@ -6,12 +6,12 @@ Texts that are right are changed at random, seeded: the message tells the seed.
 import numpy as np
 import pytest
 
+from binaries.config import changing
 from tasks import manifest
 from tasks import tables
 from tff_ssl.partition import spec
 from tff_ssl.reporting import run_reader
 from tff_ssl.runs import round_table
-from tff_ssl.runs import run_config
 
 _TRIALS = 150
 _PIECES = (
@@ -62,7 +62,7 @@ def _of_file(read, name):
 
 
 def _metrics(path):
-  path.with_name('config.json').write_text('{"flags": {}}')
+  path.with_name('config.json').write_text('{"config": {}}')
   run_reader.read(path.parent)
 
 
@@ -76,8 +76,9 @@ _PARSERS = {
   'partition': ('shares:alpha=0.1,clients=5', _spec),
   'manifest': ('image,case_id,label\na,1,x\nb,1,x\nc,2,y\n', _manifest),
   'config.json': (
-    '{"flags": {"seed": 1, "a": [1, "x"]}, "task": "t"}',
-    _of_file(lambda path: run_config.read(path.parent), 'config.json'),
+    '{"config": {"method": {"kind": "fedavg"}, "seed": 1, "trackers": ["mlflow"], '
+    '"objective": {"kind": "simclr", "temperature": 0.5}}, "task": "t"}',
+    _of_file(lambda path: changing.read(path, keep_paths=False), 'config.json'),
   ),
   'table.csv': (
     'a,b,label,split\n1,2,x,train\n3,4,y,test\n5,6,x,train\n',

@@ -64,7 +64,7 @@ def _attack_cache(number: int, own: pathlib.Path) -> None:
   (victim / _OUTSIDE).mkdir(parents=True)
   (victim / _OUTSIDE / 'a.npy').write_text('x')
   os.utime(victim / _OUTSIDE, (0, 0))
-  arguments = ('--task=folder', '--folders=class', f'--data_dir={data}')
+  arguments = ('--task=folder', '--data=folders=class', f'--data_dir={data}')
   partition = '--partition=iid:clients=2'
   honest = _run(own, 'partition', *arguments, partition)
   assert honest.status == 0, honest
@@ -85,13 +85,13 @@ def _attack_names(number: int, own: pathlib.Path) -> None:
   """Shows clients, files and flags of bad names."""
   first = _NAMES[number % len(_NAMES)]
   _draw(own / 'data', (first, 'b', f'c{first}'))
-  source = ('--task=folder', '--folders=client', f'--data_dir={own / "data"}')
+  source = ('--task=folder', '--data=folders=client', f'--data_dir={own / "data"}')
   dealt = _run(own, 'partition', *source, f'--csv={own / "p.csv"}')
   for k, note in enumerate((first, 'b')):
     run = own / f'run{k}'
     run.mkdir()
-    flags = {'algorithm': 'dcco', 'rounds': 1, 'seed': 0, 'note': note}
-    config = {'flags': flags, 'task': 'x', 'command': [note]}
+    own_config = {'method': {'kind': 'dcco', 'note': note}, 'rounds': 1, 'seed': 0}
+    config = {'config': own_config, 'task': 'x', 'command': [note]}
     (run / 'config.json').write_text(json.dumps(config))
     (run / 'metrics.csv').write_text('round,loss\n1,-2.5\n')
   compared = _run(

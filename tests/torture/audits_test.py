@@ -5,7 +5,6 @@ ledger claims. If the clip norm is a hundred times too large, with the same nois
 audit must find it (`hooks`).
 """
 
-import json
 import re
 
 import pytest
@@ -14,6 +13,7 @@ from tests import forked
 from tests.binaries import launch
 from tests.torture import hooks
 from tests.torture import runs
+from tests.torture.cases import making
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import privacy_ledger
 
@@ -25,23 +25,22 @@ _CANARIES = ('--canaries=60', '--canary_rounds=4')
 
 def test_audits_pass_sound_clips_and_catch_broken_ones(trial, tmp_path, tally):
   rng, folder = trial.rng(), tmp_path / 'run'
-  folder.mkdir()
   z, clip = rng.uniform(0.8, 4.0), rng.uniform(0.05, 5.0)
   releases = rng.choice((1, 2, 3))
-  flags = {
-    'algorithm': 'dcco',
-    'task': 'digits',
-    'aggregation': 'private',
+  changes = {
+    'aggregation': {
+      'kind': 'private',
+      'noise_multiplier': z,
+      'delta': 1e-5,
+      'update_clip': clip,
+      'statistics_clip': 1.0,
+    },
     'clients_per_round': 8,
-    'packs': rng.choice((0, 2)),
-    'privacy_noise_multiplier': z,
-    'privacy_delta': 1e-5,
-    'privacy_update_clip': clip,
-    'privacy_statistics_clip': 1.0,
+    'runtime': {'kind': 'in_process', 'packs': rng.choice((0, 2))},
     'rounds': 10,
   }
-  print(flags)
-  (folder / 'config.json').write_text(json.dumps({'flags': flags}))
+  print(changes)
+  making.run(**changes)(tmp_path)
   each = dict.fromkeys(map(str, range(releases)), z * releases**0.5)
   terms = accounting.Terms(100, 8, each, 1e-5)
   privacy_ledger.Ledger(folder, terms.as_json())

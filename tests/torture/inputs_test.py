@@ -1,16 +1,14 @@
 """Bad input soon ends with status 1 and one sentence that names what is wrong.
 
 None may hang, and none may fill the memory. A trial is ten inputs: of the tables of
-`cases`, or made up by hypothesis (values of flags, contents of files).
+`cases`, or made up by hypothesis (flags, contents of files, configurations).
 """
 
 from collections.abc import Sequence
-import importlib
 import pathlib
 import random
 import tempfile
 
-from absl import flags as absl_flags
 import hypothesis
 from hypothesis import strategies
 import pytest
@@ -20,16 +18,16 @@ from tests.binaries import launch
 from tests.torture import runs
 from tests.torture.cases import command_lines
 from tests.torture.cases import data
+from tests.torture.cases import made_up
 from tests.torture.cases import making
 from tests.torture.cases import strangers
+from tff_ssl.storage import files
 
 pytestmark = pytest.mark.torture
-KINDS = ('table', 'flags', 'files')
+KINDS = ('table', 'flags', 'files', 'configurations')
 _INPUTS = 10
 # Time limit of a refusal: enough to load TensorFlow on a busy machine.
 _SECONDS = 180.0
-# No blank, no brace, and nothing that begins a number or a name.
-_NONSENSE = strategies.text('?*.,:;!abcdef', min_size=1).map(lambda text: f'?{text}')
 # Files that a program reads, with the program and its command line.
 _FILES = (
   ('manifest.csv', 'dcco', f'--task=cases --data_dir={{d}} {making.RUN}'),
@@ -37,14 +35,14 @@ _FILES = (
   ('t.csv', 'dcco', f'--task=features --data_dir={{d}}/t.csv {making.RUN}'),
   ('t.npz', 'dcco', f'--task=features --data_dir={{d}}/t.npz {making.RUN}'),
   ('t.parquet', 'dcco', f'--task=features --data_dir={{d}}/t.parquet {making.RUN}'),
-  ('g.csv', 'dec_ssl', f'--method=graph --graph={{d}}/g.csv {making.RUN}'),
+  ('g.csv', 'dec_ssl', f'--method=graph:path={{d}}/g.csv {making.RUN}'),
   ('e.keras', 'dcco', f'--init_from={{d}}/e.keras {making.RUN}'),
   ('e.keras', 'embed', '--run={d}/e.keras --images={d} --out={d}/o'),
   ('e.h5', 'embed', '--run={d}/e.h5 --images={d} --out={d}/o'),
   (
     'encoder.keras',
     'partition',
-    '--partition=clusters:clients=2 --partition_encoder={d}/encoder.keras',
+    '--partition=clusters:clients=2 --data=partition_encoder={d}/encoder.keras',
   ),
   ('run/config.json', 'evaluate', '--run={d}/run'),
   ('run/metrics.csv', 'compare', '--runs={d}/run --out={d}/o'),
@@ -68,16 +66,21 @@ def test_bad_input_is_refused_in_a_sentence(trial, tally):
     for number in range(first, first + _INPUTS):
       _try(table[number % len(table)])
   else:
-    strategy = _bad_flags() if trial.kind == 'flags' else _bad_files()
+    made_of = {
+      'flags': made_up.flags,
+      'files': _bad_files,
+      'configurations': made_up.configurations,
+    }
+    strategy = made_of[trial.kind]()
     seeded = hypothesis.seed(trial.number)
-    made_up = hypothesis.settings(
+    few = hypothesis.settings(
       max_examples=_INPUTS,
       deadline=None,
       database=None,
       phases=[hypothesis.Phase.generate],
       suppress_health_check=list(hypothesis.HealthCheck),
     )
-    seeded(made_up(hypothesis.given(strategy)(_try)))()
+    seeded(few(hypothesis.given(strategy)(_try)))()
   tally[f'inputs: {trial.kind}'] += _INPUTS
 
 
@@ -101,36 +104,9 @@ def _try(case: making.Case) -> None:
     assert runs.is_sentence(ended), (case, ended)
     for word in case.words:
       assert word.replace('{d}', folder) in ended.stderr, (case, ended)
-
-
-def _bad_flags() -> strategies.SearchStrategy[making.Case]:
-  """Values that a flag's own parser must refuse."""
-  offered: list[tuple[str, str, absl_flags.ArgumentParser]] = []
-  programs = command_lines.programs()
-  for program in programs:
-    importlib.import_module(f'binaries.{program}')
-  by_module = absl_flags.FLAGS.flags_by_module_dict()
-  for program in programs:
-    trains = program in command_lines.TRAINING
-    for module, defined in by_module.items():
-      if module == f'binaries.{program}' or (trains and '.flags.' in module):
-        offered += [(program, flag.name, flag.parser) for flag in defined]
-  strict = (absl_flags.BooleanParser, absl_flags.EnumParser)
-  numeric = (absl_flags.IntegerParser, absl_flags.FloatParser)
-  offered = [each for each in offered if isinstance(each[2], (*strict, *numeric))]
-
-  @strategies.composite
-  def draw_case(draw) -> making.Case:
-    program, name, parser = draw(strategies.sampled_from(offered))
-    wrong = [_NONSENSE]
-    if (lower := getattr(parser, 'lower_bound', None)) is not None:
-      wrong.append(strategies.integers(1, 10**6).map(lambda k: str(int(lower) - k)))
-    if (upper := getattr(parser, 'upper_bound', None)) is not None:
-      wrong.append(strategies.integers(1, 10**6).map(lambda k: str(int(upper) + k)))
-    value = draw(strategies.one_of(wrong))
-    return making.case(program, f'--{name}={value}', f'--{name}={value}: it must')
-
-  return draw_case()
+    # Nothing is half-written.
+    paths = [*pathlib.Path(folder).rglob('*')]
+    assert not [path for path in paths if files.is_aside(path)], (case, paths)
 
 
 @strategies.composite

@@ -135,6 +135,8 @@ def parse(
     )
   if name is None:
     name = kind_of(base)
+  if name not in kinds and '' in kinds:
+    raise ValueError(f'The {what} {text!r} has no fields; it must be field=value,...')
   if name not in kinds:
     raise ValueError(
       f'The {what} {text!r} has the unknown kind {name!r}; {_choice(name, kinds)}'
@@ -231,7 +233,7 @@ def parse_value(text: str, type_: Any) -> Any:
     return text
   if typing.get_origin(inner) is tuple:
     item = typing.get_args(inner)[0]
-    return tuple(parse_value(part, item) for part in text.split(BETWEEN) if part)
+    return tuple(parse_value(part, item) for part in text.split(BETWEEN) if text)
   if inner is str:
     return text
   try:
@@ -284,8 +286,12 @@ def _check(value: Any, type_: Any) -> None:
 
 def checked_value(text: str, type_: Any) -> Any:
   """Reads the value of a field, and checks its range; see `parse_value`."""
-  value = parse_value(text, type_)
-  _check(value, type_)
+  try:
+    value = parse_value(text, type_)
+    _check(value, type_)
+  except MisfitError:
+    # Not that of one number of several.
+    raise MisfitError(type_) from None
   return value
 
 
@@ -367,8 +373,10 @@ def type_text(type_: Any) -> str:
     words = f'one of {", ".join(map(str, typing.get_args(inner)))}'
   elif typing.get_origin(inner) is tuple:
     item = typing.get_args(inner)[0]
-    words = 'texts' if item is str else 'numbers'
+    words = {int: 'whole numbers', float: 'numbers'}.get(without_none(item)[1], 'texts')
     words += f' with {BETWEEN} between them'
+    if (allowed := _range(type_)) != Range():
+      words += f', each {allowed.words}'
   else:
     words = _TITLES.get(inner, 'a text')
     if (allowed := _range(type_)) != Range():

@@ -111,7 +111,7 @@ def _manifests() -> list[making.Case]:
     _cases('9.png', f'{_LABEL}9.png,c0,x\n'),
     _cases(('twice', '0.png'), f'{_LABEL}0.png,c,x\n0.png,c,x\n'),
     _cases(
-      ('manifest.csv', 'case of more than one label', 'c (x, y)'),
+      ('manifest.csv', 'more than one label', 'c (x, y)'),
       f'{_LABEL}0.png,c,x\n1.png,c,y\n2.png,d,x\n',
     ),
     _cases(('case in two splits', 'c'), f'{split}0.png,c,train\n1.png,c,test\n'),
@@ -129,11 +129,13 @@ def _manifests() -> list[making.Case]:
     _cases(
       ('classify', 'case_id'),
       f'{client}\n0.png,a,x\n1.png,b,y\n',
-      flags='--classify=case',
+      flags='--data=classify=case',
     ),
     _cases('train', _ALL.replace('label', 'split').replace('x', 'test')),
     _cases(('columns', 'Photo'), flags='--columns=image=Photo'),
-    _cases(('strict', '8.png'), _ALL, making.text('8.png', ''), flags='--strict'),
+    _cases(
+      ('strict', '8.png'), _ALL, making.text('8.png', ''), flags='--data=strict=true'
+    ),
     _cases(('partition', 'source'), flags='--partition=source'),
     _cases('GiB', flags='--image_size=70000'),
     _cases(('image_size', 'GiB'), flags='--image_size=1000000'),
@@ -172,14 +174,16 @@ def _images() -> list[making.Case]:
     _of_task('ham10000', 'a.tar', 'a.tar', _archive('x.png')),
     _of_task('ham10000', '', 'HAM10000_metadata'),
     _of_task('ham10000_records', '', '{d}'),
-    _of_task('cifar10', 'no', '{d}/no', flags='--nodownload'),
-    _of_task('stl10', 'f', '{d}/f', making.text('f', ''), flags='--nodownload'),
+    _of_task('cifar10', 'no', '{d}/no', flags='--data=download=false'),
+    _of_task(
+      'stl10', 'f', '{d}/f', making.text('f', ''), flags='--data=download=false'
+    ),
   ]
 
 
 def _folders() -> list[making.Case]:
   def case(words: tuple[str, ...] | str, *makes: making.Make) -> making.Case:
-    return _of_task('folder', 'f', words, *makes, flags='--folders=class')
+    return _of_task('folder', 'f', words, *makes, flags='--data=folders=class')
 
   return [
     case('{d}/f'),
@@ -229,14 +233,14 @@ def _tables() -> list[making.Case]:
     _of_task('features', 't.csv', 't.csv'),
     _of_task('features', 't.csv', 't.csv', lambda folder: (folder / 't.csv').mkdir()),
     _of_task('features', 't.csv', ('t.csv', 'at most'), making.large('t.csv')),
-    csv(('t.csv', 'label'), 'a,b\n1,2\n'),
+    csv(('t.csv', 'rows'), 'a,b\n1,2\n'),
     csv(('t.csv', 'label'), 'label,label,a\n0,1,2\n'),
     csv(('Line 2', 't.csv'), 'a,label\nx,0\n'),
     csv('finite', 'a,label\nnan,0\n1,0\n'),
     csv('t.csv', 'a,label\n1\n'),
     csv('t.csv', 'a,label\n'),
     csv('t.csv', 'a,a,label\n1,2,0\n3,4,1\n'),
-    csv('Line 3', 'a,label\n1,0\n2,0,7\n'),
+    csv('line 3', 'a,label\n1,0\n2,0,7\n'),
     csv('t.csv', 'label\n0\n1\n'),
     csv('t.csv', 'a,label,split\n1,0,fold\n2,1,train\n'),
     _of_task('features', 't.npz', ('t.npz', 'single array'), _npy),
@@ -277,7 +281,7 @@ def _graphs() -> list[making.Case]:
     '0,1,0\n1,0,0\n0,0,0\n',
     '0,2,1\n2,x,1\n1,1,0\n',
   )
-  line = f'{making.RUN} --method=graph --graph={{d}}/g.csv --partition=iid:clients=3'
+  line = f'{making.RUN} --method=graph:path={{d}}/g.csv --partition=iid:clients=3'
   return [
     making.case('dec_ssl', line, 'g.csv', making.text('g.csv', content))
     for content in contents

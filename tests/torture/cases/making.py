@@ -5,6 +5,9 @@ import json
 import pathlib
 from typing import NamedTuple
 
+from binaries.config import programs
+from binaries.config import run_config
+
 # Makes files in a case's folder.
 Make = Callable[[pathlib.Path], object]
 
@@ -50,10 +53,14 @@ def binary(name: str, content: bytes) -> Make:
   return make
 
 
-def run(**others: object) -> Make:
-  """Returns a function that makes a stranger's run folder, with flags of its config."""
-  flags = {'algorithm': 'dcco', 'task': 'digits', **others}
-  return text('run/config.json', json.dumps({'flags': flags}))
+def run(**changes: object) -> Make:
+  """Returns a function that makes a stranger's run folder.
+
+  Args:
+    **changes: Values of its configuration, as JSON, in place of those of dcco.
+  """
+  own = run_config.to_json(programs.load('dcco').row(None, None))
+  return text('run/config.json', json.dumps({'config': {**own, **changes}}))
 
 
 def every(*makes: Make) -> Make:

@@ -29,12 +29,8 @@ _TERMS = {
   'delta': 1e-4,
   'amplified': True,
 }
-PRIVATE = {
-  'aggregation': 'private',
-  'privacy_noise_multiplier': 2.0,
-  'privacy_update_clip': 1.0,
-  'rounds': 3,
-}
+_PRIVATE = {'kind': 'private', 'noise_multiplier': 2.0, 'update_clip': 1.0}
+PRIVATE = {'aggregation': _PRIVATE, 'rounds': 3}
 
 
 def _configs() -> list[making.Case]:
@@ -46,17 +42,32 @@ def _configs() -> list[making.Case]:
     case('config.json', making.text('run/other', '')),
     case(('config.json', 'JSON'), making.text(_CONFIG, '[' * 10**5)),
     case('config.json', making.text(_CONFIG, '[]')),
-    case('config.json', making.text(_CONFIG, '{"flags": 1}')),
+    case('config.json', making.text(_CONFIG, '{"config": 1}')),
     case(('config.json', 'at most'), making.large(_CONFIG)),
-    case('--task', making.run(task=['digits'])),
-    case('--seed', making.run(seed={})),
-    case('--label_fractions', making.run(label_fractions=0.5)),
-    case('--encoder_width', making.run(encoder_width='wide')),
-    case('--data_dir', making.run(task='cases', data_dir='/etc')),
-    case('partition_encoder', making.run(partition_encoder='/x.keras')),
+    case('task=', making.run(task=['digits'])),
+    case('seed=', making.run(seed={})),
     case(
-      ('--mask_dir', 'not taken'),
-      making.run(mask_dir='/etc', evaluation_methods=['segmentation']),
+      'evaluation.label_fractions=', making.run(evaluation={'label_fractions': 0.5})
+    ),
+    case('encoder.width=', making.run(encoder={'kind': 'resnet8', 'width': 'wide'})),
+    case('cheese', making.run(cheese=1)),
+    case(('method', 'cheese'), making.run(method={'kind': 'cheese'})),
+    case(('method', 'an object'), making.run(method='dcco')),
+    case('clients', making.run(clients={'kind': 'adam'})),
+    case(('--data_dir', 'not taken'), making.run(task='cases', data={'dir': '/etc'})),
+    case(
+      ('--data=partition_encoder', 'not taken'),
+      making.run(data={'partition_encoder': '/x.keras'}),
+    ),
+    # What it asks to connect to, to read and to write is not in the way.
+    case(
+      'have changed since',
+      making.run(
+        runtime={'kind': 'hosts', 'addresses': ['192.0.2.1:1'], 'trust': True},
+        init_from='/etc',
+        run_dir='/etc',
+        trackers=['wandb'],
+      ),
     ),
     case('have changed since', making.run()),
   ]
@@ -104,17 +115,17 @@ def _places() -> list[making.Case]:
       'dcco',
       '--run_dir={d}/new --init_from={d}/run',
       ('{d}/run', 'encoder'),
-      making.run(encoder='vit_tiny'),
+      making.run(encoder={'kind': 'vit_tiny'}),
     ),
   ]
 
 
 def _ledgers() -> list[making.Case]:
   def case(
-    words: tuple[str, ...] | str, *lines: object, **flags: object
+    words: tuple[str, ...] | str, *lines: object, **changes: object
   ) -> making.Case:
-    """A private run with a ledger of these lines, and more flags."""
-    made = [making.run(**{**PRIVATE, **flags})]
+    """A private run with a ledger of these lines, and changes of its aggregation."""
+    made = [making.run(**{**PRIVATE, 'aggregation': {**_PRIVATE, **changes}})]
     if lines:
       texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
       made.append(making.text('run/privacy_ledger.jsonl', '\n'.join(texts) + '\n'))
@@ -125,8 +136,8 @@ def _ledgers() -> list[making.Case]:
 
   ledger = 'privacy_ledger.jsonl'
   return [
-    case('aggregation=plain', aggregation='plain'),
-    case('aggregation=secure', aggregation='secure'),
+    making.case('audit', _OF_RUN, 'plain', making.run(aggregation={'kind': 'plain'})),
+    making.case('audit', _OF_RUN, 'secure', making.run(aggregation={'kind': 'secure'})),
     case(ledger),
     case(('damaged', ledger), ''),
     case(('damaged', ledger), '{"ledger": 1'),
@@ -145,10 +156,10 @@ def _ledgers() -> list[making.Case]:
     case(ledger, {**_TERMS, 'population': -3}),
     case('memory', {**_TERMS, 'population': 10**15, 'delta': 1e-20}),
     case(ledger, {**_TERMS, 'population': 'all'}),
-    case('privacy_clip_quantile', _TERMS, privacy_clip_quantile=0.5),
-    case('--privacy_update_clip', _TERMS, privacy_update_clip='wide'),
-    case('clip', _TERMS, privacy_update_clip=-1.0),
-    case('clip', _TERMS, privacy_update_clip=None),
+    case('clip_quantile', _TERMS, clip_quantile=0.5),
+    case('aggregation.update_clip=', _TERMS, update_clip='wide'),
+    case('update_clip is -1', _TERMS, update_clip=-1.0),
+    case('update_clip', _TERMS, update_clip=None),
   ]
 
 
@@ -167,7 +178,7 @@ def _encoder(card: object) -> making.Make:
 
 
 def _encoders() -> list[making.Case]:
-  export = f'{_OF_RUN} --out={{d}}/o --to=keras'
+  export = f'{_OF_RUN} --out={{d}}/o --formats=keras'
   cards = (
     {},
     [],
@@ -192,7 +203,7 @@ def _encoders() -> list[making.Case]:
     ),
     making.case(
       'partition',
-      '--partition=clusters:clients=2 --partition_encoder={d}/encoder.keras',
+      '--partition=clusters:clients=2 --data=partition_encoder={d}/encoder.keras',
       'encoder.keras',
     ),
     making.case('dcco', f'{making.RUN} --init_from={{d}}/e.keras', 'e.keras'),
@@ -213,7 +224,7 @@ def _checkpoint(
   """Returns a case of a run with a checkpoint of one array."""
 
   def make(folder: pathlib.Path) -> None:
-    making.run(encoder='conv2')(folder)
+    making.run(encoder={'kind': 'conv2'})(folder)
     (folder / 'run' / 'checkpoints').mkdir()
     with zipfile.ZipFile(folder / _CHECKPOINT, 'w', method) as archive:
       archive.writestr(_WEIGHTS, content)
