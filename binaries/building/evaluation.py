@@ -63,7 +63,10 @@ def check_used(config: run_config.RunConfig) -> None:
     ValueError: If a field that is not as by default does nothing.
   """
   own, default = config.evaluation, type(config.evaluation)()
+  # Clients' own encoders are always evaluated by kNN.
+  by_knn = 'knn' in own.methods or own.knn_every != 0 or wants_personal(config)
   for field, is_used, without in (
+    ('knn_k', by_knn, 'methods has no knn and knn_every is 0'),
     ('finetune_steps', 'finetune' in own.methods, 'methods has no finetune'),
     ('finetune_rate', 'finetune' in own.methods, 'methods has no finetune'),
     ('supervised_steps', own.baselines, 'baselines is false'),

@@ -105,7 +105,11 @@ def test_any_text_is_read_or_refused_by_one_error(text, base):
 
 @hypothesis.given(
   strategies.recursive(
-    strategies.none() | strategies.booleans() | strategies.floats() | strategies.text(),
+    strategies.none()
+    | strategies.booleans()
+    # NaN is refused where a value is built; it equals nothing.
+    | strategies.floats(allow_nan=False)
+    | strategies.text(),
     lambda inner: strategies.lists(inner) | strategies.dictionaries(_TEXTS, inner),
   )
 )

@@ -1,0 +1,90 @@
+"""What a run's configuration becomes in the library, before anything is trained."""
+
+import pytest
+
+from binaries.building import aggregation
+from binaries.building import algorithms
+from binaries.building import data
+from binaries.building import encoders
+from binaries.building import objectives
+from binaries.building import settled
+from binaries.config import changing
+from binaries.config import programs
+from tests.binaries import in_process
+
+_ROWS = [
+  pytest.param(config, id=f'{name} {config.title}')
+  for name in programs.NAMES
+  for of_method in programs.load(name).rows.values()
+  for config in of_method.values()
+]
+# Methods that take no secure sums: those without clients, or without a server, have no
+# sums at all; those of the second kind would show rows of one client.
+_WITHOUT_SUMS = {
+  'centralized',
+  'centralized_steps',
+  'labelled_only',
+  'star',
+  'ring',
+  'tree',
+  'complete',
+  'random_graph',
+  'graph',
+}
+_OF_ROWS = {'fedca', 'fedmatch'}
+
+
+def _objective(program, line):
+  """Returns the objective of a command line, for rows of numbers."""
+  config = settled.settle(in_process.read(program, f'--task=wine {line}'))
+  task = data.load_task(config)
+  return objectives.build(config, encoders.build(config, task), task)
+
+
+def _secure(config, *fields):
+  """Returns a row with secure sums, as a command line would give them."""
+  text = f'secure:{",".join(fields)}'.rstrip(':')
+  return settled.settle(changing.changed(config, {'aggregation': text}))
+
+
+@pytest.mark.parametrize('row', _ROWS)
+def test_secure_sums_are_taken_or_refused_in_one_sentence(row):
+  sends_rows = algorithms.of(row).rows_of_one_client
+  assert sends_rows == (row.method.kind in _OF_ROWS)
+  if row.method.kind in _WITHOUT_SUMS:
+    with pytest.raises(ValueError, match='--aggregation is given with --m') as refused:
+      _secure(row)
+  elif sends_rows:
+    with pytest.raises(ValueError, match='each client sends its own rows') as refused:
+      aggregation.check(_secure(row), sends_rows)
+    aggregation.check(_secure(row, 'rows_of_one_client=true'), sends_rows)
+  else:
+    aggregation.check(_secure(row), sends_rows)
+    with pytest.raises(ValueError, match='for FedCA and FedMatch only') as refused:
+      aggregation.check(_secure(row, 'rows_of_one_client=true'), sends_rows)
+  assert str(refused.value).endswith('.') and '\n' not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+  ('method', 'kind'), [('fedavg', 'simsiam'), ('fed_byol', 'byol')]
+)
+def test_predictor_and_stop_gradient_are_left_out_if_it_is_so_asked(method, kind):
+  """Figure 2 of the FedEMA paper, of SimSiam as of BYOL."""
+  line = f'--method={method} --objective={kind}'
+  without = f'{line} --objective=predictor=false,stop_gradient=false'
+  objective = _objective('fedema', without)
+  assert objective.predictor is None
+  assert not objective.stop_gradient
+  objective = _objective('fedema', line)
+  assert objective.predictor is not None
+  assert objective.stop_gradient
+
+
+def test_the_queue_of_swav_reaches_its_objective():
+  assert _objective('fedavg_ssl', '--objective=swav:queue_size=12').queue_size == 12
+  assert _objective('fedavg_ssl', '--objective=swav').queue_size == 0
+
+
+def test_the_raw_teacher_of_fedsup_reaches_its_objective():
+  assert _objective('fedsup', '--objective=fedsup:raw_teacher=true').raw_teacher
+  assert not _objective('fedsup', '--objective=fedsup').raw_teacher
