@@ -59,8 +59,9 @@ def configure(
   Args:
     program: The program that offers the method.
     changes: Flags and their values, in their order.
-    base: The run that is changed; None: that of --config, or else the row of the
-      program that the changes name, with its paper's settings.
+    base: The run that is changed; None: that of --config without its paths and
+      addresses, or else the row of the program that the changes name, with its paper's
+      settings.
 
   Raises:
     UnusedError: If the method does not use what is changed.
@@ -68,7 +69,8 @@ def configure(
   """
   last = dict(changes)
   if CONFIG in last:
-    base = read(last[CONFIG], keep_paths=True)
+    # It may be a stranger's.
+    base = read(last[CONFIG], keep_paths=False)
   config = _row(program, changes, base)
   if base is None:
     for name in ('task', *SHORT, 'data'):
@@ -83,7 +85,31 @@ def configure(
         '--participation and --clients_per_round are both given; a cohort has one size.'
       )
     config = dataclasses.replace(config, all_if_fewer=False, participation=None)
+  if CONFIG in last:
+    _check_given_again(last[CONFIG], config, changes)
   return config
+
+
+def _check_given_again(
+  path: str, config: run_config.RunConfig, changes: Sequence[Change]
+) -> None:
+  """Refuses a run that lacks a path on which the numbers of that of --config depend.
+
+  Args:
+    path: The value of --config.
+    config: The run, without the paths of that one.
+    changes: Flags and their values; a path that is given, `none` too, is meant so.
+  """
+  given = {name for name, _ in changes}
+  given |= {f'{name}.{field}' for name, text in changes for field in kinds.given(text)}
+  own = roles.flat(config)
+  for name, value, field in roles.fields(read(path, keep_paths=True)):
+    counts = roles.is_path(field) and not roles.is_free(field)
+    if counts and name in own and value != field.default and name not in given:
+      raise ValueError(
+        f'The run of --config={path} has {name}={value}, which is not taken from '
+        f'another run: give --{name.replace(".", "=")}= on the command line.'
+      )
 
 
 def read(path: str | os.PathLike[str], keep_paths: bool) -> run_config.RunConfig:

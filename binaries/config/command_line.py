@@ -44,7 +44,8 @@ NO_CHANGES = RunChanges()
 Path = Annotated[str, 'path']
 _ABOUT = {
   changing.CONFIG: (
-    'config.json of a run from which this one begins; other flags change it.'
+    'config.json of a run from which this one begins, without its paths and addresses; '
+    'other flags change it.'
   ),
   'method': 'The method, as in fedema or fedema:tau=0.7.',
 }

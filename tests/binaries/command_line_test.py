@@ -1,6 +1,7 @@
 """Command lines: what they are read into, and what is said to a person who is wrong."""
 
 import dataclasses
+import json
 from typing import Literal
 
 import hypothesis
@@ -266,6 +267,45 @@ def test_wrong_flags_are_refused_in_one_sentence(program, line, said):
 def test_a_run_needs_a_folder(arguments):
   with pytest.raises(ValueError, match='--run_dir is not given; it must name a folder'):
     command_line.parse_run('dcco', arguments)
+
+
+def _theirs(folder, line):
+  """Returns the flag that begins from a stranger's run of a command line of dcco."""
+  config = command_line.parse_run('dcco', ['--run_dir=/theirs', *line.split()])
+  stored = json.dumps({'config': run_config.to_json(config)})
+  (folder / 'config.json').write_text(stored)
+  return f'--config={folder}/config.json'
+
+
+def test_a_run_begins_from_another_without_its_paths_addresses_and_orders(tmp_path):
+  theirs = _theirs(
+    tmp_path,
+    '--rounds=7 --encoder=conv2 --data_dir=/theirs --trackers=wandb '
+    '--runtime=worker:address=theirs:1,trust=true,packs=3',
+  )
+  config = command_line.parse_run('dcco', [theirs, '--seed=5', '--run_dir=r'])
+  assert (config.rounds, config.encoder.kind, config.seed) == (7, 'conv2', 5)
+  assert config.runtime == runtimes.Worker(packs=3)
+  assert config.trackers == ('tensorboard',)
+  assert config.data.dir is None
+  with pytest.raises(ValueError, match='--run_dir is not given'):
+    command_line.parse_run('dcco', [theirs])
+
+
+@pytest.mark.parametrize(
+  ('path', 'again'),
+  [
+    ('--init_from=/theirs', '--init_from=mine'),
+    ('--init_from=/theirs', '--init_from=none'),
+    ('--data=partition_encoder=/theirs', '--data=partition_encoder=mine'),
+  ],
+)
+def test_a_path_on_which_numbers_depend_must_be_given_again(tmp_path, path, again):
+  theirs = _theirs(tmp_path, path)
+  flag = path.removesuffix('/theirs')
+  with pytest.raises(ValueError, match=f'not taken from another run: give {flag} on'):
+    command_line.parse_run('dcco', [theirs, '--run_dir=r'])
+  assert command_line.parse_run('dcco', [theirs, again, '--run_dir=r'])
 
 
 @hypothesis.given(

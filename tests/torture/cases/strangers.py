@@ -16,6 +16,7 @@ from tests.torture.cases import data
 from tests.torture.cases import making
 
 _OF_RUN = '--run={d}/run'
+_BEGIN = '--config={d}/run/config.json'
 _OF_RUNS = '--runs={d}/run --out={d}/o'
 _CONFIG, _METRICS = 'run/config.json', 'run/metrics.csv'
 _CHECKPOINT = 'run/checkpoints/round_00000001.npz'
@@ -70,6 +71,13 @@ def _configs() -> list[making.Case]:
       ),
     ),
     case('have changed since', making.run()),
+    making.case('dcco', _BEGIN, '--run_dir is not given', making.run(run_dir='/etc')),
+    making.case(
+      'dcco',
+      f'{_BEGIN} --run_dir={{d}}/new',
+      ('init_from=/etc', 'not taken'),
+      making.run(init_from='/etc'),
+    ),
   ]
 
 
