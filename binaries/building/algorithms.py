@@ -7,7 +7,6 @@ from typing import Any
 
 from binaries.building import training
 from binaries.config import run_config
-from tff_ssl.algorithms.without_server import topology as topology_lib
 from tff_ssl.federated import phases
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runs import alarms
@@ -55,7 +54,7 @@ class Algorithm:
   models: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
   personal: Callable[..., personal_models.PersonalModel] | None = None
   mixing: Callable[[run_config.RunConfig], alarms.MixingAlarm] | None = None
-  topology: Callable[[run_config.RunConfig, int], topology_lib.Topology] | None = None
+  topology: Callable[[run_config.RunConfig, int], Any] | None = None
   of_clients: Callable[[Any], Mapping[str, Any]] | None = None
   rows_of_one_client: bool = False
   sends_encodings: bool = False

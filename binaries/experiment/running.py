@@ -1,9 +1,10 @@
 """One run of one algorithm on one task: the common part of all training programs."""
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import contextlib
 import dataclasses
+import importlib
 from typing import Any
 
 from binaries.building import aggregation
@@ -25,7 +26,6 @@ from binaries.experiment import membership
 from binaries.experiment import messages
 from binaries.experiment import private
 from binaries.experiment import results
-from binaries.experiment import server_experiment
 from tff_ssl.encoders import precision
 from tff_ssl.execution import contexts
 from tff_ssl.reporting import graph
@@ -140,9 +140,13 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   Args:
     config: The run, with its settled values.
   """
+  prepare_own: Callable[[run_config.RunConfig], experiments.Experiment]
+  prepare_own = experiments.prepare
   if config.uses('labels'):
-    return server_experiment.prepare(config)
-  return experiments.prepare(config)
+    # Only here: it imports the methods with labels at the server.
+    name = 'binaries.experiment.server_experiment'
+    prepare_own = importlib.import_module(name).prepare
+  return prepare_own(config)
 
 
 def execute(experiment: experiments.Experiment) -> None:

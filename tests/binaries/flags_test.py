@@ -81,9 +81,9 @@ def other_run(tmp_path):
     ('--partition=dirichlet:examples=4', 'lacks alpha'),
     (
       '--objective=projector=8/wide',
-      "has projector='8/wide'; it must be whole numbers with / between them, each",
+      "has projector='8/wide'; it must be whole numbers with / between",
     ),
-    ('--objective=projector=8/0', 'between them, each at least 1.'),
+    ('--objective=projector=8/0', 'with / between them, each at least 1.'),
     (
       '--evaluation=methods=knn/svm',
       "methods of --evaluation has 'svm'; it must be one of knn, linear, lars,",
@@ -94,7 +94,7 @@ def other_run(tmp_path):
     ),
     (
       '--evaluation=label_fractions=0.1/2',
-      "has label_fractions='0.1/2'; it must be numbers with / between them, each in ",
+      'it must be numbers with / between them, each in (0, 1].',
     ),
     (
       '--evaluation=label_fractions=',

@@ -1,10 +1,5 @@
-"""Which runs a sweep has, what it leaves out, goes on with, and compares.
+"""Which runs a sweep has, what it leaves out, goes on with, and compares."""
 
-Nothing is trained: a fake program writes the files that a run leaves.
-"""
-
-import json
-import pathlib
 import re
 import subprocess
 import sys
@@ -13,77 +8,17 @@ import pytest
 
 from binaries import sweep
 from binaries.config import command_line
-from binaries.config import roles
-from binaries.config import run_config
 from binaries.experiment import sweep_methods
 from binaries.experiment import sweeping
-from binaries.experiment import varying
-from binaries.launching import job_runner
+from tests.binaries import fake_sweep
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.reporting import fabricate
 
 pytestmark = pytest.mark.forks
-
-# Leaves a folder as a run does, with the configuration that it is given, or fails.
-_PROGRAM = """
-import json, pathlib, sys
-stored, how = json.loads(sys.argv[1]), sys.argv[2]
-config = stored['config']
-if how == 'fail':
-  print('Error: it does not fit.')
-  sys.exit(1)
-folder = pathlib.Path(config['run_dir'])
-folder.mkdir(parents=True, exist_ok=True)
-(folder / 'config.json').write_text(json.dumps({**stored, 'task': 'abc'}))
-rows = ''.join(f'{k},{k + config["seed"]}\\n' for k in range(1, config['rounds'] + 1))
-(folder / 'metrics.csv').write_text('round,loss\\n' + rows)
-numbers = {'round': config['rounds'], 'linear/10%/accuracy': 0.5 + config['seed'] / 8}
-(folder / 'evaluation.json').write_text(json.dumps(numbers))
-"""
-
-
-class _Fake:
-  """Starts the fake program, and remembers what was started."""
-
-  def __init__(self, out, **how):
-    self.out = out
-    self.started = []
-    self._how = how
-
-  def __call__(self, arguments, log):
-    name = arguments[1].removeprefix('binaries.')
-    config = command_line.parse_run(name, arguments[2:])
-    # OUT/METHOD/seed_SEED, or OUT/METHOD/NAME=VALUE/seed_SEED.
-    names = pathlib.Path(config.run_dir).relative_to(self.out).parts[:-1]
-    self.started.append((*names, config.seed))
-    stored = {
-      'config': run_config.to_json(config),
-      'neutral': config.names(roles.is_neutral),
-    }
-    own = [json.dumps(stored), self._how.get(names[-1], 'well')]
-    python = [sys.executable, '-I', '-S', '-c', _PROGRAM]
-    return subprocess.Popen([*python, *own], stdout=log, stderr=log)
-
-
-@pytest.fixture
-def swept(tmp_path, monkeypatch):
-  """Runs a sweep with a fake program; returns what was started, and how it ended."""
-  # What a fake run leaves of its configuration is not what a real one does.
-  monkeypatch.setattr(sweeping, 'check', lambda _: None)
-
-  def call(*flags, **how):
-    fake = _Fake(tmp_path / 'out', **how)
-    monkeypatch.setattr(job_runner.forks, 'can_fork', lambda: False)
-    monkeypatch.setattr(job_runner, 'start', fake)
-    rounds = () if any('rounds=' in flag for flag in flags) else ('--rounds=2',)
-    given = (*rounds, f'--out={tmp_path}/out', '--formats=markdown,png', *flags)
-    return fake.started, in_process.run(sweep, *given)
-
-  return call
-
-
-_METHODS = '--methods=fed_byol,simclr'
+swept = fake_sweep.swept
+_METHODS = fake_sweep.METHODS
+_jobs = fake_sweep.jobs
 
 
 @pytest.mark.parametrize(
@@ -140,13 +75,6 @@ def test_a_name_is_that_of_a_row(name, program, method, objective, others):
 def test_names_that_no_program_has_are_refused(names, said):
   with pytest.raises(ValueError, match=said):
     sweep_methods.members(names)
-
-
-def _jobs(names, out, flags=(), vary=(), seeds=(0,)):
-  """Returns the runs and the warnings of a sweep."""
-  changes = [tuple(flag.removeprefix('--').split('=', 1)) for flag in flags]
-  found = sweep_methods.members(names)
-  return sweeping.jobs(found, seeds, out, changes, varying.parse(vary))
 
 
 def test_what_a_method_does_not_use_is_left_out_of_its_runs(tmp_path):
@@ -215,15 +143,33 @@ def test_the_runs_are_those_of_their_commands(tmp_path):
   [
     ([], '--methods is not given'),
     ([_METHODS, '--seeds=0,0'], "seeds is '0,0'; it must be different"),
-    ([_METHODS, '--seeds=a'], '--seeds=a is given: it must be a whole number'),
-    ([_METHODS, '--labels=share=1'], '--labels is given, which none of the methods'),
-    ([_METHODS, '--method=tau=3'], 'tau of --method is given, which none of the'),
+    (
+      [_METHODS, '--seeds=a'],
+      '--seeds=a is given: it must be a whole number',
+    ),
+    (
+      [_METHODS, '--labels=share=1'],
+      '--labels is given, which none of the methods',
+    ),
+    (
+      [_METHODS, '--method=tau=3'],
+      'tau of --method is given, which none of the',
+    ),
     ([_METHODS, '--clients=epoch=3'], 'Did you mean epochs?'),
     ([_METHODS, '--seed=3'], '--seed=3 is given; --methods, --seeds'),
     ([_METHODS, '--objective=byol'], '--objective=byol is given; --methods'),
-    ([_METHODS, '--method=fedema:tau=3'], '--method=fedema:tau=3 is given; --methods'),
-    ([_METHODS, '--formats=gif'], '--formats=gif is given: it must be one of markdown'),
-    ([_METHODS, '--rouns=3'], 'There is no flag --rouns; did you mean --rounds?'),
+    (
+      [_METHODS, '--method=fedema:tau=3'],
+      '--method=fedema:tau=3 is given; --methods',
+    ),
+    (
+      [_METHODS, '--formats=gif'],
+      '--formats=gif is given: it must be one of markdown',
+    ),
+    (
+      [_METHODS, '--rouns=3'],
+      'There is no flag --rouns; did you mean --rounds?',
+    ),
   ],
 )
 def test_invalid_values_are_refused_before_a_run(tmp_path, flags, said, monkeypatch):
@@ -293,191 +239,6 @@ def test_failed_runs_are_reported_and_the_others_compared(tmp_path, swept):
   assert (started, ended.status) == ([('simclr', 0)], 0)
 
 
-def test_values_of_flags_that_vary_together():
-  found = varying.parse(['clients=epochs=1|5', '--rounds=100|20'])
-  assert [(str(point), point.changes) for point in found] == [
-    ('epochs=1', (('clients', 'epochs=1'), ('rounds', '100'))),
-    ('epochs=5', (('clients', 'epochs=5'), ('rounds', '20'))),
-  ]
-  assert sweeping.varied(found) == ('clients.epochs', 'rounds')
-  assert varying.parse([]) == ()
-
-
-@pytest.mark.parametrize(
-  ('text', 'title', 'values', 'changes'),
-  [
-    (
-      'partition=shares:alpha={0 | 0.1},clients=5,balanced=true',
-      'alpha',
-      ['0', '0.1'],
-      [
-        'shares:alpha=0,clients=5,balanced=true',
-        'shares:alpha=0.1,clients=5,balanced=true',
-      ],
-    ),
-    # Without a name before it, the flag's is the axis's.
-    (
-      'partition={iid|dirichlet}:examples=4',
-      'partition',
-      ['iid', 'dirichlet'],
-      ['iid:examples=4', 'dirichlet:examples=4'],
-    ),
-    ('clients=epochs=1|5', 'epochs', ['1', '5'], ['epochs=1', 'epochs=5']),
-    (
-      'clients=epochs={1|5},batch_size=8',
-      'epochs',
-      ['1', '5'],
-      ['epochs=1,batch_size=8', 'epochs=5,batch_size=8'],
-    ),
-    # Each value has its own field, or its own kind.
-    (
-      'clients=epochs=1|batch_size=8',
-      'clients',
-      ['epochs=1', 'batch_size=8'],
-      ['epochs=1', 'batch_size=8'],
-    ),
-    (
-      'server=sgd|adam:learning_rate=0.1',
-      'server',
-      ['sgd', 'adam:learning_rate=0.1'],
-      ['sgd', 'adam:learning_rate=0.1'],
-    ),
-    # Commas and braces stay out of each other's way.
-    (
-      'objective=projector=64/32|128/64',
-      'projector',
-      ['64/32', '128/64'],
-      ['projector=64/32', 'projector=128/64'],
-    ),
-  ],
-)
-def test_a_part_of_a_value_varies(text, title, values, changes):
-  found = varying.parse([text])
-  assert {point.title for point in found} == {title}
-  assert [point.value for point in found] == values
-  flag = text.partition('=')[0]
-  assert [point.changes for point in found] == [((flag, each),) for each in changes]
-
-
-@pytest.mark.parametrize(
-  ('texts', 'said'),
-  [
-    (['rounds'], "vary is 'rounds'; it must be like"),
-    (['rounds=5'], 'with at least two values'),
-    (['clients=epochs=5'], 'with at least two values'),
-    (['rounds=1||5'], 'with at least two values'),
-    (['partition=a{1|2}b{3|4}'], 'it must be like'),
-    (['partition=a{1|2}|b'], 'it must be like'),
-    (['clients=epochs=1|5', 'rounds=3|4|5'], "2 values of 'epochs' and 3 of 'rounds'"),
-    (['rounds=1|5', 'rounds=1|5'], "'rounds' twice"),
-    (['clients=epochs=1|5', 'clients=epochs=1|5'], "'epochs' twice"),
-    (['rounds=1|5|1'], "the value '1' of 'rounds' twice"),
-  ],
-)
-def test_malformed_variations_are_refused(texts, said):
-  with pytest.raises(ValueError, match=re.escape(said)):
-    varying.parse(texts)
-
-
-@pytest.mark.parametrize(
-  ('flags', 'said'),
-  [
-    (
-      ['--vary=method=tau=0.5|0.7'],
-      'vary has tau of --method, which fed_byol does not',
-    ),
-    (['--vary=labels=share=0.5|1'], 'vary has --labels, which fed_byol does not use'),
-    (['--vary=local_epochs=1|2'], "vary has 'local_epochs': There is no flag"),
-    (['--vary=seed=1|2'], "vary has 'seed', which --methods and --seeds set"),
-    (['--vary=method=fedema|fedu'], "vary has 'method', which --methods and --seeds"),
-    (['--vary=rounds=1|2', '--rounds=3'], '--rounds is given, but --vary varies it'),
-    (
-      ['--vary=clients=epochs=1|2', '--clients=batch_size=8,epochs=3'],
-      'epochs of --clients is given, but --vary varies it',
-    ),
-    (['--vary=rounds=a|2'], 'fed_byol: --rounds=a is given: it must be a whole number'),
-    (['--vary=rounds=0|2'], 'fed_byol: --rounds=0 is given'),
-    (['--vary=participation=1|2'], 'fed_byol: --participation=2 is given'),
-    (['--vary=rounds=1|2', '--vary_axis=rounds'], '--vary_axis and --vary are both'),
-  ],
-)
-def test_what_cannot_vary_is_refused_before_a_run(tmp_path, flags, said, monkeypatch):
-  monkeypatch.setattr(sweeping.Runner, 'run', pytest.fail)
-  monkeypatch.setattr(sweeping, 'check', lambda _: None)
-  with pytest.raises(ValueError, match=re.escape(said)):
-    in_process.call(sweep, _METHODS, f'--out={tmp_path}/out', *flags)
-  assert not (tmp_path / 'out').exists()
-
-
-def test_each_method_goes_through_all_values(tmp_path, swept):
-  flags = (_METHODS, '--seeds=0,1', '--vary=partition=shares:alpha={0.1|5},clients=5')
-  started, ended = swept(*flags)
-  assert ended.status == 0, ended.stderr
-  # A seed of all before the next.
-  assert sorted(started[:4]) == [
-    (method, f'alpha={alpha}', 0)
-    for method in ('fed_byol', 'simclr')
-    for alpha in ('0.1', '5')
-  ]
-  assert len(started) == 8
-  config = tmp_path / 'out' / 'simclr' / 'alpha=5' / 'seed_1' / 'config.json'
-  given = json.loads(config.read_text())['config']
-  assert given['partition'] == 'shares:alpha=5,clients=5'
-  # What varies is no default that differs between methods.
-  assert '--partition defaults to' not in ended.stderr
-  assert 'run 8/8: ' in ended.stderr
-  assert 'simclr, alpha=5, seed 1' in ended.stderr
-  comparison = tmp_path / 'out' / 'comparison'
-  assert (comparison / 'over.png').read_bytes().startswith(b'\x89PNG')
-  lines = (comparison / 'over.csv').read_text().splitlines()
-  assert lines[0] == 'alpha,line,number,mean,deviation,runs'
-  # Accuracies 0.5 and 0.625, by the seed.
-  methods = ('fed_byol byol [1]', 'fedavg simclr [2]')
-  assert sorted(line.split(',')[:4] for line in lines[1:]) == [
-    [alpha, method, 'linear/10%/accuracy', '0.5625']
-    for alpha in ('0.1', '5')
-    for method in methods
-  ]
-  assert all(line.endswith(',0.08838834764831845,2') for line in lines[1:])
-  shown = ended.stdout.splitlines()
-  (title,) = (k for k, line in enumerate(shown) if line == 'linear 10%, by alpha:')
-  assert shown[title + 1].split() == ['method', '0.1', '5']
-  assert shown[title + 3].split() == [*methods[0].split(), *['56.2', '±', '8.8%'] * 2]
-  # A group of each method and value.
-  assert sum(line.startswith('fedavg simclr [4]') for line in shown) == 1
-  # The same command has nothing left to do; a value more is run alone.
-  assert swept(*flags)[0] == []
-  started, _ = swept(*flags[:2], '--vary=partition=shares:alpha={0.1|1|5},clients=5')
-  assert {place for _, place, _ in started} == {'alpha=1'}
-
-
-def test_flags_that_vary_together_are_one_axis(tmp_path, swept):
-  started, ended = swept(
-    '--methods=dec_ssl:fedavg:simclr,dec_ssl:fedavg:supervised',
-    '--vary=clients=epochs=1|5',
-    '--vary=rounds=4|2',
-  )
-  assert ended.status == 0, ended.stderr
-  assert len(started) == 4
-  rows = (tmp_path / 'out' / 'comparison' / 'over.csv').read_text().splitlines()[1:]
-  assert [row.split(',')[:2] for row in rows] == [
-    [epochs, f'fedavg {objective}']
-    for objective in ('simclr', 'supervised')
-    for epochs in ('1', '5')
-  ]
-
-
-def test_the_mask_ratio_of_mae_may_vary(tmp_path):
-  wanted, _ = _jobs(
-    ['dec_ssl:fedavg:mae'],
-    tmp_path,
-    ['--encoder=vit_micro'],
-    ['objective=mask_ratio=0.25|0.75'],
-  )
-  assert [job.config.objective.mask_ratio for job in wanted] == [0.25, 0.75]
-  assert '--objective=mask_ratio=0.25' in sweeping.Runner(1).command(wanted[0])
-
-
 def test_its_own_flags_are_checked_before_tensorflow_is_imported():
   ended = subprocess.run(
     [sys.executable, '-X', 'importtime', '-m', 'binaries.sweep', '--seeds=x'],
@@ -487,5 +248,7 @@ def test_its_own_flags_are_checked_before_tensorflow_is_imported():
     check=False,
   )
   assert ended.returncode == 1
-  assert 'Error: --seeds=x is given: it must be a whole number.' in ended.stderr
+  assert (
+    'Error: --seeds=x is given: it must be a whole number at least 0.' in ended.stderr
+  )
   assert 'tensorflow' not in ended.stderr

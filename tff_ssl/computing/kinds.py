@@ -81,6 +81,7 @@ class MisfitError(ValueError):
   def __init__(self, type_: Any, more: str = ''):
     """Says the type in words, and what more is asked for."""
     super().__init__(f'it must be {type_text(type_)}{more}.')
+    self.more = more
 
 
 class Kind:
@@ -289,9 +290,9 @@ def checked_value(text: str, type_: Any) -> Any:
   try:
     value = parse_value(text, type_)
     _check(value, type_)
-  except MisfitError:
+  except MisfitError as error:
     # Not that of one number of several.
-    raise MisfitError(type_) from None
+    raise MisfitError(type_, error.more) from None
   return value
 
 
