@@ -52,6 +52,8 @@ _ABOUT = {
 _NOT_FLAGS = ('all_if_fewer',)
 # Flags of runs that may be repeated.
 REPEATED = ('method', *run_config.PARTS, *run_config.KINDS)
+# Flags that say which run it is; a program that starts many runs sets them itself.
+OF_ONE_RUN = ('seed', 'run_dir')
 
 
 def of_runs() -> dict[str, str]:

@@ -59,8 +59,11 @@ def _flags(module: Any) -> list[tuple[str, str, str]]:
     return _of_runs(module.PROGRAM)
   cls = module.Options
   defaults = {field.name: field.default for field in dataclasses.fields(cls)}
-  texts = command_line.of_options(cls)
-  return [(name, _default(defaults.get(name)), text) for name, text in texts.items()]
+  return [
+    (name, _default(defaults.get(name)), text)
+    for name, text in command_line.of_options(cls).items()
+    if name in defaults or name not in command_line.OF_ONE_RUN
+  ]
 
 
 def _of_runs(program: programs.Program) -> list[tuple[str, str, str]]:
