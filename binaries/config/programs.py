@@ -92,6 +92,23 @@ def load(name: str) -> Program:
   return importlib.import_module(f'binaries.{name}').PROGRAM
 
 
+def check(config: run_config.RunConfig) -> None:
+  """Refuses an objective that no program offers with the method of a run.
+
+  A method that is in no program is the caller's own, and is not judged.
+
+  Raises:
+    ValueError: If they do not fit; the message says which objectives do.
+  """
+  rows_of = (load(name).rows.get(config.method.kind, {}) for name in NAMES)
+  fitting = dict.fromkeys(objective for row in rows_of for objective in row)
+  if fitting and config.objective.kind not in fitting:
+    raise ValueError(
+      f'objective is {config.objective.kind!r}; with the method {config.method.kind} '
+      f'it must be one of {", ".join(fitting)}.'
+    )
+
+
 def all_methods() -> dict[str, type[methods.Method]]:
   """Returns the methods of all programs, by name."""
   return {name: cls for each in NAMES for name, cls in load(each).methods.items()}

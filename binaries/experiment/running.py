@@ -15,6 +15,7 @@ from binaries.building import evaluation
 from binaries.building import execution
 from binaries.building import objectives
 from binaries.building import settled
+from binaries.config import programs
 from binaries.config import roles
 from binaries.config import run_config
 from binaries.config import runtimes
@@ -67,6 +68,7 @@ def check(config: run_config.RunConfig) -> None:
     ValueError: If fields do not fit each other, or differ from the folder's run.
     OSError: If the folder cannot be made.
   """
+  programs.check(config)
   folder, algorithm = folder_of(config), algorithms.of(config)
   data.check(config)
   encoders.check(config)

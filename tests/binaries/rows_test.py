@@ -1,5 +1,7 @@
 """The rows of the training programs: the settings of their papers."""
 
+import dataclasses
+
 import pytest
 
 from binaries.config import programs
@@ -208,3 +210,11 @@ def test_the_same_method_in_two_programs_differs_in_its_defaults_alone():
     },
   )
   assert one == other
+
+
+def test_a_run_from_python_has_an_objective_that_a_program_offers_with_its_method():
+  own = programs.load('fedsup').row('fedsup', None)
+  programs.check(own)
+  other = programs.load('fedavg_ssl').row('fedavg', 'simclr').objective
+  with pytest.raises(ValueError, match='with the method fedsup it must be one of fed'):
+    programs.check(dataclasses.replace(own, objective=other))
