@@ -8,6 +8,7 @@ import shlex
 import pytest
 
 from binaries.config import command_line
+from binaries.config import help_text
 from binaries.config import programs
 from binaries.launching import program as program_lib
 
@@ -52,7 +53,9 @@ def _documented():
 def test_documented_command_lines_are_taken(path, program, line):
   module = importlib.import_module(f'binaries.{program}')
   arguments = shlex.split(line)
-  if program in programs.NAMES:
+  if (about := help_text.asked(arguments)) is not None:
+    assert help_text.build(module, about)
+  elif program in programs.NAMES:
     command_line.parse_run(program, ('--run_dir=r', *arguments))
   else:
     program_lib.parse(module, arguments)
