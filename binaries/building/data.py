@@ -15,6 +15,7 @@ from tasks import registry
 from tasks import task_types
 from tasks import validation
 from tff_ssl.computing import kinds
+from tff_ssl.computing import near_names
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.export import encoder_file
 from tff_ssl.partition import partitions
@@ -51,6 +52,7 @@ def check(config: run_config.RunConfig) -> None:
   if config.task not in registry.TASKS:
     raise ValueError(
       f'task is {config.task!r}; it must be one of {", ".join(registry.TASKS)}.'
+      f'{near_names.question(config.task, registry.TASKS)}'
     )
   for name, takers in _TAKERS.items():
     if getattr(data, name) != getattr(type(data)(), name) and config.task not in takers:

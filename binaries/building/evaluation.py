@@ -5,6 +5,7 @@ import dataclasses
 
 from binaries.config import run_config
 from tasks import registry
+from tff_ssl.computing import near_names
 from tff_ssl.evaluation import dense
 from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import finetune_search
@@ -83,6 +84,7 @@ def _check_names(field: str, names: Sequence[str], allowed: Sequence[str]) -> No
     if name not in allowed:
       raise ValueError(
         f'{field} of --evaluation has {name!r}; it must be one of {", ".join(allowed)}.'
+        f'{near_names.question(name, allowed)}'
       )
 
 

@@ -9,7 +9,6 @@ is a flag that may be repeated, each time with some of its fields:
 
 from collections.abc import Collection, Mapping, Sequence
 import dataclasses
-import difflib
 from typing import Annotated, Any, TypeVar
 
 from absl import flags
@@ -19,6 +18,7 @@ from binaries.config import methods
 from binaries.config import programs
 from binaries.config import run_config
 from tff_ssl.computing import kinds
+from tff_ssl.computing import near_names
 
 Options = TypeVar('Options')
 
@@ -52,6 +52,8 @@ _ABOUT = {
 _NOT_FLAGS = ('all_if_fewer',)
 # Flags of runs that may be repeated.
 REPEATED = ('method', *run_config.PARTS, *run_config.KINDS)
+# Flags that say which run it is; a program that starts many runs sets them itself.
+OF_ONE_RUN = ('seed', 'run_dir')
 
 
 def of_runs() -> dict[str, str]:
@@ -226,10 +228,8 @@ class _Recorder(flags.ArgumentParser):
 def unknown(name: str, about: Mapping[str, str]) -> str:
   """Returns the sentence about a flag that is none of those described."""
   stem = name if name in about else name.removeprefix('no')
-  near = difflib.get_close_matches(stem, about, 1, 0.6)
-  if not near:
-    near = [_part_with(name)] if _part_with(name) else []
-  meant = f'; did you mean --{near[0]}?' if near else '; --help lists all flags.'
+  near = near_names.nearest(stem, about) or _part_with(name)
+  meant = f'; did you mean --{near}?' if near else '; --help lists all flags.'
   return f'There is no flag --{name}{meant}'
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
-import difflib
 import importlib
 import itertools
 import textwrap
@@ -13,6 +12,7 @@ from binaries.config import command_line
 from binaries.config import programs
 from binaries.config import run_config
 from tff_ssl.computing import kinds
+from tff_ssl.computing import near_names
 
 _HELP = ('--help', '-help', '--helpshort', '-helpshort', '-?')
 _WIDTH = 88
@@ -41,23 +41,29 @@ def build(module: Any, about: str) -> str:
   Raises:
     ValueError: If there is no such kind or flag.
   """
-  program = getattr(module, 'PROGRAM', None)
   if about:
-    return _about(about, program)
+    return _about(about, module)
   doc = (module.__doc__ or '').strip()
-  if program is not None:
-    flags = _of_runs(program)
-  else:
-    cls = module.Options
-    texts = command_line.of_options(cls)
-    defaults = {field.name: field.default for field in dataclasses.fields(cls)}
-    flags = [(name, _default(defaults.get(name)), text) for name, text in texts.items()]
-  more = (
-    ['--help=KIND shows the fields of a kind, as --help=' + next(iter(program.rows))]
-    if program
-    else []
+  program = getattr(module, 'PROGRAM', None)
+  flags = _flags(module)
+  example = next(iter(program.rows)) if program else _example(module)
+  more = [f'--help=KIND shows the fields of a kind, as --help={example}']
+  return '\n'.join(
+    [doc, '', 'Flags:', *itertools.starmap(_flag, flags), *(more if example else [])]
   )
-  return '\n'.join([doc, '', 'Flags:', *map(_flag, *zip(*flags, strict=True)), *more])
+
+
+def _flags(module: Any) -> list[tuple[str, str, str]]:
+  """Returns the flags of a program, with their defaults and what they are."""
+  if hasattr(module, 'PROGRAM'):
+    return _of_runs(module.PROGRAM)
+  cls = module.Options
+  defaults = {field.name: field.default for field in dataclasses.fields(cls)}
+  return [
+    (name, _default(defaults.get(name)), text)
+    for name, text in command_line.of_options(cls).items()
+    if name in defaults or name not in command_line.OF_ONE_RUN
+  ]
 
 
 def _of_runs(program: programs.Program) -> list[tuple[str, str, str]]:
@@ -116,11 +122,28 @@ def _tables(
   """Yields flags and their kinds by name."""
   if program is not None:
     yield 'method', program.methods
+    yield 'objective', program.objectives
   yield 'method', programs.all_methods()
   yield from run_config.KINDS.items()
 
 
-def _about(name: str, program: programs.Program | None) -> str:
+def _parts(module: Any) -> dict[str, type[Any]]:
+  """Returns the flags of a program that are one dataclass, which only it has."""
+  types = kinds.field_types(module.Options) if hasattr(module, 'Options') else {}
+  return {name: cls for name, cls in types.items() if dataclasses.is_dataclass(cls)}
+
+
+def _example(module: Any) -> str:
+  """Returns a flag with fields, or a kind, of a program that trains nothing, or ''."""
+  flags = command_line.of_options(module.Options)
+  own = [*_parts(module), *(name for name in run_config.PARTS if name in flags)]
+  return 'fedema' if 'method' in flags else next(iter(own), '')
+
+
+def _about(name: str, module: Any) -> str:
+  program = getattr(module, 'PROGRAM', None)
+  if name in (own := _parts(module)):
+    return _kind(name, '', own[name], None)
   if name in run_config.PARTS:
     row = None if program is None else getattr(program.row(None, None), name)
     return _kind(name, '', run_config.PARTS[name], row)
@@ -131,18 +154,24 @@ def _about(name: str, program: programs.Program | None) -> str:
   if name == 'task':
     registry = importlib.import_module('tasks.registry')
     return f'--task is one of {", ".join(registry.TASKS)}.'
-  known: list[str] = ['partition', 'task', *run_config.PARTS]
+  known: list[str] = ['partition', 'task', *own, *run_config.PARTS]
+  # A name may be a kind of several flags: fedsup is a method and its objective.
+  found: dict[str, str] = {}
   for flag, table in _tables(program):
     if name == flag:
       return '\n\n'.join(_kind(flag, kind, cls, None) for kind, cls in table.items())
-    if name in table:
-      return _kind(flag, name, table[name], _row(program, flag, name))
+    if name in table and flag not in found:
+      found[flag] = _kind(flag, name, table[name], _row(program, flag, name))
     known += [flag, *table]
-  near = difflib.get_close_matches(name, known, 1, 0.6)
-  meant = f' Did you mean {near[0]}?' if near else ''
+  if found:
+    return '\n\n'.join(found.values())
+  for flag in _flags(module):
+    if name == flag[0]:
+      return _flag(*flag)
+    known.append(flag[0])
   raise ValueError(
     f'help is {name!r}; it must be a flag or a kind, such as '
-    f'{", ".join(dict.fromkeys(known[:8]))}.{meant}'
+    f'{", ".join(dict.fromkeys(known[:8]))}.{near_names.question(name, known)}'
   )
 
 

@@ -7,6 +7,7 @@ import importlib
 from binaries.config import methods
 from binaries.config import objectives
 from binaries.config import run_config
+from tff_ssl.computing import near_names
 
 # In the order in which a method of several programs is looked for.
 NAMES = ('dcco', 'fedavg_ssl', 'fedema', 'ssfl', 'dec_ssl', 'fedsup')
@@ -57,11 +58,13 @@ class Program:
         raise ValueError(
           f'objective is {objective!r}; binaries.{self.name} has '
           f'{", ".join(self.objectives)}.'
+          f'{near_names.question(str(objective), self.objectives)}'
         )
       method = fitting[0]
     if method not in self.rows:
       others = [other for other in NAMES if method in load(other).rows]
       where = ''.join(f' It is in binaries.{other}.' for other in others[:1])
+      where = where or near_names.question(method, self.rows)
       raise ValueError(
         f'method is {method!r}; binaries.{self.name} has {", ".join(self.rows)}.{where}'
       )
@@ -71,7 +74,7 @@ class Program:
     if objective not in row:
       raise ValueError(
         f'objective is {objective!r}; {method} in binaries.{self.name} has '
-        f'{", ".join(row)}.'
+        f'{", ".join(row)}.{near_names.question(objective, row)}'
       )
     return row[objective]
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 import dataclasses
 
 from binaries.config import programs
+from tff_ssl.computing import near_names
 
 # Separates a program, a method and an objective, as in fedavg_ssl:fedprox:byol.
 SEPARATOR = ':'
@@ -84,15 +85,17 @@ def _member(name: str) -> Member:
   if not offered and inner and program in programs.NAMES:
     offered = _offered((program,), rest)
     if not offered:
+      names = _names(programs.load(program))
       raise ValueError(
         f'methods has {name!r}; binaries.{program} has '
-        f'{", ".join(_names(programs.load(program)))}.'
+        f'{", ".join(names)}.{near_names.question(rest, names)}'
       )
   if not offered:
     every = dict.fromkeys(n for p in programs.NAMES for n in _names(programs.load(p)))
     raise ValueError(
       f'methods has {name!r}; it must be METHOD, METHOD:OBJECTIVE or OBJECTIVE, '
       f'possibly with PROGRAM: before it, of {", ".join(every)}.'
+      f'{near_names.question(name, every)}'
     )
   # A stable sort: of two equal programs, the first one comes first.
   offered.sort(key=lambda each: each.method != next(iter(each.program.rows)))

@@ -18,8 +18,6 @@ from tff_ssl.computing import kinds
 
 # Fields of the problem, not of a method, whose defaults differ between programs.
 _SAME_FOR_ALL = ('partition', 'clients_per_round', 'clients.epochs', 'encoder.norm')
-# Flags that the sweep sets for each run.
-_SET_BY_SWEEP = ('seed', 'run_dir')
 # Flags whose kinds the names of methods say; their fields may be given.
 _CHOOSERS = ('method', 'objective')
 
@@ -161,7 +159,7 @@ def _check_not_set(changes: Sequence[changing.Change]) -> None:
   """Refuses flags that say what is run, which the sweep's own flags do."""
   for flag, text in changes:
     is_kind = flag in _CHOOSERS and '=' not in text.partition(':')[0]
-    if flag in _SET_BY_SWEEP or is_kind:
+    if flag in command_line.OF_ONE_RUN or is_kind:
       raise ValueError(
         f'--{flag}={text} is given; --methods, --seeds and --out say what is run, and '
         f'--method and --objective may have fields alone.'
@@ -227,7 +225,7 @@ def _check_varied(
       raise ValueError(f'vary has {flag!r}: {command_line.unknown(flag, known)}')
   given = [name for change in changes for name in _names(*change)]
   for name in varied(points):
-    if name in (*_SET_BY_SWEEP, *_CHOOSERS):
+    if name in (*command_line.OF_ONE_RUN, *_CHOOSERS):
       raise ValueError(f'vary has {name!r}, which --methods and --seeds set.')
     if name in given:
       raise ValueError(

@@ -9,6 +9,10 @@ from hypothesis import strategies
 import pytest
 
 from binaries import dcco
+from binaries import evaluate
+from binaries import fedsup
+from binaries import partition
+from binaries import sweep
 from binaries.config import command_line
 from binaries.config import data
 from binaries.config import encoders
@@ -339,6 +343,26 @@ def test_help_lists_the_flags_and_the_fields_of_kinds():
   assert 'digits' in help_text.build(dcco, 'task')
   with pytest.raises(ValueError, match='Did you mean fedavg'):
     help_text.build(dcco, 'fedavgg')
+
+
+def test_help_shows_every_flag_that_takes_a_kind_and_plain_flags():
+  # A method and its objective have one name, and so have clients and server.
+  text = help_text.build(fedsup, 'fedsup')
+  assert '--method=fedsup:' in text
+  assert '--objective=fedsup:' in text
+  assert '--server=adam:' in help_text.build(dcco, 'adam')
+  # Of all objectives, those of the program.
+  assert '--objective=swav' not in help_text.build(fedsup, 'objective')
+  assert help_text.build(dcco, 'rounds').startswith('  --rounds=100\n      Number')
+  # Flags with fields that only one program has.
+  assert '    rounds=100  (' in help_text.build(evaluate, 'federated')
+
+
+def test_the_flags_that_a_sweep_sets_itself_are_not_in_its_help():
+  text = help_text.build(sweep, '')
+  for name in command_line.OF_ONE_RUN:
+    assert f'\n  --{name}\n' not in text
+  assert '\n  --seed=0\n' in help_text.build(partition, '')
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,13 @@ def test_budgets_compare_measured_examples_if_recorded(tmp_path):
   )
   assert '(rounds x examples a round x local passes) differ: 3 x 100 x 2 for ' in caveat
   assert '; 3 x 50 x 2 for ' in caveat
+  # Of seeds whose cohorts differ a little the mean counts, once.
+  (caveat,) = found(
+    run('g_0', [99.0] * 3, seed=0),
+    run('g_1', [101.0] * 3, seed=1),
+    run('h', [50.0] * 3, at_most=50),
+  )
+  assert caveat.count('3 x 100 ') == caveat.count('3 x 50 ') == 1
   # The same clients, which take more steps.
   assert found(run('e', [9.0] * 3), run('f', [9.0] * 3, **{'clients.local_steps': 3}))
 

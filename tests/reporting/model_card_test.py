@@ -73,7 +73,9 @@ def test_a_card_tells_what_the_run_knows(folder):
 def test_a_card_without_the_untrained_encoder_says_how_to_evaluate_it(folder):
   numbers = {'round': 7, 'knn/10%/accuracy': 0.25}
   (folder / 'evaluation.json').write_text(json.dumps(numbers))
-  command = f'    python -m binaries.evaluate --baselines --run={folder}\n'
+  command = (
+    f'    python -m binaries.evaluate --evaluation=baselines=true --run={folder}\n'
+  )
   assert command in model_card.build(folder, {})
   # Nor is the place of a run on a card that is given away.
   assert str(folder) not in model_card.build(folder, {}, is_public=True)

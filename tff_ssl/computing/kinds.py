@@ -12,13 +12,14 @@ these or None (written `none`).
 import collections
 from collections.abc import Hashable, Mapping
 import dataclasses
-import difflib
 import functools
 import math
 import re
 import types
 import typing
 from typing import Annotated, Any, NamedTuple
+
+from tff_ssl.computing import near_names
 
 KIND = 'kind'
 
@@ -208,10 +209,8 @@ def _values(
 
 
 def _choice(name: str, allowed: Mapping[str, Any], what: str = '') -> str:
-  near = difflib.get_close_matches(name, [*allowed], 1, 0.6)
-  meant = f' Did you mean {near[0]}?' if near else ''
-  names = ', '.join(allowed)
-  return f'{f"the {what} are" if what else "it must be one of"} {names}.{meant}'
+  begin = f'the {what} are' if what else 'it must be one of'
+  return f'{begin} {", ".join(allowed)}.{near_names.question(name, allowed)}'
 
 
 def parse_value(text: str, type_: Any) -> Any:

@@ -30,6 +30,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tff_ssl.computing import near_names
 from tff_ssl.partition import classes
 from tff_ssl.partition import clusters
 from tff_ssl.partition import dirichlet
@@ -97,7 +98,7 @@ def parse(text: str) -> PartitionConfig:
   if kind not in _CONFIGS:
     raise ValueError(
       f'The partition {text!r} has the unknown kind {kind!r}; it must be one of '
-      f'{", ".join(KINDS)}.'
+      f'{", ".join(KINDS)}.{near_names.question(kind, KINDS)}'
     )
   fields = {field.name: field for field in dataclasses.fields(_CONFIGS[kind])}
   values: dict[str, int | float | bool] = {}
@@ -107,6 +108,7 @@ def parse(text: str) -> PartitionConfig:
       raise ValueError(
         f'The partition {text!r} has {item!r}; it must be one of '
         f'{", ".join(f"{field}={_KINDS[_type(fields[field])]}" for field in fields)}.'
+        f'{near_names.question(name, fields)}'
       )
     if name in values:
       raise ValueError(f'The partition {text!r} gives {name!r} twice.')

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 import math
+import statistics
 from typing import NamedTuple
 
 from tff_ssl.reporting import run_groups
@@ -82,13 +83,18 @@ def _unequal_budgets(
   examples = [_mean(run, 'examples') for run, _ in counted]
   # Measured numbers say more than a setting.
   measured = all(examples)
-  names: dict[_Budget, dict[str, None]] = {}
+  # Cohorts of one group differ by a few examples from seed to seed: their mean counts.
+  seeds: dict[tuple[str, int, int], list[float]] = {}
   for (run, group), seen in zip(counted, examples, strict=True):
     clients = _clients(run, settings)
-    each_round = round(seen) if measured and seen else clients
+    each_round = seen if measured else clients
     if each_round is not None:
-      budget = _Budget(run.last_round, each_round, _passes(run, settings))
-      names.setdefault(budget, {})[group.name] = None
+      key = group.name, run.last_round, _passes(run, settings)
+      seeds.setdefault(key, []).append(each_round)
+  names: dict[_Budget, dict[str, None]] = {}
+  for (name, rounds, passes), numbers in seeds.items():
+    budget = _Budget(rounds, round(statistics.fmean(numbers)), passes)
+    names.setdefault(budget, {})[name] = None
   products = [math.prod(budget) for budget in names]
   if products and max(products) > _EQUAL * min(products):
     with_passes = any(budget.passes > 1 for budget in names)

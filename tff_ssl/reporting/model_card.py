@@ -25,7 +25,7 @@ ENCODER, _CARD, _EVALUATION = disclosure.ENCODER, disclosure.CARD, 'evaluation.j
 _SCORES = ('accuracy', 'balanced_accuracy')
 _VALIDATION = 'validation/'
 _UNTRAINED = 'random_encoder/'
-_BASELINES = 'python -m binaries.evaluate --baselines --run='
+_BASELINES = 'python -m binaries.evaluate --evaluation=baselines=true --run='
 _SIMULATED = (
   'The clients were simulated on one site: how the method trains on real devices was '
   'not tested.'

@@ -5,6 +5,7 @@ import dataclasses
 
 import pandas as pd
 
+from tff_ssl.computing import near_names
 from tff_ssl.reporting import run_reader
 
 # Distinguishes data sets of the same name, such as two folders of images.
@@ -78,7 +79,9 @@ def group(
     raise ValueError('There are no runs to compare; there must be at least one.')
   for name in label:
     if not any(name in run.settings for run in runs):
-      raise ValueError(f'label names {name!r}; no run has this setting.')
+      known = {each for run in runs for each in run.settings}
+      near = near_names.question(name, sorted(known))
+      raise ValueError(f'label names {name!r}; no run has this setting.{near}')
   unique = list({run.folder.resolve(): run for run in runs}.values())
   settings = _settings(unique, ignored)
   differing = [name for name in settings if settings[name].nunique(dropna=False) > 1]

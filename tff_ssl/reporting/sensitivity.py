@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from tff_ssl.computing import near_names
 from tff_ssl.reporting import comparison
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
@@ -112,6 +113,7 @@ def lines(
     if strays:
       raise ValueError(
         f'vary_axis names {name!r}; {strays[0].folder} has no such setting.'
+        f'{near_names.question(name, strays[0].settings)}'
       )
   groups = run_groups.group(finished, axis.settings, label)
   rows = [
