@@ -88,7 +88,7 @@ def weights(side: sides.Side) -> np.ndarray:
   return np.concatenate([np.ravel(chosen[name]) for name in sorted(chosen)])
 
 
-@pytest.mark.long_for('fedsup', 'per_ssfl', 'featarc')
+@pytest.mark.long_for('fedsup', 'fedema', 'per_ssfl', 'featarc')
 @pytest.mark.parametrize('name', ['dcco', 'fedsup', *STATEFUL])
 def test_both_sides_compute_the_same(tff_context, name):
   pair = built(name)

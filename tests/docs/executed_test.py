@@ -32,6 +32,8 @@ def _run(name, **parameters):
   return names
 
 
+# The README's example has the same calls.
+@pytest.mark.long
 def test_notebook_dcco_on_digits_runs(tmp_path, capsys):
   path = tmp_path / 'digits.png'
   names = _run(

@@ -28,6 +28,10 @@ _FLAGS = (
 )
 
 
+# Its runs take long, and only those who keep the pages run it.
+pytestmark = pytest.mark.long
+
+
 @pytest.fixture(scope='module')
 def run(tmp_path_factory):
   folder = tmp_path_factory.mktemp('study') / 'run'
