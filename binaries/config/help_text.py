@@ -165,10 +165,10 @@ def _about(name: str, module: Any) -> str:
     known += [flag, *table]
   if found:
     return '\n\n'.join(found.values())
-  for flag in _flags(module):
-    if name == flag[0]:
-      return _flag(*flag)
-    known.append(flag[0])
+  for own_flag in _flags(module):
+    if name == own_flag[0]:
+      return _flag(*own_flag)
+    known.append(own_flag[0])
   raise ValueError(
     f'help is {name!r}; it must be a flag or a kind, such as '
     f'{", ".join(dict.fromkeys(known[:8]))}.{near_names.question(name, known)}'
