@@ -17,6 +17,7 @@ from binaries.config import changing
 from binaries.config import methods
 from binaries.config import programs
 from binaries.config import run_config
+from tff_ssl.computing import docstrings
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
 
@@ -58,11 +59,11 @@ OF_ONE_RUN = ('seed', 'run_dir')
 
 def of_runs() -> dict[str, str]:
   """Returns the flags of training programs, with what each is."""
-  about = kinds.attributes(run_config.RunConfig)
+  about = docstrings.attributes(run_config.RunConfig)
   own = {name: text for name, text in about.items() if name not in _NOT_FLAGS}
   for name, path in changing.SHORT.items():
     part, field = path.split('.')
-    own[name] = kinds.attributes(run_config.PARTS[part])[field]
+    own[name] = docstrings.attributes(run_config.PARTS[part])[field]
   return {**own, **_ABOUT}
 
 
@@ -108,7 +109,7 @@ def parse_options(cls: type[Options], arguments: Sequence[str]) -> Options:
 
 def of_options(cls: type[Any]) -> dict[str, str]:
   """Returns the flags that are the fields of options, with what each is."""
-  own = kinds.attributes(cls)
+  own = docstrings.attributes(cls)
   for name in _of_all_runs(cls):
     del own[name]
     own.update(of_runs())
@@ -143,7 +144,7 @@ def options_of(cls: type[Options], changes: Sequence[changing.Change]) -> Option
   required: Any = cls
   for each in dataclasses.fields(required):
     if each.default is dataclasses.MISSING and not own.get(each.name):
-      about = kinds.attributes(cls)[each.name]
+      about = docstrings.attributes(cls)[each.name]
       raise ValueError(missing(each.name, about[:1].lower() + about[1:].rstrip('.')))
   return cls(**own)
 

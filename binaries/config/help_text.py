@@ -11,6 +11,7 @@ from binaries.config import changing
 from binaries.config import command_line
 from binaries.config import programs
 from binaries.config import run_config
+from tff_ssl.computing import docstrings
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
 
@@ -197,7 +198,7 @@ def _kind(flag: str, name: str, cls: type[Any], row: Any) -> str:
   about = ' '.join((cls.__doc__ or '').partition('Attributes:')[0].split())
   lines = textwrap.wrap(about, _WIDTH)
   defaults = {field.name: field.default for field in dataclasses.fields(cls)}
-  types, texts = kinds.field_types(cls), kinds.attributes(cls)
+  types, texts = kinds.field_types(cls), docstrings.attributes(cls)
   example = f'  --{flag}={name}' + (':' if name and types else '')
   lines.append(example + ('FIELD=VALUE,...' if types else ''))
   for field, text in texts.items():

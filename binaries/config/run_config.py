@@ -92,12 +92,23 @@ class RunConfig(kinds.Kind):
   def __post_init__(self) -> None:
     """Raises ValueError if a field cannot have its value, or does not fit another."""
     super().__post_init__()
-    for name, value, cls in (
+    parts: tuple[tuple[str, Any, Any], ...] = (
       ('method', self.method, methods.Method),
       ('objective', self.objective, objectives.Objective),
-    ):
+      ('data', self.data, data_lib.Data),
+      ('encoder', self.encoder, encoders.Encoder),
+      ('clients', self.clients, (training.Clients, training.StepClients)),
+      ('server', self.server, training.Server),
+      ('labels', self.labels, training.ServerLabels),
+      ('aggregation', self.aggregation, (*aggregations.AGGREGATIONS.values(),)),
+      ('runtime', self.runtime, runtimes.Runtime),
+      ('evaluation', self.evaluation, evaluations.Evaluation),
+    )
+    for name, value, cls in parts:
       if not isinstance(value, cls):
-        raise ValueError(f'{name} is {value!r}; it must be a {cls.__name__}.')
+        raise ValueError(
+          f'{name} is {value!r}; it must be a configuration, as in binaries.config.'
+        )
     allowed = clients_of(self.method)
     if self.clients.kind not in allowed:
       raise ValueError(

@@ -24,6 +24,7 @@ from binaries.config import run_config
 from binaries.config import runtimes
 from binaries.config import training
 from tests.binaries import in_process
+from tff_ssl.computing import docstrings
 from tff_ssl.computing import kinds
 
 
@@ -110,7 +111,7 @@ def test_wrong_options_are_refused_in_one_sentence(line, said):
 
 def test_each_option_of_a_program_is_described(monkeypatch):
   monkeypatch.setenv('HOME', '/home/me')
-  assert all(kinds.attributes(_Options).values())
+  assert all(docstrings.attributes(_Options).values())
   assert _options('--run=~/r', '--runs=~/a,~/b').runs == ('/home/me/a', '/home/me/b')
 
 

@@ -26,6 +26,7 @@ from tasks import manifest
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.divergence_aware import fedema
 from tff_ssl.algorithms.divergence_aware import online_networks
+from tff_ssl.computing import docstrings
 from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry as encoder_registry
@@ -117,7 +118,7 @@ def test_encoders_are_those_of_the_library_with_their_options():
 
 @pytest.mark.parametrize('cls', [*_CLASSES, run_config.RunConfig])
 def test_each_field_is_described(cls):
-  assert all(kinds.attributes(cls).values()), kinds.attributes(cls)
+  assert all(docstrings.attributes(cls).values()), docstrings.attributes(cls)
   assert cls.__doc__ and not cls.__doc__.startswith(f'{cls.__name__}(')
 
 

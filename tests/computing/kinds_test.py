@@ -9,6 +9,7 @@ import hypothesis
 from hypothesis import strategies
 import pytest
 
+from tff_ssl.computing import docstrings
 from tff_ssl.computing import kinds
 
 
@@ -181,11 +182,11 @@ def test_values_that_are_built_are_checked_like_those_that_are_read():
 
 
 def test_fields_are_described_by_the_docstrings_of_all_bases():
-  about = kinds.attributes(_Box)
+  about = docstrings.attributes(_Box)
   assert about['scale'] == 'Factor on its sides.'
   assert about['sides'] == 'Lengths of its sides, in pixels.'
   assert about.keys() == kinds.field_types(_Box).keys()
-  assert kinds.attributes(_Ball)['radius'] == ''
+  assert docstrings.attributes(_Ball)['radius'] == ''
 
 
 def test_the_fields_that_a_text_gives_are_known_without_reading_it():

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Mapping
 import dataclasses
 import functools
 import math
-import re
+import numbers
 import types
 import typing
 from typing import Annotated, Any, NamedTuple
@@ -58,6 +58,9 @@ class Range(NamedTuple):
       return 'finite'
     return f'{"above" if self.least_excluded else "at least"} {self.least:g}'
 
+
+# What counts as a number of a type: NumPy's too.
+_NUMBERS = {int: numbers.Integral, float: numbers.Real}
 
 Count = Annotated[int, Range(1)]
 Natural = Annotated[int, Range(0)]
@@ -270,18 +273,25 @@ def _range(type_: Any) -> Range:
 
 
 def _check(value: Any, type_: Any) -> None:
-  """Raises ValueError if a value is out of its type's range, or not among its texts."""
-  _, inner = without_none(type_)
-  if typing.get_origin(inner) is tuple:
-    for each in value or ():
-      _check(each, typing.get_args(inner)[0])
-  elif value is None or isinstance(value, bool):
+  """Raises ValueError if a value is of another type, or out of its type's range."""
+  optional, inner = without_none(type_)
+  if value is None and optional:
     return
+  if typing.get_origin(inner) is tuple:
+    if not isinstance(value, tuple | list):
+      raise MisfitError(type_)
+    for each in value:
+      _check(each, typing.get_args(inner)[0])
   elif typing.get_origin(inner) is typing.Literal:
     if value not in typing.get_args(inner):
       raise MisfitError(type_)
-  elif inner in (int, float) and not _range(type_).allows(value):
-    raise MisfitError(type_, '' if math.isfinite(value) else ', and finite')
+  elif inner in _NUMBERS:
+    if isinstance(value, bool) or not isinstance(value, _NUMBERS[inner]):
+      raise MisfitError(type_)
+    if not _range(type_).allows(value):
+      raise MisfitError(type_, '' if math.isfinite(value) else ', and finite')
+  elif inner in (bool, str) and not isinstance(value, inner):
+    raise MisfitError(type_)
 
 
 def checked_value(text: str, type_: Any) -> Any:
@@ -383,17 +393,3 @@ def type_text(type_: Any) -> str:
       words += f' {allowed.words}'
   says_none = optional and not _has_word_none(type_)
   return f'{words}, or {_NONE}' if says_none else words
-
-
-def attributes(cls: type[Any]) -> dict[str, str]:
-  """Returns what the docstrings of a dataclass and of its bases say of the fields."""
-  found: dict[str, str] = {}
-  for each in reversed(cls.__mro__):
-    own = each.__dict__.get('__doc__') or ''
-    section = own.partition('Attributes:\n')[2]
-    indent = len(section) - len(section.lstrip(' '))
-    for item in re.findall(
-      rf'^ {{{indent}}}(\w+): (.*(?:\n {{{indent + 1},}}.*)*)', section, re.MULTILINE
-    ):
-      found[item[0]] = ' '.join(item[1].split())
-  return {name: found.get(name, '') for name in field_types(cls)}

@@ -18,6 +18,7 @@ NAME = 'config.json'
 # The file that is locked by the process writing to the folder.
 LOCK = 'lock'
 _IDENTITY = 'identity'
+_FIRST = ('method', 'task')
 _CONFIG, _KIND = 'config', 'kind'
 # Depth of parts that hold parts, in a file that may be a stranger's.
 _DEEPEST = 8
@@ -252,8 +253,9 @@ def compare(
   before, now = settings(stored[_CONFIG]), settings(config[_CONFIG])
   shared = before.keys() & now.keys()
 
-  def order(name: str) -> tuple[bool, int, str]:
-    return name not in shared, name.count('.'), name
+  def order(name: str) -> tuple[bool, bool, int, str]:
+    # What the run is of comes before what follows from it.
+    return name not in shared, name not in _FIRST, name.count('.'), name
 
   for name in sorted(before.keys() | now.keys(), key=order):
     was, is_ = before.get(name, 'absent'), now.get(name, 'absent')
