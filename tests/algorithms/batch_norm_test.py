@@ -188,6 +188,7 @@ def test_dcco_refuses_batch_norm():
     )
 
 
+@pytest.mark.long
 def test_a_last_batch_is_left_out_packed_and_centralized_too(tff_context):
   """Six examples in batches of five: one is less than a quarter."""
   plan = local_training.LocalPlan(epochs=2, batch_size=5)

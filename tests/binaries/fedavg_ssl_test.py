@@ -107,7 +107,7 @@ def runs(tmp_path_factory):
   return launch.Made(lambda name: _run(base / name, *_CLIENTS, *_RUNS[name]))
 
 
-@pytest.mark.long_for('byol', 'fedprox', 'mae')
+@pytest.mark.long_for('byol', 'fedprox', 'mae', 'fedbn')
 @pytest.mark.parametrize('name', _RUNS)
 def test_a_run_is_complete(runs, name):
   run = runs[name]

@@ -178,7 +178,7 @@ _SHORT = (
 )
 
 
-@pytest.mark.long_for('tau of 0')
+@pytest.mark.long_for('tau of 0', 'fedu')
 @pytest.mark.parametrize(
   ('flag', 'said'),
   [

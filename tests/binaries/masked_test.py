@@ -60,6 +60,7 @@ def _evaluate(made, run, *flags):
   in_process.call(evaluate, f'--run={run}', f'--data_dir={made / "data"}', *flags)
 
 
+@pytest.mark.long
 def test_masks_and_boxes_with_baselines(made, run, capsys):
   before = json.loads((run / 'evaluation.json').read_text())
   _evaluate(

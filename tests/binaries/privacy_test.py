@@ -176,6 +176,7 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   assert privacy_ledger.read(folder)['multipliers'] == pytest.approx(multipliers)
 
 
+@pytest.mark.long
 def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_path):
   folder = tmp_path / 'run'
   flags = ('--clients_per_round=1', '--seed=3')

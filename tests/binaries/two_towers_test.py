@@ -106,6 +106,7 @@ def test_zero_shot_is_by_the_nearest_description(tmp_path):
   assert results.zero_shot({}) is None
 
 
+@pytest.mark.long
 def test_a_run_of_photographs_and_records_is_evaluated_again(tmp_path, capsys):
   folder, run = fabricate.ham_records(tmp_path / 'ham'), tmp_path / 'run'
   data = f'--data_dir={folder}'

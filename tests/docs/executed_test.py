@@ -56,6 +56,7 @@ def test_notebook_dcco_on_digits_runs(tmp_path, capsys):
   assert path.read_bytes().startswith(b'\x89PNG')
 
 
+@pytest.mark.long
 def test_notebook_experiment_runs(tmp_path, capsys, graphs_as_traced):
   names = _run('experiment', ROUNDS=1, EXAMPLES=8, WIDTH=0.125, FOLDER=str(tmp_path))
 
@@ -71,6 +72,7 @@ def graphs_as_traced(monkeypatch):
     monkeypatch.setattr(contexts, name, opened)
 
 
+@pytest.mark.long
 def test_notebook_own_pictures_runs(tmp_path, graphs_as_traced):
   names = _run(
     'own_pictures',

@@ -69,6 +69,7 @@ def test_work_of_all_processes_is_counted_and_none_is_left(tmp_path):
   assert 'noise on standard output' in (tmp_path / 'log').read_text()
 
 
+@pytest.mark.long
 def test_a_peer_that_fails_is_unavailable_and_gone(tmp_path):
   peer = process_lib.Process(_command(tmp_path), tmp_path / 'log')
   with peer, pytest.raises(environments.UnavailableError, match='its process ended'):

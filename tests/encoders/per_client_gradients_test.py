@@ -53,6 +53,7 @@ def _params(net):
   }
 
 
+@pytest.mark.long_for('resnet')
 @pytest.mark.parametrize('name', _NETWORKS)
 def test_each_gradient_is_that_of_the_client_alone(name):
   net = _NETWORKS[name]()

@@ -225,6 +225,7 @@ def test_another_precision_is_refused():
   assert half.for_inputs((16, 16, 3)).reading('left').precision == 'bfloat16'
 
 
+@pytest.mark.long
 def test_bfloat16_sums_of_8_bits_are_reported():
   # Without oneDNN TensorFlow has the kernels of a processor without AVX-512.
   code = "from tff_ssl.encoders import precision; precision.check('bfloat16')"

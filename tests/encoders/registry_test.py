@@ -23,7 +23,7 @@ def test_every_name_builds_an_encoder(name):
   assert registry.build_encoder(name, shape, 1 / 4, field='left').field == 'left'
 
 
-@pytest.mark.long_for('resnet14', 'resnet18', 'convnext_tiny', 'vit_tiny')
+@pytest.mark.long_for('resnet14', 'resnet18', 'convnext_tiny', 'vit_tiny', 'resnet50')
 @pytest.mark.parametrize('name', registry.NAMES)
 def test_every_encoder_is_exported_and_rebuilt(name):
   shape = (12,) if name == 'mlp' else (8, 8, 3)

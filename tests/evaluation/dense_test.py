@@ -127,6 +127,7 @@ def learnt():
   return evaluator, encoder.init([0, 0])
 
 
+@pytest.mark.long
 def test_made_lesions_are_found(learnt):
   evaluator, params = learnt
   numbers = evaluator.evaluate(params, fractions=(1.0,))

@@ -156,6 +156,7 @@ def test_a_run_is_undisturbed_by_hosts_that_die_freeze_and_return(
   assert len(got.splitlines()) == _ROUNDS + 1
 
 
+@pytest.mark.long
 def test_with_no_host_left_a_run_stops_and_goes_on_from_there(
   worker_context, machines, tmp_path
 ):

@@ -188,6 +188,7 @@ def test_averaging_alone_brings_nodes_together_at_the_rate_of_the_gap(
   np.testing.assert_allclose(means, [means[0]] * rounds, rtol=1e-6)
 
 
+@pytest.mark.long
 def test_the_complete_graph_is_fedavg(tff_context):
   """With nodes that count equally, batch norm, and several steps a round."""
   objective = simsiam.SimSiamObjective(
