@@ -151,10 +151,9 @@ class Runner(abc.ABC, Generic[_JobT]):
       jobs: The jobs to be done in the end.
 
     Returns:
-      A sentence for each job that failed.
+      A sentence for each job that failed, in their order.
     """
     waiting = [each for each in jobs if not self.is_done(each)]
-    failures: list[str] = []
     self._say(
       f'{len(waiting):,} of {len(jobs):,} runs to do, {self._at_a_time} at a time'
     )
@@ -166,14 +165,14 @@ class Runner(abc.ABC, Generic[_JobT]):
       try:
         for done, ended in enumerate(futures.as_completed(doing), start=1):
           failure = ended.result()
-          failures += [failure] if failure else []
           seconds = (time.monotonic() - started) / done * (len(waiting) - done)
           left = tqdm.tqdm.format_interval(seconds)
           what = failure or doing[ended]
           self._say(f'run {done}/{len(waiting)}: {what}; {left} left')
       finally:
         self._stop()
-    return failures
+    # In the order of the jobs, whichever ended first.
+    return [failure for each in doing if (failure := each.result())]
 
   def _say(self, text: str) -> None:
     self._stream.write(f'{text}\n')
