@@ -42,7 +42,14 @@ from tff_ssl.computing import kinds
 
 
 @dataclasses.dataclass(frozen=True)
-class Featarc(methods.Personal):
+class _DecSsl(methods.Personal):
+  """A method of Dec-SSL: cluster models, or none at a server."""
+
+  family: ClassVar[str] = 'without_server'
+
+
+@dataclasses.dataclass(frozen=True)
+class Featarc(_DecSsl):
   """FeatARC: cluster models, and features aligned to them (Dec-SSL, section 5).
 
   Attributes:
@@ -51,13 +58,12 @@ class Featarc(methods.Personal):
   """
 
   kind: ClassVar[str] = 'featarc'
-  family: ClassVar[str] = 'without_server'
   clusters: kinds.Count = 2
   alignment_weight: kinds.NotNegative = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
-class AlignOnly(methods.Personal):
+class AlignOnly(_DecSsl):
   """FeatARC with one cluster: features aligned to the global model.
 
   Attributes:
@@ -65,12 +71,11 @@ class AlignOnly(methods.Personal):
   """
 
   kind: ClassVar[str] = 'align_only'
-  family: ClassVar[str] = 'without_server'
   alignment_weight: kinds.NotNegative = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
-class ClusterOnly(methods.Personal):
+class ClusterOnly(_DecSsl):
   """FeatARC without alignment: cluster models.
 
   Attributes:
@@ -78,16 +83,15 @@ class ClusterOnly(methods.Personal):
   """
 
   kind: ClassVar[str] = 'cluster_only'
-  family: ClassVar[str] = 'without_server'
   clusters: kinds.Count = 2
 
 
 @dataclasses.dataclass(frozen=True)
-class Decentralized(methods.Personal):
+class Decentralized(_DecSsl):
   """Neighbours in a graph average, without a server (Dec-SSL, appendix)."""
 
   unused: ClassVar[tuple[str, ...]] = (
-    *methods.Personal.unused,
+    *_DecSsl.unused,
     'aggregation',
     'server',
     methods.WEIGHTING,
@@ -100,7 +104,6 @@ class Star(Decentralized):
   """A graph with one node in the middle."""
 
   kind: ClassVar[str] = 'star'
-  family: ClassVar[str] = 'without_server'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +111,6 @@ class Ring(Decentralized):
   """A graph in which each node has two neighbours."""
 
   kind: ClassVar[str] = 'ring'
-  family: ClassVar[str] = 'without_server'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +118,6 @@ class Tree(Decentralized):
   """A binary tree."""
 
   kind: ClassVar[str] = 'tree'
-  family: ClassVar[str] = 'without_server'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +125,6 @@ class Complete(Decentralized):
   """A graph in which all nodes are neighbours."""
 
   kind: ClassVar[str] = 'complete'
-  family: ClassVar[str] = 'without_server'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +136,6 @@ class RandomGraph(Decentralized):
   """
 
   kind: ClassVar[str] = 'random_graph'
-  family: ClassVar[str] = 'without_server'
   edge_probability: kinds.Share = 0.7
 
 
@@ -149,7 +148,6 @@ class Graph(Decentralized):
   """
 
   kind: ClassVar[str] = 'graph'
-  family: ClassVar[str] = 'without_server'
   path: str | None = roles.path()
 
 

@@ -54,6 +54,7 @@ class _Sharing(methods.Method):
       global model.
   """
 
+  family: ClassVar[str] = 'stateful'
   objective: ClassVar[str | None] = 'byol'
   averaged: Literal['online', 'target'] = 'online'
   replaced: Literal['online', 'target', 'both', 'none'] = 'online'
@@ -65,7 +66,6 @@ class FedByol(_Sharing):
   """FedAvg of BYOL, whose target networks stay on their client."""
 
   kind: ClassVar[str] = 'fed_byol'
-  family: ClassVar[str] = 'stateful'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +97,6 @@ class FedU(_DivergenceAware):
   """
 
   kind: ClassVar[str] = 'fedu'
-  family: ClassVar[str] = 'stateful'
   divergence_norm: Literal['l2', 'conv_mean'] = 'conv_mean'
   threshold: kinds.NotNegative = 0.4
   threshold_quantile: kinds.Fraction | None = None
@@ -119,7 +118,6 @@ class FedEMA(_DivergenceAware):
   """
 
   kind: ClassVar[str] = 'fedema'
-  family: ClassVar[str] = 'stateful'
   tau: kinds.Fraction = 0.7
   scaler: kinds.NotNegative | None = None
   autoscaler: Literal['returning', 'first_round'] = 'returning'

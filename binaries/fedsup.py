@@ -34,6 +34,7 @@ from tff_ssl.computing import kinds
 class _WithServerLabels(methods.Method):
   """A method whose server has labels, and takes the average unchanged."""
 
+  family: ClassVar[str] = 'labels_at_server'
   unused: ClassVar[tuple[str, ...]] = (
     *methods.PERSONAL,
     *methods.START,
@@ -60,7 +61,6 @@ class Fedsup(_Grouped):
   """FedSup: a teacher trained on the server's labels, groups of clients."""
 
   kind: ClassVar[str] = 'fedsup'
-  family: ClassVar[str] = 'labels_at_server'
   objective: ClassVar[str | None] = 'fedsup'
 
 
@@ -69,7 +69,6 @@ class Fedrgd(_Grouped):
   """FedRGD (Zhang et al., 2021): FixMatch, and groups with the server's model."""
 
   kind: ClassVar[str] = 'fedrgd'
-  family: ClassVar[str] = 'labels_at_server'
   objective: ClassVar[str | None] = 'fixmatch'
 
 
@@ -83,7 +82,6 @@ class Fedmatch(_WithServerLabels):
   """
 
   kind: ClassVar[str] = 'fedmatch'
-  family: ClassVar[str] = 'labels_at_server'
   objective: ClassVar[str | None] = 'fedmatch'
   helpers: kinds.Count = 2
   helper_interval: kinds.Count = 10
@@ -94,7 +92,6 @@ class ServerFinetuned(_WithServerLabels):
   """FedAvg of any objective, fine-tuned in each round on the server's labels."""
 
   kind: ClassVar[str] = 'server_finetuned'
-  family: ClassVar[str] = 'labels_at_server'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +99,6 @@ class LabelledOnly(_WithServerLabels):
   """Training on the server's labels alone, from scratch."""
 
   kind: ClassVar[str] = 'labelled_only'
-  family: ClassVar[str] = 'labels_at_server'
   objective: ClassVar[str | None] = 'supervised'
   unused: ClassVar[tuple[str, ...]] = (
     *_WithServerLabels.unused,

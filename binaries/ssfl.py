@@ -32,7 +32,14 @@ from tff_ssl.computing import kinds
 
 
 @dataclasses.dataclass(frozen=True)
-class LA(methods.Personal):
+class _Personalised(methods.Personal):
+  """A method of SSFL."""
+
+  family: ClassVar[str] = 'personalised'
+
+
+@dataclasses.dataclass(frozen=True)
+class LA(_Personalised):
   """Local adaptation of the FedAvg model: a step on a client's examples (SSFL, 3.2).
 
   Attributes:
@@ -40,12 +47,11 @@ class LA(methods.Personal):
   """
 
   kind: ClassVar[str] = 'la'
-  family: ClassVar[str] = 'personalised'
   adaptation_rate: kinds.NotNegative = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
-class Maml(methods.Personal):
+class Maml(_Personalised):
   """MAML-SSFL: the global model is trained for the step of its clients (SSFL, 3.2).
 
   Attributes:
@@ -54,13 +60,12 @@ class Maml(methods.Personal):
   """
 
   kind: ClassVar[str] = 'maml'
-  family: ClassVar[str] = 'personalised'
   inner_rate: kinds.NotNegative = 0.01
   second_order: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
-class Bilevel(methods.Personal):
+class Bilevel(_Personalised):
   """BiLevel-SSFL: own models near the global one (SSFL, 3.2).
 
   Attributes:
@@ -68,12 +73,11 @@ class Bilevel(methods.Personal):
   """
 
   kind: ClassVar[str] = 'bilevel'
-  family: ClassVar[str] = 'personalised'
   proximity_weight: kinds.NotNegative = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
-class Per(methods.Personal):
+class Per(_Personalised):
   """Per-SSFL: own models whose views agree with the global model's (SSFL, 3.3).
 
   Attributes:
@@ -81,9 +85,8 @@ class Per(methods.Personal):
   """
 
   kind: ClassVar[str] = 'per'
-  family: ClassVar[str] = 'personalised'
   unused: ClassVar[tuple[str, ...]] = (
-    *methods.Personal.unused,
+    *_Personalised.unused,
     'clients.proximal_weight',
   )
   consensus_weight: kinds.NotNegative = 0.1

@@ -100,7 +100,7 @@ def _measure(
   workload: workloads.Workload,
 ) -> dict[str, Any]:
   """Measures one cohort; returns its description and its numbers."""
-  seed = config.seed or 0
+  seed = config.random_seed
   clients = workloads.register(
     workload, comparison.image_size, seed, config.runtime.packs
   )

@@ -63,7 +63,7 @@ def _centralized(
     objective,
     training.plan(config),
     training.rate(config),
-    config.seed or 0,
+    config.random_seed,
     config.rounds,
   )
 
@@ -73,15 +73,13 @@ def _check_centralized(config: run_config.RunConfig) -> None:
   training.rate(config)
 
 
-_FEDAVG = algorithms.with_server(
-  fedavg.fedavg, training.client_config, personal=algorithms.shared_model
-)
-
 ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
-  'fedavg': _FEDAVG,
+  'fedavg': algorithms.with_server(
+    fedavg.fedavg, training.client_config, personal=algorithms.shared_model
+  ),
   'fedprox': algorithms.with_server(fedavg.fedavg, _fedprox_config),
   'fedbn': algorithms.with_server(fedbn.fedbn, _fedbn_config),
-  'fed_ssl': algorithms.Algorithm(_fed_ssl, _FEDAVG.check),
+  'fed_ssl': algorithms.Algorithm(_fed_ssl, training.check),
   # For the size of the population; the numbers are not read.
   'scaffold': algorithms.with_server(
     scaffold.scaffold, _scaffold_config, numbered=True

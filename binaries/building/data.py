@@ -211,7 +211,7 @@ def partition(
   kind = spec.parse(partition_text(config, task))
   encoded = _encode(config, task) if spec.needs_features(kind) else None
   held_by, names = holders(config, task, task.train)
-  seed = config.seed or 0
+  seed = config.random_seed
   dealt = spec.build(kind, task.train.label, held_by, seed, encoded, names)
   if config.data.at_most is None:
     return dealt
@@ -245,7 +245,7 @@ def client_data_of(
 def source_of(config: run_config.RunConfig, task: task_types.Task) -> np.ndarray | None:
   """Returns the source of each training example; see `spec.source_of`."""
   text = partition_text(config, task)
-  return spec.source_of(text, len(task.train.label), config.seed or 0)
+  return spec.source_of(text, len(task.train.label), config.random_seed)
 
 
 def held(

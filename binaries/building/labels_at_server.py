@@ -179,7 +179,7 @@ def _labelled_only(
   config: run_config.RunConfig, objective: Any, problem: Problem
 ) -> phases.Algorithm:
   return labelled_only.labelled_only(
-    objective, problem.server_spec, server_plan(config), config.seed or 0
+    objective, problem.server_spec, server_plan(config), config.random_seed
   )
 
 

@@ -215,15 +215,20 @@ def _fedca(config: run_config.RunConfig, encoder: network.Network, _: int) -> An
   )
 
 
-def _fixmatch(
-  config: run_config.RunConfig, encoder: network.Network, classes: int
-) -> Any:
-  return fixmatch.FixMatchObjective(
-    encoder,
-    projector.build_linear(encoder.output_dim, classes),
-    _weak_strong(config),
-    config.objective.threshold,
-  )
+def _pseudo_labels(objective: Callable[..., Any]) -> _Build:
+  """Returns the builder of an objective of pseudo-labels."""
+
+  def build_own(
+    config: run_config.RunConfig, encoder: network.Network, classes: int
+  ) -> Any:
+    return objective(
+      encoder,
+      projector.build_linear(encoder.output_dim, classes),
+      _weak_strong(config),
+      config.objective.threshold,
+    )
+
+  return build_own
 
 
 def _fedsup(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
@@ -240,17 +245,6 @@ def _fedsup(config: run_config.RunConfig, encoder: network.Network, _: int) -> A
   )
 
 
-def _fedmatch(
-  config: run_config.RunConfig, encoder: network.Network, classes: int
-) -> Any:
-  return helper_consistency.UnlabelledObjective(
-    encoder,
-    projector.build_linear(encoder.output_dim, classes),
-    _weak_strong(config),
-    config.objective.threshold,
-  )
-
-
 _BUILD: Mapping[str, _Build] = {
   'simclr': _simclr,
   'moco_v1': _moco(1),
@@ -264,9 +258,9 @@ _BUILD: Mapping[str, _Build] = {
   'mae': _mae,
   'supervised': supervised_objective,
   'fedca': _fedca,
-  'fixmatch': _fixmatch,
+  'fixmatch': _pseudo_labels(fixmatch.FixMatchObjective),
   'fedsup': _fedsup,
-  'fedmatch': _fedmatch,
+  'fedmatch': _pseudo_labels(helper_consistency.UnlabelledObjective),
 }
 
 

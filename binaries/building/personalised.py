@@ -43,7 +43,9 @@ def _adapted(rate: str) -> Callable[..., personal_models.PersonalModel]:
     config: run_config.RunConfig, process: Any, objective: Any, data: Any
   ) -> personal_models.PersonalModel:
     del process
-    own = la_ssfl.AdaptationConfig(getattr(config.method, rate), seed=config.seed or 0)
+    own = la_ssfl.AdaptationConfig(
+      getattr(config.method, rate), seed=config.random_seed
+    )
     return personal_models.adapted(data, la_ssfl.la_ssfl(objective, own))
 
   return build

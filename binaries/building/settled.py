@@ -48,7 +48,7 @@ def settle(config: run_config.RunConfig) -> run_config.RunConfig:
 
 def _seed(config: run_config.RunConfig) -> int:
   if not config.is_amplified:
-    return config.seed or 0
+    return config.random_seed
   folder = pathlib.Path(config.run_dir or '.')
   if config.seed is None and config.run_dir and (folder / stored_config.NAME).is_file():
     known = stored_config.read(folder)['config'].get('seed')

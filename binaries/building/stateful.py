@@ -99,11 +99,6 @@ def _without_mu(config: run_config.RunConfig) -> fedema.FedEMAConfig:
   )
 
 
-def _check_fed_byol(config: run_config.RunConfig) -> None:
-  training.client_config(config)
-  training.server_config(config)
-
-
 def fedu_config(config: run_config.RunConfig) -> fedu.FedUConfig:
   """Returns FedU's settings; raises ValueError if two do not fit each other."""
   method = config.method
@@ -152,8 +147,7 @@ def _check_fedca(config: run_config.RunConfig) -> None:
       'must be above 0.'
     )
   _base_params(config)
-  training.client_config(config)
-  training.server_config(config)
+  training.check(config)
 
 
 def _base_params(config: run_config.RunConfig) -> Mapping[str, Any] | None:
@@ -179,7 +173,7 @@ def _base_params(config: run_config.RunConfig) -> Mapping[str, Any] | None:
 
 
 ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
-  'fed_byol': algorithms.Algorithm(_fed_byol, _check_fed_byol),
+  'fed_byol': algorithms.Algorithm(_fed_byol, training.check),
   'fedu': algorithms.with_server(
     fedu.fedu,
     fedu_config,

@@ -23,7 +23,7 @@ def _dcco_config(config: run_config.RunConfig) -> dcco.DCCOConfig:
     client_learning_rate=config.clients.learning_rate,
     local_steps=config.clients.local_steps,
     stale_statistics=method.stale_statistics,
-    seed=config.seed or 0,
+    seed=config.random_seed,
   )
 
 
@@ -32,7 +32,7 @@ def _fedsc_config(config: run_config.RunConfig) -> fedsc.FedSCConfig:
   return fedsc.FedSCConfig(
     client_learning_rate=config.clients.learning_rate,
     local_steps=config.clients.local_steps,
-    seed=config.seed or 0,
+    seed=config.random_seed,
   )
 
 
@@ -48,7 +48,9 @@ def _centralized_steps(
   config: run_config.RunConfig, objective: Any
 ) -> centralized.UnionProcess:
   optimizer = training.server_optimizer(config)
-  return centralized.Centralized(objective, optimizer, config.seed or 0, config.rounds)
+  return centralized.Centralized(
+    objective, optimizer, config.random_seed, config.rounds
+  )
 
 
 def _check_centralized(config: run_config.RunConfig) -> None:

@@ -82,9 +82,15 @@ def client_config(config: run_config.RunConfig) -> fedavg.FedAvgConfig:
     local=plan(config),
     client_learning_rate=rate(config),
     weighting=_clients(config).weighting,
-    seed=config.seed or 0,
+    seed=config.random_seed,
     rounds=config.rounds,
   )
+
+
+def check(config: run_config.RunConfig) -> None:
+  """Raises ValueError if clients or server cannot train as the run says."""
+  client_config(config)
+  server_config(config)
 
 
 def _clients(config: run_config.RunConfig) -> training.Clients:

@@ -32,7 +32,9 @@ def _featarc_config(config: run_config.RunConfig) -> featarc.FeatARCConfig:
 
 
 def _random_graph(config: run_config.RunConfig, nodes: int) -> topology.Topology:
-  return topology.random_graph(nodes, config.method.edge_probability, config.seed or 0)
+  return topology.random_graph(
+    nodes, config.method.edge_probability, config.random_seed
+  )
 
 
 def _graph(config: run_config.RunConfig, nodes: int) -> topology.Topology:

@@ -14,7 +14,6 @@ from typing import Annotated, Any, TypeVar
 from absl import flags
 
 from binaries.config import changing
-from binaries.config import methods
 from binaries.config import programs
 from binaries.config import run_config
 from tff_ssl.computing import docstrings
@@ -55,6 +54,8 @@ _NOT_FLAGS = ('all_if_fewer',)
 REPEATED = ('method', *run_config.PARTS, *run_config.KINDS)
 # Flags that say which run it is; a program that starts many runs sets them itself.
 OF_ONE_RUN = ('seed', 'run_dir')
+# absl's own flag that programs take too.
+_VERBOSITY = 'verbosity'
 
 
 def of_runs() -> dict[str, str]:
@@ -166,7 +167,7 @@ def switches(cls: type[Any]) -> tuple[str, ...]:
 def _changes(
   about: Mapping[str, str],
   arguments: Sequence[str],
-  may_repeat: Collection[str] | None = None,
+  may_repeat: Collection[str] = REPEATED,
   booleans: Collection[str] = (),
 ) -> list[changing.Change]:
   """Parses a command line by absl, without its global flags.
@@ -179,9 +180,8 @@ def _changes(
     parser = _Recorder(name, order, name in booleans)
     flag = flags.Flag(parser, None, name, None, '', boolean=name in booleans)
     known[name] = flag
-  for name in ('verbosity',):
-    if name in flags.FLAGS:
-      known[name] = flags.FLAGS[name]
+  if _VERBOSITY in flags.FLAGS:
+    known[_VERBOSITY] = flags.FLAGS[_VERBOSITY]
   try:
     rest = known(['', *arguments])
   except flags.UnrecognizedFlagError as error:
@@ -198,11 +198,9 @@ def _changes(
 
 
 def _last_of_simple(
-  order: Sequence[changing.Change], may_repeat: Collection[str] | None
+  order: Sequence[changing.Change], may_repeat: Collection[str]
 ) -> list[changing.Change]:
   """Leaves out values of flags that are given again and cannot be repeated."""
-  if may_repeat is None:
-    may_repeat = REPEATED
   last = {name: k for k, (name, _) in enumerate(order)}
   return [
     change
@@ -252,8 +250,3 @@ def _sentence(error: Exception) -> str:
     name = text.rpartition('-')[2]
     text = f'--{name} has no value; it must be given as --{name}=VALUE'
   return text if text.endswith(('.', '?')) else f'{text}.'
-
-
-def method_of(text: str) -> type[methods.Method] | None:
-  """Returns a method of any program by name, for --help; None: there is none."""
-  return programs.all_methods().get(text)

@@ -100,9 +100,14 @@ def check(config: run_config.RunConfig) -> None:
   Raises:
     ValueError: If they do not fit; the message says which objectives do.
   """
-  rows_of = (load(name).rows.get(config.method.kind, {}) for name in NAMES)
-  fitting = dict.fromkeys(objective for row in rows_of for objective in row)
-  if fitting and config.objective.kind not in fitting:
+  fitting: dict[str, None] = {}
+  for name in NAMES:
+    row = load(name).rows.get(config.method.kind, {})
+    if config.objective.kind in row:
+      # No program is imported without need.
+      return
+    fitting |= dict.fromkeys(row)
+  if fitting:
     raise ValueError(
       f'objective is {config.objective.kind!r}; with the method {config.method.kind} '
       f'it must be one of {", ".join(fitting)}.'

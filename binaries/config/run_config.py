@@ -124,6 +124,11 @@ class RunConfig(kinds.Kind):
     return f'{self.method.kind} {self.objective.kind}'
 
   @property
+  def random_seed(self) -> int:
+    """The seed of every draw: 0 if none is given."""
+    return self.seed or 0
+
+  @property
   def label_share(self) -> float | None:
     """Share of the training labels that clients get; None: they see no label."""
     return getattr(self.objective, 'labels', 1.0) if self.objective.labelled else None

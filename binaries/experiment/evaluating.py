@@ -94,7 +94,6 @@ class Evaluator:
     self._federated = federated
     self._collect = collect
     self._deal = deal
-    self._fractions = config.evaluation.label_fractions
     together = encoder.batch_in_cache()
     self._classify = logits and feature_sets.build_encode(logits, together)
     self._encode = feature_sets.build_encode(encoder.infer, together)
@@ -115,7 +114,7 @@ class Evaluator:
     return self._evaluate(
       params,
       evaluation.of_encoders(self.config),
-      self._fractions,
+      self.config.evaluation.label_fractions,
       functools.partial(
         self._finetune, population_statistics.trained(self._encoder, params)
       ),
@@ -154,7 +153,7 @@ class Evaluator:
       self._task.train,
       queried,
       self._task.num_classes,
-      self.config.seed or 0,
+      self.config.random_seed,
       self._encoder.field,
       evaluation.knn_config(self.config),
     )
@@ -243,7 +242,7 @@ class Evaluator:
       [
         method for method in evaluation.of_encoders(self.config) if method != 'finetune'
       ],
-      self._fractions,
+      self.config.evaluation.label_fractions,
     )
 
   def _build_finetune(
@@ -297,7 +296,7 @@ class Evaluator:
         methods=methods,
         fractions=fractions,
         case_level=self._task.case_level,
-        seed=self.config.seed or 0,
+        seed=self.config.random_seed,
         finetune=finetune_fn,
         federated=self._federated,
         collect=self._collect,

@@ -106,7 +106,7 @@ def _training(
     given.epochs,
     given.batch_size,
     given.learning_rate,
-    seed=config.seed or 0,
+    seed=config.random_seed,
   )
 
 
@@ -120,7 +120,7 @@ def _build_deal(config: run_config.RunConfig, task: task_types.Task) -> scores.D
     known, first = np.unique(task.test.case, return_index=True)
     holders = held_by[first[np.searchsorted(known, cases)]]
     try:
-      return spec.build(text, labels, holders, config.seed or 0, names=names)
+      return spec.build(text, labels, holders, config.random_seed, names=names)
     except ValueError as error:
       raise ValueError(
         f'--fairness applies the partition {text} to the test examples of {task.name}, '

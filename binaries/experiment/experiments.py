@@ -244,7 +244,7 @@ def _build_cohorts(
   if take is not None:
     return lambda round: take(cohorts(round))
   pool = np.sort(np.concatenate(list(partition.values())))
-  share, seed = config.label_share, config.seed or 0
+  share, seed = config.label_share, config.random_seed
   if share is not None:
     # Only of the clients' examples: their upper bound must have seen nothing else.
     own = task.train.label[pool], share, seed

@@ -271,7 +271,7 @@ def finetuned(
       methods=['finetune'],
       fractions=[1.0],
       case_level=task.case_level,
-      seed=config.seed or 0,
+      seed=config.random_seed,
       finetune=keep,
       field=task.field,
     )

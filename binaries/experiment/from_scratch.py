@@ -37,7 +37,7 @@ def initial_params(
     projector.build_linear(encoder.output_dim, num_classes),
     byol.by_name('flip'),
   )
-  weights = server.initial_weights(objective, config.seed or 0)
+  weights = server.initial_weights(objective, config.random_seed)
   return network.select(weights.trainable, dual_encoder.ENCODER)
 
 

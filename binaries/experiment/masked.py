@@ -130,7 +130,7 @@ class Evaluator:
       params,
       evaluation.of_masks(self._config),
       self._config.evaluation.label_fractions,
-      self._config.seed or 0,
+      self._config.random_seed,
       **given,
     )
 

@@ -95,7 +95,7 @@ class Personal:
       _some(config, tested),
       num_classes=task.num_classes,
       fractions=config.evaluation.label_fractions,
-      seed=config.seed or 0,
+      seed=config.random_seed,
       federated=self._build_federated(),
       field=self._parts.encoder.field,
       knn_config=evaluation.knn_config(config),
@@ -113,7 +113,7 @@ class Personal:
       self._parts.partition,
       self._parts.task.train.label,
       labels,
-      np.random.default_rng([self._config.seed or 0, _DEALING]),
+      np.random.default_rng([self._config.random_seed, _DEALING]),
     )
 
   def _sources(
@@ -122,7 +122,7 @@ class Personal:
     """Returns the source of each test example, if the training examples have one."""
     if source is None:
       return None
-    rng = np.random.default_rng([self._config.seed or 0, _MATCHING])
+    rng = np.random.default_rng([self._config.random_seed, _MATCHING])
     num_tested = len(self._parts.task.test.label)
     return matching.match_sources(
       self._parts.partition, source, tested, num_tested, rng
@@ -208,7 +208,7 @@ class Personal:
       partition,
       self._parts.task.num_classes,
       data.cohort_size(config, len(partition)),
-      federated_linear.FederatedLinearConfig(seed=config.seed or 0),
+      federated_linear.FederatedLinearConfig(seed=config.random_seed),
       config.runtime.packs,
     ).fit
 
@@ -221,7 +221,7 @@ def _some(
   having = [client_id for client_id, own in tested.items() if len(own)]
   if wanted is None or wanted >= len(having):
     return tested
-  rng = np.random.default_rng([config.seed or 0, _CHOOSING])
+  rng = np.random.default_rng([config.random_seed, _CHOOSING])
   drawn = set(rng.permutation(having)[:wanted].tolist())
   return collections.OrderedDict((k, v) for k, v in tested.items() if k in drawn)
 

@@ -83,7 +83,7 @@ def build_cohorts(
     config: The run.
     client_ids: All clients.
   """
-  size, seed = data.cohort_size(config, len(client_ids)), config.seed or 0
+  size, seed = data.cohort_size(config, len(client_ids)), config.random_seed
   if aggregation.is_poisson(config):
     return cohort_sampling.PoissonCohorts(client_ids, size, seed)
   if getattr(config.aggregation, 'cohorts', '') == accounting.PASSES:
@@ -280,7 +280,7 @@ def privacy_card(
     added += [_ALL] + [_MOST] * (aggregation.BY_CONSTRUCTION in clip_norms)
   if not terms.amplified:
     hidden.append(_SECRET)
-  elif settled.is_guessed(config.seed or 0):
+  elif settled.is_guessed(config.random_seed):
     added.append(_GUESSED)
   if not config.init_from:
     hidden.append(_START)

@@ -114,7 +114,7 @@ def _split(
   """Splits off the server's labelled examples."""
   hospital = config.labels.hospital
   if hospital is None:
-    return labels_at_server.by_share(task, config.labels.share, config.seed or 0)
+    return labels_at_server.by_share(task, config.labels.share, config.random_seed)
   places = building_data.hospitals(config)
   if hospital not in places:
     raise ValueError(
@@ -128,7 +128,7 @@ def _build_cohorts(
   config: run_config.RunConfig, data: client_data.ArrayClientData, groups: int
 ) -> Any:
   """Returns the clients' data of each round, which has an `element_spec`."""
-  seed, packs = config.seed or 0, execution.num_packs(config)
+  seed, packs = config.random_seed, execution.num_packs(config)
   size = building_data.cohort_size(config, len(data.ids))
   cohorts = cohort_sampling.Cohorts(data.ids, size, seed)
   if groups > 1:

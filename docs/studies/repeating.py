@@ -117,7 +117,7 @@ def _data(
   labelled = config.objective.labelled
   data = building.client_data_of(config, task, partition, labelled)
   size = building.cohort_size(config, len(partition))
-  return task, cohort_sampling.Cohorts(data.ids, size, config.seed or 0), data
+  return task, cohort_sampling.Cohorts(data.ids, size, config.random_seed), data
 
 
 def _tell_how_exact(

@@ -14,6 +14,7 @@ import shlex
 from typing import Any
 
 from tff_ssl.computing import inert
+from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
 from tff_ssl.runs import run_config
 from tff_ssl.runs.privacy import disclosure
@@ -23,7 +24,6 @@ NAME = disclosure.TEXT
 ENCODER, _CARD, _EVALUATION = disclosure.ENCODER, disclosure.CARD, 'evaluation.json'
 # Shown of `evaluation.json`; recall by class and fairness are in the file itself.
 _SCORES = ('accuracy', 'balanced_accuracy')
-_VALIDATION = 'validation/'
 _UNTRAINED = 'random_encoder/'
 _BASELINES = 'python -m binaries.evaluate --evaluation=baselines=true --run='
 _SIMULATED = (
@@ -192,7 +192,7 @@ def _results(folder: pathlib.Path, numbers: Mapping[str, Any]) -> str:
   rows, untrained = [], False
   for name, value in numbers.items():
     # Names with more parts belong to baselines, clients or other tasks.
-    is_own = name.count('/') <= 2 and not name.startswith(_VALIDATION)
+    is_own = name.count('/') <= 2 and not name.startswith(run_numbers.VALIDATION)
     if is_own and name.rpartition('/')[2] in _SCORES:
       before = numbers.get(_UNTRAINED + name)
       untrained = untrained or before is not None
