@@ -6,10 +6,13 @@ is 0.008, and the gradient of a bias over 16,384 rows is 256. Only kernels are t
 cast to bfloat16, for convolutions and matrix products, which sum in float32. Everything
 else that sums is computed in float32 (`operation.wide`): norms, biases (for their
 gradients), softmax, means over positions. With other types nothing is cast.
+
+A norm of maps in bfloat16 waits for the sum and the relu behind it (`Waiting`), which
+are then computed in the same passes over the maps (`half_maps`).
 """
 
 import collections
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 import dataclasses
 import math
 from typing import Any
@@ -20,6 +23,7 @@ import tensorflow as tf
 from tff_ssl.encoders import network_ops
 from tff_ssl.encoders import parameters
 from tff_ssl.encoders import per_client_gradients
+from tff_ssl.encoders.operations import elementwise
 from tff_ssl.encoders.operations import operation as operation_lib
 
 
@@ -74,6 +78,47 @@ class Describe(network_ops.Operations):
     return result
 
 
+class Waiting:
+  """The result of a norm of maps in bfloat16, which is computed when it is needed.
+
+  Attributes:
+    shape: Its shape.
+  """
+
+  def __init__(
+    self,
+    compute: Callable[..., tf.Tensor],
+    shape: tf.TensorShape,
+    other: tf.Tensor | None = None,
+  ) -> None:
+    """Keeps what is to be done.
+
+    Args:
+      compute: (other, rectified) -> the result with `other` added, or its relu.
+      shape: of the result.
+      other: What is added; None: nothing.
+    """
+    self.shape = shape
+    self._compute = compute
+    self._other = other
+    self._values: dict[bool, tf.Tensor] = {}
+
+  def value(self, rectified: bool = False) -> tf.Tensor:
+    """Returns the result, or its relu."""
+    if rectified not in self._values:
+      self._values[rectified] = self._compute(other=self._other, rectified=rectified)
+    return self._values[rectified]
+
+  def plus(self, other: tf.Tensor) -> 'Waiting':
+    """Returns the sum with `other`, which waits too."""
+    return Waiting(self._compute, self.shape, other)
+
+
+def known(x: tf.Tensor | Waiting) -> tf.Tensor:
+  """Returns a result, computed now if it waits."""
+  return x.value() if isinstance(x, Waiting) else x
+
+
 class Apply(network_ops.Operations):
   """Computes with given parameters. A value is a tensor.
 
@@ -110,13 +155,20 @@ class Apply(network_ops.Operations):
 
   def tap(self, x: tf.Tensor, name: str) -> tf.Tensor:
     """Hands `x` to the caller."""
-    self._taps[self.path(name)] = x
+    self._taps[self.path(name)] = x = known(x)
     return x
 
   def apply(
-    self, operation: operation_lib.Operation, name: str, *inputs: tf.Tensor
-  ) -> tf.Tensor:
-    """Computes the result."""
+    self, operation: operation_lib.Operation, name: str, *inputs: Any
+  ) -> tf.Tensor | Waiting:
+    """Computes the result, or lets it wait for what is behind it."""
+    first, *others = inputs
+    if isinstance(first, Waiting) and isinstance(operation, elementwise.Relu):
+      return first.value(rectified=True)
+    others = [known(other) for other in others]
+    if isinstance(first, Waiting) and isinstance(operation, elementwise.Add):
+      return first.plus(*others)
+    inputs = (known(first), *others)
     specs = operation.specs(self.shape(inputs[0]))
     values = []
     statistics = []
@@ -126,19 +178,26 @@ class Apply(network_ops.Operations):
         statistics.append(path)
       else:
         values.append(self._value(self._params[path], spec.transform))
-    if not self._training:
-      return operation.compute(*inputs, *values)
-    y, moments = self._train(operation, (*inputs, *values))
-    self.moments.update(zip(statistics, moments, strict=True))
-    return y
+
+    def compute(**behind: Any) -> tf.Tensor:
+      if not self._training:
+        return operation.compute(*inputs, *values, **behind)
+      y, moments = self._train(operation, (*inputs, *values), **behind)
+      self.moments.update(zip(statistics, moments, strict=True))
+      return y
+
+    x = inputs[0]
+    if operation.waits and x.dtype == tf.bfloat16 and x.shape.rank == 4:
+      return Waiting(compute, x.shape)
+    return compute()
 
   def _value(self, value: Any, transform: parameters.Transform | None) -> Any:
     return value if transform is None else transform(value)
 
   def _train(
-    self, operation: operation_lib.Operation, args: tuple[Any, ...]
+    self, operation: operation_lib.Operation, args: tuple[Any, ...], **behind: Any
   ) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
-    return operation.train(*args, batches=self._batches)
+    return operation.train(*args, batches=self._batches, **behind)
 
 
 class ApplyPerClient(Apply):
@@ -172,9 +231,9 @@ class ApplyPerClient(Apply):
     return value if transform is None else value.transformed(transform)
 
   def _train(
-    self, operation: operation_lib.Operation, args: tuple[Any, ...]
+    self, operation: operation_lib.Operation, args: tuple[Any, ...], **behind: Any
   ) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
-    return operation.per_client(*args), ()
+    return operation.per_client(*args, **behind), ()
 
 
 class ToKeras(network_ops.Operations):

@@ -314,10 +314,10 @@ class Network:
     tapped: dict[str, tf.Tensor] = {}
     apply = interpreter(values, tapped, training=training, batches=batches)
     if x.shape[0]:
-      y = self.forward(apply, x)
+      y = interpreters.known(self.forward(apply, x))
     else:
       padded = convolution.not_empty(x, batches if self.mixes_examples else 1)
-      y = self.forward(apply, padded)[: tf.shape(x)[0]]
+      y = interpreters.known(self.forward(apply, padded))[: tf.shape(x)[0]]
       tapped = {name: tap[: tf.shape(x)[0]] for name, tap in tapped.items()}
     if taps is not None:
       taps.update({name: tf.cast(tap, dtype) for name, tap in tapped.items()})

@@ -7,6 +7,7 @@ Sources:
 
 from collections.abc import Mapping
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import tensorflow as tf
 
 from tff_ssl.encoders import parameters
 from tff_ssl.encoders.operations import group_normalization
+from tff_ssl.encoders.operations import half_maps
 from tff_ssl.encoders.operations import operation
 
 # Batch norm keeps moments of a population: their means over batches and clients,
@@ -30,6 +32,8 @@ class BatchNorm(operation.Operation):
   population statistics, which no optimizer moves.
   """
 
+  waits = True
+
   def specs(self, shape: parameters.Shape) -> parameters.Specs:
     """Scale, shift, and the population's mean and mean square."""
     specs = group_normalization.scale_and_shift(shape[-1])
@@ -39,14 +43,25 @@ class BatchNorm(operation.Operation):
       )
     return specs
 
-  def compute(self, x: Any, gamma: Any, beta: Any, mean: Any, square: Any) -> tf.Tensor:
+  def compute(
+    self, x: Any, gamma: Any, beta: Any, mean: Any, square: Any, **behind: Any
+  ) -> tf.Tensor:
     """See the base class."""
-    return by_moments(x, gamma, beta, mean, square)
+    if x.dtype != tf.bfloat16 or x.shape.rank != 4:
+      y = by_moments(operation.wide(x), gamma, beta, mean, square)
+      return tf.cast(y, x.dtype)
+    scale, shift = _of_moments(gamma, beta, mean, square)
+    zeros = tf.zeros([tf.shape(x)[0], x.shape[-1]])
+    maps = half_maps.HalfMaps(x, zeros, **behind)
+    return maps.affine(zeros + scale, zeros + shift)
 
-  def train(self, *args: Any, batches: int) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
+  def train(
+    self, *args: Any, batches: int, **behind: Any
+  ) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
     """See the base class."""
     x, gamma, beta = args
-    y, *moments = batch_norm(operation.wide(x), gamma, beta, batches)
+    wide = x if x.shape.rank == 4 else operation.wide(x)
+    y, *moments = batch_norm(wide, gamma, beta, batches, **behind)
     return tf.cast(y, x.dtype), tuple(moments)
 
   def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
@@ -62,7 +77,12 @@ class BatchNorm(operation.Operation):
 
 
 def batch_norm(
-  x: Any, gamma: Any, beta: Any, batches: int = 1
+  x: Any,
+  gamma: Any,
+  beta: Any,
+  batches: int = 1,
+  other: Any = None,
+  rectified: bool = False,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
   """Normalizes each channel of a batch to mean 0 and variance 1 (training).
 
@@ -70,68 +90,126 @@ def batch_norm(
   derivative is written out and can itself be differentiated.
 
   Args:
-    x: [n, ..., channels], n >= 1: `batches` batches of equal size, one after another.
+    x: [n, ..., channels], n >= 1: `batches` batches of equal size, one after another;
+      in bfloat16 [n, height, width, channels].
     gamma: [channels] scale.
     beta: [channels] shift.
     batches: how many there are; each is normalized by itself.
+    other: What is added to maps in bfloat16, like `x`; None: nothing.
+    rectified: Whether the relu of such maps, with `other`, is taken.
 
   Returns:
     A tuple of
-      [n, ..., channels], (x - mean) / sqrt(variance + 1e-5) * gamma + beta;
+      like `x`, (x - mean) / sqrt(variance + 1e-5) * gamma + beta;
       the means of all channels [channels], over all batches;
       their mean squares [channels].
   """
   channels = x.shape[-1]
-  # Positions laid out together: those of a row in narrow maps, otherwise one.
-  repeats = (
-    x.shape[2] if x.shape.rank == 4 and channels < group_normalization.NARROW else 1
-  )
-
-  def to_lines(maps: tf.Tensor) -> tf.Tensor:
-    return tf.reshape(maps, [batches, -1, repeats * channels])
-
-  def to_maps(lines: tf.Tensor) -> tf.Tensor:
-    return tf.reshape(lines, [-1, *x.shape[1:]])
-
-  def by_channel(lines: tf.Tensor) -> tf.Tensor:
-    """Averages each channel of each batch: [batches, channels]."""
-    return tf.reduce_mean(tf.reshape(lines, [batches, -1, channels]), 1)
-
-  def factors(values: tf.Tensor) -> tf.Tensor:
-    """Lays out values, one for each channel, to be multiplied by lines."""
-    return tf.tile(values, [1, repeats])[:, tf.newaxis]
-
   # One position of each batch.
-  own = tf.stop_gradient(to_lines(x)[:, 0, :channels])
-  near = to_lines(x) - factors(own)
+  first = tf.reshape(x, [batches, -1, channels])[:, 0]
+  own = tf.stop_gradient(operation.wide(first))
+  size = tf.shape(x)[0] // batches
+  count = tf.cast(size * math.prod(x.shape[1:-1]), own.dtype)
+  is_half = x.dtype == tf.bfloat16
+
+  def of_examples(values: tf.Tensor) -> tf.Tensor:
+    """Gives each example its batch's values: [batches, channels] to [n, channels]."""
+    return tf.reshape(tf.tile(values[:, tf.newaxis], [1, size, 1]), [-1, channels])
+
+  def of_batches(values: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_mean(tf.reshape(values, [batches, -1, channels]), 1)
 
   @tf.custom_gradient
-  def normalize(lines: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> Any:
-    mean, square = by_channel(lines), by_channel(tf.square(lines))
+  def normalize(
+    x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, *others: tf.Tensor
+  ) -> Any:
+    if is_half:
+      maps = half_maps.HalfMaps(x, of_examples(own), *others, rectified=rectified)
+      spread, average = of_examples, of_batches
+    else:
+      maps = _WideBatches(x, own)
+      spread = average = lambda values: values
+    mean, square = map(average, maps.moments())
     inverse = tf.math.rsqrt(variance(mean, square) + group_normalization.NORM_EPSILON)
     scale = gamma * inverse
-    y = lines * factors(scale) + factors(beta - mean * scale)
+    y = maps.affine(spread(scale), spread(beta - mean * scale))
 
     def gradient(
       dy: tf.Tensor, of_mean: tf.Tensor, of_square: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-      count = tf.cast(tf.shape(lines)[1] * repeats, lines.dtype)
+    ) -> tuple[tf.Tensor, ...]:
       # Means over a batch of dy, and of dy times the normalized x.
-      plain = by_channel(dy)
-      along = (by_channel(dy * lines) - mean * plain) * inverse
+      plain, along = map(average, maps.products(y, dy))
+      along = (along - mean * plain) * inverse
       # dx = scale (dy - plain - normalized x * along), plus what the moments add, by
       # powers of x.
       slope = -scale * inverse * along
       offset = of_mean / count - scale * plain - mean * slope
       slope += 2.0 * of_square / count
-      dx = dy * factors(scale) + lines * factors(slope) + factors(offset)
-      return dx, count * tf.reduce_sum(along, 0), count * tf.reduce_sum(plain, 0)
+      dx, *of_others = maps.gradient(y, dy, *map(spread, (scale, slope, offset)))
+      of_gamma, of_beta = (count * tf.reduce_sum(of, 0) for of in (along, plain))
+      return dx, of_gamma, of_beta, *of_others
 
     return (y, mean, square), gradient
 
-  y, mean, square = normalize(near, gamma, beta)
+  others = [] if other is None else [other]
+  y, mean, square = normalize(x, gamma, beta, *others)
   square += own * (2.0 * mean + own)
-  return to_maps(y), tf.reduce_mean(mean + own, 0), tf.reduce_mean(square, 0)
+  return y, tf.reduce_mean(mean + own, 0), tf.reduce_mean(square, 0)
+
+
+class _WideBatches:
+  """What the norm does by TensorFlow's operations; see `half_maps.HalfMaps`.
+
+  All factors and results for channels are [batches, channels].
+  """
+
+  def __init__(self, x: tf.Tensor, own: tf.Tensor) -> None:
+    self._shape = x.shape
+    self._batches, self._channels = own.shape
+    narrow = x.shape.rank == 4 and self._channels < group_normalization.NARROW
+    # Positions laid out together: those of a row in narrow maps, otherwise one.
+    self._repeats = x.shape[2] if narrow else 1
+    self._near = self._to_lines(x) - self._factors(own)
+
+  def moments(self) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the means over a batch of the maps and of their square."""
+    return self._mean(self._near), self._mean(tf.square(self._near))
+
+  def affine(self, scale: tf.Tensor, shift: tf.Tensor) -> tf.Tensor:
+    """Returns maps * scale + shift."""
+    return self._to_maps(self._near * self._factors(scale) + self._factors(shift))
+
+  def products(self, y: tf.Tensor, dy: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the means over a batch of `dy` and of `dy` times the maps."""
+    del y
+    dy = self._to_lines(dy)
+    return self._mean(dy), self._mean(dy * self._near)
+
+  def gradient(
+    self,
+    y: tf.Tensor,
+    dy: tf.Tensor,
+    scale: tf.Tensor,
+    slope: tf.Tensor,
+    offset: tf.Tensor,
+  ) -> list[tf.Tensor]:
+    """Returns dy * scale + maps * slope + offset."""
+    del y
+    scale, slope, offset = map(self._factors, (scale, slope, offset))
+    return [self._to_maps(self._to_lines(dy) * scale + self._near * slope + offset)]
+
+  def _to_lines(self, maps: tf.Tensor) -> tf.Tensor:
+    return tf.reshape(maps, [self._batches, -1, self._repeats * self._channels])
+
+  def _to_maps(self, lines: tf.Tensor) -> tf.Tensor:
+    return tf.reshape(lines, [-1, *self._shape[1:]])
+
+  def _mean(self, lines: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_mean(tf.reshape(lines, [self._batches, -1, self._channels]), 1)
+
+  def _factors(self, values: tf.Tensor) -> tf.Tensor:
+    """Lays out values, one for each channel, to be multiplied by lines."""
+    return tf.tile(values, [1, self._repeats])[:, tf.newaxis]
 
 
 def by_moments(x: Any, gamma: Any, beta: Any, mean: Any, square: Any) -> tf.Tensor:
@@ -148,10 +226,16 @@ def by_moments(x: Any, gamma: Any, beta: Any, mean: Any, square: Any) -> tf.Tens
   Returns:
     Like `x`: (x - mean) / sqrt(square - mean^2 + 1e-5) * gamma + beta.
   """
+  scale, shift = _of_moments(gamma, beta, mean, square)
+  return x * scale + shift
+
+
+def _of_moments(gamma: Any, beta: Any, mean: Any, square: Any) -> tuple[Any, Any]:
+  """Returns the scale and the shift that normalize by given moments."""
   scale = gamma * tf.math.rsqrt(
     variance(mean, square) + group_normalization.NORM_EPSILON
   )
-  return x * scale + (beta - mean * scale)
+  return scale, beta - mean * scale
 
 
 def variance(mean: Any, square: Any) -> tf.Tensor:

@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from tff_ssl.encoders import parameters
 from tff_ssl.encoders import per_client_gradients
+from tff_ssl.encoders.operations import half_maps
 from tff_ssl.encoders.operations import operation
 
 NORM_EPSILON = 1e-5
@@ -47,15 +48,18 @@ class GroupNorm(operation.Operation):
   """
 
   groups: int
+  waits = True
 
   def specs(self, shape: parameters.Shape) -> parameters.Specs:
     """Scale and shift."""
     self._num_groups(shape)
     return scale_and_shift(shape[-1])
 
-  def compute(self, x: Any, gamma: Any, beta: Any) -> tf.Tensor:
+  def compute(self, x: Any, gamma: Any, beta: Any, **behind: Any) -> tf.Tensor:
     """See the base class."""
     groups = self._num_groups(tuple(x.shape[1:]))
+    if x.shape.rank == 4:
+      return group_norm(x, gamma, beta, groups, **behind)
     return tf.cast(group_norm(operation.wide(x), gamma, beta, groups), x.dtype)
 
   def per_client(
@@ -63,10 +67,10 @@ class GroupNorm(operation.Operation):
     x: Any,
     gamma: per_client_gradients.Parameter,
     beta: per_client_gradients.Parameter,
+    **behind: Any,
   ) -> tf.Tensor:
     """See the base class."""
-    groups = self._num_groups(tuple(x.shape[1:]))
-    return group_norm(x, gamma.rows(x), beta.rows(x), groups)
+    return self.compute(x, gamma.rows(x), beta.rows(x), **behind)
 
   def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
     """See the base class."""
@@ -135,7 +139,14 @@ def num_groups(channels: int, positions: int, groups: int) -> int:
   return max(g for g in range(1, allowed + 1) if channels % g == 0)
 
 
-def group_norm(x: Any, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
+def group_norm(
+  x: Any,
+  gamma: Any,
+  beta: Any,
+  groups: int,
+  other: Any = None,
+  rectified: bool = False,
+) -> tf.Tensor:
   """Normalizes each example's groups of channels to mean 0 and variance 1.
 
   First, one of a group's own values is subtracted from all of them, which changes no
@@ -153,22 +164,23 @@ def group_norm(x: Any, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
   stops a gradient inside.
 
   Args:
-    x: [n, ..., channels].
+    x: [n, ..., channels]; in bfloat16 [n, height, width, channels].
     gamma: [channels] scale, or [n, channels], one for each example.
     beta: [channels] shift, or [n, channels].
     groups: number of groups, a divisor of channels.
+    other: What is added to maps in bfloat16, like `x`; None: nothing.
+    rectified: Whether the relu of such maps, with `other`, is taken.
 
   Returns:
-    [n, ..., channels], (x - mean) / sqrt(variance + 1e-5) * gamma + beta.
+    Like `x`, (x - mean) / sqrt(variance + 1e-5) * gamma + beta.
   """
   channels = x.shape[-1]
   positions = list(range(1, x.shape.rank - 1))
   grouped = [groups, channels // groups]
   sums = float(math.prod(x.shape[1:-1]))
 
-  def by_channel(values: tf.Tensor) -> tf.Tensor:
-    means = tf.reduce_mean(values, positions) if positions else values
-    return tf.reshape(means, [-1, *grouped])
+  def rows(values: tf.Tensor) -> tf.Tensor:
+    return tf.reshape(values, [-1, *grouped])
 
   def total(values: tf.Tensor, parameter: tf.Tensor) -> tf.Tensor:
     if parameter.shape.rank == 1:
@@ -178,54 +190,107 @@ def group_norm(x: Any, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
   def by_group(values: tf.Tensor) -> tf.Tensor:
     return tf.reduce_mean(values, axis=2, keepdims=True)
 
+  def by_channel(values: tf.Tensor) -> tf.Tensor:
+    return tf.reshape(values, [-1, channels])
+
   def own_value(maps: tf.Tensor) -> tf.Tensor:
     """Returns a value of each group: [n, groups, 1]."""
     # From the middle: at the border, zero padding makes a map differ from itself.
     middle = maps[(slice(None), *(maps.shape[axis] // 2 for axis in positions))]
-    return tf.stop_gradient(tf.reshape(middle, [-1, *grouped])[:, :, :1])
+    return tf.stop_gradient(operation.wide(rows(middle)[:, :, :1]))
 
-  narrow = len(positions) == 2 and channels < NARROW
-
-  def to_lines(maps: tf.Tensor) -> tf.Tensor:
-    return tf.reshape(maps, [-1, x.shape[1], x.shape[2] * channels]) if narrow else maps
-
-  def factors(values: tf.Tensor) -> tf.Tensor:
-    """Lays out values, one for each channel, to be multiplied by lines."""
-    if narrow:
-      return tf.tile(tf.reshape(values, [-1, 1, channels]), [1, 1, x.shape[2]])
-    return tf.reshape(values, [-1, *[1] * len(positions), channels])
-
-  def to_maps(lines: tf.Tensor) -> tf.Tensor:
-    return tf.reshape(lines, [-1, *x.shape[1:]]) if narrow else lines
-
-  ones = tf.ones(grouped, x.dtype)
+  is_half = x.dtype == tf.bfloat16
+  ones = tf.ones(grouped, tf.float32 if is_half else x.dtype)
 
   @tf.custom_gradient
-  def normalize(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> Any:
-    near = to_lines(x) - factors(own_value(x) * ones)
-    x = to_maps(near)
-    mean = by_group(by_channel(x))
+  def normalize(
+    x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, *others: tf.Tensor
+  ) -> Any:
+    own = by_channel(own_value(x) * ones)
+    if is_half:
+      maps = half_maps.HalfMaps(x, own, *others, rectified=rectified)
+    else:
+      maps = _WideMaps(x, own)
+    mean, square = (by_group(rows(value)) for value in maps.moments())
     # Rounding can leave the difference below zero where all values are equal.
-    variance = tf.nn.relu(by_group(by_channel(tf.square(x))) - tf.square(mean))
+    variance = tf.nn.relu(square - tf.square(mean))
     inverse = tf.math.rsqrt(variance + NORM_EPSILON)
-    scale = inverse * tf.reshape(gamma, [-1, *grouped])
-    shift = tf.reshape(beta, [-1, *grouped]) - mean * scale
+    scale = inverse * rows(gamma)
+    shift = rows(beta) - mean * scale
+    y = maps.affine(by_channel(scale), by_channel(shift))
 
-    def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, ...]:
       # Means over positions of dy, and of dy times the normalized x.
-      plain = by_channel(dy)
-      along = (by_channel(dy * x) - mean * plain) * inverse
+      plain, along = (rows(value) for value in maps.products(y, dy))
+      along = (along - mean * plain) * inverse
       # dx = scale dy - inverse (mean of gamma dy + normalized x * mean of it along x),
       # the means over the group, gathered by powers of x.
       slope = -inverse * by_group(scale * along)
       offset = -by_group(scale * plain) - mean * slope
-      slope, offset = factors(slope * ones), factors(offset * ones)
-      dx = to_maps(to_lines(dy) * factors(scale) + near * slope + offset)
-      return dx, total(along, gamma), total(plain, beta)
+      factors = map(by_channel, (scale, slope * ones, offset * ones))
+      dx, *of_others = maps.gradient(y, dy, *factors)
+      return dx, total(along, gamma), total(plain, beta), *of_others
 
-    return to_maps(near * factors(scale) + factors(shift)), gradient
+    return y, gradient
 
-  return normalize(x, gamma, beta)
+  return normalize(x, gamma, beta, *([] if other is None else [other]))
+
+
+class _WideMaps:
+  """What a norm does to maps by TensorFlow's operations; see `half_maps.HalfMaps`."""
+
+  def __init__(self, x: tf.Tensor, own: tf.Tensor) -> None:
+    self._shape = x.shape
+    self._positions = list(range(1, x.shape.rank - 1))
+    self._narrow = len(self._positions) == 2 and x.shape[-1] < NARROW
+    self._near = self._to_lines(x) - self._factors(own)
+
+  def moments(self) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the means over positions of the maps and of their square."""
+    near = self._to_maps(self._near)
+    return self._mean(near), self._mean(tf.square(near))
+
+  def affine(self, scale: tf.Tensor, shift: tf.Tensor) -> tf.Tensor:
+    """Returns maps * scale + shift."""
+    return self._to_maps(self._near * self._factors(scale) + self._factors(shift))
+
+  def products(self, y: tf.Tensor, dy: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the means over positions of `dy` and of `dy` times the maps."""
+    del y
+    return self._mean(dy), self._mean(dy * self._to_maps(self._near))
+
+  def gradient(
+    self,
+    y: tf.Tensor,
+    dy: tf.Tensor,
+    scale: tf.Tensor,
+    slope: tf.Tensor,
+    offset: tf.Tensor,
+  ) -> list[tf.Tensor]:
+    """Returns dy * scale + maps * slope + offset."""
+    del y
+    scale, slope, offset = map(self._factors, (scale, slope, offset))
+    return [self._to_maps(self._to_lines(dy) * scale + self._near * slope + offset)]
+
+  def _mean(self, maps: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_mean(maps, self._positions) if self._positions else maps
+
+  def _to_lines(self, maps: tf.Tensor) -> tf.Tensor:
+    if not self._narrow:
+      return maps
+    _, height, width, channels = self._shape
+    return tf.reshape(maps, [-1, height, width * channels])
+
+  def _to_maps(self, lines: tf.Tensor) -> tf.Tensor:
+    return tf.reshape(lines, [-1, *self._shape[1:]]) if self._narrow else lines
+
+  def _factors(self, values: tf.Tensor) -> tf.Tensor:
+    """Lays out values, one for each channel, to be multiplied by lines."""
+    channels = self._shape[-1]
+    if self._narrow:
+      values = tf.reshape(values, [-1, 1, channels])
+      return tf.tile(values, [1, 1, self._shape[2]])
+    return tf.reshape(values, [-1, *[1] * len(self._positions), channels])
 
 
 def layer_norm(x: Any, gamma: Any, beta: Any) -> tf.Tensor:

@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Mapping
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import tensorflow as tf
 
@@ -16,7 +16,14 @@ class Operation(abc.ABC):
   Inputs and results are [n, height, width, channels], [n, tokens, units] or [n, units];
   shapes are those of one example. `values` are the parameters' values in the order of
   `specs`. Errors need not name the operation: whoever describes a network does.
+
+  Attributes:
+    waits: Whether `compute`, `train` and `per_client`, of maps in bfloat16, take
+      `other` and `rectified`: what is added to the result, and whether its relu is
+      taken.
   """
+
+  waits: ClassVar[bool] = False
 
   def specs(self, shape: parameters.Shape) -> parameters.Specs:
     """Returns the parameters' specs by name; none by default.
@@ -42,19 +49,22 @@ class Operation(abc.ABC):
   def compute(self, *args: Any, **kwargs: Any) -> tf.Tensor:
     """Computes the result of inputs and then values, as in inference."""
 
-  def train(self, *args: Any, batches: int) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
+  def train(
+    self, *args: Any, batches: int, **behind: Any
+  ) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
     """Computes the result as in training; as `compute` by default.
 
     Args:
       *args: the inputs, then the values of what is trained.
       batches: how many batches of equal size the input holds, one after another.
+      **behind: see `waits`.
 
     Returns:
       A tuple of the result, and what the batch says of each parameter that is not
       trained.
     """
     del batches
-    return self.compute(*args), ()
+    return self.compute(*args, **behind), ()
 
   def per_client(self, *args: Any, **kwargs: Any) -> tf.Tensor:
     """Computes the result with a gradient for each client.

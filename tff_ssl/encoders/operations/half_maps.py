@@ -1,0 +1,144 @@
+"""Maps in bfloat16: read, computed with in float32 and written, number by number.
+
+TensorFlow's operations would make a copy in float32 for each cast, difference, square
+and product of a norm, and take ten passes over them. Here XLA compiles what is done to
+every number to one loop: a norm with the relu behind it takes four passes, two forward
+and two backward, and no copy in float32 is ever in memory. TFF's worker has XLA too.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import functools
+from typing import Any
+
+import tensorflow as tf
+
+# The key of a graph's collection of compiled functions.
+_COLLECTION = 'tff_ssl_half_maps'
+
+
+@dataclasses.dataclass(frozen=True)
+class HalfMaps:
+  """What a norm does to maps, with a factor for each example and channel.
+
+  All factors and results for channels are [n, channels] and float32.
+
+  Attributes:
+    x: [n, height, width, channels] in bfloat16.
+    own: A number near each channel's, which is subtracted before anything else.
+    other: Like `x`: maps that are added to the result; None: none are.
+    rectified: Whether the relu of the result is taken.
+  """
+
+  x: tf.Tensor
+  own: tf.Tensor
+  other: tf.Tensor | None = None
+  rectified: bool = False
+
+  def moments(self) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the means over positions of `x - own` and of its square."""
+    return _moments(self.x, self.own)
+
+  def affine(self, scale: tf.Tensor, shift: tf.Tensor) -> tf.Tensor:
+    """Returns relu((x - own) * scale + shift + other), like `x`."""
+    return _affine(self.x, self.own, scale, shift, self.other, self.rectified)
+
+  def products(self, y: tf.Tensor, dy: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the means over positions of `dy` and of `dy * (x - own)`.
+
+    Args:
+      y: The result of `affine`.
+      dy: The gradient with respect to it. Where the relu is zero, so is `dy` here.
+    """
+    return _products(self.x, self.own, self._mask(y), dy)
+
+  def gradient(
+    self,
+    y: tf.Tensor,
+    dy: tf.Tensor,
+    scale: tf.Tensor,
+    slope: tf.Tensor,
+    offset: tf.Tensor,
+  ) -> list[tf.Tensor]:
+    """Returns dy * scale + (x - own) * slope + offset, and the gradient of `other`.
+
+    Args:
+      y: As in `products`, like `dy`.
+      dy: The gradient with respect to `y`.
+      scale: The factors of `affine`.
+      slope: Factors of `x - own`.
+      offset: What is added.
+    """
+    mask = self._mask(y)
+    dx = _gradient(self.x, self.own, mask, dy, scale, slope, offset)
+    if self.other is None:
+      return [dx]
+    return [dx, dy if mask is None else tf.raw_ops.ReluGrad(gradients=dy, features=y)]
+
+  def _mask(self, y: tf.Tensor) -> tf.Tensor | None:
+    return y if self.rectified else None
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+  """Returns a function that XLA compiles once for all layers of equal shape."""
+
+  @functools.wraps(function)
+  def call(*args: Any) -> Any:
+    with tf.init_scope():
+      # A function keeps the graph that it is first called in, so a graph has its own.
+      graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    kept = _eager if graph is None else _of_graph(graph)
+    if function not in kept:
+      kept[function] = tf.function(function, autograph=False, jit_compile=True)
+    return kept[function](*args)
+
+  return call
+
+
+_eager: dict[Callable[..., Any], Any] = {}
+
+
+def _of_graph(graph: tf.Graph) -> dict[Callable[..., Any], Any]:
+  kept = graph.get_collection_ref(_COLLECTION)
+  if not kept:
+    kept.append({})
+  return kept[0]
+
+
+def _near(x: tf.Tensor, own: tf.Tensor) -> tf.Tensor:
+  return tf.cast(x, tf.float32) - _for_positions(own)
+
+
+def _for_positions(values: tf.Tensor) -> tf.Tensor:
+  return values[:, tf.newaxis, tf.newaxis]
+
+
+def _masked(y: tf.Tensor | None, dy: tf.Tensor) -> tf.Tensor:
+  dy = tf.cast(dy, tf.float32)
+  return dy if y is None else tf.where(y > 0, dy, tf.zeros_like(dy))
+
+
+@_compiled
+def _moments(x, own):
+  near = _near(x, own)
+  return tf.reduce_mean(near, [1, 2]), tf.reduce_mean(tf.square(near), [1, 2])
+
+
+@_compiled
+def _affine(x, own, scale, shift, other, rectified):
+  y = _near(x, own) * _for_positions(scale) + _for_positions(shift)
+  if other is not None:
+    y += tf.cast(other, tf.float32)
+  return tf.cast(tf.nn.relu(y) if rectified else y, x.dtype)
+
+
+@_compiled
+def _products(x, own, y, dy):
+  dy = _masked(y, dy)
+  return tf.reduce_mean(dy, [1, 2]), tf.reduce_mean(dy * _near(x, own), [1, 2])
+
+
+@_compiled
+def _gradient(x, own, y, dy, scale, slope, offset):
+  dx = _masked(y, dy) * _for_positions(scale) + _near(x, own) * _for_positions(slope)
+  return tf.cast(dx + _for_positions(offset), x.dtype)
