@@ -79,7 +79,7 @@ def _choices(cls, field):
     (_METHODS['fedu'], 'divergence_of', online_networks.DIVERGENCES),
     (_METHODS['fedu'], 'divergence_norm', online_networks.NORMS),
     (encoders.ResNet, 'stem', resnet.STEMS),
-    (encoders.Encoder, 'precision', network.PRECISIONS),
+    (encoders.Encoder, 'precision', (*network.PRECISIONS, encoders.AUTO)),
     (training.Clients, 'drop_last_batch', local_training.DROP_LAST),
     (training.Clients, 'weighting', fedavg.WEIGHTINGS),
     (training.Server, 'schedule', optimizers.SCHEDULES),
