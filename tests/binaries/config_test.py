@@ -80,6 +80,7 @@ def _choices(cls, field):
     (_METHODS['fedu'], 'divergence_norm', online_networks.NORMS),
     (encoders.ResNet, 'stem', resnet.STEMS),
     (encoders.Encoder, 'precision', (*network.PRECISIONS, encoders.AUTO)),
+    (evaluations.Evaluation, 'precision', network.PRECISIONS),
     (training.Clients, 'drop_last_batch', local_training.DROP_LAST),
     (training.Clients, 'weighting', fedavg.WEIGHTINGS),
     (training.Server, 'schedule', optimizers.SCHEDULES),

@@ -41,7 +41,8 @@ class BatchNorm(operation.Operation):
 
   def compute(self, x: Any, gamma: Any, beta: Any, mean: Any, square: Any) -> tf.Tensor:
     """See the base class."""
-    return by_moments(x, gamma, beta, mean, square)
+    y = by_moments(operation.wide(x), gamma, beta, mean, square)
+    return tf.cast(y, x.dtype)
 
   def train(self, *args: Any, batches: int) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
     """See the base class."""
