@@ -78,8 +78,8 @@ def _encoder(config: run_config.RunConfig) -> encoders.Encoder:
       f'{folder} is a run in {known}; it cannot go on on this machine, where '
       f'TensorFlow {wrong}.'
     )
-  was, here = stored.get('processor', processor.UNKNOWN), processor.bfloat16_units()
-  if was != here:
+  here = processor.bfloat16_units()
+  if (was := stored.get('processor', here)) != here:
     print(
       f'{folder}: goes on in {known}, as it began; its processor had '
       f'{inert.line(was)} for bfloat16, this one has {here}, and a new run might '

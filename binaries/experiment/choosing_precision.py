@@ -103,7 +103,7 @@ def faster(
       depend on other programs, or passing time on a GPU.
   """
   clock = clock or (time.perf_counter if sessions.on_gpu() else time.process_time)
-  for step in steps * _WARM_UP:
+  for step in (*steps,) * _WARM_UP:
     step()
   taken: list[list[float]] = [[] for _ in steps]
   end = time.monotonic() + seconds
