@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from binaries.benchmarking import experiments
+from tff_ssl.computing import processor
 
 _PACKAGES = ('tensorflow', 'tensorflow-federated', 'numpy')
 _SIDES = ('federated', 'centralized')
@@ -65,6 +66,7 @@ def machine() -> dict[str, Any]:
   return collections.OrderedDict(
     cpu_count=len(os.sched_getaffinity(0)),
     cpu_model=models[0] if models else platform.machine(),
+    bfloat16=processor.bfloat16_units(),
     load_average=os.getloadavg()[0],
     python=platform.python_version(),
     **{name: importlib.metadata.version(name) for name in _PACKAGES},

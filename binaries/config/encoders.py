@@ -6,7 +6,8 @@ from typing import Literal
 from binaries.config import objectives
 from tff_ssl.computing import kinds
 
-Precision = Literal['float32', 'bfloat16']
+AUTO = 'auto'
+Precision = Literal['float32', 'bfloat16', 'auto']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,7 +17,9 @@ class Encoder(kinds.Kind):
   Attributes:
     kind: Name of the network.
     width: Factor on its channels or units.
-    precision: Precision of its maps in training; bfloat16 is for GPUs and some CPUs.
+    precision: Precision of its maps in training; bfloat16 is fast on processors with
+      AMX or AVX512-BF16; auto: the faster one on this machine, measured when the run
+      begins, and kept by it.
   """
 
   kind: str

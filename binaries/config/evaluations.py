@@ -1,6 +1,7 @@
 """How the encoder of a run is evaluated."""
 
 import dataclasses
+from typing import Literal
 
 from binaries.config import roles
 from tff_ssl.computing import kinds
@@ -18,6 +19,8 @@ class Evaluation(kinds.Kind):
     every: Rounds between evaluations; 0: only at the end.
     knn_every: Rounds between kNN evaluations of a few examples, for curves; none: as
       often as takes about 2 % of training; 0: never.
+    precision: Precision of encodings for classifiers, and of finetune; what is trained
+      with an encoder, clients' own encoders, masks and retrieval take float32.
     knn_k: Nearest training examples that vote in kNN; all do if fewer are labelled.
     finetune_steps: Steps of the method finetune; the most steps, if the rate is chosen.
     finetune_rate: Initial rate of finetune; none: it is chosen from 0.001, 0.003 and
@@ -35,6 +38,7 @@ class Evaluation(kinds.Kind):
   label_fractions: tuple[kinds.Share, ...] = roles.neutral((0.1,))
   every: kinds.Natural = roles.neutral(0)
   knn_every: kinds.Natural | None = roles.neutral(None)
+  precision: Literal['float32', 'bfloat16'] = roles.neutral('float32')
   knn_k: kinds.Count = roles.neutral(20)
   finetune_steps: kinds.Count = roles.neutral(100)
   finetune_rate: kinds.Positive | None = roles.neutral(None)

@@ -31,6 +31,7 @@ _FAIR = caveats_lib.Settings(
     'evaluation.finetune_rate',
     'evaluation.finetune_steps',
     'evaluation.knn_k',
+    'evaluation.precision',
     'evaluation.supervised_steps',
   ),
 )

@@ -11,6 +11,7 @@ import numpy as np
 
 from binaries.building import evaluation
 from binaries.config import run_config
+from binaries.experiment import bits
 from binaries.experiment import from_scratch
 from binaries.experiment import results
 from tasks import task_types
@@ -89,14 +90,16 @@ class Evaluator:
     self._task = task
     labelled = task.validation is not None and np.any(task.validation.label >= 0)
     self.validation = task.validation if labelled else None
-    # In float32, as it is exported; fine-tuning also trains it in float32.
-    self._encoder = encoder.with_precision(network.FLOAT32)
+    own = config.evaluation.precision
+    # By default in float32, as it is exported; fine-tuning also trains it in this.
+    self._encoder = encoder.with_precision(own)
+    self._infer = functools.partial(encoder.infer, precision=own)
     self._federated = federated
     self._collect = collect
     self._deal = deal
     together = encoder.batch_in_cache()
     self._classify = logits and feature_sets.build_encode(logits, together)
-    self._encode = feature_sets.build_encode(encoder.infer, together)
+    self._encode = feature_sets.build_encode(self._infer, together)
     self._complete = population_statistics.build_complete(encoder)
     self._finetune = self._build_finetune(
       evaluation.finetune_config(config), evaluation.finetune_choice(config)
@@ -203,7 +206,7 @@ class Evaluator:
       else:
         found = self.evaluate(own)
       for name, value in found.items():
-        if name.rpartition('/')[2] in results.SCORES:
+        if name.rpartition('/')[2] in (*results.SCORES, bits.NAME):
           numbers[_of_several(model, name)] = value
           by_score.setdefault(name, []).append(value)
     for name, values in by_score.items():
@@ -254,7 +257,7 @@ class Evaluator:
       self._encoder.apply,
       self._task.num_classes,
       config,
-      self._encoder.infer,
+      self._infer,
       self._complete,
       search,
       self._encoder.chunk_in_cache(),
@@ -288,7 +291,7 @@ class Evaluator:
       inputs = [split[self._encoder.field] for split in splits if split is not None]
       encode = feature_sets.knowing(encode, inputs, tested)
     with stages.show_progress():
-      return suite.evaluate(
+      numbers = suite.evaluate(
         encode,
         self._task.train,
         self._task.test,
@@ -306,6 +309,7 @@ class Evaluator:
         validation=self.validation,
         draws=None if draw is None else [draw],
       )
+    return bits.add(numbers, self.config.evaluation.precision)
 
 
 def _same(params: network.Params, others: network.Params) -> bool:
@@ -386,5 +390,5 @@ def _as_in_run(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> 
   stored = stored_config.read(folder)['config'].get('evaluation', {})
   return all(
     stored.get(name) == getattr(config.evaluation, name)
-    for name in ('knn_k', 'finetune_steps', 'finetune_rate')
+    for name in ('precision', 'knn_k', 'finetune_steps', 'finetune_rate')
   )

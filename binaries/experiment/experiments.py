@@ -15,6 +15,7 @@ from binaries.building import evaluation
 from binaries.building import execution
 from binaries.building import objectives
 from binaries.config import run_config
+from binaries.experiment import choosing_precision
 from binaries.experiment import evaluating
 from binaries.experiment import messages
 from binaries.experiment import personal
@@ -110,6 +111,9 @@ def prepare(config: run_config.RunConfig) -> Experiment:
   if algorithm.numbered:
     data = data.numbered(contextual.CLIENT)
   sizes = messages.sizes_in_loss(config, report)
+  config = choosing_precision.settle(
+    config, task, data.element_type_structure, batch_of_all(config, sizes)
+  )
   encoder = encoders.build(config, task)
   objective = objectives.build(config, encoder, task)
   messages.warn_of_batches(

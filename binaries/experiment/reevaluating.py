@@ -20,6 +20,7 @@ from binaries.experiment import transfer
 from binaries.experiment import two_towers
 from tasks import task_types
 from tff_ssl.encoders import network
+from tff_ssl.encoders import precision
 from tff_ssl.evaluation import dense
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
@@ -81,6 +82,7 @@ def _check(
   strangers.check_given(folder, config)
   data.check(config)
   execution.check(config)
+  precision.check(config.evaluation.precision)
   evaluation.check(config, (suite.FEDERATED_LINEAR, *dense.METHODS))
   evaluation_clients.check(config, added)
   masked.check(config, added)

@@ -14,6 +14,7 @@ import pathlib
 
 from binaries.building import algorithms
 from binaries.config import run_config
+from binaries.experiment import bits
 from binaries.experiment import encoder_card
 from tasks import task_types
 from tff_ssl.encoders import network
@@ -117,18 +118,19 @@ def table(results: Mapping[str, Numbers], balanced: bool) -> str:
     for score in SCORES if balanced else ('accuracy',):
       for encoder, numbers in results.items():
         found = {
-          title: _with_deviation(numbers, f'{prefix}/{share}/{score}')
-          for prefix, title in COLUMNS.items()
-          if f'{prefix}/{share}/{score}' in numbers
+          bits.title(COLUMNS[prefix], name, numbers): _with_deviation(numbers, name)
+          for prefix in COLUMNS
+          if (name := f'{prefix}/{share}/{score}') in numbers
         }
         if found:
           row = {'encoder': encoder, 'labels': labels(share, numbers)}
           rows.append(
             {**row, **({'score': SCORES[score]} if balanced else {}), **found}
           )
-  methods = [title for title in COLUMNS.values() if any(title in row for row in rows)]
+  titles = bits.titles(COLUMNS.values())
+  methods = [title for title in titles if any(title in row for row in rows)]
   names = ['encoder', 'labels', *(['score'] if balanced else []), *methods]
-  return plain_text.text(rows, names, right=methods)
+  return plain_text.text(rows, names, right=methods) + bits.legend(methods)
 
 
 def _with_deviation(numbers: Numbers, name: str) -> str:
@@ -287,7 +289,7 @@ def fairness_table(results: Mapping[str, Numbers]) -> str:
             {
               'encoder': encoder,
               'labels': labels(share, numbers),
-              'method': title,
+              'method': bits.title(title, f'{method}/{share}/accuracy', numbers),
               'clients': int(numbers[_CLIENTS]),
               **{shown: numbers[f'{start}/{k}'] for k, shown in _FAIRNESS.items()},
             }
@@ -331,8 +333,9 @@ def of_baseline(
     asked: Names of the numbers that are wanted.
   """
   start = _start(baseline) + prefix
+  names = dict.fromkeys((*asked, *map(bits.of, asked)))
   return collections.OrderedDict(
-    (name, stored[start + name]) for name in asked if start + name in stored
+    (name, stored[start + name]) for name in names if start + name in stored
   )
 
 
@@ -375,6 +378,8 @@ def write(
   # The run's own encoder comes first.
   for name in (encoder, *starts):
     start = starts.get(name, '') + prefix
+    for key in results[name]:
+      numbers.pop(start + bits.of(key), None)
     numbers.update((start + key, value) for key, value in results[name].items())
   files.write_json(path, {_ROUND: round, **numbers})
   return True

@@ -73,6 +73,7 @@ def check(config: run_config.RunConfig) -> None:
   data.check(config)
   encoders.check(config)
   precision.check(config.encoder.precision)
+  precision.check(config.evaluation.precision)
   objectives.check(config)
   algorithm.check(config)
   aggregation.check(config, algorithm.rows_of_one_client)

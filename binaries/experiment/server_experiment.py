@@ -15,6 +15,7 @@ from binaries.building import execution
 from binaries.building import labels_at_server as building
 from binaries.building import objectives
 from binaries.config import run_config
+from binaries.experiment import choosing_precision
 from binaries.experiment import evaluating
 from binaries.experiment import experiments
 from binaries.experiment import messages
@@ -62,6 +63,9 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
     data = data.numbered(contextual.CLIENT)
   cohorts = _build_cohorts(config, data, grouping.groups)
   labelled = _labelled(split.server.train)
+  config = choosing_precision.settle(
+    config, task, labelled.element_spec, len(task.train)
+  )
   encoder = encoders.build(config, task)
   sizes = messages.sizes_in_loss(config, report)
   problem = building.problem(

@@ -9,6 +9,7 @@ import re
 
 from binaries.config import changing
 from binaries.config import command_line
+from binaries.config import encoders
 from binaries.config import run_config
 from binaries.experiment import sweep_methods
 from binaries.experiment import varying
@@ -132,6 +133,11 @@ def _job(
     raise ValueError(
       f'vary has {error.what}, which {member.name} does not use.'
     ) from error
+  if config.encoder.precision == encoders.AUTO:
+    raise ValueError(
+      'precision of --encoder is auto in a sweep, whose runs must not differ by what '
+      'each measures; it must be float32 or bfloat16, as a run alone with auto says.'
+    )
   return Job(member, seed, folder, tuple(changes), config, point)
 
 

@@ -22,6 +22,7 @@ from tests.binaries import conftest
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.encoders import cnn
+from tff_ssl.encoders import precision
 from tff_ssl.runs import checkpoints
 
 # They share the runs of conftest.py, which take minutes.
@@ -93,6 +94,33 @@ def test_baselines_have_numbers_of_their_own(run, capsys):
     if row.startswith('| knn/10%/accuracy |')
   )
   assert row.endswith(f'| {untrained} |')
+
+
+def test_in_bfloat16_numbers_are_near_and_marked(run, capsys):
+  try:
+    precision.check('bfloat16')
+  except ValueError as error:
+    pytest.skip(str(error))
+  before = read(run)
+  half = '--evaluation=methods=knn/finetune,finetune_rate=0.01,precision=bfloat16'
+  in_process.call(evaluate, f'--run={run}', half)
+  assert '\n*: computed in bfloat16\n' in capsys.readouterr().out
+  after = read(run)
+  name = 'knn/10%/accuracy'
+  # A point of accuracy is several examples of the test split.
+  assert after[name] == pytest.approx(before[name], abs=0.01)
+  marked = {each for each in after if each.endswith('/bits')}
+  assert marked == {'knn/10%/bits', 'finetune/10%/bits'}
+  card = (run / 'encoder.md').read_text()
+  assert f'| {name} | {after[name]:.1%} in bfloat16 | ' in card
+  in_process.call(evaluate, f'--run={run}', half.replace('bfloat16', 'float32'))
+  again = read(run)
+  assert {each: again[each] for each in before} == before
+  assert not any(each.endswith('/bits') for each in again)
+  # Trained alike, by what has 8 bits or 24.
+  assert after['finetune/10%/accuracy'] == pytest.approx(
+    again['finetune/10%/accuracy'], abs=0.1
+  )
 
 
 def test_only_what_was_asked_is_computed(run, capsys, monkeypatch):

@@ -60,6 +60,31 @@ def test_balanced_accuracy_has_rows_of_its_own():
   )
 
 
+def test_what_was_computed_in_bfloat16_has_a_star():
+  half = collections.OrderedDict(OTHER, **{'knn/1%/bits': 16.0})
+  assert results.table({'dcco': NUMBERS, 'other': half}, balanced=False) == (
+    'encoder  labels          kNN   kNN*  linear  end to end\n'
+    '-------  ------------  -----  -----  ------  ----------\n'
+    'dcco     1% (12)       25.0%      -       -           -\n'
+    'other    1% (12)           -  75.0%       -        6.2%\n'
+    'dcco     100% (1,200)  50.0%      -  100.0%           -\n'
+    '*: computed in bfloat16'
+  )
+
+
+def test_numbers_in_float32_replace_the_mark_of_bfloat16(tmp_path):
+  half = {'knn/1%/accuracy': 0.25, 'knn/1%/bits': 16.0, 'linear/1%/bits': 16.0}
+  results.write(tmp_path, 3, 'dcco', {'dcco': half, results.RANDOM: half})
+  known = results.read(tmp_path, 3)
+  # A baseline is shown with its mark.
+  shown = results.of_baseline(known, results.RANDOM, '', ['knn/1%/accuracy'])
+  assert shown == {'knn/1%/accuracy': 0.25, 'knn/1%/bits': 16.0}
+  results.write(tmp_path, 3, 'dcco', {'dcco': {'knn/1%/accuracy': 0.5}})
+  own = {'knn/1%/accuracy': 0.5, 'linear/1%/bits': 16.0}
+  baseline = {f'random_encoder/{name}': value for name, value in half.items()}
+  assert results.read(tmp_path, 3) == own | baseline
+
+
 def test_own_classifier_has_a_line_where_there_is_one():
   own = {'classifier/accuracy': 0.5, 'classifier/balanced_accuracy': 0.25}
   line = 'Its own classifier, tested directly: accuracy 50.0%'

@@ -65,6 +65,19 @@ def test_features_and_gradients_are_near_those_of_float32(name):
   assert 0.95 < cosine(gradients, half_gradients) < 1 - 1e-6
 
 
+@pytest.mark.parametrize('name', ENCODERS)
+def test_inference_is_in_bfloat16_only_where_it_is_asked_to_be(name):
+  given, shape, depth = ENCODERS[name]
+  encoder = registry.build_encoder(name.split()[0], shape, **given)
+  x = np.random.default_rng(0).uniform(size=[8, *shape]).astype(np.float32)
+  params = {**encoder.init([3, 4]), **encoder.init_statistics()}
+  y = encoder.infer(params, x)
+  np.testing.assert_array_equal(encoder.with_precision('bfloat16').infer(params, x), y)
+  half = encoder.infer(params, x, precision='bfloat16')
+  assert half.dtype == tf.float32
+  assert ROUNDING / 8 < distance(half, y) < 3 * ROUNDING * depth**0.5
+
+
 @pytest.mark.long_for('resnet50')
 @pytest.mark.parametrize(
   ('name', 'given'), [('resnet18', {'width': 0.25}), ('resnet50', {'width': 0.125})]

@@ -10,9 +10,9 @@ moves. `apply` (training) does not take the statistics; `infer` and `to_keras` n
 among the parameters. Without batch norm `infer` is `apply`.
 
 `apply` can compute convolutions, products and maps in bfloat16 (`Network.precision`).
-Parameters, norms, sums over positions and the output keep the parameters' type.
-`infer`, `moments` and `to_keras` never use bfloat16: what is evaluated is what is
-exported.
+Parameters, norms, sums over positions and the output keep the parameters' type. `infer`
+does so only where it is asked to: what is evaluated is what is exported. `moments` and
+`to_keras` never use bfloat16.
 """
 
 import collections
@@ -244,14 +244,15 @@ class Network:
       ValueError: a parameter is missing, unknown or misshapen, or `x` does not fit.
     """
     checks.params(self.name, self.specs, params)
-    half = tf.bfloat16 if self.precision == BFLOAT16 else None
-    return self._compute(params, x, taps, batches=batches, maps=half)[0]
+    maps = _maps(self.precision)
+    return self._compute(params, x, taps, batches=batches, maps=maps)[0]
 
   def infer(
     self,
     params: Mapping[str, Any],
     x: Any,
     taps: MutableMapping[str, tf.Tensor] | None = None,
+    precision: str = FLOAT32,
   ) -> tf.Tensor:
     """Computes the output of each example by itself, as in inference.
 
@@ -259,6 +260,7 @@ class Network:
       params: the parameters of this network and its population statistics.
       x: as in `apply`, like the rest.
       taps: receives the intermediate results.
+      precision: one of `PRECISIONS`, whatever the network is trained in.
 
     Returns:
       [n, output_dim].
@@ -267,7 +269,8 @@ class Network:
       ValueError: as `apply` does.
     """
     checks.params(self.name, {**self.specs, **self.statistics}, params)
-    return self._compute(params, x, taps, training=False)[0]
+    maps = _maps(precision)
+    return self._compute(params, x, taps, training=False, maps=maps)[0]
 
   def moments(self, params: Mapping[str, Any], x: Any) -> Params:
     """Returns a batch's own moments by the names of the population statistics.
@@ -349,6 +352,11 @@ class Network:
     inputs = tf.keras.Input(self.input_shape, name='input', dtype=dtype)
     outputs = self.forward(interpreters.ToKeras(values, dtype), inputs)
     return tf.keras.Model(inputs, outputs, name=name or self.name)
+
+
+def _maps(precision: str) -> tf.DType | None:
+  """Returns the type of maps in a precision; None: the parameters'."""
+  return tf.bfloat16 if precision == BFLOAT16 else None
 
 
 def with_prefix(params: Mapping[str, Any], prefix: str) -> Params:

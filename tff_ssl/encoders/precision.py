@@ -22,16 +22,16 @@ def check(precision: str) -> None:
   Raises:
     ValueError: They do not.
   """
-  if precision == network.BFLOAT16 and (fault := _fault()):
+  if precision == network.BFLOAT16 and (wrong := fault()):
     raise ValueError(
       f'precision is {precision}; it must be {network.FLOAT32} on this machine, where '
-      f'TensorFlow {fault}.'
+      f'TensorFlow {wrong}.'
     )
 
 
 @functools.cache
-def _fault() -> str:
-  """Returns what is wrong with a convolution of ones, in words; empty if nothing."""
+def fault() -> str:
+  """Returns what TensorFlow does wrong in bfloat16 here, as a verb; empty: nothing."""
   # Few channels, because blocks of channels would hide the fault.
   images = tf.ones([*_POSITIONS, 4], tf.bfloat16)
   kernel = tf.zeros([1, 1, 4, 4], tf.bfloat16)

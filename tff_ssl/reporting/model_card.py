@@ -23,7 +23,7 @@ from tff_ssl.storage import files
 NAME = disclosure.TEXT
 ENCODER, _CARD, _EVALUATION = disclosure.ENCODER, disclosure.CARD, 'evaluation.json'
 # Shown of `evaluation.json`; recall by class and fairness are in the file itself.
-_SCORES = ('accuracy', 'balanced_accuracy')
+_SCORES, _BITS = ('accuracy', 'balanced_accuracy'), 'bits'
 _UNTRAINED = 'random_encoder/'
 _BASELINES = 'python -m binaries.evaluate --evaluation=baselines=true --run='
 _SIMULATED = (
@@ -190,13 +190,13 @@ def _method(
 def _results(folder: pathlib.Path, numbers: Mapping[str, Any]) -> str:
   """Returns a table of accuracies on the test examples, trained and untrained."""
   rows, untrained = [], False
-  for name, value in numbers.items():
+  for name in numbers:
     # Names with more parts belong to baselines, clients or other tasks.
     is_own = name.count('/') <= 2 and not name.startswith(run_numbers.VALIDATION)
     if is_own and name.rpartition('/')[2] in _SCORES:
-      before = numbers.get(_UNTRAINED + name)
-      untrained = untrained or before is not None
-      shown = f'{_percent(value)} | {"" if before is None else _percent(before)}'
+      before = _UNTRAINED + name
+      untrained = untrained or before in numbers
+      shown = f'{_percent(numbers, name)} | {_percent(numbers, before)}'
       rows.append(f'| {inert.markdown(name)} | {shown} |')
   if not rows:
     return 'It has not been evaluated.'
@@ -209,8 +209,11 @@ def _results(folder: pathlib.Path, numbers: Mapping[str, Any]) -> str:
   return text
 
 
-def _percent(value: object) -> str:
-  return f'{value:.1%}' if isinstance(value, float) else inert.markdown(value)
+def _percent(numbers: Mapping[str, Any], name: str) -> str:
+  """Returns a number in per cent, and whether it is of bfloat16; '' if it is none."""
+  value = numbers.get(name, '')
+  half = ' in bfloat16' if f'{name.rpartition("/")[0]}/{_BITS}' in numbers else ''
+  return (f'{value:.1%}' if isinstance(value, float) else inert.markdown(value)) + half
 
 
 def _privacy(promised: object) -> str:

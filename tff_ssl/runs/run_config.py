@@ -12,12 +12,13 @@ import shlex
 import sys
 from typing import Any
 
+from tff_ssl.computing import processor
 from tff_ssl.storage import files
 
 NAME = 'config.json'
 # The file that is locked by the process writing to the folder.
 LOCK = 'lock'
-_IDENTITY = 'identity'
+_IDENTITY, _PROCESSOR = 'identity', 'processor'
 _FIRST = ('method', 'task')
 _CONFIG, _KIND = 'config', 'kind'
 # Depth of parts that hold parts, in a file that may be a stranger's.
@@ -46,8 +47,8 @@ def build(
 
   Returns:
     `config`, `free`, `neutral`, `versions` of Python and packages, `task`, the
-    `identity` of what counts, and `command`, for the reader: the program that
-    `python -m` ran, and its arguments.
+    `identity` of what counts, and, for the reader, `processor`: what it has for
+    bfloat16, and `command`: the program that `python -m` ran, and its arguments.
   """
   versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
   own = settings(config)
@@ -59,6 +60,7 @@ def build(
     versions={'python': platform.python_version(), **versions},
     task=task_fingerprint,
     identity=_digest([counting, versions, platform.python_version(), task_fingerprint]),
+    **{_PROCESSOR: processor.bfloat16_units()},
     command=[_program(), *sys.argv[1:]],
   )
   # Through JSON, like the stored configuration: tuples are lists there.
@@ -174,8 +176,8 @@ def with_larger_values(
     stored: The one from `read`.
     config: The one from `build`.
   """
-  identity = {_IDENTITY: stored[_IDENTITY]} if _IDENTITY in stored else {}
-  return collections.OrderedDict(config, **identity)
+  kept = {name: stored[name] for name in (_IDENTITY, _PROCESSOR) if name in stored}
+  return collections.OrderedDict(config, **kept)
 
 
 def _digest(parts: object) -> str:
