@@ -25,8 +25,8 @@ _CHECKED = """Do all libraries do the same work? Losses and weights are those af
 regime A with cross-entropy nothing is drawn at random, so the weights must agree. In B
 the order of the batches differs, and with SimCLR the views differ; in these cases the
 losses must fall similarly. In bfloat16 a library's loss must fall by what it fell in
-float32, within a factor of {certain:g} where nothing is drawn and of {drawn:g} elsewhere;
-else it is not measured. All these losses are computed in float32."""
+float32, within a factor of {certain:g} where nothing is drawn and of {drawn:g} where
+something is; else it is not measured. All these losses are computed in float32."""
 
 
 def line(result: Mapping[str, Any]) -> str:
