@@ -94,7 +94,7 @@ def _heats(
     rounds = heats.BLOCK_ROUNDS[regime]
     measured = heats.run(problem, rounds, pythons, options.repeats)
     in_float32 = in_float32 or measured
-    heats.compare_with_float32(measured, in_float32, problem)
+    heats.compare_with_float32(measured, in_float32, problem.is_drawn)
     for title, result in measured.items():
       print(regime, loss, precision, title, report.line(result), sep='  ', flush=True)
     yield {'regime': regime, 'loss': loss, 'precision': precision, 'results': measured}

@@ -134,16 +134,14 @@ def _compare(results: Mapping[str, Result]) -> None:
 
 
 def compare_with_float32(
-  results: Mapping[str, Result],
-  in_float32: Mapping[str, Result],
-  problem: protocol.Problem,
+  results: Mapping[str, Result], in_float32: Mapping[str, Result], is_drawn: bool
 ) -> None:
   """Adds each library's speed to that in float32; excludes those that learnt otherwise.
 
   Args:
     results: The measurements of each peer, by its title.
     in_float32: Those of the same work in float32; maybe `results` themselves.
-    problem: The work.
+    is_drawn: Whether batches or views are drawn.
   """
   for title, result in results.items():
     expected = in_float32[title]
@@ -151,7 +149,7 @@ def compare_with_float32(
       with _excused(result):
         if 'not_measured' in expected:
           raise environments.UnavailableError('its loss in float32 is not known')
-        _check_fall(result, expected, MOST_FACTORS[problem.is_drawn])
+        _check_fall(result, expected, MOST_FACTORS[is_drawn])
         speeds = [r['images_per_cpu_second'] for r in (result, expected)]
         result['times_float32'] = speeds[0] / speeds[1]
 

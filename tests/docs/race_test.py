@@ -135,8 +135,7 @@ def test_a_library_that_learns_otherwise_than_in_float32_is_not_measured(
   fall, drawn, times
 ):
   in_float32, half = {'Flower': _learnt(1.0)}, {'Flower': _learnt(fall, 15.0)}
-  loss = protocol.SIMCLR if drawn else protocol.CROSS_ENTROPY
-  heats.compare_with_float32(half, in_float32, _problem(loss))
+  heats.compare_with_float32(half, in_float32, drawn)
   assert half['Flower'].get('times_float32') == times
   if times is None:
     assert half['Flower'] == {
@@ -147,12 +146,12 @@ def test_a_library_that_learns_otherwise_than_in_float32_is_not_measured(
 
 def test_a_library_that_learns_nothing_is_not_measured_in_float32_either():
   results = {'Flower': _learnt(0.0), 'FedJAX': _learnt(0.5)}
-  heats.compare_with_float32(results, results, _problem())
+  heats.compare_with_float32(results, results, is_drawn=False)
   assert 'its loss fell by 0.000' in results['Flower']['not_measured']
   assert results['FedJAX']['times_float32'] == 1.0
   # And what it learnt in bfloat16 is compared with nothing.
   half = {'Flower': _learnt(1.0), 'FedJAX': _learnt(0.5)}
-  heats.compare_with_float32(half, results, _problem())
+  heats.compare_with_float32(half, results, is_drawn=False)
   assert half['Flower'] == {'not_measured': 'its loss in float32 is not known'}
 
 
@@ -169,12 +168,12 @@ def test_a_page_without_marks_is_refused(tmp_path, text):
     report.write_page(_document(), page)
 
 
-def _problem(loss=protocol.CROSS_ENTROPY, precision=protocol.FLOAT32):
-  return work.problem('A', loss, precision, clients=2, examples=2)
+def _problem(precision=protocol.FLOAT32):
+  return work.problem('A', protocol.CROSS_ENTROPY, precision, clients=2, examples=2)
 
 
 def test_the_work_is_the_same_in_each_precision_but_for_the_encoder():
-  whole, half = (_problem(precision=each) for each in protocol.PRECISIONS)
+  whole, half = (_problem(each) for each in protocol.PRECISIONS)
   assert (whole.precision, half.precision) == protocol.PRECISIONS
   np.testing.assert_array_equal(whole.images, half.images)
   for name, value in whole.weights.items():
@@ -207,7 +206,7 @@ def test_a_peer_without_an_environment_is_not_measured(tmp_path, monkeypatch):
 
 
 def test_a_problem_is_read_as_it_was_written(tmp_path):
-  problem = _problem(precision=protocol.BFLOAT16)
+  problem = _problem(protocol.BFLOAT16)
   protocol.write(problem, tmp_path)
   read = protocol.read(tmp_path)
   names = ('loss', 'precision', 'images', 'labels', 'num_clients', 'batch_size')
