@@ -66,7 +66,7 @@ def _race(options: argparse.Namespace) -> dict[str, Any]:
       pythons[title] = environments.python(environments.PEERS[title])
     except environments.UnavailableError as error:
       pythons[title] = str(error)
-  results = []
+  results: list[dict[str, Any]] = []
   for regime in options.regimes:
     for loss in options.losses:
       results += _heats(regime, loss, pythons, options)
