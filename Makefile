@@ -109,8 +109,8 @@ bench-growth: venv
 	  --population=100,1000,10000,100000; do \
 	  $(BENCHMARK) --experiment=dcco --rounds=5 $$sizes $(ARGS) || exit; done
 
-# Makes environments of 3 GB under build/race first. Then a quarter of an hour on two
-# cores, which must have nothing else to do; ARGS='--peers tff_ssl FedJAX --regimes=A'.
+# Makes environments of 3 GB under build/race first. Then some 25 minutes on two cores,
+# which must have nothing else to do; ARGS='--repeats=2 --regimes=A' takes a third of it.
 race: venv
 	$(BIN)/python -m docs.race $(ARGS)
 

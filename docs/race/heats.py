@@ -21,6 +21,10 @@ BLOCK_ROUNDS = {'A': 2, 'B': 1}
 # Rounds before anything is timed: one that compiles, and two whose memory is measured.
 _FIRST_ROUNDS, _MEMORY_ROUNDS = 1, 2
 WARM_UP_ROUNDS = _FIRST_ROUNDS + _MEMORY_ROUNDS
+# The greatest factor between what a library's loss falls by in bfloat16 and in float32,
+# by whether batches or views are drawn. SimCLR in B begins to learn in its third round,
+# sometimes early and sometimes late.
+MOST_FACTORS = {False: 1.05, True: 5.0}
 # A pause in which a peer's daemons finish what is left of its last block.
 _PAUSE_SECONDS = 0.2
 
@@ -127,3 +131,35 @@ def _compare(results: Mapping[str, Result]) -> None:
     result.update((name, statistics.median(all_)) for name, all_ in samples.items())
     result['lowest_images_per_cpu_second'] = min(samples['images_per_cpu_second'])
     result['highest_images_per_cpu_second'] = max(samples['images_per_cpu_second'])
+
+
+def compare_with_float32(
+  results: Mapping[str, Result], in_float32: Mapping[str, Result], is_drawn: bool
+) -> None:
+  """Adds each library's speed to that in float32; excludes those that learnt otherwise.
+
+  Args:
+    results: The measurements of each peer, by its title.
+    in_float32: Those of the same work in float32; maybe `results` themselves.
+    is_drawn: Whether batches or views are drawn.
+  """
+  for title, result in results.items():
+    expected = in_float32[title]
+    if 'not_measured' not in result:
+      with _excused(result):
+        if 'not_measured' in expected:
+          raise environments.UnavailableError('its loss in float32 is not known')
+        _check_fall(result, expected, MOST_FACTORS[is_drawn])
+        speeds = [r['images_per_cpu_second'] for r in (result, expected)]
+        result['times_float32'] = speeds[0] / speeds[1]
+
+
+def _check_fall(result: Result, expected: Result, factor: float) -> None:
+  """Checks that the loss fell, and by as much as in float32."""
+  fell, wanted = (r['loss_before'] - r['loss_after'] for r in (result, expected))
+  # A loss that is NaN is near nothing.
+  if not (wanted > 0 and wanted / factor <= fell <= wanted * factor):
+    raise environments.UnavailableError(
+      f'its loss fell by {fell:.3f}; it must fall by {wanted:.3f}, as in float32, '
+      f'within a factor of {factor:g}'
+    )

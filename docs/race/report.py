@@ -5,6 +5,8 @@ import pathlib
 from typing import Any
 
 from docs.race import environments
+from docs.race import heats
+from docs.race.peers import protocol
 from tff_ssl.storage import files
 
 BEGIN, END = '<!-- race: written by make race -->', '<!-- race: end -->'
@@ -14,13 +16,17 @@ _SPEEDS = (
   'lowest to highest',
   'images / s',
   'peak PSS, MiB',
+  'times float32',
 )
+_LEADS = ('first by images / CPU s', 'first by images / s')
 _CHECKS = ('parameters', 'loss before', 'loss after', 'weights differ by')
 _CHECKED = """Do all libraries do the same work? Losses and weights are those after
 {rounds} rounds from the same initial weights. Differences are from {reference}. In
 regime A with cross-entropy nothing is drawn at random, so the weights must agree. In B
 the order of the batches differs, and with SimCLR the views differ; in these cases the
-losses must fall similarly."""
+losses must fall similarly. In bfloat16 a library's loss must fall by what it fell in
+float32, within a factor of {certain:g} where nothing is drawn and of {drawn:g} where
+something is; else it is not measured. All these losses are computed in float32."""
 
 
 def line(result: Mapping[str, Any]) -> str:
@@ -61,14 +67,21 @@ def section(document: Mapping[str, Any]) -> str:
   reference = next(iter(environments.PEERS))
   ran = {
     title: [title, result['notes'], _join(result['versions'])]
-    for heat in document['heats']
+    for heat in _heats(document)
     for title, result in heat['results'].items()
     if 'versions' in result
   }
   parts = [
-    _lead(document),
+    *map(_lead, document['runs']),
+    'All figures are in [race.json](race.json).',
+    _leaders(document),
     _table(document, _SPEEDS, _speeds),
-    _CHECKED.format(rounds=document['warm_up_rounds'], reference=reference),
+    _CHECKED.format(
+      rounds=document['runs'][-1]['warm_up_rounds'],
+      reference=reference,
+      certain=heats.MOST_FACTORS[False],
+      drawn=heats.MOST_FACTORS[True],
+    ),
     _table(document, _CHECKS, _checks),
     'What ran:',
     _markdown([['library', 'how', 'versions'], *ran.values()]),
@@ -76,14 +89,48 @@ def section(document: Mapping[str, Any]) -> str:
   return '\n\n'.join(parts)
 
 
-def _lead(document: Mapping[str, Any]) -> str:
+def _lead(run: Mapping[str, Any]) -> str:
+  works = dict.fromkeys(' '.join(_work(heat)[:2]) for heat in run['heats'])
   return (
-    f'Measured on {document["date"]} by `{document["command"]}`: '
-    f'{document["cpu_count"]} cores of {document["cpu_model"]}, Python '
-    f'{document["python"]}, load average {document["load_average"]:.1f} before; '
-    f'medians of the {document["repeats"]} blocks of each library, which took turns. '
-    'All figures are in [race.json](race.json).'
+    f'Measured on {run["date"]} by `{run["command"]}`: {", ".join(works)}; '
+    f'{run["cpu_count"]} cores of {run["cpu_model"]}, Python '
+    f'{run["python"]}, load average {run["load_average"]:.1f} before; '
+    f'medians of the {run["repeats"]} blocks of each library, which took turns.'
   )
+
+
+def _heats(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+  """Returns the heats of all runs: by regime, loss and precision."""
+  return sorted(
+    (heat for run in document['runs'] for heat in run['heats']),
+    key=lambda heat: (
+      heat['regime'],
+      heat['loss'],
+      protocol.PRECISIONS.index(heat['precision']),
+    ),
+  )
+
+
+def _work(heat: Mapping[str, Any]) -> list[str]:
+  return [heat['regime'], LOSSES[heat['loss']], heat['precision']]
+
+
+def _leaders(document: Mapping[str, Any]) -> str:
+  """Returns a table of who is first in each heat, and by how much."""
+  rows = [['regime', 'loss', 'precision', *_LEADS]]
+  for heat in _heats(document):
+    measured = {t: r for t, r in heat['results'].items() if 'not_measured' not in r}
+    speeds = ('images_per_cpu_second', 'images_per_second')
+    rows.append([*_work(heat), *(_leader(measured, speed) for speed in speeds)])
+  return _markdown(rows)
+
+
+def _leader(results: Mapping[str, Mapping[str, Any]], speed: str) -> str:
+  ranked = sorted(results, key=lambda title: results[title][speed], reverse=True)
+  if len(ranked) < 2:
+    return ' '.join(ranked)
+  first, second = ranked[:2]
+  return f'{first}, {results[first][speed] / results[second][speed]:.2f} times {second}'
 
 
 def _table(
@@ -91,11 +138,11 @@ def _table(
   header: tuple[str, ...],
   cells: Callable[[Mapping[str, Any]], list[str]],
 ) -> str:
-  """Returns a table with a row for each regime, loss and library."""
-  rows = [['regime', 'loss', 'library', *header]]
-  for heat in document['heats']:
+  """Returns a table with a row for each regime, loss, precision and library."""
+  rows = [['regime', 'loss', 'precision', 'library', *header]]
+  for heat in _heats(document):
     for title, result in heat['results'].items():
-      row = [heat['regime'], LOSSES[heat['loss']], title]
+      row = [*_work(heat), title]
       if 'not_measured' in result:
         row += [line(result), *[''] * (len(header) - 1)]
       else:
@@ -111,6 +158,7 @@ def _speeds(result: Mapping[str, Any]) -> list[str]:
     f'{low:.0f} to {high:.0f}',
     f'{result["images_per_second"]:.0f}',
     f'{result["peak_pss_mib"]:.0f}',
+    f'{result["times_float32"]:.2f}',
   ]
 
 

@@ -20,13 +20,18 @@ _COARSE, _NOISE = 4, 40.0
 
 
 def problem(
-  regime: str, loss: str, clients: int | None = None, examples: int | None = None
+  regime: str,
+  loss: str,
+  precision: str = protocol.FLOAT32,
+  clients: int | None = None,
+  examples: int | None = None,
 ) -> protocol.Problem:
   """Makes the work of a race.
 
   Args:
     regime: A regime of the benchmark whose clients have equally many examples.
     loss: One of `protocol.LOSSES`.
+    precision: One of `protocol.PRECISIONS`.
     clients: Number of clients, instead of the regime's.
     examples: Number of examples of each client, instead of the regime's.
   """
@@ -37,6 +42,7 @@ def problem(
   weights = server.initial_weights(objective(loss), protocol.SEED).trainable
   return protocol.Problem(
     loss,
+    precision,
     images,
     labels,
     num_clients,
@@ -46,14 +52,16 @@ def problem(
 
 
 def objective(
-  loss: str,
+  loss: str, precision: str = protocol.FLOAT32
 ) -> supervised.SupervisedObjective | simclr.SimclrObjective:
   """Builds a loss over a ResNet-8 with group norm, without weight standardization.
 
   Args:
     loss: One of `protocol.LOSSES`.
+    precision: One of `protocol.PRECISIONS`, of the encoder in training.
   """
   encoder = resnet.build_encoder('resnet8', _SHAPE, weight_standardization=False)
+  encoder = encoder.with_precision(precision)
   if loss == protocol.CROSS_ENTROPY:
     head = projector.build_linear(encoder.output_dim, protocol.CLASSES)
     return supervised.SupervisedObjective(encoder, head, configs.NONE)
@@ -79,7 +87,7 @@ def objective(
 
 
 def mean_loss(problem: protocol.Problem, weights: protocol.Weights) -> float:
-  """Returns the loss under given weights, on the clients' batches, with a fixed seed.
+  """Returns the loss in float32 on the clients' batches, with a fixed seed.
 
   Args:
     problem: The work.

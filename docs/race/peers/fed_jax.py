@@ -12,6 +12,7 @@ from fedjax.algorithms import fed_avg
 import haiku as hk
 import jax
 from jax import numpy as jnp
+import jmp
 import numpy as np
 import optax
 
@@ -32,7 +33,7 @@ def _conv_norm(
 
 
 def _forward(x: jax.Array, loss: str) -> jax.Array:
-  """Maps [n, 32, 32, 3] to logits or projections: ResNet-8 and the layers behind."""
+  """Maps [n, 32, 32, 3] to float32 logits or projections: ResNet-8 and its head."""
   with hk.experimental.name_scope('encoder'):
     with hk.experimental.name_scope('stem'):
       x = jax.nn.relu(_conv_norm(x, '', _STAGES[0], 3))
@@ -50,7 +51,22 @@ def _forward(x: jax.Array, loss: str) -> jax.Array:
     for k, units in enumerate(widths):
       x = hk.Linear(units, name=f'dense{k}')(x)
       x = jax.nn.relu(x) if k < len(widths) - 1 else x
-  return x
+  return x.astype(jnp.float32)
+
+
+def _set_policies(precision: str) -> None:
+  """Sets Haiku's policies of mixed precision, as its ImageNet example does.
+
+  FedJAX itself documents none. Parameters are float32, and so are norms inside.
+
+  Args:
+    precision: One of `protocol.PRECISIONS`.
+  """
+  policy = jmp.get_policy(f'params=float32,compute={precision},output={precision}')
+  for module in (hk.Conv2D, hk.Linear):
+    hk.mixed_precision.set_policy(module, policy)
+  norm = jmp.get_policy('full').with_output_dtype(policy.compute_dtype)
+  hk.mixed_precision.set_policy(hk.GroupNorm, norm)
 
 
 def _view(x: jax.Array, key: jax.Array) -> jax.Array:
@@ -81,6 +97,7 @@ class Federation:
 
   def __init__(self, problem: protocol.Problem):
     """Builds the network, the clients and the algorithm."""
+    _set_policies(problem.precision)
     self._keys = map(jax.random.PRNGKey, itertools.count(protocol.SEED))
     network = hk.without_apply_rng(hk.transform(lambda x: _forward(x, problem.loss)))
 

@@ -52,11 +52,14 @@ def client_app(folder: str) -> ClientApp:
     images, labels = images[own], labels[own]
     network = torch_network.Network(problem.loss)
     network.load_state_dict(message.content['arrays'].to_torch_state_dict())
+    is_half = problem.precision == protocol.BFLOAT16
     optimizer = torch.optim.SGD(network.parameters(), lr=problem.learning_rate)
     total = 0.0
     for batch in torch.randperm(len(labels)).split(problem.batch_size):
       optimizer.zero_grad()
-      loss = network.loss(images[batch], labels[batch])
+      # As PyTorch documents it: the loss too, but not the derivatives.
+      with torch.autocast('cpu', torch.bfloat16, enabled=is_half):
+        loss = network.loss(images[batch], labels[batch])
       loss.backward()
       optimizer.step()
       total += loss.item() * len(batch)

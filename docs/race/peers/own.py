@@ -7,6 +7,7 @@ import numpy as np
 from docs.race import work
 from docs.race.peers import protocol
 from tff_ssl.algorithms import fedavg
+from tff_ssl.encoders import precision
 from tff_ssl.execution import allocator
 from tff_ssl.execution import contexts
 from tff_ssl.federated import local_training
@@ -33,7 +34,7 @@ class Federation:
     is_whole = problem.batch_size >= problem.client_size
     batch_size = None if is_whole else problem.batch_size
     algorithm = fedavg.fedavg(
-      work.objective(problem.loss),
+      work.objective(problem.loss, problem.precision),
       optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0)),
       fedavg.FedAvgConfig(
         local_training.LocalPlan(batch_size=batch_size),
@@ -61,6 +62,7 @@ class Federation:
 def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
   """Serves a federated run until there are no more requests."""
   # As in every program of ours.
+  precision.check(problem.precision)
   allocator.keep_freed_memory()
   names = ('tensorflow', 'tensorflow-federated', 'numpy')
   versions = {name: importlib.metadata.version(name) for name in names}

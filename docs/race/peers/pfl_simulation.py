@@ -41,6 +41,8 @@ class Simulation:
       model=self._network,
       local_optimizer_create=torch.optim.SGD,
       central_optimizer=torch.optim.SGD(self._network.parameters(), lr=1.0),
+      # With bfloat16, PyTorch's autocast of forward pass and loss.
+      amp_dtype=getattr(torch, problem.precision),
     )
     images = torch_network.tensors(problem.images)
     labels = torch.from_numpy(problem.labels).long()

@@ -19,6 +19,9 @@ import numpy as np
 
 CROSS_ENTROPY, SIMCLR = 'cross_entropy', 'simclr'
 LOSSES = (CROSS_ENTROPY, SIMCLR)
+# Types of what is computed in training; parameters are always float32.
+FLOAT32, BFLOAT16 = 'float32', 'bfloat16'
+PRECISIONS = (FLOAT32, BFLOAT16)
 # Rates of SGD on the clients.
 LEARNING_RATES = {CROSS_ENTROPY: 0.1, SIMCLR: 0.5}
 CLASSES = 10
@@ -41,6 +44,7 @@ class Problem:
 
   Attributes:
     loss: One of `LOSSES`.
+    precision: One of `PRECISIONS`: the type of convolutions and maps in training.
     images: uint8 [n, 32, 32, 3], client after client.
     labels: int32 [n].
     num_clients: Number of clients, which have equally many examples.
@@ -50,6 +54,7 @@ class Problem:
   """
 
   loss: str
+  precision: str
   images: np.ndarray
   labels: np.ndarray
   num_clients: int
@@ -65,6 +70,11 @@ class Problem:
   def client_size(self) -> int:
     """The number of examples of a client."""
     return len(self.images) // self.num_clients
+
+  @property
+  def is_drawn(self) -> bool:
+    """Whether the order of batches or the views are drawn at random."""
+    return self.batch_size < self.client_size or self.loss == SIMCLR
 
   def client(self, index: int) -> slice:
     """Returns where a client's examples are."""
@@ -103,6 +113,7 @@ def read(folder: pathlib.Path) -> Problem:
   fields = dict(np.load(folder / _ARRAYS))
   return Problem(
     str(fields['loss']),
+    str(fields['precision']),
     fields['images'],
     fields['labels'],
     int(fields['num_clients']),
