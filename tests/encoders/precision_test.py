@@ -11,6 +11,7 @@ import tensorflow as tf
 from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
 from tff_ssl.encoders import registry
+from tff_ssl.encoders.operations import elementwise
 from tff_ssl.encoders.operations import kernels
 
 # What rounding to 8 bits changes a number by at most, of its size.
@@ -130,6 +131,29 @@ def test_the_gradient_of_a_bias_is_not_a_sum_of_8_bits(shape):
   assert y.dtype == tf.bfloat16
   # 16,384 rows; a sum of ones in bfloat16 ends at 256.
   np.testing.assert_array_equal(tape.gradient(loss, bias), [16384.0] * 4)
+
+
+def test_gelu_and_its_derivative_are_rounded_once():
+  # All numbers of bfloat16 from -6 to 6, but those near 0.
+  bits = np.arange(0, 2**16, dtype=np.uint16)
+  x = tf.bitcast(bits, tf.bfloat16)
+  wide = tf.cast(x, tf.float64)
+  near = (tf.abs(wide) > 2.0**-20) & (tf.abs(wide) < 6.0)
+  x, wide = tf.boolean_mask(x, near), tf.boolean_mask(wide, near)
+  gelu = elementwise.Gelu()
+  with tf.GradientTape() as tape:
+    tape.watch(x)
+    y = gelu.compute(x)
+  slope = tape.gradient(y, x)
+  assert y.dtype == slope.dtype == tf.bfloat16
+  below = 0.5 * tf.math.erfc(-wide / np.sqrt(2.0))
+  density = tf.exp(-tf.square(wide) / 2.0) / np.sqrt(2.0 * np.pi)
+  for found, expected in ((y, wide * below), (slope, below + wide * density)):
+    # Half a unit of the last of 8 bits. What float32 loses of 1 - erf, below -5, is no
+    # more than 1e-6.
+    np.testing.assert_allclose(
+      tf.cast(found, tf.float64), expected, rtol=2.0**-8, atol=1e-6
+    )
 
 
 def test_a_mean_over_positions_is_not_a_sum_of_8_bits():
