@@ -299,18 +299,19 @@ class Network:
       maps: type of the maps; None: the parameters'.
     """
     x = checks.batch(self.name, self.input_shape, x)
-    interpreter, values = interpreters.Apply, dict(params)
+    interpreter, values, cast = interpreters.Apply, dict(params), tf.cast
     if any(
       isinstance(value, per_client_gradients.Parameter) for value in values.values()
     ):
       interpreter = interpreters.ApplyPerClient
+      cast = per_client_gradients.Parameter.cast
     else:
       values = {name: tf.convert_to_tensor(value) for name, value in params.items()}
     dtype = next(iter(values.values())).dtype if values else x.dtype
     x = tf.cast(x, maps or dtype)
     if maps is not None:
       # Parameters enter sums, which are computed in float32.
-      values = {name: tf.cast(value, tf.float32) for name, value in values.items()}
+      values = {name: cast(value, tf.float32) for name, value in values.items()}
     tapped: dict[str, tf.Tensor] = {}
     apply = interpreter(values, tapped, training=training, batches=batches)
     if x.shape[0]:

@@ -65,8 +65,7 @@ class GroupNorm(operation.Operation):
     beta: per_client_gradients.Parameter,
   ) -> tf.Tensor:
     """See the base class."""
-    groups = self._num_groups(tuple(x.shape[1:]))
-    return group_norm(x, gamma.rows(x), beta.rows(x), groups)
+    return self.compute(x, gamma.rows(x), beta.rows(x))
 
   def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
     """See the base class."""
@@ -99,7 +98,7 @@ class LayerNorm(operation.Operation):
     """See the base class."""
     # Each position is a row with a scale and a shift of its own.
     positions = math.prod(x.shape[1:-1])
-    return layer_norm(x, gamma.rows(x, positions), beta.rows(x, positions))
+    return self.compute(x, gamma.rows(x, positions), beta.rows(x, positions))
 
   def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
     """See the base class."""
