@@ -12,6 +12,7 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
 from tff_ssl.encoders import registry
 from tff_ssl.encoders.operations import elementwise
+from tff_ssl.encoders.operations import group_normalization
 from tff_ssl.encoders.operations import kernels
 
 # What rounding to 8 bits changes a number by at most, of its size.
@@ -154,6 +155,29 @@ def test_gelu_and_its_derivative_are_rounded_once():
     np.testing.assert_allclose(
       tf.cast(found, tf.float64), expected, rtol=2.0**-8, atol=1e-6
     )
+
+
+@pytest.mark.parametrize('by_row', [False, True])
+def test_layer_norm_and_its_derivative_are_rounded_once(by_row):
+  rng = np.random.default_rng(5)
+  shape = [3, 64, 24]
+  x = tf.cast(3.0 + rng.normal(size=shape), tf.bfloat16)
+  dy = tf.cast(rng.normal(size=shape), tf.bfloat16)
+  factors = [192, 24] if by_row else [24]
+  gamma, beta = (tf.constant(rng.normal(size=factors), tf.float32) for _ in range(2))
+  norm = group_normalization.LayerNorm()
+  found = []
+  for dtype in (tf.bfloat16, tf.float64):
+    wide = tf.float32 if dtype == tf.bfloat16 else dtype
+    given = [tf.cast(x, dtype), *(tf.cast(value, wide) for value in (gamma, beta))]
+    with tf.GradientTape() as tape:
+      tape.watch(given)
+      y = norm.compute(*given)
+    gradients = tape.gradient(y, given, output_gradients=tf.cast(dy, dtype))
+    assert [value.dtype for value in (y, *gradients)] == [dtype, dtype, wide, wide]
+    found.append([tf.cast(value, tf.float64) for value in (y, *gradients)])
+  for half, expected in zip(*found, strict=True):
+    np.testing.assert_allclose(half, expected, rtol=2.0**-8, atol=1e-5)
 
 
 def test_a_mean_over_positions_is_not_a_sum_of_8_bits():
