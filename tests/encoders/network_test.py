@@ -231,4 +231,7 @@ def test_inputs_that_do_not_fit_the_parameters_are_refused(shape):
   ],
 )
 def test_a_batch_leaves_the_maps_of_a_layer_in_4_mib(name, shape, views, expected):
-  assert registry.build_encoder(name, shape).batch_in_cache(views) == expected
+  encoder = registry.build_encoder(name, shape)
+  assert encoder.batch_in_cache(views) == expected
+  # Fewer would be all casts and standardization of weights.
+  assert encoder.with_precision('bfloat16').batch_in_cache(views) == max(expected, 32)

@@ -93,6 +93,41 @@ def test_each_gradient_is_that_of_the_client_alone(name):
       np.testing.assert_allclose(found[name][k], expected, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.long_for('resnet')
+@pytest.mark.parametrize('name', _NETWORKS)
+def test_in_bfloat16_each_gradient_is_near_that_of_the_client_alone(name):
+  net = _NETWORKS[name]().with_precision('bfloat16')
+  params = {key: tf.cast(value, tf.float32) for key, value in _params(net).items()}
+  generator = np.random.default_rng(1)
+  rows = _VIEWS * _CLIENTS * _EXAMPLES
+  x = generator.normal(size=(rows, *net.input_shape)).astype(np.float32)
+  weights = generator.normal(size=(rows, net.output_dim)).astype(np.float32)
+  own_rows = np.arange(rows).reshape(_VIEWS, _CLIENTS, _EXAMPLES)
+  shared = {
+    key: per_client_gradients.parameter(value, _CLIENTS, _EXAMPLES)
+    for key, value in params.items()
+  }
+  slots = {key: parameter.slots for key, parameter in shared.items()}
+  with tf.GradientTape() as tape:
+    tape.watch(slots)
+    loss = tf.reduce_sum(net.apply(shared, x, batches=_VIEWS) * weights)
+  found = tape.gradient(loss, slots)
+  for k in range(_CLIENTS):
+    own = own_rows[:, k].ravel()
+    expected = []
+    for each in (net, net.with_precision('float32')):
+      with tf.GradientTape() as tape:
+        tape.watch(params)
+        loss = tf.reduce_sum(each.apply(params, x[own]) * weights[own])
+      expected.append(tape.gradient(loss, params))
+    for key, value in expected[0].items():
+      assert found[key].dtype == tf.float32
+      scale = np.linalg.norm(expected[1][key])
+      # No farther than rounding the maps has moved it, and a rounding of the result.
+      moved = np.linalg.norm(value - expected[1][key])
+      assert np.linalg.norm(found[key][k] - value) <= moved + 2**-8 * scale, key
+
+
 def test_rows_that_are_no_clients_are_refused():
   """Of two views that pass for one, each client would have another's examples."""
   net = _NETWORKS['biases']()

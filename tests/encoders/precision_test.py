@@ -11,6 +11,8 @@ import tensorflow as tf
 from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
 from tff_ssl.encoders import registry
+from tff_ssl.encoders.operations import elementwise
+from tff_ssl.encoders.operations import group_normalization
 from tff_ssl.encoders.operations import kernels
 
 # What rounding to 8 bits changes a number by at most, of its size.
@@ -143,6 +145,52 @@ def test_the_gradient_of_a_bias_is_not_a_sum_of_8_bits(shape):
   assert y.dtype == tf.bfloat16
   # 16,384 rows; a sum of ones in bfloat16 ends at 256.
   np.testing.assert_array_equal(tape.gradient(loss, bias), [16384.0] * 4)
+
+
+def test_gelu_and_its_derivative_are_rounded_once():
+  # All numbers of bfloat16 from -6 to 6, but those near 0.
+  bits = np.arange(0, 2**16, dtype=np.uint16)
+  x = tf.bitcast(bits, tf.bfloat16)
+  wide = tf.cast(x, tf.float64)
+  near = (tf.abs(wide) > 2.0**-20) & (tf.abs(wide) < 6.0)
+  x, wide = tf.boolean_mask(x, near), tf.boolean_mask(wide, near)
+  gelu = elementwise.Gelu()
+  with tf.GradientTape() as tape:
+    tape.watch(x)
+    y = gelu.compute(x)
+  slope = tape.gradient(y, x)
+  assert y.dtype == slope.dtype == tf.bfloat16
+  below = 0.5 * tf.math.erfc(-wide / np.sqrt(2.0))
+  density = tf.exp(-tf.square(wide) / 2.0) / np.sqrt(2.0 * np.pi)
+  for found, expected in ((y, wide * below), (slope, below + wide * density)):
+    # Half a unit of the last of 8 bits. What float32 loses of 1 - erf, below -5, is no
+    # more than 1e-6.
+    np.testing.assert_allclose(
+      tf.cast(found, tf.float64), expected, rtol=2.0**-8, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize('by_row', [False, True])
+def test_layer_norm_and_its_derivative_are_rounded_once(by_row):
+  rng = np.random.default_rng(5)
+  shape = [3, 64, 24]
+  x = tf.cast(3.0 + rng.normal(size=shape), tf.bfloat16)
+  dy = tf.cast(rng.normal(size=shape), tf.bfloat16)
+  factors = [192, 24] if by_row else [24]
+  gamma, beta = (tf.constant(rng.normal(size=factors), tf.float32) for _ in range(2))
+  norm = group_normalization.LayerNorm()
+  found = []
+  for dtype in (tf.bfloat16, tf.float64):
+    wide = tf.float32 if dtype == tf.bfloat16 else dtype
+    given = [tf.cast(x, dtype), *(tf.cast(value, wide) for value in (gamma, beta))]
+    with tf.GradientTape() as tape:
+      tape.watch(given)
+      y = norm.compute(*given)
+    gradients = tape.gradient(y, given, output_gradients=tf.cast(dy, dtype))
+    assert [value.dtype for value in (y, *gradients)] == [dtype, dtype, wide, wide]
+    found.append([tf.cast(value, tf.float64) for value in (y, *gradients)])
+  for half, expected in zip(*found, strict=True):
+    np.testing.assert_allclose(half, expected, rtol=2.0**-8, atol=1e-5)
 
 
 def test_a_mean_over_positions_is_not_a_sum_of_8_bits():

@@ -37,13 +37,15 @@ Params: TypeAlias = 'collections.OrderedDict[str, tf.Tensor]'
 # Bytes of one layer's maps that stay in a core's cache: one operation writes them, and
 # the next reads them.
 _CACHE_BYTES = 4 * 2**20
-# The least and the greatest result of `batch_in_cache`.
-_BATCHES = (16, 256)
 # As many of float32 fit in 2 GB.
 _MOST_PARAMETERS = 500_000_000
 # The precisions in which `apply` can compute.
 FLOAT32, BFLOAT16 = 'float32', 'bfloat16'
 PRECISIONS = (FLOAT32, BFLOAT16)
+# The least and the greatest result of `batch_in_cache`. Standardizing and casting the
+# weights, once for each batch, takes a larger part where convolutions are faster:
+# ResNet-18 in bfloat16 takes 5 % less time for 32 images than for 16 and 16.
+_BATCHES = {FLOAT32: (16, 256), BFLOAT16: (32, 256)}
 # The field that an encoder usually reads.
 IMAGE = 'image'
 
@@ -128,10 +130,11 @@ class Network:
       views: inputs of each example, such as the two augmented views of an image.
 
     Returns:
-      Between 16 and 256: 32 for two views of 32 x 32 pixels through a ResNet-8.
+      Between 16, in bfloat16 32, and 256: 32 for two views of 32 x 32 pixels through a
+      ResNet-8.
     """
     example = views * 4 * max(self._description[0].largest, 1)
-    least, most = _BATCHES
+    least, most = _BATCHES[self.precision]
     return min(max(_CACHE_BYTES // example, least), most)
 
   def chunk_in_cache(self) -> int | None:
@@ -302,18 +305,19 @@ class Network:
       maps: type of the maps; None: the parameters'.
     """
     x = checks.batch(self.name, self.input_shape, x)
-    interpreter, values = interpreters.Apply, dict(params)
+    interpreter, values, cast = interpreters.Apply, dict(params), tf.cast
     if any(
       isinstance(value, per_client_gradients.Parameter) for value in values.values()
     ):
       interpreter = interpreters.ApplyPerClient
+      cast = per_client_gradients.Parameter.cast
     else:
       values = {name: tf.convert_to_tensor(value) for name, value in params.items()}
     dtype = next(iter(values.values())).dtype if values else x.dtype
     x = tf.cast(x, maps or dtype)
     if maps is not None:
       # Parameters enter sums, which are computed in float32.
-      values = {name: tf.cast(value, tf.float32) for name, value in values.items()}
+      values = {name: cast(value, tf.float32) for name, value in values.items()}
     tapped: dict[str, tf.Tensor] = {}
     apply = interpreter(values, tapped, training=training, batches=batches)
     if x.shape[0]:

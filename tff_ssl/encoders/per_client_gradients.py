@@ -46,6 +46,11 @@ class Parameter:
     """The value's dtype."""
     return self.value.dtype
 
+  def cast(self, dtype: tf.DType) -> 'Parameter':
+    """Returns the parameter in another type; the slots' gradients keep theirs."""
+    value, slots = tf.cast(self.value, dtype), tf.cast(self.slots, dtype)
+    return dataclasses.replace(self, value=value, slots=slots)
+
   def by_client(self, x: tf.Tensor) -> tf.Tensor:
     """Returns [K, batches n, ...] of [batches K n, ...]."""
     # Every size is given, so that a wrong number of rows is an error.
@@ -134,14 +139,14 @@ def routed(
 
   @tf.custom_gradient
   def run(x: tf.Tensor, slots: tf.Tensor) -> Any:
-    del slots
     with tf.GradientTape() as tape:
       tape.watch(x)
       y = forward(x, parameter.value)
 
     def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
       own = gradient_by_client(parameter.by_client(x), parameter.by_client(dy))
-      return tape.gradient(y, x, output_gradients=dy), own
+      # Where maps are bfloat16, so are products of matrices.
+      return tape.gradient(y, x, output_gradients=dy), tf.cast(own, slots.dtype)
 
     return y, gradient
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from tff_ssl.encoders import network
 from tff_ssl.encoders import per_client_gradients
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
@@ -102,15 +101,14 @@ def each_gradient(
 def gives_each(objective: Any) -> bool:
   """Returns whether `each_gradient` can take an objective's networks.
 
-  Its parameters must belong to networks that treat each example by itself and compute
-  in the type of the parameters.
+  Its parameters must belong to networks that treat each example by itself.
 
   Args:
     objective: What is minimised.
   """
-  if batch_norm_statistics.mixes_examples(objective) or not objective.networks:
-    return False
-  return all(net.precision == network.FLOAT32 for net in objective.networks.values())
+  return bool(objective.networks) and not batch_norm_statistics.mixes_examples(
+    objective
+  )
 
 
 def grouped(values: Any, num_clients: tf.Tensor) -> Any:

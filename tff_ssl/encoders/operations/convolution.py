@@ -113,6 +113,7 @@ class DepthwiseConv2d(_Convolution):
   def gradient(self, x: tf.Tensor, dy: tf.Tensor) -> tf.Tensor:
     """See the base class."""
     # [K, rows, height, width, places * channels], place by place.
+    x, dy = operation.wide(x), operation.wide(dy)
     patches = tf.concat(
       _patches(x, self.kernel_size, self.strides, dy.shape[2:4]), axis=-1
     )

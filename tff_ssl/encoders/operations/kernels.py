@@ -64,7 +64,7 @@ class Kernel(operation.Operation):
     if bias is None:
       return y
     return per_client_gradients.routed(
-      tf.nn.bias_add, y, bias, lambda _, dy: per_client_gradients.sums(dy)
+      with_bias, y, bias, lambda _, dy: per_client_gradients.sums(operation.wide(dy))
     )
 
 
@@ -104,7 +104,7 @@ def bias_spec(units: int, use_bias: bool) -> parameters.Specs:
 
 
 def with_bias(x: tf.Tensor, bias: Any | None) -> tf.Tensor:
-  """Adds a bias to the last axis, if there is one, in a type that can sum its gradient.
+  """Adds a bias to the last axis, if there is one; its gradient is summed in its type.
 
   Args:
     x: [n, ..., units].
@@ -112,7 +112,17 @@ def with_bias(x: tf.Tensor, bias: Any | None) -> tf.Tensor:
   """
   if bias is None:
     return x
-  return tf.cast(tf.nn.bias_add(operation.wide(x), bias), x.dtype)
+  if x.dtype == bias.dtype:
+    return tf.nn.bias_add(x, bias)
+
+  @tf.custom_gradient
+  def biased(x: tf.Tensor, bias: tf.Tensor) -> Any:
+    def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+      return dy, tf.raw_ops.BiasAddGrad(out_backprop=tf.cast(dy, bias.dtype))
+
+    return tf.nn.bias_add(x, tf.cast(bias, x.dtype)), gradient
+
+  return biased(x, bias)
 
 
 def standardize(kernel: Any) -> tf.Tensor:
