@@ -131,6 +131,6 @@ def _draw(
   # Of the first run of each group.
   found = {group.name: client_numbers.read(group.counted[0].folder) for group in groups}
   kept = {name: client_numbers.over_rounds(numbers) for name, numbers in found.items()}
-  if of_clients := {name: numbers for name, numbers in kept.items() if numbers}:
+  if of_clients := {name: own for name, own in kept.items() if len(own.columns)}:
     drawn['clients'] = client_numbers.draw(of_clients)
   return drawn
