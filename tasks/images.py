@@ -28,6 +28,7 @@ from tasks import colour
 from tasks import deep
 from tasks import dicom
 from tasks import opening
+from tff_ssl.storage import memory
 
 # How names of pictures end.
 SUFFIXES = (
@@ -339,7 +340,7 @@ def check_fits(count: int, image_size: int, channels: int = 3) -> None:
   Raises:
     ValueError: The images would not fit.
   """
-  needed, there = count * channels * image_size**2, opening.memory()
+  needed, there = count * channels * image_size**2, memory.total()
   if needed > there:
     raise ValueError(
       f'image_size is {image_size}: {count:,} images of that size take '
