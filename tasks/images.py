@@ -28,6 +28,7 @@ from tasks import colour
 from tasks import deep
 from tasks import dicom
 from tasks import opening
+from tff_ssl.computing import checks
 from tff_ssl.storage import memory
 
 # How names of pictures end.
@@ -88,8 +89,7 @@ class Reading:
   pixel_range: brightness.Range | None = None
 
   def __post_init__(self) -> None:
-    if self.fit not in FITS:
-      raise ValueError(f'fit is {self.fit!r}; it must be one of {", ".join(FITS)}.')
+    checks.one_of(FITS, fit=self.fit)
     if self.pixel_range is not None:
       low, high = self.pixel_range
       if not (math.isfinite(low) and math.isfinite(high) and low < high):

@@ -11,6 +11,7 @@ from tasks import intake
 from tasks import layouts
 from tasks import sources
 from tasks import spellings
+from tff_ssl.computing import checks
 
 SPLITS = layouts.SPLITS
 # What is classified: each image by itself, or the images of a case together.
@@ -263,10 +264,7 @@ def what_is_classified(name: str, rows: list[Row], wanted: str | None) -> str:
   has_cases = bool(rows[0].case_id)
   if wanted is None:
     return CASE if has_cases else IMAGE
-  if wanted not in CLASSIFIED:
-    raise ValueError(
-      f'classify is {wanted!r}; it must be one of {", ".join(CLASSIFIED)}.'
-    )
+  checks.one_of(CLASSIFIED, classify=wanted)
   if wanted == CASE and not has_cases:
     raise ValueError(
       f'classify is {CASE!r}, but {name} has no column case_id; only {IMAGE!r} is '

@@ -48,13 +48,12 @@ class Panel(NamedTuple):
   neighbours: np.ndarray
 
 
-def panel(title: str, features: np.ndarray, seed: int = 0) -> Panel:
+def panel(title: str, features: np.ndarray) -> Panel:
   """Lays images out by their features.
 
   Args:
     title: Title of the encoder.
     features: float [n, d], finite.
-    seed: Seed of the layout.
 
   Raises:
     ValueError: There are fewer than 2 images, or a feature is not finite.
@@ -63,15 +62,14 @@ def panel(title: str, features: np.ndarray, seed: int = 0) -> Panel:
     raise ValueError(f'There are {len(features)} images; a map needs at least 2.')
   if not np.all(np.isfinite(features)):
     raise ValueError(f'The features of {title} are not all finite.')
-  return Panel(title, layout(features, seed), neighbours(features))
+  return Panel(title, layout(features), neighbours(features))
 
 
-def layout(features: np.ndarray, seed: int = 0) -> np.ndarray:
+def layout(features: np.ndarray) -> np.ndarray:
   """Returns the place of each image, float64 [n, 2] in [0, 1].
 
   Args:
     features: float [n, d], n at least 2.
-    seed: Seed of t-SNE.
   """
   x = features.astype(np.float64) - np.mean(features, axis=0, dtype=np.float64)
   deviation = np.std(x, axis=0)
@@ -89,7 +87,7 @@ def layout(features: np.ndarray, seed: int = 0) -> np.ndarray:
       learning_rate='auto',
       # For few images the exact gradient is faster.
       method='exact' if len(x) <= _EXACT else 'barnes_hut',
-      random_state=seed,
+      random_state=0,
     )
     # With some thousand images, threads wait for each other: six times as long.
     with threadpoolctl.threadpool_limits(1):
