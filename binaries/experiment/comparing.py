@@ -51,7 +51,10 @@ def compare(
   groups = run_groups.group(runs, label=wanted.label)
   compared = comparison.compare(groups)
   if wanted.sort_by:
-    groups = [groups[k] for k in comparison.ordered(compared, wanted.sort_by)]
+    order = comparison.ordered(compared, wanted.sort_by)
+    # Grouped again, because names may have numbers, which are in the order of the runs.
+    runs_in_order = [run for k in order for run in groups[k].runs]
+    groups = run_groups.group(runs_in_order, label=wanted.label)
     compared = comparison.compare(groups)
   questions = comparison.choose(compared, wanted.metric)
   axis = sensitivity.over(wanted.vary_axis, runs) if wanted.vary_axis else None

@@ -1,6 +1,8 @@
 import csv
 import dataclasses
+import json
 import math
+import shlex
 import subprocess
 import sys
 import typing
@@ -9,7 +11,9 @@ import numpy as np
 import pytest
 
 from binaries import compare
+from binaries.config import command_line
 from binaries.config import comparisons
+from binaries.config import run_config
 from binaries.experiment import comparing
 from binaries.experiment import results
 from tests.binaries import in_process
@@ -17,7 +21,9 @@ from tests.binaries import launch
 from tests.reporting import fabricate
 from tff_ssl.reporting import best_round
 from tff_ssl.reporting import curves
+from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_numbers
+from tff_ssl.reporting import run_reader
 
 pytestmark = pytest.mark.forks
 
@@ -130,6 +136,41 @@ def test_groups_have_labels_and_an_order(runs, capsys):
     'fedavg',
     'dcco',
   ]
+
+
+def test_a_sorted_table_numbers_its_rows_and_legend_as_shown(runs, capsys):
+  for method, accuracy in (('worse', 0.25), ('better', 0.5)):
+    settings = {'method': method, 'note': f'{method} {"x" * 40}'}
+    numbers = {'linear/10%/accuracy': accuracy}
+    fabricate.run(runs / f'long_{method}', settings, evaluation=numbers)
+  folders = f'--runs={runs}/long_worse,{runs}/long_better'
+  in_process.call(compare, folders, f'--out={runs}/out', '--sort_by=linear 10%')
+  lines = capsys.readouterr().out.splitlines()
+  assert [' '.join(line.split()[:2]) for line in lines[2:4]] == [
+    'better [1]',
+    'worse [2]',
+  ]
+  assert [line.partition(' note=')[0] for line in lines if line.startswith('[')] == [
+    '[1] method=better',
+    '[2] method=worse',
+  ]
+
+
+def test_a_legend_can_be_pasted_as_flags(tmp_path):
+  given = (
+    ('--clients=learning_rate=1,epochs=5', '--evaluation=label_fractions=0.1/0.5'),
+    ('--method=fedema:tau=0.25', '--clients=adam:weight_decay=0', '--rounds=7'),
+  )
+  configs = [command_line.parse_run('fedema', [*each, '--run_dir=r']) for each in given]
+  for k, config in enumerate(configs):
+    content = {'config': run_config.to_json(config), 'neutral': []}
+    folder = fabricate.run(tmp_path / str(k))
+    (folder / 'config.json').write_text(json.dumps(content))
+  groups = run_groups.group([run_reader.read(tmp_path / name) for name in '01'])
+  for group, config in zip(groups, configs, strict=True):
+    flags = [f'--{flag}' for flag in shlex.split(group.legend)[1:]]
+    again = command_line.parse_run('fedema', ['--run_dir=r', *flags])
+    assert again == config
 
 
 def test_numbers_against_a_setting_are_drawn_if_asked_for(runs):

@@ -95,7 +95,7 @@ def test_page_has_the_table_the_differences_and_the_runs(groups):
   assert cells[6:10] == ['method', 'note', 'rounds', 'widths']
   # The first group has no widths.
   assert cells[10:14][1:] == ['<script>alert("&amp;")</script>', '3', '-']
-  assert cells[14:][1:] == ['x', '9', '8,4']
+  assert cells[14:][1:] == ['x', '9', '8/4']
   assert len(parsed.texts('pre')) == 2
   assert 'ul' not in parsed.tags
 
@@ -138,5 +138,5 @@ def test_settings_stand_for_a_command_that_is_not_recorded(tmp_path):
     'rounds=3',
     f'run_dir={folder}',
     'seed=0',
-    'widths=8,4',
+    'widths=8/4',
   ]

@@ -7,6 +7,7 @@ import shlex
 import pandas as pd
 
 from tff_ssl.computing import inert
+from tff_ssl.computing import kinds
 from tff_ssl.reporting import comparison
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
@@ -89,7 +90,7 @@ def command(run: run_reader.Run) -> str:
   """Returns the command that made a run, as a shell takes it, or else its settings."""
   if recorded := run_config.command(run.config):
     return recorded
-  settings = {name: run_reader.text(value) for name, value in run.settings.items()}
+  settings = {name: kinds.value_text(value) for name, value in run.settings.items()}
   return shlex.join(f'{name}={value}' for name, value in settings.items())
 
 

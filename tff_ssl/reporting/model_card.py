@@ -14,6 +14,7 @@ import shlex
 from typing import Any
 
 from tff_ssl.computing import inert
+from tff_ssl.computing import kinds
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
 from tff_ssl.runs import run_config
@@ -174,7 +175,7 @@ def _method(
     # A seed reveals who was in which cohort, whoever names it.
     is_shown = shown is None or (name in shown and name != run_reader.SEED)
     if is_shown and not said:
-      text = inert.markdown(run_reader.text(value))
+      text = inert.markdown(kinds.value_text(value))
       lines.append(f'{inert.markdown(name)}: {text}')
   versions = config.get('versions')
   if isinstance(versions, Mapping):

@@ -2,11 +2,11 @@
 
 import dataclasses
 import functools
-import json
 import os
 import pathlib
 from typing import Any
 
+from tff_ssl.computing import kinds
 from tff_ssl.runs import round_table
 from tff_ssl.runs import run_config
 from tff_ssl.storage import files
@@ -57,12 +57,12 @@ class Run:
   @property
   def seed(self) -> str:
     """The seed, as text."""
-    return text(self.settings.get(SEED))
+    return kinds.value_text(self.settings.get(SEED))
 
   @property
   def loss(self) -> str:
     """What the losses are of: the objective, or a method that has its own."""
-    return text(self.settings.get(OBJECTIVE) or self.settings.get(METHOD))
+    return kinds.value_text(self.settings.get(OBJECTIVE) or self.settings.get(METHOD))
 
   @property
   def rounds(self) -> int | None:
@@ -86,15 +86,6 @@ class Run:
     if self.is_finished:
       return f'finished, {self.last_round:,} rounds'
     return f'unfinished, round {self.last_round:,} of {self.rounds:,}'
-
-
-def text(value: object) -> str:
-  """Returns the value of a setting as it is written in names."""
-  if value is None:
-    return 'none'
-  if isinstance(value, list):
-    return ','.join(map(str, value))
-  return str(value) if isinstance(value, str) else json.dumps(value)
 
 
 def read(folder: str | os.PathLike[str]) -> Run:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
 from tff_ssl.reporting import comparison
 from tff_ssl.reporting import plain_text
@@ -35,7 +36,7 @@ class Axis:
 
   def value(self, run: run_reader.Run) -> str:
     """Returns the value of a run."""
-    return self.shown[run_reader.text(run.settings[self.settings[0]])]
+    return self.shown[kinds.value_text(run.settings[self.settings[0]])]
 
 
 class Line(NamedTuple):
@@ -63,7 +64,7 @@ def over(settings: Sequence[str], runs: Sequence[run_reader.Run]) -> Axis:
   """
   first = settings[0]
   own = [run.settings[first] for run in runs if first in run.settings]
-  values = dict.fromkeys(map(run_reader.text, own))
+  values = dict.fromkeys(map(kinds.value_text, own))
   title, shown = _only_part(values) or (first, {value: value for value in values})
   return Axis(title, tuple(settings), shown)
 
