@@ -98,8 +98,10 @@ def lines(
     label: Settings whose values name the lines; empty: all in which they differ.
 
   Returns:
-    The lines of each number in the order of their first run, by the number's name
-    without the model; and what numbers in their names mean, a sentence each.
+    The lines of each number in the order of their first run, by the number's question;
+    by its name without the model if runs answer several questions by it, as where the
+    count of labels that a share stands for changes with the setting. And what numbers
+    in the lines' names mean, a sentence each.
 
   Raises:
     ValueError: No run has finished, or not all of them have these settings.
@@ -118,7 +120,7 @@ def lines(
       )
   groups = run_groups.group(finished, axis.settings, label)
   rows = [
-    (each.name, k, each.model, axis.value(run), each.value)
+    (each.name, each.question, k, each.model, axis.value(run), each.value)
     for k, group in enumerate(groups)
     for run in group.counted
     for each in run_numbers.numbers(run)
@@ -126,11 +128,13 @@ def lines(
     and each.model not in run_numbers.BASELINES
     and math.isfinite(each.value)
   ]
-  keys = ['name', 'group', 'model', 'at']
-  every = pd.DataFrame(rows, columns=[*keys, 'value'])
+  keys = ['number', 'group', 'model', 'at']
+  every = pd.DataFrame(rows, columns=['name', 'question', *keys[1:], 'value'])
+  asked = every.groupby('name')['question'].transform('nunique')
+  every['number'] = every['question'].where(asked == 1, every['name'])
   table = comparison.over_seeds(every, keys)
   found: dict[str, list[Line]] = {}
-  for (name, k, model), points in table.groupby(['name', 'group', 'model'], sort=False):
+  for (name, k, model), points in table.groupby(keys[:3], sort=False):
     own = points.set_index('at')[['mean', 'deviation', 'runs']]
     title = f': {run_numbers.MODELS[model]}' if model else ''
     line = Line(f'{groups[k].name}{title}', own.loc[ordered(own.index)])
