@@ -27,6 +27,9 @@ from tff_ssl.reporting import run_reader
 
 pytestmark = pytest.mark.forks
 
+_MEANING = (
+  'Mean ± sample deviation over seeds; of one run, over its draws of few labels.'
+)
 ACCURACIES = {'dcco': [0.5, 0.625, 0.75], 'fedavg': [0.25, 0.25]}
 
 
@@ -65,6 +68,8 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
     '------  ----  ------------  -----------  ---------------',
     'dcco       3  62.5 ± 12.5%    2.0 ± 1.0            1 ± 0',
     'fedavg     2   25.0 ± 0.0%  1.50 ± 0.71            1 ± 0',
+    '',
+    _MEANING,
     f'Page: {out / "comparison.html"}',
   ]
   assert shown.err == ''
@@ -89,11 +94,12 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
     assert float(line['deviation']) == pytest.approx(deviation)
   for suffix, start in (('png', b'\x89PNG'), ('svg', b'<?xml'), ('pdf', b'%PDF')):
     assert (out / f'curves.{suffix}').read_bytes().startswith(start)
-  rows = (out / 'comparison.md').read_text().splitlines()[2:]
-  assert [' '.join(row.split()) for row in rows] == [
+  lines = (out / 'comparison.md').read_text().splitlines()
+  assert [' '.join(line.split()) for line in lines[2:4]] == [
     '| dcco | 3 | **62.5 ± 12.5%** | 2.0 ± 1.0 | **1 ± 0** |',
     '| fedavg | 2 | 25.0 ± 0.0% | 1.50 ± 0.71 | **1 ± 0** |',
   ]
+  assert lines[4:] == ['', _MEANING, '', 'Bold: the best mean of a column.']
   assert r'fedavg & 2 & 25.0 $\pm$ 0.0\% &' in (out / 'comparison.tex').read_text()
   assert '<b>62.5 ± 12.5%</b>' in (out / 'comparison.html').read_text()
   assert 'data:image/png;base64,' in (out / 'comparison.html').read_text()
@@ -106,7 +112,9 @@ def test_metric_chooses_what_is_shown_and_csv_has_all(runs, capsys):
   assert 'linear/10%/accuracy' in (out / 'comparison.csv').read_text()
 
 
-def test_unequal_budgets_and_unfinished_runs_are_said_once(runs, capsys):
+def test_unequal_budgets_and_unfinished_runs_are_said_on_screen_and_in_files(
+  runs, capsys
+):
   metrics = {'client_work/loss': [1.0] * 3}
   fabricate.run(runs / 'long', {'rounds': 9}, metrics)
   started = runs / 'started'
@@ -121,8 +129,15 @@ def test_unequal_budgets_and_unfinished_runs_are_said_once(runs, capsys):
   assert len(lines) == 2
   assert 'round 3 of 9' in (out / 'comparison.html').read_text()
   fabricate.run(runs / 'wide', {'clients_per_round': 8}, metrics)
-  call(runs)
-  assert 'This is not a fair comparison' in capsys.readouterr().err.splitlines()[1]
+  call(runs, '--formats=markdown,latex')
+  warnings = [
+    line.removeprefix('Warning: ') for line in capsys.readouterr().err.splitlines()[1:]
+  ]
+  assert 'This is not a fair comparison' in warnings[0]
+  for name in ('comparison.md', 'comparison.tex'):
+    text = (out / name).read_text()
+    assert text.count('Caveat: ') == len(warnings)
+    assert 'Caveat: This is not a fair comparison' in text
 
 
 def test_groups_have_labels_and_an_order(runs, capsys):

@@ -39,11 +39,6 @@ img { display: block; max-width: 100%; background: #ffffff; border-radius: 6px; 
 pre { background: var(--tint); border: 1px solid var(--line); border-radius: 6px;
   padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 """
-_MEANS = (
-  'Mean ± sample standard deviation over the runs of a group, which differ only in '
-  'their seed; of one run, over its draws of few labels. Bold: the best mean of a '
-  'column.'
-)
 _CURVES = 'Line: mean over the runs of a group. Band, or bar: standard deviation.'
 
 
@@ -70,7 +65,7 @@ def build(
   if caveats:
     items = ''.join(f'<li>{inert.html(caveat)}</li>' for caveat in caveats)
     parts.append(f'<ul class="caveats">{items}</ul>')
-  parts += ['<h2>Results</h2>', _note(_MEANS), tables.html(table)]
+  parts += ['<h2>Results</h2>', tables.html(table)]
   if curves_png:
     parts += ['<h2>Curves</h2>', _note(_CURVES), _image(curves_png)]
   if len(groups) > 1:
