@@ -90,12 +90,19 @@ def command(run: run_reader.Run) -> str:
 
 
 def _differing(groups: Sequence[run_groups.Group]) -> tables.Table:
+  """Returns the settings of the groups; those that are fewer are the columns."""
   names = dict.fromkeys(name for group in groups for name in group.differing)
   rows = [
-    [group.name, *(group.differing.get(name, plain_text.EMPTY) for name in names)]
-    for group in groups
+    (comparison.NAME, *names),
+    *(
+      (g.name, *(g.differing.get(name, plain_text.EMPTY) for name in names))
+      for g in groups
+    ),
   ]
-  return tables.Table(pd.DataFrame(rows, columns=[comparison.NAME, *names]))
+  if len(names) > len(groups):
+    rows = [*zip(*rows, strict=True)]
+  header, *cells = rows
+  return tables.Table(pd.DataFrame(cells, columns=header))
 
 
 def _run(group: run_groups.Group, run: run_reader.Run) -> str:
