@@ -84,7 +84,7 @@ def _check(
   evaluation.check(config, (suite.FEDERATED_LINEAR, *dense.METHODS))
   evaluation_clients.check(config, added)
   masked.check(config, added)
-  transfer.check(added)
+  transfer.check(config, added)
   if config.method.kind == _FEDBN:
     raise ValueError(
       f'{folder} is a run of fedbn: its checkpoints have no batch norm, which stays '

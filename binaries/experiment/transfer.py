@@ -13,12 +13,27 @@ from tasks import registry
 from tasks import task_types
 
 
-def check(added: evaluations.Additions) -> None:
-  """Raises ValueError if there is no such task, or a folder of data does nothing."""
+def check(config: run_config.RunConfig, added: evaluations.Additions) -> None:
+  """Checks a transfer, as far as possible without data.
+
+  Args:
+    config: The run of the encoder.
+    added: What is evaluated.
+
+  Raises:
+    ValueError: If there is no such task, one of both tasks has no images, or a folder
+      of data does nothing.
+  """
   if added.transfer not in (None, *registry.TASKS):
     raise ValueError(
       f'transfer is {added.transfer!r}; it must be one of {", ".join(registry.TASKS)}.'
     )
+  for task in (added.transfer, config.task) if added.transfer else ():
+    if task in (*registry.TABLES, *registry.PAIRS):
+      raise ValueError(
+        f'--transfer={added.transfer} is given for a run of the task {config.task}; '
+        f'both must have one image an example, which {task} has not.'
+      )
   takers = (*registry.DOWNLOADED, *registry.OF_FILES)
   if added.transfer_dir is not None and added.transfer not in takers:
     raise ValueError(
