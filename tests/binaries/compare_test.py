@@ -204,8 +204,9 @@ def test_numbers_against_a_setting_are_drawn_if_asked_for(runs):
     ([], '--runs is not given; it must name run folders'),
     (['--runs='], '--runs is not given'),
     (['--runs={runs}/nothing*'], 'which matches no run with a round'),
-    (['--runs={runs}/nothing'], 'nothing is not a run folder: there is no such'),
-    (['--runs={runs}/other'], 'other is not a run folder: it has no config.json'),
+    (['--runs={runs}/notes.txt'], 'is a file; it must be the folder of a run'),
+    (['--runs={runs}/nothing'], 'nothing is not a run: there is no such'),
+    (['--runs={runs}/other'], 'other is not a run: it has no config.json'),
     (['--runs={runs}/*', '--out={runs}/dcco_0'], "dcco_0', which is a run"),
     (['--runs={runs}/*', '--out={runs}/notes.txt'], "notes.txt', which is a file"),
     (

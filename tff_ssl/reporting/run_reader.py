@@ -102,11 +102,10 @@ def read(folder: str | os.PathLike[str]) -> Run:
       cannot be read; the message names the file.
   """
   folder = pathlib.Path(folder)
-  if not folder.is_dir():
-    raise ValueError(f'{folder} is not a run folder: there is no such folder.')
+  run_config.check_is_folder(folder)
   for name in ('config.json', 'metrics.csv'):
     if not (folder / name).is_file():
-      raise ValueError(f'{folder} is not a run folder: it has no {name}.')
+      raise ValueError(f'{folder} is not a run: it has no {name}.')
   run_config.check_contained(folder)
   evaluation, system = folder / 'evaluation.json', folder / 'system.csv'
   return Run(
