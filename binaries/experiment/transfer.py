@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from binaries.building import data
+from binaries.config import checks
 from binaries.config import evaluations
 from binaries.config import run_config
 from binaries.config import suited
@@ -24,10 +24,8 @@ def check(config: run_config.RunConfig, added: evaluations.Additions) -> None:
     ValueError: If there is no such task, one of both tasks has no images, or a folder
       of data does nothing.
   """
-  if added.transfer not in (None, *registry.TASKS):
-    raise ValueError(
-      f'transfer is {added.transfer!r}; it must be one of {", ".join(registry.TASKS)}.'
-    )
+  if added.transfer is not None:
+    checks.check_task('transfer', added.transfer)
   for task in (added.transfer, config.task) if added.transfer else ():
     if task in (*registry.TABLES, *registry.PAIRS):
       raise ValueError(
@@ -84,7 +82,7 @@ def load(
     height,
     config.data.download,
     seed=0,
-    reading=images.AS_USUAL if usual else data.reading(config),
+    reading=images.AS_USUAL if usual else suited.reading(config.data),
     **own,
   )
   task = fit(task, image_shape)
