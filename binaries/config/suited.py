@@ -30,9 +30,7 @@ def to_task(config: run_config.RunConfig) -> run_config.RunConfig:
   """
   changes: dict[str, Any] = {}
   if config.task in registry.TABLES:
-    changes['encoder'] = kinds.parse(
-      'mlp', encoders.ENCODERS, 'encoder', config.encoder
-    )
+    changes['encoder'] = kinds.parse('mlp', encoders.ENCODERS, config.encoder)
   if config.task in registry.VIEWS:
     changes['augmentation'] = registry.VIEWS[config.task]
   try:
