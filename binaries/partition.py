@@ -71,10 +71,13 @@ def main(options: Options) -> None:
   outputs.check_file('csv', options.csv, '.csv')
   if options.max_clients is not None and options.plot is None:
     raise ValueError('--max_clients is given without --plot; it is for the plot only.')
+  # Only here: it imports NumPy, which --help does not need.
+  from binaries.config import checks
+
+  checks.check_data(config)
   # TensorFlow is imported only now, when the command line has been checked.
   from binaries.building import data
 
-  data.check(config)
   task = data.load_task(config)
   partition = data.partition(config, task)
   report = describe.describe(partition, task.train.label, task.num_classes)

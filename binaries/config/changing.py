@@ -216,7 +216,7 @@ def _part(config: run_config.RunConfig, name: str, text: str) -> Any:
   else:
     table = run_config.KINDS[name]
   try:
-    value = kinds.parse(text, table, name, before)
+    value = kinds.parse(text, table, before)
   except ValueError as error:
     sentence = f'--{name}={text} is given: {error}'
     _check_not_of_others(name, text, before, table, sentence)

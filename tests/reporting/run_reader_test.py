@@ -87,6 +87,9 @@ def test_errors_name_the_file(folder, name, content, message):
     run_reader.read(folder)
 
 
-def test_refuses_a_folder_that_is_not_there(tmp_path):
+def test_refuses_a_folder_that_is_not_there_or_a_file(tmp_path):
   with pytest.raises(ValueError, match='no such folder'):
     run_reader.read(tmp_path / 'missing')
+  (tmp_path / 'file').touch()
+  with pytest.raises(ValueError, match='is a file; it must be the folder of a run'):
+    run_reader.read(tmp_path / 'file')

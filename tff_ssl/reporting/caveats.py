@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tff_ssl.computing import kinds
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
@@ -147,7 +148,7 @@ def _measured_otherwise(
   runs = [run for group in groups for run in group.counted]
   for name in measures:
     own = (run.settings[name] for run in runs if name in run.settings)
-    values = sorted({*map(run_reader.text, own)})
+    values = sorted({*map(kinds.value_text, own)})
     if len(values) > 1:
       yield (
         f'Runs were evaluated with different {name} ({", ".join(values)}): the '

@@ -6,6 +6,7 @@ import shlex
 
 import pandas as pd
 
+from tff_ssl.computing import kinds
 from tff_ssl.reporting import comparison
 from tff_ssl.reporting import pages
 from tff_ssl.reporting import plain_text
@@ -13,12 +14,6 @@ from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import tables
 from tff_ssl.runs import run_config
-
-_MEANS = (
-  'Mean ± sample standard deviation over the runs of a group, which differ only in '
-  'their seed; of one run, over its draws of few labels. Bold: the best mean of a '
-  'column.'
-)
 
 
 def build(
@@ -44,7 +39,6 @@ def build(
     'comparison.html',
     title=f'Comparison of {count} run{"s" if count != 1 else ""}',
     caveats=caveats,
-    about_means=_MEANS,
     table=tables.html(table),
     curves=base64.b64encode(curves_png).decode('ascii'),
     differing=differing,
@@ -56,17 +50,24 @@ def command(run: run_reader.Run) -> str:
   """Returns the command that made a run, as a shell takes it, or else its settings."""
   if recorded := run_config.command(run.config):
     return recorded
-  settings = {name: run_reader.text(value) for name, value in run.settings.items()}
+  settings = {name: kinds.value_text(value) for name, value in run.settings.items()}
   return shlex.join(f'{name}={value}' for name, value in settings.items())
 
 
 def _differing(groups: Sequence[run_groups.Group]) -> tables.Table:
+  """Returns the settings of the groups; those that are fewer are the columns."""
   names = dict.fromkeys(name for group in groups for name in group.differing)
   rows = [
-    [group.name, *(group.differing.get(name, plain_text.EMPTY) for name in names)]
-    for group in groups
+    (comparison.NAME, *names),
+    *(
+      (g.name, *(g.differing.get(name, plain_text.EMPTY) for name in names))
+      for g in groups
+    ),
   ]
-  return tables.Table(pd.DataFrame(rows, columns=[comparison.NAME, *names]))
+  if len(names) > len(groups):
+    rows = [*zip(*rows, strict=True)]
+  header, *cells = rows
+  return tables.Table(pd.DataFrame(cells, columns=header))
 
 
 def _about(group: run_groups.Group, run: run_reader.Run) -> str:

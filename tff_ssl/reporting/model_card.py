@@ -14,6 +14,7 @@ import shlex
 from typing import Any
 
 from tff_ssl.computing import inert
+from tff_ssl.computing import kinds
 from tff_ssl.reporting import pages
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
@@ -138,7 +139,7 @@ def _settings(
     # A seed reveals who was in which cohort, whoever names it.
     is_shown = shown is None or (name in shown and name != run_reader.SEED)
     if is_shown and not said:
-      yield name, run_reader.text(value)
+      yield name, kinds.value_text(value)
 
 
 def _results(numbers: Mapping[str, Any]) -> list[tuple[str, object, object]]:

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 import dataclasses
 import functools
-import json
 import os
 import pathlib
 from typing import Any
 
 import pandas as pd
 
+from tff_ssl.computing import kinds
 from tff_ssl.runs import round_table
 from tff_ssl.runs import run_config
 from tff_ssl.storage import files
@@ -60,12 +60,12 @@ class Run:
   @property
   def seed(self) -> str:
     """The seed, as text."""
-    return text(self.settings.get(SEED))
+    return kinds.value_text(self.settings.get(SEED))
 
   @property
   def loss(self) -> str:
     """What the losses are of: the objective, or a method that has its own."""
-    return text(self.settings.get(OBJECTIVE) or self.settings.get(METHOD))
+    return kinds.value_text(self.settings.get(OBJECTIVE) or self.settings.get(METHOD))
 
   @property
   def rounds(self) -> int | None:
@@ -91,15 +91,6 @@ class Run:
     return f'unfinished, round {self.last_round:,} of {self.rounds:,}'
 
 
-def text(value: object) -> str:
-  """Returns the value of a setting as it is written in names."""
-  if value is None:
-    return 'none'
-  if isinstance(value, list):
-    return ','.join(map(str, value))
-  return str(value) if isinstance(value, str) else json.dumps(value)
-
-
 def read(folder: str | os.PathLike[str]) -> Run:
   """Reads a run folder.
 
@@ -114,11 +105,10 @@ def read(folder: str | os.PathLike[str]) -> Run:
       cannot be read; the message names the file.
   """
   folder = pathlib.Path(folder)
-  if not folder.is_dir():
-    raise ValueError(f'{folder} is not a run folder: there is no such folder.')
+  run_config.check_is_folder(folder)
   for name in ('config.json', 'metrics.csv'):
     if not (folder / name).is_file():
-      raise ValueError(f'{folder} is not a run folder: it has no {name}.')
+      raise ValueError(f'{folder} is not a run: it has no {name}.')
   run_config.check_contained(folder)
   evaluation, system = folder / 'evaluation.json', folder / 'system.csv'
   return Run(
