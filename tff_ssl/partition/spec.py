@@ -89,7 +89,10 @@ def parse(text: str) -> PartitionConfig:
     ValueError: The kind, a field or a value is not allowed, or a field is missing or
       given twice.
   """
-  config: PartitionConfig = kinds.parse(text, _CONFIGS, 'partition')
+  try:
+    config: PartitionConfig = kinds.parse(text, _CONFIGS)
+  except ValueError as error:
+    raise ValueError(f'The partition is {text!r}: {error}') from error
   return config
 
 
