@@ -101,7 +101,7 @@ def test_any_text_is_read_or_refused_by_one_error(text, base):
   try:
     assert type(_parse(text, base)) in _KINDS.values()
   except ValueError as error:
-    assert str(error).startswith('The shape')
+    assert str(error).startswith('it ')
 
 
 @hypothesis.given(
@@ -168,6 +168,8 @@ def test_what_is_wrong_is_said_with_what_is_allowed(text, said):
   with pytest.raises(ValueError, match=re.escape(said)) as refused:
     _parse(text)
   assert '\n' not in str(refused.value)
+  # Whoever says what is given says the text.
+  assert ':' not in text or text not in str(refused.value)
 
 
 def test_values_that_are_built_are_checked_like_those_that_are_read():
