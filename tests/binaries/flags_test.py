@@ -81,7 +81,7 @@ def other_run(tmp_path):
       '--rounds=5 --server=warmup_rounds=5',
       'warmup_steps is 5; it must be below total_steps, which is 5.',
     ),
-    ('--partition=dirichlet:examples=4', 'lacks alpha'),
+    ('--partition=dirichlet:examples=4', 'lacks the field alpha'),
     (
       '--objective=projector=8/wide',
       "has projector='8/wide'; it must be whole numbers with / between",
@@ -177,7 +177,7 @@ def test_wrong_names_and_files_for_folders_need_no_tensorflow(tmp_path):
   )
   said = [
     "task is 'digit'; .*Did you mean digits?",
-    "partition 'foo' has the unknown kind 'foo'; it must be one of",
+    "The partition is 'foo': it has the unknown kind 'foo'; it must be one of",
     "methods of --evaluation has 'kn'; .*Did you mean knn?",
     '--aggregation=private is given without epsilon',
     'names.py.*, which is a file; it must be the folder of a run',
