@@ -74,7 +74,7 @@ byol-collapse: venv
 	    --runs='$(RUNS)_*_group,$(RUNS)_*_batch' --out=$(RUNS)_collapse
 	cp $(RUNS)_collapse/curves.png $(FIGURE)
 
-# ARGS='--claims dcco-centralized --jobs=1'; --data cifar10=FOLDER where the data are.
+# ARGS='--claims=dcco-centralized --jobs=1'; --data=cifar10=FOLDER where the data are.
 claims: venv
 	$(BIN)/python -m docs.claims --budget=digits $(ARGS)
 

@@ -36,6 +36,7 @@ from binaries.config import evaluations
 from binaries.config import strangers
 from binaries.launching import libraries
 from binaries.launching import program
+from tff_ssl.evaluation import method_names
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -62,6 +63,14 @@ def main(options: Options) -> None:
   folder = pathlib.Path(options.run)
   names = ('evaluation', 'data_dir', 'data', 'runtime')
   config = strangers.read(folder, {name: getattr(options, name) for name in names})
+  strangers.check_given(folder, config)
+  # Only here: they import NumPy.
+  from binaries.config import checks
+  from binaries.experiment import transfer
+
+  checks.check_data(config)
+  checks.check_evaluation(config, (method_names.FEDERATED_LINEAR, *method_names.DENSE))
+  transfer.check(config, options)
   # TensorFlow is imported only now, when the command line has been checked.
   libraries.import_tff()
   from binaries.experiment import reevaluating

@@ -19,19 +19,7 @@ from binaries.config import objectives
 from binaries.config import outputs
 from binaries.config import run_config
 from binaries.launching import program
-from tasks import task_types
 from tff_ssl.computing import kinds
-from tff_ssl.partition import describe
-from tff_ssl.reporting import plain_text
-
-# Changes of the images, which labels do not show.
-_IMAGES = {
-  'rotation': '{who} k of {count} has its images rotated by k/{count} of a turn.',
-  'style': '{who} k of {count} has its images in the k-th colours and tone.',
-}
-_ROWS = 10
-_DRAWN = 100
-_LARGEST_CLASSES = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,38 +59,14 @@ def main(options: Options) -> None:
   outputs.check_file('csv', options.csv, '.csv')
   if options.max_clients is not None and options.plot is None:
     raise ValueError('--max_clients is given without --plot; it is for the plot only.')
+  # Only here: it imports NumPy, which --help does not need.
+  from binaries.config import checks
+
+  checks.check_data(config)
   # TensorFlow is imported only now, when the command line has been checked.
-  from binaries.building import data
+  from binaries.experiment import dealing
 
-  data.check(config)
-  task = data.load_task(config)
-  partition = data.partition(config, task)
-  report = describe.describe(partition, task.train.label, task.num_classes)
-  text = data.partition_text(config, task)
-  print(f'{text}: {report.line()}')
-  if (kind := text.partition(':')[0]) in _IMAGES:
-    source = data.source_of(config, task)
-    if source is None:
-      print(_IMAGES[kind].format(who='Client', count=len(partition)))
-    else:
-      count = int(source.max()) + 1
-      mixed = describe.describe(partition, source, count)
-      print(
-        f'{_IMAGES[kind].format(who="Source", count=count)} Mean earth-mover distance '
-        "from the clients' sources to those of all clients: "
-        f'{mixed.mean_emd:.3f}.'
-      )
-  print(_table(report, task))
-  if options.csv is not None:
-    report.write_csv(options.csv)
-  if options.plot is not None:
-    # Imported only here: on its first import matplotlib writes its cache, and may
-    # print a message about it.
-    from binaries.experiment import partition_plot
-
-    title = f'{task.name}, {text}'
-    most = options.max_clients or _DRAWN
-    partition_plot.write(report, task.label_names, title, most, options.plot)
+  dealing.deal(config, options.plot, options.csv, options.max_clients)
 
 
 def _config(options: Options) -> run_config.RunConfig:
@@ -118,28 +82,6 @@ def _config(options: Options) -> run_config.RunConfig:
     seed=options.seed,
   )
   return changing.changed(config, {'data': options.data})
-
-
-def _table(report: describe.PartitionReport, task: task_types.Task) -> str:
-  """Lays out the first clients: their examples, classes, and largest classes."""
-  rows = []
-  for client in range(min(report.clients, _ROWS)):
-    counts = report.histograms[client]
-    size = int(report.client_sizes[client])
-    largest = [k for k in (-counts).argsort(kind='stable') if counts[k]]
-    rows.append(
-      {
-        'client': report.client_ids[client],
-        'examples': size,
-        'classes': len(largest),
-        'largest': ', '.join(
-          f'{task.label_names[k]}: {counts[k] / size:.0%}'
-          for k in largest[:_LARGEST_CLASSES]
-        ),
-      }
-    )
-  left = report.clients - len(rows)
-  return plain_text.text(rows) + (f'\nand {left:,} more' if left else '')
 
 
 if __name__ == '__main__':

@@ -35,6 +35,7 @@ from tasks import provenance
 from tasks import sources
 from tasks import splits
 from tasks import task_types
+from tff_ssl.computing import inert
 from tff_ssl.storage import memory
 
 _IMAGE_SIZE = 64
@@ -140,7 +141,7 @@ def _instead(source: sources.Source) -> str:
   """Says which files may be the manifest, if any may."""
   for name in source.names:
     if name.lower().endswith(left_out.SPREADSHEETS):
-      return f', but {sources.printable(name)}: {left_out.what_to_do(name)}'
+      return f', but {inert.line(name)}: {left_out.what_to_do(name)}'
   tables = [n for n in source.names if posixpath.splitext(n)[1].lower() in _TABLES[:2]]
   shown = intake.some(tables)
   return f', but {shown}, whose path may be given' if tables else ''

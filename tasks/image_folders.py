@@ -25,6 +25,7 @@ from tasks import manifest
 from tasks import sources
 from tasks import spellings
 from tasks import task_types
+from tff_ssl.computing import checks
 
 NONE, CLASS, CLIENT = 'none', 'class', 'client'
 MEANINGS = (NONE, CLASS, CLIENT)
@@ -56,10 +57,7 @@ def load(
     ValueError: There is no such folder, it has no images, or its folders mean something
       and it has images outside of them.
   """
-  if folders not in MEANINGS:
-    raise ValueError(
-      f'folders is {folders!r}; it must be one of {", ".join(MEANINGS)}.'
-    )
+  checks.one_of(MEANINGS, folders=folders)
   path = sources.data_path(
     'folder',
     data_dir,

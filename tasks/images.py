@@ -28,6 +28,8 @@ from tasks import colour
 from tasks import deep
 from tasks import dicom
 from tasks import opening
+from tff_ssl.computing import checks
+from tff_ssl.storage import memory
 
 # How names of pictures end.
 SUFFIXES = (
@@ -87,8 +89,7 @@ class Reading:
   pixel_range: brightness.Range | None = None
 
   def __post_init__(self) -> None:
-    if self.fit not in FITS:
-      raise ValueError(f'fit is {self.fit!r}; it must be one of {", ".join(FITS)}.')
+    checks.one_of(FITS, fit=self.fit)
     if self.pixel_range is not None:
       low, high = self.pixel_range
       if not (math.isfinite(low) and math.isfinite(high) and low < high):
@@ -339,7 +340,7 @@ def check_fits(count: int, image_size: int, channels: int = 3) -> None:
   Raises:
     ValueError: The images would not fit.
   """
-  needed, there = count * channels * image_size**2, opening.memory()
+  needed, there = count * channels * image_size**2, memory.total()
   if needed > there:
     raise ValueError(
       f'image_size is {image_size}: {count:,} images of that size take '

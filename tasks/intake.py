@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import dataclasses
 from typing import Any
 
-from tasks import sources
+from tff_ssl.computing import inert
 
 FILE = 'intake.json'
 _SHOWN = 3
@@ -102,7 +102,7 @@ def some(names: Iterable[str]) -> str:
   """
   listed = list(names)
   more = f' and {len(listed) - _SHOWN:,} more' if len(listed) > _SHOWN else ''
-  return ', '.join(map(sources.printable, listed[:_SHOWN])) + more
+  return ', '.join(map(inert.line, listed[:_SHOWN])) + more
 
 
 def many(count: int, what: str) -> str:
@@ -123,5 +123,5 @@ def finding(
     costs: As in `Finding`.
   """
   listed = tuple(names)
-  shown = tuple(map(sources.printable, listed))
+  shown = tuple(map(inert.line, listed))
   return Finding(kind, shown, f'{before}: {some(listed)}{after}', costs)

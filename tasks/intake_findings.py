@@ -17,6 +17,7 @@ from tasks import layouts
 from tasks import left_out
 from tasks import manifest as manifest_lib
 from tasks import sources
+from tff_ssl.computing import inert
 
 # Ending of the name of a mask among images; before it comes the image's name.
 MASK_SUFFIX = '_segmentation.png'
@@ -162,7 +163,7 @@ def _unreadable(reasons: Mapping[str, str], count: int) -> Iterator[intake.Findi
       'unreadable',
       names,
       f'left out {len(names):,} of {count:,} images that cannot be read',
-      f' ({sources.printable(reasons[names[0]])})',
+      f' ({inert.line(reasons[names[0]])})',
       costs=True,
     )
 
@@ -189,7 +190,7 @@ def _not_read(
     yield intake.finding('no images', names, said)
   others = [n for n in source.names if n != manifest and _is_manifest(n)]
   if others and _is_manifest(manifest):
-    said = f'warning: only {sources.printable(manifest)} is read, and not'
+    said = f'warning: only {inert.line(manifest)} is read, and not'
     yield intake.finding('other manifests', others, said, costs=True)
   for why, names in source.aside.items():
     if names:
@@ -240,7 +241,7 @@ def _identical(
       shown = intake.some(' = '.join(group[:3]) for group in kinds[what])
       yield intake.Finding(
         f'identical files {what}',
-        tuple(sources.printable(' = '.join(group)) for group in kinds[what]),
+        tuple(inert.line(' = '.join(group)) for group in kinds[what]),
         f'{"warning: " * costs}{said}: {shown}',
         costs,
       )

@@ -6,7 +6,7 @@ import posixpath
 import re
 
 from tasks import intake
-from tasks import sources
+from tff_ssl.computing import inert
 
 TRAIN, VALIDATION, TEST = 'train', 'validation', 'test'
 SPLITS = (TRAIN, VALIDATION, TEST)
@@ -103,6 +103,6 @@ def _refuse_within(path: str, within: Mapping[str, Collection[str]]) -> None:
     if len({role(name) for name in inner_splits}) >= _SEVERAL:
       raise ValueError(
         f'{path} holds the splits {", ".join(inner_splits)} in '
-        f'{sources.printable(folder)}; splits must be the outermost folders, around '
+        f'{inert.line(folder)}; splits must be the outermost folders, around '
         'all images.'
       )

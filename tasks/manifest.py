@@ -11,6 +11,7 @@ from tasks import intake
 from tasks import layouts
 from tasks import sources
 from tasks import spellings
+from tff_ssl.computing import checks
 
 SPLITS = layouts.SPLITS
 # What is classified: each image by itself, or the images of a case together.
@@ -263,10 +264,7 @@ def what_is_classified(name: str, rows: list[Row], wanted: str | None) -> str:
   has_cases = bool(rows[0].case_id)
   if wanted is None:
     return CASE if has_cases else IMAGE
-  if wanted not in CLASSIFIED:
-    raise ValueError(
-      f'classify is {wanted!r}; it must be one of {", ".join(CLASSIFIED)}.'
-    )
+  checks.one_of(CLASSIFIED, classify=wanted)
   if wanted == CASE and not has_cases:
     raise ValueError(
       f'classify is {CASE!r}, but {name} has no column case_id; only {IMAGE!r} is '
@@ -300,7 +298,7 @@ def check(
     torn = _torn(rows, field, 'split')
     if torn:
       raise ValueError(
-        f'{name} has {_count([*torn], what)} in two splits: {intake.some(torn)}.'
+        f'{name} has {intake.many(len(torn), what)} in two splits: {intake.some(torn)}.'
       )
   _check_one(name, rows, 'client_id', 'client')
   if classify == CASE:
@@ -309,7 +307,7 @@ def check(
   twice = [image for image, count in listed.items() if count > 1]
   if twice:
     raise ValueError(
-      f'{name} lists {_count(twice, "image")} twice: {intake.some(twice)}.'
+      f'{name} lists {intake.many(len(twice), "image")} twice: {intake.some(twice)}.'
     )
   known = set(files)
   masks = dict.fromkeys(row.mask for row in rows if row.mask)
@@ -318,7 +316,7 @@ def check(
     why = {file: kind for kind, names in (aside or {}).items() for file in names}
     shown = [f'{file} ({why[file]})' if file in why else file for file in unknown]
     raise ValueError(
-      f'{name} lists {_count(unknown, "file")} that cannot be found: '
+      f'{name} lists {intake.many(len(unknown), "file")} that cannot be found: '
       f'{intake.some(shown)}; only regular files of the folder, and links to them, can '
       'be, and with --data=follow_links=true what other links lead to.'
     )
@@ -344,10 +342,6 @@ def _check_one(name: str, rows: list[Row], field: str, what: str) -> None:
     shown = [f'{case} ({intake.some(values)})' for case, values in torn.items()]
     advice = '; images can be classified one by one' if what == 'label' else ''
     raise ValueError(
-      f'{name} has {_count(shown, "case")} with more than one {what}, but each must '
-      f'have exactly one: {intake.some(shown)}{advice}.'
+      f'{name} has {intake.many(len(shown), "case")} with more than one {what}, but '
+      f'each must have exactly one: {intake.some(shown)}{advice}.'
     )
-
-
-def _count(names: list[str], what: str) -> str:
-  return f'{len(names):,} {what}{"s" * (len(names) != 1)}'

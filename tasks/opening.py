@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import contextlib
 import functools
 import io
-import pathlib
 import threading
 
 from PIL import Image
-import psutil
+
+from tff_ssl.storage import memory
 
 # JPEG also opens MPO, several JPEGs in a file.
 FORMATS = (
@@ -43,11 +43,6 @@ _COPIES, COPIED = 8, 2**26
 _COEFFICIENTS = 6
 # Share of the machine's memory that decoding may take.
 _SHARE = 0.5
-# Where Linux says how much memory a container may take (cgroups, version 2 and 1).
-_LIMITS = (
-  '/sys/fs/cgroup/memory.max',
-  '/sys/fs/cgroup/memory/memory.limit_in_bytes',
-)
 
 
 class PictureError(ValueError):
@@ -98,17 +93,7 @@ class Room:
 @functools.cache
 def room() -> Room:
   """Returns the memory that decoding may take on this machine."""
-  return Room(int(_SHARE * memory()))
-
-
-def memory() -> int:
-  """Returns the memory of this machine or container, in bytes."""
-  sizes = [psutil.virtual_memory().total]
-  for limit in _LIMITS:
-    # There is no such file, or it says `max`.
-    with contextlib.suppress(OSError, ValueError):
-      sizes.append(int(pathlib.Path(limit).read_text()))
-  return min(sizes)
+  return Room(int(_SHARE * memory.total()))
 
 
 def _held(image: Image.Image) -> int:

@@ -12,6 +12,7 @@ from tasks import intake as intake_lib
 from tasks import intake_findings
 from tasks import manifest
 from tasks import sources
+from tff_ssl.computing import inert
 
 # Weights of red, green and blue in the brightness (ITU-R BT.601, as in Pillow).
 _LUMINANCE = (0.299, 0.587, 0.114)
@@ -21,7 +22,7 @@ class Pictures(NamedTuple):
   """Images with the names of their files.
 
   Attributes:
-    names: Names of the files, relative to the folder, as of `sources.printable`.
+    names: Names of the files, relative to the folder, as of `inert.line`.
     images: uint8 [n, height, width, channels].
     intake: What became of all files.
   """
@@ -64,14 +65,10 @@ def load(
       f'{", ".join(images_lib.SUFFIXES)}.'
     )
   decoded = decoding.decode_all(source, names, height, reading)
-  readable = tuple(
-    sources.printable(name) for name in names if name not in decoded.unreadable
-  )
+  readable = tuple(inert.line(name) for name in names if name not in decoded.unreadable)
   if not readable:
     name, why = next(iter(decoded.unreadable.items()))
-    raise ValueError(
-      f'No image of {path} can be read; {sources.printable(name)}: {why}.'
-    )
+    raise ValueError(f'No image of {path} can be read; {inert.line(name)}: {why}.')
   rows = [manifest.Row(name) for name in names]
   # In no split, so that copies are in one.
   intake = intake_findings.take_in(source, '', rows, np.full(len(rows), ''), decoded)

@@ -290,17 +290,8 @@ def open_source(
   raise ValueError(f'There is no folder or .tar file at {path}.')
 
 
-def printable(name: str) -> str:
-  r"""Returns a file's name as text that can be printed and written.
-
-  Args:
-    name: Name in a `Source`; see `inert.line`.
-  """
-  return inert.line(name)
-
-
 def texts(where: str, what: str, names: Iterable[str]) -> dict[str, str]:
-  """Returns each name as text; see `printable`.
+  """Returns each name as text; see `inert.line`.
 
   Args:
     where: What to call their place in errors.
@@ -313,7 +304,7 @@ def texts(where: str, what: str, names: Iterable[str]) -> dict[str, str]:
   """
   of_text: dict[str, str] = {}
   for name in sorted({*names}):
-    other = of_text.setdefault(printable(name), name)
+    other = of_text.setdefault(inert.line(name), name)
     if other != name:
       raise ValueError(
         f'{where} has the {what} {other!a} and {name!a}, which would be '

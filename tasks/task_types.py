@@ -325,11 +325,11 @@ class Task:
     parts = []
     unit = 'image' if self.field == IMAGE else 'example'
     for split, examples in self.splits().items():
-      counted = [_many(len(examples), unit)]
+      counted = [intake_lib.many(len(examples), unit)]
       if self.case_level:
-        counted.append(_many(len(np.unique(examples.case)), 'case'))
+        counted.append(intake_lib.many(len(np.unique(examples.case)), 'case'))
       if examples.client is not None:
-        counted.append(_many(len(np.unique(examples.client)), 'client'))
+        counted.append(intake_lib.many(len(np.unique(examples.client)), 'client'))
       unlabelled = int(np.sum(examples.label < 0))
       note = f' ({unlabelled:,} unlabelled)' if unlabelled and of_labels else ''
       parts.append(f'{split} {" of ".join(counted)}{note}')
@@ -375,7 +375,3 @@ class Task:
       for array in (*known, *examples.fields.values()):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-def _many(number: int, unit: str) -> str:
-  return f'{number:,} {unit}{"" if number == 1 else "s"}'

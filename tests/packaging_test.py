@@ -110,7 +110,9 @@ def wheel(tmp_path_factory):
 def test_wheel_holds_the_library_alone(wheel):
   names = [name for name in wheel.namelist() if '.dist-info/' not in name]
   expected = {
-    path.relative_to(_ROOT).as_posix() for path in (_ROOT / 'tff_ssl').rglob('*.py')
+    path.relative_to(_ROOT).as_posix()
+    for kind in ('*.py', 'templates/*')
+    for path in (_ROOT / 'tff_ssl').rglob(kind)
   }
 
   assert set(names) == expected | {'tff_ssl/py.typed'}

@@ -93,16 +93,6 @@ def _check_private(
       'because a host that is given up may have drawn noise that is not counted.'
     )
   _refuse_parts(config, 'noise is counted for a round as a whole')
-  if own.noise_multiplier is None and own.epsilon is None:
-    raise ValueError(
-      f'{given} is given without epsilon or noise_multiplier; one of them must say how '
-      'much noise there is.'
-    )
-  if own.update_clip is None:
-    raise ValueError(
-      f'{given} is given without update_clip; it must be the norm to which n_k times a '
-      "client's update is clipped."
-    )
   if isinstance(own, kinds.Distributed) and own.cohorts == accounting.POISSON:
     raise ValueError(
       f'cohorts of --aggregation is {own.cohorts} with {given}; it must be '

@@ -6,16 +6,14 @@ import sys
 
 import numpy as np
 
+from binaries.config import data as data_lib
 from binaries.config import run_config
 from binaries.config import suited
 from tasks import ham10000
-from tasks import images
 from tasks import intake
 from tasks import registry
 from tasks import task_types
 from tasks import validation
-from tff_ssl.computing import kinds
-from tff_ssl.computing import near_names
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.export import encoder_file
 from tff_ssl.partition import partitions
@@ -23,86 +21,8 @@ from tff_ssl.partition import spec
 from tff_ssl.simulation import client_data
 from tff_ssl.storage import files
 
-# The partition by a column of HAM10000's metadata, and the tasks that have these.
-_HOSPITAL = 'hospital'
-_WITH_HOSPITALS = ('ham10000', 'ham10000_records')
 # Stream of the seed that draws a client's kept examples, separate from the partition's.
 _AT_MOST = 1
-# Tasks that take each field of `--data`.
-_TAKERS = {
-  'dir': (*registry.DOWNLOADED, *registry.OF_FILES),
-  'download': registry.DOWNLOADED,
-  'strict': registry.OF_IMAGES,
-  'fit': registry.OF_PICTURES,
-  'pixel_range': registry.OF_PICTURES,
-  **{
-    name: registry.with_option(name)
-    for name in ('classify', 'folders', 'columns', 'follow_links', 'scaling')
-  },
-}
-
-
-def check(config: run_config.RunConfig) -> None:
-  """Checks what is read and dealt, as far as possible without data.
-
-  Raises:
-    ValueError: If a field is malformed, missing, or does nothing for the task.
-  """
-  data = config.data
-  if config.task not in registry.TASKS:
-    raise ValueError(
-      f'task is {config.task!r}; it must be one of {", ".join(registry.TASKS)}.'
-      f'{near_names.question(config.task, registry.TASKS)}'
-    )
-  for name, takers in _TAKERS.items():
-    if getattr(data, name) != getattr(type(data)(), name) and config.task not in takers:
-      flag = {'dir': '--data_dir', 'columns': '--columns'}.get(name, f'--data={name}')
-      raise ValueError(
-        f'{flag} is given with --task={config.task}; it is for {", ".join(takers)} '
-        'only.'
-      )
-  suited.arguments(data)
-  reading(config)
-  if config.partition == _HOSPITAL and config.task not in _WITH_HOSPITALS:
-    raise ValueError(
-      f'--partition={_HOSPITAL} is given with --task={config.task}; it is for '
-      f'{", ".join(_WITH_HOSPITALS)} only.'
-    )
-  if needs_features(config):
-    if not data.partition_encoder:
-      raise ValueError(
-        f'--partition={config.partition} is given without --data=partition_encoder; it '
-        'must name the encoder.keras of a run.'
-      )
-  elif data.partition_encoder is not None:
-    raise ValueError(
-      '--data=partition_encoder is given without a --partition of clusters; it is for '
-      'such partitions only.'
-    )
-
-
-def needs_features(config: run_config.RunConfig) -> bool:
-  """Returns whether the clients are clusters of an encoder's features."""
-  if config.partition is None or config.partition == _HOSPITAL:
-    return False
-  return spec.needs_features(spec.parse(config.partition))
-
-
-def reading(config: run_config.RunConfig) -> images.Reading:
-  """Returns how picture files are read.
-
-  Raises:
-    ValueError: If `pixel_range` is not two numbers, the first one smaller.
-  """
-  ends = config.data.pixel_range
-  if ends is None:
-    return images.Reading(config.data.fit or images.CROP, None)
-  if len(ends) != 2:
-    raise ValueError(
-      f'pixel_range of --data is {kinds.value_text(ends)}; it must be two numbers, as '
-      'in -1000/400.'
-    )
-  return images.Reading(config.data.fit or images.CROP, (ends[0], ends[1]))
 
 
 def load_task(config: run_config.RunConfig) -> task_types.Task:
@@ -119,7 +39,7 @@ def load_task(config: run_config.RunConfig) -> task_types.Task:
     data.download,
     seed=0,
     scaling=data.scaling,
-    reading=reading(config),
+    reading=suited.reading(data),
     **suited.arguments(data),
   )
   if data.validation is not None:
@@ -155,7 +75,7 @@ def cohort_size(config: run_config.RunConfig, num_clients: int) -> int:
 
 def partition_text(config: run_config.RunConfig, task: task_types.Task) -> str:
   """Returns the partition's specification: the run's, or the task's default."""
-  if config.partition == _HOSPITAL:
+  if config.partition == data_lib.HOSPITAL:
     # The holders that `holders` names.
     return 'case'
   if config.partition:
@@ -182,7 +102,7 @@ def holders(
   Raises:
     ValueError: If hospitals are asked for, but the metadata do not name them.
   """
-  if config.partition != _HOSPITAL:
+  if config.partition != data_lib.HOSPITAL:
     return examples.holder, task.holder_names
   names, numbers = np.unique(hospitals(config), return_inverse=True)
   return numbers[examples.example_id].astype(np.int64), tuple(names.tolist())

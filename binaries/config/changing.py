@@ -15,6 +15,7 @@ from binaries.config import roles
 from binaries.config import run_config
 from binaries.config import runtimes
 from tff_ssl.computing import kinds
+from tff_ssl.computing import near_names
 
 # Flags that stand for one field of a part, by name.
 SHORT: Mapping[str, str] = {
@@ -216,11 +217,16 @@ def _part(config: run_config.RunConfig, name: str, text: str) -> Any:
   else:
     table = run_config.KINDS[name]
   try:
-    value = kinds.parse(text, table, name, before)
+    value = kinds.parse(text, table, before)
   except ValueError as error:
     sentence = f'--{name}={text} is given: {error}'
     _check_not_of_others(name, text, before, table, sentence)
-    raise
+    near = near_names.nearest(_kind([(name, text)], name) or '', _every(name))
+    if near is None or near in table:
+      raise
+    raise ValueError(
+      f'{error} Did you mean {near}, which other methods take?'
+    ) from None
   for field in kinds.given(text):
     if not config.uses(f'{name}.{field}'):
       what = f'{field} of --{name}'
@@ -243,7 +249,7 @@ def _check_not_of_others(
   name: str, text: str, before: Any, table: Mapping[str, type[Any]], sentence: str
 ) -> None:
   """Raises UnusedError if a kind or a field is one that only other methods have."""
-  every = programs.all_methods() if name == 'method' else run_config.KINDS.get(name, {})
+  every = _every(name)
   kind = _kind([(name, text)], name) or kinds.kind_of(before)
   if kind not in table:
     if kind in every:
@@ -254,6 +260,11 @@ def _check_not_of_others(
     if others and field not in kinds.field_types(table[kind]):
       rest = kinds.without(text, field)
       raise UnusedError(sentence, f'{field} of --{name}', (name, text), rest)
+
+
+def _every(name: str) -> Mapping[str, type[Any]]:
+  """Returns the kinds that a flag takes with any method."""
+  return programs.all_methods() if name == 'method' else run_config.KINDS.get(name, {})
 
 
 def _refusal(config: run_config.RunConfig, what: str) -> str:

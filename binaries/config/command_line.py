@@ -137,7 +137,7 @@ def options_of(cls: type[Options], changes: Sequence[changing.Change]) -> Option
     try:
       if dataclasses.is_dataclass(type_):
         before = own.get(name, type_())
-        own[name] = changing.at_home(kinds.parse(text, {'': type_}, name, before))
+        own[name] = changing.at_home(kinds.parse(text, {'': type_}, before))
       else:
         own[name] = changing.simple(text, type_)
     except ValueError as error:

@@ -6,6 +6,9 @@ from typing import Literal
 from binaries.config import roles
 from tff_ssl.computing import kinds
 
+# The partition by a column of HAM10000's metadata.
+HOSPITAL = 'hospital'
+
 
 @dataclasses.dataclass(frozen=True)
 class Data(kinds.Kind):

@@ -48,6 +48,13 @@ class Evaluation(kinds.Kind):
   personal_clients: kinds.Count | None = roles.neutral(None)
   export_clients: tuple[str, ...] = roles.free(())
 
+  @property
+  def wants_personal(self) -> bool:
+    """Whether clients' own encoders are to be evaluated or exported."""
+    return bool(
+      self.personal is not None or self.export_clients or self.personal_clients
+    )
+
 
 @dataclasses.dataclass(frozen=True)
 class FederatedLinear(kinds.Kind):

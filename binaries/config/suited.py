@@ -7,6 +7,7 @@ from binaries.config import data as data_lib
 from binaries.config import encoders
 from binaries.config import run_config
 from tasks import column_names
+from tasks import images
 from tasks import registry
 from tff_ssl.computing import kinds
 from tff_ssl.partition import classes
@@ -29,9 +30,7 @@ def to_task(config: run_config.RunConfig) -> run_config.RunConfig:
   """
   changes: dict[str, Any] = {}
   if config.task in registry.TABLES:
-    changes['encoder'] = kinds.parse(
-      'mlp', encoders.ENCODERS, 'encoder', config.encoder
-    )
+    changes['encoder'] = kinds.parse('mlp', encoders.ENCODERS, config.encoder)
   if config.task in registry.VIEWS:
     changes['augmentation'] = registry.VIEWS[config.task]
   try:
@@ -72,3 +71,20 @@ def arguments(data: data_lib.Data) -> dict[str, Any]:
     'columns': columns,
     'follow_links': bool(data.follow_links),
   }
+
+
+def reading(data: data_lib.Data) -> images.Reading:
+  """Returns how picture files are read.
+
+  Raises:
+    ValueError: If `pixel_range` is not two numbers, the first one smaller.
+  """
+  ends = data.pixel_range
+  if ends is None:
+    return images.Reading(data.fit or images.CROP, None)
+  if len(ends) != 2:
+    raise ValueError(
+      f'pixel_range of --data is {kinds.value_text(ends)}; it must be two numbers, as '
+      'in -1000/400.'
+    )
+  return images.Reading(data.fit or images.CROP, (ends[0], ends[1]))

@@ -18,6 +18,10 @@ def run(config: run_config.RunConfig) -> None:
     ValueError: If the configuration cannot be run, or is not that of the folder's run.
     OSError: If the folder cannot be made.
   """
+  # Only here: it imports NumPy, which --help does not need.
+  from binaries.config import checks
+
+  checks.check(config)
   # TensorFlow is imported only now, when the command line has been checked.
   libraries.import_tff()
   from binaries.experiment import running

@@ -1,6 +1,7 @@
 """Compares runs: prints the table, and writes tables, figures and the page."""
 
 from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
 import pathlib
 import sys
 from typing import Any
@@ -52,7 +53,10 @@ def compare(
   groups = run_groups.group(runs, label=wanted.label)
   compared = comparison.compare(groups)
   if wanted.sort_by:
-    groups = [groups[k] for k in comparison.ordered(compared, wanted.sort_by)]
+    order = comparison.ordered(compared, wanted.sort_by)
+    # Grouped again, because names may have numbers, which are in the order of the runs.
+    runs_in_order = [run for k in order for run in groups[k].runs]
+    groups = run_groups.group(runs_in_order, label=wanted.label)
     compared = comparison.compare(groups)
   questions = comparison.choose(compared, wanted.metric)
   axis = sensitivity.over(wanted.vary_axis, runs) if wanted.vary_axis else None
@@ -73,9 +77,11 @@ def compare(
   shown = curves.quantities(groups, questions, every, wanted.curves)
   drawn = _draw(groups, shown, axis, against)
   png = _write_figures(out, drawn, wanted.formats)
+  said = [*table.notes, *(f'Caveat: {caveat}' for caveat in caveats)]
+  document = dataclasses.replace(table, notes=said)
   for name, (suffix, lay_out) in TABLES.items():
     if name in wanted.formats:
-      files.write(out / f'comparison{suffix}', lay_out(table))
+      files.write(out / f'comparison{suffix}', lay_out(document))
   page = comparison_page.build(groups, table, caveats, png)
   files.write(out / 'comparison.html', page)
   print(f'Page: {out / "comparison.html"}')
@@ -132,6 +138,6 @@ def _draw(
   # Of the first run of each group.
   found = {group.name: client_numbers.read(group.counted[0].folder) for group in groups}
   kept = {name: client_numbers.over_rounds(numbers) for name, numbers in found.items()}
-  if of_clients := {name: numbers for name, numbers in kept.items() if numbers}:
+  if of_clients := {name: own for name, own in kept.items() if len(own.columns)}:
     drawn['clients'] = client_numbers.draw(of_clients)
   return drawn

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyarrow import parquet
 import tensorflow as tf
 
-from binaries.building import data
 from binaries.config import run_config
+from binaries.config import suited
 from tasks import pictures
 from tff_ssl.computing import inert
 from tff_ssl.evaluation import feature_sets
@@ -69,7 +69,7 @@ def _encode(
   """Returns the pictures in each encoder's size, and their features, by title."""
   found = {}
   for title, encoder in encoders.items():
-    loaded = pictures.load(images, encoder.input_shape[1:], data.reading(config))
+    loaded = pictures.load(images, encoder.input_shape[1:], suited.reading(config.data))
     stages.begin(f'encoding {len(loaded.images):,} images with {title}')
     features = feature_sets.encode(encoder, loaded.images)
     if not np.all(np.isfinite(features)):

@@ -2,8 +2,8 @@
 
 import collections
 
-from binaries.building import data
 from binaries.config import run_config
+from binaries.config import suited
 from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
@@ -60,7 +60,7 @@ def build(
     load="tf.keras.models.load_model('encoder.keras')",
   )
   if task.files is not None and units.startswith('pixels'):
-    how = data.reading(config)
+    how = suited.reading(config.data)
     known['fit'] = how.fit
     if how.pixel_range is not None:
       known['pixel_range'] = list(how.pixel_range)

@@ -13,15 +13,19 @@ import numpy as np
 
 from binaries.building import data
 from binaries.building import execution
+from binaries.config import checks
 from binaries.config import evaluations
 from binaries.config import run_config
 from tasks import task_types
 from tff_ssl.algorithms import federated_linear
+from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import suite
 from tff_ssl.partition import partitions
 from tff_ssl.partition import spec
 from tff_ssl.simulation import client_heads
+
+_OF_CLIENTS = {method_names.FEDERATED_LINEAR, method_names.ONE_ROUND}
 
 
 class WithClients(NamedTuple):
@@ -44,13 +48,13 @@ def check(config: run_config.RunConfig, added: evaluations.Additions) -> None:
   Raises:
     ValueError: If something does nothing, or the partition has no fairness.
   """
-  is_federated = suite.FEDERATED_LINEAR in config.evaluation.methods
+  is_federated = method_names.FEDERATED_LINEAR in config.evaluation.methods
   if added.federated != evaluations.FederatedLinear() and not is_federated:
     raise ValueError(
-      f'--federated is given, but the evaluation has no {suite.FEDERATED_LINEAR}; it '
-      'must be one of its methods.'
+      '--federated is given, but the evaluation has no '
+      f'{method_names.FEDERATED_LINEAR}; it must be one of its methods.'
     )
-  if added.fairness and data.needs_features(config):
+  if added.fairness and checks.needs_features(config):
     raise ValueError(
       f'--fairness is given, but the run has --partition={config.partition}; clusters '
       'of the test examples would not be those of the training examples.'
@@ -61,7 +65,7 @@ def open_context(
   config: run_config.RunConfig,
 ) -> contextlib.AbstractContextManager[Any]:
   """Opens the context that executes TFF's computations, if a method needs it."""
-  if {suite.FEDERATED_LINEAR, suite.ONE_ROUND}.isdisjoint(config.evaluation.methods):
+  if _OF_CLIENTS.isdisjoint(config.evaluation.methods):
     return contextlib.nullcontext()
   return execution.open_context(config)
 
@@ -81,7 +85,7 @@ def build(
   """
   federated = collect = None
   packs = config.runtime.packs
-  if suite.FEDERATED_LINEAR in config.evaluation.methods:
+  if method_names.FEDERATED_LINEAR in config.evaluation.methods:
     partition = _partition(config, task)
     federated = client_heads.FederatedProbe(
       partition,
@@ -90,7 +94,7 @@ def build(
       _training(config, added.federated),
       packs,
     ).fit
-  if suite.ONE_ROUND in config.evaluation.methods:
+  if method_names.ONE_ROUND in config.evaluation.methods:
     collect = client_heads.OneRoundHeads(
       _partition(config, task), task.num_classes, packs
     ).collect
@@ -155,7 +159,7 @@ def hold_cases(
       torn = ids[held[is_held[held]][0]]
       raise ValueError(
         f'Case {names[torn] if names else torn} has images at two clients; the methods '
-        f'{suite.FEDERATED_LINEAR} and {suite.ONE_ROUND} classify cases, and need a '
+        f'{" and ".join(sorted(_OF_CLIENTS))} classify cases, and need a '
         'partition that keeps them together, such as case.'
       )
     is_held[held] = True

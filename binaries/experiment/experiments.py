@@ -11,7 +11,6 @@ from binaries.building import aggregation
 from binaries.building import algorithms
 from binaries.building import data as building_data
 from binaries.building import encoders
-from binaries.building import evaluation
 from binaries.building import execution
 from binaries.building import objectives
 from binaries.config import run_config
@@ -125,7 +124,7 @@ def prepare(config: run_config.RunConfig) -> Experiment:
     config, objective, data, aggregation.build(config, sizes, share_bound)
   )
   own = None
-  if algorithm.personal is not None and evaluation.wants_personal(config):
+  if algorithm.personal is not None and config.evaluation.wants_personal:
     parts = personal.Parts(config, task, encoder, partition)
     model = algorithm.personal(config, rounds.process, objective, data)
     own = personal.Personal(parts, model)

@@ -14,6 +14,7 @@ from binaries.building import evaluation
 from binaries.building import objectives
 from binaries.building import training
 from binaries.config import changing
+from binaries.config import checks
 from binaries.config import run_config
 from binaries.config import strangers
 from binaries.experiment import membership
@@ -88,7 +89,7 @@ def load_task(folder: pathlib.Path, config: run_config.RunConfig) -> task_types.
     ValueError: If the data are missing, or differ from those of the run.
   """
   strangers.check_given(folder, config)
-  data.check(config)
+  checks.check_data(config)
   task = data.load_task(config)
   membership.check_same(folder, task, 'an export needs the examples of the run')
   return task

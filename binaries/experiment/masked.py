@@ -14,6 +14,7 @@ from tasks import masks as masks_lib
 from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import dense
+from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import population_statistics
 from tff_ssl.evaluation import stages
 from tff_ssl.reporting import plain_text
@@ -33,7 +34,7 @@ def check(config: run_config.RunConfig, added: evaluations.Additions) -> None:
   if added.masks != evaluations.Masks() and not evaluation.of_masks(config):
     raise ValueError(
       '--masks is given, but the evaluation has none of the methods '
-      f'{", ".join(dense.METHODS)}; it must have one.'
+      f'{", ".join(method_names.DENSE)}; it must have one.'
     )
   if added.fairness and set(methods) == set(evaluation.of_masks(config)):
     raise ValueError(
@@ -154,7 +155,7 @@ def table(found: Mapping[str, results.Numbers]) -> str:
   shares = [name.removeprefix('masks/') for name in first if name.startswith('masks/')]
   rows: list[dict[str, object]] = []
   columns = [f'{way} {score}' for way in _WAYS.values() for score in _SCORES.values()]
-  for method in dense.METHODS:
+  for method in method_names.DENSE:
     for share in shares:
       start = f'{method}/{share}'
       count = f'{share} ({first[f"masks/{share}"]:,.0f})'

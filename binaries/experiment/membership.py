@@ -19,8 +19,8 @@ import pathlib
 from binaries.config import run_config
 from tasks import intake
 from tasks import registry
-from tasks import sources
 from tasks import task_types
+from tff_ssl.computing import inert
 from tff_ssl.computing import kinds
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.storage import files
@@ -162,7 +162,7 @@ def _examples(task: task_types.Task) -> Iterable[_Example]:
     for place, label in enumerate(examples.label.tolist()):
       yield _Example(
         split,
-        sources.printable(names[place]),
+        inert.line(names[place]),
         holders[place],
         task.label_names[label] if label >= 0 else '',
         task.digests[int(examples.example_id[place])],

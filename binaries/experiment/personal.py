@@ -24,6 +24,7 @@ from binaries.experiment import results
 from tasks import task_types
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.encoders import network
+from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import personal_encoders
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import base
@@ -201,7 +202,7 @@ class Personal:
 
   def _build_federated(self) -> suite.Federated | None:
     config = self._config
-    if suite.FEDERATED_LINEAR not in (config.evaluation.personal or ()):
+    if method_names.FEDERATED_LINEAR not in (config.evaluation.personal or ()):
       return None
     partition = self._parts.partition
     return client_heads.FederatedProbe(

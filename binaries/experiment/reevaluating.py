@@ -9,7 +9,6 @@ from binaries.building import evaluation
 from binaries.building import execution
 from binaries.config import evaluations
 from binaries.config import run_config
-from binaries.config import strangers
 from binaries.experiment import encoder_card
 from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
@@ -21,8 +20,6 @@ from binaries.experiment import two_towers
 from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
-from tff_ssl.evaluation import dense
-from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.reporting import model_card
 from tff_ssl.runs import checkpoints
@@ -78,15 +75,11 @@ def run(
 def _check(
   folder: pathlib.Path, config: run_config.RunConfig, added: evaluations.Additions
 ) -> None:
-  """Checks what can be checked without data."""
-  strangers.check_given(folder, config)
-  data.check(config)
+  """Checks what needs TensorFlow, but no data."""
   execution.check(config)
   precision.check(config.evaluation.precision)
-  evaluation.check(config, (suite.FEDERATED_LINEAR, *dense.METHODS))
   evaluation_clients.check(config, added)
   masked.check(config, added)
-  transfer.check(added)
   if config.method.kind == _FEDBN:
     raise ValueError(
       f'{folder} is a run of fedbn: its checkpoints have no batch norm, which stays '

@@ -11,11 +11,10 @@ from binaries.building import aggregation
 from binaries.building import algorithms
 from binaries.building import data
 from binaries.building import encoders
-from binaries.building import evaluation
 from binaries.building import execution
 from binaries.building import objectives
 from binaries.building import settled
-from binaries.config import programs
+from binaries.config import checks
 from binaries.config import roles
 from binaries.config import run_config
 from binaries.config import runtimes
@@ -36,7 +35,6 @@ from tff_ssl.runs import loop
 from tff_ssl.runs import number_trackers
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs import run_folder
-from tff_ssl.storage import files
 
 # Operations of the kNN during training, as a share of the training's own.
 _WATCHING = 0.02
@@ -68,9 +66,8 @@ def check(config: run_config.RunConfig) -> None:
     ValueError: If fields do not fit each other, or differ from the folder's run.
     OSError: If the folder cannot be made.
   """
-  programs.check(config)
-  folder, algorithm = folder_of(config), algorithms.of(config)
-  data.check(config)
+  checks.check(config)
+  folder, algorithm = checks.folder_of(config), algorithms.of(config)
   encoders.check(config)
   precision.check(config.encoder.precision)
   precision.check(config.evaluation.precision)
@@ -78,10 +75,7 @@ def check(config: run_config.RunConfig) -> None:
   algorithm.check(config)
   aggregation.check(config, algorithm.rows_of_one_client)
   execution.check(config)
-  evaluation.check(config)
-  evaluation.check_used(config)
   number_trackers.check(config.trackers)
-  files.check_folder(folder)
   init_from.check(config, folder)
   stored = as_stored(config)
   stored_config.check(
@@ -90,17 +84,6 @@ def check(config: run_config.RunConfig) -> None:
     stored.names(roles.is_free),
     run_config.may_grow(config),
   )
-
-
-def folder_of(config: run_config.RunConfig) -> str:
-  """Returns the folder of a run.
-
-  Raises:
-    ValueError: If it has none.
-  """
-  if not config.run_dir:
-    raise ValueError('run_dir is not given; it must name a folder, new or of this run.')
-  return config.run_dir
 
 
 def as_stored(config: run_config.RunConfig) -> run_config.RunConfig:
@@ -127,7 +110,7 @@ def open_folder(config: run_config.RunConfig, fingerprint: str) -> run_folder.Ru
   """
   stored = as_stored(config)
   return run_folder.RunFolder(
-    folder_of(config),
+    checks.folder_of(config),
     run_config.to_json(stored),
     fingerprint,
     stored.names(roles.is_free),
@@ -159,7 +142,11 @@ def execute(experiment: experiments.Experiment) -> None:
     experiment: The experiment.
   """
   config, own, evaluator = experiment.config, experiment.own, experiment.evaluator
-  path, rounds, algorithm = folder_of(config), config.rounds, algorithms.of(config)
+  path, rounds, algorithm = (
+    checks.folder_of(config),
+    config.rounds,
+    algorithms.of(config),
+  )
   init_from.check_data(config, path, experiment.task)
   start = init_from.build(config, path, experiment.encoder)
   alarms, mixing = alarms_lib.for_objective(experiment.objective), None

@@ -1,6 +1,6 @@
 """A sweep: methods over seeds, and over values of flags, each in its own run."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import io
@@ -148,17 +148,28 @@ def check(wanted: Sequence[Job]) -> None:
     ValueError: If one cannot be run; the message names its method.
     OSError: If a folder cannot be made.
   """
-  # Only here: they import TensorFlow.
+  # Only here: they import NumPy, which --help does not need, and then TensorFlow.
+  from binaries.config import checks
+
+  for job in wanted:
+    with _named(job):
+      checks.check(job.config)
   from binaries.building import settled
   from binaries.experiment import running
 
   for job in wanted:
-    try:
-      # What a run prints about its settings belongs in its own log.
-      with contextlib.redirect_stderr(io.StringIO()):
-        running.check(settled.settle(job.config))
-    except ValueError as error:
-      raise ValueError(f'{job.member.name}: {error}') from error
+    # What a run prints about its settings belongs in its own log.
+    with _named(job), contextlib.redirect_stderr(io.StringIO()):
+      running.check(settled.settle(job.config))
+
+
+@contextlib.contextmanager
+def _named(job: Job) -> Iterator[None]:
+  """Puts the method of a run before an error."""
+  try:
+    yield
+  except ValueError as error:
+    raise ValueError(f'{job.member.name}: {error}') from error
 
 
 def _check_not_set(changes: Sequence[changing.Change]) -> None:

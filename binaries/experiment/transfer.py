@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from binaries.building import data
+from binaries.config import checks
 from binaries.config import evaluations
 from binaries.config import run_config
 from binaries.config import suited
@@ -13,12 +13,25 @@ from tasks import registry
 from tasks import task_types
 
 
-def check(added: evaluations.Additions) -> None:
-  """Raises ValueError if there is no such task, or a folder of data does nothing."""
-  if added.transfer not in (None, *registry.TASKS):
-    raise ValueError(
-      f'transfer is {added.transfer!r}; it must be one of {", ".join(registry.TASKS)}.'
-    )
+def check(config: run_config.RunConfig, added: evaluations.Additions) -> None:
+  """Checks a transfer, as far as possible without data.
+
+  Args:
+    config: The run of the encoder.
+    added: What is evaluated.
+
+  Raises:
+    ValueError: If there is no such task, one of both tasks has no images, or a folder
+      of data does nothing.
+  """
+  if added.transfer is not None:
+    checks.check_task('transfer', added.transfer)
+  for task in (added.transfer, config.task) if added.transfer else ():
+    if task in (*registry.TABLES, *registry.PAIRS):
+      raise ValueError(
+        f'--transfer={added.transfer} is given for a run of the task {config.task}; '
+        f'both must have one image an example, which {task} has not.'
+      )
   takers = (*registry.DOWNLOADED, *registry.OF_FILES)
   if added.transfer_dir is not None and added.transfer not in takers:
     raise ValueError(
@@ -69,7 +82,7 @@ def load(
     height,
     config.data.download,
     seed=0,
-    reading=images.AS_USUAL if usual else data.reading(config),
+    reading=images.AS_USUAL if usual else suited.reading(config.data),
     **own,
   )
   task = fit(task, image_shape)

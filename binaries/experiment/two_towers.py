@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from binaries.building import evaluation
 from binaries.config import run_config
 from binaries.experiment import evaluating
 from binaries.experiment import results
@@ -21,6 +20,7 @@ from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import feature_sets
+from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import retrieval
 from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import suite
@@ -78,7 +78,7 @@ class Evaluator(evaluating.Evaluator):
     """
     numbers = super().evaluate_model(params)
     numbers.update(_of_right(self._right.evaluate_model(params)))
-    if evaluation.RETRIEVAL in self.config.evaluation.methods:
+    if method_names.RETRIEVAL in self.config.evaluation.methods:
       numbers.update(self._retrieve(params))
     return numbers
 

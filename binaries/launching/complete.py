@@ -1,16 +1,21 @@
 """Finds out whether a run is complete: all its rounds, and their evaluation."""
 
 import os
+from typing import TYPE_CHECKING
 
-from tff_ssl.reporting import run_reader
+if TYPE_CHECKING:
+  from tff_ssl.reporting import run_reader
 
 
-def read(folder: str | os.PathLike[str]) -> run_reader.Run | None:
+def read(folder: str | os.PathLike[str]) -> 'run_reader.Run | None':
   """Returns a run; None if it is not complete.
 
   Args:
     folder: The run folder, which need not exist.
   """
+  # Imported only here: it imports pandas, for which a program's help need not wait.
+  from tff_ssl.reporting import run_reader
+
   try:
     run = run_reader.read(folder)
     rounds = run.rounds

@@ -1,7 +1,7 @@
 """Makes the runs that the papers' claims need, and writes docs/claims.md.
 
   python -m docs.claims --budget=digits
-  python -m docs.claims --budget=digits --claims dcco-centralized --seeds=1
+  python -m docs.claims --budget=digits --claims=dcco-centralized --seeds=1
   python -m docs.claims --budget=digits --seeds=0
 
 Each run is a separate process. Its figures go to docs/claims/BUDGET.csv, and it is not
@@ -9,37 +9,59 @@ repeated if they are there or its folder is complete. After Ctrl-C or a kill the
 command resumes. With --seeds=0 it writes the page alone.
 """
 
-import argparse
 from collections.abc import Sequence
-import os
+import dataclasses
 import pathlib
-import sys
+from typing import Literal
 
+from binaries.config import command_line
 from binaries.launching import job_runner
-from binaries.launching import streams
+from binaries.launching import program
 from docs.claims import data
 from docs.claims import page
 from docs.claims import running
+from tff_ssl.computing import kinds
+from tff_ssl.computing import sessions
 from tff_ssl.runs import run_config
 from tff_ssl.storage import files
 
 
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """Which claims are tested, and how.
+
+  Attributes:
+    budget: Minutes a run (digits), or minutes to hours (cifar).
+    claims: Ids of the claims; none: all.
+    seeds: Number of seeds; none: as many as decide a claim.
+    jobs: Runs at a time; none: one per core.
+    runs: Folder of the run folders.
+    data: Data of tasks, as in cifar10=/data/tfds,ham10000=/data/ham.tar.
+  """
+
+  budget: Literal['digits', 'cifar'] = 'digits'
+  claims: tuple[str, ...] = ()
+  seeds: kinds.Natural | None = None
+  jobs: kinds.Count | None = None
+  runs: command_line.Path = 'runs/claims'
+  data: tuple[str, ...] = ()
+
+
 def main(
-  arguments: Sequence[str],
+  options: Options,
   folder: pathlib.Path = data.FOLDER,
   start: job_runner.Start | None = None,
 ) -> None:
   """Runs claims and writes what they say.
 
   Args:
-    arguments: The command line, without the program.
+    options: Which, and how.
     folder: Folder of the stored figures; the page is next to it.
     start: Starts a command; None: in a separate process.
 
   Raises:
     ValueError: If an option has a wrong value, or a run failed.
   """
-  options = _options(arguments)
   claims = data.read(options.budget)
   chosen = [
     claim for claim in claims if claim.id in options.claims or not options.claims
@@ -49,17 +71,16 @@ def main(
     raise ValueError(f'claims has {name!r}; it must be one of {ids}.')
   most = data.SEEDS[options.budget]
   seeds = most if options.seeds is None else options.seeds
-  if not 0 <= seeds <= most:
+  if seeds > most:
     raise ValueError(f'seeds is {seeds}; it must be a whole number from 0 to {most}.')
-  if options.jobs < 1:
-    raise ValueError(f'jobs is {options.jobs}; it must be at least 1.')
   paths = _paths(options.data, claims)
-  runs = options.runs.expanduser() / options.budget
+  runs = pathlib.Path(options.runs) / options.budget
   # Runs and their logs are written into it, and it may be a stranger's.
   if runs.is_dir():
     run_config.check_contained(runs)
   stored = folder / f'{options.budget}.csv'
-  runner = running.Runner(stored, claims, chosen, options.jobs, paths, start)
+  jobs = options.jobs or sessions.cores()
+  runner = running.Runner(stored, claims, chosen, jobs, paths, start)
   failures = []
   try:
     if seeds:
@@ -69,34 +90,6 @@ def main(
       aside.write_text(page.summary(folder), encoding='utf-8')
   if failures:
     raise ValueError(f'{len(failures)} runs failed: {" ".join(failures)}')
-
-
-def _options(arguments: Sequence[str]) -> argparse.Namespace:
-  parser = argparse.ArgumentParser(
-    prog='python -m docs.claims',
-    description=__doc__,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
-  )
-  add = parser.add_argument
-  add(
-    '--budget',
-    choices=data.SEEDS,
-    default='digits',
-    help='digits: minutes per run; cifar: minutes to hours per run',
-  )
-  add('--claims', nargs='*', default=[], metavar='ID', help='by default all')
-  add('--seeds', type=int, help='number of seeds; by default as many as decide a claim')
-  cores = len(os.sched_getaffinity(0))
-  add('--jobs', type=int, default=cores, help='runs at a time; by default one per core')
-  add('--runs', type=pathlib.Path, default='runs/claims', help='folder of run folders')
-  add(
-    '--data',
-    nargs='*',
-    default=[],
-    metavar='TASK=PATH',
-    help='data of tasks, as in cifar10=/data/tfds ham10000=/data/ham.tar',
-  )
-  return parser.parse_args(arguments)
 
 
 def _paths(pairs: Sequence[str], claims: Sequence[data.Claim]) -> dict[str, str]:
@@ -115,11 +108,4 @@ def _paths(pairs: Sequence[str], claims: Sequence[data.Claim]) -> dict[str, str]
 
 
 if __name__ == '__main__':
-  streams.make_inert()
-  try:
-    main(sys.argv[1:])
-  except (ValueError, OSError) as error:
-    sys.exit(f'Error: {error}')
-  except KeyboardInterrupt:
-    print('\nstopped: the same command resumes it', file=sys.stderr)
-    sys.exit(130)
+  program.run_module('docs.claims.__main__')

@@ -122,5 +122,5 @@ class Runner(job_runner.Runner[Job]):
 def _read(folder: pathlib.Path, columns: Collection[str]) -> dict[str, float]:
   """Reads those of some figures that a run has; none unless the run is complete."""
   run = complete.read(folder)
-  known = {**run.metrics[-1], **run.evaluation} if run else {}
+  known = {**run.metrics.iloc[-1], **run.evaluation} if run else {}
   return {name: known[name] for name in columns if name in known}

@@ -19,20 +19,20 @@ as the run. If there is a checkpoint of the last round, the study reports how fa
 repeated model is from it. The folder --out has `study.csv`, `study.png` and `map.png`.
 """
 
-import csv
 import dataclasses
 import pathlib
 from typing import Annotated
+
+import pandas as pd
 
 from binaries.config import command_line
 from binaries.launching import program
 from docs.studies import figures
 from docs.studies import repeating
-from tff_ssl.computing import inert
 from tff_ssl.computing import kinds
+from tff_ssl.reporting import comparison
 from tff_ssl.reporting import plain_text
 from tff_ssl.runs import run_config
-from tff_ssl.storage import files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,17 +77,7 @@ def main(options: Options) -> None:
   ]
   print(plain_text.text(figures.table_rows(studies)))
   out.mkdir(parents=True, exist_ok=True)
-  rows = figures.rows(studies)
-  with (
-    files.atomic(out / 'study.csv') as aside,
-    aside.open('w', newline='', encoding='utf-8') as file,
-  ):
-    writer = csv.DictWriter(file, list(rows[0]))
-    writer.writeheader()
-    for row in rows:
-      writer.writerow(
-        {k: inert.cell(v) if isinstance(v, str) else v for k, v in row.items()}
-      )
+  comparison.write_lines(out / 'study.csv', pd.DataFrame(figures.rows(studies)))
   figures.write(studies, out / 'study.png')
   figures.write_map(studies, out / 'map.png')
   print(f'Study: {out}')

@@ -13,7 +13,7 @@ from tff_ssl.reporting import look
 
 DISTANCE, CKA = 'distance', 'cka'
 GLOBAL = 'global'
-_COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9')
+_COLORS = look.COLORS[:-1]
 _MARKERS = 'os^DvP'
 _TITLE = {'loc': 'left', 'fontsize': 10.5, 'color': look.INK}
 _LEGEND = {'frameon': False, 'fontsize': 8, 'labelcolor': look.INK}

@@ -13,6 +13,7 @@ from binaries.building import encoders
 from binaries.building import objectives
 from binaries.building import training
 from binaries.config import changing
+from binaries.config import checks
 from binaries.config import run_config
 from binaries.config import strangers
 from binaries.experiment import membership
@@ -103,7 +104,7 @@ def _read(
       'repeats rounds without clipping and noise, and would reach other models.'
     )
   strangers.check_given(folder, config)
-  building.check(config)
+  checks.check_data(config)
   return config
 
 

@@ -13,33 +13,51 @@ and in each dimension the quantities that the theorem and the proposition bound.
 .csv. The same command gives the same numbers.
 """
 
-import argparse
-from collections.abc import Sequence
-import csv
+import dataclasses
 import pathlib
 
+import pandas as pd
+
+from binaries.launching import program
 from docs.theory import figure
 from docs.theory import representability
+from tff_ssl.computing import kinds
+from tff_ssl.reporting import comparison
 from tff_ssl.reporting import plain_text
 
-_DEFAULTS = representability.Setting()
 
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """What is computed.
 
-def main(arguments: Sequence[str] | None = None) -> None:
-  """Computes, prints and draws.
-
-  Args:
-    arguments: The command line after the program's name; None: this process's.
+  Attributes:
+    dimensions: Dimensions d of the data.
+    sources: K, of two classes each.
+    features: m, what is learned; none: 2K.
+    tau: Scale of the signal; none: d^(1/5).
+    mu: Scale of the noise; none: d^(-1/5).
+    beta: Rare classes have d^beta examples.
+    seed: Seed of the data.
+    out: PNG file, with a .csv next to it; none: nothing is drawn.
   """
-  parser = _parser()
-  options = vars(parser.parse_args(arguments))
-  dimensions, out = sorted(set(options.pop('dimensions'))), options.pop('out')
-  if out is not None and out.suffix != '.png':
-    parser.error(f'out is {str(out)!r}; it must end in .png.')
-  try:
-    settings = [representability.Setting(d, **options) for d in dimensions]
-  except ValueError as error:
-    parser.error(str(error))
+
+  dimensions: tuple[kinds.Count, ...] = (50, 100, 200, 400)
+  sources: int = 3
+  features: int | None = None
+  tau: float | None = None
+  mu: float | None = None
+  beta: float = 0.2
+  seed: int = 0
+  out: str | None = None
+
+
+def main(options: Options) -> None:
+  """Computes, prints and draws."""
+  own = dataclasses.asdict(options)
+  dimensions, out = sorted(set(own.pop('dimensions'))), own.pop('out')
+  if out is not None and pathlib.Path(out).suffix != '.png':
+    raise ValueError(f'out is {out!r}; it must end in .png.')
+  settings = [representability.Setting(d, **own) for d in dimensions]
   studies = {setting: representability.study(setting) for setting in settings}
   largest = settings[-1]
   print(f'Representability in {largest.dimension:,} dimensions:')
@@ -47,39 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
   print()
   print(plain_text.text(figure.bound_rows(studies)))
   if out is not None:
-    _write(studies, out)
-
-
-def _write(studies: figure.Studies, path: pathlib.Path) -> None:
-  """Writes the figure, and the numbers beside it."""
-  figure.write(studies, path)
-  rows = figure.rows(studies)
-  with path.with_suffix('.csv').open('w', newline='', encoding='utf-8') as file:
-    writer = csv.DictWriter(file, list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
-  print(f'Figure: {path}; numbers: {path.with_suffix(".csv")}')
-
-
-def _parser() -> argparse.ArgumentParser:
-  parser = argparse.ArgumentParser(
-    'docs.theory', description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-  )
-  add = parser.add_argument
-  add('--dimensions', type=_whole_numbers, default='50,100,200,400', help='d, several')
-  add('--sources', type=int, default=_DEFAULTS.sources, help='K, of two classes each')
-  add('--features', type=int, help='m; by default 2K')
-  add('--tau', type=float, help='scale of the signal; by default d^(1/5)')
-  add('--mu', type=float, help='scale of the noise; by default d^(-1/5)')
-  add('--beta', type=float, default=_DEFAULTS.beta, help='d^beta: size of rare classes')
-  add('--seed', type=int, default=_DEFAULTS.seed, help='seed of the data')
-  add('--out', type=pathlib.Path, help='PNG file, with a .csv next to it')
-  return parser
-
-
-def _whole_numbers(text: str) -> list[int]:
-  return [int(part) for part in text.split(',')]
+    figure.write(studies, out)
+    table = pathlib.Path(out).with_suffix('.csv')
+    comparison.write_lines(table, pd.DataFrame(figure.rows(studies)))
+    print(f'Figure: {out}; numbers: {table}')
 
 
 if __name__ == '__main__':
-  main()
+  program.run_module('docs.theory.__main__')

@@ -16,8 +16,7 @@ SELF_SUPERVISED, SUPERVISED = 'self-supervised', 'supervised'
 TOGETHER = 'together'
 # The directions that make no data, averaged.
 REST = 'rest'
-_COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9')
-_DARK = '#333333'
+_COLORS = look.COLORS[:-1]
 _INCHES = (10.0, 6.6)
 _BAR = 0.8
 
@@ -197,7 +196,7 @@ def _bars(plot: axes_lib.Axes, study: representability.Study, learning: str) -> 
       np.arange(count + 1) + (place - (len(found) - 1) / 2) * width,
       heights,
       width=0.9 * width,
-      color=_DARK if is_together else _COLORS[place % len(_COLORS)],
+      color=look.INK if is_together else _COLORS[place % len(_COLORS)],
       label=source if is_together else f'source {source}',
     )
   names = [*(f'$e_{{{i + 1}}}$' for i in range(count)), 'others, mean']

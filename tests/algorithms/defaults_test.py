@@ -34,7 +34,6 @@ _EXPECTED = {
     'local_steps': 1,
     'stale_statistics': False,
     'seed': 0,
-    'frozen_statistics': False,
   },
   fedavg.FedAvgConfig: {
     'client_learning_rate': 1.0,

@@ -156,7 +156,8 @@ def test_operations_happen_as_often_as_configured(config, rates):
 @pytest.mark.parametrize('name', ['byol', 'none'])
 def test_image_size_sets_the_size_of_the_views(name):
   images, ids = _batch(2)
-  for view in _two_views(images, ids, _SEED, byol.by_name(name, image_size=12)):
+  config = dataclasses.replace(byol.by_name(name), image_size=12)
+  for view in _two_views(images, ids, _SEED, config):
     assert view.shape == [2, 12, 12, 3]
 
 

@@ -257,6 +257,11 @@ def test_runtimes_are_read():
     ('fedsup', '--server=adam', '--server is given with --method=fedsup'),
     ('dec_ssl', '--method=ring --aggregation=secure', '--aggregation is given with'),
     ('dcco', '--clients=adam', "has the unknown kind 'adam'; it must be one of steps"),
+    (
+      'dcco',
+      '--clients=adamm',
+      'it must be one of steps. Did you mean adam, which other methods take?',
+    ),
     ('dcco', '--aggregation=epsilon=8', 'plain has no fields.'),
     ('dcco', '--data=x=1', "has 'x=1'; the fields are dir, download, columns"),
   ],

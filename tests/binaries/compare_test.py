@@ -1,6 +1,8 @@
 import csv
 import dataclasses
+import json
 import math
+import shlex
 import subprocess
 import sys
 import typing
@@ -9,7 +11,9 @@ import numpy as np
 import pytest
 
 from binaries import compare
+from binaries.config import command_line
 from binaries.config import comparisons
+from binaries.config import run_config
 from binaries.experiment import comparing
 from binaries.experiment import results
 from tests.binaries import in_process
@@ -17,10 +21,15 @@ from tests.binaries import launch
 from tests.reporting import fabricate
 from tff_ssl.reporting import best_round
 from tff_ssl.reporting import curves
+from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_numbers
+from tff_ssl.reporting import run_reader
 
 pytestmark = pytest.mark.forks
 
+_MEANING = (
+  'Mean ± sample deviation over seeds; of one run, over its draws of few labels.'
+)
 ACCURACIES = {'dcco': [0.5, 0.625, 0.75], 'fedavg': [0.25, 0.25]}
 
 
@@ -59,6 +68,8 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
     '------  ----  ------------  -----------  ---------------',
     'dcco       3  62.5 ± 12.5%    2.0 ± 1.0            1 ± 0',
     'fedavg     2   25.0 ± 0.0%  1.50 ± 0.71            1 ± 0',
+    '',
+    _MEANING,
     f'Page: {out / "comparison.html"}',
   ]
   assert shown.err == ''
@@ -83,11 +94,12 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
     assert float(line['deviation']) == pytest.approx(deviation)
   for suffix, start in (('png', b'\x89PNG'), ('svg', b'<?xml'), ('pdf', b'%PDF')):
     assert (out / f'curves.{suffix}').read_bytes().startswith(start)
-  rows = (out / 'comparison.md').read_text().splitlines()[2:]
-  assert [' '.join(row.split()) for row in rows] == [
+  lines = (out / 'comparison.md').read_text().splitlines()
+  assert [' '.join(line.split()) for line in lines[2:4]] == [
     '| dcco | 3 | **62.5 ± 12.5%** | 2.0 ± 1.0 | **1 ± 0** |',
     '| fedavg | 2 | 25.0 ± 0.0% | 1.50 ± 0.71 | **1 ± 0** |',
   ]
+  assert lines[4:] == ['', _MEANING, '', 'Bold: the best mean of a column.']
   assert r'fedavg & 2 & 25.0 $\pm$ 0.0\% &' in (out / 'comparison.tex').read_text()
   assert '<b>62.5 ± 12.5%</b>' in (out / 'comparison.html').read_text()
   assert 'data:image/png;base64,' in (out / 'comparison.html').read_text()
@@ -100,7 +112,9 @@ def test_metric_chooses_what_is_shown_and_csv_has_all(runs, capsys):
   assert 'linear/10%/accuracy' in (out / 'comparison.csv').read_text()
 
 
-def test_unequal_budgets_and_unfinished_runs_are_said_once(runs, capsys):
+def test_unequal_budgets_and_unfinished_runs_are_said_on_screen_and_in_files(
+  runs, capsys
+):
   metrics = {'client_work/loss': [1.0] * 3}
   fabricate.run(runs / 'long', {'rounds': 9}, metrics)
   started = runs / 'started'
@@ -115,8 +129,15 @@ def test_unequal_budgets_and_unfinished_runs_are_said_once(runs, capsys):
   assert len(lines) == 2
   assert 'round 3 of 9' in (out / 'comparison.html').read_text()
   fabricate.run(runs / 'wide', {'clients_per_round': 8}, metrics)
-  call(runs)
-  assert 'This is not a fair comparison' in capsys.readouterr().err.splitlines()[1]
+  call(runs, '--formats=markdown,latex')
+  warnings = [
+    line.removeprefix('Warning: ') for line in capsys.readouterr().err.splitlines()[1:]
+  ]
+  assert 'This is not a fair comparison' in warnings[0]
+  for name in ('comparison.md', 'comparison.tex'):
+    text = (out / name).read_text()
+    assert text.count('Caveat: ') == len(warnings)
+    assert 'Caveat: This is not a fair comparison' in text
 
 
 def test_groups_have_labels_and_an_order(runs, capsys):
@@ -130,6 +151,41 @@ def test_groups_have_labels_and_an_order(runs, capsys):
     'fedavg',
     'dcco',
   ]
+
+
+def test_a_sorted_table_numbers_its_rows_and_legend_as_shown(runs, capsys):
+  for method, accuracy in (('worse', 0.25), ('better', 0.5)):
+    settings = {'method': method, 'note': f'{method} {"x" * 40}'}
+    numbers = {'linear/10%/accuracy': accuracy}
+    fabricate.run(runs / f'long_{method}', settings, evaluation=numbers)
+  folders = f'--runs={runs}/long_worse,{runs}/long_better'
+  in_process.call(compare, folders, f'--out={runs}/out', '--sort_by=linear 10%')
+  lines = capsys.readouterr().out.splitlines()
+  assert [' '.join(line.split()[:2]) for line in lines[2:4]] == [
+    'better [1]',
+    'worse [2]',
+  ]
+  assert [line.partition(' note=')[0] for line in lines if line.startswith('[')] == [
+    '[1] method=better',
+    '[2] method=worse',
+  ]
+
+
+def test_a_legend_can_be_pasted_as_flags(tmp_path):
+  given = (
+    ('--clients=learning_rate=1,epochs=5', '--evaluation=label_fractions=0.1/0.5'),
+    ('--method=fedema:tau=0.25', '--clients=adam:weight_decay=0', '--rounds=7'),
+  )
+  configs = [command_line.parse_run('fedema', [*each, '--run_dir=r']) for each in given]
+  for k, config in enumerate(configs):
+    content = {'config': run_config.to_json(config), 'neutral': []}
+    folder = fabricate.run(tmp_path / str(k))
+    (folder / 'config.json').write_text(json.dumps(content))
+  groups = run_groups.group([run_reader.read(tmp_path / name) for name in '01'])
+  for group, config in zip(groups, configs, strict=True):
+    flags = [f'--{flag}' for flag in shlex.split(group.legend)[1:]]
+    again = command_line.parse_run('fedema', ['--run_dir=r', *flags])
+    assert again == config
 
 
 def test_numbers_against_a_setting_are_drawn_if_asked_for(runs):
@@ -148,8 +204,9 @@ def test_numbers_against_a_setting_are_drawn_if_asked_for(runs):
     ([], '--runs is not given; it must name run folders'),
     (['--runs='], '--runs is not given'),
     (['--runs={runs}/nothing*'], 'which matches no run with a round'),
-    (['--runs={runs}/nothing'], 'nothing is not a run folder: there is no such'),
-    (['--runs={runs}/other'], 'other is not a run folder: it has no config.json'),
+    (['--runs={runs}/notes.txt'], 'is a file; it must be the folder of a run'),
+    (['--runs={runs}/nothing'], 'nothing is not a run: there is no such'),
+    (['--runs={runs}/other'], 'other is not a run: it has no config.json'),
     (['--runs={runs}/*', '--out={runs}/dcco_0'], "dcco_0', which is a run"),
     (['--runs={runs}/*', '--out={runs}/notes.txt'], "notes.txt', which is a file"),
     (

@@ -148,7 +148,7 @@ def test_the_parts_of_a_row_are_read_from_their_texts(row):
     if row.uses(name):
       own = run_config.clients_of(row.method) if name == 'clients' else table
       assert type(part) is own[kinds.kind_of(part)]
-      assert kinds.parse(kinds.to_text(part), own, name) == part
+      assert kinds.parse(kinds.to_text(part), own) == part
 
 
 @pytest.mark.parametrize('row', _ROWS.values(), ids=_ROWS)

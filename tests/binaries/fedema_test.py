@@ -221,7 +221,7 @@ _WRONG = {
     'tau of --method is given with scaler; leave one of them out.'
   ),
   '--method=fedca:tau=0.5': (
-    "--method=fedca:tau=0.5 is given: The method 'fedca:tau=0.5' has 'tau=0.5'; "
+    "--method=fedca:tau=0.5 is given: it has 'tau=0.5'; "
     'the fields are dictionary_size, alignment_run.'
   ),
   '--method=divergence_of=training,autoscaler=first_round': (
@@ -234,8 +234,8 @@ _WRONG = {
     'threshold of --method is given with threshold_quantile; leave one of them out.'
   ),
   '--method=fedu:threshold_quantile=2': (
-    "--method=fedu:threshold_quantile=2 is given: The method 'fedu:threshold_quantile"
-    "=2' has threshold_quantile='2'; it must be a number in [0, 1], or none."
+    '--method=fedu:threshold_quantile=2 is given: it has '
+    "threshold_quantile='2'; it must be a number in [0, 1], or none."
   ),
   '--method=fed_byol --evaluation=personal=linear': (
     'personal of --evaluation is given with --method=fed_byol --objective=byol, '

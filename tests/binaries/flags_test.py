@@ -1,6 +1,9 @@
 """What a person may get wrong in a run, and what is then said."""
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -78,7 +81,7 @@ def other_run(tmp_path):
       '--rounds=5 --server=warmup_rounds=5',
       'warmup_steps is 5; it must be below total_steps, which is 5.',
     ),
-    ('--partition=dirichlet:examples=4', 'lacks alpha'),
+    ('--partition=dirichlet:examples=4', 'lacks the field alpha'),
     (
       '--objective=projector=8/wide',
       "has projector='8/wide'; it must be whole numbers with / between",
@@ -137,6 +140,54 @@ def test_wrong_flags_are_refused_before_data_are_loaded(
   with pytest.raises(ValueError, match=re.escape(message)):
     in_process.call(dcco, f'--run_dir={folder}', *line.split())
   assert not folder.exists()
+
+
+_NAMES = """
+import sys
+from binaries import dcco, partition, sweep
+from binaries.launching import program
+for module, line in (
+  (dcco, '--task=digit'),
+  (dcco, '--partition=foo'),
+  (dcco, '--evaluation=methods=kn'),
+  (dcco, '--aggregation=private:update_clip=1'),
+  (dcco, f'--init_from={__file__}'),
+  (dcco, f'--run_dir={__file__}'),
+  (partition, '--task=digit'),
+  (sweep, '--methods=dcco --task=digit'),
+):
+  needed = [] if module is not dcco else ['--run_dir=r']
+  try:
+    program.work(module, [*needed, *line.split()])
+  except ValueError as error:
+    print(error)
+sys.exit('tensorflow' in sys.modules or 'tensorflow_federated' in sys.modules)
+"""
+
+
+def test_wrong_names_and_files_for_folders_need_no_tensorflow(tmp_path):
+  (tmp_path / 'names.py').write_text(_NAMES)
+  ended = subprocess.run(
+    [sys.executable, tmp_path / 'names.py'],
+    env={**os.environ, 'PYTHONPATH': str(launch.ROOT)},
+    cwd=tmp_path,
+    capture_output=True,
+    text=True,
+    check=True,
+  )
+  said = [
+    "task is 'digit'; .*Did you mean digits?",
+    "The partition is 'foo': it has the unknown kind 'foo'; it must be one of",
+    "methods of --evaluation has 'kn'; .*Did you mean knn?",
+    '--aggregation=private is given without epsilon',
+    'names.py.*, which is a file; it must be the folder of a run',
+    'names.py is a file; it must be a folder',
+    "task is 'digit'",
+    "dcco: task is 'digit'",
+  ]
+  for line, pattern in zip(ended.stdout.splitlines(), said, strict=True):
+    assert re.search(pattern, line), line
+  assert [path.name for path in tmp_path.iterdir()] == ['names.py']
 
 
 def test_more_clients_than_there_are_is_refused_before_the_folder_is_made(tmp_path):

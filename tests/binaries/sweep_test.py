@@ -221,7 +221,7 @@ def test_all_are_run_once_and_compared_by_method(tmp_path, swept):
   written = (tmp_path / 'out' / 'comparison' / 'comparison.md').read_text()
   assert '| **56.2 ± 8.8%** |' in written
   # The numbers in names stand for all that differs.
-  assert 'method=fed_byol, objective=byol, clients.epochs=5' in written
+  assert 'method=fed_byol objective=byol:projector=256/256/256 clients=' in written
   started, ended = swept(_METHODS, '--seeds=0,1')
   assert (started, ended.status) == ([], 0)
   started, _ = swept(_METHODS, '--seeds=0,1,2')

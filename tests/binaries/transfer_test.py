@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from binaries.config import evaluations
 from binaries.config import methods
 from binaries.config import objectives
 from binaries.config import run_config
@@ -57,6 +58,21 @@ def _load(image_shape):
 def test_task_is_loaded_in_the_size_that_the_encoder_takes(capsys):
   assert _load((12, 12, 3)).image_shape == (12, 12, 3)
   assert capsys.readouterr().out.startswith('transfer to digits: train 1,438 images')
+
+
+@pytest.mark.parametrize(
+  ('own', 'other', 'wrong'),
+  [
+    ('digits', 'wine', 'wine'),
+    ('digits', 'emoji', 'emoji'),
+    ('wine', 'digits', 'wine'),
+    ('wine', 'wine', 'wine'),
+  ],
+)
+def test_a_task_without_images_is_named(own, other, wrong):
+  config = run_config.RunConfig(methods.FedAvg(), objectives.Simclr(), task=own)
+  with pytest.raises(ValueError, match=f'one image an example, which {wrong} has not'):
+    transfer.check(config, evaluations.Additions(transfer=other))
 
 
 def test_only_squares_can_be_had():

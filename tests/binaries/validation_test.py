@@ -58,7 +58,7 @@ def test_a_share_of_training_is_evaluated_and_no_client_has_it(run):
     held = sum(int(row['size']) for row in csv.DictReader(file))
   assert held <= 1151
   read = run_reader.read(run.folder)
-  for row in read.metrics:
+  for _, row in read.metrics.iterrows():
     # The mean over eight draws of a tenth of the labels, and one classifier.
     for name, draws in (('knn/10%/accuracy', 8), ('classifier/accuracy', 1)):
       right = row[f'validation/{name}'] * 287 * draws
@@ -74,7 +74,7 @@ def test_compare_takes_the_best_round_and_draws_both_curves(run, tmp_path, capsy
   flags = f'--runs={run.folder}', f'--out={tmp_path}', '--formats=markdown'
   in_process.call(compare, *flags, '--checkpoint=validation/knn/10%/accuracy')
   rows = run_reader.read(run.folder).metrics
-  best = int(np.argmax([row['validation/knn/10%/accuracy'] for row in rows]))
+  best = int(np.argmax(rows['validation/knn/10%/accuracy']))
   told = {}
   for table in (tmp_path / 'comparison.md').read_text().split('\n\n'):
     names, _, cells = (
@@ -82,7 +82,8 @@ def test_compare_takes_the_best_round_and_draws_both_curves(run, tmp_path, capsy
     )
     told |= dict(zip(names, cells, strict=True))
   mean, deviation = (
-    f'{100 * rows[best][f"knn/10%/accuracy{end}"]:.1f}' for end in ('', '/deviation')
+    f'{100 * rows[f"knn/10%/accuracy{end}"].iloc[best]:.1f}'
+    for end in ('', '/deviation')
   )
   assert told['knn 116 labels'] == f'{mean} ± {deviation}%'
   assert told['best round'] == str(best + 1)
@@ -161,8 +162,8 @@ def test_labels_at_the_server_are_validated_besides_teacher_and_student(tmp_path
     folder=folder,
   )
   assert ended.status == 0, ended.stderr
-  (row,) = run_reader.read(folder).metrics
-  tested = [name for name in row if name.startswith(('teacher/', 'student/'))]
+  row = run_reader.read(folder).metrics.loc[1]
+  tested = [name for name in row.index if name.startswith(('teacher/', 'student/'))]
   assert tested == ['student/accuracy']
   for name in (*tested, 'knn/100%/accuracy', 'online_knn/accuracy'):
     assert f'validation/{name}' in row

@@ -25,3 +25,9 @@ def test_the_first_number_out_of_range_is_named(check, allowed, refused, sentenc
     with pytest.raises(ValueError, match='number') as caught:
       check(fine=allowed[0], number=value, other=value)
     assert str(caught.value) == f'number is {value}; it must {sentence}.'
+
+
+def test_the_first_name_that_is_not_allowed_is_named():
+  checks.one_of(('a', 'b'), one='a', other='b')
+  with pytest.raises(ValueError, match=r"^other is 'c'; it must be one of a, b\.$"):
+    checks.one_of({'a': 1, 'b': 2}, one='a', other='c')

@@ -82,7 +82,7 @@ _BOXES = strategies.builds(
 
 
 def _parse(text, base=None):
-  return kinds.parse(text, _KINDS, 'shape', base)
+  return kinds.parse(text, _KINDS, base)
 
 
 @hypothesis.given(_BOXES)
@@ -101,7 +101,7 @@ def test_any_text_is_read_or_refused_by_one_error(text, base):
   try:
     assert type(_parse(text, base)) in _KINDS.values()
   except ValueError as error:
-    assert str(error).startswith('The shape')
+    assert str(error).startswith('it ')
 
 
 @hypothesis.given(
@@ -144,7 +144,7 @@ def test_none_is_a_word_where_a_field_has_it():
 @pytest.mark.parametrize(
   ('text', 'said'),
   [
-    ('scale=2', "The shape 'scale=2' names no kind; it must be one of box, ball, "),
+    ('scale=2', 'it names no kind; it must be one of box, ball, '),
     ('bax', "has the unknown kind 'bax'; it must be one of box, ball, point. Did you "),
     ('box:side=1', "has 'side=1'; the fields are scale, sides, colour, name, number, "),
     ('box:side=1', 'Did you mean sides?'),
@@ -159,7 +159,7 @@ def test_none_is_a_word_where_a_field_has_it():
     ('box:sides=1//2', "has sides='1//2'; it must be whole numbers with / between"),
     ('box:is_open=yes', 'it must be true or false.'),
     ('box:colour=blue', 'it must be one of red, none'),
-    ('ball', "The shape 'ball' lacks the field radius; it must be given."),
+    ('ball', 'it lacks the field radius; it must be given.'),
     ('ball:radius=1', 'it must be a number in (0, 1).'),
     ('point:x=1', "has 'x=1'; point has no fields."),
   ],
@@ -168,6 +168,8 @@ def test_what_is_wrong_is_said_with_what_is_allowed(text, said):
   with pytest.raises(ValueError, match=re.escape(said)) as refused:
     _parse(text)
   assert '\n' not in str(refused.value)
+  # Whoever says what is given says the text.
+  assert ':' not in text or text not in str(refused.value)
 
 
 def test_values_that_are_built_are_checked_like_those_that_are_read():

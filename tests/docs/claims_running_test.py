@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from binaries.config import command_line
 from docs.claims import __main__ as program
 from docs.claims import data
 from docs.claims import figures
@@ -225,10 +226,14 @@ def folder(tmp_path, monkeypatch):
   return tmp_path / 'claims'
 
 
+def _call(arguments, *others):
+  program.main(command_line.parse_options(program.Options, arguments), *others)
+
+
 def test_the_program_runs_claims_and_writes_the_page(folder):
   fake = _Fake()
-  options = ['--budget=cifar', f'--runs={folder}/runs', '--seeds=2', '--claims', 'c']
-  program.main(options, folder, fake)
+  options = ['--budget=cifar', f'--runs={folder}/runs', '--seeds=2', '--claims=c']
+  _call(options, folder, fake)
   assert len(fake.started) == 4
   assert sorted(path.name for path in (folder / 'runs').iterdir()) == ['cifar']
   text = (folder.parent / 'claims.md').read_text()
@@ -236,25 +241,26 @@ def test_the_program_runs_claims_and_writes_the_page(folder):
     '| `c` | Table 9 | One is better. | not run | unfinished: 2 of 3 seeds |\n' in text
   )
   # No more runs; the figures stay.
-  program.main([*options[:2], '--seeds=0'], folder, fake)
+  _call([*options[:2], '--seeds=0'], folder, fake)
   assert len(fake.started) == 4
   with pytest.raises(ValueError, match=r'2 runs failed: (one|two_4), seed 2'):
-    program.main(options[:2], folder, _Fake(one='fail', two_4='fail'))
+    _call(options[:2], folder, _Fake(one='fail', two_4='fail'))
 
 
 @pytest.mark.parametrize(
   ('options', 'said'),
   [
-    ('--claims c none', "claims has 'none'; it must be one of c."),
-    ('--data cifar10', 'data has cifar10=; it must be TASK=PATH'),
-    ('--data cifar1=/', 'data has cifar1=/; it must be TASK=PATH, a task of cifar10'),
-    ('--data cifar10=/nowhere', 'and an existing path'),
+    ('--claims=c,none', "claims has 'none'; it must be one of c."),
+    ('--data=cifar10', 'data has cifar10=; it must be TASK=PATH'),
+    ('--data=cifar1=/', 'data has cifar1=/; it must be TASK=PATH, a task of cifar10'),
+    ('--data=cifar10=/nowhere', 'and an existing path'),
     ('--seeds=4', 'seeds is 4; it must be a whole number from 0 to 3.'),
-    ('--seeds=-1', 'seeds is -1; it must be'),
-    ('--jobs=0', 'jobs is 0; it must be at least 1.'),
+    ('--seeds=-1', '--seeds=-1 is given: it must be a whole number at least 0'),
+    ('--jobs=0', '--jobs=0 is given: it must be a whole number at least 1'),
+    ('--budget=imagenet', 'it must be one of digits, cifar'),
   ],
 )
 def test_wrong_options_are_refused_before_anything_is_written(folder, options, said):
   with pytest.raises(ValueError, match=said):
-    program.main(['--budget=cifar', *options.split()], folder)
+    _call(['--budget=cifar', options], folder)
   assert not (folder.parent / 'claims.md').exists()

@@ -3,12 +3,13 @@ import csv
 import pytest
 
 from docs.theory import __main__ as theory
+from tests.binaries import in_process
 
 
 def test_prints_and_draws_the_vectors(tmp_path, capsys):
   path = tmp_path / 'theory.png'
   arguments = ['--dimensions=20,40', '--sources=2', f'--out={path}']
-  theory.main(arguments)
+  in_process.call(theory, *arguments)
   shown = capsys.readouterr().out
   header, _, *rows = shown.splitlines()[1:9]
   assert header.split() == ['learning', 'source', 'e_1', 'e_2', 'rest']
@@ -25,11 +26,18 @@ def test_prints_and_draws_the_vectors(tmp_path, capsys):
   }
   assert values['self-supervised', '1', '2'] > 0.9
   assert values['supervised', '1', '2'] < values['supervised', '1', '1']
-  theory.main(arguments)
+  in_process.call(theory, *arguments)
   assert capsys.readouterr().out == shown
 
 
-def test_bad_input_is_one_sentence(capsys):
-  with pytest.raises(SystemExit):
-    theory.main(['--mu=-1'])
-  assert 'mu is -1.0; it must be positive' in capsys.readouterr().err
+@pytest.mark.parametrize(
+  ('argument', 'message'),
+  [
+    ('--mu=-1', 'mu is -1.0; it must be positive'),
+    ('--out=a.pdf', "out is 'a.pdf'; it must end in .png"),
+    ('--dimensions=x', 'it must be'),
+  ],
+)
+def test_bad_input_is_one_sentence(argument, message):
+  with pytest.raises(ValueError, match=message):
+    in_process.call(theory, argument)

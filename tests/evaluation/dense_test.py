@@ -14,6 +14,7 @@ from tff_ssl.encoders import vit
 from tff_ssl.evaluation import dense
 from tff_ssl.evaluation import dense_heads
 from tff_ssl.evaluation import feature_maps
+from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import overlap
 from tff_ssl.evaluation import population_statistics
 from tff_ssl.evaluation import stages
@@ -132,7 +133,7 @@ def test_made_lesions_are_found(learnt):
   evaluator, params = learnt
   numbers = evaluator.evaluate(params, fractions=(1.0,))
   assert numbers['masks/100%'] == 80
-  for method in dense.METHODS:
+  for method in method_names.DENSE:
     for way in (dense.FROZEN, dense.FINETUNED):
       found = numbers[f'{method}/100%/{way}/iou']
       assert found > numbers[f'{method}/100%/without_image/iou'] + 0.1, (method, way)
@@ -162,7 +163,11 @@ def test_fixed_guess_without_image(learnt):
   np.testing.assert_allclose(found, np.mean(expected), rtol=1e-6)
   assert set(numbers) == {
     'masks/100%',
-    *(f'{m}/100%/without_image/{s}' for m in dense.METHODS for s in ('iou', 'found')),
+    *(
+      f'{m}/100%/without_image/{s}'
+      for m in method_names.DENSE
+      for s in ('iou', 'found')
+    ),
   }
 
 

@@ -15,6 +15,7 @@ from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import linear_probe
+from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import suite
 
 
@@ -53,7 +54,7 @@ def test_names_and_numbers_of_a_solved_task():
     _examples(60, 1, seed=0),
     _examples(30, 1, seed=1),
     num_classes=3,
-    methods=suite.METHODS,
+    methods=method_names.METHODS,
     fractions=(0.1, 1.0),
     finetune=functools.partial(run, _PARAMS),
   )
@@ -192,7 +193,7 @@ def test_federated_probe_is_given_the_encodings_and_what_is_kept(case_level):
     train,
     test,
     num_classes=3,
-    methods=('linear', suite.FEDERATED_LINEAR),
+    methods=('linear', method_names.FEDERATED_LINEAR),
     fractions=(0.1, 1.0),
     case_level=case_level,
     federated=federated,
@@ -294,7 +295,7 @@ def test_validation_numbers_are_those_of_testing_on_the_validation_split(case_le
   run = fine_tuning.FineTuning(_apply, 3, fine_tuning.FinetuneConfig(0.3, num_steps=5))
   told = {
     'num_classes': 3,
-    'methods': suite.METHODS,
+    'methods': method_names.METHODS,
     'fractions': (0.5,),
     'case_level': case_level,
     'finetune': functools.partial(run, _PARAMS),

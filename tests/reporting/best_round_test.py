@@ -71,7 +71,7 @@ def test_rounds_without_an_evaluation_do_not_count(tmp_path):
   run = _run(tmp_path / 'a', 0, ['', 0.2, 0.3], ['', 0.7, 0.6])
   (taken,) = best_round.take([run], 'best')
   assert taken.evaluation['best_round'] == 2
-  assert np.isnan(run.metrics[0][_LINEAR])
+  assert np.isnan(run.metrics.loc[1, _LINEAR])
 
 
 def test_no_validation_numbers_and_a_test_number_are_refused(tmp_path):

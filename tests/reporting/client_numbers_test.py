@@ -1,3 +1,4 @@
+import pandas as pd
 import pytest
 
 from tff_ssl.reporting import client_numbers
@@ -8,24 +9,44 @@ _TEXT = (
 )
 
 
-def test_numbers_are_by_client_and_round(tmp_path):
-  assert client_numbers.read(tmp_path) == {}
-  (tmp_path / 'clients.csv').write_text(_TEXT + '4,b,0.')
-  assert client_numbers.read(tmp_path) == {
-    'mu': {'b': {1: 0.0, 2: 0.5, 3: 0.25}, 'a, c': {1: 0.0, 3: 1.0}},
-    'divergence': {'b': {2: 2.0, 3: 3.0}, 'a, c': {3: 4.0}},
+def _table(numbers):
+  """Returns numbers by name, by client, by round as they are read."""
+  columns = {
+    name: {
+      (round, client): value
+      for client, by_round in by_client.items()
+      for round, value in by_round.items()
+    }
+    for name, by_client in numbers.items()
+  }
+  return pd.DataFrame(columns).rename_axis(['round', 'client'])
+
+
+def _nested(table):
+  return {
+    name: {
+      client: own.droplevel('client').to_dict()
+      for client, own in column.dropna().groupby(level='client')
+    }
+    for name, column in table.items()
   }
 
 
-def test_mean_is_over_clients_with_a_number():
-  assert client_numbers.mean({'a': {3: 4.0}, 'b': {2: 2.0, 3: 3.0}}) == {2: 2.0, 3: 3.5}
+def test_numbers_are_by_client_and_round(tmp_path):
+  nothing = client_numbers.read(tmp_path)
+  assert nothing.size == client_numbers.over_rounds(nothing).size == 0
+  (tmp_path / 'clients.csv').write_text(_TEXT + '4,b,0.')
+  assert _nested(client_numbers.read(tmp_path)) == {
+    'mu': {'b': {1: 0.0, 2: 0.5, 3: 0.25}, 'a, c': {1: 0.0, 3: 1.0}},
+    'divergence': {'b': {2: 2.0, 3: 3.0}, 'a, c': {3: 4.0}},
+  }
 
 
 @pytest.mark.parametrize(
   ('text', 'message'),
   [
     ('round,mu\n', "columns 'round,mu'; the first must be round,client"),
-    (_TEXT + '4,b,x,\n', 'round 4, b: could not convert'),
+    (_TEXT + '4,b,x,\n', "round 4, b: mu is 'x'; it must be a number"),
     (_TEXT + '4,b,1.0\n', 'row 6 is'),
     (_TEXT + '\n', r'clients\.csv is damaged: row 6 is'),
     (_TEXT + f'4,b,{"1" * 10**6},\n', r'clients\.csv is damaged'),
@@ -41,13 +62,16 @@ def test_another_file_is_an_error(tmp_path, text, message):
 
 def test_number_of_one_round_has_no_curve():
   numbers = {'mu': {'a': {1: 0.0, 2: 1.0}, 'b': {2: 1.0}}, 'x': {'a': {2: 1.0}}}
-  assert list(client_numbers.over_rounds(numbers)) == ['mu']
+  assert list(client_numbers.over_rounds(_table(numbers))) == ['mu']
 
 
 @pytest.mark.parametrize('count', [2, 9])
 def test_each_client_is_a_line(count):
   by_client = {f'client {k}': {1: float(k), 2: 2.0 * k} for k in range(count)}
-  figure = client_numbers.draw({'one': {'mu': by_client, 'divergence': by_client}})
+  # Of a round that one client alone has, the mean is the client's.
+  by_client['client 0'] |= {3: 7.0} if count == 9 else {}
+  numbers = _table({'mu': by_client, 'divergence': by_client})
+  figure = client_numbers.draw({'one': numbers})
   assert [plot.get_title(loc='left') for plot in figure.axes] == ['mu', 'divergence']
   named = [text.get_text() for text in figure.legends[0].get_texts()]
   assert named == (['client 0', 'client 1'] if count == 2 else ['each client', 'mean'])
@@ -55,15 +79,16 @@ def test_each_client_is_a_line(count):
   # Of many clients the mean is drawn too.
   assert len(lines) == (2 if count == 2 else 10)
   for k in range(count):
-    assert list(lines[k].get_xdata()) == [1, 2]
-    assert list(lines[k].get_ydata()) == [k, 2 * k]
+    assert list(lines[k].get_xdata())[:2] == [1, 2]
+    assert list(lines[k].get_ydata())[:2] == [k, 2 * k]
   if count == 9:
-    assert list(lines[-1].get_ydata()) == [4.0, 8.0]
+    assert list(lines[-1].get_xdata()) == [1, 2, 3]
+    assert list(lines[-1].get_ydata()) == [4.0, 8.0, 7.0]
 
 
 def test_a_client_has_one_colour_in_all_runs_and_a_run_its_name_above_its_row():
-  one = {'mu': {'b': {1: 0.5, 2: 0.6}, 'a': {1: 0.5, 2: 0.7}}}
-  two = {'mu': {'b': {1: 0.5, 2: 0.6}}}
+  one = _table({'mu': {'b': {1: 0.5, 2: 0.6}, 'a': {1: 0.5, 2: 0.7}}})
+  two = _table({'mu': {'b': {1: 0.5, 2: 0.6}}})
   figure = client_numbers.draw({'x' * 80: one, 'tau=$1': two})
   names = [text.get_text() for text in figure.legends[0].get_texts()]
   assert names == ['a', 'b']

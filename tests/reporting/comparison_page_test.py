@@ -92,12 +92,28 @@ def test_page_has_the_table_the_differences_and_the_runs(groups):
   assert parsed.texts('title') == ['Comparison of 2 runs']
   cells = parsed.texts('td', 'th')
   assert cells[:6] == ['method', 'runs', 'one', '1', '<i>two</i>', '2 ± 1']
-  assert cells[6:10] == ['method', 'note', 'rounds', 'widths']
-  # The first group has no widths.
-  assert cells[10:14][1:] == ['<script>alert("&amp;")</script>', '3', '-']
-  assert cells[14:][1:] == ['x', '9', '8,4']
+  # Three settings of two groups: a row for each; the first group has no widths.
+  rows = [cells[k : k + 3] for k in range(6, len(cells), 3)]
+  assert [row[0] for row in rows] == ['method', 'note', 'rounds', 'widths']
+  assert [row[1:] for row in rows[1:]] == [
+    ['<script>alert("&amp;")</script>', 'x'],
+    ['3', '9'],
+    ['-', '8/4'],
+  ]
   assert len(parsed.texts('pre')) == 2
   assert 'ul' not in parsed.tags
+
+
+def test_the_table_of_settings_is_no_wider_than_there_are_groups_or_settings(tmp_path):
+  settings = [{f'x{k}': group for k in range(60)} for group in range(3)]
+  few = [{'rounds': group} for group in range(5)]
+  for name, own, columns in (('many', settings, 4), ('few', few, 2)):
+    for k, each in enumerate(own):
+      fabricate.run(tmp_path / name / str(k), each)
+    folders = sorted((tmp_path / name).iterdir())
+    groups = run_groups.group([run_reader.read(folder) for folder in folders])
+    text = comparison_page.build(groups, TABLE, [], b'').rpartition('<table')[2]
+    assert text.partition('</thead>')[0].count('<th>') == columns
 
 
 def test_page_reads_in_the_dark(groups):
@@ -138,5 +154,5 @@ def test_settings_stand_for_a_command_that_is_not_recorded(tmp_path):
     'rounds=3',
     f'run_dir={folder}',
     'seed=0',
-    'widths=8,4',
+    'widths=8/4',
   ]

@@ -41,9 +41,7 @@ def test_kinds_choose_among_the_panels(two_groups):
 
 
 def test_series_are_mean_and_sample_deviation_of_each_round(two_groups):
-  losses = np.array(
-    [[row['client_work/loss'] for row in run.metrics] for run in two_groups[0].counted]
-  )
+  losses = np.array([run.metrics['client_work/loss'] for run in two_groups[0].counted])
   found = curves.series(two_groups[0], by_title(two_groups)['training loss'])
   assert list(found.index) == list(range(1, conftest.ROUNDS + 1))
   mean = losses.sum(axis=0) / 3

@@ -101,8 +101,8 @@ def test_settings_are_named_by_as_little_as_says_which_is_meant(tmp_path):
 
 
 def test_values_are_written_as_on_a_command_line(tmp_path):
-  groups = grouped(tmp_path, *({'x': x} for x in (None, [8, 4], True, 0.5, 'a')))
-  values = ['none', '8,4', 'true', '0.5', 'a']
+  groups = grouped(tmp_path, *({'x': x} for x in (None, [8, 4], True, 0.5, 1.0, 'a')))
+  values = ['none', '8/4', 'true', '0.5', '1', 'a']
   assert names(groups) == [f'dcco x={value}' for value in values]
 
 
@@ -112,7 +112,7 @@ def test_long_names_are_numbers_whose_legends_say_all_that_differs(tmp_path):
   groups = grouped(tmp_path, common, {**other, 'method': 'fedavg'})
   assert names(groups) == ['dcco [1]', 'fedavg [2]']
   legends = [
-    ', '.join([f'[{k}] method={method}', *(f'{name}={text}' for name in common)])
+    f'[{k}] method={method} part={",".join(f"field_{i}={text}" for i in range(3))}'
     for k, method, text in (
       (1, 'dcco', 'a value of some length'),
       (2, 'fedavg', 'another one'),
@@ -191,7 +191,7 @@ def test_labels_name_groups_by_the_values_of_settings(tmp_path):
   assert names(by_two) == ['conv2 dcco', 'conv4 fedsc']
   # Where labels are the same, other settings tell groups apart.
   alike = [{'mu': 0.5}, {'mu': 1.0}, {'method': 'x'}]
-  apart = ['dcco mu=0.5', 'dcco mu=1.0', 'x']
+  apart = ['dcco mu=0.5', 'dcco mu=1', 'x']
   assert names(grouped(tmp_path / 'c', *alike, label=['method'])) == apart
   with pytest.raises(ValueError, match="label names 'tau'; no run has this setting"):
     grouped(tmp_path / 'd', *runs, label=['tau'])

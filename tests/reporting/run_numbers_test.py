@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.reporting import fabricate
@@ -68,14 +69,12 @@ def test_a_number_is_a_model_s_answer_to_a_question(tmp_path, full, model, quest
 
 
 def test_columns_are_found_by_their_name_or_its_last_part():
-  table = [
-    {'round': 1.0, 'train/loss': 0.5, 'loss_of_another': 2.0, 'empty': math.nan},
-    {'round': 3.0, 'train/loss': math.nan, 'loss_of_another': 2.0, 'empty': math.nan},
-  ]
+  columns = {'train/loss': [0.5, math.nan], 'loss_of_another': 2.0, 'empty': math.nan}
+  table = pd.DataFrame(columns, index=[1, 3])
   found = run_numbers.by_round(table, 'loss')
-  assert list(found) == [1, 3]
-  np.testing.assert_equal(list(found.values()), [0.5, math.nan])
-  assert run_numbers.by_round(table, 'train/loss').keys() == {1, 3}
-  assert run_numbers.by_round(table, 'empty') == {}
-  assert run_numbers.by_round(table, 'absent') == {}
-  assert run_numbers.by_round([], 'loss') == {}
+  assert list(found.index) == [1, 3]
+  np.testing.assert_equal(list(found), [0.5, math.nan])
+  assert list(run_numbers.by_round(table, 'train/loss').index) == [1, 3]
+  assert run_numbers.by_round(table, 'empty').empty
+  assert run_numbers.by_round(table, 'absent').empty
+  assert run_numbers.by_round(pd.DataFrame(), 'loss').empty

@@ -17,17 +17,15 @@ def test_reads_all_three_files(folder):
   run = run_reader.read(str(folder))
   assert run.config == {'rounds': 2}
   assert run.evaluation == {'knn/100%/accuracy': 0.75}
-  assert run.metrics[1] == {'round': 2.0, 'loss': 0.25, 'knn': 0.75}
-  assert math.isnan(run.metrics[0]['knn'])
+  assert run.metrics.loc[2].to_dict() == {'loss': 0.25, 'knn': 0.75}
+  assert math.isnan(run.metrics.loc[1, 'knn'])
 
 
 def test_reads_seconds_and_memory(folder):
-  assert run_reader.read(folder).system == []
+  assert run_reader.read(folder).system.empty
   (folder / 'system.csv').write_text('round,seconds\n1,0.5\n2,0.25\n')
-  assert run_reader.read(folder).system == [
-    {'round': 1.0, 'seconds': 0.5},
-    {'round': 2.0, 'seconds': 0.25},
-  ]
+  system = run_reader.read(folder).system
+  assert system.to_dict() == {'seconds': {1: 0.5, 2: 0.25}}
 
 
 def test_a_line_that_is_not_complete_is_not_read(folder):
@@ -89,6 +87,9 @@ def test_errors_name_the_file(folder, name, content, message):
     run_reader.read(folder)
 
 
-def test_refuses_a_folder_that_is_not_there(tmp_path):
+def test_refuses_a_folder_that_is_not_there_or_a_file(tmp_path):
   with pytest.raises(ValueError, match='no such folder'):
     run_reader.read(tmp_path / 'missing')
+  (tmp_path / 'file').touch()
+  with pytest.raises(ValueError, match='is a file; it must be the folder of a run'):
+    run_reader.read(tmp_path / 'file')

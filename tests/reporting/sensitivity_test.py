@@ -145,6 +145,24 @@ def test_a_model_is_a_line_and_a_baseline_is_none(tmp_path):
   assert [line.name for line in lines] == ['dcco', 'dcco: mean of models']
 
 
+def labelled(tmp_path, *counts):
+  """Returns the numbers of runs whose tenth of the labels are so many."""
+  numbers = [{_NUMBER: 0.5, 'labels/10%': count} for count in counts]
+  runs = [
+    run_reader.read(fabricate.run(tmp_path / str(k), {'x': k}, evaluation=own))
+    for k, own in enumerate(numbers)
+  ]
+  questions = ['linear/10%/accuracy', *(f'linear/{n} labels/accuracy' for n in counts)]
+  panels, _ = sensitivity.lines(runs, sensitivity.over(['x'], runs), questions)
+  return {name: [len(line.points) for line in own] for name, own in panels.items()}
+
+
+def test_labels_are_counted_as_in_comparisons_unless_the_count_varies(tmp_path):
+  assert labelled(tmp_path / 'a', 145, 145) == {'linear/145 labels/accuracy': [2]}
+  assert labelled(tmp_path / 'b', 145, 99) == {_NUMBER: [2]}
+  assert labelled(tmp_path / 'c', 145, float('nan')) == {_NUMBER: [2]}
+
+
 def test_lines_of_long_names_have_a_legend(tmp_path):
   runs = []
   for k in range(2):

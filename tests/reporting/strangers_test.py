@@ -79,7 +79,7 @@ def test_tables_of_rounds_and_clients_are_inert_and_read_again(tmp_path):
   assert [row[round_table.CLIENT] for row in again.rows()] == 2 * _LINES
   again.replace(2, rows)
   assert (tmp_path / round_table.CLIENTS).read_bytes() == before
-  assert list(client_numbers.read(tmp_path)['loss']) == _LINES
+  assert list(client_numbers.read(tmp_path).index.unique('client')) == _LINES
 
 
 def test_a_name_and_what_is_read_of_it_are_one_column(tmp_path):
@@ -90,7 +90,7 @@ def test_a_name_and_what_is_read_of_it_are_one_column(tmp_path):
   row.pop('round')
   written.replace(1, [{**row, 'recall/\x1b[2J': 0.25}])
   assert written.rows() == [{'round': '1', r'recall/\x1b[2J': '0.25'}]
-  run_reader._read_table(tmp_path / 'metrics.csv')
+  run_reader.read_table(tmp_path / 'metrics.csv')
 
 
 def test_the_clients_of_a_partition_are_inert_and_read_again(tmp_path):

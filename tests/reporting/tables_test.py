@@ -55,6 +55,8 @@ def test_latex_escapes_and_marks_the_best():
     r'{[}1] tau=0.7',
     r'\par',
     r'{*} x\_y',
+    r'\par',
+    'Bold: the best mean of a column.',
     r'\par}',
   ]
 

@@ -111,15 +111,6 @@ def test_room_is_shared_and_never_exceeded():
     pass
 
 
-def test_memory_of_a_container_counts(tmp_path, monkeypatch):
-  whole = opening.memory()
-  limit = tmp_path / 'memory.max'
-  monkeypatch.setattr(opening, '_LIMITS', (str(limit), str(tmp_path / 'none')))
-  for text, expected in (('1048576\n', 2**20), ('max\n', whole)):
-    limit.write_text(text)
-    assert opening.memory() == min(expected, whole)
-
-
 def test_nothing_is_opened_without_naming_formats():
   root = pathlib.Path(opening.__file__).parent.parent
   calls = [

@@ -183,12 +183,7 @@ def private(
   Raises:
     ValueError: If a number is out of range (`bounds`).
   """
-  clip_norms = collections.OrderedDict(update=update_clip, statistics=statistics_clip)
-  if metrics_clip is not None:
-    clip_norms['metrics'] = metrics_clip
-  bounds.check_noise(
-    noise_multiplier, **{f'{name}_clip': norm for name, norm in clip_norms.items()}
-  )
+  clip_norms = _clip_norms(noise_multiplier, update_clip, statistics_clip, metrics_clip)
   if adaptive is not None:
     sums = {
       name: adaptive_clipping.build_sum(adaptive, noise_multiplier, norm)
@@ -276,12 +271,7 @@ def distributed(
   """
   bounds.check_secure(max_examples_per_client, max_count)
   checks.positive(clients_per_round=clients_per_round)
-  clip_norms = collections.OrderedDict(update=update_clip, statistics=statistics_clip)
-  if metrics_clip is not None:
-    clip_norms['metrics'] = metrics_clip
-  bounds.check_noise(
-    noise_multiplier, **{f'{name}_clip': norm for name, norm in clip_norms.items()}
-  )
+  clip_norms = _clip_norms(noise_multiplier, update_clip, statistics_clip, metrics_clip)
   sums: dict[str, tff.aggregators.UnweightedAggregationFactory] = {
     name: skellam.SkellamSumFactory(noise_multiplier, norm, clients_per_round)
     for name, norm in clip_norms.items()
@@ -313,6 +303,19 @@ def distributed_rounds(noise_multiplier: float, *others: Any) -> Aggregation:
     *others: See `distributed`.
   """
   return _divided(lambda z: distributed(z, *others), noise_multiplier)
+
+
+def _clip_norms(
+  noise_multiplier: float, update: float, statistics: float, metrics: float | None
+) -> collections.OrderedDict[str, float]:
+  """Returns the clip norms by what they clip; refuses numbers that are out of range."""
+  clip_norms = collections.OrderedDict(update=update, statistics=statistics)
+  if metrics is not None:
+    clip_norms['metrics'] = metrics
+  bounds.check_noise(
+    noise_multiplier, **{f'{name}_clip': norm for name, norm in clip_norms.items()}
+  )
+  return clip_norms
 
 
 def _divided(

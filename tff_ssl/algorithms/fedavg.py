@@ -68,10 +68,7 @@ class FedAvgConfig:
     rate = self.client_learning_rate
     if not callable(rate):
       checks.positive(client_learning_rate=rate)
-    if self.weighting not in WEIGHTINGS:
-      raise ValueError(
-        f'weighting is {self.weighting!r}; it must be one of {", ".join(WEIGHTINGS)}.'
-      )
+    checks.one_of(WEIGHTINGS, weighting=self.weighting)
 
   def rate(self, round: tf.Tensor) -> tf.Tensor:
     """Returns the clients' learning rate in a round, float32."""

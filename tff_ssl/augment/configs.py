@@ -164,8 +164,8 @@ CONFIGS = collections.OrderedDict(
 )
 
 
-def by_name(name: str, image_size: int | None = None) -> AugmentConfig:
-  """One of `CONFIGS`, for views of `image_size` pixels.
+def by_name(name: str) -> AugmentConfig:
+  """One of `CONFIGS`.
 
   Raises:
     ValueError: If there is no configuration of that name.
@@ -174,4 +174,4 @@ def by_name(name: str, image_size: int | None = None) -> AugmentConfig:
     raise ValueError(
       f'There is no augmentation {name!r}; it must be one of {", ".join(CONFIGS)}.'
     )
-  return dataclasses.replace(CONFIGS[name], image_size=image_size)
+  return CONFIGS[name]

@@ -21,8 +21,8 @@ CONFIGS: 'collections.OrderedDict[str, Config]' = collections.OrderedDict(
 )
 
 
-def by_name(name: str, image_size: int | None = None) -> Config:
-  """Returns one of `CONFIGS`; `image_size` applies to views of images.
+def by_name(name: str) -> Config:
+  """Returns one of `CONFIGS`.
 
   Raises:
     ValueError: If there is no configuration of that name.
@@ -31,10 +31,7 @@ def by_name(name: str, image_size: int | None = None) -> Config:
     raise ValueError(
       f'There is no augmentation {name!r}; it must be one of {", ".join(CONFIGS)}.'
     )
-  config = CONFIGS[name]
-  if isinstance(config, byol.AugmentConfig):
-    return dataclasses.replace(config, image_size=image_size)
-  return config
+  return CONFIGS[name]
 
 
 def local_crop(config: Config, image_size: int) -> Config:
@@ -94,14 +91,6 @@ def views(
       zip(own, _views_of(inputs, example_id, round_seed, config, own), strict=True)
     )
   return [made[number] for number in range(len(configs))]
-
-
-def two_views(
-  inputs: tf.Tensor, example_id: tf.Tensor, round_seed: tf.Tensor, config: Config
-) -> tuple[tf.Tensor, tf.Tensor]:
-  """Returns the first two views of each example by one configuration; see `views`."""
-  first, second = views(inputs, example_id, round_seed, (config, config))
-  return first, second
 
 
 def one_view(

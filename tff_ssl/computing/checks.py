@@ -1,9 +1,10 @@
-"""Checks of given numbers, with the same message wherever a number is refused.
+"""Checks of given values, with the same message wherever one is refused.
 
-Each takes numbers by name and raises ValueError for the first that is out of range; NaN
+Each takes values by name and raises ValueError for the first that is out of range; NaN
 always is.
 """
 
+from collections.abc import Collection
 import math
 
 
@@ -49,3 +50,10 @@ def below_one(**values: float) -> None:
   for name, value in values.items():
     if not 0 <= value < 1:
       raise ValueError(f'{name} is {value}; it must be in [0, 1).')
+
+
+def one_of(allowed: Collection[str], **values: str) -> None:
+  """Refuses names that are none of those allowed."""
+  for name, value in values.items():
+    if value not in allowed:
+      raise ValueError(f'{name} is {value!r}; it must be one of {", ".join(allowed)}.')

@@ -115,41 +115,35 @@ def _types_of(cls: Any) -> dict[str, Any]:
   }
 
 
-def parse(
-  text: str, kinds: Mapping[str, type[Any]], what: str, base: Any = None
-) -> Any:
+def parse(text: str, kinds: Mapping[str, type[Any]], base: Any = None) -> Any:
   """Reads a value.
 
   Args:
     text: `kind`, `kind:field=value,...` or `field=value,...`.
     kinds: The kinds that are allowed, by name.
-    what: What the value is, for errors, such as 'objective'.
     base: The value whose fields stay where the text says nothing: all of them if the
       kind is the same, and otherwise those that both kinds have. None: the defaults of
       the kind, which the text must name.
 
   Raises:
     ValueError: If a kind, a field or a value is not allowed, or a field is missing or
-      given twice; the message says what is allowed, and which name is near.
+      given twice; the message, the second half of a sentence about the text, says what
+      is allowed, and which name is near.
   """
   text = text.strip()
   name, rest = _split(text)
   if name is None and base is None:
-    raise ValueError(
-      f'The {what} {text!r} names no kind; it must be one of {", ".join(kinds)}.'
-    )
+    raise ValueError(f'it names no kind; it must be one of {", ".join(kinds)}.')
   if name is None:
     name = kind_of(base)
   if name not in kinds and '' in kinds:
-    raise ValueError(f'The {what} {text!r} has no fields; it must be field=value,...')
+    raise ValueError('it has no fields; it must be field=value,...')
   if name not in kinds:
-    raise ValueError(
-      f'The {what} {text!r} has the unknown kind {name!r}; {_choice(name, kinds)}'
-    )
+    raise ValueError(f'it has the unknown kind {name!r}; {_choice(name, kinds)}')
   cls = kinds[name]
-  values = _values(text, rest, name, field_types(cls), what)
+  values = _values(rest, name, field_types(cls))
   known = {} if base is None else _shared(base, cls)
-  return build(cls, name, {**known, **values}, f'The {what} {text!r}')
+  return build(cls, name, {**known, **values}, 'it')
 
 
 def build(cls: type[Any], name: str, values: Mapping[str, Any], where: str) -> Any:
@@ -185,29 +179,25 @@ def _shared(base: Any, cls: type[Any]) -> dict[str, Any]:
   return {name: getattr(base, name) for name in names}
 
 
-def _values(
-  text: str, rest: str, kind: str, allowed: Mapping[str, Any], what: str
-) -> dict[str, Any]:
+def _values(rest: str, kind: str, allowed: Mapping[str, Any]) -> dict[str, Any]:
   values: dict[str, Any] = {}
   for item in rest.split(',') if rest.strip() else []:
     name, equals, value = (part.strip() for part in item.partition('='))
     if name not in allowed or not equals:
       if values and not equals:
         raise ValueError(
-          f'The {what} {text!r} has {item!r}, which is no field=value; lists have '
+          f'it has {item!r}, which is no field=value; lists have '
           f'{BETWEEN} between their values.'
         )
       if not allowed:
-        raise ValueError(f'The {what} {text!r} has {item!r}; {kind} has no fields.')
-      raise ValueError(
-        f'The {what} {text!r} has {item!r}; {_choice(name, allowed, "fields")}'
-      )
+        raise ValueError(f'it has {item!r}; {kind} has no fields.')
+      raise ValueError(f'it has {item!r}; {_choice(name, allowed, "fields")}')
     if name in values:
-      raise ValueError(f'The {what} {text!r} gives {name!r} twice.')
+      raise ValueError(f'it gives {name!r} twice.')
     try:
       values[name] = checked_value(value, allowed[name])
     except ValueError as error:
-      raise ValueError(f'The {what} {text!r} has {name}={value!r}; {error}') from None
+      raise ValueError(f'it has {name}={value!r}; {error}') from None
   return values
 
 

@@ -33,14 +33,13 @@ from tff_ssl.evaluation import dense_heads
 from tff_ssl.evaluation import feature_maps
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import label_fractions
+from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import overlap
 from tff_ssl.evaluation import population_statistics
 from tff_ssl.evaluation import stages
 from tff_ssl.optimization import adam
 from tff_ssl.optimization import schedules
 
-SEGMENTATION, DETECTION = 'segmentation', 'detection'
-METHODS = (SEGMENTATION, DETECTION)
 FROZEN, FINETUNED = 'frozen', 'finetuned'
 WITHOUT_IMAGE = 'without_image'
 _BATCH = 64
@@ -130,22 +129,22 @@ class Evaluator:
     shapes = feature_maps.shapes(encoder)
     height, width, _ = encoder.input_shape
     self._heads: dict[str, dense_heads.DenseHead] = {
-      SEGMENTATION: dense_heads.Segmentation(shapes, (height, width)),
-      DETECTION: dense_heads.Box(shapes),
+      method_names.SEGMENTATION: dense_heads.Segmentation(shapes, (height, width)),
+      method_names.DETECTION: dense_heads.Box(shapes),
     }
-    self._sets = {SEGMENTATION: (train, test)}
+    self._sets = {method_names.SEGMENTATION: (train, test)}
     for split, masked in (('training', train), ('test', test)):
       if not np.any(masked.mask):
         raise ValueError(
           f'All {split} masks are empty; evaluation needs at least one object.'
         )
-    self._sets[DETECTION] = (train.with_object(), test.with_object())
+    self._sets[method_names.DETECTION] = (train.with_object(), test.with_object())
     self._compiled: dict[tuple[str, str], Any] = {}
 
   def evaluate(
     self,
     params: network_lib.Params,
-    methods: Sequence[str] = METHODS,
+    methods: Sequence[str] = method_names.DENSE,
     fractions: Sequence[float] = (0.01, 0.1, 1.0),
     seed: int = 0,
     ways: Sequence[str] = (FROZEN, FINETUNED),
@@ -155,7 +154,7 @@ class Evaluator:
 
     Args:
       params: As `Network.infer` takes them.
-      methods: Some of `METHODS`.
+      methods: Some of `method_names.DENSE`.
       fractions: Shares of the training images whose masks are used, each in (0, 1].
       seed: Non-negative integer that fixes shares, batches and heads.
       ways: Some of `FROZEN` and `FINETUNED`.
@@ -172,7 +171,7 @@ class Evaluator:
     for fraction in fractions:
       percent = f'{100 * fraction:g}%'
       numbers[f'masks/{percent}'] = float(
-        len(_share(self._sets[SEGMENTATION][0], fraction, seed))
+        len(_share(self._sets[method_names.SEGMENTATION][0], fraction, seed))
       )
       for method in methods:
         train, test = self._sets[method]
@@ -243,7 +242,7 @@ class Evaluator:
       for start in range(0, len(test.image), _BATCH)
     ]
     predicted = np.concatenate(outputs)
-    return predicted > 0 if method == SEGMENTATION else predicted
+    return predicted > 0 if method == method_names.SEGMENTATION else predicted
 
   def _rate(self, way: str) -> float:
     config = self._config
@@ -317,12 +316,12 @@ def _share(masked: Masked, fraction: float, seed: int) -> np.ndarray:
 
 def _targets(method: str, masks: np.ndarray) -> np.ndarray:
   """Returns the targets of a head."""
-  return masks if method == SEGMENTATION else overlap.boxes_of(masks)
+  return masks if method == method_names.SEGMENTATION else overlap.boxes_of(masks)
 
 
 def _without_image(method: str, train: Masked, count: int) -> np.ndarray:
   """Returns one fixed guess, made of all training images, `count` times."""
-  if method == SEGMENTATION:
+  if method == method_names.SEGMENTATION:
     one = np.mean(train.mask, axis=0) >= 0.5
   else:
     one = np.median(overlap.boxes_of(train.mask), axis=0)
@@ -333,7 +332,7 @@ def _score(
   method: str, predicted: np.ndarray, masks: np.ndarray
 ) -> Iterator[tuple[str, float]]:
   """Yields the metrics of predictions by name."""
-  if method == SEGMENTATION:
+  if method == method_names.SEGMENTATION:
     ious = overlap.mask_iou(predicted, masks)
   else:
     ious = overlap.box_iou(predicted, overlap.boxes_of(masks))

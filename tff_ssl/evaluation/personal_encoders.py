@@ -40,12 +40,13 @@ from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import linear_lars
 from tff_ssl.evaluation import linear_probe
+from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import suite
 
 LOCAL_KNN = 'local_knn'
 # The methods that train nothing.
 KNN = ('knn', LOCAL_KNN)
-METHODS = (*KNN, 'linear', 'lars', suite.FEDERATED_LINEAR)
+METHODS = (*KNN, *method_names.PERSONAL)
 
 # Images uint8 [n, H, W, C] -> features [n, d].
 Encode = Callable[[np.ndarray], np.ndarray]
@@ -116,7 +117,7 @@ class PersonalEvaluation:
     chosen = tuple(methods)
     self._check(chosen)
     scores: Accuracies = collections.OrderedDict()
-    naive = suite.FEDERATED_LINEAR in chosen
+    naive = method_names.FEDERATED_LINEAR in chosen
     # Features of training and of test examples, by their owners' encoders.
     gathered: list[np.ndarray] = []
     for client_id in self._held if naive else self._tested:
@@ -149,9 +150,10 @@ class PersonalEvaluation:
         raise ValueError(
           f'methods has {method!r}; it must be one of {", ".join(METHODS)}.'
         )
-    if suite.FEDERATED_LINEAR in methods and self._federated is None:
+    if method_names.FEDERATED_LINEAR in methods and self._federated is None:
       raise ValueError(
-        f'methods has {suite.FEDERATED_LINEAR!r}, which needs the argument federated.'
+        f'methods has {method_names.FEDERATED_LINEAR!r}, which needs the argument '
+        'federated.'
       )
     if not any(len(tested) for tested in self._tested.values()):
       raise ValueError('No client has a test example; personal evaluation needs one.')
@@ -159,9 +161,9 @@ class PersonalEvaluation:
   def _needed(self, client_id: str, methods: Sequence[str]) -> np.ndarray:
     """Returns the training examples to encode, increasing."""
     parts = []
-    if {LOCAL_KNN, suite.FEDERATED_LINEAR} & set(methods):
+    if {LOCAL_KNN, method_names.FEDERATED_LINEAR} & set(methods):
       parts.append(self._held[client_id])
-    if set(methods) - {LOCAL_KNN, suite.FEDERATED_LINEAR}:
+    if set(methods) - {LOCAL_KNN, method_names.FEDERATED_LINEAR}:
       parts.extend(itertools.chain(*self._kept.values()))
     return np.unique(np.concatenate(parts)).astype(np.int64)
 
@@ -177,7 +179,7 @@ class PersonalEvaluation:
     truth = self._test.label[self._tested[client_id]]
     for share, subsets in self._kept.items():
       for method in methods:
-        if method == suite.FEDERATED_LINEAR:
+        if method == method_names.FEDERATED_LINEAR:
           continue
         of_draws = []
         for labelled in subsets:
@@ -209,7 +211,7 @@ class PersonalEvaluation:
     for share, (labelled, *_) in self._kept.items():
       fitted = self._federated(features, self._train.label, labelled)
       predictions = fitted.predict(queries)
-      scores[f'{suite.FEDERATED_LINEAR}/{share}'] = fairness.client_accuracies(
+      scores[f'{method_names.FEDERATED_LINEAR}/{share}'] = fairness.client_accuracies(
         np.maximum(self._test.label, 0), predictions, self._tested
       )
     return scores

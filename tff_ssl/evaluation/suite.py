@@ -46,22 +46,19 @@ from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import linear_lars
 from tff_ssl.evaluation import linear_probe
+from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import stages
 
-# Methods that have all labels together, and the one whose labels stay on clients.
-METHODS = ('knn', 'linear', 'lars', 'one_round', 'finetune')
-FEDERATED_LINEAR = 'federated_linear'
 # Not a method: what the encoder was trained with, tested directly.
 CLASSIFIER = 'classifier'
-_ALL_METHODS = (*METHODS, FEDERATED_LINEAR)
+_ALL_METHODS = (*method_names.METHODS, method_names.FEDERATED_LINEAR)
 # Methods that train for long, or send something for every draw: few labels are drawn
 # once for them.
-_ONCE = ('finetune', FEDERATED_LINEAR)
+_ONCE = ('finetune', method_names.FEDERATED_LINEAR)
 VALIDATION = scores.VALIDATION
 # Two heads in closed form, from sums that clients send in one round: the solver of
 # each, and the name of its strength.
-ONE_ROUND = 'one_round'
 _HEADS = {
   'lda': (closed_form.fit_lda, 'shrinkage'),
   'ridge': (closed_form.fit_ridge, 'penalty'),
@@ -121,7 +118,7 @@ def evaluate(
     train: What classifiers are trained on. Fractions keep or drop cases as a whole.
     test: What they are tested on; images (or cases) without a label are left out.
     num_classes: Number of classes.
-    methods: Some of `METHODS`, and `FEDERATED_LINEAR`.
+    methods: Some of `method_names.METHODS`, and `method_names.FEDERATED_LINEAR`.
     fractions: Shares of the training labels that are used, each in (0, 1].
     case_level: Whether a case is classified as a whole, by the mean of its images'
       encodings, rather than each image.
@@ -151,7 +148,8 @@ def evaluate(
     encode = _first_only(encode)
   labels, cases = encoded.units(train, case_level)
   numbered = range(label_draws.PROBES) if draws is None else draws
-  once = {*_ONCE, *(() if collect is None else (ONE_ROUND,))} if draws is None else ()
+  from_clients = () if collect is None else (method_names.ONE_ROUND,)
+  once = {*_ONCE, *from_clients} if draws is None else ()
   if set(methods) <= set(once):
     numbered = numbered[:1]
   by_fraction = {
@@ -160,7 +158,7 @@ def evaluate(
   }
   wanted = None
   # Clients encode all that they have, whether its label is used or not.
-  if FEDERATED_LINEAR not in methods and collect is None:
+  if method_names.FEDERATED_LINEAR not in methods and collect is None:
     wanted = np.unique(np.concatenate([*itertools.chain(*by_fraction.values())]))
   train_set = encoded.encode_set('training', encode, train, case_level, field, wanted)
   tested = scores.TestSplits(
@@ -272,7 +270,7 @@ class _OneDraw:
       labelled: Positions of the labels.
     """
     prefix = f'{method}/{percent}'
-    if method == ONE_ROUND:
+    if method == method_names.ONE_ROUND:
       return self._heads(percent, labelled)
     if method == 'finetune':
       return self._finetuned(prefix, labelled)
@@ -286,7 +284,7 @@ class _OneDraw:
   def _predict(self, method: str, labelled: np.ndarray) -> tuple[np.ndarray, bool]:
     """Returns a method's predictions, and whether its classifier converged."""
     features, labels = self.train_set.features, self.train_set.labels
-    if method == FEDERATED_LINEAR:
+    if method == method_names.FEDERATED_LINEAR:
       assert self.federated is not None
       classifier = self.federated(features, labels, labelled)
       return classifier.predict(self.tested.features), classifier.converged
@@ -356,7 +354,7 @@ def _check_methods(
   finetune: Callable[..., fine_tuning.Finetuned] | None,
   federated: Federated | None,
 ) -> None:
-  needed = {'finetune': finetune, FEDERATED_LINEAR: federated}
+  needed = {'finetune': finetune, method_names.FEDERATED_LINEAR: federated}
   for method in methods:
     if method not in _ALL_METHODS:
       raise ValueError(

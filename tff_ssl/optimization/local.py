@@ -44,10 +44,7 @@ class LocalOptimizer:
   beta_2: float = _BETA_2
 
   def __post_init__(self) -> None:
-    if self.name not in NAMES:
-      raise ValueError(
-        f'optimizer is {self.name!r}; it must be one of {", ".join(NAMES)}.'
-      )
+    checks.one_of(NAMES, optimizer=self.name)
     checks.below_one(momentum=self.momentum)
     if self.name != 'sgd' and self.momentum:
       raise ValueError(

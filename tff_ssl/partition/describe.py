@@ -4,14 +4,13 @@ from collections.abc import Sequence
 import csv
 import dataclasses
 import os
-import pathlib
-import tempfile
 
 import numpy as np
 
 from tff_ssl.computing import inert
 from tff_ssl.partition import flat
 from tff_ssl.partition import partitions
+from tff_ssl.storage import files
 
 # Clients whose rows are computed at a time: a million at once would take a GB.
 _ROWS = 2**16
@@ -92,29 +91,19 @@ class PartitionReport:
     Args:
       path: The file, replaced at once when it is complete.
     """
-    target = pathlib.Path(path)
     classes = self.histograms.shape[1]
-    with tempfile.NamedTemporaryFile(
-      'w', dir=target.parent, prefix=f'.{target.name}.', newline='', delete=False
-    ) as file:
-      try:
-        writer = csv.writer(file, lineterminator='\n')
-        writer.writerow(['client_id', 'size', *(f'label_{c}' for c in range(classes))])
-        for start in range(0, self.clients, _ROWS):
-          rows = slice(start, start + _ROWS)
-          for client, size, counts in zip(
-            self.client_ids[rows],
-            self.client_sizes[rows].tolist(),
-            self.histograms[rows].tolist(),
-            strict=True,
-          ):
-            writer.writerow([inert.cell(client), size, *counts])
-      except BaseException:
-        pathlib.Path(file.name).unlink()
-        raise
-    # A temporary file is private to its owner; a report is not.
-    pathlib.Path(file.name).chmod(0o644)
-    pathlib.Path(file.name).replace(target)
+    with files.atomic(path) as aside, aside.open('w', newline='') as file:
+      writer = csv.writer(file, lineterminator='\n')
+      writer.writerow(['client_id', 'size', *(f'label_{c}' for c in range(classes))])
+      for start in range(0, self.clients, _ROWS):
+        rows = slice(start, start + _ROWS)
+        for client, size, counts in zip(
+          self.client_ids[rows],
+          self.client_sizes[rows].tolist(),
+          self.histograms[rows].tolist(),
+          strict=True,
+        ):
+          writer.writerow([inert.cell(client), size, *counts])
 
 
 def describe(

@@ -13,21 +13,18 @@ from tff_ssl.partition import ids
 Partition: TypeAlias = Mapping[str, np.ndarray]
 
 
-def from_positions(
-  positions: Sequence[np.ndarray], prefix: str = 'client'
-) -> flat.FlatPartition:
+def from_positions(positions: Sequence[np.ndarray]) -> flat.FlatPartition:
   """Names a list of clients.
 
   Args:
     positions: Positions of the examples of each client, int [n_k].
-    prefix: What the ids begin with.
 
   Returns:
     The partition; ids are zero-padded, so that their lexicographic order is the
     order of the list.
   """
   sizes = np.array([len(held) for held in positions], np.int64)
-  return from_sizes(np.concatenate([*positions, np.zeros(0, np.int64)]), sizes, prefix)
+  return from_sizes(np.concatenate([*positions, np.zeros(0, np.int64)]), sizes)
 
 
 def from_sizes(

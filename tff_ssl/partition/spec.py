@@ -25,12 +25,11 @@ The fields are those of the kind's configuration.
 """
 
 from collections.abc import Sequence
-import dataclasses
 from typing import TypeAlias
 
 import numpy as np
 
-from tff_ssl.computing import near_names
+from tff_ssl.computing import kinds
 from tff_ssl.partition import classes
 from tff_ssl.partition import clusters
 from tff_ssl.partition import dirichlet
@@ -76,16 +75,12 @@ _TRANSFORMS: dict[type[PartitionConfig], sources.Transform] = {
   sources.StyleConfig: sources.stylise,
 }
 
-# How errors show a field's value, by its type.
-_KINDS: dict[type, str] = {bool: 'true', float: 'NUMBER', int: 'NUMBER'}
-_TRUTH = {'true': True, 'false': False}
-
 
 def parse(text: str) -> PartitionConfig:
   """Reads the specification of a partition.
 
   Args:
-    text: `kind` or `kind:field=value,...`, see the module.
+    text: `kind` or `kind:field=value,...` (`computing.kinds`), see the module.
 
   Returns:
     The configuration.
@@ -94,45 +89,11 @@ def parse(text: str) -> PartitionConfig:
     ValueError: The kind, a field or a value is not allowed, or a field is missing or
       given twice.
   """
-  kind, colon, rest = text.strip().partition(':')
-  if kind not in _CONFIGS:
-    raise ValueError(
-      f'The partition {text!r} has the unknown kind {kind!r}; it must be one of '
-      f'{", ".join(KINDS)}.{near_names.question(kind, KINDS)}'
-    )
-  fields = {field.name: field for field in dataclasses.fields(_CONFIGS[kind])}
-  values: dict[str, int | float | bool] = {}
-  for item in rest.split(',') if colon else []:
-    name, equals, value = (part.strip() for part in item.partition('='))
-    if name not in fields or not equals:
-      raise ValueError(
-        f'The partition {text!r} has {item!r}; it must be one of '
-        f'{", ".join(f"{field}={_KINDS[_type(fields[field])]}" for field in fields)}.'
-        f'{near_names.question(name, fields)}'
-      )
-    if name in values:
-      raise ValueError(f'The partition {text!r} gives {name!r} twice.')
-    values[name] = _read(text, name, value, _type(fields[name]))
-  for name, field in fields.items():
-    if field.default is dataclasses.MISSING and name not in values:
-      raise ValueError(f'The partition {text!r} lacks {name}={_KINDS[_type(field)]}.')
-  return _CONFIGS[kind](**values)  # type: ignore[arg-type]
-
-
-def _type(field: dataclasses.Field) -> type:
-  """The type of a field's value if it is not None."""
-  return next(kind for kind in _KINDS if field.type in (kind, kind | None))
-
-
-def _read(text: str, name: str, value: str, kind: type) -> int | float | bool:
-  """Reads the value of a field of a specification."""
   try:
-    return _TRUTH[value] if kind is bool else kind(value)
-  except (KeyError, ValueError):
-    allowed = {bool: 'true or false', float: 'a number', int: 'a whole number'}[kind]
-    raise ValueError(
-      f'The partition {text!r} has {name}={value!r}, which must be {allowed}.'
-    ) from None
+    config: PartitionConfig = kinds.parse(text, _CONFIGS)
+  except ValueError as error:
+    raise ValueError(f'The partition is {text!r}: {error}') from error
+  return config
 
 
 def needs_features(config: PartitionConfig) -> bool:

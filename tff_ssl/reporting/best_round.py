@@ -6,7 +6,8 @@ overestimates the encoder, the more so the more rounds were tested.
 
 from collections.abc import Sequence
 import dataclasses
-import math
+
+import numpy as np
 
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_numbers
@@ -92,15 +93,14 @@ def _is_score(name: str) -> bool:
 
 def _validated(run: run_reader.Run) -> list[str]:
   """Returns the names of a run's scores on the validation split in some round."""
-  names = run.metrics[0] if run.metrics else {}
   return [
     name
-    for name in names
+    for name in run.metrics
     if is_of_validation(name)
     and _is_score(name)
     # Other numbers have other rounds than test numbers.
     and name.removeprefix(VALIDATION) in run.evaluation
-    and any(math.isfinite(row[name]) for row in run.metrics)
+    and np.isfinite(run.metrics[name]).any()
   ]
 
 
@@ -114,14 +114,15 @@ def _worth(name: str) -> tuple[bool, float, bool, int]:
 
 def _at(run: run_reader.Run, name: str) -> run_reader.Run:
   """Returns a run with the evaluation of the round where a number is largest."""
-  rows = [row for row in run.metrics if math.isfinite(row[name])]
-  best = max(rows, key=lambda row: row[name])
+  scores = run.metrics[name]
+  round = scores.where(np.isfinite(scores)).idxmax()
+  best = run.metrics.loc[round]
   numbers = {
-    key: best[key]
+    key: float(best[key])
     for key in run.evaluation
-    if key in best and key != 'round' and math.isfinite(best[key])
+    if key in best and np.isfinite(best[key])
   }
-  numbers[ROUND] = best['round']
+  numbers[ROUND] = float(round)
   numbers.update(
     (key, value)
     for key, value in run.evaluation.items()

@@ -5,6 +5,9 @@ import math
 import statistics
 from typing import NamedTuple
 
+import numpy as np
+
+from tff_ssl.computing import kinds
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
@@ -110,13 +113,10 @@ def _unequal_budgets(
 
 def _mean(run: run_reader.Run, name: str) -> float | None:
   """Returns the mean over rounds of a number that clients report, or None."""
-  values = [
-    row[column]
-    for row in run.metrics
-    for column in row
-    if column.rpartition('/')[2] == name and math.isfinite(row[column])
-  ]
-  return sum(values) / len(values) if values else None
+  columns = [each for each in run.metrics if each.rpartition('/')[2] == name]
+  values = run.metrics[columns].to_numpy()
+  finite = values[np.isfinite(values)]
+  return float(np.mean(finite)) if finite.size else None
 
 
 def _clients(run: run_reader.Run, settings: Settings) -> int | None:
@@ -148,7 +148,7 @@ def _measured_otherwise(
   runs = [run for group in groups for run in group.counted]
   for name in measures:
     own = (run.settings[name] for run in runs if name in run.settings)
-    values = sorted({*map(run_reader.text, own)})
+    values = sorted({*map(kinds.value_text, own)})
     if len(values) > 1:
       yield (
         f'Runs were evaluated with different {name} ({", ".join(values)}): the '
@@ -171,7 +171,9 @@ def _identical(groups: Sequence[run_groups.Group]) -> Iterator[str]:
 
 def _is_same(one: run_reader.Run, other: run_reader.Run) -> bool:
   """Returns whether two runs have the same losses, and the same scores of encoders."""
-  losses = [run_numbers.by_round(run.metrics, run_numbers.LOSS) for run in (one, other)]
+  loss, others = (
+    run_numbers.by_round(run.metrics, run_numbers.LOSS) for run in (one, other)
+  )
   # The number of labels, and baselines, follow from the seed.
   shared = [
     name
@@ -179,7 +181,7 @@ def _is_same(one: run_reader.Run, other: run_reader.Run) -> bool:
     if name != 'round' and not name.startswith(('labels/', *run_numbers.BASELINES))
   ]
   # With few test examples, accuracies may be equal by chance; many losses are not.
-  if not shared or not losses[0] or losses[0] != losses[1]:
+  if not shared or loss.empty or not loss.equals(others):
     return False
   return all(one.evaluation[name] == other.evaluation[name] for name in shared)
 

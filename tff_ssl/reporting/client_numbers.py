@@ -1,8 +1,7 @@
 """Numbers of each client over the rounds: reads and draws clients.csv of a run."""
 
-import collections
 from collections.abc import Mapping
-import math
+import itertools
 import os
 import pathlib
 
@@ -10,71 +9,43 @@ from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
 from matplotlib import lines as lines_lib
 from matplotlib import ticker
+import pandas as pd
 
 from tff_ssl.reporting import look
 from tff_ssl.reporting import plain_text
+from tff_ssl.reporting import run_reader
 from tff_ssl.runs import round_table
 
 _KEYS = (round_table.ROUND, round_table.CLIENT)
 _WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 10.0, 2.8, 0.3
 
-# By the name of a number, by client, by round.
-Numbers = collections.OrderedDict[str, dict[str, dict[int, float]]]
 
-
-def read(folder: str | os.PathLike[str]) -> Numbers:
+def read(folder: str | os.PathLike[str]) -> pd.DataFrame:
   """Reads the numbers of a run's clients, from clients.csv.
 
   Args:
     folder: The run folder.
 
   Returns:
-    Each number; nothing if the run has no `clients.csv`. Blanks are left out.
+    A column for each number, a row for each round and client; nothing if the run has no
+    `clients.csv`.
 
   Raises:
     ValueError: The file is not of the form that a run writes.
   """
   path = pathlib.Path(folder) / round_table.CLIENTS
-  numbers: Numbers = collections.OrderedDict()
   if not path.is_file():
-    return numbers
-  columns, rows = round_table.read(path)
-  if tuple(columns[:2]) != _KEYS:
-    raise ValueError(
-      f'{path} has columns {",".join(columns)[:60]!r}; the first must be '
-      f'{",".join(_KEYS)}.'
-    )
-  for row in rows:
-    round, client = int(row[round_table.ROUND]), row.get(round_table.CLIENT, '')
-    for name in columns[2:]:
-      if name in row:
-        by_client = numbers.setdefault(name, {})
-        try:
-          by_client.setdefault(client, {})[round] = float(row[name])
-        except ValueError as error:
-          raise ValueError(f'{path}, round {round}, {client}: {error}.') from error
-  return numbers
+    return pd.DataFrame(columns=[*_KEYS]).set_index([*_KEYS])
+  return run_reader.read_table(path, _KEYS)
 
 
-def over_rounds(numbers: Numbers) -> Numbers:
+def over_rounds(numbers: pd.DataFrame) -> pd.DataFrame:
   """Returns the numbers that a client has for several rounds: these make a curve."""
-  return collections.OrderedDict(
-    (name, by_client)
-    for name, by_client in numbers.items()
-    if any(len(by_round) > 1 for by_round in by_client.values())
-  )
+  counts = numbers.groupby(level=round_table.CLIENT).count()
+  return numbers.loc[:, (counts > 1).any()].dropna(how='all')
 
 
-def mean(by_client: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-  """Returns the mean of a number over the clients that have it, by round."""
-  found: dict[int, list[float]] = {}
-  for values in by_client.values():
-    for round, value in values.items():
-      found.setdefault(round, []).append(value)
-  return {round: math.fsum(found[round]) / len(found[round]) for round in sorted(found)}
-
-
-def draw(runs: Mapping[str, Numbers]) -> figure_lib.Figure:
+def draw(runs: Mapping[str, pd.DataFrame]) -> figure_lib.Figure:
   """Draws a row of panels for each run: each number over the rounds, by client.
 
   Args:
@@ -84,15 +55,9 @@ def draw(runs: Mapping[str, Numbers]) -> figure_lib.Figure:
     The figure. A client has the same colour in all panels, named in a legend above
     them; with more clients than colours all are grey, with their mean in black.
   """
-  columns = max(len(numbers) for numbers in runs.values())
-  names = sorted(
-    {
-      client
-      for numbers in runs.values()
-      for by_client in numbers.values()
-      for client in by_client
-    }
-  )
+  columns = max(len(numbers.columns) for numbers in runs.values())
+  clients = (each.index.unique(round_table.CLIENT) for each in runs.values())
+  names = sorted({*itertools.chain(*clients)})
   # Of more clients than colours, only their mean stands out.
   is_coloured = len(names) <= len(look.COLORS)
   colors = dict(zip(names, look.COLORS, strict=False)) if is_coloured else {}
@@ -104,38 +69,35 @@ def draw(runs: Mapping[str, Numbers]) -> figure_lib.Figure:
   for row, (run, numbers) in zip(rows, runs.items(), strict=True):
     # A name may be longer than a panel is high: it is written along the row.
     row.suptitle(look.plain(run), x=0.01, ha='left', fontsize=10, color=look.INK)
-    for column, (name, by_client) in enumerate(numbers.items(), start=1):
+    for column, (name, values) in enumerate(numbers.items(), start=1):
       plot = row.add_subplot(1, columns, column)
-      _draw_panel(plot, by_client, colors)
+      _draw_panel(plot, values.dropna(), colors)
       title = look.plain(plain_text.title(name))
       plot.set_title(title, loc='left', fontsize=10, color=look.INK)
   return figure
 
 
 def _draw_panel(
-  plot: axes_lib.Axes,
-  by_client: Mapping[str, Mapping[int, float]],
-  colors: Mapping[str, str],
+  plot: axes_lib.Axes, values: pd.Series, colors: Mapping[str, str]
 ) -> None:
   """Draws a number over the rounds.
 
   Args:
     plot: The panel.
-    by_client: The number.
+    values: The number by round and client.
     colors: By client; empty: all are grey, and their mean is drawn too.
   """
-  for client, values in sorted(by_client.items()):
-    rounds = sorted(values)
+  for client, own in values.groupby(level=round_table.CLIENT):
+    curve = own.droplevel(round_table.CLIENT).sort_index()
     plot.plot(
-      rounds,
-      [values[round] for round in rounds],
+      curve,
       color=colors.get(client, look.FAINT),
       lw=1.4 if colors else 0.4,
       marker='.',
     )
   if not colors:
-    average = mean(by_client)
-    plot.plot(list(average), list(average.values()), color=look.INK, lw=2)
+    average = values.groupby(level=round_table.ROUND).mean()
+    plot.plot(average, color=look.INK, lw=2)
   plot.set_xlabel('round', color=look.INK, fontsize=9)
   plot.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
   look.style_axes(plot)

@@ -36,6 +36,9 @@ _BY_TEST_NOTE = (
   f'{_BY_TEST} The best by these test examples themselves, which is too high: with a '
   'validation split it would be chosen by that.'
 )
+_DEVIATION_NOTE = (
+  'Mean ± sample deviation over seeds; of one run, over its draws of few labels.'
+)
 _MEANS = ['mean', 'deviation', RUNS]
 
 
@@ -257,7 +260,9 @@ def table(compared: Comparison, questions: Sequence[str]) -> tables.Table:
     for k in _best(compared, question)
   }
   names = [NAME, RUNS, *map(title, questions)]
-  return tables.Table(pd.DataFrame(lines, columns=names), best, compared.notes, 2)
+  has_deviation = any('±' in cell for line in lines for cell in line[2:])
+  notes = [*compared.notes, *([_DEVIATION_NOTE] if has_deviation else [])]
+  return tables.Table(pd.DataFrame(lines, columns=names), best, notes, 2)
 
 
 def ordered(compared: Comparison, name: str) -> list[int]:

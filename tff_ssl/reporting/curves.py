@@ -1,6 +1,6 @@
 """Quantities of groups of runs over the rounds: mean and deviation over seeds."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 import dataclasses
 from typing import Literal
 
@@ -13,8 +13,6 @@ from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
-
-ByRound = Mapping[int, float]
 
 # The kinds of curves, in the order of the panels.
 KINDS = ('accuracy', 'knn', 'loss', 'spread', 'bytes', 'seconds')
@@ -33,7 +31,7 @@ class Quantity:
   """
 
   title: str
-  of_run: Callable[[run_reader.Run], ByRound]
+  of_run: Callable[[run_reader.Run], pd.Series]
   axis: Literal['any', 'share', 'bytes', 'times'] = 'any'
 
 
@@ -80,7 +78,7 @@ def quantities(
     if kind in kinds
     for each in those
   ]
-  return [each for each in wanted if any(each.of_run(run) for run in runs)]
+  return [each for each in wanted if any(len(each.of_run(run)) for run in runs)]
 
 
 def series(group: run_groups.Group, quantity: Quantity) -> pd.DataFrame:
@@ -93,7 +91,7 @@ def series(group: run_groups.Group, quantity: Quantity) -> pd.DataFrame:
   Returns:
     Columns mean and deviation, which is 0 for one run; no rows if the group has none.
   """
-  columns = [pd.Series(quantity.of_run(run), dtype=float) for run in group.counted]
+  columns = [quantity.of_run(run) for run in group.counted]
   # Blanks are left out, and so are losses that are not finite.
   every = pd.concat(columns, axis=1).sort_index().replace([np.inf, -np.inf], np.nan)
   every = every.dropna(how='all')
@@ -109,16 +107,16 @@ def _losses(runs: Sequence[run_reader.Run]) -> Iterator[Quantity]:
     yield Quantity(f'training loss{of}', _loss_of(objective))
 
 
-def _loss_of(objective: str) -> Callable[[run_reader.Run], ByRound]:
+def _loss_of(objective: str) -> Callable[[run_reader.Run], pd.Series]:
   column = _column(run_numbers.LOSS)
-  return lambda run: column(run) if run.loss == objective else {}
+  return lambda run: column(run) if run.loss == objective else run_numbers.NOTHING
 
 
-def _column(name: str) -> Callable[[run_reader.Run], ByRound]:
+def _column(name: str) -> Callable[[run_reader.Run], pd.Series]:
   return lambda run: run_numbers.by_round(run.metrics, name)
 
 
-def _answers(question: str) -> Callable[[run_reader.Run], ByRound]:
+def _answers(question: str) -> Callable[[run_reader.Run], pd.Series]:
   return lambda run: run_numbers.by_round(run.metrics, _name(run, question))
 
 
@@ -134,12 +132,11 @@ def _accuracy_title(name: str) -> str:
   return f'{split} accuracy, {title}'
 
 
-def _cumulative_bytes(run: run_reader.Run) -> ByRound:
-  traffic = run_numbers.bytes_by_round(run)
-  return dict(zip(traffic, np.cumsum(list(traffic.values())), strict=True))
+def _cumulative_bytes(run: run_reader.Run) -> pd.Series:
+  return run_numbers.bytes_by_round(run).cumsum()
 
 
-def _seconds(run: run_reader.Run) -> ByRound:
+def _seconds(run: run_reader.Run) -> pd.Series:
   return run_numbers.by_round(run.system, run_numbers.SECONDS)
 
 
@@ -148,7 +145,7 @@ def _accuracies(runs: Sequence[run_reader.Run], names: Sequence[str]) -> list[st
 
   def worth(name: str) -> tuple[int, bool, float]:
     return (
-      sum(_name(run, name) in run.metrics[0] for run in runs if run.metrics),
+      sum(_name(run, name) in run.metrics for run in runs),
       name.startswith('linear/'),
       run_numbers.labels_of(name),
     )

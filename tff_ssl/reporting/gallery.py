@@ -9,7 +9,6 @@ evaluation.
 
 import base64
 from collections.abc import Sequence
-import json
 import os
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ import threadpoolctl
 
 from tff_ssl.computing import inert
 from tff_ssl.reporting import look
+from tff_ssl.reporting import pages
 from tff_ssl.reporting import projection
 
 _NEIGHBOURS = 8
@@ -48,13 +48,12 @@ class Panel(NamedTuple):
   neighbours: np.ndarray
 
 
-def panel(title: str, features: np.ndarray, seed: int = 0) -> Panel:
+def panel(title: str, features: np.ndarray) -> Panel:
   """Lays images out by their features.
 
   Args:
     title: Title of the encoder.
     features: float [n, d], finite.
-    seed: Seed of the layout.
 
   Raises:
     ValueError: There are fewer than 2 images, or a feature is not finite.
@@ -63,15 +62,14 @@ def panel(title: str, features: np.ndarray, seed: int = 0) -> Panel:
     raise ValueError(f'There are {len(features)} images; a map needs at least 2.')
   if not np.all(np.isfinite(features)):
     raise ValueError(f'The features of {title} are not all finite.')
-  return Panel(title, layout(features, seed), neighbours(features))
+  return Panel(title, layout(features), neighbours(features))
 
 
-def layout(features: np.ndarray, seed: int = 0) -> np.ndarray:
+def layout(features: np.ndarray) -> np.ndarray:
   """Returns the place of each image, float64 [n, 2] in [0, 1].
 
   Args:
     features: float [n, d], n at least 2.
-    seed: Seed of t-SNE.
   """
   x = features.astype(np.float64) - np.mean(features, axis=0, dtype=np.float64)
   deviation = np.std(x, axis=0)
@@ -89,7 +87,7 @@ def layout(features: np.ndarray, seed: int = 0) -> np.ndarray:
       learning_rate='auto',
       # For few images the exact gradient is faster.
       method='exact' if len(x) <= _EXACT else 'barnes_hut',
-      random_state=seed,
+      random_state=0,
     )
     # With some thousand images, threads wait for each other: six times as long.
     with threadpoolctl.threadpool_limits(1):
@@ -146,13 +144,8 @@ def build_page(
       for each in panels
     ],
   }
-  # Names may come from strangers: without any `<`, they cannot end the script.
-  text = json.dumps(data).replace('<', '\\u003c')
-  title = inert.html(f'{len(names):,} images by their features')
-  head, tail = _PAGE.split('@DATA@')
-  return (
-    head.replace('@TITLE@', title).replace('@NOTE@', inert.html(note)) + text + tail
-  )
+  title = f'{len(names):,} images by their features'
+  return pages.render('gallery.html', title=title, note=note, data=data)
 
 
 def draw(
@@ -193,133 +186,3 @@ def _picture(places: np.ndarray, tiles: np.ndarray) -> np.ndarray:
     top = _SIDE - y - height
     picture[top : top + height, x : x + width] = tile
   return picture
-
-
-# The page, with placeholders for its title, note and data.
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>@TITLE@</title>
-<style>
-:root { color-scheme: light dark; --ink: #1f2328; --faint: #59636e; --line: #d1d9e0;
-  --paper: #ffffff; --tint: #f6f8fa; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --faint: #9da7b1;
-  --line: #3d444d; --paper: #0d1117; --tint: #161b22; } }
-body { margin: 0; background: var(--paper); color: var(--ink);
-  font: 16px/1.5 system-ui, sans-serif; }
-main { max-width: 90rem; margin: 0 auto; padding: 1.5rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.05rem; margin: 1rem 0 .4rem; }
-.note { color: var(--faint); }
-.panels { display: flex; flex-wrap: wrap; gap: 1.5rem; }
-.panel { flex: 1 1 24rem; min-width: 0; }
-canvas { width: 100%; aspect-ratio: 1; border: 1px solid var(--line);
-  border-radius: 6px; background: var(--tint); cursor: pointer; display: block; }
-.found { display: flex; flex-wrap: wrap; gap: .6rem; margin-top: .6rem; }
-.found button { font: inherit; font-size: .75rem; color: inherit; width: 6.5rem;
-  border: 1px solid var(--line); border-radius: 6px; background: var(--paper);
-  padding: .3rem; cursor: pointer; overflow-wrap: anywhere; }
-.found button:first-child { border-color: #d1242f; border-width: 2px; }
-.found canvas { width: 4rem; aspect-ratio: auto; margin: 0 auto .2rem; border: 0;
-  border-radius: 0; image-rendering: pixelated; }
-</style>
-</head>
-<body>
-<main>
-<h1>@TITLE@</h1>
-<p class="note">@NOTE@</p>
-<p class="note">Click on an image: it is framed in every map, and below stand the images
-that are most similar to it, the nearest first. What is near in a map is similar;
-distances between groups mean nothing.</p>
-<div class="panels" id="panels"></div>
-</main>
-<script id="data" type="application/json">@DATA@</script>
-<script>
-'use strict';
-const data = JSON.parse(document.getElementById('data').textContent);
-const [width, height] = data.tile;
-const side = Math.ceil(Math.sqrt(data.names.length));
-const sheet = new Image();
-const SIZE = 1100, MARGIN = 34;
-const shown = Math.max(22, Math.min(48, 900 / Math.sqrt(data.names.length)));
-let chosen = 0;
-
-function tile(context, k, x, y, w, h) {
-  context.imageSmoothingEnabled = false;
-  context.drawImage(sheet, (k % side) * width, Math.floor(k / side) * height,
-    width, height, x, y, w, h);
-}
-function place(panel, k) {
-  const room = SIZE - 2 * MARGIN;
-  const [x, y] = panel.places[k];
-  return [MARGIN + x * room, MARGIN + (1 - y) * room];
-}
-function frame(context, panel, k, color) {
-  const [x, y] = place(panel, k);
-  const w = shown * 1.5, h = w * height / width;
-  tile(context, k, x - w / 2, y - h / 2, w, h);
-  context.lineWidth = 4;
-  context.strokeStyle = color;
-  context.strokeRect(x - w / 2, y - h / 2, w, h);
-}
-function draw() {
-  for (const panel of data.panels) {
-    const context = panel.canvas.getContext('2d');
-    context.clearRect(0, 0, SIZE, SIZE);
-    const h = shown * height / width;
-    for (let k = 0; k < data.names.length; k++) {
-      const [x, y] = place(panel, k);
-      tile(context, k, x - shown / 2, y - h / 2, shown, h);
-    }
-    for (const k of [...panel.neighbours[chosen]].reverse()) {
-      frame(context, panel, k, '#0969da');
-    }
-    frame(context, panel, chosen, '#d1242f');
-    panel.found.replaceChildren(
-      ...[chosen, ...panel.neighbours[chosen]].map(button));
-  }
-}
-function button(k) {
-  const made = document.createElement('button');
-  const picture = document.createElement('canvas');
-  picture.width = width;
-  picture.height = height;
-  tile(picture.getContext('2d'), k, 0, 0, width, height);
-  made.append(picture, data.names[k]);
-  made.addEventListener('click', () => choose(k));
-  return made;
-}
-function choose(k) { chosen = k; draw(); }
-
-for (const panel of data.panels) {
-  const section = document.createElement('section');
-  section.className = 'panel';
-  const title = document.createElement('h2');
-  title.textContent = panel.title;
-  panel.canvas = document.createElement('canvas');
-  panel.canvas.width = panel.canvas.height = SIZE;
-  panel.canvas.setAttribute('aria-label', 'Map of images by ' + panel.title);
-  panel.found = document.createElement('div');
-  panel.found.className = 'found';
-  panel.canvas.addEventListener('click', (event) => {
-    const box = panel.canvas.getBoundingClientRect();
-    const at = [(event.clientX - box.left) / box.width * SIZE,
-      (event.clientY - box.top) / box.height * SIZE];
-    let best = 0, least = Infinity;
-    for (let k = 0; k < data.names.length; k++) {
-      const [x, y] = place(panel, k);
-      const distance = (x - at[0]) ** 2 + (y - at[1]) ** 2;
-      if (distance < least) { least = distance; best = k; }
-    }
-    choose(best);
-  });
-  section.append(title, panel.canvas, panel.found);
-  document.getElementById('panels').append(section);
-}
-sheet.addEventListener('load', draw);
-sheet.src = data.sprite;
-</script>
-</body>
-</html>
-"""

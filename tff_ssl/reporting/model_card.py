@@ -6,7 +6,7 @@ card of a private run leaves out what only its folder may have
 (`runs.privacy.disclosure`).
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 import hashlib
 import os
 import pathlib
@@ -14,6 +14,8 @@ import shlex
 from typing import Any
 
 from tff_ssl.computing import inert
+from tff_ssl.computing import kinds
+from tff_ssl.reporting import pages
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
 from tff_ssl.runs import run_config
@@ -26,25 +28,8 @@ ENCODER, _CARD, _EVALUATION = disclosure.ENCODER, disclosure.CARD, 'evaluation.j
 _SCORES, _BITS = ('accuracy', 'balanced_accuracy'), 'bits'
 _UNTRAINED = 'random_encoder/'
 _BASELINES = 'python -m binaries.evaluate --evaluation=baselines=true --run='
-_SIMULATED = (
-  'The clients were simulated on one site: how the method trains on real devices was '
-  'not tested.'
-)
-_ONE_RUN = 'The results are of one run with one seed; other seeds give other numbers.'
-_OTHER_DATA = (
-  'The encoder was only tested on examples like those it was trained on, and for no '
-  'particular use; test it on your own data before you rely on it.'
-)
-_SIZE = (
-  'Images are resized to squares of the input size: details smaller than a few of '
-  'their pixels are lost.'
-)
-_NO_PRIVACY = (
-  'No privacy is guaranteed: no noise was added to what clients sent, and the '
-  'parameters may reveal something about single examples.'
-)
-_LEFT_OUT = 'Not on this card: it is kept in {} of the run.'
-# What a card says of the settings in words of its own.
+# What a card says of the run in words of its own, and of its settings.
+_NAMES = ('encoder', 'algorithm', 'rounds', 'input', 'output', 'parameters')
 _SAID = (run_reader.TASK, run_reader.METHOD, run_reader.ROUNDS)
 
 
@@ -100,34 +85,25 @@ def build(
   results = folder / _EVALUATION
   numbers = _read(results) if results.is_file() else {}
   is_public = is_public or is_private(known)
-  named = {
-    name: inert.markdown(known.get(name))
-    for name in ('encoder', 'algorithm', 'input', 'output', 'parameters')
-  }
-  command = inert.line(run_config.command(config)) or 'not recorded'
-  parts = [
-    f'# {named["encoder"]}, trained by {named["algorithm"]}',
-    f'Takes {named["input"]}; returns {named["output"]}.',
-    f'{named["parameters"]} parameters.',
-    *_notes(notes),
-    '## Data',
-    _list(_data(known, config, is_public)),
-    '## Method',
-    _list(_method(known, config, public if is_public else None)),
-    '## Command',
-    _LEFT_OUT.format(run_config.NAME) if is_public else _block(command),
-    '## Results',
-    _LEFT_OUT.format(_EVALUATION) if is_public else _results(folder, numbers),
-    '## Privacy',
-    _privacy(known.get('privacy'))
-    if unprotected is None
-    else inert.markdown(unprotected),
-    '## Limits',
-    _list(_limits(known)),
-    '## Hashes',
-    _hashes(hashed),
-  ]
-  return '\n\n'.join(parts) + '\n'
+  return pages.render(
+    'card.md',
+    known={name: known.get(name) for name in _NAMES},
+    notes=[*notes],
+    data=known.get('data', known.get('task')),
+    task=config.get('task'),
+    settings=_settings(config, public if is_public else None),
+    versions=config.get('versions'),
+    command=inert.line(run_config.command(config)) or 'not recorded',
+    round=numbers.get('round'),
+    results=_results(numbers),
+    baselines=inert.line(f'{_BASELINES}{shlex.quote(str(folder))}'),
+    promised=_promised(known.get('privacy')),
+    unprotected=unprotected,
+    is_public=is_public,
+    hashes='\n'.join(
+      f'{sha256(path)}  {inert.line(name)}' for name, path in hashed.items()
+    ),
+  )
 
 
 def is_private(card: Mapping[str, Any]) -> bool:
@@ -152,21 +128,10 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
   return files.read_json(path)
 
 
-def _data(
-  known: Mapping[str, Any], config: Mapping[str, Any], is_public: bool
-) -> list[str]:
-  lines = [f'Task: {inert.markdown(known.get("data", known.get("task")))}']
-  if not is_public:
-    lines.append(f'Fingerprint of the examples: {inert.markdown(config.get("task"))}')
-  return lines
-
-
-def _method(
-  known: Mapping[str, Any], config: Mapping[str, Any], shown: Collection[str] | None
-) -> list[str]:
-  """Returns the lines about the method: all settings, or those that may be shown."""
-  algorithm, rounds = (inert.markdown(known.get(n)) for n in ('algorithm', 'rounds'))
-  lines = [f'{algorithm}, {rounds} rounds']
+def _settings(
+  config: Mapping[str, Any], shown: Collection[str] | None
+) -> Iterator[tuple[str, str]]:
+  """Yields the settings, or those that may be shown, as text by name."""
   neutral = config.get('neutral')
   hidden = [*map(str, neutral)] if isinstance(neutral, list) else []
   for name, value in run_config.settings(config['config']).items():
@@ -174,84 +139,37 @@ def _method(
     # A seed reveals who was in which cohort, whoever names it.
     is_shown = shown is None or (name in shown and name != run_reader.SEED)
     if is_shown and not said:
-      text = inert.markdown(run_reader.text(value))
-      lines.append(f'{inert.markdown(name)}: {text}')
-  versions = config.get('versions')
-  if isinstance(versions, Mapping):
-    lines.append(
-      'Versions: '
-      + ', '.join(
-        f'{inert.markdown(k)} {inert.markdown(v)}' for k, v in versions.items()
-      )
-    )
-  return lines
+      yield name, kinds.value_text(value)
 
 
-def _results(folder: pathlib.Path, numbers: Mapping[str, Any]) -> str:
-  """Returns a table of accuracies on the test examples, trained and untrained."""
-  rows, untrained = [], False
-  for name in numbers:
+def _results(numbers: Mapping[str, Any]) -> list[tuple[str, object, object]]:
+  """Returns scores on the test examples: their names, trained and untrained."""
+  return [
+    (name, _percent(numbers, name), _percent(numbers, _UNTRAINED + name))
+    for name in numbers
     # Names with more parts belong to baselines, clients or other tasks.
-    is_own = name.count('/') <= 2 and not name.startswith(run_numbers.VALIDATION)
-    if is_own and name.rpartition('/')[2] in _SCORES:
-      before = _UNTRAINED + name
-      untrained = untrained or before in numbers
-      shown = f'{_percent(numbers, name)} | {_percent(numbers, before)}'
-      rows.append(f'| {inert.markdown(name)} | {shown} |')
-  if not rows:
-    return 'It has not been evaluated.'
-  after = f'After round {inert.markdown(numbers.get("round"))}, on the test examples.'
-  table = ['| Number | Trained | Untrained |', '| --- | --- | --- |', *rows]
-  text = '\n'.join([after, '', *table])
-  if not untrained:
-    command = inert.line(f'{_BASELINES}{shlex.quote(str(folder))}')
-    text += f'\n\nThe untrained encoder is evaluated by\n\n{_block(command)}'
-  return text
+    if name.count('/') <= 2
+    and not name.startswith(run_numbers.VALIDATION)
+    and name.rpartition('/')[2] in _SCORES
+  ]
 
 
-def _percent(numbers: Mapping[str, Any], name: str) -> str:
+def _percent(numbers: Mapping[str, Any], name: str) -> object:
   """Returns a number in per cent, and whether it is of bfloat16; '' if it is none."""
   value = numbers.get(name, '')
+  if not isinstance(value, float):
+    return value
   half = ' in bfloat16' if f'{name.rpartition("/")[0]}/{_BITS}' in numbers else ''
-  return (f'{value:.1%}' if isinstance(value, float) else inert.markdown(value)) + half
+  return f'{value:.1%}{half}'
 
 
-def _privacy(promised: object) -> str:
-  return _list(_flat(promised)) if isinstance(promised, Mapping) else _NO_PRIVACY
-
-
-def _limits(known: Mapping[str, Any]) -> list[str]:
-  limits = [_ONE_RUN, _OTHER_DATA, _SIMULATED]
-  return [*limits, _SIZE] if 'pixels' in str(known.get('input')) else limits
-
-
-def _hashes(hashed: Mapping[str, pathlib.Path]) -> str:
-  digests = (f'{sha256(path)}  {inert.line(name)}' for name, path in hashed.items())
-  return _block('\n'.join(digests))
-
-
-def _flat(values: Mapping[str, Any]) -> list[str]:
-  lines = []
-  for name, value in values.items():
+def _promised(privacy: object) -> list[tuple[str, object]]:
+  """Returns what is promised by name, each in one line; nothing without a promise."""
+  promised: list[tuple[str, object]] = []
+  for name, value in privacy.items() if isinstance(privacy, Mapping) else ():
     if isinstance(value, Mapping):
       value = ', '.join(f'{k} {v}' for k, v in value.items())
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, list):
       value = '; '.join(map(str, value))
-    lines.append(
-      f'{inert.markdown(name)}: {inert.markdown("none" if value is None else value)}'
-    )
-  return lines
-
-
-def _notes(notes: Iterable[str]) -> list[str]:
-  listed = list(notes)
-  return ['## Files', _list(listed)] if listed else []
-
-
-def _list(lines: Iterable[str]) -> str:
-  return '\n'.join(f'- {line}' for line in lines)
-
-
-def _block(text: str) -> str:
-  # Indented: the text could close a fence.
-  return '\n'.join(f'    {line}' for line in text.splitlines())
+    promised.append((name, 'none' if value is None else value))
+  return promised

@@ -5,6 +5,7 @@ import dataclasses
 
 import pandas as pd
 
+from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
 from tff_ssl.reporting import run_reader
 
@@ -123,7 +124,7 @@ def _settings(runs: Sequence[run_reader.Run], ignored: Collection[str]) -> pd.Da
   names = [*_FIRST, *sorted(counting - {*_FIRST}), EXAMPLES]
   rows = [
     {
-      **{n: run_reader.text(value) for n, value in run.settings.items()},
+      **{n: kinds.value_text(value) for n, value in run.settings.items()},
       EXAMPLES: str(run.config.get('task', ''))[:_DIGITS_OF_EXAMPLES],
     }
     for run in runs
@@ -149,18 +150,19 @@ def _names(
   rest = [name for name in varied if name not in told]
   if label and len(set(heads)) == len(heads):
     return heads, [''] * len(heads), rest
-  if len(set(_texts(own, rest, heads))) < len(heads):
+  short = _short(own.columns)
+  if len(set(_texts(own, rest, heads, short))) < len(heads):
     # Then what only some groups have must tell them apart.
     rest = [name for name in differing if name not in told]
-  short = _short(own.columns)
   names = [name or _ALL for name in _texts(own, rest, heads, short)]
   if max(map(len, names)) <= _LONGEST and len(set(names)) == len(names):
     return names, [''] * len(names), []
-  numbered = [f'{_cut(head)} [{k}]'.strip() for k, head in enumerate(heads, start=1)]
   full = [name for name in varied if name in _HEAD or name in label] + rest
+  only_some = own[full].nunique() < 2
+  numbered = [f'{_cut(head)} [{k}]'.strip() for k, head in enumerate(heads, start=1)]
   legends = [
-    f'[{k}] {text}'
-    for k, text in enumerate(_texts(own, full, [''] * len(own), between=', '), start=1)
+    f'[{k}] {_flags(row.dropna(), row.index[row.isna() & only_some])}'
+    for k, (_, row) in enumerate(own[full].iterrows(), start=1)
   ]
   return numbered, legends, []
 
@@ -181,8 +183,7 @@ def _texts(
   own: pd.DataFrame,
   names: Sequence[str],
   heads: Sequence[str],
-  short: Mapping[str, str] | None = None,
-  between: str = ' ',
+  short: Mapping[str, str],
 ) -> list[str]:
   """Returns each group's values of settings, after the beginning of its name."""
   only_some = {name for name in names if own[name].nunique() < 2}
@@ -190,13 +191,30 @@ def _texts(
   for head, (_, row) in zip(heads, own.iterrows(), strict=True):
     parts = [head] if head else []
     for name in names:
-      shown = short[name] if short else name
       if isinstance(row[name], str):
-        parts.append(f'{shown}={row[name]}')
+        parts.append(f'{short[name]}={row[name]}')
       elif name in only_some:
-        parts.append(f'no {shown}')
-    result.append(between.join(parts))
+        parts.append(f'no {short[name]}')
+    result.append(' '.join(parts))
   return result
+
+
+def _flags(settings: pd.Series, missing: Collection[str]) -> str:
+  """Returns settings as flags take them, as in 'clients=sgd:epochs=5 rounds=3'.
+
+  Args:
+    settings: Value by name.
+    missing: Names of settings that other groups have.
+  """
+  fields: dict[str, list[str]] = {}
+  for name, value in settings.items():
+    part, _, field = str(name).partition('.')
+    fields.setdefault(part, []).extend([f'{field}={value}'] if field else [])
+  texts = (
+    f'{part}={":".join(filter(None, (settings.get(part, ""), ",".join(own))))}'
+    for part, own in fields.items()
+  )
+  return ' '.join([*texts, *(f'no {name}' for name in missing)])
 
 
 def _short(names: Collection[str]) -> dict[str, str]:

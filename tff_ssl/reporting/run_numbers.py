@@ -1,10 +1,11 @@
 """The numbers of one run: which model's they are, and which question they answer."""
 
-import collections
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 import math
-import statistics
 from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
 
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_reader
@@ -32,6 +33,8 @@ MODELS = {
 OWN = ''
 _CLASSIFIER = 'classifier/'
 _LABELS, _DRAWS, _ROUND = 'labels', 'draws', 'round'
+# A column without a round.
+NOTHING = pd.Series(dtype=float)
 # Probes that are trained on a single client's share of its labels.
 _LOCAL = 'local_'
 
@@ -69,13 +72,12 @@ def numbers(run: run_reader.Run) -> Iterator[Number]:
     # The round describes the evaluation, not the encoder.
     if full != _ROUND:
       yield _number(run, full, value)
-  if loss := by_round(run.metrics, LOSS):
-    yield Number(OWN, LOSS, LOSS, LOSS, next(reversed(loss.values())))
-  if traffic := bytes_by_round(run):
-    yield Number(OWN, BYTES, BYTES, BYTES, math.fsum(traffic.values()))
-  if seconds := by_round(run.system, SECONDS):
-    known = [value for value in seconds.values() if not math.isnan(value)]
-    yield Number(OWN, SECONDS, SECONDS, SECONDS, statistics.median(known))
+  if len(loss := by_round(run.metrics, LOSS)):
+    yield Number(OWN, LOSS, LOSS, LOSS, float(loss.iloc[-1]))
+  if len(traffic := bytes_by_round(run)):
+    yield Number(OWN, BYTES, BYTES, BYTES, math.fsum(traffic))
+  if len(seconds := by_round(run.system, SECONDS)):
+    yield Number(OWN, SECONDS, SECONDS, SECONDS, float(seconds.median()))
 
 
 def is_chosen_by_test(run: run_reader.Run, model: str) -> bool:
@@ -85,36 +87,27 @@ def is_chosen_by_test(run: run_reader.Run, model: str) -> bool:
   )
 
 
-def by_round(
-  table: Sequence[Mapping[str, float]], name: str
-) -> collections.OrderedDict[int, float]:
+def by_round(table: pd.DataFrame, name: str) -> pd.Series:
   """Returns a column of a table; empty if it is missing or has no finite number.
 
   Args:
-    table: `metrics` or `system` of a run: every row has every column.
+    table: `metrics` or `system` of a run.
     name: The column's name, or its last part, such as 'loss' for 'client_work/loss'.
 
   Returns:
     The number by round, NaN if the cell is empty.
   """
-  columns = table[0] if table else {}
-  if name not in columns:
-    ends = (column for column in columns if column.rpartition('/')[2] == name)
+  if name not in table:
+    ends = (column for column in table if column.rpartition('/')[2] == name)
     name = next(ends, name)
-  cells = collections.OrderedDict(
-    (int(row[_ROUND]), row.get(name, math.nan)) for row in table
-  )
-  if not any(map(math.isfinite, cells.values())):
-    cells.clear()
-  return cells
+  cells = table.get(name, NOTHING)
+  return cells if np.isfinite(cells).any() else NOTHING
 
 
-def bytes_by_round(run: run_reader.Run) -> collections.OrderedDict[int, float]:
+def bytes_by_round(run: run_reader.Run) -> pd.Series:
   """Returns the bytes of each round, down and up; empty if a run is not federated."""
   down, up = (by_round(run.metrics, f'bytes_{way}') for way in ('down', 'up'))
-  return collections.OrderedDict(
-    (round, down.get(round, 0.0) + up.get(round, 0.0)) for round in down | up
-  )
+  return down.add(up, fill_value=0.0)
 
 
 def labels_of(question: str) -> float:

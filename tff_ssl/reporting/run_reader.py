@@ -1,12 +1,15 @@
 """Reading a run folder: config.json, metrics.csv, system.csv, evaluation.json."""
 
+from collections.abc import Sequence
 import dataclasses
 import functools
-import json
 import os
 import pathlib
 from typing import Any
 
+import pandas as pd
+
+from tff_ssl.computing import kinds
 from tff_ssl.runs import round_table
 from tff_ssl.runs import run_config
 from tff_ssl.storage import files
@@ -15,24 +18,24 @@ from tff_ssl.storage import files
 METHOD, OBJECTIVE, TASK, ROUNDS, SEED = 'method', 'objective', 'task', 'rounds', 'seed'
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Run:
   """The contents of one run folder.
 
   Attributes:
     folder: The run folder.
     config: Configuration and versions, from config.json.
-    metrics: One dict per round, from metrics.csv, by column; NaN for an empty cell.
+    metrics: The numbers of metrics.csv by round (see `read_table`).
     evaluation: Numbers by name, from evaluation.json; empty if the run has not reached
       its first evaluation.
-    system: One dict per round, from system.csv, like `metrics`; empty without the file.
+    system: Those of system.csv, likewise; empty without the file.
   """
 
   folder: pathlib.Path
   config: dict[str, Any]
-  metrics: list[dict[str, float]]
+  metrics: pd.DataFrame
   evaluation: dict[str, float]
-  system: list[dict[str, float]] = dataclasses.field(default_factory=list)
+  system: pd.DataFrame = dataclasses.field(default_factory=pd.DataFrame)
 
   @functools.cached_property
   def settings(self) -> dict[str, Any]:
@@ -57,12 +60,12 @@ class Run:
   @property
   def seed(self) -> str:
     """The seed, as text."""
-    return text(self.settings.get(SEED))
+    return kinds.value_text(self.settings.get(SEED))
 
   @property
   def loss(self) -> str:
     """What the losses are of: the objective, or a method that has its own."""
-    return text(self.settings.get(OBJECTIVE) or self.settings.get(METHOD))
+    return kinds.value_text(self.settings.get(OBJECTIVE) or self.settings.get(METHOD))
 
   @property
   def rounds(self) -> int | None:
@@ -73,7 +76,7 @@ class Run:
   @property
   def last_round(self) -> int:
     """The last round in metrics.csv, 0 without one."""
-    return int(self.metrics[-1]['round']) if self.metrics else 0
+    return int(self.metrics.index[-1]) if len(self.metrics) else 0
 
   @property
   def is_finished(self) -> bool:
@@ -86,15 +89,6 @@ class Run:
     if self.is_finished:
       return f'finished, {self.last_round:,} rounds'
     return f'unfinished, round {self.last_round:,} of {self.rounds:,}'
-
-
-def text(value: object) -> str:
-  """Returns the value of a setting as it is written in names."""
-  if value is None:
-    return 'none'
-  if isinstance(value, list):
-    return ','.join(map(str, value))
-  return str(value) if isinstance(value, str) else json.dumps(value)
 
 
 def read(folder: str | os.PathLike[str]) -> Run:
@@ -111,19 +105,18 @@ def read(folder: str | os.PathLike[str]) -> Run:
       cannot be read; the message names the file.
   """
   folder = pathlib.Path(folder)
-  if not folder.is_dir():
-    raise ValueError(f'{folder} is not a run folder: there is no such folder.')
+  run_config.check_is_folder(folder)
   for name in ('config.json', 'metrics.csv'):
     if not (folder / name).is_file():
-      raise ValueError(f'{folder} is not a run folder: it has no {name}.')
+      raise ValueError(f'{folder} is not a run: it has no {name}.')
   run_config.check_contained(folder)
   evaluation, system = folder / 'evaluation.json', folder / 'system.csv'
   return Run(
     folder=folder,
     config=_read_json(folder / 'config.json'),
-    metrics=_read_table(folder / 'metrics.csv'),
+    metrics=read_table(folder / 'metrics.csv'),
     evaluation=_read_numbers(evaluation) if evaluation.is_file() else {},
-    system=_read_table(system) if system.is_file() else [],
+    system=read_table(system) if system.is_file() else pd.DataFrame(),
   )
 
 
@@ -142,15 +135,43 @@ def _read_numbers(path: pathlib.Path) -> dict[str, float]:
   return numbers
 
 
-def _read_table(path: pathlib.Path) -> list[dict[str, float]]:
+def read_table(
+  path: pathlib.Path, keys: Sequence[str] = (round_table.ROUND,)
+) -> pd.DataFrame:
+  """Reads a table of numbers: a column for each, NaN for an empty cell.
+
+  Args:
+    path: The file, which a run has written with `round_table.Table`.
+    keys: Its first columns, which are the index. Of rows with the same key the last
+      counts.
+
+  Raises:
+    ValueError: The file cannot be read, or is not of this form; the message names it.
+  """
   columns, rows = round_table.read(path)
-  return [{name: _number(path, row, name) for name in columns} for row in rows]
+  if columns[: len(keys)] != [*keys]:
+    raise ValueError(
+      f'{path} has columns {",".join(columns)[:60]!r}; the first must be '
+      f'{",".join(keys)}.'
+    )
+  cells = [
+    {
+      name: row.get(name, '') if name in keys else _number(path, row, keys, name)
+      for name in columns
+    }
+    for row in rows
+  ]
+  table = pd.DataFrame(cells, columns=columns).astype({round_table.ROUND: int})
+  table = table.set_index([*keys]).astype(float)
+  return table[~table.index.duplicated('last')]
 
 
-def _number(path: pathlib.Path, row: dict[str, str], name: str) -> float:
+def _number(
+  path: pathlib.Path, row: dict[str, str], keys: Sequence[str], name: str
+) -> float:
   cell = row.get(name, 'nan')
   try:
     return float(cell)
   except ValueError as error:
-    where = f'{path}, round {row[round_table.ROUND]}'
+    where = f'{path}, round {", ".join(row.get(key, "") for key in keys)}'
     raise ValueError(f'{where}: {name} is {cell!r}; it must be a number.') from error

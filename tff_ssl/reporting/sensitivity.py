@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
 from tff_ssl.reporting import comparison
 from tff_ssl.reporting import plain_text
@@ -35,7 +36,7 @@ class Axis:
 
   def value(self, run: run_reader.Run) -> str:
     """Returns the value of a run."""
-    return self.shown[run_reader.text(run.settings[self.settings[0]])]
+    return self.shown[kinds.value_text(run.settings[self.settings[0]])]
 
 
 class Line(NamedTuple):
@@ -63,7 +64,7 @@ def over(settings: Sequence[str], runs: Sequence[run_reader.Run]) -> Axis:
   """
   first = settings[0]
   own = [run.settings[first] for run in runs if first in run.settings]
-  values = dict.fromkeys(map(run_reader.text, own))
+  values = dict.fromkeys(map(kinds.value_text, own))
   title, shown = _only_part(values) or (first, {value: value for value in values})
   return Axis(title, tuple(settings), shown)
 
@@ -97,8 +98,10 @@ def lines(
     label: Settings whose values name the lines; empty: all in which they differ.
 
   Returns:
-    The lines of each number in the order of their first run, by the number's name
-    without the model; and what numbers in their names mean, a sentence each.
+    The lines of each number in the order of their first run, by the number's question;
+    by its name without the model if runs answer several questions by it, as where the
+    count of labels that a share stands for changes with the setting. And what numbers
+    in the lines' names mean, a sentence each.
 
   Raises:
     ValueError: No run has finished, or not all of them have these settings.
@@ -117,7 +120,7 @@ def lines(
       )
   groups = run_groups.group(finished, axis.settings, label)
   rows = [
-    (each.name, k, each.model, axis.value(run), each.value)
+    (each.name, each.question, k, each.model, axis.value(run), each.value)
     for k, group in enumerate(groups)
     for run in group.counted
     for each in run_numbers.numbers(run)
@@ -125,11 +128,13 @@ def lines(
     and each.model not in run_numbers.BASELINES
     and math.isfinite(each.value)
   ]
-  keys = ['name', 'group', 'model', 'at']
-  every = pd.DataFrame(rows, columns=[*keys, 'value'])
+  keys = ['number', 'group', 'model', 'at']
+  every = pd.DataFrame(rows, columns=['name', 'question', *keys[1:], 'value'])
+  asked = every.groupby('name')['question'].transform('nunique')
+  every['number'] = every['question'].where(asked == 1, every['name'])
   table = comparison.over_seeds(every, keys)
   found: dict[str, list[Line]] = {}
-  for (name, k, model), points in table.groupby(['name', 'group', 'model'], sort=False):
+  for (name, k, model), points in table.groupby(keys[:3], sort=False):
     own = points.set_index('at')[['mean', 'deviation', 'runs']]
     title = f': {run_numbers.MODELS[model]}' if model else ''
     line = Line(f'{groups[k].name}{title}', own.loc[ordered(own.index)])

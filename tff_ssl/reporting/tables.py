@@ -10,10 +10,8 @@ from tff_ssl.reporting import plain_text
 
 # Columns, and letters of a small font, that fit side by side on a page.
 _WIDEST, _LETTERS, _BETWEEN = 7, 100, 2
-_FIRST = (
-  '% Needs \\usepackage{booktabs}. Mean and sample deviation over seeds; of one run, '
-  'over draws of few labels.\n{\\footnotesize\n'
-)
+_FIRST = '% Needs \\usepackage{booktabs}.\n{\\footnotesize\n'
+_BOLD = 'Bold: the best mean of a column.'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +49,7 @@ def markdown(table: Table) -> str:
     shown = _inert(part, inert.markdown, '**{}**')
     align = ['left'] + ['right'] * (len(shown.columns) - 1)
     blocks.append(shown.to_markdown(index=False, colalign=align, disable_numparse=True))
-  blocks += [inert.markdown(note) for note in table.notes]
+  blocks += [inert.markdown(note) for note in _notes(table)]
   return '\n\n'.join(blocks) + '\n'
 
 
@@ -66,7 +64,7 @@ def latex(table: Table) -> str:
       header.__getitem__, axis='columns'
     )
     blocks.append(style.to_latex(hrules=True, column_format=columns))
-  blocks += [f'{inert.latex(note)}\n' for note in table.notes]
+  blocks += [f'{inert.latex(note)}\n' for note in _notes(table)]
   return _FIRST + '\\par\n'.join(blocks) + '\\par}\n'
 
 
@@ -83,8 +81,13 @@ def html(table: Table, kind: str = 'numbers') -> str:
   shown.index, shown.columns.name = pd.Index([*names]), names.name
   # Every cell is escaped already, also where it is not seen.
   whole = shown.to_html(escape=False, border=0, justify='unset', classes=kind)
-  notes = ''.join(f'\n<p class="note">{inert.html(note)}</p>' for note in table.notes)
+  notes = ''.join(f'\n<p class="note">{inert.html(n)}</p>' for n in _notes(table))
   return f'<div class="wide">{whole}</div>{notes}'
+
+
+def _notes(table: Table) -> list[str]:
+  """Returns the notes below a table that has bold cells."""
+  return [*table.notes, *([_BOLD] if table.best else [])]
 
 
 def _parts(table: Table) -> Iterator[Table]:

@@ -125,14 +125,21 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
     folder: The run folder.
 
   Raises:
-    ValueError: If there is no such folder, it is not a run folder, or a link leads out
-      of it.
+    ValueError: If there is no such folder, it is a file or not a run folder, or a link
+      leads out of it.
   """
   folder = pathlib.Path(folder)
-  if not folder.is_dir():
-    raise ValueError(f'{folder} is not a run: there is no such folder')
+  check_is_folder(folder)
   check_contained(folder)
   return _read(folder)
+
+
+def check_is_folder(folder: pathlib.Path) -> None:
+  """Raises ValueError if a run folder is a file, or if there is none."""
+  if folder.exists() and not folder.is_dir():
+    raise ValueError(f'{folder} is a file; it must be the folder of a run')
+  if not folder.is_dir():
+    raise ValueError(f'{folder} is not a run: there is no such folder')
 
 
 def check_contained(folder: str | os.PathLike[str]) -> None:

@@ -233,10 +233,14 @@ def check_folder(path: str | os.PathLike[str]) -> None:
     path: The folder, which may exist.
 
   Raises:
-    OSError: If it, or a folder above it, is a file or may not be made.
+    ValueError: If it, or a folder above it, is a file.
+    OSError: If it may not be made.
   """
   path = pathlib.Path(path)
   missing = [each for each in (path, *path.parents) if not each.exists()]
+  for each in (path, *path.parents):
+    if each.exists() and not each.is_dir():
+      raise ValueError(f'{each} is a file; it must be a folder')
   try:
     path.mkdir(parents=True, exist_ok=True)
   finally:

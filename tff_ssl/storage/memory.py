@@ -13,7 +13,7 @@ import psutil
 from tff_ssl.storage import files
 
 _GIB = 2**30
-# Where the kernel states the limit of a container.
+# Where Linux states the limit of a container (cgroups, version 2 and 1).
 _LIMITS = (
   '/sys/fs/cgroup/memory.max',
   '/sys/fs/cgroup/memory/memory.limit_in_bytes',
@@ -23,11 +23,19 @@ _LIMITS = (
 _A_ROW, _A_CELL, _A_BYTE = 300, 100, 8
 
 
+def total() -> int:
+  """Returns the bytes of this machine or container."""
+  return _within_limits(psutil.virtual_memory().total)
+
+
 def free() -> int:
   """Returns the bytes that this process can still take."""
-  there = int(psutil.virtual_memory().available)
+  return _within_limits(psutil.virtual_memory().available)
+
+
+def _within_limits(there: int) -> int:
   for path in _LIMITS:
-    # Without a limit it is `max`, or more than any machine has.
+    # Without a limit it is `max`, or more than any machine has; there may be no file.
     with contextlib.suppress(OSError, ValueError):
       there = min(there, int(pathlib.Path(path).read_text()))
   return there

@@ -10,7 +10,6 @@ from tests.algorithms import harness
 from tests.algorithms.statistics import dcco_reference
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.statistics import dcco
-from tff_ssl.losses import statistics_loss
 
 _SEED = (5, 6)
 _ORDER = tuple(int(i) for i in np.random.default_rng(7).permutation(12))
@@ -115,34 +114,6 @@ def test_the_rate_scales_the_update():
   assert harness.relative(harness.flat(update), expected) < 1e-12
 
 
-@pytest.mark.parametrize('local_steps', [2, 3])
-def test_local_steps_are_sgd_with_fixed_statistics(local_steps):
-  objective, params, seed = _start('cco')
-  batch, rest = _batches((5, 7), None)
-  aggregated = _cohort_statistics(objective, params, [batch, rest], seed)
-  moved = params
-  for _ in range(local_steps):
-    with tf.GradientTape() as tape:
-      tape.watch(moved)
-      local = objective.statistics(moved, batch, seed)
-      loss = objective.loss_of(statistics_loss.blend(local, aggregated))
-    gradient = tape.gradient(loss, moved)
-    moved = tf.nest.map_structure(lambda p, g: p - 0.001 * g, moved, gradient)
-  expected = harness.flat(params) - harness.flat(moved)
-  config = dcco.DCCOConfig(0.001, local_steps, frozen_statistics=True)
-  update, weight, _ = dcco_reference.client_update(
-    objective, config, params, batch, seed, aggregated
-  )
-  assert float(weight) == 5
-  assert harness.relative(harness.flat(update), expected) < 1e-9
-  # The second step is not the first one again.
-  first = dcco.DCCOConfig(client_learning_rate=0.001)
-  one, _, _ = dcco_reference.client_update(
-    objective, first, params, batch, seed, aggregated
-  )
-  assert harness.relative(local_steps * harness.flat(one), expected) > 1e-3
-
-
 @pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])
 def test_in_local_steps_the_client_moves_its_part_of_the_union(loss_name):
   """The loss of all encodings, of which all but the client's stay where they were."""
@@ -168,23 +139,19 @@ def test_in_local_steps_the_client_moves_its_part_of_the_union(loss_name):
   assert harness.relative(harness.flat(update), expected) < 1e-7
 
 
-def test_frozen_statistics_run_away_and_others_do_not():
+def test_local_steps_do_not_run_away():
   objective, params, seed = _start('cco')
   batches = _batches((1, 2, 5, 4), None)
   aggregated = _cohort_statistics(objective, params, batches, seed)
 
-  def moved(frozen, steps, rate=0.01):
-    config = dcco.DCCOConfig(rate, steps, frozen_statistics=frozen)
+  def moved(steps):
     update, _, _ = dcco_reference.client_update(
-      objective, config, params, batches[2], seed, aggregated
+      objective, dcco.DCCOConfig(0.01, steps), params, batches[2], seed, aggregated
     )
     return np.linalg.norm(harness.flat(update))
 
-  # The weights themselves have a norm of 3. An update of 7e21 is too large to be
-  # summed: the client is discarded.
-  assert moved(True, 3, 0.003) > 1e8
-  assert moved(True, 3) == 0
-  assert moved(False, 3) < moved(False, 10) < 5.0
+  # The weights themselves have a norm of 3.
+  assert moved(3) < moved(10) < 5.0
 
 
 @pytest.mark.parametrize('value', [np.nan, np.inf])
@@ -229,7 +196,6 @@ def test_an_empty_client_sends_zeros():
     ('client_learning_rate', 0.0),
     ('client_learning_rate', float('nan')),
     ('local_steps', 0),
-    ('frozen_statistics', True),
   ],
 )
 def test_config_names_what_is_out_of_range(field, value):

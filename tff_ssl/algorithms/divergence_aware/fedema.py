@@ -125,13 +125,9 @@ class FedEMAConfig:
         f'scaler is {self.scaler} and constant_mu {self.constant_mu}; one of them must '
         'be None.'
       )
-    online_networks.check_norm(self.used_norm)
-    online_networks.check_divergence(self.divergence_of)
-    if self.autoscaler not in AUTOSCALERS:
-      raise ValueError(
-        f'autoscaler is {self.autoscaler!r}; it must be one of '
-        f'{", ".join(AUTOSCALERS)}.'
-      )
+    checks.one_of(online_networks.NORMS, norm=self.used_norm)
+    checks.one_of(online_networks.DIVERGENCES, divergence_of=self.divergence_of)
+    checks.one_of(AUTOSCALERS, autoscaler=self.autoscaler)
     if self.autoscaler == FIRST_ROUND and not self.has_autoscaler:
       raise ValueError(
         f'autoscaler is {self.autoscaler!r}; with a scaler or a constant_mu no '
@@ -144,10 +140,7 @@ class FedEMAConfig:
         f'divergence_of={self.divergence_of!r} a client needs no global model for '
         f'its lambda, so it must be {ON_RETURN!r}.'
       )
-    if self.applied_to not in APPLIED_TO:
-      raise ValueError(
-        f'applied_to is {self.applied_to!r}; it must be one of {", ".join(APPLIED_TO)}.'
-      )
+    checks.one_of(APPLIED_TO, applied_to=self.applied_to)
 
   @property
   def used_norm(self) -> str:

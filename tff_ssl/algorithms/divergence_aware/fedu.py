@@ -30,6 +30,7 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.divergence_aware import framework
 from tff_ssl.algorithms.divergence_aware import online_networks
 from tff_ssl.algorithms.divergence_aware import running_quantile
+from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
@@ -66,8 +67,8 @@ class FedUConfig:
       raise ValueError(f'threshold is {self.threshold}; it must be at least 0.')
     if self.quantile is not None:
       running_quantile.RunningQuantile(self.quantile)
-    online_networks.check_norm(self.norm)
-    online_networks.check_divergence(self.divergence_of)
+    checks.one_of(online_networks.NORMS, norm=self.norm)
+    checks.one_of(online_networks.DIVERGENCES, divergence_of=self.divergence_of)
 
 
 def online_update_of(config: FedUConfig) -> framework.OnlineUpdate:

@@ -12,6 +12,7 @@ import dataclasses
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.federated import clients
 from tff_ssl.objectives import base
@@ -45,12 +46,8 @@ class NetworkSharing:
   restart: bool = False
 
   def __post_init__(self):
-    for name, allowed in (('averaged', AVERAGED), ('replaced', REPLACED)):
-      value = getattr(self, name)
-      if value not in allowed:
-        raise ValueError(
-          f'{name} is {value!r}; it must be one of {", ".join(allowed)}.'
-        )
+    checks.one_of(AVERAGED, averaged=self.averaged)
+    checks.one_of(REPLACED, replaced=self.replaced)
 
 
 class Networks:
@@ -224,20 +221,6 @@ NORMS: Mapping[str, Callable[[Weights, Weights], tf.Tensor]] = {
   'l2': l2,
   'conv_mean': conv_mean,
 }
-
-
-def check_norm(norm: str) -> None:
-  """Raises ValueError if there is no such norm."""
-  if norm not in NORMS:
-    raise ValueError(f'norm is {norm!r}; it must be one of {", ".join(NORMS)}.')
-
-
-def check_divergence(divergence_of: str) -> None:
-  """Raises ValueError if there is no such divergence."""
-  if divergence_of not in DIVERGENCES:
-    raise ValueError(
-      f'divergence_of is {divergence_of!r}; it must be one of {", ".join(DIVERGENCES)}.'
-    )
 
 
 def _squared(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:

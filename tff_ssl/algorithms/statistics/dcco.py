@@ -31,9 +31,8 @@ Deviations and decisions:
     the loss of the cohort's statistics if this client alone had moved. The gradient is
     that of L, at these statistics, with respect to S_k(t). At t0 it is the gradient of
     step 3, so one step is DCCO's. As a loss of real examples this loss is bounded
-    below. With `frozen_statistics` every step uses the S of the round: that loss is
-    nearly linear in S_k(t), and runs away to minus infinity at rates of a few
-    hundredths.
+    below. With the S of the round in every step it would be nearly linear in S_k(t),
+    and run away to minus infinity at rates of a few hundredths.
   - `stale_statistics` is the single-communication variant that section 5 suggests: the
     clients use the S of the previous round; the first round only collects.
   - The reference is not in the paper. It costs 2d numbers down and none up. It is not
@@ -84,25 +83,15 @@ class DCCOConfig(full_batch.LocalSteps):
     stale_statistics: Whether clients use the statistics of the previous round, which
       saves the first of the two communications.
     seed: Seed of the initial weights and of every round's views.
-    frozen_statistics: Whether S stays fixed in all steps of a round.
   """
 
   stale_statistics: bool = False
   seed: int = 0
-  frozen_statistics: bool = False
-
-  def __post_init__(self):
-    super().__post_init__()
-    if self.frozen_statistics and self.local_steps == 1:
-      raise ValueError(
-        'frozen_statistics is True; it must be False with one local step, in which '
-        'the statistics do not change.'
-      )
 
   @property
   def follows(self) -> bool:
     """Whether S moves with the client in its steps."""
-    return self.local_steps > 1 and not self.frozen_statistics
+    return self.local_steps > 1
 
 
 def encode(

@@ -94,10 +94,7 @@ class Terms:
   gaussian: bool = True
 
   def __post_init__(self):
-    if self.sampling not in _SENSITIVITY:
-      raise ValueError(
-        f'sampling is {self.sampling!r}; it must be one of {", ".join(_SENSITIVITY)}.'
-      )
+    checks.one_of(_SENSITIVITY, sampling=self.sampling)
     if self.sampling == POISSON and not self.amplified:
       raise ValueError(
         f'sampling is {POISSON!r} although it is known who is in each cohort; it '

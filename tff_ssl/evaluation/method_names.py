@@ -1,0 +1,13 @@
+"""Names of the methods of evaluation, known without TensorFlow."""
+
+# Methods that have all labels together, and the one whose labels stay on clients.
+ONE_ROUND = 'one_round'
+METHODS = ('knn', 'linear', 'lars', ONE_ROUND, 'finetune')
+FEDERATED_LINEAR = 'federated_linear'
+# For two modalities: not a method of a single encoder, and without labels.
+RETRIEVAL = 'retrieval'
+# By masks of the images.
+SEGMENTATION, DETECTION = 'segmentation', 'detection'
+DENSE = (SEGMENTATION, DETECTION)
+# Of clients' own encoders, in addition to kNN.
+PERSONAL = ('linear', 'lars', FEDERATED_LINEAR)
