@@ -31,9 +31,9 @@ example finds its partner, by the projections of the checkpoint
 import dataclasses
 import pathlib
 
+from binaries.config import changing
 from binaries.config import command_line
 from binaries.config import evaluations
-from binaries.config import strangers
 from binaries.launching import libraries
 from binaries.launching import program
 
@@ -61,7 +61,7 @@ def main(options: Options) -> None:
   """Evaluates the encoder of the run."""
   folder = pathlib.Path(options.run)
   names = ('evaluation', 'data_dir', 'data', 'runtime')
-  config = strangers.read(folder, {name: getattr(options, name) for name in names})
+  config = changing.of_folder(folder, {name: getattr(options, name) for name in names})
   # TensorFlow is imported only now, when the command line has been checked.
   libraries.import_tff()
   from binaries.experiment import reevaluating

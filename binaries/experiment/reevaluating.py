@@ -3,19 +3,20 @@
 import collections
 import pathlib
 
+from binaries.building import algorithms
 from binaries.building import data
 from binaries.building import encoders
 from binaries.building import evaluation
 from binaries.building import execution
+from binaries.building import objectives
+from binaries.config import changing
 from binaries.config import evaluations
 from binaries.config import run_config
-from binaries.config import strangers
 from binaries.experiment import encoder_card
 from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
 from binaries.experiment import masked
 from binaries.experiment import membership
-from binaries.experiment import results
 from binaries.experiment import transfer
 from binaries.experiment import two_towers
 from tasks import task_types
@@ -27,7 +28,6 @@ from tff_ssl.reporting import model_card
 from tff_ssl.runs import checkpoints
 
 _FEDBN = 'fedbn'
-_STATISTICS = 'global_model_weights/non_trainable'
 
 
 def run(
@@ -48,7 +48,9 @@ def run(
   if not added.transfer:
     membership.check_same(folder, task, _why_same(config, task))
   encoder = encoders.build(config, task)
-  model = _two_towers(folder, config, task, encoder)
+  model: dual_encoder.TwoTower | None = None
+  if encoder.field == dual_encoder.LEFT:
+    model = objectives.build(config, encoder, task).model
   round, params = _read(folder, encoder, model)
   if added.transfer:
     task = transfer.load(config, added.transfer, added.transfer_dir, task.image_shape)
@@ -78,7 +80,7 @@ def _check(
   folder: pathlib.Path, config: run_config.RunConfig, added: evaluations.Additions
 ) -> None:
   """Checks what can be checked without data."""
-  strangers.check_given(folder, config)
+  changing.check_given_again(folder, config, of_data=True)
   data.check(config)
   execution.check(config)
   evaluation.check(config, (suite.FEDERATED_LINEAR, *dense.METHODS))
@@ -90,23 +92,6 @@ def _check(
       f'{folder} is a run of fedbn: its checkpoints have no batch norm, which stays '
       'with the clients; evaluation.json has the evaluation of its last encoder.'
     )
-
-
-def _two_towers(
-  folder: pathlib.Path,
-  config: run_config.RunConfig,
-  task: task_types.Task,
-  encoder: network.Network,
-) -> dual_encoder.TwoTower | None:
-  """Returns the model of two modalities; None: there is one."""
-  if encoder.field != dual_encoder.LEFT:
-    return None
-  # A run's projectors have a last bias if its loss does not ignore it.
-  _, head = checkpoints.read_newest(
-    folder / 'checkpoints', f'{results.TRAINABLE}/{dual_encoder.LEFT_PROJECTOR}'
-  )
-  last = f'dense{len(config.objective.projector) - 1}/bias'
-  return encoders.two_towers(config, encoder, task, last in head)
 
 
 def _why_same(config: run_config.RunConfig, task: task_types.Task) -> str:
@@ -133,7 +118,10 @@ def _read(
   networks = {prefix: encoder} if model is None else model.networks
   params: network.Params = collections.OrderedDict()
   for name, net in networks.items():
-    places = [results.TRAINABLE, *([_STATISTICS] if net.mixes_examples else [])]
+    places = [
+      algorithms.TRAINABLE,
+      *([algorithms.STATISTICS] if net.mixes_examples else []),
+    ]
     for place in places:
       where = f'{place}/{name}'
       round, read = checkpoints.read_newest(folder / 'checkpoints', where)
