@@ -92,20 +92,12 @@ class RunConfig(kinds.Kind):
   def __post_init__(self) -> None:
     """Raises ValueError if a field cannot have its value, or does not fit another."""
     super().__post_init__()
-    parts: tuple[tuple[str, Any, Any], ...] = (
-      ('method', self.method, methods.Method),
-      ('objective', self.objective, objectives.Objective),
-      ('data', self.data, data_lib.Data),
-      ('encoder', self.encoder, encoders.Encoder),
-      ('clients', self.clients, (training.Clients, training.StepClients)),
-      ('server', self.server, training.Server),
-      ('labels', self.labels, training.ServerLabels),
-      ('aggregation', self.aggregation, (*aggregations.AGGREGATIONS.values(),)),
-      ('runtime', self.runtime, runtimes.Runtime),
-      ('evaluation', self.evaluation, evaluations.Evaluation),
-    )
-    for name, value, cls in parts:
-      if not isinstance(value, cls):
+    tables = {**KINDS, **{name: {'': cls} for name, cls in PARTS.items()}}
+    # A caller may have a method or an objective of its own.
+    tables |= {'method': {'': methods.Method}, 'objective': {'': objectives.Objective}}
+    for name, table in tables.items():
+      value = getattr(self, name)
+      if not isinstance(value, tuple(table.values())):
         raise ValueError(
           f'{name} is {value!r}; it must be a configuration, as in binaries.config.'
         )

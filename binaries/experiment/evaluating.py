@@ -375,8 +375,7 @@ def report(
   found = {each: values for each, values in found.items() if values or each == name}
   for text in results.texts(found, name, evaluator.balanced):
     print(text)
-  if not results.write(folder, round, name, found, prefix):
-    print(f'{folder} has been evaluated at a later round: evaluation.json is unchanged')
+  results.write(folder, round, name, found, prefix)
 
 
 def _as_in_run(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> bool:

@@ -342,12 +342,12 @@ def write(
   encoder: str,
   results: Mapping[str, Numbers],
   prefix: str = '',
-) -> bool:
+) -> None:
   """Adds evaluations to `evaluation.json`.
 
   Numbers of the same round remain unless they are evaluated again, so that methods can
   be evaluated one by one. Numbers of an earlier round are removed. If the file is of a
-  later round, because the run continued, it is left unchanged.
+  later round, because the run continued, it is left unchanged, which is printed.
 
   Args:
     folder: The run folder.
@@ -356,16 +356,14 @@ def write(
     results: Numbers by the name of the encoder.
     prefix: Prefix of the numbers' names, after a baseline's name.
 
-  Returns:
-    Whether the file was written.
-
   Raises:
     ValueError: If the file cannot be read.
   """
   path = pathlib.Path(folder) / _FILE
   stored_round, stored = _read(path)
   if stored_round > round:
-    return False
+    print(f'{folder} has been evaluated at a later round: {_FILE} is unchanged')
+    return
   numbers = stored if stored_round == round else collections.OrderedDict()
   starts = {name: _start(name) for name in results if name != encoder}
   # The run's own encoder comes first.
@@ -373,7 +371,6 @@ def write(
     start = starts.get(name, '') + prefix
     numbers.update((start + key, value) for key, value in results[name].items())
   files.write_json(path, {_ROUND: round, **numbers})
-  return True
 
 
 def _read(path: pathlib.Path) -> tuple[int, Numbers]:

@@ -64,13 +64,13 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   labelled = _labelled(split.server.train)
   encoder = encoders.build(config, task)
   sizes = messages.sizes_in_loss(config, report)
-  problem = building.problem(
-    config,
+  problem = building.Problem(
     encoder,
     task.num_classes,
     labelled.element_spec,
     len(partition),
     grouping,
+    objectives.supervised_objective(config, encoder, task.num_classes),
   )
   objective = objectives.build(config, encoder, task)
   if has_clients:

@@ -112,8 +112,8 @@ def test_numbers_of_another_task_are_added_to_the_run_s_own(tmp_path):
 
 def test_numbers_of_one_round_come_together(tmp_path):
   assert results.read(tmp_path, 3) == {}
-  assert results.write(tmp_path, 3, 'dcco', {'dcco': NUMBERS})
-  assert results.write(tmp_path, 3, 'dcco', {results.RANDOM: OTHER, 'dcco': OTHER})
+  results.write(tmp_path, 3, 'dcco', {'dcco': NUMBERS})
+  results.write(tmp_path, 3, 'dcco', {results.RANDOM: OTHER, 'dcco': OTHER})
   stored = json.loads((tmp_path / 'evaluation.json').read_text())
   assert next(iter(stored)) == 'round'
   assert stored == {
@@ -126,10 +126,12 @@ def test_numbers_of_one_round_come_together(tmp_path):
   assert results.read(tmp_path, 4) == {}
 
 
-def test_numbers_of_a_later_round_replace_and_of_an_earlier_do_not(tmp_path):
+def test_numbers_of_a_later_round_replace_and_of_an_earlier_do_not(tmp_path, capsys):
   results.write(tmp_path, 3, 'dcco', {'dcco': NUMBERS})
-  assert results.write(tmp_path, 5, 'dcco', {'dcco': OTHER})
-  assert not results.write(tmp_path, 4, 'dcco', {'dcco': NUMBERS})
+  results.write(tmp_path, 5, 'dcco', {'dcco': OTHER})
+  assert capsys.readouterr().out == ''
+  results.write(tmp_path, 4, 'dcco', {'dcco': NUMBERS})
+  assert 'evaluated at a later round: evaluation.json is' in capsys.readouterr().out
   stored = json.loads((tmp_path / 'evaluation.json').read_text())
   assert stored == {'round': 5, **OTHER}
 
