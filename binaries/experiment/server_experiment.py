@@ -1,7 +1,7 @@
 """Runs with labels at the server: the split of the data in two, and evaluation."""
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import functools
 import math
 from typing import Any
@@ -60,8 +60,13 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   )
   if algorithm.numbered:
     data = data.numbered(contextual.CLIENT)
-  cohorts = _build_cohorts(config, data, grouping.groups)
-  labelled = _labelled(split.server.train)
+  element_spec, cohorts = _build_cohorts(config, data, grouping.groups)
+  known = split.server.train
+  labelled = server_data.dataset(
+    collections.OrderedDict(
+      **known.fields, example_id=known.example_id, label=known.label
+    )
+  )
   encoder = encoders.build(config, task)
   sizes = messages.sizes_in_loss(config, report)
   problem = building.Problem(
@@ -80,7 +85,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   )
   process = processes.build(
     algorithm.build(config, objective, problem),
-    cohorts.element_spec,
+    element_spec,
     aggregation.build(config, sizes),
   )
   evaluator = evaluating.Evaluator(config, split.server, encoder)
@@ -96,15 +101,6 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
     evaluator,
     evaluate=measure,
     evaluate_every=measure.every,
-  )
-
-
-def _labelled(examples: task_types.Examples) -> Any:
-  """Returns the server's labelled examples as a data set."""
-  return server_data.dataset(
-    collections.OrderedDict(
-      **examples.fields, example_id=examples.example_id, label=examples.label
-    )
   )
 
 
@@ -126,28 +122,16 @@ def _split(
 
 def _build_cohorts(
   config: run_config.RunConfig, data: client_data.ArrayClientData, groups: int
-) -> Any:
-  """Returns the clients' data of each round, which has an `element_spec`."""
+) -> tuple[Any, Callable[[int], Any]]:
+  """Returns the types of a client's example, and round -> the data of its clients."""
   seed, packs = config.random_seed, execution.num_packs(config)
   size = building_data.cohort_size(config, len(data.ids))
   cohorts = cohort_sampling.Cohorts(data.ids, size, seed)
   if groups > 1:
-    return server_data.Grouped(data, cohorts, groups, seed, packs)
-  return _Cohorts(simulated_clients.Clients(data, num_packs=packs), cohorts)
-
-
-class _Cohorts:
-  """The data of each round, if clients are in no group."""
-
-  def __init__(
-    self, clients: simulated_clients.Clients, cohorts: cohort_sampling.Cohorts
-  ):
-    self._clients = clients
-    self._cohorts = cohorts
-    self.element_spec = clients.element_spec
-
-  def __call__(self, round: int) -> Any:
-    return self._clients.cohort(self._cohorts(round))
+    grouped = server_data.Grouped(data, cohorts, groups, seed, packs)
+    return grouped.element_spec, grouped
+  clients = simulated_clients.Clients(data, num_packs=packs)
+  return clients.element_spec, lambda round: clients.cohort(cohorts(round))
 
 
 class _Measure:
