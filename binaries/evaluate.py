@@ -34,7 +34,6 @@ import pathlib
 from binaries.config import changing
 from binaries.config import command_line
 from binaries.config import evaluations
-from binaries.launching import libraries
 from binaries.launching import program
 
 
@@ -63,7 +62,7 @@ def main(options: Options) -> None:
   names = ('evaluation', 'data_dir', 'data', 'runtime')
   config = changing.of_folder(folder, {name: getattr(options, name) for name in names})
   # TensorFlow is imported only now, when the command line has been checked.
-  libraries.import_tff()
+  program.import_tff()
   from binaries.experiment import reevaluating
 
   reevaluating.run(folder, config, options)

@@ -26,7 +26,6 @@ in bfloat16. `--runtime=worker` measures rounds in TFF's worker.
 `--format=table` prints a line for each cohort.
 """
 
-from binaries.launching import libraries
 from binaries.launching import program
 from docs.bench import options as options_lib
 
@@ -39,7 +38,7 @@ def main(options: Options) -> None:
   config = options_lib.config(options)
   sizes, axis = options_lib.sizes(options)
   # TensorFlow is imported only now, when the command line has been checked.
-  libraries.import_tff()
+  program.import_tff()
   from docs.bench import comparison
 
   comparison.run(config, options, sizes, axis)

@@ -307,7 +307,8 @@ def test_precisions_are_measured_in_turns():
   ended = in_process.run(
     bench, '--experiment=precision', '--clients=3', '--format=json', *SMALL
   )
-  assert (ended.status, ended.stderr) == (0, '')
+  # TensorFlow may warn on stderr of how many graphs the tests before have traced.
+  assert ended.status == 0, ended.stderr
   result = json.loads(ended.stdout)
   assert result['samples_per_second'] == pytest.approx(12 / result['federated_seconds'])
 
