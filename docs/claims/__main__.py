@@ -16,6 +16,8 @@ import pathlib
 import sys
 
 from binaries.launching import job_runner
+from binaries.launching import program
+from binaries.launching import stopping
 from binaries.launching import streams
 from docs.claims import data
 from docs.claims import page
@@ -115,11 +117,7 @@ def _paths(pairs: Sequence[str], claims: Sequence[data.Claim]) -> dict[str, str]
 
 
 if __name__ == '__main__':
+  stopping.while_it_imports()
+  stopping.as_it_begins()
   streams.make_inert()
-  try:
-    main(sys.argv[1:])
-  except (ValueError, OSError) as error:
-    sys.exit(f'Error: {error}')
-  except KeyboardInterrupt:
-    print('\nstopped: the same command resumes it', file=sys.stderr)
-    sys.exit(130)
+  program.run_checked(lambda: main(sys.argv[1:]))
