@@ -39,6 +39,7 @@ import sys
 
 from binaries.config import command_line
 from binaries.config import comparisons
+from binaries.config import outputs
 from binaries.launching import program
 from tff_ssl.runs import run_config
 
@@ -61,8 +62,7 @@ def main(options: Options) -> None:
   # Only now, when the command line has been checked: pandas takes a second.
   from binaries.experiment import comparing
 
-  out = pathlib.Path(options.out)
-  check_out(out)
+  out = outputs.new_folder(options.out)
   comparing.compare(_folders(options.runs), out, options)
 
 
@@ -98,14 +98,6 @@ def _matches(pattern: pathlib.Path) -> list[pathlib.Path]:
   fixed = list(itertools.takewhile(lambda part: not _is_pattern(part), pattern.parts))
   rest = pathlib.PurePath(*pattern.parts[len(fixed) :])
   return sorted(pathlib.Path(*fixed).glob(str(rest)))
-
-
-def check_out(out: pathlib.Path) -> None:
-  """Refuses a folder of results that is something else; raises ValueError."""
-  if (out / run_config.NAME).exists():
-    raise ValueError(f'out is {str(out)!r}, which is a run; it must be another folder.')
-  if out.exists() and not out.is_dir():
-    raise ValueError(f'out is {str(out)!r}, which is a file; it must be a folder.')
 
 
 if __name__ == '__main__':

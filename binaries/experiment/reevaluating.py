@@ -55,7 +55,7 @@ def run(
   if added.transfer:
     task = transfer.load(config, added.transfer, added.transfer_dir, task.image_shape)
     membership.check_unseen(folder, config, task)
-  prefix = transfer.prefix(added.transfer)
+  prefix = f'transfer/{added.transfer}/' if added.transfer else ''
   print(f'{folder}: the encoder after round {round} of {config.rounds}')
   if evaluation.of_masks(config):
     by_masks = masked.Evaluator(config, added.masks, task, encoder)
