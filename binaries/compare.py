@@ -33,7 +33,7 @@ has them.
 
 from collections.abc import Iterable, Sequence
 import dataclasses
-import itertools
+import glob
 import pathlib
 import sys
 
@@ -75,10 +75,12 @@ def _folders(names: Sequence[str]) -> Iterable[pathlib.Path]:
   folders: list[pathlib.Path] = []
   for name in names:
     path = pathlib.Path(name)
-    if path.exists() or not _is_pattern(name):
+    if path.exists() or glob.escape(name) == name:
       folders.append(path)
       continue
-    found = [each for each in _matches(path) if (each / run_config.NAME).is_file()]
+    # Not with pathlib, which would need the part before the pattern apart.
+    matches = sorted(map(pathlib.Path, glob.glob(name, recursive=True)))  # noqa: PTH207
+    found = [each for each in matches if (each / run_config.NAME).is_file()]
     started = [each for each in found if (each / 'metrics.csv').is_file()]
     for each in found:
       if each not in started:
@@ -87,17 +89,6 @@ def _folders(names: Sequence[str]) -> Iterable[pathlib.Path]:
       raise ValueError(f'runs has {name!r}, which matches no run with a round.')
     folders += started
   return folders
-
-
-def _is_pattern(text: str) -> bool:
-  return any(letter in text for letter in '*?[')
-
-
-def _matches(pattern: pathlib.Path) -> list[pathlib.Path]:
-  """Returns the paths that a pattern matches, sorted."""
-  fixed = list(itertools.takewhile(lambda part: not _is_pattern(part), pattern.parts))
-  rest = pathlib.PurePath(*pattern.parts[len(fixed) :])
-  return sorted(pathlib.Path(*fixed).glob(str(rest)))
 
 
 if __name__ == '__main__':

@@ -151,7 +151,10 @@ def test_numbers_against_a_setting_are_drawn_if_asked_for(runs):
     (['--runs={runs}/nothing'], 'nothing is not a run folder: there is no such'),
     (['--runs={runs}/other'], 'other is not a run folder: it has no config.json'),
     (['--runs={runs}/*', '--out={runs}/dcco_0'], "dcco_0'; it must be a folder, not"),
-    (['--runs={runs}/*', '--out={runs}/notes.txt'], "notes.txt'; it must be a folder, not"),
+    (
+      ['--runs={runs}/*', '--out={runs}/notes.txt'],
+      "notes.txt'; it must be a folder, not",
+    ),
     (
       ['--runs={runs}/*', '--curves=spread,speed'],
       '--curves=spread,speed is given: it must be one of',
