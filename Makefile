@@ -19,7 +19,7 @@ RESOLVE := build/uv/bin/uv pip compile --quiet --python-version 3.11 \
   --custom-compile-command 'make lock'
 # Material tells of its successor in each build otherwise.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs
-BENCHMARK := $(BIN)/python -m binaries.benchmark
+BENCHMARK := $(BIN)/python -m docs.bench
 TORTURE := $(BIN)/python -m pytest -m torture -o tmp_path_retention_policy=failed
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3

@@ -18,7 +18,6 @@ from typing import Annotated
 from binaries.config import changing
 from binaries.config import run_config
 from binaries.config import runtimes
-from binaries.launching import libraries
 from binaries.launching import program
 from tff_ssl.computing import kinds
 
@@ -58,7 +57,7 @@ def main(options: Options) -> None:
   here = runtimes.InProcess(packs=config.runtime.packs)
   config = dataclasses.replace(config, runtime=here)
   # TensorFlow is imported only now, when the command line has been checked.
-  libraries.import_tff()
+  program.import_tff()
   from binaries.experiment import auditing
 
   auditing.audit(folder, config, options.canaries, options.canary_rounds, options.seed)

@@ -33,12 +33,13 @@ has them.
 
 from collections.abc import Iterable, Sequence
 import dataclasses
-import itertools
+import glob
 import pathlib
 import sys
 
 from binaries.config import command_line
 from binaries.config import comparisons
+from binaries.config import outputs
 from binaries.launching import program
 from tff_ssl.runs import run_config
 
@@ -61,8 +62,7 @@ def main(options: Options) -> None:
   # Only now, when the command line has been checked: pandas takes a second.
   from binaries.experiment import comparing
 
-  out = pathlib.Path(options.out)
-  check_out(out)
+  out = outputs.new_folder(options.out)
   comparing.compare(_folders(options.runs), out, options)
 
 
@@ -75,10 +75,12 @@ def _folders(names: Sequence[str]) -> Iterable[pathlib.Path]:
   folders: list[pathlib.Path] = []
   for name in names:
     path = pathlib.Path(name)
-    if path.exists() or not _is_pattern(name):
+    if path.exists() or glob.escape(name) == name:
       folders.append(path)
       continue
-    found = [each for each in _matches(path) if (each / run_config.NAME).is_file()]
+    # Not with pathlib, which would need the part before the pattern apart.
+    matches = sorted(map(pathlib.Path, glob.glob(name, recursive=True)))  # noqa: PTH207
+    found = [each for each in matches if (each / run_config.NAME).is_file()]
     started = [each for each in found if (each / 'metrics.csv').is_file()]
     for each in found:
       if each not in started:
@@ -87,25 +89,6 @@ def _folders(names: Sequence[str]) -> Iterable[pathlib.Path]:
       raise ValueError(f'runs has {name!r}, which matches no run with a round.')
     folders += started
   return folders
-
-
-def _is_pattern(text: str) -> bool:
-  return any(letter in text for letter in '*?[')
-
-
-def _matches(pattern: pathlib.Path) -> list[pathlib.Path]:
-  """Returns the paths that a pattern matches, sorted."""
-  fixed = list(itertools.takewhile(lambda part: not _is_pattern(part), pattern.parts))
-  rest = pathlib.PurePath(*pattern.parts[len(fixed) :])
-  return sorted(pathlib.Path(*fixed).glob(str(rest)))
-
-
-def check_out(out: pathlib.Path) -> None:
-  """Refuses a folder of results that is something else; raises ValueError."""
-  if (out / run_config.NAME).exists():
-    raise ValueError(f'out is {str(out)!r}, which is a run; it must be another folder.')
-  if out.exists() and not out.is_dir():
-    raise ValueError(f'out is {str(out)!r}, which is a file; it must be a folder.')
 
 
 if __name__ == '__main__':

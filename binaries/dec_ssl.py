@@ -229,9 +229,8 @@ PROGRAM = programs.Program(
 )
 
 
-def main(config: run_config.RunConfig) -> None:
-  """Runs an experiment, or resumes it."""
-  experiment.run(config)
+# Runs an experiment, or resumes it.
+main = experiment.run
 
 
 if __name__ == '__main__':

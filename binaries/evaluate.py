@@ -31,10 +31,9 @@ example finds its partner, by the projections of the checkpoint
 import dataclasses
 import pathlib
 
+from binaries.config import changing
 from binaries.config import command_line
 from binaries.config import evaluations
-from binaries.config import strangers
-from binaries.launching import libraries
 from binaries.launching import program
 from tff_ssl.evaluation import method_names
 
@@ -62,8 +61,8 @@ def main(options: Options) -> None:
   """Evaluates the encoder of the run."""
   folder = pathlib.Path(options.run)
   names = ('evaluation', 'data_dir', 'data', 'runtime')
-  config = strangers.read(folder, {name: getattr(options, name) for name in names})
-  strangers.check_given(folder, config)
+  config = changing.of_folder(folder, {name: getattr(options, name) for name in names})
+  changing.check_given_again(folder, config, of_data=True)
   # Only here: they import NumPy.
   from binaries.config import checks
   from binaries.experiment import transfer
@@ -72,7 +71,7 @@ def main(options: Options) -> None:
   checks.check_evaluation(config, (method_names.FEDERATED_LINEAR, *method_names.DENSE))
   transfer.check(config, options)
   # TensorFlow is imported only now, when the command line has been checked.
-  libraries.import_tff()
+  program.import_tff()
   from binaries.experiment import reevaluating
 
   reevaluating.run(folder, config, options)

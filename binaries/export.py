@@ -27,9 +27,9 @@ import dataclasses
 import pathlib
 from typing import Literal
 
+from binaries.config import changing
 from binaries.config import command_line
 from binaries.config import outputs
-from binaries.config import strangers
 from binaries.launching import program
 
 Format = Literal['keras', 'savedmodel', 'tflite', 'onnx', 'tflite_training']
@@ -74,12 +74,12 @@ def main(options: Options) -> None:
   _check(options)
   folder, out = pathlib.Path(options.run), outputs.new_folder(options.out)
   names = ('data_dir', 'data', 'evaluation')
-  config = strangers.read(folder, {name: getattr(options, name) for name in names})
+  config = changing.of_folder(folder, {name: getattr(options, name) for name in names})
   # TensorFlow is imported only now, when the command line has been checked.
   from binaries.experiment import export_run
 
   if options.give_away:
-    export_run.give_away(folder, out, config)
+    export_run.give_away(folder, out)
     return
   export_run.export(
     folder,

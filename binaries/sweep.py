@@ -30,12 +30,11 @@ has the comparison of all runs by `binaries.compare`, whose flags are taken too.
 
 import dataclasses
 import os
-import pathlib
 import sys
 
-from binaries import compare
 from binaries.config import command_line
 from binaries.config import comparisons
+from binaries.config import outputs
 from binaries.experiment import sweep_methods
 from binaries.experiment import sweeping
 from binaries.experiment import varying
@@ -86,8 +85,7 @@ class Options(comparisons.Comparison):
 
 def main(options: Options) -> None:
   """Runs the missing jobs, and compares all."""
-  out = pathlib.Path(options.out)
-  compare.check_out(out)
+  out = outputs.new_folder(options.out)
   if out.is_dir():
     run_config.check_contained(out)
   points = varying.parse(options.vary)

@@ -28,10 +28,7 @@ FLOORS = (
   ('tasks',),
   ('binaries.config',),
   ('binaries.building', 'binaries.launching'),
-  (
-    'binaries.experiment',
-    'binaries.benchmarking',
-  ),
+  ('binaries.experiment',),
   ('binaries',),
   ('docs',),
   ('tests',),

@@ -60,15 +60,16 @@ def test_blocks_of_readme_and_embedding_run(tmp_path, monkeypatch, capsys):
   assert colour.endswith('64.0')
 
 
-def test_binaries_that_are_named_exist():
+def test_programs_that_are_named_exist():
   named = {
     name
     for page in _pages()
-    for name in re.findall(r'python -m (binaries\.[a-z_]+)', page.read_text())
+    for name in re.findall(r'python -m ((?:binaries|docs)\.[a-z_]+)', page.read_text())
   }
-  assert {'binaries.dcco', 'binaries.evaluate', 'binaries.benchmark'} <= named
+  assert {'binaries.dcco', 'binaries.evaluate', 'docs.bench'} <= named
   for name in named:
-    assert (_ROOT / f'{name.replace(".", "/")}.py').is_file(), name
+    path = _ROOT / name.replace('.', '/')
+    assert path.with_suffix('.py').is_file() or (path / '__main__.py').is_file(), name
 
 
 def test_make_verbs_that_are_named_exist():

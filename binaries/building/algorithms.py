@@ -12,8 +12,10 @@ from tff_ssl.objectives import dual_encoder
 from tff_ssl.runs import alarms
 from tff_ssl.runs import personal_models
 
-# Where every algorithm's state has the encoder.
+# Where every algorithm's state has trained parameters, the encoder among them, and the
+# population statistics of batch norm.
 TRAINABLE = 'global_model_weights/trainable'
+STATISTICS = 'global_model_weights/non_trainable'
 ENCODER = f'{TRAINABLE}/{dual_encoder.ENCODER}'
 
 

@@ -5,7 +5,6 @@ import dataclasses
 from typing import Any
 
 from binaries.building import algorithms
-from binaries.building import objectives
 from binaries.building import training
 from binaries.config import run_config
 from tff_ssl.aggregators import groupwise
@@ -46,19 +45,6 @@ class Problem:
   population: int
   grouping: grouping.Grouping
   supervised: supervised.SupervisedObjective
-
-
-def problem(
-  config: run_config.RunConfig,
-  encoder: network.Network,
-  num_classes: int,
-  server_spec: Any,
-  population: int,
-  of_round: grouping.Grouping,
-) -> Problem:
-  """Returns what a method trains; see `Problem` for the arguments."""
-  own = objectives.supervised_objective(config, encoder, num_classes)
-  return Problem(encoder, num_classes, server_spec, population, of_round, own)
 
 
 def server_plan(config: run_config.RunConfig) -> server_training.ServerPlan:

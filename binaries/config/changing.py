@@ -3,7 +3,7 @@
 A value that the run's method does not use is refused: it would change no number.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import dataclasses
 import importlib
 import os
@@ -90,30 +90,71 @@ def configure(
       )
     config = dataclasses.replace(config, all_if_fewer=False, participation=None)
   if CONFIG in last:
-    _check_given_again(last[CONFIG], config, changes)
+    given = {name for name, _ in changes}
+    given |= {f'{name}.{each}' for name, text in changes for each in kinds.given(text)}
+    check_given_again(last[CONFIG], config, given)
   return config
 
 
-def _check_given_again(
-  path: str, config: run_config.RunConfig, changes: Sequence[Change]
+def check_given_again(
+  path: str | os.PathLike[str],
+  config: run_config.RunConfig,
+  given: Collection[str] = (),
+  of_data: bool = False,
 ) -> None:
-  """Refuses a run that lacks a path on which the numbers of that of --config depend.
+  """Refuses a run that lacks a path of another run, on which what it does depends.
 
   Args:
-    path: The value of --config.
+    path: The folder of the other run, or its config.json.
     config: The run, without the paths of that one.
-    changes: Flags and their values; a path that is given, `none` too, is meant so.
+    given: Names of fields that were given; a path that is given as `none` is meant so.
+    of_data: Whether only what the data need counts, the place of the data too.
+
+  Raises:
+    ValueError: If there is such a path.
   """
-  given = {name for name, _ in changes}
-  given |= {f'{name}.{field}' for name, text in changes for field in kinds.given(text)}
   own = roles.flat(config)
+  flags = {name: flag for flag, name in SHORT.items()}
   for name, value, field in roles.fields(read(path, keep_paths=True)):
     counts = roles.is_path(field) and not roles.is_free(field)
-    if counts and name in own and value != field.default and name not in given:
+    if of_data:
+      counts = name == SHORT['data_dir'] or (counts and name.startswith('data.'))
+    is_lost = value and name not in given and own.get(name, value) == field.default
+    if counts and is_lost:
+      flag = flags.get(name, name).replace('.', '=')
       raise ValueError(
-        f'The run of --config={path} has {name}={value}, which is not taken from '
-        f'another run: give --{name.replace(".", "=")}= on the command line.'
+        f'The run in {path} has --{flag}={value}, which is not taken from another run: '
+        f'give --{flag}= on the command line.'
       )
+
+
+def of_folder(
+  folder: str | os.PathLike[str], given: Mapping[str, Sequence[str] | str | None]
+) -> run_config.RunConfig:
+  """Returns the configuration of a run, without its paths, for work on its encoder.
+
+  The folder may be a stranger's. Neither the run's baselines nor what executed its
+  rounds are part of it.
+
+  Args:
+    folder: The run folder.
+    given: Changes; see `changed`.
+
+  Raises:
+    ValueError: If it is not the folder of a run, or a change is not allowed: of what
+      the data are, only paths may be given.
+  """
+  own = read(folder, keep_paths=False)
+  here = runtimes.InProcess(packs=own.runtime.packs)
+  config = roles.replace(own, {'evaluation.baselines': False, 'runtime': here})
+  config = changed(config, given)
+  for name, value, field in roles.fields(config.data):
+    if not roles.is_path(field) and value != getattr(own.data, name):
+      raise ValueError(
+        f'--data={name}={value} is given, but the run has '
+        f'{name}={getattr(own.data, name)}; only paths may differ.'
+      )
+  return config
 
 
 def read(path: str | os.PathLike[str], keep_paths: bool) -> run_config.RunConfig:

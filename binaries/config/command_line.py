@@ -102,10 +102,12 @@ def parse_options(cls: type[Options], arguments: Sequence[str]) -> Options:
     ValueError: If it is malformed; one sentence that names the flag and what is
       allowed.
   """
-  may_repeat = (*repeated(cls), *REPEATED)
-  return options_of(
-    cls, _changes(of_options(cls), arguments, may_repeat, switches(cls))
-  )
+  types = kinds.field_types(cls).items()
+  own = [n for n, type_ in types if type_ is Changes or dataclasses.is_dataclass(type_)]
+  # Given as --NAME or --noNAME.
+  switches = [n for n, type_ in types if type_ is bool]
+  changes = _changes(of_options(cls), arguments, (*own, *REPEATED), switches)
+  return _options_of(cls, changes)
 
 
 def of_options(cls: type[Any]) -> dict[str, str]:
@@ -122,7 +124,7 @@ def _of_all_runs(cls: type[Any]) -> tuple[str, ...]:
   return tuple(n for n, type_ in kinds.field_types(cls).items() if type_ is RunChanges)
 
 
-def options_of(cls: type[Options], changes: Sequence[changing.Change]) -> Options:
+def _options_of(cls: type[Options], changes: Sequence[changing.Change]) -> Options:
   """Returns options from flags and their values; see `parse_options`."""
   types, own = kinds.field_types(cls), dict[str, Any]()
   for name in _of_all_runs(cls):
@@ -148,20 +150,6 @@ def options_of(cls: type[Options], changes: Sequence[changing.Change]) -> Option
       about = docstrings.attributes(cls)[each.name]
       raise ValueError(missing(each.name, about[:1].lower() + about[1:].rstrip('.')))
   return cls(**own)
-
-
-def repeated(cls: type[Any]) -> tuple[str, ...]:
-  """Returns the fields of options whose flags may be repeated."""
-  return tuple(
-    name
-    for name, type_ in kinds.field_types(cls).items()
-    if type_ is Changes or dataclasses.is_dataclass(type_)
-  )
-
-
-def switches(cls: type[Any]) -> tuple[str, ...]:
-  """Returns the fields of options that are true or false, as in --NAME or --noNAME."""
-  return tuple(n for n, type_ in kinds.field_types(cls).items() if type_ is bool)
 
 
 def _changes(

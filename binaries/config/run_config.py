@@ -92,20 +92,12 @@ class RunConfig(kinds.Kind):
   def __post_init__(self) -> None:
     """Raises ValueError if a field cannot have its value, or does not fit another."""
     super().__post_init__()
-    parts: tuple[tuple[str, Any, Any], ...] = (
-      ('method', self.method, methods.Method),
-      ('objective', self.objective, objectives.Objective),
-      ('data', self.data, data_lib.Data),
-      ('encoder', self.encoder, encoders.Encoder),
-      ('clients', self.clients, (training.Clients, training.StepClients)),
-      ('server', self.server, training.Server),
-      ('labels', self.labels, training.ServerLabels),
-      ('aggregation', self.aggregation, (*aggregations.AGGREGATIONS.values(),)),
-      ('runtime', self.runtime, runtimes.Runtime),
-      ('evaluation', self.evaluation, evaluations.Evaluation),
-    )
-    for name, value, cls in parts:
-      if not isinstance(value, cls):
+    tables = {**KINDS, **{name: {'': cls} for name, cls in PARTS.items()}}
+    # A caller may have a method or an objective of its own.
+    tables |= {'method': {'': methods.Method}, 'objective': {'': objectives.Objective}}
+    for name, table in tables.items():
+      value = getattr(self, name)
+      if not isinstance(value, tuple(table.values())):
         raise ValueError(
           f'{name} is {value!r}; it must be a configuration, as in binaries.config.'
         )
@@ -222,59 +214,58 @@ def from_json(
     ValueError: If a field is unknown or has a value that it cannot have.
   """
   tables = {**KINDS, 'method': method_kinds}
-  types = kinds.field_types(RunConfig)
-  own: dict[str, Any] = {}
-  for name, each in value.items():
-    if name not in types:
-      raise ValueError(f'The run has the field {name!r}; there is none.')
-    if name in tables or name in PARTS:
-      own[name] = _part(name, each, tables, keep_paths)
-    else:
-      own[name] = _value(name, each, types[name])
-  for name in () if keep_paths else _paths(RunConfig):
-    own.pop(name, None)
+  tables |= {name: {'': cls} for name, cls in PARTS.items()}
+  own = _fields(RunConfig, value, '', tables, keep_paths)
   for name in ('method', 'objective'):
     if name not in own:
       raise ValueError(f'The run has no {name}; it must have one.')
   return RunConfig(**own)
 
 
-def _part(
-  name: str,
-  value: Any,
+def _fields(
+  cls: type[Any],
+  value: Mapping[str, Any],
+  prefix: str,
   tables: Mapping[str, Mapping[str, type[Any]]],
   keep_paths: bool,
+) -> dict[str, Any]:
+  """Returns a dataclass's fields; those with a table are dataclasses themselves."""
+  types, own = kinds.field_types(cls), dict[str, Any]()
+  for name, each in value.items():
+    if name not in types:
+      where = f'{prefix}{name}'
+      raise ValueError(f'The run has the field {where!r}; there is none.')
+    if not keep_paths and name in _paths(cls):
+      continue
+    if name in tables:
+      own[name] = _part(name, each, tables[name], keep_paths)
+      continue
+    try:
+      own[name] = kinds.value_from_json(each, types[name])
+    except ValueError as error:
+      raise ValueError(f'The run has {prefix}{name}={each!r}; {error}') from error
+  return own
+
+
+def _part(
+  name: str, value: Any, table: Mapping[str, type[Any]], keep_paths: bool
 ) -> Any:
-  """Returns a field that is a dataclass."""
+  """Returns a field that is a dataclass, of one of the kinds of a table."""
   if not isinstance(value, Mapping):
     raise ValueError(f'The run has {name}={value!r}; it must be an object.')
-  kind = value.get(kinds.KIND)
-  if name in tables and (not isinstance(kind, str) or kind not in tables[name]):
+  own = dict(value)
+  kind = own.pop(kinds.KIND, None) if name not in PARTS else ''
+  if not isinstance(kind, str) or kind not in table:
     raise ValueError(
-      f'The run has the {name} {kind!r}; it must be one of {", ".join(tables[name])}.'
+      f'The run has the {name} {kind!r}; it must be one of {", ".join(table)}.'
     )
-  cls = tables[name][str(kind)] if name in tables else PARTS[name]
-  types = kinds.field_types(cls)
-  own = {}
-  for key, each in value.items():
-    if key == kinds.KIND and name in tables:
-      continue
-    if key not in types:
-      raise ValueError(f'The run has the field {name}.{key}; there is none.')
-    if keep_paths or key not in _paths(cls):
-      own[key] = _value(f'{name}.{key}', each, types[key])
-  return kinds.build(cls, str(kind), own, f'The {name} of the run')
+  cls = table[kind]
+  fields = _fields(cls, own, f'{name}.', {}, keep_paths)
+  return kinds.build(cls, kind, fields, f'The {name} of the run')
 
 
 def _paths(cls: type[Any]) -> tuple[str, ...]:
   return tuple(each.name for each in dataclasses.fields(cls) if roles.is_path(each))
-
-
-def _value(name: str, value: Any, type_: Any) -> Any:
-  try:
-    return kinds.value_from_json(value, type_)
-  except ValueError as error:
-    raise ValueError(f'The run has {name}={value!r}; {error}') from error
 
 
 def why_rounds_are_fixed(config: RunConfig) -> str | None:

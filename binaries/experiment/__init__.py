@@ -1,7 +1,7 @@
 """A run from its configuration: `run`, which prepares, trains and evaluates."""
 
 from binaries.config import run_config
-from binaries.launching import libraries
+from binaries.launching import program
 
 
 def run(config: run_config.RunConfig) -> None:
@@ -23,7 +23,7 @@ def run(config: run_config.RunConfig) -> None:
 
   checks.check(config)
   # TensorFlow is imported only now, when the command line has been checked.
-  libraries.import_tff()
+  program.import_tff()
   from binaries.experiment import running
 
   running.run(config)

@@ -123,6 +123,18 @@ class Evaluator:
       ),
     )
 
+  def finetuned(self, params: network.Params) -> tuple[fine_tuning.Finetuned, float]:
+    """Trains an encoder and a head with all labels; returns the test accuracy too.
+
+    Args:
+      params: Parameters of the encoder, with its population statistics if it has any.
+    """
+    trainable = population_statistics.trained(self._encoder, params)
+    trained: list[fine_tuning.Finetuned] = []
+    keep = from_scratch.keeping(functools.partial(self._finetune, trainable), trained)
+    numbers = self._evaluate(params, ['finetune'], [1.0], keep)
+    return trained[0], numbers['finetune/100%/accuracy']
+
   def evaluate_model(self, params: network.Params) -> results.Numbers:
     """Evaluates an objective's encoder, and its own classifier if it has one.
 
@@ -365,24 +377,9 @@ def report(
     )
   found = {results.RANDOM: random, name: numbers, results.SCRATCH: scratch}
   found = {each: values for each, values in found.items() if values or each == name}
-  if evaluation.of_encoders(evaluator.config):
-    print(results.table(found, evaluator.balanced))
-    if (line := results.of_draws(found, name)) is not None:
-      print(line)
-  if right := results.of_right_tower(found):
-    print(f'The right tower:\n{results.table(right, evaluator.balanced)}')
-  if results.has_retrieval(found[name]):
-    print(results.retrieval_table(found[name]))
-    if (line := results.zero_shot(found[name])) is not None:
-      print(line)
-  if (own := results.own_classifier(found[name], evaluator.balanced)) is not None:
-    print(own)
-  for line in results.finetuning(found):
-    print(line)
-  if any(map(results.has_fairness, found.values())):
-    print(results.fairness_table(found))
-  if not results.write(folder, round, name, found, prefix):
-    print(f'{folder} has been evaluated at a later round: evaluation.json is unchanged')
+  for text in results.texts(found, name, evaluator.balanced):
+    print(text)
+  results.write(folder, round, name, found, prefix)
 
 
 def _as_in_run(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> bool:

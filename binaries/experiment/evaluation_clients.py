@@ -84,34 +84,41 @@ def build(
     ValueError: If the partition does not fit the task.
   """
   federated = collect = None
-  packs = config.runtime.packs
   if method_names.FEDERATED_LINEAR in config.evaluation.methods:
-    partition = _partition(config, task)
-    federated = client_heads.FederatedProbe(
-      partition,
-      task.num_classes,
-      data.cohort_size(config, len(partition)),
-      _training(config, added.federated),
-      packs,
-    ).fit
+    federated = probe(config, task, _partition(config, task), added.federated)
   if method_names.ONE_ROUND in config.evaluation.methods:
     collect = client_heads.OneRoundHeads(
-      _partition(config, task), task.num_classes, packs
+      _partition(config, task), task.num_classes, config.runtime.packs
     ).collect
   deal = _build_deal(config, task) if added.fairness else None
   return WithClients(federated, collect, deal)
 
 
-def _training(
-  config: run_config.RunConfig, given: evaluations.FederatedLinear
-) -> federated_linear.FederatedLinearConfig:
-  return federated_linear.FederatedLinearConfig(
+def probe(
+  config: run_config.RunConfig,
+  task: task_types.Task,
+  partition: partitions.Partition,
+  given: evaluations.FederatedLinear,
+) -> suite.Federated:
+  """Returns what trains the linear probe with FedAvg.
+
+  Args:
+    config: The run.
+    task: The task that is evaluated.
+    partition: Client id -> positions of the classified examples or cases.
+    given: How it trains.
+  """
+  own = federated_linear.FederatedLinearConfig(
     given.rounds,
     given.epochs,
     given.batch_size,
     given.learning_rate,
     seed=config.random_seed,
   )
+  cohort = data.cohort_size(config, len(partition))
+  return client_heads.FederatedProbe(
+    partition, task.num_classes, cohort, own, config.runtime.packs
+  ).fit
 
 
 def _build_deal(config: run_config.RunConfig, task: task_types.Task) -> scores.Deal:

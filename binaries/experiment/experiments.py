@@ -125,9 +125,8 @@ def prepare(config: run_config.RunConfig) -> Experiment:
   )
   own = None
   if algorithm.personal is not None and config.evaluation.wants_personal:
-    parts = personal.Parts(config, task, encoder, partition)
     model = algorithm.personal(config, rounds.process, objective, data)
-    own = personal.Personal(parts, model)
+    own = personal.Personal(config, task, encoder, partition, model)
   # If cases are classified, fairness deals positions of cases, not of images.
   deal = own.deal if own and not task.case_level else None
   evaluator = two_towers.build_evaluator(

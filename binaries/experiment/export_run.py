@@ -1,21 +1,17 @@
 """Writes the files of an export, for `binaries.export`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 import functools
 import json
 import pathlib
-from typing import NamedTuple
 
 from absl import logging
-import numpy as np
-import tensorflow as tf
 
 from binaries.config import run_config
 from binaries.experiment import encoder_card
 from binaries.experiment import exporting
 from tasks import task_types
 from tff_ssl.evaluation import feature_sets
-from tff_ssl.evaluation import linear_probe
 from tff_ssl.export import encoder_file
 from tff_ssl.export import exports
 from tff_ssl.reporting import giving
@@ -24,10 +20,8 @@ from tff_ssl.runs.privacy import disclosure
 from tff_ssl.storage import files
 
 _TRAINING = 'tflite_training'
-_FINETUNED = 'finetuned'
 _DEFAULT = (exports.KERAS, exports.SAVED_MODEL, exports.TFLITE)
 _STEP = 'training.tflite'
-_LABELS = 'labels.json'
 # Relative to the largest compared number, if that is above 1.
 _TOLERANCE = 1e-4
 
@@ -63,13 +57,15 @@ def export(
     # TensorFlow logs for every saved function how its names are written.
     logging.set_verbosity(logging.WARNING)
   encoder = encoder_file.read(folder / model_card.ENCODER)
-  exporting.check_promise(folder, config)
   task = None
   unprotected = exporting.unprotected(folder, fit is not None, allowed)
   is_table = len(encoder.input_shape) == 2
   if fit or is_table or _TRAINING in wanted:
     task = exporting.load_task(folder, config)
-  made = _make(config, task, encoder, fit)
+  own = functools.partial(feature_sets.encode, encoder)
+  made = exporting.Model(encoder, None, own)
+  if task is not None and fit is not None:
+    made = exporting.fitted(config, task, encoder, fit == 'finetuned')
   notes = list(made.notes)
   if notes:
     print(notes[0])
@@ -79,12 +75,11 @@ def export(
   out.mkdir(parents=True, exist_ok=True)
   written = _write(out, plain, task, made, notes, giving.is_private(folder))
   if made.fitted is not None and task is not None:
-    with files.atomic(out / _LABELS) as aside:
-      aside.write_text(json.dumps(task.label_names, indent=2) + '\n')
-    written.append(out / _LABELS)
+    names = json.dumps(task.label_names, indent=2) + '\n'
+    files.write(out / exporting.LABELS, names)
+    written.append(out / exporting.LABELS)
   if step is not None:
-    with files.atomic(out / _STEP) as aside:
-      aside.write_bytes(step)
+    files.write(out / _STEP, step)
     written.append(out / _STEP)
     notes.append(f'{_STEP}: one local step; signatures train, infer, save, restore')
     print(notes[-1])
@@ -92,21 +87,17 @@ def export(
   print(f'Exported: {out}')
 
 
-def give_away(
-  folder: pathlib.Path, out: pathlib.Path, config: run_config.RunConfig
-) -> None:
+def give_away(folder: pathlib.Path, out: pathlib.Path) -> None:
   """Writes what may be given away, and says of each file of the run what it is.
 
   Args:
     folder: The run folder.
     out: A new folder.
-    config: The run.
 
   Raises:
-    ValueError: If the run has no encoder, or promises too much.
+    ValueError: If the run has no encoder.
   """
   encoder_file.read(folder / model_card.ENCODER)
-  exporting.check_promise(folder, config)
   found = giving.give(folder, out, encoder_card.PUBLIC)
   if not giving.is_private(folder):
     print(
@@ -128,61 +119,6 @@ def give_away(
   print(f'To give away: {out}')
 
 
-class _Made(NamedTuple):
-  """The model to export, and the reference for comparing each file.
-
-  Attributes:
-    encoder: The run's encoder, or the fine-tuned one.
-    fitted: The classifier, if there is one.
-    encode: Maps inputs to the features that the encoder must give.
-    notes: Notes on the training, for the card.
-  """
-
-  encoder: tf.keras.Model
-  fitted: linear_probe.LinearClassifier | None
-  encode: Callable[[np.ndarray], np.ndarray]
-  notes: tuple[str, ...] = ()
-
-
-def _make(
-  config: run_config.RunConfig,
-  task: task_types.Task | None,
-  encoder: tf.keras.Model,
-  fit: str | None,
-) -> _Made:
-  """Trains the models that are asked for.
-
-  Args:
-    config: The run.
-    task: The run's task, if it was loaded.
-    encoder: The run's encoder.
-    fit: See `export`.
-  """
-  own: Callable[[np.ndarray], np.ndarray]
-  own = functools.partial(feature_sets.encode, encoder)
-  if task is None or fit is None:
-    return _Made(encoder, None, own)
-  notes = []
-  if fit == _FINETUNED:
-    tuned = exporting.finetuned(config, task, encoder)
-    encoder, fitted, own = tuned.model, tuned.head, tuned.encode
-    notes.append(
-      f'features and probabilities: {tuned.about}; classes in the order of {_LABELS}'
-    )
-  else:
-    fitted, accuracy = exporting.classifier(task, encoder, task.field)
-    notes.append(
-      f'probabilities: logistic regression on all training labels, {accuracy:.1%} of '
-      'the test examples classified correctly; classes in the order of ' + _LABELS
-    )
-  if task.case_level:
-    notes.append(
-      'probabilities: fitted on the mean features of cases; for a single image they '
-      'are less certain'
-    )
-  return _Made(encoder, fitted, own, tuple(notes))
-
-
 def _write_card(
   folder: pathlib.Path,
   out: pathlib.Path,
@@ -198,24 +134,26 @@ def _write_card(
     if path.is_file()
   }
   hashed = {model_card.ENCODER: folder / model_card.ENCODER, **found}
-  with files.atomic(out / model_card.NAME) as aside:
-    text = model_card.build(folder, hashed, notes, unprotected)
-    aside.write_text(text, encoding='utf-8')
+  text = model_card.build(folder, hashed, notes, unprotected)
+  files.write(out / model_card.NAME, text)
 
 
 def _write(
   out: pathlib.Path,
   formats: list[str],
   task: task_types.Task | None,
-  made: _Made,
+  made: exporting.Model,
   notes: list[str],
   is_private: bool,
 ) -> list[pathlib.Path]:
   """Writes the formats, and compares each with the encoder that is evaluated."""
   field = 'image' if task is None else task.field
   own = exporting.compared(task, made.encoder, field, is_private)
-  expected = exporting.expected(made.encode, made.fitted, own.scaled)
-  scaling = exporting.scaling(task, made.encoder)
+  expected = made.outputs(own.scaled)
+  is_table = len(made.encoder.input_shape) == 2
+  scaling = None
+  if task is not None and task.scaling is not None and is_table:
+    scaling = exports.Scaling(*task.scaling)
   model = exports.with_preprocessing(made.encoder, scaling, made.fitted)
   # The card's first lines are about encoder.keras, whose inputs are scaled.
   shape = ', '.join(map(str, ['n', *model.input_shape[1:]]))

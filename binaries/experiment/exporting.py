@@ -8,59 +8,63 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from binaries.building import algorithms
 from binaries.building import data
 from binaries.building import encoders
-from binaries.building import evaluation
 from binaries.building import objectives
 from binaries.building import training
 from binaries.config import changing
 from binaries.config import checks
 from binaries.config import run_config
-from binaries.config import strangers
+from binaries.experiment import evaluating
 from binaries.experiment import membership
-from binaries.experiment import results
-from tasks import registry
 from tasks import task_types
 from tff_ssl.encoders import keras_import
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import feature_sets
-from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import linear_probe
-from tff_ssl.evaluation import population_statistics
-from tff_ssl.evaluation import stages
-from tff_ssl.evaluation import suite
 from tff_ssl.export import exports
 from tff_ssl.export import on_device
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.reporting import giving
 from tff_ssl.runs import checkpoints
-from tff_ssl.runs.privacy import disclosure
 
+# The file with the names of a classifier's classes.
+LABELS = 'labels.json'
 _COMPARED = 64
 # How much brighter than noise the brightest generated image is, in bytes.
 _LEVEL = 240
 # Algorithms whose clients minimise the objective without an additional term.
 _LOCAL = ('fedavg', 'fedbn', 'l_dawa')
-# The algorithm whose encoder has what clients keep.
-_OF_STATES = 'fedbn'
-_STATISTICS = 'global_model_weights/non_trainable'
 
 
-class Tuned(NamedTuple):
-  """The run's encoder after fine-tuning, with the head that was trained on it.
+class Model(NamedTuple):
+  """The model to export, and the reference for comparing each file.
 
   Attributes:
-    model: The encoder.
-    head: The head, on the encoder's unscaled features.
-    encode: Maps inputs to features with the network that was trained, not with `model`.
-    about: How it was trained and how good it is, for messages and the card.
+    encoder: The run's encoder, or the fine-tuned one.
+    fitted: The classifier on the encoder's unscaled features, if there is one.
+    encode: Maps inputs to the features that the encoder must give.
+    notes: Notes on the training, for messages and the card.
   """
 
-  model: tf.keras.Model
-  head: linear_probe.LinearClassifier
+  encoder: tf.keras.Model
+  fitted: linear_probe.LinearClassifier | None
   encode: Callable[[np.ndarray], np.ndarray]
-  about: str
+  notes: tuple[str, ...] = ()
+
+  def outputs(self, scaled: np.ndarray) -> exports.Outputs:
+    """Returns the outputs that an export must give: those of the evaluated encoder.
+
+    Args:
+      scaled: See `Compared`.
+    """
+    found = self.encode(scaled)
+    if self.fitted is None:
+      return {exports.FEATURES: found}
+    probabilities = self.fitted.probabilities(found)
+    return {exports.FEATURES: found, exports.PROBABILITIES: probabilities}
 
 
 class Compared(NamedTuple):
@@ -88,37 +92,11 @@ def load_task(folder: pathlib.Path, config: run_config.RunConfig) -> task_types.
   Raises:
     ValueError: If the data are missing, or differ from those of the run.
   """
-  strangers.check_given(folder, config)
+  changing.check_given_again(folder, config, of_data=True)
   checks.check_data(config)
   task = data.load_task(config)
   membership.check_same(folder, task, 'an export needs the examples of the run')
   return task
-
-
-def check_promise(folder: pathlib.Path, config: run_config.RunConfig) -> None:
-  """Refuses a private run of an earlier version, which today would not be made.
-
-  Args:
-    folder: The run folder, with an encoder.
-    config: The run.
-
-  Raises:
-    ValueError: If its inputs were scaled by all examples, or its encoder has what
-      clients keep, so that its card promises too much.
-  """
-  if not giving.is_private(folder):
-    return
-  broken = None
-  if config.method.kind == _OF_STATES:
-    broken = disclosure.OF_STATES
-  scaling_of_run = changing.read(folder, keep_paths=True).data.scaling
-  if config.task in registry.TABLES and scaling_of_run is None:
-    broken = disclosure.MEASURED
-  if broken is not None:
-    raise ValueError(
-      f'{folder} is a private run with {broken.name}: {broken.why}; its promise of '
-      'privacy does not hold, and a new run is needed.'
-    )
 
 
 def unprotected(folder: pathlib.Path, fits: bool, is_allowed: bool) -> str | None:
@@ -146,20 +124,6 @@ def unprotected(folder: pathlib.Path, fits: bool, is_allowed: bool) -> str | Non
     'classifier on features of labelled examples that may be known, or give '
     '--unprotected, if what is exported stays with you.'
   )
-
-
-def scaling(
-  task: task_types.Task | None, encoder: tf.keras.Model
-) -> exports.Scaling | None:
-  """Returns how an export scales a table's numbers; None for images.
-
-  Args:
-    task: The run's task, if it was loaded.
-    encoder: The run's encoder.
-  """
-  if task is None or task.scaling is None or len(encoder.input_shape) != 2:
-    return None
-  return exports.Scaling(*task.scaling)
 
 
 def compared(
@@ -198,85 +162,67 @@ def compared(
   return Compared((scaled * width + mean).astype(np.float32), scaled, f'{what} rows')
 
 
-def classifier(
-  task: task_types.Task, encoder: tf.keras.Model, field: str
-) -> tuple[linear_probe.LinearClassifier, float]:
-  """Fits logistic regression on all training labels, like the method `linear`.
+def fitted(
+  config: run_config.RunConfig,
+  task: task_types.Task,
+  encoder: tf.keras.Model,
+  end_to_end: bool,
+) -> Model:
+  """Fits a classifier on all training labels, as evaluation does.
 
-  Args:
-    task: The run's task; if cases are classified, the mean features of a case's images
-      are, as in that method.
-    encoder: The run's encoder.
-    field: The field that the encoder reads.
-
-  Returns:
-    The classifier, and its accuracy on the test examples.
-
-  Raises:
-    ValueError: If the task has no training or test labels.
-  """
-  encode = functools.partial(feature_sets.encode, encoder)
-  train, test = (
-    encoded.encode_set(name, encode, examples, task.case_level, field)
-    for name, examples in (('training', task.train), ('test', task.test))
-  )
-  known = [np.flatnonzero(each.labels >= 0) for each in (train, test)]
-  if not all(map(len, known)):
-    raise ValueError(f'The task {task.name!r} lacks labels; a classifier needs some.')
-  fitted = linear_probe.fit_logistic(
-    train.features[known[0]], train.labels[known[0]], task.num_classes
-  )
-  right = fitted.predict(test.features[known[1]]) == test.labels[known[1]]
-  return fitted, float(np.mean(right))
-
-
-def finetuned(
-  config: run_config.RunConfig, task: task_types.Task, model: tf.keras.Model
-) -> Tuned:
-  """Trains the encoder end to end on all training labels, like `finetune`.
+  If cases are classified, the mean features of a case's images are.
 
   Args:
     config: The run.
-    task: The run's task; if cases are classified, the mean features of a case's images
-      are, as in that method.
-    model: The run's encoder.
+    task: The run's task.
+    encoder: The run's encoder.
+    end_to_end: Whether the encoder is trained too, like the method `finetune`;
+      otherwise the classifier is that of the method `linear`.
 
   Raises:
     ValueError: If the task has no training or test labels.
   """
   if not all(np.any(each.label >= 0) for each in (task.train, task.test)):
-    raise ValueError(f'The task {task.name!r} lacks labels; fine-tuning needs some.')
-  encoder = encoders.build(config, task).with_precision(network.FLOAT32)
-  params = population_statistics.trained(encoder, keras_import.params(encoder, model))
-  train = fine_tuning.FineTuning(
-    encoder.apply,
-    task.num_classes,
-    evaluation.finetune_config(config),
-    encoder.infer,
-    population_statistics.build_complete(encoder),
-    evaluation.finetune_choice(config),
-    encoder.chunk_in_cache(),
+    raise ValueError(f'The task {task.name!r} lacks labels; a classifier needs some.')
+  model = (_finetuned if end_to_end else _classifier)(config, task, encoder)
+  if not task.case_level:
+    return model
+  of_cases = (
+    'probabilities: fitted on the mean features of cases; for a single image they are '
+    'less certain'
   )
-  results_of = []
+  return model._replace(notes=(*model.notes, of_cases))
 
-  def keep(*args: Any, **kwargs: Any) -> fine_tuning.Finetuned:
-    results_of.append(train(params, *args, **kwargs))
-    return results_of[-1]
 
-  with stages.show_progress():
-    numbers = suite.evaluate(
-      functools.partial(feature_sets.encode, model),
-      task.train,
-      task.test,
-      num_classes=task.num_classes,
-      methods=['finetune'],
-      fractions=[1.0],
-      case_level=task.case_level,
-      seed=config.random_seed,
-      finetune=keep,
-      field=task.field,
-    )
-  (tuned,) = results_of
+def _classifier(
+  config: run_config.RunConfig, task: task_types.Task, encoder: tf.keras.Model
+) -> Model:
+  """Fits logistic regression on the run's encoder."""
+  del config
+  encode = functools.partial(feature_sets.encode, encoder)
+  train, test = (
+    encoded.encode_set(name, encode, examples, task.case_level, task.field)
+    for name, examples in (('training', task.train), ('test', task.test))
+  )
+  known = [np.flatnonzero(each.labels >= 0) for each in (train, test)]
+  fitted = linear_probe.fit_logistic(
+    train.features[known[0]], train.labels[known[0]], task.num_classes
+  )
+  right = fitted.predict(test.features[known[1]]) == test.labels[known[1]]
+  note = (
+    f'probabilities: logistic regression on all training labels, {np.mean(right):.1%} '
+    f'of the test examples classified correctly; classes in the order of {LABELS}'
+  )
+  return Model(encoder, fitted, encode, (note,))
+
+
+def _finetuned(
+  config: run_config.RunConfig, task: task_types.Task, model: tf.keras.Model
+) -> Model:
+  """Trains the encoder and a head end to end."""
+  encoder = encoders.build(config, task).with_precision(network.FLOAT32)
+  evaluator = evaluating.Evaluator(config, task, encoder)
+  tuned, right = evaluator.finetuned(keras_import.params(encoder, model))
   width = encoder.output_dim
   head = linear_probe.LinearClassifier(
     np.zeros([width], np.float32),
@@ -284,35 +230,15 @@ def finetuned(
     tuned.head['kernel'].numpy(),
     tuned.head['bias'].numpy(),
   )
-  right = numbers['finetune/100%/accuracy']
-  return Tuned(
-    encoder.to_keras(tuned.params),
-    head,
-    functools.partial(
-      feature_sets.build_encode(encoder.infer, encoder.batch_in_cache()), tuned.params
-    ),
-    'fine-tuned end to end on all training labels, '
-    f'{right:.1%} of the test examples classified correctly',
+  # With the network that was trained, not with what is exported.
+  encode = feature_sets.build_encode(encoder.infer, encoder.batch_in_cache())
+  note = (
+    'features and probabilities: fine-tuned end to end on all training labels, '
+    f'{right:.1%} of the test examples classified correctly; classes in the order of '
+    f'{LABELS}'
   )
-
-
-def expected(
-  encode: Callable[[np.ndarray], np.ndarray],
-  fitted: linear_probe.LinearClassifier | None,
-  scaled: np.ndarray,
-) -> exports.Outputs:
-  """Returns the outputs that an export must give: those of the evaluated encoder.
-
-  Args:
-    encode: Maps inputs to the encoder's features.
-    fitted: The classifier, if there is one.
-    scaled: See `Compared`.
-  """
-  found = encode(scaled)
-  outputs = {exports.FEATURES: found}
-  if fitted is not None:
-    outputs[exports.PROBABILITIES] = fitted.probabilities(found)
-  return outputs
+  own = functools.partial(encode, tuned.params)
+  return Model(encoder.to_keras(tuned.params), head, own, (note,))
 
 
 def local_step(
@@ -348,7 +274,7 @@ def local_step(
     raise ValueError(
       f'{folder} is a run on two modalities; a training file has one encoder.'
     )
-  stored = checkpoints.read_newest(folder / 'checkpoints', results.TRAINABLE)[1]
+  stored = checkpoints.read_newest(folder / 'checkpoints', algorithms.TRAINABLE)[1]
   expected = objective.init([0, 0])
   shapes = {name: tuple(value.shape) for name, value in expected.items()}
   if {name: value.shape for name, value in stored.items()} != shapes:
@@ -356,7 +282,7 @@ def local_step(
   params = {name: stored[name] for name in expected}
   statistics: Mapping[str, Any] = {}
   if encoder.mixes_examples:
-    where = f'{_STATISTICS}/{prefix}'
+    where = f'{algorithms.STATISTICS}/{prefix}'
     statistics = checkpoints.read_newest(folder / 'checkpoints', where)[1]
   return on_device.build(
     objective,

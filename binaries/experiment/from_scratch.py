@@ -17,7 +17,7 @@ from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import supervised
 
 # Trains, as `fine_tuning.FineTuning` returns it.
-_Train = Callable[..., fine_tuning.Finetuned]
+Train = Callable[..., fine_tuning.Finetuned]
 
 
 def initial_params(
@@ -43,7 +43,7 @@ def initial_params(
 
 def evaluate(
   evaluate_draw: Callable[..., results.Numbers],
-  train: _Train,
+  train: Train,
   initial: tuple[network.Params, network.Params],
   frozen: Sequence[str],
   fractions: Sequence[float],
@@ -70,7 +70,7 @@ def evaluate(
     of_draws: list[results.Numbers] = []
     for draw in range(label_draws.FROM_SCRATCH):
       trained: list[fine_tuning.Finetuned] = []
-      keep = _keeping(functools.partial(train, trainable), trained)
+      keep = keeping(functools.partial(train, trainable), trained)
       of_draw = evaluate_draw(whole, ['finetune'], [fraction], keep, None, draw)
       (tuned,) = trained
       of_draw.update(
@@ -85,8 +85,13 @@ def evaluate(
   return numbers
 
 
-def _keeping(train: _Train, trained: list[fine_tuning.Finetuned]) -> _Train:
-  """Returns `train`, made to append each of its results to a list."""
+def keeping(train: Train, trained: list[fine_tuning.Finetuned]) -> Train:
+  """Returns `train`, made to append each of its results to a list.
+
+  Args:
+    train: Trains an encoder.
+    trained: The list.
+  """
 
   def keep(*args: Any, **kwargs: Any) -> fine_tuning.Finetuned:
     trained.append(train(*args, **kwargs))

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from binaries.building import algorithms
 from binaries.config import run_config
 from binaries.experiment import membership
-from binaries.experiment import results
 from tasks import task_types
 from tff_ssl.encoders import keras_import
 from tff_ssl.encoders import network
@@ -23,7 +23,6 @@ from tff_ssl.runs import checkpoints
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.storage import files
 
-_STATISTICS = 'global_model_weights/non_trainable'
 _CHECKPOINTS = 'checkpoints'
 # Fields of an encoder on which its weights depend.
 _OF_ENCODER = ('width', 'stem', 'norm', 'patch')
@@ -62,7 +61,7 @@ def check(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> None:
     encoder_file.read(source)
     return
   _check_encoder(config, source)
-  checkpoints.read_newest(pathlib.Path(source) / _CHECKPOINTS, results.TRAINABLE)
+  checkpoints.read_newest(pathlib.Path(source) / _CHECKPOINTS, algorithms.TRAINABLE)
 
 
 def _check_encoder(config: run_config.RunConfig, source: str) -> None:
@@ -164,8 +163,8 @@ def _read(
     named = network.with_prefix(found, prefix)
     return source, named, named
   folder = pathlib.Path(source) / _CHECKPOINTS
-  round, params = checkpoints.read_newest(folder, results.TRAINABLE)
-  kept = checkpoints.read_newest(folder, _STATISTICS)[1] if statistics else {}
+  round, params = checkpoints.read_newest(folder, algorithms.TRAINABLE)
+  kept = checkpoints.read_newest(folder, algorithms.STATISTICS)[1] if statistics else {}
   return f'{source} after round {round}', params, kept
 
 

@@ -104,10 +104,7 @@ class Evaluator:
     with stages.show_progress():
       found = self._all(name, params)
     print(table(found))
-    if not results.write(folder, round, name, found, prefix):
-      print(
-        f'{folder} has been evaluated at a later round: evaluation.json is unchanged'
-      )
+    results.write(folder, round, name, found, prefix)
 
   def _all(self, name: str, params: network.Params) -> dict[str, results.Numbers]:
     """Returns the numbers of the encoder, and of baselines if these are wanted."""

@@ -11,7 +11,6 @@ folder. With it
 
 import collections
 from collections.abc import Collection, Iterable, Mapping
-import csv
 import dataclasses
 import os
 import pathlib
@@ -26,7 +25,6 @@ from tff_ssl.runs import run_config as stored_config
 from tff_ssl.storage import files
 
 NAME = 'examples.json'
-_PARTITION = 'partition.csv'
 _COLUMNS = ('name', 'holder', 'label', 'digest')
 _TEST, _TRAIN = 'test', 'train'
 
@@ -124,15 +122,11 @@ def check_unseen(
   if known is None:
     if stored.get('task') not in (None, *registry.OF_FILES):
       return
-    clients = _of_partition(folder, stored)
-    how = 'only by the names of clients' if clients else 'with nothing'
     print(
-      f'{folder} has no {NAME}: what is held out here is compared {how} that {source} '
-      'was trained on',
+      f'{folder} has no {NAME}: what is held out here is compared with nothing that '
+      f'{source} was trained on',
       flush=True,
     )
-    for split in held_out:
-      _refuse(source, task, split, clients & set(_holders(task, split)))
     return
   own = list(_examples(task))
   is_related = {each.digest for each in known} & {each.digest for each in own}
@@ -184,7 +178,7 @@ def _unit(task: task_types.Task) -> str:
 
 
 def _read(folder: str | os.PathLike[str]) -> list[_Example] | None:
-  """Returns what a run knows; None if it is one of an earlier version.
+  """Returns what a run knows; None if it has no such file.
 
   Raises:
     ValueError: If the file is not as `write` writes it.
@@ -263,15 +257,6 @@ def _moved(known: list[_Example], own: list[_Example], split: str) -> list[_Exam
     if free[each.digest] < 0 and each.split == split:
       moved.append(each)
   return moved
-
-
-def _of_partition(folder: pathlib.Path, stored: Mapping[str, object]) -> set[str]:
-  """Returns the clients of a run of an earlier version, if the data named them."""
-  path = folder / _PARTITION
-  if stored.get('partition') not in ('client', 'case') or not path.exists():
-    return set()
-  with path.open(newline='', encoding='utf-8') as file:
-    return {row.get('client_id', '') for row in csv.DictReader(file)}
 
 
 def _check_validation(

@@ -12,21 +12,20 @@ the names of `evaluation.personal_encoders`; `binaries.compare` draws them.
 import collections
 from collections.abc import Mapping, Sequence
 import functools
-from typing import NamedTuple
 
 import numpy as np
 
 from binaries.building import data
 from binaries.building import evaluation
+from binaries.config import evaluations
 from binaries.config import run_config
 from binaries.experiment import encoder_card
+from binaries.experiment import evaluation_clients
 from binaries.experiment import results
 from tasks import task_types
-from tff_ssl.algorithms import federated_linear
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import personal_encoders
-from tff_ssl.evaluation import suite
 from tff_ssl.objectives import base
 from tff_ssl.partition import matching
 from tff_ssl.partition import partitions
@@ -34,7 +33,6 @@ from tff_ssl.reporting import plain_text
 from tff_ssl.runs import personal_models
 from tff_ssl.runs import round_table as csv_lib
 from tff_ssl.runs import run_folder
-from tff_ssl.simulation import client_heads
 
 _ACCURACY = '/accuracy'
 _NOT_PRIVATE = (
@@ -47,48 +45,54 @@ _TITLES = {**results.COLUMNS, personal_encoders.LOCAL_KNN: 'local kNN'}
 _DEALING, _CHOOSING, _MATCHING = 2, 3, 4
 
 
-class Parts(NamedTuple):
-  """The parts of a run that personal encoders need."""
-
-  config: run_config.RunConfig
-  task: task_types.Task
-  encoder: network.Network
-  partition: partitions.Partition
-
-
 class Personal:
   """The personal encoders of a run; without any label they are only exported."""
 
-  def __init__(self, parts: Parts, model: personal_models.PersonalModel):
+  def __init__(
+    self,
+    config: run_config.RunConfig,
+    task: task_types.Task,
+    encoder: network.Network,
+    partition: partitions.Partition,
+    model: personal_models.PersonalModel,
+  ):
     """Deals the test examples; does not encode yet.
 
     Args:
-      parts: Parts of the run.
+      config: The run.
+      task: Its task.
+      encoder: Its encoder.
+      partition: Client id -> positions among the training examples.
       model: The models of its clients.
 
     Raises:
       ValueError: If a client to export is not in the run, or its name cannot be the
         name of a folder.
     """
-    for client_id in parts.config.evaluation.export_clients:
-      if client_id not in parts.partition:
+    for client_id in config.evaluation.export_clients:
+      if client_id not in partition:
         raise ValueError(
           f'export_clients of --evaluation has {client_id!r}; the clients are '
-          f'{next(iter(parts.partition))} to {list(parts.partition)[-1]}.'
+          f'{next(iter(partition))} to {list(partition)[-1]}.'
         )
       run_folder.check_client(client_id)
-    self._parts = parts
-    self._config = parts.config
-    self._encoders = personal_models.PersonalEncoders(parts.encoder, model)
-    self._evaluation = self._build_evaluation() if parts.task.has_labels else None
+    self._config, self._task = config, task
+    self._encoder, self._partition = encoder, partition
+    self._encoders = personal_models.PersonalEncoders(encoder, model)
+    self._evaluation = self._build_evaluation() if task.has_labels else None
 
   def _build_evaluation(self) -> personal_encoders.PersonalEvaluation:
     """Deals the test examples; does not encode yet."""
-    config, task, partition = self._config, self._parts.task, self._parts.partition
+    config, task, partition = self._config, self._task, self._partition
     labelled = np.flatnonzero(task.test.label >= 0)
     dealt = self.deal(task.test.label[labelled], task.test.case[labelled])
     tested = collections.OrderedDict((k, labelled[own]) for k, own in dealt.items())
     source = data.source_of(config, task)
+    federated = None
+    if method_names.FEDERATED_LINEAR in (config.evaluation.personal or ()):
+      federated = evaluation_clients.probe(
+        config, task, partition, evaluations.FederatedLinear()
+      )
     return personal_encoders.PersonalEvaluation(
       data.held(config, task, task.train, partition, source),
       data.held(config, task, task.test, tested, self._sources(source, tested)),
@@ -97,8 +101,8 @@ class Personal:
       num_classes=task.num_classes,
       fractions=config.evaluation.label_fractions,
       seed=config.random_seed,
-      federated=self._build_federated(),
-      field=self._parts.encoder.field,
+      federated=federated,
+      field=self._encoder.field,
       knn_config=evaluation.knn_config(config),
     )
 
@@ -111,8 +115,8 @@ class Personal:
     """
     del cases
     return matching.deal_matching(
-      self._parts.partition,
-      self._parts.task.train.label,
+      self._partition,
+      self._task.train.label,
       labels,
       np.random.default_rng([self._config.random_seed, _DEALING]),
     )
@@ -124,10 +128,8 @@ class Personal:
     if source is None:
       return None
     rng = np.random.default_rng([self._config.random_seed, _MATCHING])
-    num_tested = len(self._parts.task.test.label)
-    return matching.match_sources(
-      self._parts.partition, source, tested, num_tested, rng
-    )
+    num_tested = len(self._task.test.label)
+    return matching.match_sources(self._partition, source, tested, num_tested, rng)
 
   def during(
     self, folder: run_folder.RunFolder, weights: base.Params, round: int
@@ -191,27 +193,14 @@ class Personal:
     client_id: str,
   ) -> None:
     """Writes a client's encoder and its card to `clients/CLIENT_ID`."""
-    encoder = self._parts.encoder
+    encoder = self._encoder
     params = self._encoders.params(weights, client_id)
-    card = encoder_card.build(self._config, self._parts.task, encoder, rounds)
+    card = encoder_card.build(self._config, self._task, encoder, rounds)
     card['client'] = client_id
     if self._config.is_private:
       card['privacy'] = {'promise': _NOT_PRIVATE}
     path = folder.save_encoder(encoder.to_keras(params), card, client_id)
     print(f'Encoder of {client_id}: {path}')
-
-  def _build_federated(self) -> suite.Federated | None:
-    config = self._config
-    if method_names.FEDERATED_LINEAR not in (config.evaluation.personal or ()):
-      return None
-    partition = self._parts.partition
-    return client_heads.FederatedProbe(
-      partition,
-      self._parts.task.num_classes,
-      data.cohort_size(config, len(partition)),
-      federated_linear.FederatedLinearConfig(seed=config.random_seed),
-      config.runtime.packs,
-    ).fit
 
 
 def _some(

@@ -116,7 +116,12 @@ def with_ledger(
   if not config.is_private or graph is None:
     return process
   own: Any = config.aggregation
-  _check_states(config, process)
+  if _takes_states(process):
+    raise ValueError(
+      f'aggregation is {own.kind} for a method with {disclosure.OF_STATES.name}, '
+      f'{disclosure.OF_STATES.why}; it must be {aggregations.Plain.kind} or '
+      f'{aggregations.Secure.kind}.'
+    )
   _check_statistics(own, graph, 'statistics' in clip_norms)
   if aggregation.is_poisson(config) and isinstance(process, loop.Resumable):
     raise ValueError(
@@ -146,14 +151,16 @@ def with_ledger(
       f'epsilon of --aggregation is {budget:g}; with this noise it must be at least '
       f'{accountant.epsilon_after(1):.4g}, what one round costs.'
     )
-  unspent = ''
+  most = unspent = ''
+  if terms.sampling == accounting.PASSES:
+    most = f', of which a client is in at most {terms.counted_once(fitting)}'
   if budget is not None and own.noise_multiplier is None:
     unspent = accounting.why_unspent(terms, rounds, budget)
   print(
     f'private: {", ".join(names)} of {cohort} of {population} clients per round, '
     f'noise of {terms.of_round:.4g} clip norms in total; epsilon '
     f'{accountant.epsilon_after(fitting):.4g} at delta {delta:g} after {fitting} of '
-    f'{rounds} rounds{_participations(terms, fitting)}, if none is repeated'
+    f'{rounds} rounds{most}, if none is repeated'
     f'{unspent and "; "}{unspent}',
     flush=True,
   )
@@ -165,27 +172,10 @@ def with_ledger(
   return private_rounds.PrivateRounds(process, terms, budget, withheld, of_releases)
 
 
-def _participations(terms: accounting.Terms, rounds: int) -> str:
-  """Says in how many rounds a client can be, if passes bound the number."""
-  if terms.sampling != accounting.PASSES:
-    return ''
-  return f', of which a client is in at most {terms.counted_once(rounds)}'
-
-
 def _takes_states(process: Any) -> bool:
   """Returns whether the encoder takes values that clients keep."""
-  if isinstance(process, stateful_rounds.StatefulRounds):
-    return process.evaluates_states
-  return False
-
-
-def _check_states(config: run_config.RunConfig, process: Any) -> None:
-  if _takes_states(process):
-    raise ValueError(
-      f'aggregation is {config.aggregation.kind} for a method with '
-      f'{disclosure.OF_STATES.name}, {disclosure.OF_STATES.why}; it must be '
-      f'{aggregations.Plain.kind} or {aggregations.Secure.kind}.'
-    )
+  is_stateful = isinstance(process, stateful_rounds.StatefulRounds)
+  return is_stateful and process.evaluates_states
 
 
 def check_task(config: run_config.RunConfig, task: task_types.Task) -> None:
@@ -284,6 +274,10 @@ def privacy_card(
     added.append(_GUESSED)
   if not config.init_from:
     hidden.append(_START)
+  participations = {}
+  if terms.sampling == accounting.PASSES:
+    # In how many releases a client can be: not in all.
+    participations = {'participations': algorithm.history.counts.releases}
   return {
     'privacy': collections.OrderedDict(
       aggregation='distributed differential privacy, Skellam noise of the clients '
@@ -295,7 +289,7 @@ def privacy_card(
       unit='client',
       neighbours=_NEIGHBOURS[terms.sampling],
       releases=algorithm.releases,
-      **_participation_count(algorithm),
+      **participations,
       noise_of_round=terms.of_round,
       noise=dict(terms.multipliers),
       clip_norms=dict(clip_norms),
@@ -308,13 +302,6 @@ def privacy_card(
       assumed=[each for each in (*_ASSUMED, _START) if each not in hidden],
     )
   }
-
-
-def _participation_count(algorithm: private_rounds.PrivateRounds) -> dict[str, int]:
-  """Returns in how many releases a client can be, if not in all."""
-  if algorithm.terms.sampling != accounting.PASSES:
-    return {}
-  return {'participations': algorithm.history.counts.releases}
 
 
 @contextlib.contextmanager

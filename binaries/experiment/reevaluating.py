@@ -3,10 +3,12 @@
 import collections
 import pathlib
 
+from binaries.building import algorithms
 from binaries.building import data
 from binaries.building import encoders
 from binaries.building import evaluation
 from binaries.building import execution
+from binaries.building import objectives
 from binaries.config import evaluations
 from binaries.config import run_config
 from binaries.experiment import encoder_card
@@ -14,7 +16,6 @@ from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
 from binaries.experiment import masked
 from binaries.experiment import membership
-from binaries.experiment import results
 from binaries.experiment import transfer
 from binaries.experiment import two_towers
 from tasks import task_types
@@ -25,7 +26,6 @@ from tff_ssl.reporting import model_card
 from tff_ssl.runs import checkpoints
 
 _FEDBN = 'fedbn'
-_STATISTICS = 'global_model_weights/non_trainable'
 
 
 def run(
@@ -46,12 +46,14 @@ def run(
   if not added.transfer:
     membership.check_same(folder, task, _why_same(config, task))
   encoder = encoders.build(config, task)
-  model = _two_towers(folder, config, task, encoder)
+  model: dual_encoder.TwoTower | None = None
+  if encoder.field == dual_encoder.LEFT:
+    model = objectives.build(config, encoder, task).model
   round, params = _read(folder, encoder, model)
   if added.transfer:
     task = transfer.load(config, added.transfer, added.transfer_dir, task.image_shape)
     membership.check_unseen(folder, config, task)
-  prefix = transfer.prefix(added.transfer)
+  prefix = f'transfer/{added.transfer}/' if added.transfer else ''
   print(f'{folder}: the encoder after round {round} of {config.rounds}')
   if evaluation.of_masks(config):
     by_masks = masked.Evaluator(config, added.masks, task, encoder)
@@ -87,23 +89,6 @@ def _check(
     )
 
 
-def _two_towers(
-  folder: pathlib.Path,
-  config: run_config.RunConfig,
-  task: task_types.Task,
-  encoder: network.Network,
-) -> dual_encoder.TwoTower | None:
-  """Returns the model of two modalities; None: there is one."""
-  if encoder.field != dual_encoder.LEFT:
-    return None
-  # A run's projectors have a last bias if its loss does not ignore it.
-  _, head = checkpoints.read_newest(
-    folder / 'checkpoints', f'{results.TRAINABLE}/{dual_encoder.LEFT_PROJECTOR}'
-  )
-  last = f'dense{len(config.objective.projector) - 1}/bias'
-  return encoders.two_towers(config, encoder, task, last in head)
-
-
 def _why_same(config: run_config.RunConfig, task: task_types.Task) -> str:
   """Returns what to do if the run had other examples; see `membership.check_same`."""
   why = 'the numbers of a run are of the test split that it held out'
@@ -128,7 +113,10 @@ def _read(
   networks = {prefix: encoder} if model is None else model.networks
   params: network.Params = collections.OrderedDict()
   for name, net in networks.items():
-    places = [results.TRAINABLE, *([_STATISTICS] if net.mixes_examples else [])]
+    places = [
+      algorithms.TRAINABLE,
+      *([algorithms.STATISTICS] if net.mixes_examples else []),
+    ]
     for place in places:
       where = f'{place}/{name}'
       round, read = checkpoints.read_newest(folder / 'checkpoints', where)

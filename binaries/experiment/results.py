@@ -12,7 +12,6 @@ import math
 import os
 import pathlib
 
-from binaries.building import algorithms
 from binaries.config import run_config
 from binaries.experiment import bits
 from binaries.experiment import encoder_card
@@ -28,9 +27,6 @@ from tff_ssl.reporting import projection
 from tff_ssl.runs import run_folder
 from tff_ssl.storage import files
 
-# Where every algorithm's state has the encoder.
-TRAINABLE = algorithms.TRAINABLE
-ENCODER = algorithms.ENCODER
 RANDOM = 'random encoder'
 SCRATCH = 'supervised from scratch'
 
@@ -102,6 +98,28 @@ def _label(task: task_types.Task, label: int) -> str:
   return task.label_names[label] if label >= 0 else 'unlabelled'
 
 
+def texts(results: Mapping[str, Numbers], own: str, balanced: bool) -> list[str]:
+  """Returns the tables and lines that are printed of an evaluation.
+
+  Args:
+    results: Numbers by the name of the encoder.
+    own: The name of the run's encoder; others are baselines.
+    balanced: Whether balanced accuracy is shown as well.
+  """
+  numbers, right = results[own], _of_right_tower(results)
+  every = (
+    table(results, balanced),
+    of_draws(results, own),
+    right and f'The right tower:\n{table(right, balanced)}',
+    _retrieval_table(numbers),
+    zero_shot(numbers),
+    own_classifier(numbers, balanced),
+    '\n'.join(_finetuning(results)),
+    fairness_table(results),
+  )
+  return [text for text in every if text]
+
+
 def table(results: Mapping[str, Numbers], balanced: bool) -> str:
   """Lays out the evaluations of several encoders.
 
@@ -110,8 +128,8 @@ def table(results: Mapping[str, Numbers], balanced: bool) -> str:
     balanced: Whether balanced accuracy is also shown, in separate rows.
 
   Returns:
-    For each share of the labels a row per encoder, with a column per method. Means over
-    draws of the labels have their deviation.
+    For each share of the labels a row per encoder, with a column per method; '' if
+    there is none. Means over draws of the labels have their deviation.
   """
   rows = []
   for share in _shares(results):
@@ -130,7 +148,9 @@ def table(results: Mapping[str, Numbers], balanced: bool) -> str:
   titles = bits.titles(COLUMNS.values())
   methods = [title for title in titles if any(title in row for row in rows)]
   names = ['encoder', 'labels', *(['score'] if balanced else []), *methods]
-  return plain_text.text(rows, names, right=methods) + bits.legend(methods)
+  return (
+    plain_text.text(rows, names, right=methods) + bits.legend(methods) if rows else ''
+  )
 
 
 def _with_deviation(numbers: Numbers, name: str) -> str:
@@ -139,8 +159,8 @@ def _with_deviation(numbers: Numbers, name: str) -> str:
   return plain_text.number(name, numbers[name], deviation)
 
 
-def of_draws(results: Mapping[str, Numbers], own: str) -> str | None:
-  """Returns a line on the draws behind a table's deviations; None if it has none.
+def of_draws(results: Mapping[str, Numbers], own: str) -> str:
+  """Returns a line on the draws behind a table's deviations; '' if it has none.
 
   Args:
     results: Numbers by the name of the encoder, as in `table`.
@@ -152,21 +172,14 @@ def of_draws(results: Mapping[str, Numbers], own: str) -> str | None:
       if (name := f'{label_draws.NUMBER}/{share}') in numbers:
         counts[encoder] = int(numbers[name])
   if own not in counts:
-    return None
+    return ''
   others = {encoder: count for encoder, count in counts.items() if count != counts[own]}
   more = ''.join(f', of {encoder} {count}' for encoder, count in others.items())
   return f'±: deviation over {counts[own]} draws of the labels{more}; without it, one'
 
 
-def of_right_tower(results: Mapping[str, Numbers]) -> dict[str, Numbers]:
-  """Returns the numbers of the right tower of each model that has one.
-
-  Args:
-    results: Numbers by the name of the encoder.
-
-  Returns:
-    Numbers by the name of the encoder, named like those of the left tower.
-  """
+def _of_right_tower(results: Mapping[str, Numbers]) -> dict[str, Numbers]:
+  """Returns the numbers of right towers, named like those of the left ones."""
   found = {
     encoder: collections.OrderedDict(
       (name.removeprefix(RIGHT), value)
@@ -178,17 +191,10 @@ def of_right_tower(results: Mapping[str, Numbers]) -> dict[str, Numbers]:
   return {encoder: numbers for encoder, numbers in found.items() if numbers}
 
 
-def has_retrieval(numbers: Numbers) -> bool:
-  """Returns whether the numbers include recall of retrieval."""
-  return RETRIEVAL + retrieval.PAIRS in numbers
-
-
-def retrieval_table(numbers: Numbers) -> str:
-  """Lays out recall at k of retrieval both ways, and the recall of chance.
-
-  Args:
-    numbers: Numbers of a model of two modalities.
-  """
+def _retrieval_table(numbers: Numbers) -> str:
+  """Lays out recall at k of retrieval both ways, and of chance; '' without any."""
+  if RETRIEVAL + retrieval.PAIRS not in numbers:
+    return ''
   pairs = numbers[RETRIEVAL + retrieval.PAIRS]
   title = f'retrieval among {pairs:,.0f} pairs'
   rows: list[dict[str, object]] = [
@@ -207,14 +213,14 @@ def retrieval_table(numbers: Numbers) -> str:
   return plain_text.text(rows, percent=tuple(by_chance))
 
 
-def zero_shot(numbers: Numbers) -> str | None:
-  """Returns a line on classification by class descriptions, if there are any.
+def zero_shot(numbers: Numbers) -> str:
+  """Returns a line on classification by class descriptions; '' if there are none.
 
   Args:
     numbers: Numbers of a model of two modalities.
   """
   if f'{RETRIEVAL}{retrieval.ZERO_SHOT}accuracy' not in numbers:
-    return None
+    return ''
   parts = [
     ', '.join(
       f'{title} {numbers[RETRIEVAL + kind + retrieval.ZERO_SHOT + score]:.1%}'
@@ -225,8 +231,8 @@ def zero_shot(numbers: Numbers) -> str | None:
   return f"Zero-shot, by the classes' names: {parts[0]}; standardised: {parts[1]}"
 
 
-def own_classifier(numbers: Numbers, balanced: bool) -> str | None:
-  """Returns a line on the classifier trained with an encoder, if there was one.
+def own_classifier(numbers: Numbers, balanced: bool) -> str:
+  """Returns a line on the classifier trained with an encoder; '' if there was none.
 
   Args:
     numbers: Numbers of the encoder.
@@ -237,15 +243,11 @@ def own_classifier(numbers: Numbers, balanced: bool) -> str | None:
     for score in (SCORES if balanced else ('accuracy',))
     if (name := f'{suite.CLASSIFIER}/{score}') in numbers
   ]
-  return f'Its own classifier, tested directly: {", ".join(found)}' if found else None
+  return f'Its own classifier, tested directly: {", ".join(found)}' if found else ''
 
 
-def finetuning(results: Mapping[str, Numbers]) -> list[str]:
-  """Returns a line for each fine-tuning rate that was chosen, if any was.
-
-  Args:
-    results: Numbers by the name of the encoder.
-  """
+def _finetuning(results: Mapping[str, Numbers]) -> list[str]:
+  """Returns a line for each fine-tuning rate that was chosen."""
   lines = []
   for share in _shares(results):
     for encoder, numbers in results.items():
@@ -264,11 +266,6 @@ def finetuning(results: Mapping[str, Numbers]) -> list[str]:
   return lines
 
 
-def has_fairness(numbers: Numbers) -> bool:
-  """Returns whether the numbers include fairness over clients."""
-  return _CLIENTS in numbers
-
-
 def fairness_table(results: Mapping[str, Numbers]) -> str:
   """Lays out how evenly accuracies are spread over clients.
 
@@ -277,7 +274,8 @@ def fairness_table(results: Mapping[str, Numbers]) -> str:
 
   Returns:
     For each share of the labels and each method a row per encoder, with the mean of the
-    clients' test accuracies, their deviation, and the mean of the lowest tenth.
+    clients' test accuracies, their deviation, and the mean of the lowest tenth; '' if
+    it was not measured.
   """
   rows = []
   for share in _shares(results):
@@ -294,7 +292,7 @@ def fairness_table(results: Mapping[str, Numbers]) -> str:
               **{shown: numbers[f'{start}/{k}'] for k, shown in _FAIRNESS.items()},
             }
           )
-  return plain_text.text(rows, percent=tuple(_FAIRNESS.values()))
+  return plain_text.text(rows, percent=tuple(_FAIRNESS.values())) if rows else ''
 
 
 def _shares(results: Mapping[str, Numbers]) -> list[str]:
@@ -349,12 +347,12 @@ def write(
   encoder: str,
   results: Mapping[str, Numbers],
   prefix: str = '',
-) -> bool:
+) -> None:
   """Adds evaluations to `evaluation.json`.
 
   Numbers of the same round remain unless they are evaluated again, so that methods can
   be evaluated one by one. Numbers of an earlier round are removed. If the file is of a
-  later round, because the run continued, it is left unchanged.
+  later round, because the run continued, it is left unchanged, which is printed.
 
   Args:
     folder: The run folder.
@@ -363,16 +361,14 @@ def write(
     results: Numbers by the name of the encoder.
     prefix: Prefix of the numbers' names, after a baseline's name.
 
-  Returns:
-    Whether the file was written.
-
   Raises:
     ValueError: If the file cannot be read.
   """
   path = pathlib.Path(folder) / _FILE
   stored_round, stored = _read(path)
   if stored_round > round:
-    return False
+    print(f'{folder} has been evaluated at a later round: {_FILE} is unchanged')
+    return
   numbers = stored if stored_round == round else collections.OrderedDict()
   starts = {name: _start(name) for name in results if name != encoder}
   # The run's own encoder comes first.
@@ -382,7 +378,6 @@ def write(
       numbers.pop(start + bits.of(key), None)
     numbers.update((start + key, value) for key, value in results[name].items())
   files.write_json(path, {_ROUND: round, **numbers})
-  return True
 
 
 def _read(path: pathlib.Path) -> tuple[int, Numbers]:

@@ -1,7 +1,7 @@
 """Runs with labels at the server: the split of the data in two, and evaluation."""
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import functools
 import math
 from typing import Any
@@ -61,20 +61,25 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   )
   if algorithm.numbered:
     data = data.numbered(contextual.CLIENT)
-  cohorts = _build_cohorts(config, data, grouping.groups)
-  labelled = _labelled(split.server.train)
+  element_spec, cohorts = _build_cohorts(config, data, grouping.groups)
+  known = split.server.train
+  labelled = server_data.dataset(
+    collections.OrderedDict(
+      **known.fields, example_id=known.example_id, label=known.label
+    )
+  )
   config = choosing_precision.settle(
     config, task, labelled.element_spec, len(task.train)
   )
   encoder = encoders.build(config, task)
   sizes = messages.sizes_in_loss(config, report)
-  problem = building.problem(
-    config,
+  problem = building.Problem(
     encoder,
     task.num_classes,
     labelled.element_spec,
     len(partition),
     grouping,
+    objectives.supervised_objective(config, encoder, task.num_classes),
   )
   objective = objectives.build(config, encoder, task)
   if has_clients:
@@ -84,11 +89,11 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   )
   process = processes.build(
     algorithm.build(config, objective, problem),
-    cohorts.element_spec,
+    element_spec,
     aggregation.build(config, sizes),
   )
   evaluator = evaluating.Evaluator(config, split.server, encoder)
-  measure = _Measure(split.server, problem, process, evaluator)
+  measure, every = _build_measure(split.server, problem, process, evaluator)
   return experiments.Experiment(
     config,
     task,
@@ -99,16 +104,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
     cohorts if has_clients else lambda _: None,
     evaluator,
     evaluate=measure,
-    evaluate_every=measure.every,
-  )
-
-
-def _labelled(examples: task_types.Examples) -> Any:
-  """Returns the server's labelled examples as a data set."""
-  return server_data.dataset(
-    collections.OrderedDict(
-      **examples.fields, example_id=examples.example_id, label=examples.label
-    )
+    evaluate_every=every,
   )
 
 
@@ -130,82 +126,68 @@ def _split(
 
 def _build_cohorts(
   config: run_config.RunConfig, data: client_data.ArrayClientData, groups: int
-) -> Any:
-  """Returns the clients' data of each round, which has an `element_spec`."""
+) -> tuple[Any, Callable[[int], Any]]:
+  """Returns the types of a client's example, and round -> the data of its clients."""
   seed, packs = config.random_seed, execution.num_packs(config)
   size = building_data.cohort_size(config, len(data.ids))
   cohorts = cohort_sampling.Cohorts(data.ids, size, seed)
   if groups > 1:
-    return server_data.Grouped(data, cohorts, groups, seed, packs)
-  return _Cohorts(simulated_clients.Clients(data, num_packs=packs), cohorts)
+    grouped = server_data.Grouped(data, cohorts, groups, seed, packs)
+    return grouped.element_spec, grouped
+  clients = simulated_clients.Clients(data, num_packs=packs)
+  return clients.element_spec, lambda round: clients.cohort(cohorts(round))
 
 
-class _Cohorts:
-  """The data of each round, if clients are in no group."""
+def _build_measure(
+  task: task_types.Task,
+  problem: building.Problem,
+  process: processes.Process,
+  evaluator: evaluating.Evaluator,
+) -> tuple[loop.EvaluateFn, int]:
+  """Returns the evaluation: classifiers often, all methods rarely.
 
-  def __init__(
-    self, clients: simulated_clients.Clients, cohorts: cohort_sampling.Cohorts
-  ):
-    self._clients = clients
-    self._cohorts = cohorts
-    self.element_spec = clients.element_spec
+  Args:
+    task: The task that is evaluated.
+    problem: What is trained.
+    process: What trains it; its algorithm names the classifiers of teacher and student.
+    evaluator: Evaluates by all methods.
 
-  def __call__(self, round: int) -> Any:
-    return self._clients.cohort(self._cohorts(round))
-
-
-class _Measure:
-  """The evaluation: teacher's and student's classifiers often, all methods rarely.
-
-  Attributes:
-    every: Rounds between calls; 0: only at the end.
+  Returns:
+    (state, round) -> named numbers of a state; and the rounds between two calls, 0:
+    only at the end.
   """
-
-  def __init__(
-    self,
-    task: task_types.Task,
-    problem: building.Problem,
-    process: processes.Process,
-    evaluator: evaluating.Evaluator,
-  ):
-    config = evaluator.config
-    self._rounds, self._accuracy_every = config.rounds, config.labels.accuracy_every
-    self._evaluate_every = config.evaluation.every
-    self._task = task
-    algorithm = process.graph.algorithm
-    if algorithm.classifiers is None:
-      raise ValueError(
-        'The algorithm has no classifiers; one with labels must have them.'
-      )
-    self._classifiers = algorithm.classifiers
-    self._get_model_weights = process.get_model_weights
-    self._evaluator = evaluator
-    self._classify = feature_sets.build_encode(
-      problem.supervised.logits, problem.encoder.batch_in_cache()
+  config, classifiers = evaluator.config, process.graph.algorithm.classifiers
+  if classifiers is None:
+    raise ValueError(
+      'The algorithm has no classifiers; one with labels must have them.'
     )
-    self.every = math.gcd(self._accuracy_every, self._evaluate_every)
+  accuracy_every, evaluate_every = config.labels.accuracy_every, config.evaluation.every
+  classify = feature_sets.build_encode(
+    problem.supervised.logits, problem.encoder.batch_in_cache()
+  )
 
-  def __call__(self, state: Any, round: int) -> Mapping[str, float]:
-    """Returns named numbers of a state; runs in the open TFF context."""
+  def measure(state: Any, round: int) -> Mapping[str, float]:
     numbers: dict[str, float] = collections.OrderedDict()
-    if loop.is_due(round, self._accuracy_every, self._rounds):
-      for name, own in self._classifiers(state).items():
+    if loop.is_due(round, accuracy_every, config.rounds):
+      for name, own in classifiers(state).items():
         found = suite.evaluate_classifier(
-          functools.partial(self._classify, collections.OrderedDict(own)),
-          self._task.test,
-          num_classes=self._task.num_classes,
-          case_level=self._task.case_level,
-          field=self._task.field,
-          validation=self._evaluator.validation,
+          functools.partial(classify, collections.OrderedDict(own)),
+          task.test,
+          num_classes=task.num_classes,
+          case_level=task.case_level,
+          field=task.field,
+          validation=evaluator.validation,
         )
-        for score in _SCORES if self._evaluator.balanced else _SCORES[:1]:
+        for score in _SCORES if evaluator.balanced else _SCORES[:1]:
           for split in ('', suite.VALIDATION):
             if (known := f'{split}{suite.CLASSIFIER}/{score}') in found:
               numbers[f'{split}{name}/{score}'] = found[known]
-    if loop.is_due(round, self._evaluate_every, self._rounds):
-      weights = self._get_model_weights(state)
+    if loop.is_due(round, evaluate_every, config.rounds):
+      weights = process.get_model_weights(state)
       # With the population statistics of batch norm.
       everything = {**weights.trainable, **weights.non_trainable}
       params: network.Params = network.select(everything, dual_encoder.ENCODER)
-      numbers.update(self._evaluator.evaluate(params))
+      numbers.update(evaluator.evaluate(params))
     return numbers
+
+  return measure, math.gcd(accuracy_every, evaluate_every)

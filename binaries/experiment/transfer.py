@@ -40,15 +40,6 @@ def check(config: run_config.RunConfig, added: evaluations.Additions) -> None:
     )
 
 
-def prefix(name: str | None) -> str:
-  """Returns the prefix of the numbers' names; it is empty without a transfer.
-
-  Args:
-    name: The other task, if there is one.
-  """
-  return f'transfer/{name}/' if name else ''
-
-
 def load(
   config: run_config.RunConfig,
   name: str,

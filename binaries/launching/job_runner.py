@@ -16,7 +16,6 @@ import subprocess
 import sys
 import threading
 import time
-import types
 from typing import Generic, Protocol, TextIO, TypeVar
 
 import tqdm
@@ -144,8 +143,8 @@ class Runner(abc.ABC, Generic[_JobT]):
     """Runs the jobs that are not done yet.
 
     A run whose folder is complete is not repeated; one that was stopped resumes.
-    However this ends, no run is left behind: Ctrl-C or SIGTERM asks the runs to save
-    their state.
+    However this ends, no run is left behind: KeyboardInterrupt, as of Ctrl-C or SIGTERM
+    (`stopping`), asks the runs to save their state.
 
     Args:
       jobs: The jobs to be done in the end.
@@ -158,7 +157,7 @@ class Runner(abc.ABC, Generic[_JobT]):
       f'{len(waiting):,} of {len(jobs):,} runs to do, {self._at_a_time} at a time'
     )
     started = time.monotonic()
-    with sigterm_as_ctrl_c(), contextlib.ExitStack() as opened:
+    with contextlib.ExitStack() as opened:
       threads = opened.enter_context(futures.ThreadPoolExecutor(self._at_a_time))
       begin = self._start or opened.enter_context(starting())
       doing = {threads.submit(self._do, each, begin): each for each in waiting}
@@ -222,24 +221,6 @@ class Runner(abc.ABC, Generic[_JobT]):
         # A run's TFF worker ends with it.
         process.kill()
         process.wait()
-
-
-@contextlib.contextmanager
-def sigterm_as_ctrl_c() -> Iterator[None]:
-  """Has SIGTERM raise KeyboardInterrupt, if Python can handle signals here."""
-  if threading.current_thread() is not threading.main_thread():
-    yield
-    return
-
-  def interrupt(number: int, frame: types.FrameType | None) -> None:
-    del number, frame
-    raise KeyboardInterrupt
-
-  previous = signal.signal(signal.SIGTERM, interrupt)
-  try:
-    yield
-  finally:
-    signal.signal(signal.SIGTERM, previous)
 
 
 def _last_line(log: pathlib.Path) -> str:

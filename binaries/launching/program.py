@@ -70,6 +70,18 @@ def is_for_users(record: logging_lib.LogRecord) -> bool:
   return 'retryable gRPC error' not in str(record.msg)
 
 
+def import_tff() -> None:
+  """Imports TFF without its default context, unless it is imported already.
+
+  That context would leave a worker behind if a program ends without having opened one
+  of ours. Whoever has imported TFF before decides about the context. Programs import it
+  late, when the command line has been checked.
+  """
+  if 'tensorflow_federated' not in sys.modules:
+    contexts = importlib.import_module('tff_ssl.execution.contexts')
+    contexts.remove_default()
+
+
 def start(module: Any, argv: Sequence[str]) -> None:
   """Parses a command line and runs a program; see `run_checked`.
 

@@ -23,7 +23,7 @@ import shlex
 import sys
 from typing import Any
 
-from binaries.benchmarking import report as benchmark_report
+from docs.bench import report as benchmark_report
 from docs.race import environments
 from docs.race import heats
 from docs.race import report

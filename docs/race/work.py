@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from binaries.benchmarking import workloads
+from docs.bench import workloads
 from docs.race.peers import protocol
 from tff_ssl.augment import configs
 from tff_ssl.encoders import projector

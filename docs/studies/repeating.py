@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from binaries.building import algorithms
 from binaries.building import data as building
 from binaries.building import encoders
 from binaries.building import objectives
@@ -15,9 +16,7 @@ from binaries.building import training
 from binaries.config import changing
 from binaries.config import checks
 from binaries.config import run_config
-from binaries.config import strangers
 from binaries.experiment import membership
-from binaries.experiment import results
 from docs.studies import drift
 from docs.studies import figures
 from tasks import task_types
@@ -48,7 +47,7 @@ def study(
 
   Args:
     folder: The run folder.
-    given: Where its data are; see `strangers.read`.
+    given: Where its data are; see `changing.of_folder`.
     wanted: Rounds, from 1, after which models are compared; none: five, to the last.
     most_clients: Number of a cohort's clients to compare, at most.
     most_images: Number of test images whose features are compared, at most.
@@ -88,7 +87,7 @@ def _read(
   folder: pathlib.Path, given: Mapping[str, Sequence[str] | str | None]
 ) -> run_config.RunConfig:
   """Returns the configuration of a run whose rounds can be repeated."""
-  config = strangers.read(folder, given)
+  config = changing.of_folder(folder, given)
   if config.method.kind not in _ALGORITHMS:
     raise ValueError(
       f'{folder} is a run of {config.method.kind}; a study needs a run of '
@@ -103,7 +102,7 @@ def _read(
       f'{folder} is a run with --aggregation={config.aggregation.kind}; a study '
       'repeats rounds without clipping and noise, and would reach other models.'
     )
-  strangers.check_given(folder, config)
+  changing.check_given_again(folder, config, of_data=True)
   checks.check_data(config)
   return config
 
@@ -128,7 +127,7 @@ def _tell_how_exact(
   # Somebody who needed the space may have removed the checkpoints.
   if not any((folder / 'checkpoints').glob('*.npz')):
     return
-  saved, params = checkpoints.read_newest(folder / 'checkpoints', results.TRAINABLE)
+  saved, params = checkpoints.read_newest(folder / 'checkpoints', algorithms.TRAINABLE)
   if saved != round:
     return
   mine = state.global_model_weights.trainable

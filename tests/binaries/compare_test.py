@@ -207,8 +207,11 @@ def test_numbers_against_a_setting_are_drawn_if_asked_for(runs):
     (['--runs={runs}/notes.txt'], 'is a file; it must be the folder of a run'),
     (['--runs={runs}/nothing'], 'nothing is not a run: there is no such'),
     (['--runs={runs}/other'], 'other is not a run: it has no config.json'),
-    (['--runs={runs}/*', '--out={runs}/dcco_0'], "dcco_0', which is a run"),
-    (['--runs={runs}/*', '--out={runs}/notes.txt'], "notes.txt', which is a file"),
+    (['--runs={runs}/*', '--out={runs}/dcco_0'], "dcco_0'; it must be a folder, not"),
+    (
+      ['--runs={runs}/*', '--out={runs}/notes.txt'],
+      "notes.txt'; it must be a folder, not",
+    ),
     (
       ['--runs={runs}/*', '--curves=spread,speed'],
       '--curves=spread,speed is given: it must be one of',

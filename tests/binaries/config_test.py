@@ -234,7 +234,10 @@ def test_what_opens_ports_or_sends_something_away_is_never_a_stranger_s_to_say()
     ({'rounds': True}, 'The run has rounds=True; it must be a whole number'),
     ({'rounds': 0}, 'rounds is 0; it must be a whole number at least 1'),
     ({'clients': 5}, 'The run has clients=5; it must be an object.'),
-    ({'clients': {'kind': 'sgd', 'x': 1}}, 'The run has the field clients.x; there is'),
+    (
+      {'clients': {'kind': 'sgd', 'x': 1}},
+      "The run has the field 'clients.x'; there is",
+    ),
     (
       {'clients': {'kind': 'x'}},
       "The run has the clients 'x'; it must be one of sgd, ",

@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from binaries import dcco
+from binaries.building import algorithms
 from binaries.experiment import evaluating
-from binaries.experiment import results
 from tasks import registry
 from tests.binaries import conftest
 from tests.binaries import in_process
@@ -132,7 +132,7 @@ def test_encoder_is_loaded_with_tensorflow_alone(runs, tmp_path):
   features = np.load(tmp_path / 'out.npy')
   encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125)
   _, params = checkpoints.read_newest(
-    runs.small['dcco'].folder / 'checkpoints', results.ENCODER
+    runs.small['dcco'].folder / 'checkpoints', algorithms.ENCODER
   )
   np.testing.assert_allclose(features, encoder.apply(params, images), atol=1e-5)
 

@@ -13,6 +13,9 @@ from binaries.config import programs
 from binaries.launching import program as program_lib
 
 _ROOT = pathlib.Path(__file__).parents[2]
+# Programs of docs that have flags as those of binaries; others read them by argparse.
+_OF_DOCS = {name: f'docs.{name}.__main__' for name in ('bench', 'studies')}
+_BY_ARGPARSE = ('claims', 'race', 'theory')
 # What a person puts in place of a word in capitals, by program where it depends on it.
 _STANDS_FOR = {
   '$$algorithm': ['centralized', 'fedavg'],
@@ -37,8 +40,10 @@ def _documented():
   found = []
   for path in ('README.md', 'Makefile', *sorted((_ROOT / 'docs').glob('*.md'))):
     source = (_ROOT / path).read_text().replace('\\\n', ' ')
-    pattern = r'python -m binaries\.(\w+)((?:\s+--[^\s`]+|\s+\$\(ARGS\))+)'
+    pattern = r'python -m\s+(?:binaries|docs)\.(\w+)((?:\s+--[^\s`]+|\s+\$\(ARGS\))+)'
     for program, line in re.findall(pattern, source):
+      if program in _BY_ARGPARSE:
+        continue
       lines = [line.replace('$(ARGS)', '').rstrip(').,;')]
       for name, values in _STANDS_FOR.items():
         if isinstance(values, dict):
@@ -51,7 +56,7 @@ def _documented():
 
 @pytest.mark.parametrize(('path', 'program', 'line'), _documented())
 def test_documented_command_lines_are_taken(path, program, line):
-  module = importlib.import_module(f'binaries.{program}')
+  module = importlib.import_module(_OF_DOCS.get(program, f'binaries.{program}'))
   # The run that is begun from is not there.
   arguments = [each for each in shlex.split(line) if not each.startswith('--config=')]
   if (about := help_text.asked(arguments)) is not None:

@@ -6,17 +6,17 @@ from PIL import Image
 import pytest
 
 from binaries import evaluate
+from binaries.building import algorithms
+from binaries.config import changing
 from binaries.config import data
 from binaries.config import methods
 from binaries.config import objectives
 from binaries.config import roles
 from binaries.config import run_config
 from binaries.config import runtimes
-from binaries.config import strangers
 from binaries.experiment import evaluating
 from binaries.experiment import from_scratch
 from binaries.experiment import reevaluating
-from binaries.experiment import results
 from tasks import registry
 from tests.binaries import conftest
 from tests.binaries import in_process
@@ -150,7 +150,7 @@ def test_random_encoder_is_the_one_that_every_algorithm_starts_from(runs, algori
   folder = runs.small[algorithm].folder / 'checkpoints'
   assert checkpoints.Checkpoints(folder).rounds() == [0, 2]
   with np.load(folder / 'round_00000000.npz') as archive:
-    start = f'state/{results.ENCODER}/'
+    start = f'state/{algorithms.ENCODER}/'
     stored = {
       name.removeprefix(start): archive[name]
       for name in archive.files
@@ -270,11 +270,11 @@ def test_flags_that_would_do_nothing_are_refused(run, monkeypatch, arguments, me
         'partition': 'clusters:clients=2',
         'data': {'partition_encoder': 'theirs.keras'},
       },
-      'The run has --data=partition_encoder=theirs.keras',
+      ' has --data=partition_encoder=theirs.keras, which is not taken from another',
     ),
     (
       {'task': 'cases', 'data': {'dir': '/theirs'}},
-      'give --data_dir on the command line',
+      'give --data_dir= on the command line',
     ),
     ({'rounds': 'many'}, "The run has rounds='many'; "),
     ({'task': 'elsewhere'}, "'elsewhere'; it must be one of"),
@@ -297,7 +297,7 @@ def test_paths_and_programs_in_a_run_are_not_followed(tmp_path):
     ),
   )
   store(tmp_path, run_config.to_json(theirs))
-  ours = strangers.read(tmp_path, {})
+  ours = changing.of_folder(tmp_path, {})
   assert (ours.seed, ours.runtime) == (3, runtimes.InProcess(packs=2))
   assert ours.data == data.Data()
   assert 'theirs' not in str(roles.flat(ours))
@@ -308,10 +308,10 @@ def test_a_path_is_taken_from_the_command_line(tmp_path):
     partition='clusters:clients=2', data=data.Data(partition_encoder='theirs.keras')
   )
   store(tmp_path, run_config.to_json(theirs))
-  ours = strangers.read(tmp_path, {'data': ['partition_encoder=mine.keras']})
+  ours = changing.of_folder(tmp_path, {'data': ['partition_encoder=mine.keras']})
   assert ours.partition == 'clusters:clients=2'
   assert ours.data.partition_encoder == 'mine.keras'
-  strangers.check_given(tmp_path, ours)
+  changing.check_given_again(tmp_path, ours, of_data=True)
 
 
 def no_folder(run):

@@ -10,9 +10,9 @@ import pytest
 import tensorflow as tf
 
 from binaries import fedema
+from binaries.building import algorithms
 from binaries.building import stateful
 from binaries.config import run_config
-from binaries.experiment import results
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.encoders import cnn
@@ -209,7 +209,7 @@ def _base_run(folder, rounds=2, norm='batch'):
   (folder / 'config.json').write_text(json.dumps(own))
   encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125, norm)
   arrays = {
-    f'state/{results.ENCODER}/{name}': value.numpy()
+    f'state/{algorithms.ENCODER}/{name}': value.numpy()
     for name, value in encoder.init((1, 2)).items()
   }
   np.savez(folder / 'checkpoints' / 'round_00000002.npz', **arrays)

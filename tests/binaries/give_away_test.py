@@ -271,23 +271,6 @@ def test_a_start_from_the_same_examples_is_refused(tmp_path):
         private.check_task(in_process.read('dcco', line), task)
 
 
-def test_a_private_run_of_an_earlier_version_is_not_given_away(run, tmp_path):
-  folder = tmp_path / 'run'
-  shutil.copytree(run, folder)
-  config = json.loads((folder / 'config.json').read_text())
-  for changed, why in (
-    ({'task': 'wine'}, 'inputs scaled by all examples'),
-    (
-      {'method': {'kind': 'fedbn'}, 'clients': {'kind': 'sgd'}},
-      'an encoder that has what clients keep',
-    ),
-  ):
-    own = {**config['config'], **changed}
-    (folder / 'config.json').write_text(json.dumps({**config, 'config': own}))
-    line = f'--run={folder} --out={tmp_path / "out"} --give_away'
-    assert f'is a private run with {why}' in in_process.said(export, [line])[line]
-
-
 def test_flags_that_do_not_fit_are_refused(run):
   line = f'--run={run} --out=/nowhere/out'
   expected = {

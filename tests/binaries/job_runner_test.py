@@ -16,9 +16,11 @@ pytestmark = pytest.mark.forks
 _ROOT = pathlib.Path(__file__).parents[2]
 _RUNS_FOREVER = """
 import dataclasses, pathlib, signal, sys
-from binaries.launching import forks, job_runner
+from binaries.launching import forks, job_runner, stopping
 # A shell starts what is in its background with SIGINT ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+stopping.while_it_imports()
+stopping.as_it_begins()
 folder = pathlib.Path(sys.argv[1])
 class Runner(job_runner.Runner):
   def is_done(self, job):

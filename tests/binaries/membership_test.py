@@ -103,15 +103,11 @@ def test_equal_names_in_other_data_are_others_and_this_is_said(tmp_path, capsys)
   assert '2 test clients have names of those that' in capsys.readouterr().out
 
 
-def test_a_run_without_the_file_is_compared_by_its_partition(tmp_path, capsys):
-  run = _run(tmp_path / 'run', _task(_OLD), partition='client')
+def test_that_a_run_without_the_file_is_not_compared_is_said(tmp_path, capsys):
+  run = _run(tmp_path / 'run', _task(_OLD))
   (run / membership.NAME).unlink()
   assert not _said(run, _task(_OLD))
   assert 'is compared with nothing' in capsys.readouterr().out
-  (run / 'partition.csv').write_text('client_id,size\nP,2\nQ,2\n')
-  assert not _said(run, _task(_OLD))
-  assert 'is compared only by the names of clients' in capsys.readouterr().out
-  assert '1 of the 1 test clients (Q)' in _said(run, _task(['1PatA', '3QaxC']))
 
 
 def test_published_data_are_refused_only_with_another_validation_share(tmp_path):

@@ -11,10 +11,10 @@ import pytest
 from binaries import dcco
 from binaries import partition
 from binaries.building import data
+from binaries.config import changing
 from binaries.config import evaluations
 from binaries.config import programs
 from binaries.config import run_config
-from binaries.config import strangers
 from binaries.config import suited
 from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
@@ -189,11 +189,11 @@ def test_leave_to_follow_links_is_not_taken_from_a_run(tmp_path):
   (tmp_path / 'config.json').write_text(json.dumps(stored))
   with pytest.raises(
     ValueError,
-    match='not taken from the folder of a run: give --data=follow_links on the',
+    match='not taken from another run: give --data=follow_links= on the',
   ):
-    strangers.check_given(tmp_path, strangers.read(tmp_path, {}))
-  config = strangers.read(tmp_path, {'data': 'follow_links=true'})
-  strangers.check_given(tmp_path, config)
+    changing.check_given_again(tmp_path, changing.of_folder(tmp_path, {}), of_data=True)
+  config = changing.of_folder(tmp_path, {'data': 'follow_links=true'})
+  changing.check_given_again(tmp_path, config, of_data=True)
   assert config.data.follow_links and not config.data.strict
 
 

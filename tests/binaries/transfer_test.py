@@ -78,8 +78,3 @@ def test_a_task_without_images_is_named(own, other, wrong):
 def test_only_squares_can_be_had():
   with pytest.raises(ValueError, match='takes images of 8 x 6'):
     _load((8, 6, 1))
-
-
-def test_names_of_numbers_begin_with_the_other_task():
-  assert transfer.prefix('digits') == 'transfer/digits/'
-  assert transfer.prefix(None) == ''

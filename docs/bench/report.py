@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from binaries.benchmarking import experiments
+from docs.bench import experiments
 from tff_ssl.computing import processor
 
 _PACKAGES = ('tensorflow', 'tensorflow-federated', 'numpy')

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
-from binaries.benchmarking import experiments
+from docs.bench import experiments
 from tff_ssl.algorithms import centralized
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions

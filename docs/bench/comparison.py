@@ -2,19 +2,19 @@
 
 import collections
 from collections.abc import Mapping, Sequence
-import dataclasses
 import gc
 from typing import Any
 
-from binaries.benchmarking import experiments
-from binaries.benchmarking import measure
-from binaries.benchmarking import report
-from binaries.benchmarking import sides
-from binaries.benchmarking import workloads
 from binaries.building import encoders
 from binaries.building import execution
 from binaries.building import training
 from binaries.config import run_config
+from docs.bench import experiments
+from docs.bench import measure
+from docs.bench import options as options_lib
+from docs.bench import report
+from docs.bench import sides
+from docs.bench import workloads
 from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
@@ -22,57 +22,37 @@ from tff_ssl.execution import contexts
 from tff_ssl.objectives import dual_encoder
 
 
-@dataclasses.dataclass(frozen=True)
-class Comparison:
-  """What is compared.
-
-  Attributes:
-    experiment: One of `experiments.NAMES`.
-    objective: One of `experiments.OBJECTIVES`, for experiments that take any.
-    image_size: Height and width of the images.
-    regime: One of `workloads.REGIMES`, or None.
-    axis: The size of a cohort that has several values, if one has.
-  """
-
-  experiment: str
-  objective: str
-  image_size: int
-  regime: str | None
-  axis: str | None
-
-
 def run(
   config: run_config.RunConfig,
-  comparison: Comparison,
+  options: options_lib.Options,
   sizes: Sequence[Mapping[str, int]],
-  as_json: bool,
+  axis: str | None,
 ) -> None:
   """Measures each cohort, and prints the result.
 
   Args:
     config: Encoder, views, clients' training, rounds, seed and runtime.
-    comparison: What is compared.
+    options: What is measured.
     sizes: The sizes of the cohorts, if there is no regime.
-    as_json: Whether a JSON object is printed, instead of a line for each cohort.
+    axis: The size of a cohort that has several values, if one has.
   """
   precision.check(config.encoder.precision)
-  if comparison.experiment == experiments.PRECISION:
+  if options.experiment == experiments.PRECISION:
     precision.check(network.BFLOAT16)
-  shape = (comparison.image_size, comparison.image_size, 3)
+  shape = (options.image_size, options.image_size, 3)
   model = encoders.siamese(config, encoders.of_shape(config, shape))
-  results = []
+  results, as_json = [], options.format == 'json'
   with execution.open_context(config) as context:
-    for workload in _cohorts(config, comparison, sizes):
+    for workload in _cohorts(config, options, sizes):
       # Frees the graphs of the previous cohort, which are in reference cycles.
       gc.collect()
-      results.append(_measure(context, config, comparison, model, workload))
+      results.append(_measure(context, config, options, model, workload))
       if not as_json:
         print(report.line(results[-1]), flush=True)
-  axis = comparison.axis
   slopes = report.slopes(results, axis) if axis else {}
   if as_json:
     measured = {'points': results} if axis else results[0]
-    settings = _settings(config, comparison)
+    settings = _settings(config, options, axis)
     print(report.json_text({**settings, **slopes, **measured, **report.machine()}))
   elif axis:
     print(
@@ -83,11 +63,11 @@ def run(
 
 def _cohorts(
   config: run_config.RunConfig,
-  comparison: Comparison,
+  options: options_lib.Options,
   sizes: Sequence[Mapping[str, int]],
 ) -> list[workloads.Workload]:
-  if comparison.regime is not None:
-    return [workloads.REGIMES[comparison.regime]]
+  if options.regime is not None:
+    return [workloads.REGIMES[options.regime]]
   local = training.plan(config)
   return [workloads.Workload(**each, local=local) for each in sizes]
 
@@ -95,29 +75,27 @@ def _cohorts(
 def _measure(
   context: contexts.Context,
   config: run_config.RunConfig,
-  comparison: Comparison,
+  options: options_lib.Options,
   model: dual_encoder.Siamese,
   workload: workloads.Workload,
 ) -> dict[str, Any]:
   """Measures one cohort; returns its description and its numbers."""
   seed = config.random_seed
-  clients = workloads.register(
-    workload, comparison.image_size, seed, config.runtime.packs
-  )
+  clients = workloads.register(workload, options.image_size, seed, config.runtime.packs)
   problem = experiments.Problem(
-    model, clients, workload.local, seed, comparison.objective
+    model, clients, workload.local, seed, options.objective or 'simclr'
   )
   times = measure.compare(
-    context, *sides.build(problem, comparison.experiment), config.rounds
+    context, *sides.build(problem, options.experiment), config.rounds
   )
   visited = sides.visited_examples(problem, round=0)
   examples = sum(len(clients.partition[k]) for k in clients.cohorts(0))
-  takes_objective = comparison.experiment in experiments.WITH_OBJECTIVE
+  takes_objective = options.experiment in experiments.WITH_OBJECTIVE
   return collections.OrderedDict(
     # Repeated for each cohort, so that each line of a table names its experiment.
-    experiment=comparison.experiment,
-    objective=comparison.objective if takes_objective else None,
-    regime=comparison.regime,
+    experiment=options.experiment,
+    objective=problem.objective if takes_objective else None,
+    regime=options.regime,
     clients=workload.clients,
     examples_per_client=workload.examples_per_client or examples / workload.clients,
     examples=examples,
@@ -131,20 +109,17 @@ def _measure(
   )
 
 
-def _settings(config: run_config.RunConfig, comparison: Comparison) -> dict[str, Any]:
+def _settings(
+  config: run_config.RunConfig, options: options_lib.Options, axis: str | None
+) -> dict[str, Any]:
   """Returns the part of what was measured that is the same for every cohort."""
   return collections.OrderedDict(
-    experiment=comparison.experiment,
-    growth=comparison.axis,
-    encoder=config.encoder.kind,
-    encoder_width=config.encoder.width,
-    encoder_stem=getattr(config.encoder, 'stem', None),
-    encoder_patch=getattr(config.encoder, 'patch', None),
-    precision=config.encoder.precision,
+    experiment=options.experiment,
+    growth=axis,
+    encoder=kinds.to_text(config.encoder),
     projector=list(config.objective.projector),
     augmentation=config.augmentation,
-    image_shape=[comparison.image_size, comparison.image_size, 3],
-    seed=config.seed,
+    image_shape=[options.image_size, options.image_size, 3],
     packs=config.runtime.packs,
     runtime=kinds.kind_of(config.runtime),
     rounds=config.rounds,

@@ -8,7 +8,7 @@ import collections
 import statistics
 import time
 
-from binaries.benchmarking import sides
+from docs.bench import sides
 from tff_ssl.execution import contexts
 
 # Rounds that are not measured. The first traces graphs; over the first few the worker

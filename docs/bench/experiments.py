@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from binaries.benchmarking import workloads
+from docs.bench import workloads
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.divergence_aware import fedema
 from tff_ssl.algorithms.featarc import featarc
@@ -28,12 +28,10 @@ from tff_ssl.federated import optimizers
 from tff_ssl.federated import phases
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import moco
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
-from tff_ssl.objectives import swav
 from tff_ssl.objectives import teacher_student
 
 _LEARNING_RATE = 1e-3
@@ -93,8 +91,6 @@ OBJECTIVES: Mapping[str, Callable[[dual_encoder.Siamese], Any]] = (
     simclr=simclr.SimclrObjective,
     simsiam=lambda model: simsiam.SimSiamObjective(model, _predictor(model)),
     byol=lambda model: byol.ByolObjective(model, _predictor(model)),
-    moco=moco.MocoObjective,
-    swav=swav.SwavObjective,
     cco=statistics.StatisticsObjective,
   )
 )
