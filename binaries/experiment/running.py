@@ -28,7 +28,6 @@ from binaries.experiment import private
 from binaries.experiment import results
 from tff_ssl.encoders import precision
 from tff_ssl.execution import contexts
-from tff_ssl.reporting import graph
 from tff_ssl.reporting import model_card
 from tff_ssl.runs import alarms as alarms_lib
 from tff_ssl.runs import loop
@@ -189,6 +188,9 @@ def execute(experiment: experiments.Experiment) -> None:
     data.write_intake(experiment.task, folder.path)
     membership.write(folder.path, experiment.task)
     if algorithm.topology is not None:
+      # Only here: it imports the methods without a server.
+      from tff_ssl.reporting import graph
+
       graph.write(algorithm.topology(config, experiment.partition.clients), folder.path)
     done = max(folder.checkpoints.rounds(), default=0)
     if 0 < done < rounds:
