@@ -18,6 +18,7 @@ from collections.abc import Sequence
 import csv
 import pathlib
 
+from docs import arguments as arguments_lib
 from docs.theory import figure
 from docs.theory import representability
 from tff_ssl.reporting import plain_text
@@ -62,7 +63,7 @@ def _write(studies: figure.Studies, path: pathlib.Path) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-  parser = argparse.ArgumentParser(
+  parser = arguments_lib.Parser(
     'docs.theory', description=__doc__, formatter_class=argparse.RawTextHelpFormatter
   )
   add = parser.add_argument

@@ -2,6 +2,7 @@ import csv
 
 import pytest
 
+from docs.race import __main__ as race
 from docs.theory import __main__ as theory
 
 
@@ -29,7 +30,18 @@ def test_prints_and_draws_the_vectors(tmp_path, capsys):
   assert capsys.readouterr().out == shown
 
 
-def test_bad_input_is_one_sentence(capsys):
-  with pytest.raises(SystemExit):
-    theory.main(['--mu=-1'])
-  assert 'mu is -1.0; it must be positive' in capsys.readouterr().err
+@pytest.mark.parametrize(
+  ('program', 'argument', 'said'),
+  [
+    (theory, '--mu=-1', 'mu is -1.0; it must be positive and finite.'),
+    (theory, '--mu=x', "argument --mu: invalid float value: 'x'."),
+    (theory, '--out=x', "out is 'x'; it must end in .png."),
+    (race, '--out=x', "out is 'x'; it must be a .md file in an existing folder."),
+    (race, '--nothing', 'unrecognized arguments: --nothing.'),
+  ],
+)
+def test_wrong_arguments_are_one_sentence_and_status_1(capsys, program, argument, said):
+  with pytest.raises(SystemExit) as ended:
+    program.main([argument])
+  assert ended.value.code == 1
+  assert capsys.readouterr().err == f'Error: {said}\n'
