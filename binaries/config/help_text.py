@@ -106,9 +106,7 @@ def _default(value: Any) -> str:
     return ''
   if dataclasses.is_dataclass(value):
     return kinds.to_text(value)
-  if isinstance(value, tuple):
-    return ','.join(map(kinds.value_text, value))
-  return kinds.value_text(value)
+  return changing.text(value)
 
 
 def _flag(name: str, default: str, text: str) -> str:
