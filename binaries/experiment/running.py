@@ -211,8 +211,7 @@ def execute(experiment: experiments.Experiment) -> None:
     membership.write(folder.path, experiment.task)
     if algorithm.topology is not None:
       # Only here: it imports the methods without a server.
-      from tff_ssl.reporting import graph
-
+      graph = importlib.import_module('tff_ssl.reporting.graph')
       graph.write(algorithm.topology(config, experiment.partition.clients), folder.path)
     done = max(folder.checkpoints.rounds(), default=0)
     if 0 < done < rounds:
