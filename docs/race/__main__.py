@@ -23,6 +23,7 @@ import shlex
 import sys
 from typing import Any
 
+from docs import arguments as arguments_lib
 from docs.bench import report as benchmark_report
 from docs.race import environments
 from docs.race import heats
@@ -119,7 +120,7 @@ def merged(before: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parser() -> argparse.ArgumentParser:
-  parser = argparse.ArgumentParser(
+  parser = arguments_lib.Parser(
     'docs.race', description=__doc__, formatter_class=argparse.RawTextHelpFormatter
   )
   for name, values in (

@@ -44,7 +44,14 @@ class BatchNorm(operation.Operation):
     return specs
 
   def compute(
-    self, x: Any, gamma: Any, beta: Any, mean: Any, square: Any, **behind: Any
+    self,
+    x: Any,
+    gamma: Any,
+    beta: Any,
+    mean: Any,
+    square: Any,
+    other: Any = None,
+    rectified: bool = False,
   ) -> tf.Tensor:
     """See the base class."""
     if x.dtype != tf.bfloat16 or x.shape.rank != 4:
@@ -52,7 +59,7 @@ class BatchNorm(operation.Operation):
       return tf.cast(y, x.dtype)
     scale, shift = _of_moments(gamma, beta, mean, square)
     zeros = tf.zeros([tf.shape(x)[0], x.shape[-1]])
-    maps = half_maps.HalfMaps(x, zeros, **behind)
+    maps = half_maps.HalfMaps(x, zeros, [] if other is None else [other], rectified)
     return maps.affine(zeros + scale, zeros + shift)
 
   def train(
@@ -123,8 +130,9 @@ def batch_norm(
   def normalize(
     x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, *others: tf.Tensor
   ) -> Any:
+    maps: half_maps.HalfMaps | _WideBatches
     if is_half:
-      maps = half_maps.HalfMaps(x, of_examples(own), *others, rectified=rectified)
+      maps = half_maps.HalfMaps(x, of_examples(own), [*others], rectified)
       spread, average = of_examples, of_batches
     else:
       maps = _WideBatches(x, own)

@@ -209,8 +209,9 @@ def group_norm(
     x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, *others: tf.Tensor
   ) -> Any:
     own = by_channel(own_value(x) * ones)
+    maps: half_maps.HalfMaps | _WideMaps
     if is_half:
-      maps = half_maps.HalfMaps(x, own, *others, rectified=rectified)
+      maps = half_maps.HalfMaps(x, own, [*others], rectified)
     else:
       maps = _WideMaps(x, own)
     mean, square = (by_group(rows(value)) for value in maps.moments())

@@ -6,7 +6,7 @@ every number to one loop: a norm with the relu behind it takes four passes, two 
 and two backward, and no copy in float32 is ever in memory. TFF's worker has XLA too.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import dataclasses
 import functools
 from typing import Any
@@ -26,13 +26,13 @@ class HalfMaps:
   Attributes:
     x: [n, height, width, channels] in bfloat16.
     own: A number near each channel's, which is subtracted before anything else.
-    other: Like `x`: maps that are added to the result; None: none are.
+    others: Maps like `x` that are added to the result.
     rectified: Whether the relu of the result is taken.
   """
 
   x: tf.Tensor
   own: tf.Tensor
-  other: tf.Tensor | None = None
+  others: Sequence[tf.Tensor] = ()
   rectified: bool = False
 
   def moments(self) -> tuple[tf.Tensor, tf.Tensor]:
@@ -40,8 +40,8 @@ class HalfMaps:
     return _moments(self.x, self.own)
 
   def affine(self, scale: tf.Tensor, shift: tf.Tensor) -> tf.Tensor:
-    """Returns relu((x - own) * scale + shift + other), like `x`."""
-    return _affine(self.x, self.own, scale, shift, self.other, self.rectified)
+    """Returns relu((x - own) * scale + shift + others), like `x`."""
+    return _affine(self.x, self.own, scale, shift, self.others, self.rectified)
 
   def products(self, y: tf.Tensor, dy: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the means over positions of `dy` and of `dy * (x - own)`.
@@ -60,7 +60,7 @@ class HalfMaps:
     slope: tf.Tensor,
     offset: tf.Tensor,
   ) -> list[tf.Tensor]:
-    """Returns dy * scale + (x - own) * slope + offset, and the gradient of `other`.
+    """Returns dy * scale + (x - own) * slope + offset, and the gradient of others.
 
     Args:
       y: As in `products`, like `dy`.
@@ -71,9 +71,9 @@ class HalfMaps:
     """
     mask = self._mask(y)
     dx = _gradient(self.x, self.own, mask, dy, scale, slope, offset)
-    if self.other is None:
-      return [dx]
-    return [dx, dy if mask is None else tf.raw_ops.ReluGrad(gradients=dy, features=y)]
+    if self.others and mask is not None:
+      dy = tf.raw_ops.ReluGrad(gradients=dy, features=y)
+    return [dx, *(dy for _ in self.others)]
 
   def _mask(self, y: tf.Tensor) -> tf.Tensor | None:
     return y if self.rectified else None
@@ -119,26 +119,43 @@ def _masked(y: tf.Tensor | None, dy: tf.Tensor) -> tf.Tensor:
 
 
 @_compiled
-def _moments(x, own):
+def _moments(x: tf.Tensor, own: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
   near = _near(x, own)
   return tf.reduce_mean(near, [1, 2]), tf.reduce_mean(tf.square(near), [1, 2])
 
 
 @_compiled
-def _affine(x, own, scale, shift, other, rectified):
+def _affine(
+  x: tf.Tensor,
+  own: tf.Tensor,
+  scale: tf.Tensor,
+  shift: tf.Tensor,
+  others: Sequence[tf.Tensor],
+  rectified: bool,
+) -> tf.Tensor:
   y = _near(x, own) * _for_positions(scale) + _for_positions(shift)
-  if other is not None:
+  for other in others:
     y += tf.cast(other, tf.float32)
   return tf.cast(tf.nn.relu(y) if rectified else y, x.dtype)
 
 
 @_compiled
-def _products(x, own, y, dy):
+def _products(
+  x: tf.Tensor, own: tf.Tensor, y: tf.Tensor | None, dy: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
   dy = _masked(y, dy)
   return tf.reduce_mean(dy, [1, 2]), tf.reduce_mean(dy * _near(x, own), [1, 2])
 
 
 @_compiled
-def _gradient(x, own, y, dy, scale, slope, offset):
+def _gradient(
+  x: tf.Tensor,
+  own: tf.Tensor,
+  y: tf.Tensor | None,
+  dy: tf.Tensor,
+  scale: tf.Tensor,
+  slope: tf.Tensor,
+  offset: tf.Tensor,
+) -> tf.Tensor:
   dx = _masked(y, dy) * _for_positions(scale) + _near(x, own) * _for_positions(slope)
   return tf.cast(dx + _for_positions(offset), x.dtype)
