@@ -7,7 +7,8 @@ r"""Embeds a folder of images: features of each image, and a map to explore them
 The encoder comes from a run, or from a file encoder.keras with its card encoder.json
 next to it. The images come from a folder or .tar and its subfolders. They are made
 squares of the encoder's size, by fit and pixel_range of the run or of --data;
-unreadable ones are named and left out. The folder --out has
+unreadable ones are named and left out. Nothing is written into their folder: decoded
+images are in the user's cache ($XDG_CACHE_HOME or ~/.cache). The folder --out has
 
   features.parquet, features.csv   a row per image: its file's name, and the features
   map.html                         a map with thumbnails; on a click the most similar

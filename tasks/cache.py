@@ -75,12 +75,13 @@ def root_for(source: pathlib.Path) -> pathlib.Path:
   folder = source if source.is_dir() else source.parent
   near = folder / FOLDER
   is_near = _is_own_folder(near) if _is_there(near) else os.access(folder, os.W_OK)
-  return near if is_near else _home()
+  return near if is_near else home()
 
 
-def _home() -> pathlib.Path:
-  home = os.environ.get('XDG_CACHE_HOME') or pathlib.Path('~/.cache').expanduser()
-  return pathlib.Path(home) / 'tff_ssl'
+def home() -> pathlib.Path:
+  """The cache folder of the user."""
+  base = os.environ.get('XDG_CACHE_HOME') or pathlib.Path('~/.cache').expanduser()
+  return pathlib.Path(base) / 'tff_ssl'
 
 
 def _is_there(path: pathlib.Path) -> bool:
@@ -164,7 +165,7 @@ def _open(entry: pathlib.Path) -> Entry | None:
     mac = files.read_bytes(entry / _MAC, 2 * hashlib.sha256().digest_size)
     # Before it is parsed, which takes many times its size.
     if not hmac.compare_digest(mac, _mac(entry / _LIST, entry.name).encode()):
-      raise ValueError(f'it was not made by this user ({_home() / _KEY})')
+      raise ValueError(f'it was not made by this user ({home() / _KEY})')
     content = json.loads((entry / _LIST).read_text())
     arrays = {}
     for name, (dtype, shape) in content['arrays'].items():
@@ -197,7 +198,7 @@ def _mac(path: pathlib.Path, name: str) -> str:
     path: The list.
     name: Name of the entry.
   """
-  code = hmac.new(_key(_home()), f'{name}\0'.encode(), 'sha256')
+  code = hmac.new(_key(home()), f'{name}\0'.encode(), 'sha256')
   with path.open('rb') as file:
     while block := file.read(_BLOCK):
       code.update(block)

@@ -53,6 +53,7 @@ def decode_all(
   names: tuple[str, ...],
   image_size: int,
   reading: images.Reading = images.AS_USUAL,
+  root: pathlib.Path | None = None,
 ) -> Decoded:
   """Decodes images, or finds them in the cache.
 
@@ -61,6 +62,7 @@ def decode_all(
     names: The images' files.
     image_size: Height and width of the result, in pixels.
     reading: How they are read.
+    root: The cache folder; None: that of the data set (`cache.root_for`).
 
   Raises:
     ValueError: There is no space for the result.
@@ -79,9 +81,8 @@ def decode_all(
     image_size,
     dataclasses.astuple(reading),
   )
-  entry = cache.fetch(
-    cache.root_for(source.path), f'{source.path.name}-{image_size}-{stamp}', build
-  )
+  root = root or cache.root_for(source.path)
+  entry = cache.fetch(root, f'{source.path.name}-{image_size}-{stamp}', build)
   info = entry.info
   unreadable = info['unreadable']
   pixels = entry.arrays['image'][: len(names) - len(unreadable)]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tasks import cache
 from tasks import decoding
 from tasks import images as images_lib
 from tasks import intake as intake_lib
@@ -39,6 +40,8 @@ def load(
 ) -> Pictures:
   """Loads all images of a folder or .tar, and of the folders within it.
 
+  Nothing is written there: decoded images go to the user's cache folder.
+
   Args:
     path: The folder or .tar file. Files without the suffix of an image are counted.
     image_shape: Height, width and channels that an encoder takes: pictures become
@@ -64,7 +67,7 @@ def load(
       f'{path} holds no images; their names must end in '
       f'{", ".join(images_lib.SUFFIXES)}.'
     )
-  decoded = decoding.decode_all(source, names, height, reading)
+  decoded = decoding.decode_all(source, names, height, reading, cache.home())
   readable = tuple(inert.line(name) for name in names if name not in decoded.unreadable)
   if not readable:
     name, why = next(iter(decoded.unreadable.items()))

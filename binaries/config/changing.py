@@ -286,6 +286,13 @@ def simple(text: str, type_: Any) -> Any:
   return kinds.checked_value(text, type_)
 
 
+def text(value: Any) -> str:
+  """Returns the value of a flag that is one field as `simple` reads it."""
+  if isinstance(value, tuple):
+    return ','.join(map(kinds.value_text, value))
+  return kinds.value_text(value)
+
+
 def expanded(path: str) -> str:
   """Returns a path with `~` and `~user` expanded.
 

@@ -49,8 +49,24 @@ class ViT(Encoder):
 
 
 @dataclasses.dataclass(frozen=True)
-class Normed(Encoder):
-  """A plain convolutional network, or an MLP for rows of numbers.
+class ConvNeXt(Encoder):
+  """A ConvNeXt."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Conv(Encoder):
+  """A plain convolutional network.
+
+  Attributes:
+    norm: Norm of the network and its heads.
+  """
+
+  norm: Literal['group', 'batch'] = 'group'
+
+
+@dataclasses.dataclass(frozen=True)
+class Mlp(Encoder):
+  """An MLP, for rows of numbers.
 
   Attributes:
     norm: Norm of the network and its heads.
@@ -64,13 +80,13 @@ ENCODERS: dict[str, type[Encoder]] = {
   'resnet14': ResNet,
   'resnet18': ResNet,
   'resnet50': ResNet,
-  'conv2': Normed,
-  'conv4': Normed,
-  'convnext_micro': Encoder,
-  'convnext_tiny': Encoder,
+  'conv2': Conv,
+  'conv4': Conv,
+  'convnext_micro': ConvNeXt,
+  'convnext_tiny': ConvNeXt,
   'vit_micro': ViT,
   'vit_tiny': ViT,
-  'mlp': Normed,
+  'mlp': Mlp,
 }
 
 

@@ -106,9 +106,7 @@ def _default(value: Any) -> str:
     return ''
   if dataclasses.is_dataclass(value):
     return kinds.to_text(value)
-  if isinstance(value, tuple):
-    return ','.join(map(kinds.value_text, value))
-  return kinds.value_text(value)
+  return changing.text(value)
 
 
 def _flag(name: str, default: str, text: str) -> str:
@@ -201,9 +199,18 @@ def _kind(flag: str, name: str, cls: type[Any], row: Any) -> str:
   types, texts = kinds.field_types(cls), docstrings.attributes(cls)
   example = f'  --{flag}={name}' + (':' if name and types else '')
   lines.append(example + ('FIELD=VALUE,...' if types else ''))
+  lines.append(f'  in Python: {_in_python(name, cls)}')
   for field, text in texts.items():
     value = defaults[field] if row is None else getattr(row, field)
     shown = '' if value is dataclasses.MISSING else f'={kinds.value_text(value)}'
     lines.append(f'    {field}{shown}  ({kinds.type_text(types[field])})')
     lines += [f'        {line}' for line in textwrap.wrap(text, _WIDTH - 8)]
   return '\n'.join(lines)
+
+
+def _in_python(name: str, cls: type[Any]) -> str:
+  """Returns what builds a kind in Python, as in encoders.Conv(kind='conv2', ...)."""
+  takes_name = any(each.name == kinds.KIND for each in dataclasses.fields(cls))
+  arguments = [f'{kinds.KIND}={name!r}'] if takes_name else []
+  arguments += ['...'] if kinds.field_types(cls) else []
+  return f'{cls.__module__}.{cls.__name__}({", ".join(arguments)})'

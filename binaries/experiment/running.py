@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 import contextlib
 import dataclasses
 import importlib
+import sys
 from typing import Any
 
 from binaries.building import aggregation
@@ -14,7 +15,10 @@ from binaries.building import encoders
 from binaries.building import execution
 from binaries.building import objectives
 from binaries.building import settled
+from binaries.config import changing
 from binaries.config import checks
+from binaries.config import programs
+from binaries.config import repeating
 from binaries.config import roles
 from binaries.config import run_config
 from binaries.config import runtimes
@@ -28,7 +32,6 @@ from binaries.experiment import private
 from binaries.experiment import results
 from tff_ssl.encoders import precision
 from tff_ssl.execution import contexts
-from tff_ssl.reporting import graph
 from tff_ssl.reporting import model_card
 from tff_ssl.runs import alarms as alarms_lib
 from tff_ssl.runs import loop
@@ -116,7 +119,25 @@ def open_folder(config: run_config.RunConfig, fingerprint: str) -> run_folder.Ru
     run_config.may_grow(config),
     config.trackers,
     stored.names(roles.is_neutral),
+    repeating_command(config),
   )
+
+
+def repeating_command(config: run_config.RunConfig) -> list[str]:
+  """Returns a command in place of one with --config; [] if this process's has none.
+
+  The run that --config names may change, or be deleted.
+
+  Args:
+    config: The run.
+  """
+  name = stored_config.program()
+  flags = [argument.lstrip('-').partition('=')[0] for argument in sys.argv[1:]]
+  own = name.removeprefix('binaries.')
+  if changing.CONFIG not in flags or own not in programs.NAMES:
+    return []
+  changes = repeating.flags(programs.load(own), config)
+  return [name, *(f'--{flag}={text}' for flag, text in changes)]
 
 
 def prepare(config: run_config.RunConfig) -> experiments.Experiment:
@@ -189,6 +210,8 @@ def execute(experiment: experiments.Experiment) -> None:
     data.write_intake(experiment.task, folder.path)
     membership.write(folder.path, experiment.task)
     if algorithm.topology is not None:
+      # Only here: it imports the methods without a server.
+      graph = importlib.import_module('tff_ssl.reporting.graph')
       graph.write(algorithm.topology(config, experiment.partition.clients), folder.path)
     done = max(folder.checkpoints.rounds(), default=0)
     if 0 < done < rounds:

@@ -16,8 +16,15 @@ from binaries.launching import complete
 from binaries.launching import job_runner
 from tff_ssl.computing import kinds
 
-# Fields of the problem, not of a method, whose defaults differ between programs.
-_SAME_FOR_ALL = ('partition', 'clients_per_round', 'clients.epochs', 'encoder.norm')
+# Fields of the problem or of its evaluation, not of a method, whose defaults differ
+# between programs.
+_SAME_FOR_ALL = (
+  'partition',
+  'clients_per_round',
+  'clients.epochs',
+  'encoder.norm',
+  'evaluation.methods',
+)
 # Flags whose kinds the names of methods say; their fields may be given.
 _CHOOSERS = ('method', 'objective')
 

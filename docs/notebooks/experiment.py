@@ -34,8 +34,9 @@ from tff_ssl.reporting import run_reader
 # %% [markdown]
 # ## A run as a value
 #
-# Fields that are not given have their defaults. `dataclasses.replace` makes another run
-# of the same: here only the method differs.
+# Fields that are not given have their defaults. `--help=KIND` of a training program, as
+# in `--help=conv2` or `--help=encoder`, says what to write in Python for a kind.
+# `dataclasses.replace` makes another run of the same: here only the method differs.
 
 # %%
 fedavg = run_config.RunConfig(

@@ -22,6 +22,7 @@ import sys
 from typing import Any
 
 from binaries.benchmarking import report as benchmark_report
+from docs import arguments as arguments_lib
 from docs.race import environments
 from docs.race import heats
 from docs.race import report
@@ -78,7 +79,7 @@ def _race(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _parser() -> argparse.ArgumentParser:
-  parser = argparse.ArgumentParser(
+  parser = arguments_lib.Parser(
     'docs.race', description=__doc__, formatter_class=argparse.RawTextHelpFormatter
   )
   for name, values in (

@@ -1,7 +1,9 @@
 """Command lines: what they are read into, and what is said to a person who is wrong."""
 
 import dataclasses
+import importlib
 import json
+import re
 from typing import Literal
 
 import hypothesis
@@ -139,7 +141,7 @@ def test_a_flag_changes_the_fields_that_it_names():
   assert read.server == training.SgdServer(
     learning_rate=0.2, schedule='cosine', momentum=0.5
   )
-  assert read.encoder == encoders.Normed('conv2', width=0.5)
+  assert read.encoder == encoders.Conv('conv2', width=0.5)
   assert read.objective == objectives.Cco(projector=(8, 8))
   assert read.data == data.Data(fit='pad')
   assert read.clients == training.StepClients()
@@ -164,11 +166,11 @@ def test_a_number_of_clients_that_is_given_is_not_lowered():
 @pytest.mark.parametrize(
   ('line', 'encoder', 'augmentation', 'partition'),
   [
-    ('--task=wine', encoders.Normed('mlp', norm='batch'), 'noise_mask', 'classes:'),
+    ('--task=wine', encoders.Mlp('mlp', norm='batch'), 'noise_mask', 'classes:'),
     ('--task=digits', encoders.ResNet('resnet8', norm='batch'), 'mild', 'classes:'),
     (
       '--task=wine --encoder=width=2',
-      encoders.Normed('mlp', norm='batch', width=2.0),
+      encoders.Mlp('mlp', norm='batch', width=2.0),
       'noise_mask',
       'classes:',
     ),
@@ -335,6 +337,17 @@ def test_any_command_line_is_read_or_refused_by_one_sentence(arguments):
     command_line.parse_run('dcco', [a for a in arguments if '--config' not in a])
   except ValueError as error:
     assert str(error)
+
+
+@pytest.mark.parametrize('flag', [*run_config.KINDS, 'method'])
+def test_help_says_what_a_kind_is_in_python(flag):
+  table = run_config.KINDS.get(flag) or programs.all_methods()
+  for name, cls in table.items():
+    said = re.findall(r'  in Python: (\S+)\.(\w+)\((.*)\)', help_text.build(dcco, name))
+    # A name may be one of several flags.
+    found = {getattr(importlib.import_module(m), own): a for m, own, a in said}
+    has_name = 'kind' in {field.name for field in dataclasses.fields(cls)}
+    assert found[cls].startswith(f"kind='{name}'") == has_name
 
 
 def test_help_lists_the_flags_and_the_fields_of_kinds():

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from binaries import dcco
+from binaries.config import programs as config_programs
 from binaries.experiment import evaluating
 from binaries.experiment import results
 from tasks import registry
@@ -31,6 +32,44 @@ encoder = tf.keras.models.load_model(sys.argv[1])
 np.save(sys.argv[2], encoder(np.load(sys.argv[3])))
 assert not any(name.startswith('tff_ssl') for name in sys.modules)
 """
+
+
+# What a run of DCCO imports: its program, what runs it, and what builds its algorithm.
+IMPORTS = """
+import sys
+from binaries import dcco
+from binaries.config import command_line
+from binaries.launching import libraries
+libraries.import_tff()
+from binaries.building import algorithms
+from binaries.experiment import running
+algorithms.of(command_line.parse_run('dcco', ['--run_dir=r']))
+for package in ('binaries', 'binaries.building', 'tff_ssl.algorithms'):
+  own = [name.split('.') for name in sys.modules if name.startswith(f'{package}.')]
+  print(*sorted({parts[package.count('.') + 1] for parts in own}))
+"""
+
+
+def test_it_imports_no_other_family():
+  ended = subprocess.run(
+    [sys.executable, '-c', IMPORTS],
+    cwd=launch.ROOT,
+    capture_output=True,
+    text=True,
+    check=True,
+  )
+  programs, building, algorithms = map(str.split, ended.stdout.splitlines())
+  assert programs == ['building', 'config', 'dcco', 'experiment', 'launching']
+  families = {each.family for each in config_programs.all_methods().values()}
+  assert families & {*building} == {'statistics'}
+  # The last three train heads and upper bounds of any method.
+  assert {*algorithms} == {
+    'statistics',
+    'fedavg',
+    'centralized',
+    'federated_linear',
+    'one_round',
+  }
 
 
 @pytest.mark.long_for('fedavg_cco', 'fedavg_nt_xent', 'centralized_cco')

@@ -25,6 +25,12 @@ def run(tmp_path_factory):
   return folder, take_away.make(folder, '--objective=simclr:projector=8/8')
 
 
+@pytest.fixture(autouse=True)
+def _home(tmp_path_factory, monkeypatch):
+  """The user's cache folder."""
+  monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('home')))
+
+
 @pytest.fixture
 def photos(tmp_path):
   """A folder of images of the encoder's own size; returns them by name."""

@@ -122,6 +122,14 @@ def test_what_a_method_does_not_use_is_left_out_of_its_runs(tmp_path):
   ]
 
 
+def test_a_method_that_is_evaluated_otherwise_is_said(tmp_path):
+  methods = ['fedsup:fedsup', 'fedema']
+  said = 'methods of --evaluation defaults to knn/linear/finetune in fedsup:fedsup; '
+  assert any(line.startswith(said) for line in _jobs(methods, tmp_path)[1])
+  given = ['--evaluation=methods=knn']
+  assert 'methods of' not in ' '.join(_jobs(methods, tmp_path, given)[1])
+
+
 def test_a_kind_that_a_method_does_not_have_is_left_out(tmp_path):
   flags = ['--clients=adam:epochs=3', '--clients=learning_rate=0.1']
   wanted, told = _jobs(['dcco', 'simclr'], tmp_path, flags)

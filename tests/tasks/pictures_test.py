@@ -5,6 +5,21 @@ import pytest
 from tasks import pictures
 
 
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory, monkeypatch):
+  """The user's cache folder."""
+  path = tmp_path_factory.mktemp('home')
+  monkeypatch.setenv('XDG_CACHE_HOME', str(path))
+  return path
+
+
+def test_nothing_is_written_into_the_folder_of_the_pictures(tmp_path, home):
+  Image.new('RGB', (6, 6)).save(tmp_path / 'a.png')
+  pictures.load(tmp_path, (6, 6, 3))
+  assert [path.name for path in tmp_path.iterdir()] == ['a.png']
+  assert len([*home.glob('tff_ssl/*/image.npy')]) == 1
+
+
 def test_colours_become_the_brightness_that_pillow_has(tmp_path):
   colours = np.random.default_rng(0).integers(0, 256, (6, 6, 3)).astype(np.uint8)
   picture = Image.fromarray(colours)

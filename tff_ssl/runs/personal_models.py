@@ -14,7 +14,6 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.algorithms.ssfl import la_ssfl
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.objectives import base
@@ -24,6 +23,8 @@ from tff_ssl.simulation import client_data
 
 # (parameters of the global model, client id) -> parameters of the client's model.
 PersonalModel = Callable[[base.Params, str], base.Params]
+# (parameters of the global model, a client's examples) -> its adapted parameters.
+Adapt = Callable[[base.Params, base.Examples], base.Params]
 
 
 def shared(weights: base.Params, client_id: str) -> base.Params:
@@ -49,7 +50,7 @@ def of_states(rounds: stateful_rounds.StatefulRounds) -> PersonalModel:
   return of_client
 
 
-def adapted(data: client_data.ArrayClientData, adapt: la_ssfl.Adapt) -> PersonalModel:
+def adapted(data: client_data.ArrayClientData, adapt: Adapt) -> PersonalModel:
   """Returns the global model after a step on the client's own training examples.
 
   Args:

@@ -1,7 +1,7 @@
 """`config.json` of a run folder: the settings of a run, compared when it resumes."""
 
 import collections
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 import hashlib
 import importlib.metadata
 import json
@@ -32,6 +32,7 @@ def build(
   task_fingerprint: str,
   free: Collection[str] = (),
   neutral: Collection[str] = (),
+  command: Sequence[str] = (),
 ) -> collections.OrderedDict[str, Any]:
   """Returns the configuration of a run that starts now.
 
@@ -43,11 +44,12 @@ def build(
       because no number depends on them.
     neutral: Names of settings that do not tell two methods apart: how the work is laid
       out, what is evaluated, where files are.
+    command: What `python -m` runs to repeat the run, for the reader: a program and its
+      arguments; empty: those of this process.
 
   Returns:
     `config`, `free`, `neutral`, `versions` of Python and packages, `task`, the
-    `identity` of what counts, and `command`, for the reader: the program that
-    `python -m` ran, and its arguments.
+    `identity` of what counts, and `command`.
   """
   versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
   own = settings(config)
@@ -59,7 +61,7 @@ def build(
     versions={'python': platform.python_version(), **versions},
     task=task_fingerprint,
     identity=_digest([counting, versions, platform.python_version(), task_fingerprint]),
-    command=[_program(), *sys.argv[1:]],
+    command=[*command] or [program(), *sys.argv[1:]],
   )
   # Through JSON, like the stored configuration: tuples are lists there.
   return json.loads(json.dumps(built), object_pairs_hook=collections.OrderedDict)
@@ -111,7 +113,8 @@ def command(config: Mapping[str, Any]) -> str:
   return ''
 
 
-def _program() -> str:
+def program() -> str:
+  """Returns the program that `python -m` runs, such as binaries.dcco."""
   spec = getattr(sys.modules['__main__'], '__spec__', None)
   return spec.name if spec else sys.argv[0]
 

@@ -53,6 +53,7 @@ class RunFolder:
     may_grow: Collection[str] = (),
     trackers: Sequence[str] = (number_trackers.TENSORBOARD,),
     neutral: Collection[str] = (),
+    command: Sequence[str] = (),
   ):
     """Makes a new folder or continues one that was made with the same settings.
 
@@ -66,6 +67,7 @@ class RunFolder:
         rounds; config.json then holds the larger value.
       trackers: Where the numbers are also shown (`number_trackers.NAMES`).
       neutral: Settings that do not tell two methods apart, for comparisons.
+      command: See `run_config.build`.
 
     Raises:
       ValueError: If a tracker is not available, or the folder is in use, has a link
@@ -80,7 +82,7 @@ class RunFolder:
     self._lock = _lock(self.path)
     try:
       files.remove_asides(self.path)
-      built = run_config.build(config, task_fingerprint, free, neutral)
+      built = run_config.build(config, task_fingerprint, free, neutral, command)
       self._check_or_write_config(built, free, may_grow)
       self.checkpoints = checkpoints.Checkpoints(self.path / 'checkpoints')
       self.metrics = round_table.Table(self.path / 'metrics.csv')
