@@ -24,7 +24,6 @@ from tff_ssl.computing import sessions
 from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
 from tff_ssl.evaluation import feature_sets
-from tff_ssl.federated import vectorized_clients
 from tff_ssl.objectives import base
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
@@ -68,11 +67,7 @@ def _choose(
   if wrong := precision.fault():
     return network.FLOAT32, f'because with bfloat16 TensorFlow {wrong} here'
   built = [_build(_in(config, each), task) for each in network.PRECISIONS]
-  (_, full), (_, half) = built
-  together = vectorized_clients.gives_each
-  if config.is_private and together(full) and not together(half):
-    return network.FLOAT32, "in which alone clients' gradients are computed together"
-  size = base.batch_in_cache(full)
+  size = base.batch_in_cache(built[0][1])
   own = getattr(config.clients, 'batch_size', None) or size
   batch = _synthetic(spec, max(1, min(size, own, examples)))
   gain = faster([_step(*each, batch, config.rounds) for each in built])

@@ -21,9 +21,8 @@ import datetime
 import pathlib
 import shlex
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
-from docs import arguments as arguments_lib
 from docs.bench import report as benchmark_report
 from docs.race import environments
 from docs.race import heats
@@ -119,8 +118,16 @@ def merged(before: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
   return {'runs': [*runs, run]}
 
 
+class _Parser(argparse.ArgumentParser):
+  """A parser that refuses wrong arguments in one sentence, with exit status 1."""
+
+  def error(self, message: str) -> NoReturn:
+    """Ends the program."""
+    self.exit(1, f'Error: {message.rstrip(".")}.\n')
+
+
 def _parser() -> argparse.ArgumentParser:
-  parser = arguments_lib.Parser(
+  parser = _Parser(
     'docs.race', description=__doc__, formatter_class=argparse.RawTextHelpFormatter
   )
   for name, values in (
