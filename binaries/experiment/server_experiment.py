@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from binaries.building import aggregation
 from binaries.building import data as building_data
@@ -62,12 +63,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   if algorithm.numbered:
     data = data.numbered(contextual.CLIENT)
   element_spec, cohorts = _build_cohorts(config, data, grouping.groups)
-  known = split.server.train
-  labelled = server_data.dataset(
-    collections.OrderedDict(
-      **known.fields, example_id=known.example_id, label=known.label
-    )
-  )
+  labelled = _labelled(split.server.train)
   config = choosing_precision.settle(
     config, task, labelled.element_spec, len(task.train)
   )
@@ -105,6 +101,15 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
     evaluator,
     evaluate=measure,
     evaluate_every=every,
+  )
+
+
+def _labelled(known: task_types.Examples) -> tf.data.Dataset:
+  """Returns the server's examples, with their labels."""
+  return server_data.dataset(
+    collections.OrderedDict(
+      **known.fields, example_id=known.example_id, label=known.label
+    )
   )
 
 

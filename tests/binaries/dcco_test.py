@@ -39,8 +39,8 @@ IMPORTS = """
 import sys
 from binaries import dcco
 from binaries.config import command_line
-from binaries.launching import libraries
-libraries.import_tff()
+from binaries.launching import program
+program.import_tff()
 from binaries.building import algorithms
 from binaries.experiment import running
 algorithms.of(command_line.parse_run('dcco', ['--run_dir=r']))
