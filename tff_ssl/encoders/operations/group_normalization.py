@@ -247,11 +247,11 @@ class _WideMaps:
     self._positions = list(range(1, x.shape.rank - 1))
     self._narrow = len(self._positions) == 2 and x.shape[-1] < NARROW
     self._near = self._to_lines(x) - self._factors(own)
+    self._maps = self._to_maps(self._near)
 
   def moments(self) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the means over positions of the maps and of their square."""
-    near = self._to_maps(self._near)
-    return self._mean(near), self._mean(tf.square(near))
+    return self._mean(self._maps), self._mean(tf.square(self._maps))
 
   def affine(self, scale: tf.Tensor, shift: tf.Tensor) -> tf.Tensor:
     """Returns maps * scale + shift."""
@@ -260,7 +260,7 @@ class _WideMaps:
   def products(self, y: tf.Tensor, dy: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the means over positions of `dy` and of `dy` times the maps."""
     del y
-    return self._mean(dy), self._mean(dy * self._to_maps(self._near))
+    return self._mean(dy), self._mean(dy * self._maps)
 
   def gradient(
     self,
