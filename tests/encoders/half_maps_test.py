@@ -130,6 +130,20 @@ def test_a_derivative_in_half_precision_can_be_differentiated():
   np.testing.assert_allclose(second(x, tf.bfloat16), expected, rtol=20 * ROUNDING)
 
 
+def test_what_waits_is_added_to_any_number_of_times_and_read_as_it_was():
+  def forward(ops, x):
+    y = ops.group_norm(x, 'norm', groups=4)
+    rectified = ops.relu(y)
+    z = ops.relu(ops.add(ops.add(y, x), rectified))
+    return ops.global_average_pool(ops.add(z, y))
+
+  net = network.Network('sums', SHAPE[1:], forward)
+  params = net.init([0, 1])
+  x = tf.random.stateless_normal(SHAPE, [0, 1])
+  half = net.with_precision('bfloat16').apply(params, x)
+  np.testing.assert_allclose(half, net.apply(params, x), atol=6 * ROUNDING)
+
+
 def _passes(net, params, x):
   """Returns the kinds of operations that read or write a map in a training step."""
 

@@ -109,8 +109,10 @@ class Waiting:
       self._values[rectified] = self._compute(other=self._other, rectified=rectified)
     return self._values[rectified]
 
-  def plus(self, other: tf.Tensor) -> 'Waiting':
-    """Returns the sum with `other`, which waits too."""
+  def plus(self, other: tf.Tensor) -> 'tf.Tensor | Waiting':
+    """Returns the sum with `other`, which waits too if it is the first."""
+    if self._other is not None:
+      return self.value() + other
     return Waiting(self._compute, self.shape, other)
 
 
