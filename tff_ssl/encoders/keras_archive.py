@@ -20,8 +20,8 @@ import tensorflow as tf
 
 # The files in the archive; Keras needs all of them.
 LAYERS, WEIGHTS, ABOUT = 'config.json', 'model.weights.h5', 'metadata.json'
-# Where Keras 2.14 has the arrays, in HDF5, and where Keras 2.15 and the first of Keras 3
-# look for them. The later ones look in both places.
+# Where Keras 2.14 has the arrays, in HDF5, and where Keras 2.15 and the first releases
+# of Keras 3 look for them. Later ones look in both places.
 ARRAYS, ALSO = '_layer_checkpoint_dependencies', 'layers'
 
 

@@ -254,8 +254,7 @@ def _to_tflite(model: tf.keras.Model) -> bytes:
   with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder) / _NAMES[SAVED_MODEL]
     attends = any(
-      isinstance(layer, tf.keras.layers.Attention)
-      for layer in model.submodules
+      isinstance(layer, tf.keras.layers.Attention) for layer in model.submodules
     )
     with _simplified(model):
       # For attention over batches of any size, the converter makes a product that
