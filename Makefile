@@ -13,6 +13,9 @@ STAMP := $(VENV)/installed.txt
 # TensorFlow of this release needs.
 DOCS := build/docs
 DOCS_STAMP := $(DOCS)/installed.txt
+# Keras 3, to load there what is written here.
+ELSEWHERE := build/elsewhere
+ELSEWHERE_PINS := docs/elsewhere/requirements.txt
 UV := uv==0.13.8
 RESOLVE := build/uv/bin/uv pip compile --quiet --python-version 3.11 \
   --python-platform x86_64-manylinux_2_31 --generate-hashes --no-emit-index-url \
@@ -31,7 +34,7 @@ FIGURE ?= docs/figures/byol_collapse.png
 
 .PHONY: help demo byol-collapse claims claims-cifar test check bench bench-growth
 .PHONY: docs docs-serve docs-venv test-long kill-campaign torture format lock
-.PHONY: race clean venv
+.PHONY: race elsewhere clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'
@@ -44,6 +47,7 @@ help:
 	@echo 'make bench        the cost of a round compared with a centralized step'
 	@echo 'make bench-growth how that cost grows'
 	@echo 'make race         compare libraries on the same work; writes docs/benchmarks.md'
+	@echo 'make elsewhere    load all encoders in Keras 3, and compare their numbers'
 	@echo 'make kill-campaign  kill workers in every round of a run on eight of them'
 	@echo 'make torture      kill runs, damage their folders, fill disks, give bad input'
 	@echo 'make format       format, and fix what the linter can'
@@ -113,6 +117,21 @@ bench-growth: venv
 # which must have nothing else to do; ARGS='--repeats=2 --regimes=A' takes a third of it.
 race: venv
 	$(BIN)/python -m docs.race $(ARGS)
+
+# Makes an environment of 700 MB first. Both load the same files; the second has nothing
+# of this project.
+elsewhere: venv
+	@cmp -s $(ELSEWHERE_PINS) $(ELSEWHERE)/installed.txt || { set -e; \
+	  $(PYTHON) -m venv --clear $(ELSEWHERE)/keras3; \
+	  $(ELSEWHERE)/keras3/bin/python -m pip install --quiet --no-input --no-deps \
+	    --only-binary=:all: -r $(ELSEWHERE_PINS); \
+	  cp $(ELSEWHERE_PINS) $(ELSEWHERE)/installed.txt; }
+	rm -rf $(ELSEWHERE)/files
+	$(BIN)/python -m docs.elsewhere $(ELSEWHERE)/files
+	$(BIN)/python docs/elsewhere/check.py $(ELSEWHERE)/files >/dev/null
+	for backend in jax numpy; do KERAS_BACKEND=$$backend \
+	  $(ELSEWHERE)/keras3/bin/python -W ignore docs/elsewhere/check.py \
+	    $(ELSEWHERE)/files || exit; done
 
 # Twenty minutes on two cores; ARGS=--trials=workers=20 takes four.
 kill-campaign: venv

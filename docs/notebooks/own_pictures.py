@@ -97,6 +97,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.algorithms import fedavg
 from tff_ssl.augment import multiview
+from tff_ssl.encoders import keras_archive
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry as encoders
@@ -128,11 +129,11 @@ with contexts.in_process():
 # %% [markdown]
 # ## Keep the encoder
 #
-# The file holds standard Keras layers, so TensorFlow alone can load it.
+# The file holds standard Keras layers, so that Keras 2 and 3 can load it without us.
 
 # %%
 params = network.select(weights, dual_encoder.ENCODER)
-encoder.to_keras(params).save(folder / 'encoder.keras')
+keras_archive.save(encoder.to_keras(params), folder / 'encoder.keras')
 
 # %% [markdown]
 # ## Embed, and find neighbours

@@ -124,7 +124,8 @@ def test_a_wrong_scale_is_seen(run, tmp_path, monkeypatch):
 
   def off(encoder, *rest):
     inputs = tf.keras.Input(encoder.input_shape[1:])
-    return build(tf.keras.Model(inputs, encoder(inputs * 1.01), name='off'), *rest)
+    x = tf.keras.layers.Rescaling(1.01)(inputs)
+    return build(tf.keras.Model(inputs, encoder.call(x), name='off'), *rest)
 
   monkeypatch.setattr(exports, 'with_preprocessing', off)
   with pytest.raises(

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tests.export import encoder_files
 from tff_ssl.encoders import cnn
+from tff_ssl.encoders import convnext
 from tff_ssl.encoders import mlp
 from tff_ssl.encoders import resnet
 from tff_ssl.encoders import vit
@@ -80,6 +81,24 @@ def test_a_rebuilt_encoder_is_the_one_that_was_written(tmp_path, encoder):
   images = np.random.default_rng(0).random((5, *encoder.input_shape)).astype('float32')
   np.testing.assert_array_equal(rebuilt(images), written(images))
   assert rebuilt.input_shape[1:] == encoder.input_shape
+
+
+@pytest.mark.parametrize(
+  'encoder',
+  [
+    resnet.build_encoder('resnet8', (8, 8, 2), 0.25, 'cifar', 'batch'),
+    convnext.build_encoder('convnext_micro', (8, 8, 1), 0.25),
+  ],
+  ids=lambda encoder: encoder.name,
+)
+def test_a_file_as_keras_2_writes_it_is_read(tmp_path, encoder):
+  """As earlier releases left it."""
+  path = encoder_files.write(tmp_path, encoder)
+  written = tf.keras.models.load_model(path)
+  model = encoder.to_keras({**encoder.init([1, 2]), **encoder.init_statistics()})
+  model.save(path)
+  images = np.random.default_rng(0).random((5, *encoder.input_shape)).astype('float32')
+  np.testing.assert_array_equal(encoder_file.read(path)(images), written(images))
 
 
 def test_the_programs_would_run(tmp_path):
@@ -277,6 +296,14 @@ def add_link(file, link):
     (
       lambda path: edit_arrays(path, lambda file: add_link(file, np.dtype('f4'))),
       "conv2d/vars/0' is not an array of floats",
+    ),
+    # Both names must be of the same arrays.
+    (
+      lambda path: edit_arrays(
+        path,
+        lambda file: (file.pop('layers'), file.create_dataset('layers/x', data=[0.5])),
+      ),
+      "array '/layers/x' has shape",
     ),
     (lambda path: edit_arrays(path, add_time), "'/times' is not an array of floats"),
   ],

@@ -14,6 +14,7 @@ are then computed in the same passes over the maps (`half_maps`).
 import collections
 from collections.abc import Callable, Mapping, MutableMapping
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -266,24 +267,20 @@ class ToKeras(network_ops.Operations):
     return self._layer(name, tf.keras.layers.Activation, activation='linear')(x)
 
   def apply(self, operation: operation_lib.Operation, name: str, *inputs: Any) -> Any:
-    """Emits the operation's layer."""
+    """Emits the operation's layers."""
     values = []
     for key, spec in operation.specs(self.shape(inputs[0])).items():
       value = self._params[self.path(f'{name}/{key}')]
       values.append(np.asarray(spec.transform(value) if spec.transform else value))
-    kind, options = operation.keras(self.shape(inputs[0]))
-    layer = self._layer(name, kind, **options)
-    # The call creates the weights.
-    y = operation.call_keras(layer, *inputs)
-    layer.set_weights(operation.keras_weights(*values))
-    return y
+    make = functools.partial(self._layer, name)
+    return operation.emit_keras(make, self.shape(inputs[0]), values, *inputs)
 
-  def _layer(self, name: str, kind: Any, **options: Any) -> Any:
+  def _layer(self, name: str, kind: Any, part: str = '', **options: Any) -> Any:
     if not name:
       # Counted here: Keras counts over the whole process, so that two exports of one
       # network would differ.
       self._num_unnamed += 1
       name = f'{kind.__name__.lower()}_{self._num_unnamed}'
     else:
-      name = self.path(name).replace('/', '_')
+      name = self.path(f'{name}/{part}' if part else name).replace('/', '_')
     return kind(name=name, dtype=self._dtype.name, **options)

@@ -336,7 +336,7 @@ class Network:
   ) -> tf.keras.Model:
     """Returns a Keras model made only of standard layers.
 
-    Saving and loading it needs only TensorFlow. It computes what `infer` computes.
+    `keras_archive.save` writes it for Keras 2 and 3. It computes what `infer` computes.
     Weight standardization is folded into its kernels. The tapped layers have the taps'
     names.
 

@@ -18,6 +18,7 @@ import zipfile
 import h5py
 import tensorflow as tf
 
+from tff_ssl.encoders import keras_archive
 from tff_ssl.encoders import network as network_lib
 from tff_ssl.encoders import registry
 from tff_ssl.storage import archives
@@ -25,8 +26,6 @@ from tff_ssl.storage import files
 
 # The entry of the card from which the network is rebuilt.
 NETWORK = 'network'
-# The files in Keras's archive.
-_LAYERS, _WEIGHTS = 'config.json', 'model.weights.h5'
 _SHAPES = dict[str, tuple[int, ...]]
 # Bytes that HDF5 and JSON need besides the arrays: a few million for the deepest
 # network.
@@ -52,10 +51,12 @@ def read(path: str | os.PathLike[str]) -> tf.keras.Model:
   try:
     # Keras compresses nothing, so that no file takes more memory than the archive.
     with archives.open_zip(path, stored=True) as archive:
-      layers = json.loads(archives.read_member(archive, _LAYERS, _MOST_BESIDE))
+      layers = json.loads(
+        archives.read_member(archive, keras_archive.LAYERS, _MOST_BESIDE)
+      )
       # Twice the bytes of the parameters: statistics, and what HDF5 leaves unused.
       most = 8 * network.num_parameters + _MOST_BESIDE
-      weights = archives.read_member(archive, _WEIGHTS, most)
+      weights = archives.read_member(archive, keras_archive.WEIGHTS, most)
   except (KeyError, RecursionError, *files.ZIP_ERRORS) as error:
     raise ValueError(f'{path} is not a .keras archive: {error}') from error
   if 4 * network.num_parameters > len(weights):
@@ -64,7 +65,8 @@ def read(path: str | os.PathLike[str]) -> tf.keras.Model:
       f'{network.num_parameters} parameters of the network of its card'
     )
   model = network.to_keras({**network.init([0, 0]), **network.init_statistics()})
-  if layers != json.loads(json.dumps(tf.keras.saving.serialize_keras_object(model))):
+  # Earlier releases wrote the layers as Keras 2 describes them.
+  if keras_archive.portable(layers) != keras_archive.layers(model):
     raise ValueError(
       f'{path} has different layers from the {network.name} that its card describes'
     )
@@ -92,7 +94,7 @@ def _rebuild(card: pathlib.Path) -> network_lib.Network:
 def _fill(model: tf.keras.Model, content: bytes, path: pathlib.Path) -> None:
   """Gives a model the arrays of a file, which must be exactly the model's."""
   with tempfile.TemporaryDirectory() as folder:
-    aside = pathlib.Path(folder) / _WEIGHTS
+    aside = pathlib.Path(folder) / keras_archive.WEIGHTS
     model.save_weights(aside)
     expected = _shapes(aside.read_bytes(), path)
     shapes = _shapes(content, path)
@@ -122,12 +124,24 @@ def _is_floats(value: Any) -> bool:
     return False
 
 
+def _is_second_name(group: h5py.Group, name: str) -> bool:
+  """Returns whether a name in an HDF5 file is only another name of all its arrays."""
+  links = [group.get(each, getlink=True) for each in (name, keras_archive.ARRAYS)]
+  return (
+    (group.name, name) == ('/', keras_archive.ALSO)
+    and all(isinstance(link, h5py.HardLink) for link in links)
+    and group[name] == group[keras_archive.ARRAYS]
+  )
+
+
 def _shapes(content: bytes, path: pathlib.Path) -> _SHAPES:
   """Returns the shape of each array in an HDF5 file that holds nothing but arrays."""
   shapes: _SHAPES = {}
 
   def visit(group: h5py.Group) -> None:
     for name in group:
+      if _is_second_name(group, name):
+        continue
       where = f'{group.name.rstrip("/")}/{name}'
       # A link may point to another file, and so may the values of an array.
       if not isinstance(group.get(name, getlink=True), h5py.HardLink):

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.encoders import keras_archive
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.storage import files
 
@@ -105,7 +106,8 @@ def with_preprocessing(
     x = tf.keras.layers.Rescaling(1 / 255.0, name='scale')(x)
   elif scaling is not None:
     x = _standardised(x, scaling.mean, scaling.factor, 'scale')
-  features = tf.keras.layers.Activation('linear', name=FEATURES)(encoder(x))
+  # Its layers, one by one, instead of a model within the model.
+  features = tf.keras.layers.Activation('linear', name=FEATURES)(encoder.call(x))
   outputs = {FEATURES: features}
   if classifier is not None:
     x = _standardised(features, classifier.mean, 1 / classifier.scale, 'standardise')
@@ -144,7 +146,7 @@ def write(
     return path
   with files.atomic(path) as aside:
     if name == KERAS:
-      model.save(aside)
+      keras_archive.save(model, aside)
     elif name == TFLITE:
       aside.write_bytes(_to_tflite(model))
     else:
@@ -252,8 +254,7 @@ def _to_tflite(model: tf.keras.Model) -> bytes:
   with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder) / _NAMES[SAVED_MODEL]
     attends = any(
-      isinstance(layer, tf.keras.layers.MultiHeadAttention)
-      for layer in model.submodules
+      isinstance(layer, tf.keras.layers.Attention) for layer in model.submodules
     )
     with _simplified(model):
       # For attention over batches of any size, the converter makes a product that

@@ -30,6 +30,7 @@ from typing import Any, Self
 
 import tensorflow as tf
 
+from tff_ssl.encoders import keras_archive
 from tff_ssl.runs import checkpoints
 from tff_ssl.runs import number_trackers
 from tff_ssl.runs import round_table
@@ -310,7 +311,7 @@ class RunFolder:
       path.mkdir(parents=True, exist_ok=True)
       files.remove_asides(path)
     with files.atomic(path / 'encoder.keras') as aside, files.temporary_in(path):
-      encoder.save(aside)
+      keras_archive.save(encoder, aside)
     files.write_json(path / 'encoder.json', card)
     return path / 'encoder.keras'
 

@@ -1,6 +1,6 @@
 """Products of the last axis with a matrix, and attention, which is made of them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 from typing import Any
 
@@ -111,21 +111,48 @@ class Attention(operation.Operation):
 
   def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
     """See the base class."""
-    options = {'num_heads': self.heads, 'key_dim': shape[-1] // self.heads}
-    return tf.keras.layers.MultiHeadAttention, options
+    del shape
+    return tf.keras.layers.Attention, {}
 
-  def keras_weights(self, *values: Any) -> list[Any]:
-    """Returns kernels and biases of queries, keys, values and output by head."""
-    qkv, qkv_bias, output, output_bias = values
-    units = len(output)
-    by_head = (self.heads, units // self.heads)
-    weights = []
-    for kernel, bias in zip(
-      np.split(qkv, 3, axis=1), np.split(qkv_bias, 3), strict=True
-    ):
-      weights += [kernel.reshape([units, *by_head]), bias.reshape(by_head)]
-    return [*weights, output.reshape([*by_head, units]), output_bias]
+  def emit_keras(
+    self,
+    make: Callable[..., Any],
+    shape: parameters.Shape,
+    values: Sequence[Any],
+    *inputs: Any,
+  ) -> Any:
+    """Emits layers of each head, whose queries are scaled.
 
-  def call_keras(self, layer: Any, *inputs: Any) -> Any:
-    """Calls the layer, which takes queries and values apart."""
-    return layer(inputs[0], inputs[0])
+    Keras's own layer of all heads cannot be in one file for Keras 2, which needs the
+    shapes in its options, and for Keras 3, which refuses them.
+    """
+    qkv, qkv_bias, *output = values
+    kind, options = self.keras(shape)
+    scales = (shape[-1] // self.heads) ** -0.5, 1.0, 1.0
+    mixed = []
+    for head in range(self.heads):
+      q, k, v = (
+        _emit_dense(make, f'{part}{head}', inputs[0], kernel * scale, bias * scale)
+        for part, scale, kernel, bias in zip(
+          ('query', 'key', 'value'),
+          scales,
+          np.split(qkv, 3 * self.heads, axis=1)[head :: self.heads],
+          np.split(qkv_bias, 3 * self.heads)[head :: self.heads],
+          strict=True,
+        )
+      )
+      mixed.append(make(kind, part=f'head{head}', **options)([q, v, k]))
+    y = mixed[0]
+    if self.heads > 1:
+      y = make(tf.keras.layers.Concatenate, part='heads')(mixed)
+    return _emit_dense(make, 'output', y, *output)
+
+
+def _emit_dense(
+  make: Callable[..., Any], part: str, x: Any, kernel: np.ndarray, bias: np.ndarray
+) -> Any:
+  """Emits a dense layer with given values."""
+  layer = make(tf.keras.layers.Dense, part=part, units=len(bias))
+  y = layer(x)
+  layer.set_weights([kernel, bias])
+  return y

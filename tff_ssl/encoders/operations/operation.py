@@ -1,7 +1,7 @@
 """What an operation is: its parameters, and its meaning wherever a network is used."""
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 import math
 from typing import Any, ClassVar
 
@@ -93,6 +93,32 @@ class Operation(abc.ABC):
   def call_keras(self, layer: Any, *inputs: Any) -> Any:
     """Calls the Keras layer with Keras tensors."""
     return layer(*inputs)
+
+  def emit_keras(
+    self,
+    make: Callable[..., Any],
+    shape: parameters.Shape,
+    values: Sequence[Any],
+    *inputs: Any,
+  ) -> Any:
+    """Emits Keras layers that hold given values; the layer of `keras` by default.
+
+    Args:
+      make: (class, **options) -> layer. If there are several layers, `part` among the
+        options is the name of one.
+      shape: the first input's.
+      values: NumPy arrays in the order of `specs`.
+      *inputs: Keras tensors.
+
+    Returns:
+      The result, a Keras tensor.
+    """
+    kind, options = self.keras(shape)
+    layer = make(kind, **options)
+    # The call creates the weights.
+    y = self.call_keras(layer, *inputs)
+    layer.set_weights(self.keras_weights(*values))
+    return y
 
 
 def wide(x: tf.Tensor) -> tf.Tensor:

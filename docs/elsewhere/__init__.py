@@ -1,0 +1,1 @@
+"""Encoders read elsewhere: files that other environments load, and their numbers."""

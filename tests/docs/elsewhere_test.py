@@ -1,0 +1,36 @@
+"""What `make elsewhere` compares, in this environment."""
+
+import numpy as np
+import pytest
+
+from docs.elsewhere import __main__ as elsewhere
+from docs.elsewhere import check
+from tff_ssl.encoders import registry
+
+
+def test_every_encoder_and_norm_is_written():
+  written = {name for name, _ in elsewhere.encoders()}
+  for name in registry.NAMES:
+    norms = ['group', 'batch'] if name in registry.with_option('normalization') else []
+    for part in ['-'.join([name, norm]) for norm in norms] or [name]:
+      assert any(each.startswith(part) for each in written), part
+
+
+def test_files_are_compared_with_our_numbers(tmp_path, monkeypatch, capsys):
+  every = dict(elsewhere.encoders())
+  some = [(name, every[name]) for name in ('mlp-batch', 'vit_micro', 'conv2-group')]
+  monkeypatch.setattr(elsewhere, 'encoders', lambda: some)
+  elsewhere.write(tmp_path)
+  check.main(tmp_path)
+  printed = capsys.readouterr().out
+  assert printed.startswith('| file | Keras 2.14.0, tensorflow |')
+  for name, _ in some:
+    assert f'| {name}/encoder.keras | ' in printed
+    assert f'| {name}/model.keras | ' in printed
+  # One probability is another.
+  with np.load(tmp_path / 'numbers.npz') as stored:
+    numbers = dict(stored)
+  numbers['mlp-batch/model.keras/probabilities'][0, 0] += 2e-5
+  np.savez(tmp_path / 'numbers.npz', **numbers)
+  with pytest.raises(SystemExit, match='a difference is above 1e-05'):
+    check.main(tmp_path)
