@@ -61,7 +61,7 @@ def write(folder: pathlib.Path) -> None:
     folder: It is made; files of the same names are replaced.
   """
   generator = np.random.default_rng(0)
-  numbers = {}
+  numbers: dict[str, np.ndarray] = {}
   for name, encoder in encoders():
     params = values(encoder)
     pixels = generator.integers(0, 256, (_EXAMPLES, *encoder.input_shape))

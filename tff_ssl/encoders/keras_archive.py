@@ -47,7 +47,7 @@ def save(model: tf.keras.Model, path: str | os.PathLike[str]) -> None:
     with h5py.File(weights, 'r+') as file:
       # A second name; nothing is copied.
       file[ALSO] = file[ARRAYS]
-    contents = {
+    contents: dict[str, str | bytes] = {
       ABOUT: json.dumps({'keras_version': importlib.metadata.version('keras')}),
       LAYERS: json.dumps(layers(model)),
       WEIGHTS: weights.read_bytes(),
