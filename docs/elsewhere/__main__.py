@@ -9,6 +9,7 @@ compares the numbers. `make elsewhere` does both.
 from collections.abc import Iterator
 import pathlib
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +62,7 @@ def write(folder: pathlib.Path) -> None:
     folder: It is made; files of the same names are replaced.
   """
   generator = np.random.default_rng(0)
-  numbers: dict[str, np.ndarray] = {}
+  numbers: dict[str, Any] = {}
   for name, encoder in encoders():
     params = values(encoder)
     pixels = generator.integers(0, 256, (_EXAMPLES, *encoder.input_shape))

@@ -32,5 +32,5 @@ def test_files_are_compared_with_our_numbers(tmp_path, monkeypatch, capsys):
     numbers = dict(stored)
   numbers['mlp-batch/model.keras/probabilities'][0, 0] += 2e-5
   np.savez(tmp_path / 'numbers.npz', **numbers)
-  with pytest.raises(SystemExit, match='a difference is above 1e-05'):
+  with pytest.raises(SystemExit, match='a difference is above 0.0001'):
     check.main(tmp_path)
