@@ -66,6 +66,8 @@ def _choose(
   """Returns the precision, and why it is taken."""
   if wrong := precision.fault():
     return network.FLOAT32, f'because with bfloat16 TensorFlow {wrong} here'
+  if config.is_private:
+    return network.FLOAT32, 'because a gradient of each client gained nothing so far'
   built = [_build(_in(config, each), task) for each in network.PRECISIONS]
   size = base.batch_in_cache(built[0][1])
   own = getattr(config.clients, 'batch_size', None) or size

@@ -15,6 +15,7 @@ import numpy as np
 
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
+from tff_ssl.encoders.operations import batch_normalization
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.export import exports
 from tff_ssl.runs import run_folder
@@ -50,8 +51,12 @@ def values(encoder: network.Network, seed: int = 0) -> network.Params:
     # Kernels keep their scale, with which numbers stay of one size through all layers.
     size = 0.1 / np.prod(value.shape[:-1]) ** 0.5 if value.shape.rank > 1 else 0.1
     params[name] = value + (size * generator.normal(size=value.shape)).astype('f4')
-  for name, value in encoder.init_statistics().items():
-    params[name] = value + generator.uniform(0.1, 0.5, value.shape).astype('f4')
+  # Of a batch, or else every relu of a deep network may be 0; variances a little larger.
+  examples = generator.uniform(size=(_EXAMPLES, *encoder.input_shape)).astype('f4')
+  for name, value in encoder.moments(params, examples).items():
+    if name.endswith(batch_normalization.POPULATION_SQUARE):
+      value *= generator.uniform(1.0, 1.1, value.shape).astype('f4')
+    params[name] = value
   return params
 
 

@@ -61,6 +61,7 @@ def _write(folder, line=_WINE, **values):
     (9, _WRONG, '', f'float32, because with bfloat16 TensorFlow {_WRONG} here'),
     (2, '', '--runtime=worker', 'a second in this process, for the worker (AMX)'),
     (2, '', '--runtime=hosts:addresses=a:1', 'on this machine, for all hosts (AMX)'),
+    (2, '', '--aggregation=private:epsilon=8,update_clip=1', 'float32, because a grad'),
   ],
 )
 def test_the_faster_is_taken_and_said(capsys, gain, gain_, wrong, line, said):
