@@ -51,7 +51,7 @@ def values(encoder: network.Network, seed: int = 0) -> network.Params:
     # Kernels keep their scale, with which numbers stay of one size through all layers.
     size = 0.1 / np.prod(value.shape[:-1]) ** 0.5 if value.shape.rank > 1 else 0.1
     params[name] = value + (size * generator.normal(size=value.shape)).astype('f4')
-  # Of a batch, or else every relu of a deep network may be 0; variances a little larger.
+  # Of a batch, or else every relu of a deep network may be 0; variances are larger.
   examples = generator.uniform(size=(_EXAMPLES, *encoder.input_shape)).astype('f4')
   for name, value in encoder.moments(params, examples).items():
     if name.endswith(batch_normalization.POPULATION_SQUARE):
