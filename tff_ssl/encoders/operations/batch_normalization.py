@@ -17,6 +17,7 @@ from tff_ssl.encoders import parameters
 from tff_ssl.encoders.operations import group_normalization
 from tff_ssl.encoders.operations import half_maps
 from tff_ssl.encoders.operations import operation
+from tff_ssl.encoders.operations import wide_maps
 
 # Batch norm keeps moments of a population: their means over batches and clients,
 # weighted by examples, are the moments of the union. This does not hold for a variance.
@@ -130,12 +131,12 @@ def batch_norm(
   def normalize(
     x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, *others: tf.Tensor
   ) -> Any:
-    maps: half_maps.HalfMaps | _WideBatches
+    maps: half_maps.HalfMaps | wide_maps.WideMaps
     if is_half:
       maps = half_maps.HalfMaps(x, of_examples(own), [*others], rectified)
       spread, average = of_examples, of_batches
     else:
-      maps = _WideBatches(x, own)
+      maps = _Batches(x, own)
       spread = average = lambda values: values
     mean, square = map(average, maps.moments())
     inverse = tf.math.rsqrt(variance(mean, square) + group_normalization.NORM_EPSILON)
@@ -165,46 +166,15 @@ def batch_norm(
   return y, tf.reduce_mean(mean + own, 0), tf.reduce_mean(square, 0)
 
 
-class _WideBatches:
-  """What the norm does by TensorFlow's operations; see `half_maps.HalfMaps`.
-
-  All factors and results for channels are [batches, channels].
-  """
+class _Batches(wide_maps.WideMaps):
+  """A row is a batch."""
 
   def __init__(self, x: tf.Tensor, own: tf.Tensor) -> None:
-    self._shape = x.shape
     self._batches, self._channels = own.shape
     narrow = x.shape.rank == 4 and self._channels < group_normalization.NARROW
-    # Positions laid out together: those of a row in narrow maps, otherwise one.
+    # Positions laid out together: those of a line in narrow maps, otherwise one.
     self._repeats = x.shape[2] if narrow else 1
-    self._near = self._to_lines(x) - self._factors(own)
-
-  def moments(self) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the means over a batch of the maps and of their square."""
-    return self._mean(self._near), self._mean(tf.square(self._near))
-
-  def affine(self, scale: tf.Tensor, shift: tf.Tensor) -> tf.Tensor:
-    """Returns maps * scale + shift."""
-    return self._to_maps(self._near * self._factors(scale) + self._factors(shift))
-
-  def products(self, y: tf.Tensor, dy: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the means over a batch of `dy` and of `dy` times the maps."""
-    del y
-    dy = self._to_lines(dy)
-    return self._mean(dy), self._mean(dy * self._near)
-
-  def gradient(
-    self,
-    y: tf.Tensor,
-    dy: tf.Tensor,
-    scale: tf.Tensor,
-    slope: tf.Tensor,
-    offset: tf.Tensor,
-  ) -> list[tf.Tensor]:
-    """Returns dy * scale + maps * slope + offset."""
-    del y
-    scale, slope, offset = map(self._factors, (scale, slope, offset))
-    return [self._to_maps(self._to_lines(dy) * scale + self._near * slope + offset)]
+    super().__init__(x, own)
 
   def _to_lines(self, maps: tf.Tensor) -> tf.Tensor:
     return tf.reshape(maps, [self._batches, -1, self._repeats * self._channels])
@@ -216,7 +186,6 @@ class _WideBatches:
     return tf.reduce_mean(tf.reshape(lines, [self._batches, -1, self._channels]), 1)
 
   def _factors(self, values: tf.Tensor) -> tf.Tensor:
-    """Lays out values, one for each channel, to be multiplied by lines."""
     return tf.tile(values, [1, self._repeats])[:, tf.newaxis]
 
 

@@ -19,6 +19,7 @@ from tff_ssl.encoders import parameters
 from tff_ssl.encoders import per_client_gradients
 from tff_ssl.encoders.operations import half_maps
 from tff_ssl.encoders.operations import operation
+from tff_ssl.encoders.operations import wide_maps
 
 NORM_EPSILON = 1e-5
 # A group of one value is normalized to zero whatever the value, a group of two to which
@@ -209,11 +210,11 @@ def group_norm(
     x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, *others: tf.Tensor
   ) -> Any:
     own = by_channel(own_value(x) * ones)
-    maps: half_maps.HalfMaps | _WideMaps
+    maps: half_maps.HalfMaps | wide_maps.WideMaps
     if is_half:
       maps = half_maps.HalfMaps(x, own, [*others], rectified)
     else:
-      maps = _WideMaps(x, own)
+      maps = _Examples(x, own)
     mean, square = (by_group(rows(value)) for value in maps.moments())
     # Rounding can leave the difference below zero where all values are equal.
     variance = tf.nn.relu(square - tf.square(mean))
@@ -239,44 +240,13 @@ def group_norm(
   return normalize(x, gamma, beta, *([] if other is None else [other]))
 
 
-class _WideMaps:
-  """What a norm does to maps by TensorFlow's operations; see `half_maps.HalfMaps`."""
+class _Examples(wide_maps.WideMaps):
+  """A row is an example."""
 
   def __init__(self, x: tf.Tensor, own: tf.Tensor) -> None:
-    self._shape = x.shape
     self._positions = list(range(1, x.shape.rank - 1))
     self._narrow = len(self._positions) == 2 and x.shape[-1] < NARROW
-    self._near = self._to_lines(x) - self._factors(own)
-    self._maps = self._to_maps(self._near)
-
-  def moments(self) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the means over positions of the maps and of their square."""
-    return self._mean(self._maps), self._mean(tf.square(self._maps))
-
-  def affine(self, scale: tf.Tensor, shift: tf.Tensor) -> tf.Tensor:
-    """Returns maps * scale + shift."""
-    return self._to_maps(self._near * self._factors(scale) + self._factors(shift))
-
-  def products(self, y: tf.Tensor, dy: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the means over positions of `dy` and of `dy` times the maps."""
-    del y
-    return self._mean(dy), self._mean(dy * self._maps)
-
-  def gradient(
-    self,
-    y: tf.Tensor,
-    dy: tf.Tensor,
-    scale: tf.Tensor,
-    slope: tf.Tensor,
-    offset: tf.Tensor,
-  ) -> list[tf.Tensor]:
-    """Returns dy * scale + maps * slope + offset."""
-    del y
-    scale, slope, offset = map(self._factors, (scale, slope, offset))
-    return [self._to_maps(self._to_lines(dy) * scale + self._near * slope + offset)]
-
-  def _mean(self, maps: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_mean(maps, self._positions) if self._positions else maps
+    super().__init__(x, own)
 
   def _to_lines(self, maps: tf.Tensor) -> tf.Tensor:
     if not self._narrow:
@@ -287,8 +257,11 @@ class _WideMaps:
   def _to_maps(self, lines: tf.Tensor) -> tf.Tensor:
     return tf.reshape(lines, [-1, *self._shape[1:]]) if self._narrow else lines
 
+  def _mean(self, lines: tf.Tensor) -> tf.Tensor:
+    maps = self._to_maps(lines)
+    return tf.reduce_mean(maps, self._positions) if self._positions else maps
+
   def _factors(self, values: tf.Tensor) -> tf.Tensor:
-    """Lays out values, one for each channel, to be multiplied by lines."""
     channels = self._shape[-1]
     if self._narrow:
       values = tf.reshape(values, [-1, 1, channels])
