@@ -209,6 +209,7 @@ OUTPUTS = (
   Rule('export', Kind.COMPUTED, 'the encoder in other formats, and stated scalings'),
   Rule('export --unprotected', Kind.KEPT, FITTED.why),
   Rule('evaluate', Kind.KEPT, _OF_EXAMPLES),
+  Rule('predict', Kind.KEPT, FITTED.why),
   Rule('embed', Kind.KEPT, 'has the pictures it was given, names and features'),
   Rule('compare', Kind.KEPT, 'has the numbers of run folders'),
   Rule('audit', Kind.STATED, 'about clients of its own, which hold no data'),
