@@ -15,8 +15,10 @@ images are in the user's cache ($XDG_CACHE_HOME or ~/.cache). The folder --out h
   map.png                          the same as a picture
 
 With --beside the map shows two encoders side by side, and each encoder's features are
-in separate files. If there are more than --map_images images, the map shows a random
-sample of them, the same for both encoders.
+in separate files. With --color_by frames on the map are coloured by a column of a table
+that names the pictures (--table, or the manifest among them), such as label or
+client_id, or by the `folder` that each is in. If there are more than --map_images
+images, the map shows a random sample of them, the same for both encoders.
 """
 
 import dataclasses
@@ -33,7 +35,7 @@ from binaries.launching import program
 from tff_ssl.computing import kinds
 from tff_ssl.runs import run_config as stored_config
 
-_READING = ('fit', 'pixel_range')
+_READING = ('fit', 'pixel_range', 'columns')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +49,10 @@ class Options:
     beside: Another run or encoder.keras, for a map side by side.
     formats: Formats to write: parquet, csv or both.
     map_images: Most images on the map.
-    data: Changes of how pictures are read, as in fit=pad,pixel_range=-1000/400.
+    color_by: A column of the table, or folder: frames on the map have colours by it.
+    table: A CSV file that names pictures; none: manifest.csv among the pictures.
+    data: Changes of how pictures are read, as in fit=pad,pixel_range=-1000/400; or the
+      table's column of pictures, as in columns=image=Photo.
   """
 
   run: str
@@ -56,12 +61,16 @@ class Options:
   beside: str | None = None
   formats: tuple[Literal['parquet', 'csv'], ...] = ('parquet', 'csv')
   map_images: Annotated[int, kinds.Range(2, 5000)] = 1000
+  color_by: str | None = None
+  table: str | None = None
   data: command_line.Changes = command_line.UNCHANGED
 
 
 def main(options: Options) -> None:
   """Embeds the images."""
   out = outputs.new_folder(options.out)
+  if options.table is not None and options.color_by is None:
+    raise ValueError('--table is given without --color_by, which names a column of it.')
   config = _config(options)
   # TensorFlow is imported only now, when the command line has been checked.
   from binaries.experiment import embedding
@@ -73,6 +82,8 @@ def main(options: Options) -> None:
     out,
     formats=tuple(dict.fromkeys(options.formats)) or ('parquet', 'csv'),
     map_images=options.map_images,
+    color_by=options.color_by,
+    table=options.table,
   )
 
 

@@ -41,7 +41,7 @@ from tff_ssl.storage import memory
 _IMAGE_SIZE = 64
 _COLUMNS = 'image,client_id[,case_id][,label][,split][,mask]'
 _TEST_FRACTION = 0.2
-_NAMES = ('manifest.csv', 'manifest.tsv')
+MANIFESTS = ('manifest.csv', 'manifest.tsv')
 # Ends of the names of files that may be a manifest.
 _TABLES = ('.csv', '.tsv', '.txt')
 
@@ -104,7 +104,7 @@ def columns(
   """Returns the columns of the manifest without reading its rows; see `load`."""
   top = pathlib.Path(data_dir or '').expanduser()
   if top.is_dir() and data_dir is not None:
-    top /= _NAMES[0]
+    top /= MANIFESTS[0]
   if top.suffix.lower() in _TABLES and top.is_file() and not top.is_symlink():
     # No manifest can be nearer, so no files need to be listed.
     manifest, content = top.name, memory.read_csv(top)
@@ -128,7 +128,7 @@ def _open(
   if path.suffix.lower() in _TABLES and path.is_file():
     return sources.open_source(path.parent, follow_links), path.name
   source = sources.open_source(path, follow_links)
-  manifest = sources.shallowest(source, _NAMES)
+  manifest = sources.shallowest(source, MANIFESTS)
   if manifest is None:
     raise ValueError(
       f'{path} holds no manifest.csv ({_COLUMNS}){_instead(source)}; without one, use '

@@ -1,4 +1,4 @@
-"""Loads a folder of images without a manifest, in the form that an encoder takes."""
+"""Loads pictures without a manifest, in the form that an encoder takes."""
 
 import os
 import pathlib
@@ -38,12 +38,13 @@ def load(
   image_shape: tuple[int, int, int],
   reading: images_lib.Reading = images_lib.AS_USUAL,
 ) -> Pictures:
-  """Loads all images of a folder or .tar, and of the folders within it.
+  """Loads all images of a folder or .tar, and of the folders within it, or one image.
 
   Nothing is written there: decoded images go to the user's cache folder.
 
   Args:
-    path: The folder or .tar file. Files without the suffix of an image are counted.
+    path: The folder, the .tar file or the image. Files of a folder without the suffix
+      of an image are counted.
     image_shape: Height, width and channels that an encoder takes: pictures become
       squares, and a single channel holds their brightness.
     reading: How they are read.
@@ -58,7 +59,7 @@ def load(
       f'The encoder takes images of {image_shape}; a folder of images needs an '
       'encoder of square images with 1 or 3 channels.'
     )
-  source = sources.open_source(pathlib.Path(path).expanduser())
+  source = _open(pathlib.Path(path).expanduser())
   names = tuple(
     name for name in source.names if name.lower().endswith(images_lib.SUFFIXES)
   )
@@ -76,6 +77,12 @@ def load(
   # In no split, so that copies are in one.
   intake = intake_findings.take_in(source, '', rows, np.full(len(rows), ''), decoded)
   return Pictures(readable, to_channels(decoded.pixels, channels), intake)
+
+
+def _open(path: pathlib.Path) -> sources.Source:
+  if path.is_file() and path.name.lower().endswith(images_lib.SUFFIXES):
+    return sources.FileSource(path)
+  return sources.open_source(path)
 
 
 def to_channels(images: np.ndarray, channels: int) -> np.ndarray:

@@ -179,6 +179,32 @@ class FolderSource:
     )
 
 
+class FileSource:
+  """A single file, as that of a folder that has no other."""
+
+  def __init__(self, path: pathlib.Path) -> None:
+    self._folder = path.parent
+    self.path = path
+    self.names = (path.name,)
+    self.aside: Mapping[str, Sequence[str]] = {}
+    self.empty: Sequence[str] = ()
+
+  def read(self, name: str) -> bytes:
+    """The content of the file.
+
+    Raises:
+      OSError: It is larger than 1 GiB, or cannot be read.
+    """
+    path = self._folder / name
+    _check_size(name, path.stat().st_size)
+    return path.read_bytes()
+
+  def stamp(self, names: tuple[str, ...]) -> str:
+    """A digest of the file's name, size and time."""
+    stat = self.path.stat()
+    return cache.fingerprint(*names, stat.st_size, stat.st_mtime_ns)
+
+
 class TarSource:
   """The files of an uncompressed .tar.
 

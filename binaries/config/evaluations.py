@@ -94,6 +94,8 @@ class Additions:
   Attributes:
     transfer: A task other than the run's, on which its encoder is evaluated instead.
     transfer_dir: Where the data of that task are; like --data_dir.
+    new_only: Whether, of the test examples of data that have grown, those alone are
+      tested on that the run did not have.
     fairness: Whether mean, deviation and worst decile of the accuracies over clients
       are shown, with the run's partition applied to the test examples.
     federated: Training of the method federated_linear, as in rounds=50.
@@ -102,6 +104,7 @@ class Additions:
 
   transfer: str | None = None
   transfer_dir: str | None = roles.path()
+  new_only: bool = False
   fairness: bool = False
   federated: FederatedLinear = FederatedLinear()
   masks: Masks = Masks()

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from binaries.config import run_config
 from binaries.config import suited
+from tasks import picture_values
 from tasks import pictures
 from tff_ssl.computing import inert
 from tff_ssl.evaluation import feature_sets
@@ -30,6 +31,8 @@ def embed(
   *,
   formats: Sequence[str],
   map_images: int,
+  color_by: str | None,
+  table: str | None,
 ) -> None:
   """Encodes images with each encoder, and writes features and a map.
 
@@ -40,41 +43,53 @@ def embed(
     out: Where the files are written.
     formats: Formats of the features, parquet or csv.
     map_images: Most images on the map.
+    color_by: What gives frames on the map their colours; see `picture_values.read`.
+    table: A CSV file with such a column, or None.
 
   Raises:
-    ValueError: If an encoder cannot be read or does not read images, or no image can.
+    ValueError: If an encoder cannot be read or does not read images, no image can, or
+      the table has no such column.
   """
   # All are read before the first one encodes anything.
   encoders = _encoders(sources)
   with stages.show_progress(stages.StageLines(what='embedding')):
-    found = _encode(encoders, images, config)
-    first = next(iter(found.values()))[0]
+    reading = suited.reading(config.data)
+    loaded = {
+      title: pictures.load(images, encoder.input_shape[1:], reading)
+      for title, encoder in encoders.items()
+    }
+    first = next(iter(loaded.values()))
     for line in first.intake.lines():
       print(f'  {line}')
+    values = None
+    if color_by is not None:
+      own = suited.arguments(config.data)['columns']
+      values = picture_values.read(images, first.names, color_by, table, own)
+    found = _encode(encoders, loaded)
     out.mkdir(parents=True, exist_ok=True)
-    for number, (title, (loaded, features)) in enumerate(found.items(), 1):
+    for number, (title, (_, features)) in enumerate(found.items(), 1):
       start = 'features' if len(found) == 1 else f'features_{number}'
       for kind in formats:
-        _write(out / f'{start}.{kind}', loaded.names, features)
+        _write(out / f'{start}.{kind}', first.names, features)
       print(
         f'{title}: {len(features):,} images, {features.shape[1]} features, in {start}.*'
       )
-    _draw(out, found, images, map_images)
+    _draw(out, found, images, map_images, values)
     print(f'Embedded: {out}')
 
 
 def _encode(
-  encoders: dict[str, tf.keras.Model], images: str, config: run_config.RunConfig
+  encoders: dict[str, tf.keras.Model], loaded: dict[str, pictures.Pictures]
 ) -> dict[str, tuple[pictures.Pictures, np.ndarray]]:
   """Returns the pictures in each encoder's size, and their features, by title."""
   found = {}
   for title, encoder in encoders.items():
-    loaded = pictures.load(images, encoder.input_shape[1:], suited.reading(config.data))
-    stages.begin(f'encoding {len(loaded.images):,} images with {title}')
-    features = feature_sets.encode(encoder, loaded.images)
+    own = loaded[title]
+    stages.begin(f'encoding {len(own.images):,} images with {title}')
+    features = feature_sets.encode(encoder, own.images)
     if not np.all(np.isfinite(features)):
       raise ValueError(f'The features of {title} are not all finite.')
-    found[title] = loaded, features
+    found[title] = own, features
   return found
 
 
@@ -122,6 +137,7 @@ def _draw(
   found: dict[str, tuple[pictures.Pictures, np.ndarray]],
   source: str,
   map_images: int,
+  values: Sequence[str] | None,
 ) -> None:
   """Writes the map as a page and as a picture.
 
@@ -130,6 +146,7 @@ def _draw(
     found: Pictures and features by title.
     source: Where the images are from.
     map_images: Most images on the map.
+    values: A value of each image, by which frames have colours; None: there are none.
   """
   # Imported only here: on its first import matplotlib writes its cache, and may
   # print a message about it.
@@ -148,7 +165,8 @@ def _draw(
   images = loaded.images[shown]
   names = [first.names[k] for k in shown]
   note = f'{len(shown):,} of the {len(first.names):,} images of {source}'
-  page = gallery.build_page(panels, names, images, note)
+  colors = None if values is None else gallery.coloring([values[k] for k in shown])
+  page = gallery.build_page(panels, names, images, note, colors)
   with files.atomic(out / 'map.html') as aside:
     aside.write_text(page, encoding='utf-8')
-  gallery.draw(panels, images, note, out / 'map.png')
+  gallery.draw(panels, images, note, out / 'map.png', colors)

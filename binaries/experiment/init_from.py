@@ -2,6 +2,7 @@
 
 import collections
 from collections.abc import Callable, Mapping
+import hashlib
 import json
 import os
 import pathlib
@@ -23,6 +24,8 @@ from tff_ssl.runs import checkpoints
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.storage import files
 
+# Names the weights that a run started from.
+PARENT = 'parent.json'
 _CHECKPOINTS = 'checkpoints'
 # Fields of an encoder on which its weights depend.
 _OF_ENCODER = ('width', 'stem', 'norm', 'patch')
@@ -132,10 +135,38 @@ def build(
     statistics = weights.non_trainable
     if statistics:
       statistics = take(source, statistics, found_statistics, encoder)
+    parent = {'name': _name(source), 'weights_sha256': _digest(found)}
+    files.write_json(pathlib.Path(folder) / PARENT, parent)
     print(f'starting from {where}', flush=True)
     return state._replace(global_model_weights=type(weights)(trainable, statistics))
 
   return start
+
+
+def parent(folder: str | os.PathLike[str]) -> Mapping[str, str] | None:
+  """Returns what a run started from: a name, and a digest of the weights.
+
+  Args:
+    folder: The run folder.
+  """
+  path = pathlib.Path(folder) / PARENT
+  return files.read_json(path) if path.is_file() else None
+
+
+def _name(source: str) -> str:
+  """Returns the name of a run, or of a file with that of its folder."""
+  path = pathlib.Path(source).resolve()
+  return f'{path.parent.name}/{path.name}' if _is_encoder(source) else path.name
+
+
+def _digest(weights: Mapping[str, np.ndarray]) -> str:
+  """Returns a digest of weights that does not depend on how they are stored."""
+  digest = hashlib.sha256()
+  for name in sorted(weights):
+    array = np.ascontiguousarray(weights[name])
+    digest.update(f'{name} {array.dtype} {array.shape}\n'.encode())
+    digest.update(array.tobytes())
+  return digest.hexdigest()
 
 
 def _is_encoder(source: str) -> bool:

@@ -6,7 +6,8 @@ and a digest of its content as it was read. It names clients, so it stays in the
 folder. With it
 - a run that starts from another's weights is refused if it would be tested on what the
   other trained on (`check_unseen`);
-- a run whose data have changed says what has changed (`check_same`).
+- a run whose data have changed says what has changed (`check_same`), and can be tested
+  on what is new alone (`new_to`).
 """
 
 import collections
@@ -14,6 +15,8 @@ from collections.abc import Collection, Iterable, Mapping
 import dataclasses
 import os
 import pathlib
+
+import numpy as np
 
 from binaries.config import run_config
 from tasks import intake
@@ -146,6 +149,34 @@ def check_unseen(
         'they are taken for others',
         flush=True,
       )
+
+
+def new_to(folder: str | os.PathLike[str], task: task_types.Task) -> task_types.Task:
+  """Returns a task with those test examples alone that a run did not have.
+
+  If cases are classified, a case that has an example that the run knew is left out.
+
+  Args:
+    folder: The run folder.
+    task: A task with digests, such as the run's own with more examples.
+
+  Raises:
+    ValueError: The run has no `examples.json`, or there is no such test example.
+  """
+  known = _read(folder)
+  if known is None:
+    raise ValueError(f'{folder} has no {NAME}, which says what is new to it.')
+  there = {each.digest for each in known}
+  numbers = task.test.example_id.tolist()
+  is_new = np.array([task.digests[number] not in there for number in numbers], bool)
+  if task.case_level:
+    is_new &= ~np.isin(task.test.case, task.test.case[~is_new])
+  if not is_new.any():
+    raise ValueError(
+      f'{folder} had all {len(numbers):,} test examples of the task {task.name!r}; '
+      'some must be new to it.'
+    )
+  return dataclasses.replace(task, test=task.test.take(np.flatnonzero(is_new)))
 
 
 def _examples(task: task_types.Task) -> Iterable[_Example]:

@@ -53,6 +53,9 @@ def run(
   if added.transfer:
     task = transfer.load(config, added.transfer, added.transfer_dir, task.image_shape)
     membership.check_unseen(folder, config, task)
+    if added.new_only:
+      task = membership.new_to(folder, task)
+      print(f'tested on what {folder} did not have: {len(task.test):,} test examples')
   prefix = f'transfer/{added.transfer}/' if added.transfer else ''
   print(f'{folder}: the encoder after round {round} of {config.rounds}')
   if evaluation.of_masks(config):

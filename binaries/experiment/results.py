@@ -15,6 +15,7 @@ import pathlib
 from binaries.config import run_config
 from binaries.experiment import bits
 from binaries.experiment import encoder_card
+from binaries.experiment import init_from
 from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
@@ -76,6 +77,8 @@ def save_encoder(
   """
   model = encoder.to_keras(params)
   own = encoder_card.build(config, task, encoder, rounds)
+  if (parent := init_from.parent(folder.path)) is not None:
+    own['parent'] = parent
   own.update(privacy or {})
   if model_card.is_private(own):
     # Which examples have a label is counted without noise.

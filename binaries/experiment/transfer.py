@@ -32,6 +32,11 @@ def check(config: run_config.RunConfig, added: evaluations.Additions) -> None:
         f'--transfer={added.transfer} is given for a run of the task {config.task}; '
         f'both must have one image an example, which {task} has not.'
       )
+  if added.new_only and added.transfer not in registry.OF_FILES:
+    raise ValueError(
+      f'--new_only is given with --transfer={added.transfer}; it is for '
+      f'{", ".join(registry.OF_FILES)} only, whose examples a run knows.'
+    )
   takers = (*registry.DOWNLOADED, *registry.OF_FILES)
   if added.transfer_dir is not None and added.transfer not in takers:
     raise ValueError(

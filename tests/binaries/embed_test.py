@@ -88,6 +88,7 @@ def test_two_encoders_side_by_side(run, photos, tmp_path, capsys):
     f'--out={out}',
     '--formats=csv',
     '--map_images=5',
+    '--color_by=folder',
   )
   assert 'one (2): 9 images, 8 features, in features_2.*' in capsys.readouterr().out
   assert sorted(each.name for each in out.iterdir()) == [
@@ -103,6 +104,8 @@ def test_two_encoders_side_by_side(run, photos, tmp_path, capsys):
   assert set(data['names']) <= set(images)
   assert data['panels'][0]['places'] == data['panels'][1]['places']
   assert '5 of the 9 images' in page
+  deeper = ['deeper' if name.startswith('deeper/') else '' for name in data['names']]
+  assert data['values'] == deeper
 
 
 @pytest.mark.parametrize(
@@ -146,6 +149,8 @@ def test_bad_flags_are_one_sentence(run, photos, tmp_path):
     f'{start} --images={path} --formats=xlsx': 'it must be one of parquet, csv',
     f'{start} --images={path} --task=digits': 'There is no flag --task',
     f'{start} --images={path} --data=at_most=3': 'here it must be one of fit, pixel',
+    f'{start} --images={path} --table=a.csv': '--table is given without --color_by',
+    f'{start} --images={path} --color_by=age': 'holds no manifest.csv; a table',
     f'{start} --images={empty}': 'holds no images; their names must end in .jpg',
     f'--run={path} --images={path} --out={out}': 'encoder.keras is not a file',
   }

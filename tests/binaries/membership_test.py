@@ -184,3 +184,22 @@ def test_programs_say_what_was_added_to_the_data_of_a_run(tmp_path):
   config = dataclasses.replace(config, init_from=str(run))
   init_from.check_data(config, tmp_path / 'new', load())
   assert len(load().test) > len(before.test)
+
+
+def test_only_what_a_run_did_not_have_is_tested_on(tmp_path):
+  run = _run(tmp_path / 'run', _task(_OLD))
+  # R has a further picture, S has a new one and one that was R's.
+  grown = _task(['1PatA', '5RaxE', '5RbxH', '6SaxF', '7SaxG', '8TbtI'])
+  new = membership.new_to(run, grown)
+  assert [chr(pixel) for pixel in new.test.image.ravel()] == ['H', 'G']
+  assert len(new.train) == len(grown.train)
+  of_cases = dataclasses.replace(
+    grown,
+    test=dataclasses.replace(grown.test, case=grown.test.client),
+    case_level=True,
+  )
+  with pytest.raises(ValueError, match='had all 4 test examples of the task'):
+    membership.new_to(run, of_cases)
+  (run / membership.NAME).unlink()
+  with pytest.raises(ValueError, match=r'has no examples\.json'):
+    membership.new_to(run, grown)

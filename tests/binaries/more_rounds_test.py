@@ -3,6 +3,7 @@
 import collections
 import csv
 import dataclasses
+import hashlib
 import json
 import re
 
@@ -135,6 +136,15 @@ def test_a_longer_run_has_the_rounds_of_one_that_began_so(tmp_path):
   for name, value in now.items():
     if name.startswith('encoder/'):
       np.testing.assert_array_equal(value, was[name])
+  # Its card names the weights by a digest of names, types, shapes and values.
+  digest = hashlib.sha256()
+  for name in sorted(was):
+    value = was[name]
+    digest.update(f'{name} {value.dtype} {value.shape}\n'.encode() + value.tobytes())
+  parent = json.loads((other / 'encoder.json').read_text())['parent']
+  assert parent == {'name': 'grown', 'weights_sha256': digest.hexdigest()}
+  said = f'Started from the weights of grown (SHA-256 {digest.hexdigest()})'
+  assert said in (other / 'encoder.md').read_text()
 
 
 def test_an_encoder_of_ours_is_started_from_and_another_network_refused(
@@ -153,6 +163,7 @@ def test_an_encoder_of_ours_is_started_from_and_another_network_refused(
   state = server.initial_state(weights, 0)
   config = in_process.read('fedavg_ssl', f'--init_from={path}')
   init_from.check(config, tmp_path / 'run')
+  (tmp_path / 'run').mkdir()
   started = init_from.build(config, tmp_path / 'run', encoder)(state)
   other = registry.build_encoder('conv2', (8, 8, 1), 0.125, None, None, 'batch')
   with pytest.raises(ValueError, match='is not the conv2 of this run'):

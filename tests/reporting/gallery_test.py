@@ -84,3 +84,33 @@ def test_too_few_images_and_nonfinite_features_are_refused():
     gallery.panel('a', np.ones([1, 3]))
   with pytest.raises(ValueError, match='features of a are not all finite'):
     gallery.panel('a', np.full([3, 3], np.nan))
+
+
+def test_the_most_frequent_values_have_colours_of_their_own():
+  # Two of a, one each of nine others, and one image without a value.
+  values = ['a', *'bcdefghij', '', 'a']
+  found = gallery.coloring(values)
+  names = [name for name, _ in found.legend]
+  assert names == [f'{name} ({1 + (name == "a")})' for name in 'abcdefg'] + [
+    '3 others (4)'
+  ]
+  assert found.groups.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 0]
+  assert len({color for _, color in found.legend}) == 8
+  assert gallery.coloring(['x', '']).legend[-1][0] == 'none (1)'
+  assert len(gallery.coloring(['x', 'y']).legend) == 2
+
+
+def test_frames_of_page_and_picture_have_the_colours_of_the_values():
+  colors = gallery.coloring(['<b>', 'x'] * 6)
+  panel = gallery.panel('t', _blobs())
+  images = np.zeros([12, 4, 4, 1], np.uint8)
+  page = gallery.build_page([panel], ['n'] * 12, images, 'photos', colors)
+  data = json.loads(re.search(r'application/json">(.*?)</script>', page).group(1))
+  assert data['legend'] == [['<b> (6)', '#0072b2'], ['x (6)', '#d55e00']]
+  assert data['groups'] == [0, 1] * 6
+  assert data['values'] == ['<b>', 'x'] * 6
+  framed = gallery._framed(np.zeros([12, 4, 4, 3], np.uint8), colors)
+  assert framed.shape == (12, 10, 10, 3)
+  np.testing.assert_array_equal(framed[0, 0, 0], [0x00, 0x72, 0xB2])
+  np.testing.assert_array_equal(framed[1, -1, 5], [0xD5, 0x5E, 0x00])
+  assert not framed[:, 3:-3, 3:-3].any()

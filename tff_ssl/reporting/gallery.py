@@ -8,10 +8,13 @@ evaluation.
 """
 
 import base64
+import collections
 from collections.abc import Sequence
 import os
 from typing import NamedTuple
 
+from matplotlib import colors as mpl_colors
+from matplotlib import lines as lines_lib
 import numpy as np
 from sklearn import manifold
 import tensorflow as tf
@@ -31,6 +34,8 @@ _EXACT = 100
 # Side of a panel of the picture, and of a thumbnail in it, in pixels.
 _SIDE, _SMALL = 1000, 32
 _MARGIN = 0.03
+# Width of a coloured frame, in pixels.
+_FRAME = 3
 _DIGITS = 4
 
 
@@ -46,6 +51,45 @@ class Panel(NamedTuple):
   title: str
   places: np.ndarray
   neighbours: np.ndarray
+
+
+class Coloring(NamedTuple):
+  """Colours of the images' frames, by a value of each.
+
+  Attributes:
+    legend: Name and colour of each group; the last is that of all other values.
+    groups: int [n], the group of each image.
+    values: The value of each image, '' for none.
+  """
+
+  legend: tuple[tuple[str, str], ...]
+  groups: np.ndarray
+  values: tuple[str, ...]
+
+
+def coloring(values: Sequence[str]) -> Coloring:
+  """Gives the most frequent values colours that can be told apart.
+
+  Args:
+    values: A value for each image, '' for none.
+  """
+  counts = collections.Counter(value for value in values if value)
+  # Equal ones in the order of their names: colours do not depend on that of images.
+  ordered = sorted(counts, key=lambda value: (-counts[value], value))
+  named = ordered[: len(look.COLORS)]
+  legend = [
+    (f'{name} ({counts[name]:,})', color)
+    for name, color in zip(named, look.COLORS, strict=False)
+  ]
+  rest = len(values) - sum(counts[name] for name in named)
+  if rest:
+    others = len(ordered) - len(named)
+    legend.append(
+      (f'{f"{others:,} others" if others else "none"} ({rest:,})', look.FAINT)
+    )
+  of_value = {name: k for k, name in enumerate(named)}
+  groups = np.array([of_value.get(value, len(named)) for value in values], np.int64)
+  return Coloring(tuple(legend), groups, tuple(values))
 
 
 def panel(title: str, features: np.ndarray) -> Panel:
@@ -116,7 +160,11 @@ def neighbours(features: np.ndarray, count: int = _NEIGHBOURS) -> np.ndarray:
 
 
 def build_page(
-  panels: Sequence[Panel], names: Sequence[str], images: np.ndarray, note: str
+  panels: Sequence[Panel],
+  names: Sequence[str],
+  images: np.ndarray,
+  note: str,
+  colors: Coloring | None = None,
 ) -> str:
   """Returns a page on which to look at images and click on them.
 
@@ -125,6 +173,7 @@ def build_page(
     names: Names of the n images.
     images: uint8 [n, H, W, 1 or 3].
     note: What the images are.
+    colors: Colours of frames; None: no image has one.
 
   Returns:
     HTML that contains everything; nothing is loaded.
@@ -144,12 +193,20 @@ def build_page(
       for each in panels
     ],
   }
+  if colors is not None:
+    data['legend'] = [[inert.line(name), color] for name, color in colors.legend]
+    data['groups'] = colors.groups.tolist()
+    data['values'] = [inert.line(value) for value in colors.values]
   title = f'{len(names):,} images by their features'
   return pages.render('gallery.html', title=title, note=note, data=data)
 
 
 def draw(
-  panels: Sequence[Panel], images: np.ndarray, note: str, path: str | os.PathLike[str]
+  panels: Sequence[Panel],
+  images: np.ndarray,
+  note: str,
+  path: str | os.PathLike[str],
+  colors: Coloring | None = None,
 ) -> None:
   """Writes a picture of the maps, side by side.
 
@@ -158,6 +215,7 @@ def draw(
     images: uint8 [n, H, W, 1 or 3].
     note: What the images are.
     path: A PNG file.
+    colors: Colours of frames; None: no image has one.
   """
   figure = look.new(6.5 * len(panels), 7)
   axes = figure.subplots(1, len(panels), squeeze=False)[0]
@@ -165,6 +223,13 @@ def draw(
   # Small images are enlarged to the size of others.
   scale = max(1, _SMALL // max(tiles.shape[1:3]))
   tiles = tiles.repeat(scale, axis=1).repeat(scale, axis=2)
+  if colors is not None:
+    tiles = _framed(tiles, colors)
+    handles = [
+      lines_lib.Line2D([], [], color=color, marker='s', linestyle='')
+      for _, color in colors.legend
+    ]
+    look.legend(figure, handles, [name for name, _ in colors.legend], 4)
   for plot, each in zip(axes, panels, strict=True):
     plot.imshow(_picture(each.places, tiles))
     plot.set_title(look.plain(each.title), color=look.INK, fontsize=10)
@@ -173,6 +238,17 @@ def draw(
     plot.spines[:].set_color(look.FAINT)
   look.title(figure, f'{len(images):,} images by their features', note)
   look.save(figure, path)
+
+
+def _framed(tiles: np.ndarray, colors: Coloring) -> np.ndarray:
+  """Returns thumbnails with frames, uint8 [n, h + 2 * _FRAME, w + 2 * _FRAME, 3]."""
+  shades = np.array([mpl_colors.to_rgb(color) for _, color in colors.legend])
+  shades = np.rint(255 * shades).astype(np.uint8)[colors.groups]
+  n, height, width, _ = tiles.shape
+  framed = np.empty([n, height + 2 * _FRAME, width + 2 * _FRAME, 3], np.uint8)
+  framed[:] = shades[:, np.newaxis, np.newaxis]
+  framed[:, _FRAME:-_FRAME, _FRAME:-_FRAME] = tiles
+  return framed
 
 
 def _picture(places: np.ndarray, tiles: np.ndarray) -> np.ndarray:

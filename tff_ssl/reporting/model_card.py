@@ -88,6 +88,7 @@ def build(
   return pages.render(
     'card.md',
     known={name: known.get(name) for name in _NAMES},
+    parent=known.get('parent'),
     notes=[*notes],
     data=known.get('data', known.get('task')),
     task=config.get('task'),

@@ -81,6 +81,7 @@ FILES = (
   Rule('evaluation.json', Kind.KEPT, _OF_EXAMPLES),
   Rule('intake.json', Kind.KEPT, 'has names of files'),
   Rule('examples.json', Kind.KEPT, 'has names of files and clients, and digests'),
+  Rule('parent.json', Kind.KEPT, 'what it says is on the card'),
   Rule('partition.csv', Kind.KEPT, 'has the clients, their sizes and their classes'),
   Rule('clients.csv', Kind.KEPT, _OF_CLIENTS),
   Rule('client_states.sqlite', Kind.KEPT, _OF_CLIENTS),
@@ -176,6 +177,7 @@ ENTRIES = (
       'pixel_range',
     )
   ),
+  Rule('parent', Kind.STATED, 'the name and a digest of the weights it started from'),
   Rule('data', Kind.STATED, 'numbers of examples and classes, which are not protected'),
   Rule('privacy', Kind.STATED, 'what is promised'),
 )
@@ -209,6 +211,7 @@ OUTPUTS = (
   Rule('export', Kind.COMPUTED, 'the encoder in other formats, and stated scalings'),
   Rule('export --unprotected', Kind.KEPT, FITTED.why),
   Rule('evaluate', Kind.KEPT, _OF_EXAMPLES),
+  Rule('predict', Kind.KEPT, FITTED.why),
   Rule('embed', Kind.KEPT, 'has the pictures it was given, names and features'),
   Rule('compare', Kind.KEPT, 'has the numbers of run folders'),
   Rule('audit', Kind.STATED, 'about clients of its own, which hold no data'),
