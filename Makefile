@@ -32,8 +32,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 RUNS ?= runs/byol
 FIGURE ?= docs/figures/byol_collapse.png
 
-.PHONY: help demo byol-collapse claims claims-cifar test check bench bench-growth
-.PHONY: docs docs-serve docs-venv test-long kill-campaign torture format lock
+.PHONY: help demo byol-collapse claims claims-cifar claims-elsewhere test check bench
+.PHONY: bench-growth docs docs-serve docs-venv test-long kill-campaign torture format lock
 .PHONY: race elsewhere clean venv
 
 help:
@@ -41,6 +41,7 @@ help:
 	@echo 'make byol-collapse  BYOL with group and batch norm; draws docs/figures'
 	@echo "make claims       the papers' claims on digits (hours); writes docs/claims.md"
 	@echo 'make claims-cifar the same on CIFAR (days); both resume where they stopped'
+	@echo "make claims-elsewhere  FedAvg on Fashion-MNIST in Flower's setting (hours)"
 	@echo 'make test         run the tests (ARGS: for pytest)'
 	@echo 'make test-long    run the slow tests of further methods'
 	@echo 'make check        lint, formatting and types'
@@ -84,6 +85,10 @@ claims: venv
 
 claims-cifar: venv
 	$(BIN)/python -m docs.claims --budget=cifar $(ARGS)
+
+# ARGS=--data_dir=FOLDER, unless Debian's package dataset-fashion-mnist is installed.
+claims-elsewhere: venv
+	$(BIN)/python -m docs.claims.flower $(ARGS)
 
 test: venv
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not long and not torture' $(ARGS)

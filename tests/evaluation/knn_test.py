@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn import neighbors
 
 from tff_ssl.evaluation import knn
 
@@ -35,6 +36,16 @@ def test_equals_brute_force(k, temperature):
   want = _brute_force(train, labels, test, 5, k, temperature)
   np.testing.assert_array_equal(got, want)
   assert np.unique(want).size > 2  # The comparison is not one of constants.
+
+
+@pytest.mark.parametrize('k, temperature', [(1, 0.1), (7, 0.1), (30, 0.02)])
+def test_equals_scikit_learn(k, temperature):
+  train, labels, test = _data()
+  sklearn = neighbors.KNeighborsClassifier(
+    k, metric='cosine', weights=lambda distance: np.exp((1 - distance) / temperature)
+  ).fit(train, labels)
+  got = knn.predict(train, labels, test, 5, knn.KnnConfig(k, temperature))
+  np.testing.assert_array_equal(got, sklearn.predict(test))
 
 
 def test_by_default_20_vote():

@@ -79,6 +79,17 @@ def test_adamw_is_adam_with_a_decay_of_kernels():
   np.testing.assert_allclose(got['bias'], _PARAMS['bias'] - 2 * step['bias'], rtol=1e-5)
 
 
+@pytest.mark.parametrize('schedule', [{}, {'schedule': 'cosine', 'rounds': 5}])
+def test_adamw_without_decay_is_adam_to_the_bit(schedule):
+  of_both = [
+    _run(optimizers.OptimizerConfig(name, 0.01, **schedule), 4)
+    for name in ('adam', 'adamw')
+  ]
+  for name, param in _PARAMS.items():
+    np.testing.assert_array_equal(of_both[0][name], of_both[1][name])
+    assert np.all(of_both[0][name] != param)
+
+
 @pytest.mark.parametrize('name', ['sgd', 'adamw'])
 def test_the_rate_falls_in_steps(name):
   config = optimizers.OptimizerConfig(name, 0.4, 'steps', boundaries=(1, 3), factor=0.5)

@@ -34,6 +34,17 @@ def test_equals_reference(n, temperature):
   np.testing.assert_allclose(got, _reference(f, g, temperature), rtol=1e-8, atol=1e-10)
 
 
+def test_equals_the_figure_of_optax():
+  """Inputs and value of optax 0.2.8, losses/_self_supervised_test.py, test_batched."""
+  views = tf.constant(
+    [[-1.9540, 1.0780], [0.2380, -0.5703], [1.8745, -0.0195], [-0.6719, -1.9210]],
+    tf.float64,
+  )
+  # Its labels 0, 0, 1, 1: both views of an example follow each other.
+  got = contrastive.nt_xent(views[0::2], views[1::2], temperature=0.07)
+  assert float(got) == pytest.approx(14.01032, abs=5e-6)
+
+
 def test_indistinguishable_views_cost_log_of_the_candidates():
   x = tf.ones([4, 3], tf.float64)
   np.testing.assert_allclose(contrastive.nt_xent(x, x), np.log(7.0), rtol=1e-12)

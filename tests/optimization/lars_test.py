@@ -51,6 +51,67 @@ def test_three_steps_equal_reference(decay, exclude_vectors):
     np.testing.assert_allclose(state[name], velocities[name], rtol=1e-12)
 
 
+_START = [[3.0, 4.0], [0.0, -12.0]]
+_GRADIENTS = (
+  [[1.0, -2.0], [2.0, 0.0]],
+  [[0.5, 0.25], [-1.0, 2.0]],
+  [[-1.0, 0.0], [0.0, 1.0]],
+)
+
+
+def _of_ours(decay, gradients):
+  """Returns a parameter after a step with each gradient: of it, or given."""
+  param = tf.constant(_START, tf.float64)
+  velocity = lars.init(param)
+  for gradient in gradients:
+    gradient = gradient(param) if callable(gradient) else tf.constant(gradient)
+    param, velocity = lars.update(
+      param,
+      velocity,
+      tf.cast(gradient, tf.float64),
+      0.5,
+      weight_decay=decay,
+      trust_coefficient=0.02,
+      exclude_vectors=False,
+    )
+  return param.numpy()
+
+
+@pytest.mark.parametrize(
+  ('decay', 'gradients', 'figures'),
+  [
+    (
+      0.0,
+      _GRADIENTS,
+      [
+        [2.9217335578767436, 4.208040091994759],
+        [-0.12756036797903503, -12.307432637929155],
+      ],
+    ),
+    (0.1, [lambda w: w / 4] * 3, [[2.833137, 3.777516], [0.0, -11.332548]]),
+  ],
+  ids=['without decay', 'gradients along the parameter'],
+)
+def test_equals_figures_of_optax(decay, gradients, figures):
+  """As optax 0.2.8, lars(0.5, decay, trust_coefficient=0.02), computes in float64."""
+  np.testing.assert_allclose(_of_ours(decay, gradients), figures, rtol=1e-12)
+
+
+def test_with_decay_the_norms_of_the_paper_are_added_and_not_optax_s_vectors():
+  """You et al. 2017, Eq. 6: |g| + decay |w|; optax 0.2.8 divides by |g + decay w|."""
+  w, g = np.array(_START), np.array(_GRADIENTS[0])
+  # What optax adds to the parameter in the first step, with a decay of 0.1.
+  of_optax = [
+    [-0.0542906218441734, 0.0668192268851365],
+    [-0.08352403360642062, 0.050114420163852376],
+  ]
+  norm = np.linalg.norm
+  ratio = norm(g + 0.1 * w) / (norm(g) + 0.1 * norm(w))
+  got = _of_ours(0.1, _GRADIENTS[:1])
+  np.testing.assert_allclose(got - w, ratio * np.array(of_optax), rtol=1e-10)
+  assert ratio < 0.9
+
+
 @pytest.mark.parametrize(
   'param, grad', [([[0.0, 0.0]], [[3.0, 4.0]]), ([[3.0, 4.0]], [[0.0, 0.0]])]
 )

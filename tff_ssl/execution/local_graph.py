@@ -125,8 +125,12 @@ class LocalGraph:
     the operation. This takes longer than the rest: so one thread prepares all sessions.
 
     Returns:
-      `session.run` of its results; None if that is left to `session.run` itself.
+      `session.run` of its results, none for none; None if that is left to
+      `session.run` itself.
     """
+    if not self._fetches:
+      # A session refuses an empty graph, as that of TFF's processes without metrics.
+      return lambda _: []
     make = getattr(self._session, '_make_callable_from_options', None)
     feeds = {tensor.name: tensor for tensor in (*self._constant, *self._feeds)}
     results = [tensor.name for tensor in self._fetches]

@@ -8,7 +8,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.computing import checks
-from tff_ssl.optimization import adam
 from tff_ssl.optimization import lars
 from tff_ssl.optimization import schedules
 
@@ -152,9 +151,15 @@ class Lars(tff.learning.optimizers.Optimizer):
 
 
 class AdamW(tff.learning.optimizers.Optimizer):
-  """AdamW as a TFF optimizer; the arithmetic is `optimization.adam`.
+  """TFF's Adam, and a decay of the parameters that have more than one dimension.
 
-  TFF's own AdamW also decays biases and the scales of norm layers.
+    w <- w - rate * (adam's step + weight_decay * w)
+
+  Without decay it is 'adam' to the bit, with TFF's epsilon. TFF's own AdamW also decays
+  biases and the scales of norm layers.
+
+  Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", ICLR 2019,
+  Algorithm 2; `optimization.adam` names how this deviates.
   """
 
   def __init__(self, learning_rate: float, weight_decay: float = 0.0):
@@ -167,22 +172,24 @@ class AdamW(tff.learning.optimizers.Optimizer):
     Raises:
       ValueError: If a value is out of its range.
     """
-    checks.not_negative(learning_rate=learning_rate)
-    adam.check_hyperparameters(0.9, 0.999, 1e-8, weight_decay)
-    self._learning_rate = learning_rate
+    checks.not_negative(learning_rate=learning_rate, weight_decay=weight_decay)
+    self._adam = tff.learning.optimizers.build_adam(learning_rate)
     self._weight_decay = weight_decay
 
   def initialize(self, specs: Any) -> Any:
-    """Returns the learning rate, the number of steps and zero moments."""
-    zeros = tf.nest.map_structure(lambda s: tf.zeros(s.shape, s.dtype), specs)
-    return collections.OrderedDict(
-      learning_rate=tf.constant(self._learning_rate, tf.float32), **adam.init(zeros)
-    )
+    """Returns the state of TFF's Adam: rate, number of steps, zero moments."""
+    return self._adam.initialize(specs)
 
   def next(self, state: Any, weights: Any, gradients: Any) -> tuple[Any, Any]:
-    """Takes one step; see `optimization.adam.update`."""
-    rate = state['learning_rate']
-    weights, moments = adam.update(
-      weights, state, gradients, rate, weight_decay=self._weight_decay
-    )
-    return collections.OrderedDict(learning_rate=rate, **moments), weights
+    """Takes one step."""
+    stepped, moved = self._adam.next(state, weights, gradients)
+    if not self._weight_decay:
+      return stepped, moved
+    decay = state['learning_rate'] * self._weight_decay
+
+    def decayed(after: tf.Tensor, before: tf.Tensor) -> tf.Tensor:
+      if after.shape.rank <= 1:
+        return after
+      return after - tf.cast(decay, after.dtype) * before
+
+    return stepped, tf.nest.map_structure(decayed, moved, weights)

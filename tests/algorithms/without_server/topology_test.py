@@ -55,15 +55,22 @@ def test_mixing_is_symmetric_and_doubly_stochastic(seed):
     assert graph.spectral_gap == pytest.approx(1 - norm, abs=1e-12)
 
 
-def test_spectral_gaps_are_the_closed_forms():
+def test_eigenvalues_are_the_closed_forms():
   for nodes in (3, 5, 10):
-    # Circulant, with 1/3 on three diagonals.
-    angles = 2 * np.pi * np.arange(1, nodes) / nodes
-    second = np.max(np.abs(1 + 2 * np.cos(angles))) / 3
-    assert topology.ring(nodes).spectral_gap == pytest.approx(1 - second)
-    # Two leaves that differ: 1 - 1/K of the difference stays.
-    assert topology.star(nodes).spectral_gap == pytest.approx(1 / nodes)
-    assert topology.complete(nodes).spectral_gap == pytest.approx(1)
+    spectra = {
+      # Circulant, with 1/3 on three diagonals.
+      'ring': (1 + 2 * np.cos(2 * np.pi * np.arange(nodes) / nodes)) / 3,
+      # Two leaves that differ: 1 - 1/K of the difference stays. The leaves' sum and
+      # the hub agree after one step.
+      'star': [1, *[1 - 1 / nodes] * (nodes - 2), 0],
+      'complete': [1, *[0] * (nodes - 1)],
+    }
+    for name, expected in spectra.items():
+      graph, ordered = _of(name, nodes), np.sort(expected)
+      got = np.linalg.eigvalsh(graph.mixing)
+      np.testing.assert_allclose(got, ordered, atol=1e-12)
+      second = np.max(np.abs(ordered[:-1]))
+      assert graph.spectral_gap == pytest.approx(1 - second), name
     np.testing.assert_allclose(topology.complete(nodes).mixing, 1 / nodes)
 
 
