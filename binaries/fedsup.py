@@ -4,8 +4,8 @@ r"""Trains with labels only at the server: FedSup and the methods it compares wi
       --partition=shares:alpha=0.1,clients=100 --clients_per_round=5 --rounds=100 \
       --run_dir=runs/fedsup
 
-The methods: `fedsup` (its fields consistency and averaging, and stages, leave out parts
-of it); `server_finetuned` of any objective on the clients, with the average fine-tuned
+The methods: `fedsup` (its fields consistency, grouped and stages leave out parts of
+it); `server_finetuned` of any objective on the clients, with the average fine-tuned
 at the server (of `supervised`, whose clients have all labels, it is a bound); `fedrgd`;
 `fedmatch`; and the other bound `labelled_only`, which has no clients.
 
@@ -48,11 +48,12 @@ class _Grouped(_WithServerLabels):
   """A method that may average clients' models in groups.
 
   Attributes:
-    averaging: How clients' models are averaged.
-    server_weight: Weight of the server's model in a group, in clients.
+    grouped: Whether clients are averaged in groups of two and three, or all in one.
+    server_weight: Weight of the server's model in a group, in clients; 0 and one group:
+      FedAvg.
   """
 
-  averaging: Literal['groupwise', 'fedavg'] = 'groupwise'
+  grouped: bool = True
   server_weight: kinds.NotNegative = 1.0
 
 
@@ -66,10 +67,16 @@ class Fedsup(_Grouped):
 
 @dataclasses.dataclass(frozen=True)
 class Fedrgd(_Grouped):
-  """FedRGD (Zhang et al., 2021): FixMatch, and groups with the server's model."""
+  """FedRGD (Zhang et al., 2021): FixMatch, and groups with the server's model.
+
+  Attributes:
+    server_weight: Weight of the server's model in a group, in clients; without it the
+      labels reach no model.
+  """
 
   kind: ClassVar[str] = 'fedrgd'
   objective: ClassVar[str | None] = 'fixmatch'
+  server_weight: kinds.Positive = 1.0
 
 
 @dataclasses.dataclass(frozen=True)

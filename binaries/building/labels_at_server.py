@@ -66,40 +66,13 @@ def _no_grouping(
   return grouping.FEDAVG
 
 
-def _fedsup_grouping(
+def _grouping(
   config: run_config.RunConfig, clients_per_round: int
 ) -> grouping.Grouping:
-  """Returns how FedSup averages the models of a given number of clients.
-
-  Raises:
-    ValueError: If the server's weight would do nothing.
-  """
+  """Returns how a method averages a given number of clients and the server."""
   method = config.method
-  if method.averaging == 'groupwise':
-    return _groupwise(config, clients_per_round)
-  if method.server_weight != type(method)().server_weight:
-    raise ValueError(
-      f'server_weight of --method is {method.server_weight:g} with averaging=fedavg; '
-      'it is for groupwise only.'
-    )
-  return grouping.FEDAVG
-
-
-def _fedrgd_grouping(
-  config: run_config.RunConfig, clients_per_round: int
-) -> grouping.Grouping:
-  """Returns how FedRGD averages the models of a given number of clients."""
-  if config.method.averaging == 'groupwise':
-    return _groupwise(config, clients_per_round)
-  # The server's labels reach the model only through the average.
-  return grouping.Grouping(1, config.method.server_weight)
-
-
-def _groupwise(
-  config: run_config.RunConfig, clients_per_round: int
-) -> grouping.Grouping:
-  groups = groupwise.num_groups(clients_per_round)
-  return grouping.Grouping(groups, config.method.server_weight)
+  groups = groupwise.num_groups(clients_per_round) if method.grouped else 1
+  return grouping.Grouping(groups, method.server_weight)
 
 
 def _feature_weight(config: run_config.RunConfig) -> schedules.Schedule:
@@ -195,13 +168,7 @@ def _check(config: run_config.RunConfig) -> None:
 
 def _check_fedsup(config: run_config.RunConfig) -> None:
   _check(config)
-  _fedsup_grouping(config, 2)
   _feature_weight(config)
-
-
-def _check_fedrgd(config: run_config.RunConfig) -> None:
-  _check(config)
-  _fedrgd_grouping(config, 2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,8 +184,8 @@ class ServerAlgorithm(algorithms.Algorithm):
 
 ALGORITHMS: Mapping[str, ServerAlgorithm] = {
   'server_finetuned': ServerAlgorithm(_finetuned, _check),
-  'fedsup': ServerAlgorithm(_fedsup, _check_fedsup, group=_fedsup_grouping),
-  'fedrgd': ServerAlgorithm(_fedrgd, _check_fedrgd, group=_fedrgd_grouping),
+  'fedsup': ServerAlgorithm(_fedsup, _check_fedsup, group=_grouping),
+  'fedrgd': ServerAlgorithm(_fedrgd, _check, group=_grouping),
   'fedmatch': ServerAlgorithm(
     _fedmatch, _check, numbered=True, rows_of_one_client=True
   ),

@@ -79,6 +79,17 @@ def test_one_group_without_the_server_is_fedavg(tff_context):
   assert result['server_share'] == 0
 
 
+def test_one_group_at_the_servers_share_differs_by_the_place_of_a_client(tff_context):
+  """The server has 7/24 in both; a client 1/8 in three, 1/6 in two, or 17/120."""
+  sizes = np.full(5, 7.0)
+  _, grouped = _average(_process(2, 1.0), _VALUES, _weights(sizes, _GROUPS))
+  _, one = _average(_process(1, 35 / 17), _VALUES, _weights(sizes, 0 * _GROUPS))
+  np.testing.assert_allclose(7 * grouped['scales'], [1 / 8, 1 / 6], rtol=1e-6)
+  np.testing.assert_allclose(7 * one['scales'], [17 / 120], rtol=1e-6)
+  for result in (grouped, one):
+    assert result['server_share'] == pytest.approx(7 / 24, rel=1e-6)
+
+
 def test_groups_of_equal_weight_without_the_server_are_fedavg_too(tff_context):
   sizes = np.array([1.0, 4.0, 2.0, 2.0, 3.0])
   got, _ = _average(_process(2, 0.0), _VALUES, _weights(sizes, _GROUPS))

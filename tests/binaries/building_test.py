@@ -6,11 +6,13 @@ from binaries.building import aggregation
 from binaries.building import algorithms
 from binaries.building import data
 from binaries.building import encoders
+from binaries.building import labels_at_server
 from binaries.building import objectives
 from binaries.building import settled
 from binaries.config import changing
 from binaries.config import programs
 from tests.binaries import in_process
+from tff_ssl.algorithms.labels_at_server import grouping
 
 _ROWS = [
   pytest.param(config, id=f'{name} {config.title}')
@@ -88,3 +90,19 @@ def test_the_queue_of_swav_reaches_its_objective():
 def test_the_raw_teacher_of_fedsup_reaches_its_objective():
   assert _objective('fedsup', '--objective=fedsup:raw_teacher=true').raw_teacher
   assert not _objective('fedsup', '--objective=fedsup').raw_teacher
+
+
+@pytest.mark.parametrize(
+  ('fields', 'expected'),
+  [
+    ('fedsup', grouping.Grouping(2, 1.0)),
+    ('fedsup:grouped=false', grouping.Grouping(1, 1.0)),
+    ('fedsup:server_weight=0.25', grouping.Grouping(2, 0.25)),
+    ('fedsup:grouped=false,server_weight=0', grouping.FEDAVG),
+    ('fedrgd:grouped=false', grouping.Grouping(1, 1.0)),
+  ],
+)
+def test_groups_and_the_weight_of_the_server_are_set_apart(fields, expected):
+  config = in_process.read('fedsup', f'--task=wine --method={fields}')
+  algorithm = labels_at_server.ALGORITHMS[config.method.kind]
+  assert algorithm.group(config, 5) == expected

@@ -49,7 +49,7 @@ _WRONG = {
   '--labels=hospital=rosendahl': 'hospital',
   '--server=adam': '--server is given with --method=fedsup',
   '--objective=feature_weight=0': "has feature_weight='0'; it must be a number above 0",
-  '--method=averaging=fedavg,server_weight=2': 'server_weight',
+  '--method=fedrgd:server_weight=0': "has server_weight='0'; it must be a number above",
 }
 
 
