@@ -292,8 +292,8 @@ def _comparisons(entry: Mapping[str, Any]) -> Iterator[Comparison]:
       pairs = [*itertools.pairwise(items)]
     case [['first', 'of'], {'first': first, 'of': others}]:
       pairs = [(first, other) for other in others]
-    case [['level'], {'level': [one, two]}]:
-      pairs = [(one, two)]
+    case [['level'], {'level': items}] if len(items) == 2:
+      pairs = [(items[0], items[1])]
     case _:
       raise ValueError(
         f'A comparison has {", ".join(entry)}; it must have order, first and of, or '
