@@ -270,7 +270,7 @@ def read(path: str | os.PathLike[str], layout: Layout) -> dict[str, np.ndarray]:
     OSError: It cannot be read.
   """
   with safetensors.open_tensors(path) as tensors:
-    names = {_renamed(name): name for name in tensors.headers}
+    names = {renamed(name): name for name in tensors.headers}
     shapes = {
       name: tensors.headers[own].shape
       for name, own in names.items()
@@ -288,7 +288,7 @@ def read(path: str | os.PathLike[str], layout: Layout) -> dict[str, np.ndarray]:
   return result
 
 
-def _renamed(name: str) -> str:
+def renamed(name: str) -> str:
   """Returns timm's name of a tensor."""
   for old, new in _RENAMED:
     name = old.sub(new, name)

@@ -80,11 +80,13 @@ class Tensors:
     """
     self._file = file
     size = os.fstat(file.fileno()).st_size
+    if size < _LENGTH_BYTES:
+      raise ValueError(f'has {size} bytes; it must have at least {_LENGTH_BYTES}')
     length = int.from_bytes(file.read(_LENGTH_BYTES), 'little')
     most = min(size - _LENGTH_BYTES, _MOST_HEADER_BYTES)
     if length > most:
       raise ValueError(
-        f'declares a header of {length:,} bytes; it must have at most {max(most, 0):,}'
+        f'declares a header of {length:,} bytes; it must have at most {most:,}'
       )
     self.headers = _headers(_parsed(file.read(length)), _LENGTH_BYTES + length, size)
 
