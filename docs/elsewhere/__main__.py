@@ -47,7 +47,9 @@ def encoders() -> Iterator[tuple[str, network.Network]]:
     if name in registry.with_option('patch_size'):
       shape, patch = (32, 24, 3), 8
     # All that PyTorch's transformers may have.
-    more = {'layer_scale': True, 'registers': 2} if name in torch_vit.NAMES else {}
+    more: dict[str, Any] = {}
+    if name in torch_vit.NAMES:
+      more = {'layer_scale': True, 'registers': 2}
     for norm in norms(name) or (None,):
       for stem in stems or (None,):
         encoder = registry.build_encoder(name, shape, 0.25, stem, patch, norm, **more)

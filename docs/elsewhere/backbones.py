@@ -25,7 +25,7 @@ from tff_ssl.encoders import vit
 
 _TOLERANCE = 1e-4
 _COLUMNS = ('features', 'gradients')
-_PREFIX, _POSITIONS = 'prefix/tokens', 'pos_embed'
+_POSITIONS = 'pos_embed'
 
 
 def _layout(
@@ -91,9 +91,9 @@ def _differences(
     tape.watch(own)
     loss = tf.reduce_sum(encoder.apply(own, images) * numbers['weights'])
   gradients = tape.gradient(loss, own)
-  if isinstance(encoder, vit.VisionTransformer):
+  if isinstance(layout, torch_layout.ViTLayout):
     layout = dataclasses.replace(layout, grid=None)
-    if expected[_POSITIONS].shape[1] > encoder.num_patches:
+    if expected[_POSITIONS].shape[1] > len(own['embedding/positions/bias']):
       # The class token and its position are one parameter here.
       expected[_POSITIONS][:, 0] = 0
   shapes = {key: value.shape for key, value in expected.items()}

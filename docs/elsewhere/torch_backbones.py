@@ -41,7 +41,7 @@ def cases() -> Iterator[Case]:
   for depth in (18, 50):
     model = getattr(models, f'resnet{depth}')(weights=None)
     yield f'torchvision resnet{depth}', f'torch_resnet{depth}', {}, 64, model, _layers
-  for name, encoder, options, side in (
+  networks: tuple[tuple[str, str, dict[str, Any], int], ...] = (
     ('resnet18', 'torch_resnet18', {}, 65),
     ('resnet50', 'torch_resnet50', {}, 64),
     ('deit_tiny_patch16_224', 'torch_vit_tiny', {}, 224),
@@ -60,7 +60,8 @@ def cases() -> Iterator[Case]:
       {'patch_size': 14, 'layer_scale': True, 'registers': 4},
       70,
     ),
-  ):
+  )
+  for name, encoder, options, side in networks:
     own = {} if encoder.startswith('torch_resnet') else {'img_size': side}
     model = timm.create_model(name, pretrained=False, num_classes=0, **own)
     yield f'timm {name}', encoder, options, side, model, lambda model, x: model(x)
@@ -109,7 +110,8 @@ def write(folder: pathlib.Path) -> None:
   folder.mkdir(parents=True, exist_ok=True)
   torch.manual_seed(0)
   generator = torch.Generator().manual_seed(1)
-  described, numbers = {}, {}
+  described: dict[str, Any] = {}
+  numbers: dict[str, np.ndarray] = {}
   for name, encoder, options, side, model, features in cases():
     _move(model, generator)
     described[name] = {'encoder': encoder, 'options': options}

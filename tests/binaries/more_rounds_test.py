@@ -17,6 +17,7 @@ from binaries import fedema
 from binaries import fedsup
 from binaries.building import encoders
 from binaries.building import objectives
+from binaries.config import checks
 from binaries.config import run_config
 from binaries.experiment import init_from
 from binaries.experiment import running
@@ -194,6 +195,13 @@ def test_published_weights_are_started_from_with_their_statistics(
   printed = capsys.readouterr().out
   assert f'not taken from {path} but initialised: predictor, projector\n' in printed
   assert printed.endswith(f'starting from {path}\n')
+  # A run that has begun has its own weights.
+  path.unlink()
+  with pytest.raises(OSError, match=r'a\.safetensors'):
+    checks.check(config)
+  (tmp_path / 'run').mkdir(exist_ok=True)
+  (tmp_path / 'run' / stored_config.NAME).touch()
+  checks.check(config)
 
 
 @pytest.fixture

@@ -212,7 +212,9 @@ class ViTLayout(Layout):
       grid = values[0, int(with_class) :].reshape(side, side, -1)
       return resized(grid, self.grid or (side, side)).reshape(-1, self.dim)
 
-    def prefix(values: np.ndarray, token: np.ndarray, *registers: np.ndarray):
+    def prefix(
+      values: np.ndarray, token: np.ndarray, *registers: np.ndarray
+    ) -> np.ndarray:
       own = token[0] + values[0, :1] if with_class else token[0]
       return np.concatenate([own, *(each[0] for each in registers)])
 

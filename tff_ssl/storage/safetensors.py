@@ -198,7 +198,8 @@ def _header(name: str, value: Any, first: int) -> Header:
   form = f'has a wrong entry {name!r} in its header; it must have'
   if not isinstance(value, Mapping) or value.get('dtype') not in (*_TYPES,):
     raise ValueError(f'{form} a dtype, one of {", ".join(_TYPES)}')
-  shape, offsets = value.get('shape'), value.get('data_offsets')
+  shape: Any = value.get('shape')
+  offsets: Any = value.get('data_offsets')
   for numbers in (shape, offsets):
     if (
       not isinstance(numbers, list)
