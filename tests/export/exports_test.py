@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tff_ssl.encoders import network as network_lib
+from tff_ssl.encoders import pixels
 from tff_ssl.encoders import registry
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.export import exports
@@ -62,6 +64,25 @@ def test_bytes_in_features_and_probabilities_out(name, shape, tmp_path):
     'model.tflite',
     'savedmodel',
   ]
+
+
+def test_tflite_has_what_pytorchs_networks_have(tmp_path):
+  def forward(ops, x):
+    x = pixels.read(ops, x, pixels.IMAGENET)
+    x = ops.conv2d(
+      ops.zero_pad(x, 1), 'conv', filters=6, kernel_size=3, strides=2, padding='valid'
+    )
+    x = ops.prefix(ops.positions(ops.tokens(x), 'positions'), 'prefix', count=2)
+    x = ops.layer_scale(ops.attention(x, 'attention', heads=3), 'scaled', initial=0.5)
+    return ops.global_average_pool(ops.crop_tokens(x, 0, 1))
+
+  network = network_lib.Network('net', (6, 6, 1), forward)
+  params = network.init([0, 1])
+  images = np.random.default_rng(0).integers(0, 256, (5, 6, 6, 1)).astype(np.uint8)
+  model = exports.with_preprocessing(network.to_keras(params))
+  run = exports.load(exports.TFLITE, exports.write(model, exports.TFLITE, tmp_path))
+  features = network.infer(params, images / np.float32(255))
+  np.testing.assert_allclose(run(images)['features'], features, atol=1e-5)
 
 
 @pytest.mark.parametrize('value', [0.1, 0.7])

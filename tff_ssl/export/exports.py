@@ -20,6 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.encoders import keras_archive
+from tff_ssl.encoders.operations import tokens
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.storage import files
 
@@ -40,8 +41,8 @@ _SIGNATURE = 'serving_default'
 # Replaces minus infinity, the bias of a class without examples: TFLite cannot compute
 # with that.
 _NEVER = -1e9
-# The equation of the layer that `ToKeras.offset` emits.
-_OFFSET = 'ntd,d->ntd'
+# The equation of the layer that a layer scale of tokens is.
+_SCALE = 'nad,d->nad'
 
 Outputs = Mapping[str, np.ndarray]
 
@@ -271,8 +272,8 @@ def _simplified(model: tf.keras.Model) -> Iterator[None]:
   """Makes a model's layers compute the same in operations that TFLite takes, meanwhile.
 
   From Keras's own layers TFLite's converter makes operations that TFLite refuses: from
-  an offset a product of matrices, and from group norm, which has a mask of ones, means
-  that do not broadcast.
+  an offset or a layer scale of tokens a product of matrices, and from group norm, which
+  has a mask of ones, means that do not broadcast.
   """
   simpler = [
     (layer, call) for layer in model.submodules if (call := _simpler_call(layer))
@@ -293,8 +294,10 @@ def _simpler_call(layer: tf.Module) -> Callable[[tf.Tensor], tf.Tensor] | None:
     return lambda x: _group_norm(
       x, layer.gamma, layer.beta, layer.groups, layer.epsilon
     )
-  if getattr(layer, 'equation', None) == _OFFSET:
+  if getattr(layer, 'equation', None) == tokens.ADDITION:
     return lambda x: x * layer.kernel + layer.bias
+  if getattr(layer, 'equation', None) == _SCALE:
+    return lambda x: x * layer.kernel
   return None
 
 
