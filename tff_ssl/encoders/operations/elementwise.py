@@ -17,6 +17,8 @@ from tff_ssl.encoders.operations import operation
 class Relu(operation.Operation):
   """max(x, 0)."""
 
+  torch_call = 'F.relu({0})'
+
   def compute(self, x: Any) -> tf.Tensor:
     """See the base class."""
     return tf.nn.relu(x)
@@ -50,6 +52,8 @@ def _half_gelu(x: tf.Tensor) -> Any:
 class Gelu(operation.Operation):
   """x times the standard normal distribution function of x."""
 
+  torch_call = 'F.gelu({0})'
+
   def compute(self, x: Any) -> tf.Tensor:
     """See the base class."""
     return _half_gelu(x) if x.dtype == tf.bfloat16 else tf.nn.gelu(x)
@@ -63,6 +67,8 @@ class Gelu(operation.Operation):
 @dataclasses.dataclass(frozen=True)
 class Add(operation.Operation):
   """The sum of two inputs of one shape."""
+
+  torch_call = '{0} + {1}'
 
   def output_shape(self, *shapes: parameters.Shape) -> parameters.Shape:
     """Checks that both shapes are equal."""
@@ -122,6 +128,15 @@ class Offset(operation.Operation):
     del values
     return [np.ones(self.values.shape[-1:]), self.values]
 
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    del weights
+    sizes = ', '.join(map(str, shape))
+    module = f'nn.Parameter(torch.zeros({sizes}), requires_grad=False)'
+    return operation.TorchCode('{0} + {module}', module, {'': self.values})
+
 
 @dataclasses.dataclass(frozen=True)
 class LayerScale(operation.Operation):
@@ -157,10 +172,20 @@ class LayerScale(operation.Operation):
     options = {'equation': f'n{axes}d,d->n{axes}d', 'output_shape': shape}
     return tf.keras.layers.EinsumDense, options
 
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    call = '{0} * {module}' + ('[:, None, None]' if len(shape) == 3 else '')
+    module = f'nn.Parameter(torch.ones({shape[-1]}))'
+    return operation.TorchCode(call, module, {'': weights('')[0]})
+
 
 @dataclasses.dataclass(frozen=True)
 class Tokens(operation.Operation):
   """The positions, row by row: [n, h, w, channels] -> [n, h * w, channels]."""
+
+  torch_call = '{0}.flatten(2).transpose(1, 2)'
 
   def output_shape(self, *shapes: parameters.Shape) -> parameters.Shape:
     """Multiplies height and width."""
