@@ -8,11 +8,11 @@ compares the numbers; the second command writes what it found into a page. `make
 elsewhere` does all of it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 import json
 import pathlib
 import sys
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,8 @@ _EXAMPLES, _CLASSES = 6, 3
 _SCALING = exports.Scaling(np.full(_ROW, 127.5), np.full(_ROW, 1 / 74))
 # Encoders that are written fine-tuned too.
 _TUNED = ('conv2-batch', 'resnet8-group-cifar', 'convnext_micro', 'vit_micro')
+# Inputs and outputs of an encoder.
+_NUMBERS = 'numbers.npz'
 _MARKS = '<!-- elsewhere: written by make elsewhere -->', '<!-- elsewhere: end -->'
 
 
@@ -142,14 +144,14 @@ def _tuned(example: Example) -> Example:
   )
 
 
-def write(folder: pathlib.Path) -> None:
-  """Writes the files, and `numbers.npz` with inputs and outputs by the encoder's name.
+def write(folder: pathlib.Path, formats: Sequence[str] = exports.FORMATS) -> None:
+  """Writes a folder for each encoder: its files, and `numbers.npz`.
 
   Args:
     folder: It is made; files of the same names are replaced.
+    formats: Formats of the exports.
   """
-  exports.check(exports.FORMATS)
-  numbers: dict[str, Any] = {}
+  exports.check(formats)
   for name, each in examples():
     with run_folder.RunFolder(folder / name, {}) as opened:
       if not each.is_tuned:
@@ -157,15 +159,15 @@ def write(folder: pathlib.Path) -> None:
     scaling = _SCALING if each.raw.ndim == 2 else None
     keras = each.encoder.to_keras(each.params)
     model = exports.with_preprocessing(keras, scaling, each.classifier)
-    for kind in exports.FORMATS:
+    for kind in formats:
       exports.write(model, kind, folder / name, each.encoder)
-    numbers |= {
-      f'{name}/raw': each.raw,
-      f'{name}/scaled': each.scaled,
-      f'{name}/features': each.features,
-      f'{name}/probabilities': each.classifier.probabilities(each.features),
-    }
-  np.savez(folder / 'numbers.npz', **numbers)
+    np.savez(
+      folder / name / _NUMBERS,
+      raw=each.raw,
+      scaled=each.scaled,
+      features=each.features,
+      probabilities=each.classifier.probabilities(each.features),
+    )
 
 
 def table(differences: Mapping[str, Mapping[str, float]]) -> str:

@@ -150,18 +150,15 @@ def measure(folder: pathlib.Path, reader: str) -> dict[str, float]:
   """Returns the largest difference of all files of each encoder, by its name."""
   load, _, files = _READERS[reader]
   found = {}
-  with np.load(folder / 'numbers.npz') as numbers:
-    for name in sorted({key.partition('/')[0] for key in numbers}):
-      expected = {
-        key: numbers[f'{name}/{key}'] for key in ('features', 'probabilities')
-      }
-      found[name] = 0.0
-      for path in (folder / name / file for file in files):
-        # A fine-tuned encoder is only in exports.
-        if path.exists():
-          inputs = numbers[f'{name}/{"scaled" if path.stem == "encoder" else "raw"}']
-          gaps = _gaps(load(path), inputs, expected, reader in _ANY_SIZE)
-          found[name] = float(np.max([found[name], *gaps]))
+  for stored in sorted(folder.glob('*/numbers.npz')):
+    with np.load(stored) as numbers:
+      arrays = dict(numbers)
+    gaps = [0.0]
+    # A fine-tuned encoder is only in exports.
+    for path in filter(pathlib.Path.exists, (stored.with_name(file) for file in files)):
+      inputs = arrays['scaled' if path.stem == 'encoder' else 'raw']
+      gaps += _gaps(load(path), inputs, arrays, reader in _ANY_SIZE)
+    found[stored.parent.name] = float(np.max(gaps))
   return found
 
 
