@@ -16,7 +16,7 @@ DOCS_STAMP := $(DOCS)/installed.txt
 # Other frameworks, to load there what is written here: an environment for each file of
 # docs/elsewhere/requirements, but what writes ONNX is added to our own.
 ELSEWHERE := build/elsewhere
-ELSEWHERE_PLACES := keras2 keras3_0 jax tensorflow torch onnx
+ELSEWHERE_PLACES := keras2 keras3_4 jax tensorflow torch onnx
 ELSEWHERE_CHECK := -W ignore docs/elsewhere/check.py $(ELSEWHERE)/files
 UV := uv==0.13.8
 RESOLVE := build/uv/bin/uv pip compile --quiet --python-version 3.11 \
@@ -128,7 +128,7 @@ elsewhere: venv $(ELSEWHERE_PLACES:%=$(ELSEWHERE)/%/installed.txt)
 	PYTHONPATH=$(ELSEWHERE)/onnx $(BIN)/python -m docs.elsewhere $(ELSEWHERE)/files
 	$(BIN)/python $(ELSEWHERE_CHECK) keras savedmodel tflite
 	$(ELSEWHERE)/keras2/bin/python $(ELSEWHERE_CHECK) keras
-	KERAS_BACKEND=jax $(ELSEWHERE)/keras3_0/bin/python $(ELSEWHERE_CHECK) keras
+	KERAS_BACKEND=jax $(ELSEWHERE)/keras3_4/bin/python $(ELSEWHERE_CHECK) keras
 	for backend in jax numpy; do KERAS_BACKEND=$$backend \
 	  $(ELSEWHERE)/jax/bin/python $(ELSEWHERE_CHECK) keras || exit; done
 	KERAS_BACKEND=tensorflow \

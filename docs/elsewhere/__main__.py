@@ -8,6 +8,7 @@ compares the numbers; the second command writes what it found into a page. `make
 elsewhere` does all of it.
 """
 
+import collections
 from collections.abc import Iterator, Mapping, Sequence
 import json
 import pathlib
@@ -105,7 +106,7 @@ def examples() -> Iterator[tuple[str, Example]]:
       scaled = raw / np.float32(255)
     else:
       scaled = generator.normal(size=(_EXAMPLES, *shape)).astype(np.float32)
-      scaled = np.concatenate([scaled, comparison.faint_rows(*shape, _EXAMPLES)])
+      scaled = np.concatenate([scaled, comparison.faint_rows(shape[0], _EXAMPLES)])
       raw = scaled / _SCALING.factor.astype(np.float32) + np.float32(_SCALING.mean)
     features = encoder.infer(params, scaled).numpy()
     fitted = _classifier(generator, features)
@@ -121,7 +122,7 @@ def _tuned(example: Example) -> Example:
 
   def complete(params: network.Params, images: np.ndarray) -> network.Params:
     scaled = images / np.float32(255)
-    return {**params, **(encoder.moments(params, scaled) if encoder.statistics else {})}
+    return params | (encoder.moments(params, scaled) if encoder.statistics else {})
 
   tuning = fine_tuning.FineTuning(
     encoder.apply,
@@ -130,7 +131,9 @@ def _tuned(example: Example) -> Example:
     infer=encoder.infer,
     complete=complete,
   )
-  params = {name: example.params[name] for name in encoder.specs}
+  params = collections.OrderedDict(
+    (name, example.params[name]) for name in encoder.specs
+  )
   tuned = tuning(params, raw, np.arange(len(raw)) % _CLASSES, raw, seed=0)
   width = encoder.output_dim
   head = linear_probe.LinearClassifier(
