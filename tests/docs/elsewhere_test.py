@@ -23,22 +23,57 @@ def test_every_encoder_and_norm_is_written():
 
 def test_files_are_compared_with_our_numbers(tmp_path, monkeypatch, capsys):
   every = dict(elsewhere.encoders())
-  some = [(name, every[name]) for name in ('mlp-batch', 'vit_micro', 'conv2-group')]
+  some = [(name, every[name]) for name in ('mlp-batch', 'conv2-group')]
   monkeypatch.setattr(elsewhere, 'encoders', lambda: some)
-  elsewhere.write(tmp_path)
-  check.main(tmp_path)
+  monkeypatch.setattr(elsewhere, '_TUNED', ('conv2-group',))
+  files = tmp_path / 'files'
+  elsewhere.write(files, ['keras', 'torch'])
+  check.main(files, ['keras'])
   printed = capsys.readouterr().out
-  assert printed.startswith('| file | Keras 2.14.0, tensorflow |')
-  for name, _ in some:
-    assert f'| {name}/encoder.keras | ' in printed
-    assert f'| {name}/model.keras | ' in printed
+  assert printed.startswith('Keras 2.14.0, tensorflow: 3 encoders, largest difference ')
+  assert not (files / 'conv2-group-finetuned' / 'encoder.keras').exists()
+  assert (files / 'conv2-group-finetuned' / 'torch_model' / 'model.py').exists()
+  # The table of a page.
+  page = tmp_path / 'page.md'
+  elsewhere.main(files, str(page))
+  lines = page.read_text().splitlines()
+  assert lines[2] == '| encoder | Keras 2.14.0, tensorflow |'
+  assert [line.split(' | ')[0] for line in lines[4:7]] == [
+    f'| {name}' for name in ('conv2-group', 'conv2-group-finetuned', 'mlp-batch')
+  ]
   # One probability is another.
-  with np.load(tmp_path / 'numbers.npz') as stored:
+  path = files / 'mlp-batch' / 'numbers.npz'
+  with np.load(path) as stored:
     numbers = dict(stored)
-  numbers['mlp-batch/model.keras/probabilities'][0, 0] += 2e-4
-  np.savez(tmp_path / 'numbers.npz', **numbers)
-  with pytest.raises(SystemExit, match='a difference is above'):
-    check.main(tmp_path)
+  numbers['probabilities'][0, 0] += 2e-4
+  np.savez(path, **numbers)
+  with pytest.raises(SystemExit, match=r'above 0\.0001: mlp-batch\.'):
+    check.main(files, ['keras'])
+
+
+def test_a_place_without_a_file_has_no_number():
+  shown = elsewhere.table({'a 1': {'mlp': 2e-7, 'vit': 1.4e-6}, 'b 2': {'vit': 0.0}})
+  assert shown.splitlines() == [
+    '| encoder | a 1 | b 2 |',
+    '| --- | ---: | ---: |',
+    '| mlp | 2e-07 |  |',
+    '| vit | 1e-06 | 0e+00 |',
+  ]
+
+
+def test_batches_of_each_size_are_compared():
+  expected = {'features': np.arange(6.0).reshape(3, 2)}
+  sizes = []
+
+  def run(inputs):
+    sizes.append(len(inputs))
+    # Wrong for more than 100.
+    wrong = 0.5 if len(inputs) > 100 else 0.0
+    return {'features': inputs + wrong}
+
+  gaps = list(check._gaps(run, expected['features'], expected, any_size=True))
+  assert sizes == [3, 0, 1, 257]
+  assert gaps == [0.0, 0.0, 0.0, 0.5 / 5]
 
 
 def test_deep_encoders_with_batch_norm_have_features_to_compare():

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tff_ssl.encoders import parameters
@@ -50,6 +51,26 @@ class _Convolution(kernels.Kernel):
       'use_bias': self.use_bias,
     }
 
+  def _torch(
+    self, shape: parameters.Shape, outputs: int, groups: int, *weights: np.ndarray
+  ) -> operation.TorchCode:
+    """Returns the code; the first weight is PyTorch's kernel, the second the bias."""
+    size, strides = self.kernel_size, self.strides
+    padded, padding = operation.torch_padding(
+      shape, size, strides, padding=self.padding
+    )
+    # Those that are not PyTorch's defaults.
+    options = [
+      f'stride={strides}' if strides > 1 else '',
+      padding,
+      f'groups={groups}' if groups > 1 else '',
+      '' if self.use_bias else 'bias=False',
+    ]
+    sizes = [str(each) for each in (shape[-1], outputs, size)]
+    module = f'nn.Conv2d({", ".join(filter(None, [*sizes, *options]))})'
+    state = dict(zip(('weight', 'bias'), weights, strict=False))
+    return operation.TorchCode(f'{{module}}({padded})', module, state)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Conv2d(_Convolution):
@@ -95,6 +116,13 @@ class Conv2d(_Convolution):
     del shape
     return tf.keras.layers.Conv2D, {'filters': self.filters, **self._options()}
 
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    kernel, *bias = weights('')
+    return self._torch(shape, self.filters, 1, kernel.transpose(3, 2, 0, 1), *bias)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DepthwiseConv2d(_Convolution):
@@ -133,6 +161,14 @@ class DepthwiseConv2d(_Convolution):
     del shape
     return tf.keras.layers.DepthwiseConv2D, self._options()
 
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    kernel, *bias = weights('')
+    channels = shape[-1]
+    return self._torch(shape, channels, channels, kernel.transpose(2, 3, 0, 1), *bias)
+
 
 @dataclasses.dataclass(frozen=True)
 class ZeroPad(operation.Operation):
@@ -161,6 +197,13 @@ class ZeroPad(operation.Operation):
     """See the base class."""
     del shape
     return tf.keras.layers.ZeroPadding2D, {'padding': self.width}
+
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    del shape, weights
+    return operation.TorchCode(f'F.pad({{0}}, {(self.width,) * 4})')
 
 
 def strided(x: tf.Tensor, strides: int) -> tf.Tensor:

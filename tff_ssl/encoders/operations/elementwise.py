@@ -16,6 +16,8 @@ from tff_ssl.encoders.operations import operation
 class Relu(operation.Operation):
   """max(x, 0)."""
 
+  torch_call = 'F.relu({0})'
+
   def compute(self, x: Any) -> tf.Tensor:
     """See the base class."""
     return tf.nn.relu(x)
@@ -49,6 +51,8 @@ def _half_gelu(x: tf.Tensor) -> Any:
 class Gelu(operation.Operation):
   """x times the standard normal distribution function of x."""
 
+  torch_call = 'F.gelu({0})'
+
   def compute(self, x: Any) -> tf.Tensor:
     """See the base class."""
     return _half_gelu(x) if x.dtype == tf.bfloat16 else tf.nn.gelu(x)
@@ -62,6 +66,8 @@ class Gelu(operation.Operation):
 @dataclasses.dataclass(frozen=True)
 class Add(operation.Operation):
   """The sum of two inputs of one shape."""
+
+  torch_call = '{0} + {1}'
 
   def output_shape(self, *shapes: parameters.Shape) -> parameters.Shape:
     """Checks that both shapes are equal."""
@@ -116,6 +122,17 @@ class Rescale(operation.Operation):
     options = {'scale': [*self.factors], 'offset': [*self.offsets]}
     return tf.keras.layers.Rescaling, options
 
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    del shape, weights
+    factors, offsets = (
+      f'{{0}}.new_tensor({[*each]})[:, None, None]'
+      for each in (self.factors, self.offsets)
+    )
+    return operation.TorchCode(f'{{0}} * {factors} + {offsets}')
+
 
 @dataclasses.dataclass(frozen=True)
 class RepeatChannels(operation.Operation):
@@ -143,6 +160,13 @@ class RepeatChannels(operation.Operation):
   def call_keras(self, layer: Any, *inputs: Any) -> Any:
     """Calls the layer, which takes a list."""
     return layer([*inputs] * self.count)
+
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    del shape, weights
+    return operation.TorchCode(f'torch.cat([{{0}}] * {self.count}, 1)')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,3 +202,11 @@ class LayerScale(operation.Operation):
     axes = 'abc'[: len(shape) - 1]
     options = {'equation': f'n{axes}d,d->n{axes}d', 'output_shape': shape}
     return tf.keras.layers.EinsumDense, options
+
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    call = '{0} * {module}' + ('[:, None, None]' if len(shape) == 3 else '')
+    module = f'nn.Parameter(torch.ones({shape[-1]}))'
+    return operation.TorchCode(call, module, {'': weights('')[0]})

@@ -78,6 +78,18 @@ class GroupNorm(operation.Operation):
     options = {'groups': self._num_groups(shape), 'epsilon': NORM_EPSILON}
     return tf.keras.layers.GroupNormalization, options
 
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    if len(shape) == 2:
+      return super().torch(shape, weights)
+    return operation.TorchCode(
+      '{module}({0})',
+      f'nn.GroupNorm({self._num_groups(shape)}, {shape[-1]}, eps={NORM_EPSILON})',
+      dict(zip(('weight', 'bias'), weights(''), strict=True)),
+    )
+
   def _num_groups(self, shape: tuple[int, ...]) -> int:
     return num_groups(shape[-1], math.prod(shape[:-1]), self.groups)
 
@@ -118,6 +130,17 @@ class LayerNorm(operation.Operation):
     """See the base class."""
     del shape
     return tf.keras.layers.LayerNormalization, {'epsilon': self.epsilon}
+
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    is_maps = len(shape) == 3
+    return operation.TorchCode(
+      '{module}({0}.movedim(1, -1)).movedim(-1, 1)' if is_maps else '{module}({0})',
+      f'nn.LayerNorm({shape[-1]}, eps={self.epsilon})',
+      dict(zip(('weight', 'bias'), weights(''), strict=True)),
+    )
 
 
 def num_groups(channels: int, positions: int, groups: int) -> int:

@@ -42,6 +42,17 @@ class MaxPool(operation.Operation):
       'padding': self.padding,
     }
 
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    del weights
+    padded, padding = operation.torch_padding(
+      shape, self.size, self.strides, "float('-inf')", self.padding
+    )
+    options = ', '.join(filter(None, [padded, f'{self.size}, {self.strides}', padding]))
+    return operation.TorchCode(f'F.max_pool2d({options})')
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AveragePool(MaxPool):
@@ -56,6 +67,18 @@ class AveragePool(MaxPool):
   def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
     """See the base class."""
     return tf.keras.layers.AveragePooling2D, super().keras(shape)[1]
+
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """Means of padded maps, divided by those of ones, which padding makes smaller."""
+    del weights
+    around = operation.around(shape, self.size, self.strides, self.padding)
+    means = [
+      f'F.avg_pool2d(F.pad({maps}, {around}), {self.size}, {self.strides})'
+      for maps in ('{0}', 'torch.ones_like({0})')
+    ]
+    return operation.TorchCode(' / '.join(means))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,3 +102,11 @@ class GlobalAveragePool(operation.Operation):
     if len(shape) == 2:
       return layers.GlobalAveragePooling1D, {}
     return layers.GlobalAveragePooling2D, {}
+
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    del weights
+    axes = '1' if len(shape) == 2 else '(2, 3)'
+    return operation.TorchCode(f'{{0}}.mean({axes})')

@@ -23,6 +23,8 @@ _VARIANCE = 0.02**2
 class Tokens(operation.Operation):
   """The positions, row by row: [n, h, w, channels] -> [n, h * w, channels]."""
 
+  torch_call = '{0}.flatten(2).transpose(1, 2)'
+
   def output_shape(self, *shapes: parameters.Shape) -> parameters.Shape:
     """Multiplies height and width."""
     return (math.prod(shapes[0][:2]), *shapes[0][2:])
@@ -68,6 +70,15 @@ class Offset(operation.Operation):
     del values
     return [np.ones(self.values.shape[-1:]), self.values]
 
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    del weights
+    sizes = ', '.join(map(str, shape))
+    module = f'nn.Parameter(torch.zeros({sizes}), requires_grad=False)'
+    return operation.TorchCode('{0} + {module}', module, {'': self.values})
+
 
 class _Trained(operation.Operation):
   """An operation with an array of tokens, to which each example adds its gradient."""
@@ -106,6 +117,13 @@ class Positions(_Trained):
   def keras_weights(self, *values: Any) -> list[Any]:
     """Returns ones and the array."""
     return [np.ones(values[0].shape[-1:]), values[0]]
+
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    module = f'nn.Parameter(torch.zeros({shape[0]}, {shape[1]}))'
+    return operation.TorchCode('{0} + {module}', module, {'': weights('')[1]})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,6 +179,15 @@ class Prefix(_Trained):
     layer.set_weights([np.ones(shape[-1]), array])
     return y
 
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    module = f'nn.Parameter(torch.zeros({self.count}, {shape[-1]}))'
+    tokens = weights('')[1][: self.count]
+    call = 'torch.cat([{module}.expand(len({0}), -1, -1), {0}], 1)'
+    return operation.TorchCode(call, module, {'': tokens})
+
 
 @dataclasses.dataclass(frozen=True)
 class CropTokens(operation.Operation):
@@ -187,6 +214,14 @@ class CropTokens(operation.Operation):
     """See the base class."""
     behind = shape[0] - self.start - self.output_shape(shape)[0]
     return tf.keras.layers.Cropping1D, {'cropping': (self.start, behind)}
+
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    del weights
+    end = self.start + self.output_shape(shape)[0]
+    return operation.TorchCode(f'{{0}}[:, {self.start}:{end}]')
 
 
 def _addition(shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
