@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from docs.elsewhere import check
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
 from tff_ssl.encoders import torch_layout
@@ -78,7 +77,7 @@ def _differences(
   layout = _layout(encoder, name, options)
   params = torch_layout.read(path, layout)
   features = encoder.infer(params, images.astype(np.float32)).numpy()
-  found = {'features': check.largest_difference(features, numbers['features'])}
+  found = {'features': _share(features, numbers['features'], least=1.0)}
   expected = {
     torch_layout.renamed(key.removeprefix('gradient/')): value
     for key, value in numbers.items()
@@ -101,10 +100,21 @@ def _differences(
   for row in layout.rows(shapes):
     if row.own in encoder.specs:
       there = row.convert(*(expected[key] for key in row.shapes))
-      difference = np.max(np.abs(gradients[row.own].numpy() - there))
-      shares.append(difference / np.max(np.abs(there)))
+      shares.append(_share(gradients[row.own].numpy(), there))
   # By NumPy: Python's `max` would overlook NaN.
   return {**found, 'gradients': float(np.max(shares))}
+
+
+def _share(found: np.ndarray, expected: np.ndarray, least: float = 0.0) -> float:
+  """Returns the largest difference, as a share of the largest number.
+
+  Args:
+    found: Any numbers.
+    expected: As many.
+    least: What the largest number counts as at least.
+  """
+  largest = max(least, float(np.max(np.abs(expected))))
+  return float(np.max(np.abs(found - expected))) / largest
 
 
 def main(folder: pathlib.Path) -> None:
