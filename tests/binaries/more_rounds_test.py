@@ -170,6 +170,7 @@ def test_an_encoder_of_ours_is_started_from_and_another_network_refused(
     np.testing.assert_allclose(got[f'encoder/{name}'], value, rtol=1e-5)
 
 
+@pytest.mark.long_for('folded')
 @pytest.mark.parametrize('batch_norm', ['trained', 'folded'])
 def test_published_weights_are_started_from_with_their_statistics(
   tmp_path, batch_norm, capsys

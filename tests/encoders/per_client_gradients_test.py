@@ -104,7 +104,7 @@ def test_each_gradient_is_that_of_the_client_alone(name):
       np.testing.assert_allclose(found[name][k], expected, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.long_for('resnet')
+@pytest.mark.long_for('resnet', 'torch_like')
 @pytest.mark.parametrize('name', _NETWORKS)
 def test_in_bfloat16_each_gradient_is_near_that_of_the_client_alone(name):
   net = _NETWORKS[name]().with_precision('bfloat16')

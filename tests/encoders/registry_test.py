@@ -29,6 +29,7 @@ def test_every_name_builds_an_encoder(name):
   'convnext_tiny',
   'vit_tiny',
   'resnet50',
+  'torch_resnet18',
   'torch_resnet50',
   'torch_vit_tiny',
   'torch_vit_small',

@@ -34,6 +34,7 @@ def resnet():
 
 
 # Even and odd sides: padding differs.
+@pytest.mark.long_for('shape1-batch', 'shape0-none')
 @pytest.mark.parametrize('norm', ['batch', 'none'])
 @pytest.mark.parametrize('shape', [(40, 33, 3), (34, 32, 1)])
 def test_a_residual_network_has_pytorchs_features(tmp_path, resnet, shape, norm):
@@ -47,6 +48,7 @@ def test_a_residual_network_has_pytorchs_features(tmp_path, resnet, shape, norm)
   np.testing.assert_allclose(_infer(encoder, params, x), expected, rtol=0, atol=2e-5)
 
 
+@pytest.mark.long_for('0-False-class', '2-False-mean')
 @pytest.mark.parametrize(
   ('registers', 'layer_scale', 'pool'),
   [(0, False, 'class'), (2, True, 'class'), (0, True, 'mean'), (2, False, 'mean')],
@@ -203,6 +205,7 @@ def test_positions_of_another_grid_are_resized_and_the_class_tokens_is_not(tmp_p
       np.testing.assert_array_equal(got[name], value)
 
 
+@pytest.mark.long
 def test_mae_trains_the_class_token_and_the_positions():
   encoder = registry.build_encoder('torch_vit_tiny', (16, 16, 3), _WIDTH, patch_size=4)
   objective = mae.build_mae(encoder, decoder_dim=12, decoder_depth=1, decoder_heads=1)
