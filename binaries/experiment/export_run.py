@@ -150,7 +150,7 @@ def _write(
 ) -> list[pathlib.Path]:
   """Writes the formats, and compares each with the encoder that is evaluated."""
   field = 'image' if task is None else task.field
-  own = exporting.compared(task, made.encoder, field, is_private)
+  own = exporting.compared(task, made.encoder, network, field, is_private)
   expected = made.outputs(own.scaled)
   is_table = len(made.encoder.input_shape) == 2
   scaling = None

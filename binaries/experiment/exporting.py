@@ -126,7 +126,11 @@ def unprotected(folder: pathlib.Path, fits: bool, is_allowed: bool) -> str | Non
 
 
 def compared(
-  task: task_types.Task | None, encoder: tf.keras.Model, field: str, generated: bool
+  task: task_types.Task | None,
+  encoder: tf.keras.Model,
+  own: network.Network,
+  field: str,
+  generated: bool,
 ) -> Compared:
   """Returns inputs for a comparison: test examples, or generated ones without a task.
 
@@ -135,6 +139,7 @@ def compared(
   Args:
     task: The run's task, if it was loaded.
     encoder: The run's encoder.
+    own: Its network.
     field: The field that the encoder reads.
     generated: Whether they are generated although there is a task: nothing is then told
       of its examples.
@@ -145,8 +150,10 @@ def compared(
     images = comparison.images(shape, _COMPARED)
     if task is not None and not generated:
       images = task.test[field][:_COMPARED]
-    what = f'{len(images)} {kind} images and {_DIM} dim ones'
-    images = np.concatenate([images, comparison.dim_images(shape, _DIM)])
+    params = keras_import.params(own, encoder)
+    dim = comparison.steady(own, params, comparison.dim_images(shape, _DIM))
+    what = f'{len(images)} {kind} images and {len(dim)} dim ones'
+    images = np.concatenate([images, dim])
     return Compared(images, images, what)
   rows = task.test[field][:_COMPARED]
   if generated:

@@ -114,8 +114,9 @@ def examples() -> Iterator[tuple[str, Example]]:
   for name, encoder in encoders():
     params, shape = values(encoder), encoder.input_shape
     if len(shape) == 3:
-      raw = comparison.images(shape, _EXAMPLES)
-      raw = np.concatenate([raw, comparison.dim_images(shape, _EXAMPLES)])
+      dim = comparison.dim_images(shape, _EXAMPLES)
+      dim = comparison.steady(encoder, params, dim)
+      raw = np.concatenate([comparison.images(shape, _EXAMPLES), dim])
       scaled = raw / np.float32(255)
     else:
       scaled = generator.normal(size=(_EXAMPLES, *shape)).astype(np.float32)

@@ -6,23 +6,25 @@ import numpy as np
 import pytest
 
 from docs.elsewhere import __main__ as elsewhere
+from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
 from tff_ssl.export import comparison
 
-_SHAPE = (8, 8, 3)
+# Of maps that are averaged over many positions, which hides a scale.
+_SHAPE = (32, 32, 3)
 
 
 @functools.cache
 def _encoder(name):
   """Returns a network, its parameters, inputs and features."""
   norm = 'group' if name in registry.with_option('normalization') else None
-  patch = 4 if name in registry.with_option('patch_size') else None
-  network = registry.build_encoder(name, _SHAPE, 0.25, None, patch, norm)
-  params = elsewhere.values(network)
+  patch = 8 if name in registry.with_option('patch_size') else None
+  encoder = registry.build_encoder(name, _SHAPE, 0.25, None, patch, norm)
+  params = elsewhere.values(encoder)
   images = np.concatenate(
     [comparison.images(_SHAPE, 64), comparison.dim_images(_SHAPE, 16)]
   )
-  return network, params, images, network.infer(params, images / np.float32(255))
+  return encoder, params, images, encoder.infer(params, images / np.float32(255))
 
 
 def _changed(params):
@@ -49,13 +51,13 @@ _MISTAKES = {
 @pytest.mark.long_for('resnet8', 'convnext_micro')
 @pytest.mark.parametrize('name', ['resnet8', 'conv2', 'vit_micro', 'convnext_micro'])
 def test_each_mistake_is_refused(name):
-  network, params, images, features = _encoder(name)
+  encoder, params, images, features = _encoder(name)
   expected = {'features': features.numpy()}
   what = '80 images'
 
   def check(images, params, mistake):
     def run(inputs):
-      return {'features': network.infer(*mistake(inputs, params)[::-1]).numpy()}
+      return {'features': encoder.infer(*mistake(inputs, params)[::-1]).numpy()}
 
     return comparison.check('model.any', run, images, expected, what)
 
@@ -69,23 +71,37 @@ def test_each_mistake_is_refused(name):
 
 def test_a_wrong_scale_is_seen_on_dim_images_alone():
   """Behind a group norm, other images have features of any scale."""
-  network, params, images, features = _encoder('conv2')
-  other = network.infer(params, images / np.float32(256))
+  encoder, params, images, features = _encoder('conv2')
+  other = encoder.infer(params, images / np.float32(256))
   gaps = np.max(np.abs(other - features), axis=1)
   assert np.max(gaps[32:64]) < comparison.TOLERANCE < np.max(gaps[64:]) / 2
 
 
 def test_a_wrong_factor_of_rows_is_seen():
-  network = registry.build_encoder('mlp', (5,), 0.25, normalization='group')
-  params = elsewhere.values(network)
+  encoder = registry.build_encoder('mlp', (5,), 0.25, normalization='group')
+  params = elsewhere.values(encoder)
   rows = comparison.faint_rows(5, 16)
-  expected = {'features': network.infer(params, rows).numpy()}
+  expected = {'features': encoder.infer(params, rows).numpy()}
 
   def run(rows):
-    return {'features': network.infer(params, rows * np.float32(255 / 256)).numpy()}
+    return {'features': encoder.infer(params, rows * np.float32(255 / 256)).numpy()}
 
   with pytest.raises(ValueError, match='does not reproduce the run'):
     comparison.check('model.any', run, rows, expected, '16 rows')
+
+
+def test_images_on_which_float32_is_not_near_float64_are_left_out():
+  """As behind a norm of what hardly differs."""
+
+  def forward(ops, x):
+    return ops.global_average_pool(ops.group_norm(x, 'norm', groups=2))
+
+  net = network.Network('net', (8, 8, 2), forward)
+  params = {'norm/gamma': np.full(2, 1e3, 'f4'), 'norm/beta': np.full(2, 1.0, 'f4')}
+  images = comparison.dim_images((8, 8, 2), 3)
+  assert not len(comparison.steady(net, params, images))
+  params['norm/gamma'] = np.full(2, 1.0, 'f4')
+  np.testing.assert_array_equal(comparison.steady(net, params, images), images)
 
 
 def test_dim_images_are_nearly_black_and_none_is_of_one_colour():

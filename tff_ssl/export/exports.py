@@ -355,6 +355,34 @@ def _group_norm(
 def _write_onnx(model: tf.keras.Model, path: pathlib.Path) -> None:
   convert = importlib.import_module('tf2onnx').convert
   serve = _serving(model)
-  convert.from_function(
-    serve, serve.input_signature, opset=_OPSET, output_path=str(path)
-  )
+  proto, _ = convert.from_function(serve, serve.input_signature, opset=_OPSET)
+  _allow_no_example(proto)
+  importlib.import_module('onnx').save(proto, str(path))
+
+
+def _allow_no_example(proto: Any) -> None:
+  """Makes a model of ONNX take a batch of 0, in place.
+
+  For a transposition that moves an axis of 1 alone, tf2onnx writes a new shape
+  [0, height, width, -1]: 0 takes a size from the input, but -1 cannot be computed
+  without examples. Where height times width stays, so does the last size.
+  """
+  onnx = importlib.import_module('onnx')
+  inferred = onnx.shape_inference.infer_shapes(proto).graph.value_info
+  sizes = {
+    value.name: [axis.dim_value for axis in value.type.tensor_type.shape.dim]
+    for value in inferred
+  }
+  stored = {each.name: each for each in proto.graph.initializer}
+  for node in proto.graph.node:
+    if node.op_type != 'Reshape' or node.input[1] not in stored:
+      continue
+    shape = np.array(onnx.numpy_helper.to_array(stored[node.input[1]]))
+    size = sizes.get(node.input[0], [])
+    if len(size) != len(shape) or (shape[0], shape[-1]) != (0, -1):
+      continue
+    if 0 < np.prod(shape[1:-1]) == np.prod(size[1:-1]):
+      shape[-1] = 0
+      name = f'{node.name}_shape'
+      proto.graph.initializer.append(onnx.numpy_helper.from_array(shape, name))
+      node.input[1] = name
