@@ -13,9 +13,11 @@ STAMP := $(VENV)/installed.txt
 # TensorFlow of this release needs.
 DOCS := build/docs
 DOCS_STAMP := $(DOCS)/installed.txt
-# Keras 3, to load there what is written here.
+# Other frameworks, to load there what is written here: an environment for each file of
+# docs/elsewhere/requirements, but what writes ONNX is added to our own.
 ELSEWHERE := build/elsewhere
-ELSEWHERE_PINS := docs/elsewhere/requirements.txt
+ELSEWHERE_PLACES := keras2 keras3_4 jax tensorflow torch onnx
+ELSEWHERE_CHECK := -W ignore docs/elsewhere/check.py $(ELSEWHERE)/files
 UV := uv==0.13.8
 RESOLVE := build/uv/bin/uv pip compile --quiet --python-version 3.11 \
   --python-platform x86_64-manylinux_2_31 --generate-hashes --no-emit-index-url \
@@ -34,7 +36,7 @@ FIGURE ?= docs/figures/byol_collapse.png
 
 .PHONY: help demo byol-collapse claims claims-cifar claims-elsewhere test check bench
 .PHONY: bench-growth docs docs-serve docs-venv test-long kill-campaign torture format lock
-.PHONY: race elsewhere clean venv
+.PHONY: race elsewhere backbones clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'
@@ -43,12 +45,13 @@ help:
 	@echo 'make claims-cifar the same on CIFAR (days); both resume where they stopped'
 	@echo "make claims-elsewhere  FedAvg on Fashion-MNIST in Flower's setting (hours)"
 	@echo 'make test         run the tests (ARGS: for pytest)'
-	@echo 'make test-long    run the slow tests of further methods'
+	@echo 'make test-long    run the slow tests of further methods, then make elsewhere'
 	@echo 'make check        lint, formatting and types'
 	@echo 'make bench        the cost of a round compared with a centralized step'
 	@echo 'make bench-growth how that cost grows'
 	@echo 'make race         compare libraries on the same work; writes docs/benchmarks.md'
-	@echo 'make elsewhere    load all encoders in Keras 3, and compare their numbers'
+	@echo 'make elsewhere    load all encoders in other frameworks, and compare numbers'
+	@echo 'make backbones    compare published networks with PyTorch (TORCH: its Python)'
 	@echo 'make kill-campaign  kill workers in every round of a run on eight of them'
 	@echo 'make torture      kill runs, damage their folders, fill disks, give bad input'
 	@echo 'make format       format, and fix what the linter can'
@@ -93,9 +96,10 @@ claims-elsewhere: venv
 test: venv
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not long and not torture' $(ARGS)
 
-# The tests marked `long`.
+# The tests marked `long`, and the files of encoders in other frameworks.
 test-long: venv
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m long $(ARGS)
+	$(MAKE) elsewhere
 
 check: venv
 	$(BIN)/ruff check .
@@ -123,20 +127,38 @@ bench-growth: venv
 race: venv
 	$(BIN)/python -m docs.race $(ARGS)
 
-# Makes an environment of 700 MB first. Both load the same files; the second has nothing
-# of this project.
-elsewhere: venv
-	@cmp -s $(ELSEWHERE_PINS) $(ELSEWHERE)/installed.txt || { set -e; \
-	  $(PYTHON) -m venv --clear $(ELSEWHERE)/keras3; \
-	  $(ELSEWHERE)/keras3/bin/python -m pip install --quiet --no-input --no-deps \
-	    --only-binary=:all: -r $(ELSEWHERE_PINS); \
-	  cp $(ELSEWHERE_PINS) $(ELSEWHERE)/installed.txt; }
+# Makes environments of 6 GB first. Nothing of this project is in them. It writes the
+# table of docs/take_away.md.
+elsewhere: venv $(ELSEWHERE_PLACES:%=$(ELSEWHERE)/%/installed.txt)
 	rm -rf $(ELSEWHERE)/files
-	$(BIN)/python -m docs.elsewhere $(ELSEWHERE)/files
-	$(BIN)/python docs/elsewhere/check.py $(ELSEWHERE)/files >/dev/null
+	PYTHONPATH=$(ELSEWHERE)/onnx $(BIN)/python -m docs.elsewhere $(ELSEWHERE)/files
+	$(BIN)/python $(ELSEWHERE_CHECK) keras savedmodel tflite
+	$(ELSEWHERE)/keras2/bin/python $(ELSEWHERE_CHECK) keras
+	KERAS_BACKEND=jax $(ELSEWHERE)/keras3_4/bin/python $(ELSEWHERE_CHECK) keras
 	for backend in jax numpy; do KERAS_BACKEND=$$backend \
-	  $(ELSEWHERE)/keras3/bin/python -W ignore docs/elsewhere/check.py \
-	    $(ELSEWHERE)/files || exit; done
+	  $(ELSEWHERE)/jax/bin/python $(ELSEWHERE_CHECK) keras || exit; done
+	KERAS_BACKEND=tensorflow \
+	  $(ELSEWHERE)/tensorflow/bin/python $(ELSEWHERE_CHECK) keras savedmodel tflite
+	KERAS_BACKEND=torch $(ELSEWHERE)/torch/bin/python $(ELSEWHERE_CHECK) keras torch onnx
+	$(BIN)/python -m docs.elsewhere $(ELSEWHERE)/files docs/take_away.md
+
+# The dependencies of torch differ by where it comes from, and are not all pinned.
+$(ELSEWHERE)/%/installed.txt: docs/elsewhere/requirements/%.txt
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --no-input --only-binary=:all: -r $<
+	cp $< $@
+
+$(ELSEWHERE)/onnx/installed.txt: docs/elsewhere/requirements/onnx.txt | venv
+	rm -rf $(@D)
+	$(BIN)/python -m pip install --quiet --no-input --no-deps --target $(@D) -r $<
+	cp $< $@
+
+# TORCH is a Python with torch, torchvision, timm and safetensors. Eight minutes.
+TORCH ?= python3
+backbones: venv
+	rm -rf $(ELSEWHERE)/backbones
+	$(TORCH) docs/elsewhere/torch_backbones.py $(ELSEWHERE)/backbones
+	$(BIN)/python -m docs.elsewhere.backbones $(ELSEWHERE)/backbones
 
 # Twenty minutes on two cores; ARGS=--trials=workers=20 takes four.
 kill-campaign: venv

@@ -32,7 +32,7 @@ setuptools.setup(
   license_files=['LICENSE'],
   python_requires='>=3.11,<3.12',
   packages=setuptools.find_packages(include=['tff_ssl', 'tff_ssl.*']),
-  package_data={'tff_ssl': ['py.typed', 'reporting/templates/*']},
+  package_data={'tff_ssl': ['py.typed', 'export/templates/*', 'reporting/templates/*']},
   # TFF's own requirements (jaxlib 0.4.14) cannot be met; docs/installing.md says how to
   # install despite them.
   install_requires=[

@@ -1,4 +1,4 @@
-r"""Exports the encoder of a run to Keras, SavedModel, TFLite and ONNX.
+r"""Exports the encoder of a run to Keras, SavedModel, TFLite, ONNX and PyTorch.
 
   python -m binaries.export --run=runs/digits --out=digits_encoder
   python -m binaries.export --run=runs/digits --out=digits_encoder \
@@ -32,7 +32,7 @@ from binaries.config import command_line
 from binaries.config import outputs
 from binaries.launching import program
 
-Format = Literal['keras', 'savedmodel', 'tflite', 'onnx', 'tflite_training']
+Format = Literal['keras', 'savedmodel', 'tflite', 'onnx', 'torch', 'tflite_training']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Options:
   Attributes:
     run: The folder of a run.
     out: A folder, new or not that of a run.
-    formats: Formats to write: some of keras, savedmodel, tflite, onnx and
+    formats: Formats to write: some of keras, savedmodel, tflite, onnx, torch and
       tflite_training; none: keras,savedmodel,tflite.
     classifier: Whether a linear classifier is fitted on the task's training labels, and
       exported too.

@@ -24,6 +24,7 @@ from tff_ssl.encoders import network
 from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import linear_probe
+from tff_ssl.export import comparison
 from tff_ssl.export import exports
 from tff_ssl.export import on_device
 from tff_ssl.objectives import dual_encoder
@@ -32,9 +33,7 @@ from tff_ssl.runs import checkpoints
 
 # The file with the names of a classifier's classes.
 LABELS = 'labels.json'
-_COMPARED = 64
-# How much brighter than noise the brightest generated image is, in bytes.
-_LEVEL = 240
+_COMPARED, _DIM = 64, 16
 # Algorithms whose clients minimise the objective without an additional term.
 _LOCAL = ('fedavg', 'fedbn', 'l_dawa')
 
@@ -54,7 +53,7 @@ class Model(NamedTuple):
   encode: Callable[[np.ndarray], np.ndarray]
   notes: tuple[str, ...] = ()
 
-  def outputs(self, scaled: np.ndarray) -> exports.Outputs:
+  def outputs(self, scaled: np.ndarray) -> comparison.Outputs:
     """Returns the outputs that an export must give: those of the evaluated encoder.
 
     Args:
@@ -74,7 +73,7 @@ class Compared(NamedTuple):
     inputs: In the form that an export takes.
     scaled: The same inputs in the form of the encoder's batches: images, or
       standardised rows.
-    what: What they are, for messages.
+    what: How many they are, and what, for messages.
   """
 
   inputs: np.ndarray
@@ -127,39 +126,47 @@ def unprotected(folder: pathlib.Path, fits: bool, is_allowed: bool) -> str | Non
 
 
 def compared(
-  task: task_types.Task | None, encoder: tf.keras.Model, field: str, generated: bool
+  task: task_types.Task | None,
+  encoder: tf.keras.Model,
+  own: network.Network,
+  field: str,
+  generated: bool,
 ) -> Compared:
   """Returns inputs for a comparison: test examples, or generated ones without a task.
+
+  To them come dim images, or rows near the mean.
 
   Args:
     task: The run's task, if it was loaded.
     encoder: The run's encoder.
+    own: Its network.
     field: The field that the encoder reads.
     generated: Whether they are generated although there is a task: nothing is then told
       of its examples.
   """
-  generator = np.random.default_rng(0)
-  if task is None or (generated and len(encoder.input_shape) == 4):
-    shape = (_COMPARED, *encoder.input_shape[1:])
-    noise = generator.integers(0, 256, shape)
-    # From dark to noise to bright: a wrong scale shows at the ends. Never one uniform
-    # colour, because a group norm amplifies its rounding errors, which differ between
-    # implementations: at 224 x 224 the run's own features of black are 1e-4 from those
-    # in float64.
-    level = np.linspace(-_LEVEL, _LEVEL, _COMPARED).reshape(-1, *[1] * (len(shape) - 1))
-    images = np.clip(noise + level, 0, 255).astype(np.uint8)
-    return Compared(images, images, 'generated images')
-  what = 'generated' if generated else 'test'
-  scaled = task.test[field][:_COMPARED]
+  shape, generated = encoder.input_shape[1:], generated or task is None
+  kind = 'generated' if generated else 'test'
+  if task is None or len(shape) == 3:
+    images = comparison.images(shape, _COMPARED)
+    if task is not None and not generated:
+      images = task.test[field][:_COMPARED]
+    params = keras_import.params(own, encoder)
+    dim = comparison.steady(own, params, comparison.dim_images(shape, _DIM))
+    what = f'{len(images)} {kind} images and {len(dim)} dim ones'
+    images = np.concatenate([images, dim])
+    return Compared(images, images, what)
+  rows = task.test[field][:_COMPARED]
   if generated:
-    scaled = generator.normal(size=(_COMPARED, *scaled.shape[1:])).astype(np.float32)
-  if scaled.dtype == np.uint8:
-    return Compared(scaled, scaled, f'{what} images')
+    rows = np.random.default_rng(0).normal(size=(_COMPARED, *shape)).astype(np.float32)
+  what = f'{len(rows)} {kind} rows and {_DIM} near the mean'
+  scaled = np.concatenate([rows, comparison.faint_rows(shape[0], _DIM)])
   if task.scaling is None:
-    return Compared(scaled, scaled, f'{what} rows')
+    return Compared(scaled, scaled, what)
   mean, factor = task.scaling
+  # What was constant in training is 0 whatever it is.
+  scaled[:, factor == 0] = 0
   width = np.divide(1.0, factor, out=np.zeros_like(factor), where=factor > 0)
-  return Compared((scaled * width + mean).astype(np.float32), scaled, f'{what} rows')
+  return Compared((scaled * width + mean).astype(np.float32), scaled, what)
 
 
 def fitted(

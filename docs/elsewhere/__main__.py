@@ -1,22 +1,31 @@
 """Writes every encoder as runs and exports do, and the numbers that it gives.
 
   python -m docs.elsewhere build/elsewhere/files
+  python -m docs.elsewhere build/elsewhere/files docs/take_away.md
 
-`check.py` reads the files in an environment that has nothing of this project, and
-compares the numbers. `make elsewhere` does both.
+`check.py` reads the files in environments that have nothing of this project, and
+compares the numbers; the second command writes what it found into a page. `make
+elsewhere` does all of it.
 """
 
-from collections.abc import Iterator
+import collections
+from collections.abc import Iterator, Mapping, Sequence
+import json
 import pathlib
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from docs.race import report
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
+from tff_ssl.encoders import torch_resnet
+from tff_ssl.encoders import torch_vit
 from tff_ssl.encoders.operations import batch_normalization
+from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import linear_probe
+from tff_ssl.export import comparison
 from tff_ssl.export import exports
 from tff_ssl.runs import run_folder
 
@@ -26,20 +35,37 @@ _IMAGE = (33, 32, 3)
 _DEEP_IMAGE = (65, 64, 3)
 _ROW = (7,)
 _EXAMPLES, _CLASSES = 6, 3
+_SCALING = exports.Scaling(np.full(_ROW, 127.5), np.full(_ROW, 1 / 74))
+# Encoders that are written fine-tuned too.
+_TUNED = ('conv2-batch', 'resnet8-group-cifar', 'convnext_micro', 'vit_micro')
+# Inputs and outputs of an encoder.
+_NUMBERS = 'numbers.npz'
+_MARKS = '<!-- elsewhere: written by make elsewhere -->', '<!-- elsewhere: end -->'
+
+
+def norms(name: str) -> tuple[str, ...]:
+  """Returns the norms that an encoder can have; () if it has no choice."""
+  if name in torch_resnet.NAMES:
+    return torch_resnet.NORMS
+  return ('group', 'batch') if name in registry.with_option('normalization') else ()
 
 
 def encoders() -> Iterator[tuple[str, network.Network]]:
   """Yields every small encoder of the registry, with each norm and stem, by a name."""
   for name in registry.NAMES:
-    norms = ('group', 'batch') if name in registry.with_option('normalization') else ()
     stems = ('cifar', 'imagenet') if name in registry.with_option('stem') else ()
-    shape = {'mlp': _ROW, 'resnet50': _DEEP_IMAGE}.get(name, _IMAGE)
+    deep = dict.fromkeys(('resnet50', 'torch_resnet50'), _DEEP_IMAGE)
+    shape = {'mlp': _ROW, **deep}.get(name, _IMAGE)
     patch = None
     if name in registry.with_option('patch_size'):
       shape, patch = (32, 24, 3), 8
-    for norm in norms or (None,):
+    # All that PyTorch's transformers may have.
+    more: dict[str, Any] = {}
+    if name in torch_vit.NAMES:
+      more = {'layer_scale': True, 'registers': 2}
+    for norm in norms(name) or (None,):
       for stem in stems or (None,):
-        encoder = registry.build_encoder(name, shape, 0.25, stem, patch, norm)
+        encoder = registry.build_encoder(name, shape, 0.25, stem, patch, norm, **more)
         yield '-'.join(filter(None, (name, norm, stem))), encoder
 
 
@@ -60,37 +86,119 @@ def values(encoder: network.Network, seed: int = 0) -> network.Params:
   return params
 
 
-def write(folder: pathlib.Path) -> None:
-  """Writes the files, and `numbers.npz` with inputs and outputs by the file's name.
+class Example(NamedTuple):
+  """An encoder of a run, and a classifier on its features.
+
+  Attributes:
+    encoder: The network.
+    params: Its parameters and statistics.
+    raw: Inputs of exports.
+    scaled: The same as the encoder's inputs.
+    features: Of these inputs.
+    classifier: The classifier.
+    is_tuned: Whether both were trained together.
+  """
+
+  encoder: network.Network
+  params: network.Params
+  raw: np.ndarray
+  scaled: np.ndarray
+  features: np.ndarray
+  classifier: linear_probe.LinearClassifier
+  is_tuned: bool = False
+
+
+def examples() -> Iterator[tuple[str, Example]]:
+  """Yields every encoder with a classifier, and some of them fine-tuned."""
+  generator = np.random.default_rng(0)
+  for name, encoder in encoders():
+    params, shape = values(encoder), encoder.input_shape
+    if len(shape) == 3:
+      dim = comparison.dim_images(shape, _EXAMPLES)
+      dim = comparison.steady(encoder, params, dim)
+      raw = np.concatenate([comparison.images(shape, _EXAMPLES), dim])
+      scaled = raw / np.float32(255)
+    else:
+      scaled = generator.normal(size=(_EXAMPLES, *shape)).astype(np.float32)
+      scaled = np.concatenate([scaled, comparison.faint_rows(shape[0], _EXAMPLES)])
+      raw = scaled / _SCALING.factor.astype(np.float32) + np.float32(_SCALING.mean)
+    features = encoder.infer(params, scaled).numpy()
+    fitted = _classifier(generator, features)
+    example = Example(encoder, params, raw, scaled, features, fitted)
+    yield name, example
+    if name in _TUNED:
+      yield f'{name}-finetuned', _tuned(example)
+
+
+def _tuned(example: Example) -> Example:
+  """Trains an encoder and a new classifier for some steps."""
+  encoder, raw = example.encoder, example.raw
+
+  def complete(params: network.Params, images: np.ndarray) -> network.Params:
+    scaled = images / np.float32(255)
+    return params | (encoder.moments(params, scaled) if encoder.statistics else {})
+
+  tuning = fine_tuning.FineTuning(
+    encoder.apply,
+    _CLASSES,
+    fine_tuning.FinetuneConfig(num_steps=3),
+    infer=encoder.infer,
+    complete=complete,
+  )
+  params = collections.OrderedDict(
+    (name, example.params[name]) for name in encoder.specs
+  )
+  tuned = tuning(params, raw, np.arange(len(raw)) % _CLASSES, raw, seed=0)
+  width = encoder.output_dim
+  head = linear_probe.LinearClassifier(
+    np.zeros([width], np.float32),
+    np.ones([width], np.float32),
+    tuned.head['kernel'].numpy(),
+    tuned.head['bias'].numpy(),
+  )
+  return example._replace(
+    params=tuned.params, features=tuned.features, classifier=head, is_tuned=True
+  )
+
+
+def write(folder: pathlib.Path, formats: Sequence[str] = exports.FORMATS) -> None:
+  """Writes a folder for each encoder: its files, and `numbers.npz`.
 
   Args:
     folder: It is made; files of the same names are replaced.
+    formats: Formats of the exports.
   """
-  generator = np.random.default_rng(0)
-  numbers: dict[str, Any] = {}
-  for name, encoder in encoders():
-    params = values(encoder)
-    pixels = generator.integers(0, 256, (_EXAMPLES, *encoder.input_shape))
-    is_image = len(encoder.input_shape) == 3
-    raw = pixels.astype(np.uint8 if is_image else np.float32)
-    scaling = None
-    if not is_image:
-      scaling = exports.Scaling(np.full(_ROW, 127.5), np.full(_ROW, 1 / 74))
-    scaled = np.float32(pixels / 255 if is_image else (pixels - 127.5) / 74)
-    features = encoder.infer(params, scaled).numpy()
-    fitted = _classifier(generator, features)
+  exports.check(formats)
+  for name, each in examples():
     with run_folder.RunFolder(folder / name, {}) as opened:
-      opened.save_encoder(encoder.to_keras(params), {})
-    model = exports.with_preprocessing(encoder.to_keras(params), scaling, fitted)
-    exports.write(model, exports.KERAS, folder / name)
-    numbers |= {
-      f'{name}/encoder.keras/inputs': scaled,
-      f'{name}/encoder.keras/outputs': features,
-      f'{name}/model.keras/inputs': raw,
-      f'{name}/model.keras/features': features,
-      f'{name}/model.keras/probabilities': fitted.probabilities(features),
-    }
-  np.savez(folder / 'numbers.npz', **numbers)
+      if not each.is_tuned:
+        opened.save_encoder(each.encoder.to_keras(each.params), {})
+    scaling = _SCALING if each.raw.ndim == 2 else None
+    keras = each.encoder.to_keras(each.params)
+    model = exports.with_preprocessing(keras, scaling, each.classifier)
+    for kind in formats:
+      exports.write(model, kind, folder / name, each.encoder)
+    np.savez(
+      folder / name / _NUMBERS,
+      raw=each.raw,
+      scaled=each.scaled,
+      features=each.features,
+      probabilities=each.classifier.probabilities(each.features),
+    )
+
+
+def table(differences: Mapping[str, Mapping[str, float]]) -> str:
+  """Returns a table of encoders and places, in Markdown.
+
+  Args:
+    differences: Place -> encoder -> the largest difference.
+  """
+  names = sorted({name for found in differences.values() for name in found})
+  rows = [['encoder', *differences], ['---', *['---:'] * len(differences)]]
+  for name in names:
+    gaps = [found.get(name) for found in differences.values()]
+    rows.append([name, *('' if gap is None else f'{gap:.0e}' for gap in gaps)])
+  return '\n'.join(f'| {" | ".join(row)} |' for row in rows)
 
 
 def _classifier(
@@ -106,5 +214,14 @@ def _classifier(
   )
 
 
+def main(folder: pathlib.Path, page: str | None = None) -> None:
+  """Writes the files, or the table into a page."""
+  if page is None:
+    write(folder)
+    return
+  differences = json.loads((folder / 'differences.json').read_text())
+  report.write_between(pathlib.Path(page), _MARKS, table(differences))
+
+
 if __name__ == '__main__':
-  write(pathlib.Path(sys.argv[1]))
+  main(pathlib.Path(sys.argv[1]), *sys.argv[2:])

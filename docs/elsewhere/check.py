@@ -1,86 +1,181 @@
 """Loads the files that `python -m docs.elsewhere` wrote, and compares their numbers.
 
-  KERAS_BACKEND=jax python docs/elsewhere/check.py build/elsewhere/files
+  KERAS_BACKEND=jax python docs/elsewhere/check.py build/elsewhere/files keras
+  python docs/elsewhere/check.py build/elsewhere/files torch onnx
 
-It needs Keras and NumPy alone, of any version, and nothing of this project. It prints a
-table with what other environments have found in the same files, and fails if a number
-differs by more than 1e-4, or 1e-4 of a largest number above 1.
+It needs NumPy and what reads the files, of any version, and nothing of this project. It
+adds the largest differences to `differences.json`, and fails if a number differs by
+more than 1e-4, or 1e-4 of a largest number above 1.
 """
 
+from collections.abc import Callable, Iterator, Mapping
+import importlib
+import importlib.util
 import json
 import pathlib
 import sys
 from typing import Any
 
-import keras
 import numpy as np
 
 _TOLERANCE = 1e-4
+# Examples of a batch, for readers that take any number of them.
+_SIZES = (0, 1, 257)
+
+# From inputs to outputs by name.
+Run = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 
 
-def largest_difference(outputs: np.ndarray, expected: np.ndarray) -> float:
+def _keras(path: pathlib.Path) -> Run:
+  """Reads a model of Keras, of any backend and of Keras 2."""
+  keras = importlib.import_module('keras')
+  model = keras.models.load_model(path, compile=False)
+
+  def array(value: Any) -> np.ndarray:
+    if hasattr(keras, 'ops'):
+      return keras.ops.convert_to_numpy(value)
+    return value.numpy()
+
+  def run(inputs: np.ndarray) -> Mapping[str, np.ndarray]:
+    # `predict` would compile.
+    outputs = model(inputs)
+    if not isinstance(outputs, dict):
+      outputs = {'features': outputs}
+    return {name: array(value) for name, value in outputs.items()}
+
+  return run
+
+
+def _saved_model(path: pathlib.Path) -> Run:
+  tensorflow = importlib.import_module('tensorflow')
+  loaded = tensorflow.saved_model.load(str(path))
+
+  def run(inputs: np.ndarray) -> Mapping[str, np.ndarray]:
+    outputs = loaded.signatures['serving_default'](inputs=tensorflow.constant(inputs))
+    return {name: value.numpy() for name, value in outputs.items()}
+
+  return run
+
+
+def _tflite(path: pathlib.Path) -> Run:
+  """Reads a model of TFLite, which is given one example at a time."""
+  tensorflow = importlib.import_module('tensorflow')
+  interpreter = tensorflow.lite.Interpreter(str(path))
+  runner = interpreter.get_signature_runner('serving_default')
+
+  def run(inputs: np.ndarray) -> Mapping[str, np.ndarray]:
+    parts = [
+      {name: np.array(value) for name, value in runner(inputs=example).items()}
+      for example in inputs[:, np.newaxis]
+    ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+  return run
+
+
+def _onnx(path: pathlib.Path) -> Run:
+  session = importlib.import_module('onnxruntime').InferenceSession(
+    str(path), providers=['CPUExecutionProvider']
+  )
+  names = [output.name for output in session.get_outputs()]
+  return lambda inputs: dict(
+    zip(names, session.run(names, {'inputs': inputs}), strict=True)
+  )
+
+
+def _torch(path: pathlib.Path) -> Run:
+  torch = importlib.import_module('torch')
+  spec = importlib.util.spec_from_file_location('model', path / 'model.py')
+  assert spec is not None and spec.loader is not None
+  module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  model = module.load()
+
+  def run(inputs: np.ndarray) -> Mapping[str, np.ndarray]:
+    with torch.inference_mode():
+      outputs = model(torch.from_numpy(inputs))
+    return {name: value.numpy() for name, value in outputs.items()}
+
+  return run
+
+
+# reader -> (its function, the package whose version is told, files).
+_READERS: Mapping[str, tuple[Callable[[pathlib.Path], Run], str, tuple[str, ...]]] = {
+  'keras': (_keras, 'keras', ('encoder.keras', 'model.keras')),
+  'savedmodel': (_saved_model, 'tensorflow', ('savedmodel',)),
+  'tflite': (_tflite, 'tensorflow', ('model.tflite',)),
+  'onnx': (_onnx, 'onnxruntime', ('model.onnx',)),
+  'torch': (_torch, 'torch', ('torch_model',)),
+}
+_ANY_SIZE = ('onnx', 'torch')
+
+
+def _place(reader: str) -> str:
+  """Returns what reads the files, with its version."""
+  package = _READERS[reader][1]
+  module = importlib.import_module(package)
+  version = module.__version__.partition('+')[0]
+  if reader == 'keras':
+    return f'Keras {version}, {module.backend.backend()}'
+  titles = {
+    'savedmodel': 'SavedModel, TensorFlow',
+    'tflite': 'TFLite, TensorFlow',
+    'onnx': 'ONNX Runtime',
+    'torch': 'PyTorch',
+  }
+  return f'{titles[reader]} {version}'
+
+
+def _gap(outputs: np.ndarray, expected: np.ndarray) -> float:
   """Returns the largest difference, as a share of a largest number above 1."""
   if outputs.shape != expected.shape:
     raise ValueError(f'The outputs are {outputs.shape}; they must be {expected.shape}.')
+  if not expected.size:
+    return 0.0
   # By NumPy: Python's `max` would overlook NaN.
   return float(np.max(np.abs(outputs - expected)) / max(1, np.max(np.abs(expected))))
 
 
-def measure(folder: pathlib.Path) -> dict[str, float]:
-  """Returns the largest difference of each file, by its name."""
+def _gaps(
+  run: Run, inputs: np.ndarray, expected: Mapping[str, np.ndarray], any_size: bool
+) -> Iterator[float]:
+  """Yields the largest difference of each output, in batches of each size."""
+  for size in (len(inputs), *(_SIZES if any_size else ())):
+    rows = np.arange(size) % len(inputs)
+    for name, value in run(inputs[rows]).items():
+      yield _gap(value, expected[name][rows])
+
+
+def measure(folder: pathlib.Path, reader: str) -> dict[str, float]:
+  """Returns the largest difference of all files of each encoder, by its name."""
+  load, _, files = _READERS[reader]
   found = {}
-  with np.load(folder / 'numbers.npz') as numbers:
-    for file in sorted(name for name in numbers if name.endswith('/inputs')):
-      name = file.removesuffix('/inputs')
-      model = keras.models.load_model(folder / name, compile=False)
-      # Of all backends, and of Keras 2; `predict` would compile.
-      outputs = model(numbers[file])
-      if not isinstance(outputs, dict):
-        outputs = {'outputs': outputs}
-      found[name] = float(
-        np.max(
-          [
-            largest_difference(_array(value), numbers[f'{name}/{key}'])
-            for key, value in outputs.items()
-          ]
-        )
-      )
+  for stored in sorted(folder.glob('*/numbers.npz')):
+    with np.load(stored) as numbers:
+      arrays = dict(numbers)
+    gaps = [0.0]
+    # A fine-tuned encoder is only in exports.
+    for path in filter(pathlib.Path.exists, (stored.with_name(file) for file in files)):
+      inputs = arrays['scaled' if path.stem == 'encoder' else 'raw']
+      gaps += _gaps(load(path), inputs, arrays, reader in _ANY_SIZE)
+    found[stored.parent.name] = float(np.max(gaps))
   return found
 
 
-def _array(value: Any) -> np.ndarray:
-  """Returns a backend's tensor as an array."""
-  if hasattr(keras, 'ops'):
-    return keras.ops.convert_to_numpy(value)
-  return value.numpy()
-
-
-def table(differences: dict[str, dict[str, float]]) -> str:
-  """Returns a table of encoders and places, in Markdown."""
-  lines = [
-    f'| file | {" | ".join(differences)} |',
-    f'| --- |{" --- |" * len(differences)}',
-  ]
-  for name in sorted({name for found in differences.values() for name in found}):
-    cells = [
-      f'{found[name]:.0e}' if name in found else '' for found in differences.values()
-    ]
-    lines.append(f'| {name} | {" | ".join(cells)} |')
-  return '\n'.join(lines)
-
-
-def main(folder: pathlib.Path) -> None:
-  """Compares, prints the table, and exits with 1 if a difference is too large."""
+def main(folder: pathlib.Path, readers: list[str]) -> None:
+  """Compares, stores the differences, and exits with 1 if one is too large."""
   stored = folder / 'differences.json'
-  differences = json.loads(stored.read_text()) if stored.exists() else {}
-  found = measure(folder)
-  place = f'Keras {keras.__version__}, {keras.backend.backend()}'
-  differences[place] = found
-  stored.write_text(json.dumps(differences, indent=2) + '\n')
-  print(table(differences))
-  if not np.max(list(found.values())) <= _TOLERANCE:
-    sys.exit(f'{place}: a difference is above {_TOLERANCE:g}.')
+  for reader in readers:
+    differences = json.loads(stored.read_text()) if stored.exists() else {}
+    place = _place(reader)
+    differences[place] = found = measure(folder, reader)
+    stored.write_text(json.dumps(differences, indent=2) + '\n')
+    worst = float(np.max(list(found.values())))
+    print(f'{place}: {len(found)} encoders, largest difference {worst:.0e}')
+    if not worst <= _TOLERANCE:
+      large = [name for name, gap in found.items() if not gap <= _TOLERANCE]
+      sys.exit(f'{place}: a difference is above {_TOLERANCE:g}: {", ".join(large)}.')
 
 
 if __name__ == '__main__':
-  main(pathlib.Path(sys.argv[1]))
+  main(pathlib.Path(sys.argv[1]), sys.argv[2:])

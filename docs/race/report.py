@@ -38,24 +38,34 @@ def line(result: Mapping[str, Any]) -> str:
 
 
 def write_page(document: Mapping[str, Any], page: pathlib.Path) -> None:
-  """Writes the section between the marks of a page.
+  """Writes the section between the marks of a page; see `write_between`.
 
   Args:
     document: What was measured.
+    page: The page.
+  """
+  write_between(page, (BEGIN, END), section(document))
+
+
+def write_between(page: pathlib.Path, marks: tuple[str, str], text: str) -> None:
+  """Writes what is between two marks of a page.
+
+  Args:
     page: A Markdown file; created if it does not exist.
+    marks: The lines before and after the text.
+    text: What stands there afterwards.
 
   Raises:
     ValueError: If the page does not have one mark of each kind, in their order.
   """
-  old = page.read_text(encoding='utf-8') if page.exists() else f'{BEGIN}\n{END}\n'
-  before, begin, rest = old.partition(BEGIN)
-  _, end, after = rest.partition(END)
-  if not (begin and end) or BEGIN in after or END in before + after:
-    raise ValueError(f'{page} must have the lines {BEGIN!r} and {END!r}, once each.')
+  first, last = marks
+  old = page.read_text(encoding='utf-8') if page.exists() else f'{first}\n{last}\n'
+  before, begin, rest = old.partition(first)
+  _, end, after = rest.partition(last)
+  if not (begin and end) or first in after or last in before + after:
+    raise ValueError(f'{page} must have the lines {first!r} and {last!r}, once each.')
   with files.atomic(page) as aside:
-    aside.write_text(
-      f'{before}{BEGIN}\n\n{section(document)}\n\n{END}{after}', encoding='utf-8'
-    )
+    aside.write_text(f'{before}{begin}\n\n{text}\n\n{end}{after}', encoding='utf-8')
 
 
 def section(document: Mapping[str, Any]) -> str:

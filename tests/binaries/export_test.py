@@ -46,12 +46,13 @@ def test_exported_model_equals_the_run_s(run, tmp_path, capsys, monkeypatch):
     export,
     f'--run={folder}',
     f'--out={out}',
-    '--formats=keras,tflite_training',
+    '--formats=keras,torch,tflite_training',
     '--classifier',
   )
   shown = capsys.readouterr().out
   assert 'model.keras: within ' in shown
-  assert 'of the run on 64 test images (allowed: 0.0001)' in shown
+  assert 'of the run on 64 test images and 16 dim ones (allowed: 0.0001)' in shown
+  assert 'torch_model: not compared with the run, because PyTorch is not' in shown
   task = registry.load('digits')
   found = exports.load('keras', out / 'model.keras')(task.test.image)
   names = json.loads((out / 'labels.json').read_text())
@@ -68,7 +69,13 @@ def test_exported_model_equals_the_run_s(run, tmp_path, capsys, monkeypatch):
   assert given['optimizer'].momentum == 0.5
   card = (out / 'encoder.md').read_text()
   assert r'take `inputs`, uint8 [n, 8, 8, 1], and scale them' in card
-  for name in ('model.keras', 'training.tflite', 'labels.json'):
+  for name in (
+    'model.keras',
+    'torch_model/model.py',
+    'torch_model/model.safetensors',
+    'training.tflite',
+    'labels.json',
+  ):
     digest = hashlib.sha256((out / name).read_bytes()).hexdigest()
     assert f'{digest}  {name}\n' in card
   digest = hashlib.sha256((folder / 'encoder.keras').read_bytes()).hexdigest()
@@ -124,7 +131,7 @@ def test_a_wrong_scale_is_seen(run, tmp_path, monkeypatch):
 
   def off(encoder, *rest):
     inputs = tf.keras.Input(encoder.input_shape[1:])
-    x = tf.keras.layers.Rescaling(1.01)(inputs)
+    x = tf.keras.layers.Rescaling(255 / 256)(inputs)
     return build(tf.keras.Model(inputs, encoder.call(x), name='off'), *rest)
 
   monkeypatch.setattr(exports, 'with_preprocessing', off)
@@ -164,7 +171,7 @@ def test_bad_flags_are_one_sentence(run, tmp_path, monkeypatch):
     f'--run={folder} --out={folder}': 'it must be a folder, not that of a run',
     out: '--run is not given',
     f'--run={folder} {out} --formats=coreml': 'it must be one of keras, savedmodel',
-    f'--run={folder} {out} --formats=keras,onnx': 'pip install tf2onnx onnxruntime',
+    f'--run={folder} {out} --formats=keras,onnx': 'pip install --no-deps tf2onnx==',
     f'--run={folder} {out} --rounds=3': 'There is no flag --rounds',
     f'--run={folder} {out} --formats=tflite_training --classifier': (
       'which it does not change'

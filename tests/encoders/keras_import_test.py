@@ -16,6 +16,7 @@ from tff_ssl.encoders import registry
     ('resnet8', (8, 8, 1), 'group'),
     ('resnet8', (8, 8, 1), 'batch'),
     ('mlp', (6,), 'batch'),
+    ('vit_micro', (8, 8, 1), None),
   ],
 )
 def test_they_compute_the_same(name, shape, norm):
@@ -39,8 +40,9 @@ def test_they_compute_the_same(name, shape, norm):
       np.testing.assert_allclose(value, params[key], rtol=1e-5)
 
 
-def test_attention_is_refused():
+def test_layers_of_another_form_are_refused():
   network = registry.build_encoder('vit_micro', (8, 8, 1), 1.0)
-  model = network.to_keras(network.init([0, 0]))
-  with pytest.raises(ValueError, match='attention/qkv/kernel in a different form'):
+  other = registry.build_encoder('conv2', (8, 8, 1), 1.0)
+  model = other.to_keras(other.init([0, 0]))
+  with pytest.raises(ValueError, match='embedding/patch/kernel in a different form'):
     keras_import.params(network, model)

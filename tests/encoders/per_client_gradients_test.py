@@ -27,7 +27,18 @@ def _convnext_like(ops, x):
   return ops.global_average_pool(ops.layer_scale(y, 'scale', initial=0.5))
 
 
+def _torch_like(ops, x):
+  x = ops.conv2d(
+    ops.zero_pad(x, 1), 'strided', filters=8, kernel_size=3, strides=2, padding='valid'
+  )
+  x = ops.conv2d(x, 'inside', filters=8, kernel_size=2, padding='valid')
+  x = ops.prefix(ops.positions(ops.tokens(x), 'positions'), 'prefix', count=2)
+  x = ops.attention(ops.layer_norm(x, 'norm', epsilon=1e-6), 'attention', heads=2)
+  return ops.global_average_pool(ops.crop_tokens(x, 0, 3))
+
+
 _NETWORKS = {
+  'torch_like': lambda: network.Network('torch_like', (7, 6, 2), _torch_like),
   'convnext_like': lambda: network.Network('convnext_like', (7, 6, 8), _convnext_like),
   'convolutions': lambda: network.Network('convolutions', (5, 4, 2), _convolutions),
   # A stem of stride 2, strides in 3 x 3 and 1 x 1, group norm, standardized kernels.
@@ -93,7 +104,7 @@ def test_each_gradient_is_that_of_the_client_alone(name):
       np.testing.assert_allclose(found[name][k], expected, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.long_for('resnet')
+@pytest.mark.long_for('resnet', 'torch_like')
 @pytest.mark.parametrize('name', _NETWORKS)
 def test_in_bfloat16_each_gradient_is_near_that_of_the_client_alone(name):
   net = _NETWORKS[name]().with_precision('bfloat16')

@@ -2,8 +2,9 @@
 
 Keras of this TensorFlow, 2.14, writes archives that it alone reads: others know layers
 by other modules, take some options in another form, and look for arrays elsewhere. What
-is written here is read by all from 2.14 on. A model must be flat, because they look for
-the arrays of a model within a model in different places.
+is written here is read by all from 2.14 on, but for Keras 3.0 to 3.3, which need a list
+where 3.4 and later ones would then return a list. A model must be flat, because they
+look for the arrays of a model within a model in different places.
 """
 
 from collections.abc import Callable, Mapping

@@ -5,15 +5,19 @@ them by less than its epsilon (1e-5).
 """
 
 import collections
+from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
 
 from tff_ssl.encoders import network as network_lib
 from tff_ssl.encoders.operations import batch_normalization
+from tff_ssl.encoders.operations import linear
 
 # Batch norm keeps a mean square where Keras has a variance.
 _MOVING_MEAN, _MOVING_VARIANCE = 'moving_mean', 'moving_variance'
+# Attention has one matrix where Keras has layers of each head.
+_JOINED = '_qkv'
 
 
 def params(
@@ -26,8 +30,7 @@ def params(
     model: What `network.to_keras` returned, with any weights.
 
   Raises:
-    ValueError: If Keras keeps a layer's weights in another form, as for the attention
-      of transformers.
+    ValueError: If Keras keeps a layer's weights in another form.
   """
   values = {weight.name.partition(':')[0]: weight.numpy() for weight in model.weights}
   result = collections.OrderedDict()
@@ -40,6 +43,8 @@ def params(
         result[name] = values[f'{layer}/{_MOVING_VARIANCE}'] + np.square(mean)
       elif last == batch_normalization.POPULATION_MEAN:
         result[name] = values[f'{layer}/{_MOVING_MEAN}']
+      elif layer.endswith(_JOINED):
+        result[name] = _joined(values, layer.removesuffix(_JOINED))[last]
       else:
         result[name] = values[f'{layer}/{last}']
     except KeyError:
@@ -48,3 +53,14 @@ def params(
         f'{name} in a different form.'
       ) from None
   return result
+
+
+def _joined(values: Mapping[str, np.ndarray], layer: str) -> dict[str, np.ndarray]:
+  """Returns the kernel and the bias of an attention's queries, keys and values."""
+
+  def weights(part: str) -> list[np.ndarray]:
+    return [values[f'{layer}_{part}/{last}'] for last in ('kernel', 'bias')]
+
+  heads = sum(f'{layer}_query{head}/kernel' in values for head in range(len(values)))
+  kernel, bias, *_ = linear.Attention(heads=heads).join(weights)
+  return {'kernel': kernel, 'bias': bias}

@@ -47,7 +47,7 @@ def read(path: str | os.PathLike[str]) -> tf.keras.Model:
     raise ValueError(f'{path} is not a file')
   if not zipfile.is_zipfile(path):
     raise ValueError(f'{path} is not a .keras archive: it is not a zip file')
-  network = _rebuild(path.with_suffix('.json'))
+  network = rebuild(path)
   try:
     # Keras compresses nothing, so that no file takes more memory than the archive.
     with archives.open_zip(path, stored=True) as archive:
@@ -74,8 +74,16 @@ def read(path: str | os.PathLike[str]) -> tf.keras.Model:
   return model
 
 
-def _rebuild(card: pathlib.Path) -> network_lib.Network:
-  """Returns the network that a card describes."""
+def rebuild(path: str | os.PathLike[str]) -> network_lib.Network:
+  """Returns the network that the card of a file describes.
+
+  Args:
+    path: See `read`.
+
+  Raises:
+    ValueError: If the card is missing or damaged.
+  """
+  card = pathlib.Path(path).with_suffix('.json')
   if not card.is_file():
     raise ValueError(f'{card} is missing; the network is rebuilt from it')
   try:

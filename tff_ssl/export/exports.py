@@ -1,9 +1,10 @@
-"""Encoders for other programs: as Keras, SavedModel, TFLite and ONNX files.
+"""Encoders for other programs: as Keras, SavedModel, TFLite, ONNX, PyTorch files.
 
 An exported model takes raw inputs (the bytes of pixels, or the numbers of a table as
 they were measured) and scales them itself. It returns `features`, and `probabilities`
 if a classifier was fitted on the features. It consists of standard Keras layers, so
-that every format is written from one model. `load` reads each file back for comparison.
+that every format is written from one model (the code for PyTorch also from the
+network's definition). `load` reads each file back for comparison.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -20,30 +21,36 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.encoders import keras_archive
+from tff_ssl.encoders import network as network_lib
+from tff_ssl.encoders.operations import tokens
 from tff_ssl.evaluation import linear_probe
+from tff_ssl.export import comparison
+from tff_ssl.export import torch_module
 from tff_ssl.storage import files
 
 KERAS, SAVED_MODEL, TFLITE, ONNX = 'keras', 'savedmodel', 'tflite', 'onnx'
-FORMATS = (KERAS, SAVED_MODEL, TFLITE, ONNX)
+TORCH = 'torch'
+FORMATS = (KERAS, SAVED_MODEL, TFLITE, ONNX, TORCH)
 # Names of a model's input and outputs.
 INPUT, FEATURES, PROBABILITIES = 'inputs', 'features', 'probabilities'
-# Not in the lock: they are not tested with a TensorFlow as old as 2.14.
-_OF_ONNX = ('tf2onnx', 'onnxruntime')
+# Not in the lock, because what they say that they need does not fit into it; what they
+# import does.
+_OF_ONNX = ('tf2onnx', 'onnx', 'onnxruntime')
+_ONNX_PINS = 'tf2onnx==1.17.0 onnx==1.16.2 onnxruntime==1.19.2'
 _OPSET = 17
 _NAMES = {
   KERAS: 'model.keras',
   SAVED_MODEL: 'savedmodel',
   TFLITE: 'model.tflite',
   ONNX: 'model.onnx',
+  TORCH: 'torch_model',
 }
 _SIGNATURE = 'serving_default'
 # Replaces minus infinity, the bias of a class without examples: TFLite cannot compute
 # with that.
 _NEVER = -1e9
-# The equation of the layer that `ToKeras.offset` emits.
-_OFFSET = 'ntd,d->ntd'
-
-Outputs = Mapping[str, np.ndarray]
+# The equation of the layer that a layer scale of tokens is.
+_SCALE = 'nad,d->nad'
 
 
 class Scaling(NamedTuple):
@@ -77,8 +84,8 @@ def check(formats: Collection[str]) -> None:
   missing = [name for name in _OF_ONNX if importlib.util.find_spec(name) is None]
   if ONNX in formats and missing:
     raise ValueError(
-      f'The format {ONNX} needs {" and ".join(missing)}, which are not in the locked '
-      f'requirements: pip install {" ".join(_OF_ONNX)}'
+      f'The format {ONNX} needs {" and ".join(missing)}, which the locked requirements '
+      f'leave out; they must be installed: pip install --no-deps {_ONNX_PINS}'
     )
 
 
@@ -128,7 +135,10 @@ def _standardised(x: Any, mean: np.ndarray, factor: np.ndarray, name: str) -> An
 
 
 def write(
-  model: tf.keras.Model, name: str, folder: str | os.PathLike[str]
+  model: tf.keras.Model,
+  name: str,
+  folder: str | os.PathLike[str],
+  network: network_lib.Network | None = None,
 ) -> pathlib.Path:
   """Writes a model in one format; replaces any earlier one of the same format.
 
@@ -136,13 +146,23 @@ def write(
     model: From `with_preprocessing`.
     name: Name of the format.
     folder: It exists.
+    network: The encoder that the model was made of; code for PyTorch needs it.
 
   Returns:
-    The file; for a SavedModel, the folder.
+    The file; for a SavedModel and for PyTorch, the folder.
+
+  Raises:
+    ValueError: The format cannot hold the model.
   """
   path = pathlib.Path(folder) / _NAMES[name]
   if name == SAVED_MODEL:
     _write_saved_model(model, path)
+    return path
+  if name == TORCH:
+    if network is None:
+      raise ValueError(f'The network is None; the format {TORCH} must have it.')
+    with _new_folder(path) as aside:
+      torch_module.write(network, model, aside)
     return path
   with files.atomic(path) as aside:
     if name == KERAS:
@@ -154,7 +174,14 @@ def write(
   return path
 
 
-def load(name: str, path: str | os.PathLike[str]) -> Callable[[np.ndarray], Outputs]:
+def can_load(name: str) -> bool:
+  """Returns whether `load` can read a format: PyTorch is needed only to read."""
+  return name != TORCH or importlib.util.find_spec('torch') is not None
+
+
+def load(
+  name: str, path: str | os.PathLike[str]
+) -> Callable[[np.ndarray], comparison.Outputs]:
   """Reads a file that `write` wrote, as another program would.
 
   Args:
@@ -177,6 +204,8 @@ def load(name: str, path: str | os.PathLike[str]) -> Callable[[np.ndarray], Outp
     runner = interpreter.get_signature_runner(_SIGNATURE)
     fixed = runner.get_input_details()[INPUT]['shape_signature'][0] == 1
     return lambda inputs: _run_tflite(runner, inputs, 1 if fixed else len(inputs))
+  if name == TORCH:
+    return torch_module.load(path)
   session = importlib.import_module('onnxruntime').InferenceSession(
     str(path), providers=['CPUExecutionProvider']
   )
@@ -186,34 +215,12 @@ def load(name: str, path: str | os.PathLike[str]) -> Callable[[np.ndarray], Outp
   )
 
 
-def largest_difference(outputs: Outputs, expected: Outputs) -> float:
-  """Returns the largest difference of any number, as a share of the largest number.
-
-  Args:
-    outputs: Outputs by name.
-    expected: Outputs of the same names and shapes. A largest number below 1 counts as
-      1.
-
-  Raises:
-    ValueError: Names or shapes differ.
-  """
-  shapes = [{k: v.shape for k, v in each.items()} for each in (outputs, expected)]
-  if shapes[0] != shapes[1]:
-    raise ValueError(f'The outputs have shapes {shapes[0]}; they must be {shapes[1]}.')
-  shares = [
-    np.max(np.abs(outputs[name] - value)) / max(1.0, np.max(np.abs(value)))
-    for name, value in expected.items()
-  ]
-  # By NumPy: Python's `max` would overlook NaN.
-  return float(np.max(shares))
-
-
-def _arrays(outputs: Mapping[str, Any], *referenced: object) -> Outputs:
+def _arrays(outputs: Mapping[str, Any], *referenced: object) -> comparison.Outputs:
   del referenced
   return {name: np.asarray(value) for name, value in outputs.items()}
 
 
-def _run_tflite(runner: Any, inputs: np.ndarray, size: int) -> Outputs:
+def _run_tflite(runner: Any, inputs: np.ndarray, size: int) -> comparison.Outputs:
   """Runs a signature on `size` inputs at a time; there is at least one."""
   parts = []
   for start in range(0, len(inputs), size):
@@ -237,11 +244,18 @@ def _write_saved_model(
   # The variables, not the model: for a model Keras would write functions of its own.
   module.variables_of_model = list(model.variables)
   module.serve = _serving(model, batch)
+  with _new_folder(path) as aside:
+    tf.saved_model.save(module, str(aside), signatures={_SIGNATURE: module.serve})
+
+
+@contextlib.contextmanager
+def _new_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
+  """Gives a temporary folder, which replaces another once it is complete."""
   aside = pathlib.Path(
     tempfile.mkdtemp(prefix=f'{path.name}.partial-', dir=path.parent)
   )
   try:
-    tf.saved_model.save(module, str(aside), signatures={_SIGNATURE: module.serve})
+    yield aside
     aside.chmod(0o755)
     if path.exists():
       shutil.rmtree(path)
@@ -271,8 +285,8 @@ def _simplified(model: tf.keras.Model) -> Iterator[None]:
   """Makes a model's layers compute the same in operations that TFLite takes, meanwhile.
 
   From Keras's own layers TFLite's converter makes operations that TFLite refuses: from
-  an offset a product of matrices, and from group norm, which has a mask of ones, means
-  that do not broadcast.
+  an offset or a layer scale of tokens a product of matrices, and from group norm, which
+  has a mask of ones, means that do not broadcast.
   """
   simpler = [
     (layer, call) for layer in model.submodules if (call := _simpler_call(layer))
@@ -293,8 +307,10 @@ def _simpler_call(layer: tf.Module) -> Callable[[tf.Tensor], tf.Tensor] | None:
     return lambda x: _group_norm(
       x, layer.gamma, layer.beta, layer.groups, layer.epsilon
     )
-  if getattr(layer, 'equation', None) == _OFFSET:
+  if getattr(layer, 'equation', None) == tokens.ADDITION:
     return lambda x: x * layer.kernel + layer.bias
+  if getattr(layer, 'equation', None) == _SCALE:
+    return lambda x: x * layer.kernel
   return None
 
 
@@ -339,6 +355,34 @@ def _group_norm(
 def _write_onnx(model: tf.keras.Model, path: pathlib.Path) -> None:
   convert = importlib.import_module('tf2onnx').convert
   serve = _serving(model)
-  convert.from_function(
-    serve, serve.input_signature, opset=_OPSET, output_path=str(path)
-  )
+  proto, _ = convert.from_function(serve, serve.input_signature, opset=_OPSET)
+  _allow_no_example(proto)
+  importlib.import_module('onnx').save(proto, str(path))
+
+
+def _allow_no_example(proto: Any) -> None:
+  """Makes a model of ONNX take a batch of 0, in place.
+
+  For a transposition that moves an axis of 1 alone, tf2onnx writes a new shape
+  [0, height, width, -1]: 0 takes a size from the input, but -1 cannot be computed
+  without examples. Where height times width stays, so does the last size.
+  """
+  onnx = importlib.import_module('onnx')
+  inferred = onnx.shape_inference.infer_shapes(proto).graph.value_info
+  sizes = {
+    value.name: [axis.dim_value for axis in value.type.tensor_type.shape.dim]
+    for value in inferred
+  }
+  stored = {each.name: each for each in proto.graph.initializer}
+  for node in proto.graph.node:
+    if node.op_type != 'Reshape' or node.input[1] not in stored:
+      continue
+    shape = np.array(onnx.numpy_helper.to_array(stored[node.input[1]]))
+    size = sizes.get(node.input[0], [])
+    if len(size) != len(shape) or (shape[0], shape[-1]) != (0, -1):
+      continue
+    if 0 < np.prod(shape[1:-1]) == np.prod(size[1:-1]):
+      shape[-1] = 0
+      name = f'{node.name}_shape'
+      proto.graph.initializer.append(onnx.numpy_helper.from_array(shape, name))
+      node.input[1] = name

@@ -83,6 +83,20 @@ class BatchNorm(operation.Operation):
     """Returns scale, shift, mean and variance."""
     return [*values[:3], np.asarray(variance(*values[2:]))]
 
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    if len(shape) == 2:
+      return super().torch(shape, weights)
+    kind = 'BatchNorm2d' if len(shape) == 3 else 'BatchNorm1d'
+    names = ('weight', 'bias', 'running_mean', 'running_var')
+    return operation.TorchCode(
+      '{module}({0})',
+      f'nn.{kind}({shape[-1]}, eps={group_normalization.NORM_EPSILON})',
+      dict(zip(names, weights(''), strict=True)),
+    )
+
 
 def batch_norm(
   x: Any,

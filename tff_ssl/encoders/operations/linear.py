@@ -53,6 +53,19 @@ class Dense(kernels.Kernel):
     options = {'units': self.units, 'use_bias': self.use_bias}
     return tf.keras.layers.Dense, options
 
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """A convolution of each position, if there are maps."""
+    kernel, *bias = weights('')
+    is_maps = len(shape) == 3
+    kind, size = ('nn.Conv2d', ', 1') if is_maps else ('nn.Linear', '')
+    no_bias = '' if self.use_bias else ', bias=False'
+    module = f'{kind}({shape[-1]}, {self.units}{size}{no_bias})'
+    weight = kernel.T[..., np.newaxis, np.newaxis] if is_maps else kernel.T
+    state = {'weight': weight, **dict(zip(['bias'], bias, strict=False))}
+    return operation.TorchCode('{module}({0})', module, state)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Attention(operation.Operation):
@@ -146,6 +159,36 @@ class Attention(operation.Operation):
     if self.heads > 1:
       y = make(tf.keras.layers.Concatenate, part='heads')(mixed)
     return _emit_dense(make, 'output', y, *output)
+
+  def join(self, weights: operation.KerasWeights) -> list[np.ndarray]:
+    """Returns the values that `emit_keras` has laid out as weights of each head."""
+    parts = [
+      weights(f'{part}{head}')
+      for part in ('query', 'key', 'value')
+      for head in range(self.heads)
+    ]
+    # Queries are scaled.
+    scale = np.float32(parts[0][0].shape[1] ** -0.5)
+    for index in range(self.heads):
+      parts[index] = [value / scale for value in parts[index]]
+    joined = [np.concatenate(each, axis=-1) for each in zip(*parts, strict=True)]
+    return [*joined, *weights('output')]
+
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    kernel, bias, output, output_bias = self.join(weights)
+    return operation.TorchCode(
+      '{module}({0}, {0}, {0}, need_weights=False)[0]',
+      f'nn.MultiheadAttention({shape[-1]}, {self.heads}, batch_first=True)',
+      {
+        'in_proj_weight': kernel.T,
+        'in_proj_bias': bias,
+        'out_proj.weight': output.T,
+        'out_proj.bias': output_bias,
+      },
+    )
 
 
 def _emit_dense(

@@ -3,11 +3,34 @@
 import abc
 from collections.abc import Callable, Mapping, Sequence
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from tff_ssl.encoders import parameters
+
+# Whether windows may begin and end outside of the maps, so that every position is the
+# middle of one; outside, maps are 0.
+SAME, VALID = 'same', 'valid'
+
+# part -> the weights of an operation's Keras layer, in Keras's order; '' is the layer
+# of an operation that has one.
+KerasWeights = Callable[[str], Sequence[np.ndarray]]
+
+
+class TorchCode(NamedTuple):
+  """An operation in Python, for PyTorch; maps are [n, channels, height, width].
+
+  Attributes:
+    call: The result: an expression of `{module}` and of the inputs, `{0}` and `{1}`.
+    module: The expression that makes the module, or a parameter; '': there is none.
+    state: The module's arrays by name; that of a parameter is ''.
+  """
+
+  call: str
+  module: str = ''
+  state: Mapping[str, np.ndarray] = {}
 
 
 class Operation(abc.ABC):
@@ -21,9 +44,11 @@ class Operation(abc.ABC):
     waits: Whether `compute`, `train` and `per_client`, of maps in bfloat16, take
       `other` and `rectified`: what is added to the result, and whether its relu is
       taken.
+    torch_call: `TorchCode.call` of an operation that needs no module.
   """
 
   waits: ClassVar[bool] = False
+  torch_call: ClassVar[str] = ''
 
   def specs(self, shape: parameters.Shape) -> parameters.Specs:
     """Returns the parameters' specs by name; none by default.
@@ -120,17 +145,99 @@ class Operation(abc.ABC):
     layer.set_weights(self.keras_weights(*values))
     return y
 
+  def torch(self, shape: parameters.Shape, weights: KerasWeights) -> TorchCode:
+    """Returns code that computes the same in PyTorch; `torch_call` by default.
+
+    Args:
+      shape: the first input's.
+      weights: those of the Keras layers that hold the values.
+
+    Raises:
+      ValueError: there is no such code for such inputs.
+    """
+    del weights
+    if not self.torch_call:
+      raise ValueError(
+        f'{type(self).__name__} of inputs of shape {shape} cannot be written for '
+        'PyTorch.'
+      )
+    return TorchCode(self.torch_call)
+
 
 def wide(x: tf.Tensor) -> tf.Tensor:
   """Returns `x` in a type that can be summed: bfloat16 as float32, else unchanged."""
   return tf.cast(x, tf.float32) if x.dtype == tf.bfloat16 else x
 
 
-def strided_sides(shape: parameters.Shape, strides: int) -> tuple[int, int]:
-  """Returns the sides of maps behind windows with padding 'same' and strides.
+def strided_sides(
+  shape: parameters.Shape, strides: int, size: int, padding: str = SAME
+) -> tuple[int, int]:
+  """Returns the sides of maps behind windows with strides.
 
   Args:
     shape: (height, width, channels) before them.
     strides: step, in both directions.
+    size: side of a window.
+    padding: 'same' or 'valid'.
+
+  Raises:
+    ValueError: without padding, no window fits in.
   """
-  return math.ceil(shape[0] / strides), math.ceil(shape[1] / strides)
+  height, width = (
+    math.ceil((side if padding == SAME else side - size + 1) / strides)
+    for side in shape[:2]
+  )
+  if min(height, width) < 1:
+    raise ValueError(
+      f'the sides are {shape[:2]}; they must be at least the {size} of a window'
+    )
+  return height, width
+
+
+def around(
+  shape: parameters.Shape, size: int, strides: int, padding: str = SAME
+) -> tuple[int, ...]:
+  """Returns what padding adds at the left, right, top and bottom of maps.
+
+  Args:
+    shape: (height, width, channels) of the maps.
+    size: height and width of a window.
+    strides: step, in both directions.
+    padding: 'same' or 'valid'.
+  """
+  sides = strided_sides(shape, strides, size, padding)
+  missing = [
+    max((count - 1) * strides + size - side, 0)
+    for side, count in zip(shape, sides, strict=False)
+  ]
+  height, width = ((each // 2, each - each // 2) for each in missing)
+  return *width, *height
+
+
+def torch_padding(
+  shape: parameters.Shape,
+  size: int,
+  strides: int,
+  filling: str = '0',
+  padding: str = SAME,
+) -> tuple[str, str]:
+  """Returns how PyTorch pads maps as `padding` does.
+
+  Args:
+    shape: as in `around`, like the rest.
+    size: height and width of a window.
+    strides: step.
+    filling: the value that is added, an expression.
+    padding: 'same' or 'valid'.
+
+  Returns:
+    A tuple of the padded input, an expression of `{0}`, and the option of the layer,
+    which pads by itself where both ends get the same; '': it pads nothing.
+  """
+  left, right, top, bottom = every = around(shape, size, strides, padding)
+  if not any(every):
+    return '{0}', ''
+  if left == right and top == bottom:
+    return '{0}', f'padding={(top, left) if top != left else top}'
+  filled = '' if filling == '0' else f', value={filling}'
+  return f'F.pad({{0}}, {every}{filled})', ''

@@ -12,43 +12,73 @@ from tff_ssl.encoders.operations import operation
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MaxPool(operation.Operation):
-  """The maxima of square windows, with padding 'same'.
+  """The maxima of square windows.
 
   Attributes:
     size: height and width of a window.
     strides: step, in both directions.
+    padding: 'same', which no maximum counts, or 'valid'.
   """
 
   size: int
   strides: int
+  padding: str = operation.SAME
 
   def output_shape(self, *shapes: parameters.Shape) -> parameters.Shape:
     """Divides height and width by the strides, rounding up."""
-    return (*operation.strided_sides(shapes[0], self.strides), shapes[0][-1])
+    options = self.strides, self.size, self.padding
+    return (*operation.strided_sides(shapes[0], *options), shapes[0][-1])
 
   def compute(self, x: Any) -> tf.Tensor:
     """See the base class."""
-    return tf.nn.max_pool2d(x, self.size, self.strides, 'SAME')
+    return tf.nn.max_pool2d(x, self.size, self.strides, self.padding.upper())
 
   def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
     """See the base class."""
     del shape
-    options = {'pool_size': self.size, 'strides': self.strides, 'padding': 'same'}
-    return tf.keras.layers.MaxPooling2D, options
+    return tf.keras.layers.MaxPooling2D, {
+      'pool_size': self.size,
+      'strides': self.strides,
+      'padding': self.padding,
+    }
+
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    del weights
+    padded, padding = operation.torch_padding(
+      shape, self.size, self.strides, "float('-inf')", self.padding
+    )
+    options = ', '.join(filter(None, [padded, f'{self.size}, {self.strides}', padding]))
+    return operation.TorchCode(f'F.max_pool2d({options})')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AveragePool(MaxPool):
-  """The means of square windows, with padding 'same', which no mean counts."""
+  """The means of square windows, as in `MaxPool`."""
 
   def compute(self, x: Any) -> tf.Tensor:
     """See the base class."""
-    y = tf.nn.avg_pool2d(operation.wide(x), self.size, self.strides, 'SAME')
+    sizes = self.size, self.strides
+    y = tf.nn.avg_pool2d(operation.wide(x), *sizes, self.padding.upper())
     return tf.cast(y, x.dtype)
 
   def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
     """See the base class."""
     return tf.keras.layers.AveragePooling2D, super().keras(shape)[1]
+
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """Means of padded maps, divided by those of ones, which padding makes smaller."""
+    del weights
+    around = operation.around(shape, self.size, self.strides, self.padding)
+    means = [
+      f'F.avg_pool2d(F.pad({maps}, {around}), {self.size}, {self.strides})'
+      for maps in ('{0}', 'torch.ones_like({0})')
+    ]
+    return operation.TorchCode(' / '.join(means))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,3 +102,11 @@ class GlobalAveragePool(operation.Operation):
     if len(shape) == 2:
       return layers.GlobalAveragePooling1D, {}
     return layers.GlobalAveragePooling2D, {}
+
+  def torch(
+    self, shape: parameters.Shape, weights: operation.KerasWeights
+  ) -> operation.TorchCode:
+    """See the base class."""
+    del weights
+    axes = '1' if len(shape) == 2 else '(2, 3)'
+    return operation.TorchCode(f'{{0}}.mean({axes})')

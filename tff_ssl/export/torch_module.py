@@ -1,0 +1,127 @@
+"""Encoders as a module of PyTorch: one Python file, and weights as safetensors.
+
+PyTorch is not needed to write them. The code is written from the network's definition
+(`torch_code`), the weights are those of the exported Keras model.
+"""
+
+from collections.abc import Callable, Mapping
+import importlib
+import importlib.util
+import json
+import os
+import pathlib
+
+import jinja2
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.encoders import network as network_lib
+from tff_ssl.encoders import torch_code
+from tff_ssl.export import comparison
+from tff_ssl.storage import files
+
+CODE, WEIGHTS = 'model.py', 'model.safetensors'
+# Of the weights, of safetensors: its own name of float32, and what the arrays' place is
+# a multiple of.
+_FLOAT32, _ALIGNED = 'F32', 8
+
+
+def write(
+  network: network_lib.Network,
+  model: tf.keras.Model,
+  folder: str | os.PathLike[str],
+) -> None:
+  """Writes both files.
+
+  Args:
+    network: The encoder.
+    model: The encoder's Keras model with preprocessing, from
+      `exports.with_preprocessing`.
+    folder: It exists.
+
+  Raises:
+    ValueError: The network cannot be written for PyTorch.
+  """
+  layers = {layer.name: layer for layer in model.layers}
+  code = torch_code.ToTorch(lambda name: layers[name].get_weights())
+  code.network(network.forward, network.input_shape, 'Encoder')
+  state = {f'encoder.{name}': value for name, value in code.state.items()}
+  for prefix, name in (('', 'scale'), ('classifier.', 'standardise')):
+    if f'{name}_center' in layers:
+      center, factor = (layers[f'{name}_{part}'] for part in ('center', 'factor'))
+      state[f'{prefix}offset'] = np.asarray(center.offset)
+      state[f'{prefix}factor'] = np.asarray(factor.scale)
+  classes = 0
+  if 'probabilities' in layers:
+    kernel, bias = layers['probabilities'].get_weights()
+    state |= {'classifier.linear.weight': kernel.T, 'classifier.linear.bias': bias}
+    classes = len(bias)
+  is_image = len(network.input_shape) == 3
+  shape = ', '.join(map(str, ('n', *network.input_shape)))
+  text = _template().render(
+    title='An encoder with a classifier' if classes else 'An encoder',
+    inputs=f'{"pixels, uint8" if is_image else "rows, float32"} [{shape}]',
+    encoder=code.classes,
+    is_image=is_image,
+    columns=network.input_shape[0] if 'offset' in state else 0,
+    features=network.output_dim,
+    classes=classes,
+  )
+  folder = pathlib.Path(folder)
+  files.write(folder / CODE, text)
+  files.write(folder / WEIGHTS, safetensors(state))
+
+
+def load(
+  folder: str | os.PathLike[str],
+) -> Callable[[np.ndarray], comparison.Outputs]:
+  """Reads what `write` has written, where PyTorch is installed.
+
+  Args:
+    folder: Not from a stranger: the file of code is executed.
+
+  Returns:
+    A function from inputs to the outputs by name.
+  """
+  torch = importlib.import_module('torch')
+  path = pathlib.Path(folder) / CODE
+  spec = importlib.util.spec_from_file_location('exported_model', path)
+  assert spec is not None and spec.loader is not None
+  module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  model = module.load()
+
+  def run(inputs: np.ndarray) -> comparison.Outputs:
+    with torch.inference_mode():
+      outputs = model(torch.from_numpy(inputs))
+    return {name: value.numpy() for name, value in outputs.items()}
+
+  return run
+
+
+def safetensors(arrays: Mapping[str, np.ndarray]) -> bytes:
+  """Returns a safetensors file: the header's length, the header, the arrays.
+
+  Args:
+    arrays: They are written as float32.
+  """
+  header, parts, end = {}, [], 0
+  for name, value in arrays.items():
+    parts.append(np.ascontiguousarray(value, '<f4').tobytes())
+    start, end = end, end + len(parts[-1])
+    shape = list(np.shape(value))
+    header[name] = {'dtype': _FLOAT32, 'shape': shape, 'data_offsets': [start, end]}
+  text = json.dumps(header).encode()
+  text += b' ' * (-len(text) % _ALIGNED)
+  return b''.join([len(text).to_bytes(8, 'little'), text, *parts])
+
+
+def _template() -> jinja2.Template:
+  environment = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(pathlib.Path(__file__).parent / 'templates'),
+    keep_trailing_newline=True,
+    lstrip_blocks=True,
+    trim_blocks=True,
+    undefined=jinja2.StrictUndefined,
+  )
+  return environment.get_template('torch_model.py.jinja')
