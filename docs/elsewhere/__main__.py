@@ -116,7 +116,8 @@ def examples() -> Iterator[tuple[str, Example]]:
     if len(shape) == 3:
       dim = comparison.dim_images(shape, _EXAMPLES)
       dim = comparison.steady(encoder, params, dim)
-      raw = np.concatenate([comparison.images(shape, _EXAMPLES), dim])
+      noise = generator.integers(0, 256, (_EXAMPLES, *shape), np.uint8)
+      raw = np.concatenate([noise, dim])
       scaled = raw / np.float32(255)
     else:
       scaled = generator.normal(size=(_EXAMPLES, *shape)).astype(np.float32)

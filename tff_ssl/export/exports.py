@@ -386,3 +386,6 @@ def _allow_no_example(proto: Any) -> None:
       name = f'{node.name}_shape'
       proto.graph.initializer.append(onnx.numpy_helper.from_array(shape, name))
       node.input[1] = name
+  used = {name for node in proto.graph.node for name in node.input}
+  for name in stored.keys() - used:
+    proto.graph.initializer.remove(stored[name])
