@@ -89,9 +89,14 @@ def check(config: run_config.RunConfig) -> None:
   """Checks that encoder and views can process the task's examples.
 
   Raises:
-    ValueError: If one is for images and the other for rows of numbers, or views are
-      chosen for two modalities, which are the two views.
+    ValueError: If one is for images and the other for rows of numbers, or views or
+      adapters are chosen for two modalities, which are the two views.
   """
+  if getattr(config.encoder, 'lora', None) is not None and config.task in tasks.PAIRS:
+    raise ValueError(
+      f'lora of --encoder is {config.encoder.lora} with --task={config.task}; it must '
+      'be none for two modalities, each of which has an encoder.'
+    )
   is_table = config.task in tasks.TABLES
   checked: list[tuple[str, str, tuple[str, ...], tuple[str, ...]]] = [
     ('encoder', config.encoder.kind, mlp.NAMES, registry.NAMES)

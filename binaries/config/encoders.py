@@ -28,7 +28,20 @@ class Encoder(kinds.Kind):
 
 
 @dataclasses.dataclass(frozen=True)
-class ResNet(Encoder):
+class Adaptable(Encoder):
+  """A network that can have adapters.
+
+  Attributes:
+    lora: Rank of adapters on dense layers, attention and convolutions of size 1; only
+      these and the norms are trained, and sent, and all else stays as --init_from has
+      it; none: all weights are trained.
+  """
+
+  lora: kinds.Count | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ResNet(Adaptable):
   """A residual network.
 
   Attributes:
@@ -41,7 +54,7 @@ class ResNet(Encoder):
 
 
 @dataclasses.dataclass(frozen=True)
-class ViT(Encoder):
+class ViT(Adaptable):
   """A vision transformer.
 
   Attributes:
@@ -52,7 +65,7 @@ class ViT(Encoder):
 
 
 @dataclasses.dataclass(frozen=True)
-class ConvNeXt(Encoder):
+class ConvNeXt(Adaptable):
   """A ConvNeXt."""
 
 
@@ -68,7 +81,7 @@ class Conv(Encoder):
 
 
 @dataclasses.dataclass(frozen=True)
-class Mlp(Encoder):
+class Mlp(Adaptable):
   """An MLP, for rows of numbers.
 
   Attributes:

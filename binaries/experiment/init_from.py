@@ -11,15 +11,18 @@ import numpy as np
 import tensorflow as tf
 
 from binaries.building import algorithms
+from binaries.config import checks
 from binaries.config import run_config
 from binaries.experiment import membership
 from tasks import task_types
 from tff_ssl.encoders import keras_import
+from tff_ssl.encoders import lora
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
 from tff_ssl.export import encoder_file
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runs import checkpoints
+from tff_ssl.runs import frozen_base
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.storage import files
 
@@ -50,8 +53,15 @@ def check(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> None:
         f'{config.rounds} it would differ from its first round on; start a new '
         f'run in another folder from its weights, with --init_from={path}.'
       )
-  source = config.init_from
-  if not source or begun:
+  source, rank = config.init_from, getattr(config.encoder, 'lora', None)
+  if begun:
+    return
+  if not source:
+    if rank is not None:
+      raise ValueError(
+        f'lora of --encoder is {rank} without --init_from; it must name a run or an '
+        'encoder, whose weights are frozen.'
+      )
     return
   if pathlib.Path(source).resolve() == path.resolve():
     raise ValueError(
@@ -128,6 +138,8 @@ def build(
   def start(state: Any) -> Any:
     weights = state.global_model_weights
     where, found, found_statistics = _read(source, encoder, bool(weights.non_trainable))
+    fresh = filter(lora.is_adapter, weights.trainable)
+    found = {**found, **{name: np.asarray(weights.trainable[name]) for name in fresh}}
     trainable = take(source, weights.trainable, found, encoder)
     statistics = weights.non_trainable
     if statistics:
@@ -136,6 +148,38 @@ def build(
     return state._replace(global_model_weights=type(weights)(trainable, statistics))
 
   return start
+
+
+def adapted(
+  config: run_config.RunConfig,
+  encoder: network.Network,
+  folder: str | os.PathLike[str] | None = None,
+) -> network.Network:
+  """Returns a run's encoder with its adapters; without changes if it has none.
+
+  Args:
+    config: The run.
+    encoder: The encoder without adapters.
+    folder: Its folder, which has the frozen weights once it has begun; None: as the
+      run says.
+
+  Raises:
+    ValueError: If the frozen weights are missing, damaged, or of another encoder.
+  """
+  rank = getattr(config.encoder, 'lora', None)
+  if rank is None:
+    return encoder
+  folder = folder or checks.folder_of(config)
+  base = frozen_base.read(folder)
+  if base is None:
+    if not config.init_from:
+      raise ValueError(
+        f'{pathlib.Path(folder) / frozen_base.NAME} is missing; it must hold the '
+        'frozen weights of this run.'
+      )
+    _, found, _ = _read(config.init_from, encoder, False)
+    base = network.select(found, dual_encoder.encoder_prefix(encoder))
+  return lora.adapt(encoder, base, rank)
 
 
 def _is_encoder(source: str) -> bool:
@@ -158,13 +202,16 @@ def _read(
 ) -> tuple[str, Mapping[str, np.ndarray], Mapping[str, np.ndarray]]:
   """Returns the weights' source, the parameters, and the statistics if wanted."""
   if _is_encoder(source):
-    found = keras_import.params(encoder, encoder_file.read(source))
+    found = keras_import.params(encoder.plain, encoder_file.read(source))
     prefix = dual_encoder.encoder_prefix(encoder)
     named = network.with_prefix(found, prefix)
     return source, named, named
   folder = pathlib.Path(source) / _CHECKPOINTS
   round, params = checkpoints.read_newest(folder, algorithms.TRAINABLE)
   kept = checkpoints.read_newest(folder, algorithms.STATISTICS)[1] if statistics else {}
+  prefix = dual_encoder.encoder_prefix(encoder)
+  merged = frozen_base.merged(source, network.select(params, prefix))
+  params.update(network.with_prefix(merged, prefix))
   return f'{source} after round {round}', params, kept
 
 

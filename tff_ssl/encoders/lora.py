@@ -31,6 +31,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.computing import checks
+from tff_ssl.encoders import checks as encoder_checks
 from tff_ssl.encoders import parameters
 from tff_ssl.encoders import per_client_gradients
 from tff_ssl.encoders.operations import group_normalization
@@ -65,9 +66,7 @@ class Adapters:
       ValueError: The base is not of this network, or `rank` does not fit a kernel.
     """
     checks.at_least(1, rank=self.rank)
-    shapes = {name: tuple(np.shape(value)) for name, value in self.base.items()}
-    if shapes != {name: spec.shape for name, spec in plain.items()}:
-      raise ValueError(f'The base of {network} has other parameters than {network}.')
+    encoder_checks.params(f'the base of {network}', plain, self.base)
     norms = group_normalization.scale_and_shift(1)
     trained: parameters.Specs = {}
     adapted = False
