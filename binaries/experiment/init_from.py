@@ -118,7 +118,8 @@ def build(
 ) -> Callable[[Any], Any] | None:
   """Returns a function that puts the weights of `init_from` into an initial state.
 
-  Returns None for a run that starts from none, or that has begun.
+  It also writes the frozen weights, if there are any, into the run's folder. Returns
+  None for a run that starts from none, or that has begun.
 
   Args:
     config: The run.
@@ -138,8 +139,12 @@ def build(
   def start(state: Any) -> Any:
     weights = state.global_model_weights
     where, found, found_statistics = _read(source, encoder, bool(weights.non_trainable))
-    fresh = filter(lora.is_adapter, weights.trainable)
-    found = {**found, **{name: np.asarray(weights.trainable[name]) for name in fresh}}
+    if encoder.adapters is not None:
+      # It begins as its base, whose place the adapters take.
+      prefix = dual_encoder.encoder_prefix(encoder)
+      own = network.of_networks(weights.trainable, [prefix])
+      found = {**found, **{name: np.asarray(value) for name, value in own.items()}}
+      frozen_base.write(folder, encoder.adapters.base)
     trainable = take(source, weights.trainable, found, encoder)
     statistics = weights.non_trainable
     if statistics:

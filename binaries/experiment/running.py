@@ -34,7 +34,6 @@ from tff_ssl.encoders import precision
 from tff_ssl.execution import contexts
 from tff_ssl.reporting import model_card
 from tff_ssl.runs import alarms as alarms_lib
-from tff_ssl.runs import frozen_base
 from tff_ssl.runs import loop
 from tff_ssl.runs import number_trackers
 from tff_ssl.runs import run_config as stored_config
@@ -211,8 +210,6 @@ def execute(experiment: experiments.Experiment) -> None:
     experiment.partition.write_csv(folder.path / 'partition.csv')
     data.write_intake(experiment.task, folder.path)
     membership.write(folder.path, experiment.task)
-    if experiment.encoder.adapters is not None:
-      frozen_base.write(folder.path, experiment.encoder.adapters.base)
     if algorithm.topology is not None:
       # Only here: it imports the methods without a server.
       graph = importlib.import_module('tff_ssl.reporting.graph')

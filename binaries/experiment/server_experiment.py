@@ -19,7 +19,6 @@ from binaries.config import run_config
 from binaries.experiment import choosing_precision
 from binaries.experiment import evaluating
 from binaries.experiment import experiments
-from binaries.experiment import init_from
 from binaries.experiment import messages
 from tasks import labels_at_server
 from tasks import task_types
@@ -68,7 +67,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   config = choosing_precision.settle(
     config, task, labelled.element_spec, len(task.train)
   )
-  encoder = init_from.adapted(config, encoders.build(config, task))
+  encoder = encoders.build(config, task)
   sizes = messages.sizes_in_loss(config, report)
   problem = building.Problem(
     encoder,

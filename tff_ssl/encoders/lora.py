@@ -138,14 +138,9 @@ def merge(
   statistics = {
     name: value
     for name, value in trained.items()
-    if name not in merged and not is_adapter(name)
+    if name not in merged and name.rpartition('/')[2] not in (A, B)
   }
   return collections.OrderedDict(**merged, **statistics)
-
-
-def is_adapter(name: str) -> bool:
-  """Returns whether a parameter's name is that of an adapter."""
-  return name.rpartition('/')[2] in (A, B)
 
 
 def _frozen(value: np.ndarray, like: Any) -> Any:
