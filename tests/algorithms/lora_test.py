@@ -87,8 +87,8 @@ def _rounds(name, packed=False, aggregation='plain'):
   return weights, [each['client_work'] for each in metrics]
 
 
-# One row of each kind: statistics in two exchanges, and clients with a state.
-@pytest.mark.long_for('epochs')
+# Statistics in two exchanges stay; clients with a state, and several steps, are long.
+@pytest.mark.long_for('fedema', 'epochs')
 @pytest.mark.parametrize('name', ['dcco', 'fedema', 'epochs'])
 def test_only_adapters_norms_and_heads_are_trained_and_sent(tff_context, name):
   del tff_context
@@ -131,7 +131,7 @@ def test_secure_sums_are_sums(tff_context):
 
 
 # In packs each client's gradient by its adapters comes from one pass over all.
-@pytest.mark.long_for('apart')
+@pytest.mark.long
 @pytest.mark.parametrize('packed', [True, False], ids=['packed', 'apart'])
 def test_the_clip_of_a_private_round_sees_adapters_alone(tff_context, packed):
   """The step is that of clients clipped in NumPy by the norm of what they train."""
