@@ -20,28 +20,19 @@ class Encoder(kinds.Kind):
     precision: Precision of its maps in training; bfloat16 is fast on processors with
       AMX or AVX512-BF16; auto: the faster one on this machine, measured when the run
       begins, and kept by it.
-  """
-
-  kind: str
-  width: kinds.Positive = 1.0
-  precision: Precision = 'float32'
-
-
-@dataclasses.dataclass(frozen=True)
-class Adaptable(Encoder):
-  """A network that can have adapters.
-
-  Attributes:
     lora: Rank of adapters on dense layers, attention and convolutions of size 1; only
       these and the norms are trained, and sent, and all else stays as --init_from has
       it; none: all weights are trained.
   """
 
+  kind: str
+  width: kinds.Positive = 1.0
+  precision: Precision = 'float32'
   lora: kinds.Count | None = None
 
 
 @dataclasses.dataclass(frozen=True)
-class ResNet(Adaptable):
+class ResNet(Encoder):
   """A residual network.
 
   Attributes:
@@ -54,7 +45,7 @@ class ResNet(Adaptable):
 
 
 @dataclasses.dataclass(frozen=True)
-class ViT(Adaptable):
+class ViT(Encoder):
   """A vision transformer.
 
   Attributes:
@@ -65,7 +56,7 @@ class ViT(Adaptable):
 
 
 @dataclasses.dataclass(frozen=True)
-class ConvNeXt(Adaptable):
+class ConvNeXt(Encoder):
   """A ConvNeXt."""
 
 
@@ -81,7 +72,7 @@ class Conv(Encoder):
 
 
 @dataclasses.dataclass(frozen=True)
-class Mlp(Adaptable):
+class Mlp(Encoder):
   """An MLP, for rows of numbers.
 
   Attributes:

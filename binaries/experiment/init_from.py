@@ -53,7 +53,7 @@ def check(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> None:
         f'{config.rounds} it would differ from its first round on; start a new '
         f'run in another folder from its weights, with --init_from={path}.'
       )
-  source, rank = config.init_from, getattr(config.encoder, 'lora', None)
+  source, rank = config.init_from, config.encoder.lora
   if begun:
     return
   if not source:
@@ -171,7 +171,7 @@ def adapted(
   Raises:
     ValueError: If the frozen weights are missing, damaged, or of another encoder.
   """
-  rank = getattr(config.encoder, 'lora', None)
+  rank = config.encoder.lora
   if rank is None:
     return encoder
   folder = folder or checks.folder_of(config)

@@ -110,11 +110,8 @@ def test_another_run_starts_from_merged_weights(tmp_path):
   [
     ('vit_micro:lora=4', 'lora of --encoder is 4 without --init_from; it must name'),
     ('vit_micro:lora=0', "it has lora='0'; it must be a whole number"),
-    ('conv2:lora=4', "it has 'lora=4'; the fields are width"),
-    (
-      'resnet8:lora=4 --task=digits_halves',
-      'is 4 with --task=digits_halves; it must be',
-    ),
+    ('conv2:lora=4', 'lora of --encoder is 4; it must be none of conv2, whose'),
+    ('resnet8:lora=4 --task=digits_halves', 'none with --task=digits_halves, whose'),
   ],
 )
 def test_what_cannot_have_adapters_is_refused_before_the_run(tmp_path, line, said):

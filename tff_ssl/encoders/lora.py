@@ -120,7 +120,7 @@ def merge(
   """Returns the parameters of the network without adapters.
 
   Args:
-    base: Name -> value of all parameters.
+    base: Name -> value of all parameters; empty for a network without adapters.
     trained: Adapters and norms, perhaps with population statistics; or what this
       function returned, which it does not change.
 
@@ -128,11 +128,12 @@ def merge(
     Tensors in the type of what is trained; if that is a `per_client_gradients
     .Parameter` each, so are they.
   """
-  like = next(iter(trained.values()))
   merged: collections.OrderedDict[str, Any] = collections.OrderedDict()
   for name, frozen in base.items():
     own = trained.get(name)
-    merged[name] = _frozen(frozen, like) if own is None else own
+    if own is None:
+      own = _frozen(frozen, like=next(iter(trained.values()), frozen))
+    merged[name] = own
     if _is_kernel(name) and (a := trained.get(_sibling(name, A))) is not None:
       merged[name] = _plus(merged[name], a, trained[_sibling(name, B)])
   statistics = {

@@ -99,10 +99,10 @@ class Network:
     """The same network without adapters, whose parameters `merged` returns."""
     return dataclasses.replace(self, adapters=None)
 
-  def merged(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+  def merged(self, params: Mapping[str, Any]) -> Params:
     """Returns the parameters of the network without adapters; see `lora.merge`."""
-    adapters = self.adapters
-    return params if adapters is None else lora.merge(adapters.base, params)
+    base = {} if self.adapters is None else self.adapters.base
+    return lora.merge(base, params)
 
   @property
   def specs(self) -> Mapping[str, parameters.ParameterSpec]:

@@ -8,7 +8,6 @@ import collections
 from collections.abc import Mapping
 import os
 import pathlib
-from typing import Any
 
 import numpy as np
 
@@ -59,8 +58,8 @@ def read(
 
 
 def merged(
-  folder: str | os.PathLike[str], params: Mapping[str, Any]
-) -> Mapping[str, Any]:
+  folder: str | os.PathLike[str], params: Mapping[str, np.ndarray]
+) -> collections.OrderedDict[str, np.ndarray]:
   """Returns the parameters of a run's encoder without adapters.
 
   Args:
@@ -70,7 +69,7 @@ def merged(
   Raises:
     ValueError: If the base is damaged.
   """
-  base = read(folder)
-  if base is None:
-    return params
-  return {name: np.asarray(value) for name, value in lora.merge(base, params).items()}
+  merged = lora.merge(read(folder) or {}, params)
+  return collections.OrderedDict(
+    (name, np.asarray(value)) for name, value in merged.items()
+  )
