@@ -34,7 +34,7 @@ FIGURE ?= docs/figures/byol_collapse.png
 
 .PHONY: help demo byol-collapse claims claims-cifar test check bench bench-growth
 .PHONY: docs docs-serve docs-venv test-long kill-campaign torture format lock
-.PHONY: race elsewhere clean venv
+.PHONY: race elsewhere backbones clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'
@@ -48,6 +48,7 @@ help:
 	@echo 'make bench-growth how that cost grows'
 	@echo 'make race         compare libraries on the same work; writes docs/benchmarks.md'
 	@echo 'make elsewhere    load all encoders in Keras 3, and compare their numbers'
+	@echo 'make backbones    compare published networks with PyTorch (TORCH: its Python)'
 	@echo 'make kill-campaign  kill workers in every round of a run on eight of them'
 	@echo 'make torture      kill runs, damage their folders, fill disks, give bad input'
 	@echo 'make format       format, and fix what the linter can'
@@ -132,6 +133,13 @@ elsewhere: venv
 	for backend in jax numpy; do KERAS_BACKEND=$$backend \
 	  $(ELSEWHERE)/keras3/bin/python -W ignore docs/elsewhere/check.py \
 	    $(ELSEWHERE)/files || exit; done
+
+# TORCH is a Python with torch, torchvision, timm and safetensors. Eight minutes.
+TORCH ?= python3
+backbones: venv
+	rm -rf $(ELSEWHERE)/backbones
+	$(TORCH) docs/elsewhere/torch_backbones.py $(ELSEWHERE)/backbones
+	$(BIN)/python -m docs.elsewhere.backbones $(ELSEWHERE)/backbones
 
 # Twenty minutes on two cores; ARGS=--trials=workers=20 takes four.
 kill-campaign: venv

@@ -10,6 +10,7 @@ from tff_ssl.augment import vectors
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import mlp
 from tff_ssl.encoders import network
+from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry
 from tff_ssl.objectives import dual_encoder
 
@@ -34,10 +35,8 @@ def of_shape(
     name=encoder.kind,
     shape=shape,
     width=encoder.width,
-    stem=getattr(encoder, 'stem', None),
-    patch_size=getattr(encoder, 'patch', None),
-    normalization=getattr(encoder, 'norm', None),
     field=field,
+    **encoder.options,
   ).with_precision(encoder.precision)
 
 
@@ -78,7 +77,7 @@ def two_towers(
       mlp.NAMES[0],
       shape,
       config.encoder.width,
-      normalization=getattr(config.encoder, 'norm', 'group'),
+      normalization=projector.like(left),
       field=field,
     ).with_precision(config.encoder.precision)
   return dual_encoder.build_two_towers(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import os
 
 from binaries.config import aggregations
+from binaries.config import backbones
 from binaries.config import data as data_lib
 from binaries.config import programs
 from binaries.config import run_config
@@ -15,6 +16,7 @@ from tasks import registry
 from tff_ssl.computing import near_names
 from tff_ssl.evaluation import method_names
 from tff_ssl.partition import spec
+from tff_ssl.runs import run_config as stored_config
 from tff_ssl.storage import files
 
 # Tasks that have hospitals.
@@ -61,11 +63,16 @@ def folder_of(config: run_config.RunConfig) -> str:
 
 
 def _check_source(config: run_config.RunConfig) -> None:
+  """Checks what a run that has not begun starts from."""
   source = config.init_from
-  if source and not source.endswith('.keras') and os.path.isfile(source):  # noqa: PTH113
+  if not source or os.path.isfile(os.path.join(folder_of(config), stored_config.NAME)):  # noqa: PTH113, PTH118
+    return
+  if backbones.is_backbone(source):
+    backbones.read(source, config.encoder)
+  elif not source.endswith('.keras') and os.path.isfile(source):  # noqa: PTH113
     raise ValueError(
-      f'init_from is {source!r}, which is a file; it must be the folder of a run, or '
-      'an encoder.keras.'
+      f'init_from is {source!r}, which is a file; it must be the folder of a run, an '
+      'encoder.keras, or a .safetensors file.'
     )
 
 

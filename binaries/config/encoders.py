@@ -1,12 +1,13 @@
 """Encoders: the networks from examples to features."""
 
 import dataclasses
-from typing import Literal
+from typing import Any, Literal
 
 from binaries.config import objectives
 from tff_ssl.computing import kinds
 
 AUTO = 'auto'
+Pixels = Literal['imagenet', 'signed', 'unit']
 Precision = Literal['float32', 'bfloat16', 'auto']
 
 
@@ -30,6 +31,11 @@ class Encoder(kinds.Kind):
   precision: Precision = 'float32'
   lora: kinds.Count | None = None
 
+  @property
+  def options(self) -> dict[str, Any]:
+    """The options with which the library builds the encoder, by its names."""
+    return {}
+
 
 @dataclasses.dataclass(frozen=True)
 class ResNet(Encoder):
@@ -43,6 +49,11 @@ class ResNet(Encoder):
   norm: Literal['group', 'batch'] = 'group'
   stem: Literal['cifar', 'imagenet'] = 'cifar'
 
+  @property
+  def options(self) -> dict[str, Any]:
+    """See the base class."""
+    return {'normalization': self.norm, 'stem': self.stem}
+
 
 @dataclasses.dataclass(frozen=True)
 class ViT(Encoder):
@@ -53,6 +64,11 @@ class ViT(Encoder):
   """
 
   patch: kinds.Count | None = None
+
+  @property
+  def options(self) -> dict[str, Any]:
+    """See the base class."""
+    return {'patch_size': self.patch}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,16 +86,69 @@ class Conv(Encoder):
 
   norm: Literal['group', 'batch'] = 'group'
 
+  @property
+  def options(self) -> dict[str, Any]:
+    """See the base class."""
+    return {'normalization': self.norm}
+
 
 @dataclasses.dataclass(frozen=True)
-class Mlp(Encoder):
-  """An MLP, for rows of numbers.
+class Mlp(Conv):
+  """An MLP, for rows of numbers."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TorchResNet(Encoder):
+  """A residual network as in PyTorch, for weights of torchvision or timm (init_from).
 
   Attributes:
-    norm: Norm of the network and its heads.
+    batch_norm: What becomes of batch norm: trained; or folded into the convolutions,
+      which makes an example's gradient independent of the batch.
+    pixels: How it reads pixels: standardised as in ImageNet, in [-1, 1], or in [0, 1].
   """
 
-  norm: Literal['group', 'batch'] = 'group'
+  batch_norm: Literal['trained', 'folded'] = 'trained'
+  pixels: Pixels = 'imagenet'
+
+  @property
+  def norm(self) -> str:
+    """Its norm, by the library's name."""
+    return 'batch' if self.batch_norm == 'trained' else 'none'
+
+  @property
+  def options(self) -> dict[str, Any]:
+    """See the base class."""
+    return {'normalization': self.norm, 'pixels': self.pixels}
+
+
+@dataclasses.dataclass(frozen=True)
+class TorchViT(Encoder):
+  """A vision transformer as in PyTorch, for weights of timm or torchvision (init_from).
+
+  Attributes:
+    patch: Side of the patches in pixels; none: 16.
+    layer_scale: Whether branches end in a layer scale, as in DINOv2 and DeiT III.
+    registers: Register tokens.
+    pool: What encodes an image: the class token, or the mean of the patches.
+    pixels: How it reads pixels: standardised as in ImageNet, in [-1, 1], or in [0, 1].
+  """
+
+  patch: kinds.Count | None = None
+  layer_scale: bool = False
+  registers: kinds.Natural = 0
+  pool: Literal['class', 'mean'] = 'class'
+  pixels: Pixels = 'imagenet'
+
+  @property
+  def options(self) -> dict[str, Any]:
+    """See the base class."""
+    return {
+      'patch_size': self.patch,
+      'layer_scale': self.layer_scale,
+      'registers': self.registers,
+      'pool': self.pool,
+      'pixels': self.pixels,
+    }
 
 
 ENCODERS: dict[str, type[Encoder]] = {
@@ -94,6 +163,11 @@ ENCODERS: dict[str, type[Encoder]] = {
   'vit_micro': ViT,
   'vit_tiny': ViT,
   'mlp': Mlp,
+  'torch_resnet18': TorchResNet,
+  'torch_resnet50': TorchResNet,
+  'torch_vit_tiny': TorchViT,
+  'torch_vit_small': TorchViT,
+  'torch_vit_base': TorchViT,
 }
 
 

@@ -1,8 +1,7 @@
-"""The start of a run: from weights of another run, or of an encoder file."""
+"""The start of a run: from weights of another run, or of a file."""
 
 import collections
 from collections.abc import Callable, Mapping
-import json
 import os
 import pathlib
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from binaries.building import algorithms
+from binaries.config import backbones
 from binaries.config import checks
 from binaries.config import run_config
 from binaries.experiment import membership
@@ -19,6 +19,7 @@ from tff_ssl.encoders import keras_import
 from tff_ssl.encoders import lora
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
+from tff_ssl.encoders import vit
 from tff_ssl.export import encoder_file
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runs import checkpoints
@@ -28,7 +29,17 @@ from tff_ssl.storage import files
 
 _CHECKPOINTS = 'checkpoints'
 # Fields of an encoder on which its weights depend.
-_OF_ENCODER = ('width', 'stem', 'norm', 'patch')
+_OF_ENCODER = (
+  'width',
+  'stem',
+  'norm',
+  'patch',
+  'batch_norm',
+  'pixels',
+  'layer_scale',
+  'registers',
+  'pool',
+)
 
 
 def check(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> None:
@@ -67,6 +78,9 @@ def check(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> None:
     raise ValueError(
       f'init_from is {source!r}, the run itself; it must be another run.'
     )
+  if backbones.is_backbone(source):
+    # `config.checks` has read it.
+    return
   if _is_encoder(source):
     encoder_file.read(source)
     return
@@ -138,7 +152,7 @@ def build(
 
   def start(state: Any) -> Any:
     weights = state.global_model_weights
-    where, found, found_statistics = _read(source, encoder, bool(weights.non_trainable))
+    where, found, found_statistics = _read(config, encoder, weights.non_trainable)
     if encoder.adapters is not None:
       # It begins as its base, whose place the adapters take.
       prefix = dual_encoder.encoder_prefix(encoder)
@@ -182,7 +196,7 @@ def adapted(
         f'{pathlib.Path(folder) / frozen_base.NAME} is missing; it must hold the '
         'frozen weights of this run.'
       )
-    _, found, _ = _read(config.init_from, encoder, False)
+    _, found, _ = _read(config, encoder, False)
     base = network.select(found, dual_encoder.encoder_prefix(encoder))
   return lora.adapt(encoder, base, rank)
 
@@ -194,8 +208,9 @@ def _is_encoder(source: str) -> bool:
 def _check_card(source: str, encoder: network.Network) -> None:
   """Refuses the file of another network; shapes alone do not show its norm."""
   card = pathlib.Path(source).with_suffix('.json')
-  own = json.loads(json.dumps(registry.describe(encoder)))
-  if files.read_json(card)[encoder_file.NETWORK] != own:
+  # Rebuilt: earlier releases described fewer options.
+  other = registry.rebuild(files.read_json(card)[encoder_file.NETWORK])
+  if registry.describe(other) != registry.describe(encoder):
     raise ValueError(
       f'{source} is not the {encoder.name} of this run, as {card} says; a run '
       'must start from the weights of the same encoder.'
@@ -203,11 +218,17 @@ def _check_card(source: str, encoder: network.Network) -> None:
 
 
 def _read(
-  source: str, encoder: network.Network, statistics: bool
+  config: run_config.RunConfig, encoder: network.Network, statistics: object
 ) -> tuple[str, Mapping[str, np.ndarray], Mapping[str, np.ndarray]]:
   """Returns the weights' source, the parameters, and the statistics if wanted."""
-  if _is_encoder(source):
+  source = str(config.init_from)
+  found: Mapping[str, np.ndarray] | None = None
+  if backbones.is_backbone(source):
+    grid = encoder.grid if isinstance(encoder, vit.VisionTransformer) else None
+    found = backbones.read(source, config.encoder, grid)
+  elif _is_encoder(source):
     found = keras_import.params(encoder.plain, encoder_file.read(source))
+  if found is not None:
     prefix = dual_encoder.encoder_prefix(encoder)
     named = network.with_prefix(found, prefix)
     return source, named, named

@@ -108,7 +108,7 @@ def check_unseen(
     ValueError: The run trained on some of them.
   """
   path = pathlib.Path(source)
-  folder = path.parent if path.suffix == '.keras' else path
+  folder = path if path.is_dir() else path.parent
   stored: Mapping[str, object] = {}
   if (folder / stored_config.NAME).is_file():
     stored = stored_config.settings(stored_config.read(folder)['config'])

@@ -15,6 +15,8 @@ import numpy as np
 
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
+from tff_ssl.encoders import torch_resnet
+from tff_ssl.encoders import torch_vit
 from tff_ssl.encoders.operations import batch_normalization
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.export import exports
@@ -28,18 +30,29 @@ _ROW = (7,)
 _EXAMPLES, _CLASSES = 6, 3
 
 
+def norms(name: str) -> tuple[str, ...]:
+  """Returns the norms that an encoder can have; () if it has no choice."""
+  if name in torch_resnet.NAMES:
+    return torch_resnet.NORMS
+  return ('group', 'batch') if name in registry.with_option('normalization') else ()
+
+
 def encoders() -> Iterator[tuple[str, network.Network]]:
   """Yields every small encoder of the registry, with each norm and stem, by a name."""
   for name in registry.NAMES:
-    norms = ('group', 'batch') if name in registry.with_option('normalization') else ()
     stems = ('cifar', 'imagenet') if name in registry.with_option('stem') else ()
-    shape = {'mlp': _ROW, 'resnet50': _DEEP_IMAGE}.get(name, _IMAGE)
+    deep = dict.fromkeys(('resnet50', 'torch_resnet50'), _DEEP_IMAGE)
+    shape = {'mlp': _ROW, **deep}.get(name, _IMAGE)
     patch = None
     if name in registry.with_option('patch_size'):
       shape, patch = (32, 24, 3), 8
-    for norm in norms or (None,):
+    # All that PyTorch's transformers may have.
+    more: dict[str, Any] = {}
+    if name in torch_vit.NAMES:
+      more = {'layer_scale': True, 'registers': 2}
+    for norm in norms(name) or (None,):
       for stem in stems or (None,):
-        encoder = registry.build_encoder(name, shape, 0.25, stem, patch, norm)
+        encoder = registry.build_encoder(name, shape, 0.25, stem, patch, norm, **more)
         yield '-'.join(filter(None, (name, norm, stem))), encoder
 
 

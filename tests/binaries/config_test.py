@@ -29,8 +29,10 @@ from tff_ssl.algorithms.divergence_aware import online_networks
 from tff_ssl.computing import docstrings
 from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
+from tff_ssl.encoders import pixels
 from tff_ssl.encoders import registry as encoder_registry
 from tff_ssl.encoders import resnet
+from tff_ssl.encoders import vit
 from tff_ssl.execution import remote_hosts
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
@@ -79,6 +81,9 @@ def _choices(cls, field):
     (_METHODS['fedu'], 'divergence_of', online_networks.DIVERGENCES),
     (_METHODS['fedu'], 'divergence_norm', online_networks.NORMS),
     (encoders.ResNet, 'stem', resnet.STEMS),
+    (encoders.TorchResNet, 'pixels', pixels.NAMES),
+    (encoders.TorchViT, 'pixels', pixels.NAMES),
+    (encoders.TorchViT, 'pool', vit.POOLS),
     (encoders.Encoder, 'precision', (*network.PRECISIONS, encoders.AUTO)),
     (evaluations.Evaluation, 'precision', network.PRECISIONS),
     (training.Clients, 'drop_last_batch', local_training.DROP_LAST),
@@ -106,14 +111,9 @@ def test_optimizers_and_limits_are_those_of_the_library():
 
 def test_encoders_are_those_of_the_library_with_their_options():
   assert (*encoders.ENCODERS,) == encoder_registry.NAMES
-  for field, option in {
-    'norm': 'normalization',
-    'stem': 'stem',
-    'patch': 'patch_size',
-  }.items():
-    takers = [
-      name for name, cls in encoders.ENCODERS.items() if field in kinds.field_types(cls)
-    ]
+  options = {name: cls(name).options for name, cls in encoders.ENCODERS.items()}
+  for option in {each for own in options.values() for each in own}:
+    takers = [name for name, own in options.items() if option in own]
     assert (*takers,) == encoder_registry.with_option(option)
 
 

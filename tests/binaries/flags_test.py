@@ -153,6 +153,8 @@ for module, line in (
   (dcco, '--aggregation=private:update_clip=1'),
   (dcco, f'--init_from={__file__}'),
   (dcco, f'--run_dir={__file__}'),
+  (dcco, '--encoder=torch_resnet18 --init_from=short.safetensors'),
+  (dcco, '--encoder=resnet18 --init_from=short.safetensors'),
   (partition, '--task=digit'),
   (sweep, '--methods=dcco --task=digit'),
 ):
@@ -167,6 +169,7 @@ sys.exit('tensorflow' in sys.modules or 'tensorflow_federated' in sys.modules)
 
 def test_wrong_names_and_files_for_folders_need_no_tensorflow(tmp_path):
   (tmp_path / 'names.py').write_text(_NAMES)
+  (tmp_path / 'short.safetensors').write_bytes(b'1234')
   ended = subprocess.run(
     [sys.executable, tmp_path / 'names.py'],
     env={**os.environ, 'PYTHONPATH': str(launch.ROOT)},
@@ -182,12 +185,15 @@ def test_wrong_names_and_files_for_folders_need_no_tensorflow(tmp_path):
     '--aggregation=private is given without epsilon',
     'names.py.*, which is a file; it must be the folder of a run',
     'names.py is a file; it must be a folder',
+    'short.safetensors has 4 bytes; it must have at least 8.',
+    'with --encoder=resnet18; weights of PyTorch need one of torch_resnet18, ',
     "task is 'digit'",
     "dcco: task is 'digit'",
   ]
   for line, pattern in zip(ended.stdout.splitlines(), said, strict=True):
     assert re.search(pattern, line), line
-  assert [path.name for path in tmp_path.iterdir()] == ['names.py']
+  left = {path.name for path in tmp_path.iterdir()}
+  assert left == {'names.py', 'short.safetensors'}
 
 
 def test_more_clients_than_there_are_is_refused_before_the_folder_is_made(tmp_path):

@@ -5,20 +5,27 @@ import csv
 import dataclasses
 import json
 import re
+import types
 
 import numpy as np
 import pytest
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from binaries import fedavg_ssl
 from binaries import fedema
 from binaries import fedsup
+from binaries.building import encoders
+from binaries.building import objectives
+from binaries.config import checks
 from binaries.config import run_config
 from binaries.experiment import init_from
 from binaries.experiment import running
 from tests.binaries import in_process
 from tests.binaries import launch
+from tests.encoders import torch_networks
 from tests.reporting import fabricate
+from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
 from tff_ssl.federated import server
 from tff_ssl.runs import checkpoints
@@ -161,6 +168,40 @@ def test_an_encoder_of_ours_is_started_from_and_another_network_refused(
   assert got.keys() == weights.trainable.keys()
   for name, value in params.items():
     np.testing.assert_allclose(got[f'encoder/{name}'], value, rtol=1e-5)
+
+
+@pytest.mark.parametrize('batch_norm', ['trained', 'folded'])
+def test_published_weights_are_started_from_with_their_statistics(
+  tmp_path, batch_norm, capsys
+):
+  path, published = tmp_path / 'a.safetensors', torch_networks.Resnet18((4, 8, 16, 32))
+  torch_networks.write(path, published.weights)
+  config = in_process.read(
+    'fedavg_ssl',
+    f'--init_from={path} --run_dir={tmp_path}/run '
+    f'--encoder=torch_resnet18:width=0.0625,batch_norm={batch_norm}',
+  )
+  running.check(config)
+  encoder = encoders.of_shape(config, (32, 32, 3))
+  objective = objectives.build(config, encoder, types.SimpleNamespace(num_classes=2))
+  state = server.initial_state(server.initial_weights(objective, 0), 0)
+  started = init_from.build(config, tmp_path / 'run', encoder)(state)
+  weights = started.global_model_weights
+  own = network.select({**weights.trainable, **weights.non_trainable}, 'encoder')
+  x = np.random.default_rng(0).uniform(size=(2, 32, 32, 3))
+  np.testing.assert_allclose(
+    encoder.infer(own, tf.constant(x, tf.float32)), published.features(x), atol=1e-4
+  )
+  printed = capsys.readouterr().out
+  assert f'not taken from {path} but initialised: predictor, projector\n' in printed
+  assert printed.endswith(f'starting from {path}\n')
+  # A run that has begun has its own weights.
+  path.unlink()
+  with pytest.raises(OSError, match=r'a\.safetensors'):
+    checks.check(config)
+  (tmp_path / 'run').mkdir(exist_ok=True)
+  (tmp_path / 'run' / stored_config.NAME).touch()
+  checks.check(config)
 
 
 @pytest.fixture

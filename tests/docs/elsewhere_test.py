@@ -1,17 +1,22 @@
 """What `make elsewhere` compares, in this environment."""
 
+import json
+
 import numpy as np
 import pytest
 
 from docs.elsewhere import __main__ as elsewhere
+from docs.elsewhere import backbones
 from docs.elsewhere import check
+from tests.encoders import torch_networks
 from tff_ssl.encoders import registry
 
 
 def test_every_encoder_and_norm_is_written():
   written = {name for name, _ in elsewhere.encoders()}
   for name in registry.NAMES:
-    norms = ['group', 'batch'] if name in registry.with_option('normalization') else []
+    norms = elsewhere.norms(name)
+    assert bool(norms) == (name in registry.with_option('normalization'))
     for part in ['-'.join([name, norm]) for norm in norms] or [name]:
       assert any(each.startswith(part) for each in written), part
 
@@ -41,3 +46,28 @@ def test_deep_encoders_with_batch_norm_have_features_to_compare():
   x = np.random.default_rng(1).uniform(size=(6, *encoder.input_shape))
   features = encoder.infer(elsewhere.values(encoder), x.astype(np.float32))
   assert np.std(features) > 0.05
+
+
+def test_published_weights_are_compared_with_numbers_of_another_program(
+  tmp_path, capsys
+):
+  net = torch_networks.Resnet18((4, 8, 16, 32))
+  torch_networks.write(tmp_path / 'net.safetensors', net.weights)
+  options = {'width': 1 / 16}
+  case = {'encoder': 'torch_resnet18', 'options': options}
+  (tmp_path / 'cases.json').write_text(json.dumps({'net': case}))
+  images = np.random.default_rng(0).uniform(size=(2, 32, 32, 3)).astype(np.float32)
+  features = net.features(images)
+  for change, fails in ((0.0, False), (2e-4, True)):
+    features[0, 0] += change * max(1, np.abs(features).max())
+    np.savez(
+      tmp_path / 'numbers.npz', **{'net/images': images, 'net/features': features}
+    )
+    if fails:
+      with pytest.raises(SystemExit, match='A difference is above'):
+        backbones.main(tmp_path)
+    else:
+      backbones.main(tmp_path)
+  printed = capsys.readouterr().out
+  assert printed.startswith('| weights of | features | gradients |')
+  assert '| net | ' in printed and '| net, folded | ' in printed

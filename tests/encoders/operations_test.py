@@ -133,6 +133,7 @@ def _depthwise(params, x, strides):
   return np.einsum('nhwijc,ijc->nhwc', seen, kernel) + params['op/bias']
 
 
+_AROUND = [(0, 0), (1, 1), (1, 1), (0, 0)]
 # name -> (the operation, the same in NumPy of parameters and an input).
 _REFERENCES = {
   'depthwise 3': (
@@ -156,6 +157,38 @@ _REFERENCES = {
   'max_pool': (
     lambda ops, x: ops.max_pool(x, size=3, strides=2),
     lambda _, x: np.nanmax(_windows(x, 3, 2, np.nan), (3, 4)),
+  ),
+  'depthwise 3, strides 2, inside zeros': (
+    lambda ops, x: ops.depthwise_conv2d(
+      ops.zero_pad(x, 1), 'op', kernel_size=3, strides=2, padding='valid', use_bias=True
+    ),
+    lambda params, x: _depthwise(params, np.pad(x, _AROUND), 1)[:, 1:-1:2, 1:-1:2],
+  ),
+  'max_pool inside': (
+    lambda ops, x: ops.max_pool(x, size=3, strides=1, padding='valid'),
+    lambda _, x: np.nanmax(_windows(x, 3, 1, np.nan), (3, 4))[:, 1:-1, 1:-1],
+  ),
+  'rescale': (
+    lambda ops, x: ops.rescale(x, (1.0, 2.0, 4.0), (0.5, 0.25, 0.125)),
+    lambda _, x: x * [1.0, 2.0, 4.0] + [0.5, 0.25, 0.125],
+  ),
+  'repeat_channels': (
+    lambda ops, x: ops.repeat_channels(x, 2),
+    lambda _, x: np.tile(x, [1, 1, 1, 2]),
+  ),
+  'prefix': (
+    lambda ops, x: ops.prefix(ops.tokens(x), 'op', count=2),
+    lambda params, x: np.concatenate(
+      [np.tile(params['op/tokens'], [len(x), 1, 1]), x.reshape(len(x), 20, 3)], 1
+    ),
+  ),
+  'positions': (
+    lambda ops, x: ops.positions(ops.tokens(x), 'op'),
+    lambda params, x: x.reshape(len(x), 20, 3) + params['op/bias'],
+  ),
+  'crop_tokens': (
+    lambda ops, x: ops.crop_tokens(ops.tokens(x), 2, 5),
+    lambda _, x: x.reshape(len(x), 20, 3)[:, 2:7],
   ),
   'layer_scale': (
     lambda ops, x: ops.layer_scale(x, 'op', initial=0.1),
@@ -184,6 +217,21 @@ def test_operations_match_numpy(name, n):
     np.testing.assert_allclose(model(x), expected, rtol=1e-6, atol=1e-6)
 
 
+def test_windows_that_do_not_fit_and_other_channels_are_refused():
+  for forward, said in (
+    (
+      lambda ops, x: ops.max_pool(x, size=5, strides=1, padding='valid'),
+      r'maxpool: the sides are \(5, 4\); they must be at least the 5 of a window',
+    ),
+    (
+      lambda ops, x: ops.rescale(x, (1.0,), (0.0,)),
+      'rescale: the number of channels is 3; it must be 1',
+    ),
+  ):
+    with pytest.raises(ValueError, match=said):
+      network.Network('op', (5, 4, 3), forward)
+
+
 def test_initial_values_of_depthwise_kernels_and_layer_scales():
   def forward(ops, x):
     x = ops.depthwise_conv2d(x, 'conv', kernel_size=5, gain=1.0)
@@ -195,7 +243,10 @@ def test_initial_values_of_depthwise_kernels_and_layer_scales():
   np.testing.assert_array_equal(params['scale/kernel'], np.full(400, 0.25))
 
 
-@pytest.mark.parametrize('name', ['depthwise 3', 'average_pool', 'layer_scale'])
+@pytest.mark.parametrize(
+  'name',
+  ['depthwise 3', 'average_pool', 'layer_scale', 'prefix', 'positions', 'rescale'],
+)
 def test_operations_in_bfloat16_keep_its_type(name):
   net = network.Network('op', (5, 4, 3), _REFERENCES[name][0])
   params = net.init([1, 2])

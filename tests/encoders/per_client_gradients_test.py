@@ -33,7 +33,18 @@ def _adapted():
   return lora.adapt(net, net.init(_SEED), rank=2)
 
 
+def _torch_like(ops, x):
+  x = ops.conv2d(
+    ops.zero_pad(x, 1), 'strided', filters=8, kernel_size=3, strides=2, padding='valid'
+  )
+  x = ops.conv2d(x, 'inside', filters=8, kernel_size=2, padding='valid')
+  x = ops.prefix(ops.positions(ops.tokens(x), 'positions'), 'prefix', count=2)
+  x = ops.attention(ops.layer_norm(x, 'norm', epsilon=1e-6), 'attention', heads=2)
+  return ops.global_average_pool(ops.crop_tokens(x, 0, 3))
+
+
 _NETWORKS = {
+  'torch_like': lambda: network.Network('torch_like', (7, 6, 2), _torch_like),
   'convnext_like': lambda: network.Network('convnext_like', (7, 6, 8), _convnext_like),
   'convolutions': lambda: network.Network('convolutions', (5, 4, 2), _convolutions),
   # A stem of stride 2, strides in 3 x 3 and 1 x 1, group norm, standardized kernels.

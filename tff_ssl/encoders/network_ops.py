@@ -19,6 +19,7 @@ from tff_ssl.encoders.operations import group_normalization
 from tff_ssl.encoders.operations import linear
 from tff_ssl.encoders.operations import operation as operation_lib
 from tff_ssl.encoders.operations import pooling
+from tff_ssl.encoders.operations import tokens as tokens_lib
 
 _Options = ParamSpec('_Options')
 
@@ -64,10 +65,16 @@ class Operations(abc.ABC):
   layer_norm = _named(group_normalization.LayerNorm)
   batch_norm = _named(batch_normalization.BatchNorm)
   layer_scale = _named(elementwise.LayerScale)
-  offset = _named(elementwise.Offset)
+  offset = _named(tokens_lib.Offset)
+  positions = _named(tokens_lib.Positions)
+  prefix = _named(tokens_lib.Prefix)
   relu = _unnamed(elementwise.Relu)
   gelu = _unnamed(elementwise.Gelu)
-  tokens = _unnamed(elementwise.Tokens)
+  rescale = _unnamed(elementwise.Rescale)
+  repeat_channels = _unnamed(elementwise.RepeatChannels)
+  tokens = _unnamed(tokens_lib.Tokens)
+  crop_tokens = _unnamed(tokens_lib.CropTokens)
+  zero_pad = _unnamed(convolution.ZeroPad)
   max_pool = _unnamed(pooling.MaxPool)
   average_pool = _unnamed(pooling.AveragePool)
   global_average_pool = _unnamed(pooling.GlobalAveragePool)

@@ -12,10 +12,12 @@ from tff_ssl.encoders import convnext
 from tff_ssl.encoders import mlp
 from tff_ssl.encoders import network
 from tff_ssl.encoders import resnet
+from tff_ssl.encoders import torch_resnet
+from tff_ssl.encoders import torch_vit
 from tff_ssl.encoders import vit
 
-# Modules with `NAMES`, `build_encoder(name, shape, width, **options)` and
-# `from_config(config, shape, name)`, each with the class of its configurations.
+# Modules with `from_config(config, shape, name)`, each with the class of its
+# configurations.
 _FAMILIES: Mapping[str, tuple[Any, type[Any]]] = {
   'resnet': (resnet, resnet.ResNetConfig),
   'cnn': (cnn, cnn.CnnConfig),
@@ -23,7 +25,12 @@ _FAMILIES: Mapping[str, tuple[Any, type[Any]]] = {
   'vit': (vit, vit.ViTConfig),
   'mlp': (mlp, mlp.MlpConfig),
 }
-_MODULES = {name: module for module, _ in _FAMILIES.values() for name in module.NAMES}
+# Modules with `NAMES` and `build_encoder(name, shape, width, **options)`, by name.
+_MODULES = {
+  name: module
+  for module in (resnet, cnn, convnext, vit, mlp, torch_resnet, torch_vit)
+  for name in module.NAMES
+}
 NAMES = (*_MODULES,)
 
 
@@ -44,6 +51,7 @@ def build_encoder(
   patch_size: int | None = None,
   normalization: str | None = None,
   field: str = network.IMAGE,
+  **more: Any,
 ) -> network.Network:
   """Builds an encoder.
 
@@ -56,6 +64,7 @@ def build_encoder(
     patch_size: Side of the patches of a ViT in pixels; others have none.
     normalization: 'group' or 'batch'; a ViT and a ConvNeXt have only layer norm.
     field: The field of an example that the encoder reads.
+    **more: Options of `torch_resnet` or `torch_vit`, by name.
 
   Returns:
     A network [n, *shape] -> [n, output_dim]. An option that is None has the encoder's
@@ -65,7 +74,12 @@ def build_encoder(
     ValueError: An argument is not allowed, or does nothing for this encoder.
   """
   checks.one_of('encoder', name, NAMES)
-  options = {'stem': stem, 'patch_size': patch_size, 'normalization': normalization}
+  options = {
+    'stem': stem,
+    'patch_size': patch_size,
+    'normalization': normalization,
+    **more,
+  }
   chosen = {option: value for option, value in options.items() if value is not None}
   for option, value in chosen.items():
     takers = with_option(option)

@@ -25,19 +25,17 @@ from typing import Any
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import network_ops
+from tff_ssl.encoders import pixels as pixels_lib
+from tff_ssl.encoders import sizes
 from tff_ssl.encoders.operations import kernels
+from tff_ssl.encoders.operations import operation
 
-# depth -> (channels of each stage, blocks of each stage, bottleneck).
-_LAYOUTS: dict[int, tuple[tuple[int, ...], tuple[int, ...], bool]] = {
-  8: ((16, 32, 64), (1, 1, 1), False),
-  14: ((16, 32, 64), (2, 2, 2), False),
-  18: ((64, 128, 256, 512), (2, 2, 2, 2), False),
-  50: ((64, 128, 256, 512), (3, 4, 6, 3), True),
-}
-_EXPANSION = 4
 STEMS = ('cifar', 'imagenet')
+# 'symmetric' is PyTorch's padding of convolutions with strides; see
+# `convolution.ZeroPad`.
+SAME, SYMMETRIC = 'same', 'symmetric'
 
-NAMES = tuple(f'resnet{depth}' for depth in _LAYOUTS)
+NAMES = tuple(f'resnet{depth}' for depth in sizes.RESNETS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +53,8 @@ class ResNetConfig:
     groups: groups of a group norm where the channels allow it.
     weight_standardization: whether convolutions use standardized kernels; with batch
       norm they never do.
+    padding: 'same' or 'symmetric', of convolutions and poolings with strides.
+    pixels: one of `pixels.NAMES`.
   """
 
   depth: int
@@ -63,13 +63,17 @@ class ResNetConfig:
   normalization: str = 'group'
   groups: int = 32
   weight_standardization: bool = True
+  padding: str = SAME
+  pixels: str = pixels_lib.UNIT
 
   def __post_init__(self) -> None:
     """Checks the fields."""
-    checks.one_of('depth', self.depth, (*_LAYOUTS,))
+    checks.one_of('depth', self.depth, (*sizes.RESNETS,))
     checks.width(self.width)
     checks.one_of('stem', self.stem, STEMS)
     checks.norm(self.normalization, self.groups)
+    checks.one_of('padding', self.padding, (SAME, SYMMETRIC))
+    checks.one_of('pixels', self.pixels, pixels_lib.NAMES)
 
   @property
   def standardize(self) -> bool:
@@ -77,19 +81,9 @@ class ResNetConfig:
     return self.weight_standardization and self.normalization != 'batch'
 
   @property
-  def channels(self) -> tuple[int, ...]:
-    """Channels of each stage, before a bottleneck's expansion."""
-    return tuple(round(c * self.width) for c in _LAYOUTS[self.depth][0])
-
-  @property
-  def blocks(self) -> tuple[int, ...]:
-    """Blocks of each stage."""
-    return _LAYOUTS[self.depth][1]
-
-  @property
-  def bottleneck(self) -> bool:
-    """Whether blocks are bottlenecks."""
-    return _LAYOUTS[self.depth][2]
+  def size(self) -> sizes.ResNetSize:
+    """Layers and channels."""
+    return sizes.RESNETS[self.depth].scaled(self.width)
 
 
 def build_encoder(
@@ -151,14 +145,18 @@ def from_config(
 
 def _forward(config: ResNetConfig, ops: network_ops.Operations, x: Any) -> Any:
   """The whole network."""
+  size = config.size
+  x = pixels_lib.read(ops, x, config.pixels)
   with ops.scope('stem'):
-    size, strides = (3, 1) if config.stem == 'cifar' else (7, 2)
-    x = _conv_norm(config, ops, x, '', config.channels[0], size, strides)
+    window, strides = (3, 1) if config.stem == 'cifar' else (7, 2)
+    x = _conv_norm(config, ops, x, '', size.channels[0], window, strides)
     x = ops.relu(x)
     if config.stem == 'imagenet':
-      x = ops.max_pool(x, size=3, strides=2)
-  block = _bottleneck_block if config.bottleneck else _basic_block
-  stages = zip(config.channels, config.blocks, strict=True)
+      # Zeros change no maximum behind a relu.
+      x, padding = _padded(config, ops, x, 3, 2)
+      x = ops.max_pool(x, size=3, strides=2, padding=padding)
+  block = _bottleneck_block if size.bottleneck else _basic_block
+  stages = zip(size.channels, size.blocks, strict=True)
   for stage, (channels, blocks) in enumerate(stages, start=1):
     with ops.scope(f'stage{stage}'):
       for index in range(blocks):
@@ -184,7 +182,7 @@ def _bottleneck_block(
   """A 3 x 3 convolution between two of 1 x 1."""
   y = ops.relu(_conv_norm(config, ops, x, '1', channels, 1))
   y = ops.relu(_conv_norm(config, ops, y, '2', channels, 3, strides))
-  outputs = channels * _EXPANSION
+  outputs = channels * sizes.EXPANSION
   y = _conv_norm(config, ops, y, '3', outputs, 1, gain=_branch_gain(config))
   return ops.relu(ops.add(y, _shortcut(config, ops, x, outputs, strides)))
 
@@ -201,7 +199,7 @@ def _shortcut(
 def _branch_gain(config: ResNetConfig) -> float:
   """The gain of a branch's last convolution."""
   if config.normalization == 'none':
-    return kernels.RELU_GAIN / sum(config.blocks)
+    return kernels.RELU_GAIN / sum(config.size.blocks)
   return kernels.RELU_GAIN
 
 
@@ -216,14 +214,25 @@ def _conv_norm(
   gain: float = kernels.RELU_GAIN,
 ) -> Any:
   """A convolution and its norm, named conv<suffix> and norm<suffix>."""
+  x, padding = _padded(config, ops, x, kernel_size, strides)
   x = ops.conv2d(
     x,
     f'conv{suffix}',
     filters=filters,
     kernel_size=kernel_size,
     strides=strides,
+    padding=padding,
     use_bias=config.normalization == 'none',
     standardize=config.standardize,
     gain=gain,
   )
   return ops.norm(x, f'norm{suffix}', config.normalization, config.groups)
+
+
+def _padded(
+  config: ResNetConfig, ops: network_ops.Operations, x: Any, window: int, strides: int
+) -> tuple[Any, str]:
+  """Returns maps with zeros around them, if needed, and the padding that remains."""
+  if config.padding == SAME or strides == 1 or window == 1:
+    return x, operation.SAME
+  return ops.zero_pad(x, width=window // 2), operation.VALID

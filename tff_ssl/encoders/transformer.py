@@ -11,12 +11,20 @@ from typing import Any
 import numpy as np
 
 from tff_ssl.encoders import network_ops
+from tff_ssl.encoders import sizes
+from tff_ssl.encoders.operations import group_normalization
 
-MLP_RATIO = 4
 _LONGEST_WAVE = 10000.0
 
 
-def blocks(ops: network_ops.Operations, x: Any, depth: int, heads: int) -> Any:
+def blocks(
+  ops: network_ops.Operations,
+  x: Any,
+  depth: int,
+  heads: int,
+  layer_scale: bool = False,
+  epsilon: float = group_normalization.NORM_EPSILON,
+) -> Any:
   """Applies pre-norm blocks and a last norm: [n, tokens, units] to the same shape.
 
   Args:
@@ -24,17 +32,23 @@ def blocks(ops: network_ops.Operations, x: Any, depth: int, heads: int) -> Any:
     x: [n, tokens, units].
     depth: Number of blocks, 'block0', 'block1', ...
     heads: Heads of each block.
+    layer_scale: Whether each branch ends in a layer scale.
+    epsilon: Epsilon of the norms.
   """
+
+  def scaled(y: Any, name: str) -> Any:
+    return ops.layer_scale(y, name) if layer_scale else y
+
   units = ops.shape(x)[-1]
   for index in range(depth):
     with ops.scope(f'block{index}'):
-      attended = ops.attention(ops.layer_norm(x, 'norm1'), 'attention', heads=heads)
-      x = ops.add(x, attended)
-      hidden = ops.dense(
-        ops.layer_norm(x, 'norm2'), 'mlp1', units=MLP_RATIO * units, gain=1.0
-      )
-      x = ops.add(x, ops.dense(ops.gelu(hidden), 'mlp2', units=units, gain=1.0))
-  return ops.layer_norm(x, 'norm')
+      y = ops.layer_norm(x, 'norm1', epsilon=epsilon)
+      x = ops.add(x, scaled(ops.attention(y, 'attention', heads=heads), 'scale1'))
+      y = ops.layer_norm(x, 'norm2', epsilon=epsilon)
+      y = ops.dense(y, 'mlp1', units=sizes.MLP_RATIO * units, gain=1.0)
+      y = ops.dense(ops.gelu(y), 'mlp2', units=units, gain=1.0)
+      x = ops.add(x, scaled(y, 'scale2'))
+  return ops.layer_norm(x, 'norm', epsilon=epsilon)
 
 
 def positions(grid: tuple[int, int], dim: int) -> np.ndarray:

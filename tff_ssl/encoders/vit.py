@@ -27,16 +27,19 @@ from tff_ssl.computing import checks as computing_checks
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import network_ops
+from tff_ssl.encoders import pixels as pixels_lib
+from tff_ssl.encoders import sizes
 from tff_ssl.encoders import transformer
+from tff_ssl.encoders.operations import group_normalization
 
-# name -> (units of a head, layers, heads).
-_LAYOUTS: dict[str, tuple[int, int, int]] = {
-  'vit_micro': (32, 4, 2),
-  'vit_tiny': (64, 12, 3),
-}
-NAMES = tuple(_LAYOUTS)
+NAMES = ('vit_micro', 'vit_tiny')
+# What encodes an image: the mean of its patches, or the first token.
+MEAN, CLASS = 'mean', 'class'
+POOLS = (MEAN, CLASS)
 # Default number of patches along a side of an image.
 _PATCHES = 16
+# The most tokens before the patches, and the least epsilon of a norm.
+_MOST_PREFIX, _LEAST_EPSILON = 1000, 1e-12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,17 +51,36 @@ class ViTConfig:
     depth: blocks.
     heads: heads of each block.
     patch_size: side of a patch in pixels, a divisor of the image's sides.
+    prefix: trained tokens before those of the patches: a class token and registers.
+    trained_positions: whether positions are trained; otherwise they are sines and
+      cosines.
+    layer_scale: whether the branches of blocks end in a layer scale.
+    epsilon: epsilon of the norms.
+    pool: what encodes an image: 'mean', of its patches, or 'class', the first token.
+    pixels: one of `pixels.NAMES`.
   """
 
   dim: int
   depth: int
   heads: int
   patch_size: int
+  prefix: int = 0
+  trained_positions: bool = False
+  layer_scale: bool = False
+  epsilon: float = group_normalization.NORM_EPSILON
+  pool: str = MEAN
+  pixels: str = pixels_lib.UNIT
 
   def __post_init__(self) -> None:
     """Checks the fields."""
     checks.layers(depth=self.depth)
     computing_checks.at_least(1, heads=self.heads, patch_size=self.patch_size)
+    computing_checks.between(0, _MOST_PREFIX, prefix=self.prefix)
+    computing_checks.between(_LEAST_EPSILON, 1, epsilon=self.epsilon)
+    checks.one_of('pool', self.pool, POOLS)
+    checks.one_of('pixels', self.pixels, pixels_lib.NAMES)
+    if self.pool == CLASS and not self.prefix:
+      raise ValueError(f'pool is {CLASS!r} and prefix is 0; prefix must be at least 1.')
     if self.dim < 4 or self.dim % 4 or self.dim % self.heads:
       raise ValueError(
         f'dim is {self.dim}; it must be a multiple of 4 and of the {self.heads} heads.'
@@ -108,9 +130,10 @@ class VisionTransformer(network.Network):
       tokens: [n, k, dim], made by `embed`; all or some of each image's tokens.
 
     Returns:
-      [n, k, dim]. Their mean over all tokens of an image is what `apply` returns.
+      [n, k, dim], without those of the prefix. Their mean over all tokens of an image
+      is what `apply` returns, unless that is the class token.
     """
-    forward = functools.partial(_encode, self.config)
+    forward = functools.partial(_encode_patches, self.config)
     part = network.Network(f'{self.name} blocks', tuple(tokens.shape[1:]), forward)
     return _apply_part(part.with_precision(self.precision), self.merged(params), tokens)
 
@@ -153,11 +176,11 @@ def build_encoder(
   checks.one_of('encoder', name, NAMES)
   checks.width(width)
   shape = checks.image_shape(image_shape)
-  size, depth, heads = _LAYOUTS[name]
-  dim = heads * 4 * max(1, round(size * width / 4))
+  size = sizes.VITS[name]
   if patch_size is None:
     patch_size = default_patch_size(shape)
-  return from_config(ViTConfig(dim, depth, heads, patch_size), shape, name)
+  config = ViTConfig(size.dim(width), size.depth, size.heads, patch_size)
+  return from_config(config, shape, name)
 
 
 def from_config(
@@ -185,11 +208,15 @@ def from_config(
 
 def _forward(config: ViTConfig, ops: network_ops.Operations, x: Any) -> Any:
   """The whole network."""
-  return ops.global_average_pool(_encode(config, ops, _embed(config, ops, x)))
+  x = _embed(config, ops, x)
+  if config.pool == MEAN:
+    return ops.global_average_pool(_encode_patches(config, ops, x))
+  return ops.global_average_pool(ops.crop_tokens(_encode(config, ops, x), 0, 1))
 
 
 def _embed(config: ViTConfig, ops: network_ops.Operations, x: Any) -> Any:
   """From images to tokens with positions."""
+  x = pixels_lib.read(ops, x, config.pixels)
   with ops.scope('embedding'):
     # Patches do not overlap: a convolution is one matrix for all of them.
     x = ops.conv2d(
@@ -202,13 +229,24 @@ def _embed(config: ViTConfig, ops: network_ops.Operations, x: Any) -> Any:
       gain=1.0,
     )
     rows, columns, _ = ops.shape(x)
+    if config.trained_positions:
+      return ops.positions(ops.tokens(x), 'positions')
     codes = transformer.positions((rows, columns), config.dim)
     return ops.offset(ops.tokens(x), 'positions', codes)
 
 
 def _encode(config: ViTConfig, ops: network_ops.Operations, x: Any) -> Any:
+  """From tokens to the encodings of the prefix and of these."""
+  if config.prefix:
+    x = ops.prefix(x, 'prefix', count=config.prefix)
+  options = config.layer_scale, config.epsilon
+  return transformer.blocks(ops, x, config.depth, config.heads, *options)
+
+
+def _encode_patches(config: ViTConfig, ops: network_ops.Operations, x: Any) -> Any:
   """From tokens to their encodings."""
-  return transformer.blocks(ops, x, config.depth, config.heads)
+  x = _encode(config, ops, x)
+  return ops.crop_tokens(x, config.prefix) if config.prefix else x
 
 
 def _apply_part(

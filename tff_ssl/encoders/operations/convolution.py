@@ -1,4 +1,4 @@
-"""Convolutions with zero padding 'same', of all channels and of each by itself."""
+"""Convolutions of all channels and of each by itself, and zeros around maps."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -20,22 +20,33 @@ class _Convolution(kernels.Kernel):
   """What both kinds of convolution share.
 
   [n, height, width, channels] becomes
-  [n, ceil(height / strides), ceil(width / strides), outputs].
+  [n, ceil(height / strides), ceil(width / strides), outputs], with padding 'same'.
 
   Attributes:
     kernel_size: height and width of the kernel.
     strides: step, in both directions.
+    padding: 'same' or 'valid'.
   """
 
   kernel_size: int
   strides: int = 1
+  padding: str = operation.SAME
+
+  def _sides(self, shape: parameters.Shape) -> tuple[int, int]:
+    """Returns height and width of the result."""
+    return operation.strided_sides(shape, self.strides, self.kernel_size, self.padding)
+
+  def _patches(self, x: tf.Tensor, dy: tf.Tensor) -> list[tf.Tensor]:
+    """Returns what the kernel sees at each position of the result."""
+    sizes = self.kernel_size, self.strides
+    return _patches(x, *sizes, dy.shape[2:4], self.padding)
 
   def _options(self) -> dict[str, Any]:
     """Returns the options of the Keras layer."""
     return {
       'kernel_size': self.kernel_size,
       'strides': self.strides,
-      'padding': 'same',
+      'padding': self.padding,
       'use_bias': self.use_bias,
     }
 
@@ -59,7 +70,7 @@ class Conv2d(_Convolution):
 
   def output_shape(self, *shapes: parameters.Shape) -> parameters.Shape:
     """Divides height and width by the strides, rounding up."""
-    return (*operation.strided_sides(shapes[0], self.strides), self.filters)
+    return (*self._sides(shapes[0]), self.filters)
 
   def multiply(self, x: Any, kernel: Any) -> tf.Tensor:
     """See the base class."""
@@ -72,13 +83,12 @@ class Conv2d(_Convolution):
     # In bfloat16, with a stride and a side of 1, oneDNN leaves a part of a kernel's
     # gradient unset.
     maps = operation.wide(x) if strides > 1 and 1 in x.shape[1:3] else x
-    y = tf.nn.conv2d(maps, tf.cast(kernel, maps.dtype), strides, 'SAME')
+    y = tf.nn.conv2d(maps, tf.cast(kernel, maps.dtype), strides, self.padding.upper())
     return tf.cast(y, dtype)
 
   def gradient(self, x: tf.Tensor, dy: tf.Tensor) -> tf.Tensor:
     """See the base class."""
-    patches = _patches(x, self.kernel_size, self.strides, dy.shape[2:4])
-    return per_client_gradients.products(patches, dy)
+    return per_client_gradients.products(self._patches(x, dy), dy)
 
   def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
     """See the base class."""
@@ -100,23 +110,21 @@ class DepthwiseConv2d(_Convolution):
 
   def output_shape(self, *shapes: parameters.Shape) -> parameters.Shape:
     """Divides height and width by the strides, rounding up."""
-    return (*operation.strided_sides(shapes[0], self.strides), shapes[0][-1])
+    return (*self._sides(shapes[0]), shapes[0][-1])
 
   def multiply(self, x: Any, kernel: Any) -> tf.Tensor:
     """See the base class."""
     # In float32 also where maps are bfloat16: TensorFlow's own kernels sum in the
     # type of the maps.
     step = [1, self.strides, self.strides, 1]
-    y = tf.nn.depthwise_conv2d(operation.wide(x), kernel, step, 'SAME')
+    y = tf.nn.depthwise_conv2d(operation.wide(x), kernel, step, self.padding.upper())
     return tf.cast(y, x.dtype)
 
   def gradient(self, x: tf.Tensor, dy: tf.Tensor) -> tf.Tensor:
     """See the base class."""
     # [K, rows, height, width, places * channels], place by place.
     x, dy = operation.wide(x), operation.wide(dy)
-    patches = tf.concat(
-      _patches(x, self.kernel_size, self.strides, dy.shape[2:4]), axis=-1
-    )
+    patches = tf.concat(self._patches(x, dy), axis=-1)
     outputs = tf.tile(dy, [1, 1, 1, 1, self.kernel_size**2])
     return per_client_gradients.sums(patches * outputs)
 
@@ -124,6 +132,35 @@ class DepthwiseConv2d(_Convolution):
     """See the base class."""
     del shape
     return tf.keras.layers.DepthwiseConv2D, self._options()
+
+
+@dataclasses.dataclass(frozen=True)
+class ZeroPad(operation.Operation):
+  """Zeros around maps, as many on each side.
+
+  Behind it, a convolution with padding 'valid' is as in PyTorch. With strides, padding
+  'same' puts fewer zeros before maps with even sides than behind them.
+
+  Attributes:
+    width: rows and columns of zeros on each side.
+  """
+
+  width: int
+
+  def output_shape(self, *shapes: parameters.Shape) -> parameters.Shape:
+    """Adds to height and width."""
+    height, width, channels = shapes[0]
+    return height + 2 * self.width, width + 2 * self.width, channels
+
+  def compute(self, x: Any) -> tf.Tensor:
+    """See the base class."""
+    around = [self.width] * 2
+    return tf.pad(x, [[0, 0], around, around, [0, 0]])
+
+  def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
+    """See the base class."""
+    del shape
+    return tf.keras.layers.ZeroPadding2D, {'padding': self.width}
 
 
 def strided(x: tf.Tensor, strides: int) -> tf.Tensor:
@@ -152,15 +189,16 @@ def strided(x: tf.Tensor, strides: int) -> tf.Tensor:
 
 
 def _patches(
-  x: tf.Tensor, size: int, strides: int, positions: tf.TensorShape
+  x: tf.Tensor, size: int, strides: int, positions: tf.TensorShape, padding: str
 ) -> list[tf.Tensor]:
-  """Returns what a kernel sees at each position, with padding 'same'.
+  """Returns what a kernel sees at each position.
 
   Args:
     x: [K, rows, height, width, channels].
     size: Side of the kernel.
     strides: Step of the convolution.
     positions: Height and width of its result.
+    padding: 'same' or 'valid'.
 
   Returns:
     Tensors [K, rows, *positions, inputs] whose inputs, one after another, are the
@@ -171,14 +209,15 @@ def _patches(
   if strides > 1:
     flat = tf.reshape(x, [-1, *x.shape[2:]])
     window, step = [1, size, size, 1], [1, strides, strides, 1]
-    joint = tf.image.extract_patches(flat, window, step, [1] * 4, 'SAME')
+    joint = tf.image.extract_patches(flat, window, step, [1] * 4, padding.upper())
     return [tf.reshape(joint, [*tf.unstack(tf.shape(x)[:2]), *joint.shape[1:]])]
-  before = (size - 1) // 2
-  around = [before, size - 1 - before]
-  padded = tf.pad(x, [[0, 0], [0, 0], around, around, [0, 0]])
+  if padding == operation.SAME:
+    before = (size - 1) // 2
+    around = [before, size - 1 - before]
+    x = tf.pad(x, [[0, 0], [0, 0], around, around, [0, 0]])
   height, width = positions
   return [
-    padded[:, :, top : top + height, left : left + width]
+    x[:, :, top : top + height, left : left + width]
     for top in range(size)
     for left in range(size)
   ]

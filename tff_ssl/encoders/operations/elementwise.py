@@ -1,11 +1,10 @@
-"""Operations on each number by itself, and the list of an image's positions."""
+"""Operations on each number, or each channel, by itself."""
 
 from collections.abc import Mapping
 import dataclasses
 import math
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tff_ssl.encoders import parameters
@@ -87,40 +86,63 @@ class Add(operation.Operation):
 
 
 @dataclasses.dataclass(frozen=True)
-class Offset(operation.Operation):
-  """The sum of every example [tokens, units] and an array, which is not trained.
+class Rescale(operation.Operation):
+  """The product with a factor and the sum with an offset, neither of which is trained.
 
   Attributes:
-    values: [tokens, units].
+    factors: of each channel.
+    offsets: of each channel.
   """
 
-  values: np.ndarray
+  factors: tuple[float, ...]
+  offsets: tuple[float, ...]
 
   def output_shape(self, *shapes: parameters.Shape) -> parameters.Shape:
-    """Checks that the values have the shape of an example."""
-    if shapes[0] != self.values.shape:
+    """Checks the number of channels."""
+    if shapes[0][-1] != len(self.factors):
       raise ValueError(
-        f'the shape of values is {self.values.shape}; it must be {shapes[0]}'
+        f'the number of channels is {shapes[0][-1]}; it must be {len(self.factors)}'
       )
     return shapes[0]
 
   def compute(self, x: Any) -> tf.Tensor:
     """See the base class."""
-    return x + tf.constant(self.values, x.dtype)
+    wide = operation.wide(x)
+    return tf.cast(wide * [*self.factors] + [*self.offsets], x.dtype)
 
   def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
-    """A product with ones whose bias is the values and which is not trained."""
-    return tf.keras.layers.EinsumDense, {
-      'equation': 'ntd,d->ntd',
-      'output_shape': shape,
-      'bias_axes': 'td',
-      'trainable': False,
-    }
+    """See the base class."""
+    del shape
+    options = {'scale': [*self.factors], 'offset': [*self.offsets]}
+    return tf.keras.layers.Rescaling, options
 
-  def keras_weights(self, *values: Any) -> list[Any]:
-    """Returns ones and the values."""
-    del values
-    return [np.ones(self.values.shape[-1:]), self.values]
+
+@dataclasses.dataclass(frozen=True)
+class RepeatChannels(operation.Operation):
+  """The channels several times, one after another.
+
+  Attributes:
+    count: how often.
+  """
+
+  count: int
+
+  def output_shape(self, *shapes: parameters.Shape) -> parameters.Shape:
+    """Multiplies the channels."""
+    return (*shapes[0][:-1], self.count * shapes[0][-1])
+
+  def compute(self, x: Any) -> tf.Tensor:
+    """See the base class."""
+    return tf.concat([x] * self.count, axis=-1)
+
+  def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
+    """See the base class."""
+    del shape
+    return tf.keras.layers.Concatenate, {}
+
+  def call_keras(self, layer: Any, *inputs: Any) -> Any:
+    """Calls the layer, which takes a list."""
+    return layer([*inputs] * self.count)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,20 +178,3 @@ class LayerScale(operation.Operation):
     axes = 'abc'[: len(shape) - 1]
     options = {'equation': f'n{axes}d,d->n{axes}d', 'output_shape': shape}
     return tf.keras.layers.EinsumDense, options
-
-
-@dataclasses.dataclass(frozen=True)
-class Tokens(operation.Operation):
-  """The positions, row by row: [n, h, w, channels] -> [n, h * w, channels]."""
-
-  def output_shape(self, *shapes: parameters.Shape) -> parameters.Shape:
-    """Multiplies height and width."""
-    return (math.prod(shapes[0][:2]), *shapes[0][2:])
-
-  def compute(self, x: Any) -> tf.Tensor:
-    """See the base class."""
-    return tf.reshape(x, [-1, *self.output_shape(tuple(x.shape[1:]))])
-
-  def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
-    """See the base class."""
-    return tf.keras.layers.Reshape, {'target_shape': self.output_shape(shape)}

@@ -84,7 +84,13 @@ class GroupNorm(operation.Operation):
 
 @dataclasses.dataclass(frozen=True)
 class LayerNorm(operation.Operation):
-  """Layer norm of the last axis, with a scale and a shift of each unit."""
+  """Layer norm of the last axis, with a scale and a shift of each unit.
+
+  Attributes:
+    epsilon: added to the variance.
+  """
+
+  epsilon: float = NORM_EPSILON
 
   def specs(self, shape: parameters.Shape) -> parameters.Specs:
     """Scale and shift."""
@@ -94,8 +100,8 @@ class LayerNorm(operation.Operation):
   def compute(self, x: Any, gamma: Any, beta: Any) -> tf.Tensor:
     """See the base class."""
     if x.dtype == tf.bfloat16:
-      return _half_layer_norm(x, gamma, beta)
-    return layer_norm(x, gamma, beta)
+      return _half_layer_norm(x, gamma, beta, self.epsilon)
+    return layer_norm(x, gamma, beta, self.epsilon)
 
   def per_client(
     self,
@@ -111,7 +117,7 @@ class LayerNorm(operation.Operation):
   def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
     """See the base class."""
     del shape
-    return tf.keras.layers.LayerNormalization, {'epsilon': NORM_EPSILON}
+    return tf.keras.layers.LayerNormalization, {'epsilon': self.epsilon}
 
 
 def num_groups(channels: int, positions: int, groups: int) -> int:
@@ -149,6 +155,7 @@ def group_norm(
   groups: int,
   other: Any = None,
   rectified: bool = False,
+  epsilon: float = NORM_EPSILON,
 ) -> tf.Tensor:
   """Normalizes each example's groups of channels to mean 0 and variance 1.
 
@@ -173,9 +180,10 @@ def group_norm(
     groups: number of groups, a divisor of channels.
     other: What is added to maps in bfloat16, like `x`; None: nothing.
     rectified: Whether the relu of such maps, with `other`, is taken.
+    epsilon: added to the variance.
 
   Returns:
-    Like `x`, (x - mean) / sqrt(variance + 1e-5) * gamma + beta.
+    Like `x`, (x - mean) / sqrt(variance + epsilon) * gamma + beta.
   """
   channels = x.shape[-1]
   positions = list(range(1, x.shape.rank - 1))
@@ -218,7 +226,7 @@ def group_norm(
     mean, square = (by_group(rows(value)) for value in maps.moments())
     # Rounding can leave the difference below zero where all values are equal.
     variance = tf.nn.relu(square - tf.square(mean))
-    inverse = tf.math.rsqrt(variance + NORM_EPSILON)
+    inverse = tf.math.rsqrt(variance + epsilon)
     scale = inverse * rows(gamma)
     shift = rows(beta) - mean * scale
     y = maps.affine(by_channel(scale), by_channel(shift))
@@ -269,31 +277,38 @@ class _Examples(wide_maps.WideMaps):
     return tf.reshape(values, [-1, *[1] * len(self._positions), channels])
 
 
-def layer_norm(x: Any, gamma: Any, beta: Any) -> tf.Tensor:
+def layer_norm(
+  x: Any, gamma: Any, beta: Any, epsilon: float = NORM_EPSILON
+) -> tf.Tensor:
   """Normalizes the last axis of each example and position to mean 0 and variance 1.
 
   A token by itself is an example with one group of channels and one position: the
-  derivative is `group_norm`'s, and so is the epsilon.
+  derivative is `group_norm`'s.
 
   Args:
     x: [n, ..., units].
     gamma: [units] scale.
     beta: [units] shift.
+    epsilon: added to the variance.
 
   Returns:
-    [n, ..., units], (x - mean) / sqrt(variance + 1e-5) * gamma + beta.
+    [n, ..., units], (x - mean) / sqrt(variance + epsilon) * gamma + beta.
   """
   rows = tf.reshape(x, [-1, x.shape[-1]])
-  return tf.reshape(group_norm(rows, gamma, beta, 1), [-1, *x.shape[1:]])
+  y = group_norm(rows, gamma, beta, 1, epsilon=epsilon)
+  return tf.reshape(y, [-1, *x.shape[1:]])
 
 
-def _half_layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> tf.Tensor:
+def _half_layer_norm(
+  x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float
+) -> tf.Tensor:
   """Computes `layer_norm` of bfloat16 in float32, in fewer passes over its rows.
 
   Args:
     x: [n, ..., units], bfloat16.
     gamma: [units] scale, or [rows, units], one for each row.
     beta: [units] shift, or [rows, units].
+    epsilon: added to the variance.
   """
 
   def mean(rows: tf.Tensor) -> tf.Tensor:
@@ -303,7 +318,7 @@ def _half_layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> tf.Tens
   def normalize(rows: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> Any:
     wide = operation.wide(rows)
     centred = wide - mean(wide)
-    inverse = tf.math.rsqrt(mean(tf.square(centred)) + NORM_EPSILON)
+    inverse = tf.math.rsqrt(mean(tf.square(centred)) + epsilon)
     normalized = centred * inverse
 
     def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, ...]:

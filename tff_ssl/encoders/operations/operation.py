@@ -9,6 +9,10 @@ import tensorflow as tf
 
 from tff_ssl.encoders import parameters
 
+# Whether windows may begin and end outside of the maps, so that every position is the
+# middle of one; outside, maps are 0.
+SAME, VALID = 'same', 'valid'
+
 
 class Operation(abc.ABC):
   """One operation with its options, as a frozen dataclass.
@@ -126,11 +130,26 @@ def wide(x: tf.Tensor) -> tf.Tensor:
   return tf.cast(x, tf.float32) if x.dtype == tf.bfloat16 else x
 
 
-def strided_sides(shape: parameters.Shape, strides: int) -> tuple[int, int]:
-  """Returns the sides of maps behind windows with padding 'same' and strides.
+def strided_sides(
+  shape: parameters.Shape, strides: int, size: int, padding: str = SAME
+) -> tuple[int, int]:
+  """Returns the sides of maps behind windows with strides.
 
   Args:
     shape: (height, width, channels) before them.
     strides: step, in both directions.
+    size: side of a window.
+    padding: 'same' or 'valid'.
+
+  Raises:
+    ValueError: without padding, no window fits in.
   """
-  return math.ceil(shape[0] / strides), math.ceil(shape[1] / strides)
+  height, width = (
+    math.ceil((side if padding == SAME else side - size + 1) / strides)
+    for side in shape[:2]
+  )
+  if min(height, width) < 1:
+    raise ValueError(
+      f'the sides are {shape[:2]}; they must be at least the {size} of a window'
+    )
+  return height, width

@@ -12,38 +12,45 @@ from tff_ssl.encoders.operations import operation
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MaxPool(operation.Operation):
-  """The maxima of square windows, with padding 'same'.
+  """The maxima of square windows.
 
   Attributes:
     size: height and width of a window.
     strides: step, in both directions.
+    padding: 'same', which no maximum counts, or 'valid'.
   """
 
   size: int
   strides: int
+  padding: str = operation.SAME
 
   def output_shape(self, *shapes: parameters.Shape) -> parameters.Shape:
     """Divides height and width by the strides, rounding up."""
-    return (*operation.strided_sides(shapes[0], self.strides), shapes[0][-1])
+    options = self.strides, self.size, self.padding
+    return (*operation.strided_sides(shapes[0], *options), shapes[0][-1])
 
   def compute(self, x: Any) -> tf.Tensor:
     """See the base class."""
-    return tf.nn.max_pool2d(x, self.size, self.strides, 'SAME')
+    return tf.nn.max_pool2d(x, self.size, self.strides, self.padding.upper())
 
   def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
     """See the base class."""
     del shape
-    options = {'pool_size': self.size, 'strides': self.strides, 'padding': 'same'}
-    return tf.keras.layers.MaxPooling2D, options
+    return tf.keras.layers.MaxPooling2D, {
+      'pool_size': self.size,
+      'strides': self.strides,
+      'padding': self.padding,
+    }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AveragePool(MaxPool):
-  """The means of square windows, with padding 'same', which no mean counts."""
+  """The means of square windows, as in `MaxPool`."""
 
   def compute(self, x: Any) -> tf.Tensor:
     """See the base class."""
-    y = tf.nn.avg_pool2d(operation.wide(x), self.size, self.strides, 'SAME')
+    sizes = self.size, self.strides
+    y = tf.nn.avg_pool2d(operation.wide(x), *sizes, self.padding.upper())
     return tf.cast(y, x.dtype)
 
   def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:

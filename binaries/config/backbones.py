@@ -1,0 +1,55 @@
+"""Published weights from which a run starts (`init_from`), read without TensorFlow."""
+
+import dataclasses
+import re
+
+import numpy as np
+
+from binaries.config import encoders
+from tff_ssl.encoders import torch_layout
+from tff_ssl.storage import safetensors
+
+
+def is_backbone(source: str) -> bool:
+  """Returns whether a source of weights is a file of published ones."""
+  return source.endswith(safetensors.SUFFIX)
+
+
+def read(
+  source: str, encoder: encoders.Encoder, grid: tuple[int, int] | None = None
+) -> dict[str, np.ndarray]:
+  """Reads published weights.
+
+  Args:
+    source: The file.
+    encoder: The run's.
+    grid: Rows and columns of patches of the run's images; None: those of the file.
+
+  Returns:
+    The encoder's parameters and population statistics by name.
+
+  Raises:
+    ValueError: The encoder has no such weights, or the file is not theirs.
+  """
+  layout: torch_layout.Layout
+  if isinstance(encoder, encoders.TorchResNet):
+    depth = int(re.sub(r'\D', '', encoder.kind))
+    layout = torch_layout.resnet(depth, encoder.width, encoder.batch_norm == 'folded')
+  elif isinstance(encoder, encoders.TorchViT):
+    options = {'patch_size': encoder.patch} if encoder.patch else {}
+    layout = torch_layout.vit(
+      encoder.kind.removeprefix('torch_'),
+      encoder.width,
+      registers=encoder.registers,
+      layer_scale=encoder.layer_scale,
+      **options,
+    )
+    layout = dataclasses.replace(layout, grid=grid)
+  else:
+    published = encoders.TorchResNet, encoders.TorchViT
+    names = [n for n, cls in encoders.ENCODERS.items() if issubclass(cls, published)]
+    raise ValueError(
+      f'init_from is {source!r} with --encoder={encoder.kind}; weights of PyTorch need '
+      f'one of {", ".join(names)}.'
+    )
+  return torch_layout.read(source, layout)

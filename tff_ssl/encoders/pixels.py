@@ -1,0 +1,37 @@
+"""How a network reads pixels, which come in [0, 1]."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tff_ssl.encoders import network_ops
+
+UNIT, SIGNED, IMAGENET = 'unit', 'signed', 'imagenet'
+# Of red, green and blue in ImageNet, by which its networks standardize.
+_MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+# Names -> factors and offsets of the channels.
+_FACTORS: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+  SIGNED: ((2.0,) * 3, (-1.0,) * 3),
+  IMAGENET: (
+    tuple(1 / deviation for deviation in _DEVIATION),
+    tuple(-mean / deviation for mean, deviation in zip(_MEAN, _DEVIATION, strict=True)),
+  ),
+}
+NAMES = (UNIT, *_FACTORS)
+
+
+def read(ops: network_ops.Operations, x: Any, name: str) -> Any:
+  """Returns pixels as a network reads them.
+
+  Args:
+    ops: The interpreter.
+    x: [n, height, width, channels] in [0, 1], with three channels or, unless `name` is
+      'unit', one, which then stands for all three.
+    name: 'unit', as they are; 'signed', in [-1, 1]; 'imagenet', standardized by the
+      means and deviations of ImageNet.
+  """
+  if name == UNIT:
+    return x
+  factors, offsets = _FACTORS[name]
+  if ops.shape(x)[-1] == 1:
+    x = ops.repeat_channels(x, len(factors))
+  return ops.rescale(x, factors, offsets)

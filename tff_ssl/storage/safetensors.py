@@ -1,0 +1,215 @@
+"""Reads `.safetensors` files, which may come from strangers, by NumPy alone.
+
+A file is the number of bytes of its header (8 bytes, little-endian), the header (JSON:
+name -> `dtype`, `shape` and `data_offsets`) and the bytes of all tensors, one after
+another. It holds no program. Everything that the header says is compared with the size
+of the file before any memory is taken for a tensor.
+
+Source: https://github.com/huggingface/safetensors, "Format".
+"""
+
+import collections
+from collections.abc import Iterator, Mapping
+import contextlib
+import json
+import math
+import os
+import stat
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+SUFFIX = '.safetensors'
+_LENGTH_BYTES = 8
+# Those of networks have some ten thousand bytes.
+_MOST_HEADER_BYTES = 2**24
+_ABOUT = '__metadata__'
+# The most axes of a tensor, and what its sizes and offsets are below.
+_MOST_AXES, _MOST = 8, 2**63
+_BFLOAT16 = 'BF16'
+# Types by their names in the files, as they are stored.
+_TYPES: Mapping[str, np.dtype] = {
+  name: np.dtype(stored)
+  for name, stored in {
+    'F64': '<f8',
+    'F32': '<f4',
+    'F16': '<f2',
+    _BFLOAT16: '<u2',
+    'I64': '<i8',
+    'I32': '<i4',
+    'I16': '<i2',
+    'I8': 'i1',
+    'U8': 'u1',
+    'BOOL': '?',
+  }.items()
+}
+
+
+class Header(NamedTuple):
+  """What a tensor is, as the file's header says.
+
+  Attributes:
+    type: Name of its type, such as 'F32'.
+    shape: Its shape.
+    start: Its first byte in the file.
+    end: The byte behind its last one.
+  """
+
+  type: str
+  shape: tuple[int, ...]
+  start: int
+  end: int
+
+
+class Tensors:
+  """The tensors of a file, of which none has been read; `open_tensors` opens it.
+
+  Attributes:
+    headers: What each tensor is, by name, in the order of their bytes.
+  """
+
+  def __init__(self, file: IO[bytes]):
+    """Reads the header.
+
+    Args:
+      file: A regular file.
+
+    Raises:
+      ValueError: It is no header, or does not fit the file; the message is the second
+        half of a sentence about the file.
+    """
+    self._file = file
+    size = os.fstat(file.fileno()).st_size
+    if size < _LENGTH_BYTES:
+      raise ValueError(f'has {size} bytes; it must have at least {_LENGTH_BYTES}')
+    length = int.from_bytes(file.read(_LENGTH_BYTES), 'little')
+    most = min(size - _LENGTH_BYTES, _MOST_HEADER_BYTES)
+    if length > most:
+      raise ValueError(
+        f'declares a header of {length:,} bytes; it must have at most {most:,}'
+      )
+    self.headers = _headers(_parsed(file.read(length)), _LENGTH_BYTES + length, size)
+
+  def read(self, name: str) -> np.ndarray:
+    """Returns a tensor of floating type as float32.
+
+    Args:
+      name: One of `headers`.
+
+    Raises:
+      ValueError: It is of another type, or not finite; see `__init__`.
+    """
+    header = self.headers[name]
+    stored = _TYPES[header.type]
+    if stored.kind != 'f' and header.type != _BFLOAT16:
+      raise ValueError(f'has {name!r} of type {header.type}; it must be of floats')
+    self._file.seek(header.start)
+    content = self._file.read(header.end - header.start)
+    if len(content) != header.end - header.start:
+      raise ValueError(f'ends within {name!r}; it must have all bytes of its header')
+    array = np.frombuffer(content, stored)
+    if header.type == _BFLOAT16:
+      # The upper half of a float32.
+      array = (array.astype('<u4') << 16).view('<f4')
+    with np.errstate(over='ignore'):
+      array = array.astype(np.float32)
+    if not np.isfinite(array).all():
+      raise ValueError(
+        f'has a value of {name!r} that is not finite; all must be finite in float32'
+      )
+    return array.reshape(header.shape)
+
+
+@contextlib.contextmanager
+def open_tensors(path: str | os.PathLike[str]) -> Iterator[Tensors]:
+  """Opens a file.
+
+  Args:
+    path: The file.
+
+  Raises:
+    ValueError: It is no regular file, or not such a file as it must be; also if its
+      tensors are read within the block. The message names the file.
+    OSError: It cannot be read.
+  """
+  # A pipe blocks until somebody writes to it, unless it is opened like this.
+  with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), 'rb') as file:
+    try:
+      if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        raise ValueError('is a folder, pipe or device; it must be a file')
+      yield Tensors(file)
+    except ValueError as error:
+      raise ValueError(f'{path} {error}.') from error
+
+
+def _parsed(content: bytes) -> Mapping[str, Any]:
+  """Returns a header's JSON object."""
+  try:
+    header = json.loads(content, object_pairs_hook=_unique)
+  except RecursionError:
+    header = None
+  except ValueError as error:
+    raise ValueError(f'has no header of JSON: {error}; it must have one') from error
+  if not isinstance(header, Mapping):
+    raise ValueError('has a header that is no JSON object; it must be one')
+  return header
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+  """Returns a JSON object whose names are unique."""
+  result = dict(pairs)
+  if len(result) < len(pairs):
+    name = collections.Counter(name for name, _ in pairs).most_common(1)[0][0]
+    raise ValueError(f'{name!r} is there twice')
+  return result
+
+
+def _headers(described: Mapping[str, Any], first: int, size: int) -> dict[str, Header]:
+  """Returns what each tensor is, after a check that they fill the file.
+
+  Args:
+    described: The header.
+    first: The first byte behind it.
+    size: Bytes of the file.
+  """
+  headers = [
+    (name, _header(name, value, first))
+    for name, value in described.items()
+    if name != _ABOUT
+  ]
+  headers.sort(key=lambda each: each[1].start)
+  end = first
+  for name, header in headers:
+    if header.start != end:
+      raise ValueError(
+        f'has {name!r} from byte {header.start:,} on; it must follow the tensor '
+        f'before, at byte {end:,}'
+      )
+    end = header.end
+  if end != size:
+    raise ValueError(
+      f'has {size:,} bytes; it must have the {end:,} that its header declares'
+    )
+  return dict(headers)
+
+
+def _header(name: str, value: Any, first: int) -> Header:
+  """Returns what one tensor is."""
+  form = f'has a wrong entry {name!r} in its header; it must have'
+  if not isinstance(value, Mapping) or value.get('dtype') not in (*_TYPES,):
+    raise ValueError(f'{form} a dtype, one of {", ".join(_TYPES)}')
+  shape: Any = value.get('shape')
+  offsets: Any = value.get('data_offsets')
+  for numbers in (shape, offsets):
+    if (
+      not isinstance(numbers, list)
+      or len(numbers) > _MOST_AXES
+      or not all(type(each) is int and 0 <= each < _MOST for each in numbers)
+    ):
+      raise ValueError(f'{form} whole numbers as shape and data_offsets')
+  num_bytes = math.prod(shape) * _TYPES[value['dtype']].itemsize
+  if len(offsets) != 2 or offsets[1] - offsets[0] != num_bytes:
+    raise ValueError(
+      f'{form} data_offsets around the {num_bytes:,} bytes of its shape {shape}'
+    )
+  return Header(value['dtype'], tuple(shape), first + offsets[0], first + offsets[1])
