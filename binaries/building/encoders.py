@@ -7,6 +7,7 @@ from tasks import registry as tasks
 from tasks import task_types
 from tff_ssl.augment import multiview
 from tff_ssl.augment import vectors
+from tff_ssl.encoders import cnn
 from tff_ssl.encoders import mlp
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
@@ -88,9 +89,10 @@ def check(config: run_config.RunConfig) -> None:
   """Checks that encoder and views can process the task's examples.
 
   Raises:
-    ValueError: If one is for images and the other for rows of numbers, or views are
-      chosen for two modalities, which are the two views.
+    ValueError: If one is for images and the other for rows of numbers, views are chosen
+      for two modalities, which are the two views, or there can be no adapters.
   """
+  _check_adapters(config)
   is_table = config.task in tasks.TABLES
   checked: list[tuple[str, str, tuple[str, ...], tuple[str, ...]]] = [
     ('encoder', config.encoder.kind, mlp.NAMES, registry.NAMES)
@@ -112,3 +114,14 @@ def check(config: run_config.RunConfig) -> None:
         f'--{name}={value} is given with --task={config.task}, whose examples are '
         f'{what}; it must be one of {", ".join(allowed)}.'
       )
+
+
+def _check_adapters(config: run_config.RunConfig) -> None:
+  """Refuses adapters where nothing can have them, or where there are two encoders."""
+  rank, why = config.encoder.lora, ''
+  if config.encoder.kind in cnn.NAMES:
+    why = f'of {config.encoder.kind}, whose convolutions all see several positions'
+  elif config.task in tasks.PAIRS:
+    why = f'with --task={config.task}, whose two modalities have an encoder each'
+  if rank is not None and why:
+    raise ValueError(f'lora of --encoder is {rank}; it must be none {why}.')

@@ -17,6 +17,7 @@ from tff_ssl.encoders import checks
 from tff_ssl.federated import phases
 from tff_ssl.runs import alarms
 from tff_ssl.runs import checkpoints
+from tff_ssl.runs import frozen_base
 
 _SAME_AS_FED_BYOL = 'the run is bit for bit that of --method=fed_byol'
 
@@ -126,7 +127,7 @@ def _fedca(
   params = _base_params(config)
   if params is not None:
     name = f'the encoder of {config.method.alignment_run}'
-    checks.params(name, objective.model.encoder.specs, params)
+    checks.params(name, objective.model.encoder.plain.specs, params)
   own = fedca.FedCAConfig(
     population, config.method.dictionary_size, training.client_config(config)
   )
@@ -169,7 +170,7 @@ def _base_params(config: run_config.RunConfig) -> Mapping[str, Any] | None:
       f'{folder} has {round} of {other.rounds} rounds; the base model must come from a '
       'finished run.'
     )
-  return params
+  return frozen_base.merged(folder, params)
 
 
 ALGORITHMS: Mapping[str, algorithms.Algorithm] = {

@@ -21,11 +21,15 @@ class Encoder(kinds.Kind):
     precision: Precision of its maps in training; bfloat16 is fast on processors with
       AMX or AVX512-BF16; auto: the faster one on this machine, measured when the run
       begins, and kept by it.
+    lora: Rank of adapters on dense layers, attention and convolutions of size 1; only
+      these and the norms are trained, and sent, and all else stays as --init_from has
+      it; none: all weights are trained.
   """
 
   kind: str
   width: kinds.Positive = 1.0
   precision: Precision = 'float32'
+  lora: kinds.Count | None = None
 
   @property
   def options(self) -> dict[str, Any]:

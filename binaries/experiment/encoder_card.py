@@ -55,10 +55,12 @@ def build(
     trained_in=encoder.precision,
     input=f'float32 [n, {shape}], {units}',
     output=f'float32 [n, {encoder.output_dim}], features',
-    parameters=encoder.num_parameters,
+    parameters=encoder.plain.num_parameters,
     network=registry.describe(encoder),
     load="tf.keras.models.load_model('encoder.keras')",
   )
+  if encoder.adapters is not None:
+    known['trained_parameters'] = encoder.num_parameters
   if task.files is not None and units.startswith('pixels'):
     how = suited.reading(config.data)
     known['fit'] = how.fit

@@ -91,6 +91,8 @@ class Evaluator:
     labelled = task.validation is not None and np.any(task.validation.label >= 0)
     self.validation = task.validation if labelled else None
     own = config.evaluation.precision
+    # Adapters are merged: what is fine-tuned is all of the encoder.
+    self._merged, encoder = encoder.merged, encoder.plain
     # By default in float32, as it is exported; fine-tuning also trains it in this.
     self._encoder = encoder.with_precision(own)
     self._infer = functools.partial(encoder.infer, precision=own)
@@ -114,6 +116,7 @@ class Evaluator:
     """
     if self.skipped is not None:
       return collections.OrderedDict()
+    params = self._merged(params)
     return self._evaluate(
       params,
       evaluation.of_encoders(self.config),
@@ -182,7 +185,7 @@ class Evaluator:
       watched: The few examples, from `watched`, which keep it cheap.
       params: Parameters of the encoder, with its population statistics if it has any.
     """
-    return watched.evaluate(functools.partial(self._encode, params))
+    return watched.evaluate(functools.partial(self._encode, self._merged(params)))
 
   def evaluate_several(
     self,

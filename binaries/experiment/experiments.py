@@ -16,6 +16,7 @@ from binaries.building import objectives
 from binaries.config import run_config
 from binaries.experiment import choosing_precision
 from binaries.experiment import evaluating
+from binaries.experiment import init_from
 from binaries.experiment import messages
 from binaries.experiment import personal
 from binaries.experiment import private
@@ -113,7 +114,7 @@ def prepare(config: run_config.RunConfig) -> Experiment:
   config = choosing_precision.settle(
     config, task, data.element_type_structure, batch_of_all(config, sizes)
   )
-  encoder = encoders.build(config, task)
+  encoder = init_from.adapted(config, encoders.build(config, task))
   objective = objectives.build(config, encoder, task)
   messages.warn_of_batches(
     config, objective, sizes if federated else [batch_of_all(config, sizes)]

@@ -17,6 +17,7 @@ from binaries.config import changing
 from binaries.config import checks
 from binaries.config import run_config
 from binaries.experiment import evaluating
+from binaries.experiment import init_from
 from binaries.experiment import membership
 from tasks import task_types
 from tff_ssl.encoders import keras_import
@@ -275,6 +276,7 @@ def local_step(
     )
   # The kernels of phones compute in float32.
   encoder = encoders.build(config, task).with_precision(network.FLOAT32)
+  encoder = init_from.adapted(config, encoder, folder)
   objective = objectives.build(config, encoder, task)
   prefix = dual_encoder.encoder_prefix(encoder)
   if prefix != dual_encoder.ENCODER:

@@ -12,16 +12,19 @@ import tensorflow as tf
 
 from binaries.building import algorithms
 from binaries.config import backbones
+from binaries.config import checks
 from binaries.config import run_config
 from binaries.experiment import membership
 from tasks import task_types
 from tff_ssl.encoders import keras_import
+from tff_ssl.encoders import lora
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
 from tff_ssl.encoders import vit
 from tff_ssl.export import encoder_file
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runs import checkpoints
+from tff_ssl.runs import frozen_base
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.storage import files
 
@@ -64,8 +67,15 @@ def check(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> None:
         f'{config.rounds} it would differ from its first round on; start a new '
         f'run in another folder from its weights, with --init_from={path}.'
       )
-  source = config.init_from
-  if not source or begun:
+  source, rank = config.init_from, config.encoder.lora
+  if begun:
+    return
+  if not source:
+    if rank is not None:
+      raise ValueError(
+        f'lora of --encoder is {rank} without --init_from; it must name a run or an '
+        'encoder, whose weights are frozen.'
+      )
     return
   if pathlib.Path(source).resolve() == path.resolve():
     raise ValueError(
@@ -125,7 +135,8 @@ def build(
 ) -> Callable[[Any], Any] | None:
   """Returns a function that puts the weights of `init_from` into an initial state.
 
-  Returns None for a run that starts from none, or that has begun.
+  It also writes the frozen weights, if there are any, into the run's folder. Returns
+  None for a run that starts from none, or that has begun.
 
   Args:
     config: The run.
@@ -145,6 +156,12 @@ def build(
   def start(state: Any) -> Any:
     weights = state.global_model_weights
     where, found, found_statistics = _read(config, encoder, weights.non_trainable)
+    if encoder.adapters is not None:
+      # It begins as its base, whose place the adapters take.
+      prefix = dual_encoder.encoder_prefix(encoder)
+      own = network.of_networks(weights.trainable, [prefix])
+      found = {**found, **{name: np.asarray(value) for name, value in own.items()}}
+      frozen_base.write(folder, encoder.adapters.base)
     trainable = take(source, weights.trainable, found, encoder)
     statistics = weights.non_trainable
     if statistics:
@@ -183,6 +200,38 @@ def _digest(weights: Mapping[str, np.ndarray]) -> str:
   return digest.hexdigest()
 
 
+def adapted(
+  config: run_config.RunConfig,
+  encoder: network.Network,
+  folder: str | os.PathLike[str] | None = None,
+) -> network.Network:
+  """Returns a run's encoder with its adapters; without changes if it has none.
+
+  Args:
+    config: The run.
+    encoder: The encoder without adapters.
+    folder: Its folder, which has the frozen weights once it has begun; None: as the
+      run says.
+
+  Raises:
+    ValueError: If the frozen weights are missing, damaged, or of another encoder.
+  """
+  rank = config.encoder.lora
+  if rank is None:
+    return encoder
+  folder = folder or checks.folder_of(config)
+  base = frozen_base.read(folder)
+  if base is None:
+    if not config.init_from:
+      raise ValueError(
+        f'{pathlib.Path(folder) / frozen_base.NAME} is missing; it must hold the '
+        'frozen weights of this run.'
+      )
+    _, found, _ = _read(config, encoder, False)
+    base = network.select(found, dual_encoder.encoder_prefix(encoder))
+  return lora.adapt(encoder, base, rank)
+
+
 def _is_encoder(source: str) -> bool:
   return source.endswith('.keras')
 
@@ -209,7 +258,7 @@ def _read(
     grid = encoder.grid if isinstance(encoder, vit.VisionTransformer) else None
     found = backbones.read(source, config.encoder, grid)
   elif _is_encoder(source):
-    found = keras_import.params(encoder, encoder_file.read(source))
+    found = keras_import.params(encoder.plain, encoder_file.read(source))
   if found is not None:
     prefix = dual_encoder.encoder_prefix(encoder)
     named = network.with_prefix(found, prefix)
@@ -217,6 +266,9 @@ def _read(
   folder = pathlib.Path(source) / _CHECKPOINTS
   round, params = checkpoints.read_newest(folder, algorithms.TRAINABLE)
   kept = checkpoints.read_newest(folder, algorithms.STATISTICS)[1] if statistics else {}
+  prefix = dual_encoder.encoder_prefix(encoder)
+  merged = frozen_base.merged(source, network.select(params, prefix))
+  params.update(network.with_prefix(merged, prefix))
   return f'{source} after round {round}', params, kept
 
 

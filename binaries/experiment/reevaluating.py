@@ -24,6 +24,7 @@ from tff_ssl.encoders import precision
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.reporting import model_card
 from tff_ssl.runs import checkpoints
+from tff_ssl.runs import frozen_base
 
 _FEDBN = 'fedbn'
 
@@ -123,5 +124,7 @@ def _read(
     for place in places:
       where = f'{place}/{name}'
       round, read = checkpoints.read_newest(folder / 'checkpoints', where)
+      if place == algorithms.TRAINABLE:
+        read = frozen_base.merged(folder, read)
       params.update(network.with_prefix(read, name))
   return round, params

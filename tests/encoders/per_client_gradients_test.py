@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tff_ssl.encoders import lora
 from tff_ssl.encoders import network
 from tff_ssl.encoders import per_client_gradients
 from tff_ssl.encoders import resnet
@@ -25,6 +26,11 @@ def _convnext_like(ops, x):
   y = ops.gelu(ops.dense(y, 'wide', units=8))
   y = ops.depthwise_conv2d(y, 'strided', kernel_size=3, strides=2)
   return ops.global_average_pool(ops.layer_scale(y, 'scale', initial=0.5))
+
+
+def _adapted():
+  net = vit.from_config(vit.ViTConfig(dim=8, depth=1, heads=2, patch_size=2), (4, 4, 3))
+  return lora.adapt(net, net.init(_SEED), rank=2)
 
 
 def _torch_like(ops, x):
@@ -52,6 +58,7 @@ _NETWORKS = {
   'vit': lambda: vit.from_config(
     vit.ViTConfig(dim=8, depth=1, heads=2, patch_size=2), (4, 4, 3)
   ),
+  'adapters': _adapted,
 }
 
 
@@ -104,7 +111,7 @@ def test_each_gradient_is_that_of_the_client_alone(name):
       np.testing.assert_allclose(found[name][k], expected, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.long_for('resnet', 'torch_like')
+@pytest.mark.long_for('resnet', 'torch_like', 'adapters')
 @pytest.mark.parametrize('name', _NETWORKS)
 def test_in_bfloat16_each_gradient_is_near_that_of_the_client_alone(name):
   net = _NETWORKS[name]().with_precision('bfloat16')

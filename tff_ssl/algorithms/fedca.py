@@ -117,7 +117,7 @@ def initial_context(
   if base_params is not None:
     context[dictionary_contrast.BASE] = collections.OrderedDict(
       (name, tf.constant(np.asarray(base_params[name], np.float32)))
-      for name in objective.model.encoder.specs
+      for name in objective.model.encoder.plain.specs
     )
   return context
 
@@ -308,5 +308,6 @@ def _checked(
       f'alignment_weight is {objective.alignment_weight} without base_params; it '
       'must be 0, or base_params must be given.'
     )
-  encoder_checks.params('the base model', objective.model.encoder.specs, base_params)
+  specs = objective.model.encoder.plain.specs
+  encoder_checks.params('the base model', specs, base_params)
   return base_params

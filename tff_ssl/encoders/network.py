@@ -21,12 +21,12 @@ import dataclasses
 import functools
 import math
 from typing import Any, Self, TypeAlias
-import zlib
 
 import tensorflow as tf
 
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import interpreters
+from tff_ssl.encoders import lora
 from tff_ssl.encoders import network_ops
 from tff_ssl.encoders import parameters
 from tff_ssl.encoders import per_client_gradients
@@ -63,6 +63,7 @@ class Network:
       and so on. Networks behind an encoder read no field.
     precision: one of `PRECISIONS`; 'float32' means the parameters' own type, whatever
       it is.
+    adapters: what is trained in place of kernels; None: all parameters are.
   """
 
   name: str
@@ -71,6 +72,7 @@ class Network:
   config: Any = None
   field: str = dataclasses.field(default=IMAGE, kw_only=True)
   precision: str = dataclasses.field(default=FLOAT32, kw_only=True)
+  adapters: lora.Adapters | None = dataclasses.field(default=None, kw_only=True)
 
   def __post_init__(self) -> None:
     """Checks the precision, and that every layer can be built."""
@@ -88,7 +90,19 @@ class Network:
         f'{self.name} would have {count:,} parameters; it can have at most '
         f'{_MOST_PARAMETERS:,}, because a message to a worker holds no more'
       )
+    if self.adapters is not None:
+      description.specs = self.adapters.specs(self.name, description.specs)
     return description, output_shape
+
+  @property
+  def plain(self) -> Self:
+    """The same network without adapters, whose parameters `merged` returns."""
+    return dataclasses.replace(self, adapters=None)
+
+  def merged(self, params: Mapping[str, Any]) -> Params:
+    """Returns the parameters of the network without adapters; see `lora.merge`."""
+    base = {} if self.adapters is None else self.adapters.base
+    return lora.merge(base, params)
 
   @property
   def specs(self) -> Mapping[str, parameters.ParameterSpec]:
@@ -201,20 +215,7 @@ class Network:
       raise ValueError(
         f'The shape of the seed of {self.name} is {seed.shape}; it must be [2].'
       )
-    # As in `tf.random.experimental.stateless_fold_in` with alg='philox': the first
-    # number depends only on the seed and is the same for all names, the second is the
-    # name's.
-    (first,) = tf.unstack(
-      tf.raw_ops.StatelessRandomUniformFullInt(shape=[1], seed=seed, dtype=tf.int32)
-    )
-    params = collections.OrderedDict()
-    for name, spec in self.specs.items():
-      own_seed = None
-      # A constant needs no seed.
-      if not isinstance(spec.initializer, parameters.Constant):
-        own_seed = tf.stack([first, zlib.crc32(name.encode()) & 0x7FFFFFFF])
-      params[name] = spec.initializer(own_seed, spec.shape, dtype)
-    return params
+    return parameters.draw(self.specs, seed, dtype)
 
   def init_statistics(self, dtype: tf.DType = tf.float32) -> Params:
     """Returns the population statistics before any example: mean 0, variance 1."""
@@ -305,14 +306,14 @@ class Network:
       maps: type of the maps; None: the parameters'.
     """
     x = checks.batch(self.name, self.input_shape, x)
-    interpreter, values, cast = interpreters.Apply, dict(params), tf.cast
+    interpreter, values, cast = interpreters.Apply, dict(self.merged(params)), tf.cast
     if any(
       isinstance(value, per_client_gradients.Parameter) for value in values.values()
     ):
       interpreter = interpreters.ApplyPerClient
       cast = per_client_gradients.Parameter.cast
     else:
-      values = {name: tf.convert_to_tensor(value) for name, value in params.items()}
+      values = {name: tf.convert_to_tensor(value) for name, value in values.items()}
     dtype = next(iter(values.values())).dtype if values else x.dtype
     x = tf.cast(x, maps or dtype)
     if maps is not None:
@@ -351,7 +352,9 @@ class Network:
       ValueError: a parameter is missing, unknown or misshapen.
     """
     checks.params(self.name, {**self.specs, **self.statistics}, params)
-    values = {key: tf.convert_to_tensor(value) for key, value in params.items()}
+    values = {
+      key: tf.convert_to_tensor(value) for key, value in self.merged(params).items()
+    }
     dtype = next(iter(values.values())).dtype if values else tf.float32
     inputs = tf.keras.Input(self.input_shape, name='input', dtype=dtype)
     outputs = self.forward(interpreters.ToKeras(values, dtype), inputs)

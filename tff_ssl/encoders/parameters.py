@@ -1,9 +1,11 @@
 """Specifications of parameters: shapes and initializers, before there are values."""
 
-from collections.abc import Callable
+import collections
+from collections.abc import Callable, Mapping
 import dataclasses
 import math
 from typing import Any, TypeAlias
+import zlib
 
 import tensorflow as tf
 
@@ -69,3 +71,29 @@ class Constant:
     """Returns a tensor of `shape`, filled with the value."""
     del seed
     return tf.fill(shape, tf.constant(self.value, dtype))
+
+
+def draw(
+  specs: Mapping[str, ParameterSpec], seed: tf.Tensor, dtype: tf.DType
+) -> 'collections.OrderedDict[str, tf.Tensor]':
+  """Draws parameters, each with a seed folded from `seed` and its own name.
+
+  Args:
+    specs: Their specs by name.
+    seed: int32 [2].
+    dtype: A floating type.
+  """
+  # As in `tf.random.experimental.stateless_fold_in` with alg='philox': the first
+  # number depends only on the seed and is the same for all names, the second is the
+  # name's.
+  (first,) = tf.unstack(
+    tf.raw_ops.StatelessRandomUniformFullInt(shape=[1], seed=seed, dtype=tf.int32)
+  )
+  params = collections.OrderedDict()
+  for name, spec in specs.items():
+    own_seed = None
+    # A constant needs no seed.
+    if not isinstance(spec.initializer, Constant):
+      own_seed = tf.stack([first, zlib.crc32(name.encode()) & 0x7FFFFFFF])
+    params[name] = spec.initializer(own_seed, spec.shape, dtype)
+  return params

@@ -120,7 +120,7 @@ class VisionTransformer(network.Network):
     """
     forward = functools.partial(_embed, self.config)
     part = network.Network(f'{self.name} embedding', self.input_shape, forward)
-    return _apply_part(part.with_precision(self.precision), params, images)
+    return _apply_part(part.with_precision(self.precision), self.merged(params), images)
 
   def encode_tokens(self, params: Mapping[str, Any], tokens: tf.Tensor) -> tf.Tensor:
     """Returns the encodings of tokens that attend to each other.
@@ -135,7 +135,7 @@ class VisionTransformer(network.Network):
     """
     forward = functools.partial(_encode_patches, self.config)
     part = network.Network(f'{self.name} blocks', tuple(tokens.shape[1:]), forward)
-    return _apply_part(part.with_precision(self.precision), params, tokens)
+    return _apply_part(part.with_precision(self.precision), self.merged(params), tokens)
 
 
 def default_patch_size(image_shape: Sequence[int]) -> int:

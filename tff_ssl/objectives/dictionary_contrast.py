@@ -109,7 +109,8 @@ class FedCAObjective(contextual.ContextObjective):
     return tf.math.l2_normalize(self.model.project(params, image), axis=1)
 
   def _features(self, params: Mapping[str, tf.Tensor], image: tf.Tensor) -> tf.Tensor:
-    return self.model.encoder.apply(params, image)
+    encoder = self.model.encoder
+    return encoder.plain.apply(encoder.merged(params), image)
 
 
 def others_entries(filled: tf.Tensor, client: tf.Tensor) -> tf.Tensor:

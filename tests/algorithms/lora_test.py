@@ -1,0 +1,151 @@
+"""Adapters through whole algorithms, none of which knows of them."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from tests import tiny
+from tests.algorithms import harness
+from tff_ssl.aggregators import aggregations
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.divergence_aware import fedema
+from tff_ssl.algorithms.statistics import dcco
+from tff_ssl.augment import byol as byol_augment
+from tff_ssl.encoders import lora
+from tff_ssl.encoders import predictor
+from tff_ssl.encoders import projector
+from tff_ssl.encoders import vit
+from tff_ssl.federated import local_training
+from tff_ssl.federated import optimizers
+from tff_ssl.losses import cco
+from tff_ssl.objectives import byol
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import simclr
+from tff_ssl.objectives import statistics
+
+_SIZES = (1, 2, 0, 2, 3, 2, 2)
+_CLIP = 0.5
+_SGD = optimizers.OptimizerConfig('sgd', 1.0)
+_FEDAVG = fedavg.FedAvgConfig(seed=harness.SEED)
+_EPOCHS = fedavg.FedAvgConfig(
+  local_training.LocalPlan(epochs=2, batch_size=2), 0.1, seed=harness.SEED
+)
+_AGGREGATIONS = {
+  'plain': lambda: None,
+  'secure': lambda: aggregations.secure(4096.0, max_examples_per_client=64),
+  # Hardly any noise: what is left are the clipped sums.
+  'private': lambda: aggregations.private(1e-9, _CLIP, _CLIP, metrics_clip=_CLIP),
+}
+
+
+def _encoder():
+  config = vit.ViTConfig(dim=8, depth=1, heads=2, patch_size=4)
+  plain = vit.from_config(config, tiny.IMAGE_SHAPE)
+  return lora.adapt(plain, plain.init([6, 7]), rank=2)
+
+
+def _model():
+  encoder = _encoder()
+  # As `harness.model`: of linear layers, without biases that a loss ignores.
+  head = projector.build_linear(encoder.output_dim, harness.DIMENSION)
+  return dual_encoder.Siamese(encoder, head, byol_augment.by_name('byol_no_blur'))
+
+
+@functools.cache
+def _process(name, packed=False, aggregation='plain'):
+  model = _model()
+  method, objective, config = {
+    'dcco': lambda: (
+      dcco.dcco,
+      statistics.StatisticsObjective(model, cco.CcoLoss()),
+      dcco.DCCOConfig(seed=harness.SEED),
+    ),
+    'fedavg': lambda: (fedavg.fedavg, simclr.SimclrObjective(model), _FEDAVG),
+    'epochs': lambda: (fedavg.fedavg, simclr.SimclrObjective(model), _EPOCHS),
+    'fedema': lambda: (
+      fedema.fedema,
+      byol.ByolObjective(model, predictor.build_predictor(harness.DIMENSION, 8)),
+      fedema.FedEMAConfig(_EPOCHS),
+    ),
+  }[name]()
+  algorithm = method(objective, optimizers.build_optimizer(_SGD), config)
+  return harness.process(algorithm, packed, _AGGREGATIONS[aggregation]())
+
+
+def _cohort(packed=False):
+  make = harness.packed_cohort if packed else harness.cohort
+  examples = harness.arrays(sum(_SIZES))
+  return make(harness.split(_SIZES), examples)
+
+
+def _rounds(name, packed=False, aggregation='plain'):
+  """Returns the weights before and after each of two rounds, and metrics."""
+  process = _process(name, packed, aggregation)
+  states, metrics = harness.rounds_of(process, [_cohort(packed)] * 2)
+  weights = [process.get_model_weights(state).trainable for state in states]
+  return weights, [each['client_work'] for each in metrics]
+
+
+# Statistics in two exchanges stay; clients with a state, and several steps, are long.
+@pytest.mark.long_for('fedema', 'epochs')
+@pytest.mark.parametrize('name', ['dcco', 'fedema', 'epochs'])
+def test_only_adapters_norms_and_heads_are_trained_and_sent(tff_context, name):
+  del tff_context
+  weights, metrics = _rounds(name)
+  specs = _encoder().specs
+  own = {key for key in weights[0] if key.startswith('encoder/')}
+  assert own == {f'encoder/{key}' for key in specs}
+  # A of a kernel has a gradient once B has moved.
+  for key, value in weights[2].items():
+    assert np.abs(value - weights[0][key]).max() > 0, key
+  assert np.all(np.isfinite(harness.flat(weights[2])))
+  floats = sum(np.size(value) for value in weights[0].values())
+  # Beside the update: metrics, counts, and what DCCO sends of encodings.
+  others = 2 * harness.DIMENSION**2 + 8 * harness.DIMENSION + 64
+  for way in ('bytes_up', 'bytes_down'):
+    moved = metrics[0][way] / 4 / len(_SIZES)
+    assert floats <= moved <= floats + others
+  assert floats + others < _encoder().plain.num_parameters
+
+
+@pytest.mark.long_for('fedavg', 'fedema')
+@pytest.mark.parametrize('name', ['dcco', 'fedavg', 'fedema'])
+def test_packed_clients_are_clients_apart(tff_context, name):
+  del tff_context
+  apart, metrics = _rounds(name)
+  packed, packed_metrics = _rounds(name, packed=True)
+  before, after, found = map(harness.flat, (apart[0], apart[2], packed[2]))
+  assert harness.relative(found - before, after - before) < 1e-3
+  assert packed_metrics[1]['loss'] == pytest.approx(metrics[1]['loss'], rel=1e-3)
+  assert packed_metrics[1]['bytes_up'] == metrics[1]['bytes_up']
+
+
+@pytest.mark.long
+def test_secure_sums_are_sums(tff_context):
+  del tff_context
+  plain, _ = _rounds('fedavg')
+  secure, _ = _rounds('fedavg', aggregation='secure')
+  before, after, found = map(harness.flat, (plain[0], plain[2], secure[2]))
+  assert harness.relative(found - before, after - before) < 1e-3
+
+
+# In packs each client's gradient by its adapters comes from one pass over all.
+@pytest.mark.long
+@pytest.mark.parametrize('packed', [True, False], ids=['packed', 'apart'])
+def test_the_clip_of_a_private_round_sees_adapters_alone(tff_context, packed):
+  """The step is that of clients clipped in NumPy by the norm of what they train."""
+  del tff_context
+  process, examples = _process('fedavg'), harness.arrays(sum(_SIZES))
+  state = process.initialize()
+  before, norms, expected = harness.weights(process, state), [], 0.0
+  for positions in filter(None, harness.split(_SIZES)):
+    after = process.next(state, harness.cohort([positions], examples)).state
+    # n_k times the update is clipped.
+    sent = len(positions) * (harness.weights(process, after) - before)
+    norms.append(np.linalg.norm(sent))
+    expected = expected + sent * min(1.0, _CLIP / max(norms[-1], 1e-9))
+  assert max(norms) > 2 * _CLIP
+  weights, _ = _rounds('fedavg', packed, 'private')
+  found = harness.flat(weights[1]) - harness.flat(weights[0])
+  assert harness.relative(found, expected / sum(_SIZES)) < 1e-4

@@ -1,0 +1,243 @@
+"""Runs whose encoder has adapters: what is frozen, kept, refused and carried on."""
+
+import collections
+import json
+import re
+
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from binaries import evaluate
+from binaries import export
+from binaries import fedavg_ssl
+from binaries import fedema
+from binaries.building import encoders
+from binaries.experiment import init_from
+from tests import tiny
+from tests.binaries import in_process
+from tests.binaries import launch
+from tff_ssl.encoders import network
+from tff_ssl.encoders import vit
+from tff_ssl.export import encoder_file
+from tff_ssl.federated import server
+from tff_ssl.runs import checkpoints
+from tff_ssl.runs import frozen_base
+
+_RANK = 2
+_HEAD = 'projector/output/kernel'
+
+
+def _plain():
+  config = vit.ViTConfig(dim=8, depth=1, heads=2, patch_size=4)
+  return vit.from_config(config, tiny.IMAGE_SHAPE)
+
+
+def _state(params):
+  weights = tff.learning.models.ModelWeights(params, collections.OrderedDict())
+  return server.initial_state(weights, 0)
+
+
+def _with_head(params, value):
+  head = {_HEAD: np.full([2], value, np.float32)}
+  return collections.OrderedDict(network.with_prefix(params, 'encoder'), **head)
+
+
+def _source(folder):
+  """Writes the checkpoint of a run; returns the parameters of its encoder."""
+  params = {
+    name: np.asarray(value) + np.float32(0.5)
+    for name, value in _plain().init([3, 4]).items()
+  }
+  checkpoints.Checkpoints(folder / 'checkpoints').save(7, _state(_with_head(params, 9)))
+  return params
+
+
+def _config(source, folder):
+  flags = f'--encoder=vit_micro:lora={_RANK} --init_from={source}'
+  return in_process.read('fedavg_ssl', flags, run_dir=str(folder))
+
+
+def _begun(source, folder):
+  """Returns a run's encoder and its state after its start."""
+  config = _config(source, folder)
+  folder.mkdir()
+  adapted = init_from.adapted(config, _plain())
+  own = {name: value.numpy() for name, value in adapted.init([0, 1]).items()}
+  start = init_from.build(config, folder, adapted)
+  return adapted, start(_state(_with_head(own, 0))).global_model_weights.trainable
+
+
+def test_a_run_begins_as_what_it_starts_from(tmp_path):
+  params = _source(tmp_path / 'source')
+  adapted, weights = _begun(tmp_path / 'source', tmp_path / 'run')
+  own = network.select(weights, 'encoder')
+  assert list(own) == list(adapted.specs)
+  x = np.random.default_rng(0).normal(size=(3, *tiny.IMAGE_SHAPE)).astype(np.float32)
+  np.testing.assert_array_equal(adapted.apply(own, x), _plain().apply(params, x))
+  # A head comes with the encoder.
+  np.testing.assert_array_equal(weights[_HEAD], [9, 9])
+
+
+def test_a_run_goes_on_without_what_it_started_from(tmp_path):
+  params = _source(tmp_path / 'source')
+  _begun(tmp_path / 'source', tmp_path / 'run')
+  again = init_from.adapted(_config('gone', tmp_path / 'run'), _plain())
+  assert again.adapters.rank == _RANK
+  assert list(again.adapters.base) == list(params)
+  for name, value in again.adapters.base.items():
+    np.testing.assert_array_equal(value, params[name])
+
+
+def test_another_run_starts_from_merged_weights(tmp_path):
+  _source(tmp_path / 'source')
+  adapted, weights = _begun(tmp_path / 'source', tmp_path / 'run')
+  moved = collections.OrderedDict(
+    (name, np.asarray(value) + np.float32(0.1)) for name, value in weights.items()
+  )
+  checkpoints.Checkpoints(tmp_path / 'run' / 'checkpoints').save(5, _state(moved))
+  config = in_process.read('fedavg_ssl', f'--init_from={tmp_path / "run"}')
+  fresh = _with_head(_plain().init([0, 0]), 0)
+  start = init_from.build(config, tmp_path / 'next', _plain())
+  found = start(_state(fresh)).global_model_weights.trainable
+  merged = adapted.merged(network.select(moved, 'encoder'))
+  for name, value in merged.items():
+    np.testing.assert_array_equal(found[f'encoder/{name}'], value)
+
+
+@pytest.mark.parametrize(
+  ('line', 'said'),
+  [
+    ('vit_micro:lora=4', 'lora of --encoder is 4 without --init_from; it must name'),
+    ('vit_micro:lora=0', "it has lora='0'; it must be a whole number"),
+    ('conv2:lora=4', 'lora of --encoder is 4; it must be none of conv2, whose'),
+    ('resnet8:lora=4 --task=digits_halves', 'none with --task=digits_halves, whose'),
+  ],
+)
+def test_what_cannot_have_adapters_is_refused_before_the_run(tmp_path, line, said):
+  given = f'--encoder={line} --run_dir={tmp_path}/run'
+  with pytest.raises(ValueError, match=re.escape(said)):
+    in_process.call(fedavg_ssl, *given.split())
+  assert not (tmp_path / 'run').exists()
+
+
+def _damaged(path):
+  path.write_bytes(b'\x80\x04 a pickle')
+
+
+def _truncated(path):
+  path.write_bytes(path.read_bytes()[:-200])
+
+
+def _of_text(path):
+  np.savez(path, **{'norm/gamma': np.array(['a', 'b'])})
+
+
+def _of_another(path):
+  np.savez(path, **{'norm/gamma': np.zeros(3, np.float32)})
+
+
+@pytest.mark.parametrize(
+  ('damage', 'said'),
+  [
+    (_damaged, 'cannot read the frozen weights'),
+    (_truncated, 'cannot read the frozen weights'),
+    (_of_text, "'norm/gamma' holds <U1; it must hold floats"),
+    (_of_another, 'params of the base of vit has no embedding/patch/kernel'),
+    (lambda path: path.unlink(), 'base.npz is missing; it must hold the frozen'),
+  ],
+  ids=['damaged', 'truncated', 'text', 'another', 'missing'],
+)
+def test_frozen_weights_that_do_not_fit_are_refused(tmp_path, damage, said):
+  _source(tmp_path / 'source')
+  _begun(tmp_path / 'source', tmp_path / 'run')
+  damage(tmp_path / 'run' / frozen_base.NAME)
+  config = in_process.read(
+    'fedavg_ssl', f'--encoder=vit_micro:lora={_RANK}', run_dir=str(tmp_path / 'run')
+  )
+  with pytest.raises(ValueError, match=re.escape(said)):
+    init_from.adapted(config, _plain())
+
+
+_FLAGS = (
+  launch.APART,
+  launch.FLIP,
+  '--task=digits',
+  '--partition=iid:clients=3',
+  '--clients_per_round=2',
+  '--data=at_most=8',
+  '--evaluation=methods=knn',
+)
+_WITH = f'--encoder=vit_micro:width=0.25,patch=4,lora={_RANK}'
+
+
+def _run(folder, *flags, binary=fedavg_ssl, objective='simclr:projector=32/32'):
+  given = (*_FLAGS, f'--objective={objective}', *flags, f'--run_dir={folder}')
+  ended = in_process.run(binary, *given)
+  assert ended.status == 0, ended.stderr
+  return ended
+
+
+@pytest.mark.long
+def test_a_run_with_adapters_from_its_start_to_its_files(tmp_path):
+  base, whole, grown = (tmp_path / name for name in ('base', 'whole', 'grown'))
+  _run(base, '--rounds=1', _WITH.replace(f',lora={_RANK}', ''))
+  start = f'--init_from={base}'
+  _run(whole, '--rounds=2', _WITH, start)
+  _run(grown, '--rounds=1', _WITH, start)
+  base.rename(tmp_path / 'moved')
+  _run(grown, '--rounds=2', _WITH, start)
+  # It resumes without what it began from, and with the same numbers.
+  newest = [
+    checkpoints.read_newest(each / 'checkpoints', 'global_model_weights/trainable')
+    for each in (whole, grown)
+  ]
+  assert newest[0][0] == newest[1][0] == 2
+  for name, value in newest[0][1].items():
+    np.testing.assert_array_equal(newest[1][1][name], value)
+  # The encoder that is saved is the whole one, with the adapters merged.
+  card = json.loads((whole / 'encoder.json').read_text())
+  config = in_process.read('fedavg_ssl', _WITH, run_dir=str(whole))
+  plain = encoders.of_shape(config, (8, 8, 1))
+  adapted = init_from.adapted(config, plain)
+  assert card['parameters'] == plain.num_parameters
+  assert card['trained_parameters'] == adapted.num_parameters
+  x = np.random.default_rng(0).random((4, 8, 8, 1)).astype(np.float32)
+  features = adapted.infer(network.select(newest[0][1], 'encoder'), x)
+  saved = encoder_file.read(whole / 'encoder.keras')
+  np.testing.assert_allclose(saved(x), features, rtol=1e-4, atol=1e-5)
+  # Of the newest checkpoint come the same numbers again, and a training file.
+  before = json.loads((whole / 'evaluation.json').read_text())
+  ended = in_process.run(evaluate, f'--run={whole}', '--evaluation=methods=knn')
+  assert ended.status == 0, ended.stderr
+  assert json.loads((whole / 'evaluation.json').read_text()) == before
+  ended = in_process.run(
+    export, f'--run={whole}', f'--out={tmp_path}/out', '--formats=tflite_training'
+  )
+  assert ended.status == 0, ended.stderr
+
+
+@pytest.mark.long
+def test_clients_keep_own_adapters(tmp_path):
+  """FedEMA, private sums aside: states hold adapters, and exports are whole."""
+  _run(
+    tmp_path / 'base',
+    '--rounds=1',
+    _WITH.replace(f',lora={_RANK}', ''),
+    binary=fedema,
+    objective='byol:projector=32/32',
+  )
+  _run(
+    tmp_path / 'run',
+    '--rounds=2',
+    _WITH,
+    f'--init_from={tmp_path / "base"}',
+    '--evaluation=export_clients=client_0',
+    binary=fedema,
+    objective='byol:projector=32/32',
+  )
+  own, shared = (
+    encoder_file.read(tmp_path / 'run' / where / 'encoder.keras')
+    for where in ('clients/client_0', '.')
+  )
+  assert own.count_params() == shared.count_params()
