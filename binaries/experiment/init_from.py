@@ -156,6 +156,8 @@ def build(
   def start(state: Any) -> Any:
     weights = state.global_model_weights
     where, found, found_statistics = _read(config, encoder, weights.non_trainable)
+    parent = {'name': _name(source), 'weights_sha256': _digest(found)}
+    files.write_json(pathlib.Path(folder) / PARENT, parent)
     if encoder.adapters is not None:
       # It begins as its base, whose place the adapters take.
       prefix = dual_encoder.encoder_prefix(encoder)
@@ -166,8 +168,6 @@ def build(
     statistics = weights.non_trainable
     if statistics:
       statistics = take(source, statistics, found_statistics, encoder)
-    parent = {'name': _name(source), 'weights_sha256': _digest(found)}
-    files.write_json(pathlib.Path(folder) / PARENT, parent)
     print(f'starting from {where}', flush=True)
     return state._replace(global_model_weights=type(weights)(trainable, statistics))
 
