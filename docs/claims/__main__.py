@@ -33,7 +33,7 @@ class Options:
   Attributes:
     budget: Minutes a run (digits), or minutes to hours (cifar).
     claims: Ids of the claims; none: all.
-    seeds: Number of seeds; none: as many as decide a claim.
+    seeds: Most seeds of a run; none: as many as decide its claims.
     jobs: Runs at a time; none: one per core.
     runs: Folder of the run folders.
     data: Data of tasks, as in cifar10=/data/tfds,ham10000=/data/ham.tar.
@@ -69,7 +69,7 @@ def main(
   for name in {*options.claims} - {claim.id for claim in chosen}:
     ids = ', '.join(claim.id for claim in claims)
     raise ValueError(f'claims has {name!r}; it must be one of {ids}.')
-  most = data.SEEDS[options.budget]
+  most = data.MOST_SEEDS
   seeds = most if options.seeds is None else options.seeds
   if seeds > most:
     raise ValueError(f'seeds is {seeds}; it must be a whole number from 0 to {most}.')

@@ -28,8 +28,10 @@ _WITH_FIELDS = (
   'runtime',
   'server',
 )
-# The number of seeds that decide a claim, by budget.
+# The number of seeds that decide a claim that does not say how many, by budget.
 SEEDS = {'digits': 5, 'cifar': 3}
+# The most that a claim may ask for.
+MOST_SEEDS = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,13 +86,12 @@ class Comparison:
 
   Attributes:
     terms: Weight of each figure, by title.
-    margin: The sum must be at least this, besides two standard errors above 0; if it
-      must be level, below this.
-    level: Whether the sum must be 0, within its error and the margin.
+    paper: The sum of the paper's own figures; None if it has none.
+    level: Whether the sum must be next to 0 rather than above it.
   """
 
   terms: Mapping[str, float]
-  margin: float
+  paper: float | None
   level: bool
 
 
@@ -108,6 +109,10 @@ class Claim:
     figures: Figures by title.
     comparisons: What must hold; all of them.
     bounds: Titles of an upper and a lower bound, which must be far enough apart.
+    protocol: In what its runs differ from the paper's.
+    seeds: The seeds that decide it.
+    decisive: A difference of protocol without which the claim cannot be seen; ''
+      if none is known.
     cause: Why the verdict is what it is, if that is known.
   """
 
@@ -120,12 +125,10 @@ class Claim:
   figures: Mapping[str, Figure]
   comparisons: tuple[Comparison, ...]
   bounds: tuple[str, str]
+  protocol: str
+  seeds: range
+  decisive: str = ''
   cause: str = ''
-
-  @property
-  def seeds(self) -> range:
-    """The seeds that decide the claim."""
-    return range(SEEDS[self.budget])
 
 
 def read(budget: str, folder: pathlib.Path = FOLDER) -> list[Claim]:
@@ -154,6 +157,18 @@ def read(budget: str, folder: pathlib.Path = FOLDER) -> list[Claim]:
     if count > 1:
       raise ValueError(f'{name} is there {count} times; it must be there once.')
   return claims
+
+
+def withdrawn(folder: pathlib.Path = FOLDER) -> Iterator[tuple[str, str, str]]:
+  """Yields paper, id and reason of each claim that was tested and is not any more.
+
+  Args:
+    folder: Folder of the TOML files.
+  """
+  for path in sorted(folder.glob('*.toml')):
+    content = tomllib.loads(path.read_text(encoding='utf-8'))
+    for name, reason in content.get('withdrawn', {}).items():
+      yield content['paper'], name, ' '.join(reason.split())
 
 
 def columns(claims: Iterable[Claim]) -> dict[Run, list[str]]:
@@ -215,6 +230,12 @@ def _claim(
     raise ValueError(f'claim {name} has {unknown[0]!r}; it must be in [figures].')
   if not comparisons:
     raise ValueError(f'claim {name} has no comparison; it must have one.')
+  seeds = own.pop('seeds', content.get('seeds', SEEDS[budget]))
+  if seeds not in range(2, MOST_SEEDS + 1):
+    raise ValueError(
+      f'seeds of claim {name} is {seeds}; it must be a whole number from 2 to '
+      f'{MOST_SEEDS}.'
+    )
   figures = {}
   for title, figure in content['figures'].items():
     if title in named:
@@ -229,6 +250,8 @@ def _claim(
     figures=figures,
     comparisons=tuple(comparisons),
     bounds=(upper, lower),
+    protocol=own.pop('protocol', content['protocol']),
+    seeds=range(seeds),
     **own,
   )
 
@@ -263,25 +286,31 @@ def _parsed(value: str) -> tuple[str, dict[str, str]]:
 
 def _comparisons(entry: Mapping[str, Any]) -> Iterator[Comparison]:
   """Yields the comparisons that an entry of `compare` states."""
-  pairs: Iterable[tuple[Any, Any]]
-  margin, level = entry.get('by', 0.0), False
-  match [sorted(entry.keys() - {'by'}), entry]:
+  pairs: list[tuple[Any, Any]]
+  match [sorted(entry.keys() - {'paper'}), entry]:
     case [['order'], {'order': items}]:
-      pairs = itertools.pairwise(items)
+      pairs = [*itertools.pairwise(items)]
     case [['first', 'of'], {'first': first, 'of': others}]:
-      pairs = ((first, other) for other in others)
-    case [['level', 'within'], {'level': pair, 'within': margin}]:
-      pairs, level = [pair], True
+      pairs = [(first, other) for other in others]
+    case [['level'], {'level': [one, two]}]:
+      pairs = [(one, two)]
     case _:
       raise ValueError(
         f'A comparison has {", ".join(entry)}; it must have order, first and of, or '
-        'level and within.'
+        'level.'
       )
-  for larger, smaller in pairs:
+  papers = entry.get('paper', [None] * len(pairs))
+  papers = papers if isinstance(papers, list) else [papers]
+  if len(papers) != len(pairs):
+    raise ValueError(
+      f'paper has {len(papers)} differences; it must have one for each of the '
+      f'{len(pairs)} pairs.'
+    )
+  for (larger, smaller), points in zip(pairs, papers, strict=True):
     terms: dict[str, float] = {}
     for item, sign in ((larger, 1.0), (smaller, -1.0)):
       # An item is a figure, or a difference of two.
       titles = [item] if isinstance(item, str) else item
       for title, weight in zip(titles, (sign, -sign), strict=False):
         terms[title] = terms.get(title, 0.0) + weight
-    yield Comparison(terms, margin, level)
+    yield Comparison(terms, None if points is None else points / 100, 'level' in entry)

@@ -17,33 +17,37 @@ from docs.claims import verdicts
 
 _INTRODUCTION = """# The claims of the papers
 
-What the papers claim, tested in short runs over seeds. `make claims` (digits, five
-seeds) and `make claims-cifar` (CIFAR and HAM10000, three seeds) make the missing runs
-and write this page; both resume. `python -m docs.claims --help` lists the options. The
+What the papers claim, tested in short runs over seeds. `make claims` (digits) and
+`make claims-cifar` (CIFAR and HAM10000) make the missing runs and write this page; both
+resume. `python -m docs.claims --help` lists the options. The
 claims are data; `docs/claims/README.md` says how to change or add one. No figure or
 verdict is typed by hand.
 
-A difference is taken within each seed. The verdict on a claim is one of these:
+A difference is taken within each seed, and has an interval: by Student's t over the
+seeds it holds the true mean nine times in ten. The verdict on a claim is one of these:
 
-- *agrees*: each difference is more than two standard errors on the paper's side, and at
-  least as large as the claim asks for; if two figures must be level, their difference
-  is within its error and below a margin.
-- *refuted*: a difference is just as clearly on the other side.
+- *agrees*: each interval is on the paper's side of zero, and each mean at least a
+  quarter of the paper's own difference, if it gives one; if two figures must be level,
+  the interval lies within a tenth of the range between the claim's bounds, or within
+  the paper's own difference.
+- *refuted*: an interval is wholly on the other side.
 - *not seen*: neither of the two. These are short runs: longer ones may show it.
+- *other protocol*: it does not agree, and is known to depend on something in which our
+  runs differ from the paper's.
 - *no range*: the upper and the lower bound are less than eight points apart, too close
   to compare anything between them.
 - *unfinished*: seeds are missing; with three or more, the verdict so far is given.
 """
 _IN_REPOSITORY = """
-The site (`make docs`) has this page with all figures and commands, and with the causes
-of verdicts that differ from the papers. The figures are in
-[digits.csv](claims/digits.csv) and [cifar.csv](claims/cifar.csv). A figure stays as its
-run left it, whatever later versions of the code would give; to run it again, remove its
-rows.
+The site (`make docs`) has this page with all figures, intervals and commands, with what
+each protocol has in place of the paper's, and with the causes of verdicts that differ.
+The figures are in [digits.csv](claims/digits.csv) and [cifar.csv](claims/cifar.csv). A
+figure stays as its run left it, whatever later versions of the code would give; to run
+it again, remove its rows.
 """
 _IN_SITE = """
-A figure has its standard deviation over seeds, a difference its standard error, all in
-per cent. The commands of the runs are at the end.
+A figure has its standard deviation over seeds, a difference half the width of its
+interval, all in per cent. The commands of the runs are at the end.
 """
 
 
@@ -66,6 +70,7 @@ def summary(folder: pathlib.Path = data.FOLDER) -> str:
   parts = [_INTRODUCTION, _IN_REPOSITORY, _counts(judged)]
   for paper, own in _grouped(judged, lambda claim: claim.paper):
     parts += [f'\n## {paper}\n\n{own[0].claim.title}\n\n', _glance(own, '`{}`')]
+    parts.append(_withdrawn(paper))
   return ''.join(parts)
 
 
@@ -79,6 +84,7 @@ def markdown(folder: pathlib.Path = data.FOLDER) -> str:
   parts = [_INTRODUCTION, _IN_SITE, _counts(judged)]
   for paper, own in _grouped(judged, lambda claim: claim.paper):
     parts += [f'\n## {paper}\n\n{own[0].claim.title}\n\n', _glance(own, '[{0}](#{0})')]
+    parts.append(_withdrawn(paper))
     for name, budgets in _grouped(own, lambda claim: claim.id):
       claim = budgets[0].claim
       parts += [f'\n### {name}\n\n{claim.source}: {claim.sentence}\n']
@@ -133,6 +139,13 @@ def _glance(judged: Iterable[_Judged], name: str) -> str:
   return _table(('claim', 'shown in', 'sentence', *data.SEEDS), rows)
 
 
+def _withdrawn(paper: str) -> str:
+  """Returns a list of a paper's claims that are not tested any more, and why."""
+  own = [line for line in data.withdrawn() if line[0] == paper]
+  listed = ''.join(f'- `{name}`: {reason}\n' for _, name, reason in own)
+  return listed and f'\nWithdrawn:\n\n{listed}'
+
+
 def _section(judged: _Judged) -> str:
   """Returns the part on a claim in one budget: verdict, figures, comparisons."""
   claim, values, verdict, differences = judged
@@ -141,14 +154,16 @@ def _section(judged: _Judged) -> str:
     for title, figure in claim.figures.items()
   ]
   comparisons = [
-    [_difference(comparison), _needed(comparison), *_outcome(each)]
+    [_difference(comparison), _paper(comparison), *_outcome(comparison, each)]
     for comparison, each in itertools.zip_longest(claim.comparisons, differences)
   ]
   upper, lower = claim.bounds
   return (
-    f'\n**{claim.budget}: {verdict}.** {claim.cause}\n\n'
+    f'\n**{claim.budget}, {len(claim.seeds)} seeds: {verdict}.** '
+    f'{" ".join(filter(None, (claim.decisive, claim.cause)))}\n\n'
+    f'Protocol: {claim.protocol}\n\n'
     f'{_table(("figure", "mean", "column", "run"), figures)}\n'
-    f'{_table(("difference", "needed", "mean", "holds"), comparisons)}\n'
+    f'{_table(("difference", "paper", "needed", "mean", "holds"), comparisons)}\n'
     f'Bounds: {upper}; {lower}.\n'
   )
 
@@ -162,18 +177,21 @@ def _difference(comparison: data.Comparison) -> str:
   return text.removeprefix(' + ')
 
 
-def _needed(comparison: data.Comparison) -> str:
-  margin = f'{100 * comparison.margin:.0f}'
-  if comparison.level:
-    return f'0, within {margin}'
-  return f'at least {margin}' if comparison.margin else 'above 0'
+def _paper(comparison: data.Comparison) -> str:
+  """Returns the paper's own difference, such as '9.6'."""
+  return '' if comparison.paper is None else f'{100 * comparison.paper:.1f}'
 
 
-def _outcome(difference: verdicts.Difference | None) -> list[str]:
+def _outcome(
+  comparison: data.Comparison, difference: verdicts.Difference | None
+) -> list[str]:
+  """Returns what is needed, what was found, and whether that holds."""
   if difference is None:
-    return ['', '']
+    return ['', '', '']
+  least = f'at least {100 * difference.needed:.1f}' if difference.needed else 'above 0'
+  needed = f'within {100 * difference.needed:.1f}' if comparison.level else least
   holds = 'yes' if difference.holds else 'the reverse' if difference.reversed else 'no'
-  return [f'{100 * difference.mean:.1f} ± {100 * difference.error:.1f}', holds]
+  return [needed, f'{100 * difference.mean:.1f} ± {100 * difference.reach:.1f}', holds]
 
 
 def _figure(of_seeds: Mapping[int, float]) -> str:

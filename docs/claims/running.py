@@ -66,6 +66,10 @@ class Runner(job_runner.Runner[Job]):
     super().__init__(at_a_time, start, stream)
     self._path, self._claims, self._paths = path, claims, paths
     self._columns = data.columns(chosen)
+    self._seeds = {
+      run: max(len(claim.seeds) for claim in chosen if run in _runs(claim))
+      for run in self._columns
+    }
     self._stored = figures_lib.read(path)
 
   def jobs(self, folder: pathlib.Path, seeds: int) -> list[Job]:
@@ -73,12 +77,13 @@ class Runner(job_runner.Runner[Job]):
 
     Args:
       folder: The folder of the run folders.
-      seeds: Number of seeds.
+      seeds: Most seeds of a run; it has no more than its claims need.
     """
     return [
       Job(run, seed, folder / f'{run.name}-{run.key}' / f'seed_{seed}')
       for seed in range(seeds)
       for run in self._columns
+      if seed < self._seeds[run]
     ]
 
   def is_done(self, job: Job) -> bool:
@@ -117,6 +122,10 @@ class Runner(job_runner.Runner[Job]):
 
   def _flag(self, name: str, task: str) -> list[str]:
     return [f'--{name}={self._paths[task]}'] if task in self._paths else []
+
+
+def _runs(claim: data.Claim) -> set[data.Run]:
+  return {figure.run for figure in claim.figures.values()}
 
 
 def _read(folder: pathlib.Path, columns: Collection[str]) -> dict[str, float]:

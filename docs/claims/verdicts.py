@@ -9,10 +9,14 @@ from docs.claims import data
 
 # How far apart the means of the two bounds of a claim must be.
 _LEAST_RANGE = 0.08
+# The least share of the paper's own difference.
+LEAST_SHARE = 0.25
+# The share of the range of a claim within which two figures are level.
+LEVEL_SHARE = 0.1
 # Seeds from which a claim that needs more has a verdict so far.
 _SOME = 3
-# A difference this many standard errors from 0 is one.
-_ERRORS = 2.0
+# Student's t with 1, 2, ... degrees of freedom that one value in twenty exceeds.
+_STUDENT = (6.3138, 2.9200, 2.3534, 2.1318, 2.0150, 1.9432, 1.8946, 1.8595, 1.8331)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,13 +25,16 @@ class Difference:
 
   Attributes:
     mean: Mean over seeds.
-    error: Standard error of the mean.
+    reach: Half the width of the interval that holds the true mean nine times in ten;
+      one time in twenty the mean is beyond it on either side.
+    needed: The least mean of an order, or the largest distance of level figures from 0.
     holds: Whether the comparison holds.
     reversed: Whether it is significantly the other way round.
   """
 
   mean: float
-  error: float
+  reach: float
+  needed: float
   holds: bool
   reversed: bool
 
@@ -38,16 +45,17 @@ def judge(
   """Judges a claim.
 
   It agrees if all comparisons hold, and is refuted if one is significantly the other
-  way round. If its bounds are too close together, the comparisons say nothing.
+  way round, unless its protocol decides. If its bounds are too close together, the
+  comparisons say nothing.
 
   Args:
     claim: The claim.
     values: Values of its figures, by title, by seed.
 
   Returns:
-    The verdict: 'agrees', 'refuted', 'not seen', 'no range' or 'not run'; with fewer
-    seeds than the claim needs, their number, and from three on the verdict so far.
-    And a difference for each comparison, if there are two seeds.
+    The verdict: 'agrees', 'refuted', 'not seen', 'other protocol', 'no range' or 'not
+    run'; with fewer seeds than the claim needs, their number, and from three on the
+    verdict so far. And a difference for each comparison, if there are two seeds.
   """
 
   def sums(terms: Mapping[str, float]) -> list[float]:
@@ -59,39 +67,47 @@ def judge(
   unfinished = f'unfinished: {len(seeds)} of {len(claim.seeds)} seeds'
   if len(seeds) < 2:
     return unfinished if seeds else 'not run', []
-  differences = [compare(each, sums(each.terms)) for each in claim.comparisons]
   upper, lower = claim.bounds
-  if not statistics.fmean(sums({upper: 1.0, lower: -1.0})) >= _LEAST_RANGE:
+  extent = statistics.fmean(sums({upper: 1.0, lower: -1.0}))
+  differences = [compare(each, sums(each.terms), extent) for each in claim.comparisons]
+  if not extent >= _LEAST_RANGE:
     text = 'no range'
-  elif any(each.reversed for each in differences):
-    text = 'refuted'
+  elif all(each.holds for each in differences):
+    text = 'agrees'
+  elif claim.decisive:
+    text = 'other protocol'
   else:
-    text = 'agrees' if all(each.holds for each in differences) else 'not seen'
+    text = 'refuted' if any(each.reversed for each in differences) else 'not seen'
   if len(seeds) < len(claim.seeds):
     text = f'{unfinished}, so far {text}' if len(seeds) >= _SOME else unfinished
   return text, differences
 
 
-def compare(comparison: data.Comparison, sums: Sequence[float]) -> Difference:
+def compare(
+  comparison: data.Comparison, sums: Sequence[float], extent: float
+) -> Difference:
   """Compares over seeds.
 
-  An order holds if the mean is above two standard errors and at least the margin, and
-  is reversed if it is below minus two standard errors. Level figures hold if the mean
-  is within two standard errors of 0, and both mean and error are below the margin (a
-  larger error could not tell); they are reversed if the mean is two standard errors
-  beyond the margin.
+  An order holds if the interval is above 0 and the mean at least a quarter of the
+  paper's own difference, and is reversed if the interval is below 0. Level figures hold
+  if the whole interval is nearer to 0 than a tenth of the claim's range, or than the
+  paper's own difference, and are reversed if the whole of it is further away.
 
   Args:
     comparison: What must hold.
-    sums: The sum of figures for each of at least two seeds.
+    sums: The sum of figures for each of 2 to 10 seeds.
+    extent: The range of the claim: the upper bound less the lower one.
   """
-  mean, margin = statistics.fmean(sums), comparison.margin
+  mean = statistics.fmean(sums)
   error = deviation(sums) / math.sqrt(len(sums))
-  reach = _ERRORS * error
+  reach = _STUDENT[len(sums) - 2] * error
+  paper = abs(comparison.paper or 0.0)
   if comparison.level:
-    holds = abs(mean) < margin and error < margin and abs(mean) <= reach
-    return Difference(mean, error, holds, abs(mean) - margin > reach)
-  return Difference(mean, error, mean > reach and mean >= margin, mean < -reach)
+    needed = max(LEVEL_SHARE * extent, paper)
+    near, far = abs(mean) + reach < needed, abs(mean) - reach > needed
+    return Difference(mean, reach, needed, near, far)
+  needed = LEAST_SHARE * paper
+  return Difference(mean, reach, needed, mean > reach and mean >= needed, mean < -reach)
 
 
 def deviation(numbers: Sequence[float]) -> float:

@@ -36,6 +36,15 @@ def test_a_claim_has_what_its_file_says(tmp_path):
   assert data.columns([claim])[two] == ['linear/10%/accuracy']
 
 
+def test_a_claim_has_seeds_and_a_protocol_of_its_own(tmp_path):
+  (claim,) = made_up.claims(tmp_path)
+  assert (claim.protocol, claim.decisive) == ('Smaller.', '')
+  own = "seeds = 10\nprotocol = 'Larger.'\ndecisive = 'All.'\ncompare ="
+  (claim,) = made_up.claims(tmp_path, ('compare =', own))
+  assert claim.seeds == range(10)
+  assert (claim.protocol, claim.decisive) == ('Larger.', 'All.')
+
+
 def test_a_budget_takes_its_part(tmp_path):
   cause = ('compare =', "cause.digits = 'Because of $rounds.'\ncompare =")
   (claim,) = made_up.claims(tmp_path, cause, budget='digits')
@@ -69,43 +78,44 @@ def test_a_claim_has_columns_and_a_variant_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize(
-  ('entry', 'terms', 'margin', 'level'),
+  ('entry', 'terms', 'papers', 'level'),
   [
-    (_ORDER, [{'one': 1, 'two': -1}], 0, False),
+    (_ORDER, [{'one': 1, 'two': -1}], [None], False),
     (
-      "{order = ['one', 'two', 'again'], by = 0.1}",
+      "{order = ['one', 'two', 'again'], paper = [10, 5.5]}",
       [{'one': 1, 'two': -1}, {'two': 1, 'again': -1}],
-      0.1,
+      [0.1, 0.055],
       False,
     ),
     (
       "{first = 'one', of = ['two', 'again']}",
       [{'one': 1, 'two': -1}, {'one': 1, 'again': -1}],
-      0,
+      [None, None],
       False,
     ),
-    ("{level = ['one', 'two'], within = 0.03}", [{'one': 1, 'two': -1}], 0.03, True),
+    ("{level = ['one', 'two'], paper = 3}", [{'one': 1, 'two': -1}], [0.03], True),
     (
       "{order = [['one', 'two'], ['again', 'loss']]}",
       [{'one': 1, 'two': -1, 'again': -1, 'loss': 1}],
-      0,
+      [None],
       False,
     ),
     # A figure in both differences counts twice.
     (
       "{order = [['one', 'two'], ['two', 'again']]}",
       [{'one': 1, 'two': -2, 'again': 1}],
-      0,
+      [None],
       False,
     ),
   ],
 )
 def test_each_kind_of_comparison_is_a_sum_of_figures(
-  tmp_path, entry, terms, margin, level
+  tmp_path, entry, terms, papers, level
 ):
   (claim,) = made_up.claims(tmp_path, (_ORDER, entry))
   assert [dict(each.terms) for each in claim.comparisons] == terms
-  assert {(each.margin, each.level) for each in claim.comparisons} == {(margin, level)}
+  assert [each.paper for each in claim.comparisons] == papers
+  assert {each.level for each in claim.comparisons} == {level}
 
 
 @pytest.mark.parametrize(
@@ -114,7 +124,10 @@ def test_each_kind_of_comparison_is_a_sum_of_figures(
     (_ORDER, "{order = ['one', 'three']}", "claim c has 'three'; it must be in"),
     (_ORDER, '', 'claim c has no comparison'),
     (_ORDER, "{order = ['one', 'two'], buy = 0.1}", 'has order, buy; it must have'),
-    (_ORDER, "{level = ['one', 'two']}", 'has level; it must have order'),
+    (_ORDER, "{order = ['one', 'two'], paper = [1, 2]}", 'paper has 2 differences; it'),
+    (_ORDER, "{level = ['one'], paper = 3}", 'has level, paper; it must have order'),
+    ('show', 'seeds = 11\nshow', 'seeds of claim c is 11; it must be a whole number'),
+    ('protocol', 'protocols', "no 'protocol'; it must have one"),
     ('source', 'sauce', "unexpected keyword argument 'sauce'"),
     ('compare', 'compete', "no 'compare'; it must have one"),
     ("one = 'one'", "one = 'none'", "no 'none'; it must have one"),

@@ -110,6 +110,17 @@ def test_each_run_is_started_once_and_stored(tmp_path):
   assert sorted(stored) == ['0.5', '0.51', '0.52']
 
 
+def test_a_run_has_as_many_seeds_as_the_claim_that_asks_for_most(tmp_path):
+  last = "compare = [{order = ['one', 'two']}]\n"
+  again = '\n[claims.d]\nsource = "T"\nsentence = "S."\nbounds = ["two", "again"]\n'
+  again += 'compare = [{order = ["two", "again"]}]\nseeds = 7\n'
+  claims = made_up.claims(tmp_path, (last, last + 'seeds = 2\n' + again))
+  runner = running.Runner(tmp_path / 'cifar.csv', claims, claims, 1, {})
+  jobs = [(job.run.name, job.seed) for job in runner.jobs(tmp_path, 6)]
+  assert jobs[:4] == [('one', 0), ('two_4', 0), ('one', 1), ('two_4', 1)]
+  assert jobs[4:] == [('two_4', k) for k in range(2, 6)]
+
+
 def test_a_complete_run_is_not_repeated(tmp_path):
   values, _, _ = _run(tmp_path, _Fake())
   fake = _Fake()
@@ -254,7 +265,7 @@ def test_the_program_runs_claims_and_writes_the_page(folder):
     ('--data=cifar10', 'data has cifar10=; it must be TASK=PATH'),
     ('--data=cifar1=/', 'data has cifar1=/; it must be TASK=PATH, a task of cifar10'),
     ('--data=cifar10=/nowhere', 'and an existing path'),
-    ('--seeds=4', 'seeds is 4; it must be a whole number from 0 to 3.'),
+    ('--seeds=11', 'seeds is 11; it must be a whole number from 0 to 10.'),
     ('--seeds=-1', '--seeds=-1 is given: it must be a whole number at least 0'),
     ('--jobs=0', '--jobs=0 is given: it must be a whole number at least 1'),
     ('--budget=imagenet', 'it must be one of digits, cifar'),

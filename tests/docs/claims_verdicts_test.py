@@ -1,13 +1,14 @@
 """Verdicts against numbers worked out by hand, and the text of the pages.
 
 Differences of 2, 4 and 6 points over three seeds: mean 4, deviation 2, standard error
-2 / sqrt(3) = 1.1547.
+2 / sqrt(3) = 1.1547; Student's t with two degrees of freedom: 2.92.
 """
 
 import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from docs.claims import data
 from docs.claims import page
@@ -15,26 +16,27 @@ from docs.claims import verdicts
 from tests.docs import made_up
 
 _TERMS = {'one': 1.0, 'two': -1.0}
-_AHEAD = data.Comparison(_TERMS, 0.0, level=False)
+_AHEAD = data.Comparison(_TERMS, None, level=False)
 _LOWER = {0: 0.50, 1: 0.52, 2: 0.54, 3: 0.5, 4: 0.5}
 _COLUMN = 'linear/10%/accuracy'
 
 
-def _ahead(by):
-  return data.Comparison(_TERMS, by, level=False)
+def _ahead(paper):
+  return data.Comparison(_TERMS, paper, level=False)
 
 
-def _level(within):
-  return data.Comparison(_TERMS, within, level=True)
+def _level(paper):
+  return data.Comparison(_TERMS, paper, level=True)
 
 
-def _claim(*comparisons, budget='cifar'):
-  """A claim whose bounds, `upper` and `two`, are eight points or more apart."""
+def _claim(*comparisons, seeds=3, **others):
+  """A claim whose bounds, `upper` and `two`, are ten points apart."""
   names = ('one', 'two', 'upper')
   figures = {name: data.Figure(data.Run(name, 'dcco', ()), _COLUMN) for name in names}
+  texts = ('c', 'P', 'A paper', 'T', 'S.', 'cifar')
   bounds = ('upper', 'two')
   return data.Claim(
-    'c', 'P', 'A paper', 'T', 'S.', budget, figures, comparisons, bounds
+    *texts, figures, comparisons, bounds, 'Smaller.', range(seeds), **others
   )
 
 
@@ -50,27 +52,30 @@ def _above(*points, upper=10):
 @pytest.mark.parametrize(
   ('points', 'comparison', 'expected'),
   [
-    # 4 > 2 x 1.1547 = 2.309.
+    # 4 > 2.92 x 1.1547 = 3.3717.
     ((2, 4, 6), _AHEAD, 'agrees'),
-    ((2, 4, 6), _ahead(0.039), 'agrees'),
-    ((2, 4, 6), _ahead(0.041), 'not seen'),
+    # A quarter of the paper's difference is below and above 4.
+    ((2, 4, 6), _ahead(0.159), 'agrees'),
+    ((2, 4, 6), _ahead(0.161), 'not seen'),
     ((-2, -4, -6), _AHEAD, 'refuted'),
-    # Mean 4, deviation 4, error 2.309: 4 < 4.619.
-    ((0, 4, 8), _AHEAD, 'not seen'),
-    ((0, -4, -8), _AHEAD, 'not seen'),
+    # Mean 3, the same deviation: within 3.3717.
+    ((1, 3, 5), _AHEAD, 'not seen'),
+    ((-1, -3, -5), _AHEAD, 'not seen'),
     ((0, 0, 0), _AHEAD, 'not seen'),
-    # Level: mean 1, deviation 2, error 1.1547: within 2.309.
-    ((-1, 1, 3), _level(0.02), 'agrees'),
-    ((1, -1, -3), _level(0.02), 'agrees'),
-    # Not below the margin; the error itself not below the margin.
-    ((-1, 1, 3), _level(0.009), 'not seen'),
-    ((-1, 1, 3), _level(0.0115), 'not seen'),
-    # Below the margin, but not within the error.
-    ((2, 4, 6), _level(0.05), 'not seen'),
-    # 4 - 1 > 2.309, whichever is larger; 4 - 2 is not.
-    ((2, 4, 6), _level(0.01), 'refuted'),
-    ((-2, -4, -6), _level(0.01), 'refuted'),
-    ((2, 4, 6), _level(0.02), 'not seen'),
+    # Level, that is, within a tenth of ten points: mean 0.2, deviation 0.2, interval
+    # 0.2 +- 0.3372.
+    ((0.0, 0.2, 0.4), _level(None), 'agrees'),
+    ((0.0, -0.2, -0.4), _level(None), 'agrees'),
+    # 0.8 + 0.3372 > 1, unless the paper's own difference is 1.2 points, of either sign.
+    ((0.6, 0.8, 1.0), _level(None), 'not seen'),
+    ((0.6, 0.8, 1.0), _level(0.012), 'agrees'),
+    ((0.6, 0.8, 1.0), _level(-0.012), 'agrees'),
+    # No difference on average, but an interval of +- 3.3717.
+    ((-2, 0, 2), _level(None), 'not seen'),
+    # 4.4 - 3.3717 > 1, 4.3 - 3.3717 < 1.
+    ((2.4, 4.4, 6.4), _level(None), 'refuted'),
+    ((-2.4, -4.4, -6.4), _level(None), 'refuted'),
+    ((2.3, 4.3, 6.3), _level(None), 'not seen'),
     ((2, math.nan, 6), _AHEAD, 'not seen'),
   ],
 )
@@ -78,15 +83,32 @@ def test_the_verdict_is_that_worked_out_by_hand(points, comparison, expected):
   assert verdicts.judge(_claim(comparison), _above(*points))[0] == expected
 
 
-def test_mean_and_error_are_those_of_paired_differences():
-  _, (found,) = verdicts.judge(_claim(_AHEAD), _above(2, 4, 6))
-  np.testing.assert_allclose(found.mean, 0.04, rtol=1e-12)
-  np.testing.assert_allclose(found.error, 0.02 / math.sqrt(3), rtol=1e-12)
+@pytest.mark.parametrize('count', range(2, data.MOST_SEEDS + 1))
+def test_an_interval_of_any_number_of_seeds_is_that_of_scipy(count):
+  points = np.random.default_rng(count).normal(size=count)
+  found = verdicts.compare(_AHEAD, points, 10.0)
+  error = stats.sem(points)
+  expected = stats.t.interval(0.9, count - 1, loc=points.mean(), scale=error)
+  interval = [found.mean - found.reach, found.mean + found.reach]
+  np.testing.assert_allclose(interval, [*expected], rtol=1e-4)
 
 
 def test_one_reversed_comparison_refutes_a_claim():
-  reverse = data.Comparison({'two': 1.0, 'one': -1.0}, 0.0, level=False)
+  reverse = data.Comparison({'two': 1.0, 'one': -1.0}, None, level=False)
   assert verdicts.judge(_claim(_AHEAD, reverse), _above(2, 4, 6))[0] == 'refuted'
+
+
+@pytest.mark.parametrize(
+  ('points', 'expected'),
+  [
+    ((2, 4, 6), 'agrees'),
+    ((1, 3, 5), 'other protocol'),
+    ((-2, -4, -6), 'other protocol'),
+  ],
+)
+def test_a_claim_that_depends_on_the_protocol_can_only_agree(points, expected):
+  claim = _claim(_AHEAD, decisive='Five passes for a thousand.')
+  assert verdicts.judge(claim, _above(*points))[0] == expected
 
 
 @pytest.mark.parametrize(
@@ -98,18 +120,18 @@ def test_bounds_must_be_eight_points_apart(upper, expected):
 
 
 @pytest.mark.parametrize(
-  ('seeds', 'budget', 'expected', 'differences'),
+  ('seeds', 'of', 'expected', 'differences'),
   [
-    ((), 'cifar', 'not run', 0),
-    ((1,), 'cifar', 'unfinished: 1 of 3 seeds', 0),
-    ((0, 2), 'cifar', 'unfinished: 2 of 3 seeds', 1),
-    ((0, 1, 2), 'digits', 'unfinished: 3 of 5 seeds, so far agrees', 1),
+    ((), 3, 'not run', 0),
+    ((1,), 3, 'unfinished: 1 of 3 seeds', 0),
+    ((0, 2), 3, 'unfinished: 2 of 3 seeds', 1),
+    ((0, 1, 2), 5, 'unfinished: 3 of 5 seeds, so far agrees', 1),
   ],
 )
-def test_too_few_seeds_give_no_verdict(seeds, budget, expected, differences):
+def test_too_few_seeds_give_no_verdict(seeds, of, expected, differences):
   values = _above(2, 4, 6)
   values['one'] = {k: values['one'][k] for k in seeds}
-  text, found = verdicts.judge(_claim(_AHEAD, budget=budget), values)
+  text, found = verdicts.judge(_claim(_AHEAD, seeds=of), values)
   assert (text, len(found)) == (expected, differences)
 
 
@@ -117,11 +139,15 @@ def test_too_few_seeds_give_no_verdict(seeds, budget, expected, differences):
 def pages(tmp_path, monkeypatch):
   """Writes figures of the made-up claim and returns both pages."""
   other = '\n[claims.other.cifar]\nsource = "T"\nsentence = "S."\n'
-  other += 'compare = [{level = ["one", "two"], within = 0.03}]\ncause = "It is."\n'
-  end = "compare = [{order = ['one', 'two']}]\n"
-  made_up.claims(tmp_path, (end, end + other))
-  read = data.read
+  other += 'compare = [{level = ["one", "two"]}]\ncause = "It is."\n'
+  other += 'decisive = "One is larger."\n'
+  old = "compare = [{order = ['one', 'two']}]\n"
+  new = "compare = [{order = ['one', 'two'], paper = 12.3}]\n"
+  gone = '\n[withdrawn]\ngone = "It was not a claim."\n'
+  made_up.claims(tmp_path, (old, new + other + gone))
+  read, withdrawn = data.read, data.withdrawn
   monkeypatch.setattr(data, 'read', lambda budget: read(budget, tmp_path))
+  monkeypatch.setattr(data, 'withdrawn', lambda: withdrawn(tmp_path))
   lines = ['run,hash,seed,figure,value']
   for run in data.columns(data.read('cifar')):
     for seed, above in enumerate((0.10, 0.12, 0.14)):
@@ -133,13 +159,14 @@ def pages(tmp_path, monkeypatch):
 
 def test_the_short_page_has_a_line_for_each_claim(pages):
   short, _ = pages
-  assert '\n- digits (1): not run 1\n- cifar (2): agrees 1, refuted 1\n' in short
+  assert '\n- digits (1): not run 1\n- cifar (2): agrees 1, other protocol 1\n' in short
   assert (
     '\n## P\n\nA paper\n\n'
     '| claim | shown in | sentence | digits | cifar |\n'
     '| --- | --- | --- | --- | --- |\n'
     '| `c` | Table 9 | One is better. | not run | agrees |\n'
-    '| `other` | T | S. |  | refuted |\n'
+    '| `other` | T | S. |  | other protocol |\n'
+    '\nWithdrawn:\n\n- `gone`: It was not a claim.\n'
   ) in short
 
 
@@ -148,12 +175,15 @@ def test_the_page_of_the_site_has_all_figures(pages):
   # Means 0.52 and 0.64; deviations 2, and that of 60, 64 and 68: 4.
   assert '| one | 64.0 ± 4.0 | `linear/10%/accuracy` | `one` |\n' in full
   assert '| two | 52.0 ± 2.0 | `linear/10%/accuracy` | `two_4` |\n' in full
-  assert '| one - two | above 0 | 12.0 ± 1.2 | yes |\n' in full
-  assert '| one - two | 0, within 3 | 12.0 ± 1.2 | the reverse |\n' in full
-  assert '\n**cifar: refuted.** It is.\n' in full
+  # 2.92 standard errors of 1.1547; a quarter of 12.3; a tenth of 12.
+  assert '| one - two | 12.3 | at least 3.1 | 12.0 ± 3.4 | yes |\n' in full
+  assert '| one - two |  | within 1.2 | 12.0 ± 3.4 | the reverse |\n' in full
+  said = '**cifar, 3 seeds: other protocol.** One is larger. It is.'
+  assert f'\n{said}\n\nProtocol: Smaller.\n' in full
+  assert '- `gone`: It was not a claim.\n' in full
   assert (
     '\n    python -m binaries.fake --task=cifar10 --rounds=3 --accuracy=0.75\n' in full
   )
   # Not run on digits.
   assert '| one |  | `linear/10%/accuracy` | `one` |\n' in full
-  assert '| one - two | above 0 |  |  |\n' in full
+  assert '| one - two | 12.3 |  |  |  |\n' in full

@@ -9,6 +9,7 @@ paper = 'P'
 title = 'A paper'
 column = 'linear/10%/accuracy'
 bounds = ['one', 'two']
+protocol = 'Smaller.'
 
 [texts]
 rounds = {digits = '3', cifar = '4'}
