@@ -21,7 +21,11 @@ target starts as a copy of the networks that the client is given and follows its
 networks from there, as in BYOL. In the authors' code the two are one in that round,
 `first_target` 'online': no moving average, and a target that is as trained as they are
 when the second round begins. At a momentum of 0.99 a copy still consists to 0.99^n of
-the weights that it was given, after n steps: to 64 % after 45, to 47 % after 75.
+the weights that it was given, after n steps: to 64 % after 45, to 47 % after 75. A copy
+is the default: on digits Fed-BYOL ends where it does with the other, and that cannot be
+the paper's in its ablation without stop-gradient (Figure 2), which keeps its accuracy
+there. A network that is its own target collapses without it, in a client's first round,
+and a collapsed target keeps it so (docs/stateful_clients.md).
 """
 
 import collections

@@ -154,7 +154,7 @@ def _weights(process):
 _FIRST_ONLINE = online_networks.NetworkSharing(first_target='online')
 
 
-@pytest.mark.long_for('config1', 'config2', 'config4')
+@pytest.mark.long_for('config1', 'config2', 'config4', 'config5')
 @pytest.mark.parametrize(
   'config',
   [
