@@ -52,6 +52,9 @@ class _Sharing(methods.Method):
     replaced: Which of a client's encoders the global one replaces.
     restart_absent: Whether clients absent from the previous round start again from the
       global model.
+    first_target: A client's target network in its first round: a copy of the global
+      networks, which follows the online ones by EMA; or the online networks themselves
+      (as in the authors' code), so that its second begins with a trained target.
   """
 
   family: ClassVar[str] = 'stateful'
@@ -59,6 +62,7 @@ class _Sharing(methods.Method):
   averaged: Literal['online', 'target'] = 'online'
   replaced: Literal['online', 'target', 'both', 'none'] = 'online'
   restart_absent: bool = False
+  first_target: Literal['copy', 'online'] = 'copy'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -142,12 +142,13 @@ def _moco(version: int) -> _Build:
   return build_version
 
 
-def _ablated(own: Any, objective: Any) -> Any:
+def _ablated(own: Any, objective: Any, **others: Any) -> Any:
   """Returns SimSiam or BYOL without predictor or stop-gradient, if it is so asked."""
   return dataclasses.replace(
     objective,
     predictor=objective.predictor if own.predictor else None,
     stop_gradient=own.stop_gradient,
+    **others,
   )
 
 
@@ -168,7 +169,7 @@ def _byol(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any
     own.predictor_width,
     own.target_momentum,
   )
-  return _ablated(own, objective)
+  return _ablated(own, objective, target_trained=own.target_trained)
 
 
 def _swav(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:

@@ -1,6 +1,7 @@
 """Methods whose clients keep networks, or whose server keeps what clients encoded."""
 
 from collections.abc import Mapping
+import functools
 import pathlib
 from typing import Any
 
@@ -22,10 +23,14 @@ from tff_ssl.runs import frozen_base
 _SAME_AS_FED_BYOL = 'the run is bit for bit that of --method=fed_byol'
 
 
-def _sharing(config: run_config.RunConfig) -> online_networks.NetworkSharing:
+def sharing(config: run_config.RunConfig) -> online_networks.NetworkSharing:
+  """Returns which networks are averaged, replaced and first targets."""
   method = config.method
   return online_networks.NetworkSharing(
-    averaged=method.averaged, replaced=method.replaced, restart=method.restart_absent
+    averaged=method.averaged,
+    replaced=method.replaced,
+    restart=method.restart_absent,
+    first_target=method.first_target,
   )
 
 
@@ -42,7 +47,7 @@ def fedema_config(config: run_config.RunConfig) -> fedema.FedEMAConfig:
     constant_mu=method.constant_mu,
     norm=method.divergence_norm,
     applied_to=method.ema_on,
-    sharing=_sharing(config),
+    sharing=sharing(config),
     autoscaler=method.autoscaler,
     divergence_of=method.divergence_of,
   )
@@ -81,11 +86,11 @@ def _mixing_of_fedu(config: run_config.RunConfig) -> alarms.MixingAlarm:
 
 def _fed_byol(config: run_config.RunConfig, objective: Any) -> phases.Algorithm:
   """Builds FedSSL; or if other networks are shared, FedEMA without mu."""
-  if (
-    _sharing(config) == online_networks.NetworkSharing()
-    and config.objective.stop_gradient
-  ):
-    plain = algorithms.with_server(fed_ssl.fed_ssl, training.client_config)
+  first_target, own = config.method.first_target, config.objective
+  plain_sharing = online_networks.NetworkSharing(first_target=first_target)
+  if sharing(config) == plain_sharing and (own.stop_gradient or not own.target_trained):
+    method = functools.partial(fed_ssl.fed_ssl, first_target=first_target)
+    plain = algorithms.with_server(method, training.client_config)
   else:
     plain = algorithms.with_server(fedema.fedema, _without_mu)
   return plain.build(config, objective)
@@ -96,7 +101,7 @@ def _without_mu(config: run_config.RunConfig) -> fedema.FedEMAConfig:
     training=training.client_config(config),
     scaler=0.0,
     norm='l2',
-    sharing=_sharing(config),
+    sharing=sharing(config),
   )
 
 
@@ -114,7 +119,7 @@ def fedu_config(config: run_config.RunConfig) -> fedu.FedUConfig:
     training=training.client_config(config),
     threshold=method.threshold,
     norm=method.divergence_norm,
-    sharing=_sharing(config),
+    sharing=sharing(config),
     quantile=method.threshold_quantile,
     divergence_of=method.divergence_of,
   )

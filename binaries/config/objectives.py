@@ -121,10 +121,15 @@ class Byol(_Predicting):
 
   Attributes:
     target_momentum: Momentum of the target network; 0: the target is the online one.
+    stop_gradient: Whether no gradient flows into the target.
+    target_trained: Without stop_gradient: whether the optimizer also trains the
+      target, or the online networks alone (as in the authors' code of FedEMA). Then
+      only a client's first round differs, with --method=first_target=online.
   """
 
   kind: ClassVar[str] = 'byol'
   target_momentum: kinds.Fraction = 0.99
+  target_trained: bool = True
 
 
 @dataclasses.dataclass(frozen=True)

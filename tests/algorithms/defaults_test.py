@@ -81,6 +81,7 @@ _EXPECTED = {
     'averaged': 'online',
     'replaced': 'online',
     'restart': False,
+    'first_target': 'copy',
   },
   optimizers.OptimizerConfig: {
     'name': 'adam',

@@ -82,6 +82,15 @@ def test_predictor_and_stop_gradient_are_left_out_if_it_is_so_asked(method, kind
   assert objective.stop_gradient
 
 
+def test_a_target_that_is_not_trained_needs_the_gradient():
+  alone = '--method=fed_byol --objective=target_trained=false'
+  with pytest.raises(ValueError, match='target_trained is False with stop_gradient'):
+    _objective('fedema', alone)
+  objective = _objective('fedema', f'{alone},stop_gradient=false')
+  assert not objective.target_trained
+  assert not objective.stop_gradient
+
+
 def test_the_queue_of_swav_reaches_its_objective():
   assert _objective('fedavg_ssl', '--objective=swav:queue_size=12').queue_size == 12
   assert _objective('fedavg_ssl', '--objective=swav').queue_size == 0

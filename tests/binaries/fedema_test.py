@@ -15,6 +15,7 @@ from binaries.building import stateful
 from binaries.config import run_config
 from tests.binaries import in_process
 from tests.binaries import launch
+from tff_ssl.algorithms.divergence_aware import online_networks
 from tff_ssl.encoders import cnn
 
 _FLAGS = (
@@ -162,6 +163,17 @@ def test_the_norm_goes_with_the_scaler(line, norm):
 def test_the_norm_of_fedu_is_its_papers():
   config = in_process.checked('fedema', '--method=fedu')
   assert stateful.fedu_config(config).norm == 'conv_mean'
+
+
+@pytest.mark.parametrize('first_target', ['copy', 'online'])
+@pytest.mark.parametrize('method', ['fed_byol', 'fedu', 'fedema'])
+def test_the_first_target_reaches_the_method(method, first_target):
+  line = f'--method={method}:first_target={first_target}'
+  config = in_process.checked('fedema', line)
+  assert stateful.sharing(config).first_target == first_target
+  assert stateful.sharing(in_process.checked('fedema', f'--method={method}')) == (
+    online_networks.NetworkSharing()
+  )
 
 
 _SHORT = (

@@ -1,9 +1,12 @@
 """Tests of BYOL on linear networks, against NumPy in float64."""
 
+import collections
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import differences
 from tests.objectives import networks
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import simsiam
@@ -139,3 +142,56 @@ def test_the_paper_s_heads():
 def test_a_momentum_out_of_range_is_named(momentum):
   with pytest.raises(ValueError, match=rf'momentum is {momentum}; .* in \[0, 1\]'):
     _objective(momentum=momentum)
+
+
+@pytest.mark.parametrize('trained', [True, False])
+@pytest.mark.parametrize('is_tied', [True, False])
+def test_a_gradient_through_the_target_reaches_the_online_network_if_tied(
+  is_tied, trained
+):
+  """Against finite differences, in which both networks move or the online one alone."""
+  objective = _objective(stop_gradient=False, target_trained=trained)
+  objective = objective.tied(tf.constant(is_tied))
+  params, followers, batch = _start(_objective())
+  state = collections.OrderedDict() if trained else followers
+  given = collections.OrderedDict({**params, **(followers if trained else {})})
+  loss, _, _, (gradient, _) = _gradient(objective, given, state, batch)
+  views = networks.numpy_views(objective.model, networks.examples(5), _SEED)
+  arrays = {name: value.numpy() for name, value in params.items()}
+  fixed = {name: value.numpy() for name, value in followers.items()}
+
+  def by_hand(moved):
+    own = {f'target/{name}': value for name, value in moved.items()}
+    p = [networks.numpy_linear(moved, 'projector', x) for x in views]
+    p = [networks.numpy_linear(moved, 'predictor', x) for x in p]
+    aims = own if is_tied else fixed
+    z = [networks.numpy_linear(aims, 'target/projector', x) for x in views]
+    return 4 - 2 * networks.cosine(p[0], z[1]) - 2 * networks.cosine(p[1], z[0])
+
+  assert float(loss) == pytest.approx(by_hand(arrays), rel=1e-6)
+  for name, value in differences.gradient(by_hand, arrays).items():
+    np.testing.assert_allclose(gradient[name], value, rtol=1e-6, atol=1e-6)
+  own = gradient.get('target/projector/dense0/kernel')
+  assert (own is not None) == trained
+  assert own is None or np.any(own) != is_tied
+
+
+@pytest.mark.parametrize('trained', [True, False])
+def test_a_tied_target_is_left_as_the_online_network(trained):
+  objective = _objective(stop_gradient=False, target_trained=trained)
+  params, followers, _ = _start(_objective())
+  state = collections.OrderedDict() if trained else followers
+  given = collections.OrderedDict({**params, **(followers if trained else {})})
+  for is_tied in (True, False):
+    tied = objective.tied(tf.constant(is_tied))
+    after, left = tied.after_step(given, state, collections.OrderedDict())
+    for name, value in followers.items():
+      online = params[name.removeprefix('target/')]
+      wanted = online if is_tied else 0.99 * value + 0.01 * online
+      got = (after if trained else left)[name]
+      np.testing.assert_allclose(got, wanted, rtol=0 if is_tied else 1e-12)
+
+
+def test_a_target_that_no_gradient_reaches_is_not_trained():
+  with pytest.raises(ValueError, match='target_trained is False with stop_gradient'):
+    _objective(target_trained=False)

@@ -9,6 +9,7 @@ from tff_ssl.algorithms import fed_ssl
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.objectives import byol
+from tff_ssl.objectives import target
 from tff_ssl.runs import loop
 from tff_ssl.runs import run_folder
 from tff_ssl.runs import stateful_rounds
@@ -16,7 +17,8 @@ from tff_ssl.simulation import simulated_clients
 
 
 @pytest.mark.long
-def test_fed_byol_resumed(tff_context, tmp_path):
+@pytest.mark.parametrize('first_target', target.FIRST)
+def test_fed_byol_resumed(tff_context, tmp_path, first_target):
   """A real process: two rounds and two more are four; packs or not, the same."""
   results = []
   for num_packs, legs in ((2, [4]), (2, [2, 4]), (0, [4])):
@@ -27,6 +29,7 @@ def test_fed_byol_resumed(tff_context, tmp_path):
         fed_ssl.fed_ssl(
           byol.ByolObjective(harness.model(), None),
           optimizers.build_optimizer(harness.SGD),
+          first_target=first_target,
         ),
         clients.element_spec,
       )

@@ -16,7 +16,16 @@ authors' Fed-MoCo starts each round with the global networks as key networks, an
 the queue.
 
 Deviations: the framework's options (what to share, and how to update the online
-networks) are separate algorithms here: FedU, FedEMA.
+networks) are separate algorithms here: FedU, FedEMA. In a client's first round, BYOL's
+target starts as a copy of the networks that the client is given and follows its online
+networks from there, as in BYOL. In the authors' code the two are one in that round,
+`first_target` 'online': no moving average, and a target that is as trained as they are
+when the second round begins. At a momentum of 0.99 a copy still consists to 0.99^n of
+the weights that it was given, after n steps: to 64 % after 45, to 47 % after 75. A copy
+is the default: on digits Fed-BYOL ends where it does with the other, and that cannot be
+the paper's in its ablation without stop-gradient (Figure 2), which keeps its accuracy
+there. A network that is its own target collapses without it, in a client's first round,
+and a collapsed target keeps it so (docs/stateful_clients.md).
 """
 
 import collections
@@ -31,12 +40,14 @@ from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
+from tff_ssl.objectives import target
 
 
 def client_function(
   objective: base.Objective,
   config: fedavg.FedAvgConfig,
   reset: Sequence[str] = (),
+  first_target: str = target.COPY,
 ) -> client_functions.StatefulFunction:
   """Builds step 2: training on a client's examples, from the state it has kept.
 
@@ -44,6 +55,7 @@ def client_function(
     objective: What is minimised; its state is what the client keeps.
     config: How a client trains, and how clients are weighted.
     reset: First parts of the names of those state tensors that start each round afresh.
+    first_target: A client's target in its first round, one of `target.FIRST`.
 
   Returns:
     A function that sends what `fedavg.sent` returns.
@@ -57,8 +69,9 @@ def client_function(
     if reset:
       fresh = objective.init_state(shared['params'])
       kept.update(network.of_networks(fresh, reset))
+    minimised = fedavg.in_round(objective, shared, config)
     trained = local_training.train(
-      fedavg.in_round(objective, shared, config),
+      target.in_round(minimised, first_target, state.last_round < 0),
       config.local,
       shared['params'],
       examples,
@@ -77,6 +90,7 @@ def fed_ssl(
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: fedavg.FedAvgConfig | None = None,
   reset: Sequence[str] = (),
+  first_target: str = target.COPY,
 ) -> phases.Algorithm:
   """Returns FedSSL over an objective.
 
@@ -86,17 +100,20 @@ def fed_ssl(
     config: Hyperparameters, those of FedAvg; the defaults when None.
     reset: Which parts of a client's state start each round afresh, by the first part of
       their names, such as `target.TARGET`; with all of them it is FedAvg.
+    first_target: A client's target in its first round, one of `target.FIRST`.
 
   Returns:
     The algorithm. Its metrics are, under `client_work`, those of `fedavg.fedavg`.
 
   Raises:
-    ValueError: If `reset` names something that a client does not keep.
+    ValueError: If `reset` names something that a client does not keep, or the objective
+      has no such first target.
   """
   config = config or fedavg.FedAvgConfig()
   _check_reset(objective, reset)
+  target.check_first(objective, first_target)
 
-  function = client_function(objective, config, reset)
+  function = client_function(objective, config, reset, first_target)
   return fedavg.with_states(objective, server_optimizer, config, function)
 
 

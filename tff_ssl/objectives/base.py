@@ -96,6 +96,11 @@ class Objective:
     """Whether values follow a schedule over the rounds of a run (see `at`)."""
     return _overrides(self, 'at')
 
+  @property
+  def can_tie(self) -> bool:
+    """Whether its target network can be the online one (see `tied`)."""
+    return _overrides(self, 'tied')
+
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> Params:
     """Returns initial parameters.
 
@@ -195,6 +200,15 @@ class Objective:
     """
     del round, total
     return self
+
+  def tied(self, is_tied: tf.Tensor) -> 'Objective':
+    """Returns the same objective, whose target is the online network if so asked.
+
+    Args:
+      is_tied: bool scalar. True: both networks have the same weights in each step, also
+        for the gradient, and the target is left as the online network.
+    """
+    raise NotImplementedError(f'{type(self).__name__} has no target to tie.')
 
   def summarize(self, metrics: Metrics) -> Metrics:
     """Turns averaged `metrics` into the scalars that a round reports."""

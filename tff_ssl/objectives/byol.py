@@ -49,18 +49,28 @@ class ByolObjective(base.Objective):
     momentum: m of target <- m * target + (1 - m) * online after each step. 0: the
       target is the online network of the step before ("no EMA"); 1: it never changes.
     stop_gradient: Whether the target is a constant. False (an ablation of FedEMA): the
-      target's weights are parameters, under the same names, and are also trained by
-      gradients. In the authors' code no optimizer holds them, so that little but a
-      client's first round differs.
+      loss is also differentiated through the target.
+    target_trained: What becomes of that gradient. True: the target's weights are
+      parameters, under the same names, which the optimizer moves too. False: they are a
+      state, and the gradient is applied to the online weights alone, as in the authors'
+      code. It then changes only steps in which the target is the online network.
+    is_tied: Whether the target is the online network, from `tied`.
   """
 
   model: dual_encoder.Siamese
   predictor: network.Network | None
   momentum: float = 0.99
   stop_gradient: bool = True
+  target_trained: bool = True
+  is_tied: tf.Tensor | bool = False
 
   def __post_init__(self) -> None:
     target.check_momentum(self.momentum)
+    if self.stop_gradient and not self.target_trained:
+      raise ValueError(
+        f'target_trained is {self.target_trained} with stop_gradient, so that no '
+        'gradient reaches the target; it must be True.'
+      )
     online.check(self.model, self.predictor)
 
   @property
@@ -70,21 +80,29 @@ class ByolObjective(base.Objective):
 
   @property
   def local_prefixes(self) -> tuple[str, ...]:
-    """The target stays: as state, or as parameters without `stop_gradient`."""
+    """The target stays: as state, or as parameters if it is trained."""
     return (target.TARGET,)
+
+  @property
+  def _target_is_state(self) -> bool:
+    return self.stop_gradient or not self.target_trained
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
     params = super().init(seed, dtype)
-    if not self.stop_gradient:
+    if not self._target_is_state:
       params.update(target.copy(params, tuple(self.model.networks)))
     return params
 
   def init_state(self, params: base.Params) -> base.State:
     """Returns the initial target: a copy of these parameters."""
-    if not self.stop_gradient:
+    if not self._target_is_state:
       return collections.OrderedDict()
     return target.copy(params, tuple(self.model.networks))
+
+  def tied(self, is_tied: tf.Tensor) -> 'ByolObjective':
+    """Returns the objective whose target is the online network if so asked."""
+    return dataclasses.replace(self, is_tied=is_tied)
 
   def loss_with_state(
     self,
@@ -115,7 +133,7 @@ class ByolObjective(base.Objective):
     views = tf.concat(self.model.views(examples, seed), axis=0)
     z = self.model.project(params, views, batches=2)
     p1, p2 = tf.split(online.predict(params, self.predictor, z, batches=2), 2)
-    followers = state if self.stop_gradient else params
+    followers = self._or_online(state if self._target_is_state else params, params)
     followers = network.select(followers, target.TARGET)
     targets = self.model.project(followers, views, batches=2)
     if self.stop_gradient:
@@ -128,11 +146,24 @@ class ByolObjective(base.Objective):
   ) -> tuple[base.Params, base.State]:
     """Moves the target towards the online network."""
     del carry
-    if self.stop_gradient:
-      return params, target.follow(state, params, self.momentum)
-    moved = collections.OrderedDict(params)
-    moved.update(target.follow(params, params, self.momentum))
-    return moved, state
+    before = state if self._target_is_state else params
+    after = target.follow(before, params, self.momentum)
+    after = self._or_online(after, params)
+    if self._target_is_state:
+      return params, after
+    return collections.OrderedDict({**params, **after}), state
+
+  def _or_online(
+    self, followers: Mapping[str, tf.Tensor], params: base.Params
+  ) -> base.State:
+    """Returns the target by its names, or the online network by these if it is tied."""
+    own = network.of_networks(followers, (target.TARGET,))
+    if self.is_tied is False:
+      return own
+    online = target.copy(params, tuple(self.model.networks))
+    return collections.OrderedDict(
+      (name, tf.where(self.is_tied, online[name], value)) for name, value in own.items()
+    )
 
 
 def build_byol(

@@ -15,11 +15,46 @@ from tff_ssl.objectives import base
 from tff_ssl.optimization import scalars
 
 TARGET = 'target'
+# What a client's target is in its first round: a copy of the networks that the client
+# is given, which follows the online ones from there; or the online networks themselves.
+COPY, ONLINE = 'copy', 'online'
+FIRST = (COPY, ONLINE)
 
 
 def check_momentum(momentum: float) -> None:
   """Raises ValueError if the momentum is not in [0, 1]."""
   checks.fraction(momentum=momentum)
+
+
+def check_first(objective: base.Objective, first_target: str) -> None:
+  """Refuses an unknown first target, or one that the objective cannot have.
+
+  Args:
+    objective: What a client minimises.
+    first_target: One of `FIRST`.
+
+  Raises:
+    ValueError: If it is none of them, or 'online' without a target that can be that.
+  """
+  checks.one_of(FIRST, first_target=first_target)
+  if first_target == ONLINE and not objective.can_tie:
+    raise ValueError(
+      f'first_target is {first_target!r}; with {type(objective).__name__}, which has '
+      f'no target that can be the online network, it must be {COPY!r}.'
+    )
+
+
+def in_round(
+  objective: base.Objective, first_target: str, is_new: tf.Tensor
+) -> base.Objective:
+  """Returns what a client minimises in a round.
+
+  Args:
+    objective: What it minimises in any other.
+    first_target: One of `FIRST`.
+    is_new: bool scalar; whether this is the client's first round.
+  """
+  return objective.tied(is_new) if first_target == ONLINE else objective
 
 
 def copy(params: Mapping[str, tf.Tensor], prefixes: tuple[str, ...]) -> base.State:

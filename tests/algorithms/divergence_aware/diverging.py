@@ -27,10 +27,11 @@ def ema(**settings):
   return fedema.FedEMAConfig(TRAINING, **settings)
 
 
-def _exchanged(averaged='online', replaced='online', restart=False, **settings):
-  return ema(
-    sharing=online_networks.NetworkSharing(averaged, replaced, restart), **settings
-  )
+def _exchanged(
+  averaged='online', replaced='online', restart=False, first='copy', **settings
+):
+  sharing = online_networks.NetworkSharing(averaged, replaced, restart, first)
+  return ema(sharing=sharing, **settings)
 
 
 CONFIGS = {
@@ -44,6 +45,7 @@ CONFIGS = {
   'starting afresh with a target': _exchanged('target', 'both', True, tau=0.5),
   'averaged targets as targets': _exchanged('target', 'target'),
   'alone': _exchanged(replaced='none'),
+  'an online first target, starting afresh': _exchanged(restart=True, first='online'),
   'of the training': ema(divergence_of='training'),
   'of the training, by l2, starting afresh': _exchanged(
     restart=True, norm='l2', divergence_of='training'
@@ -141,7 +143,9 @@ class Reference:
       client = follower.Client(
         images.astype(np.float64).mean(axis=(1, 2, 3)), dict(before)
       )
-      client.train(_EPOCHS, _RATE, 0.5)
+      # Without momentum the target is the online network.
+      is_online = k in new and self.config.sharing.first_target == 'online'
+      client.train(_EPOCHS, _RATE, 0.0 if is_online else 0.5)
       self.moved[k] = self.distance(before, client.networks)
       self.clients[k], self.last[k] = client.networks, number
       for name in follower.ONLINE:

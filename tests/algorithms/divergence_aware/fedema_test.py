@@ -10,6 +10,7 @@ import tensorflow as tf
 from tests.algorithms import harness
 from tests.algorithms.divergence_aware import diverging
 from tests.algorithms.divergence_aware import follower
+from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms.divergence_aware import fedema
 from tff_ssl.algorithms.divergence_aware import fedu
 from tff_ssl.algorithms.divergence_aware import framework
@@ -23,6 +24,7 @@ _SERVER = optimizers.OptimizerConfig('sgd', 1.0)
 _PACKED = (
   'autoscaler',
   'starting afresh',
+  'an online first target, starting afresh',
   'set in the first round',
   'of the training',
   'fedu by a quantile',
@@ -64,6 +66,7 @@ def _reference(name):
   'a constant scaler by l2-False',
   'starting afresh-False',
   'starting afresh-True',
+  'an online first target, starting afresh-True',
   'of the training-False',
   'of the training, by l2, starting afresh-False',
   'fedu, of the training-False',
@@ -148,7 +151,10 @@ def _weights(process):
   return harness.weights(process, states[-1]), states[-1].clients
 
 
-@pytest.mark.long_for('config1', 'config2')
+_FIRST_ONLINE = online_networks.NetworkSharing(first_target='online')
+
+
+@pytest.mark.long_for('config1', 'config2', 'config4', 'config5')
 @pytest.mark.parametrize(
   'config',
   [
@@ -156,10 +162,13 @@ def _weights(process):
     diverging.ema(scaler=0.0),
     diverging.ema(tau=0.0),
     fedu.FedUConfig(diverging.TRAINING, threshold=float('inf')),
+    diverging.ema(constant_mu=0.0, sharing=_FIRST_ONLINE),
+    fedu.FedUConfig(diverging.TRAINING, threshold=float('inf'), sharing=_FIRST_ONLINE),
   ],
 )
 def test_without_mu_it_is_fed_byol_to_the_bit(tff_context, config):
-  plain = harness.build_fed_ssl(follower.Follower(), _SERVER, diverging.TRAINING)
+  build = functools.partial(fed_ssl.fed_ssl, first_target=config.sharing.first_target)
+  plain = harness.build(build, follower.Follower(), _SERVER, diverging.TRAINING)
   (got, own), (expected, states) = _weights(_build(config)), _weights(plain)
   np.testing.assert_array_equal(got, expected)
   for key, state in states.items():
@@ -304,6 +313,10 @@ def test_unmeasured_numbers_are_not_shown():
     (lambda: diverging.ema(norm='l1'), "norm is 'l1'; it must be one of l2, conv_mean"),
     (lambda: diverging.ema(applied_to='all'), "applied_to is 'all'"),
     (lambda: online_networks.NetworkSharing('both'), "averaged is 'both'"),
+    (
+      lambda: online_networks.NetworkSharing(first_target='own'),
+      "first_target is 'own'; it must be one of copy, online",
+    ),
     (lambda: fedu.FedUConfig(threshold=float('nan')), 'threshold is nan'),
     (lambda: fedu.FedUConfig(quantile=1.0), 'quantile is 1.0; it must be between'),
     (
@@ -330,7 +343,14 @@ def test_bad_settings(make, message):
     make()
 
 
-def test_networks_that_are_missing():
+@pytest.mark.parametrize(
+  ('sharing', 'message'),
+  [
+    ({'averaged': 'target'}, 'has no target network'),
+    ({'first_target': 'online'}, "which has no target that .*, it must be 'copy'"),
+  ],
+)
+def test_networks_that_are_missing(sharing, message):
   objective = simsiam.SimSiamObjective(harness.model(), None)
-  with pytest.raises(ValueError, match='has no target network'):
-    online_networks.Networks(objective, online_networks.NetworkSharing('target'))
+  with pytest.raises(ValueError, match=message):
+    online_networks.Networks(objective, online_networks.NetworkSharing(**sharing))

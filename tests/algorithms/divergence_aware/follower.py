@@ -43,6 +43,9 @@ class Follower(base.Objective):
   def init_state(self, params):
     return target.copy(params, ('encoder', 'projector'))
 
+  def tied(self, is_tied):
+    return dataclasses.replace(self, momentum=tf.where(is_tied, 0.0, self.momentum))
+
   def loss_with_state(self, params, state, examples, seed):
     del seed
     x = tf.reduce_mean(examples['image'], axis=[1, 2, 3])[:, tf.newaxis]

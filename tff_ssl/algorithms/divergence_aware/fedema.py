@@ -42,6 +42,10 @@ Deviations:
     clients of large networks or of many epochs from the second round on, and they never
     meet again. So, unless a norm is given, a constant lambda uses 'conv_mean', and the
     autoscaler, whose mu does not depend on the norm's scale, uses l2.
+  A client's target in its first round: by default BYOL's, `sharing.first_target`
+    'copy'; 'online' is the authors' code (see `fed_ssl`). With a constant mu that code
+    also mixes the target of a client's second round, in which both networks are still
+    one; here a client's target is never mixed.
   The divergence: by default the paper's. The authors' code has another,
     `FedEMAConfig.divergence_of` 'training': how far the client's own last training
     moved its networks. The paper's divergence depends on mu itself, because clients

@@ -121,8 +121,9 @@ def client_function(
       tf.where(restarts, 0.0, share) for share in (shares.encoder, shares.predictor)
     )
     mixed = networks.receive(received, own, encoder, predictor, restarts)
+    minimised = fedavg.in_round(networks.objective, shared, config)
     trained = local_training.train(
-      fedavg.in_round(networks.objective, shared, config),
+      networks.in_round(minimised, is_new),
       config.local,
       networks.params(mixed),
       examples,

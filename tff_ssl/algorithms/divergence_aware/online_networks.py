@@ -39,15 +39,19 @@ class NetworkSharing:
       own predictors too.
     restart: Whether a client that was not in the round before starts afresh, with the
       global networks as its online and target networks (for partial participation).
+    first_target: A client's target in its first round: 'copy' of the global networks,
+      or 'online', the online networks that it trains (see `target.FIRST`).
   """
 
   averaged: str = ONLINE
   replaced: str = ONLINE
   restart: bool = False
+  first_target: str = target.COPY
 
   def __post_init__(self):
     checks.one_of(AVERAGED, averaged=self.averaged)
     checks.one_of(REPLACED, replaced=self.replaced)
+    checks.one_of(target.FIRST, first_target=self.first_target)
 
 
 class Networks:
@@ -61,8 +65,8 @@ class Networks:
       sharing: Which networks are averaged, and which replaced.
 
     Raises:
-      ValueError: If the objective does not say what is shared, or has no target and
-        needs one.
+      ValueError: If the objective does not say what is shared, or does not have the
+        target that it needs.
     """
     if not objective.shared_prefixes:
       raise ValueError(
@@ -80,6 +84,7 @@ class Networks:
         f'{type(objective).__name__} has no target network, so both must be '
         "'online', or the second 'none'."
       )
+    target.check_first(objective, sharing.first_target)
 
   @property
   def sends_online(self) -> bool:
@@ -112,6 +117,15 @@ class Networks:
     if self._sharing.restart:
       return tf.not_equal(last_round + 1, round) | (last_round < 0)
     return last_round < 0
+
+  def in_round(self, objective: base.Objective, is_new: tf.Tensor) -> base.Objective:
+    """Returns what a client minimises in a round.
+
+    Args:
+      objective: The objective with its values of the round.
+      is_new: bool scalar; whether it is the client's first.
+    """
+    return target.in_round(objective, self._sharing.first_target, is_new)
 
   def receive(
     self,
