@@ -1,6 +1,6 @@
 r"""Exports the encoder of a run to Keras, SavedModel, TFLite, ONNX and PyTorch.
 
-  python -m binaries.export --run=runs/digits --out=digits_encoder
+  python -m binaries.export --run=runs/digits
   python -m binaries.export --run=runs/digits --out=digits_encoder \
       --formats=keras,tflite --classifier
   python -m binaries.export --run=runs/digits --out=digits_model --finetuned
@@ -31,6 +31,7 @@ from binaries.config import changing
 from binaries.config import command_line
 from binaries.config import outputs
 from binaries.launching import program
+from tff_ssl.runs.privacy import disclosure
 
 Format = Literal['keras', 'savedmodel', 'tflite', 'onnx', 'torch', 'tflite_training']
 
@@ -41,7 +42,7 @@ class Options:
 
   Attributes:
     run: The folder of a run.
-    out: A folder, new or not that of a run.
+    out: A folder, new or not that of a run; none: `export` in the run's folder.
     formats: Formats to write: some of keras, savedmodel, tflite, onnx, torch and
       tflite_training; none: keras,savedmodel,tflite.
     classifier: Whether a linear classifier is fitted on the task's training labels, and
@@ -58,7 +59,7 @@ class Options:
   """
 
   run: str
-  out: str
+  out: str | None = None
   formats: tuple[Format, ...] = ()
   classifier: bool = False
   finetuned: bool = False
@@ -72,7 +73,8 @@ class Options:
 def main(options: Options) -> None:
   """Exports the encoder."""
   _check(options)
-  folder, out = pathlib.Path(options.run), outputs.new_folder(options.out)
+  folder = pathlib.Path(options.run)
+  out = outputs.new_folder(options.out or folder / disclosure.EXPORT)
   names = ('data_dir', 'data', 'evaluation')
   config = changing.of_folder(folder, {name: getattr(options, name) for name in names})
   # TensorFlow is imported only now, when the command line has been checked.
@@ -101,6 +103,11 @@ def _check(options: Options) -> None:
   """Raises ValueError if options do not fit each other."""
   fit = _fitted(options)
   if options.give_away:
+    if options.out is None:
+      raise ValueError(
+        '--give_away is given without --out; what is given away must be in a folder of '
+        'its own.'
+      )
     for name in ('formats', 'classifier', 'finetuned', 'unprotected'):
       if getattr(options, name):
         raise ValueError(

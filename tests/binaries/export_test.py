@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from binaries import export
 from binaries.config import training
+from binaries.experiment import export_run
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import take_away
@@ -18,6 +19,7 @@ from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import fine_tuning
 from tff_ssl.export import exports
 from tff_ssl.export import on_device
+from tff_ssl.runs.privacy import disclosure
 
 _FLAGS = (
   '--objective=simclr:temperature=0.25,projector=8/8',
@@ -126,6 +128,15 @@ def test_a_fine_tuned_encoder_and_its_head_are_exported_as_they_were_trained(
   assert 'features and probabilities: fine-tuned' in (out / 'encoder.md').read_text()
 
 
+def test_without_a_folder_the_run_s_has_the_export(run, monkeypatch):
+  folder, _ = run
+  made = []
+  monkeypatch.setattr(export_run, 'export', lambda *given, **_: made.append(given[:2]))
+  in_process.call(export, f'--run={folder}')
+  assert made == [(folder, folder / 'export')]
+  assert disclosure.of_file('export/model.keras').kind is disclosure.Kind.KEPT
+
+
 def test_a_wrong_scale_is_seen(run, tmp_path, monkeypatch):
   build = exports.with_preprocessing
 
@@ -167,7 +178,7 @@ def test_bad_flags_are_one_sentence(run, tmp_path, monkeypatch):
   config['config']['clients'] = kinds.to_json(clients)
   (adam / 'config.json').write_text(json.dumps(config))
   expected = {
-    f'--run={folder}': '--out is not given',
+    f'--run={folder} --give_away': '--give_away is given without --out',
     f'--run={folder} --out={folder}': 'it must be a folder, not that of a run',
     out: '--run is not given',
     f'--run={folder} {out} --formats=coreml': 'it must be one of keras, savedmodel',

@@ -59,6 +59,8 @@ class Rule(NamedTuple):
 
 ENCODER, CARD, TEXT = 'encoder.keras', 'encoder.json', 'encoder.md'
 NUMBERS = 'metrics.csv'
+# The folder of exports that are given no other.
+EXPORT = 'export'
 _OF_CLIENTS = "clients' own, without noise"
 _OF_EXAMPLES = 'computed from examples and labels, without noise'
 _COUNTED = 'counted without noise'
@@ -82,11 +84,13 @@ FILES = (
   Rule('intake.json', Kind.KEPT, 'has names of files'),
   Rule('examples.json', Kind.KEPT, 'has names of files and clients, and digests'),
   Rule('parent.json', Kind.KEPT, 'what it says is on the card'),
+  Rule('base.npz', Kind.KEPT, 'frozen weights, which the encoder has in it'),
   Rule('partition.csv', Kind.KEPT, 'has the clients, their sizes and their classes'),
   Rule('clients.csv', Kind.KEPT, _OF_CLIENTS),
   Rule('client_states.sqlite', Kind.KEPT, _OF_CLIENTS),
   Rule('clients/*', Kind.KEPT, "a client's own encoder, without noise"),
   Rule('checkpoints/*', Kind.KEPT, 'have the state of the seed, which tells cohorts'),
+  Rule(f'{EXPORT}/*', Kind.KEPT, 'has a card of its own'),
   Rule(
     'tensorboard/*', Kind.KEPT, 'has all numbers, the seed, and examples with labels'
   ),
