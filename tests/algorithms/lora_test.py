@@ -109,7 +109,7 @@ def test_only_adapters_norms_and_heads_are_trained_and_sent(tff_context, name):
   assert floats + others < _encoder().plain.num_parameters
 
 
-@pytest.mark.long_for('fedavg', 'fedema')
+@pytest.mark.long_for('dcco', 'fedema')
 @pytest.mark.parametrize('name', ['dcco', 'fedavg', 'fedema'])
 def test_packed_clients_are_clients_apart(tff_context, name):
   del tff_context

@@ -50,6 +50,7 @@ for package in ('binaries', 'binaries.building', 'tff_ssl.algorithms'):
 """
 
 
+@pytest.mark.long
 def test_it_imports_no_other_family():
   ended = subprocess.run(
     [sys.executable, '-c', IMPORTS],

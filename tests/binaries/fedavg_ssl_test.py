@@ -71,9 +71,9 @@ _WRONG = {
     'encoder of MAE is resnet8; it must be a vision transformer'
   ),
   '--objective=mae:projector=8/8': "has 'projector=8/8'; the fields are mask_ratio.",
-  '--encoder=vit_micro:stem=imagenet': 'the fields are width, precision, patch.',
-  '--encoder=vit_micro:norm=group': 'the fields are width, precision, patch.',
-  '--encoder=patch=4': 'the fields are width, precision, norm, stem.',
+  '--encoder=vit_micro:stem=imagenet': 'the fields are width, precision, lora, patch.',
+  '--encoder=vit_micro:norm=group': 'the fields are width, precision, lora, patch.',
+  '--encoder=patch=4': 'the fields are width, precision, lora, norm, stem.',
   '--objective=simsiam:temperature=0.1': "has 'temperature=0.1'; the fields are",
   '--method=centralized --runtime=packs=2': '--runtime is given with --method=cent',
   '--method=fedprox': 'proximal_weight of --clients is 0',

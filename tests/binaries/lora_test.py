@@ -98,6 +98,7 @@ def test_another_run_starts_from_merged_weights(tmp_path):
   checkpoints.Checkpoints(tmp_path / 'run' / 'checkpoints').save(5, _state(moved))
   config = in_process.read('fedavg_ssl', f'--init_from={tmp_path / "run"}')
   fresh = _with_head(_plain().init([0, 0]), 0)
+  (tmp_path / 'next').mkdir()
   start = init_from.build(config, tmp_path / 'next', _plain())
   found = start(_state(fresh)).global_model_weights.trainable
   merged = adapted.merged(network.select(moved, 'encoder'))

@@ -197,6 +197,7 @@ def test_published_weights_are_started_from_with_their_statistics(
   encoder = encoders.of_shape(config, (32, 32, 3))
   objective = objectives.build(config, encoder, types.SimpleNamespace(num_classes=2))
   state = server.initial_state(server.initial_weights(objective, 0), 0)
+  (tmp_path / 'run').mkdir()
   started = init_from.build(config, tmp_path / 'run', encoder)(state)
   weights = started.global_model_weights
   own = network.select({**weights.trainable, **weights.non_trainable}, 'encoder')

@@ -37,6 +37,7 @@ def _objects(described):
       yield from _objects(value)
 
 
+@pytest.mark.long_for(*(_ENCODERS.keys() - {*_LOADED}))
 @pytest.mark.parametrize('name', _ENCODERS)
 def test_layers_are_public_classes_with_options_that_both_take(name):
   model = _ENCODERS[name].to_keras(elsewhere.values(_ENCODERS[name]))

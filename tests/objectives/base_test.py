@@ -27,7 +27,7 @@ _MEMBERS = {
 }
 # A wrapper has a loss of its own, and so its own kind of loss.
 _OWN = ('loss', 'loss_with_state', 'keeps_state')
-_REPLACED = ('at', 'bind_context')
+_REPLACED = ('at', 'bind_context', 'tied')
 
 
 _MODEL, _PREDICTOR = networks.siamese(), networks.predictor()

@@ -279,6 +279,7 @@ class Wrapper(Objective):
   enters = _forwarded('enters')
   logits = _forwarded('logits')
   is_scheduled = _forwarded('is_scheduled')
+  can_tie = _forwarded('can_tie')
   init = _forwarded('init')
   prepare = _forwarded('prepare')
   init_state = _forwarded('init_state')
@@ -292,6 +293,10 @@ class Wrapper(Objective):
   def at(self, round: tf.Tensor, total: int | None) -> 'Wrapper':
     """Returns the same wrapper of the objective with its values of a round."""
     return dataclasses.replace(self, objective=self.objective.at(round, total))
+
+  def tied(self, is_tied: tf.Tensor) -> 'Wrapper':
+    """Returns the same wrapper of the objective with its target tied."""
+    return dataclasses.replace(self, objective=self.objective.tied(is_tied))
 
 
 def _overrides(objective: Objective, name: str) -> bool:
