@@ -186,7 +186,7 @@ def test_all_deals_of_table_1_of_dcco_are_there():
       assert int(clients) * int(size) == images
       assert f'--clients_per_round={clients}' in run.flags
       assert any(flag.endswith(f'examples={size}') for flag in run.flags)
-    assert len(deals) == {'cifar': 9, 'digits': 5}[budget]
+    assert len(deals) == {'cifar': 9, 'digits': 4}[budget]
 
 
 def test_the_page_is_that_of_the_data_and_of_the_stored_figures():
