@@ -36,7 +36,7 @@ class Options:
     seeds: Most seeds of a run; none: as many as decide its claims.
     jobs: Runs at a time; none: one per core.
     runs: Folder of the run folders.
-    data: Data of tasks, as in cifar10=/data/tfds,ham10000=/data/ham.tar.
+    data: Data of tasks, as in cifar10=/data/tfds,cifar100=/data/tfds.
   """
 
   budget: Literal['digits', 'cifar'] = 'digits'

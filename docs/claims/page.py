@@ -18,7 +18,7 @@ from docs.claims import verdicts
 _INTRODUCTION = """# The claims of the papers
 
 What the papers claim, tested in short runs over seeds. `make claims` (digits) and
-`make claims-cifar` (CIFAR and HAM10000) make the missing runs and write this page; both
+`make claims-cifar` (CIFAR) make the missing runs and write this page; both
 resume. `python -m docs.claims --help` lists the options. The
 claims are data; `docs/claims/README.md` says how to change or add one. No figure or
 verdict is typed by hand.
