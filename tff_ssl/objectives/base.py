@@ -260,6 +260,13 @@ def _forwarded(name: str) -> Any:
   return property(lambda self: getattr(self.objective, name))
 
 
+def _rewrapped(name: str) -> Any:
+  """Returns a method: the wrapper around what the wrapped objective's returns."""
+  return lambda self, *given: dataclasses.replace(
+    self, objective=getattr(self.objective, name)(*given)
+  )
+
+
 @dataclasses.dataclass(frozen=True)
 class Wrapper(Objective):
   """An objective made of another one, with a loss of its own.
@@ -285,18 +292,9 @@ class Wrapper(Objective):
   init_state = _forwarded('init_state')
   after_step = _forwarded('after_step')
   summarize = _forwarded('summarize')
-
-  def bind_context(self, context: Context) -> 'Wrapper':
-    """Returns the same wrapper of the objective with its context."""
-    return dataclasses.replace(self, objective=self.objective.bind_context(context))
-
-  def at(self, round: tf.Tensor, total: int | None) -> 'Wrapper':
-    """Returns the same wrapper of the objective with its values of a round."""
-    return dataclasses.replace(self, objective=self.objective.at(round, total))
-
-  def tied(self, is_tied: tf.Tensor) -> 'Wrapper':
-    """Returns the same wrapper of the objective with its target tied."""
-    return dataclasses.replace(self, objective=self.objective.tied(is_tied))
+  bind_context = _rewrapped('bind_context')
+  at = _rewrapped('at')
+  tied = _rewrapped('tied')
 
 
 def _overrides(objective: Objective, name: str) -> bool:
