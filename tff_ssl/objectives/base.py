@@ -319,9 +319,7 @@ def init_networks(
 
 
 def batch_in_cache(objective: Objective) -> int:
-  """Returns how many examples to train on at a time, of two views each.
-
-  See `Network.batch_in_cache`.
+  """Returns how many examples of two views to train on (`Network.batch_in_cache`).
 
   Args:
     objective: What is minimised; the result is 256 if it is not made of networks.
