@@ -185,7 +185,7 @@ class FileSource:
   def __init__(self, path: pathlib.Path) -> None:
     self._folder = path.parent
     self.path = path
-    self.names = (path.name,)
+    self.names: tuple[str, ...] = (path.name,)
     self.aside: Mapping[str, Sequence[str]] = {}
     self.empty: Sequence[str] = ()
 

@@ -97,7 +97,8 @@ def _read(
   images: Sequence[str], shape: tuple[int, int, int], config: run_config.RunConfig
 ) -> tuple[list[str], np.ndarray]:
   """Returns names and pixels of all pictures that can be read."""
-  names, pixels = [], []
+  names: list[str] = []
+  pixels: list[np.ndarray] = []
   for path in images:
     loaded = pictures.load(path, shape, suited.reading(config.data))
     for line in loaded.intake.lines():
