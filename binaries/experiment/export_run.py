@@ -69,6 +69,7 @@ def export(
     made = exporting.fitted(config, task, encoder, fit == 'finetuned')
   notes = list(made.notes)
   if notes:
+    notes[0] += f'; classes in the order of {exporting.LABELS}'
     print(notes[0])
   step = None
   if task is not None and _TRAINING in wanted:

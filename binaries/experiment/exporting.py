@@ -219,7 +219,7 @@ def _classifier(
   right = fitted.predict(test.features[known[1]]) == test.labels[known[1]]
   note = (
     f'probabilities: logistic regression on all training labels, {np.mean(right):.1%} '
-    f'of the test examples classified correctly; classes in the order of {LABELS}'
+    'of the test examples classified correctly'
   )
   return Model(encoder, fitted, encode, (note,))
 
@@ -242,8 +242,7 @@ def _finetuned(
   encode = feature_sets.build_encode(encoder.infer, encoder.batch_in_cache())
   note = (
     'features and probabilities: fine-tuned end to end on all training labels, '
-    f'{right:.1%} of the test examples classified correctly; classes in the order of '
-    f'{LABELS}'
+    f'{right:.1%} of the test examples classified correctly'
   )
   own = functools.partial(encode, tuned.params)
   return Model(encoder.to_keras(tuned.params), head, own, (note,))
