@@ -105,3 +105,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
     ended, rows, workers = disturbed.result()
   resumed = in_process.run(dcco, *_disturbed(folder), folder=folder)
   yield Runs(small, Disturbed(ended, resumed, rows, workers))
+
+
+@pytest.fixture
+def users_cache(tmp_path_factory, monkeypatch):
+  """The user's cache folder."""
+  monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('home')))

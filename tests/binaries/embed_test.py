@@ -19,16 +19,14 @@ from tff_ssl.encoders import network
 _SIZE = 8
 
 
+# Decoded pictures.
+pytestmark = pytest.mark.usefixtures('users_cache')
+
+
 @pytest.fixture(scope='module')
 def run(tmp_path_factory):
   folder = tmp_path_factory.mktemp('embed') / 'one'
   return folder, take_away.make(folder, '--objective=simclr:projector=8/8')
-
-
-@pytest.fixture(autouse=True)
-def _home(tmp_path_factory, monkeypatch):
-  """The user's cache folder."""
-  monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('home')))
 
 
 @pytest.fixture

@@ -12,17 +12,14 @@ from tff_ssl.encoders import cnn
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import linear_probe
 
+# Decoded pictures.
+pytestmark = pytest.mark.usefixtures('users_cache')
+
 
 @pytest.fixture(scope='module')
 def run(tmp_path_factory):
   folder = tmp_path_factory.mktemp('predict') / 'run'
   return folder, take_away.make(folder, '--objective=simclr:projector=8/8')
-
-
-@pytest.fixture(autouse=True)
-def _home(tmp_path_factory, monkeypatch):
-  """The user's cache folder."""
-  monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('home')))
 
 
 @pytest.fixture
