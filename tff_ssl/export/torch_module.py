@@ -4,10 +4,9 @@ PyTorch is not needed to write them. The code is written from the network's defi
 (`torch_code`), the weights are those of the exported Keras model.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 import importlib
 import importlib.util
-import json
 import os
 import pathlib
 
@@ -19,11 +18,9 @@ from tff_ssl.encoders import network as network_lib
 from tff_ssl.encoders import torch_code
 from tff_ssl.export import comparison
 from tff_ssl.storage import files
+from tff_ssl.storage import safetensors
 
 CODE, WEIGHTS = 'model.py', 'model.safetensors'
-# Of the weights, of safetensors: its own name of float32, and what the arrays' place is
-# a multiple of.
-_FLOAT32, _ALIGNED = 'F32', 8
 
 
 def write(
@@ -69,7 +66,7 @@ def write(
   )
   folder = pathlib.Path(folder)
   files.write(folder / CODE, text)
-  files.write(folder / WEIGHTS, safetensors(state))
+  files.write(folder / WEIGHTS, safetensors.as_bytes(state))
 
 
 def load(
@@ -97,23 +94,6 @@ def load(
     return {name: value.numpy() for name, value in outputs.items()}
 
   return run
-
-
-def safetensors(arrays: Mapping[str, np.ndarray]) -> bytes:
-  """Returns a safetensors file: the header's length, the header, the arrays.
-
-  Args:
-    arrays: They are written as float32.
-  """
-  header, parts, end = {}, [], 0
-  for name, value in arrays.items():
-    parts.append(np.ascontiguousarray(value, '<f4').tobytes())
-    start, end = end, end + len(parts[-1])
-    shape = list(np.shape(value))
-    header[name] = {'dtype': _FLOAT32, 'shape': shape, 'data_offsets': [start, end]}
-  text = json.dumps(header).encode()
-  text += b' ' * (-len(text) % _ALIGNED)
-  return b''.join([len(text).to_bytes(8, 'little'), text, *parts])
 
 
 def _template() -> jinja2.Template:

@@ -1,4 +1,4 @@
-"""Reads `.safetensors` files, which may come from strangers, by NumPy alone.
+"""Reads `.safetensors` files, which may be strangers', and writes them: NumPy alone.
 
 A file is the number of bytes of its header (8 bytes, little-endian), the header (JSON:
 name -> `dtype`, `shape` and `data_offsets`) and the bytes of all tensors, one after
@@ -26,13 +26,15 @@ _MOST_HEADER_BYTES = 2**24
 _ABOUT = '__metadata__'
 # The most axes of a tensor, and what its sizes and offsets are below.
 _MOST_AXES, _MOST = 8, 2**63
-_BFLOAT16 = 'BF16'
+_FLOAT32, _BFLOAT16 = 'F32', 'BF16'
+# What the place of the tensors of a written file is a multiple of.
+_ALIGNED = 8
 # Types by their names in the files, as they are stored.
 _TYPES: Mapping[str, np.dtype] = {
   name: np.dtype(stored)
   for name, stored in {
     'F64': '<f8',
-    'F32': '<f4',
+    _FLOAT32: '<f4',
     'F16': '<f2',
     _BFLOAT16: '<u2',
     'I64': '<i8',
@@ -140,6 +142,23 @@ def open_tensors(path: str | os.PathLike[str]) -> Iterator[Tensors]:
       yield Tensors(file)
     except ValueError as error:
       raise ValueError(f'{path} {error}.') from error
+
+
+def as_bytes(arrays: Mapping[str, np.ndarray]) -> bytes:
+  """Returns the content of a file.
+
+  Args:
+    arrays: Tensors by name; they are stored as float32.
+  """
+  header, parts, end = {}, [], 0
+  for name, value in arrays.items():
+    parts.append(np.ascontiguousarray(value, _TYPES[_FLOAT32]).tobytes())
+    start, end = end, end + len(parts[-1])
+    shape = list(np.shape(value))
+    header[name] = {'dtype': _FLOAT32, 'shape': shape, 'data_offsets': [start, end]}
+  text = json.dumps(header).encode()
+  text += b' ' * (-len(text) % _ALIGNED)
+  return b''.join([len(text).to_bytes(_LENGTH_BYTES, 'little'), text, *parts])
 
 
 def _parsed(content: bytes) -> Mapping[str, Any]:
