@@ -80,7 +80,7 @@ def read_table(
       missing, or there are no rows.
   """
   header, rows = csv_rows.read(name, content)
-  _require(name, header, {column: column for column in header}, required)
+  require(name, header, {column: column for column in header}, required)
   _require_values(name, rows, {column: column for column in required})
   return [row.cells for row in rows]
 
@@ -101,7 +101,7 @@ def read(name: str, content: bytes, own: Mapping[str, str] | None = None) -> Man
   """
   header, lines = csv_rows.read(name, content)
   matched = column_names.match(name, header, own)
-  _require(name, header, matched.named, ('image',), _HOLDERS)
+  require(name, header, matched.named, ('image',), _HOLDERS)
   holders = {c: matched.named[c] for c in _HOLDERS if c in matched.named}
   _require_values(name, lines, {'image': matched.named['image'], **holders})
   cells = {c: [row.cells[their] for row in lines] for c, their in matched.named.items()}
@@ -128,14 +128,25 @@ def read(name: str, content: bytes, own: Mapping[str, str] | None = None) -> Man
   return Manifest(rows, findings)
 
 
-def _require(
+def require(
   name: str,
   header: Sequence[str],
   named: Mapping[str, str],
   required: Sequence[str],
   either: Sequence[str] = (),
 ) -> None:
-  """Raises ValueError if a column is missing, or all of `either` are."""
+  """Checks that a table has its columns.
+
+  Args:
+    name: What to call the table in errors.
+    header: Its columns.
+    named: The table's own name of each known column that it has.
+    required: Columns that it must have.
+    either: Columns of which it must have one, if there are any.
+
+  Raises:
+    ValueError: A column is missing, or all of `either` are.
+  """
   missing = [column for column in required if column not in named]
   if either and not any(column in named for column in either):
     missing.append(' or '.join(either))

@@ -8,6 +8,7 @@ import posixpath
 from tasks import cases
 from tasks import column_names
 from tasks import csv_rows
+from tasks import manifest
 from tasks import matching
 from tasks import sources
 from tasks import spellings
@@ -41,11 +42,8 @@ def read(
   name, content = _table(pathlib.Path(path).expanduser(), table)
   header, rows = csv_rows.read(name, content)
   known = column_names.match(name, header, own, (column_names.IMAGE,)).named
-  if column_names.IMAGE not in known or column not in header:
-    missing = column if column_names.IMAGE in known else column_names.IMAGE
-    raise ValueError(
-      f'{name} lacks the column {missing}; it has {", ".join(header) or "none"}.'
-    )
+  manifest.require(name, header, known, (column_names.IMAGE,))
+  manifest.require(name, header, {each: each for each in header}, (column,))
   search = matching.Matching('' if table else name, names)
   found: dict[str, str] = {}
   for row in rows:
@@ -70,10 +68,10 @@ def _table(
       raise ValueError(f'There is no table at {file}.')
     return str(file), file.read_bytes()
   source = sources.open_source(path)
-  manifest = sources.shallowest(source, cases.MANIFESTS)
-  if manifest is None:
+  listed = sources.shallowest(source, cases.MANIFESTS)
+  if listed is None:
     raise ValueError(
       f'{path} holds no {cases.MANIFESTS[0]}; a table whose column is shown must be '
       'given.'
     )
-  return manifest, source.read(manifest)
+  return listed, source.read(listed)

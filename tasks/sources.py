@@ -166,24 +166,17 @@ class FolderSource:
     Raises:
       OSError: The file is larger than 1 GiB, or cannot be read.
     """
-    path = self.path / name
-    _check_size(name, path.stat().st_size)
-    return path.read_bytes()
+    return _content(self.path, name)
 
   def stamp(self, names: tuple[str, ...]) -> str:
     """A digest of the files' names, sizes and times."""
-    # Strings, as above.
-    stats = [os.stat(f'{self.path}/{name}') for name in names]  # noqa: PTH116
-    return cache.fingerprint(
-      *((n, s.st_size, s.st_mtime_ns) for n, s in zip(names, stats, strict=True))
-    )
+    return _stamp(self.path, names)
 
 
 class FileSource:
   """A single file, as that of a folder that has no other."""
 
   def __init__(self, path: pathlib.Path) -> None:
-    self._folder = path.parent
     self.path = path
     self.names: tuple[str, ...] = (path.name,)
     self.aside: Mapping[str, Sequence[str]] = {}
@@ -195,14 +188,11 @@ class FileSource:
     Raises:
       OSError: It is larger than 1 GiB, or cannot be read.
     """
-    path = self._folder / name
-    _check_size(name, path.stat().st_size)
-    return path.read_bytes()
+    return _content(self.path.parent, name)
 
   def stamp(self, names: tuple[str, ...]) -> str:
     """A digest of the file's name, size and time."""
-    stat = self.path.stat()
-    return cache.fingerprint(*names, stat.st_size, stat.st_mtime_ns)
+    return _stamp(self.path.parent, names)
 
 
 class TarSource:
@@ -265,6 +255,22 @@ class TarSource:
     """A digest of the archive's size and time, and of the files' names."""
     stat = self.path.stat()
     return cache.fingerprint(stat.st_size, stat.st_mtime_ns, names)
+
+
+def _content(folder: pathlib.Path, name: str) -> bytes:
+  """Returns the content of a file of a folder."""
+  path = folder / name
+  _check_size(name, path.stat().st_size)
+  return path.read_bytes()
+
+
+def _stamp(folder: pathlib.Path, names: tuple[str, ...]) -> str:
+  """Returns a digest of names, sizes and times of files of a folder."""
+  # Strings: for 200,000 files, path objects take seconds.
+  stats = [os.stat(f'{folder}/{name}') for name in names]  # noqa: PTH116
+  return cache.fingerprint(
+    *((n, s.st_size, s.st_mtime_ns) for n, s in zip(names, stats, strict=True))
+  )
 
 
 def _check_size(name: str, size: int) -> None:

@@ -231,13 +231,7 @@ def _finetuned(
   encoder = encoders.build(config, task).with_precision(network.FLOAT32)
   evaluator = evaluating.Evaluator(config, task, encoder)
   tuned, right = evaluator.finetuned(keras_import.params(encoder, model))
-  width = encoder.output_dim
-  head = linear_probe.LinearClassifier(
-    np.zeros([width], np.float32),
-    np.ones([width], np.float32),
-    tuned.head['kernel'].numpy(),
-    tuned.head['bias'].numpy(),
-  )
+  head = linear_probe.of_head(tuned.head)
   # With the network that was trained, not with what is exported.
   encode = feature_sets.build_encode(encoder.infer, encoder.batch_in_cache())
   note = (

@@ -150,13 +150,7 @@ def _tuned(example: Example) -> Example:
     (name, example.params[name]) for name in encoder.specs
   )
   tuned = tuning(params, raw, np.arange(len(raw)) % _CLASSES, raw, seed=0)
-  width = encoder.output_dim
-  head = linear_probe.LinearClassifier(
-    np.zeros([width], np.float32),
-    np.ones([width], np.float32),
-    tuned.head['kernel'].numpy(),
-    tuned.head['bias'].numpy(),
-  )
+  head = linear_probe.of_head(tuned.head)
   return example._replace(
     params=tuned.params, features=tuned.features, classifier=head, is_tuned=True
   )

@@ -8,7 +8,9 @@ Deviations:
   penalty means the same for encoders of any scale, and L-BFGS converges.
 """
 
+from collections.abc import Mapping
 import dataclasses
+from typing import Any
 import warnings
 
 import numpy as np
@@ -67,6 +69,19 @@ class LinearClassifier:
 
   def _logits(self, features: np.ndarray) -> np.ndarray:
     return (features - self.mean) / self.scale @ self.kernel + self.bias
+
+
+def of_head(head: Mapping[str, Any]) -> LinearClassifier:
+  """Returns a head that was trained on features as they are.
+
+  Args:
+    head: `kernel` [d, num_classes] and `bias` [num_classes].
+  """
+  kernel, bias = (np.asarray(head[name]) for name in ('kernel', 'bias'))
+  width = len(kernel)
+  return LinearClassifier(
+    np.zeros([width], np.float32), np.ones([width], np.float32), kernel, bias
+  )
 
 
 def fit_logistic(
