@@ -34,8 +34,8 @@ _EXACT = 100
 # Side of a panel of the picture, and of a thumbnail in it, in pixels.
 _SIDE, _SMALL = 1000, 32
 _MARGIN = 0.03
-# Width of a coloured frame, in pixels.
-_FRAME = 3
+# Width of a coloured frame, in pixels, and of the legend beside the panels, in inches.
+_FRAME, _LEGEND = 3, 2.4
 _DIGITS = 4
 
 
@@ -217,7 +217,8 @@ def draw(
     path: A PNG file.
     colors: Colours of frames; None: no image has one.
   """
-  figure = look.new(6.5 * len(panels), 7)
+  beside = 0.0 if colors is None else _LEGEND
+  figure = look.new(6.5 * len(panels) + beside, 7)
   axes = figure.subplots(1, len(panels), squeeze=False)[0]
   tiles = projection.make_tiles(images, _SMALL)
   # Small images are enlarged to the size of others.
@@ -229,7 +230,9 @@ def draw(
       lines_lib.Line2D([], [], color=color, marker='s', linestyle='')
       for _, color in colors.legend
     ]
-    look.legend(figure, handles, [name for name, _ in colors.legend], 4)
+    names = [name for name, _ in colors.legend]
+    # Beside the panels: above them is the title.
+    look.legend(figure, handles, names, 1, 'outside right upper', handlelength=1)
   for plot, each in zip(axes, panels, strict=True):
     plot.imshow(_picture(each.places, tiles))
     plot.set_title(look.plain(each.title), color=look.INK, fontsize=10)

@@ -52,13 +52,14 @@ def legend(
   handles: Sequence[lines_lib.Line2D],
   names: Iterable[str],
   columns: int,
+  loc: str = 'outside upper left',
   **style: Any,
 ) -> None:
-  """Draws one legend above all panels, in rows of some columns."""
+  """Draws one legend above or beside all panels, in rows of some columns."""
   figure.legend(
     handles,
     [*map(plain, names)],
-    loc='outside upper left',
+    loc=loc,
     ncols=columns,
     frameon=False,
     labelcolor=INK,
