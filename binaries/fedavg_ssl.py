@@ -23,6 +23,7 @@ from binaries.config import programs
 from binaries.config import run_config
 from binaries.config import training
 from binaries.launching import program
+from tff_ssl.computing import kinds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +57,26 @@ class LDawa(methods.Method):
   """L-DAWA (Rehman et al., ICCV 2023)."""
 
   kind: ClassVar[str] = 'l_dawa'
+
+
+@dataclasses.dataclass(frozen=True)
+class FedU2(methods.Method):
+  """FedU2 (Liao et al., CVPR 2024): encodings spread out, updates at one rate.
+
+  Attributes:
+    uniformity_weight: lambda, weight of the uniform regulariser.
+    tau: How far the regulariser keeps its marginals; the smaller, the less of the
+      sphere a client need cover.
+    unified: Whether the server weighs clients by the unified aggregator; otherwise by
+      their examples, as FedAvg does.
+    sketch_size: Numbers of the sketch of its update that a client sends.
+  """
+
+  kind: ClassVar[str] = 'fedu2'
+  uniformity_weight: kinds.NotNegative = 0.01
+  tau: kinds.Positive = 1.0
+  unified: bool = True
+  sketch_size: kinds.Count = 4096
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,6 +118,14 @@ _METHODS: tuple[methods.Method, ...] = (
   Scaffold(),
   LDawa(),
   Centralized(),
+)
+
+
+# Those that FedU2's paper regularises.
+_DISPERSED: tuple[objectives.Objective, ...] = (
+  objectives.Simclr(),
+  objectives.Simsiam(),
+  objectives.Byol(),
 )
 
 
@@ -142,7 +171,8 @@ PROGRAM = programs.Program(
       for objective in OBJECTIVES
       # Its transformer has no batch norm for clients to keep.
       if not (isinstance(method, FedBN) and isinstance(objective, objectives.Mae))
-    )
+    ),
+    *(_row(FedU2(), objective) for objective in _DISPERSED),
   ),
 )
 

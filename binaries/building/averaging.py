@@ -12,6 +12,7 @@ from tff_ssl.algorithms import centralized_training
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedbn
+from tff_ssl.algorithms import fedu2
 from tff_ssl.algorithms import l_dawa
 from tff_ssl.algorithms import scaffold
 from tff_ssl.federated import phases
@@ -56,6 +57,18 @@ def _l_dawa_config(config: run_config.RunConfig) -> l_dawa.LDAWAConfig:
   return l_dawa.LDAWAConfig(training.client_config(config))
 
 
+def _fedu2_config(config: run_config.RunConfig, population: int) -> fedu2.FedU2Config:
+  own = config.method
+  return fedu2.FedU2Config(
+    population,
+    own.uniformity_weight,
+    own.tau,
+    own.unified,
+    own.sketch_size,
+    training.client_config(config),
+  )
+
+
 def _centralized(
   config: run_config.RunConfig, objective: Any
 ) -> centralized.UnionProcess:
@@ -85,5 +98,8 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
     scaffold.scaffold, _scaffold_config, numbered=True
   ),
   'l_dawa': algorithms.with_server(l_dawa.l_dawa, _l_dawa_config),
+  'fedu2': algorithms.with_server(
+    fedu2.fedu2, _fedu2_config, numbered=True, rows_of_one_client=True
+  ),
   'centralized': algorithms.Algorithm(_centralized, _check_centralized),
 }

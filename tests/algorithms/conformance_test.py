@@ -37,6 +37,7 @@ _PACKED = (
   'fedavg_nt_xent',
   'fedavg_batch_norm',
   'l_dawa',
+  'fedu2',
   'fedema',
   'per_ssfl',
   'maml_ssfl',

@@ -17,6 +17,7 @@ from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedbn
 from tff_ssl.algorithms import fedca
+from tff_ssl.algorithms import fedu2
 from tff_ssl.algorithms import l_dawa
 from tff_ssl.algorithms import scaffold
 from tff_ssl.algorithms.divergence_aware import fedema
@@ -156,6 +157,12 @@ TABLE = collections.OrderedDict(
   fed_byol=_row(fed_ssl.fed_ssl, _byol(), _EPOCHS),
   scaffold=_row(scaffold.scaffold, _byol(), scaffold.ScaffoldConfig(8, _PLAIN_SGD)),
   l_dawa=_row(l_dawa.l_dawa, _simsiam(batch_norm=True), l_dawa.LDAWAConfig(_EPOCHS)),
+  fedu2=_row(
+    fedu2.fedu2,
+    _nt_xent(),
+    fedu2.FedU2Config(numbered.POPULATION, 0.1, sketch_size=64, training=_EPOCHS),
+    scratch=('weights',),
+  ),
   decentralized=Row(
     decentralized.decentralized,
     lambda _: decentralized.decentralized(_simsiam(batch_norm=True), _RING),
@@ -244,6 +251,7 @@ LONG = (
   'fedbn_simsiam',
   'fed_byol',
   'scaffold',
+  'fedu2',
   'fedu',
   'featarc',
   'per_ssfl',

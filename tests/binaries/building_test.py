@@ -33,7 +33,7 @@ _WITHOUT_SUMS = {
   'random_graph',
   'graph',
 }
-_OF_ROWS = {'fedca', 'fedmatch'}
+_OF_ROWS = {'fedca', 'fedmatch', 'fedu2'}
 
 
 def _objective(program, line):
@@ -62,7 +62,7 @@ def test_secure_sums_are_taken_or_refused_in_one_sentence(row):
     aggregation.check(_secure(row, 'rows_of_one_client=true'), sends_rows)
   else:
     aggregation.check(_secure(row), sends_rows)
-    with pytest.raises(ValueError, match='for FedCA and FedMatch only') as refused:
+    with pytest.raises(ValueError, match='it is for FedCA, FedM') as refused:
       aggregation.check(_secure(row, 'rows_of_one_client=true'), sends_rows)
   assert str(refused.value).endswith('.') and '\n' not in str(refused.value)
 

@@ -21,7 +21,6 @@ Decisions:
 """
 
 import collections
-from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
@@ -30,10 +29,9 @@ import tensorflow as tf
 from tff_ssl.augment import byol as augment
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
-from tff_ssl.objectives import byol
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import online
-from tff_ssl.objectives import simsiam
+from tff_ssl.objectives import outputs
 
 SSL_LOSS, ALIGNMENT = 'ssl_loss', 'alignment'
 _PARTS = (SSL_LOSS, ALIGNMENT)
@@ -65,7 +63,7 @@ class AlignedObjective(base.Wrapper):
     seed: tf.Tensor,
   ) -> tuple[tf.Tensor, base.Metrics, base.Carry]:
     """Returns the loss of a batch, with its parts among the metrics; 0 for n = 0."""
-    loss, reported, predictions = _loss_with_predictions(
+    loss, reported, predictions, _ = outputs.of_batch(
       self.objective, params, state, examples, seed
     )
     model: dual_encoder.Siamese = self.objective.model
@@ -86,37 +84,6 @@ def check(objective: Any) -> None:
   """Raises ValueError if an objective has no predictions that could be aligned.
 
   Args:
-    objective: Allowed are objectives on pairs of encodings by one network (SimCLR, CCO,
-      VICReg, the spectral loss, alignment and uniformity), SimSiam and BYOL.
+    objective: See `outputs.check`.
   """
-  pairs = isinstance(objective, dual_encoder.PairObjective) and isinstance(
-    objective.model, dual_encoder.Siamese
-  )
-  if not pairs and not isinstance(
-    objective, (simsiam.SimSiamObjective, byol.ByolObjective)
-  ):
-    raise ValueError(
-      f'The objective is a {type(objective).__name__}; to be aligned it must be '
-      'SimCLR, SimSiam, BYOL, CCO, VICReg, spectral or uniformity, with a single '
-      'encoder.'
-    )
-
-
-def _loss_with_predictions(
-  objective: Any,
-  params: base.Params,
-  state: base.State,
-  examples: base.Examples,
-  seed: tf.Tensor,
-) -> tuple[tf.Tensor, base.Metrics, Sequence[tf.Tensor]]:
-  """Returns an objective's loss and metrics, and the predictions of both views."""
-  if isinstance(objective, byol.ByolObjective):
-    return objective.loss_with_predictions(params, state, examples, seed)
-  is_pair = isinstance(objective, dual_encoder.PairObjective)
-  encodings = objective.encode(params, examples, seed)
-  loss, metrics = objective.loss_of_encodings(encodings, examples)
-  return (
-    loss,
-    metrics,
-    [encodings[n] for n in (('f', 'g') if is_pair else ('p1', 'p2'))],
-  )
+  outputs.check(objective, 'aligned')

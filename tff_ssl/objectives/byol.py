@@ -112,17 +112,17 @@ class ByolObjective(base.Objective):
     seed: tf.Tensor,
   ) -> tuple[tf.Tensor, base.Metrics, base.Carry]:
     """Returns the mean loss of the examples; 0 if there is none."""
-    loss, metrics, _ = self.loss_with_predictions(params, state, examples, seed)
+    loss, metrics, *_ = self.loss_with_outputs(params, state, examples, seed)
     return loss, metrics, collections.OrderedDict()
 
-  def loss_with_predictions(
+  def loss_with_outputs(
     self,
     params: base.Params,
     state: base.State,
     examples: base.Examples,
     seed: tf.Tensor,
-  ) -> tuple[tf.Tensor, base.Metrics, tuple[tf.Tensor, tf.Tensor]]:
-    """Returns the loss and metrics of a batch, and the predictions of both views.
+  ) -> tuple[tf.Tensor, base.Metrics, list[tf.Tensor], list[tf.Tensor]]:
+    """Returns loss, metrics, and both views' predictions and online projections.
 
     Args:
       params: As in `loss_with_state`, like the other arguments.
@@ -139,7 +139,8 @@ class ByolObjective(base.Objective):
     if self.stop_gradient:
       targets = tf.stop_gradient(targets)
     loss = similarity.byol_loss(p1, p2, *tf.split(targets, 2))
-    return loss, collapse.spread_metrics(tf.split(z, 2)[0]), (p1, p2)
+    z1, z2 = tf.split(z, 2)
+    return loss, collapse.spread_metrics(z1), [p1, p2], [z1, z2]
 
   def after_step(
     self, params: base.Params, state: base.State, carry: base.Carry

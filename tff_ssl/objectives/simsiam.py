@@ -72,7 +72,10 @@ class SimSiamObjective(base.Separable):
       params: As in `loss`.
       views: From `views`.
     """
-    z = self.model.project(params, views, batches=2)
+    return self._of_projections(params, self.model.project(params, views, batches=2))
+
+  def _of_projections(self, params: base.Params, z: tf.Tensor) -> base.Encodings:
+    """Returns what `encode` returns, for the projections of both views."""
     p = online.predict(params, self.predictor, z, batches=2)
     # The gradient is stopped here, not in the loss: packs differentiate the loss with
     # respect to each encoding.
@@ -89,6 +92,15 @@ class SimSiamObjective(base.Separable):
       encodings['p1'], encodings['p2'], encodings['z1'], encodings['z2']
     )
     return loss, collapse.spread_metrics(encodings['z1'])
+
+  def loss_with_outputs(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, base.Metrics, list[tf.Tensor], list[tf.Tensor]]:
+    """Returns loss, metrics, and both views' predictions and projections."""
+    z = self.model.project(params, self.views(examples, seed), batches=2)
+    encodings = self._of_projections(params, z)
+    loss, metrics = self.loss_of_encodings(encodings, examples)
+    return loss, metrics, [encodings['p1'], encodings['p2']], tf.split(z, 2)
 
 
 def build_simsiam(

@@ -1,0 +1,192 @@
+"""Tests of FedU2: rounds of a linear model against NumPy, sketches, its limit."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tests.algorithms import linear_model
+from tests.algorithms import numbered
+from tests.optimization import shortest
+from tff_ssl.aggregators import aggregations
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import fedu2
+from tff_ssl.federated import local_training
+from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
+from tff_ssl.objectives import simclr
+
+_ELEMENT = collections.OrderedDict(
+  x=tf.TensorSpec([2], tf.float32),
+  y=tf.TensorSpec([], tf.float32),
+  example_id=tf.TensorSpec([], tf.int64),
+)
+_SIZES = (3, 1, 4, 2)
+_EPOCHS = 2
+# Clients come back; one is alone.
+_ROUNDS = ((0, 1, 2), (1, 3), (2,))
+_SERVER = optimizers.OptimizerConfig('sgd', 1.0)
+
+
+def _examples(k):
+  # The first id is the client's number (`numbered`).
+  return linear_model.examples(_SIZES[k], k) | {
+    'example_id': k + numbered.POPULATION * np.arange(_SIZES[k])
+  }
+
+
+def _cohort(members, broken=()):
+  cohort = []
+  for k in members:
+    own = _examples(k)
+    own['x'] = (own['x'] * (np.nan if k in broken else 1)).astype(np.float32)
+    own['y'] = own['y'].astype(np.float32)
+    own = collections.OrderedDict((name, own[name]) for name in _ELEMENT)
+    cohort.append(tf.data.Dataset.from_tensor_slices(own))
+  return cohort
+
+
+def _config(**options):
+  training = fedavg.FedAvgConfig(local_training.LocalPlan(_EPOCHS), linear_model.RATE)
+  options = {'uniformity_weight': 0.0, **options}
+  return fedu2.FedU2Config(numbered.POPULATION, training=training, **options)
+
+
+def _algorithm(**options):
+  return fedu2.fedu2(
+    linear_model.LinearObjective(),
+    optimizers.build_optimizer(_SERVER),
+    _config(**options),
+  )
+
+
+@pytest.fixture(scope='module')
+def process():
+  return harness.process(_algorithm(), fields=_ELEMENT)
+
+
+def _update(w, k):
+  """Returns initial minus final weights after full batches in float64."""
+  end = w
+  for _ in range(_EPOCHS):
+    end, _ = linear_model.numpy_epoch(end, _examples(k), range(_SIZES[k]), _SIZES[k])
+  return w - end
+
+
+def test_rounds_are_the_shortest_combinations_of_rates(tff_context, process):
+  states, metrics = harness.rounds_of(process, [_cohort(m) for m in _ROUNDS])
+  w, differs = linear_model.START, 0.0
+  for state, given, members in zip(states[1:], metrics, _ROUNDS, strict=True):
+    updates = np.stack([_update(w, k) for k in members])
+    shares = shortest.weights(updates)
+    sizes = np.array([_SIZES[k] for k in members])
+    differs = max(
+      differs, np.abs(shares @ updates - sizes / sum(sizes) @ updates).max()
+    )
+    w = w - shares @ updates
+    np.testing.assert_allclose(harness.weights(process, state), w, rtol=1e-4)
+    largest = given['client_work']['largest_weight']
+    np.testing.assert_allclose(largest, shares.max(), rtol=1e-3)
+    kept = state.server.extra['weights']
+    assert not np.delete(kept, members).any()
+  assert differs > 1e-2
+
+
+def test_uncounted_clients_do_not_enter(tff_context, process):
+  """Also one that is discarded after a round in which it was not."""
+  (_, before), _ = harness.rounds_of(process, [_cohort([0, 1, 2])])
+  alone, _ = process.next(before, _cohort([0, 2]))
+  after, metrics = process.next(before, _cohort([0, 1, 2], broken=[1]))
+  work = metrics['client_work']
+  assert (work['nonfinite_clients'], work['clients']) == (1, 3)
+  np.testing.assert_array_equal(
+    harness.weights(process, after), harness.weights(process, alone)
+  )
+  nobody, metrics = process.next(before, _cohort([0, 1], broken=[0, 1]))
+  np.testing.assert_array_equal(
+    harness.weights(process, nobody), harness.weights(process, before)
+  )
+  assert metrics['finalizer']['update_rejected'] == 1
+  assert np.isnan(metrics['client_work']['loss'])
+
+
+def test_a_client_sends_a_sketch_and_an_update_and_is_told_all_weights(
+  tff_context, process
+):
+  _, metrics = harness.rounds_of(process, [_cohort([0, 1])])
+  work = metrics[0]['client_work']
+  # Two weights of the model, the seed, the rate, the round; the weights of all.
+  assert work['bytes_down'] == 2 * 4 * (2 + 4 + numbered.POPULATION)
+  # The sketch (here the update), loss and target; the update; two weights, four counts.
+  assert work['bytes_up'] == 2 * 4 * (2 + 2 + 2 + 2 + 4)
+
+
+@pytest.mark.long
+def test_secure_sums_give_the_same_round(tff_context, process):
+  secure = harness.process(_algorithm(), False, aggregations.secure(8.0, 8), _ELEMENT)
+  ends = [
+    harness.weights(each, harness.rounds_of(each, [_cohort([0, 1, 2])])[0][-1])
+    for each in (process, secure)
+  ]
+  np.testing.assert_allclose(ends[1], ends[0], rtol=1e-3)
+
+
+def test_noise_is_refused():
+  private = aggregations.private(0.1, update_clip=1.0, statistics_clip=1.0)
+  with pytest.raises(ValueError, match='The aggregation adds noise'):
+    processes.build(_algorithm(), harness.element(_algorithm()), private)
+
+
+def test_sketches_have_the_inner_products_of_what_they_sketch():
+  """Within 4 of their standard errors, |g_j| |g_k| sqrt(2 / s); short ones exactly."""
+  generator = np.random.default_rng(0)
+  common = generator.normal(size=(50, 60))
+  updates = [common + generator.normal(size=common.shape) for _ in range(3)]
+  flat = np.stack([u.ravel() for u in updates])
+  expected = flat @ flat.T
+  lengths = np.linalg.norm(flat, axis=1)
+  for size, allowed in ((512, 4 * np.sqrt(2 / 512)), (3000, 1e-9)):
+    rows = np.stack(
+      [
+        fedu2.sketch(
+          {'a': tf.constant(u[:, :20]), 'b': tf.constant(u[:, 20:])},
+          tf.constant([1, 2]),
+          size,
+        )
+        for u in updates
+      ]
+    )
+    assert rows.shape == (3, size)
+    error = np.abs(rows @ rows.T - expected) / np.outer(lengths, lengths)
+    assert error.max() < allowed
+    assert size == 3000 or error.max() > 1e-4
+  other = fedu2.sketch({'a': tf.constant(updates[0])}, tf.constant([1, 3]), 512)
+  assert not np.allclose(other, rows[0][:512])
+
+
+@pytest.mark.long
+def test_by_examples_and_without_uniformity_it_is_fedavg(tff_context):
+  objective = simclr.SimclrObjective(harness.model())
+  config = fedu2.FedU2Config(
+    9, 0.0, unified=False, training=fedavg.FedAvgConfig(seed=harness.SEED)
+  )
+  process = harness.build(fedu2.fedu2, objective, harness.ADAM, config)
+  plain = harness.build_fedavg(objective, harness.ADAM)
+  cohort = harness.cohort(harness.split([1, 3, 2]))
+  ends = [
+    harness.weights(each, harness.rounds_of(each, [cohort])[0][-1])
+    for each in (process, plain)
+  ]
+  np.testing.assert_array_equal(*ends)
+
+
+@pytest.mark.parametrize(
+  'given',
+  [{'population': 0}, {'sketch_size': 0}, {'uniformity_weight': -1.0}, {'tau': 0.0}],
+)
+def test_what_is_out_of_range_is_refused(given):
+  ((name, value),) = given.items()
+  with pytest.raises(ValueError, match=f'{name} is {value}'):
+    fedu2.FedU2Config(**{'population': 2, **given})
