@@ -80,6 +80,23 @@ class FedU2(methods.Method):
 
 
 @dataclasses.dataclass(frozen=True)
+class Orchestra(methods.Method):
+  """Orchestra (Lubana et al., ICML 2022): clusters that all clients share.
+
+  Attributes:
+    clusters: G, global clusters.
+    local_clusters: L, most clusters of a client.
+    represented: m, most images of a client that are clustered.
+  """
+
+  kind: ClassVar[str] = 'orchestra'
+  objective: ClassVar[str | None] = 'orchestra'
+  clusters: kinds.Count = 128
+  local_clusters: kinds.Count = 16
+  represented: kinds.Count = 128
+
+
+@dataclasses.dataclass(frozen=True)
 class Centralized(methods.Method):
   """Clients' training on as many examples per round, drawn from all."""
 
@@ -173,6 +190,7 @@ PROGRAM = programs.Program(
       if not (isinstance(method, FedBN) and isinstance(objective, objectives.Mae))
     ),
     *(_row(FedU2(), objective) for objective in _DISPERSED),
+    _row(Orchestra(), objectives.Orchestra()),
   ),
 )
 

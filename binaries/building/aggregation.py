@@ -79,7 +79,8 @@ def _check_rows(own: kinds.Secure, rows_of_one_client: bool) -> None:
   if own.rows_of_one_client and not rows_of_one_client:
     raise ValueError(
       'rows_of_one_client of --aggregation is given to an algorithm whose clients send '
-      'no rows of their own; it is for FedCA, FedMatch and FedU2 only.'
+      'no rows of their own; it is for FedCA, FedMatch, FedU2 and '
+      'Orchestra only.'
     )
 
 

@@ -14,6 +14,7 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedbn
 from tff_ssl.algorithms import fedu2
 from tff_ssl.algorithms import l_dawa
+from tff_ssl.algorithms import orchestra
 from tff_ssl.algorithms import scaffold
 from tff_ssl.federated import phases
 from tff_ssl.objectives import target
@@ -69,6 +70,19 @@ def _fedu2_config(config: run_config.RunConfig, population: int) -> fedu2.FedU2C
   )
 
 
+def _orchestra_config(
+  config: run_config.RunConfig, population: int
+) -> orchestra.OrchestraConfig:
+  own = config.method
+  return orchestra.OrchestraConfig(
+    population,
+    own.clusters,
+    own.local_clusters,
+    own.represented,
+    training.client_config(config),
+  )
+
+
 def _centralized(
   config: run_config.RunConfig, objective: Any
 ) -> centralized.UnionProcess:
@@ -100,6 +114,9 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
   'l_dawa': algorithms.with_server(l_dawa.l_dawa, _l_dawa_config),
   'fedu2': algorithms.with_server(
     fedu2.fedu2, _fedu2_config, numbered=True, rows_of_one_client=True
+  ),
+  'orchestra': algorithms.with_server(
+    orchestra.orchestra, _orchestra_config, numbered=True, rows_of_one_client=True
   ),
   'centralized': algorithms.Algorithm(_centralized, _check_centralized),
 }

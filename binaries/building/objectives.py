@@ -27,6 +27,7 @@ from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import helper_consistency
 from tff_ssl.objectives import mae
 from tff_ssl.objectives import moco
+from tff_ssl.objectives import orchestra
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
@@ -216,6 +217,13 @@ def _fedca(config: run_config.RunConfig, encoder: network.Network, _: int) -> An
   )
 
 
+def _orchestra(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
+  own: kinds.Orchestra = config.objective
+  return orchestra.OrchestraObjective(
+    encoders.siamese(config, encoder), own.temperature, own.target_momentum
+  )
+
+
 def _pseudo_labels(objective: Callable[..., Any]) -> _Build:
   """Returns the builder of an objective of pseudo-labels."""
 
@@ -259,6 +267,7 @@ _BUILD: Mapping[str, _Build] = {
   'mae': _mae,
   'supervised': supervised_objective,
   'fedca': _fedca,
+  'orchestra': _orchestra,
   'fixmatch': _pseudo_labels(fixmatch.FixMatchObjective),
   'fedsup': _fedsup,
   'fedmatch': _pseudo_labels(helper_consistency.UnlabelledObjective),

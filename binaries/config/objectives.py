@@ -251,6 +251,21 @@ class FedCA(Projected):
 
 
 @dataclasses.dataclass(frozen=True)
+class Orchestra(Projected):
+  """Prediction of global clusters and of rotations (Orchestra).
+
+  Attributes:
+    temperature: Temperature of the softmax.
+    target_momentum: Momentum of the target network.
+  """
+
+  kind: ClassVar[str] = 'orchestra'
+  projector: tuple[kinds.Count, ...] = (256, 128)
+  temperature: kinds.Positive = 0.1
+  target_momentum: kinds.Fraction = 0.996
+
+
+@dataclasses.dataclass(frozen=True)
 class Fixmatch(Objective):
   """FixMatch (Sohn et al., NeurIPS 2020), on clients without labels.
 
@@ -312,6 +327,7 @@ _ALL: tuple[type[Objective], ...] = (
   Mae,
   Supervised,
   FedCA,
+  Orchestra,
   Fixmatch,
   Fedsup,
   Fedmatch,

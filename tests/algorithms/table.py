@@ -19,6 +19,7 @@ from tff_ssl.algorithms import fedbn
 from tff_ssl.algorithms import fedca
 from tff_ssl.algorithms import fedu2
 from tff_ssl.algorithms import l_dawa
+from tff_ssl.algorithms import orchestra
 from tff_ssl.algorithms import scaffold
 from tff_ssl.algorithms.divergence_aware import fedema
 from tff_ssl.algorithms.divergence_aware import fedu
@@ -41,6 +42,7 @@ from tff_ssl.federated import optimizers
 from tff_ssl.losses import spectral
 from tff_ssl.objectives import byol as byol_lib
 from tff_ssl.objectives import helper_consistency
+from tff_ssl.objectives import orchestra as orchestra_objective
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
@@ -163,6 +165,12 @@ TABLE = collections.OrderedDict(
     fedu2.FedU2Config(numbered.POPULATION, 0.1, sketch_size=64, training=_EPOCHS),
     scratch=('weights',),
   ),
+  orchestra=_row(
+    orchestra.orchestra,
+    orchestra_objective.OrchestraObjective(harness.model()),
+    orchestra.OrchestraConfig(numbered.POPULATION, 5, 2, training=_EPOCHS),
+    collects=1,
+  ),
   decentralized=Row(
     decentralized.decentralized,
     lambda _: decentralized.decentralized(_simsiam(batch_norm=True), _RING),
@@ -252,6 +260,7 @@ LONG = (
   'fed_byol',
   'scaffold',
   'fedu2',
+  'orchestra',
   'fedu',
   'featarc',
   'per_ssfl',

@@ -33,7 +33,7 @@ _WITHOUT_SUMS = {
   'random_graph',
   'graph',
 }
-_OF_ROWS = {'fedca', 'fedmatch', 'fedu2'}
+_OF_ROWS = {'fedca', 'fedmatch', 'fedu2', 'orchestra'}
 
 
 def _objective(program, line):

@@ -41,7 +41,7 @@ _REFUSED = {
       'must be at least 2, because a sum over one client'
     ),
     f'--aggregation=secure:rows_of_one_client=true {_RUN}': (
-      'it is for FedCA, FedMatch and FedU2 only'
+      'it is for FedCA, FedMatch, FedU2 and Orchestra only'
     ),
     f'--aggregation=secure:bound=0 {_RUN}': "bound='0'; it must be a number above 0",
     _PRIVATE: 'is given without epsilon or noise_multiplier',

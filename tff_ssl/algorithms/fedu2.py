@@ -65,6 +65,7 @@ from tff_ssl.objectives import dispersed
 from tff_ssl.optimization import common_descent
 
 SKETCH, WEIGHTS = 'sketch', 'weights'
+_ROWS, _FILLED = 'rows', 'filled'
 # Folded into the round's seed, which no epoch and no example has.
 _PLACES, _SIGNS = -2, -3
 
@@ -132,8 +133,9 @@ def _train(
     config: Hyperparameters.
 
   Returns:
-    A function that sends the `sketch`, in its client's row of a table [N, s], and the
-    `metrics`. It keeps the `update` and, with batch norm, the `statistics`.
+    A function that sends the `sketch`, in its client's row of a table [N, s] that says
+    which rows are filled, and the `metrics`. It keeps the `update` and, with batch
+    norm, the `statistics`.
   """
   plain = fedavg.client_function(objective, config.training)
 
@@ -143,7 +145,9 @@ def _train(
     metrics = kept.pop(server.METRICS)
     own = sketch(kept[server.UPDATE], shared['seed'], config.sketch_size)
     place = contextual.place_of(examples, config.population)
-    table = tf.tensordot(place, own, axes=0)
+    table = collections.OrderedDict(
+      [(_ROWS, tf.tensordot(place, own, axes=0)), (_FILLED, place)]
+    )
     return collections.OrderedDict([(SKETCH, table), (server.METRICS, metrics)]), kept
 
   first = _nothing(objective)
@@ -220,7 +224,10 @@ def fedu2(
     return phases.model(state, rate=rate, round=state.round)
 
   def weigh(state, aggregated):
-    sketches, measured = aggregated[SKETCH], aggregated[server.METRICS]
+    table, measured = aggregated[SKETCH], aggregated[server.METRICS]
+    # Rounded: a secure sum of zeros need not be exactly 0.
+    came = tf.round(table[_FILLED]) > 0
+    sketches = tf.where(came[:, tf.newaxis], table[_ROWS], 0.0)
     weights = common_descent.weights(tf.matmul(sketches, sketches, transpose_b=True))
     work = server.report(measured['statistics'], objective.summarize)
     work['largest_weight'] = tf.reduce_max(weights)
