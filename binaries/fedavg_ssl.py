@@ -97,6 +97,23 @@ class Orchestra(methods.Method):
 
 
 @dataclasses.dataclass(frozen=True)
+class SSD(methods.Method):
+  """SSD (Fang et al., ICCV 2025): clients in dimensions of their own.
+
+  Attributes:
+    scale: alpha, by which a client's own dimensions are drawn out.
+    separation_weight: gamma, weight of the dimensions' scaling.
+    distillation_weight: delta, weight of the distance of features from projections.
+  """
+
+  kind: ClassVar[str] = 'ssd'
+  objective: ClassVar[str | None] = 'ssd'
+  scale: kinds.Positive = 10.0
+  separation_weight: kinds.NotNegative = 1.0
+  distillation_weight: kinds.NotNegative = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
 class Centralized(methods.Method):
   """Clients' training on as many examples per round, drawn from all."""
 
@@ -191,6 +208,7 @@ PROGRAM = programs.Program(
     ),
     *(_row(FedU2(), objective) for objective in _DISPERSED),
     _row(Orchestra(), objectives.Orchestra()),
+    _row(SSD(), objectives.Ssd()),
   ),
 )
 

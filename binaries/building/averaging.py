@@ -16,6 +16,7 @@ from tff_ssl.algorithms import fedu2
 from tff_ssl.algorithms import l_dawa
 from tff_ssl.algorithms import orchestra
 from tff_ssl.algorithms import scaffold
+from tff_ssl.algorithms import ssd
 from tff_ssl.federated import phases
 from tff_ssl.objectives import target
 
@@ -83,6 +84,17 @@ def _orchestra_config(
   )
 
 
+def _ssd_config(config: run_config.RunConfig, population: int) -> ssd.SSDConfig:
+  own = config.method
+  return ssd.SSDConfig(
+    population,
+    own.scale,
+    own.separation_weight,
+    own.distillation_weight,
+    training.client_config(config),
+  )
+
+
 def _centralized(
   config: run_config.RunConfig, objective: Any
 ) -> centralized.UnionProcess:
@@ -118,5 +130,6 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
   'orchestra': algorithms.with_server(
     orchestra.orchestra, _orchestra_config, numbered=True, rows_of_one_client=True
   ),
+  'ssd': algorithms.with_server(ssd.ssd, _ssd_config, numbered=True),
   'centralized': algorithms.Algorithm(_centralized, _check_centralized),
 }

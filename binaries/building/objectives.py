@@ -111,6 +111,14 @@ def _uniformity(config: run_config.RunConfig, encoder: network.Network, _: int) 
   return uniformity.UniformityObjective(encoders.siamese(config, encoder))
 
 
+def _ssd(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
+  own: kinds.Ssd = config.objective
+  model = dual_encoder.build_siamese(
+    encoder, (*own.hidden, encoder.output_dim), encoders.views(config)
+  )
+  return uniformity.UniformityObjective(model, own.uniformity_weight)
+
+
 def _dino(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
   own: kinds.Dino = config.objective
   # Half the side: 8 of 16 pixels, like the paper's 96 of 224.
@@ -264,6 +272,7 @@ _BUILD: Mapping[str, _Build] = {
   **dict.fromkeys(_LOSSES, _statistics),
   'dino': _dino,
   'uniformity': _uniformity,
+  'ssd': _ssd,
   'mae': _mae,
   'supervised': supervised_objective,
   'fedca': _fedca,

@@ -61,6 +61,20 @@ class Uniformity(Projected):
 
 
 @dataclasses.dataclass(frozen=True)
+class Ssd(Objective):
+  """Alignment and uniformity of projections as wide as the features (SSD).
+
+  Attributes:
+    hidden: Widths of the projector's hidden layers.
+    uniformity_weight: beta, weight of uniformity.
+  """
+
+  kind: ClassVar[str] = 'ssd'
+  hidden: tuple[kinds.Count, ...] = (256,)
+  uniformity_weight: kinds.NotNegative = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
 class _Moco(Projected):
   """MoCo: contrast with a queue of keys.
 
@@ -324,6 +338,7 @@ _ALL: tuple[type[Objective], ...] = (
   Spectral,
   Dino,
   Uniformity,
+  Ssd,
   Mae,
   Supervised,
   FedCA,

@@ -30,6 +30,7 @@ _BOUND, _BOUNDS = (
     'fedavg_cco': 4096.0,
     'fedema': 256.0,
     'maml_ssfl': 256.0,
+    'ssd': 256.0,
   },
 )
 # Above every n_k.

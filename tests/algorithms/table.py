@@ -21,6 +21,7 @@ from tff_ssl.algorithms import fedu2
 from tff_ssl.algorithms import l_dawa
 from tff_ssl.algorithms import orchestra
 from tff_ssl.algorithms import scaffold
+from tff_ssl.algorithms import ssd
 from tff_ssl.algorithms.divergence_aware import fedema
 from tff_ssl.algorithms.divergence_aware import fedu
 from tff_ssl.algorithms.featarc import featarc
@@ -46,6 +47,7 @@ from tff_ssl.objectives import orchestra as orchestra_objective
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
+from tff_ssl.objectives import uniformity
 from tff_ssl.optimization import local
 
 
@@ -171,6 +173,12 @@ TABLE = collections.OrderedDict(
     orchestra.OrchestraConfig(numbered.POPULATION, 5, 2, training=_EPOCHS),
     collects=1,
   ),
+  ssd=_row(
+    ssd.ssd,
+    uniformity.UniformityObjective(harness.model()),
+    # The model's features and projections differ in size.
+    ssd.SSDConfig(numbered.POPULATION, distillation_weight=0.0, training=_EPOCHS),
+  ),
   decentralized=Row(
     decentralized.decentralized,
     lambda _: decentralized.decentralized(_simsiam(batch_norm=True), _RING),
@@ -261,6 +269,7 @@ LONG = (
   'scaffold',
   'fedu2',
   'orchestra',
+  'ssd',
   'fedu',
   'featarc',
   'per_ssfl',

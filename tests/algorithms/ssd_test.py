@@ -1,0 +1,84 @@
+"""SSD's rounds: each client by its own dimensions, and its limit, FedAvg."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tests.algorithms import numbered
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import ssd
+from tff_ssl.federated import local_training
+from tff_ssl.objectives import separated
+from tff_ssl.objectives import uniformity
+
+_TRAINING = fedavg.FedAvgConfig(local_training.LocalPlan(2, 2), 0.1, seed=harness.SEED)
+_OBJECTIVE = uniformity.UniformityObjective(harness.model())
+_CLIENTS = harness.split([3, 2, 4])
+
+
+def _config(**options):
+  options = {'distillation_weight': 0.0, **options}
+  return ssd.SSDConfig(numbered.POPULATION, training=_TRAINING, **options)
+
+
+def test_a_round_is_the_mean_of_clients_that_train_by_their_own_numbers(tff_context):
+  """Each as FedAvg's client would, on its own loss."""
+  process = harness.build(ssd.ssd, _OBJECTIVE, harness.SGD, _config())
+  states, metrics = harness.rounds_of(process, [harness.cohort(_CLIENTS)])
+  own = separated.SeparatedObjective(
+    _OBJECTIVE, numbered.POPULATION, distillation_weight=0.0
+  )
+  train = harness.for_any_size(fedavg.client_function(own, _TRAINING).client_fn)
+  shared = {
+    'params': process.get_model_weights(states[0]).trainable,
+    'seed': harness.round_seed(0),
+    'rate': tf.constant(0.1),
+  }
+
+  def update(positions, number):
+    examples = harness.take(harness.arrays(), positions)
+    examples['client'] = np.full(len(positions), number, np.int32)
+    return harness.flat(train(shared, harness.tensors(examples))['update'])
+
+  sizes = [len(own) for own in _CLIENTS]
+  numbers = [(100 + own[0]) % numbered.POPULATION for own in _CLIENTS]
+  updates = [update(*pair) for pair in zip(_CLIENTS, numbers, strict=True)]
+  expected = harness.SGD.learning_rate * np.average(updates, 0, sizes)
+  before, after = (harness.weights(process, state) for state in states)
+  assert harness.relative(before - after, expected) < 1e-3
+  # The numbers matter.
+  assert harness.relative(update(_CLIENTS[0], numbers[0] + 1), updates[0]) > 1e-3
+  assert metrics[0]['client_work']['separation'] > 0
+
+
+@pytest.mark.long
+def test_without_scaled_dimensions_and_distillation_it_is_fedavg(tff_context):
+  process = harness.build(ssd.ssd, _OBJECTIVE, harness.ADAM, _config(scale=1.0))
+  # The objective of FedAvg's packs is separable: only whole training is the same.
+  plain = harness.build_fedavg(_OBJECTIVE, harness.ADAM, _TRAINING)
+  cohort = harness.cohort(_CLIENTS)
+  ends = [
+    harness.weights(each, harness.rounds_of(each, [cohort] * 2)[0][-1])
+    for each in (process, plain)
+  ]
+  np.testing.assert_allclose(ends[0], ends[1], rtol=0, atol=1e-6)
+
+
+def test_a_client_sends_no_more_than_in_fedavg(tff_context):
+  process = harness.build(ssd.ssd, _OBJECTIVE, harness.SGD, _config())
+  cohort = harness.cohort(_CLIENTS)
+  work = harness.rounds_of(process, [cohort])[1][0]['client_work']
+  plain = harness.build_fedavg(_OBJECTIVE, harness.SGD, _TRAINING)
+  expected = harness.rounds_of(plain, [cohort])[1][0]['client_work']
+  assert work['bytes_down'] == expected['bytes_down']
+  # Two more parts of the loss, of each of three clients.
+  assert work['bytes_up'] == expected['bytes_up'] + 3 * 4 * 2
+
+
+def test_the_paper_s_values_are_the_defaults():
+  values = dataclasses.asdict(ssd.SSDConfig(2))
+  assert (values['scale'], values['separation_weight']) == (10.0, 1.0)
+  assert values['distillation_weight'] == 0.1

@@ -1,0 +1,122 @@
+"""SSD's regularisers: a direction for each client, and features like projections.
+
+Hung-Chieh Fang, Hsuan-Tien Lin, Irwin King, Yifei Zhang. Soft Separation and
+Distillation: Toward Global Uniformity in Federated Unsupervised Learning. ICCV 2025
+(arXiv:2508.01251). Of client k, with features h, projections z and a vector d_k that is
+alpha in the client's dimensions and 1 in all others:
+
+    L = L_ssl + gamma mean |z - sg(z * d_k)|^2 + delta mean KL(softmax(h) | softmax(z))
+
+The first term (dimension-scaled regularisation) draws the projections of each client
+into dimensions that are its own; the second (projector distillation) has the encoder
+take over what the projector would keep to itself.
+
+As in the authors' code, terms are means over both views, z has unit length in the first
+(without it the term is least at infinity), and h and z are as the networks give them in
+the second, where gradients flow through both; they must be of equal size.
+
+Decision: a client's dimensions are a block of floor(d / N). Where clients outnumber
+dimensions each has one, which several share.
+"""
+
+import collections
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.computing import checks
+from tff_ssl.encoders import network
+from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
+from tff_ssl.objectives import contextual
+from tff_ssl.objectives import dual_encoder
+
+SSL_LOSS, SEPARATION, DISTILLATION = 'ssl_loss', 'separation', 'distillation'
+
+
+@dataclasses.dataclass(frozen=True)
+class SeparatedObjective(base.Wrapper):
+  """An objective with SSD's regularisers; examples name their client.
+
+  Attributes:
+    objective: L_ssl, a loss of two views' projections by one network.
+    population: N, the number of all clients.
+    scale: alpha, at least 1; 1: no dimension is a client's own.
+    separation_weight: gamma.
+    distillation_weight: delta; 0: features and projections may differ in size.
+  """
+
+  population: int
+  scale: float = 10.0
+  separation_weight: float = 1.0
+  distillation_weight: float = 0.1
+
+  def __post_init__(self) -> None:
+    checks.at_least(1, population=self.population, scale=self.scale)
+    checks.not_negative(
+      separation_weight=self.separation_weight,
+      distillation_weight=self.distillation_weight,
+    )
+    model = getattr(self.objective, 'model', None)
+    if not isinstance(self.objective, dual_encoder.PairObjective) or not isinstance(
+      model, dual_encoder.Siamese
+    ):
+      raise ValueError(
+        f'The objective is a {type(self.objective).__name__}; to be separated it must '
+        'be a loss of two projections by a single encoder, such as uniformity.'
+      )
+    sizes = model.encoder.output_dim, model.projector.output_dim
+    if self.distillation_weight and sizes[0] != sizes[1]:
+      raise ValueError(
+        f'The projector has {sizes[1]} outputs; to be distilled into the encoder it '
+        f'must have {sizes[0]}, as many as the encoder, or distillation_weight be 0.'
+      )
+
+  @property
+  def scales(self) -> np.ndarray:
+    """The vectors d_k, float32 [N, d]."""
+    dim = self.objective.model.projector.output_dim
+    size = max(1, dim // self.population)
+    blocks = np.arange(dim) // size
+    own = blocks == np.arange(self.population)[:, np.newaxis] % (dim // size)
+    return np.where(own, self.scale, 1.0).astype(np.float32)
+
+  def loss(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the loss of a batch, with its parts among the metrics; 0 for n = 0."""
+    model: dual_encoder.Siamese = self.objective.model
+    own, head = (network.select(params, name) for name in model.networks)
+    views = tf.concat(model.views(examples, seed), axis=0)
+    h = model.encoder.apply(own, views, batches=2)
+    z = model.projector.apply(head, h, batches=2)
+    f, g = tf.split(z, 2)
+    place = contextual.place_of(examples, self.population)
+    scale = tf.linalg.matvec(tf.constant(self.scales), place, transpose_a=True)
+    ssl_loss = self.objective.loss_of_pairs(f, g)
+    separation = _separation(z, tf.cast(scale, z.dtype))
+    loss = ssl_loss + self.separation_weight * separation
+    metrics = collections.OrderedDict(collapse.spread_metrics(f))
+    metrics.update({SSL_LOSS: ssl_loss, SEPARATION: separation})
+    if self.distillation_weight:
+      metrics[DISTILLATION] = _divergence(h, z)
+      loss += self.distillation_weight * metrics[DISTILLATION]
+    return loss, metrics
+
+
+def _separation(z: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:
+  """Returns the mean squared distance of unit rows [n, d] to their scaled copies."""
+  z = tf.math.l2_normalize(z, axis=1)
+  return _mean(tf.math.squared_difference(z, tf.stop_gradient(z * scale)))
+
+
+def _divergence(h: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
+  """Returns the mean divergence KL(softmax(h) | softmax(z)) of rows [n, d]."""
+  log_p, log_q = tf.nn.log_softmax(h, axis=1), tf.nn.log_softmax(z, axis=1)
+  return _mean(tf.exp(log_p) * (log_p - log_q))
+
+
+def _mean(x: tf.Tensor) -> tf.Tensor:
+  """Returns the mean over n rows of their sums; 0 for n = 0."""
+  return tf.math.divide_no_nan(tf.reduce_sum(x), tf.cast(tf.shape(x)[0], x.dtype))
