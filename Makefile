@@ -35,6 +35,7 @@ RUNS ?= runs/byol
 FIGURE ?= docs/figures/byol_collapse.png
 
 .PHONY: help demo byol-collapse claims claims-cifar claims-elsewhere test check bench
+.PHONY: leaderboard
 .PHONY: bench-growth docs docs-serve docs-venv test-long kill-campaign torture format lock
 .PHONY: race elsewhere backbones clean venv
 
@@ -44,6 +45,7 @@ help:
 	@echo "make claims       the papers' claims on digits (hours); writes docs/claims.md"
 	@echo 'make claims-cifar the same on CIFAR (days); both resume where they stopped'
 	@echo "make claims-elsewhere  FedAvg on Fashion-MNIST in Flower's setting (hours)"
+	@echo 'make leaderboard  all methods on all boards (20 CPU hours); writes its page'
 	@echo 'make test         run the tests (ARGS: for pytest)'
 	@echo 'make test-long    run the slow tests of further methods, then make elsewhere'
 	@echo 'make check        lint, formatting and types'
@@ -92,6 +94,10 @@ claims-cifar: venv
 # ARGS=--data_dir=FOLDER, unless Debian's package dataset-fashion-mnist is installed.
 claims-elsewhere: venv
 	$(BIN)/python -m docs.claims.flower $(ARGS)
+
+# ARGS='--boards=digits_silo --seeds=1'; --data=ham10000=FILE where the data are.
+leaderboard: venv
+	$(BIN)/python -m docs.leaderboard $(ARGS)
 
 test: venv
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not long and not torture' $(ARGS)

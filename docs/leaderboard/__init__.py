@@ -1,0 +1,1 @@
+"""The benchmark of federated self-supervision; see README.md."""

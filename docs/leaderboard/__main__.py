@@ -1,0 +1,238 @@
+"""Makes the runs of the leaderboard, and writes docs/leaderboard.md.
+
+  python -m docs.leaderboard --data=ham10000=/data/ham10000_200x150.tar
+  python -m docs.leaderboard --boards=digits_silo --seeds=1 --tune=false
+  python -m docs.leaderboard --boards=digits_silo --methods=fedu2,ssd
+  python -m docs.leaderboard --seeds=0
+
+First the rate of each method is chosen for each data set, then all methods run on all
+boards. What this takes at most is said, and refused above the bound of boards.toml,
+before the first run. Each run is a separate process; its figures go to
+docs/leaderboard/figures.csv, and it is not repeated if they are there or its folder is
+complete. After Ctrl-C or a kill the same command resumes. With --seeds=0 it writes the
+page alone.
+"""
+
+from collections.abc import Iterator, Sequence
+import dataclasses
+import pathlib
+import sys
+
+from binaries.config import command_line
+from binaries.launching import complete
+from binaries.launching import job_runner
+from binaries.launching import program
+from docs.claims import data
+from docs.claims import figures
+from docs.claims import running
+from docs.leaderboard import boards as boards_lib
+from docs.leaderboard import page
+from tff_ssl.computing import kinds
+from tff_ssl.computing import sessions
+from tff_ssl.runs import run_config
+from tff_ssl.storage import files
+
+_MOST_SEEDS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """What is run, and how.
+
+  Attributes:
+    boards: Names of boards; none: all.
+    methods: Names of methods; none: all.
+    seeds: Seeds of each method on each board; 0: the page alone.
+    tune: Whether rates are chosen first; otherwise the middle ones are taken.
+    jobs: Runs at a time; none: one per core.
+    runs: Folder of the run folders.
+    data: Data of tasks, as in cifar10=/data/tfds,ham10000=/data/ham10000.tar.
+  """
+
+  boards: tuple[str, ...] = ()
+  methods: tuple[str, ...] = ()
+  seeds: kinds.Natural = _MOST_SEEDS
+  tune: bool = True
+  jobs: kinds.Count | None = None
+  runs: command_line.Path = 'runs/leaderboard'
+  data: tuple[str, ...] = ()
+
+
+def main(
+  options: Options,
+  benchmark: boards_lib.Benchmark | None = None,
+  folder: pathlib.Path = boards_lib.FOLDER,
+  start: job_runner.Start | None = None,
+) -> None:
+  """Runs methods on boards and writes the page.
+
+  Args:
+    options: Which, and how.
+    benchmark: Boards and methods; None: those of boards.toml.
+    folder: Folder of the stored figures; the page is next to it.
+    start: Starts a command; None: in a separate process.
+
+  Raises:
+    ValueError: If an option has a wrong value, the runs would take too long, or a run
+      failed.
+  """
+  benchmark = benchmark or boards_lib.read()
+  if options.seeds > _MOST_SEEDS:
+    raise ValueError(
+      f'seeds is {options.seeds}; it must be a whole number from 0 to {_MOST_SEEDS}.'
+    )
+  board_names = _chosen('boards', options.boards, [*benchmark.boards])
+  method_names = _chosen('methods', options.methods, [*benchmark.methods])
+  cells = [
+    (benchmark.boards[board], benchmark.methods[method])
+    for board in board_names
+    for method in method_names
+  ]
+  runs, stored = pathlib.Path(options.runs), folder / 'figures.csv'
+  # Runs and their logs are written into it, and it may be a stranger's.
+  if runs.is_dir():
+    run_config.check_contained(runs)
+  paths = _paths(options.data, benchmark)
+
+  def run(jobs: Iterator[running.Job]) -> list[str]:
+    own = [*jobs]
+    runner = running.Runner(
+      stored,
+      [*boards_lib.claims(benchmark, with_cpu=True)],
+      [*boards_lib.claims(benchmark, with_cpu=False)],
+      options.jobs or sessions.cores(),
+      paths,
+      start,
+    )
+    failed = runner.run(own)
+    _store_cpu(benchmark, stored, own)
+    return failed
+
+  failures = []
+  try:
+    if options.seeds:
+      _say_cost(benchmark, cells, options, figures.read(stored))
+      if options.tune:
+        failures += run(_tuning(benchmark, cells, runs))
+      rated = figures.read(stored)
+      failures += run(_results(benchmark, cells, options, rated, runs))
+  finally:
+    with files.atomic(folder.with_suffix('.md')) as aside:
+      aside.write_text(page.text(benchmark, stored), encoding='utf-8')
+  if failures:
+    raise ValueError(f'{len(failures)} runs failed: {" ".join(failures)}')
+
+
+Cells = Sequence[tuple[boards_lib.Board, boards_lib.Method]]
+
+
+def _tuned(benchmark: boards_lib.Benchmark, cells: Cells) -> Cells:
+  """Returns where the rates of some methods on some boards are chosen, each once."""
+  pairs = ((benchmark.tuning_board(board), method) for board, method in cells)
+  return [*dict.fromkeys(pairs)]
+
+
+def _tuning(
+  benchmark: boards_lib.Benchmark, cells: Cells, runs: pathlib.Path
+) -> Iterator[running.Job]:
+  """Yields the runs that choose the rates of some methods on some boards, each once."""
+  for board, method in _tuned(benchmark, cells):
+    for rate in method.rates:
+      run = benchmark.tuning_run(board, method, rate)
+      yield _job(run, benchmark.tuning_seed, runs)
+
+
+def _results(
+  benchmark: boards_lib.Benchmark,
+  cells: Cells,
+  options: Options,
+  stored: figures.Stored,
+  runs: pathlib.Path,
+) -> Iterator[running.Job]:
+  """Yields the runs of methods on boards: all with the first seed before any other.
+
+  A method whose rates could not all be tried has no results yet.
+  """
+  for seed in range(options.seeds):
+    for board, method in cells:
+      rate: float | None = boards_lib.middle_rate(method)
+      if options.tune:
+        rate = boards_lib.chosen_rate(benchmark, board, method, stored)
+      if rate is not None:
+        yield _job(boards_lib.run(board, method, rate), seed, runs)
+
+
+def _job(run: data.Run, seed: int, runs: pathlib.Path) -> running.Job:
+  return running.Job(run, seed, runs / f'{run.name}-{run.key}' / f'seed_{seed}')
+
+
+def _say_cost(
+  benchmark: boards_lib.Benchmark,
+  cells: Cells,
+  options: Options,
+  stored: figures.Stored,
+) -> None:
+  """Says what the runs take at most; refuses more than the file allows."""
+  taken = 0.0
+  if options.tune:
+    for board, method in _tuned(benchmark, cells):
+      column, seed = boards_lib.tuning_column(board), benchmark.tuning_seed
+      keys = [benchmark.tuning_run(board, method, rate).key for rate in method.rates]
+      left = [key for key in keys if (key, seed, column) not in stored]
+      taken += len(left) * board.seconds
+  for board, method in cells:
+    rate = boards_lib.chosen_rate(benchmark, board, method, stored)
+    if not options.tune:
+      rate = boards_lib.middle_rate(method)
+    key = None if rate is None else boards_lib.run(board, method, rate).key
+    seeds = range(options.seeds)
+    wanted = [k for k in seeds if (key, k, board.column) not in stored]
+    taken += len(wanted) * board.seconds
+  hours = taken / 3600
+  if hours > benchmark.hours:
+    raise ValueError(
+      f'The runs take up to {hours:.1f} CPU hours; it must be at most '
+      f'{benchmark.hours:g}, the bound of boards.toml.'
+    )
+  print(f'At most {hours:.1f} CPU hours', file=sys.stderr, flush=True)
+
+
+def _store_cpu(
+  benchmark: boards_lib.Benchmark, path: pathlib.Path, jobs: Sequence[running.Job]
+) -> None:
+  """Adds the CPU seconds of runs whose folders are there to the stored figures."""
+  stored = figures.read(path)
+  for job in jobs:
+    found = complete.read(job.folder)
+    if found is not None and boards_lib.CPU in found.system:
+      taken = float(found.system[boards_lib.CPU].sum())
+      stored[job.run.key, job.seed, boards_lib.CPU] = float(f'{taken:.6g}')
+  claims = [*boards_lib.claims(benchmark, with_cpu=True)]
+  with files.atomic(path) as aside:
+    aside.write_text(figures.text(stored, claims), encoding='utf-8')
+
+
+def _chosen(name: str, given: Sequence[str], known: Sequence[str]) -> Sequence[str]:
+  """Returns the names that are given, or all; refuses one that is not known."""
+  for each in given:
+    if each not in known:
+      raise ValueError(f'{name} has {each!r}; it must be one of {", ".join(known)}.')
+  return [each for each in known if each in given or not given]
+
+
+def _paths(pairs: Sequence[str], benchmark: boards_lib.Benchmark) -> dict[str, str]:
+  """Returns the path of the data, by task."""
+  tasks = sorted({board.task for board in benchmark.boards.values()})
+  paths = {}
+  for task, _, path in (pair.partition('=') for pair in pairs):
+    paths[task] = str(pathlib.Path(path).expanduser())
+    if task not in tasks or not path or not pathlib.Path(paths[task]).exists():
+      raise ValueError(
+        f'data has {task}={path}; it must be TASK=PATH, a task of {", ".join(tasks)} '
+        'and an existing path.'
+      )
+  return paths
+
+
+if __name__ == '__main__':
+  program.run_module('docs.leaderboard.__main__')

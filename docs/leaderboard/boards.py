@@ -1,0 +1,230 @@
+"""The boards and methods, read from boards.toml (README.md describes it)."""
+
+from collections.abc import Iterator, Mapping
+import dataclasses
+import pathlib
+import statistics
+import string
+import tomllib
+from typing import Any
+
+from docs.claims import data
+from docs.claims import figures
+
+FOLDER = pathlib.Path(__file__).parent
+BYTES = ('client_work/bytes_down', 'client_work/bytes_up')
+CPU = 'cpu_seconds'
+# Of a run that also evaluates an encoder that has learnt nothing.
+UNTRAINED = 'random_encoder'
+
+
+@dataclasses.dataclass(frozen=True)
+class Board:
+  """A data set and a partition: what all methods are compared on.
+
+  Attributes:
+    name: Such as 'digits_silo'; after the last '_' the kind of its clients.
+    title: What the page calls it.
+    task: Its data set; boards of one task have their rates from its first board.
+    flags: Of the program: data, partition, encoder, evaluation.
+    column: The accuracy that ranks methods, of `evaluation.json`.
+    passes: How often each image is seen.
+    rounds: In how many rounds.
+    seconds: CPU seconds that a run takes at most.
+  """
+
+  name: str
+  title: str
+  task: str
+  flags: str
+  column: str
+  passes: int
+  rounds: int
+  seconds: float
+
+  @property
+  def has_many_clients(self) -> bool:
+    """Whether its clients are devices, not silos."""
+    return self.name.endswith('_device')
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+  """A method as it takes part.
+
+  Attributes:
+    name: Name in the file.
+    title: What the page calls it.
+    source: Its paper.
+    program: Module of `binaries`.
+    plan: Flags of how clients or server train, with $rate.
+    flags: Its own flags.
+    rates: Rates of which one is chosen for each data set.
+    device: Flags that are added on boards of many clients.
+    untrained: Whether its runs also evaluate an untrained encoder.
+  """
+
+  name: str
+  title: str
+  source: str
+  program: str
+  plan: str
+  flags: str
+  rates: tuple[float, ...]
+  device: str = ''
+  untrained: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Benchmark:
+  """What is in the file.
+
+  Attributes:
+    boards: By name; the first of a task is the one on which rates are chosen.
+    methods: By name.
+    hours: CPU hours that all runs may take.
+    tuning_seed: The seed with which rates are chosen.
+    tuning_flags: The flags that hold out the validation split which chooses them.
+  """
+
+  boards: Mapping[str, Board]
+  methods: Mapping[str, Method]
+  hours: float
+  tuning_seed: int
+  tuning_flags: str
+
+  def tuning_board(self, board: Board) -> Board:
+    """Returns the board on which the rates of another are chosen."""
+    return next(each for each in self.boards.values() if each.task == board.task)
+
+  def tuning_run(self, board: Board, method: Method, rate: float) -> data.Run:
+    """Returns the run that says how good a rate is on a board."""
+    return run(board, method, rate, self.tuning_flags, '_tuning')
+
+
+def read(path: pathlib.Path = FOLDER / 'boards.toml') -> Benchmark:
+  """Reads boards and methods.
+
+  Args:
+    path: The file.
+
+  Raises:
+    ValueError: If a table lacks a field, or has one that is not known.
+  """
+  content = tomllib.loads(path.read_text(encoding='utf-8'))
+  try:
+    methods = {
+      name: Method(
+        name,
+        **{**own, 'plan': content['plan'][own['plan']], 'rates': tuple(own['rates'])},
+      )
+      for name, own in content['methods'].items()
+    }
+    boards = {name: Board(name, **own) for name, own in content['boards'].items()}
+    fields = (content[name] for name in ('hours', 'tuning_seed', 'tuning_flags'))
+    return Benchmark(boards, methods, *fields)
+  except KeyError as error:
+    raise ValueError(f'{path.name} has no {error}; it must have one.') from error
+  except TypeError as error:
+    raise ValueError(f'{path.name}: {error}') from error
+
+
+def run(
+  board: Board, method: Method, rate: float, more: str = '', name: str = ''
+) -> data.Run:
+  """Returns the run of a method on a board, without seed and folder.
+
+  Args:
+    board: The board.
+    method: The method.
+    rate: Of its clients or server.
+    more: Further flags.
+    name: The end of its name, if it has any.
+  """
+  device = method.device if board.has_many_clients else ''
+  plan = string.Template(method.plan).substitute(rate=f'{rate:g}')
+  text = f'{board.flags} {plan} {method.flags} {device} --rounds={board.rounds} {more}'
+  full = f'{board.name}_{method.name}_{rate:g}{name}'
+  return data.Run(full, method.program, tuple(text.split()))
+
+
+def tuning_column(board: Board) -> str:
+  """Returns the accuracy that chooses rates."""
+  return f'validation/{board.column}'
+
+
+def columns(board: Board, method: Method) -> list[str]:
+  """Returns what is stored of a run, but for its CPU seconds."""
+  names = [board.column, *BYTES]
+  # Centralized training moves nothing.
+  if '--method=centralized' in method.flags.split():
+    names = [board.column]
+  if method.untrained:
+    names.append(f'{UNTRAINED}/{board.column}')
+  return names
+
+
+def claims(benchmark: Benchmark, with_cpu: bool) -> Iterator[data.Claim]:
+  """Yields all runs in the form in which the engine of claims takes them.
+
+  Args:
+    benchmark: Boards and methods.
+    with_cpu: Whether with the figure that no run leaves in its folder's tables of
+      metrics: the engine stores it, but does not wait for it.
+  """
+  for board in benchmark.boards.values():
+    for method in benchmark.methods.values():
+      names = columns(board, method) + [CPU] * with_cpu
+      made = {}
+      for rate in method.rates:
+        own = run(board, method, rate)
+        made.update({f'{rate:g} {name}': data.Figure(own, name) for name in names})
+        if board is benchmark.tuning_board(board):
+          tuning = benchmark.tuning_run(board, method, rate)
+          figure = data.Figure(tuning, tuning_column(board))
+          made[f'{rate:g} {figure.column}'] = figure
+      yield _claim(f'{board.name}_{method.name}', board, made)
+
+
+def _claim(name: str, board: Board, made: Mapping[str, data.Figure]) -> data.Claim:
+  """Returns figures as a claim that claims nothing."""
+  texts: dict[str, Any] = dict.fromkeys(('paper', 'title', 'source', 'sentence'), name)
+  return data.Claim(
+    id=name,
+    **texts,
+    budget=board.name,
+    figures=made,
+    comparisons=(),
+    bounds=('', ''),
+    protocol='',
+    seeds=range(data.MOST_SEEDS),
+  )
+
+
+def chosen_rate(
+  benchmark: Benchmark, board: Board, method: Method, stored: figures.Stored
+) -> float | None:
+  """Returns the rate of a method for a board's data set; None: some are not tried yet.
+
+  Args:
+    benchmark: Boards and methods.
+    board: The board.
+    method: The method.
+    stored: The stored figures.
+  """
+  on, seed = benchmark.tuning_board(board), benchmark.tuning_seed
+  tried = {
+    rate: stored.get(
+      (benchmark.tuning_run(on, method, rate).key, seed, tuning_column(on))
+    )
+    for rate in method.rates
+  }
+  if None in tried.values():
+    return None
+  # NaN is no accuracy; of equals the smallest.
+  return max(tried, key=lambda rate: (tried[rate] == tried[rate], tried[rate], -rate))
+
+
+def middle_rate(method: Method) -> float:
+  """Returns the rate of a method that is not tuned."""
+  return statistics.median_low(method.rates)

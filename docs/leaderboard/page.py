@@ -1,0 +1,135 @@
+"""docs/leaderboard.md, written from boards.toml and the stored figures alone."""
+
+from collections.abc import Sequence
+import pathlib
+import statistics
+from typing import NamedTuple
+
+from docs.claims import data
+from docs.claims import figures
+from docs.claims import verdicts
+from docs.leaderboard import boards as boards_lib
+
+_INTRODUCTION = """# The leaderboard of federated self-supervision
+
+All methods on the same data, partitions, networks and passes over the images, each at a
+rate chosen for it. `make leaderboard` makes the missing runs and writes this page; it
+resumes, and says beforehand what it costs at most. No figure is typed by hand: they are
+in [figures.csv](leaderboard/figures.csv), boards and methods in
+[boards.toml](leaderboard/boards.toml). [How to add a method](leaderboard/README.md).
+
+- *accuracy*: of a logistic regression on the frozen features, with 10 % of the labels
+  (HAM10000: the mean over classes of the recall), in per cent: the mean over seeds, and
+  an interval that holds the true mean nine times in ten, by Student's t.
+- *rate*: the best of three on a validation split, by one run with a seed that no result
+  has, on the first board of the data set, for all boards of it. *untuned*: the middle
+  one of the three.
+- *down*, *up*: MB of the whole run to and from all clients, of what a device would send
+  in float32 (of a table its own rows).
+- *CPU*: seconds of a run with its evaluation. They depend on the machine.
+
+FedSup and the other methods with labels at the server are no part of it, because they
+have labels.
+"""
+
+
+class Row(NamedTuple):
+  """A method on a board.
+
+  Attributes:
+    title: Its name.
+    source: Its paper.
+    accuracies: Of each seed.
+    rate: What it was run with, and whether that was chosen.
+    megabytes: Down and up; none: nothing is sent.
+    cpu: Seconds, mean over seeds; None: unknown.
+  """
+
+  title: str
+  source: str
+  accuracies: Sequence[float]
+  rate: str
+  megabytes: Sequence[float]
+  cpu: float | None
+
+
+def rows(
+  benchmark: boards_lib.Benchmark, board: boards_lib.Board, stored: figures.Stored
+) -> list[Row]:
+  """Returns the methods that have run on a board, the best first.
+
+  Args:
+    benchmark: Boards and methods.
+    board: The board.
+    stored: The stored figures.
+  """
+  found = []
+  for method in benchmark.methods.values():
+    tuned = boards_lib.chosen_rate(benchmark, board, method, stored)
+    rate = boards_lib.middle_rate(method) if tuned is None else tuned
+    key = boards_lib.run(board, method, rate).key
+
+    def values(column: str, key: str = key) -> list[float]:
+      return [
+        stored[key, seed, column]
+        for seed in range(data.MOST_SEEDS)
+        if (key, seed, column) in stored
+      ]
+
+    if not (accuracies := values(board.column)):
+      continue
+    sent = [each for name in boards_lib.BYTES if (each := values(name))]
+    cpu = values(boards_lib.CPU)
+    found.append(
+      Row(
+        method.title,
+        method.source,
+        accuracies,
+        f'{rate:g}' + (', untuned' if tuned is None else ''),
+        [statistics.fmean(each) * board.rounds / 1e6 for each in sent],
+        statistics.fmean(cpu) if cpu else None,
+      )
+    )
+    if untrained := values(f'{boards_lib.UNTRAINED}/{board.column}'):
+      found.append(Row('untrained encoder', 'the floor', untrained, '', (), None))
+  return sorted(found, key=lambda row: -statistics.fmean(row.accuracies))
+
+
+def text(benchmark: boards_lib.Benchmark, path: pathlib.Path) -> str:
+  """Returns the page.
+
+  Args:
+    benchmark: Boards and methods.
+    path: The file of stored figures.
+  """
+  stored = figures.read(path)
+  return _INTRODUCTION + ''.join(
+    _section(board, rows(benchmark, board, stored))
+    for board in benchmark.boards.values()
+  )
+
+
+def _section(board: boards_lib.Board, found: Sequence[Row]) -> str:
+  head = f'\n## {board.title}\n\n{board.passes} passes, {board.rounds} rounds.'
+  if not found:
+    return f'{head} Not run yet.\n'
+  header = ('method', 'from', 'accuracy', 'seeds', 'rate', 'down', 'up', 'CPU')
+  lines = [header, ('---',) * len(header), *map(_cells, found)]
+  table = ''.join(f'| {" | ".join(line)} |\n' for line in lines)
+  return f'{head}\n\n{table}'
+
+
+def _cells(row: Row) -> Sequence[str]:
+  sent = [f'{each:,.1f}' for each in row.megabytes] or ['', '']
+  cpu = '' if row.cpu is None else f'{row.cpu:,.0f}'
+  seeds = str(len(row.accuracies))
+  return (row.title, row.source, _accuracy(row), seeds, row.rate, *sent, cpu)
+
+
+def _accuracy(row: Row) -> str:
+  """Returns mean and half the width of its interval; the mean alone of one seed."""
+  mean = f'{100 * statistics.fmean(row.accuracies):.1f}'
+  if len(row.accuracies) < 2:
+    return mean
+  plain = data.Comparison({}, None, level=False)
+  return f'{mean} ± {100 * verdicts.compare(plain, row.accuracies, 1.0).reach:.1f}'
