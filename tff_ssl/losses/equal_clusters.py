@@ -42,7 +42,7 @@ def centroids(
   checks.at_least(1, iterations=iterations)
   x = tf.stop_gradient(x)
 
-  def body(i, means):
+  def body(i: tf.Tensor, means: tf.Tensor) -> tuple[tf.Tensor, ...]:
     scores = tf.matmul(x, means, transpose_b=True)
     nearest = tf.argmax(sinkhorn.assignments(scores, epsilon, scalings), axis=1)
     members = tf.one_hot(nearest, tf.shape(means)[0], dtype=x.dtype)

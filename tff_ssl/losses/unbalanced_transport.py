@@ -43,7 +43,7 @@ def plan(
   log_a, log_b = tf.unstack(-tf.math.log(shape))
   damping = tau / (tau + epsilon)
 
-  def body(i, f, g):
+  def body(i: tf.Tensor, f: tf.Tensor, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
     del f
     f = -damping * tf.reduce_logsumexp(scaled + g + log_b, axis=1, keepdims=True)
     g = -damping * tf.reduce_logsumexp(scaled + f + log_a, axis=0, keepdims=True)

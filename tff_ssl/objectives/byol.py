@@ -121,7 +121,7 @@ class ByolObjective(base.Objective):
     state: base.State,
     examples: base.Examples,
     seed: tf.Tensor,
-  ) -> tuple[tf.Tensor, base.Metrics, list[tf.Tensor], list[tf.Tensor]]:
+  ) -> tuple[tf.Tensor, base.Metrics, Sequence[tf.Tensor], Sequence[tf.Tensor]]:
     """Returns loss, metrics, and both views' predictions and online projections.
 
     Args:

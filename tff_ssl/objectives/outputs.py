@@ -3,6 +3,7 @@
 For objectives that add a term to another one's loss, of the outputs it has computed.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -11,8 +12,6 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import simsiam
-
-Pair = tuple[tf.Tensor, tf.Tensor]
 
 
 class Outputs(NamedTuple):
@@ -27,8 +26,8 @@ class Outputs(NamedTuple):
 
   loss: tf.Tensor
   metrics: base.Metrics
-  predictions: Pair
-  projections: Pair
+  predictions: Sequence[tf.Tensor]
+  projections: Sequence[tf.Tensor]
 
 
 def check(objective: Any, purpose: str) -> None:

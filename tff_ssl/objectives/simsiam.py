@@ -95,7 +95,7 @@ class SimSiamObjective(base.Separable):
 
   def loss_with_outputs(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
-  ) -> tuple[tf.Tensor, base.Metrics, list[tf.Tensor], list[tf.Tensor]]:
+  ) -> tuple[tf.Tensor, base.Metrics, Sequence[tf.Tensor], Sequence[tf.Tensor]]:
     """Returns loss, metrics, and both views' predictions and projections."""
     z = self.model.project(params, self.views(examples, seed), batches=2)
     encodings = self._of_projections(params, z)

@@ -42,7 +42,9 @@ def weights(gram: tf.Tensor, iterations: int = 1000) -> tf.Tensor:
   linear = tf.math.divide_no_nan(lengths, tf.reduce_max(lengths))
   step = 1.0 / tf.reduce_max(tf.reduce_sum(tf.abs(cosines), axis=1))
 
-  def body(i, y, ahead, t):
+  def body(
+    i: tf.Tensor, y: tf.Tensor, ahead: tf.Tensor, t: tf.Tensor
+  ) -> tuple[tf.Tensor, ...]:
     gradient = tf.linalg.matvec(cosines, ahead) - linear
     after = tf.nn.relu(ahead - step * gradient)
     # O'Donoghue and Candes 2015: without restarts the steps overshoot and swing.
