@@ -19,10 +19,10 @@ in [figures.csv](leaderboard/figures.csv), boards and methods in
 [boards.toml](leaderboard/boards.toml); `docs/leaderboard/README.md` says how to add a
 method.
 
-Clients train for one epoch of batches of 32 in each round, or, with a loss of
-statistics (DCCO, FedSC, FedAvg with CCO), take one step on all their images, at the rate
-of the server's Adam. All networks are ResNet-8 of half the width; the norm is the one
-that the method needs.
+Clients train for one epoch of batches of 32 in each round; with a loss of statistics
+(DCCO, FedSC, FedAvg with CCO) they take one step on all their images, at the rate of
+the server's Adam. All networks are ResNet-8 of half the width; the norm is the one that
+the method needs.
 
 - *accuracy*: of a logistic regression on the frozen features, with 10 % of the labels
   (HAM10000: the mean over classes of the recall), in per cent: the mean over seeds, and
