@@ -64,7 +64,7 @@ def _scores(z, temperature):
 
 
 @pytest.mark.parametrize('temperature', [0.1, 0.7])
-def test_the_loss_is_that_of_the_paper(temperature):
+def test_the_loss_is_the_clustering_and_the_rotation(temperature):
   objective = _objective(temperature=temperature)
   params, state, batch = _start(objective)
   loss, metrics, _ = objective.loss_with_state(params, state, batch, _SEED)

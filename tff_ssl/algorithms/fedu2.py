@@ -28,15 +28,16 @@ other, each with the number of its client. No sum can hide them, and with noise 
 large as a client they would say nothing: an aggregation that adds noise is refused. The
 updates themselves are in a sum, which may be secure.
 
-Deviations and decisions:
-  The paper's server has all clients' weights. Here it has sketches and a sum: nothing
-    as large as a model leaves a client by itself. That takes a second exchange in which
+Deviations and decisions, because of the paper only the abstract and the authors' code
+are known here:
+  The code's server has all clients' weights. Here it has sketches and a sum: nothing as
+    large as a model leaves a client by itself. That takes a second exchange in which
     clients do not train.
-  The paper's step has the length of a gradient of rates, which has no unit of weights.
-    Here the weights of the updates sum to 1, as those of FedAvg do: only their
-    proportions are the aggregator's.
-  The authors' code divides g_k by its length, not by its square, where the relative
-    rate has the square; it is the paper's definition that is taken.
+  The code solves for the shortest combination of the g_k, each divided by its length.
+    Here each is divided by the square of its length, because that is the gradient of
+    the relative rate by which |g_k|^2 falls.
+  The code's server makes a step as long as that combination, whatever the lengths of
+    the updates. Here the weights of the updates sum to 1, as those of FedAvg do.
   Batch norm's statistics and metrics are averaged by n_k, as in FedAvg.
   The state of the objective (BYOL's target) starts afresh each round, as in `fedavg`.
   Bytes: a client sends the sketch and its number, and one update; it receives the model
@@ -197,7 +198,7 @@ def fedu2(
 
   Args:
     objective: L_ssl; with lambda above 0 one that `objectives.outputs.check` allows.
-    server_optimizer: Applied to the weighted sum; SGD at rate 1.0 is the paper's.
+    server_optimizer: Applied to the weighted sum; SGD at rate 1.0 is the authors'.
     config: Hyperparameters.
 
   Returns:

@@ -2,7 +2,7 @@
 
 Ekdeep Singh Lubana, Chi Ian Tang, Fahim Kawsar, Robert P. Dick, Akhil Mathur.
 Orchestra: Unsupervised Federated Learning via Globally Consistent Clustering. ICML
-2022, Algorithm 1.
+2022.
 
 A round, with G global centroids at the server:
   1. the server broadcasts the model and the global centroids;
@@ -22,7 +22,7 @@ its client; a client with fewer than 2 L images sends representations of single 
 sum can hide what the server has to cluster, and with noise there would be nothing to
 cluster: an aggregation that adds noise is refused.
 
-Deviations and decisions:
+Deviations and decisions; what is not here is as in the authors' code:
   The target starts each round as the global model, and is not sent. The authors'
     clients send it and the server averages it, which doubles what is sent.
   The representations are those of one view, after training. The authors keep those that
@@ -195,7 +195,7 @@ def orchestra(
 
   Args:
     objective: What a client minimises.
-    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
+    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the authors'.
     config: Hyperparameters.
 
   Returns:

@@ -58,7 +58,7 @@ def ssd(
 
   Args:
     objective: L_ssl, of two views by one network.
-    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
+    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is plain FedAvg.
     config: Hyperparameters.
 
   Returns:

@@ -2,7 +2,7 @@
 
 Ekdeep Singh Lubana, Chi Ian Tang, Fahim Kawsar, Robert P. Dick, Akhil Mathur.
 Orchestra: Unsupervised Federated Learning via Globally Consistent Clustering. ICML
-2022, section 4.1; after Aude Genevay, Gabriel Dulac-Arnold, Jean-Philippe Vert.
+2022; after Aude Genevay, Gabriel Dulac-Arnold, Jean-Philippe Vert.
 Differentiable Deep Clustering with Cluster Size Constraints, 2019.
 """
 

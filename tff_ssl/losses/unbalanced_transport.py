@@ -32,7 +32,8 @@ def plan(
   Raises:
     ValueError: If an argument is out of range, or the cost is not a matrix.
 
-  Source: Chizat et al. 2018, Algorithm 2 and Table 1 (Kullback-Leibler), on logarithms.
+  Source: Chizat et al. 2018, the scaling algorithm for Kullback-Leibler divergences of
+  both marginals, on logarithms.
   """
   checks.positive(epsilon=epsilon, tau=tau)
   checks.at_least(1, iterations=iterations)

@@ -12,11 +12,11 @@ optimal transport (`losses.unbalanced_transport`) to as many points e of a Gauss
 scaled to unit length. It is unbalanced so that a client with few classes need not cover
 the whole sphere.
 
-Decisions:
+Decisions, because of the paper only the abstract and the authors' code are known here:
+  The code has a sliced distance on the sphere in the place of the transport, with the
+    weight lambda = 0.01. The transport's epsilon and tau are chosen here: encodings of
+    unit length cost from 0 to 2.
   The points of an example are drawn by its id and the round's seed.
-  The authors' published code has a sliced distance on the sphere in the place of the
-    paper's transport; lambda = 0.01 is its weight. The transport's epsilon and tau are
-    chosen here: encodings of unit length cost from 0 to 2.
 """
 
 import collections

@@ -2,7 +2,7 @@
 
 Ekdeep Singh Lubana, Chi Ian Tang, Fahim Kawsar, Robert P. Dick, Akhil Mathur.
 Orchestra: Unsupervised Federated Learning via Globally Consistent Clustering. ICML
-2022, section 4. With the server's centroids C, a target network (EMA of the online one)
+2022. With the server's centroids C, a target network (EMA of the online one)
 and a temperature T:
 
     L = H(softmax(C z_target(x1) / T), softmax(C z(x2) / T)) + H(r, R(z(rot_r x1)))
@@ -13,9 +13,9 @@ rotated: without it all images could end in one cluster.
 
 Shared: encoder, projector, R. On the client: the target.
 
-Deviations: the projector is normalized like the encoder, for which the programs'
-default is group norm, not batch norm. The rotated image is the first view itself, not
-a further one.
+Deviations from the authors' code, from which the formulas are: the projector is
+normalized like the encoder, for which the programs' default is group norm, not batch
+norm. The rotated image is the first view itself, not a further one.
 """
 
 import collections

@@ -11,7 +11,8 @@ The first term (dimension-scaled regularisation) draws the projections of each c
 into dimensions that are its own; the second (projector distillation) has the encoder
 take over what the projector would keep to itself.
 
-As in the authors' code, terms are means over both views, z has unit length in the first
+As in the authors' training code, from which, with the formulas above, the method is
+known here, terms are means over both views, z has unit length in the first
 (without it the term is least at infinity), and h and z are as the networks give them in
 the second, where gradients flow through both; they must be of equal size.
 
