@@ -194,7 +194,7 @@ def _say_cost(
       f'The runs take up to {hours:.1f} CPU hours; it must be at most '
       f'{benchmark.hours:g}, the bound of boards.toml.'
     )
-  print(f'At most {hours:.1f} CPU hours', file=sys.stderr, flush=True)
+  print(f'At most {hours:.2f} CPU hours', file=sys.stderr, flush=True)
 
 
 def _store_cpu(

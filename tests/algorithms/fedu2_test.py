@@ -94,6 +94,7 @@ def test_rounds_are_the_shortest_combinations_of_rates(tff_context, process):
   assert differs > 1e-2
 
 
+@pytest.mark.long
 def test_uncounted_clients_do_not_enter(tff_context, process):
   """Also one that is discarded after a round in which it was not."""
   (_, before), _ = harness.rounds_of(process, [_cohort([0, 1, 2])])

@@ -80,6 +80,7 @@ def _rows(result):
   return (float(result.weight) * table[name].numpy() for name in ('rows', 'filled'))
 
 
+@pytest.mark.long
 def test_a_client_fills_its_own_rows_with_at_most_as_many_clusters_as_images(
   tff_context, results
 ):
@@ -109,6 +110,7 @@ def test_local_centroids_are_those_of_equal_clusters():
     assert not rows[n:].numpy().any()
 
 
+@pytest.mark.long
 def test_a_round_is_the_mean_update_and_the_clusters_of_all_rows(
   tff_context, process, rounds, results
 ):
@@ -139,6 +141,7 @@ def test_a_round_is_the_mean_update_and_the_clusters_of_all_rows(
     )
 
 
+@pytest.mark.long
 def test_a_round_without_anybody_keeps_the_centroids(tff_context, process, rounds):
   state = rounds[0][-1]
   after, _ = process.next(state, [harness.broken([0, 1]), harness.cohort([[]])[0]])
@@ -148,6 +151,7 @@ def test_a_round_without_anybody_keeps_the_centroids(tff_context, process, round
   assert not start.extra['clustered']
 
 
+@pytest.mark.long
 def test_bytes_are_those_of_one_row_and_of_the_global_centroids(
   tff_context, process, rounds
 ):

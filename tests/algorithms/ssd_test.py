@@ -24,6 +24,7 @@ def _config(**options):
   return ssd.SSDConfig(numbered.POPULATION, training=_TRAINING, **options)
 
 
+@pytest.mark.long
 def test_a_round_is_the_mean_of_clients_that_train_by_their_own_numbers(tff_context):
   """Each as FedAvg's client would, on its own loss."""
   process = harness.build(ssd.ssd, _OBJECTIVE, harness.SGD, _config())
@@ -67,6 +68,7 @@ def test_without_scaled_dimensions_and_distillation_it_is_fedavg(tff_context):
   np.testing.assert_allclose(ends[0], ends[1], rtol=0, atol=1e-6)
 
 
+@pytest.mark.long
 def test_a_client_sends_no_more_than_in_fedavg(tff_context):
   process = harness.build(ssd.ssd, _OBJECTIVE, harness.SGD, _config())
   cohort = harness.cohort(_CLIENTS)

@@ -19,12 +19,12 @@ def test_images_are_rotated_by_their_own_quarter_turns():
 
 
 def test_turns_belong_to_their_examples_and_are_equally_frequent():
-  ids = tf.range(2000, dtype=tf.int64)
+  ids = tf.range(400, dtype=tf.int64)
   turns = rotation.draw(_SEED, ids).numpy()
   # To 4 standard errors.
-  np.testing.assert_allclose(np.bincount(turns), 500, atol=4 * np.sqrt(2000 * 3 / 16))
+  np.testing.assert_allclose(np.bincount(turns), 100, atol=4 * np.sqrt(400 * 3 / 16))
   np.testing.assert_array_equal(rotation.draw(_SEED, ids[9:3:-1]), turns[9:3:-1])
-  assert (rotation.draw(tf.constant([3, 5]), ids).numpy() != turns).any()
+  assert (rotation.draw(tf.constant([3, 5]), ids[:20]).numpy() != turns[:20]).any()
 
 
 def test_what_is_no_square_is_refused():

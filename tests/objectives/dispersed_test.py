@@ -70,15 +70,16 @@ def test_the_loss_is_that_of_the_objective_and_two_transports(name):
 
 
 def test_points_are_spread_over_the_sphere_and_belong_to_their_examples():
-  ids = tf.range(400, dtype=tf.int64)
+  ids = tf.range(200, dtype=tf.int64)
   points = dispersed_lib.points(_SEED, ids, 3).numpy()
   np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1.0, rtol=1e-5)
   # Of a uniform distribution: mean 0, covariance 1/3, to 4 standard errors.
-  np.testing.assert_allclose(points.mean(0), 0, atol=4 * np.sqrt(1 / 3 / 400))
-  np.testing.assert_allclose(points.T @ points / 400, np.eye(3) / 3, atol=0.08)
+  np.testing.assert_allclose(points.mean(0), 0, atol=4 * np.sqrt(1 / 3 / 200))
+  np.testing.assert_allclose(points.T @ points / 200, np.eye(3) / 3, atol=0.12)
   some = dispersed_lib.points(_SEED, ids[7:3:-1], 3)
   np.testing.assert_allclose(some, points[7:3:-1], rtol=1e-6)
-  assert not np.allclose(dispersed_lib.points(_SEED, ids, 3, 1), points)
+  other = dispersed_lib.points(_SEED, ids[:9], 3, 1)
+  assert not np.allclose(other, points[:9])
   # The uniform numbers of the ends give finite points too.
   assert np.isfinite(special.ndtri([2.0**-25, 1 - 2.0**-25])).all()
 
