@@ -26,8 +26,10 @@ from tff_ssl.federated import packs
 from tff_ssl.federated import server
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import dino
+from tff_ssl.objectives import dispersed
 from tff_ssl.objectives import mae
 from tff_ssl.objectives import moco
+from tff_ssl.objectives import orchestra
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import supervised
@@ -67,19 +69,41 @@ def _mae():
   return mae.build_mae(vit.from_config(config, tiny.IMAGE_SHAPE))
 
 
+def _orchestra():
+  objective = orchestra.OrchestraObjective(harness.model())
+  centroids = tf.eye(5, harness.DIMENSION)
+  return objective.bind_context({orchestra.CENTROIDS: centroids})
+
+
 _ROWS = {
   'byol': (lambda: byol.ByolObjective(harness.model(), _predictor()), _EPOCHS),
   'cco': (harness.cco, _STEP),
   'dino': (_dino, _EPOCHS),
+  'dispersed': (
+    lambda: dispersed.DispersedObjective(simclr.SimclrObjective(harness.model())),
+    _EPOCHS,
+  ),
   'mae': (_mae, _EPOCHS),
   'moco': (lambda: moco.MocoObjective(harness.model(), queue_size=6), _EPOCHS),
   'nt_xent': (lambda: simclr.SimclrObjective(harness.model()), _STEP),
+  'orchestra': (_orchestra, _EPOCHS),
   'simsiam': (lambda: simsiam.SimSiamObjective(harness.model(), _predictor()), _STEP),
   'supervised': (_supervised, _EPOCHS),
   'swav': (lambda: swav.SwavObjective(harness.model(), num_prototypes=5), _STEP),
   'uniformity': (lambda: uniformity.UniformityObjective(harness.model()), _STEP),
   'vicreg': (lambda: harness.cco('vicreg'), _STEP),
 }
+_LONG = (
+  'dino',
+  'dispersed',
+  'mae',
+  'moco',
+  'orchestra',
+  'simsiam',
+  'swav',
+  'uniformity',
+  'vicreg',
+)
 _SPEC = collections.OrderedDict(
   (name, tf.TensorSpec([None, *spec.shape], spec.dtype))
   for name, spec in harness.ELEMENT.items()
@@ -130,7 +154,7 @@ def _client(name):
   return _Client(name)
 
 
-@pytest.mark.long_for('dino', 'mae', 'moco', 'simsiam', 'swav', 'uniformity', 'vicreg')
+@pytest.mark.long_for(*_LONG)
 @pytest.mark.parametrize('name', _ROWS)
 def test_a_client_moves_the_weights_and_reports_finite_numbers(name):
   result = _client(name)(range(5))
@@ -145,7 +169,7 @@ def test_a_client_moves_the_weights_and_reports_finite_numbers(name):
     assert np.isfinite(float(value))
 
 
-@pytest.mark.long_for('dino', 'mae', 'moco', 'simsiam', 'swav', 'uniformity', 'vicreg')
+@pytest.mark.long_for(*_LONG)
 @pytest.mark.parametrize('name', _ROWS)
 def test_the_seed_alone_draws_the_views(name):
   client = _client(name)
@@ -159,7 +183,7 @@ def test_the_seed_alone_draws_the_views(name):
   assert float(loss) != float(changed)
 
 
-@pytest.mark.long_for('dino', 'mae', 'moco', 'simsiam', 'swav', 'uniformity', 'vicreg')
+@pytest.mark.long_for(*_LONG)
 @pytest.mark.parametrize('name', _ROWS)
 def test_a_client_that_is_discarded_sends_zeros(name):
   for positions, value, count in (
@@ -175,7 +199,7 @@ def test_a_client_that_is_discarded_sends_zeros(name):
     assert counts == expected
 
 
-@pytest.mark.long_for('dino', 'mae', 'moco', 'simsiam', 'swav', 'uniformity', 'vicreg')
+@pytest.mark.long_for(*_LONG)
 @pytest.mark.parametrize('name', _ROWS)
 def test_a_client_of_one_example_is_defined(name):
   result = _client(name)([3])
@@ -184,7 +208,17 @@ def test_a_client_of_one_example_is_defined(name):
 
 
 @pytest.mark.long_for(
-  'cco', 'dino', 'mae', 'moco', 'nt_xent', 'simsiam', 'swav', 'uniformity', 'vicreg'
+  'dispersed',
+  'orchestra',
+  'cco',
+  'dino',
+  'mae',
+  'moco',
+  'nt_xent',
+  'simsiam',
+  'swav',
+  'uniformity',
+  'vicreg',
 )
 @pytest.mark.parametrize('name', _ROWS)
 def test_a_pack_is_the_mean_of_its_clients(name):
