@@ -223,7 +223,7 @@ class Lejepa(Projected):
 
   kind: ClassVar[str] = 'lejepa'
   projector: tuple[kinds.Count, ...] = (256, 256, 64)
-  gaussian_weight: kinds.Positive = 5.0
+  gaussian_weight: kinds.Positive = 1.0
   directions: kinds.Count = 64
   knots: kinds.Count = 8
   t_max: kinds.Positive = 3.0

@@ -64,7 +64,7 @@ class LejepaLoss(statistics_loss.StatisticsLoss):
     seed: int32 [2], of the directions; None: they are not drawn yet (see `drawn`).
   """
 
-  weight: float = 5.0
+  weight: float = 1.0
   directions: int = 64
   knots: int = 8
   t_max: float = 3.0

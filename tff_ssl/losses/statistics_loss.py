@@ -17,8 +17,8 @@ import tensorflow as tf
 from tff_ssl.losses import lengths
 
 Statistics = collections.OrderedDict[str, tf.Tensor]
-# What all clients of a round share: moments are taken around `f` [d], `g` [d], or around
-# 0 without them; directions are drawn from `seed`, int32 [2].
+# What all clients of a round share. Moments are taken around `f` [d] and `g` [d], or
+# around 0 without them; directions are drawn from `seed`, int32 [2].
 Reference = collections.OrderedDict[str, tf.Tensor]
 SEED = 'seed'
 # Shifts of the encodings that a loss ignores: none; one of both views; one of each.

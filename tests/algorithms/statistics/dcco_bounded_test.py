@@ -26,10 +26,10 @@ def _objective(norm, loss_name='cco'):
   )
 
 
-def _build(norm, aggregation=None):
+def _build(norm, aggregation=None, loss_name='cco'):
   return processes.build(
     dcco.dcco(
-      _objective(norm),
+      _objective(norm, loss_name),
       optimizers.build_optimizer(_STEP),
       dcco.DCCOConfig(seed=harness.SEED),
     ),
@@ -97,12 +97,12 @@ def test_clipping_to_the_bound_of_the_largest_client_clips_nothing(tff_context):
 
 @pytest.mark.long
 def test_lejepa_is_within_its_bound_without_a_norm(tff_context):
-  bound = harness.cco('lejepa').share_bound
-  private = aggregations.private(
-    1e-9, update_clip=1e6, statistics_clip=max(_SIZES) * bound
-  )
-  moved, _ = _step(harness.build_dcco('lejepa', aggregation=private))
-  expected, _ = _step(harness.build_dcco('lejepa'))
+  clip = max(_SIZES) * _objective(None, 'lejepa').share_bound
+  # As 64 directions have 8 knots; of each client no more than the bound is sent.
+  assert clip == pytest.approx(5 * np.sqrt(64 * 8 + 1))
+  private = aggregations.private(1e-9, update_clip=1e6, statistics_clip=clip)
+  moved, _ = _step(_build(None, private, 'lejepa'))
+  expected, _ = _step(_build(None, None, 'lejepa'))
   assert harness.relative(moved, expected) < 1e-4
 
 
