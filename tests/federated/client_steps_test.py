@@ -83,6 +83,7 @@ _ROWS = {
     lambda: dispersed.DispersedObjective(simclr.SimclrObjective(harness.model())),
     _EPOCHS,
   ),
+  'lejepa': (lambda: harness.cco('lejepa'), _STEP),
   'mae': (_mae, _EPOCHS),
   'moco': (lambda: moco.MocoObjective(harness.model(), queue_size=6), _EPOCHS),
   'nt_xent': (lambda: simclr.SimclrObjective(harness.model()), _STEP),
@@ -96,6 +97,7 @@ _ROWS = {
 _LONG = (
   'dino',
   'dispersed',
+  'lejepa',
   'mae',
   'moco',
   'orchestra',
@@ -207,19 +209,7 @@ def test_a_client_of_one_example_is_defined(name):
   assert np.isfinite(harness.flat(tf.nest.flatten(result.means))).all()
 
 
-@pytest.mark.long_for(
-  'dispersed',
-  'orchestra',
-  'cco',
-  'dino',
-  'mae',
-  'moco',
-  'nt_xent',
-  'simsiam',
-  'swav',
-  'uniformity',
-  'vicreg',
-)
+@pytest.mark.long_for('cco', 'nt_xent', *_LONG)
 @pytest.mark.parametrize('name', _ROWS)
 def test_a_pack_is_the_mean_of_its_clients(name):
   """Clients of many sizes, one empty, one whose images are not finite."""

@@ -32,13 +32,14 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import online
 from tff_ssl.objectives import outputs
+from tff_ssl.objectives import wrapper
 
 SSL_LOSS, ALIGNMENT = 'ssl_loss', 'alignment'
 _PARTS = (SSL_LOSS, ALIGNMENT)
 
 
 @dataclasses.dataclass(frozen=True)
-class AlignedObjective(base.Wrapper):
+class AlignedObjective(wrapper.Wrapper):
   """An objective with FeatARC's alignment to a fixed model.
 
   With a weight of 0 the loss is the objective's own: use the objective instead.

@@ -29,6 +29,7 @@ from tff_ssl.computing import checks
 from tff_ssl.losses import unbalanced_transport
 from tff_ssl.objectives import base
 from tff_ssl.objectives import outputs
+from tff_ssl.objectives import wrapper
 
 SSL_LOSS, DISPERSION = 'ssl_loss', 'dispersion'
 _SALT = 300
@@ -37,7 +38,7 @@ _HALF_STEP = 2.0**-25
 
 
 @dataclasses.dataclass(frozen=True)
-class DispersedObjective(base.Wrapper):
+class DispersedObjective(wrapper.Wrapper):
   """An objective with FedU2's regulariser.
 
   Attributes:

@@ -35,7 +35,7 @@ def check(objective: Any, purpose: str) -> None:
 
   Args:
     objective: Allowed are objectives on pairs of encodings by one network (SimCLR, CCO,
-      VICReg, the spectral loss, alignment and uniformity), SimSiam and BYOL.
+      VICReg, the spectral loss, LeJEPA, alignment and uniformity), SimSiam and BYOL.
     purpose: What the outputs are for, such as 'aligned'.
   """
   pairs = isinstance(objective, dual_encoder.PairObjective) and isinstance(
@@ -46,8 +46,8 @@ def check(objective: Any, purpose: str) -> None:
   ):
     raise ValueError(
       f'The objective is a {type(objective).__name__}; to be {purpose} it must be '
-      'SimCLR, SimSiam, BYOL, CCO, VICReg, spectral or uniformity, with a single '
-      'encoder.'
+      'SimCLR, SimSiam, BYOL, CCO, VICReg, spectral, LeJEPA or uniformity, with a '
+      'single encoder.'
     )
 
 
@@ -72,6 +72,6 @@ def of_batch(
   if isinstance(objective, simsiam.SimSiamObjective):
     return Outputs(*objective.loss_with_outputs(params, examples, seed))
   encodings = objective.encode(params, examples, seed)
-  loss, metrics = objective.loss_of_encodings(encodings, examples)
+  loss, metrics = objective.drawn(seed).loss_of_encodings(encodings, examples)
   pair = encodings['f'], encodings['g']
   return Outputs(loss, metrics, pair, pair)

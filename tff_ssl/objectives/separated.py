@@ -32,12 +32,13 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import wrapper
 
 SSL_LOSS, SEPARATION, DISTILLATION = 'ssl_loss', 'separation', 'distillation'
 
 
 @dataclasses.dataclass(frozen=True)
-class SeparatedObjective(base.Wrapper):
+class SeparatedObjective(wrapper.Wrapper):
   """An objective with SSD's regularisers; examples name their client.
 
   Attributes:
@@ -95,7 +96,7 @@ class SeparatedObjective(base.Wrapper):
     f, g = tf.split(z, 2)
     place = contextual.place_of(examples, self.population)
     scale = tf.linalg.matvec(tf.constant(self.scales), place, transpose_a=True)
-    ssl_loss = self.objective.loss_of_pairs(f, g)
+    ssl_loss = self.objective.drawn(seed).loss_of_pairs(f, g)
     separation = _separation(z, tf.cast(scale, z.dtype))
     loss = ssl_loss + self.separation_weight * separation
     metrics = collections.OrderedDict(collapse.spread_metrics(f))
