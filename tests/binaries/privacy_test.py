@@ -118,7 +118,7 @@ def test_bounded_statistics_are_clipped_to_the_bound_of_the_largest_client():
 
   built = aggregation.build(config(), [3, 7, 2], bound)
   # A round of one release, or of two at more noise each: of the same clip norm.
-  for each in (built, built.divided(2)):
+  for each in (built, built.divided({'update': [100], 'statistics': [10]})):
     assert each.packs.clip_norms['statistics'] == pytest.approx(7 * bound)
   norms = aggregation.clip_norms(config(), [3, 7, 2], bound)
   assert norms['statistics'] == pytest.approx(7 * 0.5 * (2 + 3 / 4) ** 0.5)
