@@ -47,7 +47,6 @@ _REFUSED = {
     _PRIVATE: 'is given without epsilon or noise_multiplier',
     f'{_PRIVATE},epsilon=-1': "epsilon='-1'; it must be a number above 0, or none",
     f'{_PRIVATE},noise_multiplier=nan': "noise_multiplier='nan'; it must be",
-    f'--aggregation=private:epsilon=8 {_RUN}': 'is given without update_clip',
     f'{_PRIVATE},epsilon=8 --runtime=parts=2': 'noise is counted for a round as a',
     f'{_PRIVATE},epsilon=8 --runtime=hosts:addresses=localhost:1': (
       'must be worker or in_process, because a host that is given up may have drawn '
@@ -55,7 +54,7 @@ _REFUSED = {
     ),
     f'{_PRIVATE},epsilon=8,clip_quantile=2': 'it must be a number in (0, 1), or none',
     f'{_PRIVATE},epsilon=8,bound=2': "has 'bound=2'; the fields are update_clip, eps",
-    f'{_DISTRIBUTED},epsilon=8,clip_quantile=0.5': "has 'clip_quantile=0.5'; the field",
+    f'{_PRIVATE},epsilon=8,split=first': "has split='first'; it must be",
     f'{_DISTRIBUTED},noise_multiplier=1,cohorts=poisson': (
       'cohorts of --aggregation is poisson with --aggregation=distributed; it must be '
       'fixed or p'
@@ -120,13 +119,17 @@ def test_bounded_statistics_are_clipped_to_the_bound_of_the_largest_client():
   # A round of one release, or of two at more noise each: of the same clip norm.
   for each in (built, built.divided({'update': [100], 'statistics': [10]})):
     assert each.packs.clip_norms['statistics'] == pytest.approx(7 * bound)
-  norms = aggregation.clip_norms(config(), [3, 7, 2], bound)
+  both = {'update', 'statistics'}
+  norms = aggregation.clip_norms(config(), [3, 7, 2], bound, both)
   assert norms['statistics'] == pytest.approx(7 * 0.5 * (2 + 3 / 4) ** 0.5)
   assert 'the largest client has 7 examples' in norms[aggregation.BY_CONSTRUCTION]
-  norms = aggregation.clip_norms(config(',statistics_clip=2'), [3, 7, 2], bound)
+  own = config(',statistics_clip=2')
+  norms = aggregation.clip_norms(own, [3, 7, 2], bound, both)
   assert norms == {'update': 1.0, 'statistics': 2.0}
-  with pytest.raises(ValueError, match='because the bound of encodings does not chang'):
-    aggregation.build(config(',clip_quantile=0.5'), [3, 7, 2], bound)
+  # The bound does not change, whatever else adapts.
+  follows = aggregation.build(config(',clip_quantile=0.25'), [3, 7, 2], bound)
+  assert list(follows.adaptive) == ['update']
+  assert follows.adaptive['update'].quantile == 0.25
 
 
 _FLAGS = (
@@ -151,7 +154,7 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   ended = in_process.run(
     dcco,
     *_FLAGS,
-    '--aggregation=private:noise_multiplier=3,delta=1e-3',
+    '--aggregation=private:noise_multiplier=3,delta=1e-3,split=equal',
     f'--aggregation=epsilon={budget},update_clip=1,statistics_clip=2',
     f'--run_dir={folder}',
     folder=folder,
