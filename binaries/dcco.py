@@ -5,10 +5,11 @@ r"""Pretrains an encoder with DCCO, or with one of the baselines that it compare
       --partition=dirichlet:alpha=0,examples=4 --clients_per_round=128 --rounds=1000 \
       --run_dir=runs/cifar10
 
-The methods: `dcco` (of CCO, VICReg or the spectral loss); `fedsc` (the spectral loss,
-with the other clients' correlation matrix of the previous round); `fedavg` (with the
-loss within each client); `centralized_steps` (batches with as many examples as a round,
-drawn from all; with --objective=supervised from scratch, on a share of the labels).
+The methods: `dcco` (of CCO, VICReg, the spectral loss or LeJEPA); `fedsc` (the spectral
+loss, with the other clients' correlation matrix of the previous round); `fedavg` (with
+the loss within each client); `centralized_steps` (batches with as many examples as a
+round, drawn from all; with --objective=supervised from scratch, on a share of the
+labels).
 """
 
 import dataclasses
@@ -93,10 +94,13 @@ PROGRAM = programs.Program(
     _row(Dcco(), objectives.Cco()),
     _row(Dcco(), objectives.Vicreg()),
     _row(Dcco(), objectives.Spectral()),
+    _row(Dcco(), objectives.Lejepa()),
     _fedsc(),
     _row(methods.FedAvg(), objectives.Cco()),
+    _row(methods.FedAvg(), objectives.Lejepa()),
     _row(methods.FedAvg(), objectives.Simclr(temperature=0.1)),
     _row(CentralizedSteps(), objectives.Cco()),
+    _row(CentralizedSteps(), objectives.Lejepa()),
     _row(CentralizedSteps(), objectives.Supervised(labels=0.1)),
   ),
 )

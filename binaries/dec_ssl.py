@@ -158,6 +158,7 @@ _ALIGNED: tuple[objectives.Objective, ...] = (
   objectives.Byol(),
   objectives.Cco(),
   objectives.Vicreg(),
+  objectives.Lejepa(),
   objectives.Uniformity(),
 )
 _OF_ANY: tuple[methods.Method, ...] = (

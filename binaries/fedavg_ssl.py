@@ -85,6 +85,7 @@ OBJECTIVES: tuple[objectives.Objective, ...] = (
   objectives.Cco(),
   objectives.Vicreg(),
   objectives.Spectral(),
+  objectives.Lejepa(),
   objectives.Uniformity(),
   objectives.Mae(),
   objectives.Supervised(),

@@ -16,6 +16,7 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
 from tff_ssl.losses import cco
+from tff_ssl.losses import lejepa
 from tff_ssl.losses import spectral
 from tff_ssl.losses import statistics_loss
 from tff_ssl.losses import vicreg
@@ -41,9 +42,12 @@ _LOSSES: Mapping[str, Callable[[Any], statistics_loss.StatisticsLoss]] = {
   'cco': lambda own: cco.CcoLoss(own.off_diagonal_weight),
   'vicreg': lambda _: vicreg.VicregLoss(),
   'spectral': lambda own: spectral.SpectralLoss(own.mu),
+  'lejepa': lambda own: lejepa.LejepaLoss(
+    own.gaussian_weight, own.directions, own.knots, own.t_max
+  ),
 }
 # Objectives of two modalities; the spectral loss needs two views by one network.
-TWO_TOWERS = ('simclr', 'cco', 'vicreg')
+TWO_TOWERS = ('simclr', 'cco', 'vicreg', 'lejepa')
 
 
 def build(

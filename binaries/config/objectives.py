@@ -210,6 +210,26 @@ class Spectral(Projected):
 
 
 @dataclasses.dataclass(frozen=True)
+class Lejepa(Projected):
+  """LeJEPA (Balestriero and LeCun, 2025): encodings like a Gaussian's, views alike.
+
+  Attributes:
+    gaussian_weight: Weight of the distance from a Gaussian; the paper's lambda n /
+      (1 - lambda), whatever the number of examples of a round.
+    directions: Random directions a round along which the distance is measured.
+    knots: Points of each direction's characteristic function.
+    t_max: The largest of these points.
+  """
+
+  kind: ClassVar[str] = 'lejepa'
+  projector: tuple[kinds.Count, ...] = (256, 256, 64)
+  gaussian_weight: kinds.Positive = 1.0
+  directions: kinds.Count = 64
+  knots: kinds.Count = 8
+  t_max: kinds.Positive = 3.0
+
+
+@dataclasses.dataclass(frozen=True)
 class Mae(Objective):
   """Masked autoencoder (He et al., CVPR 2022), of a vision transformer.
 
@@ -307,6 +327,7 @@ _ALL: tuple[type[Objective], ...] = (
   Cco,
   Vicreg,
   Spectral,
+  Lejepa,
   Dino,
   Uniformity,
   Mae,

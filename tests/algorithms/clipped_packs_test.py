@@ -53,15 +53,16 @@ def _build(name, packed=False, aggregation=_PRIVATE):
 
 
 # Noise that clients add comes with whole quanta, of 2^-16 of the clip norm.
-@pytest.mark.long_for('fedavg', 'distributed')
+@pytest.mark.long_for('fedavg', 'lejepa', 'distributed')
 @pytest.mark.parametrize(
   ('name', 'aggregation', 'tolerance'),
   [
     ('cco', _PRIVATE, 1e-5),
     ('fedavg', _PRIVATE, 1e-5),
+    ('lejepa', _PRIVATE, 1e-5),
     ('cco', _distributed(1e-9), 1e-3),
   ],
-  ids=['cco', 'fedavg', 'distributed'],
+  ids=['cco', 'fedavg', 'lejepa', 'distributed'],
 )
 def test_clipped_sums_are_those_of_clients_apart(
   tff_context, name, aggregation, tolerance

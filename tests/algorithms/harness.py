@@ -28,6 +28,7 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.losses import cco as cco_lib
+from tff_ssl.losses import lejepa
 from tff_ssl.losses import spectral
 from tff_ssl.losses import vicreg
 from tff_ssl.objectives import contextual
@@ -83,6 +84,7 @@ STATISTICS_LOSSES = {
   'cco': cco_lib.CcoLoss(),
   'vicreg': vicreg.VicregLoss(),
   'spectral': spectral.SpectralLoss(),
+  'lejepa': lejepa.LejepaLoss(),
 }
 
 

@@ -142,6 +142,12 @@ TABLE = collections.OrderedDict(
   dcco=_row(
     dcco.dcco, harness.cco(), dcco.DCCOConfig(seed=harness.SEED), scratch=_COLLECTED
   ),
+  dcco_lejepa=_row(
+    dcco.dcco,
+    harness.cco('lejepa'),
+    dcco.DCCOConfig(seed=harness.SEED),
+    scratch=_COLLECTED,
+  ),
   dcco_stale=_row(dcco.dcco, harness.cco(), _STALE, collects=1),
   dcco_local_steps=_row(dcco.dcco, harness.cco(), _STEPS, scratch=_COLLECTED),
   fedsc=_row(
@@ -236,6 +242,7 @@ def process(name, packed=False, aggregation=None, optimizer=harness.ADAM) -> Any
 # of their kind: `dcco`, `fedavg_nt_xent`, `l_dawa`, `decentralized`, `fedema`, `fedca`
 # and `fedsup`. They are `long`.
 LONG = (
+  'dcco_lejepa',
   'dcco_stale',
   'dcco_local_steps',
   'fedsc',

@@ -179,8 +179,19 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   assert privacy_ledger.read(folder)['multipliers'] == pytest.approx(multipliers)
 
 
+# Four examples a client, each of R sqrt(2 + 3 R^2), or sqrt(directions x knots + 1).
 @pytest.mark.long
-def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_path):
+@pytest.mark.parametrize(
+  ('objective', 'clip'),
+  [
+    ('--objective=encoding_norm=1', 4 * 5**0.5),
+    ('--objective=lejepa', 4 * 513**0.5),
+  ],
+  ids=['cco', 'lejepa'],
+)
+def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(
+  tmp_path, objective, clip
+):
   folder = tmp_path / 'run'
   flags = ('--clients_per_round=1', '--seed=3')
   line = '--aggregation=private:cohorts=poisson --clients_per_round=1'
@@ -195,7 +206,7 @@ def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_pa
     launch.APART,
     *flags,
     '--aggregation=private:cohorts=poisson,noise_multiplier=3,delta=1e-3,update_clip=1',
-    '--objective=encoding_norm=1',
+    objective,
     f'--run_dir={folder}',
     folder=folder,
   )
@@ -215,8 +226,7 @@ def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_pa
   # The seed 3 is no secret.
   assert any('can be guessed' in each for each in card['not_protected'])
   assert '--seed=3 can be guessed' in ended.stderr
-  # Four examples a client, each of R sqrt(2 + 3 R^2).
-  assert card['clip_norms']['statistics'] == pytest.approx(4 * 5**0.5)
+  assert card['clip_norms']['statistics'] == pytest.approx(clip)
   assert 'nothing is clipped' in card['clip_norms'][aggregation.BY_CONSTRUCTION]
   assert any(
     'number of examples of the largest client' in each for each in card['not_protected']

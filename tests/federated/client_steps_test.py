@@ -71,6 +71,7 @@ _ROWS = {
   'byol': (lambda: byol.ByolObjective(harness.model(), _predictor()), _EPOCHS),
   'cco': (harness.cco, _STEP),
   'dino': (_dino, _EPOCHS),
+  'lejepa': (lambda: harness.cco('lejepa'), _STEP),
   'mae': (_mae, _EPOCHS),
   'moco': (lambda: moco.MocoObjective(harness.model(), queue_size=6), _EPOCHS),
   'nt_xent': (lambda: simclr.SimclrObjective(harness.model()), _STEP),
@@ -80,6 +81,16 @@ _ROWS = {
   'uniformity': (lambda: uniformity.UniformityObjective(harness.model()), _STEP),
   'vicreg': (lambda: harness.cco('vicreg'), _STEP),
 }
+_LONG = (
+  'dino',
+  'lejepa',
+  'mae',
+  'moco',
+  'simsiam',
+  'swav',
+  'uniformity',
+  'vicreg',
+)
 _SPEC = collections.OrderedDict(
   (name, tf.TensorSpec([None, *spec.shape], spec.dtype))
   for name, spec in harness.ELEMENT.items()
@@ -130,7 +141,7 @@ def _client(name):
   return _Client(name)
 
 
-@pytest.mark.long_for('dino', 'mae', 'moco', 'simsiam', 'swav', 'uniformity', 'vicreg')
+@pytest.mark.long_for(*_LONG)
 @pytest.mark.parametrize('name', _ROWS)
 def test_a_client_moves_the_weights_and_reports_finite_numbers(name):
   result = _client(name)(range(5))
@@ -145,7 +156,7 @@ def test_a_client_moves_the_weights_and_reports_finite_numbers(name):
     assert np.isfinite(float(value))
 
 
-@pytest.mark.long_for('dino', 'mae', 'moco', 'simsiam', 'swav', 'uniformity', 'vicreg')
+@pytest.mark.long_for(*_LONG)
 @pytest.mark.parametrize('name', _ROWS)
 def test_the_seed_alone_draws_the_views(name):
   client = _client(name)
@@ -159,7 +170,7 @@ def test_the_seed_alone_draws_the_views(name):
   assert float(loss) != float(changed)
 
 
-@pytest.mark.long_for('dino', 'mae', 'moco', 'simsiam', 'swav', 'uniformity', 'vicreg')
+@pytest.mark.long_for(*_LONG)
 @pytest.mark.parametrize('name', _ROWS)
 def test_a_client_that_is_discarded_sends_zeros(name):
   for positions, value, count in (
@@ -175,7 +186,7 @@ def test_a_client_that_is_discarded_sends_zeros(name):
     assert counts == expected
 
 
-@pytest.mark.long_for('dino', 'mae', 'moco', 'simsiam', 'swav', 'uniformity', 'vicreg')
+@pytest.mark.long_for(*_LONG)
 @pytest.mark.parametrize('name', _ROWS)
 def test_a_client_of_one_example_is_defined(name):
   result = _client(name)([3])
@@ -183,9 +194,7 @@ def test_a_client_of_one_example_is_defined(name):
   assert np.isfinite(harness.flat(tf.nest.flatten(result.means))).all()
 
 
-@pytest.mark.long_for(
-  'cco', 'dino', 'mae', 'moco', 'nt_xent', 'simsiam', 'swav', 'uniformity', 'vicreg'
-)
+@pytest.mark.long_for('cco', 'nt_xent', *_LONG)
 @pytest.mark.parametrize('name', _ROWS)
 def test_a_pack_is_the_mean_of_its_clients(name):
   """Clients of many sizes, one empty, one whose images are not finite."""

@@ -75,7 +75,7 @@ def test_a_part_depends_on_its_clients_alone(tff_context):
     params,
     harness.tensors(harness.take(harness.arrays(), [*_CLIENTS[0], *_CLIENTS[1]])),
     harness.round_seed(0),
-    objective.reference(params),
+    objective.reference(params, harness.round_seed(0)),
   )
   np.testing.assert_allclose(
     first['statistics']['mean_f'], 3 * mean['mean_f'], rtol=1e-4

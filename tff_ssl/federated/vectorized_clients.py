@@ -46,7 +46,7 @@ def mean_gradient(
     tape.watch(params)
     encodings = objective.encode(params, examples, seed)
   gradients, metrics = _of_losses(
-    objective.loss_of_encodings, encodings, examples, num_clients
+    objective.drawn(seed).loss_of_encodings, encodings, examples, num_clients
   )
   share = 1 / num_clients
   upstream = tf.nest.map_structure(lambda g: g * tf.cast(share, g.dtype), gradients)
@@ -207,7 +207,7 @@ def each_only_step(
     params = shared['params']
     gradients, metrics = each_gradient(
       lambda own: separable.encode(own, examples, shared['seed']),
-      separable.loss_of_encodings,
+      separable.drawn(shared['seed']).loss_of_encodings,
       params,
       examples,
       num_clients,

@@ -17,8 +17,10 @@ import tensorflow as tf
 from tff_ssl.losses import lengths
 
 Statistics = collections.OrderedDict[str, tf.Tensor]
-# What moments are taken around: `f` [d], `g` [d]; empty: around 0.
+# What all clients of a round share. Moments are taken around `f` [d] and `g` [d], or
+# around 0 without them; directions are drawn from `seed`, int32 [2].
 Reference = collections.OrderedDict[str, tf.Tensor]
+SEED = 'seed'
 # Shifts of the encodings that a loss ignores: none; one of both views; one of each.
 NO_SHIFT, COMMON_SHIFT, EACH_SHIFT = 'none', 'common', 'each'
 
@@ -28,10 +30,21 @@ class StatisticsLoss:
 
   A loss defines `statistics` and `loss`. It defines `share_bound` if one example's
   share of the statistics is bounded, `signs_of_collapse` if the statistics show one,
-  and, if it ignores a shift, `ignores_shift` and `moved`.
+  and, if it ignores a shift, `ignores_shift` and `moved`. If its statistics depend on
+  directions that are drawn for a round, it defines `drawn`.
+
+  Attributes:
+    ignores_shift: Which shifts of the encodings it ignores.
+    draws: Whether it draws directions: a reference then has their `seed`.
   """
 
   ignores_shift = NO_SHIFT
+  draws = False
+
+  def drawn(self, seed: tf.Tensor) -> 'StatisticsLoss':
+    """Returns the loss with what it draws from a seed, int32 [2]."""
+    del seed
+    return self
 
   def statistics(self, f: tf.Tensor, g: tf.Tensor) -> Statistics:
     """Returns means over examples, all zero for n = 0.
@@ -74,8 +87,9 @@ class StatisticsLoss:
     Args:
       statistics: Around a reference r.
       shift: `f` [d] and `g` [d]: the other reference less r; empty without references.
+        The seed of directions does not change.
     """
-    if shift:
+    if set(shift) - {SEED}:
       raise NotImplementedError
     return collections.OrderedDict(statistics)
 
@@ -95,7 +109,7 @@ def around(
     norm: R, the largest distance of an encoding from its reference; an encoding farther
       away is moved towards the reference, to this distance. None: no limit.
   """
-  if reference:
+  if reference and 'f' in reference:
     f, g = (
       x - tf.cast(tf.stop_gradient(reference[name]), x.dtype)
       for name, x in (('f', f), ('g', g))

@@ -114,7 +114,7 @@ def _loss_with_predictions(
     return objective.loss_with_predictions(params, state, examples, seed)
   is_pair = isinstance(objective, dual_encoder.PairObjective)
   encodings = objective.encode(params, examples, seed)
-  loss, metrics = objective.loss_of_encodings(encodings, examples)
+  loss, metrics = objective.drawn(seed).loss_of_encodings(encodings, examples)
   return (
     loss,
     metrics,

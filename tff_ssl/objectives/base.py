@@ -237,10 +237,19 @@ class Separable(Objective):
     """
     raise NotImplementedError
 
+  def drawn(self, seed: tf.Tensor) -> 'Separable':
+    """Returns the same objective with what its loss draws, if it draws anything.
+
+    Args:
+      seed: int32 [2], as in `loss`.
+    """
+    del seed
+    return self
+
   def loss_of_encodings(
     self, encodings: Encodings, examples: Examples
   ) -> tuple[tf.Tensor, Metrics]:
-    """Returns the loss and metrics of a batch, see `loss`.
+    """Returns the loss and metrics of a batch, see `loss`, after `drawn`.
 
     Args:
       encodings: As made by `encode`.
@@ -252,7 +261,8 @@ class Separable(Objective):
     self, params: Params, examples: Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, Metrics]:
     """Returns the loss of a batch; 0 if it is empty (see `Objective`)."""
-    return self.loss_of_encodings(self.encode(params, examples, seed), examples)
+    encodings = self.encode(params, examples, seed)
+    return self.drawn(seed).loss_of_encodings(encodings, examples)
 
 
 def _forwarded(name: str) -> Any:

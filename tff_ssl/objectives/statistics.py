@@ -41,7 +41,7 @@ class StatisticsObjective(dual_encoder.PairObjective):
 
   Attributes:
     model: The dual encoding model.
-    kind: The loss: CCO (DCCO, Eq. 1), VICReg, the spectral loss.
+    kind: The loss: CCO (DCCO, Eq. 1), VICReg, the spectral loss, LeJEPA.
     encoding_norm: R, the largest distance from the reference at which the loss sees an
       encoding; None: encodings are not bounded, as in the paper.
   """
@@ -87,12 +87,16 @@ class StatisticsObjective(dual_encoder.PairObjective):
     encodings = super().encode(params, examples, seed)
     if self.encoding_norm is None:
       return encodings
-    reference = self.reference(params)
+    reference = self.reference(params, seed)
     return collections.OrderedDict(
       (name, centre + lengths.at_most(value - centre, self.encoding_norm))
       for name, value in encodings.items()
       for centre in [reference.get(name, tf.zeros([], value.dtype))]
     )
+
+  def drawn(self, seed: tf.Tensor) -> 'StatisticsObjective':
+    """Returns the objective with what its loss draws from a seed, int32 [2]."""
+    return dataclasses.replace(self, kind=self.kind.drawn(seed))
 
   def loss_of_pairs(self, f: tf.Tensor, g: tf.Tensor) -> tf.Tensor:
     """Returns the within-batch loss of encodings [n, d]."""
@@ -114,7 +118,8 @@ class StatisticsObjective(dual_encoder.PairObjective):
       examples: n >= 0 examples.
       seed: int32 [2].
       reference: What moments are taken around, from `reference` or `centre`; the same
-        for all statistics that are added up. Zeros when None.
+        for all statistics that are added up. Zeros when None, and directions are
+        drawn from the given seed.
     """
     return self.statistics_and_spread(params, examples, seed, reference)[0]
 
@@ -136,6 +141,8 @@ class StatisticsObjective(dual_encoder.PairObjective):
       seed: int32 [2].
       reference: As in `statistics`.
     """
+    if reference is None:
+      reference = self._seed_of(seed)
     return self.statistics_of(*self.model.encode(params, examples, seed), reference)
 
   def statistics_of(
@@ -146,13 +153,18 @@ class StatisticsObjective(dual_encoder.PairObjective):
   ) -> tuple[statistics_loss.Statistics, base.Metrics]:
     """Returns what `statistics_and_spread` does, for encodings f and g [n, d]."""
     around = statistics_loss.around(f, g, reference, self.encoding_norm)
-    return self.kind.statistics(*around), collapse.std_metrics(f)
+    kind = self.kind
+    if reference and statistics_loss.SEED in reference:
+      kind = kind.drawn(reference[statistics_loss.SEED])
+    return kind.statistics(*around), collapse.std_metrics(f)
 
   def no_statistics(self) -> statistics_loss.Statistics:
     """Returns the statistics of no example: zeros, laid out as in `statistics`."""
-    return self.kind.statistics(*self._no_encodings())
+    return self.statistics_of(*self._no_encodings(), self.no_reference())[0]
 
-  def reference(self, params: base.Params) -> statistics_loss.Reference:
+  def reference(
+    self, params: base.Params, seed: tf.Tensor
+  ) -> statistics_loss.Reference:
     """Returns a reference to use before anything is known about the examples.
 
     It is the mean encoding of a few inputs of uniform noise, which approximates the
@@ -162,18 +174,21 @@ class StatisticsObjective(dual_encoder.PairObjective):
 
     Args:
       params: The model's parameters.
+      seed: int32 [2], the round's; of the directions, if the loss draws any.
 
     Returns:
-      The reference; without a tensor if the loss does not ignore a shift.
+      The reference; without a mean encoding if the loss does not ignore a shift.
     """
     if self.kind.ignores_shift == statistics_loss.NO_SHIFT:
-      return collections.OrderedDict()
+      return self._seed_of(seed)
     noise = dual_encoder.noise_examples(self.model, _NOISE_INPUTS, _NOISE_SEED)
-    return self._reference(*self.model.encode(params, noise, tf.constant(_NOISE_SEED)))
+    means = self._reference(*self.model.encode(params, noise, tf.constant(_NOISE_SEED)))
+    return means | self._seed_of(seed)
 
   def no_reference(self) -> statistics_loss.Reference:
     """Returns the reference that changes nothing: zeros, laid out as in `reference`."""
-    return self._reference(*self._no_encodings())
+    seed = self._seed_of(tf.zeros([2], tf.int32))
+    return self._reference(*self._no_encodings()) | seed
 
   def centre(
     self,
@@ -197,9 +212,11 @@ class StatisticsObjective(dual_encoder.PairObjective):
         'reference.'
       )
     means = collections.OrderedDict(
-      (name, value + statistics[f'mean_{name}']) for name, value in reference.items()
+      (name, value + statistics[f'mean_{name}'])
+      for name, value in reference.items()
+      if name != statistics_loss.SEED
     )
-    return self._common(means)
+    return collections.OrderedDict(reference) | self._common(means)
 
   def loss_of(self, statistics: statistics_loss.Statistics) -> tf.Tensor:
     """Returns the loss of any statistics: a batch's own, or aggregated."""
@@ -215,6 +232,12 @@ class StatisticsObjective(dual_encoder.PairObjective):
     """
     signs = self.kind.signs_of_collapse(statistics)
     return collections.OrderedDict(loss=self.kind.loss(statistics), **signs)
+
+  def _seed_of(self, seed: tf.Tensor) -> statistics_loss.Reference:
+    """Returns the seed of directions as part of a reference, if there are any."""
+    if not self.kind.draws:
+      return collections.OrderedDict()
+    return collections.OrderedDict([(statistics_loss.SEED, seed)])
 
   def _no_encodings(self) -> tuple[tf.Tensor, tf.Tensor]:
     f_dim, g_dim = self.model.output_dims

@@ -26,10 +26,10 @@ def _objective(norm, loss_name='cco'):
   )
 
 
-def _build(norm, aggregation=None):
+def _build(norm, aggregation=None, loss_name='cco'):
   return processes.build(
     dcco.dcco(
-      _objective(norm),
+      _objective(norm, loss_name),
       optimizers.build_optimizer(_STEP),
       dcco.DCCOConfig(seed=harness.SEED),
     ),
@@ -54,7 +54,7 @@ def _distances(objective):
   f, g = objective.model.encode(
     params, harness.tensors(harness.arrays()), harness.round_seed(0)
   )
-  centre = objective.reference(params)
+  centre = objective.reference(params, harness.round_seed(0))
   return np.linalg.norm(np.concatenate([f - centre['f'], g - centre['g']]), axis=1)
 
 
@@ -95,12 +95,23 @@ def test_clipping_to_the_bound_of_the_largest_client_clips_nothing(tff_context):
   assert harness.relative(moved, expected) < 1e-4
 
 
+@pytest.mark.long
+def test_lejepa_is_within_its_bound_without_a_norm(tff_context):
+  clip = max(_SIZES) * _objective(None, 'lejepa').share_bound
+  # As 64 directions have 8 knots; of each client no more than the bound is sent.
+  assert clip == pytest.approx(5 * np.sqrt(64 * 8 + 1))
+  private = aggregations.private(1e-9, update_clip=1e6, statistics_clip=clip)
+  moved, _ = _step(_build(None, private, 'lejepa'))
+  expected, _ = _step(_build(None, None, 'lejepa'))
+  assert harness.relative(moved, expected) < 1e-4
+
+
 @pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])
 def test_the_loss_is_that_of_encodings_in_the_ball(loss_name):
   objective, free = _objective(_NORM, loss_name), _objective(None, loss_name)
   params, seed = objective.init((1, 2)), harness.round_seed(3)
   examples = harness.tensors(harness.arrays())
-  centre = {name: x.numpy() for name, x in free.reference(params).items()}
+  centre = {name: x.numpy() for name, x in free.reference(params, seed).items()}
   inside = {}
   for name, x in free.encode(params, examples, seed).items():
     away = x.numpy().astype(np.float64) - centre[name]
@@ -108,7 +119,8 @@ def test_the_loss_is_that_of_encodings_in_the_ball(loss_name):
     inside[name] = centre[name] + away * np.minimum(1, _NORM / length)
   for name, x in objective.encode(params, examples, seed).items():
     np.testing.assert_allclose(x, inside[name], atol=1e-6)
-  sent = objective.statistics(params, examples, seed, objective.reference(params))
+  reference = objective.reference(params, seed)
+  sent = objective.statistics(params, examples, seed, reference)
   loss, _ = objective.loss(params, examples, seed)
   assert float(objective.loss_of(sent)) == pytest.approx(float(loss), rel=1e-4)
   flat = np.linalg.norm(harness.flat(sent))

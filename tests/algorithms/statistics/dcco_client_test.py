@@ -66,7 +66,7 @@ def _cohort_statistics(objective, params, batches, seed):
   return _aggregate(*zip(*local, strict=True))
 
 
-@pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])
+@pytest.mark.parametrize('loss_name', ['cco', 'vicreg', 'lejepa'])
 @pytest.mark.parametrize('split', _SPLITS)
 def test_a_round_is_the_gradient_on_the_union(loss_name, split):
   objective, params, seed = _start(loss_name)
@@ -85,7 +85,7 @@ def test_a_round_is_the_gradient_on_the_union(loss_name, split):
   assert float(objective.loss_of(aggregated)) == pytest.approx(loss, rel=1e-9)
 
 
-@pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])
+@pytest.mark.parametrize('loss_name', ['cco', 'vicreg', 'lejepa'])
 def test_fedavg_with_the_loss_within_clients_is_not(loss_name):
   objective, params, seed = _start(loss_name)
   _, gradient = _union_gradient(loss_name)
@@ -114,7 +114,7 @@ def test_the_rate_scales_the_update():
   assert harness.relative(harness.flat(update), expected) < 1e-12
 
 
-@pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])
+@pytest.mark.parametrize('loss_name', ['cco', 'vicreg', 'lejepa'])
 def test_in_local_steps_the_client_moves_its_part_of_the_union(loss_name):
   """The loss of all encodings, of which all but the client's stay where they were."""
   objective, params, seed = _start(loss_name)
@@ -127,7 +127,7 @@ def test_in_local_steps_the_client_moves_its_part_of_the_union(loss_name):
       tape.watch(moved)
       own = objective.model.encode(moved, batch, seed)
       f, g = (tf.concat(views, axis=0) for views in zip(own, others, strict=True))
-      statistics, _ = objective.statistics_of(f, g)
+      statistics, _ = objective.drawn(seed).statistics_of(f, g)
       loss = 12 / 5 * objective.loss_of(statistics)
     gradient = tape.gradient(loss, moved)
     moved = tf.nest.map_structure(lambda p, g: p - rate * g, moved, gradient)

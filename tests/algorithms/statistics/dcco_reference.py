@@ -13,7 +13,15 @@ import tensorflow as tf
 from tests.algorithms import harness
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms.statistics import dcco
+from tff_ssl.losses import statistics_loss
 from tff_ssl.objectives import base
+
+
+def _reference(objective, seed):
+  """Returns what changes no moments, and the seed of directions if there are any."""
+  reference = objective.no_reference()
+  reference.update((n, seed) for n in reference if n == statistics_loss.SEED)
+  return reference
 
 
 def client_statistics(objective, params, examples, seed):
@@ -21,21 +29,27 @@ def client_statistics(objective, params, examples, seed):
   result, _ = harness.visit(
     dcco.encode(objective),
     {'statistics': combine.STATISTICS, 'metrics': combine.METRICS},
-    {'params': params, 'seed': seed, 'reference': objective.no_reference()},
+    {'params': params, 'seed': seed, 'reference': _reference(objective, seed)},
     examples,
   )
   return result.means['statistics'], result.weight
 
 
-def client_update(objective, config, params, examples, seed, statistics):
-  """Returns a client's update, its weight and counts."""
+def client_update(
+  objective, config, params, examples, seed, statistics, statistics_seed=None
+):
+  """Returns a client's update, its weight and counts.
+
+  Statistics are along the directions of `statistics_seed`, the seed when None.
+  """
+  directions = seed if statistics_seed is None else statistics_seed
   result, _ = harness.visit(
     dcco.train(objective, config),
     {'update': combine.UPDATE},
     {
       'params': params,
       'seed': seed,
-      'reference': objective.no_reference(),
+      'reference': _reference(objective, directions),
       'statistics': statistics,
       'num_examples': tf.constant(float(harness.NUM_EXAMPLES)),
     },
@@ -55,9 +69,9 @@ def unflatten(vector: np.ndarray) -> base.Params:
   )
 
 
-def statistics_of_all(vector: np.ndarray, seed: tf.Tensor):
+def statistics_of_all(vector: np.ndarray, seed: tf.Tensor, loss_name: str = 'cco'):
   """Returns the statistics of all examples in float64, by one client."""
-  return harness.cco().statistics(
+  return harness.cco(loss_name).statistics(
     unflatten(vector), harness.tensors(harness.arrays()), seed
   )
 
@@ -69,6 +83,7 @@ def mean_update(
   seed: tf.Tensor,
   statistics_seed: tf.Tensor,
   statistics_vector: np.ndarray | None = None,
+  loss_name: str = 'cco',
 ) -> np.ndarray:
   """Returns a round's mean update in float64, clients one after another.
 
@@ -79,10 +94,13 @@ def mean_update(
     seed: The round's seed.
     statistics_seed: Seed of the views whose statistics the clients use.
     statistics_vector: Weights whose statistics they use; the round's when None.
+    loss_name: The loss of statistics.
   """
-  objective, params = harness.cco(), unflatten(vector)
+  objective, params = harness.cco(loss_name), unflatten(vector)
   aggregated = statistics_of_all(
-    vector if statistics_vector is None else statistics_vector, statistics_seed
+    vector if statistics_vector is None else statistics_vector,
+    statistics_seed,
+    loss_name,
   )
   total, mean = sum(len(c) for c in clients), 0.0
   for positions in clients:
@@ -93,6 +111,7 @@ def mean_update(
       harness.tensors(harness.take(harness.arrays(), positions)),
       seed,
       aggregated,
+      statistics_seed,
     )
     mean = mean + len(positions) / total * harness.flat(update)
   return mean

@@ -14,12 +14,12 @@ _SPLIT = harness.split([1, 2, 5, 4])
 _EMPTY = [[], []]
 
 
-def _process():
-  return harness.build_dcco(config=_CONFIG)
+def _process(loss_name='cco'):
+  return harness.build_dcco(loss_name, config=_CONFIG)
 
 
-def _run(*cohorts):
-  process = _process()
+def _run(*cohorts, loss_name='cco'):
+  process = _process(loss_name)
   states, metrics = harness.rounds_of(process, [harness.cohort(c) for c in cohorts])
   return [harness.weights(process, s) for s in states], metrics
 
@@ -55,6 +55,21 @@ def test_each_round_trains_on_the_statistics_of_the_one_before(tff_context):
   fresh = dcco_reference.mean_update(
     _CONFIG, weights[1], _SPLIT, harness.round_seed(1), harness.round_seed(1)
   )
+  assert harness.relative(weights[1] - weights[2], _RATE * fresh) > 1e-2
+
+
+@pytest.mark.long
+def test_directions_are_those_of_the_statistics(tff_context):
+  weights, _ = _run(_SPLIT, _SPLIT, loss_name='lejepa')
+  np.testing.assert_array_equal(weights[1], weights[0])
+  before, fresh = (
+    dcco_reference.mean_update(
+      _CONFIG, weights[1], _SPLIT, harness.round_seed(1), seed, loss_name='lejepa'
+    )
+    for seed in (harness.round_seed(0), harness.round_seed(1))
+  )
+  # A step of 1e-3 is rounded with the weights.
+  assert harness.relative(weights[1] - weights[2], _RATE * before) < 1e-3
   assert harness.relative(weights[1] - weights[2], _RATE * fresh) > 1e-2
 
 

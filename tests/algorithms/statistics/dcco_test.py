@@ -20,6 +20,7 @@ from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.encoders import projector
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
+from tff_ssl.federated import server
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
 
@@ -80,6 +81,36 @@ def test_the_vicreg_variant_too(tff_context):
   assert metrics['loss'] == pytest.approx(float(expected_metrics['loss']), rel=1e-4)
 
 
+@pytest.mark.long_for('apart')
+@pytest.mark.parametrize('packed', [False, True], ids=['apart', 'packed'])
+def test_rounds_of_lejepa_are_centralized_steps_along_new_directions(
+  tff_context, packed
+):
+  expected, expected_metrics = _centralized(harness.SGD, 'lejepa', 3)
+  process = harness.build_dcco('lejepa', packed=packed)
+  cohort = harness.packed_cohort if packed else harness.cohort
+  splits = [_SPLITS[k] for k in ('mixed sizes', 'quarters', 'clients of 1')]
+  got, metrics = _run(process, [cohort(split) for split in splits])
+  np.testing.assert_array_equal(got[0], expected[0])
+  for round in range(3):
+    steps = (weights[round + 1] - weights[round] for weights in (got, expected))
+    assert harness.relative(*steps) < 1e-5
+  assert metrics['loss'] == pytest.approx(float(expected_metrics['loss']), rel=1e-5)
+  # In another order.
+  again, _ = _run(process, [cohort(split[::-1]) for split in splits])
+  assert harness.relative(again[3] - got[0], got[3] - got[0]) < 1e-5
+
+
+@pytest.mark.long
+def test_within_clients_lejepa_is_another_step_but_for_a_single_client(tff_context):
+  expected, _ = _centralized(harness.SGD, 'lejepa', 3)
+  process = harness.build_fedavg(harness.cco('lejepa'))
+  got, _ = _run(process, [harness.cohort(_SPLITS['quarters'])])
+  assert _step_error(got, expected) > 1e-2
+  got, _ = _run(process, [harness.cohort(_SPLITS['one client'])])
+  assert _step_error(got, expected) < 1e-5
+
+
 @pytest.mark.long_for('adam')
 @pytest.mark.parametrize('optimizer', _OPTIMIZERS)
 def test_rounds_are_centralized_steps_one_after_another(tff_context, optimizer):
@@ -128,10 +159,36 @@ def test_local_steps_move_the_statistics_of_the_round(tff_context):
   assert _step_error(got, [got[0], twice]) > 1e-2
 
 
-def test_two_towers_follow_numpy(tff_context):
+def _cco_of(f, g):
+  f, g = f - f.mean(axis=0), g - g.mean(axis=0)
+  std_f = np.sqrt((f**2).mean(axis=0) + 1e-5)
+  std_g = np.sqrt((g**2).mean(axis=0) + 1e-5)
+  c = (f.T @ g / 8) / np.outer(std_f, std_g)
+  return (1 - c[0, 0]) ** 2 + (1 - c[1, 1]) ** 2 + 20.0 * (c[0, 1] ** 2 + c[1, 0] ** 2)
+
+
+def _lejepa_of(f, g):
+  """With the default weight and knots, along the directions of the first round."""
+  loss = harness.STATISTICS_LOSSES['lejepa']
+  seed = server.initial_round_seed(0)
+  along = np.concatenate([f, g]) @ loss.drawn(seed).directions_in(2).numpy()
+  t = np.linspace(0.0, 3.0, 9)
+  phi = np.exp(1j * t * along[..., np.newaxis]).mean(axis=0)
+  squared = np.abs(phi - np.exp(-(t**2) / 2)) ** 2 * np.exp(-(t**2) / 2)
+  return np.mean((f - g) ** 2) / 4 + loss.weight * 2 * np.trapz(squared, t).mean()
+
+
+@pytest.mark.long_for('lejepa')
+@pytest.mark.parametrize(
+  ('loss_name', 'loss_of'),
+  [('cco', _cco_of), ('lejepa', _lejepa_of)],
+  ids=['cco', 'lejepa'],
+)
+def test_two_towers_follow_numpy(tff_context, loss_name, loss_of):
   """Two linear encoders: the loss in NumPy float64, its gradient by differences."""
   generator = np.random.default_rng(0)
-  shared = generator.normal(size=(8, 3))
+  # So short that no invariance of LeJEPA has a limit.
+  shared = 0.3 * generator.normal(size=(8, 3))
   left = (shared @ generator.normal(size=(3, 4))).astype(np.float32)
   right = (shared @ generator.normal(size=(3, 5))).astype(np.float32)
   examples = collections.OrderedDict(
@@ -145,7 +202,7 @@ def test_two_towers_follow_numpy(tff_context):
   )
   process = processes.build(
     dcco.dcco(
-      statistics.StatisticsObjective(towers),
+      statistics.StatisticsObjective(towers, harness.STATISTICS_LOSSES[loss_name]),
       optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 0.01)),
     ),
     element,
@@ -164,14 +221,7 @@ def test_two_towers_follow_numpy(tff_context):
 
   def loss(w):
     f = left @ w[:8].reshape(4, 2) + w[8:10]
-    g = right @ w[10:20].reshape(5, 2) + w[20:]
-    f, g = f - f.mean(axis=0), g - g.mean(axis=0)
-    std_f = np.sqrt((f**2).mean(axis=0) + 1e-5)
-    std_g = np.sqrt((g**2).mean(axis=0) + 1e-5)
-    c = (f.T @ g / 8) / np.outer(std_f, std_g)
-    return (
-      (1 - c[0, 0]) ** 2 + (1 - c[1, 1]) ** 2 + 20.0 * (c[0, 1] ** 2 + c[1, 0] ** 2)
-    )
+    return loss_of(f, right @ w[10:20].reshape(5, 2) + w[20:])
 
   steps = 1e-5 * np.eye(len(before))
   gradient = np.array([(loss(before + h) - loss(before - h)) / 2e-5 for h in steps])

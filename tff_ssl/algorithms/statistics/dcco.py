@@ -297,8 +297,8 @@ def check_networks(name: str, objective: Any) -> None:
 def _reference(
   objective: statistics.StatisticsObjective, state: phases.ServerState
 ) -> statistics_loss.Reference:
-  """Returns what clients take moments around in this round."""
-  return objective.reference(state.global_model_weights.trainable)
+  """Returns what clients take moments around, or along, in this round."""
+  return objective.reference(state.global_model_weights.trainable, state.round_seed)
 
 
 def _not_empty(**values: Any) -> dict[str, Any]:

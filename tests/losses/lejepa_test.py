@@ -1,0 +1,224 @@
+"""Tests of LeJEPA's loss against NumPy float64, closed forms and its bound."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.losses import lejepa
+from tff_ssl.losses import statistics_loss
+
+_SEED = tf.constant([3, 5])
+_LOSS = lejepa.LejepaLoss(weight=0.7, directions=6, knots=5, t_max=2.5).drawn(_SEED)
+
+
+def _encodings(n, d=4, seed=0):
+  generator = np.random.default_rng(seed)
+  f = generator.normal(size=(n, d))
+  return f, f + 0.3 * generator.normal(size=(n, d))
+
+
+def _directions(d, loss=_LOSS):
+  return loss.directions_in(d).numpy().astype(np.float64)
+
+
+def _reference(f, g):
+  """The loss and its gradient by f and g, written out in loops over real numbers."""
+  n, d = f.shape
+  views, total = (f, g), np.mean(((f - g) / 2) ** 2)
+  gradients = [(f - g) / (2 * n * d), (g - f) / (2 * n * d)]
+  knots = np.linspace(0.0, 2.5, 6)
+  # The trapezoidal rule over -2.5 to 2.5.
+  widths = np.where(knots == 2.5, 0.5, 1.0)
+  for a in _directions(d).T:
+    for t, width in zip(knots, widths, strict=True):
+      scale = 0.7 / 6 * width * np.exp(-(t**2) / 2)
+      phases = [t * view @ a for view in views]
+      real = np.mean([np.cos(x) for x in phases]) - np.exp(-(t**2) / 2)
+      imaginary = np.mean([np.sin(x) for x in phases])
+      total += scale * (real**2 + imaginary**2)
+      for gradient, x in zip(gradients, phases, strict=True):
+        slope = 2 * (imaginary * np.cos(x) - real * np.sin(x)) / (2 * n)
+        gradient += scale * t * slope[:, np.newaxis] * a
+  return total, gradients
+
+
+@pytest.mark.parametrize('n', [1, 2, 7])
+def test_loss_and_gradient_follow_numpy(n):
+  f, g = _encodings(n)
+  views = [tf.constant(f), tf.constant(g)]
+  with tf.GradientTape() as tape:
+    tape.watch(views)
+    loss = _LOSS.loss(_LOSS.statistics(*views))
+  expected, gradients = _reference(f, g)
+  np.testing.assert_allclose(loss, expected, rtol=1e-12)
+  for got, gradient in zip(tape.gradient(loss, views), gradients, strict=True):
+    np.testing.assert_allclose(got, gradient, rtol=1e-10, atol=1e-15)
+
+
+def _epps_pulley(x):
+  """Epps and Pulley's statistic of a sample over its size, in closed form.
+
+  Of exp(-t^2/2) the integrals over t of exp(-t^2/2), exp(-t^2/2) |phi(t)|^2 and
+  exp(-t^2) cos(t x).
+  """
+  pairs = np.exp(-((x[:, np.newaxis] - x) ** 2) / 2).mean()
+  single = np.exp(-(x**2) / 4).mean()
+  return (
+    math.sqrt(2 * math.pi) * pairs
+    - 2 * math.sqrt(math.pi) * single
+    + math.sqrt(2 * math.pi / 3)
+  )
+
+
+@pytest.mark.parametrize(
+  ('knots', 't_max', 'tolerance'), [(40, 9.0, 1e-12), (8, 3.0, 0.01)]
+)
+def test_the_distance_is_that_of_epps_and_pulley(knots, t_max, tolerance):
+  loss = lejepa.LejepaLoss(directions=3, knots=knots, t_max=t_max).drawn(_SEED)
+  for scale in (0.1, 1.0, 2.0):
+    f, g = (scale * x for x in _encodings(9))
+    got = loss.epps_pulley(loss.statistics(tf.constant(f), tf.constant(g)))
+    along = np.concatenate([f, g]) @ _directions(4, loss)
+    expected = [_epps_pulley(x) for x in along.T]
+    np.testing.assert_allclose(got, expected, atol=tolerance)
+
+
+@pytest.mark.parametrize('mean', [0.0, 0.8])
+@pytest.mark.parametrize('std', [0.3, 1.0, 1.7])
+def test_the_distance_of_a_gaussian_has_a_closed_form(mean, std):
+  """phi(t) = exp(i m t - s^2 t^2 / 2)."""
+  loss = lejepa.LejepaLoss(directions=1, knots=60, t_max=9.0)
+  t = np.linspace(0, 9.0, 61)[1:]
+  envelope = np.exp(-((std * t) ** 2) / 2)
+  phi = {'cos': envelope * np.cos(mean * t), 'sin': envelope * np.sin(mean * t)}
+  got = loss.epps_pulley({name: tf.constant([x]) for name, x in phi.items()})
+  # Integrals of exp(-a t^2 / 2) cos(m t).
+  a, b = 1 + 2 * std**2, 2 + std**2
+  expected = (
+    math.sqrt(2 * math.pi / a)
+    - 2 * math.sqrt(2 * math.pi / b) * math.exp(-(mean**2) / (2 * b))
+    + math.sqrt(2 * math.pi / 3)
+  )
+  np.testing.assert_allclose(got, [expected], atol=1e-12)
+
+
+def test_a_sample_of_a_gaussian_is_as_far_as_chance_has_it():
+  """The expectation of D over samples of 2n is (1 - |phi|^2) / 2n, integrated."""
+  n, loss = 50, lejepa.LejepaLoss(directions=40, knots=40, t_max=9.0)
+  found = []
+  for k in range(20):
+    drawn = loss.drawn(tf.constant([k, 1]))
+    f, g = (np.random.default_rng([k, i]).normal(size=(n, 8)) for i in (0, 1))
+    statistics = drawn.statistics(tf.constant(f), tf.constant(g))
+    found.append(np.mean(drawn.epps_pulley(statistics)))
+  expected = (math.sqrt(2 * math.pi) - math.sqrt(2 * math.pi / 3)) / (2 * n)
+  error = np.std(found) / math.sqrt(len(found))
+  assert np.mean(found) == pytest.approx(expected, abs=4 * error)
+  assert error < 0.1 * expected
+
+
+def test_directions_are_uniform_and_those_of_the_seed():
+  loss = lejepa.LejepaLoss(directions=4000)
+  a = _directions(3, loss.drawn(_SEED))
+  np.testing.assert_allclose(np.linalg.norm(a, axis=0), 1.0, rtol=1e-6)
+  # On a sphere in three dimensions a coordinate is uniform in [-1, 1].
+  for axis in (*np.eye(3), np.ones(3) / math.sqrt(3)):
+    ranks = np.sort(axis @ a)
+    assert np.abs(ranks - np.linspace(-1, 1, 4000)).max() < 0.06
+  np.testing.assert_array_equal(a, _directions(3, loss.drawn(_SEED)))
+  assert np.abs(a - _directions(3, loss.drawn(_SEED + 1))).max() > 0.1
+  with pytest.raises(ValueError, match='seed of LejepaLoss is None; it must be that'):
+    loss.directions_in(3)
+
+
+def test_statistics_of_a_union_are_weighted_means():
+  f, g = (tf.constant(x) for x in _encodings(5))
+  whole = _LOSS.statistics(f, g)
+  parts = _LOSS.statistics(f[:2], g[:2]), _LOSS.statistics(f[2:], g[2:])
+  for name, value in whole.items():
+    mean = (2 * parts[0][name] + 3 * parts[1][name]) / 5
+    np.testing.assert_allclose(value, mean, rtol=1e-12, atol=1e-15)
+  for value in _LOSS.statistics(f[:0], g[:0]).values():
+    assert not np.any(value)
+
+
+@pytest.mark.parametrize('dtype', [np.float32, np.float64])
+@pytest.mark.parametrize('size', [1e-30, 1.0, 1e6, 1e30])
+def test_no_encodings_exceed_the_bound(size, dtype):
+  bound = _LOSS.share_bound(None)
+  assert bound == _LOSS.share_bound(0.1) == math.sqrt(6 * 5 + 1)
+  generator = np.random.default_rng(1)
+  for n in (1, 2, 5):
+    f, g = (generator.normal(size=(n, 4)) * size for _ in range(2))
+    for other in (g, f, -f, 0 * f):
+      views = (tf.constant(x.astype(dtype)) for x in (f, other))
+      sent = _LOSS.statistics(*views)
+      total = n * np.sqrt(sum(np.sum(np.square(x)) for x in sent.values()))
+      assert total <= n * bound * (1 + 1e-6)
+
+
+@pytest.mark.parametrize('n', [1, 6])
+def test_the_worst_encodings_are_near_the_bound(n):
+  """Far apart, but by whole periods of every direction that there is."""
+  loss = lejepa.LejepaLoss(directions=1, knots=5, t_max=2.5).drawn(_SEED)
+  a = _directions(4, loss)[:, 0]
+  f = np.tile(np.arange(4.0), (n, 1))
+  # The knots are multiples of 1/2.
+  g = f + 4 * math.pi * a / (a @ a)
+  sent = loss.statistics(tf.constant(f), tf.constant(g))
+  total = n * np.sqrt(sum(np.sum(np.square(x)) for x in sent.values()))
+  assert total == pytest.approx(n * loss.share_bound(None), rel=1e-6)
+  # Of equal views the invariance alone is missing.
+  sent = loss.statistics(tf.constant(f), tf.constant(f))
+  total = n * np.sqrt(sum(np.sum(np.square(x)) for x in sent.values()))
+  assert total == pytest.approx(n * math.sqrt(5), rel=1e-12)
+
+
+def test_the_invariance_has_a_limit_and_its_gradient_none():
+  f, g = tf.constant([[6.0, 0.0], [0.2, 0.0]]), tf.zeros([2, 2])
+  with tf.GradientTape() as tape:
+    tape.watch(f)
+    invariance = _LOSS.statistics(f, g)['invariance']
+  # (6^2 / 4 + 0) / 2 = 4.5 and (0.2^2 / 4 + 0) / 2 = 0.005.
+  np.testing.assert_allclose(invariance, (1.0 + 0.005) / 2, rtol=1e-6)
+  expected = np.array([[6.0, 0.0], [0.2, 0.0]]) / 8
+  np.testing.assert_allclose(tape.gradient(invariance, f), expected, rtol=1e-6)
+
+
+def test_it_ignores_no_shift_and_has_statistics_around_0_only():
+  f, g = (tf.constant(x) for x in _encodings(4))
+  shifted = (_LOSS.loss(_LOSS.statistics(f + k, g + k)) for k in (0.0, 1.0))
+  assert float(next(shifted)) != pytest.approx(float(next(shifted)), rel=1e-2)
+  assert _LOSS.ignores_shift == statistics_loss.NO_SHIFT
+  sent = _LOSS.statistics(f, g)
+  assert _LOSS.moved(sent, {statistics_loss.SEED: tf.zeros([2], tf.int32)}) == sent
+
+
+@pytest.mark.parametrize('kind', ['a point', 'a line', 'too long'])
+def test_what_is_no_gaussian_is_farther(kind):
+  f = np.random.default_rng(2).normal(size=(400, 8))
+  other = {'a point': 0 * f, 'a line': f[:, :1] + 0 * f, 'too long': 2 * f}[kind]
+
+  def distance(x):
+    loss = lejepa.LejepaLoss().drawn(_SEED)
+    sent = loss.statistics(tf.constant(x), tf.constant(x))
+    return float(loss.signs_of_collapse(sent)['epps_pulley'])
+
+  assert distance(other) > 4 * distance(f)
+
+
+@pytest.mark.parametrize('f, g', [((2, 3), (2, 4)), ((2, 3), (3, 3)), ((2,), (2,))])
+def test_encodings_must_be_of_one_shape(f, g):
+  with pytest.raises(ValueError, match='both must be'):
+    _LOSS.statistics(tf.zeros(f), tf.zeros(g))
+
+
+@pytest.mark.parametrize(
+  ('field', 'value'),
+  [('weight', 0.0), ('directions', 0), ('knots', 0), ('t_max', float('nan'))],
+)
+def test_fields_out_of_range_are_named(field, value):
+  with pytest.raises(ValueError, match=f'{field} is {value}'):
+    lejepa.LejepaLoss(**{field: value})
