@@ -47,7 +47,8 @@ def _norms(state):
   return [float(found['statistics']['statistics']), float(found['train']['update'])]
 
 
-@pytest.mark.long_for('distributed')
+# The programs' run of one line has packs too.
+@pytest.mark.long
 @pytest.mark.parametrize(
   ('make', 'others', 'tolerance'),
   [

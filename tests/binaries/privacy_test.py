@@ -179,6 +179,66 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   assert privacy_ledger.read(folder)['multipliers'] == pytest.approx(multipliers)
 
 
+def test_one_line_makes_a_private_run_of_the_epsilon_that_is_asked_for(tmp_path):
+  folder = tmp_path / 'run'
+  ended = in_process.run(
+    dcco,
+    *_FLAGS,
+    '--rounds=1',
+    '--aggregation=private:epsilon=8,delta=1e-3',
+    f'--run_dir={folder}',
+    folder=folder,
+  )
+  assert ended.status == 0, ended.stderr
+  card = json.loads((folder / 'encoder.json').read_text())['privacy']
+  assert 7.92 < card['epsilon'] <= 8
+  assert float(_rows(folder)[-1]['privacy/epsilon']) == card['epsilon']
+  # What follows the norms is released too, and the ledger has it.
+  multipliers = privacy_ledger.read(folder)['multipliers']
+  assert list(multipliers) == [
+    'statistics/statistics',
+    'statistics/statistics_within',
+    'train/update',
+    'train/update_within',
+  ]
+  shares = card['shares_of_budget']
+  assert sum(shares.values()) == pytest.approx(1)
+  assert shares['train/update_within'] == pytest.approx(0.01)
+  # All of them together are noise of which one round costs that epsilon.
+  total = sum(z**-2 for z in multipliers.values()) ** -0.5
+  terms = accounting.Terms(359, 4, {'all': total}, 1e-3)
+  assert accounting.Accountant(terms).epsilon_after(1) == pytest.approx(card['epsilon'])
+  assert set(card['clip_norms']) == {'update', 'statistics'}
+  assert all('all but 0.5' in each for each in card['clip_norms'].values())
+
+
+@pytest.mark.long
+def test_a_round_that_is_repeated_has_the_norms_that_it_had(tmp_path):
+  folder = tmp_path / 'run'
+  flags = (
+    *_FLAGS,
+    '--rounds=2',
+    '--aggregation=private:noise_multiplier=3,delta=1e-3',
+    f'--run_dir={folder}',
+  )
+  names = ['finalizer/statistics/statistics/clip', 'finalizer/train/update/clip']
+  told = []
+  for _ in range(2):
+    ended = in_process.run(dcco, *flags, folder=folder)
+    assert ended.status == 0, ended.stderr
+    told.append([[row[name] for name in names] for row in _rows(folder)])
+    # As after a kill in round 2.
+    (folder / 'checkpoints/round_00000002.npz').unlink()
+  assert told[0][0] == ['1.0', '1.0']
+  assert told[0][1] != told[0][0]
+  assert told[1] == told[0]
+  terms = accounting.Terms.from_json(privacy_ledger.read(folder))
+  assert privacy_ledger.rounds(folder) == [1, 2, 2]
+  assert float(_rows(folder)[-1]['privacy/epsilon']) == pytest.approx(
+    accounting.Accountant(terms).epsilon(terms.counted([1, 2, 2]))
+  )
+
+
 # Four examples a client, each of R sqrt(2 + 3 R^2), or sqrt(directions x knots + 1).
 @pytest.mark.long
 @pytest.mark.parametrize(
