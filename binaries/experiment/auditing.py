@@ -77,7 +77,8 @@ def _audit(
   ]
   if not shares:
     raise ValueError(
-      f'The ledger of the run has {", ".join(terms.shares)}; an audit needs an update.'
+      f'{privacy_ledger.NAME} of the run has {", ".join(terms.shares)}; it must have '
+      'an update, which is what is audited.'
     )
   built = aggregation.build(config, [1] * terms.population, None, max(shares))
   if built is None:
