@@ -48,11 +48,6 @@ def main(options: Options) -> None:
       f'{folder} is a run with --aggregation={config.aggregation.kind}; an audit needs '
       'a run with private or distributed.'
     )
-  if getattr(config.aggregation, 'clip_quantile', None) is not None:
-    raise ValueError(
-      f'{folder} is a run with clip_quantile; an audit needs a run whose clip norms '
-      'are fixed, because canaries would raise adaptive ones.'
-    )
   # Whatever executed the rounds of the run: only packs count.
   here = runtimes.InProcess(packs=config.runtime.packs)
   config = dataclasses.replace(config, runtime=here)

@@ -3,7 +3,8 @@
 docs/privacy.md says what each promises and what it does not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+import math
 from typing import Any
 
 from binaries.building import data
@@ -12,11 +13,16 @@ from binaries.config import run_config
 from binaries.config import runtimes
 from tff_ssl.aggregators import adaptive_clipping
 from tff_ssl.aggregators import aggregations
+from tff_ssl.aggregators import clip_norms as clip_norms_lib
 from tff_ssl.aggregators import expected_counts
+from tff_ssl.aggregators import noise_split
 from tff_ssl.runs.privacy import accounting
 
 # The name in `clip_norms` for statistics that are bounded without clipping.
 BY_CONSTRUCTION = 'statistics_by_construction'
+# Norms that nobody gives: the quantile that they follow, as Andrew et al. recommend,
+# and the first of them.
+_MEDIAN, _FIRST_NORM = 0.5, 1.0
 
 
 def is_poisson(config: run_config.RunConfig) -> bool:
@@ -100,13 +106,8 @@ def _check_private(
       f'{accounting.FIXED} or {accounting.PASSES}, because each of a known number of '
       'clients adds its part of the noise.'
     )
-  if getattr(own, 'clip_quantile', None) is not None and config.runtime.packs:
-    raise ValueError(
-      f'--runtime=packs={config.runtime.packs} is given with clip_quantile of '
-      '--aggregation; it must be 0, because each client is compared with the clip norm.'
-    )
   noise = 1.0 if own.noise_multiplier is None else own.noise_multiplier
-  _with_noise(own, noise, 2, statistics_clip=own.statistics_clip)
+  _with_noise(own, noise, 2, _clips(own, 2))
 
 
 def _refuse_parts(config: run_config.RunConfig, reason: str) -> None:
@@ -118,7 +119,10 @@ def _refuse_parts(config: run_config.RunConfig, reason: str) -> None:
 
 
 def build(
-  config: run_config.RunConfig, sizes: Sequence[int], share_bound: float | None = None
+  config: run_config.RunConfig,
+  sizes: Sequence[int],
+  share_bound: float | None = None,
+  share: float = 1.0,
 ) -> aggregations.Aggregation | None:
   """Builds the aggregation; None: a plain one.
 
@@ -126,6 +130,8 @@ def build(
     config: The run.
     sizes: Number of examples of each client.
     share_bound: See `clip_norms`.
+    share: The share of a round's budget that its rounds may spend: less than 1 if they
+      release only a part of what the run's rounds do, as an audit's.
 
   Raises:
     ValueError: If the clients do not fit it.
@@ -140,9 +146,9 @@ def build(
     expected = None
     if is_poisson(config):
       expected = expected_counts.Expected(cohort, cohort / len(sizes) * sum(sizes))
-    noise = noise_of_round(config, len(sizes), cohort)
-    clip = _statistics_clip(own, sizes, share_bound)
-    return _with_noise(own, noise, cohort, expected, clip)
+    noise = noise_of_round(config, len(sizes), cohort) / math.sqrt(share)
+    clips = _clips(own, cohort, max(sizes), share_bound)
+    return _with_noise(own, noise, cohort, clips, expected)
   return None
 
 
@@ -186,23 +192,44 @@ def noise_of_round(config: run_config.RunConfig, population: int, cohort: int) -
   )
 
 
-def _statistics_clip(
-  own: Any, sizes: Sequence[int], share_bound: float | None
-) -> float | None:
-  """Returns the clip norm of statistics: the given norm, or their bound."""
-  clip: float | None = getattr(own, 'statistics_clip', None)
-  if clip is not None or share_bound is None:
-    return clip
-  if (quantile := getattr(own, 'clip_quantile', None)) is not None:
-    raise ValueError(
-      f'clip_quantile of --aggregation is {quantile} without statistics_clip; it must '
-      'be the initial norm, because the bound of encodings does not change.'
-    )
-  return max(sizes) * share_bound
+def _clips(
+  own: Any, cohort: int, largest: int = 1, share_bound: float | None = None
+) -> dict[str, clip_norms_lib.Clip]:
+  """Returns the clip norms of a private run by what they clip.
+
+  Args:
+    own: The aggregation.
+    cohort: Number of clients in a round.
+    largest: Number of examples of the largest client.
+    share_bound: See `clip_norms`.
+  """
+  quantile = own.clip_quantile
+
+  def adapting(initial: float) -> clip_norms_lib.Clip:
+    share = _MEDIAN if quantile is None else quantile
+    return adaptive_clipping.AdaptiveClip(share, cohort, initial=initial)
+
+  given = {
+    noise_split.UPDATE: own.update_clip,
+    noise_split.STATISTICS: own.statistics_clip,
+    noise_split.METRICS: own.metrics_clip,
+  }
+  clips: dict[str, clip_norms_lib.Clip] = {}
+  for name, clip in given.items():
+    if clip is not None:
+      clips[name] = clip if quantile is None else adapting(clip)
+    elif name == noise_split.STATISTICS and share_bound is not None:
+      clips[name] = largest * share_bound
+    elif name != noise_split.METRICS:
+      clips[name] = adapting(_FIRST_NORM)
+  return clips
 
 
 def clip_norms(
-  config: run_config.RunConfig, sizes: Sequence[int], share_bound: float | None = None
+  config: run_config.RunConfig,
+  sizes: Sequence[int],
+  share_bound: float | None,
+  clipped: Collection[str],
 ) -> dict[str, object]:
   """Returns the clip norms of a private run, as JSON values.
 
@@ -211,23 +238,29 @@ def clip_norms(
     sizes: Number of examples of each client.
     share_bound: The largest norm of one example's share of the statistics that clients
       send, if known; n_k times a client's statistics are at most n_k times as long.
+    clipped: What a round releases, by what is clipped.
   """
   own: Any = config.aggregation
-  known = {
-    'update': getattr(own, 'update_clip', None),
-    'statistics': _statistics_clip(own, sizes, share_bound),
-    'metrics': getattr(own, 'metrics_clip', None),
-  }
-  norms: dict[str, object] = {
-    name: value for name, value in known.items() if value is not None
-  }
-  if 'statistics' in norms and getattr(own, 'statistics_clip', None) is None:
+  if not config.is_private:
+    return {}
+  cohort = data.cohort_size(config, len(sizes))
+  clips = _clips(own, cohort, max(sizes), share_bound)
+  norms: dict[str, object] = {}
+  for name in (each for each in clips if each in clipped):
+    clip = clips[name]
+    if isinstance(clip, adaptive_clipping.AdaptiveClip):
+      norms[name] = (
+        f'{clip.initial:g} in the first round, then the norm that clips all but '
+        f'{clip.quantile:g} of the clients'
+      )
+    else:
+      norms[name] = clip
+  given = own.statistics_clip is not None or share_bound is None
+  if noise_split.STATISTICS in norms and not given:
     norms[BY_CONSTRUCTION] = (
       'within their clip norm, so that nothing is clipped: encodings are bounded, and '
       f'the largest client has {max(sizes)} examples'
     )
-  if (quantile := getattr(own, 'clip_quantile', None)) is not None:
-    norms['follow_quantile'] = quantile
   return norms
 
 
@@ -235,20 +268,17 @@ def _with_noise(
   own: kinds.Private | kinds.Distributed,
   noise: float,
   cohort: int,
+  clips: Mapping[str, clip_norms_lib.Clip],
   expected: expected_counts.Expected | None = None,
-  statistics_clip: float | None = None,
 ) -> aggregations.Aggregation:
-  if own.update_clip is None:
-    raise ValueError('update_clip is None; it must be a norm.')
-  # An algorithm that sends statistics without a norm for them is refused elsewhere.
-  statistics = 1.0 if statistics_clip is None else statistics_clip
+  norms = (
+    clips[noise_split.UPDATE],
+    clips[noise_split.STATISTICS],
+    clips.get(noise_split.METRICS),
+  )
+  by_size = own.split == 'sizes'
   if isinstance(own, kinds.Distributed):
     return aggregations.distributed_rounds(
-      noise, own.update_clip, statistics, own.metrics_clip, cohort, own.examples
+      noise, *norms, cohort, own.examples, by_size=by_size
     )
-  adaptive = None
-  if own.clip_quantile is not None:
-    adaptive = adaptive_clipping.AdaptiveClip(own.clip_quantile, cohort)
-  return aggregations.private_rounds(
-    noise, own.update_clip, statistics, own.metrics_clip, adaptive, expected
-  )
+  return aggregations.private_rounds(noise, *norms, expected, by_size)

@@ -42,9 +42,8 @@ def settle(config: run_config.RunConfig) -> run_config.RunConfig:
   runtime = config.runtime
   if isinstance(runtime, runtimes.Hosts) and runtime.parts is None:
     runtime = dataclasses.replace(runtime, parts=_PARTS_OF_HOSTS)
-  adapts = getattr(config.aggregation, 'clip_quantile', None) is not None
-  if (config.is_secure or adapts) and runtime.packs is None:
-    # Both act on each client by itself, not on packs.
+  if config.is_secure and runtime.packs is None:
+    # Each client masks its own values.
     runtime = dataclasses.replace(runtime, packs=0)
   # Repeating rounds after a kill costs privacy again.
   every = 1 if config.is_private else _CHECKPOINT_EVERY

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 from tff_ssl.computing import kinds
 
 Cohorts = Literal['fixed', 'poisson', 'passes']
+Split = Literal['sizes', 'equal']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +39,8 @@ class _WithNoise(kinds.Kind):
   """Differential privacy of clients.
 
   Attributes:
-    update_clip: l2 norm to which n_k times a client's update is clipped.
+    update_clip: l2 norm to which n_k times a client's update is clipped; none: it
+      adapts, beginning with 1.
     epsilon: The budget: a run ends before a round would exceed it. Without a noise
       multiplier the noise is chosen so that all rounds just fit. None: no budget.
     delta: delta of the (epsilon, delta) guarantee; below 1 / number of clients.
@@ -46,12 +48,17 @@ class _WithNoise(kinds.Kind):
       together; none: the least that epsilon needs.
     statistics_clip: l2 norm to which n_k times a client's statistics are clipped:
       encoding statistics of DCCO, population statistics of batch norm; none: their
-      bound for the largest client, where encodings are bounded.
+      bound for the largest client where there is one, otherwise it adapts.
     metrics_clip: l2 norm to which n_k times a client's metrics are clipped, which then
       cost privacy; none: they do not leave the client, and metrics.csv has none.
     cohorts: How cohorts are drawn and accounted for: fixed: of one size, without
       replacement; poisson: each client independently at random; passes: the population
       is shuffled for each pass, and each round takes the next clients.
+    clip_quantile: Share of clients that a norm that adapts should not clip; norms that
+      are given then adapt too, beginning with these. none: norms that are given stay,
+      and others adapt to 0.5.
+    split: How the noise of a round is divided among its releases: sizes: so that the
+      sum of squared ratios of noise to signal is the least; equal: evenly.
   """
 
   update_clip: kinds.Positive | None = None
@@ -61,19 +68,15 @@ class _WithNoise(kinds.Kind):
   statistics_clip: kinds.Positive | None = None
   metrics_clip: kinds.Positive | None = None
   cohorts: Cohorts = 'fixed'
+  clip_quantile: kinds.Inner | None = None
+  split: Split = 'sizes'
 
 
 @dataclasses.dataclass(frozen=True)
 class Private(_WithNoise):
-  """Central differential privacy: the server clips clients and adds Gaussian noise.
-
-  Attributes:
-    clip_quantile: Share of clients that should not be clipped: the clip norms start at
-      the given ones and adapt to it from round to round; none: they stay fixed.
-  """
+  """Central differential privacy: the server clips clients and adds Gaussian noise."""
 
   kind: ClassVar[str] = 'private'
-  clip_quantile: kinds.Inner | None = None
 
 
 @dataclasses.dataclass(frozen=True)

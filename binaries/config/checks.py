@@ -128,7 +128,7 @@ def needs_features(config: run_config.RunConfig) -> bool:
 
 
 def _check_privacy(config: run_config.RunConfig) -> None:
-  """Checks that a private run says how much noise there is, and to what norm."""
+  """Checks that a private run says how much noise there is."""
   own, given = config.aggregation, f'--aggregation={config.aggregation.kind}'
   if not isinstance(own, aggregations.Private | aggregations.Distributed):
     return
@@ -136,11 +136,6 @@ def _check_privacy(config: run_config.RunConfig) -> None:
     raise ValueError(
       f'{given} is given without epsilon or noise_multiplier; one of them must say how '
       'much noise there is.'
-    )
-  if own.update_clip is None:
-    raise ValueError(
-      f'{given} is given without update_clip; it must be the norm to which n_k times a '
-      "client's update is clipped."
     )
 
 

@@ -8,6 +8,7 @@ from binaries.building import aggregation
 from binaries.building import execution
 from binaries.config import aggregations
 from binaries.config import run_config
+from tff_ssl.federated import server
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import canary_audit
 from tff_ssl.runs.privacy import privacy_ledger
@@ -70,17 +71,23 @@ def _audit(
   canaries: canary_audit.Canaries,
 ) -> canary_audit.AuditFinding:
   """Audits what the configuration builds against the terms of the run's ledger."""
-  multipliers = terms.multipliers
   # A round of canaries has one release; a run divides its noise among more.
-  built = aggregation.build(config, sizes=[1] * terms.population, share_bound=None)
-  clip = getattr(config.aggregation, 'update_clip', None)
-  if built is None or built.divided is None or clip is None:
+  shares = [
+    share for name, share in terms.shares.items() if name.endswith(f'/{server.UPDATE}')
+  ]
+  if not shares:
+    raise ValueError(
+      f'{privacy_ledger.NAME} of the run has {", ".join(terms.shares)}; it must have '
+      'an update, which is what is audited.'
+    )
+  built = aggregation.build(config, [1] * terms.population, None, max(shares))
+  if built is None:
     raise ValueError('The configuration of the run builds no private aggregation.')
   with execution.open_context(config):
     return canary_audit.audit(
-      built.divided(len(multipliers)),
-      max(multipliers.values()),
-      clip,
+      built,
+      terms.of_round / math.sqrt(max(shares)),
+      getattr(config.aggregation, 'update_clip', None),
       terms.delta,
       canaries,
     )

@@ -120,10 +120,11 @@ def prepare(config: run_config.RunConfig) -> Experiment:
     config, objective, sizes if federated else [batch_of_all(config, sizes)]
   )
   share_bound, statistics = _sent_of_encodings(algorithm, objective)
-  clip_norms = aggregation.clip_norms(config, sizes, share_bound)
   rounds = _build_rounds(
     config, objective, data, aggregation.build(config, sizes, share_bound)
   )
+  clipped = private.clipped(rounds.graph)
+  clip_norms = aggregation.clip_norms(config, sizes, share_bound, clipped)
   own = None
   if algorithm.personal is not None and config.evaluation.wants_personal:
     model = algorithm.personal(config, rounds.process, objective, data)
@@ -145,7 +146,7 @@ def prepare(config: run_config.RunConfig) -> Experiment:
     encoder,
     objective,
     private.with_ledger(
-      config, rounds.process, rounds.graph, len(partition), clip_norms, statistics
+      config, rounds.process, rounds.graph, len(partition), statistics
     ),
     _build_cohorts(config, task, data, partition, rounds.take),
     evaluator,

@@ -15,7 +15,7 @@ from binaries.building import settled
 from binaries.config import aggregations
 from binaries.config import run_config
 from tasks import task_types
-from tff_ssl.aggregators import combine
+from tff_ssl.aggregators import noise_split
 from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
 from tff_ssl.runs import loop
@@ -96,7 +96,6 @@ def with_ledger(
   process: Any,
   graph: phase_graph.Graph | None,
   population: int,
-  clip_norms: Mapping[str, object],
   of_releases: Collection[str] = (),
 ) -> Any:
   """Returns what the round loop runs: in a private run, rounds with a ledger.
@@ -106,7 +105,6 @@ def with_ledger(
     process: What the loop runs in any other run.
     graph: What the process was built from; None if it is centralized.
     population: Number of all clients.
-    clip_norms: Clip norms of the aggregation, by name.
     of_releases: See `private_rounds.PrivateRounds`.
 
   Raises:
@@ -122,23 +120,20 @@ def with_ledger(
       f'{disclosure.OF_STATES.why}; it must be {aggregations.Plain.kind} or '
       f'{aggregations.Secure.kind}.'
     )
-  _check_statistics(own, graph, 'statistics' in clip_norms)
+  _check_clips(own, clipped(graph))
   if aggregation.is_poisson(config) and isinstance(process, loop.Resumable):
     raise ValueError(
       f'cohorts of --aggregation is {accounting.POISSON} for a method whose clients '
       f'keep a state; it must be {accounting.FIXED}, because the states show who took '
       'part.'
     )
-  z = graph.aggregation.noise_multiplier
-  if z is None:
-    raise ValueError('The process was built without noise; it must have some.')
-  names = phases.releases(graph.algorithm, graph.aggregation)
+  multipliers = phases.multipliers(graph.algorithm, graph.aggregation)
   cohort, rounds = data.cohort_size(config, population), config.rounds
   delta, budget = own.delta, own.epsilon
   terms = accounting.Terms(
     population,
     cohort,
-    dict.fromkeys(names, z),
+    multipliers,
     delta,
     config.is_amplified,
     own.cohorts,
@@ -156,8 +151,9 @@ def with_ledger(
     most = f', of which a client is in at most {terms.counted_once(fitting)}'
   if budget is not None and own.noise_multiplier is None:
     unspent = accounting.why_unspent(terms, rounds, budget)
+  parts = [f'{name} ({share:.1%})' for name, share in terms.shares.items()]
   print(
-    f'private: {", ".join(names)} of {cohort} of {population} clients per round, '
+    f'private: {", ".join(parts)} of {cohort} of {population} clients per round, '
     f'noise of {terms.of_round:.4g} clip norms in total; epsilon '
     f'{accountant.epsilon_after(fitting):.4g} at delta {delta:g} after {fitting} of '
     f'{rounds} rounds{most}, if none is repeated'
@@ -210,28 +206,30 @@ def check_task(config: run_config.RunConfig, task: task_types.Task) -> None:
     )
 
 
-def _check_statistics(own: Any, graph: phase_graph.Graph, clipped: bool) -> None:
-  kinds = [
-    kind for exchange in graph.algorithm.exchanges for kind in exchange.sent.values()
-  ]
-  sent = any(isinstance(kind, combine.Statistics | combine.Sum) for kind in kinds)
-  if sent and not clipped:
-    raise ValueError(
-      f'--aggregation={own.kind} is given without statistics_clip; it must be the norm '
-      "to which n_k times a client's statistics are clipped, because this method sends "
-      'them and encodings are not bounded (--objective=encoding_norm=, of DCCO).'
-    )
-  if own.statistics_clip is not None and not sent:
-    raise ValueError(
-      'statistics_clip of --aggregation is given to a method whose clients send no '
-      'statistics; leave it out.'
-    )
-  metrics = any(phases.is_metrics(kind) for kind in kinds)
-  if own.metrics_clip is not None and not metrics:
-    raise ValueError(
-      'metrics_clip of --aggregation is given to a method whose clients send no '
-      'metrics; leave it out.'
-    )
+def clipped(graph: phase_graph.Graph | None) -> set[str]:
+  """Returns what a round of a private run releases, by what is clipped.
+
+  Args:
+    graph: What the process was built from; None: there are no rounds of clients.
+  """
+  if graph is None:
+    return set()
+  return {
+    str(kind.clipped_as)
+    for exchange in graph.algorithm.exchanges
+    for kind in exchange.sent.values()
+    if phases.is_released(kind, graph.aggregation)
+  }
+
+
+def _check_clips(own: Any, clipped: Collection[str]) -> None:
+  """Raises ValueError if a norm is given of what a round does not release."""
+  for what in (noise_split.STATISTICS, noise_split.METRICS):
+    if getattr(own, f'{what}_clip') is not None and what not in clipped:
+      raise ValueError(
+        f'{what}_clip of --aggregation is given to a method whose clients send no '
+        f'{what}; leave it out.'
+      )
 
 
 def privacy_card(
@@ -292,6 +290,7 @@ def privacy_card(
       **participations,
       noise_of_round=terms.of_round,
       noise=dict(terms.multipliers),
+      shares_of_budget=dict(terms.shares),
       clip_norms=dict(clip_norms),
       sampling=f'{terms.cohort} of {terms.population} clients per round, '
       f'{_SAMPLING[terms.sampling]}; '

@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import math
 
 import numpy as np
 import pytest
@@ -9,7 +10,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.algorithms import harness
-from tff_ssl.aggregators import adaptive_clipping
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
@@ -24,9 +24,9 @@ _Z, _CLIPS = 0.7, {'update': 2.0, 'statistics': 3.0, 'metrics': 5.0}
 _CLIENTS, _DRAWS = 3, 20
 
 
-def _private(metrics_clip=_CLIPS['metrics'], **others):
+def _private(metrics_clip=_CLIPS['metrics']):
   return aggregations.private_rounds(
-    _Z, _CLIPS['update'], _CLIPS['statistics'], metrics_clip, **others
+    _Z, _CLIPS['update'], _CLIPS['statistics'], metrics_clip
   )
 
 
@@ -42,13 +42,28 @@ def _graph():
   return phase_graph.Graph(algorithm, harness.ELEMENT, _private())
 
 
+def _tensor_types(value_type):
+  tensors = tff.types.structure_from_tensor_type_tree(lambda t: [t], value_type)
+  return tf.nest.flatten(tensors)
+
+
 def test_the_noise_of_every_release_is_its_share_of_the_rounds(tff_context):
   graph = _graph()
   names = phases.releases(graph.algorithm, graph.aggregation)
   assert sorted(names) == ['train/metrics', 'train/statistics', 'train/update']
-  # Three releases at sqrt(3) z are together one at z.
-  assert graph.aggregation.noise_multiplier == pytest.approx(_Z * np.sqrt(3))
+  # Metrics have a twentieth of 1 / z^2, the others parts like the roots of their sizes.
   step = graph.steps['train']
+  sizes = {
+    name: sum(math.prod(t.shape) for t in _tensor_types(step.sent_type[name]))
+    for name in _CLIPS
+  }
+  roots = math.sqrt(sizes['update']) + math.sqrt(sizes['statistics'])
+  shares = {name: 0.95 * math.sqrt(size) / roots for name, size in sizes.items()}
+  shares['metrics'] = 0.05
+  found = phases.multipliers(graph.algorithm, graph.aggregation)
+  assert found == pytest.approx(
+    {f'train/{name}': _Z / math.sqrt(share) for name, share in shares.items()}
+  )
   for name, clip in _CLIPS.items():
     process = step.aggregators[name]
     zeros = tff.types.structure_from_tensor_type_tree(
@@ -62,7 +77,7 @@ def test_the_noise_of_every_release_is_its_share_of_the_rounds(tff_context):
         result = result['statistics']
       # The mean over the clients' examples, as a sum again.
       noise.append(2 * _CLIENTS * harness.flat(result))
-    z = np.concatenate(noise) / (_Z * np.sqrt(3) * clip)
+    z = np.concatenate(noise) / (found[f'train/{name}'] * clip)
     # Of n standard normals; within five standard deviations.
     assert abs(z.mean()) * np.sqrt(z.size) < 5, name
     assert abs(np.sum(z**2) - z.size) < 5 * np.sqrt(2 * z.size), name
@@ -79,24 +94,6 @@ def test_metrics_that_are_withheld_are_no_release_and_arrive_as_zeros(tff_contex
   output = process.next(process.initialize(), [{'loss': 3.0}], [1.0])
   assert output.result['loss'] == 0
   assert withheld.packs is not None
-
-
-def test_a_clip_that_follows_a_quantile_comes_to_it(tff_context):
-  adaptive = adaptive_clipping.AdaptiveClip(0.5, clients_per_round=8, learning_rate=0.5)
-  made = aggregations.private(0.01, 30.0, 1.0, adaptive=adaptive)
-  assert made.packs is None
-  value_type = tff.to_type(collections.OrderedDict(x=(np.float32, [1])))
-  process = made.updates.create(value_type, tff.TensorType(np.float32))
-  # Norms of 1 to 8: half are within any between 4 and 5.
-  values = [{'x': np.float32([k])} for k in range(1, 9)]
-  state = process.initialize()
-  for _ in range(20):
-    output = process.next(state, values, [np.float32(1)] * 8)
-    state = output.state
-  told = [float(value) for value in tf.nest.flatten(output.measurements)]
-  assert any(3.5 < value < 5.5 for value in told), told
-  # Clipped at 4 or 5 of 8: 1 + 2 + 3 + 4 + 4 times 4 to 5, over 8.
-  assert 3 < output.result['x'][0] < 4
 
 
 def test_an_algorithm_that_sends_integers_is_refused():
@@ -119,9 +116,3 @@ def test_dcco_releases_its_statistics_its_spread_and_its_update():
   )
   names = phases.releases(algorithm, _private())
   assert names == ('statistics/statistics', 'statistics/metrics', 'train/update')
-
-
-@pytest.mark.parametrize('quantile', [0.0, 1.0, float('nan')])
-def test_a_quantile_out_of_range_is_named(quantile):
-  with pytest.raises(ValueError, match='quantile is'):
-    adaptive_clipping.AdaptiveClip(quantile, 4)

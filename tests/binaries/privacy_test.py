@@ -47,7 +47,6 @@ _REFUSED = {
     _PRIVATE: 'is given without epsilon or noise_multiplier',
     f'{_PRIVATE},epsilon=-1': "epsilon='-1'; it must be a number above 0, or none",
     f'{_PRIVATE},noise_multiplier=nan': "noise_multiplier='nan'; it must be",
-    f'--aggregation=private:epsilon=8 {_RUN}': 'is given without update_clip',
     f'{_PRIVATE},epsilon=8 --runtime=parts=2': 'noise is counted for a round as a',
     f'{_PRIVATE},epsilon=8 --runtime=hosts:addresses=localhost:1': (
       'must be worker or in_process, because a host that is given up may have drawn '
@@ -55,7 +54,7 @@ _REFUSED = {
     ),
     f'{_PRIVATE},epsilon=8,clip_quantile=2': 'it must be a number in (0, 1), or none',
     f'{_PRIVATE},epsilon=8,bound=2': "has 'bound=2'; the fields are update_clip, eps",
-    f'{_DISTRIBUTED},epsilon=8,clip_quantile=0.5': "has 'clip_quantile=0.5'; the field",
+    f'{_PRIVATE},epsilon=8,split=first': "has split='first'; it must be",
     f'{_DISTRIBUTED},noise_multiplier=1,cohorts=poisson': (
       'cohorts of --aggregation is poisson with --aggregation=distributed; it must be '
       'fixed or p'
@@ -118,15 +117,19 @@ def test_bounded_statistics_are_clipped_to_the_bound_of_the_largest_client():
 
   built = aggregation.build(config(), [3, 7, 2], bound)
   # A round of one release, or of two at more noise each: of the same clip norm.
-  for each in (built, built.divided(2)):
+  for each in (built, built.divided({'update': [100], 'statistics': [10]})):
     assert each.packs.clip_norms['statistics'] == pytest.approx(7 * bound)
-  norms = aggregation.clip_norms(config(), [3, 7, 2], bound)
+  both = {'update', 'statistics'}
+  norms = aggregation.clip_norms(config(), [3, 7, 2], bound, both)
   assert norms['statistics'] == pytest.approx(7 * 0.5 * (2 + 3 / 4) ** 0.5)
   assert 'the largest client has 7 examples' in norms[aggregation.BY_CONSTRUCTION]
-  norms = aggregation.clip_norms(config(',statistics_clip=2'), [3, 7, 2], bound)
+  own = config(',statistics_clip=2')
+  norms = aggregation.clip_norms(own, [3, 7, 2], bound, both)
   assert norms == {'update': 1.0, 'statistics': 2.0}
-  with pytest.raises(ValueError, match='because the bound of encodings does not chang'):
-    aggregation.build(config(',clip_quantile=0.5'), [3, 7, 2], bound)
+  # The bound does not change, whatever else adapts.
+  follows = aggregation.build(config(',clip_quantile=0.25'), [3, 7, 2], bound)
+  assert list(follows.adaptive) == ['update']
+  assert follows.adaptive['update'].quantile == 0.25
 
 
 _FLAGS = (
@@ -151,7 +154,7 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   ended = in_process.run(
     dcco,
     *_FLAGS,
-    '--aggregation=private:noise_multiplier=3,delta=1e-3',
+    '--aggregation=private:noise_multiplier=3,delta=1e-3,split=equal',
     f'--aggregation=epsilon={budget},update_clip=1,statistics_clip=2',
     f'--run_dir={folder}',
     folder=folder,
@@ -174,6 +177,66 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   assert 'n_k' in card['privacy']['not_protected'][0]
   assert (folder / 'encoder.keras').exists()
   assert privacy_ledger.read(folder)['multipliers'] == pytest.approx(multipliers)
+
+
+def test_one_line_makes_a_private_run_of_the_epsilon_that_is_asked_for(tmp_path):
+  folder = tmp_path / 'run'
+  ended = in_process.run(
+    dcco,
+    *_FLAGS,
+    '--rounds=1',
+    '--aggregation=private:epsilon=8,delta=1e-3',
+    f'--run_dir={folder}',
+    folder=folder,
+  )
+  assert ended.status == 0, ended.stderr
+  card = json.loads((folder / 'encoder.json').read_text())['privacy']
+  assert 7.92 < card['epsilon'] <= 8
+  assert float(_rows(folder)[-1]['privacy/epsilon']) == card['epsilon']
+  # What follows the norms is released too, and the ledger has it.
+  multipliers = privacy_ledger.read(folder)['multipliers']
+  assert list(multipliers) == [
+    'statistics/statistics',
+    'statistics/statistics_within',
+    'train/update',
+    'train/update_within',
+  ]
+  shares = card['shares_of_budget']
+  assert sum(shares.values()) == pytest.approx(1)
+  assert shares['train/update_within'] == pytest.approx(0.01)
+  # All of them together are noise of which one round costs that epsilon.
+  total = sum(z**-2 for z in multipliers.values()) ** -0.5
+  terms = accounting.Terms(359, 4, {'all': total}, 1e-3)
+  assert accounting.Accountant(terms).epsilon_after(1) == pytest.approx(card['epsilon'])
+  assert set(card['clip_norms']) == {'update', 'statistics'}
+  assert all('all but 0.5' in each for each in card['clip_norms'].values())
+
+
+@pytest.mark.long
+def test_a_round_that_is_repeated_has_the_norms_that_it_had(tmp_path):
+  folder = tmp_path / 'run'
+  flags = (
+    *_FLAGS,
+    '--rounds=2',
+    '--aggregation=private:noise_multiplier=3,delta=1e-3',
+    f'--run_dir={folder}',
+  )
+  names = ['finalizer/statistics/statistics/clip', 'finalizer/train/update/clip']
+  told = []
+  for _ in range(2):
+    ended = in_process.run(dcco, *flags, folder=folder)
+    assert ended.status == 0, ended.stderr
+    told.append([[row[name] for name in names] for row in _rows(folder)])
+    # As after a kill in round 2.
+    (folder / 'checkpoints/round_00000002.npz').unlink()
+  assert told[0][0] == ['1.0', '1.0']
+  assert told[0][1] != told[0][0]
+  assert told[1] == told[0]
+  terms = accounting.Terms.from_json(privacy_ledger.read(folder))
+  assert privacy_ledger.rounds(folder) == [1, 2, 2]
+  assert float(_rows(folder)[-1]['privacy/epsilon']) == pytest.approx(
+    accounting.Accountant(terms).epsilon(terms.counted([1, 2, 2]))
+  )
 
 
 # Four examples a client, each of R sqrt(2 + 3 R^2), or sqrt(directions x knots + 1).

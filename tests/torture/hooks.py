@@ -31,8 +31,10 @@ def _break_clip() -> None:
   original = module.private
 
   @functools.wraps(original)
-  def broken(z: float, update_clip: float, *others: Any, **named: Any) -> Any:
-    return original(z / _TOO_LONG, _TOO_LONG * update_clip, *others, **named)
+  def broken(z: Any, update_clip: float, *others: Any, **named: Any) -> Any:
+    # For all releases together, or of each.
+    few = {k: v / _TOO_LONG for k, v in z.items()} if isinstance(z, dict) else None
+    return original(few or z / _TOO_LONG, _TOO_LONG * update_clip, *others, **named)
 
   module.private = broken
 

@@ -3,34 +3,52 @@
 Galen Andrew, Om Thakkar, H. Brendan McMahan, Swaroop Ramaswamy. Differentially
 Private Learning with Adaptive Clipping. NeurIPS 2021.
 
-The number of clients within the norm is released too. The standard deviation of its
-noise is a twentieth of the clients, or z if z is larger: that leaves most of the
-privacy budget for the values. The multiplier z covers both releases.
+The number of clients within the norm is released too. Each client counts as +1/2 or
+-1/2, so that noise of deviation sigma on the sum is a multiplier of 2 sigma. As in the
+paper sigma is a twentieth of the clients; or 5 z if that is larger, so that the counts
+never cost more than a hundredth of the budget.
+
+The first norm needs no data: it is 1. The first rounds take large steps, 4 / t of the
+paper's in round t, until they are the paper's in round 20. By then a norm that should
+be a thousand times larger or smaller is found. A norm that is still too small costs
+little: values keep their directions, and the noise shrinks with the norm.
+
+`federated.followed_norms` says how a norm gets to the clients.
 """
 
 import dataclasses
 
-import tensorflow_federated as tff
-import tensorflow_privacy as tfp
+import tensorflow as tf
 
 from tff_ssl.aggregators import bounds
 from tff_ssl.computing import checks
 
+# What one client adds to the count: this, or minus this.
+HALF = 0.5
+# Of the learning rate in the first round; it falls as 1 / t.
+_FIRST_RATE = 4.0
+# sigma, over the multiplier of a round, and over its clients.
+_OF_NOISE, _OF_CLIENTS = 5.0, 1 / 20
+# A norm stays within these, whatever is counted.
+_LEAST, _MOST = 1e-9, 1e9
+
 
 @dataclasses.dataclass(frozen=True)
 class AdaptiveClip:
-  """How clip norms change from round to round.
+  """How a clip norm changes from round to round.
 
   Attributes:
     quantile: gamma, the share of clients that should be within the norm.
     clients_per_round: m, by which the number of clients within the norm is divided.
     learning_rate: eta. In a round in which a share b of the clients is within the norm,
       noise included, the norm is multiplied by exp(-eta (b - gamma)).
+    initial: The norm of the first round.
   """
 
   quantile: float
   clients_per_round: int
   learning_rate: float = 0.2
+  initial: float = 1.0
 
   def __post_init__(self):
     if not 0 < self.quantile < 1:
@@ -38,37 +56,28 @@ class AdaptiveClip:
     checks.positive(
       clients_per_round=self.clients_per_round, learning_rate=self.learning_rate
     )
+    bounds.check_noise(1.0, initial=self.initial)
 
+  def of_count(self, noise_multiplier: float) -> float:
+    """Returns the noise multiplier of the number of clients within the norm.
 
-def build_sum(
-  adaptive: AdaptiveClip, noise_multiplier: float, clip: float
-) -> tff.aggregators.UnweightedAggregationFactory:
-  """Builds a sum of clipped values with Gaussian noise.
+    Args:
+      noise_multiplier: z, of all releases of a round together.
+    """
+    clients = _OF_CLIENTS * self.clients_per_round
+    return max(clients, _OF_NOISE * noise_multiplier) / HALF
 
-  Args:
-    adaptive: How the clip norm changes.
-    noise_multiplier: z, the standard deviation of the noise over the clip norm, for the
-      sum and the number of clients within the norm together.
-    clip: The first round's clip norm: the largest l2 norm of a client's value.
+  def after(self, norm: tf.Tensor, total: tf.Tensor, round: tf.Tensor) -> tf.Tensor:
+    """Returns the norm of the next round.
 
-  Raises:
-    ValueError: If a number is out of range (`bounds`).
-  """
-  bounds.check_noise(noise_multiplier, clip=clip)
-  clients = float(adaptive.clients_per_round)
-  # Of the noise on the number of clients within the norm. Each client counts as +-1/2,
-  # so that the multiplier of this release is twice the deviation.
-  deviation = max(clients / 20, noise_multiplier)
-  own = (noise_multiplier**-2 - (2 * deviation) ** -2) ** -0.5
-  # Not TFF's `gaussian_adaptive`, which divides the sum by the clients.
-  return tff.aggregators.DifferentiallyPrivateFactory(
-    tfp.QuantileAdaptiveClipSumQuery(
-      initial_l2_norm_clip=float(clip),
-      noise_multiplier=own,
-      target_unclipped_quantile=adaptive.quantile,
-      learning_rate=adaptive.learning_rate,
-      clipped_count_stddev=deviation,
-      expected_num_records=clients,
-      geometric_update=True,
-    )
-  )
+    Args:
+      norm: Of this round.
+      total: The sum over clients of +1/2 for one within the norm and -1/2 for others,
+        noise included.
+      round: int32, from 0.
+    """
+    share = total / self.clients_per_round + HALF
+    first = _FIRST_RATE / (tf.cast(round, tf.float32) + 1)
+    rate = tf.maximum(self.learning_rate, first)
+    moved = norm * tf.exp(-rate * (share - self.quantile))
+    return tf.clip_by_value(moved, _LEAST, _MOST)

@@ -7,8 +7,7 @@ differential privacy). `private_rounds` states the noise for all releases of a r
 together. With `distributed` the clients add the noise themselves, under secure sums.
 """
 
-import collections
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import math
 from typing import Any
@@ -17,8 +16,10 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import adaptive_clipping
 from tff_ssl.aggregators import bounds
+from tff_ssl.aggregators import clip_norms
 from tff_ssl.aggregators import encoding_statistics
 from tff_ssl.aggregators import expected_counts
+from tff_ssl.aggregators import noise_split
 from tff_ssl.aggregators import secure_counts
 from tff_ssl.aggregators import secure_values
 from tff_ssl.aggregators import skellam
@@ -43,17 +44,21 @@ class Aggregation:
     packs: How packs are aggregated, where each value holds many simulated clients.
       None: packs are not possible, and each client must be a value of its own.
     noised: Whether noise is added, so that no value that arrives is 0.
-    noise_multiplier: If noise is added, its standard deviation over the clip norm, for
-      each value that is released.
+    multipliers: If noise is added, its standard deviation over the clip norm, for each
+      value that is released; by what is clipped ('update', 'statistics', 'metrics',
+      'within').
+    adaptive: By what is clipped, the norms that adapt (`federated.followed_norms`). Of
+      these the aggregation sums values that were divided by them.
+    within: Counts of clients within a norm that adapts; None: no norm does.
     is_gaussian: If noise is added, whether it is Gaussian. Other noise is accounted for
       as Gaussian, but without amplification by sampling, which is not known for it.
     releases_metrics: Whether metrics leave the clients; if not, 0 arrives in their
       place.
     expected: If the sizes of cohorts are random and must not be revealed, the numbers
       that replace each round's counts; None: clients and examples are counted.
-    divided: If noise is stated for a round, a function from the number of values that a
-      round releases to the aggregation for such rounds; the builder calls it. None: the
-      noise is stated for each release.
+    divided: If noise is stated for a round, a function from the sizes of the values
+      that a round releases (`noise_split.divide`) to the aggregation for such rounds;
+      the builder calls it. None: the noise is stated for each release.
   """
 
   updates: tff.aggregators.WeightedAggregationFactory
@@ -62,11 +67,15 @@ class Aggregation:
   counts: tff.aggregators.UnweightedAggregationFactory
   packs: 'Packs | None' = None
   noised: bool = False
-  noise_multiplier: float | None = None
+  multipliers: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  adaptive: Mapping[str, adaptive_clipping.AdaptiveClip] = dataclasses.field(
+    default_factory=dict
+  )
+  within: tff.aggregators.WeightedAggregationFactory | None = None
   is_gaussian: bool = True
   releases_metrics: bool = True
   expected: expected_counts.Expected | None = None
-  divided: 'Callable[[int], Aggregation] | None' = None
+  divided: 'Callable[[Mapping[str, Sequence[int]]], Aggregation] | None' = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +85,7 @@ class Packs:
   Attributes:
     aggregation: Combines packs: each value is the mean over the pack's clients, and
       each weight is the sum of their weights.
-    clip_norms: By the name of what a client sends ('update', 'statistics', 'metrics'),
+    clip_norms: By what is clipped ('update', 'statistics', 'metrics', 'within'),
       the l2 norm to which n_k times each client's value is clipped before the pack is
       summed. Values that are not named are not clipped.
     most_examples: Bound of n_k, above which a client is an error; None: none.
@@ -138,11 +147,10 @@ def secure(
 
 
 def private(
-  noise_multiplier: float,
-  update_clip: float,
-  statistics_clip: float,
-  metrics_clip: float | None = 1.0,
-  adaptive: adaptive_clipping.AdaptiveClip | None = None,
+  noise_multiplier: float | Mapping[str, float],
+  update_clip: clip_norms.Clip,
+  statistics_clip: clip_norms.Clip,
+  metrics_clip: clip_norms.Clip | None = 1.0,
   expected: expected_counts.Expected | None = None,
 ) -> Aggregation:
   """Returns central differential privacy at the level of a client.
@@ -159,21 +167,21 @@ def private(
       other sums are divided by the exact total. The guarantee holds for clients whose
       counts may be known. With `expected` nothing is counted, and sums are divided by
       the expected numbers.
-    - Updates, statistics and metrics are separate releases, each at `noise_multiplier`:
-      account for every release that an algorithm makes in a round;
-      `federated.releases.of_round` lists them. DCCO makes all three, FedAvg the first
-      and the last, or all three with batch norm.
+    - Updates, statistics and metrics are separate releases, each at `noise_multiplier`,
+      and where a norm adapts so is the number of clients within it: account for every
+      release that an algorithm makes in a round, at `Aggregation.multipliers`;
+      `federated.phases.releases` lists them. DCCO makes the first three, FedAvg the
+      first and the last, or all three with batch norm.
     - The noise is drawn without the run's seed: no two runs are equal.
 
   Args:
-    noise_multiplier: Standard deviation of the noise over the clip; positive.
-    update_clip: l2 norm to which n_k times a client's model update is clipped.
+    noise_multiplier: Standard deviation of the noise over the clip, positive; of each
+      release, or by what is clipped (`Aggregation.multipliers`).
+    update_clip: l2 norm to which n_k times a client's model update is clipped: a
+      number, or how it adapts.
     statistics_clip: The same for n_k times its encoding or population statistics.
     metrics_clip: The same for n_k times its floating metrics; None: they do not leave
       the client.
-    adaptive: How the clip norms change from round to round, beginning with those
-      given; None: they stay. With it clients cannot be packed because each client's
-      norm is compared with the clip norm.
     expected: For cohorts that each client joins independently at random
       (`cohort_sampling.PoissonCohorts`): the expected numbers of a round.
 
@@ -183,45 +191,38 @@ def private(
   Raises:
     ValueError: If a number is out of range (`bounds`).
   """
-  clip_norms = _clip_norms(noise_multiplier, update_clip, statistics_clip, metrics_clip)
-  if adaptive is not None:
-    sums = {
-      name: adaptive_clipping.build_sum(adaptive, noise_multiplier, norm)
-      for name, norm in clip_norms.items()
-    }
-    noised = _noised(noise_multiplier, sums, *_known(expected))
-    return dataclasses.replace(noised, expected=expected)
+  adaptive, norms = clip_norms.divided(update_clip, statistics_clip, metrics_clip)
+  multipliers = clip_norms.multipliers(noise_multiplier, adaptive, norms)
   noised = _noised(
-    noise_multiplier,
-    {name: _noised_sum(noise_multiplier, norm) for name, norm in clip_norms.items()},
-    *_known(expected),
+    multipliers,
+    {name: _noised_sum(multipliers[name], norm) for name, norm in norms.items()},
+    *expected_counts.factories(expected),
   )
   # Packs clip each client inside. Only the same noise remains to be added, with a norm
   # that clips nothing: a power of two, by which the noise is scaled exactly.
   noise_only = _noised(
-    noise_multiplier,
+    multipliers,
     {
-      name: _noised_sum(noise_multiplier * norm / _UNCLIPPED, _UNCLIPPED)
-      for name, norm in clip_norms.items()
+      name: _noised_sum(multipliers[name] * norm / _UNCLIPPED, _UNCLIPPED)
+      for name, norm in norms.items()
     },
-    *_known(expected),
+    *expected_counts.factories(expected),
   )
-  packed = Packs(dataclasses.replace(noise_only, expected=expected), clip_norms)
-  return dataclasses.replace(noised, packs=packed, expected=expected)
+  packed = Packs(dataclasses.replace(noise_only, expected=expected), norms)
+  return dataclasses.replace(noised, packs=packed, expected=expected, adaptive=adaptive)
 
 
 def private_rounds(
   noise_multiplier: float,
-  update_clip: float,
-  statistics_clip: float,
-  metrics_clip: float | None = None,
-  adaptive: adaptive_clipping.AdaptiveClip | None = None,
+  update_clip: clip_norms.Clip,
+  statistics_clip: clip_norms.Clip,
+  metrics_clip: clip_norms.Clip | None = None,
   expected: expected_counts.Expected | None = None,
+  by_size: bool = True,
 ) -> Aggregation:
   """Returns `private` with noise that is stated for a round, whatever it releases.
 
-  m Gaussian releases at sqrt(m) z each are together one release at z:
-  (sum z_i^-2)^-1/2. The builder counts m, the releases of a round, from the algorithm's
+  The builder finds the releases of a round, and their sizes, from the algorithm's
   phases.
 
   Args:
@@ -229,22 +230,21 @@ def private_rounds(
     update_clip: See `private` for this and the following arguments.
     statistics_clip: For statistics.
     metrics_clip: For metrics.
-    adaptive: For all clip norms.
     expected: For cohorts of random sizes.
+    by_size: How the noise is divided among releases, see `noise_split.divide`.
   """
   return _divided(
-    lambda z: private(
-      z, update_clip, statistics_clip, metrics_clip, adaptive, expected
-    ),
+    lambda z: private(z, update_clip, statistics_clip, metrics_clip, expected),
     noise_multiplier,
+    by_size,
   )
 
 
 def distributed(
-  noise_multiplier: float,
-  update_clip: float,
-  statistics_clip: float,
-  metrics_clip: float | None,
+  noise_multiplier: float | Mapping[str, float],
+  update_clip: clip_norms.Clip,
+  statistics_clip: clip_norms.Clip,
+  metrics_clip: clip_norms.Clip | None,
   clients_per_round: int,
   max_examples_per_client: int,
   max_count: int = 2**20,
@@ -271,80 +271,65 @@ def distributed(
   """
   bounds.check_secure(max_examples_per_client, max_count)
   checks.positive(clients_per_round=clients_per_round)
-  clip_norms = _clip_norms(noise_multiplier, update_clip, statistics_clip, metrics_clip)
+  adaptive, norms = clip_norms.divided(update_clip, statistics_clip, metrics_clip)
+  multipliers = clip_norms.multipliers(noise_multiplier, adaptive, norms)
   sums: dict[str, tff.aggregators.UnweightedAggregationFactory] = {
-    name: skellam.SkellamSumFactory(noise_multiplier, norm, clients_per_round)
-    for name, norm in clip_norms.items()
+    name: skellam.SkellamSumFactory(multipliers[name], norm, clients_per_round)
+    for name, norm in norms.items()
   }
   weights = secure_values.SecureWeightFactory(max_examples_per_client)
   counts = secure_counts.SecureCountFactory(max_count)
-  made = _noised(noise_multiplier, sums, weights, counts)
+  made = _noised(multipliers, sums, weights, counts)
   of_packs = _noised(
-    noise_multiplier,
+    multipliers,
     {
-      name: skellam.PackedSumFactory(noise_multiplier, norm)
-      for name, norm in clip_norms.items()
+      name: skellam.PackedSumFactory(multipliers[name], norm)
+      for name, norm in norms.items()
     },
   )
   packs = Packs(
     dataclasses.replace(of_packs, is_gaussian=False),
-    clip_norms,
+    norms,
     unmasked=True,
     most_examples=max_examples_per_client,
   )
-  return dataclasses.replace(made, packs=packs, is_gaussian=False)
+  return dataclasses.replace(made, packs=packs, is_gaussian=False, adaptive=adaptive)
 
 
-def distributed_rounds(noise_multiplier: float, *others: Any) -> Aggregation:
+def distributed_rounds(
+  noise_multiplier: float, *others: Any, by_size: bool = True
+) -> Aggregation:
   """Returns `distributed` with noise that is stated for a round (`private_rounds`).
 
   Args:
     noise_multiplier: z, for all releases of a round together.
     *others: See `distributed`.
+    by_size: See `private_rounds`.
   """
-  return _divided(lambda z: distributed(z, *others), noise_multiplier)
-
-
-def _clip_norms(
-  noise_multiplier: float, update: float, statistics: float, metrics: float | None
-) -> collections.OrderedDict[str, float]:
-  """Returns the clip norms by what they clip; refuses numbers that are out of range."""
-  clip_norms = collections.OrderedDict(update=update, statistics=statistics)
-  if metrics is not None:
-    clip_norms['metrics'] = metrics
-  bounds.check_noise(
-    noise_multiplier, **{f'{name}_clip': norm for name, norm in clip_norms.items()}
-  )
-  return clip_norms
+  return _divided(lambda z: distributed(z, *others), noise_multiplier, by_size)
 
 
 def _divided(
-  build: Callable[[float], Aggregation], noise_multiplier: float
+  build: Callable[[float | Mapping[str, float]], Aggregation],
+  noise_multiplier: float,
+  by_size: bool,
 ) -> Aggregation:
   """Returns an aggregation whose noise is stated for all releases of a round together.
 
   Args:
-    build: Noise multiplier of one release -> aggregation.
+    build: Noise multiplier of one release, or those of all -> aggregation.
     noise_multiplier: For a round.
+    by_size: See `noise_split.divide`.
   """
+  whole = build(noise_multiplier)
 
-  def divided(releases: int) -> Aggregation:
-    return build(noise_multiplier * math.sqrt(releases))
+  def divided(sizes: Mapping[str, Sequence[int]]) -> Aggregation:
+    counts = whole.multipliers.get(noise_split.WITHIN, math.inf)
+    split = noise_split.divide(noise_multiplier, sizes, counts, by_size)
+    # What a round does not release has no share, but a factory.
+    return build({**whole.multipliers, **split})
 
-  return dataclasses.replace(divided(1), divided=divided)
-
-
-def _known(
-  expected: expected_counts.Expected | None,
-) -> tuple[tff.aggregators.UnweightedAggregationFactory | None, ...]:
-  """Returns what replaces the sums of weights and of counts; None: nothing does."""
-  if expected is None:
-    return None, None
-  counts = {'clients': expected.clients, 'examples': expected.examples}
-  return (
-    expected_counts.KnownFactory(expected.examples),
-    expected_counts.KnownFactory(counts),
-  )
+  return dataclasses.replace(whole, divided=divided)
 
 
 def _noised_sum(
@@ -357,22 +342,30 @@ def _noised_sum(
 
 
 def _noised(
-  noise_multiplier: float,
+  multipliers: Mapping[str, float],
   sums: Mapping[str, tff.aggregators.UnweightedAggregationFactory],
   weights: tff.aggregators.UnweightedAggregationFactory | None = None,
   counts: tff.aggregators.UnweightedAggregationFactory | None = None,
 ) -> Aggregation:
   metrics: tff.aggregators.WeightedAggregationFactory = zeros.WithheldFactory()
-  if 'metrics' in sums:
+  if noise_split.METRICS in sums:
     metrics = tff.aggregators.MeanFactory(
-      sums['metrics'], weights, no_nan_division=True
+      sums[noise_split.METRICS], weights, no_nan_division=True
     )
+  within = None
+  if noise_split.WITHIN in sums:
+    within = encoding_statistics.StatisticsFactory(sums[noise_split.WITHIN], weights)
   return Aggregation(
-    updates=tff.aggregators.MeanFactory(sums['update'], weights, no_nan_division=True),
-    statistics=encoding_statistics.StatisticsFactory(sums['statistics'], weights),
+    updates=tff.aggregators.MeanFactory(
+      sums[noise_split.UPDATE], weights, no_nan_division=True
+    ),
+    statistics=encoding_statistics.StatisticsFactory(
+      sums[noise_split.STATISTICS], weights
+    ),
     metrics=metrics,
     counts=counts or tff.aggregators.SumFactory(),
     noised=True,
-    noise_multiplier=noise_multiplier,
-    releases_metrics='metrics' in sums,
+    multipliers=multipliers,
+    within=within,
+    releases_metrics=noise_split.METRICS in sums,
   )

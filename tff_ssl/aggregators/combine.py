@@ -127,10 +127,25 @@ class Sum(Kind):
   def aggregated(self, result):
     """Returns the sum."""
     # What each client sends is divided by its weight (`client_functions.run_client`).
-    total = result['num_examples']
-    return tf.nest.map_structure(
-      lambda x: x * tf.cast(total, x.dtype), result['statistics']
-    )
+    return _times_weights(result)
+
+
+@dataclasses.dataclass(frozen=True)
+class Within(Kind):
+  """How many clients are within a clip norm: a sum of numbers of at most 1/2.
+
+  What a client sends is its number divided by its weight.
+  """
+
+  clipped_as: str = 'within'
+
+  def create(self, aggregation, value_type):
+    """See `Kind`."""
+    return aggregation.within.create(value_type, _WEIGHT_TYPE)
+
+  def aggregated(self, result):
+    """Returns the sum."""
+    return _times_weights(result)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,8 +227,17 @@ class Local(Kind):
     return 0
 
 
+def _times_weights(result: Any) -> Any:
+  """Returns the sum of which an aggregation of statistics has the mean by weights."""
+  total = result['num_examples']
+  return tf.nest.map_structure(
+    lambda x: x * tf.cast(total, x.dtype), result['statistics']
+  )
+
+
 UPDATE = Mean('updates', 'update')
 METRICS = Mean('metrics', 'metrics')
 STATISTICS = Statistics()
+WITHIN = Within()
 TOTAL = Total()
 LOCAL = Local()

@@ -33,6 +33,16 @@ class Expected:
     checks.positive(clients=self.clients, examples=self.examples)
 
 
+def factories(
+  expected: Expected | None,
+) -> tuple[tff.aggregators.UnweightedAggregationFactory | None, ...]:
+  """Returns what replaces the sums of weights and of counts; None: nothing does."""
+  if expected is None:
+    return None, None
+  counts = {'clients': expected.clients, 'examples': expected.examples}
+  return KnownFactory(expected.examples), KnownFactory(counts)
+
+
 class KnownFactory(tff.aggregators.UnweightedAggregationFactory):
   """Returns known numbers in place of sums over clients.
 

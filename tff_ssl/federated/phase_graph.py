@@ -15,6 +15,7 @@ from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import communication
 from tff_ssl.federated import clients
 from tff_ssl.federated import phases
+from tff_ssl.federated import releases
 from tff_ssl.federated import server
 from tff_ssl.federated import steps
 
@@ -52,8 +53,8 @@ class Graph:
   """The computations of an algorithm's phases, and their types.
 
   Attributes:
-    algorithm: What is built, as given; so are `element_spec`, `rebroadcasts` and, once
-      settled (`phases.divide_noise`), `aggregation`.
+    algorithm: What is built, as given but for what `releases.settle` changes; so are
+      `aggregation`, `element_spec` and `rebroadcasts`.
     cohort: How clients are laid out; None if there are none.
     at_server: The phases at the server, by name: (state, data) -> `state`, `metrics`.
     steps: The exchanges of a round, by name, in order.
@@ -82,12 +83,13 @@ class Graph:
     Raises:
       ValueError: See `processes.build`.
     """
+    algorithm, settled = releases.settle(algorithm, element_spec, aggregation)
     self.algorithm, self.element_spec = algorithm, element_spec
-    self.aggregation = aggregation = phases.divide_noise(aggregation, algorithm)
+    self.aggregation = settled
     self.rebroadcasts = rebroadcasts
     self.cohort: Any = None
     if algorithm.exchanges:
-      self.cohort = steps.of_algorithm(algorithm, element_spec, aggregation)
+      self.cohort = steps.of_algorithm(algorithm, element_spec, settled)
     initial = tff.tensorflow.computation(algorithm.initial)
     self._server_type = initial.type_signature.result
     self.weights_type = self._server_type.global_model_weights

@@ -236,6 +236,26 @@ def releases(
   return tuple(names)
 
 
+def multipliers(
+  algorithm: Algorithm, aggregation: aggregations.Aggregation
+) -> dict[str, float]:
+  """Returns the noise multiplier of each of the `releases`, by its name.
+
+  Args:
+    algorithm: Its phases.
+    aggregation: One that adds noise, divided among the releases.
+  """
+  kinds = {
+    f'{exchange.name}/{name}': kind
+    for exchange in algorithm.exchanges
+    for name, kind in exchange.sent.items()
+  }
+  return {
+    name: aggregation.multipliers[kinds[name].clipped_as or '']
+    for name in releases(algorithm, aggregation)
+  }
+
+
 def is_released(kind: combine.Kind, aggregation: aggregations.Aggregation) -> bool:
   """Returns whether a value of this kind leaves the clients."""
   if isinstance(kind, combine.Local):
@@ -265,22 +285,3 @@ def checked(aggregation: Any) -> aggregations.Aggregation:
       '`aggregations.plain`, `secure`, `private` and `distributed` return it.'
     )
   return aggregation
-
-
-def divide_noise(
-  aggregation: aggregations.Aggregation | None, algorithm: Algorithm
-) -> aggregations.Aggregation:
-  """Returns the aggregation of an algorithm's rounds.
-
-  Args:
-    aggregation: As the user gives it; plain when None. Noise that is stated for a
-      round is divided among the values that the round releases.
-    algorithm: Its phases.
-
-  Raises:
-    ValueError: See `releases`, if noise is to be divided, and `checked`.
-  """
-  aggregation = checked(aggregation)
-  if aggregation.divided is None or not algorithm.exchanges:
-    return aggregation
-  return aggregation.divided(max(1, len(releases(algorithm, aggregation))))

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from tff_ssl.aggregators import adaptive_clipping
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import expected_counts
 from tff_ssl.runs.privacy import canary_audit
@@ -51,10 +52,19 @@ def test_scores_that_are_told_apart_have_a_large_bound():
   assert found == pytest.approx(math.log(0.9817 / 0.00184), abs=0.02)
 
 
-@pytest.mark.parametrize('expected', [None, expected_counts.Expected(10, 10.0)])
-def test_a_sound_clip_passes(tff_context, expected):
-  # Divided by the clients, or by what a round would have in the mean.
-  sound = aggregations.private(_Z, _CLIP, 1.0, expected=expected)
+# Divided by the clients, or by what a round would have in the mean; and a norm that the
+# canaries, a thousand times longer, raise from round to round.
+@pytest.mark.parametrize(
+  ('clip', 'expected'),
+  [
+    (_CLIP, None),
+    (_CLIP, expected_counts.Expected(10, 10.0)),
+    (adaptive_clipping.AdaptiveClip(0.5, _FEW.clients, initial=_CLIP), None),
+  ],
+  ids=['fixed', 'expected', 'adaptive'],
+)
+def test_a_sound_clip_passes(tff_context, clip, expected):
+  sound = aggregations.private(_Z, clip, 1.0, expected=expected)
   found = canary_audit.audit(sound, _Z, _CLIP, _DELTA, _FEW)
   assert not found.is_broken
   assert found.claimed == canary_audit.gaussian_epsilon(0.5, _DELTA)

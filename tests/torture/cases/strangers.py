@@ -164,10 +164,10 @@ def _ledgers() -> list[making.Case]:
     case(ledger, {**_TERMS, 'population': -3}),
     case('memory', {**_TERMS, 'population': 10**15, 'delta': 1e-20}),
     case(ledger, {**_TERMS, 'population': 'all'}),
-    case('clip_quantile', _TERMS, clip_quantile=0.5),
+    case('clip_quantile is 2', _TERMS, clip_quantile=2.0),
     case('aggregation.update_clip=', _TERMS, update_clip='wide'),
     case('update_clip is -1', _TERMS, update_clip=-1.0),
-    case('update_clip', _TERMS, update_clip=None),
+    case(ledger, {**_TERMS, 'multipliers': {'train/metrics': 2.0}}),
   ]
 
 

@@ -135,6 +135,11 @@ class Terms:
     """Returns z, the multiplier of all releases of a round together."""
     return sum(z**-2 for z in self.multipliers.values()) ** -0.5
 
+  @property
+  def shares(self) -> dict[str, float]:
+    """Returns the share of the budget that each release has, by its name."""
+    return {name: (self.of_round / z) ** 2 for name, z in self.multipliers.items()}
+
   def history(self, rounds: Iterable[int | None] = ()) -> release_history.History:
     """Returns the history of a run on these terms.
 

@@ -40,6 +40,7 @@ from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import followed_norms
 from tff_ssl.federated import packs
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
@@ -48,6 +49,7 @@ from tff_ssl.federated import server
 # The length of a canary's update, in clip norms.
 _TOO_LONG = 1000.0
 _DIRECTION = 'direction'
+_EXCHANGE = 'train'
 # Quantiles of the scores that are tried as thresholds.
 _GRID = np.linspace(0, 1, 101)
 
@@ -114,16 +116,16 @@ class AuditFinding:
 def audit(
   aggregation: aggregations.Aggregation,
   noise_multiplier: float,
-  clip_norm: float,
+  clip_norm: float | None,
   delta: float,
   canaries: Canaries | None = None,
 ) -> AuditFinding:
   """Audits what an aggregation does with updates, in the open TFF context.
 
   Args:
-    aggregation: A private one, with noise stated for each release.
-    noise_multiplier: The claimed one.
-    clip_norm: Clip norm of updates.
+    aggregation: A private one.
+    noise_multiplier: The claimed one, of an update's release.
+    clip_norm: Clip norm of updates, in the first round if it adapts; None: 1.
     delta: delta of (epsilon, delta).
     canaries: How the audit is made; None: the defaults.
   """
@@ -140,13 +142,13 @@ def audit(
 
 
 def scores(
-  aggregation: aggregations.Aggregation, clip_norm: float, canaries: Canaries
+  aggregation: aggregations.Aggregation, clip_norm: float | None, canaries: Canaries
 ) -> tuple[np.ndarray, np.ndarray]:
   """Returns how much of each direction is in what was released, in clip norms.
 
   Args:
     aggregation: What the canaries go through.
-    clip_norm: Clip norm of updates.
+    clip_norm: See `audit`.
     canaries: How many.
 
   Returns:
@@ -174,17 +176,25 @@ def scores(
   for _ in range(canaries.rounds):
     present = _directions(generator, canaries.clients, canaries.dimension)
     absent = _directions(generator, canaries.absent, canaries.dimension)
-    sent = np.concatenate([_TOO_LONG * clip_norm * present, zeros])
+    sent = np.concatenate([_TOO_LONG * _norm(state, clip_norm) * present, zeros])
     data = _data(sent, canaries.num_packs)
     released = np.zeros(canaries.dimension)
     for _ in range(canaries.releases):
+      norm = _norm(state, clip_norm)
       state = process.next(state, data).state
       weights = process.get_model_weights(state).trainable
       # Turns the mean over clients of one example each back into a sum.
-      released += examples / clip_norm * np.asarray(weights[_DIRECTION], float)
+      released += examples / norm * np.asarray(weights[_DIRECTION], float)
     inside.append(present @ released)
     outside.append(absent @ released)
   return np.concatenate(inside), np.concatenate(outside)
+
+
+def _norm(state: Any, given: float | None) -> float:
+  """Returns the clip norm of the next round's updates: given, or as it has adapted."""
+  if not (norms := state.extra.get(followed_norms.NORMS)):
+    return 1.0 if given is None else given
+  return float(norms[_EXCHANGE][server.UPDATE])
 
 
 def _algorithm(dimension: int) -> phases.Algorithm:
@@ -205,7 +215,7 @@ def _algorithm(dimension: int) -> phases.Algorithm:
     return server.with_params(state, aggregated[server.UPDATE]), {}
 
   exchange = phases.Exchange(
-    'train',
+    _EXCHANGE,
     lambda state: collections.OrderedDict(round=state.round),
     client_functions.ClientFunction(each),
     {server.UPDATE: combine.UPDATE},

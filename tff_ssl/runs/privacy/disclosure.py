@@ -138,9 +138,9 @@ METRICS = (
       'threshold',
     )
   ),
-  Rule('aggregator/*/clip', Kind.COMPUTED, 'a clip norm that follows noised counts'),
   Rule('aggregator/*_clipped_count', Kind.KEPT, _COUNTED),
   Rule('aggregator/*_threshold', Kind.STATED, 'the bound of a sum'),
+  Rule('finalizer/*/clip', Kind.COMPUTED, 'a clip norm that follows noised counts'),
   Rule('finalizer/update_rejected', Kind.COMPUTED, 'whether a noised sum is finite'),
   *(
     Rule(f'{name}/*', Kind.KEPT, _OF_EXAMPLES)

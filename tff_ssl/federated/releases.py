@@ -1,0 +1,95 @@
+"""What a round releases with noise, and how much noise each of it gets."""
+
+import collections
+from collections.abc import Mapping
+import dataclasses
+import math
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregations
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import followed_norms
+from tff_ssl.federated import packs
+from tff_ssl.federated import phases
+from tff_ssl.federated import steps
+
+
+def settle(
+  algorithm: phases.Algorithm,
+  element_spec: Any,
+  aggregation: aggregations.Aggregation | None,
+) -> tuple[phases.Algorithm, aggregations.Aggregation]:
+  """Returns an algorithm and the aggregation of its rounds.
+
+  Args:
+    algorithm: As a function of `algorithms` returns it.
+    element_spec: See `processes.build`.
+    aggregation: As the user gives it; plain when None. Noise that is stated for a
+      round is divided among the values that the round releases.
+
+  Returns:
+    The algorithm, with clip norms in its state if some adapt, and the aggregation.
+
+  Raises:
+    ValueError: See `processes.build`, and `phases.releases` if noise is to be divided.
+  """
+  aggregation = phases.checked(aggregation)
+  algorithm = followed_norms.follow(algorithm, aggregation)
+  if aggregation.divided is not None and algorithm.exchanges:
+    # Refuses what cannot be released.
+    phases.releases(algorithm, aggregation)
+    aggregation = aggregation.divided(_sizes(algorithm, element_spec, aggregation))
+  if aggregation.adaptive:
+    # Done, once.
+    aggregation = dataclasses.replace(aggregation, adaptive={})
+  return algorithm, aggregation
+
+
+def _sizes(
+  algorithm: phases.Algorithm,
+  element_spec: Any,
+  aggregation: aggregations.Aggregation,
+) -> Mapping[str, list[int]]:
+  """Returns by what is clipped the number of entries of each value of a round."""
+  examples_type = steps.of_algorithm(
+    algorithm, element_spec, aggregation
+  ).read.type_signature.result
+  if isinstance(element_spec, packs.PackSpec):
+    examples_type = examples_type[packs.EXAMPLES]
+  server_type = tff.tensorflow.computation(algorithm.initial).type_signature.result
+  known: dict[str, tff.Type] = {}
+  sizes = collections.defaultdict[str, list[int]](list)
+  for exchange in algorithm.exchanges:
+    known.update(tff.structure.iter_elements(_broadcast_type(exchange, server_type)))
+    sent = _sent(
+      exchange, tff.types.to_type(collections.OrderedDict(known)), examples_type
+    )
+    for name, kind in exchange.sent.items():
+      if phases.is_released(kind, aggregation):
+        entries = [math.prod(spec.shape) for spec in tf.nest.flatten(sent[name])]
+        sizes[kind.clipped_as or name].append(sum(entries))
+  return sizes
+
+
+def _broadcast_type(exchange: phases.Exchange, server_type: tff.Type) -> Any:
+  shared = tff.tensorflow.computation(
+    lambda state: exchange.broadcast(state), server_type
+  )
+  return shared.type_signature.result
+
+
+def _sent(
+  exchange: phases.Exchange, shared_type: tff.Type, examples_type: tff.Type
+) -> client_functions.Sent:
+  """Returns what one client sends in an exchange, as `tf.TensorSpec`s."""
+  function = exchange.client
+  types = [shared_type, examples_type]
+  if isinstance(function, client_functions.StatefulFunction):
+    types.insert(1, client_functions.state_type(function, shared_type))
+  traced = client_functions.traced_once(function, *types)
+  return client_functions.sent_specs(
+    traced, client_functions.ExchangeSpec(exchange.sent, counted=False)
+  )
