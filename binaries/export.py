@@ -130,4 +130,4 @@ def _check(options: Options) -> None:
 
 
 if __name__ == '__main__':
-  program.run('export')
+  program.run('export', resumes=False)
