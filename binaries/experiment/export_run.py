@@ -82,10 +82,10 @@ def export(
   if not is_table and encoder.input_shape[1] == encoder.input_shape[2]:
     picture_fit = suited.reading(config.data).fit
   field = 'image' if task is None else task.field
-  own = exporting.compared(
+  inputs = exporting.compared(
     task, made.encoder, network, field, giving.is_private(folder), picture_fit
   )
-  written = _write(out, plain, task, made, network, notes, own, picture_fit)
+  written = _write(out, plain, task, made, network, notes, inputs, picture_fit)
   if made.fitted is not None and task is not None:
     names = json.dumps(task.label_names, indent=2) + '\n'
     files.write(out / exporting.LABELS, names)
@@ -157,11 +157,11 @@ def _write(
   made: exporting.Model,
   network: network_lib.Network,
   notes: list[str],
-  own: exporting.Compared,
+  inputs: exporting.Compared,
   picture_fit: str | None,
 ) -> list[pathlib.Path]:
   """Writes the formats, and compares each with the encoder that is evaluated."""
-  cases = own.expected(made)
+  cases = inputs.expected(made)
   is_table = len(made.encoder.input_shape) == 2
   scaling = None
   if task is not None and task.scaling is not None and is_table:
@@ -174,7 +174,7 @@ def _write(
     line = f'{path.name}: not compared with the run, because PyTorch is not installed'
     if exports.can_load(name):
       run = exports.load(name, path, picture_fit is not None)
-      line = comparison.check(path.name, run, cases, own.what)
+      line = comparison.check(path.name, run, cases, inputs.what)
     notes.append(line)
     print(line, flush=True)
     written.append(path)
