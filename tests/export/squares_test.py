@@ -98,6 +98,7 @@ def test_in_float32_few_pixels_are_one_step_away():
   assert np.mean(gaps) < 5e-4
 
 
+@pytest.mark.long_for('savedmodel')
 @pytest.mark.parametrize('kind', [exports.SAVED_MODEL, exports.TFLITE, exports.KERAS])
 def test_a_model_of_any_size_gives_what_it_gives_of_squares(kind, tmp_path):
   network = registry.build_encoder('conv2', (12, 12, 1), 0.125)

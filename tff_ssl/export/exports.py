@@ -1,10 +1,10 @@
 """Encoders for other programs: as Keras, SavedModel, TFLite, ONNX, PyTorch files.
 
-An exported model takes raw inputs (the bytes of pixels, or the numbers of a table as
-they were measured) and scales them itself. It returns `features`, and `probabilities`
-if a classifier was fitted on the features. It consists of standard Keras layers, so
-that every format is written from one model (the code for PyTorch also from the
-network's definition). `load` reads each file back for comparison.
+An exported model takes raw inputs (the bytes of pixels, of pictures of any size, or the
+numbers of a table as they were measured) and resizes and scales them itself. It returns
+`features`, and `probabilities` if a classifier was fitted on the features. It consists
+of standard Keras layers, so that every format is written from one model (the code for
+PyTorch also from the network's definition). `load` reads each file back for comparison.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
