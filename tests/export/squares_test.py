@@ -95,7 +95,8 @@ def test_in_float32_few_pixels_are_one_step_away():
       steps.append(way(pictures).astype(int) - expected)
   gaps = np.abs(steps)
   assert np.max(gaps) <= 1
-  assert np.mean(gaps) < 5e-4
+  # 3 of 51,840.
+  assert np.mean(gaps) < 2e-4
 
 
 @pytest.mark.long_for('savedmodel')
