@@ -138,6 +138,8 @@ race: venv
 elsewhere: venv $(ELSEWHERE_PLACES:%=$(ELSEWHERE)/%/installed.txt)
 	rm -rf $(ELSEWHERE)/files
 	PYTHONPATH=$(ELSEWHERE)/onnx $(BIN)/python -m docs.elsewhere $(ELSEWHERE)/files
+	PYTHONPATH=$(ELSEWHERE)/onnx $(BIN)/python -m docs.elsewhere.photograph \
+	  $(ELSEWHERE)/files
 	$(BIN)/python $(ELSEWHERE_CHECK) keras savedmodel tflite
 	$(ELSEWHERE)/keras2/bin/python $(ELSEWHERE_CHECK) keras
 	KERAS_BACKEND=jax $(ELSEWHERE)/keras3_4/bin/python $(ELSEWHERE_CHECK) keras

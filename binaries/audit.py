@@ -59,4 +59,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == '__main__':
-  program.run('audit')
+  program.run('audit', resumes=False)

@@ -92,4 +92,4 @@ def _folders(names: Sequence[str]) -> Iterable[pathlib.Path]:
 
 
 if __name__ == '__main__':
-  program.run('compare')
+  program.run('compare', resumes=False)

@@ -102,4 +102,4 @@ def _config(options: Options) -> run_config.RunConfig:
 
 
 if __name__ == '__main__':
-  program.run('embed')
+  program.run('embed', resumes=False)

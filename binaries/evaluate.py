@@ -78,4 +78,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == '__main__':
-  program.run('evaluate')
+  program.run('evaluate', resumes=False)

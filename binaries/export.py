@@ -8,14 +8,16 @@ r"""Exports the encoder of a run to Keras, SavedModel, TFLite, ONNX and PyTorch.
       --formats=tflite_training
   python -m binaries.export --run=runs/private --out=for_others --give_away
 
-The exported model takes images as bytes, or unscaled rows of a table, and returns
-`features`. With --classifier it also returns `probabilities` of a linear classifier,
-which is fitted on all training labels of the run's task. With --finetuned both come
-from an encoder trained end to end on these labels, like the method `finetune`. Each
-file is read back and compared with the encoder that is evaluated. `tflite_training` is
-one local step of the run's objective, for training on a device, with signatures train,
-infer, save and restore. The folder --out also has `encoder.md`, the model card, with
-digests of all files. docs/take_away.md says how to use the files.
+The exported model takes pictures of any size as bytes, which it resizes and crops as in
+training (a file of Keras takes those of the encoder's size; `square.py`, beside it,
+makes them), or unscaled rows of a table, and returns `features`. With --classifier it
+also returns `probabilities` of a linear classifier, which is fitted on all training
+labels of the run's task. With --finetuned both come from an encoder trained end to end
+on these labels, like the method `finetune`. Each file is read back and compared with
+the encoder that is evaluated. `tflite_training` is one local step of the run's
+objective, for training on a device, with signatures train, infer, save and restore. The
+folder --out also has `encoder.md`, the model card, with digests of all files.
+docs/take_away.md says how to use the files.
 
 --give_away makes a folder with just what may be given away of a run: the encoder, its
 card and the numbers that were released (docs/give_away.md). A classifier and a
@@ -130,4 +132,4 @@ def _check(options: Options) -> None:
 
 
 if __name__ == '__main__':
-  program.run('export')
+  program.run('export', resumes=False)

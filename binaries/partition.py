@@ -85,4 +85,4 @@ def _config(options: Options) -> run_config.RunConfig:
 
 
 if __name__ == '__main__':
-  program.run('partition')
+  program.run('partition', resumes=False)

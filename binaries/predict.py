@@ -71,4 +71,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == '__main__':
-  program.run('predict')
+  program.run('predict', resumes=False)

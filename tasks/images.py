@@ -349,12 +349,15 @@ def check_fits(count: int, image_size: int, channels: int = 3) -> None:
     )
 
 
-def resize(images: np.ndarray, image_size: int | None) -> np.ndarray:
-  """Resizes a batch of square images with a bicubic filter.
+def resize(
+  images: np.ndarray, image_size: int | None, fit: str = STRETCH
+) -> np.ndarray:
+  """Makes squares of a batch of images of one size, with a bicubic filter.
 
   Args:
-    images: uint8 [n, size, size, channels], 1 or 3 channels.
-    image_size: New height and width, or None to keep them.
+    images: uint8 [n, height, width, channels], 1 or 3 channels.
+    image_size: Height and width of the squares, or None to keep those of the images.
+    fit: How an image becomes a square, one of `FITS`.
 
   Returns:
     uint8 [n, image_size, image_size, channels].
@@ -362,7 +365,7 @@ def resize(images: np.ndarray, image_size: int | None) -> np.ndarray:
   Raises:
     ValueError: The images would not fit in memory.
   """
-  if image_size is None or image_size == images.shape[1]:
+  if image_size is None or images.shape[1:3] == (image_size, image_size):
     return images
   channels = images.shape[3]
   check_fits(len(images), image_size, channels)
@@ -370,6 +373,6 @@ def resize(images: np.ndarray, image_size: int | None) -> np.ndarray:
   for source, target in zip(images, resized, strict=True):
     # Pillow takes a greyscale image without its channel axis.
     picture = Image.fromarray(source[..., 0] if channels == 1 else source)
-    picture = picture.resize((image_size, image_size), Image.Resampling.BICUBIC)
+    picture = fitted(picture, image_size, fit, Image.Resampling.BICUBIC)
     target[:] = np.asarray(picture).reshape(target.shape)
   return resized

@@ -38,7 +38,7 @@ _ALLOWED = {
   # What the program itself has just written.
   ('tff_ssl/export/exports.py', 'tf.keras.models.load_model'),
   ('tff_ssl/export/exports.py', 'tf.saved_model.load'),
-  ('tff_ssl/export/torch_module.py', 'spec.loader.exec_module'),
+  ('tff_ssl/export/squares.py', 'spec.loader.exec_module'),
 }
 
 

@@ -6,8 +6,10 @@ import json
 import pathlib
 
 from absl import logging
+import tensorflow as tf
 
 from binaries.config import run_config
+from binaries.config import suited
 from binaries.experiment import encoder_card
 from binaries.experiment import exporting
 from tasks import task_types
@@ -16,6 +18,7 @@ from tff_ssl.evaluation import feature_sets
 from tff_ssl.export import comparison
 from tff_ssl.export import encoder_file
 from tff_ssl.export import exports
+from tff_ssl.export import squares
 from tff_ssl.reporting import giving
 from tff_ssl.reporting import model_card
 from tff_ssl.runs.privacy import disclosure
@@ -75,7 +78,14 @@ def export(
   if task is not None and _TRAINING in wanted:
     step = exporting.local_step(folder, config, task)
   out.mkdir(parents=True, exist_ok=True)
-  written = _write(out, plain, task, made, network, notes, giving.is_private(folder))
+  picture_fit = None
+  if not is_table and encoder.input_shape[1] == encoder.input_shape[2]:
+    picture_fit = suited.reading(config.data).fit
+  field = 'image' if task is None else task.field
+  inputs = exporting.compared(
+    task, made.encoder, network, field, giving.is_private(folder), picture_fit
+  )
+  written = _write(out, plain, task, made, network, notes, inputs, picture_fit)
   if made.fitted is not None and task is not None:
     names = json.dumps(task.label_names, indent=2) + '\n'
     files.write(out / exporting.LABELS, names)
@@ -147,31 +157,47 @@ def _write(
   made: exporting.Model,
   network: network_lib.Network,
   notes: list[str],
-  is_private: bool,
+  inputs: exporting.Compared,
+  picture_fit: str | None,
 ) -> list[pathlib.Path]:
   """Writes the formats, and compares each with the encoder that is evaluated."""
-  field = 'image' if task is None else task.field
-  own = exporting.compared(task, made.encoder, network, field, is_private)
-  expected = made.outputs(own.scaled)
+  cases = inputs.expected(made)
   is_table = len(made.encoder.input_shape) == 2
   scaling = None
   if task is not None and task.scaling is not None and is_table:
     scaling = exports.Scaling(*task.scaling)
   model = exports.with_preprocessing(made.encoder, scaling, made.fitted)
-  # The card's first lines are about encoder.keras, whose inputs are scaled.
-  shape = ', '.join(map(str, ['n', *model.input_shape[1:]]))
-  notes.append(
-    f'model.*, savedmodel and torch_model take `{exports.INPUT}`, '
-    f'{model.inputs[0].dtype.name} [{shape}], and scale them'
-  )
+  notes += _notes(model, picture_fit)
   written = []
   for name in formats:
-    path = exports.write(model, name, out, network)
+    path = exports.write(model, name, out, network, picture_fit)
     line = f'{path.name}: not compared with the run, because PyTorch is not installed'
     if exports.can_load(name):
-      run = exports.load(name, path)
-      line = comparison.check(path.name, run, own.inputs, expected, own.what)
+      run = exports.load(name, path, picture_fit is not None)
+      line = comparison.check(path.name, run, cases, inputs.what)
     notes.append(line)
     print(line, flush=True)
     written.append(path)
+    if name == exports.KERAS and picture_fit is not None:
+      written.append(path.with_name(squares.CODE))
   return written
+
+
+def _notes(model: tf.keras.Model, picture_fit: str | None) -> list[str]:
+  """Returns what the files take: the card's first lines are about encoder.keras."""
+  shape = ', '.join(map(str, ['n', *model.input_shape[1:]]))
+  kind = model.inputs[0].dtype.name
+  if picture_fit is None:
+    taken = f'`{exports.INPUT}`, {kind} [{shape}], and scale them'
+    return [f'model.*, savedmodel and torch_model take {taken}']
+  _, size, _, channels = model.input_shape
+  any_size = (
+    f'savedmodel, torch_model and model.* take `{exports.INPUT}`, {kind} [n, height, '
+    f'width, {channels}], resize them to {size} x {size} pixels as in training '
+    f'({picture_fit}), and scale them'
+  )
+  of_keras = (
+    f'model.keras alone takes {kind} [{shape}], because Keras 2 and 3 have no layer in '
+    f'common that resizes with antialiasing: {squares.CODE} makes such squares'
+  )
+  return [any_size, of_keras]

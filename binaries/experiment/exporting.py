@@ -19,6 +19,7 @@ from binaries.config import run_config
 from binaries.experiment import evaluating
 from binaries.experiment import init_from
 from binaries.experiment import membership
+from tasks import images as images_lib
 from tasks import task_types
 from tff_ssl.encoders import keras_import
 from tff_ssl.encoders import network
@@ -35,6 +36,8 @@ from tff_ssl.runs import checkpoints
 # The file with the names of a classifier's classes.
 LABELS = 'labels.json'
 _COMPARED, _DIM = 64, 16
+# Wide pictures, and tall ones.
+_OTHERS = 4
 # Algorithms whose clients minimise the objective without an additional term.
 _LOCAL = ('fedavg', 'fedbn', 'l_dawa')
 
@@ -58,7 +61,7 @@ class Model(NamedTuple):
     """Returns the outputs that an export must give: those of the evaluated encoder.
 
     Args:
-      scaled: See `Compared`.
+      scaled: In the form of the encoder's batches, as in `Compared`.
     """
     found = self.encode(scaled)
     if self.fitted is None:
@@ -71,15 +74,23 @@ class Compared(NamedTuple):
   """Inputs for comparing an export with the run's encoder.
 
   Attributes:
-    inputs: In the form that an export takes.
-    scaled: The same inputs in the form of the encoder's batches: images, or
-      standardised rows.
-    what: How many they are, and what, for messages.
+    cases: Inputs of one size, in the form that an export takes, and the same in the
+      form of the encoder's batches: images of its size, or standardised rows.
+    dim: Dim images, of which features are compared alone: a classifier that is sure of
+      itself makes more of their rounding.
+    what: How many there are, and what, for messages.
   """
 
-  inputs: np.ndarray
-  scaled: np.ndarray
+  cases: list[tuple[np.ndarray, np.ndarray]]
+  dim: np.ndarray | None
   what: str
+
+  def expected(self, model: Model) -> list[tuple[np.ndarray, comparison.Outputs]]:
+    """Returns inputs of an export, and what it must give of them."""
+    pairs = [(inputs, model.outputs(scaled)) for inputs, scaled in self.cases]
+    if self.dim is not None:
+      pairs.append((self.dim, {exports.FEATURES: model.encode(self.dim)}))
+    return pairs
 
 
 def load_task(folder: pathlib.Path, config: run_config.RunConfig) -> task_types.Task:
@@ -132,10 +143,11 @@ def compared(
   own: network.Network,
   field: str,
   generated: bool,
+  fit: str | None,
 ) -> Compared:
   """Returns inputs for a comparison: test examples, or generated ones without a task.
 
-  To them come dim images, or rows near the mean.
+  To them come dim images and pictures of other sizes, or rows near the mean.
 
   Args:
     task: The run's task, if it was loaded.
@@ -144,6 +156,7 @@ def compared(
     field: The field that the encoder reads.
     generated: Whether they are generated although there is a task: nothing is then told
       of its examples.
+    fit: How pictures of other sizes become squares; None: there are none.
   """
   shape, generated = encoder.input_shape[1:], generated or task is None
   kind = 'generated' if generated else 'test'
@@ -154,20 +167,35 @@ def compared(
     params = keras_import.params(own, encoder)
     dim = comparison.steady(own, params, comparison.dim_images(shape, _DIM))
     what = f'{len(images)} {kind} images and {len(dim)} dim ones'
-    images = np.concatenate([images, dim])
-    return Compared(images, images, what)
+    cases = [(images, images)]
+    if fit is not None:
+      others = _of_other_sizes(shape, fit)
+      cases += others
+      what += f', and {sum(len(each) for each, _ in others)} pictures of other sizes'
+    return Compared(cases, dim if len(dim) else None, what)
   rows = task.test[field][:_COMPARED]
   if generated:
     rows = np.random.default_rng(0).normal(size=(_COMPARED, *shape)).astype(np.float32)
   what = f'{len(rows)} {kind} rows and {_DIM} near the mean'
   scaled = np.concatenate([rows, comparison.faint_rows(shape[0], _DIM)])
   if task.scaling is None:
-    return Compared(scaled, scaled, what)
+    return Compared([(scaled, scaled)], None, what)
   mean, factor = task.scaling
   # What was constant in training is 0 whatever it is.
   scaled[:, factor == 0] = 0
   width = np.divide(1.0, factor, out=np.zeros_like(factor), where=factor > 0)
-  return Compared((scaled * width + mean).astype(np.float32), scaled, what)
+  raw = (scaled * width + mean).astype(np.float32)
+  return Compared([(raw, scaled)], None, what)
+
+
+def _of_other_sizes(
+  shape: tuple[int, int, int], fit: str
+) -> list[tuple[np.ndarray, np.ndarray]]:
+  """Generates wide and tall pictures, with the squares that `tasks` makes of them."""
+  size, _, channels = shape
+  sides = comparison.other_sides(size, fit == images_lib.PAD)
+  pictures = [comparison.images((*each, channels), _OTHERS) for each in sides]
+  return [(each, images_lib.resize(each, size, fit)) for each in pictures]
 
 
 def fitted(

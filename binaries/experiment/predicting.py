@@ -122,14 +122,9 @@ def _nearest(
     n_neighbors=count, algorithm='brute', metric='cosine'
   )
   found = search.fit(known).kneighbors(features, return_distance=False)
-  return [[_example(task, k) for k in labelled[row]] for row in found]
-
-
-def _example(task: task_types.Task, position: int) -> str:
-  """Returns the name of a training example, with its class."""
-  number = task.train.example_id[position]
-  name = f'example {number}' if task.files is None else task.files.images[number]
-  return f'{name} ({task.label_names[task.train.label[position]]})'
+  names = task.names(task.train)
+  classes = [task.label_names[label] for label in task.train.label]
+  return [[f'{names[k]} ({classes[k]})' for k in labelled[row]] for row in found]
 
 
 def _show(predicted: Predicted, label_names: Sequence[str]) -> None:

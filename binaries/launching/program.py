@@ -19,21 +19,23 @@ from binaries.launching import streams
 from tff_ssl.execution import allocator
 
 
-def run(name: str) -> None:
+def run(name: str, resumes: bool = True) -> None:
   """Runs a program of `binaries` with this process's command line, and ends it.
 
   Args:
     name: Name of the program's module in `binaries`, which has `main` and what the
       command line is parsed into: `PROGRAM`, or `Options`.
+    resumes: See `run_checked`.
   """
-  run_module(f'binaries.{name}')
+  run_module(f'binaries.{name}', resumes)
 
 
-def run_module(name: str) -> None:
+def run_module(name: str, resumes: bool = True) -> None:
   """Runs any program like one of `binaries`; see `run`.
 
   Args:
     name: Name of its module.
+    resumes: See `run_checked`.
   """
   # Not the module that was started, which is `__main__`: its classes would be others.
   module = importlib.import_module(name)
@@ -51,7 +53,7 @@ def run_module(name: str) -> None:
   stopping.as_it_begins()
   faulthandler.enable()
   try:
-    start(module, sys.argv)
+    start(module, sys.argv, resumes)
   except SystemExit as ended:
     end(ended)
 
@@ -82,12 +84,13 @@ def import_tff() -> None:
     contexts.remove_default()
 
 
-def start(module: Any, argv: Sequence[str]) -> None:
+def start(module: Any, argv: Sequence[str], resumes: bool = True) -> None:
   """Parses a command line and runs a program; see `run_checked`.
 
   Args:
     module: A program of `binaries`.
     argv: The command line, with the program's name.
+    resumes: See `run_checked`.
 
   Raises:
     SystemExit: At the end.
@@ -96,7 +99,7 @@ def start(module: Any, argv: Sequence[str]) -> None:
   logging.get_absl_handler().python_handler.setStream(sys.stderr)
   # Not by absl's `app.run`: Keras makes no models if it is imported after that.
   logging.use_absl_handler()
-  run_checked(lambda: work(module, argv[1:]))
+  run_checked(lambda: work(module, argv[1:]), resumes)
   sys.exit(0)
 
 
@@ -138,7 +141,7 @@ def end(ended: SystemExit) -> None:
   os._exit(streams.end() or status)
 
 
-def run_checked(work: Callable[[], None]) -> None:
+def run_checked(work: Callable[[], None], resumes: bool = True) -> None:
   """Does the work of a program, whose errors are readable to a person.
 
   Bad input, and failures that can happen to any run (`failures`), give one sentence on
@@ -147,12 +150,13 @@ def run_checked(work: Callable[[], None]) -> None:
 
   Args:
     work: Does the work; raises ValueError or OSError for bad input.
+    resumes: Whether the same command goes on where this one is stopped.
   """
   try:
     work()
   except Exception as error:
     if (number := stopping.received()) is not None:
-      _end_stopped(number)
+      _end_stopped(number, resumes)
     sentence = _sentence(error)
     if sentence is None or logging.level_debug():
       raise
@@ -160,11 +164,12 @@ def run_checked(work: Callable[[], None]) -> None:
     sys.exit(1)
   except KeyboardInterrupt as stopped:
     # An interrupt from a signal has its number (`stopping`).
-    _end_stopped(stopped.args[0] if stopped.args else signal.SIGINT)
+    _end_stopped(stopped.args[0] if stopped.args else signal.SIGINT, resumes)
 
 
-def _end_stopped(number: int) -> NoReturn:
-  print('\nstopped: the same command resumes it', file=sys.stderr)
+def _end_stopped(number: int, resumes: bool) -> NoReturn:
+  left = 'the same command resumes it' if resumes else 'nothing unfinished was written'
+  print(f'\nstopped: {left}', file=sys.stderr)
   sys.exit(128 + number)
 
 

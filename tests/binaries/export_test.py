@@ -53,7 +53,9 @@ def test_exported_model_equals_the_run_s(run, tmp_path, capsys, monkeypatch):
   )
   shown = capsys.readouterr().out
   assert 'model.keras: within ' in shown
-  assert 'of the run on 64 test images and 16 dim ones (allowed: 0.0001)' in shown
+  assert (
+    'of the run on 64 test images and 16 dim ones, and 8 pictures of other ' in shown
+  )
   assert 'torch_model: not compared with the run, because PyTorch is not' in shown
   task = registry.load('digits')
   found = exports.load('keras', out / 'model.keras')(task.test.image)
@@ -70,9 +72,10 @@ def test_exported_model_equals_the_run_s(run, tmp_path, capsys, monkeypatch):
   assert given['objective'].temperature == 0.25
   assert given['optimizer'].momentum == 0.5
   card = (out / 'encoder.md').read_text()
-  assert r'take `inputs`, uint8 [n, 8, 8, 1], and scale them' in card
+  assert r'`inputs`, uint8 [n, height, width, 1], resize them to 8 x 8 pixels' in card
   for name in (
     'model.keras',
+    'square.py',
     'torch_model/model.py',
     'torch_model/model.safetensors',
     'training.tflite',

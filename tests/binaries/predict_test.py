@@ -64,7 +64,7 @@ def test_classes_are_those_of_a_classifier_on_all_training_labels(
     np.testing.assert_allclose(found, probabilities, atol=1e-4)
     assert row['class'] == task.label_names[np.argmax(probabilities)]
     named = [
-      f'example {task.train.example_id[k]} ({task.label_names[task.train.label[k]]})'
+      f'row {task.train.example_id[k] + 1} ({task.label_names[task.train.label[k]]})'
       for k in similar
     ]
     assert row['nearest'] == '; '.join(named)

@@ -218,11 +218,18 @@ def test_an_error_is_one_line_that_ends_as_a_sentence(capsys, message, sentence)
   assert capsys.readouterr().err == f'Error: {sentence}\n'
 
 
-def test_sigterm_before_the_rounds_is_one_line(monkeypatch, capsys):
+@pytest.mark.parametrize(
+  ('resumes', 'said'),
+  [
+    (True, 'stopped: the same command resumes it'),
+    (False, 'stopped: nothing unfinished was written'),
+  ],
+)
+def test_sigterm_before_the_rounds_is_one_line(capsys, resumes, said):
   def stopped():
     raise KeyboardInterrupt(signal.SIGTERM)
 
   with pytest.raises(SystemExit) as ended:
-    program.run_checked(stopped)
+    program.run_checked(stopped, resumes)
   assert ended.value.code == 143
-  assert capsys.readouterr().err.strip() == 'stopped: the same command resumes it'
+  assert capsys.readouterr().err.strip() == said

@@ -8,8 +8,10 @@ import pytest
 from docs.elsewhere import __main__ as elsewhere
 from docs.elsewhere import backbones
 from docs.elsewhere import check
+from tasks import images
 from tests.encoders import torch_networks
 from tff_ssl.encoders import registry
+from tff_ssl.export import exports
 
 
 def test_every_encoder_and_norm_is_written():
@@ -49,6 +51,24 @@ def test_files_are_compared_with_our_numbers(tmp_path, monkeypatch, capsys):
   np.savez(path, **numbers)
   with pytest.raises(SystemExit, match=r'above 0\.0001: mlp-batch\.'):
     check.main(files, ['keras'])
+
+
+def test_a_photograph_of_any_size_is_compared(tmp_path):
+  encoder = registry.build_encoder('conv2', (12, 12, 3), 0.125)
+  params = encoder.init([0, 1])
+  model = exports.with_preprocessing(encoder.to_keras(params))
+  place = tmp_path / 'photograph'
+  place.mkdir()
+  exports.write(model, exports.KERAS, place, fit='crop')
+  photo = np.random.default_rng(0).integers(0, 256, (1, 24, 41, 3)).astype(np.uint8)
+  made = images.resize(photo, 12, 'crop') / np.float32(255)
+  features = encoder.infer(params, made).numpy()
+  np.savez(place / 'numbers.npz', raw=photo, features=features)
+  check.main(tmp_path, ['keras'])
+  (tmp_path / 'differences.json').unlink()
+  np.savez(place / 'numbers.npz', raw=photo[:, :, 1:], features=features)
+  with pytest.raises(SystemExit, match=r'above 0\.0001: photograph\.'):
+    check.main(tmp_path, ['keras'])
 
 
 def test_a_place_without_a_file_has_no_number():

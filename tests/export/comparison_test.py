@@ -3,6 +3,7 @@
 import functools
 
 import numpy as np
+from PIL import Image
 import pytest
 
 from docs.elsewhere import __main__ as elsewhere
@@ -59,7 +60,7 @@ def test_each_mistake_is_refused(name):
     def run(inputs):
       return {'features': encoder.infer(*mistake(inputs, params)[::-1]).numpy()}
 
-    return comparison.check('model.any', run, images, expected, what)
+    return comparison.check('model.any', run, [(images, expected)], what)
 
   right = check(images, params, lambda x, params: (x / np.float32(255), params))
   assert right.startswith('model.any: within ') and 'on 80 images (allowed' in right
@@ -67,6 +68,58 @@ def test_each_mistake_is_refused(name):
     with pytest.raises(ValueError, match='does not reproduce the run'):
       check(images, params, mistake)
       pytest.fail(named)
+
+
+def _resized(pictures, size, box, method=Image.Resampling.BICUBIC):
+  """Returns a part of pictures, (left, top, right, bottom), as Pillow resizes it."""
+  made = [Image.fromarray(each).resize((size, size), method, box) for each in pictures]
+  return np.stack(made)
+
+
+def test_another_crop_or_filter_is_refused():
+  encoder, params, _, _ = _encoder('conv2')
+  size = _SHAPE[0]
+  wide, tall = comparison.other_sides(size, is_padded=False)
+  assert (wide, tall) == ((2 * size, 4 * size), (4 * size, 2 * size))
+  right = {wide: (32, 0, 96, 64), tall: (0, 32, 64, 96)}
+  pictures = {each: comparison.images((*each, 3), 4) for each in right}
+
+  def outputs(squares):
+    return {'features': encoder.infer(params, squares / np.float32(255)).numpy()}
+
+  def check(boxes, method=Image.Resampling.BICUBIC, change=lambda squares: squares):
+    cases = [(p, outputs(_resized(p, size, right[s]))) for s, p in pictures.items()]
+
+    def run(inputs):
+      squares = _resized(inputs, size, boxes[inputs.shape[1:3]], method)
+      return outputs(change(squares))
+
+    return comparison.check('model.any', run, cases, '8 pictures')
+
+  check(right)
+  mistakes = {
+    'one pixel to the right': {'boxes': {**right, wide: (33, 0, 97, 64)}},
+    'one pixel down': {'boxes': {**right, tall: (0, 33, 64, 97)}},
+    'the left of a picture': {'boxes': {**right, wide: (0, 0, 64, 64)}},
+    'all of a picture': {'boxes': {each: (0, 0, *each[::-1]) for each in right}},
+    'bilinear': {'boxes': right, 'method': Image.Resampling.BILINEAR},
+    'a mean': {'boxes': right, 'method': Image.Resampling.BOX},
+    'transposed': {'boxes': right, 'change': lambda x: x.swapaxes(1, 2)},
+    'mirrored': {'boxes': right, 'change': lambda x: x[:, :, ::-1]},
+    'swapped channels': {'boxes': right, 'change': lambda x: x[..., ::-1]},
+  }
+  for named, mistake in mistakes.items():
+    with pytest.raises(ValueError, match='does not reproduce the run'):
+      check(**mistake)
+      pytest.fail(named)
+
+
+def test_an_output_that_is_missing_is_refused_and_others_are_not_compared():
+  inputs = np.zeros([1, 2])
+  expected = {'features': inputs, 'probabilities': inputs}
+  comparison.check('model', lambda _: {**expected, 'more': 1}, [(inputs, expected)], '')
+  with pytest.raises(ValueError, match='The outputs have shapes'):
+    comparison.check('model', lambda _: {'features': inputs}, [(inputs, expected)], '')
 
 
 def test_a_wrong_scale_is_seen_on_dim_images_alone():
@@ -87,7 +140,7 @@ def test_a_wrong_factor_of_rows_is_seen():
     return {'features': encoder.infer(params, rows * np.float32(255 / 256)).numpy()}
 
   with pytest.raises(ValueError, match='does not reproduce the run'):
-    comparison.check('model.any', run, rows, expected, '16 rows')
+    comparison.check('model.any', run, [(rows, expected)], '16 rows')
 
 
 def test_images_on_which_float32_is_not_near_float64_are_left_out():

@@ -1,10 +1,10 @@
 """Encoders for other programs: as Keras, SavedModel, TFLite, ONNX, PyTorch files.
 
-An exported model takes raw inputs (the bytes of pixels, or the numbers of a table as
-they were measured) and scales them itself. It returns `features`, and `probabilities`
-if a classifier was fitted on the features. It consists of standard Keras layers, so
-that every format is written from one model (the code for PyTorch also from the
-network's definition). `load` reads each file back for comparison.
+An exported model takes raw inputs (the bytes of pixels, of pictures of any size, or the
+numbers of a table as they were measured) and resizes and scales them itself. It returns
+`features`, and `probabilities` if a classifier was fitted on the features. It consists
+of standard Keras layers, so that every format is written from one model (the code for
+PyTorch also from the network's definition). `load` reads each file back for comparison.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -22,9 +22,10 @@ import tensorflow as tf
 
 from tff_ssl.encoders import keras_archive
 from tff_ssl.encoders import network as network_lib
-from tff_ssl.encoders.operations import tokens
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.export import comparison
+from tff_ssl.export import squares
+from tff_ssl.export import tflite
 from tff_ssl.export import torch_module
 from tff_ssl.storage import files
 
@@ -49,8 +50,6 @@ _SIGNATURE = 'serving_default'
 # Replaces minus infinity, the bias of a class without examples: TFLite cannot compute
 # with that.
 _NEVER = -1e9
-# The equation of the layer that a layer scale of tokens is.
-_SCALE = 'nad,d->nad'
 
 
 class Scaling(NamedTuple):
@@ -139,38 +138,51 @@ def write(
   name: str,
   folder: str | os.PathLike[str],
   network: network_lib.Network | None = None,
+  fit: str | None = None,
 ) -> pathlib.Path:
   """Writes a model in one format; replaces any earlier one of the same format.
+
+  With `fit`, it takes pictures of any size. A file of Keras takes squares alone: Keras
+  2 and 3 have no layer in common that resizes with antialiasing, or that computes with
+  the size of its input. So code that makes squares is written beside it
+  (`squares.write`).
 
   Args:
     model: From `with_preprocessing`.
     name: Name of the format.
     folder: It exists.
     network: The encoder that the model was made of; code for PyTorch needs it.
+    fit: How a picture of any size becomes what the encoder takes, one of
+      `squares.FITS`; None: inputs have the encoder's shape.
 
   Returns:
     The file; for a SavedModel and for PyTorch, the folder.
 
   Raises:
-    ValueError: The format cannot hold the model.
+    ValueError: The format cannot hold the model, or pictures cannot become squares of
+      its size.
   """
+  if fit is not None:
+    squares.check(model.input_shape[1:], fit)
   path = pathlib.Path(folder) / _NAMES[name]
   if name == SAVED_MODEL:
-    _write_saved_model(model, path)
+    _write_saved_model(_serving(model, fit), model, path)
     return path
   if name == TORCH:
     if network is None:
       raise ValueError(f'The network is None; the format {TORCH} must have it.')
     with _new_folder(path) as aside:
-      torch_module.write(network, model, aside)
+      torch_module.write(network, model, aside, fit)
     return path
   with files.atomic(path) as aside:
     if name == KERAS:
       keras_archive.save(model, aside)
+      if fit is not None:
+        squares.write(folder, model.input_shape[1], fit)
     elif name == TFLITE:
-      aside.write_bytes(_to_tflite(model))
+      aside.write_bytes(_to_tflite(model, fit))
     else:
-      _write_onnx(model, aside)
+      _write_onnx(_serving(model, fit), aside)
   return path
 
 
@@ -180,20 +192,24 @@ def can_load(name: str) -> bool:
 
 
 def load(
-  name: str, path: str | os.PathLike[str]
+  name: str, path: str | os.PathLike[str], any_size: bool = False
 ) -> Callable[[np.ndarray], comparison.Outputs]:
   """Reads a file that `write` wrote, as another program would.
 
   Args:
     name: Name of the format.
     path: From `write`; not from a stranger, because these formats may hold programs.
+    any_size: Whether inputs are pictures of any size; it was written with `fit`.
 
   Returns:
     A function from inputs to the outputs by name.
   """
   if name == KERAS:
     model = tf.keras.models.load_model(path, compile=False)
-    return lambda inputs: _arrays(model(inputs))
+    if not any_size:
+      return lambda inputs: _arrays(model(inputs))
+    beside = squares.load(pathlib.Path(path).with_name(squares.CODE))
+    return lambda inputs: _arrays(model(beside(inputs)))
   if name == SAVED_MODEL:
     loaded = tf.saved_model.load(str(path))
     run = loaded.signatures[_SIGNATURE]
@@ -230,22 +246,33 @@ def _run_tflite(runner: Any, inputs: np.ndarray, size: int) -> comparison.Output
   return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
 
 
-def _serving(model: tf.keras.Model, batch: int | None = None) -> Any:
-  """Returns a model as a typed function; batch None: of any batch size."""
-  shape = (batch, *model.input_shape[1:])
-  spec = tf.TensorSpec(shape, model.inputs[0].dtype, name=INPUT)
-  return tf.function(lambda inputs: model(inputs), [spec], autograph=False)
+def _serving(
+  model: tf.keras.Model,
+  fit: str | None,
+  batch: int | None = None,
+  dtype: tf.DType = tf.float64,
+) -> Any:
+  """Returns a model as a typed function; see `write` and `squares.of_pictures`."""
+  shape = [batch, *model.input_shape[1:]]
+  if fit is None:
+    spec = tf.TensorSpec(shape, model.inputs[0].dtype, name=INPUT)
+    return tf.function(lambda inputs: model(inputs), [spec], autograph=False)
+  size = shape[1]
+
+  def serve(inputs: tf.Tensor) -> Any:
+    return model(squares.of_pictures(inputs, size, fit, dtype))
+
+  spec = tf.TensorSpec([batch, None, None, shape[3]], tf.uint8, name=INPUT)
+  return tf.function(serve, [spec], autograph=False)
 
 
-def _write_saved_model(
-  model: tf.keras.Model, path: pathlib.Path, batch: int | None = None
-) -> None:
+def _write_saved_model(serve: Any, model: tf.keras.Model, path: pathlib.Path) -> None:
   module = tf.Module()
   # The variables, not the model: for a model Keras would write functions of its own.
   module.variables_of_model = list(model.variables)
-  module.serve = _serving(model, batch)
+  module.serve = serve
   with _new_folder(path) as aside:
-    tf.saved_model.save(module, str(aside), signatures={_SIGNATURE: module.serve})
+    tf.saved_model.save(module, str(aside), signatures={_SIGNATURE: serve})
 
 
 @contextlib.contextmanager
@@ -264,97 +291,25 @@ def _new_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _to_tflite(model: tf.keras.Model) -> bytes:
+def _to_tflite(model: tf.keras.Model, fit: str | None) -> bytes:
   with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder) / _NAMES[SAVED_MODEL]
     attends = any(
       isinstance(layer, tf.keras.layers.Attention) for layer in model.submodules
     )
-    with _simplified(model):
-      # For attention over batches of any size, the converter makes a product that
-      # TFLite refuses.
-      _write_saved_model(model, path, batch=1 if attends else None)
+    # For attention over batches of any size, the converter makes a product that TFLite
+    # refuses; and TFLite multiplies no float64.
+    batch = 1 if attends else None
+    with tflite.simplified(model):
+      _write_saved_model(_serving(model, fit, batch, tf.float32), model, path)
     converter = tf.lite.TFLiteConverter.from_saved_model(
       str(path), signature_keys=[_SIGNATURE]
     )
     return converter.convert()
 
 
-@contextlib.contextmanager
-def _simplified(model: tf.keras.Model) -> Iterator[None]:
-  """Makes a model's layers compute the same in operations that TFLite takes, meanwhile.
-
-  From Keras's own layers TFLite's converter makes operations that TFLite refuses: from
-  an offset or a layer scale of tokens a product of matrices, and from group norm, which
-  has a mask of ones, means that do not broadcast.
-  """
-  simpler = [
-    (layer, call) for layer in model.submodules if (call := _simpler_call(layer))
-  ]
-  for layer, call in simpler:
-    layer.call = call
-  try:
-    yield
-  finally:
-    # Later exports use the layers' own calls again, those of their class.
-    for layer, _ in simpler:
-      del layer.call
-
-
-def _simpler_call(layer: tf.Module) -> Callable[[tf.Tensor], tf.Tensor] | None:
-  """Returns a layer's computation in TFLite operations; None: it can stay as it is."""
-  if isinstance(layer, tf.keras.layers.GroupNormalization):
-    return lambda x: _group_norm(
-      x, layer.gamma, layer.beta, layer.groups, layer.epsilon
-    )
-  if getattr(layer, 'equation', None) == tokens.ADDITION:
-    return lambda x: x * layer.kernel + layer.bias
-  if getattr(layer, 'equation', None) == _SCALE:
-    return lambda x: x * layer.kernel
-  return None
-
-
-def _group_norm(
-  x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, groups: int, epsilon: float
-) -> tf.Tensor:
-  """Computes group norm in operations of TFLite, summing one axis at a time.
-
-  TFLite reduces by adding values one by one to a single number, in float32. Over all
-  positions of a 64 x 64 map this rounds 4,096 times. If the values hardly differ, as on
-  an image of one colour, the roundings go the same way and are a good part of the
-  variance: features of a black image were 8e-5 from those in float64, where
-  TensorFlow's are 1e-5 from them. Summing one axis after the other rounds 64 and 64
-  times, and the features are 2e-6 from those in float64.
-
-  Args:
-    x: [n, ..., channels].
-    gamma: [channels].
-    beta: [channels].
-    groups: A divisor of channels.
-    epsilon: Added to the variance.
-
-  Returns:
-    [n, ..., channels], (x - mean) / sqrt(variance + epsilon) * gamma + beta.
-  """
-  channels = x.shape[-1]
-  grouped = [groups, channels // groups]
-
-  def of_groups(values: tf.Tensor) -> tf.Tensor:
-    """Returns, for each channel, the mean over positions and its group's channels."""
-    for _ in range(x.shape.rank - 2):
-      values = tf.reduce_mean(values, 1)
-    means = tf.reduce_mean(tf.reshape(values, [-1, *grouped]), 2, keepdims=True)
-    each = means * tf.ones(grouped, x.dtype)
-    return tf.reshape(each, [-1, *[1] * (x.shape.rank - 2), channels])
-
-  centred = x - of_groups(x)
-  variance = of_groups(tf.square(centred))
-  return centred * (tf.math.rsqrt(variance + epsilon) * gamma) + beta
-
-
-def _write_onnx(model: tf.keras.Model, path: pathlib.Path) -> None:
+def _write_onnx(serve: Any, path: pathlib.Path) -> None:
   convert = importlib.import_module('tf2onnx').convert
-  serve = _serving(model)
   proto, _ = convert.from_function(serve, serve.input_signature, opset=_OPSET)
   _allow_no_example(proto)
   importlib.import_module('onnx').save(proto, str(path))

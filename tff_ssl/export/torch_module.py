@@ -6,17 +6,16 @@ PyTorch is not needed to write them. The code is written from the network's defi
 
 from collections.abc import Callable
 import importlib
-import importlib.util
 import os
 import pathlib
 
-import jinja2
 import numpy as np
 import tensorflow as tf
 
 from tff_ssl.encoders import network as network_lib
 from tff_ssl.encoders import torch_code
 from tff_ssl.export import comparison
+from tff_ssl.export import squares
 from tff_ssl.storage import files
 from tff_ssl.storage import safetensors
 
@@ -27,6 +26,7 @@ def write(
   network: network_lib.Network,
   model: tf.keras.Model,
   folder: str | os.PathLike[str],
+  fit: str | None = None,
 ) -> None:
   """Writes both files.
 
@@ -35,6 +35,8 @@ def write(
     model: The encoder's Keras model with preprocessing, from
       `exports.with_preprocessing`.
     folder: It exists.
+    fit: How a picture of any size becomes what the encoder takes, one of
+      `squares.FITS`; None: inputs have the encoder's shape.
 
   Raises:
     ValueError: The network cannot be written for PyTorch.
@@ -55,11 +57,15 @@ def write(
     classes = len(bias)
   is_image = len(network.input_shape) == 3
   shape = ', '.join(map(str, ('n', *network.input_shape)))
-  text = _template().render(
+  if fit is not None:
+    shape = f'n, height, width, {network.input_shape[2]}'
+  text = squares.template('torch_model.py').render(
     title='An encoder with a classifier' if classes else 'An encoder',
     inputs=f'{"pixels, uint8" if is_image else "rows, float32"} [{shape}]',
     encoder=code.classes,
     is_image=is_image,
+    size=network.input_shape[0],
+    fit=fit,
     columns=network.input_shape[0] if 'offset' in state else 0,
     features=network.output_dim,
     classes=classes,
@@ -81,12 +87,7 @@ def load(
     A function from inputs to the outputs by name.
   """
   torch = importlib.import_module('torch')
-  path = pathlib.Path(folder) / CODE
-  spec = importlib.util.spec_from_file_location('exported_model', path)
-  assert spec is not None and spec.loader is not None
-  module = importlib.util.module_from_spec(spec)
-  spec.loader.exec_module(module)
-  model = module.load()
+  model = squares.load_code(pathlib.Path(folder) / CODE).load()
 
   def run(inputs: np.ndarray) -> comparison.Outputs:
     with torch.inference_mode():
@@ -94,14 +95,3 @@ def load(
     return {name: value.numpy() for name, value in outputs.items()}
 
   return run
-
-
-def _template() -> jinja2.Template:
-  environment = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(pathlib.Path(__file__).parent / 'templates'),
-    keep_trailing_newline=True,
-    lstrip_blocks=True,
-    trim_blocks=True,
-    undefined=jinja2.StrictUndefined,
-  )
-  return environment.get_template('torch_model.py.jinja')
