@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from docs.race import report
+from tff_ssl.encoders import keras_resnet
+from tff_ssl.encoders import mobilenet
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
 from tff_ssl.encoders import torch_resnet
@@ -53,8 +55,9 @@ _MARKS = '<!-- elsewhere: written by make elsewhere -->', '<!-- elsewhere: end -
 
 def norms(name: str) -> tuple[str, ...]:
   """Returns the norms that an encoder can have; () if it has no choice."""
-  if name in torch_resnet.NAMES:
-    return torch_resnet.NORMS
+  for published in (torch_resnet, keras_resnet, mobilenet):
+    if name in published.NAMES:
+      return published.NORMS
   return ('group', 'batch') if name in registry.with_option('normalization') else ()
 
 
@@ -62,7 +65,8 @@ def encoders() -> Iterator[tuple[str, network.Network]]:
   """Yields every small encoder of the registry, with each norm and stem, by a name."""
   for name in registry.NAMES:
     stems = ('cifar', 'imagenet') if name in registry.with_option('stem') else ()
-    deep = dict.fromkeys(('resnet50', 'torch_resnet50'), _DEEP_IMAGE)
+    resnets = ('resnet50', 'torch_resnet50', 'keras_resnet50')
+    deep = dict.fromkeys(resnets, _DEEP_IMAGE)
     shape = {'mlp': _ROW, **deep}.get(name, _IMAGE)
     patch = None
     if name in registry.with_option('patch_size'):
