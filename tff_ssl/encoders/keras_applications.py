@@ -59,6 +59,8 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
 }
 # Behind the features, which are a mean over positions too.
 _HEADS = ('GlobalAveragePooling2D', 'Dropout', 'Dense')
+# What it is called in a file of arrays.
+_HEAD_NAMES = ('predictions', 'dense')
 _INPUT = 'input'
 _Arrays = dict[str, np.ndarray]
 
@@ -260,7 +262,7 @@ def _read_arrays(
   known = {name.partition('/')[0] for name in expected}
   heads = {
     layer['config']['name'] for layer in layers if layer['class_name'] in _HEADS
-  } | {'predictions'}
+  } | {*_HEAD_NAMES}
   for name in found:
     layer = name.partition('/')[0]
     if name not in expected and (layer in known or layer not in heads):
