@@ -55,6 +55,25 @@ def _model(name, dtype='float32'):
   return model
 
 
+_reference = keras_applications._reference
+
+
+@functools.cache
+def _built(kind, sides):
+  name = 'keras_resnet50' if kind == 'ResNetConfig' else _SMALL
+  return _reference(_encoder(name), sides)
+
+
+@pytest.fixture(autouse=True)
+def _built_once(monkeypatch):
+  """Building a model takes seconds."""
+  monkeypatch.setattr(
+    keras_applications,
+    '_reference',
+    lambda network, sides: _built(type(network.config).__name__, sides),
+  )
+
+
 def _encoder(name, norm='batch', side=_SIDE):
   width = _MODELS[name][1]
   return registry.build_encoder(name, (side, side, 3), width, normalization=norm)
@@ -101,7 +120,7 @@ def test_features_are_those_of_keras(saved, name):
     assert np.abs(found - expected).max() < 1e-4 * max(1, np.abs(expected).max())
 
 
-@long_for_resnet
+@pytest.mark.long
 @both
 def test_gradients_are_those_of_keras(saved, name):
   """In float64, with batch norm in training."""
@@ -137,7 +156,7 @@ def test_gradients_are_those_of_keras(saved, name):
     assert np.abs(gradient - expected).max() < 1e-4 * largest, key
 
 
-@long_for_resnet
+@pytest.mark.long
 @pytest.mark.parametrize('suffix', ['.weights.h5', '.h5'])
 @both
 def test_weights_alone_are_the_same(saved, name, suffix):
@@ -148,6 +167,7 @@ def test_weights_alone_are_the_same(saved, name, suffix):
     np.testing.assert_array_equal(found[key], value)
 
 
+@pytest.mark.long
 def test_pixels_are_read_as_they_were_in_training(saved):
   """Else the colours of Caffe would be wrong without a word."""
   assert _encoder('keras_resnet50').config.pixels == 'caffe'
@@ -161,13 +181,6 @@ def test_pixels_are_read_as_they_were_in_training(saved):
     for pixels in ('signed', 'caffe')
   )
   np.testing.assert_array_equal(signed, caffe[:, :, ::-1])
-
-
-@pytest.fixture(autouse=True)
-def _one_reference(monkeypatch):
-  """Building a model takes a second."""
-  build = functools.cache(keras_applications._reference)
-  monkeypatch.setattr(keras_applications, '_reference', build)
 
 
 def _changed_layers(saved, path, change):
@@ -202,6 +215,7 @@ def _with_other_source(layers):
   _layer(layers, 'block_2_add')['inbound_nodes'][0][0][0] = 'block_1_expand'
 
 
+@pytest.mark.long_for('model', 'source', 'missing', 'empty', 'damaged')
 @pytest.mark.parametrize(
   ('change', 'said'),
   [
@@ -213,6 +227,7 @@ def _with_other_source(layers):
     (list.clear, 'has a description that is not of a functional model of Keras'),
     (lambda layers: layers[3].clear(), 'has a description that is not of a functional'),
   ],
+  ids=['lambda', 'model', 'stride', 'source', 'missing', 'empty', 'damaged'],
 )
 def test_other_layers_are_refused_by_name(saved, tmp_path, change, said):
   path = tmp_path / 'other.keras'
@@ -251,6 +266,7 @@ _KERNEL = 'Conv1/Conv1/kernel:0'
 _VARIANCE = 'bn_Conv1/bn_Conv1/moving_variance:0'
 
 
+@pytest.mark.long_for('integers', 'compressed', 'missing', 'additional')
 @pytest.mark.parametrize(
   ('change', 'said'),
   [
@@ -267,6 +283,10 @@ _VARIANCE = 'bn_Conv1/bn_Conv1/moving_variance:0'
       "has 'a/c', for which this",
     ),
   ],
+  ids=[
+    *('nan', 'negative', 'shape', 'integers', 'declared', 'link', 'compressed'),
+    *('missing', 'additional'),
+  ],
 )
 def test_arrays_that_do_not_fit_are_refused(saved, tmp_path, change, said):
   path = tmp_path / 'other.h5'
@@ -277,6 +297,7 @@ def test_arrays_that_do_not_fit_are_refused(saved, tmp_path, change, said):
     keras_applications.read(path, _encoder(_SMALL))
 
 
+@pytest.mark.long_for('.keras')
 @pytest.mark.parametrize('suffix', ['.keras', '.h5'])
 def test_damaged_and_missing_files_are_refused(saved, tmp_path, suffix):
   path = tmp_path / f'half{suffix}'
@@ -289,6 +310,7 @@ def test_damaged_and_missing_files_are_refused(saved, tmp_path, suffix):
       keras_applications.read(path, _encoder(_SMALL))
 
 
+@pytest.mark.long
 def test_float16_is_read(saved, tmp_path):
   path = tmp_path / 'half.h5'
   path.write_bytes(saved(_SMALL, '.h5').read_bytes())
