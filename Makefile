@@ -134,9 +134,8 @@ race: venv
 	$(BIN)/python -m docs.race $(ARGS)
 
 # Makes environments of 6 GB first. Nothing of this project is in them. It writes the
-# table of docs/take_away.md.
+# table of docs/take_away.md. The same command goes on after an interruption.
 elsewhere: venv $(ELSEWHERE_PLACES:%=$(ELSEWHERE)/%/installed.txt)
-	rm -rf $(ELSEWHERE)/files
 	PYTHONPATH=$(ELSEWHERE)/onnx $(BIN)/python -m docs.elsewhere $(ELSEWHERE)/files
 	PYTHONPATH=$(ELSEWHERE)/onnx $(BIN)/python -m docs.elsewhere.photograph \
 	  $(ELSEWHERE)/files

@@ -1,10 +1,12 @@
 """What executes the rounds of a run: this process, a worker, or many hosts."""
 
+import contextlib
 import os
 import pathlib
 
 from binaries.config import run_config
 from binaries.config import runtimes
+from tff_ssl.computing import graph_constants
 from tff_ssl.execution import contexts
 from tff_ssl.execution import remote_hosts
 
@@ -41,6 +43,19 @@ def open_context(
   if isinstance(runtime, runtimes.Worker):
     return contexts.local(worker_address=runtime.address, log_path=log_path)
   return contexts.in_process()
+
+
+def tracing(config: run_config.RunConfig) -> contextlib.AbstractContextManager[None]:
+  """Returns the context in which a run's computations are traced.
+
+  Only this process knows what a reference to a constant means.
+
+  Args:
+    config: The run.
+  """
+  if isinstance(config.runtime, runtimes.InProcess):
+    return graph_constants.by_reference()
+  return contextlib.nullcontext()
 
 
 def num_packs(config: run_config.RunConfig) -> int | None:

@@ -1,6 +1,7 @@
 """Published weights from which a run starts (`init_from`), read without TensorFlow."""
 
 import dataclasses
+import pathlib
 import re
 
 import numpy as np
@@ -13,6 +14,33 @@ from tff_ssl.storage import safetensors
 def is_backbone(source: str) -> bool:
   """Returns whether a source of weights is a file of published ones."""
   return source.endswith(safetensors.SUFFIX)
+
+
+def is_keras(source: str, encoder: encoders.Encoder) -> bool:
+  """Returns whether a source of weights is a model of keras.applications.
+
+  Args:
+    source: The source; a `.keras` file of a run has its card beside it.
+    encoder: The run's.
+
+  Raises:
+    ValueError: If only such a model can be in the file, and the encoder is none.
+  """
+  path = pathlib.Path(source)
+  is_model = isinstance(encoder, encoders.KerasResNet)
+  if path.suffix == '.h5' and not is_model:
+    published = [
+      name
+      for name, kind in encoders.ENCODERS.items()
+      if issubclass(kind, encoders.KerasResNet)
+    ]
+    raise ValueError(
+      f'init_from is {source!r} with --encoder={encoder.kind}; weights of '
+      f'keras.applications need one of {", ".join(published)}.'
+    )
+  if path.suffix not in ('.h5', '.keras') or not is_model:
+    return False
+  return path.suffix == '.h5' or not path.with_suffix('.json').exists()
 
 
 def read(

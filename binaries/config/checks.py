@@ -69,10 +69,14 @@ def _check_source(config: run_config.RunConfig) -> None:
     return
   if backbones.is_backbone(source):
     backbones.read(source, config.encoder)
-  elif not source.endswith('.keras') and os.path.isfile(source):  # noqa: PTH113
+  elif (
+    not backbones.is_keras(source, config.encoder)
+    and not source.endswith('.keras')
+    and os.path.isfile(source)  # noqa: PTH113
+  ):
     raise ValueError(
       f'init_from is {source!r}, which is a file; it must be the folder of a run, an '
-      'encoder.keras, or a .safetensors file.'
+      'encoder.keras, a .safetensors file, or a model of keras.applications.'
     )
 
 

@@ -8,6 +8,7 @@ from tff_ssl.computing import kinds
 
 AUTO = 'auto'
 Pixels = Literal['imagenet', 'signed', 'unit']
+KerasPixels = Literal['caffe', 'signed', 'imagenet', 'unit']
 Precision = Literal['float32', 'bfloat16', 'auto']
 
 
@@ -122,6 +123,43 @@ class TorchResNet(Encoder):
 
 
 @dataclasses.dataclass(frozen=True)
+class KerasResNet(Encoder):
+  """The residual network of keras.applications, for its weights (init_from).
+
+  Attributes:
+    batch_norm: What becomes of batch norm: trained; or folded into the convolutions,
+      which makes an example's gradient independent of the batch.
+    pixels: How it reads pixels: as Caffe, which Keras's weights expect; in [-1, 1];
+      standardised as in ImageNet; or in [0, 1].
+  """
+
+  batch_norm: Literal['trained', 'folded'] = 'trained'
+  pixels: KerasPixels = 'caffe'
+
+  @property
+  def norm(self) -> str:
+    """Its norm, by the library's name."""
+    return 'batch' if self.batch_norm == 'trained' else 'none'
+
+  @property
+  def options(self) -> dict[str, Any]:
+    """See the base class."""
+    return {'normalization': self.norm, 'pixels': self.pixels}
+
+
+@dataclasses.dataclass(frozen=True)
+class KerasMobileNet(KerasResNet):
+  """The MobileNetV2 of keras.applications, for its weights; width is Keras's alpha.
+
+  Attributes:
+    pixels: How it reads pixels: in [-1, 1], which Keras's weights expect; as Caffe;
+      standardised as in ImageNet; or in [0, 1].
+  """
+
+  pixels: KerasPixels = 'signed'
+
+
+@dataclasses.dataclass(frozen=True)
 class TorchViT(Encoder):
   """A vision transformer as in PyTorch, for weights of timm or torchvision (init_from).
 
@@ -168,6 +206,8 @@ ENCODERS: dict[str, type[Encoder]] = {
   'torch_vit_tiny': TorchViT,
   'torch_vit_small': TorchViT,
   'torch_vit_base': TorchViT,
+  'keras_resnet50': KerasResNet,
+  'keras_mobilenet_v2': KerasMobileNet,
 }
 
 

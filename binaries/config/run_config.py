@@ -54,8 +54,9 @@ class RunConfig(kinds.Kind):
       none: 0, and in a private run whose cohorts must be secret a drawn one.
     init_from: Folder of a run from whose newest weights this run starts: the weights of
       the encoder, and of other networks that are the same in both runs; or, for the
-      encoder only, an encoder.keras of ours, or a .safetensors file of torchvision or
-      timm for an encoder that is named torch_....
+      encoder only, an encoder.keras of ours, a .safetensors file of torchvision or
+      timm for an encoder that is named torch_..., or a .keras or .h5 file of
+      keras.applications for one that is named keras_....
     runtime: What executes the rounds.
     evaluation: How the encoder is evaluated.
     run_dir: Folder of the run; the same command resumes where it stopped.

@@ -182,8 +182,9 @@ def _build_rounds(
   if not config.method.federated:
     return _Rounds(built)
   clients = simulated_clients.Clients(data, num_packs=execution.num_packs(config))
-  process = processes.build(built, clients.element_spec, combined)
-  parted = in_parts(config, process)
+  with execution.tracing(config):
+    process = processes.build(built, clients.element_spec, combined)
+    parted = in_parts(config, process)
   if process.graph.algorithm.is_stateful:
     stateful = stateful_rounds.StatefulRounds(parted, clients)
     return _Rounds(stateful, process.graph, stateful.cohort)

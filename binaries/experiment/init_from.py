@@ -16,6 +16,7 @@ from binaries.config import checks
 from binaries.config import run_config
 from binaries.experiment import membership
 from tasks import task_types
+from tff_ssl.encoders import keras_applications
 from tff_ssl.encoders import keras_import
 from tff_ssl.encoders import lora
 from tff_ssl.encoders import network
@@ -43,6 +44,10 @@ _OF_ENCODER = (
   'registers',
   'pool',
 )
+
+
+# Images for which a network of convolutions is built to compare its weights.
+_ANY = (64, 64, 3)
 
 
 def check(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> None:
@@ -83,6 +88,11 @@ def check(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> None:
     )
   if backbones.is_backbone(source):
     # `config.checks` has read it.
+    return
+  if backbones.is_keras(source, config.encoder):
+    kind = config.encoder
+    encoder = registry.build_encoder(kind.kind, _ANY, kind.width, **kind.options)
+    keras_applications.read(source, encoder)
     return
   if _is_encoder(source):
     encoder_file.read(source)
@@ -150,7 +160,7 @@ def build(
   begun = any((pathlib.Path(folder) / _CHECKPOINTS).glob('*.npz'))
   if not source or begun:
     return None
-  if _is_encoder(source):
+  if _is_encoder(source) and not backbones.is_keras(source, config.encoder):
     _check_card(source, encoder)
 
   def start(state: Any) -> Any:
@@ -257,6 +267,8 @@ def _read(
   if backbones.is_backbone(source):
     grid = encoder.grid if isinstance(encoder, vit.VisionTransformer) else None
     found = backbones.read(source, config.encoder, grid)
+  elif backbones.is_keras(source, config.encoder):
+    found = keras_applications.read(source, encoder.plain)
   elif _is_encoder(source):
     found = keras_import.params(encoder.plain, encoder_file.read(source))
   if found is not None:

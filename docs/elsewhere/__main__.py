@@ -5,19 +5,25 @@
 
 `check.py` reads the files in environments that have nothing of this project, and
 compares the numbers; the second command writes what it found into a page. `make
-elsewhere` does all of it.
+elsewhere` does all of it. What was interrupted goes on where it stopped, unless code or
+requirements have changed: then all begins anew.
 """
 
 import collections
 from collections.abc import Iterator, Mapping, Sequence
+import hashlib
 import json
 import pathlib
+import shutil
 import sys
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from docs.race import report
+from tff_ssl.encoders import keras_resnet
+from tff_ssl.encoders import mobilenet
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
 from tff_ssl.encoders import torch_resnet
@@ -28,6 +34,7 @@ from tff_ssl.evaluation import linear_probe
 from tff_ssl.export import comparison
 from tff_ssl.export import exports
 from tff_ssl.runs import run_folder
+from tff_ssl.storage import files
 
 # Odd and even sides: padding differs.
 _IMAGE = (33, 32, 3)
@@ -40,13 +47,17 @@ _SCALING = exports.Scaling(np.full(_ROW, 127.5), np.full(_ROW, 1 / 74))
 _TUNED = ('conv2-batch', 'resnet8-group-cifar', 'convnext_micro', 'vit_micro')
 # Inputs and outputs of an encoder.
 _NUMBERS = 'numbers.npz'
+# Of the code and the requirements that files and differences are made by.
+_FINGERPRINT = 'made_by.txt'
+_ROOT = pathlib.Path(__file__).parents[2]
 _MARKS = '<!-- elsewhere: written by make elsewhere -->', '<!-- elsewhere: end -->'
 
 
 def norms(name: str) -> tuple[str, ...]:
   """Returns the norms that an encoder can have; () if it has no choice."""
-  if name in torch_resnet.NAMES:
-    return torch_resnet.NORMS
+  for published in (torch_resnet, keras_resnet, mobilenet):
+    if name in published.NAMES:
+      return published.NORMS
   return ('group', 'batch') if name in registry.with_option('normalization') else ()
 
 
@@ -54,7 +65,8 @@ def encoders() -> Iterator[tuple[str, network.Network]]:
   """Yields every small encoder of the registry, with each norm and stem, by a name."""
   for name in registry.NAMES:
     stems = ('cifar', 'imagenet') if name in registry.with_option('stem') else ()
-    deep = dict.fromkeys(('resnet50', 'torch_resnet50'), _DEEP_IMAGE)
+    resnets = ('resnet50', 'torch_resnet50', 'keras_resnet50')
+    deep = dict.fromkeys(resnets, _DEEP_IMAGE)
     shape = {'mlp': _ROW, **deep}.get(name, _IMAGE)
     patch = None
     if name in registry.with_option('patch_size'):
@@ -160,11 +172,21 @@ def write(folder: pathlib.Path, formats: Sequence[str] = exports.FORMATS) -> Non
   """Writes a folder for each encoder: its files, and `numbers.npz`.
 
   Args:
-    folder: It is made; files of the same names are replaced.
+    folder: It is made. What other code has written there is removed; encoders of this
+      code that are complete stay as they are.
     formats: Formats of the exports.
   """
   exports.check(formats)
-  for name, each in examples():
+  made_by = folder / _FINGERPRINT
+  if not made_by.exists() or made_by.read_text() != _fingerprint():
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    files.write(made_by, _fingerprint())
+  total = len(list(encoders())) + len(_TUNED)
+  started, written = time.monotonic(), 0
+  for done, (name, each) in enumerate(examples(), start=1):
+    if (folder / name / _NUMBERS).exists():
+      continue
     with run_folder.RunFolder(folder / name, {}) as opened:
       if not each.is_tuned:
         opened.save_encoder(each.encoder.to_keras(each.params), {})
@@ -173,13 +195,30 @@ def write(folder: pathlib.Path, formats: Sequence[str] = exports.FORMATS) -> Non
     model = exports.with_preprocessing(keras, scaling, each.classifier)
     for kind in formats:
       exports.write(model, kind, folder / name, each.encoder)
-    np.savez(
-      folder / name / _NUMBERS,
-      raw=each.raw,
-      scaled=each.scaled,
-      features=each.features,
-      probabilities=each.classifier.probabilities(each.features),
-    )
+    with files.atomic(folder / name / _NUMBERS) as path:
+      np.savez(
+        path,
+        raw=each.raw,
+        scaled=each.scaled,
+        features=each.features,
+        probabilities=each.classifier.probabilities(each.features),
+      )
+    written += 1
+    left = (time.monotonic() - started) / written * (total - done) / 60
+    print(f'{name}: written, {done} of {total}; {left:.0f} minutes left', flush=True)
+
+
+def _fingerprint() -> str:
+  """Returns a hash of the code and the requirements."""
+  sources = [_ROOT / 'requirements.txt']
+  for place in ('tff_ssl', 'docs/elsewhere'):
+    for suffix in ('py', 'txt'):
+      sources += (_ROOT / place).rglob(f'*.{suffix}')
+  digest = hashlib.sha256()
+  for path in sorted(sources):
+    content = path.read_bytes()
+    digest.update(f'{path.relative_to(_ROOT)} {len(content)} '.encode() + content)
+  return digest.hexdigest()
 
 
 def table(differences: Mapping[str, Mapping[str, float]]) -> str:

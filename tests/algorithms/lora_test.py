@@ -1,5 +1,6 @@
 """Adapters through whole algorithms, none of which knows of them."""
 
+import contextlib
 import functools
 
 import numpy as np
@@ -12,10 +13,12 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.divergence_aware import fedema
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import byol as byol_augment
+from tff_ssl.computing import graph_constants
 from tff_ssl.encoders import lora
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import vit
+from tff_ssl.execution import contexts
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.losses import cco
@@ -119,6 +122,32 @@ def test_packed_clients_are_clients_apart(tff_context, name):
   assert harness.relative(found - before, after - before) < 1e-3
   assert packed_metrics[1]['loss'] == pytest.approx(metrics[1]['loss'], rel=1e-3)
   assert packed_metrics[1]['bytes_up'] == metrics[1]['bytes_up']
+
+
+# One step, several steps in a loop, each client's own gradient, clients with a state.
+@pytest.mark.long
+@pytest.mark.parametrize(
+  ('name', 'packed', 'aggregation'),
+  [
+    ('dcco', True, 'plain'),
+    ('epochs', True, 'plain'),
+    ('fedavg', True, 'private'),
+    ('fedema', False, 'plain'),
+  ],
+)
+def test_a_base_that_this_process_holds_gives_the_same_numbers(
+  name, packed, aggregation
+):
+  found = []
+  for refers in (False, True):
+    tracing = graph_constants.by_reference if refers else contextlib.nullcontext
+    _process.cache_clear()
+    with contexts.in_process('cpu', 1), tracing():
+      weights, _ = _rounds(name, packed, aggregation)
+    found.append(harness.flat(weights[2]))
+  _process.cache_clear()
+  # Of a private round the noise, of 1e-9, differs.
+  np.testing.assert_allclose(*found, rtol=0, atol=aggregation == 'private' and 1e-7)
 
 
 @pytest.mark.long

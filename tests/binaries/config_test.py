@@ -71,6 +71,9 @@ def _choices(cls, field):
   return typing.get_args(kinds.without_none(kinds.field_types(cls)[field])[1])
 
 
+_WITHOUT_CAFFE = [name for name in pixels.NAMES if name != pixels.CAFFE]
+
+
 @pytest.mark.parametrize(
   ('cls', 'field', 'expected'),
   [
@@ -81,8 +84,10 @@ def _choices(cls, field):
     (_METHODS['fedu'], 'divergence_of', online_networks.DIVERGENCES),
     (_METHODS['fedu'], 'divergence_norm', online_networks.NORMS),
     (encoders.ResNet, 'stem', resnet.STEMS),
-    (encoders.TorchResNet, 'pixels', pixels.NAMES),
-    (encoders.TorchViT, 'pixels', pixels.NAMES),
+    (encoders.TorchResNet, 'pixels', _WITHOUT_CAFFE),
+    (encoders.TorchViT, 'pixels', _WITHOUT_CAFFE),
+    (encoders.KerasResNet, 'pixels', pixels.NAMES),
+    (encoders.KerasMobileNet, 'pixels', pixels.NAMES),
     (encoders.TorchViT, 'pool', vit.POOLS),
     (encoders.Encoder, 'precision', (*network.PRECISIONS, encoders.AUTO)),
     (evaluations.Evaluation, 'precision', network.PRECISIONS),

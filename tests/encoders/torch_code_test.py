@@ -131,6 +131,13 @@ def test_a_scope_is_a_class_and_equal_scopes_are_one():
     ),
     (
       (4, 4, 3),
+      lambda ops, x: ops.batch_norm(x, 'op', epsilon=1e-3),
+      'nn.BatchNorm2d(3, eps=0.001)',
+      'self.op(x)',
+    ),
+    ((4, 4, 3), lambda ops, x: ops.relu6(x), None, 'F.relu6(x)'),
+    (
+      (4, 4, 3),
       lambda ops, x: ops.depthwise_conv2d(x, 'op', kernel_size=2),
       'nn.Conv2d(3, 3, 2, groups=3, bias=False)',
       'self.op(F.pad(x, (0, 1, 0, 1)))',

@@ -233,7 +233,7 @@ def add_link(file, link):
     ),
     (
       lambda path: edit_card(path, lambda card: card['network'].update(family='os')),
-      r"has no family; it must be one of \('resnet', 'cnn', 'convnext', 'vit', 'mlp'\)",
+      r"has no family; it must be one of \('resnet', 'cnn', 'convnext', 'vit', 'mlp', ",
     ),
     (
       lambda path: edit_card(path, lambda card: card['network'].pop('image_shape')),

@@ -13,7 +13,8 @@ averaged, clipped, noised, sent and stored, by any algorithm and for any objecti
 Kernels are merged before a forward pass: interpreters, clients side by side and each
 client's own gradient know nothing of adapters. The base is part of the definition of a
 network, like its layers: a constant of each computation that uses it. Clients have it
-with the computation, once, and no round sends it.
+with the computation, once, and no round sends it. A process that executes its own
+computations holds it once for all of them (`graph_constants`).
 
 Deviations: the scale of A B is 1, the paper's alpha = r. Not only attention has
 adapters. A is drawn with variance 1 / inputs. In a federated mean A and B are averaged
@@ -31,6 +32,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.computing import checks
+from tff_ssl.computing import graph_constants
 from tff_ssl.encoders import checks as encoder_checks
 from tff_ssl.encoders import parameters
 from tff_ssl.encoders import per_client_gradients
@@ -146,7 +148,7 @@ def merge(
 
 def _frozen(value: np.ndarray, like: Any) -> Any:
   """Returns a parameter that is not trained."""
-  constant = tf.constant(value, like.dtype)
+  constant = graph_constants.constant(value, tf.as_dtype(like.dtype))
   if not isinstance(like, per_client_gradients.Parameter):
     return constant
   # Nobody asks for the gradients of its slots.

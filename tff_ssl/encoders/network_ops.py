@@ -69,6 +69,7 @@ class Operations(abc.ABC):
   positions = _named(tokens_lib.Positions)
   prefix = _named(tokens_lib.Prefix)
   relu = _unnamed(elementwise.Relu)
+  relu6 = _unnamed(elementwise.Relu6)
   gelu = _unnamed(elementwise.Gelu)
   rescale = _unnamed(elementwise.Rescale)
   repeat_channels = _unnamed(elementwise.RepeatChannels)
@@ -83,11 +84,11 @@ class Operations(abc.ABC):
     """Returns the sum of two values of one shape."""
     return self.apply(elementwise.Add(), '', x, y)
 
-  def norm(self, x: Any, name: str, kind: str, groups: int) -> Any:
+  def norm(self, x: Any, name: str, kind: str, groups: int, **of_batch: float) -> Any:
     """Applies 'group' norm with at most `groups` groups, 'batch' norm, or 'none'."""
     if kind == 'group':
       return self.group_norm(x, name, groups=groups)
-    return self.batch_norm(x, name) if kind == 'batch' else x
+    return self.batch_norm(x, name, **of_batch) if kind == 'batch' else x
 
   @contextlib.contextmanager
   def scope(self, name: str) -> Iterator[None]:

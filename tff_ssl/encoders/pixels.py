@@ -5,9 +5,11 @@ from typing import Any
 
 from tff_ssl.encoders import network_ops
 
-UNIT, SIGNED, IMAGENET = 'unit', 'signed', 'imagenet'
+UNIT, SIGNED, IMAGENET, CAFFE = 'unit', 'signed', 'imagenet', 'caffe'
 # Of red, green and blue in ImageNet, by which its networks standardize.
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+# Of red, green and blue, in 255ths: Keras's 'caffe' subtracts them.
+_CAFFE_MEAN = (123.68, 116.779, 103.939)
 # Names -> factors and offsets of the channels.
 _FACTORS: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
   SIGNED: ((2.0,) * 3, (-1.0,) * 3),
@@ -15,6 +17,7 @@ _FACTORS: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     tuple(1 / deviation for deviation in _DEVIATION),
     tuple(-mean / deviation for mean, deviation in zip(_MEAN, _DEVIATION, strict=True)),
   ),
+  CAFFE: ((255.0,) * 3, tuple(-mean for mean in _CAFFE_MEAN)),
 }
 NAMES = (UNIT, *_FACTORS)
 
@@ -27,7 +30,8 @@ def read(ops: network_ops.Operations, x: Any, name: str) -> Any:
     x: [n, height, width, channels] in [0, 1], with three channels or, unless `name` is
       'unit', one, which then stands for all three.
     name: 'unit', as they are; 'signed', in [-1, 1]; 'imagenet', standardized by the
-      means and deviations of ImageNet.
+      means and deviations of ImageNet; 'caffe', in [0, 255], without their mean. (The
+      channels stay red, green, blue: kernels are turned when they are read.)
   """
   if name == UNIT:
     return x

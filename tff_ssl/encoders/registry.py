@@ -9,7 +9,9 @@ from typing import Any
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import convnext
+from tff_ssl.encoders import keras_resnet
 from tff_ssl.encoders import mlp
+from tff_ssl.encoders import mobilenet
 from tff_ssl.encoders import network
 from tff_ssl.encoders import resnet
 from tff_ssl.encoders import torch_resnet
@@ -24,11 +26,15 @@ _FAMILIES: Mapping[str, tuple[Any, type[Any]]] = {
   'convnext': (convnext, convnext.ConvNextConfig),
   'vit': (vit, vit.ViTConfig),
   'mlp': (mlp, mlp.MlpConfig),
+  'mobilenet': (mobilenet, mobilenet.MobileNetConfig),
 }
 # Modules with `NAMES` and `build_encoder(name, shape, width, **options)`, by name.
 _MODULES = {
   name: module
-  for module in (resnet, cnn, convnext, vit, mlp, torch_resnet, torch_vit)
+  for module in (
+    *(resnet, cnn, convnext, vit, mlp),
+    *(torch_resnet, torch_vit, keras_resnet, mobilenet),
+  )
   for name in module.NAMES
 }
 NAMES = (*_MODULES,)
@@ -64,7 +70,7 @@ def build_encoder(
     patch_size: Side of the patches of a ViT in pixels; others have none.
     normalization: 'group' or 'batch'; a ViT and a ConvNeXt have only layer norm.
     field: The field of an example that the encoder reads.
-    **more: Options of `torch_resnet` or `torch_vit`, by name.
+    **more: Options of encoders with published weights, by name.
 
   Returns:
     A network [n, *shape] -> [n, output_dim]. An option that is None has the encoder's

@@ -27,6 +27,7 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import network_ops
 from tff_ssl.encoders import pixels as pixels_lib
 from tff_ssl.encoders import sizes
+from tff_ssl.encoders.operations import group_normalization
 from tff_ssl.encoders.operations import kernels
 from tff_ssl.encoders.operations import operation
 
@@ -55,6 +56,9 @@ class ResNetConfig:
       norm they never do.
     padding: 'same' or 'symmetric', of convolutions and poolings with strides.
     pixels: one of `pixels.NAMES`.
+    strided_first: whether the stride of a bottleneck is in its first convolution, as in
+      He et al., and not in the second.
+    epsilon: of batch norm.
   """
 
   depth: int
@@ -65,6 +69,8 @@ class ResNetConfig:
   weight_standardization: bool = True
   padding: str = SAME
   pixels: str = pixels_lib.UNIT
+  strided_first: bool = False
+  epsilon: float = group_normalization.NORM_EPSILON
 
   def __post_init__(self) -> None:
     """Checks the fields."""
@@ -180,8 +186,9 @@ def _bottleneck_block(
   config: ResNetConfig, ops: network_ops.Operations, x: Any, channels: int, strides: int
 ) -> Any:
   """A 3 x 3 convolution between two of 1 x 1."""
-  y = ops.relu(_conv_norm(config, ops, x, '1', channels, 1))
-  y = ops.relu(_conv_norm(config, ops, y, '2', channels, 3, strides))
+  first, second = (strides, 1) if config.strided_first else (1, strides)
+  y = ops.relu(_conv_norm(config, ops, x, '1', channels, 1, first))
+  y = ops.relu(_conv_norm(config, ops, y, '2', channels, 3, second))
   outputs = channels * sizes.EXPANSION
   y = _conv_norm(config, ops, y, '3', outputs, 1, gain=_branch_gain(config))
   return ops.relu(ops.add(y, _shortcut(config, ops, x, outputs, strides)))
@@ -226,7 +233,9 @@ def _conv_norm(
     standardize=config.standardize,
     gain=gain,
   )
-  return ops.norm(x, f'norm{suffix}', config.normalization, config.groups)
+  return ops.norm(
+    x, f'norm{suffix}', config.normalization, config.groups, epsilon=config.epsilon
+  )
 
 
 def _padded(

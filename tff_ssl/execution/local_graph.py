@@ -19,6 +19,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
 import tree
 
+from tff_ssl.computing import graph_constants
 from tff_ssl.execution import client_threads
 from tff_ssl.execution import internals
 
@@ -58,11 +59,12 @@ class LocalGraph:
       for place, bound in enumerate(bounds):
         if bound.is_dataset:
           keys[place], variants[bound.name] = _dataset()
-      _prepare(graph.graph_def, device)
+      constants = _prepare(graph.graph_def, device)
       # A scope, because TensorFlow would parse a device name in each operation again:
       # a third of the time of an import.
       with tf.device(device):
         tf.graph_util.import_graph_def(graph.graph_def, input_map=variants, name='')
+        assign, values = graph_constants.assign(constants)
 
       def tensor(name):
         return imported.get_tensor_by_name(name)
@@ -82,6 +84,8 @@ class LocalGraph:
     # Variables belong to the session: one call at a time.
     self._variables = threading.Lock()
     self._session = tf.compat.v1.Session(graph=imported, config=config)
+    if assign:
+      self._session.run(assign, values)
     self._step = None if self._initialize else self._prepared()
 
   def __call__(self, argument: Any) -> Any:
@@ -201,14 +205,25 @@ def _dataset() -> tuple[tf.Tensor, tf.Tensor]:
   return number, variant
 
 
-def _prepare(graph_def: tf.compat.v1.GraphDef, device: str) -> None:
-  """Places every operation in functions on a device, and no other operation."""
+def _prepare(graph_def: tf.compat.v1.GraphDef, device: str) -> set[int]:
+  """Places every operation in functions on a device, and no other operation.
+
+  Returns:
+    The numbers of the constants to which the graph refers (see `graph_constants`).
+  """
   in_functions = ((f.node_def, device) for f in graph_def.library.function)
+  constants = set()
   for nodes, place in ((graph_def.node, ''), *in_functions):
     for node in nodes:
       node.device = place
-      if _OF_CALL in node.attr:
-        # Otherwise each call optimizes the function, whatever the session's options.
-        config = tf.compat.v1.ConfigProto.FromString(node.attr[_OF_CALL].s)
-        config.graph_options.rewrite_options.disable_meta_optimizer = True
-        node.attr[_OF_CALL].s = config.SerializeToString()
+      _optimize_nothing(node)
+    constants |= graph_constants.resolve(nodes, nodes is not graph_def.node)
+  return constants
+
+
+def _optimize_nothing(node: tf.compat.v1.NodeDef) -> None:
+  """Otherwise a call optimizes its function, whatever the session's options."""
+  if _OF_CALL in node.attr:
+    config = tf.compat.v1.ConfigProto.FromString(node.attr[_OF_CALL].s)
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    node.attr[_OF_CALL].s = config.SerializeToString()

@@ -12,7 +12,6 @@ import json
 import os
 import pathlib
 import tempfile
-from typing import Any
 import zipfile
 
 import h5py
@@ -23,6 +22,7 @@ from tff_ssl.encoders import network as network_lib
 from tff_ssl.encoders import registry
 from tff_ssl.storage import archives
 from tff_ssl.storage import files
+from tff_ssl.storage import hdf5
 
 # The entry of the card from which the network is rebuilt.
 NETWORK = 'network'
@@ -120,18 +120,6 @@ def _fill(model: tf.keras.Model, content: bytes, path: pathlib.Path) -> None:
       raise ValueError(f'{path} is damaged: {error}') from error
 
 
-def _is_floats(value: Any) -> bool:
-  """Returns whether an object of an HDF5 file is an array of floats in that file."""
-  # It may also be a type definition.
-  if not isinstance(value, h5py.Dataset) or value.external or value.is_virtual:
-    return False
-  try:
-    return bool(value.dtype.kind == 'f')
-  except TypeError:
-    # NumPy does not have this type.
-    return False
-
-
 def _is_second_name(group: h5py.Group, name: str) -> bool:
   """Returns whether a name in an HDF5 file is only another name of all its arrays."""
   links = [group.get(each, getlink=True) for each in (name, keras_archive.ARRAYS)]
@@ -144,27 +132,9 @@ def _is_second_name(group: h5py.Group, name: str) -> bool:
 
 def _shapes(content: bytes, path: pathlib.Path) -> _SHAPES:
   """Returns the shape of each array in an HDF5 file that holds nothing but arrays."""
-  shapes: _SHAPES = {}
-
-  def visit(group: h5py.Group) -> None:
-    for name in group:
-      if _is_second_name(group, name):
-        continue
-      where = f'{group.name.rstrip("/")}/{name}'
-      # A link may point to another file, and so may the values of an array.
-      if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-        raise ValueError(f"{path} is damaged: '{where}' is a link")
-      value: Any = group[name]
-      if isinstance(value, h5py.Group):
-        visit(value)
-      elif not _is_floats(value):
-        raise ValueError(f"{path} is damaged: '{where}' is not an array of floats")
-      else:
-        shapes[where] = value.shape
-
   try:
     with h5py.File(io.BytesIO(content), 'r') as file:
-      visit(file)
-  except (OSError, KeyError, RuntimeError, RecursionError) as error:
+      found = hdf5.arrays(file, _is_second_name)
+      return {name: value.shape for name, value in found.items()}
+  except (ValueError, *hdf5.ERRORS) as error:
     raise ValueError(f'{path} is damaged: {error}') from error
-  return shapes

@@ -31,9 +31,13 @@ class BatchNorm(operation.Operation):
 
   In training it uses the batch's own moments. In inference and in exports it uses
   population statistics, which no optimizer moves.
+
+  Attributes:
+    epsilon: what is added to variances.
   """
 
   waits = True
+  epsilon: float = group_normalization.NORM_EPSILON
 
   def specs(self, shape: parameters.Shape) -> parameters.Specs:
     """Scale, shift, and the population's mean and mean square."""
@@ -56,9 +60,9 @@ class BatchNorm(operation.Operation):
   ) -> tf.Tensor:
     """See the base class."""
     if x.dtype != tf.bfloat16 or x.shape.rank != 4:
-      y = by_moments(operation.wide(x), gamma, beta, mean, square)
+      y = by_moments(operation.wide(x), gamma, beta, mean, square, self.epsilon)
       return tf.cast(y, x.dtype)
-    scale, shift = _of_moments(gamma, beta, mean, square)
+    scale, shift = _of_moments(gamma, beta, mean, square, self.epsilon)
     zeros = tf.zeros([tf.shape(x)[0], x.shape[-1]])
     maps = half_maps.HalfMaps(x, zeros, [] if other is None else [other], rectified)
     return maps.affine(zeros + scale, zeros + shift)
@@ -69,15 +73,13 @@ class BatchNorm(operation.Operation):
     """See the base class."""
     x, gamma, beta = args
     wide = x if x.shape.rank == 4 else operation.wide(x)
-    y, *moments = batch_norm(wide, gamma, beta, batches, **behind)
+    y, *moments = batch_norm(wide, gamma, beta, batches, self.epsilon, **behind)
     return tf.cast(y, x.dtype), tuple(moments)
 
   def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
     """See the base class."""
     del shape
-    return tf.keras.layers.BatchNormalization, {
-      'epsilon': group_normalization.NORM_EPSILON
-    }
+    return tf.keras.layers.BatchNormalization, {'epsilon': self.epsilon}
 
   def keras_weights(self, *values: Any) -> list[Any]:
     """Returns scale, shift, mean and variance."""
@@ -93,7 +95,7 @@ class BatchNorm(operation.Operation):
     names = ('weight', 'bias', 'running_mean', 'running_var')
     return operation.TorchCode(
       '{module}({0})',
-      f'nn.{kind}({shape[-1]}, eps={group_normalization.NORM_EPSILON})',
+      f'nn.{kind}({shape[-1]}, eps={self.epsilon})',
       dict(zip(names, weights(''), strict=True)),
     )
 
@@ -103,6 +105,7 @@ def batch_norm(
   gamma: Any,
   beta: Any,
   batches: int = 1,
+  epsilon: float = group_normalization.NORM_EPSILON,
   other: Any = None,
   rectified: bool = False,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -117,12 +120,13 @@ def batch_norm(
     gamma: [channels] scale.
     beta: [channels] shift.
     batches: how many there are; each is normalized by itself.
+    epsilon: What is added to variances.
     other: What is added to maps in bfloat16, like `x`; None: nothing.
     rectified: Whether the relu of such maps, with `other`, is taken.
 
   Returns:
     A tuple of
-      like `x`, (x - mean) / sqrt(variance + 1e-5) * gamma + beta;
+      like `x`, (x - mean) / sqrt(variance + epsilon) * gamma + beta;
       the means of all channels [channels], over all batches;
       their mean squares [channels].
   """
@@ -153,7 +157,7 @@ def batch_norm(
       maps = _Batches(x, own)
       spread = average = lambda values: values
     mean, square = map(average, maps.moments())
-    inverse = tf.math.rsqrt(variance(mean, square) + group_normalization.NORM_EPSILON)
+    inverse = tf.math.rsqrt(variance(mean, square) + epsilon)
     scale = gamma * inverse
     y = maps.affine(spread(scale), spread(beta - mean * scale))
 
@@ -203,7 +207,14 @@ class _Batches(wide_maps.WideMaps):
     return tf.tile(values, [1, self._repeats])[:, tf.newaxis]
 
 
-def by_moments(x: Any, gamma: Any, beta: Any, mean: Any, square: Any) -> tf.Tensor:
+def by_moments(
+  x: Any,
+  gamma: Any,
+  beta: Any,
+  mean: Any,
+  square: Any,
+  epsilon: float = group_normalization.NORM_EPSILON,
+) -> tf.Tensor:
   """Normalizes each channel by given moments (batch norm in inference).
 
   Args:
@@ -213,19 +224,20 @@ def by_moments(x: Any, gamma: Any, beta: Any, mean: Any, square: Any) -> tf.Tens
     mean: [channels], or a shape that broadcasts to that of `x`.
     square: The mean square, like `mean`. A variance of float32 moments has two digits
       at a mean of 300 population_variances, and none at 4,000.
+    epsilon: What is added to variances.
 
   Returns:
-    Like `x`: (x - mean) / sqrt(square - mean^2 + 1e-5) * gamma + beta.
+    Like `x`: (x - mean) / sqrt(square - mean^2 + epsilon) * gamma + beta.
   """
-  scale, shift = _of_moments(gamma, beta, mean, square)
+  scale, shift = _of_moments(gamma, beta, mean, square, epsilon)
   return x * scale + shift
 
 
-def _of_moments(gamma: Any, beta: Any, mean: Any, square: Any) -> tuple[Any, Any]:
+def _of_moments(
+  gamma: Any, beta: Any, mean: Any, square: Any, epsilon: float
+) -> tuple[Any, Any]:
   """Returns the scale and the shift that normalize by given moments."""
-  scale = gamma * tf.math.rsqrt(
-    variance(mean, square) + group_normalization.NORM_EPSILON
-  )
+  scale = gamma * tf.math.rsqrt(variance(mean, square) + epsilon)
   return scale, beta - mean * scale
 
 

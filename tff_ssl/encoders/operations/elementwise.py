@@ -28,6 +28,22 @@ class Relu(operation.Operation):
     return tf.keras.layers.ReLU, {}
 
 
+@dataclasses.dataclass(frozen=True)
+class Relu6(operation.Operation):
+  """min(max(x, 0), 6)."""
+
+  torch_call = 'F.relu6({0})'
+
+  def compute(self, x: Any) -> tf.Tensor:
+    """See the base class."""
+    return tf.nn.relu6(x)
+
+  def keras(self, shape: parameters.Shape) -> tuple[Any, Mapping[str, Any]]:
+    """See the base class."""
+    del shape
+    return tf.keras.layers.ReLU, {'max_value': 6.0}
+
+
 @tf.custom_gradient
 def _half_gelu(x: tf.Tensor) -> Any:
   """Computes Gelu of a bfloat16 map in float32, and so its derivative.
