@@ -22,6 +22,13 @@ def leave_graphs_as_traced() -> None:
   tf.config.optimizer.set_experimental_options({'disable_meta_optimizer': True})
 
 
+def without_signals(*_: object) -> None:
+  """In place of `quality.build`: to trace two views and an encoder takes a second.
+
+  tests/binaries/quality_test.py has runs with signals.
+  """
+
+
 def contexts() -> dict[str, functools.partial]:
   """Returns what opens contexts without optimized graphs, by its name in `context`."""
   return {
@@ -34,6 +41,10 @@ if __name__ == '__main__':
   leave_graphs_as_traced()
   for name, opened in contexts().items():
     setattr(contexts_lib, name, opened)
+  # Only here: programs are run with less.
+  from binaries.experiment import quality
+
+  quality.build = without_signals
   program = sys.argv[1]
   del sys.argv[1]
   runpy.run_module(f'binaries.{program}', run_name='__main__', alter_sys=True)

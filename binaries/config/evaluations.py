@@ -19,6 +19,8 @@ class Evaluation(kinds.Kind):
     every: Rounds between evaluations; 0: only at the end.
     knn_every: Rounds between kNN evaluations of a few examples, for curves; none: as
       often as takes about 2 % of training; 0: never.
+    signals_every: Rounds between signals of the encoder's quality, which need no label,
+      for curves; 0: only at the end; none: never (docs/is_it_any_good.md).
     precision: Precision of encodings for classifiers, and of finetune; what is trained
       with an encoder, clients' own encoders, masks and retrieval take float32.
     knn_k: Nearest training examples that vote in kNN; all do if fewer are labelled.
@@ -38,6 +40,7 @@ class Evaluation(kinds.Kind):
   label_fractions: tuple[kinds.Share, ...] = roles.neutral((0.1,))
   every: kinds.Natural = roles.neutral(0)
   knn_every: kinds.Natural | None = roles.neutral(None)
+  signals_every: kinds.Natural | None = roles.free(0)
   precision: Literal['float32', 'bfloat16'] = roles.neutral('float32')
   knn_k: kinds.Count = roles.neutral(20)
   finetune_steps: kinds.Count = roles.neutral(100)

@@ -4,7 +4,6 @@ import collections
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
-import os
 from typing import Any
 
 import numpy as np
@@ -20,13 +19,13 @@ from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import finetune_search
+from tff_ssl.evaluation import intervals
 from tff_ssl.evaluation import online_knn
 from tff_ssl.evaluation import population_statistics
 from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import stages
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.runs import run_config as stored_config
 
 # A test set is imbalanced if its largest class is this many times its smallest.
 _IMBALANCED = 2
@@ -54,6 +53,8 @@ class Evaluator:
     skipped: Why there are no numbers; None: there are.
     validation: The labelled validation split; None: there is none.
     balanced: Whether balanced accuracy is shown as well.
+    seen: What was predicted of the test examples by the encoder that was last
+      evaluated, and by the random encoder, by `results.OWN` and `results.RANDOM`.
   """
 
   def __init__(
@@ -87,6 +88,7 @@ class Evaluator:
           f'The task {task.name!r} has no {split} labels; evaluation needs them.'
         )
     self.config = config
+    self.seen: dict[str, intervals.Tested] = {}
     self._task = task
     labelled = task.validation is not None and np.any(task.validation.label >= 0)
     self.validation = task.validation if labelled else None
@@ -108,11 +110,14 @@ class Evaluator:
     )
     self.balanced = task.case_level or _imbalanced(task.test.label)
 
-  def evaluate(self, params: network.Params) -> results.Numbers:
+  def evaluate(
+    self, params: network.Params, seen: list[intervals.Tested] | None = None
+  ) -> results.Numbers:
     """Evaluates an encoder by the run's methods; names are those of `suite`.
 
     Args:
       params: Parameters of the encoder, with its population statistics if it has any.
+      seen: What was predicted is appended to it; None: it is not kept.
     """
     if self.skipped is not None:
       return collections.OrderedDict()
@@ -124,6 +129,7 @@ class Evaluator:
       functools.partial(
         self._finetune, population_statistics.trained(self._encoder, params)
       ),
+      seen=seen,
     )
 
   def finetuned(self, params: network.Params) -> tuple[fine_tuning.Finetuned, float]:
@@ -145,7 +151,8 @@ class Evaluator:
       params: All parameters of the objective.
     """
     prefix = dual_encoder.encoder_prefix(self._encoder)
-    numbers = self.evaluate(network.select(params, prefix))
+    seen: list[intervals.Tested] = []
+    numbers = self.evaluate(network.select(params, prefix), seen)
     if self._classify is not None and self.skipped is None:
       numbers.update(
         suite.evaluate_classifier(
@@ -156,9 +163,22 @@ class Evaluator:
           deal=self._deal,
           field=self._encoder.field,
           validation=self.validation,
+          seen=seen,
         )
       )
+    if seen:
+      self.seen[results.OWN] = intervals.joined(seen)
     return numbers
+
+  def details(self) -> results.Numbers:
+    """Returns intervals and confusions of the encoder that was last evaluated.
+
+    They are empty if none has been evaluated by labels. They are compared with the
+    random encoder if it has been evaluated too.
+    """
+    if results.OWN not in self.seen:
+      return collections.OrderedDict()
+    return intervals.numbers(self.seen[results.OWN], self.seen.get(results.RANDOM))
 
   def watched(self) -> online_knn.OnlineKnn | None:
     """Returns the few examples for kNN during training; None: nothing is labelled."""
@@ -237,10 +257,28 @@ class Evaluator:
     Returns:
       Numbers of the random encoder, and of supervised training from scratch.
     """
-    initial = self._complete(
-      self.initial_params(), self._task.train[self._encoder.field]
+    initial, seen = self.untrained(), list[intervals.Tested]()
+    numbers = self.evaluate(initial, seen)
+    if seen:
+      self.seen[results.RANDOM] = intervals.joined(seen)
+    return numbers, self._supervised(initial)
+
+  def evaluate_untrained(self) -> results.Numbers:
+    """Evaluates the encoder before training by the methods that train only heads."""
+    seen: list[intervals.Tested] = []
+    numbers = self._evaluate(
+      self.untrained(),
+      self._frozen(),
+      self.config.evaluation.label_fractions,
+      seen=seen,
     )
-    return self.evaluate(initial), self._supervised(initial)
+    if seen:
+      self.seen[results.RANDOM] = intervals.joined(seen)
+    return numbers
+
+  def untrained(self) -> network.Params:
+    """Returns the random encoder: `initial_params`, with population statistics."""
+    return self._complete(self.initial_params(), self._task.train[self._encoder.field])
 
   def initial_params(self) -> network.Params:
     """Returns the parameters from which every algorithm starts with this seed."""
@@ -257,11 +295,13 @@ class Evaluator:
         dataclasses.replace(fine_tuning.FROM_SCRATCH, num_steps=steps)
       ),
       (params, population_statistics.trained(self._encoder, params)),
-      [
-        method for method in evaluation.of_encoders(self.config) if method != 'finetune'
-      ],
+      self._frozen(),
       self.config.evaluation.label_fractions,
     )
+
+  def _frozen(self) -> list[str]:
+    """Returns the methods that do not train the encoder."""
+    return [each for each in evaluation.of_encoders(self.config) if each != 'finetune']
 
   def _build_finetune(
     self,
@@ -286,6 +326,7 @@ class Evaluator:
     finetune_fn: Callable[..., fine_tuning.Finetuned] | None = None,
     tested: np.ndarray | None = None,
     draw: int | None = None,
+    seen: list[intervals.Tested] | None = None,
   ) -> results.Numbers:
     """Evaluates with the run's seed.
 
@@ -296,6 +337,7 @@ class Evaluator:
       finetune_fn: For the method finetune.
       tested: The tested examples' encodings, if already known.
       draw: The only draw of few labels; None: those of `suite.evaluate`.
+      seen: What was predicted is appended to it.
     """
     if not methods:
       return collections.OrderedDict()
@@ -323,6 +365,7 @@ class Evaluator:
         knn_config=evaluation.knn_config(self.config),
         validation=self.validation,
         draws=None if draw is None else [draw],
+        seen=seen,
       )
     return bits.add(numbers, self.config.evaluation.precision)
 
@@ -343,52 +386,3 @@ def _imbalanced(labels: np.ndarray) -> bool:
   """Returns whether classes differ enough in size for accuracy to mislead."""
   _, counts = np.unique(labels[labels >= 0], return_counts=True)
   return len(counts) > 0 and bool(np.max(counts) > _IMBALANCED * np.min(counts))
-
-
-def report(
-  evaluator: Evaluator,
-  folder: str | os.PathLike[str],
-  round: int,
-  name: str,
-  numbers: results.Numbers,
-  prefix: str = '',
-) -> None:
-  """Prints the evaluation of a run's encoder, and adds it to `evaluation.json`.
-
-  Baselines are computed only if they are asked for; those that the file already has are
-  shown beside the encoder.
-
-  Args:
-    evaluator: Evaluator of the run's task and encoder.
-    folder: The run folder.
-    round: The round after which the encoder was evaluated.
-    name: Name of the encoder in the table.
-    numbers: Numbers of the encoder.
-    prefix: Prefix of the numbers' names in `evaluation.json`.
-  """
-  if evaluator.skipped is not None:
-    print(evaluator.skipped)
-    return
-  if evaluator.config.evaluation.baselines:
-    random, scratch = evaluator.baselines()
-  else:
-    # Numbers of other settings are not comparable.
-    known = results.read(folder, round) if _as_in_run(evaluator.config, folder) else {}
-    random, scratch = (
-      results.of_baseline(known, baseline, prefix, numbers)
-      for baseline in (results.RANDOM, results.SCRATCH)
-    )
-  found = {results.RANDOM: random, name: numbers, results.SCRATCH: scratch}
-  found = {each: values for each, values in found.items() if values or each == name}
-  for text in results.texts(found, name, evaluator.balanced):
-    print(text)
-  results.write(folder, round, name, found, prefix)
-
-
-def _as_in_run(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> bool:
-  """Returns whether the methods have the settings that a folder's run gave them."""
-  stored = stored_config.read(folder)['config'].get('evaluation', {})
-  return all(
-    stored.get(name) == getattr(config.evaluation, name)
-    for name in ('precision', 'knn_k', 'finetune_steps', 'finetune_rate')
-  )

@@ -20,6 +20,7 @@ from binaries.experiment import init_from
 from binaries.experiment import messages
 from binaries.experiment import personal
 from binaries.experiment import private
+from binaries.experiment import quality as quality_lib
 from binaries.experiment import two_towers
 from tasks import task_types
 from tff_ssl.aggregators import aggregations
@@ -57,6 +58,7 @@ class Experiment:
     evaluate_every: Rounds between evaluations; None: as the run says.
     own: Clients' own encoders, if they have any.
     clip_norms: Norms to which a private run clips clients' values, by name.
+    quality: Measures the encoder without labels.
   """
 
   config: run_config.RunConfig
@@ -71,6 +73,7 @@ class Experiment:
   evaluate_every: int | None = None
   own: personal.Personal | None = None
   clip_norms: Mapping[str, object] = dataclasses.field(default_factory=dict)
+  quality: quality_lib.Quality | None = None
 
   def weights(self, state: Any) -> network.Params:
     """Returns the result's parameters, and what else clients' own models need."""
@@ -131,13 +134,9 @@ def prepare(config: run_config.RunConfig) -> Experiment:
     own = personal.Personal(config, task, encoder, partition, model)
   # If cases are classified, fairness deals positions of cases, not of images.
   deal = own.deal if own and not task.case_level else None
+  model, logits = getattr(objective, 'model', None), objective.logits
   evaluator = two_towers.build_evaluator(
-    config,
-    task,
-    encoder,
-    getattr(objective, 'model', None),
-    deal=deal,
-    logits=objective.logits,
+    config, task, encoder, model, deal=deal, logits=logits
   )
   return Experiment(
     config,
@@ -152,6 +151,7 @@ def prepare(config: run_config.RunConfig) -> Experiment:
     evaluator,
     own=own,
     clip_norms=clip_norms,
+    quality=quality_lib.build(config, task, encoder, partition, evaluator.untrained),
   )
 
 

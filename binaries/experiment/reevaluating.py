@@ -16,6 +16,9 @@ from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
 from binaries.experiment import masked
 from binaries.experiment import membership
+from binaries.experiment import quality
+from binaries.experiment import report
+from binaries.experiment import results
 from binaries.experiment import transfer
 from binaries.experiment import two_towers
 from tasks import task_types
@@ -73,8 +76,17 @@ def run(
     config, task, encoder, model, federated, deal, collect=collect
   )
   with evaluation_clients.open_context(config):
-    numbers = evaluator.evaluate_model(params)
-    evaluating.report(evaluator, folder, round, config.title, numbers, prefix)
+    numbers, own = evaluator.evaluate_model(params), None
+    if not added.transfer and not config.uses('labels'):
+      known = report.signals_of(results.read(folder, round))
+      numbers.update(known)
+      partition = data.partition(config, task)
+      own = quality.build(config, task, encoder, partition, evaluator.untrained)
+      prefix_of = dual_encoder.encoder_prefix(encoder)
+      report.add_signals(own, numbers, network.select(params, prefix_of))
+    report.report(
+      evaluator, folder, round, config.title, numbers, prefix, own is not None
+    )
   model_card.write(folder, encoder_card.PUBLIC)
 
 

@@ -28,6 +28,8 @@ from tff_ssl.reporting import projection
 from tff_ssl.runs import run_folder
 from tff_ssl.storage import files
 
+# The run's own encoder, and what it is compared with.
+OWN = ''
 RANDOM = 'random encoder'
 SCRATCH = 'supervised from scratch'
 

@@ -4,7 +4,9 @@ import collections
 from collections.abc import Callable, Mapping
 import contextlib
 import dataclasses
+import functools
 import importlib
+import math
 import sys
 from typing import Any
 
@@ -23,13 +25,14 @@ from binaries.config import roles
 from binaries.config import run_config
 from binaries.config import runtimes
 from binaries.experiment import encoder_card
-from binaries.experiment import evaluating
 from binaries.experiment import experiments
 from binaries.experiment import init_from
 from binaries.experiment import membership
 from binaries.experiment import messages
 from binaries.experiment import private
+from binaries.experiment import report
 from binaries.experiment import results
+from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
 from tff_ssl.execution import contexts
 from tff_ssl.reporting import model_card
@@ -249,8 +252,7 @@ def execute(experiment: experiments.Experiment) -> None:
         with messages.after_training(path):
           own.finish(folder, weights, rounds)
     with messages.after_training(path):
-      known = results.read(path, rounds) or evaluator.evaluate_model(weights)
-      evaluating.report(evaluator, path, rounds, config.title, known)
+      report.finish(experiment, path, weights)
     model_card.write(path, encoder_card.PUBLIC)
   print(f'Run folder: {path}')
 
@@ -258,24 +260,34 @@ def execute(experiment: experiments.Experiment) -> None:
 def _build_watch(
   experiment: experiments.Experiment,
 ) -> tuple[loop.EvaluateFn | None, int]:
-  """Returns the kNN scoring during training, and the rounds between two scorings."""
-  every = experiment.config.evaluation.knn_every
-  watched = None if every == 0 else experiment.evaluator.watched()
-  if watched is None:
+  """Returns what is measured during training, and the rounds between two calls.
+
+  These are a kNN of a few examples and, if they are asked for, signals of quality.
+  """
+  measures: list[tuple[Callable[[network.Params], Mapping[str, float]], int]] = []
+  evaluator, own = experiment.evaluator, experiment.config.evaluation
+  watched = None if own.knn_every == 0 else evaluator.watched()
+  if watched is not None:
+    sizes = experiment.partition.client_sizes.tolist()
+    examples = experiments.batch_of_all(experiment.config, sizes)
+    knn_every = own.knn_every or watched.rounds_between(examples, _WATCHING)
+    measures.append((functools.partial(evaluator.watch, watched), knn_every))
+  if experiment.quality is not None and own.signals_every:
+    measures.append((experiment.quality.measure, own.signals_every))
+  if not measures:
     return None, 0
 
   def watch(state: Any, round: int) -> Mapping[str, float]:
-    del round
     model = experiment.algorithm.get_model_weights(state)
     weights = collections.OrderedDict(**model.trainable, **model.non_trainable)
     params = experiment.of_encoder(weights)
-    return experiment.evaluator.watch(watched, params)
+    numbers: dict[str, float] = {}
+    for measure, every in measures:
+      if loop.is_due(round, every, experiment.config.rounds):
+        numbers.update(measure(params))
+    return numbers
 
-  if every is None:
-    sizes = experiment.partition.client_sizes.tolist()
-    examples = experiments.batch_of_all(experiment.config, sizes)
-    every = watched.rounds_between(examples, _WATCHING)
-  return watch, every
+  return watch, math.gcd(*(every for _, every in measures))
 
 
 def _open_context(

@@ -20,14 +20,13 @@ from binaries.experiment import choosing_precision
 from binaries.experiment import evaluating
 from binaries.experiment import experiments
 from binaries.experiment import messages
+from binaries.experiment import quality
 from tasks import labels_at_server
 from tasks import task_types
-from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import suite
 from tff_ssl.federated import processes
 from tff_ssl.objectives import contextual
-from tff_ssl.objectives import dual_encoder
 from tff_ssl.partition import describe
 from tff_ssl.runs import loop
 from tff_ssl.simulation import client_data
@@ -49,16 +48,16 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   task = building_data.load_task(config)
   split = _split(config, task)
   print(split.line(), flush=True)
-  partition = building_data.partition(config, split.clients)
-  labels = split.clients.train.label
-  report = describe.describe(partition, labels, task.num_classes)
+  clients = split.clients
+  partition = building_data.partition(config, clients)
+  report = describe.describe(partition, clients.train.label, task.num_classes)
   if has_clients:
     print(report.line(), flush=True)
     messages.print_cohort_note(config, len(partition))
   clients_per_round = building_data.cohort_size(config, len(partition))
   grouping = algorithm.group(config, clients_per_round)
   data = building_data.client_data_of(
-    config, split.clients, partition, labelled=config.objective.labelled
+    config, clients, partition, labelled=config.objective.labelled
   )
   if algorithm.numbered:
     data = data.numbered(contextual.CLIENT)
@@ -101,6 +100,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
     evaluator,
     evaluate=measure,
     evaluate_every=every,
+    quality=quality.build(config, clients, encoder, partition, evaluator.untrained),
   )
 
 
@@ -191,8 +191,7 @@ def _build_measure(
       weights = process.get_model_weights(state)
       # With the population statistics of batch norm.
       everything = {**weights.trainable, **weights.non_trainable}
-      params: network.Params = network.select(everything, dual_encoder.ENCODER)
-      numbers.update(evaluator.evaluate(params))
+      numbers.update(evaluator.evaluate_model(everything))
     return numbers
 
   return measure, math.gcd(accuracy_every, evaluate_every)

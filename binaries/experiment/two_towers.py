@@ -90,6 +90,12 @@ class Evaluator(evaluating.Evaluator):
     )
     return random, scratch
 
+  def details(self) -> results.Numbers:
+    """Returns the details of both encoders."""
+    numbers = super().details()
+    numbers.update(_of_right(self._right.details()))
+    return numbers
+
   def _retrieve(self, params: network.Params) -> results.Numbers:
     """Returns recall by cosines of projections, and of standardised projections."""
     known = self._encodings(params, 'training', self._train)

@@ -19,6 +19,7 @@ import tensorflow_federated as tff
 from binaries.building import settled
 from binaries.config import command_line
 from binaries.config import run_config
+from binaries.experiment import quality
 from binaries.experiment import running
 from binaries.launching import program
 from tests import quick
@@ -76,6 +77,7 @@ def run(
   binary: types.ModuleType,
   *arguments: str,
   folder: pathlib.Path = pathlib.Path(),
+  signals: bool = False,
 ) -> launch.Ended:
   """Runs a program from its command line to its exit status, without optimized graphs.
 
@@ -85,11 +87,14 @@ def run(
     binary: The program.
     *arguments: Its command line.
     folder: Of its run, for the result.
+    signals: Whether signals of quality are measured as for users.
   """
+  built = quality.build if signals else quick.without_signals
   stdout, stderr, status = io.StringIO(), io.StringIO(), 0
   before, workers = tff.framework.get_context_stack().current, _workers()
   with (
     mock.patch.multiple(contexts, **_quick()),
+    mock.patch.object(quality, 'build', built),
     contextlib.redirect_stdout(stdout),
     contextlib.redirect_stderr(stderr),
   ):

@@ -1,5 +1,6 @@
 """Data of one's own: clients with many labels, and images without any."""
 
+import collections
 import csv
 import dataclasses
 import json
@@ -18,6 +19,7 @@ from binaries.config import run_config
 from binaries.config import suited
 from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
+from binaries.experiment import report
 from tasks import registry
 from tasks import task_types
 from tests.binaries import in_process
@@ -87,7 +89,9 @@ def test_labels_are_drawn_and_fairness_told_of_clients_of_many_labels(cells):
   assert numbers['fairness/linear/25%/accuracy/worst_decile'] == 1
 
 
-def test_without_labels_clients_are_iid_and_nothing_is_evaluated(cells, capsys):
+def test_without_labels_clients_are_iid_and_nothing_is_evaluated(
+  cells, capsys, tmp_path
+):
   examples = {
     split: task_types.Examples(
       own.fields, np.full(len(own), -1, np.int32), own.example_id, own.case
@@ -102,7 +106,7 @@ def test_without_labels_clients_are_iid_and_nothing_is_evaluated(cells, capsys):
   params: network.Params = {}
   assert evaluator.evaluate(params) == {}
   assert evaluator.evaluate_several({'a': params, 'b': params}) == {}
-  evaluating.report(evaluator, 'no/folder', 1, 'dcco', params)
+  report.report(evaluator, tmp_path, 1, 'dcco', collections.OrderedDict())
   assert capsys.readouterr().out == (
     'No example of flat has a label: probes and accuracies are skipped.\n'
   )

@@ -13,6 +13,7 @@ from sklearn import metrics as sklearn_metrics
 
 from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import fairness
+from tff_ssl.evaluation import intervals
 
 # Prefix of the names of a validation split's numbers.
 VALIDATION = 'validation/'
@@ -21,7 +22,11 @@ Deal = Callable[[np.ndarray, np.ndarray], Mapping[str, np.ndarray]]
 
 
 class Scorer:
-  """Turns predictions of the test images (or cases) into numbers."""
+  """Turns predictions of the test images (or cases) into numbers.
+
+  Attributes:
+    seen: The labelled test images (or cases), and all that was predicted of them.
+  """
 
   def __init__(self, test_set: encoded.EncodedSet, num_classes: int, deal: Deal | None):
     """Sets the labels that predictions are compared with.
@@ -39,7 +44,9 @@ class Scorer:
       raise ValueError('None of the test examples has a label; evaluation needs one.')
     self._labels = test_set.labels[self._tested]
     self._num_classes = num_classes
-    self._clients = deal and deal(self._labels, test_set.cases[self._tested])
+    cases = test_set.cases[self._tested]
+    self._clients = deal and deal(self._labels, cases)
+    self.seen = intervals.Tested(self._labels, cases, num_classes)
 
   def about_clients(self) -> collections.OrderedDict[str, float]:
     """Returns how many clients have test examples, if they are dealt to clients."""
@@ -53,6 +60,7 @@ class Scorer:
   ) -> collections.OrderedDict[str, float]:
     """Returns every metric by name; an absent class has no recall."""
     labels, predictions = self._labels, predictions[self._tested]
+    self.seen.add(prefix, predictions)
     recalls = per_class_recall(labels, predictions, self._num_classes)
     scores = collections.OrderedDict(
       accuracy=accuracy(labels, predictions),
@@ -102,6 +110,11 @@ class TestSplits:
     self.inputs = _joined([split[field] for split in splits.values()])
     cases = [np.asarray(split.case) for split in splits.values()]
     self.cases = _joined(cases) if case_level else None
+
+  @property
+  def seen(self) -> intervals.Tested:
+    """All that was predicted of the test split."""
+    return self._scorers[''].seen
 
   def about_clients(self) -> collections.OrderedDict[str, float]:
     """Returns how many clients have test examples, if they are dealt to clients."""

@@ -42,6 +42,7 @@ import numpy as np
 from tff_ssl.evaluation import closed_form
 from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import fine_tuning
+from tff_ssl.evaluation import intervals
 from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import linear_lars
@@ -107,6 +108,7 @@ def evaluate(
   knn_config: knn.KnnConfig | None = None,
   validation: encoded.Examples | None = None,
   draws: Sequence[int] | None = None,
+  seen: list[intervals.Tested] | None = None,
 ) -> collections.OrderedDict[str, float]:
   """Evaluates an encoder; all methods but fine-tuning share one encoding of the data.
 
@@ -135,6 +137,7 @@ def evaluate(
     validation: Examples that each method is tested on too; None: nothing.
     draws: Numbers of the draws of few labels, for all methods; None: as many as
       `draws.PROBES`, but one for methods that train for long.
+    seen: What was predicted of the test split is appended to it; None: it is not kept.
 
   Returns:
     Numbers by name, in the order of fractions, then methods.
@@ -189,6 +192,8 @@ def evaluate(
       used = subsets[:1] if method in once else subsets
       of_draws = [one_draw.numbers(method, percent, labelled) for labelled in used]
       results.update(label_draws.mean(of_draws))
+  if seen is not None:
+    seen.append(tested.seen)
   return results
 
 
@@ -201,6 +206,7 @@ def evaluate_classifier(
   deal: scores.Deal | None = None,
   field: str = encoded.IMAGE,
   validation: encoded.Examples | None = None,
+  seen: list[intervals.Tested] | None = None,
 ) -> collections.OrderedDict[str, float]:
   """Tests a model's own classifier, as it is (Dec-SL of the Dec-SSL paper).
 
@@ -213,6 +219,7 @@ def evaluate_classifier(
     deal: For fairness over clients.
     field: What the classifier reads.
     validation: As in `evaluate`.
+    seen: As in `evaluate`.
 
   Returns:
     Numbers by name, under `classifier`.
@@ -223,7 +230,10 @@ def evaluate_classifier(
   tested = scores.TestSplits(
     classify, test, validation, num_classes, case_level, deal, field
   )
-  return tested.score(CLASSIFIER, np.argmax(tested.features, axis=1))
+  numbers = tested.score(CLASSIFIER, np.argmax(tested.features, axis=1))
+  if seen is not None:
+    seen.append(tested.seen)
+  return numbers
 
 
 def _first_only(

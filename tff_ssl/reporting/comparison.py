@@ -9,6 +9,7 @@ import os
 import pandas as pd
 
 from tff_ssl.computing import inert
+from tff_ssl.evaluation import intervals
 from tff_ssl.evaluation import label_draws
 from tff_ssl.reporting import best_round
 from tff_ssl.reporting import plain_text
@@ -185,7 +186,7 @@ def choose(compared: Comparison, patterns: Sequence[str] = ()) -> list[str]:
     patterns: Names, or shell patterns such as 'linear/*', of numbers or questions;
       without any, all accuracies (balanced ones if they differ from plain ones), recall
       at 1 of retrieval, the loss if all are of one objective, and the cost of training.
-      Recalls of classes, deviations over draws of labels, numbers of single clusters,
+      Recalls of classes, deviations, intervals, confusions, numbers of single clusters,
       and numbers of a validation split are shown only if a pattern names them.
 
   Returns:
@@ -206,6 +207,7 @@ def choose(compared: Comparison, patterns: Sequence[str] = ()) -> list[str]:
       if fnmatch.fnmatchcase(text, pattern)
       and (_RECALL in pattern or _RECALL not in text.split('/'))
       and (label_draws.DEVIATION in pattern or not text.endswith(_DEVIATION))
+      and (intervals.is_detail(pattern) or not intervals.is_detail(text))
       and (
         best_round.is_of_validation(pattern) or not best_round.is_of_validation(text)
       )

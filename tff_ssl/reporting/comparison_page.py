@@ -13,6 +13,7 @@ from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import tables
+from tff_ssl.reporting import verdict
 from tff_ssl.runs import run_config
 
 
@@ -42,8 +43,25 @@ def build(
     table=tables.html(table),
     curves=base64.b64encode(curves_png).decode('ascii'),
     differing=differing,
-    runs=[(_about(group, run), command(run)) for group in groups for run in group.runs],
+    runs=[
+      (
+        _about(group, run),
+        verdict.sentences(run.evaluation),
+        _confused(run),
+        command(run),
+      )
+      for group in groups
+      for run in group.runs
+    ],
   )
+
+
+def _confused(run: run_reader.Run) -> list[tuple[str, str]]:
+  """Returns what the methods of a run confuse: their names, and tables in HTML."""
+  return [
+    (name, tables.html(tables.Table(cells)))
+    for name, cells in verdict.confusions(run.evaluation).items()
+  ]
 
 
 def command(run: run_reader.Run) -> str:

@@ -15,9 +15,12 @@ from typing import Any
 
 from tff_ssl.computing import inert
 from tff_ssl.computing import kinds
+from tff_ssl.evaluation import intervals
 from tff_ssl.reporting import pages
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
+from tff_ssl.reporting import tables
+from tff_ssl.reporting import verdict
 from tff_ssl.runs import run_config
 from tff_ssl.runs.privacy import disclosure
 from tff_ssl.storage import files
@@ -97,6 +100,12 @@ def build(
     command=inert.line(run_config.command(config)) or 'not recorded',
     round=numbers.get('round'),
     results=_results(numbers),
+    has_intervals=intervals.CASES in numbers,
+    sentences=verdict.sentences(_floats(numbers)),
+    confusions=[
+      (name, tables.markdown(tables.Table(cells)))
+      for name, cells in verdict.confusions(_floats(numbers)).items()
+    ],
     baselines=inert.line(f'{_BASELINES}{shlex.quote(str(folder))}'),
     promised=_promised(known.get('privacy')),
     unprotected=unprotected,
@@ -143,16 +152,34 @@ def _settings(
       yield name, kinds.value_text(value)
 
 
-def _results(numbers: Mapping[str, Any]) -> list[tuple[str, object, object]]:
-  """Returns scores on the test examples: their names, trained and untrained."""
+def _floats(numbers: Mapping[str, Any]) -> dict[str, float]:
+  """Returns what is a number: a file may hold anything."""
+  return {name: value for name, value in numbers.items() if isinstance(value, float)}
+
+
+def _results(numbers: Mapping[str, Any]) -> list[tuple[str, object, str, object]]:
+  """Returns scores on the test examples: names, trained, intervals, untrained."""
   return [
-    (name, _percent(numbers, name), _percent(numbers, _UNTRAINED + name))
+    (
+      name,
+      _percent(numbers, name),
+      _interval(numbers, name),
+      _percent(numbers, _UNTRAINED + name),
+    )
     for name in numbers
     # Names with more parts belong to baselines, clients or other tasks.
     if name.count('/') <= 2
     and not name.startswith(run_numbers.VALIDATION)
     and name.rpartition('/')[2] in _SCORES
   ]
+
+
+def _interval(numbers: Mapping[str, Any], name: str) -> str:
+  """Returns the interval of a score; '' if it has none."""
+  ends = [numbers.get(f'{name}/{end}') for end in (intervals.LOW, intervals.HIGH)]
+  if not all(isinstance(end, float) for end in ends):
+    return ''
+  return ' to '.join(f'{end:.1%}' for end in ends)
 
 
 def _percent(numbers: Mapping[str, Any], name: str) -> object:

@@ -23,9 +23,11 @@ import tensorflow as tf
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.algorithms import one_round
+from tff_ssl.algorithms import view_moments
 from tff_ssl.computing import checks
 from tff_ssl.evaluation import closed_form
 from tff_ssl.evaluation import linear_probe
+from tff_ssl.evaluation import signals
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
 from tff_ssl.objectives import linear_classifier
@@ -247,6 +249,51 @@ class OneRoundHeads(_ClientHeads):
       self._num_classes,
       dtype=tf.float32 if noised else tf.float64,
       feature_norm=self._feature_norm,
+    )
+
+
+class ViewMoments(_ClientHeads):
+  """Collects the means of two views, in one round of `algorithms.view_moments`."""
+
+  _NAME = 'a signal of quality'
+
+  def __init__(
+    self,
+    partition: Mapping[str, np.ndarray],
+    num_packs: int | None = None,
+    aggregation: aggregations.Aggregation | None = None,
+  ):
+    """Fixes which client holds which examples; nothing is traced.
+
+    Args:
+      partition: See `FederatedProbe`.
+      num_packs: See `FederatedProbe`.
+      aggregation: Everything that leaves a client goes through it; None: plain.
+    """
+    super().__init__(partition, 1, num_packs, aggregation)
+
+  def collect(self, first: np.ndarray, second: np.ndarray) -> signals.Moments:
+    """Collects the means of all clients, in the TFF context that is open.
+
+    Args:
+      first: [N, d], features of the first views, computed by the frozen encoder.
+      second: [N, d], of the second views.
+
+    Raises:
+      ValueError: No client holds an example, or positions are out of range.
+    """
+    held = self._held(np.arange(len(first)), len(first))
+    both, rows = np.concatenate([first, second], axis=1), _rows(held)
+    # Labels are not read.
+    clients = self._clients(held, both[rows], np.zeros([len(rows)]))
+    process = self._process(first.shape[1], clients)
+    state = process.next(process.initialize(), clients.cohort(held)).state
+    return view_moments.moments(process.get_model_weights(state))
+
+  def _algorithm(self, num_features: int) -> phases.Algorithm:
+    noised = self._aggregation is not None and self._aggregation.noised
+    return view_moments.view_moments(
+      num_features, dtype=tf.float32 if noised else tf.float64
     )
 
 

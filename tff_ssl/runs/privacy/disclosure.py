@@ -142,6 +142,7 @@ METRICS = (
   Rule('aggregator/*_threshold', Kind.STATED, 'the bound of a sum'),
   Rule('finalizer/*/clip', Kind.COMPUTED, 'a clip norm that follows noised counts'),
   Rule('finalizer/update_rejected', Kind.COMPUTED, 'whether a noised sum is finite'),
+  Rule('signals/*', Kind.REFUSED, 'one more release, which the ledger would not count'),
   *(
     Rule(f'{name}/*', Kind.KEPT, _OF_EXAMPLES)
     for name in (

@@ -1,0 +1,180 @@
+"""How good a run's encoder is without a label: its signals beside an untrained one's.
+
+`evaluation.signals` says what is measured. Clients encode two views of examples drawn
+from all that they hold, at most `MOST`, and send means; with `--aggregation=secure`
+through secure sums, in which nothing is clipped because the means are bounded. In plain
+sums the simulation computes the same means from the examples at hand. The numbers are
+`signals/...` and `random_encoder/signals/...` of evaluation.json and, every
+`signals_every` rounds, `signals/...` of metrics.csv.
+"""
+
+import collections
+from collections.abc import Callable
+import contextlib
+
+import numpy as np
+import tensorflow as tf
+
+from binaries.building import encoders
+from binaries.building import execution
+from binaries.config import run_config
+from binaries.experiment import results
+from tasks import task_types
+from tff_ssl.aggregators import aggregations
+from tff_ssl.augment import multiview
+from tff_ssl.encoders import network
+from tff_ssl.evaluation import feature_sets
+from tff_ssl.evaluation import signals
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.partition import partitions
+from tff_ssl.simulation import client_heads
+
+# Examples that are encoded.
+MOST = 2048
+# Examples that are encoded at a time.
+_BATCH = 256
+PREFIX = 'signals/'
+# Streams of a run's seed: for the examples, and for their views.
+_CHOOSING, _VIEWS = 5, 6
+
+
+def skipped(config: run_config.RunConfig, field: str) -> str | None:
+  """Returns why a run has no signals; None: it has.
+
+  Args:
+    config: The run.
+    field: What its encoder reads.
+  """
+  if config.is_private:
+    return (
+      'the run is private: signals would be one more release, which its ledger does '
+      'not count'
+    )
+  if field == dual_encoder.LEFT:
+    return (
+      'the run has two modalities: its views are encoded by two encoders, whose '
+      'features cannot be compared'
+    )
+  return None
+
+
+def build(
+  config: run_config.RunConfig,
+  task: task_types.Task,
+  encoder: network.Network,
+  partition: partitions.Partition,
+  untrained: Callable[[], network.Params],
+) -> 'Quality | None':
+  """Builds what measures the encoder of a run; None: it is not to be measured.
+
+  Args:
+    config: The run.
+    task: What clients hold are its training examples.
+    encoder: The network.
+    partition: Client id -> positions among them.
+    untrained: Returns the parameters of the random encoder.
+  """
+  if config.evaluation.signals_every is None or skipped(config, encoder.field):
+    return None
+  return Quality(config, task, encoder, partition, untrained)
+
+
+class Quality:
+  """Measures parameters of one encoder; compiles once."""
+
+  def __init__(
+    self,
+    config: run_config.RunConfig,
+    task: task_types.Task,
+    encoder: network.Network,
+    partition: partitions.Partition,
+    untrained: Callable[[], network.Params],
+  ):
+    """Draws the examples; the arguments are those of `build`."""
+    self._config, self._merged, self._untrained = config, encoder.merged, untrained
+    plain, seed = encoder.plain, config.random_seed
+    chosen = _drawn(partition, len(task.train), seed)
+    self._held = _renumbered(partition, chosen, len(task.train))
+    self._inputs = task.train[plain.field][chosen]
+    self._ids = np.asarray(task.train.example_id)[chosen]
+    views = encoders.views(config)
+
+    @tf.function(reduce_retracing=True, autograph=False)
+    def encode(
+      params: network.Params, inputs: tf.Tensor, ids: tf.Tensor
+    ) -> list[tf.Tensor]:
+      drawn = multiview.views(inputs, ids, tf.constant([seed, _VIEWS]), [views, views])
+      return [plain.infer(params, view, precision='float32') for view in drawn]
+
+    self._encode = encode
+
+  def measure(self, params: network.Params) -> results.Numbers:
+    """Returns the signals of an encoder, as `signals/...`.
+
+    In a run with secure sums a TFF context must be open (`open_context`).
+
+    Args:
+      params: Parameters of the encoder, with its population statistics if it has any.
+    """
+    first, second = self._features(self._merged(params))
+    found = collections.OrderedDict.fromkeys(signals.NAMES, np.nan)
+    # Values that are not finite do not leave a client.
+    if np.all(np.isfinite(first)) and np.all(np.isfinite(second)):
+      found = signals.signals(self._moments(first, second))
+    return collections.OrderedDict(
+      (PREFIX + name, value) for name, value in found.items()
+    )
+
+  def measure_untrained(self) -> results.Numbers:
+    """Returns the signals of the random encoder, likewise."""
+    return self.measure(self._untrained())
+
+  def open_context(self) -> contextlib.AbstractContextManager[object]:
+    """Opens the context that secure sums need; others need none."""
+    if not self._config.is_secure:
+      return contextlib.nullcontext()
+    return execution.open_context(self._config)
+
+  def _features(self, params: network.Params) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the features of both views, [N, d] each."""
+    known = collections.OrderedDict(
+      (name, tf.convert_to_tensor(value)) for name, value in params.items()
+    )
+    parts = []
+    for start in range(0, len(self._ids), _BATCH):
+      rows = slice(start, start + _BATCH)
+      inputs = tf.constant(self._inputs[rows], feature_sets.input_type(self._inputs))
+      parts.append(self._encode(known, inputs, tf.constant(self._ids[rows])))
+    first, second = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return first, second
+
+  def _moments(self, first: np.ndarray, second: np.ndarray) -> signals.Moments:
+    if not self._config.is_secure:
+      return signals.moments(first, second)
+    # Each entry of a client's mean is at most 1, so that n_k times it is at most n_k.
+    most = max(len(positions) for positions in self._held.values())
+    secure = aggregations.secure(float(most), most)
+    return client_heads.ViewMoments(self._held, 0, secure).collect(first, second)
+
+
+def _drawn(partition: partitions.Partition, num_examples: int, seed: int) -> np.ndarray:
+  """Returns increasing positions of at most `MOST` examples that clients hold."""
+  is_held = np.zeros([num_examples], bool)
+  for positions in partition.values():
+    is_held[positions] = True
+  held = np.flatnonzero(is_held)
+  return np.sort(np.random.default_rng([seed, _CHOOSING]).permutation(held)[:MOST])
+
+
+def _renumbered(
+  partition: partitions.Partition, chosen: np.ndarray, num_examples: int
+) -> collections.OrderedDict[str, np.ndarray]:
+  """Returns the partition of the chosen examples, numbered by their order."""
+  number = np.full([num_examples], -1)
+  number[chosen] = np.arange(len(chosen))
+  held: collections.OrderedDict[str, np.ndarray] = collections.OrderedDict()
+  for client_id, positions in partition.items():
+    own = number[positions]
+    if np.any(own >= 0):
+      held[client_id] = own[own >= 0]
+  return held

@@ -1,0 +1,170 @@
+"""The end of a run, or of its evaluation: what is printed and what is stored."""
+
+import collections
+import os
+
+from binaries.config import run_config
+from binaries.experiment import evaluating
+from binaries.experiment import experiments
+from binaries.experiment import quality as quality_lib
+from binaries.experiment import results
+from tff_ssl.encoders import network
+from tff_ssl.evaluation import intervals
+from tff_ssl.reporting import verdict
+from tff_ssl.runs import run_config as stored_config
+
+
+def finish(
+  experiment: experiments.Experiment,
+  folder: str | os.PathLike[str],
+  weights: network.Params,
+) -> None:
+  """Measures what is not yet known after the last round, then reports.
+
+  Args:
+    experiment: The experiment.
+    folder: Its run folder.
+    weights: All parameters of the objective.
+  """
+  config, evaluator = experiment.config, experiment.evaluator
+  numbers, quality = (
+    _known(evaluator, folder, config.rounds, weights),
+    experiment.quality,
+  )
+  add_signals(quality, numbers, experiment.of_encoder(weights))
+  is_measured = quality is not None
+  report(
+    evaluator, folder, config.rounds, config.title, numbers, with_untrained=is_measured
+  )
+
+
+def _known(
+  evaluator: evaluating.Evaluator,
+  folder: str | os.PathLike[str],
+  round: int,
+  weights: network.Params,
+) -> results.Numbers:
+  """Returns the numbers of a run's encoder, with what its folder already has.
+
+  Args:
+    evaluator: Evaluator of the run's task and encoder.
+    folder: The run folder.
+    round: The last round.
+    weights: All parameters of the objective.
+  """
+  known = results.read(folder, round)
+  compared = evaluator.config.evaluation.baselines
+  if known and (evaluator.seen or (intervals.CASES in known and not compared)):
+    return known
+  # A run that was killed has its accuracies, but not what was predicted.
+  known.update(evaluator.evaluate_model(weights))
+  return known
+
+
+def signals_of(numbers: results.Numbers) -> results.Numbers:
+  """Returns the signals among numbers, of the encoder and of the random one.
+
+  Args:
+    numbers: Those of evaluation.json.
+  """
+  starts = (quality_lib.PREFIX, verdict.UNTRAINED + quality_lib.PREFIX)
+  return collections.OrderedDict(
+    (name, value) for name, value in numbers.items() if name.startswith(starts)
+  )
+
+
+def add_signals(
+  quality: quality_lib.Quality | None,
+  numbers: results.Numbers,
+  params: network.Params,
+) -> None:
+  """Adds the signals of an encoder and of the random one, unless they are known.
+
+  Args:
+    quality: What measures them; None: nothing does.
+    numbers: Those of the run's encoder.
+    params: Parameters of the encoder, with its population statistics if it has any.
+  """
+  if quality is None or signals_of(numbers):
+    return
+  with quality.open_context():
+    numbers.update(quality.measure(params))
+    for name, value in quality.measure_untrained().items():
+      numbers[verdict.UNTRAINED + name] = value
+
+
+def report(
+  evaluator: evaluating.Evaluator,
+  folder: str | os.PathLike[str],
+  round: int,
+  name: str,
+  numbers: results.Numbers,
+  prefix: str = '',
+  with_untrained: bool = False,
+) -> None:
+  """Prints the evaluation of a run's encoder, and adds it to `evaluation.json`.
+
+  Other baselines are computed only if they are asked for; those that the file already
+  has are shown beside the encoder.
+
+  Args:
+    evaluator: Evaluator of the run's task and encoder.
+    folder: The run folder.
+    round: The round after which the encoder was evaluated.
+    name: Name of the encoder in the table.
+    numbers: Numbers of the encoder, perhaps with signals.
+    prefix: Prefix of the numbers' names in `evaluation.json`.
+    with_untrained: Whether the random encoder is evaluated, unless the file has it.
+  """
+  found, texts = {name: numbers}, [evaluator.skipped]
+  if evaluator.skipped is None:
+    baselines = _baselines(evaluator, folder, round, numbers, prefix)
+    if with_untrained and not baselines[results.RANDOM]:
+      baselines[results.RANDOM] = evaluator.evaluate_untrained()
+    own = collections.OrderedDict(**numbers, **_new(evaluator.details(), numbers))
+    found = {
+      each: values
+      for each in (results.RANDOM, name, results.SCRATCH)
+      if (values := {name: own, **baselines}[each]) or each == name
+    }
+    texts = [*results.texts(found, name, evaluator.balanced)]
+  for text in (*verdict.sentences(found[name]), *texts):
+    print(text)
+  results.write(folder, round, name, found, prefix)
+
+
+def _baselines(
+  evaluator: evaluating.Evaluator,
+  folder: str | os.PathLike[str],
+  round: int,
+  numbers: results.Numbers,
+  prefix: str,
+) -> dict[str, results.Numbers]:
+  """Returns the numbers of baselines that are asked for, or known, by their names."""
+  if evaluator.config.evaluation.baselines:
+    random, scratch = evaluator.baselines()
+    return {results.RANDOM: random, results.SCRATCH: scratch}
+  # Numbers of other settings are not comparable.
+  known = results.read(folder, round) if _as_in_run(evaluator.config, folder) else {}
+  # Signals say nothing of whether its accuracies are known.
+  asked = [name for name in numbers if name not in signals_of(numbers)]
+  return {
+    baseline: results.of_baseline(known, baseline, prefix, asked)
+    for baseline in (results.RANDOM, results.SCRATCH)
+  }
+
+
+def _new(details: results.Numbers, numbers: results.Numbers) -> results.Numbers:
+  """Returns the details that are not among the numbers."""
+  return collections.OrderedDict(
+    (name, value) for name, value in details.items() if name not in numbers
+  )
+
+
+def _as_in_run(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> bool:
+  """Returns whether the methods have the settings that a folder's run gave them."""
+  stored = stored_config.read(folder)['config'].get('evaluation', {})
+  return all(
+    stored.get(name) == getattr(config.evaluation, name)
+    for name in ('precision', 'knn_k', 'finetune_steps', 'finetune_rate')
+  )

@@ -1,0 +1,1 @@
+"""How far the signals of quality can be relied on: runs, and their tables."""

@@ -1,0 +1,116 @@
+"""Means of two views: those of clients are those of all examples in one place."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.algorithms import harness
+from tff_ssl.aggregators import aggregations
+from tff_ssl.algorithms import view_moments
+from tff_ssl.evaluation import signals
+from tff_ssl.federated import packs
+from tff_ssl.federated import processes
+from tff_ssl.simulation import client_heads
+
+_N, _D = 30, 3
+_ELEMENT = collections.OrderedDict(
+  features=tf.TensorSpec([2 * _D], tf.float32),
+  example_id=tf.TensorSpec([], tf.int64),
+)
+_SIZES = [7, 1, 0, 12, 10]
+
+
+def _examples():
+  features = np.random.default_rng(0).normal(size=(_N, 2 * _D)).astype(np.float32)
+  return collections.OrderedDict(
+    features=features, example_id=np.arange(_N, dtype=np.int64)
+  )
+
+
+def _pooled(rows=slice(None)):
+  features = _examples()['features'][rows]
+  return signals.moments(features[:, :_D], features[:, _D:])
+
+
+def _collect(process, cohorts):
+  states, metrics = harness.rounds_of(process, cohorts)
+  return view_moments.moments(process.get_model_weights(states[-1])), metrics
+
+
+def _close(found, want, rtol=1e-12):
+  for a, b in zip(found, want, strict=True):
+    np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+
+
+@pytest.fixture(scope='module')
+def process():
+  return processes.build(view_moments.view_moments(_D), _ELEMENT)
+
+
+def test_means_of_clients_in_any_order_are_those_of_all_examples(tff_context, process):
+  clients = harness.split(_SIZES)
+  for some in (clients, clients[::-1]):
+    found, _ = _collect(process, [harness.cohort(some, _examples())])
+    _close(found, _pooled())
+
+
+def test_client_that_is_not_finite_is_left_out(tff_context, process):
+  clients = harness.split(_SIZES)
+  broken = harness.take(_examples(), clients[0])
+  broken['features'][0, 0] = np.nan
+  cohort = harness.cohort(clients[1:], _examples())
+  cohort.append(tf.data.Dataset.from_tensor_slices(broken))
+  found, metrics = _collect(process, [cohort])
+  assert metrics[0]['client_work']['nonfinite_clients'] == 1
+  _close(found, _pooled(slice(7, None)))
+
+
+@pytest.mark.long
+def test_packs_and_several_rounds_give_the_same(tff_context):
+  packed = processes.build(
+    view_moments.view_moments(_D, chunk_size=8), packs.PackSpec(_ELEMENT)
+  )
+  clients = harness.split(_SIZES)
+  cohorts = [
+    harness.packed_cohort(some, _examples()) for some in (clients[:2], clients[2:])
+  ]
+  _close(_collect(packed, cohorts)[0], _pooled())
+
+
+@pytest.mark.long
+def test_private_sums_clip_nothing_at_the_bound(tff_context):
+  clip = max(_SIZES) * signals.share_bound()
+  private = aggregations.private(1e-9, update_clip=1.0, statistics_clip=clip)
+  noised = processes.build(
+    view_moments.view_moments(_D, dtype=tf.float32), _ELEMENT, private
+  )
+  cohort = harness.cohort(harness.split(_SIZES), _examples())
+  _close(_collect(noised, [cohort])[0], _pooled(), rtol=1e-5)
+
+
+def test_secure_sums_swap_in():
+  secure = aggregations.secure(float(max(_SIZES)), max(_SIZES))
+  secured = processes.build(view_moments.view_moments(_D), _ELEMENT, secure)
+  tff.test.assert_not_contains_unsecure_aggregation(secured.next)
+
+
+@pytest.mark.long
+def test_simulated_clients_give_the_same(tff_context):
+  features = _examples()['features']
+  partition = collections.OrderedDict(a=np.arange(7), b=np.arange(29, 6, -1))
+  found = client_heads.ViewMoments(partition).collect(
+    features[:, :_D], features[:, _D:]
+  )
+  _close(found, _pooled())
+
+
+def test_encoder_of_another_width_is_refused(tff_context):
+  def encode(params, examples, seed):
+    del params, seed
+    return examples['features'], examples['features']
+
+  with pytest.raises(ValueError, match=r'must be \[n, 3\], as num_features'):
+    processes.build(view_moments.view_moments(_D, encode), _ELEMENT)

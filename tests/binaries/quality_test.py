@@ -1,0 +1,104 @@
+"""Signals of quality in runs: the light on terminal and card, secure and refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from binaries import fedavg_ssl
+from binaries.experiment import quality
+from tests.binaries import in_process
+from tests.binaries import launch
+from tff_ssl.evaluation import signals
+from tff_ssl.reporting import verdict
+
+_FLAGS = (
+  *launch.SMALL,
+  '--objective=simclr:projector=8/8',
+  '--rounds=1',
+  '--evaluation=methods=knn',
+)
+
+
+def _run(folder, *flags):
+  return in_process.run(
+    fedavg_ssl,
+    *_FLAGS,
+    *flags,
+    f'--run_dir={folder}',
+    folder=folder,
+    signals=True,
+  )
+
+
+@pytest.fixture(scope='module')
+def plain(tmp_path_factory):
+  return _run(
+    tmp_path_factory.mktemp('quality') / 'run', '--evaluation=signals_every=1'
+  )
+
+
+def _numbers(folder):
+  return json.loads((folder / 'evaluation.json').read_text())
+
+
+def test_run_has_signals_a_light_and_an_interval_on_terminal_and_card(plain):
+  assert plain.status == 0, plain.stderr
+  numbers, card = _numbers(plain.folder), (plain.folder / 'encoder.md').read_text()
+  for name in signals.NAMES:
+    assert np.isfinite(numbers[f'signals/{name}'])
+    assert np.isfinite(numbers[f'random_encoder/signals/{name}'])
+  light = verdict.light(numbers)
+  # One round of four clients of four images changes hardly anything.
+  assert light.word == 'undertrained'
+  assert f'Without labels: yellow, undertrained: {light.why}.' in plain.stdout
+  assert f'- Without labels: yellow, undertrained: {light.why}.' in card
+  assert numbers['tested/cases'] == 359
+  low, accuracy, high = (
+    numbers[f'knn/10%/accuracy{end}'] for end in ('/low', '', '/high')
+  )
+  assert low < accuracy < high
+  for text in (plain.stdout, card):
+    assert 'by 359 test cases; not better than an untrained encoder (' in text
+  assert numbers['random_encoder/knn/10%/accuracy'] == pytest.approx(
+    accuracy - numbers['knn/10%/accuracy/gain']
+  )
+  assert 'What knn 10% confuses' in card
+  total = sum(v for k, v in numbers.items() if k.startswith('knn/10%/confusion/'))
+  assert total == pytest.approx(359)
+
+
+def test_signals_are_columns_only_if_asked_every_few_rounds(plain):
+  header = (plain.folder / 'metrics.csv').read_text().split('\n')[0].split(',')
+  assert [name for name in header if name.startswith('signals/')] == [
+    f'signals/{name}' for name in signals.NAMES
+  ]
+  assert not [name for name in header if name.endswith('/low')]
+  row = (plain.folder / 'metrics.csv').read_text().split('\n')[1].split(',')
+  by_name = dict(zip(header, row, strict=True))
+  assert float(by_name['signals/rank']) == _numbers(plain.folder)['signals/rank']
+
+
+@pytest.mark.long
+def test_secure_sums_give_the_signals_of_plain_sums(plain, tmp_path):
+  secure = _run(
+    tmp_path / 'run',
+    '--aggregation=secure',
+    '--runtime=packs=0',
+    '--evaluation=signals_every=1',
+  )
+  assert secure.status == 0, secure.stderr
+  ours, others = _numbers(secure.folder), _numbers(plain.folder)
+  for name in signals.NAMES:
+    name = f'random_encoder/signals/{name}'
+    assert ours[name] == pytest.approx(others[name], rel=1e-4)
+
+
+def test_private_runs_and_two_modalities_have_no_signals_and_say_why():
+  private = in_process.read(
+    'dcco', '--aggregation=private --aggregation=noise_multiplier=1,update_clip=1'
+  )
+  assert 'private' in quality.skipped(private, 'image')
+  plain = in_process.read('dcco')
+  assert 'two modalities' in quality.skipped(plain, 'left')
+  assert quality.skipped(plain, 'features') is None

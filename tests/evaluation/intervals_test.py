@@ -1,0 +1,125 @@
+"""Intervals of accuracies: against SciPy's bootstrap, and closed forms."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tff_ssl.evaluation import intervals
+from tff_ssl.evaluation import scores
+
+
+def _tested(n=80, case_size=1, seed=0, draws=2, classes=3, right=0.7):
+  random = np.random.default_rng(seed)
+  cases = np.arange(n) // case_size
+  labels = random.integers(0, classes, n)[cases * case_size]
+  tested = intervals.Tested(labels, cases, classes)
+  for _ in range(draws):
+    hit = random.random(n) < right
+    tested.add('knn/10%', np.where(hit, labels, (labels + 1) % classes))
+  return tested
+
+
+@pytest.mark.parametrize('case_size', [1, 4])
+def test_interval_is_that_of_scipy_over_cases(case_size):
+  tested = _tested(case_size=case_size)
+  rights, n = tested.rights('knn/10%'), len(tested.labels)
+  # Cases are of equal size, so that the accuracy is the mean over cases.
+  by_case = rights.reshape(n // case_size, case_size).mean(axis=1)
+  want = stats.bootstrap(
+    (by_case,), np.mean, n_resamples=20_000, method='percentile', random_state=1
+  ).confidence_interval
+  found = intervals.bootstrap(
+    tested.labels, tested.cases, [rights], tested.num_classes, draws=20_000
+  )
+  ends, gain = found['accuracy']
+  np.testing.assert_allclose(ends, want, atol=0.008)
+  assert gain is None
+
+
+def test_images_of_a_case_that_agree_are_no_more_certain_than_one():
+  labels, rights = np.arange(20) % 3, (np.arange(20) < 13).astype(float)
+  alone = intervals.bootstrap(labels, np.arange(20), [rights], 3)
+  four = [np.repeat(each, 4) for each in (labels, np.arange(20), rights)]
+  together = intervals.bootstrap(four[0], four[1], [four[2]], 3)
+  assert together['accuracy'] == alone['accuracy']
+  as_cases = intervals.bootstrap(four[0], np.arange(80), [four[2]], 3)
+  low, high = as_cases['accuracy'][0]
+  assert high - low < 0.7 * (alone['accuracy'][0].high - alone['accuracy'][0].low)
+
+
+def test_interval_of_balanced_accuracy_is_that_of_scipy():
+  tested = _tested(n=90)
+  rights = tested.rights('knn/10%')
+
+  def balanced(indices):
+    labels = tested.labels[indices]
+    return np.mean([rights[indices][labels == c].mean() for c in np.unique(labels)])
+
+  want = stats.bootstrap(
+    (np.arange(90),),
+    balanced,
+    vectorized=False,
+    n_resamples=4000,
+    method='percentile',
+    random_state=1,
+  ).confidence_interval
+  found = intervals.bootstrap(tested.labels, tested.cases, [rights], 3, draws=4000)
+  np.testing.assert_allclose(found['balanced_accuracy'][0], want, atol=0.012)
+
+
+def test_gain_is_paired_by_case():
+  own, other = _tested(seed=0), _tested(seed=0)
+  # The same mistakes and two more: the difference is far surer than two accuracies.
+  changed = other.predictions['knn/10%'][0].copy()
+  hits = np.flatnonzero(changed == other.labels)[:2]
+  changed[hits] = (changed[hits] + 1) % 3
+  other.predictions['knn/10%'][0] = changed
+  numbers = intervals.numbers(own, other)
+  name = 'knn/10%/accuracy'
+  assert numbers[f'{name}/gain'] == pytest.approx(1 / 80)
+  # Two cases differ by half each: draws of a Poisson of mean 2, about 0 to 5.
+  assert numbers[f'{name}/gain_low'] == 0
+  assert numbers[f'{name}/gain_high'] == pytest.approx(5 / 160, abs=1 / 160)
+  assert numbers[f'{name}/high'] - numbers[f'{name}/low'] > 0.1
+  assert numbers['tested/cases'] == 80
+
+
+@pytest.mark.parametrize('right', [0, 1])
+def test_interval_of_equal_cases_is_the_exact_one(right):
+  tested = _tested(n=14, right=right)
+  numbers = intervals.numbers(tested)
+  exact = stats.binomtest(14 * right, 14).proportion_ci(0.95, method='exact')
+  found = [numbers[f'knn/10%/accuracy/{end}'] for end in ('low', 'high')]
+  np.testing.assert_allclose(found, exact, rtol=1e-9)
+
+
+def test_confusions_are_means_over_draws_and_their_diagonal_the_recall():
+  tested = _tested()
+  numbers = intervals.numbers(tested)
+  matrix = np.zeros([3, 3])
+  for c in range(3):
+    for p in range(3):
+      matrix[c, p] = numbers.get(f'knn/10%/confusion/{c}/{p}', 0.0)
+  np.testing.assert_array_equal(
+    matrix.sum(axis=1), np.bincount(tested.labels, minlength=3)
+  )
+  recalls = np.mean(
+    [
+      scores.per_class_recall(tested.labels, own, 3)
+      for own in tested.predictions['knn/10%']
+    ],
+    axis=0,
+  )
+  np.testing.assert_allclose(np.diag(matrix) / matrix.sum(axis=1), recalls)
+  many = intervals.Tested(np.arange(30), np.arange(30), 30)
+  many.add('knn/10%', np.arange(30))
+  assert not [name for name in intervals.numbers(many) if 'confusion' in name]
+
+
+def test_details_are_told_from_scores():
+  numbers = intervals.numbers(_tested(), _tested(seed=1))
+  names = [name for name in numbers if name != intervals.CASES]
+  assert names
+  assert all(intervals.is_detail(name) for name in names)
+  for name in ('knn/10%/accuracy', 'knn/10%/recall/1', 'draws/10%', 'signals/rank'):
+    assert not intervals.is_detail(name)

@@ -1,0 +1,76 @@
+"""Sentences on whether an encoder is any good."""
+
+import math
+
+import pytest
+
+from tff_ssl.reporting import verdict
+
+_BEFORE = {'spread': 0.3, 'rank': 20.0, 'view_ratio': 0.4}
+
+
+def _numbers(**own):
+  values = {**_BEFORE, **own}
+  return {
+    **{f'signals/{name}': value for name, value in values.items()},
+    **{f'random_encoder/signals/{name}': value for name, value in _BEFORE.items()},
+  }
+
+
+@pytest.mark.parametrize(
+  'own, color, word',
+  [
+    ({'view_ratio': 0.81}, 'green', 'fine'),
+    ({'view_ratio': 0.79}, 'yellow', 'undertrained'),
+    ({'view_ratio': 4.0, 'spread': 0.074}, 'red', 'collapsed'),
+    ({'view_ratio': 4.0, 'spread': 0.076}, 'green', 'fine'),
+    ({'view_ratio': 4.0, 'rank': 9.9}, 'red', 'collapsed'),
+    ({'view_ratio': 4.0, 'rank': 10.1}, 'green', 'fine'),
+    ({'rank': math.nan}, 'red', 'diverged'),
+  ],
+)
+def test_light_is_relative_to_the_encoder_before_training(own, color, word):
+  found = verdict.light(_numbers(**own))
+  assert (found.color, found.word) == (color, word)
+  assert verdict.sentences(_numbers(**own)) == [
+    f'Without labels: {color}, {word}: {found.why}.'
+  ]
+
+
+def test_without_signals_there_is_no_light():
+  numbers = _numbers()
+  del numbers['random_encoder/signals/rank']
+  assert verdict.light(numbers) is None
+  assert verdict.sentences(numbers) == []
+
+
+@pytest.mark.parametrize(
+  'low, high, word', [(-0.1, 0.2, 'not better'), (0.01, 0.2, 'better')]
+)
+def test_accuracy_is_compared_with_the_untrained_encoder(low, high, word):
+  name = 'linear/10%/accuracy'
+  numbers = {
+    'tested/cases': 14.0,
+    name: 10 / 14,
+    f'{name}/low': 0.5,
+    f'{name}/high': 0.9,
+    f'{name}/gain': 1 / 14,
+    f'{name}/gain_low': low,
+    f'{name}/gain_high': high,
+  }
+  (sentence,) = verdict.sentences(numbers)
+  assert sentence == (
+    'linear 10%: 71.4%, between 50.0% and 90.0% (95 %) by 14 test cases; '
+    f'{word} than an untrained encoder (71% against 64% of 14 cases).'
+  )
+
+
+def test_matrix_has_sensitivities_and_refuses_a_strangers_classes():
+  numbers = {'knn/10%/confusion/0/0': 3.0, 'knn/10%/confusion/0/2': 1.0}
+  (cells,) = verdict.confusions(numbers).values()
+  assert cells.to_numpy().tolist() == [
+    ['class 0', '3', '1', '75.0%'],
+    ['class 2', '0', '0', '-'],
+  ]
+  many = {f'knn/10%/confusion/{k}/{k}': 1.0 for k in range(10**9, 10**9 + 30)}
+  assert verdict.confusions(many) == {}

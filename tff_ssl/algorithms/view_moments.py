@@ -1,0 +1,179 @@
+"""The means from which the quality of an encoder follows, without a label.
+
+`evaluation.signals` says which means these are, and what follows from them.
+
+  Clients: encode two random views of each example with a frozen encoder, and send the
+    means over their examples.
+  Server: adds these up. The result is that of all examples in one place, however they
+    are dealt.
+
+All clients may come in one `next`, or some in each of several, once each:
+
+    algorithm = view_moments.view_moments(64)
+    process = processes.build(algorithm, clients.element_spec, aggregation)
+    state = process.next(process.initialize(), clients.cohort(data.client_ids)).state
+    means = view_moments.moments(process.get_model_weights(state))
+    numbers = signals.signals(means)
+
+An example's share of a client's values is bounded by construction
+(`signals.share_bound`): with `aggregations.secure(n, n)`, n the most examples of a
+client, nothing is clipped, and neither is anything with `aggregations.private` and that
+bound times n. Each such round is a release that a ledger must count.
+
+Deviations:
+  Values are sent in float64, as in `one_round`; in float32 where noise is added.
+"""
+
+import collections
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import combine
+from tff_ssl.computing import checks
+from tff_ssl.evaluation import signals
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import phases
+from tff_ssl.federated import server
+from tff_ssl.objectives import base
+from tff_ssl.objectives import linear_classifier
+
+# (params, examples, seed) -> features of two views of n examples, [n, d] each.
+EncodeViews = Callable[[Any, base.Examples, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+
+_MOMENTS, _ENCODER, _COUNT = 'moments', 'encoder', 'count'
+
+
+def given_views(
+  params: Any, examples: base.Examples, seed: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns the halves of the field `features`: both views have been encoded before."""
+  del params, seed
+  first, second = tf.split(examples[linear_classifier.FEATURES], 2, axis=1)
+  return first, second
+
+
+def client_moments(
+  first: tf.Tensor, second: tf.Tensor, dtype: tf.DType = tf.float64
+) -> collections.OrderedDict[str, tf.Tensor]:
+  """Computes what one client sends: means over its examples.
+
+  Args:
+    first: [n, d], features of the first views; n >= 0.
+    second: [n, d], of the second views.
+    dtype: Type of what is sent.
+
+  Returns:
+    By the names of `signals.Moments`, without the count; 0 without examples.
+  """
+  z, other = (_of_length_one(tf.cast(each, tf.float64)) for each in (first, second))
+  angles = tf.matmul(z, tf.constant(signals.frequencies(z.shape[1])))
+  cross = tf.matmul(z, other, transpose_a=True)
+  sums = collections.OrderedDict(
+    mean=tf.reduce_sum(z + other, axis=0) / 2,
+    second=(
+      tf.matmul(z, z, transpose_a=True) + tf.matmul(other, other, transpose_a=True)
+    )
+    / 2,
+    cross=(cross + tf.transpose(cross)) / 2,
+    waves=tf.reduce_sum(tf.concat([tf.cos(angles), tf.sin(angles)], axis=1), axis=0),
+  )
+  count = tf.cast(tf.shape(z)[0], tf.float64)
+  return collections.OrderedDict(
+    (name, tf.cast(tf.math.divide_no_nan(value, count), dtype))
+    for name, value in sums.items()
+  )
+
+
+def _of_length_one(features: tf.Tensor) -> tf.Tensor:
+  """Returns features of length 1; those of length 0 have no direction and stay."""
+  return tf.math.divide_no_nan(features, tf.norm(features, axis=1, keepdims=True))
+
+
+def view_moments(
+  num_features: int,
+  encode: EncodeViews = given_views,
+  params: Any = (),
+  chunk_size: int = 4096,
+  dtype: tf.DType = tf.float64,
+) -> phases.Algorithm:
+  """Returns the algorithm; each client takes part in one of its rounds.
+
+  Args:
+    num_features: d.
+    encode: The frozen encoder, of two views of n >= 0 examples at a time; each
+      example's features must not depend on the others. By default clients hold
+      `features` [2 d], those of both views.
+    params: Parameters of the encoder, broadcast to clients: a structure of arrays.
+    chunk_size: Examples of several packed clients that are encoded at a time.
+    dtype: Type of the values that are sent; float32 where noise is added to them.
+
+  Returns:
+    An algorithm whose trainable weights are sums so far, by the names of
+    `signals.Moments`.
+
+  Raises:
+    ValueError: If `num_features` is below 1, or, once it is built, `encode` gives
+      another number of features.
+  """
+  checks.at_least(1, num_features=num_features)
+  d, sent_waves = num_features, 2 * signals.WAVES
+  shapes = {'mean': [d], 'second': [d, d], 'cross': [d, d], 'waves': [sent_waves]}
+
+  def initial():
+    zeros = collections.OrderedDict([(_COUNT, tf.zeros([], tf.float64))])
+    zeros.update((name, tf.zeros(shape, tf.float64)) for name, shape in shapes.items())
+    frozen = tf.nest.map_structure(tf.convert_to_tensor, params)
+    return server.initial_state(server.as_weights(zeros), 0, **{_ENCODER: frozen})
+
+  def broadcast(state):
+    return collections.OrderedDict(
+      seed=state.round_seed, **{_ENCODER: state.extra[_ENCODER]}
+    )
+
+  def client(shared, examples):
+    features = encode(shared[_ENCODER], examples, shared['seed'])
+    for each in features:
+      if each.shape[1:] != [num_features]:
+        raise ValueError(
+          f'encode gives features {list(each.shape)}; they must be [n, {num_features}'
+          '], as num_features says.'
+        )
+    return collections.OrderedDict([(_MOMENTS, client_moments(*features, dtype))])
+
+  def receive(state, aggregated):
+    mean = aggregated[_MOMENTS]['statistics']
+    count = tf.cast(aggregated[_MOMENTS]['num_examples'], tf.float64)
+    before = state.global_model_weights.trainable
+    total = collections.OrderedDict([(_COUNT, before[_COUNT] + count)])
+    total.update(
+      (name, before[name] + count * tf.cast(mean[name], tf.float64)) for name in shapes
+    )
+    return server.with_params(state, total), collections.OrderedDict()
+
+  function = client_functions.ClientFunction(
+    client, additive=True, chunk_size=chunk_size
+  )
+  kinds = {_MOMENTS: combine.STATISTICS}
+  return phases.Algorithm(
+    initial, [phases.Exchange('collect', broadcast, function, kinds, receive)]
+  )
+
+
+def moments(weights: tff.learning.models.ModelWeights) -> signals.Moments:
+  """Returns the means over all examples of what a process has collected.
+
+  Args:
+    weights: What its `get_model_weights` returns.
+
+  Raises:
+    ValueError: If no example has been collected.
+  """
+  sums = {name: np.asarray(value) for name, value in weights.trainable.items()}
+  count = float(sums.pop(_COUNT))
+  if count < 1:
+    raise ValueError('No example has been collected; the signals need at least two.')
+  return signals.Moments(count, **{name: each / count for name, each in sums.items()})

@@ -1,0 +1,149 @@
+"""Whether an encoder is any good, in sentences: by its signals, and by test cases.
+
+The light needs no label. It compares an encoder's signals (`evaluation.signals`) with
+those of the same network before training, on the same views of the same examples:
+
+  red     diverged: the features are not finite
+  red     collapsed: the features vary less than a quarter as much as before training,
+          or have less than half the rank
+  yellow  undertrained: the variance between examples, relative to that between views
+          of one example, has not doubled
+  green   fine
+
+docs/is_it_any_good.md has the runs that the three thresholds come from, and the runs
+that they were tested on.
+"""
+
+from collections.abc import Mapping
+import math
+from typing import NamedTuple
+
+import pandas as pd
+
+from tff_ssl.evaluation import intervals
+from tff_ssl.reporting import plain_text
+
+# Prefix of the numbers of the encoder before training.
+UNTRAINED = 'random_encoder/'
+RED, YELLOW, GREEN = 'red', 'yellow', 'green'
+# Of the untrained encoder's: least spread and rank, and least ratio of variances.
+LEAST_SPREAD, LEAST_RANK, LEAST_GAIN = 0.25, 0.5, 2.0
+_SPREAD, _RANK, _RATIO = 'signals/spread', 'signals/rank', 'signals/view_ratio'
+
+
+class Light(NamedTuple):
+  """What the signals say of an encoder.
+
+  Attributes:
+    color: `RED`, `YELLOW` or `GREEN`.
+    word: Its state: diverged, collapsed, undertrained or fine.
+    why: A clause with the numbers that decided.
+  """
+
+  color: str
+  word: str
+  why: str
+
+
+def light(numbers: Mapping[str, float]) -> Light | None:
+  """Returns what the signals say; None without signals.
+
+  Args:
+    numbers: Those of evaluation.json, by name.
+  """
+  names = (_SPREAD, _RANK, _RATIO)
+  if any(name not in numbers or UNTRAINED + name not in numbers for name in names):
+    return None
+  spread, rank, ratio = (numbers[name] for name in names)
+  spread_0, rank_0, ratio_0 = (numbers[UNTRAINED + name] for name in names)
+  if not all(math.isfinite(value) for value in (spread, rank, ratio)):
+    return Light(RED, 'diverged', 'its features are not finite')
+  if spread < LEAST_SPREAD * spread_0:
+    why = f'have a variance of {spread:.2g}, less than a quarter of the {spread_0:.2g}'
+    return Light(RED, 'collapsed', f'its features {why} before training')
+  if rank < LEAST_RANK * rank_0:
+    why = f'have a rank of {rank:.3g}, less than half of the {rank_0:.3g}'
+    return Light(RED, 'collapsed', f'its features {why} before training')
+  why = f'examples vary {ratio:.2g} times as much as views of one example'
+  if ratio < LEAST_GAIN * ratio_0:
+    less = f'less than twice the {ratio_0:.2g} before training'
+    return Light(YELLOW, 'undertrained', f'{why}, {less}')
+  return Light(GREEN, 'fine', f'{why}, before training {ratio_0:.2g} times')
+
+
+def sentences(numbers: Mapping[str, float]) -> list[str]:
+  """Returns what signals and test cases say, a sentence each.
+
+  Args:
+    numbers: Those of evaluation.json, by name.
+
+  Returns:
+    The light, if there are signals; then for each method its accuracy with its interval
+    and, if the untrained encoder was evaluated on the same cases, whether it is better.
+  """
+  shown = light(numbers)
+  found = []
+  if shown is not None:
+    found.append(f'Without labels: {shown.color}, {shown.word}: {shown.why}.')
+  count = numbers.get(intervals.CASES)
+  for name in numbers if count is not None else ():
+    if name.rpartition('/')[2] == plain_text.ACCURACY:
+      low, high = (
+        numbers.get(f'{name}/{end}') for end in (intervals.LOW, intervals.HIGH)
+      )
+      if low is not None and high is not None:
+        value = f'{numbers[name]:.1%}, between {low:.1%} and {high:.1%}'
+        found.append(
+          f'{plain_text.title(name)}: {value} (95 %) by {count:,.0f} test cases'
+          f'{_against_untrained(numbers, name, count)}.'
+        )
+  return found
+
+
+def _against_untrained(numbers: Mapping[str, float], name: str, count: float) -> str:
+  """Returns how an accuracy compares with the untrained encoder's; '' if unknown."""
+  ends = (intervals.GAIN, intervals.GAIN_LOW, intervals.GAIN_HIGH)
+  if any(f'{name}/{end}' not in numbers for end in ends):
+    return ''
+  gain, low, high = (numbers[f'{name}/{end}'] for end in ends)
+  word = 'better' if low > 0 else 'worse' if high < 0 else 'not better'
+  both = f'{numbers[name]:.0%} against {numbers[name] - gain:.0%} of {count:,.0f} cases'
+  return f'; {word} than an untrained encoder ({both})'
+
+
+def confusions(numbers: Mapping[str, float]) -> dict[str, pd.DataFrame]:
+  """Returns what each method confuses, by its name.
+
+  Args:
+    numbers: Those of evaluation.json, by name.
+
+  Returns:
+    Tables as text: a row for each true class, with the test examples predicted as each
+    class and the share that is right, the sensitivity. Means over draws of the labels
+    may be fractions.
+  """
+  counts: dict[str, dict[tuple[int, int], float]] = {}
+  for name, value in numbers.items():
+    method, found, classes = name.partition(f'/{intervals.CONFUSION}/')
+    true, _, predicted = classes.partition('/')
+    if found and true.isdecimal() and predicted.isdecimal():
+      counts.setdefault(method, {})[int(true), int(predicted)] = value
+  tables = {}
+  for method, own in counts.items():
+    classes_of = sorted({each for pair in own for each in pair})
+    # A file may come from strangers: `intervals` writes no more.
+    if len(classes_of) <= intervals.MOST_CLASSES:
+      tables[plain_text.title(method)] = _table(own, classes_of)
+  return tables
+
+
+def _table(counts: Mapping[tuple[int, int], float], classes: list[int]) -> pd.DataFrame:
+  rows = []
+  for true in classes:
+    row = [counts.get((true, predicted), 0.0) for predicted in classes]
+    right = counts.get((true, true), 0.0)
+    sensitivity = f'{right / sum(row):.1%}' if sum(row) > 0 else plain_text.EMPTY
+    rows.append([f'class {true}', *(f'{value:.4g}' for value in row), sensitivity])
+  return pd.DataFrame(
+    rows, columns=['true class', *(f'as {each}' for each in classes), 'sensitivity']
+  )
