@@ -215,7 +215,8 @@ class Lejepa(Projected):
 
   Attributes:
     gaussian_weight: Weight of the distance from a Gaussian; the paper's lambda n /
-      (1 - lambda), whatever the number of examples of a round.
+      (1 - lambda), whatever the number of examples of a round. Below 0.31 encodings
+      may collapse.
     directions: Random directions a round along which the distance is measured.
     knots: Points of each direction's characteristic function.
     t_max: The largest of these points.

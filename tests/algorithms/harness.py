@@ -84,7 +84,7 @@ STATISTICS_LOSSES = {
   'cco': cco_lib.CcoLoss(),
   'vicreg': vicreg.VicregLoss(),
   'spectral': spectral.SpectralLoss(),
-  'lejepa': lejepa.LejepaLoss(),
+  'lejepa': lejepa.LejepaLoss(directions=16, knots=4),
 }
 
 

@@ -104,6 +104,27 @@ def test_the_distance_of_a_gaussian_has_a_closed_form(mean, std):
   np.testing.assert_allclose(got, [expected], atol=1e-12)
 
 
+@pytest.mark.parametrize(('weight', 'grows'), [(0.29, False), (0.33, True)])
+def test_a_point_is_left_above_the_least_weight(weight, grows):
+  """Of encodings of variance v that have nothing in common the invariance is v / 2."""
+  loss = lejepa.LejepaLoss(weight, directions=1, knots=60, t_max=9.0)
+  t = np.linspace(0, 9.0, 61)[1:]
+
+  def value(variance):
+    cos = np.exp(-variance * t**2 / 2)
+    return float(
+      loss.loss(
+        {
+          'cos': tf.constant([cos]),
+          'sin': tf.constant([0 * cos]),
+          'invariance': tf.constant(variance / 2, tf.float64),
+        }
+      )
+    )
+
+  assert (value(1e-4) < value(0.0)) == grows
+
+
 def test_a_sample_of_a_gaussian_is_as_far_as_chance_has_it():
   """The expectation of D over samples of 2n is (1 - |phi|^2) / 2n, integrated."""
   n, loss = 50, lejepa.LejepaLoss(directions=40, knots=40, t_max=9.0)

@@ -21,6 +21,7 @@ from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import swav
 from tff_ssl.objectives import uniformity
+from tff_ssl.objectives import wrapper
 
 _MEMBERS = {
   name: member for name, member in vars(base.Objective).items() if name[0] != '_'
@@ -64,12 +65,12 @@ def test_parameters_are_shared_and_the_state_stays(objective, local):
 @pytest.mark.parametrize('name', sorted(set(_MEMBERS) - {*_OWN, *_REPLACED}))
 def test_a_wrapper_forwards_everything_but_the_loss(name):
   wrapped = mock.MagicMock(spec=base.Objective)
-  wrapper = base.Wrapper(wrapped)
+  around = wrapper.Wrapper(wrapped)
   if isinstance(_MEMBERS[name], property):
-    assert getattr(wrapper, name) is getattr(wrapped, name)
+    assert getattr(around, name) is getattr(wrapped, name)
     return
   arguments = list(inspect.signature(_MEMBERS[name]).parameters)[1:]
-  result = getattr(wrapper, name)(*arguments)
+  result = getattr(around, name)(*arguments)
   assert result is getattr(wrapped, name).return_value
   getattr(wrapped, name).assert_called_once_with(*arguments)
 
@@ -78,8 +79,8 @@ def test_a_wrapper_forwards_everything_but_the_loss(name):
 def test_a_wrapper_stays_around_another_version_of_its_objective(name):
   wrapped = mock.MagicMock(spec=base.Objective)
   arguments = list(inspect.signature(_MEMBERS[name]).parameters)[1:]
-  result = getattr(base.Wrapper(wrapped), name)(*arguments)
-  assert result == base.Wrapper(getattr(wrapped, name).return_value)
+  result = getattr(wrapper.Wrapper(wrapped), name)(*arguments)
+  assert result == wrapper.Wrapper(getattr(wrapped, name).return_value)
   getattr(wrapped, name).assert_called_once_with(*arguments)
 
 

@@ -16,6 +16,16 @@ DCCO can aggregate the real and the imaginary part at a few knots t, and a round
 equals a centralized step, with 2 directions x knots + 1 numbers in place of CCO's
 d^2 + 4 d.
 
+The weight: encodings of a Gaussian of variance v in each dimension, of which a share q
+is within examples, have invariance q v / 2 and
+
+  D = sqrt(2 pi / (1 + 2 v)) - 2 sqrt(2 pi / (2 + v)) + sqrt(2 pi / 3)
+
+with dD/dv = sqrt(pi) / 2 - sqrt(2 pi) = -1.62 at v = 0. So they do not shrink to a
+point if w > 0.31 q, for which w > 0.31 always suffices, and a larger w asks for
+encodings more like a Gaussian's at the expense of the invariance. Neither term depends
+on the number of examples or dimensions: the default, 1, is for all of them.
+
 Each example adds cosines and sines: whatever its encodings, its share of the statistics
 is bounded (`share_bound`), without a norm that encodings are cut to.
 
@@ -56,7 +66,7 @@ class LejepaLoss(statistics_loss.StatisticsLoss):
 
   Attributes:
     weight: w, weight of the distance from a Gaussian; lambda n / (1 - lambda) in the
-      paper's terms.
+      paper's terms. Below 0.31 encodings may collapse.
     directions: Number of directions in a round.
     knots: Number of knots of the trapezoidal rule in (0, t_max].
     t_max: Largest knot, in units of one over the encodings' standard deviation. The

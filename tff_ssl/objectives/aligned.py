@@ -34,13 +34,14 @@ from tff_ssl.objectives import byol
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import online
 from tff_ssl.objectives import simsiam
+from tff_ssl.objectives import wrapper
 
 SSL_LOSS, ALIGNMENT = 'ssl_loss', 'alignment'
 _PARTS = (SSL_LOSS, ALIGNMENT)
 
 
 @dataclasses.dataclass(frozen=True)
-class AlignedObjective(base.Wrapper):
+class AlignedObjective(wrapper.Wrapper):
   """An objective with FeatARC's alignment to a fixed model.
 
   With a weight of 0 the loss is the objective's own: use the objective instead.
@@ -87,7 +88,7 @@ def check(objective: Any) -> None:
 
   Args:
     objective: Allowed are objectives on pairs of encodings by one network (SimCLR, CCO,
-      VICReg, the spectral loss, alignment and uniformity), SimSiam and BYOL.
+      VICReg, the spectral loss, LeJEPA, alignment and uniformity), SimSiam and BYOL.
   """
   pairs = isinstance(objective, dual_encoder.PairObjective) and isinstance(
     objective.model, dual_encoder.Siamese
@@ -97,8 +98,8 @@ def check(objective: Any) -> None:
   ):
     raise ValueError(
       f'The objective is a {type(objective).__name__}; to be aligned it must be '
-      'SimCLR, SimSiam, BYOL, CCO, VICReg, spectral or uniformity, with a single '
-      'encoder.'
+      'SimCLR, SimSiam, BYOL, CCO, VICReg, spectral, LeJEPA or uniformity, with a '
+      'single encoder.'
     )
 
 

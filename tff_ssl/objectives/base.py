@@ -10,7 +10,6 @@ randomness derived from the round's seed and each example's id.
 
 import collections
 from collections.abc import Callable, Mapping
-import dataclasses
 from typing import Any
 
 import tensorflow as tf
@@ -263,48 +262,6 @@ class Separable(Objective):
     """Returns the loss of a batch; 0 if it is empty (see `Objective`)."""
     encodings = self.encode(params, examples, seed)
     return self.drawn(seed).loss_of_encodings(encodings, examples)
-
-
-def _forwarded(name: str) -> Any:
-  """Returns a property that is the wrapped objective's attribute or method."""
-  return property(lambda self: getattr(self.objective, name))
-
-
-def _rewrapped(name: str) -> Any:
-  """Returns a method: the wrapper around what the wrapped objective's returns."""
-  return lambda self, *given: dataclasses.replace(
-    self, objective=getattr(self.objective, name)(*given)
-  )
-
-
-@dataclasses.dataclass(frozen=True)
-class Wrapper(Objective):
-  """An objective made of another one, with a loss of its own.
-
-  Everything but the loss is the wrapped objective's, unless a wrapper defines it.
-
-  Attributes:
-    objective: The wrapped objective.
-  """
-
-  objective: Any
-
-  networks = _forwarded('networks')
-  shared_prefixes = _forwarded('shared_prefixes')
-  local_prefixes = _forwarded('local_prefixes')
-  collapsed_below = _forwarded('collapsed_below')
-  enters = _forwarded('enters')
-  logits = _forwarded('logits')
-  is_scheduled = _forwarded('is_scheduled')
-  can_tie = _forwarded('can_tie')
-  init = _forwarded('init')
-  prepare = _forwarded('prepare')
-  init_state = _forwarded('init_state')
-  after_step = _forwarded('after_step')
-  summarize = _forwarded('summarize')
-  bind_context = _rewrapped('bind_context')
-  at = _rewrapped('at')
-  tied = _rewrapped('tied')
 
 
 def _overrides(objective: Objective, name: str) -> bool:

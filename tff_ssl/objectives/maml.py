@@ -22,6 +22,7 @@ import tensorflow as tf
 
 from tff_ssl.computing import checks
 from tff_ssl.objectives import base
+from tff_ssl.objectives import wrapper
 from tff_ssl.optimization import scalars
 
 # What the names of a partner's fields begin with.
@@ -31,7 +32,7 @@ _SALT = 77
 
 
 @dataclasses.dataclass(frozen=True)
-class MamlObjective(base.Wrapper):
+class MamlObjective(wrapper.Wrapper):
   """The loss of adapted parameters.
 
   Attributes:

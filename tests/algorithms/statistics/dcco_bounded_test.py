@@ -98,9 +98,9 @@ def test_clipping_to_the_bound_of_the_largest_client_clips_nothing(tff_context):
 @pytest.mark.long
 def test_lejepa_is_within_its_bound_without_a_norm(tff_context):
   clip = max(_SIZES) * _objective(None, 'lejepa').share_bound
-  # As 64 directions have 8 knots; of each client no more than the bound is sent.
-  assert clip == pytest.approx(5 * np.sqrt(64 * 8 + 1))
-  private = aggregations.private(1e-9, update_clip=1e6, statistics_clip=clip)
+  # 16 directions have 4 knots each.
+  assert clip == pytest.approx(5 * np.sqrt(16 * 4 + 1))
+  private = aggregations.private(1e-9, update_clip=10.0, statistics_clip=clip)
   moved, _ = _step(_build(None, private, 'lejepa'))
   expected, _ = _step(_build(None, None, 'lejepa'))
   assert harness.relative(moved, expected) < 1e-4

@@ -108,7 +108,8 @@ def test_within_clients_lejepa_is_another_step_but_for_a_single_client(tff_conte
   got, _ = _run(process, [harness.cohort(_SPLITS['quarters'])])
   assert _step_error(got, expected) > 1e-2
   got, _ = _run(process, [harness.cohort(_SPLITS['one client'])])
-  assert _step_error(got, expected) < 1e-5
+  # The client's update is a difference of rounded weights.
+  assert _step_error(got, expected) < 1e-3
 
 
 @pytest.mark.long_for('adam')
@@ -168,14 +169,14 @@ def _cco_of(f, g):
 
 
 def _lejepa_of(f, g):
-  """With the default weight and knots, along the directions of the first round."""
+  """Of weight 1 with 4 knots up to 3, along the directions of the first round."""
   loss = harness.STATISTICS_LOSSES['lejepa']
   seed = server.initial_round_seed(0)
   along = np.concatenate([f, g]) @ loss.drawn(seed).directions_in(2).numpy()
-  t = np.linspace(0.0, 3.0, 9)
+  t = np.linspace(0.0, 3.0, 5)
   phi = np.exp(1j * t * along[..., np.newaxis]).mean(axis=0)
   squared = np.abs(phi - np.exp(-(t**2) / 2)) ** 2 * np.exp(-(t**2) / 2)
-  return np.mean((f - g) ** 2) / 4 + loss.weight * 2 * np.trapz(squared, t).mean()
+  return np.mean((f - g) ** 2) / 4 + 2 * np.trapz(squared, t).mean()
 
 
 @pytest.mark.long_for('lejepa')

@@ -128,6 +128,8 @@ METRICS = (
       '*effective_rank',
       '*effective_rank_32',
       'total_variance',
+      'invariance',
+      'epps_pulley',
       'mu',
       'divergence',
       'lambda',
