@@ -135,7 +135,10 @@ def examples() -> Iterator[tuple[str, Example]]:
       scaled = generator.normal(size=(_EXAMPLES, *shape)).astype(np.float32)
       scaled = np.concatenate([scaled, comparison.faint_rows(shape[0], _EXAMPLES)])
       raw = scaled / _SCALING.factor.astype(np.float32) + np.float32(_SCALING.mean)
-    features = encoder.infer(params, scaled).numpy()
+    # In float64, so that only what others round counts, and not what we do.
+    exact = {key: np.asarray(value, np.float64) for key, value in params.items()}
+    features = encoder.infer(exact, scaled.astype(np.float64)).numpy()
+    features = features.astype(np.float32)
     fitted = _classifier(generator, features)
     example = Example(encoder, params, raw, scaled, features, fitted)
     yield name, example
