@@ -72,14 +72,14 @@ class Moments(NamedTuple):
   """Means over examples: all that the signals need.
 
   Attributes:
-    count: n, the number of examples.
+    examples: n, their number.
     mean: float64 [d], of z and z'.
     second: float64 [d, d], of z z^T and z' z'^T.
     cross: float64 [d, d], of z z'^T and z' z^T.
     waves: float64 [2 m], of cos(w z), then of sin(w z), of the first view.
   """
 
-  count: float
+  examples: float
   mean: np.ndarray
   second: np.ndarray
   cross: np.ndarray
@@ -163,7 +163,8 @@ def signals(means: Moments) -> collections.OrderedDict[str, float]:
   Returns:
     Numbers; all are NaN if a mean is not finite, as of an encoder that has diverged.
   """
-  if not all(np.all(np.isfinite(each)) for each in means):
+  sent = (means.mean, means.second, means.cross, means.waves)
+  if not all(np.all(np.isfinite(each)) for each in sent):
     return collections.OrderedDict.fromkeys(NAMES, math.nan)
   outer = np.outer(means.mean, means.mean)
   covariance = means.second - outer
@@ -196,11 +197,11 @@ def _effective_rank(values: np.ndarray) -> float:
 
 def _uniformity(means: Moments) -> float:
   """Returns the logarithm of the mean potential of pairs; 0 of a single example."""
-  if means.count < 2:
+  if means.examples < 2:
     return 0.0
   with_itself = float(np.sum(means.waves**2)) / WAVES
   # An example's potential with itself is 1.
-  potential = (means.count * with_itself - 1) / (means.count - 1)
+  potential = (means.examples * with_itself - 1) / (means.examples - 1)
   return math.log(min(max(potential, math.exp(-4 * _T)), 1.0))
 
 

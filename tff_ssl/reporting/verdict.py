@@ -85,8 +85,8 @@ def sentences(numbers: Mapping[str, float]) -> list[str]:
   found = []
   if shown is not None:
     found.append(f'Without labels: {shown.color}, {shown.word}: {shown.why}.')
-  count = numbers.get(intervals.CASES)
-  for name in numbers if count is not None else ():
+  count = numbers.get(intervals.CASES, 0.0)
+  for name in numbers if count else ():
     if name.rpartition('/')[2] == plain_text.ACCURACY:
       low, high = (
         numbers.get(f'{name}/{end}') for end in (intervals.LOW, intervals.HIGH)
