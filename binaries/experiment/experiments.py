@@ -130,8 +130,8 @@ def prepare(config: run_config.RunConfig) -> Experiment:
   clip_norms = aggregation.clip_norms(config, sizes, share_bound, clipped)
   own = None
   if algorithm.personal is not None and config.evaluation.wants_personal:
-    model = algorithm.personal(config, rounds.process, objective, data)
-    own = personal.Personal(config, task, encoder, partition, model)
+    models = algorithm.personal(config, rounds.process, objective, data)
+    own = personal.Personal(config, task, encoder, partition, models)
   # If cases are classified, fairness deals positions of cases, not of images.
   deal = own.deal if own and not task.case_level else None
   model, logits = getattr(objective, 'model', None), objective.logits

@@ -76,16 +76,17 @@ def run(
     config, task, encoder, model, federated, deal, collect=collect
   )
   with evaluation_clients.open_context(config):
-    numbers, own = evaluator.evaluate_model(params), None
+    numbers = evaluator.evaluate_model(params)
+    measured = None
     if not added.transfer and not config.uses('labels'):
       known = report.signals_of(results.read(folder, round))
       numbers.update(known)
       partition = data.partition(config, task)
-      own = quality.build(config, task, encoder, partition, evaluator.untrained)
+      measured = quality.build(config, task, encoder, partition, evaluator.untrained)
       prefix_of = dual_encoder.encoder_prefix(encoder)
-      report.add_signals(own, numbers, network.select(params, prefix_of))
+      report.add_signals(measured, numbers, network.select(params, prefix_of))
     report.report(
-      evaluator, folder, round, config.title, numbers, prefix, own is not None
+      evaluator, folder, round, config.title, numbers, prefix, measured is not None
     )
   model_card.write(folder, encoder_card.PUBLIC)
 

@@ -190,7 +190,9 @@ def _build_measure(
     if loop.is_due(round, evaluate_every, config.rounds):
       weights = process.get_model_weights(state)
       # With the population statistics of batch norm.
-      everything = {**weights.trainable, **weights.non_trainable}
+      everything = collections.OrderedDict(
+        {**weights.trainable, **weights.non_trainable}
+      )
       numbers.update(evaluator.evaluate_model(everything))
     return numbers
 
