@@ -77,7 +77,6 @@ def run(
   )
   with evaluation_clients.open_context(config):
     numbers = evaluator.evaluate_model(params)
-    measured = None
     if not added.transfer and not config.uses('labels'):
       known = report.signals_of(results.read(folder, round))
       numbers.update(known)
@@ -85,9 +84,7 @@ def run(
       measured = quality.build(config, task, encoder, partition, evaluator.untrained)
       prefix_of = dual_encoder.encoder_prefix(encoder)
       report.add_signals(measured, numbers, network.select(params, prefix_of))
-    report.report(
-      evaluator, folder, round, config.title, numbers, prefix, measured is not None
-    )
+    report.report(evaluator, folder, round, config.title, numbers, prefix)
   model_card.write(folder, encoder_card.PUBLIC)
 
 

@@ -56,9 +56,16 @@ def checked(name: str, line: str = '', **fields: Any) -> run_config.RunConfig:
   return config
 
 
-def call(binary: types.ModuleType, *arguments: str) -> None:
-  """Does the work of a command line; errors are raised."""
-  program.work(binary, arguments)
+def call(binary: types.ModuleType, *arguments: str, signals: bool = False) -> None:
+  """Does the work of a command line; errors are raised.
+
+  Args:
+    binary: The program.
+    *arguments: Its command line.
+    signals: Whether signals of quality are measured as for users.
+  """
+  with _measuring(signals):
+    program.work(binary, arguments)
 
 
 def said(binary: types.ModuleType, lines: Iterable[str]) -> dict[str, str]:
@@ -89,12 +96,11 @@ def run(
     folder: Of its run, for the result.
     signals: Whether signals of quality are measured as for users.
   """
-  built = quality.build if signals else quick.without_signals
   stdout, stderr, status = io.StringIO(), io.StringIO(), 0
   before, workers = tff.framework.get_context_stack().current, _workers()
   with (
     mock.patch.multiple(contexts, **_quick()),
-    mock.patch.object(quality, 'build', built),
+    _measuring(signals),
     contextlib.redirect_stdout(stdout),
     contextlib.redirect_stderr(stderr),
   ):
@@ -107,6 +113,12 @@ def run(
   assert after is before or type(after) is type(before), (before, after)
   assert _workers() <= workers
   return launch.Ended(folder, status, stdout.getvalue(), stderr.getvalue())
+
+
+def _measuring(signals: bool) -> contextlib.AbstractContextManager[Any]:
+  """Returns what has programs measure signals of quality, or none."""
+  built = quality.build if signals else quick.without_signals
+  return mock.patch.object(quality, 'build', built)
 
 
 def _quick() -> dict[str, Callable[..., contexts.Context]]:

@@ -21,6 +21,7 @@ Deviations:
 import collections
 from collections.abc import Mapping, Sequence
 import dataclasses
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -127,14 +128,18 @@ def numbers(
   found: collections.OrderedDict[str, float] = collections.OrderedDict()
   found[CASES] = float(len(np.unique(tested.cases)))
   for prefix in tested.predictions:
-    own = [tested.rights(prefix)]
+    drawn = functools.partial(
+      bootstrap, tested.labels, tested.cases, num_classes=tested.num_classes
+    )
+    own = tested.rights(prefix)
+    # Alone, so that its interval is the same whatever it is compared with.
+    for score, (interval, _) in drawn(rights=[own]).items():
+      found[f'{prefix}/{score}/{LOW}'], found[f'{prefix}/{score}/{HIGH}'] = interval
     if baseline is not None and prefix in baseline.predictions:
-      own.append(baseline.rights(prefix))
-    by_score = bootstrap(tested.labels, tested.cases, own, tested.num_classes)
-    for score, (interval, gain) in by_score.items():
-      name = f'{prefix}/{score}'
-      found[f'{name}/{LOW}'], found[f'{name}/{HIGH}'] = interval
-      if gain is not None:
+      pair = [own, baseline.rights(prefix)]
+      for score, (_, gain) in drawn(rights=pair).items():
+        name = f'{prefix}/{score}'
+        assert gain is not None
         found[f'{name}/{GAIN}'], ends = gain
         found[f'{name}/{GAIN_LOW}'], found[f'{name}/{GAIN_HIGH}'] = ends
     found.update(_confusions(tested, prefix))
