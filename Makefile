@@ -45,7 +45,7 @@ help:
 	@echo "make claims       the papers' claims on digits (hours); writes docs/claims.md"
 	@echo 'make claims-cifar the same on CIFAR (days); both resume where they stopped'
 	@echo "make claims-elsewhere  FedAvg on Fashion-MNIST in Flower's setting (hours)"
-	@echo 'make leaderboard  all methods on all boards (20 CPU hours); writes its page'
+	@echo 'make leaderboard  all methods on all boards (at most 20 CPU hours); writes its page'
 	@echo 'make test         run the tests (ARGS: for pytest)'
 	@echo 'make test-long    run the slow tests of further methods, then make elsewhere'
 	@echo 'make check        lint, formatting and types'

@@ -32,8 +32,6 @@ from tff_ssl.computing import sessions
 from tff_ssl.runs import run_config
 from tff_ssl.storage import files
 
-_MOST_SEEDS = 3
-
 
 @dataclasses.dataclass(frozen=True)
 class Options:
@@ -51,7 +49,7 @@ class Options:
 
   boards: tuple[str, ...] = ()
   methods: tuple[str, ...] = ()
-  seeds: kinds.Natural = _MOST_SEEDS
+  seeds: kinds.Natural = boards_lib.SEEDS
   tune: bool = True
   jobs: kinds.Count | None = None
   runs: command_line.Path = 'runs/leaderboard'
@@ -77,9 +75,10 @@ def main(
       failed.
   """
   benchmark = benchmark or boards_lib.read()
-  if options.seeds > _MOST_SEEDS:
+  if options.seeds > boards_lib.SEEDS:
     raise ValueError(
-      f'seeds is {options.seeds}; it must be a whole number from 0 to {_MOST_SEEDS}.'
+      f'seeds is {options.seeds}; it must be a whole number from 0 to '
+      f'{boards_lib.SEEDS}.'
     )
   board_names = _chosen('boards', options.boards, [*benchmark.boards])
   method_names = _chosen('methods', options.methods, [*benchmark.methods])

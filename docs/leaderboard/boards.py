@@ -14,6 +14,8 @@ from docs.claims import figures
 FOLDER = pathlib.Path(__file__).parent
 BYTES = ('client_work/bytes_down', 'client_work/bytes_up')
 CPU = 'cpu_seconds'
+# Seeds of a result.
+SEEDS = 3
 # Of a run that also evaluates an encoder that has learnt nothing.
 UNTRAINED = 'random_encoder'
 

@@ -37,6 +37,7 @@ the method needs.
 FedSup and the other methods with labels at the server are no part of it, because they
 have labels.
 """
+_UNTUNED = ', untuned'
 
 
 class Row(NamedTuple):
@@ -57,6 +58,12 @@ class Row(NamedTuple):
   rate: str
   megabytes: Sequence[float]
   cpu: float | None
+
+  @property
+  def is_result(self) -> bool:
+    """Whether it is a method at a rate chosen for it, with all seeds."""
+    is_tuned = self.rate != '' and not self.rate.endswith(_UNTUNED)
+    return is_tuned and len(self.accuracies) >= boards_lib.SEEDS
 
 
 def rows(
@@ -91,7 +98,7 @@ def rows(
         method.title,
         method.source,
         accuracies,
-        f'{rate:g}' + (', untuned' if tuned is None else ''),
+        f'{rate:g}' + (_UNTUNED if tuned is None else ''),
         [statistics.fmean(each) * board.rounds / 1e6 for each in sent],
         statistics.fmean(cpu) if cpu else None,
       )
@@ -109,9 +116,23 @@ def text(benchmark: boards_lib.Benchmark, path: pathlib.Path) -> str:
     path: The file of stored figures.
   """
   stored = figures.read(path)
-  return _INTRODUCTION + ''.join(
-    _section(board, rows(benchmark, board, stored))
-    for board in benchmark.boards.values()
+  boards = benchmark.boards.values()
+  found = [rows(benchmark, board, stored) for board in boards]
+  sections = map(_section, boards, found)
+  return ''.join([_INTRODUCTION, _state(benchmark, found), *sections])
+
+
+def _state(benchmark: boards_lib.Benchmark, found: Sequence[Sequence[Row]]) -> str:
+  """Returns how much of the campaign is missing; '' if nothing is."""
+  cells = len(benchmark.boards) * len(benchmark.methods)
+  done = sum(row.is_result for each in found for row in each)
+  if done == cells:
+    return ''
+  state = 'is not complete' if done else 'has not been run'
+  return (
+    f'\n**The campaign {state}.** Of {cells} cells, a method on a board, {done} have '
+    f'{boards_lib.SEEDS} seeds\nat a rate chosen for the method. Any other figure '
+    'shows that a run works, and ranks\nnothing.\n'
   )
 
 

@@ -4,7 +4,6 @@ Nothing is trained: a fake program writes the files that a run leaves.
 """
 
 import dataclasses
-import pathlib
 import subprocess
 import sys
 
@@ -12,7 +11,6 @@ import pytest
 
 from binaries.config import command_line
 from binaries.experiment import running
-from docs.claims import figures
 from docs.leaderboard import __main__ as program
 from docs.leaderboard import boards as boards_lib
 from docs.leaderboard import page
@@ -132,6 +130,9 @@ def test_the_best_rate_of_the_validation_split_is_run_once_for_each_seed(folder)
   assert '| untrained encoder | the floor | 25.0 ± 0.0 | 3 |  |  |  |  |\n' in text
   # The best first.
   assert text.index('| SSD |') < text.index('| untrained')
+  cells = len(_BENCHMARK.boards) * len(_BENCHMARK.methods)
+  assert f'**The campaign is not complete.** Of {cells} cells, ' in text
+  assert ', 2 have 3 seeds' in text
   again, same = _call(folder, '--methods=ssd,fedavg_simclr')
   assert (again.started, same) == ([], text)
   # The figures count without the folders.
@@ -151,7 +152,9 @@ def test_without_tuning_the_middle_rate_is_run_and_marked(folder):
 
 
 def test_the_cost_is_said_and_refused_before_anything_runs(folder, capsys):
-  _call(folder, '--methods=ssd', '--seeds=1')
+  _, text = _call(folder, '--methods=ssd', '--seeds=1')
+  # One seed, of three.
+  assert '**The campaign has not been run.**' in text
   seconds = _BENCHMARK.boards['digits_silo'].seconds
   said = capsys.readouterr().err
   assert f'At most {4 * seconds / 3600:.2f} CPU hours\n' in said
@@ -198,7 +201,5 @@ def test_a_file_that_is_wrong_is_refused(tmp_path, old, new, said):
 
 def test_the_page_is_that_of_the_stored_figures():
   """If this fails, `python -m docs.leaderboard --seeds=0` writes the page again."""
-  stored = boards_lib.FOLDER / 'figures.csv'
-  text = page.text(_BENCHMARK, stored)
+  text = page.text(_BENCHMARK, boards_lib.FOLDER / 'figures.csv')
   assert boards_lib.FOLDER.with_suffix('.md').read_text(encoding='utf-8') == text
-  assert isinstance(figures.read(pathlib.Path(stored)), dict)
