@@ -215,7 +215,7 @@ def _fingerprint() -> str:
   """Returns a hash of the code and the requirements."""
   sources = [_ROOT / 'requirements.txt']
   for place in ('tff_ssl', 'docs/elsewhere'):
-    for suffix in ('py', 'txt'):
+    for suffix in ('py', 'txt', 'jinja'):
       sources += (_ROOT / place).rglob(f'*.{suffix}')
   digest = hashlib.sha256()
   for path in sorted(sources):
