@@ -85,8 +85,7 @@ def _check_rows(own: kinds.Secure, rows_of_one_client: bool) -> None:
   if own.rows_of_one_client and not rows_of_one_client:
     raise ValueError(
       'rows_of_one_client of --aggregation is given to an algorithm whose clients send '
-      'no rows of their own; it is for FedCA, FedMatch, FedU2 and '
-      'Orchestra only.'
+      'no rows of their own; it is for FedCA, FedMatch, FedU2 and Orchestra only.'
     )
 
 
@@ -258,8 +257,8 @@ def clip_norms(
   given = own.statistics_clip is not None or share_bound is None
   if noise_split.STATISTICS in norms and not given:
     norms[BY_CONSTRUCTION] = (
-      'within their clip norm, so that nothing is clipped: encodings are bounded, and '
-      f'the largest client has {max(sizes)} examples'
+      'within their clip norm, so that nothing is clipped: the share of an example is '
+      f'bounded, and the largest client has {max(sizes)} examples'
     )
   return norms
 

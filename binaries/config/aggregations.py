@@ -25,7 +25,7 @@ class Secure(kinds.Kind):
       2^-31 of it.
     examples: Most examples that a client may have.
     rows_of_one_client: Whether algorithms are allowed that send rows of a single
-      client, which a sum reveals unchanged (FedCA, FedMatch).
+      client, which a sum reveals unchanged (FedCA, FedMatch, FedU2, Orchestra).
   """
 
   kind: ClassVar[str] = 'secure'

@@ -222,7 +222,7 @@ def _prepare(graph_def: tf.compat.v1.GraphDef, device: str) -> set[int]:
 
 
 def _optimize_nothing(node: tf.compat.v1.NodeDef) -> None:
-  """Otherwise a call optimizes its function, whatever the session's options."""
+  """Has a call not optimize its function, whatever the session's options."""
   if _OF_CALL in node.attr:
     config = tf.compat.v1.ConfigProto.FromString(node.attr[_OF_CALL].s)
     config.graph_options.rewrite_options.disable_meta_optimizer = True

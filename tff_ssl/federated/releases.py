@@ -43,7 +43,7 @@ def settle(
     phases.releases(algorithm, aggregation)
     aggregation = aggregation.divided(_sizes(algorithm, element_spec, aggregation))
   if aggregation.adaptive:
-    # Done, once.
+    # The algorithm has them now; whoever settles it again adds no others.
     aggregation = dataclasses.replace(aggregation, adaptive={})
   return algorithm, aggregation
 
