@@ -56,6 +56,7 @@ def test_files_are_compared_with_our_numbers(tmp_path, monkeypatch, capsys):
       check.main(files, ['keras'])
 
 
+@pytest.mark.long
 def test_an_interrupted_comparison_goes_on_unless_code_has_changed(
   tmp_path, monkeypatch, capsys
 ):

@@ -99,7 +99,8 @@ def test_in_float32_few_pixels_are_one_step_away():
   assert np.mean(gaps) < 2e-4
 
 
-@pytest.mark.long_for('savedmodel')
+# That Keras takes what square.py makes is quick in tests/docs/elsewhere_test.py.
+@pytest.mark.long_for('savedmodel', 'keras')
 @pytest.mark.parametrize('kind', [exports.SAVED_MODEL, exports.TFLITE, exports.KERAS])
 def test_a_model_of_any_size_gives_what_it_gives_of_squares(kind, tmp_path):
   network = registry.build_encoder('conv2', (12, 12, 1), 0.125)

@@ -85,6 +85,7 @@ def test_a_round_is_the_gradient_on_the_union(loss_name, split):
   assert float(objective.loss_of(aggregated)) == pytest.approx(loss, rel=1e-9)
 
 
+@pytest.mark.long_for('lejepa')
 @pytest.mark.parametrize('loss_name', ['cco', 'vicreg', 'lejepa'])
 def test_fedavg_with_the_loss_within_clients_is_not(loss_name):
   objective, params, seed = _start(loss_name)
@@ -114,6 +115,7 @@ def test_the_rate_scales_the_update():
   assert harness.relative(harness.flat(update), expected) < 1e-12
 
 
+@pytest.mark.long_for('lejepa')
 @pytest.mark.parametrize('loss_name', ['cco', 'vicreg', 'lejepa'])
 def test_in_local_steps_the_client_moves_its_part_of_the_union(loss_name):
   """The loss of all encodings, of which all but the client's stay where they were."""

@@ -81,7 +81,7 @@ def test_the_vicreg_variant_too(tff_context):
   assert metrics['loss'] == pytest.approx(float(expected_metrics['loss']), rel=1e-4)
 
 
-@pytest.mark.long_for('apart')
+@pytest.mark.long
 @pytest.mark.parametrize('packed', [False, True], ids=['apart', 'packed'])
 def test_rounds_of_lejepa_are_centralized_steps_along_new_directions(
   tff_context, packed
