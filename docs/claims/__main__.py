@@ -9,7 +9,6 @@ repeated if they are there or its folder is complete. After Ctrl-C or a kill the
 command resumes. With --seeds=0 it writes the page alone.
 """
 
-from collections.abc import Sequence
 import dataclasses
 import pathlib
 from typing import Literal
@@ -73,7 +72,9 @@ def main(
   seeds = most if options.seeds is None else options.seeds
   if seeds > most:
     raise ValueError(f'seeds is {seeds}; it must be a whole number from 0 to {most}.')
-  paths = _paths(options.data, claims)
+  figures = [figure for claim in claims for figure in claim.figures.values()]
+  tasks = {name for each in figures for name in (each.run.task, each.transfer_task)}
+  paths = running.paths(options.data, {*filter(None, tasks)})
   runs = pathlib.Path(options.runs) / options.budget
   # Runs and their logs are written into it, and it may be a stranger's.
   if runs.is_dir():
@@ -90,21 +91,6 @@ def main(
       aside.write_text(page.summary(folder), encoding='utf-8')
   if failures:
     raise ValueError(f'{len(failures)} runs failed: {" ".join(failures)}')
-
-
-def _paths(pairs: Sequence[str], claims: Sequence[data.Claim]) -> dict[str, str]:
-  """Returns the path of the data, by task."""
-  figures = [figure for claim in claims for figure in claim.figures.values()]
-  tasks = {name for each in figures for name in (each.run.task, each.transfer_task)}
-  paths = {}
-  for task, _, path in (pair.partition('=') for pair in pairs):
-    paths[task] = str(pathlib.Path(path).expanduser())
-    if task not in tasks or not path or not pathlib.Path(paths[task]).exists():
-      raise ValueError(
-        f'data has {task}={path}; it must be TASK=PATH, a task of '
-        f'{", ".join(sorted(filter(None, tasks)))} and an existing path.'
-      )
-  return paths
 
 
 if __name__ == '__main__':

@@ -15,6 +15,27 @@ from tff_ssl.storage import files
 _DIGITS = 6
 
 
+def paths(pairs: Sequence[str], tasks: Collection[str]) -> dict[str, str]:
+  """Returns the path of the data, by task.
+
+  Args:
+    pairs: Each TASK=PATH.
+    tasks: Those that there are.
+
+  Raises:
+    ValueError: If a task is another one, or a path does not exist.
+  """
+  found = {}
+  for task, _, path in (pair.partition('=') for pair in pairs):
+    found[task] = str(pathlib.Path(path).expanduser())
+    if task not in tasks or not path or not pathlib.Path(found[task]).exists():
+      raise ValueError(
+        f'data has {task}={path}; it must be TASK=PATH, a task of '
+        f'{", ".join(sorted(tasks))} and an existing path.'
+      )
+  return found
+
+
 @dataclasses.dataclass(frozen=True)
 class Job:
   """A run with its seed.

@@ -91,7 +91,8 @@ def main(
   # Runs and their logs are written into it, and it may be a stranger's.
   if runs.is_dir():
     run_config.check_contained(runs)
-  paths = _paths(options.data, benchmark)
+  tasks = {board.task for board in benchmark.boards.values()}
+  paths = running.paths(options.data, tasks)
 
   def run(jobs: Iterator[running.Job]) -> list[str]:
     own = [*jobs]
@@ -217,20 +218,6 @@ def _chosen(name: str, given: Sequence[str], known: Sequence[str]) -> Sequence[s
     if each not in known:
       raise ValueError(f'{name} has {each!r}; it must be one of {", ".join(known)}.')
   return [each for each in known if each in given or not given]
-
-
-def _paths(pairs: Sequence[str], benchmark: boards_lib.Benchmark) -> dict[str, str]:
-  """Returns the path of the data, by task."""
-  tasks = sorted({board.task for board in benchmark.boards.values()})
-  paths = {}
-  for task, _, path in (pair.partition('=') for pair in pairs):
-    paths[task] = str(pathlib.Path(path).expanduser())
-    if task not in tasks or not path or not pathlib.Path(paths[task]).exists():
-      raise ValueError(
-        f'data has {task}={path}; it must be TASK=PATH, a task of {", ".join(tasks)} '
-        'and an existing path.'
-      )
-  return paths
 
 
 if __name__ == '__main__':
