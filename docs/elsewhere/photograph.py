@@ -18,6 +18,7 @@ import numpy as np
 from PIL import Image
 from sklearn import datasets
 
+from tasks import opening
 from tff_ssl.export import exports
 
 # Height and width of pieces, and of what is predicted, whose shorter side is four times
@@ -76,7 +77,7 @@ def write(
   with found.open(newline='') as file:
     (row,) = csv.DictReader(file)
   probabilities = [float(row[name]) for name in row if name.startswith('probability')]
-  with Image.open(photo) as image:
+  with Image.open(photo, formats=opening.FORMATS) as image:
     pixels = np.asarray(image.convert('RGB'))
   np.savez(
     folder / 'numbers.npz',

@@ -15,7 +15,7 @@ from binaries.launching import program as program_lib
 _ROOT = pathlib.Path(__file__).parents[2]
 # Programs of docs that have flags as those of binaries; others read them by argparse.
 _OF_DOCS = {name: f'docs.{name}.__main__' for name in ('bench', 'studies')}
-_BY_ARGPARSE = ('claims', 'race', 'theory')
+_BY_ARGPARSE = ('claims', 'leaderboard', 'race', 'signals', 'theory')
 # What a person puts in place of a word in capitals, by program where it depends on it.
 _STANDS_FOR = {
   '$$algorithm': ['centralized', 'fedavg'],

@@ -67,9 +67,9 @@ class Aggregation:
   counts: tff.aggregators.UnweightedAggregationFactory
   packs: 'Packs | None' = None
   noised: bool = False
-  multipliers: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  multipliers: Mapping[str, float] = dataclasses.field(default_factory=dict, hash=False)
   adaptive: Mapping[str, adaptive_clipping.AdaptiveClip] = dataclasses.field(
-    default_factory=dict
+    default_factory=dict, hash=False
   )
   within: tff.aggregators.WeightedAggregationFactory | None = None
   is_gaussian: bool = True
