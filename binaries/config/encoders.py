@@ -99,17 +99,17 @@ class Mlp(Conv):
 
 
 @dataclasses.dataclass(frozen=True)
-class TorchResNet(Encoder):
-  """A residual network as in PyTorch, for weights of torchvision or timm (init_from).
+class _Published(Encoder):
+  """A network of convolutions as others publish it, for its weights (init_from).
 
   Attributes:
     batch_norm: What becomes of batch norm: trained; or folded into the convolutions,
       which makes an example's gradient independent of the batch.
-    pixels: How it reads pixels: standardised as in ImageNet, in [-1, 1], or in [0, 1].
+    pixels: How it reads pixels.
   """
 
   batch_norm: Literal['trained', 'folded'] = 'trained'
-  pixels: Pixels = 'imagenet'
+  pixels: str = 'imagenet'
 
   @property
   def norm(self) -> str:
@@ -123,28 +123,26 @@ class TorchResNet(Encoder):
 
 
 @dataclasses.dataclass(frozen=True)
-class KerasResNet(Encoder):
+class TorchResNet(_Published):
+  """A residual network as in PyTorch, for weights of torchvision or timm (init_from).
+
+  Attributes:
+    pixels: How it reads pixels: standardised as in ImageNet, in [-1, 1], or in [0, 1].
+  """
+
+  pixels: Pixels = 'imagenet'
+
+
+@dataclasses.dataclass(frozen=True)
+class KerasResNet(_Published):
   """The residual network of keras.applications, for its weights (init_from).
 
   Attributes:
-    batch_norm: What becomes of batch norm: trained; or folded into the convolutions,
-      which makes an example's gradient independent of the batch.
     pixels: How it reads pixels: as Caffe, which Keras's weights expect; in [-1, 1];
       standardised as in ImageNet; or in [0, 1].
   """
 
-  batch_norm: Literal['trained', 'folded'] = 'trained'
   pixels: KerasPixels = 'caffe'
-
-  @property
-  def norm(self) -> str:
-    """Its norm, by the library's name."""
-    return 'batch' if self.batch_norm == 'trained' else 'none'
-
-  @property
-  def options(self) -> dict[str, Any]:
-    """See the base class."""
-    return {'normalization': self.norm, 'pixels': self.pixels}
 
 
 @dataclasses.dataclass(frozen=True)
