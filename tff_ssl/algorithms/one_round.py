@@ -44,20 +44,16 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import combine
+from tff_ssl.algorithms import collected_sums
 from tff_ssl.computing import checks
 from tff_ssl.evaluation import closed_form
-from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
-from tff_ssl.federated import server
 from tff_ssl.losses import lengths
 from tff_ssl.objectives import base
 from tff_ssl.objectives import linear_classifier
 
 # (params, examples) -> features [n, d].
 Encode = Callable[[Any, base.Examples], tf.Tensor]
-
-_MOMENTS, _ENCODER = 'moments', 'encoder'
 
 
 def given_features(params: Any, examples: base.Examples) -> tf.Tensor:
@@ -153,51 +149,25 @@ def one_round(
     checks.positive(feature_norm=feature_norm)
   checks.at_least(1, num_features=num_features, num_classes=num_classes)
 
-  def initial():
-    zeros = collections.OrderedDict(
+  def zeros():
+    return collections.OrderedDict(
       counts=tf.zeros([num_classes], tf.float64),
       sums=tf.zeros([num_classes, num_features], tf.float64),
       second=tf.zeros([num_features, num_features], tf.float64),
     )
-    frozen = tf.nest.map_structure(tf.convert_to_tensor, params)
-    return server.initial_state(server.as_weights(zeros), 0, **{_ENCODER: frozen})
 
-  def broadcast(state):
-    return collections.OrderedDict(
-      seed=state.round_seed, **{_ENCODER: state.extra[_ENCODER]}
-    )
-
-  def client(shared, examples):
-    features = encode(shared[_ENCODER], examples)
-    if features.shape[1:] != [num_features]:
-      raise ValueError(
-        f'encode gives features {list(features.shape)}; they must be [n, {num_features}'
-        '], as num_features says.'
-      )
+  def means(own, examples, seed):
+    del seed
+    features = encode(own, examples)
+    collected_sums.check_features(features, num_features)
     labels = examples['label']
-    sent = client_moments(features, labels, num_classes, dtype, feature_norm)
-    return collections.OrderedDict([(_MOMENTS, sent)])
+    return client_moments(features, labels, num_classes, dtype, feature_norm)
 
-  def receive(state, aggregated):
-    mean = aggregated[_MOMENTS]['statistics']
-    count = tf.cast(aggregated[_MOMENTS]['num_examples'], tf.float64)
-    total = collections.OrderedDict(
-      (name, before + count * tf.cast(mean[name], tf.float64))
-      for name, before in state.global_model_weights.trainable.items()
-    )
-    labelled = tf.reduce_sum(total['counts'])
-    return (
-      server.with_params(state, total),
-      {phases.FINALIZER: collections.OrderedDict(labelled_examples=labelled)},
-    )
+  def report(sums):
+    labelled = tf.reduce_sum(sums['counts'])
+    return collections.OrderedDict(labelled_examples=labelled)
 
-  function = client_functions.ClientFunction(
-    client, additive=True, chunk_size=chunk_size
-  )
-  kinds = {_MOMENTS: combine.STATISTICS}
-  return phases.Algorithm(
-    initial, [phases.Exchange('collect', broadcast, function, kinds, receive)]
-  )
+  return collected_sums.build(zeros, means, params, chunk_size, report)
 
 
 def moments(weights: tff.learning.models.ModelWeights) -> closed_form.Moments:

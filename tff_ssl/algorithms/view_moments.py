@@ -32,19 +32,15 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import combine
+from tff_ssl.algorithms import collected_sums
 from tff_ssl.computing import checks
 from tff_ssl.evaluation import signals
-from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
-from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import linear_classifier
 
 # (params, examples, seed) -> features of two views of n examples, [n, d] each.
 EncodeViews = Callable[[Any, base.Examples, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
-
-_MOMENTS, _ENCODER, _COUNT = 'moments', 'encoder', 'count'
 
 
 def given_views(
@@ -123,44 +119,18 @@ def view_moments(
   d, sent_waves = num_features, 2 * signals.WAVES
   shapes = {'mean': [d], 'second': [d, d], 'cross': [d, d], 'waves': [sent_waves]}
 
-  def initial():
-    zeros = collections.OrderedDict([(_COUNT, tf.zeros([], tf.float64))])
-    zeros.update((name, tf.zeros(shape, tf.float64)) for name, shape in shapes.items())
-    frozen = tf.nest.map_structure(tf.convert_to_tensor, params)
-    return server.initial_state(server.as_weights(zeros), 0, **{_ENCODER: frozen})
+  def zeros():
+    found = collections.OrderedDict([(collected_sums.COUNT, tf.zeros([], tf.float64))])
+    found.update((name, tf.zeros(shape, tf.float64)) for name, shape in shapes.items())
+    return found
 
-  def broadcast(state):
-    return collections.OrderedDict(
-      seed=state.round_seed, **{_ENCODER: state.extra[_ENCODER]}
-    )
-
-  def client(shared, examples):
-    features = encode(shared[_ENCODER], examples, shared['seed'])
+  def means(own, examples, seed):
+    features = encode(own, examples, seed)
     for each in features:
-      if each.shape[1:] != [num_features]:
-        raise ValueError(
-          f'encode gives features {list(each.shape)}; they must be [n, {num_features}'
-          '], as num_features says.'
-        )
-    return collections.OrderedDict([(_MOMENTS, client_moments(*features, dtype))])
+      collected_sums.check_features(each, num_features)
+    return client_moments(*features, dtype)
 
-  def receive(state, aggregated):
-    mean = aggregated[_MOMENTS]['statistics']
-    count = tf.cast(aggregated[_MOMENTS]['num_examples'], tf.float64)
-    before = state.global_model_weights.trainable
-    total = collections.OrderedDict([(_COUNT, before[_COUNT] + count)])
-    total.update(
-      (name, before[name] + count * tf.cast(mean[name], tf.float64)) for name in shapes
-    )
-    return server.with_params(state, total), collections.OrderedDict()
-
-  function = client_functions.ClientFunction(
-    client, additive=True, chunk_size=chunk_size
-  )
-  kinds = {_MOMENTS: combine.STATISTICS}
-  return phases.Algorithm(
-    initial, [phases.Exchange('collect', broadcast, function, kinds, receive)]
-  )
+  return collected_sums.build(zeros, means, params, chunk_size)
 
 
 def moments(weights: tff.learning.models.ModelWeights) -> signals.Moments:
@@ -173,7 +143,7 @@ def moments(weights: tff.learning.models.ModelWeights) -> signals.Moments:
     ValueError: If no example has been collected.
   """
   sums = {name: np.asarray(value) for name, value in weights.trainable.items()}
-  count = float(sums.pop(_COUNT))
+  count = float(sums.pop(collected_sums.COUNT))
   if count < 1:
     raise ValueError('No example has been collected; the signals need at least two.')
   return signals.Moments(count, **{name: each / count for name, each in sums.items()})
