@@ -99,14 +99,30 @@ class Quality:
     self._ids = np.asarray(task.train.example_id)[chosen]
     views = encoders.views(config)
 
-    @tf.function(reduce_retracing=True, autograph=False)
+    params_type = collections.OrderedDict(
+      (name, tf.TensorSpec(spec.shape, tf.float32))
+      for name, spec in {**plain.specs, **plain.statistics}.items()
+    )
+    rows_type = feature_sets.input_type(self._inputs)
+
+    # With a signature it is traced once, whatever the last batch's size.
+    @tf.function(
+      input_signature=[
+        params_type,
+        tf.TensorSpec([None, *self._inputs.shape[1:]], rows_type),
+        tf.TensorSpec([None], tf.int64),
+      ],
+      autograph=False,
+    )
     def encode(
       params: network.Params, inputs: tf.Tensor, ids: tf.Tensor
     ) -> list[tf.Tensor]:
       drawn = multiview.views(inputs, ids, tf.constant([seed, _VIEWS]), [views, views])
-      return [plain.infer(params, view, precision='float32') for view in drawn]
+      # Both views go through the network together: its graph is there once.
+      features = plain.infer(params, tf.concat(drawn, axis=0), precision='float32')
+      return tf.split(features, 2)
 
-    self._encode = encode
+    self._encode, self._names = encode, [*params_type]
 
   def measure(self, params: network.Params) -> results.Numbers:
     """Returns the signals of an encoder, as `signals/...`.
@@ -138,7 +154,7 @@ class Quality:
   def _features(self, params: network.Params) -> tuple[np.ndarray, np.ndarray]:
     """Returns the features of both views, [N, d] each."""
     known = collections.OrderedDict(
-      (name, tf.convert_to_tensor(value)) for name, value in params.items()
+      (name, tf.convert_to_tensor(params[name])) for name in self._names
     )
     parts = []
     for start in range(0, len(self._ids), _BATCH):

@@ -91,6 +91,7 @@ def test_views_do_not_depend_on_the_batch_to_the_bit(side, channels):
       tf.TensorSpec([None, side, side, channels], tf.uint8),
       tf.TensorSpec([None], tf.int64),
     ],
+    autograph=False,
   )
   batch = traced(images, ids)
   for rows in ([36], [5], list(range(9, 20)), list(reversed(range(37)))):
@@ -177,6 +178,7 @@ def test_traces_with_unknown_n(name):
   traced = tf.function(
     lambda images, ids: _two_views(images, ids, _SEED, config),
     input_signature=signature,
+    autograph=False,
   )
   for n in (0, 1, 3):
     images, ids = _batch(n)
@@ -191,7 +193,9 @@ def test_blur_is_not_in_the_graph_of_a_config_without_it():
   images, ids = _batch(1)
 
   def matrix_products(name: str) -> int:
-    traced = tf.function(lambda: _two_views(images, ids, _SEED, byol.by_name(name)))
+    traced = tf.function(
+      lambda: _two_views(images, ids, _SEED, byol.by_name(name)), autograph=False
+    )
     operations = traced.get_concrete_function().graph.get_operations()
     return sum(op.type.startswith('BatchMatMul') for op in operations)
 

@@ -83,6 +83,7 @@ def test_any_number_of_examples():
       tf.TensorSpec([None, 8, 8, 3], tf.uint8),
       tf.TensorSpec([None], tf.int64),
     ],
+    autograph=False,
   )
   images, ids = _batch(3)
   together = step(images, ids)

@@ -36,6 +36,7 @@ def test_a_graph_takes_any_number_of_images(view):
       tf.TensorSpec([None, 8, 8, 3], tf.uint8),
       tf.TensorSpec([None], tf.int64),
     ],
+    autograph=False,
   )
   assert in_graph(_IMAGES[:0], _IDS[:0]).shape == (0, 8, 8, 3)
   np.testing.assert_allclose(in_graph(_IMAGES, _IDS), _view(view), atol=1e-6)

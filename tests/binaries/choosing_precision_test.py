@@ -164,6 +164,7 @@ def test_a_sweep_has_one_precision(tmp_path):
       fake_sweep.jobs(['simclr'], tmp_path, flags, vary)
 
 
+@pytest.mark.long
 def test_config_json_holds_what_was_chosen(tmp_path, capsys, gain):
   gain(1.8)
   folder = tmp_path / 'run'

@@ -96,6 +96,7 @@ def test_baselines_have_numbers_of_their_own(run, capsys):
   assert row.endswith(f'| {untrained} |')
 
 
+@pytest.mark.long
 def test_in_bfloat16_numbers_are_near_and_marked(run, capsys):
   try:
     precision.check('bfloat16')

@@ -190,7 +190,7 @@ _SHORT = (
 )
 
 
-@pytest.mark.long_for('tau of 0', 'fedu')
+@pytest.mark.long
 @pytest.mark.parametrize(
   ('flag', 'said'),
   [

@@ -232,6 +232,7 @@ def _report(clients, classes, unlabelled=False):
   )
 
 
+@pytest.mark.long_for('5')
 @pytest.mark.parametrize('clients', [5, 200])
 @pytest.mark.parametrize(
   ('classes', 'unlabelled'), [(10, False), (10, True), (43, False)]

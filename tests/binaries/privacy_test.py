@@ -154,6 +154,7 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   ended = in_process.run(
     dcco,
     *_FLAGS,
+    launch.APART,
     '--aggregation=private:noise_multiplier=3,delta=1e-3,split=equal',
     f'--aggregation=epsilon={budget},update_clip=1,statistics_clip=2',
     f'--run_dir={folder}',

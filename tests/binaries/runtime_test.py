@@ -55,6 +55,7 @@ def test_its_numbers_are_those_of_a_worker(run, tmp_path):
         np.testing.assert_allclose(float(row[name]), float(expected[name]), rtol=2e-3)
 
 
+@pytest.mark.long
 def test_its_memory_is_that_of_the_driver(run):
   row = _rows(run.folder, 'system.csv')[-1]
   assert float(row['driver_mib']) > 0

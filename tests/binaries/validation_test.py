@@ -109,6 +109,7 @@ def _like(run, folder, name, factor, part=None, **settings):
     writer.writerows(rows)
 
 
+@pytest.mark.long
 def test_runs_have_curves_of_knn_by_default(tmp_path, capsys):
   """Two seeds and another rate: lines are the means of what metrics.csv has."""
   own = [each for each in _FLAGS if not each.startswith(('--clients=', '--runtime='))]

@@ -87,7 +87,7 @@ def weights(side: sides.Side) -> np.ndarray:
   return np.concatenate([np.ravel(chosen[name]) for name in sorted(chosen)])
 
 
-@pytest.mark.long_for('fedsup', 'fedema', 'per_ssfl', 'featarc')
+@pytest.mark.long
 @pytest.mark.parametrize('name', ['dcco', 'fedsup', *STATEFUL])
 def test_both_sides_compute_the_same(tff_context, name):
   pair = built(name)
@@ -298,6 +298,7 @@ def test_several_values_are_measured_and_their_slope_is_printed():
   assert last.startswith('seconds grow as population to the power of ')
 
 
+@pytest.mark.long
 def test_precisions_are_measured_in_turns():
   try:
     precision.check('bfloat16')

@@ -23,6 +23,7 @@ def test_every_encoder_and_norm_is_written():
       assert any(each.startswith(part) for each in written), part
 
 
+@pytest.mark.long
 def test_files_are_compared_with_our_numbers(tmp_path, monkeypatch, capsys):
   every = dict(elsewhere.encoders())
   some = [(name, every[name]) for name in ('mlp-batch', 'conv2-group')]

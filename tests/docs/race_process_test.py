@@ -55,6 +55,7 @@ def _are_gone(path: pathlib.Path) -> bool:
   return not any(map(psutil.pid_exists, pids))
 
 
+@pytest.mark.long
 def test_work_of_all_processes_is_counted_and_none_is_left(tmp_path):
   with process_lib.Process(_command(tmp_path), tmp_path / 'log') as peer:
     assert (peer.versions, peer.notes) == ({'fake': '1.0'}, 'as a test')

@@ -74,7 +74,7 @@ def test_two_batches_are_trained_on_apart():
 @pytest.mark.parametrize('batches', [1, 2])
 def test_an_empty_batch_has_empty_output(batches):
   params, _ = _params(dtype=tf.float32)
-  run = tf.function(lambda x: _NET.apply(params, x, batches=batches))
+  run = tf.function(lambda x: _NET.apply(params, x, batches=batches), autograph=False)
   signature = tf.TensorSpec([None, 4], tf.float32)
   assert run.get_concrete_function(signature)(tf.zeros([0, 4])).shape == (0, 3)
 

@@ -110,7 +110,7 @@ def test_a_batch_of_no_images_has_no_encodings_and_no_gradient(size):
   params = encoder.init([0, 0])
 
   # The size is unknown to the graph, as on a client of TFF, or known.
-  @tf.function(input_signature=[tf.TensorSpec([size, 8, 8, 1])])
+  @tf.function(input_signature=[tf.TensorSpec([size, 8, 8, 1])], autograph=False)
   def step(x):
     taps = {}
     y = encoder.apply(params, x, taps)
@@ -189,7 +189,7 @@ def test_the_batch_size_may_be_unknown():
   encoder = _tiny()
   params = encoder.init([0, 0])
 
-  @tf.function(input_signature=[tf.TensorSpec(None, tf.float32)])
+  @tf.function(input_signature=[tf.TensorSpec(None, tf.float32)], autograph=False)
   def encode(x):
     return encoder.apply(params, x)
 

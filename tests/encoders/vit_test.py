@@ -99,7 +99,7 @@ def test_a_batch_of_no_images_has_no_encodings_and_no_gradient(size):
   encoder = _small()
   params = encoder.init([0, 0])
 
-  @tf.function(input_signature=[tf.TensorSpec([size, *_SHAPE])])
+  @tf.function(input_signature=[tf.TensorSpec([size, *_SHAPE])], autograph=False)
   def step(x):
     with tf.GradientTape() as tape:
       tape.watch(params)

@@ -110,6 +110,7 @@ def test_group_norm_of_a_map_of_nearly_one_value_is_exact_in_tflite(value, tmp_p
   np.testing.assert_allclose(found, expected, atol=2e-4)
 
 
+@pytest.mark.long
 def test_a_model_computes_as_before_once_it_was_written_for_tflite(tmp_path):
   """What is written after it, as ONNX is, had TFLite's operations."""
   network, params = _network('vit_micro', (8, 8, 3))

@@ -54,6 +54,7 @@ def test_scores_that_are_told_apart_have_a_large_bound():
 
 # Divided by the clients, or by what a round would have in the mean; and a norm that the
 # canaries, a thousand times longer, raise from round to round.
+@pytest.mark.long_for('fixed', 'expected')
 @pytest.mark.parametrize(
   ('clip', 'expected'),
   [
