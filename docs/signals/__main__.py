@@ -50,30 +50,37 @@ class Options:
 
 def main(options: Options) -> None:
   """Makes the runs, and prints the tables."""
-  out, tables = pathlib.Path(options.out), command_lines()
-  if not options.only_read:
-    for table, lines in reversed(tables.items()):
-      for name, (own, *flags) in lines.items():
+  out, tables, numbers = pathlib.Path(options.out), command_lines(), {}
+  for table, lines in reversed(tables.items()):
+    for name, (own, *flags) in lines.items():
+      if not options.only_read:
         make(own, flags, out / table / name)
-  fitted, held_out = (
-    {name: _numbers(out / table / name) for name in lines}
-    for table, lines in tables.items()
-  )
+      numbers[table, name] = _numbers(out / table / name)
+  fitted = {name: found for (table, name), found in numbers.items() if table == _FITTED}
   fitted.update((name, _numbers(pathlib.Path(name))) for name in options.runs)
   print(plain_text.text(correlations(fitted)))
-  for runs in (fitted, held_out):
-    print(f'\n{plain_text.text(lights(runs))}')
+  print(f'\n{plain_text.text(lights(fitted))}')
+  held_out = [
+    {'expected': table.rpartition('/')[2], **row}
+    for table in tables
+    if table != _FITTED
+    for row in lights({name: n for (own, name), n in numbers.items() if own == table})
+  ]
+  print(f'\n{plain_text.text(held_out)}')
 
 
 def command_lines() -> dict[str, dict[str, list[str]]]:
   """Returns the program and the flags of each run, by table and name."""
   stored = tomllib.loads(_RUNS.read_text())
+  tables = {_FITTED: stored[_FITTED]}
+  for expected, lines in stored[_HELD_OUT].items():
+    tables[f'{_HELD_OUT}/{expected}'] = lines
   return {
     table: {
       name: string.Template(line).substitute(stored['words']).split()
-      for name, line in stored[table].items()
+      for name, line in lines.items()
     }
-    for table in (_FITTED, _HELD_OUT)
+    for table, lines in tables.items()
   }
 
 
@@ -85,14 +92,22 @@ def make(name: str, flags: Sequence[str], folder: pathlib.Path) -> None:
     flags: Its flags.
     folder: Its folder.
   """
-  if (folder / 'evaluation.json').exists() and _is_whole(_numbers(folder)):
+  path = folder / 'evaluation.json'
+  if path.exists() and _is_whole(run_reader.read(folder).evaluation):
     return
   config = command_line.parse_run(name, (*flags, f'--run_dir={folder}'))
   experiment.run(config)
 
 
 def _numbers(folder: pathlib.Path) -> dict[str, float]:
-  return run_reader.read(folder).evaluation
+  numbers = run_reader.read(folder).evaluation
+  # One whose evaluation was interrupted, or of an earlier release.
+  if not _is_whole(numbers):
+    raise ValueError(
+      f'{folder} has no signals, or no probes of an untrained encoder; '
+      '`python -m binaries.evaluate --evaluation=baselines=true --run=...` adds both.'
+    )
+  return numbers
 
 
 def _is_whole(numbers: Mapping[str, float]) -> bool:
