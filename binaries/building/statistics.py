@@ -37,11 +37,15 @@ def _fedsc_config(config: run_config.RunConfig) -> fedsc.FedSCConfig:
 
 
 def _check_norm(config: run_config.RunConfig) -> None:
-  if getattr(config.encoder, 'norm', None) == 'batch':
-    raise ValueError(
-      f'norm of --encoder is batch; it must be group for '
-      f'--method={config.method.kind}, whose layers must not depend on the batch.'
-    )
+  if getattr(config.encoder, 'norm', None) != 'batch':
+    return
+  field, value, allowed = 'norm', 'batch', 'group'
+  if published := getattr(config.encoder, 'batch_norm', None):
+    field, value, allowed = 'batch_norm', published, 'folded'
+  raise ValueError(
+    f'{field} of --encoder is {value}; it must be {allowed} for '
+    f'--method={config.method.kind}, whose layers must not depend on the batch.'
+  )
 
 
 def _centralized_steps(

@@ -42,6 +42,10 @@ def other_run(tmp_path):
       'norm of --encoder is batch; it must be group for --method=dcco, whose layers',
     ),
     (
+      '--encoder=torch_resnet18',
+      'batch_norm of --encoder is trained; it must be folded for --method=dcco, whose',
+    ),
+    (
       '--task=digits --data_dir=/data',
       '--data_dir is given with --task=digits; it is for cifar10, cifar100,',
     ),
