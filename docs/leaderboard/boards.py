@@ -63,7 +63,7 @@ class Method:
     flags: Its own flags.
     rates: Rates of which one is chosen for each data set.
     device: Flags that are added on boards of many clients.
-    untrained: Whether its runs also evaluate an untrained encoder.
+    untrained: Whether the untrained encoder of its runs stands on the board.
   """
 
   name: str
