@@ -148,6 +148,14 @@ def test_directions_are_uniform_and_those_of_the_seed():
   for axis in (*np.eye(3), np.ones(3) / math.sqrt(3)):
     ranks = np.sort(axis @ a)
     assert np.abs(ranks - np.linspace(-1, 1, 4000)).max() < 0.06
+  # Three at a time are orthogonal, and each three are others.
+  bases = a[:, :3999].T.reshape(-1, 3, 3)
+  np.testing.assert_allclose(
+    bases @ bases.swapaxes(1, 2), np.tile(np.eye(3), (1333, 1, 1)), atol=1e-5
+  )
+  assert np.abs(bases[0] - bases[1]).max() > 0.1
+  few = _directions(50, lejepa.LejepaLoss(directions=20).drawn(_SEED))
+  np.testing.assert_allclose(few.T @ few, np.eye(20), atol=1e-5)
   np.testing.assert_array_equal(a, _directions(3, loss.drawn(_SEED)))
   assert np.abs(a - _directions(3, loss.drawn(_SEED + 1))).max() > 0.1
   with pytest.raises(ValueError, match='seed of LejepaLoss is None; it must be that'):

@@ -10,11 +10,11 @@ Biometrika 1983.
 
 The invariance is the mean over examples, views and dimensions of the squared distance
 of an encoding from its example's mean over views. The directions a are uniform on the
-sphere and drawn anew in each round, for all clients from the round's seed. phi_a is a
-mean over examples: that of a union of clients is the weighted mean of the clients'. So
-DCCO can aggregate the real and the imaginary part at a few knots t, and a round then
-equals a centralized step, with 2 directions x knots + 1 numbers in place of CCO's
-d^2 + 4 d.
+sphere, in orthogonal bases, and drawn anew in each round, for all clients from the
+round's seed. phi_a is a mean over examples: that of a union of clients is the weighted
+mean of the clients'. So DCCO can aggregate the real and the imaginary part at a few
+knots t, and a round then equals a centralized step, with 2 directions x knots + 1
+numbers in place of CCO's d^2 + 4 d.
 
 The weight: encodings of a Gaussian of variance v in each dimension, of which a share q
 is within examples, have invariance q v / 2 and
@@ -41,6 +41,9 @@ Deviations:
     loss is linear in it, so training does not see the limit, but what is sent is
     bounded. Encodings with the variance 1 that D asks for have invariances below 1/2 on
     average, even if the views have nothing in common.
+  - Directions are orthogonal, up to as many as there are dimensions; the paper's are
+    independent. Each is as uniform, so that the mean over them has the same
+    expectation, but no dimension is left out of a round by chance.
   - The knot 0, where phi is 1, is left out.
 """
 
@@ -155,6 +158,8 @@ class LejepaLoss(statistics_loss.StatisticsLoss):
   def directions_in(self, dimensions: int) -> tf.Tensor:
     """Returns the directions of the seed, unit columns [dimensions, directions].
 
+    Each d of them, from the first on, are orthogonal to one another.
+
     Args:
       dimensions: d.
 
@@ -164,8 +169,13 @@ class LejepaLoss(statistics_loss.StatisticsLoss):
     if self.seed is None:
       raise ValueError('seed of LejepaLoss is None; it must be that of the round.')
     seed = tf.random.experimental.stateless_fold_in(self.seed, _DIRECTIONS)
-    normal = tf.random.stateless_normal([dimensions, self.directions], seed)
-    return tf.math.l2_normalize(normal, axis=0)
+    together = min(self.directions, dimensions)
+    bases = math.ceil(self.directions / together)
+    normal = tf.random.stateless_normal([bases, dimensions, together], seed)
+    columns, triangle = tf.linalg.qr(normal)
+    # A sign for each column, without which they are not uniform (Mezzadri 2007).
+    columns *= tf.sign(tf.linalg.diag_part(triangle))[:, tf.newaxis, :]
+    return tf.concat(tf.unstack(columns), axis=1)[:, : self.directions]
 
   def share_bound(self, norm: float | None) -> float:
     """Returns the largest l2 norm of one example's share of `statistics`.
