@@ -86,7 +86,7 @@ def _by_hand(objective, reset=()):
   return harness.flat(params), states
 
 
-@pytest.mark.long_for('_moco')
+@pytest.mark.long_for('_moco', 'False')
 @pytest.mark.parametrize('objective', [_byol, _moco])
 @pytest.mark.parametrize('packed', [False, True])
 def test_states_follow_the_client(tff_context, objective, packed):

@@ -115,6 +115,7 @@ _CONFIGS = {
 }
 
 
+@pytest.mark.long_for('False')
 @pytest.mark.parametrize('packed', [False, True])
 @pytest.mark.parametrize('name', _CONFIGS)
 def test_a_round_is_the_weighted_mean_of_local_updates(tff_context, name, packed):

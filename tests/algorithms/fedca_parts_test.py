@@ -15,6 +15,7 @@ from tff_ssl.objectives import dictionary_contrast
 from tff_ssl.objectives import simclr as simclr_lib
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(('slots', 'full'), [(0, True), (dictionaries.SLOTS, False)])
 def test_without_dictionary_and_alignment_a_client_trains_as_in_fedavg(slots, full):
   """With no slot at all, and with slots of which none is filled yet."""

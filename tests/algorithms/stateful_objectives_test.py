@@ -58,7 +58,7 @@ def _train(objective, batch, seed):
   return params, np.mean(losses)
 
 
-@pytest.mark.long_for('byol, target trained')
+@pytest.mark.long_for('byol, target trained', 'swav')
 @pytest.mark.parametrize('name', _OBJECTIVES)
 def test_a_round_of_one_client_is_its_own_training(tff_context, name):
   objective = _OBJECTIVES[name]()

@@ -109,6 +109,7 @@ def test_both_sides_compute_the_same(tff_context, name):
     assert difference < 1e-2 * np.linalg.norm(moved[1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('name', experiments.OBJECTIVES)
 def test_a_centralized_step_moves_the_weights(name):
   side = sides.Centralized(problem(), experiments.OBJECTIVES[name](problem().model))

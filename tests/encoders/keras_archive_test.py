@@ -57,6 +57,7 @@ def test_layers_are_public_classes_with_options_that_both_take(name):
   assert keras_archive.portable(described) == described
 
 
+@pytest.mark.long_for('resnet8-group-imagenet')
 @pytest.mark.parametrize('name', _LOADED)
 def test_it_is_loaded_by_this_tensorflow_alone(name, tmp_path):
   encoder = _ENCODERS[name]

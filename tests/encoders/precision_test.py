@@ -229,7 +229,7 @@ def _is_of_floats(op):
   return all(value.dtype.is_floating for value in [*op.inputs, *op.outputs])
 
 
-@pytest.mark.long_for('resnet8 batch')
+@pytest.mark.long
 @pytest.mark.parametrize('name', ENCODERS)
 def test_without_it_a_graph_has_no_cast(name):
   given, shape, _ = ENCODERS[name]

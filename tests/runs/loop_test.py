@@ -120,6 +120,7 @@ def test_the_same_flags_give_the_same_bytes(uninterrupted, tff_context, tmp_path
   assert contents(tmp_path / 'again') == contents(uninterrupted)
 
 
+@pytest.mark.long_for(str(int(signal.SIGTERM)))
 @pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGTERM])
 def test_stopped_and_resumed(uninterrupted, tff_context, tmp_path, number):
   folder = tmp_path / 'run'

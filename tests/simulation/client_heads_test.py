@@ -26,6 +26,7 @@ def _everything(labels):
   return {'all': np.arange(len(labels))}
 
 
+@pytest.mark.long_for('_everything')
 @pytest.mark.parametrize('deal', [_everything, _by_class])
 @pytest.mark.parametrize('num_packs', [0, 2])
 def test_ends_near_the_central_probe_where_classes_lie_apart(

@@ -195,6 +195,7 @@ def _models(process, state):
   return cluster_models.models({**weights.trainable, **weights.non_trainable})
 
 
+@pytest.mark.long_for('False')
 @pytest.mark.parametrize('packed', [False, True])
 def test_three_rounds_are_those_of_numpy(tff_context, packed):
   process = _process(packed)

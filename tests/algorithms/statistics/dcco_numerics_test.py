@@ -93,6 +93,7 @@ def _shifted(process, deviations):
   )
 
 
+@pytest.mark.long_for('0')
 @pytest.mark.parametrize('deviations', [0, 1000])
 def test_ten_rounds_are_centralized_steps_in_float32(tff_context, deviations):
   process = _process()
