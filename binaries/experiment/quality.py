@@ -122,7 +122,7 @@ class Quality:
       features = plain.infer(params, tf.concat(drawn, axis=0), precision='float32')
       return tf.split(features, 2)
 
-    self._encode, self._names = encode, [*params_type]
+    self._encode = encode
 
   def measure(self, params: network.Params) -> results.Numbers:
     """Returns the signals of an encoder, as `signals/...`.
@@ -154,7 +154,7 @@ class Quality:
   def _features(self, params: network.Params) -> tuple[np.ndarray, np.ndarray]:
     """Returns the features of both views, [N, d] each."""
     known = collections.OrderedDict(
-      (name, tf.convert_to_tensor(params[name])) for name in self._names
+      (name, tf.convert_to_tensor(value)) for name, value in params.items()
     )
     parts = []
     for start in range(0, len(self._ids), _BATCH):
