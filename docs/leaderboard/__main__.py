@@ -13,7 +13,7 @@ complete. After Ctrl-C or a kill the same command resumes. With --seeds=0 it wri
 page alone.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 import dataclasses
 import pathlib
 import sys
@@ -94,7 +94,7 @@ def main(
   tasks = {board.task for board in benchmark.boards.values()}
   paths = running.paths(options.data, tasks)
 
-  def run(jobs: Iterator[running.Job]) -> list[str]:
+  def run(jobs: Iterable[running.Job]) -> list[str]:
     own = [*jobs]
     runner = running.Runner(
       stored,
@@ -112,10 +112,13 @@ def main(
   try:
     if options.seeds:
       _say_cost(benchmark, cells, options, figures.read(stored))
-      if options.tune:
-        failures += run(_tuning(benchmark, cells, runs))
+      made: list[running.Job] = []
+      # The best rate may be the last one tried; then the next one is tried too.
+      while tuning := [*_tuning(benchmark, cells, options, figures.read(stored), made)]:
+        failures += run(tuning)
+        made += tuning
       rated = figures.read(stored)
-      failures += run(_results(benchmark, cells, options, rated, runs))
+      failures += run(_results(benchmark, cells, options, rated))
   finally:
     with files.atomic(folder.with_suffix('.md')) as aside:
       aside.write_text(page.text(benchmark, stored), encoding='utf-8')
@@ -133,13 +136,19 @@ def _tuned(benchmark: boards_lib.Benchmark, cells: Cells) -> Cells:
 
 
 def _tuning(
-  benchmark: boards_lib.Benchmark, cells: Cells, runs: pathlib.Path
+  benchmark: boards_lib.Benchmark,
+  cells: Cells,
+  options: Options,
+  stored: figures.Stored,
+  made: Collection[running.Job],
 ) -> Iterator[running.Job]:
-  """Yields the runs that choose the rates of some methods on some boards, each once."""
-  for board, method in _tuned(benchmark, cells):
-    for rate in method.rates:
+  """Yields the runs by which rates are chosen next, but for those that have failed."""
+  for board, method in _tuned(benchmark, cells) if options.tune else ():
+    for rate in boards_lib.missing_rates(benchmark, board, method, stored):
       run = benchmark.tuning_run(board, method, rate)
-      yield _job(run, benchmark.tuning_seed, runs)
+      job = _job(run, benchmark.tuning_seed, options)
+      if job not in made:
+        yield job
 
 
 def _results(
@@ -147,7 +156,6 @@ def _results(
   cells: Cells,
   options: Options,
   stored: figures.Stored,
-  runs: pathlib.Path,
 ) -> Iterator[running.Job]:
   """Yields the runs of methods on boards: all with the first seed before any other.
 
@@ -159,11 +167,12 @@ def _results(
       if options.tune:
         rate = boards_lib.chosen_rate(benchmark, board, method, stored)
       if rate is not None:
-        yield _job(boards_lib.run(board, method, rate), seed, runs)
+        yield _job(boards_lib.run(board, method, rate), seed, options)
 
 
-def _job(run: data.Run, seed: int, runs: pathlib.Path) -> running.Job:
-  return running.Job(run, seed, runs / f'{run.name}-{run.key}' / f'seed_{seed}')
+def _job(run: data.Run, seed: int, options: Options) -> running.Job:
+  folder = pathlib.Path(options.runs) / f'{run.name}-{run.key}' / f'seed_{seed}'
+  return running.Job(run, seed, folder)
 
 
 def _say_cost(
@@ -176,10 +185,9 @@ def _say_cost(
   taken = 0.0
   if options.tune:
     for board, method in _tuned(benchmark, cells):
-      column, seed = boards_lib.tuning_column(board), benchmark.tuning_seed
-      keys = [benchmark.tuning_run(board, method, rate).key for rate in method.rates]
-      left = [key for key in keys if (key, seed, column) not in stored]
-      taken += len(left) * board.seconds
+      left = boards_lib.missing_rates(benchmark, board, method, stored)
+      further = boards_lib.FURTHER if left else 0
+      taken += (len(left) + further) * board.seconds
   for board, method in cells:
     rate = boards_lib.chosen_rate(benchmark, board, method, stored)
     if not options.tune:

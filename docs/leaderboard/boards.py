@@ -16,6 +16,8 @@ BYTES = ('client_work/bytes_down', 'client_work/bytes_up')
 CPU = 'cpu_seconds'
 # Seeds of a result.
 SEEDS = 3
+# Most rates that are tried beyond a method's own, while the last one is the best.
+FURTHER = 2
 # Of a run that also evaluates an encoder that has learnt nothing.
 UNTRAINED = 'random_encoder'
 
@@ -61,7 +63,8 @@ class Method:
     program: Module of `binaries`.
     plan: Flags of how clients or server train, with $rate.
     flags: Its own flags.
-    rates: Rates of which one is chosen for each data set.
+    rates: Rates of which one is chosen for each data set, in ascending order; further
+      ones follow at the end that wins.
     device: Flags that are added on boards of many clients.
     untrained: Whether the untrained encoder of its runs stands on the board.
   """
@@ -75,6 +78,14 @@ class Method:
   rates: tuple[float, ...]
   device: str = ''
   untrained: bool = False
+
+  @property
+  def grid(self) -> tuple[float, ...]:
+    """All rates that may be tried, in ascending order: its own, two for each decade."""
+    found = [*self.rates]
+    for _ in range(FURTHER):
+      found = [float(f'{found[1] / 10:g}'), *found, float(f'{found[-2] * 10:g}')]
+    return tuple(found)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,7 +189,7 @@ def claims(benchmark: Benchmark, with_cpu: bool) -> Iterator[data.Claim]:
     for method in benchmark.methods.values():
       names = columns(board, method) + [CPU] * with_cpu
       made = {}
-      for rate in method.rates:
+      for rate in method.grid:
         own = run(board, method, rate)
         made.update({f'{rate:g} {name}': data.Figure(own, name) for name in names})
         if board is benchmark.tuning_board(board):
@@ -203,6 +214,28 @@ def _claim(name: str, board: Board, made: Mapping[str, data.Figure]) -> data.Cla
   )
 
 
+def missing_rates(
+  benchmark: Benchmark, board: Board, method: Method, stored: figures.Stored
+) -> list[float]:
+  """Returns the rates of a method that must be tried next for a board's data set.
+
+  First its own; while the best is the first or the last of those tried, the next of its
+  grid on that side.
+
+  Args:
+    benchmark: Boards and methods.
+    board: The board.
+    method: The method.
+    stored: The stored figures.
+  """
+  tried = _tried(benchmark, board, method, stored)
+  if missing := [rate for rate in method.rates if rate not in tried]:
+    return missing
+  at = method.grid.index(_best(tried))
+  around = method.grid[max(at - 1, 0) : at + 2]
+  return [rate for rate in around if rate not in tried]
+
+
 def chosen_rate(
   benchmark: Benchmark, board: Board, method: Method, stored: figures.Stored
 ) -> float | None:
@@ -214,15 +247,26 @@ def chosen_rate(
     method: The method.
     stored: The stored figures.
   """
-  on, seed = benchmark.tuning_board(board), benchmark.tuning_seed
-  tried = {
-    rate: stored.get(
-      (benchmark.tuning_run(on, method, rate).key, seed, tuning_column(on))
-    )
-    for rate in method.rates
-  }
-  if None in tried.values():
+  if missing_rates(benchmark, board, method, stored):
     return None
+  return _best(_tried(benchmark, board, method, stored))
+
+
+def _tried(
+  benchmark: Benchmark, board: Board, method: Method, stored: figures.Stored
+) -> dict[float, float]:
+  """Returns the validation accuracy of each rate that was tried."""
+  on, seed = benchmark.tuning_board(board), benchmark.tuning_seed
+  column = tuning_column(on)
+  keys = {rate: benchmark.tuning_run(on, method, rate).key for rate in method.grid}
+  return {
+    rate: stored[key, seed, column]
+    for rate, key in keys.items()
+    if (key, seed, column) in stored
+  }
+
+
+def _best(tried: Mapping[float, float]) -> float:
   # NaN is no accuracy; of equals the smallest.
   return max(tried, key=lambda rate: (tried[rate] == tried[rate], tried[rate], -rate))
 

@@ -27,9 +27,9 @@ the method needs.
 - *accuracy*: of a logistic regression on the frozen features, with 10 % of the labels
   (HAM10000: the mean over classes of the recall), in per cent: the mean over seeds, and
   an interval that holds the true mean nine times in ten, by Student's t.
-- *rate*: the best of three on a validation split, by one run with a seed that no result
-  has, on the first board of the data set, for all boards of it. *untuned*: the middle
-  one of the three.
+- *rate*: the best on a validation split, by one run with a seed that no result has, on
+  the first board of the data set, for all boards of it. Three are tried, and up to two
+  more while the best is the last one. *untuned*: the middle one of the three.
 - *down*, *up*: MB of the whole run to and from all clients, of what a device would send
   in float32 (of a table its own rows).
 - *CPU*: seconds of a run with its evaluation. They depend on the machine.
@@ -128,11 +128,10 @@ def _state(benchmark: boards_lib.Benchmark, found: Sequence[Sequence[Row]]) -> s
   done = sum(row.is_result for each in found for row in each)
   if done == cells:
     return ''
-  state = 'is not complete' if done else 'has not been run'
   return (
-    f'\n**The campaign {state}.** Of {cells} cells, a method on a board, {done} have '
-    f'{boards_lib.SEEDS} seeds\nat a rate chosen for the method. Any other figure '
-    'shows that a run works, and ranks\nnothing.\n'
+    f'\n**The campaign is not complete.** Of {cells} cells, a method on a board, '
+    f'{done} have\n{boards_lib.SEEDS} seeds at a rate chosen for the method. Any other '
+    'figure shows that a run works,\nand ranks nothing.\n'
   )
 
 
