@@ -201,10 +201,10 @@ ENCODERS: dict[str, type[Encoder]] = {
   'mlp': Mlp,
   'torch_resnet18': TorchResNet,
   'torch_resnet50': TorchResNet,
+  'keras_resnet50': KerasResNet,
   'torch_vit_tiny': TorchViT,
   'torch_vit_small': TorchViT,
   'torch_vit_base': TorchViT,
-  'keras_resnet50': KerasResNet,
   'keras_mobilenet_v2': KerasMobileNet,
 }
 

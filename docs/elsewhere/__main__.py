@@ -22,11 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from docs.race import report
-from tff_ssl.encoders import keras_resnet
 from tff_ssl.encoders import mobilenet
 from tff_ssl.encoders import network
+from tff_ssl.encoders import published_resnet
 from tff_ssl.encoders import registry
-from tff_ssl.encoders import torch_resnet
 from tff_ssl.encoders import torch_vit
 from tff_ssl.encoders.operations import batch_normalization
 from tff_ssl.evaluation import fine_tuning
@@ -55,7 +54,7 @@ _MARKS = '<!-- elsewhere: written by make elsewhere -->', '<!-- elsewhere: end -
 
 def norms(name: str) -> tuple[str, ...]:
   """Returns the norms that an encoder can have; () if it has no choice."""
-  for published in (torch_resnet, keras_resnet, mobilenet):
+  for published in (published_resnet, mobilenet):
     if name in published.NAMES:
       return published.NORMS
   return ('group', 'batch') if name in registry.with_option('normalization') else ()

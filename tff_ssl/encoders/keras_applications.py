@@ -121,7 +121,7 @@ def read(
 
   Args:
     path: The file, which may be a stranger's.
-    network: An encoder of `keras_resnet` or `mobilenet`, for images of any size.
+    network: An encoder of `published_resnet` or `mobilenet`, for images of any size.
 
   Returns:
     Its parameters and population statistics, float32, by name.

@@ -9,12 +9,11 @@ from typing import Any
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import convnext
-from tff_ssl.encoders import keras_resnet
 from tff_ssl.encoders import mlp
 from tff_ssl.encoders import mobilenet
 from tff_ssl.encoders import network
+from tff_ssl.encoders import published_resnet
 from tff_ssl.encoders import resnet
-from tff_ssl.encoders import torch_resnet
 from tff_ssl.encoders import torch_vit
 from tff_ssl.encoders import vit
 
@@ -33,7 +32,7 @@ _MODULES = {
   name: module
   for module in (
     *(resnet, cnn, convnext, vit, mlp),
-    *(torch_resnet, torch_vit, keras_resnet, mobilenet),
+    *(published_resnet, torch_vit, mobilenet),
   )
   for name in module.NAMES
 }
