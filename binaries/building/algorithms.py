@@ -19,6 +19,17 @@ STATISTICS = 'global_model_weights/non_trainable'
 ENCODER = f'{TRAINABLE}/{dual_encoder.ENCODER}'
 
 
+def always(config: run_config.RunConfig) -> bool:
+  """Returns that something is so in all runs of an algorithm."""
+  del config
+  return True
+
+
+def _never(config: run_config.RunConfig) -> bool:
+  del config
+  return False
+
+
 def _nothing(config: run_config.RunConfig) -> None:
   """Checks nothing."""
 
@@ -44,8 +55,8 @@ class Algorithm:
       server.
     of_clients: State -> values by name that are added to the weights of the result, if
       `personal` makes the clients' own models from both; None: it needs none.
-    rows_of_one_client: Whether clients send rows of a single client, with zeros in
-      place of the others, so that a sum reveals them.
+    rows_of_one_client: Run -> whether clients send rows of a single client, with zeros
+      in place of the others, so that a sum reveals them.
     sends_encodings: Whether clients send the objective's statistics, which have its
       `share_bound`.
   """
@@ -58,7 +69,7 @@ class Algorithm:
   mixing: Callable[[run_config.RunConfig], alarms.MixingAlarm] | None = None
   topology: Callable[[run_config.RunConfig, int], Any] | None = None
   of_clients: Callable[[Any], Mapping[str, Any]] | None = None
-  rows_of_one_client: bool = False
+  rows_of_one_client: Callable[[run_config.RunConfig], bool] = _never
   sends_encodings: bool = False
 
 

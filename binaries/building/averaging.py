@@ -125,10 +125,17 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
   ),
   'l_dawa': algorithms.with_server(l_dawa.l_dawa, _l_dawa_config),
   'fedu2': algorithms.with_server(
-    fedu2.fedu2, _fedu2_config, numbered=True, rows_of_one_client=True
+    fedu2.fedu2,
+    _fedu2_config,
+    numbered=True,
+    # For its unified aggregator, which compares clients' updates.
+    rows_of_one_client=lambda config: config.method.unified,
   ),
   'orchestra': algorithms.with_server(
-    orchestra.orchestra, _orchestra_config, numbered=True, rows_of_one_client=True
+    orchestra.orchestra,
+    _orchestra_config,
+    numbered=True,
+    rows_of_one_client=algorithms.always,
   ),
   'ssd': algorithms.with_server(ssd.ssd, _ssd_config, numbered=True),
   'centralized': algorithms.Algorithm(_centralized, _check_centralized),

@@ -187,7 +187,7 @@ ALGORITHMS: Mapping[str, ServerAlgorithm] = {
   'fedsup': ServerAlgorithm(_fedsup, _check_fedsup, group=_grouping),
   'fedrgd': ServerAlgorithm(_fedrgd, _check, group=_grouping),
   'fedmatch': ServerAlgorithm(
-    _fedmatch, _check, numbered=True, rows_of_one_client=True
+    _fedmatch, _check, numbered=True, rows_of_one_client=algorithms.always
   ),
   'labelled_only': ServerAlgorithm(_labelled_only, _check_server),
 }

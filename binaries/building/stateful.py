@@ -193,6 +193,6 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
     mixing=_mixing_of_fedema,
   ),
   'fedca': algorithms.Algorithm(
-    _fedca, _check_fedca, numbered=True, rows_of_one_client=True
+    _fedca, _check_fedca, numbered=True, rows_of_one_client=algorithms.always
   ),
 }

@@ -97,6 +97,11 @@ def check(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> None:
   if _is_encoder(source):
     encoder_file.read(source)
     return
+  if not pathlib.Path(source).exists():
+    raise ValueError(
+      f'init_from is {source!r}, which does not exist; it must be the folder of a run '
+      'or a file of weights.'
+    )
   _check_encoder(config, source)
   checkpoints.read_newest(pathlib.Path(source) / _CHECKPOINTS, algorithms.TRAINABLE)
 

@@ -79,7 +79,7 @@ def check(config: run_config.RunConfig) -> None:
   precision.check(config.evaluation.precision)
   objectives.check(config)
   algorithm.check(config)
-  aggregation.check(config, algorithm.rows_of_one_client)
+  aggregation.check(config, algorithm.rows_of_one_client(config))
   execution.check(config)
   number_trackers.check(config.trackers)
   init_from.check(config, folder)

@@ -49,9 +49,16 @@ def _secure(config, *fields):
   return settled.settle(changing.changed(config, {'aggregation': text}))
 
 
+def test_fedu2_sends_rows_for_its_unified_aggregator_alone():
+  row = programs.load('fedavg_ssl').rows['fedu2']['simclr']
+  assert algorithms.of(row).rows_of_one_client(row)
+  plain = changing.changed(row, {'method': 'fedu2:unified=false'})
+  assert not algorithms.of(plain).rows_of_one_client(plain)
+
+
 @pytest.mark.parametrize('row', _ROWS)
 def test_secure_sums_are_taken_or_refused_in_one_sentence(row):
-  sends_rows = algorithms.of(row).rows_of_one_client
+  sends_rows = algorithms.of(row).rows_of_one_client(row)
   assert sends_rows == (row.method.kind in _OF_ROWS)
   if row.method.kind in _WITHOUT_SUMS:
     with pytest.raises(ValueError, match='--aggregation is given with --m') as refused:

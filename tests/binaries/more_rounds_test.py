@@ -255,7 +255,7 @@ def test_a_head_is_taken_as_a_whole_or_starts_afresh(encoder, capsys):
   ('binary', 'flags', 'said'),
   [
     (fedavg_ssl, ['--init_from={run}'], 'the run itself'),
-    (fedavg_ssl, ['--init_from={none}'], 'is not a run: there is no such folder'),
+    (fedavg_ssl, ['--init_from={none}'], 'does not exist; it must be the folder'),
     (fedavg_ssl, ['--init_from={other}'], 'is a run with encoder=conv4, but this'),
     (fedsup, ['--init_from={other}'], '--init_from is given with --method=fedsup'),
     (fedema, ['--init_from={empty}'], 'has no checkpoint'),
