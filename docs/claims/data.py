@@ -59,6 +59,10 @@ class Run:
     """The task that it is trained on."""
     return dict(flag.split('=') for flag in self.flags if '--task=' in flag)['--task']
 
+  def folder(self, base: pathlib.Path, seed: int) -> pathlib.Path:
+    """Returns its run folder in the folder of all."""
+    return base / f'{self.name}-{self.key}' / f'seed_{seed}'
+
 
 @dataclasses.dataclass(frozen=True)
 class Figure:

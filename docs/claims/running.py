@@ -101,7 +101,7 @@ class Runner(job_runner.Runner[Job]):
       seeds: Most seeds of a run; it has no more than its claims need.
     """
     return [
-      Job(run, seed, folder / f'{run.name}-{run.key}' / f'seed_{seed}')
+      Job(run, seed, run.folder(folder, seed))
       for seed in range(seeds)
       for run in self._columns
       if seed < self._seeds[run]

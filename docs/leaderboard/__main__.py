@@ -171,8 +171,7 @@ def _results(
 
 
 def _job(run: data.Run, seed: int, options: Options) -> running.Job:
-  folder = pathlib.Path(options.runs) / f'{run.name}-{run.key}' / f'seed_{seed}'
-  return running.Job(run, seed, folder)
+  return running.Job(run, seed, run.folder(pathlib.Path(options.runs), seed))
 
 
 def _say_cost(

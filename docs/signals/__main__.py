@@ -7,6 +7,11 @@ Makes the runs of `runs.toml` that are not in the folder yet, one after the othe
 correlation of each signal with the accuracies of probes, and of the others the light
 beside what labels say. --only_read prints what is there. Other runs that were evaluated
 by binaries.evaluate are added by --runs to those of the correlation.
+
+  python -m docs.signals --leaderboard=runs/leaderboard
+
+prints how signals rank the runs of the leaderboard, and what is lost if they choose the
+learning rate; nothing is run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +25,8 @@ from scipy import stats
 from binaries import experiment
 from binaries.config import command_line
 from binaries.launching import program
+from docs.leaderboard import boards
+from docs.signals import on_boards
 from tff_ssl.evaluation import signals
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_reader
@@ -41,15 +48,22 @@ class Options:
     out: Folder of the runs of runs.toml.
     runs: Other run folders, for the correlation.
     only_read: Whether no run is made.
+    leaderboard: Folder of the leaderboard's runs, which are read in place of others.
   """
 
   out: str = 'runs/signals'
   runs: tuple[str, ...] = ()
   only_read: bool = False
+  leaderboard: str | None = None
 
 
 def main(options: Options) -> None:
   """Makes the runs, and prints the tables."""
+  if options.leaderboard is not None:
+    benchmark, folder = boards.read(), pathlib.Path(options.leaderboard)
+    print(plain_text.text(on_boards.correlations(benchmark, folder)))
+    print(f'\n{plain_text.text(on_boards.rates(benchmark, folder))}')
+    return
   out, tables, numbers = pathlib.Path(options.out), command_lines(), {}
   for table, lines in reversed(tables.items()):
     for name, (own, *flags) in lines.items():

@@ -1,0 +1,114 @@
+"""How signals rank the runs of the leaderboard, of which no threshold comes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+import pathlib
+import statistics
+
+from scipy import stats
+
+from docs.claims import data
+from docs.leaderboard import boards as boards_lib
+from tff_ssl.evaluation import signals
+from tff_ssl.reporting import verdict
+from tff_ssl.storage import files
+
+# Numbers of evaluation.json.
+_Numbers = Mapping[str, float]
+_RATIO = 'signals/view_ratio'
+
+
+def correlations(
+  benchmark: boards_lib.Benchmark, folder: pathlib.Path
+) -> list[dict[str, object]]:
+  """Returns Spearman's rank correlation of signals with accuracy, by board.
+
+  Args:
+    benchmark: Boards and methods.
+    folder: The leaderboard's run folders.
+
+  Returns:
+    A row for each signal, in which it is relative to before training, over the results
+    of all methods.
+  """
+  found = {name: _results(benchmark, name, folder) for name in benchmark.boards}
+  rows = []
+  for signal in signals.NAMES:
+    name = f'signals/{signal}'
+    row: dict[str, object] = {'signal': signal}
+    for board, runs in found.items():
+      if len(runs) > 2:
+        column = benchmark.boards[board].column
+        accuracies = [numbers[column] for numbers in runs]
+        own = [numbers[name] / numbers[verdict.UNTRAINED + name] for numbers in runs]
+        rank = stats.spearmanr(own, accuracies).correlation
+        row[f'{board}, {len(runs)} runs'] = f'{rank:.2f}'
+    rows.append(row)
+  return rows
+
+
+def rates(
+  benchmark: boards_lib.Benchmark, folder: pathlib.Path
+) -> list[dict[str, object]]:
+  """Returns what is lost if each method's rate is chosen without labels.
+
+  Args:
+    benchmark: Boards and methods.
+    folder: The leaderboard's run folders.
+
+  Returns:
+    A row for each data set: how far the validation accuracy is below that of the best
+    rate, in points, as the mean over methods, if the rate is that with the largest
+    ratio of variances among those whose light is not red; or any; or the worst.
+  """
+  rows: list[dict[str, object]] = []
+  for board in benchmark.boards.values():
+    if board is benchmark.tuning_board(board):
+      column = boards_lib.tuning_column(board)
+      losses = [
+        _losses(tried, column) for tried in _tuning(benchmark, board, folder) if tried
+      ]
+      if losses:
+        names = ('largest view_ratio', 'any', 'worst')
+        means = map(statistics.fmean, zip(*losses, strict=True))
+        shown = {n: f'{100 * m:.1f}' for n, m in zip(names, means, strict=True)}
+        rows.append({'data set': board.task, 'methods': len(losses), **shown})
+  return rows
+
+
+def _losses(tried: Sequence[_Numbers], column: str) -> tuple[float, float, float]:
+  lights = [verdict.light(numbers) for numbers in tried]
+  pairs = zip(tried, lights, strict=True)
+  usable = [each for each, light in pairs if light and light.color != verdict.RED]
+  chosen = max(usable or tried, key=lambda numbers: numbers[_RATIO])[column]
+  accuracies = [numbers[column] for numbers in tried]
+  best, mean = max(accuracies), statistics.fmean(accuracies)
+  return best - chosen, best - mean, best - min(accuracies)
+
+
+def _tuning(
+  benchmark: boards_lib.Benchmark, board: boards_lib.Board, folder: pathlib.Path
+) -> Iterator[list[_Numbers]]:
+  """Yields the numbers of each method's rates that were tried."""
+  for method in benchmark.methods.values():
+    runs = [benchmark.tuning_run(board, method, rate) for rate in method.grid]
+    found = [_read(run, benchmark.tuning_seed, folder) for run in runs]
+    yield [numbers for numbers in found if numbers]
+
+
+def _results(
+  benchmark: boards_lib.Benchmark, board: str, folder: pathlib.Path
+) -> list[_Numbers]:
+  own = benchmark.boards[board]
+  found = [
+    _read(boards_lib.run(own, method, rate), seed, folder)
+    for method in benchmark.methods.values()
+    for rate in method.grid
+    for seed in range(boards_lib.SEEDS)
+  ]
+  return [numbers for numbers in found if numbers]
+
+
+def _read(run: data.Run, seed: int, folder: pathlib.Path) -> _Numbers:
+  """Returns the numbers of a run; none if it was not evaluated."""
+  path = run.folder(folder, seed) / 'evaluation.json'
+  return files.read_json(path) if path.exists() else {}
