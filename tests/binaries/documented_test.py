@@ -13,9 +13,13 @@ from binaries.config import programs
 from binaries.launching import program as program_lib
 
 _ROOT = pathlib.Path(__file__).parents[2]
-# Programs of docs that have flags as those of binaries; others read them by argparse.
-_OF_DOCS = {name: f'docs.{name}.__main__' for name in ('bench', 'studies')}
-_BY_ARGPARSE = ('claims', 'leaderboard', 'race', 'signals', 'theory')
+_DOCS = _ROOT / 'docs'
+# Programs of docs that have flags as those of binaries; the race reads them by argparse.
+_OF_DOCS = {
+  name: f'docs.{name}.__main__'
+  for name in ('bench', 'claims', 'leaderboard', 'signals', 'studies', 'theory')
+}
+_BY_ARGPARSE = ('race',)
 # What a person puts in place of a word in capitals, by program where it depends on it.
 _STANDS_FOR = {
   '$$algorithm': ['centralized', 'fedavg'],
@@ -38,7 +42,8 @@ _STANDS_FOR = {
 def _documented():
   """Returns (file, program, command line) of all that docs tell a person to type."""
   found = []
-  for path in ('README.md', 'Makefile', *sorted((_ROOT / 'docs').glob('*.md'))):
+  pages = (each for name in ('*.md', '*/README.md') for each in _DOCS.glob(name))
+  for path in ('README.md', 'Makefile', *sorted(pages)):
     source = (_ROOT / path).read_text().replace('\\\n', ' ')
     pattern = r'python -m\s+(?:binaries|docs)\.(\w+)((?:\s+--[^\s`]+|\s+\$\(ARGS\))+)'
     for program, line in re.findall(pattern, source):

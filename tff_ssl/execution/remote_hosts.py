@@ -1,15 +1,15 @@
 """Many hosts that execute TFF computations; any may die, freeze or come back.
 
-    with context.hosts(['a:1', 'b:1']) as execution:
-      process = parted.in_parts(processes.build(dcco.dcco(...), ...), 8)
+    with contexts.hosts(['a:1', 'b:1']) as execution:
+      process = partial_rounds.in_parts(processes.build(dcco.dcco(...), ...), 8)
       state = process.initialize()
       state, metrics = process.next(state, cohort)
 
 Each host is a TFF worker (`python -m binaries.worker`). A computation called inside is
-executed by any one host. The parts of a round (`parted`) are executed by all hosts, one
-part per host at a time. The part of a lost host is given to another, which computes the
-same; a host that is back is used again. So no number depends on which hosts there are,
-if their processors are of one kind.
+executed by any one host. The parts of a round (`partial_rounds`) are executed by all
+hosts, one part per host at a time. The part of a lost host is given to another, which
+computes the same; a host that is back is used again. So no number depends on which
+hosts there are, if their processors are of one kind.
 """
 
 from collections.abc import Sequence
