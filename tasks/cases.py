@@ -11,7 +11,7 @@ The manifest is `manifest.csv`, or any CSV file whose path is given (see `csv_ro
 `matching`), and so are their masks, in a column `mask` (see `masks`). Without a
 column `split`, about a fifth of the clients (or cases) is the test split, by their
 names alone: further ones move nobody (`splits.hold_out_named`). Images become squares
-of one size (see `images.decode`); unreadable ones are counted, named and left out.
+of one size (see `images.read`); unreadable ones are counted, named and left out.
 """
 
 from collections.abc import Mapping, Sequence

@@ -140,44 +140,24 @@ class _Source(NamedTuple):
     return width, height
 
 
-def decode(content: bytes, image_size: int, reading: Reading = AS_USUAL) -> np.ndarray:
-  """Decodes an image file by itself to a square RGB image.
-
-  Args:
-    content: The file, of any format of `opening.FORMATS`, or DICOM.
-    image_size: Height and width of the result, in pixels.
-    reading: How it is read; without a range, numbers are scaled by the file's own.
-
-  Returns:
-    uint8 [image_size, image_size, 3].
-
-  Raises:
-    PictureError: There is no memory for it, or its numbers are not finite.
-    Exception: Whatever Pillow raises for a file that it cannot read.
-  """
-  pixels = read(content, image_size, reading, _own_range).pixels
-  assert pixels is not None
-  return pixels
-
-
-def _own_range(numbers: brightness.Numbers) -> brightness.Range:
-  return brightness.of_data_set([numbers.summary()])[numbers.key]
-
-
 def read(
   content: bytes,
   image_size: int,
   reading: Reading,
   range_of: Callable[[brightness.Numbers], brightness.Range | None],
 ) -> Picture:
-  """Reads a file as one of a data set.
+  """Reads a file as one of a data set, to a square RGB image.
 
   Args:
-    content: As in `decode`, as are the errors.
-    image_size: Likewise.
+    content: The file, of any format of `opening.FORMATS`, or DICOM.
+    image_size: Height and width of the result, in pixels.
     reading: How it is read.
     range_of: The range of numbers if `reading` has none; None: not known yet. Then the
       result has no pixels, and a summary.
+
+  Raises:
+    PictureError: There is no memory for it, or its numbers are not finite.
+    Exception: Whatever Pillow raises for a file that it cannot read.
   """
   with _opened(content, image_size) as source:
     ends, notes = None, source.notes

@@ -80,10 +80,11 @@ def run(
     if not added.transfer and not config.uses('labels'):
       known = report.signals_of(results.read(folder, round))
       numbers.update(known)
-      partition = data.partition(config, task)
-      measured = quality.build(config, task, encoder, partition, evaluator.untrained)
-      prefix_of = dual_encoder.encoder_prefix(encoder)
-      report.add_signals(measured, numbers, network.select(params, prefix_of))
+      if not known:
+        partition = data.partition(config, task)
+        measured = quality.build(config, task, encoder, partition, evaluator.untrained)
+        prefix_of = dual_encoder.encoder_prefix(encoder)
+        report.add_signals(measured, numbers, network.select(params, prefix_of))
     report.report(evaluator, folder, round, config.title, numbers, prefix)
   model_card.write(folder, encoder_card.PUBLIC)
 

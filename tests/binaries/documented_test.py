@@ -14,7 +14,7 @@ from binaries.launching import program as program_lib
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _DOCS = _ROOT / 'docs'
-# Programs of docs that have flags as those of binaries; the race reads them by argparse.
+# Programs of docs have flags as those of binaries, but for one.
 _OF_DOCS = {
   name: f'docs.{name}.__main__'
   for name in ('bench', 'claims', 'leaderboard', 'signals', 'studies', 'theory')

@@ -65,7 +65,7 @@ def test_a_card_tells_what_the_run_knows(folder):
   assert 'recall' not in text
   # Where its files are is nobody's matter.
   assert 'mine' not in text
-  assert '--baselines' not in text
+  assert 'baselines=true' not in text
   # The table is of the test examples.
   assert 'validation' not in text
 

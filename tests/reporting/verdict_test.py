@@ -44,6 +44,17 @@ def test_without_signals_there_is_no_light():
   assert verdict.sentences(numbers) == []
 
 
+def test_test_cases_are_those_of_the_task():
+  name = 'knn/10%/accuracy'
+  numbers = {'tested/cases': 14.0, 'transfer/wine/tested/cases': 36.0}
+  for start in ('', 'transfer/wine/'):
+    numbers |= {f'{start}{name}': 0.5, f'{start}{name}/low': 0.4}
+    numbers[f'{start}{name}/high'] = 0.6
+  own, other = verdict.sentences(numbers)
+  assert own.endswith(' by 14 test cases.')
+  assert other.endswith(' by 36 test cases.')
+
+
 @pytest.mark.parametrize(
   'low, high, word', [(-0.1, 0.2, 'not better'), (0.01, 0.2, 'better')]
 )

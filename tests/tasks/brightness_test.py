@@ -124,7 +124,7 @@ def test_numbers_that_are_not_finite_are_refused(bad):
   content = picture_files.tiff(values[..., np.newaxis])
   for ends in (None, (0.0, 1.0)):
     with pytest.raises(ValueError, match=r'infinite or not a number \(NaN\)'):
-      images.decode(content, 2, images.Reading(pixel_range=ends))
+      picture_files.decode(content, 2, images.Reading(pixel_range=ends))
 
 
 _DTYPES = (np.int8, np.uint16, np.int16, np.int32, np.uint32, np.float32)
@@ -144,7 +144,9 @@ def test_stated_range_maps_all_types_as_numpy_would(dtype, low, width, inverted)
     raw = np.clip(raw, np.iinfo(dtype).min, np.iinfo(dtype).max)
   values = raw.astype(dtype)
   content = picture_files.tiff(values[..., np.newaxis])
-  decoded = images.decode(content, 6, images.Reading(pixel_range=(low, low + width)))
+  decoded = picture_files.decode(
+    content, 6, images.Reading(pixel_range=(low, low + width))
+  )
   share = (values.astype(np.float64) - low) / width
   expected = np.rint(255 * np.clip(share, 0, 1))
   np.testing.assert_allclose(decoded[..., 0].astype(float), expected, atol=1e-6)

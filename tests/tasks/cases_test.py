@@ -7,9 +7,9 @@ from PIL import Image
 import pytest
 
 from tasks import cases
-from tasks import images
 from tasks import registry
 from tests.tasks import fabricate
+from tests.tasks import picture_files
 
 
 def _folder(path, header='image,case_id,label', rows=(), files=8):
@@ -34,7 +34,7 @@ def _ids_by_case(examples):
 def _check_images(examples):
   """Each image is where its id says, and in a file that is mapped into memory."""
   for image, example_id in zip(examples.image, examples.example_id, strict=True):
-    expected = images.decode(fabricate.jpeg(20 * int(example_id)), 8)
+    expected = picture_files.decode(fabricate.jpeg(20 * int(example_id)), 8)
     np.testing.assert_array_equal(image, expected)
   assert fabricate.is_mapped(examples.image)
 
@@ -118,7 +118,7 @@ def test_an_archive_is_indexed_once_until_it_changes(tmp_path, monkeypatch):
   first = cases.load(archive, image_size=8)
   with monkeypatch.context() as patch:
     patch.setattr('tarfile.open', None)
-    patch.setattr('tasks.images.decode', None)
+    patch.setattr('tasks.images.read', None)
     second = cases.load(archive, image_size=8)
   np.testing.assert_array_equal(first.train.image, second.train.image)
   _folder(folder, rows=[*_ROWS, 'a/8.jpg,case9,x'], files=9)

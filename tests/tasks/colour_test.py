@@ -61,7 +61,7 @@ def test_transparent_pixels_do_not_change_the_image(kind, mode):
     values[3:9, 3:9, 0] = 40
     options = {'lossless': True, 'exact': True} if kind == 'WEBP' else {}
     content = picture_files.of(Image.fromarray(values), kind, **options)
-    decoded.append(images.decode(content, 6))
+    decoded.append(picture_files.decode(content, 6))
   np.testing.assert_array_equal(*decoded)
 
 
@@ -73,7 +73,9 @@ def test_transparent_pixels_do_not_change_the_image_in_16_bits(channels):
     values[..., -1] = 0
     values[3:9, 3:9] = 900
     values[3:9, 3:9, -1] = 65535
-    decoded.append(images.decode(picture_files.png(values.astype(np.uint16)), 12))
+    decoded.append(
+      picture_files.decode(picture_files.png(values.astype(np.uint16)), 12)
+    )
   np.testing.assert_array_equal(*decoded)
   # By hand: 900 of 1023.
   assert decoded[0][6, 6, 0] == 224
@@ -189,7 +191,7 @@ def test_profile_in_a_file(kind):
   image = Image.new('RGB', (8, 8), (64, 128, 192))
   content = picture_files.of(image, kind, icc_profile=_linear('RGB'))
   expected = _srgb_of_linear(np.array([64, 128, 192]))
-  np.testing.assert_allclose(images.decode(content, 4)[1, 1], expected, atol=4)
+  np.testing.assert_allclose(picture_files.decode(content, 4)[1, 1], expected, atol=4)
 
 
 @pytest.mark.parametrize('mode', ['YCbCr', 'CMYK', 'LAB'])
@@ -203,4 +205,6 @@ def test_other_spaces_become_rgb(mode):
   else:
     image = image.convert(mode)
   content = picture_files.of(image, 'TIFF')
-  np.testing.assert_allclose(images.decode(content, 4)[1, 1], [200, 30, 60], atol=4)
+  np.testing.assert_allclose(
+    picture_files.decode(content, 4)[1, 1], [200, 30, 60], atol=4
+  )

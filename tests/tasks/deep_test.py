@@ -107,7 +107,7 @@ def test_zero_is_white_where_a_tiff_says_so(dtype):
   high = {np.uint8: 255, np.uint16: 65535, np.float32: 1}[dtype]
   values = np.array([[[0], [high]]], dtype)
   content = picture_files.tiff(values, photometric=0)
-  decoded = images.decode(content, 2, images.Reading(fit='stretch'))
+  decoded = picture_files.decode(content, 2, images.Reading(fit='stretch'))
   np.testing.assert_array_equal(decoded[0, :, 0], [255, 0])
 
 
@@ -167,7 +167,7 @@ def test_all_layouts_of_the_same_numbers_are_the_same_picture(
     content = picture_files.tiff(values, order=order, deflated=deflated)
   size = max(shape[:2])
   reading = images.Reading(images.PAD, (0.0, float(full)))
-  found = images.decode(content, size, reading)
+  found = picture_files.decode(content, size, reading)
   # By NumPy: brightness, repeated over the channels, in the middle of black bars.
   bright = np.broadcast_to(np.rint(values / full * 255), (*shape[:2], 3))
   top, left = (round((size - side) / 2) for side in shape[:2])

@@ -28,7 +28,9 @@ _file = dicom_files.of
 
 
 def _decoded(content, size, **known):
-  return images.decode(content, size, images.Reading(**known))[..., 0].astype(float)
+  return picture_files.decode(content, size, images.Reading(**known))[..., 0].astype(
+    float
+  )
 
 
 def _scaled(values, low, high):
@@ -110,10 +112,10 @@ _RGB = np.random.default_rng(0).integers(0, 256, (8, 8, 3)).astype(np.uint8)
 
 
 def test_colours():
-  np.testing.assert_array_equal(images.decode(_file(_RGB), 8), _RGB)
+  np.testing.assert_array_equal(picture_files.decode(_file(_RGB), 8), _RGB)
   planes = np.ascontiguousarray(_RGB.transpose(2, 0, 1))
   by_plane = _file(_RGB, pixels=planes.tobytes(), PlanarConfiguration=1)
-  np.testing.assert_array_equal(images.decode(by_plane, 8), _RGB)
+  np.testing.assert_array_equal(picture_files.decode(by_plane, 8), _RGB)
 
 
 def test_ybr_is_converted_to_rgb():
@@ -125,7 +127,7 @@ def test_ybr_is_converted_to_rgb():
   cr = 0.5 * red - 0.4187 * green - 0.0813 * blue + 128
   ybr = np.full((8, 8, 3), np.rint([y, cb, cr]), np.uint8)
   content = _file(ybr, PhotometricInterpretation='YBR_FULL')
-  np.testing.assert_allclose(images.decode(content, 8).astype(int), flat, atol=2)
+  np.testing.assert_allclose(picture_files.decode(content, 8).astype(int), flat, atol=2)
 
 
 def test_palette():
@@ -136,7 +138,7 @@ def test_palette():
     tags[f'{name}PaletteColorLookupTableDescriptor'] = [4, 0, 8]
     tags[f'{name}PaletteColorLookupTableData'] = colours[:, k].tobytes()
   content = _file(indices, PhotometricInterpretation='PALETTE COLOR', **tags)
-  np.testing.assert_array_equal(images.decode(content, 8), colours[indices])
+  np.testing.assert_array_equal(picture_files.decode(content, 8), colours[indices])
 
 
 @pytest.mark.parametrize(('frames', 'middle'), [(3, 1), (4, 2)])
@@ -246,13 +248,13 @@ def test_compressed_files():
   frame = encaps.encapsulate([picture_files.of(red, 'JPEG', quality=95)])
   known = {'PhotometricInterpretation': 'YBR_FULL_422'}
   jpeg = _file(np.zeros((8, 8, 3), np.uint8), uid.JPEGBaseline8Bit, frame, **known)
-  found = images.decode(jpeg, 8).astype(int)
+  found = picture_files.decode(jpeg, 8).astype(int)
   np.testing.assert_allclose(found, np.full((8, 8, 3), (200, 60, 90)), atol=3)
 
 
 def _cannot(content):
   with pytest.raises(opening.PictureError) as error:
-    images.decode(content, 8)
+    picture_files.decode(content, 8)
   text = images.why_unreadable(error.value)
   assert not any(secret in text for secret in (*_SECRET.values(), _SERIES))
   return text
@@ -278,10 +280,12 @@ def test_unreadable_images_are_reported_in_plain_text():
 
 
 def test_a_frame_of_postscript_starts_no_program(monkeypatch):
-  monkeypatch.setattr('subprocess.Popen', None)
+  started: list[object] = []
+  monkeypatch.setattr('subprocess.Popen', lambda *given, **_: started.append(given))
   frame = encaps.encapsulate([b'%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n'])
   content = _file(np.zeros((8, 8), np.uint8), uid.JPEGBaseline8Bit, frame)
   assert 'cannot decode' in _cannot(content)
+  assert not started
 
 
 def test_oversized_arrays_are_refused(monkeypatch):

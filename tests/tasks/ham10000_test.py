@@ -43,7 +43,7 @@ def test_tar_equals_folder(tmp_path):
 def test_second_load_decodes_nothing(tmp_path, monkeypatch):
   folder = fabricate.ham_folder(tmp_path)
   first = ham10000.load(folder, image_size=8)
-  monkeypatch.setattr('tasks.images.decode', None)
+  monkeypatch.setattr('tasks.images.read', None)
   second = ham10000.load(folder, image_size=8)
   np.testing.assert_array_equal(first.train.image, second.train.image)
   assert second.report == ('9 files: 8 images read, 1 manifest',)

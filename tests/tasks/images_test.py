@@ -21,14 +21,18 @@ def _png(image):
 
 @pytest.mark.parametrize('mode', ['1', 'L', 'LA', 'P', 'RGB', 'RGBA'])
 def test_white_is_white_in_every_mode(mode):
-  decoded = images.decode(_png(Image.new('RGB', (9, 7), 'white').convert(mode)), 4)
+  decoded = picture_files.decode(
+    _png(Image.new('RGB', (9, 7), 'white').convert(mode)), 4
+  )
   np.testing.assert_array_equal(decoded, np.full([4, 4, 3], 255))
   assert decoded.dtype == np.uint8
 
 
 def test_sixteen_bits_are_scaled_not_clipped():
   grey = Image.fromarray(np.full([4, 4], 0x8000, np.uint16))
-  np.testing.assert_array_equal(images.decode(_png(grey), 4), np.full([4, 4, 3], 0x80))
+  np.testing.assert_array_equal(
+    picture_files.decode(_png(grey), 4), np.full([4, 4, 3], 0x80)
+  )
 
 
 def _tiff(array):
@@ -55,7 +59,7 @@ def _tiff(array):
   ],
 )
 def test_numbers_are_scaled_by_the_file_s_own_range(array, expected):
-  decoded = images.decode(_tiff(array), 2)
+  decoded = picture_files.decode(_tiff(array), 2)
   np.testing.assert_array_equal(decoded, np.stack([expected] * 3, axis=-1))
 
 
@@ -70,7 +74,7 @@ def test_eight_bits_are_as_pillow_alone_makes_them(kind, mode, size):
     image.draft('RGB', (16, 16))
     upright = ImageOps.exif_transpose(image)
     expected = ImageOps.fit(upright.convert('RGB'), (8, 8), Image.Resampling.BICUBIC)
-  np.testing.assert_array_equal(images.decode(content, 8), np.asarray(expected))
+  np.testing.assert_array_equal(picture_files.decode(content, 8), np.asarray(expected))
 
 
 def _flat(number, mode):
@@ -100,7 +104,7 @@ def _flat(number, mode):
 )
 @pytest.mark.parametrize('number', [0.2, 0.6, 1.0])
 def test_a_grey_is_the_same_grey_in_every_mode_and_depth(mode, number):
-  decoded = images.decode(_flat(number, mode), 5)
+  decoded = picture_files.decode(_flat(number, mode), 5)
   np.testing.assert_allclose(decoded[3, 2].astype(float), 255 * number, atol=1.6)
 
 
@@ -109,7 +113,7 @@ def test_the_central_square_is_kept():
   pixels = np.zeros([4, 12, 3], np.uint8)
   for channel in range(3):
     pixels[:, 4 * channel : 4 * channel + 4, channel] = 255
-  decoded = images.decode(_png(Image.fromarray(pixels)), 4)
+  decoded = picture_files.decode(_png(Image.fromarray(pixels)), 4)
   np.testing.assert_array_equal(decoded, pixels[:, 4:8])
 
 
@@ -148,7 +152,7 @@ def test_orientation_is_applied(kind, turn):
   expected = _TURNS[turn](values.reshape(3, 2))
   ends = (0.0, 25500.0) if kind.endswith('16') else None
   reading = images.Reading(images.PAD, ends)
-  decoded = images.decode(content, 3, reading)[..., 0]
+  decoded = picture_files.decode(content, 3, reading)[..., 0]
   scale = 100 if kind.endswith('16') else 1
   # Bars of black are added at the sides.
   height, width = expected.shape
@@ -200,7 +204,9 @@ def test_large_pictures_are_means_of_squares(monkeypatch, kind):
   found = images.read(content, 8, reading, lambda _: (0.0, 65535.0))
   # Squares of 3 x 3 leave 17 x 22 pixels, twice 8 at least.
   monkeypatch.setattr(opening, 'COPIED', 2**26)
-  full = images.decode(content, 65, images.Reading(images.PAD, (0.0, 65535.0)))[:, 8:57]
+  full = picture_files.decode(content, 65, images.Reading(images.PAD, (0.0, 65535.0)))[
+    :, 8:57
+  ]
   small = Image.fromarray(full).reduce(3)
   expected = small.resize((8, 8), Image.Resampling.BICUBIC)
   np.testing.assert_array_equal(found.pixels, np.asarray(expected))
@@ -222,7 +228,7 @@ def test_further_pages_are_said(kind, pages):
 
 def test_a_truncated_file_is_an_error():
   with pytest.raises(OSError, match='truncated'):
-    images.decode(fabricate.truncated_jpeg(), 8)
+    picture_files.decode(fabricate.truncated_jpeg(), 8)
 
 
 @pytest.mark.parametrize('channels', [1, 3])

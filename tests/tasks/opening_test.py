@@ -23,7 +23,8 @@ _POSTSCRIPT = (
 
 
 @pytest.mark.parametrize(
-  'read', [lambda c: images.decode(c, 8), lambda c: masks.decode(c, 8), images.size_of]
+  'read',
+  [lambda c: picture_files.decode(c, 8), lambda c: masks.decode(c, 8), images.size_of],
 )
 def test_postscript_starts_no_program(tmp_path, monkeypatch, read):
   program = tmp_path / 'gs'
@@ -44,7 +45,7 @@ def test_postscript_starts_no_program(tmp_path, monkeypatch, read):
 def test_other_formats_are_not_tried(kind):
   content = picture_files.of(Image.new('RGB', (16, 16)), kind)
   with pytest.raises(Image.UnidentifiedImageError):
-    images.decode(content, 8)
+    picture_files.decode(content, 8)
 
 
 def test_pictures_larger_than_pillow_reads_are_read():
@@ -53,18 +54,18 @@ def test_pictures_larger_than_pillow_reads_are_read():
   header = b'P4 20000 9000\n'
   assert images.size_of(header) == (20_000, 9000)
   with pytest.raises(OSError, match=r'truncated|Unable to read'):
-    images.decode(header, 8)
+    picture_files.decode(header, 8)
 
 
 def test_oversized_files_are_refused_by_their_size(monkeypatch):
   monkeypatch.setattr(opening, 'room', lambda: opening.Room(2**20))
   content = picture_files.of(Image.new('RGB', (1000, 800)))
   with pytest.raises(ValueError, match=r'1,000 x 800 pixels take .* 0\.0 GiB') as error:
-    images.decode(content, 8)
+    picture_files.decode(content, 8)
   assert images.why_unreadable(error.value) == str(error.value)
   # A JPEG is decoded at a fraction of its size.
   jpeg = picture_files.of(Image.new('RGB', (1000, 800), 'white'), 'JPEG')
-  np.testing.assert_array_equal(images.decode(jpeg, 8), 255)
+  np.testing.assert_array_equal(picture_files.decode(jpeg, 8), 255)
 
 
 @pytest.mark.parametrize('mode', ['1', 'L', 'RGB', 'I;16', 'F'])
@@ -78,7 +79,7 @@ def test_a_picture_s_memory_is_not_underrated(monkeypatch, mode):
 
   monkeypatch.setattr(opening, 'room', lambda: Room(2**30))
   content = picture_files.of(Image.new(mode, (300, 200)), 'TIFF')
-  images.decode(content, 8)
+  picture_files.decode(content, 8)
   # By hand: the bytes of Pillow's pixels, and those of the picture in RGB.
   least = {'1': 1, 'L': 1, 'RGB': 4, 'I;16': 2, 'F': 4}[mode] + 4
   assert amounts[0] >= 300 * 200 * least

@@ -7,6 +7,9 @@ import zlib
 import numpy as np
 from PIL import Image
 
+from tasks import brightness
+from tasks import images
+
 # Of PNG, by the number of channels.
 _COLOURS = {1: 0, 2: 4, 3: 2, 4: 6}
 
@@ -105,3 +108,16 @@ def of(image: Image.Image, kind: str = 'PNG', **options: object) -> bytes:
   buffer = io.BytesIO()
   image.save(buffer, kind, **options)
   return buffer.getvalue()
+
+
+def decode(
+  content: bytes, image_size: int, reading: images.Reading = images.AS_USUAL
+) -> np.ndarray:
+  """Returns a file's square RGB image, uint8: without a range by that of the file."""
+  pixels = images.read(content, image_size, reading, _own_range).pixels
+  assert pixels is not None
+  return pixels
+
+
+def _own_range(numbers: brightness.Numbers) -> brightness.Range:
+  return brightness.of_data_set([numbers.summary()])[numbers.key]

@@ -140,10 +140,12 @@ def moments(weights: tff.learning.models.ModelWeights) -> signals.Moments:
     weights: What its `get_model_weights` returns.
 
   Raises:
-    ValueError: If no example has been collected.
+    ValueError: If fewer than two examples have been collected.
   """
   sums = {name: np.asarray(value) for name, value in weights.trainable.items()}
   count = float(sums.pop(collected_sums.COUNT))
-  if count < 1:
-    raise ValueError('No example has been collected; the signals need at least two.')
+  if count < 2:
+    raise ValueError(
+      f'{count:g} examples have been collected; the signals need at least two.'
+    )
   return signals.Moments(count, **{name: each / count for name, each in sums.items()})

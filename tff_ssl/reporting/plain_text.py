@@ -38,7 +38,7 @@ def number(name: str, mean: float, deviation: float) -> str:
     power = min(int(math.log10(max(mean, 1)) // 3), len(_UNITS) - 1)
     unit, factor = f' {_UNITS[power]}', 1000.0**-power
   mean, deviation = factor * mean, factor * deviation
-  if decimals is None and deviation > 0:
+  if decimals is None and 0 < deviation < math.inf:
     # Two digits of the deviation, and as many decimals of the mean.
     decimals = max(0, 1 - math.floor(math.log10(deviation)))
   text = f'{mean:.4g}' if decimals is None else f'{mean:.{decimals}f}'

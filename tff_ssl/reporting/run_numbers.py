@@ -114,7 +114,7 @@ def labels_of(question: str) -> float:
   """Returns the number of labels in a question, or the share in per cent; else 0."""
   for part in question.split('/'):
     count = part.removesuffix(f' {_LABELS}').removesuffix('%')
-    if count != part and count.replace('.', '', 1).isdigit():
+    if count != part and count.replace('.', '', 1).isdecimal():
       return float(count)
   return 0.0
 

@@ -85,9 +85,10 @@ def sentences(numbers: Mapping[str, float]) -> list[str]:
   found = []
   if shown is not None:
     found.append(f'Without labels: {shown.color}, {shown.word}: {shown.why}.')
-  count = numbers.get(intervals.CASES, 0.0)
-  for name in numbers if count else ():
-    if name.rpartition('/')[2] == plain_text.ACCURACY:
+  for name in numbers:
+    if name.rpartition('/')[2] == plain_text.ACCURACY and (
+      count := _cases(numbers, name)
+    ):
       low, high = (
         numbers.get(f'{name}/{end}') for end in (intervals.LOW, intervals.HIGH)
       )
@@ -98,6 +99,15 @@ def sentences(numbers: Mapping[str, float]) -> list[str]:
           f'{_against_untrained(numbers, name, count)}.'
         )
   return found
+
+
+def _cases(numbers: Mapping[str, float], name: str) -> float:
+  """Returns how many cases an accuracy was tested on: those of its task."""
+  parts = name.split('/')
+  for n in range(len(parts), -1, -1):
+    if (count := numbers.get('/'.join([*parts[:n], intervals.CASES]))) is not None:
+      return count
+  return 0.0
 
 
 def _against_untrained(numbers: Mapping[str, float], name: str, count: float) -> str:
