@@ -111,20 +111,24 @@ class Evaluator:
     self.balanced = task.case_level or _imbalanced(task.test.label)
 
   def evaluate(
-    self, params: network.Params, seen: list[intervals.Tested] | None = None
+    self,
+    params: network.Params,
+    seen: list[intervals.Tested] | None = None,
+    methods: Sequence[str] | None = None,
   ) -> results.Numbers:
-    """Evaluates an encoder by the run's methods; names are those of `suite`.
+    """Evaluates an encoder; names are those of `suite`.
 
     Args:
       params: Parameters of the encoder, with its population statistics if it has any.
       seen: What was predicted is appended to it; None: it is not kept.
+      methods: Methods of `suite`; None: those of the run.
     """
     if self.skipped is not None:
       return collections.OrderedDict()
     params = self._merged(params)
     return self._evaluate(
       params,
-      evaluation.of_encoders(self.config),
+      evaluation.of_encoders(self.config) if methods is None else methods,
       self.config.evaluation.label_fractions,
       functools.partial(
         self._finetune, population_statistics.trained(self._encoder, params)
@@ -257,21 +261,19 @@ class Evaluator:
     Returns:
       Numbers of the random encoder, and of supervised training from scratch.
     """
-    initial, seen = self.untrained(), list[intervals.Tested]()
-    numbers = self.evaluate(initial, seen)
-    if seen:
-      self.seen[results.RANDOM] = intervals.joined(seen)
-    return numbers, self._supervised(initial)
+    initial = self.untrained()
+    return self._random(initial), self._supervised(initial)
 
   def evaluate_untrained(self) -> results.Numbers:
     """Evaluates the encoder before training by the methods that train only heads."""
+    return self._random(self.untrained(), self._frozen())
+
+  def _random(
+    self, params: network.Params, methods: Sequence[str] | None = None
+  ) -> results.Numbers:
+    """Evaluates the random encoder, and remembers what it predicts."""
     seen: list[intervals.Tested] = []
-    numbers = self._evaluate(
-      self.untrained(),
-      self._frozen(),
-      self.config.evaluation.label_fractions,
-      seen=seen,
-    )
+    numbers = self.evaluate(params, seen, methods)
     if seen:
       self.seen[results.RANDOM] = intervals.joined(seen)
     return numbers
@@ -377,9 +379,7 @@ def _same(params: network.Params, others: network.Params) -> bool:
 
 def _of_several(model: str, name: str) -> str:
   """Returns the name of a number, for one of several models or for all of them."""
-  # Names of a validation split's numbers begin with it.
-  split = suite.VALIDATION if name.startswith(suite.VALIDATION) else ''
-  return f'{split}{_CLUSTERS}/{model}/{name.removeprefix(split)}'
+  return results.prefixed(name, f'{_CLUSTERS}/{model}/')
 
 
 def _imbalanced(labels: np.ndarray) -> bool:

@@ -253,13 +253,12 @@ def _is_encoder(source: str) -> bool:
 
 def _check_card(source: str, encoder: network.Network) -> None:
   """Refuses the file of another network; shapes alone do not show its norm."""
-  card = pathlib.Path(source).with_suffix('.json')
   # Rebuilt: earlier releases described fewer options.
-  other = registry.rebuild(files.read_json(card)[encoder_file.NETWORK])
+  other = encoder_file.rebuild(source)
   if registry.describe(other) != registry.describe(encoder):
     raise ValueError(
-      f'{source} is not the {encoder.name} of this run, as {card} says; a run '
-      'must start from the weights of the same encoder.'
+      f'{source} is not the {encoder.name} of this run, as its card says; a run must '
+      'start from the weights of the same encoder.'
     )
 
 

@@ -94,10 +94,16 @@ class Quality:
     self._config, self._merged, self._untrained = config, encoder.merged, untrained
     plain, seed = encoder.plain, config.random_seed
     chosen = _drawn(partition, len(task.train), seed)
-    self._held = _renumbered(partition, chosen, len(task.train))
     self._inputs = task.train[plain.field][chosen]
     self._ids = np.asarray(task.train.example_id)[chosen]
     views = encoders.views(config)
+    self._moments = signals.moments
+    if config.is_secure:
+      held = _renumbered(partition, chosen, len(task.train))
+      # Each entry of a client's mean is at most 1, so that n_k times it is at most n_k.
+      most = max(map(len, held.values()))
+      secure = aggregations.secure(float(most), most)
+      self._moments = client_heads.ViewMoments(held, 0, secure).collect
 
     params_type = collections.OrderedDict(
       (name, tf.TensorSpec(spec.shape, tf.float32))
@@ -163,14 +169,6 @@ class Quality:
       parts.append(self._encode(known, inputs, tf.constant(self._ids[rows])))
     first, second = (np.concatenate(each) for each in zip(*parts, strict=True))
     return first, second
-
-  def _moments(self, first: np.ndarray, second: np.ndarray) -> signals.Moments:
-    if not self._config.is_secure:
-      return signals.moments(first, second)
-    # Each entry of a client's mean is at most 1, so that n_k times it is at most n_k.
-    most = max(len(positions) for positions in self._held.values())
-    secure = aggregations.secure(float(most), most)
-    return client_heads.ViewMoments(self._held, 0, secure).collect(first, second)
 
 
 def _drawn(partition: partitions.Partition, num_examples: int, seed: int) -> np.ndarray:

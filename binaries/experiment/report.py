@@ -121,7 +121,8 @@ def report(
     baselines = _baselines(evaluator, folder, round, numbers, prefix)
     if with_untrained and not baselines[results.RANDOM]:
       baselines[results.RANDOM] = evaluator.evaluate_untrained()
-    own = collections.OrderedDict(**numbers, **_new(evaluator.details(), numbers))
+    # What is known stays, and stays first.
+    own = collections.OrderedDict({**numbers, **evaluator.details(), **numbers})
     found = {
       each: values
       for each in (results.RANDOM, name, results.SCRATCH)
@@ -147,18 +148,12 @@ def _baselines(
   # Numbers of other settings are not comparable.
   known = results.read(folder, round) if _as_in_run(evaluator.config, folder) else {}
   # Signals say nothing of whether its accuracies are known.
-  asked = [name for name in numbers if name not in signals_of(numbers)]
+  found = signals_of(numbers)
+  asked = [name for name in numbers if name not in found]
   return {
     baseline: results.of_baseline(known, baseline, prefix, asked)
     for baseline in (results.RANDOM, results.SCRATCH)
   }
-
-
-def _new(details: results.Numbers, numbers: results.Numbers) -> results.Numbers:
-  """Returns the details that are not among the numbers."""
-  return collections.OrderedDict(
-    (name, value) for name, value in details.items() if name not in numbers
-  )
 
 
 def _as_in_run(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> bool:

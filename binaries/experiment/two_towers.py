@@ -196,9 +196,6 @@ def _project(
 
 def _of_right(numbers: results.Numbers) -> results.Numbers:
   """Returns the numbers under the right tower's names."""
-  named: results.Numbers = collections.OrderedDict()
-  for name, value in numbers.items():
-    # Names of a validation split's numbers begin with it.
-    split = suite.VALIDATION if name.startswith(suite.VALIDATION) else ''
-    named[split + results.RIGHT + name.removeprefix(split)] = value
-  return named
+  return collections.OrderedDict(
+    (results.prefixed(name, results.RIGHT), value) for name, value in numbers.items()
+  )

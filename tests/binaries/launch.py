@@ -27,17 +27,6 @@ SMALL = (
 # have as users do (dcco, fedema), and the same rounds (conformance_test).
 APART = '--runtime=packs=0'
 
-# Runs `main` of an interpreter's code as a program without flags.
-RUN_MAIN = """
-import dataclasses, sys, types
-from binaries.launching import program
-@dataclasses.dataclass(frozen=True)
-class Options:
-  'No flags.'
-module = sys.modules['binaries.of_a_test'] = types.ModuleType('binaries.of_a_test')
-module.Options, module.main = Options, lambda _: main()
-program.run('of_a_test')
-"""
 Process = subprocess.Popen[str] | forked.Process
 
 

@@ -8,7 +8,6 @@ from tff_ssl.encoders import projector
 from tff_ssl.objectives import dual_encoder
 
 SHAPE = (2, 2, 3)
-STAGES = ('stage1', 'stage2')
 FEATURES = 4
 
 

@@ -77,7 +77,7 @@ def test_a_history_costs_what_its_composition_costs(history):
       accountant.compose(event, rounds)
   terms = _terms(*history[:-1])
   got = accounting.Accountant(terms, _ORDERS).epsilon(
-    terms.counted(_order_of_releases(times))
+    terms.history(_order_of_releases(times)).counts
   )
   assert got == pytest.approx(accountant.get_epsilon(delta), abs=1e-6)
 
@@ -87,8 +87,10 @@ def test_150_rounds_of_a_known_run_cost_what_was_computed_for_them():
   terms = _terms(*_HISTORIES[0][:-1])
   accountant = accounting.Accountant(terms)
   once, twice = list(range(1, 151)), list(range(1, 151)) * 2
-  assert accountant.epsilon(terms.counted(once)) == pytest.approx(7.13, abs=0.01)
-  assert accountant.epsilon(terms.counted(twice)) == pytest.approx(19.06, abs=0.01)
+  assert accountant.epsilon(terms.history(once).counts) == pytest.approx(7.13, abs=0.01)
+  assert accountant.epsilon(terms.history(twice).counts) == pytest.approx(
+    19.06, abs=0.01
+  )
 
 
 def _true_delta(sampled, chance, shift, epsilon):
@@ -115,7 +117,7 @@ def test_no_test_of_a_repeated_round_finds_more_than_is_counted(
   population, delta = 50_000, 1e-5
   z = 0.54 if sampled == _POISSON else 2.0
   terms = _terms(sampled, amplified, population, cohort, (z,), delta)
-  counted = accounting.Accountant(terms).epsilon(terms.counted([7] * times))
+  counted = accounting.Accountant(terms).epsilon(terms.history([7] * times).counts)
   chance = cohort / population if amplified else 1.0
   true = _true_delta(sampled, chance, times**0.5 / z, counted)
   assert true <= delta
@@ -135,12 +137,14 @@ def test_torn_lines_count_as_the_worst_rounds_that_they_can_be_of(index, torn):
   accountant = accounting.Accountant(terms, _ORDERS)
   for times in ([1, 1], [1, 3], [2, 1, 2]):
     known = _order_of_releases(times)
-    counted = accountant.epsilon(terms.counted([*known, *[None] * torn]))
+    counted = accountant.epsilon(terms.history([*known, *[None] * torn]).counts)
     # Each may be of any round, or of one of which there is no other line.
     choices = itertools.product(range(1, len(times) + 3), repeat=torn)
-    worst = max(accountant.epsilon(terms.counted([*known, *some])) for some in choices)
+    worst = max(
+      accountant.epsilon(terms.history([*known, *some]).counts) for some in choices
+    )
     assert counted >= worst - 1e-12
-    assert counted >= accountant.epsilon(terms.counted(known))
+    assert counted >= accountant.epsilon(terms.history(known).counts)
 
 
 def test_a_history_grows_as_one_that_is_read():
@@ -152,7 +156,7 @@ def test_a_history_grows_as_one_that_is_read():
       after = history.after(int(round))
       history.add(int(round))
       rounds.append(int(round))
-      assert history.counts == after == terms.counted(rounds)
+      assert history.counts == after == terms.history(rounds).counts
       times = {n: rounds.count(n) for n in rounds}
       if per_pass:
         passes = {(n - 1) // 3 for n in times}

@@ -8,14 +8,12 @@ from PIL import ImageCms
 import pytest
 
 from tasks import colour
-from tasks import images
 from tests.tasks import picture_files
 
 _DRAW = np.random.default_rng(0)
 _COLOURS = _DRAW.integers(0, 256, (6, 8, 3)).astype(np.uint8)
 _ALPHA = _DRAW.integers(0, 256, (6, 8, 1)).astype(np.uint8)
 _ALPHA[0] = 0
-_WHOLE = images.Reading(fit=images.STRETCH)
 
 
 def _on_white(colours, alpha):

@@ -115,11 +115,8 @@ class UnionProcess(abc.ABC):
       num_examples: Number of examples of the round.
       finite: Whether all that was computed is finite.
     """
-    reported = collections.OrderedDict(averaged)
-    metrics = collections.OrderedDict(loss=reported.pop('loss'))
-    metrics.update(self._objective.summarize(reported))
     return clients.with_counts(
-      metrics,
+      server.report(averaged, self._objective.summarize),
       collections.OrderedDict(
         examples=tf.where(finite, num_examples, 0),
         nonfinite_batches=tf.cast(tf.logical_not(finite), tf.int32),

@@ -267,11 +267,9 @@ def fedca(
   base_params = _checked(objective, base_params)
 
   def initial():
-    weights = server.initial_weights(objective, config.training.seed)
     context = initial_context(objective, config, base_params)
-    return server.initial_state(
-      weights, config.training.seed, server_optimizer, **{CONTEXT: context}
-    )
+    plain = server.initial_of(objective, config.training.seed, server_optimizer)
+    return plain.with_extra(**{CONTEXT: context})
 
   def broadcast(state):
     rate = config.training.rate(state.round)

@@ -137,7 +137,7 @@ def batch(network: str, input_shape: tuple[int, ...], x: Any) -> tf.Tensor:
   return tf.ensure_shape(x, expected) if not x.shape[1:].is_fully_defined() else x
 
 
-def _listed(names: list[str], limit: int = 3) -> str:
-  """Returns the first names and how many more there are."""
-  more = len(names) - limit
-  return ', '.join(names[:limit]) + (f' and {more} more' if more > 0 else '')
+def _listed(names: list[str]) -> str:
+  """Returns the first three names and how many more there are."""
+  more = len(names) - 3
+  return ', '.join(names[:3]) + (f' and {more} more' if more > 0 else '')

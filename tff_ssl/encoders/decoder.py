@@ -26,7 +26,6 @@ def build_decoder(
   dim: int | None = None,
   depth: int | None = None,
   heads: int | None = None,
-  name: str = 'decoder',
 ) -> network.Network:
   """Builds a decoder for all patches of an encoder's images.
 
@@ -35,7 +34,6 @@ def build_decoder(
     dim: Units of the decoder's tokens; the encoder's when None.
     depth: Blocks; a third of the encoder's when None, at least 1.
     heads: Heads of each block; the encoder's when None.
-    name: Name of the network.
 
   Returns:
     A network [n, patches, encoder dim + 1] -> [n, patches, pixels]. Its input holds the
@@ -53,7 +51,9 @@ def build_decoder(
   )
   pixels = config.patch_size**2 * encoder.input_shape[-1]
   forward = functools.partial(_forward, config, encoder.grid, pixels)
-  return network.Network(name, (encoder.num_patches, encoder.config.dim + 1), forward)
+  return network.Network(
+    'decoder', (encoder.num_patches, encoder.config.dim + 1), forward
+  )
 
 
 def _forward(

@@ -18,20 +18,13 @@ def build_predictor(
   dim: int,
   hidden_dim: int,
   normalization: str = 'group',
-  groups: int = 32,
-  weight_standardization: bool = True,
-  name: str = 'predictor',
 ) -> network.Network:
   """Builds a layer with norm and relu, and a linear one back to the projection's size.
 
   Args:
     dim: units of the projection, and of its prediction.
     hidden_dim: units between them.
-    normalization: of the hidden layer; see `projector.ProjectorConfig`, also for the
-      next two.
-    groups: groups of a group norm.
-    weight_standardization: whether the hidden layer's kernel is standardized.
-    name: name of the network.
+    normalization: of the hidden layer; see `projector.ProjectorConfig`.
 
   Returns:
     A network [n, dim] -> [n, dim].
@@ -40,5 +33,5 @@ def build_predictor(
     ValueError: an argument is not allowed.
   """
   return projector.build_projector(
-    dim, (hidden_dim, dim), normalization, groups, weight_standardization, name
+    dim, (hidden_dim, dim), normalization, name='predictor'
   )

@@ -104,15 +104,12 @@ def build_linear(
   return build_projector(input_dim, (num_classes,), name=name)
 
 
-def build_prototypes(
-  input_dim: int, number: int, name: str = 'prototypes'
-) -> network.Network:
+def build_prototypes(input_dim: int, number: int) -> network.Network:
   """Builds prototypes: scores are products with the columns of a kernel, no bias.
 
   Args:
     input_dim: units of the input.
     number: number of prototypes.
-    name: name of the network.
 
   Returns:
     A network [n, input_dim] -> [n, number] with one parameter, 'dense0/kernel'.
@@ -121,8 +118,8 @@ def build_prototypes(
     ValueError: the number is below 1.
   """
   if number < 1:
-    raise ValueError(f'The number of {name} is {number}; it must be at least 1.')
-  return network.Network(name, (input_dim,), functools.partial(_scores, number))
+    raise ValueError(f'The number of prototypes is {number}; it must be at least 1.')
+  return network.Network('prototypes', (input_dim,), functools.partial(_scores, number))
 
 
 def _scores(number: int, ops: network_ops.Operations, x: Any) -> Any:

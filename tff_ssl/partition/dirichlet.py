@@ -20,6 +20,7 @@ Deviations:
 import dataclasses
 
 import numpy as np
+from scipy import special
 
 from tff_ssl.partition import draws
 from tff_ssl.partition import partitions
@@ -90,7 +91,7 @@ def _fill_clients(
     missing = config.examples
     while missing:
       available = np.flatnonzero(left)
-      proportions = draws.softmax(log_proportions[client, available])
+      proportions = special.softmax(log_proportions[client, available])
       drawn = rng.multinomial(missing, proportions)
       # Examples drawn beyond what is left of a class are drawn again from the other
       # classes: the distribution is the same as for one example at a time.

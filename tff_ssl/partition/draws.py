@@ -53,12 +53,6 @@ def log_dirichlet(
   return np.log(gamma) + log_uniform / concentration
 
 
-def softmax(logits: np.ndarray) -> np.ndarray:
-  """Softmax over the last axis."""
-  exponentials = np.exp(logits - np.max(logits, axis=-1, keepdims=True))
-  return exponentials / np.sum(exponentials, axis=-1, keepdims=True)
-
-
 def apportion(totals: np.ndarray, proportions: np.ndarray) -> np.ndarray:
   """Splits whole numbers by proportions.
 

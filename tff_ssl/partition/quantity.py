@@ -15,6 +15,7 @@ import dataclasses
 import math
 
 import numpy as np
+from scipy import special
 
 from tff_ssl.partition import draws
 from tff_ssl.partition import partitions
@@ -93,4 +94,4 @@ def _proportions(config: QuantityConfig, rng: np.random.Generator) -> np.ndarray
   if config.alpha == 0:
     return np.eye(config.clients)[rng.integers(config.clients)]
   concentration = np.full(config.clients, config.alpha)
-  return draws.softmax(draws.log_dirichlet(concentration, 1, rng))[0]
+  return special.softmax(draws.log_dirichlet(concentration, 1, rng)[0])

@@ -19,6 +19,7 @@ Deviations:
 import dataclasses
 
 import numpy as np
+from scipy import special
 
 from tff_ssl.partition import balance
 from tff_ssl.partition import draws
@@ -98,7 +99,8 @@ def build(
       shares = np.eye(config.clients)[owners]
     else:
       concentration = np.full(config.clients, config.alpha)
-      shares = draws.softmax(draws.log_dirichlet(concentration, len(class_sizes), rng))
+      logits = draws.log_dirichlet(concentration, len(class_sizes), rng)
+      shares = special.softmax(logits, axis=1)
     received = draws.apportion(class_sizes, shares).T
     if np.min(np.sum(received, axis=1)) >= config.min_examples:
       return draws.deal(labels, received, rng)

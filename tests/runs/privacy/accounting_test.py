@@ -263,7 +263,7 @@ def test_passes_count_no_fewer_releases_than_any_client_is_in(seed):
     first = int(generator.integers(0, kept + 1))
     kept = first + int(generator.integers(1, 6))
     rounds += range(first + 1, kept + 1)
-  counted = terms.counted(rounds).releases
+  counted = terms.history(rounds).counts.releases
   of_clients = collections.Counter(c for r in rounds for c in cohorts(r))
   assert counted >= max(of_clients.values())
   # No more than a client that is, in each pass, in the round repeated most.
@@ -275,9 +275,9 @@ def test_passes_count_no_fewer_releases_than_any_client_is_in(seed):
   ]
   assert counted == max(sum(choice) for choice in itertools.product(*passes))
   # Torn lines may be of any client.
-  assert terms.counted([*rounds, None, None]).releases == counted + 2
+  assert terms.history([*rounds, None, None]).counts.releases == counted + 2
   # Fewer lines never count more.
-  assert terms.counted(rounds[:-1]).releases <= counted <= len(rounds)
+  assert terms.history(rounds[:-1]).counts.releases <= counted <= len(rounds)
 
 
 @pytest.mark.parametrize(('population', 'cohort', 'rounds'), [
@@ -287,7 +287,7 @@ def test_rounds_that_are_not_repeated_count_as_often_as_a_client_takes_part(
   population, cohort, rounds
 ):
   terms = _of_passes(population, cohort, delta=1e-6)
-  expected = terms.counted(range(1, rounds + 1)).releases
+  expected = terms.history(range(1, rounds + 1)).counts.releases
   assert terms.counted_once(rounds) == expected
   if population < 100:
     cohorts = cohort_sampling.PassCohorts(

@@ -151,14 +151,6 @@ class Terms:
       per_pass = cohort_sampling.rounds_of_pass(self.population, self.cohort)
     return release_history.History(per_pass, rounds)
 
-  def counted(self, rounds: Iterable[int | None]) -> release_history.Counts:
-    """Returns how often the rounds were released that one client can be in.
-
-    Args:
-      rounds: See `history`.
-    """
-    return self.history(rounds).counts
-
   def counted_once(self, rounds: int) -> int:
     """Returns in how many of rounds 1 to `rounds` one client can be.
 
