@@ -13,10 +13,12 @@ from tff_ssl.reporting import caveats as caveats_lib
 from tff_ssl.reporting import comparison
 from tff_ssl.reporting import comparison_page
 from tff_ssl.reporting import curves
+from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import sensitivity
 from tff_ssl.reporting import tables
+from tff_ssl.reporting import verdict
 from tff_ssl.storage import files
 
 # Files of tables, in addition to the page and the CSV of all numbers.
@@ -93,13 +95,17 @@ def _lines(
   axis: sensitivity.Axis,
   label: Sequence[str],
 ) -> tuple[dict[str, list[sensitivity.Line]], list[str]]:
-  """Returns the lines of each accuracy to be shown, by its name, and their legend."""
-  accuracies = [question for question in questions if comparison.is_accuracy(question)]
-  panels, notes = sensitivity.lines(runs, axis, accuracies, label)
+  """Returns the lines of each accuracy to be shown, by its name, and their legend.
+
+  Without an accuracy, as where nothing is labelled, they are those of signals.
+  """
+  drawn = [question for question in questions if comparison.is_accuracy(question)]
+  drawn = drawn or [question for question in questions if question in verdict.DECIDING]
+  panels, notes = sensitivity.lines(runs, axis, drawn, label)
   if not panels:
     raise ValueError(
       f'Accuracies are to be shown against {axis.title}, but the numbers shown '
-      'include no accuracy.'
+      'include no accuracy, and no signal.'
     )
   return panels, notes
 
@@ -134,7 +140,8 @@ def _draw(
     drawn['curves'] = figures.draw(groups, shown)
   if axis:
     titled = {comparison.title(name): lines for name, lines in against.items()}
-    drawn['over'] = figures.draw_over(axis.title, titled)
+    of_shares = all(map(plain_text.is_share, against))
+    drawn['over'] = figures.draw_over(axis.title, titled, of_shares)
   # Of the first run of each group.
   found = {group.name: client_numbers.read(group.counted[0].folder) for group in groups}
   kept = {name: client_numbers.over_rounds(numbers) for name, numbers in found.items()}

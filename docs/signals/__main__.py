@@ -35,8 +35,6 @@ from tff_ssl.reporting import verdict
 _RUNS = pathlib.Path(__file__).parent / 'runs.toml'
 _FITTED, _HELD_OUT = 'thresholds', 'held_out'
 _PROBES = {'kNN': 'knn/10%/accuracy', 'linear': 'linear/10%/accuracy'}
-# What the light looks at, relative to before training.
-_DECIDING = ('spread', 'rank', 'view_ratio')
 _UNTRAINED = verdict.UNTRAINED
 
 
@@ -140,7 +138,7 @@ def correlations(runs: Mapping[str, Mapping[str, float]]) -> list[dict[str, obje
   for signal in signals.NAMES:
     name = f'signals/{signal}'
     own = [numbers[name] for numbers in runs.values()]
-    relative = [n[name] / n[_UNTRAINED + name] for n in runs.values()]
+    relative = [on_boards.relative(n, signal) for n in runs.values()]
     row: dict[str, object] = {'signal': signal, 'runs': len(runs)}
     for title, probe in _PROBES.items():
       score = [numbers[probe] for numbers in runs.values()]
@@ -164,7 +162,7 @@ def lights(runs: Mapping[str, Mapping[str, float]]) -> list[dict[str, object]]:
       'run': run,
       'light': light and f'{light.color}, {light.word}',
     }
-    for name in (f'signals/{signal}' for signal in _DECIDING):
+    for name in verdict.DECIDING:
       row[name] = f'{numbers[name] / numbers[_UNTRAINED + name]:.2f}'
     for title, probe in _PROBES.items():
       row[title] = f'{numbers[_UNTRAINED + probe]:.1%} -> {numbers[probe]:.1%}'

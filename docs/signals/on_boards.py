@@ -1,6 +1,7 @@
 """How signals rank the runs of the leaderboard, of which no threshold comes."""
 
 from collections.abc import Iterator, Mapping, Sequence
+import math
 import pathlib
 import statistics
 
@@ -14,7 +15,17 @@ from tff_ssl.storage import files
 
 # Numbers of evaluation.json.
 _Numbers = Mapping[str, float]
-_RATIO = 'signals/view_ratio'
+
+
+def relative(numbers: _Numbers, signal: str) -> float:
+  """Returns a signal relative to that of the encoder before training.
+
+  Args:
+    numbers: Those of evaluation.json.
+    signal: One of `signals.NAMES`.
+  """
+  before = numbers[f'{verdict.UNTRAINED}signals/{signal}']
+  return numbers[f'signals/{signal}'] / before if before else math.nan
 
 
 def correlations(
@@ -33,13 +44,12 @@ def correlations(
   found = {name: _results(benchmark, name, folder) for name in benchmark.boards}
   rows = []
   for signal in signals.NAMES:
-    name = f'signals/{signal}'
     row: dict[str, object] = {'signal': signal}
     for board, runs in found.items():
       if len(runs) > 2:
         column = benchmark.boards[board].column
         accuracies = [numbers[column] for numbers in runs]
-        own = [numbers[name] / numbers[verdict.UNTRAINED + name] for numbers in runs]
+        own = [relative(numbers, signal) for numbers in runs]
         rank = stats.spearmanr(own, accuracies).correlation
         row[f'{board}, {len(runs)} runs'] = f'{rank:.2f}'
     rows.append(row)
@@ -79,7 +89,7 @@ def _losses(tried: Sequence[_Numbers], column: str) -> tuple[float, float, float
   lights = [verdict.light(numbers) for numbers in tried]
   pairs = zip(tried, lights, strict=True)
   usable = [each for each, light in pairs if light and light.color != verdict.RED]
-  chosen = max(usable or tried, key=lambda numbers: numbers[_RATIO])[column]
+  chosen = max(usable or tried, key=lambda numbers: numbers[verdict.RATIO])[column]
   accuracies = [numbers[column] for numbers in tried]
   best, mean = max(accuracies), statistics.fmean(accuracies)
   return best - chosen, best - mean, best - min(accuracies)
@@ -111,4 +121,12 @@ def _results(
 def _read(run: data.Run, seed: int, folder: pathlib.Path) -> _Numbers:
   """Returns the numbers of a run; none if it was not evaluated."""
   path = run.folder(folder, seed) / 'evaluation.json'
-  return files.read_json(path) if path.exists() else {}
+  if not path.exists():
+    return {}
+  numbers: _Numbers = files.read_json(path)
+  if verdict.light(numbers) is None:
+    raise ValueError(
+      f'{path.parent} has no signals; `python -m binaries.evaluate --run=...` adds '
+      'them.'
+    )
+  return numbers

@@ -8,6 +8,7 @@ import sys
 import typing
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from binaries import compare
@@ -191,6 +192,22 @@ def test_a_legend_can_be_pasted_as_flags(tmp_path):
 def test_numbers_against_a_setting_are_drawn_if_asked_for(runs):
   out = call(runs, '--vary_axis=method')
   assert (out / 'over.png').read_bytes().startswith(b'\x89PNG')
+
+
+def test_runs_without_labels_are_compared_by_their_signals(tmp_path, capsys):
+  """The rate of the largest ratio is the best, and the signals are drawn against it."""
+  base = tmp_path / 'runs'
+  for rate, ratio in ((0.01, 2.0), (0.1, 8.0), (1.0, 4.0)):
+    signals = {'signals/spread': 0.2, 'signals/rank': 9.0, 'signals/view_ratio': ratio}
+    fabricate.run(base / f'{rate}', {'clients.learning_rate': rate}, evaluation=signals)
+  out = call(base, '--sort_by=signals/view_ratio', '--vary_axis=clients.learning_rate')
+  shown = capsys.readouterr().out
+  assert 'signals view ratio' in shown.splitlines()[0]
+  found = pd.read_csv(out / 'comparison.csv').query("number == 'signals/view_ratio'")
+  assert found['mean'].tolist() == [8.0, 4.0, 2.0]
+  over = pd.read_csv(out / 'over.csv').query("number == 'signals/view_ratio'")
+  assert over['mean'].tolist() == [2.0, 8.0, 4.0]
+  assert (out / 'over.png').exists()
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import tables
+from tff_ssl.reporting import verdict
 from tff_ssl.storage import files
 
 NAME, RUNS = 'method', 'runs'
@@ -185,7 +186,8 @@ def choose(compared: Comparison, patterns: Sequence[str] = ()) -> list[str]:
     compared: From `compare`.
     patterns: Names, or shell patterns such as 'linear/*', of numbers or questions;
       without any, all accuracies (balanced ones if they differ from plain ones), recall
-      at 1 of retrieval, the loss if all are of one objective, and the cost of training.
+      at 1 of retrieval, or, where nothing is labelled, the signals that decide
+      `verdict.light`; the loss if all are of one objective, and the cost of training.
       Recalls of classes, deviations, intervals, confusions, numbers of single clusters,
       and numbers of a validation split are shown only if a pattern names them.
 
@@ -197,6 +199,8 @@ def choose(compared: Comparison, patterns: Sequence[str] = ()) -> list[str]:
   """
   questions = compared.questions
   usual = [q for q in questions if _is_usual(compared, q)]
+  if not any(map(plain_text.is_share, usual)):
+    usual = [q for q in questions if q in usual or q in verdict.DECIDING]
   table = compared.statistics
   chosen = set()
   for pattern in patterns:
@@ -224,10 +228,10 @@ def choose(compared: Comparison, patterns: Sequence[str] = ()) -> list[str]:
 def table(compared: Comparison, questions: Sequence[str]) -> tables.Table:
   """Returns the table as text: the rows' names, their numbers of runs, the numbers.
 
-  The best accuracies and recalls are the largest, the best bytes and seconds the
-  smallest; losses have no best. Numbers that are written the same are all best.
-  Baselines, models chosen by test numbers and the models of a single group are not
-  compared.
+  The best accuracies, recalls and ratios of variances (`verdict.RATIO`) are the
+  largest, the best bytes and seconds the smallest; losses have no best. Numbers that
+  are written the same are all best. Baselines, models chosen by test numbers and the
+  models of a single group are not compared.
 
   Args:
     compared: From `compare`.
@@ -338,6 +342,8 @@ def _sign(question: str) -> int:
   if plain_text.is_share(question):
     # The name of their spread over clients or draws is an accuracy's with a suffix.
     return 0 if question.endswith(('/std', _DEVIATION)) else 1
+  if question == verdict.RATIO:
+    return 1
   return -1 if question in (run_numbers.BYTES, run_numbers.SECONDS) else 0
 
 

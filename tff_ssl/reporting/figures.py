@@ -64,13 +64,14 @@ def draw(
 
 
 def draw_over(
-  setting: str, panels: Mapping[str, Sequence[sensitivity.Line]]
+  setting: str, panels: Mapping[str, Sequence[sensitivity.Line]], of_shares: bool = True
 ) -> figure_lib.Figure:
   """Draws numbers against a setting: a panel for each, a line for each other setting.
 
   Args:
     setting: The setting on the horizontal axis.
-    panels: The title of a number, which is a share, -> its lines, at least one.
+    panels: The title of a number -> its lines, at least one.
+    of_shares: Whether all numbers are shares.
 
   Returns:
     The figure.
@@ -86,7 +87,9 @@ def draw_over(
   for index, (title, lines) in enumerate(panels.items(), start=1):
     # Shares are compared between panels too: one axis for all.
     plot = figure.add_subplot(rows, in_a_row, index, sharey=first)
-    first = first or plot
+    if of_shares:
+      first = first or plot
+      plot.yaxis.set_major_formatter(_PER_CENT)
     for line in lines:
       style = _style(names.index(line.name))
       marker = _MARKERS[names.index(line.name) % len(_MARKERS)]
@@ -99,7 +102,6 @@ def draw_over(
     if is_crowded:
       for label in plot.get_xticklabels():
         label.set(rotation=20, ha='right')
-    plot.yaxis.set_major_formatter(_PER_CENT)
     look.style_axes(plot)
   return figure
 

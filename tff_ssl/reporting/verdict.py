@@ -28,7 +28,12 @@ UNTRAINED = 'random_encoder/'
 RED, YELLOW, GREEN = 'red', 'yellow', 'green'
 # Of the untrained encoder's: least spread and rank, and least ratio of variances.
 LEAST_SPREAD, LEAST_RANK, LEAST_GAIN = 0.25, 0.5, 2.0
-_SPREAD, _RANK, _RATIO = 'signals/spread', 'signals/rank', 'signals/view_ratio'
+# The signals that decide the light; good encoders have a large ratio of variances.
+DECIDING = _SPREAD, _RANK, RATIO = (
+  'signals/spread',
+  'signals/rank',
+  'signals/view_ratio',
+)
 
 
 class Light(NamedTuple):
@@ -51,11 +56,10 @@ def light(numbers: Mapping[str, float]) -> Light | None:
   Args:
     numbers: Those of evaluation.json, by name.
   """
-  names = (_SPREAD, _RANK, _RATIO)
-  if any(name not in numbers or UNTRAINED + name not in numbers for name in names):
+  if any(name not in numbers or UNTRAINED + name not in numbers for name in DECIDING):
     return None
-  spread, rank, ratio = (numbers[name] for name in names)
-  spread_0, rank_0, ratio_0 = (numbers[UNTRAINED + name] for name in names)
+  spread, rank, ratio = (numbers[name] for name in DECIDING)
+  spread_0, rank_0, ratio_0 = (numbers[UNTRAINED + name] for name in DECIDING)
   if not all(math.isfinite(value) for value in (spread, rank, ratio)):
     return Light(RED, 'diverged', 'its features are not finite')
   if spread < LEAST_SPREAD * spread_0:
