@@ -167,6 +167,5 @@ def _draw(
   note = f'{len(shown):,} of the {len(first.names):,} images of {source}'
   colors = None if values is None else gallery.coloring([values[k] for k in shown])
   page = gallery.build_page(panels, names, images, note, colors)
-  with files.atomic(out / 'map.html') as aside:
-    aside.write_text(page, encoding='utf-8')
+  files.write(out / 'map.html', page)
   gallery.draw(panels, images, note, out / 'map.png', colors)

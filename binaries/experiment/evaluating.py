@@ -379,7 +379,7 @@ def _same(params: network.Params, others: network.Params) -> bool:
 
 def _of_several(model: str, name: str) -> str:
   """Returns the name of a number, for one of several models or for all of them."""
-  return results.prefixed(name, f'{_CLUSTERS}/{model}/')
+  return suite.prefixed(name, f'{_CLUSTERS}/{model}/')
 
 
 def _imbalanced(labels: np.ndarray) -> bool:

@@ -29,7 +29,7 @@ from tff_ssl.storage import files
 
 NAME = 'examples.json'
 _COLUMNS = ('name', 'holder', 'label', 'digest')
-_TEST, _TRAIN = 'test', 'train'
+_TRAIN = 'train'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -115,9 +115,6 @@ def check_unseen(
   stored: Mapping[str, object] = {}
   if (folder / stored_config.NAME).is_file():
     stored = stored_config.settings(stored_config.read(folder)['config'])
-  held_out = {
-    split: examples for split, examples in task.splits().items() if split != _TRAIN
-  }
   if not task.digests:
     _check_validation(source, stored, config, task)
     return
@@ -134,7 +131,7 @@ def check_unseen(
   own = list(_examples(task))
   is_related = {each.digest for each in known} & {each.digest for each in own}
   trained = {each.holder for each in known if each.split == _TRAIN and each.holder}
-  for split in held_out:
+  for split in (each for each in task.splits() if each != _TRAIN):
     moved = _moved(known, own, split)
     holders = set(_holders(task, split))
     if not holders:

@@ -57,12 +57,6 @@ _CLIENTS = 'fairness/clients'
 SCORES = {'accuracy': 'accuracy', 'balanced_accuracy': 'balanced'}
 
 
-def prefixed(name: str, prefix: str) -> str:
-  """Returns the name of a number with a prefix, behind that of a validation split."""
-  split = suite.VALIDATION if name.startswith(suite.VALIDATION) else ''
-  return split + prefix + name.removeprefix(split)
-
-
 def save_encoder(
   folder: run_folder.RunFolder,
   config: run_config.RunConfig,

@@ -197,5 +197,5 @@ def _project(
 def _of_right(numbers: results.Numbers) -> results.Numbers:
   """Returns the numbers under the right tower's names."""
   return collections.OrderedDict(
-    (results.prefixed(name, results.RIGHT), value) for name, value in numbers.items()
+    (suite.prefixed(name, results.RIGHT), value) for name, value in numbers.items()
   )

@@ -87,8 +87,7 @@ def main(
     if seeds:
       failures = runner.run(runner.jobs(runs, seeds))
   finally:
-    with files.atomic(folder.with_suffix('.md')) as aside:
-      aside.write_text(page.summary(folder), encoding='utf-8')
+    files.write(folder.with_suffix('.md'), page.summary(folder))
   if failures:
     raise ValueError(f'{len(failures)} runs failed: {" ".join(failures)}')
 

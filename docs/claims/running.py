@@ -117,9 +117,7 @@ class Runner(job_runner.Runner[Job]):
       return False
     for column, value in known.items():
       self._stored[job.run.key, job.seed, column] = float(f'{value:.{_DIGITS}g}')
-    with files.atomic(self._path) as aside:
-      text = figures_lib.text(self._stored, self._claims)
-      aside.write_text(text, encoding='utf-8')
+    files.write(self._path, figures_lib.text(self._stored, self._claims))
     return True
 
   def command(self, job: Job) -> list[str]:

@@ -120,8 +120,7 @@ def main(
       rated = figures.read(stored)
       failures += run(_results(benchmark, cells, options, rated))
   finally:
-    with files.atomic(folder.with_suffix('.md')) as aside:
-      aside.write_text(page.text(benchmark, stored), encoding='utf-8')
+    files.write(folder.with_suffix('.md'), page.text(benchmark, stored))
   if failures:
     raise ValueError(f'{len(failures)} runs failed: {" ".join(failures)}')
 
@@ -215,8 +214,7 @@ def _store_cpu(
       taken = float(found.system[boards_lib.CPU].sum())
       stored[job.run.key, job.seed, boards_lib.CPU] = float(f'{taken:.6g}')
   claims = [*boards_lib.claims(benchmark, with_cpu=True)]
-  with files.atomic(path) as aside:
-    aside.write_text(figures.text(stored, claims), encoding='utf-8')
+  files.write(path, figures.text(stored, claims))
 
 
 def _chosen(name: str, given: Sequence[str], known: Sequence[str]) -> Sequence[str]:

@@ -64,8 +64,7 @@ def write_between(page: pathlib.Path, marks: tuple[str, str], text: str) -> None
   _, end, after = rest.partition(last)
   if not (begin and end) or first in after or last in before + after:
     raise ValueError(f'{page} must have the lines {first!r} and {last!r}, once each.')
-  with files.atomic(page) as aside:
-    aside.write_text(f'{before}{begin}\n\n{text}\n\n{end}{after}', encoding='utf-8')
+  files.write(page, f'{before}{begin}\n\n{text}\n\n{end}{after}')
 
 
 def section(document: Mapping[str, Any]) -> str:

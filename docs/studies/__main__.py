@@ -31,6 +31,7 @@ from docs.studies import figures
 from docs.studies import repeating
 from tff_ssl.computing import kinds
 from tff_ssl.reporting import comparison
+from tff_ssl.reporting import look
 from tff_ssl.reporting import plain_text
 from tff_ssl.runs import run_config
 
@@ -78,8 +79,8 @@ def main(options: Options) -> None:
   print(plain_text.text(figures.table_rows(studies)))
   out.mkdir(parents=True, exist_ok=True)
   comparison.write_lines(out / 'study.csv', pd.DataFrame(figures.rows(studies)))
-  figures.write(studies, out / 'study.png')
-  figures.write_map(studies, out / 'map.png')
+  look.save(figures.draw(studies), out / 'study.png')
+  look.save(figures.draw_map(studies), out / 'map.png')
   print(f'Study: {out}')
 
 

@@ -1,7 +1,6 @@
 """How far clients' models are from the global model: rows, tables and figures."""
 
 from collections.abc import Callable, Iterable, Sequence
-import os
 from typing import Any, NamedTuple
 
 from matplotlib import axes as axes_lib
@@ -13,10 +12,7 @@ from tff_ssl.reporting import look
 
 DISTANCE, CKA = 'distance', 'cka'
 GLOBAL = 'global'
-_COLORS = look.COLORS[:-1]
 _MARKERS = 'os^DvP'
-_TITLE = {'loc': 'left', 'fontsize': 10.5, 'color': look.INK}
-_LEGEND = {'frameon': False, 'fontsize': 8, 'labelcolor': look.INK}
 _INCHES = (10.0, 6.6)
 _MAP_INCHES = 4.2
 
@@ -116,16 +112,6 @@ def _last_cka(study: Study, round: int) -> float:
   return float(np.mean(list(by_layer(study.of(CKA, round, True)).values())[-1]))
 
 
-def write(studies: Sequence[Study], path: str | os.PathLike[str]) -> None:
-  """Draws studies into a PNG file, made or replaced; see `draw`."""
-  look.save(draw(studies), path)
-
-
-def write_map(studies: Sequence[Study], path: str | os.PathLike[str]) -> None:
-  """Draws maps of features into a PNG file, made or replaced; see `draw_map`."""
-  look.save(draw_map(studies), path)
-
-
 def draw(studies: Sequence[Study]) -> figure_lib.Figure:
   """Draws distances and similarities over rounds, and by layer after the last round.
 
@@ -145,16 +131,16 @@ def draw(studies: Sequence[Study]) -> figure_lib.Figure:
       '$|w_j - w_k|$': lambda s, r: total_distance(s.of(DISTANCE, r, False)),
     },
   )
-  plots[0][0].set_title('weights: distance $d_w$, mean over pairs', **_TITLE)
+  plots[0][0].set_title('weights: distance $d_w$, mean over pairs', **look.TITLE)
   # Room for the legend, of two lines for each run.
   plots[0][0].set_ylim(0, (1.1 + 0.12 * len(studies)) * plots[0][0].get_ylim()[1])
   _over_rounds(plots[0][1], studies, {'': _last_cka})
-  plots[0][1].set_title("CKA of $w_g$'s and $w_k$'s features, mean", **_TITLE)
+  plots[0][1].set_title("CKA of $w_g$'s and $w_k$'s features, mean", **look.TITLE)
   _over_layers(plots[1][0], studies, DISTANCE)
-  plots[1][0].set_title('$|w_g - w_k|$ by layer, after the last round', **_TITLE)
+  plots[1][0].set_title('$|w_g - w_k|$ by layer, after the last round', **look.TITLE)
   plots[1][0].set_ylim(bottom=0)
   _over_layers(plots[1][1], studies, CKA)
-  plots[1][1].set_title('CKA by layer, after the last round', **_TITLE)
+  plots[1][1].set_title('CKA by layer, after the last round', **look.TITLE)
   look.title(
     figure,
     'How far clients drift from the global model',
@@ -179,11 +165,11 @@ def draw_map(studies: Sequence[Study]) -> figure_lib.Figure:
         alpha=0.6,
         lw=0,
         marker=_MARKERS[place % len(_MARKERS)],
-        color=_COLORS[place % len(_COLORS)],
+        color=look.LINES[place % len(look.LINES)],
         label=look.plain(model),
       )
-    plot.set_title(look.plain(f'{study.name}, round {study.last}'), **_TITLE)
-    plot.legend(**_LEGEND)
+    plot.set_title(look.plain(f'{study.name}, round {study.last}'), **look.TITLE)
+    plot.legend(**look.LEGEND)
     look.style_axes(plot)
   look.title(
     figure,
@@ -207,12 +193,12 @@ def _over_rounds(
         style,
         marker=_MARKERS[place % len(_MARKERS)],
         markersize=5,
-        color=_COLORS[place % len(_COLORS)],
+        color=look.LINES[place % len(look.LINES)],
         label=f'{look.plain(study.name)} {name}'.strip(),
       )
   plot.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
   plot.set_xlabel('round', color=look.INK, fontsize=9)
-  plot.legend(ncols=len(lines), handlelength=3.5, **_LEGEND)
+  plot.legend(ncols=len(lines), handlelength=3.5, **look.LEGEND)
   look.style_axes(plot)
 
 
@@ -222,7 +208,7 @@ def _over_layers(plot: axes_lib.Axes, studies: Sequence[Study], quantity: str) -
     found = by_layer(study.of(quantity, study.last, True))
     names = names or list(found)
     values = np.array(list(found.values()), np.float64)
-    style: dict[str, Any] = {'color': _COLORS[place % len(_COLORS)]}
+    style: dict[str, Any] = {'color': look.LINES[place % len(look.LINES)]}
     x = np.arange(len(found))
     plot.plot(
       x,
@@ -235,5 +221,5 @@ def _over_layers(plot: axes_lib.Axes, studies: Sequence[Study], quantity: str) -
     low, high = np.min(values, axis=1), np.max(values, axis=1)
     plot.fill_between(x, low, high, alpha=0.2, lw=0, **style)
   plot.set_xticks(np.arange(len(names)), names, rotation=60, ha='right', fontsize=7)
-  plot.legend(**_LEGEND)
+  plot.legend(**look.LEGEND)
   look.style_axes(plot)

@@ -23,6 +23,7 @@ from docs.theory import figure
 from docs.theory import representability
 from tff_ssl.computing import kinds
 from tff_ssl.reporting import comparison
+from tff_ssl.reporting import look
 from tff_ssl.reporting import plain_text
 
 
@@ -65,7 +66,7 @@ def main(options: Options) -> None:
   print()
   print(plain_text.text(figure.bound_rows(studies)))
   if out is not None:
-    figure.write(studies, out)
+    look.save(figure.draw(studies), out)
     table = pathlib.Path(out).with_suffix('.csv')
     comparison.write_lines(table, pd.DataFrame(figure.rows(studies)))
     print(f'Figure: {out}; numbers: {table}')

@@ -1,7 +1,6 @@
 """The linear theory of Dec-SSL as rows and as a figure (see `representability`)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-import os
 from typing import NamedTuple
 
 from matplotlib import axes as axes_lib
@@ -16,7 +15,6 @@ SELF_SUPERVISED, SUPERVISED = 'self-supervised', 'supervised'
 TOGETHER = 'together'
 # The directions that make no data, averaged.
 REST = 'rest'
-_COLORS = look.COLORS[:-1]
 _INCHES = (10.0, 6.6)
 _BAR = 0.8
 
@@ -121,11 +119,6 @@ def bound_rows(studies: Studies) -> list[dict[str, object]]:
   ]
 
 
-def write(studies: Studies, path: str | os.PathLike[str]) -> None:
-  """Draws studies into a PNG file, made or replaced; see `draw`."""
-  look.save(draw(studies), path)
-
-
 def draw(studies: Studies) -> figure_lib.Figure:
   """Draws studies.
 
@@ -144,7 +137,7 @@ def draw(studies: Studies) -> figure_lib.Figure:
   plots = figure.subplots(2, 2)
   for plot, learning in zip(plots[0], (SELF_SUPERVISED, SUPERVISED), strict=True):
     _bars(plot, studies[largest], learning)
-    plot.set_title(f'{learning}, d = {largest.dimension}', **_TITLE)
+    plot.set_title(f'{learning}, d = {largest.dimension}', **look.TITLE)
   plots[0][0].set_ylabel('representability $r_i$', color=look.INK)
   _over_dimensions(
     plots[1][0],
@@ -156,7 +149,7 @@ def draw(studies: Studies) -> figure_lib.Figure:
     {'$d^{-4/5}$': -0.8, '$d^{-2/5}$': -0.4},
     log=True,
   )
-  plots[1][0].set_title('self-supervised: largest $1 - r_i$', **_TITLE)
+  plots[1][0].set_title('self-supervised: largest $1 - r_i$', **look.TITLE)
   _over_dimensions(
     plots[1][1],
     dimensions,
@@ -167,7 +160,7 @@ def draw(studies: Studies) -> figure_lib.Figure:
     {'$d^{-1/10}$': -0.1},
     log=False,
   )
-  plots[1][1].set_title('supervised: strength of directions', **_TITLE)
+  plots[1][1].set_title('supervised: strength of directions', **look.TITLE)
   tau, mu = largest.scales
   look.title(
     figure,
@@ -177,9 +170,6 @@ def draw(studies: Studies) -> figure_lib.Figure:
     f'examples of a frequent and of a rare class; seed {largest.seed}',
   )
   return figure
-
-
-_TITLE = {'loc': 'left', 'fontsize': 10.5, 'color': look.INK}
 
 
 def _bars(plot: axes_lib.Axes, study: representability.Study, learning: str) -> None:
@@ -196,18 +186,15 @@ def _bars(plot: axes_lib.Axes, study: representability.Study, learning: str) -> 
       np.arange(count + 1) + (place - (len(found) - 1) / 2) * width,
       heights,
       width=0.9 * width,
-      color=look.INK if is_together else _COLORS[place % len(_COLORS)],
+      color=look.INK if is_together else look.LINES[place % len(look.LINES)],
       label=source if is_together else f'source {source}',
     )
   names = [*(f'$e_{{{i + 1}}}$' for i in range(count)), 'others, mean']
   plot.set_xticks(np.arange(count + 1), names)
   plot.set_ylim(0, 1.25)
   plot.set_yticks(np.linspace(0, 1, 6))
-  plot.legend(loc='upper center', ncols=4, **_LEGEND)
+  plot.legend(loc='upper center', ncols=4, **look.LEGEND)
   look.style_axes(plot)
-
-
-_LEGEND = {'frameon': False, 'fontsize': 8, 'labelcolor': look.INK}
 
 
 def _over_dimensions(
@@ -220,7 +207,7 @@ def _over_dimensions(
   """Draws numbers over d, and powers of d that begin at the first of each."""
   d = np.asarray(dimensions, np.float64)
   for place, (name, values) in enumerate(lines.items()):
-    plot.plot(d, values, 'os'[place], ls='-', color=_COLORS[place], label=name)
+    plot.plot(d, values, 'os'[place], ls='-', color=look.LINES[place], label=name)
   guides = zip(rates.items(), lines.values(), ['--', ':'], strict=False)
   for (name, power), values, style in guides:
     guide = values[0] * (d / d[0]) ** power
@@ -233,5 +220,5 @@ def _over_dimensions(
   plot.set_xticks(d, [f'{value:,}' for value in dimensions])
   plot.xaxis.set_minor_locator(ticker.NullLocator())
   plot.set_xlabel('dimension d', color=look.INK, fontsize=9)
-  plot.legend(**_LEGEND)
+  plot.legend(**look.LEGEND)
   look.style_axes(plot)

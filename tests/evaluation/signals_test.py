@@ -120,7 +120,7 @@ def test_one_example_is_within_the_bound_of_its_share():
   first, second = _views(n=1)
   means = signals.moments(first, second)
   sent = np.concatenate([np.ravel(each) for each in means[1:]])
-  assert len(sent) == signals.number_count(6)
+  assert len(sent) == 2 * 6**2 + 6 + 2 * signals.WAVES
   assert np.linalg.norm(sent) <= signals.share_bound()
   # Equal views attain it, but for the bound of the three moments.
   means = signals.moments(first, first)

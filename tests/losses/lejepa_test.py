@@ -162,17 +162,6 @@ def test_directions_are_uniform_and_those_of_the_seed():
     loss.directions_in(3)
 
 
-def test_statistics_of_a_union_are_weighted_means():
-  f, g = (tf.constant(x) for x in _encodings(5))
-  whole = _LOSS.statistics(f, g)
-  parts = _LOSS.statistics(f[:2], g[:2]), _LOSS.statistics(f[2:], g[2:])
-  for name, value in whole.items():
-    mean = (2 * parts[0][name] + 3 * parts[1][name]) / 5
-    np.testing.assert_allclose(value, mean, rtol=1e-12, atol=1e-15)
-  for value in _LOSS.statistics(f[:0], g[:0]).values():
-    assert not np.any(value)
-
-
 @pytest.mark.parametrize('dtype', [np.float32, np.float64])
 @pytest.mark.parametrize('size', [1e-30, 1.0, 1e6, 1e30])
 def test_no_encodings_exceed_the_bound(size, dtype):

@@ -40,17 +40,6 @@ def test_it_is_least_where_the_correlation_is_the_identity():
     assert _SPECTRAL.loss(statistics) > best
 
 
-def test_statistics_of_a_union_are_weighted_means():
-  f, g = (tf.constant(x) for x in _encodings(5))
-  whole = _SPECTRAL.statistics(f, g)
-  parts = _SPECTRAL.statistics(f[:2], g[:2]), _SPECTRAL.statistics(f[2:], g[2:])
-  for name, value in whole.items():
-    mean = (2 * parts[0][name] + 3 * parts[1][name]) / 5
-    np.testing.assert_allclose(value, mean, rtol=1e-12, atol=1e-15)
-  for value in _SPECTRAL.statistics(f[:0], g[:0]).values():
-    assert not np.any(value)
-
-
 def test_long_encodings_are_rescaled():
   x = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
   loss = spectral.SpectralLoss(4.0)

@@ -55,14 +55,12 @@ class DenseConfig:
     frozen_rate: Initial rate of a head on a frozen encoder, decayed to 0 by half a
       cosine.
     finetuned_rate: The same if the encoder is trained too.
-    flip: Whether an image is mirrored, with its mask or box, with probability 1/2.
   """
 
   num_steps: int = 300
   batch_size: int = 32
   frozen_rate: float = 3e-3
   finetuned_rate: float = 1e-3
-  flip: bool = True
 
   def __post_init__(self) -> None:
     checks.at_least(1, num_steps=self.num_steps, batch_size=self.batch_size)
@@ -277,7 +275,7 @@ class Evaluator:
   def _build_step(
     self, head: dense_heads.DenseHead, way: str
   ) -> Callable[..., tuple[Any, Any]]:
-    maps, encoder, flip = self._maps, self._encoder, self._config.flip
+    maps, encoder = self._maps, self._encoder
 
     def step(
       trained: Any,
@@ -289,10 +287,10 @@ class Evaluator:
       targets: tf.Tensor,
     ) -> tuple[Any, Any]:
       inputs = feature_sets.scale(images)
-      if flip:
-        drawn = tf.random.stateless_uniform([tf.shape(images)[0]], seed) < 0.5
-        inputs = _where(drawn, tf.reverse(inputs, axis=[2]), inputs)
-        targets = _where(drawn, head.flip(targets), targets)
+      # One image of two is mirrored, with its mask or box.
+      drawn = tf.random.stateless_uniform([tf.shape(images)[0]], seed) < 0.5
+      inputs = _where(drawn, tf.reverse(inputs, axis=[2]), inputs)
+      targets = _where(drawn, head.flip(targets), targets)
       if way == FROZEN:
         seen = maps(encoder.infer, fixed, inputs)
       with tf.GradientTape() as tape:

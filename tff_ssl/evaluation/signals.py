@@ -2,7 +2,7 @@
 
 Each example is encoded twice, from two random views; z and z' are its features of
 length 1. Clients send the means of z, of z z^T, of z z'^T and of 2 m waves cos(w z) and
-sin(w z), in all 2 d^2 + d + 2 m numbers (`number_count`); `algorithms.view_moments`
+sin(w z), in all 2 d^2 + d + 2 m numbers; `algorithms.view_moments`
 collects them, `moments` computes them from features at hand. From the means follow:
 
   rank         RankMe: exp of the entropy of the singular values of all z, normalised
@@ -84,15 +84,6 @@ class Moments(NamedTuple):
   second: np.ndarray
   cross: np.ndarray
   waves: np.ndarray
-
-
-def number_count(num_features: int) -> int:
-  """Returns how many numbers a client sends.
-
-  Args:
-    num_features: d.
-  """
-  return 2 * num_features**2 + num_features + 2 * WAVES
 
 
 def share_bound() -> float:

@@ -90,6 +90,12 @@ class Collect(Protocol):
     """Collects the sums; the arguments are those of `Federated`."""
 
 
+def prefixed(name: str, prefix: str) -> str:
+  """Returns the name of a number with a prefix, behind that of a validation split."""
+  split = VALIDATION if name.startswith(VALIDATION) else ''
+  return split + prefix + name.removeprefix(split)
+
+
 def evaluate(
   encode: Callable[[np.ndarray], np.ndarray],
   train: encoded.Examples,

@@ -7,6 +7,7 @@ Contrastive Learning of Visual Representations. ICML 2020.
 import tensorflow as tf
 
 from tff_ssl.computing import checks
+from tff_ssl.losses import lengths
 
 
 def nt_xent(
@@ -40,10 +41,7 @@ def nt_xent(
   Source: Chen et al. 2020, Eq. 1 and Algorithm 1.
   """
   checks.positive(temperature=temperature)
-  if f.shape.rank != 2 or not f.shape.is_compatible_with(g.shape):
-    raise ValueError(
-      f'The encodings have shapes {f.shape} and {g.shape}; both must be [n, d].'
-    )
+  lengths.check_alike(f, g)
   if negatives is not None and not negatives.shape[1:].is_compatible_with(f.shape[1:]):
     raise ValueError(
       f'The negatives have shape {negatives.shape}; it must be [m, d] with the d of '

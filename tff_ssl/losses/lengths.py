@@ -1,6 +1,17 @@
-"""Vectors of bounded length, so that each vector's share of a sum is bounded too."""
+"""Vectors of bounded length, so that each vector's share of a sum is bounded too.
+
+And the check of encodings that come in pairs.
+"""
 
 import tensorflow as tf
+
+
+def check_alike(f: tf.Tensor, g: tf.Tensor) -> None:
+  """Raises ValueError unless the encodings of two views are matrices of one shape."""
+  if f.shape.rank != 2 or not f.shape.is_compatible_with(g.shape):
+    raise ValueError(
+      f'The encodings have shapes {f.shape} and {g.shape}; both must be [n, d].'
+    )
 
 
 def at_most(vectors: tf.Tensor, length: float) -> tf.Tensor:

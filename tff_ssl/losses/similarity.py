@@ -10,6 +10,8 @@ No gradient is stopped here: callers stop the gradient of a target that is held 
 
 import tensorflow as tf
 
+from tff_ssl.losses import lengths
+
 
 def negative_cosine(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
   """D(a, b): the mean over examples of the negative cosine similarity.
@@ -99,10 +101,7 @@ def byol_loss(p1: tf.Tensor, p2: tf.Tensor, z1: tf.Tensor, z2: tf.Tensor) -> tf.
 
 def _cosine(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
   """Cosine similarities [n]."""
-  if a.shape.rank != 2 or not a.shape.is_compatible_with(b.shape):
-    raise ValueError(
-      f'The encodings have shapes {a.shape} and {b.shape}; both must be [n, d].'
-    )
+  lengths.check_alike(a, b)
   # The default epsilon keeps the gradient of a zero vector finite.
   unit_a, unit_b = tf.math.l2_normalize(a, axis=1), tf.math.l2_normalize(b, axis=1)
   return tf.reduce_sum(unit_a * unit_b, axis=1)

@@ -89,11 +89,7 @@ class SpectralLoss(statistics_loss.StatisticsLoss):
 
     Source: Jing et al. 2024, Section 3.
     """
-    if f.shape.rank != 2 or not f.shape.is_compatible_with(g.shape):
-      raise ValueError(
-        f'The encodings f and g have the shapes {f.shape} and {g.shape}; both must be '
-        '[n, d].'
-      )
+    lengths.check_alike(f, g)
     # One example's share of the correlation then has a Frobenius norm of at most mu.
     f, g = (lengths.at_most(x, math.sqrt(self.mu)) for x in (f, g))
     count = tf.cast(tf.shape(f)[0], f.dtype)

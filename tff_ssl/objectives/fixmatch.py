@@ -46,7 +46,7 @@ class FixMatchObjective(base.Separable):
   threshold: float = 0.95
 
   def __post_init__(self) -> None:
-    check_threshold(self.threshold)
+    checks.fraction(threshold=self.threshold)
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
@@ -89,8 +89,3 @@ class FixMatchObjective(base.Separable):
     confident = pseudo_labels.confident(encodings['weak'], self.threshold)
     share = pseudo_labels.masked_mean(confident, confident)
     return loss, collections.OrderedDict([(PSEUDO_LABELLED, share)])
-
-
-def check_threshold(threshold: float) -> None:
-  """Raises ValueError if a threshold of probabilities is not in [0, 1]."""
-  checks.fraction(threshold=threshold)

@@ -102,7 +102,7 @@ class UnlabelledObjective(contextual.ContextObjective):
   l2_weight: float = 10.0
 
   def __post_init__(self) -> None:
-    fixmatch.check_threshold(self.threshold)
+    checks.fraction(threshold=self.threshold)
     checks.not_negative(
       consistency_weight=self.consistency_weight,
       agreement_weight=self.agreement_weight,

@@ -16,6 +16,11 @@ FAINT = '#8a8a8a'
 # Okabe and Ito's colours, which the colour-blind can tell apart, without the yellow,
 # which is faint on white.
 COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000')
+# Of lines where ink means something else.
+LINES = COLORS[:-1]
+# Of a panel, by keyword of matplotlib.
+TITLE: dict[str, Any] = {'loc': 'left', 'fontsize': 10.5, 'color': INK}
+LEGEND: dict[str, Any] = {'frameon': False, 'fontsize': 8, 'labelcolor': INK}
 _GRID = '#e4e4e4'
 _DOTS_PER_INCH = 160
 
@@ -69,7 +74,7 @@ def legend(
 
 def panel_title(plot: axes_lib.Axes, name: str) -> None:
   """Writes above a panel, at its left, what it shows."""
-  plot.set_title(plain(name), loc='left', fontsize=10.5, color=INK)
+  plot.set_title(plain(name), **TITLE)
 
 
 def title(figure: figure_lib.Figure, text: str, note: str) -> None:
