@@ -1,7 +1,7 @@
 r"""Races tff_ssl against other libraries, and writes the section of docs/benchmarks.md.
 
   python -m docs.race
-  python -m docs.race --peers tff_ssl FedJAX --regimes=A --losses=simclr
+  python -m docs.race --peers=tff_ssl,FedJAX --regimes=A --losses=simclr
   python -m docs.race --regimes=B --precisions=float32
   python -m docs.race --clients=4 --examples=4 --repeats=1 --out=try.md
 
@@ -15,40 +15,79 @@ losses, and the tables between the marks of the page. --page_only writes the pag
 existing numbers.
 """
 
-import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+import dataclasses
 import datetime
 import pathlib
 import shlex
 import sys
-from typing import Any, NoReturn
+from typing import Any, Literal
 
+from binaries.config import command_line
+from binaries.launching import program
 from docs.bench import report as benchmark_report
 from docs.race import environments
 from docs.race import heats
 from docs.race import report
 from docs.race import work
 from docs.race.peers import protocol
+from tff_ssl.computing import kinds
 from tff_ssl.execution import contexts
 from tff_ssl.storage import files
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """What is raced.
+
+  Attributes:
+    peers: Libraries.
+    regimes: Regimes of the benchmark.
+    losses: What clients minimise.
+    precisions: Types of what is computed in training; float32 is always one.
+    repeats: Blocks of each library.
+    clients: For a trial, in place of those of a regime.
+    examples: Examples of a client, likewise.
+    out: The page.
+    page_only: Whether the page is written from existing numbers.
+  """
+
+  peers: tuple[Literal['tff_ssl', 'pfl-research', 'Flower', 'FedJAX'], ...] = (
+    'tff_ssl',
+    'pfl-research',
+    'Flower',
+    'FedJAX',
+  )
+  regimes: tuple[Literal['A', 'B'], ...] = ('A', 'B')
+  losses: tuple[Literal['cross_entropy', 'simclr'], ...] = ('cross_entropy', 'simclr')
+  precisions: tuple[Literal['float32', 'bfloat16'], ...] = ('float32', 'bfloat16')
+  repeats: kinds.Count = 3
+  clients: kinds.Count | None = None
+  examples: kinds.Count | None = None
+  out: command_line.Path = 'docs/benchmarks.md'
+  page_only: bool = False
+
+
+def main(options: Options) -> None:
   """Races, and writes the page.
 
   Args:
-    arguments: The command line after the program's name; None: this process's.
+    options: What is raced.
+
+  Raises:
+    ValueError: If the page is none, or float32 is left out.
   """
-  parser = _parser()
-  options = parser.parse_args(arguments)
-  page: pathlib.Path = options.out
+  page = pathlib.Path(options.out)
   if page.suffix != '.md' or not page.parent.is_dir():
-    parser.error(f'out is {str(page)!r}; it must be a .md file in an existing folder.')
-  if protocol.FLOAT32 not in options.precisions:
-    parser.error(
-      f'precisions is {" ".join(options.precisions)}; it must have {protocol.FLOAT32}, '
-      'whose losses are compared.'
+    raise ValueError(
+      f'out is {str(page)!r}; it must be a .md file in an existing folder.'
     )
+  if protocol.FLOAT32 not in options.precisions:
+    raise ValueError(
+      f'precisions is {",".join(options.precisions)}; it must have '
+      f'{protocol.FLOAT32}, whose losses are compared.'
+    )
+  contexts.remove_default()
   numbers = page.with_name('race.json')
   if not options.page_only:
     before = files.read_json(numbers) if numbers.exists() else {'runs': []}
@@ -57,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
   print(f'Page: {page}')
 
 
-def _race(options: argparse.Namespace) -> dict[str, Any]:
+def _race(options: Options) -> dict[str, Any]:
   """Measures everything; returns the results with what they depend on."""
   about = benchmark_report.machine()
   pythons: dict[str, pathlib.Path | str] = {}
@@ -84,7 +123,7 @@ def _heats(
   regime: str,
   loss: str,
   pythons: Mapping[str, pathlib.Path | str],
-  options: argparse.Namespace,
+  options: Options,
 ) -> Iterator[dict[str, Any]]:
   """Measures the same work in each precision."""
   in_float32: Mapping[str, heats.Result] = {}
@@ -118,33 +157,5 @@ def merged(before: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
   return {'runs': [*runs, run]}
 
 
-class _Parser(argparse.ArgumentParser):
-  """A parser that refuses wrong arguments in one sentence, with exit status 1."""
-
-  def error(self, message: str) -> NoReturn:
-    """Ends the program."""
-    self.exit(1, f'Error: {message.rstrip(".")}.\n')
-
-
-def _parser() -> argparse.ArgumentParser:
-  parser = _Parser(
-    'docs.race', description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-  )
-  for name, values in (
-    ('--peers', tuple(environments.PEERS)),
-    ('--regimes', tuple(heats.BLOCK_ROUNDS)),
-    ('--losses', protocol.LOSSES),
-    ('--precisions', protocol.PRECISIONS),
-  ):
-    parser.add_argument(name, nargs='+', choices=values, default=values)
-  parser.add_argument('--repeats', type=int, default=3, help='blocks of each library')
-  parser.add_argument('--clients', type=int, help='for a trial, not those of a regime')
-  parser.add_argument('--examples', type=int, help='examples of a client, likewise')
-  parser.add_argument('--out', type=pathlib.Path, default='docs/benchmarks.md')
-  parser.add_argument('--page_only', action='store_true', help='measure nothing')
-  return parser
-
-
 if __name__ == '__main__':
-  contexts.remove_default()
-  main()
+  program.run_module('docs.race.__main__')

@@ -14,12 +14,10 @@ from binaries.launching import program as program_lib
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _DOCS = _ROOT / 'docs'
-# Programs of docs have flags as those of binaries, but for one.
 _OF_DOCS = {
   name: f'docs.{name}.__main__'
-  for name in ('bench', 'claims', 'leaderboard', 'signals', 'studies', 'theory')
+  for name in ('bench', 'claims', 'leaderboard', 'race', 'signals', 'studies', 'theory')
 }
-_BY_ARGPARSE = ('race',)
 # What a person puts in place of a word in capitals, by program where it depends on it.
 _STANDS_FOR = {
   '$$algorithm': ['centralized', 'fedavg'],
@@ -47,8 +45,6 @@ def _documented():
     source = (_ROOT / path).read_text().replace('\\\n', ' ')
     pattern = r'python -m\s+(?:binaries|docs)\.(\w+)((?:\s+--[^\s`]+|\s+\$\(ARGS\))+)'
     for program, line in re.findall(pattern, source):
-      if program in _BY_ARGPARSE:
-        continue
       lines = [line.replace('$(ARGS)', '').rstrip(').,;')]
       for name, values in _STANDS_FOR.items():
         if isinstance(values, dict):

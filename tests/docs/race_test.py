@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from docs.race import __main__ as race
+from docs.race import environments
 from docs.race import heats
 from docs.race import report
 from docs.race import work
@@ -105,10 +106,17 @@ def test_new_numbers_replace_those_of_the_same_work_in_all_precisions():
   assert race.merged({'runs': runs}, new) == {'runs': [_run(kept), new]}
 
 
-def test_bfloat16_is_not_raced_without_float32(tmp_path, capsys):
-  with pytest.raises(SystemExit):
-    race.main(['--precisions=bfloat16', f'--out={tmp_path}/page.md'])
-  assert 'precisions is bfloat16; it must have float32' in capsys.readouterr().err
+def test_bfloat16_is_not_raced_without_float32(tmp_path):
+  options = race.Options(precisions=('bfloat16',), out=f'{tmp_path}/page.md')
+  with pytest.raises(ValueError, match='precisions is bfloat16; it must have float32'):
+    race.main(options)
+
+
+def test_options_are_what_can_be_raced():
+  options = race.Options()
+  assert options.peers == (*environments.PEERS,)
+  assert options.regimes == (*heats.BLOCK_ROUNDS,)
+  assert (options.losses, options.precisions) == (protocol.LOSSES, protocol.PRECISIONS)
 
 
 def _learnt(fall, speed=10.0):

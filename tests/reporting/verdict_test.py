@@ -84,4 +84,5 @@ def test_matrix_has_sensitivities_and_refuses_a_strangers_classes():
     ['class 2', '0', '0', '-'],
   ]
   many = {f'knn/10%/confusion/{k}/{k}': 1.0 for k in range(10**9, 10**9 + 30)}
+  many |= {f'linear/10%/confusion/{"9" * 5000}/1': 1.0}
   assert verdict.confusions(many) == {}

@@ -146,18 +146,12 @@ def client_function(
     )
     chosen = draw(examples, shared['seed'], m)
     taken = tf.nest.map_structure(lambda x: tf.gather(x, chosen), examples)
-    rows = objective.entries(trained, taken)
-    there = tf.cast(tf.range(m) < tf.size(chosen), tf.float32)
-    rows = tf.ensure_shape(
-      tf.pad(rows, [[0, m - tf.size(chosen)], [0, 0]]), [m, rows.shape[1]]
+    rows, there = contextual.padded(objective.entries(trained, taken), m)
+    own = collections.OrderedDict(
+      [(dictionary_contrast.ROWS, rows), (dictionary_contrast.FILLED, there)]
     )
     place = contextual.place_of(examples, config.population)
-    sent[ENTRIES] = collections.OrderedDict(
-      [
-        (dictionary_contrast.ROWS, tf.tensordot(place, rows, axes=0)),
-        (dictionary_contrast.FILLED, tf.tensordot(place, there, axes=0)),
-      ]
-    )
+    sent[ENTRIES] = contextual.in_row(own, place)
     return sent
 
   return client_functions.ClientFunction(client_fn, weigh=config.training.weigh)
@@ -194,8 +188,7 @@ def update_dictionary(
   Returns:
     The context of the next round.
   """
-  # Rounded: a secure sum of zeros need not be exactly 0.
-  came = tf.round(aggregated[dictionary_contrast.FILLED]) > 0
+  came = contextual.came(aggregated[dictionary_contrast.FILLED])
   rows = tf.math.l2_normalize(aggregated[dictionary_contrast.ROWS], axis=2)
   rows = tf.where(came[:, :, tf.newaxis], rows, tf.zeros_like(rows))
   heard = tf.reduce_any(came, axis=1)[:, tf.newaxis]
@@ -231,7 +224,7 @@ def traffic(
   up = sum(size for name, size in sizes.up.items() if not name.endswith(ENTRIES))
   row = _FLOAT_BYTES * rows.shape[2]
   given = tf.math.count_nonzero(context[dictionary_contrast.FILLED])
-  came = tf.round(aggregated[ENTRIES][dictionary_contrast.FILLED]) > 0
+  came = contextual.came(aggregated[ENTRIES][dictionary_contrast.FILLED])
   senders = tf.math.count_nonzero(tf.reduce_any(came, axis=1))
   cohort = tf.cast(clients, tf.int64)
   return collections.OrderedDict(

@@ -147,7 +147,7 @@ def _train(
     own = sketch(kept[server.UPDATE], shared['seed'], config.sketch_size)
     place = contextual.place_of(examples, config.population)
     table = collections.OrderedDict(
-      [(_ROWS, tf.tensordot(place, own, axes=0)), (_FILLED, place)]
+      [(_ROWS, contextual.in_row(own, place)), (_FILLED, place)]
     )
     return collections.OrderedDict([(SKETCH, table), (server.METRICS, metrics)]), kept
 
@@ -226,8 +226,7 @@ def fedu2(
 
   def weigh(state, aggregated):
     table, measured = aggregated[SKETCH], aggregated[server.METRICS]
-    # Rounded: a secure sum of zeros need not be exactly 0.
-    came = tf.round(table[_FILLED]) > 0
+    came = contextual.came(table[_FILLED])
     sketches = tf.where(came[:, tf.newaxis], table[_ROWS], 0.0)
     weights = common_descent.weights(tf.matmul(sketches, sketches, transpose_b=True))
     work = server.report(measured['statistics'], objective.summarize)

@@ -109,8 +109,7 @@ def local_centroids(z: tf.Tensor, most: int) -> tuple[tf.Tensor, tf.Tensor]:
     lambda: equal_clusters.centroids(z, z[:made]),
     lambda: z,
   )
-  rows = tf.ensure_shape(tf.pad(rows, [[0, most - made], [0, 0]]), [most, z.shape[1]])
-  return rows, tf.cast(tf.range(most) < made, tf.float32)
+  return contextual.padded(tf.ensure_shape(rows, [None, z.shape[1]]), most)
 
 
 def client_function(
@@ -151,12 +150,8 @@ def client_function(
     )
     place = contextual.place_of(examples, config.population)
     sent = fedavg.sent(shared, objective, params, trained.metrics, examples)
-    sent[_LOCAL] = collections.OrderedDict(
-      [
-        (_ROWS, tf.tensordot(place, rows, axes=0)),
-        (_FILLED, tf.tensordot(place, filled, axes=0)),
-      ]
-    )
+    own = collections.OrderedDict([(_ROWS, rows), (_FILLED, filled)])
+    sent[_LOCAL] = contextual.in_row(own, place)
     return sent
 
   return client_functions.ClientFunction(client_fn, weigh=training.weigh)
@@ -174,8 +169,7 @@ def global_centroids(
   Returns:
     [G, d], as before if there is no local centroid; and whether there is one.
   """
-  # Rounded: a secure sum of zeros need not be exactly 0.
-  came = tf.round(aggregated[_FILLED]) > 0
+  came = contextual.came(aggregated[_FILLED])
   points = tf.math.l2_normalize(tf.boolean_mask(aggregated[_ROWS], came), axis=1)
   any_came = tf.shape(points)[0] > 0
   after = tf.cond(

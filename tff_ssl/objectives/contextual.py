@@ -7,6 +7,7 @@ them.
 """
 
 import dataclasses
+from typing import Any
 
 import tensorflow as tf
 
@@ -75,3 +76,43 @@ def place_of(examples: base.Examples, population: int) -> tf.Tensor:
   # In eager mode the assertion returns None, or has already raised.
   with tf.control_dependencies([known] if known is not None else []):
     return tf.one_hot(client, population)
+
+
+def in_row(values: Any, place: tf.Tensor) -> Any:
+  """Returns tensors [N, ...] that are 0 except in one row, as a client adds its own.
+
+  Args:
+    values: A structure of tensors, of any shapes.
+    place: One-hot, [N], such as from `place_of`.
+  """
+
+  def placed(x: tf.Tensor) -> tf.Tensor:
+    # No product of matrices, which a GPU may round.
+    row = tf.reshape(tf.cast(place, x.dtype), [-1, *[1] * x.shape.rank])
+    return row * x[tf.newaxis]
+
+  return tf.nest.map_structure(placed, values)
+
+
+def padded(rows: tf.Tensor, most: int) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns as many rows from every client, and which of them it has.
+
+  Args:
+    rows: [n, d], n <= most.
+    most: The number of rows.
+
+  Returns:
+    [most, d], 0 behind the given rows; and float32 [most], 1 for these.
+  """
+  count = tf.shape(rows)[0]
+  full = tf.pad(rows, [[0, most - count], [0, 0]])
+  full = tf.ensure_shape(full, [most, rows.shape[1]])
+  return full, tf.cast(tf.range(most) < count, tf.float32)
+
+
+def came(filled: tf.Tensor) -> tf.Tensor:
+  """Returns in which rows of a sum over clients something is, by the sum of their ones.
+
+  A secure sum of zeros need not be exactly 0.
+  """
+  return tf.round(filled) > 0

@@ -136,23 +136,6 @@ def cluster_at(stacked: Mapping[str, Any], j: Any) -> base.Params:
   return collections.OrderedDict((key, value[j]) for key, value in stacked.items())
 
 
-def in_slot(values: base.Params, place: tf.Tensor) -> base.Params:
-  """Returns tensors [C, ...] that are 0 except at one place.
-
-  Args:
-    values: By name.
-    place: One-hot, [C].
-  """
-  # No product of matrices, which a GPU may round.
-  return collections.OrderedDict(
-    (
-      key,
-      tf.reshape(tf.cast(place, x.dtype), [-1, *[1] * x.shape.rank]) * x[tf.newaxis],
-    )
-    for key, x in values.items()
-  )
-
-
 def cluster_mean(
   values: Mapping[str, tf.Tensor], j: int, scale: tf.Tensor
 ) -> base.Params:

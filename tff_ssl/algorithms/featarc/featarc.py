@@ -65,6 +65,7 @@ from tff_ssl.federated import server
 from tff_ssl.objectives import aligned
 from tff_ssl.objectives import base
 from tff_ssl.objectives import batch_norm_statistics
+from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 
 # What a client sends about its choice: integers that the server sums.
@@ -148,11 +149,11 @@ def client_function(
     place = tf.one_hot(cluster, count)
     update = tf.nest.map_structure(tf.subtract, params, trained.params)
     sent = collections.OrderedDict()
-    sent[server.UPDATE] = cluster_models.in_slot(update, place)
+    sent[server.UPDATE] = contextual.in_row(update, place)
     sent[server.METRICS] = trained.metrics
     statistics = batch_norm_statistics.compute(objective, trained.params, examples)
     if statistics:
-      sent[server.STATISTICS] = cluster_models.in_slot(statistics, place)
+      sent[server.STATISTICS] = contextual.in_row(statistics, place)
     returning = tf.cast(state.last_round >= 0, tf.float32)
     is_other = tf.not_equal(cluster, state.kept[CLUSTER])
     switched = returning * tf.cast(is_other, tf.float32)

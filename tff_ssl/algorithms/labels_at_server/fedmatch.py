@@ -123,8 +123,7 @@ def client_function(
     sent[server.UPDATE] = tf.nest.map_structure(tf.subtract, start, psi)
     place = contextual.place_of(examples, config.population)
     sent[MODELS] = collections.OrderedDict(
-      psi=tf.nest.map_structure(lambda x: tf.tensordot(place, x, axes=0), psi),
-      known=place,
+      psi=contextual.in_row(psi, place), known=place
     )
     sent[NUMBERS] = collections.OrderedDict(sent=_nonzeros(psi))
     sent[NUMBERS].update(_helped(shared['context'], examples))
@@ -214,8 +213,7 @@ def update_models(
   models: base.Params, known: tf.Tensor, aggregated: Mapping[str, Any]
 ) -> tuple[base.Params, tf.Tensor]:
   """Returns each client's last psi, and which clients have sent one, after a round."""
-  # Rounded: a secure sum of zeros need not be exactly 0.
-  came = tf.round(aggregated['known']) > 0
+  came = contextual.came(aggregated['known'])
 
   def replaced(old, new):
     mask = tf.reshape(came, [-1] + [1] * (old.shape.rank - 1))

@@ -119,10 +119,7 @@ def client_function(
     steps = collections.OrderedDict(sent[server.UPDATE])
     for name, value in sent.get(server.STATISTICS, {}).items():
       steps[name] = own[name] - value
-    sent_steps = collections.OrderedDict(
-      (name, tf.tensordot(tf.cast(place, value.dtype), value, axes=0))
-      for name, value in steps.items()
-    )
+    sent_steps = contextual.in_row(steps, place)
     return collections.OrderedDict([(server.METRICS, metrics), (STEPS, sent_steps)])
 
   return client_functions.ClientFunction(client_fn, weigh=config.training.weigh)
