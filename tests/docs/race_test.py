@@ -112,6 +112,11 @@ def test_bfloat16_is_not_raced_without_float32(tmp_path):
     race.main(options)
 
 
+def test_a_page_that_is_none_is_refused():
+  with pytest.raises(ValueError, match="out is 'x'; it must be a"):
+    race.main(race.Options(out='x'))
+
+
 def test_options_are_what_can_be_raced():
   options = race.Options()
   assert options.peers == (*environments.PEERS,)

@@ -2,7 +2,6 @@ import csv
 
 import pytest
 
-from docs.race import __main__ as race
 from docs.theory import __main__ as theory
 from tests.binaries import in_process
 
@@ -42,17 +41,3 @@ def test_prints_and_draws_the_vectors(tmp_path, capsys):
 def test_bad_input_is_one_sentence(argument, message):
   with pytest.raises(ValueError, match=message):
     in_process.call(theory, argument)
-
-
-@pytest.mark.parametrize(
-  ('argument', 'said'),
-  [
-    ('--out=x', "out is 'x'; it must be a .md file in an existing folder."),
-    ('--nothing', 'unrecognized arguments: --nothing.'),
-  ],
-)
-def test_wrong_arguments_of_the_race_are_one_sentence(capsys, argument, said):
-  with pytest.raises(SystemExit) as ended:
-    race.main([argument])
-  assert ended.value.code == 1
-  assert capsys.readouterr().err == f'Error: {said}\n'

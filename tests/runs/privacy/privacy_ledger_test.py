@@ -353,7 +353,7 @@ def test_in_passes_a_repeated_round_counts_for_the_clients_of_its_cohort(tmp_pat
   accountant = accounting.Accountant(terms)
   assert (
     algorithm.epsilon
-    == accountant.epsilon(terms.counted([1, 3, 5, 7]))
+    == accountant.epsilon(terms.history([1, 3, 5, 7]).counts)
     == float(rows[-1]['privacy/epsilon'])
   )
   # A torn line may be a release of any client.
@@ -361,7 +361,7 @@ def test_in_passes_a_repeated_round_counts_for_the_clients_of_its_cohort(tmp_pat
     file.write(b'{"release": 8, "rou')
   rounds = privacy_ledger.rounds(path)
   assert rounds[-1] is None
-  assert terms.counted(rounds).releases == 5
+  assert terms.history(rounds).counts.releases == 5
 
 
 def test_metrics_that_do_not_leave_the_clients_are_not_told(tmp_path):
