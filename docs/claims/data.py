@@ -30,6 +30,8 @@ _WITH_FIELDS = (
 )
 # The number of seeds that decide a claim that does not say how many, by budget.
 SEEDS = {'digits': 5, 'cifar': 3}
+# The number of seeds of a bound with which nothing is compared.
+SEEDS_OF_BOUNDS = 3
 # The most that a claim may ask for.
 MOST_SEEDS = 10
 
@@ -133,6 +135,15 @@ class Claim:
   seeds: range
   decisive: str = ''
   cause: str = ''
+
+  def seeds_of(self, title: str) -> range:
+    """Returns the seeds that a figure needs: a bound alone not more than three.
+
+    How far apart the bounds are is seen in fewer seeds than a difference of a point.
+    """
+    compared = {name for each in self.comparisons for name in each.terms}
+    is_bound = title in self.bounds and title not in compared
+    return self.seeds[:SEEDS_OF_BOUNDS] if is_bound else self.seeds
 
 
 def read(budget: str, folder: pathlib.Path = FOLDER) -> list[Claim]:

@@ -88,7 +88,12 @@ class Runner(job_runner.Runner[Job]):
     self._path, self._claims, self._paths = path, claims, paths
     self._columns = data.columns(chosen)
     self._seeds = {
-      run: max(len(claim.seeds) for claim in chosen if run in _runs(claim))
+      run: max(
+        len(claim.seeds_of(title))
+        for claim in chosen
+        for title, figure in claim.figures.items()
+        if figure.run == run
+      )
       for run in self._columns
     }
     self._stored = figures_lib.read(path)
@@ -141,10 +146,6 @@ class Runner(job_runner.Runner[Job]):
 
   def _flag(self, name: str, task: str) -> list[str]:
     return [f'--{name}={self._paths[task]}'] if task in self._paths else []
-
-
-def _runs(claim: data.Claim) -> set[data.Run]:
-  return {figure.run for figure in claim.figures.values()}
 
 
 def _read(folder: pathlib.Path, columns: Collection[str]) -> dict[str, float]:

@@ -58,18 +58,25 @@ def judge(
     verdict so far. And a difference for each comparison, if there are two seeds.
   """
 
-  def sums(terms: Mapping[str, float]) -> list[float]:
+  def sums(terms: Mapping[str, float], seeds: Sequence[int]) -> list[float]:
     return [
       sum(weight * values[name][k] for name, weight in terms.items()) for k in seeds
     ]
 
-  seeds = [k for k in claim.seeds if all(k in own for own in values.values())]
+  seeds = [
+    k
+    for k in claim.seeds
+    if all(k in own for name, own in values.items() if k in claim.seeds_of(name))
+  ]
+  bounded = [k for k in claim.seeds if all(k in values[name] for name in claim.bounds)]
   unfinished = f'unfinished: {len(seeds)} of {len(claim.seeds)} seeds'
-  if len(seeds) < 2:
+  if len(seeds) < 2 or not bounded:
     return unfinished if seeds else 'not run', []
   upper, lower = claim.bounds
-  extent = statistics.fmean(sums({upper: 1.0, lower: -1.0}))
-  differences = [compare(each, sums(each.terms), extent) for each in claim.comparisons]
+  extent = statistics.fmean(sums({upper: 1.0, lower: -1.0}, bounded))
+  differences = [
+    compare(each, sums(each.terms, seeds), extent) for each in claim.comparisons
+  ]
   if not extent >= _LEAST_RANGE:
     text = 'no range'
   elif all(each.holds for each in differences):

@@ -135,6 +135,20 @@ def test_too_few_seeds_give_no_verdict(seeds, of, expected, differences):
   assert (text, len(found)) == (expected, differences)
 
 
+@pytest.mark.parametrize(
+  ('of_bounds', 'expected'),
+  [
+    (3, 'agrees'),
+    # The third seed of the bound that nothing is compared with is missing.
+    (2, 'unfinished: 4 of 5 seeds, so far agrees'),
+  ],
+)
+def test_a_bound_alone_needs_three_seeds(of_bounds, expected):
+  values = _above(2, 4, 6, 4, 4)
+  values['upper'] = {k: values['upper'][k] for k in range(of_bounds)}
+  assert verdicts.judge(_claim(_AHEAD, seeds=5), values)[0] == expected
+
+
 @pytest.fixture
 def pages(tmp_path, monkeypatch):
   """Writes figures of the made-up claim and returns both pages."""
