@@ -21,6 +21,7 @@ import datetime
 import pathlib
 import shlex
 import sys
+import typing
 from typing import Any, Literal
 
 from binaries.config import command_line
@@ -34,6 +35,11 @@ from docs.race.peers import protocol
 from tff_ssl.computing import kinds
 from tff_ssl.execution import contexts
 from tff_ssl.storage import files
+
+Peer = Literal['tff_ssl', 'pfl-research', 'Flower', 'FedJAX']
+Regime = Literal['A', 'B']
+Loss = Literal['cross_entropy', 'simclr']
+Precision = Literal['float32', 'bfloat16']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,15 +58,10 @@ class Options:
     page_only: Whether the page is written from existing numbers.
   """
 
-  peers: tuple[Literal['tff_ssl', 'pfl-research', 'Flower', 'FedJAX'], ...] = (
-    'tff_ssl',
-    'pfl-research',
-    'Flower',
-    'FedJAX',
-  )
-  regimes: tuple[Literal['A', 'B'], ...] = ('A', 'B')
-  losses: tuple[Literal['cross_entropy', 'simclr'], ...] = ('cross_entropy', 'simclr')
-  precisions: tuple[Literal['float32', 'bfloat16'], ...] = ('float32', 'bfloat16')
+  peers: tuple[Peer, ...] = typing.get_args(Peer)
+  regimes: tuple[Regime, ...] = typing.get_args(Regime)
+  losses: tuple[Loss, ...] = typing.get_args(Loss)
+  precisions: tuple[Precision, ...] = typing.get_args(Precision)
   repeats: kinds.Count = 3
   clients: kinds.Count | None = None
   examples: kinds.Count | None = None

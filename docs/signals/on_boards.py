@@ -40,18 +40,26 @@ def correlations(
   Returns:
     A row for each signal, in which it is relative to before training, over the results
     of all methods.
+
+  Raises:
+    ValueError: If there is no result.
   """
-  found = {name: _results(benchmark, name, folder) for name in benchmark.boards}
+  found = [
+    (each, _results(benchmark, each, folder)) for each in benchmark.boards.values()
+  ]
+  if not any(runs for _, runs in found):
+    raise ValueError(
+      f'{folder} has no results of the leaderboard; it must be the folder of its runs.'
+    )
   rows = []
   for signal in signals.NAMES:
     row: dict[str, object] = {'signal': signal}
-    for board, runs in found.items():
+    for board, runs in found:
       if len(runs) > 2:
-        column = benchmark.boards[board].column
-        accuracies = [numbers[column] for numbers in runs]
+        accuracies = [numbers[board.column] for numbers in runs]
         own = [relative(numbers, signal) for numbers in runs]
         rank = stats.spearmanr(own, accuracies).correlation
-        row[f'{board}, {len(runs)} runs'] = f'{rank:.2f}'
+        row[f'{board.name}, {len(runs)} runs'] = f'{rank:.2f}'
     rows.append(row)
   return rows
 
@@ -86,9 +94,11 @@ def rates(
 
 
 def _losses(tried: Sequence[_Numbers], column: str) -> tuple[float, float, float]:
-  lights = [verdict.light(numbers) for numbers in tried]
-  pairs = zip(tried, lights, strict=True)
-  usable = [each for each, light in pairs if light and light.color != verdict.RED]
+  usable = [
+    numbers
+    for numbers in tried
+    if (light := verdict.light(numbers)) and light.color != verdict.RED
+  ]
   chosen = max(usable or tried, key=lambda numbers: numbers[verdict.RATIO])[column]
   accuracies = [numbers[column] for numbers in tried]
   best, mean = max(accuracies), statistics.fmean(accuracies)
@@ -106,11 +116,11 @@ def _tuning(
 
 
 def _results(
-  benchmark: boards_lib.Benchmark, board: str, folder: pathlib.Path
+  benchmark: boards_lib.Benchmark, board: boards_lib.Board, folder: pathlib.Path
 ) -> list[_Numbers]:
-  own = benchmark.boards[board]
+  """Returns the numbers of all methods' results on a board."""
   found = [
-    _read(boards_lib.run(own, method, rate), seed, folder)
+    _read(boards_lib.run(board, method, rate), seed, folder)
     for method in benchmark.methods.values()
     for rate in method.grid
     for seed in range(boards_lib.SEEDS)

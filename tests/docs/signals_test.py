@@ -40,6 +40,11 @@ def test_ranks_are_those_of_the_results_of_a_board(tmp_path):
   assert {*rows[0]} == {'signal', 'digits_silo, 5 runs'}
 
 
+def test_a_folder_without_results_is_refused(tmp_path):
+  with pytest.raises(ValueError, match='has no results of the leaderboard'):
+    on_boards.correlations(_BENCHMARK, tmp_path / 'nowhere')
+
+
 @pytest.mark.parametrize(
   ('rank', 'chosen'),
   [
