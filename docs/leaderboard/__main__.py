@@ -5,9 +5,9 @@
   python -m docs.leaderboard --boards=digits_silo --methods=fedu2,ssd
   python -m docs.leaderboard --seeds=0
 
-First the rate of each method is chosen for each data set, then all methods run on all
-boards. What this takes at most is said, and refused above the bound of boards.toml,
-before the first run. Each run is a separate process; its figures go to
+First the rate of each method is chosen on each board, then all methods run on all
+boards. What this takes is said, and refused above the bound of boards.toml, before the
+first run. Each run is a separate process; its figures go to
 docs/leaderboard/figures.csv, and it is not repeated if they are there or its folder is
 complete. After Ctrl-C or a kill the same command resumes. With --seeds=0 it writes the
 page alone.
@@ -104,9 +104,10 @@ def main(
       paths,
       start,
     )
-    failed = runner.run(own)
-    _store_cpu(benchmark, stored, own)
-    return failed
+    try:
+      return runner.run(own)
+    finally:
+      _store_cpu(benchmark, stored, own)
 
   failures = []
   try:
@@ -128,12 +129,6 @@ def main(
 Cells = Sequence[tuple[boards_lib.Board, boards_lib.Method]]
 
 
-def _tuned(benchmark: boards_lib.Benchmark, cells: Cells) -> Cells:
-  """Returns where the rates of some methods on some boards are chosen, each once."""
-  pairs = ((benchmark.tuning_board(board), method) for board, method in cells)
-  return [*dict.fromkeys(pairs)]
-
-
 def _tuning(
   benchmark: boards_lib.Benchmark,
   cells: Cells,
@@ -142,7 +137,7 @@ def _tuning(
   made: Collection[running.Job],
 ) -> Iterator[running.Job]:
   """Yields the runs by which rates are chosen next, but for those that have failed."""
-  for board, method in _tuned(benchmark, cells) if options.tune else ():
+  for board, method in cells if options.tune else ():
     for rate in boards_lib.missing_rates(benchmark, board, method, stored):
       run = benchmark.tuning_run(board, method, rate)
       job = _job(run, benchmark.tuning_seed, options)
@@ -179,14 +174,13 @@ def _say_cost(
   options: Options,
   stored: figures.Stored,
 ) -> None:
-  """Says what the runs take at most; refuses more than the file allows."""
+  """Says what the runs take; refuses more than the file allows."""
   taken = 0.0
-  if options.tune:
-    for board, method in _tuned(benchmark, cells):
+  for board, method in cells:
+    if options.tune:
       left = boards_lib.missing_rates(benchmark, board, method, stored)
       further = boards_lib.FURTHER if left else 0
       taken += (len(left) + further) * board.seconds
-  for board, method in cells:
     rate = boards_lib.chosen_rate(benchmark, board, method, stored)
     if not options.tune:
       rate = boards_lib.middle_rate(method)
@@ -200,7 +194,7 @@ def _say_cost(
       f'The runs take up to {hours:.1f} CPU hours; it must be at most '
       f'{benchmark.hours:g}, the bound of boards.toml.'
     )
-  print(f'At most {hours:.2f} CPU hours', file=sys.stderr, flush=True)
+  print(f'Up to {hours:.2f} CPU hours', file=sys.stderr, flush=True)
 
 
 def _store_cpu(

@@ -29,12 +29,12 @@ class Board:
   Attributes:
     name: Such as 'digits_silo'; after the last '_' the kind of its clients.
     title: What the page calls it.
-    task: Its data set; boards of one task have their rates from its first board.
+    task: Its data set.
     flags: Of the program: data, partition, encoder, evaluation.
     column: The accuracy that ranks methods, of `evaluation.json`.
     passes: How often each image is seen.
     rounds: In how many rounds.
-    seconds: CPU seconds that a run takes at most.
+    seconds: CPU seconds that a run takes, as the mean over methods.
   """
 
   name: str
@@ -63,8 +63,8 @@ class Method:
     program: Module of `binaries`.
     plan: Flags of how clients or server train, with $rate.
     flags: Its own flags.
-    rates: Rates of which one is chosen for each data set, in ascending order; further
-      ones follow at the end that wins.
+    rates: Rates of which one is chosen for each board, in ascending order; further ones
+      follow at the end that wins.
     device: Flags that are added on boards of many clients.
     untrained: Whether the untrained encoder of its runs stands on the board.
   """
@@ -93,7 +93,7 @@ class Benchmark:
   """What is in the file.
 
   Attributes:
-    boards: By name; the first of a task is the one on which rates are chosen.
+    boards: By name.
     methods: By name.
     hours: CPU hours that all runs may take.
     tuning_seed: The seed with which rates are chosen.
@@ -105,10 +105,6 @@ class Benchmark:
   hours: float
   tuning_seed: int
   tuning_flags: str
-
-  def tuning_board(self, board: Board) -> Board:
-    """Returns the board on which the rates of another are chosen."""
-    return next(each for each in self.boards.values() if each.task == board.task)
 
   def tuning_run(self, board: Board, method: Method, rate: float) -> data.Run:
     """Returns the run that says how good a rate is on a board."""
@@ -192,10 +188,9 @@ def claims(benchmark: Benchmark, with_cpu: bool) -> Iterator[data.Claim]:
       for rate in method.grid:
         own = run(board, method, rate)
         made.update({f'{rate:g} {name}': data.Figure(own, name) for name in names})
-        if board is benchmark.tuning_board(board):
-          tuning = benchmark.tuning_run(board, method, rate)
-          figure = data.Figure(tuning, tuning_column(board))
-          made[f'{rate:g} {figure.column}'] = figure
+        tuning = benchmark.tuning_run(board, method, rate)
+        figure = data.Figure(tuning, tuning_column(board))
+        made[f'{rate:g} {figure.column}'] = figure
       yield _claim(f'{board.name}_{method.name}', board, made)
 
 
@@ -217,7 +212,7 @@ def _claim(name: str, board: Board, made: Mapping[str, data.Figure]) -> data.Cla
 def missing_rates(
   benchmark: Benchmark, board: Board, method: Method, stored: figures.Stored
 ) -> list[float]:
-  """Returns the rates of a method that must be tried next for a board's data set.
+  """Returns the rates of a method that must be tried next on a board.
 
   First its own; while the best is the first or the last of those tried, the next of its
   grid on that side.
@@ -239,7 +234,7 @@ def missing_rates(
 def chosen_rate(
   benchmark: Benchmark, board: Board, method: Method, stored: figures.Stored
 ) -> float | None:
-  """Returns the rate of a method for a board's data set; None: some are not tried yet.
+  """Returns the rate of a method on a board; None: some are not tried yet.
 
   Args:
     benchmark: Boards and methods.
@@ -256,9 +251,8 @@ def _tried(
   benchmark: Benchmark, board: Board, method: Method, stored: figures.Stored
 ) -> dict[float, float]:
   """Returns the validation accuracy of each rate that was tried."""
-  on, seed = benchmark.tuning_board(board), benchmark.tuning_seed
-  column = tuning_column(on)
-  keys = {rate: benchmark.tuning_run(on, method, rate).key for rate in method.grid}
+  seed, column = benchmark.tuning_seed, tuning_column(board)
+  keys = {rate: benchmark.tuning_run(board, method, rate).key for rate in method.grid}
   return {
     rate: stored[key, seed, column]
     for rate, key in keys.items()

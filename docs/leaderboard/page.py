@@ -14,8 +14,8 @@ _INTRODUCTION = """# The leaderboard of federated self-supervision
 
 All methods on the same data, partitions, networks and passes over the images, each at a
 rate chosen for it. `make leaderboard` makes the missing runs and writes this page; it
-resumes, and says beforehand what it costs at most. No figure is typed by hand: they are
-in [figures.csv](leaderboard/figures.csv), boards and methods in
+resumes, and says beforehand what it costs. No figure is typed by hand: they are in
+[figures.csv](leaderboard/figures.csv), boards and methods in
 [boards.toml](leaderboard/boards.toml); `docs/leaderboard/README.md` says how to add a
 method.
 
@@ -27,9 +27,9 @@ the method needs.
 - *accuracy*: of a logistic regression on the frozen features, with 10 % of the labels
   (HAM10000: the mean over classes of the recall), in per cent: the mean over seeds, and
   an interval that holds the true mean nine times in ten, by Student's t.
-- *rate*: the best on a validation split, by one run with a seed that no result has, on
-  the first board of the data set, for all boards of it. Three are tried, and up to two
-  more while the best is the last one. *untuned*: the middle one of the three.
+- *rate*: the best on a validation split, by one run with a seed that no result has.
+  Three are tried, and up to two more while the best is the last one. *untuned*: the
+  middle one of the three.
 - *down*, *up*: MB of the whole run to and from all clients, of what a device would send
   in float32 (of a table its own rows).
 - *CPU*: seconds of a run with its evaluation. They depend on the machine.

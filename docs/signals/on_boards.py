@@ -74,22 +74,21 @@ def rates(
     folder: The leaderboard's run folders.
 
   Returns:
-    A row for each data set: how far the validation accuracy is below that of the best
+    A row for each board: how far the validation accuracy is below that of the best
     rate, in points, as the mean over methods, if the rate is that with the largest
     ratio of variances among those whose light is not red; or any; or the worst.
   """
   rows: list[dict[str, object]] = []
   for board in benchmark.boards.values():
-    if board is benchmark.tuning_board(board):
-      column = boards_lib.tuning_column(board)
-      losses = [
-        _losses(tried, column) for tried in _tuning(benchmark, board, folder) if tried
-      ]
-      if losses:
-        names = ('largest view_ratio', 'any', 'worst')
-        means = map(statistics.fmean, zip(*losses, strict=True))
-        shown = {n: f'{100 * m:.1f}' for n, m in zip(names, means, strict=True)}
-        rows.append({'data set': board.task, 'methods': len(losses), **shown})
+    column = boards_lib.tuning_column(board)
+    losses = [
+      _losses(tried, column) for tried in _tuning(benchmark, board, folder) if tried
+    ]
+    if losses:
+      names = ('largest view_ratio', 'any', 'worst')
+      means = map(statistics.fmean, zip(*losses, strict=True))
+      shown = {n: f'{100 * m:.1f}' for n, m in zip(names, means, strict=True)}
+      rows.append({'board': board.name, 'methods': len(losses), **shown})
   return rows
 
 

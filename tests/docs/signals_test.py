@@ -65,7 +65,7 @@ def test_loss_of_the_rate_that_signals_choose(tmp_path, rank, chosen):
     )
   assert on_boards.rates(_BENCHMARK, tmp_path) == [
     {
-      'data set': 'digits',
+      'board': 'digits_silo',
       'methods': 1,
       'largest view_ratio': chosen,
       'any': '10.0',
