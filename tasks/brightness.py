@@ -11,6 +11,7 @@ marker: at most 2 % of the pixels, most of them of one number, more than twice a
 as all others. Of 100 files, one is ignored at each end. The range is then the least
 usual one that holds the rest, with a tolerance of 1 %: 8, 10, 12, 14, 16, 24 or 32
 bits; for floating-point numbers 0..1, 0..255 or 0..65535, beyond that from 0 to the
+largest. In units of any scale, as of DICOM, no range is usual: it is from 0 to the
 largest. If numbers are negative, as in CT, it is the range of the rest itself.
 """
 
@@ -23,12 +24,13 @@ from tasks import opening
 
 Range = tuple[float, float]
 
-WHOLE, FLOATING = 'whole', 'floating'
+WHOLE, FLOATING, UNITS = 'whole', 'floating', 'units'
 # Keys of ranges that are measured, if there is no other.
-MEASURED = (WHOLE, FLOATING)
+MEASURED = (WHOLE, FLOATING, UNITS)
 _FULL = {
   WHOLE: tuple(2.0**bits - 1 for bits in (8, 10, 12, 14, 16, 24, 32)),
   FLOATING: (1.0, 255.0, 65535.0),
+  UNITS: (),
 }
 _TOLERANCE = 0.01
 # One of so many pixels of a file, or files of a data set, is ignored at each end.
@@ -45,7 +47,7 @@ class Summary:
   """The range of one file.
 
   Attributes:
-    key: Files with the same key have one range: `WHOLE`, `FLOATING`, or a name for a
+    key: Files with the same key have one range: one of `MEASURED`, or a name for a
       series of files that state their range.
     low: The smallest number.
     high: The largest number.
@@ -210,7 +212,8 @@ def _usual(low: float, high: float, usual: Sequence[float]) -> Range:
   if low < -_TOLERANCE * max(high, 0.0):
     return _apart(low, high)
   return next(
-    ((0.0, full) for full in usual if high <= (1 + _TOLERANCE) * full), (0.0, high)
+    ((0.0, full) for full in usual if high <= (1 + _TOLERANCE) * full),
+    _apart(0.0, high),
   )
 
 

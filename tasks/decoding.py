@@ -75,7 +75,7 @@ def decode_all(
     return decoding.write(folder / 'image.npy')
 
   stamp = cache.fingerprint(
-    'of one series',
+    'in units',
     names,
     source.stamp(names),
     image_size,
@@ -195,7 +195,8 @@ class _Decoding:
       names = [name for name in names if name not in self._unreadable]
       if names:
         low, high = ranges[key]
-        notes[f'{MEASURED_RANGE} ({low:g}..{high:g})'] = names
+        # Two kinds of numbers may have one range.
+        notes[f'{MEASURED_RANGE} ({low:g}..{high:g})'] += names
     cropped = [name for name, share in self._lost.items() if share >= _CROPPED]
     if cropped:
       share = np.mean([self._lost[name] for name in cropped])

@@ -1,19 +1,22 @@
 """Reads the pictures of DICOM files with pydicom.
 
-A file of several frames is one picture: its middle frame. Brightness has one range for
-all files of a series of a patient, the first of these that there is:
+A file of several frames is one picture: its middle frame. The range of its brightness
+is the first of these that there is:
 
 1. `pixel_range` of the run, in the units after rescaling (of CT, Hounsfield units);
-2. the first window (WindowCenter, WindowWidth); if it differs between the files of a
-   series, its median;
-3. the table VOILUTSequence;
+2. the first window (WindowCenter, WindowWidth);
+3. all numbers that the table VOILUTSequence gives;
 4. of at most 8 bits, or of at most 12 where RescaleSlope or RescaleIntercept say what
    numbers mean: all numbers that BitsStored bits can hold;
-5. what is measured over the data set, as for other pictures (`brightness`).
+5. what is measured over the data set, as for other pictures (`brightness`). If slope or
+   intercept is a fraction (PET, ADC) or pixels are floating-point numbers, they are in
+   units that may have any scale.
 
-A file that names no series is one by itself. MONOCHROME1 is inverted; palettes and YBR
-become RGB. Tags that could identify somebody are not read, apart from the patient's id,
-of which only a digest is written or printed.
+The files of a series of a patient that have a window have one range, the median if
+their windows differ; so have those with a table, and those of 4. A file that names no
+series is one by itself. MONOCHROME1 is inverted; palettes and YBR become RGB. Tags that
+could identify somebody are not read, apart from the patient's id, of which only a
+digest is written or printed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,7 +40,8 @@ if TYPE_CHECKING:
   import pydicom
 
 FRAMES = 'have several frames, of which the middle one is read'
-WINDOW = 'were scaled by the window or table of their series (DICOM)'
+WINDOW = 'were scaled by the window of their series (DICOM)'
+TABLE = 'were scaled by the table of their series (DICOM)'
 RESCALED = 'were scaled from all that their bits can hold (DICOM)'
 
 _TAGS = (
@@ -281,10 +285,13 @@ def _of_one_channel(
   if stated is None and 'VOILUTSequence' in data:
     rescaled = (values * slope + intercept).astype(np.int32)
     values, slope, intercept = pixels.apply_voi(rescaled, data), 1.0, 0.0
-    stated = 0.0, 2.0 ** int(data.VOILUTSequence[0].LUTDescriptor[2]) - 1
+    table = data.VOILUTSequence[0]
+    stated, how = (0.0, 2.0 ** int(table.LUTDescriptor[2]) - 1), TABLE
   elif (
     stated is None
     and not floating
+    # Its table says what the numbers are, of other bits.
+    and 'ModalityLUTSequence' not in data
     and bits <= (8 if (slope, intercept) == (1, 0) else _FILLED_BITS)
   ):
     ends = (
@@ -292,7 +299,8 @@ def _of_one_channel(
     )
     low, high = (slope * end + intercept for end in ends)
     stated, how = (min(low, high), max(low, high)), RESCALED
-  key = brightness.key_of(values)
+  in_units = floating or slope % 1 or intercept % 1
+  key = brightness.UNITS if in_units else brightness.key_of(values)
   if stated is not None:
     key = f'{how} {series}'
   return brightness.Numbers(
@@ -311,10 +319,12 @@ def _window(data: 'pydicom.Dataset', frame: int) -> brightness.Range | None:
   sequence = 'FrameVOILUTSequence'
   center = _number(_of_frame(data, frame, sequence, 'WindowCenter'))
   width = _number(_of_frame(data, frame, sequence, 'WindowWidth'))
-  if center is None or width is None or width < 1:
+  function = _of_frame(data, frame, sequence, 'VOILUTFunction')
+  is_linear = str(function or 'LINEAR') == 'LINEAR'
+  if center is None or width is None or (width < 1 if is_linear else width <= 0):
     return None
   # PS3.3 C.11.2.1.2: by default a width of w covers w - 1, around half a unit less.
-  if str(data.get('VOILUTFunction') or 'LINEAR') == 'LINEAR':
+  if is_linear:
     center, width = center - 0.5, width - 1
   return center - width / 2, center + width / 2
 

@@ -60,6 +60,13 @@ def test_the_same_number_is_as_bright_in_every_file(tmp_path):
   assert decoded.notes[note] == list(names[:3])
 
 
+def test_whole_and_floating_numbers_of_one_range_are_all_named(tmp_path):
+  whole = np.full((4, 4), 200, np.uint16)
+  _write(tmp_path, a=whole, b=whole.astype(np.float32))
+  names, decoded = _decode(tmp_path)
+  assert decoded.notes[f'{decoding.MEASURED_RANGE} (0..255)'] == list(names)
+
+
 def test_hounsfield_units_have_their_own_range_or_a_stated_one(tmp_path):
   values = np.linspace(-1000, 2000, 40_000).astype(np.int16).reshape(200, 200)
   _write(tmp_path, a=values, b=np.maximum(values, -200))

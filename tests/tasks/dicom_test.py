@@ -63,6 +63,22 @@ def test_window_is_what_pydicom_makes_of_it(function):
   np.testing.assert_allclose(_decoded(content, 8), expected, atol=0.6)
 
 
+@pytest.mark.parametrize('function', ['LINEAR_EXACT', 'SIGMOID'])
+@pytest.mark.parametrize('in_a_group', [False, True])
+def test_window_of_less_than_a_unit(function, in_a_group):
+  window = {'WindowCenter': 0.5, 'WindowWidth': 0.5, 'VOILUTFunction': function}
+  tags = window
+  if in_a_group:
+    inner, group = Dataset(), Dataset()
+    inner.update(window)
+    group.FrameVOILUTSequence = Sequence([inner])
+    tags = {'SharedFunctionalGroupsSequence': Sequence([group])}
+  content = _file(_CT, RescaleSlope=2**-12, RescaleIntercept=0, **tags)
+  # PS3.3 C.11.2.1.3: from 0.5 - 0.25 to 0.5 + 0.25.
+  expected = _scaled(_CT / 4096, 0.25, 0.75)
+  np.testing.assert_allclose(_decoded(content, 8), expected, atol=0.51)
+
+
 @pytest.mark.parametrize(
   'tags', [{'WindowCenter': 40, 'WindowWidth': 0}, {'WindowCenter': 40}, {}]
 )
@@ -88,14 +104,42 @@ def test_without_tags_the_numbers_are_measured():
   np.testing.assert_allclose(found, _scaled(_CT, 0, 4095), atol=0.51)
 
 
-def test_table_of_values():
+def _table(numbers):
+  """A sequence with a table of 256 numbers of 16 bits, which are also its type."""
   table = Dataset()
   table.LUTDescriptor = [256, 0, 16]
-  table.LUTData = (np.arange(256) ** 2).astype(np.uint16).tobytes()
+  table.LUTData = np.asarray(numbers, np.uint16).tobytes()
+  table.ModalityLUTType = 'US'
+  table['LUTDescriptor'].VR, table['LUTData'].VR = 'US', 'OW'
+  return Sequence([table])
+
+
+def test_table_of_values():
   values = np.linspace(0, 255, 64).astype(np.uint16).reshape(8, 8)
-  content = _file(values, VOILUTSequence=Sequence([table]))
+  content = _file(values, VOILUTSequence=_table(np.arange(256) ** 2))
   expected = _scaled(values.astype(float) ** 2, 0, 65535)
   np.testing.assert_allclose(_decoded(content, 8), expected, atol=0.51)
+
+
+def test_table_of_what_numbers_of_few_bits_mean():
+  values = np.linspace(0, 255, 64).astype(np.uint8).reshape(8, 8)
+  content = _file(values, ModalityLUTSequence=_table(np.arange(256) * 257))
+  # Of 16 bits: 257 x 255 is 65535.
+  np.testing.assert_allclose(_decoded(content, 8), values, atol=0.51)
+
+
+def test_a_table_and_a_window_of_a_series_have_ranges_of_their_own(tmp_path):
+  values = np.linspace(0, 255, 64).astype(np.uint16).reshape(8, 8)
+  tags = {'VOILUTSequence': _table(np.arange(256) ** 2)}
+  (tmp_path / '0.dcm').write_bytes(_file(values, WindowCenter=50.5, WindowWidth=101))
+  for k in (1, 2):
+    (tmp_path / f'{k}.dcm').write_bytes(_file(values, **tags))
+  source = sources.open_source(tmp_path)
+  decoded = decoding.decode_all(source, source.names, 8)
+  expected = [_scaled(values, 0, 100)] + [_scaled(values.astype(float) ** 2, 0, 65535)]
+  found = decoded.pixels[:2, ..., 0]
+  np.testing.assert_allclose(found.astype(float), expected, atol=0.51)
+  assert decoded.notes == {dicom.WINDOW: ['0.dcm'], dicom.TABLE: ['1.dcm', '2.dcm']}
 
 
 @pytest.mark.parametrize('dtype', [np.uint8, np.uint16])
@@ -231,6 +275,34 @@ def test_of_sixteen_bits_the_range_is_measured_without_a_window(tmp_path):
   assert decoded.measured == ((-1048, 3047),)
   expected = _scaled(_CT, 0, 4095)
   np.testing.assert_allclose(decoded.pixels[0, ..., 0], expected, atol=0.51)
+
+
+@pytest.mark.parametrize(
+  ('slope', 'intercept'),
+  # PET in SUV, an apparent diffusion coefficient in mm2/s, counts, half a unit.
+  [(0.00045778, 0), (9.1556e-08, 0), (2.5, 0), (1, 0.5)],
+)
+def test_units_of_any_scale_fill_their_range(tmp_path, slope, intercept):
+  values = np.linspace(0, 32767, 64).astype(np.uint16).reshape(8, 8)
+  content = _file(values, RescaleSlope=slope, RescaleIntercept=intercept)
+  (tmp_path / '0.dcm').write_bytes(content)
+  source = sources.open_source(tmp_path)
+  decoded = decoding.decode_all(source, source.names, 8)
+  np.testing.assert_allclose(decoded.measured, [(0, 32767 * slope + intercept)])
+  found = decoded.pixels[0, ..., 0]
+  np.testing.assert_allclose(found, _scaled(values, 0, 32767), atol=0.51)
+
+
+def test_floating_point_numbers_are_in_units_too(tmp_path):
+  values = np.linspace(0, 0.003, 64, dtype=np.float32).reshape(8, 8)
+  data = pydicom.dcmread(io.BytesIO(_file(values)))
+  del data.PixelData, data.BitsStored, data.HighBit, data.PixelRepresentation
+  data.FloatPixelData = values.tobytes()
+  data.save_as(tmp_path / '0.dcm')
+  source = sources.open_source(tmp_path)
+  decoded = decoding.decode_all(source, source.names, 8)
+  found = decoded.pixels[0, ..., 0]
+  np.testing.assert_allclose(found, _scaled(values, 0, 0.003), atol=0.51)
 
 
 def test_compressed_files():
