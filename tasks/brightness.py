@@ -207,6 +207,21 @@ def of_data_set(summaries: Sequence[Summary]) -> dict[str, Range]:
   return ranges
 
 
+def of_several(summaries: Sequence[Summary]) -> list[str]:
+  """Returns the keys whose range depends on more than one file, sorted.
+
+  They are those that are measured, and those of a series whose files state different
+  ranges.
+
+  Args:
+    summaries: The ranges of all files.
+  """
+  ends: dict[str, set[Range]] = {}
+  for each in summaries:
+    ends.setdefault(each.key, set()).add((each.low, each.high))
+  return sorted(key for key in ends if key in MEASURED or len(ends[key]) > 1)
+
+
 def _usual(low: float, high: float, usual: Sequence[float]) -> Range:
   """Returns the least usual range that holds numbers, or their own."""
   if low < -_TOLERANCE * max(high, 0.0):

@@ -36,9 +36,9 @@ class Decoded(NamedTuple):
     notes: What must be said about files that were read: by what is true of them
       (`PLAIN`, ...), their names, sorted.
     digests: A digest of the content of each readable file, by name.
-    measured: The ranges that were measured over all files, one for whole numbers of
-      more than 8 bits and one for floating-point numbers, if there were any. A range
-      that files or the user state is not among them.
+    measured: The ranges that depend on several files: those that were measured over
+      all, one for each of `brightness.MEASURED`, and the medians of series whose files
+      state different ones.
   """
 
   pixels: np.ndarray
@@ -134,12 +134,12 @@ class _Decoding:
       pixels, np.array([name not in self._unreadable for name in self._names])
     )
     pixels.flush()
-    measured = [r for key, r in ranges.items() if key in brightness.MEASURED]
+    of_several = brightness.of_several([*self._summaries.values()])
     return {
       'unreadable': dict(sorted(self._unreadable.items())),
       'notes': self._all_notes(ranges),
       'digests': self._digests,
-      'measured': measured,
+      'measured': [ranges[key] for key in of_several],
     }
 
   def _pass(

@@ -116,6 +116,8 @@ def test_stated_ranges_have_their_median_whatever_the_pixels():
     for ends in ((-160, 240), (-150, 250), (-1000, 2000))
   ]
   assert brightness.of_data_set(summaries) == {'series': (-160, 250)}
+  assert brightness.of_several(summaries) == ['series']
+  assert brightness.of_several([summaries[0], summaries[0]]) == []
 
 
 @pytest.mark.parametrize('bad', [np.nan, np.inf, -np.inf])
