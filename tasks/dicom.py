@@ -193,7 +193,7 @@ def _in_a_sentence() -> Iterator[None]:
   except (opening.PictureError, MemoryError):
     raise
   except ImportError:
-    raise opening.PictureError('a DICOM file, which needs pydicom') from None
+    raise opening.MachineError('a DICOM file, which needs pydicom') from None
   except Exception as error:
     raise opening.PictureError(
       f'a DICOM file that pydicom cannot decode ({type(error).__name__})'
@@ -373,7 +373,7 @@ def _check_compression(
   if not known:
     # The names of a dictionary, not of the file.
     name = syntax.name if syntax in pydicom.uid.UID_dictionary else 'an unknown method'
-    raise opening.PictureError(
+    raise opening.MachineError(
       f'a DICOM file compressed by {name}, for which pydicom has no decoder here '
       '(pylibjpeg has most); or convert it to uncompressed DICOM'
     )

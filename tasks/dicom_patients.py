@@ -9,10 +9,12 @@ from typing import Any
 
 from tasks import cache
 from tasks import dicom
+from tasks import images
 from tasks import intake
 from tasks import opening
 from tasks import sources
 from tasks import spellings
+from tff_ssl.computing import inert
 
 _SUFFIX = '.dcm'
 _PATIENTS, _ALIKE = 'patients', 'alike'
@@ -29,7 +31,10 @@ def of_images(
 
   Returns:
     The patients' names; none at all unless every image that can be read has one. A
-    file that cannot be read is left out later, and has any name until then.
+    file that can never be read is left out later, and has any name until then.
+
+  Raises:
+    ValueError: A file cannot be read now, so that its patient is not known.
   """
   scans = tuple(name for name in names if name.lower().endswith(_SUFFIX))
   if not scans:
@@ -41,7 +46,7 @@ def of_images(
     names_of = {name: own and dicom.pseudonym(own) for name, own in ids.items()}
     return {_PATIENTS: names_of, _ALIKE: _alike({own for own in ids.values() if own})}
 
-  stamp = cache.fingerprint(_PATIENTS, _ALIKE, scans, source.stamp(scans))
+  stamp = cache.fingerprint('of DICOM', _PATIENTS, scans, source.stamp(scans))
   entry = cache.fetch(
     cache.root_for(source.path), f'{source.path.name}-{_PATIENTS}-{stamp}', build
   )
@@ -75,8 +80,26 @@ def _alike(ids: set[str]) -> dict[str, list[str]]:
 
 
 def _id(source: sources.Source, name: str) -> str | None:
-  """Returns a patient's id, '' if the file has none, None if it is unreadable."""
+  """Returns a patient's id, '' if the file has none, None if it is no picture at all.
+
+  Raises:
+    ValueError: It cannot be read now; later it may.
+  """
   try:
-    return dicom.patient_id(source.read(name))
-  except (opening.PictureError, OSError):
-    return None
+    content = source.read(name)
+    if dicom.is_dicom(content):
+      return dicom.patient_id(content)
+    # A JPEG of this suffix is read as one, and names nobody.
+    images.size_of(content)
+  except MemoryError:
+    raise
+  # As where images are decoded, which leaves the file out.
+  except Exception as error:
+    if not opening.may_pass(error):
+      return None
+    why = inert.line(images.why_unreadable(error))
+    raise ValueError(
+      f'{source.path} has {inert.line(name)}, whose patient is not known: {why}; it '
+      'must be readable, or removed.'
+    ) from error
+  return ''

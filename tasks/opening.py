@@ -49,6 +49,21 @@ class PictureError(ValueError):
   """Says in a sentence of its own why a picture cannot be read."""
 
 
+class MachineError(PictureError):
+  """Says what this machine lacks to read a picture; another start may have it."""
+
+
+def may_pass(error: Exception) -> bool:
+  """Returns whether a picture that could not be read may be readable later as it is.
+
+  Args:
+    error: What was raised; of `OSError` the system numbers its own faults, unlike those
+      that decoders find in a file.
+  """
+  own = isinstance(error, OSError) and error.errno is not None
+  return own or isinstance(error, MachineError)
+
+
 class Room:
   """Memory that several threads share; each waits until there is enough for it.
 
@@ -71,10 +86,10 @@ class Room:
       what: What takes it, for the error.
 
     Raises:
-      PictureError: There is never that much.
+      MachineError: There is never that much.
     """
     if amount > self.size:
-      raise PictureError(
+      raise MachineError(
         f'{what} take {amount / 2**30:,.1f} GiB of memory while they are read; '
         f'decoding may take {self.size / 2**30:,.1f} GiB on this machine'
       )

@@ -1,5 +1,6 @@
 """Patients of DICOM files: their names, what is no id, and ids that look alike."""
 
+import errno
 import pathlib
 import re
 
@@ -74,6 +75,48 @@ def test_ids_that_look_alike_are_warned_of_by_their_digests(tmp_path):
   assert written
   for text in (*map(str, findings), *map(str, written)):
     assert not re.search(r'meier|\b0*471\b', text, re.IGNORECASE)
+
+
+def _of_two_patients(folder):
+  for k in range(4):
+    content = _file(_CT + np.uint16(k), PatientID=f'P{k // 2}', **_HU)
+    (folder / f'{k}.dcm').write_bytes(content)
+
+
+@pytest.mark.parametrize('readable', [True, False])
+def test_a_picture_of_another_kind_is_nobodys(tmp_path, readable):
+  _of_two_patients(tmp_path)
+  content = picture_files.of(Image.effect_noise((32, 32), 60), 'JPEG')
+  (tmp_path / 'x.dcm').write_bytes(content if readable else content[:9])
+  source = sources.open_source(tmp_path)
+  clients, findings = dicom_patients.of_images(source, list(source.names))
+  if readable:
+    # As a file without an id: it may be of either patient.
+    assert clients == []
+    assert [each.names for each in findings] == [('x.dcm',)]
+  else:
+    # It is left out later.
+    assert clients[:4] == [
+      _patient(_file(_CT, PatientID=f'P{k // 2}')) for k in range(4)
+    ]
+    assert [each.kind for each in findings] == ['patients']
+
+
+def test_a_file_that_cannot_be_read_now_gets_no_patient(tmp_path, monkeypatch):
+  _of_two_patients(tmp_path)
+  source = sources.open_source(tmp_path)
+
+  def fail(name):
+    raise PermissionError(errno.EACCES, 'Permission denied', name)
+
+  with monkeypatch.context() as patched:
+    patched.setattr(source, 'read', fail)
+    with pytest.raises(ValueError, match=r'0\.dcm, whose patient is not known: Perm'):
+      dicom_patients.of_images(source, list(source.names))
+  # Nothing of it stays in the cache.
+  clients, _ = dicom_patients.of_images(source, list(source.names))
+  assert len(set(clients[:2])) == len(set(clients[2:])) == 1
+  assert len(set(clients)) == 2
 
 
 @pytest.mark.parametrize('folders_are', ['none', 'class'])
