@@ -69,17 +69,29 @@ def root_for(source: pathlib.Path) -> pathlib.Path:
 
   Returns:
     A folder next to the file or within the folder. If there is something else of its
-    name, such as a link or a folder of somebody else, or it cannot be written: one in
-    the user's cache folder ($XDG_CACHE_HOME, ~/.cache).
+    name, such as a link or a folder of somebody else, or it cannot be written:
+    `home_for` it.
   """
   folder = source if source.is_dir() else source.parent
   near = folder / FOLDER
   is_near = _is_own_folder(near) if _is_there(near) else os.access(folder, os.W_OK)
-  return near if is_near else home()
+  return near if is_near else home_for(source)
+
+
+def home_for(source: pathlib.Path) -> pathlib.Path:
+  """The cache folder of a data set in that of the user.
+
+  It is the data set's own: files of two folders may have the same names, sizes and
+  times, as of scanners, in archives and on media with coarse times.
+
+  Args:
+    source: As of `root_for`.
+  """
+  return home() / fingerprint(os.path.realpath(source))
 
 
 def home() -> pathlib.Path:
-  """The cache folder of the user."""
+  """The cache folder of the user ($XDG_CACHE_HOME, ~/.cache)."""
   base = os.environ.get('XDG_CACHE_HOME') or pathlib.Path('~/.cache').expanduser()
   return pathlib.Path(base) / 'tff_ssl'
 
@@ -198,7 +210,8 @@ def _mac(path: pathlib.Path, name: str) -> str:
     path: The list.
     name: Name of the entry.
   """
-  code = hmac.new(_key(home()), f'{name}\0'.encode(), 'sha256')
+  # It has the name of a folder, which need not be UTF-8.
+  code = hmac.new(_key(home()), os.fsencode(f'{name}\0'), 'sha256')
   with path.open('rb') as file:
     while block := file.read(_BLOCK):
       code.update(block)

@@ -68,7 +68,8 @@ def load(
       f'{path} holds no images; their names must end in '
       f'{", ".join(images_lib.SUFFIXES)}.'
     )
-  decoded = decoding.decode_all(source, names, height, reading, cache.home())
+  root = cache.home_for(source.path)
+  decoded = decoding.decode_all(source, names, height, reading, root)
   readable = tuple(inert.line(name) for name in names if name not in decoded.unreadable)
   if not readable:
     name, why = next(iter(decoded.unreadable.items()))

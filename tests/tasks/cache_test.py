@@ -127,7 +127,18 @@ def test_the_cache_lies_next_to_the_data_or_with_the_user(tmp_path, monkeypatch)
   assert cache.root_for(tmp_path / 'a.tar') == tmp_path / '.tff_ssl_cache'
   monkeypatch.setattr(os, 'access', lambda *_: False)
   monkeypatch.setenv('XDG_CACHE_HOME', '/home/user/cache')
-  assert str(cache.root_for(tmp_path)) == '/home/user/cache/tff_ssl'
+  (tmp_path / 'link').symlink_to(tmp_path)
+  own = [cache.root_for(tmp_path / name) for name in ('', 'link', 'a.tar', 'b/a.tar')]
+  assert {str(each.parent) for each in own} == {'/home/user/cache/tff_ssl'}
+  assert own[0] == own[1]
+  assert len({*own}) == 3
+
+
+def test_names_that_are_not_utf_8(tmp_path):
+  build = _Builder()
+  for _ in range(2):
+    cache.fetch(tmp_path, 'M\udcfcller', build)
+  assert build.calls == 1
 
 
 def test_a_folder_that_is_not_the_users_is_no_cache(tmp_path, home, monkeypatch):
@@ -137,16 +148,16 @@ def test_a_folder_that_is_not_the_users_is_no_cache(tmp_path, home, monkeypatch)
   assert cache.root_for(tmp_path) == near
   owner = os.geteuid()
   monkeypatch.setattr(os, 'geteuid', lambda: owner + 1)
-  assert cache.root_for(tmp_path) == home
+  assert cache.root_for(tmp_path).parent == home
   monkeypatch.undo()
   monkeypatch.setenv('XDG_CACHE_HOME', str(home.parent))
   near.rename(tmp_path / 'target')
   for target in ('target', 'nowhere'):
     near.symlink_to(tmp_path / target)
-    assert cache.root_for(tmp_path) == home
+    assert cache.root_for(tmp_path).parent == home
     near.unlink()
   near.write_text('a file')
-  assert cache.root_for(tmp_path) == home
+  assert cache.root_for(tmp_path).parent == home
 
 
 def _copied(entry, elsewhere):

@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 from PIL import Image
 import pytest
@@ -17,7 +19,20 @@ def test_nothing_is_written_into_the_folder_of_the_pictures(tmp_path, home):
   Image.new('RGB', (6, 6)).save(tmp_path / 'a.png')
   pictures.load(tmp_path, (6, 6, 3))
   assert [path.name for path in tmp_path.iterdir()] == ['a.png']
-  assert len([*home.glob('tff_ssl/*/image.npy')]) == 1
+  assert len([*home.glob('tff_ssl/*/*/image.npy')]) == 1
+
+
+def test_folders_of_one_name_share_no_pictures(tmp_path):
+  # Same names, sizes and times, as of a scanner on a disc.
+  for folder, level in (('a', 10), ('b', 200)):
+    file = tmp_path / folder / 'scans' / '1.bmp'
+    file.parent.mkdir(parents=True)
+    Image.new('L', (6, 6), level).save(file)
+    os.utime(file, (315532800, 315532800))
+  for path in ('scans', 'scans/1.bmp'):
+    for folder, level in (('a', 10), ('b', 200)):
+      loaded = pictures.load(tmp_path / folder / path, (6, 6, 3))
+      np.testing.assert_array_equal(loaded.images, level)
 
 
 def test_colours_become_the_brightness_that_pillow_has(tmp_path):
