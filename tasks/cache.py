@@ -112,14 +112,18 @@ def _is_own_folder(path: pathlib.Path) -> bool:
 
 
 def fetch(
-  root: pathlib.Path, name: str, build: Callable[[pathlib.Path], dict[str, Any]]
+  root: pathlib.Path,
+  name: str,
+  build: Callable[[pathlib.Path], dict[str, Any]],
+  still_holds: Callable[[dict[str, Any]], bool] = lambda _: True,
 ) -> Entry:
-  """Opens an entry, making it first if it is missing or damaged.
+  """Opens an entry, making it first if it is missing, damaged or holds no longer.
 
   Args:
     root: The cache folder.
     name: Name of the entry; it contains the fingerprint of the source.
     build: Writes the arrays as .npy files into a folder, returns JSON values.
+    still_holds: Says of these values whether the entry would be made with them again.
 
   Returns:
     The entry.
@@ -129,7 +133,7 @@ def fetch(
   """
   entry = root / name
   opened = _open(entry)
-  if opened is not None:
+  if opened is not None and still_holds(opened.info):
     return opened
   try:
     root.mkdir(parents=True, exist_ok=True)
@@ -140,7 +144,8 @@ def fetch(
   try:
     info = build(aside)
     _finish(aside, name, info)
-    if _open(entry) is None:
+    opened = _open(entry)
+    if opened is None or not still_holds(opened.info):
       _remove(entry)
       # Another process may be faster; its entry is just as good.
       with contextlib.suppress(OSError):

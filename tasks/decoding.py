@@ -16,6 +16,7 @@ import tqdm
 from tasks import brightness
 from tasks import cache
 from tasks import images
+from tasks import opening
 from tasks import sources
 
 # What `Decoded.notes` says of a file.
@@ -74,20 +75,41 @@ def decode_all(
     decoding = _Decoding(source, names, image_size, reading)
     return decoding.write(folder / 'image.npy')
 
+  def still_holds(info: dict[str, Any]) -> bool:
+    return all(
+      _fails(source, name, image_size, reading) == info['unreadable'][name]
+      for name in info['may_pass']
+    )
+
   stamp = cache.fingerprint(
-    'in units',
+    'in units, failures tried again',
     names,
     source.stamp(names),
     image_size,
     dataclasses.astuple(reading),
   )
   root = root or cache.root_for(source.path)
-  entry = cache.fetch(root, f'{source.path.name}-{image_size}-{stamp}', build)
+  name = f'{source.path.name}-{image_size}-{stamp}'
+  entry = cache.fetch(root, name, build, still_holds)
   info = entry.info
   unreadable = info['unreadable']
   pixels = entry.arrays['image'][: len(names) - len(unreadable)]
   measured = tuple((low, high) for low, high in info['measured'])
   return Decoded(pixels, unreadable, info['notes'], info['digests'], measured)
+
+
+def _fails(
+  source: sources.Source, name: str, image_size: int, reading: images.Reading
+) -> str | None:
+  """Returns why a file cannot be read now; None if it can."""
+  try:
+    images.read(source.read(name), image_size, reading, lambda numbers: numbers.stated)
+  except MemoryError:
+    raise
+  # As in `_Decoding`.
+  except Exception as error:
+    return images.why_unreadable(error)
+  return None
 
 
 class _Decoding:
@@ -105,6 +127,8 @@ class _Decoding:
     self._shape = (len(names), image_size, image_size, 3)
     self._reading = reading
     self._unreadable: dict[str, str] = {}
+    # Those of it to try again at the next start.
+    self._may_pass: dict[str, str] = {}
     # By name: threads share no entry.
     self._notes: dict[str, tuple[str, ...]] = {}
     self._digests: dict[str, str] = {}
@@ -137,6 +161,7 @@ class _Decoding:
     of_several = brightness.of_several([*self._summaries.values()])
     return {
       'unreadable': dict(sorted(self._unreadable.items())),
+      'may_pass': sorted(self._may_pass.values()),
       'notes': self._all_notes(ranges),
       'digests': self._digests,
       'measured': [ranges[key] for key in of_several],
@@ -160,7 +185,11 @@ class _Decoding:
         raise
       # Decoders may raise anything for a damaged file; it is counted and named.
       except Exception as error:
-        self._unreadable[name] = images.why_unreadable(error)
+        why = self._unreadable[name] = images.why_unreadable(error)
+        if opening.may_pass(error):
+          # What this machine lacks, one file shows for all.
+          of_machine = isinstance(error, opening.MachineError)
+          self._may_pass[why if of_machine else name] = name
         return
       if picture.pixels is None:
         assert picture.summary is not None

@@ -19,7 +19,7 @@ import dataclasses
 import os
 import pathlib
 import posixpath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -159,6 +159,13 @@ def _stem(name: str) -> str:
   return posixpath.splitext(posixpath.basename(name))[0]
 
 
+class _Failure(NamedTuple):
+  """Why a mask cannot be read, and whether it may be readable later."""
+
+  reason: str
+  may_pass: bool
+
+
 def _decode_all(
   images_in: sources.Source,
   source: sources.Source,
@@ -185,7 +192,7 @@ def _decode_all(
     ValueError: A mask has other proportions than its image.
   """
 
-  def decode_one(pair: tuple[int, str]) -> np.ndarray | str:
+  def decode_one(pair: tuple[int, str]) -> np.ndarray | _Failure:
     number, mask = pair
     try:
       shape, pixels = decode(source.read(mask), size, fit)
@@ -194,7 +201,7 @@ def _decode_all(
       raise
     # As with images: decoders may raise anything for a damaged file.
     except Exception as error:
-      return images.why_unreadable(error)
+      return _Failure(images.why_unreadable(error), opening.may_pass(error))
     # A pixel more or less is rounding, if one of the two was resized.
     if abs(shape[0] * own[1] - shape[1] * own[0]) > sum(own):
       raise ValueError(
@@ -206,15 +213,27 @@ def _decode_all(
   def build(folder: pathlib.Path) -> dict[str, Any]:
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
       results = list(pool.map(decode_one, mask_names.items()))
-    known = [pixels for pixels in results if not isinstance(pixels, str)]
+    known = [pixels for pixels in results if isinstance(pixels, np.ndarray)]
     np.save(folder / 'mask.npy', np.array(known, bool).reshape([-1, size, size]))
-    return {'reasons': [each if isinstance(each, str) else None for each in results]}
+    failed = [None if isinstance(each, np.ndarray) else each for each in results]
+    return {
+      'reasons': [each and each.reason for each in failed],
+      'may_pass': [k for k, each in enumerate(failed) if each and each.may_pass],
+    }
+
+  def still_holds(info: dict[str, Any]) -> bool:
+    pairs = list(mask_names.items())
+    again = {k: decode_one(pairs[k]) for k in info['may_pass']}
+    return all(
+      isinstance(each, _Failure) and each.reason == info['reasons'][k]
+      for k, each in again.items()
+    )
 
   masks = tuple(mask_names.values())
   pairs = tuple(names[number] for number in mask_names)
   stamp = cache.fingerprint(
     'masks',
-    'by kind of file',
+    'by kind of file, failures tried again',
     masks,
     source.stamp(masks),
     pairs,
@@ -223,7 +242,10 @@ def _decode_all(
     fit,
   )
   entry = cache.fetch(
-    cache.root_for(source.path), f'{source.path.name}-masks-{size}-{stamp}', build
+    cache.root_for(source.path),
+    f'{source.path.name}-masks-{size}-{stamp}',
+    build,
+    still_holds,
   )
   return entry.arrays['mask'], entry.info['reasons']
 

@@ -1,7 +1,12 @@
 """One range for a data set, what is said of its files, and the cache."""
 
+import errno
+import io
+
 import numpy as np
 from PIL import Image
+import pydicom
+from pydicom import uid
 import pytest
 
 from tasks import cases
@@ -10,7 +15,9 @@ from tasks import decoding
 from tasks import image_folders
 from tasks import images
 from tasks import masks
+from tasks import opening
 from tasks import sources
+from tests.tasks import dicom_files
 from tests.tasks import fabricate
 from tests.tasks import picture_files
 
@@ -107,6 +114,47 @@ def test_files_that_cannot_be_scaled_are_left_out_with_a_reason(tmp_path):
   }
   assert list(decoded.digests) == ['a.tif']
   np.testing.assert_array_equal(decoded.pixels, 128)
+
+
+def _cannot_be_read(name):
+  raise PermissionError(errno.EACCES, 'Permission denied', name)
+
+
+def _no_decoder(_):
+  raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+  ('place', 'fault', 'reason'),
+  [
+    ('tasks.sources._check_size', lambda name, _: _cannot_be_read(name), 'denied'),
+    ('tasks.opening.room', lambda: opening.Room(1), 'of memory'),
+    ('pydicom.pixels.get_decoder', _no_decoder, 'no decoder'),
+  ],
+)
+def test_what_may_pass_is_tried_again(tmp_path, monkeypatch, place, fault, reason):
+  for k in range(2):
+    content = dicom_files.of(np.full((4, 4), 7 + k, np.uint8))
+    data = pydicom.dcmread(io.BytesIO(content))
+    data.compress(uid.RLELossless)
+    data.save_as(tmp_path / f'{k}.dcm')
+  (tmp_path / 'x.dcm').write_bytes(b'no picture')
+  tried = []
+  own = images.read
+  monkeypatch.setattr(images, 'read', lambda *given: tried.append(1) or own(*given))
+  with monkeypatch.context() as patched:
+    patched.setattr(place, fault)
+    for _ in range(2):
+      _, decoded = _decode(tmp_path)
+      assert reason in decoded.unreadable['0.dcm']
+      assert reason in decoded.unreadable['1.dcm']
+  _, decoded = _decode(tmp_path)
+  assert list(decoded.unreadable) == ['x.dcm']
+  np.testing.assert_array_equal(decoded.pixels[:, 0, 0, 0], [7, 8])
+  # What is wrong with a file itself stays so.
+  tried.clear()
+  _decode(tmp_path)
+  assert not tried
 
 
 def test_eight_bits_are_read_once(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from tasks import digits
 from tasks import ham10000
 from tasks import image_folders
 from tasks import masks
+from tasks import opening
 from tests.tasks import fabricate
 
 _WIDTH, _HEIGHT = 20, 16
@@ -157,6 +158,18 @@ def test_a_mask_of_several_images_that_cannot_be_read(tmp_path):
     'left out 1 masks that cannot be read:',
     '  m0.png (UnidentifiedImageError: not in a format that Pillow knows)',
   )
+
+
+def test_a_mask_that_there_is_no_memory_for_is_tried_again(tmp_path, monkeypatch):
+  _of_manifest(tmp_path, [f'm{k}.png' for k in range(8)])
+  Image.new('L', (200, 160)).save(tmp_path / 'm0.png')
+  task = cases.load(tmp_path, image_size=8)
+  with monkeypatch.context() as patched:
+    patched.setattr(opening, 'room', lambda: opening.Room(50_000))
+    for _ in range(2):
+      report = masks.load(task).report
+      assert report[1] == 'left out 1 masks that cannot be read:'
+  assert len(masks.load(task).pixels) == 8
 
 
 def test_masks_of_images_that_cannot_be_read_are_not_blamed(tmp_path):
