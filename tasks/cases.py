@@ -210,7 +210,7 @@ def build_task(
   size = image_size or _IMAGE_SIZE
   decoded = decoding.decode_all(source, ordered, size, reading)
   readable = order[np.array([image not in decoded.unreadable for image in ordered])]
-  examples = _by_split(manifest, decoded.pixels, readable, split, label, belonging)
+  examples = _by_split(manifest, names, decoded, readable, split, label, belonging)
   file_intake = intake_findings.take_in(
     source, manifest, rows, split, decoded, findings
   )
@@ -270,7 +270,8 @@ class _Belonging:
 
 def _by_split(
   manifest: str,
-  pixels: np.ndarray,
+  names: Sequence[str],
+  decoded: decoding.Decoded,
   readable: np.ndarray,
   split: np.ndarray,
   label: np.ndarray,
@@ -280,9 +281,10 @@ def _by_split(
 
   Args:
     manifest: What to call the list in errors.
-    pixels: uint8 [n, height, width, channels], in the order of `kept`.
+    names: Files of all images, by place.
+    decoded: The images; those that can be read are in the order of `readable`.
     readable: int [n], the places of the readable images among all.
-    split: Name of each image's split, by place, like `label`.
+    split: Name of each image's split, likewise.
     label: int32, labels of all images.
     belonging: Cases and clients of all images.
 
@@ -294,8 +296,12 @@ def _by_split(
   for part in manifest_lib.SPLITS:
     ids = readable[split[readable] == part].astype(np.int64)
     if not len(ids) and part != 'validation':
-      raise ValueError(f'{manifest} leaves 0 readable {part} images; it needs some.')
-    of_part = pixels[start : start + len(ids)]
+      listed = [names[place] for place in np.flatnonzero(split == part)]
+      why = ''.join(f'; {name}: {decoded.unreadable[name]}' for name in listed[:1])
+      raise ValueError(
+        f'{manifest} leaves 0 readable {part} images; it needs some{inert.line(why)}.'
+      )
+    of_part = decoded.pixels[start : start + len(ids)]
     examples[part] = task_types.Examples(
       {task_types.IMAGE: of_part}, label[ids], ids, *belonging.of(ids)
     )
