@@ -302,8 +302,8 @@ def check(
 
   Raises:
     ValueError: An image, a case or a client is in two splits, a case has two clients
-      or, if cases are classified, two labels, an image is listed twice, or a file is
-      unknown.
+      or, if cases are classified, two labels, an image is listed twice or is its own
+      mask, or a file is unknown.
   """
   for field, what in (('image', 'image'), ('case_id', 'case'), ('client_id', 'client')):
     torn = _torn(rows, field, 'split')
@@ -319,6 +319,13 @@ def check(
   if twice:
     raise ValueError(
       f'{name} lists {intake.many(len(twice), "image")} twice: {intake.some(twice)}.'
+    )
+  own = [row.image for row in rows if row.image == row.mask]
+  if own:
+    count = intake.many(len(own), 'image')
+    raise ValueError(
+      f'{name} gives {count} as its own mask: {intake.some(own)}; a mask must be '
+      'another file.'
     )
   known = set(files)
   masks = dict.fromkeys(row.mask for row in rows if row.mask)

@@ -96,7 +96,13 @@ def load(
   used = np.zeros([len(files.images)], bool)
   for examples in task.splits().values():
     used[examples.example_id] = True
-  mask_names = {k: name for k, name in sorted(mask_names.items()) if name and used[k]}
+  # A folder of masks may hold the images too, and none is its own mask.
+  folder, of_images = map(os.path.realpath, (source.path, images_in.path))
+  mask_names = {
+    k: name
+    for k, name in sorted(mask_names.items())
+    if name and used[k] and f'{folder}/{name}' != f'{of_images}/{files.images[k]}'
+  }
   where = files.path if mask_dir is None else mask_dir
   if not mask_names:
     raise ValueError(
@@ -135,7 +141,9 @@ def _matched(names: Sequence[str], files: Iterable[str], where: str) -> dict[int
   by_place, by_name = collections.defaultdict(list), collections.defaultdict(list)
   for file in files:
     if file.lower().endswith(images.SUFFIXES):
-      place = posixpath.splitext(file)[0].removesuffix(_MARK)
+      place = posixpath.splitext(file)[0]
+      if place.lower().endswith(_MARK):
+        place = place[: -len(_MARK)]
       by_place[place].append(file)
       by_name[posixpath.basename(place)].append(file)
   count = collections.Counter(map(_stem, names))

@@ -170,6 +170,12 @@ def test_a_name_of_several_files_is_refused_with_these():
     both.file('a/1')
 
 
+def test_an_image_is_not_its_own_mask():
+  rows = [manifest.Row('0.png', client_id='p', mask='0.png')]
+  with pytest.raises(ValueError, match=r'1 image as its own mask: 0\.png; a mask must'):
+    manifest.check('manifest.csv', rows, ['0.png'])
+
+
 def test_files_are_looked_for_beside_the_manifest_first_and_said():
   matched = matching.Matching(
     'b/manifest.csv', ['a/5.jpg', 'b/5.jpg', 'b/6.jpg', 'a/7.jpg']

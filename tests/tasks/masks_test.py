@@ -44,7 +44,9 @@ def _check(task, found, numbers=range(8)):
   assert sorted(seen) == list(numbers)
 
 
-@pytest.mark.parametrize('suffix', ['_segmentation.png', '.png', '.bmp'])
+@pytest.mark.parametrize(
+  'suffix', ['_segmentation.png', '_Segmentation.PNG', '.png', '.bmp']
+)
 @pytest.mark.parametrize('bright', [255, 1])
 def test_folder_of_masks(tmp_path, suffix, bright):
   task = ham10000.load(fabricate.ham_folder(tmp_path / 'ham'), image_size=8)
@@ -66,6 +68,13 @@ def test_masks_among_the_images_and_in_an_archive(tmp_path):
     task = ham10000.load(place, image_size=8)
     assert task.report == ('17 files: 8 images read, 1 manifest, 8 masks',)
     _check(task, masks.load(task))
+
+
+def test_an_image_is_not_its_own_mask(tmp_path):
+  task = ham10000.load(fabricate.ham_folder(tmp_path / 'ham'), image_size=8)
+  for where in (tmp_path, tmp_path / 'ham'):
+    with pytest.raises(ValueError, match='holds no mask of an image of'):
+      masks.load(task, where)
 
 
 def test_second_load_decodes_nothing(tmp_path, monkeypatch):
