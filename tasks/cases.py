@@ -325,8 +325,10 @@ def _belonging(rows: Sequence[manifest_lib.Row], classify: str) -> _Belonging:
 
 def _numbered(names: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:
   """Returns the number of each name, int64 [n], and the names by number."""
-  distinct, numbers = np.unique(names, return_inverse=True)
-  return numbers.astype(np.int64), tuple(distinct.tolist())
+  # Not an array of the names, in which each would take as much as the longest.
+  distinct = tuple(sorted({*names}))
+  number = {name: place for place, name in enumerate(distinct)}
+  return np.array([number[name] for name in names], np.int64), distinct
 
 
 def _hold_out(

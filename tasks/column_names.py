@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import difflib
 from typing import NamedTuple
 
+from tasks import intake
+
 IMAGE, CLIENT, CASE = 'image', 'client_id', 'case_id'
 LABEL, SPLIT, MASK = 'label', 'split', 'mask'
 OF_MANIFEST = (IMAGE, CLIENT, CASE, LABEL, SPLIT, MASK)
@@ -82,7 +84,7 @@ def match(
     if column in own and own[column] and own[column] not in header:
       raise ValueError(
         f'columns has {column}={own[column]}, and {name} has no such column; it has '
-        f'{", ".join(header)}.'
+        f'{intake.some(header, intake.COLUMNS_SHOWN)}.'
       )
     if len(candidates) > 1:
       raise ValueError(

@@ -13,6 +13,7 @@ import pathlib
 import numpy as np
 
 from tasks import csv_rows
+from tasks import intake
 from tasks import provenance
 
 # In the place of a file: columns are taken as they are.
@@ -57,7 +58,8 @@ def stated(
   header, rows = csv_rows.read(str(file), file.read_bytes())
   if sorted(header) != sorted(_HEADER):
     raise ValueError(
-      f'{file} has the columns {", ".join(header)}; it must have {", ".join(_HEADER)}.'
+      f'{file} has the columns {intake.some(header)}; it must have '
+      f'{", ".join(_HEADER)}.'
     )
   numbers = {row.cells['column']: _numbers(file, row) for row in rows}
   if len(numbers) < len(rows):
@@ -67,7 +69,7 @@ def stated(
     fault = 'lacks' if name in columns else 'has'
     raise ValueError(
       f'{file} {fault} the column {name!r}; it must have a row for each column of '
-      f'features and no other: {", ".join(columns)}.'
+      f'features and no other: {intake.some(columns, intake.COLUMNS_SHOWN)}.'
     )
   center, scale = np.array([numbers[name] for name in columns]).T
   return center, scale

@@ -4,6 +4,7 @@ Cells are separated by commas, or by the semicolons or tabs of spreadsheets. Lin
 are those of any system.
 """
 
+import collections
 from collections.abc import Iterator
 import csv
 import io
@@ -11,6 +12,7 @@ import itertools
 import re
 from typing import NamedTuple
 
+from tasks import intake
 from tff_ssl.storage import memory
 
 _SEPARATORS = (',', ';', '\t')
@@ -56,7 +58,7 @@ def read(name: str, content: bytes) -> tuple[list[str], list[Row]]:
     if len(cells) < len(columns) or any(cells[len(columns) :]):
       raise ValueError(
         f'{name}, line {line}, has {len(cells)} cells; the header has '
-        f'{len(columns)}: {", ".join(columns)}.'
+        f'{len(columns)}: {intake.some(columns, intake.COLUMNS_SHOWN)}.'
       )
     rows.append(Row(line, dict(zip(columns, cells, strict=False))))
   return columns, rows
@@ -133,8 +135,8 @@ def _columns(name: str, lines: Iterator[tuple[int, list[str]]]) -> list[str]:
   # Spreadsheets leave empty columns at the right.
   while columns and not columns[-1]:
     columns.pop()
-  for column in columns:
-    if column and columns.count(column) > 1:
+  for column, count in collections.Counter(columns).items():
+    if column and count > 1:
       raise ValueError(
         f'{name} has the column {column!r} twice; each column must have its own name.'
       )

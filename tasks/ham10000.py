@@ -164,7 +164,8 @@ def hospitals(
     ValueError: The data are missing or not HAM10000's, or lack the column.
   """
   listed = _by_example(*_open(data_dir, follow_links), ('image_id', 'dataset'))
-  return np.array([cells['dataset'] for cells in listed])
+  # In an array of texts each would take as much as the longest.
+  return np.array([cells['dataset'] for cells in listed], object)
 
 
 def _by_example(

@@ -11,6 +11,8 @@ from tff_ssl.computing import inert
 
 FILE = 'intake.json'
 _SHOWN = 3
+# Columns of a header that are shown; a table may have thousands.
+COLUMNS_SHOWN = 20
 # Findings of one kind that are shown; files break in more ways than fit on a screen.
 _LINES_OF_A_KIND = 5
 
@@ -94,15 +96,16 @@ class Intake:
       )
 
 
-def some(names: Iterable[str]) -> str:
+def some(names: Iterable[str], most: int = _SHOWN) -> str:
   """The first few of many names, as text that can be printed, and how many follow.
 
   Args:
     names: Names of files, as in `Source.names`, or of anything else.
+    most: How many are shown.
   """
   listed = list(names)
-  more = f' and {len(listed) - _SHOWN:,} more' if len(listed) > _SHOWN else ''
-  return ', '.join(map(inert.line, listed[:_SHOWN])) + more
+  more = f' and {len(listed) - most:,} more' if len(listed) > most else ''
+  return ', '.join(map(inert.line, listed[:most])) + more
 
 
 def many(count: int, what: str) -> str:

@@ -153,7 +153,7 @@ def require(
   if missing:
     raise ValueError(
       f'{name} lacks the column {", ".join(missing)}; it has '
-      f'{", ".join(header) or "none"}.'
+      f'{intake.some(header, intake.COLUMNS_SHOWN) or "none"}.'
     )
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import time
 
 import pytest
 
@@ -120,3 +121,14 @@ def test_a_note_may_have_several_lines_and_some_separators():
   assert found == [(4, {'image': '1.png', 'who': 'p', 'note': note})]
   # With one column there is nothing to count.
   assert csv_rows.read('t.csv', b'note\n"a\nb"\n')[1] == [(3, {'note': 'a\nb'})]
+
+
+def test_wide_tables_are_read_in_linear_time_and_named_in_a_few_words():
+  """Comparing each of 15,000 columns with each other one took four seconds."""
+  header = ','.join(f'ENSG{k:011d}' for k in range(15_000))
+  start = time.process_time()
+  message = r'line 2, has 1 cells; the header has 15000: ENSG.* and 14,980 more'
+  with pytest.raises(ValueError, match=message) as error:
+    csv_rows.read('table.csv', f'{header}\n1\n'.encode())
+  assert time.process_time() - start < 1
+  assert len(str(error.value)) < 500

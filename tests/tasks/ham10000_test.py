@@ -85,6 +85,8 @@ def test_hospitals_are_those_of_the_metadata(tmp_path):
   found = ham10000.hospitals(folder)
   # An example_id is the number of its image, I00 to I07.
   assert found.tolist() == [places[k % 2] for k in range(8)]
+  # References of 8 bytes, whatever the length of the longest name.
+  assert found.itemsize == 8
 
 
 def test_records_are_paired_with_their_photographs(tmp_path):

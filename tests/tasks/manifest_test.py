@@ -6,14 +6,17 @@ Manifests are made up by hypothesis, the same ones each time.
 import csv
 import dataclasses
 import io
+import tracemalloc
 
 import hypothesis
 from hypothesis import strategies
 import pytest
 
+from tasks import cases
 from tasks import manifest
 from tasks import matching
 from tasks import spellings
+from tests.tasks import fabricate
 
 _SETTINGS = hypothesis.settings(
   max_examples=150, derandomize=True, deadline=None, database=None
@@ -243,3 +246,20 @@ def test_values_that_would_be_written_alike_are_not_one(column):
   ):
     manifest.spelled('t.csv', column, cells)
   assert manifest.spelled('t.csv', column, cells[1:])[0] == cells[1:]
+
+
+def test_one_long_name_of_a_client_takes_its_memory_once(tmp_path):
+  """In an array of names each would take as much: 0.5 MB for each of eight rows."""
+  for k in range(8):
+    (tmp_path / f'{k}.jpg').write_bytes(fabricate.jpeg(20 * k))
+  rows = [f'{k}.jpg,p{k}' for k in range(8)]
+  for last in ('7.jpg,p7', f'7.jpg,{"z" * 131_000}'):
+    # The first time pictures are decoded.
+    rows[7] = last
+    fabricate.write_csv(tmp_path / 'manifest.csv', 'image,client_id', rows)
+    tracemalloc.start()
+    task = cases.load(tmp_path, 8)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+  assert len(task.client_names[7]) == 131_000
+  assert most < 2**22
