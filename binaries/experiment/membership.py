@@ -13,6 +13,7 @@ folder. With it
 import collections
 from collections.abc import Collection, Iterable, Mapping
 import dataclasses
+import json
 import os
 import pathlib
 
@@ -26,6 +27,7 @@ from tff_ssl.computing import inert
 from tff_ssl.computing import kinds
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.storage import files
+from tff_ssl.storage import memory
 
 NAME = 'examples.json'
 _COLUMNS = ('name', 'holder', 'label', 'digest')
@@ -66,7 +68,8 @@ def write(folder: str | os.PathLike[str], task: task_types.Task) -> None:
     of_split = columns.setdefault(example.split, {name: [] for name in _COLUMNS})
     for name in _COLUMNS:
       of_split[name].append(getattr(example, name))
-  files.write_json(path, columns)
+  # Not indented: that would be a fifth of the file.
+  files.write(path, json.dumps(columns) + '\n')
 
 
 def check_same(folder: str | os.PathLike[str], task: task_types.Task, why: str) -> None:
@@ -214,7 +217,9 @@ def _read(folder: str | os.PathLike[str]) -> list[_Example] | None:
   path = pathlib.Path(folder) / NAME
   if not path.is_file():
     return None
-  held = files.read_json(path)
+  # It grows with the data, unlike all other files of JSON that are read.
+  most = max(files.MOST_JSON, memory.free() // files.JSON_PARSED)
+  held = files.read_json(path, most)
   try:
     return [
       _Example(split, *map(str, cells))

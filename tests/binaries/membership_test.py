@@ -17,6 +17,7 @@ from tasks import task_types
 from tests.binaries import in_process
 from tests.tasks import fabricate
 from tff_ssl.runs import run_config as stored_config
+from tff_ssl.storage import memory
 
 
 def _task(rows, name='cases', with_clients=True):
@@ -124,6 +125,18 @@ def test_a_file_that_is_not_ours_is_a_sentence(tmp_path):
   for content in ('{"train": 1}', '{"train": {}}', '{"train": {"name": ["a"]}}', '['):
     (run / membership.NAME).write_text(content)
     assert membership.NAME in _said(run, _task(_OLD))
+
+
+def test_the_file_may_be_as_large_as_memory_allows(tmp_path, monkeypatch):
+  run = _run(tmp_path / 'run', _task(_OLD))
+  path, moved = run / membership.NAME, _task(['1PatA', '3QaxC', '4QbxD'])
+  content = path.read_text()
+  assert content.count('\n') == 1
+  # As earlier versions wrote it, and large.
+  path.write_text(json.dumps(json.loads(content), indent=2) + ' ' * 2**24)
+  assert 'was trained on 1 of the 1 test clients (Q)' in _said(run, moved)
+  monkeypatch.setattr(memory, 'free', lambda: 20 * 2**24)
+  assert 'it must have at most 16,777,216' in _said(run, moved)
 
 
 @pytest.mark.parametrize(

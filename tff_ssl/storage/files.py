@@ -16,9 +16,10 @@ import zipfile
 import zlib
 
 _ASIDE = '.aside-'
-# Bytes of the largest JSON file that is read: those of a run have some thousand. A file
-# takes up to twenty times its size once it is parsed.
-_MOST_JSON = 2**24
+# Bytes of the largest JSON file that is read: those of a run have some thousand.
+MOST_JSON = 2**24
+# Bytes that JSON takes once it is parsed, at most, for each of its own.
+JSON_PARSED = 20
 # What Python's `zipfile` raises while it reads a damaged archive: NotImplementedError
 # for a wrong version or method, RuntimeError for a file that says it is encrypted.
 ZIP_ERRORS = (
@@ -108,11 +109,14 @@ def is_aside(path: pathlib.Path) -> bool:
   return path.name.startswith(_ASIDE)
 
 
-def read_json(path: str | os.PathLike[str]) -> 'collections.OrderedDict[str, Any]':
+def read_json(
+  path: str | os.PathLike[str], most: int = MOST_JSON
+) -> 'collections.OrderedDict[str, Any]':
   """Reads a JSON file that holds an object and may come from a stranger.
 
   Args:
     path: The file.
+    most: Bytes that it may have.
 
   Returns:
     Its values by name, in the order of the file.
@@ -122,25 +126,28 @@ def read_json(path: str | os.PathLike[str]) -> 'collections.OrderedDict[str, Any
       names it.
     OSError: If it cannot be read.
   """
-  value = parse_json(read_bytes(path, _MOST_JSON), path)
+  value = parse_json(read_bytes(path, most), path, most)
   if not isinstance(value, collections.OrderedDict):
     raise ValueError(f'{path} holds a {type(value).__name__}: it must hold an object')
   return value
 
 
-def parse_json(content: bytes, name: str | os.PathLike[str]) -> Any:
+def parse_json(
+  content: bytes, name: str | os.PathLike[str], most: int = MOST_JSON
+) -> Any:
   """Returns the value of JSON that may come from a stranger.
 
   Args:
     content: The JSON.
     name: What to call it in errors.
+    most: Bytes that it may have.
 
   Raises:
     ValueError: If it is too large or nested too deeply, or is not JSON.
   """
-  if len(content) > _MOST_JSON:
+  if len(content) > most:
     raise ValueError(
-      f'{name} has {len(content):,} bytes: it must have at most {_MOST_JSON:,}'
+      f'{name} has {len(content):,} bytes: it must have at most {most:,}'
     )
   try:
     return json.loads(content, object_pairs_hook=collections.OrderedDict)
