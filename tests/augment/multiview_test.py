@@ -96,7 +96,7 @@ def test_any_number_of_examples():
 def test_names():
   assert multiview.by_name('byol') == byol.by_name('byol')
   assert multiview.by_name('noise_mask') == vectors.NOISE_MASK
-  with pytest.raises(ValueError, match="no augmentation 'x'; it must be one of byol"):
+  with pytest.raises(ValueError, match="augmentation is 'x'; it must be one of byol"):
     multiview.by_name('x')
 
 

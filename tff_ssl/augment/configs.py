@@ -170,8 +170,5 @@ def by_name(name: str) -> AugmentConfig:
   Raises:
     ValueError: If there is no configuration of that name.
   """
-  if name not in CONFIGS:
-    raise ValueError(
-      f'There is no augmentation {name!r}; it must be one of {", ".join(CONFIGS)}.'
-    )
+  checks.one_of(CONFIGS, augmentation=name)
   return CONFIGS[name]

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tff_ssl.augment import byol
 from tff_ssl.augment import vectors
+from tff_ssl.computing import checks
 
 Config: TypeAlias = byol.AugmentConfig | vectors.VectorConfig
 CONFIGS: 'collections.OrderedDict[str, Config]' = collections.OrderedDict(
@@ -27,10 +28,7 @@ def by_name(name: str) -> Config:
   Raises:
     ValueError: If there is no configuration of that name.
   """
-  if name not in CONFIGS:
-    raise ValueError(
-      f'There is no augmentation {name!r}; it must be one of {", ".join(CONFIGS)}.'
-    )
+  checks.one_of(CONFIGS, augmentation=name)
   return CONFIGS[name]
 
 
