@@ -5,7 +5,7 @@ are those of any system.
 """
 
 import collections
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import csv
 import io
 import itertools
@@ -73,6 +73,23 @@ def header(name: str, content: bytes) -> list[str]:
   return _columns(name, _lines(name, content))
 
 
+def check_names(name: str, columns: Sequence[str]) -> None:
+  """Refuses columns of the same name; several may have none.
+
+  Args:
+    name: What to call the table in errors.
+    columns: Its columns.
+
+  Raises:
+    ValueError: Two have the same.
+  """
+  for column, count in collections.Counter(columns).items():
+    if column and count > 1:
+      raise ValueError(
+        f'{name} has the column {column!r} twice; each column must have its own name.'
+      )
+
+
 def _lines(name: str, content: bytes) -> Iterator[tuple[int, list[str]]]:
   """Yields the number and the cells of each line that has any text."""
   text = _text(name, content)
@@ -135,11 +152,7 @@ def _columns(name: str, lines: Iterator[tuple[int, list[str]]]) -> list[str]:
   # Spreadsheets leave empty columns at the right.
   while columns and not columns[-1]:
     columns.pop()
-  for column, count in collections.Counter(columns).items():
-    if column and count > 1:
-      raise ValueError(
-        f'{name} has the column {column!r} twice; each column must have its own name.'
-      )
+  check_names(name, columns)
   return columns
 
 

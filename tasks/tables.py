@@ -34,6 +34,7 @@ from tasks import csv_rows
 from tasks import intake
 from tasks import layouts
 from tasks import manifest
+from tasks import parquet_rows
 from tasks import splits
 from tasks import task_types
 from tff_ssl.storage import archives
@@ -47,8 +48,8 @@ _SPLIT_SEED = 0
 _LABEL, _SPLIT = column_names.LABEL, column_names.SPLIT
 _KNOWN = (_LABEL, _SPLIT)
 _DECIMAL_COMMA = re.compile(r'[+-]?[\d.]*,\d+')
-# Bytes of copies that are made of a number, and of a cell of Parquet as an object.
-_COPIES, _A_CELL = 24, 64
+# Bytes of copies that are made of a number.
+_COPIES = 24
 # Columns that pandas makes of an index without a name: in CSV, in CSV that was read
 # and written again, and in Parquet.
 _INDEX = re.compile(r'|Unnamed: \d+|__index_level_\d+__')
@@ -146,11 +147,8 @@ def has_label(
   if table.suffix == '.npz':
     with _npz(table) as arrays:
       return _LABEL in arrays.headers
-  try:
-    header = _parquet_columns(table)
-    return _LABEL in column_names.match(str(table), header, own, _KNOWN).named
-  except (ValueError, OSError) as error:
-    raise ValueError(f'{table} cannot be read: {error}') from error
+  header = parquet_rows.header(table)
+  return _LABEL in column_names.match(str(table), header, own, _KNOWN).named
 
 
 @contextlib.contextmanager
@@ -163,17 +161,6 @@ def _npz(path: pathlib.Path) -> Iterator[archives.Arrays]:
       yield arrays
   except files.NPZ_ERRORS as error:
     raise ValueError(f'{path} cannot be read: {error}') from error
-
-
-def _parquet_columns(path: pathlib.Path) -> list[str]:
-  # Imported here: only such a file needs it.
-  import pyarrow as pa
-  from pyarrow import parquet
-
-  try:
-    return list(parquet.read_schema(path).names)
-  except pa.ArrowException as error:
-    raise ValueError(str(error)) from error
 
 
 def build(
@@ -299,18 +286,7 @@ def _read_csv(path: pathlib.Path) -> tuple[dict[str, list[Any]], Sequence[int]]:
 
 def _read_parquet(path: pathlib.Path) -> tuple[dict[str, list[Any]], Sequence[int]]:
   """Returns the cells by column, and the number of each row."""
-  # Imported here: only this needs it.
-  import pyarrow as pa
-  from pyarrow import parquet
-
-  try:
-    held = parquet.read_metadata(path)
-    packed = [held.row_group(k).total_byte_size for k in range(held.num_row_groups)]
-    cells = held.num_rows * held.num_columns
-    memory.check(2 * sum(packed) + _A_CELL * cells, str(path))
-    columns = parquet.read_table(path).to_pydict()
-  except (pa.ArrowException, OSError) as error:
-    raise ValueError(f'{path} cannot be read as Parquet: {error}') from error
+  columns = parquet_rows.read(path)
   if not columns or not any(columns.values()):
     raise ValueError(f'{path} has 0 rows; it must have columns and rows.')
   return columns, range(1, len(next(iter(columns.values()))) + 1)

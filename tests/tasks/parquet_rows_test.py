@@ -1,0 +1,90 @@
+"""Columns of Parquet files."""
+
+import datetime
+import decimal
+import tracemalloc
+
+import pyarrow as pa
+from pyarrow import parquet
+import pytest
+
+from tasks import parquet_rows
+from tasks import tables
+from tff_ssl.storage import memory
+
+
+def _file(path, columns):
+  parquet.write_table(
+    columns if isinstance(columns, pa.Table) else pa.table(columns), path
+  )
+  return path
+
+
+def test_cells_are_as_they_were_written(tmp_path):
+  columns = {
+    'number': [1.5, None, 3.0],
+    'whole': [1, 2, None],
+    'exact': [decimal.Decimal('1.25'), None, decimal.Decimal('0.50')],
+    'yes': [True, None, False],
+    'none': [None, None, None],
+    'day': [datetime.date(2020, 3, 1), None, datetime.date(2021, 3, 1)],
+    'a.b': ['x', None, 'x'],
+    'large': pa.array(['x', 'y', None], pa.large_string()),
+    'class': pa.array(['u', None, 'v']).dictionary_encode(),
+  }
+  path = _file(tmp_path / 't.parquet', columns)
+  found = parquet_rows.read(path)
+  assert found == {**columns, 'large': ['x', 'y', None], 'class': ['u', None, 'v']}
+  assert parquet_rows.header(path) == list(columns)
+
+
+def test_cells_of_several_groups_of_rows_follow_each_other(tmp_path):
+  texts = [f't{k // 3}' for k in range(30)]
+  parquet.write_table(pa.table({'a': texts}), tmp_path / 't.parquet', row_group_size=7)
+  assert parquet_rows.read(tmp_path / 't.parquet') == {'a': texts}
+
+
+def test_the_folder_of_a_file_is_no_column(tmp_path):
+  """Of `year=2020/t.parquet` pyarrow makes a column `year`."""
+  folder = tmp_path / 'year=2020'
+  folder.mkdir()
+  path = _file(folder / 't.parquet', {'a': [float(k) for k in range(30)]})
+  assert list(parquet_rows.read(path)) == ['a']
+  assert tables.load_file(path).shapes == {'features': (1,)}
+
+
+def test_a_text_that_all_rows_share_takes_its_memory_once(tmp_path, monkeypatch):
+  """As texts of their own, 500 of 50 kB take 25 MB, in a file of some kB."""
+  texts = pa.array(['x' * 50_000] * 500)
+  path = _file(tmp_path / 't.parquet', {'a': range(500), 'label': texts})
+  assert path.stat().st_size < 2**16
+  monkeypatch.setattr(memory, 'free', lambda: 2**22)
+  tracemalloc.start()
+  found = parquet_rows.read(path)['label']
+  _, most = tracemalloc.get_traced_memory()
+  tracemalloc.stop()
+  assert len(found) == 500
+  assert most < 2**22
+  # What is read is measured, too: here more than the file says.
+  monkeypatch.setattr(memory, 'free', iter([2**30, 2**10]).__next__)
+  with pytest.raises(ValueError, match=r't\.parquet takes up to .* of memory'):
+    parquet_rows.read(path)
+
+
+@pytest.mark.parametrize(
+  ('columns', 'message'),
+  [
+    ({'a': [[1], [2]]}, r"has list<\w+: int64> in the column 'a'; it must be numbers"),
+    ({'a': [{'x': 1}]}, "has struct<x: int64> in the column 'a'; it must be numbers"),
+    ({'a': pa.array([b'ab'], pa.binary(2))}, r'has fixed_size_binary\[2\] in the col'),
+    (
+      pa.Table.from_arrays([pa.array([1]), pa.array([2])], ['a', 'a']),
+      "has the column 'a' twice; each column must have its own name",
+    ),
+  ],
+)
+def test_columns_that_are_no_cells_are_named(tmp_path, columns, message):
+  path = _file(tmp_path / 't.parquet', columns)
+  for read in (parquet_rows.header, parquet_rows.read):
+    with pytest.raises(ValueError, match=rf't\.parquet {message}'):
+      read(path)
