@@ -14,7 +14,7 @@ OF_MANIFEST = (IMAGE, CLIENT, CASE, LABEL, SPLIT, MASK)
 _LIKELY = {
   IMAGE: 'images picture photo file filename filepath path img imageid imagename',
   CLIENT: 'client clients patient patients patientid subject subjectid participant',
-  CASE: '',
+  CASE: 'caseid',
   LABEL: 'labels class classes classname diagnosis dx target category',
   SPLIT: 'splits subset partition',
   MASK: 'masks maskpath segmentation',
@@ -95,7 +95,7 @@ def match(
       named[column] = candidates[0]
   unused = tuple(c for c in header if c and c not in named.values())
   missing = [column for column in known if column not in named and column not in own]
-  likely = {column: _likely(column, unused) for column in missing}
+  likely = {column: probable(column, unused) for column in missing}
   _refuse(name, {column: own for column, own in likely.items() if own})
   return Columns(named, unused)
 
@@ -107,8 +107,13 @@ def _matching(column: str, header: Sequence[str]) -> list[str]:
   return [each for each in header if _folded(each) == _folded(column)]
 
 
-def _likely(column: str, unused: Sequence[str]) -> str:
-  """Returns the column that is probably the known one; '' if none is."""
+def probable(column: str, unused: Sequence[str]) -> str:
+  """Returns the column that is probably the known one; '' if none is.
+
+  Args:
+    column: The known one, one of `OF_MANIFEST`.
+    unused: Columns of a table.
+  """
   words = _LIKELY[column].split()
   for each in unused:
     folded = _folded(each)

@@ -110,10 +110,7 @@ def scale(
 
 def _numbers(file: pathlib.Path, row: csv_rows.Row) -> tuple[float, float]:
   """Returns the center and the scale of a row."""
-  try:
-    center, scale = float(row.cells['center']), float(row.cells['scale'])
-  except ValueError:
-    center = scale = math.nan
+  center, scale = (csv_rows.number(row.cells[name]) for name in ('center', 'scale'))
   if not (math.isfinite(center) and 0 < scale < math.inf):
     raise ValueError(
       f'Line {row.line} of {file} has the center {row.cells["center"]!r} and the scale '

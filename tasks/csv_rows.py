@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 import csv
 import io
 import itertools
+import math
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tasks import intake
 from tff_ssl.storage import memory
@@ -88,6 +89,17 @@ def check_names(name: str, columns: Sequence[str]) -> None:
       raise ValueError(
         f'{name} has the column {column!r} twice; each column must have its own name.'
       )
+
+
+def number(cell: Any) -> float:
+  """Returns the number that a cell is, or that its text is; NaN if it is none.
+
+  Python takes digits in groups, too, but 2021_03 is a text, not 202103.
+  """
+  try:
+    return math.nan if isinstance(cell, str) and '_' in cell else float(cell)
+  except (TypeError, ValueError):
+    return math.nan
 
 
 def _lines(name: str, content: bytes) -> Iterator[tuple[int, list[str]]]:

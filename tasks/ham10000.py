@@ -14,13 +14,13 @@ from the same metadata, as `right`. The diagnosis is the label and not in the re
 """
 
 import dataclasses
-import math
 import os
 import pathlib
 
 import numpy as np
 
 from tasks import cases
+from tasks import csv_rows
 from tasks import images as images_lib
 from tasks import manifest
 from tasks import sources
@@ -182,10 +182,7 @@ def _by_example(
 def _record(metadata: str, cells: dict[str, str]) -> np.ndarray:
   """Returns the record of a lesion as numbers, float32 [20]; see `load_records`."""
   known = cells[_AGE].lower() not in _NO_AGE
-  try:
-    age = float(cells[_AGE]) if known else _MIDDLE_AGE
-  except ValueError:
-    age = math.nan
+  age = csv_rows.number(cells[_AGE]) if known else _MIDDLE_AGE
   if not 0 <= age <= _MOST_AGE:
     raise ValueError(
       f'{metadata} gives {cells["image_id"]} the age {cells[_AGE]!r}; it must be years '

@@ -5,7 +5,7 @@ number of elements of a list. So texts are read as such a file has them, where c
 one text are one object, and columns of lists or structures are refused.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import contextlib
 import os
 from typing import Any
@@ -31,14 +31,14 @@ def header(path: str | os.PathLike[str]) -> list[str]:
     return list(file.schema_arrow.names)
 
 
-def read(path: str | os.PathLike[str]) -> dict[str, list[Any]]:
-  """Returns the cells by column.
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, list[Any]], Sequence[int]]:
+  """Returns the cells by column, and the number of each row, from 1.
 
   Args:
     path: The file.
 
   Raises:
-    ValueError: As in `header`, or the file does not fit into memory.
+    ValueError: As in `header`, or the file does not fit into memory or has no rows.
   """
   with _opened(path) as file:
     held = file.metadata
@@ -51,7 +51,10 @@ def read(path: str | os.PathLike[str]) -> dict[str, list[Any]]:
       memory.check(2 * batch.nbytes + _A_CELL * cells, str(path))
       for name, column in zip(columns, batch.columns, strict=True):
         columns[name] += _cells(column)
-  return columns
+  count = max(map(len, columns.values()), default=0)
+  if not count:
+    raise ValueError(f'{path} has 0 rows; it must have columns and rows.')
+  return columns, range(1, count + 1)
 
 
 @contextlib.contextmanager

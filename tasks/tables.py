@@ -4,10 +4,10 @@ A .npz file holds `features` (numbers [n, d]), optionally `label` (integers [n] 
 -1: none) and, if the split is given, `test` (bool [n]). A .csv file (see `csv_rows`)
 has a header. If it has a column `label`, this holds the class (empty or NA: none); if
 it has a column `split`, this holds `train` or `test` (see `layouts`). All other columns
-are features, except an index that pandas wrote without a name. Columns may have other
-names (see `column_names`). The same holds for a .parquet file. Without a split, a fifth
-of every class is the test split, the same in each run. Without a label, nothing is
-labelled.
+are features, except an index that pandas wrote without a name; one that may name
+clients or cases is refused. Columns may have other names (see `column_names`). The same
+holds for a .parquet file (see `parquet_rows`). Without a split, a fifth of every class
+is the test split, the same in each run. Without a label, nothing is labelled.
 
 Features are standardised by mean and deviation of the training examples; a feature that
 is constant there becomes 0. They are scaled by stated numbers, or left as they are, if
@@ -21,6 +21,7 @@ import math
 import os
 import pathlib
 import re
+import reprlib
 from typing import Any
 import zipfile
 
@@ -47,6 +48,8 @@ _TEST_FRACTION = 0.2
 _SPLIT_SEED = 0
 _LABEL, _SPLIT = column_names.LABEL, column_names.SPLIT
 _KNOWN = (_LABEL, _SPLIT)
+# The array of a .npz that says which rows are the test split.
+_TEST = 'test'
 _DECIMAL_COMMA = re.compile(r'[+-]?[\d.]*,\d+')
 # Bytes of copies that are made of a number.
 _COPIES = 24
@@ -102,12 +105,14 @@ def load_file(
     raise ValueError(
       f'columns has {column!r}; a table has only {" and ".join(_KNOWN)}.'
     )
-  if columns and table.suffix == '.npz':
+  suffix = table.suffix.lower()
+  if columns and suffix == '.npz':
     raise ValueError(f'columns is given with {table}; the arrays of a .npz have names.')
   try:
-    if table.suffix == '.npz':
+    if suffix == '.npz':
       return _read_npz(table, scaling)
-    cells, lines = (_read_csv if table.suffix == '.csv' else _read_parquet)(table)
+    read = _read_csv if suffix == '.csv' else parquet_rows.read
+    cells, lines = read(table)
     return _of_columns(table, cells, lines, columns, scaling)
   except ValueError as error:
     if str(table) in str(error) or (scaling and scaling in str(error)):
@@ -121,7 +126,7 @@ def _found(path: str | os.PathLike[str] | None) -> pathlib.Path:
       'data_dir is not given; the task features needs a .npz, .csv or .parquet file.'
     )
   table = pathlib.Path(path).expanduser()
-  if table.suffix not in ('.npz', '.csv', '.parquet') or not table.is_file():
+  if table.suffix.lower() not in ('.npz', '.csv', '.parquet') or not table.is_file():
     raise ValueError(
       f'data_dir is {str(table)!r}; it must be a .npz, .csv or .parquet file.'
     )
@@ -141,14 +146,35 @@ def has_label(
     ValueError: As in `load_file`, as far as it shows without reading rows.
   """
   table = _found(path)
-  if table.suffix == '.csv':
-    header = csv_rows.header(str(table), memory.read_csv(table))
-    return _LABEL in column_names.match(str(table), header, own, _KNOWN).named
-  if table.suffix == '.npz':
+  suffix = table.suffix.lower()
+  if suffix == '.npz':
     with _npz(table) as arrays:
       return _LABEL in arrays.headers
-  header = parquet_rows.header(table)
-  return _LABEL in column_names.match(str(table), header, own, _KNOWN).named
+  if suffix == '.csv':
+    header = csv_rows.header(str(table), memory.read_csv(table))
+  else:
+    header = parquet_rows.header(table)
+  return _LABEL in _named(table, header, own)
+
+
+def _named(
+  path: pathlib.Path, header: Sequence[str], own: Mapping[str, str] | None
+) -> dict[str, str]:
+  """Returns the table's own names of its columns label and split.
+
+  Raises:
+    ValueError: As in `column_names.match`, or a column names clients or cases.
+  """
+  named = column_names.match(str(path), header, own, _KNOWN).named
+  others = [name for name in header if name not in named.values()]
+  for column in (column_names.CLIENT, column_names.CASE):
+    if holder := column_names.probable(column, others):
+      raise ValueError(
+        f'{path} has the column {holder!r}, and all columns but {" and ".join(_KNOWN)} '
+        'are features; a table has no clients and no cases: remove the column, or '
+        'rename it if it is a feature.'
+      )
+  return named
 
 
 @contextlib.contextmanager
@@ -158,6 +184,12 @@ def _npz(path: pathlib.Path) -> Iterator[archives.Arrays]:
     if not zipfile.is_zipfile(path):
       raise ValueError('it holds a single array, or is not a .npz file')
     with archives.open_arrays(path, stored=False) as arrays:
+      names = arrays.headers.keys()
+      if FEATURES not in names or names - {FEATURES, _LABEL, _TEST}:
+        raise ValueError(
+          f'it holds {intake.some(names) or "nothing"}; it must hold {FEATURES!r}, and '
+          f'may hold {_LABEL!r} and {_TEST!r}'
+        )
       yield arrays
   except files.NPZ_ERRORS as error:
     raise ValueError(f'{path} cannot be read: {error}') from error
@@ -197,8 +229,12 @@ def build(
       'must be numbers [n, d].'
     )
   if not np.all(np.isfinite(features)):
-    raise ValueError(f'The features of {name} are not all finite.')
-  for what, array in ((_LABEL, label), ('test', test)):
+    row, column = np.argwhere(~np.isfinite(features))[0]
+    raise ValueError(
+      f'The features of {name} are not all finite: row {row}, column {column}, counted '
+      f'from 0, has {features[row, column]}.'
+    )
+  for what, array in ((_LABEL, label), (_TEST, test)):
     if array is not None and array.shape != features.shape[:1]:
       raise ValueError(
         f'The {what} of {name} has shape {array.shape}; it must have one for each of '
@@ -259,10 +295,6 @@ def _read_npz(path: pathlib.Path, scaling: str | None) -> task_types.Task:
     )
     memory.check(needed, str(path))
     held = {name: arrays.read(name) for name in arrays.headers}
-  if FEATURES not in held:
-    raise ValueError(
-      f'{path} holds {", ".join(held) or "nothing"}; it must hold {FEATURES!r}.'
-    )
   label = held.get(_LABEL)
   if label is None:
     label = np.full(np.shape(held[FEATURES])[:1], -1)
@@ -270,9 +302,15 @@ def _read_npz(path: pathlib.Path, scaling: str | None) -> task_types.Task:
   most = int(np.max(label, initial=-1)) if label.dtype.kind in 'iu' else -1
   classes = range(min(most + 1, len(label)))
   names = [*map(str, classes)]
-  return build(
-    FEATURES, held[FEATURES], label, names, held.get('test'), scaling=scaling
-  )
+  test = held.get(_TEST)
+  if test is not None and not (
+    test.dtype.kind in 'biuf' and np.all(np.isin(test, (0, 1)))
+  ):
+    raise ValueError(
+      f'The {_TEST} of {path} is {test.dtype} and has '
+      f'{intake.some(np.unique(test).tolist())}; it must be bool, or 0 and 1.'
+    )
+  return build(FEATURES, held[FEATURES], label, names, test, scaling=scaling)
 
 
 def _read_csv(path: pathlib.Path) -> tuple[dict[str, list[Any]], Sequence[int]]:
@@ -282,14 +320,6 @@ def _read_csv(path: pathlib.Path) -> tuple[dict[str, list[Any]], Sequence[int]]:
     raise ValueError(f'{path} has 0 rows; it must have a header and rows.')
   cells = {name: [row.cells[name] for row in rows] for name in columns}
   return cells, [row.line for row in rows]
-
-
-def _read_parquet(path: pathlib.Path) -> tuple[dict[str, list[Any]], Sequence[int]]:
-  """Returns the cells by column, and the number of each row."""
-  columns = parquet_rows.read(path)
-  if not columns or not any(columns.values()):
-    raise ValueError(f'{path} has 0 rows; it must have columns and rows.')
-  return columns, range(1, len(next(iter(columns.values()))) + 1)
 
 
 def _of_columns(
@@ -308,30 +338,17 @@ def _of_columns(
     own: See `load_file`.
     scaling: See `load_file`.
   """
-  known = column_names.match(str(path), [*columns], own, _KNOWN).named
+  known = _named(path, [*columns], own)
   count = len(lines)
   others = [name for name in columns if name not in known.values()]
   indices = [name for name in others if _INDEX.fullmatch(name)]
-  if indices:
-    others = [name for name in others if name not in indices]
-    logging.warning(
-      '%s: the column %r has no name, like an index that pandas writes; it is not '
-      'used as a feature.',
-      path,
-      indices[0],
-    )
+  others = [name for name in others if not _INDEX.fullmatch(name)]
+  for name in indices:
+    said = 'has no name, like an index that pandas writes; it is not used as a feature.'
+    logging.warning('%s: the column %r %s', path, name, said)
   features = np.zeros([count, len(others)])
-  for place in range(count):
-    cells = [columns[name][place] for name in others]
-    try:
-      features[place] = [float(cell) for cell in cells]
-    except (TypeError, ValueError):
-      with_comma = [c for c in cells if _DECIMAL_COMMA.fullmatch(str(c))]
-      advice = f'; {with_comma[0]!r} needs a decimal point' if with_comma else ''
-      raise ValueError(
-        f'Line {lines[place]} of {path} has a cell that is not a number; only '
-        f'{_LABEL!r} and {_SPLIT!r} may{advice}.'
-      ) from None
+  for place, name in enumerate(others):
+    features[:, place] = _numbers(path, name, columns[name], lines)
   findings: list[intake.Finding] = []
   label, names, test = np.full(count, -1), list[str](), None
   if _LABEL in known:
@@ -347,6 +364,21 @@ def _of_columns(
   return build(FEATURES, features, label, names, test, report, others, scaling)
 
 
+def _numbers(
+  path: pathlib.Path, name: str, cells: Sequence[Any], lines: Sequence[int]
+) -> list[float]:
+  """Returns the numbers of a column of features."""
+  numbers = list(map(csv_rows.number, cells))
+  for line, cell, number in zip(lines, cells, numbers, strict=True):
+    if not math.isfinite(number):
+      point = ' with a decimal point' if _DECIMAL_COMMA.fullmatch(str(cell)) else ''
+      raise ValueError(
+        f'Line {line} of {path} has {reprlib.repr(cell)} in the column {name!r}; it '
+        f'must be a finite number{point}: only {_LABEL!r} and {_SPLIT!r} may be texts.'
+      )
+  return numbers
+
+
 def _texts(cells: Sequence[Any]) -> list[str]:
   return ['' if cell is None else str(cell) for cell in cells]
 
@@ -356,9 +388,10 @@ def _splits(
 ) -> tuple[np.ndarray, list[intake.Finding]]:
   """Returns which rows are the test split, bool [n], and what must be said of it."""
   split_of, findings = layouts.roles(dict.fromkeys(cells))
-  if not {*map(split_of.get, cells)} <= {layouts.TRAIN, layouts.TEST}:
+  wrong = {c for c in cells if split_of.get(c) not in (layouts.TRAIN, layouts.TEST)}
+  if wrong:
     raise ValueError(
-      f'The column {_SPLIT!r} of {path} has {sorted({*cells})}; it must have '
-      'train and test.'
+      f'The column {_SPLIT!r} of {path} has {intake.some(map(repr, sorted(wrong)))}; '
+      'it must have train and test.'
     )
   return np.array([split_of[cell] == layouts.TEST for cell in cells]), findings

@@ -123,6 +123,7 @@ def test_records_that_cannot_be_read_are_named(tmp_path):
   for old, new, message in (
     (',80.0,', ',-1,', "gives I00 the age '-1'; it must be years from 0 to 120"),
     (',80.0,', ',old,', "the age 'old'"),
+    (',80.0,', ',8_0,', "the age '8_0'"),
     ('scalp', 'tail', "gives I00 the localization 'tail'; it must be one of abdomen"),
     (
       'male,scalp',

@@ -33,15 +33,16 @@ def test_cells_are_as_they_were_written(tmp_path):
     'class': pa.array(['u', None, 'v']).dictionary_encode(),
   }
   path = _file(tmp_path / 't.parquet', columns)
-  found = parquet_rows.read(path)
+  found, lines = parquet_rows.read(path)
   assert found == {**columns, 'large': ['x', 'y', None], 'class': ['u', None, 'v']}
+  assert list(lines) == [1, 2, 3]
   assert parquet_rows.header(path) == list(columns)
 
 
 def test_cells_of_several_groups_of_rows_follow_each_other(tmp_path):
   texts = [f't{k // 3}' for k in range(30)]
   parquet.write_table(pa.table({'a': texts}), tmp_path / 't.parquet', row_group_size=7)
-  assert parquet_rows.read(tmp_path / 't.parquet') == {'a': texts}
+  assert parquet_rows.read(tmp_path / 't.parquet')[0] == {'a': texts}
 
 
 def test_the_folder_of_a_file_is_no_column(tmp_path):
@@ -49,7 +50,7 @@ def test_the_folder_of_a_file_is_no_column(tmp_path):
   folder = tmp_path / 'year=2020'
   folder.mkdir()
   path = _file(folder / 't.parquet', {'a': [float(k) for k in range(30)]})
-  assert list(parquet_rows.read(path)) == ['a']
+  assert list(parquet_rows.read(path)[0]) == ['a']
   assert tables.load_file(path).shapes == {'features': (1,)}
 
 
@@ -60,7 +61,7 @@ def test_a_text_that_all_rows_share_takes_its_memory_once(tmp_path, monkeypatch)
   assert path.stat().st_size < 2**16
   monkeypatch.setattr(memory, 'free', lambda: 2**22)
   tracemalloc.start()
-  found = parquet_rows.read(path)['label']
+  found = parquet_rows.read(path)[0]['label']
   _, most = tracemalloc.get_traced_memory()
   tracemalloc.stop()
   assert len(found) == 500

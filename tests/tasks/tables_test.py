@@ -43,10 +43,11 @@ def _npz(path, **changed):
 
 def test_npz_and_csv_give_the_same_task(tmp_path):
   """Mean and deviation are those of the three training rows, by hand."""
-  csv = tmp_path / 'table.csv'
+  csv = tmp_path / 'TABLE.CSV'
   csv.write_text(
     'width,label,height,split\n1,0,5,train\n3,1,5,train\n5,,5,train\n9,1,7,test\n'
   )
+  assert tables.has_label(csv)
   first = registry.load('features', _npz(tmp_path / 'table.npz'))
   for task in (first, registry.load('features', csv)):
     step = 2 / np.sqrt(8 / 3)
@@ -134,6 +135,7 @@ def test_only_a_measured_scaling_lets_a_row_change_the_inputs_of_others(tmp_path
     ('column,center,scale\n0,1,2\n1,1,2\n2,0,1\n', "has the column '2'; it must have"),
     ('column,center,scale\n0,1,2\n0,1,2\n', 'has a column twice; each must have one'),
     ('column,center,scale\n0,1,0\n1,0,1\n', "Line 2 .* and the scale '0'; they must"),
+    ('column,center,scale\n0,0,1_0\n1,0,1\n', "the scale '1_0'; they must be numbers"),
     ('column,center,scale\n0,x,1\n1,0,1\n', "has the center 'x' and the scale '1'"),
     ('column,center,scale\n0,1,nan\n1,0,1\n', "the scale 'nan'; they must be numbers"),
     ('column,center,scale\n0,0,1e-44\n1,0,1\n', 'reach 9e.44 with the scaling'),
@@ -161,8 +163,24 @@ def test_a_wrong_scaling_is_named(tmp_path, text, message):
     ({'label': np.array([0, -2, 1, 0])}, r'ranges from -2 to 1; it must be at least 0'),
     ({'label': np.zeros(4)}, 'label of features is float64; it must be integers'),
     ({'features': np.zeros(4)}, r'are float64 of shape \(4,\); they must be numbers'),
-    ({'features': np.full([4, 2], np.nan)}, 'are not all finite'),
+    (
+      {'features': np.where(_FEATURES > 8, np.inf, _FEATURES)},
+      'are not all finite: row 3, column 0, counted from 0, has inf',
+    ),
     ({'test': np.ones(4, bool)}, 'has 0 training rows of 4'),
+    (
+      {'test': np.arange(4)},
+      'npz is int64 and has 0, 1, 2 and 1 more; it must be bool',
+    ),
+    ({'test': np.array(['0', '1', '0', '0'])}, 'is <U1 and has 0, 1; it must be bool,'),
+    (
+      {'label': None, 'labels': _LABEL},
+      "holds features, test, labels; it must hold 'f",
+    ),
+    (
+      {'split': _TEST},
+      r"label, test and 1 more; it must hold 'features', and may hold",
+    ),
   ],
 )
 def test_a_wrong_npz_is_named(tmp_path, changed, message):
@@ -178,12 +196,34 @@ def test_a_wrong_npz_is_named(tmp_path, changed, message):
     ('a,a,label\n1,2,x\n', "has the column 'a' twice; each column must have"),
     ('a,label\n1,x,\n2,y,7\n', 'table.csv, line 3, has 3 cells; the header has 2'),
     ('a,label\n1,x\n2\n', 'table.csv, line 3, has 1 cells; the header has 2'),
-    ('a,label\n1,x\ntwo,x\n', 'Line 3 of .* not a number'),
-    ('a,label,split\n1,x,fold\n', r"has \['fold'\]; it must have train and test"),
-    ('a;label\n1,5;x\n', "Line 2 of .* not a number; .*; '1,5' needs a decimal point"),
-    ('a;label\n1.234,5;x\n', "Line 2 of .*; '1.234,5' needs a decimal point"),
+    ('a,label\n1,x\ntwo,x\n', "Line 3 of .* has 'two' in the column 'a'; it must be a"),
+    (
+      'a,b\n1,2\n3,nan\n',
+      "Line 3 of .*'nan' in the column 'b'; it must be a finite nu",
+    ),
+    ('a,b\n1,2\n3,\n', "Line 3 of .* has '' in the column 'b'; it must be a finite nu"),
+    (
+      'a,b\n1,2021_03\n',
+      "Line 2 of .* has '2021_03' in the column 'b'; it must be a f",
+    ),
+    ('a,label,split\n1,x,fold\n', "has 'fold'; it must have train and test"),
+    (
+      'a,split\n' + ''.join(f'1,{k}\n' for k in range(20)),
+      "has '0', '1', '10' and 17 more; it must have train and test",
+    ),
+    ('a;label\n1,5;x\n', "Line 2 of .* has '1,5' .* number with a decimal point: only"),
+    ('a;label\n1.234,5;x\n', "Line 2 of .* has '1.234,5' .* with a decimal point"),
     # Numbers that would be a feature, and tell the class.
     ('a,target\n1,0\n2,1\n', "no column label, but 'target'; --columns=label=target"),
+    ('a,client_id\n1,0\n', "has the column 'client_id', and all columns but label and"),
+    (
+      'a,Patient ID\n1,0\n',
+      "has the column 'Patient ID', .* remove the column, or ren",
+    ),
+    (
+      'case_id,label\n1,0\n',
+      "has the column 'case_id', .* has no clients and no cases",
+    ),
     ('a,b,partition\n1,0,0\n', "no column split, but 'partition'; --columns=split="),
   ],
 )
