@@ -26,17 +26,34 @@ MEASURED = provenance.Measured(
 _HEADER = ('column', 'center', 'scale')
 
 
-def measured(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def measured(
+  name: str, rows: np.ndarray, columns: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
   """Returns the mean and the deviation of each column.
 
   Args:
+    name: Name of the task, for errors.
     rows: float64 [n, d], n >= 1. The deviation of a constant column is infinite, so
       that the column becomes 0.
+    columns: Names of the d columns.
+
+  Raises:
+    ValueError: The mean or the deviation of a column is beyond float64.
   """
-  # By its range: the mean of equal numbers is rounded, so that their deviation may
-  # be above 0.
-  varies = np.ptp(rows, axis=0) > 0
-  return rows.mean(axis=0), np.where(varies, rows.std(axis=0), np.inf)
+  with np.errstate(over='ignore', invalid='ignore'):
+    # By its range: the mean of equal numbers is rounded, so that their deviation may
+    # be above 0.
+    varies = np.ptp(rows, axis=0) > 0
+    center, deviation = rows.mean(axis=0), rows.std(axis=0)
+  is_known = np.isfinite(center) & (np.isfinite(deviation) & (deviation > 0) | ~varies)
+  if not np.all(is_known):
+    column = int(np.argmin(is_known))
+    least, most = np.min(rows[:, column]), np.max(rows[:, column])
+    raise ValueError(
+      f'The column {columns[column]!r} of {name} has numbers from {least:.3g} to '
+      f'{most:.3g}, too large or too alike to be standardised; use {MEASURED.instead}.'
+    )
+  return center, np.where(varies, deviation, np.inf)
 
 
 def stated(
@@ -92,11 +109,13 @@ def scale(
     scaling: The file, or `NONE`; None: measured on the training rows.
 
   Raises:
-    ValueError: The file is not as it must be, or scaled features are beyond float32.
+    ValueError: As in `measured` and `stated`, or scaled features are beyond float32.
   """
   scaled, used = features, None
   if scaling != NONE:
-    center, divisor = measured(known) if scaling is None else stated(scaling, columns)
+    center, divisor = (
+      measured(name, known, columns) if scaling is None else stated(scaling, columns)
+    )
     scaled, used = (features - center) / divisor, (center, 1 / divisor)
   with np.errstate(over='ignore'):
     inputs = scaled.astype(np.float32)

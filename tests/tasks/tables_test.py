@@ -72,6 +72,22 @@ def test_a_feature_of_equal_numbers_is_constant_although_their_mean_is_rounded()
   assert task.scaling[1][1] == 0
 
 
+@pytest.mark.parametrize(
+  ('numbers', 'shown'),
+  [
+    # Squares of these are beyond float64, those of the next are 0.
+    ([1, 1e200, 2, 3], r'1 to 1e\+200'),
+    ([1e-200, 2e-200, 3e-200, 0], '1e-200 to 3e-200'),
+    ([1.5e308, 1.5e308, 1.5e308, 0], r'1.5e\+308 to 1.5e\+308'),
+  ],
+)
+def test_a_column_whose_deviation_is_no_number_is_named(numbers, shown):
+  """An infinite deviation would make the column 0, as if it were constant."""
+  features = np.stack([np.arange(4), numbers], axis=1)
+  with pytest.raises(ValueError, match=f"column 'b' of .* from {shown}, too large or "):
+    tables.build('features', features, _LABEL, ['x', 'y'], _TEST, columns=['a', 'b'])
+
+
 def test_rows_that_are_appended_move_no_other(tmp_path):
   features = np.random.default_rng(0).normal(size=(200, 3))
   before, after = (
