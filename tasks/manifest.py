@@ -206,6 +206,9 @@ def spelled(
   values = spellings.merged(cells)
   sources.texts(name, f'{column}s', values.values())
   findings = of_values(column, values)
+  if column == column_names.LABEL and _has_number_for_none(values.values()):
+    said = 'taken as a class (a row without one has an empty label)'
+    findings.append(intake.finding('missing labels', ['-1'], said))
   missing = sorted({cell for cell in cells if cell and cell not in values})
   if missing:
     count = sum(cell in missing for cell in cells)
@@ -215,6 +218,12 @@ def spelled(
       )
     )
   return [values.get(cell, '') for cell in cells], findings
+
+
+def _has_number_for_none(labels: Iterable[str]) -> bool:
+  """Returns whether -1 may mean no label: all others are numbers of classes."""
+  whole = {label.removesuffix('.0') for label in labels}
+  return '-1' in whole and all(map(str.isdecimal, whole - {'-1'}))
 
 
 def of_values(column: str, values: Mapping[str, str]) -> list[intake.Finding]:

@@ -2,12 +2,13 @@
 
 A .npz file holds `features` (numbers [n, d]), optionally `label` (integers [n] from 0,
 -1: none) and, if the split is given, `test` (bool [n]). A .csv file (see `csv_rows`)
-has a header. If it has a column `label`, this holds the class (empty or NA: none); if
-it has a column `split`, this holds `train` or `test` (see `layouts`). All other columns
-are features, except an index that pandas wrote without a name; one that may name
-clients or cases is refused. Columns may have other names (see `column_names`). The same
-holds for a .parquet file (see `parquet_rows`). Without a split, a fifth of every class
-is the test split, the same in each run. Without a label, nothing is labelled.
+has a header. If it has a column `label`, this holds the class (empty or NA: none; -1 is
+a class, which is said); if it has a column `split`, this holds `train` or `test` (see
+`layouts`). All other columns are features, except an index that pandas wrote without a
+name; one that may name clients or cases is refused. Columns may have other names (see
+`column_names`). The same holds for a .parquet file (see `parquet_rows`). Without a
+split, a fifth of every class is the test split, the same in each run. Without a label,
+nothing is labelled.
 
 Features are standardised by mean and deviation of the training examples; a feature that
 is constant there becomes 0. They are scaled by stated numbers, or left as they are, if
@@ -344,8 +345,8 @@ def _of_columns(
   indices = [name for name in others if _INDEX.fullmatch(name)]
   others = [name for name in others if not _INDEX.fullmatch(name)]
   for name in indices:
-    said = 'has no name, like an index that pandas writes; it is not used as a feature.'
-    logging.warning('%s: the column %r %s', path, name, said)
+    why = 'has no name, like an index that pandas writes; it is not used as a feature.'
+    logging.warning('%s: the column %r %s', path, name, why)
   features = np.zeros([count, len(others)])
   for place, name in enumerate(others):
     features[:, place] = _numbers(path, name, columns[name], lines)
