@@ -54,11 +54,23 @@ def check(config: run_config.RunConfig, added: evaluations.Additions) -> None:
       '--federated is given, but the evaluation has no '
       f'{method_names.FEDERATED_LINEAR}; it must be one of its methods.'
     )
+  if is_federated and _only_server_has_labels(config, added):
+    raise ValueError(
+      f'methods of --evaluation has {method_names.FEDERATED_LINEAR!r}, which clients '
+      f'with labels train; in a run of {config.method.kind} only the server has labels.'
+    )
   if added.fairness and checks.needs_features(config):
     raise ValueError(
       f'--fairness is given, but the run has --partition={config.partition}; clusters '
       'of the test examples would not be those of the training examples.'
     )
+
+
+def _only_server_has_labels(
+  config: run_config.RunConfig, added: evaluations.Additions
+) -> bool:
+  """Returns whether the clients of what is evaluated have no labels."""
+  return config.uses('labels') and not added.transfer
 
 
 def open_context(
@@ -86,7 +98,8 @@ def build(
   federated = collect = None
   if method_names.FEDERATED_LINEAR in config.evaluation.methods:
     federated = probe(config, task, _partition(config, task), added.federated)
-  if method_names.ONE_ROUND in config.evaluation.methods:
+  one_round = method_names.ONE_ROUND in config.evaluation.methods
+  if one_round and not _only_server_has_labels(config, added):
     collect = client_heads.OneRoundHeads(
       _partition(config, task), task.num_classes, config.runtime.packs
     ).collect

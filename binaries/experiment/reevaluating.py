@@ -49,6 +49,11 @@ def run(
   task = data.load_task(config)
   if not added.transfer:
     membership.check_same(folder, task, _why_same(config, task))
+    if config.uses('labels'):
+      # Only here: it imports the methods with labels at the server.
+      from binaries.experiment import server_experiment
+
+      task = server_experiment.split(config, task).server
   encoder = encoders.build(config, task)
   model: dual_encoder.TwoTower | None = None
   if encoder.field == dual_encoder.LEFT:

@@ -46,9 +46,9 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   algorithm = building.ALGORITHMS[config.method.kind]
   has_clients = config.method.has_clients
   task = building_data.load_task(config)
-  split = _split(config, task)
-  print(split.line(), flush=True)
-  clients = split.clients
+  sides = split(config, task)
+  print(sides.line(), flush=True)
+  clients = sides.clients
   partition = building_data.partition(config, clients)
   report = describe.describe(partition, clients.train.label, task.num_classes)
   if has_clients:
@@ -62,7 +62,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   if algorithm.numbered:
     data = data.numbered(contextual.CLIENT)
   element_spec, cohorts = _build_cohorts(config, data, grouping.groups)
-  labelled = _labelled(split.server.train)
+  labelled = _labelled(sides.server.train)
   config = choosing_precision.settle(
     config, task, labelled.element_spec, len(task.train)
   )
@@ -80,15 +80,15 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   if has_clients:
     messages.warn_of_batches(config, objective, sizes)
   messages.warn_of_server_batches(
-    building.server_plan(config).local, problem.supervised, len(split.server.train)
+    building.server_plan(config).local, problem.supervised, len(sides.server.train)
   )
   process = processes.build(
     algorithm.build(config, objective, problem),
     element_spec,
     aggregation.build(config, sizes),
   )
-  evaluator = evaluating.Evaluator(config, split.server, encoder)
-  measure, every = _build_measure(split.server, problem, process, evaluator)
+  evaluator = evaluating.Evaluator(config, sides.server, encoder)
+  measure, every = _build_measure(sides.server, problem, process, evaluator)
   return experiments.Experiment(
     config,
     task,
@@ -113,10 +113,18 @@ def _labelled(known: task_types.Examples) -> tf.data.Dataset:
   )
 
 
-def _split(
+def split(
   config: run_config.RunConfig, task: task_types.Task
 ) -> labels_at_server.Split:
-  """Splits off the server's labelled examples."""
+  """Splits off the server's labelled examples.
+
+  Args:
+    config: The run, of a method whose server has labels.
+    task: The task of the run.
+
+  Raises:
+    ValueError: If a side has no example, or there is no such hospital.
+  """
   hospital = config.labels.hospital
   if hospital is None:
     return labels_at_server.by_share(task, config.labels.share, config.random_seed)

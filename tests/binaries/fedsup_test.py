@@ -6,11 +6,13 @@ All of digits is loaded: what is small is the model.
 import concurrent.futures
 import csv
 import json
+import shutil
 import signal
 
 import numpy as np
 import pytest
 
+from binaries import evaluate
 from binaries import fedsup
 from binaries.experiment import messages
 from tests.binaries import in_process
@@ -171,6 +173,18 @@ def test_a_stopped_run_goes_on_with_the_numbers_of_one_that_was_not(runs):
   for file in ('metrics.csv', 'evaluation.json'):
     expected = (whole.folder / file).read_bytes()
     assert (resumed.folder / file).read_bytes() == expected
+
+
+def test_evaluate_uses_the_labels_of_the_server_alone(runs, tmp_path):
+  run = shutil.copytree(runs[0][_STOPPED].folder, tmp_path / 'run')
+  before = json.loads((run / 'evaluation.json').read_text())
+  in_process.call(evaluate, f'--run={run}', '--evaluation=methods=knn/one_round')
+  after = json.loads((run / 'evaluation.json').read_text())
+  assert {name: after[name] for name in before} == before
+  added = {name.split('/')[0] for name in after.keys() - before}
+  assert added == {'lda', 'ridge'}
+  with pytest.raises(ValueError, match='server_finetuned only the server has labels'):
+    in_process.call(evaluate, f'--run={run}', '--evaluation=methods=federated_linear')
 
 
 def test_wrong_flags_are_refused_before_the_folder_is_made(tmp_path):
