@@ -91,6 +91,8 @@ def main(options: Options) -> None:
   points = varying.parse(options.vary)
   members = sweep_methods.members(options.methods)
   wanted, told = sweeping.jobs(members, options.seeds, out, options.changes, points)
+  for flag in ('label', 'vary_axis'):
+    sweeping.check_settings(wanted, flag, getattr(options, flag))
   sweeping.check(wanted)
   for member in members:
     print(member.describe(), flush=True)
@@ -106,7 +108,12 @@ def main(options: Options) -> None:
     # Only now, when there is something to compare: pandas takes a second.
     from binaries.experiment import comparing
 
-    comparing.compare(begun, out / _COMPARISON, shown)
+    try:
+      comparing.compare(begun, out / _COMPARISON, shown)
+    except ValueError as error:
+      if not failures:
+        raise
+      print(f'Warning: {error}', file=sys.stderr, flush=True)
   if failures:
     raise ValueError(
       f'{len(failures)} of {len(wanted)} runs failed; the same command tries them '

@@ -6,6 +6,7 @@ import dataclasses
 import io
 import pathlib
 import re
+import sys
 
 from binaries.config import changing
 from binaries.config import command_line
@@ -16,6 +17,7 @@ from binaries.experiment import varying
 from binaries.launching import complete
 from binaries.launching import job_runner
 from tff_ssl.computing import kinds
+from tff_ssl.computing import near_names
 
 # Fields of the problem or of its evaluation, not of a method, whose defaults differ
 # between programs.
@@ -105,8 +107,8 @@ def jobs(
     defaults differ between methods although a comparison should have a single value.
 
   Raises:
-    ValueError: If no method uses a flag or a field, the sweep sets it itself, or it has
-      a value that is not allowed.
+    ValueError: If no method uses a flag or a field, the sweep sets it itself, it has a
+      value that is not allowed, or two runs would share a folder.
   """
   _check_not_set(changes)
   _check_varied(changes, points)
@@ -117,6 +119,7 @@ def jobs(
     for point in points or (None,)
     for member in found
   ]
+  _check_folders(result)
   told = _tell_defaults(result[: len(found)], varied(points))
   return result, [*_tell(left_out), *told]
 
@@ -148,6 +151,36 @@ def _job(
   return Job(member, seed, folder, tuple(changes), config, point)
 
 
+def check_settings(wanted: Sequence[Job], flag: str, names: Sequence[str]) -> None:
+  """Refuses names of settings that no run has, before the runs and not after them.
+
+  Args:
+    wanted: The runs.
+    flag: The flag that names the settings.
+    names: The names.
+
+  Raises:
+    ValueError: If no run has one of them.
+  """
+  known = {each for job in wanted for each in job.config.settings()}
+  for name in names:
+    if name not in known:
+      near = near_names.question(name, sorted(known))
+      raise ValueError(f'{flag} has {name!r}; no run has this setting.{near}')
+
+
+def _check_folders(wanted: Sequence[Job]) -> None:
+  """Refuses runs that would share a folder."""
+  by_folder: dict[pathlib.Path, Job] = {}
+  for job in wanted:
+    other = by_folder.setdefault(job.folder, job)
+    if other is not job:
+      raise ValueError(
+        f'{other} and {job} would share the folder {job.folder}, in whose name a - '
+        'stands for characters that a name may not have; give each --vary of its own.'
+      )
+
+
 def check(wanted: Sequence[Job]) -> None:
   """Checks what the values alone do not tell, such as the runs' folders.
 
@@ -164,6 +197,15 @@ def check(wanted: Sequence[Job]) -> None:
   from binaries.building import settled
   from binaries.experiment import running
 
+  amplified = {job.seed for job in wanted if job.config.is_amplified}
+  if guessed := sorted(filter(settled.is_guessed, amplified)):
+    print(
+      f'Warning: --seeds={",".join(map(str, guessed))} can be guessed, and tells who '
+      'was in which cohort of a private run; epsilon holds only where nobody does: '
+      'give random seeds above 2^48, or take --aggregation=cohorts=passes.',
+      file=sys.stderr,
+      flush=True,
+    )
   for job in wanted:
     # What a run prints about its settings belongs in its own log.
     with _named(job), contextlib.redirect_stderr(io.StringIO()):
@@ -207,7 +249,8 @@ def _used(
     own = [*changes]
     while (error := _unused(member, own)) is not None:
       those = left_out.setdefault(error.what, [])
-      those.append(member.name)
+      if member.name not in those:
+        those.append(member.name)
       if len(those) == len(found):
         raise ValueError(f'{error.what} is given, which none of the methods uses.')
       place = own.index(error.change)

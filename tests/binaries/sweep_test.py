@@ -138,6 +138,24 @@ def test_a_kind_that_a_method_does_not_have_is_left_out(tmp_path):
   assert {job.config.clients.learning_rate for job in wanted} == {0.1}
 
 
+def test_what_is_given_twice_is_left_out_once(tmp_path):
+  flags = ['--method=tau=0.5', '--method=tau=0.7']
+  wanted, told = _jobs(['fedema', 'simclr', 'dcco'], tmp_path, flags)
+  assert wanted[0].config.method.tau == 0.7
+  assert told[0] == 'tau of --method is left out of simclr, dcco: not used there.'
+
+
+def test_private_runs_of_seeds_that_can_be_guessed_are_told(tmp_path, capsys):
+  private = '--aggregation=private:noise_multiplier=1,update_clip=1'
+  seeds = [3, 2**50]
+  wanted, _ = _jobs(['dcco'], tmp_path, [private], seeds=seeds)
+  sweeping.check(wanted)
+  assert capsys.readouterr().err.startswith('Warning: --seeds=3 can be guessed, ')
+  wanted, _ = _jobs(['dcco'], tmp_path, [f'{private},cohorts=passes'], seeds=seeds)
+  sweeping.check(wanted)
+  assert capsys.readouterr().err == ''
+
+
 def test_the_runs_are_those_of_their_commands(tmp_path):
   flags = ['--task=cifar10', '--clients=epochs=2', '--clients=batch_size=8']
   for job in _jobs(['fedema', 'dcco'], tmp_path, flags)[0]:
@@ -164,6 +182,14 @@ def test_the_runs_are_those_of_their_commands(tmp_path):
       'tau of --method is given, which none of the',
     ),
     ([_METHODS, '--clients=epoch=3'], 'Did you mean epochs?'),
+    (
+      [_METHODS, '--label=method,encodr'],
+      "label has 'encodr'; no run has this setting. Did you mean encoder?",
+    ),
+    (
+      [_METHODS, '--vary_axis=clients.epoch'],
+      "vary_axis has 'clients.epoch'; no run has this setting. Did you mean clients.e",
+    ),
     ([_METHODS, '--seed=3'], '--seed=3 is given; --methods, --seeds'),
     ([_METHODS, '--objective=byol'], '--objective=byol is given; --methods'),
     (
@@ -245,6 +271,13 @@ def test_failed_runs_are_reported_and_the_others_compared(tmp_path, swept):
   assert 'fed_byol' in ended.stdout.splitlines()[-2]
   started, ended = swept(_METHODS)
   assert (started, ended.status) == ([('simclr', 0)], 0)
+
+
+def test_failed_runs_are_reported_where_the_others_cannot_be_compared(swept):
+  _, ended = swept(_METHODS, '--metric=svm/*', simclr='fail')
+  assert ended.status == 1
+  assert 'Error: 1 of 2 runs failed' in ended.stderr
+  assert "Warning: metric is 'svm/*'" in ended.stderr
 
 
 def test_its_own_flags_are_checked_before_tensorflow_is_imported():

@@ -123,6 +123,10 @@ def test_malformed_variations_are_refused(texts, said):
     (['--vary=rounds=0|2'], 'fed_byol: --rounds=0 is given'),
     (['--vary=participation=1|2'], 'fed_byol: --participation=2 is given'),
     (['--vary=rounds=1|2', '--vary_axis=rounds'], '--vary_axis and --vary are both'),
+    (
+      ['--vary=init_from=runs/a/b|runs/a-b'],
+      'seed 0 and fed_byol, init_from=runs/a-b, seed 0 would share the folder ',
+    ),
   ],
 )
 def test_what_cannot_vary_is_refused_before_a_run(tmp_path, flags, said, monkeypatch):
