@@ -161,6 +161,11 @@ def _check_clients(
       f'examples of --aggregation is {own.examples}; it must be at least {max(sizes)}, '
       'the number of examples of the largest client.'
     )
+  if len(sizes) < 2:
+    raise ValueError(
+      f'There is 1 client, and {_given(config)} is given; there must be at least 2, '
+      'because a sum over one client is its value.'
+    )
   if data.cohort_size(config, len(sizes)) < 2:
     raise ValueError(
       f'participation is {config.participation}; it must be larger, because it gives '

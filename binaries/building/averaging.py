@@ -31,11 +31,20 @@ def _fedprox_config(config: run_config.RunConfig) -> fedavg.FedAvgConfig:
 
 
 def _fedbn_config(config: run_config.RunConfig) -> fedavg.FedAvgConfig:
-  norm = getattr(config.encoder, 'norm', None)
-  if norm != 'batch':
+  own: Any = config.encoder
+  norm = getattr(own, 'norm', None)
+  if norm is None:
     raise ValueError(
-      f'norm of --encoder is {norm}; --method=fedbn needs batch, which it keeps on the '
-      'client.'
+      f'--encoder is {own.kind}, which has no batch norm; --method=fedbn needs an '
+      'encoder that has, because it keeps batch norm on the client.'
+    )
+  if norm != 'batch':
+    name, needed = 'norm', 'batch'
+    if hasattr(own, 'batch_norm'):
+      name, needed = 'batch_norm', 'trained'
+    raise ValueError(
+      f'{name} of --encoder is {getattr(own, name)}; --method=fedbn needs {needed}, '
+      'because it keeps batch norm on the client.'
     )
   return training.client_config(config)
 

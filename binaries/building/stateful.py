@@ -1,6 +1,7 @@
 """Methods whose clients keep networks, or whose server keeps what clients encoded."""
 
 from collections.abc import Mapping
+import dataclasses
 import functools
 import pathlib
 from typing import Any
@@ -14,6 +15,7 @@ from tff_ssl.algorithms import fedca
 from tff_ssl.algorithms.divergence_aware import fedema
 from tff_ssl.algorithms.divergence_aware import fedu
 from tff_ssl.algorithms.divergence_aware import online_networks
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import checks
 from tff_ssl.federated import phases
 from tff_ssl.runs import alarms
@@ -162,12 +164,15 @@ def _base_params(config: run_config.RunConfig) -> Mapping[str, Any] | None:
     return None
   folder = pathlib.Path(config.method.alignment_run)
   other = changing.read(folder, keep_paths=False)
-  # The parameters' names and shapes do not show the norm.
-  norms = [getattr(each.encoder, 'norm', None) for each in (other, config)]
-  if norms[0] != norms[1]:
+  # The parameters' names and shapes do not show the norm, or how pixels are read.
+  theirs, own = (
+    kinds.to_text(dataclasses.replace(each.encoder, precision='float32', lora=None))
+    for each in (other, config)
+  )
+  if theirs != own:
     raise ValueError(
-      f'{folder} is a run with the norm {norms[0]} of --encoder; the base model must '
-      f'have the norm {norms[1]}, as the clients have.'
+      f'{folder} is a run with --encoder={theirs}; the base model must have '
+      f'--encoder={own}, as the clients have.'
     )
   round, params = checkpoints.read_newest(folder / 'checkpoints', algorithms.ENCODER)
   if round != other.rounds:

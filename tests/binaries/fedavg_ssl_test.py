@@ -78,7 +78,13 @@ _WRONG = {
   '--method=centralized --runtime=packs=2': '--runtime is given with --method=cent',
   '--method=fedprox': 'proximal_weight of --clients is 0',
   '--method=scaffold --clients=momentum=0.9': 'momentum is 0.9; for clients of SC',
-  '--method=fedbn --encoder=norm=group': 'is group; --method=fedbn needs batch',
+  '--method=fedbn --encoder=norm=group': (
+    'norm of --encoder is group; --method=fedbn needs batch'
+  ),
+  '--method=fedbn --encoder=torch_resnet18:batch_norm=folded': (
+    'batch_norm of --encoder is folded; --method=fedbn needs trained'
+  ),
+  '--method=fedbn --encoder=vit_micro': '--encoder is vit_micro, which has no batch n',
   '--participation=1.5': '--participation=1.5 is given: it must be a number in (0, 1]',
   '--clients=schedule=steps': 'schedule=steps needs rounds, as in steps=60/90',
   '--rounds=9 --clients=schedule=steps,steps=4/9': 'of 9 rounds',

@@ -211,18 +211,19 @@ def test_mu_of_0_or_1_raises_the_alarm(tmp_path, flag, said):
   assert said in mixing[0]
 
 
-def _base_run(folder, rounds=2, norm='batch'):
+_NARROW = 'conv2:width=0.125,norm=batch'
+
+
+def _base_run(folder, rounds=2, encoder=_NARROW, width=0.125):
   """Makes what is read of a run, after its second round."""
   (folder / 'checkpoints').mkdir(parents=True)
-  config = in_process.read(
-    'fedavg_ssl', f'--encoder=conv2:norm={norm},width=0.125 --rounds={rounds}'
-  )
+  config = in_process.read('fedavg_ssl', f'--encoder={encoder} --rounds={rounds}')
   own = {'config': run_config.to_json(config)}
   (folder / 'config.json').write_text(json.dumps(own))
-  encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125, norm)
+  network = cnn.build_encoder('conv2', (8, 8, 1), width, 'batch')
   arrays = {
     f'state/{algorithms.ENCODER}/{name}': value.numpy()
-    for name, value in encoder.init((1, 2)).items()
+    for name, value in network.init((1, 2)).items()
   }
   np.savez(folder / 'checkpoints' / 'round_00000002.npz', **arrays)
   return folder
@@ -270,12 +271,11 @@ _WRONG = {
 
 def test_wrong_flags_are_one_sentence(tmp_path):
   early = _base_run(tmp_path / 'early', rounds=3)
-  group = _base_run(tmp_path / 'group', norm='group')
-  narrow = _base_run(tmp_path / 'narrow')
-  aligned = (
-    '--method=fedca --clients_per_round=5 --encoder=conv2 '
-    '--objective=alignment_weight=1 --method=alignment_run='
-  )
+  group = _base_run(tmp_path / 'group', encoder='conv2:width=0.125,norm=group')
+  pooled = _base_run(tmp_path / 'pooled', encoder='torch_vit_tiny')
+  narrow = _base_run(tmp_path / 'narrow', width=0.0625)
+  fedca = '--method=fedca --clients_per_round=5 --objective=alignment_weight=1'
+  aligned = f'{fedca} --encoder={_NARROW} --method=alignment_run='
   wrong = {
     **_WRONG,
     f'--method=fedca:alignment_run={narrow}': (
@@ -283,10 +283,18 @@ def test_wrong_flags_are_one_sentence(tmp_path):
     ),
     f'{aligned}{tmp_path}/none': f'{tmp_path}/none is not a run: there is no such',
     f'{aligned}{early}': f'{early} has 2 of 3 rounds; the base model must come',
-    f'{aligned}{group}': f'{group} is a run with the norm group of --encoder; the base',
+    f'{aligned}{group}': (
+      f'{group} is a run with --encoder=conv2:width=0.125; the base model must have '
+      '--encoder=conv2:width=0.125,norm=batch, as the clients have.'
+    ),
+    # Of the same names and shapes.
+    f'{fedca} --encoder=torch_vit_tiny:pool=mean --method=alignment_run={pooled}': (
+      f'{pooled} is a run with --encoder=torch_vit_tiny; the base model must have '
+      '--encoder=torch_vit_tiny:pool=mean, as the clients have.'
+    ),
     f'{aligned}{narrow}': (
-      f'The shape of stage1/conv/kernel of the encoder of {narrow} is (3, 3, 1, 8); '
-      'it must be (3, 3, 1, 64)'
+      f'The shape of stage1/conv/kernel of the encoder of {narrow} is (3, 3, 1, 4); '
+      'it must be (3, 3, 1, 8)'
     ),
   }
   said = in_process.said(

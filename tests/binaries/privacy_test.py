@@ -98,6 +98,11 @@ def test_mismatched_arguments_are_refused_in_one_sentence(program):
       [4] * 12,
       'it gives one of 12 clients, and a sum over one',
     ),
+    (
+      '--aggregation=secure',
+      [4],
+      'There is 1 client, and --aggregation=secure is given; there must be at least 2',
+    ),
   ],
 )
 def test_clients_that_secure_sums_cannot_take_are_refused(flags, sizes, message):
