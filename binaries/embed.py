@@ -27,6 +27,7 @@ from typing import Annotated, Literal
 
 from binaries.config import changing
 from binaries.config import command_line
+from binaries.config import data as data_lib
 from binaries.config import methods
 from binaries.config import objectives
 from binaries.config import outputs
@@ -34,6 +35,7 @@ from binaries.config import run_config
 from binaries.launching import program
 from tff_ssl.computing import kinds
 from tff_ssl.runs import run_config as stored_config
+from tff_ssl.storage import files
 
 _READING = ('fit', 'pixel_range', 'columns')
 
@@ -90,15 +92,27 @@ def main(options: Options) -> None:
 def _config(options: Options) -> run_config.RunConfig:
   """Returns a run on pictures read as those of the run, with changes."""
   config = run_config.RunConfig(methods.FedAvg(), objectives.Simclr())
-  if (pathlib.Path(options.run) / stored_config.NAME).is_file():
+  source = pathlib.Path(options.run)
+  if (source / stored_config.NAME).is_file():
     read = changing.read(options.run, keep_paths=False)
     config = dataclasses.replace(config, data=read.data)
-  for name in (name for text in options.data for name in kinds.given(text)):
-    if name not in _READING:
-      raise ValueError(
-        f'--data has {name}; here it must be one of {", ".join(_READING)}.'
-      )
+  elif source.is_file() and (card := source.with_suffix('.json')).is_file():
+    config = dataclasses.replace(config, data=_of_card(card))
+  command_line.check_fields('data', options.data, _READING)
   return changing.changed(config, {'data': options.data})
+
+
+def _of_card(path: pathlib.Path) -> data_lib.Data:
+  """Returns how pictures were read for an encoder, by its card."""
+  card, types = files.read_json(path), kinds.field_types(data_lib.Data)
+  own = {}
+  for name in ('fit', 'pixel_range'):
+    value = card.get(name)
+    try:
+      own[name] = kinds.value_from_json(value, types[name])
+    except ValueError as error:
+      raise ValueError(f'{path} has {name}={value!r}; {error}') from error
+  return data_lib.Data(**own)
 
 
 if __name__ == '__main__':

@@ -34,8 +34,23 @@ import pathlib
 from binaries.config import changing
 from binaries.config import command_line
 from binaries.config import evaluations
+from binaries.config import run_config
 from binaries.launching import program
+from tff_ssl.computing import kinds
 from tff_ssl.evaluation import method_names
+
+# The other fields of an evaluation are for the rounds of a run.
+_USED = (
+  'methods',
+  'label_fractions',
+  'signals_every',
+  'precision',
+  'knn_k',
+  'finetune_steps',
+  'finetune_rate',
+  'baselines',
+  'supervised_steps',
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,6 +78,7 @@ def main(options: Options) -> None:
   names = ('evaluation', 'data_dir', 'data', 'runtime')
   config = changing.of_folder(folder, {name: getattr(options, name) for name in names})
   changing.check_given_again(folder, config, of_data=True)
+  _check_used(config, options)
   # Only here: they import NumPy.
   from binaries.config import checks
   from binaries.experiment import transfer
@@ -75,6 +91,28 @@ def main(options: Options) -> None:
   from binaries.experiment import reevaluating
 
   reevaluating.run(folder, config, options)
+
+
+def _check_used(config: run_config.RunConfig, options: Options) -> None:
+  """Refuses what is given and does nothing."""
+  own, methods = config.evaluation, config.evaluation.methods
+  command_line.check_fields('evaluation', options.evaluation, _USED)
+  given = {name for text in options.evaluation for name in kinds.given(text)}
+  for name, is_used, without in (
+    ('knn_k', 'knn' in methods, 'methods has no knn'),
+    ('finetune_steps', 'finetune' in methods, 'methods has no finetune'),
+    ('finetune_rate', 'finetune' in methods, 'methods has no finetune'),
+    ('supervised_steps', own.baselines, 'baselines is false'),
+  ):
+    if name in given and not is_used:
+      raise ValueError(f'{name} of --evaluation is given, but {without}; leave it out.')
+  with_clients = (method_names.FEDERATED_LINEAR, method_names.ONE_ROUND)
+  # Signals of a run with secure sums are summed by its clients.
+  if options.runtime and not (config.is_secure or {*with_clients} & {*methods}):
+    raise ValueError(
+      f'--runtime is given, but methods has no {" or ".join(with_clients)}, which have '
+      'rounds with clients; leave it out.'
+    )
 
 
 if __name__ == '__main__':

@@ -79,6 +79,7 @@ def main(options: Options) -> None:
   out = outputs.new_folder(options.out or folder / disclosure.EXPORT)
   names = ('data_dir', 'data', 'evaluation')
   config = changing.of_folder(folder, {name: getattr(options, name) for name in names})
+  command_line.check_finetuning(options.evaluation, options.finetuned)
   # TensorFlow is imported only now, when the command line has been checked.
   from binaries.experiment import export_run
 

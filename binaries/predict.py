@@ -57,6 +57,7 @@ def main(options: Options) -> None:
   config = changing.of_folder(
     options.run, {name: getattr(options, name) for name in names}
   )
+  command_line.check_finetuning(options.evaluation, options.finetuned)
   # TensorFlow is imported only now, when the command line has been checked.
   from binaries.experiment import predicting
 

@@ -54,8 +54,46 @@ _NOT_FLAGS = ('all_if_fewer',)
 REPEATED = ('method', *run_config.PARTS, *run_config.KINDS)
 # Flags that say which run it is; a program that starts many runs sets them itself.
 OF_ONE_RUN = ('seed', 'run_dir')
+# Fields of the evaluation that change how an encoder is fine-tuned.
+_OF_FINETUNING = ('finetune_steps', 'finetune_rate', 'precision')
 # absl's own flag that programs take too.
 _VERBOSITY = 'verbosity'
+
+
+def check_fields(flag: str, texts: Sequence[str], used: Sequence[str]) -> None:
+  """Refuses fields of a flag that a program does not use.
+
+  Args:
+    flag: Name of the flag.
+    texts: What it is given as.
+    used: The fields that are used.
+
+  Raises:
+    ValueError: If another field is given.
+  """
+  for name in (name for text in texts for name in kinds.given(text)):
+    if name not in used:
+      raise ValueError(
+        f'--{flag} has {name}; here it must be one of {", ".join(used)}.'
+      )
+
+
+def check_finetuning(texts: Sequence[str], finetuned: bool) -> None:
+  """Refuses changes of an evaluation that do nothing for fine-tuning.
+
+  Args:
+    texts: What --evaluation is given as.
+    finetuned: Whether something is fine-tuned.
+
+  Raises:
+    ValueError: If a field is given that is not of fine-tuning, or there is none.
+  """
+  check_fields('evaluation', texts, _OF_FINETUNING)
+  if texts and not finetuned:
+    raise ValueError(
+      f'--evaluation={texts[0]} is given without --finetuned, which it is for; leave '
+      'it out.'
+    )
 
 
 def of_runs() -> dict[str, str]:

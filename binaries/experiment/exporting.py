@@ -38,8 +38,9 @@ LABELS = 'labels.json'
 _COMPARED, _DIM = 64, 16
 # Wide pictures, and tall ones.
 _OTHERS = 4
-# Algorithms whose clients minimise the objective without an additional term.
-_LOCAL = ('fedavg', 'fedbn', 'l_dawa')
+# Algorithms whose clients minimise the objective without an additional term, and keep
+# nothing that a checkpoint lacks.
+_LOCAL = ('fedavg', 'l_dawa')
 
 
 class Model(NamedTuple):

@@ -140,7 +140,10 @@ def _write(
   path: pathlib.Path, predicted: Predicted, label_names: Sequence[str]
 ) -> None:
   """Writes a row for each picture: its class, the probability of each, the nearest."""
-  with files.atomic(path) as aside, aside.open('w', newline='') as file:
+  with (
+    files.atomic(path) as aside,
+    aside.open('w', newline='', encoding='utf-8') as file,
+  ):
     writer = csv.writer(file)
     header = ['image', 'class', *(f'probability of {each}' for each in label_names)]
     writer.writerow(map(inert.cell, [*header, 'nearest']))

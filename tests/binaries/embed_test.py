@@ -114,14 +114,18 @@ def test_two_encoders_side_by_side(run, photos, tmp_path, capsys):
     (['--data=pixel_range=-5/5'], images.Reading(images.PAD, (-5.0, 5.0))),
   ],
 )
+@pytest.mark.parametrize('source', ['run', 'run/encoder.keras'])
 def test_pictures_are_read_as_the_run_read_them(
-  run, photos, tmp_path, monkeypatch, given, expected
+  run, photos, tmp_path, monkeypatch, source, given, expected
 ):
   folder = tmp_path / 'run'
   shutil.copytree(run[0], folder)
+  how = {'fit': 'pad', 'pixel_range': [0, 1000]}
   config = json.loads((folder / 'config.json').read_text())
-  config['config']['data'] |= {'fit': 'pad', 'pixel_range': [0, 1000]}
+  config['config']['data'] |= how
   (folder / 'config.json').write_text(json.dumps(config))
+  card = json.loads((folder / 'encoder.json').read_text())
+  (folder / 'encoder.json').write_text(json.dumps({**card, **how}))
   readings = []
 
   def load(path, shape, reading):
@@ -129,7 +133,11 @@ def test_pictures_are_read_as_the_run_read_them(
     raise ValueError('enough')
 
   monkeypatch.setattr(pictures, 'load', load)
-  start = [f'--run={folder}', f'--images={photos[0]}', f'--out={tmp_path / "out"}']
+  start = [
+    f'--run={tmp_path / source}',
+    f'--images={photos[0]}',
+    f'--out={tmp_path / "out"}',
+  ]
   with pytest.raises(ValueError, match='enough'):
     in_process.call(embed, *start, *given)
   assert readings == [expected]
@@ -140,6 +148,8 @@ def test_bad_flags_are_one_sentence(run, photos, tmp_path):
   empty = tmp_path / 'empty'
   empty.mkdir()
   start = f'--run={folder} --out={out}'
+  (tmp_path / 'lone.json').write_text('{"fit": "round"}')
+  (tmp_path / 'lone.keras').touch()
   expected = {
     start: '--images is not given',
     f'--images={path} --out={out}': '--run is not given',
@@ -151,6 +161,9 @@ def test_bad_flags_are_one_sentence(run, photos, tmp_path):
     f'{start} --images={path} --color_by=age': 'holds no manifest.csv; a table',
     f'{start} --images={empty}': 'holds no images; their names must end in .jpg',
     f'--run={path} --images={path} --out={out}': 'encoder.keras is not a file',
+    f'--run={tmp_path}/lone.keras --images={path} --out={out}': (
+      "lone.json has fit='round'; it must be one of crop, pad, stretch, or none."
+    ),
   }
   said = in_process.said(embed, expected)
   for line, part in expected.items():

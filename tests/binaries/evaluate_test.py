@@ -251,6 +251,21 @@ def test_transfer_to_colours_needs_an_encoder_of_colours(run, tmp_path):
     (['--transfer_dir=/data'], '--transfer_dir is given with'),
     (['--transfer=digits', '--transfer_dir=/data'], 'it is for cifar10, cifar100'),
     (['--federated=rounds=3'], 'the evaluation has no federated_linear'),
+    (['--evaluation=knn_every=5'], 'has knn_every; here it must be one of methods'),
+    (['--evaluation=knn_k=3', '--evaluation=every=5'], '--evaluation has every; here'),
+    (
+      ['--evaluation=finetune_steps=7'],
+      'finetune_steps of --evaluation is given, but methods has no finetune',
+    ),
+    (
+      ['--evaluation=methods=lars,knn_k=7'],
+      'knn_k of --evaluation is given, but methods has no knn',
+    ),
+    (
+      ['--evaluation=supervised_steps=500'],
+      'supervised_steps of --evaluation is given, but baselines is false',
+    ),
+    (['--runtime=worker'], '--runtime is given, but methods has no federated_linear'),
     (
       ['--evaluation=methods=federated_linear', '--federated=rounds=0'],
       "rounds='0'; it must be a whole number at least 1",

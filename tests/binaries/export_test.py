@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from binaries import export
+from binaries import fedavg_ssl
 from binaries.config import training
 from binaries.experiment import export_run
 from tasks import registry
@@ -180,6 +181,11 @@ def test_bad_flags_are_one_sentence(run, tmp_path, monkeypatch):
   clients = training.AdamClients(kind='adam', batch_size=128)
   config['config']['clients'] = kinds.to_json(clients)
   (adam / 'config.json').write_text(json.dumps(config))
+  bn = tmp_path / 'bn'
+  shutil.copytree(folder, bn)
+  config = json.loads((bn / 'config.json').read_text())
+  config['config']['method'] = kinds.to_json(fedavg_ssl.FedBN())
+  (bn / 'config.json').write_text(json.dumps(config))
   expected = {
     f'--run={folder} --give_away': '--give_away is given without --out',
     f'--run={folder} --out={folder}': 'it must be a folder, not that of a run',
@@ -193,6 +199,13 @@ def test_bad_flags_are_one_sentence(run, tmp_path, monkeypatch):
     f'--run={folder} {out} --formats=tflite_training --finetuned': (
       'which it does not change'
     ),
+    f'--run={folder} {out} --classifier --evaluation=finetune_steps=7': (
+      '--evaluation=finetune_steps=7 is given without --finetuned'
+    ),
+    f'--run={folder} {out} --finetuned --evaluation=methods=lars': (
+      '--evaluation has methods; here it must be one of finetune_steps'
+    ),
+    f'--run={bn} {out} --formats=tflite_training': 'needs fedavg, l_dawa.',
     f'--run={folder} {out} --finetuned --classifier': 'are both given; an export has',
     f'--run={adam} {out} --formats=tflite_training': 'with clients of adam',
   }
