@@ -20,6 +20,7 @@ from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import label_draws
+from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import retrieval
 from tff_ssl.evaluation import suite
 from tff_ssl.reporting import model_card
@@ -54,7 +55,7 @@ COLUMNS = {
 }
 _FAIRNESS = {'mean': 'mean', 'std': 'deviation', 'worst_decile': 'worst decile'}
 _CLIENTS = 'fairness/clients'
-SCORES = {'accuracy': 'accuracy', 'balanced_accuracy': 'balanced'}
+SCORES = {method_names.ACCURACY: 'accuracy', method_names.BALANCED: 'balanced'}
 
 
 def save_encoder(
@@ -309,8 +310,9 @@ def _shares(results: Mapping[str, Numbers]) -> list[str]:
 
 
 def labels(share: str, numbers: Numbers) -> str:
-  """Returns a table's name for a share of the labels, with the number of labels."""
-  return f'{share} ({numbers[f"labels/{share}"]:,.0f})'
+  """Returns a table's name for a share of the labels, with their number if known."""
+  count = numbers.get(f'labels/{share}')
+  return share if count is None else f'{share} ({count:,.0f})'
 
 
 def read(folder: str | os.PathLike[str], round: int) -> Numbers:

@@ -24,6 +24,7 @@ from binaries.experiment import quality
 from tasks import labels_at_server
 from tasks import task_types
 from tff_ssl.evaluation import feature_sets
+from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import suite
 from tff_ssl.federated import processes
 from tff_ssl.objectives import contextual
@@ -33,8 +34,6 @@ from tff_ssl.simulation import client_data
 from tff_ssl.simulation import cohort_sampling
 from tff_ssl.simulation import server_data
 from tff_ssl.simulation import simulated_clients
-
-_SCORES = ('accuracy', 'balanced_accuracy')
 
 
 def prepare(config: run_config.RunConfig) -> experiments.Experiment:
@@ -191,7 +190,9 @@ def _build_measure(
           field=task.field,
           validation=evaluator.validation,
         )
-        for score in _SCORES if evaluator.balanced else _SCORES[:1]:
+        for score in (
+          method_names.SCORES if evaluator.balanced else method_names.SCORES[:1]
+        ):
           for split in ('', suite.VALIDATION):
             if (known := f'{split}{suite.CLASSIFIER}/{score}') in found:
               numbers[f'{split}{name}/{score}'] = found[known]

@@ -26,6 +26,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tff_ssl.evaluation import method_names
+
 # The share of intervals that hold the accuracy over all possible cases.
 LEVEL = 0.95
 DRAWS = 2000
@@ -37,7 +39,6 @@ GAIN, GAIN_LOW, GAIN_HIGH = 'gain', 'gain_low', 'gain_high'
 # In the name of the number of examples of one class that are predicted as another.
 CONFUSION = 'confusion'
 CASES = 'tested/cases'
-_SCORES = ('accuracy', 'balanced_accuracy')
 _SEED = 0
 # Numbers that one block of draws may hold.
 _BLOCK = 2**22
@@ -179,7 +180,7 @@ def bootstrap(
   drawn = _drawn_sums(kinds, times, draws)
   whole = np.sum(of_cases, axis=0)[np.newaxis]
   result: dict[str, tuple[Interval, tuple[float, Interval] | None]] = {}
-  for score in _SCORES:
+  for score in method_names.SCORES:
     values, known = (_scores(score, sums) for sums in (drawn, whole))
     gain = None
     if len(rights) > 1:
@@ -213,7 +214,7 @@ def _drawn_sums(kinds: np.ndarray, times: np.ndarray, draws: int) -> np.ndarray:
 def _scores(score: str, sums: np.ndarray) -> np.ndarray:
   """Returns a score of each draw and encoder, of sums [draws, parts, C]."""
   examples, rights = sums[:, :1], sums[:, 1:]
-  if score == _SCORES[0]:
+  if score == method_names.ACCURACY:
     return np.sum(rights, axis=2) / np.sum(examples, axis=2)
   # A class that a draw does not have does not count in it.
   present = examples > 0

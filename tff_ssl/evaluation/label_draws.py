@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tff_ssl.evaluation import label_fractions
+from tff_ssl.evaluation import method_names
 
 # Draws of methods that train little, such as probes, and of training from scratch.
 PROBES, FROM_SCRATCH = 8, 3
@@ -18,7 +19,6 @@ PROBES, FROM_SCRATCH = 8, 3
 FEW_LABELS = 1_000
 # Ends the name of a score's deviation over draws, begins the name of their number.
 DEVIATION, NUMBER = 'deviation', 'draws'
-_SCORES = ('accuracy', 'balanced_accuracy')
 # 1 only if it is 1 in every draw.
 _OF_ALL = 'converged'
 
@@ -75,6 +75,6 @@ def mean(
     values = [each[name] for each in of_draws]
     last = name.rpartition('/')[2]
     numbers[name] = min(values) if last == _OF_ALL else float(np.mean(values))
-    if last in _SCORES:
+    if last in method_names.SCORES:
       numbers[f'{name}/{DEVIATION}'] = float(np.std(values, ddof=1))
   return numbers

@@ -1,4 +1,4 @@
-"""Names of the methods of evaluation, known without TensorFlow."""
+"""Names of the methods of evaluation and their scores, known without TensorFlow."""
 
 # Methods that have all labels together, and the one whose labels stay on clients.
 ONE_ROUND = 'one_round'
@@ -9,5 +9,7 @@ RETRIEVAL = 'retrieval'
 # By masks of the images.
 SEGMENTATION, DETECTION = 'segmentation', 'detection'
 DENSE = (SEGMENTATION, DETECTION)
+# Ends of the names of the numbers.
+ACCURACY, BALANCED = SCORES = ('accuracy', 'balanced_accuracy')
 # Of clients' own encoders, in addition to kNN.
 PERSONAL = ('linear', 'lars', FEDERATED_LINEAR)

@@ -38,8 +38,6 @@ from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import fairness
 from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import label_draws
-from tff_ssl.evaluation import linear_lars
-from tff_ssl.evaluation import linear_probe
 from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import suite
 
@@ -188,21 +186,18 @@ class PersonalEvaluation:
             used = np.intersect1d(labelled, self._held[client_id])
           if used.size:
             bank = features[np.searchsorted(rows, used)]
-            predictions = self._predict(method, bank, self._train.label[used], queries)
+            predictions, _ = suite.predict(
+              'knn' if method in KNN else method,
+              bank,
+              self._train.label[used],
+              queries,
+              self._num_classes,
+              self._seed,
+              self._knn_config,
+            )
             of_draws.append(np.mean(predictions == truth))
         if of_draws:
           yield f'{method}/{share}', float(np.mean(of_draws))
-
-  def _predict(
-    self, method: str, features: np.ndarray, labels: np.ndarray, queries: np.ndarray
-  ) -> np.ndarray:
-    if method in KNN:
-      return knn.predict(features, labels, queries, self._num_classes, self._knn_config)
-    if method == 'lars':
-      fitted = linear_lars.fit(features, labels, self._num_classes, self._seed)
-    else:
-      fitted = linear_probe.fit_logistic(features, labels, self._num_classes)
-    return fitted.predict(queries)
 
   def _naive(self, features: np.ndarray, queries: np.ndarray) -> Accuracies:
     """Returns the accuracies of the single classifier for all clients."""

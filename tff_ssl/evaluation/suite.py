@@ -188,9 +188,7 @@ def evaluate(
   results = tested.about_clients()
   for fraction, subsets in by_fraction.items():
     percent = f'{100 * fraction:g}%'
-    results[f'labels/{percent}'] = float(
-      np.mean([labelled.size for labelled in subsets])
-    )
+    results[f'labels/{percent}'] = float(np.mean([each.size for each in subsets]))
     if len(subsets) > 1:
       results[f'{label_draws.NUMBER}/{percent}'] = float(len(subsets))
     for method in methods:
@@ -240,6 +238,35 @@ def evaluate_classifier(
   if seen is not None:
     seen.append(tested.seen)
   return numbers
+
+
+def predict(
+  method: str,
+  features: np.ndarray,
+  labels: np.ndarray,
+  queries: np.ndarray,
+  num_classes: int,
+  seed: int,
+  knn_config: knn.KnnConfig | None = None,
+) -> tuple[np.ndarray, bool]:
+  """Returns predictions of a classifier of features, and whether it converged.
+
+  Args:
+    method: One of knn, linear and lars.
+    features: [m, d] of labelled examples.
+    labels: int [m].
+    queries: [n, d], what is classified.
+    num_classes: Number of classes.
+    seed: Of batches, for lars.
+    knn_config: For knn; None: its defaults.
+  """
+  if method == 'knn':
+    return knn.predict(features, labels, queries, num_classes, knn_config), True
+  if method == 'lars':
+    classifier = linear_lars.fit(features, labels, num_classes, seed)
+  else:
+    classifier = linear_probe.fit_logistic(features, labels, num_classes)
+  return classifier.predict(queries), classifier.converged
 
 
 def _first_only(
@@ -304,17 +331,8 @@ class _OneDraw:
       assert self.federated is not None
       classifier = self.federated(features, labels, labelled)
       return classifier.predict(self.tested.features), classifier.converged
-    features, labels = features[labelled], labels[labelled]
-    if method == 'knn':
-      voted = knn.predict(
-        features, labels, self.tested.features, self.num_classes, self.knn_config
-      )
-      return voted, True
-    if method == 'lars':
-      classifier = linear_lars.fit(features, labels, self.num_classes, self.seed)
-    else:
-      classifier = linear_probe.fit_logistic(features, labels, self.num_classes)
-    return classifier.predict(self.tested.features), classifier.converged
+    known = features[labelled], labels[labelled], self.tested.features
+    return predict(method, *known, self.num_classes, self.seed, self.knn_config)
 
   def _heads(
     self, percent: str, labelled: np.ndarray

@@ -9,6 +9,7 @@ import dataclasses
 
 import numpy as np
 
+from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
@@ -17,7 +18,6 @@ LAST, BEST = 'last', 'best'
 VALIDATION = run_numbers.VALIDATION
 # Name of the number that says which round it is.
 ROUND = 'best_round'
-_ACCURACIES = (plain_text.ACCURACY, plain_text.BALANCED)
 # At a small k chance decides.
 _RECALL = plain_text.RECALL_AT
 
@@ -88,7 +88,7 @@ def take(runs: Sequence[run_reader.Run], at: str) -> list[run_reader.Run]:
 def _is_score(name: str) -> bool:
   """Returns whether a number is a score, of which more is better."""
   last = name.rpartition('/')[2]
-  return last in _ACCURACIES or last.startswith(_RECALL)
+  return last in method_names.SCORES or last.startswith(_RECALL)
 
 
 def _validated(run: run_reader.Run) -> list[str]:

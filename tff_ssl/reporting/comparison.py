@@ -11,6 +11,7 @@ import pandas as pd
 from tff_ssl.computing import inert
 from tff_ssl.evaluation import intervals
 from tff_ssl.evaluation import label_draws
+from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import best_round
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
@@ -176,7 +177,7 @@ def title(question: str) -> str:
 
 def is_accuracy(question: str) -> bool:
   """Returns whether a number is an accuracy, balanced or not."""
-  return question.rpartition('/')[2] in (plain_text.ACCURACY, plain_text.BALANCED)
+  return question.rpartition('/')[2] in method_names.SCORES
 
 
 def choose(compared: Comparison, patterns: Sequence[str] = ()) -> list[str]:
@@ -353,12 +354,12 @@ def _is_usual(compared: Comparison, question: str) -> bool:
     return False
   if question == run_numbers.LOSS:
     return compared.is_one_loss
-  if last != plain_text.BALANCED:
-    return last in (plain_text.ACCURACY, f'{plain_text.RECALL_AT}1') or (
+  if last != method_names.BALANCED:
+    return last in (method_names.ACCURACY, f'{plain_text.RECALL_AT}1') or (
       question in _TITLES
     )
   balanced = compared.means(question)
-  plain = compared.means(f'{head}/{plain_text.ACCURACY}')
+  plain = compared.means(f'{head}/{method_names.ACCURACY}')
   return any(
     k not in plain or abs(mean - plain[k]) > _LEAST_DIFFERENCE
     for k, mean in balanced.items()

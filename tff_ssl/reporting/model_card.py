@@ -16,6 +16,7 @@ from typing import Any
 from tff_ssl.computing import inert
 from tff_ssl.computing import kinds
 from tff_ssl.evaluation import intervals
+from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import pages
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
@@ -28,8 +29,7 @@ from tff_ssl.storage import files
 NAME = disclosure.TEXT
 ENCODER, _CARD, _EVALUATION = disclosure.ENCODER, disclosure.CARD, 'evaluation.json'
 # Shown of `evaluation.json`; recall by class and fairness are in the file itself.
-_SCORES, _BITS = ('accuracy', 'balanced_accuracy'), 'bits'
-_UNTRAINED = 'random_encoder/'
+_BITS = 'bits'
 _BASELINES = 'python -m binaries.evaluate --evaluation=baselines=true --run='
 # What a card says of the run in words of its own, and of its settings.
 _NAMES = ('encoder', 'algorithm', 'rounds', 'input', 'output', 'parameters')
@@ -164,13 +164,13 @@ def _results(numbers: Mapping[str, Any]) -> list[tuple[str, object, str, object]
       name,
       _percent(numbers, name),
       _interval(numbers, name),
-      _percent(numbers, _UNTRAINED + name),
+      _percent(numbers, verdict.UNTRAINED + name),
     )
     for name in numbers
     # Names with more parts belong to baselines, clients or other tasks.
     if name.count('/') <= 2
     and not name.startswith(run_numbers.VALIDATION)
-    and name.rpartition('/')[2] in _SCORES
+    and name.rpartition('/')[2] in method_names.SCORES
   ]
 
 

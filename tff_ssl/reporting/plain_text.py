@@ -5,12 +5,12 @@ import math
 import numbers
 
 from tff_ssl.computing import inert
+from tff_ssl.evaluation import method_names
 
 # What an empty cell shows: a value that is missing or not a number.
 EMPTY = '-'
-ACCURACY, BALANCED = 'accuracy', 'balanced_accuracy'
 # The last two are of masks: intersection over union, and the share that is found.
-_SHARES = (ACCURACY, BALANCED, 'recall', 'iou', 'found')
+_SHARES = (*method_names.SCORES, 'recall', 'iou', 'found')
 # Recall of retrieval, with its k following.
 RECALL_AT = 'recall_at_'
 _BYTES = 'bytes'
@@ -25,7 +25,9 @@ def is_share(name: str) -> bool:
 
 def title(name: str) -> str:
   """Returns a number's name in print: 'linear 10%' for linear/10%/accuracy."""
-  short = name.removesuffix(f'/{ACCURACY}').replace(BALANCED, 'balanced')
+  short = name.removesuffix(f'/{method_names.ACCURACY}').replace(
+    method_names.BALANCED, 'balanced'
+  )
   return short.replace('/', ' ').replace('_', ' ')
 
 

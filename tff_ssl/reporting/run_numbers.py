@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from tff_ssl.reporting import plain_text
+from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import run_reader
 
 # Numbers of training, which are shown with the numbers of evaluation.json.
@@ -124,7 +124,7 @@ def _number(run: run_reader.Run, full: str, value: float) -> Number:
   rest = full.removeprefix(split)
   model = next((start for start in MODELS if rest.startswith(start)), OWN)
   name = rest.removeprefix(model)
-  if model and name in (plain_text.ACCURACY, plain_text.BALANCED):
+  if model and name in method_names.SCORES:
     # Teacher and student are tested with the classifiers that were trained with them.
     name = _CLASSIFIER + name
   counted = '/'.join(_with_count(run, full, part) for part in name.split('/'))

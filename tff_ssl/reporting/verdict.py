@@ -21,6 +21,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from tff_ssl.evaluation import intervals
+from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import plain_text
 
 # Prefix of the numbers of the encoder before training.
@@ -90,7 +91,7 @@ def sentences(numbers: Mapping[str, float]) -> list[str]:
   if shown is not None:
     found.append(f'Without labels: {shown.color}, {shown.word}: {shown.why}.')
   for name in numbers:
-    if name.rpartition('/')[2] == plain_text.ACCURACY and (
+    if name.rpartition('/')[2] == method_names.ACCURACY and (
       count := _cases(numbers, name)
     ):
       low, high = (
