@@ -132,8 +132,7 @@ def prepare(config: run_config.RunConfig) -> Experiment:
   if algorithm.personal is not None and config.evaluation.wants_personal:
     models = algorithm.personal(config, rounds.process, objective, data)
     own = personal.Personal(config, task, encoder, partition, models)
-  # If cases are classified, fairness deals positions of cases, not of images.
-  deal = own.deal if own and not task.case_level else None
+  deal = own.deal_of_global if own else None
   model, logits = getattr(objective, 'model', None), objective.logits
   evaluator = two_towers.build_evaluator(
     config, task, encoder, model, deal=deal, logits=logits

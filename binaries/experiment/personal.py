@@ -26,9 +26,11 @@ from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import personal_encoders
+from tff_ssl.evaluation import scores
 from tff_ssl.objectives import base
 from tff_ssl.partition import matching
 from tff_ssl.partition import partitions
+from tff_ssl.partition import spec
 from tff_ssl.reporting import plain_text
 from tff_ssl.runs import personal_models
 from tff_ssl.runs import round_table as csv_lib
@@ -105,6 +107,14 @@ class Personal:
       field=self._encoder.field,
       knn_config=evaluation.knn_config(config),
     )
+
+  @property
+  def deal_of_global(self) -> scores.Deal | None:
+    """Deals test examples for the global encoder; None: they are not the clients'."""
+    # If cases are classified, fairness deals positions of cases, not of images. And the
+    # global encoder is tested on images as they are, which clients may hold changed.
+    text = data.partition_text(self._config, self._task)
+    return None if self._task.case_level or spec.changes_images(text) else self.deal
 
   def deal(self, labels: np.ndarray, cases: np.ndarray) -> Mapping[str, np.ndarray]:
     """Deals test examples like the training examples (`scores.Deal`).

@@ -15,6 +15,7 @@ import contextlib
 import numpy as np
 import tensorflow as tf
 
+from binaries.building import data
 from binaries.building import encoders
 from binaries.building import execution
 from binaries.config import run_config
@@ -94,7 +95,9 @@ class Quality:
     self._config, self._merged, self._untrained = config, encoder.merged, untrained
     plain, seed = encoder.plain, config.random_seed
     chosen = _drawn(partition, len(task.train), seed)
-    self._inputs = task.train[plain.field][chosen]
+    source = data.source_of(config, task)
+    train = data.held(config, task, task.train, partition, source)
+    self._inputs = train[plain.field][chosen]
     self._ids = np.asarray(task.train.example_id)[chosen]
     views = encoders.views(config)
     self._moments = signals.moments

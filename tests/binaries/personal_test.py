@@ -1,7 +1,13 @@
 import collections
 import types
 
+import pytest
+
+from binaries.building import data
 from binaries.experiment import personal
+from tasks import registry
+from tests.binaries import in_process
+from tff_ssl.encoders import cnn
 
 _KNN = collections.OrderedDict(
   [('knn/10%', {'a': 1.0, 'b': 0.5}), ('local_knn/10%', {'a': 0.75})]
@@ -38,5 +44,23 @@ def test_the_table_shows_personal_and_global_accuracy():
     '--------  --------  -------  -----  ---------  ------------  -----------\n'
     'kNN       10% (12)        2  75.0%      25.0%         12.5%        50.0%'
   )
+  # Without a method of the global encoder, such as with retrieval alone.
+  del numbers['labels/10%'], numbers[f'fairness/{name}/mean']
+  assert personal.table(numbers) == (
+    'personal  labels  clients   mean  deviation  worst decile\n'
+    '--------  ------  -------  -----  ---------  ------------\n'
+    'kNN       10%           2  75.0%      25.0%         12.5%'
+  )
   assert personal.has(numbers, 'knn')
   assert not personal.has(numbers, 'linear')
+
+
+@pytest.mark.parametrize(
+  ('partition', 'is_fair'), [('iid:clients=3', True), ('rotation:clients=3', False)]
+)
+def test_the_global_encoder_is_compared_on_the_same_images_alone(partition, is_fair):
+  config = in_process.read('fedema', f'--partition={partition}')
+  task = registry.load('digits')
+  encoder = cnn.build_encoder('conv2', task.image_shape, 0.125)
+  own = personal.Personal(config, task, encoder, data.partition(config, task), None)
+  assert (own.deal_of_global is not None) == is_fair

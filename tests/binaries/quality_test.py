@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from binaries import fedavg_ssl
+from binaries.building import data
 from binaries.experiment import quality
+from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
+from tff_ssl.encoders import cnn
 from tff_ssl.evaluation import signals
 from tff_ssl.reporting import verdict
 
@@ -77,6 +80,19 @@ def test_signals_are_columns_only_if_asked_every_few_rounds(plain):
   row = (plain.folder / 'metrics.csv').read_text().split('\n')[1].split(',')
   by_name = dict(zip(header, row, strict=True))
   assert float(by_name['signals/rank']) == _numbers(plain.folder)['signals/rank']
+
+
+def test_clients_encode_images_as_they_hold_them():
+  config = in_process.read('dcco', '--partition=rotation:clients=2')
+  task = registry.load('digits')
+  partition = data.partition(config, task)
+  encoder = cnn.build_encoder('conv2', task.image_shape, 0.125)
+  measured = quality.Quality(config, task, encoder, partition, dict)
+  expected = task.train.image.copy()
+  # The second of two clients has half a turn.
+  second = partition['client_1']
+  expected[second] = expected[second, ::-1, ::-1]
+  np.testing.assert_array_equal(measured._inputs, expected)
 
 
 @pytest.mark.long
