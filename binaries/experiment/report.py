@@ -3,15 +3,14 @@
 import collections
 import os
 
-from binaries.config import run_config
 from binaries.experiment import evaluating
 from binaries.experiment import experiments
+from binaries.experiment import measured
 from binaries.experiment import quality as quality_lib
 from binaries.experiment import results
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import intervals
 from tff_ssl.reporting import verdict
-from tff_ssl.runs import run_config as stored_config
 
 
 def finish(
@@ -57,7 +56,7 @@ def _known(
   if known and (evaluator.seen or (intervals.CASES in known and not compared)):
     return known
   # A run that was killed has its accuracies, but not what was predicted.
-  known.update(evaluator.evaluate_model(weights))
+  measured.put(known, evaluator.evaluate_model(weights))
   return known
 
 
@@ -118,6 +117,7 @@ def report(
   """
   found, texts = {name: numbers}, [evaluator.skipped]
   if evaluator.skipped is None:
+    measured.add(numbers, evaluator.config.evaluation, folder)
     baselines = _baselines(evaluator, folder, round, numbers, prefix)
     if with_untrained and not baselines[results.RANDOM]:
       baselines[results.RANDOM] = evaluator.evaluate_untrained()
@@ -142,24 +142,17 @@ def _baselines(
   prefix: str,
 ) -> dict[str, results.Numbers]:
   """Returns the numbers of baselines that are asked for, or known, by their names."""
-  if evaluator.config.evaluation.baselines:
+  settings = evaluator.config.evaluation
+  if settings.baselines:
     random, scratch = evaluator.baselines()
+    measured.add(random, settings, folder)
+    measured.add(scratch, settings, folder, from_scratch=True)
     return {results.RANDOM: random, results.SCRATCH: scratch}
-  # Numbers of other settings are not comparable.
-  known = results.read(folder, round) if _as_in_run(evaluator.config, folder) else {}
+  known = results.read(folder, round)
   # Signals say nothing of whether its accuracies are known.
   found = signals_of(numbers)
-  asked = [name for name in numbers if name not in found]
+  asked = {name: value for name, value in numbers.items() if name not in found}
   return {
     baseline: results.of_baseline(known, baseline, prefix, asked)
     for baseline in (results.RANDOM, results.SCRATCH)
   }
-
-
-def _as_in_run(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> bool:
-  """Returns whether the methods have the settings that a folder's run gave them."""
-  stored = stored_config.read(folder)['config'].get('evaluation', {})
-  return all(
-    stored.get(name) == getattr(config.evaluation, name)
-    for name in ('precision', 'knn_k', 'finetune_steps', 'finetune_rate')
-  )

@@ -3,11 +3,12 @@
 `evaluation.json` holds `round` and the numbers of the run's encoder, under the names of
 `evaluation.suite`. With two modalities there are also `right/...` and `retrieval/...`.
 Numbers on a task other than the run's are under `transfer/TASK/...`. The baselines
-follow, under `random_encoder/...` and `supervised_from_scratch/...`.
+follow, under `random_encoder/...` and `supervised_from_scratch/...`. Settings that are
+not the run's are beside the numbers (`experiment.measured`).
 """
 
 import collections
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 import math
 import os
 import pathlib
@@ -16,6 +17,7 @@ from binaries.config import run_config
 from binaries.experiment import bits
 from binaries.experiment import encoder_card
 from binaries.experiment import init_from
+from binaries.experiment import measured
 from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
@@ -327,7 +329,7 @@ def read(folder: str | os.PathLike[str], round: int) -> Numbers:
 
 
 def of_baseline(
-  stored: Mapping[str, float], baseline: str, prefix: str, asked: Collection[str]
+  stored: Mapping[str, float], baseline: str, prefix: str, asked: Mapping[str, float]
 ) -> Numbers:
   """Returns the numbers of a baseline in `evaluation.json`; none if it has none.
 
@@ -335,12 +337,14 @@ def of_baseline(
     stored: What the file holds.
     baseline: Name of the baseline.
     prefix: Prefix of the numbers' names, after the baseline's.
-    asked: Names of the numbers that are wanted.
+    asked: The run's own numbers: those alone are wanted that were measured like them.
   """
   start = _start(baseline) + prefix
-  names = dict.fromkeys((*asked, *map(bits.of, asked)))
+  own = {k.removeprefix(start): v for k, v in stored.items() if k.startswith(start)}
   return collections.OrderedDict(
-    (name, stored[start + name]) for name in names if start + name in stored
+    (name, own[name])
+    for name in asked
+    if name in own and measured.is_alike(name, own, asked)
   )
 
 
@@ -380,10 +384,7 @@ def write(
   starts = {name: _start(name) for name in results if name != encoder}
   # The run's own encoder comes first.
   for name in (encoder, *starts):
-    start = starts.get(name, '') + prefix
-    for key in results[name]:
-      numbers.pop(start + bits.of(key), None)
-    numbers.update((start + key, value) for key, value in results[name].items())
+    measured.put(numbers, results[name], starts.get(name, '') + prefix)
   files.write_json(path, {_ROUND: round, **numbers})
 
 

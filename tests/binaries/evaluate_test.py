@@ -143,6 +143,10 @@ def test_only_what_was_asked_is_computed(run, capsys, monkeypatch):
   assert read(run) == evaluated
   in_process.call(evaluate, f'--run={run}', '--evaluation=methods=knn,knn_k=5')
   assert '12.5%' not in capsys.readouterr().out
+  assert read(run)['knn/10%/knn_k'] == 5
+  assert ' with knn_k=5 |' in (run / 'encoder.md').read_text()
+  in_process.call(evaluate, f'--run={run}', '--evaluation=methods=knn')
+  assert read(run) == evaluated
 
 
 @pytest.mark.long_for('fedavg_cco', 'fedavg_nt_xent', 'centralized_cco')

@@ -76,9 +76,12 @@ def test_numbers_in_float32_replace_the_mark_of_bfloat16(tmp_path):
   half = {'knn/1%/accuracy': 0.25, 'knn/1%/bits': 16.0, 'linear/1%/bits': 16.0}
   results.write(tmp_path, 3, 'dcco', {'dcco': half, results.RANDOM: half})
   known = results.read(tmp_path, 3)
-  # A baseline is shown with its mark.
-  shown = results.of_baseline(known, results.RANDOM, '', ['knn/1%/accuracy'])
+  # A baseline is shown with its mark, beside what has it too.
+  asked = {'knn/1%/accuracy': 0.5, 'knn/1%/bits': 16.0}
+  shown = results.of_baseline(known, results.RANDOM, '', asked)
   assert shown == {'knn/1%/accuracy': 0.25, 'knn/1%/bits': 16.0}
+  del asked['knn/1%/bits']
+  assert results.of_baseline(known, results.RANDOM, '', asked) == {}
   results.write(tmp_path, 3, 'dcco', {'dcco': {'knn/1%/accuracy': 0.5}})
   own = {'knn/1%/accuracy': 0.5, 'linear/1%/bits': 16.0}
   baseline = {f'random_encoder/{name}': value for name, value in half.items()}

@@ -57,6 +57,19 @@ def test_local_epochs_are_part_of_the_budget(tmp_path):
   )
 
 
+def test_settings_beside_numbers_count_before_those_of_the_run(tmp_path):
+  name = 'evaluation.knn_k'
+  later = {'knn/10%/accuracy': 0.5, 'knn/10%/knn_k': 5.0}
+  folders = [
+    fabricate.run(tmp_path / 'a', {'seed': 0, name: 20}),
+    fabricate.run(tmp_path / 'b', {'seed': 1, name: 20}, evaluation=later),
+    fabricate.run(tmp_path / 'c', {'seed': 2, name: 5}, evaluation=later),
+  ]
+  assert not found(*folders[1:])
+  (caveat,) = found(*folders[:2])
+  assert caveat.startswith(f'Runs were evaluated with different {name} (20, 5): ')
+
+
 def test_unequal_budgets_are_one_line(tmp_path):
   (caveat,) = found(
     fabricate.run(tmp_path / 'a'),

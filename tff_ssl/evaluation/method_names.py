@@ -11,5 +11,7 @@ SEGMENTATION, DETECTION = 'segmentation', 'detection'
 DENSE = (SEGMENTATION, DETECTION)
 # Ends of the names of the numbers.
 ACCURACY, BALANCED = SCORES = ('accuracy', 'balanced_accuracy')
+# Settings that change numbers under the same name, as they are called beside these.
+MEASURED_WITH = ('knn_k', 'finetune_steps', 'finetune_rate', 'supervised_steps')
 # Of clients' own encoders, in addition to kNN.
 PERSONAL = ('linear', 'lars', FEDERATED_LINEAR)

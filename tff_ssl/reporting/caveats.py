@@ -147,13 +147,21 @@ def _measured_otherwise(
   """Compares settings that do not define groups, because they change no training."""
   runs = [run for group in groups for run in group.counted]
   for name in measures:
-    own = (run.settings[name] for run in runs if name in run.settings)
-    values = sorted({*map(kinds.value_text, own)})
+    values = sorted({value for run in runs for value in _measured_with(run, name)})
     if len(values) > 1:
       yield (
         f'Runs were evaluated with different {name} ({", ".join(values)}): the '
         'accuracies that depend on it are not comparable.'
       )
+
+
+def _measured_with(run: run_reader.Run, name: str) -> set[str]:
+  """Returns the values of a setting: those beside numbers, or the run's."""
+  end = f'/{name.rpartition(".")[2]}'
+  later = {value for key, value in run.evaluation.items() if key.endswith(end)}
+  own = [run.settings[name]] if name in run.settings else []
+  # A rate of 0 was chosen, as none is.
+  return {kinds.value_text(value or None) for value in later or own}
 
 
 def _identical(groups: Sequence[run_groups.Group]) -> Iterator[str]:

@@ -183,12 +183,18 @@ def _interval(numbers: Mapping[str, Any], name: str) -> str:
 
 
 def _percent(numbers: Mapping[str, Any], name: str) -> object:
-  """Returns a number in per cent, and whether it is of bfloat16; '' if it is none."""
+  """Returns a number in per cent, and how it was measured; '' if it is none."""
   value = numbers.get(name, '')
   if not isinstance(value, float):
     return value
-  half = ' in bfloat16' if f'{name.rpartition("/")[0]}/{_BITS}' in numbers else ''
-  return f'{value:.1%}{half}'
+  place = name.rpartition('/')[0]
+  half = ' in bfloat16' if f'{place}/{_BITS}' in numbers else ''
+  settings = [
+    f'{each}={numbers[f"{place}/{each}"]:g}'
+    for each in method_names.MEASURED_WITH
+    if isinstance(numbers.get(f'{place}/{each}'), float)
+  ]
+  return f'{value:.1%}{half}{" with " if settings else ""}{", ".join(settings)}'
 
 
 def _promised(privacy: object) -> list[tuple[str, object]]:
