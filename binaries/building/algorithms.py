@@ -30,10 +30,6 @@ def _never(config: run_config.RunConfig) -> bool:
   return False
 
 
-def _nothing(config: run_config.RunConfig) -> None:
-  """Checks nothing."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Algorithm:
   """An algorithm, which minimises an objective.
@@ -62,7 +58,7 @@ class Algorithm:
   """
 
   build: Callable[..., Any]
-  check: Callable[[run_config.RunConfig], Any] = _nothing
+  check: Callable[[run_config.RunConfig], Any]
   numbered: bool = False
   models: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
   personal: Callable[..., personal_models.PersonalModel] | None = None

@@ -49,13 +49,11 @@ def _fedbn_config(config: run_config.RunConfig) -> fedavg.FedAvgConfig:
   return training.client_config(config)
 
 
-def _fed_ssl(
-  config: run_config.RunConfig, objective: Any, *population: int
-) -> phases.Algorithm:
+def _fed_ssl(config: run_config.RunConfig, objective: Any) -> phases.Algorithm:
   reset = (target.TARGET,) if config.method.reset_target else ()
   method = functools.partial(fed_ssl.fed_ssl, reset=reset)
   plain = algorithms.with_server(method, training.client_config)
-  return plain.build(config, objective, *population)
+  return plain.build(config, objective)
 
 
 def _scaffold_config(

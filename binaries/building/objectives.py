@@ -297,5 +297,5 @@ def check(config: run_config.RunConfig) -> None:
   if labels != 1 and config.method.federated:
     raise ValueError(
       f'--objective=supervised:labels={labels:g} is given with --method='
-      f'{config.method.kind}; it is for centralized_steps only.'
+      f'{config.method.kind}; it is for centralized and centralized_steps only.'
     )

@@ -30,7 +30,8 @@ class Evaluation(kinds.Kind):
     baselines: Whether the random encoder and supervised training are evaluated too.
     supervised_steps: Steps of supervised training from scratch, one of the baselines.
     personal: How clients' own encoders are evaluated after the last round, in addition
-      to kNN: some of linear, lars and federated_linear; none: they are not evaluated.
+      to kNN: some of linear, lars and federated_linear; none: by kNN alone if one of
+      the next two is given, otherwise not at all.
     personal_clients: Clients to evaluate, drawn at random; none: all that have test
       examples.
     export_clients: Clients whose encoders are written to the run folder.

@@ -262,7 +262,8 @@ class Supervised(Objective):
   """Cross-entropy with the labels.
 
   Attributes:
-    labels: Share of the training labels that it gets, in dcco's centralized_steps.
+    labels: Share of the training labels that it gets, in centralized and in
+      centralized_steps.
   """
 
   kind: ClassVar[str] = 'supervised'

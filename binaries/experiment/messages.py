@@ -67,8 +67,7 @@ def print_cohort_note(config: run_config.RunConfig, clients: int) -> None:
   wanted = config.clients_per_round
   if config.participation is None and data.cohort_size(config, clients) < wanted:
     print(
-      f'each round has all {clients:,} clients; the default of '
-      f'--clients_per_round is {wanted:,}'
+      f'each round has all {clients:,} clients, because clients_per_round is {wanted:,}'
     )
 
 
@@ -169,12 +168,11 @@ def warn_of_no_pseudo_label(
     if name.rpartition('/')[2] == fixmatch.PSEUDO_LABELLED and row[name]
   ]
   if shares and not any(shares):
-    part = 'objective' if hasattr(config.objective, 'threshold') else 'method'
-    threshold = getattr(config, part).threshold
+    objective: Any = config.objective
     _warn(
       f'no image of a client had a pseudo-label in any of {len(shares)} rounds, so the '
       'clients have learnt nothing: no probability reached '
-      f'--{part}=threshold={threshold:g}.'
+      f'--objective=threshold={objective.threshold:g}.'
     )
 
 

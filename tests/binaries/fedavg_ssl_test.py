@@ -76,6 +76,7 @@ _WRONG = {
   '--encoder=patch=4': 'the fields are width, precision, lora, norm, stem.',
   '--objective=simsiam:temperature=0.1': "has 'temperature=0.1'; the fields are",
   '--method=centralized --runtime=packs=2': '--runtime is given with --method=cent',
+  '--objective=supervised:labels=0.5': 'it is for centralized and centralized_steps on',
   '--method=fedprox': 'proximal_weight of --clients is 0',
   '--method=scaffold --clients=momentum=0.9': 'momentum is 0.9; for clients of SC',
   '--method=fedbn --encoder=norm=group': (
