@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tff_ssl.losses import cco
+from tff_ssl.losses import spectral
 from tff_ssl.losses import spread
+from tff_ssl.losses import vicreg
 
 
 def _normal(n: int, d: int) -> np.ndarray:
@@ -85,6 +88,23 @@ def test_equal_encodings_have_rank_one_whatever_rounding_leaves(d, dtype):
   # As if clients had computed them in another order.
   second *= 1.0 + 2.0 * np.finfo(dtype.as_numpy_dtype).eps
   assert float(spread.effective_rank_from_moments(mean, second)) == 1.0
+
+
+@pytest.mark.parametrize(
+  'loss', [cco.CcoLoss(), vicreg.VicregLoss(), spectral.SpectralLoss()]
+)
+@pytest.mark.parametrize('n', [3, 512])
+def test_statistics_of_equal_encodings_have_rank_one(loss, n):
+  encodings = tf.constant(np.repeat(_normal(1, 64), n, axis=0), tf.float32)
+  signs = loss.signs_of_collapse(loss.statistics(encodings, encodings))
+  assert float(signs['effective_rank']) == 1.0
+
+
+def test_small_variances_beside_a_large_mean_count():
+  """Each of 256 is 1e-5 of the second moments' trace, of which one rounding is 1e-7."""
+  covariance = 1e-5 * tf.eye(256)
+  rank = spread.effective_rank_from_covariance(covariance, 1.0)
+  np.testing.assert_allclose(rank, 256, rtol=1e-4)
 
 
 # Fewer examples than dimensions, as many, and more.

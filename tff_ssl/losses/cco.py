@@ -186,9 +186,10 @@ class MomentsLoss(statistics_loss.StatisticsLoss):
     """
     mean_f, mean_g = statistics['mean_f'], statistics['mean_g']
     shared = covariance(statistics['cross'], mean_f, mean_g)
+    squares = tf.reduce_sum(statistics['square_f'] + statistics['square_g'])
     return collections.OrderedDict(
       effective_rank=spread.effective_rank_from_covariance(
-        (shared + tf.transpose(shared)) / 2
+        (shared + tf.transpose(shared)) / 2, squares / 2
       ),
       total_variance=tf.reduce_sum(variance(statistics['square_f'], mean_f)),
     )

@@ -137,6 +137,8 @@ class SpectralLoss(statistics_loss.StatisticsLoss):
     covariance = correlation - tf.tensordot(mean, mean, axes=0)
     total_variance = tf.maximum(tf.linalg.trace(covariance), 0.0)
     return collections.OrderedDict(
-      effective_rank=spread.effective_rank_from_covariance(covariance),
+      effective_rank=spread.effective_rank_from_covariance(
+        covariance, tf.linalg.trace(correlation)
+      ),
       total_variance=total_variance,
     )

@@ -73,13 +73,8 @@ def effective_rank_from_moments(mean: tf.Tensor, second: tf.Tensor) -> tf.Tensor
     d <= 32; otherwise the rank of its part in the subspace.
   """
   inside = _into_subspace(mean[tf.newaxis, :])
-  eigenvalues = _eigenvalues(second - tf.matmul(inside, inside, transpose_a=True))
-  # If all encodings are the same, only rounding remains of the difference of the equal
-  # moments. It has no direction, and would pass for a full rank.
-  rounding = second.shape[0] * np.finfo(second.dtype.as_numpy_dtype).eps
-  noise = rounding * tf.linalg.trace(second)
-  signal = tf.where(eigenvalues <= noise, tf.zeros_like(eigenvalues), eigenvalues)
-  return _exp_entropy(signal)
+  covariance = second - tf.matmul(inside, inside, transpose_a=True)
+  return effective_rank_from_covariance(covariance, tf.linalg.trace(second))
 
 
 def _into_subspace(encodings: tf.Tensor) -> tf.Tensor:
@@ -107,19 +102,30 @@ def encoding_std_from_moments(mean: tf.Tensor, square: tf.Tensor) -> tf.Tensor:
   return tf.reduce_mean(tf.sqrt(variance)) * tf.sqrt(dimension)
 
 
-def effective_rank_from_covariance(covariance: tf.Tensor) -> tf.Tensor:
+def effective_rank_from_covariance(
+  covariance: tf.Tensor, size: tf.Tensor | float = 0.0
+) -> tf.Tensor:
   """Exponential of the entropy of a covariance's normalised eigenvalues.
 
   Args:
     covariance: [d, d] symmetric, of any scale (the rank does not depend on it).
+    size: The trace of the second moments, if the covariance is the difference of these
+      and the products of means.
 
   Returns:
     Scalar from 1 (one direction, or no variance at all) to d (equal in all directions).
 
   Source: Roy and Vetterli 2007, Definition 1, on the eigenvalues of the covariance.
   """
+  # If all encodings are the same, only rounding remains of the difference of the equal
+  # moments. It has no direction, and would pass for a full rank. It does not grow with
+  # d beyond the 32 of the subspace; spread encodings can have variances of d roundings.
+  rounding = min(covariance.shape[0], SUBSPACE_DIM)
+  noise = rounding * np.finfo(covariance.dtype.as_numpy_dtype).eps * size
   # Rounding leaves zero eigenvalues slightly negative.
-  return _exp_entropy(tf.nn.relu(_eigenvalues(covariance)))
+  eigenvalues = tf.nn.relu(_eigenvalues(covariance))
+  zeros = tf.zeros_like(eigenvalues)
+  return _exp_entropy(tf.where(eigenvalues <= noise, zeros, eigenvalues))
 
 
 def _eigenvalues(matrix: tf.Tensor) -> tf.Tensor:
