@@ -4,10 +4,10 @@ import collections
 
 import numpy as np
 import pytest
-from scipy import special
 import tensorflow as tf
 
 from tests.objectives import networks
+from tff_ssl.augment import randomness
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import dispersed as dispersed_lib
 from tff_ssl.objectives import simclr
@@ -80,8 +80,17 @@ def test_points_are_spread_over_the_sphere_and_belong_to_their_examples():
   np.testing.assert_allclose(some, points[7:3:-1], rtol=1e-6)
   other = dispersed_lib.points(_SEED, ids[:9], 3, 1)
   assert not np.allclose(other, points[:9])
-  # The uniform numbers of the ends give finite points too.
-  assert np.isfinite(special.ndtri([2.0**-25, 1 - 2.0**-25])).all()
+
+
+def test_the_least_and_the_largest_uniform_number_give_points(monkeypatch):
+  drawn = tf.constant([[0.0, 0.5], [1 - 2.0**-24, 0.75]])
+  monkeypatch.setattr(randomness, 'uniforms', lambda *_: drawn)
+  points = dispersed_lib.points(_SEED, tf.range(2, dtype=tf.int64), 2)
+  assert points.dtype == tf.float32
+  # Quantiles of 2^-25, 0.5, 1 - 2^-25 and 0.75.
+  normal = np.array([[-5.419983, 0.0], [5.419983, 0.67449]])
+  expected = normal / np.linalg.norm(normal, axis=1, keepdims=True)
+  np.testing.assert_allclose(points, expected, atol=1e-6)
 
 
 def test_a_step_spreads_encodings_that_have_collapsed():

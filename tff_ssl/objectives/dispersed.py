@@ -95,4 +95,6 @@ def points(
     view: Number of the view; its points are others.
   """
   uniform = randomness.uniforms(seed, example_id, dim, _SALT + view)
-  return tf.math.l2_normalize(tf.math.ndtri(uniform + _HALF_STEP), axis=1)
+  # In float32 the largest uniform number and half a step would be 1.
+  normal = tf.math.ndtri(tf.cast(uniform, tf.float64) + _HALF_STEP)
+  return tf.cast(tf.math.l2_normalize(normal, axis=1), tf.float32)
