@@ -154,3 +154,11 @@ def test_a_description_of_more_layers_than_can_be_built_is_refused(
     ValueError, match=f'{name} is 1000000000; it must be between 1 and 1000'
   ):
     registry.rebuild(description)
+
+
+def test_a_description_of_more_positions_than_memory_holds_is_refused():
+  """Of 4 numbers each 13 GB, besides what they are computed from."""
+  config = {'dim': 4, 'depth': 1, 'heads': 1, 'patch_size': 1}
+  description = _described('vit', config, [20_000, 20_000, 1])
+  with pytest.raises(ValueError, match='positions have 20000 x 20000 codes of 4'):
+    registry.rebuild(description)

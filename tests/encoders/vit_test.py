@@ -153,6 +153,15 @@ def test_a_bad_configuration_names_field_and_value(options, message):
     vit.build_encoder(**options)
 
 
+def test_crops_that_are_not_whole_patches_are_refused():
+  """They are not padded."""
+  encoder = vit.build_encoder('vit_micro', (28, 28, 1), patch_size=4)
+  message = r'take .* \(14, 14, 1\): patch_size is 4; it must divide .*, \(14, 14\)'
+  with pytest.raises(ValueError, match=message):
+    encoder.for_inputs((14, 14, 1))
+  assert encoder.for_inputs((12, 12, 1)).grid == (3, 3)
+
+
 @pytest.mark.parametrize('dim', [0, 6, 8])
 def test_config_refuses_units_that_can_not_be_divided(dim):
   with pytest.raises(

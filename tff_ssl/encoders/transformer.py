@@ -6,6 +6,7 @@ Sources:
     fixed sine-cosine positions in two dimensions.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from tff_ssl.encoders import sizes
 from tff_ssl.encoders.operations import group_normalization
 
 _LONGEST_WAVE = 10000.0
+# As many float64 fit in 128 MiB: the images of a stranger's card can be of any size.
+_MOST_NUMBERS = 2**24
 
 
 def blocks(
@@ -63,10 +66,15 @@ def positions(grid: tuple[int, int], dim: int) -> np.ndarray:
     first half, of the column in the second, at wave lengths from 2 pi to 20000 pi.
 
   Raises:
-    ValueError: `dim` is not a multiple of 4.
+    ValueError: `dim` is not a multiple of 4, or the codes have too many numbers.
   """
   if dim % 4:
     raise ValueError(f'dim of positions is {dim}; it must be a multiple of 4.')
+  if math.prod(grid) * dim > _MOST_NUMBERS:
+    raise ValueError(
+      f'positions have {grid[0]} x {grid[1]} codes of {dim} numbers; there may be at '
+      f'most {_MOST_NUMBERS:,} numbers.'
+    )
   frequencies = _LONGEST_WAVE ** (-np.arange(dim // 4) / (dim // 4))
   coordinates = np.indices(grid).reshape(2, -1, 1)
   angles = coordinates * frequencies

@@ -197,11 +197,6 @@ def from_config(
     ValueError: the shape is not of an image, or patches do not fit in.
   """
   shape = checks.image_shape(image_shape)
-  if shape[0] % config.patch_size or shape[1] % config.patch_size:
-    raise ValueError(
-      f'patch_size is {config.patch_size}; it must divide the sides of the images, '
-      f'{shape[:2]}.'
-    )
   forward = functools.partial(_forward, config)
   return VisionTransformer(name, shape, forward, config)
 
@@ -216,6 +211,12 @@ def _forward(config: ViTConfig, ops: network_ops.Operations, x: Any) -> Any:
 
 def _embed(config: ViTConfig, ops: network_ops.Operations, x: Any) -> Any:
   """From images to tokens with positions."""
+  sides, size = ops.shape(x)[:2], config.patch_size
+  if sides[0] % size or sides[1] % size:
+    # The convolution would pad them.
+    raise ValueError(
+      f'patch_size is {size}; it must divide the sides of the images, {tuple(sides)}.'
+    )
   x = pixels_lib.read(ops, x, config.pixels)
   with ops.scope('embedding'):
     # Patches do not overlap: a convolution is one matrix for all of them.
