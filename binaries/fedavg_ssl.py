@@ -15,7 +15,7 @@ have an objective of their own.
 """
 
 import dataclasses
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from binaries import experiment
 from binaries.config import encoders
@@ -110,7 +110,7 @@ class SSD(methods.Method):
 
   kind: ClassVar[str] = 'ssd'
   objective: ClassVar[str | None] = 'ssd'
-  scale: kinds.Positive = 10.0
+  scale: Annotated[float, kinds.Range(1)] = 10.0
   separation_weight: kinds.NotNegative = 1.0
   distillation_weight: kinds.NotNegative = 0.1
 

@@ -81,7 +81,7 @@ class _DivergenceAware(_Sharing):
       (global, as in the papers), or how far the client's last training moved its own
       (training, as in the authors' code).
     divergence_norm: Norm of the divergence; none: l2, but conv_mean with a scaler or
-      the divergence of training.
+      the divergence of training. Without convolutions it must be l2.
   """
 
   unused: ClassVar[tuple[str, ...]] = methods.LABELS
@@ -94,7 +94,8 @@ class FedU(_DivergenceAware):
   """FedU (Zhuang et al., ICCV 2021): far clients keep their predictor.
 
   Attributes:
-    divergence_norm: Norm of the divergence.
+    divergence_norm: Norm of the divergence; without convolutions it must be l2, for
+      which the threshold of 0.4 is not meant.
     threshold: Least divergence at which a client keeps its predictor; 0.4 in the paper.
     threshold_quantile: Share of the clients that take the global predictor, namely
       those with the smallest divergences, in place of the threshold; none: by it.
@@ -103,7 +104,7 @@ class FedU(_DivergenceAware):
   kind: ClassVar[str] = 'fedu'
   divergence_norm: Literal['l2', 'conv_mean'] = 'conv_mean'
   threshold: kinds.NotNegative = 0.4
-  threshold_quantile: kinds.Fraction | None = None
+  threshold_quantile: kinds.Inner | None = None
 
 
 @dataclasses.dataclass(frozen=True)

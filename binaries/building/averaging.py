@@ -56,6 +56,22 @@ def _fed_ssl(config: run_config.RunConfig, objective: Any) -> phases.Algorithm:
   return plain.build(config, objective)
 
 
+def _check_fed_ssl(config: run_config.RunConfig) -> None:
+  """Refuses a target that does not exist, or does not stay on its client."""
+  own = config.objective
+  if config.method.reset_target and not hasattr(own, 'target_momentum'):
+    raise ValueError(
+      f'reset_target of --method is true with --objective={own.kind}, which keeps no '
+      'target; it must be false.'
+    )
+  if not getattr(own, 'stop_gradient', True) and getattr(own, 'target_trained', False):
+    raise ValueError(
+      'target_trained of --objective is true without stop_gradient; with '
+      '--method=fed_ssl, where the target stays on its client, it must be false.'
+    )
+  training.check(config)
+
+
 def _scaffold_config(
   config: run_config.RunConfig, population: int
 ) -> scaffold.ScaffoldConfig:
@@ -125,7 +141,7 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
   ),
   'fedprox': algorithms.with_server(fedavg.fedavg, _fedprox_config),
   'fedbn': algorithms.with_server(fedbn.fedbn, _fedbn_config),
-  'fed_ssl': algorithms.Algorithm(_fed_ssl, training.check),
+  'fed_ssl': algorithms.Algorithm(_fed_ssl, _check_fed_ssl),
   # For the size of the population; the numbers are not read.
   'scaffold': algorithms.with_server(
     scaffold.scaffold, _scaffold_config, numbered=True

@@ -42,7 +42,7 @@ def fedema_config(config: run_config.RunConfig) -> fedema.FedEMAConfig:
   for name in ('constant_mu', 'scaler'):
     if getattr(method, name) is not None and method.tau != type(method)().tau:
       raise ValueError(f'tau of --method is given with {name}; leave one of them out.')
-  return fedema.FedEMAConfig(
+  own = fedema.FedEMAConfig(
     training=training.client_config(config),
     tau=method.tau,
     scaler=method.scaler,
@@ -53,6 +53,19 @@ def fedema_config(config: run_config.RunConfig) -> fedema.FedEMAConfig:
     autoscaler=method.autoscaler,
     divergence_of=method.divergence_of,
   )
+  _check_norm(config, own.used_norm)
+  return own
+
+
+def _check_norm(config: run_config.RunConfig, norm: str) -> None:
+  """Refuses a norm of convolutions for networks that train none."""
+  encoder = config.encoder
+  if norm == 'conv_mean' and (encoder.kind == 'mlp' or encoder.lora is not None):
+    lora = '' if encoder.lora is None else f':lora={encoder.lora}'
+    raise ValueError(
+      f'divergence_norm of --method is {norm} with --encoder={encoder.kind}{lora}, '
+      'which trains no convolution; it must be l2.'
+    )
 
 
 def _mixing_of_fedema(config: run_config.RunConfig) -> alarms.MixingAlarm:
@@ -117,6 +130,7 @@ def fedu_config(config: run_config.RunConfig) -> fedu.FedUConfig:
     raise ValueError(
       'threshold of --method is given with threshold_quantile; leave one of them out.'
     )
+  _check_norm(config, method.divergence_norm)
   return fedu.FedUConfig(
     training=training.client_config(config),
     threshold=method.threshold,

@@ -1,6 +1,7 @@
 """Tests of FedSSL: what stays on the client between rounds, and whose it is."""
 
 import collections
+import dataclasses
 import functools
 
 import numpy as np
@@ -146,6 +147,14 @@ def test_all_reset_is_fedavg_and_what_is_not_kept_cannot_be(tff_context):
       fed_ssl.fed_ssl(_byol(), optimizers.build_optimizer(_SERVER), reset=('queue',)),
       harness.ELEMENT,
     )
+
+
+def test_a_trained_target_would_not_stay_on_its_client_and_is_refused():
+  objective = dataclasses.replace(_byol(), stop_gradient=False)
+  optimizer = optimizers.build_optimizer(_SERVER)
+  with pytest.raises(ValueError, match='ByolObjective trains its target, which'):
+    fed_ssl.fed_ssl(objective, optimizer)
+  fed_ssl.fed_ssl(dataclasses.replace(objective, target_trained=False), optimizer)
 
 
 @pytest.mark.long_for('_moco')

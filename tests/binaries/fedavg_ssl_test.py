@@ -92,6 +92,14 @@ _WRONG = {
   '--clients=schedule=steps,steps=4,factor=2': "has factor='2'; it must be a number in",
   '--clients=factor=0.5': 'it is for schedule=steps only',
   '--clients=warmup_rounds=3': 'it is for schedule=cosine only',
+  '--method=fed_ssl:reset_target=true --objective=simclr': (
+    'reset_target of --method is true with --objective=simclr, which keeps no target; '
+    'it must be false.'
+  ),
+  '--method=fed_ssl --objective=byol:stop_gradient=false': (
+    'target_trained of --objective is true without stop_gradient; with --method=fed_ssl'
+  ),
+  '--method=ssd:scale=0.5': "has scale='0.5'; it must be a number at least 1.",
   '--clients=beta_2=0.9': "has 'beta_2=0.9'; the fields are",
 }
 

@@ -248,7 +248,14 @@ _WRONG = {
   ),
   '--method=fedu:threshold_quantile=2': (
     '--method=fedu:threshold_quantile=2 is given: it has '
-    "threshold_quantile='2'; it must be a number in [0, 1], or none."
+    "threshold_quantile='2'; it must be a number in (0, 1), or none."
+  ),
+  '--method=fedu --task=wine': (
+    'divergence_norm of --method is conv_mean with --encoder=mlp, which trains no '
+    'convolution; it must be l2.'
+  ),
+  '--task=wine --method=scaler=0.8': (
+    'divergence_norm of --method is conv_mean with --encoder=mlp, which trains no con'
   ),
   '--method=fed_byol --evaluation=personal=linear': (
     'personal of --evaluation is given with --method=fed_byol --objective=byol, '

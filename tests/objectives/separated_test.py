@@ -11,6 +11,7 @@ from tests.objectives import networks
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import separated
 from tff_ssl.objectives import simsiam
+from tff_ssl.objectives import statistics
 from tff_ssl.objectives import uniformity
 
 _SEED = tf.constant([3, 5])
@@ -130,6 +131,9 @@ def test_what_does_not_fit_is_refused():
   other = simsiam.SimSiamObjective(networks.siamese(), networks.predictor())
   with pytest.raises(ValueError, match='The objective is a SimSiamObjective'):
     separated.SeparatedObjective(other, 3)
+  bounded = statistics.StatisticsObjective(_MODEL, encoding_norm=1.0)
+  with pytest.raises(ValueError, match=r'encoding_norm is 1\.0; it must be None'):
+    separated.SeparatedObjective(bounded, 3)
   narrow = uniformity.UniformityObjective(networks.siamese())
   with pytest.raises(ValueError, match='The projector has 2 outputs; to be dist'):
     separated.SeparatedObjective(narrow, 3)

@@ -106,23 +106,27 @@ def fed_ssl(
     The algorithm. Its metrics are, under `client_work`, those of `fedavg.fedavg`.
 
   Raises:
-    ValueError: If `reset` names something that a client does not keep, or the objective
-      has no such first target.
+    ValueError: If `reset` names something that a client does not keep, the objective
+      has no such first target, or it trains its target, which would be averaged.
   """
   config = config or fedavg.FedAvgConfig()
-  _check_reset(objective, reset)
+  _check_kept(objective, reset)
   target.check_first(objective, first_target)
 
   function = client_function(objective, config, reset, first_target)
   return fedavg.with_states(objective, server_optimizer, config, function)
 
 
-def _check_reset(objective: base.Objective, reset: Sequence[str]) -> None:
-  """Refuses names of state that a client does not keep."""
-  if not reset:
-    return
+def _check_kept(objective: base.Objective, reset: Sequence[str]) -> None:
+  """Refuses a target that would be sent, and names of state that a client lacks."""
   with tf.Graph().as_default():
-    state = objective.init_state(objective.init(tf.constant([0, 0], tf.int32)))
+    params = objective.init(tf.constant([0, 0], tf.int32))
+    state = objective.init_state(params)
+  if network.of_networks(params, (target.TARGET,)):
+    raise ValueError(
+      f'{type(objective).__name__} trains its target, which would be averaged instead '
+      'of staying on its client; stop_gradient must be True, or target_trained False.'
+    )
   known = {network.prefix_of(name) for name in state}
   for name in reset:
     if name not in known:

@@ -48,6 +48,11 @@ class SSDConfig:
   distillation_weight: float = 0.1
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
 
+  def __post_init__(self) -> None:
+    separated.check(
+      self.population, self.scale, self.separation_weight, self.distillation_weight
+    )
+
 
 def ssd(
   objective: dual_encoder.PairObjective,
@@ -67,7 +72,7 @@ def ssd(
     `distillation`.
 
   Raises:
-    ValueError: If the objective or a value does not fit (`separated`).
+    ValueError: If the objective does not fit (`separated`).
   """
   minimised = separated.SeparatedObjective(
     objective,

@@ -4,7 +4,9 @@ Jean-Bastien Grill, Florian Strub, Florent Altche, et al. Bootstrap Your Own Lat
 New Approach to Self-Supervised Learning. NeurIPS 2020.
 
 Shared: encoder, projector, predictor. The target network stays on the client: encoder
-and projector under 'target/'.
+and projector under 'target/'. A trained one (`target_trained` without `stop_gradient`)
+is among the parameters: FedEMA's framework leaves it on the client, `fed_ssl` refuses
+it, and all other algorithms average it.
 
 Deviations: the heads are normalized like the encoder. With batch norm, the programs'
 default, this is as in the paper; with group norm and weight standardization BYOL can

@@ -55,11 +55,13 @@ class SeparatedObjective(wrapper.Wrapper):
   distillation_weight: float = 0.1
 
   def __post_init__(self) -> None:
-    checks.at_least(1, population=self.population, scale=self.scale)
-    checks.not_negative(
-      separation_weight=self.separation_weight,
-      distillation_weight=self.distillation_weight,
-    )
+    check(self.population, self.scale, self.separation_weight, self.distillation_weight)
+    norm = getattr(self.objective, 'encoding_norm', None)
+    if norm is not None:
+      raise ValueError(
+        f'encoding_norm is {norm}; it must be None for an objective that is separated, '
+        'whose projections are not bounded.'
+      )
     model = getattr(self.objective, 'model', None)
     if not isinstance(self.objective, dual_encoder.PairObjective) or not isinstance(
       model, dual_encoder.Siamese
@@ -105,6 +107,18 @@ class SeparatedObjective(wrapper.Wrapper):
       metrics[DISTILLATION] = _divergence(h, z)
       loss += self.distillation_weight * metrics[DISTILLATION]
     return loss, metrics
+
+
+def check(
+  population: int, scale: float, separation_weight: float, distillation_weight: float
+) -> None:
+  """Raises ValueError if one of `SeparatedObjective`'s numbers is out of range."""
+  checks.at_least(1, population=population, scale=scale)
+  checks.not_negative(
+    scale=scale,
+    separation_weight=separation_weight,
+    distillation_weight=distillation_weight,
+  )
 
 
 def _separation(z: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:

@@ -52,5 +52,5 @@ def test_the_rule():
 
 @pytest.mark.parametrize('quantile', [0.0, 1.0, float('nan')])
 def test_a_quantile_is_between_0_and_1(quantile):
-  with pytest.raises(ValueError, match=f'quantile is {quantile}; it must be between'):
+  with pytest.raises(ValueError, match=f'quantile is {quantile}; it must be above 0'):
     running_quantile.RunningQuantile(quantile)

@@ -45,7 +45,7 @@ class RunningQuantile:
 
   def __post_init__(self) -> None:
     if not 0 < self.quantile < 1:
-      raise ValueError(f'quantile is {self.quantile}; it must be between 0 and 1.')
+      raise ValueError(f'quantile is {self.quantile}; it must be above 0 and below 1.')
     checks.positive(rate=self.rate)
 
   def initial(self) -> collections.OrderedDict[str, Any]:

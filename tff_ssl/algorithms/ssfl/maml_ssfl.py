@@ -19,6 +19,7 @@ import dataclasses
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import fedavg
+from tff_ssl.computing import checks
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
 from tff_ssl.objectives import maml
@@ -38,6 +39,9 @@ class MamlConfig:
   inner_rate: float = 0.01
   second_order: bool = True
 
+  def __post_init__(self) -> None:
+    checks.not_negative(inner_rate=self.inner_rate)
+
 
 def maml_ssfl(
   objective: base.Objective,
@@ -55,7 +59,7 @@ def maml_ssfl(
     The algorithm. Its metrics are those of FedAvg, of the adapted weights.
 
   Raises:
-    ValueError: If the objective keeps a state, or `inner_rate` is negative.
+    ValueError: If the objective keeps a state.
   """
   config = config or MamlConfig()
   adapted = maml.MamlObjective(objective, config.inner_rate, config.second_order)
