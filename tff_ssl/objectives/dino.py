@@ -7,7 +7,8 @@ Shared: encoder, projector, prototypes. The teacher (all three under 'target/') 
 centre of its outputs stay on the client.
 
 Deviations: schedules advance by rounds, not by steps or epochs. The projector has relu
-and the encoder's norm, and prototypes are trained from the first step on.
+and the encoder's norm, and prototypes are trained from the first step on. There are
+1024 of them by default; the paper has 65,536.
 """
 
 from collections.abc import Mapping

@@ -15,7 +15,8 @@ Shared: encoder, projector, R. On the client: the target.
 
 Deviations from the authors' code, from which the formulas are: the projector is
 normalized like the encoder, for which the programs' default is group norm, not batch
-norm. The rotated image is the first view itself, not a further one.
+norm, and does not end in the code's batch norm without scale and shift. The rotated
+image is the first view itself, not a further one.
 """
 
 import collections

@@ -36,12 +36,13 @@ Deviations:
     two consecutive rounds. 'first_round' is the paper's lambda_k with any
     participation, at a price: in a second exchange of the round the server sends new
     clients the averaged encoder and projector once more.
-  The norm: the paper's is l2, of all weights. Its constant lambda of 0.8 comes from the
-    authors' code, where the divergence is a mean over convolutions of their kernels'
-    norms, 'conv_mean'. With l2, which grows with the networks, 0.8 makes mu = 1 for all
-    clients of large networks or of many epochs from the second round on, and they never
-    meet again. So, unless a norm is given, a constant lambda uses 'conv_mean', and the
-    autoscaler, whose mu does not depend on the norm's scale, uses l2.
+  The norm: the paper's is l2, of all weights. Its constant lambda of 0.8 (Table 3) is
+    taken to be for the divergence of the authors' code, whose own default lambda is 1:
+    a mean over convolutions of their kernels' norms, 'conv_mean'. With l2, which grows
+    with the networks, 0.8 makes mu = 1 for all clients of large networks or of many
+    epochs from the second round on, and they never meet again. So, unless a norm is
+    given, a constant lambda uses 'conv_mean', and the autoscaler, whose mu does not
+    depend on the norm's scale, uses l2.
   A client's target in its first round: by default BYOL's, `sharing.first_target`
     'copy'; 'online' is the authors' code (see `fed_ssl`). With a constant mu that code
     also mixes the target of a client's second round, in which both networks are still

@@ -211,9 +211,11 @@ def l2(a: Weights, b: Weights) -> tf.Tensor:
 
 
 def conv_mean(a: Weights, b: Weights) -> tf.Tensor:
-  """Returns the mean l2 norm of the kernels' differences (the authors' code).
+  """Returns the mean l2 norm of the kernels' differences (after the authors' code).
 
-  The mean is over convolutions. It hardly depends on how large the networks are.
+  The mean is over convolutions. It hardly depends on how large the networks are. The
+  authors' code takes those with 'conv' in their names, and so not a ResNet's shortcuts;
+  here all count.
 
   Args:
     a: Weights by name.
