@@ -56,7 +56,7 @@ class PartedProcess:
   """A process in parts; what `in_parts` returns.
 
   Attributes:
-    graph: The `builder.Graph` of the process that it was made from.
+    graph: The `phase_graph.Graph` of the process that it was made from.
     initialize: () -> server state.
     get_model_weights: Server state -> `tff.learning.models.ModelWeights`.
   """

@@ -47,7 +47,7 @@ class Process(tff.templates.IterativeProcess):
   devices: they are not communicated.
 
   Attributes:
-    graph: The `builder.Graph` that it was built from.
+    graph: The `phase_graph.Graph` that it was built from.
     get_model_weights: Server state -> `tff.learning.models.ModelWeights`.
   """
 
@@ -62,7 +62,7 @@ class LearningProcess(tff.learning.templates.LearningProcess):
   """Rounds of an algorithm with stateless clients and no data at the server.
 
   Attributes:
-    graph: The `builder.Graph` that it was built from.
+    graph: The `phase_graph.Graph` that it was built from.
   """
 
   def __init__(self, graph: phase_graph.Graph, next_fn: tff.Computation):

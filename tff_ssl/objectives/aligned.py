@@ -22,7 +22,6 @@ Decisions:
 
 import collections
 import dataclasses
-from typing import Any
 
 import tensorflow as tf
 
@@ -45,7 +44,7 @@ class AlignedObjective(wrapper.Wrapper):
   With a weight of 0 the loss is the objective's own: use the objective instead.
 
   Attributes:
-    objective: L_ssl, as `check` allows.
+    objective: L_ssl, as `outputs.check` allows.
     fixed: Parameters of the encoder and projector that compute z_g.
     weight: lambda.
   """
@@ -54,7 +53,7 @@ class AlignedObjective(wrapper.Wrapper):
   weight: float
 
   def __post_init__(self) -> None:
-    check(self.objective)
+    outputs.check(self.objective, 'aligned')
 
   def loss_with_state(
     self,
@@ -79,12 +78,3 @@ class AlignedObjective(wrapper.Wrapper):
     metrics = collections.OrderedDict(reported)
     metrics.update(zip(_PARTS, (loss, alignment), strict=True))
     return loss + self.weight * alignment, metrics, collections.OrderedDict()
-
-
-def check(objective: Any) -> None:
-  """Raises ValueError if an objective has no predictions that could be aligned.
-
-  Args:
-    objective: See `outputs.check`.
-  """
-  outputs.check(objective, 'aligned')

@@ -180,7 +180,7 @@ class Objective:
     """Returns the same objective with the values of its context, if it takes one.
 
     Args:
-      context: Values that stay fixed while a client trains (see `context`).
+      context: Values that stay fixed while a client trains (see `contextual`).
     """
     del context
     return self

@@ -52,8 +52,8 @@ class FedCAObjective(contextual.ContextObjective):
   """NT-Xent with further negatives, and the distance from a base model's features.
 
   The context is `ROWS`, `FILLED` and, with alignment, `BASE`. Examples have a
-  `context.CLIENT`. Without entries of other clients and without
-  alignment it equals `contrastive.SimclrObjective`.
+  `contextual.CLIENT`. Without entries of other clients and without alignment it equals
+  `simclr.SimclrObjective`.
 
   Attributes:
     model: Encoder, projector and views.

@@ -76,7 +76,7 @@ class UnlabelledObjective(contextual.ContextObjective):
   """Consistency with helpers and pseudo-labels, as a function of psi.
 
   The context is `SIGMA`, `MODELS`, `HELPERS` and `HELPED`; examples have a
-  `context.CLIENT`.
+  `contextual.CLIENT`.
 
   Attributes:
     encoder: Images to features.

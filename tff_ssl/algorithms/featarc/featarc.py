@@ -67,6 +67,7 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import outputs
 
 # What a client sends about its choice: integers that the server sums.
 CHOICE = 'choice'
@@ -317,7 +318,7 @@ def featarc(
   """Returns FeatARC.
 
   Args:
-    objective: What a client minimises. With alignment `objectives.aligned.check` must
+    objective: What a client minimises. With alignment `objectives.outputs.check` must
       allow it; with more than one cluster it must have an encoder.
     server_optimizer: Applied to the mean update of each cluster; SGD at rate 1.0 is the
       paper's.
@@ -334,7 +335,7 @@ def featarc(
   """
   config = config or FeatARCConfig()
   if config.alignment_weight:
-    aligned.check(objective)
+    outputs.check(objective, 'aligned')
   if config.clusters > 1:
     cluster_models.encoder_of(objective)
   training = config.training

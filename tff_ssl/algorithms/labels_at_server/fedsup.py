@@ -140,7 +140,7 @@ def fedsup(
       [
         (
           teacher_student.TEACHER,
-          _select(state.extra[TEACHER], student.teacher_prefixes),
+          network.of_networks(state.extra[TEACHER], student.teacher_prefixes),
         ),
         (
           teacher_student.FEATURE_WEIGHT,
@@ -152,7 +152,7 @@ def fedsup(
 
   def receive(state, aggregated):
     own = state.extra[TEACHER]
-    common = _select(own, student.shared_prefixes) if tau else {}
+    common = network.of_networks(own, student.shared_prefixes) if tau else {}
     params = grouping_lib.average(
       state.global_model_weights.trainable, aggregated, common
     )
@@ -162,11 +162,13 @@ def fedsup(
     )
 
   def classifiers(state):
-    own = _select(state.extra[TEACHER], (dual_encoder.ENCODER, supervised.HEAD))
+    own = network.of_networks(
+      state.extra[TEACHER], (dual_encoder.ENCODER, supervised.HEAD)
+    )
     own.update(state.extra.get(TEACHER_STATISTICS, {}))
     weights = state.global_model_weights
     followed = collections.OrderedDict(own)
-    followed.update(_select(weights.trainable, (dual_encoder.ENCODER,)))
+    followed.update(network.of_networks(weights.trainable, (dual_encoder.ENCODER,)))
     followed.update(weights.non_trainable)
     return collections.OrderedDict(student=followed, teacher=own)
 
@@ -187,14 +189,4 @@ def fedsup(
     config.grouping.client_numbers,
     objective=student,
     classifiers=classifiers,
-  )
-
-
-def _select(params, prefixes):
-  """Returns the parameters of some networks, network by network."""
-  return collections.OrderedDict(
-    (name, value)
-    for prefix in prefixes
-    for name, value in params.items()
-    if network.prefix_of(name) == prefix
   )
