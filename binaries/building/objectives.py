@@ -15,6 +15,7 @@ from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
+from tff_ssl.encoders import vit
 from tff_ssl.losses import cco
 from tff_ssl.losses import lejepa
 from tff_ssl.losses import spectral
@@ -125,9 +126,7 @@ def _ssd(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
 
 def _dino(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
   own: kinds.Dino = config.objective
-  # Half the side: 8 of 16 pixels, like the paper's 96 of 224.
-  side = max(1, encoder.input_shape[0] // 2)
-  small = multiview.local_crop(encoders.views(config), side)
+  small = multiview.local_crop(encoders.views(config), _side_of_crops(encoder))
   return dino.DinoObjective(
     encoders.siamese(config, encoder),
     (small,) * own.local_crops,
@@ -135,6 +134,13 @@ def _dino(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any
     own.temperature,
     momentum=own.target_momentum,
   )
+
+
+def _side_of_crops(encoder: network.Network) -> int:
+  """Returns the side of local crops."""
+  patch = encoder.config.patch_size if isinstance(encoder, vit.VisionTransformer) else 1
+  # Half the side, like the paper's 96 of 224, in whole patches.
+  return max(1, encoder.input_shape[0] // 2 // patch) * patch
 
 
 def _moco(version: int) -> _Build:

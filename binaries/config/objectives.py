@@ -172,7 +172,8 @@ class Dino(Projected):
     temperature: Temperature of the student.
     target_momentum: Momentum of the teacher in the first round.
     prototypes: Number of prototypes.
-    local_crops: Crops that only the student sees, with half the side of the images.
+    local_crops: Crops that only the student sees, with half the side of the images, in
+      a ViT's whole patches.
   """
 
   kind: ClassVar[str] = 'dino'

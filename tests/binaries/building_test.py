@@ -43,6 +43,26 @@ def _objective(program, line):
   return objectives.build(config, encoders.build(config, task), task)
 
 
+@pytest.mark.parametrize(
+  ('line', 'side'),
+  [
+    ('--encoder=resnet8', 15),
+    ('--encoder=vit_micro:patch=2', 14),
+    ('--encoder=vit_micro:patch=6', 12),
+    # At least one patch.
+    ('--encoder=vit_micro:patch=30', 30),
+  ],
+)
+def test_local_crops_are_half_of_the_side_in_whole_patches(line, side):
+  config = in_process.read(
+    'fedavg_ssl', f'--task=digits --image_size=30 --objective=dino {line}'
+  )
+  config = settled.settle(config)
+  task = data.load_task(config)
+  dino = objectives.build(config, encoders.build(config, task), task)
+  assert {crop.image_size for crop in dino.local_crops} == {side}
+
+
 def _secure(config, *fields):
   """Returns a row with secure sums, as a command line would give them."""
   text = f'secure:{",".join(fields)}'.rstrip(':')
