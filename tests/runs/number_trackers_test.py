@@ -2,6 +2,7 @@
 
 import collections
 import json
+import re
 import sys
 import types
 
@@ -91,6 +92,10 @@ class _Mlflow:
 
   def _log_batch(self, run_id, metrics=(), params=()):
     assert run_id == 'r1'
+    for name, *_ in [*params, *metrics]:
+      # As MLflow 2.14.3 does (mlflow/utils/validation.py).
+      if not re.match(r'^[/\w.\- ]*$', name):
+        raise ValueError(f"Invalid metric name: '{name}'")
     self.params += params
     self.metrics += metrics
 
@@ -147,6 +152,29 @@ def test_mlflow_goes_on_with_the_run_of_the_folder(tmp_path, monkeypatch):
   assert told.states == ['r1 ended', 'r1 RUNNING', 'r1 ended']
   assert told.names == [('tff_ssl', tmp_path.name)]
   assert json.loads((tmp_path / 'trackers.json').read_text()) == {'mlflow': 'r1'}
+
+
+def test_mlflow_gets_evaluations(tmp_path, monkeypatch, warned):
+  told = _Mlflow(monkeypatch)
+  with run_folder.RunFolder(tmp_path, _SETTINGS, trackers=['mlflow']) as opened:
+    opened.record(3, {'linear/10%/accuracy': 0.5, 'linear/0.1%/accuracy': 0.25}, {})
+  assert [(m.key, m.value) for m in told.metrics] == [
+    ('metrics/linear/10 percent/accuracy', 0.5),
+    ('metrics/linear/0.1 percent/accuracy', 0.25),
+  ]
+  assert not warned
+
+
+def test_a_tracker_that_fails_gets_no_more_numbers_but_is_closed(
+  tmp_path, monkeypatch, warned
+):
+  told = _Mlflow(monkeypatch)
+  with run_folder.RunFolder(tmp_path, _SETTINGS, trackers=['mlflow']) as opened:
+    for round, name in ((1, 'loss'), (2, 'a name of the future: 1'), (3, 'loss')):
+      opened.record(round, {name: 1.0}, {})
+  assert [m.step for m in told.metrics] == [1]
+  assert told.states == ['r1 ended']
+  assert len(warned) == 1
 
 
 def test_a_run_goes_on_without_a_tracker_that_fails(tmp_path, monkeypatch, warned):

@@ -6,8 +6,8 @@ decide where they send the numbers (MLFLOW_TRACKING_URI, WANDB_MODE=offline). A 
 run continues in the same place.
 
 A tracker is a copy: only metrics.csv counts. If MLflow or Weights & Biases fails, this
-is logged, and the run continues without it. TensorBoard's files are part of the run
-folder, and an error in writing them ends the run.
+is logged, and it gets no more numbers, but it is still closed at the end. TensorBoard's
+files are part of the run folder, and an error in writing them ends the run.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -104,7 +104,9 @@ class MLflow:
 
   def log(self, round: int, numbers: Mapping[str, int | float]) -> None:
     """See `Tracker`."""
-    metrics = [self._metric(n, float(v), 0, round) for n, v in numbers.items()]
+    # The only character of our names that MLflow refuses, as in 'linear/10%/accuracy'.
+    named = {name.replace('%', ' percent'): value for name, value in numbers.items()}
+    metrics = [self._metric(n, float(v), 0, round) for n, v in named.items()]
     self._client.log_batch(self._run, metrics=metrics)
 
   def close(self) -> None:
@@ -190,17 +192,19 @@ class Trackers:
     self._folder = folder
     self._settings = settings
     self._open: dict[str, Tracker] = {}
+    self._failed: set[str] = set()
 
   def log(self, round: int, numbers: Mapping[str, int | float]) -> None:
     """Shows numbers of a round; see `Tracker.log`."""
     while self._waiting:
       name = self._waiting.pop(0)
       self._try(name, functools.partial(self._begin, name))
-    for name, tracker in list(self._open.items()):
-      self._try(name, functools.partial(tracker.log, round, numbers))
+    for name, tracker in self._open.items():
+      if name not in self._failed:
+        self._try(name, functools.partial(tracker.log, round, numbers))
 
   def close(self) -> None:
-    """Ends all trackers; idempotent."""
+    """Ends all trackers, also those that have failed; idempotent."""
     while self._open:
       name, tracker = self._open.popitem()
       self._try(name, tracker.close)
@@ -209,7 +213,7 @@ class Trackers:
     self._open[name] = _OPEN[name](self._folder, self._settings)
 
   def _try(self, name: str, act: Callable[[], None]) -> None:
-    """Calls a tracker; drops one that fails, unless it is TensorBoard."""
+    """Calls a tracker; says so once if it fails, unless it is TensorBoard."""
     if name == TENSORBOARD:
       # Its file is part of the run folder: a failure to write there ends the run.
       act()
@@ -217,7 +221,9 @@ class Trackers:
     try:
       act()
     except Exception as error:
-      self._open.pop(name, None)
+      if name in self._failed:
+        return
+      self._failed.add(name)
       logging.warning(
         'The tracker %s has failed (%s); the run continues without it, and '
         'metrics.csv has all of its numbers.',
