@@ -55,6 +55,22 @@ def test_a_run_says_whether_it_has_all_its_rounds(folder):
     )
 
 
+@pytest.mark.parametrize(
+  ('round', 'state'),
+  [
+    (2, 'finished, 2 rounds'),
+    # As after a kill during the last evaluation.
+    (1, 'trained, 2 rounds, but evaluated after round 1'),
+  ],
+)
+def test_a_run_says_which_round_was_evaluated(folder, round, state):
+  (folder / 'config.json').write_text('{"config": {"rounds": 2}}')
+  (folder / 'evaluation.json').write_text(f'{{"round": {round}, "knn": 0.5}}')
+  run = run_reader.read(folder)
+  assert run.state == state
+  assert run.is_finished == (round == 2)
+
+
 def test_run_before_its_first_evaluation_has_none(folder):
   (folder / 'evaluation.json').unlink()
   assert run_reader.read(folder).evaluation == {}

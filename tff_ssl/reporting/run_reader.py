@@ -79,15 +79,25 @@ class Run:
     return int(self.metrics.index[-1]) if len(self.metrics) else 0
 
   @property
-  def is_finished(self) -> bool:
-    """Whether the run has all its rounds."""
+  def _has_all_rounds(self) -> bool:
     return self.last_round >= (self.rounds or 0)
 
   @property
+  def is_finished(self) -> bool:
+    """Whether the run has all its rounds, and no evaluation of an earlier one."""
+    evaluated = self.evaluation.get(round_table.ROUND)
+    return self._has_all_rounds and evaluated in (None, self.last_round)
+
+  @property
   def state(self) -> str:
-    """The word finished or unfinished, with the round that the run has reached."""
+    """What the run has reached, in words."""
     if self.is_finished:
       return f'finished, {self.last_round:,} rounds'
+    if self._has_all_rounds:
+      # The last row is written before the last evaluation begins.
+      evaluated = self.evaluation[round_table.ROUND]
+      done = f'trained, {self.last_round:,} rounds'
+      return f'{done}, but evaluated after round {evaluated:,}'
     return f'unfinished, round {self.last_round:,} of {self.rounds:,}'
 
 
