@@ -72,6 +72,15 @@ def test_a_client_finds_what_it_was_left_with(path):
     assert state['last_round'] == number
 
 
+def test_the_first_clients_by_id_that_have_a_state(path):
+  store = _open(path)
+  assert store.first_ids(2) == []
+  for round, names in ((1, 'ca'), (2, ['c', 'B', 'ä'])):
+    store.save(round, {name: _state(round) for name in names})
+  assert store.first_ids(9) == ['B', 'a', 'c', 'ä']
+  assert store.first_ids(2) == ['B', 'a']
+
+
 def test_a_resumed_run_finds_the_states_of_its_round(path):
   _filled(path).close()
   store = _open(path, 3)

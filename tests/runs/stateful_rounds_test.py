@@ -197,6 +197,27 @@ def test_the_order_of_client_ids_does_not_matter(tmp_path, num_packs):
   assert results[0] == results[1]
 
 
+def test_the_evaluated_model_takes_the_first_clients_that_have_taken_part(
+  tmp_path, monkeypatch
+):
+  monkeypatch.setattr(stateful_rounds, '_MOST_EVALUATED', 2)
+  process = stateful_run.Process()
+  process.get_model_weights = lambda _: 7
+  process.graph.algorithm.evaluated = lambda weights, kept: (
+    weights,
+    [int(own['visits']) for own in kept],
+  )
+  population, ids = stateful_run.clients()
+  stateful = stateful_rounds.StatefulRounds(process, population)
+  stateful.resume(tmp_path, 0)
+  state = stateful.initialize()
+  assert stateful.get_model_weights(state) == (7, [])
+  # Clients 0 and 3 have no examples: they never take part.
+  for cohort, visits in (([0, 4], [1]), ([3, 4, 5], [2, 1]), ([1, 5], [1, 2])):
+    state = stateful.next(state, stateful.cohort([ids[k] for k in cohort])).state
+    assert stateful.get_model_weights(state) == (7, visits)
+
+
 def test_bad_cohorts(tmp_path, monkeypatch):
   population, ids = stateful_run.clients()
   stateful = stateful_rounds.StatefulRounds(stateful_run.Process(), population)

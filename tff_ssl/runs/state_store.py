@@ -55,6 +55,7 @@ _NEWEST = """
 SELECT round, checksum, state FROM states WHERE client = ?
 ORDER BY round DESC LIMIT 1
 """
+_FIRST = 'SELECT DISTINCT client FROM states ORDER BY client LIMIT ?'
 # Rows with a newer row of the same client whose round was not looked at before.
 _SUPERSEDED = """
 DELETE FROM states WHERE rowid IN (
@@ -167,6 +168,15 @@ class ClientStates:
         row = self._open.execute(_NEWEST, (client_id,)).fetchone()
         states[client_id] = self._blank if row is None else self._decode(client_id, row)
     return states
+
+  def first_ids(self, most: int) -> list[str]:
+    """Returns the first clients that have a state, sorted by id.
+
+    Args:
+      most: How many at most.
+    """
+    with self._errors():
+      return [name for (name,) in self._open.execute(_FIRST, (most,))]
 
   def save(self, round: int, states: Mapping[str, Any]) -> None:
     """Adds the states after a round: all of them or, if killed, none.

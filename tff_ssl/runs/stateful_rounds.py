@@ -147,9 +147,8 @@ class StatefulRounds:
     weights = self._process.get_model_weights(state)
     if self.algorithm.evaluated is None:
       return weights
-    states = self.states_of(self._clients.ids[:_MOST_EVALUATED]).values()
-    kept = [own.kept for own in states if own.last_round != client_functions.NEVER]
-    return self.algorithm.evaluated(weights, kept)
+    states = self.states_of(self._opened.first_ids(_MOST_EVALUATED)).values()
+    return self.algorithm.evaluated(weights, [own.kept for own in states])
 
   def states_of(
     self, client_ids: Iterable[str]
