@@ -91,6 +91,7 @@ def test_run_before_its_first_evaluation_has_none(folder):
     ('metrics.csv', 'round,loss\n1,0.5\n2\n', "row 2 is '2'; .* 2 cells in all"),
     ('metrics.csv', 'round,loss\n1,low\n', "metrics.csv, round 1: loss is 'low'"),
     ('metrics.csv', 'round\ninf\n', "row 1 is 'inf'; it must have a round"),
+    ('metrics.csv', f'round\n{10**19}\n', 'row 1 is .* a round of at most 18 digits'),
     ('config.json', '[' * 100_000, 'config.json is not JSON'),
   ],
 )

@@ -86,6 +86,35 @@ def test_an_incomplete_last_line_is_dropped(tmp_path, cut):
   assert path.read_bytes() == whole
 
 
+@pytest.mark.parametrize('cut', range(1, 9))
+def test_a_line_that_ends_within_a_character_is_dropped(tmp_path, cut):
+  path = tmp_path / 't.csv'
+  rows = round_table.Table(path)
+  for round in (1, 2):
+    rows.append(round, {'client': 'né😀'})
+  whole = path.read_bytes()
+  path.write_bytes(whole[:-cut])
+  assert round_table.read(path)[1] == [{'round': '1', 'client': 'né😀'}]
+  round_table.Table(path).append(2, {'client': 'né😀'})
+  assert path.read_bytes() == whole
+
+
+def test_columns_are_in_the_order_of_their_first_values_after_a_kill_too(tmp_path):
+  path = tmp_path / 't.csv'
+  told = [
+    [{'client': 'a', 'late': None, 'mu': 0.5}, {'client': 'b', 'late': '', 'mu': 1.0}],
+    [{'client': 'b', 'late': 3, 'mu': 1.0}],
+  ]
+  rows = round_table.Table(path)
+  rows.extend(1, told[0])
+  rows.extend(2, told[1])
+  whole = 'round,client,mu,late\n1,a,0.5,\n1,b,1.0,\n2,b,1.0,3\n'
+  assert path.read_text() == whole
+  rows.keep_until(1)
+  rows.extend(2, told[1])
+  assert path.read_text() == whole
+
+
 def test_later_rows_and_their_columns_are_dropped(tmp_path):
   path = tmp_path / 't.csv'
   rows = round_table.Table(path)
@@ -163,7 +192,10 @@ def test_rows_that_a_full_disk_does_not_take_are_not_there(
   assert path.read_text() == 'round,loss\n1,0.5\n2,0.125\n'
 
 
-@pytest.mark.parametrize('damage', ['2', '2,0.5,1', ',0.5', 'x,0.5', '2,0.53,0.1', ''])
+@pytest.mark.parametrize(
+  'damage',
+  ['2', '2,0.5,1', ',0.5', 'x,0.5', '2,0.53,0.1', '', '1000000000000000000,0.5'],
+)
 def test_a_damaged_row_is_refused(tmp_path, damage):
   path = tmp_path / 't.csv'
   path.write_text(f'round,loss\n1,0.5\n{damage}\n3,0.5\n')

@@ -24,6 +24,8 @@ CLIENTS, CLIENT = 'clients.csv', 'client'
 ROUND = 'round'
 # How much of the end of what a digest has read is compared before reading on.
 _COMPARED = 256
+# Digits of a round, so that 64 bits hold it.
+_MOST_DIGITS = 18
 # None is a blank cell.
 Cell = int | float | str | None
 
@@ -31,8 +33,8 @@ Cell = int | float | str | None
 class Table:
   """Rows of numbers, or of text, keyed by `round`, the first column.
 
-  The columns are the names in the order of their first appearance; a row without a
-  value for a name has a blank there. Two equal sequences of rows give equal files, byte
+  The columns are the names in the order of their first values; a row without a value
+  for a name has a blank there. Two equal sequences of rows give equal files, byte
   for byte: floats are written so that they are read back exactly. Names and text may
   come from strangers: they are lines (`inert.line`), and in the file they are cells
   that no spreadsheet evaluates (`inert.cell`).
@@ -52,9 +54,10 @@ class Table:
     if self._path.exists():
       # It may come from a stranger, and be larger than the memory.
       memory.read_csv(self._path)
-      text = self._text()
-      if not text.endswith('\n'):
-        self._rewrite(_parse(self._path, text[: text.rfind('\n') + 1])[1])
+      content = self._path.read_bytes()
+      if not content.endswith(b'\n'):
+        whole = _decode(self._path, _complete(content))
+        self._rewrite(_parse(self._path, whole)[1])
 
   def rows(self) -> list[dict[str, str]]:
     """Returns all rows as written: name -> text, blanks left out.
@@ -145,10 +148,9 @@ class Table:
   def _row(self, round: int, values: Mapping[str, Cell]) -> dict[str, str]:
     if ROUND in values:
       raise ValueError(f"a metric is named '{ROUND}': that is the key of the rows")
-    return {
-      ROUND: str(round),
-      **{inert.line(name): cell_text(cell) for name, cell in values.items()},
-    }
+    cells = {inert.line(name): cell_text(cell) for name, cell in values.items()}
+    # A blank begins no column, because rows that are read back have none.
+    return {ROUND: str(round), **{name: text for name, text in cells.items() if text}}
 
   def _text(self) -> str:
     return _decode(self._path, self._path.read_bytes())
@@ -260,6 +262,11 @@ def _update(digest: hashlib.blake2b, rows: Iterable[Mapping[str, str]]) -> None:
     digest.update(repr(sorted(row.items())).encode())
 
 
+def _complete(content: bytes) -> bytes:
+  """Returns the complete lines; what follows may end within a character."""
+  return content[: content.rfind(b'\n') + 1]
+
+
 def _decode(path: pathlib.Path, content: bytes) -> str:
   """Returns the content of a file, or a part of it, as text."""
   try:
@@ -288,8 +295,7 @@ def read(
     content = memory.read_csv(path)
   except OSError as error:
     raise ValueError(f'{path} cannot be read: {error}.') from error
-  text = _decode(path, content)
-  text = text[: text.rfind('\n') + 1]
+  text = _decode(path, _complete(content))
   if not text:
     raise ValueError(f'{path} has no header; its first column must be {ROUND}.')
   return _parse(path, text)
@@ -309,10 +315,13 @@ def _parse(path: pathlib.Path, text: str) -> tuple[list[str], list[dict[str, str
   rows = []
   for number, cells in enumerate(lines, start=1):
     row = dict(zip(columns, cells, strict=False))
-    if len(cells) != len(columns) or not row.get(ROUND, '').isdecimal():
+    round = row.get(ROUND, '')
+    fits = round.isdecimal() and len(round) <= _MOST_DIGITS
+    if len(cells) != len(columns) or not fits:
       raise ValueError(
         f'{path} is damaged: row {number} is {",".join(cells)[:60]!r}; it must '
-        f'have a round and {len(columns)} cells in all'
+        f'have a round of at most {_MOST_DIGITS} digits, and {len(columns)} cells in '
+        'all'
       )
     rows.append({name: value for name, value in row.items() if value})
   return columns, rows
