@@ -173,6 +173,14 @@ def test_damaged_file_is_refused_in_one_sentence(path, damage, message):
   assert '\n' not in str(error.value)
 
 
+@pytest.mark.parametrize('cell', ['5', "''", 'CAST(zeroblob(29) AS TEXT)'])
+def test_a_state_of_another_type_is_not_what_was_written(path, cell):
+  _filled(path).close()
+  _execute(path, f"UPDATE states SET state = {cell} WHERE client = 'b'")
+  with pytest.raises(ValueError, match="client 'b' after round 1 is not what was"):
+    _open(path, 5).load(['a', 'b'])
+
+
 def test_damage_is_seen_when_a_new_run_begins_too(path):
   path.write_bytes(b'no database' * 1000)
   with pytest.raises(ValueError, match='not a database'):
@@ -224,6 +232,13 @@ def _execute(path, statement, *arguments):
     ("UPDATE states SET round = 4 WHERE client = 'c'", 'not the 7 rows that were'),
     ("UPDATE states SET client = 'd' WHERE client = 'c'", 'not the 7 rows that were'),
     ('UPDATE states SET checksum = 5 WHERE round = 3', 'not the 7 rows that were'),
+    ("UPDATE states SET round = 'x' WHERE round = 3", 'not the 7 rows that were'),
+    ("UPDATE states SET round = x'03' WHERE round = 3", 'not the 7 rows that were'),
+    ("UPDATE states SET checksum = x'05' WHERE round = 3", 'not the 7 rows that were'),
+    (
+      """UPDATE meta SET value = '{"state/x": 5}' WHERE name = 'layout'""",
+      "'state/x' is 5 there and absent here",
+    ),
     ("DELETE FROM meta WHERE name = 'format'", 'has format absent: it must be 2'),
     ("DELETE FROM meta WHERE name = 'round'", "its 'round' is 'absent'; it must be a"),
     ("UPDATE meta SET value = '[' WHERE name = 'rows'", "its 'rows' is '\\['; it must"),

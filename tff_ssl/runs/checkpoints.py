@@ -254,8 +254,10 @@ class StateLayout:
     return tree.unflatten_as(self._nest, leaves)
 
 
-def _describe(kind: Sequence[Any] | None) -> str:
-  return 'absent' if kind is None else f'{kind[0]} {kind[1]}'
+def _describe(kind: Any) -> str:
+  if kind is None:
+    return 'absent'
+  return ' '.join(map(str, kind)) if isinstance(kind, list) else repr(kind)[:60]
 
 
 def _like(leaf: Any, array: np.ndarray) -> Any:

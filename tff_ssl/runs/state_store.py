@@ -55,18 +55,22 @@ _NEWEST = """
 SELECT round, checksum, state FROM states WHERE client = ?
 ORDER BY round DESC LIMIT 1
 """
+# In a damaged file any cell may be of any type; then a sum differs.
+_ROUND, _CHECKSUM = (
+  f'coalesce(CAST({name} AS INTEGER), 0)' for name in ('round', 'checksum')
+)
 _FIRST = 'SELECT DISTINCT client FROM states ORDER BY client LIMIT ?'
 # Rows with a newer row of the same client whose round was not looked at before.
-_SUPERSEDED = """
+_SUPERSEDED = f"""
 DELETE FROM states WHERE rowid IN (
   SELECT old.rowid FROM states AS new CROSS JOIN states AS old
   ON old.client = new.client AND old.round < new.round
   WHERE new.round > ? AND new.round <= ?
-) RETURNING client, round, checksum
+) RETURNING client, {_ROUND}, {_CHECKSUM}
 """
-_LATER = 'DELETE FROM states WHERE round > ? RETURNING client, round, checksum'
+_LATER = f'DELETE FROM states WHERE round > ? RETURNING client, {_ROUND}, {_CHECKSUM}'
 # Each query reads only one index, by which rows are found later.
-_KEYS = 'SELECT client, round FROM states INDEXED BY sqlite_autoindex_states_1'
+_KEYS = f'SELECT client, {_ROUND} FROM states INDEXED BY sqlite_autoindex_states_1'
 _BY_ROUND = """
 SELECT count(*), coalesce(sum(round), 0), coalesce(sum(checksum), 0)
 FROM states INDEXED BY by_round
@@ -279,7 +283,7 @@ class ClientStates:
 
   def _decode(self, client_id: str, row: tuple[int, int, bytes]) -> Any:
     round, checksum, blob = row
-    whole = len(blob) == self._layout.num_bytes
+    whole = isinstance(blob, bytes) and len(blob) == self._layout.num_bytes
     if not whole or _checksum(client_id, round, blob) != checksum:
       raise ValueError(
         f"{self._path} is damaged: the state of client '{client_id}' after round "
