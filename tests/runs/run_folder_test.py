@@ -207,6 +207,17 @@ def test_numbers_of_clients_in_the_last_round_must_be_there(tmp_path, left):
       counting.run(tmp_path, counting.Counting(), rounds=3)
 
 
+@pytest.mark.parametrize('name', ['columns', 'client_columns'])
+@pytest.mark.parametrize('value', [5, None, {'a': 1}, [['a']], [1]])
+def test_columns_of_a_checkpoint_must_be_names(tmp_path, name, value):
+  with run_folder.RunFolder(tmp_path, CONFIG) as folder:
+    folder.save(0, {'x': np.zeros(2)}, {name: value})
+    with pytest.raises(
+      ValueError, match=f"'{name}' of .* round 0 in {tmp_path} is .* a list of names"
+    ):
+      folder.check(0)
+
+
 _FILES = (
   'lock',
   'config.json',

@@ -210,15 +210,20 @@ class RunFolder:
       raise ValueError(
         f'the checkpoint of round {round} in {self.path} belongs to another run'
       )
+    where = f'of the checkpoint of round {round} in {self.path}'
+    columns, of_clients = (
+      _names(about.get(name, []), f"the '{name}' {where}")
+      for name in ('columns', 'client_columns')
+    )
     self.metrics.keep_until(round)
     self.metrics.check_rounds(round)
-    rows, _ = self._metrics_until(round, about.get('columns', ()))
+    rows, _ = self._metrics_until(round, columns)
     if rows != about.get('rows'):
       raise ValueError(
         f'{self.path / "metrics.csv"} has different numbers for rounds 1 to {round} '
         'from those that were written'
       )
-    clients, _ = self._clients_until(round, about.get('client_columns', ()))
+    clients, _ = self._clients_until(round, of_clients)
     if clients is not None and about.get('clients') not in (None, clients):
       raise ValueError(
         f'{self.path / round_table.CLIENTS} has different numbers for rounds 1 to '
@@ -360,6 +365,12 @@ def check_client(client_id: str) -> None:
   """
   if client_id in ('', '.', '..') or '/' in client_id:
     raise ValueError(f"the client '{client_id}' cannot be the name of a folder")
+
+
+def _names(value: Any, what: str) -> list[str]:
+  if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+    raise ValueError(f'{what} is {repr(value)[:60]}; it must be a list of names')
+  return value
 
 
 def _row_of(rows: Iterable[Mapping[str, str]], round: int) -> dict[str, str]:

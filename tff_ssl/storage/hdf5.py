@@ -19,9 +19,11 @@ def arrays(
     skip: (group, name) -> whether to pass over what has this name.
 
   Raises:
-    ValueError: If it holds anything else, such as a link to another file.
+    ValueError: If it holds anything else, such as a link to another file, or anything
+      under two names: n groups with two names each would be 2^n paths.
   """
   found: dict[str, h5py.Dataset] = {}
+  visited = {_address(group)}
 
   def visit(inner: h5py.Group) -> None:
     for name in inner:
@@ -32,6 +34,9 @@ def arrays(
       if not isinstance(inner.get(name, getlink=True), h5py.HardLink):
         raise ValueError(f"'{where}' is a link")
       value: Any = inner[name]
+      if _address(value) in visited:
+        raise ValueError(f"'{where}' is there twice")
+      visited.add(_address(value))
       if isinstance(value, h5py.Group):
         visit(value)
       elif not _is_floats(value):
@@ -41,6 +46,11 @@ def arrays(
 
   visit(group)
   return found
+
+
+def _address(value: Any) -> int:
+  """Returns where an object is in its file."""
+  return int(h5py.h5o.get_info(value.id).addr)
 
 
 def _is_floats(value: Any) -> bool:

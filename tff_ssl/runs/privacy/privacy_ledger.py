@@ -82,7 +82,7 @@ class Ledger:
     """Returns what says which lines there are now, as JSON values."""
     return {'releases': self.releases, 'digest': self._digest.hexdigest()}
 
-  def check(self, mark: Mapping[str, Any]) -> None:
+  def check(self, mark: Any) -> None:
     """Checks that the lines of an earlier time are still there.
 
     Args:
@@ -91,7 +91,8 @@ class Ledger:
     Raises:
       ValueError: If there are fewer lines, or others.
     """
-    before, digest = mark.get('releases'), mark.get('digest')
+    said = mark if isinstance(mark, Mapping) else {}
+    before, digest = said.get('releases'), said.get('digest')
     if not isinstance(before, int):
       raise ValueError(
         f'The checkpoint says that {self.path} had {before!r} releases; it must be a '
