@@ -32,7 +32,7 @@ MODELS = {
 # The model whose encoder is the run's.
 OWN = ''
 _CLASSIFIER = 'classifier/'
-_LABELS, _DRAWS, _ROUND = 'labels', 'draws', 'round'
+_LABELS, _DRAWS, _MASKS, _ROUND = 'labels', 'draws', 'masks', 'round'
 # A column without a round.
 NOTHING = pd.Series(dtype=float)
 # Probes that are trained on a single client's share of its labels.
@@ -138,6 +138,9 @@ def _with_count(run: run_reader.Run, full: str, part: str) -> str:
     return part
   before = before[: before.index(part)]
   if before[-1:] in ([_LABELS], [_DRAWS]) or any(p.startswith(_LOCAL) for p in before):
+    return part
+  if {*before} & {_MASKS, *method_names.DENSE}:
+    # A share of the masks, of which there may be more or fewer than labels.
     return part
   # The nearest evaluation that counts them: another task has its own.
   for k in range(len(before) - 1, -1, -1):
