@@ -305,16 +305,16 @@ def local_step(
     raise ValueError(
       f'{folder} is a run on two modalities; a training file has one encoder.'
     )
-  stored = checkpoints.read_newest(folder / 'checkpoints', algorithms.TRAINABLE)[1]
+  places = [algorithms.TRAINABLE]
+  if encoder.mixes_examples:
+    places.append(f'{algorithms.STATISTICS}/{prefix}')
+  _, (stored, *kept) = checkpoints.read_newest_parts(folder / 'checkpoints', places)
   expected = objective.init([0, 0])
   shapes = {name: tuple(value.shape) for name, value in expected.items()}
   if {name: value.shape for name, value in stored.items()} != shapes:
     raise ValueError(f'The checkpoint of {folder} does not fit its config.json.')
   params = {name: stored[name] for name in expected}
-  statistics: Mapping[str, Any] = {}
-  if encoder.mixes_examples:
-    where = f'{algorithms.STATISTICS}/{prefix}'
-    statistics = checkpoints.read_newest(folder / 'checkpoints', where)[1]
+  statistics: Mapping[str, Any] = kept[0] if kept else {}
   return on_device.build(
     objective,
     params,

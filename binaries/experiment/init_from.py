@@ -280,12 +280,12 @@ def _read(
     named = network.with_prefix(found, prefix)
     return source, named, named
   folder = pathlib.Path(source) / _CHECKPOINTS
-  round, params = checkpoints.read_newest(folder, algorithms.TRAINABLE)
-  kept = checkpoints.read_newest(folder, algorithms.STATISTICS)[1] if statistics else {}
+  places = [algorithms.TRAINABLE, *([algorithms.STATISTICS] if statistics else [])]
+  round, (params, *kept) = checkpoints.read_newest_parts(folder, places)
   prefix = dual_encoder.encoder_prefix(encoder)
   merged = frozen_base.merged(source, network.select(params, prefix))
   params.update(network.with_prefix(merged, prefix))
-  return f'{source} after round {round}', params, kept
+  return f'{source} after round {round}', params, kept[0] if kept else {}
 
 
 def take(

@@ -131,16 +131,17 @@ def _read(
   """
   prefix = dual_encoder.encoder_prefix(encoder)
   networks = {prefix: encoder} if model is None else model.networks
+  places = [
+    (place, name)
+    for name, net in networks.items()
+    for place in (algorithms.TRAINABLE, algorithms.STATISTICS)
+    if place == algorithms.TRAINABLE or net.mixes_examples
+  ]
+  round, parts = checkpoints.read_newest_parts(
+    folder / 'checkpoints', ['/'.join(each) for each in places]
+  )
   params: network.Params = collections.OrderedDict()
-  for name, net in networks.items():
-    places = [
-      algorithms.TRAINABLE,
-      *([algorithms.STATISTICS] if net.mixes_examples else []),
-    ]
-    for place in places:
-      where = f'{place}/{name}'
-      round, read = checkpoints.read_newest(folder / 'checkpoints', where)
-      if place == algorithms.TRAINABLE:
-        read = frozen_base.merged(folder, read)
-      params.update(network.with_prefix(read, name))
+  for (place, name), read in zip(places, parts, strict=True):
+    own = frozen_base.merged(folder, read) if place == algorithms.TRAINABLE else read
+    params.update(network.with_prefix(own, name))
   return round, params

@@ -155,6 +155,25 @@ def test_a_part_of_the_newest_state_is_read_without_a_template(tmp_path):
     checkpoints.read_newest(tmp_path, 'global_model_weights/enc')
 
 
+def test_parts_of_the_newest_state_are_of_one_round(tmp_path, monkeypatch):
+  folder = checkpoints.Checkpoints(tmp_path)
+  folder.save(1, {'a': {'x': np.ones(2)}, 'b': {'x': np.ones(3)}})
+  listed = checkpoints._rounds
+
+  def and_then_a_round_is_saved(path):
+    rounds = listed(path)
+    folder.save(max(rounds) + 1, {'a': {'x': np.zeros(2)}, 'b': {'x': np.zeros(3)}})
+    return rounds
+
+  monkeypatch.setattr(folder, 'rounds', list)
+  monkeypatch.setattr(checkpoints, '_rounds', and_then_a_round_is_saved)
+  round, parts = checkpoints.read_newest_parts(tmp_path, ['b', 'a'])
+  assert round == 1
+  assert [part['x'].tolist() for part in parts] == [[1.0] * 3, [1.0] * 2]
+  with pytest.raises(ValueError, match="has no array below 'c'"):
+    checkpoints.read_newest_parts(tmp_path, ['a', 'c'])
+
+
 def test_missing_checkpoints_are_errors_of_reading(tmp_path):
   with pytest.raises(ValueError, match='has no checkpoint'):
     checkpoints.read_newest(tmp_path, 'a')

@@ -123,34 +123,49 @@ class Checkpoints:
 def read_newest(
   folder: str | os.PathLike[str], prefix: str
 ) -> tuple[int, collections.OrderedDict[str, np.ndarray]]:
-  """Reads a part of the newest state, without the algorithm that it belongs to.
+  """Reads one part of the newest state; see `read_newest_parts`."""
+  round, (arrays,) = read_newest_parts(folder, [prefix])
+  return round, arrays
 
-  It changes nothing: a run may be writing to the folder.
+
+def read_newest_parts(
+  folder: str | os.PathLike[str], prefixes: Sequence[str]
+) -> tuple[int, list[collections.OrderedDict[str, np.ndarray]]]:
+  """Reads parts of the newest state, without the algorithm that it belongs to.
+
+  It changes nothing: a run may be writing to the folder. All parts are of one round.
 
   Args:
     folder: Where the files are.
-    prefix: Path of a mapping in the state, such as 'global_model_weights/trainable'.
+    prefixes: Paths of mappings in the state, such as 'global_model_weights/trainable'.
 
   Returns:
-    The round after which the state holds, and the arrays below the prefix, named by the
-    rest of their paths.
+    The round after which the state holds, and for each prefix the arrays below it,
+    named by the rest of their paths.
 
   Raises:
     ValueError: If there is no checkpoint, the newest is unreadable, or it holds nothing
-      below the prefix.
+      below a prefix.
   """
   folder = pathlib.Path(folder)
   rounds = _rounds(folder) if folder.is_dir() else []
   if not rounds:
     raise ValueError(f'{folder} has no checkpoint')
-  path, start = _path(folder, rounds[-1]), f'{_ROOT}/{prefix}/'
-  with _opened(path, start) as stored:
-    arrays = collections.OrderedDict(
-      (name.removeprefix(start), stored.read(name)) for name in stored.headers
-    )
-  if not arrays:
-    raise ValueError(f"the checkpoint {path} has no array below '{prefix}'")
-  return rounds[-1], arrays
+  path = _path(folder, rounds[-1])
+  starts = tuple(f'{_ROOT}/{prefix}/' for prefix in prefixes)
+  with _opened(path, starts) as stored:
+    parts = [
+      collections.OrderedDict(
+        (name.removeprefix(start), stored.read(name))
+        for name in stored.headers
+        if name.startswith(start)
+      )
+      for start in starts
+    ]
+  for prefix, arrays in zip(prefixes, parts, strict=True):
+    if not arrays:
+      raise ValueError(f"the checkpoint {path} has no array below '{prefix}'")
+  return rounds[-1], parts
 
 
 def _path(folder: pathlib.Path, round: int) -> pathlib.Path:
@@ -163,8 +178,10 @@ def _rounds(folder: pathlib.Path) -> list[int]:
 
 
 @contextlib.contextmanager
-def _opened(path: pathlib.Path, start: str = '') -> Iterator[archives.Arrays]:
-  """Opens the arrays whose names begin with `start`; errors name the checkpoint.
+def _opened(
+  path: pathlib.Path, start: str | tuple[str, ...] = ''
+) -> Iterator[archives.Arrays]:
+  """Opens arrays whose names begin with (one) `start`; errors name the checkpoint.
 
   It may come from a stranger: its arrays take no more memory than the file has bytes.
   """

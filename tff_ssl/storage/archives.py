@@ -126,12 +126,12 @@ class Arrays:
     headers: What each array is, by name, in the order of the file.
   """
 
-  def __init__(self, archive: zipfile.ZipFile, start: str = ''):
+  def __init__(self, archive: zipfile.ZipFile, start: str | tuple[str, ...] = ''):
     """Reads the headers.
 
     Args:
       archive: From `open_zip`.
-      start: The beginning of the names of all arrays that count.
+      start: The beginning, or beginnings, of the names of all arrays that count.
 
     Raises:
       ValueError: If a header is damaged, or promises another size than the array has.
@@ -198,14 +198,14 @@ def _header(file: IO[bytes]) -> Header:
 
 @contextlib.contextmanager
 def open_arrays(
-  path: str | os.PathLike[str], stored: bool, start: str = ''
+  path: str | os.PathLike[str], stored: bool, start: str | tuple[str, ...] = ''
 ) -> Iterator[Arrays]:
   """Opens an `.npz` file.
 
   Args:
     path: The file.
     stored: See `open_zip`.
-    start: The beginning of the names of all arrays that count.
+    start: The beginning, or beginnings, of the names of all arrays that count.
 
   Raises:
     files.NPZ_ERRORS: If it is damaged, or a size is not as it must be.
