@@ -1,6 +1,6 @@
 """Writes the files of an export, for `binaries.export`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import functools
 import json
 import pathlib
@@ -42,15 +42,15 @@ def export(
 
   Args:
     folder: The run folder.
-    out: Where the files are written.
+    out: Where the files are written; it may have the same files of an earlier export.
     config: The run, with changes of its data and of fine-tuning.
     formats: The formats; empty: those that need no other package.
     fit: What is fitted on the training labels, classifier or finetuned, if anything.
     allowed: Whether this may be done with the labels of a private run.
 
   Raises:
-    ValueError: If a format cannot be written or does not reproduce the run, or the run
-      has no encoder, or other data.
+    ValueError: If a format cannot be written or does not reproduce the run, the run has
+      no encoder, or other data, or `out` has other files of an earlier export.
   """
   wanted = tuple(dict.fromkeys(formats)) or _DEFAULT
   plain = [name for name in wanted if name != _TRAINING]
@@ -61,9 +61,21 @@ def export(
     logging.set_verbosity(logging.WARNING)
   path = folder / model_card.ENCODER
   encoder, network = encoder_file.read(path), encoder_file.rebuild(path)
+  is_table = len(encoder.input_shape) == 2
+  picture_fit = None
+  if not is_table and encoder.input_shape[1] == encoder.input_shape[2]:
+    picture_fit = suited.reading(config.data).fit
+  _check_out(
+    out,
+    {
+      **{exports.NAMES[name]: True for name in plain},
+      squares.CODE: exports.KERAS in plain and picture_fit is not None,
+      exporting.LABELS: fit is not None,
+      _STEP: _TRAINING in wanted,
+    },
+  )
   task = None
   unprotected = exporting.unprotected(folder, fit is not None, allowed)
-  is_table = len(encoder.input_shape) == 2
   if fit or is_table or _TRAINING in wanted:
     task = exporting.load_task(folder, config)
   own = functools.partial(feature_sets.encode, encoder)
@@ -78,9 +90,8 @@ def export(
   if task is not None and _TRAINING in wanted:
     step = exporting.local_step(folder, config, task)
   out.mkdir(parents=True, exist_ok=True)
-  picture_fit = None
-  if not is_table and encoder.input_shape[1] == encoder.input_shape[2]:
-    picture_fit = suited.reading(config.data).fit
+  # The card of an earlier export says nothing of the files that are now written.
+  (out / model_card.NAME).unlink(missing_ok=True)
   field = 'image' if task is None else task.field
   inputs = exporting.compared(
     task, made.encoder, network, field, giving.is_private(folder), picture_fit
@@ -129,6 +140,24 @@ def give_away(folder: pathlib.Path, out: pathlib.Path) -> None:
     for name, why in named.items():
       print(f'{what}: {name}: {why}')
   print(f'To give away: {out}')
+
+
+def _check_out(out: pathlib.Path, written: Mapping[str, bool]) -> None:
+  """Refuses files of an earlier export that stay: the new card would speak for them.
+
+  Args:
+    out: The folder.
+    written: Whether the export writes a file of this name.
+
+  Raises:
+    ValueError: If there is such a file.
+  """
+  for name in (*exports.NAMES.values(), squares.CODE, exporting.LABELS, _STEP):
+    if not written.get(name) and (out / name).exists():
+      raise ValueError(
+        f'{out} has {name} of an earlier export, which this one does not write again; '
+        f'--out must be a new folder, because {model_card.NAME} speaks for all of it.'
+      )
 
 
 def _write_card(

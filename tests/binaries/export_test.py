@@ -141,6 +141,28 @@ def test_without_a_folder_the_run_s_has_the_export(run, monkeypatch):
   assert disclosure.of_file('export/model.keras').kind is disclosure.Kind.KEPT
 
 
+@pytest.mark.parametrize(
+  ('left', 'arguments'),
+  [
+    ('model.onnx', ['--formats=keras']),
+    ('savedmodel', ['--formats=keras', '--classifier']),
+    ('square.py', ['--formats=tflite']),
+    ('labels.json', ['--formats=keras']),
+    ('training.tflite', ['--formats=keras', '--classifier']),
+  ],
+)
+def test_files_of_an_earlier_export_get_no_new_card(run, tmp_path, left, arguments):
+  for name in (left, 'encoder.md'):
+    (tmp_path / name).write_text('an earlier one')
+  before = sorted(tmp_path.iterdir())
+  with pytest.raises(
+    ValueError, match=f'has {left} of an earlier export, .*must be a new folder'
+  ):
+    in_process.call(export, f'--run={run[0]}', f'--out={tmp_path}', *arguments)
+  assert sorted(tmp_path.iterdir()) == before
+  assert (tmp_path / 'encoder.md').read_text() == 'an earlier one'
+
+
 def test_a_wrong_scale_is_seen(run, tmp_path, monkeypatch):
   build = exports.with_preprocessing
 
@@ -150,12 +172,17 @@ def test_a_wrong_scale_is_seen(run, tmp_path, monkeypatch):
     return build(tf.keras.Model(inputs, encoder.call(x), name='off'), *rest)
 
   monkeypatch.setattr(exports, 'with_preprocessing', off)
+  (tmp_path / 'out').mkdir()
+  for name in ('model.keras', 'encoder.md'):
+    (tmp_path / 'out' / name).write_text('of an earlier export')
   with pytest.raises(
     ValueError, match=r'model\.keras: within .* does not reproduce the run'
   ):
     in_process.call(
       export, f'--run={run[0]}', f'--out={tmp_path / "out"}', '--formats=keras'
     )
+  # It would speak for the file that was written.
+  assert not (tmp_path / 'out' / 'encoder.md').exists()
 
 
 def test_no_format_is_the_formats_by_default(run, tmp_path, monkeypatch):

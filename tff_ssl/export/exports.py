@@ -39,7 +39,8 @@ INPUT, FEATURES, PROBABILITIES = 'inputs', 'features', 'probabilities'
 _OF_ONNX = ('tf2onnx', 'onnx', 'onnxruntime')
 _ONNX_PINS = 'tf2onnx==1.17.0 onnx==1.16.2 onnxruntime==1.19.2'
 _OPSET = 17
-_NAMES = {
+# Of files, and of folders.
+NAMES = {
   KERAS: 'model.keras',
   SAVED_MODEL: 'savedmodel',
   TFLITE: 'model.tflite',
@@ -164,7 +165,7 @@ def write(
   """
   if fit is not None:
     squares.check(model.input_shape[1:], fit)
-  path = pathlib.Path(folder) / _NAMES[name]
+  path = pathlib.Path(folder) / NAMES[name]
   if name == SAVED_MODEL:
     _write_saved_model(_serving(model, fit), model, path)
     return path
@@ -293,7 +294,7 @@ def _new_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 def _to_tflite(model: tf.keras.Model, fit: str | None) -> bytes:
   with tempfile.TemporaryDirectory() as folder:
-    path = pathlib.Path(folder) / _NAMES[SAVED_MODEL]
+    path = pathlib.Path(folder) / NAMES[SAVED_MODEL]
     attends = any(
       isinstance(layer, tf.keras.layers.Attention) for layer in model.submodules
     )
