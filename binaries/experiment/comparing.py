@@ -103,10 +103,12 @@ def _lines(
   drawn = drawn or [question for question in questions if question in verdict.DECIDING]
   panels, notes = sensitivity.lines(runs, axis, drawn, label)
   if not panels:
-    raise ValueError(
-      f'Accuracies are to be shown against {axis.title}, but the numbers shown '
-      'include no accuracy, and no signal.'
+    why = (
+      f'no run that has finished has a finite value of {", ".join(drawn)}'
+      if drawn
+      else 'the numbers shown include no accuracy, and no signal'
     )
+    raise ValueError(f'Accuracies are to be shown against {axis.title}, but {why}.')
   return panels, notes
 
 

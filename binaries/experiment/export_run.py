@@ -90,6 +90,7 @@ def export(
   if task is not None and _TRAINING in wanted:
     step = exporting.local_step(folder, config, task)
   out.mkdir(parents=True, exist_ok=True)
+  files.remove_asides(out)
   # The card of an earlier export says nothing of the files that are now written.
   (out / model_card.NAME).unlink(missing_ok=True)
   field = 'image' if task is None else task.field

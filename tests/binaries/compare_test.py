@@ -210,6 +210,19 @@ def test_runs_without_labels_are_compared_by_their_signals(tmp_path, capsys):
   assert (out / 'over.png').exists()
 
 
+def test_accuracies_that_no_run_has_are_not_drawn(tmp_path):
+  base = tmp_path / 'runs'
+  for rate in (0.01, 0.1):
+    accuracy = {'knn/10%/accuracy': float('nan')}
+    fabricate.run(
+      base / f'{rate}', {'clients.learning_rate': rate}, evaluation=accuracy
+    )
+  with pytest.raises(
+    ValueError, match='no run that has finished has a finite value of knn/10%/accuracy'
+  ):
+    call(base, '--vary_axis=clients.learning_rate', '--metric=*accuracy')
+
+
 @pytest.mark.parametrize(
   ('flags', 'message'),
   [

@@ -33,6 +33,30 @@ def _softmax(logits):
   return e / e.sum(axis=1, keepdims=True)
 
 
+def test_a_folder_is_replaced_whole_and_what_a_kill_left_is_removed(
+  tmp_path, monkeypatch
+):
+  path = tmp_path / 'savedmodel'
+  for folder in (path, tmp_path / 'savedmodel.partial-x'):
+    folder.mkdir()
+    (folder / 'old').touch()
+  removed = []
+  monkeypatch.setattr(
+    exports.shutil, 'rmtree', lambda path, **_: removed.append(path.name)
+  )
+  # As if killed before anything could be removed.
+  with exports._new_folder(path) as aside:
+    (aside / 'new').touch()
+  assert [each.name for each in path.iterdir()] == ['new']
+  (before,) = tmp_path.glob('*-before')
+  assert removed == ['savedmodel.partial-x', aside.name, before.name]
+  monkeypatch.undo()
+  with exports._new_folder(path) as aside:
+    (aside / 'newer').touch()
+  assert [each.name for each in path.iterdir()] == ['newer']
+  assert [each.name for each in tmp_path.iterdir()] == ['savedmodel']
+
+
 @pytest.mark.long_for('vit_tiny')
 @pytest.mark.parametrize(
   ('name', 'shape'), [('conv2', (8, 8, 1)), ('vit_tiny', (8, 8, 3))]

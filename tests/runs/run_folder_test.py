@@ -149,6 +149,26 @@ def test_the_encoder_can_be_loaded(tmp_path):
   assert json.loads((tmp_path / 'encoder.json').read_text()) == {'output_dim': 2}
 
 
+@pytest.mark.parametrize('last', ['encoder.keras', 'encoder.json'])
+def test_a_kill_leaves_no_encoder_with_the_card_of_another(tmp_path, monkeypatch, last):
+  inputs = tf.keras.Input([3])
+  model = tf.keras.Model(inputs, tf.keras.layers.Dense(2)(inputs))
+  replace = pathlib.Path.replace
+
+  def killed(aside, path):
+    if path.name == last:
+      raise KeyboardInterrupt
+    return replace(aside, path)
+
+  with run_folder.RunFolder(tmp_path, CONFIG) as folder:
+    folder.save_encoder(model, {'of': 'the first'})
+    monkeypatch.setattr(pathlib.Path, 'replace', killed)
+    with pytest.raises(KeyboardInterrupt):
+      folder.save_encoder(model, {'of': 'the second'})
+  assert (tmp_path / 'encoder.keras').exists()
+  assert not (tmp_path / 'encoder.json').exists()
+
+
 def test_a_client_s_encoder_has_a_folder_of_its_own(tmp_path):
   inputs = tf.keras.Input([3])
   model = tf.keras.Model(inputs, tf.keras.layers.Dense(2)(inputs))

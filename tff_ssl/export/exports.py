@@ -278,18 +278,24 @@ def _write_saved_model(serve: Any, model: tf.keras.Model, path: pathlib.Path) ->
 
 @contextlib.contextmanager
 def _new_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
-  """Gives a temporary folder, which replaces another once it is complete."""
-  aside = pathlib.Path(
-    tempfile.mkdtemp(prefix=f'{path.name}.partial-', dir=path.parent)
-  )
+  """Gives a temporary folder, which replaces another once it is complete.
+
+  After a SIGKILL the folder is complete or absent, and the next call removes the rest.
+  """
+  start = f'{path.name}.partial-'
+  for left in path.parent.glob(f'{start}*'):
+    shutil.rmtree(left)
+  aside = pathlib.Path(tempfile.mkdtemp(prefix=start, dir=path.parent))
+  before = aside.with_name(f'{aside.name}-before')
   try:
     yield aside
     aside.chmod(0o755)
     if path.exists():
-      shutil.rmtree(path)
+      path.rename(before)
     aside.rename(path)
   finally:
-    shutil.rmtree(aside, ignore_errors=True)
+    for each in (aside, before):
+      shutil.rmtree(each, ignore_errors=True)
 
 
 def _to_tflite(model: tf.keras.Model, fit: str | None) -> bytes:

@@ -315,9 +315,12 @@ class RunFolder:
       path = self.path / 'clients' / client_id
       path.mkdir(parents=True, exist_ok=True)
       files.remove_asides(path)
+    of_file = path / 'encoder.json'
     with files.atomic(path / 'encoder.keras') as aside, files.temporary_in(path):
       keras_archive.save(encoder, aside)
-    files.write_json(path / 'encoder.json', card)
+      # A kill leaves no encoder beside the card of another.
+      of_file.unlink(missing_ok=True)
+    files.write_json(of_file, card)
     return path / 'encoder.keras'
 
   def close(self) -> None:
