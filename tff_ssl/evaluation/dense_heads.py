@@ -115,7 +115,10 @@ class Box:
     return params
 
   def predict(self, params: Params, maps: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Returns boxes [n, 4] within the plane; sides are between 0 and 1."""
+    """Returns boxes [n, 4] whose middles and sides are between 0 and 1.
+
+    So they may reach beyond the plane, by up to half.
+    """
     window = [self._window(side) for side in self.maps[-1][:2]]
     cells = tf.nn.avg_pool2d(maps[-1], window, window, 'SAME')
     units = tf.nn.relu(_convolve(params, 'lateral', cells))

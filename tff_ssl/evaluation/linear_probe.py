@@ -19,25 +19,10 @@ from sklearn import exceptions
 from sklearn import linear_model
 import threadpoolctl
 
-from tff_ssl.computing import checks
 from tff_ssl.evaluation import label_fractions
 
-
-@dataclasses.dataclass(frozen=True)
-class LogisticConfig:
-  """Hyperparameters of scikit-learn's LogisticRegression.
-
-  Attributes:
-    inverse_penalty: C, the inverse of the l2 penalty's strength, above 0.
-    max_iterations: L-BFGS iterations after which the fit stops, converged or not.
-  """
-
-  inverse_penalty: float = 1.0
-  max_iterations: int = 1000
-
-  def __post_init__(self) -> None:
-    checks.positive(inverse_penalty=self.inverse_penalty)
-    checks.at_least(1, max_iterations=self.max_iterations)
+# Iterations of L-BFGS after which a fit stops, converged or not.
+_MAX_ITERATIONS = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,27 +70,24 @@ def of_head(head: Mapping[str, Any]) -> LinearClassifier:
 
 
 def fit_logistic(
-  features: np.ndarray,
-  labels: np.ndarray,
-  num_classes: int,
-  config: LogisticConfig | None = None,
+  features: np.ndarray, labels: np.ndarray, num_classes: int
 ) -> LinearClassifier:
-  """Fits logistic regression; an absent class is never predicted.
+  """Fits logistic regression, with scikit-learn's penalty, C = 1.
+
+  An absent class is never predicted.
 
   Args:
     features: [N, d] training features, N at least 1.
     labels: int [N] in [0, num_classes).
     num_classes: Number of classes.
-    config: Hyperparameters; None for the defaults.
 
   Returns:
-    The classifier; `converged` is false if `max_iterations` ended the fit.
+    The classifier; `converged` is false if its iterations ended before the fit did.
 
   Raises:
     ValueError: Lengths differ or are 0, a label is out of range, or a feature is not
       finite.
   """
-  config = config or LogisticConfig()
   mean, scale = standardization(features, labels, num_classes)
   kernel = np.zeros([features.shape[1], num_classes], np.float32)
   bias = np.full([num_classes], -np.inf, np.float32)
@@ -113,9 +95,7 @@ def fit_logistic(
   if present.size == 1:  # Nothing to separate, and scikit-learn refuses.
     bias[present] = 0.0
     return LinearClassifier(mean, scale, kernel, bias)
-  model = linear_model.LogisticRegression(
-    C=config.inverse_penalty, max_iter=config.max_iterations
-  )
+  model = linear_model.LogisticRegression(max_iter=_MAX_ITERATIONS)
   with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter('always')
     # In float64: L-BFGS stops short of the optimum on float32 gradients. In one thread:

@@ -11,7 +11,7 @@ import os
 import pathlib
 import sys
 import time
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from tff_ssl.computing import checks
 from tff_ssl.execution import contexts
@@ -34,6 +34,13 @@ class RoundOutput(Protocol):
   @property
   def metrics(self) -> Any:
     """A nest of numbers."""
+
+
+class Output(NamedTuple):
+  """A `RoundOutput`."""
+
+  state: Any
+  metrics: Any
 
 
 class RoundAlgorithm(Protocol):

@@ -24,6 +24,7 @@ from tff_ssl.execution import partial_rounds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import packs
 from tff_ssl.federated import processes
+from tff_ssl.runs import loop
 from tff_ssl.runs import round_table
 from tff_ssl.runs import run_config
 from tff_ssl.runs import state_store
@@ -34,13 +35,6 @@ from tff_ssl.simulation import simulated_clients
 _MAX_COHORT_BYTES = 1_500_000_000
 # At most this many clients' states form the evaluated model: this bounds the memory.
 _MOST_EVALUATED = 100
-
-
-class Output(NamedTuple):
-  """The result of a round; see `loop.RoundOutput`."""
-
-  state: Any
-  metrics: Any
 
 
 class StatefulRounds:
@@ -106,7 +100,7 @@ class StatefulRounds:
     """Returns the initial server state."""
     return self._process.initialize()
 
-  def next(self, state: Any, cohort: simulated_clients.CohortData) -> Output:
+  def next(self, state: Any, cohort: simulated_clients.CohortData) -> loop.Output:
     """Runs one round and saves the states of its clients.
 
     Args:
@@ -136,7 +130,7 @@ class StatefulRounds:
     self._opened.save(self._round + 1, changed)
     self._round += 1
     self._tell(changed)
-    return Output(output.state, output.metrics)
+    return loop.Output(output.state, output.metrics)
 
   def get_model_weights(self, state: Any) -> Any:
     """Returns the model weights with which a server state is evaluated.

@@ -29,7 +29,11 @@ def total() -> int:
 
 
 def free() -> int:
-  """Returns the bytes that this process can still take."""
+  """Returns the bytes that are available, at most a container's limit.
+
+  What a container already uses is not subtracted from its limit: most of that may be
+  files that were read, which the kernel gives back.
+  """
   return _within_limits(psutil.virtual_memory().available)
 
 

@@ -43,9 +43,7 @@ class _Process:
     if self.kill_at == len(self.released):
       raise _Killed
     work = collections.OrderedDict(clients=self._clients, examples=32, loss=0.0)
-    return private_rounds.Output(
-      np.float32(state + 1), collections.OrderedDict(client_work=work)
-    )
+    return loop.Output(np.float32(state + 1), collections.OrderedDict(client_work=work))
 
 
 def _run(folder, process, rounds=6, epsilon=None, withholds=False, every=2, told=()):

@@ -11,7 +11,7 @@ A round takes the same time after any number of rounds: the ledger is read once.
 import collections
 from collections.abc import Collection, Mapping
 import pathlib
-from typing import Any, NamedTuple
+from typing import Any
 
 from tff_ssl.federated import phases
 from tff_ssl.runs import loop
@@ -36,13 +36,6 @@ class BudgetSpentError(ValueError):
     super().__init__(message)
     self.state = state
     self.round = round
-
-
-class Output(NamedTuple):
-  """The result of a round; see `loop.RoundOutput`."""
-
-  state: Any
-  metrics: Any
 
 
 class PrivateRounds:
@@ -141,7 +134,7 @@ class PrivateRounds:
     if isinstance(self._algorithm, loop.Resumable):
       self._algorithm.saved(oldest)
 
-  def next(self, state: Any, cohort: Any) -> Output:
+  def next(self, state: Any, cohort: Any) -> loop.Output:
     """Writes a round down, then runs it.
 
     Args:
@@ -172,7 +165,7 @@ class PrivateRounds:
         for name, value in metrics[phases.CLIENT_WORK].items()
         if self._is_told(name)
       )
-    return Output(output.state, collections.OrderedDict(metrics, privacy=spent))
+    return loop.Output(output.state, collections.OrderedDict(metrics, privacy=spent))
 
   @property
   def _opened(self) -> tuple[privacy_ledger.Ledger, release_history.History]:
