@@ -45,6 +45,15 @@ def test_settings_are_those_of_the_config(folder):
   assert run_reader.read(folder).settings == settings
 
 
+def test_a_setting_of_more_than_64_bits_is_refused(folder):
+  own = f'{{"config": {{"clients_per_round": {10**400}, "seed": {2**64 - 1}}}}}'
+  (folder / 'config.json').write_text(own)
+  with pytest.raises(
+    ValueError, match=r'config\.json: clients_per_round has 401 digits'
+  ):
+    _ = run_reader.read(folder).settings
+
+
 def test_a_run_says_whether_it_has_all_its_rounds(folder):
   for rounds, is_finished in (('2', True), ('6', False), ('null', True)):
     (folder / 'config.json').write_text(f'{{"config": {{"rounds": {rounds}}}}}')
@@ -84,6 +93,11 @@ def test_run_before_its_first_evaluation_has_none(folder):
     ('config.json', '{"rounds": ', 'config.json is not JSON'),
     ('evaluation.json', '[1]', 'evaluation.json holds a list'),
     ('evaluation.json', '{"knn": "0.5"}', "knn is '0.5'; it must be a number"),
+    (
+      'evaluation.json',
+      f'{{"knn": {10**400}}}',
+      'knn has 401 digits; it must fit into',
+    ),
     ('evaluation.json', '{"knn": true}', 'knn is True; it must be a number'),
     ('system.csv', 'seconds\n1\n', "system.csv is damaged: its columns are 'seconds'"),
     ('metrics.csv', '', 'metrics.csv has no header; its first'),

@@ -42,7 +42,7 @@ class Run:
     """The settings of config.json by name (`run_config.settings`).
 
     Raises:
-      ValueError: config.json has none.
+      ValueError: config.json has none, or an integer of more than 64 bits.
     """
     config = self.config.get('config')
     if not isinstance(config, dict):
@@ -50,7 +50,10 @@ class Run:
         f'{self.folder / run_config.NAME} holds no configuration; it must belong to a '
         'run.'
       )
-    return run_config.settings(config)
+    settings = run_config.settings(config)
+    for name, value in settings.items():
+      _check_size(self.folder / run_config.NAME, name, value)
+    return settings
 
   def is_neutral(self, name: str) -> bool:
     """Returns whether a setting does not tell this run's method from others."""
@@ -142,7 +145,15 @@ def _read_numbers(path: pathlib.Path) -> dict[str, float]:
   for name, value in numbers.items():
     if not isinstance(value, int | float) or isinstance(value, bool):
       raise ValueError(f'{path}: {name} is {value!r}; it must be a number.')
+    _check_size(path, name, value)
   return numbers
+
+
+def _check_size(path: pathlib.Path, name: str, value: object) -> None:
+  """Refuses an integer with which no array or float can compute."""
+  if isinstance(value, int) and value.bit_length() > 64:
+    digits = len(str(abs(value)))
+    raise ValueError(f'{path}: {name} has {digits} digits; it must fit into 64 bits.')
 
 
 def read_table(
