@@ -50,6 +50,7 @@ def _refused(function, *arguments, named=''):
     return function(*arguments)
   except ValueError as error:
     assert str(error)
+    assert '\n' not in str(error)
     assert named in str(error)
     return None
 

@@ -141,7 +141,7 @@ def test_each_client_of_fedavg_sends_what_it_sends_alone():
       )
 
 
-def test_chunk_size_of_the_networks():
+def test_which_functions_compute_all_clients_in_one_pass():
   cco = harness.cco()
   config = dcco.DCCOConfig()
   assert dcco.encode(cco).per_client_fn is not None

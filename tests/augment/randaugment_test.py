@@ -51,20 +51,35 @@ def test_geometry_is_the_identity_at_the_middle_of_its_range(name):
   np.testing.assert_allclose(_apply(name, 0.5), _IMAGES, atol=1e-3)
 
 
-def test_a_shift_is_three_tenths_of_the_image():
-  # 2.4 pixels: column k shows 0.6 of column k + 2 and 0.4 of k + 3.
-  got = _apply('translate_x', 1.0)
-  expected = 0.6 * _IMAGES[:, :, 2:7] + 0.4 * _IMAGES[:, :, 3:8]
-  np.testing.assert_allclose(got[:, :, :5], expected, atol=0.05)
-  np.testing.assert_allclose(got[:, :, 6:], 127.5, atol=0.05)
-
-
-def test_a_rotation_turns_about_the_centre():
-  # A cross through the centre, turned by 30 degrees, stays in the circle around it.
-  image = np.zeros((1, 9, 9, 1), np.uint8)
-  image[0, 4, 4] = 255
-  got = _apply('rotate', 1.0, image)
-  assert got[0, 4, 4, 0] == pytest.approx(255, abs=0.1)
+# 2 by 3: what (x, y) of the result shows, in coordinates from the centre.
+@pytest.mark.parametrize(
+  ('name', 'matrix'),
+  [
+    # 30 degrees about the centre; 0.3 of the 8 pixels.
+    ('rotate', [[0.75**0.5, -0.5, 0], [0.5, 0.75**0.5, 0]]),
+    ('shear_x', [[1, 0.3, 0], [0, 1, 0]]),
+    ('shear_y', [[1, 0, 0], [0.3, 1, 0]]),
+    ('translate_x', [[1, 0, 2.4], [0, 1, 0]]),
+    ('translate_y', [[1, 0, 0], [0, 1, 2.4]]),
+  ],
+)
+def test_geometry_is_pillow_s_at_the_end_of_its_range(name, matrix):
+  # With a grey frame, because Pillow repeats the frame around the image.
+  images = np.pad(_IMAGES[:, 1:7, 1:7], [(0,), (1,), (1,), (0,)], constant_values=127)
+  # Pillow's coordinates are from the corner of the image, which is 4 from its centre.
+  coefficients = [(a, b, 4 - 4 * a - 4 * b + c) for a, b, c in matrix]
+  expected = [
+    Image.fromarray(image).transform(
+      (8, 8),
+      Image.Transform.AFFINE,
+      np.ravel(coefficients),
+      Image.Resampling.BILINEAR,
+      fillcolor=(127, 127, 127),
+    )
+    for image in images
+  ]
+  got = _apply(name, 1.0, images)
+  np.testing.assert_allclose(got, np.stack(expected).astype(float), atol=1.01)
 
 
 def test_each_image_has_its_own_operation_and_grey_ones_work():

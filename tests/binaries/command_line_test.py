@@ -337,6 +337,7 @@ def test_any_command_line_is_read_or_refused_by_one_sentence(arguments):
     command_line.parse_run('dcco', [a for a in arguments if '--config' not in a])
   except ValueError as error:
     assert str(error)
+    assert '\n' not in str(error)
 
 
 @pytest.mark.parametrize('flag', [*run_config.KINDS, 'method'])

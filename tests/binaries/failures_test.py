@@ -56,7 +56,7 @@ def test_a_failure_says_what_is_saved(tmp_path, monkeypatch):
     (MemoryError('1 TiB'), 'Error: There is not enough memory (1 TiB): fewer'),
   ],
 )
-def test_defaults_fill_flags_that_no_run_states(error, said):
+def test_a_failure_is_one_line_on_stderr(error, said):
   def fail():
     raise error
 
@@ -121,7 +121,7 @@ def test_a_flag_that_is_named_does_not_come_of_another():
     ('--run_dir={file}/run', 'Error: {file}: '),
   ],
 )
-def test_oversized_requests_are_refused_before_data_are_read(
+def test_flags_that_do_not_fit_are_refused_before_data_are_read(
   tmp_path, monkeypatch, line, said
 ):
   (tmp_path / 'file').touch()

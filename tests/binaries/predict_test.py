@@ -114,3 +114,4 @@ def test_wrong_options_are_refused_in_one_sentence(run, flags, said):
   with pytest.raises(ValueError, match=r'\.$') as refused:
     in_process.call(predict, f'--run={run[0]}', *flags)
   assert said in str(refused.value)
+  assert '\n' not in str(refused.value)

@@ -1,1 +1,1 @@
-"""Tests of tff_ssl.losses."""
+"""Tests of tff_ssl.computing."""

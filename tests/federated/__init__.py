@@ -1,1 +1,1 @@
-"""Tests of tff_ssl.algorithms."""
+"""Tests of tff_ssl.federated."""

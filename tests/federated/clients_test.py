@@ -75,7 +75,7 @@ def test_a_value_is_usable_if_sums_can_hold_it(value, weight, usable):
   assert bool(found) == usable
 
 
-def test_cohorts_without_usable_clients():
+def test_a_value_of_nothing_is_usable():
   assert bool(clients.is_usable({}, tf.constant(1.0)))
 
 

@@ -68,9 +68,10 @@ def test_stacked_states_come_apart_again():
 def test_a_pack_is_one_element_of_its_type():
   (dataset,) = harness.packed_cohort([[3], [0, 1], []], num_packs=1)
   spec = harness.PACKS.pack_spec
-  assert tf.nest.map_structure(
+  fits = tf.nest.map_structure(
     lambda a, b: a.is_compatible_with(b), spec, dataset.element_spec
   )
+  assert all(tf.nest.flatten(fits))
   pack = dataset.get_single_element()
   assert pack[packs.SIZES].numpy().tolist() == [0, 1, 2]
   assert pack[packs.EXAMPLES]['example_id'].numpy().tolist() == [103, 100, 101]
@@ -83,6 +84,6 @@ def test_batches_are_not_examples():
     packs.PackSpec(batch)
 
 
-def test_partition_depends_on_sizes_alone():
+def test_sizes_may_be_a_list_or_an_array():
   sizes = np.random.default_rng(0).integers(1, 7, 50).tolist()
   assert packs.deal(sizes, 4, 1) == packs.deal(np.array(sizes), 4, 1)

@@ -85,7 +85,7 @@ def test_the_seed_determines_the_clusters_of_shapeless_features():
   assert all(len(held) for held in first.values())
 
 
-def test_objectives_that_cannot_be_clustered_are_refused():
+def test_features_that_cannot_be_clustered_are_refused():
   with pytest.raises(
     ValueError, match=r'3 clusters needs at least as many .* 4 examples have 2'
   ):

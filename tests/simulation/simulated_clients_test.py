@@ -154,19 +154,13 @@ def test_invalid_values_are_named():
     simulated_clients.Clients(tiny.clients(), num_packs=1).cohort([])
 
 
-def test_bytes_decide_how_many_packs(monkeypatch):
-  """Images too large for two values go in more."""
-  sent = collections.Counter()
-  deal = packs.deal
-
-  def spy(sizes, num_packs, bytes_per_example, bytes_per_client):
-    sent[bytes_per_example] += 1
-    return deal(sizes, num_packs, bytes_per_example, bytes_per_client)
-
-  monkeypatch.setattr(packs, 'deal', spy)
-  simulated_clients.Clients(tiny.clients(labelled=True), num_packs=1).cohort(['bob'])
-  # 64 bytes of image, 8 of example_id, 4 of label.
-  assert dict(sent) == {76: 1}
+@pytest.mark.parametrize(('spared', 'expected'), [(0, 1), (1, 2)])
+def test_bytes_decide_how_many_packs(monkeypatch, spared, expected):
+  """What is too large for one value goes in more."""
+  clients = simulated_clients.Clients(tiny.clients(labelled=True), num_packs=1)
+  # Nine examples: 64 bytes of image, 8 of example_id, 4 of label.
+  monkeypatch.setattr(packs, 'MAX_BYTES', 9 * (64 + 8 + 4) - spared)
+  assert len(clients.cohort(['alice', 'bob'])) == expected
 
 
 @pytest.mark.parametrize('num_packs', [0, 1])

@@ -79,7 +79,7 @@ def test_edges_of_a_marker_belong_to_it():
   assert _range(values) == (0, 4095)
 
 
-def test_varying_columns_are_not_markers():
+def test_bright_points_of_many_values_are_not_a_marker():
   # Few stars on a dark sky are what the picture is of.
   values = np.full((200, 200), 300, np.uint16)
   values[::20, ::20] = np.linspace(30_000, 65_000, 100).reshape(10, 10)

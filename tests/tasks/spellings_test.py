@@ -75,5 +75,5 @@ def test_lookalike_names_are_detected(values, difference):
     ('v1.0', 'v1'),
   ],
 )
-def test_different_runs_are_not_grouped(values):
+def test_different_values_are_not_alike(values):
   assert spellings.alike(values) == {}

@@ -82,7 +82,7 @@ def _with_validation(task):
     return task
 
 
-@hypothesis.settings(deadline=None, max_examples=100)
+@hypothesis.settings(max_examples=100, derandomize=True, deadline=None, database=None)
 @hypothesis.given(
   strategies.dictionaries(_NAMES, strategies.sampled_from([-1, 0, 1]), min_size=2),
   strategies.dictionaries(_NAMES, strategies.sampled_from([-1, 0, 1])),
