@@ -133,13 +133,3 @@ def test_a_round_is_the_weighted_mean_of_local_updates(tff_context, name, packed
   assert metrics[0]['client_work']['target'] == pytest.approx(
     weights @ targets / weights.sum(), rel=1e-5
   )
-
-
-def test_one_full_batch_step_is_a_centralized_step(tff_context):
-  config = _CONFIGS['one step']
-  process = _build(config, packed=False)
-  states, _ = harness.rounds_of(process, [_cohort(packed=False)])
-  x, y = (np.concatenate([c[name] for c in _clients()]) for name in ('x', 'y'))
-  start = np.array([0.5, -1.0])
-  expected = start - 0.25 * x.T @ (x @ start - y) / len(y)
-  np.testing.assert_allclose(harness.weights(process, states[1]), expected, rtol=1e-6)

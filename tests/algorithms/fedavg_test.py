@@ -16,26 +16,6 @@ from tff_ssl.objectives import simclr
 _SPLIT = harness.split([1, 2, 5, 4])
 
 
-def test_a_round_is_the_mean_of_local_updates(tff_context):
-  objective = harness.cco()
-  process = harness.build_fedavg(objective)
-  states, metrics = harness.rounds_of(process, [harness.cohort(_SPLIT)])
-  before, after = (harness.weights(process, s) for s in states)
-  params, seed = dcco_reference.unflatten(before), harness.round_seed(0)
-  update, loss = 0.0, 0.0
-  for positions in _SPLIT:
-    batch = harness.tensors(harness.take(harness.arrays(), positions))
-    with tf.GradientTape() as tape:
-      tape.watch(params)
-      local_loss, _ = objective.loss(params, batch, seed)
-    share = len(positions) / 12
-    update = update + share * harness.flat(tape.gradient(local_loss, params))
-    loss += share * float(local_loss)
-  rate = harness.SGD.learning_rate
-  assert harness.relative(before - after, rate * update) < 1e-3
-  assert metrics[0]['client_work']['loss'] == pytest.approx(loss, rel=1e-4)
-
-
 def test_the_cohort_s_spread_is_that_of_all_examples(tff_context):
   """Clients of one example have no spread, their cohort has."""
   process = harness.build_fedavg(harness.cco())

@@ -42,7 +42,6 @@ _STAYS = 'fedavg_nt_xent'
 # `fedavg_nt_xent` stays: a mean of updates.
 _LONG = (
   *table.LONG,
-  'dcco',
   'decentralized',
   'fedca',
   'fedema',

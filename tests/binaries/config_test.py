@@ -270,27 +270,6 @@ def test_a_run_needs_its_method_and_objective():
     run_config.from_json({}, _METHODS)
 
 
-@pytest.mark.parametrize(
-  ('name', 'changes', 'reason'),
-  [
-    ('fedavg_ssl fedavg simclr', {}, None),
-    ('dcco dcco cco', {}, 'server with schedule=cosine'),
-    ('fedema fedema byol', {}, 'clients with schedule=cosine'),
-    ('fedavg_ssl fedavg dino', {}, 'the schedules of dino span all rounds'),
-    ('fedsup fedsup fedsup', {}, 'feature_weight'),
-    # A rate that nothing follows.
-    ('dcco centralized_steps cco', {'server': training.SgdServer()}, None),
-    ('fedavg_ssl fedavg cco', {'aggregation': aggregations.Private()}, 'guarantee'),
-  ],
-)
-def test_rounds_may_grow_where_no_number_depends_on_all_of_them(name, changes, reason):
-  config = dataclasses.replace(_ROWS[name], **changes)
-  found = run_config.why_rounds_are_fixed(config)
-  assert (found is None) == (reason is None)
-  assert (reason or '') in (found or '')
-  assert run_config.may_grow(config) == (('rounds',) if reason is None else ())
-
-
 def _imports(path):
   for node in ast.walk(ast.parse(path.read_text())):
     if isinstance(node, ast.ImportFrom) and node.module == 'absl':

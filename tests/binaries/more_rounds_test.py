@@ -29,7 +29,6 @@ from tests.reporting import fabricate
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
 from tff_ssl.federated import server
-from tff_ssl.runs import checkpoints
 from tff_ssl.runs import run_config as stored_config
 
 _FLAGS = (
@@ -49,6 +48,7 @@ _FLAGS = (
   [
     ('fedavg_ssl', '', None),
     ('dcco', '--server=schedule=constant', None),
+    ('dcco', '--method=centralized_steps --server=sgd:schedule=constant', None),
     ('fedema', '--clients=schedule=steps,steps=6', None),
     ('dcco', '', 'the rate of the server with schedule=cosine'),
     ('fedema', '', 'the rate of the clients with schedule=cosine'),
@@ -59,8 +59,10 @@ _FLAGS = (
   ],
 )
 def test_rounds_are_fixed_by_what_depends_on_all_of_them(program, line, why):
-  found = run_config.why_rounds_are_fixed(in_process.read(program, line))
+  config = in_process.read(program, line)
+  found = run_config.why_rounds_are_fixed(config)
   assert found is None if why is None else found.startswith(why)
+  assert run_config.may_grow(config) == (('rounds',) if why is None else ())
 
 
 @pytest.mark.parametrize(
@@ -271,10 +273,3 @@ def test_weights_that_cannot_be_taken_are_refused_before_the_run(
   with pytest.raises(ValueError, match=re.escape(said)):
     in_process.call(binary, *given, f'--run_dir={tmp_path}/run')
   assert not (tmp_path / 'run').exists()
-
-
-def test_the_newest_weights_of_a_run_are_read_as_arrays(tmp_path):
-  # What `init_from` reads of a folder that may be a stranger's executes nothing.
-  (tmp_path / 'round_00000001.npz').write_bytes(b'\x80\x04 a pickle')
-  with pytest.raises(ValueError, match='cannot read the checkpoint'):
-    checkpoints.read_newest(tmp_path, 'global_model_weights/trainable')

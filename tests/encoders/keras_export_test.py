@@ -45,19 +45,6 @@ def test_a_projector_is_exported_too():
   )
 
 
-def test_a_saved_model_needs_nothing_but_keras(tmp_path):
-  net = resnet.build_encoder('resnet8', (8, 8, 1), width=0.5)
-  params = _trained_like(net)
-  path = tmp_path / 'encoder.keras'
-  net.to_keras(params, name='encoder').save(path)
-  loaded = tf.keras.models.load_model(path)
-  # Only classes of Keras itself: no import of this package is needed to load them.
-  assert {type(layer).__module__.split('.')[0] for layer in loaded.layers} == {'keras'}
-  x = np.random.default_rng(3).uniform(size=(4, 8, 8, 1)).astype(np.float32)
-  np.testing.assert_allclose(loaded(x), net.apply(params, x), rtol=1e-5, atol=1e-5)
-  assert loaded.name == 'encoder'
-
-
 def test_taps_are_layers_of_their_name():
   net = resnet.build_encoder('resnet8', (8, 8, 1), width=0.5)
   params, taps = _trained_like(net), {}
@@ -67,9 +54,3 @@ def test_taps_are_layers_of_their_name():
   stages = tf.keras.Model(model.input, [model.get_layer(name).output for name in taps])
   for got, expected in zip(stages(x), taps.values(), strict=True):
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
-
-
-def test_two_exports_are_the_same():
-  net = resnet.build_encoder('resnet8', (8, 8, 1), width=0.25)
-  params = net.init([0, 0])
-  assert net.to_keras(params).to_json() == net.to_keras(params).to_json()

@@ -77,7 +77,7 @@ def test_the_keras_model_computes_what_apply_computes(dtype, tmp_path):
     for name, value in numpy_transformer.random_params(encoder.specs).items()
   }
   x = tf.constant(_images(3), dtype)
-  model = encoder.to_keras(params)
+  model = encoder.to_keras(params, name='encoder')
   assert model.output.dtype == dtype
   expected = encoder.apply(params, x)
   np.testing.assert_allclose(model(x), expected, rtol=1e-5, atol=1e-5)
@@ -86,7 +86,8 @@ def test_the_keras_model_computes_what_apply_computes(dtype, tmp_path):
   loaded = tf.keras.models.load_model(path)
   assert {type(layer).__module__.split('.')[0] for layer in loaded.layers} == {'keras'}
   np.testing.assert_allclose(loaded(x), expected, rtol=1e-5, atol=1e-5)
-  assert encoder.to_keras(params).to_json() == model.to_json()
+  assert loaded.name == 'encoder'
+  assert encoder.to_keras(params, name='encoder').to_json() == model.to_json()
   # Positions are not weights.
   assert model.count_params() - encoder.num_parameters == 6 * 8 + 8
   trained = sum(int(tf.size(value)) for value in model.trainable_weights)

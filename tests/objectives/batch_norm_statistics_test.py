@@ -70,17 +70,6 @@ def test_the_views_of_a_model_are_normalized_apart():
   np.testing.assert_allclose(got['g'], g, rtol=1e-9, atol=1e-11)
 
 
-def test_simsiam_predicts_each_view_apart():
-  objective = _OBJECTIVES['simsiam']()
-  params, batch, z = _apart(objective)
-  assert objective.predictor.mixes_examples
-  own = network.select(params, 'predictor')
-  p1, p2 = (objective.predictor.apply(own, each) for each in z)
-  expected = similarity.simsiam_loss(p1, p2, *z)
-  loss, _ = objective.loss(params, batch, _SEED)
-  assert float(loss) == pytest.approx(float(expected), rel=1e-9)
-
-
 def test_byol_s_target_normalizes_each_view_by_its_own_batch():
   objective = _OBJECTIVES['byol']()
   params, batch, z = _apart(objective)

@@ -287,13 +287,6 @@ def test_the_quantile_costs_a_number_each_way(tff_context):
   assert more['bytes_up'] == plain['bytes_up'] + 2 * 4
 
 
-def test_a_constant_scaler_goes_with_the_authors_norm():
-  assert diverging.ema(scaler=0.8).used_norm == 'conv_mean'
-  assert diverging.ema(scaler=0.8, norm='l2').used_norm == 'l2'
-  assert diverging.ema().used_norm == 'l2'
-  assert diverging.ema(divergence_of='training').used_norm == 'conv_mean'
-
-
 def test_unmeasured_numbers_are_not_shown():
   update = fedema.online_update_of(diverging.ema())
   kept = {'mu': 0.0, 'divergence': 0.0, 'lambda': 0.0, 'returning': 0.0}
