@@ -1,8 +1,10 @@
 """The rules of the house that a reader can break without any other test failing."""
 
 import ast
+from collections.abc import Iterable
 import functools
 import pathlib
+import re
 
 import pytest
 
@@ -16,6 +18,7 @@ _SOURCES = sorted(
 _MAX_LINES = 400
 _MAX_FUNCTION_LINES = 60
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')
 # Longer for a reason: path -> (lines, why). Shorten the list, not the reasons.
 _LONGER_FILES: dict[str, tuple[int, str]] = {}
 
@@ -163,6 +166,63 @@ def test_internals_of_tff_are_touched_in_one_file():
 )
 def test_uses_of_tff_internals_are_detected(code, touches):
   assert any(map(_touches_internals_of_tff, ast.walk(ast.parse(code)))) == touches
+
+
+def _loose(nodes: Iterable[ast.AST]) -> list[str]:
+  """Lists what keeps state, is rewritten by AutoGraph or draws without a seed."""
+  nodes = list(nodes)
+  functions = {
+    id(node.func)
+    for node in nodes
+    if isinstance(node, ast.Call)
+    and any(ast.unparse(word) == 'autograph=False' for word in node.keywords)
+  }
+  found = []
+  for node in nodes:
+    if isinstance(node, ast.Attribute):
+      name = ast.unparse(node)
+      if name == 'tf.function' and id(node) not in functions:
+        found.append(f'{node.lineno}: tf.function')
+      if _DRAWS.fullmatch(name):
+        found.append(f'{node.lineno}: {name}')
+    if isinstance(node, ast.ClassDef):
+      for text in map(ast.unparse, node.decorator_list):
+        if text.startswith('dataclasses.dataclass') and 'frozen=True' not in text:
+          found.append(f'{node.lineno}: {node.name}')
+  return found
+
+
+def test_values_are_frozen_and_functions_pure():
+  offenders = {
+    source.as_posix(): found
+    for source in _SOURCES
+    if source.parts[0] != 'tests' and (found := _loose(_nodes(source)))
+  }
+
+  # The noise of private sums is secret: no seed of a run may say what it is.
+  (noise,) = offenders.pop('tff_ssl/aggregators/skellam.py')
+  assert noise.endswith(': tf.random.poisson')
+  assert offenders == {}
+
+
+@pytest.mark.parametrize(
+  ('code', 'expected'),
+  [
+    ('tf.function(f, autograph=False)', []),
+    ('tf.function(f)', ['1: tf.function']),
+    ('@tf.function\ndef f(): pass', ['1: tf.function']),
+    ('functools.partial(tf.function, autograph=False)', ['1: tf.function']),
+    ('tf.random.stateless_normal', []),
+    ('tf.random.experimental.stateless_fold_in', []),
+    ('tf.random.normal([2])', ['1: tf.random.normal']),
+    ('tf.random.experimental.Generator', ['1: tf.random.experimental.Generator']),
+    ('@dataclasses.dataclass(frozen=True)\nclass A: pass', []),
+    ('@dataclasses.dataclass(eq=False)\nclass A: pass', ['2: A']),
+    ('@dataclasses.dataclass\nclass A: pass', ['2: A']),
+  ],
+)
+def test_state_autograph_and_draws_are_detected(code, expected):
+  assert _loose(ast.walk(ast.parse(code))) == expected
 
 
 def test_only_binaries_have_flags():

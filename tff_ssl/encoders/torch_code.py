@@ -42,7 +42,7 @@ class TorchClass:
   paths: list[str]
 
 
-@dataclasses.dataclass(eq=False)
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Value:
   """A value of the code; `shape` is that of one example, (height, width, channels)."""
 

@@ -61,7 +61,7 @@ class Interval(NamedTuple):
   high: float
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class Tested:
   """What methods predicted of the labelled test examples.
 
