@@ -7,7 +7,8 @@ import re
 import pytest
 
 _ROOT = pathlib.Path(__file__).parents[1]
-_FILES = sorted(p for top in ('tff_ssl', 'tasks') for p in (_ROOT / top).rglob('*.py'))
+_TOPS = ('tff_ssl', 'tasks', 'binaries', 'docs')
+_FILES = sorted(path for top in _TOPS for path in (_ROOT / top).rglob('*.py'))
 
 
 def _text(node: ast.expr) -> str:

@@ -217,9 +217,7 @@ def _changes(
   if not flags.FLAGS.is_parsed():
     flags.FLAGS.mark_as_parsed()
   if len(rest) > 1:
-    raise ValueError(
-      f'Unexpected argument {rest[1]!r}; all arguments must be --flag=value.'
-    )
+    raise ValueError(f'{rest[1]!r} is no flag; all arguments must be --flag=value.')
   return _last_of_simple(order, may_repeat)
 
 

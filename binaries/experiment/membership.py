@@ -228,7 +228,8 @@ def _read(folder: str | os.PathLike[str]) -> list[_Example] | None:
     ]
   except (KeyError, TypeError, ValueError) as error:
     raise ValueError(
-      f'{path} must hold {", ".join(_COLUMNS)} of each split, of equal lengths: {error}'
+      f'{path} is not what a run writes ({error}); it must hold '
+      f'{", ".join(_COLUMNS)} of each split, of equal lengths.'
     ) from error
 
 

@@ -63,7 +63,10 @@ def write_between(page: pathlib.Path, marks: tuple[str, str], text: str) -> None
   before, begin, rest = old.partition(first)
   _, end, after = rest.partition(last)
   if not (begin and end) or first in after or last in before + after:
-    raise ValueError(f'{page} must have the lines {first!r} and {last!r}, once each.')
+    raise ValueError(
+      f'{page} lacks a mark or repeats it; it must have the lines {first!r} and '
+      f'{last!r}, once each.'
+    )
   files.write(page, f'{before}{begin}\n\n{text}\n\n{end}{after}')
 
 

@@ -100,7 +100,7 @@ def test_options_are_read_from_flags():
     ('--run=r --quiet=perhaps', '--quiet=perhaps is given: it must be true or false.'),
     ('--run=r --noquiet=1', '--noquiet=1 does not take an argument.'),
     ('--run=r --number', '--number has no value; it must be given as --number=VALUE.'),
-    ('--run=r csv', "Unexpected argument 'csv'; all arguments must be --flag=value."),
+    ('--run=r csv', "'csv' is no flag; all arguments must be --flag=value."),
     ('--run=~nobody_x/y', '~nobody_x is not a home folder; write ./~nobody_x/y for a'),
   ],
 )
@@ -219,7 +219,7 @@ def test_runtimes_are_read():
     ('dcco', '--rounds', '--rounds has no value; it must be given as --rounds=VALUE.'),
     ('dcco', '--data_dir=~nobody_x/y', '~nobody_x is not a home folder'),
     ('dcco', '--data=dir=~nobody_x/y', '~nobody_x is not a home folder'),
-    ('dcco', 'rounds=3', "Unexpected argument 'rounds=3'"),
+    ('dcco', 'rounds=3', "'rounds=3' is no flag"),
     (
       'dcco',
       '--objective=temperature=1',

@@ -90,7 +90,7 @@ def test_help_is_what_ends_a_program(monkeypatch, capsys, arguments, status):
   assert ended.value.code == status
   shown = capsys.readouterr()
   assert ('  --run_dir\n' in shown.out) == (status == 0)
-  assert ('Unexpected argument' in shown.err) == (status == 1)
+  assert ('is no flag' in shown.err) == (status == 1)
 
 
 _STOPS = """
