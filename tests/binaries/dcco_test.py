@@ -1,4 +1,3 @@
-import csv
 import json
 import subprocess
 import sys
@@ -79,8 +78,7 @@ def test_each_algorithm_leaves_a_complete_run_folder(runs, algorithm):
   assert run.status == 0, run.stderr
   assert run.stdout.splitlines()[-1] == f'Run folder: {run.folder}'
   rounds = conftest.ROUNDS if algorithm == 'dcco' else 2
-  with (run.folder / 'metrics.csv').open() as file:
-    rows = list(csv.DictReader(file))
+  rows = launch.table(run.folder)
   assert [row['round'] for row in rows] == [str(n + 1) for n in range(rounds)]
   assert all(np.isfinite(float(row['client_work/loss'])) for row in rows)
   evaluation = json.loads((run.folder / 'evaluation.json').read_text())
@@ -185,7 +183,7 @@ def test_an_evaluation_that_fails_loses_nothing(tmp_path, monkeypatch):
     assert (tmp_path / name).is_file()
   in_process.call(dcco, *arguments)
   assert json.loads((tmp_path / 'evaluation.json').read_text())['round'] == 1
-  (row,) = csv.DictReader((tmp_path / 'metrics.csv').open())
+  (row,) = launch.table(tmp_path)
   assert 0 < float(row['knn/10%/accuracy']) < 1
   # What a run leaves can be read without executing anything of it.
   model = tf.keras.models.load_model(tmp_path / 'encoder.keras')

@@ -1,6 +1,5 @@
 """A run of FeatARC, and what its program refuses."""
 
-import csv
 import json
 
 import numpy as np
@@ -33,14 +32,9 @@ def run(tmp_path_factory):
   return in_process.run(dec_ssl, f'--run_dir={folder}', *_FLAGS, folder=folder)
 
 
-def _rows(run, name):
-  with (run.folder / name).open() as file:
-    return list(csv.DictReader(file))
-
-
 def test_rounds_tell_clusters_and_both_losses(run):
   assert run.status == 0, run.stderr
-  rows = _rows(run, 'metrics.csv')
+  rows = launch.table(run.folder)
   for row in rows:
     work = {
       name.removeprefix('client_work/'): float(value)
@@ -52,7 +46,7 @@ def test_rounds_tell_clusters_and_both_losses(run):
     assert work['loss'] == pytest.approx(work['ssl_loss'] + work['alignment'], rel=1e-5)
     assert -1 <= work['alignment'] < 0
   assert float(rows[0]['client_work/cluster_0_clients']) == 3
-  clients = _rows(run, 'clients.csv')
+  clients = launch.table(run.folder, 'clients.csv')
   assert [row['cluster'] for row in clients[:5]] == ['0.0', '1.0', '0.0', '1.0', '0.0']
   assert all(row['distance_1'] == '' for row in clients[:5])
   assert all(-1.001 < float(row['distance_1']) < 1 for row in clients[5:])
@@ -60,7 +54,7 @@ def test_rounds_tell_clusters_and_both_losses(run):
 
 def test_each_cluster_is_evaluated_and_the_largest_is_left_behind(run):
   numbers = json.loads((run.folder / 'evaluation.json').read_text())
-  rows = _rows(run, 'metrics.csv')
+  rows = launch.table(run.folder)
   largest = int(float(rows[-1]['client_work/largest_cluster']))
   name = 'knn/10%/accuracy'
   values = [numbers[f'clusters/cluster_{j}/{name}'] for j in range(2)]

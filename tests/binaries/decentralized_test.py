@@ -1,6 +1,5 @@
 """Dec-SSL's program without a server: a run with a graph, and what is refused."""
 
-import csv
 import types
 
 import numpy as np
@@ -48,8 +47,7 @@ def test_a_run_without_a_server(tmp_path):
   assert 'graph simclr' in ended.stdout
   assert (folder / 'graph.csv').read_text() == file.read_text()
   assert (folder / 'graph.png').exists()
-  with (folder / 'metrics.csv').open(newline='') as rows:
-    metrics = list(csv.DictReader(rows))
+  metrics = launch.table(folder)
   assert len(metrics) == 2
   for row in metrics:
     assert int(row['client_work/clients']) == 4
@@ -62,10 +60,8 @@ def test_a_run_without_a_server(tmp_path):
       for name in ('consensus_distance', 'distance_before_averaging')
     )
     assert 0 < after <= (1 - graph.spectral_gap) * before * (1 + 1e-5)
-  with (folder / 'clients.csv').open(newline='') as rows:
-    assert [row['client'] for row in csv.DictReader(rows)] == [
-      f'client_{k}' for k in range(4)
-    ]
+  clients = [row['client'] for row in launch.table(folder, 'clients.csv')]
+  assert clients == [f'client_{k}' for k in range(4)]
   mean, own = (
     tf.keras.models.load_model(path, compile=False).get_weights()
     for path in (folder / 'encoder.keras', folder / 'clients/client_2/encoder.keras')

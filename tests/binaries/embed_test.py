@@ -1,4 +1,3 @@
-import csv
 import json
 import re
 import shutil
@@ -12,6 +11,7 @@ from binaries import embed
 from tasks import images
 from tasks import pictures
 from tests.binaries import in_process
+from tests.binaries import launch
 from tests.binaries import take_away
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import network
@@ -60,8 +60,7 @@ def test_features_are_the_network_s_by_name(run, photos, tmp_path, capsys):
   assert 'not used: 1 other file (1 .txt): notes.txt' in shown
   assert 'map: laying out 9 images with t-SNE\n' in shown
   table = parquet.read_table(out / 'features.parquet').to_pydict()
-  with (out / 'features.csv').open(newline='') as file:
-    rows = list(csv.DictReader(file))
+  rows = launch.table(out, 'features.csv')
   assert set(table['image']) == set(images)
   assert [row['image'] for row in rows] == table['image']
   expected = _features(params, np.stack([images[name] for name in table['image']]))

@@ -1,6 +1,5 @@
 """Runs of FedAvg over several objectives."""
 
-import csv
 import json
 import types
 
@@ -127,8 +126,7 @@ def runs(tmp_path_factory):
 def test_a_run_is_complete(runs, name):
   run = runs[name]
   assert run.status == 0, run.stderr
-  with (run.folder / 'metrics.csv').open() as file:
-    rows = list(csv.DictReader(file))
+  rows = launch.table(run.folder)
   assert len(rows) == 2
   assert all(np.isfinite(float(row['client_work/loss'])) for row in rows)
   assert float(rows[-1]['client_work/examples']) == pytest.approx(1438, abs=10)

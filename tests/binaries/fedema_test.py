@@ -1,6 +1,5 @@
 """FedEMA's program: a run that is killed, and the same one that is not."""
 
-import csv
 import json
 import signal
 import sqlite3
@@ -41,15 +40,10 @@ def whole(tmp_path_factory):
   return _run(folder)
 
 
-def _rows(folder, name):
-  with (folder / name).open(newline='') as file:
-    return list(csv.DictReader(file))
-
-
 def test_a_run_tells_of_each_client(whole):
   assert whole.status == 0, whole.stderr
   # At an evaluation a client that was absent has a row too.
-  rows = [row for row in _rows(whole.folder, 'clients.csv') if row['mu']]
+  rows = [row for row in launch.table(whole.folder, 'clients.csv') if row['mu']]
   assert [row['round'] for row in rows] == [str(r) for r in range(1, 6) for _ in '123']
   met = {}
   for row in rows:
@@ -67,7 +61,7 @@ def test_a_run_tells_of_each_client(whole):
   assert len(met) == 5
   # With 15 visits of 5 clients some come back twice: their mu is measured.
   assert len({row['mu'] for row in rows}) > 2
-  last = _rows(whole.folder, 'metrics.csv')[-1]
+  last = launch.table(whole.folder)[-1]
   known = [row for row in rows if row['round'] == '5' and row['divergence']]
   mean = float(last['client_work/divergence'])
   told = [float(row['divergence']) for row in known]
@@ -75,8 +69,8 @@ def test_a_run_tells_of_each_client(whole):
 
 
 def test_own_encoders_are_evaluated_with_the_global_one(whole):
-  metrics = {row['round']: row for row in _rows(whole.folder, 'metrics.csv')}
-  clients = _rows(whole.folder, 'clients.csv')
+  metrics = {row['round']: row for row in launch.table(whole.folder)}
+  clients = launch.table(whole.folder, 'clients.csv')
   for round, row in metrics.items():
     told = [x['knn/10%/accuracy'] for x in clients if x['round'] == round]
     if round in ('1', '3'):

@@ -4,7 +4,6 @@ All of digits is loaded: what is small is the model.
 """
 
 import concurrent.futures
-import csv
 import json
 import shutil
 import signal
@@ -92,17 +91,12 @@ def _runs(tmp_path_factory):
   return made, resumed
 
 
-def _rows(run):
-  with (run.folder / 'metrics.csv').open() as file:
-    return list(csv.DictReader(file))
-
-
 @pytest.mark.long_for('fedrgd', 'fedmatch', 'labelled_only')
 @pytest.mark.parametrize('name', _RUNS)
 def test_a_run_is_complete(runs, name):
   run = runs[0][name]
   assert run.status == 0, run.stderr
-  rows = _rows(run)
+  rows = launch.table(run.folder)
   for row in rows:
     assert np.isfinite(float(row['server_work/loss']))
     assert row['server_work/examples'] == '145'
@@ -123,7 +117,7 @@ def test_a_run_is_complete(runs, name):
 def test_a_run_without_any_pseudo_label_warns(runs):
   """No probability of ten classes reaches 0.95 in so few rounds; 0.2 some do."""
   said = {name: runs[0][name].stderr for name in ('fixmatch', 'fedmatch', 'fedsup')}
-  rows = _rows(runs[0]['fixmatch'])
+  rows = launch.table(runs[0]['fixmatch'].folder)
   assert [float(row['client_work/pseudo_labelled']) for row in rows] == [0] * _ROUNDS
   assert (
     'Warning: no image of a client had a pseudo-label in any of '
@@ -169,7 +163,7 @@ def test_a_stopped_run_goes_on_with_the_numbers_of_one_that_was_not(runs):
   whole, (_, resumed) = runs[0][_STOPPED], runs[1]
   assert resumed.status == 0, resumed.stderr
   assert 'resuming after round' in resumed.stdout
-  assert len(_rows(resumed)) == _ROUNDS
+  assert len(launch.table(resumed.folder)) == _ROUNDS
   for file in ('metrics.csv', 'evaluation.json'):
     expected = (whole.folder / file).read_bytes()
     assert (resumed.folder / file).read_bytes() == expected

@@ -1,6 +1,7 @@
 """Starts the binaries as a person does, with runs that are as small as they can be."""
 
 from collections.abc import Callable
+import csv
 import os
 import pathlib
 import signal
@@ -108,6 +109,12 @@ def rows(folder: pathlib.Path) -> int:
   """Returns the number of rounds in metrics.csv."""
   path = folder / 'metrics.csv'
   return max(path.read_text().count('\n') - 1, 0) if path.exists() else 0
+
+
+def table(folder: pathlib.Path, name: str = 'metrics.csv') -> list[dict[str, str]]:
+  """Returns the rows of a table of a run."""
+  with (folder / name).open(encoding='utf-8', newline='') as file:
+    return list(csv.DictReader(file))
 
 
 def wait_for_rows(process: Process, folder: pathlib.Path, count: int) -> None:

@@ -1,7 +1,6 @@
 """Runs that go on with more rounds than they began with, or from another's weights."""
 
 import collections
-import csv
 import dataclasses
 import hashlib
 import json
@@ -97,11 +96,6 @@ def test_only_more_may_be_asked_for():
       compare(**other)
 
 
-def _rows(folder):
-  with (folder / 'metrics.csv').open() as file:
-    return list(csv.DictReader(file))
-
-
 def _weights(folder, round):
   with np.load(folder / 'checkpoints' / f'round_{round:08d}.npz') as archive:
     return {
@@ -125,11 +119,11 @@ def test_a_longer_run_has_the_rounds_of_one_that_began_so(tmp_path):
   ended = _run(grown, '--rounds=2')
   assert f'{grown}: resuming after round 1 of 2' in ended.stdout
   _run(whole, '--rounds=2')
-  for row, expected in zip(_rows(grown), _rows(whole), strict=True):
+  for row, expected in zip(launch.table(grown), launch.table(whole), strict=True):
     # The first of the one was evaluated, for it was the last.
     names = [name for name in expected if name.startswith('client_work/')]
     assert {n: row[n] for n in names} == {n: expected[n] for n in names}
-  assert _rows(grown)[1] == _rows(whole)[1]
+  assert launch.table(grown)[1] == launch.table(whole)[1]
   assert stored_config.read(grown)['config']['rounds'] == 2
   # Another run starts from these weights, and from what is new to both.
   ended = _run(

@@ -1,7 +1,6 @@
 """Data of one's own: clients with many labels, and images without any."""
 
 import collections
-import csv
 import dataclasses
 import json
 
@@ -157,8 +156,7 @@ def test_a_folder_a_client_without_labels_trains_and_leaves_an_encoder(tmp_path)
   assert json.loads((run.folder / 'intake.json').read_text()) == taken.as_json()
   assert taken.files == {'images read': 24, 'of other kinds': 1}
   assert (run.folder / 'encoder.keras').is_file()
-  with (run.folder / 'partition.csv').open(newline='') as file:
-    rows = list(csv.DictReader(file))
+  rows = launch.table(run.folder, 'partition.csv')
   task = registry.load('folder', tmp_path / 'data', image_size=8, folders='client')
   expected = [task.holder_names[k] for k in np.unique(task.train.client)]
   assert [row['client_id'] for row in rows] == expected
@@ -166,8 +164,7 @@ def test_a_folder_a_client_without_labels_trains_and_leaves_an_encoder(tmp_path)
   # Fewer clients than a round has by default: it has all of them, and says so.
   said = f'each round has all {len(expected)} clients, because clients_per_round is 64'
   assert said in run.stdout
-  with (run.folder / 'metrics.csv').open(newline='') as file:
-    (row,) = csv.DictReader(file)
+  (row,) = launch.table(run.folder)
   assert float(row['client_work/clients']) == len(expected)
 
 

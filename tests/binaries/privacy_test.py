@@ -1,6 +1,5 @@
 """--aggregation of the programs: what is refused, what a run writes, how it ends."""
 
-import csv
 import dataclasses
 import json
 
@@ -146,11 +145,6 @@ _FLAGS = (
 )
 
 
-def _rows(folder):
-  with (folder / 'metrics.csv').open() as file:
-    return list(csv.DictReader(file))
-
-
 def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   folder = tmp_path / 'run'
   multipliers = {'statistics/statistics': 2**0.5 * 3, 'train/update': 2**0.5 * 3}
@@ -170,12 +164,12 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   assert 'after 2 releases in 2 rounds' in last
   assert f'the encoder after round 2 is saved in {folder}' in last
   assert 'noise of 3 clip norms in total' in ended.stdout
-  assert [float(row['privacy/epsilon']) for row in _rows(folder)] == pytest.approx(
-    [accountant.epsilon_after(1), accountant.epsilon_after(2)]
-  )
+  assert [
+    float(row['privacy/epsilon']) for row in launch.table(folder)
+  ] == pytest.approx([accountant.epsilon_after(1), accountant.epsilon_after(2)])
   # Made of the noised statistics; the metrics themselves do not leave the clients.
-  assert all(float(row['client_work/loss']) for row in _rows(folder))
-  assert 'client_work/encoding_std' not in _rows(folder)[0]
+  assert all(float(row['client_work/loss']) for row in launch.table(folder))
+  assert 'client_work/encoding_std' not in launch.table(folder)[0]
   card = json.loads((folder / 'encoder.json').read_text())
   assert card['rounds'] == card['privacy']['releases'] == 2
   assert card['privacy']['epsilon'] == pytest.approx(accountant.epsilon_after(2))
@@ -198,7 +192,7 @@ def test_one_line_makes_a_private_run_of_the_epsilon_that_is_asked_for(tmp_path)
   assert ended.status == 0, ended.stderr
   card = json.loads((folder / 'encoder.json').read_text())['privacy']
   assert 7.92 < card['epsilon'] <= 8
-  assert float(_rows(folder)[-1]['privacy/epsilon']) == card['epsilon']
+  assert float(launch.table(folder)[-1]['privacy/epsilon']) == card['epsilon']
   # What follows the norms is released too, and the ledger has it.
   multipliers = privacy_ledger.read(folder)['multipliers']
   assert list(multipliers) == [
@@ -232,7 +226,7 @@ def test_a_round_that_is_repeated_has_the_norms_that_it_had(tmp_path):
   for _ in range(2):
     ended = in_process.run(dcco, *flags, folder=folder)
     assert ended.status == 0, ended.stderr
-    told.append([[row[name] for name in names] for row in _rows(folder)])
+    told.append([[row[name] for name in names] for row in launch.table(folder)])
     # As after a kill in round 2.
     (folder / 'checkpoints/round_00000002.npz').unlink()
   assert told[0][0] == ['1.0', '1.0']
@@ -240,7 +234,7 @@ def test_a_round_that_is_repeated_has_the_norms_that_it_had(tmp_path):
   assert told[1] == told[0]
   terms = accounting.Terms.from_json(privacy_ledger.read(folder))
   assert privacy_ledger.rounds(folder) == [1, 2, 2]
-  assert float(_rows(folder)[-1]['privacy/epsilon']) == pytest.approx(
+  assert float(launch.table(folder)[-1]['privacy/epsilon']) == pytest.approx(
     accounting.Accountant(terms).epsilon(terms.counted([1, 2, 2]))
   )
 
@@ -279,7 +273,7 @@ def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(
   assert ended.status == 0, ended.stderr
   multipliers = {'statistics/statistics': 2**0.5 * 3, 'train/update': 2**0.5 * 3}
   terms = accounting.Terms(359, 1, multipliers, 1e-3, sampling=accounting.POISSON)
-  rows = _rows(folder)
+  rows = launch.table(folder)
   assert float(rows[-1]['privacy/epsilon']) == pytest.approx(
     accounting.Accountant(terms).epsilon_after(5)
   )
@@ -325,7 +319,7 @@ def test_in_passes_a_client_counts_as_often_as_it_takes_part(
   most = int(counted[-1])
   said = f'after 5 of 5 rounds, of which a client is in at most {most}'
   assert said in ended.stdout
-  rows = _rows(folder)
+  rows = launch.table(folder)
   assert [row['privacy/participations'] for row in rows] == list(counted)
   card = json.loads((folder / 'encoder.json').read_text())['privacy']
   assert card['participations'] == most and card['releases'] == 5
@@ -355,7 +349,7 @@ def test_a_secure_run_says_what_was_clipped(tmp_path):
   assert ended.status == 0, ended.stderr
   assert 'in 5 of 5 rounds, first in round 1, values of clients were' in ended.stderr
   name = 'aggregator/statistics/statistics/value_sum/secure_upper_clipped_count'
-  assert all(int(row[name]) == 4 for row in _rows(folder))
+  assert all(int(row[name]) == 4 for row in launch.table(folder))
   card = json.loads((folder / 'encoder.json').read_text())
   assert card['privacy']['epsilon'] is None
 

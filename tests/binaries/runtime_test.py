@@ -1,6 +1,5 @@
 """Programs that execute computations without a worker."""
 
-import csv
 import json
 
 import numpy as np
@@ -38,16 +37,13 @@ def _run(folder, *flags):
   return in_process.run(dcco, *_FLAGS, *flags, f'--run_dir={folder}', folder=folder)
 
 
-def _rows(folder, name='metrics.csv'):
-  with (folder / name).open() as file:
-    return list(csv.DictReader(file))
-
-
 @pytest.mark.long
 def test_its_numbers_are_those_of_a_worker(run, tmp_path):
   worker = _run(tmp_path / 'run', '--runtime=worker', '--rounds=2')
   assert worker.status == 0, worker.stderr
-  for row, expected in zip(_rows(run.folder), _rows(worker.folder), strict=True):
+  for row, expected in zip(
+    launch.table(run.folder), launch.table(worker.folder), strict=True
+  ):
     assert row.keys() == expected.keys()
     for name in row:
       if name.startswith('client_work'):
@@ -57,7 +53,7 @@ def test_its_numbers_are_those_of_a_worker(run, tmp_path):
 
 @pytest.mark.long
 def test_its_memory_is_that_of_the_driver(run):
-  row = _rows(run.folder, 'system.csv')[-1]
+  row = launch.table(run.folder, 'system.csv')[-1]
   assert float(row['driver_mib']) > 0
   assert float(row['cpu_seconds']) > 0
   assert 'worker_mib' not in row

@@ -1,6 +1,5 @@
 """A run of SSFL's family, and the same command again."""
 
-import csv
 import json
 
 import numpy as np
@@ -44,15 +43,10 @@ def runs(tmp_path_factory):
   return first, again
 
 
-def _rows(run, name='metrics.csv'):
-  with (run.folder / name).open() as file:
-    return list(csv.DictReader(file))
-
-
 def test_personal_and_global_accuracy_are_recorded(runs):
   first, _ = runs
   assert first.status == 0, first.stderr
-  rows = _rows(first)
+  rows = launch.table(first.folder)
   assert len(rows) == 2
   for row in rows:
     for name in ('personal/knn/10%', 'personal/local_knn/10%', 'knn/10%'):
@@ -65,9 +59,9 @@ def test_personal_and_global_accuracy_are_recorded(runs):
 def test_the_same_command_takes_other_methods_and_exports(runs):
   first, again = runs
   assert again.status == 0, again.stderr
-  assert len(_rows(again)) == 2
+  assert len(launch.table(again.folder)) == 2
   evaluation = json.loads((first.folder / 'evaluation.json').read_text())
-  clients = _rows(first, 'clients.csv')
+  clients = launch.table(first.folder, 'clients.csv')
   assert [row['round'] for row in clients] == ['1'] * 5 + ['2'] * 5
   for method in ('knn', 'linear', 'federated_linear'):
     own = [float(row[f'{method}/10%/accuracy']) for row in clients[5:]]

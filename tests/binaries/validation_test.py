@@ -54,8 +54,7 @@ def run(tmp_path_factory):
 def test_a_share_of_training_is_evaluated_and_no_client_has_it(run):
   # A fifth of the 1,438 images of digits, of each class.
   assert 'digits: train 1,151 images, validation 287 images, test 359' in run.stdout
-  with (run.folder / 'partition.csv').open() as file:
-    held = sum(int(row['size']) for row in csv.DictReader(file))
+  held = sum(int(row['size']) for row in launch.table(run.folder, 'partition.csv'))
   assert held <= 1151
   read = run_reader.read(run.folder)
   for _, row in read.metrics.iterrows():
@@ -99,8 +98,7 @@ def _like(run, folder, name, factor, part=None, **settings):
   own['run_dir'] = str(folder)
   (own if part is None else own[part]).update(settings)
   (folder / 'config.json').write_text(json.dumps(config))
-  with (folder / 'metrics.csv').open(newline='') as file:
-    rows = list(csv.DictReader(file))
+  rows = launch.table(folder)
   for row in rows:
     row[name] = row[name] and repr(factor * float(row[name]))
   with (folder / 'metrics.csv').open('w', newline='') as file:
@@ -127,8 +125,7 @@ def test_runs_have_curves_of_knn_by_default(tmp_path, capsys):
   )
   told = {}
   for folder in ('seed_0', 'seed_1', 'other'):
-    with (tmp_path / folder / 'metrics.csv').open() as file:
-      rows = list(csv.DictReader(file))
+    rows = launch.table(tmp_path / folder)
     told[folder] = {int(row['round']): float(row[name]) for row in rows if row[name]}
     # 512 images are encoded, a fiftieth of the six passes over 1,438 in three rounds.
     assert list(told[folder]) == [3, 6, 7]
