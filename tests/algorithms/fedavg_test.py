@@ -7,6 +7,7 @@ import tensorflow_federated as tff
 
 from tests.algorithms import harness
 from tests.algorithms.statistics import dcco_reference
+from tests.losses import references
 from tests.objectives import warming
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
@@ -25,8 +26,7 @@ def test_the_cohort_s_spread_is_that_of_all_examples(tff_context):
   batch = harness.tensors(harness.take(harness.arrays(), range(9)))
   params = dcco_reference.unflatten(harness.weights(process, states[0]))
   f, _ = harness.model('byol_no_blur').encode(params, batch, harness.round_seed(0))
-  unit = f.numpy() / np.linalg.norm(f, axis=1, keepdims=True)
-  expected = unit.std(axis=0).mean() * 2.0  # The root of the dimension, 4.
+  expected = references.encoding_std(f.numpy())
   assert metrics[0]['client_work']['encoding_std'] == pytest.approx(expected, rel=1e-4)
 
 

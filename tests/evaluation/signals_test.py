@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.losses import references
 from tff_ssl.evaluation import signals
 from tff_ssl.losses import hypersphere
 
@@ -15,24 +16,15 @@ def _views(n=400, d=6, noise=0.3, seed=0):
   return [center + noise * random.normal(size=(n, d)) for _ in range(2)]
 
 
-def _unit(features):
-  return features / np.linalg.norm(features, axis=1, keepdims=True)
-
-
-def _entropy_rank(values):
-  p = values / values.sum()
-  return np.exp(-np.sum(p * np.log(p)))
-
-
 @pytest.fixture(scope='module')
 def found():
   return signals.signals(signals.moments(*_views()))
 
 
 def test_rank_is_that_of_the_singular_values_of_all_features(found):
-  both = np.concatenate([_unit(each) for each in _views()])
+  both = np.concatenate([references.unit(each) for each in _views()])
   values = np.linalg.svd(both, compute_uv=False)
-  assert found['rank'] == pytest.approx(_entropy_rank(values), rel=1e-9)
+  assert found['rank'] == pytest.approx(references.effective_rank(values), rel=1e-9)
 
 
 def test_alignment_is_that_of_the_loss(found):
@@ -51,7 +43,7 @@ def test_uniformity_approximates_that_of_all_pairs(d):
 
 
 def test_spread_and_decay_are_those_of_the_covariance(found):
-  both = np.concatenate([_unit(each) for each in _views()])
+  both = np.concatenate([references.unit(each) for each in _views()])
   covariance = np.cov(both.T, bias=True)
   assert found['spread'] == pytest.approx(np.trace(covariance), rel=1e-9)
   values = np.sort(np.linalg.eigvalsh(covariance))[::-1]
@@ -69,7 +61,7 @@ def test_decay_is_the_exponent_of_a_power_law():
 
 
 def test_lidar_and_ratio_are_those_of_examples_as_classes(found):
-  z, other = (_unit(each) for each in _views())
+  z, other = (references.unit(each) for each in _views())
   middle = (z + other) / 2
   between = np.cov(middle.T, bias=True)
   # Two views of an example: divided by q - 1 = 1.
@@ -78,7 +70,7 @@ def test_lidar_and_ratio_are_those_of_examples_as_classes(found):
   ) / len(z)
   values, vectors = np.linalg.eigh(within + 1e-4 * np.eye(6))
   root = vectors @ np.diag(values**-0.5) @ vectors.T
-  want = _entropy_rank(np.linalg.eigvalsh(root @ between @ root))
+  want = references.effective_rank(np.linalg.eigvalsh(root @ between @ root))
   assert found['lidar'] == pytest.approx(want, rel=1e-6)
   of_examples = np.trace(between) - np.trace(within) / 2
   assert found['view_ratio'] == pytest.approx(of_examples / np.trace(within), rel=1e-9)

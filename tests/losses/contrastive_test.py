@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.losses import references
 from tff_ssl.losses import contrastive
 
 
@@ -12,26 +13,14 @@ def _encodings(n: int, d: int = 5) -> tuple[np.ndarray, np.ndarray]:
   return rng.normal(size=(n, d)), rng.normal(size=(n, d))
 
 
-def _reference(
-  f: np.ndarray, g: np.ndarray, temperature: float, negatives: np.ndarray | None = None
-) -> float:
-  n = len(f)
-  z = np.concatenate([f, g, *([] if negatives is None else [negatives])])
-  z /= np.linalg.norm(z, axis=1, keepdims=True)
-  losses = []
-  for i in range(2 * n):
-    similarity = np.exp(z @ z[i] / temperature)
-    positive = similarity[(i + n) % (2 * n)]
-    losses.append(-np.log(positive / (similarity.sum() - similarity[i])))
-  return float(np.mean(losses))
-
-
 @pytest.mark.parametrize('n', [1, 2, 6])
 @pytest.mark.parametrize('temperature', [0.1, 0.5])
 def test_equals_reference(n, temperature):
   f, g = _encodings(n)
   got = contrastive.nt_xent(tf.constant(f), tf.constant(g), temperature)
-  np.testing.assert_allclose(got, _reference(f, g, temperature), rtol=1e-8, atol=1e-10)
+  np.testing.assert_allclose(
+    got, references.nt_xent(f, g, temperature), rtol=1e-8, atol=1e-10
+  )
 
 
 def test_equals_the_figure_of_optax():
@@ -55,7 +44,7 @@ def test_indistinguishable_views_cost_log_of_the_candidates():
 def test_further_negatives_equal_reference(n, kept):
   f, g = _encodings(n)
   negatives = np.random.default_rng(9).normal(size=(3, 5))
-  expected = _reference(f, g, 0.2, negatives[np.array(kept) == 1])
+  expected = references.nt_xent(f, g, 0.2, negatives[np.array(kept) == 1])
   negatives[np.array(kept) == 0] = np.nan
   got = contrastive.nt_xent(
     tf.constant(f),
@@ -65,7 +54,7 @@ def test_further_negatives_equal_reference(n, kept):
     negatives_mask=tf.constant(kept),
   )
   np.testing.assert_allclose(got, expected, rtol=1e-10)
-  assert expected > _reference(f, g, 0.2)
+  assert expected > references.nt_xent(f, g, 0.2)
 
 
 @pytest.mark.parametrize('m', [0, 3])
@@ -102,7 +91,7 @@ def test_traces_with_unknown_n():
 
   for n in (1, 4):
     f, g = _encodings(n)
-    np.testing.assert_allclose(loss(f, g), _reference(f, g, 0.1), atol=1e-10)
+    np.testing.assert_allclose(loss(f, g), references.nt_xent(f, g, 0.1), atol=1e-10)
   assert loss(f[:0], g[:0]) == 0.0
 
 

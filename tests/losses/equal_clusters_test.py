@@ -4,17 +4,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.losses import references
 from tff_ssl.losses import equal_clusters
 
 _traced = tf.function(equal_clusters.centroids, autograph=False)
 
 
-def _unit(x):
-  return x / np.linalg.norm(x, axis=1, keepdims=True)
-
-
 def _points(n, d=4, seed=0):
-  return _unit(np.random.default_rng(seed).normal(size=(n, d)))
+  return references.unit(np.random.default_rng(seed).normal(size=(n, d)))
 
 
 def expected(x, means, iterations=5, epsilon=0.04, scalings=10):
@@ -47,7 +44,7 @@ def test_centroids_equal_numpy(n, k):
 def test_clusters_that_are_apart_are_found_and_of_equal_size():
   centres = np.eye(4)[:3]
   noise = 0.05 * np.random.default_rng(2).normal(size=(30, 4))
-  x = _unit(np.repeat(centres, 10, axis=0) + noise)
+  x = references.unit(np.repeat(centres, 10, axis=0) + noise)
   # Two begin in one cluster.
   start = x[[0, 1, 10]]
   got = _traced(tf.constant(x), tf.constant(start), 20).numpy()

@@ -4,30 +4,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.losses import references
 from tff_ssl.losses import key_queue
 
 _DIM = 4
 
 
-def _unit(x: np.ndarray) -> np.ndarray:
-  return x / np.linalg.norm(x, axis=1, keepdims=True)
-
-
 def _batch(n: int, size: int = 6) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   rng = np.random.default_rng(n)
   queries, keys = rng.normal(size=(2, n, _DIM))
-  return queries, keys, _unit(rng.normal(size=(size, _DIM)))
-
-
-def _reference(queries, keys, negatives_of, temperature):
-  """Eq. 1 by a loop; `negatives_of(i)` are the unit rows that query i must reject."""
-  q, k = _unit(queries), _unit(keys)
-  losses = []
-  for i in range(len(q)):
-    positive = np.exp(q[i] @ k[i] / temperature)
-    negatives = np.exp(negatives_of(i) @ q[i] / temperature).sum()
-    losses.append(-np.log(positive / (positive + negatives)))
-  return np.mean(losses)
+  return queries, keys, references.unit(rng.normal(size=(size, _DIM)))
 
 
 def _loss(queries, keys, queue, count, *args):
@@ -40,7 +26,7 @@ def _loss(queries, keys, queue, count, *args):
 @pytest.mark.parametrize('temperature', [0.07, 0.5])
 def test_negatives_are_the_filled_rows_of_the_queue(n, count, temperature):
   queries, keys, queue = _batch(n)
-  expected = _reference(queries, keys, lambda _: queue[:count], temperature)
+  expected = references.info_nce(queries, keys, lambda _: queue[:count], temperature)
   queue[count:] = 1e3  # What an empty row holds is nobody's business.
   got = _loss(queries, keys, queue, count, temperature)
   assert got == pytest.approx(expected, rel=1e-9, abs=1e-12)
@@ -49,8 +35,8 @@ def test_negatives_are_the_filled_rows_of_the_queue(n, count, temperature):
 @pytest.mark.parametrize('count', [0, 4])
 def test_batch_negatives_join_those_of_the_queue(count):
   queries, keys, queue = _batch(3)
-  k = _unit(keys)
-  expected = _reference(
+  k = references.unit(keys)
+  expected = references.info_nce(
     queries,
     keys,
     lambda i: np.concatenate([np.delete(k, i, axis=0), queue[:count]]),
@@ -63,7 +49,7 @@ def test_batch_negatives_join_those_of_the_queue(count):
 def test_an_empty_queue_and_the_batch_s_keys_are_one_sided_nt_xent():
   """NT-Xent's anchors of one view, with the other view's encodings as candidates."""
   queries, keys, queue = _batch(5)
-  logits = _unit(queries) @ _unit(keys).T / 0.1
+  logits = references.unit(queries) @ references.unit(keys).T / 0.1
   log_softmax = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
   got = _loss(queries, keys, queue, 0, 0.1, True)
   assert got == pytest.approx(-np.diag(log_softmax).mean(), rel=1e-9)

@@ -4,22 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.losses import references
 from tff_ssl.losses import sinkhorn
 
 
 def _scores(n: int, k: int = 5, seed: int = 0) -> np.ndarray:
   return np.random.default_rng(seed + n).uniform(-1, 1, size=(n, k))
-
-
-def _sinkhorn(scores: np.ndarray, epsilon: float, iterations: int) -> np.ndarray:
-  """Appendix A.1, with its constant factors."""
-  q = np.exp(scores / epsilon).T
-  q /= q.sum()
-  k, n = q.shape
-  for _ in range(iterations):
-    q *= (np.ones(k) / k / q.sum(axis=1))[:, np.newaxis]
-    q *= (np.ones(n) / n / q.sum(axis=0))[np.newaxis, :]
-  return (q / q.sum(axis=0, keepdims=True)).T
 
 
 def _cross_entropy(q: np.ndarray, scores: np.ndarray, temperature: float) -> float:
@@ -32,14 +22,14 @@ def _cross_entropy(q: np.ndarray, scores: np.ndarray, temperature: float) -> flo
 @pytest.mark.parametrize(('epsilon', 'iterations'), [(0.05, 3), (0.5, 1), (0.1, 0)])
 def test_assignments_equal_the_pseudocode(n, epsilon, iterations):
   got = sinkhorn.assignments(tf.constant(_scores(n)), epsilon, iterations)
-  expected = _sinkhorn(_scores(n), epsilon, iterations)
+  expected = references.sinkhorn(_scores(n), epsilon, iterations)
   np.testing.assert_allclose(got, expected, rtol=1e-9)
 
 
 def test_the_paper_s_temperature_and_iterations_are_the_default():
   """Caron et al. 2020, Section 3.1 and Appendix A.1: 0.05, and 3."""
   got = sinkhorn.assignments(tf.constant(_scores(4)))
-  np.testing.assert_allclose(got, _sinkhorn(_scores(4), 0.05, 3), rtol=1e-9)
+  np.testing.assert_allclose(got, references.sinkhorn(_scores(4), 0.05, 3), rtol=1e-9)
 
 
 def test_examples_sum_to_one_and_prototypes_share_them_in_the_end():
@@ -66,7 +56,10 @@ def test_small_epsilon_does_not_overflow():
 def test_each_view_predicts_the_other_s_assignment(n):
   first, second = _scores(n), _scores(n, seed=100)
   got = sinkhorn.swapped_prediction(tf.constant(first), tf.constant(second))
-  q_first, q_second = _sinkhorn(first, 0.05, 3), _sinkhorn(second, 0.05, 3)
+  q_first, q_second = (
+    references.sinkhorn(first, 0.05, 3),
+    references.sinkhorn(second, 0.05, 3),
+  )
   expected = (
     _cross_entropy(q_second, first, 0.1) + _cross_entropy(q_first, second, 0.1)
   ) / 2
@@ -81,7 +74,7 @@ def test_earlier_examples_take_part_in_assignments_alone():
     tf.constant(first), tf.constant(second), earlier=tuple(map(tf.constant, earlier))
   )
   q_first, q_second = (
-    _sinkhorn(np.concatenate([x, e]), 0.05, 3)[:3]
+    references.sinkhorn(np.concatenate([x, e]), 0.05, 3)[:3]
     for x, e in ((first, earlier[0]), (second, earlier[1]))
   )
   expected = (
@@ -106,7 +99,7 @@ def test_no_gradient_flows_through_the_assignments():
     loss = sinkhorn.swapped_prediction(first, second)
   p = np.exp(first / 0.1)
   p /= p.sum(axis=1, keepdims=True)
-  expected = (p - _sinkhorn(second.numpy(), 0.05, 3)) / 0.1 / (2 * 3)
+  expected = (p - references.sinkhorn(second.numpy(), 0.05, 3)) / 0.1 / (2 * 3)
   np.testing.assert_allclose(tape.gradient(loss, first), expected, rtol=1e-7)
 
 
@@ -126,7 +119,7 @@ def test_traces_with_unknown_n():
     return sinkhorn.swapped_prediction(x, x)
 
   assert float(loss(_scores(0))) == 0.0
-  q = _sinkhorn(_scores(3), 0.05, 3)
+  q = references.sinkhorn(_scores(3), 0.05, 3)
   expected = _cross_entropy(q, _scores(3), 0.1)
   np.testing.assert_allclose(loss(_scores(3)), expected, rtol=1e-9)
 

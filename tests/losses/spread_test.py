@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.losses import references
 from tff_ssl.losses import cco
 from tff_ssl.losses import spectral
 from tff_ssl.losses import spread
@@ -14,25 +15,14 @@ def _normal(n: int, d: int) -> np.ndarray:
   return np.random.default_rng(n + d).normal(size=(n, d))
 
 
-def _reference_rank(x: np.ndarray) -> float:
-  eigenvalues = np.linalg.eigvalsh(np.cov(x, rowvar=False, bias=True))
-  p = eigenvalues[eigenvalues > 1e-12] / eigenvalues.sum()
-  return float(np.exp(-np.sum(p * np.log(p))))
-
-
 def _std(x) -> tf.Tensor:
   mean, square, _ = spread.normalised_moments(tf.constant(x))
   return spread.encoding_std_from_moments(mean, square)
 
 
-def _reference_std(x: np.ndarray) -> float:
-  unit = x / np.linalg.norm(x, axis=1, keepdims=True)
-  return unit.std(axis=0).mean() * np.sqrt(x.shape[1])
-
-
 def test_encoding_std_equals_reference():
   x = _normal(7, 4)
-  np.testing.assert_allclose(_std(x), _reference_std(x), rtol=1e-10)
+  np.testing.assert_allclose(_std(x), references.encoding_std(x), rtol=1e-10)
 
 
 def test_encoding_std_is_one_on_the_axes_and_zero_if_collapsed():
@@ -52,10 +42,12 @@ def test_moments_of_union_from_clients_moments(d):
     (1 * a + 59 * b) / 60 for a, b in zip(parts[0], parts[1], strict=True)
   )
   np.testing.assert_allclose(
-    spread.encoding_std_from_moments(mean, square), _reference_std(x), rtol=1e-10
+    spread.encoding_std_from_moments(mean, square),
+    references.encoding_std(x),
+    rtol=1e-10,
   )
-  unit = x / np.linalg.norm(x, axis=1, keepdims=True)
-  expected = _reference_rank(unit @ spread.subspace(d))
+  unit = references.unit(x)
+  expected = references.effective_rank(references.spectrum(unit @ spread.subspace(d)))
   rank = spread.effective_rank_from_moments(mean, second)
   np.testing.assert_allclose(rank, expected, rtol=1e-9)
 
@@ -114,7 +106,7 @@ def test_effective_rank_equals_reference(n, d):
   covariance = np.cov(x, rowvar=False, bias=True)
   np.testing.assert_allclose(
     spread.effective_rank_from_covariance(tf.constant(covariance)),
-    _reference_rank(x),
+    references.effective_rank(references.spectrum(x)),
     rtol=1e-8,
   )
 

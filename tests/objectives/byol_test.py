@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests import differences
+from tests.losses import references
 from tests.objectives import networks
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import simsiam
@@ -47,8 +48,7 @@ def test_loss_and_spread_equal_numpy(predictor):
     p = [networks.numpy_linear(params, 'predictor', x) for x in p]
   expected = 4 - 2 * networks.cosine(p[0], z[1]) - 2 * networks.cosine(p[1], z[0])
   assert float(loss) == pytest.approx(expected, rel=1e-6)
-  unit = online[0] / np.linalg.norm(online[0], axis=1, keepdims=True)
-  spread = unit.std(axis=0).mean() * np.sqrt(2)
+  spread = references.encoding_std(online[0])
   got = objective.summarize(metrics)['encoding_std']
   assert float(got) == pytest.approx(spread, rel=1e-5)
 

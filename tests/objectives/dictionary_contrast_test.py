@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests import differences
+from tests.losses import references
 from tests.objectives import networks
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
@@ -63,27 +64,15 @@ def _loss(objective, params, context, batch):
   return bound.loss(params, networks.tensors(batch), _SEED)
 
 
-def _unit(x):
-  return x / np.linalg.norm(x, axis=1, keepdims=True)
-
-
 def _contrastive(objective, params, batch, negatives) -> float:
-  """Algorithm 1 of SimCLR by loops, with the negatives in each denominator."""
-  z = [
-    _unit(
-      networks.numpy_linear(
-        params, 'projector', networks.numpy_linear(params, 'encoder', view)
-      )
+  """NT-Xent of the views, with the negatives in each denominator."""
+  f, g = (
+    networks.numpy_linear(
+      params, 'projector', networks.numpy_linear(params, 'encoder', view)
     )
     for view in networks.numpy_views(objective.model, batch, _SEED)
-  ]
-  n, z = len(z[0]), np.concatenate([*z, negatives])
-  losses = []
-  for i in range(2 * n):
-    similarity = np.exp(z @ z[i] / _TEMPERATURE)
-    positive = similarity[(i + n) % (2 * n)]
-    losses.append(-np.log(positive / (similarity.sum() - similarity[i])))
-  return float(np.mean(losses))
+  )
+  return references.nt_xent(f, g, _TEMPERATURE, negatives)
 
 
 def _alignment(params, context, batch) -> float:
@@ -91,7 +80,7 @@ def _alignment(params, context, batch) -> float:
   image = np.mean(batch['image'] / 255.0, axis=(1, 2))
   base = network.with_prefix(context[dictionary_contrast.BASE], 'encoder')
   own, other = (
-    _unit(networks.numpy_linear(p, 'encoder', image)) for p in (params, base)
+    references.unit(networks.numpy_linear(p, 'encoder', image)) for p in (params, base)
   )
   return float(np.mean(np.sum((own - other) ** 2, axis=1)))
 
@@ -170,7 +159,7 @@ def test_entries_are_unit_projections_of_images_as_they_are():
     params, 'projector', networks.numpy_linear(params, 'encoder', image)
   )
   got = objective.entries(params, networks.tensors(batch))
-  np.testing.assert_allclose(got, _unit(expected), rtol=1e-6)
+  np.testing.assert_allclose(got, references.unit(expected), rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tests import differences
 from tests.losses import distillation_test
+from tests.losses import references
 from tests.objectives import networks
 from tff_ssl.augment import byol
 from tff_ssl.augment import multiview
@@ -42,8 +43,7 @@ def _scores(params, view, prefix='') -> np.ndarray:
   """Products of unit projections and unit prototypes, which has no bias."""
   z = networks.numpy_linear(params, f'{prefix}projector', view)
   kernel = np.asarray(params[f'{prefix}prototypes/dense0/kernel'])
-  unit = z / np.linalg.norm(z, axis=1, keepdims=True)
-  return unit @ (kernel / np.linalg.norm(kernel, axis=0))
+  return references.unit(z) @ (kernel / np.linalg.norm(kernel, axis=0))
 
 
 def _expected_loss(objective, params, state, views, teacher_temperature) -> float:
@@ -64,9 +64,8 @@ def test_loss_equals_numpy(local):
   expected = _expected_loss(objective, params, state, views, 0.04)
   assert float(loss) == pytest.approx(expected, rel=1e-6)
   z = networks.numpy_linear(params, 'projector', views[0])
-  unit = z / np.linalg.norm(z, axis=1, keepdims=True)
   got = objective.summarize(metrics)['encoding_std']
-  assert float(got) == pytest.approx(unit.std(axis=0).mean() * np.sqrt(2), rel=1e-5)
+  assert float(got) == pytest.approx(references.encoding_std(z), rel=1e-5)
 
 
 def test_one_step_of_a_round_equals_numpy():

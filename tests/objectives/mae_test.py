@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests.encoders import numpy_transformer
+from tests.losses import references
 from tff_ssl.augment import byol as augment
 from tff_ssl.augment import masking
 from tff_ssl.encoders import decoder
@@ -86,10 +87,9 @@ def test_loss_and_spread_equal_numpy(options):
   arrays = {name: value.numpy() for name, value in params.items()}
   expected, features = _reference(objective, arrays, examples)
   assert float(loss) == pytest.approx(expected, rel=1e-5)
-  unit = features / np.linalg.norm(features, axis=1, keepdims=True)
   summary = objective.summarize(metrics)
   assert list(summary) == ['encoding_std', 'effective_rank']
-  spread = unit.std(axis=0).mean() * np.sqrt(8)
+  spread = references.encoding_std(features)
   assert float(summary['encoding_std']) == pytest.approx(spread, rel=1e-4)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.losses import references
 from tests.objectives import networks
 from tff_ssl.objectives import moco
 
@@ -12,10 +13,6 @@ _SEED = tf.constant([1, 2])
 
 def _objective(**options) -> moco.MocoObjective:
   return moco.MocoObjective(networks.siamese('byol'), queue_size=4, **options)
-
-
-def _unit(x):
-  return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
 def _start(objective, n=3, dtype=tf.float64):
@@ -31,7 +28,7 @@ def _queries_and_keys(objective, params, state, n, seed=_SEED):
   views = networks.numpy_views(objective.model, networks.examples(n), seed)
   queries = networks.numpy_linear(params, 'projector', views[0])
   keys = networks.numpy_linear(state, 'target/projector', views[1])
-  return _unit(queries), _unit(keys)
+  return references.unit(queries), references.unit(keys)
 
 
 @pytest.mark.parametrize('batch_negatives', [True, False])
@@ -42,14 +39,15 @@ def test_loss_and_spread_equal_numpy(batch_negatives, temperature):
   loss, metrics, carry = objective.loss_with_state(params, state, batch, _SEED)
   q, k = _queries_and_keys(objective, params, state, 3)
   negatives = state['queue'].numpy()[:2]
-  losses = []
-  for i in range(3):
+
+  def negatives_of(i):
     others = np.delete(k, i, axis=0) if batch_negatives else k[:0]
-    candidates = np.concatenate([k[i : i + 1], others, negatives]) @ q[i] / temperature
-    losses.append(np.log(np.exp(candidates).sum()) - candidates[0])
-  assert float(loss) == pytest.approx(np.mean(losses), rel=1e-5)
+    return np.concatenate([others, negatives])
+
+  expected = references.info_nce(q, k, negatives_of, temperature)
+  assert float(loss) == pytest.approx(expected, rel=1e-5)
   np.testing.assert_allclose(carry['keys'], k, rtol=1e-5)
-  spread = q.std(axis=0).mean() * np.sqrt(2)
+  spread = references.encoding_std(q)
   got = objective.summarize(metrics)['encoding_std']
   assert float(got) == pytest.approx(spread, rel=1e-5)
 

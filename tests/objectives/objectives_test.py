@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.losses import references
 from tests.objectives import networks
 from tff_ssl.augment import byol
 from tff_ssl.augment import multiview
@@ -31,15 +32,6 @@ def _start(objective, n):
   return params, examples, f, g
 
 
-def _cco(f, g, weight=20.0):
-  f, g = f - f.mean(axis=0), g - g.mean(axis=0)
-  std_f = np.sqrt((f**2).mean(axis=0) + 1e-5)
-  std_g = np.sqrt((g**2).mean(axis=0) + 1e-5)
-  c = f.T @ g / len(f) / np.outer(std_f, std_g)
-  off = c - np.diag(np.diag(c))
-  return ((1 - np.diag(c)) ** 2).sum() + weight / (len(c) - 1) * (off**2).sum()
-
-
 def _vicreg(f, g):
   d, loss = f.shape[1], 25.0 * ((f - g) ** 2).sum(axis=1).mean()
   for z in (f, g):
@@ -50,31 +42,20 @@ def _vicreg(f, g):
   return loss
 
 
-def _nt_xent(f, g, temperature):
-  z = np.concatenate([f, g])
-  z /= np.linalg.norm(z, axis=1, keepdims=True)
-  losses = []
-  for i in range(len(z)):
-    logits = z @ z[i] / temperature
-    others = np.delete(logits, i)
-    losses.append(np.log(np.exp(others).sum()) - logits[(i + len(f)) % len(z)])
-  return np.mean(losses)
-
-
 _LOSSES = {
-  'cco': (lambda m: statistics.StatisticsObjective(m), _cco),
+  'cco': (lambda m: statistics.StatisticsObjective(m), references.cco),
   'cco, lambda 3': (
     lambda m: statistics.StatisticsObjective(m, cco.CcoLoss(3.0)),
-    lambda f, g: _cco(f, g, 3.0),
+    lambda f, g: references.cco(f, g, 3.0),
   ),
   'vicreg': (lambda m: statistics.StatisticsObjective(m, vicreg.VicregLoss()), _vicreg),
   'nt-xent': (
     lambda m: simclr.SimclrObjective(m),
-    lambda f, g: _nt_xent(f, g, 0.1),
+    lambda f, g: references.nt_xent(f, g, 0.1),
   ),
   'nt-xent, temperature 0.7': (
     lambda m: simclr.SimclrObjective(m, temperature=0.7),
-    lambda f, g: _nt_xent(f, g, 0.7),
+    lambda f, g: references.nt_xent(f, g, 0.7),
   ),
 }
 
@@ -86,14 +67,11 @@ def test_the_loss_is_that_of_the_encodings(name):
   params, examples, f, g = _start(objective, 6)
   loss, metrics = objective.loss(params, networks.tensors(examples), _SEED)
   assert float(loss) == pytest.approx(reference(f, g), rel=1e-9)
-  unit = f / np.linalg.norm(f, axis=1, keepdims=True)
   summary = objective.summarize(metrics)
   assert list(summary) == ['encoding_std', 'effective_rank']
-  expected = unit.std(axis=0).mean() * np.sqrt(2)
+  expected = references.encoding_std(f)
   assert float(summary['encoding_std']) == pytest.approx(expected, rel=1e-9)
-  eigenvalues = np.linalg.eigvalsh(np.cov(unit, rowvar=False, bias=True))
-  p = eigenvalues / eigenvalues.sum()
-  rank = np.exp(-(p * np.log(p)).sum())
+  rank = references.effective_rank(references.spectrum(references.unit(f)))
   assert float(summary['effective_rank']) == pytest.approx(rank, rel=1e-9)
 
 
@@ -137,11 +115,10 @@ def test_the_summary_of_statistics_follows_numpy():
   variance = f.var(axis=0).sum()
   cross = (f - f.mean(axis=0)).T @ (g - g.mean(axis=0)) / 6
   eigenvalues = np.maximum(np.linalg.eigvalsh((cross + cross.T) / 2), 0)
-  p = eigenvalues / eigenvalues.sum()
-  rank = np.exp(-sum(x * np.log(x) for x in p if x > 0))
+  rank = references.effective_rank(eigenvalues)
   assert summary == pytest.approx(
     {
-      'loss': _cco(f, g),
+      'loss': references.cco(f, g),
       'effective_rank': rank,
       'total_variance': variance,
     },
@@ -154,8 +131,7 @@ def test_the_spread_beside_statistics_is_that_of_all_objectives():
   params, examples, f, _ = _start(objective, 6)
   sent, moments = objective.statistics_and_spread(params, examples, _SEED)
   assert list(sent) == list(objective.statistics(params, examples, _SEED))
-  unit = f / np.linalg.norm(f, axis=1, keepdims=True)
-  expected = unit.std(axis=0).mean() * np.sqrt(f.shape[1])
+  expected = references.encoding_std(f)
   summary = collapse.summarize_std(moments)
   assert list(summary) == ['encoding_std']
   assert float(summary['encoding_std']) == pytest.approx(expected, rel=1e-9)
@@ -197,8 +173,7 @@ def test_a_spread_of_ones_own_is_put_in_the_place_of_moments_of_one_prefix():
     'personal_encoding_std',
     'personal_effective_rank',
   ]
-  unit = x / np.linalg.norm(x, axis=1, keepdims=True)
-  expected = unit.std(axis=0).mean() * 2
+  expected = references.encoding_std(x)
   assert float(own['personal_encoding_std']) == pytest.approx(expected)
   plain = collections.OrderedDict(loss=tf.ones([]))
   assert collapse.with_client_spread(plain) is plain
@@ -215,8 +190,7 @@ def test_the_rank_of_statistics_is_that_of_the_centred_cross_covariance():
   cross = (f - f.mean(axis=0)).T @ (g - g.mean(axis=0)) / 50
   eigenvalues = np.linalg.eigvalsh((cross + cross.T) / 2)
   assert np.all(eigenvalues > 0)
-  p = eigenvalues / eigenvalues.sum()
-  rank = np.exp(-np.sum(p * np.log(p)))
+  rank = references.effective_rank(eigenvalues)
   assert 2 < rank < 4
   assert float(summary['effective_rank']) == pytest.approx(rank, rel=1e-9)
 

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests import differences
+from tests.losses import references
 from tests.objectives import networks
 from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
@@ -47,10 +48,9 @@ def test_loss_and_spread_equal_numpy(predictor):
   assert float(loss) == pytest.approx(expected, rel=1e-6)
   view = networks.numpy_views(objective.model, batch, _SEED)[0]
   z = networks.numpy_linear(params, 'projector', view)
-  unit = z / np.linalg.norm(z, axis=1, keepdims=True)
   summary = objective.summarize(metrics)
   assert list(summary) == ['encoding_std', 'effective_rank']
-  spread = unit.std(axis=0).mean() * np.sqrt(2)
+  spread = references.encoding_std(z)
   assert float(summary['encoding_std']) == pytest.approx(spread, rel=1e-5)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.losses import references
 from tests.objectives import networks
 from tff_ssl.objectives import swav
 
@@ -24,11 +25,7 @@ def _start(objective, n=4, dtype=tf.float64):
 
 def _assigned(scores):
   """Sinkhorn-Knopp of Appendix A.1: epsilon 0.05, three iterations."""
-  q = np.exp(scores / 0.05)
-  for _ in range(3):
-    q /= q.sum(axis=0, keepdims=True)
-    q /= q.sum(axis=1, keepdims=True)
-  return q
+  return references.sinkhorn(scores, 0.05, 3)
 
 
 def _reference(objective, params, n):
@@ -36,7 +33,7 @@ def _reference(objective, params, n):
   z = [networks.numpy_linear(params, 'projector', x) for x in views]
   kernel = params[_KERNEL].numpy()
   kernel = kernel / np.linalg.norm(kernel, axis=0)
-  scores = [x / np.linalg.norm(x, axis=1, keepdims=True) @ kernel for x in z]
+  scores = [references.unit(x) @ kernel for x in z]
   loss = 0.0
   for a, b in (scores, scores[::-1]):
     log_p = a / 0.1 - np.log(np.exp(a / 0.1).sum(axis=1, keepdims=True))
@@ -54,8 +51,7 @@ def test_loss_and_spread_equal_numpy(length):
   expected, z = _reference(objective, params, 4)
   assert float(loss) == pytest.approx(expected, rel=1e-5)
   assert not carry
-  unit = z / np.linalg.norm(z, axis=1, keepdims=True)
-  spread = unit.std(axis=0).mean() * np.sqrt(2)
+  spread = references.encoding_std(z)
   got = objective.summarize(metrics)['encoding_std']
   assert float(got) == pytest.approx(spread, rel=1e-5)
 

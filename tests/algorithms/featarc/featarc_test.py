@@ -15,6 +15,7 @@ import tensorflow_federated as tff
 
 from tests import differences
 from tests.algorithms import harness
+from tests.losses import references
 from tests.objectives import networks
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
@@ -96,14 +97,6 @@ def _ran(packed):
   return harness.rounds_of(_process(packed), [_cohort(r, packed) for r in _ROUNDS])
 
 
-def _unit(x):
-  return x / np.linalg.norm(x, axis=1, keepdims=True)
-
-
-def _cosine(a, b):
-  return (_unit(a) * _unit(b)).sum(axis=1).mean()
-
-
 def _features(params, x):
   return x @ params['encoder/dense0/kernel'] + params['encoder/dense0/bias']
 
@@ -113,21 +106,14 @@ def _projections(params, x):
   return x @ params['projector/dense0/kernel'] + params['projector/dense0/bias']
 
 
-def _nt_xent(f, g):
-  views = _unit(np.concatenate([f, g]))
-  logits = np.exp(views @ views.T / _TEMPERATURE)
-  np.fill_diagonal(logits, 0)
-  n = len(f)
-  positive = logits[np.arange(2 * n), (np.arange(2 * n) + n) % (2 * n)]
-  return -np.log(positive / logits.sum(axis=1)).mean()
-
-
 def _parts(params, fixed, x, views):
   """Returns L_ssl and (D(p+, z_g) + D(p, z_g)) / 2, both views being x+."""
   f, g = (_projections(params, view) for view in views)
   z = _projections(fixed, x)
-  of_views = -(_cosine(f, z) + _cosine(g, z)) / 2
-  return _nt_xent(f, g), (of_views - _cosine(_projections(params, x), z)) / 2
+  of_views = -(networks.cosine(f, z) + networks.cosine(g, z)) / 2
+  return references.nt_xent(f, g, _TEMPERATURE), (
+    of_views - networks.cosine(_projections(params, x), z)
+  ) / 2
 
 
 def _train(params, k, round):
@@ -167,7 +153,9 @@ def _by_hand():
       choices[k] = _FIRST[k] % 2
       if k in own:
         local_features = _features(own[k], x)
-        found[k] = [-_cosine(_features(model, x), local_features) for model in clusters]
+        found[k] = [
+          -networks.cosine(_features(model, x), local_features) for model in clusters
+        ]
         choices[k] = int(np.argmin(found[k]))
     for k in cohort:
       own[k], losses[k] = _train(clusters[choices[k]], k, round)
@@ -316,7 +304,9 @@ def test_a_client_goes_where_its_own_features_are():
   np.testing.assert_array_equal(sent['choice']['weight'], [0, 0, 3])
   x = examples['features'].numpy().astype(np.float64)
   values = [{n: v.numpy().astype(np.float64) for n, v in m.items()} for m in models]
-  expected = [-_cosine(_features(m, x), _features(values[2], x)) for m in values]
+  expected = [
+    -networks.cosine(_features(m, x), _features(values[2], x)) for m in values
+  ]
   np.testing.assert_allclose(after['distances'], expected, rtol=1e-5)
   numbers = featarc.numbers_of_client(after)
   assert (numbers['cluster'], numbers['switched']) == (2, 1)

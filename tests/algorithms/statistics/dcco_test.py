@@ -15,6 +15,7 @@ import tensorflow as tf
 from tests import tiny
 from tests.algorithms import harness
 from tests.algorithms.statistics import dcco_reference
+from tests.losses import references
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.encoders import projector
@@ -160,14 +161,6 @@ def test_local_steps_move_the_statistics_of_the_round(tff_context):
   assert _step_error(got, [got[0], twice]) > 1e-2
 
 
-def _cco_of(f, g):
-  f, g = f - f.mean(axis=0), g - g.mean(axis=0)
-  std_f = np.sqrt((f**2).mean(axis=0) + 1e-5)
-  std_g = np.sqrt((g**2).mean(axis=0) + 1e-5)
-  c = (f.T @ g / 8) / np.outer(std_f, std_g)
-  return (1 - c[0, 0]) ** 2 + (1 - c[1, 1]) ** 2 + 20.0 * (c[0, 1] ** 2 + c[1, 0] ** 2)
-
-
 def _lejepa_of(f, g):
   """Of weight 1 with 4 knots up to 3, along the directions of the first round."""
   loss = harness.STATISTICS_LOSSES['lejepa']
@@ -182,7 +175,7 @@ def _lejepa_of(f, g):
 @pytest.mark.long_for('lejepa')
 @pytest.mark.parametrize(
   ('loss_name', 'loss_of'),
-  [('cco', _cco_of), ('lejepa', _lejepa_of)],
+  [('cco', references.cco), ('lejepa', _lejepa_of)],
   ids=['cco', 'lejepa'],
 )
 def test_two_towers_follow_numpy(tff_context, loss_name, loss_of):
