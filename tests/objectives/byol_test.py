@@ -29,10 +29,9 @@ def _start(objective, n=5, dtype=tf.float64):
 
 
 def _gradient(objective, params, state, batch):
-  with tf.GradientTape() as tape:
-    tape.watch((params, state))
-    loss, metrics, carry = objective.loss_with_state(params, state, batch, _SEED)
-  return loss, metrics, carry, tape.gradient(loss, (params, state))
+  return networks.gradient(
+    lambda both: objective.loss_with_state(*both, batch, _SEED), (params, state)
+  )
 
 
 @pytest.mark.parametrize('predictor', [True, False])
@@ -97,10 +96,8 @@ def test_no_example_gives_loss_zero_and_no_gradient():
   objective = _objective()
   params, state, batch = _start(objective, n=0)
   loss, metrics, carry, (gradient, _) = _gradient(objective, params, state, batch)
-  assert float(loss) == 0
+  networks.assert_zero(loss, gradient, metrics)
   assert not carry  # Batches may be accumulated.
-  for value in (*gradient.values(), *metrics.values()):
-    assert not np.any(value)
 
 
 def test_without_stop_gradient_the_target_is_trained_too():

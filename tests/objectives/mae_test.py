@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tests.encoders import numpy_transformer
 from tests.losses import references
+from tests.objectives import networks
 from tff_ssl.augment import byol as augment
 from tff_ssl.augment import masking
 from tff_ssl.encoders import decoder
@@ -38,10 +39,7 @@ def _examples(n):
 
 
 def _gradient(objective, params, examples, seed=_SEED):
-  with tf.GradientTape() as tape:
-    tape.watch(params)
-    loss, metrics = objective.loss(params, examples, seed)
-  return loss, metrics, tape.gradient(loss, params)
+  return networks.gradient(lambda p: objective.loss(p, examples, seed), params)
 
 
 def _reference(objective, params, examples):
@@ -161,9 +159,7 @@ def test_without_masked_patches_the_loss_is_zero():
 def test_no_example_gives_loss_zero_and_no_gradient():
   objective = _objective()
   loss, metrics, gradient = _gradient(objective, objective.init(_SEED), _examples(0))
-  assert float(loss) == 0
-  for value in (*gradient.values(), *metrics.values()):
-    assert not np.any(value)
+  networks.assert_zero(loss, gradient, metrics)
 
 
 def test_a_step_reaches_every_weight_and_decreases_the_loss():

@@ -90,6 +90,26 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
   return float(((a * b).sum(axis=1) / norms).mean())
 
 
+def gradient(loss, params):
+  """Returns what a loss returns, itself first, and then its gradient.
+
+  Args:
+    loss: Maps `params` to the loss and what is beside it.
+    params: A structure of tensors.
+  """
+  with tf.GradientTape() as tape:
+    tape.watch(params)
+    returned = loss(params)
+  return *returned, tape.gradient(returned[0], params)
+
+
+def assert_zero(loss, *named) -> None:
+  """Checks that a loss is 0, and all values by name: gradients and metrics."""
+  assert float(loss) == 0
+  for value in (value for values in named for value in values.values()):
+    assert value is None or not np.any(value)
+
+
 def stepped(params, rate: float):
   """Returns parameters as an optimizer might leave them: each moved by its own."""
   return collections.OrderedDict(

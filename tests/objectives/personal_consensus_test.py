@@ -63,11 +63,10 @@ def _losses(arrays, constants, views):
 
 
 def _gradient(objective, arrays, batch):
-  params = _tensors(arrays)
-  with tf.GradientTape() as tape:
-    tape.watch(params)
-    loss, metrics = objective.loss(params, networks.tensors(batch), _SEED)
-  return loss, metrics, tape.gradient(loss, params)
+  tensors = networks.tensors(batch)
+  return networks.gradient(
+    lambda p: objective.loss(p, tensors, _SEED), _tensors(arrays)
+  )
 
 
 def test_both_losses_equal_numpy():

@@ -49,14 +49,11 @@ def _start(objective, n=5):
 
 
 def _gradient(objective, params, context, batch):
-  teacher = context[teacher_student.TEACHER]
-  with tf.GradientTape() as tape:
-    tape.watch([params, teacher])
-    loss, metrics = objective.bind_context(context).loss(
-      params, networks.tensors(batch), _SEED
-    )
-  gradients = tape.gradient(loss, [params, teacher])
-  return loss, metrics, gradients
+  bound, tensors = objective.bind_context(context), networks.tensors(batch)
+  return networks.gradient(
+    lambda both: bound.loss(both[0], tensors, _SEED),
+    [params, context[teacher_student.TEACHER]],
+  )
 
 
 def _consistency(objective, params, teacher, batch) -> tuple[float, float]:
