@@ -12,7 +12,6 @@ from tests.algorithms import harness
 from tff_ssl.aggregators import communication
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
-from tff_ssl.encoders import projector
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
@@ -33,13 +32,9 @@ _MEMBERS = harness.split(_SIZES)
 _ROUNDS = [[0, 1, 2], [3, 2], [1, 0, 3], [3], [2, 3, 0]]
 
 
-def _predictor():
-  return projector.build_linear(harness.DIMENSION, harness.DIMENSION, 'predictor')
-
-
 @functools.cache
 def _byol():
-  return byol.ByolObjective(harness.model(), _predictor(), momentum=0.5)
+  return byol.ByolObjective(harness.model(), harness.predictor(), momentum=0.5)
 
 
 @functools.cache
@@ -177,7 +172,7 @@ def test_a_fresh_state_in_every_round_is_fedavg(tff_context, objective):
 
 
 def test_an_objective_without_state_is_fedavg(tff_context):
-  objective = simsiam.SimSiamObjective(harness.model(), _predictor())
+  objective = simsiam.SimSiamObjective(harness.model(), harness.predictor())
   process = _build(objective)
   plain = harness.build_fedavg(objective, _SERVER, _CONFIG)
   for number in (1, 3):

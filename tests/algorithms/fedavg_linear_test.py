@@ -45,15 +45,7 @@ def _cohort(packed):
   clients = _clients()
   if not packed:
     return [tf.data.Dataset.from_tensor_slices(client) for client in clients]
-  return [
-    packs.pack_dataset(
-      collections.OrderedDict(
-        (name, np.concatenate([clients[k][name] for k in pack])) for name in _ELEMENT
-      ),
-      [_SIZES[k] for k in pack],
-    )
-    for pack in packs.deal(_SIZES, 2, bytes_per_example=1)
-  ]
+  return harness.packed(clients)
 
 
 def _build(config, packed):

@@ -10,7 +10,6 @@ import tensorflow as tf
 from tests.algorithms import harness
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedbn
-from tff_ssl.encoders import projector
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
@@ -28,7 +27,7 @@ _ROUNDS = [[0, 1], [2, 0], [1, 2]]
 
 @functools.cache
 def _objective():
-  head = projector.build_linear(harness.DIMENSION, harness.DIMENSION, 'predictor')
+  head = harness.predictor()
   return simsiam.SimSiamObjective(harness.model(batch_norm=True), head)
 
 
@@ -147,7 +146,7 @@ def test_assembled_is_the_mean_of_clients_or_the_beginning():
 
 
 def test_networks_without_batch_norm_are_refused():
-  head = projector.build_linear(harness.DIMENSION, harness.DIMENSION, 'predictor')
+  head = harness.predictor()
   plain = simsiam.SimSiamObjective(harness.model(), head)
   with pytest.raises(ValueError, match='FedBN is given networks without batch norm'):
     processes.build(

@@ -21,6 +21,7 @@ from tff_ssl.algorithms import fedbn
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
+from tff_ssl.encoders import projector
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import packs
@@ -72,11 +73,13 @@ def encoder(batch_norm: bool = False) -> network.Network:
   return network.Network('encoder', tiny.IMAGE_SHAPE, forward)
 
 
+def predictor() -> network.Network:
+  return projector.build_linear(DIMENSION, DIMENSION, 'predictor')
+
+
 def model(augmentation: str = 'flip', batch_norm: bool = False) -> dual_encoder.Siamese:
-  projector = network.Network('projector', (encoder().output_dim,), _project)
-  return dual_encoder.Siamese(
-    encoder(batch_norm), projector, byol.by_name(augmentation)
-  )
+  head = network.Network('projector', (encoder().output_dim,), _project)
+  return dual_encoder.Siamese(encoder(batch_norm), head, byol.by_name(augmentation))
 
 
 # The losses of encoding statistics that DCCO can take.
@@ -146,13 +149,20 @@ def cohort(clients: Sequence[Sequence[int]], examples=None) -> list[tf.data.Data
 def packed_cohort(clients: Sequence[Sequence[int]], examples=None, num_packs: int = 2):
   """Returns packs of clients that hold these positions."""
   examples = arrays() if examples is None else examples
-  dealt = packs.deal([len(c) for c in clients], num_packs, bytes_per_example=1)
+  return packed([take(examples, positions) for positions in clients], num_packs)
+
+
+def packed(clients, num_packs: int = 2) -> list[tf.data.Dataset]:
+  """Returns packs of clients, of which the arrays of each are given."""
+  sizes = [len(client['example_id']) for client in clients]
   return [
     packs.pack_dataset(
-      take(examples, [position for k in pack for position in clients[k]]),
-      [len(clients[k]) for k in pack],
+      collections.OrderedDict(
+        (name, np.concatenate([clients[k][name] for k in pack])) for name in clients[0]
+      ),
+      [sizes[k] for k in pack],
     )
-    for pack in dealt
+    for pack in packs.deal(sizes, num_packs, bytes_per_example=1)
   ]
 
 

@@ -7,7 +7,6 @@ import tensorflow as tf
 from tests import tiny
 from tests.algorithms import harness
 from tff_ssl.algorithms import fedavg
-from tff_ssl.encoders import projector
 from tff_ssl.encoders import vit
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
@@ -22,14 +21,12 @@ _RATE = 0.05
 _SERVER = optimizers.OptimizerConfig('sgd', 1.0)
 
 
-def _predictor():
-  return projector.build_linear(harness.DIMENSION, harness.DIMENSION, 'predictor')
-
-
 _OBJECTIVES = {
-  'byol': lambda: byol.ByolObjective(harness.model(), _predictor(), momentum=0.5),
+  'byol': lambda: byol.ByolObjective(
+    harness.model(), harness.predictor(), momentum=0.5
+  ),
   'byol, target trained': lambda: byol.ByolObjective(
-    harness.model(), _predictor(), momentum=0.5, stop_gradient=False
+    harness.model(), harness.predictor(), momentum=0.5, stop_gradient=False
   ),
   'moco': lambda: moco.MocoObjective(
     harness.model(), temperature=0.5, momentum=0.5, queue_size=6

@@ -14,7 +14,6 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import scaffold
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
-from tff_ssl.federated import packs
 from tff_ssl.objectives import linear_classifier
 from tff_ssl.optimization import local
 
@@ -77,16 +76,7 @@ def labelled(client):
 def cohort(clients, packed):
   if not packed:
     return [tf.data.Dataset.from_tensor_slices(client) for client in clients]
-  sizes = [len(client['label']) for client in clients]
-  return [
-    packs.pack_dataset(
-      collections.OrderedDict(
-        (name, np.concatenate([clients[k][name] for k in pack])) for name in _ELEMENT
-      ),
-      [sizes[k] for k in pack],
-    )
-    for pack in packs.deal(sizes, 2, bytes_per_example=1)
-  ]
+  return harness.packed(clients)
 
 
 def build(form, config=ONE_STEP, objective=OBJECTIVE):

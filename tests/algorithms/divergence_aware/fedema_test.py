@@ -15,7 +15,6 @@ from tff_ssl.algorithms.divergence_aware import fedema
 from tff_ssl.algorithms.divergence_aware import fedu
 from tff_ssl.algorithms.divergence_aware import framework
 from tff_ssl.algorithms.divergence_aware import online_networks
-from tff_ssl.encoders import projector
 from tff_ssl.federated import optimizers
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import simsiam
@@ -137,13 +136,9 @@ def test_when_lambda_is_set_matters_to_those_who_were_away():
   assert late.log[2, 1]['mu'] == pytest.approx(0.7)
 
 
-def _predictor():
-  return projector.build_linear(harness.DIMENSION, harness.DIMENSION, 'predictor')
-
-
 @functools.cache
 def _byol(stop_gradient=True):
-  return byol.ByolObjective(harness.model(), _predictor(), 0.5, stop_gradient)
+  return byol.ByolObjective(harness.model(), harness.predictor(), 0.5, stop_gradient)
 
 
 def _weights(process):

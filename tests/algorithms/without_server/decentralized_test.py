@@ -64,15 +64,7 @@ def _cohort(packed=False, order=None):
   if not packed:
     order = order or range(len(nodes))
     return [tf.data.Dataset.from_tensor_slices(nodes[k]) for k in order]
-  return [
-    packs.pack_dataset(
-      collections.OrderedDict(
-        (name, np.concatenate([nodes[k][name] for k in pack])) for name in _ELEMENT
-      ),
-      [_SIZES[k] for k in pack],
-    )
-    for pack in packs.deal(_SIZES, 2, bytes_per_example=1)
-  ]
+  return harness.packed(nodes)
 
 
 def _config(graph=_TREE, rate=_RATE):
