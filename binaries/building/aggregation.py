@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 import math
 from typing import Any
 
+import numpy as np
+
 from binaries.building import data
 from binaries.config import aggregations as kinds
 from binaries.config import run_config
@@ -144,11 +146,22 @@ def build(
     cohort = data.cohort_size(config, len(sizes))
     expected = None
     if is_poisson(config):
-      expected = expected_counts.Expected(cohort, cohort / len(sizes) * sum(sizes))
+      expected = _expected(config, cohort, sizes)
     noise = noise_of_round(config, len(sizes), cohort) / math.sqrt(share)
     clips = _clips(own, cohort, max(sizes), share_bound)
     return _with_noise(own, noise, cohort, clips, expected)
   return None
+
+
+def _expected(
+  config: run_config.RunConfig, cohort: int, sizes: Sequence[int]
+) -> expected_counts.Expected:
+  """Returns the expected numbers of a cohort that each client joins on its own."""
+  share = cohort / len(sizes)
+  weights = None
+  if getattr(config.clients, 'weighting', 'examples') == 'uniform':
+    weights = share * np.count_nonzero(sizes)
+  return expected_counts.Expected(cohort, share * sum(sizes), weights)
 
 
 def _check_clients(

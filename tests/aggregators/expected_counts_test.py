@@ -14,8 +14,8 @@ _WEIGHT = tff.TensorType(np.float32)
 _EXPECTED = expected_counts.Expected(clients=4, examples=10.0)
 
 
-def _made(noise=1e-9):
-  return aggregations.private(noise, 5.0, 5.0, expected=_EXPECTED)
+def _made(noise=1e-9, expected=_EXPECTED):
+  return aggregations.private(noise, 5.0, 5.0, expected=expected)
 
 
 @pytest.mark.parametrize('packed', [False, True])
@@ -31,6 +31,19 @@ def test_sums_are_divided_by_the_mean_number_of_examples(tff_context, field, pac
     np.testing.assert_allclose(got, [0.05, 0.04 * (count - 1)], atol=1e-6)
     if field == 'statistics':
       assert result['num_examples'] == 10
+
+
+@pytest.mark.parametrize('packed', [False, True])
+def test_clients_that_weigh_alike_are_divided_by_their_expected_number(
+  tff_context, packed
+):
+  made = _made(expected=expected_counts.Expected(4, 10.0, weights=4.0))
+  made = made.packs.aggregation if packed else made
+  process = made.updates.create(_VALUE, _WEIGHT)
+  sent = [{'x': [1.0, each]} for each in (1.0, 2.0, 3.0)]
+  result = process.next(process.initialize(), sent, [1.0] * 3).result
+  # Of three clients where four are expected: (3 / 4, (1 + 2 + 3) / 4).
+  np.testing.assert_allclose(result['x'], [0.75, 1.5], atol=1e-6)
 
 
 def test_a_client_without_examples_leaves_the_noise_alone(tff_context):
@@ -63,7 +76,7 @@ def test_a_value_of_another_type_is_named(known, value_type):
     expected_counts.KnownFactory(known).create(value_type)
 
 
-@pytest.mark.parametrize('name', ['clients', 'examples'])
+@pytest.mark.parametrize('name', ['clients', 'examples', 'weights'])
 @pytest.mark.parametrize('value', [0, -1.0, float('nan'), float('inf')])
 def test_clients_and_steps_of_a_round_must_be_positive(name, value):
   with pytest.raises(ValueError, match=f'{name} is {value}; it must be positive'):

@@ -12,12 +12,14 @@ import tensorflow_federated as tff
 from tests.algorithms import harness
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
+from tff_ssl.aggregators import expected_counts
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.encoders import predictor
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
+from tff_ssl.federated import releases
 from tff_ssl.objectives import simsiam
 
 _Z, _CLIPS = 0.7, {'update': 2.0, 'statistics': 3.0, 'metrics': 5.0}
@@ -108,6 +110,20 @@ def test_an_algorithm_that_sends_integers_is_refused():
     phases.releases(exchange({}), aggregations.plain())
   kinds = {'update': combine.UPDATE, 'group': combine.LOCAL}
   assert phases.releases(exchange(kinds), _private()) == ('choose/update',)
+
+
+def test_the_expected_sum_of_weights_is_needed_unless_they_are_examples():
+  def settle(weighting, **numbers):
+    config = fedavg.FedAvgConfig(weighting=weighting)
+    algorithm = fedavg.fedavg(harness.cco(), harness.SGD, config)
+    expected = expected_counts.Expected(clients=4, examples=8.0, **numbers)
+    private = aggregations.private(1.0, 1.0, 1.0, expected=expected)
+    return releases.settle(algorithm, harness.ELEMENT, private)[1].expected
+
+  assert settle('examples').divisor == 8
+  assert settle('uniform', weights=4.0).divisor == 4
+  with pytest.raises(ValueError, match="weights of Expected is None; .* 'train'"):
+    settle('uniform')
 
 
 def test_dcco_releases_its_statistics_its_spread_and_its_update():

@@ -17,6 +17,7 @@ from binaries.experiment import messages
 from binaries.experiment import private
 from tests.binaries import in_process
 from tests.binaries import launch
+from tff_ssl.aggregators import expected_counts
 from tff_ssl.losses import cco as cco_lib
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import privacy_ledger
@@ -110,6 +111,19 @@ def test_clients_that_secure_sums_cannot_take_are_refused(flags, sizes, message)
     aggregation.build(config, sizes)
   plain = dataclasses.replace(config, aggregation=aggregations.Plain())
   assert aggregation.build(plain, sizes) is None
+
+
+@pytest.mark.parametrize(
+  ('weighting', 'weights'), [('examples', None), ('uniform', 1.5)]
+)
+def test_poisson_cohorts_are_divided_by_the_weights_that_are_expected(
+  weighting, weights
+):
+  flags = f'{_PRIVATE},noise_multiplier=1,cohorts=poisson --clients_per_round=2'
+  config = in_process.checked('fedavg_ssl', f'{flags} --clients=weighting={weighting}')
+  # Half of the clients; the weights are those of three of the four.
+  expected = aggregation.build(config, [1, 4, 0, 5]).expected
+  assert expected == expected_counts.Expected(2, 5.0, weights)
 
 
 def test_bounded_statistics_are_clipped_to_the_bound_of_the_largest_client():

@@ -24,13 +24,23 @@ class Expected:
   Attributes:
     clients: Expected number of clients in a cohort.
     examples: Expected number of examples of all these clients together.
+    weights: Expected sum of their weights, by which sums are divided; None: clients are
+      weighted by their examples.
   """
 
   clients: int
   examples: float
+  weights: float | None = None
 
   def __post_init__(self):
     checks.positive(clients=self.clients, examples=self.examples)
+    if self.weights is not None:
+      checks.positive(weights=self.weights)
+
+  @property
+  def divisor(self) -> float:
+    """Returns by what sums over the clients are divided."""
+    return self.examples if self.weights is None else self.weights
 
 
 def factories(
@@ -40,7 +50,7 @@ def factories(
   if expected is None:
     return None, None
   counts = {'clients': expected.clients, 'examples': expected.examples}
-  return KnownFactory(expected.examples), KnownFactory(counts)
+  return KnownFactory(expected.divisor), KnownFactory(counts)
 
 
 class KnownFactory(tff.aggregators.UnweightedAggregationFactory):

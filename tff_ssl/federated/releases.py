@@ -35,8 +35,11 @@ def settle(
 
   Raises:
     ValueError: See `processes.build`, and `phases.releases` if noise is to be divided.
+      Or sums are divided by expected numbers, of which the one for the clients' weights
+      is missing.
   """
   aggregation = phases.checked(aggregation)
+  _check_expected(algorithm, aggregation)
   algorithm = followed_norms.follow(algorithm, aggregation)
   if aggregation.divided is not None and algorithm.exchanges:
     # Refuses what cannot be released.
@@ -46,6 +49,20 @@ def settle(
     # The algorithm has them now; whoever settles it again adds no others.
     aggregation = dataclasses.replace(aggregation, adaptive={})
   return algorithm, aggregation
+
+
+def _check_expected(
+  algorithm: phases.Algorithm, aggregation: aggregations.Aggregation
+) -> None:
+  expected = aggregation.expected
+  if expected is None or expected.weights is not None:
+    return
+  for exchange in algorithm.exchanges:
+    if exchange.client.weigh is not client_functions.by_examples:
+      raise ValueError(
+        'weights of Expected is None; it must be given, because in the exchange '
+        f'{exchange.name!r} clients are not weighted by their examples.'
+      )
 
 
 def _sizes(

@@ -169,7 +169,7 @@ def scores(
   generator = np.random.default_rng(canaries.seed)
   expected = aggregation.expected
   everybody = canaries.clients + canaries.silent
-  examples = everybody if expected is None else expected.examples
+  divisor = everybody if expected is None else expected.divisor
   zeros = np.zeros([canaries.silent, canaries.dimension], np.float32)
   state = process.initialize()
   inside, outside = [], []
@@ -184,7 +184,7 @@ def scores(
       state = process.next(state, data).state
       weights = process.get_model_weights(state).trainable
       # Turns the mean over clients of one example each back into a sum.
-      released += examples / norm * np.asarray(weights[_DIRECTION], float)
+      released += divisor / norm * np.asarray(weights[_DIRECTION], float)
     inside.append(present @ released)
     outside.append(absent @ released)
   return np.concatenate(inside), np.concatenate(outside)
