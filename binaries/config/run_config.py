@@ -23,7 +23,7 @@ from binaries.config import training
 from tff_ssl.computing import kinds
 
 ROUNDS = 'rounds'
-# Seeds are int64 in TensorFlow.
+# NumPy takes none below 0; TensorFlow takes 64 bits (`computing.seeds`).
 Seed = Annotated[int, kinds.Range(0, 2**63 - 1)]
 
 

@@ -23,6 +23,7 @@ from binaries.experiment import results
 from tasks import task_types
 from tff_ssl.aggregators import aggregations
 from tff_ssl.augment import multiview
+from tff_ssl.computing import seeds
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import signals
@@ -94,6 +95,7 @@ class Quality:
     """Draws the examples; the arguments are those of `build`."""
     self._config, self._merged, self._untrained = config, encoder.merged, untrained
     plain, seed = encoder.plain, config.random_seed
+    views_seed = seeds.stream(seed, _VIEWS)
     chosen = _drawn(partition, len(task.train), seed)
     source = data.source_of(config, task)
     train = data.held(config, task, task.train, partition, source)
@@ -126,7 +128,7 @@ class Quality:
     def encode(
       params: network.Params, inputs: tf.Tensor, ids: tf.Tensor
     ) -> list[tf.Tensor]:
-      drawn = multiview.views(inputs, ids, tf.constant([seed, _VIEWS]), [views, views])
+      drawn = multiview.views(inputs, ids, tf.constant(views_seed), [views, views])
       # Both views go through the network together: its graph is there once.
       features = plain.infer(params, tf.concat(drawn, axis=0), precision='float32')
       return tf.split(features, 2)

@@ -122,7 +122,7 @@ def test_the_expected_sum_of_weights_is_needed_unless_they_are_examples():
 
   assert settle('examples').divisor == 8
   assert settle('uniform', weights=4.0).divisor == 4
-  with pytest.raises(ValueError, match="weights of Expected is None; .* 'train'"):
+  with pytest.raises(ValueError, match=r"weights of Expected is None; .* 'train'"):
     settle('uniform')
 
 

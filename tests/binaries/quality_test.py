@@ -20,6 +20,8 @@ _FLAGS = (
   '--objective=simclr:projector=8/8',
   '--rounds=1',
   '--evaluation=methods=knn',
+  # More than 32 bits.
+  '--seed=4294967296',
 )
 
 

@@ -18,7 +18,9 @@ def test_seeds_are_a_function_of_the_run_and_the_round():
     return result
 
   assert seeds(1) == seeds(1)
-  assert len(set(seeds(1)) | set(seeds(2))) == 40
+  # Both halves of a seed of 64 bits count.
+  several = [seeds(run) for run in (1, 2, 2**32 + 1, 2**62 + 1)]
+  assert len({seed for each in several for seed in each}) == 80
 
 
 def test_a_round_is_one_more_and_draws_another_seed():
@@ -32,14 +34,16 @@ def test_a_round_is_one_more_and_draws_another_seed():
 
 
 def test_initial_weights_are_all_trainable_and_follow_the_seed():
-  one, same, other = (server.initial_weights(harness.cco(), s) for s in (1, 1, 2))
+  runs = (1, 1, 2, 2**32 + 1)
+  one, same, *others = (server.initial_weights(harness.cco(), s) for s in runs)
   assert not one.non_trainable
   assert set(one.trainable) == set(harness.cco().init(tf.constant([0, 0])))
   np.testing.assert_array_equal(
     harness.flat(one.trainable), harness.flat(same.trainable)
   )
-  ours, theirs = (harness.flat(state.trainable) for state in (one, other))
-  assert harness.relative(ours, theirs) > 0.1
+  for other in others:
+    ours, theirs = (harness.flat(state.trainable) for state in (one, other))
+    assert harness.relative(ours, theirs) > 0.1
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
 from tff_ssl.computing import checks
+from tff_ssl.computing import seeds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import local_training
@@ -200,7 +201,7 @@ def orchestra(
 
   def initial():
     dim = objective.model.projector.output_dim
-    seed = tf.constant([training.seed, _FIRST], tf.int32)
+    seed = tf.constant(seeds.stream(training.seed, _FIRST))
     points = tf.random.stateless_normal([config.clusters, dim], seed)
     return server.initial_of(objective, training.seed, server_optimizer).with_extra(
       **{

@@ -27,6 +27,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.computing import checks
+from tff_ssl.computing import seeds
 from tff_ssl.encoders import network as network_lib
 from tff_ssl.evaluation import batches
 from tff_ssl.evaluation import dense_heads
@@ -222,7 +223,7 @@ class Evaluator:
           state,
           fixed,
           tf.constant(schedule(number), tf.float32),
-          tf.constant([seed, number], tf.int32),
+          tf.constant(seeds.stream(seed, number)),
         ),
         (train.image[batch], targets[batch].astype(np.float32)),
       )

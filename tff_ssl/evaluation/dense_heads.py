@@ -23,6 +23,8 @@ from typing import Protocol
 
 import tensorflow as tf
 
+from tff_ssl.computing import seeds
+
 Params = collections.OrderedDict[str, tf.Tensor]
 Shape = tuple[int, int, int]
 
@@ -180,7 +182,7 @@ def _layer(
   kernel = tf.zeros(shape)
   if seed is not None:
     scale = math.sqrt(2 / math.prod(shape[:-1]))
-    kernel = scale * tf.random.stateless_normal(shape, tf.constant(seed, tf.int32))
+    kernel = scale * tf.random.stateless_normal(shape, seeds.stream(*seed))
   return collections.OrderedDict(
     [(f'{name}/kernel', kernel), (f'{name}/bias', tf.zeros(shape[-1:]))]
   )

@@ -31,6 +31,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.computing import checks
+from tff_ssl.computing import seeds
 from tff_ssl.evaluation import batches
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import finetune_search
@@ -277,7 +278,7 @@ class FineTuning:
         segments,
         units.labels[batch],
         schedule(number),
-        [seed, number],
+        seeds.stream(seed, number),
       )
       if number + 1 in stops:
         stopped[number + 1] = tf.nest.map_structure(tf.convert_to_tensor, trained)

@@ -11,6 +11,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
+from tff_ssl.computing import seeds
 from tff_ssl.federated import clients
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
@@ -33,7 +34,7 @@ def initial_weights(
   The weights that are not trainable are batch norm's population statistics, by name.
   """
   return tff.learning.models.ModelWeights(
-    trainable=objective.init(tf.constant([seed, _INITIAL_WEIGHTS], tf.int32)),
+    trainable=objective.init(tf.constant(seeds.stream(seed, _INITIAL_WEIGHTS))),
     non_trainable=batch_norm_statistics.initial(objective),
   )
 
@@ -53,7 +54,7 @@ def with_params(state: phases.ServerState, params: base.Params) -> phases.Server
 
 def initial_round_seed(seed: int) -> tf.Tensor:
   """Returns the seed of round 0, int32 [2]."""
-  return next_round_seed(tf.constant([seed, _ROUNDS], tf.int32))
+  return next_round_seed(tf.constant(seeds.stream(seed, _ROUNDS)))
 
 
 def next_round_seed(round_seed: tf.Tensor) -> tf.Tensor:

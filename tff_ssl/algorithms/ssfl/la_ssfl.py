@@ -24,6 +24,7 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.computing import checks
+from tff_ssl.computing import seeds
 from tff_ssl.federated import clients
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
@@ -76,7 +77,7 @@ def la_ssfl(objective: base.Objective, config: AdaptationConfig | None = None) -
   config = config or AdaptationConfig()
   base.check_stateless(objective, 'an adaptation')
   plan = local_training.LocalPlan(batch_size=config.batch_size, accumulate=_ALL)
-  seed = (config.seed, _ADAPTATION)
+  seed = seeds.stream(config.seed, _ADAPTATION)
 
   @tf.function(reduce_retracing=True, autograph=False)
   def adapt(params: base.Params, examples: base.Examples) -> base.Params:
