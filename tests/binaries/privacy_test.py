@@ -249,7 +249,7 @@ def test_a_round_that_is_repeated_has_the_norms_that_it_had(tmp_path):
   terms = accounting.Terms.from_json(privacy_ledger.read(folder))
   assert privacy_ledger.rounds(folder) == [1, 2, 2]
   assert float(launch.table(folder)[-1]['privacy/epsilon']) == pytest.approx(
-    accounting.Accountant(terms).epsilon(terms.counted([1, 2, 2]))
+    accounting.Accountant(terms).epsilon(terms.history([1, 2, 2]).counts)
   )
 
 

@@ -223,7 +223,7 @@ class Accountant:
     """Returns epsilon at the delta of the terms.
 
     Args:
-      counts: Of a history (`Terms.history`).
+      counts: From `Terms.history`.
     """
     return self._epsilon(counts)[0]
 
