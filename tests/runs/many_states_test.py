@@ -13,7 +13,6 @@ def test_many_registered_clients_cost_nothing(tmp_path):
   for count in (600, 100_000):
     folder = tmp_path / str(count)
     _, stateful = stateful_run.run(folder, 50, 10, size=10, count=count)
-    stateful.close()
     # At most 500 rows of 20 bytes and a client id.
     assert (folder / state_store.NAME).stat().st_size < 200_000
     population, ids = stateful_run.clients(count)
@@ -25,6 +24,5 @@ def test_many_registered_clients_cost_nothing(tmp_path):
     stateful.next(state, stateful.cohort(ids[-10:]))
     peaks[count] = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    stateful.close()
   # A list of 100,000 clients would take 800,000 bytes.
   assert max(peaks.values()) < 200_000, peaks

@@ -30,6 +30,7 @@ import os
 import pathlib
 import sqlite3
 from typing import Any
+import weakref
 import zlib
 
 from tff_ssl.runs import checkpoints
@@ -139,7 +140,10 @@ class ClientStates:
       )
     _check_journal(self._path)
     with self._errors():
-      connection = sqlite3.connect(self._path, isolation_level=None)
+      # Any thread may drop this object, and so close the file.
+      connection = sqlite3.connect(
+        self._path, isolation_level=None, check_same_thread=False
+      )
       try:
         connection.execute('PRAGMA trusted_schema = OFF')
         connection.setlimit(
@@ -156,6 +160,8 @@ class ClientStates:
         connection.close()
         raise
     self._connection = connection
+    # Python's connections lie in cycles: dropping this object closes none.
+    weakref.finalize(self, connection.close).atexit = False
 
   def load(self, client_ids: Iterable[str]) -> collections.OrderedDict[str, Any]:
     """Returns the states of some clients; the blank state where there is none.

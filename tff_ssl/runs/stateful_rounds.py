@@ -170,7 +170,6 @@ class StatefulRounds:
     Raises:
       ValueError: If the folder does not hold these states.
     """
-    self.close()
     path = pathlib.Path(folder) / state_store.NAME
     store = state_store.ClientStates(path, _without_index(self._blank))
     store.resume(round, run_config.identity(folder))
@@ -186,12 +185,6 @@ class StatefulRounds:
       oldest: The round of the oldest checkpoint.
     """
     self._opened.prune(oldest)
-
-  def close(self) -> None:
-    """Closes the store; idempotent."""
-    if self._store is not None:
-      self._store.close()
-      self._store = None
 
   def _given(
     self, place: int, client_ids: Sequence[str], before: dict[str, '_Before']
