@@ -279,7 +279,8 @@ def why_rounds_are_fixed(config: RunConfig) -> str | None:
     return f'the schedules of {config.objective.kind} span all rounds'
   if isinstance(config.objective, objectives.Fedsup):
     return 'the weight feature_weight of the objective falls over all rounds'
-  if config.is_private:
+  own: Any = config.aggregation
+  if config.is_private and own.noise_multiplier is None:
     return 'its noise follows from a privacy guarantee for all rounds'
   return None
 

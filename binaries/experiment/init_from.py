@@ -67,10 +67,15 @@ def check(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> None:
   if begun and why:
     rounds = stored_config.read(path)['config'].get(run_config.ROUNDS)
     if stored_config.is_larger(config.rounds, rounds):
+      instead = (
+        f'; start a new run in another folder from its weights, with --init_from={path}'
+      )
+      if config.is_private:
+        # Such a run may not start from one on the same data (`private`).
+        instead = ''
       raise ValueError(
         f'{path} is a run with --rounds={rounds}, and {why}: with '
-        f'{config.rounds} it would differ from its first round on; start a new '
-        f'run in another folder from its weights, with --init_from={path}.'
+        f'{config.rounds} it would differ from its first round on{instead}.'
       )
   source, rank = config.init_from, config.encoder.lora
   if begun:

@@ -55,6 +55,9 @@ _FLAGS = (
     ('fedsup', '', 'the weight feature_weight of the objective'),
     ('fedsup', '--method=server_finetuned --objective=fixmatch', None),
     ('fedavg_ssl', '--aggregation=private:epsilon=8,update_clip=1', 'its noise'),
+    # The guarantee follows from the noise and the rounds that were made.
+    ('fedavg_ssl', '--aggregation=private:noise_multiplier=1,update_clip=1', None),
+    ('fedavg_ssl', '--aggregation=distributed:noise_multiplier=1,epsilon=8', None),
   ],
 )
 def test_rounds_are_fixed_by_what_depends_on_all_of_them(program, line, why):
@@ -65,16 +68,21 @@ def test_rounds_are_fixed_by_what_depends_on_all_of_them(program, line, why):
 
 
 @pytest.mark.parametrize(
-  ('rounds', 'said'),
+  ('flags', 'rounds', 'said'),
   [
-    (9, 'is a run with --rounds=3, and the rate of the server with schedule=cosine'),
-    (9, 'from its weights, with --init_from='),
-    (2, 'is a run with rounds=3, not rounds=2'),
+    ('', 9, 'is a run with --rounds=3, and the rate of the server with schedule=cos'),
+    ('', 9, 'from its weights, with --init_from='),
+    ('', 2, 'is a run with rounds=3, not rounds=2'),
+    (
+      '--server=schedule=constant --aggregation=private:epsilon=8,delta=1e-4',
+      9,
+      'for all rounds: with 9 it would differ from its first round on.',
+    ),
   ],
 )
-def test_why_a_run_has_no_more_rounds_and_what_to_do(tmp_path, rounds, said):
+def test_why_a_run_has_no_more_rounds_and_what_to_do(tmp_path, flags, rounds, said):
   folder = tmp_path / 'run'
-  config = in_process.checked('dcco', '--rounds=3', run_dir=str(folder))
+  config = in_process.checked('dcco', f'--rounds=3 {flags}', run_dir=str(folder))
   fabricate.run(folder)
   stored = stored_config.build(run_config.to_json(config), '')
   (folder / 'config.json').write_text(json.dumps(stored))
