@@ -10,6 +10,10 @@ from tff_ssl.computing import graph_constants
 from tff_ssl.execution import contexts
 from tff_ssl.execution import remote_hosts
 
+# TFF sends the arguments of a part in one message. Protocol buffers allow 2 GiB, and a
+# worker 1.9 GB, which is 10,000 MiB modulo 2^32; the data need room too.
+_MOST_BYTES = 1_500_000_000
+
 
 def check(config: run_config.RunConfig) -> None:
   """Checks the addresses of workers.
@@ -56,6 +60,17 @@ def tracing(config: run_config.RunConfig) -> contextlib.AbstractContextManager[N
   if isinstance(config.runtime, runtimes.InProcess):
     return graph_constants.by_reference()
   return contextlib.nullcontext()
+
+
+def most_bytes(config: run_config.RunConfig) -> int | None:
+  """Returns how large the clients' states of a round may be; None: they are not sent.
+
+  Args:
+    config: The run.
+  """
+  if isinstance(config.runtime, runtimes.InProcess):
+    return None
+  return _MOST_BYTES * (config.runtime.parts or 1)
 
 
 def num_packs(config: run_config.RunConfig) -> int | None:

@@ -185,7 +185,8 @@ def _build_rounds(
     process = processes.build(built, clients.element_spec, combined)
     parted = in_parts(config, process)
   if process.graph.algorithm.is_stateful:
-    stateful = stateful_rounds.StatefulRounds(parted, clients)
+    most_bytes = execution.most_bytes(config)
+    stateful = stateful_rounds.StatefulRounds(parted, clients, most_bytes)
     return _Rounds(stateful, process.graph, stateful.cohort)
 
   def take(client_ids: Collection[str]) -> Any:

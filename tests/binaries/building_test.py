@@ -6,6 +6,7 @@ from binaries.building import aggregation
 from binaries.building import algorithms
 from binaries.building import data
 from binaries.building import encoders
+from binaries.building import execution
 from binaries.building import labels_at_server
 from binaries.building import objectives
 from binaries.building import settled
@@ -67,6 +68,22 @@ def _secure(config, *fields):
   """Returns a row with secure sums, as a command line would give them."""
   text = f'secure:{",".join(fields)}'.rstrip(':')
   return settled.settle(changing.changed(config, {'aggregation': text}))
+
+
+@pytest.mark.parametrize(
+  ('runtime', 'most'),
+  [
+    ('in_process', None),
+    ('in_process:parts=2', None),
+    ('worker', 1_500_000_000),
+    ('worker:parts=2', 3_000_000_000),
+    # In eight parts.
+    ('hosts:addresses=localhost:1', 12_000_000_000),
+  ],
+)
+def test_states_are_bounded_where_they_are_sent_in_messages(runtime, most):
+  config = settled.settle(in_process.read('fedema', f'--runtime={runtime}'))
+  assert execution.most_bytes(config) == most
 
 
 def test_fedu2_sends_rows_for_its_unified_aggregator_alone():

@@ -218,7 +218,7 @@ def test_the_evaluated_model_takes_the_first_clients_that_have_taken_part(
     assert stateful.get_model_weights(state) == (7, visits)
 
 
-def test_bad_cohorts(tmp_path, monkeypatch):
+def test_bad_cohorts():
   population, ids = stateful_run.clients()
   stateful = stateful_rounds.StatefulRounds(stateful_run.Process(), population)
   with pytest.raises(ValueError, match='names a client twice'):
@@ -227,9 +227,9 @@ def test_bad_cohorts(tmp_path, monkeypatch):
     stateful.cohort(['carol'])
   with pytest.raises(RuntimeError, match='`resume` opens them'):
     stateful.next(stateful.initialize(), stateful.cohort(ids[:2]))
-  monkeypatch.setattr(stateful_rounds, '_MAX_COHORT_BYTES', 60)
+  sending = stateful_rounds.StatefulRounds(stateful_run.Process(), population, 60)
   with pytest.raises(ValueError, match='of 3 clients take 72 bytes: TFF can send 60'):
-    stateful.cohort(ids[:3])
+    sending.cohort(ids[:3])
 
 
 def test_states_of_others_are_refused(tmp_path):

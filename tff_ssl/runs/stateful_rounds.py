@@ -30,9 +30,6 @@ from tff_ssl.runs import run_config
 from tff_ssl.runs import state_store
 from tff_ssl.simulation import simulated_clients
 
-# TFF sends the arguments of a round in one message. Protocol buffers allow 2 GiB, and a
-# worker 1.9 GB, which is 10,000 MiB modulo 2^32; the data need room too.
-_MAX_COHORT_BYTES = 1_500_000_000
 # At most this many clients' states form the evaluated model: this bounds the memory.
 _MOST_EVALUATED = 100
 
@@ -48,12 +45,15 @@ class StatefulRounds:
     self,
     process: processes.Process | partial_rounds.PartedProcess,
     clients: simulated_clients.Clients,
+    most_bytes: int | None = None,
   ):
     """Initializes the rounds; `resume` opens the store.
 
     Args:
       process: A process of clients that keep a state, for `clients.element_spec`.
       clients: All clients.
+      most_bytes: How large the states of a cohort may be together; None: as large as
+        the memory allows, because nothing is sent (`contexts.in_process`).
 
     Raises:
       ValueError: If a client's state takes more than a GB.
@@ -61,6 +61,7 @@ class StatefulRounds:
     self._process = process
     self.algorithm = process.graph.algorithm
     self._clients = clients
+    self._most_bytes = most_bytes
     self._is_packed = isinstance(clients.element_spec, packs.PackSpec)
     self._blank = client_functions.blank_state(process.graph.client_state_type)
     self._stacks = StateStacks(self._blank)
@@ -89,10 +90,11 @@ class StatefulRounds:
       raise ValueError(
         'client_ids names a client twice: each client has only one state'
       )
-    if len(ids) * self._bytes_per_client > _MAX_COHORT_BYTES:
+    num_bytes = len(ids) * self._bytes_per_client
+    if self._most_bytes is not None and num_bytes > self._most_bytes:
       raise ValueError(
-        f'the states of {len(ids)} clients take {len(ids) * self._bytes_per_client} '
-        f'bytes: TFF can send {_MAX_COHORT_BYTES} per round; take fewer clients'
+        f'the states of {len(ids)} clients take {num_bytes} bytes: TFF can send '
+        f'{self._most_bytes} per round; take fewer clients'
       )
     return self._clients.cohort_with_members(ids, self._bytes_per_client)
 
