@@ -252,7 +252,7 @@ def test_a_checkpoint_knows_the_lines_of_the_ledger(tmp_path):
 
 
 @pytest.mark.parametrize(
-  'mark', [{}, {'releases': 'x'}, {'releases': True, 'digest': 1}, 5, None]
+  'mark', [{}, {'releases': 'x'}, {'releases': True, 'digest': 1}, 5, None, ['x'], 'x']
 )
 def test_a_damaged_mark_is_refused(tmp_path, mark):
   _run(tmp_path, _Process(), rounds=1)

@@ -86,13 +86,17 @@ class Ledger:
     """Checks that the lines of an earlier time are still there.
 
     Args:
-      mark: What `mark` returned then.
+      mark: What `mark` returned then, as a checkpoint has it, possibly a stranger's.
 
     Raises:
-      ValueError: If there are fewer lines, or others.
+      ValueError: If there are fewer lines, or others, or the mark is damaged.
     """
-    said = mark if isinstance(mark, Mapping) else {}
-    before, digest = said.get('releases'), said.get('digest')
+    if not isinstance(mark, Mapping):
+      raise ValueError(
+        f'The checkpoint says {str(mark)[:60]!r} of {self.path}; it must be an object '
+        'with releases and digest.'
+      )
+    before, digest = mark.get('releases'), mark.get('digest')
     if not isinstance(before, int):
       raise ValueError(
         f'The checkpoint says that {self.path} had {before!r} releases; it must be a '
