@@ -69,3 +69,19 @@ def test_one_array_is_held_once_in_each_type():
   assert {each.dtype.name for each in values.values()} == {'float32', 'float64'}
   # TensorFlow reads them where they are.
   assert all(each.ctypes.data % 64 == 0 for each in values.values())
+
+
+def test_what_nobody_has_any_more_is_not_held():
+  def made(value):
+    with graph_constants.by_reference(), tf.Graph().as_default() as graph:
+      graph_constants.constant(value, tf.float32)
+    return graph_constants.resolve(graph.as_graph_def().node, in_function=False)
+
+  value = np.zeros(7)
+  (number,) = made(value)
+  assert made(value) == {number}
+  del value
+  with tf.Graph().as_default(), pytest.raises(KeyError):
+    graph_constants.assign([number])
+  # Whatever has its memory now.
+  assert made(np.zeros(7)) != {number}

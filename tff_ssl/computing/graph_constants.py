@@ -11,8 +11,10 @@ have no values, and TensorFlow says so.
 from collections.abc import Collection, Iterator
 import contextlib
 import contextvars
+import itertools
 import re
 from typing import Any
+import weakref
 
 import numpy as np
 import tensorflow as tf
@@ -25,10 +27,11 @@ _NAME = re.compile(rf'{_PREFIX}/(\d+)/value')
 _ALIGNMENT = 64
 
 _by_reference = contextvars.ContextVar('by_reference', default=False)
-# By number; a number is never used again. An entry also keeps what the array was made
-# of, so that no other object gets its identity.
-_arrays: list[tuple[Any, np.ndarray]] = []
+# By number, as long as there is what the array was made of; a number is never used
+# again.
+_arrays: dict[int, np.ndarray] = {}
 _numbers: dict[tuple[int, str], int] = {}
+_next = itertools.count()
 
 
 @contextlib.contextmanager
@@ -45,7 +48,8 @@ def constant(value: np.ndarray, dtype: tf.DType) -> tf.Tensor:
   """Returns a constant, or within `by_reference` what stands for it in a graph.
 
   Args:
-    value: The array, which must not change.
+    value: The array, which must not change, and must be there until the graph has been
+      opened.
     dtype: Type of the result.
   """
   if not _by_reference.get() or tf.executing_eagerly():
@@ -100,7 +104,7 @@ def assign(numbers: Collection[int]) -> tuple[list[tf.Operation], dict[tf.Tensor
   """
   operations, feeds = [], {}
   for number in numbers:
-    held = _arrays[number][1]
+    held = _arrays[number]
     handle = tf.raw_ops.VarHandleOp(
       dtype=held.dtype, shape=held.shape, shared_name=_variable(number)
     )
@@ -117,9 +121,15 @@ def _variable(number: int) -> str:
 def _number(value: np.ndarray, dtype: tf.DType) -> int:
   key = id(value), dtype.name
   if key not in _numbers:
-    _arrays.append((value, _aligned(value.astype(dtype.as_numpy_dtype, copy=False))))
-    _numbers[key] = len(_arrays) - 1
+    number = _numbers[key] = next(_next)
+    _arrays[number] = _aligned(value.astype(dtype.as_numpy_dtype, copy=False))
+    # Before another object can have its identity.
+    weakref.finalize(value, _forget, key).atexit = False
   return _numbers[key]
+
+
+def _forget(key: tuple[int, str]) -> None:
+  _arrays.pop(_numbers.pop(key))
 
 
 def _aligned(value: np.ndarray) -> np.ndarray:
