@@ -8,10 +8,10 @@ The number of clients within the norm is released too. Each client counts as +1/
 paper sigma is a twentieth of the clients; or 5 z if that is larger, so that the counts
 never cost more than a hundredth of the budget.
 
-The first norm needs no data: it is 1. The first rounds take large steps, 4 / t of the
-paper's in round t, until they are the paper's in round 20. By then a norm that should
-be a thousand times larger or smaller is found. A norm that is still too small costs
-little: values keep their directions, and the noise shrinks with the norm.
+The first norm needs no data: it is 1. The first rounds take large steps: eta is 4 / t
+in round t, until that is the paper's 0.2, in round 20. By then a norm that should be a
+thousand times larger or smaller is found. A norm that is still too small costs little:
+values keep their directions, and the noise shrinks with the norm.
 
 `federated.followed_norms` says how a norm gets to the clients.
 """

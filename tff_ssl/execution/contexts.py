@@ -2,7 +2,7 @@
 
 Typical use::
 
-  with context.local() as execution:
+  with contexts.local() as execution:
     process = processes.build(dcco.dcco(...), ...)
     state = process.initialize()
     ...
@@ -142,8 +142,8 @@ def hosts(
   freezes or answers with garbage. To share the clients of a round among all hosts, run
   the process in parts::
 
-    with context.hosts(['a:1', 'b:1'], trusts_network=True):
-      process = parted.in_parts(processes.build(dcco.dcco(...), ...), 8)
+    with contexts.hosts(['a:1', 'b:1'], trusts_network=True):
+      process = partial_rounds.in_parts(processes.build(dcco.dcco(...), ...), 8)
       state = process.initialize()
       state, metrics = process.next(state, cohort)
 

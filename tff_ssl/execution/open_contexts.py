@@ -1,4 +1,4 @@
-"""The execution contexts that `context` opens, and how each ends.
+"""The execution contexts that `contexts` opens, and how each ends.
 
 A context belongs to the process that opened it. A fork of that process has none of its
 threads: there the context refuses every call at once and ends nothing.

@@ -1,6 +1,6 @@
 """Rounds in parts: each part of the cohort is computed alone, all are merged in order.
 
-    process = parted.in_parts(processes.build(dcco.dcco(...), ...), parts=8)
+    process = partial_rounds.in_parts(processes.build(dcco.dcco(...), ...), parts=8)
     state, metrics = process.next(state, cohort)
 
 With `contexts.hosts` all hosts execute parts at the same time; in any other context the

@@ -1,6 +1,6 @@
 """Many hosts that execute TFF computations; any may die, freeze or come back.
 
-    with contexts.hosts(['a:1', 'b:1']) as execution:
+    with contexts.hosts(['a:1', 'b:1'], trusts_network=True) as execution:
       process = partial_rounds.in_parts(processes.build(dcco.dcco(...), ...), 8)
       state = process.initialize()
       state, metrics = process.next(state, cohort)

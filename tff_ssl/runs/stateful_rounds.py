@@ -1,6 +1,6 @@
 """Rounds of an algorithm with stateful clients, as the round loop runs them.
 
-    clients = simulation.Clients(data)
+    clients = simulated_clients.Clients(data)
     process = processes.build(fed_ssl.fed_ssl(...), clients.element_spec)
     rounds = stateful_rounds.StatefulRounds(process, clients)
     loop.run(rounds, lambda round: rounds.cohort(cohorts(round)), folder, 100)

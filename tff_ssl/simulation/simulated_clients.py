@@ -1,6 +1,6 @@
 """The clients of a simulation: their element spec, and the data of each round.
 
-    clients = simulation.Clients(data)
+    clients = simulated_clients.Clients(data)
     process = processes.build(dcco.dcco(objective, optimizer), clients.element_spec)
     state, metrics = process.next(state, clients.cohort(client_ids))
 
