@@ -25,8 +25,8 @@ from tff_ssl.computing import checks
 
 # What one client adds to the count: this, or minus this.
 HALF = 0.5
-# Of the learning rate in the first round; it falls as 1 / t.
-_FIRST_RATE = 4.0
+# eta in the first round, from which it falls as 1 / t, and the least: the paper's.
+_FIRST_RATE, _RATE = 4.0, 0.2
 # sigma, over the multiplier of a round, and over its clients.
 _OF_NOISE, _OF_CLIENTS = 5.0, 1 / 20
 # A norm stays within these, whatever is counted.
@@ -40,22 +40,17 @@ class AdaptiveClip:
   Attributes:
     quantile: gamma, the share of clients that should be within the norm.
     clients_per_round: m, by which the number of clients within the norm is divided.
-    learning_rate: eta. In a round in which a share b of the clients is within the norm,
-      noise included, the norm is multiplied by exp(-eta (b - gamma)).
     initial: The norm of the first round.
   """
 
   quantile: float
   clients_per_round: int
-  learning_rate: float = 0.2
   initial: float = 1.0
 
   def __post_init__(self):
     if not 0 < self.quantile < 1:
       raise ValueError(f'quantile is {self.quantile}; it must be between 0 and 1.')
-    checks.positive(
-      clients_per_round=self.clients_per_round, learning_rate=self.learning_rate
-    )
+    checks.positive(clients_per_round=self.clients_per_round)
     bounds.check_noise(1.0, initial=self.initial)
 
   def of_count(self, noise_multiplier: float) -> float:
@@ -70,6 +65,9 @@ class AdaptiveClip:
   def after(self, norm: tf.Tensor, total: tf.Tensor, round: tf.Tensor) -> tf.Tensor:
     """Returns the norm of the next round.
 
+    If a share b of the clients is within the norm, noise included, it is multiplied by
+    exp(-eta (b - gamma)).
+
     Args:
       norm: Of this round.
       total: The sum over clients of +1/2 for one within the norm and -1/2 for others,
@@ -78,6 +76,6 @@ class AdaptiveClip:
     """
     share = total / self.clients_per_round + HALF
     first = _FIRST_RATE / (tf.cast(round, tf.float32) + 1)
-    rate = tf.maximum(self.learning_rate, first)
+    rate = tf.maximum(_RATE, first)
     moved = norm * tf.exp(-rate * (share - self.quantile))
     return tf.clip_by_value(moved, _LEAST, _MOST)

@@ -123,7 +123,7 @@ class Lars(tff.learning.optimizers.Optimizer):
       ValueError: If a value is out of its range.
     """
     checks.not_negative(learning_rate=learning_rate)
-    lars.check_hyperparameters(momentum, weight_decay, trust_coefficient=0.001)
+    lars.check_hyperparameters(momentum, weight_decay)
     self._learning_rate = learning_rate
     self._momentum = momentum
     self._weight_decay = weight_decay

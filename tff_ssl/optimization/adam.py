@@ -9,7 +9,7 @@ Deviations:
   The decay is multiplied by the full rate, as in the usual programs. The paper
     multiplies it only by the schedule's factor: its lambda is rate * weight_decay.
   Parameters of at most one dimension (biases, scales of a norm) take no decay, as in
-    MAE (He et al., 2022) and in `lars`; `exclude_vectors` controls this.
+    MAE (He et al., 2022) and in `lars`.
 """
 
 import collections
@@ -22,6 +22,9 @@ from tff_ssl.optimization import scalars
 
 # A tensor, or a (nested) dict or sequence of tensors.
 Structure = Any
+
+# Decay of the first moment, and what is added to the root of the second: the paper's.
+_BETA_1, _EPSILON = 0.9, 1e-8
 
 
 def init(params: Structure) -> collections.OrderedDict[str, Structure]:
@@ -38,11 +41,8 @@ def update(
   state: collections.OrderedDict[str, Structure],
   grads: Structure,
   learning_rate: float | tf.Tensor,
-  beta_1: float = 0.9,
   beta_2: float = 0.999,
-  epsilon: float = 1e-8,
   weight_decay: float = 0.0,
-  exclude_vectors: bool = True,
 ) -> tuple[Structure, collections.OrderedDict[str, Structure]]:
   """Takes one step.
 
@@ -51,11 +51,8 @@ def update(
     state: What `init` or the step before returned.
     grads: Gradients; the structure of `params`.
     learning_rate: alpha of the paper.
-    beta_1: Decay of the first moment, in [0, 1).
     beta_2: Decay of the second moment, in [0, 1).
-    epsilon: Added to the root of the second moment, above 0.
     weight_decay: AdamW's, at least 0; 0: Adam.
-    exclude_vectors: Whether parameters of at most one dimension take no decay.
 
   Returns:
     The new params and the new state.
@@ -63,10 +60,11 @@ def update(
   Raises:
     ValueError: A hyperparameter is out of its range.
   """
-  check_hyperparameters(beta_1, beta_2, epsilon, weight_decay)
+  checks.below_one(beta_2=beta_2)
+  checks.not_negative(weight_decay=weight_decay)
   count = state['step'] + 1
   first = tf.nest.map_structure(
-    lambda m, g: beta_1 * m + (1 - beta_1) * g, state['first_moment'], grads
+    lambda m, g: _BETA_1 * m + (1 - _BETA_1) * g, state['first_moment'], grads
   )
   second = tf.nest.map_structure(
     lambda v, g: beta_2 * v + (1 - beta_2) * tf.square(g), state['second_moment'], grads
@@ -74,11 +72,11 @@ def update(
 
   def step(param: tf.Tensor, m: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
     t = tf.cast(count, param.dtype)
-    m_hat = m / (1 - scalars.as_dtype(beta_1, param.dtype) ** t)
+    m_hat = m / (1 - scalars.as_dtype(_BETA_1, param.dtype) ** t)
     v_hat = v / (1 - scalars.as_dtype(beta_2, param.dtype) ** t)
     rate = scalars.as_dtype(learning_rate, param.dtype)
-    moved = param - rate * m_hat / (tf.sqrt(v_hat) + epsilon)
-    if not weight_decay or (exclude_vectors and param.shape.rank <= 1):
+    moved = param - rate * m_hat / (tf.sqrt(v_hat) + _EPSILON)
+    if not weight_decay or param.shape.rank <= 1:
       return moved
     return moved - rate * scalars.as_dtype(weight_decay, param.dtype) * param
 
@@ -86,12 +84,3 @@ def update(
     tf.nest.map_structure(step, params, first, second),
     collections.OrderedDict(step=count, first_moment=first, second_moment=second),
   )
-
-
-def check_hyperparameters(
-  beta_1: float, beta_2: float, epsilon: float, weight_decay: float
-) -> None:
-  """Raises ValueError on a value out of range; see `update`."""
-  checks.below_one(beta_1=beta_1, beta_2=beta_2)
-  checks.positive(epsilon=epsilon)
-  checks.not_negative(weight_decay=weight_decay)

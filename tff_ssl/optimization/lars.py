@@ -3,7 +3,7 @@
 You, Gitman and Ginsburg, "Large Batch Training of Convolutional Networks", 2017
 (arXiv:1708.03888), Algorithm 1. For a parameter tensor w with gradient g:
 
-  ratio <- trust_coefficient * |w| / (|g| + weight_decay * |w|)
+  ratio <- 0.001 * |w| / (|g| + weight_decay * |w|)
   v     <- momentum * v + learning_rate * ratio * (g + weight_decay * w)
   w     <- w - v
 
@@ -11,8 +11,7 @@ Deviations:
   The ratio is 1 where |w| or |g| is zero. The paper leaves both cases open: a
     parameter that starts at zero could otherwise never move.
   Parameters of at most one dimension (biases, scales of a norm) take plain momentum
-    SGD, without decay, as is usual since SimCLR (Chen et al., 2020);
-    `exclude_vectors` controls this.
+    SGD, without decay, as is usual since SimCLR (Chen et al., 2020).
 """
 
 from typing import Any
@@ -25,6 +24,9 @@ from tff_ssl.optimization import scalars
 # A tensor, or a (nested) dict or sequence of tensors.
 Structure = Any
 
+# eta of the paper.
+_TRUST = 0.001
+
 
 def init(params: Structure) -> Structure:
   """Returns the velocities before the first step: zeros in the shape of `params`."""
@@ -32,10 +34,7 @@ def init(params: Structure) -> Structure:
 
 
 def trust_ratio(
-  param: tf.Tensor,
-  grad: tf.Tensor,
-  weight_decay: float | tf.Tensor = 0.0,
-  trust_coefficient: float | tf.Tensor = 0.001,
+  param: tf.Tensor, grad: tf.Tensor, weight_decay: float | tf.Tensor = 0.0
 ) -> tf.Tensor:
   """Local learning rate of one parameter tensor, a scalar of its dtype.
 
@@ -48,7 +47,7 @@ def trust_ratio(
   denominator = tf.where(
     defined, grad_norm + weight_decay * param_norm, tf.ones_like(grad_norm)
   )
-  ratio = scalars.as_dtype(trust_coefficient, param.dtype) * param_norm / denominator
+  ratio = scalars.as_dtype(_TRUST, param.dtype) * param_norm / denominator
   return tf.where(defined, ratio, tf.ones_like(ratio))
 
 
@@ -59,8 +58,6 @@ def update(
   learning_rate: float | tf.Tensor,
   momentum: float | tf.Tensor = 0.9,
   weight_decay: float | tf.Tensor = 0.0,
-  trust_coefficient: float | tf.Tensor = 0.001,
-  exclude_vectors: bool = True,
 ) -> tuple[Structure, Structure]:
   """Takes one step.
 
@@ -71,9 +68,6 @@ def update(
     learning_rate: Global rate of this step.
     momentum: Share of the velocity that is kept, in [0, 1).
     weight_decay: Coefficient of the l2 penalty's gradient, at least 0.
-    trust_coefficient: eta of the paper, above 0.
-    exclude_vectors: Whether parameters of at most one dimension take neither the
-      ratio nor the decay.
 
   Returns:
     The new params and the new state.
@@ -81,15 +75,14 @@ def update(
   Raises:
     ValueError: A hyperparameter given as a Python number is out of its range.
   """
-  check_hyperparameters(momentum, weight_decay, trust_coefficient)
+  check_hyperparameters(momentum, weight_decay)
 
   def step(
     param: tf.Tensor, velocity: tf.Tensor, grad: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
-    adapted = not exclude_vectors or param.shape.rank > 1
     rate = scalars.as_dtype(learning_rate, param.dtype)
-    if adapted:
-      rate *= trust_ratio(param, grad, weight_decay, trust_coefficient)
+    if param.shape.rank > 1:
+      rate *= trust_ratio(param, grad, weight_decay)
       grad += scalars.as_dtype(weight_decay, param.dtype) * param
     velocity = scalars.as_dtype(momentum, param.dtype) * velocity + rate * grad
     return param - velocity, velocity
@@ -110,14 +103,10 @@ def update(
 
 
 def check_hyperparameters(
-  momentum: float | tf.Tensor,
-  weight_decay: float | tf.Tensor,
-  trust_coefficient: float | tf.Tensor,
+  momentum: float | tf.Tensor, weight_decay: float | tf.Tensor
 ) -> None:
   """Raises on a value out of range; a tensor's value is not known at this point."""
   if not tf.is_tensor(momentum):
     checks.below_one(momentum=momentum)
   if not tf.is_tensor(weight_decay):
     checks.not_negative(weight_decay=weight_decay)
-  if not tf.is_tensor(trust_coefficient):
-    checks.positive(trust_coefficient=trust_coefficient)

@@ -244,9 +244,7 @@ def _data(directions: np.ndarray, num_packs: int) -> list[tf.data.Dataset]:
   return [packs.pack_dataset(each, [1] * len(each[_DIRECTION])) for each in fields]
 
 
-def lower_bound(
-  inside: np.ndarray, outside: np.ndarray, delta: float, confidence: float = 0.95
-) -> float:
+def lower_bound(inside: np.ndarray, outside: np.ndarray, delta: float) -> float:
   """Bounds epsilon from below, by how well scores tell present canaries from absent.
 
   A threshold is chosen on half of the scores. On the other half, guessing 'present'
@@ -259,10 +257,9 @@ def lower_bound(
     inside: Scores of canaries that were present, at least two.
     outside: Scores of canaries that were absent, at least two.
     delta: delta of epsilon.
-    confidence: Confidence of the bound.
 
   Returns:
-    At least 0.
+    At least 0; a bound with 95 % confidence.
   """
   candidates = np.concatenate(
     [np.quantile(inside[::2], _GRID), np.quantile(outside[::2], _GRID)]
@@ -270,7 +267,7 @@ def lower_bound(
   threshold = max(
     candidates, key=lambda t: _bound(inside[::2] > t, outside[::2] > t, delta, 0.5)
   )
-  return _bound(inside[1::2] > threshold, outside[1::2] > threshold, delta, confidence)
+  return _bound(inside[1::2] > threshold, outside[1::2] > threshold, delta, 0.95)
 
 
 def _bound(
