@@ -54,7 +54,7 @@ class FinetuneStep:
     segments: np.ndarray,
     labels: np.ndarray,
     rate: float,
-    seed: Sequence[int],
+    seed: Sequence[int] | np.ndarray,
   ) -> tuple[Any, Any]:
     """Takes a step.
 
