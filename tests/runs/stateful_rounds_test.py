@@ -3,6 +3,8 @@
 import collections
 import csv
 import functools
+import gc
+import pathlib
 import signal
 
 import numpy as np
@@ -216,6 +218,24 @@ def test_the_evaluated_model_takes_the_first_clients_that_have_taken_part(
   for cohort, visits in (([0, 4], [1]), ([3, 4, 5], [2, 1]), ([1, 5], [1, 2])):
     state = stateful.next(state, stateful.cohort([ids[k] for k in cohort])).state
     assert stateful.get_model_weights(state) == (7, visits)
+
+
+def test_rounds_that_are_dropped_close_the_file_of_their_states(tmp_path):
+  def is_open():
+    path, links = tmp_path / state_store.NAME, pathlib.Path('/proc/self/fd').iterdir()
+    return any(link.exists() and link.samefile(path) for link in links)
+
+  population, _ = stateful_run.clients()
+  gc.disable()
+  try:
+    stateful = stateful_rounds.StatefulRounds(stateful_run.Process(), population)
+    stateful.resume(tmp_path, 0)
+    assert is_open()
+    # At once, whoever looks for cycles.
+    del stateful
+    assert not is_open()
+  finally:
+    gc.enable()
 
 
 def test_bad_cohorts():
