@@ -50,7 +50,6 @@ class Registered:
       )
     names = sorted({name for round in range(rounds) for name in self.cohorts(round)})
     own = stateful.states_of(names)
-    stateful.close()
     return [np.asarray(x).tolist() for x in tf.nest.flatten((state, own))]
 
 

@@ -57,9 +57,8 @@ SELECT round, checksum, state FROM states WHERE client = ?
 ORDER BY round DESC LIMIT 1
 """
 # In a damaged file any cell may be of any type; then a sum differs.
-_ROUND, _CHECKSUM = (
-  f'coalesce(CAST({name} AS INTEGER), 0)' for name in ('round', 'checksum')
-)
+_ROUND = 'coalesce(CAST(round AS INTEGER), 0)'
+_CHECKSUM = 'coalesce(CAST(checksum AS INTEGER), 0)'
 _FIRST = 'SELECT DISTINCT client FROM states ORDER BY client LIMIT ?'
 # Rows with a newer row of the same client whose round was not looked at before.
 _SUPERSEDED = f"""
