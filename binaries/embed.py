@@ -91,15 +91,39 @@ def main(options: Options) -> None:
 
 def _config(options: Options) -> run_config.RunConfig:
   """Returns a run on pictures read as those of the run, with changes."""
-  config = run_config.RunConfig(methods.FedAvg(), objectives.Simclr())
-  source = pathlib.Path(options.run)
-  if (source / stored_config.NAME).is_file():
-    read = changing.read(options.run, keep_paths=False)
-    config = dataclasses.replace(config, data=read.data)
-  elif source.is_file() and (card := source.with_suffix('.json')).is_file():
-    config = dataclasses.replace(config, data=_of_card(card))
   command_line.check_fields('data', options.data, _READING)
+  data = _data(options.run)
+  if options.beside is not None:
+    _check_alike(options, data, _data(options.beside))
+  config = run_config.RunConfig(methods.FedAvg(), objectives.Simclr(), data=data)
   return changing.changed(config, {'data': options.data})
+
+
+def _check_alike(options: Options, data: data_lib.Data, other: data_lib.Data) -> None:
+  """Refuses two encoders that read pictures in different ways, if none is given."""
+  # Only here: it imports NumPy.
+  from binaries.config import suited
+
+  given = {name for text in options.data for name in kinds.given(text)}
+  ways = [suited.reading(each) for each in (data, other)]
+  for name in ('fit', 'pixel_range'):
+    own, theirs = (kinds.value_text(getattr(way, name)) for way in ways)
+    if own != theirs and name not in given:
+      raise ValueError(
+        f'{options.run} reads pictures with {name}={own}, and {options.beside} with '
+        f'{name}={theirs}; give the one that both read them with as --data={name}=..., '
+        'or embed them one by one.'
+      )
+
+
+def _data(run: str) -> data_lib.Data:
+  """Returns how pictures were read for an encoder."""
+  source = pathlib.Path(run)
+  if (source / stored_config.NAME).is_file():
+    return changing.read(run, keep_paths=False).data
+  if source.is_file() and (card := source.with_suffix('.json')).is_file():
+    return _of_card(card)
+  return data_lib.Data()
 
 
 def _of_card(path: pathlib.Path) -> data_lib.Data:

@@ -72,6 +72,10 @@ class Options:
   evaluation: command_line.Changes = command_line.UNCHANGED
 
 
+# Of files that are made of a run, not copied.
+_MAKING = ('formats', 'classifier', 'finetuned', 'unprotected', 'data_dir', 'data')
+
+
 def main(options: Options) -> None:
   """Exports the encoder."""
   _check(options)
@@ -111,7 +115,7 @@ def _check(options: Options) -> None:
         '--give_away is given without --out; what is given away must be in a folder of '
         'its own.'
       )
-    for name in ('formats', 'classifier', 'finetuned', 'unprotected'):
+    for name in _MAKING:
       if getattr(options, name):
         raise ValueError(
           f'--{name} is given with --give_away, which copies files of the run and '

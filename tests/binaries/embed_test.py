@@ -105,6 +105,20 @@ def test_two_encoders_side_by_side(run, photos, tmp_path, capsys):
   assert data['values'] == deeper
 
 
+def test_encoders_side_by_side_read_pictures_alike(run, photos, tmp_path):
+  other = tmp_path / 'other'
+  shutil.copytree(run[0], other)
+  config = json.loads((other / 'config.json').read_text())
+  config['config']['data']['fit'] = 'pad'
+  (other / 'config.json').write_text(json.dumps(config))
+  call = [f'--run={run[0]}', f'--beside={other}', f'--images={photos[0]}']
+  with pytest.raises(ValueError, match=r'pictures with fit=crop, and .* with fit=pad'):
+    in_process.call(embed, *call, f'--out={tmp_path / "out"}')
+  in_process.call(
+    embed, *call, f'--out={tmp_path / "out"}', '--formats=csv', '--data=fit=pad'
+  )
+
+
 @pytest.mark.parametrize(
   ('given', 'expected'),
   [

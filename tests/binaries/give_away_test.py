@@ -276,6 +276,7 @@ def test_flags_that_do_not_fit_are_refused(run):
   expected = {
     f'{line} --give_away --formats=keras': 'which copies files of the run and',
     f'{line} --give_away --classifier': 'which copies files of the run and',
+    f'{line} --give_away --data=fit=pad': 'which copies files of the run and',
     f'{line} --unprotected': 'is given without --classifier or --finetuned',
   }
   for name, said in in_process.said(export, expected).items():
