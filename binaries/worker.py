@@ -8,7 +8,7 @@ program: on SIGTERM, Ctrl-C, or however else this program ends.
 
 TFF's worker listens on all addresses of its machine, has no authentication and executes
 whatever it is sent. It cannot listen on localhost only: a firewall must keep others
-from its port (docs/hosts.md shows this for systemd and docker).
+from its port (docs/hosts.md shows this for systemd).
 """
 
 import dataclasses

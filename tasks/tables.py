@@ -7,8 +7,8 @@ a class, which is said); if it has a column `split`, this holds `train` or `test
 `layouts`). All other columns are features, except an index that pandas wrote without a
 name; one that may name clients or cases is refused. Columns may have other names (see
 `column_names`). The same holds for a .parquet file (see `parquet_rows`). Without a
-split, a fifth of every class is the test split, the same in each run. Without a label,
-nothing is labelled.
+split, about a fifth of the rows are the test split, by their places, so that rows added
+at the end move none. Without a label, nothing is labelled.
 
 Features are standardised by mean and deviation of the training examples; a feature that
 is constant there becomes 0. They are scaled by stated numbers, or left as they are, if

@@ -28,10 +28,10 @@ the method needs.
   (HAM10000: the mean over classes of the recall), in per cent: the mean over seeds, and
   an interval that holds the true mean nine times in ten, by Student's t.
 - *rate*: the best on a validation split, by one run with a seed that no result has.
-  Three are tried, and up to two more while the best is the last one. *untuned*: the
-  middle one of the three.
-- *down*, *up*: MB of the whole run to and from all clients, of what a device would send
-  in float32 (of a table its own rows).
+  Three are tried, and up to two more on a side while the best is the last one there.
+  *untuned*: the middle one of the three.
+- *down*, *up*: MB of the whole run to and from all clients, in float32; where clients
+  fill a table at the server, each counts the rows of its own.
 - *CPU*: seconds of a run with its evaluation. They depend on the machine.
 
 FedSup and the other methods with labels at the server are no part of it, because they
