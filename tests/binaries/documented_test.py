@@ -7,6 +7,7 @@ import shlex
 
 import pytest
 
+from binaries.config import checks
 from binaries.config import command_line
 from binaries.config import help_text
 from binaries.config import programs
@@ -58,12 +59,13 @@ def _documented():
 @pytest.mark.parametrize(('path', 'program', 'line'), _documented())
 def test_documented_command_lines_are_taken(path, program, line):
   module = importlib.import_module(_OF_DOCS.get(program, f'binaries.{program}'))
-  # The run that is begun from is not there.
-  arguments = [each for each in shlex.split(line) if not each.startswith('--config=')]
+  # Neither the run that is begun from nor published weights are there.
+  gone = re.compile(r'--config=|--init_from=\S+\.safetensors$')
+  arguments = [each for each in shlex.split(line) if not gone.match(each)]
   if (about := help_text.asked(arguments)) is not None:
     assert help_text.build(module, about)
   elif program in programs.NAMES:
-    command_line.parse_run(program, ('--run_dir=r', *arguments))
+    checks.check(command_line.parse_run(program, ('--run_dir=r', *arguments)))
   else:
     program_lib.parse(module, arguments)
 
