@@ -114,7 +114,7 @@ def main(
     if options.seeds:
       _say_cost(benchmark, cells, options, figures.read(stored))
       made: list[running.Job] = []
-      # The best rate may be the last one tried; then the next one is tried too.
+      # The best rate may be the last one on a side; then the next one is tried too.
       while tuning := [*_tuning(benchmark, cells, options, figures.read(stored), made)]:
         failures += run(tuning)
         made += tuning

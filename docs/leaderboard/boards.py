@@ -16,7 +16,7 @@ BYTES = ('client_work/bytes_down', 'client_work/bytes_up')
 CPU = 'cpu_seconds'
 # Seeds of a result.
 SEEDS = 3
-# Most rates that are tried beyond a method's own, while the last one is the best.
+# Most rates that are tried beyond a method's own on a side, while its last is the best.
 FURTHER = 2
 # Of a run that also evaluates an encoder that has learnt nothing.
 UNTRAINED = 'random_encoder'
