@@ -3,7 +3,9 @@
 #   make test ARGS='tests/losses -k cco'    arguments for pytest
 #   make lock ARGS=--upgrade                arguments for the resolver
 
-PYTHON ?= python3.11
+IS_311 := -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null
+PYTHON ?= $(shell for python in python3.11 python3; do \
+  $$python $(IS_311) && echo $$python && exit; done; echo python3.11)
 VENV := .venv
 BIN := $(VENV)/bin
 # A copy of the lock that is installed, written when the install is complete: an install
@@ -30,22 +32,17 @@ TORTURE := $(BIN)/python -m pytest -m torture -o tmp_path_retention_policy=faile
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# What `byol-collapse` leaves: run folders that begin so, and the figure.
-RUNS ?= runs/byol
-FIGURE ?= docs/figures/byol_collapse.png
-
-.PHONY: help demo byol-collapse claims claims-cifar claims-elsewhere test check bench
+.PHONY: help demo claims claims-cifar claims-elsewhere test check bench
 .PHONY: leaderboard
 .PHONY: bench-growth docs docs-serve docs-venv test-long kill-campaign torture format lock
 .PHONY: race elsewhere backbones clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'
-	@echo 'make byol-collapse  BYOL with group and batch norm; draws docs/figures'
 	@echo "make claims       the papers' claims on digits (hours); writes docs/claims.md"
 	@echo 'make claims-cifar the same on CIFAR (days); both resume where they stopped'
 	@echo "make claims-elsewhere  FedAvg on Fashion-MNIST in Flower's setting (hours)"
-	@echo 'make leaderboard  all methods on all boards (at most 20 CPU hours); writes its page'
+	@echo 'make leaderboard  all methods on all boards (some 20 CPU hours); writes its page'
 	@echo 'make test         run the tests (ARGS: for pytest)'
 	@echo 'make test-long    run the slow tests of further methods, then make elsewhere'
 	@echo 'make check        lint, formatting and types'
@@ -68,21 +65,6 @@ demo: venv
 	    --runtime=packs=4 \
 	    --evaluation=label_fractions=0.02/0.1,baselines=true,supervised_steps=200 \
 	    --run_dir=runs/demo $(ARGS)
-
-byol-collapse: venv
-	@mkdir -p $(dir $(FIGURE))
-	@for algorithm in centralized fedavg; do for norm in group batch; do \
-	  $(BIN)/python -m binaries.fedavg_ssl \
-	      --objective=byol:projector=64/32,predictor_width=64 --method=$$algorithm \
-	      --encoder=norm=$$norm,width=0.5 --augmentation=mild --partition=iid:clients=5 \
-	      --participation=1 \
-	      --clients=batch_size=128,drop_last_batch=never,learning_rate=0.1,momentum=0.9 \
-	      --rounds=30 --evaluation=every=3 \
-	      --run_dir=$(RUNS)_$${algorithm}_$$norm $(ARGS) || exit; done; done
-	$(BIN)/python -m binaries.compare --curves=accuracy,spread \
-	    --metric='knn/10%/accuracy,linear/10%/accuracy' \
-	    --runs='$(RUNS)_*_group,$(RUNS)_*_batch' --out=$(RUNS)_collapse
-	cp $(RUNS)_collapse/curves.png $(FIGURE)
 
 # ARGS='--claims=dcco-centralized --jobs=1'; --data=cifar10=FOLDER where the data are.
 claims: venv
@@ -205,19 +187,16 @@ venv:
 	test "$$(uname -sm)" = 'Linux x86_64' || { \
 	  echo "tff_ssl runs on Linux x86_64, the platform of TensorFlow" \
 	    "Federated's wheel; this is $$(uname -sm)." >&2; exit 1; }; \
-	for python in '$(PYTHON)' python3 none; do \
-	  "$$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
-	    2>/dev/null && break; done; \
-	test "$$python" != none || { \
-	  echo 'tff_ssl needs Python 3.11, and neither $(PYTHON) nor python3 is one:' \
+	'$(PYTHON)' $(IS_311) || { \
+	  echo 'tff_ssl needs Python 3.11, and $(PYTHON) is none:' \
 	    'install it, or name it with make PYTHON=/path/to/python3.11.' >&2; exit 1; }; \
-	"$$python" -c 'import ensurepip, venv' 2>/dev/null || { \
-	  echo "$$python cannot make a virtual environment:" \
+	'$(PYTHON)' -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo '$(PYTHON)' "cannot make a virtual environment:" \
 	    'install the Debian package python3.11-venv.' >&2; exit 1; }; \
 	echo 'Installing requirements.txt into $(VENV): 3 GB, some minutes, only once.'; \
 	set -e; \
 	rm -f $(STAMP); \
-	"$$python" -m venv --clear $(VENV); \
+	'$(PYTHON)' -m venv --clear $(VENV); \
 	sed -n '/^\(setuptools\|wheel\)==/,/# via/p' requirements.txt \
 	  > $(VENV)/build_tools.txt; \
 	install="$(BIN)/python -m pip install --quiet --no-input --no-deps"; \

@@ -228,7 +228,7 @@ def test_install_that_failed_is_repeated(make_venv, tmp_path):
 @pytest.mark.parametrize(
   'fake, message',
   [
-    ({'FAKE_VERSION': 1}, 'needs Python 3.11, and neither python3.11 nor python3 is'),
+    ({'FAKE_VERSION': 1}, 'needs Python 3.11, and python3.11 is none: install it'),
     ({'FAKE_ENSUREPIP': 1}, 'install the Debian package python3.11-venv.'),
   ],
 )

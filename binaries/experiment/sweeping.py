@@ -18,6 +18,7 @@ from binaries.launching import complete
 from binaries.launching import job_runner
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
+from tff_ssl.runs.privacy import disclosure
 
 # Fields of the problem or of its evaluation, not of a method, whose defaults differ
 # between programs.
@@ -67,9 +68,10 @@ class Runner(job_runner.Runner[Job]):
   """Runs the jobs of a sweep, a limited number at a time."""
 
   def is_done(self, job: Job) -> bool:
-    """Returns whether a run has all its rounds and their evaluation."""
+    """Returns whether a run is complete: its card is the last that is written."""
     run = complete.read(job.folder)
-    return run is not None and run.last_round == job.config.rounds
+    is_trained = run is not None and run.last_round == job.config.rounds
+    return is_trained and (job.folder / disclosure.TEXT).exists()
 
   def command(self, job: Job) -> list[str]:
     """Returns the arguments after `python`."""

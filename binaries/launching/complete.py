@@ -1,4 +1,4 @@
-"""Finds out whether a run is complete: all its rounds, and their evaluation."""
+"""Finds out whether a run has all its rounds, and the evaluation of the last."""
 
 import os
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def read(folder: str | os.PathLike[str]) -> 'run_reader.Run | None':
-  """Returns a run; None if it is not complete.
+  """Returns a run; None if it lacks rounds or their evaluation.
 
   Args:
     folder: The run folder, which need not exist.
@@ -22,7 +22,7 @@ def read(folder: str | os.PathLike[str]) -> 'run_reader.Run | None':
   except ValueError:
     # It was killed before its first round, or while it wrote one of its first files.
     return None
-  # The evaluation comes last, and names its round.
+  # Written after the rounds; signals, baselines and the card follow.
   if (
     rounds is None or run.evaluation.get('round') != rounds or run.last_round != rounds
   ):

@@ -122,6 +122,8 @@ class Runner(job_runner.Runner[Job]):
       return False
     for column, value in known.items():
       self._stored[job.run.key, job.seed, column] = float(f'{value:.{_DIGITS}g}')
+    # Another campaign may have written other figures.
+    self._stored = {**figures_lib.read(self._path), **self._stored}
     files.write(self._path, figures_lib.text(self._stored, self._claims))
     return True
 

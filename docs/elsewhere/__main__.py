@@ -174,12 +174,19 @@ def write(folder: pathlib.Path, formats: Sequence[str] = exports.FORMATS) -> Non
   """Writes a folder for each encoder: its files, and `numbers.npz`.
 
   Args:
-    folder: It is made. What other code has written there is removed; encoders of this
-      code that are complete stay as they are.
+    folder: It is made, unless it was. What other code has written there is removed;
+      encoders of this code that are complete stay as they are.
     formats: Formats of the exports.
+
+  Raises:
+    ValueError: If the folder holds something else.
   """
   exports.check(formats)
   made_by = folder / _FINGERPRINT
+  if not made_by.exists() and folder.is_dir() and any(folder.iterdir()):
+    raise ValueError(
+      f'{folder} holds something else; it must be new, empty, or made by this program.'
+    )
   if not made_by.exists() or made_by.read_text() != _fingerprint():
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -213,7 +220,7 @@ def write(folder: pathlib.Path, formats: Sequence[str] = exports.FORMATS) -> Non
 def _fingerprint() -> str:
   """Returns a hash of the code and the requirements."""
   sources = [_ROOT / 'requirements.txt']
-  for place in ('tff_ssl', 'docs/elsewhere'):
+  for place in ('tff_ssl', 'tasks', 'binaries', 'docs/elsewhere'):
     for suffix in ('py', 'txt', 'jinja'):
       sources += (_ROOT / place).rglob(f'*.{suffix}')
   digest = hashlib.sha256()

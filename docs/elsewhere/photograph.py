@@ -93,7 +93,7 @@ def _call(program: str, *flags: str) -> None:
 
 def main(folder: pathlib.Path, *given: str) -> None:
   """Writes both into a folder of `folder`."""
-  paths = tuple(map(pathlib.Path, given)) or _write_run(folder.parent / 'photograph')
+  paths = tuple(map(pathlib.Path, given)) or _write_run(folder / 'photograph')
   write(folder / f'photograph-{paths[0].name}', *paths)
 
 

@@ -107,7 +107,7 @@ def main(
     try:
       return runner.run(own)
     finally:
-      _store_cpu(benchmark, stored, own)
+      _store_of_folders(benchmark, stored, own)
 
   failures = []
   try:
@@ -191,22 +191,27 @@ def _say_cost(
   hours = taken / 3600
   if hours > benchmark.hours:
     raise ValueError(
-      f'The runs take up to {hours:.1f} CPU hours; it must be at most '
+      f'The runs take about {hours:.1f} CPU hours; it must be at most '
       f'{benchmark.hours:g}, the bound of boards.toml.'
     )
-  print(f'Up to {hours:.2f} CPU hours', file=sys.stderr, flush=True)
+  print(f'About {hours:.2f} CPU hours at most', file=sys.stderr, flush=True)
 
 
-def _store_cpu(
+def _store_of_folders(
   benchmark: boards_lib.Benchmark, path: pathlib.Path, jobs: Sequence[running.Job]
 ) -> None:
-  """Adds the CPU seconds of runs whose folders are there to the stored figures."""
+  """Stores bytes and CPU seconds, which are of all rounds, of runs with a folder."""
   stored = figures.read(path)
   for job in jobs:
     found = complete.read(job.folder)
     if found is not None and boards_lib.CPU in found.system:
       taken = float(found.system[boards_lib.CPU].sum())
       stored[job.run.key, job.seed, boards_lib.CPU] = float(f'{taken:.6g}')
+      # The engine takes the last round's; a round's bytes may change (FedCA).
+      for name in boards_lib.BYTES:
+        if name in found.metrics:
+          mean = float(found.metrics[name].mean())
+          stored[job.run.key, job.seed, name] = float(f'{mean:.6g}')
   claims = [*boards_lib.claims(benchmark, with_cpu=True)]
   files.write(path, figures.text(stored, claims))
 

@@ -76,13 +76,16 @@ def main(options: Options) -> None:
     options: What is raced.
 
   Raises:
-    ValueError: If the page is none, or float32 is left out.
+    ValueError: If the page is none, nothing is raced, or float32 is left out.
   """
   page = pathlib.Path(options.out)
   if page.suffix != '.md' or not page.parent.is_dir():
     raise ValueError(
       f'out is {str(page)!r}; it must be a .md file in an existing folder.'
     )
+  for name in ('peers', 'regimes', 'losses'):
+    if not getattr(options, name):
+      raise ValueError(f'{name} is empty; it must have one.')
   if protocol.FLOAT32 not in options.precisions:
     raise ValueError(
       f'precisions is {",".join(options.precisions)}; it must have '

@@ -25,6 +25,7 @@ from scipy import stats
 from binaries import experiment
 from binaries.config import command_line
 from binaries.launching import program
+from docs.claims import figures
 from docs.leaderboard import boards
 from docs.signals import on_boards
 from tff_ssl.evaluation import signals
@@ -59,7 +60,8 @@ def main(options: Options) -> None:
   """Makes the runs, and prints the tables."""
   if options.leaderboard is not None:
     benchmark, folder = boards.read(), pathlib.Path(options.leaderboard)
-    print(plain_text.text(on_boards.correlations(benchmark, folder)))
+    stored = figures.read(boards.FOLDER / 'figures.csv')
+    print(plain_text.text(on_boards.correlations(benchmark, folder, stored)))
     print(f'\n{plain_text.text(on_boards.rates(benchmark, folder))}')
     return
   out, tables, numbers = pathlib.Path(options.out), command_lines(), {}

@@ -8,6 +8,7 @@ import statistics
 from scipy import stats
 
 from docs.claims import data
+from docs.claims import figures
 from docs.leaderboard import boards as boards_lib
 from tff_ssl.evaluation import signals
 from tff_ssl.reporting import verdict
@@ -29,13 +30,14 @@ def relative(numbers: _Numbers, signal: str) -> float:
 
 
 def correlations(
-  benchmark: boards_lib.Benchmark, folder: pathlib.Path
+  benchmark: boards_lib.Benchmark, folder: pathlib.Path, stored: figures.Stored
 ) -> list[dict[str, object]]:
   """Returns Spearman's rank correlation of signals with accuracy, by board.
 
   Args:
     benchmark: Boards and methods.
     folder: The leaderboard's run folders.
+    stored: Its figures, by which a method's rate was chosen.
 
   Returns:
     A row for each signal, in which it is relative to before training, over the results
@@ -45,7 +47,8 @@ def correlations(
     ValueError: If there is no result.
   """
   found = [
-    (each, _results(benchmark, each, folder)) for each in benchmark.boards.values()
+    (each, _results(benchmark, each, folder, stored))
+    for each in benchmark.boards.values()
   ]
   if not any(runs for _, runs in found):
     raise ValueError(
@@ -81,9 +84,7 @@ def rates(
   rows: list[dict[str, object]] = []
   for board in benchmark.boards.values():
     column = boards_lib.tuning_column(board)
-    losses = [
-      _losses(tried, column) for tried in _tuning(benchmark, board, folder) if tried
-    ]
+    losses = [_losses(tried, column) for tried in _tuning(benchmark, board, folder)]
     if losses:
       names = ('largest view_ratio', 'any', 'worst')
       means = map(statistics.fmean, zip(*losses, strict=True))
@@ -107,21 +108,26 @@ def _losses(tried: Sequence[_Numbers], column: str) -> tuple[float, float, float
 def _tuning(
   benchmark: boards_lib.Benchmark, board: boards_lib.Board, folder: pathlib.Path
 ) -> Iterator[list[_Numbers]]:
-  """Yields the numbers of each method's rates that were tried."""
+  """Yields the numbers of the rates of each method of which its own were tried."""
   for method in benchmark.methods.values():
     runs = [benchmark.tuning_run(board, method, rate) for rate in method.grid]
     found = [_read(run, benchmark.tuning_seed, folder) for run in runs]
-    yield [numbers for numbers in found if numbers]
+    tried = [numbers for numbers in found if numbers]
+    if len(tried) >= len(method.rates):
+      yield tried
 
 
 def _results(
-  benchmark: boards_lib.Benchmark, board: boards_lib.Board, folder: pathlib.Path
+  benchmark: boards_lib.Benchmark,
+  board: boards_lib.Board,
+  folder: pathlib.Path,
+  stored: figures.Stored,
 ) -> list[_Numbers]:
   """Returns the numbers of all methods' results on a board."""
   found = [
     _read(boards_lib.run(board, method, rate), seed, folder)
     for method in benchmark.methods.values()
-    for rate in method.grid
+    if (rate := boards_lib.chosen_rate(benchmark, board, method, stored)) is not None
     for seed in range(boards_lib.SEEDS)
   ]
   return [numbers for numbers in found if numbers]

@@ -58,6 +58,8 @@ def main(options: Options) -> None:
   dimensions, out = sorted(set(own.pop('dimensions'))), own.pop('out')
   if out is not None and pathlib.Path(out).suffix != '.png':
     raise ValueError(f'out is {out!r}; it must end in .png.')
+  if not dimensions:
+    raise ValueError('dimensions is empty; it must have one.')
   settings = [representability.Setting(d, **own) for d in dimensions]
   studies = {setting: representability.study(setting) for setting in settings}
   largest = settings[-1]

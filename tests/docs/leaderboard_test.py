@@ -160,9 +160,9 @@ def test_the_cost_is_said_and_refused_before_anything_runs(folder, capsys):
   assert '**The campaign is not complete.**' in text
   seconds = _BENCHMARK.boards['digits_silo'].seconds
   said = capsys.readouterr().err
-  assert f'Up to {6 * seconds / 3600:.2f} CPU hours\n' in said
+  assert f'About {6 * seconds / 3600:.2f} CPU hours at most\n' in said
   _call(folder, '--methods=ssd', '--seeds=1')
-  assert 'Up to 0.00 CPU hours\n' in capsys.readouterr().err
+  assert 'About 0.00 CPU hours at most\n' in capsys.readouterr().err
   small, fake = dataclasses.replace(_BENCHMARK, hours=0.01), _Fake()
   with pytest.raises(ValueError, match=r'CPU hours; it must be at most 0\.01'):
     _call(folder, '--methods=dcco', fake=fake, benchmark=small)

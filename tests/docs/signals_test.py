@@ -26,11 +26,20 @@ def _write(folder, run, seed, accuracy, **own):
 def test_ranks_are_those_of_the_results_of_a_board(tmp_path):
   """Of five runs all have the order of accuracies, but for spread and rank."""
   methods = [*_BENCHMARK.methods.values()][:5]
+  stored = {}
   for i, method in enumerate(methods):
-    run = boards.run(_BOARD, method, method.rates[0])
+    for rate, accuracy in zip(method.rates, (0.1, 0.2, 0.1), strict=True):
+      tuning = _BENCHMARK.tuning_run(_BOARD, method, rate)
+      stored[tuning.key, _BENCHMARK.tuning_seed, boards.tuning_column(_BOARD)] = (
+        accuracy
+      )
+    # A run of another rate than the chosen one is no result.
+    other = boards.run(_BOARD, method, method.rates[0])
+    _write(tmp_path, other, 0, 1 - i / 10)
+    run = boards.run(_BOARD, method, method.rates[1])
     own = dict.fromkeys(signals.NAMES, 2.0**i) | {'spread': 9.0 - i, 'rank': i % 2}
     _write(tmp_path, run, 0, 0.5 + i / 10, **own)
-  rows = on_boards.correlations(_BENCHMARK, tmp_path)
+  rows = on_boards.correlations(_BENCHMARK, tmp_path, stored)
   found = {row['signal']: row['digits_silo, 5 runs'] for row in rows}
   assert (found['view_ratio'], found['spread'], found['rank']) == (
     '1.00',
@@ -42,7 +51,7 @@ def test_ranks_are_those_of_the_results_of_a_board(tmp_path):
 
 def test_a_folder_without_results_is_refused(tmp_path):
   with pytest.raises(ValueError, match='has no results of the leaderboard'):
-    on_boards.correlations(_BENCHMARK, tmp_path / 'nowhere')
+    on_boards.correlations(_BENCHMARK, tmp_path / 'nowhere', {})
 
 
 @pytest.mark.parametrize(
