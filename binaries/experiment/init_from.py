@@ -23,7 +23,9 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
 from tff_ssl.encoders import vit
 from tff_ssl.export import encoder_file
+from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import target
 from tff_ssl.runs import checkpoints
 from tff_ssl.runs import frozen_base
 from tff_ssl.runs import run_config as stored_config
@@ -152,16 +154,19 @@ def build(
   config: run_config.RunConfig,
   folder: str | os.PathLike[str],
   encoder: network.Network,
+  objective: base.Objective,
 ) -> Callable[[Any], Any] | None:
   """Returns a function that puts the weights of `init_from` into an initial state.
 
-  It also writes the frozen weights, if there are any, into the run's folder. Returns
-  None for a run that starts from none, or that has begun.
+  A state of the objective, such as BYOL's target, begins anew with these weights. It
+  also writes the frozen weights, if there are any, into the run's folder. Returns None
+  for a run that starts from none, or that has begun.
 
   Args:
     config: The run.
     folder: Its folder.
     encoder: Its encoder.
+    objective: What it minimises.
 
   Raises:
     ValueError: If the weights belong to another network.
@@ -189,7 +194,11 @@ def build(
     if statistics:
       statistics = take(source, statistics, found_statistics, encoder)
     print(f'starting from {where}', flush=True)
-    return state._replace(global_model_weights=type(weights)(trainable, statistics))
+    state = state._replace(global_model_weights=type(weights)(trainable, statistics))
+    if hasattr(state, 'objective'):
+      # Of centralized training; elsewhere it is made on clients, of what they receive.
+      state = state._replace(objective=objective.init_state(trainable))
+    return state
 
   return start
 
@@ -240,16 +249,16 @@ def adapted(
   if rank is None:
     return encoder
   folder = folder or checks.folder_of(config)
-  base = frozen_base.read(folder)
-  if base is None:
+  frozen = frozen_base.read(folder)
+  if frozen is None:
     if not config.init_from:
       raise ValueError(
         f'{pathlib.Path(folder) / frozen_base.NAME} is missing; it must hold the '
         'frozen weights of this run.'
       )
     _, found, _ = _read(config, encoder, False)
-    base = network.select(found, dual_encoder.encoder_prefix(encoder))
-  return lora.adapt(encoder, base, rank)
+    frozen = network.select(found, dual_encoder.encoder_prefix(encoder))
+  return lora.adapt(encoder, frozen, rank)
 
 
 def _is_encoder(source: str) -> bool:
@@ -302,7 +311,7 @@ def take(
   """Returns a run's initial weights, replaced by another run's where that has them.
 
   A head is taken completely or not at all. A printed sentence says which heads start
-  afresh.
+  afresh. A trained target that is not taken is a copy of the resulting networks.
 
   Args:
     source: The other run, for the messages.
@@ -327,14 +336,18 @@ def take(
       )
   # The part before the first '/' names a network.
   fresh = {name.partition('/')[0] for name in misfits}
-  if fresh:
-    print(
-      f'not taken from {source} but initialised: {", ".join(sorted(fresh))}', flush=True
-    )
-  return collections.OrderedDict(
+  if heads := sorted(fresh - {target.TARGET}):
+    print(f'not taken from {source} but initialised: {", ".join(heads)}', flush=True)
+  result = collections.OrderedDict(
     (name, value if name.partition('/')[0] in fresh else _like(value, found[name]))
     for name, value in own.items()
   )
+  if target.TARGET in fresh:
+    copied = network.select(result, target.TARGET)
+    result.update(
+      network.with_prefix({name: result[name] for name in copied}, target.TARGET)
+    )
+  return result
 
 
 def _like(value: Any, array: np.ndarray) -> Any:

@@ -172,7 +172,7 @@ def execute(experiment: experiments.Experiment) -> None:
     algorithms.of(config),
   )
   init_from.check_data(config, path, experiment.task)
-  start = init_from.build(config, path, experiment.encoder)
+  start = init_from.build(config, path, experiment.encoder, experiment.objective)
   alarms, mixing = alarms_lib.for_objective(experiment.objective), None
   if algorithm.mixing is not None:
     mixing = algorithm.mixing(config)

@@ -21,6 +21,7 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import vit
 from tff_ssl.export import encoder_file
 from tff_ssl.federated import server
+from tff_ssl.objectives import base
 from tff_ssl.runs import checkpoints
 from tff_ssl.runs import frozen_base
 
@@ -64,7 +65,7 @@ def _begun(source, folder):
   folder.mkdir()
   adapted = init_from.adapted(config, _plain())
   own = {name: value.numpy() for name, value in adapted.init([0, 1]).items()}
-  start = init_from.build(config, folder, adapted)
+  start = init_from.build(config, folder, adapted, base.Objective())
   return adapted, start(_state(_with_head(own, 0))).global_model_weights.trainable
 
 
@@ -99,7 +100,7 @@ def test_another_run_starts_from_merged_weights(tmp_path):
   config = in_process.read('fedavg_ssl', f'--init_from={tmp_path / "run"}')
   fresh = _with_head(_plain().init([0, 0]), 0)
   (tmp_path / 'next').mkdir()
-  start = init_from.build(config, tmp_path / 'next', _plain())
+  start = init_from.build(config, tmp_path / 'next', _plain(), base.Objective())
   found = start(_state(fresh)).global_model_weights.trainable
   merged = adapted.merged(network.select(moved, 'encoder'))
   for name, value in merged.items():

@@ -15,6 +15,7 @@ import tensorflow_federated as tff
 from binaries import fedavg_ssl
 from binaries import fedema
 from binaries import fedsup
+from binaries.building import algorithms
 from binaries.building import encoders
 from binaries.building import objectives
 from binaries.config import checks
@@ -28,6 +29,8 @@ from tests.reporting import fabricate
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
 from tff_ssl.federated import server
+from tff_ssl.objectives import base
+from tff_ssl.runs import checkpoints
 from tff_ssl.runs import run_config as stored_config
 
 _FLAGS = (
@@ -175,10 +178,11 @@ def test_an_encoder_of_ours_is_started_from_and_another_network_refused(
   config = in_process.read('fedavg_ssl', f'--init_from={path}')
   init_from.check(config, tmp_path / 'run')
   (tmp_path / 'run').mkdir()
-  started = init_from.build(config, tmp_path / 'run', encoder)(state)
+  objective = base.Objective()
+  started = init_from.build(config, tmp_path / 'run', encoder, objective)(state)
   other = registry.build_encoder('conv2', (8, 8, 1), 0.125, None, None, 'batch')
   with pytest.raises(ValueError, match='is not the conv2 of this run'):
-    init_from.build(config, tmp_path / 'run', other)
+    init_from.build(config, tmp_path / 'run', other, objective)
   got = started.global_model_weights.trainable
   assert got.keys() == weights.trainable.keys()
   for name, value in params.items():
@@ -202,7 +206,7 @@ def test_published_weights_are_started_from_with_their_statistics(
   objective = objectives.build(config, encoder, types.SimpleNamespace(num_classes=2))
   state = server.initial_state(server.initial_weights(objective, 0), 0)
   (tmp_path / 'run').mkdir()
-  started = init_from.build(config, tmp_path / 'run', encoder)(state)
+  started = init_from.build(config, tmp_path / 'run', encoder, objective)(state)
   weights = started.global_model_weights
   own = network.select({**weights.trainable, **weights.non_trainable}, 'encoder')
   x = np.random.default_rng(0).uniform(size=(2, 32, 32, 3))
@@ -219,6 +223,40 @@ def test_published_weights_are_started_from_with_their_statistics(
   (tmp_path / 'run').mkdir(exist_ok=True)
   (tmp_path / 'run' / stored_config.NAME).touch()
   checks.check(config)
+
+
+@pytest.mark.parametrize(
+  ('line', 'source'),
+  [
+    ('--method=centralized --objective=byol', 'byol'),
+    ('--method=centralized --objective=moco_v1', 'moco_v1'),
+    ('--method=centralized --objective=moco_v2', 'moco_v2'),
+    ('--method=centralized --objective=dino', 'dino'),
+    # The target is a part of the weights, which the source lacks.
+    ('--method=centralized --objective=byol:stop_gradient=false', 'byol'),
+  ],
+)
+def test_the_target_of_a_run_is_that_of_the_weights_it_starts_from(
+  tmp_path, line, source
+):
+  flags = f'{line} --encoder=conv2:width=0.0625 --init_from={tmp_path}/source'
+  config = in_process.read('fedavg_ssl', flags)
+  encoder = encoders.of_shape(config, (8, 8, 1))
+  task = types.SimpleNamespace(num_classes=2)
+  objective = objectives.build(config, encoder, task)
+  theirs = in_process.read('fedavg_ssl', f'--objective={source}')
+  weights = server.initial_weights(objectives.build(theirs, encoder, task), seed=5)
+  folder = checkpoints.Checkpoints(tmp_path / 'source' / 'checkpoints')
+  folder.save(7, server.initial_state(weights, 0))
+  state = algorithms.of(config).build(config, objective).initialize()
+  (tmp_path / 'run').mkdir()
+  state = init_from.build(config, tmp_path / 'run', encoder, objective)(state)
+  found = {**state.global_model_weights.trainable, **state.objective}
+  targets = network.select(found, 'target')
+  assert {name.partition('/')[0] for name in targets} >= {'encoder', 'projector'}
+  for name, value in targets.items():
+    np.testing.assert_array_equal(value, weights.trainable[name])
+    np.testing.assert_array_equal(found[name], weights.trainable[name])
 
 
 @pytest.fixture
