@@ -79,9 +79,7 @@ def configure(
   if base is None:
     for name in ('task', *SHORT, 'data'):
       config = _changed(config, [change for change in changes if change[0] == name])
-    # Only here: it imports NumPy, which --help does not need.
-    suited = importlib.import_module('binaries.config.suited')
-    config = suited.to_task(config)
+    config = _suited(config)
   config = _changed(config, [change for change in changes if change[0] != CONFIG])
   if 'clients_per_round' in last:
     if 'participation' in last:
@@ -120,7 +118,7 @@ def check_given_again(
     if of_data:
       counts = name == SHORT['data_dir'] or (counts and name.startswith('data.'))
     is_lost = value and name not in given and own.get(name, value) == field.default
-    if counts and is_lost:
+    if counts and is_lost and config.uses(name):
       flag = flags.get(name, name).replace('.', '=')
       raise ValueError(
         f'The run in {path} has --{flag}={value}, which is not taken from another run: '
@@ -181,20 +179,40 @@ def _row(
   changes: Sequence[Change],
   base: run_config.RunConfig | None,
 ) -> run_config.RunConfig:
-  """Returns the row that the changes name, or another run with its method."""
+  """Returns the row that the changes name, or another run with its method.
+
+  What one of the two methods, or objectives, does not use is as in the row: the other
+  run neither has it in its config.json, nor would this one.
+  """
   method, objective = (_kind(changes, flag) for flag in ('method', 'objective'))
   if base is None:
     return program.row(method, objective)
   own = program.row(method or base.method.kind, objective or base.objective.kind)
+  own = _suited(dataclasses.replace(own, task=base.task, data=base.data))
   same_method = own.method.kind == base.method.kind
   same_objective = own.objective.kind == base.objective.kind
   same_clients = base.clients.kind in run_config.clients_of(own.method)
-  return dataclasses.replace(
+  config = dataclasses.replace(
     base,
     method=base.method if same_method else own.method,
     objective=base.objective if same_objective else own.objective,
     clients=base.clients if same_clients else own.clients,
   )
+  unused: dict[str, Any] = {}
+  for name in (*base.unused, *own.unused):
+    part, _, field = name.partition('.')
+    value = getattr(own, part)
+    # Other kinds of clients may lack the field.
+    if not field or (hasattr(value, field) and hasattr(getattr(config, part), field)):
+      unused[name] = getattr(value, field) if field else value
+  return roles.replace(config, unused)
+
+
+def _suited(row: run_config.RunConfig) -> run_config.RunConfig:
+  """Returns a row with what suits its task."""
+  # Only here: it imports NumPy, which --help does not need.
+  suited = importlib.import_module('binaries.config.suited')
+  return suited.to_task(row)
 
 
 def _kind(changes: Sequence[Change], flag: str) -> str | None:

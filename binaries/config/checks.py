@@ -9,10 +9,12 @@ import os
 from binaries.config import aggregations
 from binaries.config import backbones
 from binaries.config import data as data_lib
+from binaries.config import methods
 from binaries.config import programs
 from binaries.config import run_config
 from binaries.config import suited
 from tasks import registry
+from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
 from tff_ssl.evaluation import method_names
 from tff_ssl.partition import spec
@@ -43,12 +45,34 @@ def check(config: run_config.RunConfig) -> None:
     OSError: If its folder cannot be made.
   """
   programs.check(config)
+  _check_unused(config)
   files.check_folder(folder_of(config))
   _check_source(config)
   check_data(config)
   _check_privacy(config)
   check_evaluation(config)
   _check_evaluation_used(config)
+
+
+def _check_unused(config: run_config.RunConfig) -> None:
+  """Refuses values that would promise something, and are not in config.json.
+
+  Only a run from Python has them: flags of what a method does not use are refused. Of
+  the parts that are not used at all, rows may have values.
+  """
+  for name in config.unused:
+    part, _, field = name.partition('.')
+    if not field and part not in ('aggregation', *methods.START):
+      continue
+    value, default = getattr(config, part), getattr(type(config), part, None)
+    if field:
+      value, default = (getattr(each, field, None) for each in (value, type(value)))
+    if value != default:
+      where = f'{field} of {part}' if field else part
+      raise ValueError(
+        f'{where} is {getattr(value, kinds.KIND, value)} with the method '
+        f'{config.method.kind}, which does not use it; leave it out.'
+      )
 
 
 def folder_of(config: run_config.RunConfig) -> str:

@@ -144,10 +144,14 @@ class RunConfig(kinds.Kind):
     own = self.aggregation
     return isinstance(own, aggregations.Private) and own.cohorts != 'passes'
 
+  @property
+  def unused(self) -> tuple[str, ...]:
+    """Names of the fields, or parts, that the method or the objective does not use."""
+    return (*self.method.unused, *self.objective.unused)
+
   def uses(self, name: str) -> bool:
     """Returns whether the method and the objective use a field, or a part of it."""
-    unused = (*self.method.unused, *self.objective.unused)
-    return not any(name == each or name.startswith(f'{each}.') for each in unused)
+    return not any(name == each or name.startswith(f'{each}.') for each in self.unused)
 
   def settings(self) -> dict[str, Any]:
     """Returns the values of all fields that are used, by name."""

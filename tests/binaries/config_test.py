@@ -4,11 +4,13 @@ import ast
 import dataclasses
 import json
 import pathlib
+import re
 import typing
 
 import pytest
 
 from binaries.config import aggregations
+from binaries.config import checks
 from binaries.config import command_line
 from binaries.config import data
 from binaries.config import encoders
@@ -159,10 +161,41 @@ def test_the_parts_of_a_row_are_read_from_their_texts(row):
 @pytest.mark.parametrize('row', _ROWS.values(), ids=_ROWS)
 def test_what_a_row_does_not_use_is_a_field(row):
   known = {*roles.flat(row), *kinds.field_types(run_config.RunConfig)}
-  assert {*row.method.unused, *row.objective.unused} <= known
+  assert {*row.unused} <= known
+  checks.check(dataclasses.replace(row, run_dir='r'))
   assert row.names(roles.is_free) and {*row.names(roles.is_free)} <= {
     *row.names(roles.is_neutral)
   }
+
+
+@pytest.mark.parametrize(
+  ('method', 'fields', 'said'),
+  [
+    (
+      'centralized',
+      {'aggregation': aggregations.Private(epsilon=8.0)},
+      'aggregation is private with the method centralized, which does not use it; ',
+    ),
+    ('fedbn', {'init_from': 'there'}, 'init_from is there with the method fedbn, wh'),
+    ('server_finetuned', {'init_from': 'there'}, 'init_from is there with the method'),
+    (
+      'centralized',
+      {'clients': training.SgdClients(proximal_weight=0.5)},
+      'proximal_weight of clients is 0.5 with the method centralized, which does not',
+    ),
+    (
+      'fedprox',
+      {'evaluation': evaluations.Evaluation(personal=('linear',))},
+      "personal of evaluation is ('linear',) with the method fedprox, which does not",
+    ),
+  ],
+)
+def test_what_a_method_does_not_use_is_refused_from_python_too(method, fields, said):
+  config = run_config.RunConfig(
+    _METHODS[method](), objectives.Simclr(), run_dir='r', **fields
+  )
+  with pytest.raises(ValueError, match=re.escape(said)):
+    checks.check(config)
 
 
 def _configs():

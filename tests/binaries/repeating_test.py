@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import sys
 
 import pytest
@@ -7,6 +8,8 @@ from binaries.config import aggregations
 from binaries.config import command_line
 from binaries.config import programs
 from binaries.config import repeating
+from binaries.config import roles
+from binaries.config import run_config
 from binaries.experiment import running
 from tests.binaries import in_process
 from tff_ssl.runs import run_config as stored_config
@@ -29,6 +32,69 @@ from tff_ssl.runs import run_config as stored_config
 )
 def test_a_run_is_what_the_flags_that_repeat_it_say(program, line):
   config = in_process.read(program, line)
+  flags = repeating.flags(programs.load(program), config)
+  again = command_line.parse_run(program, [f'--{name}={text}' for name, text in flags])
+  assert again == config
+
+
+@pytest.mark.parametrize(
+  ('program', 'theirs', 'line', 'expected'),
+  [
+    (
+      'fedavg_ssl',
+      '--method=fedprox --objective=simsiam --clients=proximal_weight=0.5,epochs=3',
+      '--method=centralized',
+      {'clients.proximal_weight': 0.0, 'clients.epochs': 3},
+    ),
+    (
+      'fedavg_ssl',
+      '--clients=adam:weighting=uniform --aggregation=private:epsilon=8,update_clip=1',
+      '--method=centralized',
+      {'aggregation': 'plain', 'clients': 'adam', 'clients.weighting': 'examples'},
+    ),
+    (
+      'dec_ssl',
+      '--aggregation=secure --method=fedavg',
+      '--method=ring --participation=1',
+      {'aggregation': 'plain', 'participation': 1.0},
+    ),
+    # What the other run's method did not use is as this one's paper has it.
+    (
+      'dcco',
+      '--method=centralized_steps',
+      '--method=fedavg',
+      {'clients': 'sgd', 'clients.learning_rate': 1.0},
+    ),
+    (
+      'fedavg_ssl',
+      '--objective=mae',
+      '--objective=simclr',
+      {'augmentation': 'mild', 'encoder': 'vit_micro'},
+    ),
+    (
+      'fedsup',
+      '--method=labelled_only',
+      '--method=server_finetuned --objective=supervised',
+      {
+        'clients': 'adam',
+        'clients.learning_rate': 1e-3,
+        'clients.epochs': 5,
+        'clients.batch_size': 128,
+        'clients_per_round': 5,
+      },
+    ),
+    ('dec_ssl', '--method=ring', '--method=featarc', {'clients_per_round': 5}),
+    ('dec_ssl', '--init_from=there --method=fedavg', '--method=featarc', {}),
+  ],
+)
+def test_another_method_takes_of_a_run_what_both_use(
+  tmp_path, program, theirs, line, expected
+):
+  stored = run_config.to_json(in_process.read(program, theirs))
+  (tmp_path / 'config.json').write_text(json.dumps({'config': stored}))
+  config = in_process.read(program, f'--config={tmp_path} {line}')
+  values = roles.flat(config)
+  assert {name: values[name] for name in expected} == expected
   flags = repeating.flags(programs.load(program), config)
   again = command_line.parse_run(program, [f'--{name}={text}' for name, text in flags])
   assert again == config
