@@ -42,6 +42,7 @@ def fedema_config(config: run_config.RunConfig) -> fedema.FedEMAConfig:
   for name in ('constant_mu', 'scaler'):
     if getattr(method, name) is not None and method.tau != type(method)().tau:
       raise ValueError(f'tau of --method is given with {name}; leave one of them out.')
+  _check_mu_applies(config)
   own = fedema.FedEMAConfig(
     training=training.client_config(config),
     tau=method.tau,
@@ -55,6 +56,28 @@ def fedema_config(config: run_config.RunConfig) -> fedema.FedEMAConfig:
   )
   _check_norm(config, own.used_norm)
   return own
+
+
+def _check_mu_applies(config: run_config.RunConfig) -> None:
+  """Refuses settings of FedEMA's mu where it applies to no network."""
+  method, has_predictor = config.method, config.objective.predictor
+  of_encoder = method.ema_on != fedema.PREDICTOR and method.replaced in (
+    online_networks.ONLINE,
+    online_networks.BOTH,
+  )
+  of_predictor = (
+    method.ema_on != fedema.ENCODER
+    and method.replaced != online_networks.NONE
+    and has_predictor
+  )
+  for name in ('tau', 'scaler', 'constant_mu', 'autoscaler', 'ema_on'):
+    value = getattr(method, name)
+    if value != getattr(type(method)(), name) and not (of_encoder or of_predictor):
+      without = '' if has_predictor else ' and predictor=false of --objective'
+      raise ValueError(
+        f'{name} of --method is {value} with replaced={method.replaced}{without}, so '
+        'that mu applies to no network; leave it out.'
+      )
 
 
 def _check_norm(config: run_config.RunConfig, norm: str) -> None:
@@ -123,6 +146,16 @@ def _without_mu(config: run_config.RunConfig) -> fedema.FedEMAConfig:
 def fedu_config(config: run_config.RunConfig) -> fedu.FedUConfig:
   """Returns FedU's settings; raises ValueError if two do not fit each other."""
   method = config.method
+  if not config.objective.predictor:
+    raise ValueError(
+      'predictor of --objective is false; with --method=fedu it must be true, because '
+      'the predictor is what far clients keep.'
+    )
+  if method.replaced == online_networks.NONE:
+    raise ValueError(
+      'replaced of --method is none; with --method=fedu it must be online, target or '
+      'both, because near clients take the global predictor.'
+    )
   if (
     method.threshold_quantile is not None
     and method.threshold != type(method)().threshold

@@ -170,6 +170,19 @@ def test_the_first_target_reaches_the_method(method, first_target):
   )
 
 
+@pytest.mark.parametrize(
+  'line',
+  [
+    '--method=replaced=none',
+    '--method=replaced=target,tau=0.5',
+    '--method=tau=0.5 --objective=predictor=false',
+    '--method=fedu:replaced=target',
+  ],
+)
+def test_mu_may_apply_to_some_networks_or_be_that_of_the_paper(line):
+  assert in_process.checked('fedema', line)
+
+
 _SHORT = (
   launch.APART,
   launch.FLIP,
@@ -244,6 +257,22 @@ _WRONG = {
     '--method=fedu:threshold_quantile=2 is given: it has '
     "threshold_quantile='2'; it must be a number in (0, 1), or none."
   ),
+  '--method=fedu --objective=byol:predictor=false': (
+    'predictor of --objective is false; with --method=fedu it must be true, because'
+  ),
+  '--method=fedu:replaced=none': (
+    'replaced of --method is none; with --method=fedu it must be online, target or both'
+  ),
+  '--method=ema_on=predictor --objective=byol:predictor=false': (
+    'ema_on of --method is predictor with replaced=online and predictor=false of '
+    '--objective, so that mu applies to no network; leave it out.'
+  ),
+  '--method=ema_on=encoder,replaced=target': (
+    'ema_on of --method is encoder with replaced=target, so that mu applies to no '
+  ),
+  '--method=replaced=none,tau=0.5': 'tau of --method is 0.5 with replaced=none, so',
+  '--method=replaced=none,scaler=0.8': 'scaler of --method is 0.8 with replaced=none',
+  '--method=replaced=none,constant_mu=0.5': 'constant_mu of --method is 0.5 with repl',
   '--method=fedu --task=wine': (
     'divergence_norm of --method is conv_mean with --encoder=mlp, which trains no '
     'convolution; it must be l2.'
