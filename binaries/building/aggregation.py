@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from binaries.building import data
+from binaries.building import training
 from binaries.config import aggregations as kinds
 from binaries.config import run_config
 from binaries.config import runtimes
@@ -32,12 +33,17 @@ def is_poisson(config: run_config.RunConfig) -> bool:
   return getattr(config.aggregation, 'cohorts', '') == accounting.POISSON
 
 
-def check(config: run_config.RunConfig, rows_of_one_client: bool = False) -> None:
+def check(
+  config: run_config.RunConfig,
+  rows_of_one_client: bool = False,
+  keeps_states: bool = False,
+) -> None:
   """Checks the aggregation, without data.
 
   Args:
     config: The run.
     rows_of_one_client: Whether the algorithm sends rows that belong to one client.
+    keeps_states: Whether its clients keep a state.
 
   Raises:
     ValueError: If a field does not fit another.
@@ -49,7 +55,23 @@ def check(config: run_config.RunConfig, rows_of_one_client: bool = False) -> Non
     _check_rows(own, rows_of_one_client)
     aggregations.secure(own.bound, own.examples)
   if isinstance(own, kinds.Private | kinds.Distributed):
+    if rows_of_one_client:
+      training.refuse_noise(
+        config,
+        'its server stores the rows of each client, and could not tell them from noise',
+      )
+    check_cohorts(config, keeps_states)
     _check_private(config, own)
+
+
+def check_cohorts(config: run_config.RunConfig, keeps_states: bool) -> None:
+  """Raises ValueError if states of clients would show who was in a Poisson cohort."""
+  if is_poisson(config) and keeps_states:
+    raise ValueError(
+      f'cohorts of --aggregation is {accounting.POISSON} for a method whose clients '
+      f'keep a state; it must be {accounting.FIXED}, because the states show who took '
+      'part.'
+    )
 
 
 def _given(config: run_config.RunConfig) -> str:

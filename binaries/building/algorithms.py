@@ -53,6 +53,7 @@ class Algorithm:
       `personal` makes the clients' own models from both; None: it needs none.
     rows_of_one_client: Run -> whether clients send rows of a single client, with zeros
       in place of the others, so that a sum reveals them.
+    keeps_states: Whether clients keep a state, if noise can be added to what they send.
     sends_encodings: Whether clients send the objective's statistics, which have its
       `share_bound`.
   """
@@ -66,6 +67,7 @@ class Algorithm:
   topology: Callable[[run_config.RunConfig, int], Any] | None = None
   of_clients: Callable[[Any], Mapping[str, Any]] | None = None
   rows_of_one_client: Callable[[run_config.RunConfig], bool] = _never
+  keeps_states: bool = False
   sends_encodings: bool = False
 
 

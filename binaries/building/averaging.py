@@ -46,6 +46,9 @@ def _fedbn_config(config: run_config.RunConfig) -> fedavg.FedAvgConfig:
       f'{name} of --encoder is {getattr(own, name)}; --method=fedbn needs {needed}, '
       'because it keeps batch norm on the client.'
     )
+  training.refuse_noise(
+    config, 'its encoder has the mean of the batch norm that clients keep'
+  )
   return training.client_config(config)
 
 
@@ -83,7 +86,22 @@ def _l_dawa_config(config: run_config.RunConfig) -> l_dawa.LDAWAConfig:
 
 
 def _fedu2_config(config: run_config.RunConfig, population: int) -> fedu2.FedU2Config:
-  own = config.method
+  own, default = config.method, type(config.method)()
+  if own.unified and config.clients.weighting != 'examples':
+    raise ValueError(
+      f'weighting of --clients is {config.clients.weighting}; with --method=fedu2 it '
+      'must be examples, unless unified=false, because the unified aggregator weighs '
+      'clients by their updates.'
+    )
+  for name, is_used, without in (
+    ('sketch_size', own.unified, 'unified=false'),
+    ('tau', own.uniformity_weight, 'uniformity_weight=0'),
+  ):
+    if not is_used and (value := getattr(own, name)) != getattr(default, name):
+      raise ValueError(
+        f'{name} of --method is {value} with {without}, where it does nothing; leave '
+        'it out.'
+      )
   return fedu2.FedU2Config(
     population,
     own.uniformity_weight,
@@ -140,11 +158,11 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
     fedavg.fedavg, training.client_config, personal=algorithms.shared_model
   ),
   'fedprox': algorithms.with_server(fedavg.fedavg, _fedprox_config),
-  'fedbn': algorithms.with_server(fedbn.fedbn, _fedbn_config),
-  'fed_ssl': algorithms.Algorithm(_fed_ssl, _check_fed_ssl),
+  'fedbn': algorithms.with_server(fedbn.fedbn, _fedbn_config, keeps_states=True),
+  'fed_ssl': algorithms.Algorithm(_fed_ssl, _check_fed_ssl, keeps_states=True),
   # For the size of the population; the numbers are not read.
   'scaffold': algorithms.with_server(
-    scaffold.scaffold, _scaffold_config, numbered=True
+    scaffold.scaffold, _scaffold_config, numbered=True, keeps_states=True
   ),
   'l_dawa': algorithms.with_server(l_dawa.l_dawa, _l_dawa_config),
   'fedu2': algorithms.with_server(

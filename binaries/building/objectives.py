@@ -5,8 +5,10 @@ import dataclasses
 from typing import Any
 
 from binaries.building import encoders
+from binaries.config import encoders as encoder_kinds
 from binaries.config import objectives as kinds
 from binaries.config import run_config
+from tasks import registry as tasks
 from tasks import task_types
 from tff_ssl.augment import byol as augment
 from tff_ssl.augment import multiview
@@ -50,6 +52,10 @@ _LOSSES: Mapping[str, Callable[[Any], statistics_loss.StatisticsLoss]] = {
 }
 # Objectives of two modalities; the spectral loss needs two views by one network.
 TWO_TOWERS = ('simclr', 'cco', 'vicreg', 'lejepa')
+# Those of rotations, patches, or weak and strong views.
+_OF_IMAGES = ('orchestra', 'mae', 'fixmatch', 'fedmatch')
+_TRANSFORMERS = (encoder_kinds.ViT, encoder_kinds.TorchViT)
+_ANY_IMAGE = (64, 64, 3)
 
 
 def build(
@@ -60,19 +66,11 @@ def build(
   Args:
     config: The run.
     encoder: Encoder of the field that the task evaluates.
-    task: A task with one or two modalities.
-
-  Raises:
-    ValueError: If the task has two modalities and the objective does not support them.
+    task: A task with one or two modalities, for which the objective is (see `check`).
   """
   kind = config.objective.kind
   if encoder.field != dual_encoder.LEFT:
     return _BUILD[kind](config, encoder, task.num_classes)
-  if kind not in TWO_TOWERS:
-    raise ValueError(
-      f'objective is {kind!r} with --task={task.name}, which has two modalities; it '
-      f'must be one of {", ".join(TWO_TOWERS)}.'
-    )
   bias = kind not in _LOSSES or not _ignores_shift(config.objective, True)
   towers = encoders.two_towers(config, encoder, task, bias)
   if kind == 'simclr':
@@ -98,11 +96,6 @@ def _mirrored(config: run_config.RunConfig) -> float:
 
 def _weak_strong(config: run_config.RunConfig) -> weak_strong.WeakStrongConfig:
   """Returns how weak and strong views are made; mirrored only if views are."""
-  if isinstance(encoders.views(config), vectors.VectorConfig):
-    raise ValueError(
-      f'augmentation is {config.augmentation!r}, which is for vectors; weak and strong '
-      'views are for images only.'
-    )
   return weak_strong.WeakStrongConfig(flip_probability=_mirrored(config))
 
 
@@ -297,11 +290,67 @@ def check(config: run_config.RunConfig) -> None:
   """Checks the objective's fields as far as possible without data.
 
   Raises:
-    ValueError: If a share of the labels is given to a method that has all of them.
+    ValueError: If it cannot learn from the task's examples, a field does nothing or
+      does not fit another, or a share of the labels is given to a method that has all
+      of them.
   """
-  labels = getattr(config.objective, 'labels', 1.0)
+  own: Any = config.objective
+  _check_task(config)
+  labels = getattr(own, 'labels', 1.0)
   if labels != 1 and config.method.federated:
     raise ValueError(
       f'--objective=supervised:labels={labels:g} is given with --method='
       f'{config.method.kind}; it is for centralized and centralized_steps only.'
     )
+  if not getattr(own, 'target_trained', True) and own.stop_gradient:
+    raise ValueError(
+      'target_trained of --objective is false with stop_gradient, so that no gradient '
+      'reaches the target; it must be true.'
+    )
+  if isinstance(own, kinds.Fedsup):
+    _check_fedsup(config)
+  every = encoder_kinds.ENCODERS.items()
+  transformers = [name for name, cls in every if issubclass(cls, _TRANSFORMERS)]
+  if isinstance(own, kinds.Mae) and config.encoder.kind not in transformers:
+    raise ValueError(
+      f'--encoder={config.encoder.kind} is given with --objective=mae; it must be a '
+      f'vision transformer: {", ".join(transformers)}.'
+    )
+
+
+def _check_task(config: run_config.RunConfig) -> None:
+  """Refuses objectives that cannot learn from the task's examples."""
+  kind, given = config.objective.kind, f'--task={config.task}'
+  if config.task in tasks.PAIRS and kind not in TWO_TOWERS:
+    raise ValueError(
+      f'objective is {kind!r} with {given}, which has two modalities; it must be one '
+      f'of {", ".join(TWO_TOWERS)}.'
+    )
+  if config.task in tasks.TABLES and kind in _OF_IMAGES:
+    raise ValueError(
+      f'objective is {kind!r} with {given}, whose examples are rows of numbers; it is '
+      'for images only.'
+    )
+
+
+def _check_fedsup(config: run_config.RunConfig) -> None:
+  """Refuses fields of a loss that is left out, and stages that there are not."""
+  own: kinds.Fedsup = config.objective
+  if own.raw_teacher and not own.consistency:
+    raise ValueError(
+      'raw_teacher of --objective is true with consistency=false; it must be false.'
+    )
+  if own.stages == 0 and own.feature_weight != kinds.Fedsup().feature_weight:
+    raise ValueError(
+      f'feature_weight of --objective is {own.feature_weight:g} with stages=0, where '
+      'it does nothing; leave it out.'
+    )
+  if own.stages and 'patch_size' not in config.encoder.options:
+    # Their number does not depend on the images.
+    shape = (1,) if config.task in tasks.TABLES else _ANY_IMAGE
+    encoder = encoders.of_shape(config, shape)
+    if own.stages > (known := len(encoder.tap_shapes)):
+      raise ValueError(
+        f'stages of --objective is {own.stages}; it must be at most {known}, the '
+        f'stages of {encoder.name}.'
+      )

@@ -59,9 +59,15 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
     maml_ssfl.maml_ssfl, _maml_config, personal=_adapted('inner_rate')
   ),
   'bilevel': algorithms.with_server(
-    bilevel_ssfl.bilevel_ssfl, _bilevel_config, personal=algorithms.of_states
+    bilevel_ssfl.bilevel_ssfl,
+    _bilevel_config,
+    personal=algorithms.of_states,
+    keeps_states=True,
   ),
   'per': algorithms.with_server(
-    per_ssfl.per_ssfl, _per_config, personal=algorithms.of_states
+    per_ssfl.per_ssfl,
+    _per_config,
+    personal=algorithms.of_states,
+    keeps_states=True,
   ),
 }

@@ -43,6 +43,10 @@ def fedema_config(config: run_config.RunConfig) -> fedema.FedEMAConfig:
     if getattr(method, name) is not None and method.tau != type(method)().tau:
       raise ValueError(f'tau of --method is given with {name}; leave one of them out.')
   _check_mu_applies(config)
+  if method.autoscaler == fedema.FIRST_ROUND:
+    training.refuse_noise(
+      config, 'with autoscaler=first_round new clients are counted in the clear'
+    )
   own = fedema.FedEMAConfig(
     training=training.client_config(config),
     tau=method.tau,
@@ -231,17 +235,19 @@ def _base_params(config: run_config.RunConfig) -> Mapping[str, Any] | None:
 
 
 ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
-  'fed_byol': algorithms.Algorithm(_fed_byol, training.check),
+  'fed_byol': algorithms.Algorithm(_fed_byol, training.check, keeps_states=True),
   'fedu': algorithms.with_server(
     fedu.fedu,
     fedu_config,
     personal=algorithms.of_states,
+    keeps_states=True,
     mixing=_mixing_of_fedu,
   ),
   'fedema': algorithms.with_server(
     fedema.fedema,
     fedema_config,
     personal=algorithms.of_states,
+    keeps_states=True,
     mixing=_mixing_of_fedema,
   ),
   'fedca': algorithms.Algorithm(

@@ -64,6 +64,8 @@ def _check_centralized(config: run_config.RunConfig) -> None:
 
 ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
   'dcco': algorithms.with_server(dcco.dcco, _dcco_config, sends_encodings=True),
-  'fedsc': algorithms.with_server(fedsc.fedsc, _fedsc_config, sends_encodings=True),
+  'fedsc': algorithms.with_server(
+    fedsc.fedsc, _fedsc_config, sends_encodings=True, keeps_states=True
+  ),
   'centralized_steps': algorithms.Algorithm(_centralized_steps, _check_centralized),
 }

@@ -87,6 +87,15 @@ def client_config(config: run_config.RunConfig) -> fedavg.FedAvgConfig:
   )
 
 
+def refuse_noise(config: run_config.RunConfig, why: str) -> None:
+  """Raises ValueError if a run is private; `why` says why its method cannot be."""
+  if config.is_private:
+    raise ValueError(
+      f'aggregation is {config.aggregation.kind}; with --method={config.method.kind} '
+      f'it must be plain or secure, because {why}.'
+    )
+
+
 def check(config: run_config.RunConfig) -> None:
   """Raises ValueError if clients or server cannot train as the run says."""
   client_config(config)

@@ -3,6 +3,7 @@
 import collections
 from collections.abc import Callable, Mapping
 import functools
+import pathlib
 from typing import Any
 
 from binaries.building import algorithms
@@ -24,6 +25,7 @@ _Build = Callable[[run_config.RunConfig, int], topology.Topology]
 
 def _featarc_config(config: run_config.RunConfig) -> featarc.FeatARCConfig:
   """Returns FeatARC, or one of its parts: one cluster, or no alignment."""
+  training.refuse_noise(config, 'the clients of a cluster are counted in the clear')
   return featarc.FeatARCConfig(
     getattr(config.method, 'clusters', 1),
     getattr(config.method, 'alignment_weight', 0.0),
@@ -87,6 +89,11 @@ def _check(config: run_config.RunConfig) -> None:
     raise ValueError(
       'path of --method=graph is not given; it must name a CSV file, the adjacency '
       'matrix of the clients.'
+    )
+  if config.method.kind == 'graph' and not pathlib.Path(config.method.path).is_file():
+    raise ValueError(
+      f'path of --method=graph is {config.method.path}, which is no file; it must name '
+      'a CSV file, the adjacency matrix of the clients.'
     )
   training.client_config(config)
 

@@ -281,7 +281,7 @@ def why_rounds_are_fixed(config: RunConfig) -> str | None:
       return f'the rate of the {name} with schedule=cosine falls over all rounds'
   if isinstance(config.objective, objectives.Dino):
     return f'the schedules of {config.objective.kind} span all rounds'
-  if isinstance(config.objective, objectives.Fedsup):
+  if isinstance(config.objective, objectives.Fedsup) and config.objective.stages != 0:
     return 'the weight feature_weight of the objective falls over all rounds'
   own: Any = config.aggregation
   if config.is_private and own.noise_multiplier is None:

@@ -121,12 +121,7 @@ def with_ledger(
       f'{aggregations.Secure.kind}.'
     )
   _check_clips(own, clipped(graph))
-  if aggregation.is_poisson(config) and isinstance(process, loop.Resumable):
-    raise ValueError(
-      f'cohorts of --aggregation is {accounting.POISSON} for a method whose clients '
-      f'keep a state; it must be {accounting.FIXED}, because the states show who took '
-      'part.'
-    )
+  aggregation.check_cohorts(config, isinstance(process, loop.Resumable))
   multipliers = phases.multipliers(graph.algorithm, graph.aggregation)
   cohort, rounds = data.cohort_size(config, population), config.rounds
   delta, budget = own.delta, own.epsilon

@@ -79,7 +79,9 @@ def check(config: run_config.RunConfig) -> None:
   precision.check(config.evaluation.precision)
   objectives.check(config)
   algorithm.check(config)
-  aggregation.check(config, algorithm.rows_of_one_client(config))
+  aggregation.check(
+    config, algorithm.rows_of_one_client(config), algorithm.keeps_states
+  )
   execution.check(config)
   number_trackers.check(config.trackers)
   init_from.check(config, folder)

@@ -1,5 +1,7 @@
 """What a run's configuration becomes in the library, before anything is trained."""
 
+import types
+
 import pytest
 
 from binaries.building import aggregation
@@ -109,6 +111,67 @@ def test_secure_sums_are_taken_or_refused_in_one_sentence(row):
     with pytest.raises(ValueError, match='it is for FedCA, FedM') as refused:
       aggregation.check(_secure(row, 'rows_of_one_client=true'), sends_rows)
   assert str(refused.value).endswith('.') and '\n' not in str(refused.value)
+
+
+_NOISE = '--aggregation=private:noise_multiplier=1,update_clip=1,statistics_clip=1'
+
+
+@pytest.mark.parametrize(
+  ('program', 'line', 'why'),
+  [
+    (
+      'fedavg_ssl',
+      '--method=fedu2 --objective=simclr',
+      'its server stores the rows of',
+    ),
+    ('fedavg_ssl', '--method=orchestra', 'its server stores the rows of each client'),
+    ('fedema', '--method=fedca', 'its server stores the rows of each client'),
+    ('fedavg_ssl', '--method=fedbn --objective=simclr', 'its encoder has the mean of'),
+    ('dec_ssl', '--method=featarc', 'the clients of a cluster are counted in the cle'),
+    ('dec_ssl', '--method=align_only', 'the clients of a cluster are counted in the'),
+    ('fedema', '--method=autoscaler=first_round', 'new clients are counted in the cl'),
+  ],
+)
+def test_noise_is_refused_without_data_where_it_cannot_be(program, line, why):
+  kind = in_process.checked(program, line).method.kind
+  said = f'aggregation is private; with --method={kind} it must be plain or secure, bec'
+  with pytest.raises(ValueError, match=f'{said}.*{why}'):
+    in_process.checked(program, f'{line} {_NOISE}')
+
+
+@pytest.mark.parametrize(
+  ('program', 'line', 'keeps'),
+  [
+    ('dcco', '', False),
+    ('dcco', '--method=fedsc', True),
+    ('fedavg_ssl', '', False),
+    ('fedavg_ssl', '--method=fed_ssl', True),
+    ('fedavg_ssl', '--method=scaffold', True),
+    ('fedavg_ssl', '--method=fedprox --clients=proximal_weight=1', False),
+    ('fedavg_ssl', '--method=l_dawa', False),
+    ('fedavg_ssl', '--method=fedu2:unified=false --objective=simclr', False),
+    ('fedavg_ssl', '--method=ssd', False),
+    ('fedema', '', True),
+    ('fedema', '--method=fedu', True),
+    ('fedema', '--method=fed_byol', True),
+    ('ssfl', '--method=la', False),
+    ('ssfl', '--method=maml', False),
+    ('ssfl', '--method=bilevel', True),
+    ('ssfl', '--method=per', True),
+  ],
+)
+def test_poisson_cohorts_are_refused_where_clients_keep_a_state(program, line, keeps):
+  config = in_process.checked(program, f'{line} --encoder=conv2 {_NOISE}')
+  algorithm, encoder = algorithms.of(config), encoders.of_shape(config, (8, 8, 1))
+  objective = objectives.build(config, encoder, types.SimpleNamespace(num_classes=2))
+  population = [5] if algorithm.numbered else []
+  assert algorithm.build(config, objective, *population).is_stateful == keeps
+  poisson = f'{line} --encoder=conv2 {_NOISE},cohorts=poisson'
+  if not keeps:
+    assert in_process.checked(program, poisson)
+    return
+  with pytest.raises(ValueError, match='cohorts of --aggregation is poisson for a met'):
+    in_process.checked(program, poisson)
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,10 @@ def test_a_run_without_a_server(tmp_path):
       ('--method=graph',),
       'path of --method=graph is not given; it must name a CSV file',
     ),
+    (
+      ('--method=graph:path=/nowhere.csv',),
+      'path of --method=graph is /nowhere.csv, which is no file; it must name a CSV',
+    ),
   ],
 )
 def test_flags_that_do_not_fit_are_refused(flags, message):

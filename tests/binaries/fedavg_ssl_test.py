@@ -67,7 +67,27 @@ _RUNS = {
 }
 _WRONG = {
   '--objective=mae --encoder=resnet8': (
-    'encoder of MAE is resnet8; it must be a vision transformer'
+    '--encoder=resnet8 is given with --objective=mae; it must be a vision transformer: '
+    'vit_micro, vit_tiny, torch_vit_tiny, torch_vit_small, torch_vit_base.'
+  ),
+  '--objective=byol:target_trained=false': (
+    'target_trained of --objective is false with stop_gradient, so that no gradient '
+    'reaches the target; it must be true.'
+  ),
+  '--task=digits_halves --objective=byol': (
+    "objective is 'byol' with --task=digits_halves, which has two modalities; it must"
+  ),
+  '--task=wine --method=orchestra': (
+    "objective is 'orchestra' with --task=wine, whose examples are rows of numbers; it "
+  ),
+  '--method=fedu2 --objective=simclr --clients=weighting=uniform': (
+    'weighting of --clients is uniform; with --method=fedu2 it must be examples, unl'
+  ),
+  '--method=fedu2:unified=false,sketch_size=10 --objective=simclr': (
+    'sketch_size of --method is 10 with unified=false, where it does nothing; leave it'
+  ),
+  '--method=fedu2:uniformity_weight=0,tau=2 --objective=simclr': (
+    'tau of --method is 2.0 with uniformity_weight=0, where it does nothing; leave it'
   ),
   '--objective=mae:projector=8/8': "has 'projector=8/8'; the fields are mask_ratio.",
   '--encoder=vit_micro:stem=imagenet': 'the fields are width, precision, lora, patch.',
@@ -177,7 +197,8 @@ def test_batch_norm_is_exported_and_evaluated_with_its_statistics(runs, capsys):
   assert 'finetune/5%/learning_rate' not in json.loads(path.read_text())
 
 
-def test_wrong_flags_are_refused_before_the_folder_is_made(tmp_path):
+def test_wrong_flags_are_refused_before_data_are_loaded(tmp_path, monkeypatch):
+  monkeypatch.setattr(data, 'load_task', pytest.fail)
   folder = tmp_path / 'run'
   lines = {flags: f'--run_dir={folder} --task=digits {flags}' for flags in _WRONG}
   said = in_process.said(fedavg_ssl, lines.values())

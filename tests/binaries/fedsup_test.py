@@ -13,6 +13,7 @@ import pytest
 
 from binaries import evaluate
 from binaries import fedsup
+from binaries.building import data
 from binaries.experiment import messages
 from tests.binaries import in_process
 from tests.binaries import launch
@@ -50,6 +51,16 @@ _WRONG = {
   '--labels=hospital=rosendahl': 'hospital',
   '--server=adam': '--server is given with --method=fedsup',
   '--objective=feature_weight=0': "has feature_weight='0'; it must be a number above 0",
+  '--objective=stages=9': (
+    'stages of --objective is 9; it must be at most 3, the stages of resnet8.'
+  ),
+  '--task=wine --objective=stages=2': 'is 2; it must be at most 0, the stages of mlp.',
+  '--objective=stages=0,feature_weight=0.5': (
+    'feature_weight of --objective is 0.5 with stages=0, where it does nothing; leave '
+  ),
+  '--objective=consistency=false,raw_teacher=true': (
+    'raw_teacher of --objective is true with consistency=false; it must be false.'
+  ),
   '--method=fedrgd:server_weight=0': "has server_weight='0'; it must be a number above",
 }
 
@@ -181,7 +192,8 @@ def test_evaluate_uses_the_labels_of_the_server_alone(runs, tmp_path):
     in_process.call(evaluate, f'--run={run}', '--evaluation=methods=federated_linear')
 
 
-def test_wrong_flags_are_refused_before_the_folder_is_made(tmp_path):
+def test_wrong_flags_are_refused_before_data_are_loaded(tmp_path, monkeypatch):
+  monkeypatch.setattr(data, 'load_task', pytest.fail)
   folder = tmp_path / 'run'
   lines = {flags: f'--run_dir={folder} {flags}' for flags in _WRONG}
   said = in_process.said(fedsup, lines.values())

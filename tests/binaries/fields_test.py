@@ -132,7 +132,7 @@ def test_mismatched_arguments_are_refused(tmp_path):
       '--task=digits_halves --objective=byol': 'two modalities; it must be one of sim',
     },
     fedsup: {
-      '--task=wine --objective=fixmatch': 'views are for images only.',
+      '--task=wine --objective=fixmatch': 'rows of numbers; it is for images only.',
       '--task=digits_halves': 'two modalities; it must be one of simclr',
     },
   }

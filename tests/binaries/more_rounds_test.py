@@ -56,6 +56,7 @@ _FLAGS = (
     ('fedema', '', 'the rate of the clients with schedule=cosine'),
     ('fedavg_ssl', '--objective=dino', 'the schedules of dino'),
     ('fedsup', '', 'the weight feature_weight of the objective'),
+    ('fedsup', '--objective=stages=0', None),
     ('fedsup', '--method=server_finetuned --objective=fixmatch', None),
     ('fedavg_ssl', '--aggregation=private:epsilon=8,update_clip=1', 'its noise'),
     # The guarantee follows from the noise and the rounds that were made.
