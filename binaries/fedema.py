@@ -21,8 +21,8 @@ the encoder of --method=alignment_run=: a finished run on public data, such as o
 Clients of `fedu` and `fedema` have their own encoders: the online encoders that they
 keep. With --evaluation=personal=, personal_clients= or export_clients= they are
 evaluated together with the global encoder: each time by kNN, and at the end by the
-methods of `personal`. On a finished run, the same command with other such fields does
-what is still missing.
+methods of `personal`. On a finished run, the same command with other personal= or
+export_clients= does what is still missing.
 
 `clients.csv` in the run folder has a row for each round and client, with mu, divergence
 and lambda; `binaries.compare` draws them.

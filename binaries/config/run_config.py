@@ -279,11 +279,13 @@ def why_rounds_are_fixed(config: RunConfig) -> str | None:
   for name in ('server', 'clients'):
     if config.uses(name) and getattr(getattr(config, name), 'schedule', '') == 'cosine':
       return f'the rate of the {name} with schedule=cosine falls over all rounds'
-  if isinstance(config.objective, objectives.Dino):
-    return f'the schedules of {config.objective.kind} span all rounds'
-  if isinstance(config.objective, objectives.Fedsup) and config.objective.stages != 0:
+  own: Any = config.objective
+  if isinstance(own, objectives.Dino):
+    return f'the schedules of {own.kind} span all rounds'
+  is_fedsup = isinstance(own, objectives.Fedsup)
+  if is_fedsup and own.stages != 0 and own.feature_weight != 1:
     return 'the weight feature_weight of the objective falls over all rounds'
-  own: Any = config.aggregation
+  own = config.aggregation
   if config.is_private and own.noise_multiplier is None:
     return 'its noise follows from a privacy guarantee for all rounds'
   return None

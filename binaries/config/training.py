@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Literal
 
+from binaries.config import roles
 from tff_ssl.computing import kinds
 
 Schedule = Literal['constant', 'cosine', 'steps']
@@ -176,5 +177,5 @@ class ServerLabels(kinds.Kind):
   hospital: str | None = None
   epochs: kinds.Count = 1
   batch_size: kinds.Count = 128
-  learning_rate: kinds.NotNegative = 1e-3
-  accuracy_every: kinds.Natural = 1
+  learning_rate: kinds.Positive = 1e-3
+  accuracy_every: kinds.Natural = roles.neutral(1)

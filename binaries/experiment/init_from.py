@@ -64,24 +64,15 @@ def check(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> None:
       encoder to start from.
   """
   path = pathlib.Path(folder)
-  begun = (path / stored_config.NAME).exists()
-  why = run_config.why_rounds_are_fixed(config)
-  if begun and why:
-    rounds = stored_config.read(path)['config'].get(run_config.ROUNDS)
-    if stored_config.is_larger(config.rounds, rounds):
-      instead = (
-        f'; start a new run in another folder from its weights, with --init_from={path}'
-      )
-      if config.is_private:
-        # Such a run may not start from one on the same data (`private`).
-        instead = ''
-      raise ValueError(
-        f'{path} is a run with --rounds={rounds}, and {why}: with '
-        f'{config.rounds} it would differ from its first round on{instead}.'
-      )
-  source, rank = config.init_from, config.encoder.lora
-  if begun:
+  if (path / stored_config.NAME).exists():
+    _check_rounds(config, path)
     return
+  source, rank = config.init_from, config.encoder.lora
+  if rank is not None and not config.uses('init_from'):
+    raise ValueError(
+      f'lora of --encoder is {rank} with --method={config.method.kind}, which starts '
+      'from no weights; it must be none.'
+    )
   if not source:
     if rank is not None:
       raise ValueError(
@@ -111,6 +102,23 @@ def check(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> None:
     )
   _check_encoder(config, source)
   checkpoints.read_newest(pathlib.Path(source) / _CHECKPOINTS, algorithms.TRAINABLE)
+
+
+def _check_rounds(config: run_config.RunConfig, path: pathlib.Path) -> None:
+  """Refuses more rounds of a run that cannot have them."""
+  why = run_config.why_rounds_are_fixed(config)
+  rounds = stored_config.read(path)['config'].get(run_config.ROUNDS)
+  if why and stored_config.is_larger(config.rounds, rounds):
+    instead = (
+      f'; start a new run in another folder from its weights, with --init_from={path}'
+    )
+    if config.is_private:
+      # Such a run may not start from one on the same data (`private`).
+      instead = ''
+    raise ValueError(
+      f'{path} is a run with --rounds={rounds}, and {why}: with '
+      f'{config.rounds} it would differ from its first round on{instead}.'
+    )
 
 
 def _check_encoder(config: run_config.RunConfig, source: str) -> None:

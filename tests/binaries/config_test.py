@@ -325,6 +325,9 @@ def test_only_some_fields_do_not_tell_two_methods_apart():
   neutral = {*config.names(roles.is_neutral)}
   assert {'evaluation.knn_k', 'runtime.packs', 'run_dir', 'data.dir'} <= neutral
   assert not {'seed', 'rounds', 'clients.epochs', 'encoder.norm'} & neutral
+  at_server = _ROWS['fedsup fedsup fedsup'].names(roles.is_neutral)
+  assert 'labels.accuracy_every' in at_server
+  assert 'labels.learning_rate' not in at_server
   free = {*config.names(roles.is_free)}
   assert {'run_dir', 'checkpoint_every', 'evaluation.personal'} <= free
   assert 'evaluation.knn_k' not in free

@@ -51,6 +51,10 @@ _WRONG = {
   '--labels=hospital=rosendahl': 'hospital',
   '--server=adam': '--server is given with --method=fedsup',
   '--objective=feature_weight=0': "has feature_weight='0'; it must be a number above 0",
+  '--labels=learning_rate=0': "has learning_rate='0'; it must be a number above 0.",
+  '--encoder=vit_micro:lora=4': (
+    'lora of --encoder is 4 with --method=fedsup, which starts from no weights; it must'
+  ),
   '--objective=stages=9': (
     'stages of --objective is 9; it must be at most 3, the stages of resnet8.'
   ),

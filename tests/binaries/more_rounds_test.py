@@ -57,6 +57,7 @@ _FLAGS = (
     ('fedavg_ssl', '--objective=dino', 'the schedules of dino'),
     ('fedsup', '', 'the weight feature_weight of the objective'),
     ('fedsup', '--objective=stages=0', None),
+    ('fedsup', '--objective=feature_weight=1', None),
     ('fedsup', '--method=server_finetuned --objective=fixmatch', None),
     ('fedavg_ssl', '--aggregation=private:epsilon=8,update_clip=1', 'its noise'),
     # The guarantee follows from the noise and the rounds that were made.
