@@ -52,6 +52,7 @@ setuptools.setup(
     'scipy>=1.9',
     'tabulate',
     'tensorboard>=2.14,<2.15',
+    'tensorflow-privacy>=0.9,<0.10',
     'threadpoolctl>=3',
     'tqdm',
   ],

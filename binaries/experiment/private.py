@@ -48,7 +48,7 @@ _ASSUMED = (
   _SECRET,
   'clients, classes and the split are known, not computed from what is protected',
   'the folder was not copied and continued twice: each ledger counts only its own',
-  'noise is in floating point, from a generator that is not cryptographic',
+  'noise is in floating point, from a non-cryptographic generator with secret seeds',
 )
 _MOST = (
   'the number of examples of the largest client, which the clip norm of statistics '

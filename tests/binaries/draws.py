@@ -4,13 +4,13 @@ import random
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_privacy
 
+from tff_ssl.aggregators import secret_noise
 from tff_ssl.computing import sessions
 
 if __name__ == '__main__':
   assert sessions.OWN_THREADS
-  query = tensorflow_privacy.GaussianSumQuery(1.0, 1.0)
+  query = secret_noise.GaussianSumQuery(1.0, 1.0)
   noised = query.get_noised_result(tf.zeros([1]), query.initial_global_state())[0]
   with tf.Graph().as_default(), tf.compat.v1.Session() as session:
     in_session = session.run(tf.random.normal([1]))

@@ -51,7 +51,8 @@ def _note_noise(path: str) -> None:
     path: Path of the file.
   """
   tf: Any = importlib.import_module('tensorflow')
-  query = importlib.import_module('tensorflow_privacy').GaussianSumQuery
+  noise: Any = importlib.import_module('tff_ssl.aggregators.secret_noise')
+  query = noise.GaussianSumQuery
   original = query.get_noised_result
 
   @functools.wraps(original)

@@ -13,6 +13,7 @@ import math
 from typing import Any
 
 import tensorflow_federated as tff
+import tensorflow_privacy
 
 from tff_ssl.aggregators import adaptive_clipping
 from tff_ssl.aggregators import bounds
@@ -20,6 +21,7 @@ from tff_ssl.aggregators import clip_norms
 from tff_ssl.aggregators import encoding_statistics
 from tff_ssl.aggregators import expected_counts
 from tff_ssl.aggregators import noise_split
+from tff_ssl.aggregators import secret_noise
 from tff_ssl.aggregators import secure_counts
 from tff_ssl.aggregators import secure_values
 from tff_ssl.aggregators import skellam
@@ -172,7 +174,7 @@ def private(
       release that an algorithm makes in a round, at `Aggregation.multipliers`;
       `federated.phases.releases` lists them. DCCO makes the first three, FedAvg the
       first and the last, or all three with batch norm.
-    - The noise is drawn without the run's seed: no two runs are equal.
+    - The noise is drawn from secret seeds (`secret_noise`): no two runs are equal.
 
   Args:
     noise_multiplier: Standard deviation of the noise over the clip, positive; of each
@@ -335,9 +337,10 @@ def _divided(
 def _noised_sum(
   noise_multiplier: float, clip: float
 ) -> tff.aggregators.UnweightedAggregationFactory:
-  # `clients_per_round` is the factory's divisor: 1 makes its result a sum.
-  return tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
-    float(noise_multiplier), clients_per_round=1.0, clip=float(clip)
+  query = secret_noise.GaussianSumQuery(float(clip), float(clip) * noise_multiplier)
+  # As TFF's `gaussian_fixed`, so that states of earlier runs fit: a sum over 1.
+  return tff.aggregators.DifferentiallyPrivateFactory(
+    tensorflow_privacy.NormalizedQuery(query, denominator=1.0)
   )
 
 

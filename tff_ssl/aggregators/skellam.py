@@ -40,6 +40,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import bounds
+from tff_ssl.aggregators import secret_noise
 from tff_ssl.computing import checks
 
 # Steps of rounding that make up a clip norm.
@@ -232,5 +233,6 @@ class PackedSumFactory(tff.aggregators.UnweightedAggregationFactory):
 
 def _skellam(shape: Any, mu: float) -> tf.Tensor:
   """Returns Skellam variables of variance mu, float64."""
-  two = tf.random.poisson([2, *shape], mu / 2, dtype=tf.float64)
+  seed = secret_noise.seed()
+  two = tf.random.stateless_poisson([2, *shape], seed, mu / 2, dtype=tf.float64)
   return two[0] - two[1]
