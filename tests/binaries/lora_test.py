@@ -13,7 +13,9 @@ from binaries import export
 from binaries import fedavg_ssl
 from binaries import fedema
 from binaries.building import encoders
+from binaries.experiment import encoder_card
 from binaries.experiment import init_from
+from tasks import registry
 from tests import tiny
 from tests.binaries import in_process
 from tests.binaries import launch
@@ -24,6 +26,7 @@ from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.runs import checkpoints
 from tff_ssl.runs import frozen_base
+from tff_ssl.runs.privacy import disclosure
 
 _RANK = 2
 _HEAD = 'projector/output/kernel'
@@ -78,6 +81,15 @@ def test_a_run_begins_as_what_it_starts_from(tmp_path):
   np.testing.assert_array_equal(adapted.apply(own, x), _plain().apply(params, x))
   # A head comes with the encoder.
   np.testing.assert_array_equal(weights[_HEAD], [9, 9])
+
+
+def test_each_entry_of_the_card_may_be_given_away(tmp_path):
+  _source(tmp_path / 'source')
+  adapted, _ = _begun(tmp_path / 'source', tmp_path / 'run')
+  config = _config('gone', tmp_path / 'run')
+  card = encoder_card.build(config, registry.load('digits'), adapted, 1)
+  assert card['trained_parameters'] == adapted.num_parameters
+  assert [name for name in card if not disclosure.of_entry(name).is_public] == []
 
 
 def test_a_run_goes_on_without_what_it_started_from(tmp_path):

@@ -181,6 +181,7 @@ ENTRIES = (
       'input',
       'output',
       'parameters',
+      'trained_parameters',
       'network',
       'load',
       'scaling',
