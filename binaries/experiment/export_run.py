@@ -122,7 +122,12 @@ def give_away(folder: pathlib.Path, out: pathlib.Path) -> None:
     ValueError: If the run has no encoder.
   """
   encoder_file.read(folder / model_card.ENCODER)
-  found = giving.give(folder, out, encoder_card.PUBLIC)
+  found, left_out = giving.give(folder, out, encoder_card.PUBLIC)
+  if left_out:
+    print(
+      f'left out of {disclosure.NUMBERS}: the last {left_out} rounds, which came after '
+      'the encoder, and which its card does not count'
+    )
   if not giving.is_private(folder):
     print(
       f'{folder} is no private run: no noise was added, and nothing is guaranteed, of '

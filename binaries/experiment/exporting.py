@@ -32,6 +32,8 @@ from tff_ssl.export import on_device
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.reporting import giving
 from tff_ssl.runs import checkpoints
+from tff_ssl.runs.privacy import disclosure
+from tff_ssl.storage import files
 
 # The file with the names of a classifier's classes.
 LABELS = 'labels.json'
@@ -282,7 +284,8 @@ def local_step(
     task: The run's task.
 
   Raises:
-    ValueError: If its clients do not train a stateless objective with SGD.
+    ValueError: If its clients do not train a stateless objective with SGD, or it has
+      more rounds than its encoder.
   """
   kind = config.method.kind
   if kind not in _LOCAL:
@@ -308,7 +311,13 @@ def local_step(
   places = [algorithms.TRAINABLE]
   if encoder.mixes_examples:
     places.append(f'{algorithms.STATISTICS}/{prefix}')
-  _, (stored, *kept) = checkpoints.read_newest_parts(folder / 'checkpoints', places)
+  round, (stored, *kept) = checkpoints.read_newest_parts(folder / 'checkpoints', places)
+  of_card = files.read_json(folder / disclosure.CARD).get('rounds')
+  if round != of_card:
+    raise ValueError(
+      f'{folder} has {round} rounds and an encoder of {of_card}; a training file needs '
+      'both of one round, because the card counts no other: let the run finish.'
+    )
   expected = objective.init([0, 0])
   shapes = {name: tuple(value.shape) for name, value in expected.items()}
   if {name: value.shape for name, value in stored.items()} != shapes:

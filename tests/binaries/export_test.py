@@ -213,6 +213,11 @@ def test_bad_flags_are_one_sentence(run, tmp_path, monkeypatch):
   config = json.loads((bn / 'config.json').read_text())
   config['config']['method'] = kinds.to_json(fedavg_ssl.FedBN())
   (bn / 'config.json').write_text(json.dumps(config))
+  # As a run that was killed after it got more rounds, and saved one of them.
+  longer = tmp_path / 'longer'
+  shutil.copytree(folder, longer)
+  (saved,) = (longer / 'checkpoints').iterdir()
+  saved.rename(saved.with_name('round_00000003.npz'))
   expected = {
     f'--run={folder} --give_away': '--give_away is given without --out',
     f'--run={folder} --out={folder}': 'it must be a folder, not that of a run',
@@ -233,6 +238,9 @@ def test_bad_flags_are_one_sentence(run, tmp_path, monkeypatch):
       '--evaluation has methods; here it must be one of finetune_steps'
     ),
     f'--run={bn} {out} --formats=tflite_training': 'needs fedavg, l_dawa.',
+    f'--run={longer} {out} --formats=tflite_training': (
+      'has 3 rounds and an encoder of 2; a training file needs both of one round'
+    ),
     f'--run={folder} {out} --finetuned --classifier': 'are both given; an export has',
     f'--run={adam} {out} --formats=tflite_training': 'with clients of adam',
   }

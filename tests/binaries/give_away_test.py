@@ -144,6 +144,26 @@ def test_only_released_values_are_given_away(run, shared):
     assert f'left with the run: {name}: ' in said
 
 
+def test_rounds_that_the_card_does_not_count_are_left_out(run, tmp_path, capsys):
+  folder, out = tmp_path / 'run', tmp_path / 'out'
+  shutil.copytree(run, folder)
+  # Continued after its only round, and killed as round 4 was written.
+  header, row = (folder / 'metrics.csv').read_text().splitlines()
+  assert header.startswith('round,') and row.startswith('1,')
+  rows = [header, row, f'2{row[1:]}', f'3{row[1:]}', '1']
+  (folder / 'metrics.csv').write_text('\n'.join(rows))
+  in_process.call(export, f'--run={folder}', f'--out={out}', '--give_away')
+  with (out / 'metrics.csv').open() as file:
+    assert [row['round'] for row in csv.DictReader(file)] == ['1']
+  assert 'left out of metrics.csv: the last 2 rounds, which' in capsys.readouterr().out
+  card = json.loads((folder / 'encoder.json').read_text())
+  del card['rounds']
+  (folder / 'encoder.json').write_text(json.dumps(card))
+  with pytest.raises(ValueError, match='has the rounds None; they must be a whole'):
+    giving.give(folder, tmp_path / 'other')
+  assert not (tmp_path / 'other').exists()
+
+
 def test_nothing_given_away_has_the_seed_or_anything_made_of_raw_examples(run, shared):
   config = run_config.read(run)
   seed = config['config']['seed']

@@ -4,13 +4,15 @@
 run the same is given, and the card says that nothing is guaranteed.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 import csv
 import pathlib
 import shutil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from tff_ssl.computing import inert
 from tff_ssl.reporting import model_card
+from tff_ssl.runs import round_table
 from tff_ssl.runs.privacy import disclosure
 from tff_ssl.storage import files
 
@@ -64,7 +66,7 @@ def is_private(folder: pathlib.Path) -> bool:
 
 def give(
   folder: pathlib.Path, out: pathlib.Path, public: Collection[str] = ()
-) -> SortedNames:
+) -> tuple[SortedNames, int]:
   """Writes what may be given away of a run into a folder.
 
   Args:
@@ -73,7 +75,9 @@ def give(
     public: Names of the settings that the text for people may show.
 
   Returns:
-    The files that were written, and those of the run that were kept.
+    The files that were written, and those of the run that were kept; and how many
+    rounds of metrics.csv were left out: a run that was continued has an encoder of
+    earlier rounds until it ends, and the card does not count the later ones.
 
   Raises:
     ValueError: If `out` has files, or one of the run is damaged.
@@ -84,38 +88,47 @@ def give(
       'it will be given away.'
     )
   sorted_files = files_of(folder)
+  known = files.read_json(folder / disclosure.CARD)
+  has_numbers = disclosure.NUMBERS in sorted_files.public
+  rows, left_out = _rows(folder, known.get('rounds')) if has_numbers else ([], 0)
   out.mkdir(parents=True, exist_ok=True)
   with files.atomic(out / disclosure.ENCODER) as aside:
     shutil.copyfile(folder / disclosure.ENCODER, aside)
-  known = files.read_json(folder / disclosure.CARD)
   entries = entries_of(folder).public
   files.write_json(
     out / disclosure.CARD, {name: known[name] for name in known if name in entries}
   )
   written = [disclosure.ENCODER, disclosure.CARD]
-  if disclosure.NUMBERS in sorted_files.public:
-    _write_numbers(folder, out / disclosure.NUMBERS)
+  if has_numbers:
+    _write_numbers(out / disclosure.NUMBERS, list(columns_of(folder).public), rows)
     written.append(disclosure.NUMBERS)
   hashed = {name: out / name for name in written}
   text = model_card.build(folder, hashed, is_public=True, public=public)
   files.write(out / disclosure.TEXT, text)
-  return sorted_files
+  return sorted_files, left_out
 
 
-def _write_numbers(folder: pathlib.Path, path: pathlib.Path) -> None:
-  """Writes the columns of a run's metrics.csv that may be given away."""
-  columns = list(columns_of(folder).public)
-  with (
-    (folder / disclosure.NUMBERS).open(newline='') as file,
-    files.atomic(path) as new,
-  ):
-    rows = csv.DictReader(file)
-    with new.open('w', newline='') as aside:
-      writer = csv.DictWriter(
-        aside, columns, extrasaction='ignore', lineterminator='\n'
-      )
-      writer.writeheader()
-      writer.writerows(rows)
+def _rows(folder: pathlib.Path, rounds: Any) -> tuple[list[dict[str, str]], int]:
+  """Returns a run's rows of metrics.csv up to a round, and how many follow."""
+  if not isinstance(rounds, int):
+    raise ValueError(
+      f'{folder / disclosure.CARD} has the rounds {rounds!r}; they must be a whole '
+      f'number, up to which {disclosure.NUMBERS} is given away.'
+    )
+  _, rows = round_table.read(folder / disclosure.NUMBERS)
+  kept = [row for row in rows if int(row[round_table.ROUND]) <= rounds]
+  return kept, len(rows) - len(kept)
+
+
+def _write_numbers(
+  path: pathlib.Path, columns: Sequence[str], rows: Iterable[dict[str, str]]
+) -> None:
+  """Writes some columns of rows of metrics.csv."""
+  with files.atomic(path) as new, new.open('w', newline='') as aside:
+    writer = csv.writer(aside, lineterminator='\n')
+    writer.writerow(columns)
+    for row in rows:
+      writer.writerow([inert.cell(row.get(name, '')) for name in columns])
 
 
 def _sorted(rules: Iterable[tuple[str, disclosure.Rule]]) -> SortedNames:

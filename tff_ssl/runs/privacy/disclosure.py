@@ -69,7 +69,11 @@ FILES = (
   Rule(ENCODER, Kind.RELEASED, 'averages of noised sums'),
   Rule(CARD, Kind.COMPUTED, 'what was asked for, and what is promised'),
   Rule(TEXT, Kind.COMPUTED, 'the same for people, and flags without the seed'),
-  Rule(NUMBERS, Kind.COMPUTED, 'only the columns that may be given away'),
+  Rule(
+    NUMBERS,
+    Kind.COMPUTED,
+    'only the columns that may be given away, and the rounds that the card counts',
+  ),
   Rule(
     'privacy_ledger.jsonl',
     Kind.KEPT,
