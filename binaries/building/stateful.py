@@ -167,6 +167,13 @@ def fedu_config(config: run_config.RunConfig) -> fedu.FedUConfig:
     raise ValueError(
       'threshold of --method is given with threshold_quantile; leave one of them out.'
     )
+  own: Any = config.aggregation
+  if method.threshold_quantile and config.is_private and own.metrics_clip is None:
+    raise ValueError(
+      f'threshold_quantile of --method is {method.threshold_quantile} without '
+      'metrics_clip of --aggregation; give one, because the threshold follows metrics, '
+      'which otherwise do not leave the clients.'
+    )
   _check_norm(config, method.divergence_norm)
   return fedu.FedUConfig(
     training=training.client_config(config),

@@ -67,7 +67,13 @@ _REFUSED = {
     f'--objective=encoding_norm=1 --method=fedsc {_RUN}': 'fields are projector, mu',
     f'--method=centralized_steps {_SECURE}': '--aggregation is given with --method',
   },
-  fedema: {f'--method=fedca {_SECURE}': 'each client sends its own rows'},
+  fedema: {
+    f'--method=fedca {_SECURE}': 'each client sends its own rows',
+    f'--method=fedu:threshold_quantile=0.5,divergence_norm=l2 {_PRIVATE},epsilon=8': (
+      'threshold_quantile of --method is 0.5 without metrics_clip of --aggregation; '
+      'give one, because the threshold follows metrics'
+    ),
+  },
   fedsup: {
     f'--method=fedmatch {_SECURE}': 'give --aggregation=rows_of_one_client=true',
     f'{_PRIVATE},epsilon=8': 'with labels at the server it must be plain',
