@@ -60,17 +60,33 @@ def check(
         config,
         'its server stores the rows of each client, and could not tell them from noise',
       )
-    check_cohorts(config, keeps_states)
+    # How many clients there are is known with the data.
+    check_cohorts(config, keeps_states, takes_all=True)
     _check_private(config, own)
 
 
-def check_cohorts(config: run_config.RunConfig, keeps_states: bool) -> None:
-  """Raises ValueError if states of clients would show who was in a Poisson cohort."""
-  if is_poisson(config) and keeps_states:
+def check_cohorts(
+  config: run_config.RunConfig, keeps_states: bool, takes_all: bool
+) -> None:
+  """Checks that epsilon is known for the cohorts of clients that keep a state.
+
+  Args:
+    config: The run.
+    keeps_states: Whether clients keep a state.
+    takes_all: Whether all clients are in each round.
+
+  Raises:
+    ValueError: If it is not.
+  """
+  # The theorems are about rounds that depend on earlier cohorts by what was released.
+  is_drawn = is_poisson(config) or not takes_all
+  if keeps_states and config.is_amplified and is_drawn:
+    own: Any = config.aggregation
     raise ValueError(
-      f'cohorts of --aggregation is {accounting.POISSON} for a method whose clients '
-      f'keep a state; it must be {accounting.FIXED}, because the states show who took '
-      'part.'
+      f'cohorts of --aggregation is {own.cohorts} for a method whose clients keep a '
+      f'state; it must be {accounting.PASSES}, or {accounting.FIXED} with all clients '
+      'in each round, because what a client sends depends on the cohorts before, which '
+      'may then not be counted as secret.'
     )
 
 

@@ -121,9 +121,16 @@ def with_ledger(
       f'{aggregations.Secure.kind}.'
     )
   _check_clips(own, clipped(graph))
-  aggregation.check_cohorts(config, isinstance(process, loop.Resumable))
-  multipliers = phases.multipliers(graph.algorithm, graph.aggregation)
   cohort, rounds = data.cohort_size(config, population), config.rounds
+  keeps_states = isinstance(process, loop.Resumable)
+  aggregation.check_cohorts(config, keeps_states, cohort == population)
+  if aggregation.is_poisson(config) and graph.algorithm.client_numbers:
+    raise ValueError(
+      f'cohorts of --aggregation is {accounting.POISSON} for a method whose clients '
+      f'have numbers; it must be {accounting.FIXED} or {accounting.PASSES}, because '
+      'with one client more or less the others would have other numbers.'
+    )
+  multipliers = phases.multipliers(graph.algorithm, graph.aggregation)
   delta, budget = own.delta, own.epsilon
   terms = accounting.Terms(
     population,

@@ -88,6 +88,7 @@ def test_with_clients_that_keep_a_state_too(tmp_path):
     '--evaluation=personal=linear,export_clients=client_1',
     '--encoder=norm=group',
     _PLAIN_NOISE,
+    '--aggregation=cohorts=passes',
     *_SHORT,
     f'--run_dir={folder}',
     folder=folder,

@@ -1,0 +1,47 @@
+"""Which cohorts of a private run are counted as secret, and which are refused."""
+
+import types
+from typing import Any
+
+import pytest
+
+from binaries.experiment import private
+from tests.binaries import in_process
+from tff_ssl.aggregators import aggregations
+from tff_ssl.aggregators import combine
+from tff_ssl.federated import phases
+
+_PRIVATE = '--aggregation=private:noise_multiplier=2,update_clip=1'
+
+
+def _sampling(flags, resumes=False, numbers=(), size=4):
+  """Returns how rounds of some of six clients are counted."""
+  exchange: Any = phases.Exchange('train', None, None, {'u': combine.UPDATE}, None)
+  algorithm = phases.Algorithm(lambda: None, [exchange], client_numbers=numbers)
+  noised = aggregations.private(2.0, 1.0, 1.0, None)
+  graph = types.SimpleNamespace(algorithm=algorithm, aggregation=noised)
+  files_of_states = {'resume': print, 'saved': print} if resumes else {}
+  process = types.SimpleNamespace(**files_of_states)
+  line = f'{_PRIVATE} --clients_per_round={size} --rounds=1 {flags}'
+  config = in_process.read('fedavg_ssl', line)
+  terms = private.with_ledger(config, process, graph, 6).terms
+  return terms.sampling, terms.amplified, terms.cohort
+
+
+def test_cohorts_are_counted_as_secret_only_if_clients_keep_no_state():
+  said = 'a method whose clients keep a state; it must be passes, or fixed with all'
+  for cohorts in ('fixed', 'poisson'):
+    flags = f'--aggregation=cohorts={cohorts}'
+    with pytest.raises(ValueError, match=f'is {cohorts} for {said}'):
+      _sampling(flags, resumes=True)
+    assert _sampling(flags) == (cohorts, True, 4)
+  passes = '--aggregation=cohorts=passes'
+  assert _sampling(passes, resumes=True) == ('passes', False, 4)
+  # All take part: there is no secret.
+  assert _sampling('', resumes=True, size=6)[::2] == ('fixed', 6)
+
+
+def test_clients_with_numbers_do_not_join_at_random():
+  with pytest.raises(ValueError, match='have numbers; it must be fixed or passes'):
+    _sampling('--aggregation=cohorts=poisson', numbers=['client'])
+  assert _sampling('', numbers=['client']) == ('fixed', True, 4)
