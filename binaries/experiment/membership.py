@@ -5,7 +5,8 @@ of each split the name of its file (or its place in the table), its holder, its 
 and a digest of its content as it was read. It names clients, so it stays in the run
 folder. With it
 - a run that starts from another's weights is refused if it would be tested on what the
-  other trained on (`check_unseen`);
+  other trained on (`check_unseen`), and a private one if it would train on it
+  (`trained_on`);
 - a run whose data have changed says what has changed (`check_same`), and can be tested
   on what is new alone (`new_to`).
 """
@@ -149,6 +150,24 @@ def check_unseen(
         'they are taken for others',
         flush=True,
       )
+
+
+def trained_on(folder: str | os.PathLike[str], task: task_types.Task) -> int | None:
+  """Returns how many training examples of a task a run trained on, by their content.
+
+  Args:
+    folder: The run folder.
+    task: The task.
+
+  Returns:
+    Their number; None if it is not known, because the task has no digests or the run no
+    `examples.json`.
+  """
+  known = _read(folder) if task.digests else None
+  if known is None:
+    return None
+  there = {each.digest for each in known if each.split == _TRAIN and each.digest}
+  return sum(task.digests[place] in there for place in task.train.example_id.tolist())
 
 
 def new_to(folder: str | os.PathLike[str], task: task_types.Task) -> task_types.Task:

@@ -14,6 +14,8 @@ from binaries.building import data
 from binaries.building import settled
 from binaries.config import aggregations
 from binaries.config import run_config
+from binaries.experiment import membership
+from tasks import registry
 from tasks import task_types
 from tff_ssl.aggregators import noise_split
 from tff_ssl.federated import phase_graph
@@ -25,6 +27,7 @@ from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import disclosure
 from tff_ssl.runs.privacy import private_rounds
 from tff_ssl.simulation import cohort_sampling
+from tff_ssl.storage import files
 
 # docs/privacy.md says the same, with reasons.
 _TO_SERVER = (
@@ -58,8 +61,11 @@ _KEPT_BY_CLIENTS = (
   'the mean of what some clients keep (batch norm), which only a simulation can see'
 )
 _START = (
-  'the weights that the run started from (--init_from) hold nothing of its clients'
+  'the weights that the run started from (--init_from), and what those started from, '
+  'hold nothing of its clients'
 )
+# How deep in the folder of a run an encoder may lie.
+_DEEP = 3
 _NEIGHBOURS = {
   accounting.FIXED: 'one client, with all of its examples, replaced by another with as '
   'many examples',
@@ -185,7 +191,7 @@ def check_task(config: run_config.RunConfig, task: task_types.Task) -> None:
 
   Raises:
     ValueError: If something was measured on all examples, or the run would start from a
-      run on the same examples.
+      run on some of the same examples.
   """
   if not config.is_private:
     return
@@ -195,17 +201,42 @@ def check_task(config: run_config.RunConfig, task: task_types.Task) -> None:
       f'The inputs of the task {task.name!r} have {each.what}, measured on all '
       f'training examples without noise; with {chosen} there must be {each.instead}.'
     )
-  source = config.init_from
-  folder = pathlib.Path(source or '.')
-  # An encoder.keras lies in the folder of its run.
-  folder = folder if folder.is_dir() else folder.parent
-  if not source or not (folder / stored_config.NAME).is_file():
-    return
-  if stored_config.read(folder).get('task') == task.fingerprint():
+  if config.init_from and (what := _known_to_start(config, task)):
     raise ValueError(
-      f'--init_from={source} is given with {chosen}, and is a run on the '
-      f'same examples; {disclosure.SAME_EXAMPLES.why}, so it must be a run on others.'
+      f'--init_from={config.init_from} is given with {chosen}, and is a run on '
+      f'{what}; {disclosure.SAME_EXAMPLES.why}, so it must be a run on others.'
     )
+
+
+def _known_to_start(config: run_config.RunConfig, task: task_types.Task) -> str:
+  """Says which training examples the run of `init_from` had too, '' if it had none.
+
+  However they were read or split: by their content, or by the name of published data.
+  """
+  source = pathlib.Path(str(config.init_from)).resolve()
+  # An encoder lies in the folder of its run, or of a client or an export in it.
+  folder = next(filter(_is_run, (source, *source.parents[:_DEEP])), None)
+  if folder is None:
+    return ''
+  stored = stored_config.read(folder)
+  name = str(stored_config.settings(stored['config']).get('task'))
+  count = membership.trained_on(folder, task)
+  if count:
+    return f'{count:,} of the {len(task.train):,} training examples'
+  # Halves of pictures are published data under another name.
+  own, there = (each.removesuffix('_halves') for each in (config.task, name))
+  if stored.get('task') == task.fingerprint() or (own == there and not task.grows):
+    return 'the same examples'
+  if count is None and task.digests and name in registry.OF_FILES:
+    return f'examples that are not known, because it has no {membership.NAME}'
+  return ''
+
+
+def _is_run(folder: pathlib.Path) -> bool:
+  """Returns whether a folder is that of a run."""
+  path = folder / stored_config.NAME
+  # Published weights may lie beside a file of this name too.
+  return path.is_file() and 'config' in files.read_json(path)
 
 
 def clipped(graph: phase_graph.Graph | None) -> set[str]:

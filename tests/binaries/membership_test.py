@@ -11,6 +11,7 @@ from binaries.building import data
 from binaries.config import run_config
 from binaries.experiment import init_from
 from binaries.experiment import membership
+from binaries.experiment import private
 from tasks import provenance
 from tasks import registry
 from tasks import task_types
@@ -96,6 +97,70 @@ def test_training_examples_are_not_held_out(tmp_path, rows, said):
   alone = _run(tmp_path / 'alone', _task(_OLD, with_clients=False))
   moved = _said(alone, _task(['1-atA', '3-axC', '5-axE'], with_clients=False))
   assert 'was trained on 1 of the 2 test images (3); ' in moved
+
+
+def _said_to_private(source, task):
+  line = '--aggregation=private:noise_multiplier=1,update_clip=1'
+  config = in_process.read('dcco', f'{line} --init_from={source}', task=task.name)
+  try:
+    private.check_task(config, task)
+  except ValueError as error:
+    return str(error)
+  return ''
+
+
+@pytest.mark.parametrize(
+  ('rows', 'said'),
+  [
+    # The run trained on A to D, and was tested on E and F.
+    (_OLD, '4 of the 4 training examples'),
+    (['1PaxA', '2QbtB', '7SatG'], '1 of the 2 training examples'),
+    (['9TatA', '7SaxG'], '1 of the 1 training examples'),
+    (['5RatE', '7SatG', '1PaxA'], ''),
+  ],
+)
+def test_a_private_run_starts_from_no_run_that_trained_on_its_examples(
+  tmp_path, rows, said
+):
+  run, task = _run(tmp_path / 'run', _task(_OLD)), _task(rows)
+  # Of another size, but with the same content.
+  larger = [
+    each.with_fields(image=each.image.repeat(2, 1)) for each in (task.train, task.test)
+  ]
+  task = dataclasses.replace(task, train=larger[0], test=larger[1])
+  for place in ('', 'encoder.keras', 'clients/P/encoder.keras', 'export/model.keras'):
+    answer = _said_to_private(run / place, task)
+    assert (f'and is a run on {said}; what that run learnt' in answer) == bool(said)
+    assert bool(answer) == bool(said)
+  (run / membership.NAME).unlink()
+  assert 'are not known, because it has no examples.json' in _said_to_private(run, task)
+
+
+@pytest.mark.parametrize(
+  ('before', 'now', 'refused'),
+  [
+    ('digits', 'digits', True),
+    ('digits', 'digits_halves', True),
+    ('digits_halves', 'digits', True),
+    ('cifar10', 'digits', False),
+    ('cases', 'digits', False),
+  ],
+)
+def test_of_published_data_the_name_counts(tmp_path, before, now, refused):
+  published = dataclasses.replace(_task(_OLD), digests=(), grows=False)
+  _run(tmp_path / 'run', dataclasses.replace(published, name=before))
+  # Split otherwise.
+  own = dataclasses.replace(
+    published, name=now, train=published.test, test=published.train
+  )
+  said = _said_to_private(tmp_path / 'run', own)
+  assert ('is a run on the same examples; ' in said) == refused
+  assert bool(said) == refused
+
+
+def test_weights_beside_the_configuration_of_something_else_are_nobodys(tmp_path):
+  (tmp_path / 'config.json').write_text('{"model_type": "vit"}')
+  assert not _said_to_private(tmp_path / 'model.safetensors', _task(_OLD))
 
 
 def test_equal_names_in_other_data_are_others_and_this_is_said(tmp_path, capsys):
