@@ -88,8 +88,7 @@ def save_encoder(
   if model_card.is_private(own):
     # Which examples have a label is counted without noise.
     own['data'] = task.describe(of_labels=False)
-  # It speaks of the encoder before, and shows that a run is complete.
-  (folder.path / model_card.NAME).unlink(missing_ok=True)
+  (folder.path / model_card.NAME).unlink(missing_ok=True)  # Written last.
   folder.save_encoder(model, own)
   shown = task.test.take(projection.choose(len(task.test)))
   inputs = shown[encoder.field]
