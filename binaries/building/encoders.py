@@ -14,6 +14,9 @@ from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry
 from tff_ssl.objectives import dual_encoder
 
+# Images for which a network is built whose size does not matter.
+ANY_IMAGE = (64, 64, 3)
+
 
 def build(config: run_config.RunConfig, task: task_types.Task) -> network.Network:
   """Builds the encoder of the field that the task evaluates."""

@@ -55,7 +55,6 @@ TWO_TOWERS = ('simclr', 'cco', 'vicreg', 'lejepa')
 # Those of rotations, patches, or weak and strong views.
 _OF_IMAGES = ('orchestra', 'mae', 'fixmatch', 'fedmatch')
 _TRANSFORMERS = (encoder_kinds.ViT, encoder_kinds.TorchViT)
-_ANY_IMAGE = (64, 64, 3)
 
 
 def build(
@@ -309,9 +308,9 @@ def check(config: run_config.RunConfig) -> None:
     )
   if isinstance(own, kinds.Fedsup):
     _check_fedsup(config)
-  every = encoder_kinds.ENCODERS.items()
-  transformers = [name for name, cls in every if issubclass(cls, _TRANSFORMERS)]
-  if isinstance(own, kinds.Mae) and config.encoder.kind not in transformers:
+  if isinstance(own, kinds.Mae) and not isinstance(config.encoder, _TRANSFORMERS):
+    every = encoder_kinds.ENCODERS.items()
+    transformers = [name for name, cls in every if issubclass(cls, _TRANSFORMERS)]
     raise ValueError(
       f'--encoder={config.encoder.kind} is given with --objective=mae; it must be a '
       f'vision transformer: {", ".join(transformers)}.'
@@ -347,7 +346,7 @@ def _check_fedsup(config: run_config.RunConfig) -> None:
     )
   if own.stages and 'patch_size' not in config.encoder.options:
     # Their number does not depend on the images.
-    shape = (1,) if config.task in tasks.TABLES else _ANY_IMAGE
+    shape = (1,) if config.task in tasks.TABLES else encoders.ANY_IMAGE
     encoder = encoders.of_shape(config, shape)
     if own.stages > (known := len(encoder.tap_shapes)):
       raise ValueError(

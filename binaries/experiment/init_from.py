@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from binaries.building import algorithms
+from binaries.building import encoders
 from binaries.config import backbones
 from binaries.config import checks
 from binaries.config import run_config
@@ -46,10 +47,6 @@ _OF_ENCODER = (
   'registers',
   'pool',
 )
-
-
-# Images for which a network of convolutions is built to compare its weights.
-_ANY = (64, 64, 3)
 
 
 def check(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> None:
@@ -89,7 +86,9 @@ def check(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> None:
     return
   if backbones.is_keras(source, config.encoder):
     kind = config.encoder
-    encoder = registry.build_encoder(kind.kind, _ANY, kind.width, **kind.options)
+    encoder = registry.build_encoder(
+      kind.kind, encoders.ANY_IMAGE, kind.width, **kind.options
+    )
     keras_applications.read(source, encoder)
     return
   if _is_encoder(source):
