@@ -102,9 +102,14 @@ def _is_text(kind: Any) -> bool:
 
 def _cells(column: Any) -> list[Any]:
   """Returns the cells of an array; equal ones of a dictionary are one object."""
+  import pyarrow as pa
   from pyarrow import types
 
   if not types.is_dictionary(column.type):
     return column.to_pylist()
-  distinct = column.dictionary.to_pylist()
+  values = column.dictionary
+  if _is_text(values.type):
+    # Some programs write texts without saying that they are.
+    values = values.cast(pa.large_string())
+  distinct = values.to_pylist()
   return [None if k is None else distinct[k] for k in column.indices.to_pylist()]

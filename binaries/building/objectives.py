@@ -339,17 +339,27 @@ def _check_fedsup(config: run_config.RunConfig) -> None:
     raise ValueError(
       'raw_teacher of --objective is true with consistency=false; it must be false.'
     )
-  if own.stages == 0 and own.feature_weight != kinds.Fedsup().feature_weight:
-    raise ValueError(
-      f'feature_weight of --objective is {own.feature_weight:g} with stages=0, where '
-      'it does nothing; leave it out.'
-    )
-  if own.stages and 'patch_size' not in config.encoder.options:
-    # Their number does not depend on the images.
+  known, name = 0, config.encoder.kind
+  # Of transformers, which have no stages, the patches depend on the images.
+  if 'patch_size' not in config.encoder.options:
     shape = (1,) if config.task in tasks.TABLES else encoders.ANY_IMAGE
     encoder = encoders.of_shape(config, shape)
-    if own.stages > (known := len(encoder.tap_shapes)):
-      raise ValueError(
-        f'stages of --objective is {own.stages}; it must be at most {known}, the '
-        f'stages of {encoder.name}.'
-      )
+    known, name = len(encoder.tap_shapes), encoder.name
+  if own.stages is not None and own.stages > known:
+    raise ValueError(
+      f'stages of --objective is {own.stages}; it must be at most {known}, the stages '
+      f'of {name}.'
+    )
+  if known and own.stages != 0:
+    return
+  why = 'with stages=0' if known else f'and {name} has no stages'
+  if own.feature_weight != kinds.Fedsup().feature_weight:
+    raise ValueError(
+      f'feature_weight of --objective is {own.feature_weight:g} {why}, where it does '
+      'nothing; leave it out.'
+    )
+  if not own.consistency:
+    raise ValueError(
+      f'consistency of --objective is false {why}, which leaves no loss; it must be '
+      'true.'
+    )

@@ -299,7 +299,9 @@ def privacy_card(
   if terms.sampling == accounting.POISSON:
     hidden.append(_COUNTS)
     added += [_ALL] + [_MOST] * (aggregation.BY_CONSTRUCTION in clip_norms)
-  if not terms.amplified:
+  # All clients in each round are no secret.
+  is_amplified = terms.amplified and terms.cohort < terms.population
+  if not is_amplified:
     hidden.append(_SECRET)
   elif settled.is_guessed(config.random_seed):
     added.append(_GUESSED)
@@ -327,7 +329,7 @@ def privacy_card(
       clip_norms=dict(clip_norms),
       sampling=f'{terms.cohort} of {terms.population} clients per round, '
       f'{_SAMPLING[terms.sampling]}; '
-      f'amplification {"counted" if terms.amplified else "not counted"}',
+      f'amplification {"counted" if is_amplified else "not counted"}',
       accountant=accounting.NAME,
       protected=disclosure.protected(),
       not_protected=[*(each for each in _NOT_PROTECTED if each not in hidden), *added],

@@ -62,6 +62,15 @@ _WRONG = {
   '--objective=stages=0,feature_weight=0.5': (
     'feature_weight of --objective is 0.5 with stages=0, where it does nothing; leave '
   ),
+  '--task=wine --objective=feature_weight=0.5': (
+    'is 0.5 and mlp has no stages, where it does nothing; leave it out.'
+  ),
+  '--objective=consistency=false,stages=0': (
+    'is false with stages=0, which leaves no loss; it must be true.'
+  ),
+  '--encoder=vit_micro --objective=consistency=false': (
+    'is false and vit_micro has no stages, which leaves no loss; it must be true.'
+  ),
   '--objective=consistency=false,raw_teacher=true': (
     'raw_teacher of --objective is true with consistency=false; it must be false.'
   ),

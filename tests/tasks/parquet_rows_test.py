@@ -31,12 +31,21 @@ def test_cells_are_as_they_were_written(tmp_path):
     'a.b': ['x', None, 'x'],
     'large': pa.array(['x', 'y', None], pa.large_string()),
     'class': pa.array(['u', None, 'v']).dictionary_encode(),
+    'group': pa.array([7, None, 8]).dictionary_encode(),
+    'unsaid': pa.array(['é'.encode(), None, b'x']),
   }
   path = _file(tmp_path / 't.parquet', columns)
   found, lines = parquet_rows.read(path)
-  assert found == {**columns, 'large': ['x', 'y', None], 'class': ['u', None, 'v']}
+  read = {'large': ['x', 'y', None], 'class': ['u', None, 'v'], 'group': [7, None, 8]}
+  assert found == {**columns, **read, 'unsaid': ['é', None, 'x']}
   assert list(lines) == [1, 2, 3]
   assert parquet_rows.header(path) == list(columns)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path):
+  path = _file(tmp_path / 't.parquet', {'a': [b'x', b'\xff\xfe']})
+  with pytest.raises(ValueError, match=r't\.parquet cannot be read as Parquet: .*UTF8'):
+    parquet_rows.read(path)
 
 
 def test_cells_of_several_groups_of_rows_follow_each_other(tmp_path):

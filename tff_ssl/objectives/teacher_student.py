@@ -115,8 +115,8 @@ class FedSupObjective(contextual.ContextObjective):
     predictor: From projections to predictions of the same size.
     consistency: Whether there is a consistency loss; without it there is neither
       projector nor predictor.
-    stages: N, the first residual stages whose feature maps are compared; None: all; 0:
-      none.
+    stages: N, the first residual stages whose feature maps are compared; None: all,
+      of which a transformer or a network for rows has none; 0: none.
     raw_teacher: Whether both views predict the teacher's projection of the plain image;
       otherwise each view predicts the teacher's projection of the other view.
   """
@@ -138,6 +138,11 @@ class FedSupObjective(contextual.ContextObjective):
       raise ValueError(
         f'stages is {self.stages}; it must be from 0 to {known}, the stages of '
         f'{self.model.encoder.name}.'
+      )
+    if not self.consistency and not (known and self.stages != 0):
+      raise ValueError(
+        f'consistency is False and no stage of {self.model.encoder.name} is compared, '
+        'which leaves no loss; it must be True.'
       )
 
   @property
