@@ -139,11 +139,6 @@ class FedSupObjective(contextual.ContextObjective):
         f'stages is {self.stages}; it must be from 0 to {known}, the stages of '
         f'{self.model.encoder.name}.'
       )
-    if not self.consistency and not (known and self.stages != 0):
-      raise ValueError(
-        f'consistency is False and no stage of {self.model.encoder.name} is compared, '
-        'which leaves no loss; it must be True.'
-      )
 
   @property
   def teacher_prefixes(self) -> tuple[str, ...]:
