@@ -87,15 +87,11 @@ class Runner(job_runner.Runner[Job]):
     super().__init__(at_a_time, start, stream)
     self._path, self._claims, self._paths = path, claims, paths
     self._columns = data.columns(chosen)
-    self._seeds = {
-      run: max(
-        len(claim.seeds_of(title))
-        for claim in chosen
-        for title, figure in claim.figures.items()
-        if figure.run == run
-      )
-      for run in self._columns
-    }
+    self._seeds = dict.fromkeys(self._columns, 0)
+    for claim in chosen:
+      for title, figure in claim.figures.items():
+        seeds = len(claim.seeds_of(title))
+        self._seeds[figure.run] = max(self._seeds[figure.run], seeds)
     self._stored = figures_lib.read(path)
 
   def jobs(self, folder: pathlib.Path, seeds: int) -> list[Job]:
