@@ -39,7 +39,7 @@ def test_alpha_zero_gives_one_client_all_but_the_least():
 
 def test_shares_have_the_variance_of_the_dirichlet_distribution():
   # A share of K has mean 1/K and variance (1/K)(1 - 1/K) / (alpha K + 1).
-  alpha, clients, total = 0.5, 4, 10_000
+  alpha, clients, total = 0.5, 4, 1000
   shares = np.array(
     [
       len(_build(total, seed, alpha=alpha, clients=clients, min_examples=0)['client_0'])
