@@ -17,7 +17,7 @@ CPU = 'cpu_seconds'
 # Seeds of a result.
 SEEDS = 3
 # Most rates that are tried beyond a method's own on a side, while its last is the best.
-FURTHER = 2
+FURTHER = 3
 # Of a run that also evaluates an encoder that has learnt nothing.
 UNTRAINED = 'random_encoder'
 

@@ -28,8 +28,8 @@ the method needs.
   (HAM10000: the mean over classes of the recall), in per cent: the mean over seeds, and
   an interval that holds the true mean nine times in ten, by Student's t.
 - *rate*: the best on a validation split, by one run with a seed that no result has.
-  Three are tried, and up to two more on a side while the best is the last one there.
-  *untuned*: the middle one of the three.
+  Three are tried, and up to three more on a side while the best is the last one there;
+  *the last*: it still is. *untuned*: the middle one of the first three.
 - *down*, *up*: MB of the whole run to and from all clients, in float32; where clients
   fill a table at the server, each counts the rows of its own.
 - *CPU*: seconds of a run with its evaluation. They depend on the machine.
@@ -38,6 +38,7 @@ FedSup and the other methods with labels at the server are no part of it, becaus
 have labels.
 """
 _UNTUNED = ', untuned'
+_LAST = ', the last'
 
 
 class Row(NamedTuple):
@@ -47,7 +48,7 @@ class Row(NamedTuple):
     title: Its name.
     source: Its paper.
     accuracies: Of each seed.
-    rate: What it was run with, and whether that was chosen.
+    rate: What it was run with, whether that was chosen, and from rates on both sides.
     megabytes: Down and up; none: nothing is sent.
     cpu: Seconds, mean over seeds; None: unknown.
   """
@@ -80,6 +81,8 @@ def rows(
   for method in benchmark.methods.values():
     tuned = boards_lib.chosen_rate(benchmark, board, method, stored)
     rate = boards_lib.middle_rate(method) if tuned is None else tuned
+    is_last = tuned in (method.grid[0], method.grid[-1])
+    how = _UNTUNED if tuned is None else _LAST * is_last
     key = boards_lib.run(board, method, rate).key
 
     def values(column: str, key: str = key) -> list[float]:
@@ -98,7 +101,7 @@ def rows(
         method.title,
         method.source,
         accuracies,
-        f'{rate:g}' + (_UNTUNED if tuned is None else ''),
+        f'{rate:g}{how}',
         [statistics.fmean(each) * board.rounds / 1e6 for each in sent],
         statistics.fmean(cpu) if cpu else None,
       )

@@ -144,6 +144,14 @@ def test_the_best_rate_of_the_validation_split_is_run_once_for_each_seed(folder)
   assert _call(folder, '--methods=ssd,fedavg_simclr')[0].started == []
 
 
+def test_a_rate_with_none_beyond_it_is_marked(folder):
+  ssd = dataclasses.replace(_BENCHMARK.methods['ssd'], rates=(1e-5, 3e-5, 1e-4))
+  short = dataclasses.replace(_BENCHMARK, methods={'ssd': ssd})
+  fake, text = _call(folder, '--seeds=1', benchmark=short)
+  assert [each[1] for each in fake.started[3:]] == [3e-4, 1e-3, 3e-3, 3e-3]
+  assert '| 70.3 | 1 | 0.003, the last | 120.0 | 60.0 | 12 |\n' in text
+
+
 @pytest.mark.long
 def test_without_tuning_the_middle_rate_is_run_and_marked(folder):
   fake, text = _call(folder, '--methods=ssd', '--tune=false', '--seeds=1')
@@ -160,7 +168,7 @@ def test_the_cost_is_said_and_refused_before_anything_runs(folder, capsys):
   assert '**The campaign is not complete.**' in text
   seconds = _BENCHMARK.boards['digits_silo'].seconds
   said = capsys.readouterr().err
-  assert f'About {6 * seconds / 3600:.2f} CPU hours at most\n' in said
+  assert f'About {7 * seconds / 3600:.2f} CPU hours at most\n' in said
   _call(folder, '--methods=ssd', '--seeds=1')
   assert 'About 0.00 CPU hours at most\n' in capsys.readouterr().err
   small, fake = dataclasses.replace(_BENCHMARK, hours=0.01), _Fake()
