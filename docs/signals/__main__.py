@@ -11,7 +11,8 @@ by binaries.evaluate are added by --runs to those of the correlation.
   python -m docs.signals --leaderboard=runs/leaderboard
 
 prints how signals rank the runs of the leaderboard, and what is lost if they choose the
-learning rate; nothing is run.
+learning rate; nothing is run. Signals of the runs in that folder, which may be missing,
+are added to boards.csv.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +48,7 @@ class Options:
     out: Folder of the runs of runs.toml.
     runs: Other run folders, for the correlation.
     only_read: Whether no run is made.
-    leaderboard: Folder of the leaderboard's runs, which are read in place of others.
+    leaderboard: Folder of the leaderboard's runs, of which tables are printed instead.
   """
 
   out: str = 'runs/signals'
@@ -59,10 +60,11 @@ class Options:
 def main(options: Options) -> None:
   """Makes the runs, and prints the tables."""
   if options.leaderboard is not None:
-    benchmark, folder = boards.read(), pathlib.Path(options.leaderboard)
+    benchmark = boards.read()
+    kept = on_boards.keep(benchmark, pathlib.Path(options.leaderboard))
     stored = figures.read(boards.FOLDER / 'figures.csv')
-    print(plain_text.text(on_boards.correlations(benchmark, folder, stored)))
-    print(f'\n{plain_text.text(on_boards.rates(benchmark, folder))}')
+    print(plain_text.text(on_boards.correlations(benchmark, kept, stored)))
+    print(f'\n{plain_text.text(on_boards.rates(benchmark, kept, stored))}')
     return
   out, tables, numbers = pathlib.Path(options.out), command_lines(), {}
   for table, lines in reversed(tables.items()):

@@ -1,6 +1,8 @@
 """How signals rank the runs of the leaderboard, of which no threshold comes."""
 
 from collections.abc import Iterator, Mapping, Sequence
+import csv
+import io
 import math
 import pathlib
 import statistics
@@ -14,8 +16,18 @@ from tff_ssl.evaluation import signals
 from tff_ssl.reporting import verdict
 from tff_ssl.storage import files
 
+# What is kept of each run, so that nobody needs its folder.
+PATH = pathlib.Path(__file__).parent / 'boards.csv'
+_KEPT = tuple(
+  f'{before}signals/{name}'
+  for before in ('', verdict.UNTRAINED)
+  for name in signals.NAMES
+)
+_HEADER = ('run', 'hash', 'seed', *_KEPT)
 # Numbers of evaluation.json.
 _Numbers = Mapping[str, float]
+# By the key of a run, and its seed.
+Kept = Mapping[tuple[str, int], _Numbers]
 
 
 def relative(numbers: _Numbers, signal: str) -> float:
@@ -29,31 +41,64 @@ def relative(numbers: _Numbers, signal: str) -> float:
   return numbers[f'signals/{signal}'] / before if before else math.nan
 
 
+def keep(
+  benchmark: boards_lib.Benchmark, folder: pathlib.Path, path: pathlib.Path = PATH
+) -> dict[tuple[str, int], _Numbers]:
+  """Adds the signals of the runs in a folder to those that are kept; returns all.
+
+  Args:
+    benchmark: Boards and methods; what is of none of their runs is left out.
+    folder: The leaderboard's run folders; it may have none.
+    path: What is kept.
+
+  Raises:
+    ValueError: If a run was evaluated without signals.
+  """
+  text = path.read_text(encoding='utf-8') if path.exists() else ''
+  kept: dict[tuple[str, int], _Numbers] = {
+    (row['hash'], int(row['seed'])): {name: float(row[name]) for name in _KEPT}
+    for row in csv.DictReader(text.splitlines())
+  }
+  found, lines = {}, io.StringIO()
+  writer = csv.writer(lines, lineterminator='\n')
+  writer.writerow(_HEADER)
+  for run, seed in _runs(benchmark):
+    key = run.key, seed
+    if numbers := _read(run, seed, folder) or kept.get(key):
+      found[key] = {name: float(f'{numbers[name]:.4g}') for name in _KEPT}
+      writer.writerow([run.name, *key, *(f'{k:g}' for k in found[key].values())])
+  files.write(path, lines.getvalue())
+  return found
+
+
+def _runs(benchmark: boards_lib.Benchmark) -> Iterator[tuple[data.Run, int]]:
+  """Yields all runs that a campaign may make, with their seeds."""
+  for board in benchmark.boards.values():
+    for method in benchmark.methods.values():
+      for rate in method.grid:
+        yield benchmark.tuning_run(board, method, rate), benchmark.tuning_seed
+        for seed in range(boards_lib.SEEDS):
+          yield boards_lib.run(board, method, rate), seed
+
+
 def correlations(
-  benchmark: boards_lib.Benchmark, folder: pathlib.Path, stored: figures.Stored
+  benchmark: boards_lib.Benchmark, kept: Kept, stored: figures.Stored
 ) -> list[dict[str, object]]:
   """Returns Spearman's rank correlation of signals with accuracy, by board.
 
   Args:
     benchmark: Boards and methods.
-    folder: The leaderboard's run folders.
-    stored: Its figures, by which a method's rate was chosen.
+    kept: What `keep` returns.
+    stored: The leaderboard's figures: accuracies, and those that chose rates.
 
   Returns:
     A row for each signal, in which it is relative to before training, over the results
     of all methods.
-
-  Raises:
-    ValueError: If there is no result.
   """
   found = [
-    (each, _results(benchmark, each, folder, stored))
+    (each, _results(benchmark, each, kept, stored))
     for each in benchmark.boards.values()
   ]
-  if not any(runs for _, runs in found):
-    raise ValueError(
-      f'{folder} has no results of the leaderboard; it must be the folder of its runs.'
-    )
   rows = []
   for signal in signals.NAMES:
     row: dict[str, object] = {'signal': signal}
@@ -68,13 +113,14 @@ def correlations(
 
 
 def rates(
-  benchmark: boards_lib.Benchmark, folder: pathlib.Path
+  benchmark: boards_lib.Benchmark, kept: Kept, stored: figures.Stored
 ) -> list[dict[str, object]]:
   """Returns what is lost if each method's rate is chosen without labels.
 
   Args:
     benchmark: Boards and methods.
-    folder: The leaderboard's run folders.
+    kept: What `keep` returns.
+    stored: The leaderboard's figures.
 
   Returns:
     A row for each board: how far the validation accuracy is below that of the best
@@ -84,7 +130,9 @@ def rates(
   rows: list[dict[str, object]] = []
   for board in benchmark.boards.values():
     column = boards_lib.tuning_column(board)
-    losses = [_losses(tried, column) for tried in _tuning(benchmark, board, folder)]
+    losses = [
+      _losses(tried, column) for tried in _tuning(benchmark, board, kept, stored)
+    ]
     if losses:
       names = ('largest view_ratio', 'any', 'worst')
       means = map(statistics.fmean, zip(*losses, strict=True))
@@ -106,12 +154,16 @@ def _losses(tried: Sequence[_Numbers], column: str) -> tuple[float, float, float
 
 
 def _tuning(
-  benchmark: boards_lib.Benchmark, board: boards_lib.Board, folder: pathlib.Path
+  benchmark: boards_lib.Benchmark,
+  board: boards_lib.Board,
+  kept: Kept,
+  stored: figures.Stored,
 ) -> Iterator[list[_Numbers]]:
   """Yields the numbers of the rates of each method of which its own were tried."""
+  column = boards_lib.tuning_column(board)
   for method in benchmark.methods.values():
     runs = [benchmark.tuning_run(board, method, rate) for rate in method.grid]
-    found = [_read(run, benchmark.tuning_seed, folder) for run in runs]
+    found = [_numbers(r, benchmark.tuning_seed, column, kept, stored) for r in runs]
     tried = [numbers for numbers in found if numbers]
     if len(tried) >= len(method.rates):
       yield tried
@@ -120,12 +172,12 @@ def _tuning(
 def _results(
   benchmark: boards_lib.Benchmark,
   board: boards_lib.Board,
-  folder: pathlib.Path,
+  kept: Kept,
   stored: figures.Stored,
 ) -> list[_Numbers]:
   """Returns the numbers of all methods' results on a board."""
   found = [
-    _read(boards_lib.run(board, method, rate), seed, folder)
+    _numbers(boards_lib.run(board, method, rate), seed, board.column, kept, stored)
     for method in benchmark.methods.values()
     if (rate := boards_lib.chosen_rate(benchmark, board, method, stored)) is not None
     for seed in range(boards_lib.SEEDS)
@@ -133,8 +185,18 @@ def _results(
   return [numbers for numbers in found if numbers]
 
 
+def _numbers(
+  run: data.Run, seed: int, column: str, kept: Kept, stored: figures.Stored
+) -> _Numbers:
+  """Returns the signals of a run and its accuracy; none if one of them is unknown."""
+  key = run.key, seed
+  if key not in kept or (*key, column) not in stored:
+    return {}
+  return {**kept[key], column: stored[*key, column]}
+
+
 def _read(run: data.Run, seed: int, folder: pathlib.Path) -> _Numbers:
-  """Returns the numbers of a run; none if it was not evaluated."""
+  """Returns the numbers of a run's evaluation; none if it has none."""
   path = run.folder(folder, seed) / 'evaluation.json'
   if not path.exists():
     return {}
