@@ -62,7 +62,8 @@ def configure(
     program: The program that offers the method.
     changes: Flags and their values, in their order.
     base: The run that is changed; None: that of --config, without its paths and
-      executed by this process, or else the row of the program that the changes name,
+      executed by this process, and without a seed if one of both relies on secret
+      cohorts, or else the row of the program that the changes name,
       with its paper's settings.
 
   Raises:
@@ -91,6 +92,10 @@ def configure(
     given = {name for name, _ in changes}
     given |= {f'{name}.{each}' for name, text in changes for each in kinds.given(text)}
     check_given_again(last[CONFIG], config, given)
+    # A seed tells who was in which cohort: each private run has one of its own, which
+    # no other run and no card of one may show.
+    if 'seed' not in last and (base.is_amplified or config.is_amplified):
+      config = dataclasses.replace(config, seed=None)
   return config
 
 

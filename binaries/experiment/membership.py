@@ -33,6 +33,8 @@ from tff_ssl.storage import memory
 NAME = 'examples.json'
 _COLUMNS = ('name', 'holder', 'label', 'digest')
 _TRAIN = 'train'
+# How deep in the folder of a run an encoder may lie.
+_DEEP = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,6 +99,23 @@ def check_same(folder: str | os.PathLike[str], task: task_types.Task, why: str) 
   )
 
 
+def run_folder(source: str | os.PathLike[str]) -> pathlib.Path | None:
+  """Returns the folder of the run that made an encoder; None: it is of no run.
+
+  Args:
+    source: A run folder, or an encoder file in it, or in that of a client or an export
+      in it.
+  """
+  path = pathlib.Path(source).resolve()
+  return next(filter(_is_run, (path, *path.parents[:_DEEP])), None)
+
+
+def _is_run(folder: pathlib.Path) -> bool:
+  path = folder / stored_config.NAME
+  # Published weights may lie beside a file of this name too.
+  return path.is_file() and 'config' in files.read_json(path)
+
+
 def check_unseen(
   source: str | os.PathLike[str], config: run_config.RunConfig, task: task_types.Task
 ) -> None:
@@ -107,7 +126,7 @@ def check_unseen(
   example in common; otherwise equal names are taken for others', which is printed.
 
   Args:
-    source: A run folder, or an encoder file in one.
+    source: A run folder, or an encoder file in one (see `run_folder`).
     config: The run that is tested, or starts.
     task: The examples to test on.
 
@@ -115,10 +134,11 @@ def check_unseen(
     ValueError: The run trained on some of them.
   """
   path = pathlib.Path(source)
-  folder = path if path.is_dir() else path.parent
+  run = run_folder(path)
+  folder = run or (path if path.is_dir() else path.parent)
   stored: Mapping[str, object] = {}
-  if (folder / stored_config.NAME).is_file():
-    stored = stored_config.settings(stored_config.read(folder)['config'])
+  if run is not None:
+    stored = stored_config.settings(stored_config.read(run)['config'])
   if not task.digests:
     _check_validation(source, stored, config, task)
     return

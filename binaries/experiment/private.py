@@ -6,7 +6,6 @@
 import collections
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import contextlib
-import pathlib
 from typing import Any
 
 from binaries.building import aggregation
@@ -27,7 +26,6 @@ from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import disclosure
 from tff_ssl.runs.privacy import private_rounds
 from tff_ssl.simulation import cohort_sampling
-from tff_ssl.storage import files
 
 # docs/privacy.md says the same, with reasons.
 _TO_SERVER = (
@@ -64,8 +62,6 @@ _START = (
   'the weights that the run started from (--init_from), and what those started from, '
   'hold nothing of its clients'
 )
-# How deep in the folder of a run an encoder may lie.
-_DEEP = 3
 _NEIGHBOURS = {
   accounting.FIXED: 'one client, with all of its examples, replaced by another with as '
   'many examples',
@@ -213,9 +209,7 @@ def _known_to_start(config: run_config.RunConfig, task: task_types.Task) -> str:
 
   However they were read or split: by their content, or by the name of published data.
   """
-  source = pathlib.Path(str(config.init_from)).resolve()
-  # An encoder lies in the folder of its run, or of a client or an export in it.
-  folder = next(filter(_is_run, (source, *source.parents[:_DEEP])), None)
+  folder = membership.run_folder(str(config.init_from))
   if folder is None:
     return ''
   stored = stored_config.read(folder)
@@ -230,13 +224,6 @@ def _known_to_start(config: run_config.RunConfig, task: task_types.Task) -> str:
   if count is None and task.digests and name in registry.OF_FILES:
     return f'examples that are not known, because it has no {membership.NAME}'
   return ''
-
-
-def _is_run(folder: pathlib.Path) -> bool:
-  """Returns whether a folder is that of a run."""
-  path = folder / stored_config.NAME
-  # Published weights may lie beside a file of this name too.
-  return path.is_file() and 'config' in files.read_json(path)
 
 
 def clipped(graph: phase_graph.Graph | None) -> set[str]:

@@ -87,12 +87,14 @@ def _said(source, task, line=''):
 )
 def test_training_examples_are_not_held_out(tmp_path, rows, said):
   run = _run(tmp_path / 'run', _task(_OLD))
-  for source in (run, run / 'encoder.keras'):
+  for source in (run, run / 'encoder.keras', run / 'clients' / 'P' / 'encoder.keras'):
     answer = _said(source, _task(rows))
     assert said in answer
     assert bool(answer) == bool(said)
   if said:
-    assert answer.startswith(f'{run}/encoder.keras was trained on {said}; they must be')
+    assert answer.startswith(
+      f'{run}/clients/P/encoder.keras was trained on {said}; they must be'
+    )
   # Without clients images count.
   alone = _run(tmp_path / 'alone', _task(_OLD, with_clients=False))
   moved = _said(alone, _task(['1-atA', '3-axC', '5-axE'], with_clients=False))

@@ -100,6 +100,27 @@ def test_another_method_takes_of_a_run_what_both_use(
   assert again == config
 
 
+_PRIVATE = '--aggregation=private:noise_multiplier=1,update_clip=1'
+
+
+@pytest.mark.parametrize(
+  ('theirs', 'line', 'seed'),
+  [
+    ('', '', 7),
+    (_PRIVATE, '', None),
+    (_PRIVATE, '--aggregation=plain', None),
+    ('', _PRIVATE, None),
+    (_PRIVATE, '--seed=8', 8),
+    # Whose cohorts are no secret.
+    (f'{_PRIVATE},cohorts=passes', '', 7),
+  ],
+)
+def test_a_seed_that_tells_cohorts_is_no_other_run_s(tmp_path, theirs, line, seed):
+  stored = run_config.to_json(in_process.read('dcco', f'{theirs} --seed=7'))
+  (tmp_path / 'config.json').write_text(json.dumps({'config': stored}))
+  assert in_process.read('dcco', f'--config={tmp_path} {line}').seed == seed
+
+
 def test_a_run_begun_from_another_records_what_repeats_it_without_that(monkeypatch):
   monkeypatch.setattr(stored_config, 'program', lambda: 'binaries.fedema')
   config = in_process.read('fedema', '--method=tau=0.25 --rounds=7')

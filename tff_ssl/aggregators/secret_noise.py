@@ -9,7 +9,8 @@ with it all other noise. So noise is drawn by operations that take a seed, of 12
 
 The first part is another in each call: in each round, on each client. The secret bits
 come from the operating system when a graph is made, anew for each tensor. A run that is
-resumed makes its graphs anew. The bits are in no file.
+resumed makes its graphs anew. The bits are in no file. Where the server makes the
+graphs that clients compute, it knows the bits; the first part alone is then secret.
 
 The generator of these operations, Philox, is not cryptographic.
 """

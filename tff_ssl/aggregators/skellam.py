@@ -233,6 +233,8 @@ class PackedSumFactory(tff.aggregators.UnweightedAggregationFactory):
 
 def _skellam(shape: Any, mu: float) -> tf.Tensor:
   """Returns Skellam variables of variance mu, float64."""
+  # As a Python number it would be rounded to float32, perhaps downwards.
+  rate = tf.constant(mu / 2, tf.float64)
   seed = secret_noise.seed()
-  two = tf.random.stateless_poisson([2, *shape], seed, mu / 2, dtype=tf.float64)
+  two = tf.random.stateless_poisson([2, *shape], seed, rate, dtype=tf.float64)
   return two[0] - two[1]
