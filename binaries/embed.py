@@ -121,7 +121,9 @@ def _data(run: str) -> data_lib.Data:
   source = pathlib.Path(run)
   if (source / stored_config.NAME).is_file():
     return changing.read(run, keep_paths=False).data
-  if source.is_file() and (card := source.with_suffix('.json')).is_file():
+  # Of what was given away, or of a client's encoder, there may be the card alone.
+  card = source / 'encoder.json' if source.is_dir() else source.with_suffix('.json')
+  if card.is_file():
     return _of_card(card)
   return data_lib.Data()
 

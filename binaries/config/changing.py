@@ -94,7 +94,8 @@ def configure(
     check_given_again(last[CONFIG], config, given)
     # A seed tells who was in which cohort: each private run has one of its own, which
     # no other run and no card of one may show.
-    if 'seed' not in last and (base.is_amplified or config.is_amplified):
+    is_secret = config.is_amplified or (base is not None and base.is_amplified)
+    if is_secret and 'seed' not in last:
       config = dataclasses.replace(config, seed=None)
   return config
 

@@ -107,7 +107,8 @@ def run_folder(source: str | os.PathLike[str]) -> pathlib.Path | None:
       in it.
   """
   path = pathlib.Path(source).resolve()
-  return next(filter(_is_run, (path, *path.parents[:_DEEP])), None)
+  folders = (path, *path.parents[:_DEEP])
+  return next((folder for folder in folders if _is_run(folder)), None)
 
 
 def _is_run(folder: pathlib.Path) -> bool:

@@ -18,7 +18,6 @@ from binaries.launching import complete
 from binaries.launching import job_runner
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
-from tff_ssl.runs.privacy import disclosure
 
 # Fields of the problem or of its evaluation, not of a method, whose defaults differ
 # between programs.
@@ -68,10 +67,9 @@ class Runner(job_runner.Runner[Job]):
   """Runs the jobs of a sweep, a limited number at a time."""
 
   def is_done(self, job: Job) -> bool:
-    """Returns whether a run is complete: its card is the last that is written."""
+    """Returns whether a run is complete."""
     run = complete.read(job.folder)
-    is_trained = run is not None and run.last_round == job.config.rounds
-    return is_trained and (job.folder / disclosure.TEXT).exists()
+    return run is not None and run.last_round == job.config.rounds
 
   def command(self, job: Job) -> list[str]:
     """Returns the arguments after `python`."""

@@ -116,10 +116,12 @@ class Runner(job_runner.Runner[Job]):
     known = _read(job.folder, columns)
     if len(known) < len(columns):
       return False
-    for column, value in known.items():
-      self._stored[job.run.key, job.seed, column] = float(f'{value:.{_DIGITS}g}')
-    # Another campaign may have written other figures.
-    self._stored = {**figures_lib.read(self._path), **self._stored}
+    own = {
+      (job.run.key, job.seed, column): float(f'{value:.{_DIGITS}g}')
+      for column, value in known.items()
+    }
+    # Another campaign may have written other figures, or later ones.
+    self._stored = {**self._stored, **figures_lib.read(self._path), **own}
     files.write(self._path, figures_lib.text(self._stored, self._claims))
     return True
 

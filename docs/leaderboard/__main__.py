@@ -201,19 +201,20 @@ def _store_of_folders(
   benchmark: boards_lib.Benchmark, path: pathlib.Path, jobs: Sequence[running.Job]
 ) -> None:
   """Stores bytes and CPU seconds, which are of all rounds, of runs with a folder."""
-  stored = figures.read(path)
+  measured: figures.Stored = {}
   for job in jobs:
     found = complete.read(job.folder)
     if found is not None and boards_lib.CPU in found.system:
       taken = float(found.system[boards_lib.CPU].sum())
-      stored[job.run.key, job.seed, boards_lib.CPU] = float(f'{taken:.6g}')
+      measured[job.run.key, job.seed, boards_lib.CPU] = float(f'{taken:.6g}')
       # The engine takes the last round's; a round's bytes may change (FedCA).
       for name in boards_lib.BYTES:
         if name in found.metrics:
           mean = float(found.metrics[name].mean())
-          stored[job.run.key, job.seed, name] = float(f'{mean:.6g}')
+          measured[job.run.key, job.seed, name] = float(f'{mean:.6g}')
   claims = [*boards_lib.claims(benchmark, with_cpu=True)]
-  files.write(path, figures.text(stored, claims))
+  # Another campaign may have written figures meanwhile.
+  files.write(path, figures.text({**figures.read(path), **measured}, claims))
 
 
 def _chosen(name: str, given: Sequence[str], known: Sequence[str]) -> Sequence[str]:

@@ -59,7 +59,8 @@ def keep(
     (row['hash'], int(row['seed'])): {name: float(row[name]) for name in _KEPT}
     for row in csv.DictReader(text.splitlines())
   }
-  found, lines = {}, io.StringIO()
+  found: dict[tuple[str, int], _Numbers] = {}
+  lines = io.StringIO()
   writer = csv.writer(lines, lineterminator='\n')
   writer.writerow(_HEADER)
   for run, seed in _runs(benchmark):

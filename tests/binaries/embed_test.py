@@ -127,7 +127,7 @@ def test_encoders_side_by_side_read_pictures_alike(run, photos, tmp_path):
     (['--data=pixel_range=-5/5'], images.Reading(images.PAD, (-5.0, 5.0))),
   ],
 )
-@pytest.mark.parametrize('source', ['run', 'run/encoder.keras'])
+@pytest.mark.parametrize('source', ['run', 'run/encoder.keras', 'given'])
 def test_pictures_are_read_as_the_run_read_them(
   run, photos, tmp_path, monkeypatch, source, given, expected
 ):
@@ -139,6 +139,10 @@ def test_pictures_are_read_as_the_run_read_them(
   (folder / 'config.json').write_text(json.dumps(config))
   card = json.loads((folder / 'encoder.json').read_text())
   (folder / 'encoder.json').write_text(json.dumps({**card, **how}))
+  # An encoder and its card alone, as they are given away.
+  (tmp_path / 'given').mkdir()
+  for name in ('encoder.keras', 'encoder.json'):
+    shutil.copy(folder / name, tmp_path / 'given')
   readings = []
 
   def load(path, shape, reading):

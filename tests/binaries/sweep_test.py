@@ -258,8 +258,11 @@ def test_all_are_run_once_and_compared_by_method(tmp_path, swept):
   assert 'method=fed_byol objective=byol:projector=256/256/256 clients=' in written
   started, ended = swept(_METHODS, '--seeds=0,1')
   assert (started, ended.status) == ([], 0)
+  # One that was stopped before its end, which is the card, is started again.
+  (card,) = (tmp_path / 'out').glob('simclr*/seed_1/encoder.md')
+  card.unlink()
   started, _ = swept(_METHODS, '--seeds=0,1,2')
-  assert sorted(started) == [('fed_byol', 2), ('simclr', 2)]
+  assert sorted(started) == [('fed_byol', 2), ('simclr', 1), ('simclr', 2)]
 
 
 def test_failed_runs_are_reported_and_the_others_compared(tmp_path, swept):

@@ -41,6 +41,7 @@ if rounds < 4:
   sys.exit(130)
 numbers = {'round': 4, 'linear/10%/accuracy': accuracy + seed / 100}
 (folder / 'evaluation.json').write_text(json.dumps(numbers))
+(folder / 'encoder.md').touch()
 """
 
 # What `binaries.evaluate` does with a finished run.
