@@ -192,6 +192,10 @@ def execute(experiment: experiments.Experiment) -> None:
       private.privacy_card(config, experiment.algorithm, experiment.clip_norms),
     )
 
+  def save_all(state: Any, round: int) -> None:
+    save(state, round)
+    model_card.write(path, encoder_card.PUBLIC)
+
   def evaluate(state: Any, round: int) -> Mapping[str, float]:
     if round < rounds:
       return numbers_of(state, round)
@@ -225,7 +229,7 @@ def execute(experiment: experiments.Experiment) -> None:
     with (
       messages.add_resume_hint(folder, rounds),
       _open_context(config, folder) as context,
-      private.save_on_budget_end(save, path),
+      private.save_on_budget_end(save_all, path),
     ):
       state = loop.run(
         experiment.algorithm,

@@ -196,6 +196,8 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   assert card['privacy']['unit'] == 'client'
   assert 'n_k' in card['privacy']['not_protected'][0]
   assert (folder / 'encoder.keras').exists()
+  text = (folder / 'encoder.md').read_text()
+  assert text.startswith('# conv2, trained by dcco')
   assert privacy_ledger.read(folder)['multipliers'] == pytest.approx(multipliers)
 
 
