@@ -42,7 +42,7 @@ class Board:
   task: str
   flags: str
   column: str
-  passes: int
+  passes: float
   rounds: int
   seconds: float
 

@@ -139,7 +139,7 @@ def _state(benchmark: boards_lib.Benchmark, found: Sequence[Sequence[Row]]) -> s
 
 
 def _section(board: boards_lib.Board, found: Sequence[Row]) -> str:
-  head = f'\n## {board.title}\n\n{board.passes} passes, {board.rounds} rounds.'
+  head = f'\n## {board.title}\n\n{board.passes:g} passes, {board.rounds} rounds.'
   if not found:
     return f'{head} Not run yet.\n'
   header = ('method', 'from', 'accuracy', 'seeds', 'rate', 'down', 'up', 'CPU')
