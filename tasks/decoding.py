@@ -82,7 +82,7 @@ def decode_all(
     )
 
   stamp = cache.fingerprint(
-    'in units, failures tried again',
+    'units where a tag rescales, failures tried again',
     names,
     source.stamp(names),
     image_size,

@@ -8,9 +8,9 @@ is the first of these that there is:
 3. all numbers that the table VOILUTSequence gives;
 4. of at most 8 bits, or of at most 12 where RescaleSlope or RescaleIntercept say what
    numbers mean: all numbers that BitsStored bits can hold;
-5. what is measured over the data set, as for other pictures (`brightness`). If slope or
-   intercept is a fraction (PET, ADC) or pixels are floating-point numbers, they are in
-   units that may have any scale.
+5. what is measured over the data set, as for other pictures (`brightness`). If there is
+   a slope or an intercept, even of 1 and 0 (of PET each file of a series has its own),
+   or pixels are floating-point numbers, they are in units that may have any scale.
 
 The files of a series of a patient that have a window have one range, the median if
 their windows differ; so have those with a table, and those of 4. A file that names no
@@ -33,6 +33,7 @@ import numpy as np
 from PIL import Image
 
 from tasks import brightness
+from tasks import dicom_unpacking
 from tasks import opening
 from tasks import spellings
 
@@ -84,8 +85,6 @@ _TAGS = (
 )
 # Its files unpack to any size before their header is known.
 _DEFLATED = b'1.2.840.10008.1.2.1.99'
-# Those whose frames are files that Pillow opens.
-_OF_PILLOW = ('JPEG', 'JPEG2000')
 # What stands where a patient's id was taken out, besides `spellings.MISSING`.
 _NOBODY = ('anonymous', 'anonymized', 'anonymised', 'unknown')
 # Scanners that store more bits seldom fill them: CT of 16 bits has 12 or 13 of them.
@@ -242,11 +241,12 @@ def _picture(
   frames = int(data.get('NumberOfFrames') or 1)
   frame = frames // 2
   notes = (FRAMES,) if frames > 1 else ()
-  _check_compression(data, frame, frames, (width, height))
+  dicom_unpacking.check_frame(data, frame, frames, (width, height))
   values = pixels.pixel_array(data, index=frame)
   kind = str(data.get('PhotometricInterpretation', ''))
   bits = int(data.get('BitsStored') or 16)
   if kind == 'PALETTE COLOR':
+    dicom_unpacking.check_palette(data)
     values = pixels.apply_color_lut(values, data)
     bits = 8 * values.dtype.itemsize
   if values.ndim == 2:
@@ -278,6 +278,7 @@ def _of_one_channel(
     transformation = 'PixelValueTransformationSequence'
     slope = _number(_of_frame(data, frame, transformation, 'RescaleSlope'))
     intercept = _number(_of_frame(data, frame, transformation, 'RescaleIntercept'))
+  in_units = slope is not None or intercept is not None
   slope = slope or 1.0
   intercept = 0.0 if intercept is None else intercept
   stated, how = _window(data, frame), WINDOW
@@ -299,8 +300,7 @@ def _of_one_channel(
     )
     low, high = (slope * end + intercept for end in ends)
     stated, how = (min(low, high), max(low, high)), RESCALED
-  in_units = floating or slope % 1 or intercept % 1
-  key = brightness.UNITS if in_units else brightness.key_of(values)
+  key = brightness.UNITS if in_units or floating else brightness.key_of(values)
   if stated is not None:
     key = f'{how} {series}'
   return brightness.Numbers(
@@ -352,42 +352,3 @@ def _number(value: Any) -> float | None:
   except (TypeError, ValueError, IndexError):
     return None
   return number if math.isfinite(number) else None
-
-
-def _check_compression(
-  data: 'pydicom.Dataset', frame: int, frames: int, size: tuple[int, int]
-) -> None:
-  """Checks that a frame can be decoded, and has the size that the file states.
-
-  Raises:
-    PictureError: It cannot, or has not.
-  """
-  pydicom = _library()
-  syntax = data.file_meta.TransferSyntaxUID
-  if not syntax.is_encapsulated:
-    return
-  try:
-    known = pydicom.pixels.get_decoder(syntax).is_available
-  except NotImplementedError:
-    known = False
-  if not known:
-    # The names of a dictionary, not of the file.
-    name = syntax.name if syntax in pydicom.uid.UID_dictionary else 'an unknown method'
-    raise opening.MachineError(
-      f'a DICOM file compressed by {name}, for which pydicom has no decoder here '
-      '(pylibjpeg has most); or convert it to uncompressed DICOM'
-    )
-  if syntax == pydicom.uid.RLELossless:
-    return
-  content = pydicom.encaps.get_frame(data.PixelData, frame, number_of_frames=frames)
-  try:
-    with Image.open(io.BytesIO(content), formats=_OF_PILLOW) as image:
-      own = image.size
-  except OSError:
-    # JPEG-LS and the like, by decoders of their own.
-    return
-  if own != size:
-    raise opening.PictureError(
-      f'a DICOM file of {size[0]} x {size[1]} pixels with a frame of '
-      f'{own[0]} x {own[1]}'
-    )

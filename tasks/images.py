@@ -14,7 +14,6 @@ Whatever kind of file it is, one rule holds:
 from collections.abc import Callable, Iterator
 import contextlib
 import dataclasses
-import io
 import math
 from typing import NamedTuple
 
@@ -210,8 +209,8 @@ def size_of(content: bytes) -> tuple[int, int]:
   """Returns width and height of a file's picture, upright, without its pixels."""
   if dicom.is_dicom(content):
     return dicom.size_of(content)
-  with Image.open(io.BytesIO(content), formats=opening.FORMATS) as image:
-    width, height = image.size
+  # A PNG may say only behind its pixels how it is turned.
+  with opening.opened(content, 1) as (image, (width, height)):
     # Pillow gives a TIFF the size that it has when it is turned.
     turn = 1 if image.format == 'TIFF' else orientation(image)
   return (height, width) if turn >= _ASIDE else (width, height)

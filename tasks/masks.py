@@ -84,7 +84,11 @@ def load(
   images_in = sources.open_source(files.path, files.follow_links)
   if mask_dir is not None:
     source = sources.open_source(pathlib.Path(mask_dir).expanduser())
-    mask_names = _matched(files.images, source.names, str(mask_dir))
+    # A folder of masks may hold the images too, and none is a mask.
+    own = {*_places(images_in, files.images)}
+    places = zip(_places(source, source.names), source.names, strict=True)
+    names = [name for place, name in places if place not in own]
+    mask_names = _matched(files.images, names, str(mask_dir))
   elif files.masks:
     source, mask_names = images_in, dict(enumerate(files.masks))
   else:
@@ -96,13 +100,7 @@ def load(
   used = np.zeros([len(files.images)], bool)
   for examples in task.splits().values():
     used[examples.example_id] = True
-  # A folder of masks may hold the images too, and none is its own mask.
-  folder, of_images = map(os.path.realpath, (source.path, images_in.path))
-  mask_names = {
-    k: name
-    for k, name in sorted(mask_names.items())
-    if name and used[k] and f'{folder}/{name}' != f'{of_images}/{files.images[k]}'
-  }
+  mask_names = {k: name for k, name in sorted(mask_names.items()) if name and used[k]}
   where = files.path if mask_dir is None else mask_dir
   if not mask_names:
     raise ValueError(
@@ -124,6 +122,12 @@ def load(
       raise ValueError(f'{where} has no mask of a {split} image of {task.name!r}.')
   shown = {mask: pixels[rows[k]] for k, mask in mask_names.items() if rows[k] >= 0}
   return Masks(pixels, rows, _report(task, rows, wrong, shown))
+
+
+def _places(source: sources.Source, names: Iterable[str]) -> list[str]:
+  """Returns where files of a source are, without links in the way to it."""
+  folder = os.path.realpath(source.path)
+  return [f'{folder}/{name}' for name in names]
 
 
 def _size(task: task_types.Task) -> int:

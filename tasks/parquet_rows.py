@@ -24,8 +24,8 @@ def header(path: str | os.PathLike[str]) -> list[str]:
     path: The file.
 
   Raises:
-    ValueError: The file is no Parquet, two columns have the same name, or the cells of
-      one are no numbers, times or texts.
+    ValueError: The file is no Parquet, two columns have the same name or none, or the
+      cells of one are no numbers, times or texts.
   """
   with _opened(path) as file:
     return list(file.schema_arrow.names)
@@ -38,19 +38,26 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, list[Any]], Sequence[i
     path: The file.
 
   Raises:
-    ValueError: As in `header`, or the file does not fit into memory or has no rows.
+    ValueError: As in `header`, or the file does not fit into memory or has no rows, or
+      a time is none that Python knows.
   """
   with _opened(path) as file:
     held = file.metadata
     packed = sum(held.row_group(k).total_byte_size for k in range(held.num_row_groups))
     memory.check(2 * packed + _A_CELL * held.num_rows * held.num_columns, str(path))
     columns: dict[str, list[Any]] = {name: [] for name in file.schema_arrow.names}
-    for batch in file.iter_batches():
-      # A file may say that it has less than it has.
-      cells = batch.num_rows * batch.num_columns
-      memory.check(2 * batch.nbytes + _A_CELL * cells, str(path))
-      for name, column in zip(columns, batch.columns, strict=True):
-        columns[name] += _cells(column)
+    # A file may say that it has less than it has: each column is read by itself, and
+    # measured before it becomes objects.
+    for name, cells in columns.items():
+      for batch in file.iter_batches(columns=[name]):
+        memory.check(2 * batch.nbytes + _A_CELL * batch.num_rows, str(path))
+        try:
+          cells += _cells(batch.column(0))
+        except (OverflowError, LookupError) as error:
+          raise ValueError(
+            f'{path} has a time in the column {name!r} that cannot be read: {error}; '
+            'it must be of the years 1 to 9999 and of a known time zone.'
+          ) from error
   count = max(map(len, columns.values()), default=0)
   if not count:
     raise ValueError(f'{path} has 0 rows; it must have columns and rows.')
@@ -67,6 +74,8 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
   try:
     schema = parquet.read_schema(path)
     csv_rows.check_names(str(path), schema.names)
+    if (count := schema.names.count('')) > 1:
+      raise ValueError(f'{path} has {count} columns without a name; one may have none.')
     for field in schema:
       if not _is_cell(field.type):
         raise ValueError(

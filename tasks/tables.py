@@ -300,7 +300,8 @@ def _read_npz(path: pathlib.Path, scaling: str | None) -> task_types.Task:
   if label is None:
     label = np.full(np.shape(held[FEATURES])[:1], -1)
   # `build` rejects labels of a wrong type or range; no names are made for these.
-  most = int(np.max(label, initial=-1)) if label.dtype.kind in 'iu' else -1
+  # No `initial` of -1, which unsigned numbers would take for their largest.
+  most = int(np.max(label)) if label.dtype.kind in 'iu' and label.size else -1
   classes = range(min(most + 1, len(label)))
   names = [*map(str, classes)]
   test = held.get(_TEST)

@@ -75,6 +75,13 @@ def test_an_image_is_not_its_own_mask(tmp_path):
   for where in (tmp_path, tmp_path / 'ham'):
     with pytest.raises(ValueError, match='holds no mask of an image of'):
       masks.load(task, where)
+  for k in range(8):
+    _write(tmp_path / 'masks' / f'I{k:02d}.png', _mask(k))
+  # The folder that holds both, where each image is found beside its mask.
+  _check(task, masks.load(task, tmp_path))
+  for k in range(8):
+    _write(tmp_path / 'ham' / 'masks' / f'I{k:02d}_segmentation.png', _mask(k))
+  _check(task, masks.load(task, tmp_path / 'ham'))
 
 
 def test_second_load_decodes_nothing(tmp_path, monkeypatch):

@@ -63,9 +63,13 @@ def test_oversized_files_are_refused_by_their_size(monkeypatch):
   with pytest.raises(ValueError, match=r'1,000 x 800 pixels take .* 0\.0 GiB') as error:
     picture_files.decode(content, 8)
   assert images.why_unreadable(error.value) == str(error.value)
+  # Even how a PNG is turned may be said behind its pixels.
+  with pytest.raises(opening.MachineError, match='1,000 x 800 pixels take'):
+    images.size_of(content)
   # A JPEG is decoded at a fraction of its size.
   jpeg = picture_files.of(Image.new('RGB', (1000, 800), 'white'), 'JPEG')
   np.testing.assert_array_equal(picture_files.decode(jpeg, 8), 255)
+  assert images.size_of(jpeg) == (1000, 800)
 
 
 @pytest.mark.parametrize('mode', ['1', 'L', 'RGB', 'I;16', 'F'])

@@ -48,6 +48,12 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
     parquet_rows.read(path)
 
 
+def test_what_is_no_parquet_is_named(tmp_path):
+  (tmp_path / 't.parquet').write_text('width,height')
+  with pytest.raises(ValueError, match=r't\.parquet cannot be read as Parquet'):
+    parquet_rows.read(tmp_path / 't.parquet')
+
+
 def test_cells_of_several_groups_of_rows_follow_each_other(tmp_path):
   texts = [f't{k // 3}' for k in range(30)]
   parquet.write_table(pa.table({'a': texts}), tmp_path / 't.parquet', row_group_size=7)
@@ -81,6 +87,33 @@ def test_a_text_that_all_rows_share_takes_its_memory_once(tmp_path, monkeypatch)
     parquet_rows.read(path)
 
 
+def test_one_column_is_in_memory_at_a_time(tmp_path, monkeypatch):
+  path = _file(tmp_path / 't.parquet', {f'c{k}': ['x' * 2**20] for k in range(40)})
+  held = []
+  monkeypatch.setattr(
+    memory, 'check', lambda *_: held.append(pa.total_allocated_bytes())
+  )
+  parquet_rows.read(path)
+  assert len(held) == 1 + 40
+  assert max(held) - min(held) < 5 * 2**20
+
+
+@pytest.mark.parametrize(
+  ('times', 'message'),
+  [
+    (pa.array([2**60], pa.timestamp('s')), 'that cannot be read: .*; it must be'),
+    (
+      pa.array([0], pa.timestamp('s', 'Nowhere/None')),
+      "that cannot be read: 'Nowhere/None'; it must",
+    ),
+  ],
+)
+def test_times_that_python_does_not_know_are_named(tmp_path, times, message):
+  path = _file(tmp_path / 't.parquet', {'seen': times})
+  with pytest.raises(ValueError, match=rf"has a time in the column 'seen' {message}"):
+    parquet_rows.read(path)
+
+
 @pytest.mark.parametrize(
   ('columns', 'message'),
   [
@@ -90,6 +123,10 @@ def test_a_text_that_all_rows_share_takes_its_memory_once(tmp_path, monkeypatch)
     (
       pa.Table.from_arrays([pa.array([1]), pa.array([2])], ['a', 'a']),
       "has the column 'a' twice; each column must have its own name",
+    ),
+    (
+      pa.Table.from_arrays([pa.array([1]), pa.array([2])], ['', '']),
+      'has 2 columns without a name; one may have none',
     ),
   ],
 )

@@ -204,6 +204,12 @@ def test_a_wrong_npz_is_named(tmp_path, changed, message):
     registry.load('features', _npz(tmp_path / 'table.npz', **changed))
 
 
+@pytest.mark.parametrize('kind', ['u1', 'u2', 'u4', 'u8', 'i1', '>i4'])
+def test_labels_of_any_whole_numbers_have_their_classes(tmp_path, kind):
+  path = _npz(tmp_path / 'table.npz', label=np.array([0, 1, 0, 1], kind))
+  assert registry.load('features', path).label_names == ('0', '1')
+
+
 @pytest.mark.parametrize(
   ('text', 'message'),
   [
@@ -316,8 +322,7 @@ def test_a_damaged_npz_is_named(tmp_path):
   """By whatever library finds it: zipfile, zlib, or NumPy's parser of headers."""
   path = tmp_path / 'table.npz'
   np.savez_compressed(path, features=_FEATURES, label=_LABEL)
-  content = path.read_bytes()
-  found = set()
+  content, found = path.read_bytes(), set()
   for place in range(0, len(content), 3):
     damaged = bytearray(content)
     damaged[place] ^= 0b101
@@ -351,9 +356,6 @@ def test_parquet_gives_the_task_of_the_same_csv(tmp_path):
   other = registry.load('features', _npz(tmp_path / 'table.npz'))
   assert task.fingerprint() == other.fingerprint()
   assert task.label_names == other.label_names
-  (tmp_path / 'table.parquet').write_text('width,height')
-  with pytest.raises(ValueError, match='cannot be read as Parquet'):
-    registry.load('features', tmp_path / 'table.parquet')
 
 
 @pytest.mark.parametrize('index', ['', 'Unnamed: 0', '__index_level_0__'])
