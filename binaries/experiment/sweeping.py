@@ -1,5 +1,6 @@
 """A sweep: methods over seeds, and over values of flags, each in its own run."""
 
+import collections
 from collections.abc import Collection, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
@@ -197,12 +198,21 @@ def check(wanted: Sequence[Job]) -> None:
   from binaries.building import settled
   from binaries.experiment import running
 
-  amplified = {job.seed for job in wanted if job.config.is_amplified}
+  amplified = collections.Counter(job.seed for job in wanted if job.config.is_amplified)
   if guessed := sorted(filter(settled.is_guessed, amplified)):
     print(
       f'Warning: --seeds={",".join(map(str, guessed))} can be guessed, and tells who '
       'was in which cohort of a private run; epsilon holds only where nobody does: '
       'give random seeds above 2^48, or take --aggregation=cohorts=passes.',
+      file=sys.stderr,
+      flush=True,
+    )
+  if shared := {seed: runs for seed, runs in amplified.items() if runs > 1}:
+    print(
+      f'Warning: {sum(shared.values())} private runs share '
+      f'--seeds={",".join(map(str, shared))}, and so their cohorts: together they cost '
+      'more than the sum of their epsilons; give each method seeds of its own in a '
+      'sweep of its own, or take --aggregation=cohorts=passes.',
       file=sys.stderr,
       flush=True,
     )

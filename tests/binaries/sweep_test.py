@@ -150,7 +150,13 @@ def test_private_runs_of_seeds_that_can_be_guessed_are_told(tmp_path, capsys):
   seeds = [3, 2**50]
   wanted, _ = _jobs(['dcco'], tmp_path, [private], seeds=seeds)
   sweeping.check(wanted)
-  assert capsys.readouterr().err.startswith('Warning: --seeds=3 can be guessed, ')
+  told = capsys.readouterr().err
+  assert told.startswith('Warning: --seeds=3 can be guessed, ')
+  assert 'share' not in told
+  wanted, _ = _jobs(['dcco', 'fedavg:cco'], tmp_path, [private], seeds=[2**50])
+  sweeping.check(wanted)
+  told = capsys.readouterr().err
+  assert told.startswith(f'Warning: 2 private runs share --seeds={2**50}, and so their')
   wanted, _ = _jobs(['dcco'], tmp_path, [f'{private},cohorts=passes'], seeds=seeds)
   sweeping.check(wanted)
   assert capsys.readouterr().err == ''
