@@ -70,6 +70,27 @@ def test_settings_beside_numbers_count_before_those_of_the_run(tmp_path):
   assert caveat.startswith(f'Runs were evaluated with different {name} (20, 5): ')
 
 
+def test_settings_beside_numbers_are_compared_by_place(tmp_path):
+  name = 'evaluation.knn_k'
+  own = {'knn/10%/accuracy': 0.5, 'transfer/x/knn/10%/accuracy': 0.5}
+  marked = {**own, 'transfer/x/knn/10%/knn_k': 20.0}
+  # The same setting where they have a mark, another where they have none.
+  (caveat,) = found(
+    fabricate.run(tmp_path / 'a', {'seed': 0, name: 5}, evaluation=marked),
+    fabricate.run(
+      tmp_path / 'b',
+      {'seed': 1, name: 20},
+      evaluation={**marked, 'knn/10%/knn_k': 20.0},
+    ),
+  )
+  assert caveat.startswith(f'Runs were evaluated with different {name} (20, 5): ')
+  # The run's own and a mark of the same number.
+  assert not found(
+    fabricate.run(tmp_path / 'c', {'seed': 0, name: 20}, evaluation=own),
+    fabricate.run(tmp_path / 'd', {'seed': 1, name: 20}, evaluation=marked),
+  )
+
+
 def test_unequal_budgets_are_one_line(tmp_path):
   (caveat,) = found(
     fabricate.run(tmp_path / 'a'),

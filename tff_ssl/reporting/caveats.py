@@ -1,5 +1,6 @@
 """Caveats of a comparison: whether its groups can be compared, and compared fairly."""
 
+import collections
 from collections.abc import Iterator, Sequence
 import math
 import statistics
@@ -11,6 +12,9 @@ from tff_ssl.computing import kinds
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
+
+# Of a setting that a run does not have.
+_NONE = object()
 
 
 class Settings(NamedTuple):
@@ -144,24 +148,36 @@ def _other_data(groups: Sequence[run_groups.Group]) -> Iterator[str]:
 def _measured_otherwise(
   groups: Sequence[run_groups.Group], measures: Sequence[str]
 ) -> Iterator[str]:
-  """Compares settings that do not define groups, because they change no training."""
+  """Compares settings that do not define groups, because they change no training.
+
+  A setting beside numbers, of a later evaluation, counts for these before the run's.
+  """
   runs = [run for group in groups for run in group.counted]
   for name in measures:
-    values = sorted({value for run in runs for value in _measured_with(run, name)})
-    if len(values) > 1:
+    end = f'/{name.rpartition(".")[2]}'
+    # Numbers beside which some run has the setting, such as knn/10%, and their kind.
+    marked = {
+      key.removesuffix(end)
+      for run in runs
+      for key in run.evaluation
+      if key.endswith(end)
+    }
+    kinds_marked = {place.rpartition('/')[0] for place in marked}
+    by_place = collections.defaultdict(set)
+    for run in runs:
+      scored = {key.rpartition('/')[0] for key in run.evaluation}
+      places = {each for each in scored if each.rpartition('/')[0] in kinds_marked}
+      for place in places or marked or {''}:
+        value = run.evaluation.get(place + end, run.settings.get(name, _NONE))
+        if value is not _NONE:
+          # A rate of 0 was chosen, as none is.
+          by_place[place].add(kinds.value_text(value or None))
+    different = {value for each in by_place.values() if len(each) > 1 for value in each}
+    if different:
       yield (
-        f'Runs were evaluated with different {name} ({", ".join(values)}): the '
-        'accuracies that depend on it are not comparable.'
+        f'Runs were evaluated with different {name} ({", ".join(sorted(different))}): '
+        'the accuracies that depend on it are not comparable.'
       )
-
-
-def _measured_with(run: run_reader.Run, name: str) -> set[str]:
-  """Returns the values of a setting: those beside numbers, or the run's."""
-  end = f'/{name.rpartition(".")[2]}'
-  later = {value for key, value in run.evaluation.items() if key.endswith(end)}
-  own = [run.settings[name]] if name in run.settings else []
-  # A rate of 0 was chosen, as none is.
-  return {kinds.value_text(value or None) for value in later or own}
 
 
 def _identical(groups: Sequence[run_groups.Group]) -> Iterator[str]:
