@@ -68,9 +68,20 @@ class Runner(job_runner.Runner[Job]):
   """Runs the jobs of a sweep, a limited number at a time."""
 
   def is_done(self, job: Job) -> bool:
-    """Returns whether a run is complete."""
+    """Returns whether a run is complete, with the baselines if they are asked for."""
     run = complete.read(job.folder)
-    return run is not None and run.last_round == job.config.rounds
+    if run is None or run.last_round != job.config.rounds:
+      return False
+    # Only here, as `complete` imports what it needs.
+    from tff_ssl.evaluation import method_names
+    from tff_ssl.reporting import run_numbers
+
+    scores = [name for name in run.evaluation if name.endswith(method_names.SCORES)]
+    # Without labels nothing has a score.
+    return not (scores and job.config.evaluation.baselines) or all(
+      any(name.startswith(baseline) for name in scores)
+      for baseline in run_numbers.BASELINES
+    )
 
   def command(self, job: Job) -> list[str]:
     """Returns the arguments after `python`."""

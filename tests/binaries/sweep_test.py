@@ -162,6 +162,26 @@ def test_private_runs_of_seeds_that_can_be_guessed_are_told(tmp_path, capsys):
   assert capsys.readouterr().err == ''
 
 
+def test_a_complete_run_without_the_baselines_that_are_asked_for_is_not_done(tmp_path):
+  own = {'round': 3, 'knn/10%/accuracy': 0.5}
+  random = {'random_encoder/knn/10%/accuracy': 0.5}
+  scratch = {**random, 'supervised_from_scratch/finetune/10%/accuracy': 0.5}
+  flags = ['--rounds=3', '--evaluation=baselines=true']
+  for name, numbers, asked, plain in (
+    ('without', {**own, **random}, False, True),
+    ('with', {**own, **scratch}, True, True),
+    # A task without labels has no scores of any encoder.
+    ('unlabelled', {'round': 3}, True, True),
+    ('early', {**own, **scratch, 'round': 2}, False, False),
+  ):
+    (job,) = _jobs(['dcco'], tmp_path / name, flags)[0]
+    fabricate.run(job.folder, evaluation=numbers)
+    (job.folder / 'encoder.md').touch()
+    assert sweeping.Runner(1).is_done(job) == asked
+    (job,) = _jobs(['dcco'], tmp_path / name, flags[:1])[0]
+    assert sweeping.Runner(1).is_done(job) == plain
+
+
 def test_the_runs_are_those_of_their_commands(tmp_path):
   flags = ['--task=cifar10', '--clients=epochs=2', '--clients=batch_size=8']
   for job in _jobs(['fedema', 'dcco'], tmp_path, flags)[0]:
