@@ -8,7 +8,7 @@ there is then:
   supervised_from_scratch/finetune/10%/supervised_steps
 """
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 import os
 
 from binaries.config import evaluations
@@ -76,6 +76,17 @@ def put(
     if is_old or (last in _BESIDE and place in places):
       del stored[name]
   stored.update((start + name, value) for name, value in fresh.items())
+
+
+def beside(names: Iterable[str], numbers: Mapping[str, float]) -> list[str]:
+  """Returns the names of what is said beside numbers, such as of their settings.
+
+  Args:
+    names: Names of the numbers.
+    numbers: All numbers of the same encoder.
+  """
+  places = {_place(name) for name in names} - {''}
+  return [n for n in numbers if n.rpartition('/')[2] in _BESIDE and _place(n) in places]
 
 
 def is_alike(

@@ -342,11 +342,9 @@ def of_baseline(
   """
   start = _start(baseline) + prefix
   own = {k.removeprefix(start): v for k, v in stored.items() if k.startswith(start)}
-  return collections.OrderedDict(
-    (name, own[name])
-    for name in asked
-    if name in own and measured.is_alike(name, own, asked)
-  )
+  alike = [n for n in asked if n in own and measured.is_alike(n, own, asked)]
+  names = dict.fromkeys((*alike, *measured.beside(alike, own)))
+  return collections.OrderedDict((name, own[name]) for name in names)
 
 
 def _start(baseline: str) -> str:

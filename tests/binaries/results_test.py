@@ -88,6 +88,21 @@ def test_numbers_in_float32_replace_the_mark_of_bfloat16(tmp_path):
   assert results.read(tmp_path, 3) == own | baseline
 
 
+def test_a_baseline_keeps_what_is_said_of_it(tmp_path):
+  place = 'finetune/1%/'
+  score, steps = f'{place}accuracy', f'{place}supervised_steps'
+  scratch = {score: 0.25, steps: 20.0, f'{place}bits': 16.0}
+  asked = {score: 0.5, f'{place}bits': 16.0}
+  written = {'dcco': asked, results.SCRATCH: scratch}
+  results.write(tmp_path, 3, 'dcco', written)
+  known = results.read(tmp_path, 3)
+  # A later evaluation of the encoder, which no baseline shares.
+  again = results.of_baseline(known, results.SCRATCH, '', {**asked, score: 0.75})
+  assert again == scratch
+  results.write(tmp_path, 3, 'dcco', {'dcco': asked, results.SCRATCH: again})
+  assert {**results.read(tmp_path, 3)} == {**known}
+
+
 def test_own_classifier_has_a_line_where_there_is_one():
   own = {'classifier/accuracy': 0.5, 'classifier/balanced_accuracy': 0.25}
   line = 'Its own classifier, tested directly: accuracy 50.0%'
