@@ -14,6 +14,7 @@ from docs.claims import figures
 from docs.leaderboard import boards as boards_lib
 from tff_ssl.evaluation import signals
 from tff_ssl.reporting import verdict
+from tff_ssl.runs.privacy import disclosure
 from tff_ssl.storage import files
 
 # What is kept of each run, so that nobody needs its folder.
@@ -197,12 +198,15 @@ def _numbers(
 
 
 def _read(run: data.Run, seed: int, folder: pathlib.Path) -> _Numbers:
-  """Returns the numbers of a run's evaluation; none if it has none."""
+  """Returns the numbers of a run's evaluation; none if it has not ended."""
   path = run.folder(folder, seed) / 'evaluation.json'
   if not path.exists():
     return {}
   numbers: _Numbers = files.read_json(path)
   if verdict.light(numbers) is None:
+    # They come after accuracies, and the card last.
+    if not (path.parent / disclosure.TEXT).exists():
+      return {}
     raise ValueError(
       f'{path.parent} has no signals; `python -m binaries.evaluate --run=...` adds '
       'them.'

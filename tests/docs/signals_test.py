@@ -83,6 +83,18 @@ def test_signals_are_kept_without_their_folders(tmp_path):
   assert on_boards.keep(less, folder, path) == {}
 
 
+def test_a_run_that_has_not_ended_is_left_out(tmp_path):
+  run = boards.run(_BOARD, _BENCHMARK.methods['ssd'], 0.1)
+  folder = run.folder(tmp_path / 'runs', 1)
+  folder.mkdir(parents=True)
+  (folder / 'evaluation.json').write_text('{"linear/10%/accuracy": 0.5}')
+  path = tmp_path / 'boards.csv'
+  assert on_boards.keep(_BENCHMARK, tmp_path / 'runs', path) == {}
+  (folder / 'encoder.md').touch()
+  with pytest.raises(ValueError, match='seed_1 has no signals; '):
+    on_boards.keep(_BENCHMARK, tmp_path / 'runs', path)
+
+
 def test_what_is_kept_is_of_stored_results():
   """Otherwise `python -m docs.signals --leaderboard=RUNS` writes it again."""
   kept = on_boards.PATH.read_text()
