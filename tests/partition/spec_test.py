@@ -73,6 +73,8 @@ def test_parse(text, config):
     ('dirichlt:alpha=1', "unknown kind 'dirichlt'; it must be one of iid, dirichlet"),
     ('', "unknown kind ''"),
     ('iid', 'needs examples'),
+    ('IID:examples=4', "unknown kind 'IID'"),
+    ('shares:alpha=1e999,clients=5', "alpha='1e999'; it must be a number, and finite"),
     ('iid:size=4', "'size=4'; the fields are examples, clients"),
     ('iid:examples', "'examples'; the fields are"),
     ('case:,', "has ''"),

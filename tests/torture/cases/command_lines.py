@@ -7,27 +7,20 @@ from typing import Any
 
 from tests.torture.cases import making
 
-_PARTITIONS = 'partitions'
 _TABLE = pathlib.Path(__file__).with_suffix('.toml')
 TRAINING = ('dcco', 'fedavg_ssl', 'fedema', 'fedsup', 'ssfl', 'dec_ssl')
 
 
 def programs() -> list[str]:
   """The programs of `binaries` that command_lines.toml has lines for."""
-  return [name for name in _table() if name != _PARTITIONS and '.' not in name]
+  return [name for name in _table() if '.' not in name]
 
 
 def cases() -> list[making.Case]:
   """The lines of command_lines.toml."""
-  table = _table()
-  made = [
-    making.case('partition', f'--partition={text}', tuple(words.split(', ')))
-    for words, texts in table.pop(_PARTITIONS).items()
-    for text in texts
+  return [
+    case for program, table in _table().items() for case in _of_program(program, table)
   ]
-  for program, of_program in table.items():
-    made += _of_program(program, of_program)
-  return made
 
 
 def _table() -> dict[str, Any]:
