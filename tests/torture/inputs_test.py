@@ -16,7 +16,6 @@ import pytest
 from tests import forked
 from tests.binaries import launch
 from tests.torture import runs
-from tests.torture.cases import command_lines
 from tests.torture.cases import data
 from tests.torture.cases import made_up
 from tests.torture.cases import making
@@ -86,9 +85,7 @@ def test_bad_input_is_refused_in_a_sentence(trial, tally):
 
 def _table() -> Sequence[making.Case]:
   """Returns the cases, shuffled, so that even a few of them are of all sorts."""
-  cases = [
-    case for module in (command_lines, data, strangers) for case in module.cases()
-  ]
+  cases = [case for module in (data, strangers) for case in module.cases()]
   random.Random(0).shuffle(cases)
   return cases
 

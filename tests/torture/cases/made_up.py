@@ -13,7 +13,7 @@ from binaries.config import command_line
 from binaries.config import programs
 from binaries.config import roles
 from binaries.config import run_config
-from tests.torture.cases import command_lines
+from tests.binaries import command_lines
 from tests.torture.cases import making
 from tff_ssl.computing import kinds
 
