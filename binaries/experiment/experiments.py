@@ -108,11 +108,14 @@ def prepare(config: run_config.RunConfig) -> Experiment:
   report = describe.describe(partition, task.train.label, task.num_classes)
   print(report.line(), flush=True)
   messages.print_cohort_note(config, len(partition))
+  personal.check_exported(config, partition)
   data = building_data.client_data_of(
     config, task, partition, labelled=config.objective.labelled
   )
   if algorithm.numbered:
     data = data.numbered(contextual.CLIENT)
+  # Refuses cohorts that there cannot be, before anything is built.
+  cohorts = private.build_cohorts(config, data.ids)
   sizes = messages.sizes_in_loss(config, report)
   config = choosing_precision.settle(
     config, task, data.element_type_structure, batch_of_all(config, sizes)
@@ -146,7 +149,7 @@ def prepare(config: run_config.RunConfig) -> Experiment:
     private.with_ledger(
       config, rounds.process, rounds.graph, len(partition), statistics
     ),
-    _build_cohorts(config, task, data, partition, rounds.take),
+    _build_inputs(config, task, data, partition, cohorts, rounds.take),
     evaluator,
     own=own,
     clip_norms=clip_norms,
@@ -229,11 +232,12 @@ def batch_of_all(config: run_config.RunConfig, sizes: Sequence[int]) -> int:
   return max(1, round(cohort * float(np.mean(sizes))))
 
 
-def _build_cohorts(
+def _build_inputs(
   config: run_config.RunConfig,
   task: task_types.Task,
   data: client_data.ArrayClientData,
   partition: partitions.Partition,
+  cohorts: Callable[[int], Collection[str]],
   take: Callable[[Collection[str]], Any] | None,
 ) -> Callable[[int], Any]:
   """Returns the function from a round to its data, which depend only on round and seed.
@@ -243,9 +247,9 @@ def _build_cohorts(
     task: The task to train on.
     data: The clients' data.
     partition: The clients' positions in the data.
+    cohorts: Round -> client ids.
     take: Client ids -> the input of the algorithm; None: batches drawn from all.
   """
-  cohorts = private.build_cohorts(config, data.ids)
   if take is not None:
     return lambda round: take(cohorts(round))
   pool = np.sort(np.concatenate(list(partition.values())))

@@ -47,6 +47,28 @@ _TITLES = {**results.COLUMNS, personal_encoders.LOCAL_KNN: 'local kNN'}
 _DEALING, _CHOOSING, _MATCHING = 2, 3, 4
 
 
+def check_exported(
+  config: run_config.RunConfig, partition: partitions.Partition
+) -> None:
+  """Checks that the clients whose encoders are wanted are there.
+
+  Args:
+    config: The run.
+    partition: Client id -> positions among the training examples.
+
+  Raises:
+    ValueError: If a client is not in the run, or its name cannot be the name of a
+      folder.
+  """
+  for client_id in config.evaluation.export_clients:
+    if client_id not in partition:
+      raise ValueError(
+        f'export_clients of --evaluation has {client_id!r}; the clients are '
+        f'{next(iter(partition))} to {list(partition)[-1]}.'
+      )
+    run_folder.check_client(client_id)
+
+
 class Personal:
   """The personal encoders of a run; without any label they are only exported."""
 
@@ -66,18 +88,7 @@ class Personal:
       encoder: Its encoder.
       partition: Client id -> positions among the training examples.
       model: The models of its clients.
-
-    Raises:
-      ValueError: If a client to export is not in the run, or its name cannot be the
-        name of a folder.
     """
-    for client_id in config.evaluation.export_clients:
-      if client_id not in partition:
-        raise ValueError(
-          f'export_clients of --evaluation has {client_id!r}; the clients are '
-          f'{next(iter(partition))} to {list(partition)[-1]}.'
-        )
-      run_folder.check_client(client_id)
     self._config, self._task = config, task
     self._encoder, self._partition = encoder, partition
     self._encoders = personal_models.PersonalEncoders(encoder, model)
