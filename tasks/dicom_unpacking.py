@@ -106,10 +106,12 @@ def _runs(segment: bytes) -> Iterator[int]:
     if head < 128:
       yield head + 1
       at += head + 2
-    else:
-      # 128 is no run at all; the decoder takes it for one of a byte.
+    elif head > 128:
       yield 257 - head
-      at += 1 if head == 128 else 2
+      at += 2
+    else:
+      # No run at all.
+      at += 1
 
 
 def check_palette(data: 'pydicom.Dataset') -> None:

@@ -109,6 +109,15 @@ def test_no_segment_of_rle_goes_on_behind_the_picture(count):
   assert len(np.unique(picture_files.decode(values, 8))) == 1
 
 
+def test_bytes_of_rle_that_are_no_run_unpack_to_nothing():
+  values = np.arange(64, dtype=np.uint8).reshape(8, 8)
+  header = struct.pack('<16L', 1, 64, *[0] * 14)
+  segment = bytes([128] * 50 + [63]) + values.tobytes()
+  frame = encaps.encapsulate([header + segment])
+  found = picture_files.decode(dicom_files.of(values, uid.RLELossless, frame), 8)
+  np.testing.assert_array_equal(found[..., 0], values)
+
+
 def test_a_frame_of_rle_that_is_no_such_frame_is_named():
   for content in (b'\0' * 16, struct.pack('<16L', 99, *[0] * 15)):
     file = dicom_files.of(_SMALL, uid.RLELossless, encaps.encapsulate([content]))
