@@ -63,27 +63,24 @@ def put(
     fresh: Numbers that are measured again, or for the first time.
     start: What the names of these begin with in `stored`.
   """
-  places = {_place(name) for name in fresh} - {''}
   changed = {
     _place(name)
     for name, value in fresh.items()
     if name.endswith(method_names.SCORES) and stored.get(start + name, value) != value
   }
-  for name in [name for name in stored if name.startswith(start)]:
-    own = name.removeprefix(start)
-    place, last = _place(own), own.rpartition('/')[2]
-    is_old = intervals.is_detail(own) and place in changed
-    if is_old or (last in _BESIDE and place in places):
-      del stored[name]
+  known = [n.removeprefix(start) for n in stored if n.startswith(start)]
+  old = [n for n in known if intervals.is_detail(n) and _place(n) in changed]
+  for name in {*old, *beside(fresh, known)}:
+    del stored[start + name]
   stored.update((start + name, value) for name, value in fresh.items())
 
 
-def beside(names: Iterable[str], numbers: Mapping[str, float]) -> list[str]:
+def beside(names: Iterable[str], numbers: Iterable[str]) -> list[str]:
   """Returns the names of what is said beside numbers, such as of their settings.
 
   Args:
     names: Names of the numbers.
-    numbers: All numbers of the same encoder.
+    numbers: Names of all numbers of the same encoder.
   """
   places = {_place(name) for name in names} - {''}
   return [n for n in numbers if n.rpartition('/')[2] in _BESIDE and _place(n) in places]
