@@ -59,6 +59,14 @@ def _imports_tff(source: pathlib.Path) -> bool:
   return any(name.split('.')[0] == 'tensorflow_federated' for name in _imports(source))
 
 
+def _exists(name: str) -> bool:
+  """Tells whether an imported name is a module, or may be a name in one."""
+  path = _ROOT.joinpath(*name.split('.'))
+  modules = (path.with_suffix('.py'), path / '__init__.py')
+  holders = (path.parent.with_suffix('.py'), path.parent / '__init__.py')
+  return any(file.is_file() for file in (*modules, *holders))
+
+
 def _points_down(package: str, name: str) -> bool:
   """Tells whether a module of `package` may import `name`."""
   if name.split('.')[0] not in _TOPS:
@@ -75,6 +83,17 @@ def test_imports_point_down():
     for source in _SOURCES
     for name in sorted(_imports(source))
     if not _points_down('.'.join(source.parent.parts), name)
+  ]
+
+  assert offenders == []
+
+
+def test_imported_modules_exist():
+  offenders = [
+    f'{source} imports {name}'
+    for source in _SOURCES
+    for name in sorted(_imports(source))
+    if name.split('.')[0] in _TOPS and not _exists(name)
   ]
 
   assert offenders == []
