@@ -9,6 +9,7 @@ from binaries.launching import complete
 from binaries.launching import job_runner
 from docs.claims import data
 from docs.claims import figures as figures_lib
+from tff_ssl.runs import state_store
 from tff_ssl.storage import files
 
 # Significant digits of a stored figure.
@@ -109,7 +110,11 @@ class Runner(job_runner.Runner[Job]):
     ]
 
   def is_done(self, job: Job) -> bool:
-    """Returns whether a run's figures are stored; stores those of its folder."""
+    """Returns whether a run's figures are stored; stores those of its folder.
+
+    What clients keep, gigabytes where they are many, only serves to go on training: it
+    is removed.
+    """
     columns = self._columns[job.run]
     if all((job.run.key, job.seed, column) in self._stored for column in columns):
       return True
@@ -123,6 +128,7 @@ class Runner(job_runner.Runner[Job]):
     # Another campaign may have written other figures, or later ones.
     self._stored = {**self._stored, **figures_lib.read(self._path), **own}
     files.write(self._path, figures_lib.text(self._stored, self._claims))
+    (job.folder / state_store.NAME).unlink(missing_ok=True)
     return True
 
   def command(self, job: Job) -> list[str]:

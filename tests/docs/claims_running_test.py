@@ -37,6 +37,7 @@ rounds = 2 if how == 'half' and not going_on else 4
 lines = ['round,loss'] + [f'{k},{seed + k / 8}' for k in range(1, rounds + 1)]
 (folder / 'metrics.csv').write_text('\\n'.join(lines) + '\\n')
 (folder / 'started').open('a').write('x')
+(folder / 'client_states.sqlite').touch()
 if rounds < 4:
   sys.exit(130)
 numbers = {'round': 4, 'linear/10%/accuracy': accuracy + seed / 100}
@@ -132,6 +133,17 @@ def test_a_complete_run_is_not_repeated(tmp_path):
   (tmp_path / 'runs').rename(tmp_path / 'gone')
   assert _run(tmp_path, fake)[0] == values
   assert fake.started == []
+
+
+def test_what_clients_keep_is_removed_with_the_last_round_and_not_before(tmp_path):
+  """It is gigabytes where clients are many, and only serves to go on training."""
+  states = 'client_states.sqlite'
+  _run(tmp_path, _Fake(one='half'), seeds=1)
+  (left,) = (tmp_path / 'runs').glob(f'*/seed_0/{states}')
+  assert left.parent.parent.name.startswith('one-')
+  _run(tmp_path, _Fake(one='half'), seeds=1)
+  assert not left.exists()
+  assert (left.parent / 'evaluation.json').exists()
 
 
 def test_a_run_that_was_killed_resumes(tmp_path):
