@@ -32,22 +32,28 @@ def _params(objective):
   return networks.stepped(objective.init(tf.constant([1, 0])), 0.1)
 
 
+def _unit(x):
+  return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
 def _softmax(x):
   e = np.exp(x - x.max(1, keepdims=True))
   return e / e.sum(1, keepdims=True)
 
 
 @pytest.mark.parametrize('client', [0, 2])
-def test_the_loss_is_that_of_the_paper(client):
+def test_the_loss_is_that_of_the_authors(client):
   own = separated.SeparatedObjective(_PLAIN, 3, 4.0, 0.7, 0.3)
   params = _params(own)
   loss, metrics = own.loss(params, _batch(client), _SEED)
   h = np.concatenate(networks.numpy_views(_MODEL, networks.examples(5), _SEED), axis=0)
   z = networks.numpy_linear(params, 'projector', h)
-  unit = z / np.linalg.norm(z, axis=1, keepdims=True)
+  unit = _unit(z)
   # One dimension of three clients' is multiplied by 4.
-  separation = 9 * np.mean(unit[:, client] ** 2)
-  p, q = _softmax(h), _softmax(z)
+  own_unit = _unit(unit * np.where(np.arange(3) == client, 4, 1))
+  of_views = np.split(unit - own_unit, 2)
+  separation = np.mean([np.sqrt(np.sum(each**2)) / 5 for each in of_views])
+  p, q = _softmax(z / 0.5), _softmax(h / 0.5)
   distillation = (p * np.log(p / q)).sum(1).mean()
   plain, _ = _PLAIN.loss(params, _batch(client), _SEED)
   np.testing.assert_allclose(metrics['ssl_loss'], plain, rtol=1e-5)
@@ -108,6 +114,19 @@ def test_without_examples_it_is_0():
   own = separated.SeparatedObjective(_PLAIN, 3)
   loss, metrics = own.loss(_params(own), _batch(0, 0), _SEED)
   assert float(loss) == float(metrics['distillation']) == 0
+
+
+@pytest.mark.parametrize(('population', 'scale'), [(1, 10.0), (3, 1.0)])
+def test_where_nothing_is_a_client_s_own_nothing_is_drawn(population, scale):
+  """Not by rounding either, whose direction would be a gradient of full length."""
+  own = separated.SeparatedObjective(_PLAIN, population, scale)
+  params = _params(own)
+  with tf.GradientTape() as tape:
+    tape.watch(params)
+    separation = own.loss(params, _batch(0), _SEED)[1]['separation']
+  gradient = tape.gradient(separation, list(params.values()))
+  assert float(separation) == 0
+  assert all(each is None or not np.any(each) for each in gradient)
 
 
 def test_without_both_terms_it_is_the_objective():

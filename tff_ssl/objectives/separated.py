@@ -2,19 +2,25 @@
 
 Hung-Chieh Fang, Hsuan-Tien Lin, Irwin King, Yifei Zhang. Soft Separation and
 Distillation: Toward Global Uniformity in Federated Unsupervised Learning. ICCV 2025
-(arXiv:2508.01251). Of client k, with features h, projections z and a vector d_k that is
-alpha in the client's dimensions and 1 in all others:
+(arXiv:2508.01251). Of client k, with features H and projections Z of n examples, and a
+vector d_k that is alpha in the client's dimensions and 1 in all others:
 
-    L = L_ssl + gamma mean |z - sg(z * d_k)|^2 + delta mean KL(softmax(h) | softmax(z))
+    L = L_ssl + gamma |unit(Z) - sg(unit(Z * d_k))| / n
+              + delta mean KL(softmax(z / t) | softmax(h / t)),   t = 0.5
 
 The first term (dimension-scaled regularisation) draws the projections of each client
 into dimensions that are its own; the second (projector distillation) has the encoder
-take over what the projector would keep to itself.
+take over what the projector would keep to itself. unit scales rows to unit length, |.|
+is the Frobenius norm, and z and h are rows as the networks give them, of equal size,
+through both of which gradients flow. Terms are means over both views.
 
-As in the authors' training code, from which, with the formulas above, the method is
-known here, terms are means over both views, z has unit length in the first
-(without it the term is least at infinity), and h and z are as the networks give them in
-the second, where gradients flow through both; they must be of equal size.
+Deviations:
+  The terms are those of the authors' code, which the paper's figures are from. The
+    paper has gamma mean |z - sg(z * d_k)|^2 and delta mean KL(softmax(h) | softmax(z)).
+    With alpha = 10 and z of unit length, the first of these draws tens of times harder,
+    and separates clients altogether.
+  The authors' dimensions are columns of a random orthogonal matrix; here they are those
+    of the projection, as in the paper.
 
 Decision: a client's dimensions are a block of floor(d / N). Where clients outnumber
 dimensions each has one, which several share.
@@ -35,6 +41,10 @@ from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import wrapper
 
 SSL_LOSS, SEPARATION, DISTILLATION = 'ssl_loss', 'separation', 'distillation'
+# t, of the distillation.
+_TEMPERATURE = 0.5
+# The squared distance of rows of unit length up to which they are the same.
+_ROUNDING = 1e-10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,8 +108,9 @@ class SeparatedObjective(wrapper.Wrapper):
     f, g = tf.split(z, 2)
     place = contextual.place_of(examples, self.population)
     scale = tf.linalg.matvec(tf.constant(self.scales), place, transpose_a=True)
+    scale = tf.cast(scale, z.dtype)
     ssl_loss = self.objective.drawn(seed).loss_of_pairs(f, g)
-    separation = _separation(z, tf.cast(scale, z.dtype))
+    separation = (_separation(f, scale) + _separation(g, scale)) / 2
     loss = ssl_loss + self.separation_weight * separation
     metrics = collections.OrderedDict(collapse.spread_metrics(f))
     metrics.update({SSL_LOSS: ssl_loss, SEPARATION: separation})
@@ -122,17 +133,21 @@ def check(
 
 
 def _separation(z: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:
-  """Returns the mean squared distance of unit rows [n, d] to their scaled copies."""
+  """Returns the distance of unit rows [n, d] from their scaled copies, over n."""
   z = tf.math.l2_normalize(z, axis=1)
-  return _mean(tf.math.squared_difference(z, tf.stop_gradient(z * scale)))
+  own = tf.stop_gradient(tf.math.l2_normalize(z * scale, axis=1))
+  squared = tf.reduce_sum(tf.math.squared_difference(z, own))
+  count = tf.cast(tf.shape(z)[0], z.dtype)
+  # What only rounding sets apart has no direction, and a root at 0 no finite gradient.
+  is_apart = squared > _ROUNDING * count
+  distance = tf.where(is_apart, tf.sqrt(tf.where(is_apart, squared, 1.0)), 0.0)
+  return tf.math.divide_no_nan(distance, count)
 
 
 def _divergence(h: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
-  """Returns the mean divergence KL(softmax(h) | softmax(z)) of rows [n, d]."""
-  log_p, log_q = tf.nn.log_softmax(h, axis=1), tf.nn.log_softmax(z, axis=1)
-  return _mean(tf.exp(log_p) * (log_p - log_q))
-
-
-def _mean(x: tf.Tensor) -> tf.Tensor:
-  """Returns the mean over n rows of their sums; 0 for n = 0."""
-  return tf.math.divide_no_nan(tf.reduce_sum(x), tf.cast(tf.shape(x)[0], x.dtype))
+  """Returns the mean divergence of softmax(h / t) from softmax(z / t), rows [n, d]."""
+  log_q, log_p = (tf.nn.log_softmax(each / _TEMPERATURE, axis=1) for each in (h, z))
+  divergences = tf.reduce_sum(tf.exp(log_p) * (log_p - log_q), axis=1)
+  return tf.math.divide_no_nan(
+    tf.reduce_sum(divergences), tf.cast(tf.shape(h)[0], h.dtype)
+  )
