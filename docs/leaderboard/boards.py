@@ -8,6 +8,7 @@ import string
 import tomllib
 from typing import Any
 
+from binaries.config import command_line
 from docs.claims import data
 from docs.claims import figures
 
@@ -155,6 +156,18 @@ def run(
   text = f'{board.flags} {plan} {method.flags} {device} --rounds={board.rounds} {more}'
   full = f'{board.name}_{method.name}_{rate:g}{name}'
   return data.Run(full, method.program, tuple(text.split()))
+
+
+def norm(board: Board, method: Method) -> str:
+  """Returns the norm of a method's networks on a board.
+
+  Args:
+    board: The board.
+    method: The method.
+  """
+  own = run(board, method, middle_rate(method))
+  flags = (*own.flags, '--run_dir=RUN_DIR')
+  return command_line.parse_run(own.program, flags).encoder.norm
 
 
 def tuning_column(board: Board) -> str:

@@ -21,9 +21,11 @@ method.
 
 Clients train for one epoch of batches of 32 in each round; with a loss of statistics
 (DCCO, FedSC, FedAvg with CCO) they take one step on all their images, at the rate of
-the server's Adam. All networks are ResNet-8 of half the width; the norm is the one that
-the method needs.
+the server's Adam. All networks are ResNet-8 of half the width.
 
+- *norm*: of the encoder and what follows it; batch norm where the method needs it. An
+  untrained encoder is much better with batch norm than with group norm, so compare
+  methods of one norm, each with its floor.
 - *accuracy*: of a logistic regression on the frozen features, with 10 % of the labels
   (HAM10000: the mean over classes of the recall), in per cent: the mean over seeds, and
   an interval that holds the true mean nine times in ten, by Student's t.
@@ -47,6 +49,7 @@ class Row(NamedTuple):
   Attributes:
     title: Its name.
     source: Its paper.
+    norm: Of its networks.
     accuracies: Of each seed.
     rate: What it was run with, whether that was chosen, and from rates on both sides.
     megabytes: Down and up; none: nothing is sent.
@@ -55,6 +58,7 @@ class Row(NamedTuple):
 
   title: str
   source: str
+  norm: str
   accuracies: Sequence[float]
   rate: str
   megabytes: Sequence[float]
@@ -94,12 +98,14 @@ def rows(
 
     if not (accuracies := values(board.column)):
       continue
+    norm = boards_lib.norm(board, method)
     sent = [each for name in boards_lib.BYTES if (each := values(name))]
     cpu = values(boards_lib.CPU)
     found.append(
       Row(
         method.title,
         method.source,
+        norm,
         accuracies,
         f'{rate:g}{how}',
         [statistics.fmean(each) * board.rounds / 1e6 for each in sent],
@@ -107,7 +113,8 @@ def rows(
       )
     )
     if untrained := values(f'{boards_lib.UNTRAINED}/{board.column}'):
-      found.append(Row('untrained encoder', 'the floor', untrained, '', (), None))
+      floor = Row('untrained encoder', 'the floor', norm, untrained, '', (), None)
+      found.append(floor)
   return sorted(found, key=lambda row: -statistics.fmean(row.accuracies))
 
 
@@ -142,7 +149,8 @@ def _section(board: boards_lib.Board, found: Sequence[Row]) -> str:
   head = f'\n## {board.title}\n\n{board.passes:g} passes, {board.rounds} rounds.'
   if not found:
     return f'{head} Not run yet.\n'
-  header = ('method', 'from', 'accuracy', 'seeds', 'rate', 'down', 'up', 'CPU')
+  numbers = ('accuracy', 'seeds', 'rate', 'down', 'up', 'CPU')
+  header = ('method', 'from', 'norm', *numbers)
   lines = [header, ('---',) * len(header), *map(_cells, found)]
   table = ''.join(f'| {" | ".join(line)} |\n' for line in lines)
   return f'{head}\n\n{table}'
@@ -152,7 +160,8 @@ def _cells(row: Row) -> Sequence[str]:
   sent = [f'{each:,.1f}' for each in row.megabytes] or ['', '']
   cpu = '' if row.cpu is None else f'{row.cpu:,.0f}'
   seeds = str(len(row.accuracies))
-  return (row.title, row.source, _accuracy(row), seeds, row.rate, *sent, cpu)
+  numbers = (_accuracy(row), seeds, row.rate, *sent, cpu)
+  return (row.title, row.source, row.norm, *numbers)
 
 
 def _accuracy(row: Row) -> str:

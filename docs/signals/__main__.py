@@ -63,7 +63,9 @@ def main(options: Options) -> None:
     benchmark = boards.read()
     kept = on_boards.keep(benchmark, pathlib.Path(options.leaderboard))
     stored = figures.read(boards.FOLDER / 'figures.csv')
-    print(plain_text.text(on_boards.correlations(benchmark, kept, stored)))
+    for norm in ('group', 'batch'):
+      rows = on_boards.correlations(benchmark, kept, stored, norm)
+      print(f'{norm} norm\n{plain_text.text(rows)}\n')
     print(f'\n{plain_text.text(on_boards.rates(benchmark, kept, stored))}')
     return
   out, tables, numbers = pathlib.Path(options.out), command_lines(), {}

@@ -84,7 +84,7 @@ def _runs(benchmark: boards_lib.Benchmark) -> Iterator[tuple[data.Run, int]]:
 
 
 def correlations(
-  benchmark: boards_lib.Benchmark, kept: Kept, stored: figures.Stored
+  benchmark: boards_lib.Benchmark, kept: Kept, stored: figures.Stored, norm: str
 ) -> list[dict[str, object]]:
   """Returns Spearman's rank correlation of signals with accuracy, by board.
 
@@ -92,13 +92,14 @@ def correlations(
     benchmark: Boards and methods.
     kept: What `keep` returns.
     stored: The leaderboard's figures: accuracies, and those that chose rates.
+    norm: Of the methods. Signals are relative to before training, and cannot see that
+      untrained encoders of two norms differ.
 
   Returns:
-    A row for each signal, in which it is relative to before training, over the results
-    of all methods.
+    A row for each signal, over the results of all methods with this norm.
   """
   found = [
-    (each, _results(benchmark, each, kept, stored))
+    (each, _results(benchmark, each, kept, stored, norm))
     for each in benchmark.boards.values()
   ]
   rows = []
@@ -176,11 +177,13 @@ def _results(
   board: boards_lib.Board,
   kept: Kept,
   stored: figures.Stored,
+  norm: str,
 ) -> list[_Numbers]:
-  """Returns the numbers of all methods' results on a board."""
+  """Returns the numbers of the results on a board of the methods with a norm."""
   found = [
     _numbers(boards_lib.run(board, method, rate), seed, board.column, kept, stored)
     for method in benchmark.methods.values()
+    if boards_lib.norm(board, method) == norm
     if (rate := boards_lib.chosen_rate(benchmark, board, method, stored)) is not None
     for seed in range(boards_lib.SEEDS)
   ]

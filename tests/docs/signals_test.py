@@ -27,8 +27,14 @@ def _write(folder, run, seed, **own):
 
 
 def test_ranks_are_those_of_the_results_of_a_board(tmp_path):
-  """Of five runs all have the order of accuracies, but for spread and rank."""
-  methods = [*_BENCHMARK.methods.values()][:5]
+  """Of five runs all have the order of accuracies, but for spread and rank.
+
+  The others are of another norm, and have the opposite order.
+  """
+  by_norm = {'group': [], 'batch': []}
+  for method in _BENCHMARK.methods.values():
+    by_norm[boards.norm(_BOARD, method)].append(method)
+  methods = by_norm['group'][:5] + by_norm['batch'][:4]
   stored = {}
   for i, method in enumerate(methods):
     for rate, accuracy in zip(method.rates, (0.1, 0.2, 0.1), strict=True):
@@ -41,11 +47,12 @@ def test_ranks_are_those_of_the_results_of_a_board(tmp_path):
     _write(tmp_path, other, 0)
     stored[other.key, 0, _BOARD.column] = 1 - i / 10
     run = boards.run(_BOARD, method, method.rates[1])
-    own = dict.fromkeys(signals.NAMES, 2.0**i) | {'spread': 9.0 - i, 'rank': i % 2}
-    _write(tmp_path, run, 0, **own)
+    sign = -1 if method in by_norm['batch'] else 1
+    own = dict.fromkeys(signals.NAMES, 2.0 ** (sign * i))
+    _write(tmp_path, run, 0, **own | {'spread': 9.0 - i, 'rank': i % 2})
     stored[run.key, 0, _BOARD.column] = 0.5 + i / 10
   kept = on_boards.keep(_BENCHMARK, tmp_path, tmp_path / 'boards.csv')
-  rows = on_boards.correlations(_BENCHMARK, kept, stored)
+  rows = on_boards.correlations(_BENCHMARK, kept, stored, 'group')
   found = {row['signal']: row['digits_silo, 5 runs'] for row in rows}
   assert (found['view_ratio'], found['spread'], found['rank']) == (
     '1.00',
@@ -53,6 +60,9 @@ def test_ranks_are_those_of_the_results_of_a_board(tmp_path):
     '0.00',
   )
   assert {*rows[0]} == {'signal', 'digits_silo, 5 runs'}
+  others = on_boards.correlations(_BENCHMARK, kept, stored, 'batch')
+  found = {row['signal']: row['digits_silo, 4 runs'] for row in others}
+  assert found['view_ratio'] == '-1.00'
 
 
 def test_signals_are_kept_without_their_folders(tmp_path):
