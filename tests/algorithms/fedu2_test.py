@@ -50,8 +50,13 @@ def _cohort(members, broken=()):
 
 def _config(**options):
   training = fedavg.FedAvgConfig(local_training.LocalPlan(_EPOCHS), linear_model.RATE)
-  options = {'uniformity_weight': 0.0, **options}
-  return fedu2.FedU2Config(numbered.POPULATION, training=training, **options)
+  options = {
+    'population': numbered.POPULATION,
+    'uniformity_weight': 0.0,
+    'training': training,
+    **options,
+  }
+  return fedu2.FedU2Config(**options)
 
 
 def _algorithm(**options):
@@ -92,6 +97,16 @@ def test_rounds_are_the_shortest_combinations_of_rates(tff_context, process):
     kept = state.server.extra['weights']
     assert not np.delete(kept, members).any()
   assert differs > 1e-2
+
+
+def test_a_round_among_many_clients_is_that_among_few(tff_context, process):
+  """Inner products of all, of which most are not there, would take 30 GB."""
+  many = harness.process(_algorithm(population=60_000), fields=_ELEMENT)
+  ends = [
+    harness.weights(each, harness.rounds_of(each, [_cohort([0, 1, 2])])[0][-1])
+    for each in (process, many)
+  ]
+  np.testing.assert_array_equal(*ends)
 
 
 @pytest.mark.long

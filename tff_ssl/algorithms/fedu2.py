@@ -226,9 +226,14 @@ def fedu2(
 
   def weigh(state, aggregated):
     table, measured = aggregated[SKETCH], aggregated[server.METRICS]
-    came = contextual.came(table[_FILLED])
-    sketches = tf.where(came[:, tf.newaxis], table[_ROWS], 0.0)
-    weights = common_descent.weights(tf.matmul(sketches, sketches, transpose_b=True))
+    # Of the clients that came alone: all may be a hundred times as many.
+    came = tf.where(contextual.came(table[_FILLED]))
+    sketches = tf.gather_nd(table[_ROWS], came)
+    weights = tf.scatter_nd(
+      came,
+      common_descent.weights(tf.matmul(sketches, sketches, transpose_b=True)),
+      [config.population],
+    )
     work = server.report(measured['statistics'], objective.summarize)
     work['largest_weight'] = tf.reduce_max(weights)
     # Where nobody has trained nothing was measured.
