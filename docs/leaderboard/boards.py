@@ -167,7 +167,8 @@ def norm(board: Board, method: Method) -> str:
   """
   own = run(board, method, middle_rate(method))
   flags = (*own.flags, '--run_dir=RUN_DIR')
-  return command_line.parse_run(own.program, flags).encoder.norm
+  encoder: Any = command_line.parse_run(own.program, flags).encoder
+  return encoder.norm
 
 
 def tuning_column(board: Board) -> str:
