@@ -17,8 +17,8 @@ through both of which gradients flow. Terms are means over both views.
 Deviations:
   The terms are those of the authors' code, which the paper's figures are from. The
     paper has gamma mean |z - sg(z * d_k)|^2 and delta mean KL(softmax(h) | softmax(z)).
-    With alpha = 10 and z of unit length, the first of these draws tens of times harder,
-    and separates clients altogether.
+    With alpha = 10 and z of unit length, the gradient of the first of these is tens of
+    times larger.
   The authors' dimensions are columns of a random orthogonal matrix; here they are those
     of the projection, as in the paper.
 
