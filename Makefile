@@ -27,7 +27,9 @@ RESOLVE := build/uv/bin/uv pip compile --quiet --python-version 3.11 \
 # Material tells of its successor in each build otherwise.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs
 BENCHMARK := $(BIN)/python -m docs.bench
-TORTURE := $(BIN)/python -m pytest -m torture -o tmp_path_retention_policy=failed
+TESTS := $(BIN)/python -m pytest -n 2 --dist loadgroup --max-worker-restart 0
+TORTURE := $(BIN)/python -m pytest -m torture -o tmp_path_retention_policy=failed \
+  -o faulthandler_timeout=0
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -82,11 +84,11 @@ leaderboard: venv
 	$(BIN)/python -m docs.leaderboard $(ARGS)
 
 test: venv
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not long and not torture' $(ARGS)
+	$(TESTS) -m 'not long and not torture' $(ARGS)
 
 # The tests marked `long`, and the files of encoders in other frameworks.
 test-long: venv
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m long $(ARGS)
+	$(TESTS) -m long $(ARGS)
 	$(MAKE) elsewhere
 
 check: venv

@@ -13,6 +13,8 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 # nothing to do, cost a sixth of the time.
 os.environ.setdefault('TF_NUM_INTRAOP_THREADS', '1')
 os.environ.setdefault('TF_NUM_INTEROP_THREADS', '1')
+# In a fork of a process with a channel, gRPC's own handlers may wait forever.
+os.environ.setdefault('GRPC_ENABLE_FORK_SUPPORT', '0')
 
 import pytest
 
