@@ -4,6 +4,7 @@ docs/privacy.md says what each promises and what it does not.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+import dataclasses
 import math
 from typing import Any
 
@@ -19,6 +20,8 @@ from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import clip_norms as clip_norms_lib
 from tff_ssl.aggregators import expected_counts
 from tff_ssl.aggregators import noise_split
+from tff_ssl.evaluation import signals
+from tff_ssl.runs import loop
 from tff_ssl.runs.privacy import accounting
 
 # The name in `clip_norms` for statistics that are bounded without clipping.
@@ -238,13 +241,70 @@ def noise_of_round(config: run_config.RunConfig, population: int, cohort: int) -
   return accounting.solve(
     population,
     cohort,
-    config.rounds,
+    config.rounds + rounds_of_signals(config),
     own.epsilon,
     own.delta,
     config.is_amplified,
     own.cohorts,
     not isinstance(own, kinds.Distributed),
   )
+
+
+def signals_after(config: run_config.RunConfig) -> list[int]:
+  """Returns after which rounds a private run measures its encoder; 0: before training.
+
+  Args:
+    config: The run.
+  """
+  own, every = config.aggregation, config.evaluation.signals_every
+  if not getattr(own, 'signal_rounds', 0) or every is None:
+    return []
+  due = (loop.is_due(round, every, config.rounds) for round in range(config.rounds + 1))
+  return [round for round, is_due in enumerate(due) if is_due or round == 0]
+
+
+def rounds_of_signals(config: run_config.RunConfig) -> int:
+  """Returns how many rounds signals add to those that a private run accounts for.
+
+  Args:
+    config: The run.
+  """
+  each: int = getattr(config.aggregation, 'signal_rounds', 0)
+  return each * len(signals_after(config))
+
+
+def of_signals(
+  config: run_config.RunConfig, sizes: Sequence[int], noise: float
+) -> tuple[aggregations.Aggregation, float]:
+  """Returns how signals of a private run are combined, and the noise of a round.
+
+  Args:
+    config: The run.
+    sizes: Number of examples that each client encodes.
+    noise: Noise multiplier of a round of the run.
+
+  Returns:
+    The aggregation, with all of that noise for the signals; and the standard deviation
+    of the noise in each entry of a round's sums.
+  """
+  # Norms of what the run's own rounds release are not those of signals.
+  given: Any = config.aggregation
+  plain = dataclasses.replace(
+    given,
+    noise_multiplier=noise,
+    update_clip=1.0,
+    statistics_clip=None,
+    metrics_clip=None,
+    clip_quantile=None,
+  )
+  own = dataclasses.replace(config, aggregation=plain)
+  if hasattr(config.clients, 'weighting'):
+    # Means of examples are weighted by their number.
+    clients = dataclasses.replace(config.clients, weighting='examples')
+    own = dataclasses.replace(own, clients=clients)
+  built = build(own, sizes, signals.share_bound())
+  assert built is not None
+  return built, noise * max(sizes) * signals.share_bound()
 
 
 def _clips(

@@ -59,6 +59,9 @@ class _WithNoise(kinds.Kind):
       and others adapt to 0.5.
     split: How the noise of a round is divided among its releases: sizes: so that the
       sum of squared ratios of noise to signal is the least; equal: evenly.
+    signal_rounds: Rounds of the budget that each measurement of signals costs, which
+      say without labels how good the encoder is: one before training, one at the end
+      and those of signals_every; 0: no signals.
   """
 
   update_clip: kinds.Positive | None = None
@@ -70,6 +73,7 @@ class _WithNoise(kinds.Kind):
   cohorts: Cohorts = 'fixed'
   clip_quantile: kinds.Inner | None = None
   split: Split = 'sizes'
+  signal_rounds: kinds.Natural = 0
 
 
 @dataclasses.dataclass(frozen=True)

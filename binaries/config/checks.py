@@ -156,7 +156,7 @@ def needs_features(config: run_config.RunConfig) -> bool:
 
 
 def _check_privacy(config: run_config.RunConfig) -> None:
-  """Checks that a private run says how much noise there is."""
+  """Checks that a private run says how much noise there is, and what it is for."""
   own, given = config.aggregation, f'--aggregation={config.aggregation.kind}'
   if not isinstance(own, aggregations.Private | aggregations.Distributed):
     return
@@ -164,6 +164,11 @@ def _check_privacy(config: run_config.RunConfig) -> None:
     raise ValueError(
       f'{given} is given without epsilon or noise_multiplier; one of them must say how '
       'much noise there is.'
+    )
+  if own.signal_rounds and config.evaluation.signals_every is None:
+    raise ValueError(
+      f'signal_rounds of --aggregation is {own.signal_rounds} with '
+      '--evaluation=signals_every=none; it must be 0, because nothing is measured.'
     )
 
 

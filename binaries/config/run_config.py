@@ -22,7 +22,7 @@ from binaries.config import runtimes
 from binaries.config import training
 from tff_ssl.computing import kinds
 
-ROUNDS = 'rounds'
+ROUNDS, _SIGNALS = 'rounds', 'evaluation.signals_every'
 # NumPy takes none below 0; TensorFlow takes 64 bits (`computing.seeds`).
 Seed = Annotated[int, kinds.Range(0, 2**63 - 1)]
 
@@ -159,7 +159,10 @@ class RunConfig(kinds.Kind):
 
   def names(self, role: Any) -> tuple[str, ...]:
     """Returns the names of used fields with a role, such as `roles.is_free`."""
-    return tuple(name for name in roles.names_of(self, role) if self.uses(name))
+    names = (name for name in roles.names_of(self, role) if self.uses(name))
+    # The noise of a private run depends on how often its encoder is measured.
+    fixed = _SIGNALS if getattr(self.aggregation, 'signal_rounds', 0) else ''
+    return tuple(name for name in names if name != fixed)
 
 
 # The tables of kinds of the fields that have kinds; `method` has those of a program.

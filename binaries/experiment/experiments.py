@@ -20,6 +20,7 @@ from binaries.experiment import init_from
 from binaries.experiment import messages
 from binaries.experiment import personal
 from binaries.experiment import private
+from binaries.experiment import private_quality
 from binaries.experiment import quality as quality_lib
 from binaries.experiment import two_towers
 from tasks import task_types
@@ -126,11 +127,11 @@ def prepare(config: run_config.RunConfig) -> Experiment:
     config, objective, sizes if federated else [batch_of_all(config, sizes)]
   )
   share_bound, statistics = _sent_of_encodings(algorithm, objective)
-  rounds = _build_rounds(
-    config, objective, data, aggregation.build(config, sizes, share_bound)
+  combined = aggregation.build(config, sizes, share_bound)
+  rounds = _build_rounds(config, objective, data, combined)
+  clip_norms = aggregation.clip_norms(
+    config, sizes, share_bound, private.clipped(rounds.graph)
   )
-  clipped = private.clipped(rounds.graph)
-  clip_norms = aggregation.clip_norms(config, sizes, share_bound, clipped)
   own = None
   if algorithm.personal is not None and config.evaluation.wants_personal:
     models = algorithm.personal(config, rounds.process, objective, data)
@@ -140,20 +141,23 @@ def prepare(config: run_config.RunConfig) -> Experiment:
   evaluator = two_towers.build_evaluator(
     config, task, encoder, model, deal=deal, logits=logits
   )
+  run = private.with_ledger(
+    config, rounds.process, rounds.graph, len(partition), statistics
+  )
+  measured = task, encoder, partition, evaluator.untrained
   return Experiment(
     config,
     task,
     report,
     encoder,
     objective,
-    private.with_ledger(
-      config, rounds.process, rounds.graph, len(partition), statistics
-    ),
+    run,
     _build_inputs(config, task, data, partition, cohorts, rounds.take),
     evaluator,
     own=own,
     clip_norms=clip_norms,
-    quality=quality_lib.build(config, task, encoder, partition, evaluator.untrained),
+    quality=private_quality.build(config, *measured, run, data.ids)
+    or quality_lib.build(config, *measured),
   )
 
 

@@ -6,6 +6,7 @@
 import collections
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import contextlib
+import math
 from typing import Any
 
 from binaries.building import aggregation
@@ -19,6 +20,7 @@ from tasks import task_types
 from tff_ssl.aggregators import noise_split
 from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
+from tff_ssl.reporting import verdict
 from tff_ssl.runs import loop
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs import stateful_rounds
@@ -111,7 +113,7 @@ def with_ledger(
 
   Raises:
     ValueError: If the aggregation does not fit what a round releases, or the budget is
-      too small for one round.
+      too small.
   """
   if not config.is_private or graph is None:
     return process
@@ -123,7 +125,7 @@ def with_ledger(
       f'{aggregations.Secure.kind}.'
     )
   _check_clips(own, clipped(graph))
-  cohort, rounds = data.cohort_size(config, population), config.rounds
+  cohort = data.cohort_size(config, population)
   keeps_states = isinstance(process, loop.Resumable)
   aggregation.check_cohorts(config, keeps_states, cohort == population)
   if aggregation.is_poisson(config) and graph.algorithm.client_numbers:
@@ -133,16 +135,35 @@ def with_ledger(
       'with one client more or less the others would have other numbers.'
     )
   multipliers = phases.multipliers(graph.algorithm, graph.aggregation)
-  delta, budget = own.delta, own.epsilon
   terms = accounting.Terms(
     population,
     cohort,
     multipliers,
-    delta,
+    own.delta,
     config.is_amplified,
     own.cohorts,
     graph.aggregation.is_gaussian,
   )
+  _announce(config, terms)
+  withheld = not graph.aggregation.releases_metrics and any(
+    phases.is_metrics(kind)
+    for exchange in graph.algorithm.exchanges
+    for kind in exchange.sent.values()
+  )
+  return private_rounds.PrivateRounds(
+    process, terms, own.epsilon, withheld, of_releases
+  )
+
+
+def _announce(config: run_config.RunConfig, terms: accounting.Terms) -> None:
+  """Says what a run's rounds release and cost.
+
+  Raises:
+    ValueError: If the budget is too small for one round, or for the signals.
+  """
+  own: Any = config.aggregation
+  of_signals = aggregation.rounds_of_signals(config)
+  budget, rounds = own.epsilon, config.rounds + of_signals
   accountant = accounting.Accountant(terms)
   fitting = rounds if budget is None else accountant.rounds_within(budget, rounds)
   if not fitting:
@@ -150,26 +171,27 @@ def with_ledger(
       f'epsilon of --aggregation is {budget:g}; with this noise it must be at least '
       f'{accountant.epsilon_after(1):.4g}, what one round costs.'
     )
-  most = unspent = ''
+  if of_signals and fitting < rounds:
+    raise ValueError(
+      f'epsilon of --aggregation is {budget:g}; with this noise it is enough for '
+      f'{fitting} of {rounds} rounds, and {of_signals} of these are for signals: there '
+      'must be fewer --rounds, or more noise.'
+    )
+  unspent = ''
+  most = f', {of_signals} of them for signals' if of_signals else ''
   if terms.sampling == accounting.PASSES:
-    most = f', of which a client is in at most {terms.counted_once(fitting)}'
+    most += f', of which a client is in at most {terms.counted_once(fitting)}'
   if budget is not None and own.noise_multiplier is None:
     unspent = accounting.why_unspent(terms, rounds, budget)
   parts = [f'{name} ({share:.1%})' for name, share in terms.shares.items()]
   print(
-    f'private: {", ".join(parts)} of {cohort} of {population} clients per round, '
-    f'noise of {terms.of_round:.4g} clip norms in total; epsilon '
-    f'{accountant.epsilon_after(fitting):.4g} at delta {delta:g} after {fitting} of '
-    f'{rounds} rounds{most}, if none is repeated'
+    f'private: {", ".join(parts)} of {terms.cohort} of {terms.population} clients per '
+    f'round, noise of {terms.of_round:.4g} clip norms in total; epsilon '
+    f'{accountant.epsilon_after(fitting):.4g} at delta {terms.delta:g} after {fitting} '
+    f'of {rounds} rounds{most}, if none is repeated'
     f'{unspent and "; "}{unspent}',
     flush=True,
   )
-  withheld = not graph.aggregation.releases_metrics and any(
-    phases.is_metrics(kind)
-    for exchange in graph.algorithm.exchanges
-    for kind in exchange.sent.values()
-  )
-  return private_rounds.PrivateRounds(process, terms, budget, withheld, of_releases)
 
 
 def _takes_states(process: Any) -> bool:
@@ -285,7 +307,7 @@ def privacy_card(
     hidden.append(_TO_SERVER)
   if terms.sampling == accounting.POISSON:
     hidden.append(_COUNTS)
-    added += [_ALL] + [_MOST] * (aggregation.BY_CONSTRUCTION in clip_norms)
+    added += [_ALL] + [_MOST] * _shows_largest(config, clip_norms)
   # All clients in each round are no secret.
   is_amplified = terms.amplified and terms.cohort < terms.population
   if not is_amplified:
@@ -323,6 +345,32 @@ def privacy_card(
       assumed=[each for each in (*_ASSUMED, _START) if each not in hidden],
     )
   }
+
+
+def _shows_largest(
+  config: run_config.RunConfig, clip_norms: Mapping[str, object]
+) -> bool:
+  """Returns whether noise is as large as the client with most examples needs."""
+  has_signals = aggregation.rounds_of_signals(config) > 0
+  return has_signals or aggregation.BY_CONSTRUCTION in clip_norms
+
+
+def quality_card(
+  config: run_config.RunConfig, signals: Mapping[str, float]
+) -> Mapping[str, object]:
+  """Returns what the card of a private run says of quality: what was released.
+
+  Args:
+    config: The run.
+    signals: Of its encoder and of the random one, by name; may be empty.
+  """
+  light = verdict.light(signals)
+  if not config.is_private or light is None:
+    return {}
+  known = {
+    name: value if math.isfinite(value) else None for name, value in signals.items()
+  }
+  return {'signals': {'light': f'{light.color}, {light.word}', **known}}
 
 
 @contextlib.contextmanager

@@ -3,11 +3,12 @@
 `evaluation.signals` says what is measured. Clients encode two views of examples drawn
 from all that they hold, at most `MOST`, and send means; with `--aggregation=secure`
 through secure sums, in which nothing is clipped because the means are bounded. In plain
-sums the simulation computes the same means from the examples at hand. The numbers are
-`signals/...` and `random_encoder/signals/...` of evaluation.json and, every
-`signals_every` rounds, `signals/...` of metrics.csv.
+sums the simulation computes the same means from the examples at hand; `private_quality`
+measures private runs. The numbers are `signals/...` and `random_encoder/signals/...` of
+evaluation.json and, every `signals_every` rounds, `signals/...` of metrics.csv.
 """
 
+import abc
 import collections
 from collections.abc import Callable
 import contextlib
@@ -15,6 +16,7 @@ import contextlib
 import numpy as np
 import tensorflow as tf
 
+from binaries.building import aggregation
 from binaries.building import data
 from binaries.building import encoders
 from binaries.building import execution
@@ -29,6 +31,7 @@ from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import signals
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.partition import partitions
+from tff_ssl.reporting import verdict
 from tff_ssl.simulation import client_heads
 
 # Examples that are encoded.
@@ -47,10 +50,10 @@ def skipped(config: run_config.RunConfig, field: str) -> str | None:
     config: The run.
     field: What its encoder reads.
   """
-  if config.is_private:
+  if config.is_private and not aggregation.rounds_of_signals(config):
     return (
-      'the run is private: signals would be one more release, which its ledger does '
-      'not count'
+      'nothing of the budget is for them; signal_rounds of '
+      f'--aggregation={config.aggregation.kind} says how much is'
     )
   if field == dual_encoder.LEFT:
     return (
@@ -67,7 +70,7 @@ def build(
   partition: partitions.Partition,
   untrained: Callable[[], network.Params],
 ) -> 'Quality | None':
-  """Builds what measures the encoder of a run; None: it is not to be measured.
+  """Builds what measures the encoder of a run that is not private.
 
   Args:
     config: The run.
@@ -75,14 +78,57 @@ def build(
     encoder: The network.
     partition: Client id -> positions among them.
     untrained: Returns the parameters of the random encoder.
+
+  Returns:
+    What measures it; None: it is not to be measured, or the run is private.
   """
-  if config.evaluation.signals_every is None or skipped(config, encoder.field):
+  reason = skipped(config, encoder.field)
+  if config.evaluation.signals_every is None or reason or config.is_private:
     return None
-  return Quality(config, task, encoder, partition, untrained)
+  return OpenQuality(config, task, encoder, partition, untrained)
 
 
-class Quality:
+class Quality(abc.ABC):
   """Measures parameters of one encoder; compiles once."""
+
+  def __init__(
+    self, config: run_config.RunConfig, untrained: Callable[[], network.Params]
+  ):
+    """Initializes; see `build`."""
+    self._config, self._untrained = config, untrained
+
+  @abc.abstractmethod
+  def measure(self, params: network.Params, round: int) -> results.Numbers:
+    """Returns the signals of an encoder, as `signals/...`.
+
+    In a run with sums over clients a TFF context must be open (`open_context`).
+
+    Args:
+      params: Parameters of the encoder, with its population statistics if it has any.
+      round: The round after which it has them; 0: the random encoder's.
+    """
+
+  def compare(self, params: network.Params, round: int) -> results.Numbers:
+    """Returns the signals of an encoder and of the random one, as `random_encoder/...`.
+
+    Args:
+      params: See `measure`.
+      round: See `measure`.
+    """
+    numbers = self.measure(params, round)
+    for name, value in self.measure(self._untrained(), 0).items():
+      numbers[verdict.UNTRAINED + name] = value
+    return numbers
+
+  def open_context(self) -> contextlib.AbstractContextManager[object]:
+    """Opens the context that sums over clients need; others need none."""
+    if not (self._config.is_secure or self._config.is_private):
+      return contextlib.nullcontext()
+    return execution.open_context(self._config)
+
+
+class OpenQuality(Quality):
+  """Measures the encoder of a run that is not private."""
 
   def __init__(
     self,
@@ -93,34 +139,64 @@ class Quality:
     untrained: Callable[[], network.Params],
   ):
     """Draws the examples; the arguments are those of `build`."""
-    self._config, self._merged, self._untrained = config, encoder.merged, untrained
-    plain, seed = encoder.plain, config.random_seed
-    views_seed = seeds.stream(seed, _VIEWS)
-    chosen = _drawn(partition, len(task.train), seed)
-    source = data.source_of(config, task)
-    train = data.held(config, task, task.train, partition, source)
-    self._inputs = train[plain.field][chosen]
-    self._ids = np.asarray(task.train.example_id)[chosen]
-    views = encoders.views(config)
+    super().__init__(config, untrained)
+    self._views = Views(config, task, encoder, partition)
+    self._chosen = _drawn(partition, len(task.train), config.random_seed)
     self._moments = signals.moments
     if config.is_secure:
-      held = _renumbered(partition, chosen, len(task.train))
+      held = _renumbered(partition, self._chosen, len(task.train))
       # Each entry of a client's mean is at most 1, so that n_k times it is at most n_k.
       most = max(map(len, held.values()))
       secure = aggregations.secure(float(most), most)
       self._moments = client_heads.ViewMoments(held, 0, secure).collect
 
+  def measure(self, params: network.Params, round: int) -> results.Numbers:
+    """Returns the signals of an encoder; see `Quality`."""
+    del round
+    first, second = self._views.features(params, self._chosen)
+    found = collections.OrderedDict.fromkeys(signals.NAMES, np.nan)
+    # Values that are not finite do not leave a client.
+    if np.all(np.isfinite(first)) and np.all(np.isfinite(second)):
+      found = signals.signals(self._moments(first, second))
+    return named(found)
+
+
+def named(found: results.Numbers) -> results.Numbers:
+  """Returns signals by their names in a run's files."""
+  return collections.OrderedDict(
+    (PREFIX + name, value) for name, value in found.items()
+  )
+
+
+class Views:
+  """Encodes two random views of examples; compiles once."""
+
+  def __init__(
+    self,
+    config: run_config.RunConfig,
+    task: task_types.Task,
+    encoder: network.Network,
+    partition: partitions.Partition,
+  ):
+    """Takes the examples as clients hold them; the arguments are those of `build`."""
+    self._merged = encoder.merged
+    plain, views = encoder.plain, encoders.views(config)
+    views_seed = seeds.stream(config.random_seed, _VIEWS)
+    source = data.source_of(config, task)
+    train = data.held(config, task, task.train, partition, source)
+    self.inputs = train[plain.field]
+    self._ids = np.asarray(task.train.example_id)
     params_type = collections.OrderedDict(
       (name, tf.TensorSpec(spec.shape, tf.float32))
       for name, spec in {**plain.specs, **plain.statistics}.items()
     )
-    rows_type = feature_sets.input_type(self._inputs)
+    self._rows_type = feature_sets.input_type(self.inputs)
 
     # With a signature it is traced once, whatever the last batch's size.
     @tf.function(
       input_signature=[
         params_type,
-        tf.TensorSpec([None, *self._inputs.shape[1:]], rows_type),
+        tf.TensorSpec([None, *self.inputs.shape[1:]], self._rows_type),
         tf.TensorSpec([None], tf.int64),
       ],
       autograph=False,
@@ -135,43 +211,24 @@ class Quality:
 
     self._encode = encode
 
-  def measure(self, params: network.Params) -> results.Numbers:
-    """Returns the signals of an encoder, as `signals/...`.
-
-    In a run with secure sums a TFF context must be open (`open_context`).
+  def features(
+    self, params: network.Params, rows: np.ndarray
+  ) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the features of both views, [m, d] each.
 
     Args:
-      params: Parameters of the encoder, with its population statistics if it has any.
+      params: Parameters of the encoder.
+      rows: int [m], m at least 1, positions among the training examples.
     """
-    first, second = self._features(self._merged(params))
-    found = collections.OrderedDict.fromkeys(signals.NAMES, np.nan)
-    # Values that are not finite do not leave a client.
-    if np.all(np.isfinite(first)) and np.all(np.isfinite(second)):
-      found = signals.signals(self._moments(first, second))
-    return collections.OrderedDict(
-      (PREFIX + name, value) for name, value in found.items()
-    )
-
-  def measure_untrained(self) -> results.Numbers:
-    """Returns the signals of the random encoder, likewise."""
-    return self.measure(self._untrained())
-
-  def open_context(self) -> contextlib.AbstractContextManager[object]:
-    """Opens the context that secure sums need; others need none."""
-    if not self._config.is_secure:
-      return contextlib.nullcontext()
-    return execution.open_context(self._config)
-
-  def _features(self, params: network.Params) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the features of both views, [N, d] each."""
     known = collections.OrderedDict(
-      (name, tf.convert_to_tensor(value)) for name, value in params.items()
+      (name, tf.convert_to_tensor(value))
+      for name, value in self._merged(params).items()
     )
     parts = []
-    for start in range(0, len(self._ids), _BATCH):
-      rows = slice(start, start + _BATCH)
-      inputs = tf.constant(self._inputs[rows], feature_sets.input_type(self._inputs))
-      parts.append(self._encode(known, inputs, tf.constant(self._ids[rows])))
+    for start in range(0, len(rows), _BATCH):
+      some = rows[start : start + _BATCH]
+      inputs = tf.constant(self.inputs[some], self._rows_type)
+      parts.append(self._encode(known, inputs, tf.constant(self._ids[some])))
     first, second = (np.concatenate(each) for each in zip(*parts, strict=True))
     return first, second
 

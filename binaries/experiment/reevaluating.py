@@ -89,7 +89,8 @@ def run(
         partition = data.partition(config, task)
         measured = quality.build(config, task, encoder, partition, evaluator.untrained)
         prefix_of = dual_encoder.encoder_prefix(encoder)
-        report.add_signals(measured, numbers, network.select(params, prefix_of))
+        own = network.select(params, prefix_of)
+        report.add_signals(measured, numbers, own, round)
     report.report(evaluator, folder, round, config.title, numbers, prefix)
   model_card.write(folder, encoder_card.PUBLIC)
 

@@ -30,8 +30,11 @@ def finish(
     _known(evaluator, folder, config.rounds, weights),
     experiment.quality,
   )
-  add_signals(quality, numbers, experiment.of_encoder(weights))
+  add_signals(quality, numbers, experiment.of_encoder(weights), config.rounds)
   is_measured = quality is not None
+  reason = quality_lib.skipped(config, experiment.encoder.field)
+  if reason is not None and config.evaluation.signals_every is not None:
+    print(f'Without labels: no signals, because {reason}.')
   report(
     evaluator, folder, config.rounds, config.title, numbers, with_untrained=is_measured
   )
@@ -76,6 +79,7 @@ def add_signals(
   quality: quality_lib.Quality | None,
   numbers: results.Numbers,
   params: network.Params,
+  round: int,
 ) -> None:
   """Adds the signals of an encoder and of the random one, unless they are known.
 
@@ -83,13 +87,12 @@ def add_signals(
     quality: What measures them; None: nothing does.
     numbers: Those of the run's encoder.
     params: Parameters of the encoder, with its population statistics if it has any.
+    round: The round after which it has them.
   """
   if quality is None or signals_of(numbers):
     return
   with quality.open_context():
-    numbers.update(quality.measure(params))
-    for name, value in quality.measure_untrained().items():
-      numbers[verdict.UNTRAINED + name] = value
+    numbers.update(quality.compare(params, round))
 
 
 def report(

@@ -4,9 +4,9 @@ import collections
 from collections.abc import Callable, Mapping
 import contextlib
 import dataclasses
-import functools
 import importlib
 import math
+import os
 import sys
 from typing import Any
 
@@ -181,16 +181,7 @@ def execute(experiment: experiments.Experiment) -> None:
     alarms.append(mixing)
 
   def save(state: Any, round: int = rounds) -> None:
-    params = experiment.of_encoder(experiment.weights(state))
-    results.save_encoder(
-      folder,
-      config,
-      experiment.task,
-      experiment.encoder,
-      params,
-      round,
-      private.privacy_card(config, experiment.algorithm, experiment.clip_norms),
-    )
+    _save(experiment, folder, experiment.weights(state), round)
 
   def save_all(state: Any, round: int) -> None:
     save(state, round)
@@ -257,10 +248,46 @@ def execute(experiment: experiments.Experiment) -> None:
       if own is not None:
         with messages.after_training(path):
           own.finish(folder, weights, rounds)
-    with messages.after_training(path):
-      report.finish(experiment, path, weights)
-    model_card.write(path, encoder_card.PUBLIC)
+    _finish(experiment, folder, weights)
   print(f'Run folder: {path}')
+
+
+def _finish(
+  experiment: experiments.Experiment,
+  folder: run_folder.RunFolder,
+  weights: network.Params,
+) -> None:
+  """Measures what is not yet known of the encoder, and writes its card."""
+  path, rounds = os.fspath(folder.path), experiment.config.rounds
+  with messages.after_training(path):
+    report.finish(experiment, path, weights)
+  if experiment.config.is_private and experiment.quality is not None:
+    # The card counts what signals have released, and has them.
+    _save(experiment, folder, weights, rounds)
+  model_card.write(path, encoder_card.PUBLIC)
+
+
+def _save(
+  experiment: experiments.Experiment,
+  folder: run_folder.RunFolder,
+  weights: network.Params,
+  round: int,
+) -> None:
+  """Saves the encoder after a round, with its card."""
+  config = experiment.config
+  known = report.signals_of(results.read(folder.path, round))
+  results.save_encoder(
+    folder,
+    config,
+    experiment.task,
+    experiment.encoder,
+    experiment.of_encoder(weights),
+    round,
+    {
+      **private.privacy_card(config, experiment.algorithm, experiment.clip_norms),
+      **private.quality_card(config, known),
+    },
+  )
 
 
 def _build_watch(
@@ -270,14 +297,14 @@ def _build_watch(
 
   These are a kNN of a few examples and, if they are asked for, signals of quality.
   """
-  measures: list[tuple[Callable[[network.Params], Mapping[str, float]], int]] = []
+  measures: list[tuple[Callable[[network.Params, int], Mapping[str, float]], int]] = []
   evaluator, own = experiment.evaluator, experiment.config.evaluation
   watched = None if own.knn_every == 0 else evaluator.watched()
   if watched is not None:
     sizes = experiment.partition.client_sizes.tolist()
     examples = experiments.batch_of_all(experiment.config, sizes)
     knn_every = own.knn_every or watched.rounds_between(examples, _WATCHING)
-    measures.append((functools.partial(evaluator.watch, watched), knn_every))
+    measures.append((lambda params, _: evaluator.watch(watched, params), knn_every))
   if experiment.quality is not None and own.signals_every:
     measures.append((experiment.quality.measure, own.signals_every))
   if not measures:
@@ -290,7 +317,7 @@ def _build_watch(
     numbers: dict[str, float] = {}
     for measure, every in measures:
       if loop.is_due(round, every, experiment.config.rounds):
-        numbers.update(measure(params))
+        numbers.update(measure(params, round))
     return numbers
 
   return watch, math.gcd(*(every for _, every in measures))

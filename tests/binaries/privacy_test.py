@@ -54,6 +54,10 @@ _REFUSED = {
     ),
     f'{_PRIVATE},epsilon=8,clip_quantile=2': 'it must be a number in (0, 1), or none',
     f'{_PRIVATE},epsilon=8,bound=2': "has 'bound=2'; the fields are update_clip, eps",
+    f'{_PRIVATE},epsilon=8,signal_rounds=1 --evaluation=signals_every=none': (
+      'signal_rounds of --aggregation is 1 with --evaluation=signals_every=none; it '
+      'must be 0'
+    ),
     f'{_PRIVATE},epsilon=8,split=first': "has split='first'; it must be",
     f'{_DISTRIBUTED},noise_multiplier=1,cohorts=poisson': (
       'cohorts of --aggregation is poisson with --aggregation=distributed; it must be '

@@ -89,12 +89,12 @@ def test_clients_encode_images_as_they_hold_them():
   task = registry.load('digits')
   partition = data.partition(config, task)
   encoder = cnn.build_encoder('conv2', task.image_shape, 0.125)
-  measured = quality.Quality(config, task, encoder, partition, dict)
+  measured = quality.OpenQuality(config, task, encoder, partition, dict)
   expected = task.train.image.copy()
   # The second of two clients has half a turn.
   second = partition['client_1']
   expected[second] = expected[second, ::-1, ::-1]
-  np.testing.assert_array_equal(measured._inputs, expected)
+  np.testing.assert_array_equal(measured._views.inputs, expected)
 
 
 @pytest.mark.long
@@ -113,10 +113,13 @@ def test_secure_sums_give_the_signals_of_plain_sums(plain, tmp_path):
 
 
 def test_private_runs_and_two_modalities_have_no_signals_and_say_why():
-  private = in_process.read(
-    'dcco', '--aggregation=private --aggregation=noise_multiplier=1,update_clip=1'
-  )
-  assert 'private' in quality.skipped(private, 'image')
+  flags = '--aggregation=private --aggregation=noise_multiplier=1,update_clip=1'
+  private = in_process.read('dcco', flags)
+  reason = quality.skipped(private, 'image')
+  assert reason.endswith('; signal_rounds of --aggregation=private says how much is')
+  private = in_process.read('dcco', f'{flags},signal_rounds=1')
+  assert quality.skipped(private, 'image') is None
+  assert 'two modalities' in quality.skipped(private, 'left')
   plain = in_process.read('dcco')
   assert 'two modalities' in quality.skipped(plain, 'left')
   assert quality.skipped(plain, 'features') is None

@@ -1,10 +1,13 @@
 """Signals of quality: each against its definition on the features themselves."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.losses import references
+from tff_ssl.algorithms import view_moments
 from tff_ssl.evaluation import signals
 from tff_ssl.losses import hypersphere
 
@@ -109,12 +112,87 @@ def test_diverged_features_have_no_signals():
 
 
 def test_one_example_is_within_the_bound_of_its_share():
+  def sent(first, second):
+    means = view_moments.client_moments(tf.constant(first), tf.constant(second))
+    return np.concatenate([np.ravel(each) for each in means.values()])
+
   first, second = _views(n=1)
-  means = signals.moments(first, second)
-  sent = np.concatenate([np.ravel(each) for each in means[1:]])
-  assert len(sent) == 2 * 6**2 + 6 + 2 * signals.WAVES
-  assert np.linalg.norm(sent) <= signals.share_bound()
-  # Equal views attain it, but for the bound of the three moments.
-  means = signals.moments(first, first)
-  sent = np.concatenate([np.ravel(each) for each in means[1:]])
-  assert np.linalg.norm(sent) == pytest.approx(signals.share_bound(), rel=1e-9)
+  assert len(sent(first, second)) == 2 * 6**2 + 6 + 2 * signals.WAVES + 2
+  assert np.linalg.norm(sent(first, second)) <= signals.share_bound()
+  # Equal views attain it.
+  norm = np.linalg.norm(sent(first, first))
+  assert norm == pytest.approx(signals.share_bound(), rel=1e-9)
+
+
+@functools.cache
+def _exact(d=60):
+  return signals.moments(*_views(n=5000, d=d))
+
+
+def _noised(means, deviation, seed, examples=1.0):
+  """Returns means with noise, of a share of the examples that were expected."""
+  some = [examples * each for each in means[1:5]]
+  some = signals.Moments(means.examples, *some, deviation)
+  noised = some.with_noise(np.random.default_rng(seed))
+  return noised._replace(deviation=deviation)
+
+
+@pytest.mark.parametrize('examples', [1.0, 0.97])
+@pytest.mark.parametrize(
+  ('name', 'deviation'),
+  [('spread', 0.02), ('alignment', 0.01), ('uniformity', 0.003), ('view_ratio', 0.01)],
+)
+def test_noise_of_privacy_is_taken_off_on_average(name, deviation, examples):
+  exact = signals.signals(_exact())[name]
+  noised = [_noised(_exact(), deviation, seed, examples) for seed in range(100)]
+  values = [signals.signals(each)[name] for each in noised]
+  error = np.std(values) / np.sqrt(len(values))
+  assert np.mean(values) == pytest.approx(exact, abs=4 * error + 0.005 * abs(exact))
+  # What does not know of the noise, or of the number of examples, is farther off.
+  ignored = [
+    signals.signals(each._replace(deviation=0.0, traces=None))[name] for each in noised
+  ]
+  if name in ('alignment', 'view_ratio'):
+    assert np.std(values) < 0.5 * np.std(ignored)
+  else:
+    assert abs(np.mean(ignored) - exact) > 1.5 * abs(np.mean(values) - exact)
+
+
+@pytest.mark.parametrize('seed', range(5))
+def test_noise_of_privacy_adds_no_rank(seed):
+  """Features of rank 2 of 40, whose other eigenvalues are of noise alone."""
+  random = np.random.default_rng(seed)
+  plane = random.normal(size=(3000, 2)) @ random.normal(size=(2, 40))
+  means = signals.moments(plane, plane)
+  exact = signals.signals(means)['rank']
+  assert exact < 2.01
+  noised = _noised(means, 1e-3, seed)
+  assert signals.signals(noised)['rank'] < 3.5 * exact
+  assert signals.signals(noised._replace(deviation=0.0))['rank'] > 4 * exact
+
+
+def test_rank_that_noise_hides_is_that_of_equal_parts():
+  """As of most encoders: a large mean, and small variances that are much alike."""
+  random = np.random.default_rng(0)
+  views = 1 + 0.1 * random.normal(size=(3000, 40))
+  means = signals.moments(views, views)
+  exact = signals.signals(means)['rank']
+  found = signals.signals(_noised(means, 2e-3, 0))['rank']
+  assert found == pytest.approx(exact, rel=0.2)
+
+
+def test_eigenvalues_above_the_noise_are_unbiased():
+  means = _exact()
+  largest = np.linalg.eigvalsh(means.second)[-1]
+  values = [
+    signals._unhidden(_noised(means, 0.01, seed).second, 0.01)[0] for seed in range(30)
+  ]
+  assert np.mean(values) == pytest.approx(largest, rel=0.01)
+
+
+def test_examples_that_count_as_zeros_under_noise_have_diverged():
+  none = signals.Moments(
+    100.0, np.zeros(4), np.zeros([4, 4]), np.zeros([4, 4]), np.zeros(512), 0.01
+  )
+  noised = none.with_noise(np.random.default_rng(0))
+  assert np.all(np.isnan([*signals.signals(noised).values()]))

@@ -37,11 +37,20 @@ def test_light_is_relative_to_the_encoder_before_training(own, color, word):
   ]
 
 
-def test_without_signals_there_is_no_light():
+def test_a_light_that_noise_would_often_change_is_unclear():
+  fine = _numbers(view_ratio=4.0)
+  assert verdict.light({**fine, verdict.CERTAINTY: 1.0}).word == 'fine'
+  shown = verdict.light({**fine, verdict.CERTAINTY: 0.92})
+  assert (shown.color, shown.word) == ('grey', 'unclear')
+  assert shown.why.endswith('; green, fine in 92% of draws of as much noise')
+
+
+def test_without_signals_of_both_encoders_there_is_no_light():
   numbers = _numbers()
   del numbers['random_encoder/signals/rank']
   assert verdict.light(numbers) is None
   assert verdict.sentences(numbers) == []
+  assert verdict.light({**numbers, 'random_encoder/signals/rank': math.nan}) is None
 
 
 def test_test_cases_are_those_of_the_task():

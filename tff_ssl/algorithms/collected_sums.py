@@ -1,4 +1,4 @@
-"""Sums over the examples of all clients, each of which takes part in one round.
+"""Sums over the examples of the clients of all rounds.
 
 Clients encode their examples by a frozen encoder and send means of what they need of
 the features, with the number of examples as the weight, like all statistics here. The

@@ -7,7 +7,8 @@
   Server: adds these up. The result is that of all examples in one place, however they
     are dealt.
 
-All clients may come in one `next`, or some in each of several, once each:
+All clients may come in one `next`, or some in each of several, once each; a client that
+comes again counts again:
 
     algorithm = view_moments.view_moments(64)
     process = processes.build(algorithm, clients.element_spec, aggregation)
@@ -18,7 +19,8 @@ All clients may come in one `next`, or some in each of several, once each:
 An example's share of a client's values is bounded by construction
 (`signals.share_bound`): with `aggregations.secure(n, n)`, n the most examples of a
 client, nothing is clipped, and neither is anything with `aggregations.private` and that
-bound times n. Each such round is a release that a ledger must count.
+bound times n. Each such round is a release that a ledger must count; the signals then
+need to know its noise (`moments`).
 
 Deviations:
   Values are sent in float64, as in `one_round`; in float32 where noise is added.
@@ -26,6 +28,7 @@ Deviations:
 
 import collections
 from collections.abc import Callable
+import math
 from typing import Any
 
 import numpy as np
@@ -41,6 +44,9 @@ from tff_ssl.objectives import linear_classifier
 
 # (params, examples, seed) -> features of two views of n examples, [n, d] each.
 EncodeViews = Callable[[Any, base.Examples, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+
+# What waves are sent over: they are then as long as the other means at most.
+_WAVES = math.sqrt(signals.WAVES)
 
 
 def given_views(
@@ -63,10 +69,12 @@ def client_moments(
     dtype: Type of what is sent.
 
   Returns:
-    By the names of `signals.Moments`, without the count; 0 without examples.
+    By the names of `signals.Moments`, without the count; waves over sqrt(m). 0 without
+    examples.
   """
   z, other = (_of_length_one(tf.cast(each, tf.float64)) for each in (first, second))
   angles = tf.matmul(z, tf.constant(signals.frequencies(z.shape[1])))
+  waves = tf.concat([tf.cos(angles), tf.sin(angles)], axis=1) / _WAVES
   cross = tf.matmul(z, other, transpose_a=True)
   sums = collections.OrderedDict(
     mean=tf.reduce_sum(z + other, axis=0) / 2,
@@ -75,7 +83,10 @@ def client_moments(
     )
     / 2,
     cross=(cross + tf.transpose(cross)) / 2,
-    waves=tf.reduce_sum(tf.concat([tf.cos(angles), tf.sin(angles)], axis=1), axis=0),
+    waves=tf.reduce_sum(waves, axis=0),
+    traces=tf.stack(
+      [tf.reduce_sum(z * z + other * other) / 2, tf.reduce_sum(z * other)]
+    ),
   )
   count = tf.cast(tf.shape(z)[0], tf.float64)
   return collections.OrderedDict(
@@ -118,6 +129,7 @@ def view_moments(
   checks.at_least(1, num_features=num_features)
   d, sent_waves = num_features, 2 * signals.WAVES
   shapes = {'mean': [d], 'second': [d, d], 'cross': [d, d], 'waves': [sent_waves]}
+  shapes['traces'] = [2]
 
   def zeros():
     found = collections.OrderedDict([(collected_sums.COUNT, tf.zeros([], tf.float64))])
@@ -133,11 +145,14 @@ def view_moments(
   return collected_sums.build(zeros, means, params, chunk_size)
 
 
-def moments(weights: tff.learning.models.ModelWeights) -> signals.Moments:
+def moments(
+  weights: tff.learning.models.ModelWeights, deviation: float = 0.0
+) -> signals.Moments:
   """Returns the means over all examples of what a process has collected.
 
   Args:
     weights: What its `get_model_weights` returns.
+    deviation: Standard deviation of the noise in each entry of the sums.
 
   Raises:
     ValueError: If fewer than two examples have been collected.
@@ -148,4 +163,12 @@ def moments(weights: tff.learning.models.ModelWeights) -> signals.Moments:
     raise ValueError(
       f'{count:g} examples have been collected; the signals need at least two.'
     )
-  return signals.Moments(count, **{name: each / count for name, each in sums.items()})
+  sums['waves'] = _WAVES * sums['waves']
+  mean, second, cross, waves, traces = (
+    sums[name] / count for name in ('mean', 'second', 'cross', 'waves', 'traces')
+  )
+  found = signals.Moments(count, mean, second, cross, waves)
+  if not deviation:
+    # Then the traces follow from the matrices.
+    return found
+  return found._replace(deviation=deviation / count, traces=traces)

@@ -1,9 +1,10 @@
 """How good an encoder is, without a label: numbers that follow from sums over examples.
 
 Each example is encoded twice, from two random views; z and z' are its features of
-length 1. Clients send the means of z, of z z^T, of z z'^T and of 2 m waves cos(w z) and
-sin(w z), in all 2 d^2 + d + 2 m numbers; `algorithms.view_moments`
-collects them, `moments` computes them from features at hand. From the means follow:
+length 1. Clients send the means of z, of z z^T, of z z'^T, the traces of both, and the
+means of 2 m waves cos(w z) and sin(w z), in all 2 d^2 + d + 2 m + 2 numbers;
+`algorithms.view_moments` collects them, `moments` computes them from features at hand.
+From the means follow:
 
   rank         RankMe: exp of the entropy of the singular values of all z, normalised
   spread       trace of the covariance of z, from 0: all the same, to 1
@@ -28,8 +29,9 @@ Sources:
 
 Deviations:
   Features have length 1, so that an example's share of each mean is bounded: by 1 for
-    the first three, by sqrt(m) for the waves (`share_bound`). RankMe and alpha-ReQ take
-    features as they are; kNN, alignment and uniformity take these.
+    the first three and their traces, and by sqrt(m) for the waves, which are sent over
+    that (`share_bound`). RankMe and alpha-ReQ take features as they are; kNN, alignment
+    and uniformity take these.
   Uniformity needs pairs of examples of different clients, which no sum has. By
     Bochner's theorem exp(-2 |x|^2) is the mean of cos(w x) over normal w of variance 4,
     here over m = 256 that are drawn once (Rahimi and Recht, NeurIPS 2007), and the mean
@@ -37,6 +39,16 @@ Deviations:
   The decay is a least-squares line through all eigenvalues above a thousandth of the
     largest: encoders of tests have few.
   LiDAR has q = 2 views for 50, and classes that are the examples.
+  Of means with the noise of privacy (`Moments.deviation`):
+    Squares of noise are taken off. The trace of z z^T, which is 1 of finite features,
+      replaces a number of examples that was only expected.
+    Noise of deviation s in the entries of a [d, d] matrix, made symmetric, moves an
+      eigenvalue x above t = s sqrt(d / 2) to x + t^2 / x, and smaller ones to within
+      2 t of 0, where they cannot be told apart (Capitaine, Donati-Martin, Feral. The
+      Largest Eigenvalues of Finite Rank Deformation of Large Wigner Matrices. Annals
+      of Probability 2009, theorem 2.1). For the rank, the former are moved back, and
+      what the latter have of the trace is taken to be in equal parts.
+    There is no decay and no LiDAR, which need the small eigenvalues.
 """
 
 import collections
@@ -77,6 +89,10 @@ class Moments(NamedTuple):
     second: float64 [d, d], of z z^T and z' z'^T.
     cross: float64 [d, d], of z z'^T and z' z^T.
     waves: float64 [2 m], of cos(w z), then of sin(w z), of the first view.
+    deviation: Standard deviation of the noise of privacy in each entry; in those of
+      waves sqrt(m) times as much.
+    traces: float64 [2], of `second` and `cross`, with noise of their own; None: without
+      noise they follow.
   """
 
   examples: float
@@ -84,16 +100,45 @@ class Moments(NamedTuple):
   second: np.ndarray
   cross: np.ndarray
   waves: np.ndarray
+  deviation: float = 0.0
+  traces: np.ndarray | None = None
+
+  def with_noise(self, generator: np.random.Generator) -> 'Moments':
+    """Returns these means with as much noise again, to see what noise does to them.
+
+    Args:
+      generator: Draws it.
+    """
+
+    def noised(value: np.ndarray, scale: float = 1.0) -> np.ndarray:
+      return value + generator.normal(0.0, scale * self.deviation, value.shape)
+
+    return Moments(
+      self.examples,
+      noised(self.mean),
+      noised(self.second),
+      noised(self.cross),
+      noised(self.waves, math.sqrt(WAVES)),
+      math.sqrt(2) * self.deviation,
+      noised(_traces(self)),
+    )
+
+
+def _traces(means: Moments) -> np.ndarray:
+  if means.traces is not None:
+    return means.traces
+  return np.array([np.trace(means.second), np.trace(means.cross)])
 
 
 def share_bound() -> float:
   """Returns the largest l2 norm of one example's share of what a client sends.
 
-  Its shares of the three moments have norms of at most 1 and the squares of its waves
-  add up to m. n_k examples of a client add at most n_k times this, the norm to clip to
-  (`aggregations.private(..., statistics_clip=...)`); clipping then changes nothing.
+  Its shares of the three moments and the two traces have norms of at most 1, and so
+  have its waves over sqrt(m). n_k examples of a client add at most n_k times this, the
+  norm to clip to (`aggregations.private(..., statistics_clip=...)`); clipping then
+  changes nothing.
   """
-  return math.sqrt(3 + WAVES)
+  return math.sqrt(6)
 
 
 @functools.cache
@@ -148,30 +193,88 @@ def signals(means: Moments) -> collections.OrderedDict[str, float]:
   """Returns the signals by name, in the order of `NAMES`.
 
   Args:
-    means: Of at least two examples. If noise makes eigenvalues negative, these are
-      taken as 0.
+    means: Of at least two examples.
 
   Returns:
-    Numbers; all are NaN if a mean is not finite, as of an encoder that has diverged.
+    Numbers; those that noise would hide are left out. All are NaN if a mean is not
+    finite, as of an encoder that has diverged; with noise, where such examples count as
+    0, if these are most.
   """
   sent = (means.mean, means.second, means.cross, means.waves)
   if not all(np.all(np.isfinite(each)) for each in sent):
     return collections.OrderedDict.fromkeys(NAMES, math.nan)
+  length, agreement = _traces(means)
+  if means.deviation:
+    return _of_noised(means, length, agreement)
   outer = np.outer(means.mean, means.mean)
   covariance = means.second - outer
   within, between = means.second - means.cross, means.cross - outer
-  spread = max(float(np.trace(covariance)), 0.0)
-  of_views = max(float(np.trace(within)), 0.0)
-  singular = np.sqrt(_eigenvalues(means.second))
+  traces = _of_traces(length, agreement, float(np.sum(means.mean**2)))
   return collections.OrderedDict(
-    rank=_effective_rank(singular),
-    spread=spread,
-    alignment=2 * of_views,
+    rank=_effective_rank(np.sqrt(_eigenvalues(means.second))),
+    spread=traces['spread'],
+    alignment=traces['alignment'],
     uniformity=_uniformity(means),
     decay=_decay(_eigenvalues(covariance)),
-    lidar=_lidar(between + within / 2, within) if spread > _ROUNDING else 1.0,
-    view_ratio=max(float(np.trace(between)), 0.0) / max(of_views, _ROUNDING),
+    lidar=_lidar(between + within / 2, within) if traces['spread'] > _ROUNDING else 1.0,
+    view_ratio=traces['view_ratio'],
   )
+
+
+def _of_traces(length: float, agreement: float, squared: float) -> dict[str, float]:
+  """Returns the signals that follow from traces.
+
+  Args:
+    length: Of z z^T.
+    agreement: Of z z'^T.
+    squared: Squared length of the mean.
+  """
+  of_views = max(length - agreement, 0.0)
+  return {
+    'spread': max(length - squared, 0.0),
+    'alignment': 2 * of_views,
+    'view_ratio': max(agreement - squared, 0.0) / max(of_views, _ROUNDING),
+  }
+
+
+def _of_noised(
+  means: Moments, length: float, agreement: float
+) -> collections.OrderedDict[str, float]:
+  """Returns the signals of means with noise, of which what is known is taken off."""
+  if length + 3 * means.deviation < 0.5:
+    return collections.OrderedDict.fromkeys(NAMES, math.nan)
+  # How many of the expected examples there were, if their number was not told. Where
+  # noise hides that too, it was not less than what is refused above.
+  length = max(length, 0.5)
+  deviation, second = means.deviation / length, means.second / length
+  squared = float(np.sum(means.mean**2)) / length**2 - len(means.mean) * deviation**2
+  traces = _of_traces(1.0, agreement / length, squared)
+  waves = means._replace(waves=means.waves / length)
+  return collections.OrderedDict(
+    rank=_effective_rank(np.sqrt(_unhidden(second, deviation))),
+    spread=traces['spread'],
+    alignment=traces['alignment'],
+    uniformity=_uniformity(waves, 2 * WAVES * deviation**2),
+    view_ratio=traces['view_ratio'],
+  )
+
+
+def _unhidden(matrix: np.ndarray, deviation: float) -> np.ndarray:
+  """Returns the eigenvalues of a matrix of trace 1 below noise; see the module.
+
+  Args:
+    matrix: [d, d], with noise.
+    deviation: Of the noise in its entries.
+  """
+  found = _eigenvalues(matrix)
+  hidden = deviation * math.sqrt(len(found) / 2)
+  # The largest of noise alone is beyond 2 t by so much once in a hundred times (Tracy
+  # and Widom, 1996).
+  seen = found[found > 2 * hidden * (1 + len(found) ** (-2 / 3))]
+  seen = (seen + np.sqrt(seen**2 - 4 * hidden**2)) / 2
+  others = len(found) - len(seen)
+  rest = max(1.0 - float(np.sum(seen)), 0.0) / max(others, 1)
+  return np.concatenate([seen, np.full([others], rest)])
 
 
 def _eigenvalues(matrix: np.ndarray) -> np.ndarray:
@@ -186,11 +289,11 @@ def _effective_rank(values: np.ndarray) -> float:
   return float(np.exp(-np.sum(shares * np.log(shares))))
 
 
-def _uniformity(means: Moments) -> float:
+def _uniformity(means: Moments, of_noise: float = 0.0) -> float:
   """Returns the logarithm of the mean potential of pairs; 0 of a single example."""
   if means.examples < 2:
     return 0.0
-  with_itself = float(np.sum(means.waves**2)) / WAVES
+  with_itself = float(np.sum(means.waves**2)) / WAVES - of_noise
   # An example's potential with itself is 1.
   potential = (means.examples * with_itself - 1) / (means.examples - 1)
   return math.log(min(max(potential, math.exp(-4 * _T)), 1.0))
@@ -208,7 +311,6 @@ def _decay(eigenvalues: np.ndarray) -> float:
 def _lidar(between: np.ndarray, within: np.ndarray) -> float:
   """Returns LiDAR, of the covariances of examples' means and of their views."""
   noise = (within + within.T) / 2 + _DELTA * np.eye(len(within))
-  # Noise of privacy may leave directions without variance.
   values, vectors = np.linalg.eigh(noise)
   noise = (vectors * np.maximum(values, _DELTA)) @ vectors.T
   relative = scipy.linalg.eigh((between + between.T) / 2, noise, eigvals_only=True)

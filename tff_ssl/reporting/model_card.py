@@ -8,6 +8,7 @@ card of a private run leaves out what only its folder may have
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 import hashlib
+import math
 import os
 import pathlib
 import shlex
@@ -29,7 +30,7 @@ from tff_ssl.storage import files
 NAME = disclosure.TEXT
 ENCODER, _CARD, _EVALUATION = disclosure.ENCODER, disclosure.CARD, 'evaluation.json'
 # Shown of `evaluation.json`; recall by class and fairness are in the file itself.
-_BITS = 'bits'
+_BITS, _SIGNALS = 'bits', 'signals'
 _BASELINES = 'python -m binaries.evaluate --evaluation=baselines=true --run='
 # What a card says of the run in words of its own, and of its settings.
 _NAMES = ('encoder', 'algorithm', 'rounds', 'input', 'output', 'parameters')
@@ -88,6 +89,8 @@ def build(
   results = folder / _EVALUATION
   numbers = _read(results) if results.is_file() else {}
   is_public = is_public or is_private(known)
+  # What a private run has released of its quality, or all that the run knows.
+  told = _released(known) if is_public else numbers
   return pages.render(
     'card.md',
     known={name: known.get(name) for name in _NAMES},
@@ -101,7 +104,7 @@ def build(
     round=numbers.get('round'),
     results=_results(numbers),
     has_intervals=intervals.CASES in numbers,
-    sentences=verdict.sentences(_floats(numbers)),
+    sentences=verdict.sentences(_floats(told)),
     confusions=[
       (name, tables.markdown(tables.Table(cells)))
       for name, cells in verdict.confusions(_floats(numbers)).items()
@@ -150,6 +153,13 @@ def _settings(
     is_shown = shown is None or (name in shown and name != run_reader.SEED)
     if is_shown and not said:
       yield name, kinds.value_text(value)
+
+
+def _released(card: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns the signals on a card, where null is what is not a number."""
+  found = card.get(_SIGNALS)
+  pairs = found.items() if isinstance(found, Mapping) else ()
+  return {name: math.nan if value is None else value for name, value in pairs}
 
 
 def _floats(numbers: Mapping[str, Any]) -> dict[str, float]:

@@ -15,7 +15,8 @@ Deviations:
 """
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+import math
 
 import numpy as np
 import tensorflow as tf
@@ -253,7 +254,7 @@ class OneRoundHeads(_ClientHeads):
 
 
 class ViewMoments(_ClientHeads):
-  """Collects the means of two views, in one round of `algorithms.view_moments`."""
+  """Collects the means of two views, in rounds of `algorithms.view_moments`."""
 
   _NAME = 'a signal of quality'
 
@@ -282,13 +283,42 @@ class ViewMoments(_ClientHeads):
     Raises:
       ValueError: No client holds an example, or positions are out of range.
     """
-    held = self._held(np.arange(len(first)), len(first))
-    both, rows = np.concatenate([first, second], axis=1), _rows(held)
+    cohort = self._held(np.arange(len(first)), len(first))
+    return self.collect_rounds(first, second, cohort, [list(cohort)])
+
+  def collect_rounds(
+    self,
+    first: np.ndarray,
+    second: np.ndarray,
+    partition: Mapping[str, np.ndarray],
+    cohorts: Iterable[Collection[str]],
+    deviation: float = 0.0,
+  ) -> signals.Moments:
+    """Collects the means of cohorts of clients, a round each.
+
+    Args:
+      first: See `collect`.
+      second: See `collect`.
+      partition: Client id -> positions of its features, in place of the partition that
+        was given first. A client without any takes part: it may add its part of the
+        noise.
+      cohorts: The clients of each round.
+      deviation: Standard deviation of the noise that the aggregation adds to each entry
+        of a round's sums.
+    """
+    both, rows = np.concatenate([first, second], axis=1), _rows(partition)
     # Labels are not read.
-    clients = self._clients(held, both[rows], np.zeros([len(rows)]))
+    clients = self._clients(partition, both[rows], np.zeros([len(rows)]))
     process = self._process(first.shape[1], clients)
-    state = process.next(process.initialize(), clients.cohort(held)).state
-    return view_moments.moments(process.get_model_weights(state))
+    state, rounds = process.initialize(), 0
+    for ids in cohorts:
+      # Cohorts of random sizes may be empty.
+      cohort = clients.cohort(ids) if ids else clients.empty_cohort()
+      state, rounds = process.next(state, cohort).state, rounds + 1
+    weights = process.get_model_weights(state)
+    found = view_moments.moments(weights, math.sqrt(rounds) * deviation)
+    # An example may have been in each of them.
+    return found._replace(examples=found.examples / rounds)
 
   def _algorithm(self, num_features: int) -> phases.Algorithm:
     noised = self._aggregation is not None and self._aggregation.noised

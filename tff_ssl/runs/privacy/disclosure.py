@@ -150,7 +150,7 @@ METRICS = (
   Rule('aggregator/*_threshold', Kind.STATED, 'the bound of a sum'),
   Rule('finalizer/*/clip', Kind.COMPUTED, 'a clip norm that follows noised counts'),
   Rule('finalizer/update_rejected', Kind.COMPUTED, 'whether a noised sum is finite'),
-  Rule('signals/*', Kind.REFUSED, 'one more release, which the ledger would not count'),
+  Rule('signals/*', Kind.RELEASED, 'of noised sums, rounds that the ledger counts'),
   *(
     Rule(f'{name}/*', Kind.KEPT, _OF_EXAMPLES)
     for name in (
@@ -193,6 +193,7 @@ ENTRIES = (
       'pixel_range',
     )
   ),
+  Rule('signals', Kind.RELEASED, 'of noised sums, rounds that the ledger counts'),
   Rule('parent', Kind.STATED, 'the name and a digest of the weights it started from'),
   Rule('data', Kind.STATED, 'numbers of examples and classes, which are not protected'),
   Rule('privacy', Kind.STATED, 'what is promised'),
@@ -254,7 +255,7 @@ def protected() -> str:
   names = (rule.name for rule in FILES if rule.kind is Kind.RELEASED)
   return (
     f'{", ".join(names)}, and of {NUMBERS} what is computed from noised sums: loss, '
-    'encodings, clip norms'
+    'encodings, clip norms, signals'
   )
 
 

@@ -134,6 +134,23 @@ class PrivateRounds:
     if isinstance(self._algorithm, loop.Resumable):
       self._algorithm.saved(oldest)
 
+  def release(self, round: int) -> bool:
+    """Writes down one more release of a round, unless that would exceed the budget.
+
+    Args:
+      round: Its number, from 1, which says who is in its cohort. Signals of quality
+        have numbers beyond those of the rounds of training.
+
+    Returns:
+      Whether it may be made, with the noise that the terms have for a round.
+    """
+    ledger, history = self._opened
+    if self._budget is not None and self._after(round) > self._budget:
+      return False
+    ledger.spend(round)
+    history.add(round)
+    return True
+
   def next(self, state: Any, cohort: Any) -> loop.Output:
     """Writes a round down, then runs it.
 
@@ -145,10 +162,9 @@ class PrivateRounds:
       BudgetSpentError: If the round would exceed the budget; nothing is released.
       ValueError: If the round's number of clients differs from what is accounted for.
     """
-    self._check_budget(state)
     ledger, history = self._opened
-    ledger.spend(self._round + 1)
-    history.add(self._round + 1)
+    if not self.release(self._round + 1):
+      raise self._spent(state)
     output = self._algorithm.next(state, cohort)
     self._round += 1
     self._check_cohort(output.metrics)
@@ -182,19 +198,20 @@ class PrivateRounds:
     is_count = rule.is_named and rule.kind is not disclosure.Kind.COMPUTED
     return not self._withholds or is_count or name in self._of_releases
 
-  def _check_budget(self, state: Any) -> None:
-    if self._budget is None:
-      return
-    after = self._accountant.epsilon(self.history.after(self._round + 1))
-    if after > self._budget:
-      raise BudgetSpentError(
-        f'The privacy budget of epsilon = {self._budget:g} at delta = '
-        f'{self._terms.delta:g} is spent: epsilon is {self.epsilon:.4g} after '
-        f'{self.releases} releases in {self._round} rounds{self._repeats()}, and a '
-        f'further round would make it {after:.4g}.',
-        state,
-        self._round,
-      )
+  def _after(self, round: int) -> float:
+    """Returns the epsilon after one more release of a round."""
+    return self._accountant.epsilon(self.history.after(round))
+
+  def _spent(self, state: Any) -> BudgetSpentError:
+    after = self._after(self._round + 1)
+    return BudgetSpentError(
+      f'The privacy budget of epsilon = {self._budget:g} at delta = '
+      f'{self._terms.delta:g} is spent: epsilon is {self.epsilon:.4g} after '
+      f'{self.releases} releases in {self._round} rounds{self._repeats()}, and a '
+      f'further round would make it {after:.4g}.',
+      state,
+      self._round,
+    )
 
   def _repeats(self) -> str:
     """Says how many releases only repeat others, if any do."""

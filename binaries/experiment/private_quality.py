@@ -1,0 +1,202 @@
+"""Signals of quality of a private run: noised sums that the ledger counts.
+
+A measurement costs what `signal_rounds` rounds of training do: as many more cohorts are
+drawn like theirs, and send means of their examples' features with all of the noise of a
+round. Each client
+encodes at most `quality.MOST` examples over the clients of a cohort, so that a large
+client adds no noise.
+
+Nobody knows the signals without noise, but how large the noise is. More noise of that
+size on the means (which costs nothing) shows whether the light can be believed:
+`signals/certainty` is the share of such draws in which it stays as it is.
+
+Their numbers in the ledger, which say who is in a cohort, are beyond those of any
+training; with passes they follow those of the run, so that they share its last pass.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+import zlib
+
+import numpy as np
+
+from binaries.building import aggregation
+from binaries.building import data
+from binaries.building import execution
+from binaries.config import run_config
+from binaries.experiment import private
+from binaries.experiment import quality
+from binaries.experiment import results
+from tasks import task_types
+from tff_ssl.encoders import network
+from tff_ssl.evaluation import signals
+from tff_ssl.partition import partitions
+from tff_ssl.reporting import verdict
+from tff_ssl.runs.privacy import accounting
+from tff_ssl.runs.privacy import private_rounds
+from tff_ssl.simulation import client_heads
+
+# How often noise is drawn again to see whether the light changes.
+_DRAWS = 100
+# A stream of a run's seed, for the examples that a client encodes.
+_CHOOSING = 7
+# Where the numbers of rounds of signals begin, unless cohorts are of passes.
+_FIRST = 10**9
+
+
+def build(
+  config: run_config.RunConfig,
+  task: task_types.Task,
+  encoder: network.Network,
+  partition: partitions.Partition,
+  untrained: Callable[[], network.Params],
+  releases: Any,
+  client_ids: Sequence[str],
+) -> 'PrivateQuality | None':
+  """Builds what measures the encoder of a private run; None: nothing is to be measured.
+
+  Args:
+    config: The run.
+    task: What clients hold are its training examples.
+    encoder: The network.
+    partition: Client id -> positions among them.
+    untrained: Returns the parameters of the random encoder.
+    releases: What the round loop runs.
+    client_ids: All clients, in the order in which cohorts are drawn.
+
+  Raises:
+    ValueError: If signals are asked for, but cannot be measured.
+  """
+  if not getattr(config.aggregation, 'signal_rounds', 0):
+    return None
+  if (reason := quality.skipped(config, encoder.field)) is not None:
+    raise ValueError(f'signal_rounds of --aggregation is given, but {reason}.')
+  if encoder.mixes_examples:
+    raise ValueError(
+      f'signal_rounds of --aggregation is given with the encoder {encoder.name} with '
+      'batch norm; it must have --encoder=norm=group, because the statistics of the '
+      'random encoder are measured on all examples without noise.'
+    )
+  if not isinstance(releases, private_rounds.PrivateRounds):
+    return None
+  # Cohorts of its own: those of training are drawn in another thread.
+  cohorts = private.build_cohorts(config, client_ids)
+  return PrivateQuality(config, task, encoder, partition, untrained, releases, cohorts)
+
+
+class PrivateQuality(quality.Quality):
+  """Measures parameters of one encoder of a private run."""
+
+  def __init__(
+    self,
+    config: run_config.RunConfig,
+    task: task_types.Task,
+    encoder: network.Network,
+    partition: partitions.Partition,
+    untrained: Callable[[], network.Params],
+    releases: private_rounds.PrivateRounds,
+    cohorts: Callable[[int], Sequence[str]],
+  ):
+    """Draws the examples of each client.
+
+    Args:
+      config: The run.
+      task: What clients hold are its training examples.
+      encoder: The network.
+      partition: Client id -> positions among them.
+      untrained: Returns the parameters of the random encoder.
+      releases: Writes releases down.
+      cohorts: Round -> client ids.
+    """
+    super().__init__(config, untrained)
+    self._releases, self._cohorts = releases, cohorts
+    self._views = quality.Views(config, task, encoder, partition)
+    most = max(1, quality.MOST // data.cohort_size(config, len(partition)))
+    # What a client encodes does not depend on who else there is.
+    self._held = {
+      client_id: np.sort(
+        np.random.default_rng(
+          [config.random_seed, _CHOOSING, zlib.crc32(client_id.encode())]
+        ).permutation(rows)[:most]
+      )
+      for client_id, rows in partition.items()
+    }
+    sizes = [len(rows) for rows in self._held.values()]
+    noise = releases.terms.of_round
+    combined, self._deviation = aggregation.of_signals(config, sizes, noise)
+    packs = execution.num_packs(config)
+    self._moments = client_heads.ViewMoments({}, packs, combined)
+    self._released: dict[int, list[int]] = {}
+    self._means: dict[int, signals.Moments] = {}
+
+  def measure(self, params: network.Params, round: int) -> results.Numbers:
+    """Returns the signals of an encoder; see `Quality`. None without budget."""
+    self._release([round])
+    if round not in self._means:
+      if not self._released[round]:
+        return results.Numbers()
+      self._means[round] = self._collect(params, self._released[round])
+    return quality.named(signals.signals(self._means[round]))
+
+  def compare(self, params: network.Params, round: int) -> results.Numbers:
+    """Returns the signals of an encoder and of the random one; see `Quality`."""
+    self._release([round, 0])
+    numbers = super().compare(params, round)
+    if (light := verdict.light(numbers)) is not None:
+      generator = np.random.default_rng(0)
+      again = [self._light_again(round, generator) for _ in range(_DRAWS)]
+      numbers[verdict.CERTAINTY] = float(
+        np.mean([each == light.word for each in again])
+      )
+    return numbers
+
+  def _release(self, rounds: Sequence[int]) -> None:
+    """Writes measurements down that have not been, before any noise is drawn.
+
+    Args:
+      rounds: After which is measured. If the budget is not enough, they share it.
+    """
+    new = [round for round in rounds if round not in self._released]
+    self._released.update((round, []) for round in new)
+    for numbers in zip(*map(self._numbers, new), strict=True):
+      for round, number in zip(new, numbers, strict=True):
+        if self._releases.release(number):
+          self._released[round].append(number)
+    for round in new:
+      if not self._released[round]:
+        what = f'the encoder after round {round}' if round else 'the random encoder'
+        print(f'private: the budget has no more for signals of {what}', flush=True)
+
+  def _numbers(self, round: int) -> list[int]:
+    """Returns the numbers of a measurement's rounds in the ledger."""
+    own: Any = self._config.aggregation
+    before = self._config.rounds if own.cohorts == accounting.PASSES else _FIRST
+    place = aggregation.signals_after(self._config).index(round)
+    first = before + place * own.signal_rounds + 1
+    return [*range(first, first + own.signal_rounds)]
+
+  def _collect(self, params: network.Params, numbers: Sequence[int]) -> signals.Moments:
+    """Returns the noised means of the cohorts of rounds."""
+    cohorts = [self._cohorts(number) for number in numbers]
+    members = sorted({client_id for cohort in cohorts for client_id in cohort})
+    if not any(len(self._held[client_id]) for client_id in members):
+      # Cohorts of random sizes may all be empty: something must have a shape.
+      members.append(max(self._held, key=lambda client_id: len(self._held[client_id])))
+    rows = [self._held[client_id] for client_id in members]
+    ends = np.cumsum([len(each) for each in rows])
+    held = {
+      client_id: np.arange(end - len(own), end)
+      for client_id, own, end in zip(members, rows, ends, strict=True)
+    }
+    first, second = self._views.features(params, np.concatenate(rows))
+    return self._moments.collect_rounds(first, second, held, cohorts, self._deviation)
+
+  def _light_again(self, round: int, generator: np.random.Generator) -> str:
+    """Returns the word of the light with more noise on both encoders' means."""
+    numbers = results.Numbers()
+    for prefix, place in (('', round), (verdict.UNTRAINED, 0)):
+      found = signals.signals(self._means[place].with_noise(generator))
+      for name, value in quality.named(found).items():
+        numbers[prefix + name] = value
+    light = verdict.light(numbers)
+    return '' if light is None else light.word
