@@ -55,7 +55,7 @@ def _train(objective, batch, seed):
   return params, np.mean(losses)
 
 
-@pytest.mark.long_for('byol, target trained', 'swav')
+@pytest.mark.long_for('byol, target trained', 'swav', 'mae')
 @pytest.mark.parametrize('name', _OBJECTIVES)
 def test_a_round_of_one_client_is_its_own_training(tff_context, name):
   objective = _OBJECTIVES[name]()

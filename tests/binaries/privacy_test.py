@@ -211,14 +211,21 @@ def test_one_line_makes_a_private_run_of_the_epsilon_that_is_asked_for(tmp_path)
     dcco,
     *_FLAGS,
     '--rounds=1',
-    '--aggregation=private:epsilon=8,delta=1e-3',
+    '--aggregation=private:epsilon=8,delta=1e-3,signal_rounds=2',
     f'--run_dir={folder}',
     folder=folder,
   )
   assert ended.status == 0, ended.stderr
-  card = json.loads((folder / 'encoder.json').read_text())['privacy']
+  known = json.loads((folder / 'encoder.json').read_text())
+  card = known['privacy']
   assert 7.92 < card['epsilon'] <= 8
-  assert float(launch.table(folder)[-1]['privacy/epsilon']) == card['epsilon']
+  # One round, then two for signals of the encoder and two for those of the random one.
+  rounds = privacy_ledger.rounds(folder)
+  assert rounds[0] == 1 and [n - 10**9 for n in rounds[1:]] == [3, 1, 4, 2]
+  assert card['releases'] == 5
+  sentence = f'Without labels: {known["signals"]["light"]}: '
+  assert sentence in ended.stdout
+  assert sentence in (folder / 'encoder.md').read_text()
   # What follows the norms is released too, and the ledger has it.
   multipliers = privacy_ledger.read(folder)['multipliers']
   assert list(multipliers) == [
@@ -230,10 +237,10 @@ def test_one_line_makes_a_private_run_of_the_epsilon_that_is_asked_for(tmp_path)
   shares = card['shares_of_budget']
   assert sum(shares.values()) == pytest.approx(1)
   assert shares['train/update_within'] == pytest.approx(0.01)
-  # All of them together are noise of which one round costs that epsilon.
+  # All of them together are noise of which five rounds cost that epsilon.
   total = sum(z**-2 for z in multipliers.values()) ** -0.5
   terms = accounting.Terms(359, 4, {'all': total}, 1e-3)
-  assert accounting.Accountant(terms).epsilon_after(1) == pytest.approx(card['epsilon'])
+  assert accounting.Accountant(terms).epsilon_after(5) == pytest.approx(card['epsilon'])
   assert set(card['clip_norms']) == {'update', 'statistics'}
   assert all('all but 0.5' in each for each in card['clip_norms'].values())
 

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from binaries import dcco
-from binaries import fedavg_ssl
 from binaries.building import aggregation
+from binaries.experiment import private
+from binaries.experiment import private_quality
 from tests.binaries import in_process
 from tests.binaries import launch
+from tff_ssl.encoders import cnn
 from tff_ssl.evaluation import signals
 from tff_ssl.reporting import verdict
 from tff_ssl.runs.privacy import accounting
@@ -65,6 +67,7 @@ def nearly_plain(tmp_path_factory):
   return _run(folder, _ALL, _private('noise_multiplier=1e-6,signal_rounds=2'))
 
 
+@pytest.mark.long
 def test_without_noise_they_are_those_of_plain_sums(nearly_plain, tmp_path):
   numbers = _read(nearly_plain.folder)
   _run(tmp_path / 'run', _ALL)
@@ -82,6 +85,7 @@ def test_without_noise_they_are_those_of_plain_sums(nearly_plain, tmp_path):
   assert verdict.light(numbers).word == verdict.light(plain).word
 
 
+@pytest.mark.long
 def test_ledger_and_card_have_them(nearly_plain):
   folder = nearly_plain.folder
   # The round of training, then cohorts of the encoder and of the random one.
@@ -175,27 +179,25 @@ def test_every_few_rounds_if_asked(tmp_path):
   assert float(rows[-1]['privacy/releases']) == 4
 
 
-def test_the_random_encoder_s_batch_norm_is_refused(tmp_path):
+def test_the_random_encoder_s_batch_norm_is_refused():
   """Its statistics would be those of all examples, without noise."""
-  folder = tmp_path / 'run'
-  flags = (*_BUDGET, '--encoder=norm=batch', f'--run_dir={folder}')
-  ended = in_process.run(fedavg_ssl, *_FLAGS, *flags, folder=folder)
-  assert ended.status == 1
-  assert 'the encoder conv2 with batch norm; it must have --encoder=' in ended.stderr
-  assert not (folder / privacy_ledger.NAME).exists()
+  config = in_process.read('fedavg_ssl', ' '.join(_BUDGET))
+  encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125, normalization='batch')
+  with pytest.raises(
+    ValueError, match='conv2 with batch norm; it must have --encoder='
+  ):
+    private_quality.build(config, None, encoder, {}, dict, None, [])
 
 
-def test_rounds_that_leave_nothing_for_signals_are_refused(tmp_path):
-  folder = tmp_path / 'run'
-  flags = '--aggregation=private:noise_multiplier=1,epsilon=9,delta=1e-3'
-  ended = in_process.run(
-    dcco,
-    *_FLAGS,
-    *(_ALL, f'{flags},signal_rounds=1', f'--run_dir={folder}'),
-    folder=folder,
+def test_rounds_that_leave_nothing_for_signals_are_refused():
+  config = in_process.read(
+    'dcco',
+    '--rounds=1 '
+    '--aggregation=private:noise_multiplier=1,epsilon=9,delta=1e-3,signal_rounds=1',
   )
-  assert ended.status == 1
-  assert '; with this noise it is enough for 1 of 3 rounds' in ended.stderr
+  terms = accounting.Terms(359, 359, {'all': 1.0}, 1e-3)
+  with pytest.raises(ValueError, match='; with this noise it is enough for 1 of 3 rou'):
+    private._announce(config, terms)
 
 
 @pytest.mark.parametrize('more', ['', ',cohorts=poisson', 'distributed'])

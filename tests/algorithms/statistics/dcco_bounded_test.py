@@ -64,6 +64,7 @@ def test_some_encodings_are_farther_than_the_norm_and_some_are_not():
   assert distances.max() < _FAR
 
 
+@pytest.mark.long
 def test_a_norm_that_no_encoding_exceeds_changes_nothing(tff_context):
   moved, metrics = _step(_process(_FAR), rounds=2)
   expected, expected_metrics = _step(_process(None), rounds=2)
