@@ -14,6 +14,7 @@ from binaries.config import programs
 from binaries.config import roles
 from binaries.config import run_config
 from binaries.config import runtimes
+from tff_ssl.computing import inert
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
 
@@ -237,7 +238,7 @@ def _changed(
     except UnusedError:
       raise
     except ValueError as error:
-      raise ValueError(f'--{name}={text} is given: {error}') from error
+      raise ValueError(inert.line(f'--{name}={text} is given: {error}')) from error
   return config
 
 
@@ -284,7 +285,7 @@ def _part(config: run_config.RunConfig, name: str, text: str) -> Any:
   try:
     value = kinds.parse(text, table, before)
   except ValueError as error:
-    sentence = f'--{name}={text} is given: {error}'
+    sentence = inert.line(f'--{name}={text} is given: {error}')
     _check_not_of_others(name, text, before, table, sentence)
     near = near_names.nearest(_kind([(name, text)], name) or '', _every(name))
     if near is None or near in table:
