@@ -4,7 +4,6 @@ docs/privacy.md says what each promises and what it does not.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-import dataclasses
 import math
 from typing import Any
 
@@ -256,11 +255,11 @@ def signals_after(config: run_config.RunConfig) -> list[int]:
   Args:
     config: The run.
   """
-  own, every = config.aggregation, config.evaluation.signals_every
-  if not getattr(own, 'signal_rounds', 0) or every is None:
+  every, rounds = config.evaluation.signals_every, config.rounds
+  if not config.signal_rounds or every is None:
     return []
-  due = (loop.is_due(round, every, config.rounds) for round in range(config.rounds + 1))
-  return [round for round, is_due in enumerate(due) if is_due or round == 0]
+  due = (round for round in range(1, rounds + 1) if loop.is_due(round, every, rounds))
+  return [0, *due]
 
 
 def rounds_of_signals(config: run_config.RunConfig) -> int:
@@ -269,8 +268,7 @@ def rounds_of_signals(config: run_config.RunConfig) -> int:
   Args:
     config: The run.
   """
-  each: int = getattr(config.aggregation, 'signal_rounds', 0)
-  return each * len(signals_after(config))
+  return config.signal_rounds * len(signals_after(config))
 
 
 def of_signals(
@@ -287,24 +285,19 @@ def of_signals(
     The aggregation, with all of that noise for the signals; and the standard deviation
     of the noise in each entry of a round's sums.
   """
-  # Norms of what the run's own rounds release are not those of signals.
-  given: Any = config.aggregation
-  plain = dataclasses.replace(
-    given,
-    noise_multiplier=noise,
-    update_clip=1.0,
-    statistics_clip=None,
-    metrics_clip=None,
-    clip_quantile=None,
+  own: Any = config.aggregation
+  cohort, clip = (
+    data.cohort_size(config, len(sizes)),
+    max(sizes) * signals.share_bound(),
   )
-  own = dataclasses.replace(config, aggregation=plain)
-  if hasattr(config.clients, 'weighting'):
-    # Means of examples are weighted by their number.
-    clients = dataclasses.replace(config.clients, weighting='examples')
-    own = dataclasses.replace(own, clients=clients)
-  built = build(own, sizes, signals.share_bound())
-  assert built is not None
-  return built, noise * max(sizes) * signals.share_bound()
+  expected = None
+  if is_poisson(config):
+    # Means of examples are weighted by their number, whatever the run's clients are.
+    examples = cohort / len(sizes) * sum(sizes)
+    expected = expected_counts.Expected(cohort, examples)
+  # There are no updates.
+  clips = {noise_split.UPDATE: 1.0, noise_split.STATISTICS: clip}
+  return _with_noise(own, noise, cohort, clips, expected), noise * clip
 
 
 def _clips(

@@ -238,8 +238,13 @@ def _changed(
     except UnusedError:
       raise
     except ValueError as error:
-      raise ValueError(inert.line(f'--{name}={text} is given: {error}')) from error
+      raise ValueError(refused(name, text, error)) from error
   return config
+
+
+def refused(name: str, text: str, error: ValueError) -> str:
+  """Returns why the value `text` of a flag is refused, in one line."""
+  return inert.line(f'--{name}={text} is given: {error}')
 
 
 def change(config: run_config.RunConfig, name: str, text: str) -> run_config.RunConfig:
@@ -285,7 +290,7 @@ def _part(config: run_config.RunConfig, name: str, text: str) -> Any:
   try:
     value = kinds.parse(text, table, before)
   except ValueError as error:
-    sentence = inert.line(f'--{name}={text} is given: {error}')
+    sentence = refused(name, text, error)
     _check_not_of_others(name, text, before, table, sentence)
     near = near_names.nearest(_kind([(name, text)], name) or '', _every(name))
     if near is None or near in table:

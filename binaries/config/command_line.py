@@ -17,7 +17,6 @@ from binaries.config import changing
 from binaries.config import programs
 from binaries.config import run_config
 from tff_ssl.computing import docstrings
-from tff_ssl.computing import inert
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
 
@@ -182,7 +181,7 @@ def _options_of(cls: type[Options], changes: Sequence[changing.Change]) -> Optio
       else:
         own[name] = changing.simple(text, type_)
     except ValueError as error:
-      raise ValueError(inert.line(f'--{name}={text} is given: {error}')) from error
+      raise ValueError(changing.refused(name, text, error)) from error
   required: Any = cls
   for each in dataclasses.fields(required):
     if each.default is dataclasses.MISSING and not own.get(each.name):

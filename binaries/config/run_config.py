@@ -145,6 +145,11 @@ class RunConfig(kinds.Kind):
     return isinstance(own, aggregations.Private) and own.cohorts != 'passes'
 
   @property
+  def signal_rounds(self) -> int:
+    """Rounds of the budget that a measurement of signals costs; 0 without noise."""
+    return getattr(self.aggregation, 'signal_rounds', 0)
+
+  @property
   def unused(self) -> tuple[str, ...]:
     """Names of the fields, or parts, that the method or the objective does not use."""
     return (*self.method.unused, *self.objective.unused)
@@ -161,7 +166,7 @@ class RunConfig(kinds.Kind):
     """Returns the names of used fields with a role, such as `roles.is_free`."""
     names = (name for name in roles.names_of(self, role) if self.uses(name))
     # The noise of a private run depends on how often its encoder is measured.
-    fixed = _SIGNALS if getattr(self.aggregation, 'signal_rounds', 0) else ''
+    fixed = _SIGNALS if self.signal_rounds else ''
     return tuple(name for name in names if name != fixed)
 
 

@@ -2,9 +2,8 @@
 
 A measurement costs what `signal_rounds` rounds of training do: as many more cohorts are
 drawn like theirs, and send means of their examples' features with all of the noise of a
-round. Each client
-encodes at most `quality.MOST` examples over the clients of a cohort, so that a large
-client adds no noise.
+round. Each client encodes at most `quality.MOST` examples over the clients of a cohort,
+so that a large client adds no noise.
 
 Nobody knows the signals without noise, but how large the noise is. More noise of that
 size on the means (which costs nothing) shows whether the light can be believed:
@@ -67,7 +66,7 @@ def build(
   Raises:
     ValueError: If signals are asked for, but cannot be measured.
   """
-  if not getattr(config.aggregation, 'signal_rounds', 0):
+  if not config.signal_rounds:
     return None
   if (reason := quality.skipped(config, encoder.field)) is not None:
     raise ValueError(f'signal_rounds of --aggregation is given, but {reason}.')
@@ -81,7 +80,8 @@ def build(
     return None
   # Cohorts of its own: those of training are drawn in another thread.
   cohorts = private.build_cohorts(config, client_ids)
-  return PrivateQuality(config, task, encoder, partition, untrained, releases, cohorts)
+  views = quality.Views(config, task, encoder, partition)
+  return PrivateQuality(config, views, untrained, partition, releases, cohorts)
 
 
 class PrivateQuality(quality.Quality):
@@ -90,42 +90,29 @@ class PrivateQuality(quality.Quality):
   def __init__(
     self,
     config: run_config.RunConfig,
-    task: task_types.Task,
-    encoder: network.Network,
-    partition: partitions.Partition,
+    views: quality.Views,
     untrained: Callable[[], network.Params],
+    partition: partitions.Partition,
     releases: private_rounds.PrivateRounds,
     cohorts: Callable[[int], Sequence[str]],
   ):
-    """Draws the examples of each client.
+    """Initializes.
 
     Args:
-      config: The run.
-      task: What clients hold are its training examples.
-      encoder: The network.
-      partition: Client id -> positions among them.
-      untrained: Returns the parameters of the random encoder.
+      config: See `Quality`.
+      views: See `Quality`.
+      untrained: See `Quality`.
+      partition: Client id -> positions among the training examples.
       releases: Writes releases down.
       cohorts: Round -> client ids.
     """
-    super().__init__(config, untrained)
-    self._releases, self._cohorts = releases, cohorts
-    self._views = quality.Views(config, task, encoder, partition)
-    most = max(1, quality.MOST // data.cohort_size(config, len(partition)))
-    # What a client encodes does not depend on who else there is.
-    self._held = {
-      client_id: np.sort(
-        np.random.default_rng(
-          [config.random_seed, _CHOOSING, zlib.crc32(client_id.encode())]
-        ).permutation(rows)[:most]
-      )
-      for client_id, rows in partition.items()
-    }
-    sizes = [len(rows) for rows in self._held.values()]
+    super().__init__(config, views, untrained)
+    self._partition, self._releases, self._cohorts = partition, releases, cohorts
+    self._most = max(1, quality.MOST // data.cohort_size(config, len(partition)))
+    sizes = [min(len(rows), self._most) for rows in partition.values()]
     noise = releases.terms.of_round
     combined, self._deviation = aggregation.of_signals(config, sizes, noise)
-    packs = execution.num_packs(config)
-    self._moments = client_heads.ViewMoments({}, packs, combined)
+    self._moments = client_heads.ViewMoments(execution.num_packs(config), combined)
     self._released: dict[int, list[int]] = {}
     self._means: dict[int, signals.Moments] = {}
 
@@ -169,27 +156,35 @@ class PrivateQuality(quality.Quality):
 
   def _numbers(self, round: int) -> list[int]:
     """Returns the numbers of a measurement's rounds in the ledger."""
-    own: Any = self._config.aggregation
-    before = self._config.rounds if own.cohorts == accounting.PASSES else _FIRST
-    place = aggregation.signals_after(self._config).index(round)
-    first = before + place * own.signal_rounds + 1
-    return [*range(first, first + own.signal_rounds)]
+    is_passes = self._releases.terms.sampling == accounting.PASSES
+    before, each = (
+      self._config.rounds if is_passes else _FIRST,
+      self._config.signal_rounds,
+    )
+    first = before + aggregation.signals_after(self._config).index(round) * each + 1
+    return [*range(first, first + each)]
 
   def _collect(self, params: network.Params, numbers: Sequence[int]) -> signals.Moments:
     """Returns the noised means of the cohorts of rounds."""
     cohorts = [self._cohorts(number) for number in numbers]
     members = sorted({client_id for cohort in cohorts for client_id in cohort})
-    if not any(len(self._held[client_id]) for client_id in members):
+    if not any(len(self._partition[client_id]) for client_id in members):
       # Cohorts of random sizes may all be empty: something must have a shape.
-      members.append(max(self._held, key=lambda client_id: len(self._held[client_id])))
-    rows = [self._held[client_id] for client_id in members]
+      members.append(max(self._partition, key=lambda name: len(self._partition[name])))
+    rows = [self._rows(client_id) for client_id in members]
     ends = np.cumsum([len(each) for each in rows])
     held = {
       client_id: np.arange(end - len(own), end)
       for client_id, own, end in zip(members, rows, ends, strict=True)
     }
     first, second = self._views.features(params, np.concatenate(rows))
-    return self._moments.collect_rounds(first, second, held, cohorts, self._deviation)
+    return self._moments.collect(first, second, held, cohorts, self._deviation)
+
+  def _rows(self, client_id: str) -> np.ndarray:
+    """Returns what a client encodes, which does not depend on who else there is."""
+    seed = [self._config.random_seed, _CHOOSING, zlib.crc32(client_id.encode())]
+    drawn = np.random.default_rng(seed).permutation(self._partition[client_id])
+    return np.sort(drawn[: self._most])
 
   def _light_again(self, round: int, generator: np.random.Generator) -> str:
     """Returns the word of the light with more noise on both encoders' means."""

@@ -12,6 +12,7 @@ import abc
 import collections
 from collections.abc import Callable
 import contextlib
+import functools
 
 import numpy as np
 import tensorflow as tf
@@ -85,17 +86,27 @@ def build(
   reason = skipped(config, encoder.field)
   if config.evaluation.signals_every is None or reason or config.is_private:
     return None
-  return OpenQuality(config, task, encoder, partition, untrained)
+  views = Views(config, task, encoder, partition)
+  return OpenQuality(config, views, untrained, partition)
 
 
 class Quality(abc.ABC):
   """Measures parameters of one encoder; compiles once."""
 
   def __init__(
-    self, config: run_config.RunConfig, untrained: Callable[[], network.Params]
+    self,
+    config: run_config.RunConfig,
+    views: 'Views',
+    untrained: Callable[[], network.Params],
   ):
-    """Initializes; see `build`."""
-    self._config, self._untrained = config, untrained
+    """Initializes.
+
+    Args:
+      config: The run.
+      views: Encodes examples.
+      untrained: Returns the parameters of the random encoder.
+    """
+    self._config, self._views, self._untrained = config, views, untrained
 
   @abc.abstractmethod
   def measure(self, params: network.Params, round: int) -> results.Numbers:
@@ -133,22 +144,29 @@ class OpenQuality(Quality):
   def __init__(
     self,
     config: run_config.RunConfig,
-    task: task_types.Task,
-    encoder: network.Network,
-    partition: partitions.Partition,
+    views: 'Views',
     untrained: Callable[[], network.Params],
+    partition: partitions.Partition,
   ):
-    """Draws the examples; the arguments are those of `build`."""
-    super().__init__(config, untrained)
-    self._views = Views(config, task, encoder, partition)
-    self._chosen = _drawn(partition, len(task.train), config.random_seed)
-    self._moments = signals.moments
+    """Draws the examples.
+
+    Args:
+      config: See `Quality`.
+      views: See `Quality`.
+      untrained: See `Quality`.
+      partition: Client id -> positions among the training examples.
+    """
+    super().__init__(config, views, untrained)
+    num_examples = len(views.inputs)
+    self._chosen = _drawn(partition, num_examples, config.random_seed)
+    self._moments: Callable[..., signals.Moments] = signals.moments
     if config.is_secure:
-      held = _renumbered(partition, self._chosen, len(task.train))
+      held = _renumbered(partition, self._chosen, num_examples)
       # Each entry of a client's mean is at most 1, so that n_k times it is at most n_k.
       most = max(map(len, held.values()))
       secure = aggregations.secure(float(most), most)
-      self._moments = client_heads.ViewMoments(held, 0, secure).collect
+      collecting = client_heads.ViewMoments(0, secure)
+      self._moments = functools.partial(collecting.collect, partition=held)
 
   def measure(self, params: network.Params, round: int) -> results.Numbers:
     """Returns the signals of an encoder; see `Quality`."""

@@ -29,6 +29,8 @@ from tests.binaries import in_process
 from tff_ssl.computing import docstrings
 from tff_ssl.computing import kinds
 
+_TEXTS = ['none', 'adam:epochs=2', 'kind=x', '1', '0.5', 'a=b,c']
+
 
 @dataclasses.dataclass(frozen=True)
 class _Options:
@@ -325,8 +327,7 @@ def test_a_path_on_which_numbers_depend_must_be_given_again(tmp_path, path, agai
     strategies.builds(
       '--{}={}'.format,
       strategies.sampled_from([*command_line.of_runs()]),
-      strategies.text()
-      | strategies.sampled_from(['none', 'adam:epochs=2', 'kind=x', '0.5', 'a=b,c']),
+      strategies.text() | strategies.sampled_from(_TEXTS),
     )
   )
 )

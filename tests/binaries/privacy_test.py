@@ -240,7 +240,10 @@ def test_one_line_makes_a_private_run_of_the_epsilon_that_is_asked_for(tmp_path)
   # All of them together are noise of which five rounds cost that epsilon.
   total = sum(z**-2 for z in multipliers.values()) ** -0.5
   terms = accounting.Terms(359, 4, {'all': total}, 1e-3)
-  assert accounting.Accountant(terms).epsilon_after(5) == pytest.approx(card['epsilon'])
+  accountant = accounting.Accountant(terms)
+  assert accountant.epsilon_after(5) == pytest.approx(card['epsilon'])
+  row = launch.table(folder)[-1]
+  assert float(row['privacy/epsilon']) == pytest.approx(accountant.epsilon_after(1))
   assert set(card['clip_norms']) == {'update', 'statistics'}
   assert all('all but 0.5' in each for each in card['clip_norms'].values())
 

@@ -214,8 +214,8 @@ def test_noise_has_the_deviation_that_signals_take_off(tff_context, more):
   )
   built, deviation = aggregation.of_signals(config, [5] * 8, 0.5)
   assert deviation == pytest.approx(0.5 * 5 * signals.share_bound())
-  collecting = client_heads.ViewMoments({}, 2, built)
-  found = collecting.collect_rounds(*features, partition, [[*partition]] * 3, deviation)
+  collecting = client_heads.ViewMoments(2, built)
+  found = collecting.collect(*features, partition, [[*partition]] * 3, deviation)
   assert found.examples == 40
   assert found.deviation == pytest.approx(deviation * np.sqrt(3) / 120)
   exact = signals.moments(*features)

@@ -89,12 +89,12 @@ def test_clients_encode_images_as_they_hold_them():
   task = registry.load('digits')
   partition = data.partition(config, task)
   encoder = cnn.build_encoder('conv2', task.image_shape, 0.125)
-  measured = quality.OpenQuality(config, task, encoder, partition, dict)
+  views = quality.Views(config, task, encoder, partition)
   expected = task.train.image.copy()
   # The second of two clients has half a turn.
   second = partition['client_1']
   expected[second] = expected[second, ::-1, ::-1]
-  np.testing.assert_array_equal(measured._views.inputs, expected)
+  np.testing.assert_array_equal(views.inputs, expected)
 
 
 @pytest.mark.long

@@ -256,62 +256,48 @@ class OneRoundHeads(_ClientHeads):
 class ViewMoments(_ClientHeads):
   """Collects the means of two views, in rounds of `algorithms.view_moments`."""
 
-  _NAME = 'a signal of quality'
-
   def __init__(
     self,
-    partition: Mapping[str, np.ndarray],
     num_packs: int | None = None,
     aggregation: aggregations.Aggregation | None = None,
   ):
-    """Fixes which client holds which examples; nothing is traced.
+    """Initializes; nothing is traced.
 
     Args:
-      partition: See `FederatedProbe`.
       num_packs: See `FederatedProbe`.
       aggregation: Everything that leaves a client goes through it; None: plain.
     """
-    super().__init__(partition, 1, num_packs, aggregation)
+    super().__init__({}, 1, num_packs, aggregation)
 
-  def collect(self, first: np.ndarray, second: np.ndarray) -> signals.Moments:
-    """Collects the means of all clients, in the TFF context that is open.
-
-    Args:
-      first: [N, d], features of the first views, computed by the frozen encoder.
-      second: [N, d], of the second views.
-
-    Raises:
-      ValueError: No client holds an example, or positions are out of range.
-    """
-    cohort = self._held(np.arange(len(first)), len(first))
-    return self.collect_rounds(first, second, cohort, [list(cohort)])
-
-  def collect_rounds(
+  def collect(
     self,
     first: np.ndarray,
     second: np.ndarray,
     partition: Mapping[str, np.ndarray],
-    cohorts: Iterable[Collection[str]],
+    cohorts: Iterable[Collection[str]] | None = None,
     deviation: float = 0.0,
   ) -> signals.Moments:
-    """Collects the means of cohorts of clients, a round each.
+    """Collects the means of cohorts of clients, in the TFF context that is open.
 
     Args:
-      first: See `collect`.
-      second: See `collect`.
-      partition: Client id -> positions of its features, in place of the partition that
-        was given first. A client without any takes part: it may add its part of the
-        noise.
-      cohorts: The clients of each round.
+      first: [N, d], features of the first views, computed by the frozen encoder.
+      second: [N, d], of the second views.
+      partition: Client id -> positions of its features. A client without any takes
+        part too: it may add its part of the noise.
+      cohorts: The clients of each round; None: all in one.
       deviation: Standard deviation of the noise that the aggregation adds to each entry
         of a round's sums.
+
+    Raises:
+      ValueError: Fewer than two examples take part, or positions are out of range.
     """
+    flat.flatten_checked(partition, len(first))
     both, rows = np.concatenate([first, second], axis=1), _rows(partition)
     # Labels are not read.
     clients = self._clients(partition, both[rows], np.zeros([len(rows)]))
     process = self._process(first.shape[1], clients)
     state, rounds = process.initialize(), 0
-    for ids in cohorts:
+    for ids in [list(partition)] if cohorts is None else cohorts:
       # Cohorts of random sizes may be empty.
       cohort = clients.cohort(ids) if ids else clients.empty_cohort()
       state, rounds = process.next(state, cohort).state, rounds + 1

@@ -64,6 +64,7 @@ EXPORT = 'export'
 _OF_CLIENTS = "clients' own, without noise"
 _OF_EXAMPLES = 'computed from examples and labels, without noise'
 _COUNTED = 'counted without noise'
+_OF_SIGNALS = 'of noised sums, rounds that the ledger counts'
 
 FILES = (
   Rule(ENCODER, Kind.RELEASED, 'averages of noised sums'),
@@ -150,7 +151,7 @@ METRICS = (
   Rule('aggregator/*_threshold', Kind.STATED, 'the bound of a sum'),
   Rule('finalizer/*/clip', Kind.COMPUTED, 'a clip norm that follows noised counts'),
   Rule('finalizer/update_rejected', Kind.COMPUTED, 'whether a noised sum is finite'),
-  Rule('signals/*', Kind.RELEASED, 'of noised sums, rounds that the ledger counts'),
+  Rule('signals/*', Kind.RELEASED, _OF_SIGNALS),
   *(
     Rule(f'{name}/*', Kind.KEPT, _OF_EXAMPLES)
     for name in (
@@ -193,7 +194,7 @@ ENTRIES = (
       'pixel_range',
     )
   ),
-  Rule('signals', Kind.RELEASED, 'of noised sums, rounds that the ledger counts'),
+  Rule('signals', Kind.RELEASED, _OF_SIGNALS),
   Rule('parent', Kind.STATED, 'the name and a digest of the weights it started from'),
   Rule('data', Kind.STATED, 'numbers of examples and classes, which are not protected'),
   Rule('privacy', Kind.STATED, 'what is promised'),
