@@ -37,7 +37,7 @@ DECIDING = _SPREAD, _RANK, RATIO = (
   'signals/view_ratio',
 )
 # The share of draws of noise in which the light stays, and the least to believe it:
-# with 0.95 it was believed in up to 7 % of cases in which noise is all there is.
+# with 0.95 it was believed in 2 % of cases in which noise is all there is.
 CERTAINTY, LEAST_CERTAINTY = 'signals/certainty', 1.0
 
 
