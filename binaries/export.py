@@ -4,8 +4,6 @@ r"""Exports the encoder of a run to Keras, SavedModel, TFLite, ONNX and PyTorch.
   python -m binaries.export --run=runs/digits --out=digits_encoder \
       --formats=keras,tflite --classifier
   python -m binaries.export --run=runs/digits --out=digits_model --finetuned
-  python -m binaries.export --run=runs/fedavg --out=on_device \
-      --formats=tflite_training
   python -m binaries.export --run=runs/private --out=for_others --give_away
 
 The exported model takes pictures of any size as bytes, which it resizes and crops as in
@@ -14,10 +12,8 @@ makes them), or unscaled rows of a table, and returns `features`. With --classif
 also returns `probabilities` of a linear classifier, which is fitted on all training
 labels of the run's task. With --finetuned both come from an encoder trained end to end
 on these labels, like the method `finetune`. Each file is read back and compared with
-the encoder that is evaluated. `tflite_training` is one local step of the run's
-objective, for training on a device, with signatures train, infer, save and restore. The
-folder --out also has `encoder.md`, the model card, with digests of all files.
-docs/take_away.md says how to use the files.
+the encoder that is evaluated. The folder --out also has `encoder.md`, the model card,
+with digests of all files. docs/take_away.md says how to use the files.
 
 --give_away makes a folder with just what may be given away of a run: the encoder, its
 card and the numbers that were released (docs/give_away.md). A classifier and a
@@ -35,7 +31,7 @@ from binaries.config import outputs
 from binaries.launching import program
 from tff_ssl.runs.privacy import disclosure
 
-Format = Literal['keras', 'savedmodel', 'tflite', 'onnx', 'torch', 'tflite_training']
+Format = Literal['keras', 'savedmodel', 'tflite', 'onnx', 'torch']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,8 +41,8 @@ class Options:
   Attributes:
     run: The folder of a run.
     out: A folder, new or not that of a run; none: `export` in the run's folder.
-    formats: Formats to write: some of keras, savedmodel, tflite, onnx, torch and
-      tflite_training; none: keras,savedmodel,tflite.
+    formats: Formats to write: some of keras, savedmodel, tflite, onnx and torch; none:
+      keras,savedmodel,tflite.
     classifier: Whether a linear classifier is fitted on the task's training labels, and
       exported too.
     finetuned: Whether the encoder and a linear classifier are trained end to end on the
@@ -124,10 +120,6 @@ def _check(options: Options) -> None:
   if options.unprotected and not fit:
     raise ValueError(
       '--unprotected is given without --classifier or --finetuned; it is for them only.'
-    )
-  if fit and options.formats == ('tflite_training',):
-    raise ValueError(
-      f'--{fit} is given with --formats=tflite_training, which it does not change.'
     )
   if options.classifier and options.finetuned:
     raise ValueError(

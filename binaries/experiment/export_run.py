@@ -24,9 +24,7 @@ from tff_ssl.reporting import model_card
 from tff_ssl.runs.privacy import disclosure
 from tff_ssl.storage import files
 
-_TRAINING = 'tflite_training'
 _DEFAULT = (exports.KERAS, exports.SAVED_MODEL, exports.TFLITE)
-_STEP = 'training.tflite'
 
 
 def export(
@@ -53,9 +51,7 @@ def export(
       no encoder, or other data, or `out` has other files of an earlier export.
   """
   wanted = tuple(dict.fromkeys(formats)) or _DEFAULT
-  plain = [name for name in wanted if name != _TRAINING]
-  if plain:
-    exports.check(plain)
+  exports.check(wanted)
   if not logging.level_debug():
     # TensorFlow logs for every saved function how its names are written.
     logging.set_verbosity(logging.WARNING)
@@ -68,15 +64,14 @@ def export(
   _check_out(
     out,
     {
-      **{exports.NAMES[name]: True for name in plain},
-      squares.CODE: exports.KERAS in plain and picture_fit is not None,
+      **{exports.NAMES[name]: True for name in wanted},
+      squares.CODE: exports.KERAS in wanted and picture_fit is not None,
       exporting.LABELS: fit is not None,
-      _STEP: _TRAINING in wanted,
     },
   )
   task = None
   unprotected = exporting.unprotected(folder, fit is not None, allowed)
-  if fit or is_table or _TRAINING in wanted:
+  if fit or is_table:
     task = exporting.load_task(folder, config)
   own = functools.partial(feature_sets.encode, encoder)
   made = exporting.Model(encoder, None, own)
@@ -86,9 +81,6 @@ def export(
   if notes:
     notes[0] += f'; classes in the order of {exporting.LABELS}'
     print(notes[0])
-  step = None
-  if task is not None and _TRAINING in wanted:
-    step = exporting.local_step(folder, config, task)
   out.mkdir(parents=True, exist_ok=True)
   files.remove_asides(out)
   # The card of an earlier export says nothing of the files that are now written.
@@ -97,16 +89,11 @@ def export(
   inputs = exporting.compared(
     task, made.encoder, network, field, giving.is_private(folder), picture_fit
   )
-  written = _write(out, plain, task, made, network, notes, inputs, picture_fit)
+  written = _write(out, wanted, task, made, network, notes, inputs, picture_fit)
   if made.fitted is not None and task is not None:
     names = json.dumps(task.label_names, indent=2) + '\n'
     files.write(out / exporting.LABELS, names)
     written.append(out / exporting.LABELS)
-  if step is not None:
-    files.write(out / _STEP, step)
-    written.append(out / _STEP)
-    notes.append(f'{_STEP}: one local step; signatures train, infer, save, restore')
-    print(notes[-1])
   _write_card(folder, out, written, notes, unprotected)
   print(f'Exported: {out}')
 
@@ -158,7 +145,7 @@ def _check_out(out: pathlib.Path, written: Mapping[str, bool]) -> None:
   Raises:
     ValueError: If there is such a file.
   """
-  for name in (*exports.NAMES.values(), squares.CODE, exporting.LABELS, _STEP):
+  for name in (*exports.NAMES.values(), squares.CODE, exporting.LABELS):
     if not written.get(name) and (out / name).exists():
       raise ValueError(
         f'{out} has {name} of an earlier export, which this one does not write again; '
@@ -187,7 +174,7 @@ def _write_card(
 
 def _write(
   out: pathlib.Path,
-  formats: list[str],
+  formats: Sequence[str],
   task: task_types.Task | None,
   made: exporting.Model,
   network: network_lib.Network,

@@ -1,23 +1,19 @@
-"""The parts of exports: a run's task, a classifier, the local training step."""
+"""The parts of exports: a run's task, a classifier."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 import functools
 import pathlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from binaries.building import algorithms
 from binaries.building import data
 from binaries.building import encoders
-from binaries.building import objectives
-from binaries.building import training
 from binaries.config import changing
 from binaries.config import checks
 from binaries.config import run_config
 from binaries.experiment import evaluating
-from binaries.experiment import init_from
 from binaries.experiment import membership
 from tasks import images as images_lib
 from tasks import task_types
@@ -28,21 +24,13 @@ from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.export import comparison
 from tff_ssl.export import exports
-from tff_ssl.export import on_device
-from tff_ssl.objectives import dual_encoder
 from tff_ssl.reporting import giving
-from tff_ssl.runs import checkpoints
-from tff_ssl.runs.privacy import disclosure
-from tff_ssl.storage import files
 
 # The file with the names of a classifier's classes.
 LABELS = 'labels.json'
 _COMPARED, _DIM = 64, 16
 # Wide pictures, and tall ones.
 _OTHERS = 4
-# Algorithms whose clients minimise the objective without an additional term, and keep
-# nothing that a checkpoint lacks.
-_LOCAL = ('fedavg', 'l_dawa')
 
 
 class Model(NamedTuple):
@@ -271,65 +259,3 @@ def _finetuned(
   )
   own = functools.partial(encode, tuned.params)
   return Model(encoder.to_keras(tuned.params), head, own, (note,))
-
-
-def local_step(
-  folder: pathlib.Path, config: run_config.RunConfig, task: task_types.Task
-) -> bytes:
-  """Returns the TFLite file of one local step of a run.
-
-  Args:
-    folder: The run folder.
-    config: The run.
-    task: The run's task.
-
-  Raises:
-    ValueError: If its clients do not train a stateless objective with SGD, or it has
-      more rounds than its encoder.
-  """
-  kind = config.method.kind
-  if kind not in _LOCAL:
-    raise ValueError(
-      f'{folder} is a run of {kind}; a training file needs {", ".join(_LOCAL)}.'
-    )
-  plan = training.plan(config)
-  if plan.optimizer.name != 'sgd' or plan.proximal_weight:
-    raise ValueError(
-      f'{folder} is a run of {kind} with clients of {plan.optimizer.name}, proximal '
-      f'weight {plan.proximal_weight:g}; a training file needs sgd without a proximal '
-      'term.'
-    )
-  # The kernels of phones compute in float32.
-  encoder = encoders.build(config, task).with_precision(network.FLOAT32)
-  encoder = init_from.adapted(config, encoder, folder)
-  objective = objectives.build(config, encoder, task)
-  prefix = dual_encoder.encoder_prefix(encoder)
-  if prefix != dual_encoder.ENCODER:
-    raise ValueError(
-      f'{folder} is a run on two modalities; a training file has one encoder.'
-    )
-  places = [algorithms.TRAINABLE]
-  if encoder.mixes_examples:
-    places.append(f'{algorithms.STATISTICS}/{prefix}')
-  round, (stored, *kept) = checkpoints.read_newest_parts(folder / 'checkpoints', places)
-  of_card = files.read_json(folder / disclosure.CARD).get('rounds')
-  if round != of_card:
-    raise ValueError(
-      f'{folder} has {round} rounds and an encoder of {of_card}; a training file needs '
-      'both of one round, because the card counts no other: let the run finish.'
-    )
-  expected = objective.init([0, 0])
-  shapes = {name: tuple(value.shape) for name, value in expected.items()}
-  if {name: value.shape for name, value in stored.items()} != shapes:
-    raise ValueError(f'The checkpoint of {folder} does not fit its config.json.')
-  params = {name: stored[name] for name in expected}
-  statistics: Mapping[str, Any] = kept[0] if kept else {}
-  return on_device.build(
-    objective,
-    params,
-    encoder,
-    prefix,
-    statistics,
-    plan.optimizer,
-    config.objective.labelled,
-  )

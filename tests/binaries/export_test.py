@@ -1,25 +1,21 @@
 import hashlib
 import json
-import shutil
+import re
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from binaries import export
-from binaries import fedavg_ssl
-from binaries.config import training
 from binaries.experiment import export_run
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import take_away
-from tff_ssl.computing import kinds
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import fine_tuning
 from tff_ssl.export import exports
-from tff_ssl.export import on_device
 from tff_ssl.runs.privacy import disclosure
 
 _FLAGS = (
@@ -34,22 +30,14 @@ def run(tmp_path_factory):
   return folder, take_away.make(folder, *_FLAGS)
 
 
-def test_exported_model_equals_the_run_s(run, tmp_path, capsys, monkeypatch):
-  folder, params = run
-  given = {}
-
-  def build(objective, params, encoder, prefix, statistics, optimizer, labelled):
-    given.update(objective=objective, params=params, optimizer=optimizer)
-    return b'a step'
-
-  # That of the file itself is held by tests of `on_device`.
-  monkeypatch.setattr(on_device, 'build', build)
+def test_exported_model_equals_the_run_s(run, tmp_path, capsys):
+  folder, _ = run
   out = tmp_path / 'out'
   in_process.call(
     export,
     f'--run={folder}',
     f'--out={out}',
-    '--formats=keras,torch,tflite_training',
+    '--formats=keras,torch',
     '--classifier',
   )
   shown = capsys.readouterr().out
@@ -66,12 +54,6 @@ def test_exported_model_equals_the_run_s(run, tmp_path, capsys, monkeypatch):
   assert f'{right:.1%} of the test examples classified correctly' in shown
   # An untrained encoder of eight features: far from chance, and from good.
   assert right > 0.3
-  assert (out / 'training.tflite').read_bytes() == b'a step'
-  assert given['params'].keys() == params.keys()
-  for name, value in params.items():
-    np.testing.assert_array_equal(given['params'][name], value)
-  assert given['objective'].temperature == 0.25
-  assert given['optimizer'].momentum == 0.5
   card = (out / 'encoder.md').read_text()
   assert r'`inputs`, uint8 [n, height, width, 1], resize them to 8 x 8 pixels' in card
   for name in (
@@ -79,7 +61,6 @@ def test_exported_model_equals_the_run_s(run, tmp_path, capsys, monkeypatch):
     'square.py',
     'torch_model/model.py',
     'torch_model/model.safetensors',
-    'training.tflite',
     'labels.json',
   ):
     digest = hashlib.sha256((out / name).read_bytes()).hexdigest()
@@ -114,7 +95,9 @@ def test_a_fine_tuned_encoder_and_its_head_are_exported_as_they_were_trained(
     seed=0,
   )
   right = np.mean(tuned.predictions == task.test.label)
-  assert f'{right:.1%} of the test examples classified correctly' in shown
+  said = re.search('([0-9.]+)% of the test examples classified correctly', shown)
+  # Two graphs of the same training may round one case to the other side.
+  assert float(said[1]) == pytest.approx(100 * right, abs=100 / len(task.test) + 0.05)
   # Of eight features; chance is 0.1.
   assert right > 0.3
   logits = (
@@ -148,7 +131,6 @@ def test_without_a_folder_the_run_s_has_the_export(run, monkeypatch):
     ('savedmodel', ['--formats=keras', '--classifier']),
     ('square.py', ['--formats=tflite']),
     ('labels.json', ['--formats=keras']),
-    ('training.tflite', ['--formats=keras', '--classifier']),
   ],
 )
 def test_files_of_an_earlier_export_get_no_new_card(run, tmp_path, left, arguments):
@@ -196,28 +178,12 @@ def test_no_format_is_the_formats_by_default(run, tmp_path, monkeypatch):
   for given in (['--formats='], []):
     with pytest.raises(ValueError, match='enough'):
       in_process.call(export, f'--run={run[0]}', f'--out={tmp_path / "out"}', *given)
-  assert wanted == [['keras', 'savedmodel', 'tflite']] * 2
+  assert wanted == [('keras', 'savedmodel', 'tflite')] * 2
 
 
 def test_bad_flags_are_one_sentence(run, tmp_path, monkeypatch):
   folder, out = run[0], f'--out={tmp_path / "out"}'
   monkeypatch.setattr(exports.importlib.util, 'find_spec', lambda _: None)
-  adam = tmp_path / 'adam'
-  shutil.copytree(folder, adam)
-  config = json.loads((adam / 'config.json').read_text())
-  clients = training.AdamClients(kind='adam', batch_size=128)
-  config['config']['clients'] = kinds.to_json(clients)
-  (adam / 'config.json').write_text(json.dumps(config))
-  bn = tmp_path / 'bn'
-  shutil.copytree(folder, bn)
-  config = json.loads((bn / 'config.json').read_text())
-  config['config']['method'] = kinds.to_json(fedavg_ssl.FedBN())
-  (bn / 'config.json').write_text(json.dumps(config))
-  # As a run that was killed after it got more rounds, and saved one of them.
-  longer = tmp_path / 'longer'
-  shutil.copytree(folder, longer)
-  (saved,) = (longer / 'checkpoints').iterdir()
-  saved.rename(saved.with_name('round_00000003.npz'))
   expected = {
     f'--run={folder} --give_away': '--give_away is given without --out',
     f'--run={folder} --out={folder}': 'it must be a folder, not that of a run',
@@ -225,24 +191,13 @@ def test_bad_flags_are_one_sentence(run, tmp_path, monkeypatch):
     f'--run={folder} {out} --formats=coreml': 'it must be one of keras, savedmodel',
     f'--run={folder} {out} --formats=keras,onnx': 'pip install --no-deps tf2onnx==',
     f'--run={folder} {out} --rounds=3': 'There is no flag --rounds',
-    f'--run={folder} {out} --formats=tflite_training --classifier': (
-      'which it does not change'
-    ),
-    f'--run={folder} {out} --formats=tflite_training --finetuned': (
-      'which it does not change'
-    ),
     f'--run={folder} {out} --classifier --evaluation=finetune_steps=7': (
       '--evaluation=finetune_steps=7 is given without --finetuned'
     ),
     f'--run={folder} {out} --finetuned --evaluation=methods=lars': (
       '--evaluation has methods; here it must be one of finetune_steps'
     ),
-    f'--run={bn} {out} --formats=tflite_training': 'needs fedavg, l_dawa.',
-    f'--run={longer} {out} --formats=tflite_training': (
-      'has 3 rounds and an encoder of 2; a training file needs both of one round'
-    ),
     f'--run={folder} {out} --finetuned --classifier': 'are both given; an export has',
-    f'--run={adam} {out} --formats=tflite_training': 'with clients of adam',
   }
   said = in_process.said(export, expected)
   for line, part in expected.items():
