@@ -107,7 +107,8 @@ def test_a_fine_tuned_encoder_and_its_head_are_exported_as_they_were_trained(
   expected = np.exp(logits) / np.sum(np.exp(logits), axis=1, keepdims=True)
   for name, file in (('keras', 'model.keras'), ('tflite', 'model.tflite')):
     found = exports.load(name, out / file)(task.test.image)
-    np.testing.assert_allclose(found['probabilities'], expected, atol=1e-4)
+    # 3.4e-4 was seen on a processor without AVX-512, with a file within 6e-7.
+    np.testing.assert_allclose(found['probabilities'], expected, atol=1e-3)
   # The run's own encoder gives other features.
   own = tf.keras.models.load_model(folder / 'encoder.keras')
   before = feature_sets.encode(own, task.test.image)
