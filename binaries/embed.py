@@ -35,7 +35,6 @@ from binaries.config import run_config
 from binaries.launching import program
 from tff_ssl.computing import kinds
 from tff_ssl.runs import run_config as stored_config
-from tff_ssl.storage import files
 
 _READING = ('fit', 'pixel_range', 'columns')
 
@@ -123,22 +122,12 @@ def _data(run: str) -> data_lib.Data:
     return changing.read(run, keep_paths=False).data
   # Of what was given away, or of a client's encoder, there may be the card alone.
   card = source / 'encoder.json' if source.is_dir() else source.with_suffix('.json')
-  if card.is_file():
-    return _of_card(card)
-  return data_lib.Data()
+  if not card.is_file():
+    return data_lib.Data()
+  # Only here: it imports NumPy.
+  from binaries.config import suited
 
-
-def _of_card(path: pathlib.Path) -> data_lib.Data:
-  """Returns how pictures were read for an encoder, by its card."""
-  card, types = files.read_json(path), kinds.field_types(data_lib.Data)
-  own = {}
-  for name in ('fit', 'pixel_range'):
-    value = card.get(name)
-    try:
-      own[name] = kinds.value_from_json(value, types[name])
-    except ValueError as error:
-      raise ValueError(f'{path} has {name}={value!r}; {error}') from error
-  return data_lib.Data(**own)
+  return suited.of_card(card, fit='fit', pixel_range='pixel_range')
 
 
 if __name__ == '__main__':

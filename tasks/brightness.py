@@ -13,6 +13,12 @@ usual one that holds the rest, with a tolerance of 1 %: 8, 10, 12, 14, 16, 24 or
 bits; for floating-point numbers 0..1, 0..255 or 0..65535, beyond that from 0 to the
 largest. In units of any scale, as of DICOM, no range is usual: it is from 0 to the
 largest. If numbers are negative, as in CT, it is the range of the rest itself.
+
+If the files fill less than a tenth of that range, as those of thermal cameras do, it
+would leave 25 of 256 greys: then it is their own ends. These ignore dead pixels and
+what stands for no data: numbers beyond a gap of more than half of the range, most of
+which are one number. Numbers above 255 that begin near 0 fill a quarter of 10 to 16
+bits, so that their range is a usual one.
 """
 
 from collections.abc import Sequence
@@ -21,8 +27,11 @@ import dataclasses
 import numpy as np
 
 from tasks import opening
+from tff_ssl.computing import kinds
 
 Range = tuple[float, float]
+# Ranges with the keys of their files.
+Ranges = tuple[tuple[str, Range], ...]
 
 WHOLE, FLOATING, UNITS = 'whole', 'floating', 'units'
 # Keys of ranges that are measured, if there is no other.
@@ -33,6 +42,10 @@ _FULL = {
   UNITS: (),
 }
 _TOLERANCE = 0.01
+# Share of a range below which files have their own ends, and below which it is said.
+_FILLED, _LITTLE = 0.1, 0.25
+# One of so many files differs from most.
+_MOST = 10
 # One of so many pixels of a file, or files of a data set, is ignored at each end.
 _PIXELS, _FILES = 1000, 100
 # Share of the pixels that a marker has at most; of those that no scanner filled, which
@@ -52,12 +65,14 @@ class Summary:
     low: The smallest number.
     high: The largest number.
     stated: Whether the file says so.
+    own: Both without dead pixels and what stands for no data, if they were measured.
   """
 
   key: str
   low: float
   high: float
   stated: bool = False
+  own: Range | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -91,8 +106,11 @@ class Numbers:
     """
     if self.stated is not None:
       return Summary(self.key, *self.stated, stated=True)
-    ends = self.slope * np.array(measured(self.values), np.float64) + self.intercept
-    return Summary(self.key, float(min(ends)), float(max(ends)))
+    ends, own = (
+      sorted(self.slope * end + self.intercept for end in each)
+      for each in measured(self.values)
+    )
+    return Summary(self.key, ends[0], ends[1], own=(own[0], own[1]))
 
   def scaled(self, top: int, bottom: int, ends: Range) -> tuple[np.ndarray, int]:
     """Returns rows as brightness, and how many pixels are outside of the range.
@@ -127,8 +145,8 @@ def key_of(values: np.ndarray) -> str:
   return FLOATING if np.issubdtype(values.dtype, np.floating) else WHOLE
 
 
-def measured(values: np.ndarray) -> Range:
-  """Returns the range of a file's pixels without a few of them.
+def measured(values: np.ndarray) -> tuple[Range, Range]:
+  """Returns the range of a file's pixels without a few of them, and its own ends.
 
   Args:
     values: As in `Numbers`.
@@ -145,7 +163,8 @@ def measured(values: np.ndarray) -> Range:
     sample = sample[sample[..., -1] > 0][..., :-1]
   ordered = np.sort(sample, axis=None)
   if not len(ordered):
-    return 0.0, 0.0
+    return (0.0, 0.0), (0.0, 0.0)
+  own = _own(ordered)
   ordered = _without_marker(ordered)
   low, high = _ends(ordered)
   above = ordered[np.searchsorted(ordered, low, 'right') :]
@@ -153,13 +172,36 @@ def measured(values: np.ndarray) -> Range:
     second = float(above[0])
     if (low + high) / 2 < second < high:
       low = second
-  return low, high
+  return (low, high), own
 
 
 def _ends(ordered: np.ndarray) -> Range:
   """Returns the ends of sorted numbers, without a few."""
   few = len(ordered) // _PIXELS
   return float(ordered[few]), float(ordered[-1 - few])
+
+
+def _own(ordered: np.ndarray) -> Range:
+  """Returns the ends of sorted numbers without dead pixels and those of no data."""
+  few = len(ordered) // _PIXELS
+  ordered = ordered[few : len(ordered) - few].astype(np.float64)
+  most = _MARKER * len(ordered)
+  while ordered[0] < ordered[-1]:
+    gaps = np.diff(ordered)
+    place = int(np.argmax(gaps))
+    if 2 * gaps[place] <= ordered[-1] - ordered[0]:
+      break
+    parts = ordered[: place + 1], ordered[place + 1 :]
+    small, large = sorted(parts, key=len)
+    same = np.max(np.unique(small, return_counts=True)[1])
+    is_one = 2 * same >= len(small)
+    if is_one and (len(small) <= most or (same > 1 and large[0] < large[-1])):
+      ordered = large
+    elif large[0] == large[-1] and small[0] < small[-1]:
+      ordered = small
+    else:
+      break
+  return float(ordered[0]), float(ordered[-1])
 
 
 def _without_marker(ordered: np.ndarray) -> np.ndarray:
@@ -204,7 +246,33 @@ def of_data_set(summaries: Sequence[Summary]) -> dict[str, Range]:
     ignored = len(of_key) // _FILES
     low, high = float(lows[ignored]), float(highs[len(highs) - 1 - ignored])
     ranges[key] = _usual(low, high, _FULL[key])
+    own, (black, white) = _own_ends(of_key, ignored), ranges[key]
+    if 0 < own[1] - own[0] < _FILLED * (white - black):
+      ranges[key] = own
   return ranges
+
+
+def shown(ends: Range, summaries: Sequence[Summary] = ()) -> str:
+  """Returns a range as its flag, and how little of it most of its files fill."""
+  text = f'--data=pixel_range={kinds.value_text(ends)}'
+  own = _own_ends(summaries, -(-len(summaries) // _MOST))
+  share = (own[1] - own[0]) / (ends[1] - ends[0])
+  if not 0 < share < _LITTLE:
+    return text
+  return f'{text}; most of them fill {share:.1%} of that range: {shown(own)}'
+
+
+def _own_ends(summaries: Sequence[Summary], ignored: int) -> Range:
+  """Returns the own ends of files of several numbers, without some at each end."""
+  own = [each.own for each in summaries if each.own and each.own[0] < each.own[1]]
+  if not own:
+    return 0.0, 0.0
+  lows, highs = np.sort(own, axis=0).T
+  place = min(ignored, (len(own) - 1) // 2)
+  low, high = float(lows[place]), float(highs[-1 - place])
+  # A person has to type them: of four digits, but whole numbers stay as they are.
+  digits = max(0, 3 - int(np.floor(np.log10(high - low)))) if high > low else 0
+  return round(low, digits), round(high, digits)
 
 
 def of_several(summaries: Sequence[Summary]) -> list[str]:

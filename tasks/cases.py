@@ -225,11 +225,13 @@ def build_task(
     intake=file_intake,
     case_names=belonging.case_names,
     client_names=belonging.client_names,
-    files=provenance.Files(source.path, names, _masks(rows), reading.fit, follow_links),
+    files=provenance.Files(
+      source.path, names, _masks(rows), reading.fit, follow_links, decoded.measured
+    ),
     digests=tuple(decoded.digests.get(name, '') for name in names),
     grows=grows,
     split_by_name=grows and not rows[0].split,
-    measured=tuple(map(_measured, decoded.measured)),
+    measured=tuple(_measured(ends) for _, ends in decoded.measured),
   )
 
 

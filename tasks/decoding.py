@@ -37,16 +37,16 @@ class Decoded(NamedTuple):
     notes: What must be said about files that were read: by what is true of them
       (`PLAIN`, ...), their names, sorted.
     digests: A digest of the content of each readable file, by name.
-    measured: The ranges that depend on several files: those that were measured over
-      all, one for each of `brightness.MEASURED`, and the medians of series whose files
-      state different ones.
+    measured: The ranges that depend on several files, with their keys: those that were
+      measured over all, one for each of `brightness.MEASURED`, and the medians of
+      series whose files state different ones.
   """
 
   pixels: np.ndarray
   unreadable: dict[str, str]
   notes: dict[str, list[str]]
   digests: dict[str, str]
-  measured: tuple[brightness.Range, ...] = ()
+  measured: brightness.Ranges = ()
 
 
 def decode_all(
@@ -82,7 +82,7 @@ def decode_all(
     )
 
   stamp = cache.fingerprint(
-    'units where a tag rescales, failures tried again',
+    'own ends of little filled ranges, failures tried again',
     names,
     source.stamp(names),
     image_size,
@@ -94,7 +94,7 @@ def decode_all(
   info = entry.info
   unreadable = info['unreadable']
   pixels = entry.arrays['image'][: len(names) - len(unreadable)]
-  measured = tuple((low, high) for low, high in info['measured'])
+  measured = tuple((key, (low, high)) for key, low, high in info['measured'])
   return Decoded(pixels, unreadable, info['notes'], info['digests'], measured)
 
 
@@ -164,7 +164,7 @@ class _Decoding:
       'may_pass': sorted(self._may_pass.values()),
       'notes': self._all_notes(ranges),
       'digests': self._digests,
-      'measured': [ranges[key] for key in of_several],
+      'measured': [(key, *ranges[key]) for key in of_several],
     }
 
   def _pass(
@@ -220,12 +220,12 @@ class _Decoding:
       for note in of_file:
         notes[note].append(name)
     for key in brightness.MEASURED:
-      names = [n for n, each in self._summaries.items() if each.key == key]
-      names = [name for name in names if name not in self._unreadable]
+      of_key = {n: each for n, each in self._summaries.items() if each.key == key}
+      names = [name for name in of_key if name not in self._unreadable]
       if names:
-        low, high = ranges[key]
+        text = brightness.shown(ranges[key], [*of_key.values()])
         # Two kinds of numbers may have one range.
-        notes[f'{MEASURED_RANGE} ({low:g}..{high:g})'] += names
+        notes[f'{MEASURED_RANGE} ({text})'] += names
     cropped = [name for name, share in self._lost.items() if share >= _CROPPED]
     if cropped:
       share = np.mean([self._lost[name] for name in cropped])

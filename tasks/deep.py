@@ -15,15 +15,15 @@ from PIL import TiffImagePlugin
 
 from tasks import brightness
 
-# What is true of a file whose lower bytes cannot be had, and of one that has a fourth
-# channel and does not say that it is opacity: it may as well be infrared.
+# What is true of a file whose lower bytes cannot be had, and of one that has channels
+# besides its colours and does not say that they are opacity: one may be infrared.
 UPPER = 'have 16 bits per colour, of which the upper 8 are read'
-FOURTH = 'have a fourth channel of unknown meaning, which is left out'
+CHANNELS = 'have channels of unknown meaning, which are left out'
 _REVERSED = {'B': 'L', 'L': 'B', 'N': 'B'}
 # Formats whose lower bytes can be had.
 _READ = ('PNG', 'TIFF')
 _BITS_PER_SAMPLE, _PHOTOMETRIC, _PLANAR = 258, 262, 284
-_EXTRA_SAMPLES, _SAMPLE_FORMAT = 338, 339
+_EXTRA_SAMPLES, _SAMPLE_FORMAT, _SAMPLES_PER_PIXEL = 338, 339, 277
 _UNSIGNED, _SIGNED = 1, 2
 _SEPARATE = 2
 _DEEP_LAYOUT = re.compile(r'(RGB|RGBX|RGBA|RGBa|CMYK|LA);16([BLN])')
@@ -39,15 +39,27 @@ def is_deep(image: Image.Image) -> bool:
   )
 
 
-def has_unknown_channel(image: Image.Image) -> bool:
-  """Returns whether a TIFF has a fourth channel and does not say what it is."""
+def has_unknown_channel(content: bytes, image: Image.Image) -> bool:
+  """Returns whether Pillow takes a channel for opacity that the file does not explain.
+
+  Args:
+    content: The file.
+    image: The same, opened.
+  """
+  if image.format == 'JPEG2000':
+    # A codestream without boxes cannot say it.
+    has_boxes, explains = b'jp2h' in content, b'cdef' in content
+    return image.mode in ('LA', 'RGBA') and has_boxes and not explains
   tags = _tags(image)
   return image.format == 'TIFF' and image.mode == 'RGBA' and _EXTRA_SAMPLES not in tags
 
 
 def notes(content: bytes, image: Image.Image) -> tuple[str, ...]:
   """Returns what must be said of a picture, not yet loaded, that is not all read."""
-  unknown = (FOURTH,) if has_unknown_channel(image) else ()
+  bands = len(image.getbands())
+  count = max(bands, _tags(image).get(_SAMPLES_PER_PIXEL, bands))
+  left_out = count - bands + has_unknown_channel(content, image)
+  unknown = (f'{CHANNELS} ({left_out} of {count})',) if left_out else ()
   if is_deep(image):
     return unknown
   last = _arguments(image)[-1:]
@@ -70,7 +82,7 @@ def numbers(content: bytes, image: Image.Image) -> brightness.Numbers:
   raw = _channels(image)
   if raw is not None:
     values = _with_alpha(_channels_of_16_bits(content, *raw), image)
-    values = values[..., :3] if has_unknown_channel(image) else values
+    values = values[..., :3] if has_unknown_channel(content, image) else values
     return brightness.Numbers(values, brightness.WHOLE)
   values = np.asarray(image)
   tags = _tags(image)

@@ -26,6 +26,7 @@ import hashlib
 import io
 import logging
 import math
+import re
 from typing import TYPE_CHECKING, Any
 import warnings
 
@@ -40,6 +41,7 @@ from tasks import spellings
 if TYPE_CHECKING:
   import pydicom
 
+SUFFIXES = ('.dcm', '.dicom', '.dic', '.ima')
 FRAMES = 'have several frames, of which the middle one is read'
 WINDOW = 'were scaled by the window of their series (DICOM)'
 TABLE = 'were scaled by the table of their series (DICOM)'
@@ -83,6 +85,13 @@ _TAGS = (
     for channel in ('Red', 'Green', 'Blue')
   ),
 )
+# A file of an old scanner, without the preamble, begins with the length of its first
+# group and a tag of it, or with a text, with or without letters for its kind.
+_BARE = re.compile(
+  rb'([\x02\x08]\0)\0\0(UL\x04\0|\x04\0\0\0).{4}\1|'
+  rb'\x08\0[\x01-\x18]\0([A-Z]{2}.\0|.\0\0\0)[ -~]{6}',
+  re.DOTALL,
+)
 # Its files unpack to any size before their header is known.
 _DEFLATED = b'1.2.840.10008.1.2.1.99'
 # What stands where a patient's id was taken out, besides `spellings.MISSING`.
@@ -94,8 +103,8 @@ _BYTES = 16
 
 
 def is_dicom(content: bytes) -> bool:
-  """Returns whether a file is DICOM."""
-  return content[128:132] == b'DICM'
+  """Returns whether a file is DICOM, by its first 132 bytes."""
+  return content[128:132] == b'DICM' or _BARE.match(content) is not None
 
 
 def patient_id(content: bytes) -> str:
@@ -213,10 +222,17 @@ def _read(content: bytes, tags: tuple[str, ...]) -> 'pydicom.Dataset':
     )
   with _in_a_sentence():
     pydicom = _library()
-    with_pixels = 'PixelData' in tags
-    return pydicom.dcmread(
-      io.BytesIO(content), stop_before_pixels=not with_pixels, specific_tags=list(tags)
+    data = pydicom.dcmread(
+      io.BytesIO(content),
+      stop_before_pixels='PixelData' not in tags,
+      force=True,
+      specific_tags=list(tags),
     )
+    if 'TransferSyntaxUID' not in data.file_meta:
+      uid, (is_implicit, _) = pydicom.uid, data.original_encoding
+      syntax = uid.ImplicitVRLittleEndian if is_implicit else uid.ExplicitVRLittleEndian
+      data.file_meta.TransferSyntaxUID = syntax
+    return data
 
 
 @functools.cache

@@ -16,7 +16,6 @@ from tasks import sources
 from tasks import spellings
 from tff_ssl.computing import inert
 
-_SUFFIX = '.dcm'
 _PATIENTS, _ALIKE = 'patients', 'alike'
 
 
@@ -36,7 +35,8 @@ def of_images(
   Raises:
     ValueError: A file cannot be read now, so that its patient is not known.
   """
-  scans = tuple(name for name in names if name.lower().endswith(_SUFFIX))
+  # Those without a suffix too.
+  scans = tuple(n for n in names if not n.lower().endswith(opening.SUFFIXES))
   if not scans:
     return [], []
 

@@ -133,12 +133,12 @@ class _Records:
     pieces = entry.arrays['pieces'].tolist()
     self._pieces = dict(zip(self.names, pieces, strict=True))
 
-  def read(self, name: str) -> bytes:
-    """Returns a JPEG file."""
+  def read(self, name: str, most: int | None = None) -> bytes:
+    """Returns a JPEG file, or its first bytes."""
     begin, size = self._pieces[name]
     with self._files[name.rpartition('/')[0]].open('rb') as file:
       file.seek(begin)
-      return _parsed(file.read(size), name)[0]
+      return _parsed(file.read(size), name)[0][:most]
 
   def stamp(self, names: tuple[str, ...]) -> str:
     """A digest of the files' sizes and times, and of the images' names."""

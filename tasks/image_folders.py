@@ -83,7 +83,7 @@ def load(
 def has_patients(data_dir: str | os.PathLike[str], follow_links: bool = False) -> bool:
   """Returns whether the DICOM files of a folder name its clients; see `load`."""
   source = sources.open_source(pathlib.Path(data_dir).expanduser(), follow_links)
-  names = [name for name in source.names if intake_findings.is_image(name)]
+  names = intake_findings.image_names(source)
   return bool(dicom_patients.of_images(source, names)[0])
 
 
@@ -91,7 +91,7 @@ def _rows(
   path: pathlib.Path, source: sources.Source, folders: str
 ) -> tuple[list[manifest.Row], list[intake.Finding]]:
   """Lists the images, and says what is odd about their folders."""
-  names = [name for name in source.names if intake_findings.is_image(name)]
+  names = intake_findings.image_names(source)
   if not names:
     raise ValueError(
       f'{path} holds no images; their names must end in {", ".join(images.SUFFIXES)}'

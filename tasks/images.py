@@ -31,19 +31,7 @@ from tff_ssl.computing import checks
 from tff_ssl.storage import memory
 
 # How names of pictures end.
-SUFFIXES = (
-  '.jpg',
-  '.jpeg',
-  '.jpe',
-  '.jfif',
-  '.png',
-  '.tif',
-  '.tiff',
-  '.bmp',
-  '.webp',
-  '.gif',
-  '.dcm',
-)
+SUFFIXES = (*opening.SUFFIXES, *dicom.SUFFIXES)
 CROP, PAD, STRETCH = 'crop', 'pad', 'stretch'
 FITS = (CROP, PAD, STRETCH)
 
@@ -52,6 +40,7 @@ REDUCED = (
   f'have more than {opening.COPIED // 10**6} million pixels, and were reduced while '
   'they were read'
 )
+OF_RUN = 'have more than 8 bits, scaled from the range that the run measured'
 OUTSIDE = (
   'have numbers outside of their range, cut off, in more than 1 % of their pixels'
 )
@@ -82,15 +71,18 @@ class Reading:
       black bars, `stretch` changes its proportions.
     pixel_range: The numbers that are black and white in pictures of more than 8 bits;
       None: what the files state, or what is measured over all of them.
+    of_run: The ranges that were measured for the encoder that sees the pictures, as
+      `decoding.Decoded.measured`; others are measured.
   """
 
   fit: str = CROP
   pixel_range: brightness.Range | None = None
+  of_run: brightness.Ranges = ()
 
   def __post_init__(self) -> None:
     checks.one_of(FITS, fit=self.fit)
-    if self.pixel_range is not None:
-      low, high = self.pixel_range
+    stated = (('', self.pixel_range),) if self.pixel_range else ()
+    for _, (low, high) in (*stated, *self.of_run):
       if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(
           f'pixel_range is {low:g},{high:g}; it must be two finite numbers, the first '
@@ -162,9 +154,12 @@ def read(
     ends, notes = None, source.notes
     cut_on_purpose = False
     if isinstance(source.pixels, brightness.Numbers):
-      ends = reading.pixel_range or range_of(source.pixels)
+      of_run = dict(reading.of_run).get(source.pixels.key)
+      ends = reading.pixel_range or of_run or range_of(source.pixels)
       if ends is None:
         return Picture(None, source.pixels.summary(), (), 0.0)
+      if of_run and not reading.pixel_range:
+        notes += (f'{OF_RUN} ({brightness.shown(ends)})',)
       notes += () if reading.pixel_range else source.pixels.notes
       # As by a window.
       cut_on_purpose = not reading.pixel_range and source.pixels.stated is not None
@@ -201,8 +196,9 @@ def _opened(content: bytes, image_size: int) -> Iterator[_Source]:
       return
     image.load()
     turn = orientation(image)
-    shown = image.convert('RGB') if deep.has_unknown_channel(image) else image
-    yield _Source(shown, turn, profile, notes, whole)
+    if deep.has_unknown_channel(content, image):
+      image = image.convert('RGB')
+    yield _Source(image, turn, profile, notes, whole)
 
 
 def size_of(content: bytes) -> tuple[int, int]:

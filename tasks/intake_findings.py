@@ -16,6 +16,7 @@ from tasks import intake
 from tasks import layouts
 from tasks import left_out
 from tasks import manifest as manifest_lib
+from tasks import opening
 from tasks import sources
 from tff_ssl.computing import inert
 
@@ -26,9 +27,8 @@ _MASKS, _LIST = 'masks', 'manifest'
 _OTHER_FORMATS, _OTHERS = 'in other formats', 'of other kinds'
 # What to do with files that are, or may hold, pictures, by their suffixes.
 _ADVICE = {
-  '.dicom .ima': 'DICOM: end its name with .dcm',
-  '.heic .heif .hif .avif .jxl': 'save it as JPEG or PNG',
-  '.jp2 .j2k .tga .ppm .pgm .pnm .psd .xcf .exr .ico': 'save it as PNG',
+  '.heic .heif .hif .jxl': 'save it as JPEG or PNG',
+  '.tga .psd .xcf .exr .ico': 'save it as PNG',
   '.svg .eps .ps .pdf .ai': 'draw it into a PNG',
   '.nef .cr2 .cr3 .arw .dng .orf .raf .rw2': 'raw camera data: develop it into a TIFF',
   '.svs .ndpi .czi .lif .mrxs .nd2 .vsi .scn .qptiff': 'a slide: cut it into PNG tiles',
@@ -38,6 +38,9 @@ _ADVICE = {
   '.xlsx .xls .ods': 'save it as "CSV UTF-8" if it is the manifest',
 }
 _OF_SUFFIX = {suffix: what for own, what in _ADVICE.items() for suffix in own.split()}
+# Bytes that tell what a file is, and the file of DICOM that lists others.
+_START, _INDEX = 132, 'DICOMDIR'
+_NAMELESS = 'without a suffix, by their first bytes'
 # Why files are not read, if data may be lost.
 _LOSSES = (
   left_out.LINKED,
@@ -53,7 +56,7 @@ _LOST = (
   images.OUTSIDE,
   colour.UNUSABLE,
   deep.UPPER,
-  deep.FOURTH,
+  deep.CHANNELS,
   dicom.FRAMES,
 )
 # What differs between reasons of one kind: numbers.
@@ -63,6 +66,21 @@ _NUMBERS = re.compile(r'\d[\d,.]*')
 def is_image(name: str) -> bool:
   """Returns whether a file is an image and no mask, by its name."""
   return name.lower().endswith(images.SUFFIXES) and not is_mask(name)
+
+
+def image_names(source: sources.Source) -> list[str]:
+  """Returns the images that are no masks, without a suffix by their first bytes."""
+  return [n for n in source.names if is_image(n) or _begins_as_image(source, n)]
+
+
+def _begins_as_image(source: sources.Source, name: str) -> bool:
+  if _suffix(name) or name.upper().endswith(_INDEX):
+    return False
+  try:
+    start = source.read(name, _START)
+  except OSError:
+    return False
+  return dicom.is_dicom(start) or opening.begins_as_picture(start)
 
 
 def is_mask(name: str) -> bool:
@@ -131,7 +149,7 @@ def _became(
       return _LIST
     if name in masks or is_mask(name):
       return _MASKS
-    if is_image(name):
+    if is_image(name) or _begins_as_image(source, name):
       return _NOT_LISTED
     return _OTHER_FORMATS if _suffix(name) in _OF_SUFFIX else _OTHERS
 
@@ -142,14 +160,17 @@ def _became(
 
 def _suffix(name: str) -> str:
   last = posixpath.basename(name).lower()
-  return '.nii.gz' if last.endswith('.nii.gz') else posixpath.splitext(last)[1]
+  suffix = '.nii.gz' if last.endswith('.nii.gz') else posixpath.splitext(last)[1]
+  # That of IM.1.2.840 is none.
+  return suffix if any(map(str.isalpha, suffix)) else ''
 
 
 def _formats(names: Sequence[str]) -> Iterator[intake.Finding]:
   """Yields the formats of the images, if there are several."""
   counts = collections.Counter(map(_suffix, names))
-  if len(counts) > 1:
-    shown = [f'{count:,} {suffix}' for suffix, count in counts.most_common()]
+  if len(counts) > 1 or '' in counts:
+    named = [(name or _NAMELESS, count) for name, count in counts.most_common()]
+    shown = [f'{count:,} {suffix}' for suffix, count in named]
     yield intake.Finding('formats', tuple(shown), f'images read: {", ".join(shown)}')
 
 

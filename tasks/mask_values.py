@@ -15,6 +15,8 @@ In this order, the first kind that fits:
 A single number is the whole object, unless it is 0.
 """
 
+import dataclasses
+
 import numpy as np
 from PIL import Image
 
@@ -52,13 +54,16 @@ def of_object(content: bytes, image: Image.Image) -> np.ndarray:
       if np.min(deep_opacity) != np.max(deep_opacity):
         return deep_opacity >= 2**15
       values = values[..., :-1]
-    # Refuses what is not finite.
-    ends = brightness.of_data_set([numbers.summary()])[numbers.key]
+    # Refuses what is not finite. What the bits can hold, however little a mask fills.
+    whole = dataclasses.replace(numbers.summary(), own=None)
+    ends = brightness.of_data_set([whole])[numbers.key]
     levels = np.max(values, axis=2)
     if numbers.inverted:
       levels = np.max(levels) - levels
     return _of_levels(levels, sum(ends) / 2, exact)
-  full = None if deep.has_unknown_channel(image) else colour.with_opacity(image)
+  full = (
+    None if deep.has_unknown_channel(content, image) else colour.with_opacity(image)
+  )
   if full is not None:
     opacity = np.asarray(full.getchannel('A'))
     if np.min(opacity) != np.max(opacity):

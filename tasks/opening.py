@@ -10,23 +10,36 @@ from collections.abc import Iterator
 import contextlib
 import functools
 import io
+import itertools
+import re
 import threading
 
 from PIL import Image
+from PIL import UnidentifiedImageError
 
 from tff_ssl.storage import memory
 
-# JPEG also opens MPO, several JPEGs in a file.
-FORMATS = (
-  'JPEG',
-  'PNG',
-  'TIFF',
-  'BMP',
-  'WEBP',
-  'GIF',
-  'PPM',
-  'JPEG2000',
-  'AVIF',
+# How names of pictures end, by format; what a file holds decides how it is read. JPEG
+# also opens MPO, several JPEGs in a file. No ICO, whose header does not say how large
+# its picture is, and no TGA, which nothing in a file tells from others.
+FORMATS = {
+  'JPEG': ('.jpg', '.jpeg', '.jpe', '.jfif', '.mpo'),
+  'PNG': ('.png', '.apng'),
+  'TIFF': ('.tif', '.tiff'),
+  'BMP': ('.bmp',),
+  'DIB': ('.dib',),
+  'WEBP': ('.webp',),
+  'GIF': ('.gif',),
+  'PPM': ('.ppm', '.pgm', '.pbm', '.pnm', '.pfm'),
+  'JPEG2000': ('.jp2', '.j2k', '.j2c', '.jpc', '.jpf', '.jpx'),
+  'AVIF': ('.avif', '.avifs'),
+}
+SUFFIXES = tuple(itertools.chain.from_iterable(FORMATS.values()))
+# How pictures begin; those of BMP and PPM begin with two letters, as texts do.
+_STARTS = re.compile(
+  rb'\xff\xd8\xff|\x89PNG\r\n|II\*\0|MM\0\*|RIFF.{4}WEBP|GIF8[79]a|'
+  rb'\0\0\0\x0cjP  |\xff\x4f\xff\x51|.{4}ftypavi[fs]',
+  re.DOTALL,
 )
 # Instead of Pillow's bound on pixels, which ordinary scans exceed, there is `Room`.
 Image.MAX_IMAGE_PIXELS = None
@@ -51,6 +64,11 @@ class PictureError(ValueError):
 
 class MachineError(PictureError):
   """Says what this machine lacks to read a picture; another start may have it."""
+
+
+def begins_as_picture(content: bytes) -> bool:
+  """Returns whether a file without a suffix is a picture, by its first bytes."""
+  return _STARTS.match(content) is not None
 
 
 def may_pass(error: Exception) -> bool:
@@ -141,7 +159,15 @@ def opened(
     PictureError: It takes more memory than there is.
     Exception: Whatever Pillow raises for a file that it cannot read.
   """
-  with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+  try:
+    unread = Image.open(io.BytesIO(content), formats=(*FORMATS,))
+  except UnidentifiedImageError:
+    if content.startswith((b'II*\0', b'MM\0*')):
+      raise PictureError(
+        'a TIFF of bands that Pillow does not read; save one of them, or three as RGB'
+      ) from None
+    raise
+  with unread as image:
     width, height = image.size
     whole = width * height * _COEFFICIENTS if 'progressive' in image.info else 0
     if size is not None:

@@ -60,9 +60,7 @@ def load(
       'encoder of square images with 1 or 3 channels.'
     )
   source = _open(pathlib.Path(path).expanduser())
-  names = tuple(
-    name for name in source.names if name.lower().endswith(images_lib.SUFFIXES)
-  )
+  names = tuple(intake_findings.image_names(source))
   if not names:
     raise ValueError(
       f'{path} holds no images; their names must end in '
@@ -81,8 +79,9 @@ def load(
 
 
 def _open(path: pathlib.Path) -> sources.Source:
-  if path.is_file() and path.name.lower().endswith(images_lib.SUFFIXES):
-    return sources.FileSource(path)
+  alone = sources.FileSource(path)
+  if path.is_file() and intake_findings.image_names(alone):
+    return alone
   return sources.open_source(path)
 
 

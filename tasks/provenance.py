@@ -16,6 +16,7 @@ class Files:
       listed.
     fit: How images became squares, one of `images.FITS`; masks do likewise.
     follow_links: Whether links were followed to them.
+    ranges: The ranges of brightness that were measured, as `decoding.Decoded.measured`.
   """
 
   path: pathlib.Path
@@ -23,6 +24,7 @@ class Files:
   masks: tuple[str, ...] = ()
   fit: str = 'crop'
   follow_links: bool = False
+  ranges: tuple[tuple[str, tuple[float, float]], ...] = ()
 
 
 class Measured(NamedTuple):

@@ -37,8 +37,8 @@ class Source(Protocol):
   aside: Mapping[str, Sequence[str]]
   empty: Sequence[str]
 
-  def read(self, name: str) -> bytes:
-    """The content of a file; safe to call from several threads."""
+  def read(self, name: str, most: int | None = None) -> bytes:
+    """The content of a file, or its first bytes; safe to call from several threads."""
 
   def stamp(self, names: tuple[str, ...]) -> str:
     """A digest that changes when one of these files does."""
@@ -160,13 +160,13 @@ class FolderSource:
     self._linked.append((name, str(target)))
     return ''
 
-  def read(self, name: str) -> bytes:
-    """The content of a file.
+  def read(self, name: str, most: int | None = None) -> bytes:
+    """The content of a file, or its first bytes.
 
     Raises:
       OSError: The file is larger than 1 GiB, or cannot be read.
     """
-    return _content(self.path, name)
+    return _content(self.path, name, most)
 
   def stamp(self, names: tuple[str, ...]) -> str:
     """A digest of the files' names, sizes and times."""
@@ -182,13 +182,13 @@ class FileSource:
     self.aside: Mapping[str, Sequence[str]] = {}
     self.empty: Sequence[str] = ()
 
-  def read(self, name: str) -> bytes:
-    """The content of the file.
+  def read(self, name: str, most: int | None = None) -> bytes:
+    """The content of the file, or its first bytes.
 
     Raises:
       OSError: It is larger than 1 GiB, or cannot be read.
     """
-    return _content(self.path.parent, name)
+    return _content(self.path.parent, name, most)
 
   def stamp(self, names: tuple[str, ...]) -> str:
     """A digest of the file's name, size and time."""
@@ -235,13 +235,14 @@ class TarSource:
     np.save(folder / 'pieces.npy', array)
     return {'names': list(pieces), 'aside': aside, 'empty': empty}
 
-  def read(self, name: str) -> bytes:
-    """The content of a file.
+  def read(self, name: str, most: int | None = None) -> bytes:
+    """The content of a file, or its first bytes.
 
     Raises:
       OSError: The file is larger than 1 GiB, or the archive ends within it.
     """
     start, size = self._pieces[name]
+    size = size if most is None else min(size, most)
     _check_size(name, size)
     # Each thread needs its own handle.
     with self.path.open('rb') as file:
@@ -257,11 +258,13 @@ class TarSource:
     return cache.fingerprint(stat.st_size, stat.st_mtime_ns, names)
 
 
-def _content(folder: pathlib.Path, name: str) -> bytes:
-  """Returns the content of a file of a folder."""
-  path = folder / name
-  _check_size(name, path.stat().st_size)
-  return path.read_bytes()
+def _content(folder: pathlib.Path, name: str, most: int | None) -> bytes:
+  """Returns the content of a file of a folder, or its first bytes."""
+  # A string: for 200,000 files without a suffix, path objects take seconds.
+  with open(f'{folder}/{name}', 'rb', buffering=0) as file:  # noqa: PTH123
+    if most is None:
+      _check_size(name, os.fstat(file.fileno()).st_size)
+    return file.read(-1 if most is None else most)
 
 
 def _stamp(folder: pathlib.Path, names: tuple[str, ...]) -> str:

@@ -1,11 +1,13 @@
 """What a run has by default for its task: the encoder, the views and the clients."""
 
 import dataclasses
+import pathlib
 from typing import Any
 
 from binaries.config import data as data_lib
 from binaries.config import encoders
 from binaries.config import run_config
+from tasks import brightness
 from tasks import column_names
 from tasks import images
 from tasks import registry
@@ -14,7 +16,10 @@ from tff_ssl.partition import classes
 from tff_ssl.partition import shares
 from tff_ssl.partition import skew
 from tff_ssl.partition import spec
+from tff_ssl.storage import files
 
+# How entries of an encoder's card begin that are ranges of brightness.
+MEASURED = 'measured_'
 # Kinds of partitions, among the programs' defaults, that need labels.
 _BY_LABEL = (shares.SharesConfig, skew.SkewConfig, classes.ClassesConfig)
 
@@ -73,18 +78,53 @@ def arguments(data: data_lib.Data) -> dict[str, Any]:
   }
 
 
-def reading(data: data_lib.Data) -> images.Reading:
+def reading(data: data_lib.Data, encoder: pathlib.Path | None = None) -> images.Reading:
   """Returns how picture files are read.
+
+  Args:
+    data: What flags or a run say.
+    encoder: An encoder.keras for which they are read, with a card of the ranges that
+      its run measured; None: ranges are measured.
 
   Raises:
     ValueError: If `pixel_range` is not two numbers, the first one smaller.
   """
+  how = images.Reading(data.fit or images.CROP)
+  if encoder is not None:
+    card = encoder.with_suffix('.json')
+    own = {
+      key: of_card(card, pixel_range=MEASURED + key) for key in brightness.MEASURED
+    }
+    ranges = {key: reading(each).pixel_range for key, each in own.items()}
+    of_run = tuple((key, ends) for key, ends in ranges.items() if ends)
+    how = dataclasses.replace(how, of_run=of_run)
   ends = data.pixel_range
   if ends is None:
-    return images.Reading(data.fit or images.CROP, None)
+    return how
   if len(ends) != 2:
     raise ValueError(
       f'pixel_range of --data is {kinds.value_text(ends)}; it must be two numbers, as '
       'in -1000/400.'
     )
-  return images.Reading(data.fit or images.CROP, (ends[0], ends[1]))
+  return dataclasses.replace(how, pixel_range=(ends[0], ends[1]))
+
+
+def of_card(card: pathlib.Path, **names: str) -> data_lib.Data:
+  """Returns how pictures are read by the card of an encoder, perhaps a stranger's.
+
+  Args:
+    card: The file.
+    **names: The fields, with the names of their entries, which may be missing.
+
+  Raises:
+    ValueError: If an entry is not of its field's type.
+  """
+  known, types = files.read_json(card), kinds.field_types(data_lib.Data)
+  own = {}
+  for field, name in names.items():
+    value = known.get(name)
+    try:
+      own[field] = kinds.value_from_json(value, types[field])
+    except ValueError as error:
+      raise ValueError(f'{card} has {name}={value!r}; {error}') from error
+  return data_lib.Data(**own)

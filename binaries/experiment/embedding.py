@@ -51,12 +51,14 @@ def embed(
       the table has no such column.
   """
   # All are read before the first one encodes anything.
-  encoders = _encoders(sources)
+  paths = [_path(source) for source in sources]
+  encoders = _encoders(paths)
   with stages.show_progress(stages.StageLines(what='embedding')):
-    reading = suited.reading(config.data)
     loaded = {
-      title: pictures.load(images, encoder.input_shape[1:], reading)
-      for title, encoder in encoders.items()
+      title: pictures.load(
+        images, encoder.input_shape[1:], suited.reading(config.data, path)
+      )
+      for (title, encoder), path in zip(encoders.items(), paths, strict=True)
     }
     first = next(iter(loaded.values()))
     for line in first.intake.lines():
@@ -93,18 +95,23 @@ def _encode(
   return found
 
 
-def _encoders(sources: Sequence[str]) -> dict[str, tf.keras.Model]:
+def _path(source: str) -> pathlib.Path:
+  """Returns the encoder.keras of a run folder, or the file itself."""
+  path = pathlib.Path(source)
+  if not path.is_dir():
+    return path
+  stored_config.check_contained(path)
+  return path / model_card.ENCODER
+
+
+def _encoders(paths: Sequence[pathlib.Path]) -> dict[str, tf.keras.Model]:
   """Returns the encoders by title.
 
   Raises:
     ValueError: If one cannot be read, or does not read images.
   """
   encoders: dict[str, tf.keras.Model] = {}
-  for source in sources:
-    path = pathlib.Path(source)
-    if path.is_dir():
-      stored_config.check_contained(path)
-      path = path / model_card.ENCODER
+  for path in paths:
     encoder = encoder_file.read(path)
     if len(encoder.input_shape) != 4:
       raise ValueError(

@@ -4,6 +4,7 @@ import collections
 
 from binaries.config import run_config
 from binaries.config import suited
+from tasks import brightness
 from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
@@ -66,6 +67,9 @@ def build(
     known['fit'] = how.fit
     if how.pixel_range is not None:
       known['pixel_range'] = list(how.pixel_range)
+    for key in brightness.MEASURED:
+      if key in (own := dict(task.files.ranges)):
+        known[f'{suited.MEASURED}{key}'] = list(own[key])
   if task.scaling is not None and not task.measured:
     center, factor = task.scaling
     known['scaling'] = {'center': center.tolist(), 'scale': (1 / factor).tolist()}

@@ -12,6 +12,7 @@ from sklearn import neighbors
 from binaries.config import run_config
 from binaries.config import suited
 from binaries.experiment import exporting
+from tasks import images as images_lib
 from tasks import pictures
 from tasks import task_types
 from tff_ssl.computing import inert
@@ -73,7 +74,8 @@ def predict(
     )
   with stages.show_progress(stages.StageLines(what='predicting')):
     # Pictures first: reading and encoding the training examples takes longer.
-    read = _read(images, encoder.input_shape[1:], config)
+    reading = suited.reading(config.data, folder / model_card.ENCODER)
+    read = _read(images, encoder.input_shape[1:], reading)
     task = exporting.load_task(folder, config)
     model = exporting.fitted(config, task, encoder, end_to_end)
     stages.begin(f'encoding {len(read[0]):,} pictures')
@@ -94,13 +96,13 @@ def predict(
 
 
 def _read(
-  images: Sequence[str], shape: tuple[int, int, int], config: run_config.RunConfig
+  images: Sequence[str], shape: tuple[int, int, int], reading: images_lib.Reading
 ) -> tuple[list[str], np.ndarray]:
   """Returns names and pixels of all pictures that can be read."""
   names: list[str] = []
   pixels: list[np.ndarray] = []
   for path in images:
-    loaded = pictures.load(path, shape, suited.reading(config.data))
+    loaded = pictures.load(path, shape, reading)
     for line in loaded.intake.lines():
       print(f'  {line}')
     names += loaded.names

@@ -60,7 +60,9 @@ def run(
     model = objectives.build(config, encoder, task).model
   round, params = _read(folder, encoder, model)
   if added.transfer:
-    task = transfer.load(config, added.transfer, added.transfer_dir, task.image_shape)
+    task = transfer.load(
+      config, added.transfer, added.transfer_dir, task.image_shape, task.files
+    )
     membership.check_unseen(folder, config, task)
     if added.new_only:
       task = membership.new_to(folder, task)

@@ -9,6 +9,7 @@ from binaries.config import evaluations
 from binaries.config import run_config
 from binaries.config import suited
 from tasks import images
+from tasks import provenance
 from tasks import registry
 from tasks import task_types
 
@@ -50,6 +51,7 @@ def load(
   name: str,
   folder: str | None,
   image_shape: tuple[int, int, int],
+  files: provenance.Files | None = None,
 ) -> task_types.Task:
   """Loads a task in the shape that an encoder takes, and prints what it holds.
 
@@ -58,6 +60,7 @@ def load(
     name: Name of the task.
     folder: Where its data are; see `Data.dir`.
     image_shape: Height, width and channels of the encoder's images.
+    files: Of the run's own task, whose ranges of brightness hold.
 
   Raises:
     ValueError: If its images cannot get this shape, or its data are missing.
@@ -71,14 +74,17 @@ def load(
   # Data that have grown since a run are read as the run read them, and any pictures as
   # its encoder knows them.
   own = suited.arguments(config.data) if name == config.task else {}
-  usual = name not in registry.OF_PICTURES
+  reading = images.AS_USUAL
+  if name in registry.OF_PICTURES:
+    of_run = files.ranges if files else ()
+    reading = dataclasses.replace(suited.reading(config.data), of_run=of_run)
   task = registry.load(
     name,
     folder,
     height,
     config.data.download,
     seed=0,
-    reading=images.AS_USUAL if usual else suited.reading(config.data),
+    reading=reading,
     **own,
   )
   task = fit(task, image_shape)

@@ -17,6 +17,7 @@ from tff_ssl.encoders import cnn
 from tff_ssl.encoders import network
 
 _SIZE = 8
+_OF_RUN = (('whole', (51_000.0, 52_000.0)), ('floating', (-3.5, 20.0)))
 
 
 # Decoded pictures.
@@ -122,9 +123,9 @@ def test_encoders_side_by_side_read_pictures_alike(run, photos, tmp_path):
 @pytest.mark.parametrize(
   ('given', 'expected'),
   [
-    ([], images.Reading(images.PAD, (0.0, 1000.0))),
-    (['--data=fit=stretch'], images.Reading(images.STRETCH, (0.0, 1000.0))),
-    (['--data=pixel_range=-5/5'], images.Reading(images.PAD, (-5.0, 5.0))),
+    ([], images.Reading(images.PAD, (0.0, 1000.0), _OF_RUN)),
+    (['--data=fit=stretch'], images.Reading(images.STRETCH, (0.0, 1000.0), _OF_RUN)),
+    (['--data=pixel_range=-5/5'], images.Reading(images.PAD, (-5.0, 5.0), _OF_RUN)),
   ],
 )
 @pytest.mark.parametrize('source', ['run', 'run/encoder.keras', 'given'])
@@ -138,7 +139,8 @@ def test_pictures_are_read_as_the_run_read_them(
   config['config']['data'] |= how
   (folder / 'config.json').write_text(json.dumps(config))
   card = json.loads((folder / 'encoder.json').read_text())
-  (folder / 'encoder.json').write_text(json.dumps({**card, **how}))
+  of_run = {f'measured_{key}': ends for key, ends in _OF_RUN}
+  (folder / 'encoder.json').write_text(json.dumps({**card, **how, **of_run}))
   # An encoder and its card alone, as they are given away.
   (tmp_path / 'given').mkdir()
   for name in ('encoder.keras', 'encoder.json'):

@@ -253,13 +253,13 @@ def test_flags_of_pictures_reach_the_task_and_the_configuration(tmp_path, capsys
   in_process.call(partition, *start)
   said = capsys.readouterr().out
   assert '5 of 5 images have more than 8 bits, scaled from the range of all' in said
-  assert '(0..4095)' in said
+  assert '(--data=pixel_range=0/4095)' in said
   assert (
     '5 of 5 images lose 50% of their pixels by the crop; --data=fit=pad keeps' in said
   )
   in_process.call(partition, *start, '--data=fit=pad,pixel_range=0/2000')
   said = capsys.readouterr().out
-  assert '(0..4095)' not in said
+  assert 'pixel_range=0/4095' not in said
   assert 'lose' not in said
   assert '2 of 5 images have numbers outside of their range' in said
   line = ' '.join(start)

@@ -40,12 +40,20 @@ def _range(*files):
     (np.int16, -1024, 3071, (-1024, 3071)),
     (np.float32, 0, 1, (0, 1)),
     (np.float32, -0.003, 1.003, (0, 1)),
-    (np.float32, 0, 2, (0, 255)),
+    (np.float32, 0, 25, (0, 25)),
+    (np.float32, 0, 26, (0, 255)),
     (np.float32, 0, 256, (0, 255)),
     (np.float32, 0, 65535, (0, 65535)),
     (np.float32, 0, 1e6, (0, 1e6)),
     (np.float32, -1, 1, (-1, 1)),
     (np.float32, -5, -5, (-5, -4)),
+    # A tenth of 4095 is 409.5: raw numbers and degrees of thermal cameras are below.
+    (np.uint16, 1000, 1409, (1000, 1409)),
+    (np.uint16, 1000, 1410, (0, 4095)),
+    (np.uint16, 51_000, 52_000, (51_000, 52_000)),
+    (np.float32, 20.5, 32, (20.5, 32)),
+    (np.int32, 0, 70_000, (0, 70_000)),
+    (np.uint16, 7, 7, (0, 255)),
   ],
 )
 def test_least_usual_range_that_holds_the_numbers(dtype, low, high, expected):
@@ -63,12 +71,45 @@ def test_few_pixels_change_nothing(count, hot):
   assert _range(values) == (0, 4095)
 
 
-@pytest.mark.parametrize(('side', 'expected'), [(14, 4095), (20, 65535)])
+@pytest.mark.parametrize(('side', 'expected'), [(14, (0, 4095)), (20, (100, 4000))])
 def test_burnt_in_marker_of_at_most_two_percent(side, expected):
-  # By hand: 14 x 14 of 10,000 pixels are 1.96 %, 20 x 20 are 4 %.
+  # By hand: 14 x 14 of 10,000 pixels are 1.96 %, 20 x 20 are 4 %: 0 to 65535, of which
+  # the rest fills 6 %.
   values = np.random.default_rng(0).integers(100, 4000, (100, 100)).astype(np.uint16)
   values[:side, :side] = 65535
-  assert _range(values) == (0, expected)
+  np.testing.assert_allclose(_range(values), expected, atol=5)
+
+
+@_SETTINGS
+@hypothesis.given(
+  strategies.sampled_from([(np.uint16, 51_000), (np.int16, 2900), (np.float32, 20)]),
+  strategies.dictionaries(
+    strategies.sampled_from([0, -9999, -32768, 65535]), strategies.integers(1, 350)
+  ),
+)
+def test_dead_pixels_and_no_data_do_not_undo_the_ends_of_thermal_pictures(kind, bad):
+  dtype, low = kind
+  values = np.linspace(low, low + 12, 576).astype(dtype)
+  left = values[max(bad.values(), default=0) :].copy()
+  for number, count in bad.items():
+    # int16 reads 65535 as -1.
+    values[:count] = np.int64(number).astype(dtype)
+  ends = _range(values.reshape(24, 24))
+  np.testing.assert_allclose(ends, (left[0], left[-1]), atol=0.01)
+
+
+def test_file_unlike_the_others_is_said_to_hide_them():
+  thermal = [np.array([[51_000, 52_000]], np.uint16)] * 11
+  other, blank = np.array([[2000, 3500]], np.uint16), np.zeros((2, 2), np.uint16)
+  assert _range(*thermal, blank) == (51_000, 52_000)
+  assert _range(*thermal, other) == (0, 65535)
+  summaries = [_numbers(values).summary() for values in (*thermal, other)]
+  # By hand: 1000 of 65535 numbers.
+  assert brightness.shown((0, 65535), summaries) == (
+    '--data=pixel_range=0/65535; most of them fill 1.5% of that range: '
+    '--data=pixel_range=51000/52000'
+  )
+  assert brightness.shown((0, 4095), summaries[-1:]) == '--data=pixel_range=0/4095'
 
 
 def test_edges_of_a_marker_belong_to_it():

@@ -49,7 +49,7 @@ def test_a_hot_pixel_or_a_marker_does_not_change_brightness(tmp_path, hot):
   _, decoded = _decode(tmp_path, size=64)
   # By hand: 2000 needs 11 bits, of which the least usual range has 12.
   np.testing.assert_array_equal(decoded.pixels[:, 32, 32], round(2000 * 255 / 4095))
-  assert decoded.measured == ((0, 4095),)
+  assert [ends for _, ends in decoded.measured] == [(0, 4095)]
 
 
 def test_the_same_number_is_as_bright_in_every_file(tmp_path):
@@ -62,8 +62,8 @@ def test_the_same_number_is_as_bright_in_every_file(tmp_path):
   expected = [round(v * 255 / 65535) for v in (200, 4000, 60_000)]
   # A picture of 8 bits stays as it is.
   np.testing.assert_array_equal(decoded.pixels[:, 0, 0, 0], [*expected, 77])
-  assert decoded.measured == ((0, 65535),)
-  note = f'{decoding.MEASURED_RANGE} (0..65535)'
+  assert [ends for _, ends in decoded.measured] == [(0, 65535)]
+  note = f'{decoding.MEASURED_RANGE} (--data=pixel_range=0/65535)'
   assert decoded.notes[note] == list(names[:3])
 
 
@@ -71,14 +71,15 @@ def test_whole_and_floating_numbers_of_one_range_are_all_named(tmp_path):
   whole = np.full((4, 4), 200, np.uint16)
   _write(tmp_path, a=whole, b=whole.astype(np.float32))
   names, decoded = _decode(tmp_path)
-  assert decoded.notes[f'{decoding.MEASURED_RANGE} (0..255)'] == list(names)
+  note = f'{decoding.MEASURED_RANGE} (--data=pixel_range=0/255)'
+  assert decoded.notes[note] == list(names)
 
 
 def test_hounsfield_units_have_their_own_range_or_a_stated_one(tmp_path):
   values = np.linspace(-1000, 2000, 40_000).astype(np.int16).reshape(200, 200)
   _write(tmp_path, a=values, b=np.maximum(values, -200))
   _, decoded = _decode(tmp_path, size=200)
-  ((low, high),) = decoded.measured
+  ((_, (low, high)),) = decoded.measured
   # A thousandth of the pixels is ignored at each end.
   np.testing.assert_allclose((low, high), (-997, 1997), atol=1)
   expected = np.clip((values - low) / (high - low), 0, 1) * 255
@@ -95,7 +96,7 @@ def test_numbers_around_0_and_1_are_shares(tmp_path):
   values = np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)
   _write(tmp_path, a=values, b=values * np.float32(1.0003), c=values - np.float32(1e-4))
   _, decoded = _decode(tmp_path, size=8)
-  assert decoded.measured == ((0, 1),)
+  assert [ends for _, ends in decoded.measured] == [(0, 1)]
   np.testing.assert_allclose(
     decoded.pixels[..., 0], np.stack([values * 255] * 3), atol=1
   )

@@ -15,13 +15,14 @@ from tests.tasks import picture_files
 _DRAW = np.random.default_rng(0)
 # Nothing is symmetric: bytes, channels and axes in another order are seen.
 _U16 = _DRAW.integers(0, 2**16, (5, 7, 4)).astype(np.uint16)
+_OPAQUE = picture_files.of(Image.new('RGBA', (8, 8)), 'JPEG2000')
 _WHOLE_RANGE = images.Reading(pixel_range=(0.0, 65535.0))
 
 
 def _read(content):
   with Image.open(io.BytesIO(content)) as image:
     assert deep.is_deep(image)
-    assert deep.notes(content, image) == ()
+    assert deep.UPPER not in deep.notes(content, image)
     return deep.numbers(content, image)
 
 
@@ -69,7 +70,7 @@ def test_fourth_channel_that_a_tiff_does_not_explain_is_no_opacity(dtype):
     picture_files.tiff(values[..., :3]), 7, _WHOLE_RANGE, lambda _: None
   )
   np.testing.assert_array_equal(picture.pixels, without.pixels)
-  assert (picture.notes, without.notes) == ((deep.FOURTH,), ())
+  assert (picture.notes, without.notes) == ((f'{deep.CHANNELS} (1 of 4)',), ())
 
 
 @pytest.mark.parametrize('order', ['<', '>'])
@@ -121,9 +122,28 @@ def _jpeg_2000(bits):
   return bytes(content)
 
 
+def _layered(channels, extra, photometric=2, **known):
+  """A TIFF of 8 bits."""
+  values = np.resize(_U16, (5, 7, channels)).astype(np.uint8)
+  return picture_files.tiff(values, extra=extra, photometric=photometric, **known)
+
+
 @pytest.mark.parametrize(
   ('content', 'said'),
   [
+    # Of no channel is said that it is opacity.
+    (_layered(4, 0), (f'{deep.CHANNELS} (1 of 4)',)),
+    (_layered(5, (0, 0)), (f'{deep.CHANNELS} (2 of 5)',)),
+    (_layered(6, (2, 0, 0)), (f'{deep.CHANNELS} (2 of 6)',)),
+    (_layered(2, 0, 1), (f'{deep.CHANNELS} (1 of 2)',)),
+    (
+      _layered(9, (0,) * 8, 1, planar=True, deflated=True),
+      (f'{deep.CHANNELS} (8 of 9)',),
+    ),
+    (_layered(5, 0, 5), (f'{deep.CHANNELS} (1 of 5)',)),
+    *((_layered(*whole), ()) for whole in ((4, 2), (4, 1), (2, 2, 1), (4, None, 5))),
+    (_OPAQUE.replace(b'cdef', b'none'), (f'{deep.CHANNELS} (1 of 4)',)),
+    (_OPAQUE, ()),
     (b'P6 2 1 65535\n' + bytes(range(12)), (deep.UPPER,)),
     (b'P6 2 1 1023\n' + bytes(range(12)), (deep.UPPER,)),
     (b'P6 2 1 255\n' + bytes(range(6)), ()),
@@ -133,7 +153,7 @@ def _jpeg_2000(bits):
     (picture_files.tiff(_U16[..., :3].astype(np.uint8), planar=True), ()),
   ],
 )
-def test_colours_that_are_cut_to_8_bits_are_said_to_be(content, said):
+def test_bits_and_channels_that_are_not_read_are_said_to_be(content, said):
   with Image.open(io.BytesIO(content)) as image:
     assert not deep.is_deep(image)
     assert deep.notes(content, image) == said

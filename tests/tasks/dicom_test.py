@@ -229,7 +229,7 @@ def test_a_series_has_one_range(tmp_path):
     decoded.pixels[3, ..., 0].astype(float), _scaled(units, -0.5, 999.5), atol=0.51
   )
   # The median is of several files, and so of several clients if they share a series.
-  assert decoded.measured == ((-140.5, 259.5),)
+  assert [ends for _, ends in decoded.measured] == [(-140.5, 259.5)]
   assert decoded.notes == {dicom.WINDOW: ['0.dcm', '1.dcm', '2.dcm', '3.dcm']}
 
 
@@ -273,7 +273,7 @@ def test_of_sixteen_bits_the_range_is_measured_without_a_window(tmp_path):
   source = sources.open_source(tmp_path)
   decoded = decoding.decode_all(source, source.names, 8)
   # In units after rescaling, of all numbers of so few.
-  assert decoded.measured == ((-1048, 3047),)
+  assert [ends for _, ends in decoded.measured] == [(-1048, 3047)]
   expected = _scaled(_CT, 0, 4095)
   np.testing.assert_allclose(decoded.pixels[0, ..., 0], expected, atol=0.51)
 
@@ -289,7 +289,9 @@ def test_units_of_any_scale_fill_their_range(tmp_path, slope, intercept):
   (tmp_path / '0.dcm').write_bytes(content)
   source = sources.open_source(tmp_path)
   decoded = decoding.decode_all(source, source.names, 8)
-  np.testing.assert_allclose(decoded.measured, [(0, 32767 * slope + intercept)])
+  np.testing.assert_allclose(
+    [ends for _, ends in decoded.measured], [(0, 32767 * slope + intercept)]
+  )
   found = decoded.pixels[0, ..., 0]
   np.testing.assert_allclose(found, _scaled(values, 0, 32767), atol=0.51)
 
@@ -300,7 +302,7 @@ def test_files_of_a_series_have_one_range_whatever_their_slopes(tmp_path):
     (tmp_path / f'{k}.dcm').write_bytes(_file(_CT, RescaleSlope=slope))
   source = sources.open_source(tmp_path)
   decoded = decoding.decode_all(source, source.names, 8)
-  assert decoded.measured == ((0, 8190),)
+  assert [ends for _, ends in decoded.measured] == [(0, 8190)]
   for slope, found in zip((0.5, 1, 2), decoded.pixels[..., 0], strict=True):
     np.testing.assert_allclose(found, _scaled(_CT * slope, 0, 8190), atol=0.51)
 

@@ -41,11 +41,17 @@ def test_postscript_starts_no_program(tmp_path, monkeypatch, read):
   assert (tmp_path / 'started').exists()
 
 
-@pytest.mark.parametrize('kind', ['PDF', 'ICNS', 'TGA', 'PCX', 'IM', 'DDS'])
+@pytest.mark.parametrize('kind', ['PDF', 'ICNS', 'TGA', 'ICO', 'PCX', 'IM', 'DDS'])
 def test_other_formats_are_not_tried(kind):
   content = picture_files.of(Image.new('RGB', (16, 16)), kind)
   with pytest.raises(Image.UnidentifiedImageError):
     picture_files.decode(content, 8)
+
+
+def test_bands_that_pillow_does_not_know_have_a_way_out():
+  content = picture_files.tiff(np.zeros((2, 2, 4)), photometric=1, extra=(0, 0, 0))
+  with pytest.raises(opening.PictureError, match='save one of them, or three as RGB'):
+    picture_files.decode(content, 2)
 
 
 def test_pictures_larger_than_pillow_reads_are_read():

@@ -45,7 +45,7 @@ def tiff(
   *,
   order: str = '<',
   photometric: int | None = None,
-  extra: int | None = None,
+  extra: int | tuple[int, ...] | None = None,
   deflated: bool = False,
   orientation: int = 1,
   planar: bool = False,
@@ -56,7 +56,7 @@ def tiff(
     values: [height, width, channels], of any type of numbers.
     order: Of bytes, `<` or `>`.
     photometric: Its tag; by default 1 (greyscale), and 2 of several channels.
-    extra: What the last channel is: 0 nothing, 1 premultiplied opacity, 2 opacity.
+    extra: What the last channels are: 0 nothing, 1 premultiplied opacity, 2 opacity.
     deflated: Whether it is compressed.
     orientation: Its tag.
     planar: Whether each channel is a plane by itself.
@@ -82,7 +82,7 @@ def tiff(
     279: [len(strip) for strip in strips],
     284: [2 if planar else 1],
     339: [sample_format] * channels,
-    **({338: [extra]} if extra is not None else {}),
+    **({} if extra is None else {338: [extra] if isinstance(extra, int) else [*extra]}),
   }
   # Entries of 12 bytes; what needs more than 4 bytes follows them.
   begin = 8 + 2 + 12 * len(tags) + 4

@@ -194,6 +194,7 @@ ENTRIES = (
       'pixel_range',
     )
   ),
+  Rule('measured_*', Kind.STATED, 'a private run has none, because it states them'),
   Rule('signals', Kind.RELEASED, _OF_SIGNALS),
   Rule('parent', Kind.STATED, 'the name and a digest of the weights it started from'),
   Rule('data', Kind.STATED, 'numbers of examples and classes, which are not protected'),
