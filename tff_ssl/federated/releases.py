@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import aggregations
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import followed_norms
@@ -47,7 +48,9 @@ def settle(
     aggregation = aggregation.divided(_sizes(algorithm, element_spec, aggregation))
   if aggregation.adaptive:
     # The algorithm has them now; whoever settles it again adds no others.
-    aggregation = dataclasses.replace(aggregation, adaptive={})
+    aggregation = dataclasses.replace(
+      aggregation, adaptive={}, made=aggregation_lib.KNOWN
+    )
   return algorithm, aggregation
 
 
