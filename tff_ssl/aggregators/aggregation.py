@@ -13,26 +13,12 @@ from tff_ssl.aggregators import expected_counts
 
 # As `Aggregation.made`: the fields belong together as they are given.
 KNOWN: Mapping[str, Any] = types.MappingProxyType({})
-_MEAN = (
-  tff.aggregators.WeightedAggregationFactory,
-  (
-    'tff.aggregators.MeanFactory of a sum, as_weighted_aggregator of an unweighted '
-    'mean (an empty or discarded client then counts as one, with zeros), or `private` '
-    'in place of noise that is not accounted for'
-  ),
-)
-# Which factories fit, and what to give in place of others.
-_PLACES = {
-  'updates': _MEAN,
-  'metrics': _MEAN,
-  'statistics': (
-    encoding_statistics.StatisticsFactory,
-    'encoding_statistics.StatisticsFactory of a sum',
-  ),
-  'counts': (
-    tff.aggregators.UnweightedAggregationFactory,
-    'a sum of integers, as tff.aggregators.SumFactory',
-  ),
+_WEIGHTED = tff.aggregators.WeightedAggregationFactory
+_NEEDED = {
+  'updates': _WEIGHTED,
+  'metrics': _WEIGHTED,
+  'statistics': encoding_statistics.StatisticsFactory,
+  'counts': tff.aggregators.UnweightedAggregationFactory,
 }
 
 
@@ -93,10 +79,12 @@ class Aggregation:
 
   def __post_init__(self):
     fields = {name: value for name, value in vars(self).items() if name != 'made'}
-    for name, (needed, example) in _PLACES.items():
+    for name, needed in _NEEDED.items():
       if not isinstance(fields[name], needed):
         raise ValueError(
-          f'{name} is {fields[name]}; it must be a {needed.__name__}: {example}.'
+          f'{name} is {fields[name]}; it must be a {needed.__name__}: MeanFactory or '
+          'StatisticsFactory of a sum, as_weighted_aggregator of an unweighted mean, '
+          'SumFactory for counts, or `aggregations.private` for noise.'
         )
     if self.made is KNOWN:
       object.__setattr__(self, 'made', fields)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregations
+from tff_ssl.federated import hparams
 from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
 
@@ -79,16 +80,7 @@ class LearningProcess(tff.learning.templates.LearningProcess):
       fields = {name: getattr(state, name) for name in phase_graph.ProcessState._fields}
       return phase_graph.ProcessState(**{**fields, 'global_model_weights': weights})
 
-    @tff.federated_computation(state_type)
-    def get_hparams(state):
-      del state
-      return collections.OrderedDict()
-
-    @tff.federated_computation(state_type, get_hparams.type_signature.result)
-    def set_hparams(state, hparams):
-      del hparams
-      return state
-
+    get_hparams, set_hparams = hparams.build(graph)
     super().__init__(
       graph.initialize,
       next_fn,
