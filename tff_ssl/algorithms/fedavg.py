@@ -209,7 +209,7 @@ def fedavg(
     server.averaging(server_optimizer, objective.summarize),
   )
   return phases.Algorithm(
-    initial, [train], objective=objective, client_rate=config.rate
+    initial, [train], objective=objective, client_rate=config.client_learning_rate
   )
 
 

@@ -138,7 +138,7 @@ class Algorithm:
       of the client's own model; None: clients have none.
     evaluated: (model weights, `ClientState.kept` of some clients) -> the model weights
       that a simulation evaluates; None: the server's own.
-    client_rate: Round, int32 -> the clients' learning rate; None: unknown.
+    client_rate: The clients' learning rate, or round -> rate; None: unknown.
     classifiers: State -> parameters of an encoder and a head that classify together, by
       the name of the model ('student', 'teacher'); None: there are none.
   """
@@ -151,7 +151,7 @@ class Algorithm:
   client_report: Callable[[Any], Mapping[str, float | None]] | None = None
   personal_model: PersonalModel | None = None
   evaluated: Callable[[Any, Sequence[Any]], Any] | None = None
-  client_rate: Callable[[Any], Any] | None = None
+  client_rate: float | Callable[[Any], Any] | None = None
   classifiers: Callable[[Any], Mapping[str, base.Params]] | None = None
 
   @property

@@ -256,7 +256,7 @@ def dcco(
       initial,
       [_stale_exchange(objective, server_optimizer, config)],
       objective=objective,
-      client_rate=config.rate,
+      client_rate=config.client_learning_rate,
     )
   return phases.Algorithm(
     initial,
@@ -279,7 +279,7 @@ def dcco(
       ),
     ],
     objective=objective,
-    client_rate=config.rate,
+    client_rate=config.client_learning_rate,
   )
 
 

@@ -26,11 +26,6 @@ class LocalSteps:
     checks.positive(client_learning_rate=self.client_learning_rate)
     checks.at_least(1, local_steps=self.local_steps)
 
-  def rate(self, round: tf.Tensor) -> tf.Tensor:
-    """Returns the clients' learning rate, the same in each round."""
-    del round
-    return tf.constant(self.client_learning_rate)
-
   def descend(
     self, params: base.Params, gradient: Callable[[base.Params], base.Params]
   ) -> base.Params:
