@@ -165,7 +165,7 @@ def test_own_factories_are_never_packed_and_replace_no_noise(field):
     assert made.packs is None
     assert not made.noised
   for other in others:
-    with pytest.raises(ValueError, match=f'^{field} is .*; it must be a .*Factory: '):
+    with pytest.raises(ValueError, match=f'^{field} is .*; it must be of .*Factory: '):
       dataclasses.replace(aggregations.plain(), **{field: other})
   rounds = aggregations.private_rounds(1.0, 1.0, 1.0)
   for made in (_ALL['private'](), _ALL['distributed'](), rounds):

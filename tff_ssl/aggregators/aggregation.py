@@ -82,7 +82,7 @@ class Aggregation:
     for name, needed in _NEEDED.items():
       if not isinstance(fields[name], needed):
         raise ValueError(
-          f'{name} is {fields[name]}; it must be a {needed.__name__}: MeanFactory or '
+          f'{name} is {fields[name]}; it must be of {needed.__name__}: MeanFactory or '
           'StatisticsFactory of a sum, as_weighted_aggregator of an unweighted mean, '
           'SumFactory for counts, or `aggregations.private` for noise.'
         )
