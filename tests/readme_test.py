@@ -44,19 +44,19 @@ def test_blocks_of_readme_and_embedding_run(tmp_path, monkeypatch, capsys):
   blocks = [re.search(r'```python\n(import numpy.*?)```', _README, re.DOTALL).group(1)]
   page = (_ROOT / 'docs' / 'embedding.md').read_text(encoding='utf-8')
   blocks += re.findall(r'^```python\n(.*?)^```', page, re.MULTILINE | re.DOTALL)
-  assert len(blocks) == 5
+  assert len(blocks) == 6
   # A notebook that trains DCCO has graphs optimized, which takes as long again here.
   for name, opened in quick.contexts().items():
     monkeypatch.setattr(contexts, name, opened)
   monkeypatch.chdir(tmp_path)
   program = compile('\n'.join([*blocks, _CHECKS]), 'README.md', 'exec')
   exec(program, {'__name__': '__main__'})
-  *printed, counted, colour = capsys.readouterr().out.splitlines()
+  *printed, counted, clip, colour = capsys.readouterr().out.splitlines()
   losses = [float(line) for line in printed]
   # 128 dimensions of independent noise: C is near 0, so the loss is above 128 / 2.
   assert len(losses) == 3
   assert all(64 < loss < 10_000 for loss in losses)
-  assert counted == '64'
+  assert (counted, clip) == ('64', '1.0')
   assert colour.endswith('64.0')
 
 

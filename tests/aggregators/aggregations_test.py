@@ -9,6 +9,7 @@ import pytest
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregations
+from tff_ssl.aggregators import encoding_statistics
 
 _VALUE = tff.to_type(collections.OrderedDict(x=(np.float32, [2])))
 _WEIGHT = tff.TensorType(np.float32)
@@ -24,6 +25,19 @@ _ALL = {
   'secure': lambda: aggregations.secure(8.0, 16),
   'private': lambda: aggregations.private(1.0, 1.0, 1.0),
   'distributed': lambda: aggregations.distributed(1.0, 1.0, 1.0, 1.0, 4, 16),
+}
+_A = tff.aggregators
+_MEAN = _A.MeanFactory()
+_DP = _A.DifferentiallyPrivateFactory.gaussian_fixed(1.0, 4, 1.0)
+# Factories that fit, those that do not.
+_PLACES = {
+  'updates': (
+    _A.clipping_factory(1.0, _MEAN),
+    (_A.UnweightedMeanFactory(), _DP, 'mean'),
+  ),
+  'metrics': (_A.as_weighted_aggregator(_DP), (_A.SumFactory(), _A.MeanFactory)),
+  'statistics': (encoding_statistics.StatisticsFactory(_DP), (_MEAN, None)),
+  'counts': (_A.SecureSumFactory(9, 0), (_MEAN,)),
 }
 
 
@@ -139,3 +153,39 @@ def test_secure_sums_that_would_round_updates_to_nothing_are_refused(bound):
   assert 2.0**17 * 2.0**-31 < 0.1 * 1e-3
   with pytest.raises(ValueError, match='between 1e-12 and 131072'):
     aggregations.secure(bound, 4096)
+
+
+@pytest.mark.parametrize('field', _PLACES)
+def test_own_factories_are_never_packed_and_replace_no_noise(field):
+  own, others = _PLACES[field]
+  second = dataclasses.replace(aggregations.of(updates=_MEAN), **{field: own})
+  replaced = dataclasses.replace(aggregations.plain(), **{field: own})
+  for made in (second, replaced, aggregations.of(**{field: own})):
+    assert getattr(made, field) is own
+    assert made.packs is None
+    assert not made.noised
+  for other in others:
+    with pytest.raises(ValueError, match=f'^{field} is .*; it must be of .*Factory: '):
+      dataclasses.replace(aggregations.plain(), **{field: other})
+  rounds = aggregations.private_rounds(1.0, 1.0, 1.0)
+  for made in (_ALL['private'](), _ALL['distributed'](), rounds):
+    with pytest.raises(ValueError, match=f'^{field} of an aggregation is set; it must'):
+      dataclasses.replace(made, **{field: own})
+
+
+def test_noise_and_packs_cannot_be_claimed():
+  plain, private = aggregations.plain(), _ALL['private']()
+  own = aggregations.of(updates=_MEAN)
+  assert aggregations.of().packs is not None
+  for made, change in (
+    (own, {'noised': True}),
+    (own, {'packs': plain.packs}),
+    (plain, {'packs': private.packs}),
+    (plain, {'noised': True, 'multipliers': {'update': 9.0}}),
+    (private, {'multipliers': {'update': 9.0}}),
+    (private, {'is_gaussian': False}),
+  ):
+    with pytest.raises(ValueError, match=', '.join(change)):
+      dataclasses.replace(made, **change)
+  with pytest.raises(ValueError, match='noised or packs of an aggregation is set'):
+    aggregations.Aggregation(_MEAN, own.statistics, _MEAN, own.counts, noised=True)

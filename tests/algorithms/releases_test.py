@@ -17,6 +17,7 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.encoders import predictor
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import packs
 from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
 from tff_ssl.federated import releases
@@ -110,6 +111,13 @@ def test_an_algorithm_that_sends_integers_is_refused():
     phases.releases(exchange({}), aggregations.plain())
   kinds = {'update': combine.UPDATE, 'group': combine.LOCAL}
   assert phases.releases(exchange(kinds), _private()) == ('choose/update',)
+
+
+def test_batch_norm_warns_of_clients_with_one_example(caplog):
+  for singles in (0, 2):
+    spec = packs.PackSpec(harness.ELEMENT, singles)
+    releases.settle(_graph().algorithm, spec, None)
+    assert caplog.text.count('2 clients have 1 example') == singles // 2
 
 
 def test_the_expected_sum_of_weights_is_needed_unless_they_are_examples():

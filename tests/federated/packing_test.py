@@ -146,9 +146,11 @@ def test_values_whose_square_overflows_are_clipped(tff_context):
   assert abs(sent['update']) <= 2 * 4.0 / 3
 
 
-def test_secure_sums_refuse_packs():
-  with pytest.raises(ValueError, match='acts on each client'):
-    steps.build_cohort(harness.PACKS, aggregations.secure(1.0, 8))
+def test_secure_sums_and_own_factories_refuse_packs():
+  own = aggregations.of(updates=tff.aggregators.MeanFactory())
+  for aggregation in (aggregations.secure(1.0, 8), own):
+    with pytest.raises(ValueError, match='acts on each client'):
+      steps.build_cohort(harness.PACKS, aggregation)
 
 
 @pytest.mark.parametrize(

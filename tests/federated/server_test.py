@@ -6,7 +6,56 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.algorithms import harness
+from tff_ssl.algorithms import fedavg
+from tff_ssl.federated import local_training
+from tff_ssl.federated import processes
 from tff_ssl.federated import server
+
+_O = tff.learning.optimizers
+
+
+@pytest.mark.parametrize(
+  'optimizer',
+  [tf.keras.optimizers.SGD(), _O.build_sgdm, 'sgd', None, 0.1, _O.build_adafactor(0.1)],
+)
+def test_what_is_no_optimizer_of_graphs_is_refused(optimizer):
+  with pytest.raises(ValueError, match=r"The server's optimizer is .* must be"):
+    processes.build(fedavg.fedavg(harness.cco(), optimizer), harness.ELEMENT)
+
+
+@pytest.mark.parametrize(
+  ('name', 'build'),
+  {
+    'objective': lambda sgd: fedavg.fedavg(sgd, harness.cco()),
+    'config': lambda sgd: fedavg.fedavg(harness.cco(), sgd, sgd),
+    'optimizer': lambda sgd: local_training.LocalPlan(optimizer=sgd),
+    'algorithm': lambda _: processes.build(harness.cco(), harness.ELEMENT),
+  }.items(),
+)
+def test_arguments_in_the_place_of_others_are_named(name, build):
+  with pytest.raises(ValueError, match=f'^{name} is .*; it must be a tff_ssl'):
+    build(_O.build_sgdm(1.0))
+
+
+def test_a_rate_that_is_set_scales_the_step(tff_context):
+  config = fedavg.FedAvgConfig(client_learning_rate=0.25)
+  algorithm = fedavg.fedavg(harness.cco(), _O.build_sgdm(0.5), config)
+  process = processes.build(algorithm, harness.ELEMENT)
+  state, cohort = process.initialize(), harness.cohort([[0, 1], [2, 3, 4]])
+  before = harness.weights(process, state)
+
+  def step(state):
+    return harness.weights(process, process.next(state, cohort).state) - before
+
+  hparams = process.get_hparams(state)
+  rates = {'client_work': {'learning_rate': 0.25}, 'finalizer': {'learning_rate': 0.5}}
+  assert {group: dict(own) for group, own in hparams.items()} == rates
+  once = step(state)
+  hparams['finalizer']['learning_rate'] = 1.5
+  assert harness.relative(step(process.set_hparams(state, hparams)), 3 * once) < 1e-4
+  hparams['client_work']['learning_rate'] = 1.5
+  with pytest.raises(tf.errors.InvalidArgumentError, match='of client_work is fixed'):
+    process.set_hparams(state, hparams)
 
 
 def test_seeds_are_a_function_of_the_run_and_the_round():

@@ -43,6 +43,7 @@ def _uneven():
 
 def test_packs_hold_all_clients():
   clients = simulated_clients.Clients(_uneven(), num_packs=2)
+  assert clients.element_spec.singles == 1
   assert _packs(clients.cohort(['c', 'a', 'b'])) == [
     [[10, 11, 12, 13]],
     [[18], [14, 15, 16]],
@@ -146,6 +147,8 @@ def test_one_line_says_that_clients_are_not_packed(monkeypatch):
 
 
 def test_invalid_values_are_named():
+  with pytest.raises(ValueError, match='num_packs is 2; it must be None or 0'):
+    simulated_clients.Clients(tiny.clients(), aggregations.secure(1.0, 8), num_packs=2)
   with pytest.raises(ValueError, match='num_packs is -1'):
     simulated_clients.Clients(tiny.clients(), num_packs=-1)
   with pytest.raises(ValueError, match="there is no client 'carol'"):

@@ -1,10 +1,11 @@
 """Which factory each value that leaves a client goes through.
 
-An algorithm takes one `Aggregation`. `plain` sums in the clear. `secure` uses secure
-sums throughout, so that the server learns only totals. `private` clips every value
-computed from a client's examples, except counts, and adds noise to its sum (central
-differential privacy). `private_rounds` states the noise for all releases of a round
-together. With `distributed` the clients add the noise themselves, under secure sums.
+An algorithm takes one `Aggregation`. `plain` sums in the clear; `of` takes own
+factories. `secure` uses secure sums throughout, so that the server learns only totals.
+`private` clips every value computed from a client's examples, except counts, and adds
+noise to its sum (central differential privacy). `private_rounds` states the noise for
+all releases of a round together. With `distributed` the clients add the noise
+themselves, under secure sums.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Any
 import tensorflow_federated as tff
 import tensorflow_privacy
 
-from tff_ssl.aggregators import adaptive_clipping
+from tff_ssl.aggregators import aggregation
 from tff_ssl.aggregators import bounds
 from tff_ssl.aggregators import clip_norms
 from tff_ssl.aggregators import encoding_statistics
@@ -28,89 +29,46 @@ from tff_ssl.aggregators import skellam
 from tff_ssl.aggregators import zeros
 from tff_ssl.computing import checks
 
+Aggregation = aggregation.Aggregation
+Packs = aggregation.Packs
 # An l2 norm that no sum over clients reaches.
 _UNCLIPPED = 2.0**60
 
 
-@dataclasses.dataclass(frozen=True)
-class Aggregation:
-  """The aggregators of an algorithm.
-
-  Attributes:
-    updates: Model updates, weighted by example count.
-    statistics: Encoding statistics, or population statistics of batch norm, weighted
-      by example count; the result has the fields `statistics` and `num_examples` (see
-      `StatisticsFactory`).
-    metrics: Floating metrics, weighted by example count.
-    counts: Integer counts, summed.
-    packs: How packs are aggregated, where each value holds many simulated clients.
-      None: packs are not possible, and each client must be a value of its own.
-    noised: Whether noise is added, so that no value that arrives is 0.
-    multipliers: If noise is added, its standard deviation over the clip norm, for each
-      value that is released; by what is clipped ('update', 'statistics', 'metrics',
-      'within').
-    adaptive: By what is clipped, the norms that adapt (`federated.followed_norms`). Of
-      these the aggregation sums values that were divided by them.
-    within: Counts of clients within a norm that adapts; None: no norm does.
-    is_gaussian: If noise is added, whether it is Gaussian. Other noise is accounted for
-      as Gaussian, but without amplification by sampling, which is not known for it.
-    releases_metrics: Whether metrics leave the clients; if not, 0 arrives in their
-      place.
-    expected: If the sizes of cohorts are random and must not be revealed, the numbers
-      that replace each round's counts; None: clients and examples are counted.
-    divided: If noise is stated for a round, a function from the sizes of the values
-      that a round releases (`noise_split.divide`) to the aggregation for such rounds;
-      the builder calls it. None: the noise is stated for each release.
-  """
-
-  updates: tff.aggregators.WeightedAggregationFactory
-  statistics: tff.aggregators.WeightedAggregationFactory
-  metrics: tff.aggregators.WeightedAggregationFactory
-  counts: tff.aggregators.UnweightedAggregationFactory
-  packs: 'Packs | None' = None
-  noised: bool = False
-  multipliers: Mapping[str, float] = dataclasses.field(default_factory=dict, hash=False)
-  adaptive: Mapping[str, adaptive_clipping.AdaptiveClip] = dataclasses.field(
-    default_factory=dict, hash=False
-  )
-  within: tff.aggregators.WeightedAggregationFactory | None = None
-  is_gaussian: bool = True
-  releases_metrics: bool = True
-  expected: expected_counts.Expected | None = None
-  divided: 'Callable[[Mapping[str, Sequence[int]]], Aggregation] | None' = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Packs:
-  """How packs of clients are aggregated, and how each client in them is clipped.
-
-  Attributes:
-    aggregation: Combines packs: each value is the mean over the pack's clients, and
-      each weight is the sum of their weights.
-    clip_norms: By what is clipped ('update', 'statistics', 'metrics', 'within'),
-      the l2 norm to which n_k times each client's value is clipped before the pack is
-      summed. Values that are not named are not clipped.
-    most_examples: Bound of n_k, above which a client is an error; None: none.
-    unmasked: Whether packs are summed in the clear although clients would mask what
-      they send. Only a simulation may do this.
-  """
-
-  aggregation: Aggregation
-  clip_norms: Mapping[str, float] = dataclasses.field(default_factory=dict)
-  unmasked: bool = False
-  most_examples: int | None = None
-
-
 def plain() -> Aggregation:
   """Returns weighted means and sums in the clear."""
-  aggregation = Aggregation(
+  whole = Aggregation(
     updates=tff.aggregators.MeanFactory(no_nan_division=True),
     statistics=encoding_statistics.StatisticsFactory(),
     metrics=tff.aggregators.MeanFactory(no_nan_division=True),
     counts=tff.aggregators.SumFactory(),
   )
   # A weighted mean of weighted means is the weighted mean.
-  return dataclasses.replace(aggregation, packs=Packs(aggregation))
+  return dataclasses.replace(whole, packs=Packs(whole), made=aggregation.KNOWN)
+
+
+def of(
+  updates: tff.aggregators.WeightedAggregationFactory | None = None,
+  statistics: encoding_statistics.StatisticsFactory | None = None,
+  metrics: tff.aggregators.WeightedAggregationFactory | None = None,
+  counts: tff.aggregators.UnweightedAggregationFactory | None = None,
+) -> Aggregation:
+  """Returns an aggregation by own factories; see `Aggregation`, also for arguments.
+
+  They act on each client: packs and parts are refused, because a mean of means may be
+  another one. Where none is given it is plain. Noise of a factory is in no ledger.
+
+  Raises:
+    ValueError: If a factory does not fit its place.
+  """
+  whole = plain()
+  return dataclasses.replace(
+    whole,
+    updates=updates or whole.updates,
+    statistics=statistics or whole.statistics,
+    metrics=metrics or whole.metrics,
+    counts=counts or whole.counts,
+  )
 
 
 def secure(
@@ -195,23 +153,22 @@ def private(
   """
   adaptive, norms = clip_norms.divided(update_clip, statistics_clip, metrics_clip)
   multipliers = clip_norms.multipliers(noise_multiplier, adaptive, norms)
-  noised = _noised(
-    multipliers,
-    {name: _noised_sum(multipliers[name], norm) for name, norm in norms.items()},
-    *expected_counts.factories(expected),
-  )
+  known = expected_counts.factories(expected)
   # Packs clip each client inside. Only the same noise remains to be added, with a norm
   # that clips nothing: a power of two, by which the noise is scaled exactly.
-  noise_only = _noised(
+  noise_only = {
+    name: _noised_sum(multipliers[name] * norm / _UNCLIPPED, _UNCLIPPED)
+    for name, norm in norms.items()
+  }
+  packed = _noised(multipliers, noise_only, *known, expected=expected)
+  return _noised(
     multipliers,
-    {
-      name: _noised_sum(multipliers[name] * norm / _UNCLIPPED, _UNCLIPPED)
-      for name, norm in norms.items()
-    },
-    *expected_counts.factories(expected),
+    {name: _noised_sum(multipliers[name], norm) for name, norm in norms.items()},
+    *known,
+    packs=Packs(packed, norms),
+    expected=expected,
+    adaptive=adaptive,
   )
-  packed = Packs(dataclasses.replace(noise_only, expected=expected), norms)
-  return dataclasses.replace(noised, packs=packed, expected=expected, adaptive=adaptive)
 
 
 def private_rounds(
@@ -281,21 +238,25 @@ def distributed(
   }
   weights = secure_values.SecureWeightFactory(max_examples_per_client)
   counts = secure_counts.SecureCountFactory(max_count)
-  made = _noised(multipliers, sums, weights, counts)
-  of_packs = _noised(
-    multipliers,
-    {
-      name: skellam.PackedSumFactory(multipliers[name], norm)
-      for name, norm in norms.items()
-    },
-  )
+  noise_only: dict[str, tff.aggregators.UnweightedAggregationFactory] = {
+    name: skellam.PackedSumFactory(multipliers[name], norm)
+    for name, norm in norms.items()
+  }
   packs = Packs(
-    dataclasses.replace(of_packs, is_gaussian=False),
+    _noised(multipliers, noise_only, is_gaussian=False),
     norms,
     unmasked=True,
     most_examples=max_examples_per_client,
   )
-  return dataclasses.replace(made, packs=packs, is_gaussian=False, adaptive=adaptive)
+  return _noised(
+    multipliers,
+    sums,
+    weights,
+    counts,
+    packs=packs,
+    is_gaussian=False,
+    adaptive=adaptive,
+  )
 
 
 def distributed_rounds(
@@ -331,7 +292,7 @@ def _divided(
     # What a round does not release has no share, but a factory.
     return build({**whole.multipliers, **split})
 
-  return dataclasses.replace(whole, divided=divided)
+  return dataclasses.replace(whole, divided=divided, made=aggregation.KNOWN)
 
 
 def _noised_sum(
@@ -349,6 +310,7 @@ def _noised(
   sums: Mapping[str, tff.aggregators.UnweightedAggregationFactory],
   weights: tff.aggregators.UnweightedAggregationFactory | None = None,
   counts: tff.aggregators.UnweightedAggregationFactory | None = None,
+  **stated: Any,
 ) -> Aggregation:
   metrics: tff.aggregators.WeightedAggregationFactory = zeros.WithheldFactory()
   if noise_split.METRICS in sums:
@@ -371,4 +333,6 @@ def _noised(
     multipliers=multipliers,
     within=within,
     releases_metrics=noise_split.METRICS in sums,
+    made=aggregation.KNOWN,
+    **stated,
   )

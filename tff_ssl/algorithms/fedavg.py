@@ -195,6 +195,8 @@ def fedavg(
     reports, averaged over examples, counts of clients and examples, bytes.
   """
   config = config or FedAvgConfig()
+  checks.is_a(FedAvgConfig, config=config)
+  checks.is_a(base.Objective, objective=objective)
 
   def initial():
     return server.initial_of(objective, config.seed, server_optimizer)
@@ -206,7 +208,9 @@ def fedavg(
     sent_kinds(objective),
     server.averaging(server_optimizer, objective.summarize),
   )
-  return phases.Algorithm(initial, [train], objective=objective)
+  return phases.Algorithm(
+    initial, [train], objective=objective, client_rate=config.client_learning_rate
+  )
 
 
 def with_states(

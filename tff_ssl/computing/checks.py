@@ -15,6 +15,15 @@ def positive(**values: float) -> None:
       raise ValueError(f'{name} is {value}; it must be positive and finite.')
 
 
+def is_a(needed: type, **values: object) -> None:
+  """Refuses values of another type, as arguments in the wrong order are."""
+  for name, value in values.items():
+    if not isinstance(value, needed):
+      raise ValueError(
+        f'{name} is {value!r}; it must be a {needed.__module__}.{needed.__name__}.'
+      )
+
+
 def not_negative(**values: float) -> None:
   """Refuses numbers that are below 0 or not finite."""
   for name, value in values.items():

@@ -64,6 +64,7 @@ class LocalPlan:
   drop_last: str = SMALL
 
   def __post_init__(self):
+    checks.is_a(local.LocalOptimizer, optimizer=self.optimizer)
     checks.at_least(1, epochs=self.epochs)
     if self.batch_size is not None:
       checks.at_least(1, batch_size=self.batch_size)

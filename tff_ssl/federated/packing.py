@@ -62,8 +62,9 @@ class PackedClients:
     """Builds what reads a pack; see `steps.build_cohort`."""
     if aggregation.packs is None:
       raise ValueError(
-        'The aggregation has no `packs`, because it acts on each client; it needs '
-        'the element_spec of separate clients, not a PackSpec.'
+        'The aggregation has no `packs`, because it acts on each client, but the '
+        'element_spec is a PackSpec; it must be that of separate clients, as '
+        '`simulated_clients.Clients(data, aggregation)` has it.'
       )
     self._packs = aggregation.packs
     self.aggregation = aggregation.packs.aggregation

@@ -32,9 +32,11 @@ class PackSpec:
 
   Attributes:
     element_spec: `tf.TensorSpec`s of one example.
+    singles: Number of clients that have one example, if known.
   """
 
   element_spec: Any
+  singles: int = dataclasses.field(default=0, compare=False)
 
   def __post_init__(self):
     clients.check_element(self.element_spec)

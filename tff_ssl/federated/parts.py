@@ -14,7 +14,6 @@ be computed again by itself: it needs only the server's state and the part's cli
 
 import collections
 from collections.abc import Mapping
-import dataclasses
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -108,7 +107,7 @@ def build_parts(graph: phase_graph.Graph) -> Parts:
   packed = graph.cohort is not None and graph.cohort.aggregation is of_parts
   clip_norms = {} if packed else of_packs.clip_norms
   received = graph
-  if not packed and _factories(aggregation) != _factories(of_parts):
+  if not packed and aggregation.updates is not of_parts.updates:
     # Its values are parts; it needs only the types of clients.
     one_client = getattr(graph.element_spec, 'element_spec', graph.element_spec)
     received = phase_graph.Graph(
@@ -146,10 +145,6 @@ def _check_order(algorithm: phases.Algorithm) -> None:
       'The server trains between two exchanges of a round; for rounds in parts it '
       'must train before the first or after the last.'
     )
-
-
-def _factories(aggregation: aggregations.Aggregation) -> aggregations.Aggregation:
-  return dataclasses.replace(aggregation, packs=None)
 
 
 def _build_at_server(

@@ -138,6 +138,7 @@ class Algorithm:
       of the client's own model; None: clients have none.
     evaluated: (model weights, `ClientState.kept` of some clients) -> the model weights
       that a simulation evaluates; None: the server's own.
+    client_rate: The clients' learning rate, or round -> rate; None: unknown.
     classifiers: State -> parameters of an encoder and a head that classify together, by
       the name of the model ('student', 'teacher'); None: there are none.
   """
@@ -150,6 +151,7 @@ class Algorithm:
   client_report: Callable[[Any], Mapping[str, float | None]] | None = None
   personal_model: PersonalModel | None = None
   evaluated: Callable[[Any, Sequence[Any]], Any] | None = None
+  client_rate: float | Callable[[Any], Any] | None = None
   classifiers: Callable[[Any], Mapping[str, base.Params]] | None = None
 
   @property
@@ -221,7 +223,9 @@ def releases(
       which would be summed in the clear.
   """
   if not aggregation.noised:
-    raise ValueError('The aggregation adds no noise; a private one must be given.')
+    raise ValueError(
+      'The aggregation adds no noise that is counted; a private one must be given.'
+    )
   names = []
   for exchange in algorithm.exchanges:
     for name, kind in exchange.sent.items():
@@ -282,6 +286,6 @@ def checked(aggregation: Any) -> aggregations.Aggregation:
   if not isinstance(aggregation, aggregations.Aggregation):
     raise ValueError(
       f'aggregation is a {type(aggregation).__name__}; it must be an Aggregation, as '
-      '`aggregations.plain`, `secure`, `private` and `distributed` return it.'
+      '`aggregations.plain`, `of`, `secure`, `private` and `distributed` return it.'
     )
   return aggregation

@@ -12,11 +12,15 @@ no place for either, so all others are a `Process`.
 import collections
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregations
 from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
+
+_RATE = tff.learning.optimizers.LEARNING_RATE_KEY
 
 
 class StatefulOutput(NamedTuple):
@@ -79,16 +83,7 @@ class LearningProcess(tff.learning.templates.LearningProcess):
       fields = {name: getattr(state, name) for name in phase_graph.ProcessState._fields}
       return phase_graph.ProcessState(**{**fields, 'global_model_weights': weights})
 
-    @tff.federated_computation(state_type)
-    def get_hparams(state):
-      del state
-      return collections.OrderedDict()
-
-    @tff.federated_computation(state_type, get_hparams.type_signature.result)
-    def set_hparams(state, hparams):
-      del hparams
-      return state
-
+    get_hparams, set_hparams = _hparams(graph)
     super().__init__(
       graph.initialize,
       next_fn,
@@ -98,6 +93,60 @@ class LearningProcess(tff.learning.templates.LearningProcess):
       set_hparams_fn=set_hparams,
     )
     self.graph = graph
+
+
+def _hparams(graph: phase_graph.Graph) -> tuple[tff.Computation, tff.Computation]:
+  """Returns the computations that get and set the rates of a state, named as TFF's.
+
+  `client_work` has the clients' `learning_rate`, which the configuration fixes;
+  `finalizer` the numbers in the state of the server's optimizer, if no schedule sets
+  them.
+  """
+  state_type, rate = graph.state_type.member, graph.algorithm.client_rate
+  optimizer_type = state_type['optimizer']
+  numbers = [
+    name
+    for name, each in tff.structure.iter_elements(optimizer_type)
+    if isinstance(each, tff.TensorType)
+    and (each.shape == () and np.issubdtype(each.dtype, np.floating))
+  ]
+
+  @tff.tensorflow.computation(np.int32)
+  def of_clients(round):
+    rates = {} if rate is None else {_RATE: rate(round) if callable(rate) else rate}
+    return collections.OrderedDict(rates)
+
+  @tff.federated_computation(state_type)
+  def get_hparams(state):
+    own = collections.OrderedDict((n, getattr(state.optimizer, n)) for n in numbers)
+    return collections.OrderedDict(client_work=of_clients(state.round), finalizer=own)
+
+  rates_type = of_clients.type_signature.result
+
+  @tff.tensorflow.computation(np.int32, rates_type, rates_type)
+  def checked(round, given, own):
+    message = f'{_RATE} of client_work is fixed by the configuration; given and own are'
+    for name, value in own.items():
+      fits = tf.debugging.Assert(
+        tf.equal(given[name], value), [message, given[name], value]
+      )
+      with tf.control_dependencies([fits] if fits is not None else []):
+        round = tf.identity(round)
+    return round
+
+  @tff.federated_computation(state_type, get_hparams.type_signature.result)
+  def set_hparams(state, hparams):
+    fields = {name: getattr(state, name) for name in phase_graph.ProcessState._fields}
+    own = of_clients(state.round)
+    fields['round'] = checked(state.round, hparams.client_work, own)
+    if numbers:
+      fields['optimizer'] = collections.OrderedDict(
+        (n, getattr(hparams.finalizer if n in numbers else state.optimizer, n))
+        for n in tff.structure.name_list(optimizer_type)
+      )
+    return phase_graph.ProcessState(**fields)
+
+  return get_hparams, set_hparams
 
 
 Built: TypeAlias = Process | LearningProcess

@@ -6,15 +6,19 @@ import dataclasses
 import math
 from typing import Any
 
+from absl import logging
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import aggregations
+from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import followed_norms
 from tff_ssl.federated import packs
 from tff_ssl.federated import phases
 from tff_ssl.federated import steps
+from tff_ssl.objectives import batch_norm_statistics
 
 
 def settle(
@@ -38,6 +42,15 @@ def settle(
       Or sums are divided by expected numbers, of which the one for the clients' weights
       is missing.
   """
+  checks.is_a(phases.Algorithm, algorithm=algorithm)
+  singles = getattr(element_spec, 'singles', 0)
+  objective = algorithm.objective
+  if singles and objective and batch_norm_statistics.mixes_examples(objective):
+    logging.warning(
+      '%d clients have 1 example, which batch norm makes 0: they learn nothing; use '
+      'group norm, or clients with more examples.',
+      singles,
+    )
   aggregation = phases.checked(aggregation)
   _check_expected(algorithm, aggregation)
   algorithm = followed_norms.follow(algorithm, aggregation)
@@ -47,7 +60,9 @@ def settle(
     aggregation = aggregation.divided(_sizes(algorithm, element_spec, aggregation))
   if aggregation.adaptive:
     # The algorithm has them now; whoever settles it again adds no others.
-    aggregation = dataclasses.replace(aggregation, adaptive={})
+    aggregation = dataclasses.replace(
+      aggregation, adaptive={}, made=aggregation_lib.KNOWN
+    )
   return algorithm, aggregation
 
 

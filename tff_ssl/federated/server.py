@@ -86,6 +86,11 @@ def initial_state(
         lambda x: tf.TensorSpec(x.shape, x.dtype), weights.trainable
       )
     )
+  elif not all(map(tf.is_tensor, tf.nest.flatten(optimizer))):
+    raise ValueError(
+      f"The server's optimizer is {optimizer!r}; it must be one of tff.learning."
+      'optimizers, as build_sgdm(1.0) returns it: none of Keras, and no function.'
+    )
   return phases.ServerState(
     weights,
     optimizer,
@@ -151,9 +156,15 @@ def apply(
   """
   weights, update = state.global_model_weights, aggregated[UPDATE]
   rejected = is_nothing(update)
-  optimizer_state, trainable = optimizer.next(
-    state.optimizer, weights.trainable, update
-  )
+  try:
+    optimizer_state, trainable = optimizer.next(
+      state.optimizer, weights.trainable, update
+    )
+  except TypeError as error:
+    raise ValueError(
+      f"The server's optimizer is {optimizer!r}, which TensorFlow cannot trace; it "
+      'must be another of tff.learning.optimizers, such as build_adam(1e-3).'
+    ) from error
   optimizer_state, trainable = clients.choose(
     rejected, (state.optimizer, weights.trainable), (optimizer_state, trainable)
   )

@@ -88,6 +88,11 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
       for name, array in self._arrays.items()
     )
 
+  @property
+  def sizes(self) -> np.ndarray:
+    """The number of examples of each client, int64 [K]."""
+    return self._partition.sizes
+
   def num_examples(self, client_id: str) -> int:
     """Returns how many examples the client has."""
     return len(self.positions(client_id))

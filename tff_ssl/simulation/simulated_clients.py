@@ -64,11 +64,16 @@ class Clients:
         packs rounds differently.
 
     Raises:
-      ValueError: If `num_packs` is negative, elements are not single examples, or
-        `aggregation` is not one.
+      ValueError: If `num_packs` is negative, or not 0 though packs are not possible;
+        if elements are not single examples, or `aggregation` is not one.
     """
     aggregation = phases.checked(aggregation)
     clients_lib.check_element(data.element_type_structure)
+    if num_packs and aggregation.packs is None:
+      raise ValueError(
+        f'num_packs is {num_packs}; it must be None or 0, because the aggregation acts '
+        'on each client.'
+      )
     if num_packs is None:
       num_packs = sessions.cores()
     checks.at_least(0, num_packs=num_packs)
@@ -85,7 +90,10 @@ class Clients:
       np.prod(field.shape.as_list(), dtype=np.int64) * field.dtype.size
       for field in tf.nest.flatten(spec)
     )
-    self.element_spec: Any = packs.PackSpec(spec) if num_packs else spec
+    singles = 0
+    if isinstance(data, client_data.ArrayClientData):
+      singles = np.count_nonzero(data.sizes == 1)
+    self.element_spec: Any = packs.PackSpec(spec, singles) if num_packs else spec
 
   def cohort(self, client_ids: Iterable[str]) -> list[tf.data.Dataset]:
     """Returns the data of a round.

@@ -58,6 +58,7 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms.statistics import full_batch
 from tff_ssl.algorithms.statistics import per_client_statistics
+from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import phases
@@ -219,6 +220,7 @@ def dcco(
     ValueError: If the networks mix examples, as batch norm does.
   """
   config = config or DCCOConfig()
+  checks.is_a(DCCOConfig, config=config)
   check_networks('DCCO', objective)
   names = (_STATISTICS, _NUM_EXAMPLES) if config.follows else (_STATISTICS,)
 
@@ -254,6 +256,7 @@ def dcco(
       initial,
       [_stale_exchange(objective, server_optimizer, config)],
       objective=objective,
+      client_rate=config.client_learning_rate,
     )
   return phases.Algorithm(
     initial,
@@ -276,16 +279,18 @@ def dcco(
       ),
     ],
     objective=objective,
+    client_rate=config.client_learning_rate,
   )
 
 
 def check_networks(name: str, objective: Any) -> None:
-  """Raises ValueError if the networks of an objective mix examples.
+  """Raises ValueError if an objective is not one of statistics, or mixes examples.
 
   Args:
     name: Name of the algorithm.
     objective: What it is given.
   """
+  checks.is_a(statistics.StatisticsObjective, objective=objective)
   if batch_norm_statistics.mixes_examples(objective):
     raise ValueError(
       f'{name} is given networks with batch norm; for a round to equal a centralized '
