@@ -2,20 +2,30 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 import difflib
-from typing import NamedTuple
+import re
+import shlex
+from typing import NamedTuple, NoReturn
 
 from tasks import intake
+from tff_ssl.computing import inert
 
 IMAGE, CLIENT, CASE = 'image', 'client_id', 'case_id'
 LABEL, SPLIT, MASK = 'label', 'split', 'mask'
 OF_MANIFEST = (IMAGE, CLIENT, CASE, LABEL, SPLIT, MASK)
-# Other names for a column, as of `_folded`. Such a column is not taken for it, which
+# What several columns may be: features of a table, and what is left out.
+FEATURE, UNUSED = 'feature', 'unused'
+SEVERAL = (FEATURE, UNUSED)
+# Other names for a column, as of `folded`. Such a column is not taken for it, which
 # would be a guess, nor passed over.
 _LIKELY = {
-  IMAGE: 'images picture photo file filename filepath path img imageid imagename',
-  CLIENT: 'client clients patient patients patientid subject subjectid participant',
+  IMAGE: 'images picture photo file filename filepath path img imageid imagename '
+  'imagepath imagefile imgname imgpath imgid fname photoid',
+  CLIENT: 'client clients patient patients patientid subject subjectid participant '
+  'participantid userid patientno patientnumber',
   CASE: 'caseid',
-  LABEL: 'labels class classes classname diagnosis dx target category',
+  LABEL: 'labels class classes classname classid classlabel labelname labelid '
+  'diagnosis dx target targets category categories finding findings findinglabels '
+  'groundtruth species breed emotion outcome',
   SPLIT: 'splits subset partition',
   MASK: 'masks maskpath segmentation',
 }
@@ -29,20 +39,24 @@ class Columns(NamedTuple):
   Attributes:
     named: The table's own name of each known column that it has.
     unused: The others, without those that have no name.
+    likely: The table's own name of what is probably a known column that is not there.
   """
 
   named: dict[str, str]
   unused: tuple[str, ...]
+  likely: dict[str, str]
 
 
 def parse(pairs: Iterable[str]) -> dict[str, str]:
   """Reads what the user says of columns.
 
   Args:
-    pairs: Such as `image=Photo`, or `label=`: no column is the label.
+    pairs: Such as `image=Photo`, or `label=`: no column is the label. Those of
+      `SEVERAL` may be there more than once.
 
   Returns:
-    The table's own name, which may be empty, by the known one.
+    The table's own name, which may be empty, by the known one; of `SEVERAL` all names,
+    separated by commas.
 
   Raises:
     ValueError: A pair is not of this form, or names an unknown column or one twice.
@@ -50,12 +64,15 @@ def parse(pairs: Iterable[str]) -> dict[str, str]:
   own: dict[str, str] = {}
   for pair in pairs:
     known, equals, name = (part.strip() for part in pair.partition('='))
-    if not equals or known not in OF_MANIFEST or known in own:
+    again = known in own and known in SEVERAL
+    may_be = again or (known in (*OF_MANIFEST, *SEVERAL) and known not in own)
+    if not equals or not may_be:
       raise ValueError(
         f'columns has {pair!r}; it must be a list such as image=Photo,label=Diagnosis, '
-        f'with each of {", ".join(OF_MANIFEST)} at most once.'
+        f'with each of {", ".join(OF_MANIFEST)} at most once; '
+        f'{" and ".join(SEVERAL)} may come several times.'
       )
-    own[known] = name
+    own[known] = f'{own[known]},{name}' if again else name
   return own
 
 
@@ -64,6 +81,7 @@ def match(
   header: Sequence[str],
   own: Mapping[str, str] | None = None,
   known: Sequence[str] = OF_MANIFEST,
+  ask: bool = True,
 ) -> Columns:
   """Finds the known columns of a table, whatever their case, blanks and underscores.
 
@@ -72,20 +90,24 @@ def match(
     header: Its columns.
     own: The user's names of columns, as of `parse`.
     known: The columns to find.
+    ask: Whether it is an error that a column that is not there may be another that is.
 
   Raises:
-    ValueError: A column of `own` is missing, two columns may be the same one, or one
-      that is not there may be another that is.
+    ValueError: A column of `own` is missing, two columns may be the same one, or see
+      `ask`.
   """
   own = own or {}
   named = {}
-  for column in known:
-    candidates = [own[column]] if column in own else _matching(column, header)
-    if column in own and own[column] and own[column] not in header:
+  aside = {each: several(own, each) for each in SEVERAL}
+  given = [(column, own[column]) for column in known if own.get(column)]
+  for column, its in (*given, *((c, each) for c in SEVERAL for each in aside[c])):
+    if its not in header:
       raise ValueError(
-        f'columns has {column}={own[column]}, and {name} has no such column; it has '
+        f'columns has {column}={its}, and {name} has no such column; it has '
         f'{intake.some(header, intake.COLUMNS_SHOWN)}.'
       )
+  for column in known:
+    candidates = [own[column]] if column in own else _matching(column, header)
     if len(candidates) > 1:
       raise ValueError(
         f'{name} has the columns {", ".join(map(repr, candidates))}, of which each may '
@@ -95,16 +117,39 @@ def match(
       named[column] = candidates[0]
   unused = tuple(c for c in header if c and c not in named.values())
   missing = [column for column in known if column not in named and column not in own]
-  likely = {column: probable(column, unused) for column in missing}
-  _refuse(name, {column: own for column, own in likely.items() if own})
-  return Columns(named, unused)
+  free = [each for each in unused if each not in (*aside[FEATURE], *aside[UNUSED])]
+  likely = {c: its for c in missing if (its := probable(c, free))}
+  if ask and likely:
+    refuse(name, header, likely)
+  return Columns(named, unused, likely)
+
+
+def several(own: Mapping[str, str] | None, column: str) -> tuple[str, ...]:
+  """Returns the user's names of what several columns may be, one of `SEVERAL`."""
+  return tuple(name for name in (own or {}).get(column, '').split(',') if name)
+
+
+def words(name: str) -> list[str]:
+  """Returns the words of a name: 'is' and 'fraud' of 'isFraud' and of 'IS_FRAUD'."""
+  apart = re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', name)
+  return [word for word in re.split(r'[\W\d_]+', apart.casefold()) if word]
+
+
+def flag(pairs: Iterable[tuple[str, str]]) -> str:
+  """Returns the flag that says what columns are, as it is typed into a shell.
+
+  Args:
+    pairs: Known columns and the table's own names.
+  """
+  shown = ','.join(f'{column}={own}' for column, own in pairs)
+  return inert.line(shlex.quote(f'--columns={shown}'))
 
 
 def _matching(column: str, header: Sequence[str]) -> list[str]:
   if column in header:
     # Exactly; another of nearly this name is an unused column.
     return [column]
-  return [each for each in header if _folded(each) == _folded(column)]
+  return [each for each in header if folded(each) == folded(column)]
 
 
 def probable(column: str, unused: Sequence[str]) -> str:
@@ -114,36 +159,55 @@ def probable(column: str, unused: Sequence[str]) -> str:
     column: The known one, one of `OF_MANIFEST`.
     unused: Columns of a table.
   """
-  words = _LIKELY[column].split()
+  likely = _LIKELY[column].split()
   for each in unused:
-    folded = _folded(each)
-    near = difflib.SequenceMatcher(None, folded, _folded(column)).ratio() >= _SIMILAR
+    own = folded(each)
+    near = difflib.SequenceMatcher(None, own, folded(column)).ratio() >= _SIMILAR
     # 'face_id' and 'base_id' are other words.
-    if folded in words or (near and column != CASE):
+    if own in likely or (near and column != CASE):
       return each
   return ''
 
 
-def _refuse(name: str, likely: Mapping[str, str]) -> None:
-  """Raises ValueError if columns are probably known ones that are missing.
+def refuse(
+  name: str,
+  header: Sequence[str],
+  likely: Mapping[str, str],
+  holders: str = '',
+  hot: Sequence[str] = (),
+) -> NoReturn:
+  """Raises ValueError because known columns are missing.
 
   Args:
     name: What to call the table.
-    likely: The table's column for each such known one.
+    header: Its columns.
+    likely: The table's column that is probably each missing one; '' if none is.
+    holders: The columns that may say whose an image is, if all are missing.
+    hot: Columns of 0 and 1 that are probably classes, if the label is missing.
   """
-  if not likely:
-    return
-  pairs = ','.join(f'{column}={own}' for column, own in likely.items())
-  these = 'this is it' if len(likely) == 1 else 'these are they'
+  found = [repr(own) for own in likely.values() if own]
+  missing = ', '.join(filter(None, [*likely, holders, LABEL * bool(hot)]))
+  there = f', but {", ".join(found)}' if found else ''
+  if len(found) < len(likely) or not found:
+    there += f'; it has {intake.some(header, intake.COLUMNS_SHOWN) or "none"}'
+  pairs = [(column, own or 'NAME') for column, own in likely.items()]
+  said = ['that this is it' if len(found) < 2 else 'that these are they'] * bool(likely)
+  if holders:
+    pairs.append((CLIENT, ''))
+    said.append('that each image is by itself')
+  if hot:
+    there += f'; {intake.some(hot)} are 0 or 1: a column {LABEL} must name the one'
+    pairs.append((LABEL, ''))
+    said.append('that nothing has a label')
   # Without images nothing can be done.
   optional = next((column for column in likely if column != IMAGE), None)
   none = '' if optional is None else f', and --columns={optional}= that none is'
   raise ValueError(
-    f'{name} has no column {", ".join(likely)}, but '
-    f'{", ".join(map(repr, likely.values()))}; --columns={pairs} says that {these}'
-    f'{none}.'
+    f'{name} has no column {missing}{there}; {flag(pairs)} says '
+    f'{" and ".join(said)}{none}.'
   )
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
+  """Returns the letters and digits of a name, whatever their case."""
   return ''.join(each for each in name.casefold() if each.isalnum())

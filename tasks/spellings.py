@@ -1,7 +1,7 @@
 """Spellings of one thing: no value, one label in two forms, two ids that look alike."""
 
 import collections
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 import decimal
 import re
 import unicodedata
@@ -16,6 +16,8 @@ MISSING = frozenset(
 _JOINERS = '\u200c\u200d'
 _NUMBER = re.compile(r'[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,4})?')
 _WHOLE = re.compile(r'[+-]?[0-9]+(\.0*)?')
+# What may be around the parts of a list.
+_AROUND = ' [](){}\'"'
 # How two spellings differ, from the least difference to the greatest.
 _CASE, _NUMERIC, _FORM = 'case or blanks', 'the form of a number', 'similar characters'
 
@@ -62,6 +64,30 @@ def merged(values: Iterable[str]) -> dict[str, str]:
   return (
     short if plain & {short[v] for v, own in there.items() if '.' in own} else there
   )
+
+
+def as_sets(values: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+  """Returns values of which those that list the same things are one, and the lists.
+
+  `A|B` is a list; `A;B` and `A, B` are if each of their parts is elsewhere, too.
+
+  Args:
+    values: The spelling that stands for each value, as of `merged`.
+  """
+  labels = sorted({*values.values()})
+  for sign in '|;,':
+    parts = {each: {p.strip(_AROUND) for p in each.split(sign)} for each in labels}
+    counts = collections.Counter(part for own in parts.values() for part in own)
+    lists = [
+      label
+      for label, own in parts.items()
+      if sign in label and (sign == '|' or all(counts[part] > 1 for part in own))
+    ]
+    if lists:
+      first = {frozenset(parts[label]): label for label in reversed(labels)}
+      one = {label: first[frozenset(parts[label])] for label in lists}
+      return {value: one.get(own, own) for value, own in values.items()}, lists
+  return {**values}, []
 
 
 def alike(values: Iterable[str]) -> dict[tuple[str, ...], str]:

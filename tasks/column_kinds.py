@@ -1,0 +1,255 @@
+"""What columns without a known name probably are, by their names and their cells.
+
+Nothing is taken for it: tables and lists of images are refused with the `--columns=`
+that says so.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tasks import column_names
+from tasks import csv_rows
+from tasks import images
+from tasks import intake
+from tasks import layouts
+from tasks import spellings
+
+# Words in the name of a column of classes, if it has few values.
+_CLASSES = (
+  'label class target outcome response y output quality diagnosis species disease '
+  'survived survival stroke fraud churn churned exited attrition default event death '
+  'died mortality income readmitted subscribed converted purchased spam approved '
+  'dropout failure fault defect anomaly attack'
+)
+_ROWS = 'index idx row rowid rownumber rownum uuid guid'
+_SPLITS = 'split splits partition subset fold folds kfold set'
+# What may be beside a split in the name of a column: is_test, in_train, test_set.
+_BESIDE = 'is in for use image images set data flag sample example row'
+_TRUTH = {'1': True, 'true': True, 'yes': True, '0': False, 'false': False, 'no': False}
+# As in CelebA's partition.
+_NUMBERED = dict(zip('012', layouts.SPLITS, strict=True))
+_HOLDERS = (column_names.CLIENT, column_names.CASE)
+# Of a column of classes: the most values, and the fewest rows for each. With fewer rows
+# than the last number, cells say nothing.
+_MOST, _ROWS_EACH, _FEWEST = 10, 5, 10
+
+
+def says_split(name: str, cells: Collection[Any]) -> bool:
+  """Returns whether a column probably gives the split of each row.
+
+  Args:
+    name: Its name.
+    cells: Its cells.
+  """
+  values = {_text(cell) for cell in {*cells}} - {''}
+  if not 1 < len(values) <= _MOST:
+    return False
+  is_flag = _flag(name) is not None and {v.casefold() for v in values} <= _TRUTH.keys()
+  is_named = bool({*column_names.words(name)[-1:]} & {*_SPLITS.split()})
+  return is_flag or is_named or len({*map(_role, values)} - {None}) > 1
+
+
+def splits(
+  name: str, cells: Collection[Any]
+) -> tuple[dict[Any, str], list[intake.Finding]]:
+  """Returns the split of each cell that gives one, and what must be said of it.
+
+  A cell is a word for a split or has one, as `PublicTest` has; or 0 or 1 in a column
+  such as `is_test`; or the cells of the column are 0, 1 and 2.
+
+  Args:
+    name: Name of the column.
+    cells: Its cells.
+  """
+  texts = {cell: _text(cell) for cell in {*cells}}
+  flag = _flag(name)
+  split_of = {text: _role(text) for text in texts.values()}
+  if flag and {text.casefold() for text in split_of} <= _TRUTH.keys():
+    other = layouts.TEST if flag == layouts.TRAIN else layouts.TRAIN
+    split_of = {t: flag if _TRUTH[t.casefold()] else other for t in split_of}
+  elif split_of.keys() == _NUMBERED.keys():
+    split_of = {**_NUMBERED}
+  # A word for a split is shown as it is written.
+  words = {t: t if layouts.role(t) else own for t, own in split_of.items() if own}
+  found, findings = layouts.roles(sorted({*words.values()}))
+  taken = [f'{t} = {found[own]}' for t, own in sorted(words.items()) if t != own]
+  if taken:
+    findings = [*findings, intake.finding('splits', taken, 'taken for splits')]
+  return {c: found[words[t]] for c, t in texts.items() if t in words}, findings
+
+
+def _text(cell: Any) -> str:
+  """Returns a cell as text, a whole number without decimals; '' for no value."""
+  text = spellings.clean(str(cell).removesuffix('.0'))
+  return '' if text in spellings.MISSING else text
+
+
+def _role(text: str) -> str | None:
+  """Returns the split that a text is, or the only one among its words."""
+  if whole := layouts.role(text):
+    return whole
+  roles = {*map(layouts.role, column_names.words(text))} - {None}
+  return roles.pop() if len(roles) == 1 else None
+
+
+def _flag(name: str) -> str | None:
+  """Returns the split of the rows that a column such as `is_train` marks."""
+  words = [w for w in column_names.words(name) if w not in _BESIDE.split()]
+  return layouts.role(words[0].removeprefix('is')) if len(words) == 1 else None
+
+
+def check(
+  path: str,
+  columns: Mapping[str, Sequence[Any]],
+  numbers: Mapping[str, np.ndarray],
+  known: Collection[str],
+  own: Mapping[str, str] | None,
+) -> None:
+  """Refuses a table of which some features are probably something else.
+
+  Args:
+    path: The table.
+    columns: The cells of each column that would be a feature, in order.
+    numbers: The number that each cell is, NaN for none.
+    known: The columns that it has, or that the user says it has not: label, split.
+    own: The user's names of columns; see `column_names.parse`.
+
+  Raises:
+    ValueError: A column is probably the label, a split, an id or a client, or has
+      texts; it names all of these.
+  """
+  features = column_names.several(own, column_names.FEATURE)
+  asked = [name for name in columns if name not in features]
+  kinds = {name: _kind(name, columns[name], numbers[name]) for name in asked}
+  roles = {name: column_names.UNUSED for name, kind in kinds.items() if kind}
+  if column_names.LABEL not in known:
+    perhaps = [name for name in asked if kinds[name] in ('', 'texts')]
+    if label := _label(perhaps, columns, numbers):
+      kinds[label], roles[label] = 'the label', column_names.LABEL
+  for name in [name for name in roles if kinds[name] == 'a split']:
+    given = splits(name, columns[name])[0]
+    if column_names.SPLIT in (own or {}):
+      del roles[name]
+    elif given.keys() == {*columns[name]} and column_names.SPLIT not in known:
+      roles[name] = column_names.SPLIT
+  if not roles:
+    return
+  most = intake.COLUMNS_SHOWN
+  shown = intake.some((f'{name!r} ({kinds[name]})' for name in roles), most)
+  flag = column_names.flag([(role, name) for name, role in roles.items()][:most])
+  none = ', label= that none is the label' * (column_names.LABEL in roles.values())
+  raise ValueError(
+    f'{path} has columns that are probably no features: {shown}; {flag} says so; in it '
+    f'feature=NAME says that a column is a feature{none}.'
+  )
+
+
+def check_list(
+  name: str,
+  header: Sequence[str],
+  rows: Sequence[csv_rows.Row],
+  matched: column_names.Columns,
+  own: Mapping[str, str],
+) -> None:
+  """Refuses a list of images if known columns are missing that are probably there.
+
+  Args:
+    name: The list.
+    header: Its columns.
+    rows: Its rows.
+    matched: The columns that it has.
+    own: The user's names of columns; an empty one is none, and is not missing.
+
+  Raises:
+    ValueError: Columns are missing, among them the image, or whose it is; it names all
+      of these.
+  """
+  if any(column.lower().endswith(images.SUFFIXES) for column in header):
+    raise ValueError(
+      f'{name} has an image in its first line, {intake.some(header)}; the first line '
+      'must be the names of columns, such as image,client_id,label.'
+    )
+  named, likely = {*matched.named, *own}, {**matched.likely}
+  aside = column_names.several(own, column_names.UNUSED)
+  cells = {c: [r.cells[c] for r in rows] for c in matched.unused if c not in aside}
+  if column_names.IMAGE not in {*matched.named, *likely}:
+    likely = {column_names.IMAGE: '', **likely}
+  for column, its in cells.items():
+    if column_names.SPLIT not in named and column_kinds.says_split(column, its):
+      likely.setdefault(column_names.SPLIT, column)
+    are_files = [cell.lower().endswith(images.SUFFIXES) for cell in its]
+    if not likely.get(column_names.IMAGE, column) and all(are_files):
+      likely[column_names.IMAGE] = column
+  others = {c: its for c, its in cells.items() if c not in likely.values()}
+  hot = [] if column_names.LABEL in {*named, *likely} else _one_hot(others)
+  has_holder = not {*named, *likely}.isdisjoint(_HOLDERS)
+  if likely or hot or not has_holder:
+    holders = '' if has_holder else ' or '.join(_HOLDERS)
+    column_names.refuse(name, header, likely, holders, hot)
+
+
+def _one_hot(columns: Mapping[str, Sequence[str]]) -> list[str]:
+  """Returns the columns of 0 and 1, if each row has one 1 or there are no others."""
+  numbers = {name: [*map(csv_rows.number, cells)] for name, cells in columns.items()}
+  hot = [name for name, own in numbers.items() if {*own} == {0, 1}]
+  one = all(sum(row) == 1 for row in zip(*(numbers[name] for name in hot), strict=True))
+  return hot if len(hot) > 1 and (one or len(hot) == len(columns) > 2) else []
+
+
+def _kind(name: str, cells: Sequence[Any], numbers: np.ndarray) -> str:
+  """Returns what a column probably is but the label or a feature; '' for nothing."""
+  if any(column_names.probable(column, [name]) for column in _HOLDERS):
+    return 'a client or case'
+  if column_names.probable(column_names.SPLIT, [name]) or says_split(name, cells):
+    return 'a split'
+  distinct, folded = _distinct(numbers), column_names.folded(name)
+  is_distinct = len(distinct) == len(cells) >= _FEWEST
+  is_row = is_distinct and distinct[-1] - distinct[0] == len(distinct) - 1
+  is_named = folded in _ROWS.split() or column_names.words(name)[-1:] == ['id']
+  if is_row or is_named or (is_distinct and folded.endswith(('id', 'number'))):
+    return 'an id'
+  texts = [cells[place] for place in np.flatnonzero(np.isnan(numbers))]
+  count = sum(bool(_text(t)) and not csv_rows.has_decimal_comma(t) for t in texts)
+  return 'texts' if len(cells) >= _FEWEST and 2 * count > len(cells) else ''
+
+
+def _label(
+  names: Sequence[str],
+  columns: Mapping[str, Sequence[Any]],
+  numbers: Mapping[str, np.ndarray],
+) -> str:
+  """Returns the column that is probably the label, '' for none.
+
+  By its name; or because it is the last or first one and has few values, unlike most
+  others. Columns whose names begin alike, such as pixel_1 and pixel_2, are features.
+
+  Args:
+    names: The columns of `columns` that may be it.
+    columns: See `check`.
+    numbers: Likewise.
+  """
+  words = {name: column_names.words(name) for name in columns}
+  few = [name for name in names if _has_few(columns[name], numbers[name])]
+  named = [name for name in few if {*words[name]} & {*_CLASSES.split()}]
+  if label := column_names.probable(column_names.LABEL, names) or ''.join(named[-1:]):
+    return label
+  if len(columns) < 2 or len(few) > max(1, (len(columns) - 1) // 2):
+    return ''
+  starts = [own[:1] for own in words.values()]
+  ends = [name for name in ([*columns][-1], next(iter(columns))) if name in few]
+  return next((name for name in ends if starts.count(words[name][:1]) == 1), '')
+
+
+def _distinct(numbers: np.ndarray) -> np.ndarray:
+  """Returns the different numbers of a column, none if one is not whole."""
+  is_whole = np.all(np.isfinite(numbers)) and np.all(numbers == np.floor(numbers))
+  return np.unique(numbers) if is_whole else np.zeros(0)
+
+
+def _has_few(cells: Sequence[Any], numbers: np.ndarray) -> bool:
+  """Returns whether a column has few different whole numbers or texts."""
+  is_text = len(numbers) and np.all(np.isnan(numbers))
+  count = len({*cells}) if is_text else len(_distinct(numbers))
+  return 1 < count <= min(_MOST, len(cells) // _ROWS_EACH)
