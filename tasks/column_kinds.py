@@ -30,7 +30,10 @@ _BESIDE = 'is in for use image images set data flag sample example row'
 _TRUTH = {'1': True, 'true': True, 'yes': True, '0': False, 'false': False, 'no': False}
 # As in CelebA's partition.
 _NUMBERED = dict(zip('012', layouts.SPLITS, strict=True))
+IMAGE, LABEL, SPLIT = column_names.IMAGE, column_names.LABEL, column_names.SPLIT
 _HOLDERS = (column_names.CLIENT, column_names.CASE)
+# What a column probably is, in words.
+_LABEL, _SPLIT, _TEXTS = 'the label', 'a split', 'texts'
 # Of a column of classes: the most values, and the fewest rows for each. With fewer rows
 # than the last number, cells say nothing.
 _MOST, _ROWS_EACH, _FEWEST = 10, 5, 10
@@ -120,26 +123,29 @@ def check(
     ValueError: A column is probably the label, a split, an id or a client, or has
       texts; it names all of these.
   """
-  features = column_names.several(own, column_names.FEATURE)
-  asked = [name for name in columns if name not in features]
-  kinds = {name: _kind(name, columns[name], numbers[name]) for name in asked}
-  roles = {name: column_names.UNUSED for name, kind in kinds.items() if kind}
-  if column_names.LABEL not in known:
-    perhaps = [name for name in asked if kinds[name] in ('', 'texts')]
-    if label := _label(perhaps, columns, numbers):
-      kinds[label], roles[label] = 'the label', column_names.LABEL
-  for name in [name for name in roles if kinds[name] == 'a split']:
-    given = splits(name, columns[name])[0]
-    if column_names.SPLIT in (own or {}):
-      del roles[name]
-    elif given.keys() == {*columns[name]} and column_names.SPLIT not in known:
-      roles[name] = column_names.SPLIT
-  if not roles:
+  kinds = {}
+  for name in columns.keys() - {*column_names.several(own, column_names.FEATURE)}:
+    kinds[name] = _kind(name, columns[name], numbers[name])
+    if kinds[name] == _SPLIT and SPLIT in (own or {}):
+      del kinds[name]
+  if LABEL not in known:
+    perhaps = [name for name in columns if kinds.get(name) in ('', _TEXTS)]
+    kinds[_label(perhaps, columns, numbers)] = _LABEL
+  asked = [name for name in columns if kinds.get(name)]
+  if not asked:
     return
+  pairs = []
+  for name in asked:
+    role = LABEL if kinds[name] == _LABEL else column_names.UNUSED
+    if kinds[name] == _SPLIT and SPLIT not in known:
+      given = splits(name, columns[name])[0]
+      is_whole = given.keys() == {*columns[name]}
+      role = SPLIT if is_whole and layouts.VALIDATION not in given.values() else role
+    pairs.append((role, name))
   most = intake.COLUMNS_SHOWN
-  shown = intake.some((f'{name!r} ({kinds[name]})' for name in roles), most)
-  flag = column_names.flag([(role, name) for name, role in roles.items()][:most])
-  none = ', label= that none is the label' * (column_names.LABEL in roles.values())
+  shown = intake.some((f'{name!r} ({kinds[name]})' for name in asked), most)
+  flag = column_names.flag(pairs[:most])
+  none = ', label= that none is the label' * (LABEL in dict(pairs))
   raise ValueError(
     f'{path} has columns that are probably no features: {shown}; {flag} says so; in it '
     f'feature=NAME says that a column is a feature{none}.'
@@ -166,7 +172,7 @@ def check_list(
     ValueError: Columns are missing, among them the image, or whose it is; it names all
       of these.
   """
-  if any(column.lower().endswith(images.SUFFIXES) for column in header):
+  if any(map(_is_picture, header)):
     raise ValueError(
       f'{name} has an image in its first line, {intake.some(header)}; the first line '
       'must be the names of columns, such as image,client_id,label.'
@@ -174,20 +180,42 @@ def check_list(
   named, likely = {*matched.named, *own}, {**matched.likely}
   aside = column_names.several(own, column_names.UNUSED)
   cells = {c: [r.cells[c] for r in rows] for c in matched.unused if c not in aside}
-  if column_names.IMAGE not in {*matched.named, *likely}:
-    likely = {column_names.IMAGE: '', **likely}
-  for column, its in cells.items():
-    if column_names.SPLIT not in named and column_kinds.says_split(column, its):
-      likely.setdefault(column_names.SPLIT, column)
-    are_files = [cell.lower().endswith(images.SUFFIXES) for cell in its]
-    if not likely.get(column_names.IMAGE, column) and all(are_files):
-      likely[column_names.IMAGE] = column
+  if IMAGE not in {*matched.named, *likely}:
+    of_files = (c for c, its in cells.items() if all(map(_is_picture, its)))
+    likely = {IMAGE: next(of_files, 'NAME'), **likely}
+  of_splits = [c for c, its in cells.items() if says_split(c, its)]
+  if SPLIT not in {*named, *likely} and of_splits:
+    likely[SPLIT] = of_splits[0]
+  missing, pairs = [*likely], [*likely.items()]
+  found = [repr(column) for column in likely.values() if column in header]
+  said = ['that these are they' if len(likely) > 1 else 'that this is it'][
+    : len(likely)
+  ]
+  there = f', but {", ".join(found)}' if found else ''
+  if len(found) < len(likely) or not found:
+    there += f'; it has {intake.some(header, intake.COLUMNS_SHOWN) or "none"}'
+  if {*named, *likely}.isdisjoint(_HOLDERS):
+    missing.append(' or '.join(_HOLDERS))
+    pairs.append((_HOLDERS[0], ''))
+    said.append('that each image is by itself')
   others = {c: its for c, its in cells.items() if c not in likely.values()}
-  hot = [] if column_names.LABEL in {*named, *likely} else _one_hot(others)
-  has_holder = not {*named, *likely}.isdisjoint(_HOLDERS)
-  if likely or hot or not has_holder:
-    holders = '' if has_holder else ' or '.join(_HOLDERS)
-    column_names.refuse(name, header, likely, holders, hot)
+  if LABEL not in {*named, *likely} and (hot := _one_hot(others)):
+    missing.append(LABEL)
+    pairs.append((LABEL, ''))
+    there += f'; {intake.some(hot)} are 0 or 1: a column {LABEL} must name the one'
+    said.append('that nothing has a label')
+  # Without images nothing can be done.
+  optional = next((column for column in likely if column != IMAGE), None)
+  none = '' if optional is None else f', and --columns={optional}= that none is'
+  if missing:
+    raise ValueError(
+      f'{name} has no column {", ".join(missing)}{there}; {column_names.flag(pairs)} '
+      f'says {" and ".join(said)}{none}.'
+    )
+
+
+def _is_picture(name: str) -> bool:
+  return name.lower().endswith(images.SUFFIXES)
 
 
 def _one_hot(columns: Mapping[str, Sequence[str]]) -> list[str]:
@@ -202,8 +230,8 @@ def _kind(name: str, cells: Sequence[Any], numbers: np.ndarray) -> str:
   """Returns what a column probably is but the label or a feature; '' for nothing."""
   if any(column_names.probable(column, [name]) for column in _HOLDERS):
     return 'a client or case'
-  if column_names.probable(column_names.SPLIT, [name]) or says_split(name, cells):
-    return 'a split'
+  if column_names.probable(SPLIT, [name]) or says_split(name, cells):
+    return _SPLIT
   distinct, folded = _distinct(numbers), column_names.folded(name)
   is_distinct = len(distinct) == len(cells) >= _FEWEST
   is_row = is_distinct and distinct[-1] - distinct[0] == len(distinct) - 1
@@ -212,7 +240,7 @@ def _kind(name: str, cells: Sequence[Any], numbers: np.ndarray) -> str:
     return 'an id'
   texts = [cells[place] for place in np.flatnonzero(np.isnan(numbers))]
   count = sum(bool(_text(t)) and not csv_rows.has_decimal_comma(t) for t in texts)
-  return 'texts' if len(cells) >= _FEWEST and 2 * count > len(cells) else ''
+  return _TEXTS if len(cells) >= _FEWEST and 2 * count > len(cells) else ''
 
 
 def _label(
@@ -233,7 +261,7 @@ def _label(
   words = {name: column_names.words(name) for name in columns}
   few = [name for name in names if _has_few(columns[name], numbers[name])]
   named = [name for name in few if {*words[name]} & {*_CLASSES.split()}]
-  if label := column_names.probable(column_names.LABEL, names) or ''.join(named[-1:]):
+  if label := column_names.probable(LABEL, names) or ''.join(named[-1:]):
     return label
   if len(columns) < 2 or len(few) > max(1, (len(columns) - 1) // 2):
     return ''

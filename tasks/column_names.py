@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import difflib
 import re
 import shlex
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from tasks import intake
 from tff_ssl.computing import inert
@@ -16,7 +16,7 @@ OF_MANIFEST = (IMAGE, CLIENT, CASE, LABEL, SPLIT, MASK)
 FEATURE, UNUSED = 'feature', 'unused'
 SEVERAL = (FEATURE, UNUSED)
 # Other names for a column, as of `folded`. Such a column is not taken for it, which
-# would be a guess, nor passed over.
+# would be a guess, nor passed over (see `column_kinds`).
 _LIKELY = {
   IMAGE: 'images picture photo file filename filepath path img imageid imagename '
   'imagepath imagefile imgname imgpath imgid fname photoid',
@@ -81,7 +81,6 @@ def match(
   header: Sequence[str],
   own: Mapping[str, str] | None = None,
   known: Sequence[str] = OF_MANIFEST,
-  ask: bool = True,
 ) -> Columns:
   """Finds the known columns of a table, whatever their case, blanks and underscores.
 
@@ -90,11 +89,9 @@ def match(
     header: Its columns.
     own: The user's names of columns, as of `parse`.
     known: The columns to find.
-    ask: Whether it is an error that a column that is not there may be another that is.
 
   Raises:
-    ValueError: A column of `own` is missing, two columns may be the same one, or see
-      `ask`.
+    ValueError: A column of `own` is missing, or two columns may be the same one.
   """
   own = own or {}
   named = {}
@@ -119,8 +116,6 @@ def match(
   missing = [column for column in known if column not in named and column not in own]
   free = [each for each in unused if each not in (*aside[FEATURE], *aside[UNUSED])]
   likely = {c: its for c in missing if (its := probable(c, free))}
-  if ask and likely:
-    refuse(name, header, likely)
   return Columns(named, unused, likely)
 
 
@@ -167,45 +162,6 @@ def probable(column: str, unused: Sequence[str]) -> str:
     if own in likely or (near and column != CASE):
       return each
   return ''
-
-
-def refuse(
-  name: str,
-  header: Sequence[str],
-  likely: Mapping[str, str],
-  holders: str = '',
-  hot: Sequence[str] = (),
-) -> NoReturn:
-  """Raises ValueError because known columns are missing.
-
-  Args:
-    name: What to call the table.
-    header: Its columns.
-    likely: The table's column that is probably each missing one; '' if none is.
-    holders: The columns that may say whose an image is, if all are missing.
-    hot: Columns of 0 and 1 that are probably classes, if the label is missing.
-  """
-  found = [repr(own) for own in likely.values() if own]
-  missing = ', '.join(filter(None, [*likely, holders, LABEL * bool(hot)]))
-  there = f', but {", ".join(found)}' if found else ''
-  if len(found) < len(likely) or not found:
-    there += f'; it has {intake.some(header, intake.COLUMNS_SHOWN) or "none"}'
-  pairs = [(column, own or 'NAME') for column, own in likely.items()]
-  said = ['that this is it' if len(found) < 2 else 'that these are they'] * bool(likely)
-  if holders:
-    pairs.append((CLIENT, ''))
-    said.append('that each image is by itself')
-  if hot:
-    there += f'; {intake.some(hot)} are 0 or 1: a column {LABEL} must name the one'
-    pairs.append((LABEL, ''))
-    said.append('that nothing has a label')
-  # Without images nothing can be done.
-  optional = next((column for column in likely if column != IMAGE), None)
-  none = '' if optional is None else f', and --columns={optional}= that none is'
-  raise ValueError(
-    f'{name} has no column {missing}{there}; {flag(pairs)} says '
-    f'{" and ".join(said)}{none}.'
-  )
 
 
 def folded(name: str) -> str:

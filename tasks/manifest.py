@@ -102,7 +102,7 @@ def read(name: str, content: bytes, own: Mapping[str, str] | None = None) -> Man
     ValueError: The file is not such a manifest.
   """
   header, lines = csv_rows.read(name, content)
-  matched = column_names.match(name, header, own, ask=False)
+  matched = column_names.match(name, header, own)
   column_kinds.check_list(name, header, lines, matched, own or {})
   holders = {c: matched.named[c] for c in _HOLDERS if c in matched.named}
   _require_values(name, lines, {'image': matched.named['image'], **holders})

@@ -156,7 +156,7 @@ def has_label(
     header = csv_rows.header(str(table), memory.read_csv(table))
   else:
     header = parquet_rows.header(table)
-  return _LABEL in column_names.match(str(table), header, own, _KNOWN, ask=False).named
+  return _LABEL in column_names.match(str(table), header, own, _KNOWN).named
 
 
 @contextlib.contextmanager
@@ -331,7 +331,7 @@ def _of_columns(
     own: See `load_file`.
     scaling: See `load_file`.
   """
-  known = column_names.match(str(path), [*columns], own, _KNOWN, ask=False).named
+  known = column_names.match(str(path), [*columns], own, _KNOWN).named
   count = len(lines)
   unused = column_names.several(own, column_names.UNUSED)
   others = [name for name in columns if name not in {*known.values(), *unused}]
