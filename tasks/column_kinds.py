@@ -50,7 +50,7 @@ def says_split(name: str, cells: Collection[Any]) -> bool:
   if not 1 < len(values) <= _MOST:
     return False
   is_flag = _flag(name) is not None and {v.casefold() for v in values} <= _TRUTH.keys()
-  is_named = bool({*column_names.words(name)[-1:]} & {*_SPLITS.split()})
+  is_named = bool({*_words(name)[-1:]} & {*_SPLITS.split()})
   return is_flag or is_named or len({*map(_role, values)} - {None}) > 1
 
 
@@ -83,6 +83,10 @@ def splits(
   return {c: found[words[t]] for c, t in texts.items() if t in words}, findings
 
 
+def _words(name: str) -> list[str]:
+  return [word for word in spellings.words(name) if not word.isdecimal()]
+
+
 def _text(cell: Any) -> str:
   """Returns a cell as text, a whole number without decimals; '' for no value."""
   text = spellings.clean(str(cell).removesuffix('.0'))
@@ -93,13 +97,13 @@ def _role(text: str) -> str | None:
   """Returns the split that a text is, or the only one among its words."""
   if whole := layouts.role(text):
     return whole
-  roles = {*map(layouts.role, column_names.words(text))} - {None}
+  roles = {*map(layouts.role, _words(text))} - {None}
   return roles.pop() if len(roles) == 1 else None
 
 
 def _flag(name: str) -> str | None:
   """Returns the split of the rows that a column such as `is_train` marks."""
-  words = [w for w in column_names.words(name) if w not in _BESIDE.split()]
+  words = [w for w in _words(name) if w not in _BESIDE.split()]
   return layouts.role(words[0].removeprefix('is')) if len(words) == 1 else None
 
 
@@ -147,8 +151,8 @@ def check(
   flag = column_names.flag(pairs[:most])
   none = ', label= that none is the label' * (LABEL in dict(pairs))
   raise ValueError(
-    f'{path} has columns that are probably no features: {shown}; {flag} says so; in it '
-    f'feature=NAME says that a column is a feature{none}.'
+    f'{path} has columns that are probably no features: {shown}; {flag} says what is '
+    f'what; in it feature=NAME says that a column is a feature{none}.'
   )
 
 
@@ -187,30 +191,20 @@ def check_list(
   if SPLIT not in {*named, *likely} and of_splits:
     likely[SPLIT] = of_splits[0]
   missing, pairs = [*likely], [*likely.items()]
-  found = [repr(column) for column in likely.values() if column in header]
-  said = ['that these are they' if len(likely) > 1 else 'that this is it'][
-    : len(likely)
-  ]
-  there = f', but {", ".join(found)}' if found else ''
-  if len(found) < len(likely) or not found:
-    there += f'; it has {intake.some(header, intake.COLUMNS_SHOWN) or "none"}'
+  there = f'it has {intake.some(header, intake.COLUMNS_SHOWN) or "none"}'
   if {*named, *likely}.isdisjoint(_HOLDERS):
     missing.append(' or '.join(_HOLDERS))
     pairs.append((_HOLDERS[0], ''))
-    said.append('that each image is by itself')
   others = {c: its for c, its in cells.items() if c not in likely.values()}
   if LABEL not in {*named, *likely} and (hot := _one_hot(others)):
     missing.append(LABEL)
     pairs.append((LABEL, ''))
-    there += f'; {intake.some(hot)} are 0 or 1: a column {LABEL} must name the one'
-    said.append('that nothing has a label')
-  # Without images nothing can be done.
-  optional = next((column for column in likely if column != IMAGE), None)
-  none = '' if optional is None else f', and --columns={optional}= that none is'
+    there += f', with 0 or 1 in {intake.some(hot)}: a column {LABEL} must name the one'
   if missing:
     raise ValueError(
-      f'{name} has no column {", ".join(missing)}{there}; {column_names.flag(pairs)} '
-      f'says {" and ".join(said)}{none}.'
+      f'{name} has no column {", ".join(missing)}; {there}; {column_names.flag(pairs)} '
+      'says what is what, and an empty name, such as label=, that there is none '
+      '(without client_id and case_id, each image is by itself).'
     )
 
 
@@ -235,7 +229,7 @@ def _kind(name: str, cells: Sequence[Any], numbers: np.ndarray) -> str:
   distinct, folded = _distinct(numbers), column_names.folded(name)
   is_distinct = len(distinct) == len(cells) >= _FEWEST
   is_row = is_distinct and distinct[-1] - distinct[0] == len(distinct) - 1
-  is_named = folded in _ROWS.split() or column_names.words(name)[-1:] == ['id']
+  is_named = folded in _ROWS.split() or _words(name)[-1:] == ['id']
   if is_row or is_named or (is_distinct and folded.endswith(('id', 'number'))):
     return 'an id'
   texts = [cells[place] for place in np.flatnonzero(np.isnan(numbers))]
@@ -258,7 +252,7 @@ def _label(
     columns: See `check`.
     numbers: Likewise.
   """
-  words = {name: column_names.words(name) for name in columns}
+  words = {name: _words(name) for name in columns}
   few = [name for name in names if _has_few(columns[name], numbers[name])]
   named = [name for name in few if {*words[name]} & {*_CLASSES.split()}]
   if label := column_names.probable(LABEL, names) or ''.join(named[-1:]):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 import difflib
-import re
 import shlex
 from typing import NamedTuple
 
@@ -122,12 +121,6 @@ def match(
 def several(own: Mapping[str, str] | None, column: str) -> tuple[str, ...]:
   """Returns the user's names of what several columns may be, one of `SEVERAL`."""
   return tuple(name for name in (own or {}).get(column, '').split(',') if name)
-
-
-def words(name: str) -> list[str]:
-  """Returns the words of a name: 'is' and 'fraud' of 'isFraud' and of 'IS_FRAUD'."""
-  apart = re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', name)
-  return [word for word in re.split(r'[\W\d_]+', apart.casefold()) if word]
 
 
 def flag(pairs: Iterable[tuple[str, str]]) -> str:

@@ -193,7 +193,7 @@ def test_empty_cells_are_no_label_and_no_client():
 
 def test_a_column_of_splits_of_another_name_is_not_passed_over():
   rows = b'1,p,a,Train\n2,q,b,TEST\n'
-  with pytest.raises(ValueError, match="no column split, but 'Set'; --columns=split=S"):
+  with pytest.raises(ValueError, match='--columns=split=Set says what'):
     manifest.read('m.csv', b'image,client_id,label,Set\n' + rows)
   found, _ = manifest.read('m.csv', b'image,client_id,label,Split\n' + rows)
   assert [row.split for row in found] == ['train', 'test']

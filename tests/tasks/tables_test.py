@@ -196,8 +196,10 @@ def test_a_wrong_npz_is_named(tmp_path, changed, message):
 
 @pytest.mark.parametrize('kind', ['u1', 'u2', 'u4', 'u8', 'i1', '>i4'])
 def test_labels_of_any_whole_numbers_have_their_classes(tmp_path, kind):
-  path = _npz(tmp_path / 'table.npz', label=np.array([0, 1, 0, 1], kind))
-  assert registry.load('features', path).label_names == ('0', '1')
+  path = _npz(tmp_path / 'table.npz', label=np.array([7, 40, 7, 40], kind))
+  task = registry.load('features', path)
+  assert task.label_names == ('7', '40')
+  np.testing.assert_array_equal(task.train.label, [0, 1, 0])
 
 
 @pytest.mark.parametrize(
