@@ -150,7 +150,7 @@ def probable(column: str, unused: Sequence[str]) -> str:
   likely = _LIKELY[column].split()
   for each in unused:
     own = folded(each)
-    near = difflib.SequenceMatcher(None, own, folded(column)).ratio() >= _SIMILAR
+    near = difflib.get_close_matches(folded(column), [own], 1, _SIMILAR)
     # 'face_id' and 'base_id' are other words.
     if own in likely or (near and column != CASE):
       return each

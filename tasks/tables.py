@@ -3,11 +3,10 @@
 A .npz file holds `features` (numbers [n, d]), optionally `label` (integers [n] from 0,
 -1: none) and, if the split is given, `test` (bool [n]). A .csv file (see `csv_rows`)
 has a header. If it has a column `label`, this holds the class (empty or NA: none; -1 is
-a class, which is said); if it has a column `split`, this holds `train` or `test` (see
-`layouts`). All other columns are features, except an index that pandas wrote without a
-name; one that probably is something else is refused (see `column_kinds`). Columns may
-have other names (see `column_names`). The same holds for a .parquet file (see
-`parquet_rows`). Without a
+a class, which is said); if it has a column `split`, this holds `train` or `test`. All
+other columns are features, except an index that pandas wrote without a name; one that
+probably is something else is refused (see `column_kinds`). Columns may have other names
+(see `column_names`). The same holds for a .parquet file (see `parquet_rows`). Without a
 split, about a fifth of the rows are the test split, by their places, so that rows added
 at the end move none. Without a label, nothing is labelled.
 
@@ -52,6 +51,8 @@ _LABEL, _SPLIT = column_names.LABEL, column_names.SPLIT
 _KNOWN = (_LABEL, _SPLIT)
 # The array of a .npz that says which rows are the test split.
 _TEST = 'test'
+# Of so many rows, not each is a class of its own: such labels are measurements.
+_MANY = 20
 # Bytes of copies that are made of a number.
 _COPIES = 24
 # Columns that pandas makes of an index without a name: in CSV, in CSV that was read
@@ -102,11 +103,9 @@ def load_file(
     ValueError: There is no such file, or its content is not as it must be.
   """
   table = _found(data_dir)
-  for column in {*(columns or ())} - {*_KNOWN, *column_names.SEVERAL}:
-    raise ValueError(
-      f'columns has {column!r}; a table has only {" and ".join(_KNOWN)}, and '
-      f'{" and ".join(column_names.SEVERAL)} for other columns.'
-    )
+  allowed = (*_KNOWN, *column_names.SEVERAL)
+  for column in {*(columns or ())}.difference(allowed):
+    raise ValueError(f'columns has {column!r}; a table has only {", ".join(allowed)}.')
   suffix = table.suffix.lower()
   if columns and suffix == '.npz':
     raise ValueError(f'columns is given with {table}; the arrays of a .npz have names.')
@@ -280,8 +279,7 @@ def _read_npz(path: pathlib.Path, scaling: str | None) -> task_types.Task:
     )
     memory.check(needed, str(path))
     held = {name: arrays.read(name) for name in arrays.headers}
-  none = np.full(np.shape(held[FEATURES])[:1], -1)
-  label = held.get(_LABEL, none)
+  label = held.get(_LABEL, np.full(np.shape(held[FEATURES])[:1], -1))
   if label.dtype.kind not in 'iu':
     raise ValueError(f'The label of {path} is {label.dtype}; it must be integers.')
   classes, places = np.unique(label, return_inverse=True)
@@ -335,7 +333,6 @@ def _of_columns(
   count = len(lines)
   unused = column_names.several(own, column_names.UNUSED)
   others = [name for name in columns if name not in {*known.values(), *unused}]
-  # One of pandas has no name of its own.
   indices = [name for name in others if _INDEX.fullmatch(name)]
   cells = {name: columns[name] for name in others if name not in indices}
   numbers = {n: np.array([*map(csv_rows.number, own)]) for n, own in cells.items()}
@@ -354,6 +351,11 @@ def _of_columns(
     names = sorted({name for name in classes if name})
     number_of = {name: number for number, name in enumerate(names)} | {'': -1}
     label = np.array([number_of[name] for name in classes])
+    if count > _MANY and 2 * len(names) > count:
+      warning = (
+        f'warning: {len(names):,} labels in {count:,} rows, each of them a class'
+      )
+      findings.append(intake.finding('labels', names, warning, costs=True))
   if _SPLIT in known:
     test, said = _splits(path, known[_SPLIT], _texts(columns[known[_SPLIT]]))
     findings += said

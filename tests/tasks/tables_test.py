@@ -234,7 +234,7 @@ def test_a_wrong_csv_is_named(tmp_path, text, message):
   ('columns', 'message'),
   [
     ({'label': 'x'}, r'label=x, and .*table\.csv has no such column; it has a, b'),
-    ({'image': 'a'}, "columns has 'image'; a table has only label and split"),
+    ({'image': 'a'}, "columns has 'image'; a table has only label, split"),
   ],
 )
 def test_wrong_columns_are_named(tmp_path, columns, message):
