@@ -134,7 +134,8 @@ def check(
       del kinds[name]
   if LABEL not in known:
     perhaps = [name for name in columns if kinds.get(name) in ('', _TEXTS)]
-    kinds[_label(perhaps, columns, numbers)] = _LABEL
+    if label := _label(perhaps, columns, numbers):
+      kinds[label] = _LABEL
   asked = [name for name in columns if kinds.get(name)]
   if not asked:
     return
@@ -176,6 +177,8 @@ def check_list(
     ValueError: Columns are missing, among them the image, or whose it is; it names all
       of these.
   """
+  if column_names.FEATURE in own:
+    raise ValueError(f'columns has feature with {name}; only a table has features.')
   if any(map(_is_picture, header)):
     raise ValueError(
       f'{name} has an image in its first line, {intake.some(header)}; the first line '
