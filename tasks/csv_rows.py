@@ -21,6 +21,9 @@ _NO_TEXT = ',;" \t'
 # The first line that Excel reads and writes where a separator is not the usual one.
 _SEP = re.compile(r'"?sep=([,;\t])"?[,;\t]*(\r\n|\r|\n|$)', re.IGNORECASE)
 _BREAK = re.compile('\r\n|\r|\n')
+_DECIMAL_COMMA = re.compile(r'[+-]?[\d.]*,\d+')
+# With as many numbers that rise in a header, such as wavelengths, they are names.
+_MANY = 10
 _MARKS = {b'\xff\xfe': 'utf-16', b'\xfe\xff': 'utf-16', b'\xef\xbb\xbf': 'utf-8-sig'}
 
 
@@ -75,15 +78,27 @@ def header(name: str, content: bytes) -> list[str]:
 
 
 def check_names(name: str, columns: Sequence[str]) -> None:
-  """Refuses columns of the same name; several may have none.
+  """Refuses columns of the same name, and a row of numbers in place of a header.
+
+  Numbers in steps of one, and many that rise, are names. Several may have no name.
 
   Args:
     name: What to call the table in errors.
     columns: Its columns.
 
   Raises:
-    ValueError: Two have the same.
+    ValueError: Two have the same name, or most are numbers that are no names.
   """
+  numbers = [own for own in map(number, columns) if math.isfinite(own)]
+  steps = [after - before for before, after in itertools.pairwise(numbers)]
+  are_names = len(numbers) > 2 and {*steps} == {1}
+  are_names |= len(numbers) >= _MANY and min(steps, default=0) > 0
+  if 2 * len(numbers) > len([*filter(None, columns)]) and not are_names:
+    raise ValueError(
+      f'{name} has numbers in its first line: {intake.some(columns)}; the first line '
+      'must be the names of columns: add it, or put a letter in front of each number '
+      'if they are names.'
+    )
   for column, count in collections.Counter(columns).items():
     if column and count > 1:
       raise ValueError(
@@ -100,6 +115,11 @@ def number(cell: Any) -> float:
     return math.nan if isinstance(cell, str) and '_' in cell else float(cell)
   except (TypeError, ValueError):
     return math.nan
+
+
+def has_decimal_comma(cell: Any) -> bool:
+  """Returns whether a cell is the text of a number with a decimal comma."""
+  return bool(_DECIMAL_COMMA.fullmatch(str(cell)))
 
 
 def _lines(name: str, content: bytes) -> Iterator[tuple[int, list[str]]]:

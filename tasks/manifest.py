@@ -5,10 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 from typing import NamedTuple
 
+from tasks import column_kinds
 from tasks import column_names
 from tasks import csv_rows
 from tasks import intake
 from tasks import layouts
+from tasks import matching
 from tasks import sources
 from tasks import spellings
 from tff_ssl.computing import checks
@@ -101,12 +103,10 @@ def read(name: str, content: bytes, own: Mapping[str, str] | None = None) -> Man
   """
   header, lines = csv_rows.read(name, content)
   matched = column_names.match(name, header, own)
-  require(name, header, matched.named, ('image',), _HOLDERS)
+  column_kinds.check_list(name, header, lines, matched, own or {})
   holders = {c: matched.named[c] for c in _HOLDERS if c in matched.named}
   _require_values(name, lines, {'image': matched.named['image'], **holders})
   cells = {c: [row.cells[their] for row in lines] for c, their in matched.named.items()}
-  if 'split' not in {*matched.named, *(own or {})}:
-    _refuse_splits(name, matched.unused, lines)
   findings: list[intake.Finding] = []
   if matched.unused:
     count = intake.many(len(matched.unused), 'column')
@@ -117,7 +117,8 @@ def read(name: str, content: bytes, own: Mapping[str, str] | None = None) -> Man
       cells[column], said = spelled(name, column, cells[column])
       findings += said
   if 'split' in cells:
-    cells['split'], said = _splits(name, cells['split'], cells['image'])
+    said_by = matched.named['split']
+    cells['split'], said = _splits(name, said_by, cells['split'], cells['image'])
     findings += said
   if 'mask' in cells:
     cells['mask'] = ['' if c in spellings.MISSING else c for c in cells['mask']]
@@ -133,7 +134,6 @@ def require(
   header: Sequence[str],
   named: Mapping[str, str],
   required: Sequence[str],
-  either: Sequence[str] = (),
 ) -> None:
   """Checks that a table has its columns.
 
@@ -142,14 +142,11 @@ def require(
     header: Its columns.
     named: The table's own name of each known column that it has.
     required: Columns that it must have.
-    either: Columns of which it must have one, if there are any.
 
   Raises:
-    ValueError: A column is missing, or all of `either` are.
+    ValueError: A column is missing.
   """
   missing = [column for column in required if column not in named]
-  if either and not any(column in named for column in either):
-    missing.append(' or '.join(either))
   if missing:
     raise ValueError(
       f'{name} lacks the column {", ".join(missing)}; it has '
@@ -172,21 +169,6 @@ def _require_values(
     raise ValueError(f'{name} lists 0 images; it must list some.')
 
 
-def _refuse_splits(
-  name: str, unused: Sequence[str], rows: Sequence[csv_rows.Row]
-) -> None:
-  """Raises ValueError if a column that is not used holds splits, by its values."""
-  for column in unused:
-    values = {row.cells[column] for row in rows}
-    roles = {*map(layouts.role, values)}
-    if len(roles) > 1 and None not in roles:
-      raise ValueError(
-        f'{name} has no column split, but {column!r} with '
-        f'{intake.some(sorted(values))}; --columns=split={column} says that this is '
-        'it, and --columns=split= that none is.'
-      )
-
-
 def spelled(
   name: str, column: str, cells: Sequence[str]
 ) -> tuple[list[str], list[intake.Finding]]:
@@ -205,7 +187,13 @@ def spelled(
   """
   values = spellings.merged(cells)
   sources.texts(name, f'{column}s', values.values())
+  lists: list[str] = []
+  if column == column_names.LABEL:
+    values, lists = spellings.as_sets(values)
   findings = of_values(column, values)
+  if lists:
+    said = 'warning: labels look like lists, of which each set is a class of its own'
+    findings.append(intake.finding('lists', lists, said, costs=True))
   if column == column_names.LABEL and _has_number_for_none(values.values()):
     said = 'taken as a class (a row without one has an empty label)'
     findings.append(intake.finding('missing labels', ['-1'], said))
@@ -257,15 +245,15 @@ def _visible(value: str) -> str:
 
 
 def _splits(
-  name: str, cells: Sequence[str], images: Sequence[str]
+  name: str, column: str, cells: Sequence[str], of: Sequence[str]
 ) -> tuple[list[str], list[intake.Finding]]:
   """Returns the split that each cell says, one of `SPLITS`, and what to say."""
-  split_of, findings = layouts.roles(dict.fromkeys(cells))
-  for cell, image in zip(cells, images, strict=True):
+  split_of, findings = column_kinds.splits(column, cells)
+  for cell, image in zip(cells, of, strict=True):
     if cell not in split_of:
       raise ValueError(
         f'{name} gives image {image} the split {cell!r}; it must be one of '
-        f'{", ".join(SPLITS)}.'
+        f'{", ".join(SPLITS)}, and --columns=split= says that no column is the split.'
       )
   return [split_of[cell] for cell in cells], findings
 
@@ -344,8 +332,9 @@ def check(
     shown = [f'{file} ({why[file]})' if file in why else file for file in unknown]
     raise ValueError(
       f'{name} lists {intake.many(len(unknown), "file")} that cannot be found: '
-      f'{intake.some(shown)}; only regular files of the folder, and links to them, can '
-      'be, and with --data=follow_links=true what other links lead to.'
+      f'{intake.some(shown)}{matching.advice(unknown, known)}; only regular files of '
+      'the folder, and links to them, can be, and with --data=follow_links=true what '
+      'other links lead to.'
     )
 
 

@@ -3,7 +3,8 @@
 In this order, the first kind that fits:
 
 1. Transparency that varies: what is at least half opaque.
-2. Two numbers, the larger one at least twice the smaller: the larger one.
+2. Two numbers, the larger one at least twice the smaller: the larger one, unless they
+   may be labels of two objects, as 7 and 40.
 3. Labels, in areas: a palette of colours; at most 64 colours with black among them; at
    most 64 whole numbers up to 126. All of them but black, or 0, are objects, except the
    void value of PASCAL VOC: 255 (65535 of 16 bits), the colour (224, 224, 192). In a
@@ -123,7 +124,8 @@ def _of_levels(levels: np.ndarray, half: float, exact: bool) -> np.ndarray:
     return levels > half
   if len(values) == 1:
     return np.full(levels.shape, bool(values[0]))
-  if len(values) == 2 and values[0] <= values[1] / 2:
+  are_labels = values[0] > 1 and values[-1] <= _MOST_LABEL
+  if len(values) == 2 and values[0] <= values[1] / 2 and not are_labels:
     return levels == values[1]
   labels = [value for value in values if value not in _VOIDS]
   small = max(labels) <= _MOST_LABEL and all(value % 1 == 0 for value in labels)

@@ -8,9 +8,12 @@ import re
 from tasks import images
 from tasks import intake
 from tasks import spellings
+from tff_ssl.computing import inert
 
 # A number that a spreadsheet has made of a name.
 _NUMBER = re.compile(r'(.*\d)\.0+')
+# Zeros in front of the last part of a name.
+_ZEROS = re.compile(r'(?<![^/])0+(?=[^/]+$)')
 
 
 class Matching:
@@ -110,6 +113,33 @@ class Matching:
           by_key[_key('stem' if kind.endswith('stem') else 'path', own)].append(file)
       self._by_key[kind] = dict(by_key)
     return self._by_key[kind]
+
+
+def advice(names: Iterable[str], files: Iterable[str]) -> str:
+  """Says why files that a list names are not there, if that shows; '' otherwise.
+
+  Args:
+    names: Names of missing files, with the folder of the list.
+    files: Names of all files.
+  """
+  by_stem = {posixpath.splitext(file)[0]: file for file in files}
+  by_number = {_ZEROS.sub('', stem): file for stem, file in by_stem.items()}
+  for name in names:
+    stem = posixpath.splitext(name.replace('\\', '/'))[0]
+    if file := by_number.get(_ZEROS.sub('', stem)):
+      return (
+        f'; {inert.line(file)} is there: a spreadsheet removes zeros of what is not '
+        'stored as text'
+      )
+    parts = stem.split('/')
+    for place in range(1, len(parts)):
+      if file := by_stem.get('/'.join(parts[place:])):
+        start = inert.line('/'.join(parts[:place]))
+        return (
+          f'; {inert.line(file)} is there, without {start}/ in front: names are '
+          'relative to the folder of the list; shorten them, or move the list'
+        )
+  return ''
 
 
 def _key(kind: str, name: str) -> str:

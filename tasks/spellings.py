@@ -1,7 +1,7 @@
 """Spellings of one thing: no value, one label in two forms, two ids that look alike."""
 
 import collections
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 import decimal
 import re
 import unicodedata
@@ -15,7 +15,12 @@ MISSING = frozenset(
 # are invisible (zero width, soft hyphen, direction, byte order mark).
 _JOINERS = '\u200c\u200d'
 _NUMBER = re.compile(r'[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,4})?')
+# Between the words of labelsTr, and such parts of a name.
+_HUMP = re.compile(r'(?<=[a-z])(?=[A-Z])')
+_PART = re.compile(r'[^\W\d_]+|\d+')
 _WHOLE = re.compile(r'[+-]?[0-9]+(\.0*)?')
+# What may be around the parts of a list.
+_AROUND = ' [](){}\'"'
 # How two spellings differ, from the least difference to the greatest.
 _CASE, _NUMERIC, _FORM = 'case or blanks', 'the form of a number', 'similar characters'
 
@@ -40,6 +45,16 @@ def clean(text: str) -> str:
   return visible.strip()
 
 
+def words(name: str) -> list[str]:
+  """Returns the words and the numbers of a name, in lower case.
+
+  Args:
+    name: Such as 'train_Images2017': train, images, 2017.
+  """
+  apart = _HUMP.sub(' ', name)
+  return [part.casefold() for part in _PART.findall(apart)]
+
+
 def merged(values: Iterable[str]) -> dict[str, str]:
   """Returns what each value is, where two spellings are certainly the same.
 
@@ -62,6 +77,30 @@ def merged(values: Iterable[str]) -> dict[str, str]:
   return (
     short if plain & {short[v] for v, own in there.items() if '.' in own} else there
   )
+
+
+def as_sets(values: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+  """Returns values of which those that list the same things are one, and the lists.
+
+  `A|B` is a list; `A;B` and `A, B` are if each of their parts is elsewhere, too.
+
+  Args:
+    values: The spelling that stands for each value, as of `merged`.
+  """
+  labels = sorted({*values.values()})
+  for sign in '|;,':
+    parts = {each: {p.strip(_AROUND) for p in each.split(sign)} for each in labels}
+    counts = collections.Counter(part for own in parts.values() for part in own)
+    lists = [
+      label
+      for label, own in parts.items()
+      if sign in label and (sign == '|' or all(counts[part] > 1 for part in own))
+    ]
+    if lists:
+      first = {frozenset(parts[label]): label for label in reversed(labels)}
+      one = {label: first[frozenset(parts[label])] for label in lists}
+      return {value: one.get(own, own) for value, own in values.items()}, lists
+  return {**values}, []
 
 
 def alike(values: Iterable[str]) -> dict[tuple[str, ...], str]:

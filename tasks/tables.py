@@ -3,10 +3,10 @@
 A .npz file holds `features` (numbers [n, d]), optionally `label` (integers [n] from 0,
 -1: none) and, if the split is given, `test` (bool [n]). A .csv file (see `csv_rows`)
 has a header. If it has a column `label`, this holds the class (empty or NA: none; -1 is
-a class, which is said); if it has a column `split`, this holds `train` or `test` (see
-`layouts`). All other columns are features, except an index that pandas wrote without a
-name; one that may name clients or cases is refused. Columns may have other names (see
-`column_names`). The same holds for a .parquet file (see `parquet_rows`). Without a
+a class, which is said); if it has a column `split`, this holds `train` or `test`. All
+other columns are features, except an index that pandas wrote without a name; one that
+probably is something else is refused (see `column_kinds`). Columns may have other names
+(see `column_names`). The same holds for a .parquet file (see `parquet_rows`). Without a
 split, about a fifth of the rows are the test split, by their places, so that rows added
 at the end move none. Without a label, nothing is labelled.
 
@@ -26,10 +26,10 @@ import reprlib
 from typing import Any
 import zipfile
 
-from absl import logging
 import numpy as np
 
 from tasks import array_tasks
+from tasks import column_kinds
 from tasks import column_names
 from tasks import column_scaling
 from tasks import csv_rows
@@ -51,7 +51,8 @@ _LABEL, _SPLIT = column_names.LABEL, column_names.SPLIT
 _KNOWN = (_LABEL, _SPLIT)
 # The array of a .npz that says which rows are the test split.
 _TEST = 'test'
-_DECIMAL_COMMA = re.compile(r'[+-]?[\d.]*,\d+')
+# Of so many rows, not each is a class of its own: such labels are measurements.
+_MANY = 20
 # Bytes of copies that are made of a number.
 _COPIES = 24
 # Columns that pandas makes of an index without a name: in CSV, in CSV that was read
@@ -102,10 +103,9 @@ def load_file(
     ValueError: There is no such file, or its content is not as it must be.
   """
   table = _found(data_dir)
-  for column in {*(columns or ())} - {*_KNOWN}:
-    raise ValueError(
-      f'columns has {column!r}; a table has only {" and ".join(_KNOWN)}.'
-    )
+  allowed = (*_KNOWN, *column_names.SEVERAL)
+  for column in {*(columns or ())}.difference(allowed):
+    raise ValueError(f'columns has {column!r}; a table has only {", ".join(allowed)}.')
   suffix = table.suffix.lower()
   if columns and suffix == '.npz':
     raise ValueError(f'columns is given with {table}; the arrays of a .npz have names.')
@@ -155,27 +155,7 @@ def has_label(
     header = csv_rows.header(str(table), memory.read_csv(table))
   else:
     header = parquet_rows.header(table)
-  return _LABEL in _named(table, header, own)
-
-
-def _named(
-  path: pathlib.Path, header: Sequence[str], own: Mapping[str, str] | None
-) -> dict[str, str]:
-  """Returns the table's own names of its columns label and split.
-
-  Raises:
-    ValueError: As in `column_names.match`, or a column names clients or cases.
-  """
-  named = column_names.match(str(path), header, own, _KNOWN).named
-  others = [name for name in header if name not in named.values()]
-  for column in (column_names.CLIENT, column_names.CASE):
-    if holder := column_names.probable(column, others):
-      raise ValueError(
-        f'{path} has the column {holder!r}, and all columns but {" and ".join(_KNOWN)} '
-        'are features; a table has no clients and no cases: remove the column, or '
-        'rename it if it is a feature.'
-      )
-  return named
+  return _LABEL in column_names.match(str(table), header, own, _KNOWN).named
 
 
 @contextlib.contextmanager
@@ -241,14 +221,6 @@ def build(
         f'The {what} of {name} has shape {array.shape}; it must have one for each of '
         f'the {len(features)} rows.'
       )
-  if label.dtype.kind not in 'iu':
-    raise ValueError(f'The label of {name} is {label.dtype}; it must be integers.')
-  if np.max(label) >= len(label) or np.min(label) < -1:
-    raise ValueError(
-      f'The label of {name} ranges from {np.min(label)} to {np.max(label)}; it must '
-      'be at least 0 (or -1 for no label) and below the number of rows, '
-      f'{len(label)}.'
-    )
   grows, split_is_given = name == FEATURES, test is not None
   if test is None and grows:
     places = [str(place) for place in range(len(features))]
@@ -266,6 +238,8 @@ def build(
   if columns is None:
     columns = list(map(str, range(features.shape[1])))
   scaled, used = column_scaling.scale(name, features, known, columns, scaling)
+  if grows:
+    report = (_ranges(columns, features, bool(label_names)), *report)
   return array_tasks.split_task(
     name,
     label_names,
@@ -278,6 +252,15 @@ def build(
     grows=grows,
     split_by_name=grows and not split_is_given,
   )
+
+
+def _ranges(columns: Sequence[str], features: np.ndarray, has_label: bool) -> str:
+  """Returns the line that says which columns are features, with their numbers."""
+  ends = zip(columns, features.min(axis=0), features.max(axis=0), strict=True)
+  shown = [f'{name} ({low:.4g} to {high:.4g})' for name, low, high in ends]
+  none = '' if has_label else '; no column is the label'
+  count = intake.many(len(shown), 'column')
+  return f'features: {count}: {intake.some(shown, intake.COLUMNS_SHOWN)}{none}'
 
 
 def _digests(features: np.ndarray) -> tuple[str, ...]:
@@ -296,14 +279,20 @@ def _read_npz(path: pathlib.Path, scaling: str | None) -> task_types.Task:
     )
     memory.check(needed, str(path))
     held = {name: arrays.read(name) for name in arrays.headers}
-  label = held.get(_LABEL)
-  if label is None:
-    label = np.full(np.shape(held[FEATURES])[:1], -1)
-  # `build` rejects labels of a wrong type or range; no names are made for these.
-  # No `initial` of -1, which unsigned numbers would take for their largest.
-  most = int(np.max(label)) if label.dtype.kind in 'iu' and label.size else -1
-  classes = range(min(most + 1, len(label)))
-  names = [*map(str, classes)]
+  label = held.get(_LABEL, np.full(np.shape(held[FEATURES])[:1], -1))
+  if label.dtype.kind not in 'iu':
+    raise ValueError(f'The label of {path} is {label.dtype}; it must be integers.')
+  classes, places = np.unique(label, return_inverse=True)
+  if classes.size and not -1 <= classes[0] <= classes[-1] < 2**31:
+    raise ValueError(
+      f'The label of {path} ranges from {classes[0]} to {classes[-1]}; it must be at '
+      'least 0 (or -1 for no label) and below 2^31.'
+    )
+  # Each number that there is, as 7 and 40, is a class; -1 is none.
+  bare = int(-1 in classes)
+  names, label = [*map(str, classes[bare:])], places.reshape(label.shape) - bare
+  count = int(np.sum(label < 0)) if _LABEL in held else 0
+  said = (f'{count:,} rows have the label -1, which is none',) * bool(count)
   test = held.get(_TEST)
   if test is not None and not (
     test.dtype.kind in 'biuf' and np.all(np.isin(test, (0, 1)))
@@ -312,7 +301,7 @@ def _read_npz(path: pathlib.Path, scaling: str | None) -> task_types.Task:
       f'The {_TEST} of {path} is {test.dtype} and has '
       f'{intake.some(np.unique(test).tolist())}; it must be bool, or 0 and 1.'
     )
-  return build(FEATURES, held[FEATURES], label, names, test, scaling=scaling)
+  return build(FEATURES, held[FEATURES], label, names, test, said, scaling=scaling)
 
 
 def _read_csv(path: pathlib.Path) -> tuple[dict[str, list[Any]], Sequence[int]]:
@@ -340,45 +329,56 @@ def _of_columns(
     own: See `load_file`.
     scaling: See `load_file`.
   """
-  known = _named(path, [*columns], own)
+  known = column_names.match(str(path), [*columns], own, _KNOWN).named
   count = len(lines)
-  others = [name for name in columns if name not in known.values()]
+  unused = column_names.several(own, column_names.UNUSED)
+  others = [name for name in columns if name not in {*known.values(), *unused}]
   indices = [name for name in others if _INDEX.fullmatch(name)]
-  others = [name for name in others if not _INDEX.fullmatch(name)]
-  for name in indices:
-    why = 'has no name, like an index that pandas writes; it is not used as a feature.'
-    logging.warning('%s: the column %r %s', path, name, why)
-  features = np.zeros([count, len(others)])
-  for place, name in enumerate(others):
-    features[:, place] = _numbers(path, name, columns[name], lines)
+  cells = {name: columns[name] for name in others if name not in indices}
+  numbers = {n: np.array([*map(csv_rows.number, own)]) for n, own in cells.items()}
+  column_kinds.check(str(path), cells, numbers, {*known, *(own or {})}, own)
+  for name, its in numbers.items():
+    _check_finite(path, name, cells[name], its, lines)
+  features = np.stack([*numbers.values()], axis=1) if numbers else np.zeros([count, 0])
   findings: list[intake.Finding] = []
+  if left := [*unused, *map(repr, indices)]:
+    findings.append(intake.finding('unused columns', left, 'not used as features'))
   label, names, test = np.full(count, -1), list[str](), None
   if _LABEL in known:
-    cells = _texts(columns[known[_LABEL]])
-    classes, findings = manifest.spelled(str(path), _LABEL, cells)
+    written = _texts(columns[known[_LABEL]])
+    classes, said = manifest.spelled(str(path), _LABEL, written)
+    findings += said
     names = sorted({name for name in classes if name})
-    numbers = {name: number for number, name in enumerate(names)} | {'': -1}
-    label = np.array([numbers[name] for name in classes])
-  if _SPLIT in known:
-    test, said = _splits(path, _texts(columns[known[_SPLIT]]))
-    findings = [*findings, *said]
-  report = tuple(finding.sentence for finding in findings)
-  return build(FEATURES, features, label, names, test, report, others, scaling)
-
-
-def _numbers(
-  path: pathlib.Path, name: str, cells: Sequence[Any], lines: Sequence[int]
-) -> list[float]:
-  """Returns the numbers of a column of features."""
-  numbers = list(map(csv_rows.number, cells))
-  for line, cell, number in zip(lines, cells, numbers, strict=True):
-    if not math.isfinite(number):
-      point = ' with a decimal point' if _DECIMAL_COMMA.fullmatch(str(cell)) else ''
-      raise ValueError(
-        f'Line {line} of {path} has {reprlib.repr(cell)} in the column {name!r}; it '
-        f'must be a finite number{point}: only {_LABEL!r} and {_SPLIT!r} may be texts.'
+    number_of = {name: number for number, name in enumerate(names)} | {'': -1}
+    label = np.array([number_of[name] for name in classes])
+    if count > _MANY and 2 * len(names) > count:
+      warning = (
+        f'warning: {len(names):,} labels in {count:,} rows, each of them a class'
       )
-  return numbers
+      findings.append(intake.finding('labels', names, warning, costs=True))
+  if _SPLIT in known:
+    test, said = _splits(path, known[_SPLIT], _texts(columns[known[_SPLIT]]))
+    findings += said
+  report = tuple(finding.sentence for finding in findings)
+  return build(FEATURES, features, label, names, test, report, [*numbers], scaling)
+
+
+def _check_finite(
+  path: pathlib.Path,
+  name: str,
+  cells: Sequence[Any],
+  numbers: np.ndarray,
+  lines: Sequence[int],
+) -> None:
+  """Raises ValueError if a cell of a column of features is no finite number."""
+  for place in np.flatnonzero(~np.isfinite(numbers))[:1]:
+    point = ' with a decimal point' * csv_rows.has_decimal_comma(cells[place])
+    flag = column_names.flag([(column_names.UNUSED, name)])
+    raise ValueError(
+      f'Line {lines[place]} of {path} has {reprlib.repr(cells[place])} in the column '
+      f'{name!r}; it must be a finite number{point}: only {_LABEL!r} and {_SPLIT!r} '
+      f'may be texts; {flag} leaves the column out.'
+    )
 
 
 def _texts(cells: Sequence[Any]) -> list[str]:
@@ -386,14 +386,14 @@ def _texts(cells: Sequence[Any]) -> list[str]:
 
 
 def _splits(
-  path: pathlib.Path, cells: Sequence[str]
+  path: pathlib.Path, name: str, cells: Sequence[str]
 ) -> tuple[np.ndarray, list[intake.Finding]]:
   """Returns which rows are the test split, bool [n], and what must be said of it."""
-  split_of, findings = layouts.roles(dict.fromkeys(cells))
+  split_of, findings = column_kinds.splits(name, cells)
   wrong = {c for c in cells if split_of.get(c) not in (layouts.TRAIN, layouts.TEST)}
   if wrong:
     raise ValueError(
-      f'The column {_SPLIT!r} of {path} has {intake.some(map(repr, sorted(wrong)))}; '
+      f'The column {name!r} of {path} has {intake.some(map(repr, sorted(wrong)))}; '
       'it must have train and test.'
     )
   return np.array([split_of[cell] == layouts.TEST for cell in cells]), findings

@@ -21,7 +21,8 @@ class Data(kinds.Kind):
     download: Whether TFDS may download a data set that is not prepared.
     columns: For the tasks cases and features: the table's own names of columns, as in
       image=Photo,client_id=Patient,label=Diagnosis; label= says that no column is the
-      label. None: a column has its own name, whatever its case and blanks.
+      label, unused=Name,unused=Sex that these are not used, and feature=Id that one is
+      a feature. None: a column has its own name, whatever its case and blanks.
     classify: What is classified: each image by itself, or the images of a case
       together; none: cases if the manifest has the column case_id.
     folders: For the task folder: what each folder of images is; none: nothing.

@@ -233,12 +233,8 @@ def test_files_that_are_not_listed_are_reported(tmp_path):
 @pytest.mark.parametrize(
   ('header', 'rows', 'message'),
   [
-    (
-      'image,label',
-      ['a/0.jpg,x'],
-      'the column client_id or case_id; it has image, label',
-    ),
-    ('seen,who', ['a/0.jpg,x'], 'lacks the column image, client_id or case_id'),
+    ('image,label', ['a/0.jpg,x'], 'no column client_id or case_id; it has image, la'),
+    ('seen,who', ['a/0.jpg,x'], '--columns=image=seen,client_id= says what'),
     ('image,case_id', [], 'lists 0 images'),
     ('image,case_id', ['a/0.jpg,'], 'line 2, has no value for case_id'),
     (
@@ -248,11 +244,7 @@ def test_files_that_are_not_listed_are_reported(tmp_path):
     ),
     ('image,case_id,label', ['a/0.jpg,0'], r'manifest\.csv, line 2, has 2 cells'),
     ('image,case_id', ['a/9.jpg,0'], '1 file that cannot be found: a/9.jpg'),
-    (
-      'image,case_id',
-      [f'b{k},0' for k in range(5)],
-      '5 files that cannot be found: b0, b1, b2 and 2 more',
-    ),
+    ('image,case_id', [f'b{k},0' for k in range(5)], '5 files that cannot be found: b'),
     ('image,case_id', ['a/0.jpg,0', 'a/0.jpg,0'], '1 image twice: a/0.jpg'),
     (
       'image,case_id,split',

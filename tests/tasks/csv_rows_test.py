@@ -29,10 +29,7 @@ def test_cells_by_column_and_line():
     (b'a,b\n1,2\n\n1,2,x\n', 'table.csv, line 4, has 3 cells; the header has 2: a, b'),
     (b'a,b\n1\n', 'table.csv, line 2, has 1 cells; the header has 2: a, b'),
     (b'a,b, a\n1,2,3\n', "table.csv has the column 'a' twice"),
-    (
-      b'a,b\n1,\xff\n',
-      'table.csv is not a UTF-8 text file: invalid start byte at line 2; save it as ',
-    ),
+    (b'a,b\n1,\xff\n', 'table.csv is not a UTF-8 text file: invalid start byte at lin'),
     ('a,b\n1,2\n'.encode('utf-16-le'), 'table.csv is not a text file, it has NUL char'),
     (b'a,b\n1,' + 140_000 * b'x', 'table.csv, line 2: field larger than field limit'),
   ],
@@ -73,9 +70,7 @@ def test_spreadsheet_exports_are_read(separator, end, encoding):
 def test_lines_are_counted_from_the_first_of_the_file():
   _, found = csv_rows.read('t.csv', b'sep=;\r\na;b\r\n;\r\n1;2\r\n')
   assert found == [(4, {'a': '1', 'b': '2'})]
-  with pytest.raises(
-    ValueError, match=r't\.csv, line 3, has 3 cells; the header has 2'
-  ):
+  with pytest.raises(ValueError, match=r't\.csv, line 3, has 3 cells; the header has'):
     csv_rows.read('t.csv', b'sep=,\na,b\n1,2,3\n')
 
 

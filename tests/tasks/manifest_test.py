@@ -36,22 +36,8 @@ _WAYS = (
   lambda name: f'no/{name}',
 )
 _LABELS = strategies.sampled_from(
-  [
-    'p1',
-    'P1',
-    '1',
-    '1.0',
-    '001',
-    '1e0',
-    'é',
-    'e\u0301',
-    'a\u200b',
-    'a',
-    'NA',
-    'nan',
-    '',
-  ]
-  + ['a b', 'a\u00a0b', 'None', '-1.0', '"q"', 'x,y', 'x;y', 'x\ny', '\u2028']
+  ['p1', 'P1', '1', '1.0', '001', '1e0', 'é', 'e\u0301', 'a\u200b', 'a', 'NA', 'nan']
+  + ['', 'a b', 'a\u00a0b', 'None', '-1.0', '"q"', 'x,y', 'x;y', 'x\ny', '\u2028']
 )
 _IDS = strategies.sampled_from(['p', 'q', 'Q', '1', '01', 'x\u200b', 'x']) | _LABELS
 _SPLITS = strategies.sampled_from(
@@ -163,9 +149,7 @@ def test_names_stand_for_the_only_file_that_they_may_mean(name, file):
 
 def test_a_name_of_several_files_is_refused_with_these():
   matched = matching.Matching('manifest.csv', _FILES)
-  with pytest.raises(
-    ValueError, match=r"lists '1', .* 2 files: a/1\.jpg, b/1\.jpg; it"
-  ):
+  with pytest.raises(ValueError, match=r"lists '1', .* 2 files: a/1\.jpg, b/1\.jpg; i"):
     matched.file('1')
   assert matching.Matching('b/manifest.csv', _FILES).file('1') == 'b/1.jpg'
   both = matching.Matching('manifest.csv', ['a/1.jpg', 'a/1.png'])
@@ -203,17 +187,13 @@ def test_empty_cells_are_no_label_and_no_client():
   ]
   for written in ('NA', 'nan', '<NA>', '\u200b'):
     content = f'image,client_id\n1,{written}\n'.encode()
-    with pytest.raises(
-      ValueError, match=r'm\.csv, line 2, has no value for client_id bu'
-    ):
+    with pytest.raises(ValueError, match=r'm\.csv, line 2, has no value for client_id'):
       manifest.read('m.csv', content)
 
 
 def test_a_column_of_splits_of_another_name_is_not_passed_over():
   rows = b'1,p,a,Train\n2,q,b,TEST\n'
-  with pytest.raises(
-    ValueError, match=r"no column split, but 'Set' with TEST, Train; "
-  ):
+  with pytest.raises(ValueError, match='--columns=split=Set says what'):
     manifest.read('m.csv', b'image,client_id,label,Set\n' + rows)
   found, _ = manifest.read('m.csv', b'image,client_id,label,Split\n' + rows)
   assert [row.split for row in found] == ['train', 'test']

@@ -104,6 +104,8 @@ def test_labels_without_a_void_value():
   values = _numbers(0, 2)
   values[_SECOND] = 7
   _check(picture_files.of(Image.fromarray(values)), _OBJECT | _SECOND)
+  # Two labels and no background are two objects.
+  _check(picture_files.of(Image.fromarray(_numbers(7, 40))), np.ones_like(_OBJECT))
 
 
 # The first colours of PASCAL VOC's map, and that of its void value.

@@ -64,7 +64,7 @@ def test_the_folder_of_a_file_is_no_column(tmp_path):
   """Of `year=2020/t.parquet` pyarrow makes a column `year`."""
   folder = tmp_path / 'year=2020'
   folder.mkdir()
-  path = _file(folder / 't.parquet', {'a': [float(k) for k in range(30)]})
+  path = _file(folder / 't.parquet', {'a': [k + 0.5 for k in range(30)]})
   assert list(parquet_rows.read(path)[0]) == ['a']
   assert tables.load_file(path).shapes == {'features': (1,)}
 
@@ -102,10 +102,7 @@ def test_one_column_is_in_memory_at_a_time(tmp_path, monkeypatch):
   ('times', 'message'),
   [
     (pa.array([2**60], pa.timestamp('s')), 'that cannot be read: .*; it must be'),
-    (
-      pa.array([0], pa.timestamp('s', 'Nowhere/None')),
-      "that cannot be read: 'Nowhere/None'; it must",
-    ),
+    (pa.array([0], pa.timestamp('s', 'Nowhere/None')), "that cannot be read: 'Nowhere"),
   ],
 )
 def test_times_that_python_does_not_know_are_named(tmp_path, times, message):
