@@ -105,7 +105,7 @@ def _rows(
   split = [''] * len(names)
   if splits:
     split = [splits[name.partition('/')[0]] for name in inside]
-    inside = [name.partition('/')[2] for name in inside]
+    inside = layouts.inside(splits, inside)
   clients = [''] * len(names)
   if folders != CLIENT:
     patients, said = dicom_patients.of_images(source, names)

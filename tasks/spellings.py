@@ -15,6 +15,9 @@ MISSING = frozenset(
 # are invisible (zero width, soft hyphen, direction, byte order mark).
 _JOINERS = '\u200c\u200d'
 _NUMBER = re.compile(r'[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,4})?')
+# Between the words of labelsTr, and such parts of a name.
+_HUMP = re.compile(r'(?<=[a-z])(?=[A-Z])')
+_PART = re.compile(r'[^\W\d_]+|\d+')
 _WHOLE = re.compile(r'[+-]?[0-9]+(\.0*)?')
 # How two spellings differ, from the least difference to the greatest.
 _CASE, _NUMERIC, _FORM = 'case or blanks', 'the form of a number', 'similar characters'
@@ -38,6 +41,16 @@ def clean(text: str) -> str:
     if each in _JOINERS or unicodedata.category(each) != 'Cf'
   )
   return visible.strip()
+
+
+def words(name: str) -> list[str]:
+  """Returns the words and the numbers of a name, in lower case.
+
+  Args:
+    name: Such as 'train_Images2017': train, images, 2017.
+  """
+  apart = _HUMP.sub(' ', name)
+  return [part.casefold() for part in _PART.findall(apart)]
 
 
 def merged(values: Iterable[str]) -> dict[str, str]:
