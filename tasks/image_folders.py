@@ -6,7 +6,7 @@ called `train` and `test`, or similarly (see `layouts`), these are the splits. O
 about a fifth of the images, or of the clients, is the test split, by their names alone:
 further ones move none (`splits.hold_out_named`). Without classes nothing is labelled.
 Patients of DICOM files are clients, unless folders are (see `dicom_patients`).
-Files that end with `_segmentation.png` are masks (see `masks`).
+Masks beside pictures are no examples (see `masks_beside`).
 """
 
 from collections.abc import Collection, Mapping
@@ -18,10 +18,10 @@ from tasks import cases
 from tasks import dicom_patients
 from tasks import images
 from tasks import intake
-from tasks import intake_findings
 from tasks import layouts
 from tasks import left_out
 from tasks import manifest
+from tasks import masks_beside
 from tasks import sources
 from tasks import spellings
 from tasks import task_types
@@ -83,7 +83,7 @@ def load(
 def has_patients(data_dir: str | os.PathLike[str], follow_links: bool = False) -> bool:
   """Returns whether the DICOM files of a folder name its clients; see `load`."""
   source = sources.open_source(pathlib.Path(data_dir).expanduser(), follow_links)
-  names = [name for name in source.names if intake_findings.is_image(name)]
+  names = masks_beside.pictures(source.names)
   return bool(dicom_patients.of_images(source, names)[0])
 
 
@@ -91,7 +91,7 @@ def _rows(
   path: pathlib.Path, source: sources.Source, folders: str
 ) -> tuple[list[manifest.Row], list[intake.Finding]]:
   """Lists the images, and says what is odd about their folders."""
-  names = [name for name in source.names if intake_findings.is_image(name)]
+  names = masks_beside.pictures(source.names)
   if not names:
     raise ValueError(
       f'{path} holds no images; their names must end in {", ".join(images.SUFFIXES)}'

@@ -12,7 +12,8 @@ from tff_ssl.computing import inert
 
 TRAIN, VALIDATION, TEST = 'train', 'validation', 'test'
 SPLITS = (TRAIN, VALIDATION, TEST)
-_WORDS = {
+# The words for a split; two letters count beside another word alone.
+WORDS = {
   **dict.fromkeys(('train', 'training', 'trn', 'tr', 'trainval'), TRAIN),
   **dict.fromkeys(
     ('validation', 'validate', 'valid', 'val', 'dev', 'devel', 'eval', 'evaluation'),
@@ -24,7 +25,7 @@ _WORDS = {
 _OTHERS = frozenset(
   ('set', 'sets', 'data', 'dataset', 'images', 'image', 'imgs', 'img', 'split')
 )
-_NAME = re.compile(rf'({"|".join(_WORDS)})({"|".join(sorted(_OTHERS))})?')
+_NAME = re.compile(rf'({"|".join(WORDS)})({"|".join(sorted(_OTHERS))})?')
 _HELD_OUT = re.compile(r'(hold|held)[-_\s]out', re.IGNORECASE)
 # Alone, words as short as 'te' may be anything, such as a language.
 _SHORT = 2
@@ -43,10 +44,10 @@ def _read(name: str) -> _Reading | None:
   """Returns what a name says; None if it says no split, or two."""
   name = _HELD_OUT.sub(r'\1out', name)
   if match := _NAME.fullmatch(_joined(name)):
-    return _Reading(_WORDS[match[1]], ()) if len(name) > _SHORT else None
+    return _Reading(WORDS[match[1]], ()) if len(name) > _SHORT else None
   words = spellings.words(name)
   found = {word: match[1] for word in words if (match := _NAME.fullmatch(word))}
-  said = {_WORDS[word] for word in found.values()}
+  said = {WORDS[word] for word in found.values()}
   rest = [w for w in words if not (w in found or w in _OTHERS or w.isdecimal())]
   return _Reading(said.pop(), (*rest,)) if len(said) == 1 else None
 

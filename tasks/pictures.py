@@ -12,6 +12,7 @@ from tasks import images as images_lib
 from tasks import intake as intake_lib
 from tasks import intake_findings
 from tasks import manifest
+from tasks import masks_beside
 from tasks import sources
 from tff_ssl.computing import inert
 
@@ -44,7 +45,7 @@ def load(
 
   Args:
     path: The folder, the .tar file or the image. Files of a folder without the suffix
-      of an image are counted.
+      of an image are counted, and so are masks (see `masks_beside`).
     image_shape: Height, width and channels that an encoder takes: pictures become
       squares, and a single channel holds their brightness.
     reading: How they are read.
@@ -60,12 +61,12 @@ def load(
       'encoder of square images with 1 or 3 channels.'
     )
   source = _open(pathlib.Path(path).expanduser())
-  names = tuple(
-    name for name in source.names if name.lower().endswith(images_lib.SUFFIXES)
-  )
+  # A single file is what it is said to be.
+  is_file = isinstance(source, sources.FileSource)
+  names = source.names if is_file else (*masks_beside.pictures(source.names),)
   if not names:
     raise ValueError(
-      f'{path} holds no images; their names must end in '
+      f'{path} holds no images that are not masks; their names must end in '
       f'{", ".join(images_lib.SUFFIXES)}.'
     )
   root = cache.home_for(source.path)
