@@ -117,7 +117,12 @@ def _groups(
   folders = [posixpath.dirname(name) for name in own]
   found = folders
   if way == groups_lib.NAMES:
-    found = groups_lib.of_names(inside, apart=not within)
+    # Splits are mostly numbered each by itself, so that equal names are no copies.
+    names = [
+      f'{row.split}{":" if "/" in name else "/"}{name}' if row.split else name
+      for row, name in zip(rows, inside, strict=True)
+    ]
+    found = groups_lib.of_names(names, apart=not within)
   held = {
     row.image: f'{row.split}: {group}' if row.split else group
     for row, group in zip(rows, found, strict=True)
