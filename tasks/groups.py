@@ -12,7 +12,7 @@ x_jpg.rf.HASH, and what differs in the words behind the last number (10_left, 10
 """
 
 import collections
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 import posixpath
 import re
 
@@ -61,20 +61,30 @@ def of_names(names: Sequence[str], apart: bool = False) -> list[str]:
         scope = unit if apart or level == _COPY else ''
         members[place] = unit, posixpath.join(scope, key)
     counts = collections.Counter(members.values())
-    of_unit = collections.Counter(unit for unit, _ in members.values())
-    fit = {each: n for each, n in counts.items() if 2 <= n <= sizes[each[0]] / 2}
-    held = collections.Counter[str]()
-    for (unit, _), count in fit.items():
-      held[unit] += count
-    chosen = {
-      key for unit, key in fit if level == _COPY or held[unit] > of_unit[unit] / 2
-    }
-    if level != _COPY and len(chosen) < _FEWEST:
+    totals = collections.Counter(key for _, key in members.values())
+    fit = {each for each, n in counts.items() if 2 <= n <= sizes[each[0]] / 2}
+    if level != _COPY and len(_sound(counts, fit)) < _FEWEST:
       continue
     for place, (unit, key) in members.items():
-      if key in chosen and (counts[unit, key] == 1 or (unit, key) in fit):
+      if totals[key] > 1 and (counts[unit, key] == 1 or (unit, key) in fit):
         groups[place] = key
   return groups
+
+
+def _sound(
+  counts: Mapping[tuple[str, str], int], fit: Collection[tuple[str, str]]
+) -> set[str]:
+  """Returns the groups of classes in which most pictures share theirs with another.
+
+  Args:
+    counts: Number of pictures of each class and group.
+    fit: Of these, what may be a group.
+  """
+  there, shared = collections.Counter[str](), collections.Counter[str]()
+  for (unit, _), count in counts.items():
+    there[unit] += count
+    shared[unit] += count * (count > 1)
+  return {key for unit, key in fit if shared[unit] > there[unit] / 2}
 
 
 def _keys(name: str) -> Iterator[tuple[tuple[int, int], str]]:

@@ -165,10 +165,13 @@ def _rows(
   start = f'{around}/' if around else ''
   inside = [name[len(start) :] for name in names]
   splits, findings = layouts.of_folders(str(path), inside)
-  split = [''] * len(names)
-  if splits:
-    split = [splits[name.partition('/')[0]] for name in inside]
-    inside = layouts.inside(splits, inside)
+  outer = [name.partition('/')[0] for name in inside]
+  split = [splits.get(folder, '') for folder in outer]
+  starts = layouts.starts(splits, inside)
+  inside = [
+    name.removeprefix(starts.get(folder, ''))
+    for name, folder in zip(inside, outer, strict=True)
+  ]
   clients = [''] * len(names)
   if folders != CLIENT:
     patients, said = dicom_patients.of_images(source, names)
@@ -192,7 +195,7 @@ def _rows(
   written = sources.texts(str(path), 'folders', outer)
   values = {name: spellings.clean(name) or ascii(name) for name in written.values()}
   findings += manifest.of_values(what, values)
-  findings += _without(source, around, splits, written, what)
+  findings += _without(source, around, starts, written, what)
   of_folder = {folder: values[name] for folder, name in written.items()}
   rows = [
     manifest.Row(name, split=own, **{'client_id': client, field: of_folder[folder]})
@@ -220,7 +223,7 @@ def _linked(source: sources.Source) -> str:
 def _without(
   source: sources.Source,
   around: str,
-  splits: Mapping[str, str],
+  starts: Mapping[str, str],
   there: Collection[str],
   what: str,
 ) -> list[intake.Finding]:
@@ -229,7 +232,7 @@ def _without(
   Args:
     source: All files.
     around: The folder around all images, '' for none.
-    splits: The folders that are splits.
+    starts: How names begin in the folders that are splits.
     there: Names of the folders with images.
     what: What a folder is.
   """
@@ -238,11 +241,11 @@ def _without(
   folders = [*source.empty, *(name for name in linked if (source.path / name).is_dir())]
   missing = set()
   for name in (*source.names, *linked, *(f'{folder}/' for folder in folders)):
-    parts = name.removeprefix(start).split('/')
-    if parts[0] in splits:
-      del parts[0]
-    if name.startswith(start) and len(parts) > 1 and parts[0]:
-      missing.add(parts[0])
+    own = name.removeprefix(start)
+    own = own.removeprefix(starts.get(own.partition('/')[0], ''))
+    folder, slash, _ = own.partition('/')
+    if name.startswith(start) and slash and folder:
+      missing.add(folder)
   missing -= {*there}
   if not missing:
     return []

@@ -155,8 +155,8 @@ def _layout(
   return found, differ or (all_say and () in by_rest and one_trains)
 
 
-def inside(splits: Mapping[str, str], names: Sequence[str]) -> list[str]:
-  """Returns names without the folders of their splits.
+def starts(splits: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+  """Returns how names begin in each folder that is a split.
 
   Archives often repeat such a folder (seg_train/seg_train/cat), or have one around all
   images of a split (train/images/cat). Neither is a class or a client.
@@ -165,17 +165,16 @@ def inside(splits: Mapping[str, str], names: Sequence[str]) -> list[str]:
     splits: The split of each outermost folder.
     names: Names of the images.
   """
-  starts = {}
+  found = {}
   for folder, split in splits.items():
-    start = f'{folder}/'
-    own = [posixpath.dirname(name) for name in names if name.startswith(start)]
+    found[folder] = f'{folder}/'
+    own = [posixpath.dirname(n) for n in names if n.startswith(found[folder])]
     for part in posixpath.commonpath(own).split('/')[1:]:
       said = _read(part)
       if (said is None or said.split != split) and {*spellings.words(part)} - _OTHERS:
         break
-      start += f'{part}/'
-    starts[folder] = len(start)
-  return [name[starts[name.partition('/')[0]] :] for name in names]
+      found[folder] += f'{part}/'
+  return found
 
 
 def _folders(names: Iterable[str]) -> Mapping[str, Collection[str]]:
