@@ -12,7 +12,7 @@ x_jpg.rf.HASH, and what differs in the words behind the last number (10_left, 10
 """
 
 import collections
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 import posixpath
 import re
 
@@ -63,28 +63,16 @@ def of_names(names: Sequence[str], apart: bool = False) -> list[str]:
     counts = collections.Counter(members.values())
     totals = collections.Counter(key for _, key in members.values())
     fit = {each for each, n in counts.items() if 2 <= n <= sizes[each[0]] / 2}
-    if level != _COPY and len(_sound(counts, fit)) < _FEWEST:
+    alone = collections.Counter[str]()
+    for (unit, _), count in counts.items():
+      alone[unit] += 1 if count == 1 else -count
+    sound = {key for unit, key in fit if alone[unit] < 0}
+    if level != _COPY and len(sound) < _FEWEST:
       continue
     for place, (unit, key) in members.items():
       if totals[key] > 1 and (counts[unit, key] == 1 or (unit, key) in fit):
         groups[place] = key
   return groups
-
-
-def _sound(
-  counts: Mapping[tuple[str, str], int], fit: Collection[tuple[str, str]]
-) -> set[str]:
-  """Returns the groups of classes in which most pictures share theirs with another.
-
-  Args:
-    counts: Number of pictures of each class and group.
-    fit: Of these, what may be a group.
-  """
-  there, shared = collections.Counter[str](), collections.Counter[str]()
-  for (unit, _), count in counts.items():
-    there[unit] += count
-    shared[unit] += count * (count > 1)
-  return {key for unit, key in fit if shared[unit] > there[unit] / 2}
 
 
 def _keys(name: str) -> Iterator[tuple[tuple[int, int], str]]:

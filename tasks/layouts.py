@@ -12,13 +12,14 @@ from tff_ssl.computing import inert
 
 TRAIN, VALIDATION, TEST = 'train', 'validation', 'test'
 SPLITS = (TRAIN, VALIDATION, TEST)
+# Tested on, unless something else is.
+_EVALUATION = 'evaluation'
 # The words for a split; two letters count beside another word alone.
 WORDS = {
   **dict.fromkeys(('train', 'training', 'trn', 'tr', 'trainval'), TRAIN),
-  **dict.fromkeys(
-    ('validation', 'validate', 'valid', 'val', 'dev', 'devel', 'eval', 'evaluation'),
-    VALIDATION,
-  ),
+  **dict.fromkeys(('validation', 'validate', 'valid', 'val'), VALIDATION),
+  **dict.fromkeys(('dev', 'devel'), VALIDATION),
+  **dict.fromkeys(('eval', 'evaluation'), _EVALUATION),
   **dict.fromkeys(('test', 'testing', 'tst', 'ts', 'te', 'holdout', 'heldout'), TEST),
 }
 # Words that say nothing beside that of a split, joined to it or not.
@@ -63,7 +64,9 @@ def role(name: str) -> str | None:
     name: Such as 'Train', 'val2017', 'Test set'.
   """
   found = _read(name)
-  return found.split if found and not found.rest else None
+  if found is None or found.rest:
+    return None
+  return VALIDATION if found.split == _EVALUATION else found.split
 
 
 def roles(names: Iterable[str]) -> tuple[dict[str, str], list[intake.Finding]]:
@@ -75,11 +78,20 @@ def roles(names: Iterable[str]) -> tuple[dict[str, str], list[intake.Finding]]:
   Args:
     names: Names of splits; others are left out.
   """
-  return _tested({name: own for name in names if (own := role(name)) is not None})
+  found = {name: own for name in names if (own := _read(name)) and not own.rest}
+  return _tested(found)
 
 
-def _tested(splits: dict[str, str]) -> tuple[dict[str, str], list[intake.Finding]]:
-  """Makes the validation split the test split where there is no other."""
+def _tested(
+  found: Mapping[str, _Reading],
+) -> tuple[dict[str, str], list[intake.Finding]]:
+  """Chooses the test split where none is called so; see `roles`."""
+  said = {own.split for own in found.values()}
+  evaluation = VALIDATION if TEST in said else TEST
+  splits = {
+    name: evaluation if own.split == _EVALUATION else own.split
+    for name, own in found.items()
+  }
   if TEST in splits.values() or VALIDATION not in splits.values():
     return splits, []
   tested = sorted(name for name, own in splits.items() if own == VALIDATION)
@@ -117,7 +129,7 @@ def of_folders(
       f'{path} holds {shown}, which are splits, and {intake.some(others)} with '
       'images, which must be in one of them or elsewhere.'
     )
-  splits, findings = _tested({name: own.split for name, own in found.items()})
+  splits, findings = _tested(found)
   counted = collections.Counter(splits.values())
   rests = {own.rest for own in found.values()}
   if counted.most_common(1)[0][1] > 1 or TRAIN not in counted or len(rests) > 1:

@@ -36,6 +36,12 @@ def test_a_validation_split_without_a_test_split_is_tested_on_and_said():
   assert [finding.sentence for finding in findings] == [
     'there is no other test split than: val'
   ]
+  for names, own in (
+    (['train', 'val', 'eval'], ['train', 'validation', 'test']),
+    (['train', 'evaluation', 'test'], ['train', 'validation', 'test']),
+    (['train', 'eval'], ['train', 'test']),
+  ):
+    assert layouts.roles(names) == (dict(zip(names, own, strict=True)), [])
   found, findings = layouts.roles(['train', 'val', 'test'])
   assert found == {'train': 'train', 'val': 'validation', 'test': 'test'}
   assert findings == []
