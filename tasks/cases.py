@@ -25,6 +25,7 @@ import numpy as np
 from tasks import column_names
 from tasks import csv_rows
 from tasks import decoding
+from tasks import groups as groups_lib
 from tasks import images
 from tasks import intake
 from tasks import intake_findings
@@ -81,6 +82,12 @@ def load(
     dataclasses.replace(row, image=matched.file(row.image), mask=matched.file(row.mask))
     for row in rows
   ]
+  # The list says what belongs together, unless each case is a single image.
+  own = not (rows[0].client_id or rows[0].split)
+  if own and len({row.case_id for row in rows}) == len(rows):
+    found = groups_lib.of_names([f'{row.label}/{row.image}' for row in rows])
+    cut = 'which are split one by one; a column client_id holds each together'
+    findings += groups_lib.finding(found, cut)
   return build_task(
     'cases',
     source,
@@ -161,6 +168,7 @@ def build_task(
   findings: Sequence[intake.Finding] = (),
   follow_links: bool = False,
   grows: bool = False,
+  groups: Mapping[str, str] | None = None,
 ) -> task_types.Task:
   """Makes a task of images whose clients, cases, labels and splits are listed.
 
@@ -180,6 +188,8 @@ def build_task(
     findings: What is known to be odd about the list.
     follow_links: Whether the source follows links.
     grows: Whether the list is a user's and may grow; see `Task.grows`.
+    groups: The group of some images that have neither a case nor a client: its images
+      are in one split, and are cases that are not classified.
 
   Returns:
     The task.
@@ -194,6 +204,9 @@ def build_task(
   numbers = {label: number for number, label in enumerate(label_names)} | {'': -1}
   label = np.array([numbers[row.label] for row in rows], np.int32)
   belonging = _belonging(rows, classify)
+  if groups:
+    own = [inert.line(groups.get(name, name)) for name in names]
+    belonging = _Belonging(*_numbered(own))
   split = np.array([row.split for row in rows])
   if not rows[0].split:
     try:
@@ -341,4 +354,6 @@ def _hold_out(
   if belonging.client is not None:
     what = 'clients'
   names = [row.holder or row.image for row in rows]
+  if belonging.case_names and not rows[0].holder:
+    names = [belonging.case_names[case] for case in belonging.case]
   return splits.hold_out_named(names, _TEST_FRACTION, seed, what)

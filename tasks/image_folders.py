@@ -4,18 +4,21 @@ Folders in it mean nothing (`none`: each image is an example), or each is a clas
 (`class`), or a client (`client`: a patient, a hospital). If its outermost folders are
 called `train` and `test`, or similarly (see `layouts`), these are the splits. Otherwise
 about a fifth of the images, or of the clients, is the test split, by their names alone:
-further ones move none (`splits.hold_out_named`). Without classes nothing is labelled.
+further ones move none (`splits.hold_out_named`); images that belong together by their
+names are in one split (`groups`). Without classes nothing is labelled.
 Patients of DICOM files are clients, unless folders are (see `dicom_patients`).
-Files that end with `_segmentation.png` are masks (see `masks`).
+Masks beside pictures are no examples (see `masks_beside`).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 import os
 import pathlib
 import posixpath
+import re
 
 from tasks import cases
 from tasks import dicom_patients
+from tasks import groups as groups_lib
 from tasks import images
 from tasks import intake
 from tasks import intake_findings
@@ -29,6 +32,8 @@ from tff_ssl.computing import checks
 
 NONE, CLASS, CLIENT = 'none', 'class', 'client'
 MEANINGS = (NONE, CLASS, CLIENT)
+_NUMBER = re.compile(r'\d')
+_SEVERAL = 3
 
 
 def load(
@@ -38,6 +43,7 @@ def load(
   folders: str = NONE,
   reading: images.Reading = images.AS_USUAL,
   follow_links: bool = False,
+  groups: str | None = None,
 ) -> task_types.Task:
   """Loads a folder of images.
 
@@ -49,6 +55,8 @@ def load(
       outermost in the splits.
     reading: How images are read.
     follow_links: Whether links that lead out of the folder are followed.
+    groups: Which images are in one split, one of `groups.WAYS`: those whose names say
+      so (None is this too), or those of a folder, within that of their class.
 
   Returns:
     The task; images are classified, each by itself.
@@ -58,13 +66,24 @@ def load(
       and it has images outside of them.
   """
   checks.one_of(MEANINGS, folders=folders)
+  checks.one_of(groups_lib.WAYS, groups=groups or groups_lib.NAMES)
+  if groups and folders == CLIENT:
+    raise ValueError(
+      f'groups is {groups!r} with folders {CLIENT!r}; it must be left out, as a client '
+      'is in one split.'
+    )
   path = sources.data_path(
     'folder',
     data_dir,
     'a folder or .tar of images',
   )
   source = sources.open_source(path, follow_links)
-  rows, findings = _rows(path, source, folders)
+  rows, findings, inside = _rows(path, source, folders)
+  held: dict[str, str] = {}
+  if not rows[0].client_id:
+    own = groups or groups_lib.NAMES
+    held, said = _groups(rows, inside, own, within=folders == CLASS)
+    findings += said
   return cases.build_task(
     'folder',
     source,
@@ -77,7 +96,51 @@ def load(
     findings=findings,
     follow_links=follow_links,
     grows=True,
+    groups=held,
   )
+
+
+def _groups(
+  rows: Sequence[manifest.Row], inside: Sequence[str], way: str, within: bool
+) -> tuple[dict[str, str], list[intake.Finding]]:
+  """Returns the groups of images, and what must be said of them.
+
+  Args:
+    rows: The images.
+    inside: Their names, without folders around all of a split.
+    way: What makes a group, one of `groups.WAYS`.
+    within: Whether the outermost folders are classes.
+  """
+  if way == groups_lib.NONE:
+    return {}, []
+  own = [name.partition('/')[2] if within else name for name in inside]
+  folders = [posixpath.dirname(name) for name in own]
+  found = folders
+  if way == groups_lib.NAMES:
+    # Splits are mostly numbered each by itself, so that equal names are no copies.
+    names = [
+      f'{row.split}{":" if "/" in name else "/"}{name}' if row.split else name
+      for row, name in zip(rows, inside, strict=True)
+    ]
+    found = groups_lib.of_names(names, apart=not within)
+  held = {
+    row.image: f'{row.split}: {group}' if row.split else group
+    for row, group in zip(rows, found, strict=True)
+    if group
+  }
+  if held:
+    torn = len({*held.values()}) - len({*found} - {''})
+    each = 'each in one split; --data=groups=none splits images one by one'
+    cut = f'{torn:,} of them in two of the splits as given'
+    return held, groups_lib.finding(found, cut if rows[0].split else each)
+  unlike = {name for name in folders if within or _NUMBER.search(name)} - {''}
+  if rows[0].split or len(unlike) < _SEVERAL:
+    return {}, []
+  said = (
+    f'images of {len(unlike):,} folders are in both splits; where each is one film or '
+    'patient, --data=groups=folders holds it together'
+  )
+  return {}, [intake.finding('groups', sorted(unlike), said)]
 
 
 def has_patients(data_dir: str | os.PathLike[str], follow_links: bool = False) -> bool:
@@ -89,8 +152,8 @@ def has_patients(data_dir: str | os.PathLike[str], follow_links: bool = False) -
 
 def _rows(
   path: pathlib.Path, source: sources.Source, folders: str
-) -> tuple[list[manifest.Row], list[intake.Finding]]:
-  """Lists the images, and says what is odd about their folders."""
+) -> tuple[list[manifest.Row], list[intake.Finding], list[str]]:
+  """Lists the images, says what is odd about their folders, and names them in these."""
   names = intake_findings.image_names(source)
   if not names:
     raise ValueError(
@@ -102,10 +165,13 @@ def _rows(
   start = f'{around}/' if around else ''
   inside = [name[len(start) :] for name in names]
   splits, findings = layouts.of_folders(str(path), inside)
-  split = [''] * len(names)
-  if splits:
-    split = [splits[name.partition('/')[0]] for name in inside]
-    inside = [name.partition('/')[2] for name in inside]
+  outer = [name.partition('/')[0] for name in inside]
+  split = [splits.get(folder, '') for folder in outer]
+  starts = layouts.starts(splits, inside)
+  inside = [
+    name.removeprefix(starts.get(folder, ''))
+    for name, folder in zip(inside, outer, strict=True)
+  ]
   clients = [''] * len(names)
   if folders != CLIENT:
     patients, said = dicom_patients.of_images(source, names)
@@ -115,7 +181,7 @@ def _rows(
       manifest.Row(name, split=own, client_id=client)
       for name, own, client in zip(names, split, clients, strict=True)
     ]
-    return rows, findings
+    return rows, findings, inside
   loose = [name for name, own in zip(names, inside, strict=True) if '/' not in own]
   if loose:
     raise ValueError(
@@ -129,13 +195,13 @@ def _rows(
   written = sources.texts(str(path), 'folders', outer)
   values = {name: spellings.clean(name) or ascii(name) for name in written.values()}
   findings += manifest.of_values(what, values)
-  findings += _without(source, around, splits, written, what)
+  findings += _without(source, around, starts, written, what)
   of_folder = {folder: values[name] for folder, name in written.items()}
   rows = [
     manifest.Row(name, split=own, **{'client_id': client, field: of_folder[folder]})
     for name, folder, own, client in zip(names, outer, split, clients, strict=True)
   ]
-  return rows, findings
+  return rows, findings, inside
 
 
 def _instead(source: sources.Source) -> str:
@@ -157,7 +223,7 @@ def _linked(source: sources.Source) -> str:
 def _without(
   source: sources.Source,
   around: str,
-  splits: Mapping[str, str],
+  starts: Mapping[str, str],
   there: Collection[str],
   what: str,
 ) -> list[intake.Finding]:
@@ -166,7 +232,7 @@ def _without(
   Args:
     source: All files.
     around: The folder around all images, '' for none.
-    splits: The folders that are splits.
+    starts: How names begin in the folders that are splits.
     there: Names of the folders with images.
     what: What a folder is.
   """
@@ -175,11 +241,11 @@ def _without(
   folders = [*source.empty, *(name for name in linked if (source.path / name).is_dir())]
   missing = set()
   for name in (*source.names, *linked, *(f'{folder}/' for folder in folders)):
-    parts = name.removeprefix(start).split('/')
-    if parts[0] in splits:
-      del parts[0]
-    if name.startswith(start) and len(parts) > 1 and parts[0]:
-      missing.add(parts[0])
+    own = name.removeprefix(start)
+    own = own.removeprefix(starts.get(own.partition('/')[0], ''))
+    folder, slash, _ = own.partition('/')
+    if name.startswith(start) and slash and folder:
+      missing.add(folder)
   missing -= {*there}
   if not missing:
     return []

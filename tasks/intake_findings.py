@@ -16,12 +16,11 @@ from tasks import intake
 from tasks import layouts
 from tasks import left_out
 from tasks import manifest as manifest_lib
+from tasks import masks_beside
 from tasks import opening
 from tasks import sources
 from tff_ssl.computing import inert
 
-# Ending of the name of a mask among images; before it comes the image's name.
-MASK_SUFFIX = '_segmentation.png'
 _READ, _UNREADABLE, _NOT_LISTED = 'images read', 'unreadable', 'not listed'
 _MASKS, _LIST = 'masks', 'manifest'
 _OTHER_FORMATS, _OTHERS = 'in other formats', 'of other kinds'
@@ -63,17 +62,16 @@ _LOST = (
 _NUMBERS = re.compile(r'\d[\d,.]*')
 
 
-def is_image(name: str) -> bool:
-  """Returns whether a file is an image and no mask, by its name."""
-  return name.lower().endswith(images.SUFFIXES) and not is_mask(name)
-
-
 def image_names(source: sources.Source) -> list[str]:
   """Returns the images that are no masks, without a suffix by their first bytes."""
-  return [n for n in source.names if is_image(n) or _begins_as_image(source, n)]
+  masks = masks_beside.find(source.names)
+  return [n for n in source.names if n not in masks and is_image(source, n)]
 
 
-def _begins_as_image(source: sources.Source, name: str) -> bool:
+def is_image(source: sources.Source, name: str) -> bool:
+  """Returns whether a file is an image, or a mask: by its suffix or first bytes."""
+  if name.lower().endswith(images.SUFFIXES):
+    return True
   if _suffix(name) or name.upper().endswith(_INDEX):
     return False
   try:
@@ -81,11 +79,6 @@ def _begins_as_image(source: sources.Source, name: str) -> bool:
   except OSError:
     return False
   return dicom.is_dicom(start) or opening.begins_as_picture(start)
-
-
-def is_mask(name: str) -> bool:
-  """Returns whether a file among images is a mask, by its name."""
-  return name.lower().endswith(MASK_SUFFIX)
 
 
 def take_in(
@@ -112,7 +105,7 @@ def take_in(
     *known,
     *_formats(became[_READ]),
     *_unreadable(decoded.unreadable, len(rows)),
-    *_not_read(source, manifest, became),
+    *_not_read(source, manifest, rows, became),
     *_noted(decoded.notes, len(became[_READ])),
     *_identical(rows, split, decoded.digests),
     *_classes(rows, split, decoded.unreadable),
@@ -128,7 +121,7 @@ def _became(
 ) -> dict[str, list[str]]:
   """Returns the names of all files by what became of them."""
   listed = {row.image for row in rows}
-  masks = {row.mask for row in rows}
+  masks = {row.mask for row in rows}.union(masks_beside.find(source.names))
   became: dict[str, list[str]] = {
     what: []
     for what in (
@@ -147,9 +140,9 @@ def _became(
       return _UNREADABLE if name in decoded.unreadable else _READ
     if name == manifest:
       return _LIST
-    if name in masks or is_mask(name):
+    if name in masks:
       return _MASKS
-    if is_image(name) or _begins_as_image(source, name):
+    if is_image(source, name):
       return _NOT_LISTED
     return _OTHER_FORMATS if _suffix(name) in _OF_SUFFIX else _OTHERS
 
@@ -190,13 +183,24 @@ def _unreadable(reasons: Mapping[str, str], count: int) -> Iterator[intake.Findi
 
 
 def _not_read(
-  source: sources.Source, manifest: str, became: Mapping[str, Sequence[str]]
+  source: sources.Source,
+  manifest: str,
+  rows: Sequence[manifest_lib.Row],
+  became: Mapping[str, Sequence[str]],
 ) -> Iterator[intake.Finding]:
   """Yields what is said of files that are no images of the list."""
   if names := became[_NOT_LISTED]:
     count = intake.many(len(names), 'image file')
     said = f'left out {count} that the manifest does not list'
     yield intake.finding('not listed', names, said, costs=True)
+  named = {row.mask for row in rows}
+  guessed = [n for n in became[_MASKS] if not (n in named or masks_beside.is_sure(n))]
+  if guessed:
+    said = (
+      f'left out {intake.many(len(guessed), "mask")}, by their names those of other'
+    )
+    advice = ' (as pictures they are read where a manifest lists them)'
+    yield intake.finding('masks', guessed, f'{said} pictures', advice)
   of_format = collections.defaultdict(list)
   for name in became[_OTHER_FORMATS]:
     of_format[_suffix(name)].append(name)

@@ -9,11 +9,11 @@ images do. They are found in one of three ways:
   ISIC_0024306_segmentation.png): in the same folders as the image, or anywhere if only
   one image has that name.
 - By the column `mask` of the manifest.
-- Among the images, as files that end with `_segmentation.png`.
+- Among the images, by their names (see `masks_beside`).
 """
 
 import collections
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import concurrent.futures
 import dataclasses
 import os
@@ -27,8 +27,8 @@ from PIL import Image
 from tasks import cache
 from tasks import images
 from tasks import intake
-from tasks import intake_findings
 from tasks import mask_values
+from tasks import masks_beside
 from tasks import opening
 from tasks import sources
 from tasks import task_types
@@ -88,14 +88,13 @@ def load(
     own = {*_places(images_in, files.images)}
     places = zip(_places(source, source.names), source.names, strict=True)
     names = [name for place, name in places if place not in own]
-    mask_names = _matched(files.images, names, str(mask_dir))
+    mask_names = _matched(files.images, dict.fromkeys(names, ''), str(mask_dir))
   elif files.masks:
     source, mask_names = images_in, dict(enumerate(files.masks))
   else:
     source = images_in
-    mask_names = _matched(
-      files.images, filter(intake_findings.is_mask, source.names), str(files.path)
-    )
+    beside = masks_beside.find(source.names)
+    mask_names = _matched(files.images, beside, str(files.path))
   # Images that cannot be read are in no split.
   used = np.zeros([len(files.images)], bool)
   for examples in task.splits().values():
@@ -136,15 +135,24 @@ def _size(task: task_types.Task) -> int:
   return height
 
 
-def _matched(names: Sequence[str], files: Iterable[str], where: str) -> dict[int, str]:
+def _matched(
+  names: Sequence[str], files: Mapping[str, str], where: str
+) -> dict[int, str]:
   """Returns the mask of each image that has one, by the image's number.
+
+  Args:
+    names: The images' files.
+    files: The image of each mask's file, '' where its name must say it.
+    where: What to call their place.
 
   Raises:
     ValueError: An image has two masks.
   """
   by_place, by_name = collections.defaultdict(list), collections.defaultdict(list)
-  for file in files:
-    if file.lower().endswith(images.SUFFIXES):
+  for file, image in files.items():
+    if image:
+      by_place[posixpath.splitext(image)[0]].append(file)
+    elif file.lower().endswith(images.SUFFIXES):
       place = posixpath.splitext(file)[0]
       if place.lower().endswith(_MARK):
         place = place[: -len(_MARK)]

@@ -44,7 +44,7 @@ def load(
 
   Args:
     path: The folder, the .tar file or the image. Files of a folder without the suffix
-      of an image are counted.
+      of an image are counted, and so are masks (see `masks_beside`).
     image_shape: Height, width and channels that an encoder takes: pictures become
       squares, and a single channel holds their brightness.
     reading: How they are read.
@@ -60,10 +60,12 @@ def load(
       'encoder of square images with 1 or 3 channels.'
     )
   source = _open(pathlib.Path(path).expanduser())
-  names = tuple(intake_findings.image_names(source))
+  # A single file is what it is said to be.
+  is_file = isinstance(source, sources.FileSource)
+  names = source.names if is_file else (*intake_findings.image_names(source),)
   if not names:
     raise ValueError(
-      f'{path} holds no images; their names must end in '
+      f'{path} holds no images that are not masks; their names must end in '
       f'{", ".join(images_lib.SUFFIXES)}.'
     )
   root = cache.home_for(source.path)
@@ -80,7 +82,7 @@ def load(
 
 def _open(path: pathlib.Path) -> sources.Source:
   alone = sources.FileSource(path)
-  if path.is_file() and intake_findings.image_names(alone):
+  if path.is_file() and intake_findings.is_image(alone, path.name):
     return alone
   return sources.open_source(path)
 

@@ -87,12 +87,14 @@ def outline(
   folders: str | None = None,
   columns: Mapping[str, str] | None = None,
   follow_links: bool = False,
+  groups: str | None = None,
 ) -> Outline:
   """Returns what headers and flags say about a task; the arguments are `load`'s.
 
   Raises:
     ValueError: The data are missing or wrong, as far as headers and flags show it.
   """
+  del groups
   if name == 'folder':
     return Outline(
       has_clients=folders == image_folders.CLIENT

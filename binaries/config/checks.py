@@ -32,7 +32,7 @@ _TAKERS = {
   'pixel_range': registry.OF_PICTURES,
   **{
     name: registry.with_option(name)
-    for name in ('classify', 'folders', 'columns', 'follow_links', 'scaling')
+    for name in ('classify', 'folders', 'groups', 'columns', 'follow_links', 'scaling')
   },
 }
 

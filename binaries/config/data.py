@@ -26,6 +26,9 @@ class Data(kinds.Kind):
     classify: What is classified: each image by itself, or the images of a case
       together; none: cases if the manifest has the column case_id.
     folders: For the task folder: what each folder of images is; none: nothing.
+    groups: For the task folder, without clients: which images are in one split; none
+      of them, those of a folder (within the folder of a class), or, without this field,
+      those whose names are of one film, slide or patient (names).
     follow_links: For folders of images: whether links to files and folders elsewhere
       are followed.
     strict: For folders of images: whether it is an error if data or truth is lost on
@@ -52,6 +55,7 @@ class Data(kinds.Kind):
   columns: tuple[str, ...] | None = None
   classify: Literal['image', 'case'] | None = None
   folders: Literal['none', 'class', 'client'] | None = None
+  groups: Literal['names', 'folders', 'none'] | None = None
   follow_links: bool | None = roles.path()
   strict: bool | None = roles.free(None, path=True)
   image_size: kinds.Count | None = None

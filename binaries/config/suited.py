@@ -73,6 +73,7 @@ def arguments(data: data_lib.Data) -> dict[str, Any]:
   return {
     'classify': data.classify,
     'folders': data.folders,
+    'groups': data.groups,
     'columns': columns,
     'follow_links': bool(data.follow_links),
   }

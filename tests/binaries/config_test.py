@@ -22,6 +22,7 @@ from binaries.config import roles
 from binaries.config import run_config
 from binaries.config import runtimes
 from binaries.config import training
+from tasks import groups
 from tasks import image_folders
 from tasks import images
 from tasks import manifest
@@ -99,6 +100,7 @@ _WITHOUT_CAFFE = [name for name in pixels.NAMES if name != pixels.CAFFE]
     (data.Data, 'fit', images.FITS),
     (data.Data, 'classify', manifest.CLASSIFIED),
     (data.Data, 'folders', image_folders.MEANINGS),
+    (data.Data, 'groups', groups.WAYS),
     (
       aggregations.Private,
       'cohorts',

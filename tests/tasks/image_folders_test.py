@@ -7,6 +7,11 @@ from tests.tasks import fabricate
 
 _TREE = [f'{folder}/{k}.jpg' for folder in ('C101', 'C7', 'C8') for k in range(4)]
 
+_ASKED = (
+  'images of 3 folders are in both splits; where each is one film or patient, '
+  '--data=groups=folders holds it together'
+)
+
 
 def _folder(path, names=_TREE):
   for k, name in enumerate(names):
@@ -24,6 +29,7 @@ def test_images_are_examples_and_folders_mean_nothing(tmp_path):
   assert task.train.client is None
   assert task.report == (
     '13 files: 12 images read, 1 of other kinds',
+    f'{_ASKED}: C101, C7, C8',
     'not used: 1 other file (1 .txt): notes.txt',
   )
   assert (len(task.train), len(task.test)) == (11, 1)

@@ -10,13 +10,19 @@ from tasks import layouts
   [
     (
       'train',
-      ('train', 'Train', 'TRAINING', 'train_set', 'Training Data', 'train-images'),
+      ('train', 'Train', 'TRAINING', 'train_set', 'Training Data', 'train-images')
+      + ('train2017', 'trainSet', '01_train', 'train (1)', 'trn', 'trainval'),
     ),
-    ('validation', ('val', 'Valid', 'validation', 'dev', 'val_set')),
-    ('test', ('test', 'Testing', 'TEST', 'Test set', 'testdata')),
+    ('validation', ('val', 'Valid', 'dev', 'val_set', 'eval', 'Evaluation 2', 'devel')),
+    (
+      'test',
+      ('test', 'Testing', 'TEST', 'Test set', 'testdata', 'test1', 'tst')
+      + ('hold-out', 'held_out', 'Holdout', 'split_test', 'imagesTs'),
+    ),
     (
       None,
-      ('', 'docs', 'trainer', 'tests', 'evaluation', 'a train', 'contest', 'trial'),
+      ('', 'docs', 'trainer', 'tests', 'evaluation form', 'a train', 'contest')
+      + ('trial', 'te', 'test tube', 'train_test', 'seg_train', '2017'),
     ),
   ],
 )
@@ -30,6 +36,12 @@ def test_a_validation_split_without_a_test_split_is_tested_on_and_said():
   assert [finding.sentence for finding in findings] == [
     'there is no other test split than: val'
   ]
+  for names, own in (
+    (['train', 'val', 'eval'], ['train', 'validation', 'test']),
+    (['train', 'evaluation', 'test'], ['train', 'validation', 'test']),
+    (['train', 'eval'], ['train', 'test']),
+  ):
+    assert layouts.roles(names) == (dict(zip(names, own, strict=True)), [])
   found, findings = layouts.roles(['train', 'val', 'test'])
   assert found == {'train': 'train', 'val': 'validation', 'test': 'test'}
   assert findings == []
@@ -45,9 +57,20 @@ def test_a_validation_split_without_a_test_split_is_tested_on_and_said():
       ('train', 'valid', 'test'),
       {'train': 'train', 'valid': 'validation', 'test': 'test'},
     ),
+    (('train2017', 'val2017'), {'train2017': 'train', 'val2017': 'test'}),
+    (('seg_train', 'seg_test'), {'seg_train': 'train', 'seg_test': 'test'}),
+    (
+      ('training (dogs)', 'test (dogs)'),
+      {'training (dogs)': 'train', 'test (dogs)': 'test'},
+    ),
+    (('train', 'holdout'), {'train': 'train', 'holdout': 'test'}),
+    (('imagesTr', 'imagesTs'), {'imagesTr': 'train', 'imagesTs': 'test'}),
     # One folder of such a name is a class: the vehicle.
     (('train', 'plane', 'car'), {}),
     (('a', 'b'), {}),
+    (('test tube', 'train station'), {}),
+    (('test tube', 'trainer', 'evaluation form'), {}),
+    (('tr', 'te', 'hi'), {}),
   ],
 )
 def test_folders_are_splits_or_not(folders, splits):
@@ -55,6 +78,9 @@ def test_folders_are_splits_or_not(folders, splits):
   found, findings = layouts.of_folders('data', names)
   assert found == splits
   said = [finding.sentence for finding in findings]
+  pairs = ', '.join(f'{name} = {splits[name]}' for name in sorted(splits))
+  is_guess = bool({'val2017', 'seg_test', 'test (dogs)', 'imagesTs'} & {*folders})
+  assert (f'taken for splits: {pairs}' in said) == is_guess
   alone = ['warning: not taken for a split, because there is no other: train']
   assert (said == alone) == ('plane' in folders)
 
@@ -74,6 +100,16 @@ def test_folders_are_splits_or_not(folders, splits):
       ('train/1', 'Train/2', 'test/3'),
       'data holds Train, test, train; .* no two for the',
     ),
+    (
+      ('train_1/1', 'train_2/2', 'test_1/3'),
+      'no two for the same: rename them, or',
+    ),
+    (('trainA/1', 'testA/2', 'trainB/1', 'testB/1'), 'no two for the same'),
+    (('train_small/1', 'test/2'), 'one to test on, and no two'),
+    (('train_1/1', 'train_2/1'), 'one to test on, and no two'),
+    (('seg_train/1', 'seg_test/2', 'seg_pred/3'), 'which are splits, and seg_pred'),
+    (('train/train/1', 'train/val/2', 'test/3'), 'the splits train, val in train; spl'),
+    (('a/train2017/1', 'a/val2017/2', 'b/3'), 'the splits train2017, val2017 in a'),
     (('val/1', 'test/2'), 'data holds test, val; .* there must be one for training'),
     (
       ('a/train/1', 'a/test/2', 'b/train/3'),
@@ -88,3 +124,17 @@ def test_folders_are_splits_or_not(folders, splits):
 def test_misspelled_split_folders_are_refused(names, message):
   with pytest.raises(ValueError, match=message):
     layouts.of_folders('data', names)
+
+
+@pytest.mark.parametrize(
+  ('names', 'left'),
+  [
+    (('train/cat/1', 'test/cat/2'), ['cat/1', 'cat/2']),
+    (('seg_train/seg_train/cat/1', 'seg_test/seg_test/dog/2'), ['cat/1', 'dog/2']),
+    (('train/images/1', 'val/images/2'), ['1', '2']),
+    (('train/images/1', 'train/cat/2', 'test/cat/3'), ['images/1', 'cat/2', 'cat/3']),
+  ],
+)
+def test_a_folder_around_a_split_is_no_class(names, left):
+  starts = layouts.starts(layouts.of_folders('data', names)[0], names)
+  assert [name.removeprefix(starts[name.split('/')[0]]) for name in names] == left
