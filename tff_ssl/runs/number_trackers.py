@@ -46,7 +46,7 @@ _PROJECT = 'tff_ssl'
 _PARAMS, _CHARACTERS, _NUMBERS = 100, 500, 1000
 # Rounds that may wait for a tracker; so many seconds may pass at the end without an
 # answer, and in all.
-_MOST_WAITING, _SILENCE, _LONGEST = 1000, 10.0, 60.0
+_MOST_WAITING, _SILENCE, _LONGEST = 1000, 20.0, 60.0
 
 
 class Tracker(Protocol):

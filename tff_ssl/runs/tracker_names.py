@@ -6,11 +6,11 @@ MLflow keeps numbers in files: 'accuracy' is then no folder for 'accuracy/low'.
 import hashlib
 import re
 
-# What MLflow refuses in a name, and what is written instead.
-_WORDS = {'%': ' percent', '@': ' at '}
+# What is written in place of '%', and what else MLflow refuses in a name.
+_PERCENT = ' percent'
 _REFUSED = re.compile(r'[^\w.\- ]')
 # Names of parts that can be told from each other once they are joined.
-_PLACE, _LAST = re.compile(r'[\w.\-%@]+'), re.compile(r'[\w.\-%@][\w.\- %@]*')
+_PLACE, _LAST = re.compile(r'[\w.\-%]+'), re.compile(r'[\w.\-%][\w.\- %]*')
 # The longest part of a name, in bytes of a file's name, and what is kept of it.
 _LONG, _KEPT = 200, 50
 
@@ -30,13 +30,11 @@ def shown(name: str) -> str:
   is_plain = (
     all(map(_PLACE.fullmatch, places))
     and bool(places and _LAST.fullmatch(last))
-    and not any(word in name for word in _WORDS.values())
+    and _PERCENT.strip() not in name
     and last not in ('.', '..')
     and max(len(part.encode()) for part in parts) <= _LONG
   )
-  for character, word in _WORDS.items():
-    parts = [part.replace(character, word) for part in parts]
-  group, last = (_REFUSED.sub('_', part) for part in parts)
+  group, last = (_REFUSED.sub('_', part.replace('%', _PERCENT)) for part in parts)
   if is_plain:
     return f'{group}/{last}'
   digest = hashlib.blake2b(name.encode(errors='backslashreplace'), digest_size=4)
