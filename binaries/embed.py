@@ -131,13 +131,10 @@ def _data(run: str) -> data_lib.Data:
 def _of_card(path: pathlib.Path) -> data_lib.Data:
   """Returns how pictures were read for an encoder, by its card."""
   card, types = files.read_json(path), kinds.field_types(data_lib.Data)
-  own = {}
-  for name in ('fit', 'pixel_range'):
-    value = card.get(name)
-    try:
-      own[name] = kinds.value_from_json(value, types[name])
-    except ValueError as error:
-      raise ValueError(f'{path} has {name}={value!r}; {error}') from error
+  own = {
+    name: kinds.field_from_json(card.get(name), types[name], str(path), name)
+    for name in ('fit', 'pixel_range')
+  }
   return data_lib.Data(**own)
 
 

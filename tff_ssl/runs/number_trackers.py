@@ -14,6 +14,7 @@ run.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+import contextlib
 import hmac
 import importlib
 import importlib.util
@@ -25,6 +26,7 @@ import time
 from typing import Any, NamedTuple, Protocol
 
 from absl import logging
+import psutil
 import tensorflow as tf
 
 from tff_ssl.runs import run_config
@@ -287,8 +289,10 @@ class _Feed:
     while self._thread.is_alive():
       if time.monotonic() > min(last, max(self._at, self._ended) + _SILENCE):
         self._leave_out('it does not answer, or not fast enough')
-        return
+        break
       self._thread.join(0.05)
+    if self._left_out.locked():
+      _end_service(self._name)
 
   def _send(self) -> None:
     try:
@@ -320,6 +324,14 @@ class _Feed:
         reason,
         self._round,
       )
+
+
+def _end_service(name: str) -> None:
+  """Ends what a tracker's library started, for which it would wait at exit for ever."""
+  for child in psutil.Process().children():
+    with contextlib.suppress(psutil.Error):
+      if any(pathlib.Path(part).name.startswith(name) for part in child.cmdline()):
+        child.kill()
 
 
 def _plain(settings: Mapping[str, object]) -> dict[str, bool | int | float | str]:
