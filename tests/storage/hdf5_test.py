@@ -28,7 +28,7 @@ def test_arrays_of_all_groups_are_found_by_their_paths(file):
   'link',
   [
     lambda pipe: h5py.ExternalLink(pipe, '/'),
-    lambda pipe: h5py.ExternalLink('.', '/'),
+    lambda _: h5py.ExternalLink('.', '/'),
     lambda _: h5py.SoftLink('/a'),
     lambda _: h5py.SoftLink('/nowhere'),
   ],

@@ -29,7 +29,7 @@ def group(file: h5py.File, *names: str) -> h5py.Group | None:
     if isinstance(value, h5py.Group):
       return value
     if value is not None:
-      raise ValueError(f"'/{name}' is no group")
+      raise ValueError(f"'{_path(file, name)}' is no group")
   return None
 
 
