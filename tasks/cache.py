@@ -18,7 +18,6 @@ import hmac
 import json
 import os
 import pathlib
-import secrets
 import stat
 import tempfile
 import time
@@ -28,6 +27,7 @@ from absl import logging
 import numpy as np
 
 from tff_ssl.storage import files
+from tff_ssl.storage import user_key
 
 FOLDER = '.tff_ssl_cache'
 # Part of every fingerprint: raise it when the same source gives other arrays.
@@ -35,9 +35,6 @@ _FORMAT = 2
 _ABANDONED_SECONDS = 24 * 3600
 # The files of an entry, besides its arrays.
 _LIST, _MAC = 'entry.json', 'entry.mac'
-_KEY, _KEY_BYTES = 'key', 32
-# In place of a key that cannot be stored.
-_KEY_OF_PROCESS = secrets.token_bytes(_KEY_BYTES)
 _BLOCK = 2**20
 # What reading a damaged entry may raise: its JSON, and then its arrays.
 _DAMAGED = (KeyError, TypeError, AttributeError, RecursionError, *files.NPY_ERRORS)
@@ -87,13 +84,7 @@ def home_for(source: pathlib.Path) -> pathlib.Path:
   Args:
     source: As of `root_for`.
   """
-  return home() / fingerprint(os.path.realpath(source))
-
-
-def home() -> pathlib.Path:
-  """The cache folder of the user ($XDG_CACHE_HOME, ~/.cache)."""
-  base = os.environ.get('XDG_CACHE_HOME') or pathlib.Path('~/.cache').expanduser()
-  return pathlib.Path(base) / 'tff_ssl'
+  return user_key.home() / fingerprint(os.path.realpath(source))
 
 
 def _is_there(path: pathlib.Path) -> bool:
@@ -182,7 +173,7 @@ def _open(entry: pathlib.Path) -> Entry | None:
     mac = files.read_bytes(entry / _MAC, 2 * hashlib.sha256().digest_size)
     # Before it is parsed, which takes many times its size.
     if not hmac.compare_digest(mac, _mac(entry / _LIST, entry.name).encode()):
-      raise ValueError(f'it was not made by this user ({home() / _KEY})')
+      raise ValueError('it was not made by this user')
     content = json.loads((entry / _LIST).read_text())
     arrays = {}
     for name, (dtype, shape) in content['arrays'].items():
@@ -216,33 +207,11 @@ def _mac(path: pathlib.Path, name: str) -> str:
     name: Name of the entry.
   """
   # It has the name of a folder, which need not be UTF-8.
-  code = hmac.new(_key(home()), os.fsencode(f'{name}\0'), 'sha256')
+  code = user_key.code(os.fsencode(name))
   with path.open('rb') as file:
     while block := file.read(_BLOCK):
       code.update(block)
   return code.hexdigest()
-
-
-def _key(home: pathlib.Path) -> bytes:
-  """Returns the user's key, made when it is first needed."""
-  path = home / _KEY
-  try:
-    if not path.exists():
-      home.mkdir(parents=True, exist_ok=True)
-      # Temporary files are private to their owner.
-      with tempfile.NamedTemporaryFile(dir=home) as file:
-        file.write(secrets.token_bytes(_KEY_BYTES))
-        file.flush()
-        # Another process may be faster.
-        with contextlib.suppress(FileExistsError):
-          path.hardlink_to(file.name)
-    if len(key := files.read_bytes(path, _KEY_BYTES)) == _KEY_BYTES:
-      return key
-    error: Exception = ValueError(f'{path} is damaged; it must be removed')
-  except (OSError, ValueError) as failed:
-    error = failed
-  logging.warning('The next start makes its cache entries again: %s', error)
-  return _KEY_OF_PROCESS
 
 
 def _remove(folder: pathlib.Path) -> None:

@@ -254,10 +254,7 @@ def _fields(
     if name in tables:
       own[name] = _part(name, each, tables[name], keep_paths)
       continue
-    try:
-      own[name] = kinds.value_from_json(each, types[name])
-    except ValueError as error:
-      raise ValueError(f'The run has {prefix}{name}={each!r}; {error}') from error
+    own[name] = kinds.field_from_json(each, types[name], 'The run', f'{prefix}{name}')
   return own
 
 

@@ -121,11 +121,8 @@ def of_card(card: pathlib.Path, **names: str) -> data_lib.Data:
     ValueError: If an entry is not of its field's type.
   """
   known, types = files.read_json(card), kinds.field_types(data_lib.Data)
-  own = {}
-  for field, name in names.items():
-    value = known.get(name)
-    try:
-      own[field] = kinds.value_from_json(value, types[field])
-    except ValueError as error:
-      raise ValueError(f'{card} has {name}={value!r}; {error}') from error
+  own = {
+    field: kinds.field_from_json(known.get(name), types[field], str(card), name)
+    for field, name in names.items()
+  }
   return data_lib.Data(**own)

@@ -28,6 +28,8 @@ from tff_ssl.evaluation import suite
 from tff_ssl.reporting import model_card
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import projection
+from tff_ssl.reporting import run_reader
+from tff_ssl.runs import number_trackers
 from tff_ssl.runs import run_folder
 from tff_ssl.storage import files
 
@@ -69,7 +71,7 @@ def save_encoder(
   rounds: int,
   privacy: Mapping[str, object] | None = None,
 ) -> None:
-  """Writes `encoder.keras`, its card and a projection of test images' encodings.
+  """Writes `encoder.keras`, its card and, for TensorBoard, encodings of test images.
 
   Args:
     folder: The run folder.
@@ -90,10 +92,12 @@ def save_encoder(
     own['data'] = task.describe(of_labels=False)
   (folder.path / model_card.NAME).unlink(missing_ok=True)  # Written last.
   folder.save_encoder(model, own)
+  if number_trackers.TENSORBOARD not in config.trackers:
+    return  # It would show pictures of examples, and their labels.
   shown = task.test.take(projection.choose(len(task.test)))
   inputs = shown[encoder.field]
   projection.write(
-    folder.path / 'tensorboard',
+    folder.path / number_trackers.TENSORBOARD,
     feature_sets.encode(model, inputs),
     inputs if inputs.ndim == 4 else None,
     {
@@ -391,8 +395,10 @@ def _read(path: pathlib.Path) -> tuple[int, Numbers]:
   """Returns the round and the numbers of the file; round -1 if there is none."""
   if not path.exists():
     return -1, collections.OrderedDict()
-  try:
-    numbers = files.read_json(path)
-    return int(numbers.pop(_ROUND)), numbers
-  except (ValueError, KeyError, TypeError, AttributeError) as error:
-    raise ValueError(f'{path} is not an evaluation: {error}') from error
+  numbers = collections.OrderedDict(run_reader.read_numbers(path))
+  round = numbers.pop(_ROUND, None)
+  if not isinstance(round, int):
+    raise ValueError(
+      f'{path} is not an evaluation: its round is {round!r}; it must be a whole number.'
+    )
+  return round, numbers

@@ -141,10 +141,10 @@ def test_a_run_without_noise_is_refused(make):
 @pytest.mark.parametrize(
   ('changed', 'message'),
   [
-    ({'multipliers': None}, 'multipliers is missing; there must be one.'),
-    ({'multipliers': [2.0]}, 'a value has the wrong type: '),
+    ({'multipliers': None}, 'it lacks the field multipliers; it must be given.'),
+    ({'multipliers': [2.0]}, 'it has multipliers=[2.0]; it must be an object'),
     ({'multipliers': {}}, 'a round must release something'),
-    ({'delta': 'small'}, 'a value has the wrong type: '),
+    ({'delta': 'small'}, "it has delta='small'; it must be a number."),
     ({'population': -3}, 'cohort is 8; it must be between 1 and -3'),
   ],
 )

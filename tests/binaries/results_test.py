@@ -182,5 +182,5 @@ def test_numbers_of_a_later_round_replace_and_of_an_earlier_do_not(tmp_path, cap
 @pytest.mark.parametrize('content', ['', '[]', '{}', '{"round": "six"}'])
 def test_file_of_something_else_is_named(tmp_path, content):
   (tmp_path / 'evaluation.json').write_text(content)
-  with pytest.raises(ValueError, match=r'evaluation\.json is not an evaluation'):
+  with pytest.raises(ValueError, match=r'evaluation\.json'):
     results.write(tmp_path, 3, 'dcco', {'dcco': NUMBERS})

@@ -247,7 +247,7 @@ def add_link(file, link):
     ),
     (
       lambda path: edit_card(path, lambda card: card['network']['config'].update(x=1)),
-      "unexpected keyword argument 'x'",
+      "its config has 'x'; the fields are depth",
     ),
     (
       lambda path: edit_card(

@@ -3,18 +3,30 @@
 import collections
 import json
 import re
+import shutil
 import sys
+import threading
+import time
 import types
 
 from absl import logging
+import hypothesis
+from hypothesis import strategies
 import pytest
 from tensorboard.backend.event_processing import event_accumulator
 from tensorboard.plugins.hparams import plugin_data_pb2
 
+from tff_ssl.runs import number_trackers
 from tff_ssl.runs import run_folder
+from tff_ssl.runs import tracker_names
 
 _SETTINGS = {'task': 'digits', 'rounds': 3, 'widths': ['8', '4'], 'run': None}
 _PLAIN = {'task': 'digits', 'rounds': 3, 'widths': '8,4'}
+
+
+@pytest.fixture(autouse=True)
+def _home(monkeypatch, tmp_path_factory):
+  monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('home')))
 
 
 @pytest.fixture
@@ -151,7 +163,7 @@ def test_mlflow_goes_on_with_the_run_of_the_folder(tmp_path, monkeypatch):
   assert losses == [(1, 1.0), (2, 0.5), (3, pytest.approx(1 / 3))]
   assert told.states == ['r1 ended', 'r1 RUNNING', 'r1 ended']
   assert told.names == [('tff_ssl', tmp_path.name)]
-  assert json.loads((tmp_path / 'trackers.json').read_text()) == {'mlflow': 'r1'}
+  assert json.loads((tmp_path / 'trackers.json').read_text())['mlflow'] == 'r1'
 
 
 def test_mlflow_gets_evaluations(tmp_path, monkeypatch, warned):
@@ -159,8 +171,8 @@ def test_mlflow_gets_evaluations(tmp_path, monkeypatch, warned):
   with run_folder.RunFolder(tmp_path, _SETTINGS, trackers=['mlflow']) as opened:
     opened.record(3, {'linear/10%/accuracy': 0.5, 'linear/0.1%/accuracy': 0.25}, {})
   assert [(m.key, m.value) for m in told.metrics] == [
-    ('metrics/linear/10 percent/accuracy', 0.5),
-    ('metrics/linear/0.1 percent/accuracy', 0.25),
+    ('metrics linear 10 percent/accuracy', 0.5),
+    ('metrics linear 0.1 percent/accuracy', 0.25),
   ]
   assert not warned
 
@@ -170,11 +182,81 @@ def test_a_tracker_that_fails_gets_no_more_numbers_but_is_closed(
 ):
   told = _Mlflow(monkeypatch)
   with run_folder.RunFolder(tmp_path, _SETTINGS, trackers=['mlflow']) as opened:
-    for round, name in ((1, 'loss'), (2, 'a name of the future: 1'), (3, 'loss')):
-      opened.record(round, {name: 1.0}, {})
-  assert [m.step for m in told.metrics] == [1]
+    for round, value in ((1, 1.0), (2, 'no number'), (3, 1.0)):
+      opened.record(round, {'loss': 1.0}, {})
+      opened._summarize(round, {'loss': value}, {})
+  assert [m.step for m in told.metrics] == [1, 1, 2]
   assert told.states == ['r1 ended']
   assert len(warned) == 1
+  assert 'it may lack numbers from round 2 on' in warned[0]
+
+
+@pytest.mark.parametrize('silent', ['create_run', 'log_batch', 'set_terminated'])
+def test_no_round_waits_for_a_silent_server(tmp_path, monkeypatch, warned, silent):
+  _Mlflow(monkeypatch)
+  monkeypatch.setattr(number_trackers, '_SILENCE', 0.2)
+  monkeypatch.setattr(number_trackers, '_MOST_WAITING', 5)
+  answer = threading.Event()
+  client = sys.modules['mlflow'].MlflowClient()
+  monkeypatch.setattr(client, silent, lambda *_, **__: answer.wait(60))
+  begin = time.monotonic()
+  _run(tmp_path, ['mlflow'], rounds=range(1, 20))
+  assert time.monotonic() - begin < 10
+  assert len(warned) == 1
+  assert 'The tracker mlflow has failed (' in warned[0]
+  assert (tmp_path / 'metrics.csv').read_text().count('\n') == 20
+  answer.set()
+
+
+def test_an_id_of_a_stranger_is_not_taken(tmp_path, monkeypatch, warned):
+  told = _Mlflow(monkeypatch)
+  _run(tmp_path / 'own', ['mlflow'])
+  _run(tmp_path / 'other', [])
+  config = tmp_path / 'other' / 'config.json'
+  config.write_text(config.read_text().replace('"identity": "', '"identity": "0'))
+  shutil.copy(tmp_path / 'own' / 'trackers.json', tmp_path / 'other')
+  _run(tmp_path / 'other', ['mlflow'], rounds=[3])
+  (tmp_path / 'own' / 'trackers.json').write_text('{"mlflow": "victim"}')
+  _run(tmp_path / 'own', ['mlflow'], rounds=[3])
+  assert told.states == ['r1 ended'] * 3
+  assert [name for _, name in told.names] == ['own', 'other', 'own']
+  assert len([line for line in warned if 'numbers go to a new one' in line]) == 2
+
+
+_PARTS = strategies.sampled_from(
+  [
+    'metrics',
+    'knn',
+    '10%',
+    'accuracy',
+    'low',
+    'a b',
+    '.',
+    '..',
+    '',
+    'percent',
+    'ü',
+    '@',
+  ]
+  + ['x' * 300, '\udce4', 'a:b']
+)
+
+
+@hypothesis.settings(derandomize=True, deadline=None, database=None)
+@hypothesis.given(
+  strategies.sets(strategies.lists(_PARTS, min_size=1, max_size=4).map('/'.join))
+)
+def test_no_name_continues_another_and_all_are_kept(names):
+  shown = {tracker_names.shown(name) for name in names}
+  assert len(shown) == len(names)
+  for name in shown:
+    group, last = name.split('/')
+    # As MLflow 2.14.3 does, and its file store.
+    assert re.match(r'^[\w.\- ]+$', group)
+    assert re.match(r'^[\w.\- ]+$', last)
+    assert last not in ('.', '..')
+    assert max(len(group.encode()), len(last.encode())) < 256
+    assert len(name) <= 250
 
 
 def test_a_run_goes_on_without_a_tracker_that_fails(tmp_path, monkeypatch, warned):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tasks import cache
+from tff_ssl.storage import user_key
 
 _ARRAY = np.arange(1000, dtype=np.int32)
 
@@ -254,6 +255,6 @@ def test_without_a_place_for_the_key_a_process_still_has_a_cache(tmp_path, monke
   for _ in range(2):
     cache.fetch(tmp_path / 'cache', 'entry', build)
   assert build.calls == 1
-  monkeypatch.setattr(cache, '_KEY_OF_PROCESS', bytes(32))
+  monkeypatch.setattr(user_key, '_KEY_OF_PROCESS', bytes(32))
   cache.fetch(tmp_path / 'cache', 'entry', build)
   assert build.calls == 2

@@ -77,6 +77,8 @@ BETWEEN = '/'
 _NONE = 'none'
 _TRUTH = {'true': True, 'false': False}
 _TITLES = {bool: 'true or false', int: 'a whole number', float: 'a number'}
+# What an integer of a file must be below, in bits, and how much an error shows of one.
+_BITS, _SHOWN = 64, 60
 
 
 class MisfitError(ValueError):
@@ -344,6 +346,52 @@ def to_json(value: Any) -> Any:
   return [*map(to_json, value)] if isinstance(value, tuple | list) else value
 
 
+def from_json(cls: type[Any], values: Any, where: str) -> Any:
+  """Builds a dataclass from JSON that may be a stranger's.
+
+  Args:
+    cls: The dataclass, without a kind.
+    values: Value by field, as JSON.
+    where: Where the values are, for errors.
+
+  Raises:
+    ValueError: If a field is missing or unknown, or has a value that its type does not
+      allow.
+  """
+  if not isinstance(values, Mapping):
+    raise ValueError(f'{where} is {repr(values)[:60]}; it must be an object.')
+  types, own = field_types(cls), dict[str, Any]()
+  for name, value in values.items():
+    if name not in types:
+      raise ValueError(
+        f'{where} has {name[:_SHOWN]!r}; {_choice(name, types, "fields")}'
+      )
+    own[name] = field_from_json(value, types[name], where, name)
+  return build(cls, '', own, where)
+
+
+def field_from_json(value: Any, type_: Any, where: str, name: str) -> Any:
+  """Returns the value of a field from JSON, of its type and in its range.
+
+  Args:
+    value: The JSON value.
+    type_: The field's type.
+    where: What has the field, for errors.
+    name: Its name.
+
+  Raises:
+    ValueError: If its type does not allow the value.
+  """
+  try:
+    read = value_from_json(value, type_)
+    _check(read, type_)
+  except MisfitError as error:
+    shown = repr(value)
+    shown = shown if len(shown) <= _SHOWN else f'{shown[:_SHOWN]}...'
+    raise ValueError(f'{where} has {name}={shown}; {error}') from error
+  return read
+
+
 def value_from_json(value: Any, type_: Any) -> Any:
   """Returns the value of a field from JSON.
 
@@ -356,6 +404,11 @@ def value_from_json(value: Any, type_: Any) -> Any:
   if typing.get_origin(inner) is tuple and isinstance(value, list):
     item = typing.get_args(inner)[0]
     return tuple(value_from_json(each, item) for each in value)
+  if typing.get_origin(inner) is Mapping and isinstance(value, Mapping):
+    item = typing.get_args(inner)[1]
+    return {name: value_from_json(each, item) for name, each in value.items()}
+  if isinstance(value, int) and value.bit_length() >= _BITS:
+    raise MisfitError(type_, f', below 2^{_BITS}')
   if inner is float and isinstance(value, int) and not isinstance(value, bool):
     return float(value)
   if typing.get_origin(inner) is typing.Literal:
@@ -378,7 +431,8 @@ def type_text(type_: Any) -> str:
     if (allowed := _range(type_)) != Range():
       words += f', each {allowed.words}'
   else:
-    words = _TITLES.get(inner, 'a text')
+    is_object = typing.get_origin(inner) is Mapping
+    words = 'an object of numbers' if is_object else _TITLES.get(inner, 'a text')
     if (allowed := _range(type_)) != Range():
       words += f' {allowed.words}'
   says_none = optional and not _has_word_none(type_)

@@ -12,7 +12,6 @@ none. Pixels of Caffe are blue, green, red: the first kernel is turned.
 
 from collections.abc import Callable, Iterator, Mapping
 import io
-import json
 import os
 import pathlib
 import re
@@ -148,11 +147,11 @@ def read(
 def _read_archive(path: pathlib.Path, network: network_lib.Network) -> _Arrays:
   """Returns the parameters in a `.keras` archive."""
   with archives.open_zip(path, stored=True) as archive:
-    content = archives.read_member(archive, keras_archive.LAYERS, _MOST_BESIDE)
+    layers = keras_archive.read_layers(archive)
     most = 8 * network.num_parameters + _MOST_BESIDE
     weights = archives.read_member(archive, keras_archive.WEIGHTS, most)
   try:
-    layers = json.loads(content)['config']['layers']
+    layers = layers['config']['layers']
     reference = _reference(network, _sides(layers))
     _check_layers(_summaries(layers), _summaries(_described(reference)))
   except (TypeError, KeyError, IndexError, AttributeError) as error:
@@ -185,7 +184,7 @@ def _sides(layers: list[Any]) -> tuple[int | None, int | None]:
 def _described(model: tf.keras.Model) -> list[Any]:
   """Returns the layers of a model as in a file."""
   own = tf.keras.saving.serialize_keras_object(model)
-  layers: list[Any] = json.loads(json.dumps(own))['config']['layers']
+  layers: list[Any] = files.through_json(own)['config']['layers']
   return layers
 
 
@@ -296,14 +295,10 @@ def _names(kind: str, count: int) -> tuple[str, ...]:
 
 def _by_layer(file: h5py.File, layers: list[Any]) -> dict[str, h5py.Dataset]:
   """Returns arrays by the names of layers and weights, whatever wrote the file."""
-  numbered = [
-    name for name in (keras_archive.ARRAYS, keras_archive.ALSO) if name in file
-  ]
-  if not numbered:
+  numbered = hdf5.group(file, keras_archive.ARRAYS, keras_archive.ALSO)
+  if numbered is None:
     # An old file, by names. Of a whole model they are in a group of their own.
-    group = file.get('model_weights', file)
-    if not isinstance(group, h5py.Group):
-      raise ValueError('has no group of weights; it must have one')
+    group = hdf5.group(file, 'model_weights') or file
     found = {}
     for path, value in hdf5.arrays(group).items():
       parts = path.removeprefix(group.name).strip('/').split('/')
@@ -320,7 +315,7 @@ def _by_layer(file: h5py.File, layers: list[Any]) -> dict[str, h5py.Dataset]:
     key = f'{snake}_{number}' if number else snake
     names[key] = layer['config']['name'], _WEIGHTS.get(kind, ())
   found = {}
-  for path, value in hdf5.arrays(file[numbered[0]]).items():
+  for path, value in hdf5.arrays(numbered).items():
     _, _, key, *_, last = path.split('/')
     name, weights = names.get(key, (key, ()))
     place = int(last) if last.isdecimal() else len(weights)

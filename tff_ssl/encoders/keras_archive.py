@@ -19,6 +19,9 @@ import zipfile
 import h5py
 import tensorflow as tf
 
+from tff_ssl.storage import archives
+from tff_ssl.storage import files
+
 # The files in the archive; Keras needs all of them.
 LAYERS, WEIGHTS, ABOUT = 'config.json', 'model.weights.h5', 'metadata.json'
 # Where Keras 2.14 has the arrays, in HDF5, and where Keras 2.15 and the first releases
@@ -62,7 +65,20 @@ def save(model: tf.keras.Model, path: str | os.PathLike[str]) -> None:
 def layers(model: tf.keras.Model) -> Any:
   """Returns a model's layers as JSON values that Keras 2 and 3 read."""
   own = tf.keras.saving.serialize_keras_object(model)
-  return portable(json.loads(json.dumps(own)))
+  return portable(files.through_json(own))
+
+
+def read_layers(archive: zipfile.ZipFile) -> Any:
+  """Returns the layers in an archive that may be a stranger's, as JSON values.
+
+  Args:
+    archive: From `archives.open_zip`.
+
+  Raises:
+    KeyError, ValueError: If there are none, or they are too large, or no JSON.
+  """
+  content = archives.read_member(archive, LAYERS, files.MOST_JSON)
+  return files.parse_json(content, LAYERS)
 
 
 def portable(described: Any) -> Any:

@@ -36,8 +36,6 @@ class MlpConfig:
 
   def __post_init__(self) -> None:
     """Checks the fields."""
-    # A list, if it comes from JSON.
-    object.__setattr__(self, 'widths', tuple(self.widths))
     if not self.widths or min(self.widths) < 1:
       raise ValueError(
         f'widths is {self.widths}; it must have an entry, and each must be at least 1.'

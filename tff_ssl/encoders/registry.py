@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 from typing import Any
 
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import convnext
@@ -131,17 +132,12 @@ def rebuild(description: object) -> network.Network:
     if not isinstance(name, str) or {type(size) for size in shape} != {int}:
       raise ValueError(f'name is {name!r} and image_shape {shape!r}')
     encoder: network.Network = module.from_config(
-      config_type(**description['config']), tuple(shape), name
+      kinds.from_json(config_type, description['config'], 'its config'),
+      tuple(shape),
+      name,
     )
   except (TypeError, KeyError, AttributeError, ArithmeticError) as error:
     raise ValueError(
       f'the description of a network is incomplete or wrong: {error}'
     ) from error
-  for name, spec in encoder.specs.items():
-    # For example with 2.0 or NaN channels, which JSON can hold.
-    if any(type(size) is not int for size in spec.shape):
-      raise ValueError(
-        f'the description of a network gives {name} the shape {spec.shape}; it must '
-        'consist of whole numbers'
-      )
   return encoder

@@ -8,7 +8,6 @@ the file.
 """
 
 import io
-import json
 import os
 import pathlib
 import tempfile
@@ -51,13 +50,12 @@ def read(path: str | os.PathLike[str]) -> tf.keras.Model:
   try:
     # Keras compresses nothing, so that no file takes more memory than the archive.
     with archives.open_zip(path, stored=True) as archive:
-      layers = json.loads(
-        archives.read_member(archive, keras_archive.LAYERS, _MOST_BESIDE)
-      )
+      # Earlier releases wrote the layers as Keras 2 describes them.
+      layers = keras_archive.portable(keras_archive.read_layers(archive))
       # Twice the bytes of the parameters: statistics, and what HDF5 leaves unused.
       most = 8 * network.num_parameters + _MOST_BESIDE
       weights = archives.read_member(archive, keras_archive.WEIGHTS, most)
-  except (KeyError, RecursionError, *files.ZIP_ERRORS) as error:
+  except (KeyError, TypeError, AttributeError, *files.ZIP_ERRORS) as error:
     raise ValueError(f'{path} is not a .keras archive: {error}') from error
   if 4 * network.num_parameters > len(weights):
     raise ValueError(
@@ -65,8 +63,7 @@ def read(path: str | os.PathLike[str]) -> tf.keras.Model:
       f'{network.num_parameters} parameters of the network of its card'
     )
   model = network.to_keras({**network.init([0, 0]), **network.init_statistics()})
-  # Earlier releases wrote the layers as Keras 2 describes them.
-  if keras_archive.portable(layers) != keras_archive.layers(model):
+  if layers != keras_archive.layers(model):
     raise ValueError(
       f'{path} has different layers from the {network.name} that its card describes'
     )
@@ -122,11 +119,9 @@ def _fill(model: tf.keras.Model, content: bytes, path: pathlib.Path) -> None:
 
 def _is_second_name(group: h5py.Group, name: str) -> bool:
   """Returns whether a name in an HDF5 file is only another name of all its arrays."""
-  links = [group.get(each, getlink=True) for each in (name, keras_archive.ARRAYS)]
-  return (
-    (group.name, name) == ('/', keras_archive.ALSO)
-    and all(isinstance(link, h5py.HardLink) for link in links)
-    and group[name] == group[keras_archive.ARRAYS]
+  is_second = (group.name, name) == ('/', keras_archive.ALSO)
+  return is_second and bool(
+    hdf5.child(group, name) == hdf5.child(group, keras_archive.ARRAYS)
   )
 
 

@@ -128,7 +128,7 @@ def read(folder: str | os.PathLike[str]) -> Run:
     folder=folder,
     config=_read_json(folder / 'config.json'),
     metrics=read_table(folder / 'metrics.csv'),
-    evaluation=_read_numbers(evaluation) if evaluation.is_file() else {},
+    evaluation=read_numbers(evaluation) if evaluation.is_file() else {},
     system=read_table(system) if system.is_file() else pd.DataFrame(),
   )
 
@@ -140,7 +140,15 @@ def _read_json(path: pathlib.Path) -> dict[str, Any]:
     raise ValueError(f'{path} cannot be read: {error}.') from error
 
 
-def _read_numbers(path: pathlib.Path) -> dict[str, float]:
+def read_numbers(path: pathlib.Path) -> dict[str, float]:
+  """Reads numbers by name, as of an evaluation.
+
+  Args:
+    path: A file of JSON, which may be a stranger's.
+
+  Raises:
+    ValueError: If it cannot be read, or a value is no number.
+  """
   numbers = _read_json(path)
   for name, value in numbers.items():
     if not isinstance(value, int | float) or isinstance(value, bool):

@@ -28,8 +28,6 @@ _KEEP = 2
 _ROOT = 'state'
 # The entry with JSON about the state, and the round in it.
 _ABOUT, _ROUND = 'about', 'round'
-# Bytes that this JSON may have; it names the columns of tables.
-_MOST_ABOUT = 2**24
 
 
 class Checkpoints:
@@ -104,13 +102,13 @@ class Checkpoints:
     with _opened(path, _ABOUT) as arrays:
       if _ABOUT not in arrays.headers:
         raise ValueError(f"it has no '{_ABOUT}'")
-      if arrays.headers[_ABOUT].num_bytes > _MOST_ABOUT:
-        raise ValueError(f"'{_ABOUT}' has more than {_MOST_ABOUT:,} bytes")
+      if arrays.headers[_ABOUT].num_bytes > files.MOST_JSON:
+        raise ValueError(f"'{_ABOUT}' has more than {files.MOST_JSON:,} bytes")
       stored = arrays.read(_ABOUT)
     try:
-      about = json.loads(stored.tobytes())
+      about = files.parse_json(stored.tobytes(), _ABOUT)
       saved = about[_ROUND]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError) as error:
       raise ValueError(f'the checkpoint {path} does not say its round') from error
     if saved != round:
       raise ValueError(f'the checkpoint {path} is of round {saved}')

@@ -67,7 +67,7 @@ def build(
     command=[*command] or [program(), *sys.argv[1:]],
   )
   # Through JSON, like the stored configuration: tuples are lists there.
-  return json.loads(json.dumps(built), object_pairs_hook=collections.OrderedDict)
+  return collections.OrderedDict(files.through_json(built))
 
 
 def settings(config: Mapping[str, Any]) -> dict[str, Any]:

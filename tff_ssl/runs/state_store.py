@@ -34,6 +34,7 @@ import weakref
 import zlib
 
 from tff_ssl.runs import checkpoints
+from tff_ssl.storage import files
 
 NAME = 'client_states.sqlite'
 # 'tffs', in SQLite's header: distinguishes the file from other databases.
@@ -359,8 +360,8 @@ def _get(connection: sqlite3.Connection) -> dict[str, Any]:
 def _json(text: Any) -> Any:
   """Returns the JSON value of a text; if it is not JSON, the text."""
   try:
-    return json.loads(text)
-  except (TypeError, ValueError, RecursionError):
+    return files.parse_json(text.encode(), 'a value')
+  except (AttributeError, ValueError):
     return str(text)[:60]
 
 

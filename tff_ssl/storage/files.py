@@ -1,6 +1,5 @@
 """Files that are either complete or absent, whenever the process is killed."""
 
-import collections
 from collections.abc import Collection, Iterator, Mapping
 import contextlib
 import json
@@ -20,6 +19,11 @@ _ASIDE = '.aside-'
 MOST_JSON = 2**24
 # Bytes that JSON takes once it is parsed, at most, for each of its own.
 JSON_PARSED = 20
+# An empty list takes 3 bytes, and 70 or more once it is parsed: there may be one list
+# or object for so many bytes that a file may have.
+_BYTES_A_PART = 16
+# How deep lists and objects may be nested: those of a Keras model are some ten deep.
+_DEEPEST = 64
 # What Python's `zipfile` raises while it reads a damaged archive: NotImplementedError
 # for a wrong version or method, RuntimeError for a file that says it is encrypted.
 ZIP_ERRORS = (
@@ -109,9 +113,7 @@ def is_aside(path: pathlib.Path) -> bool:
   return path.name.startswith(_ASIDE)
 
 
-def read_json(
-  path: str | os.PathLike[str], most: int = MOST_JSON
-) -> 'collections.OrderedDict[str, Any]':
+def read_json(path: str | os.PathLike[str], most: int = MOST_JSON) -> dict[str, Any]:
   """Reads a JSON file that holds an object and may come from a stranger.
 
   Args:
@@ -127,7 +129,7 @@ def read_json(
     OSError: If it cannot be read.
   """
   value = parse_json(read_bytes(path, most), path, most)
-  if not isinstance(value, collections.OrderedDict):
+  if not isinstance(value, dict):
     raise ValueError(f'{path} holds a {type(value).__name__}: it must hold an object')
   return value
 
@@ -143,16 +145,44 @@ def parse_json(
     most: Bytes that it may have.
 
   Raises:
-    ValueError: If it is too large or nested too deeply, or is not JSON.
+    ValueError: If it is too large, has too many parts, is nested too deeply or has a
+      name twice, or is not JSON.
   """
   if len(content) > most:
     raise ValueError(
       f'{name} has {len(content):,} bytes: it must have at most {most:,}'
     )
+  if (parts := content.count(b'[') + content.count(b'{')) > most // _BYTES_A_PART:
+    raise ValueError(
+      f'{name} has {parts:,} lists and objects: it must have at most '
+      f'{most // _BYTES_A_PART:,}'
+    )
   try:
-    return json.loads(content, object_pairs_hook=collections.OrderedDict)
+    value = json.loads(content, object_pairs_hook=_unique)
   except (ValueError, RecursionError) as error:
     raise ValueError(f'{name} is not JSON: {error}') from error
+  level = [[value]]
+  for _ in range(_DEEPEST + 1):
+    inner = (v.values() if isinstance(v, dict) else v for v in level)
+    level = [each for v in inner for each in v if isinstance(each, dict | list)]
+  if level:
+    raise ValueError(f'{name} has lists in lists: they must be {_DEEPEST} deep or less')
+  return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+  """Returns a JSON object whose names are unique: readers disagree on others."""
+  result = dict(pairs)
+  if len(result) < len(pairs):
+    seen = set[str]()
+    name = next(n for n, _ in pairs if n in seen or seen.add(n))
+    raise ValueError(f'{name[:60]!r} is there twice')
+  return result
+
+
+def through_json(value: object) -> Any:
+  """Returns a value of ours as a file of JSON has it, such as lists for tuples."""
+  return json.loads(json.dumps(value))
 
 
 def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:

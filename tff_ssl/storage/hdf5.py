@@ -1,4 +1,9 @@
-"""HDF5 files that may come from strangers: only arrays of floats in the file itself."""
+"""HDF5 files that may come from strangers: only arrays of floats in the file itself.
+
+A link may lead to another file, to a pipe that never ends, or back. h5py follows it in
+`name in group`, in `group.get(name, getlink=True)` too. So objects are reached from
+here alone, and h5py is asked for no name before it is known as a hard link.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +12,25 @@ import h5py
 
 # What h5py raises while it reads a damaged file.
 ERRORS = (OSError, KeyError, RuntimeError, RecursionError)
+
+
+def group(file: h5py.File, *names: str) -> h5py.Group | None:
+  """Returns the first of some groups at the root of a file that is there.
+
+  Args:
+    file: The file.
+    *names: Names of groups.
+
+  Raises:
+    ValueError: If what has this name is a link, or no group.
+  """
+  for name in names:
+    value = child(file, name)
+    if isinstance(value, h5py.Group):
+      return value
+    if value is not None:
+      raise ValueError(f"'{_path(file, name)}' is no group")
+  return None
 
 
 def arrays(
@@ -29,11 +53,7 @@ def arrays(
     for name in inner:
       if skip(inner, name):
         continue
-      where = f'{inner.name.rstrip("/")}/{name}'
-      # A link may point to another file, and so may the values of an array.
-      if not isinstance(inner.get(name, getlink=True), h5py.HardLink):
-        raise ValueError(f"'{where}' is a link")
-      value: Any = inner[name]
+      where, value = _path(inner, name), child(inner, name)
       if _address(value) in visited:
         raise ValueError(f"'{where}' is there twice")
       visited.add(_address(value))
@@ -46,6 +66,28 @@ def arrays(
 
   visit(group)
   return found
+
+
+def _path(group: h5py.Group, name: str) -> str:
+  return f'{group.name.rstrip("/")}/{name}'
+
+
+def child(group: h5py.Group, name: str) -> Any:
+  """Returns what a group has by a name, None if nothing.
+
+  Args:
+    group: The group.
+    name: One name, not a path.
+
+  Raises:
+    ValueError: If it is a link, which is not followed.
+  """
+  links, key = group.id.links, name.encode('utf-8', 'surrogateescape')
+  if not links.exists(key):
+    return None
+  if links.get_info(key).type != h5py.h5l.TYPE_HARD:
+    raise ValueError(f"'{_path(group, name)}' is a link")
+  return group[name]
 
 
 def _address(value: Any) -> int:

@@ -8,7 +8,6 @@ of the file before any memory is taken for a tensor.
 Source: https://github.com/huggingface/safetensors, "Format".
 """
 
-import collections
 from collections.abc import Iterator, Mapping
 import contextlib
 import json
@@ -18,6 +17,8 @@ import stat
 from typing import IO, Any, NamedTuple
 
 import numpy as np
+
+from tff_ssl.storage import files
 
 SUFFIX = '.safetensors'
 _LENGTH_BYTES = 8
@@ -164,23 +165,12 @@ def as_bytes(arrays: Mapping[str, np.ndarray]) -> bytes:
 def _parsed(content: bytes) -> Mapping[str, Any]:
   """Returns a header's JSON object."""
   try:
-    header = json.loads(content, object_pairs_hook=_unique)
-  except RecursionError:
-    header = None
+    header = files.parse_json(content, 'it', _MOST_HEADER_BYTES)
   except ValueError as error:
     raise ValueError(f'has no header of JSON: {error}; it must have one') from error
   if not isinstance(header, Mapping):
     raise ValueError('has a header that is no JSON object; it must be one')
   return header
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
-  """Returns a JSON object whose names are unique."""
-  result = dict(pairs)
-  if len(result) < len(pairs):
-    name = collections.Counter(name for name, _ in pairs).most_common(1)[0][0]
-    raise ValueError(f'{name!r} is there twice')
-  return result
 
 
 def _headers(described: Mapping[str, Any], first: int, size: int) -> dict[str, Header]:

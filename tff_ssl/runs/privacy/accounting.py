@@ -41,6 +41,7 @@ import numpy as np
 
 from tff_ssl.aggregators import bounds
 from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.runs.privacy import divergences
 from tff_ssl.runs.privacy import release_history
 from tff_ssl.simulation import cohort_sampling
@@ -189,14 +190,9 @@ class Terms:
     Raises:
       ValueError: If a value is missing, or is of another type.
     """
-    own = {field.name: field for field in dataclasses.fields(cls)}
-    for name, field in own.items():
-      if name not in stored and field.default is dataclasses.MISSING:
-        raise ValueError(f'{name} is missing; there must be one.')
-    try:
-      return cls(**{name: stored[name] for name in own if name in stored})
-    except (AttributeError, TypeError) as error:
-      raise ValueError(f'a value has the wrong type: {error}.') from error
+    own = {name: stored[name] for name in kinds.field_types(cls) if name in stored}
+    read: Terms = kinds.from_json(cls, own, 'it')
+    return read
 
   def as_json(self) -> dict[str, Any]:
     """Returns the terms as JSON values."""

@@ -54,7 +54,7 @@ class Ledger:
       name
       for name in {**stored, **header}
       # As they are after JSON: tuples are lists there.
-      if stored.get(name) != json.loads(json.dumps(header)).get(name)
+      if stored.get(name) != files.through_json(header).get(name)
     ]
     if differing:
       name = differing[0]
@@ -172,8 +172,8 @@ def rounds(folder: str | os.PathLike[str]) -> list[int | None]:
 
 def _round(line: bytes) -> int | None:
   try:
-    round = json.loads(line)['round']
-  except (ValueError, TypeError, KeyError, RecursionError):
+    round = files.parse_json(line, 'a release')['round']
+  except (ValueError, TypeError, KeyError):
     return None
   return round if isinstance(round, int) and round >= 1 else None
 
@@ -190,8 +190,8 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
   path = pathlib.Path(folder) / NAME
   first = path.read_bytes().split(b'\n')[0]
   try:
-    terms = json.loads(first)
-  except (ValueError, RecursionError):
+    terms = files.parse_json(first, path)
+  except ValueError:
     terms = None
   if not isinstance(terms, dict) or terms.get('ledger') != _FORMAT:
     raise ValueError(
