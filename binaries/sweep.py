@@ -28,10 +28,8 @@ sweep. A run that fails is reported, and the others continue. In the end OUT/com
 has the comparison of all runs by `binaries.compare`, whose flags are taken too.
 """
 
-from collections.abc import Sequence
 import dataclasses
 import os
-import pathlib
 import sys
 
 from binaries.config import command_line
@@ -103,37 +101,27 @@ def main(options: Options) -> None:
   out.mkdir(parents=True, exist_ok=True)
   # Two would write one comparison, and start each run twice.
   with run_config.locked(out):
-    _run(options, out, wanted, sweeping.varied(points))
+    at_a_time = options.jobs or len(os.sched_getaffinity(0))
+    failures = sweeping.Runner(at_a_time).run(wanted)
+    # Failed runs may have left nothing to compare.
+    begun = [job.folder for job in wanted if (job.folder / 'metrics.csv').is_file()]
+    if begun:
+      axis = sweeping.varied(points) or options.vary_axis
+      shown = dataclasses.replace(options, vary=command_line.UNCHANGED, vary_axis=axis)
+      # Only now, when there is something to compare: pandas takes a second.
+      from binaries.experiment import comparing
 
-
-def _run(
-  options: Options,
-  out: pathlib.Path,
-  wanted: Sequence[sweeping.Job],
-  varied: tuple[str, ...],
-) -> None:
-  """Runs the missing jobs, and compares all; `varied` names what varies."""
-  at_a_time = options.jobs or len(os.sched_getaffinity(0))
-  failures = sweeping.Runner(at_a_time).run(wanted)
-  # Failed runs may have left nothing to compare.
-  begun = [job.folder for job in wanted if (job.folder / 'metrics.csv').is_file()]
-  if begun:
-    axis = varied or options.vary_axis
-    shown = dataclasses.replace(options, vary=command_line.UNCHANGED, vary_axis=axis)
-    # Only now, when there is something to compare: pandas takes a second.
-    from binaries.experiment import comparing
-
-    try:
-      comparing.compare(begun, out / _COMPARISON, shown)
-    except ValueError as error:
-      if not failures:
-        raise
-      print(f'Warning: {error}', file=sys.stderr, flush=True)
-  if failures:
-    raise ValueError(
-      f'{len(failures)} of {len(wanted)} runs failed; the same command tries them '
-      f'again: {" ".join(failures)}'
-    )
+      try:
+        comparing.compare(begun, out / _COMPARISON, shown)
+      except ValueError as error:
+        if not failures:
+          raise
+        print(f'Warning: {error}', file=sys.stderr, flush=True)
+    if failures:
+      raise ValueError(
+        f'{len(failures)} of {len(wanted)} runs failed; the same command tries them '
+        f'again: {" ".join(failures)}'
+      )
 
 
 if __name__ == '__main__':

@@ -163,45 +163,36 @@ def _read(folder: pathlib.Path) -> dict[str, Any]:
   return config
 
 
-def lock(folder: pathlib.Path, reads: bool = False) -> int:
-  """Returns a locked descriptor; the kernel unlocks it when the process ends.
+@contextlib.contextmanager
+def locked(folder: pathlib.Path, reads: bool = False) -> Iterator[None]:
+  """Locks a folder for a block; the kernel unlocks it when the process ends.
 
   Args:
-    folder: The folder.
+    folder: The folder. One that is only read and has no lock is used by nobody.
     reads: Whether others may read it too; nothing is then written, not even here.
 
   Raises:
     ValueError: If another process has locked it.
   """
+  path = folder / LOCK
+  if reads and not path.exists():
+    yield
+    return
   how = fcntl.LOCK_SH if reads else fcntl.LOCK_EX
   opening = os.O_RDONLY | os.O_NONBLOCK if reads else os.O_RDWR | os.O_CREAT
-  descriptor = os.open(folder / LOCK, opening, 0o644)
+  descriptor = os.open(path, opening, 0o644)
   try:
-    fcntl.flock(descriptor, how | fcntl.LOCK_NB)
-  except BlockingIOError:
-    owner = os.pread(descriptor, 32, 0).decode() or 'unknown'
-    os.close(descriptor)
-    raise ValueError(
-      f'{folder} is in use by process {owner}; wait for its end or take another folder'
-    ) from None
-  if not reads:
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-  return descriptor
-
-
-@contextlib.contextmanager
-def locked(folder: pathlib.Path, reads: bool = False) -> Iterator[None]:
-  """Locks a folder for a block; see `lock`.
-
-  Args:
-    folder: See `lock`. One that is read and has no lock is used by nobody.
-    reads: See `lock`.
-  """
-  with contextlib.ExitStack() as held:
-    if not reads or (folder / LOCK).exists():
-      held.callback(os.close, lock(folder, reads))
+    try:
+      fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+      owner = os.pread(descriptor, 32, 0).decode() or 'unknown'
+      raise ValueError(f'{folder} is in use by process {owner}') from None
+    if not reads:
+      os.ftruncate(descriptor, 0)
+      os.pwrite(descriptor, str(os.getpid()).encode(), 0)
     yield
+  finally:
+    os.close(descriptor)
 
 
 def identity(folder: str | os.PathLike[str]) -> str:

@@ -23,6 +23,7 @@ worker.log       the output of the worker process
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+import contextlib
 import os
 import pathlib
 from typing import Any, Self
@@ -79,7 +80,8 @@ class RunFolder:
     number_trackers.check(trackers)
     self.path.mkdir(parents=True, exist_ok=True)
     run_config.check_contained(self.path)
-    self._lock = run_config.lock(self.path)
+    self._lock = contextlib.ExitStack()
+    self._lock.enter_context(run_config.locked(self.path))
     try:
       files.remove_asides(self.path)
       built = run_config.build(config, task_fingerprint, free, neutral, command)
@@ -90,7 +92,7 @@ class RunFolder:
       self._of_metrics = round_table.TableDigest(self.path / 'metrics.csv')
       self._of_clients = round_table.TableDigest(self.path / round_table.CLIENTS)
     except BaseException:
-      os.close(self._lock)
+      self._lock.close()
       raise
     self._trackers = number_trackers.Trackers(
       trackers, self.path, run_config.settings(config)
@@ -330,7 +332,7 @@ class RunFolder:
     try:
       self._trackers.close()
     finally:
-      os.close(self._lock)
+      self._lock.close()
 
   def __enter__(self) -> Self:
     return self
