@@ -5,7 +5,6 @@ import sys
 import warnings
 
 from binaries.launching import stopping
-from binaries.launching import streams
 
 # Set before anything imports TensorFlow, whose start-up lines would bury a program's
 # own output.
@@ -16,4 +15,7 @@ warnings.filterwarnings('ignore', message='pkg_resources is deprecated')
 # `python -m` sets this while it imports the packages that contain the program.
 if sys.argv[:1] == ['-m']:
   stopping.while_it_imports()
+  # Only now: signals come while it is imported, too.
+  from binaries.launching import streams
+
   streams.fill()

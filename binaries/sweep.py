@@ -98,27 +98,30 @@ def main(options: Options) -> None:
     print(member.describe(), flush=True)
   for line in told:
     print(f'Warning: {line}', file=sys.stderr, flush=True)
-  at_a_time = options.jobs or len(os.sched_getaffinity(0))
-  failures = sweeping.Runner(at_a_time).run(wanted)
-  # Failed runs may have left nothing to compare.
-  begun = [job.folder for job in wanted if (job.folder / 'metrics.csv').is_file()]
-  if begun:
-    axis = sweeping.varied(points) or options.vary_axis
-    shown = dataclasses.replace(options, vary=command_line.UNCHANGED, vary_axis=axis)
-    # Only now, when there is something to compare: pandas takes a second.
-    from binaries.experiment import comparing
+  out.mkdir(parents=True, exist_ok=True)
+  # Two would write one comparison, and start each run twice.
+  with run_config.locked(out):
+    at_a_time = options.jobs or len(os.sched_getaffinity(0))
+    failures = sweeping.Runner(at_a_time).run(wanted)
+    # Failed runs may have left nothing to compare.
+    begun = [job.folder for job in wanted if (job.folder / 'metrics.csv').is_file()]
+    if begun:
+      axis = sweeping.varied(points) or options.vary_axis
+      shown = dataclasses.replace(options, vary=command_line.UNCHANGED, vary_axis=axis)
+      # Only now, when there is something to compare: pandas takes a second.
+      from binaries.experiment import comparing
 
-    try:
-      comparing.compare(begun, out / _COMPARISON, shown)
-    except ValueError as error:
-      if not failures:
-        raise
-      print(f'Warning: {error}', file=sys.stderr, flush=True)
-  if failures:
-    raise ValueError(
-      f'{len(failures)} of {len(wanted)} runs failed; the same command tries them '
-      f'again: {" ".join(failures)}'
-    )
+      try:
+        comparing.compare(begun, out / _COMPARISON, shown)
+      except ValueError as error:
+        if not failures:
+          raise
+        print(f'Warning: {error}', file=sys.stderr, flush=True)
+    if failures:
+      raise ValueError(
+        f'{len(failures)} of {len(wanted)} runs failed; the same command tries them '
+        f'again: {" ".join(failures)}'
+      )
 
 
 if __name__ == '__main__':

@@ -85,7 +85,9 @@ class Evaluator:
     for split, labels in (('train', task.train.label), ('test', task.test.label)):
       if self.skipped is None and not np.any(labels >= 0):
         raise ValueError(
-          f'The task {task.name!r} has no {split} labels; evaluation needs them.'
+          f'The task {task.name!r} has no {split} labels, though others; evaluation '
+          'needs them in both splits or in neither (--columns=label= of a table takes '
+          'none).'
         )
     self.config = config
     self.seen: dict[str, intervals.Tested] = {}
@@ -284,9 +286,7 @@ class Evaluator:
 
   def initial_params(self) -> network.Params:
     """Returns the parameters from which every algorithm starts with this seed."""
-    return from_scratch.initial_params(
-      self.config, self._encoder, self._task.num_classes
-    )
+    return from_scratch.initial_params(self.config, self._encoder)
 
   def _supervised(self, params: network.Params) -> results.Numbers:
     """Trains from `params` with only the labels of each fraction."""

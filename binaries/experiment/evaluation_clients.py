@@ -96,6 +96,8 @@ def build(
     ValueError: If the partition does not fit the task.
   """
   federated = collect = None
+  if task.why_unlabelled():
+    return WithClients(None, None, None)
   if method_names.FEDERATED_LINEAR in config.evaluation.methods:
     federated = probe(config, task, _partition(config, task), added.federated)
   one_round = method_names.ONE_ROUND in config.evaluation.methods

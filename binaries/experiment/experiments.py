@@ -101,10 +101,7 @@ def prepare(config: run_config.RunConfig) -> Experiment:
   algorithm, federated = algorithms.of(config), config.method.federated
   task = building_data.load_task(config)
   private.check_task(config, task)
-  if config.objective.labelled and not np.any(task.train.label >= 0):
-    raise ValueError(
-      f'The task {task.name!r} has no train labels; {config.title} learns from them.'
-    )
+  check_labels(config, task)
   partition = building_data.partition(config, task)
   report = describe.describe(partition, task.train.label, task.num_classes)
   print(report.line(), flush=True)
@@ -222,6 +219,21 @@ def in_parts(config: run_config.RunConfig, process: Any) -> Any:
   """
   parts = config.runtime.parts
   return process if parts is None else partial_rounds.in_parts(process, parts)
+
+
+def check_labels(config: run_config.RunConfig, task: task_types.Task) -> None:
+  """Raises ValueError if a run learns from labels that its task lacks.
+
+  Args:
+    config: The run.
+    task: Its task.
+  """
+  learns = config.objective.labelled or config.uses('labels')
+  if learns and not np.any(task.train.label >= 0):
+    raise ValueError(
+      f'The task {task.name!r} has no train labels; {config.title} learns from them. '
+      'Methods such as --method=dcco of binaries.dcco need none.'
+    )
 
 
 def batch_of_all(config: run_config.RunConfig, sizes: Sequence[int]) -> int:

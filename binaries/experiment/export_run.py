@@ -21,6 +21,7 @@ from tff_ssl.export import exports
 from tff_ssl.export import squares
 from tff_ssl.reporting import giving
 from tff_ssl.reporting import model_card
+from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs.privacy import disclosure
 from tff_ssl.storage import files
 
@@ -109,7 +110,9 @@ def give_away(folder: pathlib.Path, out: pathlib.Path) -> None:
     ValueError: If the run has no encoder.
   """
   encoder_file.read(folder / model_card.ENCODER)
-  found, left_out = giving.give(folder, out, encoder_card.PUBLIC)
+  # A run that ends replaces the encoder, then its card.
+  with stored_config.locked(folder, reads=True):
+    found, left_out = giving.give(folder, out, encoder_card.PUBLIC)
   if left_out:
     print(
       f'left out of {disclosure.NUMBERS}: the last {left_out} rounds, which came after '

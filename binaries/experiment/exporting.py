@@ -210,7 +210,10 @@ def fitted(
     ValueError: If the task has no training or test labels.
   """
   if not all(np.any(each.label >= 0) for each in (task.train, task.test)):
-    raise ValueError(f'The task {task.name!r} lacks labels; a classifier needs some.')
+    raise ValueError(
+      f'The task {task.name!r} lacks train or test labels; a classifier needs some of '
+      'both (binaries.embed needs none).'
+    )
   model = (_finetuned if end_to_end else _classifier)(config, task, encoder)
   if not task.case_level:
     return model

@@ -5,23 +5,23 @@ from collections.abc import Callable, Sequence
 import functools
 from typing import Any
 
+import tensorflow as tf
+
 from binaries.config import run_config
 from binaries.experiment import results
-from tff_ssl.augment import byol
 from tff_ssl.encoders import network
-from tff_ssl.encoders import projector
 from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import label_draws
 from tff_ssl.federated import server
+from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import supervised
 
 # Trains, as `fine_tuning.FineTuning` returns it.
 Train = Callable[..., fine_tuning.Finetuned]
 
 
 def initial_params(
-  config: run_config.RunConfig, encoder: network.Network, num_classes: int
+  config: run_config.RunConfig, encoder: network.Network
 ) -> network.Params:
   """Returns the parameters from which every algorithm starts with a run's seed.
 
@@ -30,15 +30,11 @@ def initial_params(
   Args:
     config: The run.
     encoder: The network.
-    num_classes: Classes of its task, at least 1.
   """
-  objective = supervised.SupervisedObjective(
-    encoder,
-    projector.build_linear(encoder.output_dim, num_classes),
-    byol.by_name('flip'),
-  )
-  weights = server.initial_weights(objective, config.random_seed)
-  return network.select(weights.trainable, dual_encoder.ENCODER)
+  networks = {dual_encoder.ENCODER: encoder}
+  seed = server.seed_of_weights(config.random_seed)
+  weights = base.init_networks(seed, tf.float32, networks)
+  return network.select(weights, dual_encoder.ENCODER)
 
 
 def evaluate(

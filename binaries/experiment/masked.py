@@ -80,9 +80,7 @@ class Evaluator:
     self._dense = dense.Evaluator(
       encoder, train, test, dense.DenseConfig(num_steps=masks.steps)
     )
-    self._initial = from_scratch.initial_params(
-      config, encoder, max(task.num_classes, 1)
-    )
+    self._initial = from_scratch.initial_params(config, encoder)
 
   def report(
     self,

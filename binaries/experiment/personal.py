@@ -92,7 +92,7 @@ class Personal:
     self._config, self._task = config, task
     self._encoder, self._partition = encoder, partition
     self._encoders = personal_models.PersonalEncoders(encoder, model)
-    self._evaluation = self._build_evaluation() if task.has_labels else None
+    self._evaluation = None if task.why_unlabelled() else self._build_evaluation()
 
   def _build_evaluation(self) -> personal_encoders.PersonalEvaluation:
     """Deals the test examples; does not encode yet."""

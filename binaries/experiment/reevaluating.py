@@ -75,7 +75,9 @@ def run(
     by_masks.report(folder, round, config.title, own, prefix)
   if set(config.evaluation.methods) == set(evaluation.of_masks(config)):
     return
-  if (reason := evaluating.skipped(task)) is not None:
+  has_signals = not (added.transfer or config.uses('labels'))
+  reason = evaluating.skipped(task)
+  if reason is not None and not has_signals:
     print(reason)
     return
   federated, collect, deal = evaluation_clients.build(config, added, task)
@@ -84,7 +86,7 @@ def run(
   )
   with evaluation_clients.open_context(config):
     numbers = evaluator.evaluate_model(params)
-    if not added.transfer and not config.uses('labels'):
+    if has_signals:
       known = report.signals_of(results.read(folder, round))
       numbers.update(known)
       if not known:

@@ -206,6 +206,9 @@ def execute(experiment: experiments.Experiment) -> None:
     return numbers
 
   watch, watch_every = _build_watch(experiment)
+  if evaluator.skipped is not None:
+    # At the end again, in place of the numbers.
+    print(evaluator.skipped, flush=True)
   with open_folder(config, experiment.task.fingerprint()) as folder:
     experiment.partition.write_csv(folder.path / 'partition.csv')
     data.write_intake(experiment.task, folder.path)

@@ -45,6 +45,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   algorithm = building.ALGORITHMS[config.method.kind]
   has_clients = config.method.has_clients
   task = building_data.load_task(config)
+  experiments.check_labels(config, task)
   sides = split(config, task)
   print(sides.line(), flush=True)
   clients = sides.clients
@@ -180,6 +181,8 @@ def _build_measure(
 
   def measure(state: Any, round: int) -> Mapping[str, float]:
     numbers: dict[str, float] = collections.OrderedDict()
+    if evaluator.skipped is not None:
+      return numbers
     if loop.is_due(round, accuracy_every, config.rounds):
       for name, own in classifiers(state).items():
         found = suite.evaluate_classifier(

@@ -45,6 +45,7 @@ _LIBRARIES = (
 _PR_SET_PDEATHSIG = 1
 # How often is asked whether a program has ended, at first and later.
 _POLL_SECONDS = 0.02, 0.1
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
 # Device files of GPUs, whose drivers a process and its fork cannot share.
 _ACCELERATORS = ('/dev/nvidiactl', '/dev/kfd')
 
@@ -243,9 +244,12 @@ def main(nice: int = 0, libraries: Sequence[str] = _LIBRARIES) -> None:
       answer = statuses.get(request)
     else:
       forking = os.getpid()
+      # A signal that comes before the child handles it is not ignored, but waits.
+      signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
       answer = os.fork()
       if not answer:
         _live(forking, *request)
+      signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
       statuses.pop(answer, None)
     print(json.dumps([number, answer]), flush=True)
 
@@ -283,9 +287,10 @@ def _live(
   status = 1
   try:
     end_with_parent(parent)
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _STOPPING:
       signal.signal(number, signal.SIG_DFL)
     stopping.while_it_imports()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
     for place, path in enumerate([os.devnull, *files]):
       flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
       os.dup2(os.open(path, flags if place else os.O_RDONLY, 0o600), place)

@@ -50,7 +50,6 @@ def run_module(name: str, resumes: bool = True) -> None:
       sys.exit(1)
     sys.exit(0)
   logging.get_absl_logger().addFilter(is_for_users)
-  stopping.as_it_begins()
   faulthandler.enable()
   try:
     start(module, sys.argv, resumes)
@@ -152,11 +151,13 @@ def run_checked(work: Callable[[], None], resumes: bool = True) -> None:
     work: Does the work; raises ValueError or OSError for bad input.
     resumes: Whether the same command goes on where this one is stopped.
   """
+  left = 'the same command resumes it' if resumes else 'nothing unfinished was written'
+  line = f'stopped: {left}'
   try:
-    work()
+    stopping.interruptible(work, line)
   except Exception as error:
     if (number := stopping.received()) is not None:
-      _end_stopped(number, resumes)
+      _end_stopped(number, line)
     sentence = _sentence(error)
     if sentence is None or logging.level_debug():
       raise
@@ -164,12 +165,11 @@ def run_checked(work: Callable[[], None], resumes: bool = True) -> None:
     sys.exit(1)
   except KeyboardInterrupt as stopped:
     # An interrupt from a signal has its number (`stopping`).
-    _end_stopped(stopped.args[0] if stopped.args else signal.SIGINT, resumes)
+    _end_stopped(stopped.args[0] if stopped.args else signal.SIGINT, line)
 
 
-def _end_stopped(number: int, resumes: bool) -> NoReturn:
-  left = 'the same command resumes it' if resumes else 'nothing unfinished was written'
-  print(f'\nstopped: {left}', file=sys.stderr)
+def _end_stopped(number: int, line: str) -> NoReturn:
+  print(f'\n{line}', file=sys.stderr)
   sys.exit(128 + number)
 
 

@@ -163,7 +163,7 @@ def test_random_encoder_is_the_one_that_every_algorithm_starts_from(runs, algori
     }
   task = registry.load('digits')
   encoder = cnn.build_encoder('conv2', task.image_shape, 0.125)
-  initial = from_scratch.initial_params(config(seed=0), encoder, task.num_classes)
+  initial = from_scratch.initial_params(config(seed=0), encoder)
   assert stored.keys() == initial.keys()
   for name, value in initial.items():
     np.testing.assert_array_equal(stored[name], value)

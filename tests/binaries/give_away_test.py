@@ -165,6 +165,15 @@ def test_rounds_that_the_card_does_not_count_are_left_out(run, tmp_path, capsys)
   assert not (tmp_path / 'other').exists()
 
 
+def test_a_run_that_may_be_writing_its_encoder_is_not_given_away(run, tmp_path):
+  with run_config.locked(run):
+    ended = in_process.run(
+      export, f'--run={run}', f'--out={tmp_path / "out"}', '--give_away'
+    )
+  assert ended.status == 1 and f'{run} is in use by process ' in ended.stderr
+  assert not (tmp_path / 'out').exists()
+
+
 def test_nothing_given_away_has_the_seed_or_anything_made_of_raw_examples(run, shared):
   config = run_config.read(run)
   seed = config['config']['seed']

@@ -20,7 +20,6 @@ from binaries.launching import forks, job_runner, stopping
 # A shell starts what is in its background with SIGINT ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 stopping.while_it_imports()
-stopping.as_it_begins()
 folder = pathlib.Path(sys.argv[1])
 class Runner(job_runner.Runner):
   def is_done(self, job):
@@ -34,7 +33,8 @@ class Job:
   log: pathlib.Path
 forks._LIBRARIES = ()
 start = None if sys.argv[2] == 'forked' else job_runner.start
-Runner(2, start).run([Job(folder / f'{name}.log') for name in 'bc'])
+jobs = [Job(folder / f'{name}.log') for name in 'bc']
+stopping.interruptible(lambda: Runner(2, start).run(jobs), '')
 """
 
 

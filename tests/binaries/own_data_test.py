@@ -8,7 +8,6 @@ import numpy as np
 from PIL import Image
 import pytest
 
-from binaries import dcco
 from binaries import partition
 from binaries.building import data
 from binaries.config import changing
@@ -19,10 +18,8 @@ from binaries.config import suited
 from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
 from binaries.experiment import report
-from tasks import registry
 from tasks import task_types
 from tests.binaries import in_process
-from tests.binaries import launch
 from tests.tasks import fabricate
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import network
@@ -128,46 +125,6 @@ def test_few_labels_that_names_put_into_one_split_only_skip_the_evaluation(
     evaluating.Evaluator(config, task, encoder)
 
 
-def test_a_folder_a_client_without_labels_trains_and_leaves_an_encoder(tmp_path):
-  for name in _NAMES:
-    (tmp_path / 'data' / name).mkdir(parents=True)
-    for k in range(3):
-      (tmp_path / 'data' / name / f'{k}.jpg').write_bytes(fabricate.jpeg(30 * k))
-  (tmp_path / 'data' / 'notes.txt').write_text('x')
-  run = in_process.run(
-    dcco,
-    launch.APART,
-    launch.FLIP,
-    '--task=folder',
-    '--data=folders=client',
-    f'--data_dir={tmp_path / "data"}',
-    '--image_size=8',
-    '--encoder=conv2:width=0.125',
-    '--objective=projector=8',
-    '--rounds=1',
-    f'--run_dir={tmp_path / "run"}',
-    folder=tmp_path / 'run',
-  )
-  assert run.status == 0, run.stderr
-  assert 'has a label: probes and accuracies are skipped.\n' in run.stdout
-  # The files, on the screen and beside the numbers.
-  taken = registry.load('folder', tmp_path / 'data', 8, folders='client').intake
-  assert '\n'.join(f'  {line}' for line in taken.lines()) in run.stdout
-  assert json.loads((run.folder / 'intake.json').read_text()) == taken.as_json()
-  assert taken.files == {'images read': 24, 'of other kinds': 1}
-  assert (run.folder / 'encoder.keras').is_file()
-  rows = launch.table(run.folder, 'partition.csv')
-  task = registry.load('folder', tmp_path / 'data', image_size=8, folders='client')
-  expected = [task.holder_names[k] for k in np.unique(task.train.client)]
-  assert [row['client_id'] for row in rows] == expected
-  assert {row['size'] for row in rows} == {'3'}
-  # Fewer clients than a round has by default: it has all of them, and says so.
-  said = f'each round has all {len(expected)} clients, because clients_per_round is 64'
-  assert said in run.stdout
-  (row,) = launch.table(run.folder)
-  assert float(row['client_work/clients']) == len(expected)
-
-
 def test_strict_makes_losses_errors(tmp_path, capsys):
   for k in range(6):
     (tmp_path / f'{k}.jpg').write_bytes(fabricate.jpeg(30 * k))
@@ -193,20 +150,6 @@ def test_leave_to_follow_links_is_not_taken_from_a_run(tmp_path):
   config = changing.of_folder(tmp_path, {'data': 'follow_links=true'})
   changing.check_given_again(tmp_path, config, of_data=True)
   assert config.data.follow_links and not config.data.strict
-
-
-def test_supervised_training_without_labels_is_refused_before_round_1(tmp_path):
-  (tmp_path / 'table.csv').write_text('a,b\n' + '1,2\n' * 10)
-  with pytest.raises(ValueError, match="The task 'features' has no train labels; cent"):
-    in_process.call(
-      dcco,
-      '--method=centralized_steps',
-      '--objective=supervised',
-      '--task=features',
-      f'--data_dir={tmp_path / "table.csv"}',
-      f'--run_dir={tmp_path / "run"}',
-    )
-  assert not (tmp_path / 'run').exists()
 
 
 @pytest.mark.parametrize(

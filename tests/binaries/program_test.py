@@ -97,28 +97,73 @@ _STOPS = """
 import os, signal, sys
 sys.argv = {argv}
 from binaries.launching import stopping
-{begin}
 try:
   os.kill(os.getpid(), signal.{name})
 except KeyboardInterrupt as stopped:
   sys.exit(f'raised {{stopped.args}}')
 """
+# A child for each line that a program's start, work and end go through.
+_STOPS_ANYWHERE = """
+import os, re, signal, sys, tempfile, traceback, types
+sys.argv = ['-m']
+from binaries.launching import program, stopping
+from binaries import dcco
+sys.modules['binaries.idle'] = idle = types.ModuleType('idle')
+idle.PROGRAM, idle.main = dcco.PROGRAM, lambda config: None
+# Children need not import what it does.
+program.work(idle, ['--run_dir=x'])
+files = (program.__file__, stopping.__file__)
+
+def live(number, place, flags):
+  def trace(frame, event, argument):
+    nonlocal place
+    if frame.f_code.co_filename not in files:
+      return None
+    place -= 1
+    if not place:
+      sys.settrace(None)
+      os.kill(os.getpid(), number)
+    return trace
+  sys.argv = ['idle', *flags]
+  sys.settrace(trace)
+  program.run('idle')
+
+for flags in (['--run_dir=x'], []):
+  for place in range(1, 1000):
+    number = (signal.SIGINT, signal.SIGTERM)[place % 2]
+    with tempfile.TemporaryFile() as log:
+      if not (child := os.fork()):
+        os.dup2(log.fileno(), 2)
+        try:
+          live(number, place, flags)
+        except BaseException:
+          traceback.print_exc()
+        os._exit(99)
+      status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+      log.seek(0)
+      said = log.read().decode()
+    if status == (not flags):
+      break
+    # What was wrong before is said too.
+    lines = [line for line in said.splitlines() if line[:6] not in ('', 'Error:')]
+    assert status == 128 + number, (number, place, flags, status, said)
+    assert len(lines) == 1 and lines[0].startswith('stopped'), (place, flags, said)
+  assert place > 40, place
+"""
 
 
 @pytest.mark.parametrize(
-  ('argv', 'begin', 'name', 'expected'),
+  ('argv', 'name', 'expected'),
   [
-    (['-m'], '', 'SIGINT', (130, 'stopped before it began: the same command starts')),
-    (['-m'], '', 'SIGTERM', (143, 'stopped before it began: the same command starts')),
-    (['-m'], 'stopping.as_it_begins()', 'SIGINT', (1, 'raised (2,)')),
-    (['-m'], 'stopping.as_it_begins()', 'SIGTERM', (1, 'raised (15,)')),
+    (['-m'], 'SIGINT', (130, 'stopped before it began: the same command starts')),
+    (['-m'], 'SIGTERM', (143, 'stopped before it began: the same command starts')),
     # Who imports programs has handlers of their own.
-    (['x'], 'stopping.as_it_begins()', 'SIGTERM', (-15, '')),
-    (['x'], '', 'SIGINT', (1, 'raised ()')),
+    (['x'], 'SIGTERM', (-15, '')),
+    (['x'], 'SIGINT', (1, 'raised ()')),
   ],
 )
-def test_signals_before_the_program_begins(argv, begin, name, expected):
-  code = _STOPS.format(argv=argv, begin=begin, name=name)
+def test_signals_before_the_program_begins(argv, name, expected):
+  code = _STOPS.format(argv=argv, name=name)
   ended = subprocess.run(
     [sys.executable, '-c', code],
     cwd=launch.ROOT,
@@ -129,6 +174,15 @@ def test_signals_before_the_program_begins(argv, begin, name, expected):
   assert ended.returncode == expected[0]
   assert ended.stderr.strip().startswith(expected[1])
   assert ended.stderr.strip().count('\n') == 0
+
+
+def test_a_signal_at_any_line_of_the_start_and_the_end_is_one_line():
+  subprocess.run(
+    [sys.executable, '-c', _STOPS_ANYWHERE],
+    cwd=launch.ROOT,
+    preexec_fn=launch.heed_ctrl_c,
+    check=True,
+  )
 
 
 def test_unencodable_characters_are_printed_as_escapes():
@@ -178,26 +232,38 @@ def test_lines_of_libraries_that_say_nothing_are_left_out(path, level, message, 
   assert program.is_for_users(record) == told
 
 
-def test_a_signal_that_c_makes_another_error_of_is_one_line():
-  """As of a property that TensorFlow reads while it traces."""
-  code = """
-import os, signal, sys
+@pytest.mark.parametrize(
+  ('how', 'said'),
+  [
+    ('another', 'stopped: the same command resumes it'),
+    ('lost', 'stopped: nothing unfinished was written'),
+  ],
+)
+def test_a_signal_that_c_loses_or_makes_another_error_of_is_one_line(how, said):
+  """As of a property that TensorFlow reads while it traces, and in a destructor."""
+  code = f"""
+import os, signal, sys, time
 sys.argv = ['-m']
-from binaries.launching import program, stopping
-stopping.as_it_begins()
-def main():
+from binaries.launching import program
+class Dying:
+  def __del__(self):
+    os.kill(os.getpid(), signal.SIGTERM)
+def lost():
+  Dying()
+  time.sleep(60)
+def another():
   try:
     os.kill(os.getpid(), signal.SIGTERM)
   except KeyboardInterrupt:
     pass
   raise AttributeError('there is no _type_spec')
-program.run_checked(main)
+program.run_checked({how}, resumes={how == 'another'})
 """
   process = subprocess.run(
     [sys.executable, '-c', code], cwd=launch.ROOT, capture_output=True, text=True
   )
   assert process.returncode == 143
-  assert process.stderr.strip() == 'stopped: the same command resumes it'
+  assert process.stderr.strip() == said
 
 
 @pytest.mark.parametrize(
@@ -216,20 +282,3 @@ def test_an_error_is_one_line_that_ends_as_a_sentence(capsys, message, sentence)
     program.run_checked(wrong)
   assert ended.value.code == 1
   assert capsys.readouterr().err == f'Error: {sentence}\n'
-
-
-@pytest.mark.parametrize(
-  ('resumes', 'said'),
-  [
-    (True, 'stopped: the same command resumes it'),
-    (False, 'stopped: nothing unfinished was written'),
-  ],
-)
-def test_sigterm_before_the_rounds_is_one_line(capsys, resumes, said):
-  def stopped():
-    raise KeyboardInterrupt(signal.SIGTERM)
-
-  with pytest.raises(SystemExit) as ended:
-    program.run_checked(stopped, resumes)
-  assert ended.value.code == 143
-  assert capsys.readouterr().err.strip() == said

@@ -14,6 +14,7 @@ from tests.binaries import fake_sweep
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.reporting import fabricate
+from tff_ssl.runs import run_config
 
 pytestmark = pytest.mark.forks
 swept = fake_sweep.swept
@@ -289,6 +290,14 @@ def test_all_are_run_once_and_compared_by_method(tmp_path, swept):
   card.unlink()
   started, _ = swept(_METHODS, '--seeds=0,1,2')
   assert sorted(started) == [('fed_byol', 2), ('simclr', 1), ('simclr', 2)]
+
+
+def test_a_sweep_in_the_folder_of_another_is_refused(tmp_path, swept):
+  (tmp_path / 'out').mkdir()
+  with run_config.locked(tmp_path / 'out'):
+    started, ended = swept(_METHODS)
+  assert ended.status == 1 and 'out is in use by process ' in ended.stderr
+  assert started == [] and not (tmp_path / 'out' / 'comparison').exists()
 
 
 def test_failed_runs_are_reported_and_the_others_compared(tmp_path, swept):

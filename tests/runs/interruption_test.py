@@ -32,8 +32,12 @@ def test_a_round_that_takes_long_is_abandoned(tmp_path, capsys, monkeypatch, num
 
 def test_last_save_is_not_interrupted(monkeypatch):
   monkeypatch.setattr(interruption, '_PATIENCE', 0.05)
+  seen = []
+  before = signal.signal(signal.SIGTERM, lambda number, _: seen.append(number))
   with interruption.Interruption() as signals:
-    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGTERM)
     signals.settle()
     time.sleep(0.2)
-  assert signals.number == signal.SIGINT
+  # Nor is it forgotten.
+  assert seen == [signals.number] == [signal.SIGTERM]
+  signal.signal(signal.SIGTERM, before)

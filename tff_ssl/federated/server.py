@@ -34,9 +34,14 @@ def initial_weights(
   The weights that are not trainable are batch norm's population statistics, by name.
   """
   return tff.learning.models.ModelWeights(
-    trainable=objective.init(tf.constant(seeds.stream(seed, _INITIAL_WEIGHTS))),
+    trainable=objective.init(seed_of_weights(seed)),
     non_trainable=batch_norm_statistics.initial(objective),
   )
+
+
+def seed_of_weights(seed: int) -> tf.Tensor:
+  """Returns the seed of the initial weights for a run's seed, int32 [2]."""
+  return tf.constant(seeds.stream(seed, _INITIAL_WEIGHTS))
 
 
 def as_weights(params: base.Params) -> tff.learning.models.ModelWeights:

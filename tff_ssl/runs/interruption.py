@@ -49,16 +49,19 @@ class Interruption:
     """Ends the countdown: from now on only a further signal interrupts."""
     self._is_settled = True
 
-  def __exit__(self, *_: object) -> None:
+  def __exit__(self, kind: object, *_: object) -> None:
     if self._previous:
       signal.setitimer(signal.ITIMER_REAL, 0)
     for number, handler in self._previous.items():
       signal.signal(number, handler)  # type: ignore[arg-type]
+    if self.number is not None and kind is None:
+      # It came after the last look at `number`.
+      signal.raise_signal(self.number)
 
   def _handle(self, number: int, frame: types.FrameType | None) -> None:
     del frame
     if self.number is not None:
-      raise KeyboardInterrupt
+      raise KeyboardInterrupt(number)
     self.number = number
     signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
     sys.stderr.write(

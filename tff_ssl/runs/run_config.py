@@ -1,7 +1,9 @@
 """`config.json` of a run folder: the settings of a run, compared when it resumes."""
 
 import collections
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+import contextlib
+import fcntl
 import hashlib
 import importlib.metadata
 import json
@@ -159,6 +161,38 @@ def _read(folder: pathlib.Path) -> dict[str, Any]:
   if not isinstance(config.get(_CONFIG), dict):
     raise ValueError(f"{path} does not belong to a run: it has no '{_CONFIG}'")
   return config
+
+
+@contextlib.contextmanager
+def locked(folder: pathlib.Path, reads: bool = False) -> Iterator[None]:
+  """Locks a folder for a block; the kernel unlocks it when the process ends.
+
+  Args:
+    folder: The folder. One that is only read and has no lock is used by nobody.
+    reads: Whether others may read it too; nothing is then written, not even here.
+
+  Raises:
+    ValueError: If another process has locked it.
+  """
+  path = folder / LOCK
+  if reads and not path.exists():
+    yield
+    return
+  how = fcntl.LOCK_SH if reads else fcntl.LOCK_EX
+  opening = os.O_RDONLY | os.O_NONBLOCK if reads else os.O_RDWR | os.O_CREAT
+  descriptor = os.open(path, opening, 0o644)
+  try:
+    try:
+      fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+      owner = os.pread(descriptor, 32, 0).decode() or 'unknown'
+      raise ValueError(f'{folder} is in use by process {owner}') from None
+    if not reads:
+      os.ftruncate(descriptor, 0)
+      os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+    yield
+  finally:
+    os.close(descriptor)
 
 
 def identity(folder: str | os.PathLike[str]) -> str:

@@ -23,7 +23,7 @@ worker.log       the output of the worker process
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-import fcntl
+import contextlib
 import os
 import pathlib
 from typing import Any, Self
@@ -80,7 +80,8 @@ class RunFolder:
     number_trackers.check(trackers)
     self.path.mkdir(parents=True, exist_ok=True)
     run_config.check_contained(self.path)
-    self._lock = _lock(self.path)
+    self._lock = contextlib.ExitStack()
+    self._lock.enter_context(run_config.locked(self.path))
     try:
       files.remove_asides(self.path)
       built = run_config.build(config, task_fingerprint, free, neutral, command)
@@ -91,7 +92,7 @@ class RunFolder:
       self._of_metrics = round_table.TableDigest(self.path / 'metrics.csv')
       self._of_clients = round_table.TableDigest(self.path / round_table.CLIENTS)
     except BaseException:
-      os.close(self._lock)
+      self._lock.close()
       raise
     self._trackers = number_trackers.Trackers(
       trackers, self.path, run_config.settings(config)
@@ -331,7 +332,7 @@ class RunFolder:
     try:
       self._trackers.close()
     finally:
-      os.close(self._lock)
+      self._lock.close()
 
   def __enter__(self) -> Self:
     return self
@@ -380,17 +381,3 @@ def _row_of(rows: Iterable[Mapping[str, str]], round: int) -> dict[str, str]:
   """Returns the cells of a round, without its number; none if it has no row."""
   rows_of_round = [row for row in rows if row['round'] == str(round)]
   return {k: v for row in rows_of_round for k, v in row.items() if k != 'round'}
-
-
-def _lock(folder: pathlib.Path) -> int:
-  """Returns a locked descriptor; the kernel unlocks it when the process ends."""
-  descriptor = os.open(folder / run_config.LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-  try:
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-  except BlockingIOError:
-    owner = os.pread(descriptor, 32, 0).decode() or 'unknown'
-    os.close(descriptor)
-    raise ValueError(f'{folder} is in use by process {owner}') from None
-  os.ftruncate(descriptor, 0)
-  os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-  return descriptor
