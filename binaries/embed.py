@@ -33,6 +33,7 @@ from binaries.config import objectives
 from binaries.config import outputs
 from binaries.config import run_config
 from binaries.launching import program
+from tff_ssl.computing import json_kinds
 from tff_ssl.computing import kinds
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.storage import files
@@ -132,7 +133,7 @@ def _of_card(path: pathlib.Path) -> data_lib.Data:
   """Returns how pictures were read for an encoder, by its card."""
   card, types = files.read_json(path), kinds.field_types(data_lib.Data)
   own = {
-    name: kinds.field_from_json(card.get(name), types[name], str(path), name)
+    name: json_kinds.field_from_json(card.get(name), types[name], str(path), name)
     for name in ('fit', 'pixel_range')
   }
   return data_lib.Data(**own)
