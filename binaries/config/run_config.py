@@ -20,6 +20,7 @@ from binaries.config import objectives
 from binaries.config import roles
 from binaries.config import runtimes
 from binaries.config import training
+from tff_ssl.computing import json_kinds
 from tff_ssl.computing import kinds
 
 ROUNDS, _SIGNALS = 'rounds', 'evaluation.signals_every'
@@ -254,7 +255,9 @@ def _fields(
     if name in tables:
       own[name] = _part(name, each, tables[name], keep_paths)
       continue
-    own[name] = kinds.field_from_json(each, types[name], 'The run', f'{prefix}{name}')
+    own[name] = json_kinds.field_from_json(
+      each, types[name], 'The run', f'{prefix}{name}'
+    )
   return own
 
 

@@ -11,6 +11,7 @@ from tasks import brightness
 from tasks import column_names
 from tasks import images
 from tasks import registry
+from tff_ssl.computing import json_kinds
 from tff_ssl.computing import kinds
 from tff_ssl.partition import classes
 from tff_ssl.partition import shares
@@ -122,7 +123,7 @@ def of_card(card: pathlib.Path, **names: str) -> data_lib.Data:
   """
   known, types = files.read_json(card), kinds.field_types(data_lib.Data)
   own = {
-    field: kinds.field_from_json(known.get(name), types[field], str(card), name)
+    field: json_kinds.field_from_json(known.get(name), types[field], str(card), name)
     for field, name in names.items()
   }
   return data_lib.Data(**own)

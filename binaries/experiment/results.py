@@ -101,14 +101,12 @@ def save_encoder(
     feature_sets.encode(model, inputs),
     inputs if inputs.ndim == 4 else None,
     {
-      'label': [_label(task, label) for label in shown.label],
+      'label': [
+        task.label_names[label] if label >= 0 else 'unlabelled' for label in shown.label
+      ],
       'example_id': [str(example_id) for example_id in shown.example_id],
     },
   )
-
-
-def _label(task: task_types.Task, label: int) -> str:
-  return task.label_names[label] if label >= 0 else 'unlabelled'
 
 
 def texts(results: Mapping[str, Numbers], own: str, balanced: bool) -> list[str]:
@@ -396,9 +394,7 @@ def _read(path: pathlib.Path) -> tuple[int, Numbers]:
   if not path.exists():
     return -1, collections.OrderedDict()
   numbers = collections.OrderedDict(run_reader.read_numbers(path))
-  round = numbers.pop(_ROUND, None)
-  if not isinstance(round, int):
-    raise ValueError(
-      f'{path} is not an evaluation: its round is {round!r}; it must be a whole number.'
-    )
-  return round, numbers
+  round = numbers.pop(_ROUND, math.nan)
+  if round % 1 != 0:
+    raise ValueError(f'{path} has the round {round}; it must be a whole number.')
+  return int(round), numbers

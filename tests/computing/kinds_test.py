@@ -10,6 +10,7 @@ from hypothesis import strategies
 import pytest
 
 from tff_ssl.computing import docstrings
+from tff_ssl.computing import json_kinds
 from tff_ssl.computing import kinds
 
 
@@ -92,7 +93,9 @@ def test_a_value_is_read_from_its_text_and_its_json_values(box):
   assert values.pop('kind') == 'box'
   types = kinds.field_types(_Box)
   assert values.keys() == types.keys()
-  read = {name: kinds.value_from_json(own, types[name]) for name, own in values.items()}
+  read = {
+    name: json_kinds.value_from_json(own, types[name]) for name, own in values.items()
+  }
   assert kinds.build(_Box, 'box', read, 'The box') == box
 
 
@@ -117,7 +120,7 @@ def test_any_text_is_read_or_refused_by_one_error(text, base):
 def test_json_values_are_of_the_type_or_refused(value):
   for type_ in kinds.field_types(_Box).values():
     try:
-      read = kinds.value_from_json(value, type_)
+      read = json_kinds.value_from_json(value, type_)
     except ValueError as error:
       assert str(error).startswith('it must be ')
     else:

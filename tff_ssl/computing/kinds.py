@@ -77,8 +77,6 @@ BETWEEN = '/'
 _NONE = 'none'
 _TRUTH = {'true': True, 'false': False}
 _TITLES = {bool: 'true or false', int: 'a whole number', float: 'a number'}
-# What an integer of a file must be below, in bits, and how much an error shows of one.
-_BITS, _SHOWN = 64, 60
 
 
 class MisfitError(ValueError):
@@ -97,7 +95,7 @@ class Kind:
     """Raises ValueError if a field has a value that its type does not allow."""
     for name, type_ in field_types(type(self)).items():
       try:
-        _check(getattr(self, name), type_)
+        check_value(getattr(self, name), type_)
       except ValueError as error:
         raise ValueError(f'{name} is {getattr(self, name)!r}; {error}') from None
 
@@ -264,7 +262,7 @@ def _range(type_: Any) -> Range:
   return Range()
 
 
-def _check(value: Any, type_: Any) -> None:
+def check_value(value: Any, type_: Any) -> None:
   """Raises ValueError if a value is of another type, or out of its type's range."""
   optional, inner = without_none(type_)
   if value is None and optional:
@@ -273,7 +271,7 @@ def _check(value: Any, type_: Any) -> None:
     if not isinstance(value, tuple | list):
       raise MisfitError(type_)
     for each in value:
-      _check(each, typing.get_args(inner)[0])
+      check_value(each, typing.get_args(inner)[0])
   elif typing.get_origin(inner) is typing.Literal:
     if value not in typing.get_args(inner):
       raise MisfitError(type_)
@@ -290,7 +288,7 @@ def checked_value(text: str, type_: Any) -> Any:
   """Reads the value of a field, and checks its range; see `parse_value`."""
   try:
     value = parse_value(text, type_)
-    _check(value, type_)
+    check_value(value, type_)
   except MisfitError as error:
     # Not that of one number of several.
     raise MisfitError(type_, error.more) from None
@@ -344,79 +342,6 @@ def to_json(value: Any) -> Any:
     own = {name: to_json(getattr(value, name)) for name in field_types(type(value))}
     return collections.OrderedDict(**kind, **own)
   return [*map(to_json, value)] if isinstance(value, tuple | list) else value
-
-
-def from_json(cls: type[Any], values: Any, where: str) -> Any:
-  """Builds a dataclass from JSON that may be a stranger's.
-
-  Args:
-    cls: The dataclass, without a kind.
-    values: Value by field, as JSON.
-    where: Where the values are, for errors.
-
-  Raises:
-    ValueError: If a field is missing or unknown, or has a value that its type does not
-      allow.
-  """
-  if not isinstance(values, Mapping):
-    raise ValueError(f'{where} is {repr(values)[:60]}; it must be an object.')
-  types, own = field_types(cls), dict[str, Any]()
-  for name, value in values.items():
-    if name not in types:
-      raise ValueError(
-        f'{where} has {name[:_SHOWN]!r}; {_choice(name, types, "fields")}'
-      )
-    own[name] = field_from_json(value, types[name], where, name)
-  return build(cls, '', own, where)
-
-
-def field_from_json(value: Any, type_: Any, where: str, name: str) -> Any:
-  """Returns the value of a field from JSON, of its type and in its range.
-
-  Args:
-    value: The JSON value.
-    type_: The field's type.
-    where: What has the field, for errors.
-    name: Its name.
-
-  Raises:
-    ValueError: If its type does not allow the value.
-  """
-  try:
-    read = value_from_json(value, type_)
-    _check(read, type_)
-  except MisfitError as error:
-    shown = repr(value)
-    shown = shown if len(shown) <= _SHOWN else f'{shown[:_SHOWN]}...'
-    raise ValueError(f'{where} has {name}={shown}; {error}') from error
-  return read
-
-
-def value_from_json(value: Any, type_: Any) -> Any:
-  """Returns the value of a field from JSON.
-
-  Raises:
-    ValueError: If it is not of the field's type.
-  """
-  optional, inner = without_none(type_)
-  if value is None and optional:
-    return None
-  if typing.get_origin(inner) is tuple and isinstance(value, list):
-    item = typing.get_args(inner)[0]
-    return tuple(value_from_json(each, item) for each in value)
-  if typing.get_origin(inner) is Mapping and isinstance(value, Mapping):
-    item = typing.get_args(inner)[1]
-    return {name: value_from_json(each, item) for name, each in value.items()}
-  if isinstance(value, int) and value.bit_length() >= _BITS:
-    raise MisfitError(type_, f', below 2^{_BITS}')
-  if inner is float and isinstance(value, int) and not isinstance(value, bool):
-    return float(value)
-  if typing.get_origin(inner) is typing.Literal:
-    if value in typing.get_args(inner):
-      return value
-  elif typing.get_origin(inner) is None and type(value) is inner:
-    return value
-  raise MisfitError(type_)
 
 
 def type_text(type_: Any) -> str:

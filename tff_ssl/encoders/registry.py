@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 from typing import Any
 
-from tff_ssl.computing import kinds
+from tff_ssl.computing import json_kinds
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import convnext
@@ -132,7 +132,7 @@ def rebuild(description: object) -> network.Network:
     if not isinstance(name, str) or {type(size) for size in shape} != {int}:
       raise ValueError(f'name is {name!r} and image_shape {shape!r}')
     encoder: network.Network = module.from_config(
-      kinds.from_json(config_type, description['config'], 'its config'),
+      json_kinds.from_json(config_type, description['config'], 'its config'),
       tuple(shape),
       name,
     )

@@ -14,10 +14,9 @@ written, each byte is written only once, and between rounds there is one file to
 A row holds only the bytes of a state, and the file their layout
 (`checkpoints.StateLayout`).
 
-The file also holds the number of its rows, sums over them, and the identity of its run:
-a client whose row is missing would silently begin again. It may come from a stranger:
-SQLite opens no database with other tables, views or triggers than ours, no value that
-is larger than any of ours, and no journal that names another file.
+The file also holds the number of its rows, sums over them, and its run's identity: a
+client without its row would silently begin again. Of a stranger's file, other tables,
+views, triggers, larger values and journals that name another file are not opened.
 """
 
 import collections

@@ -1,5 +1,6 @@
 """Files that are either complete or absent, whenever the process is killed."""
 
+import collections
 from collections.abc import Collection, Iterator, Mapping
 import contextlib
 import json
@@ -161,7 +162,7 @@ def parse_json(
     value = json.loads(content, object_pairs_hook=_unique)
   except (ValueError, RecursionError) as error:
     raise ValueError(f'{name} is not JSON: {error}') from error
-  level = [[value]]
+  level: list[Any] = [[value]]
   for _ in range(_DEEPEST + 1):
     inner = (v.values() if isinstance(v, dict) else v for v in level)
     level = [each for v in inner for each in v if isinstance(each, dict | list)]
@@ -174,8 +175,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
   """Returns a JSON object whose names are unique: readers disagree on others."""
   result = dict(pairs)
   if len(result) < len(pairs):
-    seen = set[str]()
-    name = next(n for n, _ in pairs if n in seen or seen.add(n))
+    name = collections.Counter(name for name, _ in pairs).most_common(1)[0][0]
     raise ValueError(f'{name[:60]!r} is there twice')
   return result
 

@@ -41,6 +41,7 @@ import numpy as np
 
 from tff_ssl.aggregators import bounds
 from tff_ssl.computing import checks
+from tff_ssl.computing import json_kinds
 from tff_ssl.computing import kinds
 from tff_ssl.runs.privacy import divergences
 from tff_ssl.runs.privacy import release_history
@@ -191,7 +192,7 @@ class Terms:
       ValueError: If a value is missing, or is of another type.
     """
     own = {name: stored[name] for name in kinds.field_types(cls) if name in stored}
-    read: Terms = kinds.from_json(cls, own, 'it')
+    read: Terms = json_kinds.from_json(cls, own, 'it')
     return read
 
   def as_json(self) -> dict[str, Any]:
