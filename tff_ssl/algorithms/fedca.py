@@ -60,6 +60,7 @@ from tff_ssl.encoders import checks as encoder_checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
+from tff_ssl.losses import lengths
 from tff_ssl.objectives import base
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dictionary_contrast
@@ -189,7 +190,7 @@ def update_dictionary(
     The context of the next round.
   """
   came = contextual.came(aggregated[dictionary_contrast.FILLED])
-  rows = tf.math.l2_normalize(aggregated[dictionary_contrast.ROWS], axis=2)
+  rows = lengths.unit(aggregated[dictionary_contrast.ROWS], axis=2)
   rows = tf.where(came[:, :, tf.newaxis], rows, tf.zeros_like(rows))
   heard = tf.reduce_any(came, axis=1)[:, tf.newaxis]
   result = collections.OrderedDict(context)

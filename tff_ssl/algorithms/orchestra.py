@@ -54,6 +54,7 @@ from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.losses import equal_clusters
+from tff_ssl.losses import lengths
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import orchestra as orchestra_objective
 
@@ -171,7 +172,7 @@ def global_centroids(
     [G, d], as before if there is no local centroid; and whether there is one.
   """
   came = contextual.came(aggregated[_FILLED])
-  points = tf.math.l2_normalize(tf.boolean_mask(aggregated[_ROWS], came), axis=1)
+  points = lengths.unit(tf.boolean_mask(aggregated[_ROWS], came), axis=1)
   any_came = tf.shape(points)[0] > 0
   after = tf.cond(
     any_came,
@@ -205,7 +206,7 @@ def orchestra(
     points = tf.random.stateless_normal([config.clusters, dim], seed)
     return server.initial_of(objective, training.seed, server_optimizer).with_extra(
       **{
-        _CENTROIDS: tf.math.l2_normalize(points, axis=1),
+        _CENTROIDS: lengths.unit(points, axis=1),
         _CLUSTERED: tf.constant(False),
       }
     )

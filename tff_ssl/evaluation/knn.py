@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from tff_ssl.computing import checks
 from tff_ssl.evaluation import label_fractions
+from tff_ssl.losses import lengths
 
 # Similarities held at a time: 32 MiB, whatever the number of examples.
 _BLOCK_ELEMENTS = 2**23
@@ -97,4 +98,4 @@ def _scores(
 
 def _normalized(features: np.ndarray) -> tf.Tensor:
   """Returns rows of unit length; a zero row stays zero, similar to nothing."""
-  return tf.math.l2_normalize(tf.constant(features, tf.float32), axis=1, epsilon=1e-24)
+  return lengths.unit(tf.constant(features, tf.float32), axis=1, epsilon=1e-24)

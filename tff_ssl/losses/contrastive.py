@@ -48,14 +48,13 @@ def nt_xent(
       f'the encodings, {f.shape}.'
     )
   n = tf.shape(f)[0]
-  # The default epsilon keeps the gradient of a zero vector finite.
-  views = tf.math.l2_normalize(tf.concat([f, g], axis=0), axis=1)
+  views = lengths.unit(tf.concat([f, g], axis=0), axis=1)
   logits = tf.matmul(views, views, transpose_b=True) / temperature
 
   candidates = ~tf.eye(2 * n, dtype=tf.bool)
   if negatives is not None:
     others, known = _blanked(negatives, negatives_mask)
-    others = tf.math.l2_normalize(others, axis=1)
+    others = lengths.unit(others, axis=1)
     further = tf.matmul(views, others, transpose_b=True) / temperature
     logits = tf.concat([logits, further], axis=1)
     known = tf.broadcast_to(known[tf.newaxis, :], tf.shape(further))

@@ -9,6 +9,7 @@ Differentiable Deep Clustering with Cluster Size Constraints, 2019.
 import tensorflow as tf
 
 from tff_ssl.computing import checks
+from tff_ssl.losses import lengths
 from tff_ssl.losses import sinkhorn
 
 
@@ -48,7 +49,7 @@ def centroids(
     members = tf.one_hot(nearest, tf.shape(means)[0], dtype=x.dtype)
     sums = tf.matmul(members, x, transpose_a=True)
     filled = tf.reduce_sum(sums**2, axis=1, keepdims=True) > 0
-    return i + 1, tf.where(filled, tf.math.l2_normalize(sums, axis=1), means)
+    return i + 1, tf.where(filled, lengths.unit(sums, axis=1), means)
 
   _, means = tf.while_loop(
     lambda i, _: i < iterations, body, (tf.constant(0), tf.stop_gradient(start))

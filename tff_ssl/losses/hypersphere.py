@@ -7,6 +7,7 @@ Alignment and Uniformity on the Hypersphere. ICML 2020.
 import tensorflow as tf
 
 from tff_ssl.computing import checks
+from tff_ssl.losses import lengths
 
 
 def alignment(f: tf.Tensor, g: tf.Tensor) -> tf.Tensor:
@@ -21,7 +22,7 @@ def alignment(f: tf.Tensor, g: tf.Tensor) -> tf.Tensor:
 
   Source: Wang and Isola 2020, Section 4.1, L_align with alpha = 2.
   """
-  f, g = tf.math.l2_normalize(f, axis=1), tf.math.l2_normalize(g, axis=1)
+  f, g = lengths.unit(f, axis=1), lengths.unit(g, axis=1)
   squares = tf.reduce_sum(tf.math.squared_difference(f, g))
   return tf.math.divide_no_nan(squares, tf.cast(tf.shape(f)[0], f.dtype))
 
@@ -43,7 +44,7 @@ def uniformity(x: tf.Tensor, t: float = 2.0) -> tf.Tensor:
   Source: Wang and Isola 2020, Section 4.1, L_uniform.
   """
   checks.positive(t=t)
-  x = tf.math.l2_normalize(x, axis=1)
+  x = lengths.unit(x, axis=1)
   n = tf.shape(x)[0]
   exponents = 2 * t * (tf.matmul(x, x, transpose_b=True) - 1)
   # The lowest finite number, not -inf: a row of -inf has a gradient of NaN.

@@ -7,6 +7,7 @@ Unsupervised Visual Representation Learning. CVPR 2020.
 import tensorflow as tf
 
 from tff_ssl.computing import checks
+from tff_ssl.losses import lengths
 
 
 def info_nce(
@@ -48,8 +49,7 @@ def info_nce(
       f'The queue has shape {queue.shape}; it must be [size, d] with the d of the '
       f'queries, {queries.shape}.'
     )
-  # The default epsilon keeps the gradient of a zero vector finite.
-  q, k = tf.math.l2_normalize(queries, axis=1), tf.math.l2_normalize(keys, axis=1)
+  q, k = lengths.unit(queries, axis=1), lengths.unit(keys, axis=1)
   positive = tf.reduce_sum(q * k, axis=1) / temperature
   own = (
     tf.matmul(q, k, transpose_b=True) / temperature

@@ -102,8 +102,7 @@ def byol_loss(p1: tf.Tensor, p2: tf.Tensor, z1: tf.Tensor, z2: tf.Tensor) -> tf.
 def _cosine(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
   """Cosine similarities [n]."""
   lengths.check_alike(a, b)
-  # The default epsilon keeps the gradient of a zero vector finite.
-  unit_a, unit_b = tf.math.l2_normalize(a, axis=1), tf.math.l2_normalize(b, axis=1)
+  unit_a, unit_b = lengths.unit(a, axis=1), lengths.unit(b, axis=1)
   return tf.reduce_sum(unit_a * unit_b, axis=1)
 
 

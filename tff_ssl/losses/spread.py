@@ -18,6 +18,8 @@ import functools
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.losses import lengths
+
 # Second moments are sent for at most this many dimensions.
 SUBSPACE_DIM = 32
 
@@ -35,7 +37,7 @@ def normalised_moments(
     and of their products in `subspace(d)`, k = min(d, 32). All are zero for n = 0.
   """
   count = tf.cast(tf.shape(encodings)[0], encodings.dtype)
-  unit = tf.math.l2_normalize(encodings, axis=1)
+  unit = lengths.unit(encodings, axis=1)
   inside = _into_subspace(unit)
   return (
     tf.math.divide_no_nan(tf.reduce_sum(unit, axis=0), count),

@@ -8,6 +8,7 @@ Algorithms for Unbalanced Optimal Transport Problems. Mathematics of Computation
 import tensorflow as tf
 
 from tff_ssl.computing import checks
+from tff_ssl.losses import lengths
 
 
 def plan(
@@ -77,5 +78,5 @@ def dispersion(
   Returns:
     Scalar <pi, C>, C half the squared distances, at least 0; 0 for n = 0.
   """
-  cost = 1.0 - tf.matmul(tf.math.l2_normalize(x, axis=1), points, transpose_b=True)
+  cost = 1.0 - tf.matmul(lengths.unit(x, axis=1), points, transpose_b=True)
   return tf.reduce_sum(plan(cost, epsilon, tau, iterations) * cost)

@@ -33,6 +33,7 @@ from tff_ssl.augment import byol as augment
 from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.losses import contrastive
+from tff_ssl.losses import lengths
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
@@ -106,7 +107,7 @@ class FedCAObjective(contextual.ContextObjective):
     With batch norm all n examples are one batch.
     """
     image = augment.to_float(examples[self.model.encoder.field])
-    return tf.math.l2_normalize(self.model.project(params, image), axis=1)
+    return lengths.unit(self.model.project(params, image), axis=1)
 
   def _features(self, params: Mapping[str, tf.Tensor], image: tf.Tensor) -> tf.Tensor:
     encoder = self.model.encoder

@@ -21,6 +21,7 @@ from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.losses import distillation
+from tff_ssl.losses import lengths
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
@@ -117,5 +118,5 @@ class DinoObjective(base.Objective):
   def _outputs(self, params: base.Params, crops: list[tf.Tensor]) -> list[tf.Tensor]:
     """Returns the projections of crops of one size, then each crop's scores."""
     z = self.model.project(params, tf.concat(crops, axis=0), batches=len(crops))
-    kernel = tf.math.l2_normalize(params[_KERNEL], axis=0)
-    return [z, *tf.split(tf.math.l2_normalize(z, axis=1) @ kernel, len(crops))]
+    kernel = lengths.unit(params[_KERNEL], axis=0)
+    return [z, *tf.split(lengths.unit(z, axis=1) @ kernel, len(crops))]

@@ -26,6 +26,7 @@ import tensorflow as tf
 
 from tff_ssl.augment import randomness
 from tff_ssl.computing import checks
+from tff_ssl.losses import lengths
 from tff_ssl.losses import unbalanced_transport
 from tff_ssl.objectives import base
 from tff_ssl.objectives import outputs
@@ -97,4 +98,4 @@ def points(
   uniform = randomness.uniforms(seed, example_id, dim, _SALT + view)
   # In float32 the largest uniform number and half a step would be 1.
   normal = tf.math.ndtri(tf.cast(uniform, tf.float64) + _HALF_STEP)
-  return tf.cast(tf.math.l2_normalize(normal, axis=1), tf.float32)
+  return tf.cast(lengths.unit(normal, axis=1), tf.float32)

@@ -26,6 +26,7 @@ from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.losses import key_queue
+from tff_ssl.losses import lengths
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
@@ -89,7 +90,7 @@ class MocoObjective(base.Objective):
     first, second = self.model.views(examples, seed)
     queries = self.model.project(params, first)
     keys = self.model.project(network.select(state, target.TARGET), second)
-    keys = tf.stop_gradient(tf.math.l2_normalize(keys, axis=1))
+    keys = tf.stop_gradient(lengths.unit(keys, axis=1))
     loss = key_queue.info_nce(
       queries,
       keys,

@@ -29,6 +29,7 @@ from tff_ssl.augment import rotation
 from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
+from tff_ssl.losses import lengths
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import contextual
@@ -124,13 +125,13 @@ class OrchestraObjective(contextual.ContextObjective):
       seed: int32 [2].
     """
     first, _ = self.model.views(examples, seed)
-    return tf.math.l2_normalize(self._target(state, first), axis=1)
+    return lengths.unit(self._target(state, first), axis=1)
 
   def _target(self, state: base.State, images: tf.Tensor) -> tf.Tensor:
     return self.model.project(network.select(state, target.TARGET), images)
 
   def _scores(self, z: tf.Tensor) -> tf.Tensor:
-    unit = tf.math.l2_normalize(z, axis=1)
+    unit = lengths.unit(z, axis=1)
     centroids = tf.cast(self.bound[CENTROIDS], z.dtype)
     return tf.matmul(unit, centroids, transpose_b=True) / self.temperature
 

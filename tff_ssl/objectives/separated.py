@@ -34,6 +34,7 @@ import tensorflow as tf
 
 from tff_ssl.computing import checks
 from tff_ssl.encoders import network
+from tff_ssl.losses import lengths
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import contextual
@@ -134,8 +135,8 @@ def check(
 
 def _separation(z: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:
   """Returns the distance of unit rows [n, d] from their scaled copies, over n."""
-  z = tf.math.l2_normalize(z, axis=1)
-  own = tf.stop_gradient(tf.math.l2_normalize(z * scale, axis=1))
+  z = lengths.unit(z, axis=1)
+  own = tf.stop_gradient(lengths.unit(z * scale, axis=1))
   squared = tf.reduce_sum(tf.math.squared_difference(z, own))
   count = tf.cast(tf.shape(z)[0], z.dtype)
   # What only rounding sets apart has no direction, and a root at 0 no finite gradient.

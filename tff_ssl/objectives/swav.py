@@ -27,6 +27,7 @@ from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.losses import key_queue
+from tff_ssl.losses import lengths
 from tff_ssl.losses import sinkhorn
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
@@ -108,7 +109,7 @@ class SwavObjective(base.Objective):
     prototypes = tf.math.divide_no_nan(
       params[_KERNEL], tf.stop_gradient(tf.norm(params[_KERNEL], axis=0))
     )
-    unit = tf.math.l2_normalize(z, axis=1)
+    unit = lengths.unit(z, axis=1)
     first, second = tf.split(tf.matmul(unit, prototypes), 2)
     carry: base.Carry = collections.OrderedDict()
     earlier: tuple[tf.Tensor, tf.Tensor] | None = None
@@ -139,5 +140,5 @@ class SwavObjective(base.Objective):
 def _normalised(params: base.Params) -> base.Params:
   """Returns the parameters with prototypes of length 1."""
   normalised = collections.OrderedDict(params)
-  normalised[_KERNEL] = tf.math.l2_normalize(params[_KERNEL], axis=0)
+  normalised[_KERNEL] = lengths.unit(params[_KERNEL], axis=0)
   return normalised
