@@ -203,10 +203,18 @@ def test_a_client_that_is_discarded_sends_zeros(name):
 
 @pytest.mark.long_for(*_LONG)
 @pytest.mark.parametrize('name', _ROWS)
-def test_a_client_of_one_example_is_defined(name):
-  result = _client(name)([3])
-  assert float(result.weight) == 1
-  assert np.isfinite(harness.flat(tf.nest.flatten(result.means))).all()
+def test_degenerate_images_move_a_client_as_others_do(name):
+  client, images = _client(name), harness.arrays()['image'][:5]
+  steps = {'usual': client(range(5)), 'one': client([3]), 'black': client(range(5), 0)}
+  for value in (0.0, 1 / 255, 1.0):
+    steps[value] = client(range(5), np.where(np.arange(5) == 2, value, images.T).T)
+  steps['alike'] = client(range(5), images[:1])
+  sizes = {
+    case: np.linalg.norm(harness.flat(result.means['update']))
+    for case, result in steps.items()
+  }
+  assert max(sizes.values()) <= 12 * sizes['usual'], sizes
+  assert np.isfinite(harness.flat(tf.nest.flatten(steps['one'].means))).all()
 
 
 @pytest.mark.long_for('cco', 'nt_xent', *_LONG)

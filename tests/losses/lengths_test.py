@@ -1,6 +1,7 @@
-"""Tests of vectors of bounded length, and of what sums of them are bounded by."""
+"""Tests of unit vectors, and of vectors and sums of bounded length."""
 
 import functools
+import pathlib
 
 import numpy as np
 import pytest
@@ -49,6 +50,68 @@ def test_gradients_are_finite_and_those_of_the_projection():
   outside = np.array([0.64 * 1 - 0.48 * 2, -0.48 * 1 + 0.36 * 2]) / 5
   expected = [[1.0, 2.0], [1.0, 2.0], outside]
   np.testing.assert_allclose(tape.gradient(total, x), expected, atol=1e-15)
+
+
+def _unit_slope(x, towards):
+  """Returns the damped gradient of `towards . x / |x|`, by NumPy in float64."""
+  short = min(0.25, 0.02 * np.sqrt(x.shape[1]))
+  length = np.linalg.norm(x, axis=1, keepdims=True)
+  unit = x / length
+  across = towards - unit * (unit * towards).sum(axis=1, keepdims=True)
+  return np.minimum(1, (length / short) ** 2) * across / length
+
+
+@pytest.mark.parametrize('d', [2, 9, 64])
+def test_unit_vectors_have_the_value_of_tensorflow_and_a_bounded_gradient(d):
+  generator = np.random.default_rng(d)
+  x, towards = generator.normal(size=(2, 60, d))
+  x *= (
+    10.0 ** np.linspace(-5, 3, 60)[:, np.newaxis] / np.linalg.norm(x, axis=1)[:, None]
+  )
+  for dtype in (tf.bfloat16, tf.float32, tf.float64):
+    cast = tf.cast(tf.constant(x), dtype)
+    plain = tf.math.l2_normalize(cast, axis=1)
+    np.testing.assert_array_equal(lengths.unit(cast).numpy(), plain.numpy())
+  point = tf.constant(x)
+  with tf.GradientTape() as tape:
+    tape.watch(point)
+    total = tf.reduce_sum(lengths.unit(point) * towards)
+  slope = tape.gradient(total, point).numpy()
+  np.testing.assert_allclose(slope, _unit_slope(x, towards), rtol=1e-6, atol=1e-9)
+  bound = np.linalg.norm(towards, axis=1) / min(0.25, 0.02 * np.sqrt(d))
+  assert np.all(np.linalg.norm(slope, axis=1) <= bound * (1 + 1e-9))
+
+
+def test_a_vector_of_length_0_has_neither_direction_nor_slope_nor_curvature():
+  x = tf.constant([[0.0, 0.0], [1e-30, 0.0], [1e-6, 0.0], [1e-3, 0.0]])
+  with tf.GradientTape() as outer:
+    outer.watch(x)
+    with tf.GradientTape() as tape:
+      tape.watch(x)
+      total = tf.reduce_sum(lengths.unit(x) * [[0.0, 1.0]])
+    slope = tape.gradient(total, x)
+  np.testing.assert_array_equal(lengths.unit(x)[0], [0.0, 0.0])
+  # |x| / L^2 with L = 0.02 sqrt(2).
+  np.testing.assert_allclose(slope[:, 1], [0, 0, 1.25e-3, 1.25], rtol=1e-4, atol=1e-12)
+  curvature = outer.gradient(slope, x).numpy()
+  assert not curvature[:2].any() and np.abs(curvature).max() <= 1.01 / 0.0008
+
+
+def test_short_encodings_can_be_trained_apart():
+  x = tf.constant(1e-3 * np.array([[1.0, 0.1], [1.0, -0.1]]))
+  for _ in range(60):
+    with tf.GradientTape() as tape:
+      tape.watch(x)
+      unit = lengths.unit(x)
+      cosine = tf.reduce_sum(unit[0] * unit[1])
+    x -= 0.01 * tape.gradient(cosine, x)
+  assert float(cosine) < -0.9
+
+
+def test_only_one_function_makes_unit_vectors():
+  root = pathlib.Path(lengths.__file__).parents[1]
+  files = [f for f in root.rglob('*.py') if 'l2_normalize' in f.read_text()]
+  assert [file.name for file in files] == ['lengths.py']
 
 
 def test_nonfinite_values_stay_nonfinite():

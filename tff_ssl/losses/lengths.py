@@ -5,9 +5,10 @@ And the check of encodings that come in pairs.
 
 import tensorflow as tf
 
-# L: the gradient of a vector that is shorter is damped. Encodings of the programs' rows
-# are 2.3 to 400 long in their first steps, prototypes 0.9 to 1.1.
-SHORT = 0.25
+# A vector is short if the root mean square of its entries is below the first, and its
+# length below the second. Encodings of the programs' rows are 2.3 to 400 long in their
+# first steps, prototypes 0.9 to 1.1.
+_SHORT_ENTRY, _SHORT = 0.02, 0.25
 
 
 def check_alike(f: tf.Tensor, g: tf.Tensor) -> None:
@@ -41,15 +42,15 @@ def at_most(vectors: tf.Tensor, length: float) -> tf.Tensor:
 def unit(vectors: tf.Tensor, axis: int = 1, epsilon: float = 1e-12) -> tf.Tensor:
   """Returns vectors of unit length; one of length 0 stays 0.
 
-  The value is x / |x|. Its derivative is at most 1 / |x|, without a bound where x is
-  short: an encoder without biases encodes a black image as 0, from which any step is a
-  million times too long. Here the derivative of a vector shorter than L is damped:
+  The value is x / |x|. Its derivative is as long as 1 / |x|, which has no bound: an
+  encoder without biases encodes a black image as 0, from which a step is a million
+  times too long. Here the derivative of a vector shorter than L is damped:
 
-      min(1, (|x| / L)^2) (I - x x^T / |x|^2) / |x|
+      min(1, (|x| / L)^2) (I - x x^T / |x|^2) / |x|,   L = min(0.25, 0.02 sqrt(d))
 
-  which is at most 1 / L, and |x| / L^2 below L. So a vector of length 0, which has no
-  direction, has no gradient; all others move by the same share of their length as one
-  of length L. The factor is a constant to second derivatives.
+  It is at most 1 / L, and |x| / L^2 below L. So a vector of length 0, which has no
+  direction, has no gradient; any other that is short moves by the same share of its
+  length as one of length L. The factor is a constant to second derivatives.
 
   Args:
     vectors: Floating, of any shape.
@@ -57,7 +58,9 @@ def unit(vectors: tf.Tensor, axis: int = 1, epsilon: float = 1e-12) -> tf.Tensor
     epsilon: A vector of a squared length below is divided by the root of this.
   """
   square = tf.reduce_sum(tf.square(vectors), axis, keepdims=True)
-  share = tf.stop_gradient(tf.minimum(square / SHORT**2, 1))
+  entries = tf.cast(tf.shape(vectors)[axis], vectors.dtype)
+  least = tf.minimum(_SHORT_ENTRY**2 * entries, _SHORT**2)
+  share = tf.stop_gradient(tf.minimum(square / least, 1))
   fixed = tf.stop_gradient(vectors)
   # The vectors themselves, to the bit.
   damped = fixed + share * (vectors - fixed)
