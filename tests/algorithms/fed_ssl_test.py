@@ -214,7 +214,7 @@ def test_states_are_no_communication(tff_context):
   process = _build(_byol())
   states, metrics = harness.rounds_of(process, [_cohort([0, 1])])
   model = harness.weights(process, states[0]).size
-  d, weight, counts, loss = harness.DIMENSION, 1, 4, 1
+  d, weight, counts, loss = harness.DIMENSION, 1, harness.COUNTS, 1
   work = metrics[0]['client_work']
   assert work['bytes_down'] == 2 * 4 * (model + 4)
   assert work['bytes_up'] == 2 * 4 * (model + weight + counts + loss + 2 * d + d**2)

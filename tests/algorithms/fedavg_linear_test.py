@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tests.algorithms import linear_model
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
@@ -48,12 +49,13 @@ def _cohort(packed):
   return harness.packed(clients)
 
 
-def _build(config, packed):
+def _build(config, packed, aggregation=None):
   return processes.build(
     fedavg.fedavg(
       linear_model.LinearObjective(), optimizers.build_optimizer(_FEDAVG), config
     ),
     packs.PackSpec(_ELEMENT) if packed else _ELEMENT,
+    aggregation,
   )
 
 
@@ -125,3 +127,31 @@ def test_a_round_is_the_weighted_mean_of_local_updates(tff_context, name, packed
   assert metrics[0]['client_work']['target'] == pytest.approx(
     weights @ targets / weights.sum(), rel=1e-5
   )
+
+
+# One step is computed for many clients at once, and so measured as their mean.
+@pytest.mark.parametrize(
+  ('name', 'packed', 'aggregation'),
+  [
+    ('one step', False, None),
+    ('epochs', True, None),
+    ('one step', True, None),
+    ('one step', False, aggregations.secure(1e5, 10)),
+    ('one step', False, aggregations.private(1e-9, 1e9, 1e9)),
+  ],
+)
+def test_clients_with_far_longer_updates_are_counted(
+  tff_context, name, packed, aggregation
+):
+  del tff_context
+  process = _build(_CONFIGS[name], packed, aggregation)
+  counted = []
+  # Of updates 100 times as long nobody knows whether they are only of a long training.
+  for scale in (1.0, 10.0, 1e5):
+    clients = _clients()
+    clients[2]['y'] = clients[2]['y'] * np.float32(scale)
+    datasets = [tf.data.Dataset.from_tensor_slices(client) for client in clients]
+    cohort = harness.packed(clients) if packed else datasets
+    (_, (metrics,)) = harness.rounds_of(process, [cohort])
+    counted.append(metrics['client_work'].get('outlying_clients'))
+  assert counted == [None] * 3 if aggregation and aggregation.noised else [0, 0, 1]

@@ -50,7 +50,7 @@ def test_bytes_are_those_of_one_way_each(tff_context):
   process = harness.build_fedavg(harness.cco())
   states, metrics = harness.rounds_of(process, [harness.cohort(_SPLIT)])
   model = harness.weights(process, states[0]).size
-  d, weight, counts, loss = harness.DIMENSION, 1, 4, 1
+  d, weight, counts, loss = harness.DIMENSION, 1, harness.COUNTS, 1
   work = metrics[0]['client_work']
   assert work['bytes_down'] == 4 * 4 * (model + 3)
   assert work['bytes_up'] == 4 * 4 * (model + weight + counts + loss + 2 * d + d**2)

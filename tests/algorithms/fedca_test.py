@@ -128,7 +128,7 @@ def test_the_base_model_stays_and_bytes_are_those_of_rows(process, rounds):
   given, sent, senders = (0, 9), (9, 8), (4, 3)
   clients, seed_and_rate = (5, 4), 3
   # Weight, counts, loss and its parts, moments.
-  told = 1 + 4 + 3 + 2 * harness.DIMENSION + harness.DIMENSION**2
+  told = 1 + harness.COUNTS + 3 + 2 * harness.DIMENSION + harness.DIMENSION**2
   for r in range(2):
     work = metrics[r]['client_work']
     down = 4 * (model + encoder + seed_and_rate + harness.DIMENSION * given[r])

@@ -38,6 +38,8 @@ from tff_ssl.objectives import statistics
 
 DIMENSION = 4
 NUM_EXAMPLES = 12
+# Four counts of a client, and in which of 32 intervals the length of its update is.
+COUNTS = 4 + 32
 SEED = 4
 # Images as floats in [0, 1], which can hold what is not finite.
 ELEMENT = collections.OrderedDict(

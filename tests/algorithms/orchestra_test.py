@@ -162,7 +162,7 @@ def test_bytes_are_those_of_one_row_and_of_the_global_centroids(
   assert work['bytes_down'] == 4 * down
   local = _LOCAL * (harness.DIMENSION + 1)
   metrics = 3 + 2 * harness.DIMENSION + harness.DIMENSION**2
-  assert work['bytes_up'] == 4 * 4 * (model + local + metrics + 1 + 4)
+  assert work['bytes_up'] == 4 * 4 * (model + local + metrics + 1 + harness.COUNTS)
 
 
 def test_noise_is_refused():

@@ -206,8 +206,9 @@ def test_control_variates_are_broadcast_and_sent(tff_context):
   _, metrics = harness.rounds_of(process, [_cohort([0, 1])])
   # Two weights and two of c; the seed, the rate and the round are four numbers.
   assert metrics[0]['client_work']['bytes_down'] == 2 * 4 * (2 + 2 + 4)
-  # Both of two numbers; loss and target, the weight, and four counts.
-  assert metrics[0]['client_work']['bytes_up'] == 2 * 4 * (2 + 2 + 2 + 1 + 4)
+  # Both of two numbers; loss and target, the weight, and counts.
+  up = 2 + 2 + 2 + 1 + harness.COUNTS
+  assert metrics[0]['client_work']['bytes_up'] == 2 * 4 * up
 
 
 @pytest.mark.parametrize(

@@ -95,3 +95,21 @@ def test_first_round_without_training_is_reported_with_reasons():
 
 def test_nothing_alarm_is_silent_if_rounds_learn():
   assert not _nothing([{'examples': 1, 'empty_clients': 3}, {'loss': 0.5}])
+
+
+def test_outlying_and_nonfinite_clients_are_counted_once_until_there_are_none():
+  stream = io.StringIO()
+  watch = alarms.OutlierAlarm(stream)
+  rows = [(0, 0), (2, 0), (1, 3), (0, 0), (1, 0), (1, 1)]
+  for round, (outlying, nonfinite) in enumerate(rows, start=1):
+    counts = {'outlying_clients': outlying, 'nonfinite_clients': nonfinite}
+    # Where no client counts, `NothingAlarm` says why.
+    numbers = {'clients': 9, 'examples': int(round < 6), **counts}
+    watch.update(round, {f'client_work/{name}': n for name, n in numbers.items()})
+  far = 'clients came with an update over 64 times as long as the median'
+  left_out = 'clients came with something that is not finite, left out'
+  assert stream.getvalue().splitlines() == [
+    f'warning: in round 2 2 of 9 {far}',
+    f'warning: in round 3 3 of 9 {left_out}',
+    f'warning: in round 5 1 of 9 {far}',
+  ]

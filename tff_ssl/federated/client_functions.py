@@ -16,6 +16,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import clients
+from tff_ssl.federated import update_lengths
 from tff_ssl.objectives import base
 
 # Values from the server, by name: parameters, the round's seed, ...
@@ -173,11 +174,28 @@ class ExchangeSpec:
     hides_discarded: Whether a discarded client weighs and counts as if it were not: it
       sends zeros, but nobody is told. For noised sums, which are divided by the sum of
       weights: without noise that would tell who was discarded.
+    measures: Whether the lengths of clients' updates are counted (`update_lengths`).
   """
 
   kinds: Mapping[str, combine.Kind]
   counted: bool
   hides_discarded: bool = False
+  measures: bool = False
+
+  def lengths(
+    self, means: Sent, square: Callable[[Any], tf.Tensor] = clients.squared_norm
+  ) -> Sent:
+    """Returns the histogram of updates' lengths by its name, if it is measured.
+
+    Args:
+      means: What a client sends, the mean of several, or a row for each of K clients.
+      square: The updates among them -> their squared norm, or norms [K].
+    """
+    updates = [x for name, x in means.items() if update_lengths.is_of(self.kinds[name])]
+    if not self.measures or not updates:
+      return collections.OrderedDict()
+    counted = update_lengths.histogram(tf.reshape(square(updates), [-1]))
+    return collections.OrderedDict([(update_lengths.LENGTHS, counted)])
 
   def sums(self, name: str) -> bool:
     """Returns whether a value is summed, whatever the weights."""
@@ -252,14 +270,15 @@ def _result(
       means[name] = tf.nest.map_structure(
         lambda x, share=share: x * tf.cast(share, x.dtype), means[name]
       )
+  means = clients.keep_if(counts, means)
   totals = collections.OrderedDict(
     (name, clients.keep_if(counts, value))
     for name, value in sent.items()
     if spec.totals(name)
   )
   if spec.counted:
-    totals['counts'] = clients.counts(num_examples, is_counted)
-  return ClientResult(clients.keep_if(counts, means), weight, totals), counts
+    totals['counts'] = clients.counts(num_examples, is_counted) | spec.lengths(means)
+  return ClientResult(means, weight, totals), counts
 
 
 def _check_names(spec: ExchangeSpec, sent: Sent) -> None:
@@ -375,5 +394,5 @@ def sums_of_none(spec: ExchangeSpec, sent: Sent) -> Sums:
   for name, specs in sent.items():
     (totals if spec.totals(name) else means)[name] = clients.zeros(specs)
   if spec.counted:
-    totals['counts'] = clients.no_counts()
+    totals['counts'] = clients.no_counts() | spec.lengths(means)
   return Sums(means, tf.zeros([]), totals)

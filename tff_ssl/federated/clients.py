@@ -14,6 +14,7 @@ import tensorflow as tf
 from tff_ssl.aggregators import aggregations
 from tff_ssl.computing import assertions
 from tff_ssl.encoders import network
+from tff_ssl.federated import update_lengths
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 
@@ -115,11 +116,14 @@ def is_usable(value: Any, weight: tf.Tensor) -> tf.Tensor:
     value: A structure of floating tensors.
     weight: float32, the client's, or the sum over the clients whose mean `value` is.
   """
+  return can_be_added(squared_norm(value), weight)
+
+
+def squared_norm(value: Any) -> tf.Tensor:
+  """Returns the squared l2 norm of a structure of floating tensors, float64."""
   # As cheap as a sum. An entry that is not finite makes it inf or NaN.
   halves = [tf.cast(tf.nn.l2_loss(x), tf.float64) for x in tf.nest.flatten(value)]
-  if not halves:
-    return tf.constant(True)
-  return can_be_added(2 * tf.add_n(halves), weight)
+  return 2 * tf.add_n(halves) if halves else tf.zeros([], tf.float64)
 
 
 def can_be_added(squared: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
@@ -159,7 +163,8 @@ def with_counts(metrics: Mapping[str, Any], counted: base.Metrics) -> base.Metri
 
   Args:
     metrics: Metrics of the clients that count; numbers, perhaps nested.
-    counted: Sums of `counts` over the cohort.
+    counted: Sums of `counts` over the cohort, perhaps with the histogram of updates'
+      lengths, of which is reported how many are outlying.
   """
   nothing = counted['examples'] < 1
   work = collections.OrderedDict(
@@ -167,6 +172,9 @@ def with_counts(metrics: Mapping[str, Any], counted: base.Metrics) -> base.Metri
     for name, value in metrics.items()
   )
   work.update(counted)
+  if update_lengths.LENGTHS in work:
+    lengths = work.pop(update_lengths.LENGTHS)
+    work[update_lengths.OUTLYING] = update_lengths.outlying(lengths)
   return work
 
 

@@ -125,7 +125,15 @@ class PackedClients:
       zero = client_functions.sums_of_none(exchange_spec, sent)
       hides = exchange_spec.hides_discarded
       loop = ClientLoop(
-        run_client, vectorized, clip_norms, shared, states, pack, zero, hides
+        run_client,
+        vectorized,
+        clip_norms,
+        shared,
+        states,
+        pack,
+        zero,
+        hides,
+        exchange_spec.lengths,
       )
       total, states = loop.total()
       means = tf.nest.map_structure(
@@ -175,6 +183,7 @@ class ClientLoop:
     pack: Mapping[str, Any],
     zero: client_functions.Sums,
     hides_discarded: bool = False,
+    lengths: Callable[..., Any] = lambda *_: {},
   ):
     """Takes what the loop needs; `total` runs it.
 
@@ -187,11 +196,13 @@ class ClientLoop:
       pack: The clients' examples and sizes (see `packs`).
       zero: Sums over no client.
       hides_discarded: See `client_functions.ExchangeSpec`.
+      lengths: Likewise.
     """
     self._run_client = run_client
     self._vectorized = vectorized
     self._clip_norms = clip_norms
     self._hides_discarded = hides_discarded
+    self._lengths = lengths
     self._shared = shared
     self._states = states
     self._examples = pack[packs.EXAMPLES]
@@ -289,6 +300,9 @@ class ClientLoop:
     if self._hides_discarded:
       weights = vectorized.weigh(sizes)
     else:
+      counted |= self._lengths(
+        sent, lambda rows: tf.where(finite, clients.squares_of_rows(rows), 0.0)
+      )
       discarded = tf.reduce_sum(tf.cast(~finite, tf.int32))
       counted['examples'] -= discarded * sizes[0]
       counted['nonfinite_clients'] += discarded
@@ -307,7 +321,8 @@ class ClientLoop:
     weight = tf.reduce_sum(vectorized.weigh(sizes))
     means = self._mean(vectorized, self._take(first, after), after - first)
     totals = collections.OrderedDict(
-      (name, clients.counts(sizes, tf.constant(True))) for name in self._zero.totals
+      (name, clients.counts(sizes, tf.constant(True)) | self._lengths(means))
+      for name in self._zero.totals
     )
     total = client_functions.sums_of_client(
       client_functions.ClientResult(means, weight, totals)

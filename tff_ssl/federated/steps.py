@@ -283,7 +283,9 @@ class Step:
   def _build_client(self, cohort: Cohort, is_last: bool) -> None:
     shared_type = tff.types.to_type(collections.OrderedDict(self._known))
     function, noised = self.exchange.client, cohort.aggregation.noised
-    spec = client_functions.ExchangeSpec(self.exchange.sent, is_last, noised)
+    spec = client_functions.ExchangeSpec(
+      self.exchange.sent, is_last, noised, measures=not noised
+    )
     self.client_state_type = self.states_type = None
     if isinstance(function, client_functions.StatefulFunction):
       self.client_state_type = client_functions.state_type(function, shared_type)

@@ -57,6 +57,36 @@ class NothingAlarm(Alarm):
     )
 
 
+class OutlierAlarm(Alarm):
+  """Counts clients that were left out, or whose update is far longer than others'.
+
+  It warns in the first such round, and again only after a round without any.
+  """
+
+  _KINDS: Mapping[str, str] = {
+    'nonfinite_clients': 'with something that is not finite, left out',
+    'outlying_clients': 'with an update over 64 times as long as the median',
+  }
+
+  def __init__(self, stream: TextIO | None = None):
+    """Initializes the alarm; see `Alarm`."""
+    super().__init__(stream)
+    self._last: set[str] = set()
+
+  def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
+    """Looks at a round's flat metrics; `NothingAlarm` is for one without examples."""
+    if flat_metrics.find(metrics, _EXAMPLES) == 0:
+      return
+    counts = {name: flat_metrics.find(metrics, name) or 0 for name in self._KINDS}
+    clients = flat_metrics.find(metrics, 'clients') or 0
+    for name in (name for name, count in counts.items() if count):
+      if name not in self._last:
+        self._warn(
+          round, f'{counts[name]:g} of {clients:g} clients came {self._KINDS[name]}'
+        )
+    self._last = {name for name, count in counts.items() if count}
+
+
 class MixingAlarm(Alarm):
   """Warns when clients keep all of their own networks, or none in an entire run.
 
@@ -139,7 +169,7 @@ def for_objective(objective: Any) -> list[Alarm]:
   Args:
     objective: What clients minimise.
   """
-  alarms: list[Alarm] = [NothingAlarm()]
+  alarms: list[Alarm] = [NothingAlarm(), OutlierAlarm()]
   if objective.collapsed_below is not None:
     alarms.append(CollapseAlarm(objective.collapsed_below))
   return alarms

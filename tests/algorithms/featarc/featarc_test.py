@@ -235,7 +235,7 @@ def test_devices_send_one_slot_and_receive_all_models(tff_context):
   assert metrics[0]['client_work']['bytes_down'] == 2 * (2 * model + 4 * 4)
   # Loss, its parts, and its spread's two numbers; clients and weight of each cluster,
   # and switches; the client's weight; the counts.
-  numbers = 3 + 2 + (2 + 2 + 1) + 1 + 4
+  numbers = 3 + 2 + (2 + 2 + 1) + 1 + harness.COUNTS
   assert metrics[0]['client_work']['bytes_up'] == 2 * (model + 4 * numbers)
 
 

@@ -253,7 +253,7 @@ def test_bytes_are_the_paper_s_numbers(tff_context):
   states, metrics = harness.rounds_of(process, [harness.cohort(_SPLITS['quarters'])])
   model = harness.weights(process, states[0]).size
   d, clients = harness.DIMENSION, 4
-  update_and_weight, counts, seed = model + 1, 4, 2
+  update_and_weight, counts, seed = model + 1, harness.COUNTS, 2
   work = metrics[0]['client_work']
   # Section 3.3: beyond the update, d^2 + 4d statistics and the number of examples; and
   # for the alarm 2d means.
