@@ -54,7 +54,7 @@ def test_gradients_are_finite_and_those_of_the_projection():
 
 def _unit_slope(x, towards):
   """Returns the damped gradient of `towards . x / |x|`, by NumPy in float64."""
-  short = min(0.25, 0.05 * np.sqrt(x.shape[1]))
+  short = min(0.25, 0.02 * np.sqrt(x.shape[1]))
   length = np.linalg.norm(x, axis=1, keepdims=True)
   unit = x / length
   across = towards - unit * (unit * towards).sum(axis=1, keepdims=True)
@@ -72,19 +72,13 @@ def test_unit_vectors_have_the_value_of_tensorflow_and_a_bounded_gradient(d):
     cast = tf.cast(tf.constant(x), dtype)
     plain = tf.math.l2_normalize(cast, axis=1)
     np.testing.assert_array_equal(lengths.unit(cast).numpy(), plain.numpy())
-    sideways = lengths.unit(tf.transpose(cast), axis=0)
-    np.testing.assert_allclose(
-      tf.cast(tf.transpose(sideways), tf.float64),
-      tf.cast(plain, tf.float64),
-      atol=0.03 if dtype == tf.bfloat16 else 1e-6,
-    )
   point = tf.constant(x)
   with tf.GradientTape() as tape:
     tape.watch(point)
     total = tf.reduce_sum(lengths.unit(point) * towards)
   slope = tape.gradient(total, point).numpy()
   np.testing.assert_allclose(slope, _unit_slope(x, towards), rtol=1e-6, atol=1e-9)
-  bound = np.linalg.norm(towards, axis=1) / min(0.25, 0.05 * np.sqrt(d))
+  bound = np.linalg.norm(towards, axis=1) / min(0.25, 0.02 * np.sqrt(d))
   assert np.all(np.linalg.norm(slope, axis=1) <= bound * (1 + 1e-9))
 
 
@@ -97,10 +91,10 @@ def test_a_vector_of_length_0_has_neither_direction_nor_slope_nor_curvature():
       total = tf.reduce_sum(lengths.unit(x) * [[0.0, 1.0]])
     slope = tape.gradient(total, x)
   np.testing.assert_array_equal(lengths.unit(x)[0], [0.0, 0.0])
-  # |x| / L^2 with L = 0.05 sqrt(2).
-  np.testing.assert_allclose(slope[:, 1], [0, 0, 2e-4, 0.2], rtol=1e-4, atol=1e-12)
+  # |x| / L^2 with L = 0.02 sqrt(2).
+  np.testing.assert_allclose(slope[:, 1], [0, 0, 1.25e-3, 1.25], rtol=1e-4, atol=1e-12)
   curvature = outer.gradient(slope, x).numpy()
-  assert not curvature[:2].any() and np.abs(curvature).max() <= 1 / 0.005
+  assert not curvature[:2].any() and np.abs(curvature).max() <= 1.01 / 0.0008
 
 
 def test_short_encodings_can_be_trained_apart():

@@ -10,9 +10,10 @@ An update is far longer if it is at least four intervals above the median's: at 
 are nearer to each other: a client that takes a hundred steps moves less than a hundred
 times as far as one that takes one.
 
-Clients of a pack that are computed together (`packing`) are in the histogram once, with
-the length of their mean. Where noise is added nothing is sent: the histogram would be
-a release of its own, and updates are clipped.
+Clients of a pack that are computed together (`packing`) are in the histogram once, by
+the length of their mean. Nothing is sent where noise is added, because the histogram
+would be a release of its own, nor of what is no mean of updates: the sums of FedU2 and
+of decentralized steps, FedMatch's sparse models.
 """
 
 import tensorflow as tf

@@ -8,7 +8,7 @@ import tensorflow as tf
 # A vector is short if the root mean square of its entries is below the first, and its
 # length below the second. Encodings of the programs' rows are 2.3 to 400 long in their
 # first steps, prototypes 0.9 to 1.1.
-_SHORT_ENTRY, _SHORT = 0.05, 0.25
+_SHORT_ENTRY, _SHORT = 0.02, 0.25
 
 
 def check_alike(f: tf.Tensor, g: tf.Tensor) -> None:
@@ -46,7 +46,7 @@ def unit(vectors: tf.Tensor, axis: int = 1, epsilon: float = 1e-12) -> tf.Tensor
   encoder without biases encodes a black image as 0, from which a step is a million
   times too long. Here the derivative of a vector shorter than L is damped:
 
-      min(1, (|x| / L)^2) (I - x x^T / |x|^2) / |x|,   L = min(0.25, 0.05 sqrt(d))
+      min(1, (|x| / L)^2) (I - x x^T / |x|^2) / |x|,   L = min(0.25, 0.02 sqrt(d))
 
   It is at most 1 / L, and |x| / L^2 below L. So a vector of length 0, which has no
   direction, has no gradient; any other that is short moves by the same share of its
