@@ -26,6 +26,7 @@ from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs import stateful_rounds
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import disclosure
+from tff_ssl.runs.privacy import noise_search
 from tff_ssl.runs.privacy import private_rounds
 from tff_ssl.simulation import cohort_sampling
 
@@ -182,14 +183,14 @@ def _announce(config: run_config.RunConfig, terms: accounting.Terms) -> None:
   if terms.sampling == accounting.PASSES:
     most += f', of which a client is in at most {terms.counted_once(fitting)}'
   if budget is not None and own.noise_multiplier is None:
-    unspent = accounting.why_unspent(terms, rounds, budget)
+    unspent = noise_search.why_unspent(terms, rounds, budget)
   parts = [f'{name} ({share:.1%})' for name, share in terms.shares.items()]
+  spent, shown_by = accountant.counted_after(fitting)
   print(
     f'private: {", ".join(parts)} of {terms.cohort} of {terms.population} clients per '
     f'round, noise of {terms.of_round:.4g} clip norms in total; epsilon '
-    f'{accountant.epsilon_after(fitting):.4g} at delta {terms.delta:g} after {fitting} '
-    f'of {rounds} rounds{most}, if none is repeated'
-    f'{unspent and "; "}{unspent}',
+    f'{spent:.4g} at delta {terms.delta:g} after {fitting} of {rounds} rounds{most}, '
+    f'if none is repeated, by {shown_by}{unspent and "; "}{unspent}',
     flush=True,
   )
 
@@ -339,7 +340,7 @@ def privacy_card(
       sampling=f'{terms.cohort} of {terms.population} clients per round, '
       f'{_SAMPLING[terms.sampling]}; '
       f'amplification {"counted" if is_amplified else "not counted"}',
-      accountant=accounting.NAME,
+      accountant=algorithm.accountant,
       protected=disclosure.protected(),
       not_protected=[*(each for each in _NOT_PROTECTED if each not in hidden), *added],
       assumed=[each for each in (*_ASSUMED, _START) if each not in hidden],

@@ -17,6 +17,7 @@ from tff_ssl.evaluation import signals
 from tff_ssl.reporting import verdict
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import disclosure
+from tff_ssl.runs.privacy import noise_search
 from tff_ssl.runs.privacy import privacy_ledger
 from tff_ssl.simulation import client_heads
 
@@ -117,7 +118,7 @@ def test_the_budget_is_for_rounds_and_signals():
   )
   assert aggregation.signals_after(config) == [0, 4, 8, 10]
   noise = aggregation.noise_of_round(config, 359, 4)
-  assert noise == accounting.solve(359, 4, 10 + 4 * 3, 8.0, 1e-3)
+  assert noise == noise_search.solve(359, 4, 10 + 4 * 3, 8.0, 1e-3)
 
 
 @pytest.fixture(scope='module')
