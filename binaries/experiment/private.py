@@ -6,7 +6,6 @@
 import collections
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import contextlib
-import math
 from typing import Any
 
 from binaries.building import aggregation
@@ -20,7 +19,6 @@ from tasks import task_types
 from tff_ssl.aggregators import noise_split
 from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
-from tff_ssl.reporting import verdict
 from tff_ssl.runs import loop
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs import stateful_rounds
@@ -354,24 +352,6 @@ def _shows_largest(
   """Returns whether noise is as large as the client with most examples needs."""
   has_signals = aggregation.rounds_of_signals(config) > 0
   return has_signals or aggregation.BY_CONSTRUCTION in clip_norms
-
-
-def quality_card(
-  config: run_config.RunConfig, signals: Mapping[str, float]
-) -> Mapping[str, object]:
-  """Returns what the card of a private run says of quality: what was released.
-
-  Args:
-    config: The run.
-    signals: Of its encoder and of the random one, by name; may be empty.
-  """
-  light = verdict.light(signals)
-  if not config.is_private or light is None:
-    return {}
-  known = {
-    name: value if math.isfinite(value) else None for name, value in signals.items()
-  }
-  return {'signals': {'light': f'{light.color}, {light.word}', **known}}
 
 
 @contextlib.contextmanager

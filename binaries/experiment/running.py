@@ -30,6 +30,7 @@ from binaries.experiment import init_from
 from binaries.experiment import membership
 from binaries.experiment import messages
 from binaries.experiment import private
+from binaries.experiment import private_quality
 from binaries.experiment import report
 from binaries.experiment import results
 from tff_ssl.encoders import network
@@ -285,7 +286,7 @@ def _save(
     round,
     {
       **private.privacy_card(config, experiment.algorithm, experiment.clip_norms),
-      **private.quality_card(config, known),
+      **private_quality.quality_card(config, known),
     },
   )
 

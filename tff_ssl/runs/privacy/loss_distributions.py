@@ -73,7 +73,7 @@ class PoissonLosses:
     self._rounds: dict[tuple[int, float], _Round] = {}
 
   def epsilon(self, counts: release_history.Counts) -> float:
-    """Returns an epsilon of all releases together; infinity: the grid is too small.
+    """Returns an epsilon of all releases together; infinity: it is not known.
 
     Args:
       counts: How often rounds were released. A release of an unknown round counts as
@@ -85,7 +85,8 @@ class PoissonLosses:
       if key not in self._rounds:
         self._rounds[key] = self._of_round(*key)
     transform, moments, kept = (
-      sum(n * self._rounds[key][field] for key, n in own) for field in range(3)
+      np.sum([n * self._rounds[key][field] for key, n in own], axis=0)
+      for field in range(3)
     )
     lost = _ROUNDING + _OF_ROUND * sum(n for _, n in own) - np.expm1(kept)
     return max(map(self._of_direction, np.exp(transform), moments, lost))

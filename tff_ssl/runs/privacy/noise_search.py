@@ -84,9 +84,9 @@ def solve(
   # The terms check all numbers but these, delta among them.
   accountant(1.0, [2.0])
   every, few = (divergences.orders(gaussian, few=each) for each in (False, True))
-  few = divergences.useful_orders(few, epsilon, delta)
+  useful = divergences.useful_orders(few, epsilon, delta)
   low, high = _LEAST, 1.0
-  while not is_enough(high, few):
+  while not is_enough(high, useful):
     low, high = high, 2.0 * high
     if high > _MOST:
       least_epsilon = accountant(_MOST, every).epsilon_after(rounds)
@@ -95,7 +95,7 @@ def solve(
         f'{least_epsilon:.3g}, which is what can be shown of {rounds} rounds with '
         f'noise of {_MOST:g} clip norms.'
       )
-  z, step = least(few, low, high, 1.01), 5e-4
+  z, step = least(useful, low, high, 1.01), 5e-4
   for _ in range(_REFINED):
     # By all orders, as a run's spending is counted. The search continues with the best
     # order and its neighbours, in smaller steps: epsilon may be steep.
