@@ -360,9 +360,8 @@ def test_in_passes_a_client_counts_as_often_as_it_takes_part(
   card = json.loads((folder / 'encoder.json').read_text())['privacy']
   assert card['participations'] == most and card['releases'] == 5
   assert 7.92 < card['epsilon'] <= 8
-  if aggregation == 'private':
-    accountant = dp_accounting.pld.PLDAccountant()
-  else:
+  accountant = dp_accounting.pld.PLDAccountant()
+  if aggregation == 'distributed':
     accountant = dp_accounting.rdp.RdpAccountant([*range(2, 64), 128, 256, 512, 1024])
   for _ in range(most):
     accountant.compose(dp_accounting.GaussianDpEvent(card['noise_of_round']))

@@ -99,6 +99,8 @@ def test_ledger_and_card_have_them(nearly_plain):
   assert privacy['epsilon'] == pytest.approx(five)
   shown = card['signals']
   assert shown.pop('light') == f'{light.color}, {light.word}'
+  (note,) = shown.pop('notes')
+  assert note.startswith('signals/rank is biased, on average too high')
   assert shown == {
     name: value for name, value in _read(folder).items() if 'signals/' in name
   }
