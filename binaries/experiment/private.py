@@ -21,10 +21,12 @@ from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
 from tff_ssl.runs import loop
 from tff_ssl.runs import run_config as stored_config
+from tff_ssl.runs import run_folder
 from tff_ssl.runs import stateful_rounds
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import disclosure
 from tff_ssl.runs.privacy import noise_search
+from tff_ssl.runs.privacy import privacy_ledger
 from tff_ssl.runs.privacy import private_rounds
 from tff_ssl.simulation import cohort_sampling
 
@@ -63,6 +65,8 @@ _START = (
   'the weights that the run started from (--init_from), and what those started from, '
   'hold nothing of its clients'
 )
+# A difference of two epsilons of the same releases that is not of rounding.
+_RECOUNTED = 1e-6
 _NEIGHBOURS = {
   accounting.FIXED: 'one client, with all of its examples, replaced by another with as '
   'many examples',
@@ -191,6 +195,27 @@ def _announce(config: run_config.RunConfig, terms: accounting.Terms) -> None:
     f'if none is repeated, by {shown_by}{unspent and "; "}{unspent}',
     flush=True,
   )
+
+
+def print_recount(rounds: Any, folder: run_folder.RunFolder) -> None:
+  """Says if rows of metrics.csv have a larger epsilon, by an earlier accountant.
+
+  Args:
+    rounds: What the round loop runs.
+    folder: The run folder, which may have rows.
+  """
+  rows, ledger = folder.metrics.rows(), folder.path / privacy_ledger.NAME
+  is_private = isinstance(rounds, private_rounds.PrivateRounds)
+  if not (is_private and rows and ledger.is_file()):
+    return
+  before = float(rows[-1].get('privacy/epsilon', 0.0))
+  counts = rounds.terms.history(privacy_ledger.rounds(folder.path)).counts
+  epsilon, shown_by = accounting.Accountant(rounds.terms).counted(counts)
+  if before > epsilon + _RECOUNTED:
+    print(
+      f'private: metrics.csv has epsilon {before:.4g} in its last row, by an earlier '
+      f'version; the same releases cost {epsilon:.4g} by {shown_by}, from now on',
+    )
 
 
 def _takes_states(process: Any) -> bool:

@@ -219,6 +219,7 @@ def execute(experiment: experiments.Experiment) -> None:
     done = max(folder.checkpoints.rounds(), default=0)
     if 0 < done < rounds:
       print(f'{path}: resuming after round {done} of {rounds}', flush=True)
+    private.print_recount(experiment.algorithm, folder)
     with (
       messages.add_resume_hint(folder, rounds),
       _open_context(config, folder) as context,

@@ -179,9 +179,8 @@ def run(
   checks.at_least(1, checkpoint_every=checkpoint_every)
   # One variable for both, so that no exception can come between a state and its round.
   last = _restore(algorithm, folder, rounds, start_fn, measurement)
-  saved = last[0]
+  saved, meter = last[0], _Meter(execution)
   display = progress_display.create(rounds, saved, progress)
-  meter = _Meter(execution)
   with (
     interruption.Interruption() as signals,
     prefetch.Prefetcher(cohort_fn, rounds) as cohorts,
