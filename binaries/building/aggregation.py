@@ -22,6 +22,7 @@ from tff_ssl.aggregators import noise_split
 from tff_ssl.evaluation import signals
 from tff_ssl.runs import loop
 from tff_ssl.runs.privacy import accounting
+from tff_ssl.runs.privacy import noise_search
 
 # The name in `clip_norms` for statistics that are bounded without clipping.
 BY_CONSTRUCTION = 'statistics_by_construction'
@@ -237,7 +238,8 @@ def noise_of_round(config: run_config.RunConfig, population: int, cohort: int) -
   own: Any = config.aggregation
   if own.noise_multiplier is not None:
     return float(own.noise_multiplier)
-  return accounting.solve(
+  return noise_search.of_run(
+    config.run_dir,
     population,
     cohort,
     config.rounds + rounds_of_signals(config),

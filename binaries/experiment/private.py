@@ -6,7 +6,6 @@
 import collections
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import contextlib
-import math
 from typing import Any
 
 from binaries.building import aggregation
@@ -20,12 +19,14 @@ from tasks import task_types
 from tff_ssl.aggregators import noise_split
 from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
-from tff_ssl.reporting import verdict
 from tff_ssl.runs import loop
 from tff_ssl.runs import run_config as stored_config
+from tff_ssl.runs import run_folder
 from tff_ssl.runs import stateful_rounds
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import disclosure
+from tff_ssl.runs.privacy import noise_search
+from tff_ssl.runs.privacy import privacy_ledger
 from tff_ssl.runs.privacy import private_rounds
 from tff_ssl.simulation import cohort_sampling
 
@@ -64,6 +65,8 @@ _START = (
   'the weights that the run started from (--init_from), and what those started from, '
   'hold nothing of its clients'
 )
+# A difference of two epsilons of the same releases that is not of rounding.
+_RECOUNTED = 1e-6
 _NEIGHBOURS = {
   accounting.FIXED: 'one client, with all of its examples, replaced by another with as '
   'many examples',
@@ -182,16 +185,37 @@ def _announce(config: run_config.RunConfig, terms: accounting.Terms) -> None:
   if terms.sampling == accounting.PASSES:
     most += f', of which a client is in at most {terms.counted_once(fitting)}'
   if budget is not None and own.noise_multiplier is None:
-    unspent = accounting.why_unspent(terms, rounds, budget)
+    unspent = noise_search.why_unspent(terms, rounds, budget)
   parts = [f'{name} ({share:.1%})' for name, share in terms.shares.items()]
+  spent, shown_by = accountant.counted_after(fitting)
   print(
     f'private: {", ".join(parts)} of {terms.cohort} of {terms.population} clients per '
     f'round, noise of {terms.of_round:.4g} clip norms in total; epsilon '
-    f'{accountant.epsilon_after(fitting):.4g} at delta {terms.delta:g} after {fitting} '
-    f'of {rounds} rounds{most}, if none is repeated'
-    f'{unspent and "; "}{unspent}',
+    f'{spent:.4g} at delta {terms.delta:g} after {fitting} of {rounds} rounds{most}, '
+    f'if none is repeated, by {shown_by}{unspent and "; "}{unspent}',
     flush=True,
   )
+
+
+def print_recount(rounds: Any, folder: run_folder.RunFolder) -> None:
+  """Says if rows of metrics.csv have a larger epsilon, by an earlier accountant.
+
+  Args:
+    rounds: What the round loop runs.
+    folder: The run folder, which may have rows.
+  """
+  rows, ledger = folder.metrics.rows(), folder.path / privacy_ledger.NAME
+  is_private = isinstance(rounds, private_rounds.PrivateRounds)
+  if not (is_private and rows and ledger.is_file()):
+    return
+  before = float(rows[-1].get('privacy/epsilon', 0.0))
+  counts = rounds.terms.history(privacy_ledger.rounds(folder.path)).counts
+  epsilon, shown_by = accounting.Accountant(rounds.terms).counted(counts)
+  if before > epsilon + _RECOUNTED:
+    print(
+      f'private: metrics.csv has epsilon {before:.4g} in its last row, by an earlier '
+      f'version; the same releases cost {epsilon:.4g} by {shown_by}, from now on',
+    )
 
 
 def _takes_states(process: Any) -> bool:
@@ -339,7 +363,7 @@ def privacy_card(
       sampling=f'{terms.cohort} of {terms.population} clients per round, '
       f'{_SAMPLING[terms.sampling]}; '
       f'amplification {"counted" if is_amplified else "not counted"}',
-      accountant=accounting.NAME,
+      accountant=algorithm.accountant,
       protected=disclosure.protected(),
       not_protected=[*(each for each in _NOT_PROTECTED if each not in hidden), *added],
       assumed=[each for each in (*_ASSUMED, _START) if each not in hidden],
@@ -353,24 +377,6 @@ def _shows_largest(
   """Returns whether noise is as large as the client with most examples needs."""
   has_signals = aggregation.rounds_of_signals(config) > 0
   return has_signals or aggregation.BY_CONSTRUCTION in clip_norms
-
-
-def quality_card(
-  config: run_config.RunConfig, signals: Mapping[str, float]
-) -> Mapping[str, object]:
-  """Returns what the card of a private run says of quality: what was released.
-
-  Args:
-    config: The run.
-    signals: Of its encoder and of the random one, by name; may be empty.
-  """
-  light = verdict.light(signals)
-  if not config.is_private or light is None:
-    return {}
-  known = {
-    name: value if math.isfinite(value) else None for name, value in signals.items()
-  }
-  return {'signals': {'light': f'{light.color}, {light.word}', **known}}
 
 
 @contextlib.contextmanager

@@ -13,7 +13,8 @@ Their numbers in the ledger, which say who is in a cohort, are beyond those of a
 training; with passes they follow those of the run, so that they share its last pass.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+import math
 from typing import Any
 import zlib
 
@@ -41,6 +42,40 @@ _DRAWS = 100
 _CHOOSING = 7
 # Where the numbers of rounds of signals begin, unless cohorts are of passes.
 _FIRST = 10**9
+
+# What the card says of signals that noise distorts.
+_BIASED = (
+  'signals/rank is biased, on average too high: what noise hides of the spectrum '
+  'counts as spread evenly'
+)
+_HIDDEN = (
+  ' is left out: its denominator, the variance between views, is below three '
+  'deviations of its noise'
+)
+
+
+def quality_card(
+  config: run_config.RunConfig, signals: Mapping[str, float]
+) -> Mapping[str, object]:
+  """Returns what the card of a private run says of quality: what was released.
+
+  Args:
+    config: The run.
+    signals: Of its encoder and of the random one, by name; may be empty.
+  """
+  light = verdict.light(signals)
+  if not config.is_private or light is None:
+    return {}
+  known = {
+    name: value if math.isfinite(value) else None for name, value in signals.items()
+  }
+  notes = [_BIASED]
+  for prefix in ('', verdict.UNTRAINED):
+    if prefix + verdict.RATIO not in signals:
+      known[prefix + verdict.RATIO] = None
+      notes.append(f'{prefix}{verdict.RATIO}{_HIDDEN}')
+  shown = {'light': f'{light.color}, {light.word}', **known, 'notes': notes}
+  return {'signals': shown}
 
 
 def build(

@@ -30,12 +30,14 @@ from binaries.experiment import init_from
 from binaries.experiment import membership
 from binaries.experiment import messages
 from binaries.experiment import private
+from binaries.experiment import private_quality
 from binaries.experiment import report
 from binaries.experiment import results
 from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
 from tff_ssl.execution import contexts
 from tff_ssl.reporting import model_card
+from tff_ssl.reporting import verdict
 from tff_ssl.runs import alarms as alarms_lib
 from tff_ssl.runs import loop
 from tff_ssl.runs import number_trackers
@@ -220,6 +222,7 @@ def execute(experiment: experiments.Experiment) -> None:
     done = max(folder.checkpoints.rounds(), default=0)
     if 0 < done < rounds:
       print(f'{path}: resuming after round {done} of {rounds}', flush=True)
+    private.print_recount(experiment.algorithm, folder)
     with (
       messages.add_resume_hint(folder, rounds),
       _open_context(config, folder) as context,
@@ -241,6 +244,7 @@ def execute(experiment: experiments.Experiment) -> None:
         start_fn=start,
         watch_fn=watch,
         watch_every=watch_every,
+        measurement=_build_measurement(experiment, folder),
       )
       rows = folder.metrics.rows()
       if mixing is not None:
@@ -262,11 +266,13 @@ def _finish(
 ) -> None:
   """Measures what is not yet known of the encoder, and writes its card."""
   path, rounds = os.fspath(folder.path), experiment.config.rounds
-  with messages.after_training(path):
-    report.finish(experiment, path, weights)
-  if experiment.config.is_private and experiment.quality is not None:
-    # The card counts what signals have released, and has them.
-    _save(experiment, folder, weights, rounds)
+  try:
+    with messages.after_training(path):
+      report.finish(experiment, path, weights)
+  finally:
+    if experiment.config.is_private and experiment.quality is not None:
+      # The card counts what signals have released, even if they failed, and has them.
+      _save(experiment, folder, weights, rounds)
   model_card.write(path, encoder_card.PUBLIC)
 
 
@@ -288,7 +294,7 @@ def _save(
     round,
     {
       **private.privacy_card(config, experiment.algorithm, experiment.clip_norms),
-      **private.quality_card(config, known),
+      **private_quality.quality_card(config, known),
     },
   )
 
@@ -308,7 +314,8 @@ def _build_watch(
     examples = experiments.batch_of_all(experiment.config, sizes)
     knn_every = own.knn_every or watched.rounds_between(examples, _WATCHING)
     measures.append((lambda params, _: evaluator.watch(watched, params), knn_every))
-  if experiment.quality is not None and own.signals_every:
+  is_private = experiment.config.is_private
+  if experiment.quality is not None and own.signals_every and not is_private:
     measures.append((experiment.quality.measure, own.signals_every))
   if not measures:
     return None, 0
@@ -324,6 +331,23 @@ def _build_watch(
     return numbers
 
   return watch, math.gcd(*(every for _, every in measures))
+
+
+def _build_measurement(
+  experiment: experiments.Experiment, folder: run_folder.RunFolder
+) -> loop.Measurement | None:
+  """Returns what measures signals of a private run, each of which is a release."""
+  config, quality = experiment.config, experiment.quality
+  if quality is None or not (config.is_private and config.evaluation.signals_every):
+    return None
+
+  def measure(state: Any, round: int) -> Mapping[str, float]:
+    # A run that resumes may have them.
+    if any(name in folder.metrics.rows()[-1] for name in verdict.DECIDING):
+      return {}
+    return quality.measure(experiment.of_encoder(experiment.weights(state)), round)
+
+  return loop.Measurement(measure, config.evaluation.signals_every)
 
 
 def _open_context(

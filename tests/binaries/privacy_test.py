@@ -360,12 +360,14 @@ def test_in_passes_a_client_counts_as_often_as_it_takes_part(
   card = json.loads((folder / 'encoder.json').read_text())['privacy']
   assert card['participations'] == most and card['releases'] == 5
   assert 7.92 < card['epsilon'] <= 8
-  accountant = dp_accounting.rdp.RdpAccountant(
-    None if aggregation == 'private' else [*range(2, 64), 128, 256, 512, 1024]
-  )
+  accountant = dp_accounting.pld.PLDAccountant()
+  if aggregation == 'distributed':
+    accountant = dp_accounting.rdp.RdpAccountant([*range(2, 64), 128, 256, 512, 1024])
   for _ in range(most):
     accountant.compose(dp_accounting.GaussianDpEvent(card['noise_of_round']))
-  assert card['epsilon'] == pytest.approx(accountant.get_epsilon(1e-3), abs=1e-6)
+  assert card['epsilon'] == pytest.approx(accountant.get_epsilon(1e-3), rel=1e-5)
+  shown_by = accounting.EXACT if aggregation == 'private' else accounting.RENYI
+  assert card['accountant'] == shown_by and f'by {shown_by}' in ended.stdout
   assert 'replaced by zeros' in card['neighbours']
   assert 'each at most once per pass' in card['sampling']
   assert not any('which cohort' in each for each in card['assumed'])

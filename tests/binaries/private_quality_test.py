@@ -2,6 +2,7 @@
 
 import collections
 import json
+import types
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ from tff_ssl.evaluation import signals
 from tff_ssl.reporting import verdict
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import disclosure
+from tff_ssl.runs.privacy import noise_search
 from tff_ssl.runs.privacy import privacy_ledger
+from tff_ssl.runs.privacy import private_rounds
 from tff_ssl.simulation import client_heads
 
 _FLAGS = (
@@ -98,6 +101,8 @@ def test_ledger_and_card_have_them(nearly_plain):
   assert privacy['epsilon'] == pytest.approx(five)
   shown = card['signals']
   assert shown.pop('light') == f'{light.color}, {light.word}'
+  (note,) = shown.pop('notes')
+  assert note.startswith('signals/rank is biased, on average too high')
   assert shown == {
     name: value for name, value in _read(folder).items() if 'signals/' in name
   }
@@ -117,7 +122,7 @@ def test_the_budget_is_for_rounds_and_signals():
   )
   assert aggregation.signals_after(config) == [0, 4, 8, 10]
   noise = aggregation.noise_of_round(config, 359, 4)
-  assert noise == accounting.solve(359, 4, 10 + 4 * 3, 8.0, 1e-3)
+  assert noise == noise_search.solve(359, 4, 10 + 4 * 3, 8.0, 1e-3)
 
 
 @pytest.fixture(scope='module')
@@ -187,6 +192,22 @@ def test_the_random_encoder_s_batch_norm_is_refused():
     ValueError, match='conv2 with batch norm; it must have --encoder='
   ):
     private_quality.build(config, None, encoder, {}, dict, None, [])
+
+
+@pytest.mark.parametrize(('before', 'is_said'), [('8.0', True), ('0.5', False)])
+def test_rows_of_an_earlier_accountant_are_not_contradicted_in_silence(
+  tmp_path, capsys, before, is_said
+):
+  terms = accounting.Terms(359, 359, {'all': 9.0}, 1e-3)
+  rounds = private_rounds.PrivateRounds(None, terms)
+  table = types.SimpleNamespace(rows=lambda: [{'privacy/epsilon': before}])
+  folder = types.SimpleNamespace(path=tmp_path, metrics=table)
+  private.print_recount(rounds, folder)
+  privacy_ledger.Ledger(tmp_path, terms.as_json()).spend(1)
+  private.print_recount(None, folder)
+  assert not capsys.readouterr().out
+  private.print_recount(rounds, folder)
+  assert ('epsilon 8 in its last row' in capsys.readouterr().out) == is_said
 
 
 def test_rounds_that_leave_nothing_for_signals_are_refused():

@@ -158,6 +158,17 @@ def test_noise_of_privacy_is_taken_off_on_average(name, deviation, examples):
     assert abs(np.mean(ignored) - exact) > 1.5 * abs(np.mean(values) - exact)
 
 
+@pytest.mark.parametrize(('times', 'is_shown'), [(2.5, False), (3.5, True)])
+def test_ratio_is_left_out_where_noise_hides_its_denominator(times, is_shown):
+  exact = _exact()
+  agreement = np.trace(exact.cross)
+  # Of this difference of two traces, one times the other's part.
+  deviation = (1 - agreement) / times / np.hypot(1, agreement)
+  traces = np.array([1.0, agreement])
+  found = signals.signals(exact._replace(deviation=deviation, traces=traces))
+  assert ('view_ratio' in found) == is_shown and 'alignment' in found
+
+
 @pytest.mark.parametrize('seed', range(5))
 def test_noise_of_privacy_adds_no_rank(seed):
   """Features of rank 2 of 40, whose other eigenvalues are of noise alone."""

@@ -45,6 +45,20 @@ def test_a_light_that_noise_would_often_change_is_unclear():
   assert shown.why.endswith('; green, fine in 92% of draws of as much noise')
 
 
+@pytest.mark.parametrize('prefix', ['', 'random_encoder/'])
+@pytest.mark.parametrize(
+  ('own', 'word'),
+  [({}, 'unclear'), ({'spread': 0.07}, 'collapsed'), ({'rank': math.nan}, 'diverged')],
+)
+def test_a_ratio_that_noise_hides_leaves_red_or_grey(prefix, own, word):
+  numbers = _numbers(**own)
+  del numbers[f'{prefix}signals/view_ratio']
+  for certainty in (1.0, 0.5):
+    shown = verdict.light({**numbers, verdict.CERTAINTY: certainty})
+    assert shown.word == (word if certainty == 1 else 'unclear')
+    assert ('views of one example vary' in shown.why) == (word == 'unclear')
+
+
 def test_without_signals_of_both_encoders_there_is_no_light():
   numbers = _numbers()
   del numbers['random_encoder/signals/rank']

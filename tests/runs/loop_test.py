@@ -290,6 +290,26 @@ def test_an_interruption_in_the_evaluation_repeats_the_round(tmp_path):
   assert rows(tmp_path / 'metrics.csv')[-1]['double'] == '12.0'
 
 
+def test_a_measurement_that_fails_repeats_no_round(tmp_path):
+  measured = []
+
+  def measure(state, round):
+    measured.append(round)
+    if measured == [2, 4]:
+      raise KeyboardInterrupt
+    return {'double': 2.0 * state['count']}
+
+  settings = {'measurement': loop.Measurement(measure, 2), 'checkpoint_every': 100}
+  with pytest.raises(KeyboardInterrupt):
+    counting.run(tmp_path, counting.Counting(), **settings)
+  assert (tmp_path / 'checkpoints' / 'round_00000004.npz').exists()
+  again = counting.Counting()
+  counting.run(tmp_path, again, **settings)
+  table = rows(tmp_path / 'metrics.csv')
+  assert [row['double'] for row in table] == ['', '4.0', '', '8.0', '', '12.0']
+  assert measured == [2, 4, 4, 6] and [row['count'] for row in table] == list('123456')
+
+
 def evaluate_last(state, round):
   return {'double': 2.0 * state['count']}
 

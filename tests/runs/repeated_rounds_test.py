@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 from tff_ssl.runs.privacy import accounting
+from tff_ssl.runs.privacy import divergences
 from tff_ssl.simulation import cohort_sampling
 
 _REPLACED = dp_accounting.NeighboringRelation.REPLACE_ONE
@@ -87,10 +88,10 @@ def test_150_rounds_of_a_known_run_cost_what_was_computed_for_them():
   terms = _terms(*_HISTORIES[0][:-1])
   accountant = accounting.Accountant(terms)
   once, twice = list(range(1, 151)), list(range(1, 151)) * 2
-  assert accountant.epsilon(terms.history(once).counts) == pytest.approx(7.13, abs=0.01)
-  assert accountant.epsilon(terms.history(twice).counts) == pytest.approx(
-    19.06, abs=0.01
-  )
+  found = [accountant.epsilon(terms.history(each).counts) for each in (once, twice)]
+  assert found == pytest.approx([5.78, 15.88], abs=0.01)
+  by_renyi = accounting.Accountant(terms, divergences.orders(gaussian=True))
+  assert by_renyi.epsilon_after(150) == pytest.approx(7.13, abs=0.01)
 
 
 def _true_delta(sampled, chance, shift, epsilon):
@@ -120,7 +121,8 @@ def test_no_test_of_a_repeated_round_finds_more_than_is_counted(
   counted = accounting.Accountant(terms).epsilon(terms.history([7] * times).counts)
   chance = cohort / population if amplified else 1.0
   true = _true_delta(sampled, chance, times**0.5 / z, counted)
-  assert true <= delta
+  # The sum of the densities has a rounded corner.
+  assert true <= delta * (1 + 1e-8)
   # Theorem 27 alone, of fixed cohorts, is far from what it bounds.
   if (sampled, amplified) != (_FIXED, True):
     assert true > 0.05 * delta

@@ -48,7 +48,10 @@ Deviations:
       Largest Eigenvalues of Finite Rank Deformation of Large Wigner Matrices. Annals
       of Probability 2009, theorem 2.1). For the rank, the former are moved back, and
       what the latter have of the trace is taken to be in equal parts.
-    There is no decay and no LiDAR, which need the small eigenvalues.
+      That is the largest entropy that they can have: where noise hides much, the rank
+      is too high on average.
+    There is no decay and no LiDAR, which need the small eigenvalues, and no ratio whose
+      denominator is below three of its deviations: its mean has no finite value.
 """
 
 import collections
@@ -76,6 +79,8 @@ _T = 2.0
 _LEAST = 1e-3
 # LiDAR's delta, which is added to the covariance between views; features have length 1.
 _DELTA = 1e-4
+# A denominator of as many deviations of its noise is told from 0.
+_CLEAR = 3.0
 # Variance up to which features of length 1 are the same: rounding of float32.
 _ROUNDING = 1e-6
 
@@ -250,13 +255,18 @@ def _of_noised(
   squared = float(np.sum(means.mean**2)) / length**2 - len(means.mean) * deviation**2
   traces = _of_traces(1.0, agreement / length, squared)
   waves = means._replace(waves=means.waves / length)
-  return collections.OrderedDict(
+  # Half of the alignment, whose two traces have noise.
+  of_views = 1.0 - agreement / length
+  if of_views < _CLEAR * deviation * math.hypot(1.0, agreement / length):
+    del traces['view_ratio']
+  found = collections.OrderedDict(
     rank=_effective_rank(np.sqrt(_unhidden(second, deviation))),
     spread=traces['spread'],
     alignment=traces['alignment'],
     uniformity=_uniformity(waves, 2 * WAVES * deviation**2),
-    view_ratio=traces['view_ratio'],
   )
+  found.update((name, value) for name, value in traces.items() if name not in found)
+  return found
 
 
 def _unhidden(matrix: np.ndarray, deviation: float) -> np.ndarray:

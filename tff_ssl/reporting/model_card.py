@@ -156,10 +156,14 @@ def _settings(
 
 
 def _released(card: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns the signals on a card, where null is what is not a number."""
+  """Returns the signals on a card, where null is what is not a number, or is hidden."""
   found = card.get(_SIGNALS)
   pairs = found.items() if isinstance(found, Mapping) else ()
-  return {name: math.nan if value is None else value for name, value in pairs}
+  return {
+    name: math.nan if value is None else value
+    for name, value in pairs
+    if value is not None or not name.endswith(verdict.RATIO)
+  }
 
 
 def _floats(numbers: Mapping[str, Any]) -> dict[str, float]:

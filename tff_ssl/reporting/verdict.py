@@ -9,7 +9,8 @@ those of the same network before training, on the same views of the same example
   yellow  undertrained: the variance between examples, relative to that between views
           of one example, has not doubled
   green   fine
-  grey    unclear: with as much noise of privacy again, the light would often change
+  grey    unclear: with as much noise of privacy again, the light would often change,
+          or noise hides the variance between views
 
 docs/is_it_any_good.md has the runs that the three thresholds come from, and the runs
 that they were tested on.
@@ -36,6 +37,7 @@ DECIDING = _SPREAD, _RANK, RATIO = (
   'signals/rank',
   'signals/view_ratio',
 )
+_NEEDED = _SPREAD, _RANK
 # The share of draws of noise in which the light stays, and the least to believe it:
 # with 0.95 it was believed in 2 % of cases in which noise is all there is.
 CERTAINTY, LEAST_CERTAINTY = 'signals/certainty', 1.0
@@ -61,13 +63,14 @@ def light(numbers: Mapping[str, float]) -> Light | None:
   Args:
     numbers: Those of evaluation.json, by name.
   """
-  if any(name not in numbers or UNTRAINED + name not in numbers for name in DECIDING):
+  # Noise may hide the ratios.
+  if any(each + name not in numbers for each in ('', UNTRAINED) for name in _NEEDED):
     return None
-  if not all(math.isfinite(numbers[UNTRAINED + name]) for name in DECIDING):
+  if not all(math.isfinite(numbers.get(UNTRAINED + name, 0.0)) for name in DECIDING):
     return None
   shown = _shown(numbers)
   certainty = numbers.get(CERTAINTY, 1.0)
-  if certainty < LEAST_CERTAINTY:
+  if certainty < LEAST_CERTAINTY and shown.color != GREY:
     why = f'{shown.color}, {shown.word} in {certainty:.0%} of draws of as much noise'
     return Light(GREY, 'unclear', f'the noise of privacy hides it; {why}')
   return shown
@@ -75,9 +78,10 @@ def light(numbers: Mapping[str, float]) -> Light | None:
 
 def _shown(numbers: Mapping[str, float]) -> Light:
   """Returns what the signals say, whatever the noise in them."""
-  spread, rank, ratio = (numbers[name] for name in DECIDING)
-  spread_0, rank_0, ratio_0 = (numbers[UNTRAINED + name] for name in DECIDING)
-  if not all(math.isfinite(value) for value in (spread, rank, ratio)):
+  spread, rank = (numbers[name] for name in _NEEDED)
+  spread_0, rank_0 = (numbers[UNTRAINED + name] for name in _NEEDED)
+  ratio, ratio_0 = numbers.get(RATIO), numbers.get(UNTRAINED + RATIO)
+  if not all(math.isfinite(value) for value in (spread, rank, ratio or 0.0)):
     return Light(RED, 'diverged', 'its features are not finite')
   if spread < LEAST_SPREAD * spread_0:
     why = f'have a variance of {spread:.2g}, less than a quarter of the {spread_0:.2g}'
@@ -85,6 +89,10 @@ def _shown(numbers: Mapping[str, float]) -> Light:
   if rank < LEAST_RANK * rank_0:
     why = f'have a rank of {rank:.3g}, less than half of the {rank_0:.3g}'
     return Light(RED, 'collapsed', f'its features {why} before training')
+  if ratio is None or ratio_0 is None:
+    which = 'encoder' if ratio is None else 'encoder before training'
+    why = f'noise hides how much views of one example vary for the {which}'
+    return Light(GREY, 'unclear', why)
   why = f'examples vary {ratio:.2g} times as much as views of one example'
   if ratio < LEAST_GAIN * ratio_0:
     less = f'less than twice the {ratio_0:.2g} before training'

@@ -102,6 +102,19 @@ class Remembers(Protocol):
 EvaluateFn = Callable[[Any, int], Mapping[str, float]]
 
 
+class Measurement(NamedTuple):
+  """What is measured once a round is saved, so that a kill does not repeat the round.
+
+  Attributes:
+    measure_fn: Like `run`'s `watch_fn`. It is called again when a run resumes from the
+      round, and then returns only what the round's row lacks.
+    every: Measure every this many rounds and after the last.
+  """
+
+  measure_fn: EvaluateFn
+  every: int
+
+
 def run(
   algorithm: RoundAlgorithm,
   cohort_fn: Callable[[int], Any],
@@ -117,6 +130,7 @@ def run(
   start_fn: Callable[[Any], Any] | None = None,
   watch_fn: EvaluateFn | None = None,
   watch_every: int = 0,
+  measurement: Measurement | None = None,
 ) -> Any:
   """Runs rounds 1 to `rounds`, from the folder's last checkpoint if there is one.
 
@@ -151,6 +165,7 @@ def run(
       columns of metrics.csv alone. Deterministic like `evaluate_fn`, with other names.
     watch_every: Call `watch_fn` every this many rounds and after the last; 0: only
       after the last.
+    measurement: What is measured of rounds that are saved.
 
   Returns:
     The state after the last round.
@@ -163,10 +178,9 @@ def run(
   checks.at_least(0, watch_every=watch_every)
   checks.at_least(1, checkpoint_every=checkpoint_every)
   # One variable for both, so that no exception can come between a state and its round.
-  last = _restore(algorithm, folder, rounds, start_fn)
-  saved = last[0]
+  last = _restore(algorithm, folder, rounds, start_fn, measurement)
+  saved, meter = last[0], _Meter(execution)
   display = progress_display.create(rounds, saved, progress)
-  meter = _Meter(execution)
   with (
     interruption.Interruption() as signals,
     prefetch.Prefetcher(cohort_fn, rounds) as cohorts,
@@ -189,9 +203,10 @@ def run(
         measured = meter.read()
         folder.record(round, metrics, measured)
         last = round, output.state
-        if is_due(round, checkpoint_every, rounds):
+        if _is_saved(measurement, round, checkpoint_every, rounds):
           _save(algorithm, folder, *last)
           saved = round
+        _measure(measurement, folder, rounds, *last)
         display.update(round, metrics, measured.get('evaluation_seconds', 0.0))
         for alarm in alarms:
           alarm.update(round, metrics)
@@ -227,6 +242,7 @@ def _restore(
   folder: run_folder.RunFolder,
   rounds: int,
   start_fn: Callable[[Any], Any] | None,
+  measurement: Measurement | None,
 ) -> tuple[int, Any]:
   """Returns the last saved round and the state after it.
 
@@ -251,6 +267,7 @@ def _restore(
   if isinstance(algorithm, Remembers):
     algorithm.check(folder.checkpoints.about(round))
   folder.check(round)
+  _measure(measurement, folder, rounds, round, state)
   return round, state
 
 
@@ -281,6 +298,27 @@ def _joined(
   if both:
     raise ValueError(f"metric and evaluation have the same name '{min(both)}'")
   return collections.OrderedDict([*metrics.items(), *evaluation.items()])
+
+
+def _is_saved(
+  measurement: Measurement | None, round: int, every: int, rounds: int
+) -> bool:
+  """Returns whether a round is saved: every few rounds, or to be measured."""
+  is_measured = measurement and is_due(round, measurement.every, rounds)
+  return bool(is_measured) or is_due(round, every, rounds)
+
+
+def _measure(
+  measurement: Measurement | None,
+  folder: run_folder.RunFolder,
+  rounds: int,
+  round: int,
+  state: Any,
+) -> None:
+  """Adds what is measured of a round that is saved to its row, if it is due."""
+  if measurement and round and is_due(round, measurement.every, rounds):
+    found = flat_metrics.flatten(measurement.measure_fn(state, round))
+    folder.record_more(round, found)
 
 
 class _Meter:

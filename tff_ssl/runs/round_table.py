@@ -257,6 +257,12 @@ class TableDigest:
     self._tail = (self._tail + added)[-_COMPARED:]
 
 
+def row_of(rows: Iterable[Mapping[str, str]], round: int) -> dict[str, str]:
+  """Returns the cells of a round, without its number; none if it has no row."""
+  rows_of_round = [row for row in rows if row[ROUND] == str(round)]
+  return {k: v for row in rows_of_round for k, v in row.items() if k != ROUND}
+
+
 def _update(digest: hashlib.blake2b, rows: Iterable[Mapping[str, str]]) -> None:
   for row in rows:
     digest.update(repr(sorted(row.items())).encode())

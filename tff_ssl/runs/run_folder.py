@@ -22,7 +22,7 @@ encoder.keras    the final encoder, with encoder.json as its card, and encoder.m
 worker.log       the output of the worker process
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import contextlib
 import os
 import pathlib
@@ -140,26 +140,35 @@ class RunFolder:
       round: The last round.
       evaluation: Named numbers, which are added to the numbers of the round.
       system: What the evaluation took; its CPU seconds are added to the round's.
+    """
+    self.record_more(round, evaluation)
+    self.write_evaluation(round, evaluation)
+    took = round_table.row_of(self.system.rows(), round)
+    cpu = float(took.get('cpu_seconds', 0.0)) + float(system.get('cpu_seconds', 0.0))
+    # The last of the files: `is_evaluated` takes it as proof of all.
+    self.system.replace(round, [{**took, **system, 'cpu_seconds': cpu}])
+
+  def record_more(self, round: int, numbers: Mapping[str, int | float]) -> None:
+    """Adds numbers to the last row, such as those measured once its round is saved.
+
+    Args:
+      round: Its round.
+      numbers: Named numbers.
 
     Raises:
       ValueError: If a number of the round has the same name and another value.
     """
-    metrics = _row_of(self.metrics.rows(), round)
+    metrics = round_table.row_of(self.metrics.rows(), round)
     both = [
       name
-      for name in metrics.keys() & evaluation.keys()
+      for name in metrics.keys() & numbers.keys()
       # Equal ones come from an evaluation that was killed before all was written.
-      if metrics[name] != round_table.cell_text(evaluation[name])
+      if metrics[name] != round_table.cell_text(numbers[name])
     ]
     if both:
       raise ValueError(f"metric and evaluation have the same name '{min(both)}'")
-    self.metrics.replace(round, [{**metrics, **evaluation}])
-    self.write_evaluation(round, evaluation)
-    took = _row_of(self.system.rows(), round)
-    cpu = float(took.get('cpu_seconds', 0.0)) + float(system.get('cpu_seconds', 0.0))
-    # The last of the files: `is_evaluated` takes it as proof of all.
-    self.system.replace(round, [{**took, **system, 'cpu_seconds': cpu}])
-    self._summarize(round, evaluation, {})
+    self.metrics.replace(round, [{**metrics, **numbers}])
+    self._summarize(round, numbers, {})
 
   def _summarize(
     self,
@@ -375,9 +384,3 @@ def _names(value: Any, what: str) -> list[str]:
   if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
     raise ValueError(f'{what} is {repr(value)[:60]}; it must be a list of names')
   return value
-
-
-def _row_of(rows: Iterable[Mapping[str, str]], round: int) -> dict[str, str]:
-  """Returns the cells of a round, without its number; none if it has no row."""
-  rows_of_round = [row for row in rows if row['round'] == str(round)]
-  return {k: v for row in rows_of_round for k, v in row.items() if k != 'round'}

@@ -9,6 +9,9 @@ import pytest
 from scipy import stats
 
 from tff_ssl.runs.privacy import accounting
+from tff_ssl.runs.privacy import divergences
+from tff_ssl.runs.privacy import noise_search
+from tff_ssl.runs.privacy import privacy_ledger
 from tff_ssl.runs.privacy import release_history
 from tff_ssl.simulation import cohort_sampling
 
@@ -32,6 +35,10 @@ _CONFIGURATIONS = [
 def _terms(population, cohort, multipliers, delta):
   named = {f'value_{k}': z for k, z in enumerate(multipliers)}
   return accounting.Terms(population, cohort, named, delta)
+
+
+def _by_renyi(terms):
+  return accounting.Accountant(terms, divergences.orders(terms.gaussian))
 
 
 @pytest.mark.parametrize('configuration', _CONFIGURATIONS)
@@ -91,7 +98,7 @@ def test_poisson_cohorts_cost_the_figures_of_tensorflow_privacy(
   terms = accounting.Terms(
     population, cohort, named, delta, sampling=accounting.POISSON
   )
-  got = accounting.Accountant(terms).epsilon_after(epochs * population // cohort)
+  got = _by_renyi(terms).epsilon_after(epochs * population // cohort)
   # Its seven places.
   assert got == pytest.approx(epsilon, abs=1e-7)
 
@@ -111,27 +118,18 @@ def test_without_amplification_figures_of_tensorflow_privacy(sampling, rounds, e
   terms = accounting.Terms(
     100, 10, {'x': 0.7}, 1e-5, amplified=False, sampling=sampling
   )
-  got = accounting.Accountant(terms).epsilon_after(rounds)
+  got = _by_renyi(terms).epsilon_after(rounds)
   assert got == pytest.approx(epsilon, abs=1e-7)
 
 
-def test_poisson_cohorts_need_less_noise():
-  of_both = [
-    accounting.solve(1000, 50, 100, 8.0, 1e-4, sampling=sampling)
-    for sampling in (accounting.FIXED, accounting.POISSON)
-  ]
-  assert of_both[1] < 0.7 * of_both[0]
-
-
-def test_without_sampling_it_is_not_below_the_exact_loss_of_a_gaussian():
+def test_all_clients_or_passes_cost_the_exact_loss_of_one_gaussian():
   """Balle and Wang, "Improving the Gaussian Mechanism", ICML 2018, theorem 8."""
-  z, delta = 3.0, 1e-3
-  epsilon = accounting.Accountant(_terms(50, 50, (z,), delta)).epsilon_after(1)
-  mu = 2 / z
-  exact = stats.norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * stats.norm.cdf(
-    -mu / 2 - epsilon / mu
-  )
-  assert 0.05 * delta < exact <= delta
+  for terms, moved in ((_terms(50, 50, (4.0, 4.0), 1e-3), 2), (_of_passes(50, 25), 1)):
+    # Ten rounds, of which a client of passes is in every second.
+    found, name = accounting.Accountant(terms).counted_after(10)
+    mu = moved * (10 if moved == 2 else 5) ** 0.5 / terms.of_round
+    assert name == accounting.EXACT and found < _by_renyi(terms).epsilon_after(10)
+    assert _gaussian_delta(mu, found) <= 1e-3 < _gaussian_delta(mu, found - 1e-6)
 
 
 def test_without_the_help_of_sampling_a_client_is_as_if_in_every_round():
@@ -140,13 +138,13 @@ def test_without_the_help_of_sampling_a_client_is_as_if_in_every_round():
   everybody = accounting.Terms(1000, 1000, {'x': 4.0}, 1e-4)
   found = accounting.Accountant(terms).epsilon_after(9)
   # By whole orders alone: never less, and hardly more.
-  assert 1 <= found / accounting.Accountant(everybody).epsilon_after(9) < 1.01
-  z = accounting.solve(1000, 10, 9, found, 1e-4, **of_any_noise)
+  assert 1 <= found / _by_renyi(everybody).epsilon_after(9) < 1.01
+  z = noise_search.solve(1000, 10, 9, found, 1e-4, **of_any_noise)
   assert z == pytest.approx(4, rel=0.01)
 
 
 def test_the_noise_that_a_budget_needs_is_enough_and_little_more():
-  z = accounting.solve(500, 500, 20, 5.0, 1e-4)
+  z = noise_search.solve(500, 500, 20, 5.0, 1e-4)
   accountant = accounting.Accountant(_terms(500, 500, (z,), 1e-4))
   assert 4.7 < accountant.epsilon_after(20) <= 5.0
   assert accountant.rounds_within(5.0, 100) in (20, 21, 22)
@@ -175,7 +173,7 @@ _KINDS = {
 def test_the_noise_of_a_budget_spends_it(budget, kind):
   """By dp_accounting's own orders: the budget is kept, and 1 % of it left at most."""
   population, cohort, rounds, epsilon, delta = budget
-  z = accounting.solve(*budget, **_KINDS[kind])
+  z = noise_search.solve(*budget, **_KINDS[kind])
   terms = accounting.Terms(population, cohort, {'x': z}, delta, **_KINDS[kind])
   accountant = accounting.Accountant(terms)
   assert 0.99 * epsilon <= accountant.epsilon_after(rounds) <= epsilon
@@ -185,16 +183,16 @@ def test_the_noise_of_a_budget_spends_it(budget, kind):
 @pytest.mark.parametrize('epsilon', [0.01, 0.1, 50.0])
 @pytest.mark.parametrize('delta', [1e-3, 1e-12])
 def test_small_and_large_budgets_are_spent_too(kind, epsilon, delta):
-  z = accounting.solve(900, 9, 3, epsilon, delta, **_KINDS[kind])
+  z = noise_search.solve(900, 9, 3, epsilon, delta, **_KINDS[kind])
   terms = accounting.Terms(900, 9, {'x': z}, delta, **_KINDS[kind])
   assert 0.95 * epsilon <= accounting.Accountant(terms).epsilon_after(3) <= epsilon
-  assert not accounting.why_unspent(terms, 3, epsilon)
+  assert not noise_search.why_unspent(terms, 3, epsilon)
   if kind in ('passes', 'distributed'):
     # The exact loss, of a client in one round or in all three, is more than half.
     moved = 1.0 if kind == 'passes' else 2 * 3**0.5
     assert _gaussian_delta(moved / z, 0.5 * epsilon) > delta
   else:
-    assert z < accounting.solve(900, 9, 3, epsilon, delta, **_KINDS['distributed'])
+    assert z < noise_search.solve(900, 9, 3, epsilon, delta, **_KINDS['distributed'])
 
 
 def _gaussian_delta(mu, epsilon):
@@ -203,9 +201,32 @@ def _gaussian_delta(mu, epsilon):
   return stats.norm.cdf(near) - np.exp(epsilon + stats.norm.logcdf(far))
 
 
+def test_a_run_has_less_noise_and_an_older_one_keeps_its_own(tmp_path):
+  asked = 50_000, 2_048, 150, 8.0, 1e-5, True, accounting.POISSON
+  earlier, z = (noise_search.solve(*asked, is_renyi=each) for each in (True, False))
+  assert (earlier, z) == (
+    pytest.approx(0.7343, abs=1e-4),
+    pytest.approx(0.6926, abs=2e-4),
+  )
+  for noise in (earlier, z):
+    folder = tmp_path / str(noise)
+    assert noise_search.of_run(str(folder), *asked) == z
+    # Two releases of a round, whose noise gives it only nearly again.
+    each = {'x': noise * 1.25**0.5, 'y': noise * 5**0.5}
+    terms = accounting.Terms(50_000, 2_048, each, 1e-5, sampling=accounting.POISSON)
+    folder.mkdir()
+    privacy_ledger.Ledger(folder, terms.as_json())
+    assert noise_search.of_run(str(folder), *asked) == noise
+    epsilon, name = accounting.Accountant(terms).counted_after(150)
+    assert name == accounting.LOSSES
+    # By dp_accounting's PLD accountant, of the noise of both versions.
+    assert epsilon == pytest.approx(6.92 if noise == earlier else 8, abs=3e-3)
+    assert epsilon <= 8
+
+
 def test_noise_that_leaves_a_budget_says_why():
   terms = accounting.Terms(1000, 10, {'x': 0.01}, 1e-5, sampling=accounting.POISSON)
-  assert accounting.why_unspent(terms, 1, 1e6).endswith(
+  assert noise_search.why_unspent(terms, 1, 1e6).endswith(
     '% of the budget, because no less noise than 0.01 clip norms is chosen'
   )
 
@@ -215,7 +236,7 @@ def test_a_budget_that_cannot_be_shown_says_the_least(kind):
   with pytest.raises(
     ValueError, match=r'epsilon is 1e-08 with delta 1e-12; it must be at least \d'
   ) as raised:
-    accounting.solve(1000, 10, 100, 1e-8, 1e-12, **_KINDS[kind])
+    noise_search.solve(1000, 10, 100, 1e-8, 1e-12, **_KINDS[kind])
   least = float(str(raised.value).split('at least ')[1].split(',')[0])
   assert 1e-5 < least < 0.01
 
@@ -234,7 +255,7 @@ def test_epsilon_of_passes_is_that_of_a_client_s_own_releases(configuration, gau
   terms = accounting.Terms(
     population, cohort, named, delta, False, accounting.PASSES, gaussian
   )
-  got = accounting.Accountant(terms)
+  got = _by_renyi(terms)
   # One by one, and by dp_accounting's own orders, or those of them that are whole.
   default = dp_accounting.rdp.RdpAccountant()._orders
   orders = [a for a in default if gaussian or a == int(a)]
@@ -344,4 +365,4 @@ def test_how_cohorts_are_drawn_is_one_of_three_ways():
 )
 def test_budgets_out_of_range_are_named(arguments, message):
   with pytest.raises(ValueError, match=message):
-    accounting.solve(*arguments)
+    noise_search.solve(*arguments)

@@ -10,6 +10,7 @@ from tff_ssl.aggregators import adaptive_clipping
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import expected_counts
 from tff_ssl.runs.privacy import canary_audit
+from tff_ssl.runs.privacy import loss_distributions
 
 _Z, _CLIP, _DELTA = 2.0, 0.3, 1e-5
 # Of 960 canaries estimates of epsilon have a deviation of a tenth.
@@ -23,12 +24,14 @@ def _normal(shift, count, seed):
 def test_epsilon_of_a_gaussian_is_the_textbooks():
   # z = 3.730632 has epsilon 1 at delta 1e-5 (Balle and Wang, section 4); without noise
   # to speak of it is that of the densities' ratio, and of no shift it is 0.
-  assert canary_audit.gaussian_epsilon(1 / 3.730632, 1e-5) == pytest.approx(
+  assert loss_distributions.gaussian_epsilon(1 / 3.730632, 1e-5) == pytest.approx(
     1.0, abs=1e-4
   )
-  assert canary_audit.gaussian_epsilon(100.0, 1e-5) == pytest.approx(5000, rel=0.1)
-  assert canary_audit.gaussian_epsilon(0.0, 1e-5) == 0
-  assert canary_audit.gaussian_epsilon(1e-6, 1e-5) == 0
+  assert loss_distributions.gaussian_epsilon(100.0, 1e-5) == pytest.approx(
+    5000, rel=0.1
+  )
+  assert loss_distributions.gaussian_epsilon(0.0, 1e-5) == 0
+  assert loss_distributions.gaussian_epsilon(1e-6, 1e-5) == 0
 
 
 @pytest.mark.long_for('0.0', '2.0')
@@ -39,7 +42,7 @@ def test_the_bound_is_below_what_normal_scores_have(shift):
     found = canary_audit.lower_bound(
       _normal(shift, 400, [seed, 1]), _normal(0, 4000, [seed, 2]), delta
     )
-    above += found > canary_audit.gaussian_epsilon(shift, delta)
+    above += found > loss_distributions.gaussian_epsilon(shift, delta)
   # Of 20 bounds at 95 % one may be wrong; more than three in one of 6000 such tests.
   assert above <= 4
   if shift == 4:
@@ -68,7 +71,7 @@ def test_a_sound_clip_passes(tff_context, clip, expected):
   sound = aggregations.private(_Z, clip, 1.0, expected=expected)
   found = canary_audit.audit(sound, _Z, _CLIP, _DELTA, _FEW)
   assert not found.is_broken
-  assert found.claimed == canary_audit.gaussian_epsilon(0.5, _DELTA)
+  assert found.claimed == loss_distributions.gaussian_epsilon(0.5, _DELTA)
   # The scores see nearly all there is to see.
   assert found.estimate == pytest.approx(found.claimed, rel=0.4)
 
@@ -78,10 +81,10 @@ def test_a_round_that_is_released_again_shows_more_and_claims_more(tff_context):
   again = dataclasses.replace(_FEW, releases=4)
   found = canary_audit.audit(sound, _Z, _CLIP, _DELTA, again)
   # Four releases with noise z are one with half of it.
-  assert found.claimed == canary_audit.gaussian_epsilon(2 / _Z, _DELTA)
+  assert found.claimed == loss_distributions.gaussian_epsilon(2 / _Z, _DELTA)
   assert not found.is_broken
   assert found.estimate == pytest.approx(found.claimed, rel=0.4)
-  assert found.estimate > 1.5 * canary_audit.gaussian_epsilon(1 / _Z, _DELTA)
+  assert found.estimate > 1.5 * loss_distributions.gaussian_epsilon(1 / _Z, _DELTA)
 
 
 def test_clients_that_add_noise_are_all_there(tff_context):

@@ -1,4 +1,7 @@
-"""Epsilon: what rounds with noise cost in differential privacy, by dp_accounting.
+"""Epsilon: what rounds with noise cost in differential privacy.
+
+The least of what two accountants show counts: by Renyi divergences, with dp_accounting,
+and by the privacy loss itself where it is known (`loss_distributions`).
 
 Ilya Mironov. Renyi Differential Privacy. CSF 2017. For cohorts of a fixed size:
 Yu-Xiang Wang, Borja Balle, Shiva Kasiviswanathan. Subsampled Renyi Differential Privacy
@@ -31,7 +34,6 @@ rounds, and they may depend on each other: that does not change the sum (Xin Lyu
 
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
-import functools
 import importlib.metadata
 import math
 from typing import Any
@@ -44,11 +46,14 @@ from tff_ssl.computing import checks
 from tff_ssl.computing import json_kinds
 from tff_ssl.computing import kinds
 from tff_ssl.runs.privacy import divergences
+from tff_ssl.runs.privacy import loss_distributions
 from tff_ssl.runs.privacy import release_history
 from tff_ssl.simulation import cohort_sampling
 
-# The accounting library and its version, for readers who check the numbers.
-NAME = f'dp_accounting {importlib.metadata.version("dp-accounting")}, Renyi'
+# Accountants, for readers who check the numbers.
+RENYI = f'dp_accounting {importlib.metadata.version("dp-accounting")}, Renyi'
+EXACT = 'exact, of Gaussian noise'
+LOSSES = 'privacy loss distribution'
 # How cohorts are drawn.
 FIXED, POISSON, PASSES = 'fixed', 'poisson', 'passes'
 # By how many clip norms a client that is replaced, added or zeroed moves a sum.
@@ -57,15 +62,8 @@ _SENSITIVITY = {FIXED: 2.0, POISSON: 1.0, PASSES: 1.0}
 _ROUNDED = 1e-11
 # Up to so many lines of a ledger may be torn, to be counted tightly.
 _FEW_TORN = 3
-# The search looks between these noise multipliers of a round.
-_LEAST, _MOST = 1e-2, 1e6
-# The share of a budget that the search may leave unspent, and at most how often it
-# chooses new orders to get there.
-_LEFT, _REFINED = 0.005, 5
-# How many orders on each side of the best one it then takes.
+# How many orders on each side of the best one a search for noise continues with.
 _NEAR = 4
-# Less than this share of a budget is worth a word.
-_ENOUGH = 0.95
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,6 +131,11 @@ class Terms:
         )
 
   @property
+  def is_sampled(self) -> bool:
+    """Returns whether it is secret who is in a cohort, and lowers epsilon."""
+    return self.amplified and self.cohort < self.population
+
+  @property
   def of_round(self) -> float:
     """Returns z, the multiplier of all releases of a round together."""
     return sum(z**-2 for z in self.multipliers.values()) ** -0.5
@@ -170,7 +173,7 @@ class Terms:
       orders: alpha, above 1.
       times: How often the round was released: each time about the same cohort.
     """
-    if not self.amplified or self.cohort == self.population:
+    if not self.is_sampled:
       return times * self.unsampled(orders)
     z = self.of_round / _SENSITIVITY[self.sampling] / math.sqrt(times)
     of = divergences.of_poisson if self.sampling == POISSON else divergences.of_fixed
@@ -208,13 +211,19 @@ class Accountant:
 
     Args:
       terms: The terms of each round.
-      orders: alpha of the Renyi divergences. Any orders give a bound; more give a
-        better one. None: orders that are good at any epsilon above 0.01.
+      orders: alpha of the Renyi divergences, which alone then count. Any orders give a
+        bound; more give a better one. None: orders that are good at any epsilon above
+        0.01, and the privacy loss itself.
     """
-    self._terms = terms
+    self._terms, self._is_renyi = terms, orders is not None
     self._orders = orders or divergences.orders(terms.gaussian)
+    self._poisson = loss_distributions.PoissonLosses(
+      terms.cohort / terms.population, terms.of_round, terms.delta
+    )
     # By how often a round was released: its divergences.
     self._of_times: dict[int, np.ndarray] = {}
+    # A round is asked for before it is released, and then again.
+    self._last = release_history.Counts({}), (0.0, RENYI)
 
   def epsilon(self, counts: release_history.Counts) -> float:
     """Returns epsilon at the delta of the terms.
@@ -222,18 +231,49 @@ class Accountant:
     Args:
       counts: From `Terms.history`.
     """
-    return self._epsilon(counts)[0]
+    return self.counted(counts)[0]
+
+  def counted(self, counts: release_history.Counts) -> tuple[float, str]:
+    """Returns epsilon at the delta of the terms, and the accountant that shows it.
+
+    Args:
+      counts: From `Terms.history`.
+    """
+    if counts != self._last[0]:
+      renyi = self._renyi(counts)[0], RENYI
+      self._last = counts, min(renyi, self._by_losses(counts))
+    return self._last[1]
 
   def epsilon_after(self, rounds: int) -> float:
     """Returns epsilon after this many rounds, none of them repeated."""
-    return self._after(rounds)[0]
+    return self.counted_after(rounds)[0]
 
-  def _after(self, rounds: int) -> tuple[float, float]:
+  def counted_after(self, rounds: int) -> tuple[float, str]:
+    """Returns that epsilon, and the accountant that shows it."""
+    return self.counted(self._after(rounds))
+
+  def losses_after(self, rounds: int) -> float:
+    """Returns epsilon by the privacy loss alone; infinity: it is not known."""
+    return self._by_losses(self._after(rounds))[0]
+
+  def _after(self, rounds: int) -> release_history.Counts:
     counted = self._terms.counted_once(rounds)
-    return self._epsilon(release_history.Counts({1: counted} if counted else {}))
+    return release_history.Counts({1: counted} if counted else {})
 
-  def _epsilon(self, counts: release_history.Counts) -> tuple[float, float]:
-    """Returns epsilon, and the Renyi order that gives it."""
+  def _by_losses(self, counts: release_history.Counts) -> tuple[float, str]:
+    """Returns epsilon by the privacy loss, and the accountant; infinity: unknown."""
+    terms, releases = self._terms, counts.releases
+    if self._is_renyi or not terms.gaussian:
+      return math.inf, RENYI
+    if not terms.is_sampled:
+      shift = math.sqrt(releases) * _SENSITIVITY[terms.sampling] / terms.of_round
+      return loss_distributions.gaussian_epsilon(shift, terms.delta), EXACT
+    # Of cohorts of a fixed size no pair of distributions is known to be the worst.
+    is_known = terms.sampling == POISSON
+    return self._poisson.epsilon(counts) if is_known else math.inf, LOSSES
+
+  def _renyi(self, counts: release_history.Counts) -> tuple[float, float]:
+    """Returns epsilon by Renyi divergences, and the order that gives it."""
     if not counts.releases:
       return 0.0, float(self._orders[-1])
     epsilon, order = dp_accounting.rdp.compute_epsilon(
@@ -268,8 +308,8 @@ class Accountant:
     return self._of_times[times]
 
   def orders_near_best(self, rounds: int) -> list[float]:
-    """Returns the order that gives `epsilon_after`, and some on each side."""
-    _, best = self._after(rounds)
+    """Returns the order with the least epsilon after rounds, and some on each side."""
+    _, best = self._renyi(self._after(rounds))
     ordered = sorted(self._orders)
     place = int(np.argmin(np.abs(np.array(ordered) - best)))
     return ordered[max(place - _NEAR, 0) : place + _NEAR + 1]
@@ -284,101 +324,3 @@ class Accountant:
       else:
         high = middle - 1
     return low
-
-
-@functools.lru_cache(maxsize=32)
-def solve(
-  population: int,
-  cohort: int,
-  rounds: int,
-  epsilon: float,
-  delta: float,
-  amplified: bool = True,
-  sampling: str = FIXED,
-  gaussian: bool = True,
-) -> float:
-  """Returns the least noise of a round with which a run stays within a budget.
-
-  Args:
-    population: N.
-    cohort: K.
-    rounds: Number of rounds of the run.
-    epsilon: The budget, positive.
-    delta: Below 1 / N.
-    amplified: See `Terms`.
-    sampling: See `Terms`.
-    gaussian: See `Terms`.
-
-  Returns:
-    z, the multiplier of all releases of a round together. With it a run spends at most
-    the budget, and usually more than 99 % of it; `why_unspent` says why if it does not.
-
-  Raises:
-    ValueError: If a number is out of range, or no noise is enough.
-  """
-  checks.positive(epsilon=epsilon)
-  checks.at_least(1, rounds=rounds)
-
-  def accountant(z: float, orders: Sequence[float] | None) -> Accountant:
-    terms = Terms(
-      population, cohort, {'round': z}, delta, amplified, sampling, gaussian
-    )
-    return Accountant(terms, orders)
-
-  def least(orders: Sequence[float], low: float, high: float, factor: float) -> float:
-    """Returns noise that is enough by these orders, to within a factor."""
-    while high > factor * low:
-      middle = float(np.sqrt(low * high))
-      is_enough = accountant(middle, orders).epsilon_after(rounds) <= epsilon
-      low, high = (low, middle) if is_enough else (middle, high)
-    return high
-
-  # The terms check all numbers but these, delta among them.
-  accountant(1.0, [2.0])
-  few = divergences.useful_orders(
-    divergences.orders(gaussian, few=True), epsilon, delta
-  )
-  low, high = _LEAST, 1.0
-  while accountant(high, few).epsilon_after(rounds) > epsilon:
-    low, high = high, 2.0 * high
-    if high > _MOST:
-      least_epsilon = accountant(_MOST, None).epsilon_after(rounds)
-      raise ValueError(
-        f'epsilon is {epsilon:g} with delta {delta:g}; it must be at least '
-        f'{least_epsilon:.3g}, which is what can be shown of {rounds} rounds with '
-        f'noise of {_MOST:g} clip norms.'
-      )
-  z, step = least(few, low, high, 1.01), 5e-4
-  for _ in range(_REFINED):
-    # By all orders, as a run's spending is counted. The search continues with the best
-    # order and its neighbours, in smaller steps: epsilon may be steep.
-    full = accountant(z, None)
-    if full.epsilon_after(rounds) >= (1 - _LEFT) * epsilon:
-      break
-    near = full.orders_near_best(rounds)
-    low = z / 1.1
-    if accountant(low, near).epsilon_after(rounds) <= epsilon:
-      low = _LEAST
-    z, step = least(near, low, z, 1 + step), step / 10
-  return z
-
-
-def why_unspent(terms: Terms, rounds: int, epsilon: float) -> str:
-  """Says why the noise that `solve` chose leaves more than 5 % of a budget.
-
-  Args:
-    terms: With that noise.
-    rounds: Number of rounds of the run.
-    epsilon: The budget.
-
-  Returns:
-    A part of a sentence; empty if the budget is spent.
-  """
-  spent = Accountant(terms).epsilon_after(rounds)
-  if spent >= _ENOUGH * epsilon:
-    return ''
-  if terms.of_round <= 1.01 * _LEAST:
-    reason = f'no less noise than {_LEAST:g} clip norms is chosen'
-  else:
-    reason = 'with less noise, more than the budget could be shown'
-  return f'{spent / epsilon:.0%} of the budget, because {reason}'

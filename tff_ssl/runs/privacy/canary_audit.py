@@ -31,8 +31,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import optimize
-from scipy import special
 from scipy import stats
 import tensorflow as tf
 
@@ -45,6 +43,7 @@ from tff_ssl.federated import packs
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
+from tff_ssl.runs.privacy import loss_distributions
 
 # The length of a canary's update, in clip norms.
 _TOO_LONG = 1000.0
@@ -134,9 +133,11 @@ def audit(
   spread = math.sqrt((np.var(inside) + np.var(outside)) / 2)
   shift = max(0.0, float(np.mean(inside) - np.mean(outside)))
   return AuditFinding(
-    gaussian_epsilon(math.sqrt(canaries.releases) / noise_multiplier, delta),
+    loss_distributions.gaussian_epsilon(
+      math.sqrt(canaries.releases) / noise_multiplier, delta
+    ),
     lower_bound(inside, outside, delta),
-    gaussian_epsilon(shift / spread, delta) if spread else math.inf,
+    loss_distributions.gaussian_epsilon(shift / spread, delta) if spread else math.inf,
     delta,
   )
 
@@ -283,27 +284,3 @@ def _bound(
   if at_least <= delta:
     return 0.0
   return max(0.0, math.log((at_least - delta) / at_most))
-
-
-def gaussian_epsilon(shift: float, delta: float) -> float:
-  """Returns the epsilon at which two normal distributions of equal width are private.
-
-  Args:
-    shift: mu, the distance of their means in standard deviations: 1 / z for one client
-      more or less.
-    delta: delta of epsilon.
-
-  Source: Borja Balle, Yu-Xiang Wang. Improving the Gaussian Mechanism for Differential
-  Privacy. ICML 2018, theorem 8.
-  """
-
-  def excess(epsilon: float) -> float:
-    below = special.log_ndtr(-shift / 2 - epsilon / shift)
-    return float(
-      special.ndtr(shift / 2 - epsilon / shift) - math.exp(epsilon + below) - delta
-    )
-
-  if shift <= 0 or excess(0.0) <= 0:
-    return 0.0
-  # A normal tail beyond 40 standard deviations is negligible.
-  return float(optimize.brentq(excess, 0.0, shift * shift / 2 + 40 * shift))

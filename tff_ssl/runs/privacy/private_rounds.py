@@ -85,6 +85,11 @@ class PrivateRounds:
     return self._accountant.epsilon(self.history.counts)
 
   @property
+  def accountant(self) -> str:
+    """What shows that epsilon."""
+    return self._accountant.counted(self.history.counts)[1]
+
+  @property
   def history(self) -> release_history.History:
     """How often each round was released."""
     return self._opened[1]
@@ -206,9 +211,9 @@ class PrivateRounds:
     after = self._after(self._round + 1)
     return BudgetSpentError(
       f'The privacy budget of epsilon = {self._budget:g} at delta = '
-      f'{self._terms.delta:g} is spent: epsilon is {self.epsilon:.4g} after '
-      f'{self.releases} releases in {self._round} rounds{self._repeats()}, and a '
-      f'further round would make it {after:.4g}.',
+      f'{self._terms.delta:g} is spent: epsilon is {self.epsilon:.4g} '
+      f'({self.accountant}) after {self.releases} releases in {self._round} rounds'
+      f'{self._repeats()}, and a further round would make it {after:.4g}.',
       state,
       self._round,
     )
