@@ -35,7 +35,7 @@ def from_json(cls: type[Any], values: Any, where: str) -> Any:
 
 
 def field_from_json(value: Any, type_: Any, where: str, name: str) -> Any:
-  """Returns the value of a field from JSON, of its type; its dataclass checks the range.
+  """Returns the value of a field of its type from JSON; its dataclass checks the range.
 
   Args:
     value: The JSON value.
