@@ -115,7 +115,6 @@ def _described(family, config, shape=(8, 8, 1)):
     ('cnn', {'blocks': 2, 'channels': 2**64}),
     ('cnn', {'blocks': True}),
     ('resnet', {'depth': 8, 'epsilon': '1e-5'}),
-    ('resnet', {'depth': 8, 'epsilon': math.inf}),
     ('resnet', {'depth': 8, 'strided_first': 0}),
     ('mlp', {'widths': [8, [8]]}),
     ('mlp', {'widths': 8}),

@@ -95,7 +95,7 @@ class Kind:
     """Raises ValueError if a field has a value that its type does not allow."""
     for name, type_ in field_types(type(self)).items():
       try:
-        check_value(getattr(self, name), type_)
+        _check(getattr(self, name), type_)
       except ValueError as error:
         raise ValueError(f'{name} is {getattr(self, name)!r}; {error}') from None
 
@@ -262,7 +262,7 @@ def _range(type_: Any) -> Range:
   return Range()
 
 
-def check_value(value: Any, type_: Any) -> None:
+def _check(value: Any, type_: Any) -> None:
   """Raises ValueError if a value is of another type, or out of its type's range."""
   optional, inner = without_none(type_)
   if value is None and optional:
@@ -271,7 +271,7 @@ def check_value(value: Any, type_: Any) -> None:
     if not isinstance(value, tuple | list):
       raise MisfitError(type_)
     for each in value:
-      check_value(each, typing.get_args(inner)[0])
+      _check(each, typing.get_args(inner)[0])
   elif typing.get_origin(inner) is typing.Literal:
     if value not in typing.get_args(inner):
       raise MisfitError(type_)
@@ -288,7 +288,7 @@ def checked_value(text: str, type_: Any) -> Any:
   """Reads the value of a field, and checks its range; see `parse_value`."""
   try:
     value = parse_value(text, type_)
-    check_value(value, type_)
+    _check(value, type_)
   except MisfitError as error:
     # Not that of one number of several.
     raise MisfitError(type_, error.more) from None
