@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 from unittest import mock
 
 import dp_accounting
@@ -193,6 +194,28 @@ def test_other_terms_are_refused(tmp_path, change):
   terms = {**_TERMS.as_json(), **change}
   with pytest.raises(ValueError, match=f'has different terms: {next(iter(change))} is'):
     privacy_ledger.Ledger(tmp_path, terms)
+
+
+@pytest.mark.parametrize(
+  'changed',
+  [
+    {'multipliers': None},
+    {'multipliers': [2.0]},
+    {'multipliers': {}},
+    {'delta': 'small'},
+    {'population': -3},
+  ],
+)
+def test_terms_that_cannot_be_are_refused(tmp_path, changed):
+  _run(tmp_path, _Process(), rounds=1)
+  first, *others = _lines(tmp_path)
+  terms = {**json.loads(first), **changed}
+  kept = {name: value for name, value in terms.items() if value is not None}
+  _write(tmp_path, [json.dumps(kept).encode() + b'\n', *others])
+  name, value = next(iter(changed.items()))
+  message = re.escape(f'has different terms: {name} is {value} there and')
+  with pytest.raises(ValueError, match=message):
+    _run(tmp_path, _Process(), rounds=2)
 
 
 def test_another_cohort_than_is_counted_is_refused(tmp_path):

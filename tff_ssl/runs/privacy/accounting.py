@@ -41,7 +41,6 @@ import numpy as np
 
 from tff_ssl.aggregators import bounds
 from tff_ssl.computing import checks
-from tff_ssl.computing import kinds
 from tff_ssl.runs.privacy import divergences
 from tff_ssl.runs.privacy import release_history
 from tff_ssl.simulation import cohort_sampling
@@ -182,17 +181,6 @@ class Terms:
       orders: alpha, above 1.
     """
     return divergences.of_gaussian(self.of_round / _SENSITIVITY[self.sampling], orders)
-
-  @classmethod
-  def from_json(cls, stored: Mapping[str, Any]) -> 'Terms':
-    """Returns the terms that `as_json` stored; ignores other names.
-
-    Raises:
-      ValueError: If a value is missing, or is of another type.
-    """
-    own = {name: stored[name] for name in kinds.field_types(cls) if name in stored}
-    read: Terms = kinds.from_json(cls, own, 'it')
-    return read
 
   def as_json(self) -> dict[str, Any]:
     """Returns the terms as JSON values."""
