@@ -156,7 +156,7 @@ kill-campaign: venv
 	$(TORTURE) tests/torture/workers_test.py $(ARGS)
 
 # Ten minutes on two cores; ARGS='--trials=kills=90,inputs=60 --minutes=600',
-# ARGS='-k audits --trials=audits=20', ARGS="-k 'kills and hosts-3'", ARGS=--lf.
+# ARGS='-k disk --trials=disk=21', ARGS="-k 'kills and hosts-3'", ARGS=--lf.
 torture: venv
 	$(TORTURE) tests/torture --deselect tests/torture/workers_test.py $(ARGS)
 

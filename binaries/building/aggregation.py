@@ -4,7 +4,6 @@ docs/privacy.md says what each promises and what it does not.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-import math
 from typing import Any
 
 import numpy as np
@@ -164,7 +163,6 @@ def build(
   config: run_config.RunConfig,
   sizes: Sequence[int],
   share_bound: float | None = None,
-  share: float = 1.0,
 ) -> aggregations.Aggregation | None:
   """Builds the aggregation; None: a plain one.
 
@@ -172,8 +170,6 @@ def build(
     config: The run.
     sizes: Number of examples of each client.
     share_bound: See `clip_norms`.
-    share: The share of a round's budget that its rounds may spend: less than 1 if they
-      release only a part of what the run's rounds do, as an audit's.
 
   Raises:
     ValueError: If the clients do not fit it.
@@ -188,7 +184,7 @@ def build(
     expected = None
     if is_poisson(config):
       expected = _expected(config, cohort, sizes)
-    noise = noise_of_round(config, len(sizes), cohort) / math.sqrt(share)
+    noise = noise_of_round(config, len(sizes), cohort)
     clips = _clips(own, cohort, max(sizes), share_bound)
     return _with_noise(own, noise, cohort, clips, expected)
   return None

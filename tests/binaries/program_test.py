@@ -44,9 +44,7 @@ def test_help_begins_with_the_program_s_own_flags():
   assert text.index('--seeds') < text.index('--task')
 
 
-@pytest.mark.parametrize(
-  'name', ['sweep', 'compare', 'dcco', 'evaluate', 'audit', 'partition']
-)
+@pytest.mark.parametrize('name', ['sweep', 'compare', 'dcco', 'evaluate', 'partition'])
 def test_help_waits_for_no_library_that_takes_long_to_import(name):
   code = f"""
 import sys

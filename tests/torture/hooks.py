@@ -1,4 +1,4 @@
-"""Programs that are changed before they begin: to record noise, or to break a clip.
+"""Programs that are changed before they begin, to record noise.
 
 `python -m tests.torture.hooks HOOK PROGRAM FLAGS` is a program so.
 """
@@ -10,11 +10,9 @@ import runpy
 import sys
 from typing import Any
 
-# The hooks: `BREAK_CLIP`, or `NOTE_NOISE` followed by a path.
-BREAK_CLIP, NOTE_NOISE = 'break_clip', 'note_noise='
+# The hook, which a path follows.
+NOTE_NOISE = 'note_noise='
 _NOISE, _NOTHING = 'noise', 'nothing'
-# Factor of the broken clip norm.
-_TOO_LONG = 100.0
 
 
 def count(path: pathlib.Path) -> int:
@@ -23,20 +21,6 @@ def count(path: pathlib.Path) -> int:
     return 0
   lines = path.read_text().split('\n')
   return sum(1 for line in lines if line and line != _NOTHING)
-
-
-def _break_clip() -> None:
-  """Makes private aggregations clip to a hundred times the norm, with equal noise."""
-  module: Any = importlib.import_module('tff_ssl.aggregators.aggregations')
-  original = module.private
-
-  @functools.wraps(original)
-  def broken(z: Any, update_clip: float, *others: Any, **named: Any) -> Any:
-    # For all releases together, or of each.
-    few = {k: v / _TOO_LONG for k, v in z.items()} if isinstance(z, dict) else None
-    return original(few or z / _TOO_LONG, _TOO_LONG * update_clip, *others, **named)
-
-  module.private = broken
 
 
 def _note_noise(path: str) -> None:
@@ -72,8 +56,5 @@ def _note_noise(path: str) -> None:
 if __name__ == '__main__':
   hook, program = sys.argv[1:3]
   del sys.argv[1:3]
-  if hook == BREAK_CLIP:
-    _break_clip()
-  else:
-    _note_noise(hook.removeprefix(NOTE_NOISE))
+  _note_noise(hook.removeprefix(NOTE_NOISE))
   runpy.run_module(f'binaries.{program}', run_name='__main__', alter_sys=True)

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 from unittest import mock
 
 import dp_accounting
@@ -187,12 +188,26 @@ def test_a_repeated_round_shortens_what_the_budget_pays_for(tmp_path):
     _run(tmp_path, _Process(), epsilon=budget)
 
 
-@pytest.mark.parametrize('change', [{'population': 9}, {'delta': 1e-3}])
-def test_other_terms_are_refused(tmp_path, change):
+@pytest.mark.parametrize(
+  ('name', 'value'),
+  [
+    ('population', 9),
+    ('population', -3),
+    ('delta', 1e-3),
+    ('delta', 'small'),
+    ('multipliers', None),
+    ('multipliers', [2.0]),
+    ('multipliers', {}),
+  ],
+)
+def test_terms_that_are_others_or_cannot_be_are_refused(tmp_path, name, value):
   _run(tmp_path, _Process(), rounds=1)
-  terms = {**_TERMS.as_json(), **change}
-  with pytest.raises(ValueError, match=f'has different terms: {next(iter(change))} is'):
-    privacy_ledger.Ledger(tmp_path, terms)
+  first, *others = _lines(tmp_path)
+  stored = json.dumps({**json.loads(first), name: value}).encode()
+  _write(tmp_path, [stored + b'\n', *others])
+  message = re.escape(f'has different terms: {name} is {value} there')
+  with pytest.raises(ValueError, match=message):
+    _run(tmp_path, _Process(), rounds=2)
 
 
 def test_another_cohort_than_is_counted_is_refused(tmp_path):

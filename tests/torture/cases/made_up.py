@@ -22,7 +22,6 @@ NONSENSE = strategies.text('?*.,:;!abcdef', min_size=1).map(lambda text: f'?{tex
 _BY = strategies.integers(1, 10**6)
 # What a command line must say before the program reads other values.
 _NEEDED = {
-  'audit': '--run={d}/run',
   'embed': '--run={d}/run --images={d} --out={d}/o',
   'evaluate': '--run={d}/run',
   'export': '--run={d}/run --out={d}/o',

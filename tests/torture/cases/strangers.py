@@ -1,4 +1,4 @@
-"""Runs, ledgers, networks and archives of strangers, and links that lead out."""
+"""Runs, networks and archives of strangers, and links that lead out."""
 
 from collections.abc import Callable
 import io
@@ -22,16 +22,6 @@ _CONFIG, _METRICS = 'run/config.json', 'run/metrics.csv'
 _CHECKPOINT = 'run/checkpoints/round_00000001.npz'
 _WEIGHTS = 'state/global_model_weights/trainable/encoder/a.npy'
 _LARGE = 2**40
-_TERMS = {
-  'ledger': 1,
-  'population': 359,
-  'cohort': 4,
-  'multipliers': {'train/update': 2.0},
-  'delta': 1e-4,
-  'amplified': True,
-}
-_PRIVATE = {'kind': 'private', 'noise_multiplier': 2.0, 'update_clip': 1.0}
-PRIVATE = {'aggregation': _PRIVATE, 'rounds': 3}
 
 
 def _configs() -> list[making.Case]:
@@ -54,6 +44,10 @@ def _configs() -> list[making.Case]:
     case('cheese', making.run(cheese=1)),
     case(('method', 'cheese'), making.run(method={'kind': 'cheese'})),
     case(('method', 'an object'), making.run(method='dcco')),
+    case(
+      'aggregation.update_clip=',
+      making.run(aggregation={'kind': 'private', 'update_clip': 'wide'}),
+    ),
     case('clients', making.run(clients={'kind': 'adam'})),
     case(('--data_dir', 'not taken'), making.run(task='cases', data={'dir': '/etc'})),
     case(
@@ -125,49 +119,6 @@ def _places() -> list[making.Case]:
       ('{d}/run', 'encoder'),
       making.run(encoder={'kind': 'vit_tiny'}),
     ),
-  ]
-
-
-def _ledgers() -> list[making.Case]:
-  def case(
-    words: tuple[str, ...] | str, *lines: object, **changes: object
-  ) -> making.Case:
-    """A private run with a ledger of these lines, and changes of its aggregation."""
-    made = [making.run(**{**PRIVATE, 'aggregation': {**_PRIVATE, **changes}})]
-    if lines:
-      texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
-      made.append(making.text('run/privacy_ledger.jsonl', '\n'.join(texts) + '\n'))
-    return making.case('audit', _OF_RUN, words, *made)
-
-  def without(name: str) -> dict[str, object]:
-    return {key: value for key, value in _TERMS.items() if key != name}
-
-  ledger = 'privacy_ledger.jsonl'
-  return [
-    making.case('audit', _OF_RUN, 'plain', making.run(aggregation={'kind': 'plain'})),
-    making.case('audit', _OF_RUN, 'secure', making.run(aggregation={'kind': 'secure'})),
-    case(ledger),
-    case(('damaged', ledger), ''),
-    case(('damaged', ledger), '{"ledger": 1'),
-    case(('damaged', ledger), [1, 2]),
-    case(('damaged', ledger), {**_TERMS, 'ledger': 2}),
-    case(('damaged', ledger), '\x00' * 64),
-    case(ledger, without('multipliers')),
-    case(ledger, without('delta')),
-    case(ledger, without('population')),
-    case(ledger, {**_TERMS, 'multipliers': {}}),
-    case(ledger, {**_TERMS, 'multipliers': [2.0]}),
-    case(ledger, {**_TERMS, 'multipliers': {'train/update': 0}}),
-    case(ledger, {**_TERMS, 'multipliers': {'train/update': 'x'}}),
-    case(ledger, {**_TERMS, 'delta': 0}),
-    case(ledger, {**_TERMS, 'delta': 'small'}),
-    case(ledger, {**_TERMS, 'population': -3}),
-    case('memory', {**_TERMS, 'population': 10**15, 'delta': 1e-20}),
-    case(ledger, {**_TERMS, 'population': 'all'}),
-    case('clip_quantile is 2', _TERMS, clip_quantile=2.0),
-    case('aggregation.update_clip=', _TERMS, update_clip='wide'),
-    case('update_clip is -1', _TERMS, update_clip=-1.0),
-    case(ledger, {**_TERMS, 'multipliers': {'train/metrics': 2.0}}),
   ]
 
 
@@ -322,7 +273,7 @@ def _links() -> list[making.Case]:
   # Each program, with a file that one of them reads or writes.
   lines = (
     ('evaluate', _OF_RUN, 'checkpoints/round_00000001.npz'),
-    ('audit', _OF_RUN, 'encoder.keras'),
+    ('evaluate', _OF_RUN, 'encoder.keras'),
     ('export', f'{_OF_RUN} --out={{d}}/o', 'evaluation.json'),
     ('embed', f'{_OF_RUN} --images={{d}} --out={{d}}/o', 'lock'),
     ('compare', _OF_RUNS, 'client_states.sqlite'),
@@ -345,12 +296,11 @@ def _links() -> list[making.Case]:
 
 
 def cases() -> list[making.Case]:
-  """Runs, ledgers, networks, archives and links."""
+  """Runs, networks, archives and links."""
   return [
     *_configs(),
     *_metrics(),
     *_places(),
-    *_ledgers(),
     *_encoders(),
     *_archives(),
     *_links(),

@@ -233,7 +233,6 @@ OUTPUTS = (
   Rule('predict', Kind.KEPT, FITTED.why),
   Rule('embed', Kind.KEPT, 'has the pictures it was given, names and features'),
   Rule('compare', Kind.KEPT, 'has the numbers of run folders'),
-  Rule('audit', Kind.STATED, 'about clients of its own, which hold no data'),
 )
 
 
