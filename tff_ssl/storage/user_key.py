@@ -53,5 +53,7 @@ def _key(home: pathlib.Path) -> bytes:
     error: Exception = ValueError(f'{path} is damaged; it must be removed')
   except (OSError, ValueError) as failed:
     error = failed
-  logging.warning('The next start makes its cache entries again: %s', error)
+  logging.warning(
+    'The next start makes cache entries, and runs in trackers, again: %s', error
+  )
   return _KEY_OF_PROCESS
