@@ -170,11 +170,8 @@ def execute(experiment: experiments.Experiment) -> None:
     experiment: The experiment.
   """
   config, own, evaluator = experiment.config, experiment.own, experiment.evaluator
-  path, rounds, algorithm = (
-    checks.folder_of(config),
-    config.rounds,
-    algorithms.of(config),
-  )
+  path, rounds = checks.folder_of(config), config.rounds
+  algorithm = algorithms.of(config)
   init_from.check_data(config, path, experiment.task)
   start = init_from.build(config, path, experiment.encoder, experiment.objective)
   alarms, mixing = alarms_lib.for_objective(experiment.objective), None

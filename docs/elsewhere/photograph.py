@@ -77,7 +77,7 @@ def write(
   with found.open(newline='') as file:
     (row,) = csv.DictReader(file)
   probabilities = [float(row[name]) for name in row if name.startswith('probability')]
-  with Image.open(photo, formats=opening.FORMATS) as image:
+  with Image.open(photo, formats=(*opening.FORMATS,)) as image:
     pixels = np.asarray(image.convert('RGB'))
   np.savez(
     folder / 'numbers.npz',
