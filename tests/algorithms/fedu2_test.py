@@ -136,8 +136,8 @@ def test_a_client_sends_a_sketch_and_an_update_and_is_told_all_weights(
   # Two weights of the model, the seed, the rate, the round; the weights of all.
   assert work['bytes_down'] == 2 * 4 * (2 + 4 + numbered.POPULATION)
   # The sketch (here the update) and its mark, loss and target; the update; two weights,
-  # counts.
-  assert work['bytes_up'] == 2 * 4 * (2 + 1 + 2 + 2 + 2 + harness.COUNTS)
+  # four counts.
+  assert work['bytes_up'] == 2 * 4 * (2 + 1 + 2 + 2 + 2 + 4)
 
 
 @pytest.mark.long
