@@ -27,8 +27,9 @@ class Aggregation:
   """The aggregators of an algorithm.
 
   The first four can be any factories. The other fields state what is known of them, so
-  that only the functions of `aggregations` set those. If `dataclasses.replace` exchanges a
-  factory, packs are no longer possible; in a private aggregation it is refused.
+  that only the functions of `aggregations` set those. If `dataclasses.replace`
+  exchanges a factory, packs are no longer possible; in a private aggregation it is
+  refused.
 
   Attributes:
     updates: Model updates, weighted by example count.
