@@ -76,7 +76,7 @@ _BOXES = strategies.builds(
   sides=strategies.lists(strategies.integers(1, 10**12), max_size=4).map(tuple),
   colour=strategies.sampled_from(['red', 'none', None]),
   name=strategies.none() | _TEXTS,
-  number=strategies.none() | strategies.integers(0, 2**63),
+  number=strategies.none() | strategies.integers(0, 2**64 - 1),
   is_open=strategies.booleans(),
   label=strategies.just('none') | strategies.none() | _TEXTS,
 )
@@ -125,6 +125,13 @@ def test_json_values_are_of_the_type_or_refused(value):
       assert str(error).startswith('it must be ')
     else:
       assert value == (list(read) if isinstance(read, tuple) else read)
+
+
+def test_whole_numbers_of_json_have_64_bits():
+  assert json_kinds.value_from_json(2**64 - 1, int) == 2**64 - 1
+  for value in (2**64, -(2**64)):
+    with pytest.raises(ValueError, match=r'^it must be a whole number, below 2\^64\.$'):
+      json_kinds.value_from_json(value, int)
 
 
 def test_fields_that_the_text_leaves_out_are_those_of_the_base():

@@ -69,7 +69,7 @@ def value_from_json(value: Any, type_: Any) -> Any:
   if typing.get_origin(inner) is Mapping and isinstance(value, Mapping):
     item = typing.get_args(inner)[1]
     return {name: value_from_json(each, item) for name, each in value.items()}
-  if isinstance(value, int) and value.bit_length() >= _BITS:
+  if isinstance(value, int) and value.bit_length() > _BITS:
     raise kinds.MisfitError(type_, f', below 2^{_BITS}')
   if inner is float and isinstance(value, int) and not isinstance(value, bool):
     return float(value)
