@@ -191,9 +191,7 @@ class ExchangeSpec:
       means: What a client sends, the mean of several, or a row for each of K clients.
       square: The updates among them -> their squared norm, or norms [K].
     """
-    updates = [
-      x for name, x in means.items() if self.kinds[name].clipped_as == 'update'
-    ]
+    updates = [x for n, x in means.items() if self.kinds[n].clipped_as == 'update']
     if not self.measures or not updates:
       return collections.OrderedDict()
     counted = update_lengths.histogram(tf.reshape(square(updates), [-1]))
