@@ -127,7 +127,8 @@ def _data(run: str) -> data_lib.Data:
   # Only here: it imports NumPy.
   from binaries.config import suited
 
-  return suited.of_card(card, fit='fit', pixel_range='pixel_range')
+  (own,) = suited.of_card(card, {name: name for name in ('fit', 'pixel_range')})
+  return own
 
 
 if __name__ == '__main__':

@@ -99,13 +99,13 @@ def take_in(
     decoded: The images.
     known: Findings about the list itself.
   """
-  became = _became(source, manifest, rows, decoded)
+  became, guessed = _became(source, manifest, rows, decoded)
   counts = {what: len(names) for what, names in became.items() if names}
   findings = [
     *known,
     *_formats(became[_READ]),
     *_unreadable(decoded.unreadable, len(rows)),
-    *_not_read(source, manifest, rows, became),
+    *_not_read(source, manifest, guessed, became),
     *_noted(decoded.notes, len(became[_READ])),
     *_identical(rows, split, decoded.digests),
     *_classes(rows, split, decoded.unreadable),
@@ -118,10 +118,11 @@ def _became(
   manifest: str,
   rows: Sequence[manifest_lib.Row],
   decoded: decoding.Decoded,
-) -> dict[str, list[str]]:
-  """Returns the names of all files by what became of them."""
+) -> tuple[dict[str, list[str]], list[str]]:
+  """Returns all files by what became of them, and the masks that names alone show."""
   listed = {row.image for row in rows}
-  masks = {row.mask for row in rows}.union(masks_beside.find(source.names))
+  named = {row.mask for row in rows}
+  beside = masks_beside.find(source.names)
   became: dict[str, list[str]] = {
     what: []
     for what in (
@@ -140,7 +141,7 @@ def _became(
       return _UNREADABLE if name in decoded.unreadable else _READ
     if name == manifest:
       return _LIST
-    if name in masks:
+    if name in named or name in beside:
       return _MASKS
     if is_image(source, name):
       return _NOT_LISTED
@@ -148,7 +149,8 @@ def _became(
 
   for name in source.names:
     became[place(name)].append(name)
-  return became | {why: list(names) for why, names in source.aside.items()}
+  guessed = [n for n in became[_MASKS] if not (n in named or masks_beside.is_sure(n))]
+  return became | {why: list(names) for why, names in source.aside.items()}, guessed
 
 
 def _suffix(name: str) -> str:
@@ -185,7 +187,7 @@ def _unreadable(reasons: Mapping[str, str], count: int) -> Iterator[intake.Findi
 def _not_read(
   source: sources.Source,
   manifest: str,
-  rows: Sequence[manifest_lib.Row],
+  guessed: Sequence[str],
   became: Mapping[str, Sequence[str]],
 ) -> Iterator[intake.Finding]:
   """Yields what is said of files that are no images of the list."""
@@ -193,14 +195,11 @@ def _not_read(
     count = intake.many(len(names), 'image file')
     said = f'left out {count} that the manifest does not list'
     yield intake.finding('not listed', names, said, costs=True)
-  named = {row.mask for row in rows}
-  guessed = [n for n in became[_MASKS] if not (n in named or masks_beside.is_sure(n))]
   if guessed:
-    said = (
-      f'left out {intake.many(len(guessed), "mask")}, by their names those of other'
-    )
+    count = intake.many(len(guessed), 'mask')
+    said = f'left out {count}, by their names those of other pictures'
     advice = ' (as pictures they are read where a manifest lists them)'
-    yield intake.finding('masks', guessed, f'{said} pictures', advice)
+    yield intake.finding('masks', guessed, said, advice)
   of_format = collections.defaultdict(list)
   for name in became[_OTHER_FORMATS]:
     of_format[_suffix(name)].append(name)

@@ -7,7 +7,7 @@ and x_seg.png beside x.jpg), or are in a folder of such words beside one of pict
 `_segmentation.png` is a mask.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 import functools
 import posixpath
 import re
@@ -35,7 +35,9 @@ _ALL = _MASKS | _BESIDE | _PICTURES
 _ANY = re.compile('|'.join(_MASKS), re.IGNORECASE)
 
 
-def find(names: Iterable[str]) -> dict[str, str]:
+# A start asks several times about the same files.
+@functools.lru_cache(1)
+def find(names: tuple[str, ...]) -> Mapping[str, str]:
   """Returns the masks among files, each with its picture.
 
   Args:

@@ -1,5 +1,6 @@
 """What a run has by default for its task: the encoder, the views and the clients."""
 
+from collections.abc import Mapping
 import dataclasses
 import pathlib
 from typing import Any
@@ -94,12 +95,10 @@ def reading(data: data_lib.Data, encoder: pathlib.Path | None = None) -> images.
   how = images.Reading(data.fit or images.CROP)
   if encoder is not None:
     card = encoder.with_suffix('.json')
-    own = {
-      key: of_card(card, pixel_range=MEASURED + key) for key in brightness.MEASURED
-    }
-    ranges = {key: reading(each).pixel_range for key, each in own.items()}
-    of_run = tuple((key, ends) for key, ends in ranges.items() if ends)
-    how = dataclasses.replace(how, of_run=of_run)
+    entries = [{'pixel_range': MEASURED + key} for key in brightness.MEASURED]
+    ranges = [reading(each).pixel_range for each in of_card(card, *entries)]
+    named = zip(brightness.MEASURED, ranges, strict=True)
+    how = dataclasses.replace(how, of_run=tuple((k, ends) for k, ends in named if ends))
   ends = data.pixel_range
   if ends is None:
     return how
@@ -111,19 +110,23 @@ def reading(data: data_lib.Data, encoder: pathlib.Path | None = None) -> images.
   return dataclasses.replace(how, pixel_range=(ends[0], ends[1]))
 
 
-def of_card(card: pathlib.Path, **names: str) -> data_lib.Data:
+def of_card(card: pathlib.Path, *named: Mapping[str, str]) -> list[data_lib.Data]:
   """Returns how pictures are read by the card of an encoder, perhaps a stranger's.
 
   Args:
     card: The file.
-    **names: The fields, with the names of their entries, which may be missing.
+    *named: For each result the fields, with the names of their entries, which may be
+      missing.
 
   Raises:
     ValueError: If an entry is not of its field's type.
   """
   known, types = files.read_json(card), kinds.field_types(data_lib.Data)
-  own = {
-    field: json_kinds.field_from_json(known.get(name), types[field], str(card), name)
-    for field, name in names.items()
-  }
-  return data_lib.Data(**own)
+  ways = []
+  for names in named:
+    own = {
+      field: json_kinds.field_from_json(known.get(name), types[field], str(card), name)
+      for field, name in names.items()
+    }
+    ways.append(data_lib.Data(**own))
+  return ways

@@ -31,10 +31,7 @@ _MEAN = _A.MeanFactory()
 _DP = _A.DifferentiallyPrivateFactory.gaussian_fixed(1.0, 4, 1.0)
 # Factories that fit, those that do not.
 _PLACES = {
-  'updates': (
-    _A.clipping_factory(1.0, _MEAN),
-    (_A.UnweightedMeanFactory(), _DP, 'mean'),
-  ),
+  'updates': (_A.clipping_factory(1.0, _MEAN), (_A.UnweightedMeanFactory(), _DP, '')),
   'metrics': (_A.as_weighted_aggregator(_DP), (_A.SumFactory(), _A.MeanFactory)),
   'statistics': (encoding_statistics.StatisticsFactory(_DP), (_MEAN, None)),
   'counts': (_A.SecureSumFactory(9, 0), (_MEAN,)),

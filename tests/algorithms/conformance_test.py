@@ -203,7 +203,8 @@ def test_metrics_say_clients_and_bytes(trained, name):
   run = trained(name)
   metrics, messages = run.metrics, _TABLE[name].messages
   assert metrics['clients'] == 2
-  assert metrics['empty_clients'] == metrics['nonfinite_clients'] == 0
+  for kind in ('empty', 'nonfinite', 'outlying'):
+    assert metrics[f'{kind}_clients'] == 0
   model = 4 * run.weights(run.state).size
   for direction in ('bytes_down', 'bytes_up'):
     # A dense model, and a sparse one with as many places, for each of two clients.

@@ -140,9 +140,7 @@ def test_a_round_is_the_weighted_mean_of_local_updates(tff_context, name, packed
     ('one step', False, aggregations.private(1e-9, 1e9, 1e9)),
   ],
 )
-def test_clients_with_far_longer_updates_are_counted(
-  tff_context, name, packed, aggregation
-):
+def test_far_longer_updates_are_counted(tff_context, name, packed, aggregation):
   del tff_context
   process = _build(_CONFIGS[name], packed, aggregation)
   counted = []

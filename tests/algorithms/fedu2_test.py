@@ -128,6 +128,13 @@ def test_uncounted_clients_do_not_enter(tff_context, process):
   assert np.isnan(metrics['client_work']['loss'])
 
 
+def test_a_client_with_a_far_longer_update_is_counted(tff_context, process):
+  cohort = _cohort([0, 1, 2])
+  cohort[0] = cohort[0].map(lambda x: collections.OrderedDict(x, y=1e5 * x['y']))
+  _, (metrics,) = harness.rounds_of(process, [cohort])
+  assert metrics['client_work']['outlying_clients'] == 1
+
+
 def test_a_client_sends_a_sketch_and_an_update_and_is_told_all_weights(
   tff_context, process
 ):

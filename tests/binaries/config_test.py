@@ -290,6 +290,7 @@ def test_what_opens_ports_or_sends_something_away_is_never_a_stranger_s_to_say()
     ),
     ({'data': {'columns': [1]}}, 'The run has data.columns=[1]; it must be'),
     ({'method': None}, 'The run has method=None; it must be an object.'),
+    ({'aggregation': {'kind': 'private', 'clip_quantile': 2.0}}, 'quantile is 2.0; '),
   ],
 )
 def test_wrong_json_values_are_refused_in_one_sentence(change, said):

@@ -167,9 +167,8 @@ def test_rounds_that_the_card_does_not_count_are_left_out(run, tmp_path, capsys)
 
 def test_a_run_that_may_be_writing_its_encoder_is_not_given_away(run, tmp_path):
   with run_config.locked(run):
-    ended = in_process.run(
-      export, f'--run={run}', f'--out={tmp_path / "out"}', '--give_away'
-    )
+    out = f'--out={tmp_path / "out"}'
+    ended = in_process.run(export, f'--run={run}', out, '--give_away')
   assert ended.status == 1 and f'{run} is in use by process ' in ended.stderr
   assert not (tmp_path / 'out').exists()
 

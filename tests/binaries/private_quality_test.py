@@ -195,9 +195,7 @@ def test_the_random_encoder_s_batch_norm_is_refused():
 
 
 @pytest.mark.parametrize(('before', 'is_said'), [('8.0', True), ('0.5', False)])
-def test_rows_of_an_earlier_accountant_are_not_contradicted_in_silence(
-  tmp_path, capsys, before, is_said
-):
+def test_rows_of_an_earlier_accountant_are_recounted(tmp_path, capsys, before, is_said):
   terms = accounting.Terms(359, 359, {'all': 9.0}, 1e-3)
   rounds = private_rounds.PrivateRounds(None, terms)
   table = types.SimpleNamespace(rows=lambda: [{'privacy/epsilon': before}])

@@ -57,9 +57,8 @@ def runs(data, tmp_path_factory):
 
 def _call(line, *flags, **given):
   name, *own = line.split()
-  return in_process.run(
-    importlib.import_module(f'binaries.{name}'), *flags, *own, **given
-  )
+  program = importlib.import_module(f'binaries.{name}')
+  return in_process.run(program, *flags, *own, **given)
 
 
 def _run(line, data, folder):

@@ -93,9 +93,7 @@ def test_a_value_is_read_from_its_text_and_its_json_values(box):
   assert values.pop('kind') == 'box'
   types = kinds.field_types(_Box)
   assert values.keys() == types.keys()
-  read = {
-    name: json_kinds.value_from_json(own, types[name]) for name, own in values.items()
-  }
+  read = {n: json_kinds.value_from_json(own, types[n]) for n, own in values.items()}
   assert kinds.build(_Box, 'box', read, 'The box') == box
 
 

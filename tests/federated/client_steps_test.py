@@ -209,10 +209,8 @@ def test_degenerate_images_move_a_client_as_others_do(name):
   for value in (0.0, 1 / 255, 1.0):
     steps[value] = client(range(5), np.where(np.arange(5) == 2, value, images.T).T)
   steps['alike'] = client(range(5), images[:1])
-  sizes = {
-    case: np.linalg.norm(harness.flat(result.means['update']))
-    for case, result in steps.items()
-  }
+  updates = {case: harness.flat(own.means['update']) for case, own in steps.items()}
+  sizes = {case: np.linalg.norm(update) for case, update in updates.items()}
   assert max(sizes.values()) <= 12 * sizes['usual'], sizes
   assert np.isfinite(harness.flat(tf.nest.flatten(steps['one'].means))).all()
 
@@ -247,11 +245,11 @@ def test_a_pack_is_the_mean_of_its_clients(name):
 
   @tf.function(autograph=False)
   def run(pack):
-    visit = functools.partial(
-      client_functions.run_client, client.function, client.exchange_spec
-    )
+    spec = client.exchange_spec
+    visit = functools.partial(client_functions.run_client, client.function, spec)
+    own = (visit, spec, together, {})
     shared = client.shared(tf.constant((5, 6)))
-    return packing.ClientLoop(visit, together, {}, shared, (), pack, zero).total()[0]
+    return packing.ClientLoop(*own, shared, (), pack, zero).total()[0]
 
   got = run(tf.nest.map_structure(tf.convert_to_tensor, pack))
   assert float(got.weight) == total == 9

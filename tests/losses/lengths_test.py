@@ -65,9 +65,7 @@ def _unit_slope(x, towards):
 def test_unit_vectors_have_the_value_of_tensorflow_and_a_bounded_gradient(d):
   generator = np.random.default_rng(d)
   x, towards = generator.normal(size=(2, 60, d))
-  x *= (
-    10.0 ** np.linspace(-5, 3, 60)[:, np.newaxis] / np.linalg.norm(x, axis=1)[:, None]
-  )
+  x *= np.logspace(-5, 3, 60)[:, None] / np.linalg.norm(x, axis=1, keepdims=True)
   for dtype in (tf.bfloat16, tf.float32, tf.float64):
     cast = tf.cast(tf.constant(x), dtype)
     plain = tf.math.l2_normalize(cast, axis=1)

@@ -224,21 +224,8 @@ def test_an_id_of_a_stranger_is_not_taken(tmp_path, monkeypatch, warned):
 
 
 _PARTS = strategies.sampled_from(
-  [
-    'metrics',
-    'knn',
-    '10%',
-    'accuracy',
-    'low',
-    'a b',
-    '.',
-    '..',
-    '',
-    'percent',
-    'ü',
-    '@',
-  ]
-  + ['x' * 300, '\udce4', 'a:b']
+  ['metrics', 'knn', '10%', 'accuracy', 'low', 'a b', '.', '..', '', 'percent']
+  + ['ü', '@', 'x' * 300, '\udce4', 'a:b']
 )
 
 

@@ -44,10 +44,7 @@ def test_a_file_is_read_only_as_far_as_it_may_reach(tmp_path):
     (b'\xff', 'is not JSON'),
     (b'1' * 10**4, 'is not JSON'),
     (b'[]', 'holds a list: it must hold an object'),
-    (
-      b'[' + b'{},' * 2**20 + b'[]]',
-      '1,048,578 lists and objects: it must have at most',
-    ),
+    (b'[' + b'{},' * 2**20 + b'[]]', '1,048,578 lists and objects: it must have at'),
     (b'[' * 66 + b']' * 66, 'has lists in lists: they must be 64 deep or less'),
     (b'{"a": {"b": 1, "b": 2}}', "'b' is there twice"),
   ],

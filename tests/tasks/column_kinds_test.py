@@ -58,9 +58,7 @@ _USAGE = ('Training', 'PublicTest', 'PrivateTest')
     ('Usage', lambda k: _USAGE[k % 3], 'split'),
   ],
 )
-def test_what_looks_like_no_feature_is_asked_and_the_answer_is_taken(
-  tmp_path, name, cell, role
-):
+def test_what_looks_like_no_feature_is_asked_about(tmp_path, name, cell, role):
   path = _csv(tmp_path / 't.csv', **{name: cell})
   with pytest.raises(ValueError, match=re.escape(f'no features: {name!r} (')) as error:
     registry.load('features', path)
@@ -95,11 +93,7 @@ def test_features_of_few_values_or_of_near_names_are_listed(tmp_path, columns):
 
 
 def test_all_columns_of_a_table_are_asked_about_at_once(tmp_path):
-  others = {
-    'PassengerId': lambda k: k + 1,
-    'Survived': _bit,
-    'Sex': lambda k: 'mf'[k % 2],
-  }
+  others = {'PassengerId': lambda k: k, 'Survived': _bit, 'Sex': lambda k: 'mf'[k % 2]}
   others |= {'Cabin': lambda k: f'C{k}', 'part': lambda k: ('train', 'test')[k % 2]}
   path = _csv(tmp_path / 't.csv', Pclass=lambda k: k % 3, **others)
   with pytest.raises(ValueError, match='probably no features') as error:
@@ -110,9 +104,7 @@ def test_all_columns_of_a_table_are_asked_about_at_once(tmp_path):
   assert len(task.test) == _COUNT // 2
 
 
-@pytest.mark.parametrize(
-  'header', ['6,148,72,35,0', '5.1,3.5,1.4,Iris', '0.1,1,2', '1']
-)
+@pytest.mark.parametrize('header', ['6,148,72,35,0', '5.1,3.5,1.4,Iris', '.1,1', '1'])
 def test_a_header_of_numbers_is_refused(tmp_path, header):
   (tmp_path / 't.csv').write_text(f'{header}\n{header}\n{header}\n')
   with pytest.raises(ValueError, match='numbers in its first line'):
@@ -148,11 +140,7 @@ def test_years_places_and_wavelengths_are_names(tmp_path, names):
       ('7', 'train'),
     ),
     ('image,MEL,NV|0.png,1,0.0|1.png,0,1.0', 'client_id=,label=', ('', '')),
-    (
-      'filename,cat,dog,fox|0.png,1,1,0|1.png,0,1,1',
-      'image=filename,client_id=,label=',
-      ('', ''),
-    ),
+    ('photo,a,b,c|0.png,1,1,0|1.png,0,1,1', 'image=photo,client_id=,label=', ('', '')),
   ],
 )
 def test_one_error_names_all_that_a_list_lacks(lines, columns, first):

@@ -62,9 +62,7 @@ def test_misspelled_columns_are_not_ignored(header, flag):
 
 
 def test_a_column_that_is_there_in_two_spellings_is_refused():
-  with pytest.raises(
-    ValueError, match="columns 'Label', 'LABEL', of which each may be"
-  ):
+  with pytest.raises(ValueError, match="columns 'Label', 'LABEL', of which each may"):
     column_names.match('m.csv', ['image', 'client_id', 'Label', 'LABEL'])
 
 

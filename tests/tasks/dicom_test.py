@@ -289,9 +289,8 @@ def test_units_of_any_scale_fill_their_range(tmp_path, slope, intercept):
   (tmp_path / '0.dcm').write_bytes(content)
   source = sources.open_source(tmp_path)
   decoded = decoding.decode_all(source, source.names, 8)
-  np.testing.assert_allclose(
-    [ends for _, ends in decoded.measured], [(0, 32767 * slope + intercept)]
-  )
+  ((_, ends),) = decoded.measured
+  np.testing.assert_allclose(ends, (0, 32767 * slope + intercept))
   found = decoded.pixels[0, ..., 0]
   np.testing.assert_allclose(found, _scaled(values, 0, 32767), atol=0.51)
 

@@ -20,10 +20,7 @@ from tests.tasks import fabricate
     ('test_{}.bmp', 'test_{}_anno.bmp'),
     ('{}_sat.jpg', '{}_mask.png'),
     ('image_{}.png', 'mask_{}.png'),
-    *(
-      ('x{}.png', f'x{{}}{end}.jpg')
-      for end in ('_gt', '-seg', ' labels', 'GroundTruth')
-    ),
+    *(('x{}.png', f'x{{}}{s}.jpg') for s in ('_gt', '-seg', ' labels', 'GroundTruth')),
     # DRIVE; nnU-Net; PASCAL VOC; Cityscapes; ADE20K; COVID-19 Radiography; CVC.
     ('training/images/{}_training.tif', 'training/1st_manual/{}_manual1.gif'),
     ('imagesTr/{}_0000.png', 'labelsTr/{}.png'),
@@ -36,8 +33,8 @@ from tests.tasks import fabricate
   ],
 )
 def test_masks_are_found_by_their_names(picture, mask):
-  names = [form.format(k) for form in (picture, mask) for k in range(1, 13)]
-  assert [*masks_beside.find(names)] == names[12:]
+  names = (*(form.format(k) for form in (picture, mask) for k in range(1, 13)),)
+  assert (*masks_beside.find(names),) == names[12:]
 
 
 @pytest.mark.parametrize(
@@ -56,13 +53,13 @@ def test_masks_are_found_by_their_names(picture, mask):
 )
 def test_classes_that_are_called_masks_are_pictures(one, other):
   names = [
-    f'{folder}/{k}.png'.replace('_/', '_') for folder in (one, other) for k in range(12)
+    f'{own}/{k}.png'.replace('_/', '_') for own in (one, other) for k in range(12)
   ]
-  assert masks_beside.find(names) == {}
+  assert masks_beside.find((*names,)) == {}
 
 
 def test_superpixels_are_left_out_and_show_no_object():
-  names = ['ISIC_1.jpg', 'ISIC_1_superpixels.png', 'ISIC_1_seg.png']
+  names = ('ISIC_1.jpg', 'ISIC_1_superpixels.png', 'ISIC_1_seg.png')
   found = masks_beside.find(names)
   assert found == {'ISIC_1_superpixels.png': '', 'ISIC_1_seg.png': 'ISIC_1.jpg'}
 

@@ -114,6 +114,4 @@ def test_one_thermal_picture_is_read_by_the_range_of_its_run(tmp_path):
     for image, name in zip(split.image, task.names(split), strict=True):
       alone = pictures.load(tmp_path / name, (6, 6, 3), reading)
       np.testing.assert_array_equal(alone.images[0], image)
-  assert (
-    'the range that the run measured (--data=pixel_range=' in alone.intake.lines()[1]
-  )
+  assert 'range that the run measured (--data=pixel_range=' in alone.intake.lines()[1]

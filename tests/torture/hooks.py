@@ -1,6 +1,6 @@
 """Programs that are changed before they begin, to record noise.
 
-`python -m tests.torture.hooks HOOK PROGRAM FLAGS` is a program so.
+`python -m tests.torture.hooks FILE PROGRAM FLAGS` is a program so.
 """
 
 import functools
@@ -10,8 +10,6 @@ import runpy
 import sys
 from typing import Any
 
-# The hook, which a path follows.
-NOTE_NOISE = 'note_noise='
 _NOISE, _NOTHING = 'noise', 'nothing'
 
 
@@ -54,7 +52,7 @@ def _note_noise(path: str) -> None:
 
 
 if __name__ == '__main__':
-  hook, program = sys.argv[1:3]
+  file, program = sys.argv[1:3]
   del sys.argv[1:3]
-  _note_noise(hook.removeprefix(NOTE_NOISE))
+  _note_noise(file)
   runpy.run_module(f'binaries.{program}', run_name='__main__', alter_sys=True)

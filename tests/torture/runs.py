@@ -149,8 +149,8 @@ class Runner:
       return launch.start(program, *arguments, environment={'TMPDIR': str(own)})
     if noise is None:
       return forked.Process(f'binaries.{program}', *arguments, temporary=own)
-    hook = f'{hooks.NOTE_NOISE}{noise}'
-    return forked.Process(hooks.__name__, hook, program, *arguments, temporary=own)
+    given = (hooks.__name__, str(noise), program)
+    return forked.Process(*given, *arguments, temporary=own)
 
   def reference(self, kind: str) -> Reference:
     """Returns a kind's undisturbed run, which is made once."""

@@ -59,6 +59,7 @@ from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
+from tff_ssl.federated import update_lengths
 from tff_ssl.objectives import base
 from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import contextual
@@ -204,7 +205,8 @@ def fedu2(
   Returns:
     The algorithm. Its metrics are, under `client_work`, those of `fedavg.fedavg`; with
     lambda above 0 the parts of the loss, `ssl_loss` and `dispersion`; and
-    `largest_weight`, of a client in the sum.
+    `largest_weight`, of a client in the sum. Outlying clients are counted by the
+    lengths of their sketches.
 
   Raises:
     ValueError: If the objective's projections are not known.
@@ -239,6 +241,8 @@ def fedu2(
     # Where nobody has trained nothing was measured.
     nothing = tf.equal(measured['num_examples'], 0)
     work = tf.nest.map_structure(lambda x: tf.where(nothing, np.nan, x), work)
+    lengths = update_lengths.histogram(tf.reduce_sum(tf.square(sketches), axis=1))
+    work[update_lengths.OUTLYING] = update_lengths.outlying(lengths)
     return state.with_extra(**{WEIGHTS: weights}), {phases.CLIENT_WORK: work}
 
   def receive(state, aggregated):

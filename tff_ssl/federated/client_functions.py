@@ -191,7 +191,7 @@ class ExchangeSpec:
       means: What a client sends, the mean of several, or a row for each of K clients.
       square: The updates among them -> their squared norm, or norms [K].
     """
-    updates = [x for name, x in means.items() if update_lengths.is_of(self.kinds[name])]
+    updates = [x for n, x in means.items() if self.kinds[n].clipped_as == 'update']
     if not self.measures or not updates:
       return collections.OrderedDict()
     counted = update_lengths.histogram(tf.reshape(square(updates), [-1]))
@@ -276,8 +276,9 @@ def _result(
     for name, value in sent.items()
     if spec.totals(name)
   )
+  totals.update(spec.lengths(means))
   if spec.counted:
-    totals['counts'] = clients.counts(num_examples, is_counted) | spec.lengths(means)
+    totals['counts'] = clients.counts(num_examples, is_counted)
   return ClientResult(means, weight, totals), counts
 
 
@@ -393,6 +394,7 @@ def sums_of_none(spec: ExchangeSpec, sent: Sent) -> Sums:
   totals: Sent = collections.OrderedDict()
   for name, specs in sent.items():
     (totals if spec.totals(name) else means)[name] = clients.zeros(specs)
+  totals.update(spec.lengths(means))
   if spec.counted:
-    totals['counts'] = clients.no_counts() | spec.lengths(means)
+    totals['counts'] = clients.no_counts()
   return Sums(means, tf.zeros([]), totals)

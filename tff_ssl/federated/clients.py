@@ -14,7 +14,6 @@ import tensorflow as tf
 from tff_ssl.aggregators import aggregations
 from tff_ssl.computing import assertions
 from tff_ssl.encoders import network
-from tff_ssl.federated import update_lengths
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 
@@ -163,8 +162,7 @@ def with_counts(metrics: Mapping[str, Any], counted: base.Metrics) -> base.Metri
 
   Args:
     metrics: Metrics of the clients that count; numbers, perhaps nested.
-    counted: Sums of `counts` over the cohort, perhaps with the histogram of updates'
-      lengths, of which is reported how many are outlying.
+    counted: Sums of `counts` over the cohort.
   """
   nothing = counted['examples'] < 1
   work = collections.OrderedDict(
@@ -172,9 +170,6 @@ def with_counts(metrics: Mapping[str, Any], counted: base.Metrics) -> base.Metri
     for name, value in metrics.items()
   )
   work.update(counted)
-  if update_lengths.LENGTHS in work:
-    lengths = work.pop(update_lengths.LENGTHS)
-    work[update_lengths.OUTLYING] = update_lengths.outlying(lengths)
   return work
 
 

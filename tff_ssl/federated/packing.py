@@ -124,19 +124,8 @@ class PackedClients:
       if most is not None:
         pack = secure_values.bounded(pack, function.weigh(pack[packs.SIZES]), most)
       zero = client_functions.sums_of_none(exchange_spec, sent)
-      hides = exchange_spec.hides_discarded
-      loop = ClientLoop(
-        run_client,
-        vectorized,
-        clip_norms,
-        shared,
-        states,
-        pack,
-        zero,
-        hides,
-        exchange_spec.lengths,
-      )
-      total, states = loop.total()
+      own = (run_client, exchange_spec, vectorized, clip_norms)
+      total, states = ClientLoop(*own, shared, states, pack, zero).total()
       means = tf.nest.map_structure(
         lambda x: tf.math.divide_no_nan(x, tf.cast(total.weight, x.dtype)), total.means
       )
@@ -177,33 +166,30 @@ class ClientLoop:
   def __init__(
     self,
     run_client: RunClient,
+    exchange_spec: client_functions.ExchangeSpec,
     vectorized: client_functions.ClientFunction | None,
     clip_norms: Mapping[str, float],
     shared: client_functions.Shared,
     states: Any,
     pack: Mapping[str, Any],
     zero: client_functions.Sums,
-    hides_discarded: bool = False,
-    lengths: Callable[..., Any] = lambda *_: {},
   ):
     """Takes what the loop needs; `total` runs it.
 
     Args:
       run_client: Computes one client.
+      exchange_spec: How the values that clients return are combined.
       vectorized: Computes many clients at once, if this is possible and wanted.
       clip_norms: Norm of weight times each client's value, by name.
       shared: Values from the server.
       states: States of the clients, stacked; the empty tuple if they keep nothing.
       pack: The clients' examples and sizes (see `packs`).
       zero: Sums over no client.
-      hides_discarded: See `client_functions.ExchangeSpec`.
-      lengths: Likewise.
     """
     self._run_client = run_client
+    self._exchange_spec = exchange_spec
     self._vectorized = vectorized
     self._clip_norms = clip_norms
-    self._hides_discarded = hides_discarded
-    self._lengths = lengths
     self._shared = shared
     self._states = states
     self._examples = pack[packs.EXAMPLES]
@@ -298,17 +284,22 @@ class ClientLoop:
       for name, value in sent.items()
     )
     counted = clients.counts(sizes, tf.constant(True))
-    if self._hides_discarded:
+    lengths = self._exchange_spec.lengths(
+      sent, lambda rows: tf.where(finite, clients.squares_of_rows(rows), 0.0)
+    )
+    if self._exchange_spec.hides_discarded:
       weights = vectorized.weigh(sizes)
     else:
-      counted |= self._lengths(
-        sent, lambda rows: tf.where(finite, clients.squares_of_rows(rows), 0.0)
-      )
       discarded = tf.reduce_sum(tf.cast(~finite, tf.int32))
       counted['examples'] -= discarded * sizes[0]
       counted['nonfinite_clients'] += discarded
-    totals = collections.OrderedDict((name, counted) for name in self._zero.totals)
+    totals = self._totals(counted, lengths)
     return client_functions.Sums(means, tf.reduce_sum(weights), totals)
+
+  def _totals(self, counted, lengths) -> client_functions.Sent:
+    """Returns the totals of clients that are computed together: they send no others."""
+    known = {'counts': counted, **lengths}
+    return collections.OrderedDict((name, known[name]) for name in self._zero.totals)
 
   def _chunk(
     self, vectorized, first, end, arrays
@@ -321,9 +312,8 @@ class ClientLoop:
     sizes = self._sizes[first:after]
     weight = tf.reduce_sum(vectorized.weigh(sizes))
     means = self._mean(vectorized, self._take(first, after), after - first)
-    totals = collections.OrderedDict(
-      (name, clients.counts(sizes, tf.constant(True)) | self._lengths(means))
-      for name in self._zero.totals
+    totals = self._totals(
+      clients.counts(sizes, tf.constant(True)), self._exchange_spec.lengths(means)
     )
     total = client_functions.sums_of_client(
       client_functions.ClientResult(means, weight, totals)

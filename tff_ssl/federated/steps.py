@@ -23,6 +23,7 @@ from tff_ssl.federated import clients
 from tff_ssl.federated import packing
 from tff_ssl.federated import packs
 from tff_ssl.federated import phases
+from tff_ssl.federated import update_lengths
 from tff_ssl.objectives import base
 
 
@@ -204,10 +205,10 @@ class Step:
       name: kind.num_bytes(self.sent_type[name])
       for name, kind in [*exchange.sent.items(), ('weight', combine.UPDATE)]
     }
-    if is_last:
-      counts_type = self.sent_type[phases.COUNTS]
-      self.aggregators[phases.COUNTS] = through.counts.create(counts_type)
-      self.bytes_up[phases.COUNTS] = communication.num_bytes(counts_type)
+    for name in (update_lengths.LENGTHS, phases.COUNTS):
+      if name in tff.structure.name_list(self.sent_type):
+        self.aggregators[name] = through.counts.create(self.sent_type[name])
+        self.bytes_up[name] = communication.num_bytes(self.sent_type[name])
     self._to_weights = {
       name: _build_to_weight(kind, self.sent_type)
       for name, kind in exchange.sent.items()
@@ -309,13 +310,17 @@ class Step:
         (name, exchange.sent.get(name, combine.TOTAL).aggregated(value))
         for name, value in results.items()
       )
+      lengths = aggregated.pop(update_lengths.LENGTHS, None)
       state, metrics = exchange.receive(before, aggregated)
       groups = collections.OrderedDict(metrics)
+      work = collections.OrderedDict(groups.get(phases.CLIENT_WORK, {}))
+      if lengths is not None:
+        work[update_lengths.OUTLYING] = update_lengths.outlying(lengths)
       if phases.COUNTS in aggregated:
-        work = groups.get(phases.CLIENT_WORK, {})
         work = clients.with_counts(work, aggregated[phases.COUNTS])
         count = exchange.traffic or full_traffic
         work.update(count(before, aggregated, sizes))
+      if work:
         groups[phases.CLIENT_WORK] = work
       return collections.OrderedDict(state=state, metrics=groups)
 

@@ -12,25 +12,18 @@ times as far as one that takes one.
 
 Clients of a pack that are computed together (`packing`) are in the histogram once, by
 the length of their mean. Nothing is sent where noise is added, because the histogram
-would be a release of its own, nor of what is no mean of updates: the sums of FedU2 and
-of decentralized steps, FedMatch's sparse models.
+would be a release of its own. Nor is it where the server has each client's update, or
+its length, in a table: FedU2 and decentralized learning measure that.
 """
 
 import tensorflow as tf
 
-from tff_ssl.aggregators import combine
-
-# In the counts of clients.
+# Among the totals of the exchange in which clients send updates.
 LENGTHS = 'update_lengths'
 # Among a round's metrics.
 OUTLYING = 'outlying_clients'
 BUCKETS = 32
 _FAR = 4
-
-
-def is_of(kind: combine.Kind) -> bool:
-  """Returns whether a value of this kind is an update of the model."""
-  return kind.clipped_as == 'update'
 
 
 def histogram(squares: tf.Tensor) -> tf.Tensor:

@@ -16,7 +16,6 @@ from tff_ssl.algorithms.divergence_aware import fedu
 from tff_ssl.algorithms.divergence_aware import framework
 from tff_ssl.algorithms.divergence_aware import online_networks
 from tff_ssl.federated import optimizers
-from tff_ssl.federated import update_lengths
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import simsiam
 
@@ -251,10 +250,9 @@ def test_the_second_exchange_is_counted_where_clients_are_new(tff_context):
   for number, (clients, new) in enumerate(((2, 2), (3, 1))):
     before, after = (m[number]['client_work'] for m in (plain, more))
     assert after['bytes_down'] == before['bytes_down'] + new * 2 * 2 * 4
-    # Lengths of updates are counted where there is one exchange alone.
-    counted = clients * 4 * update_lengths.BUCKETS
-    assert after['bytes_up'] == before['bytes_up'] - counted + clients * (4 + 4)
+    assert after['bytes_up'] == before['bytes_up'] + clients * (4 + 4)
     assert (after['clients'], after['new_clients']) == (clients, new)
+    assert (before['outlying_clients'], after['outlying_clients']) == (0, 0)
 
 
 def test_a_discarded_client_is_discarded_in_both_exchanges(tff_context):

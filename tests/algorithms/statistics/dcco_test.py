@@ -95,11 +95,14 @@ def test_rounds_of_lejepa_are_centralized_steps_along_new_directions(
   np.testing.assert_array_equal(got[0], expected[0])
   for round in range(3):
     steps = (weights[round + 1] - weights[round] for weights in (got, expected))
-    assert harness.relative(*steps) < 1e-5
+    # Weights are rounded to float32, and 8,000 times as long as a step: both steps are
+    # 1.9e-4 from the one in float64. One weight from 1 to 2, to its other neighbour,
+    # is 1.6e-4 of a step.
+    assert harness.relative(*steps) < 2e-4
   assert metrics['loss'] == pytest.approx(float(expected_metrics['loss']), rel=1e-5)
-  # In another order.
+  # In another order, where one weight from 1/4 to 1/2 was 1.3e-5 of three steps.
   again, _ = _run(process, [cohort(split[::-1]) for split in splits])
-  assert harness.relative(again[3] - got[0], got[3] - got[0]) < 1e-5
+  assert harness.relative(again[3] - got[0], got[3] - got[0]) < 1e-4
 
 
 @pytest.mark.long

@@ -145,6 +145,13 @@ def test_three_rounds_are_those_of_each_node_by_itself(tff_context, packed):
   assert _distance(after[2]) > 0.05
 
 
+def test_a_node_with_a_far_longer_step_is_counted(tff_context):
+  cohort = _cohort()
+  cohort[0] = cohort[0].map(lambda x: collections.OrderedDict(x, y=1e5 * x['y']))
+  _, (metrics,) = harness.rounds_of(_build(_config()), [cohort])
+  assert metrics['client_work']['outlying_clients'] == 1
+
+
 def test_the_order_of_the_nodes_does_not_matter(tff_context):
   process = _build(_config())
   orders = (range(5), [4, 2, 0, 3, 1])

@@ -58,13 +58,20 @@ def test_epsilon_is_between_the_bounds_of_dp_accounting(chance, z, delta, rounds
 
 @pytest.mark.parametrize('delta', [1e-4, 1e-9])
 @pytest.mark.parametrize(('z', 'releases'), [(2.0, 1), (30.0, 900), (1.0, 3)])
-def test_gaussians_that_a_client_is_known_to_be_in_cost_their_closed_form(
-  z, releases, delta
-):
+def test_gaussians_without_sampling_cost_their_closed_form(z, releases, delta):
   exact = loss_distributions.gaussian_epsilon(math.sqrt(releases) / z, delta)
   for rounds, torn in (({1: releases}, 0), ({}, releases), ({1: releases - 1}, 1)):
     found = _epsilon(1.0, z, delta, {t: n for t, n in rounds.items() if n}, torn)
     assert exact <= found <= 1.002 * exact
+
+
+def test_epsilon_of_a_gaussian_is_the_textbooks():
+  # z = 3.730632 has epsilon 1 at delta 1e-5 (Balle and Wang, section 4); without noise
+  # to speak of it is that of the densities' ratio, and of no shift it is 0.
+  exact = ((1 / 3.730632, 1.0, 1e-4), (100.0, 5000, 500), (0.0, 0, 0), (1e-6, 0, 0))
+  for shift, expected, most in exact:
+    found = loss_distributions.gaussian_epsilon(shift, 1e-5)
+    assert found == pytest.approx(expected, abs=most)
 
 
 def test_epsilon_grows_with_every_round_and_stays_tight_in_long_runs():
@@ -79,9 +86,7 @@ def test_epsilon_grows_with_every_round_and_stays_tight_in_long_runs():
 
 
 @pytest.mark.parametrize(('z', 'delta', 'rounds'), [(0.02, 1e-5, 50), (1.0, 1e-14, 9)])
-def test_what_the_grid_or_the_arithmetic_cannot_hold_is_counted_by_renyi(
-  z, delta, rounds
-):
+def test_what_the_grid_cannot_hold_is_counted_by_renyi(z, delta, rounds):
   terms = accounting.Terms(100, 50, {'x': z}, delta, sampling=accounting.POISSON)
   assert accounting.Accountant(terms).losses_after(rounds) == math.inf
   assert accounting.Accountant(terms).counted_after(rounds)[1] == accounting.RENYI

@@ -193,6 +193,7 @@ def test_a_repeated_round_shortens_what_the_budget_pays_for(tmp_path):
   [
     ('population', 9),
     ('population', -3),
+    ('population', 10**15),
     ('delta', 1e-3),
     ('delta', 'small'),
     ('multipliers', None),

@@ -45,8 +45,7 @@ def _configs() -> list[making.Case]:
     case(('method', 'cheese'), making.run(method={'kind': 'cheese'})),
     case(('method', 'an object'), making.run(method='dcco')),
     case(
-      'aggregation.update_clip=',
-      making.run(aggregation={'kind': 'private', 'update_clip': 'wide'}),
+      '.update_clip=', making.run(aggregation={'kind': 'private', 'update_clip': ''})
     ),
     case('clients', making.run(clients={'kind': 'adam'})),
     case(('--data_dir', 'not taken'), making.run(task='cases', data={'dir': '/etc'})),

@@ -56,6 +56,7 @@ from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
+from tff_ssl.federated import update_lengths
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import contextual
@@ -222,6 +223,10 @@ def decentralized(
       (weights, state.extra[OFFSETS], state.extra[OFFSETS]),
     )
     names = list(weights.trainable)
+    updates = [aggregated[STEPS][name] for name in names]
+    lengths = update_lengths.histogram(clients.squares_of_rows(updates))
+    work = server.report(aggregated[server.METRICS], objective.summarize)
+    work[update_lengths.OUTLYING] = update_lengths.outlying(lengths)
     measured = collections.OrderedDict(
       consensus_distance=consensus_distance(mixed, names),
       distance_before_averaging=consensus_distance(apart, names),
@@ -229,12 +234,7 @@ def decentralized(
       edges=tf.constant(len(topology.edges), tf.int32),
     )
     after = state._replace(global_model_weights=means).with_extra(**{OFFSETS: mixed})
-    return after, {
-      phases.CLIENT_WORK: server.report(
-        aggregated[server.METRICS], objective.summarize
-      ),
-      phases.FINALIZER: measured,
-    }
+    return after, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
 
   def traffic(state, aggregated, sizes):
     del aggregated, sizes  # They are the simulation's.
