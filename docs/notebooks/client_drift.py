@@ -18,7 +18,7 @@ SEEDS = (0, 1, 2)
 EPOCHS = 5
 WIDTH = 0.25
 IMAGES = 256
-FIGURE = 'build/client_drift.png'
+FIGURE = 'client_drift.png'
 
 # %% [markdown]
 # ## Distance and similarity
@@ -128,15 +128,13 @@ for (name, objective), seed in itertools.product(objectives.items(), SEEDS):
 keys = ['run', 'round', 'quantity', 'seed', 'pair']
 table = pd.DataFrame(rows, columns=[*keys, 'layer', 'value'])
 
-# %% [markdown]
-# d_w, and the CKA of the encoder's output, are averaged over pairs; mean and deviation
-# are over seeds. The figure's bands reach from the least to the largest value.
-
 # %%
+# d_w, and the CKA of the encoder's output, in the mean over pairs.
 totals = table[(table.quantity != 'CKA') | (table.layer == 'features')]
 of_seeds = totals.groupby(keys).value.sum().groupby(keys[:-1]).mean()
 print(of_seeds.groupby(keys[:3]).agg(['mean', 'std']).unstack().round(4).to_string())
 
+# Lines are means over clients and seeds, bands reach from the least to the largest.
 figure = look.new(10, 4)
 last = table[table['round'] == ROUNDS]
 for plot, quantity in zip(figure.subplots(1, 2), ('|w_g - w_k|', 'CKA')):

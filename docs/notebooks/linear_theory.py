@@ -16,7 +16,7 @@ DIMENSIONS = (50, 100, 200, 400)
 SOURCES = 3
 BETA = 0.2
 SEED = 0
-FIGURE = 'build/linear_theory.png'
+FIGURE = 'linear_theory.png'
 
 # %% [markdown]
 # ## Data
