@@ -17,7 +17,7 @@ _ROOT = pathlib.Path(__file__).parents[2]
 _DOCS = _ROOT / 'docs'
 _OF_DOCS = {
   name: f'docs.{name}.__main__'
-  for name in ('bench', 'claims', 'leaderboard', 'race', 'signals', 'studies', 'theory')
+  for name in ('bench', 'claims', 'leaderboard', 'race', 'signals')
 }
 # What a person puts in place of a word in capitals, by program where it depends on it.
 _STANDS_FOR = {

@@ -57,6 +57,80 @@ def test_notebook_dcco_on_digits_runs(tmp_path, capsys):
 
 
 @pytest.mark.long
+def test_notebook_client_drift_runs(tmp_path):
+  path = tmp_path / 'drift.png'
+  small = {'ROUNDS': 1, 'SEEDS': (0,), 'EPOCHS': 1, 'WIDTH': 0.125, 'IMAGES': 40}
+  names = _run('client_drift', FIGURE=str(path), **small)
+
+  # The models of the last run and round.
+  w_g, w_k, train = names['w_g'], names['w_k'], names['task'].train
+  dealt = names['spec'].build('skew:beta=0,clients=5', train.label, train.holder, 0)
+  sizes = [len(dealt[client]) for client in sorted(dealt)]
+  layers = {}
+  for name, value in w_g.items():
+    mean = np.average([w[name] for w in w_k], axis=0, weights=sizes)
+    np.testing.assert_allclose(value, mean, atol=1e-5)
+    parts = [np.ravel(w[name] - value).astype(np.float64) for w in w_k]
+    layers.setdefault(name.rpartition('/')[0], []).append(parts)
+  norms = [
+    np.linalg.norm(np.concatenate(each, axis=1), axis=1) for each in layers.values()
+  ]
+  of_seeds = names['of_seeds'].loc['Dec-SLRep', 1]
+  assert of_seeds['|w_g - w_k|', 0] == pytest.approx(np.mean(np.sum(norms, axis=0)))
+  # HSIC of linear kernels with the centring matrix (Kornblith et al., Equation 3).
+  centre = np.eye(40) - 1 / 40
+
+  def hsic(a, b):
+    return np.trace(a @ a.T @ centre @ b @ b.T @ centre)
+
+  x, *ys = (names['features'](w)['features'].numpy().astype(float) for w in (w_g, *w_k))
+  cka = [hsic(x, y) / np.sqrt(hsic(x, x) * hsic(y, y)) for y in ys]
+  assert of_seeds['CKA', 0] == pytest.approx(np.mean(cka))
+  assert path.read_bytes().startswith(b'\x89PNG')
+
+
+def test_notebook_linear_theory_runs(tmp_path):
+  path = tmp_path / 'theory.png'
+  names = _run('linear_theory', DIMENSIONS=(40,), FIGURE=str(path))
+
+  x, y = names['source_data'](40, 1)
+  assert np.bincount(y, minlength=6).tolist() == [2, 0, 160, 160, 2, 0]
+  shared = -(40**0.2) / 2
+  for label, own in ((2, 1), (3, -1)):
+    mean = np.mean(x[y == label, :3], axis=0)
+    np.testing.assert_allclose(mean, [shared, own, shared], atol=0.3)
+  # Descent of the loss ends at the closed form.
+  second, w = x.T @ x / len(x), 0.1 * np.random.default_rng(0).normal(size=[6, 40])
+  for _ in range(4000):
+    w = w + 0.05 * w @ (second - w.T @ w)
+  represented, strength = names['learn_without_labels'](x)
+  span = np.linalg.qr(w.T)[0]
+  np.testing.assert_allclose(represented[:3], np.sum(span[:3] ** 2, axis=1), atol=1e-3)
+  np.testing.assert_allclose(strength[:3], np.sum(w[:, :3] ** 2, axis=0), rtol=1e-3)
+  # The objective of the margins is strictly convex: without a gradient, it is least.
+  w = names['margin_classifier'](x, y)
+  gradient = w.copy()
+  for example, label in zip(x, y, strict=True):
+    lacking = np.maximum(0, 1 + (w - w[label]) @ example)
+    lacking[label] = 0
+    lacking[label] = -np.sum(lacking)
+    gradient += np.outer(lacking, example)
+  assert np.linalg.norm(gradient) <= 1e-4 * np.linalg.norm(w)
+  # Two layers v u = w of least norm have u^T u = (w^T w)^(1/2).
+  values, vectors = np.linalg.eigh(w.T @ w)
+  root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+  strength = names['learn_with_labels'](x, y)[1]
+  np.testing.assert_allclose(strength, np.diag(root), atol=1e-2)
+  # Theorem 3.2 and Proposition 4.1.
+  lost, bound, together, foreign, own, rate = names['bounds'][0]
+  assert 0 < lost <= bound == pytest.approx(2 * 40**-0.8)
+  assert 0 < together <= 40**-0.4
+  assert foreign <= rate == pytest.approx(40**-0.1)
+  assert own >= 1 - rate
+  assert path.read_bytes().startswith(b'\x89PNG')
+
+
+@pytest.mark.long
 def test_notebook_experiment_runs(tmp_path, capsys, graphs_as_traced):
   names = _run('experiment', ROUNDS=1, EXAMPLES=8, WIDTH=0.125, FOLDER=str(tmp_path))
 

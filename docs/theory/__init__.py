@@ -1,1 +1,0 @@
-"""The linear theory of Dec-SSL: tables and figure of docs/dec_ssl.md."""
