@@ -178,13 +178,12 @@ def _clients(
   (docs/stateful_clients.md). CCO and VICReg are sums over dimensions, with gradients
   that are many times as long: at ten times their rates encodings collapse.
   """
-  rate = 0.03
-  if objective.batch_norm:
-    rate = 0.3
-  elif isinstance(objective, objectives.Cco | objectives.Vicreg):
+  predicts, scaffold = objective.batch_norm, isinstance(method, Scaffold)
+  rate = (1.0 if predicts else 0.1) if scaffold else (0.3 if predicts else 0.03)
+  if isinstance(objective, objectives.Cco | objectives.Vicreg):
     rate = 0.003
-  if isinstance(method, Scaffold):
-    return training.SgdClients(learning_rate=rate / 0.3, batch_size=128)
+  if scaffold:
+    return training.SgdClients(learning_rate=rate, batch_size=128)
   return training.SgdClients(learning_rate=rate, momentum=0.9, batch_size=128)
 
 

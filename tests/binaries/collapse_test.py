@@ -20,7 +20,8 @@ _FLAGS = (
   '--rounds=20',
   '--evaluation=methods=knn',
 )
-_AVERAGED = fedavg_ssl.PROGRAM.objectives
+# Supervised training needs labels, and measures no spread.
+_AVERAGED = [o for o in fedavg_ssl.PROGRAM.objectives if o != 'supervised']
 # SCAFFOLD has rates of its own.
 _ROWS = (
   *(('fedavg_ssl', None, objective) for objective in _AVERAGED),
