@@ -140,7 +140,9 @@ OBJECTIVES: tuple[objectives.Objective, ...] = (
   objectives.Swav(),
   objectives.Dino(),
   objectives.Cco(),
-  objectives.Vicreg(),
+  # Summed over 256 dimensions, the distance of two views outweighs their variance 256
+  # times: at any rate encodings shrink to a point, whose loss is the least.
+  objectives.Vicreg(mean_distance=True),
   objectives.Spectral(),
   objectives.Lejepa(),
   objectives.Uniformity(),
@@ -173,13 +175,15 @@ def _clients(
 
   A tenth of these rates is too low for objectives with a predictor: SimSiam is then no
   better than an untrained encoder after a hundred epochs of digits
-  (docs/stateful_clients.md).
+  (docs/stateful_clients.md). CCO and VICReg are sums over dimensions, with gradients
+  that are many times as long: at ten times their rates encodings collapse.
   """
-  predicts = objective.batch_norm
-  if isinstance(method, Scaffold):
-    rate = 1.0 if predicts else 0.1
+  predicts, scaffold = objective.batch_norm, isinstance(method, Scaffold)
+  rate = (1.0 if predicts else 0.1) if scaffold else (0.3 if predicts else 0.03)
+  if isinstance(objective, objectives.Cco | objectives.Vicreg):
+    rate = 0.003
+  if scaffold:
     return training.SgdClients(learning_rate=rate, batch_size=128)
-  rate = 0.3 if predicts else 0.03
   return training.SgdClients(learning_rate=rate, momentum=0.9, batch_size=128)
 
 

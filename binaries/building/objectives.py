@@ -44,7 +44,9 @@ from tff_ssl.objectives import uniformity
 _Build = Callable[[run_config.RunConfig, network.Network, int], Any]
 _LOSSES: Mapping[str, Callable[[Any], statistics_loss.StatisticsLoss]] = {
   'cco': lambda own: cco.CcoLoss(own.off_diagonal_weight),
-  'vicreg': lambda _: vicreg.VicregLoss(),
+  'vicreg': lambda own: vicreg.VicregLoss(
+    25.0 / (own.projector[-1] if own.mean_distance else 1)
+  ),
   'spectral': lambda own: spectral.SpectralLoss(own.mu),
   'lejepa': lambda own: lejepa.LejepaLoss(
     own.gaussian_weight, own.directions, own.knots, own.t_max

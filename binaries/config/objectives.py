@@ -206,10 +206,13 @@ class Vicreg(Projected):
   Attributes:
     encoding_norm: Encodings farther than this from the mean encoding of a few noise
       inputs are moved towards it, to this distance; none: they are not.
+    mean_distance: Whether the squared distance of two views is averaged over the
+      projector's dimensions, as in the authors' program, or summed, as in the paper.
   """
 
   kind: ClassVar[str] = 'vicreg'
   encoding_norm: kinds.Positive | None = None
+  mean_distance: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

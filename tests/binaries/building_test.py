@@ -66,6 +66,11 @@ def test_local_crops_are_half_of_the_side_in_whole_patches(line, side):
   assert {crop.image_size for crop in dino.local_crops} == {side}
 
 
+def test_a_mean_distance_is_over_the_dimensions_of_projections():
+  line = '--objective=vicreg:projector=16/8,mean_distance=true'
+  assert _objective('dcco', line).kind.invariance_weight == 25 / 8
+
+
 def _secure(config, *fields):
   """Returns a row with secure sums, as a command line would give them."""
   text = f'secure:{",".join(fields)}'.rstrip(':')

@@ -68,6 +68,8 @@ _VALUES = {
     'objective.temperature': 0.5,
     'objective.projector': _CONTRASTIVE,
   },
+  'fedavg_ssl fedavg cco': {'clients.learning_rate': 0.003, 'encoder.norm': 'group'},
+  'fedavg_ssl fedavg vicreg': {'objective.mean_distance': True},
   'fedavg_ssl fedavg moco_v1': {
     'objective.temperature': 0.07,
     'objective.target_momentum': 0.999,
@@ -90,7 +92,6 @@ _VALUES = {
     'objective.local_crops': 4,
   },
   'fedavg_ssl fedavg mae': {'encoder': 'vit_micro', 'objective.mask_ratio': 0.75},
-  'fedavg_ssl fedavg cco': {'encoder.norm': 'group'},
   'fedavg_ssl fedbn simclr': {'encoder.norm': 'batch'},
   'fedavg_ssl scaffold simclr': {'clients.learning_rate': 0.1, 'clients.momentum': 0.0},
   # With a tenth of it BYOL and SimSiam learn little in a hundred rounds.
