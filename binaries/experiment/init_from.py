@@ -277,10 +277,11 @@ def _check_card(source: str, encoder: network.Network) -> None:
   """Refuses the file of another network; shapes alone do not show its norm."""
   # Rebuilt: earlier releases described fewer options.
   other = encoder_file.rebuild(source)
-  theirs, own = registry.describe(other) or {}, registry.describe(encoder) or {}
+  theirs: Any = registry.describe(other)
+  own: Any = registry.describe(encoder) or {'config': {}}
   if theirs != own:
-    there, here = (dict(each.get('config', {})) for each in (theirs, own))
-    unlike = [f'{k}={v}' for k, v in there.items() if here.get(k, v) != v]
+    here = own['config']
+    unlike = [f'{k}={v}' for k, v in theirs['config'].items() if here.get(k, v) != v]
     said = f' of {", ".join(unlike)}' if unlike else ''
     raise ValueError(
       f'{source} is not the {encoder.name} of this run, as its card says{said}; a run '
