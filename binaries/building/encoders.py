@@ -93,9 +93,11 @@ def check(config: run_config.RunConfig) -> None:
 
   Raises:
     ValueError: If one is for images and the other for rows of numbers, views are chosen
-      for two modalities, which are the two views, or there can be no adapters.
+      for two modalities, which are the two views, there can be no adapters, or groups
+      are given without a group norm.
   """
   _check_adapters(config)
+  _check_groups(config)
   is_table = config.task in tasks.TABLES
   checked: list[tuple[str, str, tuple[str, ...], tuple[str, ...]]] = [
     ('encoder', config.encoder.kind, mlp.NAMES, registry.NAMES)
@@ -117,6 +119,16 @@ def check(config: run_config.RunConfig) -> None:
         f'--{name}={value} is given with --task={config.task}, whose examples are '
         f'{what}; it must be one of {", ".join(allowed)}.'
       )
+
+
+def _check_groups(config: run_config.RunConfig) -> None:
+  """Refuses a number of groups where there is no group norm."""
+  own = config.encoder.options
+  groups, norm = own.get('groups'), own.get('normalization')
+  if groups is not None and norm != 'group':
+    raise ValueError(
+      f'groups of --encoder is {groups}; it must be none with norm={norm}.'
+    )
 
 
 def _check_adapters(config: run_config.RunConfig) -> None:

@@ -44,16 +44,19 @@ class ResNet(Encoder):
 
   Attributes:
     norm: Norm of the network and its heads; group comes with weight standardization.
+    groups: Most groups of the network's group norm, 32 in DCCO's paper; none: at most
+      32, of at least 8 channels each.
     stem: First layers, for small or large images.
   """
 
   norm: Literal['group', 'batch'] = 'group'
+  groups: kinds.Count | None = None
   stem: Literal['cifar', 'imagenet'] = 'cifar'
 
   @property
   def options(self) -> dict[str, Any]:
     """See the base class."""
-    return {'normalization': self.norm, 'stem': self.stem}
+    return {'normalization': self.norm, 'groups': self.groups, 'stem': self.stem}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,14 +86,17 @@ class Conv(Encoder):
 
   Attributes:
     norm: Norm of the network and its heads.
+    groups: Most groups of the network's group norm; none: at most 32, of at least 8
+      channels or units each.
   """
 
   norm: Literal['group', 'batch'] = 'group'
+  groups: kinds.Count | None = None
 
   @property
   def options(self) -> dict[str, Any]:
     """See the base class."""
-    return {'normalization': self.norm}
+    return {'normalization': self.norm, 'groups': self.groups}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -40,6 +40,7 @@ _OF_ENCODER = (
   'width',
   'stem',
   'norm',
+  'groups',
   'patch',
   'batch_norm',
   'pixels',
@@ -276,10 +277,15 @@ def _check_card(source: str, encoder: network.Network) -> None:
   """Refuses the file of another network; shapes alone do not show its norm."""
   # Rebuilt: earlier releases described fewer options.
   other = encoder_file.rebuild(source)
-  if registry.describe(other) != registry.describe(encoder):
+  theirs: Any = registry.describe(other)
+  own: Any = registry.describe(encoder) or {'config': {}}
+  if theirs != own:
+    here = own['config']
+    unlike = [f'{k}={v}' for k, v in theirs['config'].items() if here.get(k, v) != v]
+    said = f' of {", ".join(unlike)}' if unlike else ''
     raise ValueError(
-      f'{source} is not the {encoder.name} of this run, as its card says; a run must '
-      'start from the weights of the same encoder.'
+      f'{source} is not the {encoder.name} of this run, as its card says{said}; a run '
+      'must start from the weights of the same encoder.'
     )
 
 

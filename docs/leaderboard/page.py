@@ -23,9 +23,9 @@ Clients train for one epoch of batches of 32 in each round; with a loss of stati
 (DCCO, FedSC, FedAvg with CCO) they take one step on all their images, at the rate of
 the server's Adam. All networks are ResNet-8 of half the width.
 
-- *norm*: of the encoder and what follows it, as the method's program has it by default.
-  An untrained encoder is much better with batch norm than with group norm, so compare
-  methods of one norm, each with its floor.
+- *norm*: of the encoder and what follows it, as the method's program has it by default;
+  group norm has at most 32 groups. An untrained encoder is much better with batch norm
+  than with such a group norm, so compare methods of one norm, each with its floor.
 - *accuracy*: of a logistic regression on the frozen features, with 10 % of the labels
   (HAM10000: the mean over classes of the recall), in per cent: the mean over seeds, and
   an interval that holds the true mean nine times in ten, by Student's t.

@@ -56,11 +56,15 @@ def objective(
 ) -> supervised.SupervisedObjective | simclr.SimclrObjective:
   """Builds a loss over a ResNet-8 with group norm, without weight standardization.
 
+  It has at most 32 groups, as the peers' networks.
+
   Args:
     loss: One of `protocol.LOSSES`.
     precision: One of `protocol.PRECISIONS`, of the encoder in training.
   """
-  encoder = resnet.build_encoder('resnet8', _SHAPE, weight_standardization=False)
+  encoder = resnet.build_encoder(
+    'resnet8', _SHAPE, groups=32, weight_standardization=False
+  )
   encoder = encoder.with_precision(precision)
   if loss == protocol.CROSS_ENTROPY:
     head = projector.build_linear(encoder.output_dim, protocol.CLASSES)

@@ -183,7 +183,8 @@ def test_an_encoder_of_ours_is_started_from_and_another_network_refused(
   objective = base.Objective()
   started = init_from.build(config, tmp_path / 'run', encoder, objective)(state)
   other = registry.build_encoder('conv2', (8, 8, 1), 0.125, None, None, 'batch')
-  with pytest.raises(ValueError, match='is not the conv2 of this run'):
+  says = 'is not the conv2 of this run, as its card says of normalization=group;'
+  with pytest.raises(ValueError, match=says):
     init_from.build(config, tmp_path / 'run', other, objective)
   got = started.global_model_weights.trainable
   assert got.keys() == weights.trainable.keys()

@@ -34,6 +34,11 @@ NORMS = {
     (6, 20, 4, 4),
     (1, 3),
   ),
+  'groups of eight': (
+    lambda *args, **behind: group_normalization.group_norm(*args, 2, **behind),
+    (6, 20, 2, 8),
+    (1, 3),
+  ),
   'batch': (
     lambda *args, **behind: batch_normalization.batch_norm(*args, **behind)[0],
     (1, 120, 16, 1),

@@ -48,6 +48,19 @@ def _directional_second_difference(gradient, x, direction, step=1e-5):
     (16, 4, 32, 8),
     (8, 1, 32, 1),
     (2, 4, 32, 1),
+    # By default groups have at least 8 channels, and there are at most 32.
+    (8, 1024, None, 1),
+    (16, 1024, None, 2),
+    (32, 256, None, 4),
+    (64, 64, None, 8),
+    (64, 1, None, 8),
+    (128, 1, None, 16),
+    (256, 16, None, 32),
+    (2048, 4, None, 32),
+    (20, 64, None, 2),
+    (36, 64, None, 4),
+    (37, 64, None, 1),
+    (4, 64, None, 1),
   ],
 )
 def test_num_groups(channels, positions, groups, expected):
@@ -80,7 +93,13 @@ def test_a_network_names_its_layer_with_few_values(kind):
 
 @pytest.mark.parametrize(
   ('shape', 'groups'),
-  [((3, 4, 5, 6), 3), ((2, 3, 4, 32), 4), ((5, 8), 2), ((2, 7, 6), 2)],
+  [
+    ((3, 4, 5, 6), 3),
+    ((2, 3, 4, 32), 4),
+    ((2, 5, 4, 16), 2),
+    ((5, 8), 2),
+    ((2, 7, 6), 2),
+  ],
 )
 @pytest.mark.parametrize(
   ('dtype', 'tolerance'), [('float64', 1e-12), ('float32', 1e-5)]

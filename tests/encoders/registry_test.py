@@ -58,6 +58,25 @@ def test_every_encoder_is_exported_and_rebuilt(name):
   assert rebuilt.infer(params, x[:0]).shape == (0, encoder.output_dim)
 
 
+@pytest.mark.parametrize('name', ['resnet8', 'conv2', 'mlp'])
+def test_a_description_says_how_many_groups_and_an_earlier_one_has_32(name):
+  shape = (8,) if name == 'mlp' else (8, 8, 3)
+
+  def described(**options):
+    encoder = registry.build_encoder(name, shape, **options)
+    return json.loads(json.dumps(registry.describe(encoder)))
+
+  default, earlier = described(), described(groups=32)
+  assert default['config']['groups'] is None and earlier['config']['groups'] == 32
+  assert registry.rebuild(earlier).config.groups == 32
+  # They were described with batch norm too.
+  batch = described(normalization='batch')
+  written = {**batch, 'config': {**batch['config'], 'groups': 32}}
+  assert registry.describe(registry.rebuild(written)) == registry.describe(
+    registry.rebuild(batch)
+  )
+
+
 def test_options_reach_their_family():
   got = registry.build_encoder('resnet18', (16, 16, 3), 0.5, stem='imagenet')
   expected = resnet.build_encoder('resnet18', (16, 16, 3), 0.5, 'imagenet')

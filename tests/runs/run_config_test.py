@@ -51,6 +51,17 @@ def test_a_configuration_is_checked_without_the_task_and_without_a_trace(tmp_pat
   assert [path.name for path in tmp_path.iterdir()] == ['config.json']
 
 
+@pytest.mark.parametrize(('norm', 'groups'), [('group', 32), ('batch', None)])
+def test_a_run_of_before_groups_were_named_goes_on_with_32(tmp_path, norm, groups):
+  encoder = {'kind': 'conv2', 'norm': norm}
+  make(tmp_path, {**CONFIG, 'encoder': encoder})
+  assert run_config.read(tmp_path)['config']['encoder'] == {**encoder, 'groups': groups}
+  run_config.check(tmp_path, {**CONFIG, 'encoder': {**encoder, 'groups': groups}})
+  other = {**CONFIG, 'encoder': {**encoder, 'groups': 8}}
+  with pytest.raises(ValueError, match=f'a run with encoder.groups={groups}, not'):
+    run_config.check(tmp_path, other)
+
+
 def test_leftovers_of_a_killed_start_are_allowed(tmp_path):
   (tmp_path / run_config.LOCK).touch()
   (tmp_path / '.aside-12-config.json').touch()

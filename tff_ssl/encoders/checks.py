@@ -80,18 +80,19 @@ def width(value: float) -> None:
   computing_checks.between(1 / 16, 1000, width=value)
 
 
-def norm(normalization: str, groups: int) -> None:
+def norm(normalization: str, groups: int | None) -> None:
   """Checks the norm of a network's layers.
 
   Args:
     normalization: 'group', 'batch' or 'none'.
-    groups: Groups of a group norm.
+    groups: Groups of a group norm; None: its default.
 
   Raises:
     ValueError: There is no such norm.
   """
   one_of('normalization', normalization, _NORMALIZATIONS)
-  computing_checks.at_least(1, groups=groups)
+  if groups is not None:
+    computing_checks.at_least(1, groups=groups)
 
 
 def image_shape(sizes: Sequence[int]) -> tuple[int, ...]:

@@ -34,13 +34,13 @@ class CnnConfig:
     blocks: blocks, each of which halves the height and the width.
     channels: of each convolution, and features of an image.
     normalization: 'group', 'batch' or 'none'.
-    groups: groups of a group norm where the channels allow it.
+    groups: most groups of a group norm; None: see `group_normalization.num_groups`.
   """
 
   blocks: int
   channels: int = _CHANNELS
   normalization: str = 'group'
-  groups: int = 32
+  groups: int | None = None
 
   def __post_init__(self) -> None:
     """Checks the fields."""
@@ -54,6 +54,7 @@ def build_encoder(
   image_shape: Sequence[int],
   width: float = 1.0,
   normalization: str = 'group',
+  groups: int | None = None,
 ) -> network.Network:
   """Builds a plain convolutional network.
 
@@ -62,6 +63,7 @@ def build_encoder(
     image_shape: (height, width, channels).
     width: factor on the 64 channels of all blocks (rounded).
     normalization: see `CnnConfig`.
+    groups: see `CnnConfig`.
 
   Returns:
     A network [n, *image_shape] -> [n, 64 * width], whose blocks are tapped as 'stage1',
@@ -72,7 +74,7 @@ def build_encoder(
   """
   checks.one_of('encoder', name, NAMES)
   checks.width(width)
-  config = CnnConfig(_BLOCKS[name], round(_CHANNELS * width), normalization)
+  config = CnnConfig(_BLOCKS[name], round(_CHANNELS * width), normalization, groups)
   return from_config(config, image_shape, name)
 
 

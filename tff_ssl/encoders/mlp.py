@@ -27,12 +27,12 @@ class MlpConfig:
   Attributes:
     widths: units of each layer, the last being the features.
     normalization: 'group', 'batch' or 'none', of all layers.
-    groups: groups of a group norm where the units allow it.
+    groups: most groups of a group norm; None: see `group_normalization.num_groups`.
   """
 
   widths: tuple[int, ...] = _WIDTHS
   normalization: str = 'group'
-  groups: int = 32
+  groups: int | None = None
 
   def __post_init__(self) -> None:
     """Checks the fields."""
@@ -48,6 +48,7 @@ def build_encoder(
   shape: Sequence[int],
   width: float = 1.0,
   normalization: str = 'group',
+  groups: int | None = None,
 ) -> network.Network:
   """Builds an MLP.
 
@@ -56,6 +57,7 @@ def build_encoder(
     shape: (features,).
     width: factor on the 128 units of both layers.
     normalization: see `MlpConfig`.
+    groups: see `MlpConfig`.
 
   Returns:
     A network [n, features] -> [n, 128 * width].
@@ -66,7 +68,7 @@ def build_encoder(
   checks.one_of('encoder', name, NAMES)
   checks.width(width)
   widths = tuple(max(2, round(width * units)) for units in _WIDTHS)
-  return from_config(MlpConfig(widths, normalization), shape, name)
+  return from_config(MlpConfig(widths, normalization, groups), shape, name)
 
 
 def from_config(

@@ -84,8 +84,10 @@ class Operations(abc.ABC):
     """Returns the sum of two values of one shape."""
     return self.apply(elementwise.Add(), '', x, y)
 
-  def norm(self, x: Any, name: str, kind: str, groups: int, **of_batch: float) -> Any:
-    """Applies 'group' norm with at most `groups` groups, 'batch' norm, or 'none'."""
+  def norm(
+    self, x: Any, name: str, kind: str, groups: int | None, **of_batch: float
+  ) -> Any:
+    """Applies 'group' norm of groups as in `num_groups`, 'batch' norm, or 'none'."""
     if kind == 'group':
       return self.group_norm(x, name, groups=groups)
     return self.batch_norm(x, name, **of_batch) if kind == 'batch' else x

@@ -56,6 +56,7 @@ def build_encoder(
   stem: str | None = None,
   patch_size: int | None = None,
   normalization: str | None = None,
+  groups: int | None = None,
   field: str = network.IMAGE,
   **more: Any,
 ) -> network.Network:
@@ -69,6 +70,7 @@ def build_encoder(
     stem: First layers of a ResNet, see `resnet.ResNetConfig`; others have none.
     patch_size: Side of the patches of a ViT in pixels; others have none.
     normalization: 'group' or 'batch'; a ViT and a ConvNeXt have only layer norm.
+    groups: Most groups of a group norm.
     field: The field of an example that the encoder reads.
     **more: Options of encoders with published weights, by name.
 
@@ -84,6 +86,7 @@ def build_encoder(
     'stem': stem,
     'patch_size': patch_size,
     'normalization': normalization,
+    'groups': groups,
     **more,
   }
   chosen = {option: value for option, value in options.items() if value is not None}
@@ -102,11 +105,15 @@ def describe(encoder: network.Network) -> collections.OrderedDict[str, object] |
   """Returns the JSON values that `rebuild` needs; None for a network not built here."""
   for family, (_, config_type) in _FAMILIES.items():
     if isinstance(encoder.config, config_type):
+      config = dataclasses.asdict(encoder.config)
+      if config.get('normalization') != 'group':
+        # Nothing depends on them.
+        config.pop('groups', None)
       return collections.OrderedDict(
         family=family,
         name=encoder.name,
         image_shape=list(encoder.input_shape),
-        config=dataclasses.asdict(encoder.config),
+        config=config,
       )
   return None
 

@@ -13,8 +13,9 @@ Sources:
     Client Datasets. 2022. Section 4: group norm with 32 groups and weight
     standardization.
 
-Deviations: a layer with fewer than 32 channels, or with a number that 32 does not
-divide, has fewer groups (`group_normalization.num_groups`).
+Deviations: groups have at least 8 channels, so that a layer has 32 groups only from 256
+channels on; with groups=32, a layer that 32 groups do not fit has fewer
+(`group_normalization.num_groups`).
 """
 
 from collections.abc import Sequence
@@ -51,7 +52,7 @@ class ResNetConfig:
     normalization: 'group'; 'batch'; or 'none': biases instead, and residual branches
       drawn smaller, by the square root of their number, so that the sum keeps its
       scale.
-    groups: groups of a group norm where the channels allow it.
+    groups: most groups of a group norm; None: see `group_normalization.num_groups`.
     weight_standardization: whether convolutions use standardized kernels; with batch
       norm they never do.
     padding: 'same' or 'symmetric', of convolutions and poolings with strides.
@@ -65,7 +66,7 @@ class ResNetConfig:
   width: float = 1.0
   stem: str = 'cifar'
   normalization: str = 'group'
-  groups: int = 32
+  groups: int | None = None
   weight_standardization: bool = True
   padding: str = SAME
   pixels: str = pixels_lib.UNIT
@@ -98,7 +99,7 @@ def build_encoder(
   width: float = 1.0,
   stem: str = 'cifar',
   normalization: str = 'group',
-  groups: int = 32,
+  groups: int | None = None,
   weight_standardization: bool = True,
 ) -> network.Network:
   """Builds a residual encoder.
@@ -109,7 +110,7 @@ def build_encoder(
     width: see `ResNetConfig`, also for all that follow.
     stem: 'cifar' or 'imagenet'.
     normalization: 'group', 'batch' or 'none'.
-    groups: groups of a group norm.
+    groups: most groups of a group norm.
     weight_standardization: whether kernels are standardized.
 
   Returns:

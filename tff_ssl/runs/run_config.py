@@ -23,6 +23,8 @@ LOCK = 'lock'
 _IDENTITY, _PROCESSOR = 'identity', 'processor'
 _FIRST = ('method', 'task')
 _CONFIG, _KIND = 'config', 'kind'
+# Of a group norm in a run whose configuration names no groups.
+_EARLIER_GROUPS = 32
 # Depth of parts that hold parts, in a file that may be a stranger's.
 _DEEPEST = 8
 # Its folder holds links to the logs of wandb itself.
@@ -160,6 +162,11 @@ def _read(folder: pathlib.Path) -> dict[str, Any]:
   config = files.read_json(path)
   if not isinstance(config.get(_CONFIG), dict):
     raise ValueError(f"{path} does not belong to a run: it has no '{_CONFIG}'")
+  encoder = config[_CONFIG].get('encoder')
+  if isinstance(encoder, dict) and 'norm' in encoder:
+    # Earlier releases had 32 groups and did not say so.
+    groups = _EARLIER_GROUPS if encoder['norm'] == 'group' else None
+    encoder.setdefault('groups', groups)
   return config
 
 

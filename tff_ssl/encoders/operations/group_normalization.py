@@ -26,6 +26,10 @@ NORM_EPSILON = 1e-5
 # of them is larger. DCCO's narrowest normalized layer, 256 units in 32 groups, has
 # groups of 8.
 MIN_GROUP_VALUES = 8
+# The DCCO paper's number of groups. In maps of a few channels they are groups of one or
+# two, which is instance norm: it gives each channel the same mean and scale in every
+# image, and those are what the pool behind the maps reads.
+MAX_GROUPS = 32
 # For maps with fewer channels, TensorFlow multiplies a line of positions by a line of
 # factors faster than each position by the factors, to the same bits: 64 maps of
 # 32 x 32 x 16 are normalized, with the gradient, in two thirds of the time.
@@ -48,7 +52,7 @@ class GroupNorm(operation.Operation):
     groups: the most groups; there are as many as `num_groups` says.
   """
 
-  groups: int
+  groups: int | None
   waits = True
 
   def specs(self, shape: parameters.Shape) -> parameters.Specs:
@@ -143,7 +147,7 @@ class LayerNorm(operation.Operation):
     )
 
 
-def num_groups(channels: int, positions: int, groups: int) -> int:
+def num_groups(channels: int, positions: int, groups: int | None) -> int:
   """Returns the number of groups in which `channels` are normalized.
 
   It is the largest divisor of `channels` that is at most `groups` and leaves at least
@@ -152,11 +156,12 @@ def num_groups(channels: int, positions: int, groups: int) -> int:
   Args:
     channels: channels of the layer.
     positions: positions of a channel: height times width, 1 for a dense layer.
-    groups: the number of groups wanted, 32 in the DCCO paper.
+    groups: the number of groups wanted; None: 32, of at least 8 channels each.
 
   Returns:
-    A divisor of `channels`. 64 channels of 8 x 8 give 32; 16 channels of 32 x 32 give
-    16; 64 units of a dense layer give 8.
+    A divisor of `channels`. For None, 64 channels give 8, and 16 give 2. For 32, 64
+    channels of 8 x 8 give 32; 16 channels of 32 x 32 give 16; 64 units of a dense layer
+    give 8.
 
   Raises:
     ValueError: the layer has fewer values than a group must have.
@@ -167,7 +172,9 @@ def num_groups(channels: int, positions: int, groups: int) -> int:
       f'channels at {positions} positions); it must be at least {MIN_GROUP_VALUES} for '
       'a norm, because of fewer little is left but which is larger'
     )
-  allowed = min(groups, channels * positions // MIN_GROUP_VALUES)
+  if groups is None:
+    groups, positions = MAX_GROUPS, 1
+  allowed = max(1, min(groups, channels * positions // MIN_GROUP_VALUES))
   return max(g for g in range(1, allowed + 1) if channels % g == 0)
 
 
