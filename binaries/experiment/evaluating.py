@@ -279,8 +279,7 @@ class Evaluator:
   def evaluate_inputs(self) -> dict[str, results.Numbers]:
     """Evaluates the encoder's inputs as features, and their principal components.
 
-    Returns:
-      The numbers by name; empty if the run has no label or none of `inputs.METHODS`.
+    Without a label, or any of `inputs.METHODS` in the run, there are none.
     """
     methods = [each for each in self._frozen() if each in inputs.METHODS]
     if self.skipped is not None or not methods:

@@ -86,17 +86,14 @@ def test_baselines_have_numbers_of_their_own(run, capsys):
   ]
   after = read(run)
   assert after['knn/10%/accuracy'] == before['knn/10%/accuracy']
-  assert 0 < after['random_encoder/knn/10%/accuracy'] < 1
   assert 0 < after['supervised_from_scratch/finetune/10%/accuracy'] < 1
-  inputs, random = (
-    after[f'{k}/knn/10%/accuracy'] for k in ('pixels', 'random_encoder')
-  )
+  floors = [after[f'{k}/knn/10%/accuracy'] for k in ('pixels', 'random_encoder')]
   (row,) = (
     row
     for row in (run / 'encoder.md').read_text().splitlines()
     if row.startswith('| knn/10%/accuracy |')
   )
-  assert row.endswith(f'| {inputs:.1%} | {random:.1%} |')
+  assert row.endswith(''.join(f' {value:.1%} |' for value in floors))
 
 
 @pytest.mark.long
