@@ -19,6 +19,7 @@ from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import finetune_search
+from tff_ssl.evaluation import inputs
 from tff_ssl.evaluation import intervals
 from tff_ssl.evaluation import online_knn
 from tff_ssl.evaluation import population_statistics
@@ -27,8 +28,6 @@ from tff_ssl.evaluation import stages
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
 
-# A test set is imbalanced if its largest class is this many times its smallest.
-_IMBALANCED = 2
 # Prefix of the numbers of several models.
 _CLUSTERS = 'clusters'
 
@@ -53,8 +52,9 @@ class Evaluator:
     skipped: Why there are no numbers; None: there are.
     validation: The labelled validation split; None: there is none.
     balanced: Whether balanced accuracy is shown as well.
+    of_inputs: A line on how the inputs are reduced where they are evaluated; or ''.
     seen: What was predicted of the test examples by the encoder that was last
-      evaluated, and by the random encoder, by `results.OWN` and `results.RANDOM`.
+      evaluated, by the random encoder and from the inputs, by their names in `results`.
   """
 
   def __init__(
@@ -110,7 +110,9 @@ class Evaluator:
     self._finetune = self._build_finetune(
       evaluation.finetune_config(config), evaluation.finetune_choice(config)
     )
-    self.balanced = task.case_level or _imbalanced(task.test.label)
+    read = task.train[encoder.field]
+    self._input, self.of_inputs = inputs.name_of(read), inputs.note(read)
+    self.balanced = task.case_level or scores.is_imbalanced(task.test.label)
 
   def evaluate(
     self,
@@ -180,11 +182,15 @@ class Evaluator:
     """Returns intervals and confusions of the encoder that was last evaluated.
 
     They are empty if none has been evaluated by labels. They are compared with the
-    random encoder if it has been evaluated too.
+    random encoder and with its inputs if these have been evaluated too.
     """
     if results.OWN not in self.seen:
       return collections.OrderedDict()
-    return intervals.numbers(self.seen[results.OWN], self.seen.get(results.RANDOM))
+    over = {results.RANDOM: intervals.UNTRAINED, self._input: f'{self._input}_'}
+    known = {
+      start: self.seen[each] for each, start in over.items() if each in self.seen
+    }
+    return intervals.numbers(self.seen[results.OWN], known)
 
   def watched(self) -> online_knn.OnlineKnn | None:
     """Returns the few examples for kNN during training; None: nothing is labelled."""
@@ -248,13 +254,13 @@ class Evaluator:
         found = self.evaluate(own)
       for name, value in found.items():
         if name.rpartition('/')[2] in (*results.SCORES, bits.NAME):
-          numbers[_of_several(model, name)] = value
+          numbers[suite.prefixed(name, f'{_CLUSTERS}/{model}/')] = value
           by_score.setdefault(name, []).append(value)
     for name, values in by_score.items():
       of_test = name.removeprefix(suite.VALIDATION)
       chosen = int(np.argmax(by_score.get(suite.VALIDATION + of_test, values)))
-      numbers[_of_several('mean', name)] = float(np.mean(values))
-      numbers[_of_several('best', name)] = values[chosen]
+      for each, value in (('mean', float(np.mean(values))), ('best', values[chosen])):
+        numbers[suite.prefixed(name, f'{_CLUSTERS}/{each}/')] = value
     return numbers
 
   def baselines(self) -> tuple[results.Numbers, results.Numbers]:
@@ -269,6 +275,23 @@ class Evaluator:
   def evaluate_untrained(self) -> results.Numbers:
     """Evaluates the encoder before training by the methods that train only heads."""
     return self._random(self.untrained(), self._frozen())
+
+  def evaluate_inputs(self) -> dict[str, results.Numbers]:
+    """Evaluates the encoder's inputs as features, and their principal components.
+
+    Without a label, or any of `inputs.METHODS` in the run, there are none.
+    """
+    methods = [each for each in self._frozen() if each in inputs.METHODS]
+    if self.skipped is not None or not methods:
+      return {}
+    known, found = self._task.train[self._encoder.field], {}
+    for name, encode in inputs.encodings(known, self._encoder.output_dim).items():
+      seen: list[intervals.Tested] = []
+      found[name] = self._evaluate(
+        encode, methods, self.config.evaluation.label_fractions, seen=seen
+      )
+      self.seen[name] = intervals.joined(seen)
+    return found
 
   def _random(
     self, params: network.Params, methods: Sequence[str] | None = None
@@ -322,7 +345,7 @@ class Evaluator:
 
   def _evaluate(
     self,
-    params: network.Params,
+    params: Any,
     methods: Sequence[str],
     fractions: Sequence[float],
     finetune_fn: Callable[..., fine_tuning.Finetuned] | None = None,
@@ -333,7 +356,7 @@ class Evaluator:
     """Evaluates with the run's seed.
 
     Args:
-      params: Parameters of the encoder.
+      params: Parameters of the encoder, or a function of inputs in its place.
       methods: Methods of `suite`.
       fractions: Shares of the labels.
       finetune_fn: For the method finetune.
@@ -344,11 +367,11 @@ class Evaluator:
     if not methods:
       return collections.OrderedDict()
     encode: Callable[[np.ndarray], np.ndarray]
-    encode = functools.partial(self._encode, params)
+    encode = params if callable(params) else functools.partial(self._encode, params)
     if tested is not None:
       splits = [self._task.test, self.validation]
-      inputs = [split[self._encoder.field] for split in splits if split is not None]
-      encode = feature_sets.knowing(encode, inputs, tested)
+      known = [split[self._encoder.field] for split in splits if split is not None]
+      encode = feature_sets.knowing(encode, known, tested)
     with stages.show_progress():
       numbers = suite.evaluate(
         encode,
@@ -375,14 +398,3 @@ class Evaluator:
 def _same(params: network.Params, others: network.Params) -> bool:
   """Returns whether two sets of a network's parameters are equal to the bit."""
   return all(np.array_equal(params[name], others[name]) for name in params)
-
-
-def _of_several(model: str, name: str) -> str:
-  """Returns the name of a number, for one of several models or for all of them."""
-  return suite.prefixed(name, f'{_CLUSTERS}/{model}/')
-
-
-def _imbalanced(labels: np.ndarray) -> bool:
-  """Returns whether classes differ enough in size for accuracy to mislead."""
-  _, counts = np.unique(labels[labels >= 0], return_counts=True)
-  return len(counts) > 0 and bool(np.max(counts) > _IMBALANCED * np.min(counts))

@@ -10,6 +10,7 @@ from binaries.experiment import quality as quality_lib
 from binaries.experiment import results
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import intervals
+from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import verdict
 
 
@@ -106,8 +107,8 @@ def report(
 ) -> None:
   """Prints the evaluation of a run's encoder, and adds it to `evaluation.json`.
 
-  Other baselines are computed only if they are asked for; those that the file already
-  has are shown beside the encoder.
+  Inputs are evaluated like the encoder. Other baselines are computed only if they are
+  asked for; those that the file already has are shown beside the encoder.
 
   Args:
     evaluator: Evaluator of the run's task and encoder.
@@ -128,10 +129,12 @@ def report(
     own = collections.OrderedDict({**numbers, **evaluator.details(), **numbers})
     found = {
       each: values
-      for each in (results.RANDOM, name, results.SCRATCH)
-      if (values := {name: own, **baselines}[each]) or each == name
+      for each in (*run_numbers.INPUTS.values(), results.RANDOM, name, results.SCRATCH)
+      if (values := {name: own, **baselines}.get(each)) or each == name
     }
     texts = [*results.texts(found, name, evaluator.balanced)]
+    if found.keys() & {*run_numbers.INPUTS.values()} and evaluator.of_inputs:
+      texts.append(evaluator.of_inputs)
   for text in (*verdict.sentences(found[name]), *texts):
     print(text)
   results.write(folder, round, name, found, prefix)
@@ -146,16 +149,20 @@ def _baselines(
 ) -> dict[str, results.Numbers]:
   """Returns the numbers of baselines that are asked for, or known, by their names."""
   settings = evaluator.config.evaluation
+  inputs = evaluator.evaluate_inputs() if results.OWN in evaluator.seen else {}
+  for values in inputs.values():
+    measured.add(values, settings, folder)
   if settings.baselines:
     random, scratch = evaluator.baselines()
     measured.add(random, settings, folder)
     measured.add(scratch, settings, folder, from_scratch=True)
-    return {results.RANDOM: random, results.SCRATCH: scratch}
+    return {**inputs, results.RANDOM: random, results.SCRATCH: scratch}
   known = results.read(folder, round)
   # Signals say nothing of whether its accuracies are known.
   found = signals_of(numbers)
   asked = {name: value for name, value in numbers.items() if name not in found}
-  return {
+  stored = {
     baseline: results.of_baseline(known, baseline, prefix, asked)
-    for baseline in (results.RANDOM, results.SCRATCH)
+    for baseline in (*run_numbers.INPUTS.values(), results.RANDOM, results.SCRATCH)
   }
+  return {**stored, **inputs}

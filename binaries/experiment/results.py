@@ -3,8 +3,8 @@
 `evaluation.json` holds `round` and the numbers of the run's encoder, under the names of
 `evaluation.suite`. With two modalities there are also `right/...` and `retrieval/...`.
 Numbers on a task other than the run's are under `transfer/TASK/...`. The baselines
-follow, under `random_encoder/...` and `supervised_from_scratch/...`. Settings that are
-not the run's are beside the numbers (`experiment.measured`).
+follow under their names, such as `pixels/...` and `random_encoder/...`. Settings that
+are not the run's are beside the numbers (`experiment.measured`).
 """
 
 import collections
@@ -350,7 +350,7 @@ def of_baseline(
 
 
 def _start(baseline: str) -> str:
-  return f'{baseline.replace(" ", "_")}/'
+  return f'{baseline.lower().replace(",", "").replace(" ", "_")}/'
 
 
 def write(

@@ -81,6 +81,7 @@ class Runner(job_runner.Runner[Job]):
     return not (scores and job.config.evaluation.baselines) or all(
       any(name.startswith(baseline) for name in scores)
       for baseline in run_numbers.BASELINES
+      if baseline not in run_numbers.INPUTS
     )
 
   def command(self, job: Job) -> list[str]:

@@ -90,6 +90,13 @@ class Evaluator(evaluating.Evaluator):
     )
     return random, scratch
 
+  def evaluate_inputs(self) -> dict[str, results.Numbers]:
+    """Evaluates what both encoders read."""
+    found = super().evaluate_inputs()
+    for name, numbers in self._right.evaluate_inputs().items():
+      found.setdefault(name, collections.OrderedDict()).update(_of_right(numbers))
+    return found
+
   def details(self) -> results.Numbers:
     """Returns the details of both encoders."""
     numbers = super().details()

@@ -74,8 +74,9 @@ def test_gain_is_paired_by_case():
   hits = np.flatnonzero(changed == other.labels)[:2]
   changed[hits] = (changed[hits] + 1) % 3
   other.predictions['knn/10%'][0] = changed
-  numbers = intervals.numbers(own, other)
+  numbers = intervals.numbers(own, {'': other, 'pixels_': own})
   name = 'knn/10%/accuracy'
+  assert numbers[f'{name}/pixels_gain'] == numbers[f'{name}/pixels_gain_high'] == 0
   assert numbers[f'{name}/gain'] == pytest.approx(1 / 80)
   # Two cases differ by half each: draws of a Poisson of mean 2, about 0 to 5.
   assert numbers[f'{name}/gain_low'] == 0
@@ -117,7 +118,7 @@ def test_confusions_are_means_over_draws_and_their_diagonal_the_recall():
 
 
 def test_details_are_told_from_scores():
-  numbers = intervals.numbers(_tested(), _tested(seed=1))
+  numbers = intervals.numbers(_tested(), {'': _tested(seed=1), 'pixels_': _tested()})
   names = [name for name in numbers if name != intervals.CASES]
   assert names
   assert all(intervals.is_detail(name) for name in names)

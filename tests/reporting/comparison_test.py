@@ -129,6 +129,24 @@ def test_the_deviation_of_one_run_is_over_its_draws_of_labels(tmp_path):
   assert statistic(several, 0, _KNN)['deviation'] == pytest.approx(math.sqrt(0.125))
 
 
+def test_methods_share_the_rows_of_the_same_inputs(tmp_path):
+  linear = 'linear/1%/accuracy'
+  compared = of_numbers(
+    tmp_path,
+    {_KNN: 0.5, f'pixels/{_KNN}': 0.25, f'pixels_pca/{_KNN}': 0.3},
+    {_KNN: 0.6, f'pixels/{_KNN}': 0.25, f'pixels/{linear}': 0.2},
+    {_KNN: 0.7, f'pixels/{_KNN}': 0.125},
+  )
+  assert cells(compared, _KNN, linear) == [
+    ['m0', '1', '50.0%', '-'],
+    ['pixels', '1', '25.0%', '20.0%'],
+    ['m0: pixels, PCA', '1', '30.0%', '-'],
+    ['m1', '1', '60.0%', '-'],
+    ['m2', '1', '70.0%', '-'],
+    ['m2: pixels', '1', '12.5%', '-'],
+  ]
+
+
 def test_a_number_is_taken_over_the_runs_that_have_it(tmp_path):
   compared = compare(
     fabricate.run(tmp_path / 'a', evaluation={_KNN: 0.25}),

@@ -81,7 +81,7 @@ def test_test_cases_are_those_of_the_task():
 @pytest.mark.parametrize(
   'low, high, word', [(-0.1, 0.2, 'not better'), (0.01, 0.2, 'better')]
 )
-def test_accuracy_is_compared_with_the_untrained_encoder(low, high, word):
+def test_accuracy_is_compared_with_pixels_and_the_untrained_encoder(low, high, word):
   name = 'linear/10%/accuracy'
   numbers = {
     'tested/cases': 14.0,
@@ -91,11 +91,15 @@ def test_accuracy_is_compared_with_the_untrained_encoder(low, high, word):
     f'{name}/gain': 1 / 14,
     f'{name}/gain_low': low,
     f'{name}/gain_high': high,
+    f'{name}/pixels_gain': -2 / 14,
+    f'{name}/pixels_gain_low': -0.3,
+    f'{name}/pixels_gain_high': -0.01,
   }
   (sentence,) = verdict.sentences(numbers)
   assert sentence == (
     'linear 10%: 71.4%, between 50.0% and 90.0% (95 %) by 14 test cases; '
-    f'{word} than an untrained encoder (71% against 64% of 14 cases).'
+    'worse than its own pixels (71% against 86%), '
+    f'{word} than an untrained encoder (71% against 64%).'
   )
 
 

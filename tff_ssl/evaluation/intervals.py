@@ -36,6 +36,14 @@ MOST_CLASSES = 20
 # Ends of the names of the numbers, after the name of an accuracy.
 LOW, HIGH = 'low', 'high'
 GAIN, GAIN_LOW, GAIN_HIGH = 'gain', 'gain_low', 'gain_high'
+# What the gain is over, by what its names begin with.
+UNTRAINED = ''
+OVER = (UNTRAINED, *(f'{name}_' for name in method_names.INPUTS))
+_ENDS = (
+  LOW,
+  HIGH,
+  *(over + end for over in OVER for end in (GAIN, GAIN_LOW, GAIN_HIGH)),
+)
 # In the name of the number of examples of one class that are predicted as another.
 CONFUSION = 'confusion'
 CASES = 'tested/cases'
@@ -51,7 +59,7 @@ def is_detail(name: str) -> bool:
     name: Its name.
   """
   parts = name.split('/')
-  return parts[-1] in (LOW, HIGH, GAIN, GAIN_LOW, GAIN_HIGH) or CONFUSION in parts
+  return parts[-1] in _ENDS or CONFUSION in parts
 
 
 class Interval(NamedTuple):
@@ -109,19 +117,20 @@ def joined(parts: Sequence[Tested]) -> Tested:
 
 
 def numbers(
-  tested: Tested, baseline: Tested | None = None
+  tested: Tested, baselines: Mapping[str, Tested] | None = None
 ) -> collections.OrderedDict[str, float]:
   """Returns the details of all methods by name.
 
   Args:
     tested: What an encoder's methods predicted.
-    baseline: What those of another encoder predicted of the same examples, or None.
+    baselines: What others predicted of the same examples, by a name of `OVER`.
 
   Returns:
     `tested/cases`, then for each method
       knn/10%/accuracy/low, high          the interval, likewise of balanced_accuracy
-      knn/10%/accuracy/gain               the difference to the baseline
+      knn/10%/accuracy/gain               the difference to the untrained encoder
       knn/10%/accuracy/gain_low, high     the interval of the difference
+      knn/10%/accuracy/pixels_gain ...    likewise to the inputs (or features_gain)
       knn/10%/confusion/TRUE/PREDICTED    examples of a class predicted as another or as
                                           itself, a mean over draws of the labels; only
                                           numbers above 0, of at most 20 classes
@@ -136,13 +145,15 @@ def numbers(
     # Alone, so that its interval is the same whatever it is compared with.
     for score, (interval, _) in drawn(rights=[own]).items():
       found[f'{prefix}/{score}/{LOW}'], found[f'{prefix}/{score}/{HIGH}'] = interval
-    if baseline is not None and prefix in baseline.predictions:
+    for over, baseline in (baselines or {}).items():
+      if prefix not in baseline.predictions:
+        continue
       pair = [own, baseline.rights(prefix)]
       for score, (_, gain) in drawn(rights=pair).items():
-        name = f'{prefix}/{score}'
+        name = f'{prefix}/{score}/{over}'
         assert gain is not None
-        found[f'{name}/{GAIN}'], ends = gain
-        found[f'{name}/{GAIN_LOW}'], found[f'{name}/{GAIN_HIGH}'] = ends
+        found[f'{name}{GAIN}'], ends = gain
+        found[f'{name}{GAIN_LOW}'], found[f'{name}{GAIN_HIGH}'] = ends
     found.update(_confusions(tested, prefix))
   return found
 

@@ -9,6 +9,10 @@ RETRIEVAL = 'retrieval'
 # By masks of the images.
 SEGMENTATION, DETECTION = 'segmentation', 'detection'
 DENSE = (SEGMENTATION, DETECTION)
+# What encoders read, evaluated itself: it has learned nothing. Then its principal
+# components.
+PIXELS, FEATURES = INPUTS = ('pixels', 'features')
+COMPONENTS = ', PCA'
 # Ends of the names of the numbers.
 ACCURACY, BALANCED = SCORES = ('accuracy', 'balanced_accuracy')
 # Settings that change numbers under the same name, as they are called beside these.

@@ -17,6 +17,8 @@ from tff_ssl.evaluation import intervals
 
 # Prefix of the names of a validation split's numbers.
 VALIDATION = 'validation/'
+# Classes are imbalanced if the largest is this many times the smallest.
+_IMBALANCED = 2
 # (labels, cases) of test examples -> client id -> positions into them.
 Deal = Callable[[np.ndarray, np.ndarray], Mapping[str, np.ndarray]]
 
@@ -205,6 +207,16 @@ def balanced_accuracy(
   Args and Raises are those of `per_class_recall`.
   """
   return float(np.nanmean(per_class_recall(labels, predictions, num_classes)))
+
+
+def is_imbalanced(labels: np.ndarray) -> bool:
+  """Returns whether classes differ enough in size for accuracy to mislead.
+
+  Args:
+    labels: int [N]; -1 for none.
+  """
+  _, counts = np.unique(labels[labels >= 0], return_counts=True)
+  return len(counts) > 0 and bool(np.max(counts) > _IMBALANCED * np.min(counts))
 
 
 def _check(labels: np.ndarray, predictions: np.ndarray) -> None:

@@ -137,10 +137,24 @@ def compare(groups: Sequence[run_groups.Group]) -> Comparison:
   """
   rows: list[Row] = []
   lines = []
+  of_inputs: dict[int, dict[tuple[int, str], float]] = {}
   for k, group in enumerate(groups):
     found = [list(run_numbers.numbers(run)) for run in group.counted]
     for model in (run_numbers.OWN, *run_numbers.MODELS):
       own = [[each for each in numbers if each.model == model] for numbers in found]
+      if model in run_numbers.INPUTS and any(own):
+        values = {(n, e.full): e.value for n, one in enumerate(own) for e in one}
+        if (row := run_numbers.same(of_inputs, values)) is not None:
+          rows[row] = dataclasses.replace(rows[row], name=run_numbers.MODELS[model])
+          lines += [
+            (row, *each)
+            for n, one in enumerate(own)
+            for each in one
+            if (n, each.full) not in of_inputs[row]
+          ]
+          of_inputs[row] |= values
+          continue
+        of_inputs[len(rows)] = values
       if any(own) or not model:
         lines += [(len(rows), *each) for numbers in own for each in numbers]
         rows.append(_row(group, k, model, sum(map(bool, own))))

@@ -31,6 +31,8 @@ NAME = disclosure.TEXT
 ENCODER, _CARD, _EVALUATION = disclosure.ENCODER, disclosure.CARD, 'evaluation.json'
 # Shown of `evaluation.json`; recall by class and fairness are in the file itself.
 _BITS, _SIGNALS = 'bits', 'signals'
+# Prefixes of the numbers of what encoders read.
+_INPUTS = tuple(f'{name}/' for name in method_names.INPUTS)
 _BASELINES = 'python -m binaries.evaluate --evaluation=baselines=true --run='
 # What a card says of the run in words of its own, and of its settings.
 _NAMES = ('encoder', 'algorithm', 'rounds', 'input', 'output', 'parameters')
@@ -171,13 +173,16 @@ def _floats(numbers: Mapping[str, Any]) -> dict[str, float]:
   return {name: value for name, value in numbers.items() if isinstance(value, float)}
 
 
-def _results(numbers: Mapping[str, Any]) -> list[tuple[str, object, str, object]]:
-  """Returns scores on the test examples: names, trained, intervals, untrained."""
+def _results(
+  numbers: Mapping[str, Any],
+) -> list[tuple[str, object, str, object, object]]:
+  """Returns test scores: names, trained, intervals, of the inputs, untrained."""
   return [
     (
       name,
       _percent(numbers, name),
       _interval(numbers, name),
+      next(filter(None, (_percent(numbers, each + name) for each in _INPUTS)), ''),
       _percent(numbers, verdict.UNTRAINED + name),
     )
     for name in numbers

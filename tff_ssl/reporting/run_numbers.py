@@ -1,6 +1,6 @@
 """The numbers of one run: which model's they are, and which question they answer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 import math
 from typing import NamedTuple
 
@@ -16,7 +16,13 @@ LOSS, BYTES, SECONDS = 'loss', 'bytes', 'seconds'
 VALIDATION = 'validation/'
 # Prefixes of the names of models' numbers in evaluation.json, and the models' titles:
 # first of models that a method is compared with.
+INPUTS = {
+  prefix: name + end
+  for name in method_names.INPUTS
+  for prefix, end in ((f'{name}/', ''), (f'{name}_pca/', method_names.COMPONENTS))
+}
 BASELINES = {
+  **INPUTS,
   'random_encoder/': 'random encoder',
   'supervised_from_scratch/': 'supervised from scratch',
 }
@@ -78,6 +84,25 @@ def numbers(run: run_reader.Run) -> Iterator[Number]:
     yield Number(OWN, BYTES, BYTES, BYTES, math.fsum(traffic))
   if len(seconds := by_round(run.system, SECONDS)):
     yield Number(OWN, SECONDS, SECONDS, SECONDS, float(seconds.median()))
+
+
+def same(
+  rows: Mapping[int, Mapping[tuple[int, str], float]],
+  values: Mapping[tuple[int, str], float],
+) -> int | None:
+  """Returns the row whose numbers are the same as far as both have them; or None.
+
+  What encoders read is the same for every method, which then has no row of its own.
+
+  Args:
+    rows: Numbers by row, by the position of the run and the number's name.
+    values: Other numbers.
+  """
+  for row, known in rows.items():
+    common = known.keys() & values.keys()
+    if common and all(known[key] == values[key] for key in common):
+      return row
+  return None
 
 
 def is_chosen_by_test(run: run_reader.Run, model: str) -> bool:

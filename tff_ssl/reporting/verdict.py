@@ -38,6 +38,11 @@ DECIDING = _SPREAD, _RANK, RATIO = (
   'signals/view_ratio',
 )
 _NEEDED = _SPREAD, _RANK
+# What an accuracy is compared with, by the names of the gains.
+_OTHERS = {
+  **{f'{each}_': f'its own {each}' for each in method_names.INPUTS},
+  intervals.UNTRAINED: 'an untrained encoder',
+}
 # The share of draws of noise in which the light stays, and the least to believe it:
 # with 0.95 it was believed in 2 % of cases in which noise is all there is.
 CERTAINTY, LEAST_CERTAINTY = 'signals/certainty', 1.0
@@ -108,7 +113,8 @@ def sentences(numbers: Mapping[str, float]) -> list[str]:
 
   Returns:
     The light, if there are signals; then for each method its accuracy with its interval
-    and, if the untrained encoder was evaluated on the same cases, whether it is better.
+    and whether it is better than the encoder's own inputs and than the untrained
+    encoder, if these were evaluated on the same cases.
   """
   shown = light(numbers)
   found = []
@@ -125,7 +131,7 @@ def sentences(numbers: Mapping[str, float]) -> list[str]:
         value = f'{numbers[name]:.1%}, between {low:.1%} and {high:.1%}'
         found.append(
           f'{plain_text.title(name)}: {value} (95 %) by {count:,.0f} test cases'
-          f'{_against_untrained(numbers, name, count)}.'
+          f'{_against_others(numbers, name)}.'
         )
   return found
 
@@ -139,15 +145,26 @@ def _cases(numbers: Mapping[str, float], name: str) -> float:
   return 0.0
 
 
-def _against_untrained(numbers: Mapping[str, float], name: str, count: float) -> str:
-  """Returns how an accuracy compares with the untrained encoder's; '' if unknown."""
+def _against_others(numbers: Mapping[str, float], name: str) -> str:
+  """Returns how an accuracy compares with others, as far as these are known."""
+  found = [
+    f'{word} than {title} ({numbers[name]:.0%} against {numbers[name] - gain:.0%})'
+    for over, title in _OTHERS.items()
+    for word, gain in _gains(numbers, name, over)
+  ]
+  return f'; {", ".join(found)}' if found else ''
+
+
+def _gains(
+  numbers: Mapping[str, float], name: str, over: str
+) -> list[tuple[str, float]]:
+  """Returns a word for how an accuracy compares, and by how much; none if unknown."""
   ends = (intervals.GAIN, intervals.GAIN_LOW, intervals.GAIN_HIGH)
-  if any(f'{name}/{end}' not in numbers for end in ends):
-    return ''
-  gain, low, high = (numbers[f'{name}/{end}'] for end in ends)
-  word = 'better' if low > 0 else 'worse' if high < 0 else 'not better'
-  both = f'{numbers[name]:.0%} against {numbers[name] - gain:.0%} of {count:,.0f} cases'
-  return f'; {word} than an untrained encoder ({both})'
+  values = [numbers.get(f'{name}/{over}{end}') for end in ends]
+  gain, low, high = values
+  if gain is None or low is None or high is None:
+    return []
+  return [('better' if low > 0 else 'worse' if high < 0 else 'not better', gain)]
 
 
 def confusions(numbers: Mapping[str, float]) -> dict[str, pd.DataFrame]:
