@@ -308,9 +308,10 @@ def test_what_may_be_drawn_and_written_is_what_can_be():
 
 
 def test_baselines_are_named_as_they_are_written():
-  assert {
+  trained = {
     f'{name.replace(" ", "_")}/': name for name in (results.RANDOM, results.SCRATCH)
-  } == run_numbers.BASELINES
+  }
+  assert {**run_numbers.INPUTS, **trained} == run_numbers.BASELINES
 
 
 def test_numbers_of_clients_are_drawn(runs):

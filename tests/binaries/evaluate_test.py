@@ -204,8 +204,8 @@ def test_federated_probe_and_fairness_over_clients(run, capsys):
     assert found['mean'] == pytest.approx(numbers[f'{method}/10%/accuracy'], abs=0.05)
     assert 0 <= found['worst_decile'] < found['mean']
     assert found['std'] > 0
-  header = shown[-6].split()
-  assert header[:4] == ['encoder', 'labels', 'method', 'clients']
+  assert shown[-8].split()[:4] == ['encoder', 'labels', 'method', 'clients']
+  assert [row.split()[0] for row in shown[-6:]] == ['pixels', 'pixels,', *['dcco'] * 4]
   titles = ['linear', 'federated', 'LDA', 'ridge']
   assert [row.split()[3] for row in shown[-4:]] == titles
   assert 0 < numbers['lda/10%/shrinkage'] <= 1

@@ -64,7 +64,8 @@ def test_run_has_signals_a_light_and_an_interval_on_terminal_and_card(plain):
   )
   assert low < accuracy < high
   for text in (plain.stdout, card):
-    assert 'by 359 test cases; not better than an untrained encoder (' in text
+    assert 'by 359 test cases; worse than its own pixels (' in text
+    assert ', not better than an untrained encoder (' in text
   assert numbers['random_encoder/knn/10%/accuracy'] == pytest.approx(
     accuracy - numbers['knn/10%/accuracy/gain']
   )

@@ -77,7 +77,7 @@ def test_compare_takes_the_best_round_and_draws_both_curves(run, tmp_path, capsy
   told = {}
   *tables, _ = (tmp_path / 'comparison.md').read_text().split('\n\n')
   for table in tables:
-    names, _, cells = (
+    names, _, cells, *_ = (
       [c.strip() for c in line.split('|')] for line in table.splitlines()
     )
     told |= dict(zip(names, cells, strict=True))
