@@ -76,12 +76,13 @@ class Compared(NamedTuple):
   dim: np.ndarray | None
   what: str
 
-  def expected(self, model: Model) -> list[tuple[np.ndarray, comparison.Outputs]]:
+  def expected(self, model: Model) -> list[comparison.Case]:
     """Returns inputs of an export, and what it must give of them."""
-    pairs = [(inputs, model.outputs(scaled)) for inputs, scaled in self.cases]
+    found = [comparison.Case(inputs, model.outputs(own)) for inputs, own in self.cases]
     if self.dim is not None:
-      pairs.append((self.dim, {exports.FEATURES: model.encode(self.dim)}))
-    return pairs
+      dim = {exports.FEATURES: model.encode(self.dim)}
+      found.append(comparison.Case(self.dim, dim, comparison.DIM_TOLERANCE))
+    return found
 
 
 def load_task(folder: pathlib.Path, config: run_config.RunConfig) -> task_types.Task:

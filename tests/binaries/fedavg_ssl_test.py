@@ -92,7 +92,7 @@ _WRONG = {
   '--objective=mae:projector=8/8': "has 'projector=8/8'; the fields are mask_ratio.",
   '--encoder=vit_micro:stem=imagenet': 'the fields are width, precision, lora, patch.',
   '--encoder=vit_micro:norm=group': 'the fields are width, precision, lora, patch.',
-  '--encoder=patch=4': 'the fields are width, precision, lora, norm, stem.',
+  '--encoder=patch=4': 'the fields are width, precision, lora, norm, groups, stem.',
   '--objective=simsiam:temperature=0.1': "has 'temperature=0.1'; the fields are",
   '--method=centralized --runtime=packs=2': '--runtime is given with --method=cent',
   '--objective=supervised:labels=0.5': 'it is for centralized and centralized_steps on',

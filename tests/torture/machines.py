@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 import contextlib
 import os
+import pathlib
 import signal
 
 from tests.binaries import launch
@@ -43,13 +44,20 @@ class Machines:
     """Ends all workers; none of all that were started may be left."""
     for worker in self._workers:
       worker.stop()
-    left = [pid for pid in self._pids if launch.is_alive(pid)]
+    # Other processes may have their numbers by now.
+    left = [pid for pid in self._pids if launch.is_alive(pid) and _is_worker(pid)]
     assert not left, f'workers {left} are left'
 
   def _start(self, port: int) -> worker_process.Worker:
     worker = worker_process.Worker(1, 1, port=port)
     self._pids.append(worker.pid)
     return worker
+
+
+def _is_worker(pid: int) -> bool:
+  with contextlib.suppress(OSError):
+    return b'worker_binary' in pathlib.Path(f'/proc/{pid}/cmdline').read_bytes()
+  return False
 
 
 @contextlib.contextmanager

@@ -56,7 +56,6 @@ def build_encoder(
   stem: str | None = None,
   patch_size: int | None = None,
   normalization: str | None = None,
-  groups: int | None = None,
   field: str = network.IMAGE,
   **more: Any,
 ) -> network.Network:
@@ -70,9 +69,9 @@ def build_encoder(
     stem: First layers of a ResNet, see `resnet.ResNetConfig`; others have none.
     patch_size: Side of the patches of a ViT in pixels; others have none.
     normalization: 'group' or 'batch'; a ViT and a ConvNeXt have only layer norm.
-    groups: Most groups of a group norm.
     field: The field of an example that the encoder reads.
-    **more: Options of encoders with published weights, by name.
+    **more: Further options, by name: `groups` of a group norm, and those of encoders
+      with published weights.
 
   Returns:
     A network [n, *shape] -> [n, output_dim]. An option that is None has the encoder's
@@ -86,7 +85,6 @@ def build_encoder(
     'stem': stem,
     'patch_size': patch_size,
     'normalization': normalization,
-    'groups': groups,
     **more,
   }
   chosen = {option: value for option, value in options.items() if value is not None}

@@ -6,7 +6,7 @@ of other sizes, and one changed weight.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,10 @@ from tff_ssl.encoders import network as network_lib
 
 # Allowed difference, relative to the largest compared number, if that is above 1.
 TOLERANCE = 1e-4
-# Largest share of it that rounding may take on dim images.
+# The same on dim images, where a wrong scale moves features of one group of all channels
+# by no more than 1e-4.
+DIM_TOLERANCE = 2e-5
+# Largest share of it that rounding may take.
 _ROUNDING = 0.2
 # How much brighter than noise the brightest generated image is, in bytes.
 _LEVEL = 240
@@ -45,8 +48,8 @@ def dim_images(shape: tuple[int, ...], count: int) -> np.ndarray:
   """Generates images that rise from black by a few steps, by which a scale is seen.
 
   A norm removes a scale, but for its epsilon, which is as large as the variance of such
-  images. With 256 taken for 255, features of a ResNet-8 with group norm differ by 5e-4,
-  those of noise by 6e-5.
+  images. With 256 taken for 255, features of untrained networks with group norm differ
+  by 9e-5 to 4e-3, those of noise by 9e-6 to 4e-4.
 
   Args:
     shape: (height, width, channels).
@@ -77,10 +80,24 @@ def other_sides(size: int, is_padded: bool) -> tuple[tuple[int, int], ...]:
   return (short, long), (long, short)
 
 
+class Case(NamedTuple):
+  """Inputs, and what an exported model must give for them.
+
+  Attributes:
+    inputs: In the form that the model takes, of one size.
+    expected: Outputs by name; others may have any value.
+    allowed: The largest difference.
+  """
+
+  inputs: np.ndarray
+  expected: Outputs
+  allowed: float = TOLERANCE
+
+
 def steady(
   network: network_lib.Network, params: Mapping[str, Any], images: np.ndarray
 ) -> np.ndarray:
-  """Returns the images on which the network's own rounding is well below `TOLERANCE`.
+  """Returns the images on which the network's rounding is well below `DIM_TOLERANCE`.
 
   Through an untrained ResNet-50 with group norm, float32 features of dim images are
   7e-3 from those in float64; what any program gives there says nothing.
@@ -95,7 +112,7 @@ def steady(
   found = network.infer(params, images / np.float32(255)).numpy()
   largest = max(1.0, np.max(np.abs(expected), initial=0.0))
   gaps = np.max(np.abs(found - expected), axis=1) / largest
-  return images[gaps <= _ROUNDING * TOLERANCE]
+  return images[gaps <= _ROUNDING * DIM_TOLERANCE]
 
 
 def faint_rows(width: int, count: int) -> np.ndarray:
@@ -130,7 +147,7 @@ def largest_difference(outputs: Outputs, expected: Outputs) -> float:
 def check(
   name: str,
   run: Callable[[np.ndarray], Outputs],
-  cases: Sequence[tuple[np.ndarray, Outputs]],
+  cases: Sequence[Case],
   what: str,
 ) -> str:
   """Returns how near an exported model is, in one line.
@@ -138,20 +155,20 @@ def check(
   Args:
     name: Name of what was exported.
     run: Computes its outputs.
-    cases: Inputs in the form that it takes, of one size, and what it must give; other
-      outputs may have any value.
+    cases: Inputs, and what it must give.
     what: What the inputs are, for the line.
 
   Raises:
-    ValueError: It differs by more than `TOLERANCE`, or is not a number.
+    ValueError: It differs by more than is allowed, or is not a number.
   """
   gaps = []
-  for inputs, expected in cases:
+  for inputs, expected, _ in cases:
     found = {key: value for key, value in run(inputs).items() if key in expected}
     gaps.append(largest_difference(found, expected))
-  # By NumPy, as above.
-  gap = float(np.max(gaps))
-  line = f'{name}: within {gap:.1e} of the run on {what} (allowed: {TOLERANCE:g})'
-  if not gap <= TOLERANCE:
+  # The worst of its own allowance; by NumPy, as above.
+  worst = int(np.argmax(np.divide(gaps, [case.allowed for case in cases])))
+  gap, allowed = gaps[worst], cases[worst].allowed
+  line = f'{name}: within {gap:.1e} of the run on {what} (allowed: {allowed:g})'
+  if not gap <= allowed:
     raise ValueError(f'{line}: {name} does not reproduce the run.')
   return line
