@@ -19,6 +19,8 @@ from tff_ssl.export import exports
 from tff_ssl.runs.privacy import disclosure
 
 _FLAGS = (
+  # Behind one group of all channels, before training, no scale matters.
+  '--encoder=conv2:width=0.125,groups=8',
   '--objective=simclr:temperature=0.25,projector=8/8',
   '--clients=sgd:momentum=0.5',
 )

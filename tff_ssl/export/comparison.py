@@ -14,8 +14,8 @@ from tff_ssl.encoders import network as network_lib
 
 # Allowed difference, relative to the largest compared number, if that is above 1.
 TOLERANCE = 1e-4
-# The same on dim images, where a wrong scale moves features of one group of all channels
-# by no more than 1e-4.
+# The same on dim images, where a wrong scale moves features behind one group of all
+# channels by no more than 1e-4.
 DIM_TOLERANCE = 2e-5
 # Largest share of it that rounding may take.
 _ROUNDING = 0.2
