@@ -7,8 +7,8 @@ from binaries.config import objectives
 from tff_ssl.computing import kinds
 
 AUTO = 'auto'
-Pixels = Literal['imagenet', 'signed', 'unit']
-KerasPixels = Literal['caffe', 'signed', 'imagenet', 'unit']
+Pixels = Literal['imagenet', 'signed', 'unit', 'lite']
+KerasPixels = Literal['caffe', 'signed', 'imagenet', 'unit', 'lite']
 Precision = Literal['float32', 'bfloat16', 'auto']
 
 
@@ -127,10 +127,23 @@ class TorchResNet(_Published):
   """A residual network as in PyTorch, for weights of torchvision or timm (init_from).
 
   Attributes:
-    pixels: How it reads pixels: standardised as in ImageNet, in [-1, 1], or in [0, 1].
+    pixels: How it reads pixels: standardised as in ImageNet, in [-1, 1], in [0, 1],
+      or as EfficientNet-Lite's weights expect.
   """
 
   pixels: Pixels = 'imagenet'
+
+
+@dataclasses.dataclass(frozen=True)
+class TorchMobileNet(_Published):
+  """EfficientNet-Lite0, for its published weights (init_from).
+
+  Attributes:
+    pixels: How it reads pixels: less 127 and by 128 in [0, 255], as its weights expect;
+      in [-1, 1]; standardised as in ImageNet; or in [0, 1].
+  """
+
+  pixels: Pixels = 'lite'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,7 +152,7 @@ class KerasResNet(_Published):
 
   Attributes:
     pixels: How it reads pixels: as Caffe, which Keras's weights expect; in [-1, 1];
-      standardised as in ImageNet; or in [0, 1].
+      standardised as in ImageNet; in [0, 1]; or as EfficientNet-Lite's expect.
   """
 
   pixels: KerasPixels = 'caffe'
@@ -151,7 +164,7 @@ class KerasMobileNet(KerasResNet):
 
   Attributes:
     pixels: How it reads pixels: in [-1, 1], which Keras's weights expect; as Caffe;
-      standardised as in ImageNet; or in [0, 1].
+      standardised as in ImageNet; in [0, 1]; or as EfficientNet-Lite's expect.
   """
 
   pixels: KerasPixels = 'signed'
@@ -166,7 +179,8 @@ class TorchViT(Encoder):
     layer_scale: Whether branches end in a layer scale, as in DINOv2 and DeiT III.
     registers: Register tokens.
     pool: What encodes an image: the class token, or the mean of the patches.
-    pixels: How it reads pixels: standardised as in ImageNet, in [-1, 1], or in [0, 1].
+    pixels: How it reads pixels: standardised as in ImageNet, in [-1, 1], in [0, 1],
+      or as EfficientNet-Lite's weights expect.
   """
 
   patch: kinds.Count | None = None
@@ -201,6 +215,7 @@ ENCODERS: dict[str, type[Encoder]] = {
   'mlp': Mlp,
   'torch_resnet18': TorchResNet,
   'torch_resnet50': TorchResNet,
+  'torch_efficientnet_lite0': TorchMobileNet,
   'keras_resnet50': KerasResNet,
   'torch_vit_tiny': TorchViT,
   'torch_vit_small': TorchViT,
