@@ -215,12 +215,12 @@ ENCODERS: dict[str, type[Encoder]] = {
   'mlp': Mlp,
   'torch_resnet18': TorchResNet,
   'torch_resnet50': TorchResNet,
-  'torch_efficientnet_lite0': TorchMobileNet,
   'keras_resnet50': KerasResNet,
   'torch_vit_tiny': TorchViT,
   'torch_vit_small': TorchViT,
   'torch_vit_base': TorchViT,
   'keras_mobilenet_v2': KerasMobileNet,
+  'torch_efficientnet_lite0': TorchMobileNet,
 }
 
 
