@@ -123,20 +123,14 @@ def _block(
   gain: float,
 ) -> Any:
   """One block; without norms, its last kernel is drawn with `gain`."""
-  y = x
-  if block.inside > block.inputs:
-    y = ops.relu6(_conv_norm(config, ops, y, '1', block.inside))
-  folded = config.normalization == 'none'
-  y = ops.depthwise_conv2d(
-    y,
-    'conv2',
-    kernel_size=block.kernel_size,
-    strides=block.strides,
-    use_bias=folded,
-  )
+  y, folded = x, config.normalization == 'none'
+  inputs, inside, outputs, side, step = block
+  if inside > inputs:
+    y = ops.relu6(_conv_norm(config, ops, y, '1', inside))
+  y = ops.depthwise_conv2d(y, 'conv2', kernel_size=side, strides=step, use_bias=folded)
   y = ops.relu6(_norm(config, ops, y, '2'))
-  y = _conv_norm(config, ops, y, '3', block.outputs, gain=gain if folded else 1.0)
-  return ops.add(x, y) if block.inputs == block.outputs and block.strides == 1 else y
+  y = _conv_norm(config, ops, y, '3', outputs, gain=gain if folded else 1.0)
+  return ops.add(x, y) if inputs == outputs and step == 1 else y
 
 
 def _conv_norm(

@@ -5,8 +5,7 @@ from typing import Any
 
 from tff_ssl.encoders import network_ops
 
-UNIT, SIGNED, IMAGENET, CAFFE = 'unit', 'signed', 'imagenet', 'caffe'
-LITE = 'lite'
+UNIT, SIGNED, IMAGENET, CAFFE, LITE = 'unit', 'signed', 'imagenet', 'caffe', 'lite'
 # Of red, green and blue in ImageNet, by which its networks standardize.
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 # Of red, green and blue, in 255ths: Keras's 'caffe' subtracts them.

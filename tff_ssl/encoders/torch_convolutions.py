@@ -140,13 +140,12 @@ class MobileNetLayout(_Layout):
     del shapes
     stem = self.size.stem(self.width), 3, 3, 3
     yield from self._conv_norm('stem', '', '_conv_stem', '_bn0', stem)
-    outputs = stem[0]
     for index, block in enumerate(self.size.blocks(self.width)):
       own, name = f'block{index}', f'_blocks.{index}'
-      inside, outputs, side = block.inside, block.outputs, block.kernel_size
-      if inside > block.inputs:
+      inputs, inside, outputs, side, _ = block
+      if inside > inputs:
         parts = f'{name}._expand_conv', f'{name}._bn0'
-        yield from self._conv_norm(own, '1', *parts, (inside, block.inputs, 1, 1))
+        yield from self._conv_norm(own, '1', *parts, (inside, inputs, 1, 1))
       parts = f'{name}._depthwise_conv', f'{name}._bn1'
       shape = inside, 1, side, side
       yield from self._conv_norm(own, '2', *parts, shape, depthwise=True)
@@ -173,7 +172,7 @@ def mobilenet(name: str, width: float = 1.0, folded: bool = False) -> MobileNetL
 
   Args:
     name: One of `sizes.MOBILENETS`.
-    width: See `resnet`, also for what follows.
+    width: Factor on the numbers of channels.
     folded: Whether each batch norm is folded.
   """
   size = sizes.MOBILENETS[name]
