@@ -2,11 +2,11 @@
 
 import dataclasses
 import pathlib
-import re
 
 import numpy as np
 
 from binaries.config import encoders
+from tff_ssl.encoders import torch_convolutions
 from tff_ssl.encoders import torch_layout
 from tff_ssl.storage import safetensors
 
@@ -60,13 +60,18 @@ def read(
     ValueError: The encoder has no such weights, or the file is not theirs.
   """
   layout: torch_layout.Layout
-  if isinstance(encoder, encoders.TorchResNet):
-    depth = int(re.sub(r'\D', '', encoder.kind))
-    layout = torch_layout.resnet(depth, encoder.width, encoder.batch_norm == 'folded')
+  published = encoders.TorchResNet, encoders.TorchMobileNet, encoders.TorchViT
+  name = encoder.kind.removeprefix('torch_')
+  if isinstance(encoder, encoders.TorchResNet | encoders.TorchMobileNet):
+    of_width = encoder.width, encoder.batch_norm == 'folded'
+    if isinstance(encoder, encoders.TorchResNet):
+      layout = torch_convolutions.resnet(int(name.removeprefix('resnet')), *of_width)
+    else:
+      layout = torch_convolutions.mobilenet(name, *of_width)
   elif isinstance(encoder, encoders.TorchViT):
     options = {'patch_size': encoder.patch} if encoder.patch else {}
     layout = torch_layout.vit(
-      encoder.kind.removeprefix('torch_'),
+      name,
       encoder.width,
       registers=encoder.registers,
       layer_scale=encoder.layer_scale,
@@ -74,7 +79,6 @@ def read(
     )
     layout = dataclasses.replace(layout, grid=grid)
   else:
-    published = encoders.TorchResNet, encoders.TorchViT
     names = [n for n, cls in encoders.ENCODERS.items() if issubclass(cls, published)]
     raise ValueError(
       f'init_from is {source!r} with --encoder={encoder.kind}; weights of PyTorch need '

@@ -7,8 +7,8 @@ from binaries.config import objectives
 from tff_ssl.computing import kinds
 
 AUTO = 'auto'
-Pixels = Literal['imagenet', 'signed', 'unit']
-KerasPixels = Literal['caffe', 'signed', 'imagenet', 'unit']
+Pixels = Literal['imagenet', 'signed', 'unit', 'lite']
+KerasPixels = Literal['caffe', 'signed', 'imagenet', 'unit', 'lite']
 Precision = Literal['float32', 'bfloat16', 'auto']
 
 
@@ -133,10 +133,23 @@ class TorchResNet(_Published):
   """A residual network as in PyTorch, for weights of torchvision or timm (init_from).
 
   Attributes:
-    pixels: How it reads pixels: standardised as in ImageNet, in [-1, 1], or in [0, 1].
+    pixels: How it reads pixels: standardised as in ImageNet, in [-1, 1], in [0, 1],
+      or as EfficientNet-Lite's weights expect.
   """
 
   pixels: Pixels = 'imagenet'
+
+
+@dataclasses.dataclass(frozen=True)
+class TorchMobileNet(_Published):
+  """EfficientNet-Lite0, for its published weights (init_from).
+
+  Attributes:
+    pixels: How it reads pixels: less 127 and by 128 in [0, 255], as its weights expect;
+      in [-1, 1]; standardised as in ImageNet; or in [0, 1].
+  """
+
+  pixels: Pixels = 'lite'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,7 +158,7 @@ class KerasResNet(_Published):
 
   Attributes:
     pixels: How it reads pixels: as Caffe, which Keras's weights expect; in [-1, 1];
-      standardised as in ImageNet; or in [0, 1].
+      standardised as in ImageNet; in [0, 1]; or as EfficientNet-Lite's expect.
   """
 
   pixels: KerasPixels = 'caffe'
@@ -157,7 +170,7 @@ class KerasMobileNet(KerasResNet):
 
   Attributes:
     pixels: How it reads pixels: in [-1, 1], which Keras's weights expect; as Caffe;
-      standardised as in ImageNet; or in [0, 1].
+      standardised as in ImageNet; in [0, 1]; or as EfficientNet-Lite's expect.
   """
 
   pixels: KerasPixels = 'signed'
@@ -172,7 +185,8 @@ class TorchViT(Encoder):
     layer_scale: Whether branches end in a layer scale, as in DINOv2 and DeiT III.
     registers: Register tokens.
     pool: What encodes an image: the class token, or the mean of the patches.
-    pixels: How it reads pixels: standardised as in ImageNet, in [-1, 1], or in [0, 1].
+    pixels: How it reads pixels: standardised as in ImageNet, in [-1, 1], in [0, 1],
+      or as EfficientNet-Lite's weights expect.
   """
 
   patch: kinds.Count | None = None
@@ -212,6 +226,7 @@ ENCODERS: dict[str, type[Encoder]] = {
   'torch_vit_small': TorchViT,
   'torch_vit_base': TorchViT,
   'keras_mobilenet_v2': KerasMobileNet,
+  'torch_efficientnet_lite0': TorchMobileNet,
 }
 
 

@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.encoders import mobilenet
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
+from tff_ssl.encoders import torch_convolutions
 from tff_ssl.encoders import torch_layout
 from tff_ssl.encoders import vit
 
@@ -34,7 +36,9 @@ def _layout(
   width = options.get('width', 1.0)
   if not isinstance(encoder, vit.VisionTransformer):
     folded = options.get('normalization') == 'none'
-    return torch_layout.resnet(encoder.config.depth, width, folded)
+    if isinstance(encoder.config, mobilenet.MobileNetConfig):
+      return torch_convolutions.mobilenet(encoder.config.size, width, folded)
+    return torch_convolutions.resnet(encoder.config.depth, width, folded)
   layout = torch_layout.vit(
     name.removeprefix('torch_'),
     width,
@@ -58,7 +62,7 @@ def measure(folder: pathlib.Path) -> dict[str, dict[str, float]]:
       }
       path = folder / f'{case.get("file", name)}.safetensors'
       found[name] = _differences(path, numbers, case['encoder'], case['options'])
-      if 'resnet' in case['encoder']:
+      if 'vit' not in case['encoder']:
         only = {key: numbers[key] for key in ('images', 'features')}
         options = {**case['options'], 'normalization': 'none'}
         found[f'{name}, folded'] = _differences(path, only, case['encoder'], options)
@@ -96,11 +100,13 @@ def _differences(
       # The class token and its position are one parameter here.
       expected[_POSITIONS][:, 0] = 0
   shapes = {key: value.shape for key, value in expected.items()}
+  # Shifts that the next batch norm takes away have a gradient of 0.
+  least = 1e-6 * max(float(np.max(np.abs(value))) for value in expected.values())
   shares = []
   for row in layout.rows(shapes):
     if row.own in encoder.specs:
       there = row.convert(*(expected[key] for key in row.shapes))
-      shares.append(_share(gradients[row.own].numpy(), there))
+      shares.append(_share(gradients[row.own].numpy(), there, least))
   # By NumPy: Python's `max` would overlook NaN.
   return {**found, 'gradients': float(np.max(shares))}
 

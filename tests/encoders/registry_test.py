@@ -31,6 +31,7 @@ def test_every_name_builds_an_encoder(name):
   'resnet50',
   'torch_resnet18',
   'torch_resnet50',
+  'torch_efficientnet_lite0',
   'torch_vit_tiny',
   'torch_vit_small',
   'torch_vit_base',

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tests.encoders import torch_networks
 from tff_ssl.encoders import registry
+from tff_ssl.encoders import torch_convolutions
 from tff_ssl.encoders import torch_layout
 from tff_ssl.objectives import mae
 
@@ -30,20 +31,31 @@ def _infer(encoder, params, x):
 
 @pytest.fixture(scope='module')
 def resnet():
-  return torch_networks.Resnet18((4, 8, 16, 32))
+  return torch_networks.Resnet18()
+
+
+_CONVOLUTIONS = {
+  'resnet18': (torch_networks.Resnet18, torch_convolutions.resnet, 18),
+  'efficientnet_lite0': (
+    *(torch_networks.EfficientNetLite0, torch_convolutions.mobilenet),
+    'efficientnet_lite0',
+  ),
+}
 
 
 # Even and odd sides: padding differs.
-@pytest.mark.long_for('shape1-batch', 'shape0-none')
+@pytest.mark.long_for('resnet18-shape1-batch', 'resnet18-shape0-none')
 @pytest.mark.parametrize('norm', ['batch', 'none'])
 @pytest.mark.parametrize('shape', [(40, 33, 3), (34, 32, 1)])
-def test_a_residual_network_has_pytorchs_features(tmp_path, resnet, shape, norm):
-  layout = torch_layout.resnet(18, _WIDTH, folded=norm == 'none')
-  params = _read(tmp_path, resnet.weights, layout)
-  encoder = registry.build_encoder('torch_resnet18', shape, _WIDTH, normalization=norm)
+@pytest.mark.parametrize('name', _CONVOLUTIONS)
+def test_a_network_of_convolutions_has_pytorchs_features(tmp_path, name, shape, norm):
+  reference, layout, size = _CONVOLUTIONS[name]
+  net = reference()
+  params = _read(tmp_path, net.weights, layout(size, _WIDTH, folded=norm == 'none'))
+  encoder = registry.build_encoder(f'torch_{name}', shape, _WIDTH, normalization=norm)
   assert encoder.mixes_examples == (norm == 'batch')
   x = _images(shape)
-  expected = resnet.features(x)
+  expected = net.features(x)
   assert expected.std() > 0.1
   np.testing.assert_allclose(_infer(encoder, params, x), expected, rtol=0, atol=2e-5)
 
@@ -142,7 +154,7 @@ def test_other_tensors_are_named(tmp_path, resnet, change, said):
   weights = dict(resnet.weights)
   change(weights)
   with pytest.raises(ValueError, match=re.escape(said)) as caught:
-    _read(tmp_path, weights, torch_layout.resnet(18, _WIDTH))
+    _read(tmp_path, weights, torch_convolutions.resnet(18, _WIDTH))
   assert str(caught.value).startswith(str(tmp_path / 'a.safetensors'))
 
 

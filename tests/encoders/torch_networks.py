@@ -29,24 +29,12 @@ def write(path, weights) -> None:
   path.write_bytes(struct.pack('<Q', len(text)) + text + data)
 
 
-class Resnet18:
-  """`torchvision.models.resnet18` with fewer channels, and without its head."""
+class _Convolutions:
+  """Convolutions, batch norms in inference, and their weights."""
 
-  def __init__(self, channels, seed=0):
-    self._rng = np.random.default_rng(seed)
+  def __init__(self, epsilon, seed=0):
+    self._rng, self._epsilon = np.random.default_rng(seed), epsilon
     self.weights = {}
-    self._conv_norm('conv1', 'bn1', channels[0], 3, 7)
-    inputs = channels[0]
-    for stage, outputs in enumerate(channels, start=1):
-      for block in range(2):
-        name = f'layer{stage}.{block}'
-        self._conv_norm(f'{name}.conv1', f'{name}.bn1', outputs, inputs, 3)
-        self._conv_norm(f'{name}.conv2', f'{name}.bn2', outputs, outputs, 3)
-        if stage > 1 and block == 0:
-          parts = f'{name}.downsample.0', f'{name}.downsample.1'
-          self._conv_norm(*parts, outputs, inputs, 1)
-        inputs = outputs
-    self.weights |= {'fc.weight': np.ones((2, inputs)), 'fc.bias': np.ones(2)}
 
   def _conv_norm(self, conv, norm, outputs, inputs, size):
     shape = outputs, inputs, size, size
@@ -61,6 +49,39 @@ class Resnet18:
     # As the file has them.
     self.weights |= {k: v.astype('f4').astype('f8') for k, v in values.items()}
     self.weights[f'{norm}.num_batches_tracked'] = 3
+
+  def _conv(self, x, name, strides):
+    """Pads as much before as behind."""
+    kernel = self.weights[f'{name}.weight']
+    size = kernel.shape[-1]
+    x = np.pad(x, [(0, 0), *[(size // 2,) * 2] * 2, (0, 0)])
+    return np.einsum('nhwijc,ocij->nhwo', _windows(x, size, strides), kernel)
+
+  def _normed(self, x, name):
+    scale, shift, mean, variance = (
+      self.weights[f'{name}.{part}']
+      for part in ('weight', 'bias', 'running_mean', 'running_var')
+    )
+    return (x - mean) / np.sqrt(variance + self._epsilon) * scale + shift
+
+
+class Resnet18(_Convolutions):
+  """`torchvision.models.resnet18` with fewer channels, and without its head."""
+
+  def __init__(self, channels=(4, 8, 16, 32)):
+    super().__init__(epsilon=1e-5)
+    self._conv_norm('conv1', 'bn1', channels[0], 3, 7)
+    inputs = channels[0]
+    for stage, outputs in enumerate(channels, start=1):
+      for block in range(2):
+        name = f'layer{stage}.{block}'
+        self._conv_norm(f'{name}.conv1', f'{name}.bn1', outputs, inputs, 3)
+        self._conv_norm(f'{name}.conv2', f'{name}.bn2', outputs, outputs, 3)
+        if stage > 1 and block == 0:
+          parts = f'{name}.downsample.0', f'{name}.downsample.1'
+          self._conv_norm(*parts, outputs, inputs, 1)
+        inputs = outputs
+    self.weights |= {'fc.weight': np.ones((2, inputs)), 'fc.bias': np.ones(2)}
 
   def features(self, images):
     """Returns what `eval()` computes of [n, h, w, 3] in [0, 1]."""
@@ -83,18 +104,62 @@ class Resnet18:
       x = self._normed(x, f'{name}.downsample.1')
     return np.maximum(x + y, 0)
 
+
+class EfficientNetLite0(_Convolutions):
+  """That of efficientnet_lite_pytorch with a 16th of the width, without its head."""
+
+  # Of each block: channels before and behind it, side of its kernels, stride.
+  _BLOCKS = (
+    (32, 8, 3, 1),
+    *((8, 8, 3, 2), (8, 8, 3, 1)),
+    *((8, 8, 5, 2), (8, 8, 5, 1)),
+    *((8, 8, 3, 2), (8, 8, 3, 1), (8, 8, 3, 1)),
+    *((8, 8, 5, 1), (8, 8, 5, 1), (8, 8, 5, 1)),
+    *((8, 16, 5, 2), (16, 16, 5, 1), (16, 16, 5, 1), (16, 16, 5, 1)),
+    (16, 24, 3, 1),
+  )
+
+  def __init__(self):
+    super().__init__(epsilon=1e-3)
+    self._conv_norm('_conv_stem', '_bn0', 32, 3, 3)
+    for index, (inputs, outputs, size, _) in enumerate(self._BLOCKS):
+      name, inside = f'_blocks.{index}', 6 * inputs if index else inputs
+      if index:
+        self._conv_norm(f'{name}._expand_conv', f'{name}._bn0', inside, inputs, 1)
+      self._conv_norm(f'{name}._depthwise_conv', f'{name}._bn1', inside, 1, size)
+      self._conv_norm(f'{name}._project_conv', f'{name}._bn2', outputs, inside, 1)
+    self._conv_norm('_conv_head', '_bn1', 1280, outputs, 1)
+    self.weights |= {'_fc.weight': np.ones((2, 1280)), '_fc.bias': np.ones(2)}
+
+  def features(self, images):
+    """Returns what `eval()` computes of [n, h, w, 3] in [0, 1]."""
+    x = (255 * images - 127) / 128
+    x = self._active(self._conv(x, '_conv_stem', 2), '_bn0')
+    for index, (inputs, outputs, _, strides) in enumerate(self._BLOCKS):
+      name, y = f'_blocks.{index}', x
+      if index:
+        y = self._active(self._conv(y, f'{name}._expand_conv', 1), f'{name}._bn0')
+      y = self._conv(y, f'{name}._depthwise_conv', strides)
+      y = self._conv(self._active(y, f'{name}._bn1'), f'{name}._project_conv', 1)
+      y = self._normed(y, f'{name}._bn2')
+      x = x + y if inputs == outputs and strides == 1 else y
+    return self._active(self._conv(x, '_conv_head', 1), '_bn1').mean((1, 2))
+
+  def _active(self, x, name):
+    return np.clip(self._normed(x, name), 0, 6)
+
   def _conv(self, x, name, strides):
+    """Pads as TensorFlow does: where a whole step needs it, and rather behind."""
     kernel = self.weights[f'{name}.weight']
     size = kernel.shape[-1]
-    x = np.pad(x, [(0, 0), *[(size // 2,) * 2] * 2, (0, 0)])
-    return np.einsum('nhwijc,ocij->nhwo', _windows(x, size, strides), kernel)
-
-  def _normed(self, x, name):
-    scale, shift, mean, variance = (
-      self.weights[f'{name}.{part}']
-      for part in ('weight', 'bias', 'running_mean', 'running_var')
-    )
-    return (x - mean) / np.sqrt(variance + 1e-5) * scale + shift
+    lacking = [
+      max(0, (-(-n // strides) - 1) * strides + size - n) for n in x.shape[1:3]
+    ]
+    around = [(count // 2, count - count // 2) for count in lacking]
+    seen = _windows(np.pad(x, [(0, 0), *around, (0, 0)]), size, strides)
+    if kernel.shape[1] == 1:
+      return np.einsum('nhwijc,cij->nhwc', seen, kernel[:, 0])
+    return np.einsum('nhwijc,ocij->nhwo', seen, kernel)
 
 
 def _windows(x, size, strides):

@@ -1,10 +1,16 @@
-"""The MobileNetV2 of keras.applications, also to start from its published weights.
+"""MobileNetV2 and EfficientNet-Lite0, also to start from their published weights.
+
+Both are made of inverted bottlenecks, and their zeros around maps with strides are
+those of padding 'same'. MobileNetV2 is that of keras.applications. EfficientNet-Lite0
+is EfficientNet-B0 without squeeze and excitation, with relu6.
 
 Sources:
   Sandler, Howard, Zhu, Zhmoginov, Chen: MobileNetV2: Inverted Residuals and Linear
     Bottlenecks. CVPR 2018. Table 2.
-  keras.applications, mobilenet_v2.py. Its zeros around maps with strides are those of
-    padding 'same'.
+  Tan, Le: EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks.
+    ICML 2019. Table 1.
+  keras.applications, mobilenet_v2.py; TensorFlow's efficientnet/lite, and its copy in
+    PyTorch, the package efficientnet_lite_pytorch.
 """
 
 from collections.abc import Sequence
@@ -16,46 +22,46 @@ from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import network_ops
 from tff_ssl.encoders import pixels as pixels_lib
+from tff_ssl.encoders import sizes
 from tff_ssl.encoders.operations import kernels
 
-NAMES = ('keras_mobilenet_v2',)
 NORMS = ('batch', 'none')
-_EPSILON = 1e-3
-# (channels, blocks, stride of the first one) of each group of blocks.
-_GROUPS = (
-  (16, 1, 1),
-  (24, 2, 2),
-  (32, 3, 2),
-  (64, 4, 2),
-  (96, 3, 1),
-  (160, 3, 2),
-  (320, 1, 1),
-)
-_EXPANSION = 6
-_STEM, _FEATURES = 32, 1280
 
 
 @dataclasses.dataclass(frozen=True)
 class MobileNetConfig:
-  """Configuration of a MobileNetV2.
+  """Configuration of a network of inverted bottlenecks.
 
   Attributes:
-    width: factor on all numbers of channels, Keras's alpha; features have at least
-      1,280.
+    width: factor on the numbers of channels, Keras's alpha. The features of MobileNetV2
+      have at least 1,280; EfficientNet-Lite0 leaves its first 32 and its 1,280 features
+      as they are.
     normalization: 'batch'; or 'none': biases instead, and residual branches drawn
       smaller.
     pixels: one of `pixels.NAMES`.
+    size: one of `sizes.MOBILENETS`.
   """
 
   width: float = 1.0
   normalization: str = 'batch'
   pixels: str = pixels_lib.SIGNED
+  size: str = 'mobilenet_v2'
 
   def __post_init__(self) -> None:
     """Checks the fields."""
     checks.width(self.width)
     checks.one_of('normalization', self.normalization, NORMS)
     checks.one_of('pixels', self.pixels, pixels_lib.NAMES)
+    checks.one_of('size', self.size, (*sizes.MOBILENETS,))
+
+
+_CONFIGS = {
+  'keras_mobilenet_v2': MobileNetConfig(),
+  'torch_efficientnet_lite0': MobileNetConfig(
+    pixels=pixels_lib.LITE, size='efficientnet_lite0'
+  ),
+}
+NAMES = (*_CONFIGS,)
 
 
 def build_encoder(
@@ -63,50 +69,49 @@ def build_encoder(
   image_shape: Sequence[int],
   width: float = 1.0,
   normalization: str = 'batch',
-  pixels: str = pixels_lib.SIGNED,
+  pixels: str | None = None,
 ) -> network.Network:
-  """Builds a MobileNetV2 [n, *image_shape] -> [n, 1280, or more above width 1].
+  """Builds a network [n, *image_shape] -> [n, 1280; MobileNetV2: more above width 1].
 
   Args:
     name: one of `NAMES`.
     image_shape: (height, width, channels).
     width: see `MobileNetConfig`, also for all that follow.
     normalization: 'batch' or 'none'.
-    pixels: one of `pixels.NAMES`.
+    pixels: one of `pixels.NAMES`; None: what the published weights expect.
 
   Raises:
     ValueError: an argument is not allowed.
   """
   checks.one_of('encoder', name, NAMES)
-  return from_config(MobileNetConfig(width, normalization, pixels), image_shape, name)
+  own = _CONFIGS[name]
+  config = dataclasses.replace(
+    own, width=width, normalization=normalization, pixels=pixels or own.pixels
+  )
+  return from_config(config, image_shape, name)
 
 
 def from_config(
   config: MobileNetConfig, image_shape: Sequence[int], name: str
 ) -> network.Network:
-  """Builds a MobileNetV2 from its configuration; blocks are tapped as 'block0', ..."""
+  """Builds a network from its configuration; blocks are tapped as 'block0', ..."""
   forward = functools.partial(_forward, config)
   return network.Network(name, checks.image_shape(image_shape), forward, config)
 
 
 def _forward(config: MobileNetConfig, ops: network_ops.Operations, x: Any) -> Any:
   """The whole network."""
+  size = sizes.MOBILENETS[config.size]
+  blocks = list(size.blocks(config.width))
   x = pixels_lib.read(ops, x, config.pixels)
   with ops.scope('stem'):
-    x = _conv_norm(config, ops, x, '', _channels(_STEM * config.width), 3, 2)
-    x = ops.relu6(x)
-  index = 0
-  for filters, blocks, strides in _GROUPS:
-    outputs = _channels(int(filters * config.width))
-    for first in range(blocks):
-      with ops.scope(f'block{index}'):
-        expansion = _EXPANSION if index else 1
-        x = _block(config, ops, x, outputs, expansion, 1 if first else strides)
-      x = ops.tap(x, f'block{index}')
-      index += 1
+    x = ops.relu6(_conv_norm(config, ops, x, '', size.stem(config.width), 3, 2))
+  for index, block in enumerate(blocks):
+    with ops.scope(f'block{index}'):
+      x = _block(config, ops, x, block, 1 / len(blocks))
+    x = ops.tap(x, f'block{index}')
   with ops.scope('last'):
-    features = _channels(_FEATURES * max(1.0, config.width))
-    x = ops.relu6(_conv_norm(config, ops, x, '', features))
+    x = ops.relu6(_conv_norm(config, ops, x, '', size.features(config.width)))
   return ops.global_average_pool(x)
 
 
@@ -114,21 +119,18 @@ def _block(
   config: MobileNetConfig,
   ops: network_ops.Operations,
   x: Any,
-  outputs: int,
-  expansion: int,
-  strides: int,
+  block: sizes.InvertedBlock,
+  gain: float,
 ) -> Any:
-  """More channels, a convolution of each by itself, and fewer channels."""
-  inputs = ops.shape(x)[-1]
-  y = x
-  if expansion > 1:
-    y = ops.relu6(_conv_norm(config, ops, y, '1', expansion * inputs))
-  folded = config.normalization == 'none'
-  y = ops.depthwise_conv2d(y, 'conv2', kernel_size=3, strides=strides, use_bias=folded)
+  """One block; without norms, its last kernel is drawn with `gain`."""
+  y, folded = x, config.normalization == 'none'
+  inputs, inside, outputs, side, step = block
+  if inside > inputs:
+    y = ops.relu6(_conv_norm(config, ops, y, '1', inside))
+  y = ops.depthwise_conv2d(y, 'conv2', kernel_size=side, strides=step, use_bias=folded)
   y = ops.relu6(_norm(config, ops, y, '2'))
-  blocks = sum(count for _, count, _ in _GROUPS)
-  y = _conv_norm(config, ops, y, '3', outputs, gain=1 / blocks if folded else 1.0)
-  return ops.add(x, y) if inputs == outputs and strides == 1 else y
+  y = _conv_norm(config, ops, y, '3', outputs, gain=gain if folded else 1.0)
+  return ops.add(x, y) if inputs == outputs and step == 1 else y
 
 
 def _conv_norm(
@@ -159,10 +161,4 @@ def _norm(
 ) -> Any:
   if config.normalization == 'none':
     return x
-  return ops.batch_norm(x, f'norm{suffix}', epsilon=_EPSILON)
-
-
-def _channels(count: float) -> int:
-  """Returns Keras's number of channels: a multiple of 8, not below 90 % of `count`."""
-  rounded = max(8, int(count + 4) // 8 * 8)
-  return rounded if rounded >= 0.9 * count else rounded + 8
+  return ops.batch_norm(x, f'norm{suffix}', epsilon=sizes.MOBILENET_EPSILON)

@@ -5,7 +5,7 @@ from typing import Any
 
 from tff_ssl.encoders import network_ops
 
-UNIT, SIGNED, IMAGENET, CAFFE = 'unit', 'signed', 'imagenet', 'caffe'
+UNIT, SIGNED, IMAGENET, CAFFE, LITE = 'unit', 'signed', 'imagenet', 'caffe', 'lite'
 # Of red, green and blue in ImageNet, by which its networks standardize.
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 # Of red, green and blue, in 255ths: Keras's 'caffe' subtracts them.
@@ -18,6 +18,7 @@ _FACTORS: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     tuple(-mean / deviation for mean, deviation in zip(_MEAN, _DEVIATION, strict=True)),
   ),
   CAFFE: ((255.0,) * 3, tuple(-mean for mean in _CAFFE_MEAN)),
+  LITE: ((255 / 128,) * 3, (-127 / 128,) * 3),
 }
 NAMES = (UNIT, *_FACTORS)
 
@@ -30,8 +31,9 @@ def read(ops: network_ops.Operations, x: Any, name: str) -> Any:
     x: [n, height, width, channels] in [0, 1], with three channels or, unless `name` is
       'unit', one, which then stands for all three.
     name: 'unit', as they are; 'signed', in [-1, 1]; 'imagenet', standardized by the
-      means and deviations of ImageNet; 'caffe', in [0, 255], without their mean. (The
-      channels stay red, green, blue: kernels are turned when they are read.)
+      means and deviations of ImageNet; 'caffe', in [0, 255], without their mean (the
+      channels stay red, green, blue: kernels are turned when they are read); 'lite',
+      less 127 and by 128 in [0, 255], as of EfficientNet-Lite.
   """
   if name == UNIT:
     return x

@@ -4,14 +4,14 @@ A `.safetensors` file of torchvision or timm has other names than our parameters
 kernels in another order. Here, without TensorFlow, a file is compared with the network
 that it is for (names, shapes, values) and converted.
 
-Networks: residual networks (torchvision, timm) and vision transformers (timm, DeiT,
-MAE, DINO, DINOv2, which share their names, and torchvision). The class token and its
-position become one token of the prefix: a network only ever has their sum.
+Networks: vision transformers (timm, DeiT, MAE, DINO, DINOv2, which share their names,
+and torchvision); `torch_convolutions` has those of convolutions. The class token and
+its position become one token of the prefix: a network only ever has their sum.
 
 Sources:
-  torchvision: models/resnet.py, models/vision_transformer.py.
-  timm: models/resnet.py, models/vision_transformer.py; layers/pos_embed.py,
-    `resample_abs_pos_embed`: bicubic, antialiased.
+  torchvision: models/vision_transformer.py.
+  timm: models/vision_transformer.py; layers/pos_embed.py, `resample_abs_pos_embed`:
+    bicubic, antialiased.
 """
 
 import abc
@@ -27,11 +27,11 @@ import numpy as np
 from tff_ssl.encoders import sizes
 from tff_ssl.storage import safetensors
 
-_Shape = tuple[int, ...]
-# The epsilon of PyTorch's batch norm.
-_EPSILON = 1e-5
+Shape = tuple[int, ...]
 # What a file may have in addition: heads, decoders, counters of batches.
-_LEFT_OUT = re.compile(r'(fc|heads?)\..*|.*\.num_batches_tracked|mask_token|decoder_.*')
+_LEFT_OUT = re.compile(
+  r'(_?fc|heads?)\..*|.*\.num_batches_tracked|mask_token|decoder_.*'
+)
 # The names of torchvision's transformers, and of the authors' DINOv2, as timm's.
 _RENAMED = tuple(
   (re.compile(f'^{old}'), new)
@@ -51,7 +51,7 @@ _RENAMED = tuple(
 )
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
   """One of our parameters.
 
   Attributes:
@@ -61,7 +61,7 @@ class _Row(NamedTuple):
   """
 
   own: str
-  shapes: Mapping[str, _Shape]
+  shapes: Mapping[str, Shape]
   convert: Callable[..., np.ndarray]
 
 
@@ -69,72 +69,12 @@ class Layout(abc.ABC):
   """What a file holds for one network."""
 
   @abc.abstractmethod
-  def rows(self, shapes: Mapping[str, _Shape]) -> Iterator[_Row]:
+  def rows(self, shapes: Mapping[str, Shape]) -> Iterator[Row]:
     """Yields our parameters.
 
     Args:
       shapes: The shapes of the file's tensors, by timm's names.
     """
-
-
-@dataclasses.dataclass(frozen=True)
-class ResNetLayout(Layout):
-  """A residual network.
-
-  Attributes:
-    size: Its layers and channels.
-    folded: Whether each batch norm, with the statistics of the file, is folded into the
-      kernel and the bias of the convolution before it.
-  """
-
-  size: sizes.ResNetSize
-  folded: bool = False
-
-  def rows(self, shapes: Mapping[str, _Shape]) -> Iterator[_Row]:
-    """See the base class."""
-    del shapes
-    widths, blocks, bottleneck = self.size
-    yield from self._conv_norm('stem', '', 'conv1', 'bn1', (widths[0], 3, 7, 7))
-    inputs = widths[0]
-    for stage, (width, count) in enumerate(zip(widths, blocks, strict=True), start=1):
-      for index in range(count):
-        own, name = f'stage{stage}/block{index}', f'layer{stage}.{index}'
-        outputs = width * sizes.EXPANSION if bottleneck else width
-        kernels = [(width, inputs, 3, 3), (width, width, 3, 3)]
-        if bottleneck:
-          kernels = [
-            (width, inputs, 1, 1),
-            (width, width, 3, 3),
-            (outputs, width, 1, 1),
-          ]
-        for k, shape in enumerate(kernels, start=1):
-          parts = f'{name}.conv{k}', f'{name}.bn{k}'
-          yield from self._conv_norm(own, f'{k}', *parts, shape)
-        if index == 0 and (stage > 1 or inputs != outputs):
-          parts = f'{name}.downsample.0', f'{name}.downsample.1'
-          shape = (outputs, inputs, 1, 1)
-          yield from self._conv_norm(own, '_shortcut', *parts, shape)
-        inputs = outputs
-
-  def _conv_norm(
-    self, scope: str, suffix: str, conv: str, norm: str, shape: _Shape
-  ) -> Iterator[_Row]:
-    """Yields the parameters of a convolution and its batch norm."""
-    kernel = {f'{conv}.weight': shape}
-    own, norms = f'{scope}/conv{suffix}', f'{scope}/norm{suffix}'
-    scale, shift, mean, variance = (
-      {f'{norm}.{part}': shape[:1]}
-      for part in ('weight', 'bias', 'running_mean', 'running_var')
-    )
-    if self.folded:
-      yield _Row(f'{own}/kernel', kernel | scale | variance, _folded_kernel)
-      yield _Row(f'{own}/bias', scale | shift | mean | variance, _folded_bias)
-      return
-    yield _Row(f'{own}/kernel', kernel, _kernel)
-    yield _Row(f'{norms}/gamma', scale, _same)
-    yield _Row(f'{norms}/beta', shift, _same)
-    yield _Row(f'{norms}/population_mean', mean, _same)
-    yield _Row(f'{norms}/population_square', mean | variance, _mean_square)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +98,7 @@ class ViTLayout(Layout):
   layer_scale: bool = False
   grid: tuple[int, int] | None = None
 
-  def rows(self, shapes: Mapping[str, _Shape]) -> Iterator[_Row]:
+  def rows(self, shapes: Mapping[str, Shape]) -> Iterator[Row]:
     """See the base class."""
     self._check_options(shapes)
     dim, hidden = self.dim, sizes.MLP_RATIO * self.dim
@@ -177,10 +117,10 @@ class ViTLayout(Layout):
           yield from _linear(f'{own}/mlp1', f'{name}.mlp.fc1', (hidden, dim))
           yield from _linear(f'{own}/mlp2', f'{name}.mlp.fc2', (dim, hidden))
         if self.layer_scale:
-          yield _Row(f'{own}/scale{k}/kernel', {f'{name}.ls{k}.gamma': (dim,)}, _same)
+          yield Row(f'{own}/scale{k}/kernel', {f'{name}.ls{k}.gamma': (dim,)}, same)
     yield from _norm('norm', 'norm', dim)
 
-  def _check_options(self, shapes: Mapping[str, _Shape]) -> None:
+  def _check_options(self, shapes: Mapping[str, Shape]) -> None:
     """Compares what the user chooses, before the tensors are compared one by one."""
     patch = shapes.get('patch_embed.proj.weight', ())
     if len(patch) != 4:
@@ -196,7 +136,7 @@ class ViTLayout(Layout):
           f'has {option}={there}, and the encoder {option}={own}; both must be equal'
         )
 
-  def _positions(self, shape: _Shape) -> Iterator[_Row]:
+  def _positions(self, shape: Shape) -> Iterator[Row]:
     """Yields the positions of patches, and the tokens before them.
 
     Args:
@@ -221,19 +161,8 @@ class ViTLayout(Layout):
     tokens = table | {'cls_token': (1, 1, self.dim)}
     if self.registers:
       tokens['reg_token'] = (1, self.registers, self.dim)
-    yield _Row('embedding/positions/bias', table, of_patches)
-    yield _Row('prefix/tokens', tokens, prefix)
-
-
-def resnet(depth: int, width: float = 1.0, folded: bool = False) -> ResNetLayout:
-  """Returns the layout of a residual network.
-
-  Args:
-    depth: 18 or 50.
-    width: Factor on the numbers of channels; published files have 1.
-    folded: See `ResNetLayout`.
-  """
-  return ResNetLayout(sizes.RESNETS[depth].scaled(width), folded)
+    yield Row('embedding/positions/bias', table, of_patches)
+    yield Row('prefix/tokens', tokens, prefix)
 
 
 def vit(
@@ -298,7 +227,7 @@ def renamed(name: str) -> str:
 
 
 def _check(
-  names: Mapping[str, str], shapes: Mapping[str, _Shape], rows: list[_Row]
+  names: Mapping[str, str], shapes: Mapping[str, Shape], rows: list[Row]
 ) -> None:
   """Compares what a file has with what it must have."""
   needed = {name: shape for row in rows for name, shape in row.shapes.items()}
@@ -318,46 +247,26 @@ def _check(
       )
 
 
-def _same(values: np.ndarray) -> np.ndarray:
+def same(values: np.ndarray) -> np.ndarray:
+  """Returns a tensor as it is."""
   return values
 
 
-def _kernel(values: np.ndarray) -> np.ndarray:
+def kernel(values: np.ndarray) -> np.ndarray:
   """From [outputs, inputs, height, width], or [outputs, inputs]: outputs last."""
   return values.transpose(2, 3, 1, 0) if values.ndim == 4 else values.T
 
 
-def _mean_square(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-  return np.square(mean, dtype=np.float64) + variance
-
-
-def _factor(scale: np.ndarray, variance: np.ndarray) -> np.ndarray:
-  """Returns what a batch norm multiplies by."""
-  return scale / np.sqrt(variance + _EPSILON, dtype=np.float64)
-
-
-def _folded_kernel(
-  kernel: np.ndarray, scale: np.ndarray, variance: np.ndarray
-) -> np.ndarray:
-  return _kernel(kernel) * _factor(scale, variance)
-
-
-def _folded_bias(
-  scale: np.ndarray, shift: np.ndarray, mean: np.ndarray, variance: np.ndarray
-) -> np.ndarray:
-  return shift - mean * _factor(scale, variance)
-
-
-def _norm(own: str, name: str, units: int) -> Iterator[_Row]:
+def _norm(own: str, name: str, units: int) -> Iterator[Row]:
   """Yields the scale and the shift of a layer norm."""
   for part, source in (('gamma', 'weight'), ('beta', 'bias')):
-    yield _Row(f'{own}/{part}', {f'{name}.{source}': (units,)}, _same)
+    yield Row(f'{own}/{part}', {f'{name}.{source}': (units,)}, same)
 
 
-def _linear(own: str, name: str, shape: _Shape) -> Iterator[_Row]:
+def _linear(own: str, name: str, shape: Shape) -> Iterator[Row]:
   """Yields a kernel and a bias; `shape` is the kernel's in the file."""
-  yield _Row(f'{own}/kernel', {f'{name}.weight': shape}, _kernel)
-  yield _Row(f'{own}/bias', {f'{name}.bias': shape[:1]}, _same)
+  yield Row(f'{own}/kernel', {f'{name}.weight': shape}, kernel)
+  yield Row(f'{own}/bias', {f'{name}.bias': shape[:1]}, same)
 
 
 def resized(table: np.ndarray, grid: tuple[int, int]) -> np.ndarray:
