@@ -127,10 +127,11 @@ def report(
       baselines[results.RANDOM] = evaluator.evaluate_untrained()
     # What is known stays, and stays first.
     own = collections.OrderedDict({**numbers, **evaluator.details(), **numbers})
+    known = {**baselines, name: own}
     found = {
-      each: values
+      each: known[each]
       for each in (*run_numbers.INPUTS.values(), results.RANDOM, name, results.SCRATCH)
-      if (values := {name: own, **baselines}.get(each)) or each == name
+      if known.get(each) or each == name
     }
     texts = [*results.texts(found, name, evaluator.balanced)]
     if found.keys() & {*run_numbers.INPUTS.values()} and evaluator.of_inputs:
