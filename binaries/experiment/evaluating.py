@@ -110,8 +110,7 @@ class Evaluator:
     self._finetune = self._build_finetune(
       evaluation.finetune_config(config), evaluation.finetune_choice(config)
     )
-    read = task.train[encoder.field]
-    self._input, self.of_inputs = inputs.name_of(read), inputs.note(read)
+    self.of_inputs = inputs.note(task.train[encoder.field])
     self.balanced = task.case_level or scores.is_imbalanced(task.test.label)
 
   def evaluate(
@@ -186,7 +185,7 @@ class Evaluator:
     """
     if results.OWN not in self.seen:
       return collections.OrderedDict()
-    over = {results.RANDOM: intervals.UNTRAINED, self._input: f'{self._input}_'}
+    over = {results.RANDOM: intervals.UNTRAINED, **intervals.OF_INPUTS}
     known = {
       start: self.seen[each] for each, start in over.items() if each in self.seen
     }

@@ -80,8 +80,7 @@ class Runner(job_runner.Runner[Job]):
     # Without labels nothing has a score.
     return not (scores and job.config.evaluation.baselines) or all(
       any(name.startswith(baseline) for name in scores)
-      for baseline in run_numbers.BASELINES
-      if baseline not in run_numbers.INPUTS
+      for baseline in run_numbers.ENCODERS
     )
 
   def command(self, job: Job) -> list[str]:

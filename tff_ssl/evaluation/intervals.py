@@ -38,7 +38,8 @@ LOW, HIGH = 'low', 'high'
 GAIN, GAIN_LOW, GAIN_HIGH = 'gain', 'gain_low', 'gain_high'
 # What the gain is over, by what its names begin with.
 UNTRAINED = ''
-OVER = (UNTRAINED, *(f'{name}_' for name in method_names.INPUTS))
+OF_INPUTS = {name: f'{name}_' for name in method_names.INPUTS}
+OVER = (UNTRAINED, *OF_INPUTS.values())
 _ENDS = (
   LOW,
   HIGH,

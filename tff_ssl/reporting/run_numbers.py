@@ -21,11 +21,11 @@ INPUTS = {
   for name in method_names.INPUTS
   for prefix, end in ((f'{name}/', ''), (f'{name}_pca/', method_names.COMPONENTS))
 }
-BASELINES = {
-  **INPUTS,
+ENCODERS = {
   'random_encoder/': 'random encoder',
   'supervised_from_scratch/': 'supervised from scratch',
 }
+BASELINES = {**INPUTS, **ENCODERS}
 _MEAN, _BEST = 'clusters/mean/', 'clusters/best/'
 MODELS = {
   **BASELINES,

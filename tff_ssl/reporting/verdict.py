@@ -40,7 +40,7 @@ DECIDING = _SPREAD, _RANK, RATIO = (
 _NEEDED = _SPREAD, _RANK
 # What an accuracy is compared with, by the names of the gains.
 _OTHERS = {
-  **{f'{each}_': f'its own {each}' for each in method_names.INPUTS},
+  **{over: f'its own {name}' for name, over in intervals.OF_INPUTS.items()},
   intervals.UNTRAINED: 'an untrained encoder',
 }
 # The share of draws of noise in which the light stays, and the least to believe it:
@@ -147,24 +147,17 @@ def _cases(numbers: Mapping[str, float], name: str) -> float:
 
 def _against_others(numbers: Mapping[str, float], name: str) -> str:
   """Returns how an accuracy compares with others, as far as these are known."""
-  found = [
-    f'{word} than {title} ({numbers[name]:.0%} against {numbers[name] - gain:.0%})'
-    for over, title in _OTHERS.items()
-    for word, gain in _gains(numbers, name, over)
-  ]
+  found = []
+  for over, title in _OTHERS.items():
+    ends = (intervals.GAIN, intervals.GAIN_LOW, intervals.GAIN_HIGH)
+    names = [f'{name}/{over}{end}' for end in ends]
+    if any(each not in numbers for each in names):
+      continue
+    gain, low, high = (numbers[each] for each in names)
+    word = 'better' if low > 0 else 'worse' if high < 0 else 'not better'
+    both = f'{numbers[name]:.0%} against {numbers[name] - gain:.0%}'
+    found.append(f'{word} than {title} ({both})')
   return f'; {", ".join(found)}' if found else ''
-
-
-def _gains(
-  numbers: Mapping[str, float], name: str, over: str
-) -> list[tuple[str, float]]:
-  """Returns a word for how an accuracy compares, and by how much; none if unknown."""
-  ends = (intervals.GAIN, intervals.GAIN_LOW, intervals.GAIN_HIGH)
-  values = [numbers.get(f'{name}/{over}{end}') for end in ends]
-  gain, low, high = values
-  if gain is None or low is None or high is None:
-    return []
-  return [('better' if low > 0 else 'worse' if high < 0 else 'not better', gain)]
 
 
 def confusions(numbers: Mapping[str, float]) -> dict[str, pd.DataFrame]:
