@@ -1,0 +1,115 @@
+"""The likeliest cure of a run whose encoder is not worth having, in one line.
+
+The rules know a run by its numbers and by the flags of those cures that its method
+allows. Each was measured on runs of digits with one fault, before and after the cure:
+docs/is_it_any_good.md has the table. Of the rules that fit, the first one speaks; a run
+whose encoder is good gets no line.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import pandas as pd
+
+from tff_ssl.reporting import run_numbers
+from tff_ssl.reporting import verdict
+
+# Cures, in the order of their rules.
+SLOWER, IMAGES, FASTER, ROUNDS, BACKBONE = (
+  'slower',
+  'images',
+  'faster',
+  'rounds',
+  'backbone',
+)
+# Proposed rounds over those of the run.
+MORE = 3
+# Images whose statistics a step takes, below which more are advised.
+FEWEST = 32
+# Of what the loss fell by between the first and the last third of the rounds, the share
+# that it must have fallen by since the middle third; and what kNN must have risen by.
+_FALLING, _RISING = 0.2, 0.01
+
+
+class Facts(NamedTuple):
+  """What the rules know of a run beside its numbers.
+
+  Attributes:
+    flags: The flag of each cure that the run's method allows, by the cure.
+    images: Images whose statistics a step takes; None: not known, or it takes none.
+  """
+
+  flags: Mapping[str, str]
+  images: float | None = None
+
+
+def line(numbers: Mapping[str, float], metrics: pd.DataFrame, facts: Facts) -> str:
+  """Returns the line on the likeliest cure.
+
+  Args:
+    numbers: Those of evaluation.json, by name.
+    metrics: Those of metrics.csv by round (`run_reader.Run.metrics`).
+    facts: What else is known of the run.
+
+  Returns:
+    The line; '' if the encoder is good, or no cure is known.
+  """
+  light = verdict.light(numbers)
+  if light is None or light.color not in (verdict.RED, verdict.YELLOW):
+    against = verdict.against_inputs(numbers)
+    if verdict.WORSE not in against and (verdict.BETTER in against or not against):
+      return ''
+  for cure, why in (
+    (SLOWER, _unstable(light)),
+    (IMAGES, _few_images(facts.images)),
+    (FASTER, _slow(light, numbers)),
+    (ROUNDS, _still_learning(metrics)),
+    (BACKBONE, 'a published backbone to start from, as docs/pretrained.md says'),
+  ):
+    if why and cure in facts.flags:
+      return f'Next: {why} ({facts.flags[cure]}).'
+  return ''
+
+
+def _unstable(light: verdict.Light | None) -> str | None:
+  """Advises a lower rate where the light is red."""
+  if light is None or light.color != verdict.RED:
+    return None
+  return f'a lower rate, because the encoder has {light.word}'
+
+
+def _few_images(images: float | None) -> str | None:
+  """Advises more images a step where there are few."""
+  if images is None or images >= FEWEST:
+    return None
+  return f'more images a step, which has {images:.0f}'
+
+
+def _slow(light: verdict.Light | None, numbers: Mapping[str, float]) -> str | None:
+  """Advises a higher rate where more rounds of this one would change too little."""
+  if light is None or light.color != verdict.YELLOW:
+    return None
+  gain = numbers[verdict.RATIO] / numbers[verdict.UNTRAINED + verdict.RATIO]
+  # As if it grew in proportion to the rounds.
+  if 1 + MORE * (gain - 1) >= verdict.LEAST_GAIN:
+    return None
+  return 'a higher rate, because the encoder is nearly as before training'
+
+
+def _still_learning(metrics: pd.DataFrame) -> str | None:
+  """Advises more rounds where kNN still rose, or the loss still fell."""
+  _, before, last = _thirds(run_numbers.by_round(metrics, run_numbers.ONLINE_KNN))
+  if last - before >= _RISING:
+    rose = f'kNN still rose by {100 * (last - before):.1f} points'
+    return f'more rounds, because {rose} over the last third'
+  first, before, last = _thirds(run_numbers.by_round(metrics, run_numbers.LOSS))
+  if first > last and before - last >= _FALLING * (first - last):
+    return 'more rounds, because the loss still fell over the last third'
+  return None
+
+
+def _thirds(curve: pd.Series) -> list[float]:
+  """Returns the means of a curve in each third of the rounds, NaN for none."""
+  rounds = len(curve)
+  thirds = [curve.iloc[k * rounds // 3 : (k + 1) * rounds // 3] for k in range(3)]
+  return [float(third.mean()) for third in thirds]
