@@ -48,14 +48,19 @@ def of_run(run: run_reader.Run) -> str:
     return ''
   try:
     config = changing.read(run.folder, keep_paths=False)
-    return advice.line(run.evaluation, run.metrics, _facts(config, run))
+    return advice.line(run.evaluation, run.metrics, facts(config, run))
   except ValueError:
     # Of an older version, or with a method of its own.
     return ''
 
 
-def _facts(config: run_config.RunConfig, run: run_reader.Run) -> advice.Facts:
-  """Returns what the rules of `advice` know of a run beside its numbers."""
+def facts(config: run_config.RunConfig, run: run_reader.Run) -> advice.Facts:
+  """Returns what the rules of `advice` know of a run beside its numbers.
+
+  Args:
+    config: The run's configuration, without its paths.
+    run: The run.
+  """
   without_rules = (
     # More rounds, or another rate, cost the budget of a private run.
     config.is_private
@@ -78,16 +83,21 @@ def _facts(config: run_config.RunConfig, run: run_reader.Run) -> advice.Facts:
     advice.SLOWER: f'--{part}=learning_rate={rate / _RATE:g}',
     advice.FASTER: f'--{part}=learning_rate={rate * _RATE:g}',
   }
+  norm = getattr(config.encoder, 'norm', None)
+  if config.objective.batch_norm and norm == 'group' and not config.method.steps:
+    flags[advice.BATCH_NORM] = '--encoder=norm=batch'
   if _may_start_published(config, run):
     flags[advice.BACKBONE] = '--encoder=torch_efficientnet_lite0 after make lite0'
   images = None
   counts = [run_numbers.by_round(run.metrics, name) for name in ('examples', 'clients')]
   if isinstance(config.objective, _OF_STATISTICS) and all(map(len, counts)):
     images, clients = (float(count.mean()) for count in counts)
-    flags[advice.IMAGES] = f'--clients_per_round={_IMAGES * clients / images:.0f}'
     if not config.method.steps:
       images /= clients
       flags[advice.IMAGES] = 'python -m binaries.dcco --method=dcco'
+    elif clients == config.clients_per_round:
+      # There may be more clients than a round has.
+      flags[advice.IMAGES] = f'--clients_per_round={_IMAGES * clients / images:.0f}'
   return advice.Facts(flags, images)
 
 

@@ -15,7 +15,8 @@ from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import verdict
 
 # Cures, in the order of their rules.
-SLOWER, IMAGES, FASTER, ROUNDS, BACKBONE = (
+BATCH_NORM, SLOWER, IMAGES, FASTER, ROUNDS, BACKBONE = CURES = (
+  'batch norm',
   'slower',
   'images',
   'faster',
@@ -26,9 +27,16 @@ SLOWER, IMAGES, FASTER, ROUNDS, BACKBONE = (
 MORE = 3
 # Images whose statistics a step takes, below which more are advised.
 FEWEST = 32
-# Of what the loss fell by between the first and the last third of the rounds, the share
-# that it must have fallen by since the middle third; and what kNN must have risen by.
-_FALLING, _RISING = 0.2, 0.01
+# By how much the signals of an encoder that has hardly moved differ from before.
+_NEARLY = 0.1
+# Fewer rounds are too few to tell a rate that is too low.
+_LEAST_ROUNDS = 10
+# What kNN must have risen by between the second and the last third of the rounds, and
+# what it may fall by where the loss falls: kNN of 256 images is off by a point or so.
+_RISE, _FALL = 0.01, 0.015
+# The share of its fall from the first to the last third that a loss must have fallen by
+# since the second.
+_LOSS_SHARE = 0.2
 
 
 class Facts(NamedTuple):
@@ -60,10 +68,11 @@ def line(numbers: Mapping[str, float], metrics: pd.DataFrame, facts: Facts) -> s
     if verdict.WORSE not in against and (verdict.BETTER in against or not against):
       return ''
   for cure, why in (
+    (BATCH_NORM, 'batch norm, which the predictor of this objective needs'),
     (SLOWER, _unstable(light)),
     (IMAGES, _few_images(facts.images)),
-    (FASTER, _slow(light, numbers)),
-    (ROUNDS, _still_learning(metrics)),
+    (FASTER, _slow(light, numbers, len(metrics))),
+    (ROUNDS, _few_rounds(light, len(metrics)) or _still_learning(metrics)),
     (BACKBONE, 'a published backbone to start from, as docs/pretrained.md says'),
   ):
     if why and cure in facts.flags:
@@ -85,25 +94,37 @@ def _few_images(images: float | None) -> str | None:
   return f'more images a step, which has {images:.0f}'
 
 
-def _slow(light: verdict.Light | None, numbers: Mapping[str, float]) -> str | None:
-  """Advises a higher rate where more rounds of this one would change too little."""
-  if light is None or light.color != verdict.YELLOW:
+def _slow(
+  light: verdict.Light | None, numbers: Mapping[str, float], rounds: int
+) -> str | None:
+  """Advises a higher rate where many rounds have changed next to nothing."""
+  if light is None or light.color != verdict.YELLOW or rounds < _LEAST_ROUNDS:
     return None
-  gain = numbers[verdict.RATIO] / numbers[verdict.UNTRAINED + verdict.RATIO]
-  # As if it grew in proportion to the rounds.
-  if 1 + MORE * (gain - 1) >= verdict.LEAST_GAIN:
+  pairs = [
+    (numbers[name], numbers[verdict.UNTRAINED + name]) for name in verdict.DECIDING
+  ]
+  if any(abs(after - before) > _NEARLY * before for after, before in pairs):
     return None
   return 'a higher rate, because the encoder is nearly as before training'
+
+
+def _few_rounds(light: verdict.Light | None, rounds: int) -> str | None:
+  """Advises more rounds where the encoder had next to none."""
+  if light is None or light.color != verdict.YELLOW or rounds >= _LEAST_ROUNDS:
+    return None
+  return f'more rounds, because it had only {rounds}'
 
 
 def _still_learning(metrics: pd.DataFrame) -> str | None:
   """Advises more rounds where kNN still rose, or the loss still fell."""
   _, before, last = _thirds(run_numbers.by_round(metrics, run_numbers.ONLINE_KNN))
-  if last - before >= _RISING:
+  if last - before >= _RISE:
     rose = f'kNN still rose by {100 * (last - before):.1f} points'
     return f'more rounds, because {rose} over the last third'
+  if before - last >= _FALL:
+    return None
   first, before, last = _thirds(run_numbers.by_round(metrics, run_numbers.LOSS))
-  if first > last and before - last >= _FALLING * (first - last):
+  if first > last and before - last >= _LOSS_SHARE * (first - last):
     return 'more rounds, because the loss still fell over the last third'
   return None
 
