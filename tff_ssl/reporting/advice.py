@@ -7,7 +7,6 @@ whose encoder is good gets no line.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import pandas as pd
 
@@ -15,16 +14,8 @@ from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import verdict
 
 # Cures, in the order of their rules.
-BATCH_NORM, SLOWER, IMAGES, FASTER, ROUNDS, BACKBONE = CURES = (
-  'batch norm',
-  'slower',
-  'images',
-  'faster',
-  'rounds',
-  'backbone',
-)
-# Proposed rounds over those of the run.
-MORE = 3
+CURES = ('batch norm', 'slower', 'images', 'faster', 'rounds', 'backbone')
+BATCH_NORM, SLOWER, IMAGES, FASTER, ROUNDS, BACKBONE = CURES
 # Images whose statistics a step takes, below which more are advised.
 FEWEST = 32
 # By how much spread and rank of an encoder that has hardly moved differ from before.
@@ -39,93 +30,62 @@ _RISE, _FALL = 0.01, 0.015
 _LOSS_SHARE = 0.2
 
 
-class Facts(NamedTuple):
-  """What the rules know of a run beside its numbers.
-
-  Attributes:
-    flags: The flag of each cure that the run's method allows, by the cure.
-    images: Images whose statistics a step takes; None: not known, or it takes none.
-  """
-
-  flags: Mapping[str, str]
-  images: float | None = None
-
-
-def line(numbers: Mapping[str, float], metrics: pd.DataFrame, facts: Facts) -> str:
-  """Returns the line on the likeliest cure.
+def line(
+  numbers: Mapping[str, float],
+  metrics: pd.DataFrame,
+  flags: Mapping[str, str],
+  images: float | None = None,
+) -> str:
+  """Returns the line on the likeliest cure; '' if the encoder is good, or none fits.
 
   Args:
     numbers: Those of evaluation.json, by name.
     metrics: Those of metrics.csv by round (`run_reader.Run.metrics`).
-    facts: What else is known of the run.
-
-  Returns:
-    The line; '' if the encoder is good, or no cure is known.
+    flags: The flag of each cure that the run's method allows, by the cure.
+    images: Images whose statistics a step takes; None: not known, or it takes none.
   """
   light = verdict.light(numbers)
-  if light is None or light.color not in (verdict.RED, verdict.YELLOW):
-    against = verdict.against_inputs(numbers)
-    if verdict.WORSE not in against and (verdict.BETTER in against or not against):
-      return ''
-  for cure, why in (
-    (BATCH_NORM, 'batch norm, which the predictor of this objective needs'),
-    (SLOWER, _unstable(light)),
-    (IMAGES, _few_images(facts.images)),
-    (FASTER, _slow(light, numbers, len(metrics))),
-    (ROUNDS, _few_rounds(light, len(metrics)) or _still_learning(metrics)),
-    (BACKBONE, 'a published backbone to start from, as docs/pretrained.md says'),
-  ):
-    if why and cure in facts.flags:
-      return f'Next: {why} ({facts.flags[cure]}).'
-  return ''
+  color = light.color if light else ''
+  against = verdict.against_inputs(numbers)
+  is_poor = verdict.WORSE in against or (against and verdict.BETTER not in against)
+  if color not in (verdict.RED, verdict.YELLOW) and not is_poor:
+    return ''
+  found = {BATCH_NORM: 'batch norm, which the predictor of this objective needs'}
+  if light and color == verdict.RED:
+    found[SLOWER] = f'a lower rate, because the encoder has {light.word}'
+  if images is not None and images < FEWEST:
+    found[IMAGES] = f'more images a step, which has {images:.0f}'
+  if color == verdict.YELLOW and len(metrics) < _LEAST_ROUNDS:
+    found[ROUNDS] = f'more rounds, because it had only {len(metrics)}'
+  elif color == verdict.YELLOW and _is_as_before(numbers):
+    found[FASTER] = 'a higher rate, because features still vary as before training'
+  elif why := _still_learning(metrics):
+    found[ROUNDS] = f'more rounds, because {why} over the last third'
+  found[BACKBONE] = 'a published backbone to start from, as docs/pretrained.md says'
+  named = (f'Next: {found[cure]} ({flags[cure]}).' for cure in found if cure in flags)
+  return next(named, '')
 
 
-def _unstable(light: verdict.Light | None) -> str | None:
-  """Advises a lower rate where the light is red."""
-  if light is None or light.color != verdict.RED:
-    return None
-  return f'a lower rate, because the encoder has {light.word}'
-
-
-def _few_images(images: float | None) -> str | None:
-  """Advises more images a step where there are few."""
-  if images is None or images >= FEWEST:
-    return None
-  return f'more images a step, which has {images:.0f}'
-
-
-def _slow(
-  light: verdict.Light | None, numbers: Mapping[str, float], rounds: int
-) -> str | None:
-  """Advises a higher rate where many rounds have changed next to nothing."""
-  if light is None or light.color != verdict.YELLOW or rounds < _LEAST_ROUNDS:
-    return None
-  for name in verdict.DECIDING:
-    before = numbers[verdict.UNTRAINED + name]
-    if name != verdict.RATIO and abs(numbers[name] - before) > _NEARLY * before:
-      return None
-  return 'a higher rate, because features still vary as before training'
-
-
-def _few_rounds(light: verdict.Light | None, rounds: int) -> str | None:
-  """Advises more rounds where the encoder had next to none."""
-  if light is None or light.color != verdict.YELLOW or rounds >= _LEAST_ROUNDS:
-    return None
-  return f'more rounds, because it had only {rounds}'
+def _is_as_before(numbers: Mapping[str, float]) -> bool:
+  """Returns whether spread and rank are nearly as before training."""
+  pairs = (
+    (numbers[name], numbers[verdict.UNTRAINED + name])
+    for name in verdict.DECIDING
+    if name != verdict.RATIO
+  )
+  return all(abs(after - before) <= _NEARLY * before for after, before in pairs)
 
 
 def _still_learning(metrics: pd.DataFrame) -> str | None:
-  """Advises more rounds where kNN still rose, or the loss still fell."""
+  """Returns a clause on kNN that still rose, or the loss that still fell."""
   _, before, last = _thirds(run_numbers.by_round(metrics, run_numbers.ONLINE_KNN))
   if last - before >= _RISE:
-    rose = f'kNN still rose by {100 * (last - before):.1f} points'
-    return f'more rounds, because {rose} over the last third'
+    return f'kNN still rose by {100 * (last - before):.1f} points'
   if before - last >= _FALL:
     return None
   first, before, last = _thirds(run_numbers.by_round(metrics, run_numbers.LOSS))
-  if first > last and before - last >= _LOSS_SHARE * (first - last):
-    return 'more rounds, because the loss still fell over the last third'
-  return None
+  has_fallen = first > last and before - last >= _LOSS_SHARE * (first - last)
+  return 'the loss still fell' if has_fallen else None
 
 
 def _thirds(curve: pd.Series) -> list[float]:

@@ -169,7 +169,7 @@ def _compared(numbers: Mapping[str, float], name: str, over: str) -> str | None:
 
 
 def against_inputs(numbers: Mapping[str, float]) -> list[str]:
-  """Returns how the accuracies of a run's own task compare with its encoder's inputs.
+  """Returns how accuracies on a run's own task compare with its encoder's inputs.
 
   Args:
     numbers: Those of evaluation.json, by name.
@@ -177,11 +177,10 @@ def against_inputs(numbers: Mapping[str, float]) -> list[str]:
   Returns:
     `BETTER`, `NOT_BETTER` or `WORSE` for each method and number of labels.
   """
-  names = (name for name in numbers if name.rpartition('/')[2] == method_names.ACCURACY)
   # Names with more parts are of other tasks or encoders.
-  pairs = itertools.product(
-    (name for name in names if name.count('/') == 2), intervals.OF_INPUTS.values()
-  )
+  last = f'/{method_names.ACCURACY}'
+  own = [name for name in numbers if name.count('/') == 2 and name.endswith(last)]
+  pairs = itertools.product(own, intervals.OF_INPUTS.values())
   return [word for pair in pairs if (word := _compared(numbers, *pair))]
 
 
