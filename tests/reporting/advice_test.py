@@ -10,7 +10,6 @@ import pytest
 from tff_ssl.reporting import advice
 
 _FLAGS = {cure: f'--{cure}' for cure in advice.CURES if cure != advice.BATCH_NORM}
-_FELL = 'more rounds, because the loss still fell over the last third (--rounds)'
 # The upper end of the gain over pixels in kNN accuracy; spread, rank and ratio of
 # variances; losses; kNN of a few examples. 10 rounds of S:
 _FEW_ROUNDS = (
