@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from binaries.config import comparisons
+from binaries.experiment import next_step
 from tff_ssl.computing import inert
 from tff_ssl.reporting import best_round
 from tff_ssl.reporting import caveats as caveats_lib
@@ -84,7 +85,8 @@ def compare(
   for name, (suffix, lay_out) in TABLES.items():
     if name in wanted.formats:
       files.write(out / f'comparison{suffix}', lay_out(document))
-  page = comparison_page.build(groups, table, caveats, png)
+  advised = {run.folder: next_step.of_folder(run.folder) for run in runs}
+  page = comparison_page.build(groups, table, caveats, png, advised)
   files.write(out / 'comparison.html', page)
   print(f'Page: {out / "comparison.html"}')
 

@@ -16,6 +16,7 @@ from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
 from binaries.experiment import masked
 from binaries.experiment import membership
+from binaries.experiment import next_step
 from binaries.experiment import quality
 from binaries.experiment import report
 from binaries.experiment import results
@@ -96,7 +97,7 @@ def run(
         own = network.select(params, prefix_of)
         report.add_signals(measured, numbers, own, round)
     report.report(evaluator, folder, round, config.title, numbers, prefix)
-  model_card.write(folder, encoder_card.PUBLIC)
+  model_card.write(folder, encoder_card.PUBLIC, next_step.of_folder(folder))
 
 
 def _check(

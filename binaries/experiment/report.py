@@ -6,6 +6,7 @@ import os
 from binaries.experiment import evaluating
 from binaries.experiment import experiments
 from binaries.experiment import measured
+from binaries.experiment import next_step
 from binaries.experiment import quality as quality_lib
 from binaries.experiment import results
 from tff_ssl.encoders import network
@@ -139,6 +140,8 @@ def report(
   for text in (*verdict.sentences(found[name]), *texts):
     print(text)
   results.write(folder, round, name, found, prefix)
+  if not prefix and (advised := next_step.of_folder(folder)):
+    print(advised)
 
 
 def _baselines(

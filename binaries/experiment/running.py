@@ -29,6 +29,7 @@ from binaries.experiment import experiments
 from binaries.experiment import init_from
 from binaries.experiment import membership
 from binaries.experiment import messages
+from binaries.experiment import next_step
 from binaries.experiment import private
 from binaries.experiment import private_quality
 from binaries.experiment import report
@@ -270,7 +271,7 @@ def _finish(
     if experiment.config.is_private and experiment.quality is not None:
       # The card counts what signals have released, even if they failed, and has them.
       _save(experiment, folder, weights, rounds)
-  model_card.write(path, encoder_card.PUBLIC)
+  model_card.write(path, encoder_card.PUBLIC, next_step.of_folder(path))
 
 
 def _save(

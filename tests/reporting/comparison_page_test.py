@@ -79,9 +79,10 @@ def test_page_loads_nothing(groups):
 
 
 def test_texts_are_escaped(groups):
-  text = comparison_page.build(groups, TABLE, ['a < b & c'], PNG)
+  advised = {groups[0].runs[0].folder: 'Next: <b>'}
+  text = comparison_page.build(groups, TABLE, ['a < b & c'], PNG, advised)
   parsed = Parsed(text)
-  assert parsed.texts('li') == ['a < b & c']
+  assert parsed.texts('li') == ['a < b & c', 'Next: <b>']
   assert {'<i>two</i>', '2 ± 1'} <= set(parsed.texts('td', 'th'))
   assert '<script>alert("&amp;")</script>' in parsed.texts('td')
   assert 'i' not in parsed.tags

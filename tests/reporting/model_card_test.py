@@ -98,7 +98,10 @@ def test_card_of_private_run_omits_private_entries(folder):
   named = ('partition', 'seed')
   plain = model_card.build(folder, {})
   assert all(each in plain for each in hidden)
-  public = model_card.build(folder, {}, is_public=True, public=named)
+  advised = 'Next: more rounds.'
+  assert f'- {advised}\n' in model_card.build(folder, {}, advised=advised)
+  public = model_card.build(folder, {}, is_public=True, public=named, advised=advised)
+  assert advised not in public
   _add(folder / 'encoder.json', privacy={'epsilon': 2.5})
   assert 'partition' not in model_card.build(folder, {})
   for text in (public, model_card.build(folder, {}, public=named)):

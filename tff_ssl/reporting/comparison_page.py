@@ -1,7 +1,8 @@
 """A comparison as one self-contained HTML file."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+import pathlib
 import shlex
 
 import pandas as pd
@@ -22,6 +23,7 @@ def build(
   table: tables.Table,
   caveats: Sequence[str],
   curves_png: bytes,
+  advised: Mapping[pathlib.Path, str] | None = None,
 ) -> str:
   """Builds the page.
 
@@ -30,10 +32,12 @@ def build(
     table: From `comparison.table`.
     caveats: From `caveats.find`.
     curves_png: A figure as a PNG file; empty: no figure.
+    advised: What to do next after a run, by its folder; '': nothing.
 
   Returns:
     HTML that contains the figure; nothing is loaded.
   """
+  advised = advised or {}
   count = sum(len(group.runs) for group in groups)
   differing = tables.html(_differing(groups), kind='text') if len(groups) > 1 else ''
   return pages.render(
@@ -46,7 +50,7 @@ def build(
     runs=[
       (
         _about(group, run),
-        verdict.sentences(run.evaluation),
+        [*verdict.sentences(run.evaluation), *filter(None, [advised.get(run.folder)])],
         _confused(run),
         command(run),
       )

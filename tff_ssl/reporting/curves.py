@@ -17,7 +17,6 @@ from tff_ssl.reporting import run_reader
 # The kinds of curves, in the order of the panels.
 KINDS = ('accuracy', 'knn', 'loss', 'spread', 'bytes', 'seconds')
 # The kNN of a few examples during training, in metrics.csv.
-_ONLINE_KNN = 'online_knn/accuracy'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +56,9 @@ def quantities(
   ]
   online = [
     Quantity(
-      f'{split} accuracy, kNN of a few examples', _column(start + _ONLINE_KNN), 'share'
+      f'{split} accuracy, kNN of a few examples',
+      _column(start + run_numbers.ONLINE_KNN),
+      'share',
     )
     for split, start in (('test', ''), ('validation', best_round.VALIDATION))
   ]

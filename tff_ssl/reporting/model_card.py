@@ -40,13 +40,14 @@ _SAID = (run_reader.TASK, run_reader.METHOD, run_reader.ROUNDS)
 
 
 def write(
-  folder: str | os.PathLike[str], public: Collection[str] = ()
+  folder: str | os.PathLike[str], public: Collection[str] = (), advised: str = ''
 ) -> pathlib.Path | None:
   """Writes the card of a run's encoder next to it.
 
   Args:
     folder: The run folder.
     public: See `build`.
+    advised: See `build`.
 
   Returns:
     The file; None if the run has no encoder yet.
@@ -57,7 +58,8 @@ def write(
   folder = pathlib.Path(folder)
   if not (folder / ENCODER).is_file():
     return None
-  text = build(folder, {ENCODER: folder / ENCODER}, public=public)
+  hashed = {ENCODER: folder / ENCODER}
+  text = build(folder, hashed, public=public, advised=advised)
   files.write(folder / NAME, text)
   return folder / NAME
 
@@ -69,6 +71,7 @@ def build(
   unprotected: str | None = None,
   is_public: bool = False,
   public: Collection[str] = (),
+  advised: str = '',
 ) -> str:
   """Returns the card of a run's encoder.
 
@@ -81,6 +84,8 @@ def build(
     is_public: Whether the card has only what may be given away, as that of a private
       run always has.
     public: Names of the settings that may be given away.
+    advised: What to do next, in a line that a card that may be given away leaves out;
+      '': nothing.
 
   Raises:
     ValueError: The run has no encoder, or a file of the run is damaged.
@@ -93,6 +98,9 @@ def build(
   is_public = is_public or is_private(known)
   # What a private run has released of its quality, or all that the run knows.
   told = _released(known) if is_public else numbers
+  sentences = verdict.sentences(_floats(told))
+  if advised and not is_public:
+    sentences.append(advised)
   return pages.render(
     'card.md',
     known={name: known.get(name) for name in _NAMES},
@@ -106,7 +114,7 @@ def build(
     round=numbers.get('round'),
     results=_results(numbers),
     has_intervals=intervals.CASES in numbers,
-    sentences=verdict.sentences(_floats(told)),
+    sentences=sentences,
     confusions=[
       (name, tables.markdown(tables.Table(cells)))
       for name, cells in verdict.confusions(_floats(numbers)).items()

@@ -12,6 +12,8 @@ from tff_ssl.reporting import run_reader
 
 # Numbers of training, which are shown with the numbers of evaluation.json.
 LOSS, BYTES, SECONDS = 'loss', 'bytes', 'seconds'
+# A column of metrics.csv.
+ONLINE_KNN = 'online_knn/accuracy'
 # Prefix of the names of a validation split's numbers.
 VALIDATION = 'validation/'
 # Prefixes of the names of models' numbers in evaluation.json, and the models' titles:

@@ -17,6 +17,7 @@ that they were tested on.
 """
 
 from collections.abc import Mapping
+import itertools
 import math
 from typing import NamedTuple
 
@@ -43,6 +44,8 @@ _OTHERS = {
   **{over: f'its own {name}' for name, over in intervals.OF_INPUTS.items()},
   intervals.UNTRAINED: 'an untrained encoder',
 }
+# How an accuracy compares, by the interval of the difference.
+BETTER, NOT_BETTER, WORSE = 'better', 'not better', 'worse'
 # The share of draws of noise in which the light stays, and the least to believe it:
 # with 0.95 it was believed in 2 % of cases in which noise is all there is.
 CERTAINTY, LEAST_CERTAINTY = 'signals/certainty', 1.0
@@ -149,15 +152,36 @@ def _against_others(numbers: Mapping[str, float], name: str) -> str:
   """Returns how an accuracy compares with others, as far as these are known."""
   found = []
   for over, title in _OTHERS.items():
-    ends = (intervals.GAIN, intervals.GAIN_LOW, intervals.GAIN_HIGH)
-    names = [f'{name}/{over}{end}' for end in ends]
-    if any(each not in numbers for each in names):
-      continue
-    gain, low, high = (numbers[each] for each in names)
-    word = 'better' if low > 0 else 'worse' if high < 0 else 'not better'
-    both = f'{numbers[name]:.0%} against {numbers[name] - gain:.0%}'
-    found.append(f'{word} than {title} ({both})')
+    if word := _compared(numbers, name, over):
+      other = numbers[name] - numbers[f'{name}/{over}{intervals.GAIN}']
+      found.append(f'{word} than {title} ({numbers[name]:.0%} against {other:.0%})')
   return f'; {", ".join(found)}' if found else ''
+
+
+def _compared(numbers: Mapping[str, float], name: str, over: str) -> str | None:
+  """Returns the word for a gain in accuracy; None if it is not known."""
+  ends = (intervals.GAIN, intervals.GAIN_LOW, intervals.GAIN_HIGH)
+  names = [f'{name}/{over}{end}' for end in ends]
+  if any(each not in numbers for each in names):
+    return None
+  _, low, high = (numbers[each] for each in names)
+  return BETTER if low > 0 else WORSE if high < 0 else NOT_BETTER
+
+
+def against_inputs(numbers: Mapping[str, float]) -> list[str]:
+  """Returns how accuracies on a run's own task compare with its encoder's inputs.
+
+  Args:
+    numbers: Those of evaluation.json, by name.
+
+  Returns:
+    `BETTER`, `NOT_BETTER` or `WORSE` for each method and number of labels.
+  """
+  # Names with more parts are of other tasks or encoders.
+  last = f'/{method_names.ACCURACY}'
+  own = [name for name in numbers if name.count('/') == 2 and name.endswith(last)]
+  pairs = itertools.product(own, intervals.OF_INPUTS.values())
+  return [word for pair in pairs if (word := _compared(numbers, *pair))]
 
 
 def confusions(numbers: Mapping[str, float]) -> dict[str, pd.DataFrame]:

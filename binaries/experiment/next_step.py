@@ -1,0 +1,84 @@
+"""A run's next step: the flags of the cures that its method allows, for `advice`."""
+
+import os
+
+from binaries.config import changing
+from binaries.config import encoders
+from binaries.config import methods
+from binaries.config import run_config
+from tasks import registry
+from tff_ssl.reporting import advice
+from tff_ssl.reporting import run_numbers
+from tff_ssl.reporting import run_reader
+
+# Factors of proposed rates and rounds, and images of a proposed round.
+_RATE, _MORE, _IMAGES = 10.0, 3, 256
+# Least side of pictures for which a published backbone is worth trying.
+_SIDE = 64
+_PUBLISHED = tuple(name for name in encoders.ENCODERS if name[:5] in ('torch', 'keras'))
+# Objectives of the statistics of a batch, which DCCO takes of all clients of a round.
+_OF_STATISTICS = ('cco', 'vicreg', 'spectral', 'lejepa')
+
+
+def of_folder(folder: str | os.PathLike[str]) -> str:
+  """Returns the line on the next step after the run in a folder; '' if there is none.
+
+  Args:
+    folder: A run folder, perhaps a stranger's.
+  """
+  try:
+    run = run_reader.read(folder)
+    config = changing.read(folder, keep_paths=False)
+  except ValueError:
+    # Damaged, of an older version, or with a method of its own.
+    return ''
+  if not run.is_finished:
+    return ''
+  return advice.line(run.evaluation, run.metrics, *cures(config, run))
+
+
+def cures(
+  config: run_config.RunConfig, run: run_reader.Run
+) -> tuple[dict[str, str], float | None]:
+  """Returns the flags of the cures that a run's method allows, and images a step.
+
+  Args:
+    config: The run's configuration, without its paths.
+    run: The run.
+
+  Returns:
+    Two arguments of `advice.line`.
+  """
+  # More rounds, or another rate, cost the budget of a private run.
+  is_measured = not (config.is_private or config.uses('labels'))
+  if not is_measured or config.objective.labelled or config.task in registry.PAIRS:
+    return {}, None
+  if isinstance(config.method, methods.Personal):
+    return {}, None
+  is_new = run_config.why_rounds_are_fixed(config) is not None
+  by_server = config.uses('server') and config.server.kind != 'sgd'
+  part = 'server' if by_server or config.method.steps else 'clients'
+  rate = getattr(config, part).learning_rate
+  flags = {
+    advice.ROUNDS: f'--rounds={_MORE * config.rounds}'
+    + (' and a new --run_dir' if is_new else ''),
+    advice.SLOWER: f'--{part}=learning_rate={rate / _RATE:g}',
+    advice.FASTER: f'--{part}=learning_rate={rate * _RATE:g}',
+  }
+  norm = getattr(config.encoder, 'norm', None)
+  if config.objective.batch_norm and norm == 'group':
+    flags[advice.BATCH_NORM] = '--encoder=norm=batch'
+  is_started = run.settings.get('init_from') or config.encoder.kind in _PUBLISHED
+  if (config.data.image_size or 0) >= _SIDE and not is_started:
+    flags[advice.BACKBONE] = '--encoder=torch_efficientnet_lite0 after make lite0'
+  counts = [run_numbers.by_round(run.metrics, name) for name in ('examples', 'clients')]
+  if config.objective.kind not in _OF_STATISTICS or not all(map(len, counts)):
+    return flags, None
+  images, clients = (float(count.mean()) for count in counts)
+  if not config.method.steps:
+    flags[advice.IMAGES] = 'python -m binaries.dcco --method=dcco'
+    return flags, images / clients
+  # Otherwise a round has all clients that there are.
+  if clients == config.clients_per_round:
+    flags[advice.IMAGES] = f'--clients_per_round={_IMAGES * clients / images:.0f}'
+  return flags, images
