@@ -35,6 +35,7 @@ from tff_ssl.runs import run_config as stored_config
 
 _FLAGS = (
   launch.APART,
+  '--clients=schedule=constant',
   launch.FLIP,
   '--task=digits',
   '--partition=iid:clients=3',
@@ -54,7 +55,11 @@ _FLAGS = (
     ('fedema', '--clients=schedule=steps,steps=6', None),
     ('dcco', '', 'the rate of the server with schedule=cosine'),
     ('fedema', '', 'the rate of the clients with schedule=cosine'),
-    ('fedavg_ssl', '--objective=dino', 'the schedules of dino'),
+    (
+      'fedavg_ssl',
+      '--objective=dino --clients=schedule=constant',
+      'the schedules of dino',
+    ),
     ('fedsup', '', 'the weight feature_weight of the objective'),
     ('fedsup', '--objective=stages=0', None),
     ('fedsup', '--objective=feature_weight=1', None),
