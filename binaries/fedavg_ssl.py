@@ -168,6 +168,11 @@ _DISPERSED: tuple[objectives.Objective, ...] = (
 )
 
 
+def _has_sgd(objective: objectives.Objective) -> bool:
+  """Returns whether clients have the optimizer and the views of papers."""
+  return objective.batch_norm or objective.labelled
+
+
 def _clients(
   method: methods.Method, objective: objectives.Objective
 ) -> training.Clients:
@@ -185,7 +190,7 @@ def _clients(
     if isinstance(objective, objectives.Cco | objectives.Vicreg):
       rate = 0.003
     return training.SgdClients(learning_rate=rate, batch_size=128)
-  if objective.batch_norm or objective.labelled:
+  if _has_sgd(objective):
     rate = 0.3 if objective.batch_norm else 0.03
     return training.SgdClients(learning_rate=rate, momentum=0.9, batch_size=128)
   batch_size = 256 if isinstance(method, Centralized) else 32
@@ -206,6 +211,7 @@ def _row(
     partition='shares:alpha=0.1,clients=5',
     clients_per_round=5,
     encoder=encoders.suited(objective, batch_norm),
+    augmentation='byol_no_blur' if _has_sgd(objective) else 'small',
     clients=_clients(method, objective),
   )
 
