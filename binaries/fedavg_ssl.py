@@ -169,14 +169,19 @@ _DISPERSED: tuple[objectives.Objective, ...] = (
 
 
 def _has_sgd(objective: objectives.Objective) -> bool:
-  """Returns whether clients have the optimizer and the views of papers."""
-  return objective.batch_norm or objective.labelled
+  """Returns whether clients have SGD and the views of papers.
+
+  With a predictor or labels, and DINO: by Adam its encodings of bright shapes on black
+  collapse.
+  """
+  is_dino = isinstance(objective, objectives.Dino)
+  return objective.batch_norm or objective.labelled or is_dino
 
 
 def _clients(
   method: methods.Method, objective: objectives.Objective
 ) -> training.Clients:
-  """Adam in small batches; with a predictor or labels SGD with momentum.
+  """Adam in small batches, or SGD with momentum.
 
   Adam's steps have the same length whatever a loss sums over: at the rate of SGD that
   suits SimCLR, encodings of CCO collapse. In batches of 128 the clients of FedAvg take

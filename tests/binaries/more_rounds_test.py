@@ -55,11 +55,7 @@ _FLAGS = (
     ('fedema', '--clients=schedule=steps,steps=6', None),
     ('dcco', '', 'the rate of the server with schedule=cosine'),
     ('fedema', '', 'the rate of the clients with schedule=cosine'),
-    (
-      'fedavg_ssl',
-      '--objective=dino --clients=schedule=constant',
-      'the schedules of dino',
-    ),
+    ('fedavg_ssl', '--objective=dino', 'the schedules of dino'),
     ('fedsup', '', 'the weight feature_weight of the objective'),
     ('fedsup', '--objective=stages=0', None),
     ('fedsup', '--objective=feature_weight=1', None),
