@@ -169,11 +169,8 @@ _DISPERSED: tuple[objectives.Objective, ...] = (
 
 
 def _has_sgd(objective: objectives.Objective) -> bool:
-  """Returns whether clients have SGD and the views of papers.
-
-  With a predictor or labels, and DINO: by Adam its encodings of bright shapes on black
-  collapse.
-  """
+  """Returns whether clients have SGD and the views of papers."""
+  # By Adam, DINO's encodings of bright shapes on black collapse.
   is_dino = isinstance(objective, objectives.Dino)
   return objective.batch_norm or objective.labelled or is_dino
 

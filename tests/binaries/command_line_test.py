@@ -186,22 +186,6 @@ def test_what_suits_the_task_is_the_default(line, encoder, augmentation, partiti
   assert read.partition.startswith(partition)
 
 
-@pytest.mark.parametrize(
-  ('program', 'line', 'views'),
-  [
-    ('fedavg_ssl', '--objective=simclr --task=cifar10', 'small'),
-    ('fedavg_ssl', '--objective=simclr --task=cifar10 --image_size=33', 'byol_no_blur'),
-    ('fedavg_ssl', '--objective=simclr --task=ham10000 --image_size=32', 'small'),
-    ('fedavg_ssl', '--objective=simclr --task=ham10000', 'byol_no_blur'),
-    ('fedavg_ssl', '--objective=simclr --task=digits', 'mild'),
-    ('fedavg_ssl', '--objective=byol --task=cifar10', 'byol_no_blur'),
-    ('dcco', '--task=cifar10', 'byol_no_blur'),
-  ],
-)
-def test_small_pictures_have_small_views_in_rows_of_our_own(program, line, views):
-  assert in_process.read(program, line).augmentation == views
-
-
 def test_paths_are_expanded_and_commas_are_between_names(monkeypatch):
   monkeypatch.setenv('HOME', '/home/me')
   read = in_process.read(

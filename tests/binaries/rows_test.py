@@ -6,6 +6,7 @@ import pytest
 
 from binaries.config import programs
 from binaries.config import roles
+from tests.binaries import in_process
 
 _ROWS = {
   f'{name} {method} {objective}': row
@@ -198,6 +199,22 @@ def test_values_of_the_rows(name):
   values = _ROWS[name].settings()
   expected = _VALUES[name]
   assert {name: values[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+  ('program', 'line', 'views'),
+  [
+    ('fedavg_ssl', '--objective=simclr --task=cifar10', 'small'),
+    ('fedavg_ssl', '--objective=simclr --task=cifar10 --image_size=33', 'byol_no_blur'),
+    ('fedavg_ssl', '--objective=simclr --task=ham10000 --image_size=32', 'small'),
+    ('fedavg_ssl', '--objective=simclr --task=ham10000', 'byol_no_blur'),
+    ('fedavg_ssl', '--objective=simclr --task=digits', 'mild'),
+    ('fedavg_ssl', '--objective=byol --task=cifar10', 'byol_no_blur'),
+    ('dcco', '--task=cifar10', 'byol_no_blur'),
+  ],
+)
+def test_small_pictures_have_small_views_in_rows_of_our_own(program, line, views):
+  assert in_process.read(program, line).augmentation == views
 
 
 def test_the_same_method_in_two_programs_differs_in_its_defaults_alone():
