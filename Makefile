@@ -65,8 +65,8 @@ help:
 
 demo: venv
 	$(BIN)/python -m binaries.dcco --task=digits --augmentation=mild \
-	    --partition=dirichlet:alpha=0,examples=4 --clients_per_round=64 --rounds=250 \
-	    --runtime=packs=4 \
+	    --partition=dirichlet:alpha=0,examples=4 --clients_per_round=96 --rounds=150 \
+	    --server=learning_rate=4e-3 --objective=off_diagonal_weight=5 --runtime=packs=4 \
 	    --evaluation=label_fractions=0.02/0.1,baselines=true,supervised_steps=200 \
 	    --run_dir=runs/demo $(ARGS)
 
