@@ -37,7 +37,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: help demo claims claims-cifar claims-elsewhere test check bench
 .PHONY: leaderboard
 .PHONY: bench-growth docs docs-serve docs-venv test-long kill-campaign torture format lock
-.PHONY: race elsewhere backbones lite0 clean venv
+.PHONY: race elsewhere backbones lite0 simclr clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'
@@ -54,6 +54,7 @@ help:
 	@echo 'make elsewhere    load all encoders in other frameworks, and compare numbers'
 	@echo 'make backbones    compare published networks with PyTorch (TORCH: its Python)'
 	@echo 'make lite0        get weights of EfficientNet-Lite0, to start a run from'
+	@echo 'make simclr       train SimCLR here and in plain PyTorch, side by side'
 	@echo 'make kill-campaign  kill workers in every round of a run on eight of them'
 	@echo 'make torture      kill runs, damage their folders, fill disks, give bad input'
 	@echo 'make format       format, and fix what the linter can'
@@ -64,8 +65,8 @@ help:
 
 demo: venv
 	$(BIN)/python -m binaries.dcco --task=digits --augmentation=mild \
-	    --partition=dirichlet:alpha=0,examples=4 --clients_per_round=64 --rounds=250 \
-	    --runtime=packs=4 \
+	    --partition=dirichlet:alpha=0,examples=4 --clients_per_round=96 --rounds=150 \
+	    --server=learning_rate=4e-3 --objective=off_diagonal_weight=5 --runtime=packs=4 \
 	    --evaluation=label_fractions=0.02/0.1,baselines=true,supervised_steps=200 \
 	    --run_dir=runs/demo $(ARGS)
 
@@ -148,6 +149,11 @@ $(ELSEWHERE)/onnx/installed.txt: docs/elsewhere/requirements/onnx.txt | venv
 lite0: $(ELSEWHERE)/lite0/installed.txt
 	$(ELSEWHERE)/lite0/bin/python docs/elsewhere/lite0.py \
 	  build/efficientnet_lite0.safetensors
+
+# Forty minutes on two cores; ARGS=--data_dir=FOLDER, where TFDS has CIFAR-10.
+simclr: $(ELSEWHERE)/lite0/installed.txt
+	$(BIN)/python -m docs.elsewhere.simclr \
+	  --torch=$(ELSEWHERE)/lite0/bin/python $(ARGS)
 
 # TORCH is a Python with what torch_backbones.py imports. Eight minutes.
 TORCH ?= python3

@@ -168,23 +168,37 @@ _DISPERSED: tuple[objectives.Objective, ...] = (
 )
 
 
+def _has_sgd(objective: objectives.Objective) -> bool:
+  """Returns whether clients have SGD and the views of papers."""
+  # By Adam, DINO's encodings of bright shapes on black collapse.
+  is_dino = isinstance(objective, objectives.Dino)
+  return objective.batch_norm or objective.labelled or is_dino
+
+
 def _clients(
   method: methods.Method, objective: objectives.Objective
 ) -> training.Clients:
-  """SGD with momentum, as in the papers on other objectives than SimCLR.
+  """Adam in small batches, or SGD with momentum.
 
-  A tenth of these rates is too low for objectives with a predictor: SimSiam is then no
-  better than an untrained encoder after a hundred epochs of digits
-  (docs/stateful_clients.md). CCO and VICReg are sums over dimensions, with gradients
-  that are many times as long: at ten times their rates encodings collapse.
+  Adam's steps have the same length whatever a loss sums over: at the rate of SGD that
+  suits SimCLR, encodings of CCO collapse. In batches of 128 the clients of FedAvg take
+  too few steps between two averages (docs/recipes.md). A tenth of SGD's rate is too low
+  for objectives with a predictor: SimSiam is then no better than an untrained encoder
+  after a hundred epochs of digits (docs/stateful_clients.md). SCAFFOLD's control
+  variates are of plain SGD.
   """
-  predicts, scaffold = objective.batch_norm, isinstance(method, Scaffold)
-  rate = (1.0 if predicts else 0.1) if scaffold else (0.3 if predicts else 0.03)
-  if isinstance(objective, objectives.Cco | objectives.Vicreg):
-    rate = 0.003
-  if scaffold:
+  if isinstance(method, Scaffold):
+    rate = 1.0 if objective.batch_norm else 0.1
+    if isinstance(objective, objectives.Cco | objectives.Vicreg):
+      rate = 0.003
     return training.SgdClients(learning_rate=rate, batch_size=128)
-  return training.SgdClients(learning_rate=rate, momentum=0.9, batch_size=128)
+  if _has_sgd(objective):
+    rate = 0.3 if objective.batch_norm else 0.03
+    return training.SgdClients(learning_rate=rate, momentum=0.9, batch_size=128)
+  batch_size = 256 if isinstance(method, Centralized) else 32
+  return training.AdamClients(
+    kind='adam', learning_rate=2e-3, schedule='cosine', batch_size=batch_size
+  )
 
 
 def _row(
@@ -199,6 +213,7 @@ def _row(
     partition='shares:alpha=0.1,clients=5',
     clients_per_round=5,
     encoder=encoders.suited(objective, batch_norm),
+    augmentation='byol_no_blur' if _has_sgd(objective) else 'small',
     clients=_clients(method, objective),
   )
 

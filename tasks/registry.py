@@ -63,6 +63,8 @@ OF_FILES = tuple(name for name in with_option('data_dir') if name not in DOWNLOA
 # name in `tff_ssl.augment`. 8 % of 8 x 8 pixels are a crop of two by two, and mirrored
 # digits are other signs.
 VIEWS = {'digits': 'mild', **dict.fromkeys(TABLES, 'noise_mask')}
+# Tasks of photographs that have at most 32 pixels a side as they are.
+SMALL = ('cifar10', 'cifar100')
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,6 +22,8 @@ from tff_ssl.storage import files
 
 # How entries of an encoder's card begin that are ranges of brightness.
 MEASURED = 'measured_'
+# Views of a row that suit no pictures of more pixels.
+_SMALL, _MOST_PIXELS = 'small', 32
 # Kinds of partitions, among the programs' defaults, that need labels.
 _BY_LABEL = (shares.SharesConfig, skew.SkewConfig, classes.ClassesConfig)
 
@@ -29,8 +31,8 @@ _BY_LABEL = (shares.SharesConfig, skew.SkewConfig, classes.ClassesConfig)
 def to_task(config: run_config.RunConfig) -> run_config.RunConfig:
   """Returns a run whose encoder, views and clients suit its task, if it has none.
 
-  Rows of numbers are encoded by an MLP; some tasks have views of their own; and clients
-  are those that the data name.
+  Rows of numbers are encoded by an MLP; some tasks have views of their own; `small`
+  views are for pictures of at most 32 pixels; and clients are those that the data name.
 
   Args:
     config: A row of a program, for any task.
@@ -40,6 +42,8 @@ def to_task(config: run_config.RunConfig) -> run_config.RunConfig:
     changes['encoder'] = kinds.parse('mlp', encoders.ENCODERS, config.encoder)
   if config.task in registry.VIEWS:
     changes['augmentation'] = registry.VIEWS[config.task]
+  elif config.augmentation == _SMALL and not _is_small(config):
+    changes['augmentation'] = type(config).augmentation
   try:
     outline = registry.outline(config.task, config.data.dir, **arguments(config.data))
   except (ValueError, OSError):
@@ -47,6 +51,12 @@ def to_task(config: run_config.RunConfig) -> run_config.RunConfig:
     return dataclasses.replace(config, **changes)
   partition = _natural(outline, config.partition)
   return dataclasses.replace(config, **changes, partition=partition)
+
+
+def _is_small(config: run_config.RunConfig) -> bool:
+  if (side := config.data.image_size) is None:
+    return config.task in registry.SMALL
+  return side <= _MOST_PIXELS
 
 
 def _natural(outline: registry.Outline, default: str | None) -> str | None:

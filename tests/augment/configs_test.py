@@ -87,6 +87,6 @@ def test_mae_crops_and_flips_only():
 
 def test_by_name_rejects_unknown_names():
   with pytest.raises(
-    ValueError, match=r"'dino'.*byol, byol_no_blur, simclr, .*, mild, flip, none"
+    ValueError, match=r"'dino'.*byol, byol_no_blur, simclr, .*, mild, small, flip, none"
   ):
     configs.by_name('dino')

@@ -22,7 +22,7 @@ from tff_ssl.partition import describe
 from tff_ssl.runs import checkpoints
 
 _CLIENTS = ('--partition=classes:per_client=2,clients=5', '--participation=1')
-_LOCAL = ('--clients=batch_size=64,momentum=0.9,schedule=cosine',)
+_LOCAL = ('--clients=sgd:batch_size=64,momentum=0.9,schedule=cosine',)
 _CONV2 = ('--encoder=conv2:width=0.125',)
 _RUNS = {
   'byol': (

@@ -35,6 +35,7 @@ from tff_ssl.runs import run_config as stored_config
 
 _FLAGS = (
   launch.APART,
+  '--clients=schedule=constant',
   launch.FLIP,
   '--task=digits',
   '--partition=iid:clients=3',

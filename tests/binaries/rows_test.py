@@ -6,6 +6,7 @@ import pytest
 
 from binaries.config import programs
 from binaries.config import roles
+from tests.binaries import in_process
 
 _ROWS = {
   f'{name} {method} {objective}': row
@@ -61,14 +62,18 @@ _VALUES = {
     **_AS_IT_IS,
     'partition': 'shares:alpha=0.1,clients=5',
     'clients_per_round': 5,
-    'clients.learning_rate': 0.03,
+    'clients': 'adam',
+    'clients.learning_rate': 2e-3,
+    'clients.schedule': 'cosine',
     'clients.epochs': 1,
-    'clients.batch_size': 128,
-    'clients.momentum': 0.9,
+    'clients.batch_size': 32,
     'objective.temperature': 0.5,
     'objective.projector': _CONTRASTIVE,
   },
-  'fedavg_ssl fedavg cco': {'clients.learning_rate': 0.003, 'encoder.norm': 'group'},
+  'fedavg_ssl centralized simclr': {'clients': 'adam', 'clients.batch_size': 256},
+  'fedavg_ssl fedavg supervised': {'clients': 'sgd', 'clients.learning_rate': 0.03},
+  'fedavg_ssl fedavg cco': {'clients': 'adam', 'encoder.norm': 'group'},
+  'fedavg_ssl scaffold cco': {'clients.learning_rate': 0.003},
   'fedavg_ssl fedavg vicreg': {'objective.mean_distance': True},
   'fedavg_ssl fedavg moco_v1': {
     'objective.temperature': 0.07,
@@ -196,13 +201,28 @@ def test_values_of_the_rows(name):
   assert {name: values[name] for name in expected} == expected
 
 
+@pytest.mark.parametrize(
+  ('program', 'line', 'views'),
+  [
+    ('fedavg_ssl', '--objective=simclr --task=cifar10', 'small'),
+    ('fedavg_ssl', '--objective=simclr --task=cifar10 --image_size=33', 'byol_no_blur'),
+    ('fedavg_ssl', '--objective=simclr --task=ham10000 --image_size=32', 'small'),
+    ('fedavg_ssl', '--objective=simclr --task=ham10000', 'byol_no_blur'),
+    ('fedavg_ssl', '--objective=simclr --task=digits', 'mild'),
+    ('fedavg_ssl', '--objective=byol --task=cifar10', 'byol_no_blur'),
+    ('dcco', '--task=cifar10', 'byol_no_blur'),
+  ],
+)
+def test_small_pictures_have_small_views_in_rows_of_our_own(program, line, views):
+  assert in_process.read(program, line).augmentation == views
+
+
 def test_the_same_method_in_two_programs_differs_in_its_defaults_alone():
-  one = programs.load('fedema').row('fedavg', 'simclr')
+  one = programs.load('fedema').row('fedavg', 'simsiam')
   # What the FedEMA paper sets (its section 5.1 and appendix A).
   other = roles.replace(
-    programs.load('fedavg_ssl').row('fedavg', 'simclr'),
+    programs.load('fedavg_ssl').row('fedavg', 'simsiam'),
     {
-      'encoder.norm': 'batch',
       'partition': 'classes:per_client=2,clients=5',
       'clients.epochs': 5,
       'clients.learning_rate': 0.032,

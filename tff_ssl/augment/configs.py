@@ -133,6 +133,16 @@ SIMCLR_NO_BLUR = dataclasses.replace(
   hue=0.1,
   blur_probability=(0.0, 0.0),
 )
+# Not a paper's: for photographs of at most 32 pixels. A crop of 8 % of 16 x 16 pixels
+# has a side of four or five.
+SMALL = dataclasses.replace(
+  SIMCLR_NO_BLUR,
+  crop_scale=(0.2, 1.0),
+  brightness=0.2,
+  contrast=0.2,
+  saturation=0.2,
+  hue=0.05,
+)
 # Momentum Contrast (He et al., 2020), Section 4: crops, grey, jitter always, flips.
 MOCO_V1 = dataclasses.replace(
   BYOL_NO_BLUR,
@@ -159,6 +169,7 @@ CONFIGS = collections.OrderedDict(
   moco_v2=MOCO_V2,
   mae=MAE,
   mild=MILD,
+  small=SMALL,
   flip=FLIP,
   none=NONE,
 )

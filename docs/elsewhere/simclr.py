@@ -1,0 +1,123 @@
+r"""Trains SimCLR on all data in one place, here and in plain PyTorch, side by side.
+
+  python -m docs.elsewhere.simclr --torch=build/elsewhere/lite0/bin/python \
+      --data_dir=~/tensorflow_datasets
+
+Both have a ResNet-8 of half the width on 5,000 random images of CIFAR-10 at 16 x 16.
+Here it is the default row of `--method=centralized` at temperature 0.2, 20 passes;
+PyTorch (`torch_simclr.py`) gets as many CPU seconds as the rounds here took, on one
+thread. The same linear probe has 10 % of the labels. `make simclr` makes the
+environment first.
+"""
+
+import csv
+import dataclasses
+import pathlib
+import statistics
+import subprocess
+import sys
+import typing
+from typing import Literal
+
+import numpy as np
+
+from binaries.config import command_line
+from binaries.launching import program
+from tasks import registry
+from tasks import task_types
+from tff_ssl.computing import kinds
+from tff_ssl.evaluation import label_fractions
+from tff_ssl.evaluation import linear_probe
+from tff_ssl.storage import files
+
+Norm = Literal['batch', 'group']
+_SIZE, _IMAGES, _LABELS = 16, 5000, 0.1
+_FLAGS = (
+  '--task=cifar10',
+  f'--image_size={_SIZE}',
+  f'--data=at_most={_IMAGES}',
+  '--partition=iid:clients=1',
+  '--participation=1',
+  '--method=centralized',
+  '--objective=simclr:temperature=0.2',
+  '--rounds=20',
+  '--encoder=width=0.5',
+  f'--evaluation=methods=linear,label_fractions={_LABELS},knn_every=0',
+  '--trackers=',
+)
+_TORCH = pathlib.Path(__file__).with_name('torch_simclr.py')
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """What is trained.
+
+  Attributes:
+    torch: Python of an environment with PyTorch.
+    data_dir: Where TFDS has CIFAR-10; none: its own place.
+    norms: Norms of encoder and projector.
+    seeds: Number of seeds.
+    folder: Where runs are kept; one that is complete is not made again.
+  """
+
+  torch: command_line.Path = 'build/elsewhere/lite0/bin/python'
+  data_dir: command_line.Path | None = None
+  norms: tuple[Norm, ...] = typing.get_args(Norm)
+  seeds: kinds.Count = 3
+  folder: command_line.Path = 'build/simclr'
+
+
+def main(options: Options) -> None:
+  """Trains what is missing, and prints the table."""
+  data = options.data_dir and str(pathlib.Path(options.data_dir).expanduser())
+  task = registry.load('cifar10', data, _SIZE)
+  print('| norm | CPU s | here | PyTorch | PyTorch, passes |')
+  print('| --- | ---: | ---: | ---: | ---: |')
+  for norm in options.norms:
+    rows = [_both(options, data, task, norm, seed) for seed in range(options.seeds)]
+    columns = list(zip(*rows, strict=True))
+    cells = [
+      f'{statistics.mean(column):.1f} ({" ".join(f"{each:.1f}" for each in column)})'
+      for column in columns
+    ]
+    print(f'| {norm} | {" | ".join(cells)} |', flush=True)
+
+
+def _both(
+  options: Options, data: str | None, task: task_types.Task, norm: str, seed: int
+) -> tuple[float, float, float, float]:
+  """Returns the CPU seconds, both accuracies in per cent and PyTorch's passes."""
+  run = pathlib.Path(options.folder, f'{norm}-{seed}')
+  ours, torchs = run / 'here', run / 'torch'
+  if not (ours / 'evaluation.json').exists():
+    flags = [*_FLAGS, f'--encoder=norm={norm}', f'--seed={seed}', f'--run_dir={ours}']
+    if data:
+      flags.append(f'--data_dir={data}')
+    subprocess.run([sys.executable, '-m', 'binaries.fedavg_ssl', *flags], check=True)
+  with (ours / 'system.csv').open(encoding='utf-8') as table:
+    seconds = sum(float(row['cpu_seconds']) for row in csv.DictReader(table))
+  numbers = files.read_json(ours / 'evaluation.json')
+  test, known = task.test, task.train
+  labelled = label_fractions.label_fraction(known.label, _LABELS, seed)
+  if not (torchs / 'features.npz').exists():
+    torchs.mkdir(parents=True, exist_ok=True)
+    images = np.random.default_rng(seed).permutation(len(known))[:_IMAGES]
+    np.savez(
+      torchs / 'images.npz',
+      train=known.fields['image'][images],
+      labelled=known.fields['image'][labelled],
+      test=test.fields['image'],
+    )
+    command = [options.torch, str(_TORCH), str(torchs), norm, str(seed), f'{seconds}']
+    subprocess.run(command, check=True)
+  features = np.load(torchs / 'features.npz')
+  probe = linear_probe.fit_logistic(
+    features['labelled'], known.label[labelled], task.num_classes
+  )
+  right = np.mean(probe.predict(features['test']) == test.label)
+  passes = float(features['steps']) * 256 / _IMAGES
+  return seconds, 100 * numbers['linear/10%/accuracy'], 100 * float(right), passes
+
+
+if __name__ == '__main__':
+  program.run_module('docs.elsewhere.simclr')
