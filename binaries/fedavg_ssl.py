@@ -8,10 +8,13 @@ r"""Pretrains an encoder with FedAvg over any objective, or centrally with the s
 The algorithms: `fedavg`; `fedprox` (with --clients=proximal_weight); `fedbn` (batch
 norm stays on the client); `scaffold`; `l_dawa`; `fed_ssl` (FedAvg in which BYOL's
 target, or MoCo's key networks and queue, stay on their client between rounds);
-`centralized` (the same local training on as many examples per round, drawn from all).
+`centralized` (local training on as many examples per round, drawn from all).
 The objective `supervised` has all labels: federated, it is Dec-SL, and the probes of
 its encoder are Dec-SLRep. `fedu2` takes SimCLR, SimSiam and BYOL; `orchestra` and `ssd`
 have an objective of their own.
+
+Optimizers, rates, batches and views of its rows are ours (docs/recipes.md); heads,
+temperatures and weights are those of the objectives' papers.
 """
 
 import dataclasses
@@ -182,10 +185,8 @@ def _clients(
 
   Adam's steps have the same length whatever a loss sums over: at the rate of SGD that
   suits SimCLR, encodings of CCO collapse. In batches of 128 the clients of FedAvg take
-  too few steps between two averages (docs/recipes.md). A tenth of SGD's rate is too low
-  for objectives with a predictor: SimSiam is then no better than an untrained encoder
-  after a hundred epochs of digits (docs/stateful_clients.md). SCAFFOLD's control
-  variates are of plain SGD.
+  too few steps between two averages (docs/recipes.md). SCAFFOLD's control variates are
+  of plain SGD.
   """
   if isinstance(method, Scaffold):
     rate = 1.0 if objective.batch_norm else 0.1
