@@ -185,8 +185,7 @@ def _clients(
 
   Adam's steps have the same length whatever a loss sums over: at the rate of SGD that
   suits SimCLR, encodings of CCO collapse. In batches of 128 the clients of FedAvg take
-  too few steps between two averages (docs/recipes.md). SCAFFOLD's control variates are
-  of plain SGD.
+  too few steps between two averages (docs/recipes.md). SCAFFOLD needs plain SGD.
   """
   if isinstance(method, Scaffold):
     rate = 1.0 if objective.batch_norm else 0.1

@@ -9,6 +9,8 @@ import os
 
 # Before TensorFlow is imported by any test: its start-up lines are not results.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+# As programs do (`binaries/__init__.py`).
+os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '1')
 # As many processes as cores run tests: threads within an operation, which have next to
 # nothing to do, cost a sixth of the time.
 os.environ.setdefault('TF_NUM_INTRAOP_THREADS', '1')

@@ -51,9 +51,8 @@ def cures(
   """
   # More rounds, or another rate, cost the budget of a private run.
   is_measured = not (config.is_private or config.uses('labels'))
-  if not is_measured or config.objective.labelled or config.task in registry.PAIRS:
-    return {}, None
-  if isinstance(config.method, methods.Personal):
+  is_other = config.objective.labelled or config.task in registry.PAIRS
+  if not is_measured or is_other or isinstance(config.method, methods.Personal):
     return {}, None
   is_new = run_config.why_rounds_are_fixed(config) is not None
   by_server = config.uses('server') and config.server.kind != 'sgd'
