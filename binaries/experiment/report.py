@@ -137,11 +137,10 @@ def report(
     texts = [*results.texts(found, name, evaluator.balanced)]
     if found.keys() & {*run_numbers.INPUTS.values()} and evaluator.of_inputs:
       texts.append(evaluator.of_inputs)
-  for text in (*verdict.sentences(found[name]), *texts):
-    print(text)
   results.write(folder, round, name, found, prefix)
-  if not prefix and (advised := next_step.of_folder(folder)):
-    print(advised)
+  advised = [] if prefix else [next_step.of_folder(folder)]
+  for text in (*verdict.sentences(found[name]), *filter(None, advised), *texts):
+    print(text)
 
 
 def _baselines(

@@ -70,7 +70,7 @@ def test_run_has_signals_a_light_and_an_interval_on_terminal_and_card(plain):
     accuracy - numbers['knn/10%/accuracy/gain']
   )
   assert 'What knn 10% confuses' in card
-  advised = 'Next: more rounds, because it had only 1 (--rounds=3).'
+  advised = 'Next: more rounds, because it had only 1 (--rounds=3 and a new --run_dir).'
   assert advised in plain.stdout
   assert f'- {advised}' in card
   total = sum(v for k, v in numbers.items() if k.startswith('knn/10%/confusion/'))
