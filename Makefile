@@ -150,10 +150,9 @@ lite0: $(ELSEWHERE)/lite0/installed.txt
 	$(ELSEWHERE)/lite0/bin/python docs/elsewhere/lite0.py \
 	  build/efficientnet_lite0.safetensors
 
-# Forty minutes on two cores; ARGS=--data_dir=FOLDER, where TFDS has CIFAR-10.
+# Twelve networks; ARGS=--data_dir=FOLDER, where TFDS has CIFAR-10.
 simclr: $(ELSEWHERE)/lite0/installed.txt
-	$(BIN)/python -m docs.elsewhere.simclr \
-	  --torch=$(ELSEWHERE)/lite0/bin/python $(ARGS)
+	$(BIN)/python -m docs.elsewhere.simclr $(ARGS)
 
 # TORCH is a Python with what torch_backbones.py imports. Eight minutes.
 TORCH ?= python3

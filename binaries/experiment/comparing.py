@@ -85,7 +85,7 @@ def compare(
   for name, (suffix, lay_out) in TABLES.items():
     if name in wanted.formats:
       files.write(out / f'comparison{suffix}', lay_out(document))
-  advised = {run.folder: next_step.of_folder(run.folder) for run in runs}
+  advised = {run.folder: next_step.of_folder(run.folder, run) for run in runs}
   page = comparison_page.build(groups, table, caveats, png, advised)
   files.write(out / 'comparison.html', page)
   print(f'Page: {out / "comparison.html"}')

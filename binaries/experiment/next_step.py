@@ -20,14 +20,15 @@ _PUBLISHED = tuple(name for name in encoders.ENCODERS if name[:5] in ('torch', '
 _OF_STATISTICS = ('cco', 'vicreg', 'spectral', 'lejepa')
 
 
-def of_folder(folder: str | os.PathLike[str]) -> str:
+def of_folder(folder: str | os.PathLike[str], run: run_reader.Run | None = None) -> str:
   """Returns the line on the next step after the run in a folder; '' if there is none.
 
   Args:
     folder: A run folder, perhaps a stranger's.
+    run: The run, if it has been read.
   """
   try:
-    run = run_reader.read(folder)
+    run = run or run_reader.read(folder)
     config = changing.read(folder, keep_paths=False)
   except ValueError:
     # Damaged, of an older version, or with a method of its own.
@@ -54,18 +55,16 @@ def cures(
   is_other = config.objective.labelled or config.task in registry.PAIRS
   if not is_measured or is_other or isinstance(config.method, methods.Personal):
     return {}, None
-  is_new = run_config.why_rounds_are_fixed(config) is not None
+  again = ' and a new --run_dir' if run_config.why_rounds_are_fixed(config) else ''
   by_server = config.uses('server') and config.server.kind != 'sgd'
   part = 'server' if by_server or config.method.steps else 'clients'
   rate = getattr(config, part).learning_rate
   flags = {
-    advice.ROUNDS: f'--rounds={_MORE * config.rounds}'
-    + (' and a new --run_dir' if is_new else ''),
+    advice.ROUNDS: f'--rounds={_MORE * config.rounds}{again}',
     advice.SLOWER: f'--{part}=learning_rate={rate / _RATE:g}',
     advice.FASTER: f'--{part}=learning_rate={rate * _RATE:g}',
   }
-  norm = getattr(config.encoder, 'norm', None)
-  if config.objective.batch_norm and norm == 'group':
+  if config.objective.batch_norm and getattr(config.encoder, 'norm', None) == 'group':
     flags[advice.BATCH_NORM] = '--encoder=norm=batch'
   is_started = run.settings.get('init_from') or config.encoder.kind in _PUBLISHED
   if (config.data.image_size or 0) >= _SIDE and not is_started:

@@ -68,7 +68,18 @@ class Options:
 
 
 def main(options: Options) -> None:
-  """Trains what is missing, and prints the table."""
+  """Trains what is missing, and prints the table.
+
+  Args:
+    options: What is trained.
+
+  Raises:
+    ValueError: If there is no such Python.
+  """
+  if not pathlib.Path(options.torch).is_file():
+    raise ValueError(
+      f'torch is {options.torch}; it must be a Python with PyTorch, as make simclr has.'
+    )
   data = options.data_dir and str(pathlib.Path(options.data_dir).expanduser())
   task = registry.load('cifar10', data, _SIZE)
   print('| norm | CPU s | here | PyTorch | PyTorch, passes |')
@@ -115,8 +126,8 @@ def _both(
     features['labelled'], known.label[labelled], task.num_classes
   )
   right = np.mean(probe.predict(features['test']) == test.label)
-  passes = float(features['steps']) * 256 / _IMAGES
-  return seconds, 100 * numbers['linear/10%/accuracy'], 100 * float(right), passes
+  own = numbers['linear/10%/accuracy']
+  return seconds, 100 * own, 100 * float(right), float(features['passes'])
 
 
 if __name__ == '__main__':

@@ -149,7 +149,7 @@ def main(folder: pathlib.Path, kind: str, seed: int, seconds: float) -> None:
     for name in ('labelled', 'test'):
       parts = _tensor(arrays[name]).split(500)
       features[name] = torch.cat([encoder(part) for part in parts]).numpy()
-  np.savez(folder / 'features.npz', steps=steps, **features)
+  np.savez(folder / 'features.npz', passes=steps * _BATCH / len(images), **features)
 
 
 if __name__ == '__main__':

@@ -217,11 +217,15 @@ def test_small_pictures_have_small_views_in_rows_of_our_own(program, line, views
   assert in_process.read(program, line).augmentation == views
 
 
-def test_the_same_method_in_two_programs_differs_in_its_defaults_alone():
-  one = programs.load('fedema').row('fedavg', 'simsiam')
+@pytest.mark.parametrize('objective', ['simclr', 'simsiam'])
+def test_the_same_method_in_two_programs_differs_in_its_defaults_alone(objective):
+  one = programs.load('fedema').row('fedavg', objective)
+  # Clients, views and norm of SimSiam, for SimCLR too.
+  rows = programs.load('fedavg_ssl').rows['fedavg']
+  same = dataclasses.replace(rows['simsiam'], objective=rows[objective].objective)
   # What the FedEMA paper sets (its section 5.1 and appendix A).
   other = roles.replace(
-    programs.load('fedavg_ssl').row('fedavg', 'simsiam'),
+    same,
     {
       'partition': 'classes:per_client=2,clients=5',
       'clients.epochs': 5,

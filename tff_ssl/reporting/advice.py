@@ -69,9 +69,7 @@ def line(
 def _is_as_before(numbers: Mapping[str, float]) -> bool:
   """Returns whether spread and rank are nearly as before training."""
   pairs = (
-    (numbers[name], numbers[verdict.UNTRAINED + name])
-    for name in verdict.DECIDING
-    if name != verdict.RATIO
+    (numbers[name], numbers[verdict.UNTRAINED + name]) for name in verdict.NEEDED
   )
   return all(abs(after - before) <= _NEARLY * before for after, before in pairs)
 

@@ -16,7 +16,6 @@ from tff_ssl.reporting import run_reader
 
 # The kinds of curves, in the order of the panels.
 KINDS = ('accuracy', 'knn', 'loss', 'spread', 'bytes', 'seconds')
-# The kNN of a few examples during training, in metrics.csv.
 
 
 @dataclasses.dataclass(frozen=True)

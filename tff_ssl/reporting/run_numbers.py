@@ -12,7 +12,7 @@ from tff_ssl.reporting import run_reader
 
 # Numbers of training, which are shown with the numbers of evaluation.json.
 LOSS, BYTES, SECONDS = 'loss', 'bytes', 'seconds'
-# A column of metrics.csv.
+# The kNN of a few examples during training, in metrics.csv.
 ONLINE_KNN = 'online_knn/accuracy'
 # Prefix of the names of a validation split's numbers.
 VALIDATION = 'validation/'

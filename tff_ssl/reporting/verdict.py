@@ -38,7 +38,7 @@ DECIDING = _SPREAD, _RANK, RATIO = (
   'signals/rank',
   'signals/view_ratio',
 )
-_NEEDED = _SPREAD, _RANK
+NEEDED = _SPREAD, _RANK
 # What an accuracy is compared with, by the names of the gains.
 _OTHERS = {
   **{over: f'its own {name}' for name, over in intervals.OF_INPUTS.items()},
@@ -72,7 +72,7 @@ def light(numbers: Mapping[str, float]) -> Light | None:
     numbers: Those of evaluation.json, by name.
   """
   # Noise may hide the ratios.
-  if any(each + name not in numbers for each in ('', UNTRAINED) for name in _NEEDED):
+  if any(each + name not in numbers for each in ('', UNTRAINED) for name in NEEDED):
     return None
   if not all(math.isfinite(numbers.get(UNTRAINED + name, 0.0)) for name in DECIDING):
     return None
@@ -86,8 +86,8 @@ def light(numbers: Mapping[str, float]) -> Light | None:
 
 def _shown(numbers: Mapping[str, float]) -> Light:
   """Returns what the signals say, whatever the noise in them."""
-  spread, rank = (numbers[name] for name in _NEEDED)
-  spread_0, rank_0 = (numbers[UNTRAINED + name] for name in _NEEDED)
+  spread, rank = (numbers[name] for name in NEEDED)
+  spread_0, rank_0 = (numbers[UNTRAINED + name] for name in NEEDED)
   ratio, ratio_0 = numbers.get(RATIO), numbers.get(UNTRAINED + RATIO)
   if not all(math.isfinite(value) for value in (spread, rank, ratio or 0.0)):
     return Light(RED, 'diverged', 'its features are not finite')
