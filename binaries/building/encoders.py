@@ -132,11 +132,14 @@ def _check_groups(config: run_config.RunConfig) -> None:
 
 
 def _check_adapters(config: run_config.RunConfig) -> None:
-  """Refuses adapters where nothing can have them, or where there are two encoders."""
-  rank, why = config.encoder.lora, ''
-  if config.encoder.kind in cnn.NAMES:
+  """Refuses a frozen base where none can be, or where there are two encoders."""
+  partial, why = config.encoder.partial, ''
+  if len(partial) > 1:
+    why = 'where a share of the layers is frozen'
+  elif 'lora' in partial and config.encoder.kind in cnn.NAMES:
     why = f'of {config.encoder.kind}, whose convolutions all see several positions'
   elif config.task in tasks.PAIRS:
     why = f'with --task={config.task}, whose two modalities have an encoder each'
-  if rank is not None and why:
-    raise ValueError(f'lora of --encoder is {rank}; it must be none {why}.')
+  for name, value in partial.items():
+    if why:
+      raise ValueError(f'{name} of --encoder is {value}; it must be none {why}.')

@@ -25,12 +25,21 @@ class Encoder(kinds.Kind):
     lora: Rank of adapters on dense layers, attention and convolutions of size 1; only
       these and the norms are trained, and sent, and all else stays as --init_from has
       it; none: all weights are trained.
+    frozen: Share of the layers, the first ones, that stay as --init_from has them, and
+      are not sent; none: all are trained.
   """
 
   kind: str
   width: kinds.Positive = 1.0
   precision: Precision = 'float32'
   lora: kinds.Count | None = None
+  frozen: kinds.Inner | None = None
+
+  @property
+  def partial(self) -> dict[str, float]:
+    """The fields by which only a part is trained; it is empty if all is."""
+    both = {'lora': self.lora, 'frozen': self.frozen}
+    return {name: value for name, value in both.items() if value is not None}
 
   @property
   def options(self) -> dict[str, Any]:

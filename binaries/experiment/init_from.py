@@ -17,6 +17,7 @@ from binaries.config import checks
 from binaries.config import run_config
 from binaries.experiment import membership
 from tasks import task_types
+from tff_ssl.encoders import frozen_layers
 from tff_ssl.encoders import keras_applications
 from tff_ssl.encoders import keras_import
 from tff_ssl.encoders import lora
@@ -65,18 +66,19 @@ def check(config: run_config.RunConfig, folder: str | os.PathLike[str]) -> None:
   if (path / stored_config.NAME).exists():
     _check_rounds(config, path)
     return
-  source, rank = config.init_from, config.encoder.lora
-  if rank is not None and not config.uses('init_from'):
-    raise ValueError(
-      f'lora of --encoder is {rank} with --method={config.method.kind}, which starts '
-      'from no weights; it must be none.'
-    )
-  if not source:
-    if rank is not None:
+  source = config.init_from
+  for name, value in config.encoder.partial.items():
+    if not config.uses('init_from'):
       raise ValueError(
-        f'lora of --encoder is {rank} without --init_from; it must name a run or an '
+        f'{name} of --encoder is {value} with --method={config.method.kind}, which '
+        'starts from no weights; it must be none.'
+      )
+    if not source:
+      raise ValueError(
+        f'{name} of --encoder is {value} without --init_from; it must name a run or an '
         'encoder, whose weights are frozen.'
       )
+  if not source:
     return
   if pathlib.Path(source).resolve() == path.resolve():
     raise ValueError(
@@ -242,19 +244,18 @@ def adapted(
   encoder: network.Network,
   folder: str | os.PathLike[str] | None = None,
 ) -> network.Network:
-  """Returns a run's encoder with its adapters; without changes if it has none.
+  """Returns a run's encoder on its frozen base; without changes if it has none.
 
   Args:
     config: The run.
-    encoder: The encoder without adapters.
+    encoder: The encoder, all of it trained.
     folder: Its folder, which has the frozen weights once it has begun; None: as the
       run says.
 
   Raises:
     ValueError: If the frozen weights are missing, damaged, or of another encoder.
   """
-  rank = config.encoder.lora
-  if rank is None:
+  if not config.encoder.partial:
     return encoder
   folder = folder or checks.folder_of(config)
   frozen = frozen_base.read(folder)
@@ -266,6 +267,10 @@ def adapted(
       )
     _, found, _ = _read(config, encoder, False)
     frozen = network.select(found, dual_encoder.encoder_prefix(encoder))
+  share, rank = config.encoder.frozen, config.encoder.lora
+  if share is not None:
+    return frozen_layers.freeze(encoder, frozen, share)
+  assert rank is not None
   return lora.adapt(encoder, frozen, rank)
 
 

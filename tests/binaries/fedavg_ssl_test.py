@@ -90,9 +90,9 @@ _WRONG = {
     'tau of --method is 2.0 with uniformity_weight=0, where it does nothing; leave it'
   ),
   '--objective=mae:projector=8/8': "has 'projector=8/8'; the fields are mask_ratio.",
-  '--encoder=vit_micro:stem=imagenet': 'the fields are width, precision, lora, patch.',
-  '--encoder=vit_micro:norm=group': 'the fields are width, precision, lora, patch.',
-  '--encoder=patch=4': 'the fields are width, precision, lora, norm, groups, stem.',
+  '--encoder=vit_micro:stem=imagenet': 'are width, precision, lora, frozen, patch.',
+  '--encoder=vit_micro:norm=group': 'are width, precision, lora, frozen, patch.',
+  '--encoder=patch=4': 'are width, precision, lora, frozen, norm, groups, stem.',
   '--objective=simsiam:temperature=0.1': "has 'temperature=0.1'; the fields are",
   '--method=centralized --runtime=packs=2': '--runtime is given with --method=cent',
   '--objective=supervised:labels=0.5': 'it is for centralized and centralized_steps on',

@@ -125,6 +125,8 @@ def test_another_run_starts_from_merged_weights(tmp_path):
     ('vit_micro:lora=0', "it has lora='0'; it must be a whole number"),
     ('conv2:lora=4', 'lora of --encoder is 4; it must be none of conv2, whose'),
     ('resnet8:lora=4 --task=digits_halves', 'none with --task=digits_halves, whose'),
+    ('resnet8:frozen=0.5', 'frozen of --encoder is 0.5 without --init_from; it must'),
+    ('vit_micro:frozen=0.5,lora=4', 'lora of --encoder is 4; it must be none where'),
   ],
 )
 def test_what_cannot_have_adapters_is_refused_before_the_run(tmp_path, line, said):
@@ -179,6 +181,7 @@ _FLAGS = (
   '--partition=iid:clients=3',
   '--clients_per_round=2',
   '--data=at_most=8',
+  '--clients=schedule=constant',
   '--evaluation=methods=knn',
 )
 _WITH = f'--encoder=vit_micro:width=0.25,patch=4,lora={_RANK}'
@@ -224,6 +227,25 @@ def test_a_run_with_adapters_from_its_start_to_its_files(tmp_path):
   ended = in_process.run(evaluate, f'--run={whole}', '--evaluation=methods=knn')
   assert ended.status == 0, ended.stderr
   assert json.loads((whole / 'evaluation.json').read_text()) == before
+
+
+def test_a_run_with_frozen_layers_resumes_without_its_start(tmp_path):
+  base, run = tmp_path / 'base', tmp_path / 'run'
+  small = '--encoder=resnet8:width=0.25'
+  _run(base, '--rounds=1', small)
+  with_half = (f'{small},frozen=0.5', f'--init_from={base}')
+  _run(run, '--rounds=1', *with_half)
+  base.rename(tmp_path / 'moved')
+  _run(run, '--rounds=2', *with_half)
+  first, last = (
+    encoder_file.read(each / 'encoder.keras') for each in (tmp_path / 'moved', run)
+  )
+  pairs = list(zip(first.get_weights(), last.get_weights(), strict=True))
+  same = [np.array_equal(*pair) for pair in pairs]
+  # Nine layers of a kernel and a norm's two: five are frozen.
+  assert (sum(same), len(same)) == (15, 27)
+  card = json.loads((run / 'encoder.json').read_text())
+  assert card['trained_parameters'] < card['parameters']
 
 
 @pytest.mark.long

@@ -74,7 +74,9 @@ class Adapters:
     adapted = False
     for name, spec in plain.items():
       if name.rpartition('/')[2] in norms:
-        trained[name] = parameters.ParameterSpec(spec.shape, _given(self.base[name]))
+        trained[name] = parameters.ParameterSpec(
+          spec.shape, parameters.of_value(self.base[name])
+        )
       elif _is_kernel(name) and _is_matrix(spec.shape):
         trained.update(self._pair(name, spec.shape[-2:]))
         adapted = True
@@ -169,16 +171,6 @@ def _plus(kernel: Any, a: Any, b: Any) -> Any:
     value=_plus(kernel.value, a.value, b.value),
     slots=tf.reshape(slots, [-1, *shape]),
   )
-
-
-def _given(value: np.ndarray) -> parameters.Initializer:
-  """Returns an initializer that draws nothing."""
-
-  def initialize(seed: Any, shape: tuple[int, ...], dtype: tf.DType) -> tf.Tensor:
-    del seed
-    return tf.constant(value, dtype, shape)
-
-  return initialize
 
 
 def _is_kernel(name: str) -> bool:

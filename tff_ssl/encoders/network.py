@@ -25,6 +25,7 @@ from typing import Any, Self, TypeAlias
 import tensorflow as tf
 
 from tff_ssl.encoders import checks
+from tff_ssl.encoders import frozen_layers
 from tff_ssl.encoders import interpreters
 from tff_ssl.encoders import lora
 from tff_ssl.encoders import network_ops
@@ -61,18 +62,18 @@ class Network:
     config: the configuration of an encoder that `registry.rebuild` can build again.
     field: the field of an example that an encoder reads: 'image', or 'left', 'features'
       and so on. Networks behind an encoder read no field.
-    precision: one of `PRECISIONS`; 'float32' means the parameters' own type, whatever
-      it is.
-    adapters: what is trained in place of kernels; None: all parameters are.
+    precision: one of `PRECISIONS`; 'float32' means the parameters' own type.
+    adapters: the trained part, beside a frozen base; None: all parameters are trained.
   """
 
   name: str
   input_shape: tuple[int, ...]
   forward: Callable[[network_ops.Operations, Any], Any]
   config: Any = None
-  field: str = dataclasses.field(default=IMAGE, kw_only=True)
-  precision: str = dataclasses.field(default=FLOAT32, kw_only=True)
-  adapters: lora.Adapters | None = dataclasses.field(default=None, kw_only=True)
+  _: dataclasses.KW_ONLY
+  field: str = IMAGE
+  precision: str = FLOAT32
+  adapters: lora.Adapters | frozen_layers.FrozenLayers | None = None
 
   def __post_init__(self) -> None:
     """Checks the precision, and that every layer can be built."""

@@ -7,6 +7,7 @@ import math
 from typing import Any, TypeAlias
 import zlib
 
+import numpy as np
 import tensorflow as tf
 
 # (seed int32[2], None for a `Constant`, shape, dtype) -> tensor.
@@ -51,6 +52,16 @@ def scaled_normal(fan_in: int, gain: float) -> Initializer:
     # operations.
     values = tf.raw_ops.StatelessRandomNormal(shape=shape, seed=seed)
     return tf.cast(values * math.sqrt(gain / fan_in), dtype)
+
+  return initialize
+
+
+def of_value(value: np.ndarray) -> Initializer:
+  """Returns an initializer that draws nothing: the parameter begins as `value`."""
+
+  def initialize(seed: Any, shape: tuple[int, ...], dtype: tf.DType) -> tf.Tensor:
+    del seed
+    return tf.constant(value, dtype, shape)
 
   return initialize
 
