@@ -195,9 +195,9 @@ def _clients(
   if _has_sgd(objective):
     rate = 0.3 if objective.batch_norm else 0.03
     return training.SgdClients(learning_rate=rate, momentum=0.9, batch_size=128)
-  batch_size = 256 if isinstance(method, Centralized) else 32
+  rate, batch_size = (4e-3, 256) if isinstance(method, Centralized) else (2e-3, 32)
   return training.AdamClients(
-    kind='adam', learning_rate=2e-3, schedule='cosine', batch_size=batch_size
+    kind='adam', learning_rate=rate, schedule='cosine', batch_size=batch_size
   )
 
 
