@@ -14,7 +14,8 @@ def check(precision: str) -> None:
   """Checks that convolutions of this type work here, and sum in float32.
 
   oneDNN and cuDNN sum in float32. TensorFlow's own CPU kernels, used on processors
-  without AVX-512, sum in bfloat16: a kernel's gradient can be a third of its size.
+  without AVX-512 even if oneDNN is on, sum in bfloat16: a kernel's gradient can be a
+  third of its size.
 
   Args:
     precision: One of `network.PRECISIONS`.

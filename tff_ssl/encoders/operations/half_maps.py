@@ -4,6 +4,12 @@ TensorFlow's operations would make a copy in float32 for each cast, difference, 
 and product of a norm, and take ten passes over them. Here XLA compiles what is done to
 every number to one loop: a norm with the relu behind it takes four passes, two forward
 and two backward, and no copy in float32 is ever in memory. TFF's worker has XLA too.
+
+Maps in float32 keep TensorFlow's operations (`wide_maps`). With these passes a ResNet-8
+takes 0.88 to 0.94 of the CPU time for a step on 512 views of 32 x 32 pixels, but 0.98
+to 1.04 on the 64 that stay in a cache or at 16 x 16 pixels, 1.16 to 1.25 on 4, and
+0.4 s more for each new number of rows, which XLA compiles for (AMD EPYC without
+AVX-512, one thread).
 """
 
 from collections.abc import Callable, Sequence
