@@ -5,14 +5,15 @@ adds figures, causes and commands. Only the standard library is imported.
 """
 
 import collections
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 import itertools
 import pathlib
 import statistics
 from typing import NamedTuple
 
+from docs.campaigns import figures as figures_lib
+from docs.campaigns import pages
 from docs.claims import data
-from docs.claims import figures as figures_lib
 from docs.claims import verdicts
 
 _INTRODUCTION = """# The claims of the papers
@@ -103,7 +104,7 @@ def _judged(folder: pathlib.Path) -> list[_Judged]:
   for budget in data.SEEDS:
     stored = figures_lib.read(folder / f'{budget}.csv')
     for claim in data.read(budget):
-      values = figures_lib.values(stored, claim)
+      values = claim.values(stored)
       judged.append(_Judged(claim, values, *verdicts.judge(claim, values)))
   return judged
 
@@ -136,7 +137,7 @@ def _glance(judged: Iterable[_Judged], name: str) -> str:
     cells = [texts.get(budget, '') for budget in data.SEEDS]
     claim = own[0].claim
     rows.append([name.format(claim_id), claim.source, claim.sentence, *cells])
-  return _table(('claim', 'shown in', 'sentence', *data.SEEDS), rows)
+  return pages.table(('claim', 'shown in', 'sentence', *data.SEEDS), rows)
 
 
 def _withdrawn(paper: str) -> str:
@@ -162,8 +163,8 @@ def _section(judged: _Judged) -> str:
     f'\n**{claim.budget}, {len(claim.seeds)} seeds: {verdict}.** '
     f'{" ".join(filter(None, (claim.decisive, claim.cause)))}\n\n'
     f'Protocol: {claim.protocol}\n\n'
-    f'{_table(("figure", "mean", "column", "run"), figures)}\n'
-    f'{_table(("difference", "paper", "needed", "mean", "holds"), comparisons)}\n'
+    f'{pages.table(("figure", "mean", "column", "run"), figures)}\n'
+    f'{pages.table(("difference", "paper", "needed", "mean", "holds"), comparisons)}\n'
     f'Bounds: {upper}; {lower}.\n'
   )
 
@@ -200,8 +201,3 @@ def _figure(of_seeds: Mapping[int, float]) -> str:
   if len(numbers) < 2:
     return ''.join(f'{number:.1f}' for number in numbers)
   return f'{statistics.fmean(numbers):.1f} ± {verdicts.deviation(numbers):.1f}'
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-  lines = [header, ['---'] * len(header), *rows]
-  return ''.join(f'| {" | ".join(line)} |\n' for line in lines)

@@ -5,8 +5,10 @@ import pathlib
 import statistics
 from typing import NamedTuple
 
+from docs.campaigns import figures
+from docs.campaigns import making
+from docs.campaigns import pages
 from docs.claims import data
-from docs.claims import figures
 from docs.claims import verdicts
 from docs.leaderboard import boards as boards_lib
 
@@ -82,12 +84,12 @@ def rows(
     stored: The stored figures.
   """
   found = []
-  for method in benchmark.methods.values():
-    tuned = boards_lib.chosen_rate(benchmark, board, method, stored)
-    rate = boards_lib.middle_rate(method) if tuned is None else tuned
+  for cell in benchmark.cells([board.name]):
+    method, tuned = cell.method, cell.chosen_rate(stored)
+    rate = cell.middle_rate if tuned is None else tuned
     is_last = tuned in (method.grid[0], method.grid[-1])
     how = _UNTUNED if tuned is None else _LAST * is_last
-    key = boards_lib.run(board, method, rate).key
+    key = cell.run(rate).key
 
     def values(column: str, key: str = key) -> list[float]:
       return [
@@ -98,14 +100,13 @@ def rows(
 
     if not (accuracies := values(board.column)):
       continue
-    norm = boards_lib.norm(board, method)
-    sent = [each for name in boards_lib.BYTES if (each := values(name))]
-    cpu = values(boards_lib.CPU)
+    sent = [each for name in making.BYTES if (each := values(name))]
+    cpu = values(making.CPU)
     found.append(
       Row(
         method.title,
         method.source,
-        norm,
+        cell.norm,
         accuracies,
         f'{rate:g}{how}',
         [statistics.fmean(each) * board.rounds / 1e6 for each in sent],
@@ -113,7 +114,7 @@ def rows(
       )
     )
     if untrained := values(f'{boards_lib.UNTRAINED}/{board.column}'):
-      floor = Row('untrained encoder', 'the floor', norm, untrained, '', (), None)
+      floor = Row('untrained encoder', 'the floor', cell.norm, untrained, '', (), None)
       found.append(floor)
   return sorted(found, key=lambda row: -statistics.fmean(row.accuracies))
 
@@ -151,9 +152,7 @@ def _section(board: boards_lib.Board, found: Sequence[Row]) -> str:
     return f'{head} Not run yet.\n'
   numbers = ('accuracy', 'seeds', 'rate', 'down', 'up', 'CPU')
   header = ('method', 'from', 'norm', *numbers)
-  lines = [header, ('---',) * len(header), *map(_cells, found)]
-  table = ''.join(f'| {" | ".join(line)} |\n' for line in lines)
-  return f'{head}\n\n{table}'
+  return f'{head}\n\n{pages.table(header, map(_cells, found))}'
 
 
 def _cells(row: Row) -> Sequence[str]:
