@@ -1,15 +1,23 @@
-"""Tables of pages, and the parts of pages that a program writes."""
+"""Pages of templates, and the parts of pages that a program writes."""
 
-from collections.abc import Iterable, Sequence
 import pathlib
+from typing import Any
+
+import jinja2
 
 from tff_ssl.storage import files
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-  """Returns a table in Markdown."""
-  lines = [header, ['---'] * len(header), *rows]
-  return ''.join(f'| {" | ".join(line)} |\n' for line in lines)
+def rendered(template: pathlib.Path, **values: Any) -> str:
+  """Returns the text of a template with these values and functions."""
+  environment = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(template.parent),
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+    undefined=jinja2.StrictUndefined,
+  )
+  return environment.get_template(template.name).render(**values)
 
 
 def write_between(page: pathlib.Path, marks: tuple[str, str], text: str) -> None:

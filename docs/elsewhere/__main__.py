@@ -20,8 +20,10 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn import datasets
 
-from docs.race import report
+from docs.campaigns import pages
+from tasks import images
 from tff_ssl.encoders import mobilenet
 from tff_ssl.encoders import network
 from tff_ssl.encoders import published_resnet
@@ -44,6 +46,10 @@ _EXAMPLES, _CLASSES = 6, 3
 _SCALING = exports.Scaling(np.full(_ROW, 127.5), np.full(_ROW, 1 / 74))
 # Encoders that are written fine-tuned too.
 _TUNED = ('conv2-batch', 'resnet8-group-cifar', 'convnext_micro', 'vit_micro')
+# An encoder of pictures of any size. The shorter side is four times that of a square:
+# with weights of few digits TFLite too, which has no float64, rounds pixels as we do.
+PHOTOGRAPH = 'photograph'
+_PHOTO, _SQUARE = (160, 128), (32, 32, 3)
 # Inputs and outputs of an encoder.
 _NUMBERS = 'numbers.npz'
 # Of the code and the requirements that files and differences are made by.
@@ -108,6 +114,7 @@ class Example(NamedTuple):
     features: Of these inputs.
     classifier: The classifier.
     is_tuned: Whether both were trained together.
+    fit: How raw pictures become inputs; None: they have the encoder's size.
   """
 
   encoder: network.Network
@@ -117,10 +124,11 @@ class Example(NamedTuple):
   features: np.ndarray
   classifier: linear_probe.LinearClassifier
   is_tuned: bool = False
+  fit: str | None = None
 
 
 def examples() -> Iterator[tuple[str, Example]]:
-  """Yields every encoder with a classifier, and some of them fine-tuned."""
+  """Yields every encoder with a classifier, some fine-tuned, one of a photograph."""
   generator = np.random.default_rng(0)
   for name, encoder in encoders():
     params, shape = values(encoder), encoder.input_shape
@@ -134,15 +142,31 @@ def examples() -> Iterator[tuple[str, Example]]:
       scaled = generator.normal(size=(_EXAMPLES, *shape)).astype(np.float32)
       scaled = np.concatenate([scaled, comparison.faint_rows(shape[0], _EXAMPLES)])
       raw = scaled / _SCALING.factor.astype(np.float32) + np.float32(_SCALING.mean)
-    # In float64, so that only what others round counts, and not what we do.
-    exact = {key: np.asarray(value, np.float64) for key, value in params.items()}
-    features = encoder.infer(exact, scaled.astype(np.float64)).numpy()
-    features = features.astype(np.float32)
-    fitted = _classifier(generator, features)
-    example = Example(encoder, params, raw, scaled, features, fitted)
+    example = _example(generator, encoder, raw, scaled)
     yield name, example
     if name in _TUNED:
       yield f'{name}-finetuned', _tuned(example)
+  raw = datasets.load_sample_images().images[0][np.newaxis, : _PHOTO[0], : _PHOTO[1]]
+  encoder = registry.build_encoder('conv2', _SQUARE, 0.25)
+  scaled = images.resize(raw, _SQUARE[0], 'crop') / np.float32(255)
+  example = _example(generator, encoder, raw, scaled)
+  yield PHOTOGRAPH, example._replace(fit='crop')
+
+
+def _example(
+  generator: np.random.Generator,
+  encoder: network.Network,
+  raw: np.ndarray,
+  scaled: np.ndarray,
+) -> Example:
+  """Returns an encoder with its features of inputs and a classifier on them."""
+  params = values(encoder)
+  # In float64, so that only what others round counts, and not what we do.
+  exact = {key: np.asarray(value, np.float64) for key, value in params.items()}
+  features = encoder.infer(exact, scaled.astype(np.float64)).numpy()
+  features = features.astype(np.float32)
+  fitted = _classifier(generator, features)
+  return Example(encoder, params, raw, scaled, features, fitted)
 
 
 def _tuned(example: Example) -> Example:
@@ -191,19 +215,19 @@ def write(folder: pathlib.Path, formats: Sequence[str] = exports.FORMATS) -> Non
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     files.write(made_by, _fingerprint())
-  total = len(list(encoders())) + len(_TUNED)
+  total = len(list(encoders())) + len(_TUNED) + 1
   started, written = time.monotonic(), 0
   for done, (name, each) in enumerate(examples(), start=1):
     if (folder / name / _NUMBERS).exists():
       continue
     with run_folder.RunFolder(folder / name, {}) as opened:
-      if not each.is_tuned:
+      if not each.is_tuned and each.fit is None:
         opened.save_encoder(each.encoder.to_keras(each.params), {})
     scaling = _SCALING if each.raw.ndim == 2 else None
     keras = each.encoder.to_keras(each.params)
     model = exports.with_preprocessing(keras, scaling, each.classifier)
     for kind in formats:
-      exports.write(model, kind, folder / name, each.encoder)
+      exports.write(model, kind, folder / name, each.encoder, each.fit)
     with files.atomic(folder / name / _NUMBERS) as path:
       np.savez(
         path,
@@ -263,7 +287,7 @@ def main(folder: pathlib.Path, page: str | None = None) -> None:
     write(folder)
     return
   differences = json.loads((folder / 'differences.json').read_text())
-  report.write_between(pathlib.Path(page), _MARKS, table(differences))
+  pages.write_between(pathlib.Path(page), _MARKS, table(differences))
 
 
 if __name__ == '__main__':

@@ -12,35 +12,6 @@ from docs.claims import data
 from docs.claims import verdicts
 from docs.leaderboard import boards as boards_lib
 
-_INTRODUCTION = """# The leaderboard of federated self-supervision
-
-All methods on the same data, partitions, networks and passes over the images, each at a
-rate chosen for it. `make leaderboard` makes the missing runs and writes this page; it
-resumes, and says beforehand what it costs. No figure is typed by hand: they are in
-[figures.csv](leaderboard/figures.csv), boards and methods in
-[boards.toml](leaderboard/boards.toml); `docs/leaderboard/README.md` says how to add a
-method.
-
-Clients train for one epoch of batches of 32 in each round; with a loss of statistics
-(DCCO, FedSC, FedAvg with CCO) they take one step on all their images, at the rate of
-the server's Adam. All networks are ResNet-8 of half the width.
-
-- *norm*: of the encoder and what follows it, as the method's program has it by default;
-  group norm has at most 32 groups. An untrained encoder is much better with batch norm
-  than with such a group norm, so compare methods of one norm, each with its floor.
-- *accuracy*: of a logistic regression on the frozen features, with 10 % of the labels
-  (HAM10000: the mean over classes of the recall), in per cent: the mean over seeds, and
-  an interval that holds the true mean nine times in ten, by Student's t.
-- *rate*: the best on a validation split, by one run with a seed that no result has.
-  Three are tried, and up to three more on a side while the best is the last one there;
-  *the last*: it still is. *untuned*: the middle one of the first three.
-- *down*, *up*: MB of the whole run to and from all clients, in float32; where clients
-  fill a table at the server, each counts the rows of its own.
-- *CPU*: seconds of a run with its evaluation. They depend on the machine.
-
-FedSup and the other methods with labels at the server are no part of it, because they
-have labels.
-"""
 _UNTUNED = ', untuned'
 _LAST = ', the last'
 
@@ -127,40 +98,15 @@ def text(benchmark: boards_lib.Benchmark, path: pathlib.Path) -> str:
     path: The file of stored figures.
   """
   stored = figures.read(path)
-  boards = benchmark.boards.values()
-  found = [rows(benchmark, board, stored) for board in boards]
-  sections = map(_section, boards, found)
-  return ''.join([_INTRODUCTION, _state(benchmark, found), *sections])
-
-
-def _state(benchmark: boards_lib.Benchmark, found: Sequence[Sequence[Row]]) -> str:
-  """Returns how much of the campaign is missing; '' if nothing is."""
-  cells = len(benchmark.boards) * len(benchmark.methods)
-  done = sum(row.is_result for each in found for row in each)
-  if done == cells:
-    return ''
-  return (
-    f'\n**The campaign is not complete.** Of {cells} cells, a method on a board, '
-    f'{done} have\n{boards_lib.SEEDS} seeds at a rate chosen for the method. Any other '
-    'figure shows that a run works,\nand ranks nothing.\n'
+  found = [(each, rows(benchmark, each, stored)) for each in benchmark.boards.values()]
+  return pages.rendered(
+    pathlib.Path(__file__).with_name('page.md.jinja'),
+    boards=found,
+    cells=len(benchmark.cells()),
+    done=sum(row.is_result for _, own in found for row in own),
+    seeds=boards_lib.SEEDS,
+    accuracy=_accuracy,
   )
-
-
-def _section(board: boards_lib.Board, found: Sequence[Row]) -> str:
-  head = f'\n## {board.title}\n\n{board.passes:g} passes, {board.rounds} rounds.'
-  if not found:
-    return f'{head} Not run yet.\n'
-  numbers = ('accuracy', 'seeds', 'rate', 'down', 'up', 'CPU')
-  header = ('method', 'from', 'norm', *numbers)
-  return f'{head}\n\n{pages.table(header, map(_cells, found))}'
-
-
-def _cells(row: Row) -> Sequence[str]:
-  sent = [f'{each:,.1f}' for each in row.megabytes] or ['', '']
-  cpu = '' if row.cpu is None else f'{row.cpu:,.0f}'
-  seeds = str(len(row.accuracies))
-  numbers = (_accuracy(row), seeds, row.rate, *sent, cpu)
-  return (row.title, row.source, row.norm, *numbers)
 
 
 def _accuracy(row: Row) -> str:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import psutil
 
-from docs.race import environments
 from docs.race.peers import protocol
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -34,6 +33,10 @@ _ENVIRONMENT = {
   'RAY_USAGE_STATS_ENABLED': '0',
   'RAY_worker_niceness': '0',
 }
+
+
+class UnavailableError(Exception):
+  """Raised if a peer cannot be measured; its text says why."""
 
 
 class Process:
@@ -97,14 +100,14 @@ class Process:
       self._ask({'weights': path})
       return dict(np.load(path))
 
-  def cpu_seconds(self) -> float:
+  def cpu_seconds(self) -> dict[str, float]:
     """Returns the CPU seconds of it and all that it started, since their start."""
     total = 0.0
     for process in self._tree():
       with contextlib.suppress(psutil.Error):
         # User and system time; the last two are of children that have ended.
         total += sum(process.cpu_times()[:4])
-    return total
+    return {'peer': total}
 
   def close(self) -> None:
     """Ends the peer and all that it started."""
@@ -176,5 +179,5 @@ class Process:
         total += process.memory_full_info().pss
     return total / _MIB
 
-  def _gone(self, what: str) -> environments.UnavailableError:
-    return environments.UnavailableError(f'its process {what} ({self._log})')
+  def _gone(self, what: str) -> UnavailableError:
+    return UnavailableError(f'its process {what} ({self._log})')

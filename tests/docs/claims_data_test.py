@@ -1,10 +1,12 @@
 """What is read from the files of claims, made up here, and what those of docs hold."""
 
+import ast
 import pathlib
 import subprocess
 import sys
 import tomllib
 
+import jinja2
 import pytest
 
 from docs.campaigns import figures
@@ -195,12 +197,16 @@ def test_the_page_is_that_of_the_data_and_of_the_stored_figures():
   assert (_ROOT / 'docs' / 'claims.md').read_text(encoding='utf-8') == page.summary()
 
 
-def test_the_page_of_the_site_needs_the_standard_library_alone():
-  # -I and -S leave out all packages that are installed.
-  code = f'import sys; sys.path.insert(0, {str(_ROOT)!r})\n'
-  code += 'from docs.claims import page; print(page.markdown())'
+def test_the_page_of_the_site_needs_jinja2_alone():
+  # -I and -S leave out what the environment imports by itself.
+  installed = pathlib.Path(jinja2.__file__).parents[1]
+  code = f'import sys; sys.path += [{str(_ROOT)!r}, {str(installed)!r}]\n'
+  code += 'from docs.claims import page; print(page.markdown())\n'
+  code += 'print({name.partition(".")[0] for name in sys.modules}'
+  code += ' - sys.stdlib_module_names - {"__main__"}, file=sys.stderr)'
   ended = subprocess.run(
     [sys.executable, '-I', '-S', '-c', code], capture_output=True, text=True, check=True
   )
+  assert ast.literal_eval(ended.stderr) == {'docs', 'jinja2', 'markupsafe', 'tff_ssl'}
   for claim in _CLAIMS['digits'] + _CLAIMS['cifar']:
     assert f'\n### {claim.id}\n' in ended.stdout
