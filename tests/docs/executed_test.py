@@ -152,19 +152,20 @@ def graphs_as_traced(monkeypatch):
 def test_notebook_own_pictures_runs(tmp_path, graphs_as_traced):
   names = _run(
     'own_pictures',
-    FOLDER=str(tmp_path),
+    FOLDER=f'{tmp_path}/pictures',
+    RUN=f'{tmp_path}/run',
     PICTURES=80,
     HOLDERS=8,
     ROUNDS=2,
     HOLDERS_PER_ROUND=3,
-    ENCODER='conv2',
+    WIDTH=0.125,
     FIGURE=str(tmp_path / 'neighbours.png'),
   )
 
   task, nearest = names['task'], names['nearest']
   assert (len(task.train), len(task.test)) == (60, 20)
   # What was saved, read by Keras alone, finds the same neighbours.
-  model = tf.keras.models.load_model(tmp_path / 'encoder.keras')
+  model = tf.keras.models.load_model(tmp_path / 'run' / 'encoder.keras')
   train, shown = (
     tf.math.l2_normalize(model(images.astype(np.float32) / 255), axis=1).numpy()
     for images in (task.train.image, names['shown'])
