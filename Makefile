@@ -133,8 +133,9 @@ build/race/%/installed.txt: docs/race/requirements/%.txt
 	$(call environment,)
 
 # Makes environments of 6 GB first. Nothing of this project is in them. It writes the
-# table of docs/take_away.md. The same command goes on after an interruption.
+# table of docs/take_away.md.
 elsewhere: venv $(ELSEWHERE_PLACES:%=$(ELSEWHERE)/%/installed.txt)
+	rm -rf $(ELSEWHERE)/files
 	PYTHONPATH=$(ELSEWHERE)/onnx $(BIN)/python -m docs.elsewhere $(ELSEWHERE)/files
 	$(BIN)/python $(ELSEWHERE_CHECK) keras savedmodel tflite
 	$(ELSEWHERE)/keras2/bin/python $(ELSEWHERE_CHECK) keras

@@ -5,18 +5,14 @@
 
 `check.py` reads the files in environments that have nothing of this project, and
 compares the numbers; the second command writes what it found into a page. `make
-elsewhere` does all of it. What was interrupted goes on where it stopped, unless code or
-requirements have changed: then all begins anew.
+elsewhere` does all of it.
 """
 
 import collections
 from collections.abc import Iterator, Mapping, Sequence
-import hashlib
 import json
 import pathlib
-import shutil
 import sys
-import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +31,6 @@ from tff_ssl.evaluation import linear_probe
 from tff_ssl.export import comparison
 from tff_ssl.export import exports
 from tff_ssl.runs import run_folder
-from tff_ssl.storage import files
 
 # Odd and even sides: padding differs.
 _IMAGE = (33, 32, 3)
@@ -52,9 +47,6 @@ PHOTOGRAPH = 'photograph'
 _PHOTO, _SQUARE = (160, 128), (32, 32, 3)
 # Inputs and outputs of an encoder.
 _NUMBERS = 'numbers.npz'
-# Of the code and the requirements that files and differences are made by.
-_FINGERPRINT = 'made_by.txt'
-_ROOT = pathlib.Path(__file__).parents[2]
 _MARKS = '<!-- elsewhere: written by make elsewhere -->', '<!-- elsewhere: end -->'
 
 
@@ -198,28 +190,12 @@ def write(folder: pathlib.Path, formats: Sequence[str] = exports.FORMATS) -> Non
   """Writes a folder for each encoder: its files, and `numbers.npz`.
 
   Args:
-    folder: It is made, unless it was. What other code has written there is removed;
-      encoders of this code that are complete stay as they are.
+    folder: A new folder.
     formats: Formats of the exports.
-
-  Raises:
-    ValueError: If the folder holds something else.
   """
   exports.check(formats)
-  made_by = folder / _FINGERPRINT
-  if not made_by.exists() and folder.is_dir() and any(folder.iterdir()):
-    raise ValueError(
-      f'{folder} holds something else; it must be new, empty, or made by this program.'
-    )
-  if not made_by.exists() or made_by.read_text() != _fingerprint():
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    files.write(made_by, _fingerprint())
-  total = len(list(encoders())) + len(_TUNED) + 1
-  started, written = time.monotonic(), 0
-  for done, (name, each) in enumerate(examples(), start=1):
-    if (folder / name / _NUMBERS).exists():
-      continue
+  folder.mkdir(parents=True)
+  for name, each in examples():
     with run_folder.RunFolder(folder / name, {}) as opened:
       if not each.is_tuned and each.fit is None:
         opened.save_encoder(each.encoder.to_keras(each.params), {})
@@ -228,30 +204,14 @@ def write(folder: pathlib.Path, formats: Sequence[str] = exports.FORMATS) -> Non
     model = exports.with_preprocessing(keras, scaling, each.classifier)
     for kind in formats:
       exports.write(model, kind, folder / name, each.encoder, each.fit)
-    with files.atomic(folder / name / _NUMBERS) as path:
-      np.savez(
-        path,
-        raw=each.raw,
-        scaled=each.scaled,
-        features=each.features,
-        probabilities=each.classifier.probabilities(each.features),
-      )
-    written += 1
-    left = (time.monotonic() - started) / written * (total - done) / 60
-    print(f'{name}: written, {done} of {total}; {left:.0f} minutes left', flush=True)
-
-
-def _fingerprint() -> str:
-  """Returns a hash of the code and the requirements."""
-  sources = [_ROOT / 'requirements.txt']
-  for place in ('tff_ssl', 'tasks', 'binaries', 'docs/elsewhere'):
-    for suffix in ('py', 'txt', 'jinja'):
-      sources += (_ROOT / place).rglob(f'*.{suffix}')
-  digest = hashlib.sha256()
-  for path in sorted(sources):
-    content = path.read_bytes()
-    digest.update(f'{path.relative_to(_ROOT)} {len(content)} '.encode() + content)
-  return digest.hexdigest()
+    np.savez(
+      folder / name / _NUMBERS,
+      raw=each.raw,
+      scaled=each.scaled,
+      features=each.features,
+      probabilities=each.classifier.probabilities(each.features),
+    )
+    print(f'{name}: written', flush=True)
 
 
 def table(differences: Mapping[str, Mapping[str, float]]) -> str:
