@@ -31,11 +31,12 @@ class Fake:
   def weights(self):
     return {'w': np.arange(3.0)}
 
+channel = protocol.Channel()
 daemon = subprocess.Popen(
   [sys.executable, '-c', 'import time; time.sleep(60)'], start_new_session=True
 )
 pathlib.Path(sys.argv[1]).write_text(f'{os.getpid()} {daemon.pid}')
-protocol.Channel().serve(Fake(), {'fake': '1.0'}, 'as a test')
+channel.serve(Fake(), {'fake': '1.0'}, 'as a test')
 """
 
 
@@ -79,6 +80,8 @@ def test_a_peer_that_fails_is_unavailable_and_gone(tmp_path):
 
 
 def test_a_peer_without_its_library_says_so(tmp_path):
-  command = _command(tmp_path, 'print(\'{"error": "ImportError: no torch"}\')')
+  fails = 'from docs.race.peers import protocol\n'
+  fails += 'protocol.Channel().fail(ImportError("no torch"))\n'
+  command = _command(tmp_path, fails)
   with pytest.raises(process_lib.UnavailableError, match='failed: ImportError: no to'):
     process_lib.Process(command, tmp_path / 'log')
