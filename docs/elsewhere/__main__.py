@@ -16,6 +16,7 @@ import sys
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from sklearn import datasets
 
 from docs.campaigns import pages
@@ -220,12 +221,10 @@ def table(differences: Mapping[str, Mapping[str, float]]) -> str:
   Args:
     differences: Place -> encoder -> the largest difference.
   """
-  names = sorted({name for found in differences.values() for name in found})
-  rows = [['encoder', *differences], ['---', *['---:'] * len(differences)]]
-  for name in names:
-    gaps = [found.get(name) for found in differences.values()]
-    rows.append([name, *('' if gap is None else f'{gap:.0e}' for gap in gaps)])
-  return '\n'.join(f'| {" | ".join(row)} |' for row in rows)
+  gaps = pd.DataFrame(differences).sort_index().rename_axis('encoder')
+  shown = gaps.map(lambda gap: '' if np.isnan(gap) else f'{gap:.0e}')
+  align = ['left', *['right'] * len(differences)]
+  return shown.to_markdown(colalign=align, disable_numparse=True)
 
 
 def _classifier(
