@@ -12,13 +12,12 @@
 #
 # ```console
 # $ PYTHONPATH=. .venv/bin/python docs/notebooks/own_pictures.py
-# cases: train 960 images of 48 clients (960 unlabelled), test 240 images of 12 ...
-# round 20, loss 1.595
 # ...
-# round 100, loss 0.676
+# round 100/100, loss 2.415, spread 0.9434, 1.45 s/round, 00:00 left
+# Without labels: green, fine: examples vary 3.1 times as much as views of one ...
 # ```
 #
-# It takes 50 seconds of CPU time, and draws this:
+# It takes two minutes of CPU time, and draws this:
 #
 # ![Held-out pictures, each with its nearest](../figures/notebook_neighbours.png)
 
