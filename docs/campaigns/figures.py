@@ -3,7 +3,7 @@
 Run folders are large and stay on their machine. A row names its run by the hash of
 program and flags; rows of runs that the campaign does not have are left out.
 
-Only the standard library is imported: the site's environment has nothing else.
+Only the standard library is imported, because the site's environment is not ours.
 """
 
 from collections.abc import Collection, Mapping

@@ -1,6 +1,6 @@
 """The claims, read from the TOML files of this folder (README.md describes them).
 
-Only the standard library is imported: the site's environment has nothing else.
+Only the standard library is imported, because the site's environment is not ours.
 """
 
 import collections
