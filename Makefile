@@ -19,6 +19,13 @@ DOCS_STAMP := $(DOCS)/installed.txt
 # docs/elsewhere/requirements, but what writes ONNX is added to our own.
 ELSEWHERE := build/elsewhere
 ELSEWHERE_PLACES := keras2 keras3_4 jax tensorflow torch onnx
+RACE_PEERS := pfl_research flower fed_jax
+# An environment of the packages that a target is made of.
+define environment
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --no-input $(1) -r $<
+	cp $< $@
+endef
 ELSEWHERE_CHECK := -W ignore docs/elsewhere/check.py $(ELSEWHERE)/files
 UV := uv==0.13.8
 RESOLVE := build/uv/bin/uv pip compile --quiet --python-version 3.11 \
@@ -34,34 +41,37 @@ TORTURE := $(BIN)/python -m pytest -m torture -o tmp_path_retention_policy=faile
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo claims claims-cifar claims-elsewhere test check bench
+.PHONY: help help-lab demo claims claims-cifar claims-elsewhere test check bench
 .PHONY: leaderboard
 .PHONY: bench-growth docs docs-serve docs-venv test-long kill-campaign torture format lock
 .PHONY: race elsewhere backbones lite0 simclr clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'
+	@echo 'make lite0        get weights of EfficientNet-Lite0, to start a run from'
+	@echo 'make docs         build the site of the documentation into build/site'
+	@echo 'make docs-serve   serve it at http://localhost:8000, and rebuild it on changes'
+	@echo 'make test         run the tests (ARGS: for pytest)'
+	@echo 'make check        lint, formatting and types'
+	@echo 'make format       format, and fix what the linter can'
+	@echo 'make clean        remove caches and built files (.venv and runs stay)'
+	@echo 'make help-lab     list what measures, compares and attacks'
+
+help-lab:
 	@echo "make claims       the papers' claims on digits (hours); writes docs/claims.md"
 	@echo 'make claims-cifar the same on CIFAR (days); both resume where they stopped'
 	@echo "make claims-elsewhere  FedAvg on Fashion-MNIST in Flower's setting (hours)"
 	@echo 'make leaderboard  all methods on all boards (some 20 CPU hours); writes its page'
-	@echo 'make test         run the tests (ARGS: for pytest)'
-	@echo 'make test-long    run the slow tests of further methods, then make elsewhere'
-	@echo 'make check        lint, formatting and types'
 	@echo 'make bench        the cost of a round compared with a centralized step'
 	@echo 'make bench-growth how that cost grows'
 	@echo 'make race         compare libraries on the same work; writes docs/benchmarks.md'
 	@echo 'make elsewhere    load all encoders in other frameworks, and compare numbers'
 	@echo 'make backbones    compare published networks with PyTorch (TORCH: its Python)'
-	@echo 'make lite0        get weights of EfficientNet-Lite0, to start a run from'
 	@echo 'make simclr       train SimCLR here and in plain PyTorch, side by side'
+	@echo 'make test-long    run the slow tests of further methods, then make elsewhere'
+	@echo 'make torture      kill runs, damage their folders, fill disks'
 	@echo 'make kill-campaign  kill workers in every round of a run on eight of them'
-	@echo 'make torture      kill runs, damage their folders, fill disks, give bad input'
-	@echo 'make format       format, and fix what the linter can'
-	@echo 'make docs         build the site of the documentation into build/site'
-	@echo 'make docs-serve   serve it at http://localhost:8000, and rebuild it on changes'
 	@echo 'make lock         resolve both requirements*.in into their locks'
-	@echo 'make clean        remove caches and built files (.venv and runs stay)'
 
 demo: venv
 	$(BIN)/python -m binaries.dcco --task=digits --augmentation=mild \
@@ -77,9 +87,8 @@ claims: venv
 claims-cifar: venv
 	$(BIN)/python -m docs.claims --budget=cifar $(ARGS)
 
-# ARGS=--data_dir=FOLDER, unless Debian's package dataset-fashion-mnist is installed.
 claims-elsewhere: venv
-	$(BIN)/python -m docs.claims.flower $(ARGS)
+	PYTHONPATH=. $(BIN)/python docs/notebooks/flower_setting.py
 
 # ARGS='--boards=digits_silo --seeds=1'; --data=ham10000=FILE where the data are.
 leaderboard: venv
@@ -117,14 +126,17 @@ bench-growth: venv
 # Makes environments of 3 GB under build/race first. Then some 25 minutes on two cores,
 # which must have nothing else to do; ARGS='--repeats=2 --regimes=A' takes a third of it.
 race: venv
+	-$(MAKE) --keep-going $(RACE_PEERS:%=build/race/%/installed.txt)
 	$(BIN)/python -m docs.race $(ARGS)
 
+build/race/%/installed.txt: docs/race/requirements/%.txt
+	$(call environment,)
+
 # Makes environments of 6 GB first. Nothing of this project is in them. It writes the
-# table of docs/take_away.md. The same command goes on after an interruption.
+# table of docs/take_away.md.
 elsewhere: venv $(ELSEWHERE_PLACES:%=$(ELSEWHERE)/%/installed.txt)
+	rm -rf $(ELSEWHERE)/files
 	PYTHONPATH=$(ELSEWHERE)/onnx $(BIN)/python -m docs.elsewhere $(ELSEWHERE)/files
-	PYTHONPATH=$(ELSEWHERE)/onnx $(BIN)/python -m docs.elsewhere.photograph \
-	  $(ELSEWHERE)/files
 	$(BIN)/python $(ELSEWHERE_CHECK) keras savedmodel tflite
 	$(ELSEWHERE)/keras2/bin/python $(ELSEWHERE_CHECK) keras
 	KERAS_BACKEND=jax $(ELSEWHERE)/keras3_4/bin/python $(ELSEWHERE_CHECK) keras
@@ -137,9 +149,7 @@ elsewhere: venv $(ELSEWHERE_PLACES:%=$(ELSEWHERE)/%/installed.txt)
 
 # The dependencies of torch differ by where it comes from, and are not all pinned.
 $(ELSEWHERE)/%/installed.txt: docs/elsewhere/requirements/%.txt
-	$(PYTHON) -m venv --clear $(@D)
-	$(@D)/bin/python -m pip install --quiet --no-input --only-binary=:all: -r $<
-	cp $< $@
+	$(call environment,--only-binary=:all:)
 
 $(ELSEWHERE)/onnx/installed.txt: docs/elsewhere/requirements/onnx.txt | venv
 	rm -rf $(@D)
@@ -165,7 +175,7 @@ backbones: venv
 kill-campaign: venv
 	$(TORTURE) tests/torture/workers_test.py $(ARGS)
 
-# Ten minutes on two cores; ARGS='--trials=kills=90,inputs=60 --minutes=600',
+# Ten minutes on two cores; ARGS='--trials=kills=90,folders=60 --minutes=600',
 # ARGS='-k disk --trials=disk=21', ARGS="-k 'kills and hosts-3'", ARGS=--lf.
 torture: venv
 	$(TORTURE) tests/torture --deselect tests/torture/workers_test.py $(ARGS)

@@ -5,8 +5,11 @@ threads, including spinning while they wait, which wall time on idle cores hides
 """
 
 import collections
+from collections.abc import Callable, Mapping
+import functools
 import statistics
 import time
+from typing import Any, NamedTuple
 
 from docs.bench import sides
 from tff_ssl.execution import contexts
@@ -17,6 +20,36 @@ WARM_UP_ROUNDS = 3
 _REPORTED = ('bytes_down', 'bytes_up', 'nonfinite_clients')
 
 Numbers = collections.OrderedDict[str, float]
+
+
+class Timed(NamedTuple):
+  """Something that was done once.
+
+  Attributes:
+    result: What it returned.
+    seconds: Wall seconds.
+    cpu: CPU seconds by process.
+  """
+
+  result: Any
+  seconds: float
+  cpu: Mapping[str, float]
+
+
+def timed(
+  work: Callable[[], Any], cpu_seconds: Callable[[], Mapping[str, float]]
+) -> Timed:
+  """Does something, and measures it.
+
+  Args:
+    work: Does it.
+    cpu_seconds: Returns the CPU seconds so far, by process.
+  """
+  before, started = cpu_seconds(), time.perf_counter()
+  result = work()
+  ended, after = time.perf_counter(), cpu_seconds()
+  cpu = {name: value - before.get(name, 0.0) for name, value in after.items()}
+  return Timed(result, ended - started, cpu)
 
 
 def compare(
@@ -42,22 +75,21 @@ def compare(
     centralized.round(number)
   samples: dict[str, list[float]] = collections.defaultdict(list)
   for number in range(WARM_UP_ROUNDS, WARM_UP_ROUNDS + rounds):
-    cpu_before, started = execution.cpu_seconds(), time.perf_counter()
-    metrics = federated.round(number)
-    cpu_between, between = execution.cpu_seconds(), time.perf_counter()
-    centralized.round(number)
-    cpu_after, ended = execution.cpu_seconds(), time.perf_counter()
+    taken, step = (
+      timed(functools.partial(side.round, number), execution.cpu_seconds)
+      for side in (federated, centralized)
+    )
     # The worker has no part in the centralized step. What it does meanwhile, such as
     # freeing its values, follows from a round. In process there is no worker.
-    driver = cpu_between['driver'] - cpu_before['driver']
-    worker = cpu_after.get('worker', 0.0) - cpu_before.get('worker', 0.0)
+    driver = taken.cpu['driver']
+    worker = taken.cpu.get('worker', 0.0) + step.cpu.get('worker', 0.0)
     for name, value in (
-      ('federated_seconds', between - started),
-      ('centralized_seconds', ended - between),
+      ('federated_seconds', taken.seconds),
+      ('centralized_seconds', step.seconds),
       ('federated_driver_cpu_seconds', driver),
       ('federated_worker_cpu_seconds', worker),
       ('federated_cpu_seconds', driver + worker),
-      ('centralized_cpu_seconds', cpu_after['driver'] - cpu_between['driver']),
+      ('centralized_cpu_seconds', step.cpu['driver']),
     ):
       samples[name].append(value)
   result: Numbers = collections.OrderedDict(
@@ -67,7 +99,9 @@ def compare(
     # The kernel counts CPU time in ticks of 10 ms: a tiny step may have taken zero.
     divisor = result[f'centralized_{name}'] or float('nan')
     result[name.replace('seconds', 'ratio')] = result[f'federated_{name}'] / divisor
-  result.update((name, metrics[name]) for name in _REPORTED if name in metrics)
+  result.update(
+    (name, taken.result[name]) for name in _REPORTED if name in taken.result
+  )
   peaks = execution.peak_memory()
   result['peak_memory_mib'] = sum(peaks.values())
   result.update((f'{name}_peak_memory_mib', mib) for name, mib in peaks.items())

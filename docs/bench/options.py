@@ -40,7 +40,7 @@ class Options:
   """
 
   experiment: Literal[
-    'dcco', 'fedavg', 'fedsup', 'fedema', 'per_ssfl', 'featarc', 'precision'
+    'dcco', 'fedavg', 'fedema', 'per_ssfl', 'featarc', 'fedsup', 'precision'
   ] = 'dcco'
   regime: Literal['A', 'B', 'C', 'D'] | None = None
   clients: tuple[kinds.Count, ...] = ()

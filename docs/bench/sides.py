@@ -52,7 +52,7 @@ def build(problem: experiments.Problem, name: str) -> tuple[Side, Side]:
   if name == experiments.PRECISION:
     half, full = (_precision(problem, p) for p in (network.BFLOAT16, network.FLOAT32))
     return half, full
-  experiment = experiments.EXPERIMENTS[name](problem)
+  experiment = experiments.build(problem, name)
   federated = Federated(problem, experiment.algorithm)
   if experiment.algorithm.is_stateful:
     return federated, InMemory(problem, experiment.algorithm)

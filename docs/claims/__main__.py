@@ -9,6 +9,7 @@ repeated if they are there or its folder is complete. After Ctrl-C or a kill the
 command resumes. With --seeds=0 it writes the page alone.
 """
 
+from collections.abc import Iterable, Iterator
 import dataclasses
 import pathlib
 from typing import Literal
@@ -16,12 +17,11 @@ from typing import Literal
 from binaries.config import command_line
 from binaries.launching import job_runner
 from binaries.launching import program
+from docs.campaigns import figures
+from docs.campaigns import making
 from docs.claims import data
 from docs.claims import page
-from docs.claims import running
 from tff_ssl.computing import kinds
-from tff_ssl.computing import sessions
-from tff_ssl.runs import run_config
 from tff_ssl.storage import files
 
 
@@ -61,35 +61,46 @@ def main(
   Raises:
     ValueError: If an option has a wrong value, or a run failed.
   """
-  claims = data.read(options.budget)
-  chosen = [
-    claim for claim in claims if claim.id in options.claims or not options.claims
-  ]
-  for name in {*options.claims} - {claim.id for claim in chosen}:
-    ids = ', '.join(claim.id for claim in claims)
-    raise ValueError(f'claims has {name!r}; it must be one of {ids}.')
-  most = data.MOST_SEEDS
-  seeds = most if options.seeds is None else options.seeds
-  if seeds > most:
-    raise ValueError(f'seeds is {seeds}; it must be a whole number from 0 to {most}.')
-  figures = [figure for claim in claims for figure in claim.figures.values()]
-  tasks = {name for each in figures for name in (each.run.task, each.transfer_task)}
-  paths = running.paths(options.data, {*filter(None, tasks)})
-  runs = pathlib.Path(options.runs) / options.budget
-  # Runs and their logs are written into it, and it may be a stranger's.
-  if runs.is_dir():
-    run_config.check_contained(runs)
-  stored = folder / f'{options.budget}.csv'
-  jobs = options.jobs or sessions.cores()
-  runner = running.Runner(stored, claims, chosen, jobs, paths, start)
+  claims = {claim.id: claim for claim in data.read(options.budget)}
+  ids = making.chosen('claims', options.claims, claims)
+  most = data.MOST_SEEDS if options.seeds is None else options.seeds
+  making.check_seeds(most, data.MOST_SEEDS)
+  columns = data.columns(claims.values())
+  runner = making.Runner(
+    folder / f'{options.budget}.csv',
+    pathlib.Path(options.runs) / options.budget,
+    columns,
+    making.paths(options.data, columns),
+    options.jobs,
+    start,
+  )
   failures = []
   try:
-    if seeds:
-      failures = runner.run(runner.jobs(runs, seeds))
+    if most:
+      wanted = runs([claims[name] for name in ids], most)
+      failures = runner.run([runner.job(*each) for each in wanted])
   finally:
     files.write(folder.with_suffix('.md'), page.summary(folder))
   if failures:
     raise ValueError(f'{len(failures)} runs failed: {" ".join(failures)}')
+
+
+def runs(claims: Iterable[data.Claim], most: int) -> Iterator[tuple[figures.Run, int]]:
+  """Yields runs with their seeds: all with the first seed before any with the second.
+
+  Args:
+    claims: The claims, which say how many seeds they need.
+    most: Most seeds of a run.
+  """
+  seeds: dict[figures.Run, int] = {}
+  for claim in claims:
+    for title, figure in claim.figures.items():
+      needed = len(claim.seeds_of(title))
+      seeds[figure.run] = max(seeds.get(figure.run, 0), needed)
+  for seed in range(most):
+    for run, needed in seeds.items():
+      if seed < needed:
+        yield run, seed
 
 
 if __name__ == '__main__':

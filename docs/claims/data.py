@@ -1,18 +1,18 @@
 """The claims, read from the TOML files of this folder (README.md describes them).
 
-Only the standard library is imported: the site's environment has nothing else.
+Only the standard library is imported, because the site's environment is not ours.
 """
 
 import collections
 from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
-import hashlib
 import itertools
-import json
 import pathlib
 import string
 import tomllib
-from typing import Any
+from typing import Any, NamedTuple
+
+from docs.campaigns import figures as figures_lib
 
 FOLDER = pathlib.Path(__file__).parent
 # Flags that may be given again with some of their fields.
@@ -36,54 +36,16 @@ SEEDS_OF_BOUNDS = 3
 MOST_SEEDS = 10
 
 
-@dataclasses.dataclass(frozen=True)
-class Run:
-  """A command, without its seed and folder.
-
-  Attributes:
-    name: Name of its folder; unique in a budget.
-    program: Module of `binaries`.
-    flags: Flags such as '--rounds=20', each name once.
-  """
-
-  name: str
-  program: str
-  flags: tuple[str, ...]
-
-  @property
-  def key(self) -> str:
-    """A short hash of program and flags: a stored figure counts for these alone."""
-    text = json.dumps([self.program, *sorted(self.flags)])
-    return hashlib.sha256(text.encode()).hexdigest()[:10]
-
-  @property
-  def task(self) -> str:
-    """The task that it is trained on."""
-    return dict(flag.split('=') for flag in self.flags if '--task=' in flag)['--task']
-
-  def folder(self, base: pathlib.Path, seed: int) -> pathlib.Path:
-    """Returns its run folder in the folder of all."""
-    return base / f'{self.name}-{self.key}' / f'seed_{seed}'
-
-
-@dataclasses.dataclass(frozen=True)
-class Figure:
+class Figure(NamedTuple):
   """A number of a run, one for each seed.
 
   Attributes:
     run: The run.
-    column: Name in `evaluation.json`, or in the last row of `metrics.csv`. One that
-      begins with `transfer/TASK/` is evaluated on that task, after the run.
+    column: Name in `evaluation.json`, or in the last row of `metrics.csv`.
   """
 
-  run: Run
+  run: figures_lib.Run
   column: str
-
-  @property
-  def transfer_task(self) -> str:
-    """The task that it is evaluated on, if it is not that of the run; else ''."""
-    first, *others = self.column.split('/')
-    return others[0] if first == 'transfer' else ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,6 +107,17 @@ class Claim:
     is_bound = title in self.bounds and title not in compared
     return self.seeds[:SEEDS_OF_BOUNDS] if is_bound else self.seeds
 
+  def values(self, stored: figures_lib.Stored) -> dict[str, dict[int, float]]:
+    """Returns the stored values of its figures, by title, by seed."""
+    return {
+      title: {
+        seed: stored[key]
+        for seed in self.seeds
+        if (key := (figure.run.key, seed, figure.column)) in stored
+      }
+      for title, figure in self.figures.items()
+    }
+
 
 def read(budget: str, folder: pathlib.Path = FOLDER) -> list[Claim]:
   """Reads the claims of a budget.
@@ -186,13 +159,13 @@ def withdrawn(folder: pathlib.Path = FOLDER) -> Iterator[tuple[str, str, str]]:
       yield content['paper'], name, ' '.join(reason.split())
 
 
-def columns(claims: Iterable[Claim]) -> dict[Run, list[str]]:
+def columns(claims: Iterable[Claim]) -> dict[figures_lib.Run, list[str]]:
   """Lists the runs of claims, each once, and the columns that they need from each.
 
   Args:
     claims: The claims.
   """
-  needed: dict[Run, list[str]] = {}
+  needed: dict[figures_lib.Run, list[str]] = {}
   for figure in (figure for claim in claims for figure in claim.figures.values()):
     own = needed.setdefault(figure.run, [])
     own += [figure.column] if figure.column not in own else []
@@ -238,7 +211,6 @@ def _claim(
   comparisons = [c for entry in own.pop('compare') for c in _comparisons(entry)]
   upper, lower = own.pop('bounds', content['bounds'])
   column = own.pop('column', content['column'])
-  variant = own.pop('variant', None)
   named = {title for comparison in comparisons for title in comparison.terms}
   named |= {upper, lower, *own.pop('show', content.get('show', ()))}
   if unknown := sorted(named - content['figures'].keys()):
@@ -255,7 +227,7 @@ def _claim(
   for title, figure in content['figures'].items():
     if title in named:
       run, of_run = (figure, '$column') if isinstance(figure, str) else figure
-      made = _run(run, content['runs'][run], variant)
+      made = _run(run, content['runs'][run])
       figures[title] = Figure(made, of_run.replace('$column', column))
   return Claim(
     id=name,
@@ -271,17 +243,16 @@ def _claim(
   )
 
 
-def _run(name: str, command: str, variant: Mapping[str, str] | None) -> Run:
+def _run(name: str, command: str) -> figures_lib.Run:
   """Makes a run; of two values of a flag, or of a field of it, the last counts."""
-  if variant:
-    name, command = f'{name}_{variant["name"]}', f'{command} {variant["flags"]}'
   program, *flags = command.split()
   last: dict[str, str] = {}
   for flag in flags:
     key, _, value = flag.partition('=')
     again = key in last and key.removeprefix('--') in _WITH_FIELDS
     last[key] = _joined(last[key], value) if again else value
-  return Run(name, program, tuple(f'{key}={value}' for key, value in last.items()))
+  words = tuple(f'{key}={value}' for key, value in last.items())
+  return figures_lib.Run(name, program, words)
 
 
 def _joined(first: str, second: str) -> str:

@@ -5,23 +5,22 @@
 
 `check.py` reads the files in environments that have nothing of this project, and
 compares the numbers; the second command writes what it found into a page. `make
-elsewhere` does all of it. What was interrupted goes on where it stopped, unless code or
-requirements have changed: then all begins anew.
+elsewhere` does all of it.
 """
 
 import collections
 from collections.abc import Iterator, Mapping, Sequence
-import hashlib
 import json
 import pathlib
-import shutil
 import sys
-import time
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
+from sklearn import datasets
 
-from docs.race import report
+from docs.campaigns import pages
+from tasks import images
 from tff_ssl.encoders import mobilenet
 from tff_ssl.encoders import network
 from tff_ssl.encoders import published_resnet
@@ -33,7 +32,6 @@ from tff_ssl.evaluation import linear_probe
 from tff_ssl.export import comparison
 from tff_ssl.export import exports
 from tff_ssl.runs import run_folder
-from tff_ssl.storage import files
 
 # Odd and even sides: padding differs.
 _IMAGE = (33, 32, 3)
@@ -44,11 +42,12 @@ _EXAMPLES, _CLASSES = 6, 3
 _SCALING = exports.Scaling(np.full(_ROW, 127.5), np.full(_ROW, 1 / 74))
 # Encoders that are written fine-tuned too.
 _TUNED = ('conv2-batch', 'resnet8-group-cifar', 'convnext_micro', 'vit_micro')
+# An encoder of pictures of any size. The shorter side is four times that of a square:
+# with weights of few digits TFLite too, which has no float64, rounds pixels as we do.
+PHOTOGRAPH = 'photograph'
+_PHOTO, _SQUARE = (160, 128), (32, 32, 3)
 # Inputs and outputs of an encoder.
 _NUMBERS = 'numbers.npz'
-# Of the code and the requirements that files and differences are made by.
-_FINGERPRINT = 'made_by.txt'
-_ROOT = pathlib.Path(__file__).parents[2]
 _MARKS = '<!-- elsewhere: written by make elsewhere -->', '<!-- elsewhere: end -->'
 
 
@@ -108,6 +107,7 @@ class Example(NamedTuple):
     features: Of these inputs.
     classifier: The classifier.
     is_tuned: Whether both were trained together.
+    fit: How raw pictures become inputs; None: they have the encoder's size.
   """
 
   encoder: network.Network
@@ -117,10 +117,11 @@ class Example(NamedTuple):
   features: np.ndarray
   classifier: linear_probe.LinearClassifier
   is_tuned: bool = False
+  fit: str | None = None
 
 
 def examples() -> Iterator[tuple[str, Example]]:
-  """Yields every encoder with a classifier, and some of them fine-tuned."""
+  """Yields every encoder with a classifier, some fine-tuned, one of a photograph."""
   generator = np.random.default_rng(0)
   for name, encoder in encoders():
     params, shape = values(encoder), encoder.input_shape
@@ -134,15 +135,31 @@ def examples() -> Iterator[tuple[str, Example]]:
       scaled = generator.normal(size=(_EXAMPLES, *shape)).astype(np.float32)
       scaled = np.concatenate([scaled, comparison.faint_rows(shape[0], _EXAMPLES)])
       raw = scaled / _SCALING.factor.astype(np.float32) + np.float32(_SCALING.mean)
-    # In float64, so that only what others round counts, and not what we do.
-    exact = {key: np.asarray(value, np.float64) for key, value in params.items()}
-    features = encoder.infer(exact, scaled.astype(np.float64)).numpy()
-    features = features.astype(np.float32)
-    fitted = _classifier(generator, features)
-    example = Example(encoder, params, raw, scaled, features, fitted)
+    example = _example(generator, encoder, raw, scaled)
     yield name, example
     if name in _TUNED:
       yield f'{name}-finetuned', _tuned(example)
+  raw = datasets.load_sample_images().images[0][np.newaxis, : _PHOTO[0], : _PHOTO[1]]
+  encoder = registry.build_encoder('conv2', _SQUARE, 0.25)
+  scaled = images.resize(raw, _SQUARE[0], 'crop') / np.float32(255)
+  example = _example(generator, encoder, raw, scaled)
+  yield PHOTOGRAPH, example._replace(fit='crop')
+
+
+def _example(
+  generator: np.random.Generator,
+  encoder: network.Network,
+  raw: np.ndarray,
+  scaled: np.ndarray,
+) -> Example:
+  """Returns an encoder with its features of inputs and a classifier on them."""
+  params = values(encoder)
+  # In float64, so that only what others round counts, and not what we do.
+  exact = {key: np.asarray(value, np.float64) for key, value in params.items()}
+  features = encoder.infer(exact, scaled.astype(np.float64)).numpy()
+  features = features.astype(np.float32)
+  fitted = _classifier(generator, features)
+  return Example(encoder, params, raw, scaled, features, fitted)
 
 
 def _tuned(example: Example) -> Example:
@@ -174,60 +191,28 @@ def write(folder: pathlib.Path, formats: Sequence[str] = exports.FORMATS) -> Non
   """Writes a folder for each encoder: its files, and `numbers.npz`.
 
   Args:
-    folder: It is made, unless it was. What other code has written there is removed;
-      encoders of this code that are complete stay as they are.
+    folder: A new folder.
     formats: Formats of the exports.
-
-  Raises:
-    ValueError: If the folder holds something else.
   """
   exports.check(formats)
-  made_by = folder / _FINGERPRINT
-  if not made_by.exists() and folder.is_dir() and any(folder.iterdir()):
-    raise ValueError(
-      f'{folder} holds something else; it must be new, empty, or made by this program.'
-    )
-  if not made_by.exists() or made_by.read_text() != _fingerprint():
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    files.write(made_by, _fingerprint())
-  total = len(list(encoders())) + len(_TUNED)
-  started, written = time.monotonic(), 0
-  for done, (name, each) in enumerate(examples(), start=1):
-    if (folder / name / _NUMBERS).exists():
-      continue
+  folder.mkdir(parents=True)
+  for name, each in examples():
     with run_folder.RunFolder(folder / name, {}) as opened:
-      if not each.is_tuned:
+      if not each.is_tuned and each.fit is None:
         opened.save_encoder(each.encoder.to_keras(each.params), {})
     scaling = _SCALING if each.raw.ndim == 2 else None
     keras = each.encoder.to_keras(each.params)
     model = exports.with_preprocessing(keras, scaling, each.classifier)
     for kind in formats:
-      exports.write(model, kind, folder / name, each.encoder)
-    with files.atomic(folder / name / _NUMBERS) as path:
-      np.savez(
-        path,
-        raw=each.raw,
-        scaled=each.scaled,
-        features=each.features,
-        probabilities=each.classifier.probabilities(each.features),
-      )
-    written += 1
-    left = (time.monotonic() - started) / written * (total - done) / 60
-    print(f'{name}: written, {done} of {total}; {left:.0f} minutes left', flush=True)
-
-
-def _fingerprint() -> str:
-  """Returns a hash of the code and the requirements."""
-  sources = [_ROOT / 'requirements.txt']
-  for place in ('tff_ssl', 'tasks', 'binaries', 'docs/elsewhere'):
-    for suffix in ('py', 'txt', 'jinja'):
-      sources += (_ROOT / place).rglob(f'*.{suffix}')
-  digest = hashlib.sha256()
-  for path in sorted(sources):
-    content = path.read_bytes()
-    digest.update(f'{path.relative_to(_ROOT)} {len(content)} '.encode() + content)
-  return digest.hexdigest()
+      exports.write(model, kind, folder / name, each.encoder, each.fit)
+    np.savez(
+      folder / name / _NUMBERS,
+      raw=each.raw,
+      scaled=each.scaled,
+      features=each.features,
+      probabilities=each.classifier.probabilities(each.features),
+    )
+    print(f'{name}: written', flush=True)
 
 
 def table(differences: Mapping[str, Mapping[str, float]]) -> str:
@@ -236,12 +221,10 @@ def table(differences: Mapping[str, Mapping[str, float]]) -> str:
   Args:
     differences: Place -> encoder -> the largest difference.
   """
-  names = sorted({name for found in differences.values() for name in found})
-  rows = [['encoder', *differences], ['---', *['---:'] * len(differences)]]
-  for name in names:
-    gaps = [found.get(name) for found in differences.values()]
-    rows.append([name, *('' if gap is None else f'{gap:.0e}' for gap in gaps)])
-  return '\n'.join(f'| {" | ".join(row)} |' for row in rows)
+  gaps = pd.DataFrame(differences).sort_index().rename_axis('encoder')
+  shown = gaps.map(lambda gap: '' if np.isnan(gap) else f'{gap:.0e}')
+  align = ['left', *['right'] * len(differences)]
+  return shown.to_markdown(colalign=align, disable_numparse=True)
 
 
 def _classifier(
@@ -263,7 +246,7 @@ def main(folder: pathlib.Path, page: str | None = None) -> None:
     write(folder)
     return
   differences = json.loads((folder / 'differences.json').read_text())
-  report.write_between(pathlib.Path(page), _MARKS, table(differences))
+  pages.write_between(pathlib.Path(page), _MARKS, table(differences))
 
 
 if __name__ == '__main__':

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from docs.elsewhere import __main__ as elsewhere
 from tff_ssl.encoders import mobilenet
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
@@ -25,7 +26,6 @@ from tff_ssl.encoders import torch_layout
 from tff_ssl.encoders import vit
 
 _TOLERANCE = 1e-4
-_COLUMNS = ('features', 'gradients')
 _POSITIONS = 'pos_embed'
 
 
@@ -126,10 +126,11 @@ def _share(found: np.ndarray, expected: np.ndarray, least: float = 0.0) -> float
 def main(folder: pathlib.Path) -> None:
   """Compares, prints the table, and exits with 1 if a difference is too large."""
   found = measure(folder)
-  print('| weights of | features | gradients |\n| --- | --- | --- |')
-  for name, own in found.items():
-    cells = [f'{own[key]:.0e}' if key in own else '' for key in _COLUMNS]
-    print(f'| {name} | {" | ".join(cells)} |')
+  columns = {
+    kind: {name: own[kind] for name, own in found.items() if kind in own}
+    for kind in ('features', 'gradients')
+  }
+  print(elsewhere.table(columns))
   every = [value for own in found.values() for value in own.values()]
   if not np.max(every) <= _TOLERANCE:
     sys.exit(f'A difference is above {_TOLERANCE:g}.')

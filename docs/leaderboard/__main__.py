@@ -13,24 +13,23 @@ complete. After Ctrl-C or a kill the same command resumes. With --seeds=0 it wri
 page alone.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 import dataclasses
 import pathlib
 import sys
 
 from binaries.config import command_line
-from binaries.launching import complete
 from binaries.launching import job_runner
 from binaries.launching import program
-from docs.claims import data
-from docs.claims import figures
-from docs.claims import running
+from docs.campaigns import figures
+from docs.campaigns import making
 from docs.leaderboard import boards as boards_lib
 from docs.leaderboard import page
 from tff_ssl.computing import kinds
-from tff_ssl.computing import sessions
-from tff_ssl.runs import run_config
 from tff_ssl.storage import files
+
+# A run and its seed.
+Wanted = tuple[figures.Run, int]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,154 +74,89 @@ def main(
       failed.
   """
   benchmark = benchmark or boards_lib.read()
-  if options.seeds > boards_lib.SEEDS:
-    raise ValueError(
-      f'seeds is {options.seeds}; it must be a whole number from 0 to '
-      f'{boards_lib.SEEDS}.'
-    )
-  board_names = _chosen('boards', options.boards, [*benchmark.boards])
-  method_names = _chosen('methods', options.methods, [*benchmark.methods])
-  cells = [
-    (benchmark.boards[board], benchmark.methods[method])
-    for board in board_names
-    for method in method_names
-  ]
-  runs, stored = pathlib.Path(options.runs), folder / 'figures.csv'
-  # Runs and their logs are written into it, and it may be a stranger's.
-  if runs.is_dir():
-    run_config.check_contained(runs)
-  tasks = {board.task for board in benchmark.boards.values()}
-  paths = running.paths(options.data, tasks)
+  making.check_seeds(options.seeds, boards_lib.SEEDS)
+  cells = benchmark.cells(
+    making.chosen('boards', options.boards, benchmark.boards),
+    making.chosen('methods', options.methods, benchmark.methods),
+  )
+  columns: dict[figures.Run, list[str]] = {}
+  for cell in benchmark.cells():
+    columns |= cell.columns
+  path = folder / 'figures.csv'
+  paths = making.paths(options.data, columns)
 
-  def run(jobs: Iterable[running.Job]) -> list[str]:
-    own = [*jobs]
-    runner = running.Runner(
-      stored,
-      [*boards_lib.claims(benchmark, with_cpu=True)],
-      [*boards_lib.claims(benchmark, with_cpu=False)],
-      options.jobs or sessions.cores(),
-      paths,
-      start,
-    )
-    try:
-      return runner.run(own)
-    finally:
-      _store_of_folders(benchmark, stored, own)
+  def runner() -> making.Runner:
+    runs = pathlib.Path(options.runs)
+    return making.Runner(path, runs, columns, paths, options.jobs, start)
+
+  def run(wanted: Iterable[Wanted]) -> list[str]:
+    own = runner()
+    return own.run([own.job(*each) for each in wanted])
 
   failures = []
   try:
     if options.seeds:
-      _say_cost(benchmark, cells, options, figures.read(stored))
-      made: list[running.Job] = []
+      _say_cost(benchmark.hours, cells, options, runner().stored)
+      made: list[Wanted] = []
       # The best rate may be the last one on a side; then the next one is tried too.
-      while tuning := [*_tuning(benchmark, cells, options, figures.read(stored), made)]:
+      while tuning := [
+        each for each in _tuning(cells, options, runner().stored) if each not in made
+      ]:
         failures += run(tuning)
         made += tuning
-      rated = figures.read(stored)
-      failures += run(_results(benchmark, cells, options, rated))
+      failures += run([*_results(cells, options, runner().stored)])
   finally:
-    files.write(folder.with_suffix('.md'), page.text(benchmark, stored))
+    files.write(folder.with_suffix('.md'), page.text(benchmark, path))
   if failures:
     raise ValueError(f'{len(failures)} runs failed: {" ".join(failures)}')
 
 
-Cells = Sequence[tuple[boards_lib.Board, boards_lib.Method]]
-
-
 def _tuning(
-  benchmark: boards_lib.Benchmark,
-  cells: Cells,
-  options: Options,
-  stored: figures.Stored,
-  made: Collection[running.Job],
-) -> Iterator[running.Job]:
-  """Yields the runs by which rates are chosen next, but for those that have failed."""
-  for board, method in cells if options.tune else ():
-    for rate in boards_lib.missing_rates(benchmark, board, method, stored):
-      run = benchmark.tuning_run(board, method, rate)
-      job = _job(run, benchmark.tuning_seed, options)
-      if job not in made:
-        yield job
+  cells: Iterable[boards_lib.Cell], options: Options, stored: figures.Stored
+) -> Iterator[Wanted]:
+  """Yields the runs by which rates are chosen next."""
+  for cell in cells if options.tune else ():
+    for rate in cell.missing_rates(stored):
+      yield cell.tuning_run(rate), cell.tuning_seed
 
 
 def _results(
-  benchmark: boards_lib.Benchmark,
-  cells: Cells,
-  options: Options,
-  stored: figures.Stored,
-) -> Iterator[running.Job]:
+  cells: Iterable[boards_lib.Cell], options: Options, stored: figures.Stored
+) -> Iterator[Wanted]:
   """Yields the runs of methods on boards: all with the first seed before any other.
 
   A method whose rates could not all be tried has no results yet.
   """
   for seed in range(options.seeds):
-    for board, method in cells:
-      rate: float | None = boards_lib.middle_rate(method)
-      if options.tune:
-        rate = boards_lib.chosen_rate(benchmark, board, method, stored)
+    for cell in cells:
+      rate = cell.chosen_rate(stored) if options.tune else cell.middle_rate
       if rate is not None:
-        yield _job(boards_lib.run(board, method, rate), seed, options)
-
-
-def _job(run: data.Run, seed: int, options: Options) -> running.Job:
-  return running.Job(run, seed, run.folder(pathlib.Path(options.runs), seed))
+        yield cell.run(rate), seed
 
 
 def _say_cost(
-  benchmark: boards_lib.Benchmark,
-  cells: Cells,
+  most_hours: float,
+  cells: Iterable[boards_lib.Cell],
   options: Options,
   stored: figures.Stored,
 ) -> None:
   """Says what the runs take; refuses more than the file allows."""
   taken = 0.0
-  for board, method in cells:
-    if options.tune:
-      left = boards_lib.missing_rates(benchmark, board, method, stored)
-      further = boards_lib.FURTHER if left else 0
-      taken += (len(left) + further) * board.seconds
-    rate = boards_lib.chosen_rate(benchmark, board, method, stored)
-    if not options.tune:
-      rate = boards_lib.middle_rate(method)
-    key = None if rate is None else boards_lib.run(board, method, rate).key
-    seeds = range(options.seeds)
-    wanted = [k for k in seeds if (key, k, board.column) not in stored]
-    taken += len(wanted) * board.seconds
+  for cell in cells:
+    tuning = len([*_tuning([cell], options, stored)])
+    known = [
+      (run.key, seed, cell.board.column) in stored
+      for run, seed in _results([cell], options, stored)
+    ]
+    missing = options.seeds - sum(known)
+    taken += (missing + tuning + boards_lib.FURTHER * bool(tuning)) * cell.board.seconds
   hours = taken / 3600
-  if hours > benchmark.hours:
+  if hours > most_hours:
     raise ValueError(
       f'The runs take about {hours:.1f} CPU hours; it must be at most '
-      f'{benchmark.hours:g}, the bound of boards.toml.'
+      f'{most_hours:g}, the bound of boards.toml.'
     )
   print(f'About {hours:.2f} CPU hours at most', file=sys.stderr, flush=True)
-
-
-def _store_of_folders(
-  benchmark: boards_lib.Benchmark, path: pathlib.Path, jobs: Sequence[running.Job]
-) -> None:
-  """Stores bytes and CPU seconds, which are of all rounds, of runs with a folder."""
-  measured: figures.Stored = {}
-  for job in jobs:
-    found = complete.read(job.folder)
-    if found is not None and boards_lib.CPU in found.system:
-      taken = float(found.system[boards_lib.CPU].sum())
-      measured[job.run.key, job.seed, boards_lib.CPU] = float(f'{taken:.6g}')
-      # The engine takes the last round's; a round's bytes may change (FedCA).
-      for name in boards_lib.BYTES:
-        if name in found.metrics:
-          mean = float(found.metrics[name].mean())
-          measured[job.run.key, job.seed, name] = float(f'{mean:.6g}')
-  claims = [*boards_lib.claims(benchmark, with_cpu=True)]
-  # Another campaign may have written figures meanwhile.
-  files.write(path, figures.text({**figures.read(path), **measured}, claims))
-
-
-def _chosen(name: str, given: Sequence[str], known: Sequence[str]) -> Sequence[str]:
-  """Returns the names that are given, or all; refuses one that is not known."""
-  for each in given:
-    if each not in known:
-      raise ValueError(f'{name} has {each!r}; it must be one of {", ".join(known)}.')
-  return [each for each in known if each in given or not given]
 
 
 if __name__ == '__main__':

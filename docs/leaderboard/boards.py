@@ -1,6 +1,6 @@
 """The boards and methods, read from boards.toml (README.md describes it)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 import dataclasses
 import pathlib
 import statistics
@@ -9,12 +9,10 @@ import tomllib
 from typing import Any
 
 from binaries.config import command_line
-from docs.claims import data
-from docs.claims import figures
+from docs.campaigns import figures
+from docs.campaigns import making
 
 FOLDER = pathlib.Path(__file__).parent
-BYTES = ('client_work/bytes_down', 'client_work/bytes_up')
-CPU = 'cpu_seconds'
 # Seeds of a result.
 SEEDS = 3
 # Most rates that are tried beyond a method's own on a side, while its last is the best.
@@ -90,6 +88,103 @@ class Method:
 
 
 @dataclasses.dataclass(frozen=True)
+class Cell:
+  """A method on a board.
+
+  Attributes:
+    board: The board.
+    method: The method.
+    tuning_seed: The seed with which rates are chosen.
+    tuning_flags: The flags that hold out the validation split which chooses them.
+  """
+
+  board: Board
+  method: Method
+  tuning_seed: int
+  tuning_flags: str
+
+  def run(self, rate: float, more: str = '', name: str = '') -> figures.Run:
+    """Returns its run, without seed and folder.
+
+    Args:
+      rate: Of its clients or server.
+      more: Further flags.
+      name: The end of its name, if it has any.
+    """
+    board, method = self.board, self.method
+    device = method.device if board.has_many_clients else ''
+    plan = string.Template(method.plan).substitute(rate=f'{rate:g}')
+    rounds = f'--rounds={board.rounds}'
+    text = f'{board.flags} {plan} {method.flags} {device} {rounds} {more}'
+    full = f'{board.name}_{method.name}_{rate:g}{name}'
+    return figures.Run(full, method.program, tuple(text.split()))
+
+  def tuning_run(self, rate: float) -> figures.Run:
+    """Returns the run that says how good a rate is."""
+    return self.run(rate, self.tuning_flags, '_tuning')
+
+  @property
+  def norm(self) -> str:
+    """The norm of its networks."""
+    own = self.run(self.middle_rate)
+    flags = (*own.flags, '--run_dir=RUN_DIR')
+    encoder: Any = command_line.parse_run(own.program, flags).encoder
+    return encoder.norm
+
+  @property
+  def columns(self) -> dict[figures.Run, list[str]]:
+    """What is stored of each run that may be made."""
+    names = [self.board.column, *making.BYTES, making.CPU]
+    # Centralized training moves nothing.
+    if '--method=centralized' in self.method.flags.split():
+      names = [self.board.column, making.CPU]
+    if self.method.untrained:
+      names.append(f'{UNTRAINED}/{self.board.column}')
+    tuning = [f'validation/{self.board.column}']
+    return {self.run(rate): names for rate in self.method.grid} | {
+      self.tuning_run(rate): tuning for rate in self.method.grid
+    }
+
+  @property
+  def middle_rate(self) -> float:
+    """The rate, if it is not tuned."""
+    return statistics.median_low(self.method.rates)
+
+  def missing_rates(self, stored: figures.Stored) -> list[float]:
+    """Returns the rates that must be tried next.
+
+    First the method's own; while the best is the first or the last of those tried, the
+    next of its grid on that side.
+
+    Args:
+      stored: The stored figures.
+    """
+    tried, grid = self._tried(stored), self.method.grid
+    if missing := [rate for rate in self.method.rates if rate not in tried]:
+      return missing
+    at = grid.index(_best(tried))
+    return [rate for rate in grid[max(at - 1, 0) : at + 2] if rate not in tried]
+
+  def chosen_rate(self, stored: figures.Stored) -> float | None:
+    """Returns the rate; None: some are not tried yet."""
+    return None if self.missing_rates(stored) else _best(self._tried(stored))
+
+  def _tried(self, stored: figures.Stored) -> dict[float, float]:
+    """Returns the validation accuracy of each rate that was tried."""
+    column = f'validation/{self.board.column}'
+    keys = {
+      rate: (self.tuning_run(rate).key, self.tuning_seed, column)
+      for rate in self.method.grid
+    }
+    return {rate: stored[key] for rate, key in keys.items() if key in stored}
+
+
+def _best(tried: Mapping[float, float]) -> float:
+  # NaN is no accuracy; of equals the smallest.
+  return max(tried, key=lambda rate: (tried[rate] == tried[rate], tried[rate], -rate))
+
+
+@dataclasses.dataclass(frozen=True)
 class Benchmark:
   """What is in the file.
 
@@ -97,8 +192,8 @@ class Benchmark:
     boards: By name.
     methods: By name.
     hours: CPU hours that all runs may take.
-    tuning_seed: The seed with which rates are chosen.
-    tuning_flags: The flags that hold out the validation split which chooses them.
+    tuning_seed: See `Cell`.
+    tuning_flags: See `Cell`.
   """
 
   boards: Mapping[str, Board]
@@ -107,9 +202,17 @@ class Benchmark:
   tuning_seed: int
   tuning_flags: str
 
-  def tuning_run(self, board: Board, method: Method, rate: float) -> data.Run:
-    """Returns the run that says how good a rate is on a board."""
-    return run(board, method, rate, self.tuning_flags, '_tuning')
+  def cells(
+    self, boards: Collection[str] = (), methods: Collection[str] = ()
+  ) -> list[Cell]:
+    """Returns all methods on all boards, or those of these names."""
+    return [
+      Cell(
+        self.boards[board], self.methods[method], self.tuning_seed, self.tuning_flags
+      )
+      for board in boards or self.boards
+      for method in methods or self.methods
+    ]
 
 
 def read(path: pathlib.Path = FOLDER / 'boards.toml') -> Benchmark:
@@ -137,148 +240,3 @@ def read(path: pathlib.Path = FOLDER / 'boards.toml') -> Benchmark:
     raise ValueError(f'{path.name} has no {error}; it must have one.') from error
   except TypeError as error:
     raise ValueError(f'{path.name}: {error}') from error
-
-
-def run(
-  board: Board, method: Method, rate: float, more: str = '', name: str = ''
-) -> data.Run:
-  """Returns the run of a method on a board, without seed and folder.
-
-  Args:
-    board: The board.
-    method: The method.
-    rate: Of its clients or server.
-    more: Further flags.
-    name: The end of its name, if it has any.
-  """
-  device = method.device if board.has_many_clients else ''
-  plan = string.Template(method.plan).substitute(rate=f'{rate:g}')
-  text = f'{board.flags} {plan} {method.flags} {device} --rounds={board.rounds} {more}'
-  full = f'{board.name}_{method.name}_{rate:g}{name}'
-  return data.Run(full, method.program, tuple(text.split()))
-
-
-def norm(board: Board, method: Method) -> str:
-  """Returns the norm of a method's networks on a board.
-
-  Args:
-    board: The board.
-    method: The method.
-  """
-  own = run(board, method, middle_rate(method))
-  flags = (*own.flags, '--run_dir=RUN_DIR')
-  encoder: Any = command_line.parse_run(own.program, flags).encoder
-  return encoder.norm
-
-
-def tuning_column(board: Board) -> str:
-  """Returns the accuracy that chooses rates."""
-  return f'validation/{board.column}'
-
-
-def columns(board: Board, method: Method) -> list[str]:
-  """Returns what is stored of a run, but for its CPU seconds."""
-  names = [board.column, *BYTES]
-  # Centralized training moves nothing.
-  if '--method=centralized' in method.flags.split():
-    names = [board.column]
-  if method.untrained:
-    names.append(f'{UNTRAINED}/{board.column}')
-  return names
-
-
-def claims(benchmark: Benchmark, with_cpu: bool) -> Iterator[data.Claim]:
-  """Yields all runs in the form in which the engine of claims takes them.
-
-  Args:
-    benchmark: Boards and methods.
-    with_cpu: Whether with the figure that no run leaves in its folder's tables of
-      metrics: the engine stores it, but does not wait for it.
-  """
-  for board in benchmark.boards.values():
-    for method in benchmark.methods.values():
-      names = columns(board, method) + [CPU] * with_cpu
-      made = {}
-      for rate in method.grid:
-        own = run(board, method, rate)
-        made.update({f'{rate:g} {name}': data.Figure(own, name) for name in names})
-        tuning = benchmark.tuning_run(board, method, rate)
-        figure = data.Figure(tuning, tuning_column(board))
-        made[f'{rate:g} {figure.column}'] = figure
-      yield _claim(f'{board.name}_{method.name}', board, made)
-
-
-def _claim(name: str, board: Board, made: Mapping[str, data.Figure]) -> data.Claim:
-  """Returns figures as a claim that claims nothing."""
-  texts: dict[str, Any] = dict.fromkeys(('paper', 'title', 'source', 'sentence'), name)
-  return data.Claim(
-    id=name,
-    **texts,
-    budget=board.name,
-    figures=made,
-    comparisons=(),
-    bounds=('', ''),
-    protocol='',
-    seeds=range(data.MOST_SEEDS),
-  )
-
-
-def missing_rates(
-  benchmark: Benchmark, board: Board, method: Method, stored: figures.Stored
-) -> list[float]:
-  """Returns the rates of a method that must be tried next on a board.
-
-  First its own; while the best is the first or the last of those tried, the next of its
-  grid on that side.
-
-  Args:
-    benchmark: Boards and methods.
-    board: The board.
-    method: The method.
-    stored: The stored figures.
-  """
-  tried = _tried(benchmark, board, method, stored)
-  if missing := [rate for rate in method.rates if rate not in tried]:
-    return missing
-  at = method.grid.index(_best(tried))
-  around = method.grid[max(at - 1, 0) : at + 2]
-  return [rate for rate in around if rate not in tried]
-
-
-def chosen_rate(
-  benchmark: Benchmark, board: Board, method: Method, stored: figures.Stored
-) -> float | None:
-  """Returns the rate of a method on a board; None: some are not tried yet.
-
-  Args:
-    benchmark: Boards and methods.
-    board: The board.
-    method: The method.
-    stored: The stored figures.
-  """
-  if missing_rates(benchmark, board, method, stored):
-    return None
-  return _best(_tried(benchmark, board, method, stored))
-
-
-def _tried(
-  benchmark: Benchmark, board: Board, method: Method, stored: figures.Stored
-) -> dict[float, float]:
-  """Returns the validation accuracy of each rate that was tried."""
-  seed, column = benchmark.tuning_seed, tuning_column(board)
-  keys = {rate: benchmark.tuning_run(board, method, rate).key for rate in method.grid}
-  return {
-    rate: stored[key, seed, column]
-    for rate, key in keys.items()
-    if (key, seed, column) in stored
-  }
-
-
-def _best(tried: Mapping[float, float]) -> float:
-  # NaN is no accuracy; of equals the smallest.
-  return max(tried, key=lambda rate: (tried[rate] == tried[rate], tried[rate], -rate))
-
-
-def middle_rate(method: Method) -> float:
-  """Returns the rate of a method that is not tuned."""
-  return statistics.median_low(method.rates)

@@ -6,9 +6,9 @@ r"""Races tff_ssl against other libraries, and writes the section of docs/benchm
   python -m docs.race --clients=4 --examples=4 --repeats=1 --out=try.md
 
 pfl-research, Flower and FedJAX train the same ResNet-8 from the same weights on the
-same images. Each uses its own API in its own environment under build/race, which is
-made from pinned packages of the package index. Only one works at a time. If a library
-cannot be measured, a line says why.
+same images. Each uses its own API in its own environment under build/race, which `make
+race` makes of pinned packages first. Only one works at a time. If a library cannot be
+measured, a line says why.
 
 The numbers go to race.json next to the page, in place of those of the same regimes and
 losses, and the tables between the marks of the page. --page_only writes the page from
@@ -27,7 +27,6 @@ from typing import Any, Literal
 from binaries.config import command_line
 from binaries.launching import program
 from docs.bench import report as benchmark_report
-from docs.race import environments
 from docs.race import heats
 from docs.race import report
 from docs.race import work
@@ -103,16 +102,10 @@ def main(options: Options) -> None:
 def _race(options: Options) -> dict[str, Any]:
   """Measures everything; returns the results with what they depend on."""
   about = benchmark_report.machine()
-  pythons: dict[str, pathlib.Path | str] = {}
-  for title in options.peers:
-    try:
-      pythons[title] = environments.python(environments.PEERS[title])
-    except environments.UnavailableError as error:
-      pythons[title] = str(error)
   results: list[dict[str, Any]] = []
   for regime in options.regimes:
     for loss in options.losses:
-      results += _heats(regime, loss, pythons, options)
+      results += _heats(regime, loss, options)
   return {
     'date': datetime.date.today().isoformat(),
     'command': shlex.join(['python', '-m', 'docs.race', *sys.argv[1:]]),
@@ -123,19 +116,14 @@ def _race(options: Options) -> dict[str, Any]:
   }
 
 
-def _heats(
-  regime: str,
-  loss: str,
-  pythons: Mapping[str, pathlib.Path | str],
-  options: Options,
-) -> Iterator[dict[str, Any]]:
+def _heats(regime: str, loss: str, options: Options) -> Iterator[dict[str, Any]]:
   """Measures the same work in each precision."""
   in_float32: Mapping[str, heats.Result] = {}
   # First float32, with which the others are compared.
   for precision in sorted(options.precisions, key=protocol.PRECISIONS.index):
     problem = work.problem(regime, loss, precision, options.clients, options.examples)
     rounds = heats.BLOCK_ROUNDS[regime]
-    measured = heats.run(problem, rounds, pythons, options.repeats)
+    measured = heats.run(problem, rounds, options.peers, options.repeats)
     in_float32 = in_float32 or measured
     heats.compare_with_float32(measured, in_float32, problem.is_drawn)
     for title, result in measured.items():

@@ -1,21 +1,30 @@
 """Runs the race: lets the libraries work by turns, and compares their results."""
 
 import collections
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import pathlib
 import statistics
+import sys
 import tempfile
 import time
 from typing import Any
 
 import numpy as np
 
-from docs.race import environments
+from docs.bench import measure
 from docs.race import process as process_lib
 from docs.race import work
 from docs.race.peers import protocol
 
+# Modules of `docs.race.peers` by title; `make race` makes the environments.
+PEERS = {
+  'tff_ssl': 'own',
+  'pfl-research': 'pfl_research',
+  'Flower': 'flower',
+  'FedJAX': 'fed_jax',
+}
+FOLDER = pathlib.Path('build/race').absolute()
 # Rounds of a block: two in regime A, whose rounds are short.
 BLOCK_ROUNDS = {'A': 2, 'B': 1}
 # Rounds before anything is timed: one that compiles, and two whose memory is measured.
@@ -35,34 +44,32 @@ Result = dict[str, Any]
 def run(
   problem: protocol.Problem,
   block_rounds: int,
-  pythons: Mapping[str, pathlib.Path | str],
+  peers: Sequence[str],
   repeats: int,
 ) -> dict[str, Result]:
-  """Measures all peers on the same work, by turns.
+  """Measures peers on the same work, by turns.
 
   Args:
     problem: The work.
     block_rounds: Number of rounds in a block.
-    pythons: The Python of each peer, by its title; a text says why there is none.
+    peers: Titles of peers.
     repeats: Number of blocks for each peer.
 
   Returns:
     The measurements of each peer, by its title, or `not_measured` and the reason.
   """
-  results: dict[str, Result] = {title: {} for title in pythons}
+  results: dict[str, Result] = {title: {} for title in peers}
   running: dict[str, process_lib.Process] = {}
-  environments.FOLDER.mkdir(parents=True, exist_ok=True)
+  FOLDER.mkdir(parents=True, exist_ok=True)
   with contextlib.ExitStack() as stack:
     folder = stack.enter_context(tempfile.TemporaryDirectory())
     protocol.write(problem, pathlib.Path(folder))
-    for title, python in pythons.items():
+    for title in peers:
       with _excused(results[title]):
-        if isinstance(python, str):
-          raise environments.UnavailableError(python)
-        module = environments.PEERS[title].module
+        module = PEERS[title]
         process = process_lib.Process(
-          [str(python), '-m', 'docs.race.peers', module, folder],
-          environments.FOLDER / f'{module}.log',
+          [python(title), '-m', 'docs.race.peers', module, folder],
+          FOLDER / f'{module}.log',
         )
         running[title] = stack.enter_context(process)
         results[title].update(_warmed_up(process, problem))
@@ -77,12 +84,26 @@ def run(
   return results
 
 
+def python(title: str) -> str:
+  """Returns the Python of a peer.
+
+  Raises:
+    UnavailableError: If it has no complete environment.
+  """
+  if title == 'tff_ssl':
+    return sys.executable
+  folder = FOLDER / PEERS[title]
+  if not (folder / 'installed.txt').exists():
+    raise process_lib.UnavailableError(f'no environment in {folder}')
+  return str(folder / 'bin' / 'python')
+
+
 @contextlib.contextmanager
 def _excused(result: Result) -> Iterator[None]:
   """Records a peer's failure in its result, and lets the other peers continue."""
   try:
     yield
-  except environments.UnavailableError as error:
+  except process_lib.UnavailableError as error:
     result.clear()
     result['not_measured'] = str(error)
 
@@ -110,12 +131,10 @@ def _take_turn(
 ) -> None:
   """Measures a block of rounds, while the other peers wait."""
   time.sleep(_PAUSE_SECONDS)
-  cpu, started = process.cpu_seconds(), time.perf_counter()
-  process.rounds(rounds)
-  seconds = time.perf_counter() - started
-  cpu_seconds = max(process.cpu_seconds() - cpu, 1e-2)
+  timed = measure.timed(lambda: process.rounds(rounds), process.cpu_seconds)
   images = len(problem.images) * rounds
-  result['samples']['images_per_second'].append(images / seconds)
+  cpu_seconds = max(sum(timed.cpu.values()), 1e-2)
+  result['samples']['images_per_second'].append(images / timed.seconds)
   result['samples']['images_per_cpu_second'].append(images / cpu_seconds)
 
 
@@ -148,7 +167,7 @@ def compare_with_float32(
     if 'not_measured' not in result:
       with _excused(result):
         if 'not_measured' in expected:
-          raise environments.UnavailableError('its loss in float32 is not known')
+          raise process_lib.UnavailableError('its loss in float32 is not known')
         _check_fall(result, expected, MOST_FACTORS[is_drawn])
         speeds = [r['images_per_cpu_second'] for r in (result, expected)]
         result['times_float32'] = speeds[0] / speeds[1]
@@ -159,7 +178,7 @@ def _check_fall(result: Result, expected: Result, factor: float) -> None:
   fell, wanted = (r['loss_before'] - r['loss_after'] for r in (result, expected))
   # A loss that is NaN is near nothing.
   if not (wanted > 0 and wanted / factor <= fell <= wanted * factor):
-    raise environments.UnavailableError(
+    raise process_lib.UnavailableError(
       f'its loss fell by {fell:.3f}; it must fall by {wanted:.3f}, as in float32, '
       f'within a factor of {factor:g}'
     )

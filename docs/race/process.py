@@ -1,10 +1,9 @@
 """A peer's process and all that it starts: requests to it, and what it consumes."""
 
 import contextlib
-import json
+import multiprocessing
 import os
 import pathlib
-import select
 import subprocess
 import tempfile
 import time
@@ -13,7 +12,6 @@ from typing import Any
 import numpy as np
 import psutil
 
-from docs.race import environments
 from docs.race.peers import protocol
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -36,10 +34,14 @@ _ENVIRONMENT = {
 }
 
 
+class UnavailableError(Exception):
+  """Raised if a peer cannot be measured; its text says why."""
+
+
 class Process:
   """A peer at work; a context manager, which leaves no process behind.
 
-  A peer ends by itself when this process ends, because its standard input does.
+  A peer ends by itself when this process ends, because its pipe does.
   """
 
   def __init__(self, command: list[str], log: pathlib.Path):
@@ -53,14 +55,16 @@ class Process:
       UnavailableError: If it ends, or says nothing for too long.
     """
     self._log = log
-    with log.open('w', encoding='utf-8') as output:
+    self._pipe, theirs = multiprocessing.Pipe()
+    with log.open('w', encoding='utf-8') as output, theirs:
       self._process = subprocess.Popen(
         command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
         stderr=output,
         cwd=_ROOT,
-        env={**os.environ, **_ENVIRONMENT},
+        env={**os.environ, **_ENVIRONMENT, protocol.PIPE: str(theirs.fileno())},
+        pass_fds=[theirs.fileno()],
         # Ctrl-C should reach only this program, which ends its peers.
         start_new_session=True,
       )
@@ -97,21 +101,19 @@ class Process:
       self._ask({'weights': path})
       return dict(np.load(path))
 
-  def cpu_seconds(self) -> float:
+  def cpu_seconds(self) -> dict[str, float]:
     """Returns the CPU seconds of it and all that it started, since their start."""
     total = 0.0
     for process in self._tree():
       with contextlib.suppress(psutil.Error):
         # User and system time; the last two are of children that have ended.
         total += sum(process.cpu_times()[:4])
-    return total
+    return {'peer': total}
 
   def close(self) -> None:
     """Ends the peer and all that it started."""
     tree = self._tree()
-    with contextlib.suppress(OSError):
-      if self._process.stdin is not None:
-        self._process.stdin.close()
+    self._pipe.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
       self._process.wait(_END_SECONDS)
     for process in {*self._seen, *tree}:
@@ -120,8 +122,6 @@ class Process:
         if process.is_running():
           process.kill()
     self._process.wait()
-    if self._process.stdout is not None:
-      self._process.stdout.close()
 
   def _tree(self) -> list[psutil.Process]:
     """Returns the running processes, and remembers them.
@@ -135,23 +135,17 @@ class Process:
     return []
 
   def _ask(self, what: dict[str, Any], watch: bool = False) -> None:
-    assert self._process.stdin is not None
     try:
-      self._process.stdin.write(f'{json.dumps(what)}\n'.encode())
-      self._process.stdin.flush()
+      self._pipe.send(what)
     except OSError as error:
       raise self._gone('ended') from error
     self._answer(_WORK_SECONDS, watch)
 
   def _answer(self, seconds: float, watch: bool = False) -> dict[str, Any]:
     """Returns the peer's next answer."""
-    assert self._process.stdout is not None
     deadline = time.monotonic() + seconds
     pause = _SAMPLE_SECONDS if watch else _LOOK_SECONDS
-    while not select.select([self._process.stdout], [], [], pause)[0]:
-      # Its daemons keep its output open.
-      if self._process.poll() is not None:
-        raise self._gone('ended')
+    while not self._pipe.poll(pause):
       if time.monotonic() > deadline:
         self._process.kill()
         raise self._gone(f'did not answer for {seconds:.0f} s')
@@ -160,10 +154,10 @@ class Process:
       else:
         self._tree()
     self._tree()
-    line = self._process.stdout.readline()
-    if not line:
-      raise self._gone('ended')
-    said = json.loads(line)
+    try:
+      said = self._pipe.recv()
+    except (EOFError, OSError) as error:
+      raise self._gone('ended') from error
     if 'error' in said:
       raise self._gone(f'failed: {said["error"]}')
     return said
@@ -176,5 +170,5 @@ class Process:
         total += process.memory_full_info().pss
     return total / _MIB
 
-  def _gone(self, what: str) -> environments.UnavailableError:
-    return environments.UnavailableError(f'its process {what} ({self._log})')
+  def _gone(self, what: str) -> UnavailableError:
+    return UnavailableError(f'its process {what} ({self._log})')

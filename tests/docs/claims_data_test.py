@@ -1,12 +1,15 @@
 """What is read from the files of claims, made up here, and what those of docs hold."""
 
+import ast
 import pathlib
 import subprocess
 import sys
 import tomllib
 
+import jinja2
 import pytest
 
+from docs.campaigns import figures
 from docs.claims import data
 from docs.claims import page
 from tests.docs import made_up
@@ -30,7 +33,7 @@ def test_a_claim_has_what_its_file_says(tmp_path):
     '',
     [0, 1, 2],
   )
-  two = data.Run('two_4', 'fake', ('--accuracy=0.5', '--task=cifar10', '--rounds=4'))
+  two = figures.Run('two_4', 'fake', ('--accuracy=0.5', '--task=cifar10', '--rounds=4'))
   assert claim.figures['two'] == data.Figure(two, 'linear/10%/accuracy')
   assert list(claim.figures) == ['one', 'two', 'again']
   assert data.columns([claim])[two] == ['linear/10%/accuracy']
@@ -57,24 +60,24 @@ def test_a_budget_takes_its_part(tmp_path):
 
 
 def test_of_a_flag_that_is_given_twice_the_last_value_of_each_field_counts(tmp_path):
-  own = "variant = {name = 'v', flags = '--clients=epochs=2 --clients=adam --rounds=9'}"
   base = ("both = '", "both = '--clients=sgd:epochs=1,batch_size=4 ")
-  (claim,) = made_up.claims(tmp_path, base, ('compare =', f'{own}\ncompare ='))
+  own = ('=0.75', '=0.75 --clients=epochs=2 --clients=adam --rounds=9')
+  (claim,) = made_up.claims(tmp_path, base, own)
   flags = claim.figures['one'].run.flags
   assert flags[0] == '--clients=adam:epochs=2,batch_size=4'
   assert '--rounds=9' in flags
 
 
-def test_a_claim_has_columns_and_a_variant_of_its_own(tmp_path):
-  own = "column = 'knn'\nvariant = {name = 'v', flags = '--rounds=9 --a=1'}"
+def test_a_claim_has_a_column_of_its_own(tmp_path):
   (claim,) = made_up.claims(
-    tmp_path, ('compare =', f'{own}\ncompare ='), ("['again']", "['personal', 'loss']")
+    tmp_path,
+    ('compare =', "column = 'knn'\ncompare ="),
+    ("['again']", "['personal', 'loss']"),
   )
-  flags = ('--task=cifar10', '--rounds=9', '--accuracy=0.75', '--a=1')
-  run = data.Run('one_v', 'fake', flags)
-  assert claim.figures['one'] == data.Figure(run, 'knn')
-  assert claim.figures['personal'].column == 'personal/knn'
-  assert claim.figures['loss'].column == 'loss'
+  columns = {title: figure.column for title, figure in claim.figures.items()}
+  assert columns['one'] == 'knn'
+  assert columns['personal'] == 'personal/knn'
+  assert columns['loss'] == 'loss'
 
 
 @pytest.mark.parametrize(
@@ -149,10 +152,10 @@ def test_a_claim_in_two_files_is_refused(tmp_path):
 
 
 def test_the_hash_is_that_of_program_and_flags():
-  key = data.Run('a', 'dcco', ('--a=1', '--b=2')).key
-  assert key == data.Run('other', 'dcco', ('--b=2', '--a=1')).key
+  key = figures.Run('a', 'dcco', ('--a=1', '--b=2')).key
+  assert key == figures.Run('other', 'dcco', ('--b=2', '--a=1')).key
   others = [('dcco', ('--a=1', '--b=3')), ('dcco', ('--a=1',)), ('ssfl', ('--a=1',))]
-  assert len({key, *(data.Run('a', *other).key for other in others)}) == 4
+  assert len({key, *(figures.Run('a', *other).key for other in others)}) == 4
 
 
 def test_each_paper_has_claims_on_digits():
@@ -194,12 +197,16 @@ def test_the_page_is_that_of_the_data_and_of_the_stored_figures():
   assert (_ROOT / 'docs' / 'claims.md').read_text(encoding='utf-8') == page.summary()
 
 
-def test_the_page_of_the_site_needs_the_standard_library_alone():
-  # -I and -S leave out all packages that are installed.
-  code = f'import sys; sys.path.insert(0, {str(_ROOT)!r})\n'
-  code += 'from docs.claims import page; print(page.markdown())'
+def test_the_page_of_the_site_needs_jinja2_alone():
+  # -I and -S leave out what the environment imports by itself.
+  installed = pathlib.Path(jinja2.__file__).parents[1]
+  code = f'import sys; sys.path += [{str(_ROOT)!r}, {str(installed)!r}]\n'
+  code += 'from docs.claims import page; print(page.markdown())\n'
+  code += 'print({name.partition(".")[0] for name in sys.modules}'
+  code += ' - sys.stdlib_module_names - {"__main__"}, file=sys.stderr)'
   ended = subprocess.run(
     [sys.executable, '-I', '-S', '-c', code], capture_output=True, text=True, check=True
   )
+  assert ast.literal_eval(ended.stderr) == {'docs', 'jinja2', 'markupsafe', 'tff_ssl'}
   for claim in _CLAIMS['digits'] + _CLAIMS['cifar']:
     assert f'\n### {claim.id}\n' in ended.stdout

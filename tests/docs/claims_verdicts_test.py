@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from docs.campaigns import figures as figures_lib
 from docs.claims import data
 from docs.claims import page
 from docs.claims import verdicts
@@ -32,7 +33,9 @@ def _level(paper):
 def _claim(*comparisons, seeds=3, **others):
   """A claim whose bounds, `upper` and `two`, are ten points apart."""
   names = ('one', 'two', 'upper')
-  figures = {name: data.Figure(data.Run(name, 'dcco', ()), _COLUMN) for name in names}
+  figures = {
+    name: data.Figure(figures_lib.Run(name, 'dcco', ()), _COLUMN) for name in names
+  }
   texts = ('c', 'P', 'A paper', 'T', 'S.', 'cifar')
   bounds = ('upper', 'two')
   return data.Claim(

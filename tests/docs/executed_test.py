@@ -1,6 +1,8 @@
 """The notebooks, at a small size, and the code of the guides run as they stand."""
 
 import ast
+import csv
+import gzip
 import pathlib
 import re
 
@@ -150,19 +152,20 @@ def graphs_as_traced(monkeypatch):
 def test_notebook_own_pictures_runs(tmp_path, graphs_as_traced):
   names = _run(
     'own_pictures',
-    FOLDER=str(tmp_path),
+    FOLDER=f'{tmp_path}/pictures',
+    RUN=f'{tmp_path}/run',
     PICTURES=80,
     HOLDERS=8,
     ROUNDS=2,
     HOLDERS_PER_ROUND=3,
-    ENCODER='conv2',
+    WIDTH=0.125,
     FIGURE=str(tmp_path / 'neighbours.png'),
   )
 
   task, nearest = names['task'], names['nearest']
   assert (len(task.train), len(task.test)) == (60, 20)
   # What was saved, read by Keras alone, finds the same neighbours.
-  model = tf.keras.models.load_model(tmp_path / 'encoder.keras')
+  model = tf.keras.models.load_model(tmp_path / 'run' / 'encoder.keras')
   train, shown = (
     tf.math.l2_normalize(model(images.astype(np.float32) / 255), axis=1).numpy()
     for images in (task.train.image, names['shown'])
@@ -191,6 +194,59 @@ def test_notebook_own_program_runs(graphs_as_traced):
   assert answer['statistics']['square'] == pytest.approx(np.mean(pixels**2), rel=1e-5)
   assert np.all(np.isfinite(names['losses']))
   assert {name.split('/')[0] for name in names['weights']} == {'encoder', 'projector'}
+
+
+@pytest.fixture
+def fashion_mnist(tmp_path):
+  """Files like those of Fashion-MNIST, whose classes are places of a bright square."""
+  for split, count in (('train', 600), ('t10k', 100)):
+    labels = np.arange(count, dtype=np.uint8) % 10
+    images = np.random.default_rng(count).integers(0, 64, (count, 28, 28), np.uint8)
+    for image, label in zip(images, labels, strict=True):
+      row, column = divmod(int(label), 5)
+      image[14 * row + 2 : 14 * row + 12, 5 * column + 2 : 5 * column + 7] = 255
+    for name, header, values in (
+      ('images-idx3', 16, images),
+      ('labels-idx1', 8, labels),
+    ):
+      with gzip.open(tmp_path / f'{split}-{name}-ubyte.gz', 'wb') as file:
+        file.write(bytes(header) + values.tobytes())
+  return str(tmp_path)
+
+
+def test_notebook_flower_setting_runs(fashion_mnist, tmp_path, graphs_as_traced):
+  small = {'DATA': fashion_mnist, 'RUNS': f'{tmp_path}/runs', 'SETTINGS': ('iid',)}
+  _run('flower_setting', ROUNDS=1, **small)
+  names = _run('flower_setting', ROUNDS=2, **small)
+
+  path = tmp_path / 'runs' / 'iid' / 'seed_0' / 'metrics.csv'
+  with path.open() as file:
+    rows = list(csv.DictReader(file))
+  first, second = (float(row['client_work/loss']) for row in rows)
+  assert second < first
+  assert names['best'] == {'iid': [max(100 * float(r['test_accuracy']) for r in rows)]}
+  # Li et al. 2022, section V: 6 and 16 filters of 5 x 5, then 120 and 84 units.
+  params = names['Network']().init(tf.constant([1, 2]), tf.float64)
+  layers = (25 * 6 + 6, 25 * 6 * 16 + 16, 256 * 120 + 120, 120 * 84 + 84, 84 * 10 + 10)
+  assert sum(tf.size(value).numpy() for value in params.values()) == sum(layers)
+  x = names['images'][0] / 255
+  kernels, biases = (
+    [value.numpy() for value in [*params.values()][k::2]] for k in (0, 1)
+  )
+  for layer, (kernel, bias) in enumerate(zip(kernels, biases, strict=True)):
+    # PyTorch's default: uniform, of this standard deviation.
+    of_init = (3 * np.prod(kernel.shape[:-1])) ** -0.5
+    assert np.std(kernel) == pytest.approx(of_init, rel=0.15)
+    if layer < 2:
+      windows = np.lib.stride_tricks.sliding_window_view(x, (5, 5), axis=(0, 1))
+      x = np.maximum(np.einsum('hwiab,abio->hwo', windows, kernel) + bias, 0)
+      side = len(x) // 2
+      x = x.reshape(side, 2, side, 2, -1).max(axis=(1, 3))
+    else:
+      x = x.ravel() @ kernel + bias
+      x = x if layer == 4 else np.maximum(x, 0)
+  got = names['Network']().classify(params, names['images'][:1])
+  np.testing.assert_allclose(got, x[np.newaxis], rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.long

@@ -20,29 +20,28 @@ pytestmark = pytest.mark.forks
 _BENCHMARK = boards_lib.read()
 _CELLS = [
   pytest.param(
-    board,
-    method,
-    id=f'{board.name} {method.name}',
+    cell,
+    id=f'{cell.board.name} {cell.method.name}',
     # Boards of a kind differ in their data alone.
-    marks=[] if board.name == 'cifar10_device' else pytest.mark.long,
+    marks=[] if cell.board.name == 'cifar10_device' else pytest.mark.long,
   )
-  for board in _BENCHMARK.boards.values()
-  for method in _BENCHMARK.methods.values()
+  for cell in _BENCHMARK.cells()
 ]
 # Leaves a folder as a run does. The better rates are those nearer to 0.1.
 _PROGRAM = """
 import json, pathlib, sys
 rate, seed, folder = float(sys.argv[1]), int(sys.argv[2]), pathlib.Path(sys.argv[3])
 folder.mkdir(parents=True)
-(folder / 'config.json').write_text(json.dumps({'config': {'rounds': 1}}))
+(folder / 'config.json').write_text(json.dumps({'config': {'rounds': 2}}))
 names = 'round,client_work/bytes_down,client_work/bytes_up'
-(folder / 'metrics.csv').write_text(names + '\\n1,3000000,1500000\\n')
-(folder / 'system.csv').write_text('round,cpu_seconds\\n1,12.5\\n')
+rows = '\\n1,2000000,1500000\\n2,4000000,1500000\\n'
+(folder / 'metrics.csv').write_text(names + rows)
+(folder / 'system.csv').write_text('round,cpu_seconds\\n1,5.5\\n2,7\\n')
 accuracy = 0.8 - abs(rate - 0.1) + seed / 100
 column = 'linear/10%/accuracy'
 numbers = {column: accuracy, 'validation/' + column: accuracy - 0.1}
 numbers['random_encoder/' + column] = 0.25
-(folder / 'evaluation.json').write_text(json.dumps({'round': 1, **numbers}))
+(folder / 'evaluation.json').write_text(json.dumps({'round': 2, **numbers}))
 (folder / 'encoder.md').touch()
 """
 
@@ -77,15 +76,12 @@ def _call(folder, *arguments, fake=None, benchmark=_BENCHMARK):
   return fake, (folder.parent / 'leaderboard.md').read_text()
 
 
-@pytest.mark.parametrize(('board', 'method'), _CELLS)
-def test_the_flags_are_taken(board, method, tmp_path):
+@pytest.mark.parametrize('cell', _CELLS)
+def test_the_flags_are_taken(cell, tmp_path):
   """By their program, with each rate, and all that it checks before it loads data."""
-  rates = set()
+  board, method, rates = cell.board, cell.method, set()
   for rate in method.rates:
-    for own in (
-      boards_lib.run(board, method, rate),
-      _BENCHMARK.tuning_run(board, method, rate),
-    ):
+    for own in (cell.run(rate), cell.tuning_run(rate)):
       flags = (*own.flags, f'--run_dir={tmp_path}/run')
       config = command_line.parse_run(own.program, flags)
     running.check(config)
@@ -110,8 +106,7 @@ def test_all_runs_are_within_the_bound_and_their_names_are_unique():
     for _ in _BENCHMARK.methods
   )
   assert seconds / 3600 <= _BENCHMARK.hours
-  claims = boards_lib.claims(_BENCHMARK, with_cpu=False)
-  runs = {f.run for claim in claims for f in claim.figures.values()}
+  runs = {run for cell in _BENCHMARK.cells() for run in cell.columns}
   for names in ([r.name for r in runs], [r.key for r in runs]):
     assert len(names) == len({*names})
 

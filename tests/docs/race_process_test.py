@@ -8,7 +8,6 @@ import numpy as np
 import psutil
 import pytest
 
-from docs.race import environments
 from docs.race import process as process_lib
 
 # A peer of Python alone: rounds are the work of a child, and a daemon in a session of
@@ -32,11 +31,12 @@ class Fake:
   def weights(self):
     return {'w': np.arange(3.0)}
 
+channel = protocol.Channel()
 daemon = subprocess.Popen(
   [sys.executable, '-c', 'import time; time.sleep(60)'], start_new_session=True
 )
 pathlib.Path(sys.argv[1]).write_text(f'{os.getpid()} {daemon.pid}')
-protocol.Channel().serve(Fake(), {'fake': '1.0'}, 'as a test')
+channel.serve(Fake(), {'fake': '1.0'}, 'as a test')
 """
 
 
@@ -64,7 +64,7 @@ def test_work_of_all_processes_is_counted_and_none_is_left(tmp_path):
     # The child has ended by the time it is counted.
     peer.rounds(2, watch=True)
     after = peer.cpu_seconds()
-  assert 0.5 < after - before < 1.5
+  assert 0.5 < after['peer'] - before['peer'] < 1.5
   assert peer.peak_mib > 80
   assert _are_gone(tmp_path / 'pids')
   assert 'noise on standard output' in (tmp_path / 'log').read_text()
@@ -73,13 +73,15 @@ def test_work_of_all_processes_is_counted_and_none_is_left(tmp_path):
 @pytest.mark.long
 def test_a_peer_that_fails_is_unavailable_and_gone(tmp_path):
   peer = process_lib.Process(_command(tmp_path), tmp_path / 'log')
-  with peer, pytest.raises(environments.UnavailableError, match='its process ended'):
+  with peer, pytest.raises(process_lib.UnavailableError, match='its process ended'):
     peer.rounds(3)
   assert _are_gone(tmp_path / 'pids')
   assert 'only two rounds' in (tmp_path / 'log').read_text()
 
 
 def test_a_peer_without_its_library_says_so(tmp_path):
-  command = _command(tmp_path, 'print(\'{"error": "ImportError: no torch"}\')')
-  with pytest.raises(environments.UnavailableError, match='failed: ImportError: no to'):
+  fails = 'from docs.race.peers import protocol\n'
+  fails += 'protocol.Channel().fail(ImportError("no torch"))\n'
+  command = _command(tmp_path, fails)
+  with pytest.raises(process_lib.UnavailableError, match='failed: ImportError: no to'):
     process_lib.Process(command, tmp_path / 'log')

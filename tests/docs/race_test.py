@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 from docs.race import __main__ as race
-from docs.race import environments
 from docs.race import heats
 from docs.race import report
 from docs.race import work
@@ -119,7 +118,7 @@ def test_a_page_that_is_none_is_refused():
 
 def test_options_are_what_can_be_raced():
   options = race.Options()
-  assert options.peers == (*environments.PEERS,)
+  assert options.peers == (*heats.PEERS,)
   assert options.regimes == (*heats.BLOCK_ROUNDS,)
   assert (options.losses, options.precisions) == (protocol.LOSSES, protocol.PRECISIONS)
 
@@ -208,13 +207,15 @@ def test_batches_are_drawn_if_they_are_smaller_and_views_always(loss, regime, is
 
 
 def test_a_peer_without_an_environment_is_not_measured(tmp_path, monkeypatch):
-  monkeypatch.setattr(heats.environments, 'FOLDER', tmp_path)
-  pythons = {
-    'Flower': 'no environment: no network',
-    'FedJAX': pathlib.Path('/bin/false'),
-  }
-  results = heats.run(_problem(), 1, pythons, 1)
-  assert results['Flower'] == {'not_measured': 'no environment: no network'}
+  monkeypatch.setattr(heats, 'FOLDER', tmp_path)
+  # Its Python ends at once.
+  made = tmp_path / 'fed_jax' / 'bin'
+  made.mkdir(parents=True)
+  (made / 'python').symlink_to('/bin/false')
+  (tmp_path / 'fed_jax' / 'installed.txt').touch()
+  results = heats.run(_problem(), 1, ['Flower', 'FedJAX'], 1)
+  absent = f'no environment in {tmp_path}/flower'
+  assert results['Flower'] == {'not_measured': absent}
   assert results['FedJAX']['not_measured'].startswith('its process ended')
 
 

@@ -1,1 +1,1 @@
-"""Attacks on programs, by number: `make torture`."""
+"""Kills, damage and full disks, by number: `make torture`."""

@@ -3,17 +3,16 @@
 This module needs only NumPy and the standard library.
 
 A peer is a process. It reads the problem from a folder, says what it is, and then obeys
-each line of its standard input: to run a number of rounds, or to save its weights. Each
-answer is a line of JSON. Whatever the library prints goes to standard error. The peer
-ends at the end of its input.
+each message from a pipe: to run a number of rounds, or to save its weights. It answers
+each, and ends when the pipe does.
 """
 
+import contextlib
 import dataclasses
-import json
+from multiprocessing import connection
 import os
 import pathlib
-import sys
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -32,6 +31,8 @@ TEMPERATURE = 0.1
 BRIGHTNESS = 0.4
 # Of everything that is drawn.
 SEED = 0
+# The environment variable with the number of a peer's pipe.
+PIPE = 'RACE_PIPE'
 _ARRAYS, _WEIGHTS = 'data.npz', 'weights.npz'
 # Versions by name: of the peer's library, and of the packages it computes with.
 Versions = dict[str, str]
@@ -126,9 +127,9 @@ class Channel:
   """The peer's end of the conversation."""
 
   def __init__(self) -> None:
-    """Keeps standard output for answers; everything else goes to stderr."""
-    self._answers = os.fdopen(os.dup(1), 'w', encoding='utf-8')
-    os.dup2(2, 1)
+    """Takes the pipe, of which no process that the peer starts may know."""
+    number = os.environ.pop(PIPE, None)
+    self._pipe = None if number is None else connection.Connection(int(number))
 
   def serve(self, contestant: Contestant, versions: Versions, notes: str) -> None:
     """Answers requests until there are no more.
@@ -138,19 +139,17 @@ class Channel:
       versions: Versions of the packages that the peer uses.
       notes: How it uses this machine, for the page.
     """
-    self._answer({'versions': versions, 'notes': notes})
-    for line in sys.stdin:
-      request = json.loads(line)
-      if 'rounds' in request:
-        contestant.rounds(request['rounds'])
-      else:
-        np.savez(request['weights'], **contestant.weights())
-      self._answer({})
+    assert self._pipe is not None
+    self._pipe.send({'versions': versions, 'notes': notes})
+    with contextlib.suppress(EOFError):
+      while request := self._pipe.recv():
+        if 'rounds' in request:
+          contestant.rounds(request['rounds'])
+        else:
+          np.savez(request['weights'], **contestant.weights())
+        self._pipe.send({})
 
   def fail(self, error: BaseException) -> None:
     """Says why the peer ends."""
-    self._answer({'error': f'{type(error).__name__}: {error}'})
-
-  def _answer(self, value: dict[str, Any]) -> None:
-    self._answers.write(f'{json.dumps(value)}\n')
-    self._answers.flush()
+    if self._pipe is not None:
+      self._pipe.send({'error': f'{type(error).__name__}: {error}'})

@@ -1,4 +1,4 @@
-"""What is run for claims, what is not run again, and what is stored.
+"""What a campaign runs, what it does not run again, and what it stores.
 
 Nothing is trained: a fake program writes the files that a run leaves.
 """
@@ -12,10 +12,10 @@ import sys
 import pytest
 
 from binaries.config import command_line
+from docs.campaigns import figures
+from docs.campaigns import making
 from docs.claims import __main__ as program
 from docs.claims import data
-from docs.claims import figures
-from docs.claims import running
 from tests.docs import made_up
 
 pytestmark = pytest.mark.forks
@@ -45,36 +45,22 @@ numbers = {'round': 4, 'linear/10%/accuracy': accuracy + seed / 100}
 (folder / 'encoder.md').touch()
 """
 
-# What `binaries.evaluate` does with a finished run.
-_EVALUATE = """
-import json, pathlib, sys
-path = pathlib.Path(sys.argv[1], 'evaluation.json')
-numbers = json.loads(path.read_text())
-numbers[f'transfer/{sys.argv[2]}/accuracy'] = numbers['linear/10%/accuracy'] / 2
-path.write_text(json.dumps(numbers))
-"""
-
 
 class _Fake:
   """Starts the fake program, and remembers what was started."""
 
   def __init__(self, **how):
     self.started = []
-    self.commands = []
     self._how = how
 
   def __call__(self, arguments, log):
-    self.commands.append(arguments)
     flags = dict(word.lstrip('-').split('=', 1) for word in arguments[2:])
+    name = pathlib.Path(flags['run_dir']).parent.name.partition('-')[0]
+    self.started.append((name, int(flags['seed'])))
+    self.data = flags.get('data_dir')
+    how = self._how.get(name, 'well')
+    own = [_PROGRAM, flags['accuracy'], flags['seed'], flags['run_dir'], how]
     python = [sys.executable, '-I', '-S', '-c']
-    if arguments[1] == 'binaries.evaluate':
-      self.started.append(('evaluate', flags['transfer']))
-      own = [_EVALUATE, flags['run'], flags['transfer']]
-    else:
-      name = pathlib.Path(flags['run_dir']).parent.name.partition('-')[0]
-      self.started.append((name, int(flags['seed'])))
-      how = self._how.get(name, 'well')
-      own = [_PROGRAM, flags['accuracy'], flags['seed'], flags['run_dir'], how]
     return subprocess.Popen([*python, *own], stdout=log, stderr=log)
 
 
@@ -83,13 +69,21 @@ def _column(column):
   return "one = 'one'", f"one = ['one', '{column}']"
 
 
-def _run(tmp_path, fake, *replaced, seeds=3, paths=None):
+def _run(tmp_path, fake, *replaced, seeds=3):
   """Runs the claim; returns the values of its figures, the failures, the progress."""
   claims = made_up.claims(tmp_path, *replaced)
   path, stream = tmp_path / 'cifar.csv', io.StringIO()
-  runner = running.Runner(path, claims, claims, 2, paths or {}, fake, stream)
-  failures = runner.run(runner.jobs(tmp_path / 'runs', seeds))
-  return figures.values(figures.read(path), claims[0]), failures, stream.getvalue()
+  runner = making.Runner(
+    path,
+    tmp_path / 'runs',
+    data.columns(claims),
+    {'cifar10': '/ten', 'stl10': '/stl'},
+    2,
+    fake,
+    stream,
+  )
+  failures = runner.run([runner.job(*each) for each in program.runs(claims, seeds)])
+  return claims[0].values(figures.read(path)), failures, stream.getvalue()
 
 
 def _rows(tmp_path):
@@ -103,6 +97,7 @@ def test_each_run_is_started_once_and_stored(tmp_path):
   assert sorted(fake.started) == [(n, k) for n in ('one', 'two_4') for k in range(3)]
   assert values['one'] == {0: 0.75, 1: 0.76, 2: 0.77}
   assert values['again'] == values['two']
+  assert fake.data == '/ten'
   # A line a run, with the time left; nothing is left after the last.
   first, *lines = said.splitlines()
   assert first == '6 of 6 runs to do, 2 at a time'
@@ -117,8 +112,7 @@ def test_a_run_has_as_many_seeds_as_the_claim_that_asks_for_most(tmp_path):
   again = '\n[claims.d]\nsource = "T"\nsentence = "S."\nbounds = ["two", "again"]\n'
   again += 'compare = [{order = ["two", "again"]}]\nseeds = 7\n'
   claims = made_up.claims(tmp_path, (last, last + 'seeds = 2\n' + again))
-  runner = running.Runner(tmp_path / 'cifar.csv', claims, claims, 1, {})
-  jobs = [(job.run.name, job.seed) for job in runner.jobs(tmp_path, 6)]
+  jobs = [(run.name, seed) for run, seed in program.runs(claims, 6)]
   assert jobs[:4] == [('one', 0), ('two_4', 0), ('one', 1), ('two_4', 1)]
   assert jobs[4:] == [('two_4', k) for k in range(2, 6)]
 
@@ -186,45 +180,6 @@ def test_a_new_figure_is_read_from_the_folder(tmp_path):
   assert values['one'] == {0: 0.5, 1: 1.5, 2: 2.5}
 
 
-def test_a_figure_of_another_task_is_evaluated_after_the_run(tmp_path):
-  fake, paths = _Fake(), {'cifar10': '/ten', 'stl10': '/stl', 'cifar100': '/hundred'}
-  column = _column('transfer/stl10/accuracy')
-  values, failures, said = _run(tmp_path, fake, column, seeds=2, paths=paths)
-  assert failures == []
-  assert fake.started.count(('evaluate', 'stl10')) == 2
-  assert values['one'] == {0: 0.375, 1: 0.38}
-  assert said.count('run ') == 4
-  # Each has the data of its own tasks.
-  for command in fake.commands:
-    data_flags = [f for f in command if f.startswith(('--data_dir', '--transfer_dir'))]
-    transfer = ['--transfer_dir=/stl'] * (command[1] == 'binaries.evaluate')
-    assert data_flags == ['--data_dir=/ten', *transfer]
-  # After a run that was there before, the evaluation alone.
-  fake = _Fake()
-  _run(tmp_path, fake, _column('transfer/cifar10/accuracy'), seeds=1)
-  assert fake.started == [('evaluate', 'cifar10')]
-
-
-def test_figures_of_other_claims_are_not_evaluated(tmp_path):
-  """The second claim has the same run, with a figure of another task."""
-  other = '\n[claims.other]\nsource = "T"\nsentence = "S."\nbounds = ["loss", "loss"]\n'
-  other += 'compare = [{order = ["loss", "loss"]}]\n'
-  end = "compare = [{order = ['one', 'two']}]\n"
-  moved = ("loss = ['one', 'loss']", "loss = ['one', 'transfer/cifar100/accuracy']")
-  claims = made_up.claims(tmp_path, (end, end + other), moved)
-  for chosen, started in (
-    (claims[0], [('one', 0), ('two_4', 0)]),
-    (claims[1], [('evaluate', 'cifar100')]),
-    (claims[0], []),
-  ):
-    fake = _Fake()
-    path, stream = tmp_path / 'cifar.csv', io.StringIO()
-    runner = running.Runner(path, claims, [chosen], 1, {}, fake, stream)
-    assert runner.run(runner.jobs(tmp_path / 'runs', 1)) == []
-    assert fake.started == started
-  assert len(_rows(tmp_path)) == 3
-
-
 def test_a_figure_that_a_run_does_not_leave_is_reported(tmp_path):
   _, failures, _ = _run(tmp_path, _Fake(), _column('knn/1%/accuracy'), seeds=1)
   assert len(failures) == 1
@@ -279,9 +234,6 @@ def test_the_program_runs_claims_and_writes_the_page(folder):
     ('--data=cifar1=/', 'data has cifar1=/; it must be TASK=PATH, a task of cifar10'),
     ('--data=cifar10=/nowhere', 'and an existing path'),
     ('--seeds=11', 'seeds is 11; it must be a whole number from 0 to 10.'),
-    ('--seeds=-1', '--seeds=-1 is given: it must be a whole number at least 0'),
-    ('--jobs=0', '--jobs=0 is given: it must be a whole number at least 1'),
-    ('--budget=imagenet', 'it must be one of digits, cifar'),
   ],
 )
 def test_wrong_options_are_refused_before_anything_is_written(folder, options, said):
