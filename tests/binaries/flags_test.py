@@ -14,31 +14,13 @@ from binaries.building import objectives
 from tests.binaries import command_lines
 from tests.binaries import in_process
 from tests.binaries import launch
-from tests.reporting import fabricate
 from tff_ssl.augment import byol
 from tff_ssl.encoders import mlp
-
-
-@pytest.fixture
-def other_run(tmp_path):
-  """The folder of a run of which only config.json is left."""
-  own = {'method': 'dcco', 'rounds': 100, 'clients_per_round': 64}
-  folder = fabricate.run(tmp_path / 'other', own)
-  (folder / 'metrics.csv').unlink()
-  return folder
 
 
 @pytest.mark.parametrize(
   'line, message',
   [
-    (
-      '--method=centralized_steps --objective=supervised:projector=8/8',
-      "has 'projector=8/8'; the fields are labels.",
-    ),
-    (
-      '--method=centralized_steps --objective=cco --clients=local_steps=2',
-      '--clients is given with --method=centralized_steps --objective=cco, which does',
-    ),
     (
       '--encoder=norm=batch',
       'norm of --encoder is batch; it must be group for --method=dcco, whose layers',
@@ -46,18 +28,6 @@ def other_run(tmp_path):
     (
       '--encoder=torch_resnet18',
       'batch_norm of --encoder is trained; it must be folded for --method=dcco, whose',
-    ),
-    (
-      '--task=digits --data_dir=/data',
-      '--data_dir is given with --task=digits; it is for cifar10, cifar100,',
-    ),
-    (
-      '--runtime=in_process:address=there:1',
-      "has 'address=there:1'; the fields are packs, parts.",
-    ),
-    (
-      '--method=fedsc --objective=cco',
-      "is 'cco'; fedsc in binaries.dcco has spectral.",
     ),
     (
       '--evaluation=supervised_steps=3',
@@ -79,7 +49,6 @@ def other_run(tmp_path):
       '--rounds=5 --server=warmup_rounds=5',
       'warmup_steps is 5; it must be below total_steps, which is 5.',
     ),
-    ('--partition=dirichlet:examples=4', 'lacks the field alpha'),
     (
       '--evaluation=methods=knn/svm',
       "methods of --evaluation has 'svm'; it must be one of knn, linear, lars,",
@@ -91,14 +60,6 @@ def other_run(tmp_path):
     (
       '--evaluation=label_fractions=',
       'label_fractions of --evaluation is empty; it must be numbers in (0, 1], as in',
-    ),
-    (
-      '--objective=encoding_norm=-1',
-      "has encoding_norm='-1'; it must be a number above 0, or none.",
-    ),
-    (
-      '--clients=learning_rate=0',
-      "has learning_rate='0'; it must be a number above 0.",
     ),
     ('--trackers=x', "trackers has 'x'; it must be one of tensorboard, mlflow, wandb."),
     (
@@ -194,22 +155,6 @@ def test_more_clients_than_there_are_is_refused_before_the_folder_is_made(tmp_pa
       dcco, *launch.SMALL, f'--run_dir={folder}', '--clients_per_round=9999'
     )
   assert not folder.exists()
-
-
-def test_folder_of_another_run_is_refused_by_the_setting_that_differs(other_run):
-  before = sorted(other_run.iterdir())
-  with pytest.raises(ValueError, match='is a run with method=dcco, not method=fedavg'):
-    in_process.call(
-      dcco, f'--run_dir={other_run}', '--method=fedavg', '--objective=cco'
-    )
-  assert sorted(other_run.iterdir()) == before
-
-
-def test_folder_of_other_things_is_left_as_it_is(tmp_path):
-  (tmp_path / 'thesis.tex').touch()
-  with pytest.raises(ValueError, match=r"holds 'thesis\.tex' but no config\.json"):
-    in_process.call(dcco, f'--run_dir={tmp_path}')
-  assert [path.name for path in tmp_path.iterdir()] == ['thesis.tex']
 
 
 def test_an_error_is_one_sentence_and_status_1(tmp_path):

@@ -107,11 +107,9 @@ def test_as_a_program_draws(tmp_path):
 @pytest.mark.parametrize(
   'arguments, message',
   [
-    (['--rounds=3'], 'There is no flag --rounds'),
     (['--plot=clients.jpg'], "--plot is 'clients.jpg'; it must end in .png"),
     (['--csv=no/such/clients.csv'], "there must be a folder 'no/such'"),
     (['--max_clients=3'], '--max_clients is given without --plot'),
-    (['--partition=skew:clients=3'], 'lacks the field beta'),
     (['--partition=clusters:clients=3'], 'partition_encoder'),
     (['--data=partition_encoder=x.keras'], 'without a --partition of clusters'),
     (

@@ -25,6 +25,15 @@ from tff_ssl.computing import kinds
 
 _PARTS = {name: {'': cls} for name, cls in run_config.PARTS.items()}
 _METHODS = programs.all_methods()
+_WITH_OPTIONS = (
+  'compare',
+  'embed',
+  'evaluate',
+  'export',
+  'partition',
+  'predict',
+  'sweep',
+)
 _TABLES = {**run_config.KINDS, **_PARTS, 'method': _METHODS}
 
 
@@ -197,3 +206,44 @@ def test_every_number_has_a_range():
     ('DCCOConfig', 'seed'),
     ('FedSCConfig', 'seed'),
   }
+
+
+def _given(config: run_config.RunConfig, name: str) -> str:
+  """Returns a flag that gives a setting of a run, or one field of it."""
+  flag, _, field = name.partition('.')
+  value = getattr(config, flag)
+  if field or flag in run_config.PARTS:
+    field = field or next(iter(kinds.field_types(type(value))))
+    return f'--{flag}={field}={kinds.value_text(getattr(value, field))}'
+  return f'--{flag}={kinds.kind_of(value) or kinds.value_text(value)}'
+
+
+def test_flags_that_a_row_does_not_use_are_refused():
+  for program, config in _rows():
+    method, objective = config.method.kind, config.objective.kind
+    line = [f'--method={method}', f'--objective={objective}', '--run_dir=r']
+    for name in config.unused:
+      flag, _, field = name.partition('.')
+      said = f'{field} of --{flag} is given' if field else f'--{flag} is given'
+      with pytest.raises(ValueError, match=f'^{said} with --method={method} ') as error:
+        command_line.parse_run(program, [*line, _given(config, name)])
+      assert 'does not use it; leave it out.' in str(error.value)
+
+
+@pytest.mark.parametrize('name', _WITH_OPTIONS)
+def test_options_that_are_missing_unknown_or_outside_of_their_type_are_refused(name):
+  cls = importlib.import_module(f'binaries.{name}').Options
+  fields = [f for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING]
+  needed = {field.name: f'--{field.name}=x' for field in fields}
+  for field in needed:
+    rest = [flag for other, flag in needed.items() if other != field]
+    for line in (rest, [*rest, f'--{field}=']):
+      with pytest.raises(ValueError, match=f'^--{field} is not given; it must name '):
+        command_line.parse_options(cls, line)
+  with pytest.raises(ValueError, match='flag --cheese; '):
+    command_line.parse_options(cls, [*needed.values(), '--cheese=1'])
+  for case in _wrong(cls):
+    line = [*needed.values(), f'--{case.field}={case.text}']
+    with pytest.raises(ValueError) as refused:
+      command_line.parse_options(cls, line)
+    _check(refused, case, f'--{case.field}={case.text} is given: it must be')
