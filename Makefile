@@ -165,7 +165,7 @@ backbones: venv
 kill-campaign: venv
 	$(TORTURE) tests/torture/workers_test.py $(ARGS)
 
-# Ten minutes on two cores; ARGS='--trials=kills=90,inputs=60 --minutes=600',
+# Ten minutes on two cores; ARGS='--trials=kills=90,folders=60 --minutes=600',
 # ARGS='-k disk --trials=disk=21', ARGS="-k 'kills and hosts-3'", ARGS=--lf.
 torture: venv
 	$(TORTURE) tests/torture --deselect tests/torture/workers_test.py $(ARGS)

@@ -11,7 +11,6 @@ import pytest
 from binaries import dcco
 from binaries.building import data
 from binaries.building import objectives
-from tests.binaries import command_lines
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.augment import byol
@@ -79,19 +78,34 @@ def test_wrong_flags_are_refused_before_data_are_loaded(
   assert not folder.exists()
 
 
-@pytest.mark.parametrize('name', command_lines.programs())
-def test_a_bad_command_line_is_refused_in_a_sentence(tmp_path, name):
+@pytest.mark.parametrize(
+  ('name', 'line', 'said'),
+  [
+    ('dcco', '', '--run_dir is not given'),
+    ('dcco', 'cheese', "'cheese' is no flag"),
+    ('dcco', '--run_dir={d}/r -x', 'There is no flag --x'),
+    ('dcco', '--run_dir={d}/r --nodownload=1', 'download'),
+    ('dcco', '--run_dir=/proc/run', '/proc/run'),
+    ('dcco', '--run_dir={d}/r --config={d}/no', '{d}/no'),
+    (
+      'dcco',
+      '--run_dir={d}/r --encoder=norm=batch,groups=32',
+      'groups of --enc',
+    ),
+    ('fedema', '--run_dir={d}/r --evaluation=export_clients=nobody', 'nobody'),
+    ('partition', '--csv={d}/x.png', '.csv'),
+    ('worker', '--port=7001', '--trust must be given'),
+    ('worker', '--port=7001 --trust --log_path={d}/no/log', '{d}/no/log'),
+  ],
+)
+def test_a_bad_command_line_ends_in_a_sentence(tmp_path, name, line, said):
   binary = importlib.import_module(f'binaries.{name}')
-  own = [case for case in command_lines.cases() if case.program == name]
-  for case in own:
-    line = case.arguments.replace('{d}', str(tmp_path))
-    ended = in_process.run(binary, *line.split())
-    assert ended.status == 1
-    assert ended.stderr.count('\n') == 1, ended.stderr
-    for word in case.words:
-      assert word.replace('{d}', str(tmp_path)) in ended.stderr, (line, ended.stderr)
-    # Nothing is written.
-    assert not [*tmp_path.iterdir()], line
+  ended = in_process.run(binary, *line.replace('{d}', str(tmp_path)).split())
+  assert ended.status == 1
+  assert ended.stderr.count('\n') == 1
+  assert said.replace('{d}', str(tmp_path)) in ended.stderr
+  # Nothing is written.
+  assert not [*tmp_path.iterdir()]
 
 
 _NAMES = """

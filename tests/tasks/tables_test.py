@@ -178,6 +178,9 @@ def test_a_wrong_scaling_is_named(tmp_path, text, message):
     ({'label': np.array([0, -2, 1, 0])}, r'ranges from -2 to 1; it must be at least 0'),
     ({'label': np.zeros(4)}, 'npz is float64; it must be integers'),
     ({'features': np.zeros(4)}, r'are float64 of shape \(4,\); they must be numbers'),
+    ({'features': np.eye(4) * 1j}, 'features'),
+    ({'features': np.full([4, 2], 'a')}, 'features'),
+    ({'features': np.zeros([4, 0])}, 'features'),
     (
       {'features': np.where(_FEATURES > 8, np.inf, _FEATURES)},
       'are not all finite: row 3, column 0, counted from 0, has inf',

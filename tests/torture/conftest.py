@@ -22,7 +22,7 @@ _BEGUN = time.monotonic()
 def pytest_addoption(parser: pytest.Parser) -> None:
   group = parser.getgroup('torture')
   group.addoption(
-    '--trials', default='', help='Trials by group, as in kills=300,inputs=300.'
+    '--trials', default='', help='Trials by group, as in kills=300,folders=100.'
   )
   group.addoption(
     '--minutes', type=float, default=math.inf, help='After these no trial is begun.'

@@ -8,7 +8,6 @@ import pytest
 # How many trials each group has by default: ten minutes on two cores in all.
 _COUNTS = {
   'kills': 6,
-  'inputs': 6,
   'folders': 4,
   'ledger': 2,
   'disk': 2,

@@ -1,1 +1,0 @@
-"""Tables of bad inputs, by what is wrong with them."""
