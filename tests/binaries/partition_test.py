@@ -139,18 +139,6 @@ def test_clusters_of_an_encoder(encoder_path, digits):
     assert np.mean(np.argmin(distances, axis=1) == k) > 0.99
 
 
-@pytest.mark.parametrize('kind', encoder_files.PROGRAMS)
-def test_a_file_with_a_program_in_it_is_refused_and_not_run(
-  kind, encoder_path, digits, tmp_path
-):
-  ran = tmp_path / 'ran'
-  encoder_files.PROGRAMS[kind](encoder_path, ran)
-  config = _config('clusters:clients=2', partition_encoder=str(encoder_path))
-  with pytest.raises(ValueError, match=r'cannot be read as an encoder\.keras: .*'):
-    building.partition(config, digits)
-  assert not ran.exists()
-
-
 def test_encoder_that_cannot_be_used_is_an_error(encoder_path, digits):
   missing = encoder_path.with_name('no.keras')
   for path, task, said in (

@@ -5,6 +5,7 @@ is added is tested here, and nowhere else. What a rule between fields says is te
 beside the rule.
 """
 
+import collections
 from collections.abc import Iterator
 import dataclasses
 import functools
@@ -253,3 +254,30 @@ def test_options_that_are_missing_unknown_or_outside_of_their_type_are_refused(n
     with pytest.raises(ValueError) as refused:
       command_line.parse_options(cls, line)
     _check(refused, case, f'--{case.field}={case.text} is given: it must be')
+
+
+def test_numbers_of_one_name_have_one_range_but_for_these():
+  found = collections.defaultdict(set)
+  for cls in _classes():
+    for field, type_ in kinds.field_types(cls).items():
+      if kinds.without_none(type_)[1] in (int, float):
+        found[field].add(kinds.range_of(type_).words)
+  several = {name: words for name, words in found.items() if len(words) > 1}
+  assert several == {
+    'clients': {'above 0', 'at least 1'},
+    'encoding_norm': {'above 0', 'in [1e-12, 1e+12]'},
+    'epsilon': {'above 0', 'at least 0'},
+    'examples': {'above 0', 'at least 1'},
+    'factor': {'above 0', 'in (0, 1)'},
+    'initial': {'at least 0', 'finite'},
+    'learning_rate': {'above 0', 'at least 0'},
+    'momentum': {'in [0, 1)', 'in [0, 1]'},
+    'queue_size': {'at least 0', 'at least 1'},
+    'rate': {'above 0', 'at least 0'},
+    'seed': {'at least 0', 'finite', 'in [0, 9.22337e+18]'},
+    'server_weight': {'above 0', 'at least 0'},
+    'share': {'in (0, 1)', 'in (0, 1]'},
+    'tau': {'above 0', 'in [0, 1]'},
+    'threshold': {'at least 0', 'in [0, 1]'},
+    'weight': {'above 0', 'at least 0'},
+  }

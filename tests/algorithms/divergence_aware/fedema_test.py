@@ -304,7 +304,7 @@ def test_unmeasured_numbers_are_not_shown():
       "first_target is 'own'; it must be one of copy, online",
     ),
     (lambda: fedu.FedUConfig(threshold=float('nan')), 'threshold is nan'),
-    (lambda: fedu.FedUConfig(quantile=1.0), 'quantile is 1.0; it must be above 0'),
+    (lambda: fedu.FedUConfig(quantile=1.0), 'quantile is 1.0; it must be a'),
     (
       lambda: diverging.ema(autoscaler='late'),
       "autoscaler is 'late'; it must be one of ret",
