@@ -239,11 +239,6 @@ def test_accuracies_that_no_run_has_are_not_drawn(tmp_path):
       "notes.txt'; it must be a folder, not",
     ),
     (['--runs={runs}/*', '--metric=svm/*'], r"metric is 'svm/\*', which none of"),
-    (['--runs={runs}/*', '--label=mu'], "label names 'mu'; no run has this setting"),
-    (
-      ['--runs={runs}/*', '--sort_by=svm'],
-      "sort_by is 'svm'; the numbers are linear/10%",
-    ),
   ],
 )
 def test_invalid_values_are_named_and_nothing_is_written(

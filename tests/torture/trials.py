@@ -11,7 +11,6 @@ _COUNTS = {
   'folders': 4,
   'ledger': 2,
   'disk': 2,
-  'attacks': 3,
   # Rounds of one run, in each of which a worker is killed.
   'workers': 100,
 }
