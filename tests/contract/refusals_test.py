@@ -85,7 +85,9 @@ def _of_the_library() -> list[type[Any]]:
   """Returns the library's configurations and objectives that types check."""
   for module in pkgutil.walk_packages(tff_ssl.__path__, 'tff_ssl.'):
     importlib.import_module(module.name)
-  found = {each for each in _subclasses(kinds.Kind) if 'tff_ssl.' in each.__module__}
+  found = {
+    each for each in _subclasses(kinds.Kind) if each.__module__.startswith('tff_ssl.')
+  }
   return sorted(found, key=lambda each: (each.__module__, each.__name__))
 
 
@@ -107,7 +109,7 @@ def _check(error: pytest.ExceptionInfo[ValueError], case: _Case, shown: str) -> 
   allowed = kinds.type_text(kinds.field_types(case.cls)[case.field])
   assert '\n' not in said
   assert said.endswith('.')
-  assert f'{case.field}' in said and shown in said, (case, said)
+  assert case.field in said and shown in said, (case, said)
   # A number of several is named by its own range.
   assert allowed in said or isinstance(case.value, tuple), (case, said)
 
