@@ -20,8 +20,8 @@ _MAX_FUNCTION_LINES = 60
 # Lines of Python that a top folder may have. What comes in pays for itself: lower a
 # number after something has gone, and raise none.
 _BUDGETS = {
-  'tff_ssl': 52_700,
-  'tasks': 8_900,
+  'tff_ssl': 52_370,
+  'tasks': 8_870,
   'binaries': 16_000,
   'docs': 6_500,
   'tests': 66_650,

@@ -74,10 +74,3 @@ def test_counts_are_those_that_are_known(tff_context):
 def test_a_value_of_another_type_is_named(known, value_type):
   with pytest.raises(ValueError, match=r'The value has type .*; it must be'):
     expected_counts.KnownFactory(known).create(value_type)
-
-
-@pytest.mark.parametrize('name', ['clients', 'examples', 'weights'])
-@pytest.mark.parametrize('value', [0, -1.0, float('nan'), float('inf')])
-def test_clients_and_steps_of_a_round_must_be_positive(name, value):
-  with pytest.raises(ValueError, match=f'{name} is {value}; it must be positive'):
-    expected_counts.Expected(**{'clients': 1, 'examples': 1.0, name: value})

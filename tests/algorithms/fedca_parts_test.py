@@ -151,15 +151,3 @@ def test_the_server_keeps_what_each_client_sent_last():
   unit = rows[1] / np.linalg.norm(rows[1], axis=1, keepdims=True)
   np.testing.assert_allclose(after[dictionary_contrast.ROWS][1], unit, rtol=1e-5)
   assert not np.any(after[dictionary_contrast.ROWS][4, 2])
-
-
-@pytest.mark.parametrize(
-  ('options', 'message'),
-  [
-    ({'population': 0}, 'population is 0; it must be at least 1'),
-    ({'dictionary_size': -1}, 'dictionary_size is -1; it must be at least 0'),
-  ],
-)
-def test_config_names_what_is_out_of_range(options, message):
-  with pytest.raises(ValueError, match=message):
-    fedca.FedCAConfig(**{'population': 3, **options})

@@ -106,19 +106,3 @@ def test_client_that_is_not_finite_is_left_out(tff_context, process):
     harness.weights(process, alone[-1]),
     atol=1e-6,
   )
-
-
-@pytest.mark.parametrize(
-  ('field', 'value'),
-  [
-    ('rounds', 0),
-    ('epochs', 0),
-    ('batch_size', 0),
-    ('learning_rate', 0.0),
-    ('momentum', 1.0),
-    ('seed', -1),
-  ],
-)
-def test_config_names_what_is_out_of_range(field, value):
-  with pytest.raises(ValueError, match=f'{field} is {value}'):
-    federated_linear.FederatedLinearConfig(**{field: value})

@@ -204,13 +204,3 @@ def test_by_examples_and_without_uniformity_it_is_fedavg(tff_context):
     for each in (process, plain)
   ]
   np.testing.assert_array_equal(*ends)
-
-
-@pytest.mark.parametrize(
-  'given',
-  [{'population': 0}, {'sketch_size': 0}, {'uniformity_weight': -1.0}, {'tau': 0.0}],
-)
-def test_what_is_out_of_range_is_refused(given):
-  ((name, value),) = given.items()
-  with pytest.raises(ValueError, match=f'{name} is {value}'):
-    fedu2.FedU2Config(**{'population': 2, **given})

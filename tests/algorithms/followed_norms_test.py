@@ -144,12 +144,6 @@ def test_values_that_are_combined_in_groups_are_refused():
     followed_norms.follow(phases.Algorithm(lambda: None, [exchange]), made)
 
 
-@pytest.mark.parametrize('quantile', [0.0, 1.0, float('nan')])
-def test_a_quantile_out_of_range_is_named(quantile):
-  with pytest.raises(ValueError, match='quantile is'):
-    adaptive_clipping.AdaptiveClip(quantile, 4)
-
-
 @pytest.mark.parametrize('initial', [0.0, -1.0, float('nan')])
 def test_a_first_norm_out_of_range_is_named(initial):
   with pytest.raises(ValueError, match='initial is'):

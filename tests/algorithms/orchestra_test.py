@@ -169,11 +169,3 @@ def test_noise_is_refused():
   private = aggregations.private(0.1, update_clip=1.0, statistics_clip=1.0)
   with pytest.raises(ValueError, match='The aggregation adds noise'):
     processes.build(_algorithm(), harness.element(_algorithm()), private)
-
-
-@pytest.mark.parametrize(
-  'name', ['population', 'clusters', 'local_clusters', 'represented']
-)
-def test_numbers_below_1_are_refused(name):
-  with pytest.raises(ValueError, match=f'{name} is 0'):
-    orchestra.OrchestraConfig(**{'population': 2, name: 0})

@@ -226,9 +226,3 @@ def test_other_steps_than_plain_sgd_are_refused(plan, said, needed):
   assert str(raised.value) == (
     f'{said}; for clients of SCAFFOLD, which take plain SGD steps, it must be {needed}.'
   )
-
-
-def test_a_population_of_nobody_is_refused():
-  with pytest.raises(ValueError, match='population is 0; it must be at least 1'):
-    scaffold.ScaffoldConfig(0)
-  assert scaffold.ScaffoldConfig(1).population == 1

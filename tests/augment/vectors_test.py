@@ -64,18 +64,6 @@ def test_views_differ_by_number_and_seed():
       assert np.abs(view - other).max() > 1e-3
 
 
-@pytest.mark.parametrize(
-  ('options', 'message'),
-  [
-    ({'noise': -1.0}, 'noise is -1.0; it must be at least 0'),
-    ({'mask_probability': 1.5}, r'mask_probability is 1.5; it must be in \[0, 1\]'),
-  ],
-)
-def test_options_out_of_range_are_named(options, message):
-  with pytest.raises(ValueError, match=message):
-    vectors.VectorConfig(**options)
-
-
 def test_wrong_arguments_are_named():
   features, ids = _batch()
   with pytest.raises(ValueError, match=r'Features are float32 of shape \(4'):

@@ -79,12 +79,3 @@ def test_cutout_greys_one_square():
     np.testing.assert_array_equal(view[cut], 0.5)
     sizes.append(cut.sum())
   assert max(sizes) > 0
-
-
-@pytest.mark.parametrize(
-  ('field', 'value'),
-  [('flip_probability', 1.5), ('translation', -0.1), ('cutout', 2), ('operations', -1)],
-)
-def test_config_names_what_is_out_of_range(field, value):
-  with pytest.raises(ValueError, match=f'{field} is {value}'):
-    weak_strong.WeakStrongConfig(**{field: value})

@@ -79,20 +79,3 @@ def test_each_cluster_is_evaluated_and_the_largest_is_left_behind(run):
     np.concatenate([value[j].ravel() for value in stacked.values()]) for j in range(2)
   )
   assert np.abs(first - second).max() > 1e-4
-
-
-def test_mismatched_arguments_are_refused(tmp_path):
-  expected = {
-    '--method=align_only:clusters=3': 'the fields are alignment_weight.',
-    '--method=cluster_only:alignment_weight=1': 'the fields are clusters.',
-    '--method=fedavg:clusters=3': "has 'clusters=3'; fedavg has no fields.",
-    '--method=alignment_weight=-1': (
-      "has alignment_weight='-1'; it must be a number at least 0."
-    ),
-    '--method=cluster_only --task=digits_halves': 'networks left, left_projector, rig',
-  }
-  run_dir = f'--run_dir={tmp_path / "none"}'
-  said = in_process.said(dec_ssl, [f'{run_dir} {line}' for line in expected])
-  for line, message in expected.items():
-    assert message in said[f'{run_dir} {line}'], line
-  assert not (tmp_path / 'none').exists()

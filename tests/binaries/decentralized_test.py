@@ -82,23 +82,6 @@ def test_a_run_without_a_server(tmp_path):
       'participation is 0.5; without a server',
     ),
     (
-      ('--method=ring', '--clients_per_round=3'),
-      '--clients_per_round is given with --',
-    ),
-    (
-      ('--method=ring', '--server=learning_rate=1'),
-      '--server is given with',
-    ),
-    (
-      ('--method=ring', '--clients=weighting=uniform'),
-      'weighting of --clients is given with --method=rin',
-    ),
-    (('--method=ring:edge_probability=0.5',), 'ring has no fields'),
-    (
-      ('--method=random_graph:edge_probability=0',),
-      "edge_probability='0'; it must be a number in",
-    ),
-    (
       ('--method=graph',),
       'path of --method=graph is not given; it must name a CSV file',
     ),

@@ -240,22 +240,11 @@ _WRONG = {
   '--method=tau=0.5,scaler=0.8': (
     'tau of --method is given with scaler; leave one of them out.'
   ),
-  '--method=fedca:tau=0.5': (
-    "--method=fedca:tau=0.5 is given: it has 'tau=0.5'; "
-    'the fields are dictionary_size, alignment_run.'
-  ),
-  '--method=divergence_of=training,autoscaler=first_round': (
-    "autoscaler is 'first_round'; with divergence_of='training' a client needs no gl"
-  ),
   '--method=scaler=0.8,autoscaler=first_round': (
     "autoscaler is 'first_round'; with a sca"
   ),
   '--method=fedu:threshold=0.2,threshold_quantile=0.5': (
     'threshold of --method is given with threshold_quantile; leave one of them out.'
-  ),
-  '--method=fedu:threshold_quantile=2': (
-    '--method=fedu:threshold_quantile=2 is given: it has '
-    "threshold_quantile='2'; it must be a number in (0, 1), or none."
   ),
   '--method=fedu --objective=byol:predictor=false': (
     'predictor of --objective is false; with --method=fedu it must be true, because'
@@ -279,16 +268,6 @@ _WRONG = {
   ),
   '--task=wine --method=scaler=0.8': (
     'divergence_norm of --method is conv_mean with --encoder=mlp, which trains no con'
-  ),
-  '--method=fed_byol --evaluation=personal=linear': (
-    'personal of --evaluation is given with --method=fed_byol --objective=byol, '
-    'which does not use it; leave it out.'
-  ),
-  '--method=fedca --evaluation=export_clients=client_3': (
-    'export_clients of --evaluation is given with --method=fedca '
-  ),
-  '--objective=moco_v2 --evaluation=personal_clients=2': (
-    'personal_clients of --evaluation is given with --method=fed_ssl '
   ),
   '--evaluation=personal=knn': (
     "personal of --evaluation has 'knn'; it must be one of linear, lars, federated_l"

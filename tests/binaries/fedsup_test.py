@@ -44,14 +44,7 @@ _STOPPED = 'fixmatch'
 _WITHOUT_CLIENTS = ('partition', 'clients')
 _ROUNDS = 4
 _WRONG = {
-  '--objective=byol:stages=2': "has 'stages=2'; the fields are projector, predictor_wi",
-  '--method=fedsup --objective=threshold=0.9': "has 'threshold=0.9'; the fields are",
-  '--method=labelled_only --clients_per_round=2': '--clients_per_round is given with',
-  '--labels=share=1.5': "has share='1.5'; it must be a number in (0, 1]",
   '--labels=hospital=rosendahl': 'hospital',
-  '--server=adam': '--server is given with --method=fedsup',
-  '--objective=feature_weight=0': "has feature_weight='0'; it must be a number above 0",
-  '--labels=learning_rate=0': "has learning_rate='0'; it must be a number above 0.",
   '--encoder=vit_micro:lora=4': (
     'lora of --encoder is 4 with --method=fedsup, which starts from no weights; it must'
   ),
@@ -74,7 +67,6 @@ _WRONG = {
   '--objective=consistency=false,raw_teacher=true': (
     'raw_teacher of --objective is true with consistency=false; it must be false.'
   ),
-  '--method=fedrgd:server_weight=0': "has server_weight='0'; it must be a number above",
 }
 
 

@@ -21,17 +21,8 @@ pytestmark = pytest.mark.forks
   ('arguments', 'message'),
   [
     ('--runtime=hosts', 'addresses of --runtime is empty'),
-    ('--runtime=timeout=5', "has 'timeout=5'; the fields are packs, parts"),
     ('--runtime=hosts:addresses=b:1', "addresses of --runtime has 'b:1', which is not"),
     ('--runtime=worker:address=b:1', "address of --runtime has 'b:1', which is not on"),
-    (
-      '--runtime=hosts:address=a:1',
-      'addresses, timeout, trust. Did you mean addresses',
-    ),
-    (
-      '--method=centralized_steps --runtime=parts=2',
-      '--runtime is given with --method=centralized_steps',
-    ),
   ],
 )
 def test_flags_that_are_refused_before_data_are_loaded(

@@ -33,8 +33,6 @@ _FLAGS = (
   [
     ('resnet8', 'a.h5', 'weights of keras.applications need one of keras_resnet50, ke'),
     (_ENCODER, 'a.h5', 'a.h5 is not a file of Keras, or damaged'),
-    (_ENCODER, 'a.keras', 'a.keras is not a file of Keras, or damaged'),
-    (_ENCODER, 'b.keras', 'b.keras is not a file; it must be a model of keras'),
     (_ENCODER, 'c.txt', "c.txt', which is a file; it must be the folder of a run"),
   ],
 )

@@ -174,10 +174,7 @@ def test_flags_of_one_task_are_refused_with_others(flag, message):
   [
     ('1', 'pixel_range of --data is 1; it must be two numbers, as in -1000/400'),
     ('1/2/3', 'pixel_range of --data is 1/2/3; it must be two numbers'),
-    ('1,2', "has '2', which is no field=value; lists have / between their values."),
-    ('a/b', "has pixel_range='a/b'; it must be numbers with / between"),
     ('400/-1000', 'pixel_range is 400,-1000; it must be two finite numbers, the first'),
-    ('0/inf', 'it must be numbers with / between them, or none, and finite.'),
   ],
 )
 def test_pixel_range_must_be_two_numbers(tmp_path, ends, message):

@@ -107,11 +107,9 @@ def test_as_a_program_draws(tmp_path):
 @pytest.mark.parametrize(
   'arguments, message',
   [
-    (['--rounds=3'], 'There is no flag --rounds'),
     (['--plot=clients.jpg'], "--plot is 'clients.jpg'; it must end in .png"),
     (['--csv=no/such/clients.csv'], "there must be a folder 'no/such'"),
     (['--max_clients=3'], '--max_clients is given without --plot'),
-    (['--partition=skew:clients=3'], 'lacks the field beta'),
     (['--partition=clusters:clients=3'], 'partition_encoder'),
     (['--data=partition_encoder=x.keras'], 'without a --partition of clusters'),
     (
@@ -139,18 +137,6 @@ def test_clusters_of_an_encoder(encoder_path, digits):
   for k, held in enumerate(clients.values()):
     distances = np.linalg.norm(encoded[held, np.newaxis] - means, axis=-1)
     assert np.mean(np.argmin(distances, axis=1) == k) > 0.99
-
-
-@pytest.mark.parametrize('kind', encoder_files.PROGRAMS)
-def test_a_file_with_a_program_in_it_is_refused_and_not_run(
-  kind, encoder_path, digits, tmp_path
-):
-  ran = tmp_path / 'ran'
-  encoder_files.PROGRAMS[kind](encoder_path, ran)
-  config = _config('clusters:clients=2', partition_encoder=str(encoder_path))
-  with pytest.raises(ValueError, match=r'cannot be read as an encoder\.keras: .*'):
-    building.partition(config, digits)
-  assert not ran.exists()
 
 
 def test_encoder_that_cannot_be_used_is_an_error(encoder_path, digits):

@@ -7,8 +7,6 @@ import dp_accounting
 import pytest
 
 from binaries import dcco
-from binaries import dec_ssl
-from binaries import fedavg_ssl
 from binaries import fedema
 from binaries import fedsup
 from binaries.building import aggregation
@@ -28,8 +26,6 @@ _PRIVATE = f'{_RUN} --aggregation=private:update_clip=1'
 _DISTRIBUTED = _PRIVATE.replace('private', 'distributed', 1)
 _REFUSED = {
   dcco: {
-    f'--aggregation=bound=8 {_RUN}': "has 'bound=8'; plain has no fields",
-    f'--aggregation=secure:epsilon=8 {_RUN}': "has 'epsilon=8'; the fields are bound, ",
     f'--runtime=worker {_SECURE}': (
       "be in_process, because TFF's worker has no secure sums"
     ),
@@ -40,50 +36,33 @@ _REFUSED = {
     f'--clients_per_round=1 {_SECURE}': (
       'must be at least 2, because a sum over one client'
     ),
-    f'--aggregation=secure:rows_of_one_client=true {_RUN}': (
-      'it is for FedCA, FedMatch, FedU2 and Orchestra only'
-    ),
-    f'--aggregation=secure:bound=0 {_RUN}': "bound='0'; it must be a number above 0",
     _PRIVATE: 'is given without epsilon or noise_multiplier',
-    f'{_PRIVATE},epsilon=-1': "epsilon='-1'; it must be a number above 0, or none",
-    f'{_PRIVATE},noise_multiplier=nan': "noise_multiplier='nan'; it must be",
     f'{_PRIVATE},epsilon=8 --runtime=parts=2': 'noise is counted for a round as a',
     f'{_PRIVATE},epsilon=8 --runtime=hosts:addresses=localhost:1': (
       'must be worker or in_process, because a host that is given up may have drawn '
       'noise'
     ),
-    f'{_PRIVATE},epsilon=8,clip_quantile=2': 'it must be a number in (0, 1), or none',
-    f'{_PRIVATE},epsilon=8,bound=2': "has 'bound=2'; the fields are update_clip, eps",
     f'{_PRIVATE},epsilon=8,signal_rounds=1 --evaluation=signals_every=none': (
       'signal_rounds of --aggregation is 1 with --evaluation=signals_every=none; it '
       'must be 0'
     ),
-    f'{_PRIVATE},epsilon=8,split=first': "has split='first'; it must be",
     f'{_DISTRIBUTED},noise_multiplier=1,cohorts=poisson': (
       'cohorts of --aggregation is poisson with --aggregation=distributed; it must be '
       'fixed or p'
     ),
-    f'--aggregation=secure:cohorts=passes {_RUN}': "has 'cohorts=passes'; the fields ",
-    f'--objective=spectral:encoding_norm=1 {_RUN}': "has 'encoding_norm=1'; the fields",
     f'--objective=encoding_norm=1 --method=stale_statistics=true {_RUN}': (
       'previous round have a different'
     ),
-    f'--objective=encoding_norm=1 --method=fedsc {_RUN}': 'fields are projector, mu',
-    f'--method=centralized_steps {_SECURE}': '--aggregation is given with --method',
   },
   fedema: {
-    f'--method=fedca {_SECURE}': 'each client sends its own rows',
     f'--method=fedu:threshold_quantile=0.5,divergence_norm=l2 {_PRIVATE},epsilon=8': (
       'threshold_quantile of --method is 0.5 without metrics_clip of --aggregation; '
       'give one, because the threshold follows metrics'
     ),
   },
   fedsup: {
-    f'--method=fedmatch {_SECURE}': 'give --aggregation=rows_of_one_client=true',
     f'{_PRIVATE},epsilon=8': 'with labels at the server it must be plain',
   },
-  dec_ssl: {f'--method=ring {_SECURE}': '--aggregation is given with --method=ring'},
-  fedavg_ssl: {f'--method=centralized {_SECURE}': '--aggregation is given with'},
 }
 
 

@@ -79,26 +79,3 @@ def test_the_same_command_takes_other_methods_and_exports(runs):
   difference = personal(image).numpy() - shared(image).numpy()
   assert np.isfinite(difference).all()
   assert np.abs(difference).max() > 1e-4
-
-
-def test_flags_that_do_nothing_are_refused(tmp_path):
-  expected = {
-    '--method=maml:adaptation_rate=1': (
-      "has 'adaptation_rate=1'; the fields are inner_rate, second_order."
-    ),
-    '--clients=proximal_weight=0.1': (
-      'proximal_weight of --clients is given with --method=per --objective=simsiam, '
-      'which does not use it; leave it out.'
-    ),
-    '--method=la:adaptation_rate=-1': (
-      "has adaptation_rate='-1'; it must be a number at least 0."
-    ),
-    '--method=maml:second_order=false,inner_rate=0.1 --evaluation=personal=knn': (
-      "personal of --evaluation has 'knn'; it must be one of linear, lars"
-    ),
-  }
-  run_dir = f'--run_dir={tmp_path / "none"}'
-  said = in_process.said(ssfl, [f'{run_dir} {line}' for line in expected])
-  for line, message in expected.items():
-    assert message in said[f'{run_dir} {line}'], line
-  assert not (tmp_path / 'none').exists()

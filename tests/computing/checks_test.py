@@ -15,7 +15,6 @@ from tff_ssl.computing import checks
     (checks.not_negative, [0, 2.5], [-1e-300, math.inf], 'be at least 0 and finite'),
     (functools.partial(checks.at_least, 1), [1, 10**9], [0, -3], 'be at least 1'),
     (functools.partial(checks.at_least, 0), [0, 5], [-1], 'be at least 0'),
-    (checks.fraction, [0, 0.5, 1], [-0.1, 1.1, math.inf], 'be in [0, 1]'),
     (checks.below_one, [0, 0.999], [-0.1, 1, 1.5], 'be in [0, 1)'),
   ],
 )

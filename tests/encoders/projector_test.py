@@ -85,18 +85,6 @@ def test_linear_is_a_matrix_and_a_bias():
     (lambda: projector.build_projector(0), 'input_dim is 0; it must be at least 1'),
     (lambda: projector.build_projector(4, (8, 0)), r'widths is \(8, 0\); each'),
     (
-      lambda: projector.build_projector(4, normalization='layer'),
-      "normalization is 'layer'; it must be one of",
-    ),
-    (
-      lambda: projector.build_projector(4, groups=0),
-      'groups is 0; it must be at least 1',
-    ),
-    (
-      lambda: projector.build_projector(4, (7, 4)),
-      'norm0: the number of values per example is 7 .*; it must be at least 8',
-    ),
-    (
       lambda: projector.build_projector(1, (8, 4)),
       'dense0: the inputs per output are 1; they must be at least 2',
     ),

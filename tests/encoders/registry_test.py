@@ -107,9 +107,6 @@ def test_options_reach_their_family():
       {'patch_size': 2},
       'patch_size is 2 with the encoder resnet8; it is only for',
     ),
-    ('mlp', {'stem': 'cifar'}, "stem is 'cifar' with the encoder mlp; it is only for"),
-    ('mlp', {'patch_size': 2}, 'patch_size is 2 with the encoder mlp; it is only for'),
-    ('mlp', {}, r'example of mlp is \(16, 16, 3\); it must be'),
   ],
 )
 def test_invalid_encoder_settings_are_refused(name, options, message):

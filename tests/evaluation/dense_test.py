@@ -195,10 +195,6 @@ def test_errors():
     ValueError, match=r'shape \[3, 16, 16\] for images .* \[4, 16, 16\]'
   ):
     dense.Masked(some.image, some.mask[:3], some.case)
-  with pytest.raises(ValueError, match='num_steps is 0'):
-    dense.DenseConfig(num_steps=0)
-  with pytest.raises(ValueError, match='frozen_rate is 0'):
-    dense.DenseConfig(frozen_rate=0)
   nan = collections.OrderedDict(
     (k, v * np.nan) for k, v in encoder.init([0, 0]).items()
   )

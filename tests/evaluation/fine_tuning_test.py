@@ -138,14 +138,6 @@ def test_refuses_bad_input(labels, cases, message):
     run(lit_rows.params(), images, np.array(labels), images, seed=0, train_cases=cases)
 
 
-@pytest.mark.parametrize(
-  'name, value', [('learning_rate', 0.0), ('batch_size', 0), ('num_steps', 0)]
-)
-def test_refuses_bad_config(name, value):
-  with pytest.raises(ValueError, match=f'{name} is {value}'):
-    fine_tuning.FinetuneConfig(**{name: value})
-
-
 def test_a_batch_of_large_cases_has_a_bounded_number_of_images():
   seen = []
 

@@ -180,14 +180,8 @@ def test_scores_prefer_accuracy_then_the_cross_entropy_and_drop_what_is_not_fini
   'name, value',
   [
     ('learning_rates', ()),
-    ('learning_rates', (0.1, -1.0)),
     ('stops', (1.0, 0.5)),
     ('stops', (0.5,)),
-    ('share', 1.0),
-    ('at_most', 0),
-    ('few', 0),
-    ('splits', 0),
-    ('fallback', 0.0),
   ],
 )
 def test_refuses_bad_searches(name, value):

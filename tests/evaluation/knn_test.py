@@ -108,10 +108,3 @@ def test_zero_features_and_no_queries_are_defined():
 def test_refuses_bad_labels(labels, message):
   with pytest.raises(ValueError, match=message):
     knn.predict(np.ones([3, 2]), np.array(labels), np.ones([1, 2]), 5)
-
-
-def test_refuses_bad_config():
-  with pytest.raises(ValueError, match='k is 0'):
-    knn.KnnConfig(k=0)
-  with pytest.raises(ValueError, match=r'temperature is 0\.0'):
-    knn.KnnConfig(temperature=0.0)

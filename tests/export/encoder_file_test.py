@@ -279,12 +279,6 @@ def add_link(file, link):
       'is a link',
     ),
     (
-      lambda path: edit_arrays(
-        path, lambda file: add_link(file, h5py.SoftLink('/elsewhere'))
-      ),
-      'is a link',
-    ),
-    (
       lambda path: edit_arrays(path, lambda file: add_link(file, np.zeros([3, 3]))),
       r"conv2d/vars/0' has shape \(3, 3\); it must be \(3, 3, 1, 4\)",
     ),

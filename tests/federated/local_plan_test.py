@@ -8,11 +8,7 @@ from tff_ssl.federated import local_training
 @pytest.mark.parametrize(
   ('field', 'value'),
   [
-    ('epochs', 0),
-    ('batch_size', 0),
-    ('accumulate', 0),
     ('accumulate', 2),
-    ('proximal_weight', -1.0),
     ('drop_last', 'often'),
     ('drop_last', 'always'),
   ],

@@ -70,8 +70,3 @@ def test_the_gradient_is_that_of_finite_differences():
 
   slopes = differences.gradient(by_hand, {'x': x})['x']
   np.testing.assert_allclose(tape.gradient(loss, point), slopes, rtol=1e-6, atol=1e-7)
-
-
-def test_a_potential_needs_a_positive_t():
-  with pytest.raises(ValueError, match=r't is 0\.0; it must be positive'):
-    hypersphere.uniformity(tf.ones([2, 2]), 0.0)

@@ -231,12 +231,3 @@ def test_what_is_no_gaussian_is_farther(kind):
 def test_encodings_must_be_of_one_shape(f, g):
   with pytest.raises(ValueError, match='both must be'):
     _LOSS.statistics(tf.zeros(f), tf.zeros(g))
-
-
-@pytest.mark.parametrize(
-  ('field', 'value'),
-  [('weight', 0.0), ('directions', 0), ('knots', 0), ('t_max', float('nan'))],
-)
-def test_fields_out_of_range_are_named(field, value):
-  with pytest.raises(ValueError, match=f'{field} is {value}'):
-    lejepa.LejepaLoss(**{field: value})

@@ -93,16 +93,6 @@ def test_no_encodings_cost_nothing_and_no_cost_overflows():
     assert np.isfinite(tape.gradient(loss, x).numpy()).all()
 
 
-@pytest.mark.parametrize(
-  ('given', 'message'),
-  [
-    ({'epsilon': 0.0}, 'epsilon is 0.0'),
-    ({'tau': 0.0}, 'tau is 0.0'),
-    ({'iterations': 0}, 'iterations is 0'),
-  ],
-)
-def test_what_is_out_of_range_is_refused(given, message):
-  with pytest.raises(ValueError, match=message):
-    unbalanced_transport.plan(tf.zeros([2, 2]), **given)
+def test_a_cost_that_is_no_matrix_is_refused():
   with pytest.raises(ValueError, match='The cost has shape'):
     unbalanced_transport.plan(tf.zeros([2]))

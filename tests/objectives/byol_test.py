@@ -135,12 +135,6 @@ def test_the_paper_s_heads():
   assert objective.momentum == 0.99
 
 
-@pytest.mark.parametrize('momentum', [-0.1, 1.5, float('nan')])
-def test_a_momentum_out_of_range_is_named(momentum):
-  with pytest.raises(ValueError, match=rf'momentum is {momentum}; .* in \[0, 1\]'):
-    _objective(momentum=momentum)
-
-
 @pytest.mark.parametrize('trained', [True, False])
 @pytest.mark.parametrize('is_tied', [True, False])
 def test_a_gradient_through_the_target_reaches_the_online_network_if_tied(

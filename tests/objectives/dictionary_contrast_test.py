@@ -160,16 +160,3 @@ def test_entries_are_unit_projections_of_images_as_they_are():
   )
   got = objective.entries(params, networks.tensors(batch))
   np.testing.assert_allclose(got, references.unit(expected), rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-  ('options', 'message'),
-  [
-    ({'temperature': 0.0}, 'temperature is 0.0; it must be positive'),
-    ({'temperature': float('nan')}, 'temperature is nan; it must be positive'),
-    ({'alignment_weight': -1.0}, 'alignment_weight is -1.0; it must be at least 0'),
-  ],
-)
-def test_invalid_values_are_refused(options, message):
-  with pytest.raises(ValueError, match=message):
-    dictionary_contrast.FedCAObjective(**{'model': _model(), **options})

@@ -172,16 +172,3 @@ def test_the_teacher_begins_as_the_student_and_the_centre_at_0():
   np.testing.assert_array_equal(state['centre'], [0] * _K)
   name = 'prototypes/dense0/kernel'
   np.testing.assert_array_equal(state[f'target/{name}'], params[name])
-
-
-@pytest.mark.parametrize(
-  ('options', 'message'),
-  [
-    ({'momentum': 1.5}, 'momentum is 1.5'),
-    ({'temperature': 0.0}, r'temperatures are \(0.0, 0.04, 0.07\)'),
-    ({'teacher_temperature': (0.04, -1.0)}, r'temperatures are \(0.1, 0.04, -1.0\)'),
-  ],
-)
-def test_options_out_of_range_are_named(options, message):
-  with pytest.raises(ValueError, match=message):
-    _objective(**options)

@@ -121,7 +121,3 @@ def test_objectives_without_projections_and_bad_weights_are_refused():
   )
   with pytest.raises(ValueError, match='to be dispersed it must be SimCLR'):
     dispersed_lib.DispersedObjective(objective)
-  for given in ({'weight': -1.0}, {'tau': 0.0}, {'epsilon': 0.0}):
-    ((name, value),) = given.items()
-    with pytest.raises(ValueError, match=f'{name} is {value}'):
-      dispersed_lib.DispersedObjective(_OBJECTIVES['simclr'], **given)

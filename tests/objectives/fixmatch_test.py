@@ -77,8 +77,3 @@ def test_its_networks_are_those_of_supervised_training():
   for name, value in expected.items():
     np.testing.assert_array_equal(start[name], value)
   assert objective.shared_prefixes == ('encoder', 'head')
-
-
-def test_a_threshold_is_a_probability():
-  with pytest.raises(ValueError, match=r'threshold is 1\.5; it must be in'):
-    _objective(1.5)

@@ -126,9 +126,3 @@ def test_the_server_trains_the_sum_and_moves_sigma():
   ).loss(sigma, batch, _SEED)
   expected, _ = labelled.loss(helper_consistency.add(sigma, psi), batch, _SEED)
   assert float(loss) == pytest.approx(10 * float(expected), rel=1e-12)
-
-
-@pytest.mark.parametrize('field', ['consistency_weight', 'l1_weight', 'l2_weight'])
-def test_a_negative_weight_is_refused(field):
-  with pytest.raises(ValueError, match=f'{field} is -1'):
-    _objective(**{field: -1})

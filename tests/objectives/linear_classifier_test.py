@@ -71,10 +71,3 @@ def test_unlabelled_examples_take_no_part():
 def test_without_labels_the_loss_is_zero(examples):
   loss, metrics = _OBJECTIVE.loss(_params(), examples, _SEED)
   assert float(loss) == float(metrics['accuracy']) == 0.0
-
-
-@pytest.mark.parametrize('field', ['num_features', 'num_classes'])
-def test_an_empty_classifier_is_refused(field):
-  with pytest.raises(ValueError, match=f'{field} is 0; it must be at least 1'):
-    linear_classifier.LinearObjective(**{'num_features': 2, 'num_classes': 2, field: 0})
-  linear_classifier.LinearObjective(**{'num_features': 2, 'num_classes': 2, field: 1})

@@ -133,17 +133,3 @@ def test_the_versions_differ_in_head_temperature_and_views():
   assert v1.momentum == v2.momentum == 0.999
   state = v1.init_state(v1.init(_SEED))
   assert (state['queue'].shape, int(state['count'])) == ((1024, 128), 0)
-
-
-@pytest.mark.parametrize(
-  ('field', 'value'),
-  [
-    ('momentum', 2.0),
-    ('temperature', 0.0),
-    ('temperature', float('nan')),
-    ('queue_size', 0),
-  ],
-)
-def test_a_field_out_of_range_is_named(field, value):
-  with pytest.raises(ValueError, match=f'{field} is {value}'):
-    moco.MocoObjective(networks.siamese(), **{field: value})

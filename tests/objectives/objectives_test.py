@@ -251,17 +251,11 @@ def test_accuracy_is_counted_in_graphs_of_tensorflow_1_too():
 
 
 def test_constructors_name_what_is_wrong():
-  for weight in (-1, float('nan')):
-    with pytest.raises(ValueError, match=f'off_diagonal_weight is {weight}'):
-      cco.CcoLoss(off_diagonal_weight=weight)
   uneven = dual_encoder.TwoTower(
     projector.build_linear(3, 2), projector.build_linear(4, 5)
   )
   with pytest.raises(ValueError, match='2 and 5 dimensions'):
     statistics.StatisticsObjective(uneven)
-  for temperature in (0, float('nan')):
-    with pytest.raises(ValueError, match=f'temperature is {temperature}'):
-      simclr.SimclrObjective(networks.towers(), temperature=temperature)
 
 
 @pytest.mark.parametrize(

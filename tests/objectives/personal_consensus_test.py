@@ -143,8 +143,3 @@ def test_no_example_gives_loss_zero_and_no_gradient():
   loss, _, gradient = _gradient(objective, _params(objective), networks.examples(0))
   assert float(loss) == 0
   assert not any(np.any(value) for value in gradient.values())
-
-
-def test_a_negative_weight_is_refused():
-  with pytest.raises(ValueError, match=r'consensus_weight is -1; .* at least 0'):
-    personal_consensus.PerSSFLObjective(_simsiam(), -1)

@@ -56,9 +56,3 @@ def test_no_example_gives_nothing():
   for name, value in nothing.items():
     assert value.shape == sent[name].shape
     assert not np.any(value) and not np.any(sent[name])
-
-
-@pytest.mark.parametrize('mu', [0.0, -1.0, float('nan')])
-def test_mu_must_be_positive(mu):
-  with pytest.raises(ValueError, match=f'mu is {mu}'):
-    spectral.SpectralLoss(mu)

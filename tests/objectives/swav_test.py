@@ -139,19 +139,3 @@ def test_there_are_3000_prototypes_of_the_projections():
   model = networks.siamese()
   kernel = swav.SwavObjective(model).init(_SEED)[_KERNEL]
   assert kernel.shape == (model.projector.output_dim, 3000)
-
-
-@pytest.mark.parametrize(
-  ('field', 'value'),
-  [
-    ('num_prototypes', 0),
-    ('temperature', 0.0),
-    ('epsilon', -1.0),
-    ('epsilon', float('nan')),
-    ('iterations', -1),
-    ('queue_size', -1),
-  ],
-)
-def test_a_field_out_of_range_is_named(field, value):
-  with pytest.raises(ValueError, match=f'{field} is {value}'):
-    swav.SwavObjective(networks.siamese(), **{field: value})

@@ -17,17 +17,6 @@ _STATE = collections.OrderedDict(
 )
 
 
-@pytest.mark.parametrize('momentum', [0.0, 1.0])
-def test_the_limits_are_momenta(momentum):
-  target.check_momentum(momentum)
-
-
-@pytest.mark.parametrize('momentum', [-0.1, 1.1, float('nan')])
-def test_other_momenta_are_refused(momentum):
-  with pytest.raises(ValueError, match=rf'momentum is {momentum}; .* in \[0, 1\]'):
-    target.check_momentum(momentum)
-
-
 def test_only_the_named_networks_are_copied():
   copied = target.copy(_ONLINE, ('encoder',))
   assert list(copied) == ['target/encoder/a/b']

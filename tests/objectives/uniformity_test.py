@@ -43,12 +43,3 @@ def test_loss_and_its_step_equal_numpy(weight, t):
   )
   for name, value in slopes.items():
     np.testing.assert_allclose(gradient[name], value, rtol=1e-6, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-  ('wrong', 'message'),
-  [({'weight': -1.0}, 'weight is -1.0'), ({'t': 0.0}, 't is 0.0; it must be positive')],
-)
-def test_wrong_numbers_are_refused(wrong, message):
-  with pytest.raises(ValueError, match=message):
-    uniformity.UniformityObjective(networks.siamese(), **wrong)

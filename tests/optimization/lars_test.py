@@ -129,10 +129,3 @@ def test_takes_any_structure_in_a_tf_function():
   np.testing.assert_allclose(got[0], 0.999 * np.ones([2, 2]))
   np.testing.assert_allclose(got[1][0], np.zeros([2]))
   np.testing.assert_allclose(state[1][0], np.ones([2]))
-
-
-@pytest.mark.parametrize('name, value', [('momentum', 1.0), ('weight_decay', -0.1)])
-def test_refuses_hyperparameter_out_of_range(name, value):
-  param = tf.ones([2, 2])
-  with pytest.raises(ValueError, match=f'{name} is {value}'):
-    lars.update(param, lars.init(param), param, 1.0, **{name: value})

@@ -83,12 +83,9 @@ def test_the_mean_of_first_steps(optimizer):
   ('fields', 'message'),
   [
     ({'name': 'lamb'}, "optimizer is 'lamb'"),
-    ({'momentum': 1.0}, 'momentum is 1.0'),
     ({'name': 'adam', 'momentum': 0.9}, 'only sgd takes it'),
     ({'nesterov': True}, 'nesterov is True'),
-    ({'weight_decay': -1.0}, 'weight_decay is -1.0'),
     ({'name': 'adamw', 'momentum': 0.9}, 'only sgd takes it'),
-    ({'name': 'adam', 'beta_2': 1.0}, 'beta_2 is 1.0'),
     ({'beta_2': 0.9}, 'beta_2 is 0.9; only adam and adamw'),
   ],
 )

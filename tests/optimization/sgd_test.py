@@ -29,13 +29,3 @@ def test_matches_the_recurrence(momentum, nesterov):
 
 def test_without_momentum_there_is_no_state():
   assert not sgd.init(collections.OrderedDict(w=tf.ones([2])))
-
-
-@pytest.mark.parametrize(
-  ('momentum', 'nesterov', 'message'),
-  [(1.0, False, 'momentum is 1.0'), (0.0, True, 'nesterov is True')],
-)
-def test_out_of_range_values_are_named(momentum, nesterov, message):
-  params = {'w': tf.ones([2])}
-  with pytest.raises(ValueError, match=message):
-    sgd.update(params, sgd.init(params), params, 0.1, momentum, nesterov)

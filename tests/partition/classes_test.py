@@ -73,5 +73,3 @@ def test_mismatched_arguments_are_refused():
     _build(2, 10**12)
   with pytest.raises(ValueError, match='unlabelled'):
     _build(1, 1, np.array([0, -1]))
-  with pytest.raises(ValueError, match='per_client of a classes partition is 0'):
-    classes.ClassesConfig(per_client=0, clients=1)

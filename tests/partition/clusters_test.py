@@ -94,7 +94,3 @@ def test_features_that_cannot_be_clustered_are_refused():
     _build(np.array([[0.0], [np.nan]]), 1)
   with pytest.raises(ValueError, match=r'of shape \[3\]'):
     _build(np.zeros(3), 1)
-  with pytest.raises(ValueError, match='clients of a clusters partition is 0'):
-    clusters.ClustersConfig(0)
-  with pytest.raises(ValueError, match='components of a clusters partition is 0'):
-    clusters.ClustersConfig(2, components=0)

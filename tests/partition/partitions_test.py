@@ -33,5 +33,5 @@ def test_capped_clients_draw_examples_uniformly():
 
 
 def test_no_example_at_most_is_refused():
-  with pytest.raises(ValueError, match='is 0; it must be a whole number of at least 1'):
+  with pytest.raises(ValueError, match='examples is 0; it must be at least 1'):
     partitions.at_most(_partition(), 0, np.random.default_rng(0))

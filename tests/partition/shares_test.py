@@ -126,7 +126,6 @@ def test_which_examples_balanced_clients_have_depends_on_the_seed():
   [
     ({'examples': 5}, 'examples=5, .* it needs balanced=true'),
     ({'balanced': True, 'min_examples': 3}, 'min_examples=3 and balanced=true'),
-    ({'balanced': True, 'examples': 0}, 'examples of a shares partition is 0'),
   ],
 )
 def test_sizes_that_contradict_are_errors(fields, message):

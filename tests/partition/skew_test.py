@@ -98,9 +98,3 @@ def test_mismatched_arguments_are_refused():
   # As many clients as no memory holds are refused before anything is laid out for them.
   with pytest.raises(ValueError, match='needs 1000000000000 examples'):
     _build(0.5, 10**12)
-
-
-@pytest.mark.parametrize('beta', [-0.1, 1.1, float('nan')])
-def test_beta_is_validated(beta):
-  with pytest.raises(ValueError, match='beta of a skew partition is'):
-    skew.SkewConfig(beta=beta, clients=2)

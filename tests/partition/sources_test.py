@@ -146,12 +146,6 @@ def test_bad_input_is_an_error(transform):
     transform(np.zeros((1, 2, 2, 3), np.float32), 0, 3)
 
 
-@pytest.mark.parametrize('config', [sources.RotationConfig, sources.StyleConfig])
-def test_configs_are_validated(config):
-  with pytest.raises(ValueError, match='partition is 0; it must be a whole number'):
-    config(clients=0)
-
-
 def test_examples_are_dealt_to_sources_evenly():
   config = sources.RotationConfig(2, sources=3)
   source = sources.draw(config, 10, np.random.default_rng(0))

@@ -21,7 +21,7 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.aggregators import bounds
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 
 # What one client adds to the count: this, or minus this.
 HALF = 0.5
@@ -34,7 +34,7 @@ _LEAST, _MOST = 1e-9, 1e9
 
 
 @dataclasses.dataclass(frozen=True)
-class AdaptiveClip:
+class AdaptiveClip(kinds.Kind):
   """How a clip norm changes from round to round.
 
   Attributes:
@@ -43,14 +43,12 @@ class AdaptiveClip:
     initial: The norm of the first round.
   """
 
-  quantile: float
-  clients_per_round: int
+  quantile: kinds.Inner
+  clients_per_round: kinds.Count
   initial: float = 1.0
 
   def __post_init__(self):
-    if not 0 < self.quantile < 1:
-      raise ValueError(f'quantile is {self.quantile}; it must be between 0 and 1.')
-    checks.positive(clients_per_round=self.clients_per_round)
+    super().__post_init__()
     bounds.check_noise(1.0, initial=self.initial)
 
   def of_count(self, noise_multiplier: float) -> float:

@@ -14,11 +14,11 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 
 
 @dataclasses.dataclass(frozen=True)
-class Expected:
+class Expected(kinds.Kind):
   """The expected numbers of a round whose cohort has a random size.
 
   Attributes:
@@ -28,14 +28,9 @@ class Expected:
       weighted by their examples.
   """
 
-  clients: int
-  examples: float
-  weights: float | None = None
-
-  def __post_init__(self):
-    checks.positive(clients=self.clients, examples=self.examples)
-    if self.weights is not None:
-      checks.positive(weights=self.weights)
+  clients: kinds.Positive
+  examples: kinds.Positive
+  weights: kinds.Positive | None = None
 
   @property
   def divisor(self) -> float:

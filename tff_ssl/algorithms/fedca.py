@@ -55,7 +55,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import checks as encoder_checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
@@ -75,7 +75,7 @@ _ENTRIES = -1
 
 
 @dataclasses.dataclass(frozen=True)
-class FedCAConfig:
+class FedCAConfig(kinds.Kind):
   """Hyperparameters of FedCA.
 
   Attributes:
@@ -84,13 +84,9 @@ class FedCAConfig:
     training: How a client trains, how clients are weighted, and the seed.
   """
 
-  population: int
-  dictionary_size: int = 16
+  population: kinds.Count
+  dictionary_size: kinds.Natural = 16
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-
-  def __post_init__(self) -> None:
-    checks.at_least(1, population=self.population)
-    checks.at_least(0, dictionary_size=self.dictionary_size)
 
 
 def initial_context(

@@ -21,7 +21,7 @@ import dataclasses
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import fedavg
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.objectives import linear_classifier
@@ -30,7 +30,7 @@ from tff_ssl.optimization import schedules
 
 
 @dataclasses.dataclass(frozen=True)
-class FederatedLinearConfig:
+class FederatedLinearConfig(kinds.Kind):
   """Hyperparameters of the training.
 
   Attributes:
@@ -44,21 +44,15 @@ class FederatedLinearConfig:
     seed: Seed of the order of examples, and of the cohorts.
   """
 
-  rounds: int = 100
-  epochs: int = 1
-  batch_size: int | None = 32
-  learning_rate: float = 0.1
-  momentum: float = 0.9
-  seed: int = 0
-
-  def __post_init__(self) -> None:
-    checks.at_least(1, rounds=self.rounds)
-    checks.positive(learning_rate=self.learning_rate)
-    checks.at_least(0, seed=self.seed)
-    self.fedavg()
+  rounds: kinds.Count = 100
+  epochs: kinds.Count = 1
+  batch_size: kinds.Count | None = 32
+  learning_rate: kinds.Positive = 0.1
+  momentum: kinds.BelowOne = 0.9
+  seed: kinds.Natural = 0
 
   def fedavg(self) -> fedavg.FedAvgConfig:
-    """Returns these values as a configuration of FedAvg, which checks the rest."""
+    """Returns these values as a configuration of FedAvg."""
     optimizer = local.LocalOptimizer('sgd', self.momentum)
     return fedavg.FedAvgConfig(
       local_training.LocalPlan(self.epochs, self.batch_size, optimizer=optimizer),

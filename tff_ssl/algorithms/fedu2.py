@@ -55,7 +55,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
@@ -73,7 +73,7 @@ _PLACES, _SIGNS = -2, -3
 
 
 @dataclasses.dataclass(frozen=True)
-class FedU2Config:
+class FedU2Config(kinds.Kind):
   """Hyperparameters of FedU2.
 
   Attributes:
@@ -86,17 +86,12 @@ class FedU2Config:
     training: How a client trains, how clients are weighted, and the seed.
   """
 
-  population: int
-  uniformity_weight: float = 0.01
-  tau: float = 1.0
+  population: kinds.Count
+  uniformity_weight: kinds.NotNegative = 0.01
+  tau: kinds.Positive = 1.0
   unified: bool = True
-  sketch_size: int = 4096
+  sketch_size: kinds.Count = 4096
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-
-  def __post_init__(self) -> None:
-    checks.at_least(1, population=self.population, sketch_size=self.sketch_size)
-    checks.not_negative(uniformity_weight=self.uniformity_weight)
-    checks.positive(tau=self.tau)
 
 
 def sketch(update: base.Params, seed: tf.Tensor, size: int) -> tf.Tensor:

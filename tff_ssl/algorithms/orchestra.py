@@ -46,7 +46,7 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.computing import seeds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
@@ -67,7 +67,7 @@ _FIRST = 2
 
 
 @dataclasses.dataclass(frozen=True)
-class OrchestraConfig:
+class OrchestraConfig(kinds.Kind):
   """Hyperparameters of Orchestra.
 
   Attributes:
@@ -78,20 +78,11 @@ class OrchestraConfig:
     training: How a client trains, how clients are weighted, and the seed.
   """
 
-  population: int
-  clusters: int = 128
-  local_clusters: int = 16
-  represented: int = 128
+  population: kinds.Count
+  clusters: kinds.Count = 128
+  local_clusters: kinds.Count = 16
+  represented: kinds.Count = 128
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-
-  def __post_init__(self) -> None:
-    checks.at_least(
-      1,
-      population=self.population,
-      clusters=self.clusters,
-      local_clusters=self.local_clusters,
-      represented=self.represented,
-    )
 
 
 def local_centroids(z: tf.Tensor, most: int) -> tuple[tf.Tensor, tf.Tensor]:

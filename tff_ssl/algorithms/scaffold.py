@@ -26,7 +26,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import local_training
@@ -40,14 +40,14 @@ _CONTROL = 'control'
 
 
 @dataclasses.dataclass(frozen=True)
-class ScaffoldConfig:
+class ScaffoldConfig(kinds.Kind):
   """Hyperparameters: N, the number of all clients, and how they train (plain SGD)."""
 
-  population: int
+  population: kinds.Count
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
 
   def __post_init__(self):
-    checks.at_least(1, population=self.population)
+    super().__post_init__()
     plan = self.training.local
     for name, value, needed in (
       ('optimizer', plan.optimizer.name, 'sgd'),

@@ -24,6 +24,7 @@ import dataclasses
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import fedavg
+from tff_ssl.computing import kinds
 from tff_ssl.federated import phases
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
@@ -31,7 +32,7 @@ from tff_ssl.objectives import separated
 
 
 @dataclasses.dataclass(frozen=True)
-class SSDConfig:
+class SSDConfig(kinds.Kind):
   """Hyperparameters of SSD.
 
   Attributes:
@@ -42,16 +43,11 @@ class SSDConfig:
     training: How a client trains, how clients are weighted, and the seed.
   """
 
-  population: int
-  scale: float = 10.0
-  separation_weight: float = 1.0
-  distillation_weight: float = 0.1
+  population: kinds.Count
+  scale: separated.Scale = 10.0
+  separation_weight: kinds.NotNegative = 1.0
+  distillation_weight: kinds.NotNegative = 0.1
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-
-  def __post_init__(self) -> None:
-    separated.check(
-      self.population, self.scale, self.separation_weight, self.distillation_weight
-    )
 
 
 def ssd(

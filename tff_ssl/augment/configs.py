@@ -3,14 +3,16 @@
 import collections
 from collections.abc import Sequence
 import dataclasses
+from typing import Annotated
 
 from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 
 NUM_VIEWS = 2
 
 
 @dataclasses.dataclass(frozen=True)
-class AugmentConfig:
+class AugmentConfig(kinds.Kind):
   """What the two views are drawn from; the defaults are BYOL's.
 
   A probability or strength of 0, or a crop scale of (1, 1), removes the operation from
@@ -40,40 +42,27 @@ class AugmentConfig:
   Source: Grill et al. 2020, Appendix B, Table 6.
   """
 
-  image_size: int | None = None
+  image_size: kinds.Count | None = None
   crop_scale: tuple[float, float] = (0.08, 1.0)
   crop_ratio: tuple[float, float] = (3.0 / 4.0, 4.0 / 3.0)
-  flip_probability: float = 0.5
-  jitter_probability: float = 0.8
-  brightness: float = 0.4
-  contrast: float = 0.4
-  saturation: float = 0.2
-  hue: float = 0.1
-  grey_probability: float = 0.2
-  blur_probability: tuple[float, float] = (1.0, 0.1)
+  flip_probability: kinds.Fraction = 0.5
+  jitter_probability: kinds.Fraction = 0.8
+  brightness: kinds.Fraction = 0.4
+  contrast: kinds.Fraction = 0.4
+  saturation: kinds.Fraction = 0.2
+  hue: Annotated[float, kinds.Range(0, 0.5)] = 0.1
+  grey_probability: kinds.Fraction = 0.2
+  blur_probability: tuple[kinds.Fraction, kinds.Fraction] = (1.0, 0.1)
   blur_sigma: tuple[float, float] = (0.1, 2.0)
-  solarize_probability: tuple[float, float] = (0.0, 0.2)
-  solarize_threshold: float = 0.5
+  solarize_probability: tuple[kinds.Fraction, kinds.Fraction] = (0.0, 0.2)
+  solarize_threshold: kinds.Fraction = 0.5
 
   def __post_init__(self) -> None:
-    if self.image_size is not None:
-      checks.at_least(1, image_size=self.image_size)
-    checks.fraction(
-      flip_probability=self.flip_probability,
-      jitter_probability=self.jitter_probability,
-      grey_probability=self.grey_probability,
-      brightness=self.brightness,
-      contrast=self.contrast,
-      saturation=self.saturation,
-      solarize_threshold=self.solarize_threshold,
-    )
-    checks.between(0, 0.5, hue=self.hue)
+    super().__post_init__()
     for name in ('blur_probability', 'solarize_probability'):
       values = getattr(self, name)
-      if len(values) != NUM_VIEWS or not all(0 <= value <= 1 for value in values):
-        raise ValueError(
-          f'{name} is {values}; it must be {NUM_VIEWS} numbers in [0, 1].'
-        )
+      if len(values) != NUM_VIEWS:
+        raise ValueError(f'{name} is {values}; it must be {NUM_VIEWS} numbers.')
     self._check_interval('crop_scale', self.crop_scale, 1.0)
     self._check_interval('crop_ratio', self.crop_ratio, 100.0)
     self._check_interval('blur_sigma', self.blur_sigma, 1000.0)

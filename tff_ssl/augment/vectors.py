@@ -20,13 +20,14 @@ import tensorflow as tf
 
 from tff_ssl.augment import randomness
 from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 
 # Names the draws of the first view; the number of the view is added.
 _SALT = 200
 
 
 @dataclasses.dataclass(frozen=True)
-class VectorConfig:
+class VectorConfig(kinds.Kind):
   """What views of vectors are drawn from. With 0 and 0 a view is the vector itself.
 
   Attributes:
@@ -34,12 +35,8 @@ class VectorConfig:
     mask_probability: How often each feature is hidden, independently.
   """
 
-  noise: float = 0.1
-  mask_probability: float = 0.3
-
-  def __post_init__(self) -> None:
-    checks.not_negative(noise=self.noise)
-    checks.fraction(mask_probability=self.mask_probability)
+  noise: kinds.NotNegative = 0.1
+  mask_probability: kinds.Fraction = 0.3
 
 
 NOISE_MASK = VectorConfig()

@@ -19,7 +19,7 @@ from tff_ssl.augment import byol
 from tff_ssl.augment import randaugment
 from tff_ssl.augment import randomness
 from tff_ssl.augment import warp
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 
 # Other salts than those of the views (0) and the masks (1), for the same seed.
 _WEAK_SALT = 2
@@ -29,7 +29,7 @@ _CUTOUT_DRAWS = 3
 
 
 @dataclasses.dataclass(frozen=True)
-class WeakStrongConfig:
+class WeakStrongConfig(kinds.Kind):
   """What weak and strong views are drawn from.
 
   Attributes:
@@ -40,18 +40,10 @@ class WeakStrongConfig:
     cutout: Greatest side of the grey square, in parts of the image's; 0: none is cut.
   """
 
-  flip_probability: float = 0.5
-  translation: float = 0.125
-  operations: int = 2
-  cutout: float = 0.5
-
-  def __post_init__(self) -> None:
-    checks.fraction(
-      flip_probability=self.flip_probability,
-      translation=self.translation,
-      cutout=self.cutout,
-    )
-    checks.at_least(0, operations=self.operations)
+  flip_probability: kinds.Fraction = 0.5
+  translation: kinds.Fraction = 0.125
+  operations: kinds.Natural = 2
+  cutout: kinds.Fraction = 0.5
 
 
 def weak_view(

@@ -47,13 +47,6 @@ def between(least: float, most: float, **values: float) -> None:
       )
 
 
-def fraction(**values: float) -> None:
-  """Refuses numbers outside of [0, 1]."""
-  for name, value in values.items():
-    if not 0 <= value <= 1:
-      raise ValueError(f'{name} is {value}; it must be in [0, 1].')
-
-
 def below_one(**values: float) -> None:
   """Refuses numbers outside of [0, 1), as momenta must be."""
   for name, value in values.items():

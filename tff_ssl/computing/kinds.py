@@ -253,7 +253,7 @@ def _has_word_none(type_: Any) -> bool:
   )
 
 
-def _range(type_: Any) -> Range:
+def range_of(type_: Any) -> Range:
   """Returns the range of a type's numbers."""
   for each in (type_, *typing.get_args(type_)):
     for arg in getattr(each, '__metadata__', ()):
@@ -278,7 +278,7 @@ def _check(value: Any, type_: Any) -> None:
   elif inner in _NUMBERS:
     if isinstance(value, bool) or not isinstance(value, _NUMBERS[inner]):
       raise MisfitError(type_)
-    if not _range(type_).allows(value):
+    if not range_of(type_).allows(value):
       raise MisfitError(type_, '' if math.isfinite(value) else ', and finite')
   elif inner in (bool, str) and not isinstance(value, inner):
     raise MisfitError(type_)
@@ -353,12 +353,12 @@ def type_text(type_: Any) -> str:
     item = typing.get_args(inner)[0]
     words = {int: 'whole numbers', float: 'numbers'}.get(without_none(item)[1], 'texts')
     words += f' with {BETWEEN} between them'
-    if (allowed := _range(type_)) != Range():
+    if (allowed := range_of(type_)) != Range():
       words += f', each {allowed.words}'
   else:
     is_object = typing.get_origin(inner) is Mapping
     words = 'an object of numbers' if is_object else _TITLES.get(inner, 'a text')
-    if (allowed := _range(type_)) != Range():
+    if (allowed := range_of(type_)) != Range():
       words += f' {allowed.words}'
   says_none = optional and not _has_word_none(type_)
   return f'{words}, or {_NONE}' if says_none else words

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.computing import seeds
 from tff_ssl.encoders import network as network_lib
 from tff_ssl.evaluation import batches
@@ -47,7 +47,7 @@ _BATCH = 64
 
 
 @dataclasses.dataclass(frozen=True)
-class DenseConfig:
+class DenseConfig(kinds.Kind):
   """How heads are trained.
 
   Attributes:
@@ -58,14 +58,10 @@ class DenseConfig:
     finetuned_rate: The same if the encoder is trained too.
   """
 
-  num_steps: int = 300
-  batch_size: int = 32
-  frozen_rate: float = 3e-3
-  finetuned_rate: float = 1e-3
-
-  def __post_init__(self) -> None:
-    checks.at_least(1, num_steps=self.num_steps, batch_size=self.batch_size)
-    checks.positive(frozen_rate=self.frozen_rate, finetuned_rate=self.finetuned_rate)
+  num_steps: kinds.Count = 300
+  batch_size: kinds.Count = 32
+  frozen_rate: kinds.Positive = 3e-3
+  finetuned_rate: kinds.Positive = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)

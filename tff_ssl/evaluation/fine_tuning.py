@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.computing import seeds
 from tff_ssl.evaluation import batches
 from tff_ssl.evaluation import feature_sets
@@ -48,7 +48,7 @@ Params = collections.OrderedDict[str, tf.Tensor]
 
 
 @dataclasses.dataclass(frozen=True)
-class FinetuneConfig:
+class FinetuneConfig(kinds.Kind):
   """Hyperparameters of training with labels.
 
   Attributes:
@@ -61,20 +61,11 @@ class FinetuneConfig:
       not.
   """
 
-  learning_rate: float = 0.01
-  batch_size: int = 256
-  num_steps: int = 100
-  most_images: int = 384
+  learning_rate: kinds.Positive = 0.01
+  batch_size: kinds.Count = 256
+  num_steps: kinds.Count = 100
+  most_images: kinds.Count = 384
   flip: bool = True
-
-  def __post_init__(self) -> None:
-    checks.positive(learning_rate=self.learning_rate)
-    checks.at_least(
-      1,
-      batch_size=self.batch_size,
-      num_steps=self.num_steps,
-      most_images=self.most_images,
-    )
 
 
 # Source: Appendix B.1, supervised training from scratch.

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 
 
 @dataclasses.dataclass(frozen=True)
-class Search:
+class Search(kinds.Kind):
   """How rate and steps are chosen: by the accuracy on held-out training labels.
 
   Each rate is tried once, with the configuration's steps, on the labelled images
@@ -37,29 +37,24 @@ class Search:
     fallback: The rate if no class has two labels, so that nothing can be held out.
   """
 
-  learning_rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2)
+  learning_rates: tuple[kinds.Positive, ...] = (1e-3, 3e-3, 1e-2)
   stops: tuple[float, ...] = (0.5, 1.0)
-  share: float = 0.2
-  at_most: int = 2000
-  few: int = 30
-  splits: int = 3
-  fallback: float = 3e-3
+  share: kinds.Inner = 0.2
+  at_most: kinds.Count = 2000
+  few: kinds.Count = 30
+  splits: kinds.Count = 3
+  fallback: kinds.Positive = 3e-3
 
   def __post_init__(self) -> None:
-    if not self.learning_rates or not all(rate > 0 for rate in self.learning_rates):
-      raise ValueError(
-        f'learning_rates is {self.learning_rates}; it must be rates above 0.'
-      )
+    super().__post_init__()
+    if not self.learning_rates:
+      raise ValueError('learning_rates is (); it must have at least one rate.')
     bounds = itertools.pairwise((0.0, *self.stops))
     if not all(a < b for a, b in bounds) or self.stops[-1:] != (1.0,):
       raise ValueError(
         f'stops is {self.stops}; it must be increasing shares of the steps in (0, 1], '
         'the last 1.'
       )
-    if not 0 < self.share < 1:
-      raise ValueError(f'share is {self.share}; it must be in (0, 1).')
-    checks.at_least(1, at_most=self.at_most, few=self.few, splits=self.splits)
-    checks.positive(fallback=self.fallback)
 
 
 class Chosen(NamedTuple):

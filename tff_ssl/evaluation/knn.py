@@ -14,7 +14,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.evaluation import label_fractions
 from tff_ssl.losses import lengths
 
@@ -23,7 +23,7 @@ _BLOCK_ELEMENTS = 2**23
 
 
 @dataclasses.dataclass(frozen=True)
-class KnnConfig:
+class KnnConfig(kinds.Kind):
   """Hyperparameters of the vote.
 
   Attributes:
@@ -32,12 +32,8 @@ class KnnConfig:
       counts; towards infinity all k count equally.
   """
 
-  k: int = 20
-  temperature: float = 0.1
-
-  def __post_init__(self) -> None:
-    checks.at_least(1, k=self.k)
-    checks.positive(temperature=self.temperature)
+  k: kinds.Count = 20
+  temperature: kinds.Positive = 0.1
 
 
 def predict(

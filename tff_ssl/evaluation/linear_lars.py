@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.evaluation import batches
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.optimization import lars
@@ -24,7 +24,7 @@ from tff_ssl.optimization import schedules
 
 
 @dataclasses.dataclass(frozen=True)
-class LarsConfig:
+class LarsConfig(kinds.Kind):
   """Hyperparameters of the paper's protocol.
 
   Attributes:
@@ -34,15 +34,10 @@ class LarsConfig:
     momentum: Momentum of LARS.
   """
 
-  learning_rate: float = 2.0
-  batch_size: int = 512
-  num_steps: int = 1000
-  momentum: float = 0.9
-
-  def __post_init__(self) -> None:
-    checks.positive(learning_rate=self.learning_rate)
-    checks.at_least(1, batch_size=self.batch_size, num_steps=self.num_steps)
-    checks.below_one(momentum=self.momentum)
+  learning_rate: kinds.Positive = 2.0
+  batch_size: kinds.Count = 512
+  num_steps: kinds.Count = 1000
+  momentum: kinds.BelowOne = 0.9
 
 
 def paper_config(num_labels: int) -> LarsConfig:

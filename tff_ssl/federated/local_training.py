@@ -21,6 +21,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.objectives import base
 from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import collapse
@@ -33,7 +34,7 @@ _SMALL_PARTS = 4
 
 
 @dataclasses.dataclass(frozen=True)
-class LocalPlan:
+class LocalPlan(kinds.Kind):
   """How long a client trains, and by which steps.
 
   Attributes:
@@ -54,24 +55,20 @@ class LocalPlan:
       is still n_k, its examples that enter the loss.
   """
 
-  epochs: int = 1
-  batch_size: int | None = None
-  accumulate: int = 1
-  proximal_weight: float = 0.0
+  epochs: kinds.Count = 1
+  batch_size: kinds.Count | None = None
+  accumulate: kinds.Count = 1
+  proximal_weight: kinds.NotNegative = 0.0
   optimizer: local.LocalOptimizer = dataclasses.field(
     default_factory=local.LocalOptimizer
   )
   drop_last: str = SMALL
 
   def __post_init__(self):
+    super().__post_init__()
     checks.is_a(local.LocalOptimizer, optimizer=self.optimizer)
-    checks.at_least(1, epochs=self.epochs)
-    if self.batch_size is not None:
-      checks.at_least(1, batch_size=self.batch_size)
-    checks.at_least(1, accumulate=self.accumulate)
     if self.accumulate > 1 and self.batch_size is None:
       raise ValueError(f'accumulate is {self.accumulate}; it needs a batch_size.')
-    checks.not_negative(proximal_weight=self.proximal_weight)
     if self.drop_last not in DROP_LAST:
       raise ValueError(
         f'drop_last is {self.drop_last!r}; it must be one of {", ".join(DROP_LAST)}.'

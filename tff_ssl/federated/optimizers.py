@@ -8,6 +8,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.optimization import lars
 from tff_ssl.optimization import schedules
 
@@ -17,7 +18,7 @@ _DECAYING = ('adamw', 'lars')
 
 
 @dataclasses.dataclass(frozen=True)
-class OptimizerConfig:
+class OptimizerConfig(kinds.Kind):
   """A server optimizer and its schedule.
 
   Attributes:
@@ -34,16 +35,17 @@ class OptimizerConfig:
   """
 
   name: str = 'adam'
-  learning_rate: float = 1e-3
+  learning_rate: kinds.NotNegative = 1e-3
   schedule: str = 'constant'
-  rounds: int | None = None
-  warmup_rounds: int = 0
-  momentum: float | None = None
-  weight_decay: float = 0.0
-  boundaries: tuple[int, ...] = ()
-  factor: float = 0.1
+  rounds: kinds.Count | None = None
+  warmup_rounds: kinds.Natural = 0
+  momentum: kinds.BelowOne | None = None
+  weight_decay: kinds.NotNegative = 0.0
+  boundaries: tuple[kinds.Count, ...] = ()
+  factor: kinds.Positive = 0.1
 
   def __post_init__(self):
+    super().__post_init__()
     if self.name not in NAMES:
       raise ValueError(
         f'optimizer is {self.name!r}; it must be one of {", ".join(NAMES)}.'
@@ -67,13 +69,10 @@ class OptimizerConfig:
       raise ValueError(
         f'momentum is {self.momentum}; only sgd and lars take it, not {self.name}.'
       )
-    if self.momentum is not None:
-      checks.below_one(momentum=self.momentum)
     if self.name not in _DECAYING and self.weight_decay:
       raise ValueError(
         f'weight_decay is {self.weight_decay}; only lars and adamw take it.'
       )
-    checks.not_negative(weight_decay=self.weight_decay)
     self.build_schedule()
 
   def build_schedule(self) -> schedules.Schedule:

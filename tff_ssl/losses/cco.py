@@ -27,7 +27,7 @@ import math
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.losses import spread
 from tff_ssl.losses import statistics_loss
 
@@ -196,7 +196,7 @@ class MomentsLoss(statistics_loss.StatisticsLoss):
 
 
 @dataclasses.dataclass(frozen=True)
-class CcoLoss(MomentsLoss):
+class CcoLoss(MomentsLoss, kinds.Kind):
   """CCO (DCCO, Eq. 1).
 
   Attributes:
@@ -204,12 +204,9 @@ class CcoLoss(MomentsLoss):
     epsilon: Added to each variance, in squared units of the encodings.
   """
 
-  off_diagonal_weight: float = 20.0
-  epsilon: float = 1e-5
+  off_diagonal_weight: kinds.NotNegative = 20.0
+  epsilon: kinds.NotNegative = 1e-5
   ignores_shift = statistics_loss.EACH_SHIFT
-
-  def __post_init__(self) -> None:
-    checks.not_negative(off_diagonal_weight=self.off_diagonal_weight)
 
   def loss(self, statistics: Mapping[str, tf.Tensor]) -> tf.Tensor:
     """Returns the loss, which draws the diagonal of C to 1 and all else to 0.

@@ -6,7 +6,6 @@ Contrastive Learning of Visual Representations. ICML 2020.
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
 from tff_ssl.losses import lengths
 
 
@@ -36,11 +35,10 @@ def nt_xent(
     one example without `negatives`.
 
   Raises:
-    ValueError: If the temperature is not above 0 or the shapes do not fit.
+    ValueError: If the shapes do not fit.
 
   Source: Chen et al. 2020, Eq. 1 and Algorithm 1.
   """
-  checks.positive(temperature=temperature)
   lengths.check_alike(f, g)
   if negatives is not None and not negatives.shape[1:].is_compatible_with(f.shape[1:]):
     raise ValueError(

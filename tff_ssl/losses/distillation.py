@@ -9,14 +9,6 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 
-def check_temperatures(*temperatures: float) -> None:
-  """Raises ValueError if a temperature is not above 0 and finite."""
-  if not all(0 < temperature < float('inf') for temperature in temperatures):
-    raise ValueError(
-      f'The temperatures are {temperatures}; they must be above 0 and finite.'
-    )
-
-
 def cross_entropy(
   teacher: Sequence[tf.Tensor],
   student: Sequence[tf.Tensor],

@@ -6,7 +6,6 @@ Alignment and Uniformity on the Hypersphere. ICML 2020.
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
 from tff_ssl.losses import lengths
 
 
@@ -38,12 +37,8 @@ def uniformity(x: tf.Tensor, t: float = 2.0) -> tf.Tensor:
     A scalar from -4 t to 0: 0 where all encodings point the same way, and where there
     are fewer than two.
 
-  Raises:
-    ValueError: If t is not above 0.
-
   Source: Wang and Isola 2020, Section 4.1, L_uniform.
   """
-  checks.positive(t=t)
   x = lengths.unit(x, axis=1)
   n = tf.shape(x)[0]
   exponents = 2 * t * (tf.matmul(x, x, transpose_b=True) - 1)

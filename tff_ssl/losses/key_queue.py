@@ -6,7 +6,6 @@ Unsupervised Visual Representation Learning. CVPR 2020.
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
 from tff_ssl.losses import lengths
 
 
@@ -34,11 +33,10 @@ def info_nce(
     Mean over queries, a scalar. 0 where there is no query, or no negative.
 
   Raises:
-    ValueError: If the temperature is not above 0 or the shapes do not fit.
+    ValueError: If the shapes do not fit.
 
   Source: He et al. 2020, Eq. 1 and Algorithm 1.
   """
-  checks.positive(temperature=temperature)
   if queries.shape.rank != 2 or not queries.shape.is_compatible_with(keys.shape):
     raise ValueError(
       f'The queries and keys have shapes {queries.shape} and {keys.shape}; both must '

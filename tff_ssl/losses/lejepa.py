@@ -54,7 +54,7 @@ import math
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.losses import statistics_loss
 
 # Salt of the directions among what is drawn from a round's seed.
@@ -64,7 +64,7 @@ _INVARIANCE_BOUND = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
-class LejepaLoss(statistics_loss.StatisticsLoss):
+class LejepaLoss(statistics_loss.StatisticsLoss, kinds.Kind):
   """LeJEPA: SIGReg (sketched isotropic Gaussian regularisation) and invariance.
 
   Attributes:
@@ -77,16 +77,12 @@ class LejepaLoss(statistics_loss.StatisticsLoss):
     seed: int32 [2], of the directions; None: they are not drawn yet (see `drawn`).
   """
 
-  weight: float = 1.0
-  directions: int = 64
-  knots: int = 8
-  t_max: float = 3.0
+  weight: kinds.Positive = 1.0
+  directions: kinds.Count = 64
+  knots: kinds.Count = 8
+  t_max: kinds.Positive = 3.0
   seed: tf.Tensor | None = None
   draws = True
-
-  def __post_init__(self) -> None:
-    checks.positive(weight=self.weight, t_max=self.t_max)
-    checks.at_least(1, directions=self.directions, knots=self.knots)
 
   def drawn(self, seed: tf.Tensor) -> 'LejepaLoss':
     """Returns the loss along the directions of a seed, int32 [2]."""

@@ -10,8 +10,6 @@ overflow.
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
-
 
 def assignments(
   scores: tf.Tensor, epsilon: float = 0.05, iterations: int = 3
@@ -29,14 +27,11 @@ def assignments(
     column approaches n / K. No gradient flows through it.
 
   Raises:
-    ValueError: If epsilon is not above 0, iterations are below 0, or the scores are
-      not a matrix.
+    ValueError: If the scores are not a matrix.
 
   Source: Caron et al. 2020, Eqs. 3 to 5 and Appendix A.1; Q is transposed here, and a
   row scaled by n.
   """
-  checks.positive(epsilon=epsilon)
-  checks.at_least(0, iterations=iterations)
   if scores.shape.rank != 2:
     raise ValueError(f'The scores have shape {scores.shape}; it must be [n, K].')
   log_q = tf.stop_gradient(scores) / epsilon
@@ -72,13 +67,11 @@ def swapped_prediction(
     Scalar, the mean over examples of (l(z_1, q_2) + l(z_2, q_1)) / 2; 0 for n = 0.
 
   Raises:
-    ValueError: If the temperature is not above 0 or the shapes differ; see
-      `assignments`.
+    ValueError: If the shapes differ; see `assignments`.
 
   Source: Caron et al. 2020, Eqs. 1 and 2; the mean of the two views' terms, as in the
   authors' program.
   """
-  checks.positive(temperature=temperature)
   if not scores_1.shape.is_compatible_with(scores_2.shape):
     raise ValueError(
       f'The scores of both views have shapes {scores_1.shape} and {scores_2.shape}; '

@@ -24,7 +24,7 @@ import math
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.losses import lengths
 from tff_ssl.losses import spread
 from tff_ssl.losses import statistics_loss
@@ -58,7 +58,7 @@ def loss_beside_others(
 
 
 @dataclasses.dataclass(frozen=True)
-class SpectralLoss(statistics_loss.StatisticsLoss):
+class SpectralLoss(statistics_loss.StatisticsLoss, kinds.Kind):
   """The spectral loss of encodings that are rescaled to a length of at most sqrt(mu).
 
   Both views are encoded by one network. The correlation is not centred: moments are
@@ -68,10 +68,7 @@ class SpectralLoss(statistics_loss.StatisticsLoss):
     mu: Largest squared length of an encoding; HaoChen et al. use 1, FedSC's program 4.
   """
 
-  mu: float = 4.0
-
-  def __post_init__(self) -> None:
-    checks.positive(mu=self.mu)
+  mu: kinds.Positive = 4.0
 
   def statistics(self, f: tf.Tensor, g: tf.Tensor) -> statistics_loss.Statistics:
     """Returns means over examples of the rescaled encodings.

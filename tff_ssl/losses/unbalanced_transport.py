@@ -7,7 +7,6 @@ Algorithms for Unbalanced Optimal Transport Problems. Mathematics of Computation
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
 from tff_ssl.losses import lengths
 
 
@@ -31,13 +30,11 @@ def plan(
     pi [n, m], positive. No gradient flows through it.
 
   Raises:
-    ValueError: If an argument is out of range, or the cost is not a matrix.
+    ValueError: If the cost is not a matrix.
 
   Source: Chizat et al. 2018, the scaling algorithm for Kullback-Leibler divergences of
   both marginals, on logarithms.
   """
-  checks.positive(epsilon=epsilon, tau=tau)
-  checks.at_least(1, iterations=iterations)
   if cost.shape.rank != 2:
     raise ValueError(f'The cost has shape {cost.shape}; it must be [n, m].')
   scaled = -tf.stop_gradient(cost) / epsilon

@@ -22,6 +22,7 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.augment import multiview
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor as predictor_lib
 from tff_ssl.encoders import projector
@@ -38,7 +39,7 @@ AUGMENTATION = 'byol'
 
 
 @dataclasses.dataclass(frozen=True)
-class ByolObjective(base.Objective):
+class ByolObjective(base.Objective, kinds.Kind):
   """2 - 2 cos of online predictions and target projections, both ways, from 0 to 8.
 
   If the target equals the online network and there is no
@@ -61,13 +62,13 @@ class ByolObjective(base.Objective):
 
   model: dual_encoder.Siamese
   predictor: network.Network | None
-  momentum: float = 0.99
+  momentum: kinds.Fraction = 0.99
   stop_gradient: bool = True
   target_trained: bool = True
   is_tied: tf.Tensor | bool = False
 
   def __post_init__(self) -> None:
-    target.check_momentum(self.momentum)
+    super().__post_init__()
     if self.stop_gradient and not self.target_trained:
       raise ValueError(
         f'target_trained is {self.target_trained} with stop_gradient, so that no '

@@ -30,7 +30,7 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.augment import byol as augment
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.losses import contrastive
 from tff_ssl.losses import lengths
@@ -49,7 +49,7 @@ _PARTS = ('contrastive', 'alignment')
 
 
 @dataclasses.dataclass(frozen=True)
-class FedCAObjective(contextual.ContextObjective):
+class FedCAObjective(contextual.ContextObjective, kinds.Kind):
   """NT-Xent with further negatives, and the distance from a base model's features.
 
   The context is `ROWS`, `FILLED` and, with alignment, `BASE`. Examples have a
@@ -63,12 +63,8 @@ class FedCAObjective(contextual.ContextObjective):
   """
 
   model: dual_encoder.Siamese
-  temperature: float = 0.1
-  alignment_weight: float = 0.0
-
-  def __post_init__(self) -> None:
-    checks.positive(temperature=self.temperature)
-    checks.not_negative(alignment_weight=self.alignment_weight)
+  temperature: kinds.Positive = 0.1
+  alignment_weight: kinds.NotNegative = 0.0
 
   @property
   def networks(self) -> Mapping[str, network.Network]:

@@ -18,6 +18,7 @@ import math
 import tensorflow as tf
 
 from tff_ssl.augment import multiview
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.losses import distillation
@@ -32,7 +33,7 @@ _KERNEL = f'{PROTOTYPES}/dense0/kernel'
 
 
 @dataclasses.dataclass(frozen=True)
-class DinoObjective(base.Objective):
+class DinoObjective(base.Objective, kinds.Kind):
   """Cross-entropy of views over prototypes.
 
   Attributes:
@@ -50,16 +51,12 @@ class DinoObjective(base.Objective):
 
   model: dual_encoder.Siamese
   local_crops: tuple[multiview.Config, ...] = ()
-  num_prototypes: int = 1024
-  temperature: float = 0.1
-  teacher_temperature: tuple[float, float] = (0.04, 0.07)
-  warmup_rounds: int = 30
-  momentum: float = 0.996
+  num_prototypes: kinds.Count = 1024
+  temperature: kinds.Positive = 0.1
+  teacher_temperature: tuple[kinds.Positive, kinds.Positive] = (0.04, 0.07)
+  warmup_rounds: kinds.Natural = 30
+  momentum: kinds.Fraction = 0.996
   now: tuple[tf.Tensor, ...] = ()
-
-  def __post_init__(self) -> None:
-    target.check_momentum(self.momentum)
-    distillation.check_temperatures(self.temperature, *self.teacher_temperature)
 
   @property
   def networks(self) -> Mapping[str, network.Network]:

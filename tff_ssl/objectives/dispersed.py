@@ -25,7 +25,7 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.augment import randomness
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.losses import lengths
 from tff_ssl.losses import unbalanced_transport
 from tff_ssl.objectives import base
@@ -39,7 +39,7 @@ _HALF_STEP = 2.0**-25
 
 
 @dataclasses.dataclass(frozen=True)
-class DispersedObjective(wrapper.Wrapper):
+class DispersedObjective(wrapper.Wrapper, kinds.Kind):
   """An objective with FedU2's regulariser.
 
   Attributes:
@@ -49,14 +49,13 @@ class DispersedObjective(wrapper.Wrapper):
     tau: Weight of its marginals.
   """
 
-  weight: float = 0.01
-  epsilon: float = 0.05
-  tau: float = 1.0
+  weight: kinds.NotNegative = 0.01
+  epsilon: kinds.Positive = 0.05
+  tau: kinds.Positive = 1.0
 
   def __post_init__(self) -> None:
+    super().__post_init__()
     outputs.check(self.objective, 'dispersed')
-    checks.not_negative(weight=self.weight)
-    checks.positive(epsilon=self.epsilon, tau=self.tau)
 
   def loss_with_state(
     self,

@@ -16,7 +16,7 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.augment import weak_strong
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.losses import pseudo_labels
 from tff_ssl.objectives import base
@@ -28,7 +28,7 @@ PSEUDO_LABELLED = 'pseudo_labelled'
 
 
 @dataclasses.dataclass(frozen=True)
-class FixMatchObjective(base.Separable):
+class FixMatchObjective(base.Separable, kinds.Kind):
   """Cross-entropy with pseudo-labels.
 
   Attributes:
@@ -43,10 +43,7 @@ class FixMatchObjective(base.Separable):
   augmentation: weak_strong.WeakStrongConfig = dataclasses.field(
     default_factory=weak_strong.WeakStrongConfig
   )
-  threshold: float = 0.95
-
-  def __post_init__(self) -> None:
-    checks.fraction(threshold=self.threshold)
+  threshold: kinds.Fraction = 0.95
 
   @property
   def networks(self) -> Mapping[str, network.Network]:

@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from tff_ssl.augment import byol as augment
 from tff_ssl.augment import weak_strong
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.losses import pseudo_labels
 from tff_ssl.objectives import base
@@ -72,7 +72,7 @@ class LabelledObjective(contextual.ContextObjective):
 
 
 @dataclasses.dataclass(frozen=True)
-class UnlabelledObjective(contextual.ContextObjective):
+class UnlabelledObjective(contextual.ContextObjective, kinds.Kind):
   """Consistency with helpers and pseudo-labels, as a function of psi.
 
   The context is `SIGMA`, `MODELS`, `HELPERS` and `HELPED`; examples have a
@@ -95,20 +95,11 @@ class UnlabelledObjective(contextual.ContextObjective):
   augmentation: weak_strong.WeakStrongConfig = dataclasses.field(
     default_factory=weak_strong.WeakStrongConfig
   )
-  threshold: float = 0.75
-  consistency_weight: float = 1e-2
-  agreement_weight: float = 1e-2
-  l1_weight: float = 1e-5
-  l2_weight: float = 10.0
-
-  def __post_init__(self) -> None:
-    checks.fraction(threshold=self.threshold)
-    checks.not_negative(
-      consistency_weight=self.consistency_weight,
-      agreement_weight=self.agreement_weight,
-      l1_weight=self.l1_weight,
-      l2_weight=self.l2_weight,
-    )
+  threshold: kinds.Fraction = 0.75
+  consistency_weight: kinds.NotNegative = 1e-2
+  agreement_weight: kinds.NotNegative = 1e-2
+  l1_weight: kinds.NotNegative = 1e-5
+  l2_weight: kinds.NotNegative = 10.0
 
   @property
   def networks(self) -> Mapping[str, network.Network]:

@@ -9,7 +9,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.objectives import base
 from tff_ssl.objectives import supervised
 
@@ -19,7 +19,7 @@ KERNEL, BIAS = 'kernel', 'bias'
 
 
 @dataclasses.dataclass(frozen=True)
-class LinearObjective(base.Separable):
+class LinearObjective(base.Separable, kinds.Kind):
   """Softmax cross-entropy of logits = features kernel + bias.
 
   Attributes:
@@ -27,11 +27,8 @@ class LinearObjective(base.Separable):
     num_classes: Number of logits, at least 1.
   """
 
-  num_features: int
-  num_classes: int
-
-  def __post_init__(self) -> None:
-    checks.at_least(1, num_features=self.num_features, num_classes=self.num_classes)
+  num_features: kinds.Count
+  num_classes: kinds.Count
 
   @property
   def shared_prefixes(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from tff_ssl.augment import byol as augment
 from tff_ssl.augment import masking
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import decoder as decoder_lib
 from tff_ssl.encoders import network
 from tff_ssl.encoders import vit
@@ -33,7 +33,7 @@ AUGMENTATION = 'mae'
 
 
 @dataclasses.dataclass(frozen=True)
-class MaeObjective(base.Separable):
+class MaeObjective(base.Separable, kinds.Kind):
   """The mean squared error of the pixels of masked patches.
 
   All examples have equally many masked patches, so that the mean over examples is the
@@ -53,11 +53,11 @@ class MaeObjective(base.Separable):
   encoder: vit.VisionTransformer
   decoder: network.Network
   augmentation: augment.AugmentConfig
-  mask_ratio: float = 0.75
+  mask_ratio: kinds.BelowOne = 0.75
   normalised_pixels: bool = True
 
   def __post_init__(self) -> None:
-    checks.below_one(mask_ratio=self.mask_ratio)
+    super().__post_init__()
     patches = self.encoder.num_patches
     if not self.num_visible or (self.mask_ratio and self.num_visible == patches):
       raise ValueError(

@@ -20,7 +20,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.objectives import base
 from tff_ssl.objectives import wrapper
 from tff_ssl.optimization import scalars
@@ -32,7 +32,7 @@ _SALT = 77
 
 
 @dataclasses.dataclass(frozen=True)
-class MamlObjective(wrapper.Wrapper):
+class MamlObjective(wrapper.Wrapper, kinds.Kind):
   """The loss of adapted parameters.
 
   Attributes:
@@ -42,11 +42,11 @@ class MamlObjective(wrapper.Wrapper):
       first-order MAML: the gradient of f at the adapted parameters.
   """
 
-  inner_rate: float
+  inner_rate: kinds.NotNegative
   second_order: bool = True
 
   def __post_init__(self) -> None:
-    checks.not_negative(inner_rate=self.inner_rate)
+    super().__post_init__()
     base.check_stateless(
       self.objective, 'MAML', ', because the inner step would change it'
     )

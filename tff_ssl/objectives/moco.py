@@ -22,7 +22,7 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.augment import multiview
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.losses import key_queue
@@ -38,7 +38,7 @@ DIMENSION = 128
 
 
 @dataclasses.dataclass(frozen=True)
-class MocoObjective(base.Objective):
+class MocoObjective(base.Objective, kinds.Kind):
   """InfoNCE of the first view's queries against the second view's keys.
 
   Attributes:
@@ -51,15 +51,10 @@ class MocoObjective(base.Objective):
   """
 
   model: dual_encoder.Siamese
-  temperature: float = 0.07
-  momentum: float = 0.999
-  queue_size: int = 1024
+  temperature: kinds.Positive = 0.07
+  momentum: kinds.Fraction = 0.999
+  queue_size: kinds.Count = 1024
   batch_negatives: bool = True
-
-  def __post_init__(self) -> None:
-    target.check_momentum(self.momentum)
-    checks.positive(temperature=self.temperature)
-    checks.at_least(1, queue_size=self.queue_size)
 
   @property
   def networks(self) -> Mapping[str, network.Network]:

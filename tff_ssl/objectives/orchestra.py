@@ -26,7 +26,7 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.augment import rotation
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.losses import lengths
@@ -43,7 +43,7 @@ CLUSTERING_LOSS, ROTATION_LOSS = 'clustering_loss', 'rotation_loss'
 
 
 @dataclasses.dataclass(frozen=True)
-class OrchestraObjective(contextual.ContextObjective):
+class OrchestraObjective(contextual.ContextObjective, kinds.Kind):
   """Clustering and rotation, with the global centroids as its context.
 
   Attributes:
@@ -53,12 +53,11 @@ class OrchestraObjective(contextual.ContextObjective):
   """
 
   model: dual_encoder.Siamese
-  temperature: float = 0.1
-  momentum: float = 0.996
+  temperature: kinds.Positive = 0.1
+  momentum: kinds.Fraction = 0.996
 
   def __post_init__(self) -> None:
-    checks.positive(temperature=self.temperature)
-    target.check_momentum(self.momentum)
+    super().__post_init__()
     shape = self.model.encoder.input_shape
     if len(shape) != 3 or shape[0] != shape[1]:
       raise ValueError(

@@ -17,7 +17,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
@@ -26,7 +26,7 @@ from tff_ssl.objectives import two_models
 
 
 @dataclasses.dataclass(frozen=True)
-class PerSSFLObjective(base.Objective):
+class PerSSFLObjective(base.Objective, kinds.Kind):
   """The sum of both losses, of the parameters of both models (see `two_models`).
 
   Attributes:
@@ -35,10 +35,7 @@ class PerSSFLObjective(base.Objective):
   """
 
   simsiam: simsiam.SimSiamObjective
-  consensus_weight: float = 0.1
-
-  def __post_init__(self) -> None:
-    checks.not_negative(consensus_weight=self.consensus_weight)
+  consensus_weight: kinds.NotNegative = 0.1
 
   @property
   def networks(self) -> Mapping[str, network.Network]:

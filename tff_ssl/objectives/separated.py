@@ -28,11 +28,12 @@ dimensions each has one, which several share.
 
 import collections
 import dataclasses
+from typing import Annotated
 
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.losses import lengths
 from tff_ssl.objectives import base
@@ -41,6 +42,8 @@ from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import wrapper
 
+# alpha: 1 or more.
+Scale = Annotated[float, kinds.Range(1)]
 SSL_LOSS, SEPARATION, DISTILLATION = 'ssl_loss', 'separation', 'distillation'
 # t, of the distillation.
 _TEMPERATURE = 0.5
@@ -49,7 +52,7 @@ _ROUNDING = 1e-10
 
 
 @dataclasses.dataclass(frozen=True)
-class SeparatedObjective(wrapper.Wrapper):
+class SeparatedObjective(wrapper.Wrapper, kinds.Kind):
   """An objective with SSD's regularisers; examples name their client.
 
   Attributes:
@@ -60,13 +63,13 @@ class SeparatedObjective(wrapper.Wrapper):
     distillation_weight: delta; 0: features and projections may differ in size.
   """
 
-  population: int
-  scale: float = 10.0
-  separation_weight: float = 1.0
-  distillation_weight: float = 0.1
+  population: kinds.Count
+  scale: Scale = 10.0
+  separation_weight: kinds.NotNegative = 1.0
+  distillation_weight: kinds.NotNegative = 0.1
 
   def __post_init__(self) -> None:
-    check(self.population, self.scale, self.separation_weight, self.distillation_weight)
+    super().__post_init__()
     norm = getattr(self.objective, 'encoding_norm', None)
     if norm is not None:
       raise ValueError(
@@ -119,18 +122,6 @@ class SeparatedObjective(wrapper.Wrapper):
       metrics[DISTILLATION] = _divergence(h, z)
       loss += self.distillation_weight * metrics[DISTILLATION]
     return loss, metrics
-
-
-def check(
-  population: int, scale: float, separation_weight: float, distillation_weight: float
-) -> None:
-  """Raises ValueError if one of `SeparatedObjective`'s numbers is out of range."""
-  checks.at_least(1, population=population, scale=scale)
-  checks.not_negative(
-    scale=scale,
-    separation_weight=separation_weight,
-    distillation_weight=distillation_weight,
-  )
 
 
 def _separation(z: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:

@@ -4,13 +4,13 @@ import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.losses import contrastive
 from tff_ssl.objectives import dual_encoder
 
 
 @dataclasses.dataclass(frozen=True)
-class SimclrObjective(dual_encoder.PairObjective):
+class SimclrObjective(dual_encoder.PairObjective, kinds.Kind):
   """NT-Xent: each view is contrasted with the batch's other 2n - 2 views.
 
   Attributes:
@@ -19,10 +19,7 @@ class SimclrObjective(dual_encoder.PairObjective):
   """
 
   model: dual_encoder.DualEncoder
-  temperature: float = 0.1
-
-  def __post_init__(self) -> None:
-    checks.positive(temperature=self.temperature)
+  temperature: kinds.Positive = 0.1
 
   def loss_of_pairs(self, f: tf.Tensor, g: tf.Tensor) -> tf.Tensor:
     """Returns the within-batch loss of encodings [n, d]."""

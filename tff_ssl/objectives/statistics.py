@@ -20,10 +20,11 @@ reference is computed from the model alone, and sent with it.
 
 import collections
 import dataclasses
+from typing import Annotated
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.losses import cco
 from tff_ssl.losses import lengths
 from tff_ssl.losses import statistics_loss
@@ -36,7 +37,7 @@ _NOISE_INPUTS, _NOISE_SEED = 4, (0, 0)
 
 
 @dataclasses.dataclass(frozen=True)
-class StatisticsObjective(dual_encoder.PairObjective):
+class StatisticsObjective(dual_encoder.PairObjective, kinds.Kind):
   """A loss of the encoding statistics of a dual encoder.
 
   Attributes:
@@ -48,12 +49,11 @@ class StatisticsObjective(dual_encoder.PairObjective):
 
   model: dual_encoder.DualEncoder
   kind: statistics_loss.StatisticsLoss = dataclasses.field(default_factory=cco.CcoLoss)
-  encoding_norm: float | None = None
+  # Beyond, float32 does not hold its square.
+  encoding_norm: Annotated[float, kinds.Range(1e-12, 1e12)] | None = None
 
   def __post_init__(self) -> None:
-    if self.encoding_norm is not None:
-      # Beyond, float32 does not hold its square.
-      checks.between(1e-12, 1e12, encoding_norm=self.encoding_norm)
+    super().__post_init__()
     f_dim, g_dim = self.model.output_dims
     if f_dim != g_dim:
       raise ValueError(

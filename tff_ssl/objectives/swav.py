@@ -23,7 +23,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.losses import key_queue
@@ -41,7 +41,7 @@ NUM_PROTOTYPES = 3000
 
 
 @dataclasses.dataclass(frozen=True)
-class SwavObjective(base.Objective):
+class SwavObjective(base.Objective, kinds.Kind):
   """Swapped prediction of Sinkhorn-Knopp assignments.
 
   Attributes:
@@ -56,16 +56,11 @@ class SwavObjective(base.Objective):
   """
 
   model: dual_encoder.Siamese
-  num_prototypes: int = NUM_PROTOTYPES
-  temperature: float = 0.1
-  epsilon: float = 0.05
-  iterations: int = 3
-  queue_size: int = 0
-
-  def __post_init__(self) -> None:
-    checks.at_least(1, num_prototypes=self.num_prototypes)
-    checks.positive(temperature=self.temperature, epsilon=self.epsilon)
-    checks.at_least(0, iterations=self.iterations, queue_size=self.queue_size)
+  num_prototypes: kinds.Count = NUM_PROTOTYPES
+  temperature: kinds.Positive = 0.1
+  epsilon: kinds.Positive = 0.05
+  iterations: kinds.Natural = 3
+  queue_size: kinds.Natural = 0
 
   @property
   def local_prefixes(self) -> tuple[str, ...]:

@@ -21,11 +21,6 @@ COPY, ONLINE = 'copy', 'online'
 FIRST = (COPY, ONLINE)
 
 
-def check_momentum(momentum: float) -> None:
-  """Raises ValueError if the momentum is not in [0, 1]."""
-  checks.fraction(momentum=momentum)
-
-
 def check_first(objective: base.Objective, first_target: str) -> None:
   """Refuses an unknown first target, or one that the objective cannot have.
 

@@ -13,13 +13,13 @@ import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.losses import hypersphere
 from tff_ssl.objectives import dual_encoder
 
 
 @dataclasses.dataclass(frozen=True)
-class UniformityObjective(dual_encoder.PairObjective):
+class UniformityObjective(dual_encoder.PairObjective, kinds.Kind):
   """L_align + weight * (L_uniform of one view + L_uniform of the other) / 2.
 
   Attributes:
@@ -30,12 +30,8 @@ class UniformityObjective(dual_encoder.PairObjective):
   """
 
   model: dual_encoder.DualEncoder
-  weight: float = 1.0
-  t: float = 2.0
-
-  def __post_init__(self) -> None:
-    checks.not_negative(weight=self.weight)
-    checks.positive(t=self.t)
+  weight: kinds.NotNegative = 1.0
+  t: kinds.Positive = 2.0
 
   def loss_of_pairs(self, f: tf.Tensor, g: tf.Tensor) -> tf.Tensor:
     """Returns the loss of encodings [n, d]."""

@@ -17,7 +17,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
 from tff_ssl.optimization import scalars
 
 # A tensor, or a (nested) dict or sequence of tensors.
@@ -56,12 +55,7 @@ def update(
 
   Returns:
     The new params and the new state.
-
-  Raises:
-    ValueError: A hyperparameter is out of its range.
   """
-  checks.below_one(beta_2=beta_2)
-  checks.not_negative(weight_decay=weight_decay)
   count = state['step'] + 1
   first = tf.nest.map_structure(
     lambda m, g: _BETA_1 * m + (1 - _BETA_1) * g, state['first_moment'], grads

@@ -71,11 +71,7 @@ def update(
 
   Returns:
     The new params and the new state.
-
-  Raises:
-    ValueError: A hyperparameter given as a Python number is out of its range.
   """
-  check_hyperparameters(momentum, weight_decay)
 
   def step(
     param: tf.Tensor, velocity: tf.Tensor, grad: tf.Tensor

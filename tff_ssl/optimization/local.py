@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.optimization import adam
 from tff_ssl.optimization import scalars
 from tff_ssl.optimization import sgd
@@ -24,7 +25,7 @@ State = collections.OrderedDict[str, Structure]
 
 
 @dataclasses.dataclass(frozen=True)
-class LocalOptimizer:
+class LocalOptimizer(kinds.Kind):
   """How a client turns a gradient into a step.
 
   Attributes:
@@ -38,22 +39,20 @@ class LocalOptimizer:
   """
 
   name: str = 'sgd'
-  momentum: float = 0.0
+  momentum: kinds.BelowOne = 0.0
   nesterov: bool = False
-  weight_decay: float = 0.0
-  beta_2: float = _BETA_2
+  weight_decay: kinds.NotNegative = 0.0
+  beta_2: kinds.BelowOne = _BETA_2
 
   def __post_init__(self) -> None:
+    super().__post_init__()
     checks.one_of(NAMES, optimizer=self.name)
-    checks.below_one(momentum=self.momentum)
     if self.name != 'sgd' and self.momentum:
       raise ValueError(
         f'momentum is {self.momentum}; only sgd takes it, not {self.name}.'
       )
     if self.nesterov and not self.momentum:
       raise ValueError('nesterov is True; it needs a momentum above 0.')
-    checks.not_negative(weight_decay=self.weight_decay)
-    checks.below_one(beta_2=self.beta_2)
     if self.name == 'sgd' and self.beta_2 != _BETA_2:
       raise ValueError(
         f'beta_2 is {self.beta_2}; only adam and adamw take it, not sgd.'

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 
 Step: TypeAlias = int | tf.Tensor
 Rate: TypeAlias = float | tf.Tensor
@@ -21,17 +21,14 @@ Schedule = Callable[[Step], Rate]
 
 
 @dataclasses.dataclass(frozen=True)
-class Constant:
+class Constant(kinds.Kind):
   """The same rate at every step.
 
   Attributes:
     rate: The learning rate, at least 0.
   """
 
-  rate: float
-
-  def __post_init__(self) -> None:
-    checks.not_negative(rate=self.rate)
+  rate: kinds.NotNegative
 
   def __call__(self, step: Step) -> Rate:
     """Returns the rate of a step."""
@@ -39,7 +36,7 @@ class Constant:
 
 
 @dataclasses.dataclass(frozen=True)
-class Cosine:
+class Cosine(kinds.Kind):
   """Linear warm-up, then half a cosine from `initial` down to 0.
 
   The rate at step t is initial * (t + 1) / warmup_steps during the warm-up (so that
@@ -55,14 +52,12 @@ class Cosine:
     warmup_steps: Steps of the warm-up; 0 for none.
   """
 
-  initial: float
-  total_steps: int
-  warmup_steps: int = 0
+  initial: kinds.NotNegative
+  total_steps: kinds.Count
+  warmup_steps: kinds.Natural = 0
 
   def __post_init__(self) -> None:
-    checks.not_negative(initial=self.initial)
-    _check_count('total_steps', self.total_steps, minimum=1)
-    _check_count('warmup_steps', self.warmup_steps, minimum=0)
+    super().__post_init__()
     if self.warmup_steps >= self.total_steps:
       raise ValueError(
         f'warmup_steps is {self.warmup_steps}; it must be below total_steps, which is '
@@ -83,7 +78,7 @@ class Cosine:
 
 
 @dataclasses.dataclass(frozen=True)
-class Steps:
+class Steps(kinds.Kind):
   """A rate multiplied by `factor` at each of `boundaries`.
 
   Attributes:
@@ -92,17 +87,14 @@ class Steps:
     factor: What the rate is multiplied by, above 0.
   """
 
-  initial: float
-  boundaries: tuple[int, ...]
-  factor: float = 0.1
+  initial: kinds.NotNegative
+  boundaries: tuple[kinds.Count, ...]
+  factor: kinds.Positive = 0.1
 
   def __post_init__(self) -> None:
-    checks.not_negative(initial=self.initial)
-    for boundary in self.boundaries:
-      _check_count('boundaries', boundary, minimum=1)
+    super().__post_init__()
     if list(self.boundaries) != sorted(set(self.boundaries)):
       raise ValueError(f'boundaries is {self.boundaries}; it must increase.')
-    checks.positive(factor=self.factor)
 
   def __call__(self, step: Step) -> Rate:
     """Returns the rate of a step."""
@@ -117,7 +109,7 @@ class Steps:
 
 
 @dataclasses.dataclass(frozen=True)
-class Exponential:
+class Exponential(kinds.Kind):
   """initial * final^(t / total_steps): from `initial` to `final` times `initial`.
 
   Source: FedSup (Gill, 2023), Section 4.1.1: the weight lambda_s^(t/T).
@@ -128,14 +120,9 @@ class Exponential:
     total_steps: T, at least 1.
   """
 
-  initial: float
-  final: float
-  total_steps: int
-
-  def __post_init__(self) -> None:
-    checks.not_negative(initial=self.initial)
-    checks.positive(final=self.final)
-    _check_count('total_steps', self.total_steps, minimum=1)
+  initial: kinds.NotNegative
+  final: kinds.Positive
+  total_steps: kinds.Count
 
   def __call__(self, step: Step) -> Rate:
     """Returns the value at a step."""
@@ -161,8 +148,3 @@ def _scaled(initial: float, step: Step, factor: Callable[[Any, Any], Any]) -> Ra
   if tf.is_tensor(step):
     return initial * factor(tf, tf.cast(step, tf.float32))
   return float(initial * factor(_NumpyOps, np.float64(step)))
-
-
-def _check_count(name: str, value: int, minimum: int) -> None:
-  if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
-    raise ValueError(f'{name} has {value!r}; it must be an integer >= {minimum}.')

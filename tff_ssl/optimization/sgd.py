@@ -12,7 +12,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
 from tff_ssl.optimization import scalars
 
 # A tensor, or a (nested) dict or sequence of tensors.
@@ -49,13 +48,7 @@ def update(
 
   Returns:
     The new params and the new state.
-
-  Raises:
-    ValueError: The momentum is out of range, or `nesterov` is given without it.
   """
-  checks.below_one(momentum=momentum)
-  if nesterov and not momentum:
-    raise ValueError('SGD nesterov is True; it needs a momentum above 0.')
   direction, new_state = grads, state
   if momentum:
     velocity = tf.nest.map_structure(

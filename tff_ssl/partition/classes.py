@@ -15,12 +15,13 @@ import dataclasses
 
 import numpy as np
 
+from tff_ssl.computing import kinds
 from tff_ssl.partition import draws
 from tff_ssl.partition import partitions
 
 
 @dataclasses.dataclass(frozen=True)
-class ClassesConfig:
+class ClassesConfig(kinds.Kind):
   """How many classes each client has.
 
   Attributes:
@@ -29,12 +30,8 @@ class ClassesConfig:
       classes, the examples of the remaining classes belong to no client.
   """
 
-  per_client: int
-  clients: int
-
-  def __post_init__(self) -> None:
-    partitions.check_count('per_client of a classes partition', self.per_client)
-    partitions.check_count('clients of a classes partition', self.clients)
+  per_client: kinds.Count
+  clients: kinds.Count
 
 
 def build(

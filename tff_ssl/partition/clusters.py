@@ -17,6 +17,7 @@ import dataclasses
 
 import numpy as np
 
+from tff_ssl.computing import kinds
 from tff_ssl.partition import equal_kmeans
 from tff_ssl.partition import mixed_sources
 from tff_ssl.partition import partitions
@@ -34,15 +35,11 @@ class ClustersConfig(mixed_sources.MixedConfig):
     balanced: Whether clusters, and clients mixed by alpha, are of equal sizes.
   """
 
-  components: int = 30
+  components: kinds.Count = 30
   whiten: bool = False
   balanced: bool = False
 
   kind = 'clusters'
-
-  def __post_init__(self) -> None:
-    super().__post_init__()
-    partitions.check_count('components of a clusters partition', self.components)
 
 
 def build(

@@ -22,12 +22,13 @@ import dataclasses
 import numpy as np
 from scipy import special
 
+from tff_ssl.computing import kinds
 from tff_ssl.partition import draws
 from tff_ssl.partition import partitions
 
 
 @dataclasses.dataclass(frozen=True)
-class DirichletConfig:
+class DirichletConfig(kinds.Kind):
   """Clients of a fixed size.
 
   Attributes:
@@ -37,14 +38,13 @@ class DirichletConfig:
     clients: Number of clients; None for as many as can be filled.
   """
 
-  alpha: float
-  examples: int
-  clients: int | None = None
+  alpha: kinds.NotNegative
+  examples: kinds.Count
+  clients: kinds.Count | None = None
 
   def __post_init__(self) -> None:
+    super().__post_init__()
     draws.check_alpha('dirichlet', self.alpha)
-    partitions.check_count('examples of a dirichlet partition', self.examples)
-    partitions.check_count('clients of a dirichlet partition', self.clients)
 
 
 def build(

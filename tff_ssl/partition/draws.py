@@ -1,7 +1,5 @@
 """Draws and whole-number shares that several partitions need."""
 
-import math
-
 import numpy as np
 
 from tff_ssl.partition import flat
@@ -19,12 +17,12 @@ def check_alpha(kind: str, alpha: float) -> None:
     alpha: The concentration.
 
   Raises:
-    ValueError: alpha is neither 0 nor a finite number of at least 1e-9.
+    ValueError: alpha is above 0 and below 1e-9.
   """
-  if not math.isfinite(alpha) or (alpha != 0 and alpha < _SMALLEST_ALPHA):
+  if 0 < alpha < _SMALLEST_ALPHA:
     raise ValueError(
-      f'alpha of a {kind} partition is {alpha}; it must be 0 or a finite number of '
-      f'at least {_SMALLEST_ALPHA}.'
+      f'alpha of a {kind} partition is {alpha}; it must be 0 or at least '
+      f'{_SMALLEST_ALPHA}.'
     )
 
 

@@ -4,11 +4,12 @@ import dataclasses
 
 import numpy as np
 
+from tff_ssl.computing import kinds
 from tff_ssl.partition import partitions
 
 
 @dataclasses.dataclass(frozen=True)
-class IidConfig:
+class IidConfig(kinds.Kind):
   """An IID partition; at least one of the two fields is given.
 
   Attributes:
@@ -18,12 +19,11 @@ class IidConfig:
     clients: Number of clients; None for as many as can be filled.
   """
 
-  examples: int | None = None
-  clients: int | None = None
+  examples: kinds.Count | None = None
+  clients: kinds.Count | None = None
 
   def __post_init__(self) -> None:
-    partitions.check_count('examples of an iid partition', self.examples)
-    partitions.check_count('clients of an iid partition', self.clients)
+    super().__post_init__()
     if self.examples is None and self.clients is None:
       raise ValueError(
         'An iid partition needs examples (of a client) or clients, as in '

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tff_ssl.computing import kinds
 from tff_ssl.partition import draws
 from tff_ssl.partition import partitions
 from tff_ssl.partition import shares
@@ -19,7 +20,7 @@ from tff_ssl.partition import skew
 
 
 @dataclasses.dataclass(frozen=True)
-class MixedConfig:
+class MixedConfig(kinds.Kind):
   """How sources are mixed over clients.
 
   Attributes:
@@ -33,17 +34,16 @@ class MixedConfig:
       At most one of alpha and beta is given.
   """
 
-  clients: int
-  sources: int | None = None
-  alpha: float | None = None
-  beta: float | None = None
+  clients: kinds.Count
+  sources: kinds.Count | None = None
+  alpha: kinds.NotNegative | None = None
+  beta: kinds.Fraction | None = None
 
   # The partition's name, for errors.
   kind: ClassVar[str] = 'mixed'
 
   def __post_init__(self) -> None:
-    partitions.check_count(f'clients of a {self.kind} partition', self.clients)
-    partitions.check_count(f'sources of a {self.kind} partition', self.sources)
+    super().__post_init__()
     if self.alpha is not None and self.beta is not None:
       raise ValueError(
         f'A {self.kind} partition has alpha={self.alpha} and beta={self.beta}; at most '

@@ -5,6 +5,7 @@ import dataclasses
 
 import numpy as np
 
+from tff_ssl.computing import kinds
 from tff_ssl.partition import flat
 from tff_ssl.partition import partitions
 
@@ -12,7 +13,7 @@ _SHOWN = 3
 
 
 @dataclasses.dataclass(frozen=True)
-class CaseConfig:
+class CaseConfig(kinds.Kind):
   """One client for each case, or for each holder of several cases, if there are any.
 
   Attributes:
@@ -20,10 +21,7 @@ class CaseConfig:
       the others belong to no client. None keeps all.
   """
 
-  max_examples: int | None = None
-
-  def __post_init__(self) -> None:
-    partitions.check_count('max_examples of a case partition', self.max_examples)
+  max_examples: kinds.Count | None = None
 
 
 def build(

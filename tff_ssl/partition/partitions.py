@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tff_ssl.computing import checks
 from tff_ssl.partition import flat
 from tff_ssl.partition import ids
 
@@ -70,7 +71,7 @@ def at_most(partition: Partition, examples: int, rng: np.random.Generator) -> Pa
     A partition with the same clients; those that hold more keep `examples`, drawn at
     random.
   """
-  check_count('the maximum number of examples of a client', examples)
+  checks.at_least(1, examples=examples)
   full = flat.flatten(partition)
   sizes = np.minimum(full.sizes, examples)
   together = np.zeros(int(np.sum(sizes)), np.int64)
@@ -79,25 +80,6 @@ def at_most(partition: Partition, examples: int, rng: np.random.Generator) -> Pa
   for held, size, end in zip(full.values(), sizes, ends, strict=True):
     together[end - size : end] = np.sort(rng.permutation(held.copy())[:examples])
   return flat.FlatPartition(full.client_ids, together, sizes)
-
-
-def check_count(field: str, value: int | None, minimum: int = 1) -> None:
-  """Checks an optional whole number of a partition's configuration.
-
-  Args:
-    field: The name to use in the error.
-    value: The number, or None if it was not given.
-    minimum: The least allowed.
-
-  Raises:
-    ValueError: The value is neither None nor a whole number of at least `minimum`.
-  """
-  if value is None:
-    return
-  if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-    raise ValueError(
-      f'{field} is {value!r}; it must be a whole number of at least {minimum}.'
-    )
 
 
 def check_labels(kind: str, labels: np.ndarray) -> None:

@@ -12,17 +12,17 @@ Deviations:
 """
 
 import dataclasses
-import math
 
 import numpy as np
 from scipy import special
 
+from tff_ssl.computing import kinds
 from tff_ssl.partition import draws
 from tff_ssl.partition import partitions
 
 
 @dataclasses.dataclass(frozen=True)
-class QuantityConfig:
+class QuantityConfig(kinds.Kind):
   """How sizes differ; exactly one of alpha and power is given.
 
   Attributes:
@@ -34,16 +34,13 @@ class QuantityConfig:
     min_examples: Minimum number of examples of a client.
   """
 
-  clients: int
-  alpha: float | None = None
-  power: float | None = None
-  min_examples: int = 1
+  clients: kinds.Count
+  alpha: kinds.NotNegative | None = None
+  power: kinds.NotNegative | None = None
+  min_examples: kinds.Natural = 1
 
   def __post_init__(self) -> None:
-    partitions.check_count('clients of a quantity partition', self.clients)
-    partitions.check_count(
-      'min_examples of a quantity partition', self.min_examples, minimum=0
-    )
+    super().__post_init__()
     if (self.alpha is None) == (self.power is None):
       raise ValueError(
         f'A quantity partition has alpha={self.alpha} and power={self.power}; exactly '
@@ -51,11 +48,6 @@ class QuantityConfig:
       )
     if self.alpha is not None:
       draws.check_alpha('quantity', self.alpha)
-    if self.power is not None and not (math.isfinite(self.power) and self.power >= 0):
-      raise ValueError(
-        f'power of a quantity partition is {self.power}; it must be a finite number '
-        'of at least 0.'
-      )
 
 
 def build(

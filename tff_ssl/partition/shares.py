@@ -21,6 +21,7 @@ import dataclasses
 import numpy as np
 from scipy import special
 
+from tff_ssl.computing import kinds
 from tff_ssl.partition import balance
 from tff_ssl.partition import draws
 from tff_ssl.partition import partitions
@@ -29,7 +30,7 @@ _MAX_DRAWS = 1000
 
 
 @dataclasses.dataclass(frozen=True)
-class SharesConfig:
+class SharesConfig(kinds.Kind):
   """Shares of each class for a given number of clients.
 
   Attributes:
@@ -43,19 +44,15 @@ class SharesConfig:
       examples.
   """
 
-  alpha: float
-  clients: int
-  min_examples: int = 1
+  alpha: kinds.NotNegative
+  clients: kinds.Count
+  min_examples: kinds.Natural = 1
   balanced: bool = False
-  examples: int | None = None
+  examples: kinds.Count | None = None
 
   def __post_init__(self) -> None:
+    super().__post_init__()
     draws.check_alpha('shares', self.alpha)
-    partitions.check_count('clients of a shares partition', self.clients)
-    partitions.check_count(
-      'min_examples of a shares partition', self.min_examples, minimum=0
-    )
-    partitions.check_count('examples of a shares partition', self.examples)
     if self.balanced and self.min_examples != 1:
       raise ValueError(
         f'A shares partition has min_examples={self.min_examples} and balanced=true, '

@@ -21,12 +21,13 @@ import dataclasses
 
 import numpy as np
 
+from tff_ssl.computing import kinds
 from tff_ssl.partition import draws
 from tff_ssl.partition import partitions
 
 
 @dataclasses.dataclass(frozen=True)
-class SkewConfig:
+class SkewConfig(kinds.Kind):
   """How much of the data is spread evenly.
 
   Attributes:
@@ -35,15 +36,8 @@ class SkewConfig:
     clients: Number of clients.
   """
 
-  beta: float
-  clients: int
-
-  def __post_init__(self) -> None:
-    if not 0 <= self.beta <= 1:
-      raise ValueError(
-        f'beta of a skew partition is {self.beta}; it must be a number in [0, 1].'
-      )
-    partitions.check_count('clients of a skew partition', self.clients)
+  beta: kinds.Fraction
+  clients: kinds.Count
 
 
 def build(

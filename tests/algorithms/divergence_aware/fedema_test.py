@@ -295,9 +295,6 @@ def test_unmeasured_numbers_are_not_shown():
 @pytest.mark.parametrize(
   ('make', 'message'),
   [
-    (lambda: diverging.ema(tau=1.5), 'tau is 1.5; it must be in'),
-    (lambda: diverging.ema(constant_mu=-1.0), 'constant_mu is -1.0'),
-    (lambda: diverging.ema(scaler=-0.1), 'scaler is -0.1'),
     (lambda: diverging.ema(scaler=0.8, constant_mu=0.5), 'one of them must be None'),
     (lambda: diverging.ema(norm='l1'), "norm is 'l1'; it must be one of l2, conv_mean"),
     (lambda: diverging.ema(applied_to='all'), "applied_to is 'all'"),
@@ -307,7 +304,7 @@ def test_unmeasured_numbers_are_not_shown():
       "first_target is 'own'; it must be one of copy, online",
     ),
     (lambda: fedu.FedUConfig(threshold=float('nan')), 'threshold is nan'),
-    (lambda: fedu.FedUConfig(quantile=1.0), 'quantile is 1.0; it must be above 0'),
+    (lambda: fedu.FedUConfig(quantile=1.0), 'quantile is 1.0; it must be a'),
     (
       lambda: diverging.ema(autoscaler='late'),
       "autoscaler is 'late'; it must be one of ret",

@@ -48,9 +48,3 @@ def test_the_rule():
   assert float(estimate.threshold(kept)) == pytest.approx(2 * np.exp(-0.2 * 0.5))
   kept = estimate.updated(kept, one, tf.constant(9.0), tf.constant(0.0))
   assert float(estimate.threshold(kept)) == pytest.approx(2 * np.exp(-0.2 * 0.5))
-
-
-@pytest.mark.parametrize('quantile', [0.0, 1.0, float('nan')])
-def test_a_quantile_is_between_0_and_1(quantile):
-  with pytest.raises(ValueError, match=f'quantile is {quantile}; it must be above 0'):
-    running_quantile.RunningQuantile(quantile)

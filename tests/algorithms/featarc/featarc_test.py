@@ -355,19 +355,6 @@ def test_one_cluster_without_alignment_is_fedavg_to_the_bit(tff_context):
     assert got['finalizer'] == wanted['finalizer']
 
 
-@pytest.mark.parametrize(
-  ('values', 'message'),
-  [
-    ({'clusters': 0}, 'clusters is 0; it must be at least 1.'),
-    ({'alignment_weight': -1.0}, 'alignment_weight is -1.0; it must be at least 0'),
-    ({'alignment_weight': float('inf')}, 'alignment_weight is inf'),
-  ],
-)
-def test_bad_values_are_refused(values, message):
-  with pytest.raises(ValueError, match=message):
-    featarc.FeatARCConfig(**values)
-
-
 def test_objectives_that_do_not_fit_are_refused():
   optimizer = optimizers.build_optimizer(_SERVER)
   of_towers = simclr.SimclrObjective(networks.towers())

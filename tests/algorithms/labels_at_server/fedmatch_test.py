@@ -138,10 +138,7 @@ def test_helpers_are_those_with_the_nearest_predictions():
 @pytest.mark.parametrize(
   ('options', 'message'),
   [
-    ({'helpers': 0}, 'helpers is 0'),
     ({'helpers': 6}, 'population is 6; it must be above helpers, which is 6'),
-    ({'psi_share': 2.0}, 'psi_share is 2.0'),
-    ({'sparse_below': -1.0}, 'sparse_below is -1.0'),
   ],
 )
 def test_config_names_what_is_out_of_range(options, message):

@@ -121,9 +121,5 @@ def test_adaptation_without_examples(rate, n):
 
 
 def test_invalid_settings_are_refused():
-  with pytest.raises(ValueError, match='rate is -1; it must be at least 0'):
-    la_ssfl.AdaptationConfig(-1)
-  with pytest.raises(ValueError, match=r'inner_rate is -1\.0; it must be at least 0'):
-    maml_ssfl.MamlConfig(inner_rate=-1.0)
   with pytest.raises(ValueError, match='adaptation is a ByolObjective'):
     la_ssfl.la_ssfl(byol.ByolObjective(harness.model(), None))

@@ -127,10 +127,6 @@ def test_two_rounds_of_bilevel_by_hand():
 
 
 def test_invalid_settings_are_refused():
-  with pytest.raises(ValueError, match=r'consensus_weight is -1; .* at least 0'):
-    per_ssfl.PerSSFLConfig(consensus_weight=-1)
-  with pytest.raises(ValueError, match=r'proximity_weight is -1; .* at least 0'):
-    bilevel_ssfl.BiLevelConfig(proximity_weight=-1)
   near = fedavg.FedAvgConfig(local_training.LocalPlan(proximal_weight=0.1))
   with pytest.raises(
     ValueError, match=r'proximal_weight is 0.1; for Per-SSFL it must be 0'

@@ -129,12 +129,6 @@ def test_the_loss_is_that_of_encodings_in_the_ball(loss_name):
   assert free.share_bound is None
 
 
-@pytest.mark.parametrize('norm', [0.0, -1.0, float('nan'), float('inf')])
-def test_a_norm_must_be_positive(norm):
-  with pytest.raises(ValueError, match=f'encoding_norm is {norm}; it must be betw'):
-    _objective(norm)
-
-
 def test_statistics_of_the_round_before_are_around_another_reference():
   objective = _objective(_NORM)
   with pytest.raises(ValueError, match=r'encoding_norm is 0\.25; it must be None when'):

@@ -190,16 +190,3 @@ def test_an_empty_client_sends_zeros():
   assert not harness.flat(update).any()
   assert int(counts['empty_clients']) == 1
   assert int(counts['nonfinite_clients']) == 0
-
-
-@pytest.mark.parametrize(
-  ('field', 'value'),
-  [
-    ('client_learning_rate', 0.0),
-    ('client_learning_rate', float('nan')),
-    ('local_steps', 0),
-  ],
-)
-def test_config_names_what_is_out_of_range(field, value):
-  with pytest.raises(ValueError, match=f'{field} is {value}'):
-    dcco.DCCOConfig(**{field: value})

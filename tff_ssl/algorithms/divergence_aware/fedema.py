@@ -68,6 +68,7 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.divergence_aware import framework
 from tff_ssl.algorithms.divergence_aware import online_networks
 from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
@@ -82,7 +83,7 @@ AUTOSCALERS = (ON_RETURN, FIRST_ROUND)
 
 
 @dataclasses.dataclass(frozen=True)
-class FedEMAConfig:
+class FedEMAConfig(kinds.Kind):
   """Hyperparameters of FedEMA.
 
   Attributes:
@@ -107,9 +108,9 @@ class FedEMAConfig:
   """
 
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-  tau: float = 0.7
-  scaler: float | None = None
-  constant_mu: float | None = None
+  tau: kinds.Fraction = 0.7
+  scaler: kinds.NotNegative | None = None
+  constant_mu: kinds.Fraction | None = None
   norm: str | None = None
   applied_to: str = BOTH
   sharing: online_networks.NetworkSharing = dataclasses.field(
@@ -119,12 +120,7 @@ class FedEMAConfig:
   divergence_of: str = online_networks.GLOBAL
 
   def __post_init__(self):
-    for name in ('tau', 'constant_mu'):
-      value = getattr(self, name)
-      if value is not None:
-        checks.fraction(**{name: value})
-    if self.scaler is not None:
-      checks.not_negative(scaler=self.scaler)
+    super().__post_init__()
     if self.scaler is not None and self.constant_mu is not None:
       raise ValueError(
         f'scaler is {self.scaler} and constant_mu {self.constant_mu}; one of them must '

@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 
 
 @dataclasses.dataclass(frozen=True)
-class RunningQuantile:
+class RunningQuantile(kinds.Kind):
   """The quantile that is estimated, and the rate of the estimate's update.
 
   Attributes:
@@ -40,13 +40,8 @@ class RunningQuantile:
     rate: eta_C, of the update; the paper's 0.2.
   """
 
-  quantile: float
-  rate: float = 0.2
-
-  def __post_init__(self) -> None:
-    if not 0 < self.quantile < 1:
-      raise ValueError(f'quantile is {self.quantile}; it must be above 0 and below 1.')
-    checks.positive(rate=self.rate)
+  quantile: kinds.Inner
+  rate: kinds.Positive = 0.2
 
   def initial(self) -> collections.OrderedDict[str, Any]:
     """Returns what the server keeps before round 0."""

@@ -55,7 +55,7 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.featarc import cluster_models
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
@@ -77,7 +77,7 @@ _RETURNING, _SWITCHED = 'returning', 'switched'
 
 
 @dataclasses.dataclass(frozen=True)
-class FeatARCConfig:
+class FeatARCConfig(kinds.Kind):
   """Hyperparameters of FeatARC.
 
   Attributes:
@@ -86,13 +86,9 @@ class FeatARCConfig:
     training: How a client trains, how clients are weighted, and the seed.
   """
 
-  clusters: int = 2
-  alignment_weight: float = 1.0
+  clusters: kinds.Count = 2
+  alignment_weight: kinds.NotNegative = 1.0
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-
-  def __post_init__(self):
-    checks.at_least(1, clusters=self.clusters)
-    checks.not_negative(alignment_weight=self.alignment_weight)
 
 
 def personal_model(

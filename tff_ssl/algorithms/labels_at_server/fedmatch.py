@@ -38,7 +38,7 @@ from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.labels_at_server import grouping
 from tff_ssl.algorithms.labels_at_server import server_training
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import phases
@@ -59,7 +59,7 @@ _NOISE_SEED = 0
 
 
 @dataclasses.dataclass(frozen=True)
-class FedMatchConfig:
+class FedMatchConfig(kinds.Kind):
   """Hyperparameters of FedMatch.
 
   Attributes:
@@ -73,25 +73,23 @@ class FedMatchConfig:
       sent; 0: psi is sent whole.
   """
 
-  population: int
+  population: kinds.Count
   clients: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
   server: server_training.ServerPlan = dataclasses.field(
     default_factory=server_training.ServerPlan
   )
-  helpers: int = 2
-  interval: int = 10
-  psi_share: float = 0.2
-  sparse_below: float = 1e-5
+  helpers: kinds.Count = 2
+  interval: kinds.Count = 10
+  psi_share: kinds.Fraction = 0.2
+  sparse_below: kinds.NotNegative = 1e-5
 
   def __post_init__(self) -> None:
-    checks.at_least(1, helpers=self.helpers, interval=self.interval)
+    super().__post_init__()
     if self.population <= self.helpers:
       raise ValueError(
         f'population is {self.population}; it must be above helpers, which is '
         f'{self.helpers}.'
       )
-    checks.fraction(psi_share=self.psi_share)
-    checks.not_negative(sparse_below=self.sparse_below)
 
 
 def client_function(

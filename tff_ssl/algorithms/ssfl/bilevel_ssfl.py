@@ -25,7 +25,7 @@ import dataclasses
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import fedavg
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
@@ -35,7 +35,7 @@ from tff_ssl.objectives import two_models
 
 
 @dataclasses.dataclass(frozen=True)
-class BiLevelConfig:
+class BiLevelConfig(kinds.Kind):
   """Hyperparameters of BiLevel-SSFL.
 
   Attributes:
@@ -46,10 +46,7 @@ class BiLevelConfig:
   """
 
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-  proximity_weight: float = 0.1
-
-  def __post_init__(self):
-    checks.not_negative(proximity_weight=self.proximity_weight)
+  proximity_weight: kinds.NotNegative = 0.1
 
 
 def client_function(

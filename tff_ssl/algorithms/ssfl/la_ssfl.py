@@ -23,7 +23,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.computing import seeds
 from tff_ssl.federated import clients
 from tff_ssl.federated import local_training
@@ -40,7 +40,7 @@ Adapt = Callable[[base.Params, base.Examples], base.Params]
 
 
 @dataclasses.dataclass(frozen=True)
-class AdaptationConfig:
+class AdaptationConfig(kinds.Kind):
   """Hyperparameters of the step.
 
   Attributes:
@@ -50,12 +50,9 @@ class AdaptationConfig:
     seed: Seed of the views.
   """
 
-  rate: float = 0.01
-  batch_size: int = 256
-  seed: int = 0
-
-  def __post_init__(self):
-    checks.not_negative(rate=self.rate)
+  rate: kinds.NotNegative = 0.01
+  batch_size: kinds.Count = 256
+  seed: kinds.Natural = 0
 
 
 def la_ssfl(objective: base.Objective, config: AdaptationConfig | None = None) -> Adapt:

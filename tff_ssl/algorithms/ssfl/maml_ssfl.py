@@ -19,14 +19,14 @@ import dataclasses
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import fedavg
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
 from tff_ssl.objectives import maml
 
 
 @dataclasses.dataclass(frozen=True)
-class MamlConfig:
+class MamlConfig(kinds.Kind):
   """Hyperparameters of MAML-SSFL.
 
   Attributes:
@@ -36,11 +36,8 @@ class MamlConfig:
   """
 
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-  inner_rate: float = 0.01
+  inner_rate: kinds.NotNegative = 0.01
   second_order: bool = True
-
-  def __post_init__(self) -> None:
-    checks.not_negative(inner_rate=self.inner_rate)
 
 
 def maml_ssfl(

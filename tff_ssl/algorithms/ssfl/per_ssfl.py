@@ -25,7 +25,7 @@ import dataclasses
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import fedavg
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
@@ -37,7 +37,7 @@ from tff_ssl.objectives import two_models
 
 
 @dataclasses.dataclass(frozen=True)
-class PerSSFLConfig:
+class PerSSFLConfig(kinds.Kind):
   """Hyperparameters of Per-SSFL.
 
   Attributes:
@@ -47,10 +47,10 @@ class PerSSFLConfig:
   """
 
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-  consensus_weight: float = 0.1
+  consensus_weight: kinds.NotNegative = 0.1
 
   def __post_init__(self):
-    checks.not_negative(consensus_weight=self.consensus_weight)
+    super().__post_init__()
     if self.training.local.proximal_weight:
       raise ValueError(
         f'proximal_weight is {self.training.local.proximal_weight}; for Per-SSFL it '

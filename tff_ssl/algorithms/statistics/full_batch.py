@@ -5,12 +5,12 @@ import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.objectives import base
 
 
 @dataclasses.dataclass(frozen=True)
-class LocalSteps:
+class LocalSteps(kinds.Kind):
   """How a client trains in a round.
 
   Attributes:
@@ -19,12 +19,8 @@ class LocalSteps:
     local_steps: SGD steps of a client on all its data; 1 in the paper.
   """
 
-  client_learning_rate: float = 1.0
-  local_steps: int = 1
-
-  def __post_init__(self):
-    checks.positive(client_learning_rate=self.client_learning_rate)
-    checks.at_least(1, local_steps=self.local_steps)
+  client_learning_rate: kinds.Positive = 1.0
+  local_steps: kinds.Count = 1
 
   def descend(
     self, params: base.Params, gradient: Callable[[base.Params], base.Params]
