@@ -118,7 +118,6 @@ _WRONG = {
   '--method=fed_ssl --objective=byol:stop_gradient=false': (
     'target_trained of --objective is true without stop_gradient; with --method=fed_ssl'
   ),
-  '--method=ssd:scale=0.5': "has scale='0.5'; it must be a number at least 1.",
   '--clients=beta_2=0.9': "has 'beta_2=0.9'; the fields are",
 }
 

@@ -83,17 +83,11 @@ def test_the_same_command_takes_other_methods_and_exports(runs):
 
 def test_flags_that_do_nothing_are_refused(tmp_path):
   expected = {
-    '--method=maml:adaptation_rate=1': (
-      "has 'adaptation_rate=1'; the fields are inner_rate, second_order."
-    ),
     '--clients=proximal_weight=0.1': (
       'proximal_weight of --clients is given with --method=per --objective=simsiam, '
       'which does not use it; leave it out.'
     ),
-    '--method=la:adaptation_rate=-1': (
-      "has adaptation_rate='-1'; it must be a number at least 0."
-    ),
-    '--method=maml:second_order=false,inner_rate=0.1 --evaluation=personal=knn': (
+    '--method=maml --evaluation=personal=knn': (
       "personal of --evaluation has 'knn'; it must be one of linear, lars"
     ),
   }
