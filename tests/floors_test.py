@@ -20,11 +20,11 @@ _MAX_FUNCTION_LINES = 60
 # Lines of Python that a top folder may have. What comes in pays for itself: lower a
 # number after something has gone, and raise none.
 _BUDGETS = {
-  'tff_ssl': 52_700,
+  'tff_ssl': 52_620,
   'tasks': 8_900,
-  'binaries': 16_000,
+  'binaries': 15_935,
   'docs': 7_150,
-  'tests': 67_950,
+  'tests': 67_840,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')
