@@ -18,7 +18,7 @@ temperatures and weights are those of the objectives' papers.
 """
 
 import dataclasses
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from binaries import experiment
 from binaries.config import encoders
@@ -91,31 +91,20 @@ class Orchestra(methods.Method):
   Attributes:
     clusters: G, global clusters.
     local_clusters: L, most clusters of a client.
-    represented: m, most images of a client that are clustered.
   """
 
   kind: ClassVar[str] = 'orchestra'
   objective: ClassVar[str | None] = 'orchestra'
   clusters: kinds.Count = 128
   local_clusters: kinds.Count = 16
-  represented: kinds.Count = 128
 
 
 @dataclasses.dataclass(frozen=True)
 class SSD(methods.Method):
-  """SSD (Fang et al., ICCV 2025): clients in dimensions of their own.
-
-  Attributes:
-    scale: alpha, by which a client's own dimensions are drawn out.
-    separation_weight: gamma, weight of the dimensions' scaling.
-    distillation_weight: delta, weight of the distance of features from projections.
-  """
+  """SSD (Fang et al., ICCV 2025): clients in dimensions of their own."""
 
   kind: ClassVar[str] = 'ssd'
   objective: ClassVar[str | None] = 'ssd'
-  scale: Annotated[float, kinds.Range(1)] = 10.0
-  separation_weight: kinds.NotNegative = 1.0
-  distillation_weight: kinds.NotNegative = 0.1
 
 
 @dataclasses.dataclass(frozen=True)

@@ -50,8 +50,6 @@ class _Sharing(methods.Method):
   Attributes:
     averaged: Which of a client's encoders is sent and averaged.
     replaced: Which of a client's encoders the global one replaces.
-    restart_absent: Whether clients absent from the previous round start again from the
-      global model.
     first_target: A client's target network in its first round: a copy of the global
       networks, which follows the online ones by EMA; or the online networks themselves
       (as in the authors' code), so that its second begins with a trained target.
@@ -61,7 +59,6 @@ class _Sharing(methods.Method):
   objective: ClassVar[str | None] = 'byol'
   averaged: Literal['online', 'target'] = 'online'
   replaced: Literal['online', 'target', 'both', 'none'] = 'online'
-  restart_absent: bool = False
   first_target: Literal['copy', 'online'] = 'copy'
 
 

@@ -40,28 +40,16 @@ class _Personalised(methods.Personal):
 
 @dataclasses.dataclass(frozen=True)
 class LA(_Personalised):
-  """Local adaptation of the FedAvg model: a step on a client's examples (SSFL, 3.2).
-
-  Attributes:
-    adaptation_rate: Rate of the step before an evaluation.
-  """
+  """Local adaptation of the FedAvg model: a step on a client's examples (SSFL, 3.2)."""
 
   kind: ClassVar[str] = 'la'
-  adaptation_rate: kinds.NotNegative = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
 class Maml(_Personalised):
-  """MAML-SSFL: the global model is trained for the step of its clients (SSFL, 3.2).
-
-  Attributes:
-    inner_rate: Rate of the inner step, and of the step in its evaluation.
-    second_order: Whether the gradient goes through the inner step.
-  """
+  """MAML-SSFL: the global model is trained for the step of its clients (SSFL, 3.2)."""
 
   kind: ClassVar[str] = 'maml'
-  inner_rate: kinds.NotNegative = 0.01
-  second_order: bool = True
 
 
 @dataclasses.dataclass(frozen=True)

@@ -120,20 +120,12 @@ def _orchestra_config(
     population,
     own.clusters,
     own.local_clusters,
-    own.represented,
-    training.client_config(config),
+    training=training.client_config(config),
   )
 
 
 def _ssd_config(config: run_config.RunConfig, population: int) -> ssd.SSDConfig:
-  own = config.method
-  return ssd.SSDConfig(
-    population,
-    own.scale,
-    own.separation_weight,
-    own.distillation_weight,
-    training.client_config(config),
-  )
+  return ssd.SSDConfig(population, training=training.client_config(config))
 
 
 def _centralized(

@@ -47,15 +47,17 @@ _LOSSES: Mapping[str, Callable[[Any], statistics_loss.StatisticsLoss]] = {
   'vicreg': lambda own: vicreg.VicregLoss(
     25.0 / (own.projector[-1] if own.mean_distance else 1)
   ),
-  'spectral': lambda own: spectral.SpectralLoss(own.mu),
-  'lejepa': lambda own: lejepa.LejepaLoss(
-    own.gaussian_weight, own.directions, own.knots, own.t_max
-  ),
+  'spectral': lambda _: spectral.SpectralLoss(),
+  'lejepa': lambda own: lejepa.LejepaLoss(own.gaussian_weight),
 }
 # Objectives of two modalities; the spectral loss needs two views by one network.
 TWO_TOWERS = ('simclr', 'cco', 'vicreg', 'lejepa')
 # Those of rotations, patches, or weak and strong views.
 _OF_IMAGES = ('orchestra', 'mae', 'fixmatch', 'fedmatch')
+# A quarter of the papers' widths and prototypes or fewer, like the heads.
+_HIDDEN_OF_SSD, _PROTOTYPES = 256, 256
+# Crops that only DINO's student sees.
+_LOCAL_CROPS = 4
 _TRANSFORMERS = (encoder_kinds.ViT, encoder_kinds.TorchViT)
 
 
@@ -111,11 +113,9 @@ def _uniformity(config: run_config.RunConfig, encoder: network.Network, _: int) 
 
 
 def _ssd(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
-  own: kinds.Ssd = config.objective
-  model = dual_encoder.build_siamese(
-    encoder, (*own.hidden, encoder.output_dim), encoders.views(config)
-  )
-  return uniformity.UniformityObjective(model, own.uniformity_weight)
+  widths = _HIDDEN_OF_SSD, encoder.output_dim
+  model = dual_encoder.build_siamese(encoder, widths, encoders.views(config))
+  return uniformity.UniformityObjective(model)
 
 
 def _dino(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
@@ -123,8 +123,8 @@ def _dino(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any
   small = multiview.local_crop(encoders.views(config), _side_of_crops(encoder))
   return dino.DinoObjective(
     encoders.siamese(config, encoder),
-    (small,) * own.local_crops,
-    own.prototypes,
+    (small,) * _LOCAL_CROPS,
+    _PROTOTYPES,
     own.temperature,
     momentum=own.target_momentum,
   )
@@ -189,7 +189,7 @@ def _swav(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any
   own: kinds.Swav = config.objective
   return swav.SwavObjective(
     encoders.siamese(config, encoder),
-    own.prototypes,
+    _PROTOTYPES,
     own.temperature,
     queue_size=own.queue_size,
   )
@@ -262,7 +262,6 @@ def _fedsup(config: run_config.RunConfig, encoder: network.Network, _: int) -> A
     ),
     own.consistency,
     own.stages,
-    own.raw_teacher,
   )
 
 
@@ -337,10 +336,6 @@ def _check_task(config: run_config.RunConfig) -> None:
 def _check_fedsup(config: run_config.RunConfig) -> None:
   """Refuses fields of a loss that is left out, and stages that there are not."""
   own: kinds.Fedsup = config.objective
-  if own.raw_teacher and not own.consistency:
-    raise ValueError(
-      'raw_teacher of --objective is true with consistency=false; it must be false.'
-    )
   known, name = 0, config.encoder.kind
   # Of transformers, which have no stages, the patches depend on the images.
   if 'patch_size' not in config.encoder.options:

@@ -1,6 +1,6 @@
 """SSFL: methods whose clients have their own models."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from binaries.building import algorithms
@@ -12,6 +12,9 @@ from tff_ssl.algorithms.ssfl import la_ssfl
 from tff_ssl.algorithms.ssfl import maml_ssfl
 from tff_ssl.algorithms.ssfl import per_ssfl
 from tff_ssl.runs import personal_models
+
+# Rate of the step to a client's own model, which MAML's inner step anticipates.
+_STEP = 0.01
 
 
 def _per_config(config: run_config.RunConfig) -> per_ssfl.PerSSFLConfig:
@@ -27,37 +30,23 @@ def _bilevel_config(config: run_config.RunConfig) -> bilevel_ssfl.BiLevelConfig:
 
 
 def _maml_config(config: run_config.RunConfig) -> maml_ssfl.MamlConfig:
-  return maml_ssfl.MamlConfig(
-    training.client_config(config), config.method.inner_rate, config.method.second_order
-  )
+  return maml_ssfl.MamlConfig(training.client_config(config), _STEP)
 
 
-def _adapted(rate: str) -> Callable[..., personal_models.PersonalModel]:
-  """Returns a builder of the global model after a step on a client's own examples.
-
-  Args:
-    rate: The method's field with the rate of the step.
-  """
-
-  def build(
-    config: run_config.RunConfig, process: Any, objective: Any, data: Any
-  ) -> personal_models.PersonalModel:
-    del process
-    own = la_ssfl.AdaptationConfig(
-      getattr(config.method, rate), seed=config.random_seed
-    )
-    return personal_models.adapted(data, la_ssfl.la_ssfl(objective, own))
-
-  return build
+def _adapted(
+  config: run_config.RunConfig, process: Any, objective: Any, data: Any
+) -> personal_models.PersonalModel:
+  """Builds the global model after a step on a client's own examples."""
+  del process
+  own = la_ssfl.AdaptationConfig(_STEP, seed=config.random_seed)
+  return personal_models.adapted(data, la_ssfl.la_ssfl(objective, own))
 
 
 ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
   'la': algorithms.with_server(
-    fedavg.fedavg, training.client_config, personal=_adapted('adaptation_rate')
+    fedavg.fedavg, training.client_config, personal=_adapted
   ),
-  'maml': algorithms.with_server(
-    maml_ssfl.maml_ssfl, _maml_config, personal=_adapted('inner_rate')
-  ),
+  'maml': algorithms.with_server(maml_ssfl.maml_ssfl, _maml_config, personal=_adapted),
   'bilevel': algorithms.with_server(
     bilevel_ssfl.bilevel_ssfl,
     _bilevel_config,

@@ -31,7 +31,6 @@ def sharing(config: run_config.RunConfig) -> online_networks.NetworkSharing:
   return online_networks.NetworkSharing(
     averaged=method.averaged,
     replaced=method.replaced,
-    restart=method.restart_absent,
     first_target=method.first_target,
   )
 

@@ -17,6 +17,7 @@ from binaries.config import runtimes
 from tff_ssl.computing import inert
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
+from tff_ssl.runs import removed
 
 # Flags that stand for one field of a part, by name.
 SHORT: Mapping[str, str] = {
@@ -276,6 +277,7 @@ def change(config: run_config.RunConfig, name: str, text: str) -> run_config.Run
 def _part(config: run_config.RunConfig, name: str, text: str) -> Any:
   """Returns the changed value of a field that is a dataclass."""
   before = getattr(config, name)
+  removed.check(name, kinds.given(text))
   table: Mapping[str, type[Any]]
   if name in run_config.PARTS:
     # One kind, without a name.

@@ -8,7 +8,7 @@ from typing import Literal
 from tff_ssl.computing import kinds
 
 Curve = Literal['accuracy', 'knn', 'loss', 'spread', 'bytes', 'seconds']
-Format = Literal['markdown', 'latex', 'png', 'svg', 'pdf']
+Format = Literal['markdown', 'png', 'svg', 'pdf']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Comparison(kinds.Kind):
     checkpoint: Which round of each run is compared: the last; the best evaluated round
       by accuracy on its validation split (best); or the best by another number of that
       split, as 'validation/knn/10%/accuracy'.
-    formats: What to write in addition to page and CSV: some of markdown, latex, png,
-      svg and pdf.
+    formats: What to write in addition to page and CSV: some of markdown, png, svg
+      and pdf.
   """
 
   metric: tuple[str, ...] = ()

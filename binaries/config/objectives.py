@@ -62,16 +62,9 @@ class Uniformity(Projected):
 
 @dataclasses.dataclass(frozen=True)
 class Ssd(Objective):
-  """Alignment and uniformity of projections as wide as the features (SSD).
-
-  Attributes:
-    hidden: Widths of the projector's hidden layers.
-    uniformity_weight: beta, weight of uniformity.
-  """
+  """Alignment and uniformity of projections as wide as the features (SSD)."""
 
   kind: ClassVar[str] = 'ssd'
-  hidden: tuple[kinds.Count, ...] = (256,)
-  uniformity_weight: kinds.NotNegative = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,7 +145,6 @@ class Swav(Projected):
 
   Attributes:
     temperature: Temperature of the softmax.
-    prototypes: Number of prototypes.
     queue_size: Earlier images of a client whose encodings are assigned to prototypes
       together with those of a small batch; 0: none.
   """
@@ -160,7 +152,6 @@ class Swav(Projected):
   kind: ClassVar[str] = 'swav'
   projector: tuple[kinds.Count, ...] = (256, 128)
   temperature: kinds.Positive = 0.1
-  prototypes: kinds.Count = 256
   queue_size: kinds.Natural = 0
 
 
@@ -171,16 +162,11 @@ class Dino(Projected):
   Attributes:
     temperature: Temperature of the student.
     target_momentum: Momentum of the teacher in the first round.
-    prototypes: Number of prototypes.
-    local_crops: Crops that only the student sees, with half the side of the images, in
-      a ViT's whole patches.
   """
 
   kind: ClassVar[str] = 'dino'
   temperature: kinds.Positive = 0.1
   target_momentum: kinds.Fraction = 0.996
-  prototypes: kinds.Count = 256
-  local_crops: kinds.Natural = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,14 +203,9 @@ class Vicreg(Projected):
 
 @dataclasses.dataclass(frozen=True)
 class Spectral(Projected):
-  """The spectral contrastive loss (HaoChen et al., NeurIPS 2021; FedSC).
-
-  Attributes:
-    mu: Greatest squared length of an encoding.
-  """
+  """The spectral contrastive loss (HaoChen et al., NeurIPS 2021; FedSC)."""
 
   kind: ClassVar[str] = 'spectral'
-  mu: kinds.Positive = 4.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,17 +216,11 @@ class Lejepa(Projected):
     gaussian_weight: Weight of the distance from a Gaussian; the paper's lambda n /
       (1 - lambda), whatever the number of examples of a round. Below 0.31 encodings
       may collapse.
-    directions: Random directions a round along which the distance is measured.
-    knots: Points of each direction's characteristic function.
-    t_max: The largest of these points.
   """
 
   kind: ClassVar[str] = 'lejepa'
   projector: tuple[kinds.Count, ...] = (256, 256, 64)
   gaussian_weight: kinds.Positive = 1.0
-  directions: kinds.Count = 64
-  knots: kinds.Count = 8
-  t_max: kinds.Positive = 3.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -340,7 +315,6 @@ class Fedsup(Projected):
     consistency: Whether there is the consistency loss.
     stages: Stages whose feature maps are compared; none: all; 0: no stage.
     feature_weight: lambda_s of the weight lambda_s^(t/T) of the feature maps.
-    raw_teacher: Whether the teacher projects unaugmented images, not the views.
   """
 
   kind: ClassVar[str] = 'fedsup'
@@ -349,7 +323,6 @@ class Fedsup(Projected):
   consistency: bool = True
   stages: kinds.Natural | None = None
   feature_weight: kinds.Positive = 1e-4
-  raw_teacher: bool = False
 
 
 _ALL: tuple[type[Objective], ...] = (

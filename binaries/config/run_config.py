@@ -22,6 +22,7 @@ from binaries.config import runtimes
 from binaries.config import training
 from tff_ssl.computing import json_kinds
 from tff_ssl.computing import kinds
+from tff_ssl.runs import removed
 
 ROUNDS, _SIGNALS = 'rounds', 'evaluation.signals_every'
 # NumPy takes none below 0; TensorFlow takes 64 bits (`computing.seeds`).
@@ -249,6 +250,7 @@ def _fields(
   for name, each in value.items():
     if name not in types:
       where = f'{prefix}{name}'
+      removed.check(prefix.rstrip('.'), [name])
       raise ValueError(f'The run has the field {where!r}; there is none.')
     if not keep_paths and name in _paths(cls):
       continue

@@ -22,8 +22,6 @@ from tff_ssl.reporting import tables
 from tff_ssl.reporting import verdict
 from tff_ssl.storage import files
 
-# Files of tables, in addition to the page and the CSV of all numbers.
-TABLES = {'markdown': ('.md', tables.markdown), 'latex': ('.tex', tables.latex)}
 # Formats of figures.
 FIGURES = ('png', 'svg', 'pdf')
 # What makes a comparison fair.
@@ -81,10 +79,9 @@ def compare(
   drawn = _draw(groups, shown, axis, against)
   png = _write_figures(out, drawn, wanted.formats)
   said = [*table.notes, *(f'Caveat: {caveat}' for caveat in caveats)]
-  document = dataclasses.replace(table, notes=said)
-  for name, (suffix, lay_out) in TABLES.items():
-    if name in wanted.formats:
-      files.write(out / f'comparison{suffix}', lay_out(document))
+  if 'markdown' in wanted.formats:
+    document = dataclasses.replace(table, notes=said)
+    files.write(out / 'comparison.md', tables.markdown(document))
   advised = {run.folder: next_step.of_folder(run.folder, run) for run in runs}
   page = comparison_page.build(groups, table, caveats, png, advised)
   files.write(out / 'comparison.html', page)

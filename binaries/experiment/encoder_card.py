@@ -1,13 +1,19 @@
-"""The card of an encoder, `encoder.json`: what it takes and returns, and of what."""
+"""The card of an encoder: `encoder.json` for programs, `encoder.md` for people."""
 
 import collections
+from collections.abc import Mapping
+import os
+import pathlib
 
 from binaries.config import run_config
 from binaries.config import suited
+from binaries.experiment import next_step
 from tasks import brightness
 from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
+from tff_ssl.reporting import model_card
+from tff_ssl.storage import files
 
 # Settings that the text for people shows of a private run too: none of them tells who
 # took part.
@@ -28,6 +34,7 @@ def build(
   task: task_types.Task,
   encoder: network.Network,
   rounds: int,
+  more: Mapping[str, object] = {},
 ) -> collections.OrderedDict[str, object]:
   """Returns the card of an encoder.
 
@@ -36,6 +43,7 @@ def build(
     task: What it was trained on.
     encoder: Its network.
     rounds: Rounds that it was trained for.
+    more: Further entries: the run it started from, privacy, its client.
   """
   shape = ', '.join(map(str, encoder.input_shape))
   units = 'pixels in [0, 1]'
@@ -73,4 +81,18 @@ def build(
   if task.scaling is not None and not task.measured:
     center, factor = task.scaling
     known['scaling'] = {'center': center.tolist(), 'scale': (1 / factor).tolist()}
+  known.update(more)
+  if model_card.is_private(known):
+    # Which examples have a label is counted without noise.
+    known['data'] = task.describe(of_labels=False)
   return known
+
+
+def write_text(folder: str | os.PathLike[str]) -> None:
+  """Writes `encoder.md` of a run that has an encoder, with the run's next step."""
+  path = pathlib.Path(folder, model_card.ENCODER)
+  if path.is_file():
+    advised = next_step.of_folder(folder)
+    hashed = {model_card.ENCODER: path}
+    text = model_card.build(folder, hashed, public=PUBLIC, advised=advised)
+    files.write(pathlib.Path(folder, model_card.NAME), text)

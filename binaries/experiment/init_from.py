@@ -213,14 +213,14 @@ def build(
   return start
 
 
-def parent(folder: str | os.PathLike[str]) -> Mapping[str, str] | None:
-  """Returns what a run started from: a name, and a digest of the weights.
+def card(folder: str | os.PathLike[str]) -> Mapping[str, Mapping[str, str]]:
+  """Returns the entry of a card on what a run started from: its name and a digest.
 
   Args:
     folder: The run folder.
   """
   path = pathlib.Path(folder) / PARENT
-  return files.read_json(path) if path.is_file() else None
+  return {'parent': files.read_json(path)} if path.is_file() else {}
 
 
 def _name(source: str) -> str:

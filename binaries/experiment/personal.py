@@ -216,10 +216,10 @@ class Personal:
     """Writes a client's encoder and its card to `clients/CLIENT_ID`."""
     encoder = self._encoder
     params = self._encoders.params(weights, client_id)
-    card = encoder_card.build(self._config, self._task, encoder, rounds)
-    card['client'] = client_id
+    more: dict[str, object] = {'client': client_id}
     if self._config.is_private:
-      card['privacy'] = {'promise': _NOT_PRIVATE}
+      more['privacy'] = {'promise': _NOT_PRIVATE}
+    card = encoder_card.build(self._config, self._task, encoder, rounds, more)
     path = folder.save_encoder(encoder.to_keras(params), card, client_id)
     print(f'Encoder of {client_id}: {path}')
 

@@ -16,7 +16,6 @@ from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
 from binaries.experiment import masked
 from binaries.experiment import membership
-from binaries.experiment import next_step
 from binaries.experiment import quality
 from binaries.experiment import report
 from binaries.experiment import results
@@ -26,7 +25,6 @@ from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.reporting import model_card
 from tff_ssl.runs import checkpoints
 from tff_ssl.runs import frozen_base
 
@@ -97,7 +95,7 @@ def run(
         own = network.select(params, prefix_of)
         report.add_signals(measured, numbers, own, round)
     report.report(evaluator, folder, round, config.title, numbers, prefix)
-  model_card.write(folder, encoder_card.PUBLIC, next_step.of_folder(folder))
+  encoder_card.write_text(folder)
 
 
 def _check(

@@ -16,7 +16,6 @@ import pathlib
 from binaries.config import run_config
 from binaries.experiment import bits
 from binaries.experiment import encoder_card
-from binaries.experiment import init_from
 from binaries.experiment import measured
 from tasks import task_types
 from tff_ssl.encoders import network
@@ -69,7 +68,7 @@ def save_encoder(
   encoder: network.Network,
   params: network.Params,
   rounds: int,
-  privacy: Mapping[str, object] | None = None,
+  more: Mapping[str, object] = {},
 ) -> None:
   """Writes `encoder.keras`, its card and, for TensorBoard, encodings of test images.
 
@@ -80,16 +79,10 @@ def save_encoder(
     encoder: The network.
     params: Its parameters.
     rounds: Number of rounds it was trained for.
-    privacy: More entries of the card, by name: about privacy.
+    more: More entries of the card, by name.
   """
   model = encoder.to_keras(params)
-  own = encoder_card.build(config, task, encoder, rounds)
-  if (parent := init_from.parent(folder.path)) is not None:
-    own['parent'] = parent
-  own.update(privacy or {})
-  if model_card.is_private(own):
-    # Which examples have a label is counted without noise.
-    own['data'] = task.describe(of_labels=False)
+  own = encoder_card.build(config, task, encoder, rounds, more)
   (folder.path / model_card.NAME).unlink(missing_ok=True)  # Written last.
   folder.save_encoder(model, own)
   if number_trackers.TENSORBOARD not in config.trackers:

@@ -29,7 +29,6 @@ from binaries.experiment import experiments
 from binaries.experiment import init_from
 from binaries.experiment import membership
 from binaries.experiment import messages
-from binaries.experiment import next_step
 from binaries.experiment import private
 from binaries.experiment import private_quality
 from binaries.experiment import report
@@ -37,7 +36,6 @@ from binaries.experiment import results
 from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
 from tff_ssl.execution import contexts
-from tff_ssl.reporting import model_card
 from tff_ssl.reporting import verdict
 from tff_ssl.runs import alarms as alarms_lib
 from tff_ssl.runs import loop
@@ -185,7 +183,7 @@ def execute(experiment: experiments.Experiment) -> None:
 
   def save_all(state: Any, round: int) -> None:
     save(state, round)
-    model_card.write(path, encoder_card.PUBLIC)
+    encoder_card.write_text(path)
 
   def evaluate(state: Any, round: int) -> Mapping[str, float]:
     if round < rounds:
@@ -271,7 +269,7 @@ def _finish(
     if experiment.config.is_private and experiment.quality is not None:
       # The card counts what signals have released, even if they failed, and has them.
       _save(experiment, folder, weights, rounds)
-  model_card.write(path, encoder_card.PUBLIC, next_step.of_folder(path))
+  encoder_card.write_text(path)
 
 
 def _save(
@@ -291,6 +289,7 @@ def _save(
     experiment.of_encoder(weights),
     round,
     {
+      **init_from.card(folder.path),
       **private.privacy_card(config, experiment.algorithm, experiment.clip_norms),
       **private_quality.quality_card(config, known),
     },

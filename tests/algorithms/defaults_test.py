@@ -58,7 +58,7 @@ _EXPECTED = {
   fedca.FedCAConfig: {'dictionary_size': 16},
   per_ssfl.PerSSFLConfig: {'consensus_weight': 0.1},
   bilevel_ssfl.BiLevelConfig: {'proximity_weight': 0.1},
-  maml_ssfl.MamlConfig: {'inner_rate': 0.01, 'second_order': True},
+  maml_ssfl.MamlConfig: {'inner_rate': 0.01},
   la_ssfl.AdaptationConfig: {'rate': 0.01, 'batch_size': 256, 'seed': 0},
   l_dawa.LDAWAConfig: {'divergence_aware': True},
   federated_linear.FederatedLinearConfig: {
@@ -80,7 +80,6 @@ _EXPECTED = {
   online_networks.NetworkSharing: {
     'averaged': 'online',
     'replaced': 'online',
-    'restart': False,
     'first_target': 'copy',
   },
   optimizers.OptimizerConfig: {

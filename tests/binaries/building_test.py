@@ -206,11 +206,6 @@ def test_the_queue_of_swav_reaches_its_objective():
   assert _objective('fedavg_ssl', '--objective=swav').queue_size == 0
 
 
-def test_the_raw_teacher_of_fedsup_reaches_its_objective():
-  assert _objective('fedsup', '--objective=fedsup:raw_teacher=true').raw_teacher
-  assert not _objective('fedsup', '--objective=fedsup').raw_teacher
-
-
 @pytest.mark.parametrize(
   ('fields', 'expected'),
   [

@@ -62,7 +62,7 @@ def call(runs, *flags):
 
 
 def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
-  out = call(runs, '--formats=markdown,latex,png,svg,pdf')
+  out = call(runs, '--formats=markdown,png,svg,pdf')
   shown = capsys.readouterr()
   assert shown.out.splitlines() == [
     'method  runs    linear 10%   final loss  seconds a round',
@@ -78,7 +78,6 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
     'comparison.csv',
     'comparison.html',
     'comparison.md',
-    'comparison.tex',
     'curves.pdf',
     'curves.png',
     'curves.svg',
@@ -101,7 +100,6 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
     '| fedavg | 2 | 25.0 ± 0.0% | 1.50 ± 0.71 | **1 ± 0** |',
   ]
   assert lines[4:] == ['', _MEANING, '', 'Bold: the best mean of a column.']
-  assert r'fedavg & 2 & 25.0 $\pm$ 0.0\% &' in (out / 'comparison.tex').read_text()
   assert '<b>62.5 ± 12.5%</b>' in (out / 'comparison.html').read_text()
   assert 'data:image/png;base64,' in (out / 'comparison.html').read_text()
 
@@ -130,15 +128,14 @@ def test_unequal_budgets_and_unfinished_runs_are_said_on_screen_and_in_files(
   assert len(lines) == 2
   assert 'round 3 of 9' in (out / 'comparison.html').read_text()
   fabricate.run(runs / 'wide', {'clients_per_round': 8}, metrics)
-  call(runs, '--formats=markdown,latex')
+  call(runs, '--formats=markdown')
   warnings = [
     line.removeprefix('Warning: ') for line in capsys.readouterr().err.splitlines()[1:]
   ]
   assert 'This is not a fair comparison' in warnings[0]
-  for name in ('comparison.md', 'comparison.tex'):
-    text = (out / name).read_text()
-    assert text.count('Caveat: ') == len(warnings)
-    assert 'Caveat: This is not a fair comparison' in text
+  text = (out / 'comparison.md').read_text()
+  assert text.count('Caveat: ') == len(warnings)
+  assert 'Caveat: This is not a fair comparison' in text
 
 
 def test_groups_have_labels_and_an_order(runs, capsys):
@@ -285,8 +282,7 @@ def test_it_has_few_flags():
 
 def test_what_may_be_drawn_and_written_is_what_can_be():
   assert typing.get_args(comparisons.Curve) == curves.KINDS
-  written = (*comparing.TABLES, *comparing.FIGURES)
-  assert typing.get_args(comparisons.Format) == written
+  assert typing.get_args(comparisons.Format) == ('markdown', *comparing.FIGURES)
   assert comparisons.Comparison().checkpoint == best_round.LAST
 
 

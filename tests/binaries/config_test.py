@@ -10,6 +10,7 @@ import typing
 import pytest
 
 from binaries.config import aggregations
+from binaries.config import changing
 from binaries.config import checks
 from binaries.config import command_line
 from binaries.config import data
@@ -40,7 +41,10 @@ from tff_ssl.execution import remote_hosts
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.optimization import local
+from tff_ssl.runs import removed
+from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs.privacy import accounting
+from tff_ssl.storage import files
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _METHODS = programs.all_methods()
@@ -330,3 +334,25 @@ def test_only_some_fields_do_not_tell_two_methods_apart():
   assert 'evaluation.knn_k' not in free
   assert evaluations.Evaluation().methods == ('knn', 'linear')
   assert not methods.FedAvg.unused.count('aggregation')
+
+
+def test_a_run_of_before_with_a_removed_setting_at_its_value_goes_on(tmp_path):
+  row = _ROWS['ssfl maml simsiam']
+  now = run_config.to_json(row)
+  before = json.loads(json.dumps(now))
+  before['method'].update(inner_rate=0.01, second_order=True)
+  files.write_json(tmp_path / 'config.json', stored_config.build(before, 'abc'))
+  assert changing.read(tmp_path, keep_paths=True).settings() == row.settings()
+  stored_config.check(tmp_path, now)
+  before['method']['inner_rate'] = 0.1
+  files.write_json(tmp_path / 'config.json', stored_config.build(before, 'abc'))
+  said = (
+    'inner_rate of method was removed in 0.3, where it is always 0.01; leave it out.'
+  )
+  with pytest.raises(ValueError, match=re.escape(said)):
+    changing.read(tmp_path, keep_paths=True)
+
+
+def test_removed_settings_are_no_fields():
+  for part, field in removed.SETTINGS:
+    assert all(field not in kinds.field_types(cls) for cls in _TABLES[part].values())

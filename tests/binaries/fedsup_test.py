@@ -64,9 +64,6 @@ _WRONG = {
   '--encoder=vit_micro --objective=consistency=false': (
     'is false and vit_micro has no stages, which leaves no loss; it must be true.'
   ),
-  '--objective=consistency=false,raw_teacher=true': (
-    'raw_teacher of --objective is true with consistency=false; it must be false.'
-  ),
 }
 
 

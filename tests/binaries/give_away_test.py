@@ -199,6 +199,11 @@ def test_the_card_says_what_may_be_given_away(run):
   assert not any('guessed' in each for each in promised['not_protected'])
 
 
+def test_a_run_without_an_encoder_has_no_card(tmp_path):
+  encoder_card.write_text(tmp_path)
+  assert not any(tmp_path.iterdir())
+
+
 def test_a_run_resumes_with_the_seed_that_was_drawn_for_it(run):
   drawn = run_config.read(run)['config']['seed']
   config = in_process.read('dcco', ' '.join(_PRIVATE))

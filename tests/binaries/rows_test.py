@@ -86,15 +86,12 @@ _VALUES = {
   },
   'fedavg_ssl fedavg swav': {
     'objective.temperature': 0.1,
-    'objective.prototypes': 256,
     'objective.queue_size': 0,
   },
   'fedavg_ssl fedavg dino': {
     'objective.projector': _WIDE,
     'objective.temperature': 0.1,
     'objective.target_momentum': 0.996,
-    'objective.prototypes': 256,
-    'objective.local_crops': 4,
   },
   'fedavg_ssl fedavg mae': {'encoder': 'vit_micro', 'objective.mask_ratio': 0.75},
   'fedavg_ssl fedbn simclr': {'encoder.norm': 'batch'},
@@ -170,7 +167,6 @@ _VALUES = {
   'fedsup fedsup fedsup': {
     **_AT_SERVER,
     'objective.predictor_width': 128,
-    'objective.raw_teacher': False,
     'labels.share': 0.1,
   },
   'fedsup server_finetuned fixmatch': {

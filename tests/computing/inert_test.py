@@ -67,7 +67,6 @@ def test_ordinary_names_are_not_changed(name):
   for medium in (inert.line, inert.cell, inert.html):
     assert medium(name) == name
   assert inert.markdown(name) == name
-  assert inert.latex(name) == name.replace('_', r'\_')
 
 
 @pytest.mark.parametrize('name', ['-1.5', '+3', '1e-5', '-1.5E+10', '-.5', '0', ''])
@@ -144,13 +143,3 @@ def test_markdown_has_no_tag_link_formula_or_cell(name):
   # What an entity stands for is shown, not obeyed.
   for entity in re.findall('&[^;]*;?', text):
     assert entity in ('&amp;', '&lt;', '&gt;', '&#58;', '&#46;', '&#36;')
-
-
-@over_names
-def test_latex_has_no_command_but_those_of_characters(name):
-  text = inert.latex(name)
-  known = (
-    r'\\textbackslash\{\}|\\textasciitilde\{\}|\\textasciicircum\{\}|\\ldots\{\}'
-    r'|\$\\pm\$|\\[{}%&#$_]|\{\[\}|\{\*\}'
-  )
-  assert not re.search(r'[\\{}%&#$_~^*\[]', re.sub(known, '', text))

@@ -130,30 +130,6 @@ def test_batch_norm_takes_each_view_by_itself():
   assert float(loss) == pytest.approx(expected, abs=1e-4)
 
 
-def test_the_teacher_can_have_the_image_as_it_is():
-  objective = _student(raw_teacher=True, stages=0)
-  params, context, batch = _start(objective)
-  loss, _, (_, of_teacher) = _gradient(objective, params, context, batch)
-  views = [
-    view.numpy().astype(np.float64)
-    for view in objective.model.views(networks.tensors(batch), _SEED)
-  ]
-
-  def project(weights, view):
-    features = staged.numpy_features(weights, view)
-    return networks.numpy_linear(weights, 'projector', features)
-
-  target = project(context[teacher_student.TEACHER], batch['image'] / 255)
-  p = [networks.numpy_linear(params, 'predictor', project(params, v)) for v in views]
-  expected = -(networks.cosine(p[0], target) + networks.cosine(p[1], target)) / 2
-  assert float(loss) == pytest.approx(expected, rel=1e-5)
-  augmented = _consistency(objective, params, context[teacher_student.TEACHER], batch)
-  assert abs(sum(augmented) / 2 - expected) > 1e-3
-  assert all(value is None for value in of_teacher.values())
-  with pytest.raises(ValueError, match='raw_teacher is True; without a consistency'):
-    _student(raw_teacher=True, consistency=False)
-
-
 def test_the_teacher_gets_no_gradient_and_the_student_all_of_it():
   objective = _student()
   params, context, batch = _start(objective)

@@ -37,30 +37,6 @@ def test_markdown_escapes_and_marks_the_best():
   assert lines[7] == [r'\* x_y']
 
 
-def test_latex_escapes_and_marks_the_best():
-  lines = tables.latex(TABLE).splitlines()
-  assert lines[0].startswith('% Needs \\usepackage{booktabs}')
-  escaped = r'\$1 \#2 \textasciitilde{}\textasciicircum{}\textbackslash{}'
-  assert lines[1:] == [
-    r'{\footnotesize',
-    r'\begin{tabular}{lrr}',
-    r'\toprule',
-    r'method & linear 10\% & a|b{*} \\',
-    r'\midrule',
-    r'fed\_byol & \textbf{50.0 $\pm$ 1.0\%} & - \\',
-    rf'a \& \{{b\}}\ldots{{}} & 7\% & {escaped} \\',
-    r'\bottomrule',
-    r'\end{tabular}',
-    r'\par',
-    r'{[}1] tau=0.7',
-    r'\par',
-    r'{*} x\_y',
-    r'\par',
-    'Bold: the best mean of a column.',
-    r'\par}',
-  ]
-
-
 def test_html_escapes_marks_the_best_and_is_whole():
   text = tables.html(TABLE)
   assert text.startswith('<div class="wide"><table class="dataframe numbers">')
@@ -84,7 +60,7 @@ def test_wide_tables_are_several_that_fit_a_page(letters, count):
   assert max(map(len, tables.text(wide).split('\n'))) <= 100
   # What is bold stays so.
   assert tables.markdown(wide).count('**1**') == 2
-  assert tables.latex(wide).count(r'\begin{tabular}') == len(count)
+  assert tables.markdown(wide).count('| method') == len(count)
 
 
 def test_rows_without_a_number_in_a_part_are_left_out_of_it():
@@ -105,5 +81,5 @@ def test_rows_without_a_number_in_a_part_are_left_out_of_it():
 
 def test_columns_of_one_name_are_two_columns():
   twice = tables.Table(pd.DataFrame([['a', '1', '2']], columns=['method', 'x', 'x']))
-  for lay_out in (tables.text, tables.markdown, tables.latex, tables.html):
+  for lay_out in (tables.text, tables.markdown, tables.html):
     assert lay_out(twice).index('1') < lay_out(twice).rindex('2')

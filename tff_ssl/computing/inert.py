@@ -1,9 +1,9 @@
-r"""Names from strangers, in a form that does nothing where it is shown.
+"""Names from strangers, in a form that does nothing where it is shown.
 
 File names, labels, client ids and the flags of a run may come from anybody. A terminal
-obeys escape sequences, a spreadsheet evaluates cells that begin with `=`, a page runs
-what is in tags, and LaTeX reads the file that `\input` names. Here is one function for
-each medium. What needs no change is not changed.
+obeys escape sequences, a spreadsheet evaluates cells that begin with `=`, and a page
+runs what is in tags. Here is one function for each medium. What needs no change is not
+changed.
 """
 
 import html as html_lib
@@ -27,25 +27,6 @@ _MARKDOWN = (
   (re.compile('://'), '&#58;//'),
   (re.compile(r'\bwww\.', re.IGNORECASE), 'www&#46;'),
   (re.compile(r'\$'), '&#36;'),
-)
-_LATEX = str.maketrans(
-  {
-    '\\': r'\textbackslash{}',
-    '{': r'\{',
-    '}': r'\}',
-    '%': r'\%',
-    '&': r'\&',
-    '#': r'\#',
-    '$': r'\$',
-    '_': r'\_',
-    '~': r'\textasciitilde{}',
-    '^': r'\textasciicircum{}',
-    # After the end of a row they are its options.
-    '[': '{[}',
-    '*': '{*}',
-    '±': r'$\pm$',
-    '…': r'\ldots{}',
-  }
 )
 
 
@@ -100,11 +81,6 @@ def markdown(name: object) -> str:
   for pattern, replacement in _MARKDOWN:
     text = pattern.sub(replacement, text)
   return text
-
-
-def latex(name: object) -> str:
-  """Returns a name as LaTeX: text, without commands."""
-  return line(name).translate(_LATEX)
 
 
 def html(name: object) -> str:

@@ -38,12 +38,9 @@ class MamlObjective(wrapper.Wrapper, kinds.Kind):
   Attributes:
     objective: f; it keeps no state.
     inner_rate: alpha, at least 0; with 0 the loss is f.
-    second_order: Whether the gradient goes through the inner step, as in MAML; False is
-      first-order MAML: the gradient of f at the adapted parameters.
   """
 
   inner_rate: kinds.NotNegative
-  second_order: bool = True
 
   def __post_init__(self) -> None:
     super().__post_init__()
@@ -82,8 +79,6 @@ class MamlObjective(wrapper.Wrapper, kinds.Kind):
     gradient = tape.gradient(
       inner_loss, params, unconnected_gradients=tf.UnconnectedGradients.ZERO
     )
-    if not self.second_order:
-      gradient = tf.nest.map_structure(tf.stop_gradient, gradient)
     adapted = tf.nest.map_structure(
       lambda w, g: w - scalars.as_dtype(self.inner_rate, w.dtype) * g, params, gradient
     )

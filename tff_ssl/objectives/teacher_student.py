@@ -15,7 +15,7 @@ Deviations, where the thesis is silent:
     held constant. Labels then shape what the student is to predict, while the teacher's
     encoder and head are the same as in training with the labels alone.
   The teacher sees the student's augmented views, as BYOL's target does; Figure 4.1 also
-    names raw images, for which there is the option `raw_teacher`.
+    names raw images.
   The student has no classifier (Section 2.4): its accuracy is measured with the
     teacher's.
 """
@@ -117,22 +117,15 @@ class FedSupObjective(contextual.ContextObjective):
       projector nor predictor.
     stages: N, the first residual stages whose feature maps are compared; None: all,
       of which a transformer or a network for rows has none; 0: none.
-    raw_teacher: Whether both views predict the teacher's projection of the plain image;
-      otherwise each view predicts the teacher's projection of the other view.
   """
 
   model: dual_encoder.Siamese
   predictor: network.Network
   consistency: bool = True
   stages: int | None = None
-  raw_teacher: bool = False
 
   def __post_init__(self) -> None:
     online.check(self.model, self.predictor)
-    if self.raw_teacher and not self.consistency:
-      raise ValueError(
-        'raw_teacher is True; without a consistency loss it must be False.'
-      )
     known = len(self.model.encoder.tap_shapes)
     if self.stages is not None and not 0 <= self.stages <= known:
       raise ValueError(
@@ -168,8 +161,9 @@ class FedSupObjective(contextual.ContextObjective):
       # Batch norm takes each view by itself.
       z = self.model.project(params, views, batches=2)
       p1, p2 = tf.split(online.predict(params, self.predictor, z, batches=2), 2)
-      targets = self._targets(context[TEACHER], views, examples)
-      consistency = similarity.simsiam_loss(p1, p2, *targets)
+      targets = self.model.project(context[TEACHER], views, batches=2)
+      first, second = tf.split(tf.stop_gradient(targets), 2)
+      consistency = similarity.simsiam_loss(p1, p2, first, second)
       loss += consistency
       metrics['consistency'] = consistency
       metrics.update(collapse.spread_metrics(tf.split(z, 2)[0]))
@@ -183,18 +177,6 @@ class FedSupObjective(contextual.ContextObjective):
       loss += tf.cast(context[FEATURE_WEIGHT], dtype) * distance
       metrics['feature_distance'] = distance
     return loss, metrics
-
-  def _targets(
-    self, teacher: base.Params, views: tf.Tensor, examples: base.Examples
-  ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the teacher's projections that the second and the first view predict."""
-    if self.raw_teacher:
-      image = augment.to_float(examples[self.model.encoder.field])
-      target = tf.stop_gradient(self.model.project(teacher, image))
-      return target, target
-    targets = tf.stop_gradient(self.model.project(teacher, views, batches=2))
-    first, second = tf.split(targets, 2)
-    return first, second
 
   def _feature_maps(self, params: base.Params, image: tf.Tensor) -> list[tf.Tensor]:
     """Returns the feature maps of the first stages."""

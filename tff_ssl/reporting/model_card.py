@@ -39,31 +39,6 @@ _NAMES = ('encoder', 'algorithm', 'rounds', 'input', 'output', 'parameters')
 _SAID = (run_reader.TASK, run_reader.METHOD, run_reader.ROUNDS)
 
 
-def write(
-  folder: str | os.PathLike[str], public: Collection[str] = (), advised: str = ''
-) -> pathlib.Path | None:
-  """Writes the card of a run's encoder next to it.
-
-  Args:
-    folder: The run folder.
-    public: See `build`.
-    advised: See `build`.
-
-  Returns:
-    The file; None if the run has no encoder yet.
-
-  Raises:
-    ValueError: A file of the run is damaged.
-  """
-  folder = pathlib.Path(folder)
-  if not (folder / ENCODER).is_file():
-    return None
-  hashed = {ENCODER: folder / ENCODER}
-  text = build(folder, hashed, public=public, advised=advised)
-  files.write(folder / NAME, text)
-  return folder / NAME
-
-
 def build(
   folder: str | os.PathLike[str],
   hashed: Mapping[str, pathlib.Path],

@@ -1,4 +1,4 @@
-"""Tables for documents: plain text, Markdown, LaTeX and HTML, that fit a page."""
+"""Tables for documents: plain text, Markdown and HTML, that fit a page."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 import dataclasses
@@ -10,7 +10,6 @@ from tff_ssl.reporting import plain_text
 
 # Columns, and letters of a small font, that fit side by side on a page.
 _WIDEST, _LETTERS, _BETWEEN = 7, 100, 2
-_FIRST = '% Needs \\usepackage{booktabs}.\n{\\footnotesize\n'
 _BOLD = 'Bold: the best mean of a column.'
 
 
@@ -51,21 +50,6 @@ def markdown(table: Table) -> str:
     blocks.append(shown.to_markdown(index=False, colalign=align, disable_numparse=True))
   blocks += [inert.markdown(note) for note in _notes(table)]
   return '\n\n'.join(blocks) + '\n'
-
-
-def latex(table: Table) -> str:
-  """Lays out a table in LaTeX with the package booktabs."""
-  blocks = []
-  for part in _parts(table):
-    shown = _inert(part, inert.latex, r'\textbf{{{}}}')
-    header, shown.columns = list(shown), range(len(shown.columns))
-    columns = 'l' + 'r' * (len(header) - 1)
-    style = shown.style.hide(axis='index').format_index(
-      header.__getitem__, axis='columns'
-    )
-    blocks.append(style.to_latex(hrules=True, column_format=columns))
-  blocks += [f'{inert.latex(note)}\n' for note in _notes(table)]
-  return _FIRST + '\\par\n'.join(blocks) + '\\par}\n'
 
 
 def html(table: Table, kind: str = 'numbers') -> str:

@@ -15,6 +15,7 @@ import sys
 from typing import Any
 
 from tff_ssl.computing import processor
+from tff_ssl.runs import removed
 from tff_ssl.storage import files
 
 NAME = 'config.json'
@@ -167,6 +168,7 @@ def _read(folder: pathlib.Path) -> dict[str, Any]:
     # Earlier releases had 32 groups and did not say so.
     groups = _EARLIER_GROUPS if encoder['norm'] == 'group' else None
     encoder.setdefault('groups', groups)
+  removed.drop(config[_CONFIG])
   return config
 
 

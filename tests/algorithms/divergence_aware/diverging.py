@@ -27,10 +27,8 @@ def ema(**settings):
   return fedema.FedEMAConfig(TRAINING, **settings)
 
 
-def _exchanged(
-  averaged='online', replaced='online', restart=False, first='copy', **settings
-):
-  sharing = online_networks.NetworkSharing(averaged, replaced, restart, first)
+def _exchanged(averaged='online', replaced='online', first='copy', **settings):
+  sharing = online_networks.NetworkSharing(averaged, replaced, first)
   return ema(sharing=sharing, **settings)
 
 
@@ -41,15 +39,12 @@ CONFIGS = {
   'a constant scaler by l2': ema(scaler=0.8, norm='l2'),
   'set in the first round': ema(autoscaler='first_round'),
   'constant, of the predictor alone': ema(constant_mu=0.4, applied_to='predictor'),
-  'starting afresh': _exchanged(restart=True),
-  'starting afresh with a target': _exchanged('target', 'both', True, tau=0.5),
+  'averaged targets, both replaced': _exchanged('target', 'both', tau=0.5),
   'averaged targets as targets': _exchanged('target', 'target'),
   'alone': _exchanged(replaced='none'),
-  'an online first target, starting afresh': _exchanged(restart=True, first='online'),
+  'an online first target': _exchanged(first='online'),
   'of the training': ema(divergence_of='training'),
-  'of the training, by l2, starting afresh': _exchanged(
-    restart=True, norm='l2', divergence_of='training'
-  ),
+  'of the training, by l2': ema(norm='l2', divergence_of='training'),
   'fedu': fedu.FedUConfig(TRAINING, threshold=0.1),
   'fedu, of the training': fedu.FedUConfig(
     TRAINING, threshold=0.1, divergence_of='training'
@@ -64,7 +59,7 @@ class Reference:
   def __init__(self, config):
     self.config = config
     self.model = {name: np.array(v) for name, v in follower.START.items()}
-    self.clients, self.scalers, self.last, self.log = {}, {}, {}, {}
+    self.clients, self.scalers, self.log = {}, {}, {}
     # How far the last training moved each client's networks.
     self.moved = {}
     # Of the running quantile: its ratio, and the mean divergence of the last round.
@@ -111,10 +106,6 @@ class Reference:
       if self.config.divergence_of == 'training'
       else self.distance(self.model, own)
     )
-    if option.restart and self.last[k] != number - 1:
-      scaler = self.scalers.get(k)
-      self.log[number, k] = {'mu': 0.0, 'divergence': distance, 'lambda': scaler}
-      return follower.begin(self.model)
     encoder, predictor = self.shares(k, distance)
     if option.replaced == 'none':
       encoder = predictor = 1.0
@@ -147,7 +138,7 @@ class Reference:
       is_online = k in new and self.config.sharing.first_target == 'online'
       client.train(_EPOCHS, _RATE, 0.0 if is_online else 0.5)
       self.moved[k] = self.distance(before, client.networks)
-      self.clients[k], self.last[k] = client.networks, number
+      self.clients[k] = client.networks
       for name in follower.ONLINE:
         of_target = name in _W and self.config.sharing.averaged == 'target'
         sent = client.networks[f'target/{name}' if of_target else name]

@@ -22,8 +22,7 @@ from tff_ssl.objectives import simsiam
 _SERVER = optimizers.OptimizerConfig('sgd', 1.0)
 _PACKED = (
   'autoscaler',
-  'starting afresh',
-  'an online first target, starting afresh',
+  'an online first target',
   'set in the first round',
   'of the training',
   'fedu by a quantile',
@@ -63,11 +62,9 @@ def _reference(name):
   'autoscaler-True',
   'a large constant scaler-False',
   'a constant scaler by l2-False',
-  'starting afresh-False',
-  'starting afresh-True',
-  'an online first target, starting afresh-True',
+  'an online first target-True',
   'of the training-False',
-  'of the training, by l2, starting afresh-False',
+  'of the training, by l2-False',
   'fedu, of the training-False',
   'fedu by a quantile-True',
 )

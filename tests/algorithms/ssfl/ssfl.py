@@ -62,6 +62,6 @@ def build_bilevel(weight=0.5, optimizer=SERVER, config=CONFIG, packed=False):
   )
 
 
-def build_maml(inner_rate=0.1, second_order=True):
-  config = maml_ssfl.MamlConfig(CONFIG, inner_rate, second_order)
+def build_maml(inner_rate=0.1):
+  config = maml_ssfl.MamlConfig(CONFIG, inner_rate)
   return harness.build(maml_ssfl.maml_ssfl, objective(), SERVER, config)

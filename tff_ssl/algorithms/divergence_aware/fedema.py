@@ -32,10 +32,9 @@ Deviations:
     clients are in each round, as in the paper, this model is W_g^{r+1}, and lambda_k is
     the same. A client that is not in the next round uses the model of a later one: its
     mu is then tau when it returns, whereas the paper's is usually larger, because the
-    model has moved on. With `sharing.restart`, lambda_k comes from the client's first
-    two consecutive rounds. 'first_round' is the paper's lambda_k with any
-    participation, at a price: in a second exchange of the round the server sends new
-    clients the averaged encoder and projector once more.
+    model has moved on. 'first_round' is the paper's lambda_k with any participation, at
+    a price: in a second exchange of the round the server sends new clients the averaged
+    encoder and projector once more.
   The norm: the paper's is l2, of all weights. Its constant lambda of 0.8 (Table 3) is
     taken to be for the divergence of the authors' code, whose own default lambda is 1:
     a mean over convolutions of their kernels' norms, 'conv_mean'. With l2, which grows

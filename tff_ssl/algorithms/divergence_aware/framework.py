@@ -109,7 +109,6 @@ def client_function(
   def client_fn(shared, state, examples):
     received, own = shared['params'], state.kept[_NETWORKS]
     is_new = state.last_round < 0
-    restarts = networks.restarts(state.last_round, shared['round'])
     divergence = (
       state.kept[_MOVED]
       if update.divergence_of == online_networks.TRAINING
@@ -118,9 +117,9 @@ def client_function(
     shares = update.shares(divergence, state.kept[LAMBDA], shared)
     # 0 * own + 1 * global is the global network, bit for bit.
     encoder, predictor = (
-      tf.where(restarts, 0.0, share) for share in (shares.encoder, shares.predictor)
+      tf.where(is_new, 0.0, share) for share in (shares.encoder, shares.predictor)
     )
-    mixed = networks.receive(received, own, encoder, predictor, restarts)
+    mixed = networks.receive(received, own, encoder, predictor)
     minimised = fedavg.in_round(networks.objective, shared, config)
     trained = local_training.train(
       networks.in_round(minimised, is_new),
@@ -138,7 +137,7 @@ def client_function(
         (_NETWORKS, after),
         (MU, tf.maximum(encoder, predictor)),
         (DIVERGENCE, tf.where(is_new, 0.0, divergence)),
-        (LAMBDA, tf.where(restarts, state.kept[LAMBDA], shares.scaler)),
+        (LAMBDA, tf.where(is_new, state.kept[LAMBDA], shares.scaler)),
         (_RETURNING, tf.where(is_new, 0.0, 1.0)),
       ]
     )

@@ -14,7 +14,6 @@ import tensorflow as tf
 
 from tff_ssl.computing import checks
 from tff_ssl.encoders import network
-from tff_ssl.federated import clients
 from tff_ssl.objectives import base
 from tff_ssl.objectives import online
 from tff_ssl.objectives import target
@@ -37,15 +36,12 @@ class NetworkSharing:
     replaced: Which networks the global ones replace: 'online' (in part, by mu);
       'target'; 'both' (the online ones by mu); 'none': clients train alone, with their
       own predictors too.
-    restart: Whether a client that was not in the round before starts afresh, with the
-      global networks as its online and target networks (for partial participation).
     first_target: A client's target in its first round: 'copy' of the global networks,
       or 'online', the online networks that it trains (see `target.FIRST`).
   """
 
   averaged: str = ONLINE
   replaced: str = ONLINE
-  restart: bool = False
   first_target: str = target.COPY
 
   def __post_init__(self):
@@ -107,17 +103,6 @@ class Networks:
       networks.update(target.copy(received, self._followed_prefixes))
     return self.joined(networks, self.objective.init_state(networks))
 
-  def restarts(self, last_round: tf.Tensor, round: tf.Tensor) -> tf.Tensor:
-    """Returns whether a client starts (again) from the global networks.
-
-    Args:
-      last_round: int32, the round of its last participation; negative: none.
-      round: int32, this one.
-    """
-    if self._sharing.restart:
-      return tf.not_equal(last_round + 1, round) | (last_round < 0)
-    return last_round < 0
-
   def in_round(self, objective: base.Objective, is_new: tf.Tensor) -> base.Objective:
     """Returns what a client minimises in a round.
 
@@ -133,7 +118,6 @@ class Networks:
     own: base.Params,
     encoder: tf.Tensor,
     predictor: tf.Tensor,
-    restarts: tf.Tensor,
   ) -> base.Params:
     """Returns a client's networks after it has received the global ones.
 
@@ -142,7 +126,6 @@ class Networks:
       own: All networks of the client.
       encoder: mu of encoder and projector.
       predictor: mu of the predictor.
-      restarts: Whether it starts from the global ones; both shares are then 0.
     """
     networks = collections.OrderedDict(own)
     replaced = self._sharing.replaced
@@ -154,8 +137,6 @@ class Networks:
       else:
         share = encoder if replaced in (ONLINE, BOTH) else tf.ones([])
       networks[name] = _mixed(own[name], value, share)
-    if self._sharing.restart:
-      return clients.choose(restarts, self.begin(received), networks)
     return networks
 
   def sent(self, networks: base.Params) -> base.Params:

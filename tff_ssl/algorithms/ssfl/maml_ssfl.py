@@ -32,12 +32,10 @@ class MamlConfig(kinds.Kind):
   Attributes:
     training: beta of perFedAvg, and all else as in FedAvg.
     inner_rate: alpha, the rate of the inner step; 0 is FedAvg.
-    second_order: Whether the gradient goes through the inner step; False: FO-MAML.
   """
 
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
   inner_rate: kinds.NotNegative = 0.01
-  second_order: bool = True
 
 
 def maml_ssfl(
@@ -59,5 +57,5 @@ def maml_ssfl(
     ValueError: If the objective keeps a state.
   """
   config = config or MamlConfig()
-  adapted = maml.MamlObjective(objective, config.inner_rate, config.second_order)
+  adapted = maml.MamlObjective(objective, config.inner_rate)
   return fedavg.fedavg(adapted, server_optimizer, config.training)
