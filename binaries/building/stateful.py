@@ -222,9 +222,10 @@ def _base_params(config: run_config.RunConfig) -> Mapping[str, Any] | None:
   folder = pathlib.Path(config.method.alignment_run)
   other = changing.read(folder, keep_paths=False)
   # The parameters' names and shapes do not show the norm, or how pixels are read.
-  whole = {'lora': None, 'frozen': None}
   theirs, own = (
-    kinds.to_text(dataclasses.replace(each.encoder, precision='float32', **whole))
+    kinds.to_text(
+      dataclasses.replace(each.encoder, precision='float32', lora=None, frozen=None)
+    )
     for each in (other, config)
   )
   if theirs != own:
