@@ -121,7 +121,7 @@ def _tar(path, *members):
     for name, content, kind in members:
       member = tarfile.TarInfo(name)
       member.type = kind
-      if kind == tarfile.LNKTYPE:
+      if kind in (tarfile.LNKTYPE, tarfile.SYMTYPE):
         member.linkname = content.decode()
       else:
         member.size = len(content)
@@ -151,6 +151,29 @@ def test_names_of_an_archive_are_paths_within_it(tmp_path):
   assert source.aside[left_out.OUTSIDE] == [*out]
   assert _counts(source) == {left_out.OUTSIDE: len(out), left_out.REPLACED: 1}
   assert list(source.empty) == []
+
+
+def test_a_link_of_an_archive_is_the_file_it_leads_to_or_is_aside(tmp_path):
+  links = {
+    'c1/near': b'x',
+    'c2/far': b'../c1/near',
+    'manifest.csv': b'/etc/passwd',
+    'c3/out': b'../../x',
+    'c3/round': b'round',
+    'c4': b'c1',
+  }
+  source = sources.open_source(
+    _tar(
+      tmp_path / 'data.tar',
+      ('c1/x', b'one', tarfile.REGTYPE),
+      *((name, target, tarfile.SYMTYPE) for name, target in links.items()),
+    )
+  )
+  assert {name: source.read(name) for name in source.names} == dict.fromkeys(
+    ('c1/x', 'c1/near', 'c2/far'), b'one'
+  )
+  assert source.aside[left_out.BROKEN] == ['manifest.csv', 'c3/out', 'c3/round']
+  assert source.aside[left_out.AGAIN] == ['c4']
 
 
 @pytest.mark.parametrize(
