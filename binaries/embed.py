@@ -101,10 +101,10 @@ def _config(options: Options) -> run_config.RunConfig:
 def _check_alike(options: Options, data: data_lib.Data, other: data_lib.Data) -> None:
   """Refuses two encoders that read pictures in different ways, if none is given."""
   # Only here: it imports NumPy.
-  from binaries.config import suited
+  from binaries.config import task_defaults
 
   given = {name for text in options.data for name in kinds.given(text)}
-  ways = [suited.reading(each) for each in (data, other)]
+  ways = [task_defaults.reading(each) for each in (data, other)]
   for name in ('fit', 'pixel_range'):
     own, theirs = (kinds.value_text(getattr(way, name)) for way in ways)
     if own != theirs and name not in given:
@@ -125,9 +125,9 @@ def _data(run: str) -> data_lib.Data:
   if not card.is_file():
     return data_lib.Data()
   # Only here: it imports NumPy.
-  from binaries.config import suited
+  from binaries.config import task_defaults
 
-  (own,) = suited.of_card(card, {name: name for name in ('fit', 'pixel_range')})
+  (own,) = task_defaults.of_card(card, {name: name for name in ('fit', 'pixel_range')})
   return own
 
 

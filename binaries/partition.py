@@ -64,9 +64,9 @@ def main(options: Options) -> None:
 
   checks.check_data(config)
   # TensorFlow is imported only now, when the command line has been checked.
-  from binaries.experiment import dealing
+  from binaries.experiment import partition_report
 
-  dealing.deal(config, options.plot, options.csv, options.max_clients)
+  partition_report.deal(config, options.plot, options.csv, options.max_clients)
 
 
 def _config(options: Options) -> run_config.RunConfig:

@@ -37,7 +37,7 @@ from binaries.config import comparisons
 from binaries.config import outputs
 from binaries.experiment import sweep_methods
 from binaries.experiment import sweeping
-from binaries.experiment import varying
+from binaries.experiment import vary_grammar
 from binaries.launching import program
 from tff_ssl.computing import kinds
 from tff_ssl.runs import run_config
@@ -88,7 +88,7 @@ def main(options: Options) -> None:
   out = outputs.new_folder(options.out)
   if out.is_dir():
     run_config.check_contained(out)
-  points = varying.parse(options.vary)
+  points = vary_grammar.parse(options.vary)
   members = sweep_methods.members(options.methods)
   wanted, told = sweeping.jobs(members, options.seeds, out, options.changes, points)
   for flag in ('label', 'vary_axis'):

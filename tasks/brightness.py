@@ -26,7 +26,7 @@ import dataclasses
 
 import numpy as np
 
-from tasks import opening
+from tasks import image_opening
 from tff_ssl.computing import kinds
 
 Range = tuple[float, float]
@@ -224,7 +224,7 @@ def has_opacity(values: np.ndarray) -> bool:
 
 def _check_finite(values: np.ndarray) -> None:
   if not np.all(np.isfinite(values)):
-    raise opening.PictureError('a number is infinite or not a number (NaN)')
+    raise image_opening.PictureError('a number is infinite or not a number (NaN)')
 
 
 def of_data_set(summaries: Sequence[Summary]) -> dict[str, Range]:

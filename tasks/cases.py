@@ -26,10 +26,10 @@ from tasks import column_names
 from tasks import csv_rows
 from tasks import decoding
 from tasks import groups as groups_lib
+from tasks import ignored_files
 from tasks import images
 from tasks import intake
 from tasks import intake_findings
-from tasks import left_out
 from tasks import manifest as manifest_lib
 from tasks import matching
 from tasks import provenance
@@ -147,8 +147,8 @@ def _open(
 def _instead(source: sources.Source) -> str:
   """Says which files may be the manifest, if any may."""
   for name in source.names:
-    if name.lower().endswith(left_out.SPREADSHEETS):
-      return f', but {inert.line(name)}: {left_out.what_to_do(name)}'
+    if name.lower().endswith(ignored_files.SPREADSHEETS):
+      return f', but {inert.line(name)}: {ignored_files.what_to_do(name)}'
   tables = [n for n in source.names if posixpath.splitext(n)[1].lower() in _TABLES[:2]]
   shown = intake.some(tables)
   return f', but {shown}, whose path may be given' if tables else ''

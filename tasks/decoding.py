@@ -15,8 +15,8 @@ import tqdm
 
 from tasks import brightness
 from tasks import cache
+from tasks import image_opening
 from tasks import images
-from tasks import opening
 from tasks import sources
 
 # What `Decoded.notes` says of a file.
@@ -186,9 +186,9 @@ class _Decoding:
       # Decoders may raise anything for a damaged file; it is counted and named.
       except Exception as error:
         why = self._unreadable[name] = images.why_unreadable(error)
-        if opening.may_pass(error):
+        if image_opening.may_pass(error):
           # What this machine lacks, one file shows for all.
-          of_machine = isinstance(error, opening.MachineError)
+          of_machine = isinstance(error, image_opening.MachineError)
           self._may_pass[why if of_machine else name] = name
         return
       if picture.pixels is None:

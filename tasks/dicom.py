@@ -35,7 +35,7 @@ from PIL import Image
 
 from tasks import brightness
 from tasks import dicom_unpacking
-from tasks import opening
+from tasks import image_opening
 from tasks import spellings
 
 if TYPE_CHECKING:
@@ -169,11 +169,13 @@ def opened(
   data = _read(content, _TAGS)
   pixels = ('PixelData', 'FloatPixelData', 'DoubleFloatPixelData')
   if not any(name in data for name in pixels) or not data.get('Rows'):
-    raise opening.PictureError('a DICOM file without a picture, or cut off before it')
+    raise image_opening.PictureError(
+      'a DICOM file without a picture, or cut off before it'
+    )
   width, height = int(data.get('Columns') or 0), int(data.Rows)
   count = width * height * int(data.get('SamplesPerPixel') or 1)
   amount = 2 * len(content) + _BYTES * count
-  with opening.room().take(amount, f'{width:,} x {height:,} pixels'):
+  with image_opening.room().take(amount, f'{width:,} x {height:,} pixels'):
     with _in_a_sentence():
       read = _picture(data, width, height, _series(data, content))
     yield *read, (width, height)
@@ -198,12 +200,12 @@ def _in_a_sentence() -> Iterator[None]:
   """Turns all that pydicom may raise into an error that repeats no tag of the file."""
   try:
     yield
-  except (opening.PictureError, MemoryError):
+  except (image_opening.PictureError, MemoryError):
     raise
   except ImportError:
-    raise opening.MachineError('a DICOM file, which needs pydicom') from None
+    raise image_opening.MachineError('a DICOM file, which needs pydicom') from None
   except Exception as error:
-    raise opening.PictureError(
+    raise image_opening.PictureError(
       f'a DICOM file that pydicom cannot decode ({type(error).__name__})'
     ) from None
 
@@ -215,9 +217,9 @@ def _read(content: bytes, tags: tuple[str, ...]) -> 'pydicom.Dataset':
     PictureError: It cannot be read.
   """
   if not is_dicom(content):
-    raise opening.PictureError('not a DICOM file')
+    raise image_opening.PictureError('not a DICOM file')
   if _DEFLATED in content:
-    raise opening.PictureError(
+    raise image_opening.PictureError(
       'a deflated DICOM file, which is not read; convert it to uncompressed DICOM'
     )
   with _in_a_sentence():

@@ -9,9 +9,9 @@ from typing import Any
 
 from tasks import cache
 from tasks import dicom
+from tasks import image_opening
 from tasks import images
 from tasks import intake
-from tasks import opening
 from tasks import sources
 from tasks import spellings
 from tff_ssl.computing import inert
@@ -36,7 +36,7 @@ def of_images(
     ValueError: A file cannot be read now, so that its patient is not known.
   """
   # Those without a suffix too.
-  scans = tuple(n for n in names if not n.lower().endswith(opening.SUFFIXES))
+  scans = tuple(n for n in names if not n.lower().endswith(image_opening.SUFFIXES))
   if not scans:
     return [], []
 
@@ -95,7 +95,7 @@ def _id(source: sources.Source, name: str) -> str | None:
     raise
   # As where images are decoded, which leaves the file out.
   except Exception as error:
-    if not opening.may_pass(error):
+    if not image_opening.may_pass(error):
       return None
     why = inert.line(images.why_unreadable(error))
     raise ValueError(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from tasks import opening
+from tasks import image_opening
 
 if TYPE_CHECKING:
   import pydicom
@@ -59,7 +59,7 @@ def check_frame(
   if not known:
     # The names of a dictionary, not of the file.
     name = syntax.name if syntax in pydicom.uid.UID_dictionary else 'an unknown method'
-    raise opening.MachineError(
+    raise image_opening.MachineError(
       f'a DICOM file compressed by {name}, for which pydicom has no decoder here '
       '(pylibjpeg has most); or convert it to uncompressed DICOM'
     )
@@ -74,7 +74,7 @@ def check_frame(
     # JPEG-LS and the like, by decoders of their own.
     return
   if own != size:
-    raise opening.PictureError(
+    raise image_opening.PictureError(
       f'a DICOM file of {size[0]} x {size[1]} pixels with a frame of '
       f'{own[0]} x {own[1]}'
     )
@@ -93,7 +93,7 @@ def _check_runs(content: bytes, size: tuple[int, int]) -> None:
     for run in _runs(content[start:end]):
       total += run
       if total > most:
-        raise opening.PictureError(
+        raise image_opening.PictureError(
           f'a DICOM file of {size[0]} x {size[1]} pixels with a frame of more'
         )
 
@@ -138,13 +138,13 @@ def check_palette(data: 'pydicom.Dataset') -> None:
     while at + 1 < len(numbers):
       segment, length = numbers[at : at + 2]
       if segment not in (_DISCRETE, _LINEAR):
-        raise opening.PictureError(
+        raise image_opening.PictureError(
           'a DICOM file with a palette whose segments repeat others, which is not read'
         )
       at += 2 + (length if segment == _DISCRETE else 1)
       total += length
     if total > (most or _ENTRIES):
-      raise opening.PictureError(
+      raise image_opening.PictureError(
         f'a DICOM file with a palette of {total:,} entries, which states '
         f'{most or _ENTRIES:,}'
       )

@@ -15,8 +15,8 @@ import numpy as np
 from PIL import Image
 
 from tasks import array_tasks
+from tasks import image_opening
 from tasks import images
-from tasks import opening
 from tasks import sources
 from tasks import splits
 from tasks import task_types
@@ -203,7 +203,7 @@ def _cut(source: sources.Source, entries: list[_Emoji]) -> np.ndarray:
   """Returns the pictures out of the sheet, on white, uint8 [n, 32, 32, 3]."""
   where = source.path / _SHEET
   try:
-    with opening.opened(source.read(_SHEET)) as (opened, _):
+    with image_opening.opened(source.read(_SHEET)) as (opened, _):
       drawn = opened.convert('RGBA')
   except (OSError, ValueError) as error:
     raise ValueError(f'{where} is not a picture: {error}.') from error

@@ -19,11 +19,11 @@ import re
 from tasks import cases
 from tasks import dicom_patients
 from tasks import groups as groups_lib
+from tasks import ignored_files
 from tasks import images
 from tasks import intake
 from tasks import intake_findings
 from tasks import layouts
-from tasks import left_out
 from tasks import manifest
 from tasks import sources
 from tasks import spellings
@@ -214,7 +214,7 @@ def _instead(source: sources.Source) -> str:
 
 def _linked(source: sources.Source) -> str:
   """Says how to read what links lead to, if any lead out of the folder."""
-  names = source.aside.get(left_out.LINKED)
+  names = source.aside.get(ignored_files.LINKED)
   if not names:
     return ''
   return f'; --data=follow_links=true follows links: {intake.some(names)}'
@@ -237,7 +237,7 @@ def _without(
     what: What a folder is.
   """
   start = f'{around}/' if around else ''
-  linked = source.aside.get(left_out.LINKED, ())
+  linked = source.aside.get(ignored_files.LINKED, ())
   folders = [*source.empty, *(name for name in linked if (source.path / name).is_dir())]
   missing = set()
   for name in (*source.names, *linked, *(f'{folder}/' for folder in folders)):

@@ -24,21 +24,21 @@ from PIL import UnidentifiedImageError
 
 from tasks import brightness
 from tasks import colour
-from tasks import deep
 from tasks import dicom
-from tasks import opening
+from tasks import high_bit_depth
+from tasks import image_opening
 from tff_ssl.computing import checks
 from tff_ssl.storage import memory
 
 # How names of pictures end.
-SUFFIXES = (*opening.SUFFIXES, *dicom.SUFFIXES)
+SUFFIXES = (*image_opening.SUFFIXES, *dicom.SUFFIXES)
 CROP, PAD, STRETCH = 'crop', 'pad', 'stretch'
 FITS = (CROP, PAD, STRETCH)
 
 PAGES = 'have more than one page or frame, of which the first is read'
 REDUCED = (
-  f'have more than {opening.COPIED // 10**6} million pixels, and were reduced while '
-  'they were read'
+  f'have more than {image_opening.COPIED // 10**6} million pixels, and were reduced '
+  'while they were read'
 )
 OF_RUN = 'have more than 8 bits, scaled from the range that the run measured'
 OUTSIDE = (
@@ -165,7 +165,7 @@ def read(
       cut_on_purpose = not reading.pixel_range and source.pixels.stated is not None
     width, height = source.size
     factor = 1
-    if width * height > opening.COPIED:
+    if width * height > image_opening.COPIED:
       factor = min(_MOST_FACTOR, max(1, min(width, height) // (2 * image_size)))
     picture, of_colours, outside = _to_rgb(source, ends, factor)
     notes += of_colours + ((REDUCED,) if factor > 1 else ())
@@ -185,18 +185,20 @@ def _opened(content: bytes, image_size: int) -> Iterator[_Source]:
     with dicom.opened(content) as (pixels, profile, notes, whole):
       yield _Source(pixels, 1, profile, notes, whole)
     return
-  with opening.opened(content, image_size) as (image, whole):
-    notes = ((PAGES,) if has_pages(image) else ()) + deep.notes(content, image)
+  with image_opening.opened(content, image_size) as (image, whole):
+    notes = ((PAGES,) if has_pages(image) else ()) + high_bit_depth.notes(
+      content, image
+    )
     profile = image.info.get('icc_profile')
-    if deep.is_deep(image):
-      numbers = deep.numbers(content, image)
+    if high_bit_depth.is_deep(image):
+      numbers = high_bit_depth.numbers(content, image)
       # Pillow has turned a TIFF by itself.
       turn = 1 if image.format == 'TIFF' else orientation(image)
       yield _Source(numbers, turn, profile, notes, whole)
       return
     image.load()
     turn = orientation(image)
-    if deep.has_unknown_channel(content, image):
+    if high_bit_depth.has_unknown_channel(content, image):
       image = image.convert('RGB')
     yield _Source(image, turn, profile, notes, whole)
 
@@ -206,7 +208,7 @@ def size_of(content: bytes) -> tuple[int, int]:
   if dicom.is_dicom(content):
     return dicom.size_of(content)
   # A PNG may say only behind its pixels how it is turned.
-  with opening.opened(content, 1) as (image, (width, height)):
+  with image_opening.opened(content, 1) as (image, (width, height)):
     # Pillow gives a TIFF the size that it has when it is turned.
     turn = 1 if image.format == 'TIFF' else orientation(image)
   return (height, width) if turn >= _ASIDE else (width, height)
@@ -295,7 +297,7 @@ def why_unreadable(error: Exception) -> str:
   Args:
     error: Whatever its decoder raised.
   """
-  if isinstance(error, opening.PictureError):
+  if isinstance(error, image_opening.PictureError):
     return str(error)
   text = str(error)
   if isinstance(error, UnidentifiedImageError):

@@ -9,15 +9,15 @@ import numpy as np
 
 from tasks import colour
 from tasks import decoding
-from tasks import deep
 from tasks import dicom
+from tasks import high_bit_depth
+from tasks import ignored_files
+from tasks import image_opening
 from tasks import images
 from tasks import intake
 from tasks import layouts
-from tasks import left_out
 from tasks import manifest as manifest_lib
 from tasks import masks_beside
-from tasks import opening
 from tasks import sources
 from tff_ssl.computing import inert
 
@@ -42,11 +42,11 @@ _START, _INDEX = 132, 'DICOMDIR'
 _NAMELESS = 'without a suffix, by their first bytes'
 # Why files are not read, if data may be lost.
 _LOSSES = (
-  left_out.LINKED,
-  left_out.BROKEN,
-  left_out.SPECIAL,
-  left_out.REPLACED,
-  left_out.OUTSIDE,
+  ignored_files.LINKED,
+  ignored_files.BROKEN,
+  ignored_files.SPECIAL,
+  ignored_files.REPLACED,
+  ignored_files.OUTSIDE,
 )
 # Beginnings of what is noticed in images, where data or truth is lost.
 _LOST = (
@@ -54,8 +54,8 @@ _LOST = (
   images.PAGES,
   images.OUTSIDE,
   colour.UNUSABLE,
-  deep.UPPER,
-  deep.CHANNELS,
+  high_bit_depth.UPPER,
+  high_bit_depth.CHANNELS,
   dicom.FRAMES,
 )
 # What differs between reasons of one kind: numbers.
@@ -78,7 +78,7 @@ def is_image(source: sources.Source, name: str) -> bool:
     start = source.read(name, _START)
   except OSError:
     return False
-  return dicom.is_dicom(start) or opening.begins_as_picture(start)
+  return dicom.is_dicom(start) or image_opening.begins_as_picture(start)
 
 
 def take_in(
@@ -218,7 +218,7 @@ def _not_read(
     yield intake.finding('other manifests', others, said, costs=True)
   for why, names in source.aside.items():
     if names:
-      linked = why == left_out.LINKED
+      linked = why == ignored_files.LINKED
       advice = ' (--data=follow_links=true follows them)' if linked else ''
       said = f'left out {len(names):,}, {why}{advice}'
       yield intake.finding(why, names, said, costs=why in _LOSSES)

@@ -23,7 +23,7 @@ from PIL import Image
 
 from tasks import brightness
 from tasks import colour
-from tasks import deep
+from tasks import high_bit_depth
 
 _MOST_VALUES, _MOST_LABEL, _VOIDS = 64, 126, (255, 65535)
 # Bytes of a pixel of the copies that are made here, for colours.
@@ -47,8 +47,8 @@ def of_object(content: bytes, image: Image.Image) -> np.ndarray:
     PictureError: A number is not finite.
   """
   exact = image.format not in _LOSSY
-  if deep.is_deep(image):
-    numbers = deep.numbers(content, image)
+  if high_bit_depth.is_deep(image):
+    numbers = high_bit_depth.numbers(content, image)
     values = numbers.values
     if brightness.has_opacity(values):
       deep_opacity = values[..., -1]
@@ -63,7 +63,9 @@ def of_object(content: bytes, image: Image.Image) -> np.ndarray:
       levels = np.max(levels) - levels
     return _of_levels(levels, sum(ends) / 2, exact)
   full = (
-    None if deep.has_unknown_channel(content, image) else colour.with_opacity(image)
+    None
+    if high_bit_depth.has_unknown_channel(content, image)
+    else colour.with_opacity(image)
   )
   if full is not None:
     opacity = np.asarray(full.getchannel('A'))

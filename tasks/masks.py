@@ -25,11 +25,11 @@ import numpy as np
 from PIL import Image
 
 from tasks import cache
+from tasks import image_opening
 from tasks import images
 from tasks import intake
 from tasks import mask_values
 from tasks import masks_beside
-from tasks import opening
 from tasks import sources
 from tasks import task_types
 
@@ -221,7 +221,7 @@ def _decode_all(
       raise
     # As with images: decoders may raise anything for a damaged file.
     except Exception as error:
-      return _Failure(images.why_unreadable(error), opening.may_pass(error))
+      return _Failure(images.why_unreadable(error), image_opening.may_pass(error))
     # A pixel more or less is rounding, if one of the two was resized.
     if abs(shape[0] * own[1] - shape[1] * own[0]) > sum(own):
       raise ValueError(
@@ -288,7 +288,7 @@ def decode(
     PictureError: There is no memory for it, or its numbers are not finite.
     Exception: Whatever Pillow raises for a file that it cannot read.
   """
-  with opening.opened(content, copies=mask_values.COPIES) as (image, _):
+  with image_opening.opened(content, copies=mask_values.COPIES) as (image, _):
     shown = mask_values.of_object(content, image)
     # Pillow has turned a TIFF by itself.
     turn = 1 if image.format == 'TIFF' else images.orientation(image)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tasks import cache
-from tasks import left_out
+from tasks import ignored_files
 from tasks import tar_index
 from tff_ssl.computing import inert
 from tff_ssl.storage import archives
@@ -75,7 +75,7 @@ class FolderSource:
     # After all real folders, so that a link to one of these does not take its place.
     for name, target in self._linked:
       if target in self._entered:
-        aside[left_out.AGAIN].append(name)
+        aside[ignored_files.AGAIN].append(name)
       else:
         self._list(f'{name}/', target, names, aside, empty)
     self.names = tuple(names)
@@ -111,12 +111,12 @@ class FolderSource:
         if entry.is_dir(follow_symlinks=False):
           place = f'{real}/{entry.name}'
           if place in self._entered:
-            aside[left_out.AGAIN].append(name)
+            aside[ignored_files.AGAIN].append(name)
           else:
-            debris = is_debris or left_out.is_debris_folder(entry.name)
+            debris = is_debris or ignored_files.is_debris_folder(entry.name)
             inner.append((f'{name}/', place, debris))
           continue
-        why = left_out.DEBRIS if is_debris else self._why_aside(entry, name)
+        why = ignored_files.DEBRIS if is_debris else self._why_aside(entry, name)
         if why is None:
           names.append(name)
         elif why:
@@ -140,23 +140,23 @@ class FolderSource:
 
   def _why_aside(self, entry: os.DirEntry[str], name: str) -> str | None:
     """Returns why an entry is not read; None if it is, '' if it is entered later."""
-    if left_out.is_debris_file(entry.name):
-      return left_out.DEBRIS
+    if ignored_files.is_debris_file(entry.name):
+      return ignored_files.DEBRIS
     if not entry.is_symlink():
-      return None if entry.is_file(follow_symlinks=False) else left_out.SPECIAL
+      return None if entry.is_file(follow_symlinks=False) else ignored_files.SPECIAL
     target = pathlib.Path(os.path.realpath(entry.path))
     inside = f'{target}/'.startswith(f'{self._root}/')
     # Not the entry's own methods, which raise if links lead in a circle.
     if target.is_file():
-      return None if inside or self._follow else left_out.LINKED
+      return None if inside or self._follow else ignored_files.LINKED
     if not target.is_dir():
-      return left_out.SPECIAL if target.exists() else left_out.BROKEN
-    if left_out.is_debris_folder(entry.name):
-      return left_out.DEBRIS
+      return ignored_files.SPECIAL if target.exists() else ignored_files.BROKEN
+    if ignored_files.is_debris_folder(entry.name):
+      return ignored_files.DEBRIS
     if inside:
-      return left_out.AGAIN
+      return ignored_files.AGAIN
     if not self._follow:
-      return left_out.LINKED
+      return ignored_files.LINKED
     self._linked.append((name, str(target)))
     return ''
 
@@ -213,12 +213,14 @@ class TarSource:
     self._pieces = dict(zip(entry.info['names'], pieces, strict=True))
     listed = {'': list(self._pieces), **entry.info['aside']}
     own = {
-      why: [name for name in names if not left_out.is_debris(name)]
+      why: [name for name in names if not ignored_files.is_debris(name)]
       for why, names in listed.items()
     }
     self.names = tuple(own.pop(''))
-    debris = [n for names in listed.values() for n in names if left_out.is_debris(n)]
-    self.aside: Mapping[str, Sequence[str]] = {**own, left_out.DEBRIS: debris}
+    debris = [
+      n for names in listed.values() for n in names if ignored_files.is_debris(n)
+    ]
+    self.aside: Mapping[str, Sequence[str]] = {**own, ignored_files.DEBRIS: debris}
     self.empty: Sequence[str] = entry.info['empty']
 
   def _write_index(self, folder: pathlib.Path) -> dict[str, Any]:
@@ -317,7 +319,7 @@ def open_source(
   if path.is_dir():
     return FolderSource(path, follow_links)
   if path.is_file():
-    if (advice := left_out.what_to_do(path.name)) is not None:
+    if (advice := ignored_files.what_to_do(path.name)) is not None:
       raise ValueError(
         f'{path} is a file; images must be in a folder or .tar: {advice}.'
       )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import posixpath
 import tarfile
 
-from tasks import left_out
+from tasks import ignored_files
 
 # Links that lead to links: more than this is a circle, as for Linux.
 _MOST_LINKS = 40
@@ -31,14 +31,14 @@ def build(
     name = _plain(member.name)
     if name.partition('/')[0] == '..':
       if not member.isdir():
-        aside[left_out.OUTSIDE].append(member.name)
+        aside[ignored_files.OUTSIDE].append(member.name)
       continue
     if member.isdir():
       folders.add(name)
       continue
     if name in pieces or name in links or name in special:
       # Of files with the same name the last counts, as when they are unpacked.
-      aside[left_out.REPLACED].append(name)
+      aside[ignored_files.REPLACED].append(name)
     links.pop(name, None)
     special.pop(name, None)
     # What a hard link leads to is named as in the archive, not from the link's folder.
@@ -65,9 +65,9 @@ def build(
     if target in pieces:
       pieces[name] = pieces[target]
     else:
-      why = left_out.AGAIN if target in folders | within else left_out.BROKEN
+      why = ignored_files.AGAIN if target in folders | within else ignored_files.BROKEN
       aside[why].append(name)
-  aside[left_out.SPECIAL] = list(special)
+  aside[ignored_files.SPECIAL] = list(special)
   inner = {posixpath.dirname(folder) for folder in folders}
   return pieces, dict(aside), sorted(folders - within - inner - {'', '.'})
 

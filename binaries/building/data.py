@@ -8,7 +8,7 @@ import numpy as np
 
 from binaries.config import data as data_lib
 from binaries.config import run_config
-from binaries.config import suited
+from binaries.config import task_defaults
 from tasks import ham10000
 from tasks import intake
 from tasks import registry
@@ -39,8 +39,8 @@ def load_task(config: run_config.RunConfig) -> task_types.Task:
     data.download,
     seed=0,
     scaling=data.scaling,
-    reading=suited.reading(data),
-    **suited.arguments(data),
+    reading=task_defaults.reading(data),
+    **task_defaults.arguments(data),
   )
   if data.validation is not None:
     task = validation.hold_out(task, data.validation)

@@ -219,8 +219,8 @@ def _row(
 def _suited(row: run_config.RunConfig) -> run_config.RunConfig:
   """Returns a row with what suits its task."""
   # Only here: it imports NumPy, which --help does not need.
-  suited = importlib.import_module('binaries.config.suited')
-  return suited.to_task(row)
+  task_defaults = importlib.import_module('binaries.config.task_defaults')
+  return task_defaults.to_task(row)
 
 
 def _kind(changes: Sequence[Change], flag: str) -> str | None:

@@ -12,7 +12,7 @@ from binaries.config import data as data_lib
 from binaries.config import methods
 from binaries.config import programs
 from binaries.config import run_config
-from binaries.config import suited
+from binaries.config import task_defaults
 from tasks import registry
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
@@ -128,8 +128,8 @@ def check_data(config: run_config.RunConfig) -> None:
         f'{flag} is given with --task={config.task}; it is for {", ".join(takers)} '
         'only.'
       )
-  suited.arguments(data)
-  suited.reading(data)
+  task_defaults.arguments(data)
+  task_defaults.reading(data)
   if config.partition == data_lib.HOSPITAL and config.task not in _WITH_HOSPITALS:
     raise ValueError(
       f'--partition={data_lib.HOSPITAL} is given with --task={config.task}; it is for '

@@ -10,7 +10,7 @@ from pyarrow import parquet
 import tensorflow as tf
 
 from binaries.config import run_config
-from binaries.config import suited
+from binaries.config import task_defaults
 from tasks import picture_values
 from tasks import pictures
 from tff_ssl.computing import inert
@@ -56,7 +56,7 @@ def embed(
   with stages.show_progress(stages.StageLines(what='embedding')):
     loaded = {
       title: pictures.load(
-        images, encoder.input_shape[1:], suited.reading(config.data, path)
+        images, encoder.input_shape[1:], task_defaults.reading(config.data, path)
       )
       for (title, encoder), path in zip(encoders.items(), paths, strict=True)
     }
@@ -65,7 +65,7 @@ def embed(
       print(f'  {line}')
     values = None
     if color_by is not None:
-      own = suited.arguments(config.data)['columns']
+      own = task_defaults.arguments(config.data)['columns']
       values = picture_values.read(images, first.names, color_by, table, own)
     found = _encode(encoders, loaded)
     out.mkdir(parents=True, exist_ok=True)

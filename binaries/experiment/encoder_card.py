@@ -6,7 +6,7 @@ import os
 import pathlib
 
 from binaries.config import run_config
-from binaries.config import suited
+from binaries.config import task_defaults
 from binaries.experiment import next_step
 from tasks import brightness
 from tasks import task_types
@@ -71,13 +71,13 @@ def build(
   if encoder.adapters is not None:
     known['trained_parameters'] = encoder.num_parameters
   if task.files is not None and units.startswith('pixels'):
-    how = suited.reading(config.data)
+    how = task_defaults.reading(config.data)
     known['fit'] = how.fit
     if how.pixel_range is not None:
       known['pixel_range'] = list(how.pixel_range)
     for key in brightness.MEASURED:
       if key in (own := dict(task.files.ranges)):
-        known[f'{suited.MEASURED}{key}'] = list(own[key])
+        known[f'{task_defaults.MEASURED}{key}'] = list(own[key])
   if task.scaling is not None and not task.measured:
     center, factor = task.scaling
     known['scaling'] = {'center': center.tolist(), 'scale': (1 / factor).tolist()}

@@ -10,8 +10,8 @@ import numpy as np
 
 from binaries.building import evaluation
 from binaries.config import run_config
-from binaries.experiment import bits
 from binaries.experiment import from_scratch
+from binaries.experiment import precision_marks
 from binaries.experiment import results
 from tasks import task_types
 from tff_ssl.encoders import network
@@ -252,7 +252,7 @@ class Evaluator:
       else:
         found = self.evaluate(own)
       for name, value in found.items():
-        if name.rpartition('/')[2] in (*results.SCORES, bits.NAME):
+        if name.rpartition('/')[2] in (*results.SCORES, precision_marks.NAME):
           numbers[suite.prefixed(name, f'{_CLUSTERS}/{model}/')] = value
           by_score.setdefault(name, []).append(value)
     for name, values in by_score.items():
@@ -391,7 +391,7 @@ class Evaluator:
         draws=None if draw is None else [draw],
         seen=seen,
       )
-    return bits.add(numbers, self.config.evaluation.precision)
+    return precision_marks.add(numbers, self.config.evaluation.precision)
 
 
 def _same(params: network.Params, others: network.Params) -> bool:

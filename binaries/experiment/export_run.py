@@ -9,7 +9,7 @@ from absl import logging
 import tensorflow as tf
 
 from binaries.config import run_config
-from binaries.config import suited
+from binaries.config import task_defaults
 from binaries.experiment import encoder_card
 from binaries.experiment import exporting
 from tasks import task_types
@@ -61,7 +61,7 @@ def export(
   is_table = len(encoder.input_shape) == 2
   picture_fit = None
   if not is_table and encoder.input_shape[1] == encoder.input_shape[2]:
-    picture_fit = suited.reading(config.data).fit
+    picture_fit = task_defaults.reading(config.data).fit
   _check_out(
     out,
     {

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn import neighbors
 
 from binaries.config import run_config
-from binaries.config import suited
+from binaries.config import task_defaults
 from binaries.experiment import exporting
 from tasks import images as images_lib
 from tasks import pictures
@@ -74,7 +74,7 @@ def predict(
     )
   with stages.show_progress(stages.StageLines(what='predicting')):
     # Pictures first: reading and encoding the training examples takes longer.
-    reading = suited.reading(config.data, folder / model_card.ENCODER)
+    reading = task_defaults.reading(config.data, folder / model_card.ENCODER)
     read = _read(images, encoder.input_shape[1:], reading)
     task = exporting.load_task(folder, config)
     model = exporting.fitted(config, task, encoder, end_to_end)

@@ -10,7 +10,7 @@ from typing import Any
 
 from binaries.building import aggregation
 from binaries.building import data
-from binaries.building import settled
+from binaries.building import resolved
 from binaries.config import aggregations
 from binaries.config import run_config
 from binaries.experiment import membership
@@ -336,7 +336,7 @@ def privacy_card(
   is_amplified = terms.amplified and terms.cohort < terms.population
   if not is_amplified:
     hidden.append(_SECRET)
-  elif settled.is_guessed(config.random_seed):
+  elif resolved.is_guessed(config.random_seed):
     added.append(_GUESSED)
   if not config.init_from:
     hidden.append(_START)

@@ -5,7 +5,7 @@ import os
 
 from binaries.experiment import evaluating
 from binaries.experiment import experiments
-from binaries.experiment import measured
+from binaries.experiment import measured_with
 from binaries.experiment import next_step
 from binaries.experiment import quality as quality_lib
 from binaries.experiment import results
@@ -61,7 +61,7 @@ def _known(
   if known and (evaluator.seen or (intervals.CASES in known and not compared)):
     return known
   # A run that was killed has its accuracies, but not what was predicted.
-  measured.put(known, evaluator.evaluate_model(weights))
+  measured_with.put(known, evaluator.evaluate_model(weights))
   return known
 
 
@@ -122,7 +122,7 @@ def report(
   """
   found, texts = {name: numbers}, [evaluator.skipped]
   if evaluator.skipped is None:
-    measured.add(numbers, evaluator.config.evaluation, folder)
+    measured_with.add(numbers, evaluator.config.evaluation, folder)
     baselines = _baselines(evaluator, folder, round, numbers, prefix)
     if with_untrained and not baselines[results.RANDOM]:
       baselines[results.RANDOM] = evaluator.evaluate_untrained()
@@ -154,11 +154,11 @@ def _baselines(
   settings = evaluator.config.evaluation
   inputs = evaluator.evaluate_inputs() if results.OWN in evaluator.seen else {}
   for values in inputs.values():
-    measured.add(values, settings, folder)
+    measured_with.add(values, settings, folder)
   if settings.baselines:
     random, scratch = evaluator.baselines()
-    measured.add(random, settings, folder)
-    measured.add(scratch, settings, folder, from_scratch=True)
+    measured_with.add(random, settings, folder)
+    measured_with.add(scratch, settings, folder, from_scratch=True)
     return {**inputs, results.RANDOM: random, results.SCRATCH: scratch}
   known = results.read(folder, round)
   # Signals say nothing of whether its accuracies are known.

@@ -14,9 +14,9 @@ import os
 import pathlib
 
 from binaries.config import run_config
-from binaries.experiment import bits
 from binaries.experiment import encoder_card
-from binaries.experiment import measured
+from binaries.experiment import measured_with
+from binaries.experiment import precision_marks
 from tasks import task_types
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
@@ -140,7 +140,9 @@ def table(results: Mapping[str, Numbers], balanced: bool) -> str:
     for score in SCORES if balanced else ('accuracy',):
       for encoder, numbers in results.items():
         found = {
-          bits.title(COLUMNS[prefix], name, numbers): _with_deviation(numbers, name)
+          precision_marks.title(COLUMNS[prefix], name, numbers): _with_deviation(
+            numbers, name
+          )
           for prefix in COLUMNS
           if (name := f'{prefix}/{share}/{score}') in numbers
         }
@@ -149,11 +151,13 @@ def table(results: Mapping[str, Numbers], balanced: bool) -> str:
           rows.append(
             {**row, **({'score': SCORES[score]} if balanced else {}), **found}
           )
-  titles = bits.titles(COLUMNS.values())
+  titles = precision_marks.titles(COLUMNS.values())
   methods = [title for title in titles if any(title in row for row in rows)]
   names = ['encoder', 'labels', *(['score'] if balanced else []), *methods]
   return (
-    plain_text.text(rows, names, right=methods) + bits.legend(methods) if rows else ''
+    plain_text.text(rows, names, right=methods) + precision_marks.legend(methods)
+    if rows
+    else ''
   )
 
 
@@ -291,7 +295,9 @@ def fairness_table(results: Mapping[str, Numbers]) -> str:
             {
               'encoder': encoder,
               'labels': labels(share, numbers),
-              'method': bits.title(title, f'{method}/{share}/accuracy', numbers),
+              'method': precision_marks.title(
+                title, f'{method}/{share}/accuracy', numbers
+              ),
               'clients': int(numbers[_CLIENTS]),
               **{shown: numbers[f'{start}/{k}'] for k, shown in _FAIRNESS.items()},
             }
@@ -337,8 +343,8 @@ def of_baseline(
   """
   start = _start(baseline) + prefix
   own = {k.removeprefix(start): v for k, v in stored.items() if k.startswith(start)}
-  alike = [n for n in asked if n in own and measured.is_alike(n, own, asked)]
-  names = dict.fromkeys((*alike, *measured.beside(alike, own)))
+  alike = [n for n in asked if n in own and measured_with.is_alike(n, own, asked)]
+  names = dict.fromkeys((*alike, *measured_with.beside(alike, own)))
   return collections.OrderedDict((name, own[name]) for name in names)
 
 
@@ -378,7 +384,7 @@ def write(
   starts = {name: _start(name) for name in results if name != encoder}
   # The run's own encoder comes first.
   for name in (encoder, *starts):
-    measured.put(numbers, results[name], starts.get(name, '') + prefix)
+    measured_with.put(numbers, results[name], starts.get(name, '') + prefix)
   files.write_json(path, {_ROUND: round, **numbers})
 
 

@@ -16,7 +16,7 @@ from binaries.building import data
 from binaries.building import encoders
 from binaries.building import execution
 from binaries.building import objectives
-from binaries.building import settled
+from binaries.building import resolved
 from binaries.config import changing
 from binaries.config import checks
 from binaries.config import programs
@@ -57,7 +57,7 @@ def run(config: run_config.RunConfig) -> None:
     ValueError: If it cannot be run, or is not that of the folder's run.
     OSError: If the folder cannot be made.
   """
-  config = settled.settle(config)
+  config = resolved.settle(config)
   # All errors in the configuration come to light before the run folder is made.
   check(config)
   execute(prepare(config))

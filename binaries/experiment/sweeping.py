@@ -14,7 +14,7 @@ from binaries.config import command_line
 from binaries.config import encoders
 from binaries.config import run_config
 from binaries.experiment import sweep_methods
-from binaries.experiment import varying
+from binaries.experiment import vary_grammar
 from binaries.launching import complete
 from binaries.launching import job_runner
 from tff_ssl.computing import kinds
@@ -52,7 +52,7 @@ class Job:
   folder: pathlib.Path
   changes: tuple[changing.Change, ...]
   config: run_config.RunConfig
-  point: varying.Point | None = None
+  point: vary_grammar.Point | None = None
 
   @property
   def log(self) -> pathlib.Path:
@@ -103,7 +103,7 @@ def jobs(
   seeds: Sequence[int],
   out: pathlib.Path,
   changes: Sequence[changing.Change],
-  points: Sequence[varying.Point] = (),
+  points: Sequence[vary_grammar.Point] = (),
 ) -> tuple[list[Job], list[str]]:
   """Returns the runs of a sweep, after all checks of their values.
 
@@ -141,7 +141,7 @@ def _job(
   seed: int,
   out: pathlib.Path,
   changes: Sequence[changing.Change],
-  point: varying.Point | None,
+  point: vary_grammar.Point | None,
 ) -> Job:
   """Returns a run; what varies must be used by its method."""
   folder = out / _file_name(member.name.replace(sweep_methods.SEPARATOR, '-'))
@@ -206,11 +206,11 @@ def check(wanted: Sequence[Job]) -> None:
   for job in wanted:
     with _named(job):
       checks.check(job.config)
-  from binaries.building import settled
+  from binaries.building import resolved
   from binaries.experiment import running
 
   amplified = collections.Counter(job.seed for job in wanted if job.config.is_amplified)
-  if guessed := sorted(filter(settled.is_guessed, amplified)):
+  if guessed := sorted(filter(resolved.is_guessed, amplified)):
     print(
       f'Warning: --seeds={",".join(map(str, guessed))} can be guessed, and tells who '
       'was in which cohort of a private run; epsilon holds only where nobody does: '
@@ -230,7 +230,7 @@ def check(wanted: Sequence[Job]) -> None:
   for job in wanted:
     # What a run prints about its settings belongs in its own log.
     with _named(job), contextlib.redirect_stderr(io.StringIO()):
-      running.check(settled.settle(job.config))
+      running.check(resolved.settle(job.config))
 
 
 @contextlib.contextmanager
@@ -304,7 +304,7 @@ def _config(
 
 
 def _check_varied(
-  changes: Sequence[changing.Change], points: Sequence[varying.Point]
+  changes: Sequence[changing.Change], points: Sequence[vary_grammar.Point]
 ) -> None:
   """Refuses to vary what the sweep sets or what is given too."""
   known = command_line.of_runs()
@@ -321,7 +321,7 @@ def _check_varied(
       )
 
 
-def varied(points: Sequence[varying.Point]) -> tuple[str, ...]:
+def varied(points: Sequence[vary_grammar.Point]) -> tuple[str, ...]:
   """Returns the names of what varies, such as 'clients.epochs'; the axis's first."""
   changes = (change for point in points for change in point.changes)
   return tuple(dict.fromkeys(name for change in changes for name in _names(*change)))

@@ -7,7 +7,7 @@ import numpy as np
 from binaries.config import checks
 from binaries.config import evaluations
 from binaries.config import run_config
-from binaries.config import suited
+from binaries.config import task_defaults
 from tasks import images
 from tasks import provenance
 from tasks import registry
@@ -73,11 +73,11 @@ def load(
     )
   # Data that have grown since a run are read as the run read them, and any pictures as
   # its encoder knows them.
-  own = suited.arguments(config.data) if name == config.task else {}
+  own = task_defaults.arguments(config.data) if name == config.task else {}
   reading = images.AS_USUAL
   if name in registry.OF_PICTURES:
     of_run = files.ranges if files else ()
-    reading = dataclasses.replace(suited.reading(config.data), of_run=of_run)
+    reading = dataclasses.replace(task_defaults.reading(config.data), of_run=of_run)
   task = registry.load(
     name,
     folder,

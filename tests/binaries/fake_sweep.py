@@ -13,7 +13,7 @@ from binaries.config import roles
 from binaries.config import run_config
 from binaries.experiment import sweep_methods
 from binaries.experiment import sweeping
-from binaries.experiment import varying
+from binaries.experiment import vary_grammar
 from binaries.launching import job_runner
 from tests.binaries import in_process
 
@@ -82,4 +82,4 @@ def jobs(names, out, flags=(), vary=(), seeds=(0,)):
   """Returns the runs and the warnings of a sweep."""
   changes = [tuple(flag.removeprefix('--').split('=', 1)) for flag in flags]
   found = sweep_methods.members(names)
-  return sweeping.jobs(found, seeds, out, changes, varying.parse(vary))
+  return sweeping.jobs(found, seeds, out, changes, vary_grammar.parse(vary))

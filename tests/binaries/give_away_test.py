@@ -13,7 +13,7 @@ import pytest
 from binaries import dcco
 from binaries import export
 from binaries import fedema
-from binaries.building import settled
+from binaries.building import resolved
 from binaries.experiment import encoder_card
 from binaries.experiment import private
 from tasks import provenance
@@ -208,7 +208,7 @@ def test_a_run_resumes_with_the_seed_that_was_drawn_for_it(run):
   drawn = run_config.read(run)['config']['seed']
   config = in_process.read('dcco', ' '.join(_PRIVATE))
   for folder, same in ((str(run), True), ('/nowhere/run', False)):
-    own = settled.settle(dataclasses.replace(config, run_dir=folder))
+    own = resolved.settle(dataclasses.replace(config, run_dir=folder))
     assert (own.seed == drawn) == same
 
 

@@ -16,7 +16,7 @@ import psutil
 import tensorflow_federated as tff
 
 # isort: split
-from binaries.building import settled
+from binaries.building import resolved
 from binaries.config import command_line
 from binaries.config import run_config
 from binaries.experiment import quality
@@ -51,7 +51,7 @@ def checked(name: str, line: str = '', **fields: Any) -> run_config.RunConfig:
     line: See `read`.
     **fields: See `read`.
   """
-  config = settled.settle(read(name, line, **fields))
+  config = resolved.settle(read(name, line, **fields))
   running.check(config)
   return config
 

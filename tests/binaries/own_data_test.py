@@ -14,7 +14,7 @@ from binaries.config import changing
 from binaries.config import evaluations
 from binaries.config import programs
 from binaries.config import run_config
-from binaries.config import suited
+from binaries.config import task_defaults
 from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
 from binaries.experiment import report
@@ -243,4 +243,4 @@ def test_columns_of_the_data_override_defaults(tmp_path):
   row = programs.load('fedema').row(None, None)
   for other in ('iid:clients=100', None):
     config = dataclasses.replace(row, task='folder', partition=other)
-    assert suited.to_task(config).partition == other
+    assert task_defaults.to_task(config).partition == other

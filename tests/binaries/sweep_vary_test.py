@@ -7,7 +7,7 @@ import pytest
 
 from binaries import sweep
 from binaries.experiment import sweeping
-from binaries.experiment import varying
+from binaries.experiment import vary_grammar
 from tests.binaries import fake_sweep
 from tests.binaries import in_process
 
@@ -18,13 +18,13 @@ _jobs = fake_sweep.jobs
 
 
 def test_values_of_flags_that_vary_together():
-  found = varying.parse(['clients=epochs=1|5', '--rounds=100|20'])
+  found = vary_grammar.parse(['clients=epochs=1|5', '--rounds=100|20'])
   assert [(str(point), point.changes) for point in found] == [
     ('epochs=1', (('clients', 'epochs=1'), ('rounds', '100'))),
     ('epochs=5', (('clients', 'epochs=5'), ('rounds', '20'))),
   ]
   assert sweeping.varied(found) == ('clients.epochs', 'rounds')
-  assert varying.parse([]) == ()
+  assert vary_grammar.parse([]) == ()
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_values_of_flags_that_vary_together():
   ],
 )
 def test_a_part_of_a_value_varies(text, title, values, changes):
-  found = varying.parse([text])
+  found = vary_grammar.parse([text])
   assert {point.title for point in found} == {title}
   assert [point.value for point in found] == values
   flag = text.partition('=')[0]
@@ -100,7 +100,7 @@ def test_a_part_of_a_value_varies(text, title, values, changes):
 )
 def test_malformed_variations_are_refused(texts, said):
   with pytest.raises(ValueError, match=re.escape(said)):
-    varying.parse(texts)
+    vary_grammar.parse(texts)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from matplotlib import cbook
 import numpy as np
 import pytest
 
-from binaries.experiment import dealing
 from binaries.experiment import embedding
+from binaries.experiment import partition_report
 from tests.computing import inert_test
 from tests.reporting import fabricate
 from tff_ssl.computing import inert
@@ -206,6 +206,6 @@ def test_printed_names_are_inert():
   size = np.arange(1, len(_NAMES) + 1)
   one = np.eye(len(_NAMES), dtype=int)
   report = describe.PartitionReport(_NAMES, size, one, size, 9)
-  _check_lines(dealing._table(report, Task()))
+  _check_lines(partition_report._table(report, Task()))
   shown = text_table.text([{'name': name} for name in _NAMES])
   assert len(shown.splitlines()) == 2 + len(_NAMES)

@@ -13,9 +13,9 @@ from tasks import cases
 from tasks import colour
 from tasks import decoding
 from tasks import image_folders
+from tasks import image_opening
 from tasks import images
 from tasks import masks
-from tasks import opening
 from tasks import sources
 from tests.tasks import dicom_files
 from tests.tasks import fabricate
@@ -129,7 +129,7 @@ def _no_decoder(_):
   ('place', 'fault', 'reason'),
   [
     ('tasks.sources._check_size', lambda name, _: _cannot_be_read(name), 'denied'),
-    ('tasks.opening.room', lambda: opening.Room(1), 'of memory'),
+    ('tasks.opening.room', lambda: image_opening.Room(1), 'of memory'),
     ('pydicom.pixels.get_decoder', _no_decoder, 'no decoder'),
   ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from tasks import dicom
 from tasks import dicom_patients
-from tasks import opening
+from tasks import image_opening
 from tasks import registry
 from tasks import sources
 from tasks import spellings
@@ -35,7 +35,7 @@ def test_patients_have_stable_names_that_are_digests():
   # Of this version and all later ones: a run may be resumed years later.
   assert name == 'patient-a277e2e678157f9e'
   assert _patient(_file(_CT, PatientID='')) == ''
-  with pytest.raises(opening.PictureError, match='not a DICOM file'):
+  with pytest.raises(image_opening.PictureError, match='not a DICOM file'):
     _patient(picture_files.of(Image.new('L', (8, 8))))
 
 

@@ -16,9 +16,9 @@ import pytest
 
 from tasks import decoding
 from tasks import dicom
+from tasks import image_opening
 from tasks import images
 from tasks import masks
-from tasks import opening
 from tasks import sources
 from tests.tasks import dicom_files
 from tests.tasks import picture_files
@@ -319,7 +319,7 @@ def test_floating_point_numbers_are_in_units_too(tmp_path):
 
 
 def _cannot(content):
-  with pytest.raises(opening.PictureError) as error:
+  with pytest.raises(image_opening.PictureError) as error:
     picture_files.decode(content, 8)
   text = images.why_unreadable(error.value)
   assert not any(secret in text for secret in (*_SECRET.values(), _SERIES))
@@ -355,7 +355,7 @@ def test_a_frame_of_postscript_starts_no_program(monkeypatch):
 
 
 def test_oversized_arrays_are_refused(monkeypatch):
-  monkeypatch.setattr(opening, 'room', lambda: opening.Room(10_000))
+  monkeypatch.setattr(image_opening, 'room', lambda: image_opening.Room(10_000))
   content = _file(np.zeros((60, 60), np.uint8))
   assert _cannot(content).startswith('60 x 60 pixels take')
 

@@ -11,7 +11,7 @@ from pydicom import encaps
 from pydicom import uid
 import pytest
 
-from tasks import opening
+from tasks import image_opening
 from tests.tasks import dicom_files
 from tests.tasks import picture_files
 
@@ -22,7 +22,7 @@ _CHANNELS = ('Red', 'Green', 'Blue')
 def _refused(content):
   """Returns why; what it took was not much more than the file."""
   tracemalloc.start()
-  with pytest.raises(opening.PictureError) as error:
+  with pytest.raises(image_opening.PictureError) as error:
     picture_files.decode(content, 8)
   _, most = tracemalloc.get_traced_memory()
   tracemalloc.stop()

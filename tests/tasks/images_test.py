@@ -7,8 +7,8 @@ from PIL import Image
 from PIL import ImageOps
 import pytest
 
+from tasks import image_opening
 from tasks import images
-from tasks import opening
 from tests.tasks import fabricate
 from tests.tasks import picture_files
 
@@ -188,7 +188,7 @@ def test_fits(shape):
 @pytest.mark.parametrize('kind', ['L', 'P', 'RGBA', 'I;16', 'RGB;16'])
 def test_large_pictures_are_means_of_squares(monkeypatch, kind):
   # As if 2,000 pixels were many, and 500 a band.
-  monkeypatch.setattr(opening, 'COPIED', 2000)
+  monkeypatch.setattr(image_opening, 'COPIED', 2000)
   monkeypatch.setattr(images, '_BAND', 500)
   noise = np.random.default_rng(0).integers(0, 256, (65, 49, 4)).astype(np.uint8)
   if kind.endswith('16'):
@@ -203,7 +203,7 @@ def test_large_pictures_are_means_of_squares(monkeypatch, kind):
   reading = images.Reading(fit=images.STRETCH)
   found = images.read(content, 8, reading, lambda _: (0.0, 65535.0))
   # Squares of 3 x 3 leave 17 x 22 pixels, twice 8 at least.
-  monkeypatch.setattr(opening, 'COPIED', 2**26)
+  monkeypatch.setattr(image_opening, 'COPIED', 2**26)
   full = picture_files.decode(content, 65, images.Reading(images.PAD, (0.0, 65535.0)))[
     :, 8:57
   ]

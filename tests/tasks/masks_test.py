@@ -10,8 +10,8 @@ from tasks import cases
 from tasks import digits
 from tasks import ham10000
 from tasks import image_folders
+from tasks import image_opening
 from tasks import masks
-from tasks import opening
 from tests.tasks import fabricate
 
 _WIDTH, _HEIGHT = 20, 16
@@ -181,7 +181,7 @@ def test_a_mask_that_there_is_no_memory_for_is_tried_again(tmp_path, monkeypatch
   Image.new('L', (200, 160)).save(tmp_path / 'm0.png')
   task = cases.load(tmp_path, image_size=8)
   with monkeypatch.context() as patched:
-    patched.setattr(opening, 'room', lambda: opening.Room(50_000))
+    patched.setattr(image_opening, 'room', lambda: image_opening.Room(50_000))
     for _ in range(2):
       report = masks.load(task).report
       assert report[1] == 'left out 1 masks that cannot be read:'

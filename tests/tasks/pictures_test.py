@@ -7,8 +7,8 @@ import pydicom
 import pytest
 
 from tasks import image_folders
+from tasks import image_opening
 from tasks import images
-from tasks import opening
 from tasks import pictures
 from tests.tasks import dicom_files
 from tests.tasks import picture_files
@@ -82,11 +82,11 @@ def _bare(content, is_implicit):
 def test_what_a_file_holds_decides_whatever_its_name(tmp_path):
   scan = dicom_files.of(np.full((8, 8), 77, np.uint8))
   picture = Image.new('L', (8, 8), 77)
-  contents = {kind: picture_files.of(picture, kind) for kind in opening.FORMATS}
+  contents = {kind: picture_files.of(picture, kind) for kind in image_opening.FORMATS}
   contents |= {'DICOM': scan, 'headless': scan[132:]}
   contents |= {f'bare {kind}': _bare(scan, kind) for kind in (True, False)}
   nameless = ['IM00001', '1.2.840.113619.5', 'MR.1.2-7', 'a.b/IM']
-  names = ['X.JPG', 'x.dcm', *(f'x{own[-1]}' for own in opening.FORMATS.values())]
+  names = ['X.JPG', 'x.dcm', *(f'x{own[-1]}' for own in image_opening.FORMATS.values())]
   others = {'README': b'BMW', 'Makefile': b'P3 is', 'v.txt': scan, 'DICOMDIR': scan}
   others |= {'raw': bytes([8, 0, 0, 0] * 50), 'x.1': bytes([2, 0]) * 99, 'none': b''}
   expected = []
@@ -101,7 +101,7 @@ def test_what_a_file_holds_decides_whatever_its_name(tmp_path):
   assert sorted(loaded.names) == sorted(expected)
   np.testing.assert_allclose(loaded.images, 77, atol=2)
   known = Image.registered_extensions().items()
-  assert {each for each, kind in known if kind in contents} <= {*opening.SUFFIXES}
+  assert {each for each, kind in known if kind in contents} <= {*image_opening.SUFFIXES}
 
 
 def test_one_thermal_picture_is_read_by_the_range_of_its_run(tmp_path):

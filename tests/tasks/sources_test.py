@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from tasks import left_out
+from tasks import ignored_files
 from tasks import sources
 from tests.tasks import fabricate
 
@@ -42,8 +42,8 @@ def test_debris_is_set_aside_wherever_it_is(tmp_path):
   for path in (folder, archive):
     source = sources.open_source(path)
     assert sorted(source.names) == sorted(own)
-    assert {*source.aside[left_out.DEBRIS]} == {*debris}
-    assert _counts(source) == {left_out.DEBRIS: len(debris)}
+    assert {*source.aside[ignored_files.DEBRIS]} == {*debris}
+    assert _counts(source) == {ignored_files.DEBRIS: len(debris)}
 
 
 def test_links_are_followed_once_and_only_where_asked(tmp_path):
@@ -60,14 +60,14 @@ def test_links_are_followed_once_and_only_where_asked(tmp_path):
 
   closed = sources.open_source(folder)
   assert closed.names == ('a/1', 'a/2')
-  assert _counts(closed) == {left_out.LINKED: 3, left_out.AGAIN: 1}
+  assert _counts(closed) == {ignored_files.LINKED: 3, ignored_files.AGAIN: 1}
 
   source = sources.open_source(folder, follow_links=True)
   assert source.names[:5] == ('a/1', 'a/2', 'a/file', 'b/3', 'b/y/4')
   assert source.names[5:] == ('b/y/up/5',)
   assert source.read('b/y/up/5') == b'5'
   # c, d, back, and x from the folder around it.
-  assert _counts(source) == {left_out.AGAIN: 4, left_out.BROKEN: 1}
+  assert _counts(source) == {ignored_files.AGAIN: 4, ignored_files.BROKEN: 1}
   before = source.stamp(source.names)
   (outside / '5').write_text('changed')
   assert source.stamp(source.names) != before
@@ -99,9 +99,13 @@ def test_an_archive_holds_what_it_holds_unpacked(tmp_path):
     assert packed.read(name) == unpacked.read(name)
   assert sorted(packed.empty) == sorted(unpacked.empty) == ['empty/inner', 'gone']
   # Out of the folder there is something; out of the archive there is nothing.
-  counts = {left_out.AGAIN: 1, left_out.SPECIAL: 1}
-  assert _counts(unpacked) == {**counts, left_out.BROKEN: 1, left_out.LINKED: 1}
-  assert _counts(packed) == {**counts, left_out.BROKEN: 2}
+  counts = {ignored_files.AGAIN: 1, ignored_files.SPECIAL: 1}
+  assert _counts(unpacked) == {
+    **counts,
+    ignored_files.BROKEN: 1,
+    ignored_files.LINKED: 1,
+  }
+  assert _counts(packed) == {**counts, ignored_files.BROKEN: 2}
 
 
 def test_of_two_files_of_one_name_in_an_archive_the_last_is_read(tmp_path):
@@ -112,7 +116,7 @@ def test_of_two_files_of_one_name_in_an_archive_the_last_is_read(tmp_path):
   source = sources.open_source(archive)
   assert source.names == ('1',)
   assert source.read('1') == b'later'
-  assert _counts(source) == {left_out.REPLACED: 1}
+  assert _counts(source) == {ignored_files.REPLACED: 1}
 
 
 def _tar(path, *members):
@@ -148,8 +152,8 @@ def test_names_of_an_archive_are_paths_within_it(tmp_path):
     'c3/y': '//c3/y',
     'c4/hard': '/c1/abs',
   }
-  assert source.aside[left_out.OUTSIDE] == [*out]
-  assert _counts(source) == {left_out.OUTSIDE: len(out), left_out.REPLACED: 1}
+  assert source.aside[ignored_files.OUTSIDE] == [*out]
+  assert _counts(source) == {ignored_files.OUTSIDE: len(out), ignored_files.REPLACED: 1}
   assert list(source.empty) == []
 
 
@@ -172,8 +176,8 @@ def test_a_link_of_an_archive_is_the_file_it_leads_to_or_is_aside(tmp_path):
   assert {name: source.read(name) for name in source.names} == dict.fromkeys(
     ('c1/x', 'c1/near', 'c2/far'), b'one'
   )
-  assert source.aside[left_out.BROKEN] == ['manifest.csv', 'c3/out', 'c3/round']
-  assert source.aside[left_out.AGAIN] == ['c4']
+  assert source.aside[ignored_files.BROKEN] == ['manifest.csv', 'c3/out', 'c3/round']
+  assert source.aside[ignored_files.AGAIN] == ['c4']
 
 
 @pytest.mark.parametrize(

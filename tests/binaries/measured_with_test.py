@@ -3,7 +3,7 @@ import json
 import pytest
 
 from binaries.config import evaluations
-from binaries.experiment import measured
+from binaries.experiment import measured_with
 
 _NUMBERS = {
   'labels/1%': 12.0,
@@ -34,10 +34,10 @@ def test_settings_that_are_not_the_run_s_are_beside_numbers(tmp_path, own, expec
   config = {'config': {'evaluation': {**stored, 'supervised_steps': 500}}}
   (tmp_path / 'config.json').write_text(json.dumps(config))
   numbers = {**_NUMBERS}
-  measured.add(numbers, evaluations.Evaluation(**own), tmp_path)
+  measured_with.add(numbers, evaluations.Evaluation(**own), tmp_path)
   assert numbers == _NUMBERS | expected
   scratch = {'finetune/1%/accuracy': 1.0}
-  measured.add(scratch, evaluations.Evaluation(**own), tmp_path, from_scratch=True)
+  measured_with.add(scratch, evaluations.Evaluation(**own), tmp_path, from_scratch=True)
   assert ('finetune/1%/supervised_steps' in scratch) == ('supervised_steps' in own)
 
 
@@ -45,7 +45,7 @@ def test_a_rate_that_is_chosen_later_is_said_to_be(tmp_path):
   config = {'config': {'evaluation': {'finetune_rate': 0.01}}}
   (tmp_path / 'config.json').write_text(json.dumps(config))
   numbers = {'finetune/1%/accuracy': 1.0}
-  measured.add(numbers, evaluations.Evaluation(), tmp_path)
+  measured_with.add(numbers, evaluations.Evaluation(), tmp_path)
   assert numbers == {'finetune/1%/accuracy': 1.0, 'finetune/1%/finetune_rate': 0.0}
 
 
@@ -66,7 +66,7 @@ def test_what_was_said_of_replaced_numbers_goes():
     'knn/10%/accuracy': 0.5,
     'finetune/1%/accuracy': 0.5,
   }
-  measured.put(stored, fresh)
+  measured_with.put(stored, fresh)
   assert stored == {
     **fresh,
     'knn/10%/accuracy/gain': 0.1,
@@ -77,6 +77,6 @@ def test_what_was_said_of_replaced_numbers_goes():
 def test_numbers_of_other_settings_are_not_alike():
   own = {'knn/1%/accuracy/deviation': 0.1, 'knn/1%/knn_k': 5.0, 'labels/1%': 12.0}
   other = {'knn/1%/accuracy/deviation': 0.2, 'labels/1%': 12.0}
-  assert not measured.is_alike('knn/1%/accuracy/deviation', own, other)
-  assert measured.is_alike('knn/1%/accuracy/deviation', own, {**own, **other})
-  assert measured.is_alike('labels/1%', own, other)
+  assert not measured_with.is_alike('knn/1%/accuracy/deviation', own, other)
+  assert measured_with.is_alike('knn/1%/accuracy/deviation', own, {**own, **other})
+  assert measured_with.is_alike('labels/1%', own, other)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, MutableMapping
 import os
 
 from binaries.config import evaluations
-from binaries.experiment import bits
+from binaries.experiment import precision_marks
 from tff_ssl.evaluation import finetune_search
 from tff_ssl.evaluation import intervals
 from tff_ssl.evaluation import method_names
@@ -26,8 +26,12 @@ _OF_ENCODERS: _Settings = {
 }
 _OF_SCRATCH: _Settings = {'knn': ('knn_k',), 'finetune': ('supervised_steps',)}
 # Without those of training from scratch, which no encoder shares.
-_COMPARED = (bits.NAME, 'knn_k', 'finetune_steps', 'finetune_rate')
-_BESIDE = (bits.NAME, *method_names.MEASURED_WITH, *finetune_search.Chosen._fields)
+_COMPARED = (precision_marks.NAME, 'knn_k', 'finetune_steps', 'finetune_rate')
+_BESIDE = (
+  precision_marks.NAME,
+  *method_names.MEASURED_WITH,
+  *finetune_search.Chosen._fields,
+)
 
 
 def add(

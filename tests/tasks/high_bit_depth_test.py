@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 import pytest
 
-from tasks import deep
+from tasks import high_bit_depth
 from tasks import images
 from tests.tasks import picture_files
 
@@ -21,9 +21,9 @@ _WHOLE_RANGE = images.Reading(pixel_range=(0.0, 65535.0))
 
 def _read(content):
   with Image.open(io.BytesIO(content)) as image:
-    assert deep.is_deep(image)
-    assert deep.UPPER not in deep.notes(content, image)
-    return deep.numbers(content, image)
+    assert high_bit_depth.is_deep(image)
+    assert high_bit_depth.UPPER not in high_bit_depth.notes(content, image)
+    return high_bit_depth.numbers(content, image)
 
 
 @pytest.mark.parametrize('channels', [1, 2, 3, 4])
@@ -70,7 +70,10 @@ def test_fourth_channel_that_a_tiff_does_not_explain_is_no_opacity(dtype):
     picture_files.tiff(values[..., :3]), 7, _WHOLE_RANGE, lambda _: None
   )
   np.testing.assert_array_equal(picture.pixels, without.pixels)
-  assert (picture.notes, without.notes) == ((f'{deep.CHANNELS} (1 of 4)',), ())
+  assert (picture.notes, without.notes) == (
+    (f'{high_bit_depth.CHANNELS} (1 of 4)',),
+    (),
+  )
 
 
 @pytest.mark.parametrize('order', ['<', '>'])
@@ -132,31 +135,34 @@ def _layered(channels, extra, photometric=2, **known):
   ('content', 'said'),
   [
     # Of no channel is said that it is opacity.
-    (_layered(4, 0), (f'{deep.CHANNELS} (1 of 4)',)),
-    (_layered(5, (0, 0)), (f'{deep.CHANNELS} (2 of 5)',)),
-    (_layered(6, (2, 0, 0)), (f'{deep.CHANNELS} (2 of 6)',)),
-    (_layered(2, 0, 1), (f'{deep.CHANNELS} (1 of 2)',)),
+    (_layered(4, 0), (f'{high_bit_depth.CHANNELS} (1 of 4)',)),
+    (_layered(5, (0, 0)), (f'{high_bit_depth.CHANNELS} (2 of 5)',)),
+    (_layered(6, (2, 0, 0)), (f'{high_bit_depth.CHANNELS} (2 of 6)',)),
+    (_layered(2, 0, 1), (f'{high_bit_depth.CHANNELS} (1 of 2)',)),
     (
       _layered(9, (0,) * 8, 1, planar=True, deflated=True),
-      (f'{deep.CHANNELS} (8 of 9)',),
+      (f'{high_bit_depth.CHANNELS} (8 of 9)',),
     ),
-    (_layered(5, 0, 5), (f'{deep.CHANNELS} (1 of 5)',)),
+    (_layered(5, 0, 5), (f'{high_bit_depth.CHANNELS} (1 of 5)',)),
     *((_layered(*whole), ()) for whole in ((4, 2), (4, 1), (2, 2, 1), (4, None, 5))),
-    (_OPAQUE.replace(b'cdef', b'none'), (f'{deep.CHANNELS} (1 of 4)',)),
+    (_OPAQUE.replace(b'cdef', b'none'), (f'{high_bit_depth.CHANNELS} (1 of 4)',)),
     (_OPAQUE, ()),
-    (b'P6 2 1 65535\n' + bytes(range(12)), (deep.UPPER,)),
-    (b'P6 2 1 1023\n' + bytes(range(12)), (deep.UPPER,)),
+    (b'P6 2 1 65535\n' + bytes(range(12)), (high_bit_depth.UPPER,)),
+    (b'P6 2 1 1023\n' + bytes(range(12)), (high_bit_depth.UPPER,)),
     (b'P6 2 1 255\n' + bytes(range(6)), ()),
-    (_jpeg_2000(12), (deep.UPPER,)),
+    (_jpeg_2000(12), (high_bit_depth.UPPER,)),
     (_jpeg_2000(8), ()),
-    (picture_files.tiff(_U16[..., :3], planar=True, deflated=True), (deep.UPPER,)),
+    (
+      picture_files.tiff(_U16[..., :3], planar=True, deflated=True),
+      (high_bit_depth.UPPER,),
+    ),
     (picture_files.tiff(_U16[..., :3].astype(np.uint8), planar=True), ()),
   ],
 )
 def test_bits_and_channels_that_are_not_read_are_said_to_be(content, said):
   with Image.open(io.BytesIO(content)) as image:
-    assert not deep.is_deep(image)
-    assert deep.notes(content, image) == said
+    assert not high_bit_depth.is_deep(image)
+    assert high_bit_depth.notes(content, image) == said
 
 
 @hypothesis.settings(max_examples=50, derandomize=True, deadline=None, database=None)

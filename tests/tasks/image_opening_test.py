@@ -11,9 +11,9 @@ import numpy as np
 from PIL import Image
 import pytest
 
+from tasks import image_opening
 from tasks import images
 from tasks import masks
-from tasks import opening
 from tests.tasks import picture_files
 
 _POSTSCRIPT = (
@@ -50,7 +50,9 @@ def test_other_formats_are_not_tried(kind):
 
 def test_bands_that_pillow_does_not_know_have_a_way_out():
   content = picture_files.tiff(np.zeros((2, 2, 4)), photometric=1, extra=(0, 0, 0))
-  with pytest.raises(opening.PictureError, match='save one of them, or three as RGB'):
+  with pytest.raises(
+    image_opening.PictureError, match='save one of them, or three as RGB'
+  ):
     picture_files.decode(content, 2)
 
 
@@ -64,13 +66,13 @@ def test_pictures_larger_than_pillow_reads_are_read():
 
 
 def test_oversized_files_are_refused_by_their_size(monkeypatch):
-  monkeypatch.setattr(opening, 'room', lambda: opening.Room(2**20))
+  monkeypatch.setattr(image_opening, 'room', lambda: image_opening.Room(2**20))
   content = picture_files.of(Image.new('RGB', (1000, 800)))
   with pytest.raises(ValueError, match=r'1,000 x 800 pixels take .* 0\.0 GiB') as error:
     picture_files.decode(content, 8)
   assert images.why_unreadable(error.value) == str(error.value)
   # Even how a PNG is turned may be said behind its pixels.
-  with pytest.raises(opening.MachineError, match='1,000 x 800 pixels take'):
+  with pytest.raises(image_opening.MachineError, match='1,000 x 800 pixels take'):
     images.size_of(content)
   # A JPEG is decoded at a fraction of its size.
   jpeg = picture_files.of(Image.new('RGB', (1000, 800), 'white'), 'JPEG')
@@ -82,12 +84,12 @@ def test_oversized_files_are_refused_by_their_size(monkeypatch):
 def test_a_picture_s_memory_is_not_underrated(monkeypatch, mode):
   amounts = []
 
-  class Room(opening.Room):
+  class Room(image_opening.Room):
     def take(self, amount, what):
       amounts.append(amount)
       return super().take(amount, what)
 
-  monkeypatch.setattr(opening, 'room', lambda: Room(2**30))
+  monkeypatch.setattr(image_opening, 'room', lambda: Room(2**30))
   content = picture_files.of(Image.new(mode, (300, 200)), 'TIFF')
   picture_files.decode(content, 8)
   # By hand: the bytes of Pillow's pixels, and those of the picture in RGB.
@@ -96,7 +98,7 @@ def test_a_picture_s_memory_is_not_underrated(monkeypatch, mode):
 
 
 def test_room_is_shared_and_never_exceeded():
-  room = opening.Room(100)
+  room = image_opening.Room(100)
   used, most, lock = 0, 0, threading.Lock()
   started = threading.Barrier(8)
 
@@ -118,12 +120,12 @@ def test_room_is_shared_and_never_exceeded():
   # All of it was given back.
   with room.take(100, 'pixels'):
     pass
-  with pytest.raises(opening.PictureError), room.take(101, 'pixels'):
+  with pytest.raises(image_opening.PictureError), room.take(101, 'pixels'):
     pass
 
 
 def test_nothing_is_opened_without_naming_formats():
-  root = pathlib.Path(opening.__file__).parent.parent
+  root = pathlib.Path(image_opening.__file__).parent.parent
   calls = [
     (path.name, call)
     for top in ('tasks', 'binaries', 'tff_ssl', 'docs')
