@@ -208,7 +208,7 @@ TABLE = collections.OrderedDict(
   ),
   # Its gradient of a gradient is the largest graph of all: without a loop.
   maml_ssfl=_row(
-    maml_ssfl.maml_ssfl, ssfl.objective(), maml_ssfl.MamlConfig(_FEDAVG, 0.1, True)
+    maml_ssfl.maml_ssfl, ssfl.objective(), maml_ssfl.MamlConfig(_FEDAVG, 0.1)
   ),
   fedca=Row(fedca.fedca, lambda optimizer: dictionaries.algorithm(optimizer, _EPOCHS)),
   fedsup=_labelled(
