@@ -129,7 +129,7 @@ def _no_decoder(_):
   ('place', 'fault', 'reason'),
   [
     ('tasks.sources._check_size', lambda name, _: _cannot_be_read(name), 'denied'),
-    ('tasks.opening.room', lambda: image_opening.Room(1), 'of memory'),
+    ('tasks.image_opening.room', lambda: image_opening.Room(1), 'of memory'),
     ('pydicom.pixels.get_decoder', _no_decoder, 'no decoder'),
   ],
 )
