@@ -21,11 +21,6 @@ os.environ.setdefault('GRPC_ENABLE_FORK_SUPPORT', '0')
 import pytest
 
 from tests import floors
-from tests import forked
-
-# Before any other conftest.py: what it forks must not have imported the library, whose
-# sessions have threads that a fork has not.
-forked.prepare()
 
 # Tracing makes many objects that stay: to look for garbage after each few is waste.
 gc.set_threshold(50_000, 20, 100)

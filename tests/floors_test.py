@@ -22,9 +22,9 @@ _MAX_FUNCTION_LINES = 60
 _BUDGETS = {
   'tff_ssl': 52_420,
   'tasks': 8_880,
-  'binaries': 15_970,
+  'binaries': 15_815,
   'docs': 6_490,
-  'tests': 66_010,
+  'tests': 65_920,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')

@@ -5,7 +5,7 @@ started it (`forks.end_with_parent`): none ends before its process has.
 """
 
 import abc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent import futures
 import contextlib
 import functools
@@ -61,10 +61,15 @@ _JobT = TypeVar('_JobT', bound=Job)
 def start(arguments: Sequence[str], log: TextIO) -> Process:
   """Starts one of our programs; it ends with this process, however that ends.
 
+  If it can be forked it begins five seconds sooner.
+
   Args:
     arguments: The arguments after `python`.
     log: The file for its output.
   """
+  option, *command = arguments
+  if option == '-m' and forks.can_fork():
+    return forks.Process(command, log.name, nice=_NICE)
   return subprocess.Popen(
     [sys.executable, *arguments],
     stdin=subprocess.DEVNULL,
@@ -83,30 +88,6 @@ def _in_child(parent: int) -> None:
   forks.end_with_parent(parent)
 
 
-@contextlib.contextmanager
-def starting() -> Iterator[Start]:
-  """Returns a function that starts our programs; they end with the block at the latest.
-
-  If possible they are forked by a process that has imported TensorFlow: each run is a
-  separate process, and begins five seconds sooner.
-  """
-  if not forks.can_fork():
-    yield start
-    return
-  by = forks.Forks(nice=_NICE)
-
-  def fork(arguments: Sequence[str], log: TextIO) -> Process:
-    option, *command = arguments
-    if option != '-m':
-      return start(arguments, log)
-    return forks.Process(by, command, str(pathlib.Path(log.name).absolute()))
-
-  try:
-    yield fork
-  finally:
-    by.close()
-
-
 class Runner(abc.ABC, Generic[_JobT]):
   """Runs jobs, a limited number at a time; a subclass says what a job is."""
 
@@ -117,7 +98,7 @@ class Runner(abc.ABC, Generic[_JobT]):
 
     Args:
       jobs: Most jobs that run at a time.
-      start: Starts a command; None: see `starting`.
+      start: Starts a command; None: `start` of this module.
       stream: Where progress is shown; None: stderr.
     """
     self._at_a_time = jobs
@@ -157,10 +138,8 @@ class Runner(abc.ABC, Generic[_JobT]):
       f'{len(waiting):,} of {len(jobs):,} runs to do, {self._at_a_time} at a time'
     )
     started = time.monotonic()
-    with contextlib.ExitStack() as opened:
-      threads = opened.enter_context(futures.ThreadPoolExecutor(self._at_a_time))
-      begin = self._start or opened.enter_context(starting())
-      doing = {threads.submit(self._do, each, begin): each for each in waiting}
+    with futures.ThreadPoolExecutor(self._at_a_time) as threads:
+      doing = {threads.submit(self._do, each): each for each in waiting}
       try:
         for done, ended in enumerate(futures.as_completed(doing), start=1):
           failure = ended.result()
@@ -177,7 +156,7 @@ class Runner(abc.ABC, Generic[_JobT]):
     self._stream.write(f'{text}\n')
     self._stream.flush()
 
-  def _do(self, each: _JobT, begin: Start) -> str:
+  def _do(self, each: _JobT) -> str:
     """Runs the commands of a job; returns what failed, '' if nothing did."""
     each.log.parent.mkdir(parents=True, exist_ok=True)
     begun: list[str] = []
@@ -190,7 +169,7 @@ class Runner(abc.ABC, Generic[_JobT]):
       if command == begun:
         return f'{each}: {self.missing(each)}.'
       with each.log.open('a', encoding='utf-8') as log:
-        process = begin(command, log)
+        process = (self._start or start)(command, log)
       self._running.add(process)
       if self._stopping.is_set():
         process.kill()

@@ -107,7 +107,7 @@ class Runner(job_runner.Runner[Job]):
       columns: All runs of the campaign, with the columns that are stored of each.
       data: Path of the data, by task.
       at_a_time: Most jobs that run at a time; None: one per core.
-      start: Starts a command; None: see `job_runner.starting`.
+      start: Starts a command; None: see `job_runner.start`.
       stream: Where progress is shown; None: stderr.
 
     Raises:

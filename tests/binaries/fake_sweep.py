@@ -69,7 +69,6 @@ def swept(tmp_path, monkeypatch):
 
   def call(*flags, **how):
     fake = _Fake(tmp_path / 'out', **how)
-    monkeypatch.setattr(job_runner.forks, 'can_fork', lambda: False)
     monkeypatch.setattr(job_runner, 'start', fake)
     rounds = () if any('rounds=' in flag for flag in flags) else ('--rounds=2',)
     given = (*rounds, f'--out={tmp_path}/out', '--formats=markdown,png', *flags)

@@ -1,11 +1,13 @@
 """Programs that are forked by a process with TensorFlow in it."""
 
+from concurrent import futures
 import os
 import signal
 import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from binaries.launching import forks
@@ -14,23 +16,6 @@ from tests import forked
 from tests.binaries import launch
 
 _SLEEPER = 'tests.binaries.sleeper'
-# Stand-ins for the process that forks: it answers with its own number, and before that
-# with what somebody was told who no longer waits for it.
-_ANSWERS = """
-import json, os
-for line in open(0):
-  number, request = json.loads(line)
-  print(json.dumps([number - 1, None]), flush=True)
-  print(json.dumps([number, os.getpid()]), flush=True)
-"""
-
-
-@pytest.fixture
-def by():
-  """One without libraries: what it forks begins at once."""
-  made = forks.Forks(libraries=())
-  yield made
-  made.close()
 
 
 def _wait(condition):
@@ -42,7 +27,6 @@ def _wait(condition):
 
 
 def test_a_forked_program_is_a_process(tmp_path):
-  """Forked by the process that forks those of all tests: to import takes seconds."""
   process = forked.Process('binaries.dcco', '--cheese=1')
   with pytest.raises(ChildProcessError):
     os.waitpid(process.pid, os.WNOHANG)
@@ -61,29 +45,6 @@ def test_no_two_forked_programs_draw_the_same(tmp_path):
   one, other = (process.communicate()[0].split() for process in started)
   assert len(one) == len(other) == 5
   assert not {*one} & {*other}
-
-
-def test_one_that_forks_is_started_with_the_first_and_ends():
-  started = forks.Forks([sys.executable, '-c', _ANSWERS])
-  pid = started.status(1)
-  assert started.start('partition', [], {}, []) == pid
-  os.kill(pid, 0)
-  started.close()
-  with pytest.raises(ProcessLookupError):
-    os.kill(pid, 0)
-  started.close()
-
-
-def test_forks_end_with_their_parent(by, tmp_path):
-  process = forks.Process(by, [_SLEEPER, str(tmp_path)], str(tmp_path / 'log'))
-  _wait(lambda: [*tmp_path.glob('*.pid')])
-  assert process.poll() is None
-  os.kill(by._process.pid, signal.SIGKILL)
-  assert process.wait(60) == -signal.SIGKILL
-  _wait(lambda: not launch.is_alive(process.pid))
-  # Another is started for the next.
-  again = forks.Process(by, [_SLEEPER, str(tmp_path)], str(tmp_path / 'log'))
-  assert again.poll() is None
 
 
 def test_a_process_ends_if_its_parent_ended_before_the_kernel_was_asked():
@@ -105,47 +66,51 @@ def test_a_process_ends_if_its_parent_ended_before_the_kernel_was_asked():
   assert (ended.stdout, ended.stderr) == (b'', b'')
 
 
-def test_one_that_does_not_begin_says_so():
-  broken = forks.Forks([sys.executable, '-c', ''])
-  with pytest.raises(ChildProcessError, match='the process that forks programs'):
-    broken.start(_SLEEPER, [], {}, [])
-
-
-def test_a_forked_program_has_the_interface_of_popen(by, tmp_path):
+@pytest.fixture
+def sleeper(tmp_path):
+  """A program that leaves a file with its number, and sleeps."""
   log = tmp_path / 'log'
   log.write_text('before\n')
-  process = forks.Process(by, [_SLEEPER, str(tmp_path)], str(log))
+  process = forks.Process([_SLEEPER, str(tmp_path)], str(log), nice=1)
   _wait(lambda: [*tmp_path.glob('*.pid')])
-  assert (tmp_path / f'{process.pid}.pid').exists()
-  with pytest.raises(subprocess.TimeoutExpired):
-    process.wait(0.05)
-  process.send_signal(signal.SIGTERM)
-  # As of any program of ours before it begins.
-  assert process.wait(60) == process.returncode == 128 + signal.SIGTERM
+  yield process
   process.kill()
-  lines = log.read_text().splitlines()
+
+
+def test_a_forked_program_has_the_interface_of_popen(sleeper, tmp_path):
+  assert (tmp_path / f'{sleeper.pid}.pid').exists()
+  assert sleeper.poll() is None
+  with pytest.raises(subprocess.TimeoutExpired):
+    sleeper.wait(0.05)
+  sleeper.send_signal(signal.SIGTERM)
+  # As of any program of ours before it begins.
+  assert sleeper.wait(60) == sleeper.returncode == 128 + signal.SIGTERM
+  lines = (tmp_path / 'log').read_text().splitlines()
   assert lines[:2] == ['before', 'begun']
   assert 'stopped before it began' in lines[-1]
 
 
-def test_programs_are_forked_with_the_priority_of_runs(tmp_path, monkeypatch):
-  monkeypatch.setattr(forks, 'can_fork', lambda: True)
-  monkeypatch.setattr(forks, '_LIBRARIES', ())
-  with (tmp_path / 'log').open('a') as log, job_runner.starting() as start:
-    ours = start(['-m', _SLEEPER, str(tmp_path)], log)
-    other = start(['-c', 'import time; time.sleep(600)'], log)
-    assert isinstance(ours, forks.Process)
-    assert isinstance(other, subprocess.Popen)
-    _wait(lambda: [*tmp_path.glob('*.pid')])
-    nice = os.getpriority(os.PRIO_PROCESS, ours.pid)
-    assert nice == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
-    other.kill()
-    other.wait()
-  _wait(lambda: not launch.is_alive(ours.pid))
+def test_several_threads_wait_for_one_forked_program(sleeper):
+  with futures.ThreadPoolExecutor(4) as threads:
+    waiting = [threads.submit(sleeper.wait, 60) for _ in range(4)]
+    sleeper.kill()
+    assert {each.result() for each in waiting} == {-signal.SIGKILL}
 
 
-def test_programs_start_by_themselves_where_a_gpu_is(tmp_path, monkeypatch):
+def test_forked_programs_end_with_the_server(sleeper):
+  """Which is started again for the next."""
+  server = psutil.Process(sleeper.pid).ppid()
+  assert server != os.getpid()
+  os.kill(server, signal.SIGKILL)
+  _wait(lambda: not launch.is_alive(sleeper.pid))
+  assert sleeper.wait(60) != 0
+  assert forked.Process('tests.binaries.draws').wait(60) == 0
+
+
+def test_jobs_are_started_by_themselves_where_a_gpu_is(tmp_path, monkeypatch):
   monkeypatch.setattr(forks, '_ACCELERATORS', (str(tmp_path),))
-  assert not forks.can_fork()
-  with job_runner.starting() as start:
-    assert start is job_runner.start
+  with (tmp_path / 'log').open('a') as log:
+    process = job_runner.start(['-m', 'tests.binaries.sleeper', '.'], log)
+  assert isinstance(process, subprocess.Popen)
+  process.kill()
+  process.wait()

@@ -31,10 +31,10 @@ class Runner(job_runner.Runner):
 @dataclasses.dataclass(frozen=True)
 class Job:
   log: pathlib.Path
-forks._LIBRARIES = ()
-start = None if sys.argv[2] == 'forked' else job_runner.start
+forks.CONTEXT.set_forkserver_preload([])
+forks.can_fork = lambda: sys.argv[2] == 'forked'
 jobs = [Job(folder / f'{name}.log') for name in 'bc']
-stopping.interruptible(lambda: Runner(2, start).run(jobs), '')
+stopping.interruptible(lambda: Runner(2).run(jobs), '')
 """
 
 
