@@ -7,6 +7,7 @@ from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import finetune_search
 from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import method_names
+from tff_ssl.evaluation import methods
 
 
 def of_encoders(config: run_config.RunConfig) -> list[str]:
@@ -39,3 +40,26 @@ def finetune_choice(config: run_config.RunConfig) -> finetune_search.Search | No
 def knn_config(config: run_config.RunConfig) -> knn.KnnConfig:
   """Returns how kNN votes."""
   return knn.KnnConfig(config.evaluation.knn_k)
+
+
+def frozen_methods(
+  config: run_config.RunConfig,
+  federated: methods.Federated | None = None,
+  collect: methods.Collect | None = None,
+) -> dict[str, methods.Method]:
+  """Returns by name the methods that evaluate a frozen encoder by classes.
+
+  Args:
+    config: The run.
+    federated: Trains the probe of the method federated_linear; None: there is none.
+    collect: Collects the sums of the method one_round; see `methods.OneRound`.
+  """
+  known: list[methods.Method] = [
+    methods.Knn(knn_config(config)),
+    methods.Linear(),
+    methods.Lars(),
+    methods.OneRound(collect),
+  ]
+  if federated is not None:
+    known.append(methods.FederatedLinear(federated))
+  return {method.name: method for method in known}

@@ -21,6 +21,7 @@ from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import finetune_search
 from tff_ssl.evaluation import inputs
 from tff_ssl.evaluation import intervals
+from tff_ssl.evaluation import methods as methods_lib
 from tff_ssl.evaluation import online_knn
 from tff_ssl.evaluation import population_statistics
 from tff_ssl.evaluation import scores
@@ -51,6 +52,7 @@ class Evaluator:
     config: The run.
     skipped: Why there are no numbers; None: there are.
     validation: The labelled validation split; None: there is none.
+    problem: What an encoder is evaluated on.
     balanced: Whether balanced accuracy is shown as well.
     of_inputs: A line on how the inputs are reduced where they are evaluated; or ''.
     seen: What was predicted of the test examples by the encoder that was last
@@ -62,10 +64,10 @@ class Evaluator:
     config: run_config.RunConfig,
     task: task_types.Task,
     encoder: network.Network,
-    federated: suite.Federated | None = None,
+    federated: methods_lib.Federated | None = None,
     deal: scores.Deal | None = None,
     logits: Callable[[network.Params, Any], Any] | None = None,
-    collect: suite.Collect | None = None,
+    collect: methods_lib.Collect | None = None,
   ):
     """Initializes the evaluator.
 
@@ -91,7 +93,6 @@ class Evaluator:
         )
     self.config = config
     self.seen: dict[str, intervals.Tested] = {}
-    self._task = task
     labelled = task.validation is not None and np.any(task.validation.label >= 0)
     self.validation = task.validation if labelled else None
     own = config.evaluation.precision
@@ -100,9 +101,16 @@ class Evaluator:
     # By default in float32, as it is exported; fine-tuning also trains it in this.
     self._encoder = encoder.with_precision(own)
     self._infer = functools.partial(encoder.infer, precision=own)
-    self._federated = federated
-    self._collect = collect
-    self._deal = deal
+    self.problem = scores.Problem(
+      task.train,
+      task.test,
+      task.num_classes,
+      task.case_level,
+      encoder.field,
+      self.validation,
+      deal,
+    )
+    self._methods = evaluation.frozen_methods(config, federated, collect)
     together = encoder.batch_in_cache()
     self._classify = logits and feature_sets.build_encode(logits, together)
     self._encode = feature_sets.build_encode(self._infer, together)
@@ -124,7 +132,7 @@ class Evaluator:
     Args:
       params: Parameters of the encoder, with its population statistics if it has any.
       seen: What was predicted is appended to it; None: it is not kept.
-      methods: Methods of `suite`; None: those of the run.
+      methods: Names of methods; None: those of the run.
     """
     if self.skipped is not None:
       return collections.OrderedDict()
@@ -163,14 +171,7 @@ class Evaluator:
     if self._classify is not None and self.skipped is None:
       numbers.update(
         suite.evaluate_classifier(
-          functools.partial(self._classify, params),
-          self._task.test,
-          num_classes=self._task.num_classes,
-          case_level=self._task.case_level,
-          deal=self._deal,
-          field=self._encoder.field,
-          validation=self.validation,
-          seen=seen,
+          functools.partial(self._classify, params), self.problem, seen
         )
       )
     if seen:
@@ -195,13 +196,13 @@ class Evaluator:
     """Returns the few examples for kNN during training; None: nothing is labelled."""
     if self.skipped is not None:
       return None
-    queried: dict[str, encoded.Examples] = {'': self._task.test}
+    queried: dict[str, encoded.Examples] = {'': self.problem.test}
     if self.validation is not None:
       queried[suite.VALIDATION] = self.validation
     return online_knn.choose(
-      self._task.train,
+      self.problem.train,
       queried,
-      self._task.num_classes,
+      self.problem.num_classes,
       self.config.random_seed,
       self._encoder.field,
       evaluation.knn_config(self.config),
@@ -283,7 +284,7 @@ class Evaluator:
     methods = [each for each in self._frozen() if each in inputs.METHODS]
     if self.skipped is not None or not methods:
       return {}
-    known, found = self._task.train[self._encoder.field], {}
+    known, found = self.problem.train[self._encoder.field], {}
     for name, encode in inputs.encodings(known, self._encoder.output_dim).items():
       seen: list[intervals.Tested] = []
       found[name] = self._evaluate(
@@ -304,7 +305,9 @@ class Evaluator:
 
   def untrained(self) -> network.Params:
     """Returns the random encoder: `initial_params`, with population statistics."""
-    return self._complete(self.initial_params(), self._task.train[self._encoder.field])
+    return self._complete(
+      self.initial_params(), self.problem.train[self._encoder.field]
+    )
 
   def initial_params(self) -> network.Params:
     """Returns the parameters from which every algorithm starts with this seed."""
@@ -334,7 +337,7 @@ class Evaluator:
   ) -> Callable[..., fine_tuning.Finetuned]:
     return fine_tuning.FineTuning(
       self._encoder.apply,
-      self._task.num_classes,
+      self.problem.num_classes,
       config,
       self._infer,
       self._complete,
@@ -356,7 +359,7 @@ class Evaluator:
 
     Args:
       params: Parameters of the encoder, or a function of inputs in its place.
-      methods: Methods of `suite`.
+      methods: Names of methods.
       fractions: Shares of the labels.
       finetune_fn: For the method finetune.
       tested: The tested examples' encodings, if already known.
@@ -368,26 +371,19 @@ class Evaluator:
     encode: Callable[[np.ndarray], np.ndarray]
     encode = params if callable(params) else functools.partial(self._encode, params)
     if tested is not None:
-      splits = [self._task.test, self.validation]
-      known = [split[self._encoder.field] for split in splits if split is not None]
-      encode = feature_sets.knowing(encode, known, tested)
+      splits = [self.problem.test, self.validation]
+      queried = [split[self._encoder.field] for split in splits if split is not None]
+      encode = feature_sets.knowing(encode, queried, tested)
+    known = dict(self._methods)
+    if finetune_fn is not None:
+      known['finetune'] = methods_lib.Finetune(finetune_fn)
     with stages.show_progress():
       numbers = suite.evaluate(
         encode,
-        self._task.train,
-        self._task.test,
-        num_classes=self._task.num_classes,
-        methods=methods,
+        self.problem,
+        [known[name] for name in methods],
         fractions=fractions,
-        case_level=self._task.case_level,
         seed=self.config.random_seed,
-        finetune=finetune_fn,
-        federated=self._federated,
-        collect=self._collect,
-        deal=self._deal,
-        field=self._encoder.field,
-        knn_config=evaluation.knn_config(self.config),
-        validation=self.validation,
         draws=None if draw is None else [draw],
         seen=seen,
       )

@@ -19,8 +19,8 @@ from binaries.config import run_config
 from tasks import task_types
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.evaluation import method_names
+from tff_ssl.evaluation import methods
 from tff_ssl.evaluation import scores
-from tff_ssl.evaluation import suite
 from tff_ssl.partition import partitions
 from tff_ssl.partition import spec
 from tff_ssl.simulation import client_heads
@@ -37,8 +37,8 @@ class WithClients(NamedTuple):
     deal: Deals test examples to clients, for fairness.
   """
 
-  federated: suite.Federated | None
-  collect: suite.Collect | None
+  federated: methods.Federated | None
+  collect: methods.Collect | None
   deal: scores.Deal | None
 
 
@@ -114,7 +114,7 @@ def probe(
   task: task_types.Task,
   partition: partitions.Partition,
   given: evaluations.FederatedLinear,
-) -> suite.Federated:
+) -> methods.Federated:
   """Returns what trains the linear probe with FedAvg.
 
   Args:

@@ -88,7 +88,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
     aggregation.build(config, sizes),
   )
   evaluator = evaluating.Evaluator(config, sides.server, encoder)
-  measure, every = _build_measure(sides.server, problem, process, evaluator)
+  measure, every = _build_measure(problem, process, evaluator)
   return experiments.Experiment(
     config,
     task,
@@ -152,7 +152,6 @@ def _build_cohorts(
 
 
 def _build_measure(
-  task: task_types.Task,
   problem: building.Problem,
   process: processes.Process,
   evaluator: evaluating.Evaluator,
@@ -160,7 +159,6 @@ def _build_measure(
   """Returns the evaluation: classifiers often, all methods rarely.
 
   Args:
-    task: The task that is evaluated.
     problem: What is trained.
     process: What trains it; its algorithm names the classifiers of teacher and student.
     evaluator: Evaluates by all methods.
@@ -186,12 +184,7 @@ def _build_measure(
     if loop.is_due(round, accuracy_every, config.rounds):
       for name, own in classifiers(state).items():
         found = suite.evaluate_classifier(
-          functools.partial(classify, collections.OrderedDict(own)),
-          task.test,
-          num_classes=task.num_classes,
-          case_level=task.case_level,
-          field=task.field,
-          validation=evaluator.validation,
+          functools.partial(classify, collections.OrderedDict(own)), evaluator.problem
         )
         for score in (
           method_names.SCORES if evaluator.balanced else method_names.SCORES[:1]

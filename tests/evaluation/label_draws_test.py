@@ -1,5 +1,6 @@
 """Means and deviations over draws of few labels."""
 
+import functools
 import statistics
 import types
 
@@ -9,6 +10,8 @@ import pytest
 from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import label_fractions
+from tff_ssl.evaluation import methods
+from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import suite
 
 _LABELS = np.arange(200) % 4
@@ -97,20 +100,21 @@ def test_the_numbers_of_a_probe_are_means_over_its_draws():
     for d in range(8)
   ]
   assert len(set(right)) > 2
-  arguments = {
-    'num_classes': 3,
-    'methods': ('knn',),
-    'fractions': (0.1, 1.0),
-    'seed': 5,
-    'field': 'vectors',
-    'knn_config': knn.KnnConfig(1),
-  }
-  found = suite.evaluate(lambda x: x, train, test, **arguments)
+  problem = scores.Problem(train, test, 3, field='vectors')
+  evaluate = functools.partial(
+    suite.evaluate,
+    lambda x: x,
+    problem,
+    [methods.Knn(knn.KnnConfig(1))],
+    fractions=(0.1, 1.0),
+    seed=5,
+  )
+  found = evaluate()
   assert found['knn/10%/accuracy'] == pytest.approx(statistics.mean(right))
   assert found['knn/10%/accuracy/deviation'] == pytest.approx(statistics.stdev(right))
   assert found['draws/10%'] == 8 and found['labels/10%'] == 9
   assert found['knn/100%/accuracy'] == pytest.approx(nearest(np.arange(90)))
   assert not [name for name in found if '100%' in name and 'deviation' in name]
-  third = suite.evaluate(lambda x: x, train, test, **arguments, draws=[2])
+  third = evaluate(draws=[2])
   assert third['knn/10%/accuracy'] == pytest.approx(right[2])
   assert 'draws/10%' not in third

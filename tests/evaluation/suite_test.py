@@ -15,7 +15,8 @@ from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import linear_probe
-from tff_ssl.evaluation import method_names
+from tff_ssl.evaluation import methods
+from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import suite
 
 
@@ -28,6 +29,9 @@ _PARAMS = collections.OrderedDict(scale=tf.ones([3]))
 
 def _encode(images):
   return feature_sets.build_encode(_apply)(_PARAMS, images)
+
+
+_PROBES = (methods.Knn(), methods.Linear())
 
 
 class _Examples(types.SimpleNamespace):
@@ -49,31 +53,34 @@ def test_names_and_numbers_of_a_solved_task():
   run = fine_tuning.FineTuning(
     _apply, 3, fine_tuning.FinetuneConfig(learning_rate=0.3, num_steps=40)
   )
+  problem = scores.Problem(_examples(60, 1, seed=0), _examples(30, 1, seed=1), 3)
   results = suite.evaluate(
     _encode,
-    _examples(60, 1, seed=0),
-    _examples(30, 1, seed=1),
-    num_classes=3,
-    methods=method_names.METHODS,
+    problem,
+    [
+      *_PROBES,
+      methods.Lars(),
+      methods.OneRound(),
+      methods.Finetune(functools.partial(run, _PARAMS)),
+    ],
     fractions=(0.1, 1.0),
-    finetune=functools.partial(run, _PARAMS),
   )
-  scores = ['accuracy', 'balanced_accuracy', 'recall/0', 'recall/1', 'recall/2']
+  ends = ['accuracy', 'balanced_accuracy', 'recall/0', 'recall/1', 'recall/2']
   expected = []
   for percent in ('10%', '100%'):
     expected.append(f'labels/{percent}')
-    of_draws = scores
+    of_draws = ends
     if percent == '10%':
       expected.append('draws/10%')
-      deviations = [(score, f'{score}/deviation') for score in scores[:2]]
-      of_draws = [*itertools.chain(*deviations), *scores[2:]]
+      deviations = [(score, f'{score}/deviation') for score in ends[:2]]
+      of_draws = [*itertools.chain(*deviations), *ends[2:]]
     expected.extend(f'knn/{percent}/{score}' for score in of_draws)
     expected.append(f'linear/{percent}/converged')
     for prefix in ('linear', 'lars', 'lda', 'ridge', 'finetune'):
       strength = {'lda': 'shrinkage', 'ridge': 'penalty'}.get(prefix)
       if strength:
         expected.append(f'{prefix}/{percent}/{strength}')
-      used = scores if prefix == 'finetune' else of_draws
+      used = ends if prefix == 'finetune' else of_draws
       expected.extend(f'{prefix}/{percent}/{score}' for score in used)
   assert list(results) == expected
   assert results['labels/10%'] == 6.0 and results['labels/100%'] == 60.0
@@ -89,12 +96,9 @@ def test_neighbours_of_knn_are_as_many_as_told():
   # All vote, and equally: a tie, which the lowest class wins.
   found = suite.evaluate(
     _encode,
-    train,
-    test,
-    num_classes=3,
-    methods=('knn',),
+    scores.Problem(train, test, 3),
+    [methods.Knn(knn.KnnConfig(60, 1e9))],
     fractions=(1.0,),
-    knn_config=knn.KnnConfig(60, 1e9),
   )
   assert found['knn/100%/recall/0'] == 1.0
   assert found['knn/100%/accuracy'] == np.mean(test.label == 0)
@@ -109,12 +113,11 @@ def test_data_are_encoded_once(case_level):
     return _encode(images)
 
   train, test = _examples(40, 2, seed=0), _examples(20, 3, seed=1)
-  results = suite.evaluate(encode, train, test, num_classes=3, case_level=case_level)
+  problem = scores.Problem(train, test, 3, case_level)
+  results = suite.evaluate(encode, problem, _PROBES)
   assert counts == [80, 60]
   # Of few labels, only examples of their draws are encoded; the numbers are the same.
-  few = suite.evaluate(
-    encode, train, test, num_classes=3, case_level=case_level, fractions=(0.01, 0.1)
-  )
+  few = suite.evaluate(encode, problem, _PROBES, fractions=(0.01, 0.1))
   units = train.label
   if case_level:
     units = units[np.unique(train.case, return_index=True)[1]]
@@ -139,13 +142,9 @@ def test_case_level_pools_images_before_classifying():
   by_image, by_case = (
     suite.evaluate(
       _encode,
-      train,
-      test,
-      num_classes=3,
-      methods=('knn', 'finetune'),
+      scores.Problem(train, test, 3, case_level),
+      [methods.Knn(), methods.Finetune(functools.partial(run, _PARAMS))],
       fractions=(0.5,),
-      case_level=case_level,
-      finetune=functools.partial(run, _PARAMS),
     )
     for case_level in (False, True)
   )
@@ -156,13 +155,14 @@ def test_case_level_pools_images_before_classifying():
 
 def test_unlabelled_examples_take_no_part():
   train, test = _examples(60, 1, seed=0), _examples(30, 1, seed=1)
-  clean = suite.evaluate(_encode, train, test, num_classes=3)
+  problem = scores.Problem(train, test, 3)
+  clean = suite.evaluate(_encode, problem, _PROBES)
   for examples in (train, test):
     junk = _examples(20, 1, seed=2)
     examples.image = np.concatenate([examples.image, junk.image])
     examples.label = np.concatenate([examples.label, np.full([20], -1)])
     examples.case = np.concatenate([examples.case, 1000 + junk.case])
-  assert suite.evaluate(_encode, train, test, num_classes=3) == clean
+  assert suite.evaluate(_encode, problem, _PROBES) == clean
 
 
 def test_absent_class_has_no_recall_and_seed_decides():
@@ -172,8 +172,9 @@ def test_absent_class_has_no_recall_and_seed_decides():
     x[kept] for x in (test.image, test.label, test.case)
   )
   train.label = np.random.default_rng(0).permutation(train.label)
+  problem = scores.Problem(train, test, 3)
   first, again, other = (
-    suite.evaluate(_encode, train, test, num_classes=3, seed=seed) for seed in (0, 0, 1)
+    suite.evaluate(_encode, problem, _PROBES, seed=seed) for seed in (0, 0, 1)
   )
   assert first == again and first != other
   assert 'knn/1%/recall/1' not in first and 'knn/1%/recall/2' in first
@@ -190,13 +191,9 @@ def test_federated_probe_is_given_the_encodings_and_what_is_kept(case_level):
 
   results = suite.evaluate(
     _encode,
-    train,
-    test,
-    num_classes=3,
-    methods=('linear', method_names.FEDERATED_LINEAR),
+    scores.Problem(train, test, 3, case_level),
+    [methods.Linear(), methods.FederatedLinear(federated)],
     fractions=(0.1, 1.0),
-    case_level=case_level,
-    federated=federated,
   )
   for percent, (encodings, labels, kept) in zip(('10%', '100%'), calls, strict=True):
     assert encodings.shape == ((40, 3) if case_level else (80, 3))
@@ -210,17 +207,16 @@ def test_federated_probe_is_given_the_encodings_and_what_is_kept(case_level):
 
 def test_one_round_heads_are_solved_of_the_sums_that_are_collected():
   train, test = _examples(40, 2, seed=0), _examples(20, 2, seed=1)
-  evaluate = functools.partial(
-    suite.evaluate, _encode, train, test, num_classes=3, methods=['one_round']
-  )
-  plain = evaluate(fractions=(0.5,))
+  problem = scores.Problem(train, test, 3)
+  plain = suite.evaluate(_encode, problem, [methods.OneRound()], fractions=(0.5,))
 
   def collect(features, labels, kept):
     # Class 0 has been swapped for class 1, and the other way round.
     swapped = np.array([1, 0, 2])[labels[kept]]
     return closed_form.moments(features[kept], swapped, 3)
 
-  other = evaluate(fractions=(0.5,), collect=collect)
+  swapping = [methods.OneRound(collect)]
+  other = suite.evaluate(_encode, problem, swapping, fractions=(0.5,))
   for head in ('lda', 'ridge'):
     assert plain[f'{head}/50%/accuracy'] == 1.0
     assert other[f'{head}/50%/recall/2'] == 1.0
@@ -239,16 +235,16 @@ def test_fairness_is_over_the_clients_of_the_labelled_test_examples():
 
   # Class 1 is never seen in training, and so never right.
   train.label[train.label == 1] = -1
-  results = suite.evaluate(
-    _encode, train, test, num_classes=3, fractions=(1.0,), deal=deal
-  )
+  problem = scores.Problem(train, test, 3, deal=deal)
+  results = suite.evaluate(_encode, problem, _PROBES, fractions=(1.0,))
   np.testing.assert_array_equal(dealt, [(labels, cases)])
   assert results['fairness/clients'] == 2.0
   for method in ('knn', 'linear'):
     start = f'fairness/{method}/100%/accuracy'
     found = {k: results[f'{start}/{k}'] for k in ('mean', 'std', 'worst_decile')}
     assert found == {'mean': 0.5, 'std': 0.5, 'worst_decile': 0.0}
-  plain = suite.evaluate(_encode, train, test, num_classes=3, fractions=(1.0,))
+  undealt = scores.Problem(train, test, 3)
+  plain = suite.evaluate(_encode, undealt, _PROBES, fractions=(1.0,))
   assert plain == {k: v for k, v in results.items() if not k.startswith('fairness/')}
 
 
@@ -261,28 +257,22 @@ def test_own_classifier_is_tested_as_it_is(case_level):
   logits = np.eye(3)[np.maximum(test.label, 0)]
   first = np.flatnonzero(test.case == 0)[0]
   logits[first] = [0.0, 9.0, 0.0]
-  found = suite.evaluate_classifier(
-    lambda _: logits, test, num_classes=3, case_level=case_level
-  )
+  problem = scores.Problem(test, test, 3, case_level)
+  found = suite.evaluate_classifier(lambda _: logits, problem)
   right, of_class_0 = (4 / 5, 1 / 2) if case_level else (14 / 15, 5 / 6)
   assert found['classifier/accuracy'] == pytest.approx(right)
   assert found['classifier/recall/0'] == pytest.approx(of_class_0)
   assert found['classifier/recall/1'] == 1.0
 
 
-def test_refuses_bad_input():
+def test_refuses_diverged_encodings_and_no_labels():
   train, test = _examples(6, 1, seed=0), _examples(6, 1, seed=1)
-  with pytest.raises(ValueError, match="'svm'; it must be one of knn, linear"):
-    suite.evaluate(_encode, train, test, num_classes=3, methods=['svm'])
-  with pytest.raises(ValueError, match='needs the argument finetune'):
-    suite.evaluate(_encode, train, test, num_classes=3, methods=['finetune'])
-  with pytest.raises(ValueError, match='needs the argument federated'):
-    suite.evaluate(_encode, train, test, num_classes=3, methods=['federated_linear'])
+  problem = scores.Problem(train, test, 3)
   with pytest.raises(ValueError, match='training images are not finite'):
-    suite.evaluate(lambda x: np.full([len(x), 2], np.nan), train, test, num_classes=3)
+    suite.evaluate(lambda x: np.full([len(x), 2], np.nan), problem, _PROBES)
   test.label = np.full([6], -1)
   with pytest.raises(ValueError, match='None of the test examples has a label'):
-    suite.evaluate(_encode, train, test, num_classes=3)
+    suite.evaluate(_encode, problem, _PROBES)
 
 
 @pytest.mark.long_for('True')
@@ -293,23 +283,26 @@ def test_validation_numbers_are_those_of_testing_on_the_validation_split(case_le
   test.case, validation.case = 2 * test.case + 100, 2 * validation.case + 101
   validation.label = (validation.label + (validation.case % 5 == 0)) % 3
   run = fine_tuning.FineTuning(_apply, 3, fine_tuning.FinetuneConfig(0.3, num_steps=5))
-  told = {
-    'num_classes': 3,
-    'methods': method_names.METHODS,
-    'fractions': (0.5,),
-    'case_level': case_level,
-    'finetune': functools.partial(run, _PARAMS),
-  }
-  found = suite.evaluate(_encode, train, test, validation=validation, **told)
-  of_test = suite.evaluate(_encode, train, test, **told)
-  of_validation = suite.evaluate(_encode, train, validation, **told)
+  both = scores.Problem(train, test, 3, case_level, validation=validation)
+  tuning = methods.Finetune(functools.partial(run, _PARAMS))
+  found, of_test, of_validation = (
+    suite.evaluate(
+      _encode,
+      problem,
+      [*_PROBES, methods.Lars(), methods.OneRound(), tuning],
+      fractions=(0.5,),
+    )
+    for problem in (
+      both,
+      scores.Problem(train, test, 3, case_level),
+      scores.Problem(train, validation, 3, case_level),
+    )
+  )
   scored = [name for name in of_test if 'accuracy' in name or 'recall' in name]
   expected = {**of_test, **{f'validation/{n}': of_validation[n] for n in scored}}
   assert dict(found) == expected
   assert found['validation/knn/50%/accuracy'] < found['knn/50%/accuracy']
-  own = suite.evaluate_classifier(
-    _encode, test, num_classes=3, case_level=case_level, validation=validation
-  )
+  own = suite.evaluate_classifier(_encode, both)
   assert own['classifier/accuracy'] == 1
   assert own['validation/classifier/accuracy'] < 1
 
@@ -322,27 +315,11 @@ def test_fine_tuning_alone_encodes_one_example_of_each_split():
     return _encode(inputs)
 
   run = fine_tuning.FineTuning(_apply, 3, fine_tuning.FinetuneConfig(0.3, num_steps=5))
-  told = {'num_classes': 3, 'fractions': (1.0,), 'case_level': True}
-  told['finetune'] = functools.partial(run, _PARAMS)
-  splits = _examples(12, 2, seed=0), _examples(6, 2, seed=1)
-  found = suite.evaluate(
-    encode,
-    *splits,
-    methods=['finetune'],
-    **told,
-  )
+  tuning = methods.Finetune(functools.partial(run, _PARAMS))
+  problem = scores.Problem(_examples(12, 2, seed=0), _examples(6, 2, seed=1), 3, True)
+  found = suite.evaluate(encode, problem, [tuning], fractions=(1.0,))
   assert seen == [1, 1]
-  both = suite.evaluate(
-    encode,
-    *splits,
-    methods=['knn', 'finetune'],
-    **told,
-  )
+  both = suite.evaluate(encode, problem, [methods.Knn(), tuning], fractions=(1.0,))
   assert {name: both[name] for name in found} == found
   with pytest.raises(ValueError, match='diverged'):
-    suite.evaluate(
-      lambda inputs: np.full([len(inputs), 3], np.nan),
-      *splits,
-      methods=['finetune'],
-      **told,
-    )
+    suite.evaluate(lambda inputs: np.full([len(inputs), 3], np.nan), problem, [tuning])

@@ -39,7 +39,7 @@ from tff_ssl.evaluation import fairness
 from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import method_names
-from tff_ssl.evaluation import suite
+from tff_ssl.evaluation import methods as methods_lib
 
 LOCAL_KNN = 'local_knn'
 # The methods that train nothing.
@@ -66,7 +66,7 @@ class PersonalEvaluation:
     num_classes: int,
     fractions: Sequence[float] = (0.1,),
     seed: int = 0,
-    federated: suite.Federated | None = None,
+    federated: methods_lib.Federated | None = None,
     field: str = encoded.IMAGE,
     knn_config: knn.KnnConfig | None = None,
   ):
@@ -88,7 +88,12 @@ class PersonalEvaluation:
     self._train, self._test = train, test
     self._held, self._tested = held, tested
     self._num_classes, self._seed, self._federated = num_classes, seed, federated
-    self._knn_config = knn_config
+    knn_method = methods_lib.Knn(knn_config)
+    self._probes: dict[str, methods_lib.Probe] = {
+      **dict.fromkeys(KNN, knn_method),
+      'linear': methods_lib.Linear(),
+      'lars': methods_lib.Lars(),
+    }
     self._inputs, self._test_inputs = train[field], test[field]
     self._kept = {
       f'{100 * fraction:g}%': label_draws.subsets(train.label, fraction, seed)
@@ -186,15 +191,10 @@ class PersonalEvaluation:
             used = np.intersect1d(labelled, self._held[client_id])
           if used.size:
             bank = features[np.searchsorted(rows, used)]
-            predictions, _ = suite.predict(
-              'knn' if method in KNN else method,
-              bank,
-              self._train.label[used],
-              queries,
-              self._num_classes,
-              self._seed,
-              self._knn_config,
+            known = methods_lib.Known(
+              bank, self._train.label[used], self._num_classes, self._seed
             )
+            predictions, _ = self._probes[method].predict(known, queries)
             of_draws.append(np.mean(predictions == truth))
         if of_draws:
           yield f'{method}/{share}', float(np.mean(of_draws))

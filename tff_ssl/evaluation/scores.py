@@ -7,6 +7,7 @@ the classes that are present. Predictions of an absent class count only as mista
 
 import collections
 from collections.abc import Callable, Mapping, Sequence
+import dataclasses
 
 import numpy as np
 from sklearn import metrics as sklearn_metrics
@@ -21,6 +22,31 @@ VALIDATION = 'validation/'
 _IMBALANCED = 2
 # (labels, cases) of test examples -> client id -> positions into them.
 Deal = Callable[[np.ndarray, np.ndarray], Mapping[str, np.ndarray]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+  """A classification problem, on which an encoder is evaluated.
+
+  Attributes:
+    train: What classifiers are trained on.
+    test: What they are tested on; images (or cases) without a label are left out.
+    num_classes: Number of classes.
+    case_level: Whether a case is classified as a whole, by the mean of its images'
+      encodings, rather than each image.
+    field: Name of the field that the encoder reads.
+    validation: Examples that classifiers are tested on too; None: nothing.
+    deal: Deals the labelled test images (or cases) to clients, for fairness over them;
+      None: fairness is not measured.
+  """
+
+  train: encoded.Examples
+  test: encoded.Examples
+  num_classes: int
+  case_level: bool = False
+  field: str = encoded.IMAGE
+  validation: encoded.Examples | None = None
+  deal: Deal | None = None
 
 
 class Scorer:
@@ -87,24 +113,18 @@ class TestSplits:
     cases: int [N], the case of each input; None if each is classified by itself.
   """
 
-  def __init__(
-    self,
-    encode: Callable[[np.ndarray], np.ndarray],
-    test: encoded.Examples,
-    validation: encoded.Examples | None,
-    num_classes: int,
-    case_level: bool,
-    deal: Deal | None,
-    field: str,
-  ):
-    """Encodes; the arguments are those of `evaluate`."""
-    splits = {'': test} if validation is None else {'': test, VALIDATION: validation}
+  def __init__(self, encode: Callable[[np.ndarray], np.ndarray], problem: Problem):
+    """Encodes them."""
+    test, field, case_level = problem.test, problem.field, problem.case_level
+    splits = {'': test}
+    if problem.validation is not None:
+      splits[VALIDATION] = problem.validation
     self._sets = [
       encoded.encode_set(name.rstrip('/') or 'test', encode, split, case_level, field)
       for name, split in splits.items()
     ]
     self._scorers = {
-      name: Scorer(found, num_classes, None if name else deal)
+      name: Scorer(found, problem.num_classes, None if name else problem.deal)
       for name, found in zip(splits, self._sets, strict=True)
     }
     self._case_level = case_level
