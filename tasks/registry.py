@@ -65,6 +65,8 @@ OF_FILES = tuple(name for name in with_option('data_dir') if name not in DOWNLOA
 VIEWS = {'digits': 'mild', **dict.fromkeys(TABLES, 'noise_mask')}
 # Tasks of photographs that have at most 32 pixels a side as they are.
 SMALL = ('cifar10', 'cifar100')
+# Those that have at least 64.
+LARGE = (*OF_PICTURES, 'stl10')
 
 
 @dataclasses.dataclass(frozen=True)

@@ -67,7 +67,8 @@ def cures(
   if config.objective.batch_norm and getattr(config.encoder, 'norm', None) == 'group':
     flags[advice.BATCH_NORM] = '--encoder=norm=batch'
   is_started = run.settings.get('init_from') or config.encoder.kind in _PUBLISHED
-  if (config.data.image_size or 0) >= _SIDE and not is_started:
+  own_side = _SIDE if config.task in registry.LARGE else 0
+  if (config.data.image_size or own_side) >= _SIDE and not is_started:
     flags[advice.BACKBONE] = '--encoder=torch_efficientnet_lite0 after make lite0'
   counts = [run_numbers.by_round(run.metrics, name) for name in ('examples', 'clients')]
   if config.objective.kind not in _OF_STATISTICS or not all(map(len, counts)):

@@ -13,6 +13,7 @@ from tff_ssl.reporting import run_reader
 _GROUP = 'fedavg_ssl --objective=byol --encoder=norm=group'
 _PRIVATE = '--aggregation=private:noise_multiplier=1,update_clip=1'
 _SIZE = '--task=cifar10 --image_size'
+_LITE0 = '--encoder=torch_efficientnet_lite0 after make lite0'
 
 
 def _cures(line, init_from=None):
@@ -58,6 +59,9 @@ def test_what_was_not_measured_is_not_advised(line):
     ('fedavg_ssl --objective=byol', advice.BATCH_NORM, None),
     ('dcco', advice.BATCH_NORM, None),
     (f'dcco {_SIZE}=63', advice.BACKBONE, None),
+    ('dcco --task=cifar10', advice.BACKBONE, None),
+    ('dcco --task=stl10', advice.BACKBONE, _LITE0),
+    ('dcco --task=stl10 --image_size=32', advice.BACKBONE, None),
     (f'fedavg_ssl {_SIZE}=64 --encoder=torch_resnet18', advice.BACKBONE, None),
   ],
 )
