@@ -113,6 +113,7 @@ def check(
   numbers: Mapping[str, np.ndarray],
   known: Collection[str],
   own: Mapping[str, str] | None,
+  labels: Sequence[Any] = (),
 ) -> None:
   """Refuses a table of which some features are probably something else.
 
@@ -122,6 +123,7 @@ def check(
     numbers: The number that each cell is, NaN for none.
     known: The columns that it has, or that the user says it has not: label, split.
     own: The user's names of columns; see `column_names.parse`.
+    labels: The cells of the label, if it has any.
 
   Raises:
     ValueError: A column is probably the label, a split, an id or a client, or has
@@ -130,6 +132,8 @@ def check(
   kinds = {}
   for name in columns.keys() - {*column_names.several(own, column_names.FEATURE)}:
     kinds[name] = _kind(name, columns[name], numbers[name])
+    if _follows(columns[name], labels):
+      kinds[name] = 'it follows from the label'
     if kinds[name] == _SPLIT and SPLIT in (own or {}):
       del kinds[name]
   if LABEL not in known:
@@ -238,6 +242,14 @@ def _kind(name: str, cells: Sequence[Any], numbers: np.ndarray) -> str:
   texts = [cells[place] for place in np.flatnonzero(np.isnan(numbers))]
   count = sum(bool(_text(t)) and not csv_rows.has_decimal_comma(t) for t in texts)
   return _TEXTS if len(cells) >= _FEWEST and 2 * count > len(cells) else ''
+
+
+def _follows(cells: Sequence[Any], labels: Sequence[Any]) -> bool:
+  """Returns whether a column has one value for each label, and not the same for all."""
+  known = {*labels}
+  pairs = {*zip(cells, labels, strict=False)}
+  is_table = 1 < len(known) <= len(labels) // _ROWS_EACH
+  return is_table and len(pairs) == len(known) and len({*cells}) > 1
 
 
 def _label(

@@ -8,7 +8,8 @@ class. So a running number over a class, as of img_0001 or cat.1, makes none, an
 neither does a date. The largest groups for which this holds count.
 
 Copies of one picture are a group in any case: x.jpg, x.png, x_flip, x_rot90, x (copy),
-x_jpg.rf.HASH, and what differs in the words behind the last number (10_left, 10_right).
+x_jpg.rf.HASH, thumbs/x, and what differs in the words behind the last number (10_left,
+10_right).
 """
 
 import collections
@@ -30,6 +31,7 @@ _OF_COPY = re.compile(
   r'|[._](?:jpe?g|png|bmp)[._]rf[._][0-9a-f]+$',
   re.IGNORECASE,
 )
+_THUMBNAILS = re.compile(r'(^|/)(thumb(nail)?s?|previews?)(?=/|$)', re.IGNORECASE)
 # Parts of a name; clip03frame0007 has two.
 _PART = re.compile(r'[^\W\d_]{2,}\d+(?=[^\W\d_]{2,}\d+(?![^\W_]))|[^\W_]+')
 _NUMBERED = re.compile(r'[^\W\d_]*\d+')
@@ -95,7 +97,7 @@ def _keys(name: str) -> Iterator[tuple[tuple[int, int], str]]:
   for back, end in enumerate(ends):
     key = posixpath.join(folder, stem[:end])
     if not back:
-      yield _COPY, key
+      yield _COPY, _THUMBNAILS.sub('', key).lstrip('/')
     elif not _NUMBERED.fullmatch(found[numbered[-back]][0]):
       break
     elif _has_id(stem[:end]):

@@ -20,7 +20,8 @@ WORDS = {
   **dict.fromkeys(('validation', 'validate', 'valid', 'val'), VALIDATION),
   **dict.fromkeys(('dev', 'devel'), VALIDATION),
   **dict.fromkeys(('eval', 'evaluation'), _EVALUATION),
-  **dict.fromkeys(('test', 'testing', 'tst', 'ts', 'te', 'holdout', 'heldout'), TEST),
+  **dict.fromkeys(('test', 'tests', 'testing', 'tst', 'ts', 'te'), TEST),
+  **dict.fromkeys(('holdout', 'heldout'), TEST),
 }
 # Words that say nothing beside that of a split, joined to it or not.
 _OTHERS = frozenset(

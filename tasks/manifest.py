@@ -22,6 +22,8 @@ CLASSIFIED = (IMAGE, CASE)
 _HOLDERS = ('client_id', 'case_id')
 # A holder of this name would hold all that have none.
 _NO_VALUE = spellings.MISSING
+# Labels that may be no class, as of `column_names.folded`: '' is that of a '?'.
+_NO_LABEL = ('', 'unlabeled', 'unlabelled', 'nolabel', 'unknown', 'undefined', 'none')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,9 +196,6 @@ def spelled(
   if lists:
     said = 'warning: labels look like lists, of which each set is a class of its own'
     findings.append(intake.finding('lists', lists, said, costs=True))
-  if column == column_names.LABEL and _has_number_for_none(values.values()):
-    said = 'taken as a class (a row without one has an empty label)'
-    findings.append(intake.finding('missing labels', ['-1'], said))
   missing = sorted({cell for cell in cells if cell and cell not in values})
   if missing:
     count = sum(cell in missing for cell in cells)
@@ -208,10 +207,12 @@ def spelled(
   return [values.get(cell, '') for cell in cells], findings
 
 
-def _has_number_for_none(labels: Iterable[str]) -> bool:
-  """Returns whether -1 may mean no label: all others are numbers of classes."""
+def _perhaps_none(labels: Iterable[str]) -> list[str]:
+  """Returns labels that may mean no label: such words, or -1 beside whole numbers."""
   whole = {label.removesuffix('.0') for label in labels}
-  return '-1' in whole and all(map(str.isdecimal, whole - {'-1'}))
+  none = {label for label in whole if column_names.folded(label) in _NO_LABEL}
+  is_number = '-1' in whole and all(map(str.isdecimal, whole - none - {'-1'}))
+  return sorted({*none, '-1'} if is_number else none)
 
 
 def of_values(column: str, values: Mapping[str, str]) -> list[intake.Finding]:
@@ -222,6 +223,11 @@ def of_values(column: str, values: Mapping[str, str]) -> list[intake.Finding]:
     values: The spelling that stands for each value; see `spellings.merged`.
   """
   findings = []
+  if column in (column_names.LABEL, 'class') and (
+    none := _perhaps_none(values.values())
+  ):
+    said = 'taken as a class (a row without one has an empty label)'
+    findings.append(intake.finding('missing labels', none, said))
   spelled = collections.defaultdict(list)
   for value, own in values.items():
     spelled[own].append(value)

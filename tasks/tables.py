@@ -336,7 +336,8 @@ def _of_columns(
   indices = [name for name in others if _INDEX.fullmatch(name)]
   cells = {name: columns[name] for name in others if name not in indices}
   numbers = {n: np.array([*map(csv_rows.number, own)]) for n, own in cells.items()}
-  column_kinds.check(str(path), cells, numbers, {*known, *(own or {})}, own)
+  labels = columns[known[_LABEL]] if _LABEL in known else ()
+  column_kinds.check(str(path), cells, numbers, {*known, *(own or {})}, own, labels)
   for name, its in numbers.items():
     _check_finite(path, name, cells[name], its, lines)
   features = np.stack([*numbers.values()], axis=1) if numbers else np.zeros([count, 0])

@@ -92,6 +92,20 @@ def test_features_of_few_values_or_of_near_names_are_listed(tmp_path, columns):
   assert task.report[0].endswith('no column is the label')
 
 
+def test_a_column_that_follows_from_the_label_is_asked_about(tmp_path):
+  """Predictions, codes and indicators of the classes; it would be the only feature."""
+  columns = {'label': lambda k: f'c{k % 3}', 'pred': lambda k: 2 - k % 3}
+  columns |= {'is_c1': lambda k: int(k % 3 == 1), 'size': lambda k: k % 5}
+  path = _csv(tmp_path / 't.csv', **columns)
+  with pytest.raises(
+    ValueError, match=r"'pred' \(it follows .*, 'is_c1' \(it"
+  ) as error:
+    registry.load('features', path)
+  assert '--columns=unused=pred,unused=is_c1 ' in str(error.value)
+  kept = {'feature': 'pred,is_c1'}
+  assert registry.load('features', path, columns=kept).shapes == {'features': (5,)}
+
+
 def test_all_columns_of_a_table_are_asked_about_at_once(tmp_path):
   others = {'PassengerId': lambda k: k, 'Survived': _bit, 'Sex': lambda k: 'mf'[k % 2]}
   others |= {'Cabin': lambda k: f'C{k}', 'part': lambda k: ('train', 'test')[k % 2]}

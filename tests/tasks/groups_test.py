@@ -56,7 +56,8 @@ def test_groups_that_names_show(form, count):
   'copy',
   ['img_07_flip.png', 'img_07_rot90_flip.png', 'img_07 (copy).png', 'img_07_left.jpg']
   + ['img_07 - Copy (2).png', 'img_07_png.rf.0a1b2c.jpg', 'Copy of img_07.png']
-  + ['rot_90_img_07.png', 'flipped_img_07.png', 'img_07_aug_2.png', 'img_07.jpg'],
+  + ['rot_90_img_07.png', 'flipped_img_07.png', 'img_07_aug_2.png', 'img_07.jpg']
+  + ['thumbs/img_07.png', 'Thumbnails/img_07.jpg'],
 )
 def test_a_copy_is_with_its_original(copy):
   names = [f'a/img_{k:02d}.png' for k in range(20)] + [f'a/{copy}', f'b/{copy}']

@@ -16,12 +16,12 @@ from tasks import layouts
     ('validation', ('val', 'Valid', 'dev', 'val_set', 'eval', 'Evaluation 2', 'devel')),
     (
       'test',
-      ('test', 'Testing', 'TEST', 'Test set', 'testdata', 'test1', 'tst')
+      ('test', 'Testing', 'TEST', 'Test set', 'testdata', 'test1', 'tests', 'tst')
       + ('hold-out', 'held_out', 'Holdout', 'split_test', 'imagesTs'),
     ),
     (
       None,
-      ('', 'docs', 'trainer', 'tests', 'evaluation form', 'a train', 'contest')
+      ('', 'docs', 'trainer', 'evaluation form', 'a train', 'contest')
       + ('trial', 'te', 'test tube', 'train_test', 'seg_train', '2017'),
     ),
   ],

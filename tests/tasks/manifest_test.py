@@ -191,6 +191,16 @@ def test_empty_cells_are_no_label_and_no_client():
       manifest.read('m.csv', content)
 
 
+@pytest.mark.parametrize('word', ['unlabeled', 'Unknown', '?', 'no label', '-1'])
+def test_a_label_that_may_be_none_is_said(word):
+  _, findings = manifest.spelled('m.csv', 'label', ['0', '1', word])
+  (said,) = [finding.sentence for finding in findings]
+  assert said == f'taken as a class (a row without one has an empty label): {word}'
+  (of_folder,) = manifest.of_values('class', {word: word, '1': '1'})
+  assert of_folder.sentence == said
+  assert manifest.of_values('client', {word: word}) == []
+
+
 def test_a_column_of_splits_of_another_name_is_not_passed_over():
   rows = b'1,p,a,Train\n2,q,b,TEST\n'
   with pytest.raises(ValueError, match='--columns=split=Set says what'):
