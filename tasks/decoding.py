@@ -20,9 +20,11 @@ from tasks import images
 from tasks import sources
 
 # What `Decoded.notes` says of a file.
-PLAIN = 'have a single colour'
+PLAIN = 'have a single colour, or nearly'
 # How the note of a range begins that depends on all files; the range follows.
 MEASURED_RANGE = 'have more than 8 bits, scaled from the range of all such images'
+# Of 256 steps of brightness, those of a picture that is nearly of one.
+_STEPS = 8
 # Share of the pixels, lost by the crop, from which it is said: that of 4:3.
 _CROPPED = 0.25
 
@@ -82,7 +84,7 @@ def decode_all(
     )
 
   stamp = cache.fingerprint(
-    'own ends of little filled ranges, failures tried again',
+    'few steps of brightness, failures tried again',
     names,
     source.stamp(names),
     image_size,
@@ -198,7 +200,7 @@ class _Decoding:
       pixels[places[name]] = picture.pixels
       self._digests[name] = hashlib.sha256(content).hexdigest()[:32]
       self._lost[name] = picture.lost
-      plain = np.all(picture.pixels == picture.pixels[0, 0])
+      plain = np.ptp(picture.pixels, axis=(0, 1)).max() < _STEPS
       self._notes[name] = (*picture.notes, PLAIN) if plain else picture.notes
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

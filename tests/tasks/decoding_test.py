@@ -196,10 +196,14 @@ def test_messages_about_files(tmp_path):
   Image.fromarray(noise[:12, :, :3]).save(tmp_path / 'four_to_three.png')
   Image.fromarray(noise[:13, :, :3]).save(tmp_path / 'nearly_square.png')
   Image.new('L', (8, 8)).save(tmp_path / 'black.png')
+  # Numbers of classes, or 16 bits that were cut; more steps say nothing.
+  for name, most in (('dark', 7), ('dim', 16)):
+    shades = np.linspace(0, most, 256).reshape(16, 16)
+    Image.fromarray(shades.astype(np.uint8)).save(tmp_path / f'{name}.png')
   _, decoded = _decode(tmp_path)
   assert decoded.notes == {
     colour.TRANSPARENT: ['alpha.png'],
-    decoding.PLAIN: ['black.png'],
+    decoding.PLAIN: ['black.png', 'dark.png'],
     # By hand: the mean of 3/4 and 1/4.
     'lose 50% of their pixels by the crop; --data=fit=pad keeps them': [
       'four_to_three.png',
