@@ -49,27 +49,3 @@ def test_classes_in_excess_belong_to_nobody():
   dealt = np.concatenate(list(partition.values()))
   assert len(np.unique(dealt)) == len(dealt) == 6 * 43
   assert len(np.unique(_LABELS[dealt])) == 6
-
-
-def test_partition_depends_on_the_seed():
-  held = {tuple((_histograms(_build(2, 5, seed=s)) > 0).flat) for s in range(4)}
-  assert len(held) > 1
-
-
-def test_examples_of_a_class_are_dealt_at_random():
-  labels = np.zeros(100, np.int32)
-  partition = _build(1, 2, labels)
-  assert not np.array_equal(partition['client_0'], np.arange(50))
-
-
-def test_mismatched_arguments_are_refused():
-  with pytest.raises(
-    ValueError, match=r'per_client=11 needs at least as many.* are 10'
-  ):
-    _build(11, 5)
-  with pytest.raises(ValueError, match='Class 1 has 2 examples for the 3 clients'):
-    _build(2, 3, np.array([0, 0, 0, 0, 1, 1]))
-  with pytest.raises(ValueError, match='needs 2000000000000 examples'):
-    _build(2, 10**12)
-  with pytest.raises(ValueError, match='unlabelled'):
-    _build(1, 1, np.array([0, -1]))

@@ -1,7 +1,6 @@
 """Sizes, histograms and earth-mover distances in closed form."""
 
 import collections
-import csv
 import math
 
 import numpy as np
@@ -70,19 +69,6 @@ def test_without_labels_the_distance_is_unknown():
   report = describe.describe(_partition([0], [1]), np.full(2, -1), 0)
   assert math.isnan(report.mean_emd)
   assert report.line().endswith('unknown (no labels)')
-
-
-def test_csv(tmp_path):
-  labels = np.array([0, 1, 0, -1])
-  report = describe.describe(_partition([0, 1, 2], [3]), labels, 2)
-  report.write_csv(tmp_path / 'clients.csv')
-  rows = list(csv.reader((tmp_path / 'clients.csv').open()))
-  assert rows == [
-    ['client_id', 'size', 'label_0', 'label_1'],
-    ['client_0', '3', '2', '1'],
-    ['client_1', '1', '0', '0'],
-  ]
-  assert [path.name for path in tmp_path.iterdir()] == ['clients.csv']
 
 
 def test_bad_input_is_an_error():

@@ -15,24 +15,6 @@ def _sizes(**fields):
   return np.array([len(held) for held in _build(**fields).values()])
 
 
-@pytest.mark.parametrize(
-  'fields',
-  [{'alpha': 0}, {'alpha': 0.01}, {'alpha': 5}, {'power': 0}, {'power': 3}],
-)
-@pytest.mark.parametrize('clients', [1, 7, 1000])
-def test_every_example_belongs_to_one_client_and_none_is_empty(fields, clients):
-  partition = _build(clients=clients, **fields)
-  assert len(partition) == clients
-  assert min(len(held) for held in partition.values()) >= 1
-  dealt = np.sort(np.concatenate(list(partition.values())))
-  np.testing.assert_array_equal(dealt, np.arange(1000))
-
-
-@pytest.mark.parametrize('fields', [{'alpha': 1e9}, {'power': 0}])
-def test_limits_of_equal_sizes(fields):
-  assert np.ptp(_sizes(clients=7, **fields)) <= 1
-
-
 def test_alpha_zero_gives_one_client_all_but_the_least():
   assert sorted(_sizes(clients=4, alpha=0, min_examples=3)) == [3, 3, 3, 991]
 
@@ -68,21 +50,3 @@ def test_labels_are_iid():
   for held in partition.values():
     # Five standard deviations of a proportion of so many draws.
     assert np.mean(labels[held]) == pytest.approx(0.5, abs=2.5 / np.sqrt(len(held)))
-
-
-@pytest.mark.parametrize(
-  ('fields', 'message'),
-  [
-    ({}, 'alpha=None and power=None; exactly one'),
-    ({'alpha': 1e-12}, 'alpha of a quantity partition is 1e-12'),
-    ({'alpha': 1, 'power': 1}, 'alpha=1 and power=1; exactly one'),
-  ],
-)
-def test_config_is_validated(fields, message):
-  with pytest.raises(ValueError, match=message):
-    quantity.QuantityConfig(clients=2, **fields)
-
-
-def test_too_few_examples_is_an_error():
-  with pytest.raises(ValueError, match='needs 12 examples, but there are 10'):
-    _build(10, clients=4, alpha=1, min_examples=3)

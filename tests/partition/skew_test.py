@@ -20,15 +20,6 @@ def _histograms(partition, labels=_LABELS):
   return describe.describe(partition, labels, 10).histograms
 
 
-@pytest.mark.parametrize('beta', [0, 0.1, 0.5, 0.99, 1])
-@pytest.mark.parametrize('clients', [1, 3, 5, 10, 11, 23])
-def test_every_example_belongs_to_one_client(beta, clients):
-  partition = _build(beta, clients)
-  assert len(partition) == clients
-  dealt = np.sort(np.concatenate(list(partition.values())))
-  np.testing.assert_array_equal(dealt, np.arange(len(_LABELS)))
-
-
 @pytest.mark.parametrize(
   ('clients', 'own'), [(5, [2] * 5), (3, [4, 3, 3]), (10, [1] * 10)]
 )
@@ -79,22 +70,3 @@ def test_distance_to_the_global_labels_falls_with_beta():
   for beta in (0, 0.25, 0.5, 1):
     report = describe.describe(_build(beta, 5, labels), labels, 10)
     assert report.mean_emd == pytest.approx((1 - beta) * 2 * (1 - 1 / 5))
-
-
-def test_which_classes_are_whose_depends_on_the_seed():
-  owners = {
-    tuple(np.argmax(_histograms(_build(0, 5, seed=seed)), axis=0)) for seed in range(4)
-  }
-  assert len(owners) > 1
-
-
-def test_mismatched_arguments_are_refused():
-  with pytest.raises(ValueError, match='1 of 2 examples are unlabelled'):
-    _build(0.5, 1, np.array([0, -1]))
-  with pytest.raises(ValueError, match='needs 3 examples, but there are 2'):
-    _build(1, 3, np.array([0, 1]))
-  with pytest.raises(ValueError, match='6 examples to 4 clients leaves 1 of them'):
-    _build(0, 4, np.array([0, 0, 0, 0, 0, 1]))
-  # As many clients as no memory holds are refused before anything is laid out for them.
-  with pytest.raises(ValueError, match='needs 1000000000000 examples'):
-    _build(0.5, 10**12)
