@@ -16,7 +16,7 @@ from docs.campaigns import figures
 from docs.campaigns import making
 from docs.claims import __main__ as program
 from docs.claims import data
-from tests.docs import made_up
+from tests.worlds import claims as made_up
 
 pytestmark = pytest.mark.forks
 

@@ -12,7 +12,7 @@ import pytest
 from docs.campaigns import figures
 from docs.claims import data
 from docs.claims import page
-from tests.docs import made_up
+from tests.worlds import claims as made_up
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _ORDER = "{order = ['one', 'two']}"

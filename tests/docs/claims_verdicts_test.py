@@ -14,7 +14,7 @@ from docs.campaigns import figures as figures_lib
 from docs.claims import data
 from docs.claims import page
 from docs.claims import verdicts
-from tests.docs import made_up
+from tests.worlds import claims as made_up
 
 _TERMS = {'one': 1.0, 'two': -1.0}
 _AHEAD = data.Comparison(_TERMS, None, level=False)

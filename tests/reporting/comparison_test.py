@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.reporting import comparison
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
@@ -22,7 +22,7 @@ def compare(*folders):
 def of_numbers(tmp_path, *numbers_of_groups, **settings_of_all):
   """Compares groups of one run each, methods m0, m1, ..., with these evaluations."""
   folders = [
-    fabricate.run(
+    made_runs.run(
       tmp_path / f'm{k}',
       {'method': f'm{k}', **settings_of_all},
       {'other': [1, 2, 3]},
@@ -86,7 +86,7 @@ def seeds(tmp_path):
       evaluation[f'random_encoder/{_LINEAR}'] = accuracies[i] / 2
     metrics = {'client_work/loss': losses[i]}
     folders.append(
-      fabricate.run(tmp_path / str(i), settings, metrics, evaluation=evaluation)
+      made_runs.run(tmp_path / str(i), settings, metrics, evaluation=evaluation)
     )
   return folders, accuracies, losses
 
@@ -120,11 +120,11 @@ def test_rows_are_means_and_deviations_over_seeds(seeds):
 def test_the_deviation_of_one_run_is_over_its_draws_of_labels(tmp_path):
   own = {_KNN: 0.25, f'{_KNN}/deviation': 0.125}
   own |= {f'random_encoder/{key}': value / 2 for key, value in own.items()}
-  one = compare(fabricate.run(tmp_path / 'a', evaluation=own))
+  one = compare(made_runs.run(tmp_path / 'a', evaluation=own))
   assert statistic(one, 0, _KNN)['deviation'] == 0.125
   assert statistic(one, 1, f'random_encoder/{_KNN}')['deviation'] == 0.0625
   other = {_KNN: 0.75, f'{_KNN}/deviation': 0.5}
-  fabricate.run(tmp_path / 'b', {'seed': 1}, evaluation=other)
+  made_runs.run(tmp_path / 'b', {'seed': 1}, evaluation=other)
   several = compare(tmp_path / 'a', tmp_path / 'b')
   assert statistic(several, 0, _KNN)['deviation'] == pytest.approx(math.sqrt(0.125))
 
@@ -149,8 +149,8 @@ def test_methods_share_the_rows_of_the_same_inputs(tmp_path):
 
 def test_a_number_is_taken_over_the_runs_that_have_it(tmp_path):
   compared = compare(
-    fabricate.run(tmp_path / 'a', evaluation={_KNN: 0.25}),
-    fabricate.run(tmp_path / 'b', {'seed': 1}, evaluation={'lars/1%/accuracy': 0.5}),
+    made_runs.run(tmp_path / 'a', evaluation={_KNN: 0.25}),
+    made_runs.run(tmp_path / 'b', {'seed': 1}, evaluation={'lars/1%/accuracy': 0.5}),
   )
   assert cells(compared, _KNN, 'lars/1%/accuracy', 'loss') == [
     ['dcco', '2', '25.0% (n=1)', '50.0% (n=1)', '1 ± 0']
@@ -160,9 +160,9 @@ def test_a_number_is_taken_over_the_runs_that_have_it(tmp_path):
 def test_rows_of_unfinished_runs_say_so(tmp_path):
   short = {'client_work/loss': [9.0]}
   compared = compare(
-    fabricate.run(tmp_path / 'a', {'method': 'fedavg'}, short),
-    fabricate.run(tmp_path / 'b', {'seed': 1}, short),
-    fabricate.run(tmp_path / 'c'),
+    made_runs.run(tmp_path / 'a', {'method': 'fedavg'}, short),
+    made_runs.run(tmp_path / 'b', {'seed': 1}, short),
+    made_runs.run(tmp_path / 'c'),
   )
   assert cells(compared, 'loss', 'seconds') == [
     ['fedavg', '1 (unfinished)', '9', '-'],
@@ -253,13 +253,13 @@ def test_a_model_chosen_by_a_validation_split_has_no_mark(tmp_path):
 
 
 def test_usual_columns_are_accuracies_that_say_something_and_costs(tmp_path):
-  fabricate.run(
+  made_runs.run(
     tmp_path / 'a',
     {'method': 'a'},
     system={'seconds': [1.0, 1.0, 1.0]},
     evaluation={_KNN: 0.5, 'knn/1%/recall/0': 0.1, f'validation/{_KNN}': 0.5},
   )
-  fabricate.run(
+  made_runs.run(
     tmp_path / 'b',
     {'method': 'b'},
     {'bytes_up': [1, 2, 3], 'loss': [3.0, 2.0, 1.0]},
@@ -288,7 +288,7 @@ def test_usual_columns_are_accuracies_that_say_something_and_costs(tmp_path):
 
 def test_losses_of_one_objective_are_compared(tmp_path):
   for name in 'ab':
-    fabricate.run(tmp_path / name, {'method': name, 'objective': 'simclr'})
+    made_runs.run(tmp_path / name, {'method': name, 'objective': 'simclr'})
   assert comparison.choose(compare(tmp_path / 'a', tmp_path / 'b')) == ['loss']
 
 
@@ -348,7 +348,7 @@ def named(tmp_path, *numbers):
     evaluation = {_KNN: accuracy}
     if baseline:
       evaluation[f'random_encoder/{_KNN}'] = baseline
-    fabricate.run(
+    made_runs.run(
       tmp_path / f'm{k}',
       {'method': f'm{k}', 'objective': 'simclr'},
       {'loss': [loss] * 3},

@@ -3,7 +3,7 @@ import math
 import numpy as np
 
 from tests.reporting import conftest
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.reporting import curves
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
@@ -58,7 +58,7 @@ def test_rounds_without_a_number_are_not_in_a_series(two_groups):
 
 def test_rounds_that_some_runs_have_are_taken_over_those(tmp_path):
   for seed, losses in enumerate(([1.0, '', 5.0], [3.0, 7.0, 'nan'])):
-    fabricate.run(tmp_path / str(seed), {'seed': seed}, {'loss': losses})
+    made_runs.run(tmp_path / str(seed), {'seed': seed}, {'loss': losses})
   (group,) = run_groups.group([run_reader.read(tmp_path / str(i)) for i in range(2)])
   (quantity,) = curves.quantities([group], [])
   found = curves.series(group, quantity)
@@ -80,7 +80,7 @@ def test_bytes_add_up_over_the_rounds(two_groups):
 def test_losses_of_several_objectives_have_a_panel_each(tmp_path):
   names = ('byol', 'simclr')
   for name in names:
-    fabricate.run(tmp_path / name, {'objective': name})
+    made_runs.run(tmp_path / name, {'objective': name})
   groups = run_groups.group([run_reader.read(tmp_path / name) for name in names])
   shown = curves.quantities(groups, [])
   assert [each.title for each in shown] == [f'training loss of {n}' for n in names]
@@ -91,7 +91,7 @@ def test_losses_of_several_objectives_have_a_panel_each(tmp_path):
 def test_accuracies_of_as_many_labels_are_one_panel(tmp_path):
   for k, share in enumerate(('10%', '100%')):
     name = f'linear/{share}/accuracy'
-    fabricate.run(
+    made_runs.run(
       tmp_path / str(k),
       {'method': f'm{k}'},
       {name: [0.1, 0.2, 0.3 + k]},

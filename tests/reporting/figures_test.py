@@ -3,7 +3,7 @@ import math
 import numpy as np
 
 from tests.reporting import conftest
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.reporting import curves
 from tff_ssl.reporting import figures
 from tff_ssl.reporting import run_groups
@@ -63,7 +63,7 @@ def test_axes_suit_what_they_show(two_groups):
 
 def test_rare_long_rounds_go_beyond_the_axis(tmp_path):
   losses, times = {'loss': [1.0] * 400}, {'seconds': [2.0] * 399 + [9000.0]}
-  folder = fabricate.run(tmp_path / 'a', {'rounds': 400}, losses, times)
+  folder = made_runs.run(tmp_path / 'a', {'rounds': 400}, losses, times)
   groups = run_groups.group([run_reader.read(folder)])
   shown = curves.quantities(groups, [])
   plot = figures.draw(groups, shown).axes[-1]
@@ -73,7 +73,7 @@ def test_rare_long_rounds_go_beyond_the_axis(tmp_path):
 def test_a_single_evaluation_is_a_point_with_a_bar(tmp_path):
   for seed in range(2):
     metrics = {'loss': [1.0, 1.0, 1.0], 'knn/1%/accuracy': ['', '', 0.25 + seed / 2]}
-    fabricate.run(tmp_path / str(seed), {'seed': seed}, metrics)
+    made_runs.run(tmp_path / str(seed), {'seed': seed}, metrics)
   groups = run_groups.group([run_reader.read(tmp_path / str(i)) for i in range(2)])
   shown = curves.quantities(groups, ['knn/1%/accuracy'])
   plot = figures.draw(groups, shown[:1]).axes[0]

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
 
@@ -10,7 +10,7 @@ from tff_ssl.reporting import run_reader
 def grouped(tmp_path, *settings_of_runs, **arguments):
   """Groups runs with these settings, in folders named 0, 1, ..."""
   folders = [
-    fabricate.run(tmp_path / str(i), settings)
+    made_runs.run(tmp_path / str(i), settings)
     for i, settings in enumerate(settings_of_runs)
   ]
   return run_groups.group([run_reader.read(folder) for folder in folders], **arguments)
@@ -52,8 +52,8 @@ def test_neutral_settings_and_what_lies_in_neutral_parts_keep_runs_in_one_group(
 
 
 def test_a_run_alone_cannot_make_the_settings_of_others_neutral(tmp_path):
-  fabricate.run(tmp_path / 'a', {'rate': 0.5}, neutral=['run_dir'])
-  fabricate.run(tmp_path / 'b', {'rate': 0.9}, neutral=['run_dir', 'rate'])
+  made_runs.run(tmp_path / 'a', {'rate': 0.5}, neutral=['run_dir'])
+  made_runs.run(tmp_path / 'b', {'rate': 0.9}, neutral=['run_dir', 'rate'])
   runs = [run_reader.read(tmp_path / name) for name in 'ab']
   assert len(run_groups.group(runs)) == 2
   assert len(run_groups.group(runs[1:])) == 1
@@ -131,13 +131,13 @@ def test_long_names_are_numbers_whose_legends_say_all_that_differs(tmp_path):
 
 def test_different_data_of_one_name_separate_runs(tmp_path):
   for name, task in (('a', '0123456789'), ('b', '9876543210')):
-    fabricate.run(tmp_path / name, task=task)
+    made_runs.run(tmp_path / name, task=task)
   groups = run_groups.group([run_reader.read(tmp_path / name) for name in 'ab'])
   assert names(groups) == ['dcco examples=01234567', 'dcco examples=98765432']
 
 
 def test_a_folder_given_twice_counts_once(tmp_path):
-  folder = fabricate.run(tmp_path / 'a')
+  folder = made_runs.run(tmp_path / 'a')
   again = tmp_path / 'link'
   again.symlink_to(folder)
   (group,) = run_groups.group([run_reader.read(path) for path in (folder, again)])
@@ -154,8 +154,8 @@ def test_unfinished_runs_count_where_none_has_finished(tmp_path):
 
 
 def test_unfinished_runs_are_left_out_where_others_have_finished(tmp_path):
-  fabricate.run(tmp_path / 'short', {'seed': 1}, {'client_work/loss': [1.0]})
-  fabricate.run(tmp_path / 'whole')
+  made_runs.run(tmp_path / 'short', {'seed': 1}, {'client_work/loss': [1.0]})
+  made_runs.run(tmp_path / 'whole')
   (group,) = run_groups.group(
     [run_reader.read(tmp_path / name) for name in ('short', 'whole')]
   )
@@ -173,7 +173,7 @@ def test_a_run_that_does_not_say_its_rounds_has_finished(tmp_path):
 def test_refuses_no_runs_and_a_config_without_settings(tmp_path):
   with pytest.raises(ValueError, match='no runs to compare'):
     run_groups.group([])
-  folder = fabricate.run(tmp_path / 'a')
+  folder = made_runs.run(tmp_path / 'a')
   (folder / 'config.json').write_text(json.dumps({'config': [1]}))
   with pytest.raises(ValueError, match=r'config\.json holds no configuration'):
     run_groups.group([run_reader.read(folder)])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.reporting import figures
 from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import sensitivity
@@ -29,7 +29,7 @@ def runs(tmp_path):
       'seed': seed,
     }
     metrics = {'client_work/loss': [1.0] * (20 // epochs)}
-    fabricate.run(folder, settings, metrics, evaluation={_NUMBER: accuracy})
+    made_runs.run(folder, settings, metrics, evaluation={_NUMBER: accuracy})
     made.append(run_reader.read(folder))
   return made
 
@@ -85,7 +85,7 @@ def _partitions(tmp_path, *values):
     for objective in ('mae', 'simclr'):
       settings = {'clients.beta_2': len(objective), 'objective': objective}
       folder = tmp_path / f'{objective}_{k}'
-      fabricate.run(
+      made_runs.run(
         folder,
         {**settings, 'partition': value, 'rounds': 1, 'seed': 0},
         {'client_work/loss': [1.0]},
@@ -140,7 +140,7 @@ def test_a_model_is_a_line_and_a_baseline_is_none(tmp_path):
   number = 'knn/10%/accuracy'
   models = ('', 'clusters/mean/', 'random_encoder/')
   numbers = {f'{model}{number}': 0.5 for model in models}
-  folder = fabricate.run(tmp_path / 'a', evaluation=numbers)
+  folder = made_runs.run(tmp_path / 'a', evaluation=numbers)
   lines = lines_of([run_reader.read(folder)], ['rounds'], number)
   assert [line.name for line in lines] == ['dcco', 'dcco: mean of models']
 
@@ -149,7 +149,7 @@ def labelled(tmp_path, *counts):
   """Returns the numbers of runs whose tenth of the labels are so many."""
   numbers = [{_NUMBER: 0.5, 'labels/10%': count} for count in counts]
   runs = [
-    run_reader.read(fabricate.run(tmp_path / str(k), {'x': k}, evaluation=own))
+    run_reader.read(made_runs.run(tmp_path / str(k), {'x': k}, evaluation=own))
     for k, own in enumerate(numbers)
   ]
   questions = ['linear/10%/accuracy', *(f'linear/{n} labels/accuracy' for n in counts)]
@@ -167,7 +167,7 @@ def test_lines_of_long_names_have_a_legend(tmp_path):
   runs = []
   for k in range(2):
     own = {'note': 'x' * 50 + str(k), 'objective': 'simclr'}
-    folder = fabricate.run(tmp_path / str(k), own, evaluation={_NUMBER: 0.5})
+    folder = made_runs.run(tmp_path / str(k), own, evaluation={_NUMBER: 0.5})
     runs.append(run_reader.read(folder))
   axis = sensitivity.over(['rounds'], runs)
   panels, legends = sensitivity.lines(runs, axis, [_NUMBER])
@@ -194,7 +194,7 @@ def test_the_table_and_the_csv_have_every_point(runs, tmp_path):
 
 
 def test_runs_that_have_not_finished_do_not_count(tmp_path):
-  fabricate.run(tmp_path / 'r', {'rounds': 9}, {'client_work/loss': [1.0]})
+  made_runs.run(tmp_path / 'r', {'rounds': 9}, {'client_work/loss': [1.0]})
   with pytest.raises(ValueError, match='No run has finished'):
     lines_of([run_reader.read(tmp_path / 'r')], ['rounds'])
 

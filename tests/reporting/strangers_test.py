@@ -13,7 +13,7 @@ import pytest
 from binaries.experiment import embedding
 from binaries.experiment import partition_report
 from tests.computing import inert_test
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.computing import inert
 from tff_ssl.partition import describe
 from tff_ssl.reporting import client_numbers
@@ -56,7 +56,7 @@ def compared(tmp_path_factory):
   """Groups of runs whose settings and metrics have nasty names and values."""
   folder = tmp_path_factory.mktemp('runs')
   for number, name in enumerate(_NAMES):
-    fabricate.run(
+    made_runs.run(
       folder / str(number),
       # What is not UTF-8 cannot be in JSON.
       {'note': inert.line(name) if '\udce4' in name else name},
