@@ -15,19 +15,22 @@ def _partition(*held):
   )
 
 
-def test_identical_clients_have_distance_zero():
-  labels = np.array([0, 1, 2, 0, 1, 2])
-  report = describe.describe(_partition([0, 1, 2], [3, 4, 5]), labels, 3)
-  assert report.mean_emd == pytest.approx(0, abs=1e-12)
-
-
-@pytest.mark.parametrize('classes', [2, 5])
-def test_one_balanced_class_a_client_has_the_largest_distance(classes):
-  # |1 - 1/C| + (C - 1) |0 - 1/C| = 2 (1 - 1/C).
-  labels = np.repeat(np.arange(classes), 3)
-  held = np.arange(3 * classes).reshape(classes, 3)
-  report = describe.describe(_partition(*held), labels, classes)
-  assert report.mean_emd == pytest.approx(2 * (1 - 1 / classes))
+@pytest.mark.parametrize(
+  ('held', 'labels', 'distance'),
+  [
+    ([[0, 1, 2], [3, 4, 5]], [0, 1, 2, 0, 1, 2], 0),
+    # One balanced class a client: |1 - 1/C| + (C - 1) |0 - 1/C| = 2 (1 - 1/C).
+    ([[0, 1], [2, 3]], [0, 0, 1, 1], 2 * (1 - 1 / 2)),
+    ([[0], [1], [2], [3], [4]], [0, 1, 2, 3, 4], 2 * (1 - 1 / 5)),
+    # Global labels include examples of no client: (1/2, 1/2) against (1/4, 3/4).
+    ([[0, 1]], [0, 1, 1, 1], 0.5),
+  ],
+)
+def test_distance_to_the_global_labels(held, labels, distance):
+  report = describe.describe(_partition(*held), np.array(labels), max(labels) + 1)
+  assert report.mean_emd == pytest.approx(distance, abs=1e-12)
+  assert report.total_examples == len(labels)
+  assert report.examples == sum(map(len, held))
 
 
 def test_clients_count_alike_and_the_unlabelled_do_not():
@@ -39,14 +42,6 @@ def test_clients_count_alike_and_the_unlabelled_do_not():
   np.testing.assert_array_equal(report.client_sizes, [3, 2, 1, 0])
   np.testing.assert_array_equal(report.labelled_sizes, [3, 1, 0, 0])
   np.testing.assert_array_equal(report.histograms, [[3, 0], [0, 1], [0, 0], [0, 0]])
-
-
-def test_global_labels_include_examples_of_no_client():
-  labels = np.array([0, 1, 1, 1])
-  report = describe.describe(_partition([0, 1]), labels, 2)
-  # (1/2, 1/2) against (1/4, 3/4).
-  assert report.mean_emd == pytest.approx(0.5)
-  assert (report.examples, report.total_examples) == (2, 4)
 
 
 def test_the_median_of_large_clients_has_all_digits():
