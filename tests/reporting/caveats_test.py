@@ -2,8 +2,6 @@ import pytest
 
 from tests.worlds import made_runs
 from tff_ssl.reporting import caveats
-from tff_ssl.reporting import run_groups
-from tff_ssl.reporting import run_reader
 
 _SETTINGS = caveats.Settings(
   clients='clients_per_round',
@@ -14,8 +12,7 @@ _SETTINGS = caveats.Settings(
 
 
 def found(*folders):
-  runs = [run_reader.read(folder) for folder in folders]
-  return caveats.find(run_groups.group(runs), _SETTINGS)
+  return caveats.find(made_runs.groups(*folders), _SETTINGS)
 
 
 def test_equal_budgets_have_no_caveat(tmp_path):
@@ -29,15 +26,18 @@ def test_equal_budgets_have_no_caveat(tmp_path):
   )
 
 
+_KNN_K = 'evaluation.knn_k'
+_DIFFERENT = f'Runs were evaluated with different {_KNN_K} '
+
+
 def test_accuracies_of_different_protocols_are_reported(tmp_path):
-  name = 'evaluation.knn_k'
   folders = [
-    made_runs.run(tmp_path / f'{seed}', {'seed': seed, name: value})
+    made_runs.run(tmp_path / f'{seed}', {'seed': seed, _KNN_K: value})
     for seed, value in enumerate([20, 20, None])
   ]
   assert not found(*folders[:2])
   (caveat,) = found(*folders)
-  assert caveat.startswith(f'Runs were evaluated with different {name} (20, none): ')
+  assert caveat.startswith(f'{_DIFFERENT}(20, none): ')
 
 
 def test_local_epochs_are_part_of_the_budget(tmp_path):
@@ -57,37 +57,38 @@ def test_local_epochs_are_part_of_the_budget(tmp_path):
   )
 
 
-def test_settings_beside_numbers_count_before_those_of_the_run(tmp_path):
-  name = 'evaluation.knn_k'
-  later = {'knn/10%/accuracy': 0.5, 'knn/10%/knn_k': 5.0}
-  folders = [
-    made_runs.run(tmp_path / 'a', {'seed': 0, name: 20}),
-    made_runs.run(tmp_path / 'b', {'seed': 1, name: 20}, evaluation=later),
-    made_runs.run(tmp_path / 'c', {'seed': 2, name: 5}, evaluation=later),
-  ]
-  assert not found(*folders[1:])
-  (caveat,) = found(*folders[:2])
-  assert caveat.startswith(f'Runs were evaluated with different {name} (20, 5): ')
-
-
-def test_settings_beside_numbers_are_compared_by_place(tmp_path):
-  name = 'evaluation.knn_k'
-  own = {'knn/10%/accuracy': 0.5, 'transfer/x/knn/10%/accuracy': 0.5}
-  marked = {**own, 'transfer/x/knn/10%/knn_k': 20.0}
-  # The same setting where they have a mark, another where they have none.
-  (caveat,) = found(
-    made_runs.run(tmp_path / 'a', {'seed': 0, name: 5}, evaluation=marked),
-    made_runs.run(
-      tmp_path / 'b',
-      {'seed': 1, name: 20},
-      evaluation={**marked, 'knn/10%/knn_k': 20.0},
-    ),
+@pytest.mark.parametrize(
+  ('runs', 'is_different'),
+  [
+    # What is beside a number counts before the run's own setting.
+    ([(20, 'none'), (20, 'own')], True),
+    ([(20, 'own'), (5, 'own')], False),
+    # The same setting where they have a mark, another where they have none.
+    ([(5, 'other'), (20, 'both')], True),
+    # The run's own and a mark of the same number.
+    ([(20, 'none'), (20, 'other')], False),
+  ],
+)
+def test_settings_beside_numbers_are_compared_by_place(tmp_path, runs, is_different):
+  numbers = {'knn/10%/accuracy': 0.5, 'transfer/x/knn/10%/accuracy': 0.5}
+  marks = {
+    'none': {},
+    'own': {'knn/10%/knn_k': 5.0, 'transfer/x/knn/10%/knn_k': 5.0},
+    'other': {'transfer/x/knn/10%/knn_k': 20.0},
+    'both': {'knn/10%/knn_k': 20.0, 'transfer/x/knn/10%/knn_k': 20.0},
+  }
+  said = found(
+    *(
+      made_runs.run(
+        tmp_path / f'{seed}',
+        {'seed': seed, _KNN_K: own},
+        evaluation={**numbers, **marks[mark]},
+      )
+      for seed, (own, mark) in enumerate(runs)
+    )
   )
-  assert caveat.startswith(f'Runs were evaluated with different {name} (20, 5): ')
-  # The run's own and a mark of the same number.
-  assert not found(
-    made_runs.run(tmp_path / 'c', {'seed': 0, name: 20}, evaluation=own),
-    made_runs.run(tmp_path / 'd', {'seed': 1, name: 20}, evaluation=marked),
+  assert [caveat.startswith(f'{_DIFFERENT}(20, 5): ') for caveat in said] == (
+    [True] * is_different
   )
 
 
@@ -171,8 +172,7 @@ def test_settings_that_a_label_leaves_out_are_said(tmp_path):
     made_runs.run(tmp_path / 'a', own),
     made_runs.run(tmp_path / 'b', {'clients.rate': 0.25}),
   ]
-  runs = [run_reader.read(folder) for folder in folders]
-  assert caveats.find(run_groups.group(runs, label=['method'])) == [
+  assert caveats.find(made_runs.groups(*folders, label=['method'])) == [
     'The groups also differ in clients.rate, which their names leave out.'
   ]
   assert not found(*folders)

@@ -7,7 +7,6 @@ import pytest
 
 from tests.worlds import made_runs
 from tff_ssl.reporting import run_groups
-from tff_ssl.reporting import run_reader
 
 ROUNDS = 40
 
@@ -40,4 +39,4 @@ def two_groups(tmp_path: pathlib.Path) -> list[run_groups.Group]:
   made_runs.run(
     tmp_path / '3', other, _columns(generator, 100.0, federated=False), times
   )
-  return run_groups.group([run_reader.read(tmp_path / str(i)) for i in range(4)])
+  return made_runs.groups(*(tmp_path / str(i) for i in range(4)))

@@ -23,7 +23,6 @@ from tff_ssl.reporting import gallery
 from tff_ssl.reporting import look
 from tff_ssl.reporting import model_card
 from tff_ssl.reporting import plain_text as text_table
-from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import tables
 from tff_ssl.runs import round_table
@@ -63,8 +62,8 @@ def compared(tmp_path_factory):
       evaluation={f'knn/10%/recall/{inert.line(n)}': 0.5 for n in _NAMES},
       command=['binaries.dcco', f'--note={_LINES[number]}', name.replace('\udce4', '')],
     )
-  found = [run_reader.read(folder / str(number)) for number in range(len(_NAMES))]
-  return run_groups.group(found, label=['note'])
+  folders = [folder / str(number) for number in range(len(_NAMES))]
+  return made_runs.groups(*folders, label=['note'])
 
 
 def test_tables_of_rounds_and_clients_are_inert_and_read_again(tmp_path):
