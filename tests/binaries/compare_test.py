@@ -19,7 +19,7 @@ from binaries.experiment import comparing
 from binaries.experiment import results
 from tests.binaries import in_process
 from tests.binaries import launch
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.reporting import best_round
 from tff_ssl.reporting import curves
 from tff_ssl.reporting import run_groups
@@ -40,7 +40,7 @@ def runs(tmp_path):
   base = tmp_path / 'runs'
   for method, accuracies in ACCURACIES.items():
     for seed, accuracy in enumerate(accuracies):
-      fabricate.run(
+      made_runs.run(
         base / f'{method}_{seed}',
         {'method': method, 'objective': 'cco', 'seed': seed},
         {'client_work/loss': [3.0, 2.0, 1.0 + seed]},
@@ -115,9 +115,9 @@ def test_unequal_budgets_and_unfinished_runs_are_said_on_screen_and_in_files(
   runs, capsys
 ):
   metrics = {'client_work/loss': [1.0] * 3}
-  fabricate.run(runs / 'long', {'rounds': 9}, metrics)
+  made_runs.run(runs / 'long', {'rounds': 9}, metrics)
   started = runs / 'started'
-  fabricate.run(started)
+  made_runs.run(started)
   (started / 'metrics.csv').unlink()
   out = call(runs)
   lines = capsys.readouterr().err.splitlines()
@@ -127,7 +127,7 @@ def test_unequal_budgets_and_unfinished_runs_are_said_on_screen_and_in_files(
   )
   assert len(lines) == 2
   assert 'round 3 of 9' in (out / 'comparison.html').read_text()
-  fabricate.run(runs / 'wide', {'clients_per_round': 8}, metrics)
+  made_runs.run(runs / 'wide', {'clients_per_round': 8}, metrics)
   call(runs, '--formats=markdown')
   warnings = [
     line.removeprefix('Warning: ') for line in capsys.readouterr().err.splitlines()[1:]
@@ -155,7 +155,7 @@ def test_a_sorted_table_numbers_its_rows_and_legend_as_shown(runs, capsys):
   for method, accuracy in (('worse', 0.25), ('better', 0.5)):
     settings = {'method': method, 'note': f'{method} {"x" * 40}'}
     numbers = {'linear/10%/accuracy': accuracy}
-    fabricate.run(runs / f'long_{method}', settings, evaluation=numbers)
+    made_runs.run(runs / f'long_{method}', settings, evaluation=numbers)
   folders = f'--runs={runs}/long_worse,{runs}/long_better'
   in_process.call(compare, folders, f'--out={runs}/out', '--sort_by=linear 10%')
   lines = capsys.readouterr().out.splitlines()
@@ -177,7 +177,7 @@ def test_a_legend_can_be_pasted_as_flags(tmp_path):
   configs = [command_line.parse_run('fedema', [*each, '--run_dir=r']) for each in given]
   for k, config in enumerate(configs):
     content = {'config': run_config.to_json(config), 'neutral': []}
-    folder = fabricate.run(tmp_path / str(k))
+    folder = made_runs.run(tmp_path / str(k))
     (folder / 'config.json').write_text(json.dumps(content))
   groups = run_groups.group([run_reader.read(tmp_path / name) for name in '01'])
   for group, config in zip(groups, configs, strict=True):
@@ -196,7 +196,7 @@ def test_runs_without_labels_are_compared_by_their_signals(tmp_path, capsys):
   base = tmp_path / 'runs'
   for rate, ratio in ((0.01, 2.0), (0.1, 8.0), (1.0, 4.0)):
     signals = {'signals/spread': 0.2, 'signals/rank': 9.0, 'signals/view_ratio': ratio}
-    fabricate.run(base / f'{rate}', {'clients.learning_rate': rate}, evaluation=signals)
+    made_runs.run(base / f'{rate}', {'clients.learning_rate': rate}, evaluation=signals)
   out = call(base, '--sort_by=signals/view_ratio', '--vary_axis=clients.learning_rate')
   shown = capsys.readouterr().out
   assert 'signals view ratio' in shown.splitlines()[0]
@@ -211,7 +211,7 @@ def test_accuracies_that_no_run_has_are_not_drawn(tmp_path):
   base = tmp_path / 'runs'
   for rate in (0.01, 0.1):
     accuracy = {'knn/10%/accuracy': float('nan')}
-    fabricate.run(
+    made_runs.run(
       base / f'{rate}', {'clients.learning_rate': rate}, evaluation=accuracy
     )
   with pytest.raises(

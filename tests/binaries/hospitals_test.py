@@ -5,17 +5,17 @@ import csv
 from binaries import partition
 from binaries.building import data
 from tests.binaries import in_process
-from tests.tasks import fabricate
+from tests.worlds import data_sets
 
 _PLACES = ('vidir_modern', 'rosendahl')
 
 
 def _folder(path):
-  folder = fabricate.ham_folder(path)
+  folder = data_sets.ham_folder(path)
   # A lesion has one hospital: L0, L2, L4 the one, L1, L3, L5 the other.
-  rows = [f'{row},{_PLACES[int(row[1]) % 2]}' for row in fabricate.HAM_ROWS]
+  rows = [f'{row},{_PLACES[int(row[1]) % 2]}' for row in data_sets.HAM_ROWS]
   header = 'lesion_id,image_id,dx,dataset'
-  fabricate.write_csv(folder / 'HAM10000_metadata.csv', header, rows)
+  data_sets.write_csv(folder / 'HAM10000_metadata.csv', header, rows)
   return folder
 
 
@@ -32,13 +32,13 @@ def test_each_hospital_is_a_client_by_its_name(tmp_path):
   held, names = data.holders(config, task, task.test)
   expected = {place: [] for place in sorted(_PLACES)}
   for k, example in enumerate(task.train.example_id):
-    lesion = int(fabricate.HAM_ROWS[example][1])
+    lesion = int(data_sets.HAM_ROWS[example][1])
     expected[_PLACES[lesion % 2]].append(k)
   expected = {place: found for place, found in expected.items() if found}
   assert {name: found.tolist() for name, found in dealt.items()} == expected
   assert sizes == {place: len(found) for place, found in expected.items()}
   assert [names[k] for k in held] == [
-    _PLACES[int(fabricate.HAM_ROWS[e][1]) % 2] for e in task.test.example_id
+    _PLACES[int(data_sets.HAM_ROWS[e][1]) % 2] for e in task.test.example_id
   ]
 
 

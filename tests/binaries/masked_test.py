@@ -12,7 +12,7 @@ from binaries import evaluate
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.evaluation import lesions
-from tests.tasks import fabricate
+from tests.worlds import data_sets
 
 _TASK = ('--task=ham10000', '--image_size=16', '--encoder=conv2:width=0.25')
 _METHODS = '--evaluation=methods=segmentation/detection'
@@ -32,7 +32,7 @@ def made(tmp_path_factory):
     Image.fromarray(mask.astype(np.uint8) * 255).save(place)
     rows.append(f'HAM_{k // 2},ISIC_{k:07d},{("nv", "mel")[k // 2 % 2]}')
   header = 'lesion_id,image_id,dx'
-  fabricate.write_csv(base / 'data' / 'HAM10000_metadata.csv', header, rows)
+  data_sets.write_csv(base / 'data' / 'HAM10000_metadata.csv', header, rows)
   ended = in_process.run(
     dcco,
     *_TASK,

@@ -16,7 +16,7 @@ from tasks import provenance
 from tasks import registry
 from tasks import task_types
 from tests.binaries import in_process
-from tests.tasks import fabricate
+from tests.worlds import pictures
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.storage import memory
 
@@ -240,7 +240,7 @@ def test_programs_say_what_was_added_to_the_data_of_a_run(tmp_path):
     for k in numbers:
       path = tmp_path / 'data' / f'P{k // 2:02d}' / f'{k}.jpg'
       path.parent.mkdir(exist_ok=True, parents=True)
-      path.write_bytes(fabricate.jpeg(5 * k))
+      path.write_bytes(pictures.jpeg(5 * k))
 
   grow(range(20))
   line = f'--task=folder --data_dir={tmp_path}/data --data=folders=client,image_size=8'

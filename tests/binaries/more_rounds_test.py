@@ -25,7 +25,7 @@ from binaries.experiment import running
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.encoders import torch_networks
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
 from tff_ssl.federated import server
@@ -89,7 +89,7 @@ def test_rounds_are_fixed_by_what_depends_on_all_of_them(program, line, why):
 def test_why_a_run_has_no_more_rounds_and_what_to_do(tmp_path, flags, rounds, said):
   folder = tmp_path / 'run'
   config = in_process.checked('dcco', f'--rounds=3 {flags}', run_dir=str(folder))
-  fabricate.run(folder)
+  made_runs.run(folder)
   stored = stored_config.build(run_config.to_json(config), '')
   (folder / 'config.json').write_text(json.dumps(stored))
   with pytest.raises(ValueError, match=re.escape(said)):
@@ -310,8 +310,8 @@ def test_a_head_is_taken_as_a_whole_or_starts_afresh(encoder, capsys):
 def test_weights_that_cannot_be_taken_are_refused_before_the_run(
   tmp_path, binary, flags, said
 ):
-  fabricate.run(tmp_path / 'other', {'encoder': 'conv4'})
-  fabricate.run(tmp_path / 'empty')
+  made_runs.run(tmp_path / 'other', {'encoder': 'conv4'})
+  made_runs.run(tmp_path / 'empty')
   where = {name: tmp_path / name for name in ('run', 'none', 'other', 'empty')}
   given = [flag.format(**where) for flag in flags]
   with pytest.raises(ValueError, match=re.escape(said)):

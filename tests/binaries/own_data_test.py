@@ -20,7 +20,7 @@ from binaries.experiment import evaluation_clients
 from binaries.experiment import report
 from tasks import task_types
 from tests.binaries import in_process
-from tests.tasks import fabricate
+from tests.worlds import pictures
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import network
 from tff_ssl.runs import run_config as stored_config
@@ -127,7 +127,7 @@ def test_few_labels_that_names_put_into_one_split_only_skip_the_evaluation(
 
 def test_strict_makes_losses_errors(tmp_path, capsys):
   for k in range(6):
-    (tmp_path / f'{k}.jpg').write_bytes(fabricate.jpeg(30 * k))
+    (tmp_path / f'{k}.jpg').write_bytes(pictures.jpeg(30 * k))
   (tmp_path / '2.jpg').write_bytes(b'')
   line = ('--task=folder', f'--data_dir={tmp_path}', '--image_size=8')
   line += ('--partition=iid:examples=1',)

@@ -13,7 +13,7 @@ from binaries.experiment import sweeping
 from tests.binaries import fake_sweep
 from tests.binaries import in_process
 from tests.binaries import launch
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.runs import run_config
 
 pytestmark = pytest.mark.forks
@@ -176,7 +176,7 @@ def test_a_complete_run_without_the_baselines_that_are_asked_for_is_not_done(tmp
     ('early', {**own, **scratch, 'round': 2}, False, False),
   ):
     (job,) = _jobs(['dcco'], tmp_path / name, flags)[0]
-    fabricate.run(job.folder, evaluation=numbers)
+    made_runs.run(job.folder, evaluation=numbers)
     (job.folder / 'encoder.md').touch()
     assert sweeping.Runner(1).is_done(job) == asked
     (job,) = _jobs(['dcco'], tmp_path / name, flags[:1])[0]
@@ -242,7 +242,7 @@ def test_what_its_runs_would_refuse_is_refused_before_a_run(
 
 
 def test_a_folder_of_another_run_is_refused(tmp_path):
-  fabricate.run(tmp_path / 'dcco' / 'seed_0')
+  made_runs.run(tmp_path / 'dcco' / 'seed_0')
   with pytest.raises(ValueError, match=r'dcco: .*seed_0 is a run with '):
     in_process.call(sweep, '--methods=dcco', '--rounds=2', f'--out={tmp_path}')
 

@@ -15,7 +15,7 @@ from tasks import registry
 from tasks import validation
 from tests.binaries import in_process
 from tests.binaries import launch
-from tests.tasks import fabricate
+from tests.worlds import data_sets
 
 _FLAGS = (
   '--seed=0',
@@ -73,7 +73,7 @@ def test_retrieval_is_of_the_projections_of_all_pairs_that_are_tested():
 
 
 def test_zero_shot_is_by_the_nearest_description(tmp_path):
-  task = registry.load('emoji', fabricate.emoji_package(tmp_path))
+  task = registry.load('emoji', data_sets.emoji_package(tmp_path))
   data = (f'--data_dir={tmp_path}', '--task=emoji', '--evaluation=methods=retrieval')
   config = in_process.read('dcco', ' '.join((*_FLAGS, *data)))
   model = encoders.two_towers(config, encoders.build(config, task), task)
@@ -108,7 +108,7 @@ def test_zero_shot_is_by_the_nearest_description(tmp_path):
 
 @pytest.mark.long
 def test_a_run_of_photographs_and_records_is_evaluated_again(tmp_path, capsys):
-  folder, run = fabricate.ham_records(tmp_path / 'ham'), tmp_path / 'run'
+  folder, run = data_sets.ham_records(tmp_path / 'ham'), tmp_path / 'run'
   data = f'--data_dir={folder}'
   ended = in_process.run(
     dcco,

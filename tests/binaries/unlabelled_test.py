@@ -10,7 +10,7 @@ import pytest
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
-from tests.tasks import fabricate
+from tests.worlds import pictures
 
 _CLIENTS = 8
 _PRIVATE = '--aggregation=private:noise_multiplier=1,delta=1e-3,signal_rounds=1'
@@ -44,7 +44,7 @@ def data(tmp_path_factory):
     (folder / f'C{101 + k}').mkdir(parents=True)
     for level in range(3):
       path = folder / f'C{101 + k}/{level}.jpg'
-      path.write_bytes(fabricate.jpeg(30 * level))
+      path.write_bytes(pictures.jpeg(30 * level))
   (folder / 'notes.txt').write_text('x')
   return folder
 

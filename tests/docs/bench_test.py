@@ -197,16 +197,6 @@ def test_cpu_time_counts_for_the_side_that_caused_it():
   assert execution.rounds == [k for k in range(6) for _ in range(2)]
 
 
-@pytest.mark.parametrize(
-  ('name', 'clients', 'examples', 'batch_size'),
-  [('A', 128, 4, None), ('B', 5, 500, 50), ('C', 512, 1, None)],
-)
-def test_regime_of_equal_clients(name, clients, examples, batch_size):
-  regime = workloads.REGIMES[name]
-  assert regime.sizes(seed=0).tolist() == [examples] * clients
-  assert regime.local == local_training.LocalPlan(1, batch_size)
-
-
 def test_cases_are_as_large_as_lesions_of_ham10000():
   assert len(workloads.REGIMES['D'].sizes(seed=0)) == 256
   # 10,015 photographs of 7,470 lesions, 1,956 of them with more than one and 43 with

@@ -6,8 +6,6 @@ Nothing is trained: a fake program writes the files that a run leaves.
 import csv
 import io
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
@@ -16,38 +14,17 @@ from docs.campaigns import figures
 from docs.campaigns import making
 from docs.claims import __main__ as program
 from docs.claims import data
-from tests.docs import made_up
+from tests.worlds import campaigns
 
 pytestmark = pytest.mark.forks
 
-# Leaves a folder as a run does; `fail` ends without one, `half` after half its rounds,
-# unless it goes on.
-_PROGRAM = """
-import json, pathlib, sys
-accuracy, seed = float(sys.argv[1]), int(sys.argv[2])
-folder, how = sys.argv[3:]
-if how == 'fail':
-  print('Error: it does not fit.')
-  sys.exit(1)
-folder = pathlib.Path(folder)
-going_on = folder.is_dir()
-folder.mkdir(parents=True, exist_ok=True)
-rounds = 2 if how == 'half' and not going_on else 4
-(folder / 'config.json').write_text(json.dumps({'config': {'rounds': 4}}))
-lines = ['round,loss'] + [f'{k},{seed + k / 8}' for k in range(1, rounds + 1)]
-(folder / 'metrics.csv').write_text('\\n'.join(lines) + '\\n')
-(folder / 'started').open('a').write('x')
-(folder / 'client_states.sqlite').touch()
-if rounds < 4:
-  sys.exit(130)
-numbers = {'round': 4, 'linear/10%/accuracy': accuracy + seed / 100}
-(folder / 'evaluation.json').write_text(json.dumps(numbers))
-(folder / 'encoder.md').touch()
-"""
-
 
 class _Fake:
-  """Starts the fake program, and remembers what was started."""
+  """Starts the fake program, and remembers what was started.
+
+  A run that is to `fail` leaves no folder, and one of `half` only half of its rounds,
+  unless it goes on.
+  """
 
   def __init__(self, **how):
     self.started = []
@@ -55,13 +32,18 @@ class _Fake:
 
   def __call__(self, arguments, log):
     flags = dict(word.lstrip('-').split('=', 1) for word in arguments[2:])
-    name = pathlib.Path(flags['run_dir']).parent.name.partition('-')[0]
-    self.started.append((name, int(flags['seed'])))
+    folder, seed = pathlib.Path(flags['run_dir']), int(flags['seed'])
+    name = folder.parent.name.partition('-')[0]
+    self.started.append((name, seed))
     self.data = flags.get('data_dir')
-    how = self._how.get(name, 'well')
-    own = [_PROGRAM, flags['accuracy'], flags['seed'], flags['run_dir'], how]
-    python = [sys.executable, '-I', '-S', '-c']
-    return subprocess.Popen([*python, *own], stdout=log, stderr=log)
+    how = self._how.get(name)
+    if how == 'fail':
+      return campaigns.start('', {}, log, 1, 'Error: it does not fit.')
+    rounds = 2 if how == 'half' and not folder.is_dir() else 4
+    losses = {'loss': [seed + k / 8 for k in range(1, rounds + 1)]}
+    numbers = {'linear/10%/accuracy': float(flags['accuracy']) + seed / 100}
+    files = campaigns.files(losses, numbers, 4)
+    return campaigns.start(str(folder), files, log, 0 if rounds == 4 else 130)
 
 
 def _column(column):
@@ -71,7 +53,7 @@ def _column(column):
 
 def _run(tmp_path, fake, *replaced, seeds=3):
   """Runs the claim; returns the values of its figures, the failures, the progress."""
-  claims = made_up.claims(tmp_path, *replaced)
+  claims = campaigns.claims(tmp_path, *replaced)
   path, stream = tmp_path / 'cifar.csv', io.StringIO()
   runner = making.Runner(
     path,
@@ -111,7 +93,7 @@ def test_a_run_has_as_many_seeds_as_the_claim_that_asks_for_most(tmp_path):
   last = "compare = [{order = ['one', 'two']}]\n"
   again = '\n[claims.d]\nsource = "T"\nsentence = "S."\nbounds = ["two", "again"]\n'
   again += 'compare = [{order = ["two", "again"]}]\nseeds = 7\n'
-  claims = made_up.claims(tmp_path, (last, last + 'seeds = 2\n' + again))
+  claims = campaigns.claims(tmp_path, (last, last + 'seeds = 2\n' + again))
   jobs = [(run.name, seed) for run, seed in program.runs(claims, 6)]
   assert jobs[:4] == [('one', 0), ('two_4', 0), ('one', 1), ('two_4', 1)]
   assert jobs[4:] == [('two_4', k) for k in range(2, 6)]
@@ -144,12 +126,12 @@ def test_a_run_that_was_killed_resumes(tmp_path):
   _, failures, _ = _run(tmp_path, _Fake(one='half'), seeds=1)
   assert len(failures) == 1
   assert 'one, seed 0: status 130' in failures[0]
-  (folder,) = (tmp_path / 'runs').glob('one-*/seed_0')
+  before = [*(tmp_path / 'runs').glob('one-*/seed_0')]
   assert [row['run'] for row in _rows(tmp_path)] == ['two_4']
   fake = _Fake(one='half')
   values, failures, _ = _run(tmp_path, fake, seeds=1)
   assert (fake.started, failures) == ([('one', 0)], [])
-  assert (folder / 'started').read_text() == 'xx'
+  assert [*(tmp_path / 'runs').glob('one-*/seed_0')] == before
   assert values['one'] == {0: 0.75}
 
 
@@ -199,7 +181,7 @@ def test_a_file_that_does_not_hold_figures_is_refused(tmp_path, text):
 def folder(tmp_path, monkeypatch):
   """An empty folder of figures, for the program with the made-up claims."""
   (tmp_path / 'claims').mkdir()
-  made_up.claims(tmp_path)
+  campaigns.claims(tmp_path)
   read = data.read
   monkeypatch.setattr(data, 'read', lambda budget: read(budget, tmp_path))
   return tmp_path / 'claims'

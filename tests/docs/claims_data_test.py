@@ -12,7 +12,7 @@ import pytest
 from docs.campaigns import figures
 from docs.claims import data
 from docs.claims import page
-from tests.docs import made_up
+from tests.worlds import campaigns
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _ORDER = "{order = ['one', 'two']}"
@@ -20,7 +20,7 @@ _CLAIMS = {budget: data.read(budget) for budget in data.SEEDS}
 
 
 def test_a_claim_has_what_its_file_says(tmp_path):
-  (claim,) = made_up.claims(tmp_path)
+  (claim,) = campaigns.claims(tmp_path)
   assert (claim.id, claim.paper, claim.source, claim.budget) == (
     'c',
     'P',
@@ -40,36 +40,36 @@ def test_a_claim_has_what_its_file_says(tmp_path):
 
 
 def test_a_claim_has_seeds_and_a_protocol_of_its_own(tmp_path):
-  (claim,) = made_up.claims(tmp_path)
+  (claim,) = campaigns.claims(tmp_path)
   assert (claim.protocol, claim.decisive) == ('Smaller.', '')
   own = "seeds = 10\nprotocol = 'Larger.'\ndecisive = 'All.'\ncompare ="
-  (claim,) = made_up.claims(tmp_path, ('compare =', own))
+  (claim,) = campaigns.claims(tmp_path, ('compare =', own))
   assert claim.seeds == range(10)
   assert (claim.protocol, claim.decisive) == ('Larger.', 'All.')
 
 
 def test_a_budget_takes_its_part(tmp_path):
   cause = ('compare =', "cause.digits = 'Because of $rounds.'\ncompare =")
-  (claim,) = made_up.claims(tmp_path, cause, budget='digits')
+  (claim,) = campaigns.claims(tmp_path, cause, budget='digits')
   assert claim.cause == 'Because of 3.'
   assert claim.figures['two'].run.name == 'two_3'
-  (claim,) = made_up.claims(tmp_path, cause)
+  (claim,) = campaigns.claims(tmp_path, cause)
   assert claim.cause == ''
   only = ('[claims.c]', '[claims.c.cifar]')
-  assert made_up.claims(tmp_path, only, budget='digits') == []
+  assert campaigns.claims(tmp_path, only, budget='digits') == []
 
 
 def test_of_a_flag_that_is_given_twice_the_last_value_of_each_field_counts(tmp_path):
   base = ("both = '", "both = '--clients=sgd:epochs=1,batch_size=4 ")
   own = ('=0.75', '=0.75 --clients=epochs=2 --clients=adam --rounds=9')
-  (claim,) = made_up.claims(tmp_path, base, own)
+  (claim,) = campaigns.claims(tmp_path, base, own)
   flags = claim.figures['one'].run.flags
   assert flags[0] == '--clients=adam:epochs=2,batch_size=4'
   assert '--rounds=9' in flags
 
 
 def test_a_claim_has_a_column_of_its_own(tmp_path):
-  (claim,) = made_up.claims(
+  (claim,) = campaigns.claims(
     tmp_path,
     ('compare =', "column = 'knn'\ncompare ="),
     ("['again']", "['personal', 'loss']"),
@@ -115,7 +115,7 @@ def test_a_claim_has_a_column_of_its_own(tmp_path):
 def test_each_kind_of_comparison_is_a_sum_of_figures(
   tmp_path, entry, terms, papers, level
 ):
-  (claim,) = made_up.claims(tmp_path, (_ORDER, entry))
+  (claim,) = campaigns.claims(tmp_path, (_ORDER, entry))
   assert [dict(each.terms) for each in claim.comparisons] == terms
   assert [each.paper for each in claim.comparisons] == papers
   assert {each.level for each in claim.comparisons} == {level}
@@ -141,11 +141,11 @@ def test_each_kind_of_comparison_is_a_sum_of_figures(
 )
 def test_a_file_that_says_something_else_is_refused(tmp_path, old, new, said):
   with pytest.raises(ValueError, match=said):
-    made_up.claims(tmp_path, (old, new))
+    campaigns.claims(tmp_path, (old, new))
 
 
 def test_a_claim_in_two_files_is_refused(tmp_path):
-  made_up.claims(tmp_path)
+  campaigns.claims(tmp_path)
   (tmp_path / 'q.toml').write_text((tmp_path / 'p.toml').read_text())
   with pytest.raises(ValueError, match='Claim c is there 2 times'):
     data.read('cifar', tmp_path)

@@ -14,7 +14,7 @@ from docs.campaigns import figures as figures_lib
 from docs.claims import data
 from docs.claims import page
 from docs.claims import verdicts
-from tests.docs import made_up
+from tests.worlds import campaigns
 
 _TERMS = {'one': 1.0, 'two': -1.0}
 _AHEAD = data.Comparison(_TERMS, None, level=False)
@@ -96,30 +96,27 @@ def test_an_interval_of_any_number_of_seeds_is_that_of_scipy(count):
   np.testing.assert_allclose(interval, [*expected], rtol=1e-4)
 
 
-def test_one_reversed_comparison_refutes_a_claim():
-  reverse = data.Comparison({'two': 1.0, 'one': -1.0}, None, level=False)
-  assert verdicts.judge(_claim(_AHEAD, reverse), _above(2, 4, 6))[0] == 'refuted'
+_REVERSE = data.Comparison({'two': 1.0, 'one': -1.0}, None, level=False)
+_DECISIVE = _claim(_AHEAD, decisive='Five passes for a thousand.')
 
 
 @pytest.mark.parametrize(
-  ('points', 'expected'),
+  ('claim', 'points', 'upper', 'expected'),
   [
-    ((2, 4, 6), 'agrees'),
-    ((1, 3, 5), 'other protocol'),
-    ((-2, -4, -6), 'other protocol'),
+    # One reversed comparison refutes a claim.
+    (_claim(_AHEAD, _REVERSE), (2, 4, 6), 10, 'refuted'),
+    # One that depends on the protocol can only agree.
+    (_DECISIVE, (2, 4, 6), 10, 'agrees'),
+    (_DECISIVE, (1, 3, 5), 10, 'other protocol'),
+    (_DECISIVE, (-2, -4, -6), 10, 'other protocol'),
+    # Bounds must be eight points apart.
+    (_claim(_AHEAD), (2, 4, 6), 8.1, 'agrees'),
+    (_claim(_AHEAD), (2, 4, 6), 7.9, 'no range'),
+    (_claim(_AHEAD), (2, 4, 6), math.nan, 'no range'),
   ],
 )
-def test_a_claim_that_depends_on_the_protocol_can_only_agree(points, expected):
-  claim = _claim(_AHEAD, decisive='Five passes for a thousand.')
-  assert verdicts.judge(claim, _above(*points))[0] == expected
-
-
-@pytest.mark.parametrize(
-  ('upper', 'expected'), [(8.1, 'agrees'), (7.9, 'no range'), (math.nan, 'no range')]
-)
-def test_bounds_must_be_eight_points_apart(upper, expected):
-  values = _above(2, 4, 6, upper=upper)
-  assert verdicts.judge(_claim(_AHEAD), values)[0] == expected
+def test_claims_that_may_not_agree(claim, points, upper, expected):
+  assert verdicts.judge(claim, _above(*points, upper=upper))[0] == expected
 
 
 @pytest.mark.parametrize(
@@ -161,7 +158,7 @@ def pages(tmp_path, monkeypatch):
   old = "compare = [{order = ['one', 'two']}]\n"
   new = "compare = [{order = ['one', 'two'], paper = 12.3}]\n"
   gone = '\n[withdrawn]\ngone = "It was not a claim."\n'
-  made_up.claims(tmp_path, (old, new + other + gone))
+  campaigns.claims(tmp_path, (old, new + other + gone))
   read, withdrawn = data.read, data.withdrawn
   monkeypatch.setattr(data, 'read', lambda budget: read(budget, tmp_path))
   monkeypatch.setattr(data, 'withdrawn', lambda: withdrawn(tmp_path))

@@ -4,8 +4,6 @@ Nothing is trained: a fake program writes the files that a run leaves.
 """
 
 import dataclasses
-import subprocess
-import sys
 
 import pytest
 
@@ -14,6 +12,7 @@ from binaries.experiment import running
 from docs.leaderboard import __main__ as program
 from docs.leaderboard import boards as boards_lib
 from docs.leaderboard import page
+from tests.worlds import campaigns
 
 pytestmark = pytest.mark.forks
 
@@ -27,27 +26,10 @@ _CELLS = [
   )
   for cell in _BENCHMARK.cells()
 ]
-# Leaves a folder as a run does. The better rates are those nearer to 0.1.
-_PROGRAM = """
-import json, pathlib, sys
-rate, seed, folder = float(sys.argv[1]), int(sys.argv[2]), pathlib.Path(sys.argv[3])
-folder.mkdir(parents=True)
-(folder / 'config.json').write_text(json.dumps({'config': {'rounds': 2}}))
-names = 'round,client_work/bytes_down,client_work/bytes_up'
-rows = '\\n1,2000000,1500000\\n2,4000000,1500000\\n'
-(folder / 'metrics.csv').write_text(names + rows)
-(folder / 'system.csv').write_text('round,cpu_seconds\\n1,5.5\\n2,7\\n')
-accuracy = 0.8 - abs(rate - 0.1) + seed / 100
-column = 'linear/10%/accuracy'
-numbers = {column: accuracy, 'validation/' + column: accuracy - 0.1}
-numbers['random_encoder/' + column] = 0.25
-(folder / 'evaluation.json').write_text(json.dumps({'round': 2, **numbers}))
-(folder / 'encoder.md').touch()
-"""
 
 
 class _Fake:
-  """Starts the fake program, and remembers what was started."""
+  """Starts the fake program, and remembers it; rates are better nearer to 0.1."""
 
   def __init__(self):
     self.started = []
@@ -56,9 +38,14 @@ class _Fake:
     config = command_line.parse_run(arguments[1].partition('.')[2], arguments[2:])
     rate = config.clients.learning_rate
     self.started.append((config.method.kind, rate, config.seed, config.data.validation))
-    own = [str(rate), str(config.seed), config.run_dir]
-    python = [sys.executable, '-I', '-S', '-c', _PROGRAM]
-    return subprocess.Popen([*python, *own], stdout=log, stderr=log)
+    column, accuracy = 'linear/10%/accuracy', 0.8 - abs(rate - 0.1) + config.seed / 100
+    numbers = {column: accuracy, f'validation/{column}': accuracy - 0.1}
+    numbers[f'random_encoder/{column}'] = 0.25
+    sent = {'bytes_down': [2_000_000, 4_000_000], 'bytes_up': [1_500_000, 1_500_000]}
+    sent = {f'client_work/{name}': values for name, values in sent.items()}
+    files = campaigns.files(sent, numbers, rounds=2)
+    files['system.csv'] = 'round,cpu_seconds\n1,5.5\n2,7\n'
+    return campaigns.start(config.run_dir, files, log)
 
 
 @pytest.fixture

@@ -116,13 +116,6 @@ def test_a_page_that_is_none_is_refused():
     race.main(race.Options(out='x'))
 
 
-def test_options_are_what_can_be_raced():
-  options = race.Options()
-  assert options.peers == (*heats.PEERS,)
-  assert options.regimes == (*heats.BLOCK_ROUNDS,)
-  assert (options.losses, options.precisions) == (protocol.LOSSES, protocol.PRECISIONS)
-
-
 def _learnt(fall, speed=10.0):
   after = {'loss_before': 2.5, 'loss_after': 2.5 - fall}
   return {**_result(speed), **after}

@@ -21,10 +21,11 @@ import tempfile
 import numpy as np
 
 from tasks import registry
-from tests.intake import lists  # noqa: F401
+from tests.intake import lists
 from tests.intake import ways
 from tests.intake import whole
 
+WAYS = {'folder': ways.FOLDERS, 'cases': lists.LISTS}
 _MOST = 300
 _SIZE = 16
 # Mean difference of the brightness, of 255, of what still is the same picture.
@@ -62,27 +63,25 @@ class _Read:
 
 def answers(
   files: Sequence[bytes], place: pathlib.Path
-) -> Iterator[tuple[str, Answer]]:
+) -> Iterator[tuple[ways.Way, Answer]]:
   """Yields each way and what is answered to it.
 
   Args:
     files: Photographs, at least eight.
     place: An empty folder.
   """
-  whole_ones = {
-    task: read(task, whole.Folder(place / task, files).path)
-    for task in ('folder', 'cases')
-  }
-  for name, way in ways.WAYS.items():
-    data = whole.Folder(place / name / 'data', files)
-    way.apply(data)
-    yield name, _ask(way, data, whole_ones[way.task])
-    shutil.rmtree(place / name)
+  for task, rows in WAYS.items():
+    before = read(task, whole.Folder(place / task, files).path)
+    for way in rows:
+      data = whole.Folder(place / 'broken' / 'data', files)
+      way.apply(data)
+      yield way, _ask(task, way, data, before)
+      shutil.rmtree(place / 'broken')
 
 
-def _ask(way: ways.Way, data: whole.Folder, before: _Read) -> Answer:
+def _ask(task: str, way: ways.Way, data: whole.Folder, before: _Read) -> Answer:
   try:
-    found = read(way.task, data.target)
+    found = read(task, data.target)
   except ValueError as error:
     return Answer(REFUSED, _shown(str(error), data))
   lines = [
@@ -91,7 +90,7 @@ def _ask(way: ways.Way, data: whole.Folder, before: _Read) -> Answer:
     if line not in before.report and not _USUAL.match(line)
   ]
   said = _shown(lines[0], data) if lines else ''
-  if _is_meant(way, data, before, found) and (lines or not way.loses):
+  if _is_meant(task, data, before, found) and (lines or not way.loses):
     return Answer(AS_MEANT, said)
   return Answer(SAID if lines else SILENT, said)
 
@@ -115,7 +114,7 @@ def read(task: str, path: pathlib.Path) -> _Read:
   return _Read(meaning, brightness, (*loaded.report, *loaded.warnings()), count)
 
 
-def _is_meant(way: ways.Way, data: whole.Folder, before: _Read, found: _Read) -> bool:
+def _is_meant(task: str, data: whole.Folder, before: _Read, found: _Read) -> bool:
   """Returns whether each photograph, and nothing else, was read as it should be."""
   if found.count != len(data.meant) or found.meaning.keys() != data.meant.keys():
     return False
@@ -127,7 +126,7 @@ def _is_meant(way: ways.Way, data: whole.Folder, before: _Read, found: _Read) ->
       expected = np.asarray(picture, np.float32)
     if (
       own_label != label
-      or (way.task == 'cases' and own_client != client)
+      or (task == 'cases' and own_client != client)
       or trains not in (None, own_trains)
       or np.abs(found.brightness[name] - expected).mean() > _SAME
     ):
@@ -145,9 +144,9 @@ def table(files: Sequence[bytes]) -> list[str]:
   """Returns the lines of the table of ways and answers, in Markdown."""
   lines = ['| what is wrong | answer | |', '| --- | --- | --- |']
   with tempfile.TemporaryDirectory() as place:
-    for name, answer in answers(files, pathlib.Path(place)):
+    for way, answer in answers(files, pathlib.Path(place)):
       said = f'`{answer.said}`' if answer.said else ''
-      lines.append(f'| {ways.WAYS[name].what} | {answer.verdict} | {said} |')
+      lines.append(f'| {way.what} | {answer.verdict} | {said} |')
   return lines
 
 

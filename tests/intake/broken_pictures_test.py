@@ -17,7 +17,7 @@ def table():
 
 
 def test_no_answer_is_silent(table):
-  assert len(ways.WAYS) >= 40
+  assert len(table) > 2 + 60
   assert [line for line in table if broken_pictures.SILENT in line] == []
 
 
@@ -49,14 +49,14 @@ def _other_split(data):
 )
 def test_misread_meaning_is_found_by_this_test(tmp_path, monkeypatch, wrong, task):
   """Nothing is broken here, but what is meant is another label, client, and so on."""
-  tried = {
-    'wrong': ways.Way(task, wrong, loses=False),
-    'losing': ways.Way(task, _nothing, loses=True),
-    'right': ways.Way(task, _nothing, loses=False),
-  }
-  monkeypatch.setattr(ways, 'WAYS', tried)
-  found = dict(broken_pictures.answers(whole.pictures(), tmp_path))
-  assert {name: answer.verdict for name, answer in found.items()} == {
+  tried = (
+    ways.Way('wrong', wrong),
+    ways.Way('losing', _nothing, loses=True),
+    ways.Way('right', _nothing),
+  )
+  monkeypatch.setattr(broken_pictures, 'WAYS', {task: tried})
+  found = broken_pictures.answers(whole.pictures(), tmp_path)
+  assert {way.what: answer.verdict for way, answer in found} == {
     'wrong': broken_pictures.SILENT,
     'losing': broken_pictures.SILENT,
     'right': broken_pictures.AS_MEANT,

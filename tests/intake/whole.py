@@ -79,9 +79,17 @@ class Folder:
     """The content of the photograph k."""
     return (self.path / self.names[k]).read_bytes()
 
+  def put(self, k: int, content: bytes) -> None:
+    """Writes another content into the file of the photograph k."""
+    self.write(self.names[k], content)
+
   def picture(self, k: int, mode: str = 'RGB') -> Image.Image:
     """The photograph k."""
     return Image.open(io.BytesIO(self.read(k))).convert(mode)
+
+  def encoded(self, k: int, kind: str, mode: str = 'RGB') -> bytes:
+    """The photograph k as a file of another kind."""
+    return encoded(self.picture(k, mode), kind)
 
   def replace(self, k: int, suffix: str, content: bytes) -> None:
     """Puts another file in the place of the photograph k."""

@@ -3,25 +3,19 @@
 import numpy as np
 import pytest
 
-from tff_ssl.partition import classes
-from tff_ssl.partition import describe
+from tests.worlds import dealt
 
 _LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 43))
 
 
-def _build(per_client, clients, labels=_LABELS, seed=0):
-  config = classes.ClassesConfig(per_client=per_client, clients=clients)
-  return classes.build(config, labels, np.random.default_rng(seed))
-
-
-def _histograms(partition, labels=_LABELS):
-  return describe.describe(partition, labels, 10).histograms
+def _histograms(per_client, clients):
+  return dealt.histograms(f'classes:per_client={per_client},clients={clients}', _LABELS)
 
 
 @pytest.mark.parametrize('clients', [5, 7, 40])
 @pytest.mark.parametrize('per_client', [2, 3, 10])
 def test_each_client_has_its_classes_and_shares_them_evenly(clients, per_client):
-  histograms = _histograms(_build(per_client, clients))
+  histograms = _histograms(per_client, clients)
   held = histograms > 0
   np.testing.assert_array_equal(np.sum(held, axis=1), per_client)
   holders = np.sum(held, axis=0)
@@ -31,45 +25,14 @@ def test_each_client_has_its_classes_and_shares_them_evenly(clients, per_client)
   np.testing.assert_array_equal(np.sum(histograms, axis=0), 43)
 
 
-def test_five_clients_of_two_classes_are_disjoint():
-  histograms = _histograms(_build(2, 5))
-  np.testing.assert_array_equal(np.sum(histograms > 0, axis=0), 1)
-  assert describe.describe(_build(2, 5), _LABELS, 10).mean_emd == pytest.approx(1.6)
-
-
 def test_all_classes_are_iid():
-  histograms = _histograms(_build(10, 4))
+  histograms = _histograms(10, 4)
   assert set(histograms.flat) == {10, 11}
   # 430 = 2 * 107 + 2 * 108.
   assert sorted(np.sum(histograms, axis=1)) == [107, 107, 108, 108]
 
 
 def test_classes_in_excess_belong_to_nobody():
-  partition = _build(2, 3)
-  dealt = np.concatenate(list(partition.values()))
-  assert len(np.unique(dealt)) == len(dealt) == 6 * 43
-  assert len(np.unique(_LABELS[dealt])) == 6
-
-
-def test_partition_depends_on_the_seed():
-  held = {tuple((_histograms(_build(2, 5, seed=s)) > 0).flat) for s in range(4)}
-  assert len(held) > 1
-
-
-def test_examples_of_a_class_are_dealt_at_random():
-  labels = np.zeros(100, np.int32)
-  partition = _build(1, 2, labels)
-  assert not np.array_equal(partition['client_0'], np.arange(50))
-
-
-def test_mismatched_arguments_are_refused():
-  with pytest.raises(
-    ValueError, match=r'per_client=11 needs at least as many.* are 10'
-  ):
-    _build(11, 5)
-  with pytest.raises(ValueError, match='Class 1 has 2 examples for the 3 clients'):
-    _build(2, 3, np.array([0, 0, 0, 0, 1, 1]))
-  with pytest.raises(ValueError, match='needs 2000000000000 examples'):
-    _build(2, 10**12)
-  with pytest.raises(ValueError, match='unlabelled'):
-    _build(1, 1, np.array([0, -1]))
+  # No example twice: as many of each of six classes as there are.
+  histograms = _histograms(2, 3)
+  assert sorted(np.sum(histograms, axis=0)) == [0] * 4 + [43] * 6

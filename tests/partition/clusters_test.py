@@ -72,19 +72,6 @@ def test_clusters_are_mixed_over_clients():
       np.testing.assert_allclose(np.bincount(blob[held], minlength=4), 5, atol=1)
 
 
-def test_one_cluster_is_all():
-  partition = _build(_blobs()[0], 1)
-  np.testing.assert_array_equal(partition['client_0'], np.arange(60))
-
-
-def test_the_seed_determines_the_clusters_of_shapeless_features():
-  features = np.random.default_rng(0).normal(size=(200, 5))
-  first, same = _build(features, 5), _build(features, 5)
-  for client, held in first.items():
-    np.testing.assert_array_equal(held, same[client])
-  assert all(len(held) for held in first.values())
-
-
 def test_features_that_cannot_be_clustered_are_refused():
   with pytest.raises(
     ValueError, match=r'3 clusters needs at least as many .* 4 examples have 2'

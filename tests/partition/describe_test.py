@@ -1,7 +1,6 @@
 """Sizes, histograms and earth-mover distances in closed form."""
 
 import collections
-import csv
 import math
 
 import numpy as np
@@ -16,19 +15,22 @@ def _partition(*held):
   )
 
 
-def test_identical_clients_have_distance_zero():
-  labels = np.array([0, 1, 2, 0, 1, 2])
-  report = describe.describe(_partition([0, 1, 2], [3, 4, 5]), labels, 3)
-  assert report.mean_emd == pytest.approx(0, abs=1e-12)
-
-
-@pytest.mark.parametrize('classes', [2, 5])
-def test_one_balanced_class_a_client_has_the_largest_distance(classes):
-  # |1 - 1/C| + (C - 1) |0 - 1/C| = 2 (1 - 1/C).
-  labels = np.repeat(np.arange(classes), 3)
-  held = np.arange(3 * classes).reshape(classes, 3)
-  report = describe.describe(_partition(*held), labels, classes)
-  assert report.mean_emd == pytest.approx(2 * (1 - 1 / classes))
+@pytest.mark.parametrize(
+  ('held', 'labels', 'distance'),
+  [
+    ([[0, 1, 2], [3, 4, 5]], [0, 1, 2, 0, 1, 2], 0),
+    # One balanced class a client: |1 - 1/C| + (C - 1) |0 - 1/C| = 2 (1 - 1/C).
+    ([[0, 1], [2, 3]], [0, 0, 1, 1], 2 * (1 - 1 / 2)),
+    ([[0], [1], [2], [3], [4]], [0, 1, 2, 3, 4], 2 * (1 - 1 / 5)),
+    # Global labels include examples of no client: (1/2, 1/2) against (1/4, 3/4).
+    ([[0, 1]], [0, 1, 1, 1], 0.5),
+  ],
+)
+def test_distance_to_the_global_labels(held, labels, distance):
+  report = describe.describe(_partition(*held), np.array(labels), max(labels) + 1)
+  assert report.mean_emd == pytest.approx(distance, abs=1e-12)
+  assert report.total_examples == len(labels)
+  assert report.examples == sum(map(len, held))
 
 
 def test_clients_count_alike_and_the_unlabelled_do_not():
@@ -40,14 +42,6 @@ def test_clients_count_alike_and_the_unlabelled_do_not():
   np.testing.assert_array_equal(report.client_sizes, [3, 2, 1, 0])
   np.testing.assert_array_equal(report.labelled_sizes, [3, 1, 0, 0])
   np.testing.assert_array_equal(report.histograms, [[3, 0], [0, 1], [0, 0], [0, 0]])
-
-
-def test_global_labels_include_examples_of_no_client():
-  labels = np.array([0, 1, 1, 1])
-  report = describe.describe(_partition([0, 1]), labels, 2)
-  # (1/2, 1/2) against (1/4, 3/4).
-  assert report.mean_emd == pytest.approx(0.5)
-  assert (report.examples, report.total_examples) == (2, 4)
 
 
 def test_the_median_of_large_clients_has_all_digits():
@@ -70,19 +64,6 @@ def test_without_labels_the_distance_is_unknown():
   report = describe.describe(_partition([0], [1]), np.full(2, -1), 0)
   assert math.isnan(report.mean_emd)
   assert report.line().endswith('unknown (no labels)')
-
-
-def test_csv(tmp_path):
-  labels = np.array([0, 1, 0, -1])
-  report = describe.describe(_partition([0, 1, 2], [3]), labels, 2)
-  report.write_csv(tmp_path / 'clients.csv')
-  rows = list(csv.reader((tmp_path / 'clients.csv').open()))
-  assert rows == [
-    ['client_id', 'size', 'label_0', 'label_1'],
-    ['client_0', '3', '2', '1'],
-    ['client_1', '1', '0', '0'],
-  ]
-  assert [path.name for path in tmp_path.iterdir()] == ['clients.csv']
 
 
 def test_bad_input_is_an_error():

@@ -5,8 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from tff_ssl.partition import describe
-from tff_ssl.partition import dirichlet
+from tests.worlds import dealt
 
 
 def _labels(classes, per_class, seed=0):
@@ -14,56 +13,38 @@ def _labels(classes, per_class, seed=0):
   return np.random.default_rng(seed).permutation(labels)
 
 
-def _build(labels, seed=0, **fields):
-  config = dirichlet.DirichletConfig(**fields)
-  return dirichlet.build(config, labels, np.random.default_rng(seed))
-
-
-@pytest.mark.parametrize('alpha', [0, 1e-9, 0.1, 1.0, 1e6])
-def test_clients_are_disjoint_and_of_the_given_size(alpha):
-  labels = _labels(5, 40)
-  partition = _build(labels, alpha=alpha, examples=4)
-  assert len(partition) == 50
-  assert {len(held) for held in partition.values()} == {4}
-  dealt = np.sort(np.concatenate(list(partition.values())))
-  np.testing.assert_array_equal(dealt, np.arange(200))
+def _histograms(rule, labels, seed=0):
+  return dealt.histograms(f'dirichlet:{rule}', labels, seed)
 
 
 @pytest.mark.parametrize('seed', range(25))
 def test_alpha_zero_gives_clients_of_one_class(seed):
-  labels = _labels(5, 42, seed)
-  partition = _build(labels, seed, alpha=0, examples=4)
+  found = _histograms('alpha=0,examples=4', _labels(5, 42, seed), seed)
   # 42 = 10 * 4 + 2: 50 clients of one class, and of the 10 that remain 2 clients more.
-  assert len(partition) == 52
-  assert {len(held) for held in partition.values()} == {4}
-  assert len(np.unique(np.concatenate(list(partition.values())))) == 208
-  of_classes = [len(np.unique(labels[held])) for held in partition.values()]
+  np.testing.assert_array_equal(np.sum(found, axis=1), [4] * 52)
+  assert np.max(np.sum(found, axis=0)) <= 42
   # Of 2 examples of each class 4 are 2 classes.
-  assert of_classes == [1] * 50 + [2] * 2
+  assert np.count_nonzero(found, axis=1).tolist() == [1] * 50 + [2] * 2
 
 
 @pytest.mark.parametrize(('examples', 'clients'), [(8, 6_250), (16, 3_125)])
 def test_alpha_zero_has_the_clients_of_table_1_of_dcco(examples, clients):
   # CIFAR-100: 100 classes of 500.
-  partition = _build(np.repeat(np.arange(100), 500), alpha=0, examples=examples)
-  assert len(partition) == clients
+  rule = f'dirichlet:alpha=0,examples={examples}'
+  assert len(dealt.build(rule, np.repeat(np.arange(100), 500))) == clients
 
 
 def test_alpha_zero_with_fewer_clients_has_none_of_several_classes():
-  labels = _labels(3, 10)
-  partition = _build(labels, alpha=0, examples=4, clients=6)
-  assert all(len(np.unique(labels[held])) == 1 for held in partition.values())
+  found = _histograms('alpha=0,examples=4,clients=6', _labels(3, 10))
+  np.testing.assert_array_equal(np.count_nonzero(found, axis=1), [1] * 6)
 
 
 def test_alpha_large_is_near_the_global_labels():
   labels = np.repeat(np.arange(4), [400, 300, 200, 100])
-  partition = _build(labels, alpha=1e6, examples=200, clients=2)
-  for held in partition.values():
-    proportions = np.bincount(labels[held], minlength=4) / 200
-    # Five standard deviations of a binomial proportion of 200 draws.
-    np.testing.assert_allclose(
-      proportions, [0.4, 0.3, 0.2, 0.1], atol=5 * np.sqrt(0.25 / 200)
-    )
+  found = _histograms('alpha=1e6,examples=200,clients=2', labels) / 200
+  # Five standard deviations of a binomial proportion of 200 draws.
+  most = 5 * np.sqrt(0.25 / 200)
+  np.testing.assert_allclose(found, [[0.4, 0.3, 0.2, 0.1]] * 2, atol=most)
 
 
 def test_proportions_have_the_moments_of_the_dirichlet_distribution():
@@ -73,8 +54,7 @@ def test_proportions_have_the_moments_of_the_dirichlet_distribution():
   # class runs out.
   alpha, m, clients = 0.5, 6, 4000
   labels = _labels(2, 5 * m * clients)
-  partition = _build(labels, alpha=alpha, examples=m, clients=clients)
-  counts = np.array([np.sum(labels[held]) for held in partition.values()])
+  counts = _histograms(f'alpha={alpha},examples={m},clients={clients}', labels)[:, 1]
   expected = m * (m + alpha) / (4 * (alpha + 1))
   assert np.mean(counts) == pytest.approx(m / 2, abs=5 * np.sqrt(expected / clients))
   assert np.var(counts) == pytest.approx(expected, rel=0.08)
@@ -83,40 +63,15 @@ def test_proportions_have_the_moments_of_the_dirichlet_distribution():
 def test_smaller_alpha_is_farther_from_iid():
   labels = _labels(10, 100)
   distances = [
-    describe.describe(_build(labels, alpha=a, examples=10), labels, 10).mean_emd
+    np.mean(np.sum(np.abs(_histograms(f'alpha={a},examples=10', labels) / 10 - 0.1), 1))
     for a in (0, 0.1, 1, 100)
   ]
   assert distances == sorted(distances, reverse=True)
   assert distances[0] == pytest.approx(2 * (1 - 1 / 10))
 
 
-def test_examples_of_a_class_are_drawn_at_random():
-  labels = np.zeros(100, np.int32)
-  partition = _build(labels, alpha=1, examples=50, clients=1)
-  assert not np.array_equal(partition['client_0'], np.arange(50))
-
-
 def test_twelve_thousand_clients_take_seconds():
-  labels = _labels(100, 500)
   start = time.process_time()
-  partition = _build(labels, alpha=0.1, examples=4)
+  partition = dealt.build('dirichlet:alpha=0.1,examples=4', _labels(100, 500))
   assert time.process_time() - start < 10
   assert len(partition) == 12_500
-
-
-def test_unlabelled_examples_are_an_error():
-  with pytest.raises(ValueError, match='1 of 3 examples are unlabelled'):
-    _build(np.array([0, -1, 1]), alpha=1, examples=1)
-
-
-def test_too_few_examples_is_an_error():
-  with pytest.raises(ValueError, match='needs 12 examples, but there are 10'):
-    _build(_labels(2, 5), alpha=1, examples=4, clients=3)
-  with pytest.raises(ValueError, match='needs 12 examples, but there are 10'):
-    _build(_labels(2, 5), alpha=0, examples=4, clients=3)
-
-
-def test_an_alpha_too_small_for_logarithms_is_refused():
-  dirichlet.DirichletConfig(alpha=1e-9, examples=4)
-  with pytest.raises(ValueError, match='dirichlet partition is 1e-12; it must be 0 or'):
-    dirichlet.DirichletConfig(alpha=1e-12, examples=4)

@@ -120,6 +120,7 @@ def test_the_report_of_a_partition_has_the_bytes_of_a_dicts(tmp_path, monkeypatc
     b'client_id,size,label_0,label_1,label_2\n'
     b'client_0,2,0,1,1\nclient_1,0,0,0,0\nclient_2,3,2,1,0\nclient_3,1,0,0,1\n'
   )
+  assert [path.name for path in tmp_path.iterdir()] == ['partition.csv']
 
 
 def test_at_most_draws_what_it_drew_of_a_dict():
@@ -142,3 +143,49 @@ def test_a_client_takes_no_memory_but_its_positions():
   # Two positions and a start of 8 bytes each; an array is 112 bytes, a string 60.
   assert held < 26 * count
   np.testing.assert_array_equal(partition['client_00001'], np.sort(order[2:4]))
+
+
+def test_clients_one_after_another():
+  partition = {'b': np.array([4, 1], np.int32), 'a': np.array([]), 'c': [0, 3]}
+  clients = flat.flatten_checked(partition, 5)
+  assert clients.client_ids == ('b', 'a', 'c')
+  np.testing.assert_array_equal(clients.together, [4, 1, 0, 3])
+  np.testing.assert_array_equal(clients.starts, [0, 2, 2, 4])
+  for client_id, expected in {'b': [4, 1], 'a': [], 'c': [0, 3]}.items():
+    np.testing.assert_array_equal(clients.of(client_id), expected)
+    assert clients.of(client_id).dtype == np.int64
+
+
+def test_positions_cannot_be_written_to():
+  own = np.array([0, 1])
+  clients = flat.flatten_checked({'a': own}, 2)
+  with pytest.raises(ValueError, match='read-only'):
+    clients.of('a')[0] = 1
+  own[0] = 1
+  np.testing.assert_array_equal(clients.of('a'), [0, 1])
+
+
+@pytest.mark.parametrize(
+  ('held', 'message'),
+  [
+    ([0, 5], r"client 'b' go from 0 to 5: they must lie in \[0, 5\)"),
+    ([-1], r"client 'b' go from -1 to -1"),
+    ([2**64 - 1], r'from 18446744073709551615 to'),
+    ([0.5], r"client 'b' are float64 \[1\]: they must be integers \[n\]"),
+    ([True], r"client 'b' are bool \[1\]"),
+    ([[0]], r"client 'b' are int64 \[1, 1\]"),
+    (np.zeros([0, 2], np.int64), r"client 'b' are int64 \[0, 2\]"),
+  ],
+)
+def test_the_client_at_fault_is_named(held, message):
+  with pytest.raises(ValueError, match=message):
+    flat.flatten_checked({'a': [0], 'b': held, 'c': [1]}, 5)
+
+
+def test_no_client_and_an_unknown_client_are_refused():
+  with pytest.raises(ValueError, match='no client'):
+    flat.flatten_checked({}, 5)
+  for count, known in ((2, "'0', '1'"), (5, "'0', '1', '2' and 2 more")):
+    clients = flat.flatten_checked({str(k): [k] for k in range(count)}, count)
+    with pytest.raises(ValueError, match=f"no client 'x': the clients are {known}$"):
+      clients.of('x')

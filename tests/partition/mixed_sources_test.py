@@ -59,15 +59,3 @@ def test_fewer_sources_than_clients_are_divided(seed):
     table = _table(config, seed, balanced=True)
     np.testing.assert_array_equal(np.sum(table > 0, axis=1), 1)
     np.testing.assert_array_equal(np.sum(table, axis=1), 20)
-
-
-@pytest.mark.parametrize(
-  ('fields', 'message'),
-  [
-    ({'alpha': 1e-12}, 'alpha of a mixed partition is 1e-12'),
-    ({'alpha': 1, 'beta': 1}, 'alpha=1 and beta=1; at most one of'),
-  ],
-)
-def test_configs_are_checked(fields, message):
-  with pytest.raises(ValueError, match=message):
-    _config(**fields)

@@ -25,13 +25,6 @@ def test_max_examples_keeps_some_of_a_large_case():
   assert set(partition['case_1']) < {0, 2, 4}
 
 
-def test_bad_input_is_an_error():
-  with pytest.raises(ValueError, match='at least 1 example'):
-    natural_clients.build(
-      natural_clients.CaseConfig(), np.zeros(0, np.int64), np.random.default_rng(0)
-    )
-
-
 def test_clients_have_the_names_of_their_cases():
   names = [f'n{k:02d}' for k in range(13)]
   config = natural_clients.CaseConfig()

@@ -3,49 +3,23 @@
 import numpy as np
 import pytest
 
-from tff_ssl.partition import quantity
+from tests.worlds import dealt
 
 
-def _build(num_examples=1000, seed=0, **fields):
-  config = quantity.QuantityConfig(**fields)
-  return quantity.build(config, num_examples, np.random.default_rng(seed))
-
-
-def _sizes(**fields):
-  return np.array([len(held) for held in _build(**fields).values()])
-
-
-@pytest.mark.parametrize(
-  'fields',
-  [{'alpha': 0}, {'alpha': 0.01}, {'alpha': 5}, {'power': 0}, {'power': 3}],
-)
-@pytest.mark.parametrize('clients', [1, 7, 1000])
-def test_every_example_belongs_to_one_client_and_none_is_empty(fields, clients):
-  partition = _build(clients=clients, **fields)
-  assert len(partition) == clients
-  assert min(len(held) for held in partition.values()) >= 1
-  dealt = np.sort(np.concatenate(list(partition.values())))
-  np.testing.assert_array_equal(dealt, np.arange(1000))
-
-
-@pytest.mark.parametrize('fields', [{'alpha': 1e9}, {'power': 0}])
-def test_limits_of_equal_sizes(fields):
-  assert np.ptp(_sizes(clients=7, **fields)) <= 1
+def _sizes(rule, num_examples=1000, seed=0):
+  labels = np.zeros(num_examples, int)
+  return dealt.histograms(f'quantity:{rule}', labels, seed)[:, 0]
 
 
 def test_alpha_zero_gives_one_client_all_but_the_least():
-  assert sorted(_sizes(clients=4, alpha=0, min_examples=3)) == [3, 3, 3, 991]
+  assert sorted(_sizes('clients=4,alpha=0,min_examples=3')) == [3, 3, 3, 991]
 
 
 def test_shares_have_the_variance_of_the_dirichlet_distribution():
   # A share of K has mean 1/K and variance (1/K)(1 - 1/K) / (alpha K + 1).
   alpha, clients, total = 0.5, 4, 1000
-  shares = np.array(
-    [
-      len(_build(total, seed, alpha=alpha, clients=clients, min_examples=0)['client_0'])
-      for seed in range(2000)
-    ]
-  )
+  rule = f'alpha={alpha},clients={clients},min_examples=0'
+  shares = np.array([_sizes(rule, total, seed)[0] for seed in range(2000)])
   expected = 0.25 * 0.75 / (alpha * clients + 1)
   assert np.var(shares / total) == pytest.approx(expected, rel=0.12)
   assert np.mean(shares / total) == pytest.approx(
@@ -55,34 +29,16 @@ def test_shares_have_the_variance_of_the_dirichlet_distribution():
 
 def test_power_law_has_its_closed_form():
   # 2 : 1 of 3.
-  sizes = _sizes(num_examples=750, clients=2, power=1, min_examples=0)
+  sizes = _sizes('clients=2,power=1,min_examples=0', 750)
   assert sizes.tolist() == [500, 250]
-  sizes = _sizes(num_examples=490, clients=3, power=2, min_examples=0)
+  sizes = _sizes('clients=3,power=2,min_examples=0', 490)
   # 36 : 9 : 4 of 49.
   assert sizes.tolist() == [360, 90, 40]
 
 
 def test_labels_are_iid():
-  labels = np.repeat(np.arange(2), 5000)
-  partition = _build(10_000, clients=3, power=1)
-  for held in partition.values():
+  found = dealt.histograms('quantity:clients=3,power=1', np.repeat(np.arange(2), 5000))
+  for first, second in found:
     # Five standard deviations of a proportion of so many draws.
-    assert np.mean(labels[held]) == pytest.approx(0.5, abs=2.5 / np.sqrt(len(held)))
-
-
-@pytest.mark.parametrize(
-  ('fields', 'message'),
-  [
-    ({}, 'alpha=None and power=None; exactly one'),
-    ({'alpha': 1e-12}, 'alpha of a quantity partition is 1e-12'),
-    ({'alpha': 1, 'power': 1}, 'alpha=1 and power=1; exactly one'),
-  ],
-)
-def test_config_is_validated(fields, message):
-  with pytest.raises(ValueError, match=message):
-    quantity.QuantityConfig(clients=2, **fields)
-
-
-def test_too_few_examples_is_an_error():
-  with pytest.raises(ValueError, match='needs 12 examples, but there are 10'):
-    _build(10, clients=4, alpha=1, min_examples=3)
+    most = 2.5 / np.sqrt(first + second)
+    assert second / (first + second) == pytest.approx(0.5, abs=most)

@@ -3,44 +3,26 @@
 import numpy as np
 import pytest
 
+from tests.worlds import dealt
 from tff_ssl.partition import describe
-from tff_ssl.partition import skew
 
 # Ten classes of 40, 41, ..., 49 examples, in any order.
 _SIZES = np.arange(40, 50)
 _LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(10), _SIZES))
 
 
-def _build(beta, clients, labels=_LABELS, seed=0):
-  config = skew.SkewConfig(beta=beta, clients=clients)
-  return skew.build(config, labels, np.random.default_rng(seed))
-
-
-def _histograms(partition, labels=_LABELS):
-  return describe.describe(partition, labels, 10).histograms
-
-
-@pytest.mark.parametrize('beta', [0, 0.1, 0.5, 0.99, 1])
-@pytest.mark.parametrize('clients', [1, 3, 5, 10, 11, 23])
-def test_every_example_belongs_to_one_client(beta, clients):
-  partition = _build(beta, clients)
-  assert len(partition) == clients
-  dealt = np.sort(np.concatenate(list(partition.values())))
-  np.testing.assert_array_equal(dealt, np.arange(len(_LABELS)))
-
-
 @pytest.mark.parametrize(
   ('clients', 'own'), [(5, [2] * 5), (3, [4, 3, 3]), (10, [1] * 10)]
 )
 def test_beta_zero_gives_disjoint_classes(clients, own):
-  held = _histograms(_build(0, clients)) > 0
+  held = dealt.histograms(f'skew:beta=0,clients={clients}', _LABELS) > 0
   np.testing.assert_array_equal(np.sum(held, axis=0), 1)
   assert np.sum(held, axis=1).tolist() == own
 
 
 @pytest.mark.parametrize('clients', [3, 5, 12])
 def test_beta_one_gives_everyone_the_same_of_each_class(clients):
-  histograms = _histograms(_build(1, clients))
+  histograms = dealt.histograms(f'skew:beta=1,clients={clients}', _LABELS)
   for column, size in zip(histograms.T, _SIZES, strict=True):
     assert set(column) <= {size // clients, -(-size // clients)}
   # The larger shares of the classes do not pile up on the same clients.
@@ -51,7 +33,7 @@ def test_beta_one_gives_everyone_the_same_of_each_class(clients):
 def test_with_more_clients_than_classes_each_has_one_class_of_its_own(seed):
   beta, clients = 0.4, 13 + seed
   even = np.rint(beta * _SIZES)
-  histograms = _histograms(_build(beta, clients, seed=seed))
+  histograms = dealt.histograms(f'skew:beta={beta},clients={clients}', _LABELS, seed)
   np.testing.assert_array_equal(np.sum(histograms, axis=0), _SIZES)
   spread = even / clients
   own = histograms > spread + 1
@@ -66,35 +48,16 @@ def test_with_more_clients_than_classes_each_has_one_class_of_its_own(seed):
 def test_beta_between_adds_an_even_share_to_classes_of_ones_own():
   # Of 50 examples of each of 4 classes, 0.4 * 50 = 20 are spread over 2 clients, 10
   # each; the other 30 belong to the client whose class it is.
-  labels = np.repeat(np.arange(4), 50)
-  histograms = _histograms(_build(0.4, 2, labels), labels)[:, :4]
+  histograms = dealt.histograms('skew:beta=0.4,clients=2', np.repeat(np.arange(4), 50))
   np.testing.assert_array_equal(np.sort(histograms), [[10, 10, 40, 40]] * 2)
   np.testing.assert_array_equal(np.sum(histograms, axis=0), 50)
 
 
-def test_distance_to_the_global_labels_falls_with_beta():
+@pytest.mark.parametrize('beta', [0, 0.25, 0.5, 1])
+def test_distance_to_the_global_labels_falls_with_beta(beta):
   # Balanced classes, a fraction 1 - beta of each client's data from C / K of C classes:
   # the distance is (1 - beta) * 2 (1 - 1 / K).
   labels = np.repeat(np.arange(10), 100)
-  for beta in (0, 0.25, 0.5, 1):
-    report = describe.describe(_build(beta, 5, labels), labels, 10)
-    assert report.mean_emd == pytest.approx((1 - beta) * 2 * (1 - 1 / 5))
-
-
-def test_which_classes_are_whose_depends_on_the_seed():
-  owners = {
-    tuple(np.argmax(_histograms(_build(0, 5, seed=seed)), axis=0)) for seed in range(4)
-  }
-  assert len(owners) > 1
-
-
-def test_mismatched_arguments_are_refused():
-  with pytest.raises(ValueError, match='1 of 2 examples are unlabelled'):
-    _build(0.5, 1, np.array([0, -1]))
-  with pytest.raises(ValueError, match='needs 3 examples, but there are 2'):
-    _build(1, 3, np.array([0, 1]))
-  with pytest.raises(ValueError, match='6 examples to 4 clients leaves 1 of them'):
-    _build(0, 4, np.array([0, 0, 0, 0, 0, 1]))
-  # As many clients as no memory holds are refused before anything is laid out for them.
-  with pytest.raises(ValueError, match='needs 1000000000000 examples'):
-    _build(0.5, 10**12)
+  partition = dealt.build(f'skew:beta={beta},clients=5', labels)
+  found = describe.describe(partition, labels, 10).mean_emd
+  assert found == pytest.approx((1 - beta) * 2 * (1 - 1 / 5))

@@ -15,21 +15,15 @@ def _images(count=3, height=8, width=8, channels=3):
   return _RNG.integers(0, 256, (count, height, width, channels), dtype=np.uint8)
 
 
-@pytest.mark.parametrize('size', [7, 8])
-@pytest.mark.parametrize('quarter', range(4))
-def test_quarters_of_a_turn_are_rot90(size, quarter):
-  images = _images(height=size, width=size)
-  np.testing.assert_array_equal(
-    sources.rotate(images, quarter, 4), np.rot90(images, quarter, axes=(1, 2))
-  )
-
-
-def test_half_a_turn_of_images_that_are_not_square():
+def test_quarters_of_a_turn_are_rot90():
+  for size in (7, 8):
+    images = _images(height=size, width=size)
+    for quarter in range(4):
+      expected = np.rot90(images, quarter, axes=(1, 2))
+      np.testing.assert_array_equal(sources.rotate(images, quarter, 4), expected)
+  # Half a turn of images that are not square, and a quarter, which is black aside.
   images = _images(height=5, width=8, channels=1)
   np.testing.assert_array_equal(sources.rotate(images, 1, 2), images[:, ::-1, ::-1])
-
-
-def test_quarter_of_a_turn_of_a_wide_image_is_black_at_the_sides():
   images = np.full((1, 4, 8, 1), 9, np.uint8)
   expected = np.zeros((1, 4, 8, 1), np.uint8)
   expected[:, :, 2:6] = 9
@@ -73,20 +67,15 @@ def test_a_third_of_a_turn_of_hue_changes_the_channels_places():
   np.testing.assert_allclose(sources.hue_rotation(1.0) @ np.ones(3), np.ones(3))
 
 
-def test_style_of_the_second_of_three_sources():
+def test_styles_move_channels_and_change_tones():
   # u = 1/3: channels move on by one, e = 2/3.
   images = _images()
-  moved = images[..., [2, 0, 1]] / 255
-  expected = 255 * moved ** (2 ** (2 / 3))
+  expected = 255 * (images[..., [2, 0, 1]] / 255) ** (2 ** (2 / 3))
   np.testing.assert_allclose(sources.stylise(images, 1, 3), expected, atol=0.51)
-
-
-def test_style_of_grey_images_is_a_tone():
-  images = _images(channels=1)
-  # u = 1/2: e = -1, a square root.
-  np.testing.assert_allclose(
-    sources.stylise(images, 1, 2), 255 * np.sqrt(images / 255), atol=0.51
-  )
+  # Of grey images u = 1/2: e = -1, a square root.
+  grey = _images(channels=1)
+  expected = 255 * np.sqrt(grey / 255)
+  np.testing.assert_allclose(sources.stylise(grey, 1, 2), expected, atol=0.51)
 
 
 @pytest.mark.parametrize('transform', [sources.rotate, sources.stylise])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.reporting import best_round
 from tff_ssl.reporting import comparison
 from tff_ssl.reporting import run_groups
@@ -24,7 +24,7 @@ def _run(folder, seed, linear, validation, knn_validation=None):
     name: cells[-1] for name, cells in metrics.items() if 'loss' not in name
   }
   evaluation['random_encoder/linear/10%/accuracy'] = 0.125
-  fabricate.run(folder, {'seed': seed}, metrics, evaluation=evaluation)
+  made_runs.run(folder, {'seed': seed}, metrics, evaluation=evaluation)
   return run_reader.read(folder)
 
 
@@ -55,7 +55,7 @@ def test_of_retrieval_alone_recall_at_ten_chooses(tmp_path):
   at = 'retrieval/left_to_right/recall_at_'
   cells = {f'{at}1': [0.1, 0.2, 0.3], f'{at}10': [0.4, 0.5, 0.6]}
   held_out = {f'validation/{at}1': [1, 2, 3], f'validation/{at}10': [2, 3, 1]}
-  folder = fabricate.run(
+  folder = made_runs.run(
     tmp_path / 'a',
     {'seed': 0},
     {'client_work/loss': [3.0, 2.0, 1.0], **cells, **held_out},
@@ -75,7 +75,7 @@ def test_rounds_without_an_evaluation_do_not_count(tmp_path):
 
 
 def test_no_validation_numbers_and_a_test_number_are_refused(tmp_path):
-  folder = fabricate.run(tmp_path / 'a', evaluation={_LINEAR: 0.5})
+  folder = made_runs.run(tmp_path / 'a', evaluation={_LINEAR: 0.5})
   run = run_reader.read(folder)
   with pytest.raises(ValueError, match='has no validation numbers in'):
     best_round.take([run], 'best')

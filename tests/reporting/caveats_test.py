@@ -1,9 +1,7 @@
 import pytest
 
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.reporting import caveats
-from tff_ssl.reporting import run_groups
-from tff_ssl.reporting import run_reader
 
 _SETTINGS = caveats.Settings(
   clients='clients_per_round',
@@ -14,42 +12,44 @@ _SETTINGS = caveats.Settings(
 
 
 def found(*folders):
-  runs = [run_reader.read(folder) for folder in folders]
-  return caveats.find(run_groups.group(runs), _SETTINGS)
+  return caveats.find(made_runs.groups(*folders), _SETTINGS)
 
 
 def test_equal_budgets_have_no_caveat(tmp_path):
   losses = {'client_work/loss': [1.0] * 6}
   assert not found(
-    fabricate.run(tmp_path / 'a'),
-    fabricate.run(tmp_path / 'b', {'seed': 1}),
-    fabricate.run(tmp_path / 'c', {'method': 'fedavg_cco'}),
+    made_runs.run(tmp_path / 'a'),
+    made_runs.run(tmp_path / 'b', {'seed': 1}),
+    made_runs.run(tmp_path / 'c', {'method': 'fedavg_cco'}),
     # 6 x 2 is as much as 3 x 4.
-    fabricate.run(tmp_path / 'd', {'rounds': 6, 'clients_per_round': 2}, losses),
+    made_runs.run(tmp_path / 'd', {'rounds': 6, 'clients_per_round': 2}, losses),
   )
 
 
+_KNN_K = 'evaluation.knn_k'
+_DIFFERENT = f'Runs were evaluated with different {_KNN_K} '
+
+
 def test_accuracies_of_different_protocols_are_reported(tmp_path):
-  name = 'evaluation.knn_k'
   folders = [
-    fabricate.run(tmp_path / f'{seed}', {'seed': seed, name: value})
+    made_runs.run(tmp_path / f'{seed}', {'seed': seed, _KNN_K: value})
     for seed, value in enumerate([20, 20, None])
   ]
   assert not found(*folders[:2])
   (caveat,) = found(*folders)
-  assert caveat.startswith(f'Runs were evaluated with different {name} (20, none): ')
+  assert caveat.startswith(f'{_DIFFERENT}(20, none): ')
 
 
 def test_local_epochs_are_part_of_the_budget(tmp_path):
   few, many = ({'client_work/loss': [1.0] * n} for n in (1, 3))
   one = {'rounds': 3, 'clients.epochs': 1}
   assert not found(
-    fabricate.run(tmp_path / 'a', one, many),
-    fabricate.run(tmp_path / 'b', {'rounds': 1, 'clients.epochs': 3}, few),
+    made_runs.run(tmp_path / 'a', one, many),
+    made_runs.run(tmp_path / 'b', {'rounds': 1, 'clients.epochs': 3}, few),
   )
   (caveat,) = found(
-    fabricate.run(tmp_path / 'c', one, many),
-    fabricate.run(tmp_path / 'd', {**one, 'clients.epochs': 5}, many),
+    made_runs.run(tmp_path / 'c', one, many),
+    made_runs.run(tmp_path / 'd', {**one, 'clients.epochs': 5}, many),
   )
   assert caveat == (
     'This is not a fair comparison, as budgets (rounds x clients_per_round x '
@@ -57,45 +57,46 @@ def test_local_epochs_are_part_of_the_budget(tmp_path):
   )
 
 
-def test_settings_beside_numbers_count_before_those_of_the_run(tmp_path):
-  name = 'evaluation.knn_k'
-  later = {'knn/10%/accuracy': 0.5, 'knn/10%/knn_k': 5.0}
-  folders = [
-    fabricate.run(tmp_path / 'a', {'seed': 0, name: 20}),
-    fabricate.run(tmp_path / 'b', {'seed': 1, name: 20}, evaluation=later),
-    fabricate.run(tmp_path / 'c', {'seed': 2, name: 5}, evaluation=later),
-  ]
-  assert not found(*folders[1:])
-  (caveat,) = found(*folders[:2])
-  assert caveat.startswith(f'Runs were evaluated with different {name} (20, 5): ')
-
-
-def test_settings_beside_numbers_are_compared_by_place(tmp_path):
-  name = 'evaluation.knn_k'
-  own = {'knn/10%/accuracy': 0.5, 'transfer/x/knn/10%/accuracy': 0.5}
-  marked = {**own, 'transfer/x/knn/10%/knn_k': 20.0}
-  # The same setting where they have a mark, another where they have none.
-  (caveat,) = found(
-    fabricate.run(tmp_path / 'a', {'seed': 0, name: 5}, evaluation=marked),
-    fabricate.run(
-      tmp_path / 'b',
-      {'seed': 1, name: 20},
-      evaluation={**marked, 'knn/10%/knn_k': 20.0},
-    ),
+@pytest.mark.parametrize(
+  ('runs', 'is_different'),
+  [
+    # What is beside a number counts before the run's own setting.
+    ([(20, 'none'), (20, 'own')], True),
+    ([(20, 'own'), (5, 'own')], False),
+    # The same setting where they have a mark, another where they have none.
+    ([(5, 'other'), (20, 'both')], True),
+    # The run's own and a mark of the same number.
+    ([(20, 'none'), (20, 'other')], False),
+  ],
+)
+def test_settings_beside_numbers_are_compared_by_place(tmp_path, runs, is_different):
+  numbers = {'knn/10%/accuracy': 0.5, 'transfer/x/knn/10%/accuracy': 0.5}
+  marks = {
+    'none': {},
+    'own': {'knn/10%/knn_k': 5.0, 'transfer/x/knn/10%/knn_k': 5.0},
+    'other': {'transfer/x/knn/10%/knn_k': 20.0},
+    'both': {'knn/10%/knn_k': 20.0, 'transfer/x/knn/10%/knn_k': 20.0},
+  }
+  said = found(
+    *(
+      made_runs.run(
+        tmp_path / f'{seed}',
+        {'seed': seed, _KNN_K: own},
+        evaluation={**numbers, **marks[mark]},
+      )
+      for seed, (own, mark) in enumerate(runs)
+    )
   )
-  assert caveat.startswith(f'Runs were evaluated with different {name} (20, 5): ')
-  # The run's own and a mark of the same number.
-  assert not found(
-    fabricate.run(tmp_path / 'c', {'seed': 0, name: 20}, evaluation=own),
-    fabricate.run(tmp_path / 'd', {'seed': 1, name: 20}, evaluation=marked),
+  assert [caveat.startswith(f'{_DIFFERENT}(20, 5): ') for caveat in said] == (
+    [True] * is_different
   )
 
 
 def test_unequal_budgets_are_one_line(tmp_path):
   (caveat,) = found(
-    fabricate.run(tmp_path / 'a'),
-    fabricate.run(tmp_path / 'b', {'method': 'fedavg_cco'}),
-    fabricate.run(tmp_path / 'c', {'clients_per_round': 2000}),
+    made_runs.run(tmp_path / 'a'),
+    made_runs.run(tmp_path / 'b', {'method': 'fedavg_cco'}),
+    made_runs.run(tmp_path / 'c', {'clients_per_round': 2000}),
   )
   assert caveat == (
     'This is not a fair comparison, as budgets (rounds x clients_per_round) differ: '
@@ -105,15 +106,15 @@ def test_unequal_budgets_are_one_line(tmp_path):
 
 def test_a_budget_that_is_not_known_is_not_compared(tmp_path):
   assert not found(
-    fabricate.run(tmp_path / 'a'),
-    fabricate.run(tmp_path / 'b', {'clients_per_round': None}),
+    made_runs.run(tmp_path / 'a'),
+    made_runs.run(tmp_path / 'b', {'clients_per_round': None}),
   )
 
 
 def test_budgets_compare_measured_examples_if_recorded(tmp_path):
   def run(name, examples, **settings):
     seen = {'client_work/loss': [1.0] * 3, 'client_work/examples': examples}
-    return fabricate.run(tmp_path / name, settings, seen)
+    return made_runs.run(tmp_path / name, settings, seen)
 
   # With a share of the clients, their number says nothing.
   said = found(
@@ -140,18 +141,18 @@ def test_budgets_compare_measured_examples_if_recorded(tmp_path):
 
 @pytest.mark.parametrize('other', ['a finished run', 'nothing'])
 def test_unfinished_runs_are_named(tmp_path, other):
-  folder = fabricate.run(tmp_path / 'a', {'rounds': 9})
+  folder = made_runs.run(tmp_path / 'a', {'rounds': 9})
   folders = [folder]
   if other == 'a finished run':
     losses = {'client_work/loss': [1.0] * 9}
-    folders.append(fabricate.run(tmp_path / 'b', {'rounds': 9, 'seed': 1}, losses))
+    folders.append(made_runs.run(tmp_path / 'b', {'rounds': 9, 'seed': 1}, losses))
   what = 'is compared as it is' if other == 'nothing' else 'is left out'
   assert found(*folders) == [f'{folder} is unfinished, round 3 of 9; it {what}.']
 
 
 def test_runs_of_one_seed_are_named(tmp_path):
-  one, other = (fabricate.run(tmp_path / name) for name in 'ab')
-  assert found(one, other, fabricate.run(tmp_path / 'c', {'seed': 1})) == [
+  one, other = (made_runs.run(tmp_path / name) for name in 'ab')
+  assert found(one, other, made_runs.run(tmp_path / 'c', {'seed': 1})) == [
     (
       f'{one} and {other} have the same settings and seed 0, so the deviation is too '
       'small.'
@@ -161,18 +162,17 @@ def test_runs_of_one_seed_are_named(tmp_path):
 
 def test_different_data_are_a_caveat(tmp_path):
   assert found(
-    fabricate.run(tmp_path / 'a', task='0'), fabricate.run(tmp_path / 'b', task='1')
+    made_runs.run(tmp_path / 'a', task='0'), made_runs.run(tmp_path / 'b', task='1')
   ) == ['The groups have different data, so their accuracies are not comparable.']
 
 
 def test_settings_that_a_label_leaves_out_are_said(tmp_path):
   own = {'method': 'fedprox', 'clients.rate': 0.5}
   folders = [
-    fabricate.run(tmp_path / 'a', own),
-    fabricate.run(tmp_path / 'b', {'clients.rate': 0.25}),
+    made_runs.run(tmp_path / 'a', own),
+    made_runs.run(tmp_path / 'b', {'clients.rate': 0.25}),
   ]
-  runs = [run_reader.read(folder) for folder in folders]
-  assert caveats.find(run_groups.group(runs, label=['method'])) == [
+  assert caveats.find(made_runs.groups(*folders, label=['method'])) == [
     'The groups also differ in clients.rate, which their names leave out.'
   ]
   assert not found(*folders)
@@ -181,7 +181,7 @@ def test_settings_that_a_label_leaves_out_are_said(tmp_path):
 def test_groups_with_the_same_numbers_are_said(tmp_path):
   def runs(name, loss, accuracy):
     return [
-      fabricate.run(
+      made_runs.run(
         tmp_path / f'{name}_{seed}',
         {'method': name, 'seed': seed},
         {'client_work/loss': [3.0, 2.0, loss + seed]},

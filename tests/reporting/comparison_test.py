@@ -6,23 +6,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.reporting import comparison
-from tff_ssl.reporting import run_groups
-from tff_ssl.reporting import run_reader
 
 _KNN, _LINEAR = 'knn/1%/accuracy', 'linear/10%/accuracy'
 
 
 def compare(*folders):
-  runs = [run_reader.read(folder) for folder in folders]
-  return comparison.compare(run_groups.group(runs))
+  return comparison.compare(made_runs.groups(*folders))
 
 
 def of_numbers(tmp_path, *numbers_of_groups, **settings_of_all):
   """Compares groups of one run each, methods m0, m1, ..., with these evaluations."""
   folders = [
-    fabricate.run(
+    made_runs.run(
       tmp_path / f'm{k}',
       {'method': f'm{k}', **settings_of_all},
       {'other': [1, 2, 3]},
@@ -50,27 +47,24 @@ def over_seeds(*values):
   return comparison.over_seeds(lines, ['key']).iloc[0]
 
 
-def test_statistic_is_the_mean_and_the_sample_deviation():
-  # 1, 2, 4: mean 7 / 3; squared distances 16, 1 and 25, each over 9.
-  found = over_seeds(1.0, 2.0, 4.0)
-  assert found['mean'] == pytest.approx(7 / 3)
-  assert found['deviation'] == pytest.approx(math.sqrt(42 / 9 / 2))
-  assert found['runs'] == 3
-
-
-def test_one_run_has_no_deviation():
-  found = over_seeds(2.0)
-  assert (found['mean'], found['runs']) == (2.0, 1)
-  assert math.isnan(found['deviation'])
-
-
-def test_a_run_that_diverged_does_not_vanish_from_the_mean():
-  assert math.isnan(over_seeds(1.0, math.nan)['mean'])
+@pytest.mark.parametrize(
+  ('values', 'mean', 'deviation'),
+  [
+    # Squared distances from 7 / 3: 16, 1 and 25, each over 9.
+    ((1.0, 2.0, 4.0), 7 / 3, math.sqrt(42 / 9 / 2)),
+    ((2.0,), 2.0, math.nan),
+    # A run that diverged does not vanish.
+    ((1.0, math.nan), math.nan, math.nan),
+    ((1.0, math.inf), math.inf, math.nan),
+  ],
+)
+def test_statistic_is_the_mean_and_the_sample_deviation(values, mean, deviation):
   with warnings.catch_warnings():
     warnings.simplefilter('error')
-    found = over_seeds(1.0, math.inf)
-  assert found['mean'] == math.inf
-  assert math.isnan(found['deviation'])
+    found = over_seeds(*values)
+  assert found['mean'] == pytest.approx(mean, nan_ok=True)
+  assert found['deviation'] == pytest.approx(deviation, nan_ok=True)
+  assert found['runs'] == len(values)
 
 
 @pytest.fixture
@@ -86,7 +80,7 @@ def seeds(tmp_path):
       evaluation[f'random_encoder/{_LINEAR}'] = accuracies[i] / 2
     metrics = {'client_work/loss': losses[i]}
     folders.append(
-      fabricate.run(tmp_path / str(i), settings, metrics, evaluation=evaluation)
+      made_runs.run(tmp_path / str(i), settings, metrics, evaluation=evaluation)
     )
   return folders, accuracies, losses
 
@@ -100,18 +94,12 @@ def test_rows_are_means_and_deviations_over_seeds(seeds):
     (1, f'random_encoder/{_LINEAR}', accuracies[:2] / 2),
   ):
     found = statistic(compared, row, name)
-    mean = sum(values) / len(values)
-    squares = sum((value - mean) ** 2 for value in values)
     assert found['runs'] == len(values)
-    assert found['mean'] == pytest.approx(mean)
-    assert found['deviation'] == pytest.approx(math.sqrt(squares / (len(values) - 1)))
+    assert found['mean'] == pytest.approx(np.mean(values))
+    assert found['deviation'] == pytest.approx(np.std(values, ddof=1))
   assert statistic(compared, 2, _LINEAR)['mean'] == accuracies[3]
-  assert [row.name for row in compared.rows] == [
-    'dcco',
-    'dcco: random encoder',
-    'fedavg',
-  ]
-  assert [row.count for row in compared.rows] == [3, 2, 1]
+  names = [(row.name, row.count) for row in compared.rows]
+  assert names == [('dcco', 3), ('dcco: random encoder', 2), ('fedavg', 1)]
   # A baseline answers what the runs' own encoders answer.
   assert compared.means(_LINEAR).index.tolist() == [0, 1, 2]
   assert compared.means('loss').index.tolist() == [0, 2]
@@ -120,11 +108,11 @@ def test_rows_are_means_and_deviations_over_seeds(seeds):
 def test_the_deviation_of_one_run_is_over_its_draws_of_labels(tmp_path):
   own = {_KNN: 0.25, f'{_KNN}/deviation': 0.125}
   own |= {f'random_encoder/{key}': value / 2 for key, value in own.items()}
-  one = compare(fabricate.run(tmp_path / 'a', evaluation=own))
+  one = compare(made_runs.run(tmp_path / 'a', evaluation=own))
   assert statistic(one, 0, _KNN)['deviation'] == 0.125
   assert statistic(one, 1, f'random_encoder/{_KNN}')['deviation'] == 0.0625
   other = {_KNN: 0.75, f'{_KNN}/deviation': 0.5}
-  fabricate.run(tmp_path / 'b', {'seed': 1}, evaluation=other)
+  made_runs.run(tmp_path / 'b', {'seed': 1}, evaluation=other)
   several = compare(tmp_path / 'a', tmp_path / 'b')
   assert statistic(several, 0, _KNN)['deviation'] == pytest.approx(math.sqrt(0.125))
 
@@ -149,8 +137,8 @@ def test_methods_share_the_rows_of_the_same_inputs(tmp_path):
 
 def test_a_number_is_taken_over_the_runs_that_have_it(tmp_path):
   compared = compare(
-    fabricate.run(tmp_path / 'a', evaluation={_KNN: 0.25}),
-    fabricate.run(tmp_path / 'b', {'seed': 1}, evaluation={'lars/1%/accuracy': 0.5}),
+    made_runs.run(tmp_path / 'a', evaluation={_KNN: 0.25}),
+    made_runs.run(tmp_path / 'b', {'seed': 1}, evaluation={'lars/1%/accuracy': 0.5}),
   )
   assert cells(compared, _KNN, 'lars/1%/accuracy', 'loss') == [
     ['dcco', '2', '25.0% (n=1)', '50.0% (n=1)', '1 ± 0']
@@ -160,9 +148,9 @@ def test_a_number_is_taken_over_the_runs_that_have_it(tmp_path):
 def test_rows_of_unfinished_runs_say_so(tmp_path):
   short = {'client_work/loss': [9.0]}
   compared = compare(
-    fabricate.run(tmp_path / 'a', {'method': 'fedavg'}, short),
-    fabricate.run(tmp_path / 'b', {'seed': 1}, short),
-    fabricate.run(tmp_path / 'c'),
+    made_runs.run(tmp_path / 'a', {'method': 'fedavg'}, short),
+    made_runs.run(tmp_path / 'b', {'seed': 1}, short),
+    made_runs.run(tmp_path / 'c'),
   )
   assert cells(compared, 'loss', 'seconds') == [
     ['fedavg', '1 (unfinished)', '9', '-'],
@@ -253,13 +241,13 @@ def test_a_model_chosen_by_a_validation_split_has_no_mark(tmp_path):
 
 
 def test_usual_columns_are_accuracies_that_say_something_and_costs(tmp_path):
-  fabricate.run(
+  made_runs.run(
     tmp_path / 'a',
     {'method': 'a'},
     system={'seconds': [1.0, 1.0, 1.0]},
     evaluation={_KNN: 0.5, 'knn/1%/recall/0': 0.1, f'validation/{_KNN}': 0.5},
   )
-  fabricate.run(
+  made_runs.run(
     tmp_path / 'b',
     {'method': 'b'},
     {'bytes_up': [1, 2, 3], 'loss': [3.0, 2.0, 1.0]},
@@ -288,45 +276,49 @@ def test_usual_columns_are_accuracies_that_say_something_and_costs(tmp_path):
 
 def test_losses_of_one_objective_are_compared(tmp_path):
   for name in 'ab':
-    fabricate.run(tmp_path / name, {'method': name, 'objective': 'simclr'})
+    made_runs.run(tmp_path / name, {'method': name, 'objective': 'simclr'})
   assert comparison.choose(compare(tmp_path / 'a', tmp_path / 'b')) == ['loss']
 
 
-def test_single_clusters_are_shown_where_a_pattern_names_them(tmp_path):
-  one = 'clusters/cluster_0/knn/1%/accuracy'
-  compared = of_numbers(tmp_path, {one: 0.5, 'clusters/mean/knn/1%/accuracy': 0.5})
-  assert comparison.choose(compared) == [_KNN]
-  assert comparison.choose(compared, ['clusters/*']) == [one, _KNN]
+_CLUSTER = 'clusters/cluster_0/knn/1%/accuracy'
+_OF_CLUSTERS = {_CLUSTER: 0.5, 'clusters/mean/knn/1%/accuracy': 0.5}
+_RECALL, _BALANCED = 'knn/1%/recall/0', 'knn/1%/balanced_accuracy'
+_MANY = {_KNN: 0.5, _RECALL: 0.1, _BALANCED: 0.5, _LINEAR: 0.5, 'labels/10%': 9}
+_DEVIATION = f'{_KNN}/deviation'
 
 
-def test_balanced_accuracy_stands_alone_where_there_is_no_other(tmp_path):
-  name = 'clients/balanced_accuracy'
-  assert comparison.choose(of_numbers(tmp_path, {name: 0.5})) == [name]
-
-
-def test_columns_are_chosen_by_name_and_pattern(tmp_path):
-  recall, balanced = 'knn/1%/recall/0', 'knn/1%/balanced_accuracy'
-  numbers = {_KNN: 0.5, recall: 0.1, balanced: 0.5, _LINEAR: 0.5, 'labels/10%': 9}
+@pytest.mark.parametrize(
+  ('numbers', 'patterns', 'expected'),
+  [
+    # Single clusters where a pattern names them.
+    (_OF_CLUSTERS, (), [_KNN]),
+    (_OF_CLUSTERS, ['clusters/*'], [_CLUSTER, _KNN]),
+    # Balanced accuracy where there is no other.
+    ({'clients/balanced_accuracy': 0.5}, (), ['clients/balanced_accuracy']),
+    # Recalls where a pattern names them.
+    (_MANY, [_RECALL, 'knn/*/acc*'], [_KNN, _RECALL]),
+    (_MANY, ['knn/*'], [_KNN, _BALANCED]),
+    (_MANY, ['*recall*'], [_RECALL]),
+    # A number has two names: by the share of the labels, and by their count.
+    (_MANY, [_LINEAR], ['linear/9 labels/accuracy']),
+    (_MANY, ['*9 labels*'], ['linear/9 labels/accuracy']),
+    # A deviation over draws is no accuracy.
+    ({_KNN: 0.5, _DEVIATION: 0.1}, (), [_KNN]),
+    ({_KNN: 0.5, _DEVIATION: 0.1}, ['knn/*'], [_KNN]),
+    ({_KNN: 0.5, _DEVIATION: 0.1}, ['*deviation'], [_DEVIATION]),
+  ],
+)
+def test_columns_are_chosen_by_name_and_pattern(tmp_path, numbers, patterns, expected):
   compared = of_numbers(tmp_path, numbers)
-  choose = comparison.choose
-  assert choose(compared, [recall, 'knn/*/acc*']) == [_KNN, recall]
-  # Recalls are shown where a pattern names them.
-  assert choose(compared, ['knn/*']) == [_KNN, balanced]
-  assert choose(compared, ['*recall*']) == [recall]
-  # A number has two names: by the share of the labels, and by their count.
-  counted = ['linear/9 labels/accuracy']
-  assert choose(compared, [_LINEAR]) == choose(compared, ['*9 labels*']) == counted
-  with pytest.raises(ValueError, match=r"'svm/\*', which none .* knn/1%/accuracy"):
-    choose(compared, ['linear/*', 'svm/*'])
+  assert comparison.choose(compared, patterns) == expected
+  with pytest.raises(ValueError, match=r"'svm/\*', which none .* (knn|clients|clus)"):
+    comparison.choose(compared, [*patterns, 'svm/*'])
 
 
-def test_a_deviation_over_draws_is_no_accuracy(tmp_path):
-  deviation = f'{_KNN}/deviation'
-  numbers = [{_KNN: 0.5, deviation: 0.1}, {_KNN: 0.4, deviation: 0.2}]
+def test_a_deviation_over_draws_is_never_the_best(tmp_path):
+  numbers = [{_KNN: 0.5, _DEVIATION: 0.1}, {_KNN: 0.4, _DEVIATION: 0.2}]
   compared = of_numbers(tmp_path, *numbers)
-  assert comparison.choose(compared) == comparison.choose(compared, ['knn/*']) == [_KNN]
-  assert comparison.choose(compared, ['*deviation']) == [deviation]
-  assert comparison.table(compared, [_KNN, deviation]).best == {(0, 2)}
+  assert comparison.table(compared, [_KNN, _DEVIATION]).best == {(0, 2)}
 
 
 @pytest.mark.parametrize(
@@ -348,7 +340,7 @@ def named(tmp_path, *numbers):
     evaluation = {_KNN: accuracy}
     if baseline:
       evaluation[f'random_encoder/{_KNN}'] = baseline
-    fabricate.run(
+    made_runs.run(
       tmp_path / f'm{k}',
       {'method': f'm{k}', 'objective': 'simclr'},
       {'loss': [loss] * 3},

@@ -5,9 +5,8 @@ import pathlib
 import numpy as np
 import pytest
 
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.reporting import run_groups
-from tff_ssl.reporting import run_reader
 
 ROUNDS = 40
 
@@ -35,9 +34,9 @@ def two_groups(tmp_path: pathlib.Path) -> list[run_groups.Group]:
   settings = {'rounds': ROUNDS, 'objective': 'cco'}
   for seed in range(3):
     own = {**settings, 'seed': seed}
-    fabricate.run(tmp_path / str(seed), own, _columns(generator), times)
+    made_runs.run(tmp_path / str(seed), own, _columns(generator), times)
   other = {**settings, 'method': 'centralized'}
-  fabricate.run(
+  made_runs.run(
     tmp_path / '3', other, _columns(generator, 100.0, federated=False), times
   )
-  return run_groups.group([run_reader.read(tmp_path / str(i)) for i in range(4)])
+  return made_runs.groups(*(tmp_path / str(i) for i in range(4)))

@@ -1,12 +1,11 @@
 import math
 
 import numpy as np
+import pytest
 
 from tests.reporting import conftest
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.reporting import curves
-from tff_ssl.reporting import run_groups
-from tff_ssl.reporting import run_reader
 
 NAMES = ['linear/1%/accuracy', 'linear/10%/accuracy', 'knn/10%/accuracy', 'loss']
 TITLES = [
@@ -17,27 +16,29 @@ TITLES = [
 ]
 
 
+_LINEAR = 'test accuracy, linear 10%'
+
+
 def by_title(two_groups):
   return {each.title: each for each in curves.quantities(two_groups, NAMES)}
 
 
-def test_quantities_are_those_that_a_run_has(two_groups):
-  assert list(by_title(two_groups)) == ['test accuracy, linear 10%', *TITLES]
-
-
-def test_every_accuracy_has_a_panel_if_asked_for(two_groups):
-  shown = curves.quantities(two_groups, NAMES, every_accuracy=True)
-  assert [each.title for each in shown] == [
-    'test accuracy, linear 10%',
-    'test accuracy, linear 1%',
-    'test accuracy, knn 10%',
-    *TITLES,
-  ]
-
-
-def test_kinds_choose_among_the_panels(two_groups):
-  shown = curves.quantities(two_groups, NAMES, kinds=('spread', 'accuracy'))
-  assert [each.title for each in shown] == ['test accuracy, linear 10%', TITLES[1]]
+@pytest.mark.parametrize(
+  ('options', 'titles'),
+  [
+    ({}, [_LINEAR, *TITLES]),
+    (
+      {'every_accuracy': True},
+      [_LINEAR, 'test accuracy, linear 1%', 'test accuracy, knn 10%', *TITLES],
+    ),
+    ({'kinds': ('spread', 'accuracy')}, [_LINEAR, TITLES[1]]),
+  ],
+)
+def test_quantities_are_those_that_a_run_has_and_that_are_asked_for(
+  two_groups, options, titles
+):
+  shown = curves.quantities(two_groups, NAMES, **options)
+  assert [each.title for each in shown] == titles
 
 
 def test_series_are_mean_and_sample_deviation_of_each_round(two_groups):
@@ -50,16 +51,15 @@ def test_series_are_mean_and_sample_deviation_of_each_round(two_groups):
 
 
 def test_rounds_without_a_number_are_not_in_a_series(two_groups):
-  found = curves.series(
-    two_groups[0], by_title(two_groups)['test accuracy, linear 10%']
-  )
+  found = curves.series(two_groups[0], by_title(two_groups)[_LINEAR])
   assert list(found.index) == [1, 11, 21, 31]
 
 
 def test_rounds_that_some_runs_have_are_taken_over_those(tmp_path):
-  for seed, losses in enumerate(([1.0, '', 5.0], [3.0, 7.0, 'nan'])):
-    fabricate.run(tmp_path / str(seed), {'seed': seed}, {'loss': losses})
-  (group,) = run_groups.group([run_reader.read(tmp_path / str(i)) for i in range(2)])
+  (group,) = made_runs.groups(
+    made_runs.run(tmp_path / '0', {'seed': 0}, {'loss': [1.0, '', 5.0]}),
+    made_runs.run(tmp_path / '1', {'seed': 1}, {'loss': [3.0, 7.0, 'nan']}),
+  )
   (quantity,) = curves.quantities([group], [])
   found = curves.series(group, quantity)
   assert list(found.index) == [1, 2, 3]
@@ -79,9 +79,9 @@ def test_bytes_add_up_over_the_rounds(two_groups):
 
 def test_losses_of_several_objectives_have_a_panel_each(tmp_path):
   names = ('byol', 'simclr')
-  for name in names:
-    fabricate.run(tmp_path / name, {'objective': name})
-  groups = run_groups.group([run_reader.read(tmp_path / name) for name in names])
+  groups = made_runs.groups(
+    *(made_runs.run(tmp_path / name, {'objective': name}) for name in names)
+  )
   shown = curves.quantities(groups, [])
   assert [each.title for each in shown] == [f'training loss of {n}' for n in names]
   drawn = [[len(curves.series(group, each)) for each in shown] for group in groups]
@@ -89,16 +89,14 @@ def test_losses_of_several_objectives_have_a_panel_each(tmp_path):
 
 
 def test_accuracies_of_as_many_labels_are_one_panel(tmp_path):
-  for k, share in enumerate(('10%', '100%')):
-    name = f'linear/{share}/accuracy'
-    fabricate.run(
-      tmp_path / str(k),
-      {'method': f'm{k}'},
-      {name: [0.1, 0.2, 0.3 + k]},
-      evaluation={f'labels/{share}': 145, name: 0.3 + k},
-    )
-  runs = [run_reader.read(tmp_path / str(k)) for k in range(2)]
-  groups = run_groups.group(runs)
+  def run(share, last):
+    name, method = f'linear/{share}/accuracy', f'of {share}'
+    known = {f'labels/{share}': 145, name: last}
+    numbers = {name: [0.1, 0.2, last]}
+    folder = tmp_path / share
+    return made_runs.run(folder, {'method': method}, numbers, evaluation=known)
+
+  groups = made_runs.groups(run('10%', 0.3), run('100%', 1.3))
   (quantity,) = curves.quantities(groups, ['linear/145 labels/accuracy'])
   assert quantity.title == 'test accuracy, linear 145 labels'
   last = [curves.series(group, quantity)['mean'][3] for group in groups]

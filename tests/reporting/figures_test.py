@@ -3,11 +3,9 @@ import math
 import numpy as np
 
 from tests.reporting import conftest
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.reporting import curves
 from tff_ssl.reporting import figures
-from tff_ssl.reporting import run_groups
-from tff_ssl.reporting import run_reader
 
 NAMES = ['linear/10%/accuracy']
 
@@ -47,13 +45,8 @@ def test_axes_suit_what_they_show(two_groups):
   figure = figures.draw(two_groups, curves.quantities(two_groups, NAMES))
   plots = {plot.get_title(loc='left'): plot for plot in figure.axes}
   # The losses are of two sizes; the others are not.
-  assert [plot.get_yscale() for plot in figure.axes] == [
-    'linear',
-    'log',
-    'linear',
-    'linear',
-    'linear',
-  ]
+  scales = [plot.get_yscale() for plot in figure.axes]
+  assert scales == ['linear', 'log', *['linear'] * 3]
   assert plots['seconds of a round'].get_ylim()[0] == 0
   format_bytes = plots['bytes down and up, cumulative'].yaxis.get_major_formatter()
   assert format_bytes(2e9) == '2 GB'
@@ -63,18 +56,17 @@ def test_axes_suit_what_they_show(two_groups):
 
 def test_rare_long_rounds_go_beyond_the_axis(tmp_path):
   losses, times = {'loss': [1.0] * 400}, {'seconds': [2.0] * 399 + [9000.0]}
-  folder = fabricate.run(tmp_path / 'a', {'rounds': 400}, losses, times)
-  groups = run_groups.group([run_reader.read(folder)])
-  shown = curves.quantities(groups, [])
-  plot = figures.draw(groups, shown).axes[-1]
+  folder = made_runs.run(tmp_path / 'a', {'rounds': 400}, losses, times)
+  groups = made_runs.groups(folder)
+  plot = figures.draw(groups, curves.quantities(groups, [])).axes[-1]
   assert 2 < plot.get_ylim()[1] < 3
 
 
 def test_a_single_evaluation_is_a_point_with_a_bar(tmp_path):
   for seed in range(2):
     metrics = {'loss': [1.0, 1.0, 1.0], 'knn/1%/accuracy': ['', '', 0.25 + seed / 2]}
-    fabricate.run(tmp_path / str(seed), {'seed': seed}, metrics)
-  groups = run_groups.group([run_reader.read(tmp_path / str(i)) for i in range(2)])
+    made_runs.run(tmp_path / str(seed), {'seed': seed}, metrics)
+  groups = made_runs.groups(tmp_path / '0', tmp_path / '1')
   shown = curves.quantities(groups, ['knn/1%/accuracy'])
   plot = figures.draw(groups, shown[:1]).axes[0]
   assert plot.lines[0].get_marker() == 'o'

@@ -2,18 +2,17 @@ import json
 
 import pytest
 
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.reporting import run_groups
-from tff_ssl.reporting import run_reader
 
 
 def grouped(tmp_path, *settings_of_runs, **arguments):
   """Groups runs with these settings, in folders named 0, 1, ..."""
   folders = [
-    fabricate.run(tmp_path / str(i), settings)
+    made_runs.run(tmp_path / str(i), settings)
     for i, settings in enumerate(settings_of_runs)
   ]
-  return run_groups.group([run_reader.read(folder) for folder in folders], **arguments)
+  return made_runs.groups(*folders, **arguments)
 
 
 def numbers(runs):
@@ -52,58 +51,66 @@ def test_neutral_settings_and_what_lies_in_neutral_parts_keep_runs_in_one_group(
 
 
 def test_a_run_alone_cannot_make_the_settings_of_others_neutral(tmp_path):
-  fabricate.run(tmp_path / 'a', {'rate': 0.5}, neutral=['run_dir'])
-  fabricate.run(tmp_path / 'b', {'rate': 0.9}, neutral=['run_dir', 'rate'])
-  runs = [run_reader.read(tmp_path / name) for name in 'ab']
-  assert len(run_groups.group(runs)) == 2
-  assert len(run_groups.group(runs[1:])) == 1
+  one = made_runs.run(tmp_path / 'a', {'rate': 0.5}, neutral=['run_dir'])
+  other = made_runs.run(tmp_path / 'b', {'rate': 0.9}, neutral=['run_dir', 'rate'])
+  assert len(made_runs.groups(one, other)) == 2
+  assert len(made_runs.groups(other)) == 1
 
 
-def test_other_settings_may_be_ignored(tmp_path):
-  settings = {'momentum': 0.5}, {'momentum': 0.9}
-  assert len(grouped(tmp_path / 'a', *settings)) == 2
-  assert len(grouped(tmp_path / 'b', *settings, ignored=['momentum'])) == 1
+_RATE = [{'clients.rate': 0.5}, {'clients.rate': 0.25}]
+_TWO = [
+  {'clients.rate': 0.5, 'encoder': 'conv2'},
+  {'clients.rate': 0.25, 'method': 'fedsc', 'encoder': 'conv4'},
+]
 
 
-def test_a_name_says_method_and_objective_if_it_is_not_always_the_same(tmp_path):
-  groups = grouped(
-    tmp_path,
-    {'method': 'fedcm', 'objective': 'simclr'},
-    {'method': 'fedema', 'method.tau': 0.7, 'objective': 'byol'},
-    {'method': 'fedsup', 'objective': 'fedsup'},
-  )
-  assert names(groups) == ['fedcm simclr', 'fedema byol', 'fedsup']
-  groups = grouped(
-    tmp_path / 'one',
-    {'method': 'fedcm', 'objective': 'simclr'},
-    {'method': 'fedavg', 'objective': 'simclr'},
-  )
-  assert names(groups) == ['fedcm', 'fedavg']
-
-
-def test_a_setting_of_one_method_alone_names_groups_only_if_it_must(tmp_path):
-  groups = grouped(tmp_path, {'method': 'fedprox', 'method.mu': 0.5}, {})
-  assert names(groups) == ['fedprox', 'dcco']
-  assert [group.differing.get('method.mu') for group in groups] == ['0.5', None]
-  groups = grouped(tmp_path / 'more', {'mu': 0.5}, {})
-  assert names(groups) == ['dcco mu=0.5', 'dcco no mu']
-
-
-def test_settings_are_named_by_as_little_as_says_which_is_meant(tmp_path):
-  groups = grouped(tmp_path, {'clients.rate': 0.5}, {'clients.rate': 0.25})
-  assert names(groups) == ['dcco rate=0.5', 'dcco rate=0.25']
-  # The server's rate is the same, but there are two.
-  server = {'server.rate': 1.0}
-  groups = grouped(
-    tmp_path / 'b', {**server, 'clients.rate': 0.5}, {**server, 'clients.rate': 0.25}
-  )
-  assert names(groups) == ['dcco clients.rate=0.5', 'dcco clients.rate=0.25']
-
-
-def test_values_are_written_as_on_a_command_line(tmp_path):
-  groups = grouped(tmp_path, *({'x': x} for x in (None, [8, 4], True, 0.5, 1.0, 'a')))
-  values = ['none', '8/4', 'true', '0.5', '1', 'a']
-  assert names(groups) == [f'dcco x={value}' for value in values]
+@pytest.mark.parametrize(
+  ('runs', 'options', 'expected'),
+  [
+    ([{'momentum': 0.5}, {'momentum': 0.9}], {'ignored': ['momentum']}, ['dcco']),
+    # Method, and objective if it is not always the same.
+    (
+      [
+        {'method': 'fedcm', 'objective': 'simclr'},
+        {'method': 'fedema', 'method.tau': 0.7, 'objective': 'byol'},
+        {'method': 'fedsup', 'objective': 'fedsup'},
+      ],
+      {},
+      ['fedcm simclr', 'fedema byol', 'fedsup'],
+    ),
+    (
+      [{'method': own, 'objective': 'simclr'} for own in ('fedcm', 'fedavg')],
+      {},
+      ['fedcm', 'fedavg'],
+    ),
+    # A setting of one method alone only if it must.
+    ([{'method': 'fedprox', 'method.mu': 0.5}, {}], {}, ['fedprox', 'dcco']),
+    ([{'mu': 0.5}, {}], {}, ['dcco mu=0.5', 'dcco no mu']),
+    # As little as says which is meant: here there are two rates.
+    (_RATE, {}, ['dcco rate=0.5', 'dcco rate=0.25']),
+    (
+      [{'server.rate': 1.0, **own} for own in _RATE],
+      {},
+      ['dcco clients.rate=0.5', 'dcco clients.rate=0.25'],
+    ),
+    # Values as on a command line.
+    (
+      [{'x': x} for x in (None, [8, 4], True, 0.5, 1.0, 'a')],
+      {},
+      [f'dcco x={text}' for text in ('none', '8/4', 'true', '0.5', '1', 'a')],
+    ),
+    # By the values of a label; where they are the same, other settings tell apart.
+    (_TWO, {'label': ['method']}, ['dcco', 'fedsc']),
+    (_TWO, {'label': ['encoder', 'method']}, ['conv2 dcco', 'conv4 fedsc']),
+    (
+      [{'mu': 0.5}, {'mu': 1.0}, {'method': 'x'}],
+      {'label': ['method']},
+      ['dcco mu=0.5', 'dcco mu=1', 'x'],
+    ),
+  ],
+)
+def test_a_name_says_what_differs(tmp_path, runs, options, expected):
+  assert names(grouped(tmp_path, *runs, **options)) == expected
 
 
 def test_long_names_are_numbers_whose_legends_say_all_that_differs(tmp_path):
@@ -130,17 +137,16 @@ def test_long_names_are_numbers_whose_legends_say_all_that_differs(tmp_path):
 
 
 def test_different_data_of_one_name_separate_runs(tmp_path):
-  for name, task in (('a', '0123456789'), ('b', '9876543210')):
-    fabricate.run(tmp_path / name, task=task)
-  groups = run_groups.group([run_reader.read(tmp_path / name) for name in 'ab'])
+  tasks = ('0123456789', '9876543210')
+  groups = made_runs.groups(*(made_runs.run(tmp_path / t, task=t) for t in tasks))
   assert names(groups) == ['dcco examples=01234567', 'dcco examples=98765432']
 
 
 def test_a_folder_given_twice_counts_once(tmp_path):
-  folder = fabricate.run(tmp_path / 'a')
+  folder = made_runs.run(tmp_path / 'a')
   again = tmp_path / 'link'
   again.symlink_to(folder)
-  (group,) = run_groups.group([run_reader.read(path) for path in (folder, again)])
+  (group,) = made_runs.groups(folder, again)
   assert len(group.runs) == 1
 
 
@@ -154,10 +160,9 @@ def test_unfinished_runs_count_where_none_has_finished(tmp_path):
 
 
 def test_unfinished_runs_are_left_out_where_others_have_finished(tmp_path):
-  fabricate.run(tmp_path / 'short', {'seed': 1}, {'client_work/loss': [1.0]})
-  fabricate.run(tmp_path / 'whole')
-  (group,) = run_groups.group(
-    [run_reader.read(tmp_path / name) for name in ('short', 'whole')]
+  (group,) = made_runs.groups(
+    made_runs.run(tmp_path / 'short', {'seed': 1}, {'client_work/loss': [1.0]}),
+    made_runs.run(tmp_path / 'whole'),
   )
   assert numbers(group.counted) == ['whole']
   assert numbers(group.left_out) == ['short']
@@ -173,25 +178,16 @@ def test_a_run_that_does_not_say_its_rounds_has_finished(tmp_path):
 def test_refuses_no_runs_and_a_config_without_settings(tmp_path):
   with pytest.raises(ValueError, match='no runs to compare'):
     run_groups.group([])
-  folder = fabricate.run(tmp_path / 'a')
+  folder = made_runs.run(tmp_path / 'a')
   (folder / 'config.json').write_text(json.dumps({'config': [1]}))
   with pytest.raises(ValueError, match=r'config\.json holds no configuration'):
-    run_groups.group([run_reader.read(folder)])
+    made_runs.groups(folder)
 
 
-def test_labels_name_groups_by_the_values_of_settings(tmp_path):
-  runs = [
-    {'clients.rate': 0.5, 'encoder': 'conv2'},
-    {'clients.rate': 0.25, 'method': 'fedsc', 'encoder': 'conv4'},
-  ]
-  groups = grouped(tmp_path / 'a', *runs, label=['method'])
-  assert names(groups) == ['dcco', 'fedsc']
+def test_settings_that_a_name_leaves_out_are_kept(tmp_path):
+  groups = grouped(tmp_path / 'a', *_TWO, label=['method'])
   assert groups[0].unnamed == ['clients.rate', 'encoder']
-  by_two = grouped(tmp_path / 'b', *runs, label=['encoder', 'method'])
-  assert names(by_two) == ['conv2 dcco', 'conv4 fedsc']
-  # Where labels are the same, other settings tell groups apart.
-  alike = [{'mu': 0.5}, {'mu': 1.0}, {'method': 'x'}]
-  apart = ['dcco mu=0.5', 'dcco mu=1', 'x']
-  assert names(grouped(tmp_path / 'c', *alike, label=['method'])) == apart
+  groups = grouped(tmp_path / 'b', {'method': 'fedprox', 'method.mu': 0.5}, {})
+  assert [group.differing.get('method.mu') for group in groups] == ['0.5', None]
   with pytest.raises(ValueError, match="label names 'tau'; no run has this setting"):
-    grouped(tmp_path / 'd', *runs, label=['tau'])
+    grouped(tmp_path / 'c', *_TWO, label=['tau'])

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
 
@@ -14,7 +14,7 @@ def numbers(folder):
 
 
 def test_numbers_of_a_run(tmp_path):
-  folder = fabricate.run(
+  folder = made_runs.run(
     tmp_path / 'a',
     metrics={
       'client_work/loss': [5.0, 4.0, 3.5],
@@ -35,7 +35,7 @@ def test_numbers_of_a_run(tmp_path):
 
 
 def test_unrecorded_numbers_are_absent(tmp_path):
-  assert not numbers(fabricate.run(tmp_path / 'a', metrics={'other': [1, 2, 3]}))
+  assert not numbers(made_runs.run(tmp_path / 'a', metrics={'other': [1, 2, 3]}))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_unrecorded_numbers_are_absent(tmp_path):
 def test_a_number_is_a_model_s_answer_to_a_question(tmp_path, full, model, question):
   counts = {'labels/10%': 145, 'random_encoder/labels/10%': 144}
   counts['transfer/b/labels/10%'] = 9
-  folder = fabricate.run(tmp_path / 'a', evaluation={**counts, full: 0.5})
+  folder = made_runs.run(tmp_path / 'a', evaluation={**counts, full: 0.5})
   (found,) = [each for each in numbers(folder) if each.full == full]
   assert (found.model, found.question) == (model, question)
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.reporting import figures
 from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import sensitivity
@@ -17,6 +17,10 @@ _ACCURACIES = {
 }
 
 
+def _run(*arguments, **options):
+  return run_reader.read(made_runs.run(*arguments, **options))
+
+
 @pytest.fixture
 def runs(tmp_path):
   made = []
@@ -29,8 +33,7 @@ def runs(tmp_path):
       'seed': seed,
     }
     metrics = {'client_work/loss': [1.0] * (20 // epochs)}
-    fabricate.run(folder, settings, metrics, evaluation={_NUMBER: accuracy})
-    made.append(run_reader.read(folder))
+    made.append(_run(folder, settings, metrics, evaluation={_NUMBER: accuracy}))
   return made
 
 
@@ -46,10 +49,7 @@ def _means(line):
 
 def test_a_line_is_over_the_setting_and_a_point_over_seeds(runs):
   lines = lines_of(runs, _EPOCHS)
-  assert [line.name for line in lines] == [
-    'dcco simclr',
-    'dcco supervised',
-  ]
+  assert [line.name for line in lines] == ['dcco simclr', 'dcco supervised']
   points = lines[0].points
   assert list(points.index) == ['5', '20']
   np.testing.assert_allclose(points['mean'], [0.5, 0.5])
@@ -80,19 +80,15 @@ def test_a_setting_that_a_run_lacks_is_refused(runs):
 
 
 def _partitions(tmp_path, *values):
-  made = []
-  for k, value in enumerate(values):
-    for objective in ('mae', 'simclr'):
-      settings = {'clients.beta_2': len(objective), 'objective': objective}
-      folder = tmp_path / f'{objective}_{k}'
-      fabricate.run(
-        folder,
-        {**settings, 'partition': value, 'rounds': 1, 'seed': 0},
-        {'client_work/loss': [1.0]},
-        evaluation={_NUMBER: 0.25 * k},
-      )
-      made.append(run_reader.read(folder))
-  return made
+  return [
+    _run(
+      tmp_path / f'{objective}_{k}',
+      {'clients.beta_2': len(objective), 'objective': objective, 'partition': value},
+      evaluation={_NUMBER: 0.25 * k},
+    )
+    for k, value in enumerate(values)
+    for objective in ('mae', 'simclr')
+  ]
 
 
 def test_values_that_differ_in_one_part_are_shown_by_it(tmp_path):
@@ -106,10 +102,7 @@ def test_values_that_differ_in_one_part_are_shown_by_it(tmp_path):
   lines = lines_of(runs, ['partition'])
   assert [list(line.points.index) for line in lines] == [['0.02', '5'], ['0.02', '5']]
   assert _means(lines[0]) == {'0.02': 0.25, '5': 0.0}
-  assert [line.name for line in lines] == [
-    'dcco mae beta_2=3',
-    'dcco simclr beta_2=6',
-  ]
+  assert [line.name for line in lines] == ['dcco mae beta_2=3', 'dcco simclr beta_2=6']
 
 
 @pytest.mark.parametrize(
@@ -140,8 +133,7 @@ def test_a_model_is_a_line_and_a_baseline_is_none(tmp_path):
   number = 'knn/10%/accuracy'
   models = ('', 'clusters/mean/', 'random_encoder/')
   numbers = {f'{model}{number}': 0.5 for model in models}
-  folder = fabricate.run(tmp_path / 'a', evaluation=numbers)
-  lines = lines_of([run_reader.read(folder)], ['rounds'], number)
+  lines = lines_of([_run(tmp_path / 'a', evaluation=numbers)], ['rounds'], number)
   assert [line.name for line in lines] == ['dcco', 'dcco: mean of models']
 
 
@@ -149,8 +141,7 @@ def labelled(tmp_path, *counts):
   """Returns the numbers of runs whose tenth of the labels are so many."""
   numbers = [{_NUMBER: 0.5, 'labels/10%': count} for count in counts]
   runs = [
-    run_reader.read(fabricate.run(tmp_path / str(k), {'x': k}, evaluation=own))
-    for k, own in enumerate(numbers)
+    _run(tmp_path / str(k), {'x': k}, evaluation=own) for k, own in enumerate(numbers)
   ]
   questions = ['linear/10%/accuracy', *(f'linear/{n} labels/accuracy' for n in counts)]
   panels, _ = sensitivity.lines(runs, sensitivity.over(['x'], runs), questions)
@@ -164,11 +155,10 @@ def test_labels_are_counted_as_in_comparisons_unless_the_count_varies(tmp_path):
 
 
 def test_lines_of_long_names_have_a_legend(tmp_path):
-  runs = []
-  for k in range(2):
-    own = {'note': 'x' * 50 + str(k), 'objective': 'simclr'}
-    folder = fabricate.run(tmp_path / str(k), own, evaluation={_NUMBER: 0.5})
-    runs.append(run_reader.read(folder))
+  runs = [
+    _run(tmp_path / str(k), {'note': 'x' * 50 + str(k)}, evaluation={_NUMBER: 0.5})
+    for k in range(2)
+  ]
   axis = sensitivity.over(['rounds'], runs)
   panels, legends = sensitivity.lines(runs, axis, [_NUMBER])
   assert [line.name for line in panels[_NUMBER]] == ['dcco [1]', 'dcco [2]']
@@ -194,9 +184,9 @@ def test_the_table_and_the_csv_have_every_point(runs, tmp_path):
 
 
 def test_runs_that_have_not_finished_do_not_count(tmp_path):
-  fabricate.run(tmp_path / 'r', {'rounds': 9}, {'client_work/loss': [1.0]})
+  run = _run(tmp_path / 'r', {'rounds': 9}, {'client_work/loss': [1.0]})
   with pytest.raises(ValueError, match='No run has finished'):
-    lines_of([run_reader.read(tmp_path / 'r')], ['rounds'])
+    lines_of([run], ['rounds'])
 
 
 def test_the_figure_shows_every_line_at_its_values(runs):

@@ -13,7 +13,7 @@ import pytest
 from binaries.experiment import embedding
 from binaries.experiment import partition_report
 from tests.computing import inert_test
-from tests.reporting import fabricate
+from tests.worlds import made_runs
 from tff_ssl.computing import inert
 from tff_ssl.partition import describe
 from tff_ssl.reporting import client_numbers
@@ -23,7 +23,6 @@ from tff_ssl.reporting import gallery
 from tff_ssl.reporting import look
 from tff_ssl.reporting import model_card
 from tff_ssl.reporting import plain_text as text_table
-from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import tables
 from tff_ssl.runs import round_table
@@ -56,15 +55,15 @@ def compared(tmp_path_factory):
   """Groups of runs whose settings and metrics have nasty names and values."""
   folder = tmp_path_factory.mktemp('runs')
   for number, name in enumerate(_NAMES):
-    fabricate.run(
+    made_runs.run(
       folder / str(number),
       # What is not UTF-8 cannot be in JSON.
       {'note': inert.line(name) if '\udce4' in name else name},
       evaluation={f'knn/10%/recall/{inert.line(n)}': 0.5 for n in _NAMES},
       command=['binaries.dcco', f'--note={_LINES[number]}', name.replace('\udce4', '')],
     )
-  found = [run_reader.read(folder / str(number)) for number in range(len(_NAMES))]
-  return run_groups.group(found, label=['note'])
+  folders = [folder / str(number) for number in range(len(_NAMES))]
+  return made_runs.groups(*folders, label=['note'])
 
 
 def test_tables_of_rounds_and_clients_are_inert_and_read_again(tmp_path):

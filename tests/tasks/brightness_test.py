@@ -7,7 +7,7 @@ import pytest
 
 from tasks import brightness
 from tasks import images
-from tests.tasks import picture_files
+from tests.worlds import pictures
 
 _SETTINGS = hypothesis.settings(
   max_examples=60, derandomize=True, deadline=None, database=None
@@ -71,13 +71,40 @@ def test_few_pixels_change_nothing(count, hot):
   assert _range(values) == (0, 4095)
 
 
-@pytest.mark.parametrize(('side', 'expected'), [(14, (0, 4095)), (20, (100, 4000))])
-def test_burnt_in_marker_of_at_most_two_percent(side, expected):
-  # By hand: 14 x 14 of 10,000 pixels are 1.96 %, 20 x 20 are 4 %: 0 to 65535, of which
-  # the rest fills 6 %.
-  values = np.random.default_rng(0).integers(100, 4000, (100, 100)).astype(np.uint16)
-  values[:side, :side] = 65535
-  np.testing.assert_allclose(_range(values), expected, atol=5)
+def _odd():
+  """Yields files in which few pixels, or few files, are odd; the range, how exactly."""
+  draw = np.random.default_rng(0).integers
+  for side, expected in ((14, (0, 4095)), (20, (100, 4000))):
+    # By hand: 14 x 14 of 10,000 pixels are 1.96 %, 20 x 20 are 4 %: 0 to 65535, of
+    # which the rest fills 6 %.
+    values = draw(100, 4000, (100, 100)).astype(np.uint16)
+    values[:side, :side] = 65535
+    yield [values], expected, 5
+  # Edges of a marker belong to it.
+  values = draw(100, 4000, (200, 200)).astype(np.uint16)
+  values[10:30, 10:30] = 65535
+  values[9, 10:30] = values[10:30, 9] = 50_000
+  values[30, 10:20] = 9000
+  yield [values], (0, 4095), 0
+  # Bright points of many values are none: few stars are what the picture is of.
+  values = np.full((200, 200), 300, np.uint16)
+  values[::20, ::20] = np.linspace(30_000, 65_000, 100).reshape(10, 10)
+  yield [values], (0, 65535), 0
+  # Pixels that no scanner filled do not count.
+  values = draw(-1000, 2000, (100, 100)).astype(np.int16)
+  expected = np.quantile(values, [0.001, 0.999])
+  values[:40] = -30000
+  yield [values], expected, 10
+  # One file of a hundred does not decide.
+  usual = [np.full((2, 2), 3000 + k, np.uint16) for k in range(100)]
+  other = np.full((2, 2), 60000, np.uint16)
+  yield [*usual, other], (0, 4095), 0
+  yield [*usual[:50], other], (0, 65535), 0
+
+
+def test_odd_pixels_and_files_are_told_from_the_others():
+  for files, expected, most in _odd():
+    np.testing.assert_allclose(_range(*files), expected, atol=most)
 
 
 @_SETTINGS
@@ -112,34 +139,6 @@ def test_file_unlike_the_others_is_said_to_hide_them():
   assert brightness.shown((0, 4095), summaries[-1:]) == '--data=pixel_range=0/4095'
 
 
-def test_edges_of_a_marker_belong_to_it():
-  values = np.random.default_rng(0).integers(100, 4000, (200, 200)).astype(np.uint16)
-  values[10:30, 10:30] = 65535
-  values[9, 10:30] = values[10:30, 9] = 50_000
-  values[30, 10:20] = 9000
-  assert _range(values) == (0, 4095)
-
-
-def test_bright_points_of_many_values_are_not_a_marker():
-  # Few stars on a dark sky are what the picture is of.
-  values = np.full((200, 200), 300, np.uint16)
-  values[::20, ::20] = np.linspace(30_000, 65_000, 100).reshape(10, 10)
-  assert _range(values) == (0, 65535)
-
-
-def test_pixels_that_no_scanner_filled_do_not_count():
-  values = np.random.default_rng(0).integers(-1000, 2000, (100, 100)).astype(np.int16)
-  expected = np.quantile(values, [0.001, 0.999])
-  values[:40] = -30000
-  np.testing.assert_allclose(_range(values), expected, atol=10)
-
-
-def test_one_file_of_a_hundred_does_not_decide():
-  usual = [np.full((2, 2), 3000 + k, np.uint16) for k in range(100)]
-  assert _range(*usual, np.full((2, 2), 60000, np.uint16)) == (0, 4095)
-  assert _range(*usual[:50], np.full((2, 2), 60000, np.uint16)) == (0, 65535)
-
-
 def test_whole_and_floating_numbers_have_ranges_of_their_own():
   summaries = [
     _numbers(np.array([[0, 4000]], np.uint16)).summary(),
@@ -164,10 +163,10 @@ def test_stated_ranges_have_their_median_whatever_the_pixels():
 @pytest.mark.parametrize('bad', [np.nan, np.inf, -np.inf])
 def test_numbers_that_are_not_finite_are_refused(bad):
   values = np.float32([[0.5, bad], [0.1, 1.0]])
-  content = picture_files.tiff(values[..., np.newaxis])
+  content = pictures.tiff(values[..., np.newaxis])
   for ends in (None, (0.0, 1.0)):
     with pytest.raises(ValueError, match=r'infinite or not a number \(NaN\)'):
-      picture_files.decode(content, 2, images.Reading(pixel_range=ends))
+      pictures.decode(content, 2, images.Reading(pixel_range=ends))
 
 
 _DTYPES = (np.int8, np.uint16, np.int16, np.int32, np.uint32, np.float32)
@@ -186,10 +185,8 @@ def test_stated_range_maps_all_types_as_numpy_would(dtype, low, width, inverted)
   if np.issubdtype(dtype, np.integer):
     raw = np.clip(raw, np.iinfo(dtype).min, np.iinfo(dtype).max)
   values = raw.astype(dtype)
-  content = picture_files.tiff(values[..., np.newaxis])
-  decoded = picture_files.decode(
-    content, 6, images.Reading(pixel_range=(low, low + width))
-  )
+  content = pictures.tiff(values[..., np.newaxis])
+  decoded = pictures.decode(content, 6, images.Reading(pixel_range=(low, low + width)))
   share = (values.astype(np.float64) - low) / width
   expected = np.rint(255 * np.clip(share, 0, 1))
   np.testing.assert_allclose(decoded[..., 0].astype(float), expected, atol=1e-6)

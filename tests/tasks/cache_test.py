@@ -1,5 +1,6 @@
 """Entries are made once, atomically, and made again when damaged or a stranger's."""
 
+import functools
 import os
 import shutil
 
@@ -52,35 +53,24 @@ def _open_bracket(path):
   path.write_bytes(path.read_bytes().replace(b'(1000,)', b'(1000,('))
 
 
-@pytest.mark.parametrize(
-  'damage',
-  [
-    lambda entry: _truncate(entry / 'numbers.npy'),
-    lambda entry: os.truncate(entry / 'numbers.npy', 0),
-    lambda entry: _truncate(entry / 'entry.json'),
-    lambda entry: _open_bracket(entry / 'numbers.npy'),
-    lambda entry: (entry / 'entry.json').write_text('[]'),
-    lambda entry: (entry / 'entry.json').write_text('[' * 10**5),
-    lambda entry: (entry / 'numbers.npy').unlink(),
-    lambda entry: (entry / 'entry.mac').write_text('0' * 10**6),
-    lambda entry: np.save(entry / 'numbers.npy', _ARRAY[1:]),
-  ],
-  ids=[
-    'short array',
-    'empty array',
-    'short list',
-    'header',
-    'wrong list',
-    'deep list',
-    'no array',
-    'long code',
-    'other array',
-  ],
-)
+_DAMAGES = {
+  'short array': lambda entry: _truncate(entry / 'numbers.npy'),
+  'empty array': lambda entry: os.truncate(entry / 'numbers.npy', 0),
+  'short list': lambda entry: _truncate(entry / 'entry.json'),
+  'header': lambda entry: _open_bracket(entry / 'numbers.npy'),
+  'wrong list': lambda entry: (entry / 'entry.json').write_text('[]'),
+  'deep list': lambda entry: (entry / 'entry.json').write_text('[' * 10**5),
+  'no array': lambda entry: (entry / 'numbers.npy').unlink(),
+  'long code': lambda entry: (entry / 'entry.mac').write_text('0' * 10**6),
+  'other array': lambda entry: np.save(entry / 'numbers.npy', _ARRAY[1:]),
+}
+
+
+@pytest.mark.parametrize('damage', _DAMAGES)
 def test_a_damaged_entry_is_made_again(tmp_path, damage):
   build = _Builder()
   cache.fetch(tmp_path, 'entry', build)
-  damage(tmp_path / 'entry')
+  _DAMAGES[damage](tmp_path / 'entry')
   repaired = cache.fetch(tmp_path, 'entry', build)
   assert build.calls == 2
   np.testing.assert_array_equal(repaired.arrays['numbers'], _ARRAY)
@@ -161,59 +151,47 @@ def test_a_folder_that_is_not_the_users_is_no_cache(tmp_path, home, monkeypatch)
   assert cache.root_for(tmp_path).parent == home
 
 
-def _copied(entry, elsewhere):
-  """Leaves the entry as another user would have made it, with another key."""
-  del elsewhere
-  (entry / 'entry.mac').write_text('0' * 64)
-
-
-def _of_another_name(entry, elsewhere):
-  """Puts an entry of the user in the place of another."""
-  del elsewhere
-  shutil.copytree(entry.with_name('other'), entry, dirs_exist_ok=True)
-
-
-def _linked(name):
+def _link(entry, elsewhere, name):
   """Puts a link to an equal file elsewhere in the place of a file of the entry."""
-
-  def change(entry, elsewhere):
-    shutil.copytree(entry, elsewhere)
-    (entry / name).unlink()
-    (entry / name).symlink_to(elsewhere / name)
-
-  return change
+  shutil.copytree(entry, elsewhere)
+  (entry / name).unlink()
+  (entry / name).symlink_to(elsewhere / name)
 
 
-def _linked_folder(entry, elsewhere):
+def _link_folder(entry, elsewhere):
   shutil.copytree(entry, elsewhere)
   shutil.rmtree(entry)
   entry.symlink_to(elsewhere)
 
 
-def _pipe(entry, elsewhere):
-  del elsewhere
+def _pipe(entry, _):
   (entry / 'numbers.npy').unlink()
   os.mkfifo(entry / 'numbers.npy')
 
 
-@pytest.mark.parametrize(
-  'change',
-  [
-    _copied,
-    _of_another_name,
-    _linked('entry.json'),
-    _linked('entry.mac'),
-    _linked('numbers.npy'),
-    _linked_folder,
-    _pipe,
-  ],
-)
+_OF_STRANGERS = {
+  # As another user would have made it, with another key.
+  'copy': lambda entry, _: (entry / 'entry.mac').write_text('0' * 64),
+  # An entry of the user in the place of another.
+  'other name': lambda entry, _: shutil.copytree(
+    entry.with_name('other'), entry, dirs_exist_ok=True
+  ),
+  **{
+    f'linked {name}': functools.partial(_link, name=name)
+    for name in ('entry.json', 'entry.mac', 'numbers.npy')
+  },
+  'linked folder': _link_folder,
+  'pipe': _pipe,
+}
+
+
+@pytest.mark.parametrize('change', _OF_STRANGERS)
 def test_an_entry_that_the_user_did_not_make_is_made_again(tmp_path, change):
   root, elsewhere = tmp_path / 'cache', tmp_path / 'elsewhere'
   cache.fetch(root, 'other', _Builder())
   build = _Builder()
   cache.fetch(root, 'entry', build)
-  change(root / 'entry', elsewhere)
+  _OF_STRANGERS[change](root / 'entry', elsewhere)
   kept = sorted(elsewhere.rglob('*'))
   opened = cache.fetch(root, 'entry', build)
   assert build.calls == 2

@@ -8,15 +8,13 @@ import pytest
 
 from tasks import cases
 from tasks import registry
-from tests.tasks import fabricate
-from tests.tasks import picture_files
+from tests.worlds import data_sets
+from tests.worlds import pictures
 
 
 def _folder(path, header='image,case_id,label', rows=(), files=8):
-  (path / 'a').mkdir(parents=True, exist_ok=True)
-  for k in range(files):
-    (path / 'a' / f'{k}.jpg').write_bytes(fabricate.jpeg(20 * k))
-  fabricate.write_csv(path / 'manifest.csv', header, list(rows))
+  data_sets.fill(path, [f'a/{k}.jpg' for k in range(files)])
+  data_sets.write_csv(path / 'manifest.csv', header, list(rows))
   return path
 
 
@@ -34,13 +32,14 @@ def _ids_by_case(examples):
 def _check_images(examples):
   """Each image is where its id says, and in a file that is mapped into memory."""
   for image, example_id in zip(examples.image, examples.example_id, strict=True):
-    expected = picture_files.decode(fabricate.jpeg(20 * int(example_id)), 8)
+    expected = pictures.decode(pictures.jpeg(20 * int(example_id)), 8)
     np.testing.assert_array_equal(image, expected)
-  assert fabricate.is_mapped(examples.image)
+  assert pictures.is_mapped(examples.image)
 
 
-def test_folder_without_splits(tmp_path):
-  task = cases.load(_folder(tmp_path, rows=_ROWS), image_size=8)
+@pytest.mark.parametrize('rows', [_ROWS, _ROWS[::-1]])
+def test_folder_without_splits_in_any_order(tmp_path, rows):
+  task = cases.load(_folder(tmp_path, rows=rows), image_size=8)
   assert task.label_names == ('x', 'y')
   assert task.case_level
   assert task.validation is None
@@ -53,13 +52,6 @@ def test_folder_without_splits(tmp_path):
     # A case of each label, and each image where its id says.
     np.testing.assert_array_equal(examples.label, examples.example_id // 4)
     _check_images(examples)
-
-
-def test_order_of_the_manifest_changes_nothing(tmp_path):
-  first = cases.load(_folder(tmp_path, rows=_ROWS), image_size=8)
-  second = cases.load(_folder(tmp_path, rows=_ROWS[::-1]), image_size=8)
-  np.testing.assert_array_equal(first.train.example_id, second.train.example_id)
-  np.testing.assert_array_equal(first.train.image, second.train.image)
 
 
 def test_splits_and_missing_labels_of_the_manifest(tmp_path):
@@ -102,34 +94,28 @@ def test_without_labels(tmp_path):
   assert np.all(task.train.label == -1)
 
 
-def test_csv_of_another_name_and_tar(tmp_path):
-  folder = _folder(tmp_path / 'data', rows=_ROWS)
-  archive = fabricate.tar_of(folder, tmp_path / 'data.tar')
-  (folder / 'manifest.csv').rename(folder / 'other.csv')
-  by_csv = cases.load(folder / 'other.csv', image_size=8)
-  by_tar = cases.load(archive, image_size=8)
-  np.testing.assert_array_equal(by_csv.train.image, by_tar.train.image)
-  np.testing.assert_array_equal(by_csv.test.example_id, by_tar.test.example_id)
-
-
 def test_an_archive_is_indexed_once_until_it_changes(tmp_path, monkeypatch):
   folder = _folder(tmp_path / 'data', rows=_ROWS)
-  archive = fabricate.tar_of(folder, tmp_path / 'data.tar')
+  archive = data_sets.tar_of(folder, tmp_path / 'data.tar')
+  (folder / 'manifest.csv').rename(folder / 'other.csv')
+  by_csv = cases.load(folder / 'other.csv', image_size=8)
   first = cases.load(archive, image_size=8)
   with monkeypatch.context() as patch:
     patch.setattr('tarfile.open', None)
     patch.setattr('tasks.images.read', None)
     second = cases.load(archive, image_size=8)
-  np.testing.assert_array_equal(first.train.image, second.train.image)
+  for task in (first, second):
+    np.testing.assert_array_equal(task.train.image, by_csv.train.image)
+    np.testing.assert_array_equal(task.test.example_id, by_csv.test.example_id)
   _folder(folder, rows=[*_ROWS, 'a/8.jpg,case9,x'], files=9)
-  fabricate.tar_of(folder, archive)
+  data_sets.tar_of(folder, archive)
   changed = cases.load(archive, image_size=8)
   assert len(changed.train) + len(changed.test) == 9
 
 
 def test_unreadable_images_are_counted_named_and_left_out(tmp_path):
   folder = _folder(tmp_path, rows=_ROWS)
-  (folder / 'a' / '3.jpg').write_bytes(fabricate.truncated_jpeg())
+  (folder / 'a' / '3.jpg').write_bytes(pictures.truncated_jpeg())
   (folder / 'a' / '5.jpg').write_bytes(b'')
   task = cases.load(folder, image_size=8)
   ids = np.sort(np.concatenate([task.train.example_id, task.test.example_id]))
@@ -145,7 +131,7 @@ def test_unreadable_images_are_counted_named_and_left_out(tmp_path):
   # And from the cache the same.
   assert cases.load(folder, image_size=8).report == task.report
   # A repaired image is there again.
-  (folder / 'a' / '3.jpg').write_bytes(fabricate.jpeg(60))
+  (folder / 'a' / '3.jpg').write_bytes(pictures.jpeg(60))
   assert '7 images read, 1 unreadable' in cases.load(folder, image_size=8).report[0]
 
 
@@ -165,7 +151,7 @@ def test_images_of_one_colour_are_warned_of(tmp_path):
 
 def test_only_regular_files_of_the_folder_are_read(tmp_path):
   folder = _folder(tmp_path / 'data', rows=_ROWS)
-  (tmp_path / 'secret.jpg').write_bytes(fabricate.jpeg(1))
+  (tmp_path / 'secret.jpg').write_bytes(pictures.jpeg(1))
   os.mkfifo(folder / 'a' / 'pipe.jpg')
   links = {
     'inside': folder / 'a' / '0.jpg',
@@ -190,7 +176,7 @@ def test_only_regular_files_of_the_folder_are_read(tmp_path):
   )
   refused = ('pipe', 'device', 'outside', 'around', 'nowhere', 'to_pipe', 'circle')
   for name in (*(f'a/{name}.jpg' for name in refused), 'linked/secret.jpg'):
-    fabricate.write_csv(folder / 'manifest.csv', 'image,case_id', [f'{name},0'])
+    data_sets.write_csv(folder / 'manifest.csv', 'image,case_id', [f'{name},0'])
     with pytest.raises(
       ValueError, match=rf'cannot be found: {name}( \(.*\))?; only reg'
     ):
@@ -222,14 +208,6 @@ def test_images_that_fit_in_no_memory_are_refused_by_arithmetic(tmp_path):
     registry.load('digits', image_size=100_000)
 
 
-def test_files_that_are_not_listed_are_reported(tmp_path):
-  task = cases.load(_folder(tmp_path, rows=_ROWS, files=9), image_size=8)
-  assert task.report == (
-    '10 files: 8 images read, 1 manifest, 1 not listed',
-    'left out 1 image file that the manifest does not list: a/8.jpg',
-  )
-
-
 @pytest.mark.parametrize(
   ('header', 'rows', 'message'),
   [
@@ -257,6 +235,28 @@ def test_files_that_are_not_listed_are_reported(tmp_path):
     ('image,case_id,split', ['a/0.jpg,0,fold'], "split 'fold'; it must be one of tr"),
     ('image,case_id,split', ['a/0.jpg,0,train'], r'0 readable test .* needs some\.$'),
     ('image,case_id', ['a/0.jpg,0', 'a/1.jpg,0'], '1 cases cannot be split'),
+    # Named as the manifest names them.
+    (
+      'image,client_id,case_id',
+      ['a/0.jpg,C101,L1', 'a/1.jpg,C102,L1'],
+      r'1 case with more than one client, but each must have .* one: L1 \(C101, C102\)',
+    ),
+    (
+      'image,client_id,split',
+      ['a/0.jpg,C101,train', 'a/1.jpg,C101,test'],
+      '1 client in two splits: C101',
+    ),
+    (
+      'image,client_id,case_id,label',
+      ['a/0.jpg,C101,L1,x', 'a/1.jpg,C101,L1,y'],
+      r'than one label.*: L1 \(x, y\); images can be classified one by one',
+    ),
+    ('image,client_id', ['a/0.jpg,', 'a/1.jpg,q'], 'no value for client_id'),
+    (
+      'image,client_id,label',
+      ['a/0.jpg,p,x', 'a/1.jpg,p,y'],
+      'The 1 clients cannot be',
+    ),
   ],
 )
 def test_manifest_errors(tmp_path, header, rows, message):
@@ -265,21 +265,28 @@ def test_manifest_errors(tmp_path, header, rows, message):
     cases.load(folder, image_size=4)
 
 
+@pytest.mark.parametrize(
+  ('classify', 'message'),
+  [
+    ('case', r"manifest\.csv has no column case_id; only 'image' is allowed"),
+    ('patient', "classify is 'patient'; it m"),
+  ],
+)
+def test_what_cannot_be_classified_is_refused(tmp_path, classify, message):
+  rows = ['a/0.jpg,p', 'a/1.jpg,q']
+  folder = _folder(tmp_path, 'image,client_id', rows, files=2)
+  with pytest.raises(ValueError, match=message):
+    cases.load(folder, image_size=4, classify=classify)
+
+
 def test_missing_data(tmp_path):
-  with pytest.raises(ValueError, match='needs data_dir'):
-    cases.load(None)
   with pytest.raises(ValueError, match=r'no folder or \.tar file'):
     cases.load(tmp_path / 'nowhere')
-  with pytest.raises(ValueError, match=r'holds no manifest\.csv'):
-    cases.load(tmp_path)
 
 
 def test_archives_that_cannot_be_read(tmp_path):
   folder = _folder(tmp_path / 'data', rows=_ROWS)
-  zipped = fabricate.tar_of(folder, tmp_path / 'data.tar.gz', 'w:gz')
-  with pytest.raises(ValueError, match=r'data\.tar\.gz .*: unpack the archive, and'):
-    cases.load(zipped)
-  zipped = zipped.rename(tmp_path / 'data.tar')
+  zipped = data_sets.tar_of(folder, tmp_path / 'data.tar', 'w:gz')
   with pytest.raises(ValueError, match=r'not a readable uncompressed \.tar'):
     cases.load(zipped)
 
@@ -341,45 +348,3 @@ def test_clients_of_one_leading_label_each_are_split_all_the_same(tmp_path):
   rows = ['a/0.jpg,p,x', 'a/1.jpg,q,y']
   task = cases.load(_folder(tmp_path, 'image,client_id,label', rows), image_size=8)
   assert (len(task.train), len(task.test)) == (1, 1)
-  folder = _folder(tmp_path, 'image,client_id,label', ['a/0.jpg,p,x', 'a/1.jpg,p,y'])
-  with pytest.raises(ValueError, match='The 1 clients cannot be split'):
-    cases.load(folder, image_size=8)
-
-
-@pytest.mark.parametrize(
-  ('header', 'rows', 'classify', 'message'),
-  [
-    (
-      'image,client_id,case_id',
-      ['a/0.jpg,C101,L1', 'a/1.jpg,C102,L1'],
-      None,
-      r'1 case with more than one client, but each must have .* one: L1 \(C101, C102\)',
-    ),
-    (
-      'image,client_id,split',
-      ['a/0.jpg,C101,train', 'a/1.jpg,C101,test'],
-      None,
-      '1 client in two splits: C101',
-    ),
-    (
-      'image,client_id,case_id,label',
-      ['a/0.jpg,C101,L1,x', 'a/1.jpg,C101,L1,y'],
-      'case',
-      r'more than one label.*: L1 \(x, y\); images can be classified one by one',
-    ),
-    (
-      'image,client_id',
-      ['a/0.jpg,p', 'a/1.jpg,q'],
-      'case',
-      r"manifest\.csv has no column case_id; only 'image' is allowed",
-    ),
-    ('image,client_id', ['a/0.jpg,', 'a/1.jpg,q'], None, 'no value for client_id'),
-    ('image,client_id', ['a/0.jpg,p'], 'patient', "classify is 'patient'; it m"),
-  ],
-)
-def test_conflicts_are_named_by_the_names_of_the_manifest(
-  tmp_path, header, rows, classify, message
-):
-  folder = _folder(tmp_path, header, rows, files=2)
-  with pytest.raises(ValueError, match=message):
-    cases.load(folder, image_size=4, classify=classify)

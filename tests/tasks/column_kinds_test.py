@@ -82,6 +82,9 @@ def test_what_looks_like_no_feature_is_asked_about(tmp_path, name, cell, role):
     {'apples': lambda k: k % 5, 'pears': lambda k: k % 4, 'color': _bit},
     {'color_red': _bit, 'color_blue': lambda k: 1 - k % 2},
     dict.fromkeys(('x', 'y', 'usage', 'acid', 'blood_test'), lambda k: k / 3),
+    # Years and wavelengths are names.
+    {f'{year}': lambda k: k / 3 for year in range(2010, 2015)},
+    {f'{400 + 1.9 * number:.1f}': lambda k: k / 3 for number in range(12)},
   ],
 )
 def test_features_of_few_values_or_of_near_names_are_listed(tmp_path, columns):
@@ -123,15 +126,6 @@ def test_a_header_of_numbers_is_refused(tmp_path, header):
   (tmp_path / 't.csv').write_text(f'{header}\n{header}\n{header}\n')
   with pytest.raises(ValueError, match='numbers in its first line'):
     registry.load('features', tmp_path / 't.csv')
-
-
-@pytest.mark.parametrize(
-  'names', [range(64), range(2010, 2015), [f'{400 + 1.9 * k:.1f}' for k in range(12)]]
-)
-def test_years_places_and_wavelengths_are_names(tmp_path, names):
-  columns = {f'{name}': lambda k: k / 3 for name in names}
-  task = registry.load('features', _csv(tmp_path / 't.csv', **columns))
-  assert task.shapes == {'features': (2 + len(columns),)}
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,11 @@ def test_cells_by_column_and_line():
     (b'a,b\n1,\xff\n', 'table.csv is not a UTF-8 text file: invalid start byte at lin'),
     ('a,b\n1,2\n'.encode('utf-16-le'), 'table.csv is not a text file, it has NUL char'),
     (b'a,b\n1,' + 140_000 * b'x', 'table.csv, line 2: field larger than field limit'),
+    (b'sep=,\na,b\n1,2,3\n', 'table.csv, line 3, has 3 cells; the header has'),
+    (b'a,b,\n1,2,3\n', 'has 3 cells; the header has 2'),
+    # A quotation mark that is never closed.
+    (b'a,b\n1,2\n3,"4\n5,6\n', 'lines 3 to 4, has rows within one cell'),
+    (b'a,"b\n1,2', 'lines 1 to 2, has rows within one cell'),
   ],
 )
 def test_files_that_are_not_tables_are_named(content, message):
@@ -70,8 +75,6 @@ def test_spreadsheet_exports_are_read(separator, end, encoding):
 def test_lines_are_counted_from_the_first_of_the_file():
   _, found = csv_rows.read('t.csv', b'sep=;\r\na;b\r\n;\r\n1;2\r\n')
   assert found == [(4, {'a': '1', 'b': '2'})]
-  with pytest.raises(ValueError, match=r't\.csv, line 3, has 3 cells; the header has'):
-    csv_rows.read('t.csv', b'sep=,\na,b\n1,2,3\n')
 
 
 def test_the_header_alone_decides_what_separates_cells():
@@ -80,8 +83,6 @@ def test_the_header_alone_decides_what_separates_cells():
   assert csv_rows.header('t.csv', b'"a;b";"c;d"\n') == ['a;b', 'c;d']
   # Columns without a name at the right end are none.
   assert csv_rows.read('t.csv', b'a;b;;\n1;2;;\n')[0] == ['a', 'b']
-  with pytest.raises(ValueError, match='has 3 cells; the header has 2'):
-    csv_rows.read('t.csv', b'a,b,\n1,2,3\n')
 
 
 @pytest.mark.parametrize('separator', [',', ';', '\t'])
@@ -99,15 +100,6 @@ def test_a_quotation_mark_that_swallows_rows_is_named(separator, end, column):
     match=r't\.csv, lines 3 to 7, has rows within one cell; is a quotation mark not cl',
   ):
     csv_rows.read('t.csv', end.join(lines).encode())
-
-
-def test_a_quotation_mark_that_is_never_closed_is_named():
-  for content, place in (
-    (b'a,b\n1,2\n3,"4\n5,6\n', '3 to 4'),
-    (b'a,"b\n1,2', '1 to 2'),
-  ):
-    with pytest.raises(ValueError, match=f'lines {place}, has rows within one cell'):
-      csv_rows.read('t.csv', content)
 
 
 def test_a_note_may_have_several_lines_and_some_separators():

@@ -14,12 +14,12 @@ from tasks import image_opening
 from tasks import registry
 from tasks import sources
 from tasks import spellings
-from tests.tasks import dicom_files
-from tests.tasks import picture_files
+from tests.worlds import pictures
+from tests.worlds import scans
 
 _CT = np.linspace(0, 4095, 64).astype(np.uint16).reshape(8, 8)
 _HU = {'RescaleSlope': 1, 'RescaleIntercept': -1024}
-_file = dicom_files.of
+_file = scans.of
 
 
 def _patient(content):
@@ -36,7 +36,7 @@ def test_patients_have_stable_names_that_are_digests():
   assert name == 'patient-a277e2e678157f9e'
   assert _patient(_file(_CT, PatientID='')) == ''
   with pytest.raises(image_opening.PictureError, match='not a DICOM file'):
-    _patient(picture_files.of(Image.new('L', (8, 8))))
+    _patient(pictures.of(Image.new('L', (8, 8))))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def _of_two_patients(folder):
 @pytest.mark.parametrize('readable', [True, False])
 def test_a_picture_of_another_kind_is_nobodys(tmp_path, readable):
   _of_two_patients(tmp_path)
-  content = picture_files.of(Image.effect_noise((32, 32), 60), 'JPEG')
+  content = pictures.of(Image.effect_noise((32, 32), 60), 'JPEG')
   (tmp_path / 'x.dcm').write_bytes(content if readable else content[:9])
   source = sources.open_source(tmp_path)
   clients, findings = dicom_patients.of_images(source, list(source.names))

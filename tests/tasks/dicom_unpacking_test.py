@@ -12,8 +12,8 @@ from pydicom import uid
 import pytest
 
 from tasks import image_opening
-from tests.tasks import dicom_files
-from tests.tasks import picture_files
+from tests.worlds import pictures
+from tests.worlds import scans
 
 _SMALL = np.zeros((8, 8), np.uint8)
 _CHANNELS = ('Red', 'Green', 'Blue')
@@ -23,7 +23,7 @@ def _refused(content):
   """Returns why; what it took was not much more than the file."""
   tracemalloc.start()
   with pytest.raises(image_opening.PictureError) as error:
-    picture_files.decode(content, 8)
+    pictures.decode(content, 8)
   _, most = tracemalloc.get_traced_memory()
   tracemalloc.stop()
   assert most < 2**22 + 20 * len(content)
@@ -35,32 +35,28 @@ def _of_palette(entries, segments, bits=8, indices=_SMALL, syntax=None):
   for name, content in zip(_CHANNELS, segments, strict=True):
     tags[f'{name}PaletteColorLookupTableDescriptor'] = [entries, 0, bits]
     tags[f'Segmented{name}PaletteColorLookupTableData'] = content
-  return dicom_files.of(indices, syntax or uid.ExplicitVRLittleEndian, **tags)
+  return scans.of(indices, syntax or uid.ExplicitVRLittleEndian, **tags)
 
 
 def test_compressed_files():
   ct = np.linspace(0, 4095, 64).astype(np.uint16).reshape(8, 8)
-  data = pydicom.dcmread(
-    io.BytesIO(dicom_files.of(ct, WindowCenter=2000, WindowWidth=4000))
-  )
+  data = pydicom.dcmread(io.BytesIO(scans.of(ct, WindowCenter=2000, WindowWidth=4000)))
   data.compress(uid.RLELossless)
   buffer = io.BytesIO()
   data.save_as(buffer, enforce_file_format=True)
-  plain = dicom_files.of(ct, WindowCenter=2000, WindowWidth=4000)
+  plain = scans.of(ct, WindowCenter=2000, WindowWidth=4000)
   np.testing.assert_array_equal(
-    picture_files.decode(buffer.getvalue(), 8), picture_files.decode(plain, 8)
+    pictures.decode(buffer.getvalue(), 8), pictures.decode(plain, 8)
   )
   flat = Image.new('L', (8, 8), 90)
-  frame = encaps.encapsulate([picture_files.of(flat, 'JPEG', quality=95)])
-  jpeg = dicom_files.of(np.zeros((8, 8), np.uint8), uid.JPEGBaseline8Bit, frame)
-  np.testing.assert_allclose(picture_files.decode(jpeg, 8), 90, atol=1)
+  frame = encaps.encapsulate([pictures.of(flat, 'JPEG', quality=95)])
+  jpeg = scans.of(np.zeros((8, 8), np.uint8), uid.JPEGBaseline8Bit, frame)
+  np.testing.assert_allclose(pictures.decode(jpeg, 8), 90, atol=1)
   red = Image.new('RGB', (8, 8), (200, 60, 90))
-  frame = encaps.encapsulate([picture_files.of(red, 'JPEG', quality=95)])
+  frame = encaps.encapsulate([pictures.of(red, 'JPEG', quality=95)])
   known = {'PhotometricInterpretation': 'YBR_FULL_422'}
-  jpeg = dicom_files.of(
-    np.zeros((8, 8, 3), np.uint8), uid.JPEGBaseline8Bit, frame, **known
-  )
-  found = picture_files.decode(jpeg, 8).astype(int)
+  jpeg = scans.of(np.zeros((8, 8, 3), np.uint8), uid.JPEGBaseline8Bit, frame, **known)
+  found = pictures.decode(jpeg, 8).astype(int)
   np.testing.assert_allclose(found, np.full((8, 8, 3), (200, 60, 90)), atol=3)
 
 
@@ -77,7 +73,7 @@ def test_palette_of_segments():
     for line, end in zip(lines, ends, strict=True)
   ]
   content = _of_palette(7, segments, indices=indices)
-  found = picture_files.decode(content, 8)
+  found = pictures.decode(content, 8)
   np.testing.assert_array_equal(found, np.array(table, np.uint8).T[indices])
 
 
@@ -101,12 +97,12 @@ def test_no_segment_of_rle_goes_on_behind_the_picture(count):
   header = struct.pack('<16L', count, *offsets, *[0] * (15 - count))
   frame = encaps.encapsulate([header + b''.join(segments)])
   values = np.zeros((8, 8), np.uint8 if count == 1 else np.uint16)
-  content = dicom_files.of(values, uid.RLELossless, frame)
+  content = scans.of(values, uid.RLELossless, frame)
   assert _refused(content) == 'a DICOM file of 8 x 8 pixels with a frame of more'
   # What is left over behind the pixels is no harm.
   frame = encaps.encapsulate([header + b''.join(segments)[: 2 * count + 2]])
-  values = dicom_files.of(values, uid.RLELossless, frame)
-  assert len(np.unique(picture_files.decode(values, 8))) == 1
+  values = scans.of(values, uid.RLELossless, frame)
+  assert len(np.unique(pictures.decode(values, 8))) == 1
 
 
 def test_bytes_of_rle_that_are_no_run_unpack_to_nothing():
@@ -114,11 +110,11 @@ def test_bytes_of_rle_that_are_no_run_unpack_to_nothing():
   header = struct.pack('<16L', 1, 64, *[0] * 14)
   segment = bytes([128] * 50 + [63]) + values.tobytes()
   frame = encaps.encapsulate([header + segment])
-  found = picture_files.decode(dicom_files.of(values, uid.RLELossless, frame), 8)
+  found = pictures.decode(scans.of(values, uid.RLELossless, frame), 8)
   np.testing.assert_array_equal(found[..., 0], values)
 
 
 def test_a_frame_of_rle_that_is_no_such_frame_is_named():
   for content in (b'\0' * 16, struct.pack('<16L', 99, *[0] * 15)):
-    file = dicom_files.of(_SMALL, uid.RLELossless, encaps.encapsulate([content]))
+    file = scans.of(_SMALL, uid.RLELossless, encaps.encapsulate([content]))
     assert 'pydicom cannot decode' in _refused(file)

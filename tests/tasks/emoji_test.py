@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tasks import emoji
-from tests.tasks import fabricate
+from tests.worlds import data_sets
 
 
 def _all(task):
@@ -25,7 +25,7 @@ def _all(task):
 
 
 def test_pictures_are_cut_out_and_laid_on_white(tmp_path):
-  found = _all(emoji.load(fabricate.emoji_package(tmp_path)))
+  found = _all(emoji.load(data_sets.emoji_package(tmp_path)))
   assert found.keys() == {(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (2, 1)}
   for (column, row), (picture, *_) in found.items():
     assert picture.shape == (32, 32, 3)
@@ -34,7 +34,7 @@ def test_pictures_are_cut_out_and_laid_on_white(tmp_path):
 
 
 def test_categories_are_labels_and_skin_tones_are_of_one_case(tmp_path):
-  found = _all(emoji.load(fabricate.emoji_package(tmp_path)))
+  found = _all(emoji.load(data_sets.emoji_package(tmp_path)))
   assert found[0, 0][2:] == ('Animals & Nature', 'dog face')
   hands = [found[column, 0] for column in (1, 2, 3)]
   assert {each[2:] for each in hands} == {('People & Body', 'waving hand')}
@@ -56,14 +56,14 @@ def test_categories_are_labels_and_skin_tones_are_of_one_case(tmp_path):
 
 @pytest.mark.parametrize('seed', range(4))
 def test_no_emoji_is_in_both_splits(tmp_path, seed):
-  task = emoji.load(fabricate.emoji_package(tmp_path), image_size=8, seed=seed)
+  task = emoji.load(data_sets.emoji_package(tmp_path), image_size=8, seed=seed)
   assert not set(task.train.case) & set(task.test.case)
   assert set(task.test.label) == {0, 1}
   assert task.train['left'].shape[1:] == (8, 8, 3)
 
 
 def test_classes_are_described_by_their_names_and_subcategories(tmp_path):
-  described = emoji.load(fabricate.emoji_package(tmp_path)).described
+  described = emoji.load(data_sets.emoji_package(tmp_path)).described
   texts = ['animals & nature', 'animal mammal', 'plant flower']
   texts += ['people & body', 'hand open', 'family']
   np.testing.assert_array_equal(described.examples, emoji.encode_text(texts))
@@ -78,15 +78,7 @@ def test_texts_that_share_words_are_near():
 
 
 def test_folders_other_than_emoji_datasource_are_named(tmp_path):
-  with pytest.raises(
-    ValueError, match='Task emoji needs data_dir: the folder of the n'
-  ):
-    emoji.load(None)
-  with pytest.raises(
-    ValueError, match=r'holds no emoji\.json; it must be the folder of'
-  ):
-    emoji.load(tmp_path)
-  folder = fabricate.emoji_package(tmp_path)
+  folder = data_sets.emoji_package(tmp_path)
   listed = json.loads((folder / 'emoji.json').read_text())
   for content, message in (
     ('{', r'emoji\.json is not JSON'),

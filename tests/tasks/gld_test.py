@@ -7,7 +7,7 @@ import tensorflow_federated as tff
 
 from tasks import gld
 from tasks import registry
-from tests.tasks import fabricate
+from tests.worlds import pictures
 
 # What TFF's loader reads and writes records with.
 _TFF = tff.simulation.datasets.gldv2.vision_datasets_utils
@@ -30,7 +30,7 @@ def _write(path, labels, level):
   with tf.io.TFRecordWriter(str(path)) as writer:
     for label in labels:
       level += 20
-      content = fabricate.jpeg(level, (16, 16))
+      content = pictures.jpeg(level, (16, 16))
       example = _TFF.create_example(content, label)
       writer.write(example.SerializeToString())
   return level
@@ -63,10 +63,6 @@ def test_users_are_clients_with_the_images_and_classes_that_tff_reads(tmp_path):
 
 
 def test_files_not_written_by_tff_are_named(tmp_path):
-  with pytest.raises(ValueError, match='needs data_dir: the cache_dir of tff'):
-    gld.load(None)
-  with pytest.raises(ValueError, match='holds no gld23k as TFF writes it'):
-    gld.load(tmp_path)
   folder = _folder(tmp_path / 'cache') / 'gld23k'
   file = folder / 'train' / '7'
   whole = file.read_bytes()

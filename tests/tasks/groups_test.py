@@ -9,7 +9,7 @@ from tasks import cases
 from tasks import groups
 from tasks import image_folders
 from tasks import validation
-from tests.tasks import fabricate
+from tests.worlds import data_sets
 
 # Of class c, group v and picture k.
 _FRAMES = '{c}/{c}_clip{v:02d}_frame_{k:04d}.png'
@@ -82,9 +82,7 @@ def test_who_has_one_picture_in_each_class_is_a_group_and_most_of_a_class_is_non
 
 
 def _load(folder, names, **options):
-  for k, name in enumerate(names):
-    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_bytes(fabricate.jpeg(k % 200, (8, 8)))
+  data_sets.fill(folder, names, 1, size=(8, 8))
   return image_folders.load(folder, image_size=4, folders='class', **options)
 
 
@@ -135,7 +133,7 @@ def test_given_splits_stay_and_what_they_cut_is_counted(tmp_path):
 def test_a_list_of_cases_of_one_image_is_asked_for_clients(tmp_path):
   names = _names(_FRAMES, each=2)
   rows = [f'{name},{name},{name[:3]}' for name in names]
-  fabricate.write_csv(tmp_path / 'manifest.csv', 'image,case_id,label', rows)
+  data_sets.write_csv(tmp_path / 'manifest.csv', 'image,case_id,label', rows)
   _load(tmp_path, names)
   said = cases.load(tmp_path, image_size=4).report[1]
   assert said.startswith('24 of 24 images are 12 groups') and 'column client_id' in said

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tasks import ham10000
-from tests.tasks import fabricate
+from tests.worlds import data_sets
+from tests.worlds import pictures
 
 
 def _lesions(examples):
@@ -16,13 +17,13 @@ def _lesions(examples):
 
 
 def test_folder_as_published(tmp_path):
-  task = ham10000.load(fabricate.ham_folder(tmp_path), image_size=8)
+  task = ham10000.load(data_sets.ham_folder(tmp_path), image_size=8)
   assert task.label_names == ('akiec', 'bcc', 'bkl', 'df', 'mel', 'nv', 'vasc')
   assert task.case_level
   assert task.report == ('9 files: 8 images read, 1 manifest',)
-  assert fabricate.is_mapped(task.train.image)
-  assert fabricate.is_mapped(task.test.image)
-  expected = {row.split(',')[1]: row.split(',')[0] for row in fabricate.HAM_ROWS}
+  assert pictures.is_mapped(task.train.image)
+  assert pictures.is_mapped(task.test.image)
+  expected = {row.split(',')[1]: row.split(',')[0] for row in data_sets.HAM_ROWS}
   assert _lesions(task.train) | _lesions(task.test) == expected
   # Of three lesions of each diagnosis one is held out.
   assert len(np.unique(task.test.case)) == 2
@@ -30,56 +31,39 @@ def test_folder_as_published(tmp_path):
   assert not np.intersect1d(task.train.case, task.test.case).size
 
 
-def test_tar_equals_folder(tmp_path):
-  folder = fabricate.ham_folder(tmp_path / 'ham')
-  archive = fabricate.tar_of(folder, tmp_path / 'ham.tar')
-  first, second = (ham10000.load(path, image_size=8) for path in (folder, archive))
-  for field in ('image', 'label', 'example_id', 'case'):
-    np.testing.assert_array_equal(
-      getattr(first.train, field), getattr(second.train, field)
-    )
-
-
-def test_second_load_decodes_nothing(tmp_path, monkeypatch):
-  folder = fabricate.ham_folder(tmp_path)
-  first = ham10000.load(folder, image_size=8)
-  monkeypatch.setattr('tasks.images.read', None)
-  second = ham10000.load(folder, image_size=8)
-  np.testing.assert_array_equal(first.train.image, second.train.image)
-  assert second.report == ('9 files: 8 images read, 1 manifest',)
-
-
 def test_default_size_and_seed(tmp_path):
-  folder = fabricate.ham_folder(tmp_path)
+  folder = data_sets.ham_folder(tmp_path)
   tests = [ham10000.load(folder, seed=seed).test for seed in range(4)]
   assert tests[0].image.shape[1:] == (64, 64, 3)
   assert len({tuple(test.example_id) for test in tests}) > 1
 
 
-def test_errors(tmp_path):
-  with pytest.raises(ValueError, match='needs data_dir'):
-    ham10000.load(None)
-  with pytest.raises(ValueError, match=r'holds no HAM10000_metadata\.csv'):
-    ham10000.load(tmp_path)
-  metadata = fabricate.ham_folder(tmp_path) / 'HAM10000_metadata.csv'
-  fabricate.write_csv(metadata, 'lesion_id,image_id,dx', ['L0,I99,nv', 'L1,I00,nv'])
-  with pytest.raises(ValueError, match=r'1 file that cannot be found: I99\.jpg'):
-    ham10000.load(tmp_path)
-  fabricate.write_csv(metadata, 'lesion_id,image_id,dx', ['L0,I00,acne'])
-  with pytest.raises(ValueError, match="diagnosis 'acne'; it must be one of akiec"):
-    ham10000.load(tmp_path)
-  fabricate.write_csv(metadata, 'lesion_id,image', ['L0,I00'])
-  with pytest.raises(ValueError, match='lacks the column image_id, dx'):
+@pytest.mark.parametrize(
+  ('header', 'rows', 'message'),
+  [
+    (
+      'lesion_id,image_id,dx',
+      ['L0,I99,nv', 'L1,I00,nv'],
+      r'1 file that cannot be found: I99\.jpg',
+    ),
+    ('lesion_id,image_id,dx', ['L0,I00,acne'], "'acne'; it must be one of akiec"),
+    ('lesion_id,image', ['L0,I00'], 'lacks the column image_id, dx'),
+  ],
+)
+def test_errors(tmp_path, header, rows, message):
+  metadata = data_sets.ham_folder(tmp_path) / 'HAM10000_metadata.csv'
+  data_sets.write_csv(metadata, header, rows)
+  with pytest.raises(ValueError, match=message):
     ham10000.load(tmp_path)
 
 
 def test_hospitals_are_those_of_the_metadata(tmp_path):
-  folder = fabricate.ham_folder(tmp_path)
+  folder = data_sets.ham_folder(tmp_path)
   with pytest.raises(ValueError, match='lacks the column dataset'):
     ham10000.hospitals(folder)
   places = ['rosendahl', 'vidir_modern']
-  rows = [f'{row},{places[k % 2]}' for k, row in enumerate(fabricate.HAM_ROWS)]
-  fabricate.write_csv(
+  rows = [f'{row},{places[k % 2]}' for k, row in enumerate(data_sets.HAM_ROWS)]
+  data_sets.write_csv(
     folder / 'HAM10000_metadata.csv', 'lesion_id,image_id,dx,dataset', rows
   )
   found = ham10000.hospitals(folder)
@@ -90,7 +74,7 @@ def test_hospitals_are_those_of_the_metadata(tmp_path):
 
 
 def test_records_are_paired_with_their_photographs(tmp_path):
-  folder = fabricate.ham_records(tmp_path)
+  folder = data_sets.ham_records(tmp_path)
   task = ham10000.load_records(folder, image_size=8)
   images = ham10000.load(folder, image_size=8)
   assert task.name == 'ham10000_records'
@@ -103,7 +87,7 @@ def test_records_are_paired_with_their_photographs(tmp_path):
     np.testing.assert_array_equal(examples.label, plain.label)
     for example_id, record in zip(examples.example_id, examples['right'], strict=True):
       # An example_id is the number of its image, I00 to I07.
-      age, sex, place = fabricate.HAM_RECORDS[example_id].split(',')
+      age, sex, place = data_sets.HAM_RECORDS[example_id].split(',')
       said = {
         name: number
         for name, number in zip(ham10000.RECORD, record, strict=True)
@@ -118,7 +102,7 @@ def test_records_are_paired_with_their_photographs(tmp_path):
 
 
 def test_records_that_cannot_be_read_are_named(tmp_path):
-  metadata = fabricate.ham_records(tmp_path) / 'HAM10000_metadata.csv'
+  metadata = data_sets.ham_records(tmp_path) / 'HAM10000_metadata.csv'
   written = metadata.read_text()
   for old, new, message in (
     (',80.0,', ',-1,', "gives I00 the age '-1'; it must be years from 0 to 120"),

@@ -3,7 +3,7 @@
 import pytest
 
 from tasks import image_folders
-from tests.tasks import fabricate
+from tests.worlds import data_sets
 
 _TREE = [f'{folder}/{k}.jpg' for folder in ('C101', 'C7', 'C8') for k in range(4)]
 
@@ -14,10 +14,7 @@ _ASKED = (
 
 
 def _folder(path, names=_TREE):
-  for k, name in enumerate(names):
-    (path / name).parent.mkdir(parents=True, exist_ok=True)
-    (path / name).write_bytes(fabricate.jpeg(9 * k))
-  path.mkdir(exist_ok=True)
+  data_sets.fill(path, names, 9)
   (path / 'notes.txt').write_text('not an image')
   return path
 
@@ -64,7 +61,7 @@ def test_a_folder_is_a_class(tmp_path):
 def test_an_archive_with_one_folder_around_splits(tmp_path):
   names = [f'set/{part}/{c}/{c}.jpg' for part in ('train', 'test') for c in 'ab']
   folder = _folder(tmp_path / 'data', names)
-  archive = fabricate.tar_of(folder, tmp_path / 'data.tar')
+  archive = data_sets.tar_of(folder, tmp_path / 'data.tar')
   task = image_folders.load(archive, image_size=8, folders='class')
   assert task.label_names == ('a', 'b')
   # By name: test/a, test/b, train/a, train/b.
@@ -72,21 +69,28 @@ def test_an_archive_with_one_folder_around_splits(tmp_path):
   assert task.train.label.tolist() == task.test.label.tolist() == [0, 1]
 
 
-def test_wrong_folders_are_named(tmp_path):
-  with pytest.raises(ValueError, match='needs data_dir'):
-    image_folders.load(None)
-  with pytest.raises(ValueError, match=r'holds no images; their names must end in'):
-    image_folders.load(_folder(tmp_path / 'none', []))
-  folder = _folder(tmp_path / 'mixed', [*_TREE, 'x.jpg', 'y.jpg'])
-  with pytest.raises(ValueError, match=r'2 images outside folders: x\.jpg, y\.jpg; '):
-    image_folders.load(folder, folders='client')
-  one = _folder(tmp_path / 'one', _TREE[:4])
-  with pytest.raises(ValueError, match=r'4 images outside folders: C101/0\.jpg'):
-    image_folders.load(one, folders='class')
-  with pytest.raises(
-    ValueError, match="folders is 'case'; it must be one of none, class"
-  ):
-    image_folders.load(folder, folders='case')
+@pytest.mark.parametrize(
+  ('names', 'folders', 'message'),
+  [
+    (
+      [*_TREE, 'x.jpg', 'y.jpg'],
+      'client',
+      r'2 images outside folders: x\.jpg, y\.jpg; ',
+    ),
+    (_TREE[:4], 'class', r'4 images outside folders: C101/0\.jpg'),
+    (_TREE, 'case', "folders is 'case'; it must be one of none, class"),
+    # They would be written alike.
+    (
+      [f'{folder}/{k}.jpg' for folder in ('a\x1b', r'a\x1b', 'b') for k in range(2)],
+      'class',
+      r"has the folders 'a\\x1b' and 'a\\\\x1b', which would be written alike; ren",
+    ),
+  ],
+)
+def test_wrong_folders_are_named(tmp_path, names, folders, message):
+  for kind in {folders, 'client'} if folders == 'class' else [folders]:
+    with pytest.raises(ValueError, match=message):
+      image_folders.load(_folder(tmp_path, names), image_size=8, folders=kind)
 
 
 def test_links_in_place_of_folders_are_named(tmp_path):
@@ -103,13 +107,3 @@ def test_links_in_place_of_folders_are_named(tmp_path):
     image_folders.load(folder, 8, folders='client')
   task = image_folders.load(folder, 8, folders='none', follow_links=True)
   assert len(task.train) + len(task.test) == len(_TREE)
-
-
-@pytest.mark.parametrize('kind', ['client', 'class'])
-def test_folders_that_would_be_written_alike_are_not_one(tmp_path, kind):
-  names = [f'{folder}/{k}.jpg' for folder in ('a\x1b', r'a\x1b', 'b') for k in range(2)]
-  with pytest.raises(
-    ValueError,
-    match=r"has the folders 'a\\x1b' and 'a\\\\x1b', which would be written alike; ren",
-  ):
-    image_folders.load(_folder(tmp_path, names), image_size=8, folders=kind)

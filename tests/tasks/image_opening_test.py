@@ -14,7 +14,7 @@ import pytest
 from tasks import image_opening
 from tasks import images
 from tasks import masks
-from tests.tasks import picture_files
+from tests.worlds import pictures
 
 _POSTSCRIPT = (
   b'%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\n'
@@ -24,7 +24,7 @@ _POSTSCRIPT = (
 
 @pytest.mark.parametrize(
   'read',
-  [lambda c: picture_files.decode(c, 8), lambda c: masks.decode(c, 8), images.size_of],
+  [lambda c: pictures.decode(c, 8), lambda c: masks.decode(c, 8), images.size_of],
 )
 def test_postscript_starts_no_program(tmp_path, monkeypatch, read):
   program = tmp_path / 'gs'
@@ -43,17 +43,17 @@ def test_postscript_starts_no_program(tmp_path, monkeypatch, read):
 
 @pytest.mark.parametrize('kind', ['PDF', 'ICNS', 'TGA', 'ICO', 'PCX', 'IM', 'DDS'])
 def test_other_formats_are_not_tried(kind):
-  content = picture_files.of(Image.new('RGB', (16, 16)), kind)
+  content = pictures.of(Image.new('RGB', (16, 16)), kind)
   with pytest.raises(Image.UnidentifiedImageError):
-    picture_files.decode(content, 8)
+    pictures.decode(content, 8)
 
 
 def test_bands_that_pillow_does_not_know_have_a_way_out():
-  content = picture_files.tiff(np.zeros((2, 2, 4)), photometric=1, extra=(0, 0, 0))
+  content = pictures.tiff(np.zeros((2, 2, 4)), photometric=1, extra=(0, 0, 0))
   with pytest.raises(
     image_opening.PictureError, match='save one of them, or three as RGB'
   ):
-    picture_files.decode(content, 2)
+    pictures.decode(content, 2)
 
 
 def test_pictures_larger_than_pillow_reads_are_read():
@@ -62,21 +62,21 @@ def test_pictures_larger_than_pillow_reads_are_read():
   header = b'P4 20000 9000\n'
   assert images.size_of(header) == (20_000, 9000)
   with pytest.raises(OSError, match=r'truncated|Unable to read'):
-    picture_files.decode(header, 8)
+    pictures.decode(header, 8)
 
 
 def test_oversized_files_are_refused_by_their_size(monkeypatch):
   monkeypatch.setattr(image_opening, 'room', lambda: image_opening.Room(2**20))
-  content = picture_files.of(Image.new('RGB', (1000, 800)))
+  content = pictures.of(Image.new('RGB', (1000, 800)))
   with pytest.raises(ValueError, match=r'1,000 x 800 pixels take .* 0\.0 GiB') as error:
-    picture_files.decode(content, 8)
+    pictures.decode(content, 8)
   assert images.why_unreadable(error.value) == str(error.value)
   # Even how a PNG is turned may be said behind its pixels.
   with pytest.raises(image_opening.MachineError, match='1,000 x 800 pixels take'):
     images.size_of(content)
   # A JPEG is decoded at a fraction of its size.
-  jpeg = picture_files.of(Image.new('RGB', (1000, 800), 'white'), 'JPEG')
-  np.testing.assert_array_equal(picture_files.decode(jpeg, 8), 255)
+  jpeg = pictures.of(Image.new('RGB', (1000, 800), 'white'), 'JPEG')
+  np.testing.assert_array_equal(pictures.decode(jpeg, 8), 255)
   assert images.size_of(jpeg) == (1000, 800)
 
 
@@ -90,8 +90,8 @@ def test_a_picture_s_memory_is_not_underrated(monkeypatch, mode):
       return super().take(amount, what)
 
   monkeypatch.setattr(image_opening, 'room', lambda: Room(2**30))
-  content = picture_files.of(Image.new(mode, (300, 200)), 'TIFF')
-  picture_files.decode(content, 8)
+  content = pictures.of(Image.new(mode, (300, 200)), 'TIFF')
+  pictures.decode(content, 8)
   # By hand: the bytes of Pillow's pixels, and those of the picture in RGB.
   least = {'1': 1, 'L': 1, 'RGB': 4, 'I;16': 2, 'F': 4}[mode] + 4
   assert amounts[0] >= 300 * 200 * least

@@ -12,10 +12,9 @@ import hypothesis
 from hypothesis import strategies
 import pytest
 
-from tasks import cases
 from tasks import image_folders
 from tasks import intake
-from tests.tasks import fabricate
+from tests.worlds import pictures
 from tff_ssl.computing import inert
 
 _SETTINGS = hypothesis.settings(
@@ -26,27 +25,24 @@ _FOLDERS = strategies.sampled_from(
   + ['\udce4', 'a\u200b', ' b', '=1+1', '$RECYCLE.BIN', '.tff_ssl_cache']
 )
 _FILES = strategies.sampled_from(
-  [
-    '1.jpg',
-    '2.JPG',
-    '3.gif',
-    '4.jfif',
-    '5.dcm',
-    '6.heic',
-    'x.txt',
-    'no_suffix',
+  ['1.jpg', '2.JPG', '3.gif', '4.jfif', '5.dcm', '6.heic', 'x.txt', 'no_suffix']
+  + [
     '.x.jpg',
+    '._1.jpg',
+    'Thumbs.db',
+    '.DS_Store',
+    'desktop.ini',
+    '1_segmentation.png',
+    'a.zip',
   ]
-  + ['._1.jpg', 'Thumbs.db', '.DS_Store', 'desktop.ini', '1_segmentation.png', 'a.zip']
   + ['manifest.csv', 'b.nii.gz', '\udcff.jpg', 'n\xa0b.jpg', '-rf', '{x}.jpg', '%s.jpg']
 )
 _BYTES = {
   **{
-    f'picture {k}': fabricate.jpeg(level, (8, 8))
-    for k, level in enumerate((0, 90, 200))
+    f'picture {k}': pictures.jpeg(level, (8, 8)) for k, level in enumerate((0, 90, 200))
   },
   'empty': b'',
-  'cut off': fabricate.truncated_jpeg(),
+  'cut off': pictures.truncated_jpeg(),
 }
 _CONTENTS = strategies.sampled_from(
   [*_BYTES, *_BYTES, 'inside', 'outside', 'nowhere', 'folder', 'linked folder', 'pipe']
@@ -165,7 +161,7 @@ def _load(tmp_path, files, **arguments):
 
 
 def _pictures(*names):
-  return {name: fabricate.jpeg(7 * k, (8, 8)) for k, name in enumerate(names)}
+  return {name: pictures.jpeg(7 * k, (8, 8)) for k, name in enumerate(names)}
 
 
 def _said(taken):
@@ -214,7 +210,7 @@ def test_reasons_are_grouped_and_the_commonest_comes_first(tmp_path):
   files = _pictures(*(f'{k}.jpg' for k in range(8)))
   # 0.jpg and 3.jpg are the test split, by their names.
   for k in (1, 2, 4, 6):
-    files[f'{k}.jpg'] = fabricate.truncated_jpeg()[: 900 - k]
+    files[f'{k}.jpg'] = pictures.truncated_jpeg()[: 900 - k]
   files['5.jpg'] = b''
   unreadable = [
     finding
@@ -256,16 +252,3 @@ def test_many_findings_of_a_kind_leave_room_on_the_screen():
   lines = intake.Intake({'images read': 8}, tuple(many)).lines()
   assert len(lines) == 1 + 5 + 1
   assert lines[-1] == "and 3 more lines of the kind 'k' (intake.json of a run has all)"
-
-
-def test_two_manifests_are_reported(tmp_path):
-  for hospital in 'ab':
-    for k in range(2):
-      path = tmp_path / hospital / f'{k}.jpg'
-      path.parent.mkdir(exist_ok=True)
-      path.write_bytes(fabricate.jpeg(20 * k))
-    rows = [f'{k}.jpg,{hospital}{k}' for k in range(2)]
-    fabricate.write_csv(path.parent / 'manifest.csv', 'image,client_id', rows)
-  said = _said(cases.load(tmp_path, 8).intake)
-  assert said['other manifests'] == (('b/manifest.csv',), True)
-  assert said['not listed'] == (('b/0.jpg', 'b/1.jpg'), True)

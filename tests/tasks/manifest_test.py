@@ -16,7 +16,7 @@ from tasks import cases
 from tasks import manifest
 from tasks import matching
 from tasks import spellings
-from tests.tasks import fabricate
+from tests.worlds import data_sets
 
 _SETTINGS = hypothesis.settings(
   max_examples=150, derandomize=True, deadline=None, database=None
@@ -240,13 +240,12 @@ def test_values_that_would_be_written_alike_are_not_one(column):
 
 def test_one_long_name_of_a_client_takes_its_memory_once(tmp_path):
   """In an array of names each would take as much: 0.5 MB for each of eight rows."""
-  for k in range(8):
-    (tmp_path / f'{k}.jpg').write_bytes(fabricate.jpeg(20 * k))
+  data_sets.fill(tmp_path, [f'{k}.jpg' for k in range(8)])
   rows = [f'{k}.jpg,p{k}' for k in range(8)]
   for last in ('7.jpg,p7', f'7.jpg,{"z" * 131_000}'):
     # The first time pictures are decoded.
     rows[7] = last
-    fabricate.write_csv(tmp_path / 'manifest.csv', 'image,client_id', rows)
+    data_sets.write_csv(tmp_path / 'manifest.csv', 'image,client_id', rows)
     tracemalloc.start()
     task = cases.load(tmp_path, 8)
     _, most = tracemalloc.get_traced_memory()

@@ -6,7 +6,7 @@ from tasks import image_folders
 from tasks import masks
 from tasks import masks_beside
 from tasks import pictures
-from tests.tasks import fabricate
+from tests.worlds import data_sets
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,7 @@ def test_superpixels_are_left_out_and_show_no_object():
 def test_all_programs_leave_masks_out_and_say_it(tmp_path, monkeypatch):
   monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'home'))
   for form in ('images/{}.png', 'masks/{}_mask.png'):
-    for k in range(8):
-      path = tmp_path / 'data' / form.format(k)
-      path.parent.mkdir(parents=True, exist_ok=True)
-      path.write_bytes(fabricate.jpeg(20 * k))
+    data_sets.fill(tmp_path / 'data', map(form.format, range(8)))
   task = image_folders.load(tmp_path / 'data', image_size=8)
   embedded = pictures.load(tmp_path / 'data', (8, 8, 3))
   for report in (task.report, embedded.intake.lines()):

@@ -1,7 +1,5 @@
 """Folders of masks, in the layouts that there are."""
 
-import io
-
 import numpy as np
 from PIL import Image
 import pytest
@@ -12,15 +10,15 @@ from tasks import ham10000
 from tasks import image_folders
 from tasks import image_opening
 from tasks import masks
-from tests.tasks import fabricate
+from tests.worlds import data_sets
 
 _WIDTH, _HEIGHT = 20, 16
 
 
-def _mask(number, bright=255, size=(_WIDTH, _HEIGHT)):
+def _mask(number, size=(_WIDTH, _HEIGHT)):
   """A mask of columns 4 to 4 + 2 * number of the image, all rows."""
   values = np.zeros([size[1], size[0]], np.uint8)
-  values[:, 4 : 6 + 2 * number] = bright
+  values[:, 4 : 6 + 2 * number] = 255
   return values
 
 
@@ -47,11 +45,10 @@ def _check(task, found, numbers=range(8)):
 @pytest.mark.parametrize(
   'suffix', ['_segmentation.png', '_Segmentation.PNG', '.png', '.bmp']
 )
-@pytest.mark.parametrize('bright', [255, 1])
-def test_folder_of_masks(tmp_path, suffix, bright):
-  task = ham10000.load(fabricate.ham_folder(tmp_path / 'ham'), image_size=8)
+def test_folder_of_masks(tmp_path, suffix):
+  task = ham10000.load(data_sets.ham_folder(tmp_path / 'ham'), image_size=8)
   for k in range(8):
-    _write(tmp_path / 'masks' / f'I{k:02d}{suffix}', _mask(k, bright))
+    _write(tmp_path / 'masks' / f'I{k:02d}{suffix}', _mask(k))
   found = masks.load(task, tmp_path / 'masks')
   _check(task, found)
   train, test = len(task.train), len(task.test)
@@ -61,17 +58,17 @@ def test_folder_of_masks(tmp_path, suffix, bright):
 
 
 def test_masks_among_the_images_and_in_an_archive(tmp_path):
-  folder = fabricate.ham_folder(tmp_path / 'ham')
+  folder = data_sets.ham_folder(tmp_path / 'ham')
   for k in range(8):
     _write(folder / 'lesions' / f'I{k:02d}_segmentation.png', _mask(k))
-  for place in (folder, fabricate.tar_of(folder, tmp_path / 'ham.tar')):
+  for place in (folder, data_sets.tar_of(folder, tmp_path / 'ham.tar')):
     task = ham10000.load(place, image_size=8)
     assert task.report == ('17 files: 8 images read, 1 manifest, 8 masks',)
     _check(task, masks.load(task))
 
 
 def test_an_image_is_not_its_own_mask(tmp_path):
-  task = ham10000.load(fabricate.ham_folder(tmp_path / 'ham'), image_size=8)
+  task = ham10000.load(data_sets.ham_folder(tmp_path / 'ham'), image_size=8)
   for where in (tmp_path, tmp_path / 'ham'):
     with pytest.raises(ValueError, match='holds no mask of an image of'):
       masks.load(task, where)
@@ -85,7 +82,7 @@ def test_an_image_is_not_its_own_mask(tmp_path):
 
 
 def test_second_load_decodes_nothing(tmp_path, monkeypatch):
-  task = ham10000.load(fabricate.ham_folder(tmp_path / 'ham'), image_size=8)
+  task = ham10000.load(data_sets.ham_folder(tmp_path / 'ham'), image_size=8)
   for k in range(8):
     _write(tmp_path / 'masks' / f'I{k:02d}.png', _mask(k))
   masks.load(task, tmp_path / 'masks')
@@ -99,12 +96,12 @@ def test_second_load_decodes_nothing(tmp_path, monkeypatch):
 
 def test_column_of_a_manifest(tmp_path):
   rows = []
+  data_sets.fill(tmp_path, [f'{k}.jpg' for k in range(8)])
   for k in range(8):
-    (tmp_path / f'{k}.jpg').write_bytes(fabricate.jpeg(20 * k))
     _write(tmp_path / 'm' / f'of_{k}.png', _mask(k))
     mask = f'm/of_{k}.png' if k != 5 else ''
     rows.append(f'{k}.jpg,p{k // 2},{mask}')
-  fabricate.write_csv(tmp_path / 'manifest.csv', 'image,client_id,mask', rows)
+  data_sets.write_csv(tmp_path / 'manifest.csv', 'image,client_id,mask', rows)
   task = cases.load(tmp_path, image_size=8)
   # The one mask that the manifest does not list is an image file like any other.
   assert task.report == (
@@ -113,16 +110,15 @@ def test_column_of_a_manifest(tmp_path):
   )
   _check(task, masks.load(task), [0, 1, 2, 3, 4, 6, 7])
   rows[0] = '0.jpg,p0,m/none.png'
-  fabricate.write_csv(tmp_path / 'manifest.csv', 'image,client_id,mask', rows)
+  data_sets.write_csv(tmp_path / 'manifest.csv', 'image,client_id,mask', rows)
   with pytest.raises(ValueError, match=r'1 file that cannot be found: m/none\.png'):
     cases.load(tmp_path, image_size=8)
 
 
 def test_images_of_one_name_in_several_folders(tmp_path):
+  names = [f'c{k // 2}/{k % 2}.jpg' for k in range(8)]
+  data_sets.fill(tmp_path / 'images', names)
   for k in range(8):
-    place = tmp_path / 'images' / f'c{k // 2}' / f'{k % 2}.jpg'
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_bytes(fabricate.jpeg(20 * k))
     _write(tmp_path / 'masks' / f'c{k // 2}' / f'{k % 2}.png', _mask(k))
   task = image_folders.load(tmp_path / 'images', image_size=8)
   _check(task, masks.load(task, tmp_path / 'masks'))
@@ -133,7 +129,7 @@ def test_images_of_one_name_in_several_folders(tmp_path):
 
 
 def test_wrong_masks(tmp_path):
-  task = ham10000.load(fabricate.ham_folder(tmp_path / 'ham'), image_size=8)
+  task = ham10000.load(data_sets.ham_folder(tmp_path / 'ham'), image_size=8)
   place = tmp_path / 'masks'
   for k in range(8):
     _write(place / f'I{k:02d}.png', _mask(k))
@@ -158,11 +154,11 @@ def test_wrong_masks(tmp_path):
 
 def _of_manifest(folder, masks_of):
   """Writes eight images of a client each, and the masks that are named."""
+  data_sets.fill(folder, [f'{k}.jpg' for k in range(len(masks_of))])
   for k, name in enumerate(masks_of):
-    (folder / f'{k}.jpg').write_bytes(fabricate.jpeg(20 * k))
     _write(folder / name, _mask(k))
   rows = [f'{k}.jpg,p{k},{name}' for k, name in enumerate(masks_of)]
-  fabricate.write_csv(folder / 'manifest.csv', 'image,client_id,mask', rows)
+  data_sets.write_csv(folder / 'manifest.csv', 'image,client_id,mask', rows)
 
 
 def test_a_mask_of_several_images_that_cannot_be_read(tmp_path):
@@ -195,27 +191,6 @@ def test_masks_of_images_that_cannot_be_read_are_not_blamed(tmp_path):
   found = masks.load(task)
   _check(task, found, [0, 1, 2, 4, 5, 6, 7])
   assert len(found.report) == 1
-
-
-def test_all_forms_of_a_mask_are_one():
-  values = _mask(3)
-  forms = [
-    Image.fromarray(values),
-    Image.fromarray(values > 0),
-    Image.fromarray(np.stack([values] * 3, axis=-1)),
-    Image.fromarray(values.astype(np.int32) * 200),
-    Image.fromarray(np.stack([values, values], axis=-1), 'LA'),
-  ]
-  decoded = []
-  for form in forms:
-    buffer = io.BytesIO()
-    form.save(buffer, 'png' if form.mode != 'I' else 'tiff')
-    size, pixels = masks.decode(buffer.getvalue(), 8)
-    assert size == (_WIDTH, _HEIGHT)
-    decoded.append(pixels)
-  for pixels in decoded[1:]:
-    np.testing.assert_array_equal(pixels, decoded[0])
-  assert 0 < decoded[0].sum() < 64
 
 
 def test_empty_and_full_masks_are_counted(tmp_path):

@@ -42,16 +42,13 @@ def test_cells_are_as_they_were_written(tmp_path):
   assert parquet_rows.header(path) == list(columns)
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path):
+def test_bytes_that_are_no_text_or_no_parquet_are_refused(tmp_path):
   path = _file(tmp_path / 't.parquet', {'a': [b'x', b'\xff\xfe']})
   with pytest.raises(ValueError, match=r't\.parquet cannot be read as Parquet: .*UTF8'):
     parquet_rows.read(path)
-
-
-def test_what_is_no_parquet_is_named(tmp_path):
-  (tmp_path / 't.parquet').write_text('width,height')
+  path.write_text('width,height')
   with pytest.raises(ValueError, match=r't\.parquet cannot be read as Parquet'):
-    parquet_rows.read(tmp_path / 't.parquet')
+    parquet_rows.read(path)
 
 
 def test_cells_of_several_groups_of_rows_follow_each_other(tmp_path):

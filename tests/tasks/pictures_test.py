@@ -10,8 +10,8 @@ from tasks import image_folders
 from tasks import image_opening
 from tasks import images
 from tasks import pictures
-from tests.tasks import dicom_files
-from tests.tasks import picture_files
+from tests.worlds import pictures as made
+from tests.worlds import scans
 
 
 @pytest.fixture(autouse=True)
@@ -80,9 +80,9 @@ def _bare(content, is_implicit):
 
 
 def test_what_a_file_holds_decides_whatever_its_name(tmp_path):
-  scan = dicom_files.of(np.full((8, 8), 77, np.uint8))
+  scan = scans.of(np.full((8, 8), 77, np.uint8))
   picture = Image.new('L', (8, 8), 77)
-  contents = {kind: picture_files.of(picture, kind) for kind in image_opening.FORMATS}
+  contents = {kind: made.of(picture, kind) for kind in image_opening.FORMATS}
   contents |= {'DICOM': scan, 'headless': scan[132:]}
   contents |= {f'bare {kind}': _bare(scan, kind) for kind in (True, False)}
   nameless = ['IM00001', '1.2.840.113619.5', 'MR.1.2-7', 'a.b/IM']

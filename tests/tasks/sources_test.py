@@ -8,7 +8,7 @@ import pytest
 
 from tasks import ignored_files
 from tasks import sources
-from tests.tasks import fabricate
+from tests.worlds import data_sets
 
 
 def _write(folder, *names):
@@ -29,16 +29,9 @@ def test_debris_is_set_aside_wherever_it_is(tmp_path):
     + ('a/.ipynb_checkpoints/2.jpg', '#recycle/3.jpg', '~$book.xlsx', '.nfs0001')
   )
   # Names that look like it.
-  own = (
-    'a/1.jpg',
-    'a/.hidden.jpg',
-    'eaDir/1.jpg',
-    'a/_1.jpg',
-    'MACOSX/1.jpg',
-    'a/~1.jpg',
-  )
+  own = ('a/1.jpg', 'a/.hidden.jpg', 'eaDir/1.jpg', 'a/_1.jpg', 'a/~1.jpg')
   folder = _write(tmp_path / 'data', *debris, *own)
-  archive = fabricate.tar_of(folder, tmp_path / 'data.tar')
+  archive = data_sets.tar_of(folder, tmp_path / 'data.tar')
   for path in (folder, archive):
     source = sources.open_source(path)
     assert sorted(source.names) == sorted(own)
@@ -92,7 +85,7 @@ def test_an_archive_holds_what_it_holds_unpacked(tmp_path):
   (folder / 'gone').mkdir()
   os.mkfifo(folder / 'pipe')
   unpacked = sources.open_source(folder)
-  packed = sources.open_source(fabricate.tar_of(folder, tmp_path / 'data.tar'))
+  packed = sources.open_source(data_sets.tar_of(folder, tmp_path / 'data.tar'))
   assert {*packed.names} == {*unpacked.names}
   assert len(packed.names) == 8
   for name in unpacked.names:
@@ -100,19 +93,16 @@ def test_an_archive_holds_what_it_holds_unpacked(tmp_path):
   assert sorted(packed.empty) == sorted(unpacked.empty) == ['empty/inner', 'gone']
   # Out of the folder there is something; out of the archive there is nothing.
   counts = {ignored_files.AGAIN: 1, ignored_files.SPECIAL: 1}
-  assert _counts(unpacked) == {
-    **counts,
-    ignored_files.BROKEN: 1,
-    ignored_files.LINKED: 1,
-  }
+  of_links = {ignored_files.BROKEN: 1, ignored_files.LINKED: 1}
+  assert _counts(unpacked) == {**counts, **of_links}
   assert _counts(packed) == {**counts, ignored_files.BROKEN: 2}
 
 
 def test_of_two_files_of_one_name_in_an_archive_the_last_is_read(tmp_path):
   folder = _write(tmp_path / 'data', '1')
-  archive = fabricate.tar_of(folder, tmp_path / 'data.tar')
+  archive = data_sets.tar_of(folder, tmp_path / 'data.tar')
   (folder / '1').write_text('later')
-  fabricate.tar_of(folder, archive, 'a')
+  data_sets.tar_of(folder, archive, 'a')
   source = sources.open_source(archive)
   assert source.names == ('1',)
   assert source.read('1') == b'later'
@@ -185,10 +175,7 @@ def test_a_link_of_an_archive_is_the_file_it_leads_to_or_is_aside(tmp_path):
   [
     ('pictures.zip', 'unpack the archive, and give the path of the folder'),
     ('pictures.TAR.GZ', 'unpack the archive'),
-    (
-      'book.xlsx',
-      'save the spreadsheet as "CSV UTF-8", and give the path of that file',
-    ),
+    ('book.xlsx', 'save the spreadsheet as "CSV UTF-8", and give the path of that'),
     ('book.ods', 'save the spreadsheet as'),
   ],
 )

@@ -11,7 +11,7 @@ from tasks import registry
 from tasks import splits
 from tasks import task_types
 from tasks import validation
-from tests.tasks import fabricate
+from tests.worlds import data_sets
 
 
 def test_a_case_is_never_cut_and_every_label_gives_its_fraction():
@@ -182,7 +182,7 @@ def test_the_splits_of_published_data_are_those_of_documented_runs(
   tmp_path, name, test, held_out
 ):
   """Digests of the examples' ids, as they were when the numbers were measured."""
-  make = {'ham10000': fabricate.ham_folder, 'emoji': fabricate.emoji_package}
+  make = {'ham10000': data_sets.ham_folder, 'emoji': data_sets.emoji_package}
   task = registry.load(name, make[name](tmp_path / name) if name in make else None)
   found = [task.test, validation.hold_out(task, 0.1).validation]
   assert [
@@ -204,10 +204,8 @@ def test_additions_and_labels_move_no_holder(tmp_path, header):
       for k in range(each)
     ]
     folder = tmp_path / str(each)
-    fabricate.write_csv(folder / 'manifest.csv', header, rows)
-    (folder / 'a').mkdir()
-    for k in range(len(rows)):
-      (folder / 'a' / f'{k}.jpg').write_bytes(fabricate.jpeg(4 * k))
+    data_sets.write_csv(folder / 'manifest.csv', header, rows)
+    data_sets.fill(folder, [row.partition(',')[0] for row in rows], 4)
     task = registry.load('cases', folder, image_size=8)
     assert task.describe().endswith('a fifth on average, and additions move none')
     return {

@@ -41,15 +41,20 @@ def _npz(path, **changed):
   return path
 
 
-def test_npz_and_csv_give_the_same_task(tmp_path):
+def test_npz_csv_and_parquet_give_the_same_task(tmp_path):
   """Mean and deviation are those of the three training rows, by hand."""
   csv = tmp_path / 'TABLE.CSV'
   csv.write_text(
     'width,label,height,split\n1,0,5,train\n3,1,5,train\n5,,5,train\n9,1,7,test\n'
   )
+  width, height = _FEATURES.T
+  split = np.where(_TEST, 'test', 'train')
+  columns = {'width': width, 'label': [0, 1, None, 1], 'height': height, 'split': split}
+  parquet.write_table(pa.table(columns), tmp_path / 'table.parquet')
   assert tables.has_label(csv)
   first = registry.load('features', _npz(tmp_path / 'table.npz'))
-  for task in (first, registry.load('features', csv)):
+  others = [registry.load('features', p) for p in (csv, tmp_path / 'table.parquet')]
+  for task in (first, *others):
     step = 2 / np.sqrt(8 / 3)
     np.testing.assert_allclose(
       task.train['features'], [[-step, 0], [0, 0], [step, 0]], rtol=1e-6
@@ -278,18 +283,24 @@ def test_that_minus_one_is_a_class_is_said(tmp_path, labels):
 
 
 def test_a_missing_file_is_named(tmp_path):
-  with pytest.raises(ValueError, match='data_dir is not given; the task features'):
-    registry.load('features')
-  for path in (tmp_path, tmp_path / 'no.npz', tmp_path / 'table.txt'):
+  for path in (tmp_path / 'no.npz', tmp_path / 'table.txt'):
     with pytest.raises(ValueError, match=r'a \.npz, \.csv or \.parquet file'):
       tables.load_file(path)
 
 
-def test_a_file_that_would_run_code_is_refused(tmp_path):
-  path = tmp_path / 'table.npz'
-  np.savez(path, features=np.array([object()]), label=_LABEL)
-  with pytest.raises(ValueError, match='cannot be read'):
-    tables.load_file(path)
+@pytest.mark.parametrize(
+  ('save', 'message'),
+  [
+    # It would run code.
+    (lambda file: np.savez(file, features=np.array([object()])), 'cannot be read'),
+    (lambda file: np.save(file, _FEATURES), r'cannot be read: it holds a single'),
+  ],
+)
+def test_a_file_of_other_contents_is_named(tmp_path, save, message):
+  with (tmp_path / 'table.npz').open('wb') as file:
+    save(file)
+  with pytest.raises(ValueError, match=rf'table\.npz {message}'):
+    tables.load_file(tmp_path / 'table.npz')
 
 
 def test_a_damaged_npz_is_named(tmp_path):
@@ -308,26 +319,6 @@ def test_a_damaged_npz_is_named(tmp_path):
         assert str(path) in str(error)
         found.add(type(error.__cause__).__name__)
   assert {'BadZipFile', 'error'} <= found
-
-
-def test_an_npy_file_by_another_name_is_named(tmp_path):
-  path = tmp_path / 'table.npz'
-  with path.open('wb') as file:
-    np.save(file, _FEATURES)
-  for read in (tables.load_file, tables.has_label):
-    with pytest.raises(ValueError, match=r'table\.npz cannot be read: it holds a sing'):
-      read(path)
-
-
-def test_parquet_gives_the_task_of_the_same_csv(tmp_path):
-  width, height = _FEATURES.T
-  split = np.where(_TEST, 'test', 'train')
-  columns = {'width': width, 'label': [0, 1, None, 1], 'height': height, 'split': split}
-  parquet.write_table(pa.table(columns), tmp_path / 'table.parquet')
-  task = registry.load('features', tmp_path / 'table.parquet')
-  other = registry.load('features', _npz(tmp_path / 'table.npz'))
-  assert task.fingerprint() == other.fingerprint()
-  assert task.label_names == other.label_names
 
 
 @pytest.mark.parametrize('index', ['', 'Unnamed: 0', '__index_level_0__'])

@@ -1,6 +1,7 @@
-"""Picture files written by hand, in depths that Pillow does not write."""
+"""Picture files: JPEGs, and depths that Pillow does not write, written by hand."""
 
 import io
+import mmap
 import struct
 import zlib
 
@@ -121,3 +122,25 @@ def decode(
 
 def _own_range(numbers: brightness.Numbers) -> brightness.Range:
   return brightness.of_data_set([numbers.summary()])[numbers.key]
+
+
+def jpeg(level: int, size: tuple[int, int] = (20, 16)) -> bytes:
+  """A JPEG of two colours, one above the other, width x height."""
+  image = Image.new('RGB', size, (level, 255 - level, 128))
+  image.paste((128, level, 255 - level), (0, 0, size[0], size[1] // 2))
+  return of(image, 'JPEG', quality=95)
+
+
+def truncated_jpeg() -> bytes:
+  """A JPEG of noise that ends in its middle."""
+  noise = np.random.default_rng(0).integers(0, 256, (40, 40, 3), np.uint8)
+  content = of(Image.fromarray(noise), 'JPEG')
+  return content[: len(content) // 2]
+
+
+def is_mapped(array: np.ndarray) -> bool:
+  """Whether an array is a piece of a file that is mapped into memory."""
+  base = array
+  while isinstance(base, np.ndarray):
+    base = base.base
+  return isinstance(base, mmap.mmap)

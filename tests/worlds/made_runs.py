@@ -5,6 +5,9 @@ import csv
 import json
 import pathlib
 
+from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_reader
+
 SETTINGS = {'method': 'dcco', 'clients_per_round': 4, 'rounds': 3, 'seed': 0}
 NEUTRAL = ('evaluation', 'run_dir', 'runtime')
 
@@ -61,6 +64,11 @@ def run(
     content = {'round': own['rounds'], **evaluation}
     (folder / 'evaluation.json').write_text(json.dumps(content))
   return folder
+
+
+def groups(*folders: pathlib.Path, **options: object) -> list[run_groups.Group]:
+  """Groups the runs of folders, as a comparison does."""
+  return run_groups.group([run_reader.read(folder) for folder in folders], **options)
 
 
 def _table(path: pathlib.Path, columns: Mapping[str, Sequence[object]]) -> None:

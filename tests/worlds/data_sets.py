@@ -1,31 +1,26 @@
-"""Miniature image folders for the tests of this package."""
+"""Published data sets in miniature, and folders of pictures."""
 
+from collections.abc import Iterable
 import csv
-import io
 import json
-import mmap
 import pathlib
 import tarfile
 
 import numpy as np
 from PIL import Image
 
-
-def jpeg(level: int, size: tuple[int, int] = (20, 16)) -> bytes:
-  """A JPEG of two colours, one above the other, width x height."""
-  buffer = io.BytesIO()
-  image = Image.new('RGB', size, (level, 255 - level, 128))
-  image.paste((128, level, 255 - level), (0, 0, size[0], size[1] // 2))
-  image.save(buffer, 'jpeg', quality=95)
-  return buffer.getvalue()
+from tests.worlds import pictures
 
 
-def truncated_jpeg() -> bytes:
-  """A JPEG of noise that ends in its middle."""
-  noise = np.random.default_rng(0).integers(0, 256, (40, 40, 3), np.uint8)
-  buffer = io.BytesIO()
-  Image.fromarray(noise).save(buffer, 'jpeg')
-  return buffer.getvalue()[: len(buffer.getvalue()) // 2]
+def fill(
+  folder: pathlib.Path, names: Iterable[str], step: int = 20, **options: object
+) -> pathlib.Path:
+  """Writes a JPEG of each name into a folder, of brightness 0, `step`, ..."""
+  folder.mkdir(parents=True, exist_ok=True)
+  for k, name in enumerate(names):
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(pictures.jpeg(step * k % 250, **options))
+  return folder
 
 
 def write_csv(path: pathlib.Path, header: str, rows: list[str]) -> None:
@@ -54,7 +49,7 @@ def ham_folder(path: pathlib.Path) -> pathlib.Path:
   for k, row in enumerate(HAM_ROWS):
     part = path / f'HAM10000_images_part_{1 + k // 4}'
     part.mkdir(exist_ok=True)
-    (part / f'{row.split(",")[1]}.jpg').write_bytes(jpeg(20 * k))
+    (part / f'{row.split(",")[1]}.jpg').write_bytes(pictures.jpeg(20 * k))
   return path
 
 
@@ -86,14 +81,6 @@ def tar_of(folder: pathlib.Path, target: pathlib.Path, mode: str = 'w') -> pathl
     for path in sorted(folder.iterdir()):
       tar.add(path, path.name)
   return target
-
-
-def is_mapped(array: np.ndarray) -> bool:
-  """Whether an array is a piece of a file that is mapped into memory."""
-  base = array
-  while isinstance(base, np.ndarray):
-    base = base.base
-  return isinstance(base, mmap.mmap)
 
 
 def emoji_package(path: pathlib.Path) -> pathlib.Path:

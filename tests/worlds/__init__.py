@@ -1,0 +1,1 @@
+"""Small worlds that tests of several packages share: pictures, data sets, runs."""
