@@ -25,131 +25,16 @@ graph, in `graph.png` and `graph.csv`. Each round reports how far the models are
 their mean (`consensus_distance`).
 """
 
-import dataclasses
-from typing import ClassVar
-
 from binaries import experiment
 from binaries import fedavg_ssl
 from binaries.config import encoders
-from binaries.config import methods
 from binaries.config import objectives
 from binaries.config import programs
-from binaries.config import roles
 from binaries.config import run_config
-from binaries.config import training
 from binaries.launching import program
-from tff_ssl.computing import kinds
-
-
-@dataclasses.dataclass(frozen=True)
-class _DecSsl(methods.Personal):
-  """A method of Dec-SSL: cluster models, or none at a server."""
-
-  family: ClassVar[str] = 'without_server'
-
-
-@dataclasses.dataclass(frozen=True)
-class Featarc(_DecSsl):
-  """FeatARC: cluster models, and features aligned to them (Dec-SSL, section 5).
-
-  Attributes:
-    clusters: C, number of cluster models.
-    alignment_weight: lambda, weight of the distance from the cluster's features.
-  """
-
-  kind: ClassVar[str] = 'featarc'
-  clusters: kinds.Count = 2
-  alignment_weight: kinds.NotNegative = 1.0
-
-
-@dataclasses.dataclass(frozen=True)
-class AlignOnly(_DecSsl):
-  """FeatARC with one cluster: features aligned to the global model.
-
-  Attributes:
-    alignment_weight: lambda, weight of the distance from the global features.
-  """
-
-  kind: ClassVar[str] = 'align_only'
-  alignment_weight: kinds.NotNegative = 1.0
-
-
-@dataclasses.dataclass(frozen=True)
-class ClusterOnly(_DecSsl):
-  """FeatARC without alignment: cluster models.
-
-  Attributes:
-    clusters: C, number of cluster models.
-  """
-
-  kind: ClassVar[str] = 'cluster_only'
-  clusters: kinds.Count = 2
-
-
-@dataclasses.dataclass(frozen=True)
-class Decentralized(_DecSsl):
-  """Neighbours in a graph average, without a server (Dec-SSL, appendix)."""
-
-  unused: ClassVar[tuple[str, ...]] = (
-    *_DecSsl.unused,
-    'aggregation',
-    'server',
-    methods.WEIGHTING,
-    'clients_per_round',
-  )
-
-
-@dataclasses.dataclass(frozen=True)
-class Star(Decentralized):
-  """A graph with one node in the middle."""
-
-  kind: ClassVar[str] = 'star'
-
-
-@dataclasses.dataclass(frozen=True)
-class Ring(Decentralized):
-  """A graph in which each node has two neighbours."""
-
-  kind: ClassVar[str] = 'ring'
-
-
-@dataclasses.dataclass(frozen=True)
-class Tree(Decentralized):
-  """A binary tree."""
-
-  kind: ClassVar[str] = 'tree'
-
-
-@dataclasses.dataclass(frozen=True)
-class Complete(Decentralized):
-  """A graph in which all nodes are neighbours."""
-
-  kind: ClassVar[str] = 'complete'
-
-
-@dataclasses.dataclass(frozen=True)
-class RandomGraph(Decentralized):
-  """A random graph; disconnected ones are drawn again from the run's seed.
-
-  Attributes:
-    edge_probability: Probability of each edge.
-  """
-
-  kind: ClassVar[str] = 'random_graph'
-  edge_probability: kinds.Share = 0.7
-
-
-@dataclasses.dataclass(frozen=True)
-class Graph(Decentralized):
-  """A graph from a file.
-
-  Attributes:
-    path: CSV file of the adjacency matrix, 0 and 1, with the clients in their order.
-  """
-
-  kind: ClassVar[str] = 'graph'
-  path: str | None = roles.path()
-
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
+from tff_ssl.settings import personal
 
 # The objectives that have predictions for FeatARC to align.
 _ALIGNED: tuple[objectives.Objective, ...] = (
@@ -162,29 +47,29 @@ _ALIGNED: tuple[objectives.Objective, ...] = (
   objectives.Uniformity(),
 )
 _OF_ANY: tuple[methods.Method, ...] = (
-  ClusterOnly(),
+  personal.ClusterOnly(),
   methods.FedAvg(),
-  Star(),
-  Ring(),
-  Tree(),
-  Complete(),
-  RandomGraph(),
-  Graph(),
+  personal.Star(),
+  personal.Ring(),
+  personal.Tree(),
+  personal.Complete(),
+  personal.RandomGraph(),
+  personal.Graph(),
 )
 
 
-def _clients(objective: objectives.Objective) -> training.Clients:
+def _clients(objective: objectives.Objective) -> learning.Clients:
   """Appendix C.1: Adam at 1e-3, but SGD for SimSiam and BYOL, and AdamW for MAE.
 
   It names no momentum of SGD: 0.9 is from SimSiam. It gives no further details of
   AdamW: they are from MAE (He et al. 2022, Table 8).
   """
   if objective.batch_norm:
-    return training.SgdClients(
+    return learning.SgdClients(
       learning_rate=0.03, momentum=0.9, epochs=5, batch_size=256
     )
   if isinstance(objective, objectives.Mae):
-    return training.AdamClients(
+    return learning.AdamClients(
       kind='adamw',
       learning_rate=1e-3,
       weight_decay=0.05,
@@ -192,7 +77,7 @@ def _clients(objective: objectives.Objective) -> training.Clients:
       epochs=5,
       batch_size=256,
     )
-  return training.AdamClients(kind='adam', learning_rate=1e-3, epochs=5, batch_size=256)
+  return learning.AdamClients(kind='adam', learning_rate=1e-3, epochs=5, batch_size=256)
 
 
 def _row(
@@ -210,7 +95,7 @@ def _row(
     objective,
     partition='skew:beta=0,clients=5',
     clients_per_round=5,
-    participation=1.0 if isinstance(method, Decentralized) else None,
+    participation=1.0 if isinstance(method, personal.Decentralized) else None,
     encoder=encoders.suited(objective, objective.batch_norm),
     clients=_clients(objective),
   )
@@ -219,8 +104,8 @@ def _row(
 PROGRAM = programs.Program(
   'dec_ssl',
   programs.rows(
-    *(_row(Featarc(), objective) for objective in _ALIGNED),
-    *(_row(AlignOnly(), objective) for objective in _ALIGNED),
+    *(_row(personal.Featarc(), objective) for objective in _ALIGNED),
+    *(_row(personal.AlignOnly(), objective) for objective in _ALIGNED),
     *(
       _row(method, objective)
       for method in _OF_ANY

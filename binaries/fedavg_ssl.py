@@ -17,110 +17,14 @@ Optimizers, rates, batches and views of its rows are ours (docs/recipes.md); hea
 temperatures and weights are those of the objectives' papers.
 """
 
-import dataclasses
-from typing import ClassVar
-
 from binaries import experiment
 from binaries.config import encoders
-from binaries.config import methods
 from binaries.config import objectives
 from binaries.config import programs
 from binaries.config import run_config
-from binaries.config import training
 from binaries.launching import program
-from tff_ssl.computing import kinds
-
-
-@dataclasses.dataclass(frozen=True)
-class FedProx(methods.Method):
-  """FedAvg with a proximal term (Li et al., MLSys 2020): clients.proximal_weight."""
-
-  kind: ClassVar[str] = 'fedprox'
-
-
-@dataclasses.dataclass(frozen=True)
-class FedBN(methods.Method):
-  """FedAvg in which batch norm stays on the client (Li et al., ICLR 2021)."""
-
-  kind: ClassVar[str] = 'fedbn'
-  unused: ClassVar[tuple[str, ...]] = (
-    *methods.LABELS,
-    *methods.PERSONAL,
-    *methods.START,
-  )
-
-
-@dataclasses.dataclass(frozen=True)
-class Scaffold(methods.Method):
-  """SCAFFOLD (Karimireddy et al., ICML 2020)."""
-
-  kind: ClassVar[str] = 'scaffold'
-
-
-@dataclasses.dataclass(frozen=True)
-class LDawa(methods.Method):
-  """L-DAWA (Rehman et al., ICCV 2023)."""
-
-  kind: ClassVar[str] = 'l_dawa'
-
-
-@dataclasses.dataclass(frozen=True)
-class FedU2(methods.Method):
-  """FedU2 (Liao et al., CVPR 2024): encodings spread out, updates at one rate.
-
-  Attributes:
-    uniformity_weight: lambda, weight of the uniform regulariser.
-    tau: How far the regulariser keeps its marginals; the smaller, the less of the
-      sphere a client need cover.
-    unified: Whether the server weighs clients by the unified aggregator; otherwise by
-      their examples, as FedAvg does.
-    sketch_size: Numbers of the sketch of its update that a client sends.
-  """
-
-  kind: ClassVar[str] = 'fedu2'
-  uniformity_weight: kinds.NotNegative = 0.01
-  tau: kinds.Positive = 1.0
-  unified: bool = True
-  sketch_size: kinds.Count = 4096
-
-
-@dataclasses.dataclass(frozen=True)
-class Orchestra(methods.Method):
-  """Orchestra (Lubana et al., ICML 2022): clusters that all clients share.
-
-  Attributes:
-    clusters: G, global clusters.
-    local_clusters: L, most clusters of a client.
-  """
-
-  kind: ClassVar[str] = 'orchestra'
-  objective: ClassVar[str | None] = 'orchestra'
-  clusters: kinds.Count = 128
-  local_clusters: kinds.Count = 16
-
-
-@dataclasses.dataclass(frozen=True)
-class SSD(methods.Method):
-  """SSD (Fang et al., ICCV 2025): clients in dimensions of their own."""
-
-  kind: ClassVar[str] = 'ssd'
-  objective: ClassVar[str | None] = 'ssd'
-
-
-@dataclasses.dataclass(frozen=True)
-class Centralized(methods.Method):
-  """Clients' training on as many examples per round, drawn from all."""
-
-  kind: ClassVar[str] = 'centralized'
-  unused: ClassVar[tuple[str, ...]] = (
-    *methods.Method.unused,
-    *methods.FEDERATED,
-    'server',
-    methods.WEIGHTING,
-    'clients.proximal_weight',
-  )
-  federated: ClassVar[bool] = False
-
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
 
 # The objectives that any method of averaging minimises.
 OBJECTIVES: tuple[objectives.Objective, ...] = (
@@ -143,12 +47,12 @@ OBJECTIVES: tuple[objectives.Objective, ...] = (
 )
 _METHODS: tuple[methods.Method, ...] = (
   methods.FedAvg(),
-  FedProx(),
-  FedBN(),
+  methods.FedProx(),
+  methods.FedBN(),
   methods.FedSSL(),
-  Scaffold(),
-  LDawa(),
-  Centralized(),
+  methods.Scaffold(),
+  methods.LDawa(),
+  methods.Centralized(),
 )
 
 
@@ -169,23 +73,25 @@ def _has_sgd(objective: objectives.Objective) -> bool:
 
 def _clients(
   method: methods.Method, objective: objectives.Objective
-) -> training.Clients:
+) -> learning.Clients:
   """Adam in small batches, or SGD with momentum.
 
   Adam's steps have the same length whatever a loss sums over: at the rate of SGD that
   suits SimCLR, encodings of CCO collapse. In batches of 128 the clients of FedAvg take
   too few steps between two averages (docs/recipes.md). SCAFFOLD needs plain SGD.
   """
-  if isinstance(method, Scaffold):
+  if isinstance(method, methods.Scaffold):
     rate = 1.0 if objective.batch_norm else 0.1
     if isinstance(objective, objectives.Cco | objectives.Vicreg):
       rate = 0.003
-    return training.SgdClients(learning_rate=rate, batch_size=128)
+    return learning.SgdClients(learning_rate=rate, batch_size=128)
   if _has_sgd(objective):
     rate = 0.3 if objective.batch_norm else 0.03
-    return training.SgdClients(learning_rate=rate, momentum=0.9, batch_size=128)
-  rate, batch_size = (4e-3, 256) if isinstance(method, Centralized) else (2e-3, 32)
-  return training.AdamClients(
+    return learning.SgdClients(learning_rate=rate, momentum=0.9, batch_size=128)
+  rate, batch_size = (
+    (4e-3, 256) if isinstance(method, methods.Centralized) else (2e-3, 32)
+  )
+  return learning.AdamClients(
     kind='adam', learning_rate=rate, schedule='cosine', batch_size=batch_size
   )
 
@@ -195,7 +101,7 @@ def _row(
 ) -> run_config.RunConfig:
   """Five clients that differ, as in Dec-SSL."""
   # Without batch norm, clients of FedBN have nothing to keep.
-  batch_norm = objective.batch_norm or isinstance(method, FedBN)
+  batch_norm = objective.batch_norm or isinstance(method, methods.FedBN)
   return run_config.RunConfig(
     method,
     objective,
@@ -215,11 +121,13 @@ PROGRAM = programs.Program(
       for method in _METHODS
       for objective in OBJECTIVES
       # Its transformer has no batch norm for clients to keep.
-      if not (isinstance(method, FedBN) and isinstance(objective, objectives.Mae))
+      if not (
+        isinstance(method, methods.FedBN) and isinstance(objective, objectives.Mae)
+      )
     ),
-    *(_row(FedU2(), objective) for objective in _DISPERSED),
-    _row(Orchestra(), objectives.Orchestra()),
-    _row(SSD(), objectives.Ssd()),
+    *(_row(methods.FedU2(), objective) for objective in _DISPERSED),
+    _row(methods.Orchestra(), objectives.Orchestra()),
+    _row(methods.SSD(), objectives.Ssd()),
   ),
 )
 

@@ -15,107 +15,17 @@ ham10000). An encoder is evaluated with only the server's labels: 1 in
 --evaluation=label_fractions= means all of these.
 """
 
-import dataclasses
-from typing import ClassVar, Literal
+from typing import Literal
 
 from binaries import experiment
 from binaries.config import encoders
 from binaries.config import evaluations
-from binaries.config import methods
 from binaries.config import objectives
 from binaries.config import programs
 from binaries.config import run_config
-from binaries.config import training
 from binaries.launching import program
-from tff_ssl.computing import kinds
-
-
-@dataclasses.dataclass(frozen=True)
-class _WithServerLabels(methods.Method):
-  """A method whose server has labels, and takes the average unchanged."""
-
-  family: ClassVar[str] = 'labels_at_server'
-  unused: ClassVar[tuple[str, ...]] = (
-    *methods.PERSONAL,
-    *methods.START,
-    'server',
-    methods.WEIGHTING,
-  )
-
-
-@dataclasses.dataclass(frozen=True)
-class _Grouped(_WithServerLabels):
-  """A method that may average clients' models in groups.
-
-  Attributes:
-    grouped: Whether clients are averaged in groups of two and three, or all in one.
-    server_weight: Weight of the server's model in a group, in clients; 0 and one group:
-      FedAvg.
-  """
-
-  grouped: bool = True
-  server_weight: kinds.NotNegative = 1.0
-
-
-@dataclasses.dataclass(frozen=True)
-class Fedsup(_Grouped):
-  """FedSup: a teacher trained on the server's labels, groups of clients."""
-
-  kind: ClassVar[str] = 'fedsup'
-  objective: ClassVar[str | None] = 'fedsup'
-
-
-@dataclasses.dataclass(frozen=True)
-class Fedrgd(_Grouped):
-  """FedRGD (Zhang et al., 2021): FixMatch, and groups with the server's model.
-
-  Attributes:
-    server_weight: Weight of the server's model in a group, in clients; without it the
-      labels reach no model.
-  """
-
-  kind: ClassVar[str] = 'fedrgd'
-  objective: ClassVar[str | None] = 'fixmatch'
-  server_weight: kinds.Positive = 1.0
-
-
-@dataclasses.dataclass(frozen=True)
-class Fedmatch(_WithServerLabels):
-  """FedMatch (Jeong et al., ICLR 2021): consistency with helper clients.
-
-  Attributes:
-    helpers: H, helper models that a client receives.
-    helper_interval: Rounds between rounds with helpers.
-  """
-
-  kind: ClassVar[str] = 'fedmatch'
-  objective: ClassVar[str | None] = 'fedmatch'
-  helpers: kinds.Count = 2
-  helper_interval: kinds.Count = 10
-
-
-@dataclasses.dataclass(frozen=True)
-class ServerFinetuned(_WithServerLabels):
-  """FedAvg of any objective, fine-tuned in each round on the server's labels."""
-
-  kind: ClassVar[str] = 'server_finetuned'
-
-
-@dataclasses.dataclass(frozen=True)
-class LabelledOnly(_WithServerLabels):
-  """Training on the server's labels alone, from scratch."""
-
-  kind: ClassVar[str] = 'labelled_only'
-  objective: ClassVar[str | None] = 'supervised'
-  unused: ClassVar[tuple[str, ...]] = (
-    *_WithServerLabels.unused,
-    'clients',
-    'clients_per_round',
-    'participation',
-    'aggregation',
-  )
-  has_clients: ClassVar[bool] = False
-
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
 
 # The thesis's heads of 512 are for ResNet-18; here they are a quarter as wide.
 _PROJECTOR, _PREDICTOR = (128, 128), 128
@@ -131,7 +41,7 @@ def _row(
 
   All compared methods have this one norm, except those of two papers.
   """
-  clients = {'sgd': training.SgdClients, 'adam': training.AdamClients}[optimizer]
+  clients = {'sgd': learning.SgdClients, 'adam': learning.AdamClients}[optimizer]
   return run_config.RunConfig(
     method,
     objective,
@@ -148,24 +58,24 @@ def _row(
 PROGRAM = programs.Program(
   'fedsup',
   programs.rows(
-    _row(Fedsup(), objectives.Fedsup()),
+    _row(methods.Fedsup(), objectives.Fedsup()),
     # FedRGD itself recommends group norm.
-    _row(Fedrgd(), objectives.Fixmatch(), 'group'),
+    _row(methods.Fedrgd(), objectives.Fixmatch(), 'group'),
     # From the published program: SGD at 1e-3, and a network without batch norm.
-    _row(Fedmatch(), objectives.Fedmatch(), 'group', 'sgd'),
-    _row(ServerFinetuned(), objectives.Fixmatch()),
-    _row(ServerFinetuned(), objectives.Simclr(projector=_PROJECTOR)),
+    _row(methods.Fedmatch(), objectives.Fedmatch(), 'group', 'sgd'),
+    _row(methods.ServerFinetuned(), objectives.Fixmatch()),
+    _row(methods.ServerFinetuned(), objectives.Simclr(projector=_PROJECTOR)),
     _row(
-      ServerFinetuned(),
+      methods.ServerFinetuned(),
       objectives.Simsiam(projector=_PROJECTOR, predictor_width=_PREDICTOR),
     ),
     _row(
-      ServerFinetuned(),
+      methods.ServerFinetuned(),
       objectives.Byol(projector=_PROJECTOR, predictor_width=_PREDICTOR),
     ),
-    _row(ServerFinetuned(), objectives.Supervised()),
+    _row(methods.ServerFinetuned(), objectives.Supervised()),
     # Its clients do nothing, but partition.csv describes them.
-    _row(LabelledOnly(), objectives.Supervised()),
+    _row(methods.LabelledOnly(), objectives.Supervised()),
   ),
 )
 

@@ -16,68 +16,16 @@ examples that are dealt to the clients like the training examples. On a finished
 the same command takes other --evaluation=personal and --evaluation=export_clients.
 """
 
-import dataclasses
-from typing import ClassVar
-
 from binaries import experiment
 from binaries.config import encoders
 from binaries.config import evaluations
-from binaries.config import methods
 from binaries.config import objectives
 from binaries.config import programs
 from binaries.config import run_config
-from binaries.config import training
 from binaries.launching import program
-from tff_ssl.computing import kinds
-
-
-@dataclasses.dataclass(frozen=True)
-class _Personalised(methods.Personal):
-  """A method of SSFL."""
-
-  family: ClassVar[str] = 'personalised'
-
-
-@dataclasses.dataclass(frozen=True)
-class LA(_Personalised):
-  """Local adaptation of the FedAvg model: a step on a client's examples (SSFL, 3.2)."""
-
-  kind: ClassVar[str] = 'la'
-
-
-@dataclasses.dataclass(frozen=True)
-class Maml(_Personalised):
-  """MAML-SSFL: the global model is trained for the step of its clients (SSFL, 3.2)."""
-
-  kind: ClassVar[str] = 'maml'
-
-
-@dataclasses.dataclass(frozen=True)
-class Bilevel(_Personalised):
-  """BiLevel-SSFL: own models near the global one (SSFL, 3.2).
-
-  Attributes:
-    proximity_weight: lambda, weight of the distance from the global model.
-  """
-
-  kind: ClassVar[str] = 'bilevel'
-  proximity_weight: kinds.NotNegative = 0.1
-
-
-@dataclasses.dataclass(frozen=True)
-class Per(_Personalised):
-  """Per-SSFL: own models whose views agree with the global model's (SSFL, 3.3).
-
-  Attributes:
-    consensus_weight: lambda, weight of the agreement; one of 10 to 0.001 in the paper.
-  """
-
-  kind: ClassVar[str] = 'per'
-  unused: ClassVar[tuple[str, ...]] = (
-    *_Personalised.unused,
-    'clients.proximal_weight',
-  )
-  consensus_weight: kinds.NotNegative = 0.1
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
+from tff_ssl.settings import personal
 
 
 def _row(method: methods.Method) -> run_config.RunConfig:
@@ -93,7 +41,7 @@ def _row(method: methods.Method) -> run_config.RunConfig:
     partition='shares:alpha=0.1,clients=10',
     clients_per_round=10,
     encoder=encoders.ResNet('resnet8', norm='batch'),
-    clients=training.SgdClients(
+    clients=learning.SgdClients(
       learning_rate=0.3,
       momentum=0.9,
       schedule='cosine',
@@ -106,7 +54,18 @@ def _row(method: methods.Method) -> run_config.RunConfig:
 
 PROGRAM = programs.Program(
   'ssfl',
-  programs.rows(*map(_row, (Per(), Bilevel(), Maml(), LA(), methods.FedAvg()))),
+  programs.rows(
+    *map(
+      _row,
+      (
+        personal.Per(),
+        personal.Bilevel(),
+        personal.Maml(),
+        personal.LA(),
+        methods.FedAvg(),
+      ),
+    )
+  ),
 )
 
 

@@ -10,6 +10,7 @@ Read by the tests that hold the imports (floors_test.py) and the BUILD files
 FLOORS = (
   ('tff_ssl',),
   ('tff_ssl.computing', 'tff_ssl.storage'),
+  ('tff_ssl.settings',),
   (
     'tff_ssl.augment',
     'tff_ssl.encoders',

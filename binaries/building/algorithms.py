@@ -79,28 +79,47 @@ def of(config: run_config.RunConfig) -> Algorithm:
 
 
 def with_server(
-  method: Callable[..., phases.Algorithm], configure: Callable[..., Any], **others: Any
+  method: Callable[..., phases.Algorithm],
+  check: Callable[[run_config.RunConfig], None] | None = None,
+  **others: Any,
 ) -> Algorithm:
   """Returns an algorithm whose server has an optimizer.
 
   Args:
-    method: (objective, server's optimizer, configuration) -> the algorithm.
-    configure: Run -> its configuration; raises ValueError if it is out of range. If
-      clients are numbered: (run, number of clients).
+    method: (objective, server's optimizer, method's settings, how clients train) -> the
+      algorithm; if clients are numbered, the number of clients comes last.
+    check: Raises ValueError if fields of a run do not fit each other; None: all do.
     **others: Other attributes.
   """
 
   def build(
     config: run_config.RunConfig, objective: Any, *population: int
   ) -> phases.Algorithm:
-    server = training.server_optimizer(config)
-    return method(objective, server, configure(config, *population))
+    server, clients = training.server_optimizer(config), training.of_clients(config)
+    return method(objective, server, config.method, clients, *population)
 
-  def check(config: run_config.RunConfig) -> None:
-    configure(config, *([1] if others.get('numbered') else []))
-    training.server_config(config)
+  def check_all(config: run_config.RunConfig) -> None:
+    if check is not None:
+      check(config)
+    training.check(config)
 
-  return Algorithm(build, check, **others)
+  return Algorithm(build, check_all, **others)
+
+
+def without_settings(
+  method: Callable[..., phases.Algorithm],
+  check: Callable[[run_config.RunConfig], None] | None = None,
+  **others: Any,
+) -> Algorithm:
+  """Returns an algorithm as `with_server` does, of a method that has no settings."""
+
+  def build(
+    objective: Any, server: Any, settings: Any, *others: Any
+  ) -> phases.Algorithm:
+    del settings
+    return method(objective, server, *others)
+
+  return with_server(build, check, **others)
 
 
 def shared_model(

@@ -8,22 +8,21 @@ from binaries.building import algorithms
 from binaries.building import training
 from binaries.config import run_config
 from tff_ssl.aggregators import groupwise
+from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.labels_at_server import fedmatch
 from tff_ssl.algorithms.labels_at_server import fedrgd
 from tff_ssl.algorithms.labels_at_server import fedsup
 from tff_ssl.algorithms.labels_at_server import grouping
 from tff_ssl.algorithms.labels_at_server import labelled_only
 from tff_ssl.algorithms.labels_at_server import server_finetuned
-from tff_ssl.algorithms.labels_at_server import server_training
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
-from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.objectives import helper_consistency
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import teacher_student
-from tff_ssl.optimization import local
 from tff_ssl.optimization import schedules
+from tff_ssl.settings import learning
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,17 +44,6 @@ class Problem:
   population: int
   grouping: grouping.Grouping
   supervised: supervised.SupervisedObjective
-
-
-def server_plan(config: run_config.RunConfig) -> server_training.ServerPlan:
-  """Returns how the server trains: with Adam."""
-  labels = config.labels
-  plan = local_training.LocalPlan(
-    epochs=labels.epochs,
-    batch_size=labels.batch_size,
-    optimizer=local.LocalOptimizer('adam'),
-  )
-  return server_training.ServerPlan(plan, labels.learning_rate)
 
 
 def _no_grouping(
@@ -80,14 +68,18 @@ def _feature_weight(config: run_config.RunConfig) -> schedules.Schedule:
   return schedules.Exponential(1.0, config.objective.feature_weight, config.rounds)
 
 
+def _both(
+  config: run_config.RunConfig,
+) -> tuple[fedavg.Training, learning.ServerLabels]:
+  """Returns how clients train, and how the server does."""
+  return training.of_clients(config), config.labels
+
+
 def _finetuned(
   config: run_config.RunConfig, objective: Any, problem: Problem
 ) -> phases.Algorithm:
-  own = server_finetuned.ServerFinetunedConfig(
-    training.client_config(config), server_plan(config)
-  )
   return server_finetuned.server_finetuned(
-    objective, problem.supervised, problem.server_spec, own
+    objective, problem.supervised, problem.server_spec, *_both(config)
   )
 
 
@@ -102,43 +94,48 @@ def _fedsup(
     teacher = dataclasses.replace(
       teacher, projector=objective.model.projector, projection_head=head
     )
-  own = fedsup.FedSupConfig(
-    training.client_config(config),
-    server_plan(config),
+  return fedsup.fedsup(
+    objective,
+    teacher,
+    problem.server_spec,
+    *_both(config),
     problem.grouping,
     _feature_weight(config),
   )
-  return fedsup.fedsup(objective, teacher, problem.server_spec, own)
 
 
 def _fedrgd(
   config: run_config.RunConfig, objective: Any, problem: Problem
 ) -> phases.Algorithm:
-  own = fedrgd.FedRGDConfig(
-    training.client_config(config), server_plan(config), problem.grouping
+  return fedrgd.fedrgd(
+    objective,
+    problem.supervised,
+    problem.server_spec,
+    *_both(config),
+    problem.grouping,
   )
-  return fedrgd.fedrgd(objective, problem.supervised, problem.server_spec, own)
 
 
 def _fedmatch(
   config: run_config.RunConfig, objective: Any, problem: Problem
 ) -> phases.Algorithm:
-  own = fedmatch.FedMatchConfig(
+  clients, at_server = _both(config)
+  return fedmatch.fedmatch(
+    objective,
+    helper_consistency.LabelledObjective(problem.supervised),
+    problem.server_spec,
+    config.method,
+    clients,
     problem.population,
-    training.client_config(config),
-    server_plan(config),
-    config.method.helpers,
-    config.method.helper_interval,
+    at_server,
   )
-  labelled = helper_consistency.LabelledObjective(problem.supervised)
-  return fedmatch.fedmatch(objective, labelled, problem.server_spec, own)
 
 
 def _labelled_only(
   config: run_config.RunConfig, objective: Any, problem: Problem
 ) -> phases.Algorithm:
   return labelled_only.labelled_only(
-    objective, problem.server_spec, server_plan(config), config.random_seed
+    objective, problem.server_spec, config.labels, config.random_seed
   )
 
 
@@ -158,12 +155,11 @@ def _check_server(config: run_config.RunConfig) -> None:
     raise ValueError(
       'hospital and share of --labels are both given; leave one of them out.'
     )
-  server_plan(config)
 
 
 def _check(config: run_config.RunConfig) -> None:
   _check_server(config)
-  training.client_config(config)
+  training.of_clients(config)
 
 
 def _check_fedsup(config: run_config.RunConfig) -> None:

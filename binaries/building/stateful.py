@@ -21,55 +21,30 @@ from tff_ssl.federated import phases
 from tff_ssl.runs import alarms
 from tff_ssl.runs import checkpoints
 from tff_ssl.runs import frozen_base
+from tff_ssl.settings import personal
 
 _SAME_AS_FED_BYOL = 'the run is bit for bit that of --method=fed_byol'
 
 
-def sharing(config: run_config.RunConfig) -> online_networks.NetworkSharing:
-  """Returns which networks are averaged, replaced and first targets."""
-  method = config.method
-  return online_networks.NetworkSharing(
-    averaged=method.averaged,
-    replaced=method.replaced,
-    first_target=method.first_target,
-  )
-
-
-def fedema_config(config: run_config.RunConfig) -> fedema.FedEMAConfig:
-  """Returns FedEMA's settings; raises ValueError if two do not fit each other."""
-  method = config.method
-  for name in ('constant_mu', 'scaler'):
-    if getattr(method, name) is not None and method.tau != type(method)().tau:
-      raise ValueError(f'tau of --method is given with {name}; leave one of them out.')
+def _check_fedema(config: run_config.RunConfig) -> None:
+  """Refuses settings that do not fit another part of the run."""
   _check_mu_applies(config)
-  if method.autoscaler == fedema.FIRST_ROUND:
+  if config.method.autoscaler == 'first_round':
     training.refuse_noise(
       config, 'with autoscaler=first_round new clients are counted in the clear'
     )
-  own = fedema.FedEMAConfig(
-    training=training.client_config(config),
-    tau=method.tau,
-    scaler=method.scaler,
-    constant_mu=method.constant_mu,
-    norm=method.divergence_norm,
-    applied_to=method.ema_on,
-    sharing=sharing(config),
-    autoscaler=method.autoscaler,
-    divergence_of=method.divergence_of,
-  )
-  _check_norm(config, own.used_norm)
-  return own
+  _check_norm(config, config.method.used_norm)
 
 
 def _check_mu_applies(config: run_config.RunConfig) -> None:
   """Refuses settings of FedEMA's mu where it applies to no network."""
   method, has_predictor = config.method, config.objective.predictor
-  of_encoder = method.ema_on != fedema.PREDICTOR and method.replaced in (
+  of_encoder = method.ema_on != 'predictor' and method.replaced in (
     online_networks.ONLINE,
     online_networks.BOTH,
   )
   of_predictor = (
-    method.ema_on != fedema.ENCODER
+    method.ema_on != 'encoder'
     and method.replaced != online_networks.NONE
     and has_predictor
   )
@@ -127,61 +102,32 @@ def _mixing_of_fedu(config: run_config.RunConfig) -> alarms.MixingAlarm:
 
 def _fed_byol(config: run_config.RunConfig, objective: Any) -> phases.Algorithm:
   """Builds FedSSL; or if other networks are shared, FedEMA without mu."""
-  first_target, own = config.method.first_target, config.objective
-  plain_sharing = online_networks.NetworkSharing(first_target=first_target)
-  if sharing(config) == plain_sharing and (own.stop_gradient or not own.target_trained):
-    method = functools.partial(fed_ssl.fed_ssl, first_target=first_target)
-    plain = algorithms.with_server(method, training.client_config)
-  else:
-    plain = algorithms.with_server(fedema.fedema, _without_mu)
-  return plain.build(config, objective)
+  method, own = config.method, config.objective
+  is_plain = dataclasses.replace(method, first_target='copy') == type(method)()
+  if is_plain and (own.stop_gradient or not own.target_trained):
+    plain = functools.partial(fed_ssl.fed_ssl, first_target=method.first_target)
+    return algorithms.without_settings(plain).build(config, objective)
+  without_mu = personal.FedEMA(scaler=0.0, divergence_norm='l2', **vars(method))
+  mixed = dataclasses.replace(config, method=without_mu)
+  return algorithms.with_server(fedema.fedema).build(mixed, objective)
 
 
-def _without_mu(config: run_config.RunConfig) -> fedema.FedEMAConfig:
-  return fedema.FedEMAConfig(
-    training=training.client_config(config),
-    scaler=0.0,
-    norm='l2',
-    sharing=sharing(config),
-  )
-
-
-def fedu_config(config: run_config.RunConfig) -> fedu.FedUConfig:
-  """Returns FedU's settings; raises ValueError if two do not fit each other."""
-  method = config.method
+def _check_fedu(config: run_config.RunConfig) -> None:
+  """Refuses settings that do not fit another part of the run."""
   if not config.objective.predictor:
     raise ValueError(
       'predictor of --objective is false; with --method=fedu it must be true, because '
       'the predictor is what far clients keep.'
     )
-  if method.replaced == online_networks.NONE:
-    raise ValueError(
-      'replaced of --method is none; with --method=fedu it must be online, target or '
-      'both, because near clients take the global predictor.'
-    )
-  if (
-    method.threshold_quantile is not None
-    and method.threshold != type(method)().threshold
-  ):
-    raise ValueError(
-      'threshold of --method is given with threshold_quantile; leave one of them out.'
-    )
+  quantile: float | None = config.method.threshold_quantile
   own: Any = config.aggregation
-  if method.threshold_quantile and config.is_private and own.metrics_clip is None:
+  if quantile and config.is_private and own.metrics_clip is None:
     raise ValueError(
-      f'threshold_quantile of --method is {method.threshold_quantile} without '
-      'metrics_clip of --aggregation; give one, because the threshold follows metrics, '
-      'which otherwise do not leave the clients.'
+      f'threshold_quantile of --method is {quantile} without metrics_clip of '
+      '--aggregation; give one, because the threshold follows metrics, which otherwise '
+      'do not leave the clients.'
     )
-  _check_norm(config, method.divergence_norm)
-  return fedu.FedUConfig(
-    training=training.client_config(config),
-    threshold=method.threshold,
-    norm=method.divergence_norm,
-    sharing=sharing(config),
-    quantile=method.threshold_quantile,
-    divergence_of=method.divergence_of,
-  )
+  _check_norm(config, config.method.divergence_norm)
 
 
 def _fedca(
@@ -192,10 +138,8 @@ def _fedca(
   if params is not None:
     name = f'the encoder of {config.method.alignment_run}'
     checks.params(name, objective.model.encoder.plain.specs, params)
-  own = fedca.FedCAConfig(
-    population, config.method.dictionary_size, training.client_config(config)
-  )
-  return fedca.fedca(objective, training.server_optimizer(config), own, params)
+  server, clients = training.server_optimizer(config), training.of_clients(config)
+  return fedca.fedca(objective, server, config.method, clients, population, params)
 
 
 def _check_fedca(config: run_config.RunConfig) -> None:
@@ -246,14 +190,14 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
   'fed_byol': algorithms.Algorithm(_fed_byol, training.check, keeps_states=True),
   'fedu': algorithms.with_server(
     fedu.fedu,
-    fedu_config,
+    _check_fedu,
     personal=algorithms.of_states,
     keeps_states=True,
     mixing=_mixing_of_fedu,
   ),
   'fedema': algorithms.with_server(
     fedema.fedema,
-    fedema_config,
+    _check_fedema,
     personal=algorithms.of_states,
     keeps_states=True,
     mixing=_mixing_of_fedema,

@@ -9,31 +9,29 @@ from binaries.config import run_config
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.algorithms.statistics import fedsc
+from tff_ssl.federated import phases
 
 
-def _dcco_config(config: run_config.RunConfig) -> dcco.DCCOConfig:
-  _check_norm(config)
-  method = config.method
-  if method.stale_statistics and getattr(config.objective, 'encoding_norm', None):
+def _dcco(config: run_config.RunConfig, objective: Any) -> phases.Algorithm:
+  server = training.server_optimizer(config)
+  own = config.method, config.clients, config.random_seed
+  return dcco.dcco(objective, server, *own)
+
+
+def _check_dcco(config: run_config.RunConfig) -> None:
+  if config.method.stale_statistics and getattr(
+    config.objective, 'encoding_norm', None
+  ):
     raise ValueError(
       'encoding_norm of --objective is given with stale_statistics of --method; leave '
       'it out, because the statistics of the previous round have a different reference.'
     )
-  return dcco.DCCOConfig(
-    client_learning_rate=config.clients.learning_rate,
-    local_steps=config.clients.local_steps,
-    stale_statistics=method.stale_statistics,
-    seed=config.random_seed,
-  )
+  _check(config)
 
 
-def _fedsc_config(config: run_config.RunConfig) -> fedsc.FedSCConfig:
-  _check_norm(config)
-  return fedsc.FedSCConfig(
-    client_learning_rate=config.clients.learning_rate,
-    local_steps=config.clients.local_steps,
-    seed=config.random_seed,
-  )
+def _fedsc(config: run_config.RunConfig, objective: Any) -> phases.Algorithm:
+  server = training.server_optimizer(config)
+  return fedsc.fedsc(objective, server, config.clients, config.random_seed)
 
 
 def _check_norm(config: run_config.RunConfig) -> None:
@@ -57,15 +55,15 @@ def _centralized_steps(
   )
 
 
-def _check_centralized(config: run_config.RunConfig) -> None:
+def _check(config: run_config.RunConfig) -> None:
   _check_norm(config)
-  training.server_config(config)
+  training.server_optimizer(config)
 
 
 ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
-  'dcco': algorithms.with_server(dcco.dcco, _dcco_config, sends_encodings=True),
-  'fedsc': algorithms.with_server(
-    fedsc.fedsc, _fedsc_config, sends_encodings=True, keeps_states=True
+  'dcco': algorithms.Algorithm(_dcco, _check_dcco, sends_encodings=True),
+  'fedsc': algorithms.Algorithm(
+    _fedsc, _check, sends_encodings=True, keeps_states=True
   ),
-  'centralized_steps': algorithms.Algorithm(_centralized_steps, _check_centralized),
+  'centralized_steps': algorithms.Algorithm(_centralized_steps, _check),
 }

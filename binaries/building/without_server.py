@@ -23,14 +23,8 @@ from tff_ssl.simulation import client_data
 _Build = Callable[[run_config.RunConfig, int], topology.Topology]
 
 
-def _featarc_config(config: run_config.RunConfig) -> featarc.FeatARCConfig:
-  """Returns FeatARC, or one of its parts: one cluster, or no alignment."""
+def _check_featarc(config: run_config.RunConfig) -> None:
   training.refuse_noise(config, 'the clients of a cluster are counted in the clear')
-  return featarc.FeatARCConfig(
-    getattr(config.method, 'clusters', 1),
-    getattr(config.method, 'alignment_weight', 0.0),
-    training.client_config(config),
-  )
 
 
 def _random_graph(config: run_config.RunConfig, nodes: int) -> topology.Topology:
@@ -46,10 +40,9 @@ def _graph(config: run_config.RunConfig, nodes: int) -> topology.Topology:
 def _decentralized(
   graph: _Build, config: run_config.RunConfig, objective: Any, nodes: int
 ) -> phases.Algorithm:
-  own = decentralized.DecentralizedConfig(
-    graph(config, nodes), training.client_config(config)
+  return decentralized.decentralized(
+    objective, graph(config, nodes), training.of_clients(config)
   )
-  return decentralized.decentralized(objective, own)
 
 
 def of_nodes(state: Any) -> dict[str, Any]:
@@ -95,7 +88,7 @@ def _check(config: run_config.RunConfig) -> None:
       f'path of --method=graph is {config.method.path}, which is no file; it must name '
       'a CSV file, the adjacency matrix of the clients.'
     )
-  training.client_config(config)
+  training.of_clients(config)
 
 
 def _without_server(graph: _Build) -> algorithms.Algorithm:
@@ -116,7 +109,7 @@ def _without_server(graph: _Build) -> algorithms.Algorithm:
 
 _FEATARC = algorithms.with_server(
   featarc.featarc,
-  _featarc_config,
+  _check_featarc,
   personal=algorithms.of_states,
   models=cluster_models.models,
 )

@@ -11,13 +11,14 @@ import typing
 from typing import Any
 
 from binaries.config import programs
-from binaries.config import roles
 from binaries.config import run_config
 from binaries.config import runtimes
+from tff_ssl.computing import field_rules
 from tff_ssl.computing import inert
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
 from tff_ssl.runs import removed
+from tff_ssl.settings import roles
 
 # Flags that stand for one field of a part, by name.
 SHORT: Mapping[str, str] = {
@@ -235,11 +236,13 @@ def _changed(
   """Returns a run with changes, each of which its method must use."""
   for name, text in changes:
     try:
-      config = change(config, name, text)
+      with field_rules.waiting():
+        config = change(config, name, text)
     except UnusedError:
       raise
     except ValueError as error:
       raise ValueError(refused(name, text, error)) from error
+  config.check_parts()
   return config
 
 
@@ -357,13 +360,6 @@ def simple(text: str, type_: Any) -> Any:
   if inner is str and text.startswith('~'):
     text = expanded(text)
   return kinds.checked_value(text, type_)
-
-
-def text(value: Any) -> str:
-  """Returns the value of a flag that is one field as `simple` reads it."""
-  if isinstance(value, tuple):
-    return ','.join(map(kinds.value_text, value))
-  return kinds.value_text(value)
 
 
 def expanded(path: str) -> str:

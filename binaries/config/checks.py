@@ -9,7 +9,6 @@ import os
 from binaries.config import aggregations
 from binaries.config import backbones
 from binaries.config import data as data_lib
-from binaries.config import methods
 from binaries.config import programs
 from binaries.config import run_config
 from binaries.config import task_defaults
@@ -19,6 +18,7 @@ from tff_ssl.computing import near_names
 from tff_ssl.evaluation import method_names
 from tff_ssl.partition import spec
 from tff_ssl.runs import run_config as stored_config
+from tff_ssl.settings import methods
 from tff_ssl.storage import files
 
 # Tasks that have hospitals.

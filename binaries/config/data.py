@@ -3,8 +3,8 @@
 import dataclasses
 from typing import Literal
 
-from binaries.config import roles
 from tff_ssl.computing import kinds
+from tff_ssl.settings import roles
 
 # The partition by a column of HAM10000's metadata.
 HOSPITAL = 'hospital'

@@ -3,8 +3,9 @@
 import dataclasses
 from typing import Literal
 
-from binaries.config import roles
 from tff_ssl.computing import kinds
+from tff_ssl.settings import learning
+from tff_ssl.settings import roles
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,23 +62,6 @@ class Evaluation(kinds.Kind):
 
 
 @dataclasses.dataclass(frozen=True)
-class FederatedLinear(kinds.Kind):
-  """Training of the method federated_linear, over the clients of a run's partition.
-
-  Attributes:
-    rounds: Rounds of FedAvg.
-    epochs: Epochs of a client in a round.
-    batch_size: Examples per gradient step.
-    learning_rate: Rate of the clients in the first round.
-  """
-
-  rounds: kinds.Count = 100
-  epochs: kinds.Count = 1
-  batch_size: kinds.Count = 32
-  learning_rate: kinds.Positive = 0.1
-
-
-@dataclasses.dataclass(frozen=True)
 class Masks(kinds.Kind):
   """Masks of the images, for the methods segmentation and detection.
 
@@ -110,5 +94,5 @@ class Additions:
   transfer_dir: str | None = roles.path()
   new_only: bool = False
   fairness: bool = False
-  federated: FederatedLinear = FederatedLinear()
+  federated: learning.FederatedLinear = learning.FederatedLinear()
   masks: Masks = Masks()

@@ -10,6 +10,7 @@ from typing import Any
 from binaries.config import changing
 from binaries.config import command_line
 from binaries.config import programs
+from binaries.config import repeating
 from binaries.config import run_config
 from tff_ssl.computing import docstrings
 from tff_ssl.computing import kinds
@@ -106,7 +107,7 @@ def _default(value: Any) -> str:
     return ''
   if dataclasses.is_dataclass(value):
     return kinds.to_text(value)
-  return changing.text(value)
+  return repeating.text(value)
 
 
 def _flag(name: str, default: str, text: str) -> str:

@@ -39,15 +39,15 @@ def _changes(
       continue
     own, before = _value(config, name), _value(base, name)
     if dataclasses.is_dataclass(own):
-      if text := _fields(config, name, own, before):
-        yield name, text
+      if fields := _fields(config, name, own, before):
+        yield name, fields
     elif name == 'clients_per_round':
       # A cohort has one size, and all_if_fewer is no flag.
       is_given = own != before or not config.all_if_fewer or base.participation
       if is_given and config.participation is None:
-        yield name, changing.text(own)
+        yield name, text(own)
     elif own != before and not _is_left_out(config, name):
-      yield name, changing.text(own)
+      yield name, text(own)
 
 
 def _is_left_out(config: run_config.RunConfig, name: str) -> bool:
@@ -78,3 +78,10 @@ def _fields(config: run_config.RunConfig, name: str, own: Any, before: Any) -> s
   ]
   parts = [kind, ','.join(texts)] if is_other else [','.join(texts)]
   return ':'.join(filter(None, parts))
+
+
+def text(value: Any) -> str:
+  """Returns the value of a flag that is one field as `changing.simple` reads it."""
+  if isinstance(value, tuple):
+    return ','.join(map(kinds.value_text, value))
+  return kinds.value_text(value)

@@ -15,14 +15,14 @@ from binaries.config import aggregations
 from binaries.config import data as data_lib
 from binaries.config import encoders
 from binaries.config import evaluations
-from binaries.config import methods
 from binaries.config import objectives
-from binaries.config import roles
 from binaries.config import runtimes
-from binaries.config import training
 from tff_ssl.computing import json_kinds
 from tff_ssl.computing import kinds
 from tff_ssl.runs import removed
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
+from tff_ssl.settings import roles
 
 ROUNDS, _SIGNALS = 'rounds', 'evaluation.signals_every'
 # NumPy takes none below 0; TensorFlow takes 64 bits (`computing.seeds`).
@@ -79,10 +79,10 @@ class RunConfig(kinds.Kind):
   participation: kinds.Share | None = None
   encoder: encoders.Encoder = encoders.ResNet('resnet8')
   augmentation: str = 'byol_no_blur'
-  # `training.Clients`, or `training.StepClients` if the method takes steps.
-  clients: Any = training.SgdClients()
-  server: training.Server = training.SgdServer()
-  labels: training.ServerLabels = training.ServerLabels()
+  # `learning.Clients`, or `learning.StepClients` if the method takes steps.
+  clients: Any = learning.SgdClients()
+  server: learning.Server = learning.SgdServer()
+  labels: learning.ServerLabels = learning.ServerLabels()
   aggregation: aggregations.Aggregation = aggregations.Plain()
   rounds: kinds.Count = 100
   seed: Seed | None = None
@@ -160,6 +160,12 @@ class RunConfig(kinds.Kind):
     """Returns whether the method and the objective use a field, or a part of it."""
     return not any(name == each or name.startswith(f'{each}.') for each in self.unused)
 
+  def check_parts(self) -> None:
+    """Raises ValueError if a part that is used breaks a rule between its fields."""
+    for name, value in vars(self).items():
+      if isinstance(value, kinds.Kind) and self.uses(name):
+        value.check_rules(f' of --{name}')
+
   def settings(self) -> dict[str, Any]:
     """Returns the values of all fields that are used, by name."""
     return {name: value for name, value in roles.flat(self).items() if self.uses(name)}
@@ -176,15 +182,15 @@ class RunConfig(kinds.Kind):
 KINDS: Mapping[str, Mapping[str, type[Any]]] = {
   'objective': objectives.OBJECTIVES,
   'encoder': encoders.ENCODERS,
-  'clients': {**training.CLIENTS, **training.STEPS},
-  'server': training.SERVERS,
+  'clients': {**learning.CLIENTS, **learning.STEPS},
+  'server': learning.SERVERS,
   'aggregation': aggregations.AGGREGATIONS,
   'runtime': runtimes.RUNTIMES,
 }
 # Fields that are one dataclass.
 PARTS: Mapping[str, type[Any]] = {
   'data': data_lib.Data,
-  'labels': training.ServerLabels,
+  'labels': learning.ServerLabels,
   'evaluation': evaluations.Evaluation,
 }
 
@@ -193,8 +199,8 @@ def clients_of(
   method: methods.Method | type[methods.Method],
 ) -> Mapping[str, type[Any]]:
   """Returns the kinds of clients' training that a method takes."""
-  steps: Mapping[str, type[Any]] = training.STEPS
-  return steps if method.steps else training.CLIENTS
+  steps: Mapping[str, type[Any]] = learning.STEPS
+  return steps if method.steps else learning.CLIENTS
 
 
 def to_json(config: RunConfig) -> collections.OrderedDict[str, Any]:

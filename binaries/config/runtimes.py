@@ -3,8 +3,8 @@
 import dataclasses
 from typing import ClassVar
 
-from binaries.config import roles
 from tff_ssl.computing import kinds
+from tff_ssl.settings import roles
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,12 +17,12 @@ from binaries.config import checks
 from binaries.config import evaluations
 from binaries.config import run_config
 from tasks import task_types
-from tff_ssl.algorithms import federated_linear
 from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import methods
 from tff_ssl.evaluation import scores
 from tff_ssl.partition import partitions
 from tff_ssl.partition import spec
+from tff_ssl.settings import learning
 from tff_ssl.simulation import client_heads
 
 _OF_CLIENTS = {method_names.FEDERATED_LINEAR, method_names.ONE_ROUND}
@@ -49,7 +49,7 @@ def check(config: run_config.RunConfig, added: evaluations.Additions) -> None:
     ValueError: If something does nothing, or the partition has no fairness.
   """
   is_federated = method_names.FEDERATED_LINEAR in config.evaluation.methods
-  if added.federated != evaluations.FederatedLinear() and not is_federated:
+  if added.federated != learning.FederatedLinear() and not is_federated:
     raise ValueError(
       '--federated is given, but the evaluation has no '
       f'{method_names.FEDERATED_LINEAR}; it must be one of its methods.'
@@ -113,7 +113,7 @@ def probe(
   config: run_config.RunConfig,
   task: task_types.Task,
   partition: partitions.Partition,
-  given: evaluations.FederatedLinear,
+  given: learning.FederatedLinear,
 ) -> methods.Federated:
   """Returns what trains the linear probe with FedAvg.
 
@@ -123,16 +123,14 @@ def probe(
     partition: Client id -> positions of the classified examples or cases.
     given: How it trains.
   """
-  own = federated_linear.FederatedLinearConfig(
-    given.rounds,
-    given.epochs,
-    given.batch_size,
-    given.learning_rate,
-    seed=config.random_seed,
-  )
   cohort = data.cohort_size(config, len(partition))
   return client_heads.FederatedProbe(
-    partition, task.num_classes, cohort, own, config.runtime.packs
+    partition,
+    task.num_classes,
+    cohort,
+    given,
+    config.random_seed,
+    config.runtime.packs,
   ).fit
 
 

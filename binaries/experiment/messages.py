@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from binaries.building import data
-from binaries.building import training
 from binaries.config import run_config
+from tff_ssl.algorithms.labels_at_server import server_training
 from tff_ssl.execution import failures
-from tff_ssl.federated import local_training
 from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import fixmatch
 from tff_ssl.partition import describe
 from tff_ssl.runs import run_folder
+from tff_ssl.settings import learning
 
 # Fewer examples than this are too few for batch norm.
 _FEW = 8
@@ -109,7 +109,7 @@ def warn_of_batches(
   """
   if config.method.steps or not config.uses('clients.batch_size'):
     return
-  plan = training.plan(config)
+  plan = config.clients
   mixes = batch_norm_statistics.mixes_examples(objective)
   # Many clients have the same size.
   of_size = {size: plan.batch_sizes(size, mixes) for size in set(sizes) if size}
@@ -133,17 +133,17 @@ def warn_of_batches(
 
 
 def warn_of_server_batches(
-  plan: local_training.LocalPlan, objective: Any, examples: int
+  labels: learning.ServerLabels, objective: Any, examples: int
 ) -> None:
   """Warns on stderr if batch norm would normalise few of the server's examples.
 
   Args:
-    plan: How the server trains.
+    labels: How the server trains.
     objective: What it minimises.
     examples: Number of its labelled examples.
   """
   mixes = batch_norm_statistics.mixes_examples(objective)
-  least = min(plan.batch_sizes(examples, mixes))
+  least = min(server_training.as_clients(labels).batch_sizes(examples, mixes))
   if mixes and least < _FEW:
     _warn(
       f'batch norm normalises a batch of {least} of the {examples} examples at the '

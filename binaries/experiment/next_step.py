@@ -4,12 +4,12 @@ import os
 
 from binaries.config import changing
 from binaries.config import encoders
-from binaries.config import methods
 from binaries.config import run_config
 from tasks import registry
 from tff_ssl.reporting import advice
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
+from tff_ssl.settings import personal
 
 # Factors of proposed rates and rounds, and images of a proposed round.
 _RATE, _MORE, _IMAGES = 10.0, 3, 256
@@ -53,7 +53,7 @@ def cures(
   # More rounds, or another rate, cost the budget of a private run.
   is_measured = not (config.is_private or config.uses('labels'))
   is_other = config.objective.labelled or config.task in registry.PAIRS
-  if not is_measured or is_other or isinstance(config.method, methods.Personal):
+  if not is_measured or is_other or isinstance(config.method, personal.Personal):
     return {}, None
   again = ' and a new --run_dir' if run_config.why_rounds_are_fixed(config) else ''
   by_server = config.uses('server') and config.server.kind != 'sgd'

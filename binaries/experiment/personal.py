@@ -17,7 +17,6 @@ import numpy as np
 
 from binaries.building import data
 from binaries.building import evaluation
-from binaries.config import evaluations
 from binaries.config import run_config
 from binaries.experiment import encoder_card
 from binaries.experiment import evaluation_clients
@@ -35,6 +34,7 @@ from tff_ssl.reporting import plain_text
 from tff_ssl.runs import personal_models
 from tff_ssl.runs import round_table as csv_lib
 from tff_ssl.runs import run_folder
+from tff_ssl.settings import learning
 
 _ACCURACY = '/accuracy'
 _NOT_PRIVATE = (
@@ -104,7 +104,7 @@ class Personal:
     federated = None
     if method_names.FEDERATED_LINEAR in (config.evaluation.personal or ()):
       federated = evaluation_clients.probe(
-        config, task, partition, evaluations.FederatedLinear()
+        config, task, partition, learning.FederatedLinear()
       )
     return personal_encoders.PersonalEvaluation(
       data.held(config, task, task.train, partition, source),

@@ -21,7 +21,6 @@ from binaries.config import changing
 from binaries.config import checks
 from binaries.config import programs
 from binaries.config import repeating
-from binaries.config import roles
 from binaries.config import run_config
 from binaries.config import runtimes
 from binaries.experiment import encoder_card
@@ -42,6 +41,7 @@ from tff_ssl.runs import loop
 from tff_ssl.runs import number_trackers
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs import run_folder
+from tff_ssl.settings import roles
 
 # Operations of the kNN during training, as a share of the training's own.
 _WATCHING = 0.02

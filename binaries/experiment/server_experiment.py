@@ -80,7 +80,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   if has_clients:
     messages.warn_of_batches(config, objective, sizes)
   messages.warn_of_server_batches(
-    building.server_plan(config).local, problem.supervised, len(sides.server.train)
+    config.labels, problem.supervised, len(sides.server.train)
   )
   process = processes.build(
     algorithm.build(config, objective, problem),

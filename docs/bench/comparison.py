@@ -7,7 +7,6 @@ from typing import Any
 
 from binaries.building import encoders
 from binaries.building import execution
-from binaries.building import training
 from binaries.config import run_config
 from docs.bench import experiments
 from docs.bench import measure
@@ -68,8 +67,7 @@ def _cohorts(
 ) -> list[workloads.Workload]:
   if options.regime is not None:
     return [workloads.REGIMES[options.regime]]
-  local = training.plan(config)
-  return [workloads.Workload(**each, local=local) for each in sizes]
+  return [workloads.Workload(**each, local=config.clients) for each in sizes]
 
 
 def _measure(

@@ -5,7 +5,7 @@ so that weights stay finite on noise; any rate costs the same.
 """
 
 import collections
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 from typing import Any, NamedTuple
 
@@ -23,7 +23,6 @@ from tff_ssl.augment import configs
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor as predictor_lib
 from tff_ssl.encoders import projector
-from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import phases
 from tff_ssl.objectives import byol
@@ -33,6 +32,8 @@ from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import teacher_student
+from tff_ssl.settings import learning
+from tff_ssl.settings import personal
 
 _LEARNING_RATE = 1e-3
 # Classes of a classifier that sees no label.
@@ -53,14 +54,16 @@ class Problem:
 
   model: dual_encoder.Siamese
   clients: workloads.Clients
-  local: local_training.LocalPlan
+  local: learning.AnyClients
   seed: int
   objective: str = 'simclr'
 
   @property
-  def training(self) -> fedavg.FedAvgConfig:
+  def training(self) -> fedavg.Training:
     """How clients train: at the server's learning rate."""
-    return fedavg.FedAvgConfig(self.local, _LEARNING_RATE, seed=self.seed)
+    return fedavg.Training(
+      dataclasses.replace(self.local, learning_rate=_LEARNING_RATE), seed=self.seed
+    )
 
 
 class Experiment(NamedTuple):
@@ -80,19 +83,19 @@ class Method(NamedTuple):
   """An algorithm as it is measured.
 
   Attributes:
-    build: (objective, server's optimizer, configuration) -> the algorithm.
-    configure: Returns the configuration.
+    build: (objective, server's optimizer, other arguments) -> the algorithm.
+    configure: Returns the other arguments.
     objective: A name in `OBJECTIVES`; none: any.
   """
 
   build: Callable[..., phases.Algorithm]
-  configure: Callable[[Problem], Any]
+  configure: Callable[[Problem], Sequence[Any]]
   objective: str | None = None
 
 
 def server_optimizer() -> Any:
   """Returns the optimizer that applies an update, on both sides."""
-  return optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', _LEARNING_RATE))
+  return optimizers.build_optimizer(learning.SgdServer(_LEARNING_RATE))
 
 
 def _predictor(model: dual_encoder.Siamese) -> network.Network:
@@ -131,7 +134,8 @@ def _fedsup(problem: Problem) -> Experiment:
     student,
     teacher,
     collections.OrderedDict(element, label=tf.TensorSpec([], tf.int32)),
-    fedsup.FedSupConfig(problem.training, grouping=grouping.FEDAVG),
+    problem.training,
+    grouping=grouping.FEDAVG,
   )
   values = {
     teacher_student.TEACHER: algorithm.initial().global_model_weights.trainable,
@@ -148,17 +152,19 @@ def _fedsup(problem: Problem) -> Experiment:
 # backward, and forward through the cluster's model (4); and forward through the local
 # and both clusters' models to choose a cluster (3).
 METHODS: Mapping[str, Method] = collections.OrderedDict(
-  dcco=Method(dcco.dcco, lambda own: dcco.DCCOConfig(seed=own.seed), 'cco'),
+  dcco=Method(dcco.dcco, lambda own: [None, None, own.seed], 'cco'),
   fedavg=Method(
     fedavg.fedavg,
-    lambda own: dataclasses.replace(own.training, client_learning_rate=1.0),
+    lambda own: [
+      fedavg.Training(dataclasses.replace(own.local, learning_rate=1.0), own.seed)
+    ],
   ),
-  fedema=Method(fedema.fedema, lambda own: fedema.FedEMAConfig(own.training), 'byol'),
+  fedema=Method(fedema.fedema, lambda own: [personal.FedEMA(), own.training], 'byol'),
   per_ssfl=Method(
-    per_ssfl.per_ssfl, lambda own: per_ssfl.PerSSFLConfig(own.training), 'simsiam'
+    per_ssfl.per_ssfl, lambda own: [personal.Per(), own.training], 'simsiam'
   ),
   featarc=Method(
-    featarc.featarc, lambda own: featarc.FeatARCConfig(training=own.training), 'simclr'
+    featarc.featarc, lambda own: [personal.Featarc(), own.training], 'simclr'
   ),
 )
 _FEDSUP = 'fedsup'
@@ -175,5 +181,5 @@ def build(problem: Problem, name: str) -> Experiment:
     return _fedsup(problem)
   method = METHODS[name]
   objective = OBJECTIVES[method.objective or problem.objective](problem.model)
-  config = method.configure(problem)
-  return Experiment(method.build(objective, server_optimizer(), config), objective)
+  arguments = method.configure(problem)
+  return Experiment(method.build(objective, server_optimizer(), *arguments), objective)

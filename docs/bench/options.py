@@ -5,11 +5,11 @@ from typing import Literal
 
 from binaries.config import changing
 from binaries.config import command_line
-from binaries.config import methods
 from binaries.config import objectives
 from binaries.config import run_config
-from binaries.config import training
 from tff_ssl.computing import kinds
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
 
 # Sizes of a cohort, and those that it has if they are not given.
 _COHORT = ('clients', 'examples_per_client', 'population')
@@ -64,7 +64,7 @@ def config(options: Options) -> run_config.RunConfig:
   known = run_config.RunConfig(
     methods.FedAvg(),
     objectives.Simclr(projector=(256, 256, 256)),
-    clients=training.SgdClients(batch_size=options.batch_size),
+    clients=learning.SgdClients(batch_size=options.batch_size),
     rounds=options.rounds,
   )
   known = changing.changed(

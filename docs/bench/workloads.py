@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tff_ssl.federated import local_training
 from tff_ssl.partition import partitions
+from tff_ssl.settings import learning
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import cohort_sampling
 from tff_ssl.simulation import simulated_clients
@@ -36,9 +36,7 @@ class Workload:
 
   clients: int
   examples_per_client: int | None
-  local: local_training.LocalPlan = dataclasses.field(
-    default_factory=local_training.LocalPlan
-  )
+  local: learning.AnyClients = dataclasses.field(default_factory=learning.SgdClients)
   population: int | None = None
 
   def sizes(self, seed: int) -> np.ndarray:
@@ -57,7 +55,7 @@ class Workload:
 # cases of a clinic.
 REGIMES: Mapping[str, Workload] = collections.OrderedDict(
   A=Workload(128, 4),
-  B=Workload(5, 500, local_training.LocalPlan(batch_size=50)),
+  B=Workload(5, 500, learning.SgdClients(batch_size=50)),
   C=Workload(512, 1),
   D=Workload(256, None),
 )

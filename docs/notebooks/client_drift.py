@@ -41,14 +41,13 @@ from tff_ssl.augment import byol
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry as encoders
-from tff_ssl.federated import local_training
 from tff_ssl.federated import replay
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import supervised
-from tff_ssl.optimization import local
 from tff_ssl.partition import spec
 from tff_ssl.reporting import look
+from tff_ssl.settings import learning
 from tff_ssl.simulation import client_data
 
 
@@ -86,7 +85,7 @@ objectives = {
   'Dec-SSL': simclr.SimclrObjective(siamese, temperature=0.5),
   'Dec-SLRep': supervised.SupervisedObjective(encoder, head, byol.by_name('flip')),
 }
-plan = local_training.LocalPlan(EPOCHS, 64, optimizer=local.LocalOptimizer('adam'))
+plan = learning.AdamClients(learning_rate=1e-3, epochs=EPOCHS, batch_size=64)
 
 
 def models(objective, seed):
@@ -95,7 +94,7 @@ def models(objective, seed):
   dealt = spec.build('skew:beta=0,clients=5', train.label, train.holder, seed)
   data = client_data.ArrayClientData(train.image, train.example_id, dealt, train.label)
   cohort = [data.examples(data.positions(name)) for name in data.client_ids]
-  config = fedavg.FedAvgConfig(plan, client_learning_rate=1e-3, seed=seed)
+  config = fedavg.Training(plan, seed)
   server_optimizer = tff.learning.optimizers.build_sgdm(1.0)
   rounds = replay.Replay(fedavg.fedavg(objective, server_optimizer, config))
   state = rounds.initialize()

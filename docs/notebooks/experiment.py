@@ -22,14 +22,14 @@ FOLDER = 'runs/notebook'
 import dataclasses
 
 from binaries import experiment
-from binaries import fedema
 from binaries.config import encoders
 from binaries.config import evaluations
-from binaries.config import methods
 from binaries.config import objectives
 from binaries.config import run_config
-from binaries.config import training
 from tff_ssl.reporting import run_reader
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
+from tff_ssl.settings import personal
 
 # %% [markdown]
 # ## A run as a value
@@ -47,13 +47,13 @@ fedavg = run_config.RunConfig(
   partition=f'dirichlet:alpha=0,examples={EXAMPLES}',
   clients_per_round=4,
   encoder=encoders.ResNet('resnet8', width=WIDTH, norm='batch'),
-  clients=training.SgdClients(learning_rate=0.3, momentum=0.9, batch_size=32),
+  clients=learning.SgdClients(learning_rate=0.3, momentum=0.9, batch_size=32),
   rounds=ROUNDS,
   evaluation=evaluations.Evaluation(methods=('knn', 'linear'), label_fractions=(0.1,)),
   run_dir=f'{FOLDER}/fedavg',
 )
 own = dataclasses.replace(
-  fedavg, method=fedema.FedEMA(tau=0.7), run_dir=f'{FOLDER}/fedema'
+  fedavg, method=personal.FedEMA(tau=0.7), run_dir=f'{FOLDER}/fedema'
 )
 
 # %% [markdown]

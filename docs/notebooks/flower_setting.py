@@ -116,12 +116,11 @@ import tensorflow_federated as tff
 
 from tff_ssl.algorithms import fedavg
 from tff_ssl.execution import contexts
-from tff_ssl.federated import local_training
 from tff_ssl.federated import processes
-from tff_ssl.optimization import local
 from tff_ssl.partition import spec
 from tff_ssl.runs import loop
 from tff_ssl.runs import run_folder
+from tff_ssl.settings import learning
 from tff_ssl.simulation import client_data
 
 # Partitions, and Flower's accuracies in per cent.
@@ -130,8 +129,9 @@ PARTITIONS = {
   'dirichlet': ('shares:alpha=0.5,clients=10,min_examples=10', '88.09 ± 0.29'),
   'two_labels': ('classes:per_client=2,clients=10', '78.10 ± 2.51'),
 }
-optimizer = local.LocalOptimizer(momentum=0.9, weight_decay=1e-5)
-plan = local_training.LocalPlan(epochs=10, batch_size=64, optimizer=optimizer)
+LOCAL = learning.SgdClients(
+  learning_rate=0.01, momentum=0.9, weight_decay=1e-5, epochs=10, batch_size=64
+)
 classify = tf.function(Network().classify, autograph=False)
 
 
@@ -151,7 +151,7 @@ def best_accuracy(path, partition, seed):
     fedavg.fedavg(
       Network(),
       tff.learning.optimizers.build_sgdm(1.0),
-      fedavg.FedAvgConfig(plan, client_learning_rate=0.01, seed=seed),
+      fedavg.Training(LOCAL, seed),
     ),
     clients.element_type_structure,
   )

@@ -70,10 +70,10 @@ with (folder / 'manifest.csv').open('w', newline='') as file:
 from binaries import experiment
 from binaries.config import data
 from binaries.config import encoders
-from binaries.config import methods
 from binaries.config import objectives
 from binaries.config import run_config
-from binaries.config import training
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
 
 experiment.run(
   run_config.RunConfig(
@@ -84,7 +84,7 @@ experiment.run(
     augmentation='mild',
     clients_per_round=HOLDERS_PER_ROUND,
     encoder=encoders.ResNet('resnet8', width=WIDTH),
-    clients=training.SgdClients(learning_rate=0.1),
+    clients=learning.SgdClients(learning_rate=0.1),
     rounds=ROUNDS,
     run_dir=RUN,
   )

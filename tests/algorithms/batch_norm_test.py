@@ -23,10 +23,11 @@ from tff_ssl.federated import processes
 from tff_ssl.federated import vectorized_clients
 from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import supervised
+from tff_ssl.settings import learning
 
 _SPLIT = harness.split([3, 0, 5, 4])
-_PLAN = local_training.LocalPlan(epochs=2, batch_size=3)
 _RATE = 0.1
+_PLAN = learning.SgdClients(learning_rate=_RATE, epochs=2, batch_size=3)
 
 
 def _encode(ops, x):
@@ -46,7 +47,7 @@ _PIXELS = 'encoder/pixels/population'
 
 
 def _fedavg(optimizer=harness.ADAM, packed=False, plan=_PLAN):
-  config = fedavg.FedAvgConfig(plan, _RATE, seed=harness.SEED)
+  config = fedavg.Training(plan, harness.SEED)
   return harness.build_fedavg(_OBJECTIVE, optimizer, config, packed)
 
 
@@ -129,10 +130,10 @@ def test_packed_clients_leave_the_same_statistics(tff_context):
 
 
 def test_centralized_training_is_fedavg_with_one_client(tff_context):
-  one = optimizers.OptimizerConfig('sgd', 1.0)
+  one = learning.SgdServer()
   federated = _fedavg(one)
   central = centralized_training.CentralizedTraining(
-    _OBJECTIVE, _PLAN, lambda _: tf.constant(_RATE), harness.SEED
+    _OBJECTIVE, fedavg.Training(_PLAN, harness.SEED)
   )
   cohorts = [harness.cohort([range(12)]), harness.cohort([range(7)])]
   expected, _ = harness.rounds_of(federated, cohorts)
@@ -154,7 +155,7 @@ def test_centralized_steps_take_the_statistics_of_their_batch():
 
 
 def test_clients_are_not_computed_side_by_side():
-  plan = local_training.LocalPlan()
+  plan = learning.SgdClients()
   head = projector.build_linear(harness.encoder().output_dim, tiny.NUM_CLASSES)
   group = supervised.SupervisedObjective(harness.encoder(), head, byol.by_name('none'))
   assert vectorized_clients.only_step(group, plan) is not None
@@ -163,7 +164,7 @@ def test_clients_are_not_computed_side_by_side():
 
 def test_clients_with_state_send_statistics_as_those_without(tff_context):
   """FedSSL over an objective that keeps nothing is FedAvg, with batch norm too."""
-  config = fedavg.FedAvgConfig(_PLAN, _RATE, seed=harness.SEED)
+  config = fedavg.Training(_PLAN, harness.SEED)
   process = harness.build_fed_ssl(_OBJECTIVE, harness.ADAM, config)
   cohorts = [harness.cohort(_SPLIT), harness.cohort([[], []]), harness.cohort([[1, 2]])]
   expected, theirs = harness.rounds_of(_fedavg(), cohorts)
@@ -182,7 +183,6 @@ def test_dcco_refuses_batch_norm():
       dcco.dcco(
         harness.cco(batch_norm=True),
         optimizers.build_optimizer(harness.SGD),
-        dcco.DCCOConfig(),
       ),
       harness.ELEMENT,
     )
@@ -191,8 +191,8 @@ def test_dcco_refuses_batch_norm():
 @pytest.mark.long
 def test_a_last_batch_is_left_out_packed_and_centralized_too(tff_context):
   """Six examples in batches of five: one is less than a quarter."""
-  plan = local_training.LocalPlan(epochs=2, batch_size=5)
-  one = optimizers.OptimizerConfig('sgd', 1.0)
+  plan = learning.SgdClients(epochs=2, batch_size=5)
+  one = learning.SgdServer()
   apart, packed = (_fedavg(one, is_packed, plan) for is_packed in (False, True))
   central = centralized_training.CentralizedTraining(
     _OBJECTIVE, plan, lambda _: tf.constant(_RATE), harness.SEED
@@ -217,7 +217,7 @@ def test_a_last_batch_is_left_out_packed_and_centralized_too(tff_context):
   for weights, loss in found:
     np.testing.assert_allclose(weights, harness.flat(trained.params), rtol=1e-4)
     assert float(loss) == pytest.approx(float(trained.metrics['loss']), rel=1e-4)
-  never = dataclasses.replace(plan, drop_last='never')
+  never = dataclasses.replace(plan, drop_last_batch='never')
   other = local_training.train(
     _OBJECTIVE, never, params, batch, harness.round_seed(0), _RATE
   )

@@ -11,6 +11,7 @@ from tests.algorithms.statistics import dcco_reference
 from tests.objectives import warming
 from tff_ssl.algorithms import centralized
 from tff_ssl.federated import optimizers
+from tff_ssl.settings import learning
 
 
 @functools.cache
@@ -59,7 +60,7 @@ def test_statistics_that_are_not_finite_change_nothing():
   """The gradient is finite: weights of 1e25 overflow in the squares of activations."""
   process = centralized.Centralized(
     harness.cco(batch_norm=True),
-    optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1e25)),
+    optimizers.build_optimizer(learning.SgdServer(1e25)),
   )
   states, metrics = harness.rounds_of(process, [harness.cohort([range(12)])])
   assert int(metrics[0]['client_work']['nonfinite_batches']) == 1
@@ -86,7 +87,7 @@ def test_objectives_receive_the_round(total, expected):
   """With rate 1, w is 2 - (1 + 2 + 3) / total, which is 1 where it is unknown."""
   process = centralized.Centralized(
     warming.Warming(),
-    optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0)),
+    optimizers.build_optimizer(learning.SgdServer()),
     total_rounds=total,
   )
   states, _ = harness.rounds_of(process, [harness.cohort(harness.split([5, 7]))] * 3)
@@ -104,7 +105,7 @@ def test_a_single_example_is_a_step():
   """Of rate 1 and gradient 1 / total at its first round: see `warming`."""
   process = centralized.Centralized(
     warming.Warming(),
-    optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0)),
+    optimizers.build_optimizer(learning.SgdServer()),
   )
   states, metrics = harness.rounds_of(process, [harness.cohort([[3]])])
   assert harness.weights(process, states[1]) < harness.weights(process, states[0])

@@ -7,30 +7,20 @@ from tests.algorithms import harness
 from tests.objectives import warming
 from tff_ssl.algorithms import centralized_training
 from tff_ssl.algorithms import fedavg
-from tff_ssl.federated import local_training
-from tff_ssl.federated import optimizers
-from tff_ssl.optimization import local
-from tff_ssl.optimization import schedules
+from tff_ssl.settings import learning
 
-_PLAN = local_training.LocalPlan(
-  epochs=2, batch_size=5, optimizer=local.LocalOptimizer('adam')
-)
-_RATE = schedules.Steps(0.01, (1,))
+_CLIENTS = learning.AdamClients(0.01, 'steps', steps=(1,), epochs=2, batch_size=5)
+_TRAINING = fedavg.Training(_CLIENTS, harness.SEED)
 
 
 def _centralized():
-  return centralized_training.CentralizedTraining(
-    harness.cco(), _PLAN, _RATE, harness.SEED
-  )
+  return centralized_training.CentralizedTraining(harness.cco(), _TRAINING)
 
 
 def test_objectives_receive_the_round():
   """Two rounds of two epochs of one batch, rate 1: 2 - 2 x (1 + 2) / 10."""
   process = centralized_training.CentralizedTraining(
-    warming.Warming(),
-    local_training.LocalPlan(epochs=2),
-    schedules.Constant(1.0),
-    total_rounds=10,
+    warming.Warming(), fedavg.Training(learning.SgdClients(1.0, epochs=2), rounds=10)
   )
   states, _ = harness.rounds_of(process, [harness.cohort([range(12)])] * 2)
   assert harness.weights(process, states[-1])[0] == pytest.approx(1.4)
@@ -39,8 +29,8 @@ def test_objectives_receive_the_round():
 def test_it_is_fedavg_with_one_client(tff_context):
   federated = harness.build_fedavg(
     harness.cco(),
-    optimizers.OptimizerConfig('sgd', 1.0),
-    fedavg.FedAvgConfig(_PLAN, _RATE, seed=harness.SEED),
+    learning.SgdServer(),
+    _TRAINING,
   )
   together = harness.cohort([range(12)])
   expected, expected_metrics = harness.rounds_of(federated, [together] * 2)
@@ -65,7 +55,7 @@ def test_it_is_fedavg_with_one_client(tff_context):
 def test_a_round_that_can_not_be_used_changes_nothing(value):
   """The statistics of batch norm neither, which no examples would make of nothing."""
   process = centralized_training.CentralizedTraining(
-    harness.cco(batch_norm=True), _PLAN, _RATE, harness.SEED
+    harness.cco(batch_norm=True), _TRAINING
   )
   state = process.initialize()
   data = harness.cohort([[]])[0] if value is None else harness.broken([0, 1, 2], value)
@@ -93,7 +83,7 @@ def test_there_is_no_round_without_a_data_set():
 
 def test_a_single_example_is_a_step():
   process = centralized_training.CentralizedTraining(
-    warming.Warming(), local_training.LocalPlan(), schedules.Constant(1.0)
+    warming.Warming(), fedavg.Training()
   )
   states, metrics = harness.rounds_of(process, [harness.cohort([[3]])])
   assert harness.weights(process, states[1]) < harness.weights(process, states[0])

@@ -13,13 +13,14 @@ from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.federated import vectorized_clients
 from tff_ssl.objectives import simclr
+from tff_ssl.settings import learning
 
 # One client has nothing, one nothing finite; sizes with several clients and with one.
 _SIZES = [1, 0, 2, 1, 2, 1, 2, 3]
 _BROKEN = 4
 _CLIP = 0.5
 # Of steps that float32 does not round off the weights.
-_SGD = optimizers.OptimizerConfig('sgd', 1.0)
+_SGD = learning.SgdServer()
 # Hardly any noise: what is left of a comparison are the clipped sums.
 _PRIVATE = aggregations.private(1e-9, _CLIP, _CLIP, metrics_clip=_CLIP)
 
@@ -42,13 +43,12 @@ def _build(name, packed=False, aggregation=_PRIVATE):
   element = harness.PACKS if packed else harness.ELEMENT
   if name == 'fedavg':
     objective = simclr.SimclrObjective(harness.model())
-    config = fedavg.FedAvgConfig(seed=harness.SEED)
+    config = fedavg.Training(seed=harness.SEED)
     return processes.build(
       fedavg.fedavg(objective, optimizer, config), element, aggregation
     )
-  config = dcco.DCCOConfig(seed=harness.SEED)
   return processes.build(
-    dcco.dcco(harness.cco(name), optimizer, config), element, aggregation
+    dcco.dcco(harness.cco(name), optimizer, seed=harness.SEED), element, aggregation
   )
 
 
@@ -113,7 +113,7 @@ def test_noise_does_not_tell_who_was_discarded(tff_context, packed):
 def test_each_client_of_fedavg_sends_what_it_sends_alone():
   """Three clients of two examples, whose values are kept apart for the clipping."""
   objective = simclr.SimclrObjective(harness.model())
-  function = fedavg.client_function(objective, fedavg.FedAvgConfig(seed=harness.SEED))
+  function = fedavg.client_function(objective, fedavg.Training(seed=harness.SEED))
   shared = {
     'params': server.initial_weights(objective, harness.SEED).trainable,
     'seed': harness.round_seed(0),
@@ -143,12 +143,12 @@ def test_each_client_of_fedavg_sends_what_it_sends_alone():
 
 def test_which_functions_compute_all_clients_in_one_pass():
   cco = harness.cco()
-  config = dcco.DCCOConfig()
   assert dcco.encode(cco).per_client_fn is not None
-  assert dcco.train(cco, config).per_client_fn is not None
-  assert dcco.train(cco, dcco.DCCOConfig(local_steps=2)).per_client_fn is None
+  assert dcco.train(cco, learning.StepClients()).per_client_fn is not None
+  two = learning.StepClients(local_steps=2)
+  assert dcco.train(cco, two).per_client_fn is None
   contrast = simclr.SimclrObjective(harness.model())
-  plan = fedavg.FedAvgConfig().local
+  plan = fedavg.Training().clients
   assert vectorized_clients.each_only_step(contrast, plan) is not None
   batch_norm = simclr.SimclrObjective(harness.model(batch_norm=True))
   assert vectorized_clients.each_only_step(batch_norm, plan) is None

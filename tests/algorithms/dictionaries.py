@@ -14,6 +14,7 @@ from tff_ssl.algorithms import fedca
 from tff_ssl.federated import server
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dictionary_contrast
+from tff_ssl.settings import methods
 
 # Of the clients of `labels.CLIENTS`, which hold 1, 2, 3, 4 and 2 examples; client 5 is
 # never there.
@@ -33,8 +34,9 @@ def base():
   return harness.encoder().init((7, 8))
 
 
-def config(slots: int = SLOTS, **options) -> fedca.FedCAConfig:
-  return fedca.FedCAConfig(POPULATION, slots, labels.CLIENT_CONFIG, **options)
+def config(slots: int = SLOTS, training=labels.CLIENT_CONFIG):
+  """Returns the arguments of `fedca` after the optimizer."""
+  return methods.FedCA(slots), training, POPULATION
 
 
 def examples():
@@ -49,7 +51,7 @@ def batch(number: int, size: int | None = None):
 
 def context(minimised, plan, full: bool = False):
   """Returns what clients are given: of the dictionary nothing, or all."""
-  given = fedca.initial_context(minimised, plan, base())
+  given = fedca.initial_context(minimised, plan[0], plan[-1], base())
   if full:
     shape = given[dictionary_contrast.ROWS].shape
     rows = np.random.default_rng(2).normal(size=shape).astype(np.float32)
@@ -70,7 +72,7 @@ def visit(number, plan=None, minimised=None, full=True, size=None, **options):
   """Returns what a client sends."""
   minimised, plan = minimised or objective(), plan or config()
   given = shared(context(minimised, plan, full), **options)
-  function = fedca.client_function(minimised, plan)
+  function = fedca.client_function(minimised, *plan)
   return sends(function, given, batch(number, size))
 
 
@@ -89,11 +91,13 @@ def sum_of(result):
   )
 
 
-def algorithm(optimizer, training: fedavg.FedAvgConfig):
+def algorithm(optimizer, training: fedavg.Training):
   """Returns an algorithm with a dictionary and a base model."""
   return fedca.fedca(
     dictionary_contrast.FedCAObjective(harness.model(), alignment_weight=0.5),
     optimizer,
-    fedca.FedCAConfig(numbered.POPULATION, 2, training),
+    methods.FedCA(2),
+    training,
+    numbered.POPULATION,
     base(),
   )

@@ -12,20 +12,18 @@ from tests.algorithms import harness
 from tff_ssl.aggregators import communication
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
-from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import moco
 from tff_ssl.objectives import simsiam
+from tff_ssl.settings import learning
 
 _RATE, _EPOCHS = 0.05, 2
-_CONFIG = fedavg.FedAvgConfig(
-  local_training.LocalPlan(epochs=_EPOCHS),
-  client_learning_rate=_RATE,
-  seed=harness.SEED,
+_CONFIG = fedavg.Training(
+  learning.SgdClients(learning_rate=_RATE, epochs=_EPOCHS), seed=harness.SEED
 )
-_SERVER = optimizers.OptimizerConfig('sgd', 1.0)
+_SERVER = learning.SgdServer()
 _SIZES = [2, 1, 1, 1]
 _MEMBERS = harness.split(_SIZES)
 # Clients come back after rounds without them, in other places.

@@ -10,12 +10,10 @@ from tests.algorithms import harness
 from tests.algorithms import linear_model
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
-from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import packs
 from tff_ssl.federated import processes
-from tff_ssl.optimization import local
-from tff_ssl.optimization import schedules
+from tff_ssl.settings import learning
 
 _ELEMENT = collections.OrderedDict(
   x=tf.TensorSpec([2], tf.float32),
@@ -23,7 +21,7 @@ _ELEMENT = collections.OrderedDict(
   example_id=tf.TensorSpec([], tf.int64),
 )
 _SIZES = (3, 0, 5, 1)
-_FEDAVG = optimizers.OptimizerConfig('sgd', 1.0)
+_FEDAVG = learning.SgdServer()
 
 
 def _clients():
@@ -65,10 +63,10 @@ def _local(w, client, plan, rate):
   start, velocity = w, 0.0
   for _ in range(plan.epochs if len(y) else 0):
     gradient = x.T @ (x @ w - y) / len(y) + plan.proximal_weight * (w - start)
-    gradient = gradient + plan.optimizer.weight_decay * w
-    momentum = plan.optimizer.momentum
+    gradient = gradient + plan.weight_decay * w
+    momentum = plan.momentum
     velocity = momentum * velocity + gradient
-    step = gradient + momentum * velocity if plan.optimizer.nesterov else velocity
+    step = gradient + momentum * velocity if plan.nesterov else velocity
     w = w - rate * step
   return w
 
@@ -77,34 +75,34 @@ def _rounds(w, config, rounds):
   """Returns the weights after each round, by the weighted mean of local updates."""
   result = []
   shares = np.array(_SIZES, np.float64)
-  if config.weighting == 'uniform':
+  if config.clients.weighting == 'uniform':
     shares = (shares > 0).astype(np.float64)
   shares = shares / shares.sum()
   for round in range(rounds):
-    rate = config.client_learning_rate
-    rate = rate(round) if callable(rate) else rate
-    ends = [_local(w, client, config.local, rate) for client in _clients()]
+    own = config.clients
+    rate = own.learning_rate * own.factor ** np.sum(np.array(own.steps) <= round)
+    ends = [_local(w, client, own, rate) for client in _clients()]
     w = shares @ np.array(ends)
     result.append(w)
   return result
 
 
 _CONFIGS = {
-  'one step': fedavg.FedAvgConfig(client_learning_rate=0.25),
-  'uniform': fedavg.FedAvgConfig(client_learning_rate=0.25, weighting='uniform'),
-  'epochs': fedavg.FedAvgConfig(local_training.LocalPlan(epochs=3), 0.25),
-  'scheduled': fedavg.FedAvgConfig(
-    client_learning_rate=schedules.Steps(0.25, (1, 2), factor=0.5)
+  'one step': fedavg.Training(learning.SgdClients(learning_rate=0.25)),
+  'uniform': fedavg.Training(
+    learning.SgdClients(learning_rate=0.25, weighting='uniform')
   ),
-  'proximal': fedavg.FedAvgConfig(
-    local_training.LocalPlan(epochs=3, proximal_weight=0.5), 0.25
+  'epochs': fedavg.Training(learning.SgdClients(learning_rate=0.25, epochs=3)),
+  'scheduled': fedavg.Training(
+    learning.SgdClients(0.25, 'steps', steps=(1, 2), factor=0.5)
   ),
-  'nesterov': fedavg.FedAvgConfig(
-    local_training.LocalPlan(
-      epochs=2,
-      optimizer=local.LocalOptimizer(momentum=0.5, nesterov=True, weight_decay=0.1),
-    ),
-    0.125,
+  'proximal': fedavg.Training(
+    learning.SgdClients(learning_rate=0.25, epochs=3, proximal_weight=0.5)
+  ),
+  'nesterov': fedavg.Training(
+    learning.SgdClients(
+      learning_rate=0.125, epochs=2, momentum=0.5, nesterov=True, weight_decay=0.1
+    )
   ),
 }
 
@@ -123,7 +121,9 @@ def test_a_round_is_the_weighted_mean_of_local_updates(tff_context, name, packed
   assert metrics[0]['client_work']['empty_clients'] == 1
   # The metrics are means over clients, weighted as the updates are.
   targets = [client['y'].mean() if len(client['y']) else 0 for client in _clients()]
-  weights = np.sign(_SIZES) if config.weighting == 'uniform' else np.array(_SIZES)
+  weights = (
+    np.sign(_SIZES) if config.clients.weighting == 'uniform' else np.array(_SIZES)
+  )
   assert metrics[0]['client_work']['target'] == pytest.approx(
     weights @ targets / weights.sum(), rel=1e-5
   )

@@ -9,10 +9,9 @@ import tensorflow_federated as tff
 
 from tests.algorithms import harness
 from tff_ssl.algorithms import fedavg
-from tff_ssl.federated import local_training
 from tff_ssl.federated import processes
 from tff_ssl.objectives import base
-from tff_ssl.optimization import local
+from tff_ssl.settings import learning
 
 _FEATURES, _HIDDEN, _CLASSES = 5, 4, 3
 _SIZES = (3, 5, 1, 8)
@@ -107,12 +106,11 @@ def _of_tff(build, *arguments):
 
 def _of_ours(**fields):
   """Returns the same of our FedAvg, where a batch is all that a client has."""
-  optimizer = local.LocalOptimizer(momentum=_MOMENTUM)
-  plan = local_training.LocalPlan(epochs=_EPOCHS, optimizer=optimizer, **fields)
+  clients = learning.SgdClients(_RATE, epochs=_EPOCHS, momentum=_MOMENTUM, **fields)
   algorithm = fedavg.fedavg(
     _TwoLayers(),
     tff.learning.optimizers.build_sgdm(1.0),
-    fedavg.FedAvgConfig(plan, _RATE),
+    fedavg.Training(clients),
   )
   process = processes.build(algorithm, _ELEMENT)
   cohort = [

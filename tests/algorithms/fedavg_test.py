@@ -35,7 +35,7 @@ def test_nt_xent_of_one_image_has_nothing_to_contrast():
   params = objective.init(tf.constant([0, 1]))
   batch = harness.tensors(harness.take(harness.arrays(), [0]))
   result, _ = harness.visit(
-    fedavg.client_function(objective, fedavg.FedAvgConfig()),
+    fedavg.client_function(objective, fedavg.Training()),
     fedavg.sent_kinds(objective),
     {'params': params, 'seed': tf.constant([2, 3]), 'rate': 1.0},
     batch,
@@ -56,23 +56,10 @@ def test_bytes_are_those_of_one_way_each(tff_context):
   assert work['bytes_up'] == 4 * 4 * (model + weight + counts + loss + 2 * d + d**2)
 
 
-@pytest.mark.parametrize(
-  ('field', 'value'),
-  [
-    ('client_learning_rate', float('inf')),
-    ('client_learning_rate', 0.0),
-    ('weighting', 'size'),
-  ],
-)
-def test_config_names_what_is_out_of_range(field, value):
-  with pytest.raises(ValueError, match=f'{field} is {value!r}'):
-    fedavg.FedAvgConfig(**{field: value})
-
-
 def test_objectives_receive_the_round_and_the_number_of_rounds(tff_context):
   """Steps of 1/4, 2/4, 3/4: a gradient of (round + 1) / rounds at rate 1."""
   optimizer = tff.learning.optimizers.build_sgdm(1.0)
-  config = fedavg.FedAvgConfig(rounds=4)
+  config = fedavg.Training(rounds=4)
   process = processes.build(
     fedavg.fedavg(warming.Warming(), optimizer, config), harness.ELEMENT
   )

@@ -15,11 +15,12 @@ from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import simsiam
+from tff_ssl.settings import learning
 
 _RATE = 0.05
-_PLAN = local_training.LocalPlan(epochs=2)
-_CONFIG = fedavg.FedAvgConfig(_PLAN, client_learning_rate=_RATE, seed=harness.SEED)
-_SERVER = optimizers.OptimizerConfig('sgd', 1.0)
+_PLAN = learning.SgdClients(learning_rate=_RATE, epochs=2)
+_CONFIG = fedavg.Training(_PLAN, harness.SEED)
+_SERVER = learning.SgdServer()
 _SIZES = [3, 2, 4]
 _MEMBERS = harness.split(_SIZES)
 _ROUNDS = [[0, 1], [2, 0], [1, 2]]

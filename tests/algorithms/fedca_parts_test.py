@@ -102,15 +102,13 @@ def test_empty_and_nonfinite_clients_send_zeros():
 
 def test_rows_that_are_not_finite_are_no_part_of_a_mean():
   """A step so long that the model is finite, and what it makes of an image is not."""
-  config = fedca.FedCAConfig(
-    dictionaries.POPULATION, dictionaries.SLOTS, fedavg.FedAvgConfig()
-  )
+  config = dictionaries.config(training=fedavg.Training())
   shared = dictionaries.shared(
     dictionaries.context(dictionaries.objective(), config, full=True)
   )
   shared['rate'] = tf.constant(1e22)
   result = dictionaries.sends(
-    fedca.client_function(dictionaries.objective(), config),
+    fedca.client_function(dictionaries.objective(), *config),
     shared,
     dictionaries.batch(4),
   )

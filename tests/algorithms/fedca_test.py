@@ -26,7 +26,7 @@ def _process(tff_context):
     fedca.fedca(
       dictionaries.objective(),
       optimizers.build_optimizer(harness.SGD),
-      dictionaries.config(),
+      *dictionaries.config(),
       dictionaries.base(),
     ),
     labels.spec(contextual.CLIENT),
@@ -68,7 +68,7 @@ def _rounds(process):
 def test_a_round_is_the_mean_of_what_clients_send(process, rounds):
   """Written out: of each client what `client_function` says, weighted by examples."""
   states, metrics = rounds
-  function = fedca.client_function(dictionaries.objective(), dictionaries.config())
+  function = fedca.client_function(dictionaries.objective(), *dictionaries.config())
   function = dataclasses.replace(
     function, client_fn=harness.for_any_size(function.client_fn)
   )
@@ -147,7 +147,7 @@ def test_rounds_without_dictionary_and_alignment_are_those_of_fedavg(tff_context
     fedca.fedca(
       dictionary_contrast.FedCAObjective(model, alignment_weight=0.0),
       optimizer,
-      dictionaries.config(slots=0),
+      *dictionaries.config(slots=0),
     ),
     element,
   )
@@ -195,7 +195,7 @@ def test_noise_in_the_dictionary_is_refused():
   private = aggregations.private(1.0, 1.0, 1.0)
   with pytest.raises(ValueError, match='The aggregation adds noise, as a private one'):
     processes.build(
-      fedca.fedca(dictionaries.objective(0.0), None, dictionaries.config()),
+      fedca.fedca(dictionaries.objective(0.0), None, *dictionaries.config()),
       labels.spec(contextual.CLIENT),
       private,
     )
@@ -221,5 +221,5 @@ def test_noise_in_the_dictionary_is_refused():
 def test_mismatched_arguments_are_refused(spec, base, message):
   with pytest.raises(ValueError, match=message):
     processes.build(
-      fedca.fedca(dictionaries.objective(), None, dictionaries.config(), base), spec
+      fedca.fedca(dictionaries.objective(), None, *dictionaries.config(), base), spec
     )

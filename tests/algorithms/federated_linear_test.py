@@ -9,6 +9,7 @@ import tensorflow as tf
 from tests.algorithms import harness
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.federated import processes
+from tff_ssl.settings import learning
 
 _N, _D, _CLASSES = 12, 3, 2
 _ELEMENT = collections.OrderedDict(
@@ -16,9 +17,8 @@ _ELEMENT = collections.OrderedDict(
   example_id=tf.TensorSpec([], tf.int64),
   label=tf.TensorSpec([], tf.int32),
 )
-_CONFIG = federated_linear.FederatedLinearConfig(
-  rounds=2, epochs=3, batch_size=None, learning_rate=0.5, momentum=0.9
-)
+# All clients' examples are one batch.
+_CONFIG = learning.FederatedLinear(2, epochs=3, batch_size=_N, learning_rate=0.5)
 
 
 def _examples():
@@ -38,7 +38,7 @@ def _trained(theta, x, label, rate):
     share = np.exp(x @ theta)
     share /= share.sum(axis=1, keepdims=True)
     gradient = x.T @ (share - np.eye(_CLASSES)[label]) / len(x)
-    velocity = _CONFIG.momentum * velocity + gradient
+    velocity = 0.9 * velocity + gradient
     theta = theta - rate * velocity
   return theta
 

@@ -13,10 +13,11 @@ from tests.optimization import shortest
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedu2
-from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.objectives import simclr
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
 
 _ELEMENT = collections.OrderedDict(
   x=tf.TensorSpec([2], tf.float32),
@@ -27,7 +28,7 @@ _SIZES = (3, 1, 4, 2)
 _EPOCHS = 2
 # Clients come back; one is alone.
 _ROUNDS = ((0, 1, 2), (1, 3), (2,))
-_SERVER = optimizers.OptimizerConfig('sgd', 1.0)
+_SERVER = learning.SgdServer()
 
 
 def _examples(k):
@@ -48,22 +49,15 @@ def _cohort(members, broken=()):
   return cohort
 
 
-def _config(**options):
-  training = fedavg.FedAvgConfig(local_training.LocalPlan(_EPOCHS), linear_model.RATE)
-  options = {
-    'population': numbered.POPULATION,
-    'uniformity_weight': 0.0,
-    'training': training,
-    **options,
-  }
-  return fedu2.FedU2Config(**options)
-
-
-def _algorithm(**options):
+def _algorithm(population=numbered.POPULATION, **options):
   return fedu2.fedu2(
     linear_model.LinearObjective(),
     optimizers.build_optimizer(_SERVER),
-    _config(**options),
+    methods.FedU2(uniformity_weight=0.0, **options),
+    fedavg.Training(
+      learning.SgdClients(learning_rate=linear_model.RATE, epochs=_EPOCHS)
+    ),
+    population,
   )
 
 
@@ -193,9 +187,8 @@ def test_sketches_have_the_inner_products_of_what_they_sketch():
 @pytest.mark.long
 def test_by_examples_and_without_uniformity_it_is_fedavg(tff_context):
   objective = simclr.SimclrObjective(harness.model())
-  config = fedu2.FedU2Config(
-    9, 0.0, unified=False, training=fedavg.FedAvgConfig(seed=harness.SEED)
-  )
+  settings = methods.FedU2(0.0, unified=False)
+  config = settings, fedavg.Training(seed=harness.SEED), 9
   process = harness.build(fedu2.fedu2, objective, harness.ADAM, config)
   plain = harness.build_fedavg(objective, harness.ADAM)
   cohort = harness.cohort(harness.split([1, 3, 2]))

@@ -17,9 +17,10 @@ from tff_ssl.federated import optimizers
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
+from tff_ssl.settings import learning
 
 _SIZES = [1, 2, 2, 3]
-_SGD = optimizers.OptimizerConfig('sgd', 1.0)
+_SGD = learning.SgdServer()
 # Hardly any noise on values; on counts it is what it is, so these are sums without.
 _LITTLE = collections.OrderedDict(update=1e-9, statistics=1e-9, within=1e-9)
 
@@ -36,7 +37,7 @@ def _build(aggregation, packed):
   algorithm = dcco.dcco(
     harness.cco(),
     optimizers.build_optimizer(_SGD),
-    dcco.DCCOConfig(seed=harness.SEED),
+    seed=harness.SEED,
   )
   element = harness.PACKS if packed else harness.ELEMENT
   return processes.build(algorithm, element, aggregation)

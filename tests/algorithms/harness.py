@@ -35,6 +35,8 @@ from tff_ssl.losses import vicreg
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
 
 DIMENSION = 4
 NUM_EXAMPLES = 12
@@ -48,8 +50,8 @@ ELEMENT = collections.OrderedDict(
   label=tf.TensorSpec([], tf.int32),
 )
 PACKS = packs.PackSpec(ELEMENT)
-SGD = optimizers.OptimizerConfig('sgd', 0.01)
-ADAM = optimizers.OptimizerConfig('adam', 0.01)
+SGD = learning.SgdServer(0.01)
+ADAM = learning.Server(0.01, kind='adam')
 
 
 def _encode(ops, x):
@@ -234,19 +236,20 @@ def process(
 def build(
   method, objective, optimizer=SGD, config=None, packed=False, aggregation=None
 ):
-  """Builds a process of a method whose server has an optimizer."""
-  algorithm = method(
-    objective,
-    optimizers.build_optimizer(optimizer),
-    config or fedavg.FedAvgConfig(seed=SEED),
-  )
+  """Builds a process of a method whose server has an optimizer.
+
+  `config` is the method's argument after the optimizer, or a tuple of several.
+  """
+  config = config or fedavg.Training(seed=SEED)
+  arguments = config if isinstance(config, tuple) else (config,)
+  algorithm = method(objective, optimizers.build_optimizer(optimizer), *arguments)
   return process(algorithm, packed, aggregation)
 
 
 def build_dcco(
   loss_name='cco', optimizer=SGD, config=None, packed=False, aggregation=None
 ):
-  config = config or dcco.DCCOConfig(seed=SEED)
+  config = config or (methods.Dcco(), learning.StepClients(), SEED)
   return build(dcco.dcco, cco(loss_name), optimizer, config, packed, aggregation)
 
 

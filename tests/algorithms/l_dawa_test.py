@@ -10,11 +10,11 @@ from tests.algorithms import harness
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import l_dawa
 from tff_ssl.encoders import predictor
-from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.objectives import base
 from tff_ssl.objectives import simsiam
+from tff_ssl.settings import learning
 
 _ELEMENT = collections.OrderedDict(
   x=tf.TensorSpec([2], tf.float32),
@@ -23,7 +23,7 @@ _ELEMENT = collections.OrderedDict(
 )
 _SIZES = (3, 1, 4)
 _EPOCHS, _RATE = 2, 0.4
-_SERVER = optimizers.OptimizerConfig('sgd', 1.0)
+_SERVER = learning.SgdServer()
 # The last begins at 0, where there is no angle.
 _START = {
   'first/kernel': np.array([0.5, -1.0]),
@@ -66,9 +66,10 @@ def _clients():
     first_id += n
 
 
-def _config(weighting='examples', **options):
-  plan = local_training.LocalPlan(_EPOCHS)
-  return l_dawa.LDAWAConfig(fedavg.FedAvgConfig(plan, _RATE, weighting), **options)
+def _config(weighting='examples'):
+  return fedavg.Training(
+    learning.SgdClients(learning_rate=_RATE, weighting=weighting, epochs=_EPOCHS)
+  )
 
 
 def _trained(layer, client):
@@ -114,29 +115,32 @@ def test_a_round_weighs_each_layer_by_its_cosine(tff_context, weighting):
 
 
 @pytest.mark.long
-def test_weighing_all_layers_by_1_is_fedavg(tff_context):
+def test_weighing_all_layers_by_1_is_fedavg(tff_context, monkeypatch):
   """To the bit, with a server's Adam and population statistics."""
   objective = simsiam.SimSiamObjective(
     harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 8)
   )
-  training = fedavg.FedAvgConfig(local_training.LocalPlan(2, 2), 0.1, seed=harness.SEED)
+  training = fedavg.Training(
+    learning.SgdClients(learning_rate=0.1, epochs=2, batch_size=2), seed=harness.SEED
+  )
   optimizer = optimizers.build_optimizer(harness.ADAM)
   cohort = harness.cohort(harness.split([1, 3, 2]))
-  plain = harness.build_fedavg(objective, harness.ADAM, training)
-  weights = [
-    harness.rounds_of(process, [cohort] * 2)[0][-1].global_model_weights
-    for process in (
-      plain,
-      *(
-        processes.build(
-          l_dawa.l_dawa(objective, optimizer, l_dawa.LDAWAConfig(training, aware)),
-          harness.ELEMENT,
-        )
-        for aware in (False, True)
-      ),
-    )
-  ]
-  expected, unweighed, weighed = (
+
+  def after(process):
+    return harness.rounds_of(process, [cohort] * 2)[0][-1].global_model_weights
+
+  def build():
+    algorithm = l_dawa.l_dawa(objective, optimizer, training)
+    return processes.build(algorithm, harness.ELEMENT)
+
+  weights = [after(harness.build_fedavg(objective, harness.ADAM, training))]
+  weights.append(after(build()))
+  cosines = l_dawa.cosines
+  monkeypatch.setattr(
+    l_dawa, 'cosines', lambda *own: tf.nest.map_structure(tf.ones_like, cosines(*own))
+  )
+  weights.append(after(build()))
+  expected, weighed, unweighed = (
     harness.flat([harness.flat(part) for part in (w.trainable, w.non_trainable)])
     for w in weights
   )
@@ -167,7 +171,7 @@ def test_cosines_are_of_all_tensors_of_a_layer():
 
 def test_a_layer_without_a_positive_sum_keeps_its_weights():
   """Whatever momentum the server's optimizer has from the round before."""
-  config = optimizers.OptimizerConfig('sgd', 1.0, momentum=0.9)
+  config = learning.SgdServer(momentum=0.9)
   algorithm = l_dawa.l_dawa(_Layers(), optimizers.build_optimizer(config), _config())
   (train,) = algorithm.phases
   state = algorithm.initial()

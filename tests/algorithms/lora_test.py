@@ -19,20 +19,22 @@ from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import vit
 from tff_ssl.execution import contexts
-from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.losses import cco
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import statistics
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
+from tff_ssl.settings import personal
 
 _SIZES = (1, 2, 0, 2, 3, 2, 2)
 _CLIP = 0.5
-_SGD = optimizers.OptimizerConfig('sgd', 1.0)
-_FEDAVG = fedavg.FedAvgConfig(seed=harness.SEED)
-_EPOCHS = fedavg.FedAvgConfig(
-  local_training.LocalPlan(epochs=2, batch_size=2), 0.1, seed=harness.SEED
+_SGD = learning.SgdServer()
+_FEDAVG = fedavg.Training(seed=harness.SEED)
+_EPOCHS = fedavg.Training(
+  learning.SgdClients(learning_rate=0.1, epochs=2, batch_size=2), seed=harness.SEED
 )
 _AGGREGATIONS = {
   'plain': lambda: None,
@@ -58,21 +60,24 @@ def _model():
 @functools.cache
 def _process(name, packed=False, aggregation='plain'):
   model = _model()
-  method, objective, config = {
+  method, objective, *arguments = {
     'dcco': lambda: (
       dcco.dcco,
       statistics.StatisticsObjective(model, cco.CcoLoss()),
-      dcco.DCCOConfig(seed=harness.SEED),
+      methods.Dcco(),
+      learning.StepClients(),
+      harness.SEED,
     ),
     'fedavg': lambda: (fedavg.fedavg, simclr.SimclrObjective(model), _FEDAVG),
     'epochs': lambda: (fedavg.fedavg, simclr.SimclrObjective(model), _EPOCHS),
     'fedema': lambda: (
       fedema.fedema,
       byol.ByolObjective(model, predictor.build_predictor(harness.DIMENSION, 8)),
-      fedema.FedEMAConfig(_EPOCHS),
+      personal.FedEMA(),
+      _EPOCHS,
     ),
   }[name]()
-  algorithm = method(objective, optimizers.build_optimizer(_SGD), config)
+  algorithm = method(objective, optimizers.build_optimizer(_SGD), *arguments)
   return harness.process(algorithm, packed, _AGGREGATIONS[aggregation]())
 
 

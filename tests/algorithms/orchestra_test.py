@@ -13,20 +13,22 @@ from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import orchestra
-from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.objectives import orchestra as orchestra_objective
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
 
 _GLOBAL, _LOCAL = 5, 3
 _CLIENTS = harness.split([1, 2, 5, 4])
 # As `numbered` has them: the first id, modulo the population.
 _NUMBERS = [(100 + own[0]) % numbered.POPULATION for own in _CLIENTS]
-_TRAINING = fedavg.FedAvgConfig(local_training.LocalPlan(2, 2), 0.1, seed=harness.SEED)
-_CONFIG = orchestra.OrchestraConfig(
-  numbered.POPULATION, _GLOBAL, _LOCAL, represented=4, training=_TRAINING
+_TRAINING = fedavg.Training(
+  learning.SgdClients(learning_rate=0.1, epochs=2, batch_size=2), seed=harness.SEED
 )
+# With at most four images of a client.
+_CONFIG = methods.Orchestra(_GLOBAL, _LOCAL), _TRAINING, numbered.POPULATION, 4
 
 
 def _objective():
@@ -35,7 +37,7 @@ def _objective():
 
 def _algorithm():
   optimizer = optimizers.build_optimizer(harness.SGD)
-  return orchestra.orchestra(_objective(), optimizer, _CONFIG)
+  return orchestra.orchestra(_objective(), optimizer, *_CONFIG)
 
 
 @pytest.fixture(scope='module')
@@ -52,7 +54,7 @@ def rounds(process):
 @pytest.fixture(scope='module')
 def results(process, rounds):
   """Returns what `client_function` says of each client in round 0, and in round 2."""
-  function = orchestra.client_function(_objective(), _CONFIG)
+  function = orchestra.client_function(_objective(), *_CONFIG)
   function = dataclasses.replace(
     function, client_fn=harness.for_any_size(function.client_fn)
   )

@@ -16,23 +16,22 @@ from tff_ssl.algorithms.ssfl import la_ssfl
 from tff_ssl.algorithms.ssfl import per_ssfl
 from tff_ssl.encoders import predictor
 from tff_ssl.federated import client_functions
-from tff_ssl.federated import local_training
 from tff_ssl.federated import server
 from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import simsiam
+from tff_ssl.settings import learning
+from tff_ssl.settings import personal
 
-_CONFIG = fedavg.FedAvgConfig(
-  local_training.LocalPlan(epochs=2, batch_size=3), 0.1, seed=harness.SEED
+_CONFIG = fedavg.Training(
+  learning.SgdClients(learning_rate=0.1, epochs=2, batch_size=3), seed=harness.SEED
 )
 _HEADS = harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 8)
 _SIMSIAM = simsiam.SimSiamObjective(*_HEADS)
 _BYOL = byol.ByolObjective(*_HEADS)
 _PERSONAL = {
-  'per': per_ssfl.client_function(_SIMSIAM, per_ssfl.PerSSFLConfig(_CONFIG)),
-  'bilevel': bilevel_ssfl.client_function(
-    _SIMSIAM, bilevel_ssfl.BiLevelConfig(_CONFIG)
-  ),
+  'per': per_ssfl.client_function(_SIMSIAM, personal.Per(), _CONFIG),
+  'bilevel': bilevel_ssfl.client_function(_SIMSIAM, personal.Bilevel(), _CONFIG),
 }
 
 
@@ -98,12 +97,10 @@ def _own(kept):
 
 
 @pytest.mark.long_for('online')
-@pytest.mark.parametrize('averaged', online_networks.AVERAGED)
+@pytest.mark.parametrize('averaged', ['online', 'target'])
 def test_the_population_is_that_of_the_encoder_that_is_averaged(averaged):
-  config = fedema.FedEMAConfig(
-    _CONFIG, sharing=online_networks.NetworkSharing(averaged)
-  )
-  networks = online_networks.Networks(_BYOL, config.sharing)
+  config = personal.FedEMA(averaged)
+  networks = online_networks.Networks(_BYOL, config)
   function = framework.client_function(
     networks, _CONFIG, fedema.online_update_of(config)
   )
@@ -131,7 +128,7 @@ def test_the_population_is_that_of_the_encoder_that_is_averaged(averaged):
 
 def test_an_adapted_model_has_the_population_of_its_client():
   everything = batch_norm_statistics.begin(_SIMSIAM, _shared(_SIMSIAM)['params'])
-  adapt = la_ssfl.la_ssfl(_SIMSIAM, la_ssfl.AdaptationConfig(rate=0.1))
+  adapt = la_ssfl.la_ssfl(_SIMSIAM, rate=0.1)
   examples = _examples(range(4))
   adapted = adapt(everything, examples)
   own = batch_norm_statistics.without_statistics(_SIMSIAM, adapted)

@@ -22,6 +22,7 @@ from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
 from tff_ssl.federated import releases
 from tff_ssl.objectives import simsiam
+from tff_ssl.settings import learning
 
 _Z, _CLIPS = 0.7, {'update': 2.0, 'statistics': 3.0, 'metrics': 5.0}
 _CLIENTS, _DRAWS = 3, 20
@@ -40,7 +41,7 @@ def _graph():
     harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 8)
   )
   algorithm = fedavg.fedavg(
-    objective, optimizers.build_optimizer(harness.SGD), fedavg.FedAvgConfig()
+    objective, optimizers.build_optimizer(harness.SGD), fedavg.Training()
   )
   return phase_graph.Graph(algorithm, harness.ELEMENT, _private())
 
@@ -122,7 +123,9 @@ def test_batch_norm_warns_of_clients_with_one_example(caplog):
 
 def test_the_expected_sum_of_weights_is_needed_unless_they_are_examples():
   def settle(weighting, **numbers):
-    config = fedavg.FedAvgConfig(weighting=weighting)
+    config = fedavg.Training(
+      learning.SgdClients(learning_rate=1.0, weighting=weighting)
+    )
     algorithm = fedavg.fedavg(harness.cco(), harness.SGD, config)
     expected = expected_counts.Expected(clients=4, examples=8.0, **numbers)
     private = aggregations.private(1.0, 1.0, 1.0, expected=expected)
@@ -136,7 +139,8 @@ def test_the_expected_sum_of_weights_is_needed_unless_they_are_examples():
 
 def test_dcco_releases_its_statistics_its_spread_and_its_update():
   algorithm = dcco.dcco(
-    harness.cco(), optimizers.build_optimizer(harness.SGD), dcco.DCCOConfig()
+    harness.cco(),
+    optimizers.build_optimizer(harness.SGD),
   )
   names = phases.releases(algorithm, _private())
   assert names == ('statistics/statistics', 'statistics/metrics', 'train/update')

@@ -12,11 +12,10 @@ from tests.algorithms import linear_model
 from tests.algorithms.divergence_aware import follower
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import scaffold
-from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import packs
 from tff_ssl.federated import processes
-from tff_ssl.optimization import local
+from tff_ssl.settings import learning
 
 _ELEMENT = collections.OrderedDict(
   x=tf.TensorSpec([2], tf.float32),
@@ -27,7 +26,7 @@ _SIZES = (3, 1, 4, 2)
 _EPOCHS, _BATCH, _RATE, _DECAY = 2, 2, linear_model.RATE, 0.1
 # Partial participation; clients come back after a round without them.
 _ROUNDS = [[0, 1], [2, 1], [3, 0, 2]]
-_SERVER = optimizers.OptimizerConfig('sgd', 1.0)
+_SERVER = learning.SgdServer()
 
 
 def _examples(k):
@@ -56,9 +55,10 @@ def _cohort(members, packed=False, broken=(), empty=0):
 
 
 def _config(weighting='examples', decay=0.0):
-  optimizer = local.LocalOptimizer(weight_decay=decay)
-  plan = local_training.LocalPlan(_EPOCHS, _BATCH, optimizer=optimizer)
-  return fedavg.FedAvgConfig(plan, _RATE, weighting)
+  clients = learning.SgdClients(
+    _RATE, epochs=_EPOCHS, batch_size=_BATCH, weight_decay=decay, weighting=weighting
+  )
+  return fedavg.Training(clients)
 
 
 @functools.cache
@@ -66,7 +66,8 @@ def _build(weighting='examples', decay=0.0, packed=False):
   algorithm = scaffold.scaffold(
     linear_model.LinearObjective(),
     optimizers.build_optimizer(_SERVER),
-    scaffold.ScaffoldConfig(len(_SIZES), _config(weighting, decay)),
+    _config(weighting, decay),
+    len(_SIZES),
   )
   return harness.process(algorithm, packed, fields=_ELEMENT)
 
@@ -174,12 +175,10 @@ def test_without_control_variates_it_is_fedavg(tff_context):
   To the rounding of float32: TF fuses a step that adds 0 in another order.
   """
   objective = follower.Follower()
-  training = fedavg.FedAvgConfig(
-    local_training.LocalPlan(2, 2), 0.05, seed=harness.SEED
+  training = fedavg.Training(
+    learning.SgdClients(learning_rate=0.05, epochs=2, batch_size=2), seed=harness.SEED
   )
-  process = harness.build(
-    scaffold.scaffold, objective, _SERVER, scaffold.ScaffoldConfig(9, training)
-  )
+  process = harness.build(scaffold.scaffold, objective, _SERVER, (training, 9))
   plain = harness.build_fedavg(objective, _SERVER, training)
   cohort = harness.cohort(harness.split([1, 3, 2]))
   state, expected = process.initialize(), plain.initialize()
@@ -212,17 +211,16 @@ def test_control_variates_are_broadcast_and_sent(tff_context):
 
 
 @pytest.mark.parametrize(
-  ('plan', 'said', 'needed'),
+  ('clients', 'said', 'needed'),
   [
-    ({'optimizer': local.LocalOptimizer('adam')}, "optimizer is 'adam'", "'sgd'"),
-    ({'optimizer': local.LocalOptimizer(momentum=0.9)}, 'momentum is 0.9', 0),
-    ({'accumulate': 2}, 'accumulate is 2', 1),
+    (learning.AdamClients(), "kind is 'adam'", "'sgd'"),
+    (learning.SgdClients(momentum=0.9), 'momentum is 0.9', 0),
+    (learning.SgdClients(batch_size=2, accumulate=2), 'accumulate is 2', 1),
   ],
 )
-def test_other_steps_than_plain_sgd_are_refused(plan, said, needed):
-  plan = local_training.LocalPlan(batch_size=2, **plan)
+def test_other_steps_than_plain_sgd_are_refused(clients, said, needed):
   with pytest.raises(ValueError) as raised:
-    scaffold.ScaffoldConfig(3, fedavg.FedAvgConfig(plan))
+    scaffold.check(clients)
   assert str(raised.value) == (
     f'{said}; for clients of SCAFFOLD, which take plain SGD steps, it must be {needed}.'
   )

@@ -12,11 +12,13 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import l_dawa
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import optimizers
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
 
 # Above n_k times every update of these tests; the quantum is 2 * 4096 / 2**32 = 2e-6.
 _BOUND = 4096.0
-_STALE = dcco.DCCOConfig(seed=harness.SEED, stale_statistics=True)
-_FRESH = dcco.DCCOConfig(seed=harness.SEED)
+_STALE = (methods.Dcco(stale_statistics=True), learning.StepClients(), harness.SEED)
+_FRESH = (methods.Dcco(), learning.StepClients(), harness.SEED)
 # `dcco` has two exchanges; `make test-long` tests the others.
 _NAMES = ('dcco', 'stale', 'fedavg', 'l_dawa')
 
@@ -27,13 +29,13 @@ def _secure():
 
 def _build(name, aggregation):
   """Returns a process by name: what is under test under any aggregation."""
-  fedavg_config = fedavg.FedAvgConfig(seed=harness.SEED)
-  method, config = {
+  fedavg_config = fedavg.Training(seed=harness.SEED)
+  method, *arguments = {
     'fedavg': (fedavg.fedavg, fedavg_config),
-    'l_dawa': (l_dawa.l_dawa, l_dawa.LDAWAConfig(fedavg_config)),
-    'stale': (dcco.dcco, _STALE),
-  }.get(name, (dcco.dcco, _FRESH))
-  algorithm = method(harness.cco(), optimizers.build_optimizer(harness.SGD), config)
+    'l_dawa': (l_dawa.l_dawa, fedavg_config),
+    'stale': (dcco.dcco, *_STALE),
+  }.get(name, (dcco.dcco, *_FRESH))
+  algorithm = method(harness.cco(), optimizers.build_optimizer(harness.SGD), *arguments)
   return harness.process(algorithm, aggregation=aggregation)
 
 

@@ -1,6 +1,7 @@
 """SSD's rounds: each client by its own dimensions, and its limit, FedAvg."""
 
-import dataclasses
+import functools
+import inspect
 
 import numpy as np
 import pytest
@@ -10,24 +11,27 @@ from tests.algorithms import harness
 from tests.algorithms import numbered
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import ssd
-from tff_ssl.federated import local_training
 from tff_ssl.objectives import separated
 from tff_ssl.objectives import uniformity
+from tff_ssl.settings import learning
 
-_TRAINING = fedavg.FedAvgConfig(local_training.LocalPlan(2, 2), 0.1, seed=harness.SEED)
+_TRAINING = fedavg.Training(
+  learning.SgdClients(learning_rate=0.1, epochs=2, batch_size=2), seed=harness.SEED
+)
 _OBJECTIVE = uniformity.UniformityObjective(harness.model())
 _CLIENTS = harness.split([3, 2, 4])
 
 
-def _config(**options):
-  options = {'distillation_weight': 0.0, **options}
-  return ssd.SSDConfig(numbered.POPULATION, training=_TRAINING, **options)
+def _build(optimizer, **options):
+  method = functools.partial(ssd.ssd, distillation_weight=0.0, **options)
+  config = _TRAINING, numbered.POPULATION
+  return harness.build(method, _OBJECTIVE, optimizer, config)
 
 
 @pytest.mark.long
 def test_a_round_is_the_mean_of_clients_that_train_by_their_own_numbers(tff_context):
   """Each as FedAvg's client would, on its own loss."""
-  process = harness.build(ssd.ssd, _OBJECTIVE, harness.SGD, _config())
+  process = _build(harness.SGD)
   states, metrics = harness.rounds_of(process, [harness.cohort(_CLIENTS)])
   own = separated.SeparatedObjective(
     _OBJECTIVE, numbered.POPULATION, distillation_weight=0.0
@@ -57,7 +61,7 @@ def test_a_round_is_the_mean_of_clients_that_train_by_their_own_numbers(tff_cont
 
 @pytest.mark.long
 def test_without_scaled_dimensions_and_distillation_it_is_fedavg(tff_context):
-  process = harness.build(ssd.ssd, _OBJECTIVE, harness.ADAM, _config(scale=1.0))
+  process = _build(harness.ADAM, scale=1.0)
   # The objective of FedAvg's packs is separable: only whole training is the same.
   plain = harness.build_fedavg(_OBJECTIVE, harness.ADAM, _TRAINING)
   cohort = harness.cohort(_CLIENTS)
@@ -70,7 +74,7 @@ def test_without_scaled_dimensions_and_distillation_it_is_fedavg(tff_context):
 
 @pytest.mark.long
 def test_a_client_sends_no_more_than_in_fedavg(tff_context):
-  process = harness.build(ssd.ssd, _OBJECTIVE, harness.SGD, _config())
+  process = _build(harness.SGD)
   cohort = harness.cohort(_CLIENTS)
   work = harness.rounds_of(process, [cohort])[1][0]['client_work']
   plain = harness.build_fedavg(_OBJECTIVE, harness.SGD, _TRAINING)
@@ -81,6 +85,6 @@ def test_a_client_sends_no_more_than_in_fedavg(tff_context):
 
 
 def test_the_paper_s_values_are_the_defaults():
-  values = dataclasses.asdict(ssd.SSDConfig(2))
-  assert (values['scale'], values['separation_weight']) == (10.0, 1.0)
-  assert values['distillation_weight'] == 0.1
+  given = inspect.signature(ssd.ssd).parameters
+  names = ('scale', 'separation_weight', 'distillation_weight')
+  assert [given[name].default for name in names] == [10.0, 1.0, 0.1]

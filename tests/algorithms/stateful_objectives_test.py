@@ -8,17 +8,16 @@ from tests import tiny
 from tests.algorithms import harness
 from tff_ssl.algorithms import fedavg
 from tff_ssl.encoders import vit
-from tff_ssl.federated import local_training
-from tff_ssl.federated import optimizers
 from tff_ssl.federated import server
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import mae
 from tff_ssl.objectives import moco
 from tff_ssl.objectives import swav
+from tff_ssl.settings import learning
 
 _EPOCHS = 3
 _RATE = 0.05
-_SERVER = optimizers.OptimizerConfig('sgd', 1.0)
+_SERVER = learning.SgdServer()
 
 
 _OBJECTIVES = {
@@ -59,10 +58,8 @@ def _train(objective, batch, seed):
 @pytest.mark.parametrize('name', _OBJECTIVES)
 def test_a_round_of_one_client_is_its_own_training(tff_context, name):
   objective = _OBJECTIVES[name]()
-  config = fedavg.FedAvgConfig(
-    local_training.LocalPlan(epochs=_EPOCHS),
-    client_learning_rate=_RATE,
-    seed=harness.SEED,
+  config = fedavg.Training(
+    learning.SgdClients(learning_rate=_RATE, epochs=_EPOCHS), seed=harness.SEED
   )
   process = harness.build_fedavg(objective, _SERVER, config)
   # The second client holds nothing and counts nothing.

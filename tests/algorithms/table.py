@@ -38,7 +38,6 @@ from tff_ssl.algorithms.statistics import fedsc
 from tff_ssl.algorithms.without_server import decentralized
 from tff_ssl.algorithms.without_server import topology
 from tff_ssl.encoders import predictor
-from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.losses import spectral
 from tff_ssl.objectives import byol as byol_lib
@@ -48,7 +47,9 @@ from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import uniformity
-from tff_ssl.optimization import local
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
+from tff_ssl.settings import personal
 
 
 def _nt_xent():
@@ -100,39 +101,36 @@ class Row:
   def federated(self) -> bool:
     return not isinstance(self.method, type)
 
-  def algorithm(self, optimizer: optimizers.OptimizerConfig = harness.ADAM) -> Any:
+  def algorithm(self, optimizer: learning.Server = harness.ADAM) -> Any:
     """Returns the algorithm of a federated row."""
     return self.build(optimizers.build_optimizer(optimizer))
 
 
-_EPOCHS = fedavg.FedAvgConfig(
-  local_training.LocalPlan(
-    epochs=2, batch_size=2, optimizer=local.LocalOptimizer(momentum=0.9)
-  ),
-  client_learning_rate=0.1,
+_EPOCHS = fedavg.Training(
+  learning.SgdClients(learning_rate=0.1, epochs=2, batch_size=2, momentum=0.9),
   seed=harness.SEED,
 )
 
 
 _PLAIN_SGD = dataclasses.replace(
-  _EPOCHS, local=local_training.LocalPlan(epochs=2, batch_size=2)
+  _EPOCHS, clients=dataclasses.replace(_EPOCHS.clients, momentum=0.0)
 )
 
 
 def _centralized_training(objective):
-  return centralized_training.CentralizedTraining(
-    objective, _EPOCHS.local, _EPOCHS.rate, harness.SEED
-  )
+  return centralized_training.CentralizedTraining(objective, _EPOCHS)
 
 
-_RING = decentralized.DecentralizedConfig(topology.ring(numbered.POPULATION), _EPOCHS)
-_STEPS = dcco.DCCOConfig(client_learning_rate=0.001, local_steps=3, seed=harness.SEED)
-_STALE = dcco.DCCOConfig(seed=harness.SEED, stale_statistics=True)
+_DCCO = methods.Dcco(), learning.StepClients(), harness.SEED
+_STEPS = (methods.Dcco(), learning.StepClients(0.001, 3), harness.SEED)
+_STALE = (methods.Dcco(stale_statistics=True), learning.StepClients(), harness.SEED)
 
 
-def _row(method, objective, config, **others) -> Row:
+def _row(method, objective, *arguments, **others) -> Row:
   """Returns the row of a method whose server has an optimizer."""
-  return Row(method, lambda optimizer: method(objective, optimizer, config), **others)
+  return Row(
+    method, lambda optimizer: method(objective, optimizer, *arguments), **others
+  )
 
 
 def _labelled(method, *arguments, **others) -> Row:
@@ -141,91 +139,103 @@ def _labelled(method, *arguments, **others) -> Row:
 
 
 _COLLECTED = ('statistics', 'num_examples', 'encoding_std')
-_FEDAVG = fedavg.FedAvgConfig(seed=harness.SEED)
+_FEDAVG = fedavg.Training(seed=harness.SEED)
 
 TABLE = collections.OrderedDict(
   dcco=_row(
-    dcco.dcco, harness.cco(), dcco.DCCOConfig(seed=harness.SEED), scratch=_COLLECTED
+    dcco.dcco,
+    harness.cco(),
+    *_DCCO,
+    scratch=_COLLECTED,
   ),
   dcco_lejepa=_row(
     dcco.dcco,
     harness.cco('lejepa'),
-    dcco.DCCOConfig(seed=harness.SEED),
+    *_DCCO,
     scratch=_COLLECTED,
   ),
-  dcco_stale=_row(dcco.dcco, harness.cco(), _STALE, collects=1),
-  dcco_local_steps=_row(dcco.dcco, harness.cco(), _STEPS, scratch=_COLLECTED),
+  dcco_stale=_row(dcco.dcco, harness.cco(), *_STALE, collects=1),
+  dcco_local_steps=_row(dcco.dcco, harness.cco(), *_STEPS, scratch=_COLLECTED),
   fedsc=_row(
     fedsc.fedsc,
     statistics.StatisticsObjective(harness.model(), spectral.SpectralLoss()),
-    fedsc.FedSCConfig(0.1, 2, harness.SEED),
+    learning.StepClients(0.1, 2),
+    harness.SEED,
   ),
   fedavg_cco=_row(fedavg.fedavg, harness.cco(), _FEDAVG),
   fedavg_nt_xent=_row(fedavg.fedavg, _nt_xent(), _FEDAVG),
   fedavg_batch_norm=_row(fedavg.fedavg, _simsiam(batch_norm=True), _FEDAVG),
   fedbn_simsiam=_row(fedbn.fedbn, _simsiam(batch_norm=True), _EPOCHS),
   fed_byol=_row(fed_ssl.fed_ssl, _byol(), _EPOCHS),
-  scaffold=_row(scaffold.scaffold, _byol(), scaffold.ScaffoldConfig(8, _PLAIN_SGD)),
-  l_dawa=_row(l_dawa.l_dawa, _simsiam(batch_norm=True), l_dawa.LDAWAConfig(_EPOCHS)),
+  scaffold=_row(scaffold.scaffold, _byol(), _PLAIN_SGD, 8),
+  l_dawa=_row(l_dawa.l_dawa, _simsiam(batch_norm=True), _EPOCHS),
   fedu2=_row(
     fedu2.fedu2,
     _nt_xent(),
-    fedu2.FedU2Config(numbered.POPULATION, 0.1, sketch_size=64, training=_EPOCHS),
+    methods.FedU2(0.1, sketch_size=64),
+    _EPOCHS,
+    numbered.POPULATION,
     scratch=('weights',),
   ),
   orchestra=_row(
     orchestra.orchestra,
     orchestra_objective.OrchestraObjective(harness.model()),
-    orchestra.OrchestraConfig(numbered.POPULATION, 5, 2, training=_EPOCHS),
+    methods.Orchestra(5, 2),
+    _EPOCHS,
+    numbered.POPULATION,
     collects=1,
   ),
   ssd=_row(
-    ssd.ssd,
-    uniformity.UniformityObjective(harness.model()),
     # The model's features and projections differ in size.
-    ssd.SSDConfig(numbered.POPULATION, distillation_weight=0.0, training=_EPOCHS),
+    functools.partial(ssd.ssd, distillation_weight=0.0),
+    uniformity.UniformityObjective(harness.model()),
+    _EPOCHS,
+    numbered.POPULATION,
   ),
   decentralized=Row(
     decentralized.decentralized,
-    lambda _: decentralized.decentralized(_simsiam(batch_norm=True), _RING),
+    lambda _: decentralized.decentralized(
+      _simsiam(batch_norm=True), topology.ring(numbered.POPULATION), _EPOCHS
+    ),
     # Both ways over each edge.
     messages=2 * numbered.POPULATION,
   ),
-  fedema=_row(fedema.fedema, _byol(), fedema.FedEMAConfig(_EPOCHS)),
-  fedu=_row(fedu.fedu, _byol(), fedu.FedUConfig(_EPOCHS, threshold=0.01)),
+  fedema=_row(fedema.fedema, _byol(), personal.FedEMA(), _EPOCHS),
+  fedu=_row(fedu.fedu, _byol(), personal.FedU(threshold=0.01), _EPOCHS),
   featarc=_row(
     featarc.featarc,
     _simsiam(batch_norm=True),
-    featarc.FeatARCConfig(training=_EPOCHS),
+    personal.Featarc(),
+    _EPOCHS,
   ),
-  per_ssfl=_row(
-    per_ssfl.per_ssfl, ssfl.objective(), per_ssfl.PerSSFLConfig(_EPOCHS, 0.5)
-  ),
+  per_ssfl=_row(per_ssfl.per_ssfl, ssfl.objective(), personal.Per(0.5), _EPOCHS),
   bilevel_ssfl=_row(
     bilevel_ssfl.bilevel_ssfl,
     ssfl.objective(),
-    bilevel_ssfl.BiLevelConfig(_EPOCHS, 0.5),
+    personal.Bilevel(0.5),
+    _EPOCHS,
   ),
   # Its gradient of a gradient is the largest graph of all: without a loop.
-  maml_ssfl=_row(
-    maml_ssfl.maml_ssfl, ssfl.objective(), maml_ssfl.MamlConfig(_FEDAVG, 0.1)
-  ),
+  maml_ssfl=_row(maml_ssfl.maml_ssfl, ssfl.objective(), _FEDAVG, 0.1),
   fedca=Row(fedca.fedca, lambda optimizer: dictionaries.algorithm(optimizer, _EPOCHS)),
   fedsup=_labelled(
     fedsup.fedsup,
     labels.student(),
     labels.teacher(),
     harness.ELEMENT,
-    fedsup.FedSupConfig(labels.CLIENT_CONFIG, labels.SERVER_PLAN, grouping.FEDAVG),
+    labels.CLIENT_CONFIG,
+    labels.SERVER_PLAN,
+    grouping.FEDAVG,
   ),
   fedmatch=_labelled(
     fedmatch.fedmatch,
     labels.unlabelled(),
     helper_consistency.LabelledObjective(labels.labelled()),
     harness.ELEMENT,
-    fedmatch.FedMatchConfig(
-      numbered.POPULATION, labels.CLIENT_CONFIG, labels.SERVER_PLAN, interval=2
-    ),
+    methods.Fedmatch(helper_interval=2),
+    labels.CLIENT_CONFIG,
+    numbered.POPULATION,
+    labels.SERVER_PLAN,
     sparse=True,
   ),
   fedrgd=_labelled(
@@ -233,9 +243,9 @@ TABLE = collections.OrderedDict(
     labels.pseudo_labels(),
     labels.labelled(),
     harness.ELEMENT,
-    fedrgd.FedRGDConfig(
-      labels.CLIENT_CONFIG, labels.SERVER_PLAN, grouping.Grouping(1, 1.0)
-    ),
+    labels.CLIENT_CONFIG,
+    labels.SERVER_PLAN,
+    grouping.Grouping(1, 1.0),
     scratch=('replica',),
   ),
   server_finetuned_fixmatch=_labelled(
@@ -243,7 +253,8 @@ TABLE = collections.OrderedDict(
     labels.pseudo_labels(),
     labels.labelled(),
     harness.ELEMENT,
-    server_finetuned.ServerFinetunedConfig(labels.CLIENT_CONFIG, labels.SERVER_PLAN),
+    labels.CLIENT_CONFIG,
+    labels.SERVER_PLAN,
   ),
   centralized_cco=Row(centralized.Centralized, lambda: _centralized(harness.cco())),
   centralized_training_byol=Row(

@@ -12,10 +12,9 @@ from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import scaffold
-from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.objectives import linear_classifier
-from tff_ssl.optimization import local
+from tff_ssl.settings import learning
 
 FEATURES, CLASSES, RATE = 3, 2, 0.5
 _ELEMENT = collections.OrderedDict(
@@ -24,7 +23,7 @@ _ELEMENT = collections.OrderedDict(
   label=tf.TensorSpec([], tf.int32),
 )
 OBJECTIVE = linear_classifier.LinearObjective(FEATURES, CLASSES)
-_SGD = optimizers.OptimizerConfig('sgd', 1.0)
+_SGD = learning.SgdServer()
 # All labelled; some; none; none at all; one of many, so that sizes change their order.
 LABELS = [
   [0, 1],
@@ -34,15 +33,12 @@ LABELS = [
   [-1, -1, -1, 0, -1],
   [1, 1, -1, 0, 0],
 ]
-ONE_STEP = fedavg.FedAvgConfig(client_learning_rate=RATE)
+ONE_STEP = fedavg.Training(learning.SgdClients(learning_rate=RATE))
 # Momentum and the decay of weights would move a model without a gradient.
-EPOCHS = fedavg.FedAvgConfig(
-  local_training.LocalPlan(
-    epochs=2,
-    batch_size=2,
-    optimizer=local.LocalOptimizer(momentum=0.5, weight_decay=0.1),
-  ),
-  RATE,
+EPOCHS = fedavg.Training(
+  learning.SgdClients(
+    learning_rate=RATE, epochs=2, batch_size=2, momentum=0.5, weight_decay=0.1
+  )
 )
 
 _AGGREGATIONS = {
@@ -90,9 +86,9 @@ def _build(kind, config, objective, packed):
   optimizer = optimizers.build_optimizer(_SGD)
   if kind == 'scaffold':
     # Its clients take plain steps.
-    plan = dataclasses.replace(config.local, optimizer=local.LocalOptimizer())
-    config = dataclasses.replace(config, local=plan)
-    config = scaffold.ScaffoldConfig(len(LABELS), config)
-  methods = {'stateful': fed_ssl.fed_ssl, 'scaffold': scaffold.scaffold}
+    plain = dataclasses.replace(config.clients, momentum=0.0, weight_decay=0.0)
+    config = dataclasses.replace(config, clients=plain)
+  of_all = functools.partial(scaffold.scaffold, population=len(LABELS))
+  methods = {'stateful': fed_ssl.fed_ssl, 'scaffold': of_all}
   algorithm = methods.get(kind, fedavg.fedavg)(objective, optimizer, config)
   return harness.process(algorithm, packed, _AGGREGATIONS.get(kind), _ELEMENT)

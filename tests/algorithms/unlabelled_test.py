@@ -116,7 +116,7 @@ def test_centralized_training_takes_labelled_examples(kind):
   clients = unlabelled.clients()
   if kind == 'epochs':
     process = centralized_training.CentralizedTraining(
-      unlabelled.OBJECTIVE, unlabelled.EPOCHS.local, unlabelled.EPOCHS.rate
+      unlabelled.OBJECTIVE, unlabelled.EPOCHS
     )
   else:
     process = centralized.Centralized(

@@ -21,13 +21,13 @@ from binaries.config import encoders
 from binaries.config import help_text
 from binaries.config import objectives
 from binaries.config import programs
-from binaries.config import roles
 from binaries.config import run_config
 from binaries.config import runtimes
-from binaries.config import training
 from tests.binaries import in_process
 from tff_ssl.computing import docstrings
 from tff_ssl.computing import kinds
+from tff_ssl.settings import learning
+from tff_ssl.settings import roles
 
 _TEXTS = ['none', 'adam:epochs=2', 'kind=x', '1', '0.5', 'a=b,c']
 
@@ -131,13 +131,13 @@ def test_a_flag_changes_the_fields_that_it_names():
     '--server=learning_rate=0.1 --server=sgd:momentum=0.5 --server=learning_rate=0.2 '
     '--encoder=conv2:width=0.5 --objective=projector=8/8 --data=fit=pad',
   )
-  assert read.server == training.SgdServer(
+  assert read.server == learning.SgdServer(
     learning_rate=0.2, schedule='cosine', momentum=0.5
   )
   assert read.encoder == encoders.Conv('conv2', width=0.5)
   assert read.objective == objectives.Cco(projector=(8, 8))
   assert read.data == data.Data(fit='pad')
-  assert read.clients == training.StepClients()
+  assert read.clients == learning.StepClients()
 
 
 def test_another_optimizer_keeps_the_rate_and_leaves_what_it_does_not_have():

@@ -16,19 +16,15 @@ from binaries.config import command_line
 from binaries.config import data
 from binaries.config import encoders
 from binaries.config import evaluations
-from binaries.config import methods
 from binaries.config import objectives
 from binaries.config import programs
-from binaries.config import roles
 from binaries.config import run_config
 from binaries.config import runtimes
-from binaries.config import training
 from tasks import groups
 from tasks import image_folders
 from tasks import images
 from tasks import manifest
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms.divergence_aware import fedema
 from tff_ssl.algorithms.divergence_aware import online_networks
 from tff_ssl.computing import docstrings
 from tff_ssl.computing import kinds
@@ -38,12 +34,12 @@ from tff_ssl.encoders import registry as encoder_registry
 from tff_ssl.encoders import resnet
 from tff_ssl.encoders import vit
 from tff_ssl.execution import remote_hosts
-from tff_ssl.federated import local_training
-from tff_ssl.federated import optimizers
-from tff_ssl.optimization import local
 from tff_ssl.runs import removed
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs.privacy import accounting
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
+from tff_ssl.settings import roles
 from tff_ssl.storage import files
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -84,11 +80,6 @@ _WITHOUT_CAFFE = [name for name in pixels.NAMES if name != pixels.CAFFE]
 @pytest.mark.parametrize(
   ('cls', 'field', 'expected'),
   [
-    (_METHODS['fedema'], 'autoscaler', fedema.AUTOSCALERS),
-    (_METHODS['fedema'], 'ema_on', fedema.APPLIED_TO),
-    (_METHODS['fedema'], 'averaged', online_networks.AVERAGED),
-    (_METHODS['fedema'], 'replaced', online_networks.REPLACED),
-    (_METHODS['fedu'], 'divergence_of', online_networks.DIVERGENCES),
     (_METHODS['fedu'], 'divergence_norm', online_networks.NORMS),
     (encoders.ResNet, 'stem', resnet.STEMS),
     (encoders.TorchResNet, 'pixels', _WITHOUT_CAFFE),
@@ -98,9 +89,7 @@ _WITHOUT_CAFFE = [name for name in pixels.NAMES if name != pixels.CAFFE]
     (encoders.TorchViT, 'pool', vit.POOLS),
     (encoders.Encoder, 'precision', (*network.PRECISIONS, encoders.AUTO)),
     (evaluations.Evaluation, 'precision', network.PRECISIONS),
-    (training.Clients, 'drop_last_batch', local_training.DROP_LAST),
-    (training.Clients, 'weighting', fedavg.WEIGHTINGS),
-    (training.Server, 'schedule', optimizers.SCHEDULES),
+    (learning.Clients, 'weighting', fedavg.WEIGHTINGS),
     (data.Data, 'fit', images.FITS),
     (data.Data, 'classify', manifest.CLASSIFIED),
     (data.Data, 'folders', image_folders.MEANINGS),
@@ -116,9 +105,7 @@ def test_choices_are_those_of_the_library(cls, field, expected):
   assert sorted(_choices(cls, field)) == sorted(expected)
 
 
-def test_optimizers_and_limits_are_those_of_the_library():
-  assert sorted(training.CLIENTS) == sorted(local.NAMES)
-  assert sorted(training.SERVERS) == sorted(optimizers.NAMES)
+def test_the_timeout_is_that_of_the_library():
   assert runtimes.Hosts().timeout == remote_hosts.TIMEOUT
 
 
@@ -186,7 +173,7 @@ def test_what_a_row_does_not_use_is_a_field(row):
     ('server_finetuned', {'init_from': 'there'}, 'init_from is there with the method'),
     (
       'centralized',
-      {'clients': training.SgdClients(proximal_weight=0.5)},
+      {'clients': learning.SgdClients(proximal_weight=0.5)},
       'proximal_weight of clients is 0.5 with the method centralized, which does not',
     ),
     (
@@ -213,10 +200,10 @@ def _configs():
         {'kind': kind} if 'kind' in {f.name for f in dataclasses.fields(cls)} else {}
       )
       changes = {name: cls(**own)}
-      if cls in training.STEPS.values():
+      if cls in learning.STEPS.values():
         changes['method'] = _METHODS['dcco']()
       elif name == 'method' and cls.steps:
-        changes['clients'] = training.StepClients()
+        changes['clients'] = learning.StepClients()
       yield dataclasses.replace(row, **changes)
 
 

@@ -9,9 +9,7 @@ from binaries import evaluate
 from binaries.building import algorithms
 from binaries.config import changing
 from binaries.config import data
-from binaries.config import methods
 from binaries.config import objectives
-from binaries.config import roles
 from binaries.config import run_config
 from binaries.config import runtimes
 from binaries.experiment import evaluating
@@ -24,6 +22,8 @@ from tests.binaries import launch
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import precision
 from tff_ssl.runs import checkpoints
+from tff_ssl.settings import methods
+from tff_ssl.settings import roles
 
 # They share the runs of conftest.py, which take minutes.
 pytestmark = pytest.mark.xdist_group('runs')

@@ -9,13 +9,13 @@ import pytest
 
 from binaries import sweep
 from binaries.config import command_line
-from binaries.config import roles
 from binaries.config import run_config
 from binaries.experiment import sweep_methods
 from binaries.experiment import sweeping
 from binaries.experiment import vary_grammar
 from binaries.launching import job_runner
 from tests.binaries import in_process
+from tff_ssl.settings import roles
 
 # Two methods of different programs.
 METHODS = '--methods=fed_byol,simclr'

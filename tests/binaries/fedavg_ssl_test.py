@@ -80,12 +80,6 @@ _WRONG = {
   '--method=fedu2 --objective=simclr --clients=weighting=uniform': (
     'weighting of --clients is uniform; with --method=fedu2 it must be examples, unl'
   ),
-  '--method=fedu2:unified=false,sketch_size=10 --objective=simclr': (
-    'sketch_size of --method is 10 with unified=false, where it does nothing; leave it'
-  ),
-  '--method=fedu2:uniformity_weight=0,tau=2 --objective=simclr': (
-    'tau of --method is 2.0 with uniformity_weight=0, where it does nothing; leave it'
-  ),
   '--objective=supervised:labels=0.5': 'it is for centralized and centralized_steps on',
   '--method=fedprox': 'proximal_weight of --clients is 0',
   '--method=fedbn --encoder=norm=group': (
@@ -95,10 +89,7 @@ _WRONG = {
     'batch_norm of --encoder is folded; --method=fedbn needs trained'
   ),
   '--method=fedbn --encoder=vit_micro': '--encoder is vit_micro, which has no batch n',
-  '--clients=schedule=steps': 'schedule=steps needs rounds, as in steps=60/90',
   '--rounds=9 --clients=schedule=steps,steps=4/9': 'of 9 rounds',
-  '--clients=factor=0.5': 'it is for schedule=steps only',
-  '--clients=warmup_rounds=3': 'it is for schedule=cosine only',
   '--method=fed_ssl:reset_target=true --objective=simclr': (
     'reset_target of --method is true with --objective=simclr, which keeps no target; '
     'it must be false.'

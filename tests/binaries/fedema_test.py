@@ -14,8 +14,8 @@ from binaries.building import stateful
 from binaries.config import run_config
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.algorithms.divergence_aware import online_networks
 from tff_ssl.encoders import cnn
+from tff_ssl.settings import personal
 
 _FLAGS = (
   '--task=digits',
@@ -150,24 +150,27 @@ def test_killed_it_ends_with_the_same_bytes(whole, tmp_path):
   ],
 )
 def test_the_norm_goes_with_the_scaler(line, norm):
-  config = in_process.checked('fedema', line)
-  assert stateful.fedema_config(config).used_norm == norm
-
-
-def test_the_norm_of_fedu_is_its_papers():
-  config = in_process.checked('fedema', '--method=fedu')
-  assert stateful.fedu_config(config).norm == 'conv_mean'
+  assert in_process.checked('fedema', line).method.used_norm == norm
 
 
 @pytest.mark.parametrize('first_target', ['copy', 'online'])
-@pytest.mark.parametrize('method', ['fed_byol', 'fedu', 'fedema'])
-def test_the_first_target_reaches_the_method(method, first_target):
-  line = f'--method={method}:first_target={first_target}'
-  config = in_process.checked('fedema', line)
-  assert stateful.sharing(config).first_target == first_target
-  assert stateful.sharing(in_process.checked('fedema', f'--method={method}')) == (
-    online_networks.NetworkSharing()
+def test_what_fed_byol_shares_reaches_its_algorithm(monkeypatch, first_target):
+  given = []
+  monkeypatch.setattr(
+    stateful.fed_ssl, 'fed_ssl', lambda *_, first_target: given.append(first_target)
   )
+  monkeypatch.setattr(
+    stateful.fedema, 'fedema', lambda *arguments: given.append(arguments[2])
+  )
+  for averaged in ('online', 'target'):
+    line = f'--method=fed_byol:averaged={averaged},first_target={first_target}'
+    config = in_process.checked('fedema', line)
+    algorithms.of(config).build(config, None)
+  # No mu applies.
+  mixed = personal.FedEMA(
+    averaged='target', first_target=first_target, scaler=0.0, divergence_norm='l2'
+  )
+  assert given == [first_target, mixed]
 
 
 @pytest.mark.parametrize(
@@ -237,20 +240,8 @@ def _base_run(folder, rounds=2, encoder=_NARROW, width=0.125):
 
 
 _WRONG = {
-  '--method=tau=0.5,scaler=0.8': (
-    'tau of --method is given with scaler; leave one of them out.'
-  ),
-  '--method=scaler=0.8,autoscaler=first_round': (
-    "autoscaler is 'first_round'; with a sca"
-  ),
-  '--method=fedu:threshold=0.2,threshold_quantile=0.5': (
-    'threshold of --method is given with threshold_quantile; leave one of them out.'
-  ),
   '--method=fedu --objective=byol:predictor=false': (
     'predictor of --objective is false; with --method=fedu it must be true, because'
-  ),
-  '--method=fedu:replaced=none': (
-    'replaced of --method is none; with --method=fedu it must be online, target or both'
   ),
   '--method=ema_on=predictor --objective=byol:predictor=false': (
     'ema_on of --method is predictor with replaced=online and predictor=false of '

@@ -20,8 +20,8 @@ from tests.binaries import launch
 from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import projector
-from tff_ssl.federated import local_training
 from tff_ssl.objectives import supervised
+from tff_ssl.settings import learning
 
 _SMALL = (
   '--task=digits',
@@ -156,7 +156,7 @@ def test_small_batches_at_the_server_are_reported(capsys, norm, examples, said):
   encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125, norm)
   head = projector.build_linear(encoder.output_dim, 10)
   objective = supervised.SupervisedObjective(encoder, head, augment.by_name('none'))
-  plan = local_training.LocalPlan(epochs=1, batch_size=16)
+  plan = learning.ServerLabels(batch_size=16)
   messages.warn_of_server_batches(plan, objective, examples)
   told = capsys.readouterr().err
   assert bool(told) == bool(said)

@@ -37,14 +37,6 @@ from tff_ssl.encoders import mlp
       'finetune_rate of --evaluation is 0.1, but methods has no finetune',
     ),
     (
-      '--server=factor=0.5',
-      '--server has factor=0.5 with schedule=cosine; it is for schedule=steps only.',
-    ),
-    (
-      '--server=steps=50',
-      '--server has schedule=cosine and steps=50; schedule=steps needs rounds, as in',
-    ),
-    (
       '--rounds=5 --server=warmup_rounds=5',
       'warmup_steps is 5; it must be below total_steps, which is 5.',
     ),

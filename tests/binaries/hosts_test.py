@@ -7,12 +7,12 @@ import pytest
 from binaries import dcco
 from binaries.building import data
 from binaries.building import execution
-from binaries.config import roles
 from binaries.experiment import running
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.execution import processes
 from tff_ssl.execution import worker_process
+from tff_ssl.settings import roles
 
 pytestmark = pytest.mark.forks
 

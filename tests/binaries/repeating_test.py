@@ -8,11 +8,11 @@ from binaries.config import aggregations
 from binaries.config import command_line
 from binaries.config import programs
 from binaries.config import repeating
-from binaries.config import roles
 from binaries.config import run_config
 from binaries.experiment import running
 from tests.binaries import in_process
 from tff_ssl.runs import run_config as stored_config
+from tff_ssl.settings import roles
 
 
 @pytest.mark.parametrize(

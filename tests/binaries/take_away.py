@@ -7,12 +7,12 @@ from binaries.building import data
 from binaries.building import encoders
 from binaries.building import objectives
 from binaries.config import command_line
-from binaries.config import roles
 from binaries.config import run_config
 from binaries.experiment import results
 from tests.binaries import launch
 from tff_ssl.encoders import network
 from tff_ssl.runs import run_folder
+from tff_ssl.settings import roles
 
 ROUNDS = 2
 

@@ -117,7 +117,7 @@ def _check(error: pytest.ExceptionInfo[ValueError], case: _Case, shown: str) -> 
 def test_python_values_outside_of_a_type_are_refused_before_any_rule():
   for cls in _classes():
     needed = {
-      field.name: None
+      field.name: ''
       for field in dataclasses.fields(cls)
       if field.default is dataclasses.MISSING
       and field.default_factory is dataclasses.MISSING
@@ -196,6 +196,90 @@ def test_json_values_outside_of_a_type_are_refused():
     _check(refused, case, '')
 
 
+# A row for each rule between fields (`Kind.rules`): fields that break it, as on a
+# command line, and what is said.
+_RULES = [
+  (
+    'fedema',
+    'tau=0.5,scaler=0.8',
+    'tau is 0.5; leave it, or scaler and constant',
+  ),
+  (
+    'fedema',
+    'scaler=0.8,constant_mu=1',
+    'scaler is 0.8; constant_mu is 1; leave o',
+  ),
+  (
+    'fedema',
+    'autoscaler=first_round,scaler=1',
+    'autoscaler is first_round; it must be',
+  ),
+  (
+    'fedema',
+    'autoscaler=first_round,divergence_of=training',
+    'autoscaler is first_round; it must be returning with divergence_of=training',
+  ),
+  (
+    'fedu',
+    'threshold=0.2,threshold_quantile=0.5',
+    'threshold is 0.2; threshold_quantile is 0.5; leave one of them out',
+  ),
+  ('fedu', 'replaced=none', 'replaced is none; it must be online, target or both, bec'),
+  ('fedu2', 'unified=false,sketch_size=9', 'sketch_size is 9; leave it out with unif'),
+  ('sgd', 'warmup_rounds=2', 'warmup_rounds is 2; it must be 0 with schedule=constant'),
+  ('sgd', 'schedule=steps', 'schedule is steps; it needs rounds, as in steps=60/90'),
+  ('sgd', 'steps=6/9', 'steps is 6/9; leave it out with schedule=constant, because i'),
+  ('sgd', 'schedule=steps,steps=9/6', 'steps is 9/6; each must be larger than the'),
+  ('adam', 'factor=0.5', 'factor is 0.5; leave it out with schedule=constant, because'),
+  ('adam', 'accumulate=2', 'accumulate is 2; it needs a batch_size'),
+  ('adam', 'drop_last_batch=always', 'drop_last_batch is always; it needs a batch_'),
+  ('sgd', 'nesterov=true', 'nesterov is true; it needs a momentum above 0'),
+  ('fedu2', 'tau=2,uniformity_weight=0', 'tau is 2; leave it out with uniformity_wei'),
+]
+
+
+def _table_of(kind: str) -> tuple[str, type[Any]]:
+  """Returns the flag and the class of a kind."""
+  return next((flag, table[kind]) for flag, table in _TABLES.items() if kind in table)
+
+
+@pytest.mark.parametrize(('kind', 'text', 'said'), _RULES)
+def test_a_rule_between_fields_is_kept_by_python_json_and_command_lines(
+  kind, text, said
+):
+  flag, cls = _table_of(kind)
+  values = {
+    name: kinds.checked_value(value, kinds.field_types(cls)[name])
+    for name, value in (each.split('=') for each in text.split(','))
+  }
+  own = (
+    {'kind': kind} if 'kind' in {each.name for each in dataclasses.fields(cls)} else {}
+  )
+  with pytest.raises(ValueError, match=f'^{said}'):
+    cls(**own, **values)
+  program, config = next(
+    (program, config)
+    for program, config in _rows()
+    if kind in (config.method.kind, *run_config.clients_of(config.method))
+  )
+  lists = {n: [*own] if isinstance(own, tuple) else own for n, own in values.items()}
+  run = {**run_config.to_json(config), flag: {'kind': kind, **lists}}
+  with pytest.raises(ValueError, match=f'^{said}'):
+    run_config.from_json(run, _METHODS)
+  # One field after the other: all are given before the rule is checked.
+  line = [f'--method={config.method.kind}', f'--{flag}={kind}', '--run_dir=r']
+  line += [f'--{flag}={each}' for each in text.split(',')]
+  with pytest.raises(ValueError) as refused:
+    command_line.parse_run(program, line)
+  first, _, rest = said.partition(' is ')
+  assert str(refused.value).startswith(f'{first} of --{flag} is {rest}')
+
+
+def test_every_rule_has_a_row():
+  rules = {rule for cls in _classes() for rule in getattr(cls, 'rules', ())}
+  assert len({said for _, _, said in _RULES}) == len(rules)
+
+
 def test_every_number_has_a_range():
   """A number without one accepts what its docstring excludes."""
   open_ends = {
@@ -207,8 +291,6 @@ def test_every_number_has_a_range():
   }
   assert open_ends == {
     ('AdaptiveClip', 'initial'),  # `bounds` has its range.
-    ('DCCOConfig', 'seed'),
-    ('FedSCConfig', 'seed'),
   }
 
 
@@ -276,7 +358,7 @@ def test_numbers_of_one_name_have_one_range_but_for_these():
     'momentum': {'in [0, 1)', 'in [0, 1]'},
     'queue_size': {'at least 0', 'at least 1'},
     'rate': {'above 0', 'at least 0'},
-    'seed': {'at least 0', 'finite', 'in [0, 9.22337e+18]'},
+    'seed': {'at least 0', 'in [0, 9.22337e+18]'},
     'server_weight': {'above 0', 'at least 0'},
     'share': {'in (0, 1)', 'in (0, 1]'},
     'tau': {'above 0', 'in [0, 1]'},

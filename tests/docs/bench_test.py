@@ -30,8 +30,8 @@ from tff_ssl.computing import kinds
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import precision
 from tff_ssl.encoders import projector
-from tff_ssl.federated import local_training
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.settings import learning
 from tff_ssl.simulation import cohort_sampling
 from tff_ssl.simulation import simulated_clients
 
@@ -71,7 +71,7 @@ def problem(local=None, norm='group') -> experiments.Problem:
   clients = workloads.Clients(
     data, simulated_clients.Clients(data, num_packs=1), tiny.partition(), cohorts, 0.0
   )
-  return experiments.Problem(model, clients, local or local_training.LocalPlan(), 0)
+  return experiments.Problem(model, clients, local or learning.SgdClients(), 0)
 
 
 @functools.cache
@@ -123,7 +123,9 @@ def test_a_centralized_step_moves_the_weights(name):
   [(1, None, [9]), (1, 4, [4, 4, 1]), (2, 5, [5, 4, 5, 4])],
 )
 def test_centralized_batches_hold_what_clients_visit(epochs, batch_size, sizes):
-  batches = sides.batches(problem(local_training.LocalPlan(epochs, batch_size)), 0)
+  batches = sides.batches(
+    problem(learning.SgdClients(epochs=epochs, batch_size=batch_size)), 0
+  )
   ids = [[int(e['example_id']) for e in batch] for batch in batches]
   assert [len(batch) for batch in ids] == sizes
   assert [*itertools.chain(*ids)] == [*tiny.arrays()['example_id']] * epochs
@@ -136,7 +138,7 @@ def test_centralized_batches_lack_what_clients_with_batch_norm_leave_out(
   drop_last, sizes
 ):
   # Clients of four and five in batches of four: one is a quarter, and is kept.
-  plan = local_training.LocalPlan(2, batch_size=4, drop_last=drop_last)
+  plan = learning.SgdClients(batch_size=4, epochs=2, drop_last_batch=drop_last)
   case = problem(plan, 'batch')
   assert [len([*batch]) for batch in sides.batches(case, 0)] == sizes * 2
   assert sides.visited_examples(case, 0) == 2 * sum(sizes)

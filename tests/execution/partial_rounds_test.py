@@ -18,6 +18,7 @@ from tff_ssl.execution import partial_rounds
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.objectives import byol
+from tff_ssl.settings import learning
 
 _CLIENTS = harness.split([1, 2, 5, 4])
 _FEATURES = collections.OrderedDict(
@@ -42,7 +43,7 @@ def _assert_same_round(got, expected):
 
 def test_states_stay_with_the_caller(worker_context):
   objective = byol.ByolObjective(harness.model(), None)
-  config = fedavg.FedAvgConfig(client_learning_rate=0.1, seed=harness.SEED)
+  config = fedavg.Training(learning.SgdClients(learning_rate=0.1), seed=harness.SEED)
   process = processes.build(
     fed_ssl.fed_ssl(objective, _OPTIMIZER, config), harness.ELEMENT
   )
@@ -69,9 +70,8 @@ def test_data_at_the_server_and_groups_of_clients(worker_context):
       labels.pseudo_labels(),
       labels.labelled(),
       harness.ELEMENT,
-      fedrgd.FedRGDConfig(
-        labels.CLIENT_CONFIG, labels.SERVER_PLAN, grouping.Grouping(2, 1.0)
-      ),
+      labels.CLIENT_CONFIG,
+      labels.SERVER_PLAN,
     ),
     labels.spec(grouping.GROUP),
   )

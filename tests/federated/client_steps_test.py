@@ -20,7 +20,6 @@ from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import vit
 from tff_ssl.federated import client_functions
-from tff_ssl.federated import local_training
 from tff_ssl.federated import packing
 from tff_ssl.federated import packs
 from tff_ssl.federated import server
@@ -35,16 +34,13 @@ from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
 from tff_ssl.objectives import uniformity
-from tff_ssl.optimization import local
+from tff_ssl.settings import learning
 
-_EPOCHS = fedavg.FedAvgConfig(
-  local_training.LocalPlan(
-    epochs=2, batch_size=2, optimizer=local.LocalOptimizer(momentum=0.9)
-  ),
-  client_learning_rate=0.1,
+_EPOCHS = fedavg.Training(
+  learning.SgdClients(learning_rate=0.1, epochs=2, batch_size=2, momentum=0.9),
   rounds=10,
 )
-_STEP = fedavg.FedAvgConfig(client_learning_rate=0.1, rounds=10)
+_STEP = fedavg.Training(learning.SgdClients(learning_rate=0.1), rounds=10)
 
 
 def _predictor():

@@ -8,15 +8,16 @@ import tensorflow as tf
 
 from tests.algorithms import linear_model
 from tff_ssl.federated import local_training
+from tff_ssl.settings import learning
 
 
 @pytest.mark.parametrize('accumulate', [2, 3, 8])
 def test_accumulated_gradients_are_the_large_batch(accumulate):
   """Seven examples in batches of two: the last step of an epoch has fewer."""
   examples = linear_model.examples(7)
-  plan = local_training.LocalPlan(2, batch_size=2, accumulate=accumulate)
+  plan = learning.SgdClients(batch_size=2, accumulate=accumulate, epochs=2)
   w, metrics = linear_model.train(plan, examples)
-  large = local_training.LocalPlan(2, batch_size=2 * accumulate)
+  large = learning.SgdClients(batch_size=2 * accumulate, epochs=2)
   expected, expected_metrics = linear_model.train(large, examples)
   np.testing.assert_allclose(w, expected, rtol=1e-12)
   # A large batch's loss is that at its beginning, as the small ones' are.
@@ -25,7 +26,7 @@ def test_accumulated_gradients_are_the_large_batch(accumulate):
 
 def test_the_proximal_term_pulls_towards_the_start():
   examples = linear_model.examples(4)
-  plan = local_training.LocalPlan(epochs=3, proximal_weight=0.7)
+  plan = learning.SgdClients(epochs=3, proximal_weight=0.7)
   w, _ = linear_model.train(plan, examples)
   expected = linear_model.START
   for _ in range(3):
@@ -33,7 +34,7 @@ def test_the_proximal_term_pulls_towards_the_start():
     gradient = examples['x'].T @ error / 4 + 0.7 * (expected - linear_model.START)
     expected = expected - linear_model.RATE * gradient
   np.testing.assert_allclose(w, expected, rtol=1e-7)
-  free, _ = linear_model.train(local_training.LocalPlan(epochs=3), examples)
+  free, _ = linear_model.train(learning.SgdClients(epochs=3), examples)
   assert np.linalg.norm(w - linear_model.START) < np.linalg.norm(
     free - linear_model.START
   )
@@ -64,9 +65,9 @@ class _Following(linear_model.LinearObjective):
 @pytest.mark.parametrize(
   ('plan', 'steps'),
   [
-    (local_training.LocalPlan(), 1),
-    (local_training.LocalPlan(epochs=3), 3),
-    (local_training.LocalPlan(epochs=2, batch_size=2), 6),
+    (learning.SgdClients(), 1),
+    (learning.SgdClients(epochs=3), 3),
+    (learning.SgdClients(epochs=2, batch_size=2), 6),
   ],
 )
 def test_state_follows_every_step(plan, steps):
@@ -91,7 +92,7 @@ def test_state_follows_every_step(plan, steps):
 
 
 def test_objectives_with_batch_states_cannot_accumulate():
-  plan = local_training.LocalPlan(batch_size=2, accumulate=2)
+  plan = learning.SgdClients(batch_size=2, accumulate=2)
   examples = tf.nest.map_structure(tf.constant, linear_model.examples(4))
   objective = _Following()
   params = objective.init(linear_model.SEED, tf.float64)

@@ -14,7 +14,7 @@ from tests.algorithms import linear_model
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
-from tff_ssl.optimization import local
+from tff_ssl.settings import learning
 
 
 def _orders_that_give(result, start, examples, batch_size):
@@ -32,7 +32,7 @@ def _orders_that_give(result, start, examples, batch_size):
 
 def test_one_step_on_all():
   examples = linear_model.examples(5)
-  w, metrics = linear_model.train(local_training.LocalPlan(), examples)
+  w, metrics = linear_model.train(learning.SgdClients(), examples)
   expected, loss = linear_model.numpy_epoch(linear_model.START, examples, range(5), 5)
   np.testing.assert_allclose(w, expected, rtol=1e-12)
   assert metrics['loss'] == pytest.approx(loss, rel=1e-12)
@@ -42,14 +42,14 @@ def test_one_step_on_all():
 @pytest.mark.parametrize('batch_size', [None, 1, 2])
 def test_one_example_is_learnt_from(batch_size):
   examples = linear_model.examples(1)
-  w, _ = linear_model.train(local_training.LocalPlan(batch_size=batch_size), examples)
+  w, _ = linear_model.train(learning.SgdClients(batch_size=batch_size), examples)
   expected, _ = linear_model.numpy_epoch(linear_model.START, examples, range(1), 1)
   np.testing.assert_allclose(w, expected, rtol=1e-12)
 
 
 def test_epochs_of_one_batch():
   examples = linear_model.examples(5)
-  w, metrics = linear_model.train(local_training.LocalPlan(epochs=3), examples)
+  w, metrics = linear_model.train(learning.SgdClients(epochs=3), examples)
   expected, losses = linear_model.START, []
   for _ in range(3):
     expected, loss = linear_model.numpy_epoch(expected, examples, range(5), 5)
@@ -62,7 +62,7 @@ def test_epochs_of_one_batch():
 def test_an_epoch_visits_every_example_once(batch_size):
   # Five examples: the last batch of two holds one, that of three holds two.
   examples = linear_model.examples(5)
-  plan = local_training.LocalPlan(batch_size=batch_size)
+  plan = learning.SgdClients(batch_size=batch_size)
   w, metrics = linear_model.train(plan, examples)
   orders = _orders_that_give(w, linear_model.START, examples, batch_size)
   assert orders
@@ -77,7 +77,9 @@ def test_each_epoch_has_its_own_order():
   examples = linear_model.examples(5)
   start, orders = linear_model.START, []
   for epochs in (1, 2, 3):
-    w, _ = linear_model.train(local_training.LocalPlan(epochs, batch_size=1), examples)
+    w, _ = linear_model.train(
+      learning.SgdClients(batch_size=1, epochs=epochs), examples
+    )
     (order,) = _orders_that_give(w, start, examples, 1)
     orders.append(order)
     start = w
@@ -85,7 +87,7 @@ def test_each_epoch_has_its_own_order():
 
 
 def _order_of(examples, seed):
-  w, _ = linear_model.train(local_training.LocalPlan(batch_size=1), examples, seed)
+  w, _ = linear_model.train(learning.SgdClients(batch_size=1), examples, seed)
   (order,) = _orders_that_give(w, linear_model.START, examples, 1)
   return order
 
@@ -124,7 +126,7 @@ class _Telling(base.Objective):
 @pytest.mark.parametrize('plan', [{}, {'epochs': 3}, {'epochs': 2, 'batch_size': 2}])
 def test_moments_are_those_of_the_weights_that_training_begins_with(plan):
   _, metrics = linear_model.train(
-    local_training.LocalPlan(**plan), linear_model.examples(5), objective=_Telling()
+    learning.SgdClients(**plan), linear_model.examples(5), objective=_Telling()
   )
   start = np.sum(linear_model.START)
   for name in collapse.MOMENTS:
@@ -135,10 +137,7 @@ def test_moments_are_those_of_the_weights_that_training_begins_with(plan):
 
 def test_momentum_lives_for_the_whole_training():
   examples = linear_model.examples(4)
-  momentum = local.LocalOptimizer(momentum=0.5)
-  w, _ = linear_model.train(
-    local_training.LocalPlan(epochs=3, optimizer=momentum), examples
-  )
+  w, _ = linear_model.train(learning.SgdClients(epochs=3, momentum=0.5), examples)
   expected, velocity = linear_model.START, 0.0
   for _ in range(3):
     error = examples['x'] @ expected - examples['y']
@@ -150,14 +149,13 @@ def test_momentum_lives_for_the_whole_training():
 @pytest.mark.parametrize(
   'plan',
   [
-    local_training.LocalPlan(),
-    local_training.LocalPlan(epochs=2),
-    local_training.LocalPlan(epochs=2, batch_size=2),
+    learning.SgdClients(),
+    learning.SgdClients(epochs=2),
+    learning.SgdClients(epochs=2, batch_size=2),
   ],
 )
 def test_without_examples_nothing_moves(plan):
-  momentum = local.LocalOptimizer(momentum=0.5)
-  plan = dataclasses.replace(plan, optimizer=momentum, proximal_weight=0.1)
+  plan = dataclasses.replace(plan, momentum=0.5, proximal_weight=0.1)
   w, metrics = linear_model.train(plan, linear_model.examples(0))
   np.testing.assert_array_equal(w, linear_model.START)
   assert metrics == {'loss': 0.0, 'target': 0.0}
@@ -168,7 +166,7 @@ def test_without_examples_nothing_moves(plan):
 )
 def test_a_batch_of_everything_is_one_step(batch_size):
   examples = linear_model.examples(4)
-  w, _ = linear_model.train(local_training.LocalPlan(batch_size=batch_size), examples)
+  w, _ = linear_model.train(learning.SgdClients(batch_size=batch_size), examples)
   expected, _ = linear_model.numpy_epoch(linear_model.START, examples, range(4), 4)
   np.testing.assert_allclose(w, expected, rtol=1e-12)
 
@@ -176,7 +174,7 @@ def test_a_batch_of_everything_is_one_step(batch_size):
 def test_an_optimizer_s_state_can_go_on():
   """Two calls with the state handed on are momentum over two steps."""
   examples = linear_model.examples(5)
-  plan = local_training.LocalPlan(optimizer=local.LocalOptimizer(momentum=0.5))
+  plan = learning.SgdClients(momentum=0.5)
   objective = linear_model.LinearObjective()
   params, optimizer = objective.init(linear_model.SEED, tf.float64), None
   for _ in range(2):
@@ -204,7 +202,7 @@ def test_the_proximal_term_holds_to_the_anchor():
   examples, anchor = linear_model.examples(5), np.array([2.0, 3.0])
   trained = local_training.train(
     linear_model.LinearObjective(),
-    local_training.LocalPlan(proximal_weight=0.5),
+    learning.SgdClients(proximal_weight=0.5),
     {'w': tf.constant(linear_model.START)},
     {name: tf.constant(value) for name, value in examples.items()},
     linear_model.SEED,
@@ -240,7 +238,7 @@ class _BatchNorm(linear_model.LinearObjective):
 )
 def test_the_last_batch_is_left_out(drop_last, objective, n, batch_size, sizes):
   examples = linear_model.examples(n)
-  plan = local_training.LocalPlan(batch_size=batch_size, drop_last=drop_last)
+  plan = learning.SgdClients(batch_size=batch_size, drop_last_batch=drop_last)
   w, metrics = linear_model.train(plan, examples, objective=objective)
   found = [
     order
@@ -268,7 +266,7 @@ def test_each_epoch_leaves_out_others():
   examples = linear_model.examples(6)
 
   def train(epochs):
-    plan = local_training.LocalPlan(epochs, batch_size=5)
+    plan = learning.SgdClients(batch_size=5, epochs=epochs)
     return linear_model.train(plan, examples, objective=_BatchNorm())[0]
 
   def steps_from(w):

@@ -18,10 +18,11 @@ from tff_ssl.federated import optimizers
 from tff_ssl.federated import parts
 from tff_ssl.federated import phase_graph
 from tff_ssl.federated import processes
+from tff_ssl.settings import learning
 
 _CLIENTS = harness.split([1, 2, 5, 4])
 _OPTIMIZER = optimizers.build_optimizer(harness.ADAM)
-_DCCO = dcco.dcco(harness.cco(), _OPTIMIZER, dcco.DCCOConfig(seed=harness.SEED))
+_DCCO = dcco.dcco(harness.cco(), _OPTIMIZER, seed=harness.SEED)
 
 
 @functools.cache
@@ -83,7 +84,7 @@ def test_a_part_depends_on_its_clients_alone(tff_context):
 
 
 def test_clients_with_a_state_keep_it_in_parts(tff_context):
-  config = fedavg.FedAvgConfig(client_learning_rate=0.1, seed=harness.SEED)
+  config = fedavg.Training(learning.SgdClients(learning_rate=0.1), seed=harness.SEED)
   objective = follower.Follower()
   process = processes.build(
     fed_ssl.fed_ssl(objective, _OPTIMIZER, config), harness.ELEMENT
@@ -116,7 +117,7 @@ def _private_step(packed):
   algorithm = dcco.dcco(
     harness.cco(),
     optimizers.build_optimizer(harness.SGD),
-    dcco.DCCOConfig(seed=harness.SEED),
+    seed=harness.SEED,
   )
   spec = harness.PACKS if packed else harness.ELEMENT
   built = _parts(algorithm, spec, private)

@@ -17,7 +17,7 @@ from tff_ssl.federated import server
 def test_the_example_is_fedavg(tff_context):
   behind = inspect.getdoc(phases).partition('::\n')[2].splitlines()
   block = itertools.takewhile(lambda line: not line or line[0] == ' ', behind)
-  config = fedavg.FedAvgConfig(seed=harness.SEED)
+  config = fedavg.Training(seed=harness.SEED)
   objective = harness.cco()
   names = {
     'phases': phases,

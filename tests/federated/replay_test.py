@@ -8,17 +8,18 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import replay
+from tff_ssl.settings import learning
 
 _SIZES = [5, 0, 7]
 
 
 @pytest.fixture(scope='module')
 def config():
-  return fedavg.FedAvgConfig(client_learning_rate=0.1, seed=harness.SEED)
+  return fedavg.Training(learning.SgdClients(learning_rate=0.1), seed=harness.SEED)
 
 
 def test_rounds_are_those_of_the_process(tff_context, config):
-  optimizer = optimizers.OptimizerConfig('sgd', 1.0)
+  optimizer = learning.SgdServer()
   objective = harness.cco(batch_norm=True)
   process = harness.build_fedavg(objective, optimizer, config)
   clients = harness.split(_SIZES)
@@ -53,7 +54,8 @@ def test_rounds_are_those_of_the_process(tff_context, config):
 
 def test_algorithms_of_other_exchanges_are_refused():
   algorithm = dcco.dcco(
-    harness.cco(), optimizers.build_optimizer(harness.SGD), dcco.DCCOConfig()
+    harness.cco(),
+    optimizers.build_optimizer(harness.SGD),
   )
   with pytest.raises(ValueError, match='cannot be replayed'):
     replay.Replay(algorithm)

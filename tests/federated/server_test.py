@@ -7,9 +7,9 @@ import tensorflow_federated as tff
 
 from tests.algorithms import harness
 from tff_ssl.algorithms import fedavg
-from tff_ssl.federated import local_training
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
+from tff_ssl.settings import learning
 
 _O = tff.learning.optimizers
 
@@ -27,8 +27,8 @@ def test_what_is_no_optimizer_of_graphs_is_refused(optimizer):
   ('name', 'build'),
   {
     'objective': lambda sgd: fedavg.fedavg(sgd, harness.cco()),
-    'config': lambda sgd: fedavg.fedavg(harness.cco(), sgd, sgd),
-    'optimizer': lambda sgd: local_training.LocalPlan(optimizer=sgd),
+    'training': lambda sgd: fedavg.fedavg(harness.cco(), sgd, sgd),
+    'clients': lambda sgd: fedavg.Training(sgd),
     'algorithm': lambda _: processes.build(harness.cco(), harness.ELEMENT),
   }.items(),
 )
@@ -38,7 +38,7 @@ def test_arguments_in_the_place_of_others_are_named(name, build):
 
 
 def test_a_rate_that_is_set_scales_the_step(tff_context):
-  config = fedavg.FedAvgConfig(client_learning_rate=0.25)
+  config = fedavg.Training(learning.SgdClients(learning_rate=0.25))
   algorithm = fedavg.fedavg(harness.cco(), _O.build_sgdm(0.5), config)
   process = processes.build(algorithm, harness.ELEMENT)
   state, cohort = process.initialize(), harness.cohort([[0, 1], [2, 3, 4]])

@@ -27,7 +27,7 @@ def _single() -> single.SinglePhases:
   algorithm = dcco.dcco(
     harness.cco(),
     optimizers.build_optimizer(harness.SGD),
-    dcco.DCCOConfig(seed=harness.SEED),
+    seed=harness.SEED,
   )
   return single.build_single_phases(algorithm, harness.ELEMENT)
 
@@ -94,11 +94,9 @@ def test_the_one_computation_does_not_convert(form):
 
 def test_states_and_server_data_are_refused_by_map_reduce_forms():
   objective, optimizer = harness.cco(), optimizers.build_optimizer(harness.SGD)
-  stateful = fed_ssl.fed_ssl(objective, optimizer, fedavg.FedAvgConfig())
+  stateful = fed_ssl.fed_ssl(objective, optimizer, fedavg.Training())
   with pytest.raises(ValueError, match='clients that keep a state; to be one comp'):
     single.build_single_phases(stateful, harness.ELEMENT)
-  at_server = fedrgd.fedrgd(
-    labels.pseudo_labels(), labels.labelled(), harness.ELEMENT, fedrgd.FedRGDConfig()
-  )
+  at_server = fedrgd.fedrgd(labels.pseudo_labels(), labels.labelled(), harness.ELEMENT)
   with pytest.raises(ValueError, match='data at the server'):
     single.build_single_phases(at_server, harness.ELEMENT)

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from tests.evaluation import blobs
-from tff_ssl.algorithms import federated_linear
 from tff_ssl.evaluation import closed_form
 from tff_ssl.evaluation import linear_probe
+from tff_ssl.settings import learning
 from tff_ssl.simulation import client_heads
 
 _CLASSES = 3
-_CONFIG = federated_linear.FederatedLinearConfig(rounds=15)
+_CONFIG = learning.FederatedLinear(rounds=15)
 
 
 def _by_class(labels, count=2):

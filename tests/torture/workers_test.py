@@ -29,6 +29,7 @@ from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
 from tff_ssl.runs import loop
 from tff_ssl.runs import run_folder
+from tff_ssl.settings import learning
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import cohort_sampling
 from tff_ssl.simulation import simulated_clients
@@ -162,7 +163,7 @@ def _problem() -> tuple[Any, Callable[[int], Any]]:
   process = processes.build(
     dcco.dcco(
       statistics.StatisticsObjective(model),
-      optimizers.build_optimizer(optimizers.OptimizerConfig('adam', 1e-3)),
+      optimizers.build_optimizer(learning.Server(1e-3, kind='adam')),
     ),
     simulated.element_spec,
   )

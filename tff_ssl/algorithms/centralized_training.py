@@ -8,13 +8,13 @@ Deviations and decisions:
     (BYOL's target, MoCo's queue) persists over all rounds.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import centralized
+from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import clients
 from tff_ssl.federated import local_training
 from tff_ssl.federated import server
@@ -46,23 +46,16 @@ class CentralizedTraining(centralized.UnionProcess):
   def __init__(
     self,
     objective: base.Objective,
-    plan: local_training.LocalPlan,
-    rate: Callable[[tf.Tensor], tf.Tensor],
-    seed: int = 0,
-    total_rounds: int | None = None,
+    training: fedavg.Training,
   ):
     """Initializes the process.
 
     Args:
       objective: What is minimised.
-      plan: Epochs, batch size and optimizer.
-      rate: Learning rate by round, from 0.
-      seed: Seed of the initial weights, the orders and the views.
-      total_rounds: Rounds of the run, for an objective that follows a schedule.
+      training: How a client would train; its weighting does nothing.
     """
-    super().__init__(objective, seed, total_rounds)
-    self._plan = plan
-    self._rate = rate
+    super().__init__(objective, training.seed, training.rounds)
+    self._training = training
 
   def initialize(self) -> CentralizedTrainingState:
     """Returns the state before the first round."""
@@ -79,11 +72,11 @@ class CentralizedTraining(centralized.UnionProcess):
     examples = base.in_loss(self._objective, clients.all_examples(dataset))
     trained = local_training.train(
       base.at_round(self._objective, state.round, self._total_rounds),
-      self._plan,
+      self._training.clients,
       state.global_model_weights.trainable,
       examples,
       state.round_seed,
-      self._rate(state.round),
+      self._training.rate(state.round),
       state.objective,
     )
     num_examples = base.example_count(examples)

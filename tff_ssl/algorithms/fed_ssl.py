@@ -45,7 +45,7 @@ from tff_ssl.objectives import target
 
 def client_function(
   objective: base.Objective,
-  config: fedavg.FedAvgConfig,
+  training: fedavg.Training,
   reset: Sequence[str] = (),
   first_target: str = target.COPY,
 ) -> client_functions.StatefulFunction:
@@ -53,7 +53,7 @@ def client_function(
 
   Args:
     objective: What is minimised; its state is what the client keeps.
-    config: How a client trains, and how clients are weighted.
+    training: How a client trains, and how clients are weighted.
     reset: First parts of the names of those state tensors that start each round afresh.
     first_target: A client's target in its first round, one of `target.FIRST`.
 
@@ -69,10 +69,10 @@ def client_function(
     if reset:
       fresh = objective.init_state(shared['params'])
       kept.update(network.of_networks(fresh, reset))
-    minimised = fedavg.in_round(objective, shared, config)
+    minimised = fedavg.in_round(objective, shared, training)
     trained = local_training.train(
       target.in_round(minimised, first_target, state.last_round < 0),
-      config.local,
+      training.clients,
       shared['params'],
       examples,
       shared['seed'],
@@ -82,13 +82,13 @@ def client_function(
     sent = fedavg.sent(shared, objective, trained.params, trained.metrics, examples)
     return sent, trained.state
 
-  return client_functions.StatefulFunction(first, client_fn, config.weigh)
+  return client_functions.StatefulFunction(first, client_fn, training.weigh)
 
 
 def fed_ssl(
   objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: fedavg.FedAvgConfig | None = None,
+  training: fedavg.Training | None = None,
   reset: Sequence[str] = (),
   first_target: str = target.COPY,
 ) -> phases.Algorithm:
@@ -97,7 +97,7 @@ def fed_ssl(
   Args:
     objective: What a client minimises.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
-    config: Hyperparameters, those of FedAvg; the defaults when None.
+    training: How clients train; the defaults when None.
     reset: Which parts of a client's state start each round afresh, by the first part of
       their names, such as `target.TARGET`; with all of them it is FedAvg.
     first_target: A client's target in its first round, one of `target.FIRST`.
@@ -109,12 +109,12 @@ def fed_ssl(
     ValueError: If `reset` names something that a client does not keep, the objective
       has no such first target, or it trains its target, which would be averaged.
   """
-  config = config or fedavg.FedAvgConfig()
+  training = training or fedavg.Training()
   _check_kept(objective, reset)
   target.check_first(objective, first_target)
 
-  function = client_function(objective, config, reset, first_target)
-  return fedavg.with_states(objective, server_optimizer, config, function)
+  function = client_function(objective, training, reset, first_target)
+  return fedavg.with_states(objective, server_optimizer, training, function)
 
 
 def _check_kept(objective: base.Objective, reset: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ that DCCO is compared with (DCCO, section 4).
 import collections
 from collections.abc import Callable, Mapping
 import dataclasses
+import functools
 from typing import Any
 
 import tensorflow as tf
@@ -27,6 +28,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
 from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
@@ -35,55 +37,51 @@ from tff_ssl.federated import vectorized_clients
 from tff_ssl.objectives import base
 from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.optimization import schedules
+from tff_ssl.settings import learning
 
 WEIGHTINGS = client_functions.WEIGHTINGS
+_CLIENTS = learning.SgdClients(learning_rate=1.0)
 
 
 @dataclasses.dataclass(frozen=True)
-class FedAvgConfig:
-  """Hyperparameters of FedAvg.
+class Training(kinds.Kind):
+  """How clients train in the rounds of a run.
 
   Attributes:
-    local: How a client trains: E, B, optimizer, mu of FedProx.
-    client_learning_rate: Learning rate of the clients' optimizer, or a schedule of it
-      over rounds, counted from 0; 1.0 in the DCCO paper (B).
-    weighting: 'examples': clients count by n_k; 'uniform': all clients that have
-      examples count equally.
+    clients: How a client trains and what it counts for; by default plain SGD at the
+      rate of the DCCO paper (B).
     seed: Seed of the initial weights and of every round's views.
-    rounds: R, rounds of the run, for an objective whose values follow a schedule
+    rounds: R, rounds of the run, for a rate or an objective that follows a schedule
       (`base.Objective.at`); None: unknown.
   """
 
-  local: local_training.LocalPlan = dataclasses.field(
-    default_factory=local_training.LocalPlan
-  )
-  client_learning_rate: float | schedules.Schedule = 1.0
-  weighting: str = 'examples'
-  seed: int = 0
-  rounds: int | None = None
+  clients: learning.AnyClients = _CLIENTS
+  seed: kinds.Natural = 0
+  rounds: kinds.Count | None = None
 
   def __post_init__(self):
-    if self.rounds is not None and self.rounds < 1:
-      raise ValueError(f'rounds is {self.rounds}; it must be at least 1, or None.')
-    rate = self.client_learning_rate
-    if not callable(rate):
-      checks.positive(client_learning_rate=rate)
-    checks.one_of(WEIGHTINGS, weighting=self.weighting)
+    super().__post_init__()
+    checks.is_a(learning.Clients, clients=self.clients)
+    # Refuses rounds that do not fit.
+    self.rate_by_round  # noqa: B018
+
+  @functools.cached_property
+  def rate_by_round(self) -> schedules.Schedule:
+    """The clients' learning rate over rounds, counted from 0."""
+    return schedules.of(self.clients, self.rounds)
 
   def rate(self, round: tf.Tensor) -> tf.Tensor:
     """Returns the clients' learning rate in a round, float32."""
-    if callable(self.client_learning_rate):
-      return self.client_learning_rate(round)
-    return tf.constant(self.client_learning_rate, tf.float32)
+    return self.rate_by_round(round)
 
   @property
   def weigh(self) -> Callable[[tf.Tensor], tf.Tensor]:
     """The function from the sizes of clients to their weights in the mean."""
-    return WEIGHTINGS[self.weighting]
+    return WEIGHTINGS[self.clients.weighting]
 
 
 def broadcast(
-  objective: base.Objective, config: FedAvgConfig
+  objective: base.Objective, training: Training
 ) -> Callable[[phases.ServerState], Any]:
   """Builds step 1: broadcasting the model, the round's seed and the learning rate.
 
@@ -92,7 +90,7 @@ def broadcast(
 
   def values(state):
     others = {'round': state.round} if objective.is_scheduled else {}
-    return phases.model(state, rate=config.rate(state.round), **others)
+    return phases.model(state, rate=training.rate(state.round), **others)
 
   return values
 
@@ -100,22 +98,22 @@ def broadcast(
 def in_round(
   objective: base.Objective,
   shared: client_functions.Shared,
-  config: FedAvgConfig,
+  training: Training,
 ) -> base.Objective:
   """Returns the objective with its values for this round, if it has a schedule."""
   if not objective.is_scheduled:
     return objective
-  return base.at_round(objective, shared['round'], config.rounds)
+  return base.at_round(objective, shared['round'], training.rounds)
 
 
 def client_function(
-  objective: base.Objective, config: FedAvgConfig
+  objective: base.Objective, training: Training
 ) -> client_functions.ClientFunction:
   """Builds step 2: training on a client's examples.
 
   Args:
     objective: What is minimised. Its state starts afresh each round.
-    config: How a client trains, and how clients are weighted.
+    training: How a client trains, and how clients are weighted.
 
   Returns:
     A function of `params`, of the round's `seed`, int32 [2], and of the learning rate,
@@ -125,8 +123,8 @@ def client_function(
 
   def client_fn(shared, examples):
     trained = local_training.train(
-      in_round(objective, shared, config),
-      config.local,
+      in_round(objective, shared, training),
+      training.clients,
       shared['params'],
       examples,
       shared['seed'],
@@ -136,9 +134,9 @@ def client_function(
 
   return client_functions.ClientFunction(
     client_fn,
-    mean_fn=vectorized_clients.only_step(objective, config.local),
-    per_client_fn=vectorized_clients.each_only_step(objective, config.local),
-    weigh=config.weigh,
+    mean_fn=vectorized_clients.only_step(objective, training.clients),
+    per_client_fn=vectorized_clients.each_only_step(objective, training.clients),
+    weigh=training.weigh,
     chunk_size=base.batch_in_cache(objective),
   )
 
@@ -181,42 +179,42 @@ def sent_kinds(
 def fedavg(
   objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: FedAvgConfig | None = None,
+  training: Training | None = None,
 ) -> phases.Algorithm:
   """Returns FedAvg over an objective.
 
   Args:
     objective: What a client minimises.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is plain FedAvg.
-    config: Hyperparameters; the defaults when None.
+    training: How clients train; the defaults when None.
 
   Returns:
     The algorithm. Its metrics are, under `client_work`: `loss` and what the objective
     reports, averaged over examples, counts of clients and examples, bytes.
   """
-  config = config or FedAvgConfig()
-  checks.is_a(FedAvgConfig, config=config)
+  training = training or Training()
+  checks.is_a(Training, training=training)
   checks.is_a(base.Objective, objective=objective)
 
   def initial():
-    return server.initial_of(objective, config.seed, server_optimizer)
+    return server.initial_of(objective, training.seed, server_optimizer)
 
   train = phases.Exchange(
     'train',
-    broadcast(objective, config),
-    client_function(objective, config),
+    broadcast(objective, training),
+    client_function(objective, training),
     sent_kinds(objective),
     server.averaging(server_optimizer, objective.summarize),
   )
   return phases.Algorithm(
-    initial, [train], objective=objective, client_rate=config.client_learning_rate
+    initial, [train], objective=objective, client_rate=training.rate_by_round
   )
 
 
 def with_states(
   objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: FedAvgConfig,
+  training: Training,
   function: client_functions.StatefulFunction,
   initial: Callable[[], phases.ServerState] | None = None,
   kinds: Mapping[str, combine.Kind] | None = None,
@@ -227,7 +225,7 @@ def with_states(
   Args:
     objective: What clients minimise.
     server_optimizer: Applied to the averaged update.
-    config: Only its rate and its seed are used.
+    training: Only its rate and its seed are used.
     function: What one client computes; it takes what `phases.model` returns, `rate` and
       `round`.
     initial: () -> the server's state before round 0; None: FedAvg's.
@@ -236,10 +234,10 @@ def with_states(
   """
 
   def fedavg_initial():
-    return server.initial_of(objective, config.seed, server_optimizer)
+    return server.initial_of(objective, training.seed, server_optimizer)
 
   def broadcast(state):
-    return phases.model(state, rate=config.rate(state.round), round=state.round)
+    return phases.model(state, rate=training.rate(state.round), round=state.round)
 
   receive = server.averaging(server_optimizer, summarize or objective.summarize)
   kinds = sent_kinds(objective) if kinds is None else kinds

@@ -97,13 +97,13 @@ def assemble(
 
 
 def client_function(
-  objective: base.Objective, config: fedavg.FedAvgConfig
+  objective: base.Objective, training: fedavg.Training
 ) -> client_functions.StatefulFunction:
   """Builds step 2: training with the client's own batch norm.
 
   Args:
     objective: What is minimised.
-    config: How a client trains, and how clients are weighted.
+    training: How a client trains, and how clients are weighted.
 
   Returns:
     A function that keeps `Kept`, and sends the update of all other weights.
@@ -112,15 +112,15 @@ def client_function(
 
   def first(shared):
     del shared  # The first scales and shifts are the same for all, and are not sent.
-    initial = server.initial_weights(objective, config.seed)
+    initial = server.initial_weights(objective, training.seed)
     return Kept(names.local(initial.trainable), initial.non_trainable)
 
   def client_fn(shared, state, examples):
     params = collections.OrderedDict(shared['params'])
     params.update(state.kept.params)
     trained = local_training.train(
-      fedavg.in_round(objective, shared, config),
-      config.local,
+      fedavg.in_round(objective, shared, training),
+      training.clients,
       params,
       examples,
       shared['seed'],
@@ -136,20 +136,20 @@ def client_function(
     statistics = batch_norm_statistics.compute(objective, trained.params, examples)
     return sent, Kept(names.local(trained.params), statistics)
 
-  return client_functions.StatefulFunction(first, client_fn, config.weigh)
+  return client_functions.StatefulFunction(first, client_fn, training.weigh)
 
 
 def fedbn(
   objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: fedavg.FedAvgConfig | None = None,
+  training: fedavg.Training | None = None,
 ) -> phases.Algorithm:
   """Returns FedBN over an objective.
 
   Args:
     objective: What a client minimises, with batch norm in its networks.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
-    config: Hyperparameters, those of FedAvg; the defaults when None.
+    training: How clients train; the defaults when None.
 
   Returns:
     An algorithm whose model weights lack batch norm (see `assemble`) and whose metrics
@@ -158,7 +158,7 @@ def fedbn(
   Raises:
     ValueError: If the networks have no batch norm.
   """
-  config = config or fedavg.FedAvgConfig()
+  training = training or fedavg.Training()
   if not batch_norm_statistics.mixes_examples(objective):
     raise ValueError(
       'FedBN is given networks without batch norm; it needs networks with batch norm, '
@@ -167,9 +167,9 @@ def fedbn(
   names = _Names(objective)
 
   def initial():
-    weights = server.initial_weights(objective, config.seed)
+    weights = server.initial_weights(objective, training.seed)
     shared = tff.learning.models.ModelWeights(names.shared(weights.trainable), ())
-    return server.initial_state(shared, config.seed, server_optimizer)
+    return server.initial_state(shared, training.seed, server_optimizer)
 
   def evaluated(weights, kept):
     return assemble(objective, weights.trainable, kept)
@@ -177,8 +177,8 @@ def fedbn(
   algorithm = fedavg.with_states(
     objective,
     server_optimizer,
-    config,
-    client_function(objective, config),
+    training,
+    client_function(objective, training),
     initial,
     server.sent_kinds(),
   )

@@ -46,7 +46,6 @@ federation:
 
 import collections
 from collections.abc import Mapping
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -55,7 +54,6 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
-from tff_ssl.computing import kinds
 from tff_ssl.encoders import checks as encoder_checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
@@ -64,6 +62,7 @@ from tff_ssl.losses import lengths
 from tff_ssl.objectives import base
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dictionary_contrast
+from tff_ssl.settings import methods
 
 # What clients are given, and what they send: their entries of the dictionary.
 CONTEXT, ENTRIES = 'context', 'entries'
@@ -74,34 +73,21 @@ _NUMBER_BYTES = 4
 _ENTRIES = -1
 
 
-@dataclasses.dataclass(frozen=True)
-class FedCAConfig(kinds.Kind):
-  """Hyperparameters of FedCA.
-
-  Attributes:
-    population: N, the number of all clients.
-    dictionary_size: m, examples whose representations a client shares; 0: none.
-    training: How a client trains, how clients are weighted, and the seed.
-  """
-
-  population: kinds.Count
-  dictionary_size: kinds.Natural = 16
-  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-
-
 def initial_context(
   objective: dictionary_contrast.FedCAObjective,
-  config: FedCAConfig,
+  settings: methods.FedCA,
+  population: int,
   base_params: Mapping[str, Any] | None,
 ) -> collections.OrderedDict[str, Any]:
   """Returns the context of round 0: an empty dictionary and the base model.
 
   Args:
     objective: What a client minimises.
-    config: Hyperparameters.
+    settings: Size of the dictionary.
+    population: N, the number of all clients.
     base_params: Parameters of the base model's encoder; None without alignment.
   """
-  shape = [config.population, config.dictionary_size]
+  shape = [population, settings.dictionary_size]
   context = collections.OrderedDict(
     [
       (
@@ -120,24 +106,29 @@ def initial_context(
 
 
 def client_function(
-  objective: dictionary_contrast.FedCAObjective, config: FedCAConfig
+  objective: dictionary_contrast.FedCAObjective,
+  settings: methods.FedCA,
+  training: fedavg.Training,
+  population: int,
 ) -> client_functions.ClientFunction:
   """Builds steps 2 and 3: FedAvg's training in a context, and dictionary entries.
 
   Args:
     objective: What a client minimises.
-    config: Hyperparameters.
+    settings: Size of the dictionary.
+    training: How a client trains, and how clients are weighted.
+    population: N, the number of all clients.
 
   Returns:
     A function of `params`, `seed`, `rate` and `context`. It sends what FedAvg's does
     and, as `entries`, the `ROWS` [N, m, d] and `FILLED` [N, m], which are 0 except at
     the client's number.
   """
-  m = config.dictionary_size
+  m = settings.dictionary_size
 
   def client_fn(shared, examples):
     bound = objective.bind_context(shared[CONTEXT])
-    sent = fedavg.client_function(bound, config.training).client_fn(shared, examples)
+    sent = fedavg.client_function(bound, training).client_fn(shared, examples)
     trained = tf.nest.map_structure(
       tf.subtract, collections.OrderedDict(shared['params']), sent[server.UPDATE]
     )
@@ -147,11 +138,11 @@ def client_function(
     own = collections.OrderedDict(
       [(dictionary_contrast.ROWS, rows), (dictionary_contrast.FILLED, there)]
     )
-    place = contextual.place_of(examples, config.population)
+    place = contextual.place_of(examples, population)
     sent[ENTRIES] = contextual.in_row(own, place)
     return sent
 
-  return client_functions.ClientFunction(client_fn, weigh=config.training.weigh)
+  return client_functions.ClientFunction(client_fn, weigh=training.weigh)
 
 
 def draw(examples: base.Examples, seed: tf.Tensor, most: int) -> tf.Tensor:
@@ -234,7 +225,9 @@ def traffic(
 def fedca(
   objective: dictionary_contrast.FedCAObjective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: FedCAConfig,
+  settings: methods.FedCA,
+  training: fedavg.Training,
+  population: int,
   base_params: Mapping[str, Any] | None = None,
 ) -> phases.Algorithm:
   """Returns FedCA; elements have an int32 `client`, the number in [0, N) of the client.
@@ -242,7 +235,9 @@ def fedca(
   Args:
     objective: What a client minimises.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is plain FedAvg.
-    config: Hyperparameters.
+    settings: Size of the dictionary.
+    training: How a client trains, how clients are weighted, and the seed.
+    population: N, the number of all clients.
     base_params: The base model: parameters of the objective's encoder, which stay
       fixed. Needed for alignment; not used without it (beta = 0).
 
@@ -257,12 +252,12 @@ def fedca(
   base_params = _checked(objective, base_params)
 
   def initial():
-    context = initial_context(objective, config, base_params)
-    plain = server.initial_of(objective, config.training.seed, server_optimizer)
+    context = initial_context(objective, settings, population, base_params)
+    plain = server.initial_of(objective, training.seed, server_optimizer)
     return plain.with_extra(**{CONTEXT: context})
 
   def broadcast(state):
-    rate = config.training.rate(state.round)
+    rate = training.rate(state.round)
     return phases.model(state, rate=rate, **{CONTEXT: state.extra[CONTEXT]})
 
   averaged = server.averaging(server_optimizer, objective.summarize)
@@ -274,7 +269,12 @@ def fedca(
 
   kinds = {**fedavg.sent_kinds(objective), ENTRIES: combine.Sum()}
   train = phases.Exchange(
-    'train', broadcast, client_function(objective, config), kinds, receive, traffic
+    'train',
+    broadcast,
+    client_function(objective, settings, training, population),
+    kinds,
+    receive,
+    traffic,
   )
   return phases.Algorithm(
     initial,

@@ -55,7 +55,6 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
-from tff_ssl.computing import kinds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
@@ -65,33 +64,12 @@ from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dispersed
 from tff_ssl.optimization import common_descent
+from tff_ssl.settings import methods
 
 SKETCH, WEIGHTS = 'sketch', 'weights'
 _ROWS, _FILLED = 'rows', 'filled'
 # Folded into the round's seed, which no epoch and no example has.
 _PLACES, _SIGNS = -2, -3
-
-
-@dataclasses.dataclass(frozen=True)
-class FedU2Config(kinds.Kind):
-  """Hyperparameters of FedU2.
-
-  Attributes:
-    population: N, the number of all clients.
-    uniformity_weight: lambda; 0: clients train by their objective alone.
-    tau: Weight of the transport's marginals.
-    unified: Whether the server weighs clients by the unified aggregator; False: by n_k,
-      as FedAvg does, without sketches.
-    sketch_size: s, numbers of a sketch.
-    training: How a client trains, how clients are weighted, and the seed.
-  """
-
-  population: kinds.Count
-  uniformity_weight: kinds.NotNegative = 0.01
-  tau: kinds.Positive = 1.0
-  unified: bool = True
-  sketch_size: kinds.Count = 4096
-  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
 
 
 def sketch(update: base.Params, seed: tf.Tensor, size: int) -> tf.Tensor:
@@ -121,43 +99,48 @@ def sketch(update: base.Params, seed: tf.Tensor, size: int) -> tf.Tensor:
 
 
 def _train(
-  objective: base.Objective, config: FedU2Config
+  objective: base.Objective,
+  settings: methods.FedU2,
+  training: fedavg.Training,
+  population: int,
 ) -> client_functions.StatefulFunction:
   """Builds step 2.
 
   Args:
     objective: What a client minimises.
-    config: Hyperparameters.
+    settings: Size of the sketch.
+    training: How a client trains, and how clients are weighted.
+    population: N, the number of all clients.
 
   Returns:
     A function that sends the `sketch`, in its client's row of a table [N, s] that says
     which rows are filled, and the `metrics`. It keeps the `update` and, with batch
     norm, the `statistics`.
   """
-  plain = fedavg.client_function(objective, config.training)
+  plain = fedavg.client_function(objective, training)
 
   def client_fn(shared, state, examples):
     del state
     kept = collections.OrderedDict(plain.client_fn(shared, examples))
     metrics = kept.pop(server.METRICS)
-    own = sketch(kept[server.UPDATE], shared['seed'], config.sketch_size)
-    place = contextual.place_of(examples, config.population)
+    own = sketch(kept[server.UPDATE], shared['seed'], settings.sketch_size)
+    place = contextual.place_of(examples, population)
     table = collections.OrderedDict(
       [(_ROWS, contextual.in_row(own, place)), (_FILLED, place)]
     )
     return collections.OrderedDict([(SKETCH, table), (server.METRICS, metrics)]), kept
 
   first = _nothing(objective)
-  return client_functions.StatefulFunction(first, client_fn, config.training.weigh)
+  return client_functions.StatefulFunction(first, client_fn, training.weigh)
 
 
 def _send(
-  objective: base.Objective, config: FedU2Config
+  objective: base.Objective, training: fedavg.Training, population: int
 ) -> client_functions.StatefulFunction:
   """Builds step 4: a function that sends what `_train` has kept, weighted."""
 
   def client_fn(shared, state, examples):
-    place = contextual.place_of(examples, config.population)
+    place = contextual.place_of(examples, population)
     weight = tf.reduce_sum(place * shared[WEIGHTS])
     # A client that was discarded has kept an earlier update. It is discarded again.
     trained = tf.equal(state.last_round, shared['round'])
@@ -169,7 +152,7 @@ def _send(
     return sent, state.kept
 
   first = _nothing(objective)
-  return client_functions.StatefulFunction(first, client_fn, config.training.weigh)
+  return client_functions.StatefulFunction(first, client_fn, training.weigh)
 
 
 def _nothing(objective: base.Objective) -> Callable[[client_functions.Shared], Any]:
@@ -188,14 +171,18 @@ def _nothing(objective: base.Objective) -> Callable[[client_functions.Shared], A
 def fedu2(
   objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: FedU2Config,
+  settings: methods.FedU2,
+  training: fedavg.Training,
+  population: int,
 ) -> phases.Algorithm:
   """Returns FedU2; elements have an int32 `client`, the number in [0, N) of the client.
 
   Args:
     objective: L_ssl; with lambda above 0 one that `objectives.outputs.check` allows.
     server_optimizer: Applied to the weighted sum; SGD at rate 1.0 is the authors'.
-    config: Hyperparameters.
+    settings: Of the regulariser and of the unified aggregator.
+    training: How a client trains, how clients are weighted, and the seed.
+    population: N, the number of all clients.
 
   Returns:
     The algorithm. Its metrics are, under `client_work`, those of `fedavg.fedavg`; with
@@ -206,19 +193,19 @@ def fedu2(
   Raises:
     ValueError: If the objective's projections are not known.
   """
-  if config.uniformity_weight:
+  if settings.uniformity_weight:
     objective = dispersed.DispersedObjective(
-      objective, config.uniformity_weight, tau=config.tau
+      objective, settings.uniformity_weight, tau=settings.tau
     )
-  plain = fedavg.fedavg(objective, server_optimizer, config.training)
-  if not config.unified:
+  plain = fedavg.fedavg(objective, server_optimizer, training)
+  if not settings.unified:
     return plain
 
   def initial():
-    return plain.initial().with_extra(**{WEIGHTS: tf.zeros([config.population])})
+    return plain.initial().with_extra(**{WEIGHTS: tf.zeros([population])})
 
   def broadcast(state):
-    rate = config.training.rate(state.round)
+    rate = training.rate(state.round)
     return phases.model(state, rate=rate, round=state.round)
 
   def weigh(state, aggregated):
@@ -229,7 +216,7 @@ def fedu2(
     weights = tf.scatter_nd(
       came,
       common_descent.weights(tf.matmul(sketches, sketches, transpose_b=True)),
-      [config.population],
+      [population],
     )
     work = server.report(measured['statistics'], objective.summarize)
     work['largest_weight'] = tf.reduce_max(weights)
@@ -250,14 +237,14 @@ def fedu2(
     phases.Exchange(
       'train',
       broadcast,
-      _train(objective, config),
-      {SKETCH: combine.Sum(config.population), server.METRICS: combine.STATISTICS},
+      _train(objective, settings, training, population),
+      {SKETCH: combine.Sum(population), server.METRICS: combine.STATISTICS},
       weigh,
     ),
     phases.Exchange(
       'send',
       lambda state: {WEIGHTS: state.extra[WEIGHTS]},
-      _send(objective, config),
+      _send(objective, training, population),
       {**sent, server.UPDATE: combine.Sum()},
       receive,
     ),

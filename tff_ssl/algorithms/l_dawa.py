@@ -13,7 +13,7 @@ A round:
      its optimizer.
 The server needs only the two sums: with secure sums it never sees the cosines of one
 client.
-With every cos_l replaced by 1 (`divergence_aware` is False) it is FedAvg.
+With every cos_l replaced by 1 it is FedAvg.
 
 Deviations:
   A layer is all tensors with the same name up to the last '/', such as a kernel and its
@@ -37,14 +37,6 @@ from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
-
-
-@dataclasses.dataclass(frozen=True)
-class LDAWAConfig:
-  """Hyperparameters: how clients train, and whether layers are weighted at all."""
-
-  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-  divergence_aware: bool = True
 
 
 def cosines(x: base.Params, y: base.Params) -> base.Params:
@@ -73,19 +65,19 @@ def _by_layer(function, tensors, values):
 
 
 def l_dawa(
-  objective, server_optimizer, config: LDAWAConfig | None = None
+  objective: base.Objective,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  training: fedavg.Training | None = None,
 ) -> phases.Algorithm:
   """Returns FedAvg with weighted layers; for the arguments see `fedavg.fedavg`."""
-  config = config or LDAWAConfig()
-  plain = fedavg.fedavg(objective, server_optimizer, config.training)
+  training = training or fedavg.Training()
+  plain = fedavg.fedavg(objective, server_optimizer, training)
   (train,) = plain.exchanges
-  client = fedavg.client_function(objective, config.training)
+  client = fedavg.client_function(objective, training)
 
   def client_fn(shared, examples):
     x, sent = shared['params'], client.client_fn(shared, examples)
     cos = cosines(x, tf.nest.map_structure(tf.subtract, x, sent['update']))
-    if not config.divergence_aware:
-      cos = tf.nest.map_structure(tf.ones_like, cos)
     update = _by_layer(tf.multiply, sent['update'], cos)
     return collections.OrderedDict(sent, update=update, cosines=cos)
 

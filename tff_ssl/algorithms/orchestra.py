@@ -37,7 +37,6 @@ Deviations and decisions; what is not here is as in the authors' code:
 
 import collections
 from collections.abc import Mapping
-import dataclasses
 from typing import Any
 
 import tensorflow as tf
@@ -46,7 +45,6 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
-from tff_ssl.computing import kinds
 from tff_ssl.computing import seeds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
@@ -57,6 +55,7 @@ from tff_ssl.losses import equal_clusters
 from tff_ssl.losses import lengths
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import orchestra as orchestra_objective
+from tff_ssl.settings import methods
 
 _CENTROIDS, _CLUSTERED = orchestra_objective.CENTROIDS, 'clustered'
 _LOCAL, _ROWS, _FILLED = 'local_centroids', 'rows', 'filled'
@@ -64,25 +63,6 @@ _LOCAL, _ROWS, _FILLED = 'local_centroids', 'rows', 'filled'
 _AT_SERVER = 20
 # Of the seed of the first global centroids; `server` has 0 and 1.
 _FIRST = 2
-
-
-@dataclasses.dataclass(frozen=True)
-class OrchestraConfig(kinds.Kind):
-  """Hyperparameters of Orchestra.
-
-  Attributes:
-    population: N, the number of all clients.
-    clusters: G, global clusters.
-    local_clusters: L, most clusters of a client.
-    represented: m, most images of a client that are clustered.
-    training: How a client trains, how clients are weighted, and the seed.
-  """
-
-  population: kinds.Count
-  clusters: kinds.Count = 128
-  local_clusters: kinds.Count = 16
-  represented: kinds.Count = 128
-  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
 
 
 def local_centroids(z: tf.Tensor, most: int) -> tuple[tf.Tensor, tf.Tensor]:
@@ -106,26 +86,32 @@ def local_centroids(z: tf.Tensor, most: int) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def client_function(
-  objective: orchestra_objective.OrchestraObjective, config: OrchestraConfig
+  objective: orchestra_objective.OrchestraObjective,
+  settings: methods.Orchestra,
+  training: fedavg.Training,
+  population: int,
+  represented: int = 128,
 ) -> client_functions.ClientFunction:
   """Builds steps 2 and 3.
 
   Args:
     objective: What a client minimises.
-    config: Hyperparameters.
+    settings: Numbers of clusters.
+    training: How a client trains, and how clients are weighted.
+    population: N, the number of all clients.
+    represented: m, most images of a client that are clustered.
 
   Returns:
     A function of `params`, `seed`, `rate`, `centroids` and `clustered`. It sends what
     FedAvg's does and, as `local_centroids`, the rows [N, L, d] and which of them are
     filled [N, L], which are 0 except at the client's number.
   """
-  training = config.training
 
   def client_fn(shared, examples):
     start = collections.OrderedDict(shared['params'])
     trained = local_training.train(
       objective.bind_context({_CENTROIDS: shared[_CENTROIDS]}),
-      training.local,
+      training.clients,
       start,
       examples,
       shared['seed'],
@@ -136,12 +122,12 @@ def client_function(
       (trained.params, trained.state),
       (start, objective.init_state(start)),
     )
-    chosen = fedca.draw(examples, shared['seed'], config.represented)
+    chosen = fedca.draw(examples, shared['seed'], represented)
     taken = tf.nest.map_structure(lambda x: tf.gather(x, chosen), examples)
     rows, filled = local_centroids(
-      objective.entries(state, taken, shared['seed']), config.local_clusters
+      objective.entries(state, taken, shared['seed']), settings.local_clusters
     )
-    place = contextual.place_of(examples, config.population)
+    place = contextual.place_of(examples, population)
     sent = fedavg.sent(shared, objective, params, trained.metrics, examples)
     own = collections.OrderedDict([(_ROWS, rows), (_FILLED, filled)])
     sent[_LOCAL] = contextual.in_row(own, place)
@@ -176,25 +162,30 @@ def global_centroids(
 def orchestra(
   objective: orchestra_objective.OrchestraObjective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: OrchestraConfig,
+  settings: methods.Orchestra,
+  training: fedavg.Training,
+  population: int,
+  represented: int = 128,
 ) -> phases.Algorithm:
   """Returns Orchestra; elements have an int32 `client`, the client's number in [0, N).
 
   Args:
     objective: What a client minimises.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the authors'.
-    config: Hyperparameters.
+    settings: Numbers of clusters.
+    training: How a client trains, how clients are weighted, and the seed.
+    population: N, the number of all clients.
+    represented: m, most images of a client that are clustered.
 
   Returns:
     The algorithm. Its metrics are, under `client_work`, those of `fedavg.fedavg`, with
     the parts of the loss, `clustering_loss` and `rotation_loss`.
   """
-  training = config.training
 
   def initial():
     dim = objective.model.projector.output_dim
     seed = tf.constant(seeds.stream(training.seed, _FIRST))
-    points = tf.random.stateless_normal([config.clusters, dim], seed)
+    points = tf.random.stateless_normal([settings.clusters, dim], seed)
     return server.initial_of(objective, training.seed, server_optimizer).with_extra(
       **{
         _CENTROIDS: lengths.unit(points, axis=1),
@@ -214,9 +205,13 @@ def orchestra(
     state, metrics = averaged(state, aggregated)
     return state.with_extra(**{_CENTROIDS: centroids, _CLUSTERED: clustered}), metrics
 
-  kinds = {**fedavg.sent_kinds(objective), _LOCAL: combine.Sum(config.population)}
+  kinds = {**fedavg.sent_kinds(objective), _LOCAL: combine.Sum(population)}
   train = phases.Exchange(
-    'train', broadcast, client_function(objective, config), kinds, receive
+    'train',
+    broadcast,
+    client_function(objective, settings, training, population, represented),
+    kinds,
+    receive,
   )
   return phases.Algorithm(
     initial,

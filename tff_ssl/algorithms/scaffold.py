@@ -19,67 +19,58 @@ Deviations:
 
 import collections
 import dataclasses
-from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
-from tff_ssl.computing import kinds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
-from tff_ssl.optimization import local
+from tff_ssl.settings import learning
 
 # c and c_k, in messages and in the state.
 _CONTROL = 'control'
 
 
-@dataclasses.dataclass(frozen=True)
-class ScaffoldConfig(kinds.Kind):
-  """Hyperparameters: N, the number of all clients, and how they train (plain SGD)."""
-
-  population: kinds.Count
-  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-
-  def __post_init__(self):
-    super().__post_init__()
-    plan = self.training.local
-    for name, value, needed in (
-      ('optimizer', plan.optimizer.name, 'sgd'),
-      ('momentum', plan.optimizer.momentum, 0),
-      ('accumulate', plan.accumulate, 1),
-    ):
-      if value != needed:
-        raise ValueError(
-          f'{name} is {value!r}; for clients of SCAFFOLD, which take plain SGD '
-          f'steps, it must be {needed!r}.'
-        )
-
-
-@dataclasses.dataclass(frozen=True)
-class _Corrected(local.LocalOptimizer):
-  """Plain SGD that adds a constant, c - c_k, to each gradient."""
-
-  constant: Any = None
-
-  def update(self, params, state, grads, rate):
-    corrected = tf.nest.map_structure(tf.add, grads, self.constant)
-    return super().update(params, state, corrected, rate)
+def check(clients: learning.Clients) -> None:
+  """Raises ValueError if clients do not take plain SGD steps."""
+  for name, value, needed in (
+    ('kind', clients.kind, 'sgd'),
+    ('momentum', getattr(clients, 'momentum', 0), 0),
+    ('accumulate', clients.accumulate, 1),
+  ):
+    if value != needed:
+      raise ValueError(
+        f'{name} is {value!r}; for clients of SCAFFOLD, which take plain SGD steps, it '
+        f'must be {needed!r}.'
+      )
 
 
 def scaffold(
   objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: ScaffoldConfig,
+  training: fedavg.Training,
+  population: int,
 ) -> phases.Algorithm:
-  """Returns FedAvg with control variates; for the arguments see `fedavg.fedavg`."""
-  plain = fedavg.fedavg(objective, server_optimizer, config.training)
-  (train,), plan = plain.exchanges, config.training.local
+  """Returns FedAvg with control variates; for the other arguments see `fedavg.fedavg`.
+
+  Args:
+    objective: What a client minimises.
+    server_optimizer: Applied to the averaged update.
+    training: How a client trains: by plain SGD.
+    population: N, the number of all clients.
+
+  Raises:
+    ValueError: If clients do not take plain SGD steps.
+  """
+  check(training.clients)
+  plain = fedavg.fedavg(objective, server_optimizer, training)
+  (train,), own = plain.exchanges, training.clients
 
   def zeros(params):
     return tf.nest.map_structure(tf.zeros_like, params)
@@ -95,12 +86,18 @@ def scaffold(
 
   def client_fn(shared, state, examples):
     constant = tf.nest.map_structure(tf.subtract, shared[_CONTROL], state.kept)
-    optimizer = _Corrected(**vars(plan.optimizer), constant=constant)
-    corrected = dataclasses.replace(plan, optimizer=optimizer)
-    training = dataclasses.replace(config.training, local=corrected)
-    sent = fedavg.client_function(objective, training).client_fn(shared, examples)
-    batches = local_training.num_batches(objective, plan, examples)
-    steps = tf.cast(plan.epochs * batches, tf.float32)
+    trained = local_training.train(
+      fedavg.in_round(objective, shared, training),
+      own,
+      shared['params'],
+      examples,
+      shared['seed'],
+      shared['rate'],
+      correction=constant,
+    )
+    sent = fedavg.sent(shared, objective, trained.params, trained.metrics, examples)
+    batches = local_training.num_batches(objective, own, examples)
+    steps = tf.cast(own.epochs * batches, tf.float32)
     inverse = tf.math.divide_no_nan(1.0, steps * shared['rate'])
     sent[_CONTROL] = tf.nest.map_structure(
       lambda update, control: inverse * update - control,
@@ -112,7 +109,7 @@ def scaffold(
   def receive(state, aggregated):
     after, metrics = train.receive(state, aggregated)
     counted = clients.counting(aggregated[phases.COUNTS])
-    fraction = tf.cast(counted, tf.float32) / config.population
+    fraction = tf.cast(counted, tf.float32) / population
     control = tf.nest.map_structure(
       lambda old, step: old + fraction * step,
       state.extra[_CONTROL],
@@ -121,7 +118,7 @@ def scaffold(
     return after.with_extra(**{_CONTROL: control}), metrics
 
   client = client_functions.StatefulFunction(
-    lambda shared: zeros(shared['params']), client_fn, config.training.weigh
+    lambda shared: zeros(shared['params']), client_fn, training.weigh
   )
   sent = {**train.sent, _CONTROL: combine.UPDATE}
   exchange = phases.Exchange('train', broadcast, client, sent, receive)

@@ -24,43 +24,31 @@ import dataclasses
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import fedavg
-from tff_ssl.computing import kinds
 from tff_ssl.federated import phases
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import separated
 
 
-@dataclasses.dataclass(frozen=True)
-class SSDConfig(kinds.Kind):
-  """Hyperparameters of SSD.
-
-  Attributes:
-    population: N, the number of all clients.
-    scale: alpha, of a client's own dimensions.
-    separation_weight: gamma.
-    distillation_weight: delta.
-    training: How a client trains, how clients are weighted, and the seed.
-  """
-
-  population: kinds.Count
-  scale: separated.Scale = 10.0
-  separation_weight: kinds.NotNegative = 1.0
-  distillation_weight: kinds.NotNegative = 0.1
-  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-
-
 def ssd(
   objective: dual_encoder.PairObjective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: SSDConfig,
+  training: fedavg.Training,
+  population: int,
+  scale: float = 10.0,
+  separation_weight: float = 1.0,
+  distillation_weight: float = 0.1,
 ) -> phases.Algorithm:
   """Returns SSD; elements have an int32 `client`, the number in [0, N) of the client.
 
   Args:
     objective: L_ssl, of two views by one network.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is plain FedAvg.
-    config: Hyperparameters.
+    training: How a client trains, how clients are weighted, and the seed.
+    population: N, the number of all clients.
+    scale: alpha, of a client's own dimensions.
+    separation_weight: gamma.
+    distillation_weight: delta.
 
   Returns:
     The algorithm. Its metrics are, under `client_work`, those of `fedavg.fedavg`, with
@@ -68,14 +56,10 @@ def ssd(
     `distillation`.
 
   Raises:
-    ValueError: If the objective does not fit (`separated`).
+    ValueError: If the objective or a value does not fit (`separated`).
   """
   minimised = separated.SeparatedObjective(
-    objective,
-    config.population,
-    config.scale,
-    config.separation_weight,
-    config.distillation_weight,
+    objective, population, scale, separation_weight, distillation_weight
   )
-  plain = fedavg.fedavg(minimised, server_optimizer, config.training)
+  plain = fedavg.fedavg(minimised, server_optimizer, training)
   return dataclasses.replace(plain, client_numbers=[contextual.CLIENT])

@@ -17,8 +17,9 @@ import math
 import numbers
 import types
 import typing
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
+from tff_ssl.computing import field_rules
 from tff_ssl.computing import near_names
 
 KIND = 'kind'
@@ -89,29 +90,51 @@ class MisfitError(ValueError):
 
 
 class Kind:
-  """A base of dataclasses whose fields are checked against their types."""
+  """A base of dataclasses whose fields are checked against types and rules."""
+
+  rules: ClassVar[tuple[field_rules.Rule, ...]] = ()
 
   def __post_init__(self) -> None:
-    """Raises ValueError if a field has a value that its type does not allow."""
-    for name, type_ in field_types(type(self)).items():
+    """Raises ValueError if a type or a rule does not allow a field's value."""
+    for name, type_ in _types_of(typing.cast(Hashable, type(self))).items():
       try:
         _check(getattr(self, name), type_)
       except ValueError as error:
         raise ValueError(f'{name} is {getattr(self, name)!r}; {error}') from None
+    if not field_rules.are_waiting():
+      self.check_rules()
+
+  def check_rules(self, where: str = '') -> None:
+    """Checks the rules between fields.
+
+    Args:
+      where: Follows a field's name in an error, as in ' of --clients'.
+
+    Raises:
+      ValueError: If a value breaks a rule.
+    """
+    own: Any = self
+    defaults = {field.name: field.default for field in dataclasses.fields(own)}
+    for rule in self.rules:
+      value = getattr(self, rule.field)
+      if value != defaults[rule.field] and rule.when(self):
+        texts = {name: value_text(getattr(self, name)) for name in defaults}
+        raise ValueError(
+          f'{rule.field}{where} is {texts[rule.field]}; {rule.sentence.format(**texts)}'
+        )
 
 
 def field_types(cls: type[Any]) -> dict[str, Any]:
   """Returns the types of a kind's fields by name, without the kind's own name."""
-  return _types_of(typing.cast(Hashable, cls))
+  types = _types_of(typing.cast(Hashable, cls))
+  return {name: type_ for name, type_ in types.items() if name != KIND}
 
 
 @functools.cache
 def _types_of(cls: Any) -> dict[str, Any]:
   hints = typing.get_type_hints(cls, include_extras=True)
   return {
-    field.name: hints[field.name]
-    for field in dataclasses.fields(cls)
-    if field.name != KIND and field.init
+    field.name: hints[field.name] for field in dataclasses.fields(cls) if field.init
   }
 
 

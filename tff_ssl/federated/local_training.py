@@ -10,102 +10,20 @@ normalizes by what is in the batch: it makes +1 and -1 in each dimension of two
 examples, however near they are (258 examples in batches of 32 leave two). BYOL's step
 on such a pair was 1.3 to 33 times as far as that on a full batch (digits, ResNet-8).
 Without batch norm the mean over a small batch is merely noisy, and clients are often
-smaller than a batch. `LocalPlan.drop_last` also offers the authors' rule, and leaving
+smaller than a batch. `drop_last_batch` also offers the authors' rule, and leaving
 out nothing.
 """
 
 import collections
-import dataclasses
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
-from tff_ssl.computing import kinds
 from tff_ssl.objectives import base
 from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import collapse
 from tff_ssl.optimization import local
-
-SMALL, ALWAYS, NEVER = 'small', 'always', 'never'
-DROP_LAST = (SMALL, ALWAYS, NEVER)
-# The batch size divided by this: a batch that has fewer examples is small.
-_SMALL_PARTS = 4
-
-
-@dataclasses.dataclass(frozen=True)
-class LocalPlan(kinds.Kind):
-  """How long a client trains, and by which steps.
-
-  Attributes:
-    epochs: E, passes over the client's examples.
-    batch_size: B, examples per gradient; None: all of them. The last batch of an epoch
-      may be smaller, see `drop_last`.
-    accumulate: Gradients averaged (by example) into one step, which saves memory: 8
-      batches of 32 are one step at 256, if the loss is a mean over examples. An epoch's
-      last step may have fewer. 1: each gradient is a step.
-    proximal_weight: mu of FedProx (Li et al., "Federated Optimization in Heterogeneous
-      Networks", MLSys 2020, Eq. 2): mu/2 |w - w_global|^2 is added to the loss. 0:
-      nothing is.
-    optimizer: Optimizer of the client.
-    drop_last: When the last batch of an epoch is left out: 'small': with batch norm, if
-      it has fewer than a quarter of B; 'always': if it is incomplete, with any network;
-      'never'. A client with fewer than B examples trains on what it has. Each epoch
-      draws a new order, and so leaves out other examples. A client's weight in a mean
-      is still n_k, its examples that enter the loss.
-  """
-
-  epochs: kinds.Count = 1
-  batch_size: kinds.Count | None = None
-  accumulate: kinds.Count = 1
-  proximal_weight: kinds.NotNegative = 0.0
-  optimizer: local.LocalOptimizer = dataclasses.field(
-    default_factory=local.LocalOptimizer
-  )
-  drop_last: str = SMALL
-
-  def __post_init__(self):
-    super().__post_init__()
-    checks.is_a(local.LocalOptimizer, optimizer=self.optimizer)
-    if self.accumulate > 1 and self.batch_size is None:
-      raise ValueError(f'accumulate is {self.accumulate}; it needs a batch_size.')
-    if self.drop_last not in DROP_LAST:
-      raise ValueError(
-        f'drop_last is {self.drop_last!r}; it must be one of {", ".join(DROP_LAST)}.'
-      )
-    if self.drop_last == ALWAYS and self.batch_size is None:
-      raise ValueError(f'drop_last is {self.drop_last!r}; it needs a batch_size.')
-
-  def least(self, batch_norm: bool) -> int:
-    """Returns the fewest examples of a last batch that is not left out.
-
-    Args:
-      batch_norm: Whether a network has it (see `batch_norm_statistics.mixes_examples`).
-    """
-    if self.batch_size is None or self.drop_last == NEVER:
-      return 1
-    if self.drop_last == ALWAYS:
-      return self.batch_size
-    return -(-self.batch_size // _SMALL_PARTS) if batch_norm else 1
-
-  def batch_sizes(self, num_examples: int, batch_norm: bool) -> list[int]:
-    """Returns the sizes of an epoch's batches, in order.
-
-    Args:
-      num_examples: n_k of a client.
-      batch_norm: See `least`.
-    """
-    size = self.batch_size or max(num_examples, 1)
-    sizes = [size] * (num_examples // size)
-    rest = num_examples % size
-    if rest >= self.least(batch_norm) or (rest and not sizes):
-      sizes.append(rest)
-    return sizes
-
-  @property
-  def is_one_step(self) -> bool:
-    """Whether training is one step on all of the examples."""
-    return self.epochs == 1 and self.batch_size is None
+from tff_ssl.settings import learning
 
 
 class Trained(NamedTuple):
@@ -130,7 +48,7 @@ class Trained(NamedTuple):
 
 def train(
   objective: base.Objective,
-  plan: LocalPlan,
+  clients: learning.AnyClients,
   params: base.Params,
   examples: base.Examples,
   seed: tf.Tensor,
@@ -138,17 +56,18 @@ def train(
   state: base.State | None = None,
   optimizer: local.State | None = None,
   anchor: base.Params | None = None,
+  correction: base.Params | None = None,
   own: bool = False,
 ) -> Trained:
   """Trains on a client's examples.
 
-  Every epoch visits all examples once, except a last batch that the plan leaves out.
+  Every epoch visits all examples once, except a last batch that is left out.
   The order is drawn from the round's seed, the epoch and the client's first example id;
   views are fresh in each epoch.
 
   Args:
     objective: What is minimised.
-    plan: Epochs, batch size, optimizer.
+    clients: How a client trains.
     params: Initial parameters.
     examples: n >= 0 examples.
     seed: int32 [2], the round's.
@@ -156,6 +75,7 @@ def train(
     state: The objective's; None: its initial state for these parameters.
     optimizer: The optimizer's state; None: a fresh one, as on clients.
     anchor: w_global of the proximal term; None: the initial parameters.
+    correction: Added to each gradient; None: nothing is.
     own: Whether other clients of the round start with other parameters: then each has
       a spread of its own (see `collapse.with_client_spread`).
 
@@ -165,12 +85,21 @@ def train(
   if state is None:
     state = objective.init_state(params)
   if optimizer is None:
-    optimizer = plan.optimizer.init(params)
+    optimizer = local.init(clients, params)
   examples = objective.prepare(examples, seed)
-  least = plan.least(batch_norm_statistics.mixes_examples(objective))
-  trainer = _Trainer(objective, plan, params, rate, optimizer, anchor or params, least)
+  least = clients.least(batch_norm_statistics.mixes_examples(objective))
+  trainer = _Trainer(
+    objective,
+    clients,
+    params,
+    rate,
+    optimizer,
+    anchor or params,
+    correction,
+    least,
+  )
   # The common case of tiny clients, without the cost of a loop.
-  run = trainer.one_step if plan.is_one_step else trainer.loop
+  run = trainer.one_step if clients.is_one_step else trainer.loop
   trained = run(state, examples, seed)
   if not own:
     return trained
@@ -178,17 +107,21 @@ def train(
 
 
 def num_batches(
-  objective: base.Objective, plan: LocalPlan, examples: base.Examples
+  objective: base.Objective,
+  clients: learning.AnyClients,
+  examples: base.Examples,
 ) -> tf.Tensor:
-  """Returns the batches of an epoch, int32: those of `LocalPlan.batch_sizes`.
+  """Returns the batches of an epoch, int32: those of `Clients.batch_sizes`.
 
   Args:
     objective: What is minimised.
-    plan: With the batch size, and when the last batch is left out.
+    clients: With the batch size, and when the last batch is left out.
     examples: n >= 0 examples of a client.
   """
-  least = plan.least(batch_norm_statistics.mixes_examples(objective))
-  return _num_batches(base.example_count(examples), _batch_size(plan, examples), least)
+  least = clients.least(batch_norm_statistics.mixes_examples(objective))
+  return _num_batches(
+    base.example_count(examples), _batch_size(clients, examples), least
+  )
 
 
 class _Position(NamedTuple):
@@ -213,19 +146,21 @@ class _Trainer:
   def __init__(
     self,
     objective: base.Objective,
-    plan: LocalPlan,
+    clients: learning.AnyClients,
     params: base.Params,
     rate: float | tf.Tensor,
     optimizer: local.State,
     anchor: base.Params,
+    correction: base.Params | None,
     least: int,
   ):
     self._objective = objective
-    self._plan = plan
+    self._clients = clients
     self._initial = params
     self._rate = rate
     self._optimizer = optimizer
     self._anchor = anchor
+    self._correction = correction
     self._least = least
 
   def one_step(self, state, examples, seed) -> Trained:
@@ -243,7 +178,7 @@ class _Trainer:
   def loop(self, state, examples, seed) -> Trained:
     """Takes the steps of all epochs."""
     num_examples = base.example_count(examples)
-    size = _batch_size(self._plan, examples)
+    size = _batch_size(self._clients, examples)
     batches = _num_batches(num_examples, size, self._least)
     # For a batch of any size: traced once, for its types and for the loop.
     batch_spec = tf.nest.map_structure(
@@ -259,7 +194,7 @@ class _Trainer:
     def body(i, position, pending):
       epoch, batch = i // batches, i % batches
       epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
-      order = _order(examples, epoch_seed, self._plan)
+      order = _order(examples, epoch_seed, self._clients)
       chosen = order[batch * size : (batch + 1) * size]
       taken = tf.nest.map_structure(lambda x: tf.gather(x, chosen), examples)
       last = tf.equal(batch, batches - 1)
@@ -269,13 +204,13 @@ class _Trainer:
       return i + 1, *self._batch(position, pending, given, weight, batch, last)
 
     _, position, _ = tf.while_loop(
-      lambda i, *_: i < self._plan.epochs * batches,
+      lambda i, *_: i < self._clients.epochs * batches,
       body,
       (tf.constant(0), self._start(state, zero), self._nothing_pending()),
       # One step needs the one before it; no gradient is taken through the loop.
       parallel_iterations=1,
     )
-    visited = self._plan.epochs * tf.minimum(batches * size, num_examples)
+    visited = self._clients.epochs * tf.minimum(batches * size, num_examples)
     first = tf.minimum(size, num_examples)
     metrics = collections.OrderedDict(
       (name, tf.math.divide_no_nan(total, tf.cast(count, total.dtype)))
@@ -297,12 +232,12 @@ class _Trainer:
   def _batch(self, position: _Position, pending, given, weight, batch, is_last):
     """Takes one batch's gradient, and the step that it completes, if any."""
     gradient, _, carry = given
-    if self._plan.accumulate == 1:
+    if self._clients.accumulate == 1:
       return self._step(position, gradient, carry), pending
     if carry:
       raise ValueError(
-        f'accumulate is {self._plan.accumulate}; it must be 1, because the objective '
-        'keeps something from each batch.'
+        f'accumulate is {self._clients.accumulate}; it must be 1, because the '
+        'objective keeps something from each batch.'
       )
     pending = _Pending(
       tf.nest.map_structure(
@@ -310,7 +245,7 @@ class _Trainer:
       ),
       pending.weight + weight,
     )
-    is_due = tf.equal((batch + 1) % self._plan.accumulate, 0) | is_last
+    is_due = tf.equal((batch + 1) % self._clients.accumulate, 0) | is_last
     return tf.cond(
       is_due,
       lambda: (
@@ -321,7 +256,7 @@ class _Trainer:
     )
 
   def _nothing_pending(self):
-    if self._plan.accumulate == 1:
+    if self._clients.accumulate == 1:
       return ()
     return _Pending(tf.nest.map_structure(tf.zeros_like, self._initial), tf.zeros([]))
 
@@ -342,15 +277,17 @@ class _Trainer:
 
   def _step(self, position: _Position, gradient, carry) -> _Position:
     """Takes a step, with the proximal term, and updates the state."""
-    if self._plan.proximal_weight:
+    if self._clients.proximal_weight:
       gradient = tf.nest.map_structure(
-        lambda g, w, w0: g + tf.cast(self._plan.proximal_weight, g.dtype) * (w - w0),
+        lambda g, w, w0: g + tf.cast(self._clients.proximal_weight, g.dtype) * (w - w0),
         gradient,
         position.params,
         self._anchor,
       )
-    params, optimizer = self._plan.optimizer.update(
-      position.params, position.optimizer, gradient, self._rate
+    if self._correction is not None:
+      gradient = tf.nest.map_structure(tf.add, gradient, self._correction)
+    params, optimizer = local.update(
+      self._clients, position.params, position.optimizer, gradient, self._rate
     )
     params, state = self._objective.after_step(params, position.state, carry)
     return _Position(params, state, optimizer, position.metrics)
@@ -361,9 +298,11 @@ def _is_of_first_batch(metric: str) -> bool:
   return metric.endswith(collapse.MOMENTS)
 
 
-def _batch_size(plan: LocalPlan, examples: base.Examples) -> tf.Tensor:
+def _batch_size(clients: learning.AnyClients, examples: base.Examples) -> tf.Tensor:
   num_examples = base.example_count(examples)
-  return tf.maximum(num_examples if plan.batch_size is None else plan.batch_size, 1)
+  return tf.maximum(
+    num_examples if clients.batch_size is None else clients.batch_size, 1
+  )
 
 
 def _num_batches(num_examples: tf.Tensor, size: tf.Tensor, least: int) -> tf.Tensor:
@@ -380,10 +319,10 @@ def _mean(pending: _Pending) -> base.Params:
   )
 
 
-def _order(examples, epoch_seed, plan):
+def _order(examples, epoch_seed, clients):
   """Returns the order of an epoch, int32 [n]; unchanged if all make one batch."""
   positions = tf.range(base.example_count(examples))
-  if plan.batch_size is None:
+  if clients.batch_size is None:
     return positions
   # A sum of at most one: the id of the first example, if there is one.
   first_id = tf.reduce_sum(examples['example_id'][:1])

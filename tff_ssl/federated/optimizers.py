@@ -1,106 +1,41 @@
-"""Optimizers of the server by name, with schedules over rounds."""
+"""Optimizers of the server, with schedules over rounds."""
 
 import collections
-import dataclasses
 from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.computing import checks
-from tff_ssl.computing import kinds
 from tff_ssl.optimization import lars
 from tff_ssl.optimization import schedules
-
-NAMES = ('sgd', 'adam', 'adamw', 'lars')
-SCHEDULES = ('constant', 'cosine', 'steps')
-_DECAYING = ('adamw', 'lars')
+from tff_ssl.settings import learning
 
 
-@dataclasses.dataclass(frozen=True)
-class OptimizerConfig(kinds.Kind):
-  """A server optimizer and its schedule.
+def build_optimizer(
+  settings: learning.Server, rounds: int | None = None
+) -> tff.learning.optimizers.Optimizer:
+  """Builds a TFF optimizer; a scheduled one counts the updates that it applied.
 
-  Attributes:
-    name: 'sgd', 'adam' (DCCO on CIFAR-100), 'adamw' or 'lars' (DCCO on DERM).
-    learning_rate: After the warm-up.
-    schedule: 'constant', 'cosine' (to 0 at `rounds`) or 'steps'.
-    rounds: Length of the cosine; only the cosine needs it.
-    warmup_rounds: Linear warm-up, of the cosine schedule.
-    momentum: Momentum of SGD and LARS (0.9 in the paper); None: the optimizer's
-      default.
-    weight_decay: Coefficient of the decay, for LARS and AdamW.
-    boundaries: Rounds at which the rate of the steps is multiplied by `factor`.
-    factor: Factor of the steps, above 0.
+  Args:
+    settings: The optimizer and its schedule.
+    rounds: R, rounds of the run, which the cosine needs; None: unknown.
+
+  Raises:
+    ValueError: If the rounds are unknown, or too few, for the schedule.
   """
-
-  name: str = 'adam'
-  learning_rate: kinds.NotNegative = 1e-3
-  schedule: str = 'constant'
-  rounds: kinds.Count | None = None
-  warmup_rounds: kinds.Natural = 0
-  momentum: kinds.BelowOne | None = None
-  weight_decay: kinds.NotNegative = 0.0
-  boundaries: tuple[kinds.Count, ...] = ()
-  factor: kinds.Positive = 0.1
-
-  def __post_init__(self):
-    super().__post_init__()
-    if self.name not in NAMES:
-      raise ValueError(
-        f'optimizer is {self.name!r}; it must be one of {", ".join(NAMES)}.'
-      )
-    if self.schedule not in SCHEDULES:
-      raise ValueError(
-        f'schedule is {self.schedule!r}; it must be one of {", ".join(SCHEDULES)}.'
-      )
-    if self.schedule == 'cosine' and self.rounds is None:
-      raise ValueError('The cosine schedule needs the number of rounds.')
-    if self.schedule != 'cosine' and self.warmup_rounds:
-      raise ValueError(
-        f'warmup_rounds is {self.warmup_rounds}; only the cosine schedule takes it.'
-      )
-    if (self.schedule == 'steps') != bool(self.boundaries):
-      raise ValueError(
-        f'boundaries is {self.boundaries} with the schedule {self.schedule}; the '
-        'schedule steps needs boundaries, and no other schedule takes them.'
-      )
-    if self.name in ('adam', 'adamw') and self.momentum is not None:
-      raise ValueError(
-        f'momentum is {self.momentum}; only sgd and lars take it, not {self.name}.'
-      )
-    if self.name not in _DECAYING and self.weight_decay:
-      raise ValueError(
-        f'weight_decay is {self.weight_decay}; only lars and adamw take it.'
-      )
-    self.build_schedule()
-
-  def build_schedule(self) -> schedules.Schedule:
-    """Returns the learning rate as a function of the round."""
-    if self.schedule == 'cosine':
-      return schedules.Cosine(self.learning_rate, self.rounds or 0, self.warmup_rounds)
-    if self.schedule == 'steps':
-      return schedules.Steps(self.learning_rate, self.boundaries, self.factor)
-    return schedules.Constant(self.learning_rate)
-
-
-def build_optimizer(config: OptimizerConfig) -> tff.learning.optimizers.Optimizer:
-  """Builds a TFF optimizer; a scheduled one counts the updates that it applied."""
-  schedule = config.build_schedule()
+  schedule = schedules.of(settings, rounds)
   rate = float(schedule(0))
-  if config.name == 'adam':
-    optimizer = tff.learning.optimizers.build_adam(rate)
-  elif config.name == 'adamw':
-    optimizer = AdamW(rate, config.weight_decay)
-  elif config.name == 'lars':
-    optimizer = Lars(
-      rate,
-      momentum=0.9 if config.momentum is None else config.momentum,
-      weight_decay=config.weight_decay,
-    )
+  if isinstance(settings, learning.AdamWServer):
+    optimizer = AdamW(rate, settings.weight_decay)
+  elif isinstance(settings, learning.LarsServer):
+    momentum = 0.9 if settings.momentum is None else settings.momentum
+    optimizer = Lars(rate, momentum, settings.weight_decay)
+  elif isinstance(settings, learning.SgdServer):
+    optimizer = tff.learning.optimizers.build_sgdm(rate, settings.momentum or None)
   else:
-    optimizer = tff.learning.optimizers.build_sgdm(rate, config.momentum or None)
-  if config.schedule == 'constant':
+    optimizer = tff.learning.optimizers.build_adam(rate)
+  if settings.schedule == 'constant':
     return optimizer
   return tff.learning.optimizers.schedule_learning_rate(optimizer, schedule)
 

@@ -14,9 +14,10 @@ import tensorflow as tf
 
 from tff_ssl.encoders import per_client_gradients
 from tff_ssl.federated import client_functions
-from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
 from tff_ssl.objectives import batch_norm_statistics
+from tff_ssl.optimization import local
+from tff_ssl.settings import learning
 
 
 def mean_gradient(
@@ -149,13 +150,13 @@ def _of_losses(loss, encodings, examples, num_clients):
 
 
 def only_step(
-  objective: base.Objective, plan: local_training.LocalPlan
+  objective: base.Objective, clients: learning.AnyClients
 ) -> client_functions.EqualClients | None:
   """Builds the mean of the payloads of clients of equal size that take one step.
 
   Args:
     objective: What is minimised.
-    plan: How a client trains.
+    clients: How a client trains.
 
   Returns:
     A function of `params`, `seed` and `rate` that gives the means `update` and
@@ -163,10 +164,9 @@ def only_step(
     keeps a state, follows a schedule or has networks that mix examples, or the mean of
     the steps is not the step of the mean gradient.
   """
-  optimizer = plan.optimizer
-  if not optimizer.first_step_is_affine:
+  if not local.first_step_is_affine(clients):
     return None
-  separable = _taken_side_by_side(objective, plan)
+  separable = _taken_side_by_side(objective, clients)
   if separable is None:
     return None
 
@@ -176,8 +176,8 @@ def only_step(
       separable, params, examples, shared['seed'], num_clients
     )
     # The proximal term is 0 at the start.
-    stepped, _ = optimizer.update(
-      params, optimizer.init(params), gradient, shared['rate']
+    stepped, _ = local.update(
+      clients, params, local.init(clients, params), gradient, shared['rate']
     )
     update = tf.nest.map_structure(tf.subtract, params, stepped)
     return collections.OrderedDict(update=update, metrics=metrics)
@@ -186,22 +186,21 @@ def only_step(
 
 
 def each_only_step(
-  objective: base.Objective, plan: local_training.LocalPlan
+  objective: base.Objective, clients: learning.AnyClients
 ) -> client_functions.EqualClients | None:
   """Builds the payloads of clients of equal size that take one step, each by itself.
 
   Args:
     objective: What is minimised.
-    plan: How a client trains.
+    clients: How a client trains.
 
   Returns:
     As for `only_step`, but with each client's own values, [K, ...]; None if clients
     must be computed one by one.
   """
-  separable = _taken_side_by_side(objective, plan)
+  separable = _taken_side_by_side(objective, clients)
   if separable is None or not gives_each(separable):
     return None
-  optimizer = plan.optimizer
 
   def per_client_fn(shared, examples, num_clients):
     params = shared['params']
@@ -215,8 +214,8 @@ def each_only_step(
 
     @tf.autograph.experimental.do_not_convert
     def update(gradient):
-      stepped, _ = optimizer.update(
-        params, optimizer.init(params), gradient, shared['rate']
+      stepped, _ = local.update(
+        clients, params, local.init(clients, params), gradient, shared['rate']
       )
       return tf.nest.map_structure(tf.subtract, params, stepped)
 
@@ -227,10 +226,10 @@ def each_only_step(
 
 
 def _taken_side_by_side(
-  objective: base.Objective, plan: local_training.LocalPlan
+  objective: base.Objective, clients: learning.AnyClients
 ) -> base.Separable | None:
   """Returns the objective if clients' only steps can be taken together, or None."""
-  if not plan.is_one_step:
+  if not clients.is_one_step:
     return None
   if not isinstance(objective, base.Separable):
     return None

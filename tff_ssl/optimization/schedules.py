@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.computing import kinds
+from tff_ssl.settings import learning
 
 Step: TypeAlias = int | tf.Tensor
 Rate: TypeAlias = float | tf.Tensor
@@ -131,6 +132,26 @@ class Exponential(kinds.Kind):
       return ops.exp(math.log(self.final) * t / self.total_steps)
 
     return _scaled(self.initial, step, factor)
+
+
+def of(settings: learning.Scheduled, rounds: int | None) -> Schedule:
+  """Returns the learning rate as a function of the round.
+
+  Args:
+    settings: The rate of clients or of a server.
+    rounds: R, rounds of the run; None: unknown.
+
+  Raises:
+    ValueError: If the rounds are unknown, or too few, for the schedule.
+  """
+  rate = settings.learning_rate
+  if settings.schedule == 'cosine':
+    if rounds is None:
+      raise ValueError('rounds is None; the cosine schedule needs their number.')
+    return Cosine(rate, rounds, settings.warmup_rounds)
+  if settings.schedule == 'steps':
+    return Steps(rate, settings.steps, settings.factor)
+  return Constant(rate)
 
 
 class _NumpyOps:

@@ -33,6 +33,7 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import processes
 from tff_ssl.objectives import linear_classifier
 from tff_ssl.partition import flat
+from tff_ssl.settings import learning
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import cohort_sampling
 from tff_ssl.simulation import simulated_clients
@@ -133,7 +134,8 @@ class FederatedProbe(_ClientHeads):
     partition: Mapping[str, np.ndarray],
     num_classes: int,
     clients_per_round: int,
-    config: federated_linear.FederatedLinearConfig | None = None,
+    settings: learning.FederatedLinear | None = None,
+    seed: int = 0,
     num_packs: int | None = None,
   ):
     """Fixes which client holds which examples; nothing is traced.
@@ -142,7 +144,8 @@ class FederatedProbe(_ClientHeads):
       partition: Client id -> int64 [n] positions into the features that `fit` takes.
       num_classes: Number of classes.
       clients_per_round: Size of a cohort; all clients with labels if these are fewer.
-      config: Hyperparameters; None: the defaults.
+      settings: How it trains; None: the defaults.
+      seed: Seed of the order of examples, and of the cohorts.
       num_packs: See `simulated_clients.Clients`.
 
     Raises:
@@ -151,7 +154,8 @@ class FederatedProbe(_ClientHeads):
     checks.at_least(1, clients_per_round=clients_per_round)
     super().__init__(partition, num_classes, num_packs)
     self._clients_per_round = clients_per_round
-    self._config = config or federated_linear.FederatedLinearConfig()
+    self._settings = settings or learning.FederatedLinear()
+    self._seed = seed
 
   def fit(
     self, features: np.ndarray, labels: np.ndarray, labelled: np.ndarray
@@ -177,9 +181,9 @@ class FederatedProbe(_ClientHeads):
     clients = self._clients(held, (own - mean) / scale, chosen)
     process = self._process(features.shape[1], clients)
     size = min(self._clients_per_round, len(held))
-    cohorts = cohort_sampling.Cohorts(list(held), size, self._config.seed)
+    cohorts = cohort_sampling.Cohorts(list(held), size, self._seed)
     state = process.initialize()
-    for round in range(self._config.rounds):
+    for round in range(self._settings.rounds):
       state = process.next(state, clients.cohort(cohorts(round))).state
     weights = process.get_model_weights(state).trainable
     kernel, bias = (
@@ -189,7 +193,7 @@ class FederatedProbe(_ClientHeads):
 
   def _algorithm(self, num_features: int) -> phases.Algorithm:
     return federated_linear.federated_linear(
-      num_features, self._num_classes, self._config
+      num_features, self._num_classes, self._settings, self._seed
     )
 
 

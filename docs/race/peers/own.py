@@ -10,10 +10,10 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.encoders import precision
 from tff_ssl.execution import allocator
 from tff_ssl.execution import contexts
-from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.partition import partitions
+from tff_ssl.settings import learning
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import simulated_clients
 
@@ -35,10 +35,9 @@ class Federation:
     batch_size = None if is_whole else problem.batch_size
     algorithm = fedavg.fedavg(
       work.objective(problem.loss, problem.precision),
-      optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0)),
-      fedavg.FedAvgConfig(
-        local_training.LocalPlan(batch_size=batch_size),
-        problem.learning_rate,
+      optimizers.build_optimizer(learning.SgdServer()),
+      fedavg.Training(
+        learning.SgdClients(learning_rate=problem.learning_rate, batch_size=batch_size),
         seed=protocol.SEED,
       ),
     )

@@ -5,16 +5,12 @@ import numpy as np
 from tests.algorithms import harness
 from tests.algorithms.divergence_aware import follower
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms.divergence_aware import fedema
-from tff_ssl.algorithms.divergence_aware import fedu
-from tff_ssl.algorithms.divergence_aware import online_networks
-from tff_ssl.federated import local_training
+from tff_ssl.settings import learning
+from tff_ssl.settings import personal
 
 _RATE, _EPOCHS = 0.3, 2
-TRAINING = fedavg.FedAvgConfig(
-  local_training.LocalPlan(epochs=_EPOCHS),
-  client_learning_rate=_RATE,
-  seed=harness.SEED,
+TRAINING = fedavg.Training(
+  learning.SgdClients(learning_rate=_RATE, epochs=_EPOCHS), seed=harness.SEED
 )
 SIZES = [2, 1, 3, 1]
 MEMBERS = harness.split(SIZES)
@@ -23,33 +19,26 @@ ROUNDS = [[0, 1, 2], [2, 3, 0], [1, 3, 0], [3, 2, 0]]
 _W = (follower.ENCODER, follower.PROJECTOR)
 
 
-def ema(**settings):
-  return fedema.FedEMAConfig(TRAINING, **settings)
-
-
-def _exchanged(averaged='online', replaced='online', first='copy', **settings):
-  sharing = online_networks.NetworkSharing(averaged, replaced, first)
-  return ema(sharing=sharing, **settings)
-
-
 CONFIGS = {
-  'autoscaler': ema(),
-  'a large constant scaler': ema(scaler=8.0, norm='conv_mean'),
-  'of the encoder alone': ema(scaler=0.8, applied_to='encoder'),
-  'a constant scaler by l2': ema(scaler=0.8, norm='l2'),
-  'set in the first round': ema(autoscaler='first_round'),
-  'constant, of the predictor alone': ema(constant_mu=0.4, applied_to='predictor'),
-  'averaged targets, both replaced': _exchanged('target', 'both', tau=0.5),
-  'averaged targets as targets': _exchanged('target', 'target'),
-  'alone': _exchanged(replaced='none'),
-  'an online first target': _exchanged(first='online'),
-  'of the training': ema(divergence_of='training'),
-  'of the training, by l2': ema(norm='l2', divergence_of='training'),
-  'fedu': fedu.FedUConfig(TRAINING, threshold=0.1),
-  'fedu, of the training': fedu.FedUConfig(
-    TRAINING, threshold=0.1, divergence_of='training'
+  'autoscaler': personal.FedEMA(),
+  'a large constant scaler': personal.FedEMA(scaler=8.0, divergence_norm='conv_mean'),
+  'of the encoder alone': personal.FedEMA(scaler=0.8, ema_on='encoder'),
+  'a constant scaler by l2': personal.FedEMA(scaler=0.8, divergence_norm='l2'),
+  'set in the first round': personal.FedEMA(autoscaler='first_round'),
+  'constant, of the predictor alone': personal.FedEMA(
+    constant_mu=0.4, ema_on='predictor'
   ),
-  'fedu by a quantile': fedu.FedUConfig(TRAINING, quantile=0.3),
+  'averaged targets, both replaced': personal.FedEMA('target', 'both', tau=0.5),
+  'averaged targets as targets': personal.FedEMA('target', 'target'),
+  'alone': personal.FedEMA(replaced='none'),
+  'an online first target': personal.FedEMA(first_target='online'),
+  'of the training': personal.FedEMA(divergence_of='training'),
+  'of the training, by l2': personal.FedEMA(
+    divergence_norm='l2', divergence_of='training'
+  ),
+  'fedu': personal.FedU(threshold=0.1),
+  'fedu, of the training': personal.FedU(threshold=0.1, divergence_of='training'),
+  'fedu by a quantile': personal.FedU(threshold_quantile=0.3),
 }
 
 
@@ -68,9 +57,9 @@ class Reference:
   def shares(self, k, distance):
     """Returns mu of W and of the predictor."""
     config = self.config
-    if isinstance(config, fedu.FedUConfig):
+    if isinstance(config, personal.FedU):
       threshold = config.threshold
-      if config.quantile is not None:
+      if config.threshold_quantile is not None:
         threshold = self.ratio * self.mean
       return 0.0, float(distance >= threshold)
     if config.constant_mu is not None:
@@ -81,18 +70,16 @@ class Reference:
       elif k not in self.scalers:
         self.scalers[k] = config.tau / distance
       mu = min(self.scalers[k] * distance, 1.0)
-    return mu * (config.applied_to != 'predictor'), mu * (
-      config.applied_to != 'encoder'
-    )
+    return mu * (config.ema_on != 'predictor'), mu * (config.ema_on != 'encoder')
 
   def distance(self, one, other):
     gaps = {name: one[name] - other[name] for name in _W}
     config = self.config
     # The authors' constant scaler and divergence go with their norm.
-    is_authors = isinstance(config, fedema.FedEMAConfig) and (
+    is_authors = isinstance(config, personal.FedEMA) and (
       config.scaler or config.divergence_of == 'training'
     )
-    if (config.norm or ('conv_mean' if is_authors else 'l2')) == 'conv_mean':
+    if (config.divergence_norm or ('conv_mean' if is_authors else 'l2')) == 'conv_mean':
       return np.linalg.norm(gaps[follower.ENCODER])
     return np.linalg.norm(np.concatenate([gaps[name] for name in _W]))
 
@@ -100,7 +87,7 @@ class Reference:
     if k not in self.clients:
       self.log[number, k] = {'mu': 0.0, 'divergence': None, 'lambda': None}
       return follower.begin(self.model)
-    own, option = self.clients[k], self.config.sharing
+    own, option = self.clients[k], self.config
     distance = (
       self.moved[k]
       if self.config.divergence_of == 'training'
@@ -135,12 +122,12 @@ class Reference:
         images.astype(np.float64).mean(axis=(1, 2, 3)), dict(before)
       )
       # Without momentum the target is the online network.
-      is_online = k in new and self.config.sharing.first_target == 'online'
+      is_online = k in new and self.config.first_target == 'online'
       client.train(_EPOCHS, _RATE, 0.0 if is_online else 0.5)
       self.moved[k] = self.distance(before, client.networks)
       self.clients[k] = client.networks
       for name in follower.ONLINE:
-        of_target = name in _W and self.config.sharing.averaged == 'target'
+        of_target = name in _W and self.config.averaged == 'target'
         sent = client.networks[f'target/{name}' if of_target else name]
         mean[name] = mean.get(name, 0) + SIZES[k] / total * sent
     self.model = mean
@@ -148,7 +135,7 @@ class Reference:
       for k in new:
         self.scalers[k] = self.config.tau / self.distance(self.model, self.clients[k])
         self.log[number, k]['lambda'] = self.scalers[k]
-    if getattr(self.config, 'quantile', None) is not None:
+    if getattr(self.config, 'threshold_quantile', None) is not None:
       self.follow({k: self.log[number, k]['divergence'] for k in cohort})
 
   def follow(self, divergences):
@@ -161,5 +148,5 @@ class Reference:
     below = [d < self.thresholds[-1] for d in known.values()]
     if np.isfinite(self.mean):
       share = np.average(below, weights=weights)
-      self.ratio *= np.exp(-0.2 * (share - self.config.quantile))
+      self.ratio *= np.exp(-0.2 * (share - self.config.threshold_quantile))
     self.mean = np.average([*known.values()], weights=weights)

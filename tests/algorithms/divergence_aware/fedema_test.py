@@ -15,11 +15,12 @@ from tff_ssl.algorithms.divergence_aware import fedema
 from tff_ssl.algorithms.divergence_aware import fedu
 from tff_ssl.algorithms.divergence_aware import framework
 from tff_ssl.algorithms.divergence_aware import online_networks
-from tff_ssl.federated import optimizers
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import simsiam
+from tff_ssl.settings import learning
+from tff_ssl.settings import personal
 
-_SERVER = optimizers.OptimizerConfig('sgd', 1.0)
+_SERVER = learning.SgdServer()
 _PACKED = (
   'autoscaler',
   'an online first target',
@@ -30,12 +31,12 @@ _PACKED = (
 
 
 def _build(config, objective=None, packed=False):
-  is_ema = isinstance(config, fedema.FedEMAConfig)
+  is_ema = isinstance(config, personal.FedEMA)
   return harness.build(
     fedema.fedema if is_ema else fedu.fedu,
     objective or follower.Follower(),
     _SERVER,
-    config,
+    (config, diverging.TRAINING),
     packed,
   )
 
@@ -143,23 +144,24 @@ def _weights(process):
   return harness.weights(process, states[-1]), states[-1].clients
 
 
-_FIRST_ONLINE = online_networks.NetworkSharing(first_target='online')
+# No divergence reaches it.
+_FAR = 1e30
 
 
 @pytest.mark.long_for('config1', 'config2', 'config4', 'config5')
 @pytest.mark.parametrize(
   'config',
   [
-    diverging.ema(constant_mu=0.0),
-    diverging.ema(scaler=0.0),
-    diverging.ema(tau=0.0),
-    fedu.FedUConfig(diverging.TRAINING, threshold=float('inf')),
-    diverging.ema(constant_mu=0.0, sharing=_FIRST_ONLINE),
-    fedu.FedUConfig(diverging.TRAINING, threshold=float('inf'), sharing=_FIRST_ONLINE),
+    personal.FedEMA(constant_mu=0.0),
+    personal.FedEMA(scaler=0.0),
+    personal.FedEMA(tau=0.0),
+    personal.FedU(threshold=_FAR),
+    personal.FedEMA(constant_mu=0.0, first_target='online'),
+    personal.FedU(threshold=_FAR, first_target='online'),
   ],
 )
 def test_without_mu_it_is_fed_byol_to_the_bit(tff_context, config):
-  build = functools.partial(fed_ssl.fed_ssl, first_target=config.sharing.first_target)
+  build = functools.partial(fed_ssl.fed_ssl, first_target=config.first_target)
   plain = harness.build(build, follower.Follower(), _SERVER, diverging.TRAINING)
   (got, own), (expected, states) = _weights(_build(config)), _weights(plain)
   np.testing.assert_array_equal(got, expected)
@@ -171,11 +173,11 @@ def test_without_mu_it_is_fed_byol_to_the_bit(tff_context, config):
 @pytest.mark.long
 def test_without_mu_it_is_fed_byol_of_real_networks_to_the_bit(tff_context):
   plain = harness.build_fed_ssl(_byol(), _SERVER, diverging.TRAINING)
-  got, _ = _weights(_build(diverging.ema(tau=0.0), _byol()))
+  got, _ = _weights(_build(personal.FedEMA(tau=0.0), _byol()))
   expected, _ = _weights(plain)
   np.testing.assert_array_equal(got, expected)
   # The same rounds with mu are others.
-  other, _ = _weights(_build(diverging.ema(), _byol()))
+  other, _ = _weights(_build(personal.FedEMA(), _byol()))
   assert harness.relative(other, expected) > 1e-3
 
 
@@ -200,8 +202,8 @@ def test_mu_of_a_steady_drift(tff_context, tau):
     expected.append(min(tau * d, 1.0))
     d = expected[-1] * d + 1.0
   measured = {}
-  for divergence_of in online_networks.DIVERGENCES:
-    process = _build(diverging.ema(tau=tau, divergence_of=divergence_of), _Steady())
+  for divergence_of in (online_networks.GLOBAL, online_networks.TRAINING):
+    process = _build(personal.FedEMA(tau=tau, divergence_of=divergence_of), _Steady())
     # Two clients of one example each, which are as far from their mean as each other.
     _, metrics = harness.rounds_of(process, [_cohort([1, 3]) for _ in range(6)])
     measured[divergence_of] = [m['client_work']['mu'] for m in metrics[1:]]
@@ -211,7 +213,7 @@ def test_mu_of_a_steady_drift(tff_context, tau):
 
 
 def test_a_target_that_is_trained_stays_with_its_client(tff_context):
-  process = _build(diverging.ema(scaler=0.5), _byol(stop_gradient=False))
+  process = _build(personal.FedEMA(scaler=0.5), _byol(stop_gradient=False))
   states, _ = harness.rounds_of(process, map(_cohort, diverging.ROUNDS[:2]))
   names = process.get_model_weights(states[-1]).trainable.keys()
   assert {name.split('/')[0] for name in names} == {'encoder', 'projector', 'predictor'}
@@ -224,7 +226,7 @@ def test_a_target_that_is_trained_stays_with_its_client(tff_context):
 
 
 def test_networks_that_are_kept_are_no_communication(tff_context):
-  config, objective = diverging.ema(), _byol()
+  config, objective = personal.FedEMA(), _byol()
   _, metrics = harness.rounds_of(_build(config, objective), [_cohort([0, 1])])
   plain = harness.build_fed_ssl(objective, _SERVER, diverging.TRAINING)
   _, expected = harness.rounds_of(plain, [_cohort([0, 1])])
@@ -242,7 +244,7 @@ def test_the_second_exchange_is_counted_where_clients_are_new(tff_context):
   cohorts = [_cohort([0, 1]), _cohort([0, 1, 2])]
   plain, more = (
     harness.rounds_of(_build(config), cohorts)[1]
-    for config in (diverging.ema(), diverging.ema(autoscaler='first_round'))
+    for config in (personal.FedEMA(), personal.FedEMA(autoscaler='first_round'))
   )
   for number, (clients, new) in enumerate(((2, 2), (3, 1))):
     before, after = (m[number]['client_work'] for m in (plain, more))
@@ -253,7 +255,7 @@ def test_the_second_exchange_is_counted_where_clients_are_new(tff_context):
 
 
 def test_a_discarded_client_is_discarded_in_both_exchanges(tff_context):
-  process = _build(diverging.ema(autoscaler='first_round'))
+  process = _build(personal.FedEMA(autoscaler='first_round'))
   cohort = [*_cohort([0]), harness.broken([5])]
   states, metrics = harness.rounds_of(process, [cohort])
   work = metrics[0]['client_work']
@@ -263,7 +265,7 @@ def test_a_discarded_client_is_discarded_in_both_exchanges(tff_context):
 
 
 def test_a_client_without_examples_is_empty_and_nothing_else(tff_context):
-  process = _build(diverging.ema(autoscaler='first_round'))
+  process = _build(personal.FedEMA(autoscaler='first_round'))
   _, metrics = harness.rounds_of(process, [[*_cohort([0]), *harness.cohort([[]])]])
   work = metrics[0]['client_work']
   counts = ('clients', 'empty_clients', 'nonfinite_clients', 'new_clients')
@@ -281,49 +283,12 @@ def test_the_quantile_costs_a_number_each_way(tff_context):
 
 
 def test_unmeasured_numbers_are_not_shown():
-  update = fedema.online_update_of(diverging.ema())
+  update = fedema.online_update_of(personal.FedEMA())
   kept = {'mu': 0.0, 'divergence': 0.0, 'lambda': 0.0, 'returning': 0.0}
   tell = framework.numbers_of_client(update)
   assert tell(kept) == {'mu': 0.0, 'divergence': None, 'lambda': None}
   returned = {**kept, 'mu': 0.7, 'divergence': 1.5, 'lambda': 2.0, 'returning': 1.0}
   assert tell(returned) == {'mu': 0.7, 'divergence': 1.5, 'lambda': 2.0}
-
-
-@pytest.mark.parametrize(
-  ('make', 'message'),
-  [
-    (lambda: diverging.ema(scaler=0.8, constant_mu=0.5), 'one of them must be None'),
-    (lambda: diverging.ema(norm='l1'), "norm is 'l1'; it must be one of l2, conv_mean"),
-    (lambda: diverging.ema(applied_to='all'), "applied_to is 'all'"),
-    (lambda: online_networks.NetworkSharing('both'), "averaged is 'both'"),
-    (
-      lambda: online_networks.NetworkSharing(first_target='own'),
-      "first_target is 'own'; it must be one of copy, online",
-    ),
-    (lambda: fedu.FedUConfig(threshold=float('nan')), 'threshold is nan'),
-    (lambda: fedu.FedUConfig(quantile=1.0), 'quantile is 1.0; it must be a'),
-    (
-      lambda: diverging.ema(autoscaler='late'),
-      "autoscaler is 'late'; it must be one of ret",
-    ),
-    (
-      lambda: diverging.ema(autoscaler='first_round', scaler=0.5),
-      "autoscaler is 'first_round'; with a scaler",
-    ),
-    (
-      lambda: diverging.ema(autoscaler='first_round', divergence_of='training'),
-      "with divergence_of='training' a client needs no global model",
-    ),
-    (
-      lambda: diverging.ema(divergence_of='all'),
-      "divergence_of is 'all'; it must be one of",
-    ),
-    (lambda: fedu.FedUConfig(divergence_of='own'), "divergence_of is 'own'; it must"),
-  ],
-)
-def test_bad_settings(make, message):
-  with pytest.raises(ValueError, match=message):
-    make()
 
 
 @pytest.mark.parametrize(
@@ -336,4 +301,4 @@ def test_bad_settings(make, message):
 def test_networks_that_are_missing(sharing, message):
   objective = simsiam.SimSiamObjective(harness.model(), None)
   with pytest.raises(ValueError, match=message):
-    online_networks.Networks(objective, online_networks.NetworkSharing(**sharing))
+    online_networks.Networks(objective, personal.Sharing(**sharing))

@@ -26,13 +26,13 @@ from tff_ssl.augment import vectors
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
 from tff_ssl.federated import client_functions
-from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import phases
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
-from tff_ssl.optimization import local
+from tff_ssl.settings import learning
+from tff_ssl.settings import personal
 
 _TEMPERATURE, _WEIGHT, _RATE, _EPOCHS = 0.5, 0.7, 0.4, 2
 _NOISE = vectors.VectorConfig(noise=0.2, mask_probability=0.0)
@@ -46,7 +46,7 @@ _MEMBERS = harness.split(_SIZES)
 _FIRST = [100, 103, 105, 109]
 # In the second round no client is of cluster 0.
 _ROUNDS = [[0, 1], [2], [3, 0, 2, 1]]
-_SERVER = optimizers.OptimizerConfig('sgd', 1.0)
+_SERVER = learning.SgdServer()
 _MOMENTS = ('normalised_mean', 'normalised_square', 'normalised_second')
 
 
@@ -73,15 +73,14 @@ def _simsiam():
 
 
 def _config(clusters=2, weight=_WEIGHT):
-  plan = local_training.LocalPlan(epochs=_EPOCHS)
-  training = fedavg.FedAvgConfig(plan, client_learning_rate=_RATE, seed=harness.SEED)
-  return featarc.FeatARCConfig(clusters, weight, training)
+  training = fedavg.Training(learning.SgdClients(_RATE, epochs=_EPOCHS), harness.SEED)
+  return personal.Featarc(clusters, weight), training
 
 
 @functools.cache
 def _process(packed):
   optimizer = optimizers.build_optimizer(_SERVER)
-  algorithm = featarc.featarc(_objective(), optimizer, _config())
+  algorithm = featarc.featarc(_objective(), optimizer, *_config())
   return harness.process(algorithm, packed, fields=_ELEMENT)
 
 
@@ -243,7 +242,7 @@ def test_all_that_a_client_sends_can_go_through_secure_sums():
   """Its own kinds; that the builder takes kinds is tested of other algorithms."""
   secure = aggregations.secure(value_bound=4096.0, max_examples_per_client=64)
   algorithm = featarc.featarc(
-    _simsiam(), optimizers.build_optimizer(_SERVER), _config()
+    _simsiam(), optimizers.build_optimizer(_SERVER), *_config()
   )
   (train,) = algorithm.exchanges
   assert list(train.sent) == ['update', 'metrics', 'statistics', 'choice']
@@ -260,7 +259,7 @@ def test_all_that_a_client_sends_can_go_through_secure_sums():
 def test_noise_in_the_place_of_an_empty_cluster_is_no_update(examples, moves, largest):
   """As a private sum leaves it there; the choices are counted without noise."""
   algorithm = featarc.featarc(
-    _objective(), optimizers.build_optimizer(_SERVER), _config(clusters=3)
+    _objective(), optimizers.build_optimizer(_SERVER), *_config(clusters=3)
   )
   state, (train,) = algorithm.initial(), algorithm.exchanges
   params = state.global_model_weights.trainable
@@ -287,7 +286,7 @@ def test_noise_in_the_place_of_an_empty_cluster_is_no_update(examples, moves, la
 def test_a_client_goes_where_its_own_features_are():
   """Its local model is that of cluster 2 of three, and it was in cluster 0."""
   config = _config(clusters=3, weight=0.0)
-  function = featarc.client_function(_objective(), config)
+  function = featarc.client_function(_objective(), *config)
   seeds = [tf.constant([seed, 0]) for seed in range(3)]
   models = [_objective().init(seed) for seed in seeds]
   stacked = tf.nest.map_structure(lambda *values: tf.stack(values), *models)
@@ -325,14 +324,13 @@ def test_a_client_goes_where_its_own_features_are():
 def test_one_cluster_without_alignment_is_fedavg_to_the_bit(tff_context):
   """With batch norm, absent clients, and Adam at the server."""
   # One step is traced in less time than a loop of them.
-  plan = local_training.LocalPlan(optimizer=local.LocalOptimizer(momentum=0.9))
-  training = fedavg.FedAvgConfig(plan, client_learning_rate=0.1, seed=harness.SEED)
+  training = fedavg.Training(learning.SgdClients(0.1, momentum=0.9), harness.SEED)
   objective = _simsiam()
   process = harness.build(
     featarc.featarc,
     objective,
     harness.ADAM,
-    featarc.FeatARCConfig(1, 0.0, training),
+    (personal.Featarc(1, 0.0), training),
   )
   plain = harness.build_fedavg(objective, harness.ADAM, training)
   cohorts = [harness.cohort([_MEMBERS[k] for k in round]) for round in _ROUNDS]
@@ -359,9 +357,9 @@ def test_objectives_that_do_not_fit_are_refused():
   optimizer = optimizers.build_optimizer(_SERVER)
   of_towers = simclr.SimclrObjective(networks.towers())
   with pytest.raises(ValueError, match='a SimclrObjective; to be aligned it'):
-    featarc.featarc(of_towers, optimizer, _config())
+    featarc.featarc(of_towers, optimizer, *_config())
   with pytest.raises(ValueError, match='networks left, right; clusters need one named'):
-    featarc.featarc(of_towers, optimizer, _config(weight=0.0))
+    featarc.featarc(of_towers, optimizer, *_config(weight=0.0))
   # One cluster is FedAvg, which needs no encoder of that name.
-  one = featarc.featarc(of_towers, optimizer, _config(clusters=1, weight=0.0))
+  one = featarc.featarc(of_towers, optimizer, *_config(clusters=1, weight=0.0))
   assert isinstance(one, phases.Algorithm)

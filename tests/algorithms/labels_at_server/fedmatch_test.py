@@ -13,14 +13,12 @@ from tff_ssl.algorithms.labels_at_server import fedmatch
 from tff_ssl.federated import processes
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import helper_consistency
+from tff_ssl.settings import methods
 
 _NUMBERS = (0, 3, 1, 4, 2)
 
 
-def _config(**options):
-  return fedmatch.FedMatchConfig(
-    6, labels.CLIENT_CONFIG, labels.SERVER_PLAN, interval=2, **options
-  )
+_SETTINGS = methods.Fedmatch(helper_interval=2)
 
 
 def _build(element_spec, aggregation=None):
@@ -29,7 +27,11 @@ def _build(element_spec, aggregation=None):
       labels.unlabelled(),
       helper_consistency.LabelledObjective(labels.labelled()),
       harness.ELEMENT,
-      _config(sparse_below=0.05),
+      _SETTINGS,
+      labels.CLIENT_CONFIG,
+      6,
+      labels.SERVER_PLAN,
+      sparse_below=0.05,
     ),
     element_spec,
     aggregation,
@@ -110,7 +112,7 @@ def test_known_clients_have_helpers_in_each_second_round(rounds):
 
 def test_helpers_are_those_with_the_nearest_predictions():
   """Models with one weight each: on noise the nearest in logits are the nearest."""
-  objective, config = labels.unlabelled(), _config()
+  objective = labels.unlabelled()
   sigma = objective.init(tf.constant([1, 2]))
   values = [0.0, 0.5, 3.0, 0.4, 2.9, 9.0]
   models = collections.OrderedDict(
@@ -122,7 +124,7 @@ def test_helpers_are_those_with_the_nearest_predictions():
 
   def find(round):
     given = (sigma, models, known, tf.constant(round))
-    return fedmatch.find_helpers(objective, config, *given)
+    return fedmatch.find_helpers(objective, _SETTINGS, *given)
 
   context = find(1)
   nearest = [set(row) for row in context[helper_consistency.HELPERS].numpy().tolist()]
@@ -135,15 +137,10 @@ def test_helpers_are_those_with_the_nearest_predictions():
   assert not np.any(early[helper_consistency.HELPED])
 
 
-@pytest.mark.parametrize(
-  ('options', 'message'),
-  [
-    ({'helpers': 6}, 'population is 6; it must be above helpers, which is 6'),
-  ],
-)
-def test_config_names_what_is_out_of_range(options, message):
-  with pytest.raises(ValueError, match=message):
-    _config(**options)
+def test_too_few_clients_are_refused():
+  sides = labels.unlabelled(), None, harness.ELEMENT
+  with pytest.raises(ValueError, match='population is 6; it must be above helpers, wh'):
+    fedmatch.fedmatch(*sides, methods.Fedmatch(helpers=6), labels.CLIENT_CONFIG, 6)
 
 
 def test_noise_among_the_models_is_refused():

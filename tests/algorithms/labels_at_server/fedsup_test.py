@@ -11,6 +11,7 @@ from tests.algorithms.labels_at_server import labels
 from tff_ssl.algorithms.labels_at_server import fedsup
 from tff_ssl.algorithms.labels_at_server import grouping
 from tff_ssl.algorithms.labels_at_server import labelled_only
+from tff_ssl.algorithms.labels_at_server import server_training
 from tff_ssl.federated import local_training
 from tff_ssl.federated import processes
 from tff_ssl.objectives import teacher_student
@@ -21,12 +22,10 @@ _WEIGHT = schedules.Exponential(1.0, 1e-2, 4)
 
 
 def _build(student, teacher, grouping_=_GROUPWISE, packed=False):
-  config = fedsup.FedSupConfig(
-    labels.CLIENT_CONFIG, labels.SERVER_PLAN, grouping_, _WEIGHT
-  )
+  own = labels.CLIENT_CONFIG, labels.SERVER_PLAN, grouping_, _WEIGHT
   fields = (grouping.GROUP,) if grouping_.groups > 1 else ()
   return processes.build(
-    fedsup.fedsup(student, teacher, harness.ELEMENT, config),
+    fedsup.fedsup(student, teacher, harness.ELEMENT, *own),
     labels.spec(*fields, packed=packed),
   )
 
@@ -60,7 +59,7 @@ def _cohort():
 def _train_teacher(params, seed, optimizer):
   return local_training.train(
     labels.teacher(),
-    labels.SERVER_PLAN.local,
+    server_training.as_clients(labels.SERVER_PLAN),
     params,
     harness.tensors(harness.take(harness.arrays(20), range(12, 18))),
     seed,
@@ -73,7 +72,7 @@ def _train_teacher(params, seed, optimizer):
 def _train_student(context, params, examples, seed):
   return local_training.train(
     labels.student().bind_context(context),
-    labels.CLIENT_CONFIG.local,
+    labels.CLIENT_CONFIG.clients,
     params,
     examples,
     seed,

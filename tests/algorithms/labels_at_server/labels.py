@@ -9,28 +9,24 @@ import tensorflow as tf
 from tests import tiny
 from tests.algorithms import harness
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms.labels_at_server import server_training
 from tff_ssl.augment import byol
 from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
-from tff_ssl.federated import local_training
 from tff_ssl.federated import packs
 from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import helper_consistency
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import teacher_student
-from tff_ssl.optimization import local
+from tff_ssl.settings import learning
 
 SIZES = (1, 2, 3, 4, 2)
 CLIENTS = harness.split(SIZES)
 GROUPS = (0, 1, 0, 1, 0)
-CLIENT_CONFIG = fedavg.FedAvgConfig(
-  local_training.LocalPlan(epochs=2, batch_size=2), 0.05, seed=harness.SEED
+CLIENT_CONFIG = fedavg.Training(
+  learning.SgdClients(learning_rate=0.05, epochs=2, batch_size=2), seed=harness.SEED
 )
-SERVER_PLAN = server_training.ServerPlan(
-  local_training.LocalPlan(batch_size=4, optimizer=local.LocalOptimizer('adam')), 0.01
-)
+SERVER_PLAN = learning.ServerLabels(batch_size=4, learning_rate=0.01)
 VIEWS = weak_strong.WeakStrongConfig()
 
 

@@ -34,6 +34,8 @@ from tff_ssl.objectives import helper_consistency
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import teacher_student
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
 
 _PIXELS = 'encoder/pixels/population'
 _DIMENSION = 4
@@ -80,38 +82,30 @@ def _teacher():
 
 
 def _finetuned(objective):
-  config = server_finetuned.ServerFinetunedConfig(
-    labels.CLIENT_CONFIG, labels.SERVER_PLAN
-  )
   return processes.build(
-    server_finetuned.server_finetuned(objective, _labelled(), harness.ELEMENT, config),
+    server_finetuned.server_finetuned(
+      objective, _labelled(), harness.ELEMENT, labels.CLIENT_CONFIG, labels.SERVER_PLAN
+    ),
     labels.spec(),
   )
 
 
 def _fedrgd():
-  config = fedrgd.FedRGDConfig(
-    labels.CLIENT_CONFIG, labels.SERVER_PLAN, grouping.Grouping(1, 1.0)
-  )
+  own = labels.CLIENT_CONFIG, labels.SERVER_PLAN, grouping.Grouping(1, 1.0)
   return processes.build(
-    fedrgd.fedrgd(_pseudo_labels(), _labelled(), harness.ELEMENT, config), labels.spec()
+    fedrgd.fedrgd(_pseudo_labels(), _labelled(), harness.ELEMENT, *own), labels.spec()
   )
 
 
 def _fedsup():
-  config = fedsup_lib.FedSupConfig(
-    labels.CLIENT_CONFIG, labels.SERVER_PLAN, grouping.Grouping(1, 1.0)
-  )
+  own = labels.CLIENT_CONFIG, labels.SERVER_PLAN, grouping.Grouping(1, 1.0)
   return processes.build(
-    fedsup_lib.fedsup(_student(), _teacher(), harness.ELEMENT, config), labels.spec()
+    fedsup_lib.fedsup(_student(), _teacher(), harness.ELEMENT, *own), labels.spec()
   )
 
 
 def _fedmatch():
   own = _labelled()
-  config = fedmatch_lib.FedMatchConfig(
-    numbered.POPULATION, labels.CLIENT_CONFIG, labels.SERVER_PLAN, interval=2
-  )
   return processes.build(
     fedmatch_lib.fedmatch(
       helper_consistency.UnlabelledObjective(
@@ -119,7 +113,10 @@ def _fedmatch():
       ),
       helper_consistency.LabelledObjective(own),
       harness.ELEMENT,
-      config,
+      methods.Fedmatch(helper_interval=2),
+      labels.CLIENT_CONFIG,
+      numbered.POPULATION,
+      labels.SERVER_PLAN,
     ),
     labels.spec(contextual.CLIENT),
   )
@@ -274,10 +271,10 @@ def test_fedca_fills_its_dictionary_with_a_batch_s_projections(tff_context):
   image = byol.to_float(examples['image'])
   expected = tf.math.l2_normalize(_model().project(params, image), axis=1)
   np.testing.assert_allclose(rows, expected, rtol=1e-5)
-  config = fedca_lib.FedCAConfig(len(labels.CLIENTS), 3, labels.CLIENT_CONFIG)
-  one = optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0))
+  config = methods.FedCA(3), labels.CLIENT_CONFIG, len(labels.CLIENTS)
+  one = optimizers.build_optimizer(learning.SgdServer())
   process = processes.build(
-    fedca_lib.fedca(objective, one, config), labels.spec(contextual.CLIENT)
+    fedca_lib.fedca(objective, one, *config), labels.spec(contextual.CLIENT)
   )
   state = process.initialize()
   for _ in range(2):

@@ -18,7 +18,7 @@ from tff_ssl.objectives import simclr
 def _train_at_server(params, optimizer):
   return local_training.train(
     labels.labelled(),
-    labels.SERVER_PLAN.local,
+    server_training.as_clients(labels.SERVER_PLAN),
     params,
     harness.tensors(harness.take(harness.arrays(20), range(12, 18))),
     harness.round_seed(0),
@@ -32,7 +32,7 @@ def _train_clients(objective, params):
     lambda examples: (
       local_training.train(
         objective,
-        labels.CLIENT_CONFIG.local,
+        labels.CLIENT_CONFIG.clients,
         params,
         examples,
         harness.round_seed(0),
@@ -60,7 +60,8 @@ def _build(objective):
       objective,
       labels.labelled(),
       harness.ELEMENT,
-      server_finetuned.ServerFinetunedConfig(labels.CLIENT_CONFIG, labels.SERVER_PLAN),
+      labels.CLIENT_CONFIG,
+      labels.SERVER_PLAN,
     ),
     labels.spec(),
   )
@@ -123,7 +124,8 @@ def test_a_replica_is_in_each_group(tff_context):
       objective,
       labels.labelled(),
       harness.ELEMENT,
-      fedrgd.FedRGDConfig(labels.CLIENT_CONFIG, labels.SERVER_PLAN),
+      labels.CLIENT_CONFIG,
+      labels.SERVER_PLAN,
     ),
     labels.spec(grouping.GROUP),
   )
@@ -147,7 +149,8 @@ def test_a_replica_is_in_each_group(tff_context):
 
 
 def test_a_server_model_where_it_can_not_be_is_refused():
+  sides = labels.pseudo_labels(), labels.labelled(), harness.ELEMENT
   with pytest.raises(ValueError, match=r'server_weight is 1\.0; it must be 0'):
-    server_finetuned.ServerFinetunedConfig(grouping=grouping.Grouping(2, 1.0))
+    server_finetuned.server_finetuned(*sides, grouping=grouping.Grouping(2, 1.0))
   with pytest.raises(ValueError, match='server_weight is 0; it must be above 0'):
-    fedrgd.FedRGDConfig(grouping=grouping.FEDAVG)
+    fedrgd.fedrgd(*sides, grouping=grouping.FEDAVG)

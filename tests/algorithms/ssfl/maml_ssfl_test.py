@@ -12,9 +12,9 @@ from tests.algorithms import linear_model
 from tests.algorithms.ssfl import ssfl
 from tff_ssl.algorithms.ssfl import la_ssfl
 from tff_ssl.algorithms.ssfl import maml_ssfl
-from tff_ssl.federated import local_training
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import maml
+from tff_ssl.settings import learning
 
 _ALPHA = 0.25
 
@@ -33,8 +33,7 @@ def test_inner_rate_0_is_fedavg(tff_context):
 def test_fedavg_is_given_the_loss_after_the_inner_step(monkeypatch):
   given = []
   monkeypatch.setattr(maml_ssfl.fedavg, 'fedavg', lambda *a: given.extend(a))
-  config = maml_ssfl.MamlConfig(ssfl.CONFIG, _ALPHA)
-  maml_ssfl.maml_ssfl(ssfl.objective(), None, config)
+  maml_ssfl.maml_ssfl(ssfl.objective(), None, ssfl.CONFIG, _ALPHA)
   adapted = maml.MamlObjective(ssfl.objective(), _ALPHA)
   assert given == [adapted, None, ssfl.CONFIG]
 
@@ -44,7 +43,7 @@ def test_local_steps_equal_numpy():
   examples = linear_model.examples(5)
   objective = maml.MamlObjective(linear_model.LinearObjective(), _ALPHA)
   w, _ = linear_model.train(
-    local_training.LocalPlan(epochs=3), examples, objective=objective
+    learning.SgdClients(epochs=3), examples, objective=objective
   )
   x, y, expected = examples['x'], examples['y'], linear_model.START
   for _ in range(3):
@@ -94,9 +93,7 @@ def test_the_second_order_goes_through_the_networks():
 
 
 def _adapt(rate, n):
-  adapt = la_ssfl.la_ssfl(
-    linear_model.LinearObjective(), la_ssfl.AdaptationConfig(rate, batch_size=2)
-  )
+  adapt = la_ssfl.la_ssfl(linear_model.LinearObjective(), rate, batch_size=2)
   params = collections.OrderedDict(w=tf.constant(linear_model.START))
   examples = linear_model.examples(n)
   tensors = collections.OrderedDict((k, tf.constant(v)) for k, v in examples.items())
@@ -118,3 +115,5 @@ def test_adaptation_without_examples(rate, n):
 def test_invalid_settings_are_refused():
   with pytest.raises(ValueError, match='adaptation is a ByolObjective'):
     la_ssfl.la_ssfl(byol.ByolObjective(harness.model(), None))
+  with pytest.raises(ValueError, match='rate is -1; it must be at least 0'):
+    la_ssfl.la_ssfl(linear_model.LinearObjective(), -1)

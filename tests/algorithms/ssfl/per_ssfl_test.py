@@ -16,6 +16,8 @@ from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import processes
 from tff_ssl.objectives import byol
+from tff_ssl.settings import learning
+from tff_ssl.settings import personal
 
 _BUILD = {'per': ssfl.build_per, 'bilevel': ssfl.build_bilevel}
 _WEIGHTS = (0.0, 0.5)
@@ -49,7 +51,7 @@ def alone(plain):
   From the global model of their first round, with no more regard for it.
   """
   train = harness.for_any_size(
-    functools.partial(local_training.train, ssfl.objective(), ssfl.CONFIG.local)
+    functools.partial(local_training.train, ssfl.objective(), ssfl.CONFIG.clients)
   )
   own = {}
   for number, round in enumerate(ssfl.ROUNDS):
@@ -103,7 +105,7 @@ def test_two_rounds_of_bilevel_by_hand():
   """One step a round: w - rate (g(w) + lambda (w - w_global)), plain gradients."""
   rate, weight = 0.125, 0.75
   function = bilevel_ssfl.client_function(
-    ssfl.objective(), bilevel_ssfl.BiLevelConfig(proximity_weight=weight)
+    ssfl.objective(), personal.Bilevel(weight), fedavg.Training()
   )
   rounds = [ssfl.objective().init(tf.constant([5, number])) for number in range(2)]
   kept = own = rounds[0]
@@ -127,11 +129,11 @@ def test_two_rounds_of_bilevel_by_hand():
 
 
 def test_invalid_settings_are_refused():
-  near = fedavg.FedAvgConfig(local_training.LocalPlan(proximal_weight=0.1))
+  near = fedavg.Training(learning.SgdClients(learning_rate=1.0, proximal_weight=0.1))
   with pytest.raises(
     ValueError, match=r'proximal_weight is 0.1; for Per-SSFL it must be 0'
   ):
-    per_ssfl.PerSSFLConfig(near)
+    per_ssfl.per_ssfl(ssfl.objective(), None, training=near)
   with pytest.raises(ValueError, match=r'BiLevel-SSFL is a ByolObjective'):
     processes.build(
       bilevel_ssfl.bilevel_ssfl(byol.ByolObjective(harness.model(), None), None),

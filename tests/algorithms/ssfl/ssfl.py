@@ -8,17 +8,13 @@ from tff_ssl.algorithms.ssfl import bilevel_ssfl
 from tff_ssl.algorithms.ssfl import maml_ssfl
 from tff_ssl.algorithms.ssfl import per_ssfl
 from tff_ssl.encoders import predictor
-from tff_ssl.federated import local_training
-from tff_ssl.federated import optimizers
 from tff_ssl.objectives import simsiam
-from tff_ssl.optimization import local
+from tff_ssl.settings import learning
+from tff_ssl.settings import personal
 
-SERVER = optimizers.OptimizerConfig('sgd', 1.0)
-CONFIG = fedavg.FedAvgConfig(
-  local_training.LocalPlan(
-    epochs=2, batch_size=2, optimizer=local.LocalOptimizer(momentum=0.9)
-  ),
-  client_learning_rate=0.1,
+SERVER = learning.SgdServer()
+CONFIG = fedavg.Training(
+  learning.SgdClients(learning_rate=0.1, epochs=2, batch_size=2, momentum=0.9),
   seed=harness.SEED,
 )
 MEMBERS = harness.split([3, 2, 4, 3])
@@ -51,17 +47,17 @@ def build_fedavg(optimizer=SERVER, config=CONFIG):
 
 
 def build_per(weight=0.5, optimizer=SERVER, config=CONFIG, packed=False):
-  config = per_ssfl.PerSSFLConfig(config, weight)
+  config = personal.Per(weight), config
   return harness.build(per_ssfl.per_ssfl, objective(), optimizer, config, packed)
 
 
 def build_bilevel(weight=0.5, optimizer=SERVER, config=CONFIG, packed=False):
-  config = bilevel_ssfl.BiLevelConfig(config, weight)
+  config = personal.Bilevel(weight), config
   return harness.build(
     bilevel_ssfl.bilevel_ssfl, objective(), optimizer, config, packed
   )
 
 
 def build_maml(inner_rate=0.1):
-  config = maml_ssfl.MamlConfig(CONFIG, inner_rate)
+  config = CONFIG, inner_rate
   return harness.build(maml_ssfl.maml_ssfl, objective(), SERVER, config)

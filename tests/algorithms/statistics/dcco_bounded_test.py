@@ -12,12 +12,13 @@ from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.objectives import statistics
+from tff_ssl.settings import learning
 
 # Of 24 encodings in the first round most are farther than the first from the
 # reference, and none as far as the second.
 _NORM, _FAR = 0.25, 1e3
 _SIZES = [1, 2, 5, 4]
-_STEP = optimizers.OptimizerConfig('sgd', 0.1)
+_STEP = learning.SgdServer(0.1)
 
 
 def _objective(norm, loss_name='cco'):
@@ -31,7 +32,7 @@ def _build(norm, aggregation=None, loss_name='cco'):
     dcco.dcco(
       _objective(norm, loss_name),
       optimizers.build_optimizer(_STEP),
-      dcco.DCCOConfig(seed=harness.SEED),
+      seed=harness.SEED,
     ),
     harness.ELEMENT,
     aggregation,

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tests.algorithms import harness
 from tests.algorithms.statistics import dcco_reference
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms.statistics import dcco
+from tff_ssl.settings import learning
 
 _SEED = (5, 6)
 _ORDER = tuple(int(i) for i in np.random.default_rng(7).permutation(12))
@@ -75,7 +75,12 @@ def test_a_round_is_the_gradient_on_the_union(loss_name, split):
   aggregated = _cohort_statistics(objective, params, batches, seed)
   updates = [
     dcco_reference.client_update(
-      objective, dcco.DCCOConfig(), params, batch, seed, aggregated
+      objective,
+      learning.StepClients(),
+      params,
+      batch,
+      seed,
+      aggregated,
     )
     for batch in batches
   ]
@@ -92,7 +97,7 @@ def test_fedavg_with_the_loss_within_clients_is_not(loss_name):
   _, gradient = _union_gradient(loss_name)
   updates = [
     harness.visit(
-      fedavg.client_function(objective, fedavg.FedAvgConfig()),
+      fedavg.client_function(objective, fedavg.Training()),
       fedavg.sent_kinds(objective),
       {'params': params, 'seed': seed, 'rate': 1.0},
       batch,
@@ -107,9 +112,9 @@ def test_the_rate_scales_the_update():
   objective, params, seed = _start('cco')
   (batch,) = _batches((12,), None)
   aggregated = objective.statistics(params, batch, seed)
-  config = dcco.DCCOConfig(client_learning_rate=0.25)
+  steps = learning.StepClients(0.25)
   update, _, _ = dcco_reference.client_update(
-    objective, config, params, batch, seed, aggregated
+    objective, steps, params, batch, seed, aggregated
   )
   expected = 0.25 * _union_gradient('cco')[1]
   assert harness.relative(harness.flat(update), expected) < 1e-12
@@ -135,7 +140,12 @@ def test_in_local_steps_the_client_moves_its_part_of_the_union(loss_name):
     moved = tf.nest.map_structure(lambda p, g: p - rate * g, moved, gradient)
   expected = harness.flat(params) - harness.flat(moved)
   update, _, _ = dcco_reference.client_update(
-    objective, dcco.DCCOConfig(rate, 3), params, batch, seed, aggregated
+    objective,
+    learning.StepClients(rate, 3),
+    params,
+    batch,
+    seed,
+    aggregated,
   )
   # The client's share of the examples, 5/12, is float32.
   assert harness.relative(harness.flat(update), expected) < 1e-7
@@ -148,7 +158,12 @@ def test_local_steps_do_not_run_away():
 
   def moved(steps):
     update, _, _ = dcco_reference.client_update(
-      objective, dcco.DCCOConfig(0.01, steps), params, batches[2], seed, aggregated
+      objective,
+      learning.StepClients(0.01, steps),
+      params,
+      batches[2],
+      seed,
+      aggregated,
     )
     return np.linalg.norm(harness.flat(update))
 
@@ -166,7 +181,7 @@ def test_nonfinite_values_count_zero(value):
   assert not harness.flat(statistics).any()
   aggregated = objective.statistics(params, good, seed)
   update, weight, counts = dcco_reference.client_update(
-    objective, dcco.DCCOConfig(), params, bad, seed, aggregated
+    objective, learning.StepClients(), params, bad, seed, aggregated
   )
   assert float(weight) == 0
   assert not harness.flat(update).any()
@@ -183,7 +198,7 @@ def test_an_empty_client_sends_zeros():
   (empty,) = _batches((0,), None)
   statistics, weight = dcco_reference.client_statistics(objective, params, empty, seed)
   update, update_weight, counts = dcco_reference.client_update(
-    objective, dcco.DCCOConfig(), params, empty, seed, statistics
+    objective, learning.StepClients(), params, empty, seed, statistics
   )
   assert float(weight) == float(update_weight) == 0
   assert not harness.flat(statistics).any()

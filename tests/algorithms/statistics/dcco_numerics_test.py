@@ -19,6 +19,7 @@ from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
+from tff_ssl.settings import learning
 
 _EXAMPLES = 64
 _SPLITS = [[1, 2, 5, 4, 20, 32], [1] * 4 + [60], [32, 32]]
@@ -46,8 +47,8 @@ def _process():
   return processes.build(
     dcco.dcco(
       _objective('cco'),
-      optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0)),
-      dcco.DCCOConfig(seed=harness.SEED),
+      optimizers.build_optimizer(learning.SgdServer()),
+      seed=harness.SEED,
     ),
     harness.ELEMENT,
   )

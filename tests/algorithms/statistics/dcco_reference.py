@@ -15,6 +15,7 @@ from tff_ssl.aggregators import combine
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.losses import statistics_loss
 from tff_ssl.objectives import base
+from tff_ssl.settings import learning
 
 
 def _reference(objective, seed):
@@ -36,7 +37,7 @@ def client_statistics(objective, params, examples, seed):
 
 
 def client_update(
-  objective, config, params, examples, seed, statistics, statistics_seed=None
+  objective, steps, params, examples, seed, statistics, statistics_seed=None
 ):
   """Returns a client's update, its weight and counts.
 
@@ -44,7 +45,7 @@ def client_update(
   """
   directions = seed if statistics_seed is None else statistics_seed
   result, _ = harness.visit(
-    dcco.train(objective, config),
+    dcco.train(objective, steps),
     {'update': combine.UPDATE},
     {
       'params': params,
@@ -77,7 +78,7 @@ def statistics_of_all(vector: np.ndarray, seed: tf.Tensor, loss_name: str = 'cco
 
 
 def mean_update(
-  config: dcco.DCCOConfig,
+  steps: learning.StepClients,
   vector: np.ndarray,
   clients: Sequence[Sequence[int]],
   seed: tf.Tensor,
@@ -88,7 +89,7 @@ def mean_update(
   """Returns a round's mean update in float64, clients one after another.
 
   Args:
-    config: Rate and steps of the clients.
+    steps: Of the clients.
     vector: The round's weights.
     clients: The positions each client holds.
     seed: The round's seed.
@@ -106,7 +107,7 @@ def mean_update(
   for positions in clients:
     update, _, _ = client_update(
       objective,
-      config,
+      steps,
       params,
       harness.tensors(harness.take(harness.arrays(), positions)),
       seed,

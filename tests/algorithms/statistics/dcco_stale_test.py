@@ -6,9 +6,10 @@ import tensorflow_federated as tff
 
 from tests.algorithms import harness
 from tests.algorithms.statistics import dcco_reference
-from tff_ssl.algorithms.statistics import dcco
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
 
-_CONFIG = dcco.DCCOConfig(seed=harness.SEED, stale_statistics=True)
+_CONFIG = (methods.Dcco(stale_statistics=True), learning.StepClients(), harness.SEED)
 _RATE = harness.SGD.learning_rate
 _SPLIT = harness.split([1, 2, 5, 4])
 _EMPTY = [[], []]
@@ -39,12 +40,12 @@ def test_the_first_round_only_collects(tff_context):
 def test_each_round_trains_on_the_statistics_of_the_one_before(tff_context):
   weights, _ = _run(_SPLIT, _SPLIT, harness.split([6, 6]))
   update = dcco_reference.mean_update(
-    _CONFIG, weights[1], _SPLIT, harness.round_seed(1), harness.round_seed(0)
+    _CONFIG[1], weights[1], _SPLIT, harness.round_seed(1), harness.round_seed(0)
   )
   assert harness.relative(weights[1] - weights[2], _RATE * update) < 1e-4
   # In the third round they are those of other weights, too.
   update = dcco_reference.mean_update(
-    _CONFIG,
+    _CONFIG[1],
     weights[2],
     harness.split([6, 6]),
     harness.round_seed(2),
@@ -53,7 +54,7 @@ def test_each_round_trains_on_the_statistics_of_the_one_before(tff_context):
   )
   assert harness.relative(weights[2] - weights[3], _RATE * update) < 1e-3
   fresh = dcco_reference.mean_update(
-    _CONFIG, weights[1], _SPLIT, harness.round_seed(1), harness.round_seed(1)
+    _CONFIG[1], weights[1], _SPLIT, harness.round_seed(1), harness.round_seed(1)
   )
   assert harness.relative(weights[1] - weights[2], _RATE * fresh) > 1e-2
 
@@ -64,7 +65,7 @@ def test_directions_are_those_of_the_statistics(tff_context):
   np.testing.assert_array_equal(weights[1], weights[0])
   before, fresh = (
     dcco_reference.mean_update(
-      _CONFIG, weights[1], _SPLIT, harness.round_seed(1), seed, loss_name='lejepa'
+      _CONFIG[1], weights[1], _SPLIT, harness.round_seed(1), seed, loss_name='lejepa'
     )
     for seed in (harness.round_seed(0), harness.round_seed(1))
   )
@@ -78,7 +79,7 @@ def test_a_round_without_examples_keeps_the_statistics(tff_context):
   np.testing.assert_array_equal(weights[2], weights[0])
   assert metrics[1]['client_work']['empty_clients'] == 2
   update = dcco_reference.mean_update(
-    _CONFIG, weights[2], _SPLIT, harness.round_seed(2), harness.round_seed(0)
+    _CONFIG[1], weights[2], _SPLIT, harness.round_seed(2), harness.round_seed(0)
   )
   assert harness.relative(weights[2] - weights[3], _RATE * update) < 1e-4
 

@@ -24,6 +24,8 @@ from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
 
 _ORDER = [int(i) for i in np.random.default_rng(7).permutation(12)]
 _SPLITS = {
@@ -33,7 +35,7 @@ _SPLITS = {
   'quarters': harness.split([3, 3, 3, 3], _ORDER),
   'one client': harness.split([12]),
 }
-_ADAM = optimizers.OptimizerConfig('adam', 0.05)
+_ADAM = learning.Server(0.05, kind='adam')
 _OPTIMIZERS = {'sgd': harness.SGD, 'adam': _ADAM}
 
 
@@ -150,13 +152,13 @@ def test_the_order_of_the_clients_does_not_matter(tff_context):
 
 
 def test_local_steps_move_the_statistics_of_the_round(tff_context):
-  config = dcco.DCCOConfig(seed=harness.SEED, local_steps=2, client_learning_rate=0.002)
-  plain = optimizers.OptimizerConfig('sgd', 1.0)
+  config = (methods.Dcco(), learning.StepClients(0.002, 2), harness.SEED)
+  plain = learning.SgdServer()
   process = harness.build_dcco(optimizer=plain, config=config)
   split = _SPLITS['mixed sizes']
   got, _ = _run(process, [harness.cohort(split)])
   seed = harness.round_seed(0)
-  expected = got[0] - dcco_reference.mean_update(config, got[0], split, seed, seed)
+  expected = got[0] - dcco_reference.mean_update(config[1], got[0], split, seed, seed)
   assert _step_error(got, [got[0], expected]) < 1e-4
   # Two equal steps would be something else.
   one_step, _ = _centralized(harness.SGD, 'cco', 1)
@@ -200,7 +202,7 @@ def test_two_towers_follow_numpy(tff_context, loss_name, loss_of):
   process = processes.build(
     dcco.dcco(
       statistics.StatisticsObjective(towers, harness.STATISTICS_LOSSES[loss_name]),
-      optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 0.01)),
+      optimizers.build_optimizer(learning.SgdServer(0.01)),
     ),
     element,
   )

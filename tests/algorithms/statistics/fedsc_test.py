@@ -9,9 +9,9 @@ from tff_ssl.aggregators import combine
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.algorithms.statistics import fedsc
 from tff_ssl.federated import client_functions
-from tff_ssl.federated import optimizers
 from tff_ssl.losses import spectral
 from tff_ssl.objectives import statistics
+from tff_ssl.settings import learning
 
 _OBJECTIVE = statistics.StatisticsObjective(
   harness.model(), spectral.SpectralLoss(mu=0.5)
@@ -47,13 +47,16 @@ def _shared(params, correlation, examples, collected=3, round=4):
   }
 
 
+_ONE_STEP = learning.StepClients()
+
+
 def _state(correlation, examples, last_round):
   kept = {'correlation': tf.constant(correlation), 'num_examples': float(examples)}
   return client_functions.ClientState(0, tf.constant(last_round), kept)
 
 
-def _visit(shared, state, batch, config=None):
-  function = fedsc.client_function(_OBJECTIVE, config or fedsc.FedSCConfig())
+def _visit(shared, state, batch, steps=_ONE_STEP):
+  function = fedsc.client_function(_OBJECTIVE, steps)
   return harness.visit(function, _SENT, shared, batch, state)
 
 
@@ -73,7 +76,7 @@ def test_one_step_with_fresh_statistics_is_dcco():
   whole = harness.tensors(harness.arrays())
   fresh = _OBJECTIVE.statistics(params, whole, _SEED)
   shared = _shared(params, _matrix(fresh), 12)
-  train = dcco.train(_OBJECTIVE, dcco.DCCOConfig())
+  train = dcco.train(_OBJECTIVE, _ONE_STEP)
   total = 0.0
   for batch, size in zip(batches, _SIZES, strict=True):
     own = _matrix(_OBJECTIVE.statistics(params, batch, _SEED))
@@ -95,9 +98,9 @@ def test_local_steps_with_fresh_statistics_are_those_of_dcco_too():
   fresh = _OBJECTIVE.statistics(params, harness.tensors(harness.arrays()), _SEED)
   own = _matrix(_OBJECTIVE.statistics(params, batch, _SEED))
   shared = _shared(params, _matrix(fresh), 12)
-  config = fedsc.FedSCConfig(0.1, local_steps=3)
-  result, _ = _visit(shared, _state(own, 5, 3), batch, config)
-  train = dcco.train(_OBJECTIVE, dcco.DCCOConfig(0.1, 3))
+  steps = learning.StepClients(0.1, 3)
+  result, _ = _visit(shared, _state(own, 5, 3), batch, steps)
+  train = dcco.train(_OBJECTIVE, steps)
   expected = train.client_fn({**shared, 'statistics': fresh}, batch)['update']
   got = harness.flat(result.means['update'])
   assert harness.relative(got, harness.flat(expected)) < 1e-4
@@ -137,8 +140,8 @@ def test_in_the_first_round_a_client_contrasts_its_own_alone():
 
 
 def test_rounds_share_the_matrix_of_the_round_before(tff_context):
-  config = fedsc.FedSCConfig(0.5, seed=harness.SEED)
-  sgd = optimizers.OptimizerConfig('sgd', 1.0)
+  config = (learning.StepClients(0.5), harness.SEED)
+  sgd = learning.SgdServer()
   process = harness.build(fedsc.fedsc, _OBJECTIVE, sgd, config)
   split = harness.split(_SIZES)
   cohorts = [harness.cohort(c) for c in (split[:3], [[], []], split[1:])]

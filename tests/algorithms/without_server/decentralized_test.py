@@ -13,11 +13,10 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.without_server import decentralized
 from tff_ssl.algorithms.without_server import topology
 from tff_ssl.encoders import predictor
-from tff_ssl.federated import local_training
-from tff_ssl.federated import optimizers
 from tff_ssl.federated import packs
 from tff_ssl.federated import processes
 from tff_ssl.objectives import simsiam
+from tff_ssl.settings import learning
 
 _NUMBER = tf.TensorSpec([], tf.int32)
 _ELEMENT = collections.OrderedDict(
@@ -32,14 +31,8 @@ _RATE, _EPOCHS = 0.25, 2
 _TREE = topology.tree(len(_SIZES))
 
 
-class _OnlyInFirstRounds:
-  """A rate that is 0 from a round on."""
-
-  def __init__(self, rounds):
-    self._rounds = rounds
-
-  def __call__(self, round):
-    return tf.where(round < self._rounds, _RATE, 0.0)
+# A rate that is 0 but for rounding from the second round on.
+_ONCE = {'learning_rate': _RATE, 'schedule': 'steps', 'steps': (1,), 'factor': 1e-30}
 
 
 def _nodes():
@@ -68,13 +61,13 @@ def _cohort(packed=False, order=None):
 
 
 def _config(graph=_TREE, rate=_RATE):
-  plan = local_training.LocalPlan(_EPOCHS)
-  return decentralized.DecentralizedConfig(graph, fedavg.FedAvgConfig(plan, rate))
+  schedule = {'learning_rate': rate} if isinstance(rate, float) else rate
+  return graph, fedavg.Training(learning.SgdClients(epochs=_EPOCHS, **schedule))
 
 
 def _build(config, packed=False, aggregation=None):
   return processes.build(
-    decentralized.decentralized(linear_model.LinearObjective(), config),
+    decentralized.decentralized(linear_model.LinearObjective(), *config),
     packs.PackSpec(_ELEMENT) if packed else _ELEMENT,
     aggregation,
   )
@@ -170,7 +163,7 @@ def test_averaging_alone_brings_nodes_together_at_the_rate_of_the_gap(
 ):
   """After one round of training: x_t = W^t x, the distance falls by |lambda_2|."""
   rounds = 13
-  process = _build(_config(graph, _OnlyInFirstRounds(1)))
+  process = _build(_config(graph, _ONCE))
   states, metrics = harness.rounds_of(process, [_cohort()] * rounds)
   start, mixing = _models(states[1]), _metropolis(graph)
   for t in range(1, 6):
@@ -193,20 +186,17 @@ def test_the_complete_graph_is_fedavg(tff_context):
   objective = simsiam.SimSiamObjective(
     harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 16)
   )
-  training = fedavg.FedAvgConfig(
-    local_training.LocalPlan(2, 2), 0.1, 'uniform', seed=harness.SEED
+  training = fedavg.Training(
+    learning.SgdClients(learning_rate=0.1, weighting='uniform', epochs=2, batch_size=2),
+    seed=harness.SEED,
   )
   members = harness.split([4, 4, 4])
   examples = harness.arrays()
-  plain = harness.build_fedavg(
-    objective, optimizers.OptimizerConfig('sgd', 1.0), training
-  )
+  plain = harness.build_fedavg(objective, learning.SgdServer(), training)
   expected, plain_metrics = harness.rounds_of(plain, [harness.cohort(members)] * 3)
   examples['client'] = np.repeat(np.arange(3), 4).astype(np.int32)
   process = processes.build(
-    decentralized.decentralized(
-      objective, decentralized.DecentralizedConfig(topology.complete(3), training)
-    ),
+    decentralized.decentralized(objective, topology.complete(3), training),
     collections.OrderedDict(harness.ELEMENT, client=_NUMBER),
   )
   cohort = harness.cohort(members, examples)
@@ -258,7 +248,7 @@ def test_a_model_that_is_set_moves_all_nodes(tff_context):
 
 def test_mismatched_arguments_are_refused():
   with pytest.raises(ValueError, match='ring has 101 nodes; there may be at most 100'):
-    decentralized.DecentralizedConfig(topology.ring(101))
+    _build(_config(topology.ring(101)))
   with pytest.raises(ValueError, match='adds noise'):
     noised = aggregations.private(1.0, 1.0, 1.0)
     _build(_config(), aggregation=noised)
@@ -266,7 +256,7 @@ def test_mismatched_arguments_are_refused():
   del without['client']
   with pytest.raises(ValueError, match='must have an int32 scalar `client`'):
     processes.build(
-      decentralized.decentralized(linear_model.LinearObjective(), _config()), without
+      decentralized.decentralized(linear_model.LinearObjective(), *_config()), without
     )
 
 

@@ -19,7 +19,7 @@ In FedEMA
 
 and the predictor has the same mu. lambda_k is a constant, or the autoscaler sets it
 once to tau / |W_g - W_k|, with a global model W_g after the client's first training
-(`AUTOSCALERS`). With mu = 0 it is Fed-BYOL (`fed_ssl`), bit for bit.
+(`personal.FedEMA.autoscaler`). With mu = 0 it is Fed-BYOL (`fed_ssl`), bit for bit.
 
 Each client's state holds its mu, divergence and lambda (`framework.numbers_of_client`).
 The round's metrics hold their means over the clients that measured a divergence.
@@ -40,14 +40,14 @@ Deviations:
     a mean over convolutions of their kernels' norms, 'conv_mean'. With l2, which grows
     with the networks, 0.8 makes mu = 1 for all clients of large networks or of many
     epochs from the second round on, and they never meet again. So, unless a norm is
-    given, a constant lambda uses 'conv_mean', and the autoscaler, whose mu does not
-    depend on the norm's scale, uses l2.
-  A client's target in its first round: by default BYOL's, `sharing.first_target`
+    given (`used_norm`), a constant lambda uses 'conv_mean', and the autoscaler, whose
+    mu does not depend on the norm's scale, uses l2.
+  A client's target in its first round: by default BYOL's, `first_target`
     'copy'; 'online' is the authors' code (see `fed_ssl`). With a constant mu that code
     also mixes the target of a client's second round, in which both networks are still
     one; here a client's target is never mixed.
   The divergence: by default the paper's. The authors' code has another,
-    `FedEMAConfig.divergence_of` 'training': how far the client's own last training
+    `divergence_of` 'training': how far the client's own last training
     moved its networks. The paper's divergence depends on mu itself, because clients
     that keep more of their own networks are farther from each other when they return.
     Suppose that each training moves them as far as the first, and in a new direction.
@@ -58,140 +58,56 @@ Deviations:
     of a falling rate or fewer steps. With 'training', mu stays at tau.
 """
 
-import dataclasses
-
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.divergence_aware import framework
-from tff_ssl.algorithms.divergence_aware import online_networks
-from tff_ssl.computing import checks
-from tff_ssl.computing import kinds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
-
-BOTH, ENCODER, PREDICTOR = 'both', 'encoder', 'predictor'
-APPLIED_TO = (BOTH, ENCODER, PREDICTOR)
-# When the autoscaler sets a client's lambda: when the client takes part again, with the
-# model it is given; or in the round of its first training, with the average (as in the
-# paper).
-ON_RETURN, FIRST_ROUND = 'returning', 'first_round'
-AUTOSCALERS = (ON_RETURN, FIRST_ROUND)
+from tff_ssl.settings import personal
 
 
-@dataclasses.dataclass(frozen=True)
-class FedEMAConfig(kinds.Kind):
-  """Hyperparameters of FedEMA.
-
-  Attributes:
-    training: How a client trains, how clients are weighted, and the seed.
-    tau: Parameter of the autoscaler: mu in a client's second round; 0: Fed-BYOL.
-    scaler: A constant lambda for all clients, instead of the autoscaler; None: the
-      autoscaler; 0: Fed-BYOL.
-    constant_mu: mu, instead of the measured one (Figure 7b); None: measured.
-    norm: Norm of the divergence: 'l2', of all weights of encoder and projector, the
-      paper's; 'conv_mean', that of the authors' code (see `online_networks`); None:
-      'conv_mean' with a constant lambda above 0 or the authors' divergence, otherwise
-      'l2' (see `used_norm`).
-    applied_to: Which networks mu applies to: 'both', or 'encoder' (with projector) or
-      'predictor' alone, and the other is replaced by the global one (Figure 5).
-    sharing: Which networks are averaged, and which replaced.
-    autoscaler: When it sets lambda_k, one of `AUTOSCALERS`: 'returning', or
-      'first_round', as in the paper. Both are the same if all clients are in each
-      round, and with the authors' divergence, with which it must be 'returning'.
-    divergence_of: Between which networks the divergence is measured: 'global', from
-      those that a client kept to the global ones, as in the paper; or 'training', from
-      those before its last training to those after it, as in the authors' code.
-  """
-
-  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-  tau: kinds.Fraction = 0.7
-  scaler: kinds.NotNegative | None = None
-  constant_mu: kinds.Fraction | None = None
-  norm: str | None = None
-  applied_to: str = BOTH
-  sharing: online_networks.NetworkSharing = dataclasses.field(
-    default_factory=online_networks.NetworkSharing
-  )
-  autoscaler: str = ON_RETURN
-  divergence_of: str = online_networks.GLOBAL
-
-  def __post_init__(self):
-    super().__post_init__()
-    if self.scaler is not None and self.constant_mu is not None:
-      raise ValueError(
-        f'scaler is {self.scaler} and constant_mu {self.constant_mu}; one of them must '
-        'be None.'
-      )
-    checks.one_of(online_networks.NORMS, norm=self.used_norm)
-    checks.one_of(online_networks.DIVERGENCES, divergence_of=self.divergence_of)
-    checks.one_of(AUTOSCALERS, autoscaler=self.autoscaler)
-    if self.autoscaler == FIRST_ROUND and not self.has_autoscaler:
-      raise ValueError(
-        f'autoscaler is {self.autoscaler!r}; with a scaler or a constant_mu no '
-        f'autoscaler is used, so it must be {ON_RETURN!r}.'
-      )
-    of_training = self.divergence_of == online_networks.TRAINING
-    if self.autoscaler == FIRST_ROUND and of_training:
-      raise ValueError(
-        f'autoscaler is {self.autoscaler!r}; with '
-        f'divergence_of={self.divergence_of!r} a client needs no global model for '
-        f'its lambda, so it must be {ON_RETURN!r}.'
-      )
-    checks.one_of(APPLIED_TO, applied_to=self.applied_to)
-
-  @property
-  def used_norm(self) -> str:
-    """The norm of the divergence: the one given, or the one that fits lambda."""
-    authors = self.scaler or self.divergence_of == online_networks.TRAINING
-    return self.norm or ('conv_mean' if authors else 'l2')
-
-  @property
-  def has_autoscaler(self) -> bool:
-    """Whether each client's lambda is measured."""
-    return self.scaler is None and self.constant_mu is None
-
-
-def online_update_of(config: FedEMAConfig) -> framework.OnlineUpdate:
+def online_update_of(settings: personal.FedEMA) -> framework.OnlineUpdate:
   """Builds the rule by which a client mixes its networks with the global ones."""
 
   def measured(divergence: tf.Tensor) -> tf.Tensor:
-    return tf.math.divide_no_nan(config.tau, divergence)
+    return tf.math.divide_no_nan(settings.tau, divergence)
 
   def shares(
     divergence: tf.Tensor, scaler: tf.Tensor, shared: client_functions.Shared
   ) -> framework.Shares:
     del shared
-    if config.constant_mu is not None:
-      mu = tf.constant(config.constant_mu, divergence.dtype)
+    if settings.constant_mu is not None:
+      mu = tf.constant(settings.constant_mu, divergence.dtype)
     else:
-      if config.scaler is not None:
-        scaler = tf.constant(config.scaler, divergence.dtype)
+      if settings.scaler is not None:
+        scaler = tf.constant(settings.scaler, divergence.dtype)
       else:
         scaler = tf.where(scaler > 0, scaler, measured(divergence))
       mu = tf.minimum(scaler * divergence, 1.0)
     replaced = tf.zeros_like(mu)
     return framework.Shares(
-      replaced if config.applied_to == PREDICTOR else mu,
-      replaced if config.applied_to == ENCODER else mu,
+      replaced if settings.ema_on == 'predictor' else mu,
+      replaced if settings.ema_on == 'encoder' else mu,
       scaler,
     )
 
   return framework.OnlineUpdate(
     shares,
-    config.used_norm,
-    has_scaler=config.constant_mu is None,
-    first_scaler=measured if config.autoscaler == FIRST_ROUND else None,
-    divergence_of=config.divergence_of,
+    settings.used_norm,
+    has_scaler=settings.constant_mu is None,
+    first_scaler=measured if settings.autoscaler == 'first_round' else None,
+    divergence_of=settings.divergence_of,
   )
 
 
 def fedema(
   objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: FedEMAConfig | None = None,
+  settings: personal.FedEMA | None = None,
+  training: fedavg.Training | None = None,
 ) -> phases.Algorithm:
   """Returns FedEMA.
 
@@ -200,7 +116,8 @@ def fedema(
       networks. BYOL's own options are the paper's ablations
       of predictor, stop-gradient and target EMA.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
-    config: Hyperparameters; the defaults when None.
+    settings: Those of the paper when None.
+    training: How clients train; the defaults when None.
 
   Returns:
     An algorithm whose metrics are those of `fed_ssl.fed_ssl` with `mu`,
@@ -208,13 +125,9 @@ def fedema(
     for each client.
 
   Raises:
-    ValueError: If the objective lacks networks that the configuration names.
+    ValueError: If the objective lacks networks that the settings name.
   """
-  config = config or FedEMAConfig()
+  settings = settings or personal.FedEMA()
   return framework.algorithm(
-    objective,
-    server_optimizer,
-    config.training,
-    online_update_of(config),
-    config.sharing,
+    objective, server_optimizer, settings, online_update_of(settings), training
   )

@@ -26,6 +26,7 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import batch_norm_statistics
+from tff_ssl.settings import personal
 
 _NETWORKS, _STATISTICS = 'networks', 'statistics'
 MU, DIVERGENCE, LAMBDA = 'mu', 'divergence', 'lambda'
@@ -62,7 +63,7 @@ class OnlineUpdate:
       none.
     first_scaler: Divergence -> lambda_k, set by a second exchange in the round of a
       client's first training; None: there is no second exchange.
-    divergence_of: One of `online_networks.DIVERGENCES`: 'global', from the networks
+    divergence_of: 'global', from the networks
       that the client kept after its last participation to the global ones; 'training',
       from its networks before its last training to those after it.
   """
@@ -88,14 +89,14 @@ class OnlineUpdate:
 
 def client_function(
   networks: online_networks.Networks,
-  config: fedavg.FedAvgConfig,
+  training: fedavg.Training,
   update: OnlineUpdate,
 ) -> client_functions.StatefulFunction:
   """Builds steps 2 and 3.
 
   Args:
     networks: A client's networks, and which of them the global ones replace.
-    config: How a client trains, and how clients are weighted.
+    training: How a client trains, and how clients are weighted.
     update: How the online networks are mixed with the global ones.
 
   Returns:
@@ -120,10 +121,10 @@ def client_function(
       tf.where(is_new, 0.0, share) for share in (shares.encoder, shares.predictor)
     )
     mixed = networks.receive(received, own, encoder, predictor)
-    minimised = fedavg.in_round(networks.objective, shared, config)
+    minimised = fedavg.in_round(networks.objective, shared, training)
     trained = local_training.train(
       networks.in_round(minimised, is_new),
-      config.local,
+      training.clients,
       networks.params(mixed),
       examples,
       shared['seed'],
@@ -161,7 +162,7 @@ def client_function(
     return sent, kept
 
   first = _first(networks, update)
-  return client_functions.StatefulFunction(first, client_fn, config.weigh)
+  return client_functions.StatefulFunction(first, client_fn, training.weigh)
 
 
 def _first(
@@ -241,19 +242,20 @@ def numbers_of_client(
 def algorithm(
   objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  training: fedavg.FedAvgConfig,
+  sharing: personal.Sharing,
   update: OnlineUpdate,
-  sharing: online_networks.NetworkSharing,
+  training: fedavg.Training | None = None,
 ) -> phases.Algorithm:
   """Returns an algorithm of the framework.
 
   Args:
     objective: What a client minimises.
     server_optimizer: Applied to the averaged update.
-    training: How a client trains, and how clients are weighted.
-    update: How the online networks are mixed with the global ones.
     sharing: Which networks are averaged, and which replaced.
+    update: How the online networks are mixed with the global ones.
+    training: How a client trains, and how clients are weighted; the defaults when None.
   """
+  training = training or fedavg.Training()
   networks = online_networks.Networks(objective, sharing)
 
   def initial():

@@ -8,52 +8,24 @@ of 0). Section 4: the divergence |W_g - W_k|, over encoder and projector.
 
 import collections
 from collections.abc import Callable, Mapping
-import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.objectives import base
 from tff_ssl.objectives import online
 from tff_ssl.objectives import target
+from tff_ssl.settings import personal
 
 ONLINE, TARGET, BOTH, NONE = 'online', 'target', 'both', 'none'
-AVERAGED = (ONLINE, TARGET)
-REPLACED = (ONLINE, TARGET, BOTH, NONE)
 # Which divergence is measured: the papers', and that of their authors' code.
 GLOBAL, TRAINING = 'global', 'training'
-DIVERGENCES = (GLOBAL, TRAINING)
-
-
-@dataclasses.dataclass(frozen=True)
-class NetworkSharing:
-  """Which networks a client sends, and which the global ones replace.
-
-  Attributes:
-    averaged: The encoder and projector that a client sends: 'online', as in the
-      methods, or 'target'; then the target encoder is evaluated too.
-    replaced: Which networks the global ones replace: 'online' (in part, by mu);
-      'target'; 'both' (the online ones by mu); 'none': clients train alone, with their
-      own predictors too.
-    first_target: A client's target in its first round: 'copy' of the global networks,
-      or 'online', the online networks that it trains (see `target.FIRST`).
-  """
-
-  averaged: str = ONLINE
-  replaced: str = ONLINE
-  first_target: str = target.COPY
-
-  def __post_init__(self):
-    checks.one_of(AVERAGED, averaged=self.averaged)
-    checks.one_of(REPLACED, replaced=self.replaced)
-    checks.one_of(target.FIRST, first_target=self.first_target)
 
 
 class Networks:
   """All networks of one client, trained or not, by the names of their weights."""
 
-  def __init__(self, objective: base.Objective, sharing: NetworkSharing):
+  def __init__(self, objective: base.Objective, sharing: personal.Sharing):
     """Checks that the objective has the networks.
 
     Args:

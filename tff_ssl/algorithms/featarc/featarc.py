@@ -33,7 +33,7 @@ Deviations and decisions:
     model that has not been trained). That choice tends to persist: a local model is
     trained from its cluster's model, and is part of its mean. Look at `switches`.
   Updates are weighted by n_k as in FedAvg. The paper's mean is plain; its sources are
-    of equal size. `fedavg.FedAvgConfig.weighting` offers the plain mean.
+    of equal size. Clients' `weighting` offers the plain mean.
   The server's optimizer is applied to each cluster separately; SGD at rate 1.0 is the
     paper's.
   Batch norm, with its statistics, is averaged per cluster; the paper's CIFAR-10 runs
@@ -55,7 +55,6 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.featarc import cluster_models
-from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
@@ -68,27 +67,13 @@ from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import outputs
+from tff_ssl.settings import personal
 
 # What a client sends about its choice: integers that the server sums.
 CHOICE = 'choice'
 # What a client keeps.
 MODEL, CLUSTER, DISTANCES = 'model', 'cluster', 'distances'
 _RETURNING, _SWITCHED = 'returning', 'switched'
-
-
-@dataclasses.dataclass(frozen=True)
-class FeatARCConfig(kinds.Kind):
-  """Hyperparameters of FeatARC.
-
-  Attributes:
-    clusters: C; 1: there is nothing to choose.
-    alignment_weight: lambda; 0: clients train by their objective alone.
-    training: How a client trains, how clients are weighted, and the seed.
-  """
-
-  clusters: kinds.Count = 2
-  alignment_weight: kinds.NotNegative = 1.0
-  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
 
 
 def personal_model(
@@ -102,20 +87,23 @@ def personal_model(
 
 
 def client_function(
-  objective: base.Objective, config: FeatARCConfig
+  objective: base.Objective,
+  settings: personal.Clustered,
+  training: fedavg.Training,
 ) -> client_functions.StatefulFunction:
   """Builds steps 2 and 3: choosing a cluster, and training from its model.
 
   Args:
     objective: L_ssl.
-    config: Hyperparameters.
+    settings: Number of clusters, weight of the alignment.
+    training: How a client trains, and how clients are weighted.
 
   Returns:
     A function of all cluster models, of `seed`, `rate` and `round`. It sends what
     FedAvg's does, with update and statistics in the cluster's slot, [C, ...], and
     `CHOICE`. It keeps its local model and the numbers that `numbers_of_client` reads.
   """
-  count, training = config.clusters, config.training
+  count = settings.clusters
 
   def first(shared):
     kept = collections.OrderedDict()
@@ -132,11 +120,11 @@ def client_function(
       objective, cluster_models.cluster_at(stacked, cluster)
     )
     minimised = fedavg.in_round(objective, shared, training)
-    if config.alignment_weight:
-      minimised = aligned.AlignedObjective(minimised, params, config.alignment_weight)
+    if settings.alignment_weight:
+      minimised = aligned.AlignedObjective(minimised, params, settings.alignment_weight)
     trained = local_training.train(
       minimised,
-      training.local,
+      training.clients,
       params,
       examples,
       shared['seed'],
@@ -223,14 +211,14 @@ def numbers_of_client(kept: Any) -> dict[str, float | None]:
 def receive(
   objective: base.Objective,
   optimizer: tff.learning.optimizers.Optimizer,
-  config: FeatARCConfig,
+  settings: personal.Clustered,
 ) -> Any:
   """Builds step 4: (state, aggregated) -> the state after, and metrics.
 
   Args:
     objective: L_ssl.
     optimizer: Optimizer of the server.
-    config: Hyperparameters.
+    settings: Number of clusters.
   """
 
   def of_cluster(state, aggregated, scale, weight, j):
@@ -273,7 +261,7 @@ def receive(
     after, optimizers, rejected = zip(
       *(
         of_cluster(state, aggregated, scales[j], weights[j], j)
-        for j in range(config.clusters)
+        for j in range(settings.clusters)
       ),
       strict=True,
     )
@@ -291,7 +279,7 @@ def receive(
       ),
     )
     work = server.report(aggregated[server.METRICS], objective.summarize)
-    for j in range(config.clusters):
+    for j in range(settings.clusters):
       work[f'{cluster_models.cluster_name(j)}_clients'] = chosen[
         cluster_models.CLIENTS
       ][j]
@@ -309,7 +297,8 @@ def receive(
 def featarc(
   objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: FeatARCConfig | None = None,
+  settings: personal.Clustered | None = None,
+  training: fedavg.Training | None = None,
 ) -> phases.Algorithm:
   """Returns FeatARC.
 
@@ -318,7 +307,9 @@ def featarc(
       allow it; with more than one cluster it must have an encoder.
     server_optimizer: Applied to the mean update of each cluster; SGD at rate 1.0 is the
       paper's.
-    config: Hyperparameters; the defaults when None.
+    settings: Those of the paper when None; `personal.AlignOnly` has one cluster,
+      `personal.ClusterOnly` no alignment.
+    training: How clients train; the defaults when None.
 
   Returns:
     The algorithm. Its metrics are, under `client_work`, those of `fedavg.fedavg`; with
@@ -329,23 +320,22 @@ def featarc(
   Raises:
     ValueError: If the objective cannot be aligned or clustered.
   """
-  config = config or FeatARCConfig()
-  if config.alignment_weight:
+  settings, training = settings or personal.Featarc(), training or fedavg.Training()
+  if settings.alignment_weight:
     outputs.check(objective, 'aligned')
-  if config.clusters > 1:
+  if settings.clusters > 1:
     cluster_models.encoder_of(objective)
-  training = config.training
 
   def initial():
     weights = server.initial_weights(objective, training.seed)
     model = cluster_models.all_weights(weights)
-    stacked = tf.nest.map_structure(lambda x: tf.stack([x] * config.clusters), model)
+    stacked = tf.nest.map_structure(lambda x: tf.stack([x] * settings.clusters), model)
     state = server.initial_state(weights, training.seed, server_optimizer)
     return state._replace(
       global_model_weights=cluster_models.weights_of(objective, model, stacked),
       optimizer=collections.OrderedDict(
         (cluster_models.cluster_name(j), state.optimizer)
-        for j in range(config.clusters)
+        for j in range(settings.clusters)
       ),
     )
 
@@ -360,20 +350,20 @@ def featarc(
     return values
 
   kinds: dict[str, combine.Kind] = {
-    server.UPDATE: dataclasses.replace(combine.UPDATE, slots=config.clusters),
+    server.UPDATE: dataclasses.replace(combine.UPDATE, slots=settings.clusters),
     server.METRICS: combine.METRICS,
   }
   if batch_norm_statistics.initial(objective):
     kinds[server.STATISTICS] = dataclasses.replace(
-      combine.STATISTICS, slots=config.clusters
+      combine.STATISTICS, slots=settings.clusters
     )
   kinds[CHOICE] = combine.TOTAL
   train = phases.Exchange(
     'train',
     broadcast,
-    client_function(objective, config),
+    client_function(objective, settings, training),
     kinds,
-    receive(objective, server_optimizer, config),
+    receive(objective, server_optimizer, settings),
   )
   return phases.Algorithm(
     initial,

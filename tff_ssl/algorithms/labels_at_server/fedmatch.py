@@ -29,7 +29,6 @@ Deviations:
 
 import collections
 from collections.abc import Mapping
-import dataclasses
 from typing import Any
 
 import tensorflow as tf
@@ -38,7 +37,6 @@ from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.labels_at_server import grouping
 from tff_ssl.algorithms.labels_at_server import server_training
-from tff_ssl.computing import kinds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import phases
@@ -47,6 +45,8 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import helper_consistency
 from tff_ssl.objectives import supervised
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
 
 # What the server keeps: the part that it trains, the average of what clients train, the
 # last psi of each client [N, ...], and int32 [N], 1 if a client has sent one.
@@ -58,68 +58,43 @@ _SPARSE_BYTES = 8
 _NOISE_SEED = 0
 
 
-@dataclasses.dataclass(frozen=True)
-class FedMatchConfig(kinds.Kind):
-  """Hyperparameters of FedMatch.
-
-  Attributes:
-    population: N, the number of all clients.
-    clients: How clients train, and the seed of weights and views.
-    server: How the server trains.
-    helpers: H.
-    interval: Clients have helpers once in this many rounds.
-    psi_share: psi's share of the initial parameters.
-    sparse_below: Numbers of psi up to this absolute value are set to 0 before psi is
-      sent; 0: psi is sent whole.
-  """
-
-  population: kinds.Count
-  clients: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-  server: server_training.ServerPlan = dataclasses.field(
-    default_factory=server_training.ServerPlan
-  )
-  helpers: kinds.Count = 2
-  interval: kinds.Count = 10
-  psi_share: kinds.Fraction = 0.2
-  sparse_below: kinds.NotNegative = 1e-5
-
-  def __post_init__(self) -> None:
-    super().__post_init__()
-    if self.population <= self.helpers:
-      raise ValueError(
-        f'population is {self.population}; it must be above helpers, which is '
-        f'{self.helpers}.'
-      )
+# psi's share of the initial parameters.
+_PSI_SHARE = 0.2
 
 
 def client_function(
-  objective: helper_consistency.UnlabelledObjective, config: FedMatchConfig
+  objective: helper_consistency.UnlabelledObjective,
+  training: fedavg.Training,
+  population: int,
+  sparse_below: float,
 ) -> client_functions.ClientFunction:
   """Builds step 3: training psi, which is sent sparse, and in the client's slot.
 
   Args:
     objective: What a client minimises.
-    config: Hyperparameters.
+    training: How a client trains, and how clients are weighted.
+    population: N, the number of all clients.
+    sparse_below: See `fedmatch`.
   """
 
   def train(shared, examples):
     bound = objective.bind_context(shared['context'])
-    return fedavg.client_function(bound, config.clients).client_fn(shared, examples)
+    return fedavg.client_function(bound, training).client_fn(shared, examples)
 
   grouped = grouping.client_function(
-    client_functions.ClientFunction(train, weigh=config.clients.weigh), groups=1
+    client_functions.ClientFunction(train, weigh=training.weigh), groups=1
   )
 
   def client_fn(shared, examples):
     sent = grouped.client_fn(shared, examples)
     start = collections.OrderedDict(shared['params'])
     psi = tf.nest.map_structure(
-      lambda x, update: _sparse(x - update, config.sparse_below),
+      lambda x, update: _sparse(x - update, sparse_below),
       start,
       sent[server.UPDATE],
     )
     sent[server.UPDATE] = tf.nest.map_structure(tf.subtract, start, psi)
-    place = contextual.place_of(examples, config.population)
+    place = contextual.place_of(examples, population)
     sent[MODELS] = collections.OrderedDict(
       psi=contextual.in_row(psi, place), known=place
     )
@@ -157,12 +132,12 @@ def _helped(context, examples) -> collections.OrderedDict[str, tf.Tensor]:
   return collections.OrderedDict(helped_clients=helped, received=helped * numbers)
 
 
-def find_helpers(objective, config, sigma, models, known, round, statistics=None):
+def find_helpers(objective, settings, sigma, models, known, round, statistics=None):
   """Returns the context of the clients, with the helpers of each: step 2.
 
   Args:
     objective: What a client minimises.
-    config: Hyperparameters.
+    settings: Number of helpers, and rounds between rounds with them.
     sigma: The server's.
     models: The psi of each client, tensors [N, ...] by name.
     known: int32 [N], 1 if a client has sent one.
@@ -170,7 +145,7 @@ def find_helpers(objective, config, sigma, models, known, round, statistics=None
     statistics: With batch norm, the global model's population statistics, with which
       all are compared: there is one image of noise, and clients have no statistics.
   """
-  population, count = config.population, config.helpers
+  population, count = known.shape[0], settings.helpers
   shape = objective.encoder.input_shape
   # One image for all rounds and runs.
   noise = tf.clip_by_value(
@@ -193,7 +168,8 @@ def find_helpers(objective, config, sigma, models, known, round, statistics=None
     distance = tf.where(others, distance, distance.dtype.max)
     return tf.argsort(distance, axis=1, stable=True)[:, :count]
 
-  due = tf.equal(round % config.interval, config.interval - 1)
+  interval = settings.helper_interval
+  due = tf.equal(round % interval, interval - 1)
   enough = tf.reduce_sum(known) > count
   helps = tf.logical_and(due, enough)
   helpers = tf.cond(helps, nearest, lambda: tf.zeros([population, count], tf.int32))
@@ -253,7 +229,11 @@ def fedmatch(
   objective: helper_consistency.UnlabelledObjective,
   server_objective: helper_consistency.LabelledObjective,
   server_spec: Any,
-  config: FedMatchConfig,
+  settings: methods.Fedmatch,
+  training: fedavg.Training,
+  population: int,
+  at_server: learning.ServerLabels | None = None,
+  sparse_below: float = 1e-5,
 ) -> phases.Algorithm:
   """Returns FedMatch; elements have an int32 `client`, its number in [0, N).
 
@@ -261,21 +241,33 @@ def fedmatch(
     objective: What a client minimises.
     server_objective: What the server minimises; the same encoder and head.
     server_spec: `tf.TensorSpec`s of one labelled example of the server.
-    config: Hyperparameters.
+    settings: Number of helpers, and rounds between rounds with them.
+    training: How clients train, and the seed of weights and views.
+    population: N, the number of all clients.
+    at_server: How the server trains; the defaults when None.
+    sparse_below: Numbers of psi up to this absolute value are set to 0 before psi is
+      sent; 0: psi is sent whole.
 
   Returns:
     The algorithm, with the metrics `client_work` and `server_work`.
 
   Raises:
-    ValueError: If an element of the server lacks what it needs.
+    ValueError: If an element of the server lacks what it needs, or there are too few
+      clients.
   """
-  labelled = server_training.Labelled(server_objective, server_spec, config.server)
-  population, seed = config.population, config.clients.seed
+  if population <= settings.helpers:
+    raise ValueError(
+      f'population is {population}; it must be above helpers, which is '
+      f'{settings.helpers}.'
+    )
+  at_server = at_server or learning.ServerLabels()
+  labelled = server_training.Labelled(server_objective, server_spec, at_server)
+  seed = training.seed
 
   def initial():
     weights = server.initial_weights(objective, seed)
     theta = weights.trainable
-    psi = tf.nest.map_structure(lambda x: config.psi_share * x, theta)
+    psi = tf.nest.map_structure(lambda x: _PSI_SHARE * x, theta)
     sigma = tf.nest.map_structure(tf.subtract, theta, psi)
     models = tf.nest.map_structure(lambda x: tf.zeros([population, *x.shape]), theta)
     return server.initial_state(
@@ -298,7 +290,7 @@ def fedmatch(
     kept = state.extra
     context = find_helpers(
       objective,
-      config,
+      settings,
       kept[SIGMA],
       kept[MODELS],
       kept[KNOWN],
@@ -308,7 +300,7 @@ def fedmatch(
     return collections.OrderedDict(
       params=kept[PSI],
       seed=state.round_seed,
-      rate=config.clients.rate(state.round),
+      rate=training.rate(state.round),
       context=context,
     )
 
@@ -330,7 +322,12 @@ def fedmatch(
     NUMBERS: combine.TOTAL,
   }
   train = phases.Exchange(
-    'train', broadcast, client_function(objective, config), kinds, receive, traffic
+    'train',
+    broadcast,
+    client_function(objective, training, population, sparse_below),
+    kinds,
+    receive,
+    traffic,
   )
   return phases.Algorithm(
     initial,

@@ -16,7 +16,6 @@ groups only at the end. Here all clients start from the mean over groups, as in 
 (see `server_training`).
 """
 
-import dataclasses
 from typing import Any
 
 from tff_ssl.algorithms import fedavg
@@ -24,42 +23,22 @@ from tff_ssl.algorithms.labels_at_server import grouping as grouping_lib
 from tff_ssl.algorithms.labels_at_server import server_training
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
+from tff_ssl.settings import learning
 
 # What the server trains in step 1, and averages with the clients' models in step 3.
 _REPLICA = 'replica'
 
 
-@dataclasses.dataclass(frozen=True)
-class FedRGDConfig:
-  """Hyperparameters of FedRGD.
-
-  Attributes:
-    clients: How clients train, and the seed of weights and views.
-    server: How the replica trains.
-    grouping: Groups of a round, and the replica's weight tau in each; one group and tau
-      = 1 is an average over clients and server.
-  """
-
-  clients: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-  server: server_training.ServerPlan = dataclasses.field(
-    default_factory=server_training.ServerPlan
-  )
-  grouping: grouping_lib.Grouping = dataclasses.field(
-    default_factory=lambda: grouping_lib.Grouping(groups=2, server_weight=1.0)
-  )
-
-  def __post_init__(self) -> None:
-    if not self.grouping.server_weight:
-      raise ValueError(
-        'server_weight is 0; it must be above 0, or the labels reach no model.'
-      )
+_GROUPS = grouping_lib.Grouping(groups=2, server_weight=1.0)
 
 
 def fedrgd(
   objective: base.Objective,
   server_objective: base.Objective,
   server_spec: Any,
-  config: FedRGDConfig | None = None,
+  training: fedavg.Training | None = None,
+  at_server: learning.ServerLabels | None = None,
+  grouping: grouping_lib.Grouping = _GROUPS,
 ) -> phases.Algorithm:
   """Returns FedRGD; with several groups elements have an int32 `group`.
 
@@ -67,19 +46,27 @@ def fedrgd(
     objective: What a client minimises, such as `fixmatch.FixMatchObjective`.
     server_objective: What the server minimises; encoder and head.
     server_spec: `tf.TensorSpec`s of one labelled example of the server.
-    config: Hyperparameters; the defaults when None.
+    training: How clients train, and the seed of weights and views; the defaults when
+      None.
+    at_server: How the replica trains; the defaults when None.
+    grouping: Groups of a round, and the replica's weight tau in each; one group and tau
+      = 1 is an average over clients and server.
 
   Returns:
     The algorithm, with the metrics `client_work` and `server_work`.
 
   Raises:
-    ValueError: If an element of the server lacks what it needs.
+    ValueError: If an element of the server lacks what it needs, or the replica has no
+      weight.
   """
-  config = config or FedRGDConfig()
-  labelled = server_training.Labelled(server_objective, server_spec, config.server)
-  both = server_training.OneModel(
-    objective, labelled, server_objective, config.clients.seed
-  )
+  if not grouping.server_weight:
+    raise ValueError(
+      'server_weight is 0; it must be above 0, or the labels reach no model.'
+    )
+  training = training or fedavg.Training()
+  at_server = at_server or learning.ServerLabels()
+  labelled = server_training.Labelled(server_objective, server_spec, at_server)
+  both = server_training.OneModel(objective, labelled, server_objective, training.seed)
 
   def initial():
     state = both.initial()
@@ -92,9 +79,9 @@ def fedrgd(
     return state, {phases.SERVER_WORK: metrics}
 
   train = both.training(
-    fedavg.client_function(objective, config.clients),
-    config.clients.rate,
-    config.grouping,
+    fedavg.client_function(objective, training),
+    training.rate,
+    grouping,
     lambda state: state.extra[_REPLICA],
   )
   return phases.Algorithm(
@@ -104,7 +91,7 @@ def fedrgd(
       train,
       *server_training.statistics_phases(server_objective, server_spec),
     ],
-    config.grouping.client_numbers,
+    grouping.client_numbers,
     objective=objective,
     classifiers=server_training.student_of(server_objective),
   )

@@ -23,7 +23,6 @@ Deviations and decisions:
 """
 
 import collections
-import dataclasses
 from typing import Any
 
 import tensorflow as tf
@@ -40,6 +39,7 @@ from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import teacher_student
 from tff_ssl.optimization import schedules
+from tff_ssl.settings import learning
 
 # What the server keeps of the teacher: its parameters, and with batch norm its
 # population statistics.
@@ -47,50 +47,33 @@ TEACHER = 'teacher'
 TEACHER_STATISTICS = 'teacher_statistics'
 
 
-@dataclasses.dataclass(frozen=True)
-class FedSupConfig:
-  """Hyperparameters of FedSup.
-
-  Attributes:
-    clients: How clients train, and the seed of weights and views; in the thesis 5
-      epochs, batches of 128, rate 1e-3.
-    server: How the teacher trains.
-    grouping: Groups of a round, and the teacher's weight tau in each; one group and
-      tau = 0: FedAvg.
-    feature_weight: The weight of the feature maps' distance by round, from 0:
-      lambda_s^(t/T) is `schedules.Exponential(1.0, lambda_s, T)`, with lambda_s = 1e-4.
-  """
-
-  clients: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-  server: server_training.ServerPlan = dataclasses.field(
-    default_factory=server_training.ServerPlan
-  )
-  grouping: grouping_lib.Grouping = dataclasses.field(
-    default_factory=lambda: grouping_lib.Grouping(groups=2, server_weight=1.0)
-  )
-  feature_weight: schedules.Schedule = dataclasses.field(
-    default_factory=lambda: schedules.Constant(1.0)
-  )
+_GROUPS = grouping_lib.Grouping(groups=2, server_weight=1.0)
+_CONSTANT = schedules.Constant(1.0)
 
 
 def client_function(
-  student: teacher_student.FedSupObjective, config: FedSupConfig
+  student: teacher_student.FedSupObjective,
+  training: fedavg.Training,
+  groups: int,
 ) -> client_functions.ClientFunction:
   """Builds step 3: training the student in the context of the teacher."""
 
   def client_fn(shared, examples):
     bound = student.bind_context(shared['context'])
-    return fedavg.client_function(bound, config.clients).client_fn(shared, examples)
+    return fedavg.client_function(bound, training).client_fn(shared, examples)
 
-  train = client_functions.ClientFunction(client_fn, weigh=config.clients.weigh)
-  return grouping_lib.client_function(train, config.grouping.groups)
+  train = client_functions.ClientFunction(client_fn, weigh=training.weigh)
+  return grouping_lib.client_function(train, groups)
 
 
 def fedsup(
   student: teacher_student.FedSupObjective,
   teacher: teacher_student.TeacherObjective,
   server_spec: Any,
-  config: FedSupConfig | None = None,
+  training: fedavg.Training | None = None,
+  at_server: learning.ServerLabels | None = None,
+  grouping: grouping_lib.Grouping = _GROUPS,
+  feature_weight: schedules.Schedule = _CONSTANT,
 ) -> phases.Algorithm:
   """Returns FedSup; with several groups elements have an int32 `group`.
 
@@ -99,7 +82,13 @@ def fedsup(
     teacher: What the server minimises; with the student's encoder and, where there is
       a consistency loss, projector.
     server_spec: `tf.TensorSpec`s of one labelled example of the server.
-    config: Hyperparameters; the defaults when None.
+    training: How clients train, and the seed of weights and views; the defaults when
+      None.
+    at_server: How the teacher trains; the defaults when None.
+    grouping: Groups of a round, and the teacher's weight tau in each; one group and
+      tau = 0: FedAvg.
+    feature_weight: The weight of the feature maps' distance by round, from 0:
+      lambda_s^(t/T) is `schedules.Exponential(1.0, lambda_s, T)`, with lambda_s = 1e-4.
 
   Returns:
     The algorithm. Its metrics are `server_work` (loss and accuracy of the teacher's
@@ -108,11 +97,12 @@ def fedsup(
   Raises:
     ValueError: If an element lacks what it needs, or the teacher lacks a network.
   """
-  config = config or FedSupConfig()
+  training = training or fedavg.Training()
+  at_server = at_server or learning.ServerLabels()
   if student.consistency and teacher.projector is None:
     raise ValueError('The teacher has no projector; the consistency loss needs one.')
-  labelled = server_training.Labelled(teacher, server_spec, config.server)
-  tau, seed = config.grouping.server_weight, config.clients.seed
+  labelled = server_training.Labelled(teacher, server_spec, at_server)
+  tau, seed = grouping.server_weight, training.seed
   has_statistics = batch_norm_statistics.mixes_examples(teacher)
 
   def initial():
@@ -144,11 +134,11 @@ def fedsup(
         ),
         (
           teacher_student.FEATURE_WEIGHT,
-          tf.cast(config.feature_weight(state.round), tf.float32),
+          tf.cast(feature_weight(state.round), tf.float32),
         ),
       ]
     )
-    return phases.model(state, rate=config.clients.rate(state.round), context=context)
+    return phases.model(state, rate=training.rate(state.round), context=context)
 
   def receive(state, aggregated):
     own = state.extra[TEACHER]
@@ -175,8 +165,8 @@ def fedsup(
   train = phases.Exchange(
     'train',
     broadcast,
-    client_function(student, config),
-    config.grouping.sent_kinds,
+    client_function(student, training, grouping.groups),
+    grouping.sent_kinds,
     receive,
   )
   return phases.Algorithm(
@@ -186,7 +176,7 @@ def fedsup(
       train,
       *server_training.statistics_phases(teacher, server_spec),
     ],
-    config.grouping.client_numbers,
+    grouping.client_numbers,
     objective=student,
     classifiers=classifiers,
   )

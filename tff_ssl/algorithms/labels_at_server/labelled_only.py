@@ -10,12 +10,13 @@ from tff_ssl.algorithms.labels_at_server import server_training
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
+from tff_ssl.settings import learning
 
 
 def labelled_only(
   objective: base.Objective,
   server_spec: Any,
-  plan: server_training.ServerPlan | None = None,
+  at_server: learning.ServerLabels | None = None,
   seed: int = 0,
 ) -> phases.Algorithm:
   """Returns the algorithm, which has no clients.
@@ -23,7 +24,7 @@ def labelled_only(
   Args:
     objective: What the server minimises, such as `supervised.SupervisedObjective`.
     server_spec: `tf.TensorSpec`s of one labelled example.
-    plan: How it trains; the defaults when None.
+    at_server: How it trains; the defaults when None.
     seed: Seed of the initial weights, the orders and the views.
 
   Returns:
@@ -32,8 +33,8 @@ def labelled_only(
   Raises:
     ValueError: If an element lacks what it needs.
   """
-  plan = plan or server_training.ServerPlan()
-  labelled = server_training.Labelled(objective, server_spec, plan)
+  at_server = at_server or learning.ServerLabels()
+  labelled = server_training.Labelled(objective, server_spec, at_server)
 
   def initial():
     weights = server.initial_weights(objective, seed)

@@ -17,7 +17,6 @@ A network that only one side trains (a projector, the head of a self-supervised
 objective) is kept at the server.
 """
 
-import dataclasses
 from typing import Any
 
 from tff_ssl.algorithms import fedavg
@@ -25,38 +24,16 @@ from tff_ssl.algorithms.labels_at_server import grouping as grouping_lib
 from tff_ssl.algorithms.labels_at_server import server_training
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
-
-
-@dataclasses.dataclass(frozen=True)
-class ServerFinetunedConfig:
-  """Hyperparameters.
-
-  Attributes:
-    clients: How clients train, and the seed of weights and views.
-    server: How the server trains.
-    grouping: How clients are averaged; its server_weight must be 0, because the server
-      has no model of its own. FedAvg by default.
-  """
-
-  clients: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-  server: server_training.ServerPlan = dataclasses.field(
-    default_factory=server_training.ServerPlan
-  )
-  grouping: grouping_lib.Grouping = grouping_lib.FEDAVG
-
-  def __post_init__(self) -> None:
-    if self.grouping.server_weight:
-      raise ValueError(
-        f'server_weight is {self.grouping.server_weight}; it must be 0, as the server '
-        'has no model of its own before the clients are averaged.'
-      )
+from tff_ssl.settings import learning
 
 
 def server_finetuned(
   objective: base.Objective,
   server_objective: base.Objective,
   server_spec: Any,
-  config: ServerFinetunedConfig | None = None,
+  training: fedavg.Training | None = None,
+  at_server: learning.ServerLabels | None = None,
+  grouping: grouping_lib.Grouping = grouping_lib.FEDAVG,
 ) -> phases.Algorithm:
   """Returns FedAvg whose server fine-tunes the average.
 
@@ -64,24 +41,32 @@ def server_finetuned(
     objective: What a client minimises; its state, if any, starts afresh each round.
     server_objective: What the server minimises: the same encoder, with a head.
     server_spec: `tf.TensorSpec`s of one labelled example of the server.
-    config: Hyperparameters; the defaults when None.
+    training: How clients train, and the seed of weights and views; the defaults when
+      None.
+    at_server: How the server trains; the defaults when None.
+    grouping: How clients are averaged.
 
   Returns:
     The algorithm, with the metrics `client_work` and `server_work`.
 
   Raises:
-    ValueError: If an element of the server lacks what it needs.
+    ValueError: If an element of the server lacks what it needs, or the grouping has a
+      weight of the server.
   """
-  config = config or ServerFinetunedConfig()
-  labelled = server_training.Labelled(server_objective, server_spec, config.server)
-  both = server_training.OneModel(
-    objective, labelled, server_objective, config.clients.seed
-  )
+  if grouping.server_weight:
+    raise ValueError(
+      f'server_weight is {grouping.server_weight}; it must be 0, as the server has no '
+      'model of its own before the clients are averaged.'
+    )
+  training = training or fedavg.Training()
+  at_server = at_server or learning.ServerLabels()
+  labelled = server_training.Labelled(server_objective, server_spec, at_server)
+  both = server_training.OneModel(objective, labelled, server_objective, training.seed)
 
   train = both.training(
-    fedavg.client_function(objective, config.clients),
-    config.clients.rate,
-    config.grouping,
+    fedavg.client_function(objective, training),
+    training.rate,
+    grouping,
   )
   return phases.Algorithm(
     both.initial,
@@ -90,7 +75,7 @@ def server_finetuned(
       labelled.phase('finetune'),
       *server_training.statistics_phases(server_objective, server_spec),
     ],
-    config.grouping.client_numbers,
+    grouping.client_numbers,
     objective=objective,
     classifiers=server_training.student_of(server_objective),
   )

@@ -10,14 +10,13 @@ sent, and are part of no average.
 
 import collections
 from collections.abc import Callable, Iterable, Mapping
-import dataclasses
 from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.labels_at_server import grouping
-from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import local_training
@@ -26,36 +25,14 @@ from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.optimization import local
-from tff_ssl.optimization import schedules
+from tff_ssl.settings import learning
 
 
-@dataclasses.dataclass(frozen=True)
-class ServerPlan:
-  """How a server trains on its labelled examples in a round.
-
-  Attributes:
-    local: Epochs of a round, batch size and optimizer, whose state is kept.
-    learning_rate: Learning rate of the optimizer, or a schedule of it over rounds,
-      counted from 0.
-  """
-
-  local: local_training.LocalPlan = dataclasses.field(
-    default_factory=lambda: local_training.LocalPlan(
-      batch_size=128, optimizer=local.LocalOptimizer('adam')
-    )
+def as_clients(labels: learning.ServerLabels) -> learning.AdamClients:
+  """Returns clients that train as a server with labels does."""
+  return learning.AdamClients(
+    labels.learning_rate, epochs=labels.epochs, batch_size=labels.batch_size
   )
-  learning_rate: float | schedules.Schedule = 1e-3
-
-  def __post_init__(self) -> None:
-    rate = self.learning_rate
-    if not callable(rate):
-      checks.positive(learning_rate=rate)
-
-  def rate(self, round: tf.Tensor) -> tf.Tensor:
-    """Returns the learning rate of a round, float32."""
-    if callable(self.learning_rate):
-      return self.learning_rate(round)
-    return tf.constant(self.learning_rate, tf.float32)
 
 
 class Labelled:
@@ -70,14 +47,14 @@ class Labelled:
     self,
     objective: base.Objective,
     element_spec: Any,
-    plan: ServerPlan,
+    labels: learning.ServerLabels,
   ):
     """Validates that elements have an `example_id` and a `label`.
 
     Args:
       objective: What is minimised.
       element_spec: `tf.TensorSpec`s of one labelled example.
-      plan: How the server trains.
+      labels: How the server trains: by Adam, whose state is kept.
 
     Raises:
       ValueError: If elements have no scalar `example_id`, or no `label`.
@@ -89,12 +66,12 @@ class Labelled:
       )
     self.element_spec = element_spec
     self._objective = objective
-    self._plan = plan
+    self._training = fedavg.Training(as_clients(labels))
     self.names = _names(objective)
 
   def initial_optimizer(self, params: base.Params) -> local.State:
     """Returns the state of the server's optimizer before round 0."""
-    return self._plan.local.optimizer.init(self.own(params))
+    return local.init(self._training.clients, self.own(params))
 
   def phase(self, name: str) -> phases.AtServer:
     """Returns the phase in which the server trains the model that clients are given.
@@ -133,11 +110,11 @@ class Labelled:
     examples = base.in_loss(self._objective, examples)
     trained = local_training.train(
       self._objective.bind_context(context or {}),
-      self._plan.local,
+      self._training.clients,
       own,
       examples,
       state.round_seed,
-      self._plan.rate(state.round),
+      self._training.rate(state.round),
       optimizer=state.optimizer,
     )
     num_examples = base.example_count(examples)

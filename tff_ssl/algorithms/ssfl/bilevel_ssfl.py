@@ -25,52 +25,40 @@ import dataclasses
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import fedavg
-from tff_ssl.computing import kinds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
 from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import two_models
-
-
-@dataclasses.dataclass(frozen=True)
-class BiLevelConfig(kinds.Kind):
-  """Hyperparameters of BiLevel-SSFL.
-
-  Attributes:
-    training: How both models are trained, as in FedAvg; but FedProx's mu applies to the
-      global model alone.
-    proximity_weight: lambda; the paper searches {10, 1, 0.1, 0.01, 0.001}. 0: clients
-      train by themselves.
-  """
-
-  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-  proximity_weight: kinds.NotNegative = 0.1
+from tff_ssl.settings import personal
 
 
 def client_function(
-  objective: base.Objective, config: BiLevelConfig
+  objective: base.Objective,
+  settings: personal.Bilevel,
+  training: fedavg.Training,
 ) -> client_functions.StatefulFunction:
   """Builds step 2: training both models on a client's examples.
 
   Args:
     objective: What both minimise; it keeps no state.
-    config: How both models train.
+    settings: Weight of the distance.
+    training: How both models train; FedProx's mu applies to the global one alone.
 
   Returns:
     A function that keeps theta_k and, with batch norm, its population statistics. It
     sends what `fedavg.sent` returns.
   """
-  plan = config.training.local
-  near = dataclasses.replace(plan, proximal_weight=config.proximity_weight)
+  plan = training.clients
+  near = dataclasses.replace(plan, proximal_weight=settings.proximity_weight)
 
   def first(shared):
     return batch_norm_statistics.begin(objective, shared['params'])
 
   def client_fn(shared, state, examples):
     params, seed, rate = shared['params'], shared['seed'], shared['rate']
-    minimised = fedavg.in_round(objective, shared, config.training)
+    minimised = fedavg.in_round(objective, shared, training)
     trained = local_training.train(minimised, plan, params, examples, seed, rate)
     own = batch_norm_statistics.without_statistics(objective, state.kept)
     personal = local_training.train(
@@ -82,20 +70,22 @@ def client_function(
       batch_norm_statistics.with_statistics(objective, personal.params, examples),
     )
 
-  return client_functions.StatefulFunction(first, client_fn, config.training.weigh)
+  return client_functions.StatefulFunction(first, client_fn, training.weigh)
 
 
 def bilevel_ssfl(
   objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: BiLevelConfig | None = None,
+  settings: personal.Bilevel | None = None,
+  training: fedavg.Training | None = None,
 ) -> phases.Algorithm:
   """Returns BiLevel-SSFL.
 
   Args:
     objective: What both models minimise: SimSiam, in the paper.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
-    config: Hyperparameters; the defaults when None.
+    settings: Those of the paper when None.
+    training: How both models train; the defaults when None.
 
   Returns:
     An algorithm whose clients keep theta_k, by the names of `objective`. Its metrics
@@ -105,13 +95,13 @@ def bilevel_ssfl(
   Raises:
     ValueError: If the objective keeps a state.
   """
-  config = config or BiLevelConfig()
+  settings, training = settings or personal.Bilevel(), training or fedavg.Training()
   base.check_stateless(objective, 'BiLevel-SSFL')
   algorithm = fedavg.with_states(
     objective,
     server_optimizer,
-    config.training,
-    client_function(objective, config),
+    training,
+    client_function(objective, settings, training),
     summarize=lambda metrics: two_models.summarize(objective, metrics),
   )
   return dataclasses.replace(algorithm, personal_model=phases.kept_model)

@@ -19,16 +19,16 @@ small last batch is left out (see `local_training`).
 
 import collections
 from collections.abc import Callable
-import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.computing import kinds
+from tff_ssl.computing import checks
 from tff_ssl.computing import seeds
 from tff_ssl.federated import clients
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
 from tff_ssl.objectives import batch_norm_statistics
+from tff_ssl.settings import learning
 
 # More batches than any client has: all of them make one step.
 _ALL = 2**30
@@ -39,28 +39,17 @@ _ADAPTATION = 2
 Adapt = Callable[[base.Params, base.Examples], base.Params]
 
 
-@dataclasses.dataclass(frozen=True)
-class AdaptationConfig(kinds.Kind):
-  """Hyperparameters of the step.
-
-  Attributes:
-    rate: Rate of SGD; 0 changes nothing.
-    batch_size: Examples that go through the networks together, which bounds the memory;
-      with batch norm they are normalized together.
-    seed: Seed of the views.
-  """
-
-  rate: kinds.NotNegative = 0.01
-  batch_size: kinds.Count = 256
-  seed: kinds.Natural = 0
-
-
-def la_ssfl(objective: base.Objective, config: AdaptationConfig | None = None) -> Adapt:
+def la_ssfl(
+  objective: base.Objective, rate: float = 0.01, batch_size: int = 256, seed: int = 0
+) -> Adapt:
   """Builds the adaptation, in plain TensorFlow.
 
   Args:
     objective: What the step lowers; it keeps no state.
-    config: Hyperparameters; the defaults when None.
+    rate: Rate of SGD, at least 0; 0 changes nothing.
+    batch_size: Examples that go through the networks together, which bounds the memory;
+      with batch norm they are normalized together.
+    seed: Seed of the views.
 
   Returns:
     A function of the global model's parameters, with its population statistics among
@@ -69,23 +58,23 @@ def la_ssfl(objective: base.Objective, config: AdaptationConfig | None = None) -
     function is compiled once.
 
   Raises:
-    ValueError: If the objective keeps a state.
+    ValueError: If the objective keeps a state, or the rate is negative.
   """
-  config = config or AdaptationConfig()
   base.check_stateless(objective, 'an adaptation')
-  plan = local_training.LocalPlan(batch_size=config.batch_size, accumulate=_ALL)
-  seed = seeds.stream(config.seed, _ADAPTATION)
+  checks.not_negative(rate=rate)
+  one_step = learning.SgdClients(batch_size=batch_size, accumulate=_ALL)
+  stream = seeds.stream(seed, _ADAPTATION)
 
   @tf.function(reduce_retracing=True, autograph=False)
   def adapt(params: base.Params, examples: base.Examples) -> base.Params:
     examples = base.in_loss(objective, examples)
     trained = local_training.train(
       objective,
-      plan,
+      one_step,
       batch_norm_statistics.without_statistics(objective, params),
       examples,
-      tf.constant(seed),
-      config.rate,
+      tf.constant(stream),
+      rate,
     )
     own = batch_norm_statistics.with_statistics(objective, trained.params, examples)
     # Without examples the client has no population.

@@ -14,41 +14,27 @@ personal model is made when it is needed, by one step (see `la_ssfl`).
 inner_rate = 0: FedAvg.
 """
 
-import dataclasses
-
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import fedavg
-from tff_ssl.computing import kinds
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
 from tff_ssl.objectives import maml
 
 
-@dataclasses.dataclass(frozen=True)
-class MamlConfig(kinds.Kind):
-  """Hyperparameters of MAML-SSFL.
-
-  Attributes:
-    training: beta of perFedAvg, and all else as in FedAvg.
-    inner_rate: alpha, the rate of the inner step; 0 is FedAvg.
-  """
-
-  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-  inner_rate: kinds.NotNegative = 0.01
-
-
 def maml_ssfl(
   objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: MamlConfig | None = None,
+  training: fedavg.Training | None = None,
+  inner_rate: float = 0.01,
 ) -> phases.Algorithm:
   """Returns MAML-SSFL.
 
   Args:
     objective: What is minimised after the inner step: SimSiam, in the paper.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
-    config: Hyperparameters; the defaults when None.
+    training: beta of perFedAvg, and all else as in FedAvg; the defaults when None.
+    inner_rate: alpha, the rate of the inner step.
 
   Returns:
     The algorithm. Its metrics are those of FedAvg, of the adapted weights.
@@ -56,6 +42,5 @@ def maml_ssfl(
   Raises:
     ValueError: If the objective keeps a state.
   """
-  config = config or MamlConfig()
-  adapted = maml.MamlObjective(objective, config.inner_rate)
-  return fedavg.fedavg(adapted, server_optimizer, config.training)
+  adapted = maml.MamlObjective(objective, inner_rate)
+  return fedavg.fedavg(adapted, server_optimizer, training)

@@ -25,7 +25,6 @@ import dataclasses
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import fedavg
-from tff_ssl.computing import kinds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
@@ -34,45 +33,26 @@ from tff_ssl.objectives import collapse
 from tff_ssl.objectives import personal_consensus
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import two_models
-
-
-@dataclasses.dataclass(frozen=True)
-class PerSSFLConfig(kinds.Kind):
-  """Hyperparameters of Per-SSFL.
-
-  Attributes:
-    training: s, beta, and all else as in FedAvg, for both models.
-    consensus_weight: lambda; the paper searches {10, 1, 0.1, 0.01, 0.001} and takes
-      0.1. 0: clients train by themselves.
-  """
-
-  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-  consensus_weight: kinds.NotNegative = 0.1
-
-  def __post_init__(self):
-    super().__post_init__()
-    if self.training.local.proximal_weight:
-      raise ValueError(
-        f'proximal_weight is {self.training.local.proximal_weight}; for Per-SSFL it '
-        'must be 0, because it would also pull the personal model towards its value '
-        'at the start of the round.'
-      )
+from tff_ssl.settings import personal
 
 
 def client_function(
-  objective: simsiam.SimSiamObjective, config: PerSSFLConfig
+  objective: simsiam.SimSiamObjective,
+  settings: personal.Per,
+  training: fedavg.Training,
 ) -> client_functions.StatefulFunction:
   """Builds step 2: training both models on a client's examples.
 
   Args:
     objective: SimSiam's networks and views.
-    config: How both models train.
+    settings: Weight of the agreement.
+    training: How both models train.
 
   Returns:
     A function that keeps theta_k and, with batch norm, its population statistics. It
     sends what `fedavg.sent` returns.
   """
-  both = personal_consensus.PerSSFLObjective(objective, config.consensus_weight)
+  both = personal_consensus.PerSSFLObjective(objective, settings.consensus_weight)
 
   def first(shared):
     return batch_norm_statistics.begin(objective, shared['params'])
@@ -80,7 +60,7 @@ def client_function(
   def client_fn(shared, state, examples):
     trained = local_training.train(
       both,
-      config.training.local,
+      training.clients,
       two_models.join(
         shared['params'],
         batch_norm_statistics.without_statistics(objective, state.kept),
@@ -98,34 +78,44 @@ def client_function(
       batch_norm_statistics.with_statistics(objective, personal, examples),
     )
 
-  return client_functions.StatefulFunction(first, client_fn, config.training.weigh)
+  return client_functions.StatefulFunction(first, client_fn, training.weigh)
 
 
 def per_ssfl(
   objective: simsiam.SimSiamObjective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: PerSSFLConfig | None = None,
+  settings: personal.Per | None = None,
+  training: fedavg.Training | None = None,
 ) -> phases.Algorithm:
   """Returns Per-SSFL.
 
   Args:
     objective: SimSiam's networks and views, of both models.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
-    config: Hyperparameters; the defaults when None.
+    settings: Those of the paper when None.
+    training: How both models train; the defaults when None.
 
   Returns:
     An algorithm whose clients keep theta_k, by the names of `objective`. Its metrics
     are, under `client_work`, those of FedAvg, the same metrics of the personal models
     as `personal_...` (the loss without the second term), and `consensus`: the mean of
     the four D(p, P).
-  """
-  config = config or PerSSFLConfig()
 
+  Raises:
+    ValueError: If clients have a proximal term.
+  """
+  settings, training = settings or personal.Per(), training or fedavg.Training()
+  if training.clients.proximal_weight:
+    raise ValueError(
+      f'proximal_weight is {training.clients.proximal_weight}; for Per-SSFL it must be '
+      '0, because it would also pull the personal model towards its value at the start '
+      'of the round.'
+    )
   algorithm = fedavg.with_states(
     objective,
     server_optimizer,
-    config.training,
-    client_function(objective, config),
+    training,
+    client_function(objective, settings, training),
     summarize=lambda metrics: two_models.summarize(objective, metrics),
   )
   return dataclasses.replace(algorithm, personal_model=phases.kept_model)

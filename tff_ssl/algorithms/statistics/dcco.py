@@ -69,30 +69,13 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import statistics
+from tff_ssl.settings import learning
+from tff_ssl.settings import methods
 
 # Names in messages and in the state: S, its number of examples, the reference of this
 # round, and that of the stored S.
 _STATISTICS, _NUM_EXAMPLES = 'statistics', 'num_examples'
 _REFERENCE, _CENTRE = 'reference', 'centre'
-
-
-@dataclasses.dataclass(frozen=True)
-class DCCOConfig(full_batch.LocalSteps):
-  """Hyperparameters of DCCO.
-
-  Attributes:
-    stale_statistics: Whether clients use the statistics of the previous round, which
-      saves the first of the two communications.
-    seed: Seed of the initial weights and of every round's views.
-  """
-
-  stale_statistics: bool = False
-  seed: int = 0
-
-  @property
-  def follows(self) -> bool:
-    """Whether S moves with the client in its steps."""
-    return self.local_steps > 1
 
 
 def encode(
@@ -132,19 +115,21 @@ def encode(
 
 
 def train(
-  objective: statistics.StatisticsObjective, config: DCCOConfig
+  objective: statistics.StatisticsObjective, steps: learning.StepClients
 ) -> client_functions.ClientFunction:
   """Builds step 3: minimising the loss of the aggregated statistics.
 
   Args:
     objective: Defines the statistics and their loss.
-    config: Learning rate and number of steps.
+    steps: Learning rate and number of steps.
 
   Returns:
     A function of `params`, `seed` (the views are those of step 1), `reference`, the
     cohort's `statistics`, S, and, if S moves with the client, `num_examples`, N. It
     sends the `update`, initial minus final weights.
   """
+  # S moves with the client in its steps.
+  follows = steps.local_steps > 1
 
   def statistics_at(params, examples, shared):
     reference = shared.get(_REFERENCE)
@@ -152,7 +137,7 @@ def train(
 
   def client_fn(shared, examples):
     aggregated, share = shared[_STATISTICS], tf.zeros([])
-    if config.follows:
+    if follows:
       begin = statistics_at(shared['params'], examples, shared)
       count = tf.cast(base.example_count(examples), tf.float32)
       # The round before may have had fewer examples than this client has.
@@ -163,7 +148,7 @@ def train(
         tape.watch(params)
         local = statistics_at(params, examples, shared)
         expected = aggregated
-        if config.follows:
+        if follows:
           expected = collections.OrderedDict(
             (name, s + tf.cast(share, s.dtype) * (local[name] - begin[name]))
             for name, s in aggregated.items()
@@ -173,7 +158,7 @@ def train(
         loss, params, unconnected_gradients=tf.UnconnectedGradients.ZERO
       )
 
-    update = config.descend(shared['params'], gradient)
+    update = full_batch.descend(steps, shared['params'], gradient)
     return collections.OrderedDict([(server.UPDATE, update)])
 
   def per_client_fn(shared, examples, num_clients):
@@ -186,15 +171,15 @@ def train(
       shared.get(_REFERENCE),
       num_clients,
     )
-    update = tf.nest.map_structure(lambda g: config.client_learning_rate * g, gradients)
+    update = tf.nest.map_structure(lambda g: steps.learning_rate * g, gradients)
     return collections.OrderedDict([(server.UPDATE, update)])
 
-  can_vectorize = config.local_steps == 1 and vectorized_clients.gives_each(objective)
+  can_vectorize = steps.local_steps == 1 and vectorized_clients.gives_each(objective)
   # Appendix A: if S is fixed, the gradient is linear in the client's statistics, which
   # are means. A second step starts from weights that only this client has.
   return client_functions.ClientFunction(
     client_fn,
-    additive=config.local_steps == 1,
+    additive=steps.local_steps == 1,
     per_client_fn=per_client_fn if can_vectorize else None,
     chunk_size=base.batch_in_cache(objective),
   )
@@ -203,14 +188,18 @@ def train(
 def dcco(
   objective: statistics.StatisticsObjective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: DCCOConfig | None = None,
+  settings: methods.Dcco | None = None,
+  steps: learning.StepClients | None = None,
+  seed: int = 0,
 ) -> phases.Algorithm:
   """Returns DCCO.
 
   Args:
     objective: The dual encoding model and its loss of statistics.
     server_optimizer: Applied to the averaged update (Adam or LARS in the paper).
-    config: Hyperparameters; the paper's when None.
+    settings: Those of the paper when None.
+    steps: Those of a client; one at rate 1.0, the paper's, when None.
+    seed: Seed of the initial weights and of every round's views.
 
   Returns:
     The algorithm. Its metrics are, under `client_work`: `loss` (of the cohort's
@@ -219,22 +208,22 @@ def dcco(
   Raises:
     ValueError: If the networks mix examples, as batch norm does.
   """
-  config = config or DCCOConfig()
-  checks.is_a(DCCOConfig, config=config)
+  settings, steps = settings or methods.Dcco(), steps or learning.StepClients()
+  checks.is_a(methods.Dcco, settings=settings)
   check_networks('DCCO', objective)
-  names = (_STATISTICS, _NUM_EXAMPLES) if config.follows else (_STATISTICS,)
+  names = (_STATISTICS, _NUM_EXAMPLES) if steps.local_steps > 1 else (_STATISTICS,)
 
   def initial():
-    weights = server.initial_weights(objective, config.seed)
+    weights = server.initial_weights(objective, seed)
     # The spread arrives in the first exchange and is reported by the second.
     kept = (
       {_CENTRE: objective.no_reference()}
-      if config.stale_statistics
+      if settings.stale_statistics
       else {collapse.STD: tf.zeros([])}
     )
     return server.initial_state(
       weights,
-      config.seed,
+      seed,
       server_optimizer,
       statistics=objective.no_statistics(),
       num_examples=tf.zeros([]),
@@ -251,12 +240,12 @@ def dcco(
     work[collapse.STD] = state.extra[collapse.STD]
     return state, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
 
-  if config.stale_statistics:
+  if settings.stale_statistics:
     return phases.Algorithm(
       initial,
-      [_stale_exchange(objective, server_optimizer, config)],
+      [_stale_exchange(objective, server_optimizer, steps)],
       objective=objective,
-      client_rate=config.client_learning_rate,
+      client_rate=steps.learning_rate,
     )
   return phases.Algorithm(
     initial,
@@ -273,13 +262,13 @@ def dcco(
       phases.Exchange(
         'train',
         lambda state: {name: state.extra[name] for name in names},
-        train(objective, config),
+        train(objective, steps),
         {server.UPDATE: combine.UPDATE},
         trained,
       ),
     ],
     objective=objective,
-    client_rate=config.client_learning_rate,
+    client_rate=steps.learning_rate,
   )
 
 
@@ -314,7 +303,7 @@ def _not_empty(**values: Any) -> dict[str, Any]:
 def _stale_exchange(
   objective: statistics.StatisticsObjective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: DCCOConfig,
+  steps: learning.StepClients,
 ) -> phases.Exchange:
   """Returns the only exchange of the variant in which clients use the last round's S.
 
@@ -322,7 +311,7 @@ def _stale_exchange(
   S is kept around its own mean, `centre`. In training, so are the client's statistics,
   to match.
   """
-  encoding, training = encode(objective), train(objective, config)
+  encoding, training = encode(objective), train(objective, steps)
 
   def client_fn(shared, examples):
     sent = encoding.client_fn(shared, examples)

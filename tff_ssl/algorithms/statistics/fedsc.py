@@ -37,7 +37,6 @@ Deviations:
 """
 
 import collections
-import dataclasses
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -53,27 +52,21 @@ from tff_ssl.losses import spectral
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import statistics
+from tff_ssl.settings import learning
 
 # What clients send with the update, and the fields of what they and the server keep.
 _STATISTICS = 'statistics'
 _CORRELATION, _NUM_EXAMPLES, _COLLECTED = 'correlation', 'num_examples', 'collected'
 
 
-@dataclasses.dataclass(frozen=True)
-class FedSCConfig(full_batch.LocalSteps):
-  """Hyperparameters of FedSC: the clients' steps, and the seed of weights and views."""
-
-  seed: int = 0
-
-
 def client_function(
-  objective: statistics.StatisticsObjective, config: FedSCConfig
+  objective: statistics.StatisticsObjective, steps: learning.StepClients
 ) -> client_functions.StatefulFunction:
   """Builds steps 2 and 3.
 
   Args:
     objective: Encodes and rescales.
-    config: Learning rate and number of steps.
+    steps: Learning rate and number of steps.
 
   Returns:
     A function of `params`, `seed`, `round`, and, from the round before, `correlation`,
@@ -104,7 +97,7 @@ def client_function(
     own, spread = objective.statistics_and_spread(
       shared['params'], examples, shared['seed']
     )
-    update = config.descend(shared['params'], gradient)
+    update = full_batch.descend(steps, shared['params'], gradient)
     sent = collections.OrderedDict(
       [(_STATISTICS, own), (server.METRICS, spread), (server.UPDATE, update)]
     )
@@ -135,22 +128,24 @@ def _without(shared, state) -> tuple[tf.Tensor, tf.Tensor]:
 def fedsc(
   objective: statistics.StatisticsObjective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: FedSCConfig | None = None,
+  steps: learning.StepClients | None = None,
+  seed: int = 0,
 ) -> phases.Algorithm:
   """Returns FedSC, whose clients keep a state: d^2 + 1 numbers each.
 
   Args:
     objective: The spectral loss of two views.
     server_optimizer: Applied to the averaged update.
-    config: Hyperparameters; one step at rate 1 when None.
+    steps: Those of a client; one at rate 1.0 when None.
+    seed: Seed of the initial weights and of every round's views.
   """
-  config = config or FedSCConfig()
+  steps = steps or learning.StepClients()
   dcco.check_networks('FedSC', objective)
 
   def initial():
     return server.initial_state(
-      server.initial_weights(objective, config.seed),
-      config.seed,
+      server.initial_weights(objective, seed),
+      seed,
       server_optimizer,
       **_nothing(objective.no_statistics()[_CORRELATION]),
       collected=tf.constant(client_functions.NEVER),
@@ -180,7 +175,7 @@ def fedsc(
   exchange = phases.Exchange(
     'train',
     lambda state: phases.model(state, round=state.round, **state.extra),
-    client_function(objective, config),
+    client_function(objective, steps),
     {
       _STATISTICS: combine.STATISTICS,
       server.METRICS: combine.METRICS,

@@ -42,7 +42,6 @@ Decisions, where the paper is silent:
 
 import collections
 from collections.abc import Mapping
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -68,46 +67,27 @@ OFFSETS, STEPS = 'offsets', 'steps'
 MOST_NODES = 100
 
 
-@dataclasses.dataclass(frozen=True)
-class DecentralizedConfig:
-  """Hyperparameters of learning without a server.
-
-  Attributes:
-    topology: The graph; its nodes are the clients by their numbers.
-    training: How a node trains, and the seed. Its `weighting` applies to the averages
-      of metrics only, never to the models.
-  """
-
-  topology: topology_lib.Topology
-  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-
-  def __post_init__(self):
-    if self.topology.nodes > MOST_NODES:
-      raise ValueError(
-        f'The {self.topology.name} has {self.topology.nodes} nodes; there may be at '
-        f'most {MOST_NODES}, because the simulation holds the models of all nodes in '
-        'one place.'
-      )
-
-
 def client_function(
-  objective: base.Objective, config: DecentralizedConfig
+  objective: base.Objective,
+  topology: topology_lib.Topology,
+  training: fedavg.Training,
 ) -> client_functions.ClientFunction:
   """Builds step 1: training a node's own model.
 
   Args:
     objective: What is minimised. Its state starts afresh each round.
-    config: The graph, and how a node trains.
+    topology: The graph.
+    training: How a node trains.
 
   Returns:
     A function of the values that FedAvg's takes, and of `OFFSETS`. It sends the
     objective's `metrics` and, as `STEPS`, the model (with the statistics of batch norm)
     before minus after training: [K, ...] by name, 0 except at the node's number.
   """
-  client = fedavg.client_function(objective, config.training)
+  client = fedavg.client_function(objective, training)
 
   def client_fn(shared, examples):
-    place = contextual.place_of(examples, config.topology.nodes)
+    place = contextual.place_of(examples, topology.nodes)
     # Not the number in the examples, which has not been checked.
     node = tf.argmax(place)
     mean = _model(shared['params'], shared.get('population', {}))
@@ -123,7 +103,7 @@ def client_function(
     sent_steps = contextual.in_row(steps, place)
     return collections.OrderedDict([(server.METRICS, metrics), (STEPS, sent_steps)])
 
-  return client_functions.ClientFunction(client_fn, weigh=config.training.weigh)
+  return client_functions.ClientFunction(client_fn, weigh=training.weigh)
 
 
 def average(
@@ -180,13 +160,17 @@ def consensus_distance(offsets: Mapping[str, Any], names: Any) -> tf.Tensor:
 
 
 def decentralized(
-  objective: base.Objective, config: DecentralizedConfig
+  objective: base.Objective,
+  topology: topology_lib.Topology,
+  training: fedavg.Training | None = None,
 ) -> phases.Algorithm:
   """Returns learning without a server; elements have an int32 `client`, in [0, K).
 
   Args:
     objective: What a node minimises.
-    config: The graph, and how a node trains.
+    topology: The graph; its nodes are the clients by their numbers.
+    training: How a node trains, and the seed; the defaults when None. Its `weighting`
+      applies to the averages of metrics only, never to the models.
 
   Returns:
     An algorithm whose model weights are the mean of the nodes'. Its metrics are those
@@ -195,18 +179,26 @@ def decentralized(
     as `distance_before_averaging`, the graph's `spectral_gap` and the number of its
     `edges`. `set_model_weights` moves all nodes: each stays as far from the mean as it
     was.
+
+  Raises:
+    ValueError: If there are too many nodes.
   """
-  topology = config.topology
-  broadcast = fedavg.broadcast(objective, config.training)
+  if topology.nodes > MOST_NODES:
+    raise ValueError(
+      f'The {topology.name} has {topology.nodes} nodes; there may be at most '
+      f'{MOST_NODES}, because the simulation holds all their models in one place.'
+    )
+  training = training or fedavg.Training()
+  broadcast = fedavg.broadcast(objective, training)
 
   def initial():
-    weights = server.initial_weights(objective, config.training.seed)
+    weights = server.initial_weights(objective, training.seed)
     models = _model(weights.trainable, weights.non_trainable)
     offsets = collections.OrderedDict(
       (name, tf.zeros([topology.nodes, *value.shape], value.dtype))
       for name, value in models.items()
     )
-    return server.initial_state(weights, config.training.seed, **{OFFSETS: offsets})
+    return server.initial_state(weights, training.seed, **{OFFSETS: offsets})
 
   def broadcast_models(state):
     return collections.OrderedDict(broadcast(state), **state.extra)
@@ -253,7 +245,7 @@ def decentralized(
   train = phases.Exchange(
     'train',
     broadcast_models,
-    client_function(objective, config),
+    client_function(objective, topology, training),
     kinds,
     receive,
     traffic,

@@ -1,16 +1,19 @@
 """How clients train between two averages, and how the server applies the average."""
 
 import dataclasses
-from typing import Literal
+from typing import ClassVar, Literal
 
-from binaries.config import roles
+from tff_ssl.computing import field_rules
 from tff_ssl.computing import kinds
+from tff_ssl.settings import roles
 
 Schedule = Literal['constant', 'cosine', 'steps']
+# The batch size divided by this: a batch that has fewer examples is small.
+_SMALL_PARTS = 4
 
 
 @dataclasses.dataclass(frozen=True)
-class _Scheduled(kinds.Kind):
+class Scheduled(kinds.Kind):
   """A learning rate over the rounds.
 
   Attributes:
@@ -21,6 +24,33 @@ class _Scheduled(kinds.Kind):
     factor: Factor by which it falls there.
   """
 
+  rules: ClassVar[tuple[field_rules.Rule, ...]] = (
+    field_rules.Rule(
+      'warmup_rounds',
+      lambda own: own.schedule != 'cosine',
+      'it must be 0 with schedule={schedule}, because it is for cosine only.',
+    ),
+    field_rules.Rule(
+      'schedule',
+      lambda own: own.schedule == 'steps' and not own.steps,
+      'it needs rounds, as in steps=60/90.',
+    ),
+    field_rules.Rule(
+      'steps',
+      lambda own: own.schedule != 'steps',
+      'leave it out with schedule={schedule}, because it is for schedule=steps only.',
+    ),
+    field_rules.Rule(
+      'steps',
+      lambda own: list(own.steps) != sorted(set(own.steps)),
+      'each must be larger than the one before.',
+    ),
+    field_rules.Rule(
+      'factor',
+      lambda own: own.schedule != 'steps',
+      'leave it out with schedule={schedule}, because it is for schedule=steps only.',
+    ),
+  )
   learning_rate: kinds.Positive = 0.03
   schedule: Schedule = 'constant'
   warmup_rounds: kinds.Natural = 0
@@ -29,7 +59,7 @@ class _Scheduled(kinds.Kind):
 
 
 @dataclasses.dataclass(frozen=True)
-class Clients(_Scheduled):
+class Clients(Scheduled):
   """Training of a client in a round.
 
   Attributes:
@@ -46,6 +76,17 @@ class Clients(_Scheduled):
     weighting: Weight of a client in the mean: its number of examples, or equal.
   """
 
+  rules: ClassVar[tuple[field_rules.Rule, ...]] = (
+    *Scheduled.rules,
+    field_rules.Rule(
+      'accumulate', lambda own: own.batch_size is None, 'it needs a batch_size.'
+    ),
+    field_rules.Rule(
+      'drop_last_batch',
+      lambda own: own.drop_last_batch == 'always' and own.batch_size is None,
+      'it needs a batch_size.',
+    ),
+  )
   kind: str = 'sgd'
   epochs: kinds.Count = 1
   batch_size: kinds.Count | None = None
@@ -54,6 +95,37 @@ class Clients(_Scheduled):
   weight_decay: kinds.NotNegative = 0.0
   proximal_weight: kinds.NotNegative = 0.0
   weighting: Literal['examples', 'uniform'] = 'examples'
+
+  def least(self, batch_norm: bool) -> int:
+    """Returns the fewest examples of a last batch that is not left out.
+
+    Args:
+      batch_norm: Whether a network has it.
+    """
+    if self.batch_size is None or self.drop_last_batch == 'never':
+      return 1
+    if self.drop_last_batch == 'always':
+      return self.batch_size
+    return -(-self.batch_size // _SMALL_PARTS) if batch_norm else 1
+
+  def batch_sizes(self, num_examples: int, batch_norm: bool) -> list[int]:
+    """Returns the sizes of an epoch's batches, in order.
+
+    Args:
+      num_examples: n_k of a client.
+      batch_norm: See `least`.
+    """
+    size = self.batch_size or max(num_examples, 1)
+    sizes = [size] * (num_examples // size)
+    rest = num_examples % size
+    if rest >= self.least(batch_norm) or (rest and not sizes):
+      sizes.append(rest)
+    return sizes
+
+  @property
+  def is_one_step(self) -> bool:
+    """Whether training is one step on all of the examples."""
+    return self.epochs == 1 and self.batch_size is None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +137,13 @@ class SgdClients(Clients):
     nesterov: Whether the momentum is Nesterov's.
   """
 
+  rules: ClassVar[tuple[field_rules.Rule, ...]] = (
+    *Clients.rules,
+    field_rules.Rule(
+      'nesterov', lambda own: not own.momentum, 'it needs a momentum above 0.'
+    ),
+  )
+  kind: Literal['sgd'] = 'sgd'
   momentum: kinds.BelowOne = 0.0
   nesterov: bool = False
 
@@ -77,6 +156,7 @@ class AdamClients(Clients):
     beta_2: Decay of the second moment; 0.95 in MAE.
   """
 
+  kind: Literal['adam', 'adamw'] = 'adam'
   beta_2: kinds.BelowOne = 0.999
 
 
@@ -89,12 +169,13 @@ class StepClients(kinds.Kind):
     local_steps: Steps of a client in a round.
   """
 
-  kind: str = 'steps'
   learning_rate: kinds.Positive = 1.0
   local_steps: kinds.Count = 1
+  kind: Literal['steps'] = 'steps'
 
 
-CLIENTS: dict[str, type[Clients]] = {
+AnyClients = SgdClients | AdamClients
+CLIENTS: dict[str, type[AnyClients]] = {
   'sgd': SgdClients,
   'adam': AdamClients,
   'adamw': AdamClients,
@@ -103,7 +184,7 @@ STEPS: dict[str, type[StepClients]] = {'steps': StepClients}
 
 
 @dataclasses.dataclass(frozen=True)
-class Server(_Scheduled):
+class Server(Scheduled):
   """The server's optimizer, which applies the averaged update.
 
   Attributes:
@@ -111,7 +192,7 @@ class Server(_Scheduled):
     learning_rate: Rate of the optimizer, after any warm-up; 1.0 with sgd is FedAvg.
   """
 
-  kind: str = 'sgd'
+  kind: str = 'adam'
   learning_rate: kinds.NotNegative = 1.0
 
 
@@ -123,6 +204,7 @@ class SgdServer(Server):
     momentum: Momentum; none: 0.
   """
 
+  kind: Literal['sgd'] = 'sgd'
   momentum: kinds.BelowOne | None = None
 
 
@@ -134,6 +216,7 @@ class AdamWServer(Server):
     weight_decay: Decay of the parameters, outside the gradient.
   """
 
+  kind: Literal['adamw'] = 'adamw'
   weight_decay: kinds.NotNegative = 0.0
 
 
@@ -146,6 +229,7 @@ class LarsServer(Server):
     weight_decay: Decay of the parameters, in the gradient.
   """
 
+  kind: Literal['lars'] = 'lars'
   momentum: kinds.BelowOne | None = None
   weight_decay: kinds.NotNegative = 0.0
 
@@ -179,3 +263,20 @@ class ServerLabels(kinds.Kind):
   batch_size: kinds.Count = 128
   learning_rate: kinds.Positive = 1e-3
   accuracy_every: kinds.Natural = roles.neutral(1)
+
+
+@dataclasses.dataclass(frozen=True)
+class FederatedLinear(kinds.Kind):
+  """Training of the method federated_linear, over the clients of a run's partition.
+
+  Attributes:
+    rounds: Rounds of FedAvg.
+    epochs: Epochs of a client in a round.
+    batch_size: Examples per gradient step.
+    learning_rate: Rate of the clients in the first round.
+  """
+
+  rounds: kinds.Count = 100
+  epochs: kinds.Count = 1
+  batch_size: kinds.Count = 32
+  learning_rate: kinds.Positive = 0.1

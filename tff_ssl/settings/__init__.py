@@ -1,0 +1,1 @@
+"""Settings of methods and of training: ranges, papers' values, and what they mean."""
