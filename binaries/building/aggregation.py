@@ -102,7 +102,7 @@ def _check_masked(config: run_config.RunConfig) -> None:
   if not isinstance(runtime, runtimes.InProcess):
     raise ValueError(
       f'--runtime={runtime.kind} is given with {given}; it must be in_process, because '
-      "TFF's worker has no secure sums."
+      'only there are secure sums simulated.'
     )
   _refuse_parts(config, 'each part of a round has a sum of its own')
   if config.is_secure and runtime.packs:
@@ -135,12 +135,6 @@ def _check_private(
   config: run_config.RunConfig, own: kinds.Private | kinds.Distributed
 ) -> None:
   given = _given(config)
-  if isinstance(config.runtime, runtimes.Hosts):
-    raise ValueError(
-      f'--runtime=hosts is given with {given}; it must be worker or in_process, '
-      'because a host that is given up may have drawn noise that is not counted.'
-    )
-  _refuse_parts(config, 'noise is counted for a round as a whole')
   if isinstance(own, kinds.Distributed) and own.cohorts == accounting.POISSON:
     raise ValueError(
       f'cohorts of --aggregation is {own.cohorts} with {given}; it must be '

@@ -20,7 +20,6 @@ from tff_ssl.computing import process_owner
 from tff_ssl.execution import executors
 from tff_ssl.execution import in_process
 from tff_ssl.execution import internals
-from tff_ssl.execution import remote_hosts
 from tff_ssl.execution import resources
 from tff_ssl.execution import worker_health
 from tff_ssl.execution import worker_process
@@ -106,28 +105,6 @@ class InProcessContext(Context):
 
   def _end(self) -> None:
     self._in_process.close()
-
-
-class HostsContext(Context):
-  """A context of workers on many machines, which it leaves running."""
-
-  def __init__(self, hosts: remote_hosts.Hosts):
-    """Becomes TFF's default context."""
-    self._hosts = hosts
-    super().__init__(hosts.tff_context)
-
-  @property
-  def connected(self) -> list[str]:
-    """The addresses of the hosts that answer now."""
-    return self._hosts.connected
-
-  @property
-  def repeated(self) -> int:
-    """How many tasks had to be given out again so far."""
-    return self._hosts.repeated
-
-  def _end(self) -> None:
-    self._hosts.close()
 
 
 class WorkerContext(Context):
