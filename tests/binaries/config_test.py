@@ -37,7 +37,6 @@ from tff_ssl.encoders import pixels
 from tff_ssl.encoders import registry as encoder_registry
 from tff_ssl.encoders import resnet
 from tff_ssl.encoders import vit
-from tff_ssl.execution import remote_hosts
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.optimization import local
@@ -119,7 +118,6 @@ def test_choices_are_those_of_the_library(cls, field, expected):
 def test_optimizers_and_limits_are_those_of_the_library():
   assert sorted(training.CLIENTS) == sorted(local.NAMES)
   assert sorted(training.SERVERS) == sorted(optimizers.NAMES)
-  assert runtimes.Hosts().timeout == remote_hosts.TIMEOUT
 
 
 def test_encoders_are_those_of_the_library_with_their_options():
@@ -261,8 +259,7 @@ def test_each_text_is_a_choice_a_path_or_a_name_in_a_table():
 def test_what_opens_ports_or_sends_something_away_is_never_a_stranger_s_to_say():
   acts = {
     data.Data: ('dir', 'follow_links', 'strict'),
-    runtimes.Worker: ('address', 'trust'),
-    runtimes.Hosts: ('addresses', 'trust'),
+    runtimes.Ray: ('address',),
     run_config.RunConfig: ('trackers', 'run_dir', 'init_from'),
   }
   for cls, names in acts.items():

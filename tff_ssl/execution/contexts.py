@@ -24,7 +24,6 @@ from tff_ssl.computing import sessions
 from tff_ssl.execution import in_process as in_process_lib
 from tff_ssl.execution import open_contexts
 from tff_ssl.execution import worker_process
-from tff_ssl.execution import worker_settings
 
 Context = open_contexts.Context
 
@@ -32,7 +31,6 @@ Context = open_contexts.Context
 def local(
   concurrency: int | None = None,
   intra_op_threads: int = 1,
-  worker_address: str | None = None,
   log_path: str | os.PathLike[str] | None = None,
   optimize_graphs: bool = True,
 ) -> open_contexts.WorkerContext:
@@ -46,9 +44,6 @@ def local(
     intra_op_threads: Threads per TensorFlow operation in the worker. One is best if
       clients are small and as many run at once as there are cores; raise it if a round
       has few clients with large batches.
-    worker_address: 'host:port' of a worker that runs elsewhere (`binaries.worker`) and
-      is left running; None: start one here. It must use as many threads per operation.
-      It has no authentication: use a trusted network.
     log_path: File for the started worker's output; None: kept only while it runs.
     optimize_graphs: Whether TensorFlow's Grappler optimizes a computation before its
       first call. That takes seconds, and makes each round faster: switch it off for a
@@ -58,27 +53,14 @@ def local(
     The open context.
 
   Raises:
-    ValueError: If an argument is out of range, or a worker elsewhere has settings that
-      give other numbers.
+    ValueError: If an argument is out of range.
     RuntimeError: If the worker does not start, or ends. It is a
       `worker_process.LostError`, in later calls too, if the worker has died or has not
       answered for too long.
-    ConnectionError: If nothing answers at the address.
   """
   concurrency = _checked(concurrency, intra_op_threads)
-  if worker_address is None:
-    worker = worker_process.Worker(concurrency, intra_op_threads, log_path)
-    return open_contexts.WorkerContext(worker.address, worker, optimize_graphs)
-  host, _, port = worker_address.rpartition(':')
-  if not host or not port.isdecimal():
-    raise ValueError(f"worker_address is '{worker_address}': it must be host:port")
-  opened = open_contexts.WorkerContext(worker_address, None, optimize_graphs)
-  try:
-    worker_settings.check(worker_address, intra_op_threads)
-  except BaseException:
-    opened.close()
-    raise
-  return opened
+  worker = worker_process.Worker(concurrency, intra_op_threads, log_path)
+  return open_contexts.WorkerContext(worker, optimize_graphs)
 
 
 def in_process(

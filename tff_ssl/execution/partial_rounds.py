@@ -3,10 +3,10 @@
     process = partial_rounds.in_parts(processes.build(dcco.dcco(...), ...), parts=8)
     state, metrics = process.next(state, cohort)
 
-With `contexts.ray` actors on many machines execute parts; in any other context the parts
-run one after another. The numbers are the same to the bit. They equal those of the
-process itself up to the rounding of sums, even with one part: its sums are divided by
-the weights, and multiplied by them again when they are received.
+With `contexts.ray` actors on many machines execute parts; in any other context they run
+one after another. The numbers are the same to the bit. They equal those of the process
+itself up to the rounding of sums, even with one part: its sums are divided by the
+weights, and multiplied by them again when they are received.
 
 When parts come back, and from where, differs from run to run. So the sums of an
 exchange are added in the order of the parts. The states of clients stay with the
