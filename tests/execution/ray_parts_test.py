@@ -72,7 +72,7 @@ def test_a_context_of_this_machine_leaves_nothing(run, tff_context):
     # An error of a part is one of its computation, and the actor goes on.
     with pytest.raises(TypeError, match='an argument is'):
       run.process.next(state._replace(round_seed=np.zeros(3, np.int32)), run.cohort)
-    with pytest.raises(ValueError, match='for contexts.ray they must be rows'):
+    with pytest.raises(ValueError, match='they must be rows of arrays'):
       run.process.next(state, [tf.data.Dataset.range(3)] * 3)
     again = run.process.next(state, run.cohort)
     tf.nest.map_structure(np.testing.assert_array_equal, again, expected)

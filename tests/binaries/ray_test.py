@@ -1,0 +1,162 @@
+"""Runs in actors of Ray, as programs that are killed and resumed; sweeps on a cluster."""
+
+import pathlib
+import signal
+import subprocess
+import time
+
+import psutil
+import pytest
+import ray
+
+from binaries import dcco
+from binaries import sweep
+from binaries.building import data
+from binaries.building import execution
+from binaries.config import roles
+from binaries.experiment import running
+from binaries.launching import ray_jobs
+from tests.binaries import in_process
+from tests.binaries import launch
+from tff_ssl.execution import contexts
+
+_FLAGS = (
+  *launch.SMALL,
+  '--rounds=4',
+  '--checkpoint_every=1',
+  '--objective=projector=8/8',
+  '--evaluation=methods=knn',
+)
+# Leaves a folder as a run does: what it began with, and one round more.
+_PROGRAM = """
+import pathlib, sys, time
+folder = pathlib.Path(sys.argv[1].removeprefix('--run_dir='))
+folder.mkdir(parents=True, exist_ok=True)
+with (folder / 'rounds').open('a') as file:
+  file.write('one\\n')
+print('said', flush=True)
+time.sleep(float(sys.argv[2]))
+"""
+
+
+def _arguments(folder, seconds=0):
+  return ['-c', _PROGRAM, f'--run_dir={folder}', str(seconds)]
+
+
+def test_ray_that_is_missing_is_said_before_data_are_loaded(tmp_path, monkeypatch):
+  def missing():
+    raise ValueError('Ray is not installed.')
+
+  monkeypatch.setattr(contexts, 'check_ray', missing)
+  monkeypatch.setattr(data, 'load_task', pytest.fail)
+  with pytest.raises(ValueError, match='Ray is not installed'):
+    in_process.call(dcco, f'--run_dir={tmp_path}/run', '--runtime=ray')
+  with pytest.raises(ValueError, match='Ray is not installed'):
+    in_process.call(sweep, f'--out={tmp_path}/run', '--methods=dcco', '--jobs=ray')
+  assert not (tmp_path / 'run').exists()
+
+
+def test_what_is_stored_of_a_run_in_actors():
+  config = in_process.checked('dcco', '--runtime=ray:address=a:1,actors=3,cpus=2')
+  assert config.runtime.parts == 8
+  assert execution.num_packs(config) == 16
+  # A run may go on in this process.
+  stored = running.as_stored(config)
+  assert stored.settings()['runtime'] == 'in_process'
+  assert stored.settings()['runtime.parts'] == 8
+  assert stored.settings()['runtime.packs'] == 16
+  free = config.names(roles.is_free)
+  assert {f'runtime.{own}' for own in ('address', 'actors', 'cpus', 'gpus')} <= {*free}
+  assert not {'runtime.parts', 'runtime.packs', 'runtime'} & {*free}
+
+
+@pytest.mark.forks
+def test_a_killed_run_leaves_nothing_and_resumes_to_the_same_bytes(tmp_path):
+  here, folder = tmp_path / 'here', tmp_path / 'ray'
+  flags = *_FLAGS, '--runtime=parts=2,packs=2', f'--run_dir={here}'
+  assert not launch.end(launch.fork_quickly('dcco', *flags), here).status
+  flags = *_FLAGS, '--runtime=ray:parts=2,actors=1', f'--run_dir={folder}'
+  for number in (signal.SIGKILL, signal.SIGINT):
+    process = launch.fork_quickly('dcco', *flags)
+    launch.wait_for_rows(process, folder, launch.rows(folder) + 1)
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert any('raylet' in child.name() for child in children)
+    process.send_signal(number)
+    launch.end(process, folder)
+    assert not psutil.wait_procs(children, 20)[1]
+  ended = launch.end(launch.fork_quickly('dcco', *flags), folder)
+  assert not ended.status, ended
+  for name in ('metrics.csv', 'encoder.keras'):
+    assert (folder / name).read_bytes() == (here / name).read_bytes(), name
+
+
+@pytest.fixture(scope='module')
+def cluster():
+  ray.init('local', num_cpus=2, include_dashboard=False)
+  yield
+  ray.shutdown()
+
+
+def test_a_run_on_a_cluster_works_in_a_folder_that_its_machine_sees(cluster, tmp_path):
+  folder, path = tmp_path / 'run', tmp_path / 'run.log'
+  with path.open('a') as log:
+    process = ray_jobs.Process(_arguments(folder), log)
+    assert process.wait() == 0
+  assert path.read_text() == 'said\n'
+  assert (folder / 'rounds').read_text() == 'one\n'
+  assert ray_jobs.cores() == 2
+
+
+@pytest.mark.parametrize('way', ['signal', 'kill'])
+def test_a_run_on_a_cluster_is_ended(cluster, tmp_path, way):
+  path = tmp_path / 'run.log'
+  with path.open('a') as log:
+    process = ray_jobs.Process(_arguments(tmp_path / 'run', 600), log)
+  deadline = time.monotonic() + 60
+  while not path.read_text():
+    assert time.monotonic() < deadline
+    time.sleep(0.05)
+  with pytest.raises(subprocess.TimeoutExpired):
+    process.wait(0.1)
+  (run,) = (
+    child
+    for child in psutil.Process().children(recursive=True)
+    if '--run_dir' in ' '.join(child.cmdline())
+  )
+  if way == 'signal':
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == -signal.SIGTERM
+  process.kill()
+  if way == 'kill':
+    assert process.wait(60) == -signal.SIGKILL
+  assert not psutil.wait_procs([run], 10)[1]
+
+
+def test_a_run_elsewhere_begins_with_its_folder_which_comes_home(tmp_path, monkeypatch):
+  home, there = tmp_path / 'home', tmp_path / 'there'
+  # What a machine has that died in the run.
+  for folder in (home, there):
+    folder.mkdir()
+    (folder / 'rounds').write_text(f'{folder.name}\n')
+  monkeypatch.chdir(tmp_path)
+  site = ray_jobs._Site(str(pathlib.Path.cwd()))
+  begun = ray_jobs._packed(home)
+  ended = site.run(_arguments(there), str(tmp_path / 'no.log'), str(there), begun)
+  assert (ended.status, ended.output) == (0, 'said\n')
+  assert not there.exists()
+  ray_jobs._unpack(ended.folder, home)
+  assert (home / 'rounds').read_text() == 'home\none\n'
+
+
+@pytest.mark.parametrize(
+  ('jobs', 'expected'),
+  [('3', None), ('ray', 'auto'), ('ray:a:1', 'a:1'), (None, None)],
+)
+def test_the_cluster_of_a_sweep(jobs, expected):
+  assert sweep.Options(methods=('dcco',), jobs=jobs).cluster == expected
+
+
+@pytest.mark.parametrize('jobs', ['0', '-1', 'rays', 'two'])
+def test_jobs_that_are_none(jobs):
+  with pytest.raises(ValueError, match=f"jobs is '{jobs}'; it must be at least 1, or"):
+    sweep.Options(methods=('dcco',), jobs=jobs)
