@@ -104,7 +104,11 @@ def _check_masked(config: run_config.RunConfig) -> None:
       f'--runtime={runtime.kind} is given with {given}; it must be in_process, because '
       'only there are secure sums simulated.'
     )
-  _refuse_parts(config, 'each part of a round has a sum of its own')
+  if runtime.parts is not None:
+    raise ValueError(
+      f'--runtime=parts={runtime.parts} is given with {given}; leave it out, because '
+      'each part of a round has a sum of its own.'
+    )
   if config.is_secure and runtime.packs:
     raise ValueError(
       f'--runtime=packs={runtime.packs} is given with {given}; it must be 0, because '
@@ -143,14 +147,6 @@ def _check_private(
     )
   noise = 1.0 if own.noise_multiplier is None else own.noise_multiplier
   _with_noise(own, noise, 2, _clips(own, 2))
-
-
-def _refuse_parts(config: run_config.RunConfig, reason: str) -> None:
-  if config.runtime.parts is not None:
-    raise ValueError(
-      f'--runtime=parts={config.runtime.parts} is given with {_given(config)}; leave '
-      f'it out, because {reason}.'
-    )
 
 
 def build(

@@ -1,4 +1,4 @@
-"""Runs in actors of Ray, as programs that are killed and resumed; sweeps on a cluster."""
+"""Runs in actors of Ray, which are killed and resumed, and sweeps on a cluster."""
 
 import pathlib
 import signal

@@ -7,6 +7,7 @@ import math
 import pathlib
 import random
 import sqlite3
+import tempfile
 import time
 
 import psutil
@@ -18,6 +19,8 @@ from tests.torture import hooks
 # Rounds of a run of any kind.
 ROUNDS = 12
 _POLL_SECONDS = 0.01
+# Ray keeps them, in a folder whose name must be short.
+_LOGS_OF_RAY = {'RAY_TMPDIR': tempfile.gettempdir()}
 _SMALL = (
   '--task=digits',
   '--encoder=conv2:width=0.125',
@@ -135,11 +138,12 @@ class Runner:
     own = temporary(folder)
     own.mkdir(parents=True, exist_ok=True)
     if afresh:
-      return launch.start(program, *arguments, environment={'TMPDIR': str(own)})
-    if noise is None:
-      return forked.Process(f'binaries.{program}', *arguments, temporary=own)
-    given = (hooks.__name__, str(noise), program)
-    return forked.Process(*given, *arguments, temporary=own)
+      environment = {'TMPDIR': str(own), **_LOGS_OF_RAY}
+      return launch.start(program, *arguments, environment=environment)
+    given = [f'binaries.{program}']
+    if noise is not None:
+      given = [hooks.__name__, str(noise), program]
+    return forked.Process(*given, *arguments, temporary=own, environment=_LOGS_OF_RAY)
 
   def reference(self, kind: str) -> Reference:
     """Returns a kind's undisturbed run, which is made once."""

@@ -5,7 +5,7 @@ of all parts, in an order that the caller chooses, make the round. A lost part c
 computed again by itself: it needs only what was broadcast and the part's clients.
 
     parts = build_parts(processes.build(dcco.dcco(...), element_spec).graph)
-    known = {}
+    known = collections.OrderedDict()
     for exchange in parts.exchanges.values():
       known.update(exchange.broadcast(state))
       sums = [exchange.partial(known, data).sums for data in parts_of_the_cohort]
