@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 import contextlib
 import pathlib
+import re
 
 import numpy as np
 import psutil
@@ -19,6 +20,8 @@ from tff_ssl.simulation import client_data
 from tff_ssl.simulation import simulated_clients
 
 PARTS = 3
+# Titles of workers, and the path of all else that Ray starts.
+_OF_RAY = re.compile('^ray::|/site-packages/ray/')
 _SIZES = (1, 2, 5, 4)
 DATA = client_data.ArrayClientData(
   np.random.default_rng(0).integers(0, 255, (12, *tiny.IMAGE_SHAPE)).astype(np.uint8),
@@ -90,7 +93,7 @@ def of_ray() -> list[psutil.Process]:
   return [
     each
     for each in psutil.Process().children(recursive=True)
-    if 'ray' in _title(each) and each.status() != psutil.STATUS_ZOMBIE
+    if _OF_RAY.search(_title(each)) and each.status() != psutil.STATUS_ZOMBIE
   ]
 
 
