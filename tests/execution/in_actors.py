@@ -79,13 +79,9 @@ class Run:
     return (folder / 'metrics.csv').read_bytes()
 
 
-def actors(which: str = 'ray::_Actor') -> list[psutil.Process]:
-  """Returns the actors that this process has started.
-
-  Args:
-    which: How their titles begin, which Ray sets.
-  """
-  return [each for each in of_ray() if _title(each).startswith(which)]
+def actors() -> list[psutil.Process]:
+  """Returns the actors that this process has started."""
+  return [each for each in of_ray() if _title(each).startswith('ray::_Actor')]
 
 
 def of_ray() -> list[psutil.Process]:

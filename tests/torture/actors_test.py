@@ -23,27 +23,21 @@ def test_deaths_of_actors_change_nothing(pytestconfig, tff_context, tmp_path, ta
   expected = run.metrics(tmp_path / 'undisturbed', rounds)
   killers: list[threading.Thread] = []
 
-  def kill() -> None:
-    moment, deadline = rng.random(), time.monotonic() + 120
-    while time.monotonic() < deadline:
-      if busy := in_actors.actors('ray::_Actor.partial'):
-        # Anywhere in a part, which takes some hundredths of a second.
-        time.sleep(0.03 * moment)
-        rng.choice(busy).kill()
-        tally['actors: killed'] += 1
-        return
-
   def disturb() -> None:
-    for killer in killers:
-      killer.join()
-    killers.append(threading.Thread(target=kill, daemon=True))
-    killers[-1].start()
+    if victims := in_actors.actors():
+      # A round takes some hundredths of a second, and as long as an actor needs that
+      # was killed in the one before.
+      moment = rng.choice((0.03, 3.0)) * rng.random()
+      killers.append(threading.Timer(moment, rng.choice(victims).kill))
+      killers[-1].start()
 
   began = time.monotonic()
   with contexts.ray(actors=_ACTORS, optimize_graphs=False):
     happens = dict.fromkeys(range(1, rounds + 1), disturb)
     got = run.metrics(tmp_path / 'disturbed', rounds, happens)
-    killers[-1].join()
+    for killer in killers:
+      killer.join()
+  tally['actors: killed'] = len(killers)
   tally['actors: rounds'] = rounds
   tally['actors: seconds'] = round(time.monotonic() - began, 1)
   assert got == expected
