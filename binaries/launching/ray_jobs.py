@@ -17,6 +17,7 @@ import signal
 import subprocess
 import tarfile
 import tempfile
+import threading
 from typing import NamedTuple, TextIO
 
 import ray
@@ -79,6 +80,8 @@ class Process:
     (folder,) = (own for own in arguments if own.startswith(_FOLDER))
     self._folder = pathlib.Path(folder.removeprefix(_FOLDER))
     self._log = log
+    # Two threads may wait for a run that is stopped.
+    self._lock, self._is_home = threading.Lock(), False
     self._actor = (
       ray.remote(_Site)
       .options(num_cpus=1, max_restarts=-1, max_task_retries=-1, max_concurrency=2)
@@ -111,9 +114,12 @@ class Process:
       raise subprocess.TimeoutExpired('a run on the cluster', timeout or 0.0) from None
     except ray.exceptions.ActorDiedError:
       return -signal.SIGKILL
-    with self._log.open('a', encoding='utf-8') as log:
-      log.write(ended.output)
-    _unpack(ended.folder, self._folder)
+    with self._lock:
+      if not self._is_home:
+        with self._log.open('a', encoding='utf-8') as log:
+          log.write(ended.output)
+        _unpack(ended.folder, self._folder)
+        self._is_home = True
     return int(ended.status)
 
 

@@ -60,9 +60,9 @@ def test_a_context_of_this_machine_leaves_nothing(run, tff_context):
     got = run.process.next(run.initialize(), run.cohort)
     tf.nest.map_structure(np.testing.assert_array_equal, got, expected)
     assert len(in_actors.actors()) == 1
-    # An error of a part is one of its computation, and the actor goes on.
-    with pytest.raises(TypeError, match='an argument is'):
-      run.process.next(state._replace(round_seed=np.zeros(3, np.int32)), run.cohort)
+    # An error in an actor is the driver's, and the actor goes on.
+    with pytest.raises(IndexError, match='index 99 is out of bounds'):
+      run.process.next(state, [run.cohort[0]._replace(positions=np.array([99]))])
     with pytest.raises(ValueError, match='they must be rows of arrays'):
       run.process.next(state, [tf.data.Dataset.range(3)] * 3)
     again = run.process.next(state, run.cohort)
