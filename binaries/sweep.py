@@ -41,6 +41,7 @@ from binaries.config import outputs
 from binaries.experiment import sweep_methods
 from binaries.experiment import sweeping
 from binaries.experiment import vary_grammar
+from binaries.launching import job_runner
 from binaries.launching import program
 from tff_ssl.computing import kinds
 from tff_ssl.runs import run_config
@@ -150,10 +151,10 @@ def _run(wanted: Sequence[sweeping.Job], options: Options) -> list[str]:
     at_a_time = int(options.jobs or len(os.sched_getaffinity(0)))
     return sweeping.Runner(at_a_time).run(wanted)
   # Only here: Ray is not everybody's.
-  from binaries.launching import ray_jobs
+  from tff_ssl.execution import ray_programs
 
-  with ray_jobs.starting(options.cluster) as start:
-    return sweeping.Runner(ray_jobs.cores(), start).run(wanted)
+  with ray_programs.starting(options.cluster, job_runner.start) as start:
+    return sweeping.Runner(ray_programs.cores(), start).run(wanted)
 
 
 if __name__ == '__main__':

@@ -65,7 +65,7 @@ class RayContext(open_contexts.InProcessContext):
 
   def __init__(self, address: str | None, actors: int | None, settings: Settings):
     """Becomes TFF's default context; see `Driver`."""
-    self._started = _start(address)
+    self._started = start(address)
     try:
       super().__init__(Driver(actors, settings))
     except BaseException:
@@ -248,8 +248,15 @@ def _opened(array: np.ndarray | _File) -> np.ndarray:
   return np.memmap(array.path, array.dtype, 'r', array.offset, array.shape)
 
 
-def _start(address: str | None) -> bool:
-  """Starts or joins Ray; returns False if this process has done so before."""
+def start(address: str | None) -> bool:
+  """Starts or joins Ray; returns False if this process has done so before.
+
+  Args:
+    address: See `contexts.ray`.
+
+  Raises:
+    ConnectionError: If there is no such cluster.
+  """
   if ray.is_initialized():
     return False
   os.environ.setdefault('RAY_USAGE_STATS_ENABLED', '0')

@@ -1,4 +1,4 @@
-"""Runs programs on the machines of a cluster of Ray; their folders come home.
+"""Runs of programs on the machines of a cluster of Ray; their folders come home.
 
 A run is a process below an actor, which ends with it. Where a machine sees the file of
 its output, as in a folder that all machines share, the run works in place. Elsewhere it
@@ -6,10 +6,9 @@ begins with what its folder has here, and the folder comes back when it ends. If
 machine dies, Ray starts it again on another, from the same.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import io
-import logging
 import os
 import pathlib
 import shutil
@@ -18,13 +17,16 @@ import subprocess
 import tarfile
 import tempfile
 import threading
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import ray
 
-from binaries.launching import job_runner
+from tff_ssl.execution import ray_parts
 
 _FOLDER = '--run_dir='
+# Starts a program: (arguments after `python`, file for its output) -> process, with the
+# methods of `subprocess.Popen`. The process must end with the one that starts it.
+Start = Callable[[Sequence[str], TextIO], Any]
 
 
 class _Ended(NamedTuple):
@@ -42,24 +44,22 @@ class _Ended(NamedTuple):
 
 
 @contextlib.contextmanager
-def starting(address: str) -> Iterator[job_runner.Start]:
-  """Returns a function that starts our programs on a cluster; they end with the block.
+def starting(address: str, start: Start) -> Iterator[Start]:
+  """Returns a function that starts programs on a cluster; they end with the block.
 
   Args:
     address: The cluster's, as `ray.init` takes it.
+    start: Starts a program on the machine where it is called.
 
   Raises:
     ConnectionError: If there is no such cluster.
   """
-  os.environ.setdefault('RAY_USAGE_STATS_ENABLED', '0')
-  heeded = signal.getsignal(signal.SIGTERM)
-  ray.init(address, logging_level=logging.ERROR, log_to_driver=False)
-  # Ray's own would not ask the runs to save their state.
-  signal.signal(signal.SIGTERM, heeded)
+  started = ray_parts.start(address)
   try:
-    yield lambda arguments, log: Process(arguments, pathlib.Path(log.name))
+    yield lambda arguments, log: Process(start, arguments, pathlib.Path(log.name))
   finally:
-    ray.shutdown()
+    if started:
+      ray.shutdown()
 
 
 def cores() -> int:
@@ -68,12 +68,13 @@ def cores() -> int:
 
 
 class Process:
-  """A program that was started on the cluster: a `job_runner.Process`."""
+  """A program that was started on the cluster."""
 
-  def __init__(self, arguments: Sequence[str], log: pathlib.Path):
+  def __init__(self, start: Start, arguments: Sequence[str], log: pathlib.Path):
     """Starts it as soon as a machine has a free CPU.
 
     Args:
+      start: See `starting`.
       arguments: The arguments after `python`, with the run's folder.
       log: The file for its output.
     """
@@ -85,7 +86,7 @@ class Process:
     self._actor = (
       ray.remote(_Site)
       .options(num_cpus=1, max_restarts=-1, max_task_retries=-1, max_concurrency=2)
-      .remote(os.fspath(pathlib.Path.cwd()))
+      .remote(start, os.fspath(pathlib.Path.cwd()))
     )
     self._ended = self._actor.run.remote(
       [*arguments], os.fspath(log), os.fspath(self._folder), _packed(self._folder)
@@ -126,12 +127,13 @@ class Process:
 class _Site:
   """An actor that runs one program."""
 
-  def __init__(self, folder: str):
+  def __init__(self, start: Start, folder: str):
     """Goes to the folder of the checkout, the same on all machines."""
     os.chdir(folder)
     # Ray's, for the actor itself.
     os.environ.pop('OMP_NUM_THREADS', None)
-    self._process: job_runner.Process | None = None
+    self._start = start
+    self._process: Any = None
 
   def run(
     self, arguments: Sequence[str], log: str, folder: str, begun: bytes
@@ -155,8 +157,8 @@ class _Site:
       self._process.send_signal(number)
 
   def _run(self, arguments: Sequence[str], log: TextIO) -> int:
-    self._process = job_runner.start(arguments, log)
-    return self._process.wait()
+    self._process = self._start(arguments, log)
+    return int(self._process.wait())
 
 
 def _packed(folder: pathlib.Path) -> bytes:
