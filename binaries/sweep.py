@@ -106,7 +106,7 @@ def main(options: Options) -> None:
     # Only here: it imports TFF.
     from tff_ssl.execution import contexts
 
-    contexts.check_ray()
+    contexts.check_ray(options.cluster)
   out = outputs.new_folder(options.out)
   if out.is_dir():
     run_config.check_contained(out)

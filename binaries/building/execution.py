@@ -15,9 +15,9 @@ _MOST_BYTES = 1_500_000_000
 
 
 def check(config: run_config.RunConfig) -> None:
-  """Raises ValueError if what a run is to be executed by is not installed."""
-  if as_rows(config):
-    contexts.check_ray()
+  """Refuses a run on Ray if it is not installed, or not there."""
+  if isinstance(config.runtime, runtimes.Ray):
+    contexts.check_ray(config.runtime.address)
 
 
 def as_rows(config: run_config.RunConfig) -> bool:

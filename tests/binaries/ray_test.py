@@ -25,7 +25,7 @@ _FLAGS = (
 
 
 def test_ray_that_is_missing_is_said_before_data_are_loaded(tmp_path, monkeypatch):
-  def missing():
+  def missing(_):
     raise ValueError('Ray is not installed.')
 
   monkeypatch.setattr(contexts, 'check_ray', missing)
@@ -38,7 +38,7 @@ def test_ray_that_is_missing_is_said_before_data_are_loaded(tmp_path, monkeypatc
 
 
 def test_what_is_stored_of_a_run_in_actors():
-  config = in_process.checked('dcco', '--runtime=ray:address=a:1,actors=3,cpus=2')
+  config = in_process.checked('dcco', '--runtime=ray:address=auto,actors=3,cpus=2')
   assert config.runtime.parts == 8
   assert execution.num_packs(config) == 16
   # A run may go on in this process.

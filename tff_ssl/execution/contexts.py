@@ -18,6 +18,7 @@ With `ray`, actors on many machines execute the parts of a round.
 from collections.abc import Sequence
 import importlib.util
 import os
+import socket
 
 from tff_ssl.computing import checks
 from tff_ssl.computing import sessions
@@ -26,6 +27,7 @@ from tff_ssl.execution import open_contexts
 from tff_ssl.execution import worker_process
 
 Context = open_contexts.Context
+_CONNECT_SECONDS = 10.0
 
 
 def local(
@@ -146,7 +148,7 @@ def ray(
   checks.at_least(0, gpus=gpus)
   if actors is not None:
     checks.at_least(1, actors=actors)
-  check_ray()
+  check_ray(address)
   # Only here: Ray is not everybody's.
   from tff_ssl.execution import ray_parts
 
@@ -154,13 +156,32 @@ def ray(
   return ray_parts.RayContext(address, actors, settings)
 
 
-def check_ray() -> None:
-  """Raises ValueError if Ray is not installed."""
+def check_ray(address: str | None) -> None:
+  """Refuses what Ray itself would try for minutes, and a Python without Ray.
+
+  Args:
+    address: See `ray`.
+
+  Raises:
+    ValueError: If Ray is not installed, or this is no address.
+    ConnectionError: If nothing answers there.
+  """
   if importlib.util.find_spec('ray') is None:
     raise ValueError(
       "Ray is not installed; it must be, by `pip install 'ray==2.60.*'` "
       '(docs/installing.md).'
     )
+  if address in (None, 'auto'):
+    return
+  host, _, port = str(address).rpartition(':')
+  if not host or not port.isdecimal():
+    raise ValueError(
+      f'The address of Ray is {address!r}; it must be auto, or host:port.'
+    )
+  try:
+    socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+  except (OSError, OverflowError) as error:
+    raise ConnectionError(f'No Ray answers at {address}: {error}') from error
 
 
 def remove_default() -> None:

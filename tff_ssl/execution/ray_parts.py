@@ -256,6 +256,7 @@ def start(address: str | None) -> bool:
 
   Raises:
     ConnectionError: If there is no such cluster.
+    ValueError: See `contexts.check_ray`.
   """
   if ray.is_initialized():
     return False
