@@ -46,7 +46,6 @@ def test_a_run_is_undisturbed_by_actors_and_machines_that_die(run, expected, tmp
         4: lambda: cluster.remove_node(other, allow_graceful=False),
       }
       got = run.metrics(tmp_path / 'actors', 5, happens)
-      assert [node['Alive'] for node in ray.nodes()].count(True) == 1
   finally:
     cluster.shutdown()
   assert got == expected
