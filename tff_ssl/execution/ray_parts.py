@@ -227,14 +227,14 @@ def _serialized(computation: tff.Computation) -> Any:
 
 def _portable(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
   """Returns arrays for other machines: those that are whole files stay files."""
-  return {
-    name: _File(str(own.filename), own.dtype, own.shape, own.offset)
-    if isinstance(own, np.memmap)
-    and isinstance(own.base, mmap.mmap)
-    and own.flags.c_contiguous
-    else np.asarray(own)
-    for name, own in arrays.items()
-  }
+
+  def portable(array: Any) -> np.ndarray | _File:
+    is_file = isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap)
+    if not (is_file and array.flags.c_contiguous):
+      return np.asarray(array)
+    return _File(str(array.filename), array.dtype, array.shape, array.offset)
+
+  return {name: portable(own) for name, own in arrays.items()}
 
 
 def _opened(array: np.ndarray | _File) -> np.ndarray:

@@ -14,7 +14,7 @@ clients: rounds of small clients are then several times cheaper (see
 import collections
 from collections.abc import Callable, Iterable, Mapping, Sequence
 import functools
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from absl import logging
 import numpy as np
@@ -58,7 +58,7 @@ class Rows(NamedTuple):
     return _pack(examples, self.sizes)
 
 
-Value = tf.data.Dataset | Rows
+Value: TypeAlias = tf.data.Dataset | Rows
 
 
 class CohortData(NamedTuple):
