@@ -70,7 +70,7 @@ help-lab:
 	@echo 'make simclr       train SimCLR here and in plain PyTorch, side by side'
 	@echo 'make test-long    run the slow tests of further methods, then make elsewhere'
 	@echo 'make torture      kill runs, damage their folders, fill disks'
-	@echo 'make kill-campaign  kill workers in every round of a run on eight of them'
+	@echo 'make kill-campaign  kill an actor of Ray in every round of a run'
 	@echo 'make lock         resolve both requirements*.in into their locks'
 
 demo: venv
@@ -171,14 +171,14 @@ backbones: venv
 	$(TORCH) docs/elsewhere/torch_backbones.py $(ELSEWHERE)/backbones
 	$(BIN)/python -m docs.elsewhere.backbones $(ELSEWHERE)/backbones
 
-# Twenty minutes on two cores; ARGS=--trials=workers=20 takes four.
+# Twenty minutes on two cores; ARGS=--trials=actors=10 takes four.
 kill-campaign: venv
-	$(TORTURE) tests/torture/workers_test.py $(ARGS)
+	$(TORTURE) tests/torture/actors_test.py $(ARGS)
 
 # Ten minutes on two cores; ARGS='--trials=kills=90,folders=60 --minutes=600',
-# ARGS='-k disk --trials=disk=21', ARGS="-k 'kills and hosts-3'", ARGS=--lf.
+# ARGS='-k disk --trials=disk=21', ARGS="-k 'kills and ray-3'", ARGS=--lf.
 torture: venv
-	$(TORTURE) tests/torture --deselect tests/torture/workers_test.py $(ARGS)
+	$(TORTURE) tests/torture --deselect tests/torture/actors_test.py $(ARGS)
 
 docs: docs-venv
 	$(MKDOCS) build --quiet --strict $(ARGS)

@@ -56,6 +56,8 @@ setuptools.setup(
     'threadpoolctl>=3',
     'tqdm',
   ],
+  # tensorflow-privacy asks for an older packaging than Ray, as docs/installing.md says.
+  extras_require={'ray': ['ray>=2.60,<2.61']},
   classifiers=[
     'Development Status :: 4 - Beta',
     'Intended Audience :: Science/Research',

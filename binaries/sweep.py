@@ -26,8 +26,11 @@ output goes to the file of this name with `.log`. Finished runs are not repeated
 started ones resume: after Ctrl-C, SIGTERM or a kill, the same command resumes the
 sweep. A run that fails is reported, and the others continue. In the end OUT/comparison
 has the comparison of all runs by `binaries.compare`, whose flags are taken too.
+
+With --jobs=ray the runs go to the machines of a cluster of Ray (docs/machines.md).
 """
 
+from collections.abc import Sequence
 import dataclasses
 import os
 import sys
@@ -38,11 +41,13 @@ from binaries.config import outputs
 from binaries.experiment import sweep_methods
 from binaries.experiment import sweeping
 from binaries.experiment import vary_grammar
+from binaries.launching import job_runner
 from binaries.launching import program
 from tff_ssl.computing import kinds
 from tff_ssl.runs import run_config
 
 _COMPARISON = 'comparison'
+_RAY = 'ray'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,7 +58,8 @@ class Options(comparisons.Comparison):
     methods: Methods, as in fedema,simclr, or with their programs, as in
       dec_ssl:simclr.
     seeds: The seeds, as in 0,1,2.
-    jobs: Runs at a time; none: one per core.
+    jobs: Runs at a time; none: one per core; ray, or ray:ADDRESS: one per core of a
+      cluster.
     out: The folder of the runs' folders.
     vary: Values of a flag, separated by |, as in 'rounds=100|20' or
       'clients=epochs=1|5|20', or of a part of a value in braces, as in
@@ -64,14 +70,19 @@ class Options(comparisons.Comparison):
 
   methods: tuple[str, ...]
   seeds: tuple[kinds.Natural, ...] = (0,)
-  jobs: kinds.Count | None = None
+  jobs: str | None = None
   out: command_line.Path = 'runs/sweep'
   vary: command_line.Changes = command_line.UNCHANGED
   changes: command_line.RunChanges = command_line.NO_CHANGES
 
   def __post_init__(self) -> None:
-    """Raises ValueError if the seeds are not different, or two axes are given."""
+    """Raises ValueError if the jobs are none, seeds are equal, or two axes given."""
     super().__post_init__()
+    is_count = self.jobs is None or (self.jobs.isdecimal() and int(self.jobs) > 0)
+    if not is_count and self.cluster is None:
+      raise ValueError(
+        f'jobs is {self.jobs!r}; it must be at least 1, or ray, or ray:ADDRESS.'
+      )
     if not self.seeds or len({*self.seeds}) < len(self.seeds):
       given = ','.join(map(str, self.seeds))
       raise ValueError(
@@ -82,9 +93,20 @@ class Options(comparisons.Comparison):
         '--vary_axis and --vary are both given; --vary decides what is drawn.'
       )
 
+  @property
+  def cluster(self) -> str | None:
+    """The address of the cluster of Ray that runs go to; None: they stay here."""
+    name, _, address = (self.jobs or '').partition(':')
+    return (address or 'auto') if name == _RAY else None
+
 
 def main(options: Options) -> None:
   """Runs the missing jobs, and compares all."""
+  if options.cluster is not None:
+    # Only here: it imports TFF.
+    from tff_ssl.execution import contexts
+
+    contexts.check_ray(options.cluster)
   out = outputs.new_folder(options.out)
   if out.is_dir():
     run_config.check_contained(out)
@@ -101,8 +123,7 @@ def main(options: Options) -> None:
   out.mkdir(parents=True, exist_ok=True)
   # Two would write one comparison, and start each run twice.
   with run_config.locked(out):
-    at_a_time = options.jobs or len(os.sched_getaffinity(0))
-    failures = sweeping.Runner(at_a_time).run(wanted)
+    failures = _run(wanted, options)
     # Failed runs may have left nothing to compare.
     begun = [job.folder for job in wanted if (job.folder / 'metrics.csv').is_file()]
     if begun:
@@ -122,6 +143,18 @@ def main(options: Options) -> None:
         f'{len(failures)} of {len(wanted)} runs failed; the same command tries them '
         f'again: {" ".join(failures)}'
       )
+
+
+def _run(wanted: Sequence[sweeping.Job], options: Options) -> list[str]:
+  """Runs the missing jobs, here or on a cluster; returns what failed."""
+  if options.cluster is None:
+    at_a_time = int(options.jobs or len(os.sched_getaffinity(0)))
+    return sweeping.Runner(at_a_time).run(wanted)
+  # Only here: Ray is not everybody's.
+  from tff_ssl.execution import ray_programs
+
+  with ray_programs.starting(options.cluster, job_runner.start) as start:
+    return sweeping.Runner(ray_programs.cores(), start).run(wanted)
 
 
 if __name__ == '__main__':

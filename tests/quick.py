@@ -33,7 +33,7 @@ def contexts() -> dict[str, functools.partial]:
   """Returns what opens contexts without optimized graphs, by its name in `context`."""
   return {
     name: functools.partial(getattr(contexts_lib, name), optimize_graphs=False)
-    for name in ('in_process', 'local')
+    for name in ('in_process', 'local', 'ray')
   }
 
 

@@ -102,9 +102,13 @@ def _check_masked(config: run_config.RunConfig) -> None:
   if not isinstance(runtime, runtimes.InProcess):
     raise ValueError(
       f'--runtime={runtime.kind} is given with {given}; it must be in_process, because '
-      "TFF's worker has no secure sums."
+      'only there are secure sums simulated.'
     )
-  _refuse_parts(config, 'each part of a round has a sum of its own')
+  if runtime.parts is not None:
+    raise ValueError(
+      f'--runtime=parts={runtime.parts} is given with {given}; leave it out, because '
+      'each part of a round has a sum of its own.'
+    )
   if config.is_secure and runtime.packs:
     raise ValueError(
       f'--runtime=packs={runtime.packs} is given with {given}; it must be 0, because '
@@ -135,12 +139,6 @@ def _check_private(
   config: run_config.RunConfig, own: kinds.Private | kinds.Distributed
 ) -> None:
   given = _given(config)
-  if isinstance(config.runtime, runtimes.Hosts):
-    raise ValueError(
-      f'--runtime=hosts is given with {given}; it must be worker or in_process, '
-      'because a host that is given up may have drawn noise that is not counted.'
-    )
-  _refuse_parts(config, 'noise is counted for a round as a whole')
   if isinstance(own, kinds.Distributed) and own.cohorts == accounting.POISSON:
     raise ValueError(
       f'cohorts of --aggregation is {own.cohorts} with {given}; it must be '
@@ -149,14 +147,6 @@ def _check_private(
     )
   noise = 1.0 if own.noise_multiplier is None else own.noise_multiplier
   _with_noise(own, noise, 2, _clips(own, 2))
-
-
-def _refuse_parts(config: run_config.RunConfig, reason: str) -> None:
-  if config.runtime.parts is not None:
-    raise ValueError(
-      f'--runtime=parts={config.runtime.parts} is given with {_given(config)}; leave '
-      f'it out, because {reason}.'
-    )
 
 
 def build(

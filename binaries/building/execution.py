@@ -1,4 +1,4 @@
-"""What executes the rounds of a run: this process, a worker, or many hosts."""
+"""What executes the rounds of a run: this process, a worker, or actors of Ray."""
 
 import contextlib
 import os
@@ -8,7 +8,6 @@ from binaries.config import run_config
 from binaries.config import runtimes
 from tff_ssl.computing import graph_constants
 from tff_ssl.execution import contexts
-from tff_ssl.execution import remote_hosts
 
 # TFF sends the arguments of a part in one message. Protocol buffers allow 2 GiB, and a
 # worker 1.9 GB, which is 10,000 MiB modulo 2^32; the data need room too.
@@ -16,36 +15,37 @@ _MOST_BYTES = 1_500_000_000
 
 
 def check(config: run_config.RunConfig) -> None:
-  """Checks the addresses of workers.
+  """Refuses a run on Ray if it is not installed, or not there."""
+  if isinstance(config.runtime, runtimes.Ray):
+    contexts.check_ray(config.runtime.address)
 
-  Raises:
-    ValueError: If an address is missing, malformed, or not allowed.
-  """
-  runtime = config.runtime
-  if isinstance(runtime, runtimes.Hosts):
-    remote_hosts.check_addresses(
-      list(runtime.addresses), runtime.trust, 'addresses of --runtime'
-    )
-  elif isinstance(runtime, runtimes.Worker) and runtime.address is not None:
-    remote_hosts.check_addresses(
-      [runtime.address], runtime.trust, 'address of --runtime'
-    )
+
+def as_rows(config: run_config.RunConfig) -> bool:
+  """Returns whether values of clients are rows, of arrays that actors hold."""
+  return isinstance(config.runtime, runtimes.Ray)
+
+
+def open_rounds(
+  config: run_config.RunConfig, log_path: pathlib.Path
+) -> contexts.Context:
+  """Opens the context that executes the rounds of a run; see `open_context`."""
+  own = config.runtime
+  if isinstance(own, runtimes.Ray):
+    return contexts.ray(own.address, own.actors, own.cpus, own.gpus)
+  return open_context(config, log_path)
 
 
 def open_context(
   config: run_config.RunConfig, log_path: pathlib.Path | None = None
 ) -> contexts.Context:
-  """Opens the context that executes TFF's computations.
+  """Opens the context that executes TFF's computations, other than rounds in actors.
 
   Args:
     config: The run.
     log_path: File for the output of a worker that is started; None: no file.
   """
-  runtime = config.runtime
-  if isinstance(runtime, runtimes.Hosts):
-    return contexts.hosts(list(runtime.addresses), runtime.timeout, runtime.trust)
-  if isinstance(runtime, runtimes.Worker):
-    return contexts.local(worker_address=runtime.address, log_path=log_path)
+  if isinstance(config.runtime, runtimes.Worker):
+    return contexts.local(log_path=log_path)
   return contexts.in_process()
 
 
@@ -68,7 +68,7 @@ def most_bytes(config: run_config.RunConfig) -> int | None:
   Args:
     config: The run.
   """
-  if isinstance(config.runtime, runtimes.InProcess):
+  if not isinstance(config.runtime, runtimes.Worker):
     return None
   return _MOST_BYTES * (config.runtime.parts or 1)
 

@@ -17,8 +17,8 @@ from tff_ssl.encoders import precision
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs.privacy import accounting
 
-# Independent of the hosts, so that a run's numbers are independent of them too.
-_PARTS_OF_HOSTS = 8
+# Independent of the machines, so that a run's numbers are independent of them too.
+_PARTS_OF_RAY = 8
 _CHECKPOINT_EVERY = 10
 # Seeds up to the first can be tried; those drawn are int64 above the second.
 _GUESSED_BELOW, _DRAWN_ABOVE = 2**48, 2**62
@@ -40,8 +40,11 @@ def settle(config: run_config.RunConfig) -> run_config.RunConfig:
       in its precision.
   """
   runtime = config.runtime
-  if isinstance(runtime, runtimes.Hosts) and runtime.parts is None:
-    runtime = dataclasses.replace(runtime, parts=_PARTS_OF_HOSTS)
+  if isinstance(runtime, runtimes.Ray):
+    parts = runtime.parts or _PARTS_OF_RAY
+    # An actor computes as many packs of a part at the same time.
+    packs = parts * runtime.cpus if runtime.packs is None else runtime.packs
+    runtime = dataclasses.replace(runtime, parts=parts, packs=packs)
   if config.is_secure and runtime.packs is None:
     # Each client masks its own values.
     runtime = dataclasses.replace(runtime, packs=0)

@@ -14,9 +14,9 @@ class Runtime(kinds.Kind):
   Attributes:
     packs: TFF values into which the simulated clients of a round are packed; none: one
       per core; 0: one per client.
-    parts: Parts in which the clients of a round are computed; none: 8 with hosts, and
-      otherwise the round is not divided. Rounding of the numbers depends on it, but on
-      neither runtime nor hosts.
+    parts: Parts in which the clients of a round are computed; none: 8 with ray, and
+      otherwise the round is not divided. Rounding of the numbers depends on it, but not
+      on the runtime.
   """
 
   kind: ClassVar[str] = ''
@@ -33,39 +33,32 @@ class InProcess(Runtime):
 
 @dataclasses.dataclass(frozen=True)
 class Worker(Runtime):
-  """TFF's worker, another process; its numbers differ in their last digits.
-
-  Attributes:
-    address: host:port of a worker that runs elsewhere; none: it is started here.
-    trust: Whether TFF's workers may be reached over the network: they execute whatever
-      anyone sends them, and nothing is encrypted.
-  """
+  """TFF's worker, another process; its numbers differ in their last digits."""
 
   kind: ClassVar[str] = 'worker'
-  address: str | None = roles.free(None, path=True)
-  trust: bool = roles.free(False, path=True)
 
 
 @dataclasses.dataclass(frozen=True)
-class Hosts(Runtime):
-  """Workers on many hosts, any of which may die (docs/hosts.md).
+class Ray(Runtime):
+  """Actors of Ray on one or many machines, any of which may die (docs/machines.md).
 
   Attributes:
-    addresses: host:port of each worker.
-    timeout: Seconds after which a host that does not answer is given up. Hosts answer
-      while they compute, however long that takes.
-    trust: Whether TFF's workers may be reached over the network: they execute whatever
-      anyone sends them, and nothing is encrypted.
+    address: Of a cluster, or auto for this machine's; none: Ray runs here, for this
+      run.
+    actors: Processes that compute; none: as many as the machines have room for.
+    cpus: Packs that an actor without a GPU computes at the same time.
+    gpus: GPUs of an actor, or a share of one; 0: none.
   """
 
-  kind: ClassVar[str] = 'hosts'
-  addresses: tuple[str, ...] = roles.free((), path=True)
-  timeout: kinds.Positive = roles.free(30.0)
-  trust: bool = roles.free(False, path=True)
+  kind: ClassVar[str] = 'ray'
+  address: str | None = roles.free(None, path=True)
+  actors: kinds.Count | None = roles.free(None)
+  cpus: kinds.Count = roles.free(1)
+  gpus: kinds.NotNegative = roles.free(0.0)
 
 
 RUNTIMES: dict[str, type[Runtime]] = {
   InProcess.kind: InProcess,
   Worker.kind: Worker,
-  Hosts.kind: Hosts,
+  Ray.kind: Ray,
 }

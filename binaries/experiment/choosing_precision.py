@@ -75,7 +75,7 @@ def _choose(
   gain = faster([_step(*each, batch, config.rounds) for each in built])
   units = 'GPU' if sessions.on_gpu() else processor.bfloat16_units()
   where = {
-    runtimes.Hosts: 'on this machine, for all hosts',
+    runtimes.Ray: 'on this machine, for all actors',
     runtimes.Worker: 'in this process, for the worker',
   }.get(type(config.runtime), 'here')
   measured = f'{gain:.2f} times the examples of float32 in a second {where} ({units})'

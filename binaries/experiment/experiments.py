@@ -184,10 +184,12 @@ def _build_rounds(
   built = algorithm.build(config, objective, *population)
   if not config.method.federated:
     return _Rounds(built)
-  clients = simulated_clients.Clients(data, num_packs=execution.num_packs(config))
+  clients = simulated_clients.Clients(
+    data, num_packs=execution.num_packs(config), as_rows=execution.as_rows(config)
+  )
   with execution.tracing(config):
     process = processes.build(built, clients.element_spec, combined)
-    parted = in_parts(config, process)
+    parted = in_parts(config, process, data)
   if process.graph.algorithm.is_stateful:
     most_bytes = execution.most_bytes(config)
     stateful = stateful_rounds.StatefulRounds(parted, clients, most_bytes)
@@ -210,15 +212,20 @@ def _sent_of_encodings(
   return objective.share_bound, tuple(objective.summarize_statistics(of_none))
 
 
-def in_parts(config: run_config.RunConfig, process: Any) -> Any:
+def in_parts(
+  config: run_config.RunConfig, process: Any, data: client_data.ArrayClientData
+) -> Any:
   """Returns a process, with its rounds in parts if the run has any.
 
   Args:
     config: The run.
     process: A federated process.
+    data: Its clients'.
   """
   parts = config.runtime.parts
-  return process if parts is None else partial_rounds.in_parts(process, parts)
+  if parts is None:
+    return process
+  return partial_rounds.in_parts(process, parts, data.held)
 
 
 def check_labels(config: run_config.RunConfig, task: task_types.Task) -> None:

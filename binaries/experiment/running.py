@@ -96,15 +96,15 @@ def check(config: run_config.RunConfig) -> None:
 
 
 def as_stored(config: run_config.RunConfig) -> run_config.RunConfig:
-  """Returns a run as its folder has it: hosts are workers, and may be resumed as such.
+  """Returns a run as its folder has it: one on Ray may be resumed in process.
 
   Args:
     config: The run.
   """
   own = config.runtime
-  if not isinstance(own, runtimes.Hosts):
+  if not isinstance(own, runtimes.Ray):
     return config
-  return dataclasses.replace(config, runtime=runtimes.Worker(own.packs, own.parts))
+  return dataclasses.replace(config, runtime=runtimes.InProcess(own.packs, own.parts))
 
 
 def open_folder(config: run_config.RunConfig, fingerprint: str) -> run_folder.RunFolder:
@@ -353,4 +353,4 @@ def _open_context(
   """Opens the context for TFF's computations; centralized training needs none."""
   if not config.method.federated:
     return contextlib.nullcontext()
-  return execution.open_context(config, folder.worker_log)
+  return execution.open_rounds(config, folder.worker_log)

@@ -95,7 +95,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
     report,
     encoder,
     objective,
-    server_data.ServerDataRounds(experiments.in_parts(config, process), labelled),
+    server_data.ServerDataRounds(experiments.in_parts(config, process, data), labelled),
     cohorts if has_clients else lambda _: None,
     evaluator,
     evaluate=measure,
@@ -142,12 +142,13 @@ def _build_cohorts(
 ) -> tuple[Any, Callable[[int], Any]]:
   """Returns the types of a client's example, and round -> the data of its clients."""
   seed, packs = config.random_seed, execution.num_packs(config)
+  as_rows = execution.as_rows(config)
   size = building_data.cohort_size(config, len(data.ids))
   cohorts = cohort_sampling.Cohorts(data.ids, size, seed)
   if groups > 1:
-    grouped = server_data.Grouped(data, cohorts, groups, seed, packs)
+    grouped = server_data.Grouped(data, cohorts, groups, seed, packs, as_rows)
     return grouped.element_spec, grouped
-  clients = simulated_clients.Clients(data, num_packs=packs)
+  clients = simulated_clients.Clients(data, num_packs=packs, as_rows=as_rows)
   return clients.element_spec, lambda round: clients.cohort(cohorts(round))
 
 

@@ -109,9 +109,9 @@ def sizes(options: Options) -> tuple[list[dict[str, int]], str | None]:
 def _check(options: Options, known: run_config.RunConfig) -> None:
   """Refuses options that would do nothing."""
   runtime, name = kinds.kind_of(known.runtime), options.experiment
-  if runtime == 'hosts':
+  if runtime == 'ray':
     raise ValueError(
-      'runtime is hosts; it must be worker or in_process, because the benchmark '
+      'runtime is ray; it must be worker or in_process, because the benchmark '
       'measures this machine.'
     )
   if options.objective and name not in ('fedavg', 'precision'):

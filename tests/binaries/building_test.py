@@ -84,8 +84,7 @@ def _secure(config, *fields):
     ('in_process:parts=2', None),
     ('worker', 1_500_000_000),
     ('worker:parts=2', 3_000_000_000),
-    # In eight parts.
-    ('hosts:addresses=localhost:1', 12_000_000_000),
+    ('ray', None),
   ],
 )
 def test_states_are_bounded_where_they_are_sent_in_messages(runtime, most):

@@ -60,7 +60,7 @@ def _write(folder, line=_WINE, **values):
     (0.5, '', '', 'only 0.50 times the examples of float32 in a second here (AMX)'),
     (9, _WRONG, '', f'float32, because with bfloat16 TensorFlow {_WRONG} here'),
     (2, '', '--runtime=worker', 'a second in this process, for the worker (AMX)'),
-    (2, '', '--runtime=hosts:addresses=a:1', 'on this machine, for all hosts (AMX)'),
+    (2, '', '--runtime=ray', 'on this machine, for all actors (AMX)'),
     (2, '', '--aggregation=private:epsilon=8,update_clip=1', 'float32, because a grad'),
   ],
 )

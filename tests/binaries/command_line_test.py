@@ -191,8 +191,8 @@ def test_paths_are_expanded_and_commas_are_between_names(monkeypatch):
 
 
 def test_runtimes_are_read():
-  read = in_process.read('dcco', '--runtime=hosts:addresses=a:1/b:2,trust=true,parts=4')
-  assert read.runtime == runtimes.Hosts(parts=4, addresses=('a:1', 'b:2'), trust=True)
+  read = in_process.read('dcco', '--runtime=ray:address=a:1,parts=4,gpus=0.5')
+  assert read.runtime == runtimes.Ray(parts=4, address='a:1', gpus=0.5)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_a_run_begins_from_another_without_its_paths_addresses_and_orders(tmp_pa
   theirs = _theirs(
     tmp_path,
     '--rounds=7 --encoder=conv2 --data_dir=/theirs --trackers=wandb '
-    '--runtime=worker:address=theirs:1,trust=true,packs=3',
+    '--runtime=ray:address=theirs:1,packs=3',
   )
   config = command_line.parse_run('dcco', [theirs, '--seed=5', '--run_dir=r'])
   assert (config.rounds, config.encoder.kind, config.seed) == (7, 'conv2', 5)

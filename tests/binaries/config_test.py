@@ -33,7 +33,6 @@ from tff_ssl.encoders import pixels
 from tff_ssl.encoders import registry as encoder_registry
 from tff_ssl.encoders import resnet
 from tff_ssl.encoders import vit
-from tff_ssl.execution import remote_hosts
 from tff_ssl.runs import removed
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs.privacy import accounting
@@ -103,10 +102,6 @@ _WITHOUT_CAFFE = [name for name in pixels.NAMES if name != pixels.CAFFE]
 )
 def test_choices_are_those_of_the_library(cls, field, expected):
   assert sorted(_choices(cls, field)) == sorted(expected)
-
-
-def test_the_timeout_is_that_of_the_library():
-  assert runtimes.Hosts().timeout == remote_hosts.TIMEOUT
 
 
 def test_encoders_are_those_of_the_library_with_their_options():
@@ -248,8 +243,7 @@ def test_each_text_is_a_choice_a_path_or_a_name_in_a_table():
 def test_what_opens_ports_or_sends_something_away_is_never_a_stranger_s_to_say():
   acts = {
     data.Data: ('dir', 'follow_links', 'strict'),
-    runtimes.Worker: ('address', 'trust'),
-    runtimes.Hosts: ('addresses', 'trust'),
+    runtimes.Ray: ('address',),
     run_config.RunConfig: ('trackers', 'run_dir', 'init_from'),
   }
   for cls, names in acts.items():

@@ -307,7 +307,7 @@ def test_paths_and_programs_in_a_run_are_not_followed(tmp_path):
     seed=3,
     init_from='/theirs',
     run_dir='/theirs',
-    runtime=runtimes.Worker(packs=2, address='theirs:1', trust=True),
+    runtime=runtimes.Ray(packs=2, address='theirs:1'),
     data=data.Data(
       dir='/theirs', follow_links=True, scaling='/theirs', partition_encoder='/theirs'
     ),

@@ -86,8 +86,6 @@ def test_wrong_flags_are_refused_before_data_are_loaded(
     ),
     ('fedema', '--run_dir={d}/r --evaluation=export_clients=nobody', 'nobody'),
     ('partition', '--csv={d}/x.png', '.csv'),
-    ('worker', '--port=7001', '--trust must be given'),
-    ('worker', '--port=7001 --trust --log_path={d}/no/log', '{d}/no/log'),
   ],
 )
 def test_a_bad_command_line_ends_in_a_sentence(tmp_path, name, line, said):

@@ -27,7 +27,7 @@ _DISTRIBUTED = _PRIVATE.replace('private', 'distributed', 1)
 _REFUSED = {
   dcco: {
     f'--runtime=worker {_SECURE}': (
-      "be in_process, because TFF's worker has no secure sums"
+      'be in_process, because only there are secure sums simulated'
     ),
     f'--runtime=packs=2 {_SECURE}': 'must be 0, because each client masks its own',
     f'--runtime=parts=2 {_SECURE}': (
@@ -37,11 +37,7 @@ _REFUSED = {
       'must be at least 2, because a sum over one client'
     ),
     _PRIVATE: 'is given without epsilon or noise_multiplier',
-    f'{_PRIVATE},epsilon=8 --runtime=parts=2': 'noise is counted for a round as a',
-    f'{_PRIVATE},epsilon=8 --runtime=hosts:addresses=localhost:1': (
-      'must be worker or in_process, because a host that is given up may have drawn '
-      'noise'
-    ),
+    f'{_DISTRIBUTED},epsilon=8 --runtime=ray': 'be in_process, because only there',
     f'{_PRIVATE},epsilon=8,signal_rounds=1 --evaluation=signals_every=none': (
       'signal_rounds of --aggregation is 1 with --evaluation=signals_every=none; it '
       'must be 0'

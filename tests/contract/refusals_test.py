@@ -34,7 +34,6 @@ _WITH_OPTIONS = (
   'partition',
   'predict',
   'sweep',
-  'worker',
 )
 _TABLES = {**run_config.KINDS, **_PARTS, 'method': _METHODS}
 

@@ -42,7 +42,7 @@ SMALL = (
 )
 STATEFUL = ('fedema', 'per_ssfl', 'featarc')
 REFUSED = {
-  '--experiment=fedavg --runtime=hosts': 'runtime is hosts; it must be worker or in_p',
+  '--experiment=fedavg --runtime=ray': 'runtime is ray; it must be worker or in_p',
   '--experiment=dcco --batch_size=4': '--batch_size is given with --experiment=dcco',
   '--experiment=fedsup --objective=byol': 'it is for fedavg, precision only',
   '--experiment=precision --encoder=precision=bfloat16': 'measures both precisions',

@@ -14,7 +14,6 @@ import tensorflow_federated as tff
 from tests import forked
 from tests.execution import processes
 from tff_ssl.execution import contexts
-from tff_ssl.execution import worker_process
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -169,30 +168,6 @@ def test_a_worker_that_dies_is_an_error_and_not_a_hang(tmp_path):
     in_thread(use)
 
 
-def test_a_worker_elsewhere_is_used_and_left_alone(worker_context):
-  def use():
-    with contexts.local(worker_address=worker_context.address) as execution:
-      assert execution.worker_pid is None
-      assert list(execution.memory()) == ['driver']
-      return two_dependent_sums()([1, 2, 3])
-
-  assert in_thread(use) == 24
-  assert two_dependent_sums()([1, 2, 3]) == 24
-
-
-def test_a_worker_elsewhere_must_give_the_numbers_of_an_own_one():
-  """What rounds the sums of an operation is how many threads share it."""
-  worker = worker_process.Worker(1, intra_op_threads=2)
-  try:
-    with pytest.raises(ValueError, match='INTRAOP_THREADS 2; it must have 1'):
-      contexts.local(worker_address=worker.address, optimize_graphs=False)
-    address = worker.address
-    with contexts.local(None, 2, worker_address=address, optimize_graphs=False):
-      assert two_dependent_sums()([1, 2]) == 9
-  finally:
-    worker.stop()
-
-
 def test_more_cohort_sizes_than_executors_kept(worker_context):
   computation = two_dependent_sums()
   for repeat in range(2):
@@ -215,7 +190,6 @@ def test_resources_of_driver_and_worker(worker_context):
   [
     ({'concurrency': 0}, 'concurrency is 0'),
     ({'intra_op_threads': 0}, 'intra_op_threads is 0'),
-    ({'worker_address': 'somewhere'}, 'must be host:port'),
   ],
 )
 def test_bad_input(arguments, message):

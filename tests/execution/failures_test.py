@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 from tff_ssl.execution import failures
-from tff_ssl.execution import remote_hosts
 from tff_ssl.execution import worker_process
 from tff_ssl.storage import files
 
@@ -34,7 +33,7 @@ class _Refused(grpc.RpcError):
       OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), 'runs/a/metrics.csv'),
       'runs/a/metrics.csv: No space left on device.',
     ),
-    (remote_hosts.NoHostLeftError('No host is left.'), 'No host is left.'),
+    (failures.FailureError('Ray: it is gone'), 'Ray: it is gone.'),
     (
       worker_process.LostError('the TFF worker\n was killed'),
       'the TFF worker was killed.',

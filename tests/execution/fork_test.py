@@ -13,13 +13,11 @@ def _three():
   return tff.federated_computation(lambda: tff.federated_value(3, tff.SERVER))()
 
 
-@pytest.mark.parametrize('kind', ['worker', 'in_process', 'hosts'])
-def test_a_fork_is_refused_and_ends_nothing(kind, worker_context):
-  address = worker_context.address
+@pytest.mark.parametrize('kind', ['worker', 'in_process'])
+def test_a_fork_is_refused_and_ends_nothing(kind):
   with {
-    'worker': lambda: contexts.local(worker_address=address),
+    'worker': lambda: contexts.local(1, optimize_graphs=False),
     'in_process': lambda: contexts.in_process('cpu', optimize_graphs=False),
-    'hosts': lambda: contexts.hosts([address]),
   }[kind]() as execution:
     assert _three() == 3
     said = in_fork.said(_three)

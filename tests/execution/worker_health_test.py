@@ -22,24 +22,15 @@ def impatient(monkeypatch):
     monkeypatch.setattr(worker_health, name, seconds)
 
 
-@pytest.mark.parametrize('whose', ['own', 'elsewhere'])
-def test_a_worker_that_is_stopped_ends_the_call_that_waits_for_it(impatient, whose):
-  worker = worker_process.Worker(1, 1)
-  try:
-    if whose == 'own':
-      opened = contexts.open_contexts.WorkerContext(worker.address, worker, False)
-    else:
-      opened = contexts.local(worker_address=worker.address, optimize_graphs=False)
-    with opened:
-      assert _three() == 3
-      os.kill(worker.pid, signal.SIGSTOP)
-      before = time.monotonic()
-      for _ in range(2):
-        with pytest.raises(worker_process.LostError, match='has not answered for'):
-          _three()
-      assert time.monotonic() - before < 10
-  finally:
-    worker.stop()
+def test_a_worker_that_is_stopped_ends_the_call_that_waits_for_it(impatient):
+  with contexts.local(1, optimize_graphs=False) as opened:
+    assert _three() == 3
+    os.kill(opened.worker_pid, signal.SIGSTOP)
+    before = time.monotonic()
+    for _ in range(2):
+      with pytest.raises(worker_process.LostError, match='has not answered for'):
+        _three()
+    assert time.monotonic() - before < 10
 
 
 def test_a_worker_that_answers_is_not_given_up(impatient, worker_context):

@@ -1,5 +1,6 @@
 """Rounds from partial sums of parts of the cohort, against the process's own rounds."""
 
+import collections
 import functools
 
 import numpy as np
@@ -34,6 +35,12 @@ def _parts(algorithm, spec, aggregation=None):
   return parts.build_parts(phase_graph.Graph(algorithm, spec, aggregation, True))
 
 
+def _sums(exchange, state, known, cohorts):
+  """Returns the sums of parts; adds what the exchange broadcasts to what is known."""
+  known.update(exchange.broadcast(state))
+  return [exchange.partial(known, cohort).sums for cohort in cohorts]
+
+
 def _cohort(clients, packed):
   make = harness.packed_cohort if packed else harness.cohort
   return make(clients)
@@ -46,12 +53,11 @@ def test_sums_of_two_parts_are_a_round(tff_context, packed, merged):
   states, metrics = harness.rounds_of(process, [_cohort(_CLIENTS, packed)] * 2)
   built = _dcco_parts(packed)
   state = built.initialize()
+  cohorts = [_cohort(clients, packed) for clients in (_CLIENTS[:3], _CLIENTS[3:])]
   for expected_state, expected in zip(states[1:], metrics, strict=True):
+    known = collections.OrderedDict()
     for exchange in built.exchanges.values():
-      sums = [
-        exchange.partial(state, _cohort(clients, packed)).sums
-        for clients in (_CLIENTS[:3], _CLIENTS[3:])
-      ]
+      sums = _sums(exchange, state, known, cohorts)
       if merged:
         sums = [tf.nest.map_structure(np.add, *sums)]
       state, got = exchange.receive(state, sums)
@@ -65,9 +71,9 @@ def test_sums_of_two_parts_are_a_round(tff_context, packed, merged):
 def test_a_part_depends_on_its_clients_alone(tff_context):
   """So that one which was lost can be computed again."""
   built = _dcco_parts(False)
-  partial = built.exchanges['statistics'].partial
+  exchange = built.exchanges['statistics']
   state, cohort = built.initialize(), _cohort(_CLIENTS[:2], False)
-  first, again = (partial(state, cohort).sums for _ in range(2))
+  first, again = _sums(exchange, state, collections.OrderedDict(), [cohort] * 2)
   tf.nest.map_structure(np.testing.assert_array_equal, first, again)
   # Sums, not means: 3 examples.
   assert first['weight'] == 3
@@ -97,10 +103,10 @@ def test_clients_with_a_state_keep_it_in_parts(tff_context):
   blank = client_functions.blank_state(built.client_state_type)
   state, kept = built.initialize(), {}
   (exchange,) = built.exchanges.values()
-  sums = []
+  sums, known = [], exchange.broadcast(state)
   for members in ((0, 1), (2, 3)):
     states = [blank._replace(client=np.int32(_CLIENTS[k][0] + 100)) for k in members]
-    partial = exchange.partial(state, states, [cohort[k] for k in members])
+    partial = exchange.partial(known, states, [cohort[k] for k in members])
     kept.update({int(own.client): own for own in partial.client_states})
     sums.append(partial.sums)
   state, _ = exchange.receive(state, sums)
@@ -122,12 +128,10 @@ def _private_step(packed):
   spec = harness.PACKS if packed else harness.ELEMENT
   built = _parts(algorithm, spec, private)
   start = state = built.initialize()
+  cohorts = [_cohort(clients, packed) for clients in (_CLIENTS[:3], _CLIENTS[3:])]
+  known = collections.OrderedDict()
   for exchange in built.exchanges.values():
-    sums = [
-      exchange.partial(state, _cohort(clients, packed)).sums
-      for clients in (_CLIENTS[:3], _CLIENTS[3:])
-    ]
-    state, _ = exchange.receive(state, sums)
+    state, _ = exchange.receive(state, _sums(exchange, state, known, cohorts))
   before, after = (
     harness.flat(built.get_model_weights(s).trainable) for s in (start, state)
   )

@@ -44,7 +44,7 @@ def test_neutral_settings_and_what_lies_in_neutral_parts_keep_runs_in_one_group(
     tmp_path,
     {'evaluation.methods': ['knn']},
     {'evaluation.methods': ['linear'], 'evaluation.every': 5},
-    {'runtime': 'hosts', 'runtime.addresses': ['a', 'b']},
+    {'runtime': 'ray', 'runtime.actors': 2},
   )
   assert group.name == 'dcco'
   assert len(group.counted) == 3

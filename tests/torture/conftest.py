@@ -5,13 +5,11 @@ turns, as do the groups.
 """
 
 import collections
-from collections.abc import Iterator
 import math
 import time
 
 import pytest
 
-from tests.torture import machines
 from tests.torture import runs
 from tests.torture import trials
 
@@ -79,7 +77,6 @@ def tally(pytestconfig: pytest.Config) -> collections.Counter[str]:
 
 
 @pytest.fixture(scope='session')
-def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[runs.Runner]:
+def runner(tmp_path_factory: pytest.TempPathFactory) -> runs.Runner:
   """Starts runs, and keeps the undisturbed ones."""
-  with machines.started(2) as hosts:
-    yield runs.Runner(tmp_path_factory.mktemp('references'), hosts)
+  return runs.Runner(tmp_path_factory.mktemp('references'))

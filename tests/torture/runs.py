@@ -7,6 +7,7 @@ import math
 import pathlib
 import random
 import sqlite3
+import tempfile
 import time
 
 import psutil
@@ -14,11 +15,12 @@ import psutil
 from tests import forked
 from tests.binaries import launch
 from tests.torture import hooks
-from tests.torture import machines
 
 # Rounds of a run of any kind.
 ROUNDS = 12
 _POLL_SECONDS = 0.01
+# Ray keeps them, in a folder whose name must be short.
+_LOGS_OF_RAY = {'RAY_TMPDIR': tempfile.gettempdir()}
 _SMALL = (
   '--task=digits',
   '--encoder=conv2:width=0.125',
@@ -55,13 +57,11 @@ class Kind:
   Attributes:
     program: A program of `binaries`.
     flags: Flags of its runs, except the folder.
-    on_hosts: Whether it needs two separate workers, whose addresses are added.
     private: Whether noise is added, so that no two runs are equal.
   """
 
   program: str
   flags: tuple[str, ...]
-  on_hosts: bool = False
   private: bool = False
 
   @property
@@ -82,7 +82,7 @@ KINDS: Mapping[str, Kind] = {
   'server_data': Kind(
     'fedsup', (*_LOCAL, '--method=server_finetuned', '--objective=simclr')
   ),
-  'hosts': Kind('dcco', (*_DCCO, '--runtime=hosts:parts=2'), on_hosts=True),
+  'ray': Kind('dcco', (*_DCCO, '--runtime=ray:parts=2,actors=1')),
   'private': Kind('dcco', _PRIVATE, private=True),
 }
 
@@ -105,20 +105,14 @@ class Reference:
 
 
 class Runner:
-  """Starts runs of each kind, and keeps the references.
+  """Starts runs of each kind, and keeps the references."""
 
-  Attributes:
-    hosts: Workers of runs of the kind `hosts`.
-  """
-
-  def __init__(self, folder: pathlib.Path, hosts: machines.Machines):
+  def __init__(self, folder: pathlib.Path):
     """Runs nothing yet.
 
     Args:
       folder: Folder for undisturbed runs.
-      hosts: See the attributes.
     """
-    self.hosts = hosts
     self._folder = folder
     self._references: dict[str, Reference] = {}
 
@@ -141,16 +135,15 @@ class Runner:
     """
     program = KINDS[kind].program
     arguments = [*KINDS[kind].flags, *flags, f'--run_dir={folder}']
-    if KINDS[kind].on_hosts:
-      arguments.append(f'--runtime=addresses={"/".join(self.hosts.addresses)}')
     own = temporary(folder)
     own.mkdir(parents=True, exist_ok=True)
     if afresh:
-      return launch.start(program, *arguments, environment={'TMPDIR': str(own)})
-    if noise is None:
-      return forked.Process(f'binaries.{program}', *arguments, temporary=own)
-    given = (hooks.__name__, str(noise), program)
-    return forked.Process(*given, *arguments, temporary=own)
+      environment = {'TMPDIR': str(own), **_LOGS_OF_RAY}
+      return launch.start(program, *arguments, environment=environment)
+    given = [f'binaries.{program}']
+    if noise is not None:
+      given = [hooks.__name__, str(noise), program]
+    return forked.Process(*given, *arguments, temporary=own, environment=_LOGS_OF_RAY)
 
   def reference(self, kind: str) -> Reference:
     """Returns a kind's undisturbed run, which is made once."""

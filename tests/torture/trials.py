@@ -11,8 +11,8 @@ _COUNTS = {
   'folders': 4,
   'ledger': 2,
   'disk': 2,
-  # Rounds of one run, in each of which a worker is killed.
-  'workers': 100,
+  # Rounds of one run, in each of which an actor is killed.
+  'actors': 50,
 }
 
 

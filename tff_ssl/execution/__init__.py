@@ -1,1 +1,1 @@
-"""Execution of TFF's computations: in this process, by a worker, or by many hosts."""
+"""Execution of TFF's computations: in this process, by a worker, in actors of Ray."""

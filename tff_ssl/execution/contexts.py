@@ -1,4 +1,4 @@
-"""Opens TFF's execution contexts: of a worker, of this process, or of many hosts.
+"""Opens TFF's execution contexts: of a worker, of this process, or of many machines.
 
 Typical use::
 
@@ -12,27 +12,27 @@ Inside, every TFF computation called from this thread runs on the worker. Afterw
 worker is gone: a computation called by mistake fails instead of starting another one.
 
 `in_process` has no worker: computations run in this process, as TensorFlow sessions.
-`hosts` lets workers on many machines execute computations.
+With `ray`, actors on many machines execute the parts of a round.
 """
 
 from collections.abc import Sequence
+import importlib.util
 import os
+import socket
 
 from tff_ssl.computing import checks
 from tff_ssl.computing import sessions
 from tff_ssl.execution import in_process as in_process_lib
 from tff_ssl.execution import open_contexts
-from tff_ssl.execution import remote_hosts
 from tff_ssl.execution import worker_process
-from tff_ssl.execution import worker_settings
 
 Context = open_contexts.Context
+_CONNECT_SECONDS = 10.0
 
 
 def local(
   concurrency: int | None = None,
   intra_op_threads: int = 1,
-  worker_address: str | None = None,
   log_path: str | os.PathLike[str] | None = None,
   optimize_graphs: bool = True,
 ) -> open_contexts.WorkerContext:
@@ -46,9 +46,6 @@ def local(
     intra_op_threads: Threads per TensorFlow operation in the worker. One is best if
       clients are small and as many run at once as there are cores; raise it if a round
       has few clients with large batches.
-    worker_address: 'host:port' of a worker that runs elsewhere (`binaries.worker`) and
-      is left running; None: start one here. It must use as many threads per operation.
-      It has no authentication: use a trusted network.
     log_path: File for the started worker's output; None: kept only while it runs.
     optimize_graphs: Whether TensorFlow's Grappler optimizes a computation before its
       first call. That takes seconds, and makes each round faster: switch it off for a
@@ -58,27 +55,14 @@ def local(
     The open context.
 
   Raises:
-    ValueError: If an argument is out of range, or a worker elsewhere has settings that
-      give other numbers.
+    ValueError: If an argument is out of range.
     RuntimeError: If the worker does not start, or ends. It is a
       `worker_process.LostError`, in later calls too, if the worker has died or has not
       answered for too long.
-    ConnectionError: If nothing answers at the address.
   """
   concurrency = _checked(concurrency, intra_op_threads)
-  if worker_address is None:
-    worker = worker_process.Worker(concurrency, intra_op_threads, log_path)
-    return open_contexts.WorkerContext(worker.address, worker, optimize_graphs)
-  host, _, port = worker_address.rpartition(':')
-  if not host or not port.isdecimal():
-    raise ValueError(f"worker_address is '{worker_address}': it must be host:port")
-  opened = open_contexts.WorkerContext(worker_address, None, optimize_graphs)
-  try:
-    worker_settings.check(worker_address, intra_op_threads)
-  except BaseException:
-    opened.close()
-    raise
-  return opened
+  worker = worker_process.Worker(concurrency, intra_op_threads, log_path)
+  return open_contexts.WorkerContext(worker, optimize_graphs)
 
 
 def in_process(
@@ -129,49 +113,75 @@ def _checked(concurrency: int | None, intra_op_threads: int) -> int:
   return concurrency
 
 
-def hosts(
-  addresses: Sequence[str],
-  timeout: float = remote_hosts.TIMEOUT,
-  trusts_network: bool = False,
+def ray(
+  address: str | None = None,
+  actors: int | None = None,
+  cpus: int = 1,
+  gpus: float = 0.0,
   optimize_graphs: bool = True,
-) -> open_contexts.HostsContext:
-  """Makes workers on many machines TFF's default execution context.
+) -> open_contexts.InProcessContext:
+  """Makes this process, with actors of Ray, TFF's default execution context.
 
-  The result is a context manager; without `with`, call `close()`. Each TFF computation
-  called inside is executed by one of the hosts, and by another if that host dies,
-  freezes or answers with garbage. To share the clients of a round among all hosts, run
-  the process in parts::
-
-    with contexts.hosts(['a:1', 'b:1'], trusts_network=True):
-      process = partial_rounds.in_parts(processes.build(dcco.dcco(...), ...), 8)
-      state = process.initialize()
-      state, metrics = process.next(state, cohort)
-
-  The numbers equal those of the same process in as many parts in any other context, to
-  the bit if the processors are of one kind. They do not depend on which hosts there are
-  or on the order of their answers.
+  The result is a context manager; without `with`, call `close()`. The actors execute
+  the parts of rounds (`partial_rounds`), this process everything else. If an actor or
+  its machine dies, Ray repeats the part. The numbers equal those of the same process in
+  as many parts in `in_process`, to the bit if the processors are of one kind. They do
+  not depend on which machines or actors there are, or on who died. See `ray_parts`.
 
   Args:
-    addresses: 'host:port' of each worker; see `binaries.worker`. The workers are left
-      running.
-    timeout: Seconds after which a host that does not answer is given up. Hosts answer
-      while they compute, however long that takes.
-    trusts_network: Whether addresses of other machines are allowed: TFF's workers
-      execute what anyone sends them, and nothing is encrypted.
+    address: Address of a cluster, as `ray.init` takes it ('auto': the one of this
+      machine); None: Ray is started on this machine, and ends with this context.
+    actors: How many processes compute; None: one for each `cpus` cores of all machines,
+      or for each `gpus` GPUs.
+    cpus: Clients computed at the same time by an actor without a GPU.
+    gpus: GPUs of an actor, or a share of one; 0: it has none.
     optimize_graphs: See `local`.
 
   Returns:
     The open context.
 
   Raises:
-    ValueError: If an argument is out of range, an address is not allowed, or a host has
-      settings that give other numbers.
-    ConnectionError: If no host answers; later, from any call, if no host is left.
+    ValueError: If an argument is out of range, or Ray is not installed.
+    ConnectionError: If there is no such cluster.
   """
-  remote_hosts.check_addresses(addresses, trusts_network)
-  return open_contexts.HostsContext(
-    remote_hosts.Hosts(addresses, timeout, optimize_graphs)
-  )
+  checks.at_least(1, cpus=cpus)
+  checks.at_least(0, gpus=gpus)
+  if actors is not None:
+    checks.at_least(1, actors=actors)
+  check_ray(address)
+  # Only here: Ray is not everybody's.
+  from tff_ssl.execution import ray_parts
+
+  settings = ray_parts.Settings(cpus, gpus, optimize_graphs)
+  return ray_parts.RayContext(address, actors, settings)
+
+
+def check_ray(address: str | None) -> None:
+  """Refuses what Ray itself would try for minutes, and a Python without Ray.
+
+  Args:
+    address: See `ray`.
+
+  Raises:
+    ValueError: If Ray is not installed, or this is no address.
+    ConnectionError: If nothing answers there.
+  """
+  if importlib.util.find_spec('ray') is None:
+    raise ValueError(
+      "Ray is not installed; it must be, by `pip install 'ray==2.60.*'` "
+      '(docs/installing.md).'
+    )
+  if address in (None, 'auto'):
+    return
+  host, _, port = str(address).rpartition(':')
+  if not host or not port.isdecimal():
+    raise ValueError(
+      f'The address of Ray is {address!r}; it must be auto, or host:port.'
+    )
+  try:
+    socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+  except (OSError, OverflowError) as error:
+    raise ConnectionError(f'No Ray answers at {address}: {error}') from error
 
 
 def remove_default() -> None:

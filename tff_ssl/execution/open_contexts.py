@@ -20,7 +20,6 @@ from tff_ssl.computing import process_owner
 from tff_ssl.execution import executors
 from tff_ssl.execution import in_process
 from tff_ssl.execution import internals
-from tff_ssl.execution import remote_hosts
 from tff_ssl.execution import resources
 from tff_ssl.execution import worker_health
 from tff_ssl.execution import worker_process
@@ -56,11 +55,11 @@ class Context:
 
   @property
   def worker_pid(self) -> int | None:
-    """Process id of the worker; None if it runs elsewhere or there is none."""
+    """Process id of the worker; None if there is none."""
     return None
 
   def memory(self) -> collections.OrderedDict[str, float]:
-    """Returns the current resident MiB of `driver` and, if it is ours, `worker`."""
+    """Returns the current resident MiB of `driver` and, if there is one, `worker`."""
     return resources.memory(self._pids())
 
   def peak_memory(self) -> collections.OrderedDict[str, float]:
@@ -108,54 +107,26 @@ class InProcessContext(Context):
     self._in_process.close()
 
 
-class HostsContext(Context):
-  """A context of workers on many machines, which it leaves running."""
-
-  def __init__(self, hosts: remote_hosts.Hosts):
-    """Becomes TFF's default context."""
-    self._hosts = hosts
-    super().__init__(hosts.tff_context)
-
-  @property
-  def connected(self) -> list[str]:
-    """The addresses of the hosts that answer now."""
-    return self._hosts.connected
-
-  @property
-  def repeated(self) -> int:
-    """How many tasks had to be given out again so far."""
-    return self._hosts.repeated
-
-  def _end(self) -> None:
-    self._hosts.close()
-
-
 class WorkerContext(Context):
   """A context of a worker; see `contexts.local`."""
 
-  def __init__(
-    self,
-    address: str,
-    worker: worker_process.Worker | None,
-    optimize_graphs: bool = True,
-  ):
-    """Connects to the worker at `address` and becomes TFF's default context.
+  def __init__(self, worker: worker_process.Worker, optimize_graphs: bool = True):
+    """Connects to a worker and becomes TFF's default context.
 
     Args:
-      address: 'host:port'.
-      worker: The process behind the address, if it is ours to end.
+      worker: The worker, which ends with this context.
       optimize_graphs: See `contexts.local`.
 
     Raises:
-      worker.LostError: If our worker has ended; later, from any call, if the worker has
-        ended or has not answered for too long.
-      ConnectionError: If nothing answers.
+      worker.LostError: If the worker has ended; later, from any call, if it has ended
+        or has not answered for too long.
+      ConnectionError: If it does not answer at all.
     """
-    self.address = address
+    self.address = worker.address
     self._worker = worker
     self._lost = ''
     self._executors = executors.Executors(self._make_executor)
-    self._channel = grpc.insecure_channel(address, executors.CHANNEL_OPTIONS)
+    self._channel = grpc.insecure_channel(self.address, executors.CHANNEL_OPTIONS)
     self._stub = tff.framework.RemoteExecutorGrpcStub(_Channel(self._channel))
     self._watch: worker_health.Watch | None = None
     try:
@@ -167,25 +138,22 @@ class WorkerContext(Context):
       self._executors, executors.compiler(optimize_graphs)
     )
     super().__init__(_Guarded(built, self._check))
-    self._watch = worker_health.Watch(address, self._give_up)
+    self._watch = worker_health.Watch(self.address, self._give_up)
 
   @property
   def worker_pid(self) -> int | None:
-    """Process id of the worker; None if it runs elsewhere."""
-    return None if self._worker is None else self._worker.pid
+    """Process id of the worker."""
+    return self._worker.pid
 
   def _end(self) -> None:
     if self._watch is not None:
       self._watch.stop()
-    if self._worker is not None:
-      self._worker.stop()
-    elif not self._lost:
-      self._executors.close()
+    self._worker.stop()
     self._channel.close()
 
   def _pids(self) -> collections.OrderedDict[str, int]:
     pids = super()._pids()
-    if self._worker is not None and not self._closed:
+    if not self._closed:
       pids['worker'] = self._worker.pid
     return pids
 
@@ -197,13 +165,11 @@ class WorkerContext(Context):
 
   def _give_up(self, silent: float) -> None:
     """Ends calls that wait for an answer; called by the watching thread."""
-    whose = '' if self._worker is None else f', process {self._worker.pid},'
     self._lost = (
-      f'the TFF worker at {self.address}{whose} has not answered for {silent:.0f} s'
+      f'the TFF worker at {self.address}, process {self._worker.pid}, has not answered '
+      f'for {silent:.0f} s'
     )
-    if self._worker is None:
-      self._channel.close()
-    elif self._worker.is_alive():
+    if self._worker.is_alive():
       # The worker is stopped or hangs: its calls would never return.
       self._worker.stop()
     else:
@@ -214,12 +180,12 @@ class WorkerContext(Context):
     while not self._stub.is_ready:
       if self._lost:
         raise worker_process.LostError(self._lost)
-      if self._worker is not None and not self._worker.is_alive():
+      if not self._worker.is_alive():
         raise worker_process.LostError(self._worker.describe_death())
       if time.monotonic() > deadline:
-        log = '' if self._worker is None else f':\n{self._worker.log_tail()}'
         raise ConnectionError(
-          f'no TFF worker answers at {self.address} in {seconds:.0f} s{log}'
+          f'no TFF worker answers at {self.address} in {seconds:.0f} s:\n'
+          f'{self._worker.log_tail()}'
         )
       time.sleep(0.01)
 

@@ -119,6 +119,17 @@ def from_interpreter(value: Any, type_spec: tff.Type) -> Any:
   return value
 
 
+def contained(value: Any, type_spec: tff.Type, num_clients: int) -> Any:
+  """Returns a result in the containers of its type, from those of another process.
+
+  Args:
+    value: The result.
+    type_spec: The type, with containers.
+    num_clients: Number of clients of the call.
+  """
+  return from_interpreter(to_interpreter(value, type_spec, num_clients), type_spec)
+
+
 def _contained(names: list[str | None], elements: list[Any], container: Any) -> Any:
   """Returns elements in a Python container."""
   if not names or names[0] is None:

@@ -19,21 +19,18 @@ _EVERY, _PATIENCE = 1.0, 5.0
 _TIMES, _SILENT = 3, 15.0
 
 
-def answers(
-  channel: grpc.Channel, seconds: float, wait_for_ready: bool = False
-) -> bool:
+def answers(channel: grpc.Channel, seconds: float) -> bool:
   """Returns whether the worker behind a channel is alive.
 
   Args:
     channel: The connection to ask on.
     seconds: How long to wait for the answer.
-    wait_for_ready: Whether to wait for a worker that does not listen yet.
 
   Raises:
     ValueError: If the channel was closed.
   """
   try:
-    channel.unary_unary(_METHOD)(b'', timeout=seconds, wait_for_ready=wait_for_ready)
+    channel.unary_unary(_METHOD)(b'', timeout=seconds)
   except grpc.RpcError as error:
     return bool(error.code() == grpc.StatusCode.UNIMPLEMENTED)
   return True

@@ -3,11 +3,9 @@
 TensorFlow Federated starts the same binary by itself, lazily, and leaks it: the process
 survives its parent and keeps the parent's stdout open, so that pipes and CI jobs hang.
 Here the worker cannot outlive the process that started it, whatever ends that process.
-This module does not import TFF, which takes seconds and hundreds of megabytes:
-`binaries.worker` also runs it on a host.
+This module does not import TFF, which takes seconds.
 """
 
-from collections.abc import Callable
 import importlib.util
 import os
 import pathlib
@@ -19,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from typing import BinaryIO
 
 from tff_ssl.computing import process_owner
@@ -27,7 +24,6 @@ from tff_ssl.computing import process_owner
 _NAME = 'worker_binary'
 _STOP_SECONDS = 5.0
 _LOG_TAIL_BYTES = 2000
-_POLL_SECONDS = 0.05
 
 # Runs in a fresh interpreter which then becomes the worker: a `preexec_fn` would run
 # Python between fork and exec in a process full of TensorFlow's and gRPC's threads. The
@@ -53,26 +49,23 @@ class Worker:
     concurrency: int,
     intra_op_threads: int,
     log_path: str | os.PathLike[str] | None = None,
-    port: int = 0,
   ):
-    """Starts the worker; it listens a moment later (`wait_until_it_listens`).
+    """Starts the worker; it listens a moment later, on a free port.
 
     Args:
       concurrency: Computations (clients) executed at the same time.
       intra_op_threads: Threads that one TensorFlow operation may use.
       log_path: File that receives the worker's output; None: an unnamed one.
-      port: The worker listens on it, on all addresses of the machine; 0: a free port.
 
     Raises:
       RuntimeError: If TFF's installation has no worker binary, or it cannot start.
-      OSError: If the port is taken.
     """
     self._owner = process_owner.Owner()
     self._log_path = log_path
     self._log = _open_log(log_path)
     # A bound socket that does not listen keeps the port from being given to anybody
     # else. gRPC servers set SO_REUSEPORT, so the worker can still listen on it.
-    self._reservation = _reserve_port(port)
+    self._reservation = _reserve_port()
     port = self._reservation.getsockname()[1]
     self.address = f'localhost:{port}'
     self._command = [
@@ -115,22 +108,6 @@ class Worker:
       return
     started.put(process)
     process.wait()
-
-  def wait_until_it_listens(self, stopped: Callable[[], bool] = bool) -> bool:
-    """Waits, and returns whether it listens: False if it ended or `stopped` was true.
-
-    Args:
-      stopped: Called now and then; True ends the waiting. The default never does.
-    """
-    port = int(self.address.rpartition(':')[2])
-    while self.is_alive() and not stopped():
-      try:
-        socket.create_connection(('localhost', port), _POLL_SECONDS).close()
-      except OSError:
-        time.sleep(_POLL_SECONDS)
-      else:
-        return True
-    return False
 
   def is_alive(self) -> bool:
     """Returns whether the process is running."""
@@ -199,19 +176,10 @@ def binary() -> pathlib.Path:
   return pathlib.Path(on_path)
 
 
-def _reserve_port(port: int) -> socket.socket:
-  if port:
-    # With SO_REUSEPORT a taken port is shared, and each worker gets every other
-    # connection. With SO_REUSEADDR it is refused, but only while somebody listens.
-    with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
-      probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-      try:
-        probe.bind(('', port))
-      except OSError as error:
-        raise OSError(f'port {port} cannot be used: {error.strerror}') from error
+def _reserve_port() -> socket.socket:
   reservation = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
   reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-  reservation.bind(('', port))
+  reservation.bind(('', 0))
   return reservation
 
 

@@ -1,12 +1,14 @@
 """Rounds in parts of the cohort: partial sums, which are added up and then received.
 
-For several hosts: each host computes the sums of its part of a round's clients. The
-sums of all parts, in an order that the caller chooses, make the round. A lost part can
-be computed again by itself: it needs only the server's state and the part's clients.
+For several machines: each computes the sums of its part of a round's clients. The sums
+of all parts, in an order that the caller chooses, make the round. A lost part can be
+computed again by itself: it needs only what was broadcast and the part's clients.
 
     parts = build_parts(processes.build(dcco.dcco(...), element_spec).graph)
+    known = collections.OrderedDict()
     for exchange in parts.exchanges.values():
-      sums = [exchange.partial(state, data).sums for data in parts_of_the_cohort]
+      known.update(exchange.broadcast(state))
+      sums = [exchange.partial(known, data).sums for data in parts_of_the_cohort]
       state, metrics = exchange.receive(state, sums)
 
 `execution.partial_rounds` runs whole rounds of any process in this way.
@@ -44,11 +46,15 @@ class ExchangeParts(NamedTuple):
   """One exchange in parts.
 
   Attributes:
-    partial: (state@SERVER, [client states@CLIENTS,] data@CLIENTS) -> `Partial`.
+    broadcast: state@SERVER -> values@SERVER by name, which clients learn in this
+      exchange.
+    partial: (values@SERVER, [client states@CLIENTS,] data@CLIENTS) -> `Partial`. The
+      values are those of this exchange and of all earlier ones of the round.
     receive: (state@SERVER, sums@CLIENTS) -> (state, metrics)@SERVER: takes the sums of
       one part or of several, each as the value of one client.
   """
 
+  broadcast: tff.Computation
   partial: tff.Computation
   receive: tff.Computation
 
@@ -96,11 +102,10 @@ def build_parts(graph: phase_graph.Graph) -> Parts:
 
   Raises:
     ValueError: If the aggregation must act on each client, as secure sums do, because
-      only sums arrive here; or if the server trains between two exchanges.
+      only sums arrive here.
   """
   aggregation = graph.aggregation
   of_packs = _packs_of(aggregation)
-  _check_order(graph.algorithm)
   # Parts are combined as packs of clients are.
   of_parts = of_packs.aggregation
   # Inside a pack each client has been clipped.
@@ -134,19 +139,6 @@ def build_parts(graph: phase_graph.Graph) -> Parts:
   )
 
 
-def _check_order(algorithm: phases.Algorithm) -> None:
-  """Raises ValueError if the server trains between two exchanges.
-
-  The second broadcasts again what the first has broadcast, which must not have changed.
-  """
-  places = [k for k, p in enumerate(algorithm.phases) if p in algorithm.exchanges]
-  if places and places[-1] - places[0] >= len(places):
-    raise ValueError(
-      'The server trains between two exchanges of a round; for rounds in parts it '
-      'must train before the first or after the last.'
-    )
-
-
 def _build_at_server(
   graph: phase_graph.Graph, phase: phases.AtServer
 ) -> tff.Computation:
@@ -174,9 +166,16 @@ def _build(
 ) -> ExchangeParts:
   step = graph.steps[name]
   to_sums = _build_to_sums(step, clip_norms)
+  known_type = tff.FederatedType(
+    tff.types.to_type(collections.OrderedDict(step.known_types)), tff.SERVER
+  )
 
-  def partial_sums(state, states, data):
-    known = single.broadcast(graph, name, state)
+  @tff.federated_computation(received.state_type)
+  def broadcast(state):
+    return step.shared(received.server_state(state))
+
+  def partial_sums(values, states, data):
+    known = {name: tff.federated_broadcast(values[name]) for name in step.known_types}
     sent, states = step.on_clients(known, states, graph.read(data))
     sums = tff.federated_sum(tff.federated_map(to_sums, sent))
     return Partial(sums, states)
@@ -184,18 +183,18 @@ def _build(
   data_type = tff.FederatedType(graph.cohort.data_type, tff.CLIENTS)
   if step.states_type is None:
 
-    @tff.federated_computation(received.state_type, data_type)
-    def partial(state, data):
+    @tff.federated_computation(known_type, data_type)
+    def partial(values, data):
       nothing = tff.federated_value((), tff.SERVER)
-      return partial_sums(state, None, data)._replace(client_states=nothing)
+      return partial_sums(values, None, data)._replace(client_states=nothing)
   else:
     states_type = tff.FederatedType(step.states_type, tff.CLIENTS)
 
-    @tff.federated_computation(received.state_type, states_type, data_type)
-    def partial(state, states, data):
-      return partial_sums(state, states, data)
+    @tff.federated_computation(known_type, states_type, data_type)
+    def partial(values, states, data):
+      return partial_sums(values, states, data)
 
-  return ExchangeParts(partial, _build_receive(received, name, to_sums))
+  return ExchangeParts(broadcast, partial, _build_receive(received, name, to_sums))
 
 
 def _build_to_sums(step, clip_norms: Mapping[str, float]) -> tff.Computation:

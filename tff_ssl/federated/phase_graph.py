@@ -2,7 +2,7 @@
 
 Each exchange of a `Graph` is a `steps.Step`; their types follow from one another.
 `processes` makes whole rounds of a graph, `single` one computation per phase, `parts`
-what several hosts compute.
+what several machines compute.
 """
 
 import collections

@@ -16,7 +16,7 @@ functions are pure functions of tensors; nothing here uses TFF. FedAvg, complete
 
 Three modules make TFF computations of an algorithm. `processes` makes one that runs
 whole rounds; `single`, one deployable computation per phase; `parts`, what several
-hosts compute. They take care of seeds, the number of the round, discarded clients,
+machines compute. They take care of seeds, the number of the round, discarded clients,
 counts, bytes and packs.
 """
 

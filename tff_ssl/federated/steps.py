@@ -154,6 +154,7 @@ class Step:
   Attributes:
     exchange: What is built.
     broadcast_types: Type of each value that this exchange broadcasts, by name.
+    known_types: Type of each value that clients know in it, with those of earlier ones.
     sent_type: Type of what one value of clients sends.
     states_type: Type of the states of one value of clients; None if they keep none.
     client_state_type: Type of the state of one client, as above.
@@ -193,7 +194,7 @@ class Step:
     self.broadcast_types: Mapping[str, tff.Type] = collections.OrderedDict(
       tff.structure.iter_elements(self._share.type_signature.result)
     )
-    self._known = self._known_types(earlier)
+    self.known_types = self._types_known(earlier)
     self._build_client(cohort, is_last)
     through = cohort.aggregation
     self.aggregators: Mapping[str, Any] = collections.OrderedDict(
@@ -217,9 +218,13 @@ class Step:
     sizes = sizes_of([*earlier.values(), self], rebroadcasts)
     self._receive = self._build_receive(sizes)
 
+  def shared(self, current: tff.Value) -> tff.Value:
+    """Returns the values that the exchange broadcasts, at the server."""
+    return tff.federated_map(self._share, current)
+
   def broadcast(self, current: tff.Value, known: dict[str, tff.Value]) -> None:
     """Broadcasts the exchange's values, and adds them to what clients know."""
-    shared = tff.federated_map(self._share, current)
+    shared = self.shared(current)
     for name in self.broadcast_types:
       known[name] = tff.federated_broadcast(shared[name])
 
@@ -269,7 +274,7 @@ class Step:
     """Returns `state` and `metrics` after the exchange, from what was combined."""
     return tff.federated_map(self._receive, (current, results))
 
-  def _known_types(self, earlier: 'Mapping[str, Step]') -> dict[str, tff.Type]:
+  def _types_known(self, earlier: 'Mapping[str, Step]') -> dict[str, tff.Type]:
     """Returns the types of all that clients know in this exchange."""
     known: dict[str, tff.Type] = {}
     for step in earlier.values():
@@ -282,7 +287,7 @@ class Step:
     return {**known, **self.broadcast_types}
 
   def _build_client(self, cohort: Cohort, is_last: bool) -> None:
-    shared_type = tff.types.to_type(collections.OrderedDict(self._known))
+    shared_type = tff.types.to_type(collections.OrderedDict(self.known_types))
     function, noised = self.exchange.client, cohort.aggregation.noised
     spec = client_functions.ExchangeSpec(
       self.exchange.sent, is_last, noised, measures=not noised

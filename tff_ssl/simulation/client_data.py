@@ -69,6 +69,8 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     if label is not None:
       self._arrays[_LABEL] = label
     self._partition = flat.flatten_checked(partition, len(example_id))
+    # The fields of `with_field` and `numbered`.
+    self._added: tuple[str, ...] = ()
 
   @property
   def client_ids(self) -> list[str]:
@@ -131,10 +133,23 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     positions = np.asarray(positions)
     flat.check_positions('positions', positions, len(self._arrays[_EXAMPLE_ID]))
     # An empty list makes an array of floats.
-    rows = positions.astype(np.int64, copy=False)
+    return rows_of(self._arrays, positions.astype(np.int64, copy=False))
+
+  @property
+  def held(self) -> collections.OrderedDict[str, np.ndarray]:
+    """The arrays [N, ...] by field, without those of `added`."""
     return collections.OrderedDict(
-      (name, np.ascontiguousarray(array[rows])) for name, array in self._arrays.items()
+      (name, own) for name, own in self._arrays.items() if name not in self._added
     )
+
+  def added(self, positions: np.ndarray) -> collections.OrderedDict[str, np.ndarray]:
+    """Returns the numbers that `with_field` and `numbered` have added, of examples.
+
+    Args:
+      positions: int64 [n], into the arrays.
+    """
+    own = {name: self._arrays[name] for name in self._added}
+    return rows_of(own, positions)
 
   def with_field(self, name: str, values: Mapping[str, int]) -> 'ArrayClientData':
     """Returns client data whose examples also hold a number of their client.
@@ -158,6 +173,7 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     changed = copy.copy(self)
     changed._arrays = collections.OrderedDict(self._arrays)
     changed._arrays[name] = numbers
+    changed._added = (*self._added, name)
     return changed
 
   def numbered(self, name: str) -> 'ArrayClientData':
@@ -221,6 +237,20 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
       )
 
     return dataset_fn
+
+
+def rows_of(
+  arrays: Mapping[str, np.ndarray], positions: np.ndarray
+) -> collections.OrderedDict[str, np.ndarray]:
+  """Returns rows of arrays, as contiguous copies.
+
+  Args:
+    arrays: By field, [N, ...] each.
+    positions: int64 [n].
+  """
+  return collections.OrderedDict(
+    (name, np.ascontiguousarray(array[positions])) for name, array in arrays.items()
+  )
 
 
 def cohort(

@@ -37,6 +37,7 @@ class Grouped:
     groups: int,
     seed: int,
     num_packs: int | None = None,
+    as_rows: bool = False,
   ):
     """Initializes; each call deals the clients of a round to groups.
 
@@ -47,6 +48,7 @@ class Grouped:
       seed: For dealing clients into groups; not negative.
       num_packs: TFF values of a round, at least one for each group; None: as many as
         cores this process may use; 0: one for each client.
+      as_rows: See `simulated_clients.Clients`.
     """
     if num_packs is None:
       num_packs = sessions.cores()
@@ -54,10 +56,11 @@ class Grouped:
     self._cohorts = cohorts
     self._groups = groups
     self._seed = seed
+    self._as_rows = as_rows
     self._packs_of_group = math.ceil(num_packs / groups)
     self.element_spec: Any = self._clients({}).element_spec
 
-  def __call__(self, round: int) -> list[tf.data.Dataset]:
+  def __call__(self, round: int) -> list[simulated_clients.Value]:
     """Returns the data of a round; a function of the round and the seed alone.
 
     Args:
@@ -89,7 +92,9 @@ class Grouped:
 
   def _clients(self, groups: Mapping[str, int]) -> simulated_clients.Clients:
     return simulated_clients.Clients(
-      self._data.with_field(grouping.GROUP, groups), num_packs=self._packs_of_group
+      self._data.with_field(grouping.GROUP, groups),
+      num_packs=self._packs_of_group,
+      as_rows=self._as_rows,
     )
 
 
@@ -121,7 +126,7 @@ class ServerDataRounds:
     """Returns the initial state."""
     return self._process.initialize()
 
-  def next(self, state: Any, cohort: list[tf.data.Dataset] | None) -> Any:
+  def next(self, state: Any, cohort: list[simulated_clients.Value] | None) -> Any:
     """Runs one round.
 
     Args:

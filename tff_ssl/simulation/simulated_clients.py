@@ -14,7 +14,7 @@ clients: rounds of small clients are then several times cheaper (see
 import collections
 from collections.abc import Callable, Iterable, Mapping, Sequence
 import functools
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from absl import logging
 import numpy as np
@@ -32,6 +32,35 @@ from tff_ssl.simulation import client_data
 from tff_ssl.simulation import spilled_examples
 
 
+class Rows(NamedTuple):
+  """The examples of one value of clients, as rows of arrays that another machine has.
+
+  Attributes:
+    positions: int64 [n], the rows.
+    added: Fields that those arrays lack, by name, [n] each.
+    sizes: Examples of each client of a pack; None: it is one client, not a pack.
+  """
+
+  positions: np.ndarray
+  added: Mapping[str, np.ndarray]
+  sizes: Sequence[int] | None
+
+  def dataset(self, arrays: Mapping[str, np.ndarray]) -> tf.data.Dataset:
+    """Returns the value.
+
+    Args:
+      arrays: `client_data.ArrayClientData.held` of all clients.
+    """
+    examples = client_data.rows_of(arrays, self.positions)
+    examples.update(self.added)
+    if self.sizes is None:
+      return spilled_examples.slices(examples)
+    return _pack(examples, self.sizes)
+
+
+Value: TypeAlias = tf.data.Dataset | Rows
+
+
 class CohortData(NamedTuple):
   """The clients of a round.
 
@@ -41,7 +70,7 @@ class CohortData(NamedTuple):
   """
 
   members: list[list[str]]
-  data: list[tf.data.Dataset]
+  data: list[Value]
 
 
 class Clients:
@@ -52,6 +81,7 @@ class Clients:
     data: tff.simulation.datasets.ClientData,
     aggregation: aggregations.Aggregation | None = None,
     num_packs: int | None = None,
+    as_rows: bool = False,
   ):
     """Chooses between packs and separate clients; logs where packs are not possible.
 
@@ -62,11 +92,19 @@ class Clients:
       num_packs: TFF values of a round; None: as many as cores this process may use; 0:
         one for each client. Sums are taken pack by pack, so that another number of
         packs rounds differently.
+      as_rows: Whether values are `Rows`, for machines that have the arrays
+        (`contexts.ray`); `data` must then be a `client_data.ArrayClientData`.
 
     Raises:
       ValueError: If `num_packs` is negative, or not 0 though packs are not possible;
-        if elements are not single examples, or `aggregation` is not one.
+        if elements are not single examples, or `aggregation` is not one; if there are
+        no arrays that values could be rows of.
     """
+    if as_rows and not isinstance(data, client_data.ArrayClientData):
+      raise ValueError(
+        f'data is a {type(data).__name__}; it must be an ArrayClientData if values are '
+        'rows of its arrays.'
+      )
     aggregation = phases.checked(aggregation)
     clients_lib.check_element(data.element_type_structure)
     if num_packs and aggregation.packs is None:
@@ -85,6 +123,7 @@ class Clients:
       num_packs = 0
     self._data = data
     self._num_packs = num_packs
+    self._as_rows = as_rows
     spec = data.element_type_structure
     self._bytes_per_example = sum(
       np.prod(field.shape.as_list(), dtype=np.int64) * field.dtype.size
@@ -95,7 +134,7 @@ class Clients:
       singles = np.count_nonzero(data.sizes == 1)
     self.element_spec: Any = packs.PackSpec(spec, singles) if num_packs else spec
 
-  def cohort(self, client_ids: Iterable[str]) -> list[tf.data.Dataset]:
+  def cohort(self, client_ids: Iterable[str]) -> list[Value]:
     """Returns the data of a round.
 
     Sums are taken in the sorted order of the ids. One fixed order for each set of
@@ -128,22 +167,25 @@ class Clients:
     if not self._num_packs:
       return CohortData([[name] for name in ids], [self._alone(name) for name in ids])
     if isinstance(self._data, client_data.ArrayClientData):
-      sizes, take = _of_arrays(self._data, ids)
+      sizes, make = self._of_arrays(self._data, ids)
     else:
-      sizes, take = _of_datasets(self._data, ids)
+      sizes, make = _of_datasets(self._data, ids)
     dealt = packs.deal(
       sizes, self._num_packs, self._bytes_per_example, bytes_per_client
     )
     return CohortData(
       [[ids[k] for k in pack] for pack in dealt],
-      [_pack(take(pack), [sizes[k] for k in pack]) for pack in dealt],
+      [make(pack) for pack in dealt],
     )
 
-  def empty_cohort(self) -> list[tf.data.Dataset]:
+  def empty_cohort(self) -> list[Value]:
     """Returns the data of a round without clients, which Poisson sampling may draw.
 
     It is the data of one client without examples because TFF needs a value.
     """
+    if isinstance(self._data, client_data.ArrayClientData):
+      sizes = [0] if self._num_packs else None
+      return [self._value(self._data, np.zeros([0], np.int64), sizes)]
     spec = self._data.element_type_structure
     examples = tf.nest.map_structure(
       lambda field: np.zeros([0, *field.shape], field.dtype.as_numpy_dtype), spec
@@ -169,48 +211,59 @@ class Clients:
     is_array = isinstance(self._data, client_data.ArrayClientData)
     return ids_lib.in_order(self._data.ids if is_array else self._data.client_ids)
 
-  def _alone(self, client_id: str) -> tf.data.Dataset:
-    """Returns a client's data set, in files if it is too large to be sent."""
+  def _alone(self, client_id: str) -> Value:
+    """Returns a client's data."""
     if isinstance(self._data, client_data.ArrayClientData):
-      positions = self._data.positions(client_id)
-      if len(positions) * self._bytes_per_example > packs.MAX_BYTES:
-        return spilled_examples.dataset(self._data.examples(positions)).unbatch()
+      return self._value(self._data, self._data.positions(client_id), None)
     return self._data.create_tf_dataset_for_client(client_id)
 
+  def _of_arrays(
+    self, data: client_data.ArrayClientData, ids: Sequence[str]
+  ) -> tuple[list[int], '_Make']:
+    """Returns the clients' sizes, and a function that makes a pack of some."""
+    positions = [data.positions(client_id) for client_id in ids]
+    sizes = [len(of_client) for of_client in positions]
 
-# Takes the examples of some clients, given by position, one client after another.
-_Take = Callable[[Sequence[int]], Mapping[str, np.ndarray]]
+    def make(members: Sequence[int]) -> Value:
+      taken = np.concatenate([positions[k] for k in members])
+      return self._value(data, taken, [sizes[k] for k in members])
+
+    return sizes, make
+
+  def _value(
+    self,
+    data: client_data.ArrayClientData,
+    positions: np.ndarray,
+    sizes: Sequence[int] | None,
+  ) -> Value:
+    rows = Rows(positions, data.added(positions), sizes)
+    return rows if self._as_rows else rows.dataset(data.held)
 
 
-def _of_arrays(
-  data: client_data.ArrayClientData, ids: Sequence[str]
-) -> tuple[list[int], _Take]:
-  """Returns the clients' sizes, and a function that takes their examples."""
-  positions = [data.positions(client_id) for client_id in ids]
-
-  def take(members: Sequence[int]) -> Mapping[str, np.ndarray]:
-    return data.examples(np.concatenate([positions[k] for k in members]))
-
-  return [len(of_client) for of_client in positions], take
+# Makes a pack of some clients, given by their places in the cohort.
+_Make = Callable[[Sequence[int]], Value]
 
 
 def _of_datasets(
   data: tff.simulation.datasets.ClientData, ids: Sequence[str]
-) -> tuple[list[int], _Take]:
-  """Does the same as `_of_arrays`, for client data that must be read to be counted."""
+) -> tuple[list[int], _Make]:
+  """Does the same as `Clients._of_arrays`, for client data that must be read."""
   examples = [
     clients_lib.all_examples(data.create_tf_dataset_for_client(client_id))
     for client_id in ids
   ]
   _check_ids(np.concatenate([own['example_id'] for own in examples]))
 
-  def take(members: Sequence[int]) -> Mapping[str, np.ndarray]:
-    return collections.OrderedDict(
+  sizes = [int(of_client['example_id'].shape[0]) for of_client in examples]
+
+  def make(members: Sequence[int]) -> Value:
+    taken = collections.OrderedDict(
       (name, np.concatenate([examples[k][name] for k in members]))
       for name in examples[0]
     )
+    return _pack(taken, [sizes[k] for k in members])
 
-  return [int(of_client['example_id'].shape[0]) for of_client in examples], take
+  return sizes, make
 
 
 def _check_ids(example_id: np.ndarray) -> None:
@@ -223,7 +276,7 @@ def _check_ids(example_id: np.ndarray) -> None:
     )
 
 
-def _pack(examples: Mapping[str, np.ndarray], sizes: list[int]) -> tf.data.Dataset:
+def _pack(examples: Mapping[str, np.ndarray], sizes: Sequence[int]) -> tf.data.Dataset:
   """Returns a pack's data set, in files if it is too large to be sent."""
   content = packs.content(examples, sizes)
   if spilled_examples.is_too_large(content):
