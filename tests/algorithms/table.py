@@ -185,12 +185,16 @@ TABLE = collections.OrderedDict(
     numbered.POPULATION,
     collects=1,
   ),
-  ssd=_row(
+  ssd=Row(
+    ssd.ssd,
     # The model's features and projections differ in size.
-    functools.partial(ssd.ssd, distillation_weight=0.0),
-    uniformity.UniformityObjective(harness.model()),
-    _EPOCHS,
-    numbered.POPULATION,
+    lambda optimizer: ssd.ssd(
+      uniformity.UniformityObjective(harness.model()),
+      optimizer,
+      _EPOCHS,
+      numbered.POPULATION,
+      distillation_weight=0.0,
+    ),
   ),
   decentralized=Row(
     decentralized.decentralized,
