@@ -19,17 +19,6 @@ def test_every_row_is_a_permutation():
   assert len(np.unique(order, axis=0)) == 20
 
 
-def test_an_order_is_the_same_in_any_batch_and_another_in_the_next_round():
-  order = _order([5, 2**40, 11])
-  np.testing.assert_array_equal(_order([11]), order[2:])
-  np.testing.assert_array_equal(tf.function(_graph_order)(), order[::-1])
-  assert not np.array_equal(_order([11], tf.constant([1, 3])), order[2:])
-
-
-def _graph_order():
-  return masking.random_order(_SEED, tf.constant([11, 2**40, 5], tf.int64), 16)
-
-
 def test_it_is_drawn_apart_from_the_views():
   ids = tf.range(50, dtype=tf.int64)
   views = np.argsort(randomness.uniforms(_SEED, ids, 16).numpy(), axis=1)
@@ -42,7 +31,3 @@ def test_every_patch_is_as_often_among_the_first():
   first = tf.function(masking.random_order)(_SEED, ids, 8).numpy()[:, :2]
   shares = np.bincount(first.ravel(), minlength=8) / 4000
   np.testing.assert_allclose(shares, 0.25, atol=0.03)
-
-
-def test_empty_batches_have_empty_orders():
-  assert _order([]).shape == (0, 16)

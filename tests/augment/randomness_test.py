@@ -15,13 +15,6 @@ def _ids(*ids: int) -> tf.Tensor:
   return tf.constant(ids, tf.int64)
 
 
-def test_draws_of_an_example_do_not_depend_on_its_batch():
-  batch = randomness.uniforms(_SEED, _ids(5, 2**40, 11, 0), 6).numpy()
-  np.testing.assert_array_equal(randomness.uniforms(_SEED, _ids(11), 6), batch[2:3])
-  reordered = randomness.uniforms(_SEED, _ids(0, 5, 11, 2**40), 6)
-  np.testing.assert_array_equal(reordered, batch[[3, 0, 2, 1]])
-
-
 def test_equal_ids_draw_equal_numbers():
   draws = randomness.uniforms(_SEED, _ids(4, 4), 3).numpy()
   np.testing.assert_array_equal(draws[0], draws[1])
@@ -62,17 +55,6 @@ def test_draws_are_uniform():
   # Neither the ids nor the columns are correlated: std of each entry is 1 / 20.
   columns = np.corrcoef(draws, rowvar=False) - np.eye(25)
   assert np.abs(columns).max() < 0.25
-
-
-@pytest.mark.parametrize('n', [0, 1, 3])
-def test_traces_with_unknown_n(n):
-  signature = [tf.TensorSpec([2], tf.int32), tf.TensorSpec([None], tf.int64)]
-  draw = tf.function(
-    lambda seed, ids: randomness.uniforms(seed, ids, 4), input_signature=signature
-  )
-  ids = tf.range(n, dtype=tf.int64)
-  np.testing.assert_array_equal(draw(_SEED, ids), randomness.uniforms(_SEED, ids, 4))
-  assert draw(_SEED, ids).shape == [n, 4]
 
 
 @pytest.mark.parametrize(
