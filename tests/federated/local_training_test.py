@@ -30,32 +30,47 @@ def _orders_that_give(result, start, examples, batch_size):
   ]
 
 
-def test_one_step_on_all():
-  examples = linear_model.examples(5)
-  w, metrics = linear_model.train(local_training.LocalPlan(), examples)
-  expected, loss = linear_model.numpy_epoch(linear_model.START, examples, range(5), 5)
-  np.testing.assert_allclose(w, expected, rtol=1e-12)
-  assert metrics['loss'] == pytest.approx(loss, rel=1e-12)
-  assert metrics['target'] == pytest.approx(examples['y'].mean(), rel=1e-12)
-
-
-@pytest.mark.parametrize('batch_size', [None, 1, 2])
-def test_one_example_is_learnt_from(batch_size):
-  examples = linear_model.examples(1)
-  w, _ = linear_model.train(local_training.LocalPlan(batch_size=batch_size), examples)
-  expected, _ = linear_model.numpy_epoch(linear_model.START, examples, range(1), 1)
-  np.testing.assert_allclose(w, expected, rtol=1e-12)
-
-
-def test_epochs_of_one_batch():
-  examples = linear_model.examples(5)
-  w, metrics = linear_model.train(local_training.LocalPlan(epochs=3), examples)
-  expected, losses = linear_model.START, []
-  for _ in range(3):
-    expected, loss = linear_model.numpy_epoch(expected, examples, range(5), 5)
+def _whole_batches(examples, epochs, momentum=0.0, proximal=0.0, anchor=None):
+  """Returns the weights, the mean loss and the velocity after steps on all examples."""
+  w, velocity, losses = linear_model.START, 0.0, []
+  anchor = linear_model.START if anchor is None else anchor
+  for _ in range(epochs):
+    plain, loss = linear_model.numpy_epoch(w, examples, range(len(examples['y'])), 99)
+    gradient = (w - plain) / linear_model.RATE + proximal * (w - anchor)
+    velocity = momentum * velocity + gradient
+    w = w - linear_model.RATE * velocity
     losses.append(loss)
-  np.testing.assert_allclose(w, expected, rtol=1e-12)
-  assert metrics['loss'] == pytest.approx(np.mean(losses), rel=1e-12)
+  return w, np.mean(losses), velocity
+
+
+@pytest.mark.parametrize(
+  ('n', 'epochs', 'batch_size'),
+  [
+    (5, 1, None),
+    (5, 3, None),
+    (1, 1, None),
+    (1, 1, 1),
+    (1, 1, 2),
+    (4, 1, 4),
+    (4, 1, 7),
+  ],
+)
+@pytest.mark.parametrize(
+  ('momentum', 'proximal'), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.7), (0.5, 0.7)]
+)
+def test_a_batch_of_everything_is_one_step(n, epochs, batch_size, momentum, proximal):
+  """Momentum lives for the whole training; the start is what a term pulls towards."""
+  examples = linear_model.examples(n)
+  optimizer = local.LocalOptimizer(momentum=momentum)
+  plan = local_training.LocalPlan(
+    epochs, batch_size, optimizer=optimizer, proximal_weight=proximal
+  )
+  w, metrics = linear_model.train(plan, examples)
+  expected, loss, _ = _whole_batches(examples, epochs, momentum, proximal)
+  # The term's weight is a float32.
+  np.testing.assert_allclose(w, expected, rtol=1e-7 if proximal else 1e-12)
+  assert metrics['loss'] == pytest.approx(loss, rel=1e-7 if proximal else 1e-12)
+  assert metrics['target'] == pytest.approx(examples['y'].mean(), rel=1e-12)
 
 
 @pytest.mark.parametrize('batch_size', [1, 2, 3])
@@ -133,20 +148,6 @@ def test_moments_are_those_of_the_weights_that_training_begins_with(plan):
   assert (metrics['place'] == pytest.approx(start, rel=1e-9)) == (not plan)
 
 
-def test_momentum_lives_for_the_whole_training():
-  examples = linear_model.examples(4)
-  momentum = local.LocalOptimizer(momentum=0.5)
-  w, _ = linear_model.train(
-    local_training.LocalPlan(epochs=3, optimizer=momentum), examples
-  )
-  expected, velocity = linear_model.START, 0.0
-  for _ in range(3):
-    error = examples['x'] @ expected - examples['y']
-    velocity = 0.5 * velocity + examples['x'].T @ error / 4
-    expected = expected - linear_model.RATE * velocity
-  np.testing.assert_allclose(w, expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize(
   'plan',
   [
@@ -163,57 +164,28 @@ def test_without_examples_nothing_moves(plan):
   assert metrics == {'loss': 0.0, 'target': 0.0}
 
 
-@pytest.mark.parametrize(
-  'batch_size', [4, 7, None], ids=['exact', 'larger than the client', 'all']
-)
-def test_a_batch_of_everything_is_one_step(batch_size):
-  examples = linear_model.examples(4)
-  w, _ = linear_model.train(local_training.LocalPlan(batch_size=batch_size), examples)
-  expected, _ = linear_model.numpy_epoch(linear_model.START, examples, range(4), 4)
-  np.testing.assert_allclose(w, expected, rtol=1e-12)
-
-
-def test_an_optimizer_s_state_can_go_on():
+def test_the_optimizer_s_state_and_the_anchor_can_be_given():
   """Two calls with the state handed on are momentum over two steps."""
-  examples = linear_model.examples(5)
-  plan = local_training.LocalPlan(optimizer=local.LocalOptimizer(momentum=0.5))
-  objective = linear_model.LinearObjective()
-  params, optimizer = objective.init(linear_model.SEED, tf.float64), None
+  examples, anchor = linear_model.examples(5), np.array([2.0, 3.0])
+  plan = local_training.LocalPlan(
+    optimizer=local.LocalOptimizer(momentum=0.5), proximal_weight=0.5
+  )
+  params, optimizer = {'w': tf.constant(linear_model.START)}, None
   for _ in range(2):
     trained = local_training.train(
-      objective,
+      linear_model.LinearObjective(),
       plan,
       params,
       tf.nest.map_structure(tf.constant, examples),
       linear_model.SEED,
       linear_model.RATE,
       optimizer=optimizer,
+      anchor={'w': tf.constant(anchor)},
     )
     params, optimizer = trained.params, trained.optimizer
-  w, velocity = linear_model.START, 0.0
-  for _ in range(2):
-    gradient = (w - linear_model.numpy_epoch(w, examples, range(5), 5)[0]) * 8
-    velocity = 0.5 * velocity + gradient
-    w = w - velocity / 8
+  w, _, velocity = _whole_batches(examples, 2, 0.5, 0.5, anchor)
   np.testing.assert_allclose(params['w'], w, rtol=1e-12)
   np.testing.assert_allclose(optimizer['velocity']['w'], velocity, rtol=1e-12)
-
-
-def test_the_proximal_term_holds_to_the_anchor():
-  """One step from `START`, where without an anchor the term is 0."""
-  examples, anchor = linear_model.examples(5), np.array([2.0, 3.0])
-  trained = local_training.train(
-    linear_model.LinearObjective(),
-    local_training.LocalPlan(proximal_weight=0.5),
-    {'w': tf.constant(linear_model.START)},
-    {name: tf.constant(value) for name, value in examples.items()},
-    linear_model.SEED,
-    linear_model.RATE,
-    anchor={'w': tf.constant(anchor)},
-  )
-  plain, _ = linear_model.numpy_epoch(linear_model.START, examples, range(5), 5)
-  expected = plain - linear_model.RATE * 0.5 * (linear_model.START - anchor)
-  np.testing.assert_allclose(trained.params['w'], expected, rtol=1e-12)
 
 
 class _BatchNorm(linear_model.LinearObjective):
@@ -286,3 +258,84 @@ def test_each_epoch_leaves_out_others():
     missing.append(found)
     start = after
   assert len(set(missing)) > 1
+
+
+@pytest.mark.parametrize('accumulate', [2, 3, 8])
+def test_accumulated_gradients_are_the_large_batch(accumulate):
+  """Seven examples in batches of two: the last step of an epoch has fewer."""
+  examples = linear_model.examples(7)
+  plan = local_training.LocalPlan(2, batch_size=2, accumulate=accumulate)
+  w, metrics = linear_model.train(plan, examples)
+  large = local_training.LocalPlan(2, batch_size=2 * accumulate)
+  expected, expected_metrics = linear_model.train(large, examples)
+  np.testing.assert_allclose(w, expected, rtol=1e-12)
+  # A large batch's loss is that at its beginning, as the small ones' are.
+  assert metrics == pytest.approx(expected_metrics, rel=1e-9)
+
+
+class _Following(linear_model.LinearObjective):
+  """With a state that follows the weights, and counts examples and steps."""
+
+  def init_state(self, params):
+    return collections.OrderedDict(
+      target=params['w'], seen=tf.constant(0), steps=tf.constant(0)
+    )
+
+  def loss_with_state(self, params, state, examples, seed):
+    loss, metrics = self.loss(params, examples, seed)
+    metrics['distance'] = tf.reduce_sum((params['w'] - state['target']) ** 2)
+    return loss, metrics, collections.OrderedDict(n=tf.shape(examples['y'])[0])
+
+  def after_step(self, params, state, carry):
+    state = collections.OrderedDict(
+      target=(state['target'] + params['w']) / 2,
+      seen=state['seen'] + carry['n'],
+      steps=state['steps'] + 1,
+    )
+    return collections.OrderedDict(w=2.0 * params['w']), state
+
+
+@pytest.mark.parametrize(
+  ('plan', 'steps'),
+  [
+    (local_training.LocalPlan(), 1),
+    (local_training.LocalPlan(epochs=3), 3),
+    (local_training.LocalPlan(epochs=2, batch_size=2), 6),
+  ],
+)
+def test_state_follows_every_step(plan, steps):
+  examples = tf.nest.map_structure(tf.constant, linear_model.examples(5))
+  objective = _Following()
+  params = objective.init(linear_model.SEED, tf.float64)
+  trained = local_training.train(
+    objective, plan, params, examples, linear_model.SEED, 0.0
+  )
+  # The rate is 0: the weights only double, after each step.
+  w, target = linear_model.START, linear_model.START
+  for _ in range(steps):
+    target, w = (target + w) / 2, 2 * w
+  np.testing.assert_allclose(trained.params['w'], w)
+  np.testing.assert_allclose(trained.state['target'], target)
+  assert int(trained.state['steps']) == steps
+  assert int(trained.state['seen']) == 5 * plan.epochs
+  again = local_training.train(
+    objective, plan, params, examples, linear_model.SEED, 0.0, trained.state
+  )
+  assert int(again.state['steps']) == 2 * steps
+
+
+def test_objectives_with_batch_states_cannot_accumulate():
+  plan = local_training.LocalPlan(batch_size=2, accumulate=2)
+  examples = tf.nest.map_structure(tf.constant, linear_model.examples(4))
+  objective = _Following()
+  params = objective.init(linear_model.SEED, tf.float64)
+  with pytest.raises(ValueError, match='accumulate is 2; it must be 1, because'):
+    local_training.train(objective, plan, params, examples, linear_model.SEED, 0.1)
+
+
+@pytest.mark.parametrize(
+  ('field', 'value'), [('accumulate', 2), ('drop_last', 'always')]
+)
+def test_what_whole_batches_cannot_have_is_refused(field, value):
+  with pytest.raises(ValueError, match=f'{field} is {value!r}'):
+    local_training.LocalPlan(**{field: value})
