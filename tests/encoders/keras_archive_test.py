@@ -57,20 +57,6 @@ def test_layers_are_public_classes_with_options_that_both_take(name):
   assert keras_archive.portable(described) == described
 
 
-@pytest.mark.long_for('resnet8-group-imagenet')
-@pytest.mark.parametrize('name', _LOADED)
-def test_it_is_loaded_by_this_tensorflow_alone(name, tmp_path):
-  encoder = _ENCODERS[name]
-  params = elsewhere.values(encoder)
-  path = tmp_path / 'encoder.keras'
-  keras_archive.save(encoder.to_keras(params), path)
-  loaded = tf.keras.models.load_model(path)
-  assert {type(layer).__module__.split('.')[0] for layer in loaded.layers} == {'keras'}
-  x = np.random.default_rng(0).random((3, *encoder.input_shape)).astype(np.float32)
-  expected = encoder.infer(params, x)
-  np.testing.assert_allclose(loaded(x), expected, rtol=1e-5, atol=1e-5)
-
-
 def test_arrays_are_there_by_the_names_of_all_versions(tmp_path):
   encoder = mlp.build_encoder('mlp', (3,), 0.125)
   model = encoder.to_keras(encoder.init([0, 1]))
