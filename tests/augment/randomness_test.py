@@ -1,4 +1,4 @@
-"""Tests of the draws that belong to an example and a round."""
+"""Draws of an example and a round; more: tests/contract/views_test.py."""
 
 import tempfile
 
@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tff_ssl.augment import masking
 from tff_ssl.augment import randomness
+from tff_ssl.augment import rotation
 
 _SEED = tf.constant([7, -3])
 
@@ -83,3 +85,48 @@ def test_no_file_is_written_to_trace_it(tmp_path, monkeypatch):
   with tf.Graph().as_default():
     randomness.uniforms(tf.constant([7, -3]), _ids(1, 2), 4)
   assert list(tmp_path.iterdir()) == []
+
+
+def _order(ids, patches=16):
+  return masking.random_order(_SEED, tf.constant(ids, tf.int64), patches).numpy()
+
+
+def test_every_order_of_patches_is_a_permutation():
+  order = _order(range(20))
+  np.testing.assert_array_equal(np.sort(order, axis=1), np.tile(np.arange(16), (20, 1)))
+  assert len(np.unique(order, axis=0)) == 20
+
+
+def test_orders_are_drawn_apart_from_the_views():
+  ids = tf.range(50, dtype=tf.int64)
+  views = np.argsort(randomness.uniforms(_SEED, ids, 16).numpy(), axis=1)
+  assert np.mean(views == _order(range(50))) < 0.2
+
+
+def test_every_patch_is_as_often_among_the_first():
+  # Of 4000 binomial draws with p = 1/4: a deviation of 0.03 is above four sigma.
+  ids = tf.range(4000, dtype=tf.int64)
+  first = tf.function(masking.random_order)(_SEED, ids, 8).numpy()[:, :2]
+  shares = np.bincount(first.ravel(), minlength=8) / 4000
+  np.testing.assert_allclose(shares, 0.25, atol=0.03)
+
+
+def test_images_are_rotated_by_their_own_quarter_turns():
+  images = np.random.default_rng(0).normal(size=(5, 3, 3, 2))
+  turns = np.array([0, 1, 2, 3, 1], np.int32)
+  got = rotation.rotate(tf.constant(images), tf.constant(turns))
+  expected = [np.rot90(image, k) for image, k in zip(images, turns, strict=True)]
+  np.testing.assert_array_equal(got, expected)
+  assert rotation.rotate(tf.zeros([0, 3, 3, 2]), tf.zeros([0], tf.int32)).shape[0] == 0
+
+
+def test_turns_are_equally_frequent():
+  ids = tf.range(400, dtype=tf.int64)
+  turns = rotation.draw(_SEED, ids).numpy()
+  # To 4 standard errors.
+  np.testing.assert_allclose(np.bincount(turns), 100, atol=4 * np.sqrt(400 * 3 / 16))
+
+
+def test_no_image_but_a_square_is_rotated():
+  with pytest.raises(ValueError, match=r'it must be \[n, H, H, C\]'):
+    rotation.rotate(tf.zeros([1, 2, 3, 1]), tf.zeros([1], tf.int32))

@@ -3,12 +3,12 @@
 import collections
 import functools
 import itertools
-import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.worlds import examples
 from tff_ssl.evaluation import closed_form
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import fine_tuning
@@ -30,33 +30,26 @@ def _encode(images):
   return feature_sets.build_encode(_apply)(_PARAMS, images)
 
 
-class _Examples(types.SimpleNamespace):
-  def __getitem__(self, field):
-    return {'image': self.image}[field]
+def _evaluate(*splits, encode=_encode, **options):
+  return suite.evaluate(encode, *splits, num_classes=3, **options)
 
 
-def _examples(num_cases, images_per_case, seed, num_classes=3):
-  """Cases of images whose channel `label` is lit, in no order."""
-  random = np.random.default_rng(seed)
-  case = random.permutation(np.repeat(np.arange(num_cases), images_per_case))
-  label = (case % num_classes).astype(np.int32)
-  image = random.integers(0, 40, [len(case), 4, 4, 3])
-  image[np.arange(len(case)), :, :, label] += 150
-  return _Examples(image=image.astype(np.uint8), label=label, case=case)
+def _diverged(images):
+  return np.full([len(images), 3], np.nan)
+
+
+def _finetune(num_steps):
+  config = fine_tuning.FinetuneConfig(learning_rate=0.3, num_steps=num_steps)
+  return functools.partial(fine_tuning.FineTuning(_apply, 3, config), _PARAMS)
 
 
 def test_names_and_numbers_of_a_solved_task():
-  run = fine_tuning.FineTuning(
-    _apply, 3, fine_tuning.FinetuneConfig(learning_rate=0.3, num_steps=40)
-  )
-  results = suite.evaluate(
-    _encode,
-    _examples(60, 1, seed=0),
-    _examples(30, 1, seed=1),
-    num_classes=3,
+  results = _evaluate(
+    examples.lit(60, 1, seed=0),
+    examples.lit(30, 1, seed=1),
     methods=method_names.METHODS,
     fractions=(0.1, 1.0),
-    finetune=functools.partial(run, _PARAMS),
+    finetune=_finetune(40),
   )
   scores = ['accuracy', 'balanced_accuracy', 'recall/0', 'recall/1', 'recall/2']
   expected = []
@@ -85,16 +78,10 @@ def test_names_and_numbers_of_a_solved_task():
 
 
 def test_neighbours_of_knn_are_as_many_as_told():
-  train, test = _examples(60, 1, seed=0), _examples(30, 1, seed=1)
+  train, test = examples.lit(60, 1, seed=0), examples.lit(30, 1, seed=1)
   # All vote, and equally: a tie, which the lowest class wins.
-  found = suite.evaluate(
-    _encode,
-    train,
-    test,
-    num_classes=3,
-    methods=('knn',),
-    fractions=(1.0,),
-    knn_config=knn.KnnConfig(60, 1e9),
+  found = _evaluate(
+    train, test, methods=('knn',), fractions=(1.0,), knn_config=knn.KnnConfig(60, 1e9)
   )
   assert found['knn/100%/recall/0'] == 1.0
   assert found['knn/100%/accuracy'] == np.mean(test.label == 0)
@@ -108,12 +95,12 @@ def test_data_are_encoded_once(case_level):
     counts.append(len(images))
     return _encode(images)
 
-  train, test = _examples(40, 2, seed=0), _examples(20, 3, seed=1)
-  results = suite.evaluate(encode, train, test, num_classes=3, case_level=case_level)
+  train, test = examples.lit(40, 2, seed=0), examples.lit(20, 3, seed=1)
+  results = _evaluate(train, test, encode=encode, case_level=case_level)
   assert counts == [80, 60]
   # Of few labels, only examples of their draws are encoded; the numbers are the same.
-  few = suite.evaluate(
-    encode, train, test, num_classes=3, case_level=case_level, fractions=(0.01, 0.1)
+  few = _evaluate(
+    train, test, encode=encode, case_level=case_level, fractions=(0.01, 0.1)
   )
   units = train.label
   if case_level:
@@ -129,23 +116,19 @@ def test_data_are_encoded_once(case_level):
 
 def test_case_level_pools_images_before_classifying():
   # One image of each case is noise that points at another class.
-  train, test = _examples(60, 3, seed=0), _examples(60, 3, seed=1)
-  for examples in (train, test):
-    _, first = np.unique(examples.case, return_index=True)
-    examples.image[first] = np.roll(examples.image[first], 1, axis=-1)
-  run = fine_tuning.FineTuning(
-    _apply, 3, fine_tuning.FinetuneConfig(learning_rate=0.3, num_steps=60)
-  )
+  train, test = examples.lit(60, 3, seed=0), examples.lit(60, 3, seed=1)
+  for split in (train, test):
+    _, first = np.unique(split.case, return_index=True)
+    split.image[first] = np.roll(split.image[first], 1, axis=-1)
+  finetune = _finetune(60)
   by_image, by_case = (
-    suite.evaluate(
-      _encode,
+    _evaluate(
       train,
       test,
-      num_classes=3,
       methods=('knn', 'finetune'),
       fractions=(0.5,),
       case_level=case_level,
-      finetune=functools.partial(run, _PARAMS),
+      finetune=finetune,
     )
     for case_level in (False, True)
   )
@@ -155,44 +138,40 @@ def test_case_level_pools_images_before_classifying():
 
 
 def test_unlabelled_examples_take_no_part():
-  train, test = _examples(60, 1, seed=0), _examples(30, 1, seed=1)
-  clean = suite.evaluate(_encode, train, test, num_classes=3)
-  for examples in (train, test):
-    junk = _examples(20, 1, seed=2)
-    examples.image = np.concatenate([examples.image, junk.image])
-    examples.label = np.concatenate([examples.label, np.full([20], -1)])
-    examples.case = np.concatenate([examples.case, 1000 + junk.case])
-  assert suite.evaluate(_encode, train, test, num_classes=3) == clean
+  train, test = examples.lit(60, 1, seed=0), examples.lit(30, 1, seed=1)
+  clean = _evaluate(train, test)
+  for split in (train, test):
+    junk = examples.lit(20, 1, seed=2)
+    split.image = np.concatenate([split.image, junk.image])
+    split.label = np.concatenate([split.label, np.full([20], -1)])
+    split.case = np.concatenate([split.case, 1000 + junk.case])
+  assert _evaluate(train, test) == clean
 
 
 def test_absent_class_has_no_recall_and_seed_decides():
-  train, test = _examples(60, 1, seed=0), _examples(30, 1, seed=1)
+  train, test = examples.lit(60, 1, seed=0), examples.lit(30, 1, seed=1)
   kept = test.label != 1
   test.image, test.label, test.case = (
     x[kept] for x in (test.image, test.label, test.case)
   )
   train.label = np.random.default_rng(0).permutation(train.label)
-  first, again, other = (
-    suite.evaluate(_encode, train, test, num_classes=3, seed=seed) for seed in (0, 0, 1)
-  )
+  first, again, other = (_evaluate(train, test, seed=seed) for seed in (0, 0, 1))
   assert first == again and first != other
   assert 'knn/1%/recall/1' not in first and 'knn/1%/recall/2' in first
 
 
 @pytest.mark.parametrize('case_level', [False, True])
 def test_federated_probe_is_given_the_encodings_and_what_is_kept(case_level):
-  train, test = _examples(40, 2, seed=0), _examples(20, 2, seed=1)
+  train, test = examples.lit(40, 2, seed=0), examples.lit(20, 2, seed=1)
   calls = []
 
   def federated(features, labels, kept):
     calls.append((features, labels, kept))
     return linear_probe.fit_logistic(features[kept], labels[kept], 3)
 
-  results = suite.evaluate(
-    _encode,
+  results = _evaluate(
     train,
     test,
-    num_classes=3,
     methods=('linear', method_names.FEDERATED_LINEAR),
     fractions=(0.1, 1.0),
     case_level=case_level,
@@ -209,10 +188,8 @@ def test_federated_probe_is_given_the_encodings_and_what_is_kept(case_level):
 
 
 def test_one_round_heads_are_solved_of_the_sums_that_are_collected():
-  train, test = _examples(40, 2, seed=0), _examples(20, 2, seed=1)
-  evaluate = functools.partial(
-    suite.evaluate, _encode, train, test, num_classes=3, methods=['one_round']
-  )
+  train, test = examples.lit(40, 2, seed=0), examples.lit(20, 2, seed=1)
+  evaluate = functools.partial(_evaluate, train, test, methods=['one_round'])
   plain = evaluate(fractions=(0.5,))
 
   def collect(features, labels, kept):
@@ -228,7 +205,7 @@ def test_one_round_heads_are_solved_of_the_sums_that_are_collected():
 
 
 def test_fairness_is_over_the_clients_of_the_labelled_test_examples():
-  train, test = _examples(60, 1, seed=0), _examples(30, 1, seed=1)
+  train, test = examples.lit(60, 1, seed=0), examples.lit(30, 1, seed=1)
   test.label[:3] = -1
   labels, cases = test.label[3:], test.case[3:]
   dealt = []
@@ -239,22 +216,20 @@ def test_fairness_is_over_the_clients_of_the_labelled_test_examples():
 
   # Class 1 is never seen in training, and so never right.
   train.label[train.label == 1] = -1
-  results = suite.evaluate(
-    _encode, train, test, num_classes=3, fractions=(1.0,), deal=deal
-  )
+  results = _evaluate(train, test, fractions=(1.0,), deal=deal)
   np.testing.assert_array_equal(dealt, [(labels, cases)])
   assert results['fairness/clients'] == 2.0
   for method in ('knn', 'linear'):
     start = f'fairness/{method}/100%/accuracy'
     found = {k: results[f'{start}/{k}'] for k in ('mean', 'std', 'worst_decile')}
     assert found == {'mean': 0.5, 'std': 0.5, 'worst_decile': 0.0}
-  plain = suite.evaluate(_encode, train, test, num_classes=3, fractions=(1.0,))
+  plain = _evaluate(train, test, fractions=(1.0,))
   assert plain == {k: v for k, v in results.items() if not k.startswith('fairness/')}
 
 
 @pytest.mark.parametrize('case_level', [False, True])
 def test_own_classifier_is_tested_as_it_is(case_level):
-  test = _examples(6, 3, seed=2)
+  test = examples.lit(6, 3, seed=2)
   test.label[test.case == 5] = -1
   # Right but for case 0, of which one image is so surely taken for class 1 that it
   # decides the case, and two are not.
@@ -271,38 +246,36 @@ def test_own_classifier_is_tested_as_it_is(case_level):
 
 
 def test_refuses_bad_input():
-  train, test = _examples(6, 1, seed=0), _examples(6, 1, seed=1)
+  train, test = examples.lit(6, 1, seed=0), examples.lit(6, 1, seed=1)
   with pytest.raises(ValueError, match="'svm'; it must be one of knn, linear"):
-    suite.evaluate(_encode, train, test, num_classes=3, methods=['svm'])
+    _evaluate(train, test, methods=['svm'])
   with pytest.raises(ValueError, match='needs the argument finetune'):
-    suite.evaluate(_encode, train, test, num_classes=3, methods=['finetune'])
+    _evaluate(train, test, methods=['finetune'])
   with pytest.raises(ValueError, match='needs the argument federated'):
-    suite.evaluate(_encode, train, test, num_classes=3, methods=['federated_linear'])
+    _evaluate(train, test, methods=['federated_linear'])
   with pytest.raises(ValueError, match='training images are not finite'):
-    suite.evaluate(lambda x: np.full([len(x), 2], np.nan), train, test, num_classes=3)
+    _evaluate(train, test, encode=_diverged)
   test.label = np.full([6], -1)
   with pytest.raises(ValueError, match='None of the test examples has a label'):
-    suite.evaluate(_encode, train, test, num_classes=3)
+    _evaluate(train, test)
 
 
 @pytest.mark.long_for('True')
 @pytest.mark.parametrize('case_level', [False, True])
 def test_validation_numbers_are_those_of_testing_on_the_validation_split(case_level):
-  train, test, validation = (_examples(24, 2, seed=seed) for seed in range(3))
+  train, test, validation = (examples.lit(24, 2, seed=seed) for seed in range(3))
   # Cases of the two splits by turns, so that an order by case would mix them.
   test.case, validation.case = 2 * test.case + 100, 2 * validation.case + 101
   validation.label = (validation.label + (validation.case % 5 == 0)) % 3
-  run = fine_tuning.FineTuning(_apply, 3, fine_tuning.FinetuneConfig(0.3, num_steps=5))
   told = {
-    'num_classes': 3,
     'methods': method_names.METHODS,
     'fractions': (0.5,),
     'case_level': case_level,
-    'finetune': functools.partial(run, _PARAMS),
+    'finetune': _finetune(5),
   }
-  found = suite.evaluate(_encode, train, test, validation=validation, **told)
-  of_test = suite.evaluate(_encode, train, test, **told)
-  of_validation = suite.evaluate(_encode, train, validation, **told)
+  found = _evaluate(train, test, validation=validation, **told)
+  of_test = _evaluate(train, test, **told)
+  of_validation = _evaluate(train, validation, **told)
   scored = [name for name in of_test if 'accuracy' in name or 'recall' in name]
   expected = {**of_test, **{f'validation/{n}': of_validation[n] for n in scored}}
   assert dict(found) == expected
@@ -321,28 +294,11 @@ def test_fine_tuning_alone_encodes_one_example_of_each_split():
     seen.append(len(inputs))
     return _encode(inputs)
 
-  run = fine_tuning.FineTuning(_apply, 3, fine_tuning.FinetuneConfig(0.3, num_steps=5))
-  told = {'num_classes': 3, 'fractions': (1.0,), 'case_level': True}
-  told['finetune'] = functools.partial(run, _PARAMS)
-  splits = _examples(12, 2, seed=0), _examples(6, 2, seed=1)
-  found = suite.evaluate(
-    encode,
-    *splits,
-    methods=['finetune'],
-    **told,
-  )
+  told = {'fractions': (1.0,), 'case_level': True, 'finetune': _finetune(5)}
+  splits = examples.lit(12, 2, seed=0), examples.lit(6, 2, seed=1)
+  found = _evaluate(*splits, encode=encode, methods=['finetune'], **told)
   assert seen == [1, 1]
-  both = suite.evaluate(
-    encode,
-    *splits,
-    methods=['knn', 'finetune'],
-    **told,
-  )
+  both = _evaluate(*splits, encode=encode, methods=['knn', 'finetune'], **told)
   assert {name: both[name] for name in found} == found
   with pytest.raises(ValueError, match='diverged'):
-    suite.evaluate(
-      lambda inputs: np.full([len(inputs), 3], np.nan),
-      *splits,
-      methods=['finetune'],
-      **told,
-    )
+    _evaluate(*splits, encode=_diverged, methods=['finetune'], **told)

@@ -1,0 +1,1 @@
+"""Small data that several rooms of tests share."""
