@@ -11,7 +11,9 @@ import tensorflow as tf
 
 from docs.elsewhere import __main__ as elsewhere
 from tff_ssl.encoders import keras_archive
+from tff_ssl.encoders import keras_import
 from tff_ssl.encoders import mlp
+from tff_ssl.encoders import registry
 
 _ENCODERS = dict(elsewhere.encoders())
 # One with each kind of layer.
@@ -86,3 +88,11 @@ def test_a_model_within_a_model_is_refused(tmp_path):
   with pytest.raises(ValueError, match='The layer inner of outer is a model; it must'):
     keras_archive.save(outer, tmp_path / 'outer.keras')
   assert not list(tmp_path.iterdir())
+
+
+def test_layers_of_another_form_are_not_read_back():
+  network = registry.build_encoder('vit_micro', (8, 8, 1), 1.0)
+  other = registry.build_encoder('conv2', (8, 8, 1), 1.0)
+  model = other.to_keras(other.init([0, 0]))
+  with pytest.raises(ValueError, match='embedding/patch/kernel in a different form'):
+    keras_import.params(network, model)

@@ -334,8 +334,9 @@ def test_objectives_with_batch_states_cannot_accumulate():
 
 
 @pytest.mark.parametrize(
-  ('field', 'value'), [('accumulate', 2), ('drop_last', 'always')]
+  ('field', 'value'),
+  [('accumulate', 2), ('drop_last', 'often'), ('drop_last', 'always')],
 )
-def test_what_whole_batches_cannot_have_is_refused(field, value):
+def test_plans_that_cannot_be_are_refused(field, value):
   with pytest.raises(ValueError, match=f'{field} is {value!r}'):
     local_training.LocalPlan(**{field: value})

@@ -117,6 +117,8 @@ def test_the_rate_follows_the_cosine_by_round(name):
 @pytest.mark.parametrize(
   ('fields', 'message'),
   [
+    ({'name': 'rmsprop'}, "'rmsprop'; it must be one of sgd, adam, adamw, lars"),
+    ({'schedule': 'step'}, "'step'; it must be one of constant, cosine, steps"),
     ({'schedule': 'cosine'}, 'needs the number of rounds'),
     ({'warmup_rounds': 3}, 'only the cosine schedule'),
     ({'momentum': 0.9}, 'only sgd and lars'),
