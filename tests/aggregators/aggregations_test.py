@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import itertools
 import re
 
 import numpy as np
@@ -111,36 +112,40 @@ def test_private_noise_has_the_stated_deviation(tff_context):
 
 @pytest.mark.parametrize('value', _OUT_OF_RANGE)
 @pytest.mark.parametrize(
-  'name', ['value_bound', 'max_examples_per_client', 'max_count']
+  ('builds', 'arguments', 'names'),
+  [
+    (
+      (aggregations.secure,),
+      {'value_bound': 1.0, 'max_examples_per_client': 1, 'max_count': 1},
+      ('value_bound', 'max_examples_per_client', 'max_count'),
+    ),
+    (
+      (aggregations.private, aggregations.private_rounds),
+      {'noise_multiplier': 1.0, 'update_clip': 1.0, 'statistics_clip': 1.0},
+      ('noise_multiplier', 'update_clip', 'statistics_clip', 'metrics_clip'),
+    ),
+    (
+      (
+        aggregations.distributed,
+        lambda **given: aggregations.distributed_rounds(*given.values()),
+      ),
+      {
+        'noise_multiplier': 1.0,
+        'update_clip': 1.0,
+        'statistics_clip': 1.0,
+        'metrics_clip': None,
+        'clients_per_round': 4,
+        'max_examples_per_client': 16,
+      },
+      ('noise_multiplier', 'update_clip', 'statistics_clip', 'metrics_clip'),
+    ),
+  ],
+  ids=['secure', 'private', 'distributed'],
 )
-def test_secure_names_a_bound_out_of_range(name, value):
-  arguments = {'value_bound': 1.0, 'max_examples_per_client': 1, name: value}
-  with pytest.raises(
-    ValueError, match=re.escape(f'{name} is {value}; it must be between')
-  ):
-    aggregations.secure(**arguments)
-
-
-@pytest.mark.parametrize('value', _OUT_OF_RANGE)
-@pytest.mark.parametrize(
-  'name', ['noise_multiplier', 'update_clip', 'statistics_clip', 'metrics_clip']
-)
-def test_private_names_a_number_out_of_range(name, value):
-  arguments = {'noise_multiplier': 1.0, 'update_clip': 1.0, 'statistics_clip': 1.0}
-  with pytest.raises(
-    ValueError, match=re.escape(f'{name} is {value}; it must be between')
-  ):
-    aggregations.private(**{**arguments, name: value})
-  more = {'metrics_clip': None, 'clients_per_round': 4, 'max_examples_per_client': 16}
-  given = {**arguments, **more, name: value}
-  for build in (
-    aggregations.distributed,
-    lambda z, *o: aggregations.distributed_rounds(z, *o),
-  ):
+def test_a_number_out_of_range_is_named(builds, arguments, names, value):
+  for build, name in itertools.product(builds, names):
     with pytest.raises(ValueError, match=re.escape(f'{name} is {value}; it must be')):
-      build(*given.values())
-  with pytest.raises(ValueError, match=re.escape(f'{name} is {value}; it must be')):
-    aggregations.private_rounds(**{**arguments, name: value})
+      build(**{**arguments, name: value})
 
 
 @pytest.mark.parametrize('bound', [1e12, 1e30, 2.0**17 + 1])

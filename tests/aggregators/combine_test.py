@@ -1,5 +1,7 @@
 """What each kind of value costs, and how a sum arrives."""
 
+import collections
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -7,6 +9,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
+from tff_ssl.aggregators import communication
 
 _FIVE = tff.to_type((np.float32, [5, 3]))
 
@@ -44,3 +47,37 @@ def test_the_server_has_no_share_in_a_group_unless_given():
 def test_values_kept_on_clients_are_not_combined():
   with pytest.raises(TypeError, match='cannot be combined'):
     combine.LOCAL.create(aggregations.plain(), _FIVE)
+
+
+@pytest.mark.parametrize(
+  ('value_type', 'expected'),
+  [
+    (tff.TensorType(np.float32), 4),
+    (tff.TensorType(np.int64, [3, 5]), 120),
+    (tff.TensorType(np.uint8, [0]), 0),
+    (tff.to_type(()), 0),
+    (tff.to_type(collections.OrderedDict(a=np.float64, b=[(np.int32, [2])])), 16),
+  ],
+)
+def test_bytes_are_elements_times_width(value_type, expected):
+  assert communication.num_bytes(value_type) == expected
+
+
+@pytest.mark.parametrize(
+  ('value_type', 'expected'),
+  [
+    (tff.TensorType(np.float32), True),
+    (tff.to_type(()), False),
+    (tff.to_type(collections.OrderedDict(a=(), b=[()])), False),
+    (tff.to_type(collections.OrderedDict(a=(), b=[np.int32])), True),
+  ],
+)
+def test_whether_there_is_anything_to_send(value_type, expected):
+  assert communication.has_tensors(value_type) == expected
+
+
+def test_shapes_must_be_known():
+  with pytest.raises(ValueError, match='no fixed size'):
+    communication.num_bytes(tff.TensorType(np.float32, [None, 2]))
+  with pytest.raises(ValueError, match='only tensors can'):
+    communication.num_bytes(tff.SequenceType(np.float32))

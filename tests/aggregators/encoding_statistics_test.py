@@ -76,12 +76,6 @@ def test_the_weights_have_a_factory_of_their_own(tff_context):
   assert result['num_examples'] == 2.0
 
 
-def test_it_is_an_aggregation_process():
-  process = encoding_statistics.StatisticsFactory().create(_VALUE, _WEIGHT)
-  assert isinstance(process, tff.templates.AggregationProcess)
-  assert process.is_weighted
-
-
 @pytest.mark.parametrize(
   'value_type',
   [

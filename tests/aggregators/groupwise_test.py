@@ -51,32 +51,27 @@ def _average(process, values, weights):
   return (1 - share) * result['mean'] + share * _SERVER, result
 
 
+_EQUAL_GROUPS = np.array([1.0, 4.0, 2.0, 2.0, 3.0])
+
+
 @pytest.mark.parametrize('server_weight', [0.0, 1.0, 2.5])
-def test_five_clients_in_groups_of_two_and_three(tff_context, server_weight):
-  process = _process(2, server_weight)
-  got, result = _average(process, _VALUES, _weights(_SIZES, _GROUPS))
-  expected = _reference(_VALUES, _SIZES, _GROUPS, server_weight)
+@pytest.mark.parametrize('sizes', [_SIZES, np.full(5, 7.0), _EQUAL_GROUPS])
+@pytest.mark.parametrize('num_groups', [1, 2])
+def test_means_are_those_of_numpy(tff_context, num_groups, sizes, server_weight):
+  groups = _GROUPS if num_groups == 2 else 0 * _GROUPS
+  process = _process(num_groups, server_weight)
+  got, result = _average(process, _VALUES, _weights(sizes, groups))
+  expected = _reference(_VALUES, sizes, groups, server_weight)
   np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
-  assert result['examples'] == 16
-  # tau / (3 + tau) and tau / (2 + tau), half of each.
-  share = sum(server_weight / (m + server_weight) for m in (3, 2)) / 2
+  assert result['examples'] == sum(sizes)
+  # tau / (m + tau) of each group.
+  counts = np.bincount(groups)
+  share = np.mean([server_weight / (m + server_weight) for m in counts])
   assert result['server_share'] == pytest.approx(share, rel=1e-6)
-
-
-def test_equal_clients_and_one_server_are_the_plain_mean_of_means(tff_context):
-  """Clients of one size: (w_1 + w_4 + w_5 + w_s) / 4 and (w_2 + w_3 + w_s) / 3."""
-  got, _ = _average(_process(2, 1.0), _VALUES, _weights(np.full(5, 7.0), _GROUPS))
-  three = (_VALUES[[0, 3, 4]].sum(axis=0) + _SERVER) / 4
-  two = (_VALUES[[1, 2]].sum(axis=0) + _SERVER) / 3
-  np.testing.assert_allclose(got, (three + two) / 2, rtol=1e-5, atol=1e-6)
-
-
-def test_one_group_without_the_server_is_fedavg(tff_context):
-  got, result = _average(_process(1, 0.0), _VALUES, _weights(_SIZES, 0 * _GROUPS))
-  np.testing.assert_allclose(
-    got, np.average(_VALUES, axis=0, weights=_SIZES), rtol=1e-5, atol=1e-6
-  )
-  assert result['server_share'] == 0
+  if server_weight == 0 and (num_groups == 1 or sizes is _EQUAL_GROUPS):
+    # FedAvg's.
+    expected = np.average(_VALUES, axis=0, weights=sizes)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_one_group_at_the_servers_share_differs_by_the_place_of_a_client(tff_context):
@@ -88,13 +83,6 @@ def test_one_group_at_the_servers_share_differs_by_the_place_of_a_client(tff_con
   np.testing.assert_allclose(7 * one['scales'], [17 / 120], rtol=1e-6)
   for result in (grouped, one):
     assert result['server_share'] == pytest.approx(7 / 24, rel=1e-6)
-
-
-def test_groups_of_equal_weight_without_the_server_are_fedavg_too(tff_context):
-  sizes = np.array([1.0, 4.0, 2.0, 2.0, 3.0])
-  got, _ = _average(_process(2, 0.0), _VALUES, _weights(sizes, _GROUPS))
-  expected = np.average(_VALUES, axis=0, weights=sizes)
-  np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize('absent', [[0], [1, 2], [0, 1, 3]])

@@ -1,4 +1,4 @@
-"""Tests of the draws that belong to an example and a round."""
+"""Draws of an example and a round; more: tests/contract/views_test.py."""
 
 import tempfile
 
@@ -6,20 +6,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tff_ssl.augment import masking
 from tff_ssl.augment import randomness
+from tff_ssl.augment import rotation
 
 _SEED = tf.constant([7, -3])
 
 
 def _ids(*ids: int) -> tf.Tensor:
   return tf.constant(ids, tf.int64)
-
-
-def test_draws_of_an_example_do_not_depend_on_its_batch():
-  batch = randomness.uniforms(_SEED, _ids(5, 2**40, 11, 0), 6).numpy()
-  np.testing.assert_array_equal(randomness.uniforms(_SEED, _ids(11), 6), batch[2:3])
-  reordered = randomness.uniforms(_SEED, _ids(0, 5, 11, 2**40), 6)
-  np.testing.assert_array_equal(reordered, batch[[3, 0, 2, 1]])
 
 
 def test_equal_ids_draw_equal_numbers():
@@ -64,17 +59,6 @@ def test_draws_are_uniform():
   assert np.abs(columns).max() < 0.25
 
 
-@pytest.mark.parametrize('n', [0, 1, 3])
-def test_traces_with_unknown_n(n):
-  signature = [tf.TensorSpec([2], tf.int32), tf.TensorSpec([None], tf.int64)]
-  draw = tf.function(
-    lambda seed, ids: randomness.uniforms(seed, ids, 4), input_signature=signature
-  )
-  ids = tf.range(n, dtype=tf.int64)
-  np.testing.assert_array_equal(draw(_SEED, ids), randomness.uniforms(_SEED, ids, 4))
-  assert draw(_SEED, ids).shape == [n, 4]
-
-
 @pytest.mark.parametrize(
   ('seed', 'ids', 'count', 'message'),
   [
@@ -101,3 +85,48 @@ def test_no_file_is_written_to_trace_it(tmp_path, monkeypatch):
   with tf.Graph().as_default():
     randomness.uniforms(tf.constant([7, -3]), _ids(1, 2), 4)
   assert list(tmp_path.iterdir()) == []
+
+
+def _order(ids, patches=16):
+  return masking.random_order(_SEED, tf.constant(ids, tf.int64), patches).numpy()
+
+
+def test_every_order_of_patches_is_a_permutation():
+  order = _order(range(20))
+  np.testing.assert_array_equal(np.sort(order, axis=1), np.tile(np.arange(16), (20, 1)))
+  assert len(np.unique(order, axis=0)) == 20
+
+
+def test_orders_are_drawn_apart_from_the_views():
+  ids = tf.range(50, dtype=tf.int64)
+  views = np.argsort(randomness.uniforms(_SEED, ids, 16).numpy(), axis=1)
+  assert np.mean(views == _order(range(50))) < 0.2
+
+
+def test_every_patch_is_as_often_among_the_first():
+  # Of 4000 binomial draws with p = 1/4: a deviation of 0.03 is above four sigma.
+  ids = tf.range(4000, dtype=tf.int64)
+  first = tf.function(masking.random_order)(_SEED, ids, 8).numpy()[:, :2]
+  shares = np.bincount(first.ravel(), minlength=8) / 4000
+  np.testing.assert_allclose(shares, 0.25, atol=0.03)
+
+
+def test_images_are_rotated_by_their_own_quarter_turns():
+  images = np.random.default_rng(0).normal(size=(5, 3, 3, 2))
+  turns = np.array([0, 1, 2, 3, 1], np.int32)
+  got = rotation.rotate(tf.constant(images), tf.constant(turns))
+  expected = [np.rot90(image, k) for image, k in zip(images, turns, strict=True)]
+  np.testing.assert_array_equal(got, expected)
+  assert rotation.rotate(tf.zeros([0, 3, 3, 2]), tf.zeros([0], tf.int32)).shape[0] == 0
+
+
+def test_turns_are_equally_frequent():
+  ids = tf.range(400, dtype=tf.int64)
+  turns = rotation.draw(_SEED, ids).numpy()
+  # To 4 standard errors.
+  np.testing.assert_allclose(np.bincount(turns), 100, atol=4 * np.sqrt(400 * 3 / 16))
+
+
+def test_no_image_but_a_square_is_rotated():
+  with pytest.raises(ValueError, match=r'it must be \[n, H, H, C\]'):
+    rotation.rotate(tf.zeros([1, 2, 3, 1]), tf.zeros([1], tf.int32))

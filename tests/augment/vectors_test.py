@@ -42,28 +42,6 @@ def test_the_share_of_hidden_features():
   assert not np.any(all_hidden)
 
 
-def test_an_example_s_view_does_not_depend_on_its_batch():
-  features, ids = _batch(7)
-  whole = vectors.view(features, ids, _SEED, vectors.NOISE_MASK)
-  order = [4, 1, 6]
-  part = vectors.view(
-    tf.gather(features, order), tf.gather(ids, order), _SEED, vectors.NOISE_MASK
-  )
-  np.testing.assert_array_equal(part, whole.numpy()[order])
-  assert vectors.view(features[:0], ids[:0], _SEED, vectors.NOISE_MASK).shape == (0, 6)
-
-
-def test_views_differ_by_number_and_seed():
-  batch = _batch()
-  views = [
-    vectors.view(*batch, seed, vectors.NOISE, number)
-    for seed, number in ((_SEED, 0), (_SEED, 1), (_SEED + [0, 1], 0))
-  ]
-  for i, view in enumerate(views):
-    for other in views[:i]:
-      assert np.abs(view - other).max() > 1e-3
-
-
 def test_wrong_arguments_are_named():
   features, ids = _batch()
   with pytest.raises(ValueError, match=r'Features are float32 of shape \(4'):

@@ -1,7 +1,6 @@
 """Weak and strong views: what they are drawn from, and that it is the examples."""
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from tff_ssl.augment import weak_strong
@@ -16,30 +15,6 @@ def _view(view, positions=range(6), seed=_SEED, **options):
   rows = np.asarray(positions, np.int64)
   config = weak_strong.WeakStrongConfig(**options)
   return view(tf.constant(_IMAGES[rows]), tf.constant(_IDS[rows]), seed, config).numpy()
-
-
-@pytest.mark.parametrize('view', _VIEWS)
-def test_a_view_belongs_to_the_example_and_the_round(view):
-  together = _view(view)
-  np.testing.assert_allclose(_view(view, [4, 1]), together[[4, 1]], atol=1e-6)
-  assert not np.allclose(_view(view, seed=tf.constant([1, 3])), together, atol=0.01)
-  assert together.min() >= 0
-  assert together.max() <= 1
-
-
-@pytest.mark.parametrize('view', _VIEWS)
-def test_a_graph_takes_any_number_of_images(view):
-  config = weak_strong.WeakStrongConfig()
-  in_graph = tf.function(
-    lambda images, ids: view(images, ids, _SEED, config),
-    input_signature=[
-      tf.TensorSpec([None, 8, 8, 3], tf.uint8),
-      tf.TensorSpec([None], tf.int64),
-    ],
-    autograph=False,
-  )
-  assert in_graph(_IMAGES[:0], _IDS[:0]).shape == (0, 8, 8, 3)
-  np.testing.assert_allclose(in_graph(_IMAGES, _IDS), _view(view), atol=1e-6)
 
 
 def test_a_weak_view_is_a_shift_of_whole_pixels_perhaps_mirrored():

@@ -9,11 +9,11 @@ from binaries import dcco
 from binaries import sweep
 from binaries.building import data
 from binaries.building import execution
-from binaries.config import roles
 from binaries.experiment import running
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.execution import contexts
+from tff_ssl.settings import roles
 
 _FLAGS = (
   *launch.SMALL,

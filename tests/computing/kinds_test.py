@@ -180,17 +180,6 @@ def test_what_is_wrong_is_said_with_what_is_allowed(text, said):
   assert ':' not in text or text not in str(refused.value)
 
 
-def test_values_that_are_built_are_checked_like_those_that_are_read():
-  with pytest.raises(ValueError, match=r'scale is 0\.0; it must be a number above 0'):
-    _Box(scale=0.0)
-  with pytest.raises(ValueError, match="colour is 'blue'; it must be one of red, none"):
-    _Box(colour='blue')
-  with pytest.raises(ValueError, match=r'sides is \(1, 0\); it must be a whole number'):
-    _Box(sides=(1, 0))
-  with pytest.raises(ValueError, match='scale is nan'):
-    _Box(scale=float('nan'))
-
-
 def test_fields_are_described_by_the_docstrings_of_all_bases():
   about = docstrings.attributes(_Box)
   assert about['scale'] == 'Factor on its sides.'

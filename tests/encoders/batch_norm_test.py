@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.oracles import layers
 from tff_ssl.encoders import network
 from tff_ssl.encoders import population
 from tff_ssl.encoders import projector
-from tff_ssl.encoders import resnet
 
 
 def _forward(ops, x):
@@ -45,9 +45,8 @@ def _numpy_forward(params, x):
     x = x @ params[f'{name}/dense/kernel'].numpy()
     moments[f'{name}/norm/population_mean'] = x.mean(0)
     moments[f'{name}/norm/population_square'] = (x**2).mean(0)
-    x = (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5)
-    x = x * params[f'{name}/norm/gamma'] + params[f'{name}/norm/beta']
-    x = np.maximum(x, 0.0)
+    scaled = params[f'{name}/norm/gamma'], params[f'{name}/norm/beta']
+    x = np.maximum(layers.batch_norm(x, *scaled), 0.0)
   return x, moments
 
 
@@ -60,6 +59,9 @@ def test_training_and_moments_are_numpys():
   assert set(got) == set(moments) == set(_NET.statistics)
   for name, value in moments.items():
     np.testing.assert_allclose(got[name], value, rtol=1e-9)
+  # By a population like the batch it is what training computes.
+  own = _NET.infer({**params, **got}, x)
+  np.testing.assert_allclose(own, expected, rtol=1e-9, atol=1e-11)
 
 
 def test_two_batches_are_trained_on_apart():
@@ -69,28 +71,6 @@ def test_two_batches_are_trained_on_apart():
   apart = tf.concat([_NET.apply(params, half) for half in (x[:5], x[5:])], 0)
   np.testing.assert_allclose(together, apart, rtol=1e-9, atol=1e-11)
   assert not np.allclose(together, _NET.apply(params, x), rtol=1e-2)
-
-
-@pytest.mark.parametrize('batches', [1, 2])
-def test_an_empty_batch_has_empty_output(batches):
-  params, _ = _params(dtype=tf.float32)
-  run = tf.function(lambda x: _NET.apply(params, x, batches=batches), autograph=False)
-  signature = tf.TensorSpec([None, 4], tf.float32)
-  assert run.get_concrete_function(signature)(tf.zeros([0, 4])).shape == (0, 3)
-
-
-def test_inference_treats_each_example_by_itself():
-  params, statistics = _params()
-  x = _inputs(5)
-  everything = {**params, **statistics}
-  together = _NET.infer(everything, x)
-  one_by_one = tf.concat([_NET.infer(everything, x[i : i + 1]) for i in range(5)], 0)
-  np.testing.assert_allclose(together, one_by_one, rtol=1e-12)
-  # By a population like the batch it is what training computes.
-  own = {**params, **_NET.moments(params, x)}
-  np.testing.assert_allclose(
-    _NET.infer(own, x), _NET.apply(params, x), rtol=1e-9, atol=1e-11
-  )
 
 
 def test_each_mode_wants_what_it_uses():
@@ -155,47 +135,6 @@ def test_without_batch_norm_there_is_no_population():
   np.testing.assert_array_equal(net.infer(params, x), net.apply(params, x))
 
 
-@pytest.mark.long_for('resnet50')
-@pytest.mark.parametrize(
-  'net',
-  [
-    resnet.build_encoder('resnet8', (9, 9, 2), width=1 / 4, normalization='batch'),
-    resnet.build_encoder(
-      'resnet50', (9, 9, 2), width=1 / 8, stem='imagenet', normalization='batch'
-    ),
-    projector.build_projector(6, (8, 5, 4), 'batch'),
-  ],
-  ids=['resnet8', 'resnet50', 'projector'],
-)
-def test_an_exported_model_computes_what_inference_does(net, tmp_path):
-  params, statistics = _params(net)
-  everything = {**params, **statistics}
-  x = np.random.default_rng(2).uniform(size=(3, *net.input_shape))
-  expected = net.infer(everything, x)
-  model = net.to_keras(everything)
-  np.testing.assert_allclose(model(x), expected, rtol=1e-6, atol=1e-8)
-  model.save(tmp_path / 'model.keras')
-  loaded = tf.keras.models.load_model(tmp_path / 'model.keras')
-  np.testing.assert_allclose(loaded(x), expected, rtol=1e-6, atol=1e-8)
-
-
-def test_batch_norm_takes_the_place_of_group_norm_and_standardization():
-  group, batch = (
-    resnet.build_encoder('resnet8', (8, 8, 1), width=0.5, normalization=kind)
-    for kind in ('group', 'batch')
-  )
-  assert {name: spec.shape for name, spec in group.specs.items()} == {
-    name: spec.shape for name, spec in batch.specs.items()
-  }
-  assert batch.mixes_examples
-  params, _ = _params(batch, tf.float32)
-  x = np.random.default_rng(3).uniform(size=(4, 8, 8, 1)).astype(np.float32)
-  taps = {}
-  batch.apply(params, x, taps)
-  # A shift of a kernel, which standardization would take away, is there.
-  shifted, again = {**params}, {}
-  shifted['stem/conv/kernel'] = params['stem/conv/kernel'] + 1.0
-  batch.apply(shifted, x, again)
-  assert not np.allclose(taps['stage1'], again['stage1'], atol=0.1)
-  assert projector.like(batch) == 'batch'
-  assert projector.like(group) == 'group'
+def test_heads_are_normalized_like_their_encoder():
+  assert projector.like(_NET) == 'batch'
+  assert projector.like(projector.build_projector(4, (8, 2))) == 'group'

@@ -82,10 +82,3 @@ def test_saved_is_the_whole_network():
   np.testing.assert_allclose(
     half.to_keras(params)(_images()), features, rtol=1e-4, atol=1e-5
   )
-
-
-@pytest.mark.parametrize('share', [0.0, 1.0, 0.95])
-def test_share_that_freezes_all_or_nothing_is_refused(share):
-  plain = _network('resnet8')
-  with pytest.raises(ValueError, match=rf'^frozen is {share}.* must '):
-    frozen_layers.freeze(plain, _base(plain), share)

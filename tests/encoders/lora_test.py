@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_ssl.encoders import cnn
 from tff_ssl.encoders import keras_archive
 from tff_ssl.encoders import lora
 from tff_ssl.encoders import network
@@ -191,35 +190,6 @@ def test_of_a_vit_s_at_rank_8_less_than_3_percent_are_sent():
   by_hand = 12 * 8 * (1536 + 768 + 1920 + 1920) + 25 * 2 * 384
   assert adapted.num_parameters == by_hand
   assert by_hand / plain.num_parameters < 0.03
-
-
-@pytest.mark.parametrize(
-  ('rank', 'message'),
-  [
-    (0, 'rank is 0; it must be at least 1'),
-    (9, 'The rank of adapters is 9; it must be at most 8, a side of block0/'),
-  ],
-)
-def test_a_rank_that_does_not_fit_is_refused(rank, message):
-  plain = _vit()
-  with pytest.raises(ValueError, match=message):
-    lora.adapt(plain, plain.init([0, 0]), rank)
-
-
-def test_a_base_of_another_network_is_refused():
-  plain, other = _vit(), vit.from_config(_VIT, (4, 6, 1))
-  with pytest.raises(ValueError, match='shape of embedding/patch/kernel of the base'):
-    lora.adapt(plain, other.init([0, 0]), _RANK)
-  base = plain.init([0, 0])
-  del base['norm/beta']
-  with pytest.raises(ValueError, match='params of the base of vit has no norm/beta'):
-    lora.adapt(plain, base, _RANK)
-
-
-def test_a_network_without_a_kernel_for_them_is_refused():
-  plain = cnn.build_encoder('conv2', (8, 8, 3), width=1 / 4)
-  with pytest.raises(ValueError, match='conv2 has only convolutions of several posit'):
-    lora.adapt(plain, plain.init([0, 0]), _RANK)
 
 
 def test_what_is_frozen_is_no_parameter():

@@ -1,38 +1,25 @@
-"""Tests of the norms and of weight standardization against NumPy in float64."""
+"""Norms and weight standardization against NumPy in float64.
+
+In bfloat16: half_maps_test.py.
+"""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_ssl.encoders import network
+from tests.oracles import layers
 from tff_ssl.encoders.operations import batch_normalization
 from tff_ssl.encoders.operations import group_normalization
 from tff_ssl.encoders.operations import kernels
 
 
-def _numpy_group_norm(x, gamma, beta, groups):
-  """The definition, group by group."""
-  out = np.empty_like(x)
-  size = x.shape[-1] // groups
-  for i in range(len(x)):
-    for g in range(groups):
-      part = x[i, ..., g * size : (g + 1) * size]
-      out[i, ..., g * size : (g + 1) * size] = (part - part.mean()) / np.sqrt(
-        part.var() + 1e-5
-      )
-  return out * gamma + beta
-
-
-def _numpy_standardize(kernel):
-  """The definition, with variance 1 / fan_in."""
-  flat = kernel.reshape(-1, kernel.shape[-1])
-  centred = flat - flat.mean(0)
-  return (centred / np.sqrt((centred**2).sum(0) + 1e-5)).reshape(kernel.shape)
-
-
-def _directional_second_difference(gradient, x, direction, step=1e-5):
-  plus, minus = gradient(x + step * direction), gradient(x - step * direction)
-  return (plus - minus) / (2 * step)
+def _norm(kind, number=None):
+  """Returns a norm of x, gamma and beta: of so many groups, or of batches."""
+  return {
+    'group': lambda *given: group_normalization.group_norm(*given, number),
+    'layer': group_normalization.layer_norm,
+    'batch': lambda *given: batch_normalization.batch_norm(*given, number or 1)[0],
+  }[kind]
 
 
 @pytest.mark.parametrize(
@@ -67,62 +54,49 @@ def test_num_groups(channels, positions, groups, expected):
   assert group_normalization.num_groups(channels, positions, groups) == expected
 
 
-@pytest.mark.parametrize(('channels', 'positions'), [(1, 1), (7, 1), (1, 7), (2, 3)])
-def test_few_values_are_refused(channels, positions):
-  """Of one value nothing is left but 0, of two their order, whatever they are."""
-  message = f'values per example is {channels * positions} .*; it must be at least 8'
-  with pytest.raises(ValueError, match=message):
-    group_normalization.num_groups(channels, positions, 32)
-  one = group_normalization.group_norm(tf.constant([[2.0], [-7.0]]), [1.0], [0.5], 1)
-  np.testing.assert_array_equal(one, [[0.5], [0.5]])
-
-
-@pytest.mark.parametrize('kind', ['group', 'layer'])
-def test_a_network_names_its_layer_with_few_values(kind):
-  def forward(ops, x):
-    with ops.scope('block'):
-      if kind == 'group':
-        return ops.group_norm(x, 'norm', groups=1)
-      return ops.layer_norm(x, 'norm')
-
-  with pytest.raises(
-    ValueError, match='block/norm: the number of values per example is 7'
-  ):
-    network.Network('narrow', (7,), forward).specs  # noqa: B018
-
-
 @pytest.mark.parametrize(
-  ('shape', 'groups'),
+  ('kind', 'shape', 'number'),
   [
-    ((3, 4, 5, 6), 3),
-    ((2, 3, 4, 32), 4),
-    ((2, 5, 4, 16), 2),
-    ((5, 8), 2),
-    ((2, 7, 6), 2),
+    ('group', (3, 4, 5, 6), 3),
+    ('group', (2, 3, 4, 32), 4),
+    ('group', (2, 5, 4, 16), 2),
+    ('group', (5, 8), 2),
+    ('group', (2, 7, 6), 2),
+    ('layer', (5, 8), None),
+    ('layer', (3, 4, 8), None),
+    ('layer', (0, 4, 8), None),
+    ('batch', (6, 4, 5, 3), 1),
+    ('batch', (6, 8), 1),
+    ('batch', (1, 3, 3, 2), 1),
+    ('batch', (8, 3, 2), 2),
   ],
 )
 @pytest.mark.parametrize(
-  ('dtype', 'tolerance'), [('float64', 1e-12), ('float32', 1e-5)]
+  ('dtype', 'tolerance'), [('float64', 1e-11), ('float32', 1e-4)]
 )
-def test_group_norm_is_numpys(shape, groups, dtype, tolerance):
+def test_norms_are_those_of_numpy(kind, shape, number, dtype, tolerance):
   rng = np.random.default_rng(0)
   x = rng.normal(1.0, 2.0, shape)
   gamma, beta = rng.normal(size=(2, shape[-1]))
-  got = group_normalization.group_norm(
-    tf.constant(x, dtype), tf.constant(gamma, dtype), tf.constant(beta, dtype), groups
-  )
-  expected = _numpy_group_norm(x, gamma, beta, groups)
+  given = [tf.constant(value, dtype) for value in (x, gamma, beta)]
+  if kind == 'batch':
+    halves = [layers.batch_norm(half, gamma, beta) for half in np.split(x, number)]
+    expected = np.concatenate(halves)
+  elif kind == 'group':
+    expected = layers.group_norm(x, gamma, beta, number)
+  else:
+    expected = layers.layer_norm(x, gamma, beta)
+  got = _norm(kind, number)(*given)
   np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
-
-
-@pytest.mark.parametrize('shape', [(5, 8), (3, 4, 8), (0, 4, 8)])
-def test_layer_norm_is_numpys(shape):
-  rng = np.random.default_rng(0)
-  x, (gamma, beta) = rng.normal(1.0, 2.0, shape), rng.normal(size=(2, 8))
-  got = group_normalization.layer_norm(*map(tf.constant, (x, gamma, beta)))
-  mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
-  expected = (x - mean) / np.sqrt(variance + 1e-5) * gamma + beta
-  np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-12)
+  if kind == 'batch':
+    _, mean, square = batch_normalization.batch_norm(*given, number)
+    rows = x.reshape(-1, shape[-1])
+    np.testing.assert_allclose(mean, rows.mean(0), rtol=tolerance)
+    np.testing.assert_allclose(square, (rows**2).mean(0), rtol=tolerance)
+  if number == 1:
+    # By the same moments as a population's, each example is treated by itself.
+    one = batch_normalization.by_moments(given[0][:1], *given[1:], mean, square)
+    np.testing.assert_allclose(one, expected[:1], rtol=tolerance, atol=tolerance)
 
 
 def _numpy_norm(x, dy, gamma, beta, axes):
@@ -166,11 +140,7 @@ def test_no_digit_is_lost_far_from_zero(kind, shape, deviations):
   gamma, beta = rng.normal(size=(2, channels)).astype('float32')
   groups = {'group': group_normalization.num_groups(channels, x[0].size // channels, 4)}
   inputs = [tf.constant(value) for value in (x, gamma, beta)]
-  norm = {
-    'group': lambda *given: group_normalization.group_norm(*given, groups['group']),
-    'layer': group_normalization.layer_norm,
-    'batch': lambda *given: batch_normalization.batch_norm(*given)[0],
-  }[kind]
+  norm = _norm(kind, groups.get(kind))
   with tf.GradientTape() as tape:
     tape.watch(inputs)
     y = norm(*inputs)
@@ -209,24 +179,35 @@ def _check_derivatives(loss, arrays, direction):
   with tf.GradientTape() as tape:
     tape.watch(inputs[0])
     slope = tf.reduce_sum(gradient(inputs[0]) * direction)
+  plus, minus = (gradient(arrays[0] + step * direction) for step in (1e-5, -1e-5))
   np.testing.assert_allclose(
-    tape.gradient(slope, inputs[0]),
-    _directional_second_difference(gradient, arrays[0], direction),
-    rtol=1e-6,
-    atol=1e-6,
+    tape.gradient(slope, inputs[0]), (plus - minus) / 2e-5, rtol=1e-6, atol=1e-6
   )
 
 
 @pytest.mark.parametrize('narrow', [32, 0])
-def test_group_norm_derivatives_are_finite_differences(narrow, monkeypatch):
+@pytest.mark.parametrize(
+  ('kind', 'shape', 'number'),
+  [
+    ('group', (2, 3, 3, 4), 2),
+    ('batch', (4, 3, 3, 2), 2),
+    ('batch', (6, 2), 2),
+    ('batch', (7, 2), 1),
+  ],
+)
+def test_derivatives_are_finite_differences(kind, shape, number, narrow, monkeypatch):
+  """Of the moments of batch norm, too."""
   monkeypatch.setattr(group_normalization, 'NARROW', narrow)
-  rng = np.random.default_rng(1)
-  x, target, direction = rng.normal(size=(3, 2, 3, 3, 4))
-  gamma, beta = rng.normal(size=(2, 4))
+  rng = np.random.default_rng(2)
+  x, target, direction = rng.normal(size=(3, *shape))
+  gamma, beta = rng.normal(size=(2, shape[-1]))
 
-  def loss(x, gamma, beta):
-    y = group_normalization.group_norm(x, gamma, beta, 2)
-    return tf.reduce_sum(tf.square(y) * target)
+  def loss(*given):
+    moments = 0.0
+    if kind == 'batch':
+      _, mean, square = batch_normalization.batch_norm(*given, batches=number)
+      moments = tf.reduce_sum(tf.sin(3 * mean) + tf.cos(2 * square))
+    return tf.reduce_sum(tf.square(_norm(kind, number)(*given)) * target) + moments
 
   _check_derivatives(loss, (x, gamma, beta), direction)
 
@@ -239,6 +220,8 @@ def test_group_norm_of_equal_values_is_beta(value):
     tape.watch(x)
     y = group_normalization.group_norm(x, tf.ones([8]), tf.fill([8], 3.0), 4)
   np.testing.assert_array_equal(y, np.full(x.shape, 3.0))
+  one = group_normalization.group_norm(tf.fill([2, 1], value), [1.0], [0.5], 1)
+  np.testing.assert_array_equal(one, [[0.5], [0.5]])
   # Without variance only the epsilon is left, and the mean of dy is taken away.
   grouped = dy.astype('float64').reshape(2, 7, 5, 4, 2)
   expected = (grouped - grouped.mean((1, 2, 4), keepdims=True)) / np.sqrt(1e-5)
@@ -250,7 +233,7 @@ def test_group_norm_of_equal_values_is_beta(value):
 def test_standardize_is_numpys_with_unit_columns(shape):
   kernel = np.random.default_rng(2).normal(0.5, 0.3, shape)
   got = kernels.standardize(tf.constant(kernel)).numpy()
-  np.testing.assert_allclose(got, _numpy_standardize(kernel), rtol=1e-12)
+  np.testing.assert_allclose(got, layers.standardize(kernel), rtol=1e-12)
   flat = got.reshape(-1, shape[-1])
   np.testing.assert_allclose(flat.mean(0), 0.0, atol=1e-12)
   np.testing.assert_allclose((flat**2).sum(0), 1.0, rtol=1e-4)
@@ -259,90 +242,9 @@ def test_standardize_is_numpys_with_unit_columns(shape):
 def test_standardize_derivatives_are_finite_differences():
   rng = np.random.default_rng(3)
   kernel, target, direction = rng.normal(size=(3, 3, 3, 2, 2))
-
-  def gradient(kernel):
-    kernel = tf.convert_to_tensor(kernel)
-    with tf.GradientTape() as tape:
-      tape.watch(kernel)
-      loss = tf.reduce_sum(kernels.standardize(kernel) ** 2 * target)
-    return tape.gradient(loss, kernel)
-
-  theory, numeric = tf.test.compute_gradient(
-    lambda w: tf.reduce_sum(kernels.standardize(w) ** 2 * target),
-    [tf.constant(kernel)],
-    delta=1e-5,
+  _check_derivatives(
+    lambda w: tf.reduce_sum(kernels.standardize(w) ** 2 * target), [kernel], direction
   )
-  np.testing.assert_allclose(theory[0], numeric[0], rtol=1e-6, atol=1e-8)
-  start = tf.constant(kernel)
-  with tf.GradientTape() as tape:
-    tape.watch(start)
-    slope = tf.reduce_sum(gradient(start) * direction)
-  np.testing.assert_allclose(
-    tape.gradient(slope, start),
-    _directional_second_difference(gradient, kernel, direction),
-    rtol=1e-6,
-    atol=1e-8,
-  )
-
-
-def _numpy_batch_norm(x, gamma, beta):
-  """The definition, channel by channel."""
-  rows = x.reshape(-1, x.shape[-1])
-  mean, variance = rows.mean(0), rows.var(0)
-  return (x - mean) / np.sqrt(variance + 1e-5) * gamma + beta
-
-
-@pytest.mark.parametrize('shape', [(6, 4, 5, 3), (6, 8), (1, 3, 3, 2)])
-@pytest.mark.parametrize(
-  ('dtype', 'tolerance'), [('float64', 1e-11), ('float32', 1e-4)]
-)
-def test_batch_norm_is_numpys(shape, dtype, tolerance):
-  rng = np.random.default_rng(0)
-  x = rng.normal(1.0, 2.0, shape)
-  gamma, beta = rng.normal(size=(2, shape[-1]))
-  given = [tf.constant(value, dtype) for value in (x, gamma, beta)]
-  y, mean, square = batch_normalization.batch_norm(*given)
-  expected = _numpy_batch_norm(x, gamma, beta)
-  np.testing.assert_allclose(y, expected, rtol=tolerance, atol=tolerance)
-  rows = x.reshape(-1, shape[-1])
-  np.testing.assert_allclose(mean, rows.mean(0), rtol=tolerance)
-  np.testing.assert_allclose(square, (rows**2).mean(0), rtol=tolerance)
-  # By the same moments as a population's, each example is treated by itself.
-  one = batch_normalization.by_moments(given[0][:1], *given[1:], mean, square)
-  np.testing.assert_allclose(one, expected[:1], rtol=tolerance, atol=tolerance)
-
-
-def test_batch_norm_of_two_batches_is_that_of_each():
-  rng = np.random.default_rng(1)
-  x = rng.normal(size=(8, 3, 2))
-  gamma, beta = rng.normal(size=(2, 2))
-  y, mean, _ = batch_normalization.batch_norm(
-    *map(tf.constant, (x, gamma, beta)), batches=2
-  )
-  expected = [_numpy_batch_norm(half, gamma, beta) for half in (x[:4], x[4:])]
-  np.testing.assert_allclose(y, np.concatenate(expected), rtol=1e-10, atol=1e-12)
-  np.testing.assert_allclose(mean, x.mean((0, 1)), rtol=1e-10)
-
-
-@pytest.mark.parametrize('narrow', [32, 0])
-@pytest.mark.parametrize(
-  ('shape', 'batches'), [((4, 3, 3, 2), 2), ((6, 2), 2), ((7, 2), 1)]
-)
-def test_batch_norm_derivatives_are_finite_differences(
-  shape, batches, narrow, monkeypatch
-):
-  """Of the moments, too."""
-  monkeypatch.setattr(group_normalization, 'NARROW', narrow)
-  rng = np.random.default_rng(2)
-  x, target, direction = rng.normal(size=(3, *shape))
-  gamma, beta = rng.normal(size=(2, 2))
-
-  def loss(x, gamma, beta):
-    y, mean, square = batch_normalization.batch_norm(x, gamma, beta, batches=batches)
-    moments = tf.reduce_sum(tf.sin(3 * mean) + tf.cos(2 * square))
-    return tf.reduce_sum(tf.square(y) * target) + moments
-
-  _check_derivatives(loss, (x, gamma, beta), direction)
 
 
 def test_batch_norm_of_one_example_is_beta_with_finite_gradient():

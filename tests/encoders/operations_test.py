@@ -5,48 +5,10 @@ import pytest
 import tensorflow as tf
 
 from tests.encoders import numpy_transformer
+from tests.oracles import layers
 from tff_ssl.encoders import network
 from tff_ssl.encoders import resnet
 from tff_ssl.encoders.operations import convolution
-from tff_ssl.encoders.operations import linear
-
-
-@pytest.mark.parametrize('shape', [(3, 4), (3, 5, 4), (3, 2, 5, 4)])
-@pytest.mark.parametrize('use_bias', [True, False])
-def test_dense_multiplies_the_last_axis(shape, use_bias):
-  rng = np.random.default_rng(0)
-  x, kernel, bias = rng.normal(size=shape), rng.normal(size=(4, 6)), rng.normal(size=6)
-  got = linear.Dense(units=6).compute(
-    tf.constant(x), kernel, bias if use_bias else None
-  )
-  expected = np.einsum('...i,io->...o', x, kernel) + (bias if use_bias else 0)
-  np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize('heads', [1, 2, 6])
-def test_attention_is_numpys(heads):
-  net = network.Network(
-    'attention', (5, 6), lambda ops, x: ops.attention(x, 'attention', heads=heads)
-  )
-  params = numpy_transformer.random_params(net.specs)
-  x = np.random.default_rng(1).normal(size=(3, 5, 6))
-  expected = numpy_transformer.attention(params, 'attention', x, heads)
-  np.testing.assert_allclose(net.apply(params, x), expected, rtol=1e-10, atol=1e-12)
-
-
-def test_heads_that_do_not_divide_the_units_are_refused():
-  with pytest.raises(ValueError, match='mixing: heads is 4; it must divide the 6'):
-    network.Network(
-      'attention', (5, 6), lambda ops, x: ops.attention(x, 'mixing', heads=4)
-    )
-
-
-def test_an_offset_has_the_shape_of_an_example():
-  values = np.zeros((5, 4))
-  with pytest.raises(ValueError, match=r'add: the shape of values is \(5, 4\); it'):
-    network.Network(
-      'offset', (5, 6), lambda ops, x: ops.offset(x, 'add', values=values)
-    )
 
 
 @pytest.mark.parametrize('n', [0, 3])
@@ -111,26 +73,8 @@ def test_no_kernel_of_one_has_a_stride_that_crashes():
       assert list(operation.get_attr('strides')) == [1, 1, 1, 1]
 
 
-def _windows(x, size, strides, filling):
-  """What windows with padding 'same' see: [n, rows, columns, size, size, channels]."""
-  n, *sides, channels = x.shape
-  counts = [-(-side // strides) for side in sides]
-  around = []
-  for side, count in zip(sides, counts, strict=True):
-    missing = max((count - 1) * strides + size - side, 0)
-    around.append((missing // 2, missing - missing // 2))
-  padded = np.pad(x, [(0, 0), *around, (0, 0)], constant_values=filling)
-  out = np.empty((n, *counts, size, size, channels))
-  for row, column in np.ndindex(*counts):
-    top, left = row * strides, column * strides
-    out[:, row, column] = padded[:, top : top + size, left : left + size]
-  return out
-
-
 def _depthwise(params, x, strides):
-  kernel = params['op/depthwise_kernel'][..., 0]
-  seen = _windows(x, len(kernel), strides, 0.0)
-  return np.einsum('nhwijc,ijc->nhwc', seen, kernel) + params['op/bias']
+  return layers.depthwise(x, params['op/depthwise_kernel'], strides) + params['op/bias']
 
 
 _AROUND = [(0, 0), (1, 1), (1, 1), (0, 0)]
@@ -152,11 +96,11 @@ _REFERENCES = {
   ),
   'average_pool': (
     lambda ops, x: ops.average_pool(x, size=3, strides=2),
-    lambda _, x: np.nanmean(_windows(x, 3, 2, np.nan), (3, 4)),
+    lambda _, x: layers.average_pool(x, 3, 2),
   ),
   'max_pool': (
     lambda ops, x: ops.max_pool(x, size=3, strides=2),
-    lambda _, x: np.nanmax(_windows(x, 3, 2, np.nan), (3, 4)),
+    lambda _, x: layers.max_pool(x, 3, 2),
   ),
   'depthwise 3, strides 2, inside zeros': (
     lambda ops, x: ops.depthwise_conv2d(
@@ -166,7 +110,7 @@ _REFERENCES = {
   ),
   'max_pool inside': (
     lambda ops, x: ops.max_pool(x, size=3, strides=1, padding='valid'),
-    lambda _, x: np.nanmax(_windows(x, 3, 1, np.nan), (3, 4))[:, 1:-1, 1:-1],
+    lambda _, x: layers.max_pool(x, 3, 1)[:, 1:-1, 1:-1],
   ),
   'rescale': (
     lambda ops, x: ops.rescale(x, (1.0, 2.0, 4.0), (0.5, 0.25, 0.125)),
@@ -215,21 +159,6 @@ def test_operations_match_numpy(name, n):
     model = net.to_keras(params)
     # A network without parameters is exported in float32.
     np.testing.assert_allclose(model(x), expected, rtol=1e-6, atol=1e-6)
-
-
-def test_windows_that_do_not_fit_and_other_channels_are_refused():
-  for forward, said in (
-    (
-      lambda ops, x: ops.max_pool(x, size=5, strides=1, padding='valid'),
-      r'maxpool: the sides are \(5, 4\); they must be at least the 5 of a window',
-    ),
-    (
-      lambda ops, x: ops.rescale(x, (1.0,), (0.0,)),
-      'rescale: the number of channels is 3; it must be 1',
-    ),
-  ):
-    with pytest.raises(ValueError, match=said):
-      network.Network('op', (5, 4, 3), forward)
 
 
 def test_initial_values_of_depthwise_kernels_and_layer_scales():

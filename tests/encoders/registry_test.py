@@ -3,60 +3,11 @@
 import json
 import math
 
-import numpy as np
 import pytest
-import tensorflow as tf
 
 from tff_ssl.encoders import registry
 from tff_ssl.encoders import resnet
 from tff_ssl.encoders import vit
-
-
-@pytest.mark.parametrize('name', registry.NAMES)
-def test_every_name_builds_an_encoder(name):
-  shape = (5,) if name == 'mlp' else (16, 16, 3)
-  encoder = registry.build_encoder(name, shape, width=1 / 4)
-  assert encoder.name == name
-  assert encoder.input_shape == shape
-  assert encoder.output_dim > 0
-  assert encoder.field == 'image'
-  assert registry.build_encoder(name, shape, 1 / 4, field='left').field == 'left'
-
-
-@pytest.mark.long_for(
-  'resnet14',
-  'resnet18',
-  'convnext_tiny',
-  'vit_tiny',
-  'resnet50',
-  'torch_resnet18',
-  'torch_resnet50',
-  'torch_efficientnet_lite0',
-  'torch_vit_tiny',
-  'torch_vit_small',
-  'torch_vit_base',
-  'keras_resnet50',
-  'keras_mobilenet_v2',
-)
-@pytest.mark.parametrize('name', registry.NAMES)
-def test_every_encoder_is_exported_and_rebuilt(name):
-  # The patches of PyTorch's transformers have 16 pixels.
-  shape = (16, 16, 3) if name.startswith('torch') else (8, 8, 3)
-  if name == 'mlp':
-    shape = (12,)
-  encoder = registry.build_encoder(name, shape, width=1 / 8)
-  rebuilt = registry.rebuild(json.loads(json.dumps(registry.describe(encoder))))
-  assert rebuilt.config == encoder.config
-  params = encoder.init([1, 2], tf.float64) | encoder.init_statistics(tf.float64)
-  x = np.random.default_rng(0).uniform(size=(3, *shape))
-  y = rebuilt.infer(params, x)
-  # Keras rounds the factors of pixels to float32.
-  atol = 1e-6 if name.startswith('torch') else 1e-9
-  if name.startswith('keras'):
-    # Of pixels up to 255.
-    atol = 1e-4
-  np.testing.assert_allclose(encoder.to_keras(params)(x), y, rtol=1e-6, atol=atol)
-  assert rebuilt.infer(params, x[:0]).shape == (0, encoder.output_dim)
 
 
 @pytest.mark.parametrize('name', ['resnet8', 'conv2', 'mlp'])
@@ -86,32 +37,6 @@ def test_options_reach_their_family():
   assert got.mixes_examples
   got = registry.build_encoder('vit_micro', (16, 16, 3), 0.5, patch_size=4)
   assert got.config == vit.ViTConfig(dim=32, depth=4, heads=2, patch_size=4)
-
-
-@pytest.mark.parametrize(
-  ('name', 'options', 'message'),
-  [
-    ('resnet9', {}, "encoder is 'resnet9'; it must be one of"),
-    (
-      'vit_micro',
-      {'stem': 'cifar'},
-      "stem is 'cifar' with the encoder vit_micro; it is only for",
-    ),
-    (
-      'vit_micro',
-      {'normalization': 'batch'},
-      "normalization is 'batch' with the encoder vit_micro; it is",
-    ),
-    (
-      'resnet8',
-      {'patch_size': 2},
-      'patch_size is 2 with the encoder resnet8; it is only for',
-    ),
-  ],
-)
-def test_invalid_encoder_settings_are_refused(name, options, message):
-  with pytest.raises(ValueError, match=message):
-    registry.build_encoder(name, (16, 16, 3), **options)
 
 
 def _described(family, config, shape=(8, 8, 1)):

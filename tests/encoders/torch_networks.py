@@ -9,6 +9,7 @@ import struct
 import numpy as np
 
 from tests.encoders import numpy_transformer
+from tests.oracles import layers
 
 _MEAN, _DEVIATION = np.array([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]])
 
@@ -151,12 +152,7 @@ class EfficientNetLite0(_Convolutions):
   def _conv(self, x, name, strides):
     """Pads as TensorFlow does: where a whole step needs it, and rather behind."""
     kernel = self.weights[f'{name}.weight']
-    size = kernel.shape[-1]
-    lacking = [
-      max(0, (-(-n // strides) - 1) * strides + size - n) for n in x.shape[1:3]
-    ]
-    around = [(count // 2, count - count // 2) for count in lacking]
-    seen = _windows(np.pad(x, [(0, 0), *around, (0, 0)]), size, strides)
+    seen = layers.windows(x, kernel.shape[-1], strides)
     if kernel.shape[1] == 1:
       return np.einsum('nhwijc,cij->nhwc', seen, kernel[:, 0])
     return np.einsum('nhwijc,ocij->nhwo', seen, kernel)

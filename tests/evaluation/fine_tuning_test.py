@@ -10,11 +10,15 @@ from tff_ssl.evaluation import fine_tuning
 _CONFIG = fine_tuning.FinetuneConfig(learning_rate=0.05, batch_size=32, num_steps=40)
 
 
+def _tuned(*examples, config=_CONFIG, seed=0, **cases):
+  run = fine_tuning.FineTuning(lit_rows.apply, 3, config)
+  return run(lit_rows.params(), *examples, seed=seed, **cases)
+
+
 def test_separable_images_are_learnt_and_the_encoder_moves():
   images, labels = lit_rows.of_drawn_labels(120, seed=0)
   test_images, test_labels = lit_rows.of_drawn_labels(60, seed=1)
-  run = fine_tuning.FineTuning(lit_rows.apply, 3, _CONFIG)
-  result = run(lit_rows.params(), images, labels, test_images, seed=0)
+  result = _tuned(images, labels, test_images)
   np.testing.assert_array_equal(result.predictions, test_labels)
   assert result.params['kernel'].shape == [16, 6]
   assert result.head['kernel'].shape == [6, 3]
@@ -24,8 +28,7 @@ def test_separable_images_are_learnt_and_the_encoder_moves():
 def test_shuffled_labels_are_chance():
   images, labels = lit_rows.of_drawn_labels(220, seed=0)
   shuffled = np.random.default_rng(2).permutation(labels)
-  run = fine_tuning.FineTuning(lit_rows.apply, 3, _CONFIG)
-  result = run(lit_rows.params(), images[:120], shuffled[:120], images[120:], seed=0)
+  result = _tuned(images[:120], shuffled[:120], images[120:])
   # 100 draws at 1/3: three standard deviations either way.
   assert 0.19 < np.mean(result.predictions == shuffled[120:]) < 0.48
 
@@ -58,8 +61,7 @@ def test_two_steps_equal_reference():
   """
   images, labels = lit_rows.of_drawn_labels(12, seed=0)
   config = fine_tuning.FinetuneConfig(0.1, batch_size=12, num_steps=2, flip=False)
-  run = fine_tuning.FineTuning(lit_rows.apply, 3, config)
-  got = run(lit_rows.params(), images, labels, images, seed=0)
+  got = _tuned(images, labels, images, config=config)
 
   pixels = images.reshape([12, 16]) / 255.0
   w = lit_rows.params()['kernel'].numpy().astype(np.float64)
@@ -88,12 +90,9 @@ def test_two_steps_equal_reference():
 
 def test_cases_of_one_image_equal_images():
   images, labels = lit_rows.of_drawn_labels(40, seed=0)
-  run = fine_tuning.FineTuning(lit_rows.apply, 3, _CONFIG)
-  alone = run(lit_rows.params(), images, labels, images, seed=0)
+  alone = _tuned(images, labels, images)
   ids = np.arange(40) + 100
-  as_cases = run(
-    lit_rows.params(), images, labels, images, 0, train_cases=ids, test_cases=ids
-  )
+  as_cases = _tuned(images, labels, images, train_cases=ids, test_cases=ids)
   np.testing.assert_array_equal(alone.params['kernel'], as_cases.params['kernel'])
   np.testing.assert_array_equal(alone.predictions, as_cases.predictions)
 
@@ -104,15 +103,12 @@ def test_cases_are_classified_by_their_mean_encoding():
   dark = np.random.default_rng(3).integers(0, 60, images.shape).astype(np.uint8)
   both = np.concatenate([images, dark])
   cases = np.tile(np.arange(180), 2)[::-1]  # Case c holds images 179-c and 359-c.
-  run = fine_tuning.FineTuning(lit_rows.apply, 3, _CONFIG)
   train, test = cases >= 60, cases < 60
   case_of = {case: labels[179 - case] for case in range(180)}
-  result = run(
-    lit_rows.params(),
+  result = _tuned(
     both[train],
     np.array([case_of[case] for case in cases[train]]),
     both[test],
-    seed=0,
     train_cases=cases[train],
     test_cases=cases[test],
   )
@@ -131,11 +127,10 @@ def test_cases_are_classified_by_their_mean_encoding():
   ],
 )
 def test_refuses_bad_input(labels, cases, message):
-  run = fine_tuning.FineTuning(lit_rows.apply, 3)
   images = np.zeros([2, 4, 4, 1], np.uint8)
   cases = None if cases is None else np.array(cases)
   with pytest.raises(ValueError, match=message):
-    run(lit_rows.params(), images, np.array(labels), images, seed=0, train_cases=cases)
+    _tuned(images, np.array(labels), images, train_cases=cases)
 
 
 def test_a_batch_of_large_cases_has_a_bounded_number_of_images():
@@ -182,9 +177,7 @@ def test_small_cases_are_kept_whole_where_large_ones_are_cut():
 def test_features_are_those_of_the_trained_encoder():
   images, labels = lit_rows.of_drawn_labels(40, seed=0)
   others, _ = lit_rows.of_drawn_labels(9, seed=1)
-  result = fine_tuning.FineTuning(lit_rows.apply, 3, _CONFIG)(
-    lit_rows.params(), images, labels, others, seed=0
-  )
+  result = _tuned(images, labels, others)
   pixels = others.reshape([9, 16]) / 255.0
   expected = np.tanh(pixels @ result.params['kernel'].numpy().astype(np.float64))
   np.testing.assert_allclose(result.features, expected, atol=1e-5)

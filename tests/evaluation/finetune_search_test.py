@@ -23,18 +23,20 @@ def _search(*rates):
   return finetune_search.Search(rates)
 
 
+def _tuned(*examples, config=_CONFIG, search=None, seed=0, **cases):
+  run = fine_tuning.FineTuning(lit_rows.apply, 3, config, search=search)
+  return run(lit_rows.params(), *examples, seed=seed, **cases)
+
+
 @pytest.mark.parametrize('bad, good', [(1e-6, 0.05), (1e4, 0.05)])
 def test_a_rate_that_learns_nothing_or_too_much_is_not_chosen(bad, good):
   images, labels = _images(120, seed=0)
-  run = fine_tuning.FineTuning(lit_rows.apply, 3, _CONFIG, search=_search(bad, good))
-  result = run(lit_rows.params(), images, labels, images, seed=0)
+  result = _tuned(images, labels, images, search=_search(bad, good))
   assert result.chosen.learning_rate == good
   # Of 40 of each class a fifth: 8. That is fewer than 30 in all: twice.
   assert result.chosen.validated == 48
   alone = fine_tuning.FinetuneConfig(good, batch_size=32, num_steps=20)
-  expected = fine_tuning.FineTuning(lit_rows.apply, 3, alone)(
-    lit_rows.params(), images, labels, images, seed=0
-  )
+  expected = _tuned(images, labels, images, config=alone)
   # What is chosen is trained on all labels, as if it had been given.
   assert result.chosen.steps == 20
   np.testing.assert_array_equal(result.params['kernel'], expected.params['kernel'])
@@ -53,31 +55,19 @@ def test_the_choice_is_that_of_the_held_out_accuracy():
   for rate, held in itertools.product(search.learning_rates, parts):
     kept = np.setdiff1d(np.arange(60), held)
     config = fine_tuning.FinetuneConfig(rate, batch_size=32, num_steps=20)
-    result = fine_tuning.FineTuning(lit_rows.apply, 3, config)(
-      lit_rows.params(), images[kept], labels[kept], images[held], seed=4
-    )
+    result = _tuned(images[kept], labels[kept], images[held], config=config, seed=4)
     found[rate] += np.sum(result.predictions == labels[held])
-  run = fine_tuning.FineTuning(
-    lit_rows.apply,
-    3,
-    _CONFIG,
-    search=finetune_search.Search(search.learning_rates, (1.0,)),
-  )
-  chosen = run(lit_rows.params(), images, labels, images, seed=4).chosen
+  search = finetune_search.Search(search.learning_rates, (1.0,))
+  chosen = _tuned(images, labels, images, search=search, seed=4).chosen
   assert len(set(found.values())) > 1
   assert found[chosen.learning_rate] == max(found.values())
 
 
-def test_three_rates_are_tried_by_default():
-  assert finetune_search.Search().learning_rates == (1e-3, 3e-3, 1e-2)
-
-
 def test_the_test_images_and_labels_of_the_choice_are_not_the_test_set():
   images, labels = _images(60, seed=0)
-  run = fine_tuning.FineTuning(lit_rows.apply, 3, _CONFIG, search=_search(1e-3, 1e-2))
+  search = _search(1e-3, 1e-2)
   chosen = [
-    run(lit_rows.params(), images, labels, images[:n] * 0, seed=0).chosen
-    for n in (1, 40)
+    _tuned(images, labels, images[:n] * 0, search=search).chosen for n in (1, 40)
   ]
   assert chosen[0] == chosen[1]
 
@@ -134,20 +124,13 @@ def test_small_parts_are_several_and_have_other_examples():
   (one,) = finetune_search.parts(np.arange(500) % 10, finetune_search.Search(), 0)
   assert one.size == 100
   assert not finetune_search.parts(np.arange(10), finetune_search.Search(), 0)
-
-
-def test_no_more_is_held_out_than_is_allowed():
   search = finetune_search.Search(at_most=7)
-  got = finetune_search.hold_out(np.arange(100) % 4, search, seed=0)
-  assert len(set(got)) == 7
+  assert len(set(finetune_search.hold_out(np.arange(100) % 4, search, seed=0))) == 7
 
 
 def test_one_label_a_class_has_the_fallback():
   images, labels = _images(3, seed=0)
-  run = fine_tuning.FineTuning(
-    lit_rows.apply, 3, _CONFIG, search=finetune_search.Search()
-  )
-  result = run(lit_rows.params(), images, labels, images, seed=0)
+  result = _tuned(images, labels, images, search=finetune_search.Search())
   assert result.chosen == finetune_search.Chosen(3e-3, 20, 0)
 
 
@@ -155,12 +138,9 @@ def test_cases_are_held_out_whole():
   """Images of a case are equal: were one held out alone, noise could be learnt."""
   images, labels = _images(30, seed=0)
   noise = np.random.default_rng(1).permutation(labels)
-  search = _search(1e-4, 0.05)
-  run = fine_tuning.FineTuning(lit_rows.apply, 3, _CONFIG, search=search)
   cases = np.repeat(np.arange(30), 2)[::-1]
-  result = run(
-    lit_rows.params(), images[cases], noise[cases], images, seed=0, train_cases=cases
-  )
+  given = images[cases], noise[cases], images
+  result = _tuned(*given, search=_search(1e-4, 0.05), train_cases=cases)
   assert result.chosen.validated == 3 * 6
 
 

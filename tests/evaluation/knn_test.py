@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn import neighbors
 
 from tff_ssl.evaluation import knn
 
@@ -38,16 +37,6 @@ def test_equals_brute_force(k, temperature):
   assert np.unique(want).size > 2  # The comparison is not one of constants.
 
 
-@pytest.mark.parametrize('k, temperature', [(1, 0.1), (7, 0.1), (30, 0.02)])
-def test_equals_scikit_learn(k, temperature):
-  train, labels, test = _data()
-  sklearn = neighbors.KNeighborsClassifier(
-    k, metric='cosine', weights=lambda distance: np.exp((1 - distance) / temperature)
-  ).fit(train, labels)
-  got = knn.predict(train, labels, test, 5, knn.KnnConfig(k, temperature))
-  np.testing.assert_array_equal(got, sklearn.predict(test))
-
-
 def test_by_default_20_vote():
   train, labels, test = _data(count=400)
   want = _brute_force(train, labels, test, 5, 20, 0.1)
@@ -62,49 +51,7 @@ def test_blocks_do_not_change_predictions(monkeypatch):
   np.testing.assert_array_equal(knn.predict(train, labels, test, 5), whole)
 
 
-def test_scale_of_features_does_not_matter():
-  train, labels, test = _data()
-  scales = np.random.default_rng(1).uniform(0.1, 10.0, [len(train), 1])
-  np.testing.assert_array_equal(
-    knn.predict((scales * train).astype(np.float32), labels, 1e-3 * test, 5),
-    knn.predict(train, labels, test, 5),
-  )
-
-
-def test_tiny_temperature_is_the_nearest_neighbour():
-  train, labels, test = _data()
-  np.testing.assert_array_equal(
-    knn.predict(train, labels, test, 5, knn.KnnConfig(50, 1e-6)),
-    knn.predict(train, labels, test, 5, knn.KnnConfig(1)),
-  )
-
-
-def test_separable_is_solved_and_shuffled_is_chance():
-  random = np.random.default_rng(0)
-  labels = random.integers(0, 4, [600])
-  features = (10.0 * np.eye(4)[labels] + random.normal(size=[600, 4])).astype('f')
-  got = knn.predict(features[:400], labels[:400], features[400:], 4)
-  np.testing.assert_array_equal(got, labels[400:])
-  shuffled = random.permutation(labels)
-  got = knn.predict(features[:400], shuffled[:400], features[400:], 4)
-  # 200 draws at 1/4: three standard deviations either way.
-  assert 0.16 < np.mean(got == shuffled[400:]) < 0.34
-
-
 def test_zero_features_and_no_queries_are_defined():
   train, labels, test = _data()
   assert knn.predict(train, labels, np.zeros([3, 6]), 5).shape == (3,)
   assert knn.predict(train, labels, test[:0], 5).shape == (0,)
-
-
-@pytest.mark.parametrize(
-  'labels, message',
-  [
-    ([0, 1], '3 examples and 2 labels'),
-    ([0, 1, 5], 'labels 0 to 5'),
-    ([0, -1, 1], 'labels -1 to 1'),
-  ],
-)
-def test_refuses_bad_labels(labels, message):
-  with pytest.raises(ValueError, match=message):
-    knn.predict(np.ones([3, 2]), np.array(labels), np.ones([1, 2]), 5)

@@ -2,11 +2,11 @@
 
 import functools
 import statistics
-import types
 
 import numpy as np
 import pytest
 
+from tests.worlds import examples
 from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import label_fractions
@@ -68,11 +68,6 @@ def test_a_mean_has_the_sample_deviation_of_both_accuracies():
   assert label_draws.mean(of_draws[:1]) == of_draws[0]
 
 
-class _Examples(types.SimpleNamespace):
-  def __getitem__(self, field):
-    return getattr(self, field)
-
-
 def _examples(count, seed):
   """Vectors whose direction depends on their class, with noise, and two modes each."""
   random = np.random.default_rng(seed)
@@ -80,7 +75,7 @@ def _examples(count, seed):
   centres = np.random.default_rng(9).normal(size=(2, 3, 4))
   vectors = centres[random.integers(0, 2, count), label]
   vectors = (vectors + random.normal(size=(count, 4))).astype(np.float32)
-  return _Examples(label=label, case=np.arange(count), vectors=vectors)
+  return examples.Examples(label=label, case=np.arange(count), vectors=vectors)
 
 
 def test_the_numbers_of_a_probe_are_means_over_its_draws():

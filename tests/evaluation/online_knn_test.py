@@ -1,17 +1,11 @@
 """kNN of a few examples against nearest neighbours written out."""
 
-import types
-
 import numpy as np
 import pytest
 
+from tests.worlds import examples
 from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import online_knn
-
-
-class _Examples(types.SimpleNamespace):
-  def __getitem__(self, field):
-    return {'image': self.image}[field]
 
 
 def _examples(count, seed, unlabelled=0):
@@ -19,7 +13,9 @@ def _examples(count, seed, unlabelled=0):
   label = random.integers(0, 3, count).astype(np.int32)
   image = random.normal(size=[count, 4]).astype(np.float32) + 2 * np.eye(3, 4)[label]
   label[:unlabelled] = -1
-  return _Examples(image=image.astype(np.float32), label=label, case=np.arange(count))
+  return examples.Examples(
+    image=image.astype(np.float32), label=label, case=np.arange(count)
+  )
 
 
 def test_accuracies_are_those_of_the_nearest_of_the_bank():
@@ -54,7 +50,9 @@ def test_of_many_examples_few_labelled_ones_are_drawn_in_proportion():
 
 def test_more_classes_than_examples_keep_the_bound_and_divergence_is_no_number():
   label = np.arange(1000, dtype=np.int32)
-  many = _Examples(image=np.eye(1000, dtype=np.float32), label=label, case=label)
+  many = examples.Examples(
+    image=np.eye(1000, dtype=np.float32), label=label, case=label
+  )
   watched = online_knn.choose(many, {'': many}, 1000, seed=0)
   assert len(watched.inputs) == online_knn.BANK + online_knn.QUERIES
   found = watched.evaluate(lambda inputs: np.full([len(inputs), 2], np.nan))

@@ -1,26 +1,16 @@
 """Tests of personal evaluation, on images whose encoders are plain functions."""
 
 import collections
-import dataclasses
 
 import numpy as np
 import pytest
 
+from tests.worlds import examples
 from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import label_fractions
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.evaluation import personal_encoders
-
-
-@dataclasses.dataclass
-class _Examples:
-  image: np.ndarray
-  label: np.ndarray
-  case: np.ndarray
-
-  def __getitem__(self, field):
-    return {'image': self.image}[field]
 
 
 def _examples(n, seed):
@@ -29,7 +19,7 @@ def _examples(n, seed):
   label = np.arange(n, dtype=np.int32) % 2
   image = rng.integers(0, 40, (n, 1, 2, 1)).astype(np.uint8)
   image[np.arange(n), 0, label, 0] += 150
-  return _Examples(image, label, np.arange(n))
+  return examples.Examples(image=image, label=label, case=np.arange(n))
 
 
 def _right(images):

@@ -5,7 +5,6 @@ import tensorflow as tf
 
 from tests.evaluation import lit_rows
 from tff_ssl.encoders import network
-from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import population_statistics
 
@@ -54,15 +53,6 @@ def test_without_batch_norm_params_stay_as_they_are():
   params = _GROUP.init([0, 0])
   got = population_statistics.build_complete(_GROUP)(params, images)
   assert list(got) == list(params)
-
-
-def test_encodings_do_not_depend_on_the_batch():
-  images, _ = lit_rows.of_drawn_labels(20, seed=1)
-  params = population_statistics.build_complete(_NET)(_NET.init([0, 0]), images)
-  encode = feature_sets.build_encode(_NET.infer)
-  np.testing.assert_allclose(
-    encode(params, images, batch_size=20), encode(params, images, batch_size=3), 1e-5
-  )
 
 
 def test_fine_tuning_trains_by_the_batch_and_is_tested_by_the_population():

@@ -60,6 +60,30 @@ def edit_card(path, change):
   card.write_text(json.dumps(content))
 
 
+def _card(change):
+  """Returns a change of a path that changes its card's content."""
+  return lambda path: edit_card(path, change)
+
+
+def _network(change):
+  return _card(lambda card: change(card['network']))
+
+
+def _config(**fields):
+  return _network(lambda network: network['config'].update(fields))
+
+
+def _kernel(link):
+  """Returns a change that puts a link or an array in the place of a kernel."""
+
+  def change(file):
+    group = file['_layer_checkpoint_dependencies/conv2d/vars']
+    del group['0']
+    group['0'] = link
+
+  return lambda path: edit_arrays(path, change)
+
+
 @pytest.mark.long_for('resnet14', 'resnet8_1', 'vit_micro')
 @pytest.mark.parametrize(
   'encoder',
@@ -167,23 +191,28 @@ def test_a_damaged_archive_is_refused(path, text, behind):
     encoder_file.read(path)
 
 
-@pytest.mark.parametrize('name', ['config.json', 'model.weights.h5'])
-def test_file_larger_than_its_network_is_refused(path, name):
-  edit(path, name, lambda _: bytes(2**27))
-  with pytest.raises(ValueError, match=f'{name} has {2**27:,} bytes; .*at most'):
-    encoder_file.read(path)
-
-
-def test_compressed_file_is_refused(path):
-  """A few kilobytes may unpack to more than the memory, whatever the card says."""
-  pack(path)
-  with pytest.raises(ValueError, match=r'compressed, to .* bytes; it must be'):
-    encoder_file.read(path)
-
-
-def test_layers_that_are_nested_too_deep_are_refused(path):
-  edit(path, 'config.json', lambda _: b'[' * 10**5)
-  with pytest.raises(ValueError, match=r'encoder\.keras is not a \.keras archive: '):
+@pytest.mark.parametrize(
+  ('change', 'message'),
+  [
+    *(
+      (
+        lambda path, name=name: edit(path, name, lambda _: bytes(2**27)),
+        f'{name} has {2**27:,} bytes; .*at most',
+      )
+      for name in ('config.json', 'model.weights.h5')
+    ),
+    # A few kilobytes may unpack to more than the memory, whatever the card says.
+    (pack, r'compressed, to .* bytes; it must be'),
+    (
+      lambda path: edit(path, 'config.json', lambda _: b'[' * 10**5),
+      r'encoder\.keras is not a \.keras archive: ',
+    ),
+  ],
+  ids=['layers', 'arrays', 'compressed', 'nested'],
+)
+def test_files_that_would_take_memory_are_refused(path, change, message):
+  change(path)
+  with pytest.raises(ValueError, match=message):
     encoder_file.read(path)
 
 
@@ -214,11 +243,10 @@ def add_time(file):
   h5py.h5d.create(file.id, b'times', h5py.h5t.UNIX_D32LE, space)
 
 
-def add_link(file, link):
-  """Puts a link or an array in the place of a kernel."""
-  group = file['_layer_checkpoint_dependencies/conv2d/vars']
-  del group['0']
-  group['0'] = link
+def other_layers(file):
+  """Both names must be of the same arrays."""
+  file.pop('layers')
+  file.create_dataset('layers/x', data=[0.5])
 
 
 @pytest.mark.parametrize(
@@ -226,45 +254,25 @@ def add_link(file, link):
   [
     (lambda path: path.with_suffix('.json').unlink(), r'encoder\.json is missing'),
     (lambda path: path.with_suffix('.json').write_text('{'), "has no 'network'"),
-    (lambda path: edit_card(path, lambda card: card.clear()), "has no 'network'"),
+    (_card(dict.clear), "has no 'network'"),
     (
-      lambda path: edit_card(path, lambda card: card.update(network=None)),
+      _card(lambda card: card.update(network=None)),
       'describes no network: the description .* has no family',
     ),
     (
-      lambda path: edit_card(path, lambda card: card['network'].update(family='os')),
+      _network(lambda network: network.update(family='os')),
       r"has no family; it must be one of \('resnet', 'cnn', 'convnext', 'vit', 'mlp', ",
     ),
     (
-      lambda path: edit_card(path, lambda card: card['network'].pop('image_shape')),
+      _network(lambda network: network.pop('image_shape')),
       "description of a network is incomplete or wrong: 'image_shape'",
     ),
+    (_network(lambda network: network.update(image_shape='888')), "image_shape '888'"),
+    (_config(x=1), "its config has 'x'; the fields are depth"),
+    (_config(depth=9), r'depth is 9; it must be one of \(8, 14, 18, 50\)'),
+    (_config(depth=50), 'bytes of arrays, too few for'),
     (
-      lambda path: edit_card(
-        path, lambda card: card['network'].update(image_shape='888')
-      ),
-      "image_shape '888'",
-    ),
-    (
-      lambda path: edit_card(path, lambda card: card['network']['config'].update(x=1)),
-      "its config has 'x'; the fields are depth",
-    ),
-    (
-      lambda path: edit_card(
-        path, lambda card: card['network']['config'].update(depth=9)
-      ),
-      r'depth is 9; it must be one of \(8, 14, 18, 50\)',
-    ),
-    (
-      lambda path: edit_card(
-        path, lambda card: card['network']['config'].update(depth=50)
-      ),
-      'bytes of arrays, too few for',
-    ),
-    (
-      lambda path: edit_card(
-        path, lambda card: card['network']['config'].update(groups=2)
-      ),
+      _config(groups=2),
       'has different layers from the resnet8 that its card describes',
     ),
     (lambda path: edit(path, 'config.json', lambda _: b'{'), 'not a .keras archive'),
@@ -272,34 +280,19 @@ def add_link(file, link):
       lambda path: edit(path, 'model.weights.h5', lambda content: bytes(len(content))),
       'encoder.keras is damaged',
     ),
+    (_kernel(h5py.ExternalLink('/etc/passwd', '/x')), 'is a link'),
     (
-      lambda path: edit_arrays(
-        path, lambda file: add_link(file, h5py.ExternalLink('/etc/passwd', '/x'))
-      ),
-      'is a link',
-    ),
-    (
-      lambda path: edit_arrays(path, lambda file: add_link(file, np.zeros([3, 3]))),
+      _kernel(np.zeros([3, 3])),
       r"conv2d/vars/0' has shape \(3, 3\); it must be \(3, 3, 1, 4\)",
     ),
-    (
-      lambda path: edit_arrays(path, lambda file: add_link(file, np.array(b'x'))),
-      'is not an array of floats',
-    ),
+    (_kernel(np.array(b'x')), 'is not an array of floats'),
     # A type by itself.
+    (_kernel(np.dtype('f4')), "conv2d/vars/0' is not an array of floats"),
+    (lambda path: edit_arrays(path, other_layers), "array '/layers/x' has shape"),
     (
-      lambda path: edit_arrays(path, lambda file: add_link(file, np.dtype('f4'))),
-      "conv2d/vars/0' is not an array of floats",
+      lambda path: edit_arrays(path, add_time),
+      "'/times' is not an array of floats",
     ),
-    # Both names must be of the same arrays.
-    (
-      lambda path: edit_arrays(
-        path,
-        lambda file: (file.pop('layers'), file.create_dataset('layers/x', data=[0.5])),
-      ),
-      "array '/layers/x' has shape",
-    ),
-    (lambda path: edit_arrays(path, add_time), "'/times' is not an array of floats"),
   ],
 )
 def test_card_of_no_network_is_refused(path, change, message):

@@ -60,29 +60,22 @@ def _in_torch(fit):
   return way
 
 
+_MANY_SIDES = np.random.default_rng(0).integers(2, 150, (300, 2))
+
+
+@pytest.mark.long_for('many')
 @pytest.mark.parametrize('fit', squares.FITS)
-def test_squares_are_pillow_s_to_the_bit(fit, tmp_path):
+@pytest.mark.parametrize('every', [_SIDES, _MANY_SIDES], ids=['few', 'many'])
+def test_squares_are_pillow_s_to_the_bit(fit, every, tmp_path):
   ways = (_in_tensorflow(fit), _in_numpy(fit, tmp_path), _in_torch(fit))
-  for sides in _SIDES:
+  for sides in every:
     pictures = _pictures(sides)
     expected = images.resize(pictures, _SIZE, fit)
     for way in ways:
       np.testing.assert_array_equal(way(pictures), expected, err_msg=f'{sides}')
+  right = _pictures((_SIZE, _SIZE))
   for way in ways:
-    np.testing.assert_array_equal(
-      way(_pictures((12, 12))), _pictures((12, 12)), err_msg='of the right size'
-    )
-
-
-@pytest.mark.long
-@pytest.mark.parametrize('fit', squares.FITS)
-def test_squares_are_pillow_s_for_any_sides(fit, tmp_path):
-  ways = _in_tensorflow(fit), _in_numpy(fit, tmp_path)
-  for sides in np.random.default_rng(0).integers(2, 150, (300, 2)):
-    pictures = _pictures(sides)
-    expected = images.resize(pictures, _SIZE, fit)
-    for way in ways:
-      np.testing.assert_array_equal(way(pictures), expected, err_msg=f'{sides}')
+    np.testing.assert_array_equal(way(right), right, err_msg='of the right size')
 
 
 def test_in_float32_few_pixels_are_one_step_away():

@@ -57,6 +57,13 @@ def test_fields_that_the_encoder_cannot_read_are_named(packed, image, said):
 def test_ids_and_labels_are_checked(fields, said):
   with pytest.raises(ValueError, match=said):
     clients.check_element(_spec(**fields))
+  clients.check_element(_spec())
+
+
+def test_what_has_no_id_is_no_element():
+  for element in (collections.OrderedDict(image=tf.TensorSpec([2])), None):
+    with pytest.raises(ValueError, match='int64 scalar `example_id`'):
+      clients.check_element(element)
 
 
 def test_a_loss_of_labels_needs_the_field():

@@ -27,12 +27,19 @@ _OBJECTIVES = {
 
 
 @pytest.mark.parametrize('name', _OBJECTIVES)
-def test_clients_together_are_the_mean_of_clients_apart(name):
+def test_gradients_are_those_of_clients_apart_and_their_mean(name):
   objective = _OBJECTIVES[name]()
   params = objective.init(_SEED, tf.float64)
   examples = networks.tensors(networks.examples(6))
-  gradient, metrics = vectorized_clients.mean_gradient(
+  mean, metrics = vectorized_clients.mean_gradient(
     objective, params, examples, _SEED, tf.constant(3)
+  )
+  each, of_each = vectorized_clients.each_gradient(
+    lambda own: objective.encode(own, examples, _SEED),
+    objective.loss_of_encodings,
+    params,
+    examples,
+    tf.constant(3),
   )
   losses, gradients = [], []
   for start in (0, 2, 4):
@@ -43,9 +50,11 @@ def test_clients_together_are_the_mean_of_clients_apart(name):
     losses.append(loss)
     gradients.append(tape.gradient(loss, params))
   assert float(metrics['loss']) == pytest.approx(np.mean(losses), rel=1e-9)
-  for name, value in gradient.items():
-    expected = np.mean([g[name] for g in gradients], axis=0)
-    np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-9)
+  np.testing.assert_allclose(of_each['loss'], losses, rtol=1e-9)
+  for name, value in mean.items():
+    apart = np.stack([gradient[name] for gradient in gradients])
+    np.testing.assert_allclose(value, apart.mean(axis=0), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(each[name], apart, rtol=1e-6, atol=1e-9)
 
 
 def test_encoders_in_bfloat16_give_each_client_a_gradient():
@@ -72,25 +81,3 @@ def test_encoders_in_bfloat16_give_each_client_a_gradient():
   np.testing.assert_array_less(0.95, cosines)
   # They were computed in another precision.
   assert np.any(found[0] != found[1])
-
-
-@pytest.mark.parametrize('name', _OBJECTIVES)
-def test_each_gradient_is_that_of_a_client_apart(name):
-  objective = _OBJECTIVES[name]()
-  params = objective.init(_SEED, tf.float64)
-  examples = networks.tensors(networks.examples(6))
-  gradients, metrics = vectorized_clients.each_gradient(
-    lambda own: objective.encode(own, examples, _SEED),
-    objective.loss_of_encodings,
-    params,
-    examples,
-    tf.constant(3),
-  )
-  for k in range(3):
-    own = {name: value[2 * k : 2 * k + 2] for name, value in examples.items()}
-    with tf.GradientTape() as tape:
-      tape.watch(params)
-      loss, _ = objective.loss(params, own, _SEED)
-    assert float(metrics['loss'][k]) == pytest.approx(float(loss), rel=1e-9)
-    for name, expected in tape.gradient(loss, params).items():
-      np.testing.assert_allclose(gradients[name][k], expected, rtol=1e-6, atol=1e-9)

@@ -4,24 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_ssl.losses import lejepa
-from tff_ssl.losses import spectral
 from tff_ssl.losses import statistics_loss
-
-_DRAWN = lejepa.LejepaLoss(directions=6, knots=5).drawn(tf.constant([1, 2]))
-
-
-@pytest.mark.parametrize('loss', [spectral.SpectralLoss(), _DRAWN])
-def test_statistics_of_a_union_are_weighted_means(loss):
-  generator = np.random.default_rng(0)
-  f, g = (tf.constant(generator.normal(size=(5, 4))) for _ in range(2))
-  whole = loss.statistics(f, g)
-  parts = loss.statistics(f[:2], g[:2]), loss.statistics(f[2:], g[2:])
-  for name, value in whole.items():
-    mean = (2 * parts[0][name] + 3 * parts[1][name]) / 5
-    np.testing.assert_allclose(value, mean, rtol=1e-12, atol=1e-15)
-  for value in loss.statistics(f[:0], g[:0]).values():
-    assert not np.any(value)
 
 
 def test_the_reference_is_a_constant():

@@ -1,0 +1,1 @@
+"""What tests expect, computed in NumPy and float64 from definitions."""
