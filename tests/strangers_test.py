@@ -35,18 +35,17 @@ _FORBIDDEN = {
 _ALLOWED = {
   # Our own worker, by the name of its file in our environment.
   ('tff_ssl/execution/worker_process.py', 'subprocess.Popen'),
-  # Our own programs, by the name of their module; and an error, which starts nothing.
-  ('binaries/launching/forks.py', 'subprocess.Popen'),
-  ('binaries/launching/forks.py', 'subprocess.TimeoutExpired'),
+  # Our own programs, by the name of their module.
   ('binaries/launching/job_runner.py', 'subprocess.Popen'),
   # Archives are opened in one place, which measures them first.
   ('tff_ssl/storage/archives.py', 'tarfile.open'),
+  # The folder of a run of our own, on its way to a machine of the cluster and back.
+  ('tff_ssl/execution/ray_programs.py', 'tarfile.open'),
   ('tff_ssl/storage/archives.py', 'zipfile.ZipFile'),
   # It writes one.
   ('tff_ssl/encoders/keras_archive.py', 'zipfile.ZipFile'),
   # JSON is parsed in one place; what else parses has its own, or what its key shows.
   ('tff_ssl/storage/files.py', 'json.loads'),
-  ('binaries/launching/forks.py', 'json.loads'),
   ('tasks/cache.py', 'json.loads'),
   # What the program itself has just written.
   ('tff_ssl/export/exports.py', 'tf.keras.models.load_model'),
@@ -66,7 +65,8 @@ def _may_run(name):
   last = name.rpartition('.')[2]
   return (
     name in _FORBIDDEN
-    or name.startswith('subprocess.')
+    # An error starts nothing.
+    or (name.startswith('subprocess.') and last != 'TimeoutExpired')
     or last in ('load_model', 'decode_image', 'exec_module')
     or name.endswith('saved_model.load')
   )

@@ -44,7 +44,7 @@ class Run:
       dcco.dcco(
         harness.cco(),
         optimizers.build_optimizer(harness.ADAM),
-        dcco.DCCOConfig(seed=harness.SEED),
+        seed=harness.SEED,
       ),
       self._clients.element_spec,
     )

@@ -128,7 +128,7 @@ def test_a_machine_that_differs_is_named(monkeypatch, caplog, tff_context):
     ({'cpus': 0}, 'cpus is 0; it must be at least 1'),
     ({'gpus': -1}, 'gpus is -1; it must be at least 0'),
     ({'actors': 0}, 'actors is 0; it must be at least 1'),
-    ({'address': 'a'}, "The address of Ray is 'a'; it must be auto or host:port"),
+    ({'address': 'a'}, "The address of Ray is 'a'; it must be auto, or host:port"),
     (
       {'missing': True},
       r'Ray is not installed; it must be, by `pip inst',
