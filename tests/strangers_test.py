@@ -44,6 +44,8 @@ _ALLOWED = {
   ('tff_ssl/storage/archives.py', 'zipfile.ZipFile'),
   # It writes one.
   ('tff_ssl/encoders/keras_archive.py', 'zipfile.ZipFile'),
+  # A file of pixels that the driver of the run has open, with the type it has there.
+  ('tff_ssl/execution/ray_parts.py', 'np.memmap'),
   # JSON is parsed in one place; what else parses has its own, or what its key shows.
   ('tff_ssl/storage/files.py', 'json.loads'),
   ('tasks/cache.py', 'json.loads'),
