@@ -51,7 +51,6 @@ class Evaluator:
   Attributes:
     config: The run.
     skipped: Why there are no numbers; None: there are.
-    validation: The labelled validation split; None: there is none.
     problem: What an encoder is evaluated on.
     balanced: Whether balanced accuracy is shown as well.
     of_inputs: A line on how the inputs are reduced where they are evaluated; or ''.
@@ -94,7 +93,6 @@ class Evaluator:
     self.config = config
     self.seen: dict[str, intervals.Tested] = {}
     labelled = task.validation is not None and np.any(task.validation.label >= 0)
-    self.validation = task.validation if labelled else None
     own = config.evaluation.precision
     # Adapters are merged: what is fine-tuned is all of the encoder.
     self._merged, encoder = encoder.merged, encoder.plain
@@ -107,7 +105,7 @@ class Evaluator:
       task.num_classes,
       task.case_level,
       encoder.field,
-      self.validation,
+      task.validation if labelled else None,
       deal,
     )
     self._methods = evaluation.frozen_methods(config, federated, collect)
@@ -197,8 +195,8 @@ class Evaluator:
     if self.skipped is not None:
       return None
     queried: dict[str, encoded.Examples] = {'': self.problem.test}
-    if self.validation is not None:
-      queried[suite.VALIDATION] = self.validation
+    if self.problem.validation is not None:
+      queried[suite.VALIDATION] = self.problem.validation
     return online_knn.choose(
       self.problem.train,
       queried,
@@ -371,7 +369,7 @@ class Evaluator:
     encode: Callable[[np.ndarray], np.ndarray]
     encode = params if callable(params) else functools.partial(self._encode, params)
     if tested is not None:
-      splits = [self.problem.test, self.validation]
+      splits = [self.problem.test, self.problem.validation]
       queried = [split[self._encoder.field] for split in splits if split is not None]
       encode = feature_sets.knowing(encode, queried, tested)
     known = dict(self._methods)

@@ -6,7 +6,6 @@ import importlib.metadata
 import json
 import math
 import os
-import pathlib
 import platform
 from typing import Any
 
@@ -61,11 +60,9 @@ def slopes(
 
 def machine() -> dict[str, Any]:
   """Returns what the numbers depend on apart from the configuration."""
-  cpuinfo = pathlib.Path('/proc/cpuinfo').read_text(encoding='utf-8').splitlines()
-  models = [text.partition(':')[2].strip() for text in cpuinfo if 'model name' in text]
   return collections.OrderedDict(
     cpu_count=len(os.sched_getaffinity(0)),
-    cpu_model=models[0] if models else platform.machine(),
+    cpu_model=processor.model() or platform.machine(),
     bfloat16=processor.bfloat16_units(),
     load_average=os.getloadavg()[0],
     python=platform.python_version(),

@@ -57,26 +57,23 @@ def test_a_killed_run_leaves_nothing_and_resumes_to_the_same_bytes(tmp_path):
   flags = *_FLAGS, '--runtime=parts=2,packs=2', f'--run_dir={here}'
   assert not launch.end(launch.fork_quickly('dcco', *flags), here).status
   flags = *_FLAGS, '--runtime=ray:parts=2,actors=1', f'--run_dir={folder}'
+  agents: list[psutil.Process] = []
   for number in (signal.SIGKILL, signal.SIGINT):
     process = launch.fork_quickly('dcco', *flags)
     launch.wait_for_rows(process, folder, launch.rows(folder) + 1)
-    children = {
-      child: child.name()
-      for child in psutil.Process(process.pid).children(recursive=True)
-    }
-    assert any('raylet' in name for name in children.values())
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert any('raylet' in child.name() for child in children)
+    if number == signal.SIGKILL:
+      # They compute nothing, and first try for a minute to tell of it.
+      agents = [child for child in children if 'Agent' in child.name()]
     process.send_signal(number)
     launch.end(process, folder)
-    # After a SIGKILL two agents of Ray, which compute nothing, first try for a minute
-    # to tell of it: `docs/machines.md`.
-    patient = number == signal.SIGKILL
-    ending = [c for c, name in children.items() if not (patient and 'Agent' in name)]
-    assert len(ending) >= len(children) - 2
-    assert not psutil.wait_procs(ending, 20)[1]
+    assert not psutil.wait_procs([c for c in children if c not in agents], 20)[1]
   ended = launch.end(launch.fork_quickly('dcco', *flags), folder)
   assert not ended.status, ended
   for name in ('metrics.csv', 'encoder.keras'):
     assert (folder / name).read_bytes() == (here / name).read_bytes(), name
+  assert not psutil.wait_procs(agents, 100)[1]
 
 
 @pytest.mark.parametrize(

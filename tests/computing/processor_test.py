@@ -18,5 +18,13 @@ def test_units_are_the_best_that_linux_names(tmp_path, text, expected):
   assert processor.bfloat16_units(tmp_path / 'cpuinfo') == expected
 
 
+def test_the_name_is_that_of_the_first_core(tmp_path):
+  (tmp_path / 'cpuinfo').write_text(
+    'cpu family: 25\nmodel name\t: A: 1\nmodel name: B\n'
+  )
+  assert processor.model(tmp_path / 'cpuinfo') == 'A: 1'
+
+
 def test_without_linux_nothing_is_known(tmp_path):
   assert processor.bfloat16_units(tmp_path / 'cpuinfo') == 'unknown'
+  assert processor.model(tmp_path / 'cpuinfo') == ''

@@ -3,12 +3,12 @@
 import collections
 import functools
 import itertools
-import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.worlds import examples
 from tff_ssl.evaluation import closed_form
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import fine_tuning
@@ -34,26 +34,11 @@ def _encode(images):
 _PROBES = (methods.Knn(), methods.Linear())
 
 
-class _Examples(types.SimpleNamespace):
-  def __getitem__(self, field):
-    return {'image': self.image}[field]
-
-
-def _examples(num_cases, images_per_case, seed, num_classes=3):
-  """Cases of images whose channel `label` is lit, in no order."""
-  random = np.random.default_rng(seed)
-  case = random.permutation(np.repeat(np.arange(num_cases), images_per_case))
-  label = (case % num_classes).astype(np.int32)
-  image = random.integers(0, 40, [len(case), 4, 4, 3])
-  image[np.arange(len(case)), :, :, label] += 150
-  return _Examples(image=image.astype(np.uint8), label=label, case=case)
-
-
 def test_names_and_numbers_of_a_solved_task():
   run = fine_tuning.FineTuning(
     _apply, 3, fine_tuning.FinetuneConfig(learning_rate=0.3, num_steps=40)
   )
-  problem = scores.Problem(_examples(60, 1, seed=0), _examples(30, 1, seed=1), 3)
+  problem = scores.Problem(examples.lit(60, 1, seed=0), examples.lit(30, 1, seed=1), 3)
   results = suite.evaluate(
     _encode,
     problem,
@@ -92,7 +77,7 @@ def test_names_and_numbers_of_a_solved_task():
 
 
 def test_neighbours_of_knn_are_as_many_as_told():
-  train, test = _examples(60, 1, seed=0), _examples(30, 1, seed=1)
+  train, test = examples.lit(60, 1, seed=0), examples.lit(30, 1, seed=1)
   # All vote, and equally: a tie, which the lowest class wins.
   found = suite.evaluate(
     _encode,
@@ -112,7 +97,7 @@ def test_data_are_encoded_once(case_level):
     counts.append(len(images))
     return _encode(images)
 
-  train, test = _examples(40, 2, seed=0), _examples(20, 3, seed=1)
+  train, test = examples.lit(40, 2, seed=0), examples.lit(20, 3, seed=1)
   problem = scores.Problem(train, test, 3, case_level)
   results = suite.evaluate(encode, problem, _PROBES)
   assert counts == [80, 60]
@@ -132,10 +117,10 @@ def test_data_are_encoded_once(case_level):
 
 def test_case_level_pools_images_before_classifying():
   # One image of each case is noise that points at another class.
-  train, test = _examples(60, 3, seed=0), _examples(60, 3, seed=1)
-  for examples in (train, test):
-    _, first = np.unique(examples.case, return_index=True)
-    examples.image[first] = np.roll(examples.image[first], 1, axis=-1)
+  train, test = examples.lit(60, 3, seed=0), examples.lit(60, 3, seed=1)
+  for split in (train, test):
+    _, first = np.unique(split.case, return_index=True)
+    split.image[first] = np.roll(split.image[first], 1, axis=-1)
   run = fine_tuning.FineTuning(
     _apply, 3, fine_tuning.FinetuneConfig(learning_rate=0.3, num_steps=60)
   )
@@ -154,19 +139,19 @@ def test_case_level_pools_images_before_classifying():
 
 
 def test_unlabelled_examples_take_no_part():
-  train, test = _examples(60, 1, seed=0), _examples(30, 1, seed=1)
+  train, test = examples.lit(60, 1, seed=0), examples.lit(30, 1, seed=1)
   problem = scores.Problem(train, test, 3)
   clean = suite.evaluate(_encode, problem, _PROBES)
-  for examples in (train, test):
-    junk = _examples(20, 1, seed=2)
-    examples.image = np.concatenate([examples.image, junk.image])
-    examples.label = np.concatenate([examples.label, np.full([20], -1)])
-    examples.case = np.concatenate([examples.case, 1000 + junk.case])
+  for split in (train, test):
+    junk = examples.lit(20, 1, seed=2)
+    split.image = np.concatenate([split.image, junk.image])
+    split.label = np.concatenate([split.label, np.full([20], -1)])
+    split.case = np.concatenate([split.case, 1000 + junk.case])
   assert suite.evaluate(_encode, problem, _PROBES) == clean
 
 
 def test_absent_class_has_no_recall_and_seed_decides():
-  train, test = _examples(60, 1, seed=0), _examples(30, 1, seed=1)
+  train, test = examples.lit(60, 1, seed=0), examples.lit(30, 1, seed=1)
   kept = test.label != 1
   test.image, test.label, test.case = (
     x[kept] for x in (test.image, test.label, test.case)
@@ -182,7 +167,7 @@ def test_absent_class_has_no_recall_and_seed_decides():
 
 @pytest.mark.parametrize('case_level', [False, True])
 def test_federated_probe_is_given_the_encodings_and_what_is_kept(case_level):
-  train, test = _examples(40, 2, seed=0), _examples(20, 2, seed=1)
+  train, test = examples.lit(40, 2, seed=0), examples.lit(20, 2, seed=1)
   calls = []
 
   def federated(features, labels, kept):
@@ -206,7 +191,7 @@ def test_federated_probe_is_given_the_encodings_and_what_is_kept(case_level):
 
 
 def test_one_round_heads_are_solved_of_the_sums_that_are_collected():
-  train, test = _examples(40, 2, seed=0), _examples(20, 2, seed=1)
+  train, test = examples.lit(40, 2, seed=0), examples.lit(20, 2, seed=1)
   problem = scores.Problem(train, test, 3)
   plain = suite.evaluate(_encode, problem, [methods.OneRound()], fractions=(0.5,))
 
@@ -224,7 +209,7 @@ def test_one_round_heads_are_solved_of_the_sums_that_are_collected():
 
 
 def test_fairness_is_over_the_clients_of_the_labelled_test_examples():
-  train, test = _examples(60, 1, seed=0), _examples(30, 1, seed=1)
+  train, test = examples.lit(60, 1, seed=0), examples.lit(30, 1, seed=1)
   test.label[:3] = -1
   labels, cases = test.label[3:], test.case[3:]
   dealt = []
@@ -250,7 +235,7 @@ def test_fairness_is_over_the_clients_of_the_labelled_test_examples():
 
 @pytest.mark.parametrize('case_level', [False, True])
 def test_own_classifier_is_tested_as_it_is(case_level):
-  test = _examples(6, 3, seed=2)
+  test = examples.lit(6, 3, seed=2)
   test.label[test.case == 5] = -1
   # Right but for case 0, of which one image is so surely taken for class 1 that it
   # decides the case, and two are not.
@@ -266,7 +251,7 @@ def test_own_classifier_is_tested_as_it_is(case_level):
 
 
 def test_refuses_diverged_encodings_and_no_labels():
-  train, test = _examples(6, 1, seed=0), _examples(6, 1, seed=1)
+  train, test = examples.lit(6, 1, seed=0), examples.lit(6, 1, seed=1)
   problem = scores.Problem(train, test, 3)
   with pytest.raises(ValueError, match='training images are not finite'):
     suite.evaluate(lambda x: np.full([len(x), 2], np.nan), problem, _PROBES)
@@ -278,7 +263,7 @@ def test_refuses_diverged_encodings_and_no_labels():
 @pytest.mark.long_for('True')
 @pytest.mark.parametrize('case_level', [False, True])
 def test_validation_numbers_are_those_of_testing_on_the_validation_split(case_level):
-  train, test, validation = (_examples(24, 2, seed=seed) for seed in range(3))
+  train, test, validation = (examples.lit(24, 2, seed=seed) for seed in range(3))
   # Cases of the two splits by turns, so that an order by case would mix them.
   test.case, validation.case = 2 * test.case + 100, 2 * validation.case + 101
   validation.label = (validation.label + (validation.case % 5 == 0)) % 3
@@ -316,7 +301,8 @@ def test_fine_tuning_alone_encodes_one_example_of_each_split():
 
   run = fine_tuning.FineTuning(_apply, 3, fine_tuning.FinetuneConfig(0.3, num_steps=5))
   tuning = methods.Finetune(functools.partial(run, _PARAMS))
-  problem = scores.Problem(_examples(12, 2, seed=0), _examples(6, 2, seed=1), 3, True)
+  train, test = examples.lit(12, 2, seed=0), examples.lit(6, 2, seed=1)
+  problem = scores.Problem(train, test, 3, case_level=True)
   found = suite.evaluate(encode, problem, [tuning], fractions=(1.0,))
   assert seen == [1, 1]
   both = suite.evaluate(encode, problem, [methods.Knn(), tuning], fractions=(1.0,))

@@ -88,9 +88,8 @@ class PersonalEvaluation:
     self._train, self._test = train, test
     self._held, self._tested = held, tested
     self._num_classes, self._seed, self._federated = num_classes, seed, federated
-    knn_method = methods_lib.Knn(knn_config)
     self._probes: dict[str, methods_lib.Probe] = {
-      **dict.fromkeys(KNN, knn_method),
+      **dict.fromkeys(KNN, methods_lib.Knn(knn_config)),
       'linear': methods_lib.Linear(),
       'lars': methods_lib.Lars(),
     }

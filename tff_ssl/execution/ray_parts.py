@@ -36,14 +36,13 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 import tff_ssl
+from tff_ssl.computing import processor
 from tff_ssl.computing import sessions
 from tff_ssl.execution import failures
 from tff_ssl.execution import in_process
 from tff_ssl.execution import open_contexts
 from tff_ssl.execution import partial_rounds
 from tff_ssl.execution import tff_values
-
-_CPUINFO = pathlib.Path('/proc/cpuinfo')
 
 
 class Settings(NamedTuple):
@@ -131,7 +130,8 @@ class Driver(in_process.InProcess):
         "The clients' data are data sets; for contexts.ray they must be rows of arrays "
         '(simulated_clients.Clients with as_rows=True, in_parts with arrays).'
       )
-    lent = [self._lent(partial, _serialized), self._lent(arrays, _portable)]
+    serialize = tff.framework.serialize_computation
+    lent = self._lent(partial, serialize), self._lent(arrays, _portable)
     self._of_round = {
       id(values): self._of_round.get(id(values)) or (values, ray.put(values))
       for values in shared
@@ -195,20 +195,16 @@ class _Actor:
     *shared: Mapping[str, Any],
   ) -> Any:
     """Computes a part; see `partial_rounds.one_by_one`."""
-    partial, arrays = (self._fetch(reference) for reference in lent)
+    partial = self._fetch(lent[0], tff.framework.deserialize_computation)
+    arrays = self._fetch(
+      lent[1], lambda sent: {name: _opened(own) for name, own in sent.items()}
+    )
     task = partial_rounds.Task(states, data)
     return next(partial_rounds.one_by_one(partial, arrays, shared, [task]))
 
-  def _fetch(self, reference: ray.ObjectRef) -> Any:
-    key = reference.hex()
-    if key not in self._fetched:
-      fetched = ray.get(reference)
-      is_arrays = isinstance(fetched, Mapping)
-      self._fetched[key] = (
-        {name: _opened(own) for name, own in fetched.items()}
-        if is_arrays
-        else tff.framework.deserialize_computation(fetched)
-      )
+  def _fetch(self, reference: ray.ObjectRef, deserialize: Any) -> Any:
+    if (key := reference.hex()) not in self._fetched:
+      self._fetched[key] = deserialize(ray.get(reference))
     return self._fetched[key]
 
 
@@ -219,10 +215,6 @@ class _File(NamedTuple):
   dtype: np.dtype
   shape: tuple[int, ...]
   offset: int
-
-
-def _serialized(computation: tff.Computation) -> Any:
-  return tff.framework.serialize_computation(computation)
 
 
 def _portable(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -297,10 +289,8 @@ def _environment() -> dict[str, str]:
 
 def _machine() -> dict[str, str]:
   """Returns what the rounding of numbers depends on."""
-  lines = _CPUINFO.read_text().splitlines() if _CPUINFO.is_file() else []
-  model = next((line for line in lines if line.startswith('model name')), '')
   return {
-    'the processor': model.partition(':')[2].strip() or platform.machine(),
+    'the processor': processor.model() or platform.machine(),
     'TensorFlow': tf.__version__,
     'tff_ssl': tff_ssl.__version__,
   }
