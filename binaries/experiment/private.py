@@ -18,8 +18,8 @@ from tasks import registry
 from tasks import task_types
 from tff_ssl.aggregators import noise_split
 from tff_ssl.federated import phase_graph
-from tff_ssl.federated import phases
-from tff_ssl.runs import loop
+from tff_ssl.federated import releases
+from tff_ssl.runs import round_algorithms
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs import run_folder
 from tff_ssl.runs import stateful_rounds
@@ -129,7 +129,7 @@ def with_ledger(
     )
   _check_clips(own, clipped(graph))
   cohort = data.cohort_size(config, population)
-  keeps_states = isinstance(process, loop.Resumable)
+  keeps_states = isinstance(process, round_algorithms.Resumable)
   aggregation.check_cohorts(config, keeps_states, cohort == population)
   if aggregation.is_poisson(config) and graph.algorithm.client_numbers:
     raise ValueError(
@@ -137,7 +137,7 @@ def with_ledger(
       f'have numbers; it must be {accounting.FIXED} or {accounting.PASSES}, because '
       'with one client more or less the others would have other numbers.'
     )
-  multipliers = phases.multipliers(graph.algorithm, graph.aggregation)
+  multipliers = releases.multipliers(graph.algorithm, graph.aggregation)
   terms = accounting.Terms(
     population,
     cohort,
@@ -149,7 +149,7 @@ def with_ledger(
   )
   _announce(config, terms)
   withheld = not graph.aggregation.releases_metrics and any(
-    phases.is_metrics(kind)
+    releases.is_metrics(kind)
     for exchange in graph.algorithm.exchanges
     for kind in exchange.sent.values()
   )
@@ -284,7 +284,7 @@ def clipped(graph: phase_graph.Graph | None) -> set[str]:
     str(kind.clipped_as)
     for exchange in graph.algorithm.exchanges
     for kind in exchange.sent.values()
-    if phases.is_released(kind, graph.aggregation)
+    if releases.is_released(kind, graph.aggregation)
   }
 
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from docs.bench import experiments
 from tff_ssl.algorithms import centralized
 from tff_ssl.encoders import network
-from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_states
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
 from tff_ssl.federated import replay
@@ -118,7 +118,7 @@ class InMemory:
     self._replay = replay.Replay(algorithm)
     self._state = self._replay.initialize()
     self._new = self._replay.new_client(self._state, 0)
-    self._states: dict[str, client_functions.ClientState] = {}
+    self._states: dict[str, client_states.ClientState] = {}
 
   def round(self, number: int) -> Metrics:
     """See `Side`."""
@@ -136,7 +136,7 @@ class InMemory:
     """See `Side`."""
     return self._state.global_model_weights
 
-  def _of_new(self, name: str) -> client_functions.ClientState:
+  def _of_new(self, name: str) -> client_states.ClientState:
     return self._new._replace(client=np.int32(self._clients.data.ids.index(name)))
 
 

@@ -10,6 +10,7 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.aggregators import communication
+from tff_ssl.aggregators import groupwise
 
 _FIVE = tff.to_type((np.float32, [5, 3]))
 
@@ -27,7 +28,7 @@ _FIVE = tff.to_type((np.float32, [5, 3]))
     (combine.Statistics(slots=5), 12),
     (combine.TOTAL, 60),
     (combine.LOCAL, 0),
-    (combine.GroupMean(2), 60),
+    (groupwise.GroupMean(2), 60),
   ],
 )
 def test_bytes_of_one_client(kind, expected):
@@ -41,7 +42,7 @@ def test_a_sum_arrives_whole():
 
 
 def test_the_server_has_no_share_in_a_group_unless_given():
-  assert combine.GroupMean(2).server_weight == 0.0
+  assert groupwise.GroupMean(2).server_weight == 0.0
 
 
 def test_values_kept_on_clients_are_not_combined():

@@ -10,6 +10,7 @@ from tests.algorithms import harness
 from tff_ssl.aggregators import adaptive_clipping
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
+from tff_ssl.aggregators import groupwise
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import followed_norms
@@ -138,7 +139,7 @@ def test_a_norm_comes_to_the_quantile_as_in_float64(tff_context):
 
 
 def test_values_that_are_combined_in_groups_are_refused():
-  kinds = {'group': combine.LOCAL, 'update': combine.GroupMean(2)}
+  kinds = {'group': combine.LOCAL, 'update': groupwise.GroupMean(2)}
   exchange = phases.Exchange('train', None, None, kinds, None)
   made = aggregations.private(1.0, _clip(1.0), 1.0)
   with pytest.raises(ValueError, match="'update' is combined in groups"):

@@ -15,7 +15,7 @@ from tff_ssl.algorithms.ssfl import bilevel_ssfl
 from tff_ssl.algorithms.ssfl import la_ssfl
 from tff_ssl.algorithms.ssfl import per_ssfl
 from tff_ssl.encoders import predictor
-from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_states
 from tff_ssl.federated import server
 from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import byol
@@ -49,7 +49,7 @@ def _shared(objective):
 
 
 def _state(kept):
-  return client_functions.ClientState(tf.constant(0), tf.constant(-1), kept)
+  return client_states.ClientState(tf.constant(0), tf.constant(-1), kept)
 
 
 def _after(shared, update):

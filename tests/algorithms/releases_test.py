@@ -16,6 +16,7 @@ from tff_ssl.aggregators import expected_counts
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.encoders import predictor
+from tff_ssl.federated import noise
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import packs
 from tff_ssl.federated import phase_graph
@@ -53,7 +54,7 @@ def _tensor_types(value_type):
 
 def test_the_noise_of_every_release_is_its_share_of_the_rounds(tff_context):
   graph = _graph()
-  names = phases.releases(graph.algorithm, graph.aggregation)
+  names = releases.names(graph.algorithm, graph.aggregation)
   assert sorted(names) == ['train/metrics', 'train/statistics', 'train/update']
   # Metrics have a twentieth of 1 / z^2, the others parts like the roots of their sizes.
   step = graph.steps['train']
@@ -64,7 +65,7 @@ def test_the_noise_of_every_release_is_its_share_of_the_rounds(tff_context):
   roots = math.sqrt(sizes['update']) + math.sqrt(sizes['statistics'])
   shares = {name: 0.95 * math.sqrt(size) / roots for name, size in sizes.items()}
   shares['metrics'] = 0.05
-  found = phases.multipliers(graph.algorithm, graph.aggregation)
+  found = releases.multipliers(graph.algorithm, graph.aggregation)
   assert found == pytest.approx(
     {f'train/{name}': _Z / math.sqrt(share) for name, share in shares.items()}
   )
@@ -90,7 +91,7 @@ def test_the_noise_of_every_release_is_its_share_of_the_rounds(tff_context):
 def test_metrics_that_are_withheld_are_no_release_and_arrive_as_zeros(tff_context):
   graph = _graph()
   withheld = _private(None)
-  names = phases.releases(graph.algorithm, withheld)
+  names = releases.names(graph.algorithm, withheld)
   assert sorted(names) == ['train/statistics', 'train/update']
   metrics = tff.to_type(collections.OrderedDict(loss=np.float32))
   process = withheld.metrics.create(metrics, tff.TensorType(np.float32))
@@ -107,17 +108,17 @@ def test_an_algorithm_that_sends_integers_is_refused():
     )
 
   with pytest.raises(ValueError, match="clients send 'choice', integers"):
-    phases.releases(exchange({'choice': combine.TOTAL}), _private())
+    releases.names(exchange({'choice': combine.TOTAL}), _private())
   with pytest.raises(ValueError, match='adds no noise'):
-    phases.releases(exchange({}), aggregations.plain())
+    releases.names(exchange({}), aggregations.plain())
   kinds = {'update': combine.UPDATE, 'group': combine.LOCAL}
-  assert phases.releases(exchange(kinds), _private()) == ('choose/update',)
+  assert releases.names(exchange(kinds), _private()) == ('choose/update',)
 
 
 def test_batch_norm_warns_of_clients_with_one_example(caplog):
   for singles in (0, 2):
     spec = packs.PackSpec(harness.ELEMENT, singles)
-    releases.settle(_graph().algorithm, spec, None)
+    noise.divide(_graph().algorithm, spec, None)
     assert caplog.text.count('2 clients have 1 example') == singles // 2
 
 
@@ -129,7 +130,7 @@ def test_the_expected_sum_of_weights_is_needed_unless_they_are_examples():
     algorithm = fedavg.fedavg(harness.cco(), harness.SGD, config)
     expected = expected_counts.Expected(clients=4, examples=8.0, **numbers)
     private = aggregations.private(1.0, 1.0, 1.0, expected=expected)
-    return releases.settle(algorithm, harness.ELEMENT, private)[1].expected
+    return noise.divide(algorithm, harness.ELEMENT, private)[1].expected
 
   assert settle('examples').divisor == 8
   assert settle('uniform', weights=4.0).divisor == 4
@@ -142,5 +143,5 @@ def test_dcco_releases_its_statistics_its_spread_and_its_update():
     harness.cco(),
     optimizers.build_optimizer(harness.SGD),
   )
-  names = phases.releases(algorithm, _private())
+  names = releases.names(algorithm, _private())
   assert names == ('statistics/statistics', 'statistics/metrics', 'train/update')

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_states
 from tff_ssl.federated import packs
 from tff_ssl.federated import processes
 
@@ -34,7 +34,7 @@ class WithStates:
   def __init__(self, process: processes.Built, packed: bool):
     self.process = process
     self._packed = packed
-    self._blank = client_functions.blank_state(process.graph.client_state_type)
+    self._blank = client_states.blank_state(process.graph.client_state_type)
 
   def initialize(self):
     return State(self.process.initialize(), {})

@@ -20,8 +20,9 @@ from tff_ssl.simulation import client_data
 from tff_ssl.simulation import simulated_clients
 
 PARTS = 3
-# Titles of workers, and the path of all else that Ray starts.
-_OF_RAY = re.compile('^ray::|/site-packages/ray/')
+# Titles of workers, and the path of all else that Ray starts; a process that has it in
+# its `sys.path` only is another's.
+_OF_RAY = re.compile(r'ray::|\S*/site-packages/ray/')
 _SIZES = (1, 2, 5, 4)
 DATA = client_data.ArrayClientData(
   np.random.default_rng(0).integers(0, 255, (12, *tiny.IMAGE_SHAPE)).astype(np.uint8),
@@ -81,7 +82,7 @@ class Run:
 
 def actors() -> list[psutil.Process]:
   """Returns the actors that this process has started."""
-  return [each for each in of_ray() if _title(each).startswith('ray::_Actor')]
+  return [each for each in of_ray() if _command(each)[0].startswith('ray::_Actor')]
 
 
 def of_ray() -> list[psutil.Process]:
@@ -89,11 +90,12 @@ def of_ray() -> list[psutil.Process]:
   return [
     each
     for each in psutil.Process().children(recursive=True)
-    if _OF_RAY.search(_title(each)) and each.status() != psutil.STATUS_ZOMBIE
+    if any(map(_OF_RAY.match, _command(each))) and each.status() != psutil.STATUS_ZOMBIE
   ]
 
 
-def _title(process: psutil.Process) -> str:
+def _command(process: psutil.Process) -> list[str]:
+  """Returns the words of a process's command; an empty one if it has ended."""
   with contextlib.suppress(psutil.Error):
-    return ' '.join(process.cmdline())
-  return ''
+    return process.cmdline() or ['']
+  return ['']

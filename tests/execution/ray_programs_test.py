@@ -71,16 +71,19 @@ def test_a_run_on_a_cluster_is_ended(cluster, tmp_path, way):
 
 
 def test_a_run_elsewhere_begins_with_its_folder_which_comes_home(tmp_path, monkeypatch):
-  home, there = tmp_path / 'home', tmp_path / 'there'
-  # What a machine has that died in the run.
-  for folder in (home, there):
+  home, other = tmp_path / 'home', tmp_path / 'other'
+  for folder in (home, other):
     folder.mkdir()
     (folder / 'rounds').write_text(f'{folder.name}\n')
+  # The other machine has a run of the same path, with its log.
+  log = tmp_path / 'other.log'
+  log.touch()
   monkeypatch.chdir(tmp_path)
   site = ray_programs._Site(job_runner.start, str(pathlib.Path.cwd()))
   begun = ray_programs._packed(home)
-  ended = site.run(_arguments(there), str(tmp_path / 'no.log'), str(there), begun)
+  ended = site.run(_arguments(other), log, (0, 0), other, begun)
   assert (ended.status, ended.output) == (0, 'said\n')
-  assert not there.exists()
+  assert (other / 'rounds').read_text() == 'other\n'
+  assert not log.read_text()
   ray_programs._unpack(ended.folder, home)
   assert (home / 'rounds').read_text() == 'home\none\n'

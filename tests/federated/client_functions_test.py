@@ -10,6 +10,7 @@ import tensorflow_federated as tff
 from tests.algorithms import harness
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_states
 from tff_ssl.objectives import base
 
 _SHARED_TYPE = tff.types.to_type(
@@ -49,14 +50,14 @@ def _visit(state, image, function=None):
 
 
 def _blank():
-  one = client_functions.blank_state(
-    client_functions.state_type(_function(), _SHARED_TYPE)
+  one = client_states.blank_state(
+    client_states.state_type(_function().first, _SHARED_TYPE)
   )
   return one._replace(client=np.int32(3))
 
 
 def _state(last_round, total, count, odd):
-  return client_functions.ClientState(
+  return client_states.ClientState(
     np.int32(3),
     np.int32(last_round),
     collections.OrderedDict(
@@ -70,15 +71,15 @@ def _equal(state, expected):
 
 
 def test_the_blank_state_has_never_taken_part():
-  _equal(_blank(), _state(client_functions.NEVER, 0, 0, False))
+  _equal(_blank(), _state(client_states.NEVER, 0, 0, False))
   assert list(_blank().kept) == ['total', 'count', 'odd']
 
 
 def test_types_of_one_and_of_many():
-  one = client_functions.state_type(_function(), _SHARED_TYPE)
-  assert one.python_container is client_functions.ClientState
-  many = client_functions.stacked_type(one)
-  assert many.python_container is client_functions.ClientState
+  one = client_states.state_type(_function().first, _SHARED_TYPE)
+  assert one.python_container is client_states.ClientState
+  many = client_states.stacked_type(one)
+  assert many.python_container is client_states.ClientState
   assert many.client == tff.TensorType(np.int32, [None])
   assert many.kept['total'] == tff.TensorType(np.float32, [None])
 

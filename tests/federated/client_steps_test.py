@@ -20,6 +20,7 @@ from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import vit
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_sums
 from tff_ssl.federated import packing
 from tff_ssl.federated import packs
 from tff_ssl.federated import server
@@ -235,7 +236,7 @@ def test_a_pack_is_the_mean_of_its_clients(name):
   pack = packs.content(
     harness.take(examples, [p for m in members for p in m]), [len(m) for m in members]
   )
-  sums = client_functions.sums_of_client(apart[1])
+  sums = client_sums.of_client(apart[1])
   zero = tf.nest.map_structure(tf.zeros_like, sums)
   together = packing.vectorizable(client.function, client.exchange_spec)
 

@@ -9,9 +9,9 @@ import tensorflow as tf
 from tests import tiny
 from tests.algorithms import harness
 from tests.algorithms.labels_at_server import labels
+from tff_ssl.aggregators import aggregations
 from tff_ssl.federated import clients
 from tff_ssl.federated import packs
-from tff_ssl.federated import phases
 from tff_ssl.federated import steps
 
 _OBJECTIVE = harness.cco()
@@ -91,7 +91,7 @@ def test_floating_images_of_another_range_are_an_error(
   arrays = harness.arrays(4)
   arrays['image'][:2, 0, 0, 0] = values
   cohort = steps.build_cohort(
-    harness.PACKS if packed else harness.ELEMENT, phases.checked(None), _OBJECTIVE
+    harness.PACKS if packed else harness.ELEMENT, aggregations.checked(None), _OBJECTIVE
   )
   make = harness.packed_cohort if packed else harness.cohort
   with pytest.raises(ValueError, match=f'`image` of an example is {said} floating'):
@@ -100,4 +100,4 @@ def test_floating_images_of_another_range_are_an_error(
 
 def test_an_aggregation_is_one_of_ours():
   with pytest.raises(ValueError, match='aggregation is a str; it must be'):
-    phases.checked('secure')
+    aggregations.checked('secure')

@@ -14,7 +14,7 @@ from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.statistics import dcco
-from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_states
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import parts
 from tff_ssl.federated import phase_graph
@@ -100,7 +100,7 @@ def test_clients_with_a_state_keep_it_in_parts(tff_context):
   expected = whole.next(whole.initialize(), cohort).state
   algorithm = fed_ssl.fed_ssl(objective, _OPTIMIZER, config)
   built = _parts(algorithm, harness.ELEMENT)
-  blank = client_functions.blank_state(built.client_state_type)
+  blank = client_states.blank_state(built.client_state_type)
   state, kept = built.initialize(), {}
   (exchange,) = built.exchanges.values()
   sums, known = [], exchange.broadcast(state)

@@ -9,7 +9,7 @@ from tests import tiny
 from tests.algorithms import harness
 from tests.algorithms.ssfl import ssfl
 from tff_ssl.encoders import network
-from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_states
 from tff_ssl.federated import phases
 from tff_ssl.runs import personal_models
 
@@ -18,8 +18,8 @@ def test_kept_models_are_each_client_s_own():
   """After a round of one of two clients; the other has the global model."""
   weights, own = (ssfl.objective().init(tf.constant([1, n])) for n in range(2))
   states = {
-    'alice': client_functions.ClientState(0, client_functions.NEVER, None),
-    'bob': client_functions.ClientState(1, 0, own),
+    'alice': client_states.ClientState(0, client_states.NEVER, None),
+    'bob': client_states.ClientState(1, 0, own),
   }
   rounds = types.SimpleNamespace(
     states_of=lambda ids: {k: states[k] for k in ids},

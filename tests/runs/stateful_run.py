@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_states
 from tff_ssl.federated import packs
 from tff_ssl.federated import processes
 from tff_ssl.runs import checkpoints
@@ -40,7 +40,7 @@ class Process:
 
   def __init__(self, size=3):
     client_state_type = tff.types.to_type(
-      client_functions.ClientState(
+      client_states.ClientState(
         np.int32,
         np.int32,
         collections.OrderedDict(

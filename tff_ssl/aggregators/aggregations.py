@@ -47,6 +47,25 @@ def plain() -> Aggregation:
   return dataclasses.replace(whole, packs=Packs(whole), made=aggregation.KNOWN)
 
 
+def checked(aggregation: Any) -> Aggregation:
+  """Returns an aggregation; a plain one for None.
+
+  Args:
+    aggregation: As the user gives it.
+
+  Raises:
+    ValueError: If it is anything else.
+  """
+  if aggregation is None:
+    return plain()
+  if not isinstance(aggregation, Aggregation):
+    raise ValueError(
+      f'aggregation is a {type(aggregation).__name__}; it must be an Aggregation, as '
+      '`plain`, `of`, `secure`, `private` and `distributed` return it.'
+    )
+  return aggregation
+
+
 def of(
   updates: tff.aggregators.WeightedAggregationFactory | None = None,
   statistics: encoding_statistics.StatisticsFactory | None = None,
@@ -130,7 +149,7 @@ def private(
     - Updates, statistics and metrics are separate releases, each at `noise_multiplier`,
       and where a norm adapts so is the number of clients within it: account for every
       release that an algorithm makes in a round, at `Aggregation.multipliers`;
-      `federated.phases.releases` lists them. DCCO makes the first three, FedAvg the
+      `federated.releases.names` lists them. DCCO makes the first three, FedAvg the
       first and the last, or all three with batch norm.
     - The noise is drawn from secret seeds (`secret_noise`): no two runs are equal.
 

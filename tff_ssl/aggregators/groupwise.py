@@ -25,12 +25,17 @@ is then the sum of its clients' coefficients.
 """
 
 import collections
+import dataclasses
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.aggregators import combine
 from tff_ssl.computing import checks
+
+# All clients of a pack are in one group if their mean share there is 1, up to rounding.
+_NEARLY_ONE = 0.999
 
 
 def num_groups(num_clients: int) -> int:
@@ -207,3 +212,59 @@ class GroupwiseFactory(tff.aggregators.WeightedAggregationFactory):
 def _whole(examples: tf.Tensor) -> tf.Tensor:
   """Rounds n_k, so that N_g and the coefficients use the same integer."""
   return tf.round(examples)
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupMean(combine.Kind):
+  """The mean over groups of clients, with the server's model in each.
+
+  The server receives the result of `GroupwiseFactory`: `mean`, `scales`,
+  `examples` and `server_share`. A client names its group, one-hot, in the value of kind
+  `Local` called `by`.
+
+  Attributes:
+    groups: S, at least 1.
+    server_weight: tau, how many clients the server's model counts as in a group.
+    by: Name of the value that gives the group.
+    clipped_as: See `combine.Kind`.
+  """
+
+  groups: int
+  server_weight: float = 0.0
+  by: str = 'group'
+  clipped_as: str = 'update'
+
+  @property
+  def weighed_by(self) -> tuple[str, ...]:
+    """See `combine.Kind`."""
+    return (self.by,)
+
+  @property
+  def in_groups(self) -> bool:
+    """See `combine.Kind`."""
+    return self.groups > 1
+
+  def weigh(self, weight, clients, members):
+    """Returns the weight in the group.
+
+    It refuses a pack with clients of several groups, and a group not in [0, S).
+    """
+    group = tf.argmax(members, output_type=tf.int32)
+    one_group = tf.reduce_max(members) > _NEARLY_ONE
+    message = (
+      f'the `{self.by}` of an example is not in [0, {self.groups}), or a pack has '
+      'clients of several groups; the shares of the groups are'
+    )
+    check = tf.debugging.Assert(
+      tf.logical_or(one_group, tf.equal(weight, 0.0)), [message, members]
+    )
+    with tf.control_dependencies([check] if check is not None else []):
+      return collections.OrderedDict(
+        examples=tf.identity(weight), clients=clients, group=group
+      )
+
+  def create(self, aggregation, value_type):
+    """See `combine.Kind`."""
+    return GroupwiseFactory(
+      self.groups, self.server_weight, aggregation.updates, aggregation.counts
+    ).create(value_type)

@@ -26,6 +26,7 @@ from tff_ssl.computing import checks
 from tff_ssl.federated import parts as parts_lib
 from tff_ssl.federated import phase_graph
 from tff_ssl.federated import processes
+from tff_ssl.federated import round_metrics
 
 
 class Rows(Protocol):
@@ -129,7 +130,7 @@ class PartedProcess:
         # A phase at the server, whose data come first.
         state, metrics = phase(state, given[0])
       told.append(metrics)
-    joined = phase_graph.joined_metrics(told)
+    joined = round_metrics.joined(told)
     if is_stateful:
       return processes.StatefulOutput(state, states, joined)
     return tff.learning.templates.LearningProcessOutput(state, joined)

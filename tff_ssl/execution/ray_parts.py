@@ -247,8 +247,7 @@ def start(address: str | None) -> bool:
     address: See `contexts.ray`.
 
   Raises:
-    ConnectionError: If there is no such cluster.
-    ValueError: See `contexts.check_ray`.
+    ConnectionError: If there is no such cluster, or it wants a token.
   """
   if ray.is_initialized():
     return False
@@ -257,7 +256,16 @@ def start(address: str | None) -> bool:
   is_main = threading.current_thread() is threading.main_thread()
   heeded = signal.getsignal(signal.SIGTERM)
   options = {'include_dashboard': False} if address is None else {}
-  ray.init(address or 'local', logging_level=logging.ERROR, **options)
+  try:
+    ray.init(address or 'local', logging_level=logging.ERROR, **options)
+  except ConnectionError as error:
+    # Ray tells the cause of a cause in a message alone.
+    if 'InvalidAuthToken' in str(error.__cause__):
+      raise ConnectionError(
+        f'The cluster of Ray at {address} refuses this token; RAY_AUTH_MODE must be '
+        'token, and ~/.ray/auth_token or RAY_AUTH_TOKEN must be the token of its head.'
+      ) from error
+    raise
   if is_main:
     # Ray's own would end a run without saving it.
     signal.signal(signal.SIGTERM, heeded)

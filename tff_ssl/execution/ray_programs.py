@@ -11,7 +11,6 @@ import contextlib
 import io
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import tarfile
@@ -89,7 +88,7 @@ class Process:
       .remote(start, os.fspath(pathlib.Path.cwd()))
     )
     self._ended = self._actor.run.remote(
-      [*arguments], os.fspath(log), os.fspath(self._folder), _packed(self._folder)
+      [*arguments], log, _identity(log), self._folder, _packed(self._folder)
     )
 
   def send_signal(self, number: int) -> None:
@@ -136,20 +135,36 @@ class _Site:
     self._process: Any = None
 
   def run(
-    self, arguments: Sequence[str], log: str, folder: str, begun: bytes
+    self,
+    arguments: Sequence[str],
+    log: pathlib.Path,
+    identity: tuple[int, int],
+    folder: pathlib.Path,
+    begun: bytes,
   ) -> _Ended:
-    """Runs a program; see `Process`."""
-    if pathlib.Path(log).is_file():
-      with pathlib.Path(log).open('a', encoding='utf-8') as file:
+    """Runs a program, in its own folder if this machine sees it.
+
+    Args:
+      arguments: See `Process`.
+      log: The file for its output.
+      identity: `_identity` of that file where the run is started. Another machine may
+        have a run of the same path.
+      folder: The run's folder.
+      begun: The archive of what it begins with.
+    """
+    if log.is_file() and _identity(log) == identity:
+      with log.open('a', encoding='utf-8') as file:
         return _Ended(self._run(arguments, file), '', b'')
-    shutil.rmtree(folder, ignore_errors=True)
-    _unpack(begun, pathlib.Path(folder))
-    with tempfile.TemporaryFile('w+', encoding='utf-8') as file:
-      status = self._run(arguments, file)
-      file.seek(0)
-      ended = _Ended(status, file.read(), _packed(pathlib.Path(folder)))
-    shutil.rmtree(folder, ignore_errors=True)
-    return ended
+    with tempfile.TemporaryDirectory() as outside:
+      copy = pathlib.Path(outside) / folder.name
+      _unpack(begun, copy)
+      here = [
+        f'{_FOLDER}{copy}' if own.startswith(_FOLDER) else own for own in arguments
+      ]
+      with tempfile.TemporaryFile('w+', encoding='utf-8') as file:
+        status = self._run(here, file)
+        file.seek(0)
+        return _Ended(status, file.read(), _packed(copy))
 
   def send_signal(self, number: int) -> None:
     """Sends a signal to the program, if it has begun."""
@@ -159,6 +174,12 @@ class _Site:
   def _run(self, arguments: Sequence[str], log: TextIO) -> int:
     self._process = self._start(arguments, log)
     return int(self._process.wait())
+
+
+def _identity(file: pathlib.Path) -> tuple[int, int]:
+  """Returns (inode, time of its last change in ns), the same on all that share it."""
+  status = file.stat()
+  return status.st_ino, status.st_mtime_ns
 
 
 def _packed(folder: pathlib.Path) -> bytes:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 import dataclasses
 from typing import Any, NamedTuple, cast
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
+from tff_ssl.federated import client_states
 from tff_ssl.federated import clients
 from tff_ssl.federated import update_lengths
 from tff_ssl.objectives import base
@@ -25,9 +25,6 @@ Shared = Mapping[str, Any]
 Sent = collections.OrderedDict[str, Any]
 # (shared, examples, number of clients) -> what clients of equal size send.
 EqualClients = Callable[[Shared, base.Examples, tf.Tensor], Sent]
-
-# `last_round` of a client that has not taken part.
-NEVER = -1
 
 
 def by_examples(sizes: tf.Tensor) -> tf.Tensor:
@@ -72,22 +69,6 @@ class ClientFunction:
   chunk_size: int = 256
 
 
-class ClientState(NamedTuple):
-  """The state of one client; it never leaves the device.
-
-  Attributes:
-    client: int32 scalar, the client's index. Whoever runs the rounds sets it, to match
-      states with clients: values may come back in another order.
-    last_round: int32 scalar, the round of the last participation that counted, from 0;
-      `NEVER` before the first.
-    kept: A structure of tensors of fixed shapes: the algorithm's own.
-  """
-
-  client: Any
-  last_round: Any
-  kept: Any
-
-
 @dataclasses.dataclass(frozen=True)
 class StatefulFunction:
   """A pure function of one stateful client: of its examples and of its state.
@@ -104,7 +85,9 @@ class StatefulFunction:
   """
 
   first: Callable[[Shared], Any]
-  client_fn: Callable[[Shared, ClientState, base.Examples], tuple[Sent, Any]]
+  client_fn: Callable[
+    [Shared, client_states.ClientState, base.Examples], tuple[Sent, Any]
+  ]
   weigh: Callable[[tf.Tensor], tf.Tensor] = by_examples
 
 
@@ -238,7 +221,7 @@ def run_client(
   brought = clients.choose(is_first, function.first(shared), state.kept)
   sent, kept = function.client_fn(shared, state._replace(kept=brought), examples)
   result, counted = _result(function, spec, sent, examples, _floating(kept))
-  return result, ClientState(
+  return result, client_states.ClientState(
     state.client,
     tf.where(counted, shared['round'], state.last_round),
     clients.choose(counted, kept, state.kept),
@@ -325,76 +308,6 @@ def as_computation(
   return computation
 
 
-def state_type(function: StatefulFunction, shared_type: tff.Type) -> tff.StructType:
-  """Returns the type of the state of one client.
-
-  Args:
-    function: Function of the client.
-    shared_type: Type of its first argument.
-  """
-  first = tff.tensorflow.computation(function.first, shared_type)
-  return tff.types.to_type(ClientState(np.int32, np.int32, first.type_signature.result))
-
-
-def stacked_type(one: tff.StructType) -> tff.StructType:
-  """Returns the type of the states of K clients: each tensor [K, ...].
-
-  Args:
-    one: Type of the state of one client.
-  """
-  return tff.types.to_type(
-    tff.types.structure_from_tensor_type_tree(
-      lambda t: tff.TensorType(t.dtype, [None, *t.shape]), one
-    )
-  )
-
-
-def blank_state(one: tff.StructType) -> ClientState:
-  """Returns, as NumPy arrays, the state of a client that has not taken part.
-
-  Args:
-    one: Type of the state of one client.
-  """
-  zeros = tff.types.structure_from_tensor_type_tree(
-    lambda t: np.zeros(t.shape, t.dtype), one
-  )
-  return zeros._replace(last_round=np.int32(NEVER))
-
-
 def _floating(kept: Any) -> list[tf.Tensor]:
   tensors = map(tf.convert_to_tensor, tf.nest.flatten(kept))
   return [tensor for tensor in tensors if tensor.dtype.is_floating]
-
-
-class Sums(NamedTuple):
-  """Sums over clients: of weight times means, of weights, of totals."""
-
-  means: Sent
-  weight: tf.Tensor
-  totals: Sent
-
-
-def sums_of_client(result: ClientResult) -> Sums:
-  """Returns the sums over one client."""
-  return Sums(
-    tf.nest.map_structure(lambda x: x * tf.cast(result.weight, x.dtype), result.means),
-    result.weight,
-    result.totals,
-  )
-
-
-def sums_of_none(spec: ExchangeSpec, sent: Sent) -> Sums:
-  """Returns the sums over no client.
-
-  Args:
-    spec: How what a client sends is combined.
-    sent: What a client sends, as `tf.TensorSpec`s.
-  """
-  means: Sent = collections.OrderedDict()
-  totals: Sent = collections.OrderedDict()
-  for name, specs in sent.items():
-    (totals if spec.totals(name) else means)[name] = clients.zeros(specs)
-  totals.update(spec.lengths(means))
-  if spec.counted:
-    totals['counts'] = clients.no_counts()
-  return Sums(means, tf.zeros([]), totals)

@@ -23,6 +23,7 @@ from tff_ssl.aggregators import combine
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import phases
+from tff_ssl.federated import releases
 from tff_ssl.objectives import base
 
 # In the server's state: norms by exchange and value.
@@ -83,7 +84,7 @@ def _clips(exchange: phases.Exchange, aggregation: aggregations.Aggregation) -> 
   found = collections.OrderedDict[str, adaptive_clipping.AdaptiveClip]()
   for name, kind in exchange.sent.items():
     clip = aggregation.adaptive.get(kind.clipped_as or '')
-    if clip is None or not phases.is_released(kind, aggregation):
+    if clip is None or not releases.is_released(kind, aggregation):
       continue
     if kind.weighed_by:
       raise ValueError(

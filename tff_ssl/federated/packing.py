@@ -36,6 +36,8 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import secure_values
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_states
+from tff_ssl.federated import client_sums
 from tff_ssl.federated import clients
 from tff_ssl.federated import packs
 from tff_ssl.objectives import base
@@ -84,7 +86,7 @@ class PackedClients:
   def map(self, function, exchange_spec, shared_type, state_type=None):
     """See `steps.Cohort`; the states of a pack are stacked."""
     run = self._over_clients(function, exchange_spec, shared_type, state_type)
-    states_type = state_type and client_functions.stacked_type(state_type)
+    states_type = state_type and client_states.stacked_type(state_type)
     pack_type = self.read.type_signature.result
     return client_functions.as_computation(run, shared_type, states_type, pack_type)
 
@@ -123,7 +125,7 @@ class PackedClients:
     def run(shared, states, pack):
       if most is not None:
         pack = secure_values.bounded(pack, function.weigh(pack[packs.SIZES]), most)
-      zero = client_functions.sums_of_none(exchange_spec, sent)
+      zero = client_sums.of_none(exchange_spec, sent)
       own = (run_client, exchange_spec, vectorized, clip_norms)
       total, states = ClientLoop(*own, shared, states, pack, zero).total()
       means = tf.nest.map_structure(
@@ -172,7 +174,7 @@ class ClientLoop:
     shared: client_functions.Shared,
     states: Any,
     pack: Mapping[str, Any],
-    zero: client_functions.Sums,
+    zero: client_sums.Sums,
   ):
     """Takes what the loop needs; `total` runs it.
 
@@ -199,7 +201,7 @@ class ClientLoop:
     floats = sum(math.prod(x.shape) for x in tf.nest.flatten(zero.means))
     self._most_apart = _FLOATS_APART // max(floats, 1)
 
-  def total(self) -> tuple[client_functions.Sums, Any]:
+  def total(self) -> tuple[client_sums.Sums, Any]:
     """Returns the sums over all clients, and the clients' states, stacked."""
     count = tf.size(self._sizes)
     arrays = tf.nest.map_structure(
@@ -213,7 +215,7 @@ class ClientLoop:
     total, arrays = self._loop(tf.constant(0), count, step, arrays)
     return total, tf.nest.map_structure(lambda array: array.stack(), arrays)
 
-  def _loop(self, first, end, step, arrays) -> tuple[client_functions.Sums, Any]:
+  def _loop(self, first, end, step, arrays) -> tuple[client_sums.Sums, Any]:
     """Sums over clients `first` to `end`; `step` takes some of them at a time."""
 
     def body(first, total, arrays):
@@ -229,7 +231,7 @@ class ClientLoop:
     )
     return total, arrays
 
-  def _one(self, first, end, arrays) -> tuple[tf.Tensor, client_functions.Sums, Any]:
+  def _one(self, first, end, arrays) -> tuple[tf.Tensor, client_sums.Sums, Any]:
     """Takes one client by itself, and writes its state to the arrays."""
     del end
     state = tf.nest.map_structure(lambda x: x[first], self._states)
@@ -237,7 +239,7 @@ class ClientLoop:
     arrays = tf.nest.map_structure(
       lambda array, x: array.write(first, x), arrays, state
     )
-    total = client_functions.sums_of_client(result)
+    total = client_sums.of_client(result)
     means = collections.OrderedDict(
       (name, self._clipped(name, value)) for name, value in total.means.items()
     )
@@ -251,7 +253,7 @@ class ClientLoop:
 
   def _chunk_apart(
     self, vectorized, first, end, arrays
-  ) -> tuple[tf.Tensor, client_functions.Sums, Any]:
+  ) -> tuple[tf.Tensor, client_sums.Sums, Any]:
     """Takes clients of equal size that go through the networks together, each clipped.
 
     They keep nothing: there are no arrays.
@@ -266,7 +268,7 @@ class ClientLoop:
     )
     return after, part, arrays
 
-  def _sum_of_clipped(self, vectorized, first, after) -> client_functions.Sums:
+  def _sum_of_clipped(self, vectorized, first, after) -> client_sums.Sums:
     """Returns the sums over clients of equal size, with each one clipped."""
     sent = vectorized.per_client_fn(
       self._shared, self._take(first, after), after - first
@@ -294,7 +296,7 @@ class ClientLoop:
       counted['examples'] -= discarded * sizes[0]
       counted['nonfinite_clients'] += discarded
     totals = self._totals(counted, lengths)
-    return client_functions.Sums(means, tf.reduce_sum(weights), totals)
+    return client_sums.Sums(means, tf.reduce_sum(weights), totals)
 
   def _totals(self, counted, lengths) -> client_functions.Sent:
     """Returns the totals of clients that are computed together: they send no others."""
@@ -303,7 +305,7 @@ class ClientLoop:
 
   def _chunk(
     self, vectorized, first, end, arrays
-  ) -> tuple[tf.Tensor, client_functions.Sums, Any]:
+  ) -> tuple[tf.Tensor, client_sums.Sums, Any]:
     """Takes clients from `first` on that go through the networks together.
 
     They keep nothing: there are no arrays.
@@ -315,9 +317,7 @@ class ClientLoop:
     totals = self._totals(
       clients.counts(sizes, tf.constant(True)), self._exchange_spec.lengths(means)
     )
-    total = client_functions.sums_of_client(
-      client_functions.ClientResult(means, weight, totals)
-    )
+    total = client_sums.of_client(client_functions.ClientResult(means, weight, totals))
     part = tf.cond(
       clients.is_usable(means, weight),
       lambda: total,

@@ -27,6 +27,7 @@ from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
+from tff_ssl.federated import round_metrics
 from tff_ssl.federated import single
 
 
@@ -151,9 +152,9 @@ def _build_at_server(
   def run(state, data):
     output = tff.federated_map(train, (graph.server_state(state), data))
     metrics: dict[str, Any] = {}
-    phase_graph.add_metrics(metrics, output)
+    round_metrics.add(metrics, output)
     after = graph.advanced(output['state']) if is_last else output['state']
-    return graph.process_state(after, state, {}), phase_graph.zipped_metrics(metrics)
+    return graph.process_state(after, state, {}), round_metrics.zipped(metrics)
 
   return run
 

@@ -6,22 +6,18 @@ what several machines compute.
 """
 
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregations
-from tff_ssl.aggregators import communication
 from tff_ssl.federated import clients
+from tff_ssl.federated import noise
 from tff_ssl.federated import phases
-from tff_ssl.federated import releases
+from tff_ssl.federated import round_metrics
 from tff_ssl.federated import server
 from tff_ssl.federated import steps
-
-AGGREGATOR = 'aggregator'
-# The order of the groups of metrics.
-_GROUPS = (phases.CLIENT_WORK, AGGREGATOR, phases.FINALIZER, phases.SERVER_WORK)
 
 
 class ProcessState(NamedTuple):
@@ -53,7 +49,7 @@ class Graph:
   """The computations of an algorithm's phases, and their types.
 
   Attributes:
-    algorithm: What is built, as given but for what `releases.settle` changes; so are
+    algorithm: What is built, as given but for what `noise.divide` changes; so are
       `aggregation`, `element_spec` and `rebroadcasts`.
     cohort: How clients are laid out; None if there are none.
     at_server: The phases at the server, by name: (state, data) -> `state`, `metrics`.
@@ -83,7 +79,7 @@ class Graph:
     Raises:
       ValueError: See `processes.build`.
     """
-    algorithm, settled = releases.settle(algorithm, element_spec, aggregation)
+    algorithm, settled = noise.divide(algorithm, element_spec, aggregation)
     self.algorithm, self.element_spec = algorithm, element_spec
     self.aggregation = settled
     self.rebroadcasts = rebroadcasts
@@ -143,7 +139,7 @@ class Graph:
     for phase in self.algorithm.phases:
       if isinstance(phase, phases.AtServer):
         output = tff.federated_map(self.at_server[phase.name], (current, server_data))
-        add_metrics(metrics, output)
+        round_metrics.add(metrics, output)
       else:
         step = self.steps[phase.name]
         step.broadcast(current, known)
@@ -151,11 +147,11 @@ class Graph:
         combined = step.combine(state.aggregators[phase.name], sent)
         aggregators[phase.name] = combined.state
         output = step.receive(current, combined.result)
-        add_metrics(metrics, output, phase.name, combined.measurements)
+        round_metrics.add(metrics, output, phase.name, combined.measurements)
       current = output['state']
     return RoundResult(
       self.process_state(self.advanced(current), state, aggregators),
-      zipped_metrics(metrics),
+      round_metrics.zipped(metrics),
       states,
     )
 
@@ -222,77 +218,11 @@ def server_state(state: Any) -> phases.ServerState:
   return phases.ServerState(*(getattr(state, f) for f in phases.ServerState._fields))
 
 
-def add_metrics(
-  metrics: dict[str, Any],
-  output: tff.Value,
-  name: str = '',
-  measurements: tff.Value | None = None,
-) -> None:
-  """Adds the groups of metrics of a phase to those of the round.
-
-  Args:
-    metrics: Metrics of the round.
-    output: Output of the phase, with its `metrics`.
-    name: Name of an exchange.
-    measurements: Measurements of the aggregators of the exchange, if they report
-      anything.
-  """
-  new = output['metrics']
-  for group in tff.structure.name_list(new.type_signature.member):
-    known = metrics.get(group)
-    metrics[group] = new[group] if known is None else _merged([known, new[group]])
-  if measurements is not None and communication.has_tensors(
-    measurements.type_signature.member
-  ):
-    metrics.setdefault(AGGREGATOR, {})[name] = measurements
-
-
-def _merged(groups: Sequence[tff.Value]) -> tff.Value:
-  """Returns the metrics of some groups at the server as those of one."""
-  return tff.federated_zip(
-    collections.OrderedDict(
-      (name, group[name])
-      for group in groups
-      for name in tff.structure.name_list(group.type_signature.member)
-    )
-  )
-
-
-def zipped_metrics(metrics: Mapping[str, Any]) -> tff.Value:
-  """Returns groups of metrics as one value at the server, in their order."""
-  return _zipped({group: metrics[group] for group in _GROUPS if group in metrics})
-
-
 def process_state(current: tff.Value, aggregators: Mapping[str, Any]) -> tff.Value:
   """Returns a process's state from the algorithm's part and the aggregators' states."""
   return tff.federated_zip(
-    ProcessState(**server_state(current)._asdict(), aggregators=_zipped(aggregators))
-  )
-
-
-def _zipped(values: Mapping[str, Any]) -> tff.Value:
-  """Returns values at the server as one value, which is empty if there are none."""
-  if not values:
-    return tff.federated_value(collections.OrderedDict(), tff.SERVER)
-  return tff.federated_zip(
-    collections.OrderedDict(
-      (name, _zipped(value) if isinstance(value, dict) else value)
-      for name, value in values.items()
+    ProcessState(
+      **server_state(current)._asdict(),
+      aggregators=round_metrics.zip_nested(aggregators),
     )
   )
-
-
-def joined_metrics(
-  of_phases: Sequence[Mapping[str, Any]],
-) -> collections.OrderedDict[str, Any]:
-  """Returns the metrics of a round, from those of phases computed one by one.
-
-  Args:
-    of_phases: Metrics by group, as a phase's computation returns them, in order.
-  """
-  joined: collections.OrderedDict[str, Any] = collections.OrderedDict()
-  for group in _GROUPS:
-    for metrics in of_phases:
-      if group in metrics:
-        joined.setdefault(group, collections.OrderedDict()).update(metrics[group])
-  return joined

@@ -25,9 +25,9 @@ from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 from typing import Any, NamedTuple
 
-from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_states
 from tff_ssl.objectives import base
 
 # Metrics by name, in groups: 'client_work', 'finalizer', 'server_work'.
@@ -72,7 +72,7 @@ class Bytes(NamedTuple):
 # cohort, and further metrics.
 Traffic = Callable[[ServerState, Mapping[str, Any], Bytes], Mapping[str, Any]]
 # (parameters of the global model, state of a client) -> parameters of the client's own.
-PersonalModel = Callable[[base.Params, client_functions.ClientState], base.Params]
+PersonalModel = Callable[[base.Params, client_states.ClientState], base.Params]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,98 +194,11 @@ def model(state: ServerState, **others: Any) -> collections.OrderedDict[str, Any
   return values
 
 
-def kept_model(
-  weights: base.Params, state: client_functions.ClientState
-) -> base.Params:
+def kept_model(weights: base.Params, state: client_states.ClientState) -> base.Params:
   """Returns the model that is a client's state; the global one before its first round.
 
   Args:
     weights: Parameters of the global model.
     state: The client's.
   """
-  return weights if state.last_round == client_functions.NEVER else state.kept
-
-
-def releases(
-  algorithm: Algorithm, aggregation: aggregations.Aggregation
-) -> tuple[str, ...]:
-  """Returns the names of what is released with noise, like 'train/update', in order.
-
-  Counts of clients and examples are not among them: they are summed in the clear, and
-  no statement about privacy covers them.
-
-  Args:
-    algorithm: Its phases.
-    aggregation: One that adds noise.
-
-  Raises:
-    ValueError: If the aggregation adds none, or clients send integers of their own,
-      which would be summed in the clear.
-  """
-  if not aggregation.noised:
-    raise ValueError(
-      'The aggregation adds no noise that is counted; a private one must be given.'
-    )
-  names = []
-  for exchange in algorithm.exchanges:
-    for name, kind in exchange.sent.items():
-      if isinstance(kind, combine.Total):
-        raise ValueError(
-          f'In the exchange {exchange.name!r} clients send {name!r}, integers that '
-          'are summed in the clear; a private aggregation needs an algorithm that '
-          'sends none.'
-        )
-      if is_released(kind, aggregation):
-        names.append(f'{exchange.name}/{name}')
-  return tuple(names)
-
-
-def multipliers(
-  algorithm: Algorithm, aggregation: aggregations.Aggregation
-) -> dict[str, float]:
-  """Returns the noise multiplier of each of the `releases`, by its name.
-
-  Args:
-    algorithm: Its phases.
-    aggregation: One that adds noise, divided among the releases.
-  """
-  kinds = {
-    f'{exchange.name}/{name}': kind
-    for exchange in algorithm.exchanges
-    for name, kind in exchange.sent.items()
-  }
-  return {
-    name: aggregation.multipliers[kinds[name].clipped_as or '']
-    for name in releases(algorithm, aggregation)
-  }
-
-
-def is_released(kind: combine.Kind, aggregation: aggregations.Aggregation) -> bool:
-  """Returns whether a value of this kind leaves the clients."""
-  if isinstance(kind, combine.Local):
-    return False
-  return not is_metrics(kind) or aggregation.releases_metrics
-
-
-def is_metrics(kind: combine.Kind) -> bool:
-  """Returns whether a value of this kind goes through the factory of metrics."""
-  return isinstance(kind, combine.Mean) and kind.factory == 'metrics'
-
-
-def checked(aggregation: Any) -> aggregations.Aggregation:
-  """Returns an aggregation; a plain one for None.
-
-  Args:
-    aggregation: As the user gives it.
-
-  Raises:
-    ValueError: If it is anything else.
-  """
-  if aggregation is None:
-    return aggregations.plain()
-  if not isinstance(aggregation, aggregations.Aggregation):
-    raise ValueError(
-      f'aggregation is a {type(aggregation).__name__}; it must be an Aggregation, as '
-      '`aggregations.plain`, `of`, `secure`, `private` and `distributed` return it.'
-    )
-  return aggregation
+  return weights if state.last_round == client_states.NEVER else state.kept

@@ -45,7 +45,7 @@ class Process(tff.templates.IterativeProcess):
   server and clients never meet. It returns a `tff.learning.templates
   .LearningProcessOutput`, or a `StatefulOutput` if clients keep a state.
 
-  Each of the clients' states is a `client_functions.ClientState`, which holds the
+  Each of the clients' states is a `client_states.ClientState`, which holds the
   client's index, because TFF may return clients in another order. In packs they are
   stacked (`packs.stack`), in the order of the pack's clients. States stay on the
   devices: they are not communicated.

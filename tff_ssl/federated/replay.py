@@ -17,6 +17,8 @@ import tensorflow as tf
 
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_states
+from tff_ssl.federated import client_sums
 from tff_ssl.federated import clients
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
@@ -74,7 +76,7 @@ class Replay:
 
   def new_client(
     self, state: phases.ServerState, client: int
-  ) -> client_functions.ClientState:
+  ) -> client_states.ClientState:
     """Returns the state of a client that has not taken part.
 
     Args:
@@ -84,14 +86,14 @@ class Replay:
     function: Any = self._exchange.client
     first = function.first(self._exchange.broadcast(state))
     blank = tf.nest.map_structure(tf.zeros_like, first)
-    never = client_functions.NEVER
-    return client_functions.ClientState(np.int32(client), np.int32(never), blank)
+    never = client_states.NEVER
+    return client_states.ClientState(np.int32(client), np.int32(never), blank)
 
   def next(
     self,
     state: phases.ServerState,
     cohort: Sequence[base.Examples],
-    states: Sequence[client_functions.ClientState] | None = None,
+    states: Sequence[client_states.ClientState] | None = None,
   ) -> Round:
     """Runs a round.
 
@@ -126,7 +128,7 @@ class Replay:
 
   def _visit(
     self, state: phases.ServerState, own: Any, examples: base.Examples
-  ) -> tuple[Any, client_functions.Sums]:
+  ) -> tuple[Any, client_sums.Sums]:
     """Returns a client's state or model, and its part of the sums."""
     shared = self._exchange.broadcast(state)
     examples = base.in_loss(self._algorithm.objective, examples)
@@ -135,7 +137,7 @@ class Replay:
     )
     if not self._algorithm.is_stateful:
       own = self._model(shared, result)
-    return own, client_functions.sums_of_client(result)
+    return own, client_sums.of_client(result)
 
   def _model(
     self, shared: client_functions.Shared, result: client_functions.ClientResult
@@ -151,7 +153,7 @@ class Replay:
     return model
 
   def _combine(
-    self, state: phases.ServerState, total: client_functions.Sums
+    self, state: phases.ServerState, total: client_sums.Sums
   ) -> tuple[phases.ServerState, phases.Metrics]:
     """Returns the state after the round, and its metrics."""
     aggregated = collections.OrderedDict(total.totals)

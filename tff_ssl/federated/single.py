@@ -16,6 +16,7 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregations
 from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
+from tff_ssl.federated import round_metrics
 
 
 class SinglePhases(NamedTuple):
@@ -127,9 +128,9 @@ def receive(
   combined = step.combine(state.aggregators[name], sent)
   output = step.receive(graph.server_state(state), combined.result)
   metrics: dict[str, Any] = {}
-  phase_graph.add_metrics(metrics, output, name, combined.measurements)
+  round_metrics.add(metrics, output, name, combined.measurements)
   after = graph.advanced(output['state']) if is_last else output['state']
   return (
     graph.process_state(after, state, {name: combined.state}),
-    phase_graph.zipped_metrics(metrics),
+    round_metrics.zipped(metrics),
   )

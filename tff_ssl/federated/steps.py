@@ -19,6 +19,7 @@ from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.aggregators import communication
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_states
 from tff_ssl.federated import clients
 from tff_ssl.federated import packing
 from tff_ssl.federated import packs
@@ -55,7 +56,7 @@ class Cohort(Protocol):
       exchange_spec: How the values that it returns are combined.
       shared_type: Type of its first argument, which has a `round`, int32, from 0, if
         clients keep a state.
-      state_type: Type of the state of one client (`client_functions.state_type`); None:
+      state_type: Type of the state of one client (`client_states.state_type`); None:
         clients keep none. With it the result is `sent` and `states` after; the type of
         a value's `states` follows from the layout.
     """
@@ -294,7 +295,7 @@ class Step:
     )
     self.client_state_type = self.states_type = None
     if isinstance(function, client_functions.StatefulFunction):
-      self.client_state_type = client_functions.state_type(function, shared_type)
+      self.client_state_type = client_states.state_type(function.first, shared_type)
     self._client = cohort.map(function, spec, shared_type, self.client_state_type)
     signature = self._client.type_signature
     self.sent_type = signature.result

@@ -7,97 +7,19 @@ in a round is a function of the state and the round's number.
 
 import collections
 from collections.abc import Callable, Mapping, Sequence
-import os
-import pathlib
 import sys
-import time
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 from tff_ssl.computing import checks
 from tff_ssl.execution import contexts
-from tff_ssl.execution import resources
 from tff_ssl.runs import alarms as alarms_lib
 from tff_ssl.runs import flat_metrics
 from tff_ssl.runs import interruption
+from tff_ssl.runs import meter
 from tff_ssl.runs import progress_display
+from tff_ssl.runs import round_algorithms
 from tff_ssl.runs import run_folder
 from tff_ssl.simulation import prefetch
-
-
-class RoundOutput(Protocol):
-  """The result of a round."""
-
-  @property
-  def state(self) -> Any:
-    """The state after the round: a nest of arrays."""
-
-  @property
-  def metrics(self) -> Any:
-    """A nest of numbers."""
-
-
-class Output(NamedTuple):
-  """A `RoundOutput`."""
-
-  state: Any
-  metrics: Any
-
-
-class RoundAlgorithm(Protocol):
-  """What the loop runs, such as a `tff.learning.templates.LearningProcess`."""
-
-  def initialize(self) -> Any:
-    """Returns the initial state: a nest of arrays."""
-
-  def next(self, state: Any, cohort: Any) -> RoundOutput:
-    """Runs one round.
-
-    Args:
-      state: The state before it.
-      cohort: The round's data: for federated algorithms a list of data sets.
-    """
-
-
-@runtime_checkable
-class Resumable(Protocol):
-  """An algorithm whose `next` also writes run folder files, such as client states."""
-
-  def resume(self, folder: pathlib.Path, round: int) -> None:
-    """Rolls its files back to the end of a round; called before `next`.
-
-    Args:
-      folder: The run folder.
-      round: The round from which the run resumes; 0: it begins.
-
-    Raises:
-      ValueError: If the folder does not hold the files of that round.
-    """
-
-  def saved(self, oldest: int) -> None:
-    """Called after a checkpoint was saved.
-
-    Args:
-      oldest: The round of the oldest kept checkpoint: no run resumes from earlier.
-    """
-
-
-@runtime_checkable
-class Remembers(Protocol):
-  """An algorithm that keeps something with each checkpoint but the first."""
-
-  def remember(self) -> Mapping[str, Any]:
-    """Returns JSON values to store with a checkpoint that is being saved."""
-
-  def check(self, about: Mapping[str, Any]) -> None:
-    """Compares what a checkpoint knows with what there is; called after `resume`.
-
-    Args:
-      about: The values that were stored, among others.
-
-    Raises:
-      ValueError: If the run cannot continue from this checkpoint.
-    """
-
 
 EvaluateFn = Callable[[Any, int], Mapping[str, float]]
 
@@ -116,7 +38,7 @@ class Measurement(NamedTuple):
 
 
 def run(
-  algorithm: RoundAlgorithm,
+  algorithm: round_algorithms.RoundAlgorithm,
   cohort_fn: Callable[[int], Any],
   folder: run_folder.RunFolder,
   rounds: int,
@@ -142,7 +64,8 @@ def run(
 
   Args:
     algorithm: What to run. Its `next` must be deterministic for resumed runs to end
-      with the same numbers. If it writes files of its own, it is a `Resumable`.
+      with the same numbers. If it writes files of its own, it is a
+      `round_algorithms.Resumable`.
     cohort_fn: Round -> the data for `algorithm.next`; a function of the round alone.
       The next round's data are prepared while a round runs, in a thread where no TFF
       computation can be executed; see `prefetch.Prefetcher`.
@@ -179,7 +102,7 @@ def run(
   checks.at_least(1, checkpoint_every=checkpoint_every)
   # One variable for both, so that no exception can come between a state and its round.
   last = _restore(algorithm, folder, rounds, start_fn, measurement)
-  saved, meter = last[0], _Meter(execution)
+  saved, measuring = last[0], meter.Meter(execution)
   display = progress_display.create(rounds, saved, progress)
   with (
     interruption.Interruption() as signals,
@@ -187,20 +110,20 @@ def run(
   ):
     try:
       for round in range(saved + 1, rounds + 1):
-        meter.start()
+        measuring.start()
         output = algorithm.next(last[1], cohorts(round))
         metrics = flat_metrics.flatten(output.metrics)
-        meter.split('seconds')
+        measuring.split('seconds')
         if watch_fn and is_due(round, watch_every, rounds):
           metrics = _joined(metrics, watch_fn(output.state, round))
-          meter.split('watching_seconds')
+          measuring.split('watching_seconds')
         # The last state is saved before it is evaluated, below.
         if evaluate_fn and round < rounds and is_due(round, evaluate_every, rounds):
           evaluation = flat_metrics.flatten(evaluate_fn(output.state, round))
           metrics = _joined(metrics, evaluation)
           folder.write_evaluation(round, evaluation)
-          meter.split('evaluation_seconds')
-        measured = meter.read()
+          measuring.split('evaluation_seconds')
+        measured = measuring.read()
         folder.record(round, metrics, measured)
         last = round, output.state
         if _is_saved(measurement, round, checkpoint_every, rounds):
@@ -215,10 +138,10 @@ def run(
       if keep_fn is not None:
         keep_fn(last[1])
       if evaluate_fn and rounds and not folder.is_evaluated(rounds):
-        meter.start()
+        measuring.start()
         evaluation = flat_metrics.flatten(evaluate_fn(last[1], rounds))
-        meter.split('evaluation_seconds')
-        folder.record_last_evaluation(rounds, evaluation, meter.read())
+        measuring.split('evaluation_seconds')
+        folder.record_last_evaluation(rounds, evaluation, measuring.read())
       if signals.number is not None:
         raise KeyboardInterrupt
     except BaseException as error:
@@ -238,7 +161,7 @@ def run(
 
 
 def _restore(
-  algorithm: RoundAlgorithm,
+  algorithm: round_algorithms.RoundAlgorithm,
   folder: run_folder.RunFolder,
   rounds: int,
   start_fn: Callable[[Any], Any] | None,
@@ -262,9 +185,9 @@ def _restore(
     if start_fn is not None:
       state = start_fn(state)
     folder.save(0, state)
-  if isinstance(algorithm, Resumable):
+  if isinstance(algorithm, round_algorithms.Resumable):
     algorithm.resume(folder.path, round)
-  if isinstance(algorithm, Remembers):
+  if isinstance(algorithm, round_algorithms.Remembers):
     algorithm.check(folder.checkpoints.about(round))
   folder.check(round)
   _measure(measurement, folder, rounds, round, state)
@@ -272,11 +195,16 @@ def _restore(
 
 
 def _save(
-  algorithm: RoundAlgorithm, folder: run_folder.RunFolder, round: int, state: Any
+  algorithm: round_algorithms.RoundAlgorithm,
+  folder: run_folder.RunFolder,
+  round: int,
+  state: Any,
 ) -> None:
-  more = algorithm.remember() if isinstance(algorithm, Remembers) else {}
+  more = (
+    algorithm.remember() if isinstance(algorithm, round_algorithms.Remembers) else {}
+  )
   folder.save(round, state, more)
-  if isinstance(algorithm, Resumable):
+  if isinstance(algorithm, round_algorithms.Resumable):
     algorithm.saved(folder.checkpoints.rounds()[0])
 
 
@@ -319,39 +247,3 @@ def _measure(
   if measurement and round and is_due(round, measurement.every, rounds):
     found = flat_metrics.flatten(measurement.measure_fn(state, round))
     folder.record_more(round, found)
-
-
-class _Meter:
-  """Time and memory of one round."""
-
-  def __init__(self, execution: contexts.Context | None):
-    self._execution = execution
-    self._values: collections.OrderedDict[str, float] = collections.OrderedDict()
-    self._started = self._cpu_started = 0.0
-
-  def start(self) -> None:
-    self._values.clear()
-    self._started, self._cpu_started = time.monotonic(), self._cpu_seconds()
-
-  def split(self, name: str) -> None:
-    """Gives the seconds since the last split this name."""
-    now = time.monotonic()
-    self._values[name] = now - self._started
-    self._started = now
-
-  def read(self) -> collections.OrderedDict[str, float]:
-    """Returns everything measured since `start`, with the memory now."""
-    self._values['cpu_seconds'] = self._cpu_seconds() - self._cpu_started
-    for name, mib in self._memory().items():
-      self._values[f'{name}_mib'] = mib
-    return collections.OrderedDict(self._values)
-
-  def _cpu_seconds(self) -> float:
-    if self._execution is not None:
-      return sum(self._execution.cpu_seconds().values())
-    return sum(resources.cpu_seconds({'driver': os.getpid()}).values())
-
-  def _memory(self) -> Mapping[str, float]:
-    if self._execution is not None:
-      return self._execution.memory()
-    return resources.memory({'driver': os.getpid()})

@@ -35,11 +35,10 @@ from tff_ssl.runs import checkpoints
 from tff_ssl.runs import number_trackers
 from tff_ssl.runs import round_table
 from tff_ssl.runs import run_config
+from tff_ssl.runs import saved_rows
 from tff_ssl.storage import files
 
 _EVALUATION_SECONDS = 'evaluation_seconds'
-# Up to this size clients.csv is read at each checkpoint, and compared on resuming.
-_MOST_BYTES = 2**23
 
 
 class RunFolder:
@@ -89,8 +88,7 @@ class RunFolder:
       self.checkpoints = checkpoints.Checkpoints(self.path / 'checkpoints')
       self.metrics = round_table.Table(self.path / 'metrics.csv')
       self.system = round_table.Table(self.path / 'system.csv')
-      self._of_metrics = round_table.TableDigest(self.path / 'metrics.csv')
-      self._of_clients = round_table.TableDigest(self.path / round_table.CLIENTS)
+      self._rows = saved_rows.SavedRows(self.path)
     except BaseException:
       self._lock.close()
       raise
@@ -191,17 +189,8 @@ class RunFolder:
     """
     # First the rows, because the checkpoint holds digests of them.
     self.sync()
-    rows, columns = self._metrics_until(round)
-    clients, of_clients = self._clients_until(round)
-    about: dict[str, Any] = {
-      'run': run_config.identity(self.path),
-      'columns': columns,
-      'rows': rows,
-      'client_columns': of_clients,
-      'clients': clients,
-      **(more or {}),
-    }
-    self.checkpoints.save(round, state, about)
+    about = {'run': run_config.identity(self.path), **self._rows.about(round)}
+    self.checkpoints.save(round, state, {**about, **(more or {})})
 
   def check(self, round: int) -> None:
     """Checks the checkpoint and the tables that a run resumes from.
@@ -220,67 +209,10 @@ class RunFolder:
       raise ValueError(
         f'the checkpoint of round {round} in {self.path} belongs to another run'
       )
-    where = f'of the checkpoint of round {round} in {self.path}'
-    columns, of_clients = (
-      _names(about.get(name, []), f"the '{name}' {where}")
-      for name in ('columns', 'client_columns')
-    )
     self.metrics.keep_until(round)
     self.metrics.check_rounds(round)
-    rows, _ = self._metrics_until(round, columns)
-    if rows != about.get('rows'):
-      raise ValueError(
-        f'{self.path / "metrics.csv"} has different numbers for rounds 1 to {round} '
-        'from those that were written'
-      )
-    clients, _ = self._clients_until(round, of_clients)
-    if clients is not None and about.get('clients') not in (None, clients):
-      raise ValueError(
-        f'{self.path / round_table.CLIENTS} has different numbers for rounds 1 to '
-        f'{round} from those that were written'
-      )
+    self._rows.check(round, about)
     self.system.keep_until(round)
-
-  def _metrics_until(
-    self, round: int, columns: Collection[str] | None = None
-  ) -> tuple[str, list[str]]:
-    """Returns a digest of metrics.csv, and the columns that count in the last round.
-
-    Args:
-      round: The last round that counts.
-      columns: The columns that count in its row, which an evaluation may complete;
-        None: all columns that the row has now.
-    """
-    rows = self._of_metrics.rows_of(round)
-    if columns is None:
-      columns = {name for row in rows for name in row if name != round_table.ROUND}
-    digest = self._of_metrics.until(round, rows, [*columns, round_table.ROUND])
-    return digest, sorted(columns)
-
-  def _clients_until(
-    self, round: int, columns: Collection[str] | None = None
-  ) -> tuple[str | None, list[str]]:
-    """Returns a digest of clients.csv, and the columns that count in the last round.
-
-    Args:
-      round: The last round that counts. An evaluation may complete its rows, and add to
-        them.
-      columns: The columns that count in its rows; empty: only earlier rounds count;
-        None: all columns that the rows have now.
-
-    Returns:
-      The digest (None for a table too large to be read at each checkpoint), and the
-      columns.
-    """
-    path = self.path / round_table.CLIENTS
-    if path.exists() and path.stat().st_size > _MOST_BYTES:
-      return None, []
-    rows = self._of_clients.rows_of(round)
-    if columns is None:
-      columns = {name for row in rows for name in row}
-    numbers = {*columns} - {round_table.ROUND, round_table.CLIENT}
-    counted = [row for row in rows if numbers & {*row}]
-    return self._of_clients.until(round, counted, columns), sorted(columns)
 
   def sync(self) -> None:
     """Makes the rows of all tables durable, which a checkpoint of them needs."""
@@ -378,9 +310,3 @@ def check_client(client_id: str) -> None:
   """
   if client_id in ('', '.', '..') or '/' in client_id:
     raise ValueError(f"the client '{client_id}' cannot be the name of a folder")
-
-
-def _names(value: Any, what: str) -> list[str]:
-  if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-    raise ValueError(f'{what} is {repr(value)[:60]}; it must be a list of names')
-  return value

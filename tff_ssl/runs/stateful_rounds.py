@@ -21,10 +21,10 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.execution import partial_rounds
-from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_states
 from tff_ssl.federated import packs
 from tff_ssl.federated import processes
-from tff_ssl.runs import loop
+from tff_ssl.runs import round_algorithms
 from tff_ssl.runs import round_table
 from tff_ssl.runs import run_config
 from tff_ssl.runs import state_store
@@ -35,7 +35,7 @@ _MOST_EVALUATED = 100
 
 
 class StatefulRounds:
-  """A process, its clients and the store of their states: a `loop.Resumable`.
+  """A process, its clients and their stored states: a `round_algorithms.Resumable`.
 
   Attributes:
     algorithm: The algorithm of the process.
@@ -63,7 +63,7 @@ class StatefulRounds:
     self._clients = clients
     self._most_bytes = most_bytes
     self._is_packed = isinstance(clients.element_spec, packs.PackSpec)
-    self._blank = client_functions.blank_state(process.graph.client_state_type)
+    self._blank = client_states.blank_state(process.graph.client_state_type)
     self._stacks = StateStacks(self._blank)
     self._store: state_store.ClientStates | None = None
     self._table: round_table.Table | None = None
@@ -102,7 +102,9 @@ class StatefulRounds:
     """Returns the initial server state."""
     return self._process.initialize()
 
-  def next(self, state: Any, cohort: simulated_clients.CohortData) -> loop.Output:
+  def next(
+    self, state: Any, cohort: simulated_clients.CohortData
+  ) -> round_algorithms.Output:
     """Runs one round and saves the states of its clients.
 
     Args:
@@ -132,7 +134,7 @@ class StatefulRounds:
     self._opened.save(self._round + 1, changed)
     self._round += 1
     self._tell(changed)
-    return loop.Output(output.state, output.metrics)
+    return round_algorithms.Output(output.state, output.metrics)
 
   def get_model_weights(self, state: Any) -> Any:
     """Returns the model weights with which a server state is evaluated.
@@ -148,7 +150,7 @@ class StatefulRounds:
 
   def states_of(
     self, client_ids: Iterable[str]
-  ) -> Mapping[str, client_functions.ClientState]:
+  ) -> Mapping[str, client_states.ClientState]:
     """Returns the current states of some clients, by id.
 
     Args:
@@ -158,12 +160,12 @@ class StatefulRounds:
       ValueError: If the store is damaged, or there is no such client.
     """
     return {
-      name: client_functions.ClientState(np.int32(self._clients.index(name)), *stored)
+      name: client_states.ClientState(np.int32(self._clients.index(name)), *stored)
       for name, stored in self._opened.load(client_ids).items()
     }
 
   def resume(self, folder: str | os.PathLike[str], round: int) -> None:
-    """Takes the states back to what they were after a round; see `loop.Resumable`.
+    """Rolls the states back to the end of a round (`round_algorithms.Resumable`).
 
     Args:
       folder: The run folder.
@@ -181,7 +183,7 @@ class StatefulRounds:
       self._table.keep_until(round)
 
   def saved(self, oldest: int) -> None:
-    """Drops states that no checkpoint needs; see `loop.Resumable`.
+    """Drops states that no checkpoint needs; see `round_algorithms.Resumable`.
 
     Args:
       oldest: The round of the oldest checkpoint.
@@ -199,7 +201,7 @@ class StatefulRounds:
       before: Receives their indices and last rounds, by id.
     """
 
-    def states() -> Iterator[client_functions.ClientState]:
+    def states() -> Iterator[client_states.ClientState]:
       for name in client_ids:
         own = self.states_of([name])[name]
         before[name] = _Before(int(own.client), int(own.last_round))
@@ -241,7 +243,7 @@ class _Before(NamedTuple):
   last_round: int
 
 
-def _without_index(state: client_functions.ClientState) -> _Stored:
+def _without_index(state: client_states.ClientState) -> _Stored:
   return _Stored(state.last_round, state.kept)
 
 

@@ -26,7 +26,6 @@ from tff_ssl.computing import checks
 from tff_ssl.computing import sessions
 from tff_ssl.federated import clients as clients_lib
 from tff_ssl.federated import packs
-from tff_ssl.federated import phases
 from tff_ssl.partition import ids as ids_lib
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import spilled_examples
@@ -105,7 +104,7 @@ class Clients:
         f'data is a {type(data).__name__}; it must be an ArrayClientData if values are '
         'rows of its arrays.'
       )
-    aggregation = phases.checked(aggregation)
+    aggregation = aggregations.checked(aggregation)
     clients_lib.check_element(data.element_type_structure)
     if num_packs and aggregation.packs is None:
       raise ValueError(

@@ -25,7 +25,7 @@ from tff_ssl.augment import multiview
 from tff_ssl.augment import vectors
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
-from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_states
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import phases
 from tff_ssl.objectives import dual_encoder
@@ -296,7 +296,7 @@ def test_a_client_goes_where_its_own_features_are():
   examples = harness.tensors(_examples(_MEMBERS[0]))
   kept = function.first(shared)
   kept['model'] = models[2]
-  state = client_functions.ClientState(tf.constant(7), tf.constant(3), kept)
+  state = client_states.ClientState(tf.constant(7), tf.constant(3), kept)
   sent, after = function.client_fn(shared, state, examples)
   assert after['cluster'] == 2
   assert (float(after['switched']), int(sent['choice']['switches'])) == (1, 1)
@@ -311,7 +311,7 @@ def test_a_client_goes_where_its_own_features_are():
   assert (numbers['cluster'], numbers['switched']) == (2, 1)
   assert numbers['distance_2'] == pytest.approx(-1, abs=1e-6)
   # A client that is new has measured nothing: its index decides, 7 modulo 3.
-  new = state._replace(last_round=tf.constant(client_functions.NEVER))
+  new = state._replace(last_round=tf.constant(client_states.NEVER))
   _, after = function.client_fn(shared, new, examples)
   assert after['cluster'] == 1
   assert featarc.numbers_of_client(after)['distance_1'] is None

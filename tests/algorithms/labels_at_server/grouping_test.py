@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_ssl.aggregators import combine
 from tff_ssl.aggregators import groupwise
 from tff_ssl.algorithms.labels_at_server import grouping
 from tff_ssl.federated import client_functions
@@ -42,7 +41,7 @@ def test_the_energy_is_the_square_of_the_weighted_update(weigh, weight):
 
 def test_the_weight_of_a_client_in_its_group():
   def to_weight(weight, clients, members):
-    kind = combine.GroupMean(3)
+    kind = groupwise.GroupMean(3)
     return kind.weigh(tf.constant(weight), tf.constant(clients), tf.constant(members))
 
   got = to_weight(7.5, 2, np.array([0, 1, 0], np.float32))

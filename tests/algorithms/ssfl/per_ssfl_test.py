@@ -12,7 +12,7 @@ from tests.algorithms.ssfl import ssfl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.ssfl import bilevel_ssfl
 from tff_ssl.algorithms.ssfl import per_ssfl
-from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_states
 from tff_ssl.federated import local_training
 from tff_ssl.federated import processes
 from tff_ssl.objectives import byol
@@ -112,7 +112,7 @@ def test_two_rounds_of_bilevel_by_hand():
   for number, params in enumerate(rounds):
     seed = harness.round_seed(number)
     shared = {'params': params, 'seed': seed, 'rate': tf.constant(rate)}
-    state = client_functions.ClientState(0, number - 1, kept)
+    state = client_states.ClientState(0, number - 1, kept)
     means, kept = function.client_fn(shared, state, ssfl.examples(0))
     with tf.GradientTape() as tape:
       tape.watch(own)

@@ -8,7 +8,7 @@ from tests.algorithms import harness
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.algorithms.statistics import fedsc
-from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_states
 from tff_ssl.losses import spectral
 from tff_ssl.objectives import statistics
 from tff_ssl.settings import learning
@@ -52,7 +52,7 @@ _ONE_STEP = learning.StepClients()
 
 def _state(correlation, examples, last_round):
   kept = {'correlation': tf.constant(correlation), 'num_examples': float(examples)}
-  return client_functions.ClientState(0, tf.constant(last_round), kept)
+  return client_states.ClientState(0, tf.constant(last_round), kept)
 
 
 def _visit(shared, state, batch, steps=_ONE_STEP):

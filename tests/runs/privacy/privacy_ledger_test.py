@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tff_ssl.runs import loop
+from tff_ssl.runs import round_algorithms
 from tff_ssl.runs import run_folder
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import privacy_ledger
@@ -44,7 +45,9 @@ class _Process:
     if self.kill_at == len(self.released):
       raise _Killed
     work = collections.OrderedDict(clients=self._clients, examples=32, loss=0.0)
-    return loop.Output(np.float32(state + 1), collections.OrderedDict(client_work=work))
+    return round_algorithms.Output(
+      np.float32(state + 1), collections.OrderedDict(client_work=work)
+    )
 
 
 def _run(folder, process, rounds=6, epsilon=None, withholds=False, every=2, told=()):

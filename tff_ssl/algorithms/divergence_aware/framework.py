@@ -21,6 +21,7 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.divergence_aware import online_networks
 from tff_ssl.algorithms.divergence_aware import running_quantile
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_states
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
@@ -180,10 +181,10 @@ def _first(
 
 
 def personal_model(
-  weights: base.Params, state: client_functions.ClientState
+  weights: base.Params, state: client_states.ClientState
 ) -> base.Params:
   """Returns a client's own model: its networks and, with batch norm, the statistics."""
-  if state.last_round == client_functions.NEVER:
+  if state.last_round == client_states.NEVER:
     return weights
   return collections.OrderedDict(**state.kept[_NETWORKS], **state.kept[_STATISTICS])
 

@@ -57,6 +57,7 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.featarc import cluster_models
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_states
 from tff_ssl.federated import clients
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
@@ -77,11 +78,11 @@ _RETURNING, _SWITCHED = 'returning', 'switched'
 
 
 def personal_model(
-  weights: base.Params, state: client_functions.ClientState
+  weights: base.Params, state: client_states.ClientState
 ) -> base.Params:
   """Returns the model of a client's latest cluster, or of the one it will start in."""
   models = list(cluster_models.models(weights).values())
-  if state.last_round == client_functions.NEVER:
+  if state.last_round == client_states.NEVER:
     return models[int(state.client) % len(models)]
   return models[int(state.kept[CLUSTER])]
 
@@ -161,7 +162,7 @@ def client_function(
 def _choose(
   objective: base.Objective,
   stacked: base.Params,
-  state: client_functions.ClientState,
+  state: client_states.ClientState,
   examples: base.Examples,
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """Returns a client's cluster, int32, and the distances [C], 0 for a new client.

@@ -49,7 +49,7 @@ class Grouping:
   def sent_kinds(self) -> dict[str, combine.Kind]:
     """How the values that a client of `client_function` sends are combined."""
     return {
-      server.UPDATE: combine.GroupMean(self.groups, self.server_weight, GROUP),
+      server.UPDATE: groupwise.GroupMean(self.groups, self.server_weight, GROUP),
       server.METRICS: combine.METRICS,
       GROUP: combine.LOCAL,
       ENERGY: combine.Sum(self.groups),

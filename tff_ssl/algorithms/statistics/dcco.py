@@ -49,7 +49,6 @@ Phase by phase DCCO runs as single computations, which fit deployment forms
 """
 
 import collections
-import dataclasses
 from typing import Any
 
 import tensorflow as tf
@@ -57,10 +56,11 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms.statistics import full_batch
+from tff_ssl.algorithms.statistics import messages
 from tff_ssl.algorithms.statistics import per_client_statistics
+from tff_ssl.algorithms.statistics import stale_statistics
 from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
-from tff_ssl.federated import clients
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.federated import vectorized_clients
@@ -71,11 +71,6 @@ from tff_ssl.objectives import collapse
 from tff_ssl.objectives import statistics
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
-
-# Names in messages and in the state: S, its number of examples, the reference of this
-# round, and that of the stored S.
-_STATISTICS, _NUM_EXAMPLES = 'statistics', 'num_examples'
-_REFERENCE, _CENTRE = 'reference', 'centre'
 
 
 def encode(
@@ -91,9 +86,11 @@ def encode(
 
   def client_fn(shared, examples):
     local, spread = objective.statistics_and_spread(
-      shared['params'], examples, shared['seed'], shared.get(_REFERENCE)
+      shared['params'], examples, shared['seed'], shared.get(messages.REFERENCE)
     )
-    return collections.OrderedDict([(_STATISTICS, local), (server.METRICS, spread)])
+    return collections.OrderedDict(
+      [(messages.STATISTICS, local), (server.METRICS, spread)]
+    )
 
   def per_client_fn(shared, examples, num_clients):
     local, spread = per_client_statistics.means(
@@ -101,10 +98,12 @@ def encode(
       shared['params'],
       examples,
       shared['seed'],
-      shared.get(_REFERENCE),
+      shared.get(messages.REFERENCE),
       num_clients,
     )
-    return collections.OrderedDict([(_STATISTICS, local), (server.METRICS, spread)])
+    return collections.OrderedDict(
+      [(messages.STATISTICS, local), (server.METRICS, spread)]
+    )
 
   return client_functions.ClientFunction(
     client_fn,
@@ -132,16 +131,18 @@ def train(
   follows = steps.local_steps > 1
 
   def statistics_at(params, examples, shared):
-    reference = shared.get(_REFERENCE)
+    reference = shared.get(messages.REFERENCE)
     return objective.statistics(params, examples, shared['seed'], reference)
 
   def client_fn(shared, examples):
-    aggregated, share = shared[_STATISTICS], tf.zeros([])
+    aggregated, share = shared[messages.STATISTICS], tf.zeros([])
     if follows:
       begin = statistics_at(shared['params'], examples, shared)
       count = tf.cast(base.example_count(examples), tf.float32)
       # The round before may have had fewer examples than this client has.
-      share = tf.minimum(tf.math.divide_no_nan(count, shared[_NUM_EXAMPLES]), 1.0)
+      share = tf.minimum(
+        tf.math.divide_no_nan(count, shared[messages.NUM_EXAMPLES]), 1.0
+      )
 
     def gradient(params):
       with tf.GradientTape() as tape:
@@ -164,11 +165,11 @@ def train(
   def per_client_fn(shared, examples, num_clients):
     gradients = per_client_statistics.gradients(
       objective,
-      shared[_STATISTICS],
+      shared[messages.STATISTICS],
       shared['params'],
       examples,
       shared['seed'],
-      shared.get(_REFERENCE),
+      shared.get(messages.REFERENCE),
       num_clients,
     )
     update = tf.nest.map_structure(lambda g: steps.learning_rate * g, gradients)
@@ -211,13 +212,17 @@ def dcco(
   settings, steps = settings or methods.Dcco(), steps or learning.StepClients()
   checks.is_a(methods.Dcco, settings=settings)
   check_networks('DCCO', objective)
-  names = (_STATISTICS, _NUM_EXAMPLES) if steps.local_steps > 1 else (_STATISTICS,)
+  names = (
+    (messages.STATISTICS, messages.NUM_EXAMPLES)
+    if steps.local_steps > 1
+    else (messages.STATISTICS,)
+  )
 
   def initial():
     weights = server.initial_weights(objective, seed)
     # The spread arrives in the first exchange and is reported by the second.
     kept = (
-      {_CENTRE: objective.no_reference()}
+      {messages.CENTRE: objective.no_reference()}
       if settings.stale_statistics
       else {collapse.STD: tf.zeros([])}
     )
@@ -232,10 +237,10 @@ def dcco(
 
   def collected(state, aggregated):
     spread = collapse.summarize_std(aggregated[server.METRICS])
-    return state.with_extra(**aggregated[_STATISTICS], **spread), {}
+    return state.with_extra(**aggregated[messages.STATISTICS], **spread), {}
 
   def trained(state, aggregated):
-    work = objective.summarize_statistics(state.extra[_STATISTICS])
+    work = objective.summarize_statistics(state.extra[messages.STATISTICS])
     state, measured = server.apply(server_optimizer, state, aggregated)
     work[collapse.STD] = state.extra[collapse.STD]
     return state, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
@@ -243,7 +248,11 @@ def dcco(
   if settings.stale_statistics:
     return phases.Algorithm(
       initial,
-      [_stale_exchange(objective, server_optimizer, steps)],
+      [
+        stale_statistics.exchange(
+          objective, server_optimizer, encode(objective), train(objective, steps)
+        )
+      ],
       objective=objective,
       client_rate=steps.learning_rate,
     )
@@ -251,12 +260,12 @@ def dcco(
     initial,
     [
       phases.Exchange(
-        _STATISTICS,
+        messages.STATISTICS,
         lambda state: phases.model(
-          state, **_not_empty(reference=_reference(objective, state))
+          state, **messages.not_empty(reference=messages.reference(objective, state))
         ),
         encode(objective),
-        {_STATISTICS: combine.STATISTICS, server.METRICS: combine.METRICS},
+        {messages.STATISTICS: combine.STATISTICS, server.METRICS: combine.METRICS},
         collected,
       ),
       phases.Exchange(
@@ -286,66 +295,3 @@ def check_networks(name: str, objective: Any) -> None:
       'step, they must have layers that do not depend on the batch, such as group '
       'norm.'
     )
-
-
-def _reference(
-  objective: statistics.StatisticsObjective, state: phases.ServerState
-) -> statistics_loss.Reference:
-  """Returns what clients take moments around, or along, in this round."""
-  return objective.reference(state.global_model_weights.trainable, state.round_seed)
-
-
-def _not_empty(**values: Any) -> dict[str, Any]:
-  """Drops values without tensors: some losses take no reference."""
-  return {name: value for name, value in values.items() if tf.nest.flatten(value)}
-
-
-def _stale_exchange(
-  objective: statistics.StatisticsObjective,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  steps: learning.StepClients,
-) -> phases.Exchange:
-  """Returns the only exchange of the variant in which clients use the last round's S.
-
-  Until a round has collected statistics of at least one example, no update is applied.
-  S is kept around its own mean, `centre`. In training, so are the client's statistics,
-  to match.
-  """
-  encoding, training = encode(objective), train(objective, steps)
-
-  def client_fn(shared, examples):
-    sent = encoding.client_fn(shared, examples)
-    around_centre = {**shared, _REFERENCE: shared.get(_CENTRE)}
-    update = training.client_fn(around_centre, examples)[server.UPDATE]
-    sent[server.UPDATE] = clients.keep_if(shared[_NUM_EXAMPLES] > 0, update)
-    return sent
-
-  def receive(state, aggregated):
-    collected, reference = aggregated[_STATISTICS], _reference(objective, state)
-    work = objective.summarize_statistics(collected[_STATISTICS])
-    centre = objective.centre(collected[_STATISTICS], reference)
-    shift = tf.nest.map_structure(tf.subtract, centre, reference)
-    collected[_STATISTICS] = objective.kind.moved(collected[_STATISTICS], shift)
-    collected[_CENTRE] = centre
-    after, measured = server.apply(
-      server_optimizer, state, {server.UPDATE: aggregated[server.UPDATE]}
-    )
-    after = after._replace(
-      extra=clients.choose(collected[_NUM_EXAMPLES] > 0, collected, state.extra)
-    )
-    work.update(collapse.summarize_std(aggregated[server.METRICS]))
-    return after, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
-
-  return phases.Exchange(
-    'train',
-    lambda state: phases.model(
-      state, **_not_empty(reference=_reference(objective, state), **state.extra)
-    ),
-    dataclasses.replace(training, client_fn=client_fn, per_client_fn=None),
-    {
-      _STATISTICS: combine.STATISTICS,
-      server.METRICS: combine.METRICS,
-      server.UPDATE: combine.UPDATE,
-    },
-    receive,
-  )

@@ -44,7 +44,9 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.algorithms.statistics import full_batch
+from tff_ssl.algorithms.statistics import messages
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import client_states
 from tff_ssl.federated import clients
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
@@ -55,7 +57,6 @@ from tff_ssl.objectives import statistics
 from tff_ssl.settings import learning
 
 # What clients send with the update, and the fields of what they and the server keep.
-_STATISTICS = 'statistics'
 _CORRELATION, _NUM_EXAMPLES, _COLLECTED = 'correlation', 'num_examples', 'collected'
 
 
@@ -99,7 +100,7 @@ def client_function(
     )
     update = full_batch.descend(steps, shared['params'], gradient)
     sent = collections.OrderedDict(
-      [(_STATISTICS, own), (server.METRICS, spread), (server.UPDATE, update)]
+      [(messages.STATISTICS, own), (server.METRICS, spread), (server.UPDATE, update)]
     )
     kept = collections.OrderedDict(
       [(_CORRELATION, own[_CORRELATION]), (_NUM_EXAMPLES, count)]
@@ -148,24 +149,24 @@ def fedsc(
       seed,
       server_optimizer,
       **_nothing(objective.no_statistics()[_CORRELATION]),
-      collected=tf.constant(client_functions.NEVER),
+      collected=tf.constant(client_states.NEVER),
     )
 
   def receive(state, aggregated):
     # Without the statistics, which would pass for those of batch norm.
     update = {server.UPDATE: aggregated[server.UPDATE]}
     after, measured = server.apply(server_optimizer, state, update)
-    new = aggregated[_STATISTICS]
+    new = aggregated[messages.STATISTICS]
     kept = clients.choose(
       new[_NUM_EXAMPLES] > 0,
       collections.OrderedDict(
-        correlation=new[_STATISTICS][_CORRELATION],
+        correlation=new[messages.STATISTICS][_CORRELATION],
         num_examples=new[_NUM_EXAMPLES],
         collected=state.round,
       ),
       collections.OrderedDict(state.extra),
     )
-    work = objective.summarize_statistics(new[_STATISTICS])
+    work = objective.summarize_statistics(new[messages.STATISTICS])
     work.update(collapse.summarize_std(aggregated[server.METRICS]))
     return after.with_extra(**kept), {
       phases.CLIENT_WORK: work,
@@ -177,7 +178,7 @@ def fedsc(
     lambda state: phases.model(state, round=state.round, **state.extra),
     client_function(objective, steps),
     {
-      _STATISTICS: combine.STATISTICS,
+      messages.STATISTICS: combine.STATISTICS,
       server.METRICS: combine.METRICS,
       server.UPDATE: combine.UPDATE,
     },

@@ -14,7 +14,7 @@ import pathlib
 from typing import Any
 
 from tff_ssl.federated import phases
-from tff_ssl.runs import loop
+from tff_ssl.runs import round_algorithms
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import disclosure
 from tff_ssl.runs.privacy import privacy_ledger
@@ -39,11 +39,11 @@ class BudgetSpentError(ValueError):
 
 
 class PrivateRounds:
-  """An algorithm with a ledger: `loop.Resumable` and `loop.Remembers`."""
+  """An algorithm with a ledger, `Resumable` and `Remembers` (`round_algorithms`)."""
 
   def __init__(
     self,
-    algorithm: loop.RoundAlgorithm,
+    algorithm: round_algorithms.RoundAlgorithm,
     terms: accounting.Terms,
     epsilon: float | None = None,
     withholds_metrics: bool = False,
@@ -103,7 +103,7 @@ class PrivateRounds:
     return self._algorithm.get_model_weights(state)
 
   def resume(self, folder: pathlib.Path, round: int) -> None:
-    """Opens the folder's ledger; see `loop.Resumable`.
+    """Opens the folder's ledger; see `round_algorithms.Resumable`.
 
     Raises:
       ValueError: If it has other terms, or fewer releases than there were rounds.
@@ -121,22 +121,22 @@ class PrivateRounds:
       )
     self._kept = ledger, self._terms.history(ledger.rounds)
     self._round = round
-    if isinstance(self._algorithm, loop.Resumable):
+    if isinstance(self._algorithm, round_algorithms.Resumable):
       self._algorithm.resume(folder, round)
 
   def remember(self) -> Mapping[str, Any]:
-    """Returns which lines the ledger has; see `loop.Remembers`."""
+    """Returns which lines the ledger has; see `round_algorithms.Remembers`."""
     return {_LEDGER: self._opened[0].mark()}
 
   def check(self, about: Mapping[str, Any]) -> None:
-    """Checks that the ledger has the lines of a checkpoint; see `loop.Remembers`."""
+    """Checks the ledger against a checkpoint (see `round_algorithms.Remembers`)."""
     # Checkpoints of earlier code, and the one before round 1, know of none.
     if _LEDGER in about:
       self._opened[0].check(about[_LEDGER])
 
   def saved(self, oldest: int) -> None:
-    """Called after a checkpoint was saved; see `loop.Resumable`."""
-    if isinstance(self._algorithm, loop.Resumable):
+    """Called after a checkpoint was saved; see `round_algorithms.Resumable`."""
+    if isinstance(self._algorithm, round_algorithms.Resumable):
       self._algorithm.saved(oldest)
 
   def release(self, round: int) -> bool:
@@ -156,7 +156,7 @@ class PrivateRounds:
     history.add(round)
     return True
 
-  def next(self, state: Any, cohort: Any) -> loop.Output:
+  def next(self, state: Any, cohort: Any) -> round_algorithms.Output:
     """Writes a round down, then runs it.
 
     Args:
@@ -186,7 +186,9 @@ class PrivateRounds:
         for name, value in metrics[phases.CLIENT_WORK].items()
         if self._is_told(name)
       )
-    return loop.Output(output.state, collections.OrderedDict(metrics, privacy=spent))
+    return round_algorithms.Output(
+      output.state, collections.OrderedDict(metrics, privacy=spent)
+    )
 
   @property
   def _opened(self) -> tuple[privacy_ledger.Ledger, release_history.History]:
