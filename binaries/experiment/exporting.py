@@ -157,7 +157,7 @@ def compared(
     if task is not None and not generated:
       images = task.test[field][:_COMPARED]
     params = keras_import.params(own, encoder)
-    dim = comparison.steady(own, params, comparison.dim_images(shape, _DIM))
+    dim = comparison.well_conditioned(own, params, comparison.dim_images(shape, _DIM))
     what = f'{len(images)} {kind} images and {len(dim)} dim ones'
     cases = [(images, images)]
     if fit is not None:

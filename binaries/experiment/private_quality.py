@@ -63,7 +63,7 @@ def quality_card(
     config: The run.
     signals: Of its encoder and of the random one, by name; may be empty.
   """
-  light = verdict.light(signals)
+  light = verdict.traffic_light(signals)
   if not config.is_private or light is None:
     return {}
   known = {
@@ -164,7 +164,7 @@ class PrivateQuality(quality.Quality):
     """Returns the signals of an encoder and of the random one; see `Quality`."""
     self._release([round, 0])
     numbers = super().compare(params, round)
-    if (light := verdict.light(numbers)) is not None:
+    if (light := verdict.traffic_light(numbers)) is not None:
       generator = np.random.default_rng(0)
       again = [self._light_again(round, generator) for _ in range(_DRAWS)]
       numbers[verdict.CERTAINTY] = float(
@@ -228,5 +228,5 @@ class PrivateQuality(quality.Quality):
       found = signals.signals(self._means[place].with_noise(generator))
       for name, value in quality.named(found).items():
         numbers[prefix + name] = value
-    light = verdict.light(numbers)
+    light = verdict.traffic_light(numbers)
     return '' if light is None else light.word

@@ -127,7 +127,7 @@ def examples() -> Iterator[tuple[str, Example]]:
     params, shape = values(encoder), encoder.input_shape
     if len(shape) == 3:
       dim = comparison.dim_images(shape, _EXAMPLES)
-      dim = comparison.steady(encoder, params, dim)
+      dim = comparison.well_conditioned(encoder, params, dim)
       noise = generator.integers(0, 256, (_EXAMPLES, *shape), np.uint8)
       raw = np.concatenate([noise, dim])
       scaled = raw / np.float32(255)

@@ -40,7 +40,7 @@ def _settle(program='fedavg_ssl', line=_WINE, examples=4):
   task = data.load_task(config)
   clients = data.client_data_of(config, task, data.partition(config, task), True)
   spec = clients.numbered('client').element_type_structure
-  return choosing_precision.settle(config, task, spec, examples)
+  return choosing_precision.choose_precision(config, task, spec, examples)
 
 
 def _write(folder, line=_WINE, **values):

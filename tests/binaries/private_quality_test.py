@@ -85,7 +85,7 @@ def test_without_noise_they_are_those_of_plain_sums(nearly_plain, tmp_path):
     assert numbers[name] == pytest.approx(plain[name], rel=2e-3), name
   # Both runs have the same first round, but for rounding, and the same light.
   assert numbers[verdict.CERTAINTY] == 1
-  assert verdict.light(numbers).word == verdict.light(plain).word
+  assert verdict.traffic_light(numbers).word == verdict.traffic_light(plain).word
 
 
 @pytest.mark.long
@@ -93,7 +93,7 @@ def test_ledger_and_card_have_them(nearly_plain):
   folder = nearly_plain.folder
   # The round of training, then cohorts of the encoder and of the random one.
   assert _ledger(folder) == ['1', '+3', '+1', '+4', '+2']
-  card, light = _read(folder, 'encoder.json'), verdict.light(_read(folder))
+  card, light = _read(folder, 'encoder.json'), verdict.traffic_light(_read(folder))
   privacy = card['privacy']
   assert privacy['releases'] == 5
   terms = accounting.Terms(359, 359, {'all': privacy['noise_of_round']}, 1e-3)

@@ -53,7 +53,7 @@ def test_run_has_signals_a_light_and_an_interval_on_terminal_and_card(plain):
   for name in signals.NAMES:
     assert np.isfinite(numbers[f'signals/{name}'])
     assert np.isfinite(numbers[f'random_encoder/signals/{name}'])
-  light = verdict.light(numbers)
+  light = verdict.traffic_light(numbers)
   # One round of four clients of four images changes hardly anything.
   assert light.word == 'undertrained'
   assert f'Without labels: yellow, undertrained: {light.why}.' in plain.stdout

@@ -163,9 +163,11 @@ def test_images_on_which_float32_is_not_near_float64_are_left_out():
   net = network.Network('net', (8, 8, 2), forward)
   params = {'norm/gamma': np.full(2, 1e3, 'f4'), 'norm/beta': np.full(2, 1.0, 'f4')}
   images = comparison.dim_images((8, 8, 2), 3)
-  assert not len(comparison.steady(net, params, images))
+  assert not len(comparison.well_conditioned(net, params, images))
   params['norm/gamma'] = np.full(2, 1.0, 'f4')
-  np.testing.assert_array_equal(comparison.steady(net, params, images), images)
+  np.testing.assert_array_equal(
+    comparison.well_conditioned(net, params, images), images
+  )
 
 
 def test_dim_images_are_nearly_black_and_none_is_of_one_colour():

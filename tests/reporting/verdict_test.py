@@ -30,7 +30,7 @@ def _numbers(**own):
   ],
 )
 def test_light_is_relative_to_the_encoder_before_training(own, color, word):
-  found = verdict.light(_numbers(**own))
+  found = verdict.traffic_light(_numbers(**own))
   assert (found.color, found.word) == (color, word)
   assert verdict.sentences(_numbers(**own)) == [
     f'Without labels: {color}, {word}: {found.why}.'
@@ -39,8 +39,8 @@ def test_light_is_relative_to_the_encoder_before_training(own, color, word):
 
 def test_a_light_that_noise_would_often_change_is_unclear():
   fine = _numbers(view_ratio=4.0)
-  assert verdict.light({**fine, verdict.CERTAINTY: 1.0}).word == 'fine'
-  shown = verdict.light({**fine, verdict.CERTAINTY: 0.92})
+  assert verdict.traffic_light({**fine, verdict.CERTAINTY: 1.0}).word == 'fine'
+  shown = verdict.traffic_light({**fine, verdict.CERTAINTY: 0.92})
   assert (shown.color, shown.word) == ('grey', 'unclear')
   assert shown.why.endswith('; green, fine in 92% of draws of as much noise')
 
@@ -54,7 +54,7 @@ def test_a_ratio_that_noise_hides_leaves_red_or_grey(prefix, own, word):
   numbers = _numbers(**own)
   del numbers[f'{prefix}signals/view_ratio']
   for certainty in (1.0, 0.5):
-    shown = verdict.light({**numbers, verdict.CERTAINTY: certainty})
+    shown = verdict.traffic_light({**numbers, verdict.CERTAINTY: certainty})
     assert shown.word == (word if certainty == 1 else 'unclear')
     assert ('views of one example vary' in shown.why) == (word == 'unclear')
 
@@ -62,9 +62,11 @@ def test_a_ratio_that_noise_hides_leaves_red_or_grey(prefix, own, word):
 def test_without_signals_of_both_encoders_there_is_no_light():
   numbers = _numbers()
   del numbers['random_encoder/signals/rank']
-  assert verdict.light(numbers) is None
+  assert verdict.traffic_light(numbers) is None
   assert verdict.sentences(numbers) == []
-  assert verdict.light({**numbers, 'random_encoder/signals/rank': math.nan}) is None
+  assert (
+    verdict.traffic_light({**numbers, 'random_encoder/signals/rank': math.nan}) is None
+  )
 
 
 def test_test_cases_are_those_of_the_task():

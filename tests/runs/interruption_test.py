@@ -36,7 +36,7 @@ def test_last_save_is_not_interrupted(monkeypatch):
   before = signal.signal(signal.SIGTERM, lambda number, _: seen.append(number))
   with interruption.Interruption() as signals:
     os.kill(os.getpid(), signal.SIGTERM)
-    signals.settle()
+    signals.end_countdown()
     time.sleep(0.2)
   # Nor is it forgotten.
   assert seen == [signals.number] == [signal.SIGTERM]

@@ -3,7 +3,6 @@
 `make kill-campaign`. docs/machines.md has the counts that it prints.
 """
 
-import contextlib
 import random
 import threading
 import time
@@ -26,18 +25,16 @@ def test_deaths_of_actors_change_nothing(pytestconfig, tff_context, tmp_path, ta
   killers: list[threading.Thread] = []
 
   def kill(victim: psutil.Process) -> None:
-    # It may be one that an earlier round has killed.
-    with contextlib.suppress(psutil.NoSuchProcess):
-      victim.kill()
-      tally['actors: killed'] += 1
+    victim.kill()
+    tally['actors: killed'] += 1
 
   def disturb() -> None:
-    if victims := in_actors.actors():
-      # A round takes some hundredths of a second, and as long as an actor needs that
-      # was killed in the one before.
-      moment = rng.choice((0.03, 3.0)) * rng.random()
-      killers.append(threading.Timer(moment, kill, [rng.choice(victims)]))
-      killers[-1].start()
+    for killer in killers[-1:]:
+      killer.join()
+    # A round takes some hundredths of a second: in it, before it, or after it.
+    victim = rng.choice(_all_actors())
+    killers.append(threading.Timer(0.1 * rng.random(), kill, [victim]))
+    killers[-1].start()
 
   began = time.monotonic()
   with contexts.ray(actors=_ACTORS, optimize_graphs=False):
@@ -48,4 +45,14 @@ def test_deaths_of_actors_change_nothing(pytestconfig, tff_context, tmp_path, ta
   tally['actors: rounds'] = rounds
   tally['actors: seconds'] = round(time.monotonic() - began, 1)
   assert got == expected
+  assert tally['actors: killed'] == rounds
   assert in_actors.of_ray() == []
+
+
+def _all_actors() -> list[psutil.Process]:
+  """Waits until Ray has started again the actor that was killed."""
+  deadline = time.monotonic() + 120
+  while len(found := in_actors.actors()) < _ACTORS:
+    assert time.monotonic() < deadline
+    time.sleep(0.05)
+  return found

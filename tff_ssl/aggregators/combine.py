@@ -64,7 +64,7 @@ class Kind(abc.ABC):
     return weight
 
   def aggregated(self, result: Any) -> Any:
-    """Returns what the server's function receives, from the process's result."""
+    """Converts the result of an aggregation to an argument of `receive`."""
     return result
 
   def num_bytes(self, value_type: tff.Type) -> int:

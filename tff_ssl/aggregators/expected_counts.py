@@ -41,7 +41,7 @@ class Expected(kinds.Kind):
 def factories(
   expected: Expected | None,
 ) -> tuple[tff.aggregators.UnweightedAggregationFactory | None, ...]:
-  """Returns what replaces the sums of weights and of counts; None: nothing does."""
+  """Builds factories of expected sums of weights and counts; None: of real ones."""
   if expected is None:
     return None, None
   counts = {'clients': expected.clients, 'examples': expected.examples}

@@ -94,7 +94,7 @@ def resolve(nodes: Any, in_function: bool) -> set[int]:
 
 
 def assign(numbers: Collection[int]) -> tuple[list[tf.Operation], dict[tf.Tensor, Any]]:
-  """Adds to the default graph what gives variables their values.
+  """Adds assign operations for variables to the default graph.
 
   Args:
     numbers: What `resolve` returned.

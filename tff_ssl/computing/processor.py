@@ -9,7 +9,7 @@ NO_UNITS, UNKNOWN = 'none', 'unknown'
 
 
 def bfloat16_units(cpuinfo: pathlib.Path = _CPUINFO) -> str:
-  """Returns what the processor has for products of bfloat16.
+  """Names the processor's instructions for products of bfloat16.
 
   Args:
     cpuinfo: Linux's description of the processor.

@@ -251,7 +251,7 @@ class FineTuning:
     rate: float,
     stops: Sequence[int],
   ) -> list[Any]:
-    """Returns what is trained after each of increasing numbers of steps."""
+    """Returns the parameters after each of increasing numbers of steps."""
     config = self._config
     schedule = schedules.Cosine(rate, config.num_steps)
     positions = batches.batch_positions(

@@ -241,7 +241,7 @@ def _ends(values: np.ndarray) -> Interval:
 
 
 def _exact(interval: Interval, count: int) -> Interval:
-  """Returns an interval that is not certain of what no case has shown."""
+  """Widens an interval that ends at 0 or 1 (the rule of three)."""
   beyond = 1 - ((1 - LEVEL) / 2) ** (1 / count)
   if interval.low >= 1:
     return Interval(1 - beyond, 1.0)

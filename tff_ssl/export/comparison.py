@@ -94,7 +94,7 @@ class Case(NamedTuple):
   allowed: float = TOLERANCE
 
 
-def steady(
+def well_conditioned(
   network: network_lib.Network, params: Mapping[str, Any], images: np.ndarray
 ) -> np.ndarray:
   """Returns the images on which the network's rounding is well below `DIM_TOLERANCE`.

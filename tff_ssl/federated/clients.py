@@ -115,7 +115,7 @@ def is_usable(value: Any, weight: tf.Tensor) -> tf.Tensor:
     value: A structure of floating tensors.
     weight: float32, the client's, or the sum over the clients whose mean `value` is.
   """
-  return can_be_added(squared_norm(value), weight)
+  return is_below_overflow(squared_norm(value), weight)
 
 
 def squared_norm(value: Any) -> tf.Tensor:
@@ -125,8 +125,8 @@ def squared_norm(value: Any) -> tf.Tensor:
   return 2 * tf.add_n(halves) if halves else tf.zeros([], tf.float64)
 
 
-def can_be_added(squared: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
-  """Returns whether weight times values of a squared norm is short enough.
+def is_below_overflow(squared: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
+  """Returns whether the weighted norm of values is below the overflow limit.
 
   Args:
     squared: Floating, of any shape; see `is_usable`.

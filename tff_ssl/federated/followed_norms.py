@@ -139,7 +139,7 @@ def _without_norms(state: phases.ServerState) -> phases.ServerState:
 
 
 def _scaled(kind: combine.Kind, received: Any, norm: tf.Tensor) -> Any:
-  """Returns what a sum over clients would be without their division by the norm."""
+  """Multiplies a sum over clients by the norm that divided their values."""
 
   def scale(value):
     return tf.nest.map_structure(lambda x: x * tf.cast(norm, x.dtype), value)

@@ -276,7 +276,7 @@ class ClientLoop:
     sizes = self._sizes[first:after]
     squares = {name: clients.squares_of_rows(value) for name, value in sent.items()}
     weights = vectorized.weigh(sizes)
-    finite = clients.can_be_added(tf.add_n([*squares.values()]), weights)
+    finite = clients.is_below_overflow(tf.add_n([*squares.values()]), weights)
     weights = tf.where(finite, weights, 0.0)
     means = collections.OrderedDict(
       (

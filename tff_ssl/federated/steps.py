@@ -334,7 +334,7 @@ class Step:
 
 
 def _build_to_weight(kind: combine.Kind, sent_type: tff.StructType) -> tff.Computation:
-  """Returns (weight, counts, what the kind asks for) -> weight, of a client."""
+  """Builds the function that computes a client's weight for a kind."""
   names = ('weight', phases.COUNTS, *kind.weighed_by)
 
   @tff.tensorflow.computation(tff.types.to_type([sent_type[name] for name in names]))

@@ -44,7 +44,7 @@ def line(
     flags: The flag of each cure that the run's method allows, by the cure.
     images: Images whose statistics a step takes; None: not known, or it takes none.
   """
-  light = verdict.light(numbers)
+  light = verdict.traffic_light(numbers)
   color = light.color if light else ''
   against = verdict.against_inputs(numbers)
   is_poor = verdict.WORSE in against or (against and verdict.BETTER not in against)

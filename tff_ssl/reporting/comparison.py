@@ -202,9 +202,10 @@ def choose(compared: Comparison, patterns: Sequence[str] = ()) -> list[str]:
     patterns: Names, or shell patterns such as 'linear/*', of numbers or questions;
       without any, all accuracies (balanced ones if they differ from plain ones), recall
       at 1 of retrieval, or, where nothing is labelled, the signals that decide
-      `verdict.light`; the loss if all are of one objective, and the cost of training.
-      Recalls of classes, deviations, intervals, confusions, numbers of single clusters,
-      and numbers of a validation split are shown only if a pattern names them.
+      `verdict.traffic_light`; the loss if all are of one objective, and the cost of
+      training. Recalls of classes, deviations, intervals, confusions, numbers of single
+      clusters, and numbers of a validation split are shown only if a pattern names
+      them.
 
   Returns:
     The questions: evaluation first, and those that more groups answer.

@@ -56,7 +56,7 @@ class Run:
     return settings
 
   def is_neutral(self, name: str) -> bool:
-    """Returns whether a setting does not tell this run's method from others."""
+    """Returns whether a setting is irrelevant to which method ran."""
     names = self.config.get('neutral')
     return isinstance(names, list) and run_config.is_among(name, [*map(str, names)])
 

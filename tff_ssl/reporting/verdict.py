@@ -65,7 +65,7 @@ class Light(NamedTuple):
   why: str
 
 
-def light(numbers: Mapping[str, float]) -> Light | None:
+def traffic_light(numbers: Mapping[str, float]) -> Light | None:
   """Returns what the signals say; None without signals, or others to compare with.
 
   Args:
@@ -119,7 +119,7 @@ def sentences(numbers: Mapping[str, float]) -> list[str]:
     and whether it is better than the encoder's own inputs and than the untrained
     encoder, if these were evaluated on the same cases.
   """
-  shown = light(numbers)
+  shown = traffic_light(numbers)
   found = []
   if shown is not None:
     found.append(f'Without labels: {shown.color}, {shown.word}: {shown.why}.')

@@ -45,7 +45,7 @@ class Interruption:
       self._previous[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._time_is_up)
     return self
 
-  def settle(self) -> None:
+  def end_countdown(self) -> None:
     """Ends the countdown: from now on only a further signal interrupts."""
     self._is_settled = True
 

@@ -145,7 +145,7 @@ def run(
       if signals.number is not None:
         raise KeyboardInterrupt
     except BaseException as error:
-      signals.settle()
+      signals.end_countdown()
       if saved < last[0]:
         _save(algorithm, folder, *last)
       if isinstance(error, KeyboardInterrupt) and signals.number is not None:

@@ -28,7 +28,7 @@ _ABOUT = '__metadata__'
 # The most axes of a tensor, and what its sizes and offsets are below.
 _MOST_AXES, _MOST = 8, 2**63
 _FLOAT32, _BFLOAT16 = 'F32', 'BF16'
-# What the place of the tensors of a written file is a multiple of.
+# Alignment of the tensors in a written file, in bytes.
 _ALIGNED = 8
 # Types by their names in the files, as they are stored.
 _TYPES: Mapping[str, np.dtype] = {
@@ -203,7 +203,7 @@ def _headers(described: Mapping[str, Any], first: int, size: int) -> dict[str, H
 
 
 def _header(name: str, value: Any, first: int) -> Header:
-  """Returns what one tensor is."""
+  """Parses one entry of the header: type, shape, offsets."""
   form = f'has a wrong entry {name!r} in its header; it must have'
   if not isinstance(value, Mapping) or value.get('dtype') not in (*_TYPES,):
     raise ValueError(f'{form} a dtype, one of {", ".join(_TYPES)}')
