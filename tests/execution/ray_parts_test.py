@@ -149,3 +149,13 @@ def test_no_cluster_is_an_error_of_the_machine():
     with pytest.raises(ConnectionError, match=f'No Ray answers at localhost:{port}: '):
       contexts.ray(f'localhost:{port}')
   assert not ray.is_initialized()
+
+
+def test_a_token_that_the_cluster_refuses_is_said(monkeypatch):
+  def refuse(*_, **__):
+    cause = RuntimeError('RPC error: InvalidAuthToken: token is missing or incorrect.')
+    raise ConnectionError('Failed to connect to Ray cluster at a:1') from cause
+
+  monkeypatch.setattr(ray, 'init', refuse)
+  with pytest.raises(ConnectionError, match='at a:1 refuses this token; RAY_AUTH_MODE'):
+    ray_parts.start('a:1')

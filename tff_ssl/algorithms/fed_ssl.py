@@ -35,6 +35,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import stateful_averaging
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
@@ -114,7 +115,7 @@ def fed_ssl(
   target.check_first(objective, first_target)
 
   function = client_function(objective, training, reset, first_target)
-  return fedavg.with_states(objective, server_optimizer, training, function)
+  return stateful_averaging.stateful(objective, server_optimizer, training, function)
 
 
 def _check_kept(objective: base.Objective, reset: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ that DCCO is compared with (DCCO, section 4).
 """
 
 import collections
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 import dataclasses
 import functools
 from typing import Any
@@ -26,7 +26,6 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import combine
 from tff_ssl.computing import checks
 from tff_ssl.computing import kinds
 from tff_ssl.federated import client_functions
@@ -209,37 +208,3 @@ def fedavg(
   return phases.Algorithm(
     initial, [train], objective=objective, client_rate=training.rate_by_round
   )
-
-
-def with_states(
-  objective: base.Objective,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  training: Training,
-  function: client_functions.StatefulFunction,
-  initial: Callable[[], phases.ServerState] | None = None,
-  kinds: Mapping[str, combine.Kind] | None = None,
-  summarize: Callable[[base.Metrics], base.Metrics] | None = None,
-) -> phases.Algorithm:
-  """Returns an algorithm that averages the updates of stateful clients.
-
-  Args:
-    objective: What clients minimise.
-    server_optimizer: Applied to the averaged update.
-    training: Only its rate and its seed are used.
-    function: What one client computes; it takes what `phases.model` returns, `rate` and
-      `round`.
-    initial: () -> the server's state before round 0; None: FedAvg's.
-    kinds: How the values that a client sends are combined; None: as those of `sent`.
-    summarize: Turns averaged metrics into what a round reports; None: the objective's.
-  """
-
-  def fedavg_initial():
-    return server.initial_of(objective, training.seed, server_optimizer)
-
-  def broadcast(state):
-    return phases.model(state, rate=training.rate(state.round), round=state.round)
-
-  receive = server.averaging(server_optimizer, summarize or objective.summarize)
-  kinds = sent_kinds(objective) if kinds is None else kinds
-  train = phases.Exchange('train', broadcast, function, kinds, receive)
-  return phases.Algorithm(initial or fedavg_initial, [train], objective=objective)

@@ -32,6 +32,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import stateful_averaging
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
@@ -174,7 +175,7 @@ def fedbn(
   def evaluated(weights, kept):
     return assemble(objective, weights.trainable, kept)
 
-  algorithm = fedavg.with_states(
+  algorithm = stateful_averaging.stateful(
     objective,
     server_optimizer,
     training,

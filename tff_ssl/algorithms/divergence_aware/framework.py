@@ -18,6 +18,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import stateful_averaging
 from tff_ssl.algorithms.divergence_aware import online_networks
 from tff_ssl.algorithms.divergence_aware import running_quantile
 from tff_ssl.federated import client_functions
@@ -264,7 +265,7 @@ def algorithm(
     shared = weights._replace(trainable=networks.shared(weights.trainable))
     return server.initial_state(shared, training.seed, server_optimizer)
 
-  result = fedavg.with_states(
+  result = stateful_averaging.stateful(
     objective,
     server_optimizer,
     training,

@@ -25,6 +25,7 @@ import dataclasses
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import stateful_averaging
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
@@ -97,7 +98,7 @@ def bilevel_ssfl(
   """
   settings, training = settings or personal.Bilevel(), training or fedavg.Training()
   base.check_stateless(objective, 'BiLevel-SSFL')
-  algorithm = fedavg.with_states(
+  algorithm = stateful_averaging.stateful(
     objective,
     server_optimizer,
     training,

@@ -25,6 +25,7 @@ import dataclasses
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import stateful_averaging
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
@@ -111,7 +112,7 @@ def per_ssfl(
       '0, because it would also pull the personal model towards its value at the start '
       'of the round.'
     )
-  algorithm = fedavg.with_states(
+  algorithm = stateful_averaging.stateful(
     objective,
     server_optimizer,
     training,
