@@ -7,7 +7,7 @@ from docs.bench import workloads
 from docs.race.peers import protocol
 from tff_ssl.augment import configs
 from tff_ssl.encoders import projector
-from tff_ssl.encoders import resnet
+from tff_ssl.encoders import registry
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
@@ -62,7 +62,7 @@ def objective(
     loss: One of `protocol.LOSSES`.
     precision: One of `protocol.PRECISIONS`, of the encoder in training.
   """
-  encoder = resnet.build_encoder(
+  encoder = registry.build_encoder(
     'resnet8', _SHAPE, groups=32, weight_standardization=False
   )
   encoder = encoder.with_precision(precision)

@@ -73,19 +73,19 @@ def _choices(cls, field):
   return typing.get_args(kinds.without_none(kinds.field_types(cls)[field])[1])
 
 
-_WITHOUT_CAFFE = [name for name in pixels.NAMES if name != pixels.CAFFE]
+_WITHOUT_CAFFE = {*typing.get_args(pixels.Pixels)} - {'caffe'}
 
 
 @pytest.mark.parametrize(
   ('cls', 'field', 'expected'),
   [
     (_METHODS['fedu'], 'divergence_norm', online_networks.NORMS),
-    (encoders.ResNet, 'stem', resnet.STEMS),
+    (encoders.ResNet, 'stem', typing.get_args(resnet.Stem)),
     (encoders.TorchResNet, 'pixels', _WITHOUT_CAFFE),
     (encoders.TorchViT, 'pixels', _WITHOUT_CAFFE),
-    (encoders.KerasResNet, 'pixels', pixels.NAMES),
-    (encoders.KerasMobileNet, 'pixels', pixels.NAMES),
-    (encoders.TorchViT, 'pool', vit.POOLS),
+    (encoders.KerasResNet, 'pixels', typing.get_args(pixels.Pixels)),
+    (encoders.KerasMobileNet, 'pixels', typing.get_args(pixels.Pixels)),
+    (encoders.TorchViT, 'pool', typing.get_args(vit.Pool)),
     (encoders.Encoder, 'precision', (*network.PRECISIONS, encoders.AUTO)),
     (evaluations.Evaluation, 'precision', network.PRECISIONS),
     (learning.Clients, 'weighting', fedavg.WEIGHTINGS),

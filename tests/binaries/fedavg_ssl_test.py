@@ -17,7 +17,7 @@ from binaries.experiment import running
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.encoders import cnn
+from tff_ssl.encoders import registry as encoder_registry
 from tff_ssl.partition import describe
 from tff_ssl.runs import checkpoints
 
@@ -135,7 +135,9 @@ def test_a_run_is_complete(runs, name):
 def test_batch_norm_is_exported_and_evaluated_with_its_statistics(runs, capsys):
   run = runs['fedprox']
   folder = run.folder / 'checkpoints'
-  encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125, 'batch')
+  encoder = encoder_registry.build_encoder(
+    'conv2', (8, 8, 1), 0.125, normalization='batch'
+  )
   where = 'global_model_weights/{}/encoder'
   params = {
     name: array

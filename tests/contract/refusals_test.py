@@ -136,6 +136,8 @@ def _allowed(type_: Any) -> Any:
   optional, inner = kinds.without_none(type_)
   if typing.get_origin(inner) is tuple:
     return ()
+  if typing.get_origin(inner) is typing.Literal:
+    return typing.get_args(inner)[0]
   if optional or inner not in (int, float):
     return None
   own = kinds.range_of(type_)

@@ -152,7 +152,7 @@ def build_mae(
   """Builds MAE with a decoder that fits the encoder.
 
   Args:
-    encoder: As made by `vit.build_encoder`.
+    encoder: A vision transformer.
     augmentation: How the view is made; crops and flips when None.
     mask_ratio: See `MaeObjective`, also for the next argument.
     normalised_pixels: Whether patches are normalised.
