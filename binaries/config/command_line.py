@@ -14,9 +14,9 @@ from typing import Annotated, Any, TypeVar
 from absl import flags
 
 from binaries.config import changing
+from binaries.config import docstrings
 from binaries.config import programs
 from binaries.config import run_config
-from tff_ssl.computing import docstrings
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
 

@@ -3,8 +3,8 @@
 import dataclasses
 from typing import Any, Literal
 
-from binaries.config import objectives
 from tff_ssl.computing import kinds
+from tff_ssl.settings import objectives
 
 AUTO = 'auto'
 Pixels = Literal['imagenet', 'signed', 'unit', 'lite']

@@ -13,6 +13,7 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import supervised
+from tff_ssl.settings import objectives
 
 _SHAPE = (32, 32, 3)
 # Coarse pixels of the classes' pictures, and standard deviation of the noise.
@@ -87,7 +88,9 @@ def objective(
     solarize_probability=(0.0, 0.0),
   )
   model = dual_encoder.Siamese(encoder, head, views)
-  return simclr.SimclrObjective(model, protocol.TEMPERATURE)
+  return simclr.SimclrObjective(
+    model, objectives.Simclr(temperature=protocol.TEMPERATURE)
+  )
 
 
 def mean_loss(problem: protocol.Problem, weights: protocol.Weights) -> float:

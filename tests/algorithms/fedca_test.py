@@ -145,7 +145,7 @@ def test_rounds_without_dictionary_and_alignment_are_those_of_fedavg(tff_context
   element = labels.spec(contextual.CLIENT)
   process = processes.build(
     fedca.fedca(
-      dictionary_contrast.FedCAObjective(model, alignment_weight=0.0),
+      dictionary_contrast.FedCAObjective(model),
       optimizer,
       *dictionaries.config(slots=0),
     ),

@@ -179,33 +179,6 @@ def test_poisson_cohorts_are_refused_where_clients_keep_a_state(program, line, k
 
 
 @pytest.mark.parametrize(
-  ('method', 'kind'), [('fedavg', 'simsiam'), ('fed_byol', 'byol')]
-)
-def test_predictor_and_stop_gradient_are_left_out_if_it_is_so_asked(method, kind):
-  """Figure 2 of the FedEMA paper, of SimSiam as of BYOL."""
-  line = f'--method={method} --objective={kind}'
-  without = f'{line} --objective=predictor=false,stop_gradient=false'
-  objective = _objective('fedema', without)
-  assert objective.predictor is None
-  assert not objective.stop_gradient
-  objective = _objective('fedema', line)
-  assert objective.predictor is not None
-  assert objective.stop_gradient
-
-
-def test_a_target_that_is_not_trained_has_a_gradient():
-  alone = '--method=fed_byol --objective=target_trained=false'
-  objective = _objective('fedema', f'{alone},stop_gradient=false')
-  assert not objective.target_trained
-  assert not objective.stop_gradient
-
-
-def test_the_queue_of_swav_reaches_its_objective():
-  assert _objective('fedavg_ssl', '--objective=swav:queue_size=12').queue_size == 12
-  assert _objective('fedavg_ssl', '--objective=swav').queue_size == 0
-
-
-@pytest.mark.parametrize(
   ('fields', 'expected'),
   [
     ('fedsup', grouping.Grouping(2, 1.0)),

@@ -14,9 +14,9 @@ from binaries.config import changing
 from binaries.config import checks
 from binaries.config import command_line
 from binaries.config import data
+from binaries.config import docstrings
 from binaries.config import encoders
 from binaries.config import evaluations
-from binaries.config import objectives
 from binaries.config import programs
 from binaries.config import run_config
 from binaries.config import runtimes
@@ -26,7 +26,6 @@ from tasks import images
 from tasks import manifest
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.divergence_aware import online_networks
-from tff_ssl.computing import docstrings
 from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.encoders import pixels
@@ -38,6 +37,7 @@ from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 from tff_ssl.settings import roles
 from tff_ssl.storage import files
 

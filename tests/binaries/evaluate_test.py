@@ -9,7 +9,6 @@ from binaries import evaluate
 from binaries.building import algorithms
 from binaries.config import changing
 from binaries.config import data
-from binaries.config import objectives
 from binaries.config import run_config
 from binaries.config import runtimes
 from binaries.experiment import evaluating
@@ -23,6 +22,7 @@ from tff_ssl.encoders import precision
 from tff_ssl.encoders import registry as encoder_registry
 from tff_ssl.runs import checkpoints
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 from tff_ssl.settings import roles
 
 # They share the runs of conftest.py, which take minutes.

@@ -70,10 +70,6 @@ _WRONG = {
     '--encoder=resnet8 is given with --objective=mae; it must be a vision transformer: '
     'vit_micro, vit_tiny, torch_vit_tiny, torch_vit_small, torch_vit_base.'
   ),
-  '--objective=byol:target_trained=false': (
-    'target_trained of --objective is false with stop_gradient, so that no gradient '
-    'reaches the target; it must be true.'
-  ),
   '--task=wine --method=orchestra': (
     "objective is 'orchestra' with --task=wine, whose examples are rows of numbers; it "
   ),

@@ -11,7 +11,6 @@ from binaries import dcco
 from binaries import partition
 from binaries.building import data as building
 from binaries.config import data as data_lib
-from binaries.config import objectives
 from binaries.config import run_config
 from binaries.experiment import partition_plot
 from tasks import registry
@@ -23,6 +22,7 @@ from tff_ssl.evaluation import feature_sets
 from tff_ssl.partition import describe
 from tff_ssl.partition import sources
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 from tff_ssl.simulation import simulated_clients
 
 

@@ -17,6 +17,7 @@ from tff_ssl.encoders import registry
 from tff_ssl.encoders import vit
 from tff_ssl.objectives import base
 from tff_ssl.objectives import mae
+from tff_ssl.settings import objectives
 
 _SEED = tf.constant([1, 2])
 _SHAPE = (8, 4, 3)
@@ -26,8 +27,9 @@ def _encoder():
   return vit.from_config(vit.ViTConfig(dim=8, depth=2, heads=2, patch_size=2), _SHAPE)
 
 
-def _objective(**options) -> mae.MaeObjective:
-  return mae.build_mae(_encoder(), decoder_dim=12, decoder_heads=3, **options)
+def _objective(mask_ratio=0.75, **options) -> mae.MaeObjective:
+  options['settings'] = objectives.Mae(mask_ratio)
+  return mae.build_mae(_encoder(), dim=12, heads=3, **options)
 
 
 def _examples(n):
