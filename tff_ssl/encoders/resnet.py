@@ -89,7 +89,8 @@ def configure(
 ) -> ResNetConfig:
   """Returns the configuration of one of `NAMES`; see `registry.build_encoder`."""
   del image_shape
-  return ResNetConfig(int(name.removeprefix('resnet')), width, **options)
+  depth: Any = int(name.removeprefix('resnet'))
+  return ResNetConfig(depth, width, **options)
 
 
 def forward(config: ResNetConfig, ops: network_ops.Operations, x: Any) -> Any:
