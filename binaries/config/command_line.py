@@ -177,9 +177,9 @@ def _options_of(cls: type[Options], changes: Sequence[changing.Change]) -> Optio
     try:
       if dataclasses.is_dataclass(type_):
         before = own.get(name, type_())
-        own[name] = changing.at_home(kinds.parse(text, {'': type_}, before))
+        own[name] = changing.expand_home(kinds.parse(text, {'': type_}, before))
       else:
-        own[name] = changing.simple(text, type_)
+        own[name] = changing.parse_scalar(text, type_)
     except ValueError as error:
       raise ValueError(changing.refused(name, text, error)) from error
   required: Any = cls

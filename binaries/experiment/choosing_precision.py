@@ -36,7 +36,7 @@ _WARM_UP, _LEAST, _SECONDS = 3, 5, 2.0
 Step = Callable[[], Any]
 
 
-def settle(
+def choose_precision(
   config: run_config.RunConfig,
   task: task_types.Task,
   spec: Mapping[str, tf.TensorSpec],

@@ -115,7 +115,7 @@ def prepare(config: run_config.RunConfig) -> Experiment:
   # Refuses cohorts that there cannot be, before anything is built.
   cohorts = private.build_cohorts(config, data.ids)
   sizes = messages.sizes_in_loss(config, report)
-  config = choosing_precision.settle(
+  config = choosing_precision.choose_precision(
     config, task, data.element_type_structure, batch_of_all(config, sizes)
   )
   encoder = init_from.adapted(config, encoders.build(config, task))

@@ -63,7 +63,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
     data = data.numbered(contextual.CLIENT)
   element_spec, cohorts = _build_cohorts(config, data, grouping.groups)
   labelled = _labelled(sides.server.train)
-  config = choosing_precision.settle(
+  config = choosing_precision.choose_precision(
     config, task, labelled.element_spec, len(task.train)
   )
   encoder = encoders.build(config, task)

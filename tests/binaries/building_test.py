@@ -41,7 +41,7 @@ _OF_ROWS = {'fedca', 'fedmatch', 'fedu2', 'orchestra'}
 
 def _objective(program, line):
   """Returns the objective of a command line, for rows of numbers."""
-  config = resolved.settle(in_process.read(program, f'--task=wine {line}'))
+  config = resolved.resolve_defaults(in_process.read(program, f'--task=wine {line}'))
   task = data.load_task(config)
   return objectives.build(config, encoders.build(config, task), task)
 
@@ -60,7 +60,7 @@ def test_local_crops_are_half_of_the_side_in_whole_patches(line, side):
   config = in_process.read(
     'fedavg_ssl', f'--task=digits --image_size=30 --objective=dino {line}'
   )
-  config = resolved.settle(config)
+  config = resolved.resolve_defaults(config)
   task = data.load_task(config)
   dino = objectives.build(config, encoders.build(config, task), task)
   assert {crop.image_size for crop in dino.local_crops} == {side}
@@ -74,7 +74,7 @@ def test_a_mean_distance_is_over_the_dimensions_of_projections():
 def _secure(config, *fields):
   """Returns a row with secure sums, as a command line would give them."""
   text = f'secure:{",".join(fields)}'.rstrip(':')
-  return resolved.settle(changing.changed(config, {'aggregation': text}))
+  return resolved.resolve_defaults(changing.changed(config, {'aggregation': text}))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def _secure(config, *fields):
   ],
 )
 def test_states_are_bounded_where_they_are_sent_in_messages(runtime, most):
-  config = resolved.settle(in_process.read('fedema', f'--runtime={runtime}'))
+  config = resolved.resolve_defaults(in_process.read('fedema', f'--runtime={runtime}'))
   assert execution.most_bytes(config) == most
 
 

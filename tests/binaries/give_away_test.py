@@ -208,7 +208,7 @@ def test_a_run_resumes_with_the_seed_that_was_drawn_for_it(run):
   drawn = run_config.read(run)['config']['seed']
   config = in_process.read('dcco', ' '.join(_PRIVATE))
   for folder, same in ((str(run), True), ('/nowhere/run', False)):
-    own = resolved.settle(dataclasses.replace(config, run_dir=folder))
+    own = resolved.resolve_defaults(dataclasses.replace(config, run_dir=folder))
     assert (own.seed == drawn) == same
 
 
