@@ -268,7 +268,7 @@ def other_layers(file):
     ),
     (_network(lambda network: network.update(image_shape='888')), "image_shape '888'"),
     (_config(x=1), "its config has 'x'; the fields are depth"),
-    (_config(depth=9), r'depth is 9; it must be one of \(8, 14, 18, 50\)'),
+    (_config(depth=9), r'depth=9; it must be one of 8, 14, 18, 50'),
     (_config(depth=50), 'bytes of arrays, too few for'),
     (
       _config(groups=2),
