@@ -28,12 +28,12 @@ their mean (`consensus_distance`).
 from binaries import experiment
 from binaries import fedavg_ssl
 from binaries.config import encoders
-from binaries.config import objectives
 from binaries.config import programs
 from binaries.config import run_config
 from binaries.launching import program
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 from tff_ssl.settings import personal
 
 # The objectives that have predictions for FeatARC to align.

@@ -28,13 +28,13 @@ from typing import Annotated, Literal
 from binaries.config import changing
 from binaries.config import command_line
 from binaries.config import data as data_lib
-from binaries.config import objectives
 from binaries.config import outputs
 from binaries.config import run_config
 from binaries.launching import program
 from tff_ssl.computing import kinds
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 
 _READING = ('fit', 'pixel_range', 'columns')
 

@@ -19,12 +19,12 @@ temperatures and weights are those of the objectives' papers.
 
 from binaries import experiment
 from binaries.config import encoders
-from binaries.config import objectives
 from binaries.config import programs
 from binaries.config import run_config
 from binaries.launching import program
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 
 # The objectives that any method of averaging minimises.
 OBJECTIVES: tuple[objectives.Objective, ...] = (

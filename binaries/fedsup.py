@@ -20,12 +20,12 @@ from typing import Literal
 from binaries import experiment
 from binaries.config import encoders
 from binaries.config import evaluations
-from binaries.config import objectives
 from binaries.config import programs
 from binaries.config import run_config
 from binaries.launching import program
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 
 # The thesis's heads of 512 are for ResNet-18; here they are a quarter as wide.
 _PROJECTOR, _PREDICTOR = (128, 128), 128

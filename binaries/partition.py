@@ -14,12 +14,12 @@ import dataclasses
 from binaries.config import changing
 from binaries.config import command_line
 from binaries.config import data as data_lib
-from binaries.config import objectives
 from binaries.config import outputs
 from binaries.config import run_config
 from binaries.launching import program
 from tff_ssl.computing import kinds
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 
 
 @dataclasses.dataclass(frozen=True)

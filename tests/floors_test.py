@@ -20,11 +20,11 @@ _MAX_FUNCTION_LINES = 60
 # Lines of Python that a top folder may have. What comes in pays for itself: lower a
 # number after something has gone, and raise none.
 _BUDGETS = {
-  'tff_ssl': 52_810,
+  'tff_ssl': 52_741,
   'tasks': 8_905,
-  'binaries': 14_700,
+  'binaries': 14_246,
   'docs': 6_490,
-  'tests': 63_490,
+  'tests': 63_482,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')

@@ -372,9 +372,10 @@ def _with_noise(
     clips[noise_split.STATISTICS],
     clips.get(noise_split.METRICS),
   )
-  by_size = own.split == 'sizes'
-  if isinstance(own, kinds.Distributed):
-    return aggregations.distributed_rounds(
-      noise, *norms, cohort, own.examples, by_size=by_size
-    )
-  return aggregations.private_rounds(noise, *norms, expected, by_size)
+
+  def noised(multiplier: float | Mapping[str, float]) -> aggregations.Aggregation:
+    if isinstance(own, kinds.Distributed):
+      return aggregations.distributed(multiplier, *norms, cohort, own.examples)
+    return aggregations.private(multiplier, *norms, expected)
+
+  return aggregations.of_rounds(noised, noise, own.split == 'sizes')

@@ -153,7 +153,7 @@ def client_data_of(
     dealt: The result of `partition`.
     labelled: Whether clients have the labels.
   """
-  examples = held(config, task, task.train, dealt, source_of(config, task))
+  examples = client_examples(config, task, task.train, dealt, source_of(config, task))
   return client_data.ArrayClientData(
     examples.fields,
     task.train.example_id,
@@ -168,7 +168,7 @@ def source_of(config: run_config.RunConfig, task: task_types.Task) -> np.ndarray
   return spec.source_of(text, len(task.train.label), config.random_seed)
 
 
-def held(
+def client_examples(
   config: run_config.RunConfig,
   task: task_types.Task,
   examples: task_types.Examples,

@@ -87,7 +87,7 @@ def _fedsup(
   config: run_config.RunConfig, objective: Any, problem: Problem
 ) -> phases.Algorithm:
   teacher = teacher_student.TeacherObjective(problem.supervised)
-  if objective.consistency:
+  if config.objective.consistency:
     head = projector.build_linear(
       objective.model.projector.output_dim, problem.num_classes
     )

@@ -1,12 +1,11 @@
-"""Objectives: how each kind's fields become the library's objective."""
+"""Objectives: a run's encoder, views and settings become the library's objective."""
 
 from collections.abc import Callable, Mapping
-import dataclasses
+import functools
 from typing import Any
 
 from binaries.building import encoders
 from binaries.config import encoders as encoder_kinds
-from binaries.config import objectives as kinds
 from binaries.config import run_config
 from tasks import registry as tasks
 from tasks import task_types
@@ -39,9 +38,8 @@ from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
 from tff_ssl.objectives import teacher_student
 from tff_ssl.objectives import uniformity
+from tff_ssl.settings import objectives
 
-# (the run, encoder, number of classes) -> the objective.
-_Build = Callable[[run_config.RunConfig, network.Network, int], Any]
 _LOSSES: Mapping[str, Callable[[Any], statistics_loss.StatisticsLoss]] = {
   'cco': lambda own: cco.CcoLoss(own.off_diagonal_weight),
   'vicreg': lambda own: vicreg.VicregLoss(
@@ -71,14 +69,21 @@ def build(
     encoder: Encoder of the field that the task evaluates.
     task: A task with one or two modalities, for which the objective is (see `check`).
   """
-  kind = config.objective.kind
-  if encoder.field != dual_encoder.LEFT:
-    return _BUILD[kind](config, encoder, task.num_classes)
-  bias = kind not in _LOSSES or not _ignores_shift(config.objective, True)
-  towers = encoders.two_towers(config, encoder, task, bias)
-  if kind == 'simclr':
-    return simclr.SimclrObjective(towers, config.objective.temperature)
-  return _of_statistics(config.objective, towers)
+  own: Any = config.objective
+  if encoder.field == dual_encoder.LEFT:
+    bias = own.kind not in _LOSSES or not _ignores_shift(own, True)
+    towers = encoders.two_towers(config, encoder, task, bias)
+    return _OF_MODEL[own.kind](towers, settings=own)
+  if own.kind in _OF_MODEL:
+    bias = own.kind not in _LOSSES or not _ignores_shift(own, False)
+    return _OF_MODEL[own.kind](encoders.siamese(config, encoder, bias), settings=own)
+  if own.kind in _OF_ENCODER:
+    return _OF_ENCODER[own.kind](encoder, encoders.views(config), settings=own)
+  if own.kind in _OF_CLASSES:
+    head = projector.build_linear(encoder.output_dim, task.num_classes)
+    views = weak_strong.WeakStrongConfig(flip_probability=_mirrored(config))
+    return _OF_CLASSES[own.kind](encoder, head, views, settings=own)
+  return supervised_objective(config, encoder, task.num_classes)
 
 
 def supervised_objective(
@@ -97,104 +102,6 @@ def _mirrored(config: run_config.RunConfig) -> float:
   return getattr(encoders.views(config), 'flip_probability', 0.0)
 
 
-def _weak_strong(config: run_config.RunConfig) -> weak_strong.WeakStrongConfig:
-  """Returns how weak and strong views are made; mirrored only if views are."""
-  return weak_strong.WeakStrongConfig(flip_probability=_mirrored(config))
-
-
-def _simclr(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
-  return simclr.SimclrObjective(
-    encoders.siamese(config, encoder), config.objective.temperature
-  )
-
-
-def _uniformity(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
-  return uniformity.UniformityObjective(encoders.siamese(config, encoder))
-
-
-def _ssd(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
-  widths = _HIDDEN_OF_SSD, encoder.output_dim
-  model = dual_encoder.build_siamese(encoder, widths, encoders.views(config))
-  return uniformity.UniformityObjective(model)
-
-
-def _dino(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
-  own: kinds.Dino = config.objective
-  small = multiview.local_crop(encoders.views(config), _side_of_crops(encoder))
-  return dino.DinoObjective(
-    encoders.siamese(config, encoder),
-    (small,) * _LOCAL_CROPS,
-    _PROTOTYPES,
-    own.temperature,
-    momentum=own.target_momentum,
-  )
-
-
-def _side_of_crops(encoder: network.Network) -> int:
-  """Returns the side of local crops."""
-  patch = encoder.config.patch_size if isinstance(encoder, vit.VisionTransformer) else 1
-  # Half the side, like the paper's 96 of 224, in whole patches.
-  return max(1, encoder.input_shape[0] // 2 // patch) * patch
-
-
-def _moco(version: int) -> _Build:
-  def build_version(
-    config: run_config.RunConfig, encoder: network.Network, _: int
-  ) -> Any:
-    own = config.objective
-    objective = moco.build_moco(
-      encoder,
-      encoders.views(config),
-      own.projector,
-      version,
-      own.target_momentum,
-      own.queue_size,
-    )
-    return dataclasses.replace(objective, temperature=own.temperature)
-
-  return build_version
-
-
-def _ablated(own: Any, objective: Any, **others: Any) -> Any:
-  """Returns SimSiam or BYOL without predictor or stop-gradient, if it is so asked."""
-  return dataclasses.replace(
-    objective,
-    predictor=objective.predictor if own.predictor else None,
-    stop_gradient=own.stop_gradient,
-    **others,
-  )
-
-
-def _simsiam(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
-  own: kinds.Simsiam = config.objective
-  objective = simsiam.build_simsiam(
-    encoder, encoders.views(config), own.projector, own.predictor_width
-  )
-  return _ablated(own, objective)
-
-
-def _byol(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
-  own: kinds.Byol = config.objective
-  objective = byol.build_byol(
-    encoder,
-    encoders.views(config),
-    own.projector,
-    own.predictor_width,
-    own.target_momentum,
-  )
-  return _ablated(own, objective, target_trained=own.target_trained)
-
-
-def _swav(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
-  own: kinds.Swav = config.objective
-  return swav.SwavObjective(
-    encoders.siamese(config, encoder),
-    _PROTOTYPES,
-    own.temperature,
-    queue_size=own.queue_size,
-  )
-
-
 def _ignores_shift(own: Any, two_towers: bool) -> bool:
   """Returns whether a loss of statistics ignores a shift of encodings by one network.
 
@@ -206,83 +113,83 @@ def _ignores_shift(own: Any, two_towers: bool) -> bool:
   return ignored == statistics_loss.EACH_SHIFT
 
 
-def _statistics(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
-  bias = not _ignores_shift(config.objective, False)
-  return _of_statistics(config.objective, encoders.siamese(config, encoder, bias))
-
-
-def _of_statistics(own: Any, model: dual_encoder.DualEncoder) -> Any:
+def _statistics(
+  model: dual_encoder.DualEncoder, settings: Any
+) -> statistics.StatisticsObjective:
+  loss = _LOSSES[settings.kind](settings)
   return statistics.StatisticsObjective(
-    model, _LOSSES[own.kind](own), getattr(own, 'encoding_norm', None)
+    model, loss, getattr(settings, 'encoding_norm', None)
   )
 
 
-def _mae(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
+def _uniformity(
+  model: dual_encoder.Siamese, settings: Any
+) -> uniformity.UniformityObjective:
+  del settings
+  return uniformity.UniformityObjective(model)
+
+
+def _dino(model: dual_encoder.Siamese, settings: objectives.Dino) -> dino.DinoObjective:
+  small = multiview.local_crop(model.augmentation, _side_of_crops(model.encoder))
+  return dino.DinoObjective(model, (small,) * _LOCAL_CROPS, _PROTOTYPES, settings)
+
+
+def _side_of_crops(encoder: network.Network) -> int:
+  """Returns the side of local crops."""
+  patch = encoder.config.patch_size if isinstance(encoder, vit.VisionTransformer) else 1
+  # Half the side, like the paper's 96 of 224, in whole patches.
+  return max(1, encoder.input_shape[0] // 2 // patch) * patch
+
+
+def _fedsup(
+  model: dual_encoder.Siamese, settings: objectives.Fedsup
+) -> teacher_student.FedSupObjective:
+  dim, like = model.projector.output_dim, projector.like(model.encoder)
+  head = predictor.build_predictor(dim, settings.predictor_width, like)
+  return teacher_student.FedSupObjective(model, head, settings)
+
+
+def _ssd(
+  encoder: network.Network, views: multiview.Config, settings: Any
+) -> uniformity.UniformityObjective:
+  del settings
+  widths = _HIDDEN_OF_SSD, encoder.output_dim
+  return uniformity.UniformityObjective(
+    dual_encoder.build_siamese(encoder, widths, views)
+  )
+
+
+def _mae(
+  encoder: network.Network, views: multiview.Config, settings: objectives.Mae
+) -> mae.MaeObjective:
   # Crops and flips, as in the paper, whatever the default for two views.
-  return mae.build_mae(encoder, mask_ratio=config.objective.mask_ratio)
+  del views
+  return mae.build_mae(encoder, settings=settings)
 
 
-def _fedca(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
-  own: kinds.FedCA = config.objective
-  return dictionary_contrast.FedCAObjective(
-    encoders.siamese(config, encoder), own.temperature, own.alignment_weight
-  )
-
-
-def _orchestra(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
-  own: kinds.Orchestra = config.objective
-  return orchestra.OrchestraObjective(
-    encoders.siamese(config, encoder), own.temperature, own.target_momentum
-  )
-
-
-def _pseudo_labels(objective: Callable[..., Any]) -> _Build:
-  """Returns the builder of an objective of pseudo-labels."""
-
-  def build_own(
-    config: run_config.RunConfig, encoder: network.Network, classes: int
-  ) -> Any:
-    return objective(
-      encoder,
-      projector.build_linear(encoder.output_dim, classes),
-      _weak_strong(config),
-      config.objective.threshold,
-    )
-
-  return build_own
-
-
-def _fedsup(config: run_config.RunConfig, encoder: network.Network, _: int) -> Any:
-  own: kinds.Fedsup = config.objective
-  model = encoders.siamese(config, encoder)
-  return teacher_student.FedSupObjective(
-    model,
-    predictor.build_predictor(
-      model.projector.output_dim, own.predictor_width, projector.like(encoder)
-    ),
-    own.consistency,
-    own.stages,
-  )
-
-
-_BUILD: Mapping[str, _Build] = {
-  'simclr': _simclr,
-  'moco_v1': _moco(1),
-  'moco_v2': _moco(2),
-  'simsiam': _simsiam,
-  'byol': _byol,
-  'swav': _swav,
+# Of an encoder with a projector and views; of an encoder and views, with heads of their
+# own; and of an encoder with a classifier, weak and strong views.
+_OF_MODEL: Mapping[str, Callable[..., Any]] = {
+  'simclr': simclr.SimclrObjective,
+  'swav': functools.partial(swav.SwavObjective, num_prototypes=_PROTOTYPES),
   **dict.fromkeys(_LOSSES, _statistics),
   'dino': _dino,
   'uniformity': _uniformity,
+  'fedca': dictionary_contrast.FedCAObjective,
+  'orchestra': orchestra.OrchestraObjective,
+  'fedsup': _fedsup,
+}
+_OF_ENCODER: Mapping[str, Callable[..., Any]] = {
+  'moco_v1': moco.build_moco,
+  'moco_v2': moco.build_moco,
+  'simsiam': simsiam.build_simsiam,
+  'byol': byol.build_byol,
   'ssd': _ssd,
   'mae': _mae,
-  'supervised': supervised_objective,
-  'fedca': _fedca,
-  'orchestra': _orchestra,
-  'fixmatch': _pseudo_labels(fixmatch.FixMatchObjective),
-  'fedsup': _fedsup,
-  'fedmatch': _pseudo_labels(helper_consistency.UnlabelledObjective),
+}
+_OF_CLASSES: Mapping[str, Callable[..., Any]] = {
+  'fixmatch': fixmatch.FixMatchObjective,
+  'fedmatch': helper_consistency.UnlabelledObjective,
 }
 
 
@@ -290,9 +197,8 @@ def check(config: run_config.RunConfig) -> None:
   """Checks the objective's fields as far as possible without data.
 
   Raises:
-    ValueError: If it cannot learn from the task's examples, a field does nothing or
-      does not fit another, or a share of the labels is given to a method that has all
-      of them.
+    ValueError: If it cannot learn from the task's examples, a field does not fit the
+      encoder, or a share of the labels is given to a method that has all of them.
   """
   own: Any = config.objective
   _check_task(config)
@@ -302,14 +208,9 @@ def check(config: run_config.RunConfig) -> None:
       f'--objective=supervised:labels={labels:g} is given with --method='
       f'{config.method.kind}; it is for centralized and centralized_steps only.'
     )
-  if not getattr(own, 'target_trained', True) and own.stop_gradient:
-    raise ValueError(
-      'target_trained of --objective is false with stop_gradient, so that no gradient '
-      'reaches the target; it must be true.'
-    )
-  if isinstance(own, kinds.Fedsup):
+  if isinstance(own, objectives.Fedsup):
     _check_fedsup(config)
-  if isinstance(own, kinds.Mae) and not isinstance(config.encoder, _TRANSFORMERS):
+  if isinstance(own, objectives.Mae) and not isinstance(config.encoder, _TRANSFORMERS):
     every = encoder_kinds.ENCODERS.items()
     transformers = [name for name, cls in every if issubclass(cls, _TRANSFORMERS)]
     raise ValueError(
@@ -335,7 +236,7 @@ def _check_task(config: run_config.RunConfig) -> None:
 
 def _check_fedsup(config: run_config.RunConfig) -> None:
   """Refuses fields of a loss that is left out, and stages that there are not."""
-  own: kinds.Fedsup = config.objective
+  own: objectives.Fedsup = config.objective
   known, name = 0, config.encoder.kind
   # Of transformers, which have no stages, the patches depend on the images.
   if 'patch_size' not in config.encoder.options:
@@ -350,7 +251,7 @@ def _check_fedsup(config: run_config.RunConfig) -> None:
   if known and own.stages != 0:
     return
   why = 'with stages=0' if known else f'and {name} has no stages'
-  if own.feature_weight != kinds.Fedsup().feature_weight:
+  if own.feature_weight != objectives.Fedsup().feature_weight:
     raise ValueError(
       f'feature_weight of --objective is {own.feature_weight:g} {why}, where it does '
       'nothing; leave it out.'

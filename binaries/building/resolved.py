@@ -24,7 +24,7 @@ _CHECKPOINT_EVERY = 10
 _GUESSED_BELOW, _DRAWN_ABOVE = 2**48, 2**62
 
 
-def settle(config: run_config.RunConfig) -> run_config.RunConfig:
+def resolve_defaults(config: run_config.RunConfig) -> run_config.RunConfig:
   """Returns a run in which no field is None that follows from others.
 
   A seed is drawn where cohorts must be secret, unless it is given or the folder's:

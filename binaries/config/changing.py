@@ -269,12 +269,12 @@ def change(config: run_config.RunConfig, name: str, text: str) -> run_config.Run
     part, _, field = SHORT[name].partition('.')
     own = getattr(config, part)
     type_ = kinds.field_types(type(own))[field]
-    value = dataclasses.replace(own, **{field: simple(text, type_)})
+    value = dataclasses.replace(own, **{field: parse_scalar(text, type_)})
     return dataclasses.replace(config, **{part: value})
   if name in run_config.PARTS or name in run_config.KINDS or name == 'method':
     return dataclasses.replace(config, **{name: _part(config, name, text)})
   type_ = kinds.field_types(run_config.RunConfig)[name]
-  return dataclasses.replace(config, **{name: simple(text, type_)})
+  return dataclasses.replace(config, **{name: parse_scalar(text, type_)})
 
 
 def _part(config: run_config.RunConfig, name: str, text: str) -> Any:
@@ -308,10 +308,10 @@ def _part(config: run_config.RunConfig, name: str, text: str) -> Any:
       what = f'{field} of --{name}'
       rest = kinds.without(text, field)
       raise UnusedError(_refusal(config, what), what, (name, text), rest)
-  return at_home(value)
+  return expand_home(value)
 
 
-def at_home(value: Any) -> Any:
+def expand_home(value: Any) -> Any:
   """Returns a dataclass with `~` expanded in its paths."""
   paths = {
     field.name: expanded(own)
@@ -350,13 +350,13 @@ def _refusal(config: run_config.RunConfig, what: str) -> str:
   )
 
 
-def simple(text: str, type_: Any) -> Any:
+def parse_scalar(text: str, type_: Any) -> Any:
   """Reads the value of a flag that is one field: lists have commas, `~` is a home."""
   inner = kinds.without_none(type_)[1]
   if typing.get_origin(inner) is tuple:
     item = typing.get_args(inner)[0]
     parts = (part.strip() for part in text.split(','))
-    return tuple(simple(part, item) for part in parts if part)
+    return tuple(parse_scalar(part, item) for part in parts if part)
   if inner is str and text.startswith('~'):
     text = expanded(text)
   return kinds.checked_value(text, type_)

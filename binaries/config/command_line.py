@@ -14,9 +14,9 @@ from typing import Annotated, Any, TypeVar
 from absl import flags
 
 from binaries.config import changing
+from binaries.config import docstrings
 from binaries.config import programs
 from binaries.config import run_config
-from tff_ssl.computing import docstrings
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
 
@@ -177,9 +177,9 @@ def _options_of(cls: type[Options], changes: Sequence[changing.Change]) -> Optio
     try:
       if dataclasses.is_dataclass(type_):
         before = own.get(name, type_())
-        own[name] = changing.at_home(kinds.parse(text, {'': type_}, before))
+        own[name] = changing.expand_home(kinds.parse(text, {'': type_}, before))
       else:
-        own[name] = changing.simple(text, type_)
+        own[name] = changing.parse_scalar(text, type_)
     except ValueError as error:
       raise ValueError(changing.refused(name, text, error)) from error
   required: Any = cls

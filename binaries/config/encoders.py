@@ -3,13 +3,19 @@
 import dataclasses
 from typing import Any, Literal
 
-from binaries.config import objectives
 from tff_ssl.computing import kinds
+from tff_ssl.settings import objectives
 
 AUTO = 'auto'
 Pixels = Literal['imagenet', 'signed', 'unit', 'lite']
 KerasPixels = Literal['caffe', 'signed', 'imagenet', 'unit', 'lite']
 Precision = Literal['float32', 'bfloat16', 'auto']
+# Fields -> the library's name of the option, and what has its value.
+_OF_LIBRARY = {
+  'norm': ('normalization', 'norm'),
+  'batch_norm': ('normalization', 'norm'),
+  'patch': ('patch_size', 'patch'),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +50,9 @@ class Encoder(kinds.Kind):
   @property
   def options(self) -> dict[str, Any]:
     """The options with which the library builds the encoder, by its names."""
-    return {}
+    own = kinds.field_types(type(self)).keys() - kinds.field_types(Encoder).keys()
+    named = (_OF_LIBRARY.get(name, (name, name)) for name in own)
+    return {option: getattr(self, name) for option, name in named}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,11 +70,6 @@ class ResNet(Encoder):
   groups: kinds.Count | None = None
   stem: Literal['cifar', 'imagenet'] = 'cifar'
 
-  @property
-  def options(self) -> dict[str, Any]:
-    """See the base class."""
-    return {'normalization': self.norm, 'groups': self.groups, 'stem': self.stem}
-
 
 @dataclasses.dataclass(frozen=True)
 class ViT(Encoder):
@@ -77,11 +80,6 @@ class ViT(Encoder):
   """
 
   patch: kinds.Count | None = None
-
-  @property
-  def options(self) -> dict[str, Any]:
-    """See the base class."""
-    return {'patch_size': self.patch}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,11 +99,6 @@ class Conv(Encoder):
 
   norm: Literal['group', 'batch'] = 'group'
   groups: kinds.Count | None = None
-
-  @property
-  def options(self) -> dict[str, Any]:
-    """See the base class."""
-    return {'normalization': self.norm, 'groups': self.groups}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,11 +123,6 @@ class _Published(Encoder):
   def norm(self) -> str:
     """Its norm, by the library's name."""
     return 'batch' if self.batch_norm == 'trained' else 'none'
-
-  @property
-  def options(self) -> dict[str, Any]:
-    """See the base class."""
-    return {'normalization': self.norm, 'pixels': self.pixels}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,17 +191,6 @@ class TorchViT(Encoder):
   registers: kinds.Natural = 0
   pool: Literal['class', 'mean'] = 'class'
   pixels: Pixels = 'imagenet'
-
-  @property
-  def options(self) -> dict[str, Any]:
-    """See the base class."""
-    return {
-      'patch_size': self.patch,
-      'layer_scale': self.layer_scale,
-      'registers': self.registers,
-      'pool': self.pool,
-      'pixels': self.pixels,
-    }
 
 
 ENCODERS: dict[str, type[Encoder]] = {

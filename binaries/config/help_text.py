@@ -9,10 +9,10 @@ from typing import Any
 
 from binaries.config import changing
 from binaries.config import command_line
+from binaries.config import docstrings
 from binaries.config import programs
 from binaries.config import repeating
 from binaries.config import run_config
-from tff_ssl.computing import docstrings
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
 

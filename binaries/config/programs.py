@@ -4,10 +4,10 @@ from collections.abc import Mapping
 import dataclasses
 import importlib
 
-from binaries.config import objectives
 from binaries.config import run_config
 from tff_ssl.computing import near_names
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 
 # In the order in which a method of several programs is looked for.
 NAMES = ('dcco', 'fedavg_ssl', 'fedema', 'ssfl', 'dec_ssl', 'fedsup')

@@ -81,7 +81,7 @@ def _fields(config: run_config.RunConfig, name: str, own: Any, before: Any) -> s
 
 
 def text(value: Any) -> str:
-  """Returns the value of a flag that is one field as `changing.simple` reads it."""
+  """Returns the value of a one-field flag as `changing.parse_scalar` reads it."""
   if isinstance(value, tuple):
     return ','.join(map(kinds.value_text, value))
   return kinds.value_text(value)

@@ -15,13 +15,13 @@ from binaries.config import aggregations
 from binaries.config import data as data_lib
 from binaries.config import encoders
 from binaries.config import evaluations
-from binaries.config import objectives
 from binaries.config import runtimes
 from tff_ssl.computing import json_kinds
 from tff_ssl.computing import kinds
 from tff_ssl.runs import removed
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 from tff_ssl.settings import roles
 
 ROUNDS, _SIGNALS = 'rounds', 'evaluation.signals_every'

@@ -107,8 +107,10 @@ class Personal:
         config, task, partition, learning.FederatedLinear()
       )
     return personal_encoders.PersonalEvaluation(
-      data.held(config, task, task.train, partition, source),
-      data.held(config, task, task.test, tested, self._sources(source, tested)),
+      data.client_examples(config, task, task.train, partition, source),
+      data.client_examples(
+        config, task, task.test, tested, self._sources(source, tested)
+      ),
       partition,
       _some(config, tested),
       num_classes=task.num_classes,

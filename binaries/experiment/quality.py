@@ -201,7 +201,7 @@ class Views:
     plain, views = encoder.plain, encoders.views(config)
     views_seed = seeds.stream(config.random_seed, _VIEWS)
     source = data.source_of(config, task)
-    train = data.held(config, task, task.train, partition, source)
+    train = data.client_examples(config, task, task.train, partition, source)
     self.inputs = train[plain.field]
     self._ids = np.asarray(task.train.example_id)
     params_type = collections.OrderedDict(

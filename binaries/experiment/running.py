@@ -57,7 +57,7 @@ def run(config: run_config.RunConfig) -> None:
     ValueError: If it cannot be run, or is not that of the folder's run.
     OSError: If the folder cannot be made.
   """
-  config = resolved.settle(config)
+  config = resolved.resolve_defaults(config)
   # All errors in the configuration come to light before the run folder is made.
   check(config)
   execute(prepare(config))

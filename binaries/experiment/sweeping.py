@@ -230,7 +230,7 @@ def check(wanted: Sequence[Job]) -> None:
   for job in wanted:
     # What a run prints about its settings belongs in its own log.
     with _named(job), contextlib.redirect_stderr(io.StringIO()):
-      running.check(resolved.settle(job.config))
+      running.check(resolved.resolve_defaults(job.config))
 
 
 @contextlib.contextmanager

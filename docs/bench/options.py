@@ -5,11 +5,11 @@ from typing import Literal
 
 from binaries.config import changing
 from binaries.config import command_line
-from binaries.config import objectives
 from binaries.config import run_config
 from tff_ssl.computing import kinds
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 
 # Sizes of a cohort, and those that it has if they are not given.
 _COHORT = ('clients', 'examples_per_client', 'population')

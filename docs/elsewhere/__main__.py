@@ -75,7 +75,9 @@ def encoders() -> Iterator[tuple[str, network.Network]]:
       more = {'layer_scale': True, 'registers': 2}
     for norm in norms(name) or (None,):
       for stem in stems or (None,):
-        encoder = registry.build_encoder(name, shape, 0.25, stem, patch, norm, **more)
+        encoder = registry.build_encoder(
+          name, shape, 0.25, stem=stem, patch_size=patch, normalization=norm, **more
+        )
         yield '-'.join(filter(None, (name, norm, stem))), encoder
 
 

@@ -82,7 +82,7 @@ encoder = encoders.build_encoder('resnet8', task.image_shape, width=WIDTH)
 head = projector.build_linear(encoder.output_dim, task.num_classes)
 siamese = dual_encoder.build_siamese(encoder, (64, 32), byol.by_name('byol_no_blur'))
 objectives = {
-  'Dec-SSL': simclr.SimclrObjective(siamese, temperature=0.5),
+  'Dec-SSL': simclr.SimclrObjective(siamese),
   'Dec-SLRep': supervised.SupervisedObjective(encoder, head, byol.by_name('flip')),
 }
 plan = learning.AdamClients(learning_rate=1e-3, epochs=EPOCHS, batch_size=64)

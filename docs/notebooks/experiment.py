@@ -24,11 +24,11 @@ import dataclasses
 from binaries import experiment
 from binaries.config import encoders
 from binaries.config import evaluations
-from binaries.config import objectives
 from binaries.config import run_config
 from tff_ssl.reporting import run_reader
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 from tff_ssl.settings import personal
 
 # %% [markdown]

@@ -74,13 +74,13 @@ element_spec = data.element_type_structure
 # %%
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import byol
-from tff_ssl.encoders import cnn
 from tff_ssl.encoders import projector
+from tff_ssl.encoders import registry
 from tff_ssl.federated import processes
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
 
-encoder = cnn.build_encoder('conv2', (16, 16, 3))
+encoder = registry.build_encoder('conv2', (16, 16, 3))
 head = projector.build_projector(encoder.output_dim, (64, 64))
 model = dual_encoder.Siamese(encoder, head, byol.by_name('byol_no_blur'))
 process = processes.build(

@@ -7,12 +7,13 @@ from docs.bench import workloads
 from docs.race.peers import protocol
 from tff_ssl.augment import configs
 from tff_ssl.encoders import projector
-from tff_ssl.encoders import resnet
+from tff_ssl.encoders import registry
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import supervised
+from tff_ssl.settings import objectives
 
 _SHAPE = (32, 32, 3)
 # Coarse pixels of the classes' pictures, and standard deviation of the noise.
@@ -62,7 +63,7 @@ def objective(
     loss: One of `protocol.LOSSES`.
     precision: One of `protocol.PRECISIONS`, of the encoder in training.
   """
-  encoder = resnet.build_encoder(
+  encoder = registry.build_encoder(
     'resnet8', _SHAPE, groups=32, weight_standardization=False
   )
   encoder = encoder.with_precision(precision)
@@ -87,7 +88,9 @@ def objective(
     solarize_probability=(0.0, 0.0),
   )
   model = dual_encoder.Siamese(encoder, head, views)
-  return simclr.SimclrObjective(model, protocol.TEMPERATURE)
+  return simclr.SimclrObjective(
+    model, objectives.Simclr(temperature=protocol.TEMPERATURE)
+  )
 
 
 def mean_loss(problem: protocol.Problem, weights: protocol.Weights) -> float:

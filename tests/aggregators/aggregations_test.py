@@ -120,15 +120,17 @@ def test_private_noise_has_the_stated_deviation(tff_context):
       ('value_bound', 'max_examples_per_client', 'max_count'),
     ),
     (
-      (aggregations.private, aggregations.private_rounds),
+      (
+        aggregations.private,
+        lambda noise_multiplier, **clips: aggregations.of_rounds(
+          lambda z: aggregations.private(z, **clips), noise_multiplier
+        ),
+      ),
       {'noise_multiplier': 1.0, 'update_clip': 1.0, 'statistics_clip': 1.0},
       ('noise_multiplier', 'update_clip', 'statistics_clip', 'metrics_clip'),
     ),
     (
-      (
-        aggregations.distributed,
-        lambda **given: aggregations.distributed_rounds(*given.values()),
-      ),
+      (aggregations.distributed,),
       {
         'noise_multiplier': 1.0,
         'update_clip': 1.0,
@@ -169,7 +171,7 @@ def test_own_factories_are_never_packed_and_replace_no_noise(field):
   for other in others:
     with pytest.raises(ValueError, match=f'^{field} is .*; it must be of .*Factory: '):
       dataclasses.replace(aggregations.plain(), **{field: other})
-  rounds = aggregations.private_rounds(1.0, 1.0, 1.0)
+  rounds = aggregations.of_rounds(lambda z: aggregations.private(z, 1.0, 1.0), 1.0)
   for made in (_ALL['private'](), _ALL['distributed'](), rounds):
     with pytest.raises(ValueError, match=f'^{field} of an aggregation is set; it must'):
       dataclasses.replace(made, **{field: own})

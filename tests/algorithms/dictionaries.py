@@ -15,6 +15,7 @@ from tff_ssl.federated import server
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dictionary_contrast
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 
 # Of the clients of `labels.CLIENTS`, which hold 1, 2, 3, 4 and 2 examples; client 5 is
 # never there.
@@ -26,7 +27,7 @@ SEED = (5, 6)
 
 def objective(beta: float = 0.5) -> dictionary_contrast.FedCAObjective:
   return dictionary_contrast.FedCAObjective(
-    harness.model('mild'), alignment_weight=beta
+    harness.model('mild'), objectives.FedCA(alignment_weight=beta)
   )
 
 
@@ -94,7 +95,9 @@ def sum_of(result):
 def algorithm(optimizer, training: fedavg.Training):
   """Returns an algorithm with a dictionary and a base model."""
   return fedca.fedca(
-    dictionary_contrast.FedCAObjective(harness.model(), alignment_weight=0.5),
+    dictionary_contrast.FedCAObjective(
+      harness.model(), objectives.FedCA(alignment_weight=0.5)
+    ),
     optimizer,
     methods.FedCA(2),
     training,

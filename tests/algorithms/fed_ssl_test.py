@@ -18,6 +18,7 @@ from tff_ssl.objectives import byol
 from tff_ssl.objectives import moco
 from tff_ssl.objectives import simsiam
 from tff_ssl.settings import learning
+from tff_ssl.settings import objectives
 
 _RATE, _EPOCHS = 0.05, 2
 _CONFIG = fedavg.Training(
@@ -32,13 +33,16 @@ _ROUNDS = [[0, 1, 2], [3, 2], [1, 0, 3], [3], [2, 3, 0]]
 
 @functools.cache
 def _byol():
-  return byol.ByolObjective(harness.model(), harness.predictor(), momentum=0.5)
+  return byol.ByolObjective(
+    harness.model(), harness.predictor(), objectives.Byol(target_momentum=0.5)
+  )
 
 
 @functools.cache
 def _moco():
   return moco.MocoObjective(
-    harness.model(), temperature=0.5, momentum=0.5, queue_size=6
+    harness.model(),
+    objectives.MocoV2(temperature=0.5, target_momentum=0.5, queue_size=6),
   )
 
 
@@ -143,11 +147,13 @@ def test_all_reset_is_fedavg_and_what_is_not_kept_cannot_be(tff_context):
 
 
 def test_a_trained_target_would_not_stay_on_its_client_and_is_refused():
-  objective = dataclasses.replace(_byol(), stop_gradient=False)
+  trained = objectives.Byol(stop_gradient=False)
+  objective = dataclasses.replace(_byol(), settings=trained)
   optimizer = optimizers.build_optimizer(_SERVER)
   with pytest.raises(ValueError, match='ByolObjective trains its target, which'):
     fed_ssl.fed_ssl(objective, optimizer)
-  fed_ssl.fed_ssl(dataclasses.replace(objective, target_trained=False), optimizer)
+  fixed = dataclasses.replace(trained, target_trained=False)
+  fed_ssl.fed_ssl(dataclasses.replace(objective, settings=fixed), optimizer)
 
 
 @pytest.mark.long_for('_moco')

@@ -18,6 +18,7 @@ from tff_ssl.federated import processes
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dictionary_contrast
 from tff_ssl.objectives import simclr
+from tff_ssl.settings import objectives
 
 
 @pytest.fixture(scope='module', name='process')
@@ -145,14 +146,18 @@ def test_rounds_without_dictionary_and_alignment_are_those_of_fedavg(tff_context
   element = labels.spec(contextual.CLIENT)
   process = processes.build(
     fedca.fedca(
-      dictionary_contrast.FedCAObjective(model, alignment_weight=0.0),
+      dictionary_contrast.FedCAObjective(model, objectives.FedCA(temperature=0.1)),
       optimizer,
       *dictionaries.config(slots=0),
     ),
     element,
   )
   plain = processes.build(
-    fedavg.fedavg(simclr.SimclrObjective(model), optimizer, labels.CLIENT_CONFIG),
+    fedavg.fedavg(
+      simclr.SimclrObjective(model, objectives.Simclr(temperature=0.1)),
+      optimizer,
+      labels.CLIENT_CONFIG,
+    ),
     element,
   )
   cohorts = [_cohort(0, 3, None, 1, 4), _cohort(4, 2, 3, 1, broken=(3,))]

@@ -30,9 +30,8 @@ _CLIENTS, _DRAWS = 3, 20
 
 
 def _private(metrics_clip=_CLIPS['metrics']):
-  return aggregations.private_rounds(
-    _Z, _CLIPS['update'], _CLIPS['statistics'], metrics_clip
-  )
+  clips = _CLIPS['update'], _CLIPS['statistics'], metrics_clip
+  return aggregations.of_rounds(lambda z: aggregations.private(z, *clips), _Z)
 
 
 @functools.cache

@@ -14,6 +14,7 @@ from tff_ssl.objectives import mae
 from tff_ssl.objectives import moco
 from tff_ssl.objectives import swav
 from tff_ssl.settings import learning
+from tff_ssl.settings import objectives
 
 _EPOCHS = 3
 _RATE = 0.05
@@ -22,13 +23,16 @@ _SERVER = learning.SgdServer()
 
 _OBJECTIVES = {
   'byol': lambda: byol.ByolObjective(
-    harness.model(), harness.predictor(), momentum=0.5
+    harness.model(), harness.predictor(), objectives.Byol(target_momentum=0.5)
   ),
   'byol, target trained': lambda: byol.ByolObjective(
-    harness.model(), harness.predictor(), momentum=0.5, stop_gradient=False
+    harness.model(),
+    harness.predictor(),
+    objectives.Byol(target_momentum=0.5, stop_gradient=False),
   ),
   'moco': lambda: moco.MocoObjective(
-    harness.model(), temperature=0.5, momentum=0.5, queue_size=6
+    harness.model(),
+    objectives.MocoV2(temperature=0.5, target_momentum=0.5, queue_size=6),
   ),
   'swav': lambda: swav.SwavObjective(harness.model(), num_prototypes=3),
   'mae': lambda: mae.build_mae(

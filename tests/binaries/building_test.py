@@ -41,7 +41,7 @@ _OF_ROWS = {'fedca', 'fedmatch', 'fedu2', 'orchestra'}
 
 def _objective(program, line):
   """Returns the objective of a command line, for rows of numbers."""
-  config = resolved.settle(in_process.read(program, f'--task=wine {line}'))
+  config = resolved.resolve_defaults(in_process.read(program, f'--task=wine {line}'))
   task = data.load_task(config)
   return objectives.build(config, encoders.build(config, task), task)
 
@@ -60,7 +60,7 @@ def test_local_crops_are_half_of_the_side_in_whole_patches(line, side):
   config = in_process.read(
     'fedavg_ssl', f'--task=digits --image_size=30 --objective=dino {line}'
   )
-  config = resolved.settle(config)
+  config = resolved.resolve_defaults(config)
   task = data.load_task(config)
   dino = objectives.build(config, encoders.build(config, task), task)
   assert {crop.image_size for crop in dino.local_crops} == {side}
@@ -74,7 +74,7 @@ def test_a_mean_distance_is_over_the_dimensions_of_projections():
 def _secure(config, *fields):
   """Returns a row with secure sums, as a command line would give them."""
   text = f'secure:{",".join(fields)}'.rstrip(':')
-  return resolved.settle(changing.changed(config, {'aggregation': text}))
+  return resolved.resolve_defaults(changing.changed(config, {'aggregation': text}))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def _secure(config, *fields):
   ],
 )
 def test_states_are_bounded_where_they_are_sent_in_messages(runtime, most):
-  config = resolved.settle(in_process.read('fedema', f'--runtime={runtime}'))
+  config = resolved.resolve_defaults(in_process.read('fedema', f'--runtime={runtime}'))
   assert execution.most_bytes(config) == most
 
 
@@ -176,33 +176,6 @@ def test_poisson_cohorts_are_refused_where_clients_keep_a_state(program, line, k
     return
   with pytest.raises(ValueError, match='cohorts of --aggregation is poisson for a met'):
     in_process.checked(program, poisson)
-
-
-@pytest.mark.parametrize(
-  ('method', 'kind'), [('fedavg', 'simsiam'), ('fed_byol', 'byol')]
-)
-def test_predictor_and_stop_gradient_are_left_out_if_it_is_so_asked(method, kind):
-  """Figure 2 of the FedEMA paper, of SimSiam as of BYOL."""
-  line = f'--method={method} --objective={kind}'
-  without = f'{line} --objective=predictor=false,stop_gradient=false'
-  objective = _objective('fedema', without)
-  assert objective.predictor is None
-  assert not objective.stop_gradient
-  objective = _objective('fedema', line)
-  assert objective.predictor is not None
-  assert objective.stop_gradient
-
-
-def test_a_target_that_is_not_trained_has_a_gradient():
-  alone = '--method=fed_byol --objective=target_trained=false'
-  objective = _objective('fedema', f'{alone},stop_gradient=false')
-  assert not objective.target_trained
-  assert not objective.stop_gradient
-
-
-def test_the_queue_of_swav_reaches_its_objective():
-  assert _objective('fedavg_ssl', '--objective=swav:queue_size=12').queue_size == 12
-  assert _objective('fedavg_ssl', '--objective=swav').queue_size == 0
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def _settle(program='fedavg_ssl', line=_WINE, examples=4):
 def _write(folder, line=_WINE, **values):
   """Writes config.json of a run that began in a precision."""
   line = line.replace('auto', 'bfloat16')
-  config = resolved.settle(in_process.read('fedavg_ssl', line))
+  config = resolved.resolve_defaults(in_process.read('fedavg_ssl', line))
   stored = stored_config.build(run_config.to_json(config), '')
   (folder / 'config.json').write_text(json.dumps({**stored, **values}))
 
@@ -140,7 +140,7 @@ def test_a_run_says_that_it_goes_on_on_another_processor(tmp_path, capsys, gain)
   gain(0.5)
   _write(tmp_path, processor='none')
   config = in_process.read('fedavg_ssl', _WINE, run_dir=str(tmp_path))
-  assert resolved.settle(config).encoder.precision == 'bfloat16'
+  assert resolved.resolve_defaults(config).encoder.precision == 'bfloat16'
   assert capsys.readouterr().out == (
     f'{tmp_path}: goes on in bfloat16, as it began; its processor had none for '
     'bfloat16, this one has AMX, and a new run might choose otherwise.\n'
@@ -155,7 +155,7 @@ def test_a_run_does_not_go_on_where_its_precision_is_wrong(tmp_path, gain):
     f'is a run in bfloat16; it cannot go on on this machine, where TensorFlow {_WRONG}'
   )
   with pytest.raises(ValueError, match=re.escape(said)):
-    resolved.settle(config)
+    resolved.resolve_defaults(config)
 
 
 def test_a_sweep_has_one_precision(tmp_path):

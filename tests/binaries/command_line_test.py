@@ -17,16 +17,16 @@ from binaries import partition
 from binaries import sweep
 from binaries.config import command_line
 from binaries.config import data
+from binaries.config import docstrings
 from binaries.config import encoders
 from binaries.config import help_text
-from binaries.config import objectives
 from binaries.config import programs
 from binaries.config import run_config
 from binaries.config import runtimes
 from tests.binaries import in_process
-from tff_ssl.computing import docstrings
 from tff_ssl.computing import kinds
 from tff_ssl.settings import learning
+from tff_ssl.settings import objectives
 from tff_ssl.settings import roles
 
 _TEXTS = ['none', 'adam:epochs=2', 'kind=x', '1', '0.5', 'a=b,c']

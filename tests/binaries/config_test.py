@@ -14,9 +14,9 @@ from binaries.config import changing
 from binaries.config import checks
 from binaries.config import command_line
 from binaries.config import data
+from binaries.config import docstrings
 from binaries.config import encoders
 from binaries.config import evaluations
-from binaries.config import objectives
 from binaries.config import programs
 from binaries.config import run_config
 from binaries.config import runtimes
@@ -26,7 +26,6 @@ from tasks import images
 from tasks import manifest
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.divergence_aware import online_networks
-from tff_ssl.computing import docstrings
 from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.encoders import pixels
@@ -38,6 +37,7 @@ from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 from tff_ssl.settings import roles
 from tff_ssl.storage import files
 
@@ -73,19 +73,19 @@ def _choices(cls, field):
   return typing.get_args(kinds.without_none(kinds.field_types(cls)[field])[1])
 
 
-_WITHOUT_CAFFE = [name for name in pixels.NAMES if name != pixels.CAFFE]
+_WITHOUT_CAFFE = {*typing.get_args(pixels.Pixels)} - {'caffe'}
 
 
 @pytest.mark.parametrize(
   ('cls', 'field', 'expected'),
   [
     (_METHODS['fedu'], 'divergence_norm', online_networks.NORMS),
-    (encoders.ResNet, 'stem', resnet.STEMS),
+    (encoders.ResNet, 'stem', typing.get_args(resnet.Stem)),
     (encoders.TorchResNet, 'pixels', _WITHOUT_CAFFE),
     (encoders.TorchViT, 'pixels', _WITHOUT_CAFFE),
-    (encoders.KerasResNet, 'pixels', pixels.NAMES),
-    (encoders.KerasMobileNet, 'pixels', pixels.NAMES),
-    (encoders.TorchViT, 'pool', vit.POOLS),
+    (encoders.KerasResNet, 'pixels', typing.get_args(pixels.Pixels)),
+    (encoders.KerasMobileNet, 'pixels', typing.get_args(pixels.Pixels)),
+    (encoders.TorchViT, 'pool', typing.get_args(vit.Pool)),
     (encoders.Encoder, 'precision', (*network.PRECISIONS, encoders.AUTO)),
     (evaluations.Evaluation, 'precision', network.PRECISIONS),
     (learning.Clients, 'weighting', fedavg.WEIGHTINGS),

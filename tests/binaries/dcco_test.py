@@ -15,7 +15,7 @@ from tests.binaries import conftest
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.execution import processes
-from tff_ssl.encoders import cnn
+from tff_ssl.encoders import registry as encoder_registry
 from tff_ssl.export import encoder_file
 from tff_ssl.runs import checkpoints
 
@@ -154,7 +154,7 @@ def test_encoder_is_loaded_with_tensorflow_alone(runs, tmp_path):
     timeout=120,
   )
   features = np.load(tmp_path / 'out.npy')
-  encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125)
+  encoder = encoder_registry.build_encoder('conv2', (8, 8, 1), 0.125)
   _, params = checkpoints.read_newest(
     runs.small['dcco'].folder / 'checkpoints', algorithms.ENCODER
   )

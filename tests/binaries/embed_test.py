@@ -13,8 +13,8 @@ from tasks import pictures
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.binaries import take_away
-from tff_ssl.encoders import cnn
 from tff_ssl.encoders import network
+from tff_ssl.encoders import registry
 
 _SIZE = 8
 _OF_RUN = (('whole', (51_000.0, 52_000.0)), ('floating', (-3.5, 20.0)))
@@ -47,7 +47,7 @@ def photos(tmp_path):
 
 
 def _features(params, images):
-  encoder = cnn.build_encoder('conv2', (_SIZE, _SIZE, 1), 0.125)
+  encoder = registry.build_encoder('conv2', (_SIZE, _SIZE, 1), 0.125)
   own = network.select(params, 'encoder')
   return encoder.infer(own, images[..., np.newaxis] / np.float32(255)).numpy()
 

@@ -9,7 +9,6 @@ from binaries import evaluate
 from binaries.building import algorithms
 from binaries.config import changing
 from binaries.config import data
-from binaries.config import objectives
 from binaries.config import run_config
 from binaries.config import runtimes
 from binaries.experiment import evaluating
@@ -19,10 +18,11 @@ from tasks import registry
 from tests.binaries import conftest
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.encoders import cnn
 from tff_ssl.encoders import precision
+from tff_ssl.encoders import registry as encoder_registry
 from tff_ssl.runs import checkpoints
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 from tff_ssl.settings import roles
 
 # They share the runs of conftest.py, which take minutes.
@@ -162,7 +162,7 @@ def test_random_encoder_is_the_one_that_every_algorithm_starts_from(runs, algori
       if name.startswith(start)
     }
   task = registry.load('digits')
-  encoder = cnn.build_encoder('conv2', task.image_shape, 0.125)
+  encoder = encoder_registry.build_encoder('conv2', task.image_shape, 0.125)
   initial = from_scratch.initial_params(config(seed=0), encoder)
   assert stored.keys() == initial.keys()
   for name, value in initial.items():

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from binaries.config import evaluations
-from binaries.config import objectives
 from binaries.config import run_config
 from binaries.experiment import evaluation_clients
 from tasks import registry
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 
 _FAIR = evaluations.Additions(fairness=True)
 _CASES = np.array([7, 7, 3, 5, 3, 9])

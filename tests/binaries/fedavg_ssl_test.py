@@ -17,7 +17,7 @@ from binaries.experiment import running
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.encoders import cnn
+from tff_ssl.encoders import registry as encoder_registry
 from tff_ssl.partition import describe
 from tff_ssl.runs import checkpoints
 
@@ -69,10 +69,6 @@ _WRONG = {
   '--objective=mae --encoder=resnet8': (
     '--encoder=resnet8 is given with --objective=mae; it must be a vision transformer: '
     'vit_micro, vit_tiny, torch_vit_tiny, torch_vit_small, torch_vit_base.'
-  ),
-  '--objective=byol:target_trained=false': (
-    'target_trained of --objective is false with stop_gradient, so that no gradient '
-    'reaches the target; it must be true.'
   ),
   '--task=wine --method=orchestra': (
     "objective is 'orchestra' with --task=wine, whose examples are rows of numbers; it "
@@ -135,7 +131,9 @@ def test_a_run_is_complete(runs, name):
 def test_batch_norm_is_exported_and_evaluated_with_its_statistics(runs, capsys):
   run = runs['fedprox']
   folder = run.folder / 'checkpoints'
-  encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125, 'batch')
+  encoder = encoder_registry.build_encoder(
+    'conv2', (8, 8, 1), 0.125, normalization='batch'
+  )
   where = 'global_model_weights/{}/encoder'
   params = {
     name: array

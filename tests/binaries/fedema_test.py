@@ -14,7 +14,7 @@ from binaries.building import stateful
 from binaries.config import run_config
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.encoders import cnn
+from tff_ssl.encoders import registry
 from tff_ssl.settings import personal
 
 _FLAGS = (
@@ -111,7 +111,7 @@ def test_an_exported_encoder_is_the_online_one_that_the_client_keeps(whole):
     for name, value in _stored(whole.folder, 'client_3').items()
     if prefix in name
   }
-  encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125)
+  encoder = registry.build_encoder('conv2', (8, 8, 1), 0.125)
   expected = encoder.to_keras(params).get_weights()
   got, shared = (
     tf.keras.models.load_model(path / 'encoder.keras', compile=False).get_weights()
@@ -230,7 +230,7 @@ def _base_run(folder, rounds=2, encoder=_NARROW, width=0.125):
   config = in_process.read('fedavg_ssl', f'--encoder={encoder} --rounds={rounds}')
   own = {'config': run_config.to_json(config)}
   (folder / 'config.json').write_text(json.dumps(own))
-  network = cnn.build_encoder('conv2', (8, 8, 1), width, 'batch')
+  network = registry.build_encoder('conv2', (8, 8, 1), width, normalization='batch')
   arrays = {
     f'state/{algorithms.ENCODER}/{name}': value.numpy()
     for name, value in network.init((1, 2)).items()

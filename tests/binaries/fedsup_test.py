@@ -18,8 +18,8 @@ from binaries.experiment import messages
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.augment import byol as augment
-from tff_ssl.encoders import cnn
 from tff_ssl.encoders import projector
+from tff_ssl.encoders import registry
 from tff_ssl.objectives import supervised
 from tff_ssl.settings import learning
 
@@ -153,7 +153,7 @@ def test_a_run_without_any_pseudo_label_warns(runs):
   ],
 )
 def test_small_batches_at_the_server_are_reported(capsys, norm, examples, said):
-  encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125, norm)
+  encoder = registry.build_encoder('conv2', (8, 8, 1), 0.125, normalization=norm)
   head = projector.build_linear(encoder.output_dim, 10)
   objective = supervised.SupervisedObjective(encoder, head, augment.by_name('none'))
   plan = learning.ServerLabels(batch_size=16)

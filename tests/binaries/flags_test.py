@@ -14,7 +14,7 @@ from binaries.building import objectives
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.augment import byol
-from tff_ssl.encoders import mlp
+from tff_ssl.encoders import registry
 
 
 @pytest.mark.parametrize(
@@ -179,6 +179,6 @@ def test_an_error_is_one_sentence_and_status_1(tmp_path):
 )
 def test_supervised_trains_on_flips_if_views_are_mirrored(views, expected):
   line = f'--method=centralized_steps --objective=supervised --augmentation={views}'
-  config, encoder = in_process.read('dcco', line), mlp.build_encoder('mlp', (4,))
+  config, encoder = in_process.read('dcco', line), registry.build_encoder('mlp', (4,))
   built = objectives.supervised_objective(config, encoder, 2)
   assert built.augmentation == byol.by_name(expected)

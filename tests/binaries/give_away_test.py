@@ -208,7 +208,7 @@ def test_a_run_resumes_with_the_seed_that_was_drawn_for_it(run):
   drawn = run_config.read(run)['config']['seed']
   config = in_process.read('dcco', ' '.join(_PRIVATE))
   for folder, same in ((str(run), True), ('/nowhere/run', False)):
-    own = resolved.settle(dataclasses.replace(config, run_dir=folder))
+    own = resolved.resolve_defaults(dataclasses.replace(config, run_dir=folder))
     assert (own.seed == drawn) == same
 
 
@@ -285,7 +285,7 @@ def test_the_card_has_a_scaling_that_was_stated_and_none_that_was_measured(tmp_p
     (str(scales), '(x - center) / scale', {'center': [3, 5], 'scale': [0.5, 4]}),
   ):
     task = registry.load('features', table, scaling=scaling)
-    encoder = encoders.build_encoder('mlp', (2,), 0.25, None, None, 'group', 'features')
+    encoder = encoders.build_encoder('mlp', (2,), 0.25, field='features')
     card = encoder_card.build(in_process.read('dcco'), task, encoder, 1)
     assert card['input'] == f'float32 [n, 2], {units}, the field features'
     assert card.get('scaling') == entry

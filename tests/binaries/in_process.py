@@ -51,7 +51,7 @@ def checked(name: str, line: str = '', **fields: Any) -> run_config.RunConfig:
     line: See `read`.
     **fields: See `read`.
   """
-  config = resolved.settle(read(name, line, **fields))
+  config = resolved.resolve_defaults(read(name, line, **fields))
   running.check(config)
   return config
 

@@ -183,7 +183,7 @@ def test_an_encoder_of_ours_is_started_from_and_another_network_refused(
   (tmp_path / 'run').mkdir()
   objective = base.Objective()
   started = init_from.build(config, tmp_path / 'run', encoder, objective)(state)
-  other = registry.build_encoder('conv2', (8, 8, 1), 0.125, None, None, 'batch')
+  other = registry.build_encoder('conv2', (8, 8, 1), 0.125, normalization='batch')
   says = 'is not the conv2 of this run, as its card says of normalization=group;'
   with pytest.raises(ValueError, match=says):
     init_from.build(config, tmp_path / 'run', other, objective)

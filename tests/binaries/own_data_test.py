@@ -21,8 +21,8 @@ from binaries.experiment import report
 from tasks import task_types
 from tests.binaries import in_process
 from tests.worlds import pictures
-from tff_ssl.encoders import cnn
 from tff_ssl.encoders import network
+from tff_ssl.encoders import registry
 from tff_ssl.runs import run_config as stored_config
 
 _CLIENTS = 8
@@ -64,7 +64,7 @@ def test_clients_are_those_of_the_data_by_default(cells):
 
 
 def test_labels_are_drawn_and_fairness_told_of_clients_of_many_labels(cells):
-  encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
+  encoder = registry.build_encoder('conv2', (8, 8, 3), 0.125)
   flags = '--evaluation=methods=linear,label_fractions=0.25/1'
   config = in_process.read('dcco', flags, task='cells')
   added = evaluations.Additions(fairness=True)
@@ -95,7 +95,7 @@ def test_without_labels_clients_are_iid_and_nothing_is_evaluated(
     for split, own in cells.splits().items()
   }
   task = task_types.Task('flat', (), **examples)
-  encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
+  encoder = registry.build_encoder('conv2', (8, 8, 3), 0.125)
   config = in_process.read('dcco', _KNN)
   assert data.partition_text(config, task) == 'iid:examples=4'
   evaluator = evaluating.Evaluator(config, task, encoder)
@@ -115,7 +115,7 @@ def test_few_labels_that_names_put_into_one_split_only_skip_the_evaluation(
   own = cells.splits()[split]
   bare = dataclasses.replace(own, label=np.full(len(own), -1, np.int32))
   task = dataclasses.replace(cells, **{split: bare})
-  encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
+  encoder = registry.build_encoder('conv2', (8, 8, 3), 0.125)
   config = in_process.read('dcco', _KNN)
   by_name = dataclasses.replace(task, grows=True, split_by_name=True)
   evaluator = evaluating.Evaluator(config, by_name, encoder)

@@ -11,18 +11,18 @@ from binaries import dcco
 from binaries import partition
 from binaries.building import data as building
 from binaries.config import data as data_lib
-from binaries.config import objectives
 from binaries.config import run_config
 from binaries.experiment import partition_plot
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.export import encoder_files
-from tff_ssl.encoders import resnet
+from tff_ssl.encoders import registry as encoder_registry
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.partition import describe
 from tff_ssl.partition import sources
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 from tff_ssl.simulation import simulated_clients
 
 
@@ -45,7 +45,7 @@ def digits():
 def encoder_path(tmp_path):
   """An encoder of digits, as a run leaves it."""
   return encoder_files.write(
-    tmp_path, resnet.build_encoder('resnet8', (8, 8, 1), width=0.25)
+    tmp_path, encoder_registry.build_encoder('resnet8', (8, 8, 1), width=0.25)
   )
 
 

@@ -8,8 +8,8 @@ from binaries import predict
 from tasks import digits
 from tests.binaries import in_process
 from tests.binaries import take_away
-from tff_ssl.encoders import cnn
 from tff_ssl.encoders import network
+from tff_ssl.encoders import registry
 from tff_ssl.evaluation import linear_probe
 
 # Decoded pictures.
@@ -45,7 +45,7 @@ def test_classes_are_those_of_a_classifier_on_all_training_labels(
   )
   shown = capsys.readouterr().out
   assert 'images that cannot be read: damaged.png' in shown
-  encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125)
+  encoder = registry.build_encoder('conv2', (8, 8, 1), 0.125)
   own = network.select(params, 'encoder')
   task = digits.load()
   known, asked = (

@@ -13,7 +13,7 @@ from binaries.experiment import private
 from binaries.experiment import private_quality
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.encoders import cnn
+from tff_ssl.encoders import registry
 from tff_ssl.evaluation import signals
 from tff_ssl.reporting import verdict
 from tff_ssl.runs.privacy import accounting
@@ -187,7 +187,7 @@ def test_every_few_rounds_if_asked(tmp_path):
 def test_the_random_encoder_s_batch_norm_is_refused():
   """Its statistics would be those of all examples, without noise."""
   config = in_process.read('fedavg_ssl', ' '.join(_BUDGET))
-  encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125, normalization='batch')
+  encoder = registry.build_encoder('conv2', (8, 8, 1), 0.125, normalization='batch')
   with pytest.raises(
     ValueError, match='conv2 with batch norm; it must have --encoder='
   ):

@@ -11,7 +11,7 @@ from binaries.experiment import quality
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.encoders import cnn
+from tff_ssl.encoders import registry as encoder_registry
 from tff_ssl.evaluation import signals
 from tff_ssl.reporting import verdict
 
@@ -92,7 +92,7 @@ def test_clients_encode_images_as_they_hold_them():
   config = in_process.read('dcco', '--partition=rotation:clients=2')
   task = registry.load('digits')
   partition = data.partition(config, task)
-  encoder = cnn.build_encoder('conv2', task.image_shape, 0.125)
+  encoder = encoder_registry.build_encoder('conv2', task.image_shape, 0.125)
   views = quality.Views(config, task, encoder, partition)
   expected = task.train.image.copy()
   # The second of two clients has half a turn.

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from binaries.config import evaluations
-from binaries.config import objectives
 from binaries.config import run_config
 from binaries.experiment import transfer
 from tasks import task_types
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 
 
 def _task(channels, size=4):

@@ -9,7 +9,7 @@ import hypothesis
 from hypothesis import strategies
 import pytest
 
-from tff_ssl.computing import docstrings
+from binaries.config import docstrings
 from tff_ssl.computing import json_kinds
 from tff_ssl.computing import kinds
 

@@ -12,17 +12,15 @@ import tensorflow as tf
 
 from tests.encoders import numpy_transformer
 from tests.oracles import networks
-from tff_ssl.encoders import convnext
 from tff_ssl.encoders import decoder
 from tff_ssl.encoders import keras_archive
 from tff_ssl.encoders import keras_import
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry
-from tff_ssl.encoders import resnet
 from tff_ssl.encoders import vit
 
-_SQUARE, _VECTOR = (9, 9, 2), (5,)
+_SQUARE, _VECTOR, _COLOURED = (9, 9, 2), (5,), (32, 32, 3)
 # Encoders at a quarter of their width; in 9 pixels every stride meets an odd size, and
 # conv4 has more poolings than halves.
 _ENCODERS = {
@@ -278,30 +276,34 @@ def test_an_encoder_is_rebuilt_of_its_description(name):
   ('build', 'parameters', 'width'),
   [
     # Published: 78,042 with a head of 650.
-    (lambda: resnet.build_encoder('resnet8'), 78_042 - 650, 64),
+    (lambda: registry.build_encoder('resnet8', _COLOURED), 78_042 - 650, 64),
     # By hand: two more 3 x 3 convolutions in each of three stages.
     (
-      lambda: resnet.build_encoder('resnet14'),
+      lambda: registry.build_encoder('resnet14', _COLOURED),
       78_042 - 650 + 2 * sum(9 * c * c + 2 * c for c in (16, 32, 64)),
       64,
     ),
     # 11,173,962 with a head of 5,130, for CIFAR-10.
-    (lambda: resnet.build_encoder('resnet18'), 11_173_962 - 5_130, 512),
+    (
+      lambda: registry.build_encoder('resnet18', _COLOURED),
+      11_173_962 - 5_130,
+      512,
+    ),
     # torchvision: with heads of 513,000 and 2,049,000.
     (
-      lambda: resnet.build_encoder('resnet18', (64, 64, 3), stem='imagenet'),
+      lambda: registry.build_encoder('resnet18', (64, 64, 3), stem='imagenet'),
       11_689_512 - 513_000,
       512,
     ),
     (
-      lambda: resnet.build_encoder('resnet50', (64, 64, 3), stem='imagenet'),
+      lambda: registry.build_encoder('resnet50', (64, 64, 3), stem='imagenet'),
       25_557_032 - 2_049_000,
       2048,
     ),
     # DeiT's without its head of 1000, class token and learned positions, and with
     # patches of 2 x 2 pixels in the place of 16 x 16.
     (
-      vit.build_encoder,
+      lambda: registry.build_encoder('vit_tiny', _COLOURED),
       5_717_416 - 193_000 - 192 - 197 * 192 - 3 * (256 - 4) * 192,
       192,
     ),
@@ -322,7 +324,7 @@ def test_an_encoder_is_rebuilt_of_its_description(name):
       9 * 12 + 13 * 36 + 13 * 12 + 13 * 48 + 49 * 12 + 3 * 24,
       12,
     ),
-    (lambda: convnext.build_encoder('convnext_tiny', (224, 224, 3)), 27_820_128, 768),
+    (lambda: registry.build_encoder('convnext_tiny', (224, 224, 3)), 27_820_128, 768),
   ],
 )
 def test_parameters_are_as_many_as_published(build, parameters, width):

@@ -136,6 +136,8 @@ def _allowed(type_: Any) -> Any:
   optional, inner = kinds.without_none(type_)
   if typing.get_origin(inner) is tuple:
     return ()
+  if typing.get_origin(inner) is typing.Literal:
+    return typing.get_args(inner)[0]
   if optional or inner not in (int, float):
     return None
   own = kinds.range_of(type_)
@@ -234,6 +236,7 @@ _RULES = [
   ('adam', 'drop_last_batch=always', 'drop_last_batch is always; it needs a batch_'),
   ('sgd', 'nesterov=true', 'nesterov is true; it needs a momentum above 0'),
   ('fedu2', 'tau=2,uniformity_weight=0', 'tau is 2; leave it out with uniformity_wei'),
+  ('byol', 'target_trained=false', 'target_trained is false; it must be true with st'),
 ]
 
 
@@ -259,7 +262,8 @@ def test_a_rule_between_fields_is_kept_by_python_json_and_command_lines(
   program, config = next(
     (program, config)
     for program, config in _rows()
-    if kind in (config.method.kind, *run_config.clients_of(config.method))
+    if kind in (config.method.kind, config.objective.kind)
+    or kind in run_config.clients_of(config.method)
   )
   lists = {n: [*own] if isinstance(own, tuple) else own for n, own in values.items()}
   run = {**run_config.to_json(config), flag: {'kind': kind, **lists}}
@@ -349,12 +353,11 @@ def test_numbers_of_one_name_have_one_range_but_for_these():
   assert several == {
     'clients': {'above 0', 'at least 1'},
     'encoding_norm': {'above 0', 'in [1e-12, 1e+12]'},
-    'epsilon': {'above 0', 'at least 0'},
+    'epsilon': {'above 0', 'at least 0', 'in [1e-12, 1]'},
     'examples': {'above 0', 'at least 1'},
     'factor': {'above 0', 'in (0, 1)'},
     'initial': {'at least 0', 'finite'},
     'learning_rate': {'above 0', 'at least 0'},
-    'momentum': {'in [0, 1)', 'in [0, 1]'},
     'queue_size': {'at least 0', 'at least 1'},
     'rate': {'above 0', 'at least 0'},
     'seed': {'at least 0', 'in [0, 9.22337e+18]'},
@@ -363,4 +366,5 @@ def test_numbers_of_one_name_have_one_range_but_for_these():
     'tau': {'above 0', 'in [0, 1]'},
     'threshold': {'at least 0', 'in [0, 1]'},
     'weight': {'above 0', 'at least 0'},
+    'width': {'above 0', 'in [0.0625, 1000]'},
   }

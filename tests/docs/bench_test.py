@@ -27,9 +27,9 @@ from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.augment import configs
 from tff_ssl.computing import kinds
-from tff_ssl.encoders import cnn
 from tff_ssl.encoders import precision
 from tff_ssl.encoders import projector
+from tff_ssl.encoders import registry
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.settings import learning
 from tff_ssl.simulation import cohort_sampling
@@ -60,7 +60,7 @@ REFUSED = {
 
 
 def problem(local=None, norm='group') -> experiments.Problem:
-  encoder = cnn.build_encoder('conv2', tiny.IMAGE_SHAPE, 0.125, norm)
+  encoder = registry.build_encoder('conv2', tiny.IMAGE_SHAPE, 0.125, normalization=norm)
   model = dual_encoder.Siamese(
     encoder, projector.build_projector(encoder.output_dim, (8, 8)), configs.FLIP
   )

@@ -12,7 +12,6 @@ import tensorflow as tf
 from docs.elsewhere import __main__ as elsewhere
 from tff_ssl.encoders import keras_archive
 from tff_ssl.encoders import keras_import
-from tff_ssl.encoders import mlp
 from tff_ssl.encoders import registry
 
 _ENCODERS = dict(elsewhere.encoders())
@@ -60,7 +59,7 @@ def test_layers_are_public_classes_with_options_that_both_take(name):
 
 
 def test_arrays_are_there_by_the_names_of_all_versions(tmp_path):
-  encoder = mlp.build_encoder('mlp', (3,), 0.125)
+  encoder = registry.build_encoder('mlp', (3,), 0.125)
   model = encoder.to_keras(encoder.init([0, 1]))
   paths = [tmp_path / name for name in ('a.keras', 'b.keras')]
   for path in paths:

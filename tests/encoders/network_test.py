@@ -10,7 +10,6 @@ from tests.oracles import layers
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry
-from tff_ssl.encoders import resnet
 
 
 def _conv_norm_forward(ops, x):
@@ -54,7 +53,7 @@ def test_apply_and_tap_are_numpys():
 
 
 def test_init_is_a_function_of_the_seed_in_and_out_of_graphs():
-  net = resnet.build_encoder('resnet8', (8, 8, 1), width=0.5)
+  net = registry.build_encoder('resnet8', (8, 8, 1), width=0.5)
   seed = tf.constant([3, 4], tf.int32)
   eager, again = net.init(seed), net.init([3, 4])
   graph = tf.function(net.init)(seed)
@@ -144,7 +143,7 @@ def test_without_normalization_there_are_biases_and_the_scale_is_kept():
   assert list(heads.specs) == [
     f'dense{k}/{name}' for k in range(2) for name in ('kernel', 'bias')
   ]
-  encoder = resnet.build_encoder(
+  encoder = registry.build_encoder(
     'resnet50', (8, 8, 3), 1 / 4, normalization='none', weight_standardization=False
   )
   assert not [name for name in encoder.specs if 'norm' in name]

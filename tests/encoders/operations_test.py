@@ -7,7 +7,7 @@ import tensorflow as tf
 from tests.encoders import numpy_transformer
 from tests.oracles import layers
 from tff_ssl.encoders import network
-from tff_ssl.encoders import resnet
+from tff_ssl.encoders import registry
 from tff_ssl.encoders.operations import convolution
 
 
@@ -50,7 +50,7 @@ def test_a_kernel_of_one_with_a_stride_sees_every_second_position(channels, side
 
 def test_no_kernel_of_one_has_a_stride_that_crashes():
   """With several threads, the gradient of 8 to 16 channels ended in a double free."""
-  encoder = resnet.build_encoder('resnet8', image_shape=(8, 8, 3), width=0.5)
+  encoder = registry.build_encoder('resnet8', (8, 8, 3), 0.5)
 
   @tf.function(autograph=False)
   def gradient(params, images):

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tff_ssl.encoders import lora
 from tff_ssl.encoders import network
 from tff_ssl.encoders import per_client_gradients
-from tff_ssl.encoders import resnet
+from tff_ssl.encoders import registry
 from tff_ssl.encoders import vit
 
 _SEED = tf.constant([1, 2])
@@ -48,10 +48,10 @@ _NETWORKS = {
   'convnext_like': lambda: network.Network('convnext_like', (7, 6, 8), _convnext_like),
   'convolutions': lambda: network.Network('convolutions', (5, 4, 2), _convolutions),
   # A stem of stride 2, strides in 3 x 3 and 1 x 1, group norm, standardized kernels.
-  'resnet': lambda: resnet.build_encoder(
+  'resnet': lambda: registry.build_encoder(
     'resnet8', (16, 16, 3), width=1 / 4, stem='imagenet'
   ),
-  'biases': lambda: resnet.build_encoder(
+  'biases': lambda: registry.build_encoder(
     'resnet8', (8, 8, 1), width=1 / 8, normalization='none'
   ),
   # Tokens, layer norm and attention.
@@ -162,7 +162,7 @@ def test_rows_that_are_no_clients_are_refused():
 
 
 def test_batch_norm_gives_no_client_a_gradient_of_its_own():
-  net = resnet.build_encoder('resnet8', (8, 8, 1), width=1 / 8, normalization='batch')
+  net = registry.build_encoder('resnet8', (8, 8, 1), width=1 / 8, normalization='batch')
   params = {
     name: per_client_gradients.parameter(value, tf.constant(2), tf.constant(1))
     for name, value in net.init(_SEED).items()

@@ -220,7 +220,7 @@ def test_positions_of_another_grid_are_resized_and_the_class_tokens_is_not(tmp_p
 @pytest.mark.long
 def test_mae_trains_the_class_token_and_the_positions():
   encoder = registry.build_encoder('torch_vit_tiny', (16, 16, 3), _WIDTH, patch_size=4)
-  objective = mae.build_mae(encoder, decoder_dim=12, decoder_depth=1, decoder_heads=1)
+  objective = mae.build_mae(encoder, dim=12, depth=1, heads=1)
   params = objective.init(tf.constant([0, 1]))
   examples = {
     'image': tf.constant(_images((16, 16, 3)) * 255, tf.uint8),

@@ -6,12 +6,15 @@ import tensorflow as tf
 
 from tests.encoders import numpy_transformer
 from tff_ssl.encoders import decoder
+from tff_ssl.encoders import registry
 from tff_ssl.encoders import transformer
 from tff_ssl.encoders import vit
 
 
 def test_width_keeps_heads_and_layers():
-  configs = [vit.build_encoder('vit_tiny', width=w).config for w in (1 / 16, 0.5, 2)]
+  configs = [
+    registry.build_encoder('vit_tiny', (32, 32, 3), w).config for w in (1 / 16, 0.5, 2)
+  ]
   assert [(c.dim, c.depth, c.heads) for c in configs] == [
     (12, 12, 3),
     (96, 12, 3),
@@ -24,7 +27,8 @@ def test_width_keeps_heads_and_layers():
 )
 def test_default_patch_size(size, expected):
   assert vit.default_patch_size((size, size, 3)) == expected
-  assert vit.build_encoder('vit_micro', (size, size, 3)).grid == (size // expected,) * 2
+  encoder = registry.build_encoder('vit_micro', (size, size, 3))
+  assert encoder.grid == (size // expected,) * 2
 
 
 @pytest.mark.parametrize('grid', [(1, 1), (3, 2), (2, 5)])
@@ -53,7 +57,7 @@ def test_patches_and_some_tokens_are_encoded_apart():
 
 
 def test_the_papers_decoder_of_the_tiny_encoder():
-  net = decoder.build_decoder(vit.build_encoder('vit_tiny'))
+  net = decoder.build_decoder(registry.build_encoder('vit_tiny', (32, 32, 3)))
   assert net.input_shape == (256, 193)
   assert net.output_dim == 2 * 2 * 3
   assert {name.split('/')[0] for name in net.specs} == {

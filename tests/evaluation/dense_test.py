@@ -7,10 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests.evaluation import lesions
-from tff_ssl.encoders import cnn
-from tff_ssl.encoders import mlp
-from tff_ssl.encoders import resnet
-from tff_ssl.encoders import vit
+from tff_ssl.encoders import registry
 from tff_ssl.evaluation import dense
 from tff_ssl.evaluation import dense_heads
 from tff_ssl.evaluation import feature_maps
@@ -98,8 +95,11 @@ def test_flipped_targets_are_those_of_flipped_images():
 def test_maps_are_the_last_stages_and_average_to_the_encoding():
   images = tf.random.stateless_uniform([3, 16, 8, 3], [1, 2])
   for encoder, expected in (
-    (resnet.build_encoder('resnet8', (16, 8, 3), 0.25), ((8, 4, 8), (4, 2, 16))),
-    (vit.build_encoder('vit_micro', (16, 8, 3), 0.25, 4), ((4, 2, 16),)),
+    (registry.build_encoder('resnet8', (16, 8, 3), 0.25), ((8, 4, 8), (4, 2, 16))),
+    (
+      registry.build_encoder('vit_micro', (16, 8, 3), 0.25, patch_size=4),
+      ((4, 2, 16),),
+    ),
   ):
     params = encoder.init([0, 0])
     found = feature_maps.build(encoder)(encoder.infer, params, images)
@@ -109,7 +109,7 @@ def test_maps_are_the_last_stages_and_average_to_the_encoding():
       tf.reduce_mean(found[-1], axis=[1, 2]), encoder.infer(params, images), atol=1e-5
     )
   with pytest.raises(ValueError, match='mlp has no feature maps'):
-    feature_maps.shapes(mlp.build_encoder('mlp', (5,)))
+    feature_maps.shapes(registry.build_encoder('mlp', (5,)))
 
 
 def _masked(count, seed, empty=0):
@@ -120,7 +120,7 @@ def _masked(count, seed, empty=0):
 
 @pytest.fixture(scope='module')
 def learnt():
-  encoder = cnn.build_encoder('conv2', (16, 16, 3), 0.25)
+  encoder = registry.build_encoder('conv2', (16, 16, 3), 0.25)
   config = dense.DenseConfig(
     num_steps=40, batch_size=16, frozen_rate=0.02, finetuned_rate=0.02
   )
@@ -172,7 +172,7 @@ def test_fixed_guess_without_image(learnt):
 
 
 def test_frozen_encoder_stays_and_batch_norm_has_statistics():
-  encoder = cnn.build_encoder('conv2', (16, 16, 3), 0.25, 'batch')
+  encoder = registry.build_encoder('conv2', (16, 16, 3), 0.25, normalization='batch')
   train, test = _masked(8, 0, empty=2), _masked(6, 1, empty=1)
   params = population_statistics.build_complete(encoder)(
     encoder.init([0, 0]), train.image
@@ -187,7 +187,7 @@ def test_frozen_encoder_stays_and_batch_norm_has_statistics():
 
 
 def test_errors():
-  encoder = cnn.build_encoder('conv2', (16, 16, 3), 0.25)
+  encoder = registry.build_encoder('conv2', (16, 16, 3), 0.25)
   some = _masked(4, 0)
   with pytest.raises(ValueError, match='All test masks are empty'):
     dense.Evaluator(encoder, some, _masked(4, 1, empty=4))

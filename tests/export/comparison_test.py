@@ -20,7 +20,9 @@ def _encoder(name):
   """Returns a network, its parameters, inputs and features."""
   norm = 'group' if name in registry.with_option('normalization') else None
   patch = 8 if name in registry.with_option('patch_size') else None
-  encoder = registry.build_encoder(name, _SHAPE, 0.25, None, patch, norm)
+  encoder = registry.build_encoder(
+    name, _SHAPE, 0.25, stem=None, patch_size=patch, normalization=norm
+  )
   params = elsewhere.values(encoder)
   images = np.concatenate(
     [comparison.images(_SHAPE, 64), comparison.dim_images(_SHAPE, 16)]

@@ -9,16 +9,13 @@ import pytest
 import tensorflow as tf
 
 from tests.export import encoder_files
-from tff_ssl.encoders import cnn
-from tff_ssl.encoders import convnext
-from tff_ssl.encoders import mlp
-from tff_ssl.encoders import resnet
+from tff_ssl.encoders import registry
 from tff_ssl.encoders import vit
 from tff_ssl.export import encoder_file
 
 
 def small():
-  return resnet.build_encoder('resnet8', (8, 8, 1), width=0.25)
+  return registry.build_encoder('resnet8', (8, 8, 1), width=0.25)
 
 
 @pytest.fixture(scope='module')
@@ -88,13 +85,15 @@ def _kernel(link):
 @pytest.mark.parametrize(
   'encoder',
   [
-    resnet.build_encoder('resnet8', (8, 8, 2), 0.25, 'cifar', 'batch'),
-    resnet.build_encoder('resnet14', (9, 8, 1), 0.25, 'imagenet', 'none'),
-    resnet.build_encoder('resnet8', (8, 8, 1), 0.5, groups=2),
-    cnn.build_encoder('conv2', (9, 8, 1), 0.25, 'batch'),
-    vit.build_encoder('vit_micro', (8, 8, 1), patch_size=4),
+    registry.build_encoder('resnet8', (8, 8, 2), 0.25, normalization='batch'),
+    registry.build_encoder(
+      'resnet14', (9, 8, 1), 0.25, stem='imagenet', normalization='none'
+    ),
+    registry.build_encoder('resnet8', (8, 8, 1), 0.5, groups=2),
+    registry.build_encoder('conv2', (9, 8, 1), 0.25, normalization='batch'),
+    registry.build_encoder('vit_micro', (8, 8, 1), patch_size=4),
     vit.from_config(vit.ViTConfig(8, 1, 2, 2), (8, 4, 3)),
-    mlp.build_encoder('mlp', (5,), 0.25, 'batch'),
+    registry.build_encoder('mlp', (5,), 0.25, normalization='batch'),
   ],
   ids=lambda encoder: encoder.name,
 )
@@ -110,8 +109,8 @@ def test_a_rebuilt_encoder_is_the_one_that_was_written(tmp_path, encoder):
 @pytest.mark.parametrize(
   'encoder',
   [
-    resnet.build_encoder('resnet8', (8, 8, 2), 0.25, 'cifar', 'batch'),
-    convnext.build_encoder('convnext_micro', (8, 8, 1), 0.25),
+    registry.build_encoder('resnet8', (8, 8, 2), 0.25, normalization='batch'),
+    registry.build_encoder('convnext_micro', (8, 8, 1), 0.25),
   ],
   ids=lambda encoder: encoder.name,
 )
@@ -269,7 +268,7 @@ def other_layers(file):
     ),
     (_network(lambda network: network.update(image_shape='888')), "image_shape '888'"),
     (_config(x=1), "its config has 'x'; the fields are depth"),
-    (_config(depth=9), r'depth is 9; it must be one of \(8, 14, 18, 50\)'),
+    (_config(depth=9), r'depth=9; it must be one of 8, 14, 18, 50'),
     (_config(depth=50), 'bytes of arrays, too few for'),
     (
       _config(groups=2),

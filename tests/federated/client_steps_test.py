@@ -36,6 +36,7 @@ from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
 from tff_ssl.objectives import uniformity
 from tff_ssl.settings import learning
+from tff_ssl.settings import objectives
 
 _EPOCHS = fedavg.Training(
   learning.SgdClients(learning_rate=0.1, epochs=2, batch_size=2, momentum=0.9),
@@ -72,6 +73,7 @@ def _orchestra():
   return objective.bind_context({orchestra.CENTROIDS: centroids})
 
 
+_MOCO = objectives.MocoV2(queue_size=6)
 _ROWS = {
   'byol': (lambda: byol.ByolObjective(harness.model(), _predictor()), _EPOCHS),
   'cco': (harness.cco, _STEP),
@@ -82,7 +84,7 @@ _ROWS = {
   ),
   'lejepa': (lambda: harness.cco('lejepa'), _STEP),
   'mae': (_mae, _EPOCHS),
-  'moco': (lambda: moco.MocoObjective(harness.model(), queue_size=6), _EPOCHS),
+  'moco': (lambda: moco.MocoObjective(harness.model(), _MOCO), _EPOCHS),
   'nt_xent': (lambda: simclr.SimclrObjective(harness.model()), _STEP),
   'orchestra': (_orchestra, _EPOCHS),
   'simsiam': (lambda: simsiam.SimSiamObjective(harness.model(), _predictor()), _STEP),

@@ -20,7 +20,7 @@ _WEIGHT = 0.7
 _SEED = tf.constant([3, 5])
 _MODEL = networks.siamese('byol_no_blur')
 _OBJECTIVES = collections.OrderedDict(
-  simclr=simclr.SimclrObjective(_MODEL, 0.5),
+  simclr=simclr.SimclrObjective(_MODEL),
   simsiam=simsiam.SimSiamObjective(_MODEL, networks.predictor()),
   byol=byol.ByolObjective(_MODEL, networks.predictor()),
 )

@@ -22,6 +22,7 @@ from tff_ssl.objectives import statistics
 from tff_ssl.objectives import swav
 from tff_ssl.objectives import uniformity
 from tff_ssl.objectives import wrapper
+from tff_ssl.settings import objectives
 
 _MEMBERS = {
   name: member for name, member in vars(base.Objective).items() if name[0] != '_'
@@ -43,7 +44,7 @@ _TABLE = [
   (simsiam.SimSiamObjective(_MODEL, None), []),
   (statistics.StatisticsObjective(_MODEL), []),
   (swav.SwavObjective(_MODEL, 3), []),
-  (swav.SwavObjective(_MODEL, 3, queue_size=2), ['queue', 'count']),
+  (swav.SwavObjective(_MODEL, 3, objectives.Swav(queue_size=2)), ['queue', 'count']),
   (uniformity.UniformityObjective(_MODEL), []),
 ]
 

@@ -22,6 +22,7 @@ from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
+from tff_ssl.settings import objectives as objectives_lib
 
 _SEED = tf.constant([1, 2])
 
@@ -41,8 +42,10 @@ def _siamese():
 
 
 _OBJECTIVES = {
-  'byol': lambda: byol.build_byol(_encoder(), None, (4, 3), 5),
-  'simsiam': lambda: simsiam.build_simsiam(_encoder(), None, (4, 3), 5),
+  'byol': lambda: byol.build_byol(_encoder(), settings=objectives_lib.Byol((4, 3), 5)),
+  'simsiam': lambda: simsiam.build_simsiam(
+    _encoder(), settings=objectives_lib.Simsiam((4, 3), 5)
+  ),
   'swav': lambda: swav.SwavObjective(_siamese(), 5),
   'nt_xent': lambda: simclr.SimclrObjective(_siamese()),
 }

@@ -16,6 +16,7 @@ from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dictionary_contrast
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import simclr as simclr_lib
+from tff_ssl.settings import objectives
 
 _SEED = tf.constant([1, 2])
 _TEMPERATURE, _BETA = 0.3, 0.7
@@ -36,7 +37,8 @@ def _model() -> dual_encoder.Siamese:
 
 
 def _objective(beta: float = _BETA) -> dictionary_contrast.FedCAObjective:
-  return dictionary_contrast.FedCAObjective(_model(), _TEMPERATURE, beta)
+  settings = objectives.FedCA(temperature=_TEMPERATURE, alignment_weight=beta)
+  return dictionary_contrast.FedCAObjective(_model(), settings)
 
 
 def _context(filled=_FILLED):
@@ -133,7 +135,9 @@ def test_without_entries_of_others_and_alignment_it_is_simclr(filled):
   objective, batch = _objective(beta=0.0), _batch()
   params = objective.init(_SEED, tf.float64)
   loss, metrics = _loss(objective, params, _context(filled), batch)
-  simclr = simclr_lib.SimclrObjective(_model(), _TEMPERATURE)
+  simclr = simclr_lib.SimclrObjective(
+    _model(), objectives.Simclr(temperature=_TEMPERATURE)
+  )
   expected, expected_metrics = simclr.loss(params, networks.tensors(batch), _SEED)
   assert float(loss) == pytest.approx(float(expected), rel=1e-14)
   assert list(metrics) == list(expected_metrics)

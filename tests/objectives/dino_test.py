@@ -14,14 +14,18 @@ from tff_ssl.augment import byol
 from tff_ssl.augment import multiview
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dino
+from tff_ssl.settings import objectives
 
 _SEED = tf.constant([1, 2])
 _LOCAL = (multiview.local_crop(byol.by_name('byol'), 1),) * 3
 _K = 4
 
 
-def _objective(**options) -> dino.DinoObjective:
-  return dino.DinoObjective(networks.siamese('byol'), num_prototypes=_K, **options)
+def _objective(local_crops=(), momentum=0.996, **options) -> dino.DinoObjective:
+  settings = objectives.Dino(target_momentum=momentum)
+  return dino.DinoObjective(
+    networks.siamese('byol'), local_crops, _K, settings, **options
+  )
 
 
 def _start(objective, n=5, dtype=tf.float64):

@@ -18,7 +18,7 @@ _WEIGHT, _EPSILON, _TAU = 0.7, 0.1, 0.5
 _SEED = tf.constant([3, 5])
 _MODEL = networks.siamese('byol_no_blur')
 _OBJECTIVES = collections.OrderedDict(
-  simclr=simclr.SimclrObjective(_MODEL, 0.5),
+  simclr=simclr.SimclrObjective(_MODEL),
   simsiam=simsiam.SimSiamObjective(_MODEL, networks.predictor()),
   byol=byol.ByolObjective(_MODEL, networks.predictor()),
 )

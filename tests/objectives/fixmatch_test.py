@@ -10,13 +10,16 @@ from tff_ssl.encoders import projector
 from tff_ssl.objectives import base
 from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import supervised
+from tff_ssl.settings import objectives
 
 _SEED = tf.constant([1, 2])
 
 
 def _objective(threshold: float = 0.6) -> fixmatch.FixMatchObjective:
   return fixmatch.FixMatchObjective(
-    networks.encoder(), projector.build_linear(3, 2), threshold=threshold
+    networks.encoder(),
+    projector.build_linear(3, 2),
+    settings=objectives.Fixmatch(threshold),
   )
 
 

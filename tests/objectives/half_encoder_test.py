@@ -21,6 +21,7 @@ from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
 from tff_ssl.objectives import uniformity
+from tff_ssl.settings import objectives
 
 _SEED = tf.constant([1, 2])
 # The mean of each channel: it computes nothing in bfloat16 but reads its input so.
@@ -33,7 +34,7 @@ _OBJECTIVES = {
   'fixmatch': lambda: fixmatch.FixMatchObjective(
     _ENCODER, projector.build_linear(3, 2)
   ),
-  'moco': lambda: moco.MocoObjective(_MODEL, queue_size=4),
+  'moco': lambda: moco.MocoObjective(_MODEL, objectives.MocoV2(queue_size=4)),
   'simclr': lambda: simclr.SimclrObjective(_MODEL),
   'simsiam': lambda: simsiam.SimSiamObjective(_MODEL, networks.predictor()),
   'supervised': lambda: supervised.SupervisedObjective(

@@ -13,6 +13,7 @@ from tff_ssl.encoders import projector
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import helper_consistency
 from tff_ssl.objectives import supervised
+from tff_ssl.settings import objectives
 
 _SEED = tf.constant([1, 2])
 _NAMES = ('head/dense0/kernel', 'head/dense0/bias')
@@ -21,7 +22,7 @@ _NAMES = ('head/dense0/kernel', 'head/dense0/bias')
 def _objective(**options) -> helper_consistency.UnlabelledObjective:
   head = projector.build_linear(3, 2)
   weights = {
-    'threshold': 0.7,
+    'settings': objectives.Fedmatch(0.7),
     'consistency_weight': 0.5,
     'agreement_weight': 0.25,
     'l1_weight': 0.01,

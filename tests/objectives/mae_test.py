@@ -13,10 +13,11 @@ from tff_ssl.augment import byol as augment
 from tff_ssl.augment import masking
 from tff_ssl.encoders import decoder
 from tff_ssl.encoders import network
-from tff_ssl.encoders import resnet
+from tff_ssl.encoders import registry
 from tff_ssl.encoders import vit
 from tff_ssl.objectives import base
 from tff_ssl.objectives import mae
+from tff_ssl.settings import objectives
 
 _SEED = tf.constant([1, 2])
 _SHAPE = (8, 4, 3)
@@ -26,8 +27,9 @@ def _encoder():
   return vit.from_config(vit.ViTConfig(dim=8, depth=2, heads=2, patch_size=2), _SHAPE)
 
 
-def _objective(**options) -> mae.MaeObjective:
-  return mae.build_mae(_encoder(), decoder_dim=12, decoder_heads=3, **options)
+def _objective(mask_ratio=0.75, **options) -> mae.MaeObjective:
+  options['settings'] = objectives.Mae(mask_ratio)
+  return mae.build_mae(_encoder(), dim=12, heads=3, **options)
 
 
 def _examples(n):
@@ -183,7 +185,7 @@ def test_encoder_and_decoder_are_shared():
 
 
 def test_the_papers_choices():
-  objective = mae.build_mae(vit.build_encoder('vit_tiny'))
+  objective = mae.build_mae(registry.build_encoder('vit_tiny', (32, 32, 3)))
   assert objective.num_visible == 64
   assert objective.normalised_pixels
   assert objective.augmentation == augment.by_name('mae')
@@ -194,13 +196,15 @@ def test_mismatched_arguments_are_named():
   with pytest.raises(
     ValueError, match='encoder of MAE is resnet8; it must be a vision'
   ):
-    mae.build_mae(resnet.build_encoder('resnet8', (8, 8, 1)))
+    mae.build_mae(registry.build_encoder('resnet8', (8, 8, 1)))
   for ratio in (0.01, 0.99):
     with pytest.raises(ValueError, match=f'mask_ratio is {ratio}; of 8 patches'):
       _objective(mask_ratio=ratio)
-  grey = vit.build_encoder('vit_micro', (4, 4, 1), patch_size=1)
+  grey = registry.build_encoder('vit_micro', (4, 4, 1), patch_size=1)
   with pytest.raises(ValueError, match='patches of a single value'):
     mae.build_mae(grey)
-  other = decoder.build_decoder(vit.build_encoder('vit_micro', _SHAPE, patch_size=2))
+  other = decoder.build_decoder(
+    registry.build_encoder('vit_micro', _SHAPE, patch_size=2)
+  )
   with pytest.raises(ValueError, match=r'takes \(8, 65\); .* must take \(8, 9\)'):
     mae.MaeObjective(_encoder(), other, augment.by_name('mae'))

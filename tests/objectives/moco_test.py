@@ -7,12 +7,14 @@ import tensorflow as tf
 from tests.losses import references
 from tests.objectives import networks
 from tff_ssl.objectives import moco
+from tff_ssl.settings import objectives
 
 _SEED = tf.constant([1, 2])
 
 
-def _objective(**options) -> moco.MocoObjective:
-  return moco.MocoObjective(networks.siamese('byol'), queue_size=4, **options)
+def _objective(batch_negatives=True, **options) -> moco.MocoObjective:
+  settings = objectives.MocoV2(queue_size=4, **options)
+  return moco.MocoObjective(networks.siamese('byol'), settings, batch_negatives)
 
 
 def _start(objective, n=3, dtype=tf.float64):
@@ -67,7 +69,7 @@ def test_no_gradient_reaches_keys_or_queue():
 @pytest.mark.parametrize('momentum', [0.0, 0.9, 1.0])
 @pytest.mark.parametrize('n', [1, 3, 6])
 def test_three_steps_of_keys_and_queue_follow_numpy(momentum, n):
-  objective = _objective(momentum=momentum)
+  objective = _objective(target_momentum=momentum)
   params, state, batch = _start(objective, n)
   queue = list(state['queue'].numpy()[:2])
   kernel = state['target/projector/dense0/kernel'].numpy()
@@ -121,15 +123,13 @@ def test_state_keeps_its_shapes_in_a_loop_over_batches_of_unknown_sizes():
   assert int(train(tf.constant([1, 5]))['count']) == 4
 
 
-def test_the_versions_differ_in_head_temperature_and_views():
-  v1 = moco.build_moco(networks.encoder(), version=1)
+def test_the_versions_differ_in_head_and_views():
+  v1 = moco.build_moco(networks.encoder(), settings=objectives.MocoV1())
   v2 = moco.build_moco(networks.encoder())
   assert list(v1.model.projector.specs) == ['dense0/kernel', 'dense0/bias']
   kernels = [v2.model.projector.specs[f'dense{i}/kernel'].shape for i in (0, 1)]
-  assert kernels == [(3, 3), (3, 128)]
-  assert (v1.temperature, v2.temperature) == (0.07, 0.2)
+  assert kernels == [(3, 256), (256, 128)]
   blurs = [x.model.augmentation.blur_probability[0] for x in (v1, v2)]
   assert blurs == [0.0, 0.5]
-  assert v1.momentum == v2.momentum == 0.999
   state = v1.init_state(v1.init(_SEED))
   assert (state['queue'].shape, int(state['count'])) == ((1024, 128), 0)

@@ -21,6 +21,7 @@ from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
+from tff_ssl.settings import objectives
 
 _SEED = tf.constant([1, 2])
 
@@ -51,10 +52,10 @@ _LOSSES = {
   'vicreg': (lambda m: statistics.StatisticsObjective(m, vicreg.VicregLoss()), _vicreg),
   'nt-xent': (
     lambda m: simclr.SimclrObjective(m),
-    lambda f, g: references.nt_xent(f, g, 0.1),
+    lambda f, g: references.nt_xent(f, g, 0.5),
   ),
   'nt-xent, temperature 0.7': (
-    lambda m: simclr.SimclrObjective(m, temperature=0.7),
+    lambda m: simclr.SimclrObjective(m, objectives.Simclr(temperature=0.7)),
     lambda f, g: references.nt_xent(f, g, 0.7),
   ),
 }

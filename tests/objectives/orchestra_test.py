@@ -14,6 +14,7 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import orchestra
+from tff_ssl.settings import objectives
 
 _SEED = tf.constant([3, 5])
 _CENTROIDS = np.array([[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]])
@@ -34,7 +35,7 @@ def _objective(**options) -> orchestra.OrchestraObjective:
   model = dual_encoder.Siamese(
     _encoder(), projector.build_linear(3, 2, 'projector'), byol.by_name('byol_no_blur')
   )
-  objective = orchestra.OrchestraObjective(model, **options)
+  objective = orchestra.OrchestraObjective(model, objectives.Orchestra(**options))
   centroids = tf.constant(_CENTROIDS, tf.float32)
   return objective.bind_context({orchestra.CENTROIDS: centroids})
 
@@ -90,7 +91,7 @@ def test_the_loss_is_the_clustering_and_the_rotation(temperature):
 
 
 def test_the_target_has_no_gradient_and_follows_the_online_network():
-  objective = _objective(momentum=0.75)
+  objective = _objective(target_momentum=0.75)
   params, state, batch = _start(objective)
   with tf.GradientTape() as tape:
     tape.watch((params, state))

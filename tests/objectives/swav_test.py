@@ -9,13 +9,14 @@ import tensorflow as tf
 from tests.losses import references
 from tests.objectives import networks
 from tff_ssl.objectives import swav
+from tff_ssl.settings import objectives
 
 _SEED = tf.constant([1, 2])
 _KERNEL = 'prototypes/dense0/kernel'
 
 
 def _objective(**options) -> swav.SwavObjective:
-  return swav.SwavObjective(networks.siamese('byol'), num_prototypes=3, **options)
+  return swav.SwavObjective(networks.siamese('byol'), 3, objectives.Swav(**options))
 
 
 def _start(objective, n=4, dtype=tf.float64):

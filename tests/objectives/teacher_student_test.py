@@ -14,6 +14,7 @@ from tff_ssl.encoders import projector
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import teacher_student
+from tff_ssl.settings import objectives
 
 _SEED = tf.constant([1, 2])
 _WEIGHT = 0.3
@@ -21,7 +22,8 @@ _WEIGHT = 0.3
 
 def _student(**options) -> teacher_student.FedSupObjective:
   predictor = projector.build_linear(3, 3, 'predictor')
-  return teacher_student.FedSupObjective(staged.siamese(), predictor, **options)
+  settings = objectives.Fedsup(**options)
+  return teacher_student.FedSupObjective(staged.siamese(), predictor, settings)
 
 
 def _teacher(with_projector=True) -> teacher_student.TeacherObjective:
@@ -111,7 +113,9 @@ def test_batch_norm_takes_each_view_by_itself():
     networks.encoder(), networks.normalized('projector', 3), byol.by_name('mild')
   )
   predictor = networks.normalized('predictor', 2)
-  objective = teacher_student.FedSupObjective(model, predictor, stages=0)
+  objective = teacher_student.FedSupObjective(
+    model, predictor, objectives.Fedsup(stages=0)
+  )
   params, other = (
     objective.init(tf.constant(seed), tf.float64) for seed in ([1, 2], [7, 8])
   )
@@ -190,7 +194,7 @@ def test_without_consistency_there_is_no_projector():
 
 
 def test_stages_that_there_are_not_are_refused():
-  with pytest.raises(ValueError, match='stages is 3; it must be from 0 to 2'):
+  with pytest.raises(ValueError, match='stages is 3; it must be at most 2'):
     _student(stages=3)
   with pytest.raises(ValueError, match='both must be, or neither'):
     teacher_student.TeacherObjective(_teacher().supervised, staged.siamese().projector)

@@ -3,9 +3,9 @@
 An algorithm takes one `Aggregation`. `plain` sums in the clear; `of` takes own
 factories. `secure` uses secure sums throughout, so that the server learns only totals.
 `private` clips every value computed from a client's examples, except counts, and adds
-noise to its sum (central differential privacy). `private_rounds` states the noise for
-all releases of a round together. With `distributed` the clients add the noise
-themselves, under secure sums.
+noise to its sum (central differential privacy). With `distributed` the clients add the
+noise themselves, under secure sums. `of_rounds` states the noise for all releases of a
+round together.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -190,34 +190,6 @@ def private(
   )
 
 
-def private_rounds(
-  noise_multiplier: float,
-  update_clip: clip_norms.Clip,
-  statistics_clip: clip_norms.Clip,
-  metrics_clip: clip_norms.Clip | None = None,
-  expected: expected_counts.Expected | None = None,
-  by_size: bool = True,
-) -> Aggregation:
-  """Returns `private` with noise that is stated for a round, whatever it releases.
-
-  The builder finds the releases of a round, and their sizes, from the algorithm's
-  phases.
-
-  Args:
-    noise_multiplier: z, for all releases of a round together.
-    update_clip: See `private` for this and the following arguments.
-    statistics_clip: For statistics.
-    metrics_clip: For metrics.
-    expected: For cohorts of random sizes.
-    by_size: How the noise is divided among releases, see `noise_split.divide`.
-  """
-  return _divided(
-    lambda z: private(z, update_clip, statistics_clip, metrics_clip, expected),
-    noise_multiplier,
-    by_size,
-  )
-
-
 def distributed(
   noise_multiplier: float | Mapping[str, float],
   update_clip: clip_norms.Clip,
@@ -278,30 +250,21 @@ def distributed(
   )
 
 
-def distributed_rounds(
-  noise_multiplier: float, *others: Any, by_size: bool = True
-) -> Aggregation:
-  """Returns `distributed` with noise that is stated for a round (`private_rounds`).
-
-  Args:
-    noise_multiplier: z, for all releases of a round together.
-    *others: See `distributed`.
-    by_size: See `private_rounds`.
-  """
-  return _divided(lambda z: distributed(z, *others), noise_multiplier, by_size)
-
-
-def _divided(
+def of_rounds(
   build: Callable[[float | Mapping[str, float]], Aggregation],
   noise_multiplier: float,
-  by_size: bool,
+  by_size: bool = True,
 ) -> Aggregation:
-  """Returns an aggregation whose noise is stated for all releases of a round together.
+  """Returns an aggregation whose noise is stated for a round, whatever it releases.
+
+  The builder finds the releases of a round, and their sizes, from the algorithm's
+  phases.
 
   Args:
-    build: Noise multiplier of one release, or those of all -> aggregation.
-    noise_multiplier: For a round.
-    by_size: See `noise_split.divide`.
+    build: Noise multiplier of each release, or by what is clipped -> `private` or
+      `distributed`.
+    noise_multiplier: z, for all releases of a round together.
+    by_size: How the noise is divided among releases, see `noise_split.divide`.
   """
   whole = build(noise_multiplier)
 

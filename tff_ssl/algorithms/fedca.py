@@ -289,12 +289,13 @@ def _checked(
   objective: dictionary_contrast.FedCAObjective, base_params: Mapping[str, Any] | None
 ) -> Mapping[str, Any] | None:
   """Returns the parameters of the base model, None without alignment."""
-  if not objective.alignment_weight:
+  weight = objective.settings.alignment_weight
+  if not weight:
     return None
   if base_params is None:
     raise ValueError(
-      f'alignment_weight is {objective.alignment_weight} without base_params; it '
-      'must be 0, or base_params must be given.'
+      f'alignment_weight is {weight} without base_params; it must be 0, or base_params '
+      'must be given.'
     )
   specs = objective.model.encoder.plain.specs
   encoder_checks.params('the base model', specs, base_params)

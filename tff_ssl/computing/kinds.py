@@ -97,10 +97,7 @@ class Kind:
   def __post_init__(self) -> None:
     """Raises ValueError if a type or a rule does not allow a field's value."""
     for name, type_ in _types_of(typing.cast(Hashable, type(self))).items():
-      try:
-        _check(getattr(self, name), type_)
-      except ValueError as error:
-        raise ValueError(f'{name} is {getattr(self, name)!r}; {error}') from None
+      check(name, getattr(self, name), type_)
     if not field_rules.are_waiting():
       self.check_rules()
 
@@ -283,6 +280,14 @@ def range_of(type_: Any) -> Range:
       if isinstance(arg, Range):
         return arg
   return Range()
+
+
+def check(name: str, value: Any, type_: Any) -> None:
+  """Raises ValueError if a value, by its name, is not of a type or of its range."""
+  try:
+    _check(value, type_)
+  except ValueError as error:
+    raise ValueError(f'{name} is {value!r}; {error}') from None
 
 
 def _check(value: Any, type_: Any) -> None:

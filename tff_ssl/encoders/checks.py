@@ -1,15 +1,17 @@
 """Checks of a network's parameters and inputs; each error names the network."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks as computing_checks
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import parameters
 
-_NORMALIZATIONS = ('group', 'batch', 'none')
-_MOST_LAYERS = 1000
+# Descriptions of networks may come from an untrusted file.
+Layers = Annotated[int, kinds.Range(1, 1000)]
+Width = Annotated[float, kinds.Range(1 / 16, 1000)]
+Norm = Literal['group', 'batch', 'none']
 
 
 def params(
@@ -62,39 +64,6 @@ def one_of(name: str, value: Any, allowed: Sequence[Any]) -> None:
     raise ValueError(f'{name} is {value!r}; it must be one of {tuple(allowed)}.')
 
 
-def layers(**counts: int) -> None:
-  """Checks numbers of layers, by name, which may come from an untrusted file.
-
-  Raises:
-    ValueError: One is less than 1, or more than 1000.
-  """
-  computing_checks.between(1, _MOST_LAYERS, **counts)
-
-
-def width(value: float) -> None:
-  """Checks the factor on the channels or units of a network.
-
-  Raises:
-    ValueError: It is less than 1/16, or more than 1000.
-  """
-  computing_checks.between(1 / 16, 1000, width=value)
-
-
-def norm(normalization: str, groups: int | None) -> None:
-  """Checks the norm of a network's layers.
-
-  Args:
-    normalization: 'group', 'batch' or 'none'.
-    groups: Groups of a group norm; None: its default.
-
-  Raises:
-    ValueError: There is no such norm.
-  """
-  one_of('normalization', normalization, _NORMALIZATIONS)
-  if groups is not None:
-    computing_checks.at_least(1, groups=groups)
-
-
 def image_shape(sizes: Sequence[int]) -> tuple[int, ...]:
   """Returns the shape of an image as integers.
 
@@ -111,6 +80,17 @@ def image_shape(sizes: Sequence[int]) -> tuple[int, ...]:
       'least 1.'
     )
   return shape
+
+
+def vector_shape(sizes: Sequence[int]) -> tuple[int]:
+  """Returns the shape of a vector, (features,), as an integer.
+
+  Raises:
+    ValueError: It is not the shape of a vector.
+  """
+  if len(sizes) != 1 or sizes[0] < 1:
+    raise ValueError(f'shape is {tuple(sizes)}; it must be (features,), at least 1.')
+  return (int(sizes[0]),)
 
 
 def batch(network: str, input_shape: tuple[int, ...], x: Any) -> tf.Tensor:

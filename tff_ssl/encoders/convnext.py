@@ -13,11 +13,10 @@ group norms, 1e-5. 'convnext_micro' is not from a paper.
 
 from collections.abc import Sequence
 import dataclasses
-import functools
-from typing import Any
+from typing import Any, Literal
 
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import checks
-from tff_ssl.encoders import network
 from tff_ssl.encoders import network_ops
 
 # name -> (channels and blocks of each stage, side of a patch, side of the kernels).
@@ -26,48 +25,29 @@ _LAYOUTS: dict[str, tuple[tuple[int, ...], tuple[int, ...], int, int]] = {
   'convnext_tiny': ((96, 192, 384, 768), (3, 3, 9, 3), 4, 7),
 }
 NAMES = (*_LAYOUTS,)
+OPTIONS = ()
 
 
 @dataclasses.dataclass(frozen=True)
-class ConvNextConfig:
+class ConvNextConfig(kinds.Kind):
   """Configuration of a ConvNeXt.
 
   Attributes:
-    layout: one of `NAMES`.
+    layout: stages, patches and kernels.
     width: factor on all numbers of channels, rounded to a multiple of 8.
   """
 
-  layout: str
-  width: float = 1.0
-
-  def __post_init__(self) -> None:
-    """Checks the fields."""
-    checks.one_of('encoder', self.layout, NAMES)
-    checks.width(self.width)
+  layout: Literal['convnext_micro', 'convnext_tiny']
+  width: checks.Width = 1.0
 
 
-def build_encoder(
-  name: str, image_shape: Sequence[int], width: float = 1.0
-) -> network.Network:
-  """Builds a ConvNeXt [n, *image_shape] -> [n, 768 (tiny) or 128 (micro), times width].
-
-  Args:
-    name: one of `NAMES`.
-    image_shape: (height, width, channels).
-    width: see `ConvNextConfig`.
-  """
-  return from_config(ConvNextConfig(name, width), image_shape, name)
+def configure(name: Any, image_shape: Sequence[int], width: float) -> ConvNextConfig:
+  """Returns the configuration of one of `NAMES`; see `registry.build_encoder`."""
+  del image_shape
+  return ConvNextConfig(name, width)
 
 
-def from_config(
-  config: ConvNextConfig, image_shape: Sequence[int], name: str
-) -> network.Network:
-  """Builds a ConvNeXt from its configuration; stages are tapped as 'stage1', ..."""
-  forward = functools.partial(_forward, config)
-  return network.Network(name, checks.image_shape(image_shape), forward, config)
-
-
-def _forward(config: ConvNextConfig, ops: network_ops.Operations, x: Any) -> Any:
+def forward(config: ConvNextConfig, ops: network_ops.Operations, x: Any) -> Any:
   """The whole network."""
   channels, blocks, patch, kernel_size = _LAYOUTS[config.layout]
   for stage, count in enumerate(blocks, start=1):

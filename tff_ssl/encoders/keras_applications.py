@@ -24,7 +24,6 @@ import tensorflow as tf
 from tff_ssl.encoders import keras_archive
 from tff_ssl.encoders import mobilenet
 from tff_ssl.encoders import network as network_lib
-from tff_ssl.encoders import pixels
 from tff_ssl.encoders import resnet
 from tff_ssl.encoders.operations import batch_normalization
 from tff_ssl.storage import archives
@@ -344,7 +343,7 @@ def _converted(
     factor = gamma / np.sqrt(variance + reference.get_layer(norm).epsilon)
     if last.endswith('kernel'):
       value = values[f'{conv}/kernel']
-      if head == 'stem' and network.config.pixels == pixels.CAFFE:
+      if head == 'stem' and network.config.pixels == 'caffe':
         value = value[:, :, ::-1]
       if folded:
         # Of a depthwise kernel the outputs are the last axis but one.

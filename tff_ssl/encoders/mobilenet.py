@@ -15,11 +15,10 @@ Sources:
 
 from collections.abc import Sequence
 import dataclasses
-import functools
-from typing import Any
+from typing import Any, Literal
 
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import checks
-from tff_ssl.encoders import network
 from tff_ssl.encoders import network_ops
 from tff_ssl.encoders import pixels as pixels_lib
 from tff_ssl.encoders import sizes
@@ -29,7 +28,7 @@ NORMS = ('batch', 'none')
 
 
 @dataclasses.dataclass(frozen=True)
-class MobileNetConfig:
+class MobileNetConfig(kinds.Kind):
   """Configuration of a network of inverted bottlenecks.
 
   Attributes:
@@ -38,68 +37,33 @@ class MobileNetConfig:
       as they are.
     normalization: 'batch'; or 'none': biases instead, and residual branches drawn
       smaller.
-    pixels: one of `pixels.NAMES`.
-    size: one of `sizes.MOBILENETS`.
+    pixels: see `pixels.read`.
+    size: which network it is.
   """
 
-  width: float = 1.0
-  normalization: str = 'batch'
-  pixels: str = pixels_lib.SIGNED
-  size: str = 'mobilenet_v2'
-
-  def __post_init__(self) -> None:
-    """Checks the fields."""
-    checks.width(self.width)
-    checks.one_of('normalization', self.normalization, NORMS)
-    checks.one_of('pixels', self.pixels, pixels_lib.NAMES)
-    checks.one_of('size', self.size, (*sizes.MOBILENETS,))
+  width: checks.Width = 1.0
+  normalization: Literal['batch', 'none'] = 'batch'
+  pixels: pixels_lib.Pixels = 'signed'
+  size: Literal['mobilenet_v2', 'efficientnet_lite0'] = 'mobilenet_v2'
 
 
 _CONFIGS = {
   'keras_mobilenet_v2': MobileNetConfig(),
-  'torch_efficientnet_lite0': MobileNetConfig(
-    pixels=pixels_lib.LITE, size='efficientnet_lite0'
-  ),
+  'torch_efficientnet_lite0': MobileNetConfig(pixels='lite', size='efficientnet_lite0'),
 }
 NAMES = (*_CONFIGS,)
+OPTIONS = ('normalization', 'pixels')
 
 
-def build_encoder(
-  name: str,
-  image_shape: Sequence[int],
-  width: float = 1.0,
-  normalization: str = 'batch',
-  pixels: str | None = None,
-) -> network.Network:
-  """Builds a network [n, *image_shape] -> [n, 1280; MobileNetV2: more above width 1].
-
-  Args:
-    name: one of `NAMES`.
-    image_shape: (height, width, channels).
-    width: see `MobileNetConfig`, also for all that follow.
-    normalization: 'batch' or 'none'.
-    pixels: one of `pixels.NAMES`; None: what the published weights expect.
-
-  Raises:
-    ValueError: an argument is not allowed.
-  """
-  checks.one_of('encoder', name, NAMES)
-  own = _CONFIGS[name]
-  config = dataclasses.replace(
-    own, width=width, normalization=normalization, pixels=pixels or own.pixels
-  )
-  return from_config(config, image_shape, name)
+def configure(
+  name: str, image_shape: Sequence[int], width: float, **options: Any
+) -> MobileNetConfig:
+  """Returns the configuration of one of `NAMES`; see `registry.build_encoder`."""
+  del image_shape
+  return dataclasses.replace(_CONFIGS[name], width=width, **options)
 
 
-def from_config(
-  config: MobileNetConfig, image_shape: Sequence[int], name: str
-) -> network.Network:
-  """Builds a network from its configuration; blocks are tapped as 'block0', ..."""
-  forward = functools.partial(_forward, config)
-  return network.Network(name, checks.image_shape(image_shape), forward, config)
-
-
-def _forward(config: MobileNetConfig, ops: network_ops.Operations, x: Any) -> Any:
+def forward(config: MobileNetConfig, ops: network_ops.Operations, x: Any) -> Any:
   """The whole network."""
   size = sizes.MOBILENETS[config.size]
   blocks = list(size.blocks(config.width))

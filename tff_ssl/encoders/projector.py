@@ -10,19 +10,19 @@ import functools
 from typing import Any
 
 from tff_ssl.computing import checks as computing_checks
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import network_ops
 
 
 @dataclasses.dataclass(frozen=True)
-class ProjectorConfig:
+class ProjectorConfig(kinds.Kind):
   """Configuration of a projector.
 
   Attributes:
     widths: units of each layer; without layers it is the identity.
-    normalization: 'group', 'batch' or 'none', of all layers but the last, which has
-      none.
+    normalization: norm of all layers but the last, which has none.
     groups: groups of a group norm where the units allow it.
     weight_standardization: whether all layers but the last use standardized kernels;
       with batch norm they never do.
@@ -30,27 +30,19 @@ class ProjectorConfig:
       of its encodings, the bias has a gradient of zero, and rounding alone moves it.
   """
 
-  widths: tuple[int, ...] = (1024, 1024, 1024)
-  normalization: str = 'group'
-  groups: int = 32
+  widths: tuple[kinds.Count, ...] = (1024, 1024, 1024)
+  normalization: checks.Norm = 'group'
+  groups: kinds.Count = 32
   weight_standardization: bool = True
   output_bias: bool = True
-
-  def __post_init__(self) -> None:
-    """Checks the fields."""
-    if any(width < 1 for width in self.widths):
-      raise ValueError(f'widths is {self.widths}; each must be at least 1.')
-    checks.norm(self.normalization, self.groups)
 
 
 def build_projector(
   input_dim: int,
   widths: Sequence[int] = (1024, 1024, 1024),
   normalization: str = 'group',
-  groups: int = 32,
-  weight_standardization: bool = True,
   name: str = 'projector',
-  output_bias: bool = True,
+  **options: Any,
 ) -> network.Network:
   """Builds dense layers, normalized and with relu in all but the last.
 
@@ -59,12 +51,10 @@ def build_projector(
 
   Args:
     input_dim: units of the input.
-    widths: see `ProjectorConfig`, also for the next three.
-    normalization: 'group', 'batch' or 'none'.
-    groups: groups of a group norm.
-    weight_standardization: whether kernels are standardized.
+    widths: see `ProjectorConfig`.
+    normalization: see `ProjectorConfig`.
     name: name of the network.
-    output_bias: whether the last layer has a bias.
+    **options: other fields of `ProjectorConfig`.
 
   Returns:
     A network [n, input_dim] -> [n, widths[-1]].
@@ -73,9 +63,7 @@ def build_projector(
     ValueError: an argument is not allowed.
   """
   computing_checks.at_least(1, input_dim=input_dim)
-  config = ProjectorConfig(
-    tuple(widths), normalization, groups, weight_standardization, output_bias
-  )
+  config = ProjectorConfig(tuple(widths), normalization, **options)  # type: ignore[arg-type]
   return network.Network(name, (input_dim,), functools.partial(_forward, config))
 
 

@@ -17,57 +17,35 @@ Sources: torchvision, models/resnet.py; keras.applications, resnet.py.
 from collections.abc import Sequence
 import dataclasses
 import functools
+from typing import Any
 
 from tff_ssl.encoders import checks
-from tff_ssl.encoders import network
-from tff_ssl.encoders import pixels as pixels_lib
 from tff_ssl.encoders import resnet
 
 _TORCH = functools.partial(
   resnet.ResNetConfig,
   stem='imagenet',
   weight_standardization=False,
-  padding=resnet.SYMMETRIC,
-  pixels=pixels_lib.IMAGENET,
+  normalization='batch',
+  padding='symmetric',
+  pixels='imagenet',
 )
-_KERAS = functools.partial(
-  _TORCH, pixels=pixels_lib.CAFFE, strided_first=True, epsilon=1.001e-5
-)
+_KERAS = functools.partial(_TORCH, pixels='caffe', strided_first=True, epsilon=1.001e-5)
 _CONFIGS = {
   'torch_resnet18': _TORCH(18),
   'torch_resnet50': _TORCH(50),
   'keras_resnet50': _KERAS(50),
 }
 NAMES = (*_CONFIGS,)
+OPTIONS = ('normalization', 'pixels')
 NORMS = ('batch', 'none')
 
 
-def build_encoder(
-  name: str,
-  image_shape: Sequence[int],
-  width: float = 1.0,
-  normalization: str = 'batch',
-  pixels: str | None = None,
-) -> network.Network:
-  """Builds a residual encoder.
-
-  Args:
-    name: One of `NAMES`.
-    image_shape: (height, width, channels).
-    width: Factor on the numbers of channels; published weights have 1.
-    normalization: 'batch', or 'none' if it is folded.
-    pixels: One of `pixels.NAMES`; None: what the published weights expect.
-
-  Returns:
-    A network like those of `resnet.build_encoder`.
-
-  Raises:
-    ValueError: An argument is not allowed.
-  """
-  checks.one_of('encoder', name, NAMES)
-  checks.one_of('normalization', normalization, NORMS)
-  own = _CONFIGS[name]
-  config = dataclasses.replace(
-    own, width=width, normalization=normalization, pixels=pixels or own.pixels
-  )
-  return resnet.from_config(config, image_shape, name)
+def configure(
+  name: str, image_shape: Sequence[int], width: float, **options: Any
+) -> resnet.ResNetConfig:
+  """Returns the configuration of one of `NAMES`; see `registry.build_encoder`."""
+  del image_shape
+  config = dataclasses.replace(_CONFIGS[name], width=width, **options)
+  checks.one_of('normalization', config.normalization, NORMS)
+  return config

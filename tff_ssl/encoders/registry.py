@@ -3,10 +3,11 @@
 import collections
 from collections.abc import Mapping, Sequence
 import dataclasses
-import inspect
+import functools
 from typing import Any
 
 from tff_ssl.computing import json_kinds
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import convnext
@@ -18,8 +19,7 @@ from tff_ssl.encoders import resnet
 from tff_ssl.encoders import torch_vit
 from tff_ssl.encoders import vit
 
-# Modules with `from_config(config, shape, name)`, each with the class of its
-# configurations.
+# Modules with `forward(config, ops, x)`, each with the class of its configurations.
 _FAMILIES: Mapping[str, tuple[Any, type[Any]]] = {
   'resnet': (resnet, resnet.ResNetConfig),
   'cnn': (cnn, cnn.CnnConfig),
@@ -28,7 +28,8 @@ _FAMILIES: Mapping[str, tuple[Any, type[Any]]] = {
   'mlp': (mlp, mlp.MlpConfig),
   'mobilenet': (mobilenet, mobilenet.MobileNetConfig),
 }
-# Modules with `NAMES` and `build_encoder(name, shape, width, **options)`, by name.
+# Modules with `NAMES`, `OPTIONS` and `configure(name, shape, width, **options)`, by
+# name.
 _MODULES = {
   name: module
   for module in (
@@ -42,22 +43,15 @@ NAMES = (*_MODULES,)
 
 def with_option(option: str) -> tuple[str, ...]:
   """Returns the names of the encoders that take an option, such as 'stem'."""
-  return tuple(
-    name
-    for name, module in _MODULES.items()
-    if option in inspect.signature(module.build_encoder).parameters
-  )
+  return tuple(name for name, module in _MODULES.items() if option in module.OPTIONS)
 
 
 def build_encoder(
   name: str,
   shape: Sequence[int],
   width: float = 1.0,
-  stem: str | None = None,
-  patch_size: int | None = None,
-  normalization: str | None = None,
   field: str = network.IMAGE,
-  **more: Any,
+  **options: Any,
 ) -> network.Network:
   """Builds an encoder.
 
@@ -65,13 +59,10 @@ def build_encoder(
     name: One of `NAMES`.
     shape: Shape of an example: (height, width, channels) for an image; (features,) for
       a vector, which an MLP takes.
-    width: Factor on the channels or units.
-    stem: First layers of a ResNet, see `resnet.ResNetConfig`; others have none.
-    patch_size: Side of the patches of a ViT in pixels; others have none.
-    normalization: 'group' or 'batch'; a ViT and a ConvNeXt have only layer norm.
+    width: Factor on the channels or units; 1: as published.
     field: The field of an example that the encoder reads.
-    **more: Further options, by name: `groups` of a group norm, and those of encoders
-      with published weights.
+    **options: Fields of the encoder's configuration, such as `stem`, `normalization`
+      or `patch_size`, and `registers` of PyTorch's ViT; its module names its `OPTIONS`.
 
   Returns:
     A network [n, *shape] -> [n, output_dim]. An option that is None has the encoder's
@@ -81,12 +72,7 @@ def build_encoder(
     ValueError: An argument is not allowed, or does nothing for this encoder.
   """
   checks.one_of('encoder', name, NAMES)
-  options = {
-    'stem': stem,
-    'patch_size': patch_size,
-    'normalization': normalization,
-    **more,
-  }
+  kinds.check('width', width, checks.Width)
   chosen = {option: value for option, value in options.items() if value is not None}
   for option, value in chosen.items():
     takers = with_option(option)
@@ -95,8 +81,20 @@ def build_encoder(
         f'{option} is {value!r} with the encoder {name}; it is only for '
         f'{", ".join(takers)}.'
       )
-  encoder: network.Network = _MODULES[name].build_encoder(name, shape, width, **chosen)
-  return encoder.reading(field)
+  config = _MODULES[name].configure(name, shape, width, **chosen)
+  return _from_config(config, shape, name).reading(field)
+
+
+def _from_config(config: Any, shape: Sequence[int], name: str) -> network.Network:
+  """Builds a network from the configuration of one of the families."""
+  if isinstance(config, vit.ViTConfig):
+    return vit.from_config(config, shape, name)
+  check = (
+    checks.vector_shape if isinstance(config, mlp.MlpConfig) else checks.image_shape
+  )
+  family = next(own for own, cls in _FAMILIES.values() if isinstance(config, cls))
+  forward = functools.partial(family.forward, config)
+  return network.Network(name, check(shape), forward, config)
 
 
 def describe(encoder: network.Network) -> collections.OrderedDict[str, object] | None:
@@ -131,12 +129,12 @@ def rebuild(description: object) -> network.Network:
     raise ValueError(
       f'the description of a network has no family; it must be one of {(*_FAMILIES,)}'
     )
-  module, config_type = _FAMILIES[description['family']]
+  _, config_type = _FAMILIES[description['family']]
   try:
     name, shape = description['name'], description['image_shape']
     if not isinstance(name, str) or {type(size) for size in shape} != {int}:
       raise ValueError(f'name is {name!r} and image_shape {shape!r}')
-    encoder: network.Network = module.from_config(
+    return _from_config(
       json_kinds.from_json(config_type, description['config'], 'its config'),
       tuple(shape),
       name,
@@ -145,4 +143,3 @@ def rebuild(description: object) -> network.Network:
     raise ValueError(
       f'the description of a network is incomplete or wrong: {error}'
     ) from error
-  return encoder

@@ -20,11 +20,10 @@ channels on; with groups=32, a layer that 32 groups do not fit has fewer
 
 from collections.abc import Sequence
 import dataclasses
-import functools
-from typing import Any
+from typing import Any, Literal
 
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import checks
-from tff_ssl.encoders import network
 from tff_ssl.encoders import network_ops
 from tff_ssl.encoders import pixels as pixels_lib
 from tff_ssl.encoders import sizes
@@ -32,20 +31,21 @@ from tff_ssl.encoders.operations import group_normalization
 from tff_ssl.encoders.operations import kernels
 from tff_ssl.encoders.operations import operation
 
-STEMS = ('cifar', 'imagenet')
+Stem = Literal['cifar', 'imagenet']
 # 'symmetric' is PyTorch's padding of convolutions with strides; see
 # `convolution.ZeroPad`.
-SAME, SYMMETRIC = 'same', 'symmetric'
+Padding = Literal['same', 'symmetric']
 
 NAMES = tuple(f'resnet{depth}' for depth in sizes.RESNETS)
+OPTIONS = ('stem', 'normalization', 'groups', 'weight_standardization')
 
 
 @dataclasses.dataclass(frozen=True)
-class ResNetConfig:
+class ResNetConfig(kinds.Kind):
   """Configuration of a residual network.
 
   Attributes:
-    depth: layers with weights: 8, 14, 18 or 50.
+    depth: layers with weights.
     width: factor on all numbers of channels (rounded); 1 is the published network.
     stem: 'cifar' is a 3 x 3 convolution, for images of 8 to about 64 pixels; 'imagenet'
       a 7 x 7 convolution and a max pooling, each of stride 2.
@@ -55,32 +55,23 @@ class ResNetConfig:
     groups: most groups of a group norm; None: see `group_normalization.num_groups`.
     weight_standardization: whether convolutions use standardized kernels; with batch
       norm they never do.
-    padding: 'same' or 'symmetric', of convolutions and poolings with strides.
-    pixels: one of `pixels.NAMES`.
+    padding: of convolutions and poolings with strides.
+    pixels: see `pixels.read`.
     strided_first: whether the stride of a bottleneck is in its first convolution, as in
       He et al., and not in the second.
     epsilon: of batch norm.
   """
 
-  depth: int
-  width: float = 1.0
-  stem: str = 'cifar'
-  normalization: str = 'group'
-  groups: int | None = None
+  depth: Literal[8, 14, 18, 50]
+  width: checks.Width = 1.0
+  stem: Stem = 'cifar'
+  normalization: checks.Norm = 'group'
+  groups: kinds.Count | None = None
   weight_standardization: bool = True
-  padding: str = SAME
-  pixels: str = pixels_lib.UNIT
+  padding: Padding = 'same'
+  pixels: pixels_lib.Pixels = 'unit'
   strided_first: bool = False
-  epsilon: float = group_normalization.NORM_EPSILON
-
-  def __post_init__(self) -> None:
-    """Checks the fields."""
-    checks.one_of('depth', self.depth, (*sizes.RESNETS,))
-    checks.width(self.width)
-    checks.one_of('stem', self.stem, STEMS)
-    checks.norm(self.normalization, self.groups)
-    checks.one_of('padding', self.padding, (SAME, SYMMETRIC))
-    checks.one_of('pixels', self.pixels, pixels_lib.NAMES)
+  epsilon: kinds.Positive = group_normalization.NORM_EPSILON
 
   @property
   def standardize(self) -> bool:
@@ -93,64 +84,16 @@ class ResNetConfig:
     return sizes.RESNETS[self.depth].scaled(self.width)
 
 
-def build_encoder(
-  name: str = 'resnet8',
-  image_shape: Sequence[int] = (32, 32, 3),
-  width: float = 1.0,
-  stem: str = 'cifar',
-  normalization: str = 'group',
-  groups: int | None = None,
-  weight_standardization: bool = True,
-) -> network.Network:
-  """Builds a residual encoder.
-
-  Args:
-    name: one of `NAMES`.
-    image_shape: (height, width, channels).
-    width: see `ResNetConfig`, also for all that follow.
-    stem: 'cifar' or 'imagenet'.
-    normalization: 'group', 'batch' or 'none'.
-    groups: most groups of a group norm.
-    weight_standardization: whether kernels are standardized.
-
-  Returns:
-    A network [n, *image_shape] -> [n, output_dim], the feature maps averaged over
-    positions; output_dim is 64 (depths 8, 14), 512 (18) or 2048 (50) times width. The
-    residual stages are tapped as 'stage1', 'stage2', ...
-
-  Raises:
-    ValueError: an argument is not allowed.
-  """
-  checks.one_of('encoder', name, NAMES)
-  config = ResNetConfig(
-    depth=int(name.removeprefix('resnet')),
-    width=width,
-    stem=stem,
-    normalization=normalization,
-    groups=groups,
-    weight_standardization=weight_standardization,
-  )
-  return from_config(config, image_shape, name)
+def configure(
+  name: str, image_shape: Sequence[int], width: float, **options: Any
+) -> ResNetConfig:
+  """Returns the configuration of one of `NAMES`; see `registry.build_encoder`."""
+  del image_shape
+  depth: Any = int(name.removeprefix('resnet'))
+  return ResNetConfig(depth, width, **options)
 
 
-def from_config(
-  config: ResNetConfig, image_shape: Sequence[int], name: str
-) -> network.Network:
-  """Builds a residual encoder from its configuration.
-
-  Args:
-    config: its configuration.
-    image_shape: (height, width, channels).
-    name: name of the network.
-
-  Raises:
-    ValueError: the shape is not of an image, or a layer cannot be built for it.
-  """
-  forward = functools.partial(_forward, config)
-  return network.Network(name, checks.image_shape(image_shape), forward, config)
-
-
-def _forward(config: ResNetConfig, ops: network_ops.Operations, x: Any) -> Any:
+def forward(config: ResNetConfig, ops: network_ops.Operations, x: Any) -> Any:
   """The whole network."""
   size = config.size
   x = pixels_lib.read(ops, x, config.pixels)
@@ -243,6 +186,6 @@ def _padded(
   config: ResNetConfig, ops: network_ops.Operations, x: Any, window: int, strides: int
 ) -> tuple[Any, str]:
   """Returns maps with zeros around them, if needed, and the padding that remains."""
-  if config.padding == SAME or strides == 1 or window == 1:
+  if config.padding == 'same' or strides == 1 or window == 1:
     return x, operation.SAME
   return ops.zero_pad(x, width=window // 2), operation.VALID

@@ -8,62 +8,36 @@ The class token's parameter is the sum of the published token and of its positio
 """
 
 from collections.abc import Sequence
+from typing import Any
 
-from tff_ssl.computing import checks as computing_checks
-from tff_ssl.encoders import checks
-from tff_ssl.encoders import pixels as pixels_lib
+from tff_ssl.computing import checks
 from tff_ssl.encoders import sizes
 from tff_ssl.encoders import vit
 
 _SIZES = {f'torch_{name}': name for name in ('vit_tiny', 'vit_small', 'vit_base')}
 NAMES = (*_SIZES,)
-PATCH_SIZE = 16
+OPTIONS = ('patch_size', 'layer_scale', 'registers', 'pool', 'pixels')
 _EPSILON = 1e-6
 
 
-def build_encoder(
+def configure(
   name: str,
   image_shape: Sequence[int],
-  width: float = 1.0,
-  patch_size: int | None = None,
-  layer_scale: bool = False,
+  width: float,
   registers: int = 0,
-  pool: str = vit.CLASS,
-  pixels: str = pixels_lib.IMAGENET,
-) -> vit.VisionTransformer:
-  """Builds a vision transformer.
-
-  Args:
-    name: One of `NAMES`.
-    image_shape: (height, width, channels).
-    width: Factor on the units of each head; published weights have 1.
-    patch_size: Side of a patch in pixels; None: 16.
-    layer_scale: Whether the branches of blocks end in a layer scale, as in DINOv2.
-    registers: Register tokens.
-    pool: What encodes an image: 'class', the class token, or 'mean', of the patches.
-    pixels: One of `pixels.NAMES`.
-
-  Returns:
-    A network [n, *image_shape] -> [n, dim]; dim is 192 (tiny), 384 (small) or 768
-    (base), times width.
-
-  Raises:
-    ValueError: An argument is not allowed.
-  """
-  checks.one_of('encoder', name, NAMES)
-  checks.width(width)
-  computing_checks.at_least(0, registers=registers)
+  **options: Any,
+) -> vit.ViTConfig:
+  """Returns the configuration of one of `NAMES`; see `registry.build_encoder`."""
+  del image_shape
+  checks.at_least(0, registers=registers)
   size = sizes.VITS[_SIZES[name]]
-  config = vit.ViTConfig(
+  own = {'patch_size': 16, 'pool': 'class', 'pixels': 'imagenet', **options}
+  return vit.ViTConfig(
     size.dim(width),
     size.depth,
     size.heads,
-    PATCH_SIZE if patch_size is None else patch_size,
     prefix=1 + registers,
     trained_positions=True,
-    layer_scale=layer_scale,
     epsilon=_EPSILON,
-    pool=pool,
-    pixels=pixels,
+    **own,
   )
-  return vit.from_config(config, image_shape, name)

@@ -19,11 +19,11 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
 import math
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import tensorflow as tf
 
-from tff_ssl.computing import checks as computing_checks
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import network_ops
@@ -33,17 +33,14 @@ from tff_ssl.encoders import transformer
 from tff_ssl.encoders.operations import group_normalization
 
 NAMES = ('vit_micro', 'vit_tiny')
-# What encodes an image: the mean of its patches, or the first token.
-MEAN, CLASS = 'mean', 'class'
-POOLS = (MEAN, CLASS)
+OPTIONS = ('patch_size',)
+Pool = Literal['mean', 'class']
 # Default number of patches along a side of an image.
 _PATCHES = 16
-# The most tokens before the patches, and the least epsilon of a norm.
-_MOST_PREFIX, _LEAST_EPSILON = 1000, 1e-12
 
 
 @dataclasses.dataclass(frozen=True)
-class ViTConfig:
+class ViTConfig(kinds.Kind):
   """Configuration of a vision transformer.
 
   Attributes:
@@ -57,31 +54,25 @@ class ViTConfig:
     layer_scale: whether the branches of blocks end in a layer scale.
     epsilon: epsilon of the norms.
     pool: what encodes an image: 'mean', of its patches, or 'class', the first token.
-    pixels: one of `pixels.NAMES`.
+    pixels: see `pixels.read`.
   """
 
-  dim: int
-  depth: int
-  heads: int
-  patch_size: int
-  prefix: int = 0
+  dim: kinds.Count
+  depth: checks.Layers
+  heads: kinds.Count
+  patch_size: kinds.Count
+  prefix: Annotated[int, kinds.Range(0, 1000)] = 0
   trained_positions: bool = False
   layer_scale: bool = False
-  epsilon: float = group_normalization.NORM_EPSILON
-  pool: str = MEAN
-  pixels: str = pixels_lib.UNIT
+  epsilon: Annotated[float, kinds.Range(1e-12, 1)] = group_normalization.NORM_EPSILON
+  pool: Pool = 'mean'
+  pixels: pixels_lib.Pixels = 'unit'
 
   def __post_init__(self) -> None:
-    """Checks the fields."""
-    checks.layers(depth=self.depth)
-    computing_checks.at_least(1, heads=self.heads, patch_size=self.patch_size)
-    computing_checks.between(0, _MOST_PREFIX, prefix=self.prefix)
-    computing_checks.between(_LEAST_EPSILON, 1, epsilon=self.epsilon)
-    checks.one_of('pool', self.pool, POOLS)
-    checks.one_of('pixels', self.pixels, pixels_lib.NAMES)
-    if self.pool == CLASS and not self.prefix:
-      raise ValueError(f'pool is {CLASS!r} and prefix is 0; prefix must be at least 1.')
-    if self.dim < 4 or self.dim % 4 or self.dim % self.heads:
+    super().__post_init__()
+    if self.pool == 'class' and not self.prefix:
+      raise ValueError("pool is 'class' and prefix is 0; prefix must be at least 1.")
+    if self.dim % 4 or self.dim % self.heads:
       raise ValueError(
         f'dim is {self.dim}; it must be a multiple of 4 and of the {self.heads} heads.'
       )
@@ -152,35 +143,13 @@ def default_patch_size(image_shape: Sequence[int]) -> int:
   return next((size for size in divisors if longest <= _PATCHES * size), common)
 
 
-def build_encoder(
-  name: str = 'vit_tiny',
-  image_shape: Sequence[int] = (32, 32, 3),
-  width: float = 1.0,
-  patch_size: int | None = None,
-) -> VisionTransformer:
-  """Builds a vision transformer.
-
-  Args:
-    name: one of `NAMES`.
-    image_shape: (height, width, channels).
-    width: factor on the units of each head, rounded to a multiple of 4.
-    patch_size: side of a patch in pixels; by default see `default_patch_size`.
-
-  Returns:
-    A network [n, *image_shape] -> [n, dim]; dim is 192 (tiny) or 64 (micro), times
-    width.
-
-  Raises:
-    ValueError: an argument is not allowed.
-  """
-  checks.one_of('encoder', name, NAMES)
-  checks.width(width)
-  shape = checks.image_shape(image_shape)
+def configure(
+  name: str, image_shape: Sequence[int], width: float, **options: Any
+) -> ViTConfig:
+  """Returns the configuration of one of `NAMES`; see `registry.build_encoder`."""
   size = sizes.VITS[name]
-  if patch_size is None:
-    patch_size = default_patch_size(shape)
-  config = ViTConfig(size.dim(width), size.depth, size.heads, patch_size)
-  return from_config(config, shape, name)
+  own = {'patch_size': default_patch_size(checks.image_shape(image_shape)), **options}
+  return ViTConfig(size.dim(width), size.depth, size.heads, **own)
 
 
 def from_config(
@@ -204,7 +173,7 @@ def from_config(
 def _forward(config: ViTConfig, ops: network_ops.Operations, x: Any) -> Any:
   """The whole network."""
   x = _embed(config, ops, x)
-  if config.pool == MEAN:
+  if config.pool == 'mean':
     return ops.global_average_pool(_encode_patches(config, ops, x))
   return ops.global_average_pool(ops.crop_tokens(_encode(config, ops, x), 0, 1))
 

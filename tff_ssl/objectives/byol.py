@@ -22,24 +22,18 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.augment import multiview
-from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
-from tff_ssl.encoders import predictor as predictor_lib
-from tff_ssl.encoders import projector
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import online
 from tff_ssl.objectives import target
-
-# Section 3.3.
-PROJECTOR_WIDTHS = (4096, 256)
-AUGMENTATION = 'byol'
+from tff_ssl.settings import objectives
 
 
 @dataclasses.dataclass(frozen=True)
-class ByolObjective(base.Objective, kinds.Kind):
+class ByolObjective(base.Objective):
   """2 - 2 cos of online predictions and target projections, both ways, from 0 to 8.
 
   If the target equals the online network and there is no
@@ -49,31 +43,18 @@ class ByolObjective(base.Objective, kinds.Kind):
     model: Encoder, projector and views.
     predictor: q, from projections to predictions of the same size; None: the
       projections themselves.
-    momentum: m of target <- m * target + (1 - m) * online after each step. 0: the
-      target is the online network of the step before ("no EMA"); 1: it never changes.
-    stop_gradient: Whether the target is a constant. False (an ablation of FedEMA): the
-      loss is also differentiated through the target.
-    target_trained: What becomes of that gradient. True: the target's weights are
-      parameters, under the same names, which the optimizer moves too. False: they are a
-      state, and the gradient is applied to the online weights alone, as in the authors'
-      code. It then changes only steps in which the target is the online network.
+    settings: m of target <- m * target + (1 - m) * online after each step; and whether
+      the loss is differentiated through the target. The weights of a target that the
+      optimizer trains are parameters, under the same names, and otherwise a state.
     is_tied: Whether the target is the online network, from `tied`.
   """
 
   model: dual_encoder.Siamese
   predictor: network.Network | None
-  momentum: kinds.Fraction = 0.99
-  stop_gradient: bool = True
-  target_trained: bool = True
+  settings: objectives.Byol = objectives.Byol()
   is_tied: tf.Tensor | bool = False
 
   def __post_init__(self) -> None:
-    super().__post_init__()
-    if self.stop_gradient and not self.target_trained:
-      raise ValueError(
-        f'target_trained is {self.target_trained} with stop_gradient, so that no '
-        'gradient reaches the target; it must be True.'
-      )
     online.check(self.model, self.predictor)
 
   @property
@@ -88,7 +69,7 @@ class ByolObjective(base.Objective, kinds.Kind):
 
   @property
   def _target_is_state(self) -> bool:
-    return self.stop_gradient or not self.target_trained
+    return self.settings.stop_gradient or not self.settings.target_trained
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
@@ -139,7 +120,7 @@ class ByolObjective(base.Objective, kinds.Kind):
     followers = self._or_online(state if self._target_is_state else params, params)
     followers = network.select(followers, target.TARGET)
     targets = self.model.project(followers, views, batches=2)
-    if self.stop_gradient:
+    if self.settings.stop_gradient:
       targets = tf.stop_gradient(targets)
     loss = similarity.byol_loss(p1, p2, *tf.split(targets, 2))
     z1, z2 = tf.split(z, 2)
@@ -151,7 +132,7 @@ class ByolObjective(base.Objective, kinds.Kind):
     """Moves the target towards the online network."""
     del carry
     before = state if self._target_is_state else params
-    after = target.follow(before, params, self.momentum)
+    after = target.follow(before, params, self.settings.target_momentum)
     after = self._or_online(after, params)
     if self._target_is_state:
       return params, after
@@ -173,28 +154,16 @@ class ByolObjective(base.Objective, kinds.Kind):
 def build_byol(
   encoder: network.Network,
   augmentation: multiview.Config | None = None,
-  projector_widths: Sequence[int] = PROJECTOR_WIDTHS,
-  predictor_width: int | None = None,
-  momentum: float = 0.99,
+  settings: objectives.Byol = objectives.Byol(),
 ) -> ByolObjective:
-  """Builds BYOL with the paper's heads.
+  """Builds BYOL with its heads.
 
   Args:
     encoder: Images to features.
     augmentation: How the views are made; the paper's when None.
-    projector_widths: Units of the projector's layers.
-    predictor_width: Hidden units of the predictor; as many as the projector's first
-      layer has when None.
-    momentum: See `ByolObjective`.
+    settings: Widths of the heads, for ResNet-50 4096 and 256 in the paper (3.3), and
+      the target. A predictor without a width is as wide as the projector's first layer.
   """
-  return ByolObjective(
-    dual_encoder.build_siamese(
-      encoder, projector_widths, augmentation or multiview.by_name(AUGMENTATION)
-    ),
-    predictor_lib.build_predictor(
-      projector_widths[-1],
-      predictor_width or projector_widths[0],
-      projector.like(encoder),
-    ),
-    momentum,
-  )
+  views = augmentation or multiview.by_name('byol')
+  heads = online.build(encoder, views, settings, settings.projector[0])
+  return ByolObjective(*heads, settings)

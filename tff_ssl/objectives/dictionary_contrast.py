@@ -30,7 +30,6 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.augment import byol as augment
-from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.losses import contrastive
 from tff_ssl.losses import lengths
@@ -39,6 +38,7 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.settings import objectives
 
 # A client's context: the entries of N clients, [N, m, d]; which of them are filled,
 # bool [N, m]; and with alignment the parameters of the base model's encoder.
@@ -49,7 +49,7 @@ _PARTS = ('contrastive', 'alignment')
 
 
 @dataclasses.dataclass(frozen=True)
-class FedCAObjective(contextual.ContextObjective, kinds.Kind):
+class FedCAObjective(contextual.ContextObjective):
   """NT-Xent with further negatives, and the distance from a base model's features.
 
   The context is `ROWS`, `FILLED` and, with alignment, `BASE`. Examples have a
@@ -58,13 +58,11 @@ class FedCAObjective(contextual.ContextObjective, kinds.Kind):
 
   Attributes:
     model: Encoder, projector and views.
-    temperature: Softmax temperature.
-    alignment_weight: beta; 0: there is no base model.
+    settings: The temperature, and beta; 0: there is no base model.
   """
 
   model: dual_encoder.Siamese
-  temperature: kinds.Positive = 0.1
-  alignment_weight: kinds.NotNegative = 0.0
+  settings: objectives.FedCA = objectives.FedCA()
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
@@ -82,19 +80,19 @@ class FedCAObjective(contextual.ContextObjective, kinds.Kind):
     loss = contrastive.nt_xent(
       f,
       g,
-      self.temperature,
+      self.settings.temperature,
       negatives=tf.reshape(rows, [-1, rows.shape[-1]]),
       negatives_mask=tf.reshape(others, [-1]),
     )
     metrics = collapse.spread_metrics(f)
-    if self.alignment_weight:
+    if self.settings.alignment_weight:
       image = augment.to_float(examples[self.model.encoder.field])
       distance = similarity.regression(
         self._features(network.select(params, dual_encoder.ENCODER), image),
         tf.stop_gradient(self._features(context[BASE], image)),
       )
       metrics.update(zip(_PARTS, (loss, distance), strict=True))
-      loss += self.alignment_weight * distance
+      loss += self.settings.alignment_weight * distance
     return loss, metrics
 
   def entries(self, params: base.Params, examples: base.Examples) -> tf.Tensor:

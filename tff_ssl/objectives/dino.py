@@ -27,6 +27,7 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import target
+from tff_ssl.settings import objectives
 
 PROTOTYPES, CENTRE = 'prototypes', 'centre'
 _KERNEL = f'{PROTOTYPES}/dense0/kernel'
@@ -40,11 +41,11 @@ class DinoObjective(base.Objective, kinds.Kind):
     model: Encoder, projector, and how the two global crops are made.
     local_crops: How each local crop is made; (): there are only the global crops.
     num_prototypes: K.
-    temperature: The student's temperature.
+    settings: The student's temperature, and the teacher's momentum in the first round,
+      which follows a cosine to 1 over the run.
     teacher_temperature: The teacher's in the first round, and after the warm-up.
     warmup_rounds: Rounds over which it rises linearly; 1: it jumps after the first
       round.
-    momentum: The teacher's in the first round; follows a cosine to 1 over the run.
     now: The teacher's momentum and temperature, from `at`; (): those of the first
       round.
   """
@@ -52,10 +53,9 @@ class DinoObjective(base.Objective, kinds.Kind):
   model: dual_encoder.Siamese
   local_crops: tuple[multiview.Config, ...] = ()
   num_prototypes: kinds.Count = 1024
-  temperature: kinds.Positive = 0.1
+  settings: objectives.Dino = objectives.Dino()
   teacher_temperature: tuple[kinds.Positive, kinds.Positive] = (0.04, 0.07)
   warmup_rounds: kinds.Natural = 30
-  momentum: kinds.Fraction = 0.996
   now: tuple[tf.Tensor, ...] = ()
 
   @property
@@ -75,7 +75,8 @@ class DinoObjective(base.Objective, kinds.Kind):
     cosine = (1.0 + tf.cos(math.pi * tf.minimum(t / (total or math.inf), 1.0))) / 2.0
     warm = tf.minimum(t / max(self.warmup_rounds - 1, 1), 1.0)
     first, last = self.teacher_temperature
-    now = 1.0 - (1.0 - self.momentum) * cosine, first + (last - first) * warm
+    momentum = 1.0 - (1.0 - self.settings.target_momentum) * cosine
+    now = momentum, first + (last - first) * warm
     return dataclasses.replace(self, now=now)
 
   def init_state(self, params: base.Params) -> base.State:
@@ -100,7 +101,7 @@ class DinoObjective(base.Objective, kinds.Kind):
     _, *teacher = self._outputs(network.select(state, target.TARGET), crops[:2])
     _, warmed = self.now or self.at(0, None).now
     loss = distillation.cross_entropy(
-      teacher, student, state[CENTRE], warmed, self.temperature
+      teacher, student, state[CENTRE], warmed, self.settings.temperature
     )
     carry = base.Carry({CENTRE: distillation.next_centre(state[CENTRE], teacher)})
     return loss, collapse.spread_metrics(tf.split(z, 2)[0]), carry

@@ -16,26 +16,26 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.augment import weak_strong
-from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.losses import pseudo_labels
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import supervised
+from tff_ssl.settings import objectives
 
 # The metric: the share of examples that have a pseudo-label.
 PSEUDO_LABELLED = 'pseudo_labelled'
 
 
 @dataclasses.dataclass(frozen=True)
-class FixMatchObjective(base.Separable, kinds.Kind):
+class FixMatchObjective(base.Separable):
   """Cross-entropy with pseudo-labels.
 
   Attributes:
     encoder: Images to features.
     head: Features to logits [n, classes].
     augmentation: How the weak and the strong view are made.
-    threshold: tau, the least probability of a pseudo-label; 0 accepts all.
+    settings: tau, the least probability of a pseudo-label; 0 accepts all.
   """
 
   encoder: network.Network
@@ -43,7 +43,7 @@ class FixMatchObjective(base.Separable, kinds.Kind):
   augmentation: weak_strong.WeakStrongConfig = dataclasses.field(
     default_factory=weak_strong.WeakStrongConfig
   )
-  threshold: kinds.Fraction = 0.95
+  settings: objectives.Fixmatch = objectives.Fixmatch()
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
@@ -81,8 +81,8 @@ class FixMatchObjective(base.Separable, kinds.Kind):
     """Returns the mean loss, and the share of examples that have a pseudo-label."""
     del examples  # No label is read.
     loss = pseudo_labels.fixmatch(
-      encodings['weak'], encodings['strong'], self.threshold
+      encodings['weak'], encodings['strong'], self.settings.threshold
     )
-    confident = pseudo_labels.confident(encodings['weak'], self.threshold)
+    confident = pseudo_labels.confident(encodings['weak'], self.settings.threshold)
     share = pseudo_labels.masked_mean(confident, confident)
     return loss, collections.OrderedDict([(PSEUDO_LABELLED, share)])

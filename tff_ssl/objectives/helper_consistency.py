@@ -28,6 +28,7 @@ from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import supervised
+from tff_ssl.settings import objectives
 
 SIGMA = 'sigma'
 PSI = 'psi'
@@ -82,7 +83,7 @@ class UnlabelledObjective(contextual.ContextObjective, kinds.Kind):
     encoder: Images to features.
     head: Features to logits [n, classes].
     augmentation: How the strong view is made.
-    threshold: The least probability of a prediction that counts.
+    settings: The least probability of a prediction that counts.
     consistency_weight: lambda_ICC, the weight of the divergence from the helpers.
     agreement_weight: The weight of the cross-entropy with the class that most models
       predict.
@@ -95,7 +96,7 @@ class UnlabelledObjective(contextual.ContextObjective, kinds.Kind):
   augmentation: weak_strong.WeakStrongConfig = dataclasses.field(
     default_factory=weak_strong.WeakStrongConfig
   )
-  threshold: kinds.Fraction = 0.75
+  settings: objectives.Fedmatch = objectives.Fedmatch()
   consistency_weight: kinds.NotNegative = 1e-2
   agreement_weight: kinds.NotNegative = 1e-2
   l1_weight: kinds.NotNegative = 1e-5
@@ -122,7 +123,7 @@ class UnlabelledObjective(contextual.ContextObjective, kinds.Kind):
     plain, strong_logits = tf.split(both, 2)
     constant = tf.stop_gradient(plain)
     others = self._helpers(context, examples, image, constant)
-    confident = pseudo_labels.confident(constant, self.threshold)
+    confident = pseudo_labels.confident(constant, self.settings.threshold)
     agreement = tf.nn.sparse_softmax_cross_entropy_with_logits(
       pseudo_labels.agreed_labels(constant, others), strong_logits
     )

@@ -13,12 +13,12 @@ normalised (`losses.reconstruction`).
 import collections
 from collections.abc import Mapping
 import dataclasses
+from typing import Any
 
 import tensorflow as tf
 
 from tff_ssl.augment import byol as augment
 from tff_ssl.augment import masking
-from tff_ssl.computing import kinds
 from tff_ssl.encoders import decoder as decoder_lib
 from tff_ssl.encoders import network
 from tff_ssl.encoders import vit
@@ -26,14 +26,13 @@ from tff_ssl.losses import reconstruction
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.settings import objectives
 
 DECODER = 'decoder'
-# Appendix A.1.
-AUGMENTATION = 'mae'
 
 
 @dataclasses.dataclass(frozen=True)
-class MaeObjective(base.Separable, kinds.Kind):
+class MaeObjective(base.Separable):
   """The mean squared error of the pixels of masked patches.
 
   All examples have equally many masked patches, so that the mean over examples is the
@@ -44,7 +43,7 @@ class MaeObjective(base.Separable, kinds.Kind):
       remains after pretraining, and then takes complete images.
     decoder: As made by `encoders.decoder.build_decoder`.
     augmentation: How the one view is made.
-    mask_ratio: Share of the patches that are masked, in [0, 1); 0: the loss is 0.
+    settings: The share of the patches that are masked; 0: the loss is 0.
     normalised_pixels: Whether the target is each patch's pixels normalised to mean 0
       and variance 1 (the paper's best, Table 1 (d)); False: the original pixels, in
       [0, 1].
@@ -53,16 +52,15 @@ class MaeObjective(base.Separable, kinds.Kind):
   encoder: vit.VisionTransformer
   decoder: network.Network
   augmentation: augment.AugmentConfig
-  mask_ratio: kinds.BelowOne = 0.75
+  settings: objectives.Mae = objectives.Mae()
   normalised_pixels: bool = True
 
   def __post_init__(self) -> None:
-    super().__post_init__()
-    patches = self.encoder.num_patches
-    if not self.num_visible or (self.mask_ratio and self.num_visible == patches):
+    patches, ratio = self.encoder.num_patches, self.settings.mask_ratio
+    if not self.num_visible or (ratio and self.num_visible == patches):
       raise ValueError(
-        f'mask_ratio is {self.mask_ratio}; of {patches} patches it must leave some '
-        'visible and mask some.'
+        f'mask_ratio is {ratio}; of {patches} patches it must leave some visible and '
+        'mask some.'
       )
     if self.normalised_pixels and self.decoder.output_dim == 1:
       raise ValueError(
@@ -79,7 +77,7 @@ class MaeObjective(base.Separable, kinds.Kind):
   @property
   def num_visible(self) -> int:
     """Patches of an image that the encoder sees."""
-    return round(self.encoder.num_patches * (1.0 - self.mask_ratio))
+    return round(self.encoder.num_patches * (1.0 - self.settings.mask_ratio))
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
@@ -143,23 +141,19 @@ class MaeObjective(base.Separable, kinds.Kind):
 def build_mae(
   encoder: network.Network,
   augmentation: augment.AugmentConfig | None = None,
-  mask_ratio: float = 0.75,
+  settings: objectives.Mae = objectives.Mae(),
   normalised_pixels: bool = True,
-  decoder_dim: int | None = None,
-  decoder_depth: int | None = None,
-  decoder_heads: int | None = None,
+  **decoder: Any,
 ) -> MaeObjective:
   """Builds MAE with a decoder that fits the encoder.
 
   Args:
-    encoder: As made by `vit.build_encoder`.
+    encoder: A vision transformer.
     augmentation: How the view is made; crops and flips when None.
-    mask_ratio: See `MaeObjective`, also for the next argument.
+    settings: See `MaeObjective`, also for the next argument.
     normalised_pixels: Whether patches are normalised.
-    decoder_dim: See `decoder.build_decoder`, also for the next two arguments. By
-      default the decoder has the encoder's units and heads, and a third of its layers.
-    decoder_depth: Blocks.
-    decoder_heads: Heads of each block.
+    **decoder: Arguments of `decoder.build_decoder`. By default the decoder has the
+      encoder's units and heads, and a third of its layers.
 
   Raises:
     ValueError: If the encoder is not a vision transformer, or an argument is not
@@ -172,8 +166,8 @@ def build_mae(
     )
   return MaeObjective(
     encoder,
-    decoder_lib.build_decoder(encoder, decoder_dim, decoder_depth, decoder_heads),
-    augmentation or augment.by_name(AUGMENTATION),
-    mask_ratio,
+    decoder_lib.build_decoder(encoder, **decoder),
+    augmentation or augment.by_name('mae'),
+    settings,
     normalised_pixels,
   )

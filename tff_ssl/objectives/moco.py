@@ -16,13 +16,12 @@ shuffled either, because a client has no other device to shuffle with.
 """
 
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 import dataclasses
 
 import tensorflow as tf
 
 from tff_ssl.augment import multiview
-from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.losses import key_queue
@@ -31,29 +30,25 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import target
+from tff_ssl.settings import objectives
 
 QUEUE = 'queue'
 COUNT = 'count'
-DIMENSION = 128
 
 
 @dataclasses.dataclass(frozen=True)
-class MocoObjective(base.Objective, kinds.Kind):
+class MocoObjective(base.Objective):
   """InfoNCE of the first view's queries against the second view's keys.
 
   Attributes:
     model: Encoder, projector and views.
-    temperature: tau; 0.07 in v1, 0.2 in v2.
-    momentum: m of key <- m * key + (1 - m) * query after each step. 0: the key network
-      is the query network; 1: it never changes.
-    queue_size: K, the most keys that a client keeps.
+    settings: tau; K, the most keys that a client keeps; and m of
+      key <- m * key + (1 - m) * query after each step.
     batch_negatives: Whether the batch's other keys are negatives too, with the queue's.
   """
 
   model: dual_encoder.Siamese
-  temperature: kinds.Positive = 0.07
-  momentum: kinds.Fraction = 0.999
-  queue_size: kinds.Count = 1024
+  settings: objectives.Moco = objectives.MocoV2()
   batch_negatives: bool = True
 
   @property
@@ -70,7 +65,8 @@ class MocoObjective(base.Objective, kinds.Kind):
     """Returns a copy of the query networks, and an empty queue."""
     state = target.copy(params, tuple(self.model.networks))
     dtype = next(iter(params.values())).dtype
-    state[QUEUE] = tf.zeros([self.queue_size, self.model.projector.output_dim], dtype)
+    shape = [self.settings.queue_size, self.model.projector.output_dim]
+    state[QUEUE] = tf.zeros(shape, dtype)
     state[COUNT] = tf.constant(0)
     return state
 
@@ -91,7 +87,7 @@ class MocoObjective(base.Objective, kinds.Kind):
       keys,
       tf.stop_gradient(state[QUEUE]),
       state[COUNT],
-      self.temperature,
+      self.settings.temperature,
       self.batch_negatives,
     )
     carry = collections.OrderedDict(keys=keys)
@@ -101,7 +97,7 @@ class MocoObjective(base.Objective, kinds.Kind):
     self, params: base.Params, state: base.State, carry: base.Carry
   ) -> tuple[base.Params, base.State]:
     """Moves the key networks towards the query networks, and enqueues the keys."""
-    moved = target.follow(state, params, self.momentum)
+    moved = target.follow(state, params, self.settings.target_momentum)
     moved[QUEUE], moved[COUNT] = key_queue.enqueue(
       state[QUEUE], state[COUNT], carry['keys']
     )
@@ -111,34 +107,21 @@ class MocoObjective(base.Objective, kinds.Kind):
 def build_moco(
   encoder: network.Network,
   augmentation: multiview.Config | None = None,
-  projector_widths: Sequence[int] | None = None,
-  version: int = 2,
-  momentum: float = 0.999,
-  queue_size: int = 1024,
+  settings: objectives.Moco = objectives.MocoV2(),
 ) -> MocoObjective:
-  """Builds MoCo with the paper's head, which has no norm, temperature and views.
+  """Builds MoCo with its head, which has no norm.
 
   Args:
     encoder: Images to features.
-    augmentation: How the views are made; the version's when None.
-    projector_widths: Units of the head's layers; when None 128, in version 2 behind a
-      layer with as many units as the encoder has features.
-    version: 1: a linear head, temperature 0.07, crops and colours. 2: a head of two
-      layers, temperature 0.2, blur.
-    momentum: See `MocoObjective`, also for `queue_size`.
-    queue_size: K.
+    augmentation: How the views are made; those of the version when None: v1 crops and
+      changes colours, v2 also blurs.
+    settings: Of a version: v1 has a linear head, v2 one of two layers.
   """
-  widths = (DIMENSION,) if version == 1 else (encoder.output_dim, DIMENSION)
   head = projector.build_projector(
     encoder.output_dim,
-    projector_widths or widths,
+    settings.projector,
     normalization='none',
     weight_standardization=False,
   )
-  views = augmentation or multiview.by_name(f'moco_v{version}')
-  return MocoObjective(
-    dual_encoder.Siamese(encoder, head, views),
-    0.07 if version == 1 else 0.2,
-    momentum,
-    queue_size,
-  )
+  views = augmentation or multiview.by_name(settings.kind)
+  return MocoObjective(dual_encoder.Siamese(encoder, head, views), settings)

@@ -4,11 +4,36 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
+from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
+from tff_ssl.encoders import predictor as predictor_lib
+from tff_ssl.encoders import projector
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.settings import objectives
 
 PREDICTOR = 'predictor'
+
+
+def build(
+  encoder: network.Network,
+  views: multiview.Config,
+  settings: objectives.Predicting,
+  hidden: int,
+) -> tuple[dual_encoder.Siamese, network.Network | None]:
+  """Builds the model, and the predictor if there is one.
+
+  Args:
+    encoder: Images to features.
+    views: How the views are made.
+    settings: Widths of the heads.
+    hidden: Hidden units of the predictor, if the settings have none.
+  """
+  model = dual_encoder.build_siamese(encoder, settings.projector, views)
+  if not settings.predictor:
+    return model, None
+  dim, width = settings.projector[-1], settings.predictor_width or hidden
+  return model, predictor_lib.build_predictor(dim, width, projector.like(encoder))
 
 
 def check(model: dual_encoder.Siamese, predictor: network.Network | None) -> None:

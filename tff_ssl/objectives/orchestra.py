@@ -26,7 +26,6 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.augment import rotation
-from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.losses import lengths
@@ -35,6 +34,7 @@ from tff_ssl.objectives import collapse
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import target
+from tff_ssl.settings import objectives
 
 # The name of the context: the global centroids [G, d], of unit length.
 CENTROIDS = 'centroids'
@@ -43,21 +43,18 @@ CLUSTERING_LOSS, ROTATION_LOSS = 'clustering_loss', 'rotation_loss'
 
 
 @dataclasses.dataclass(frozen=True)
-class OrchestraObjective(contextual.ContextObjective, kinds.Kind):
+class OrchestraObjective(contextual.ContextObjective):
   """Clustering and rotation, with the global centroids as its context.
 
   Attributes:
     model: Encoder, projector and views, of square images.
-    temperature: T.
-    momentum: Of the target network.
+    settings: T, and the momentum of the target network.
   """
 
   model: dual_encoder.Siamese
-  temperature: kinds.Positive = 0.1
-  momentum: kinds.Fraction = 0.996
+  settings: objectives.Orchestra = objectives.Orchestra()
 
   def __post_init__(self) -> None:
-    super().__post_init__()
     shape = self.model.encoder.input_shape
     if len(shape) != 3 or shape[0] != shape[1]:
       raise ValueError(
@@ -111,7 +108,7 @@ class OrchestraObjective(contextual.ContextObjective, kinds.Kind):
   ) -> tuple[base.Params, base.State]:
     """Moves the target towards the online network."""
     del carry
-    return params, target.follow(state, params, self.momentum)
+    return params, target.follow(state, params, self.settings.target_momentum)
 
   def entries(
     self, state: base.State, examples: base.Examples, seed: tf.Tensor
@@ -132,7 +129,7 @@ class OrchestraObjective(contextual.ContextObjective, kinds.Kind):
   def _scores(self, z: tf.Tensor) -> tf.Tensor:
     unit = lengths.unit(z, axis=1)
     centroids = tf.cast(self.bound[CENTROIDS], z.dtype)
-    return tf.matmul(unit, centroids, transpose_b=True) / self.temperature
+    return tf.matmul(unit, centroids, transpose_b=True) / self.settings.temperature
 
 
 def _cross_entropy(p: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:

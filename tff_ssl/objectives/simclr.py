@@ -4,23 +4,23 @@ import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.computing import kinds
 from tff_ssl.losses import contrastive
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.settings import objectives
 
 
 @dataclasses.dataclass(frozen=True)
-class SimclrObjective(dual_encoder.PairObjective, kinds.Kind):
+class SimclrObjective(dual_encoder.PairObjective):
   """NT-Xent: each view is contrasted with the batch's other 2n - 2 views.
 
   Attributes:
     model: The dual encoding model.
-    temperature: Softmax temperature; 0.1 in the DCCO paper (B).
+    settings: The temperature; 0.1 in the DCCO paper (B).
   """
 
   model: dual_encoder.DualEncoder
-  temperature: kinds.Positive = 0.1
+  settings: objectives.Simclr = objectives.Simclr()
 
   def loss_of_pairs(self, f: tf.Tensor, g: tf.Tensor) -> tf.Tensor:
     """Returns the within-batch loss of encodings [n, d]."""
-    return contrastive.nt_xent(f, g, self.temperature)
+    return contrastive.nt_xent(f, g, self.settings.temperature)

@@ -17,18 +17,15 @@ import tensorflow as tf
 
 from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
-from tff_ssl.encoders import predictor as predictor_lib
-from tff_ssl.encoders import projector
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import online
+from tff_ssl.settings import objectives
 
-# Section 3, and Appendix A for the augmentation.
-PROJECTOR_WIDTHS = (2048, 2048, 2048)
-BOTTLENECK = 4
-AUGMENTATION = 'moco_v2'
+# Section 3.
+_BOTTLENECK = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,13 +36,13 @@ class SimSiamObjective(base.Separable):
     model: Encoder, projector and views.
     predictor: h, from projections to predictions of the same size; None: the
       projections themselves (the paper's Table 2 (a), and ablations of FedEMA).
-    stop_gradient: Whether the predicted projection is a constant; False is the paper's
+    settings: Whether the predicted projection is a constant; if not, it is the paper's
       Figure 2, which collapses.
   """
 
   model: dual_encoder.Siamese
   predictor: network.Network | None
-  stop_gradient: bool = True
+  settings: objectives.Simsiam = objectives.Simsiam()
 
   def __post_init__(self) -> None:
     online.check(self.model, self.predictor)
@@ -79,7 +76,7 @@ class SimSiamObjective(base.Separable):
     p = online.predict(params, self.predictor, z, batches=2)
     # The gradient is stopped here, not in the loss: packs differentiate the loss with
     # respect to each encoding.
-    targets = tf.stop_gradient(z) if self.stop_gradient else z
+    targets = tf.stop_gradient(z) if self.settings.stop_gradient else z
     (p1, p2), (z1, z2) = tf.split(p, 2), tf.split(targets, 2)
     return collections.OrderedDict(p1=p1, p2=p2, z1=z1, z2=z2)
 
@@ -106,24 +103,16 @@ class SimSiamObjective(base.Separable):
 def build_simsiam(
   encoder: network.Network,
   augmentation: multiview.Config | None = None,
-  projector_widths: Sequence[int] = PROJECTOR_WIDTHS,
-  predictor_width: int | None = None,
+  settings: objectives.Simsiam = objectives.Simsiam(),
 ) -> SimSiamObjective:
-  """Builds SimSiam with the paper's heads.
+  """Builds SimSiam with its heads.
 
   Args:
     encoder: Images to features.
     augmentation: How the views are made; the paper's when None.
-    projector_widths: Units of the projector's layers.
-    predictor_width: Hidden units of the predictor; a quarter of the projection's when
-      None.
+    settings: Widths of the heads, for ResNet-50 three times 2048 in the paper, and the
+      target. A predictor without a width is a quarter as wide as the projection.
   """
-  dim = projector_widths[-1]
-  return SimSiamObjective(
-    dual_encoder.build_siamese(
-      encoder, projector_widths, augmentation or multiview.by_name(AUGMENTATION)
-    ),
-    predictor_lib.build_predictor(
-      dim, predictor_width or max(1, dim // BOTTLENECK), projector.like(encoder)
-    ),
-  )
+  views = augmentation or multiview.by_name('moco_v2')
+  hidden = max(1, settings.projector[-1] // _BOTTLENECK)
+  return SimSiamObjective(*online.build(encoder, views, settings, hidden), settings)

@@ -33,6 +33,7 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import moco
+from tff_ssl.settings import objectives
 
 PROTOTYPES = 'prototypes'
 _KERNEL = f'{PROTOTYPES}/dense0/kernel'
@@ -48,24 +49,23 @@ class SwavObjective(base.Objective, kinds.Kind):
     model: Encoder, projector and views; the paper's projector has 2048 and 128 units
       (Appendix A.2), and its views are SimCLR's.
     num_prototypes: K; the paper finds little difference above ten per class.
-    temperature: tau of the predictions.
+    settings: tau of the predictions, and the size of the queue: earlier images whose
+      encodings take part in a batch's assignments (the paper's 3840 for batches of 256)
+      but are not predicted.
     epsilon: The weight of the assignments' entropy.
     iterations: Number of iterations of Sinkhorn-Knopp.
-    queue_size: Earlier images whose encodings take part in a batch's assignments (the
-      paper's 3840 for batches of 256) but are not predicted. 0: no queue.
   """
 
   model: dual_encoder.Siamese
   num_prototypes: kinds.Count = NUM_PROTOTYPES
-  temperature: kinds.Positive = 0.1
+  settings: objectives.Swav = objectives.Swav()
   epsilon: kinds.Positive = 0.05
   iterations: kinds.Natural = 3
-  queue_size: kinds.Natural = 0
 
   @property
   def local_prefixes(self) -> tuple[str, ...]:
     """The queue, if there is one, stays on the client."""
-    return (moco.QUEUE, moco.COUNT) if self.queue_size else ()
+    return (moco.QUEUE, moco.COUNT) if self.settings.queue_size else ()
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
@@ -84,10 +84,10 @@ class SwavObjective(base.Objective, kinds.Kind):
   def init_state(self, params: base.Params) -> base.State:
     """Returns an empty queue, if there is one: rows of both views' encodings."""
     state: base.State = collections.OrderedDict()
-    if self.queue_size:
+    if self.settings.queue_size:
       both = 2 * self.model.projector.output_dim
       dtype = next(iter(params.values())).dtype
-      state[moco.QUEUE] = tf.zeros([self.queue_size, both], dtype)
+      state[moco.QUEUE] = tf.zeros([self.settings.queue_size, both], dtype)
       state[moco.COUNT] = tf.constant(0)
     return state
 
@@ -108,14 +108,19 @@ class SwavObjective(base.Objective, kinds.Kind):
     first, second = tf.split(tf.matmul(unit, prototypes), 2)
     carry: base.Carry = collections.OrderedDict()
     earlier: tuple[tf.Tensor, tf.Tensor] | None = None
-    if self.queue_size:
+    if self.settings.queue_size:
       rows = state[moco.QUEUE][: state[moco.COUNT]]
       # Scored by the prototypes as they are now.
       first_rows, second_rows = tf.split(rows, 2, axis=1)
       earlier = tf.matmul(first_rows, prototypes), tf.matmul(second_rows, prototypes)
       carry['encodings'] = tf.stop_gradient(tf.concat(tf.split(unit, 2), axis=1))
     loss = sinkhorn.swapped_prediction(
-      first, second, self.temperature, self.epsilon, self.iterations, earlier
+      first,
+      second,
+      self.settings.temperature,
+      self.epsilon,
+      self.iterations,
+      earlier,
     )
     return loss, collapse.spread_metrics(tf.split(z, 2)[0]), carry
 
@@ -123,7 +128,7 @@ class SwavObjective(base.Objective, kinds.Kind):
     self, params: base.Params, state: base.State, carry: base.Carry
   ) -> tuple[base.Params, base.State]:
     """Brings every prototype back to length 1, and enqueues the encodings."""
-    if not self.queue_size:
+    if not self.settings.queue_size:
       return _normalised(params), state
     queue, count = key_queue.enqueue(
       state[moco.QUEUE], state[moco.COUNT], carry['encodings']

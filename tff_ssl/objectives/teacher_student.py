@@ -36,6 +36,7 @@ from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import online
 from tff_ssl.objectives import supervised
+from tff_ssl.settings import objectives
 
 PROJECTION_HEAD = 'projection_head'
 # The context of a client.
@@ -113,30 +114,28 @@ class FedSupObjective(contextual.ContextObjective):
   Attributes:
     model: Encoder, projector and views, of both student and teacher.
     predictor: From projections to predictions of the same size.
-    consistency: Whether there is a consistency loss; without it there is neither
-      projector nor predictor.
-    stages: N, the first residual stages whose feature maps are compared; None: all,
-      of which a transformer or a network for rows has none; 0: none.
+    settings: Whether there is a consistency loss, without which there is neither
+      projector nor predictor; and N, the first residual stages whose feature maps are
+      compared: a transformer or a network for rows has none.
   """
 
   model: dual_encoder.Siamese
   predictor: network.Network
-  consistency: bool = True
-  stages: int | None = None
+  settings: objectives.Fedsup = objectives.Fedsup()
 
   def __post_init__(self) -> None:
     online.check(self.model, self.predictor)
-    known = len(self.model.encoder.tap_shapes)
-    if self.stages is not None and not 0 <= self.stages <= known:
+    stages, known = self.settings.stages, len(self.model.encoder.tap_shapes)
+    if stages is not None and stages > known:
       raise ValueError(
-        f'stages is {self.stages}; it must be from 0 to {known}, the stages of '
+        f'stages is {stages}; it must be at most {known}, the stages of '
         f'{self.model.encoder.name}.'
       )
 
   @property
   def teacher_prefixes(self) -> tuple[str, ...]:
     """The networks of the teacher that the client needs."""
-    if not self.consistency:
+    if not self.settings.consistency:
       return (dual_encoder.ENCODER,)
     return dual_encoder.ENCODER, dual_encoder.PROJECTOR
 
@@ -144,7 +143,7 @@ class FedSupObjective(contextual.ContextObjective):
   def networks(self) -> Mapping[str, network.Network]:
     """The networks that the losses train."""
     networks = {dual_encoder.ENCODER: self.model.encoder}
-    if self.consistency:
+    if self.settings.consistency:
       networks[dual_encoder.PROJECTOR] = self.model.projector
       networks[online.PREDICTOR] = self.predictor
     return networks
@@ -156,7 +155,7 @@ class FedSupObjective(contextual.ContextObjective):
     context, dtype = self.bound, next(iter(params.values())).dtype
     loss = tf.zeros([], dtype)
     metrics: base.Metrics = collections.OrderedDict()
-    if self.consistency:
+    if self.settings.consistency:
       views = tf.concat(self.model.views(examples, seed), axis=0)
       # Batch norm takes each view by itself.
       z = self.model.project(params, views, batches=2)
@@ -167,7 +166,7 @@ class FedSupObjective(contextual.ContextObjective):
       loss += consistency
       metrics['consistency'] = consistency
       metrics.update(collapse.spread_metrics(tf.split(z, 2)[0]))
-    if self.stages != 0:
+    if self.settings.stages != 0:
       image = examples[self.model.encoder.field]
       image = tf.cast(augment.to_float(image), dtype)
       distance = map_distances.mean_squared_differences(
@@ -183,4 +182,4 @@ class FedSupObjective(contextual.ContextObjective):
     taps: dict[str, tf.Tensor] = {}
     encoder = self.model.encoder
     encoder.apply(network.select(params, dual_encoder.ENCODER), image, taps)
-    return [taps[name] for name in list(encoder.tap_shapes)[: self.stages]]
+    return [taps[name] for name in list(encoder.tap_shapes)[: self.settings.stages]]

@@ -18,6 +18,7 @@ from tff_ssl.algorithms.divergence_aware import online_networks
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import simsiam
 from tff_ssl.settings import learning
+from tff_ssl.settings import objectives
 from tff_ssl.settings import personal
 
 _SERVER = learning.SgdServer()
@@ -136,7 +137,8 @@ def test_when_lambda_is_set_matters_to_those_who_were_away():
 
 @functools.cache
 def _byol(stop_gradient=True):
-  return byol.ByolObjective(harness.model(), harness.predictor(), 0.5, stop_gradient)
+  settings = objectives.Byol(target_momentum=0.5, stop_gradient=stop_gradient)
+  return byol.ByolObjective(harness.model(), harness.predictor(), settings)
 
 
 def _weights(process):

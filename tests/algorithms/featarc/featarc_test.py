@@ -32,6 +32,7 @@ from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.settings import learning
+from tff_ssl.settings import objectives
 from tff_ssl.settings import personal
 
 _TEMPERATURE, _WEIGHT, _RATE, _EPOCHS = 0.5, 0.7, 0.4, 2
@@ -55,7 +56,7 @@ def _objective():
   encoder = projector.build_linear(3, 3, 'encoder').reading('features')
   head = projector.build_linear(3, 2, 'projector')
   model = dual_encoder.Siamese(encoder, head, _NOISE)
-  return simclr.SimclrObjective(model, _TEMPERATURE)
+  return simclr.SimclrObjective(model, objectives.Simclr(temperature=_TEMPERATURE))
 
 
 def _examples(positions):

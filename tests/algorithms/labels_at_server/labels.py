@@ -19,6 +19,7 @@ from tff_ssl.objectives import helper_consistency
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import teacher_student
 from tff_ssl.settings import learning
+from tff_ssl.settings import objectives
 
 SIZES = (1, 2, 3, 4, 2)
 CLIENTS = harness.split(SIZES)
@@ -37,7 +38,9 @@ def labelled() -> supervised.SupervisedObjective:
 
 def student(**options) -> teacher_student.FedSupObjective:
   return teacher_student.FedSupObjective(
-    harness.model('mild'), predictor.build_predictor(harness.DIMENSION, 8), **options
+    harness.model('mild'),
+    predictor.build_predictor(harness.DIMENSION, 8),
+    objectives.Fedsup(**options),
   )
 
 
@@ -53,13 +56,20 @@ def teacher(consistency: bool = True) -> teacher_student.TeacherObjective:
 
 def pseudo_labels() -> fixmatch.FixMatchObjective:
   own = labelled()
-  return fixmatch.FixMatchObjective(own.encoder, own.head, VIEWS, threshold=0.0)
+  return fixmatch.FixMatchObjective(
+    own.encoder, own.head, VIEWS, objectives.Fixmatch(0.0)
+  )
 
 
 def unlabelled() -> helper_consistency.UnlabelledObjective:
   own = labelled()
   return helper_consistency.UnlabelledObjective(
-    own.encoder, own.head, VIEWS, threshold=0.0, l2_weight=0.1, agreement_weight=1.0
+    own.encoder,
+    own.head,
+    VIEWS,
+    objectives.Fedmatch(0.0),
+    l2_weight=0.1,
+    agreement_weight=1.0,
   )
 
 

@@ -36,6 +36,7 @@ from tff_ssl.objectives import supervised
 from tff_ssl.objectives import teacher_student
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
+from tff_ssl.settings import objectives
 
 _PIXELS = 'encoder/pixels/population'
 _DIMENSION = 4
@@ -64,7 +65,9 @@ def _model():
 
 def _pseudo_labels():
   own = _labelled()
-  return fixmatch.FixMatchObjective(own.encoder, own.head, labels.VIEWS, threshold=0.0)
+  return fixmatch.FixMatchObjective(
+    own.encoder, own.head, labels.VIEWS, objectives.Fixmatch(0.0)
+  )
 
 
 def _student():
@@ -109,7 +112,7 @@ def _fedmatch():
   return processes.build(
     fedmatch_lib.fedmatch(
       helper_consistency.UnlabelledObjective(
-        own.encoder, own.head, labels.VIEWS, threshold=0.0, l2_weight=0.1
+        own.encoder, own.head, labels.VIEWS, objectives.Fedmatch(0.0), l2_weight=0.1
       ),
       helper_consistency.LabelledObjective(own),
       harness.ELEMENT,
@@ -264,7 +267,7 @@ def test_fixmatch_normalises_each_view_by_itself():
 
 
 def test_fedca_fills_its_dictionary_with_a_batch_s_projections(tff_context):
-  objective = dictionary_contrast.FedCAObjective(_model(), temperature=0.5)
+  objective = dictionary_contrast.FedCAObjective(_model())
   params = objective.init(tf.constant([3, 4]))
   examples = harness.tensors(harness.take(harness.arrays(), range(5)))
   rows = objective.entries(params, examples)

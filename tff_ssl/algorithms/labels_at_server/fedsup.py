@@ -99,7 +99,7 @@ def fedsup(
   """
   training = training or fedavg.Training()
   at_server = at_server or learning.ServerLabels()
-  if student.consistency and teacher.projector is None:
+  if student.settings.consistency and teacher.projector is None:
     raise ValueError('The teacher has no projector; the consistency loss needs one.')
   labelled = server_training.Labelled(teacher, server_spec, at_server)
   tau, seed = grouping.server_weight, training.seed

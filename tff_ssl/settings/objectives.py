@@ -6,6 +6,7 @@ The papers' heads are for ResNet-50; these are a quarter as wide, for small enco
 import dataclasses
 from typing import ClassVar
 
+from tff_ssl.computing import field_rules
 from tff_ssl.computing import kinds
 
 _WIDE = (256, 256, 256)
@@ -53,22 +54,7 @@ class Simclr(Projected):
 
 
 @dataclasses.dataclass(frozen=True)
-class Uniformity(Projected):
-  """Alignment and uniformity (Wang and Isola, ICML 2020)."""
-
-  kind: ClassVar[str] = 'uniformity'
-  projector: tuple[kinds.Count, ...] = _CONTRASTIVE
-
-
-@dataclasses.dataclass(frozen=True)
-class Ssd(Objective):
-  """Alignment and uniformity of projections as wide as the features (SSD)."""
-
-  kind: ClassVar[str] = 'ssd'
-
-
-@dataclasses.dataclass(frozen=True)
-class _Moco(Projected):
+class Moco(Projected):
   """MoCo: contrast with a queue of keys.
 
   Attributes:
@@ -83,7 +69,7 @@ class _Moco(Projected):
 
 
 @dataclasses.dataclass(frozen=True)
-class MocoV1(_Moco):
+class MocoV1(Moco):
   """MoCo (He et al., CVPR 2020)."""
 
   kind: ClassVar[str] = 'moco_v1'
@@ -91,7 +77,7 @@ class MocoV1(_Moco):
 
 
 @dataclasses.dataclass(frozen=True)
-class MocoV2(_Moco):
+class MocoV2(Moco):
   """MoCo v2 (Chen et al., 2020)."""
 
   kind: ClassVar[str] = 'moco_v2'
@@ -100,7 +86,7 @@ class MocoV2(_Moco):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Predicting(Projected):
+class Predicting(Projected):
   """An objective with a predictor.
 
   Attributes:
@@ -116,14 +102,14 @@ class _Predicting(Projected):
 
 
 @dataclasses.dataclass(frozen=True)
-class Simsiam(_Predicting):
+class Simsiam(Predicting):
   """SimSiam (Chen and He, CVPR 2021)."""
 
   kind: ClassVar[str] = 'simsiam'
 
 
 @dataclasses.dataclass(frozen=True)
-class Byol(_Predicting):
+class Byol(Predicting):
   """BYOL (Grill et al., NeurIPS 2020).
 
   Attributes:
@@ -135,6 +121,13 @@ class Byol(_Predicting):
   """
 
   kind: ClassVar[str] = 'byol'
+  rules = (
+    field_rules.Rule(
+      'target_trained',
+      lambda own: own.stop_gradient,
+      'it must be true with stop_gradient=true, where no gradient reaches the target.',
+    ),
+  )
   target_momentum: kinds.Fraction = 0.99
   target_trained: bool = True
 
@@ -153,20 +146,6 @@ class Swav(Projected):
   projector: tuple[kinds.Count, ...] = (256, 128)
   temperature: kinds.Positive = 0.1
   queue_size: kinds.Natural = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class Dino(Projected):
-  """DINO (Caron et al., ICCV 2021).
-
-  Attributes:
-    temperature: Temperature of the student.
-    target_momentum: Momentum of the teacher in the first round.
-  """
-
-  kind: ClassVar[str] = 'dino'
-  temperature: kinds.Positive = 0.1
-  target_momentum: kinds.Fraction = 0.996
 
 
 @dataclasses.dataclass(frozen=True)
@@ -221,6 +200,35 @@ class Lejepa(Projected):
   kind: ClassVar[str] = 'lejepa'
   projector: tuple[kinds.Count, ...] = (256, 256, 64)
   gaussian_weight: kinds.Positive = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Dino(Projected):
+  """DINO (Caron et al., ICCV 2021).
+
+  Attributes:
+    temperature: Temperature of the student.
+    target_momentum: Momentum of the teacher in the first round.
+  """
+
+  kind: ClassVar[str] = 'dino'
+  temperature: kinds.Positive = 0.1
+  target_momentum: kinds.Fraction = 0.996
+
+
+@dataclasses.dataclass(frozen=True)
+class Uniformity(Projected):
+  """Alignment and uniformity (Wang and Isola, ICML 2020)."""
+
+  kind: ClassVar[str] = 'uniformity'
+  projector: tuple[kinds.Count, ...] = _CONTRASTIVE
+
+
+@dataclasses.dataclass(frozen=True)
+class Ssd(Objective):
+  """Alignment and uniformity of projections as wide as the features (SSD)."""
+
+  kind: ClassVar[str] = 'ssd'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -293,18 +301,6 @@ class Fixmatch(Objective):
 
 
 @dataclasses.dataclass(frozen=True)
-class Fedmatch(Objective):
-  """FedMatch's consistency between a client and its helpers (Jeong et al., ICLR 2021).
-
-  Attributes:
-    threshold: Least probability of a pseudo-label.
-  """
-
-  kind: ClassVar[str] = 'fedmatch'
-  threshold: kinds.Fraction = 0.75
-
-
-@dataclasses.dataclass(frozen=True)
 class Fedsup(Projected):
   """FedSup's student: consistency with a teacher, and its feature maps.
 
@@ -325,26 +321,20 @@ class Fedsup(Projected):
   feature_weight: kinds.Positive = 1e-4
 
 
-_ALL: tuple[type[Objective], ...] = (
-  Simclr,
-  MocoV1,
-  MocoV2,
-  Simsiam,
-  Byol,
-  Swav,
-  Cco,
-  Vicreg,
-  Spectral,
-  Lejepa,
-  Dino,
-  Uniformity,
-  Ssd,
-  Mae,
-  Supervised,
-  FedCA,
-  Orchestra,
-  Fixmatch,
-  Fedsup,
-  Fedmatch,
-)
-OBJECTIVES: dict[str, type[Objective]] = {each.kind: each for each in _ALL}
+@dataclasses.dataclass(frozen=True)
+class Fedmatch(Objective):
+  """FedMatch's consistency between a client and its helpers (Jeong et al., ICLR 2021).
+
+  Attributes:
+    threshold: Least probability of a pseudo-label.
+  """
+
+  kind: ClassVar[str] = 'fedmatch'
+  threshold: kinds.Fraction = 0.75
+
+
+OBJECTIVES: dict[str, type[Objective]] = {
+  each.kind: each
+  for each in [*globals().values()]
+  if isinstance(each, type) and issubclass(each, Objective) and each.kind
+}
