@@ -13,6 +13,7 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import two_towers
 
 # Images for which a network is built whose size does not matter.
 ANY_IMAGE = (64, 64, 3)
@@ -62,7 +63,7 @@ def two_towers(
   left: network.Network,
   task: task_types.Task,
   output_bias: bool = True,
-) -> dual_encoder.TwoTower:
+) -> two_towers.TwoTower:
   """Builds the dual encoder for a task's two modalities.
 
   Args:
@@ -83,7 +84,7 @@ def two_towers(
       normalization=projector.like(left),
       field=field,
     ).with_precision(config.encoder.precision)
-  return dual_encoder.build_two_towers(
+  return two_towers.build_two_towers(
     left, right, config.objective.projector, output_bias
   )
 

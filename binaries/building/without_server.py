@@ -13,7 +13,7 @@ from tff_ssl.algorithms.featarc import cluster_models
 from tff_ssl.algorithms.featarc import featarc
 from tff_ssl.algorithms.without_server import decentralized
 from tff_ssl.algorithms.without_server import topology
-from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
 from tff_ssl.runs import personal_models
@@ -62,7 +62,7 @@ def node_model(
   numbers = {client_id: k for k, client_id in enumerate(data.client_ids)}
 
   def of_client(weights: base.Params, client_id: str) -> base.Params:
-    offsets = network.select(weights, decentralized.OFFSETS)
+    offsets = parameter_names.select(weights, decentralized.OFFSETS)
     node = numbers[client_id]
     return collections.OrderedDict(
       (name, weights[name] + each[node]) for name, each in offsets.items()

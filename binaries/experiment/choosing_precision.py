@@ -22,6 +22,7 @@ from tasks import task_types
 from tff_ssl.computing import processor
 from tff_ssl.computing import sessions
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import precision
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.objectives import base
@@ -160,7 +161,7 @@ def _step(
       tape.watch(params)
       if isinstance(objective, contextual.ContextObjective):
         x = feature_sets.scale(batch[encoder.field])
-        loss = tf.reduce_sum(encoder.apply(network.select(params, encode), x))
+        loss = tf.reduce_sum(encoder.apply(parameter_names.select(params, encode), x))
       else:
         loss = current.loss_with_state(params, state, batch, tf.constant([0, 0]))[0]
     return tape.gradient(

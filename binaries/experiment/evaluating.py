@@ -15,6 +15,7 @@ from binaries.experiment import precision_marks
 from binaries.experiment import results
 from tasks import task_types
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import fine_tuning
@@ -165,7 +166,7 @@ class Evaluator:
     """
     prefix = dual_encoder.encoder_prefix(self._encoder)
     seen: list[intervals.Tested] = []
-    numbers = self.evaluate(network.select(params, prefix), seen)
+    numbers = self.evaluate(parameter_names.select(params, prefix), seen)
     if self._classify is not None and self.skipped is None:
       numbers.update(
         suite.evaluate_classifier(
@@ -245,8 +246,8 @@ class Evaluator:
       known = None
     by_score: dict[str, list[float]] = collections.OrderedDict()
     for model, params in models.items():
-      own = network.select(params, prefix)
-      if known is not None and _same(own, network.select(known[0], prefix)):
+      own = parameter_names.select(params, prefix)
+      if known is not None and _same(own, parameter_names.select(known[0], prefix)):
         found = known[1]
       else:
         found = self.evaluate(own)

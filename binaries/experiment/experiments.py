@@ -26,6 +26,7 @@ from binaries.experiment import two_towers
 from tasks import task_types
 from tff_ssl.aggregators import aggregations
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.evaluation import label_fractions
 from tff_ssl.execution import partial_rounds
 from tff_ssl.federated import phase_graph
@@ -86,7 +87,7 @@ class Experiment:
 
   def of_encoder(self, weights: network.Params) -> network.Params:
     """Returns the parameters of the encoder that is evaluated and saved."""
-    return network.select(weights, dual_encoder.encoder_prefix(self.encoder))
+    return parameter_names.select(weights, dual_encoder.encoder_prefix(self.encoder))
 
 
 def prepare(config: run_config.RunConfig) -> Experiment:

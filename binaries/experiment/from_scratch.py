@@ -10,6 +10,7 @@ import tensorflow as tf
 from binaries.config import run_config
 from binaries.experiment import results
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import label_draws
 from tff_ssl.federated import server
@@ -34,7 +35,7 @@ def initial_params(
   networks = {dual_encoder.ENCODER: encoder}
   seed = server.seed_of_weights(config.random_seed)
   weights = base.init_networks(seed, tf.float32, networks)
-  return network.select(weights, dual_encoder.ENCODER)
+  return parameter_names.select(weights, dual_encoder.ENCODER)
 
 
 def evaluate(

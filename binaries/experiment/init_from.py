@@ -22,6 +22,7 @@ from tff_ssl.encoders import keras_applications
 from tff_ssl.encoders import keras_import
 from tff_ssl.encoders import lora
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import registry
 from tff_ssl.encoders import vit
 from tff_ssl.export import encoder_file
@@ -196,7 +197,7 @@ def build(
     if encoder.adapters is not None:
       # It begins as its base, whose place the adapters take.
       prefix = dual_encoder.encoder_prefix(encoder)
-      own = network.of_networks(weights.trainable, [prefix])
+      own = parameter_names.of_networks(weights.trainable, [prefix])
       found = {**found, **{name: np.asarray(value) for name, value in own.items()}}
       frozen_base.write(folder, encoder.adapters.base)
     trainable = take(source, weights.trainable, found, encoder)
@@ -266,7 +267,7 @@ def adapted(
         'frozen weights of this run.'
       )
     _, found, _ = _read(config, encoder, False)
-    frozen = network.select(found, dual_encoder.encoder_prefix(encoder))
+    frozen = parameter_names.select(found, dual_encoder.encoder_prefix(encoder))
   share, rank = config.encoder.frozen, config.encoder.lora
   if share is not None:
     return frozen_layers.freeze(encoder, frozen, share)
@@ -309,14 +310,14 @@ def _read(
     found = keras_import.params(encoder.plain, encoder_file.read(source))
   if found is not None:
     prefix = dual_encoder.encoder_prefix(encoder)
-    named = network.with_prefix(found, prefix)
+    named = parameter_names.with_prefix(found, prefix)
     return source, named, named
   folder = pathlib.Path(source) / _CHECKPOINTS
   places = [algorithms.TRAINABLE, *([algorithms.STATISTICS] if statistics else [])]
   round, (params, *kept) = checkpoints.read_newest_parts(folder, places)
   prefix = dual_encoder.encoder_prefix(encoder)
-  merged = frozen_base.merged(source, network.select(params, prefix))
-  params.update(network.with_prefix(merged, prefix))
+  merged = frozen_base.merged(source, parameter_names.select(params, prefix))
+  params.update(parameter_names.with_prefix(merged, prefix))
   return f'{source} after round {round}', params, kept[0] if kept else {}
 
 
@@ -361,9 +362,11 @@ def take(
     for name, value in own.items()
   )
   if target.TARGET in fresh:
-    copied = network.select(result, target.TARGET)
+    copied = parameter_names.select(result, target.TARGET)
     result.update(
-      network.with_prefix({name: result[name] for name in copied}, target.TARGET)
+      parameter_names.with_prefix(
+        {name: result[name] for name in copied}, target.TARGET
+      )
     )
   return result
 

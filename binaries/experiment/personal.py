@@ -66,7 +66,7 @@ def check_exported(
         f'export_clients of --evaluation has {client_id!r}; the clients are '
         f'{next(iter(partition))} to {list(partition)[-1]}.'
       )
-    run_folder.check_client(client_id)
+    personal_models.check_client(client_id)
 
 
 class Personal:

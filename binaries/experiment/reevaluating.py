@@ -23,8 +23,10 @@ from binaries.experiment import transfer
 from binaries.experiment import two_towers
 from tasks import task_types
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import precision
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import two_towers as two_towers_lib
 from tff_ssl.runs import checkpoints
 from tff_ssl.runs import frozen_base
 
@@ -54,7 +56,7 @@ def run(
 
       task = server_experiment.split(config, task).server
   encoder = encoders.build(config, task)
-  model: dual_encoder.TwoTower | None = None
+  model: two_towers_lib.TwoTower | None = None
   if encoder.field == dual_encoder.LEFT:
     model = objectives.build(config, encoder, task).model
   round, params = _read(folder, encoder, model)
@@ -70,7 +72,7 @@ def run(
   print(f'{folder}: the encoder after round {round} of {config.rounds}')
   if evaluation.of_masks(config):
     by_masks = masked.Evaluator(config, added.masks, task, encoder)
-    own = network.select(params, dual_encoder.encoder_prefix(encoder))
+    own = parameter_names.select(params, dual_encoder.encoder_prefix(encoder))
     by_masks.report(folder, round, config.title, own, prefix)
   if set(config.evaluation.methods) == set(evaluation.of_masks(config)):
     return
@@ -92,7 +94,7 @@ def run(
         partition = data.partition(config, task)
         measured = quality.build(config, task, encoder, partition, evaluator.untrained)
         prefix_of = dual_encoder.encoder_prefix(encoder)
-        own = network.select(params, prefix_of)
+        own = parameter_names.select(params, prefix_of)
         report.add_signals(measured, numbers, own, round)
     report.report(evaluator, folder, round, config.title, numbers, prefix)
   encoder_card.write_text(folder)
@@ -123,7 +125,7 @@ def _why_same(config: run_config.RunConfig, task: task_types.Task) -> str:
 
 
 def _read(
-  folder: pathlib.Path, encoder: network.Network, model: dual_encoder.TwoTower | None
+  folder: pathlib.Path, encoder: network.Network, model: two_towers_lib.TwoTower | None
 ) -> tuple[int, network.Params]:
   """Returns the newest round and its parameters, with prefixes.
 
@@ -147,5 +149,5 @@ def _read(
   params: network.Params = collections.OrderedDict()
   for (place, name), read in zip(places, parts, strict=True):
     own = frozen_base.merged(folder, read) if place == algorithms.TRAINABLE else read
-    params.update(network.with_prefix(own, name))
+    params.update(parameter_names.with_prefix(own, name))
   return round, params

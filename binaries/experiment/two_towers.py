@@ -25,6 +25,7 @@ from tff_ssl.evaluation import retrieval
 from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import two_towers
 
 _LEFT, _RIGHT = dual_encoder.LEFT, dual_encoder.RIGHT
 
@@ -36,7 +37,7 @@ class Evaluator(evaluating.Evaluator):
     self,
     config: run_config.RunConfig,
     task: task_types.Task,
-    model: dual_encoder.TwoTower,
+    model: two_towers.TwoTower,
     *args: Any,
     **kwargs: Any,
   ):
@@ -186,17 +187,17 @@ def build_evaluator(
     config: The run.
     task: Provides the labelled training and test examples.
     encoder: The encoder to evaluate; with two modalities, the left one.
-    model: The objective's model; if a `dual_encoder.TwoTower`, all of it is evaluated.
+    model: The objective's model; if a `two_towers.TwoTower`, all of it is evaluated.
     *args: Those of `evaluating.Evaluator` after the encoder.
     **kwargs: Likewise.
   """
-  if isinstance(model, dual_encoder.TwoTower):
+  if isinstance(model, two_towers.TwoTower):
     return Evaluator(config, task, model, *args, **kwargs)
   return evaluating.Evaluator(config, task, encoder, *args, **kwargs)
 
 
 def _project(
-  model: dual_encoder.TwoTower, field: str, params: network.Params, x: Any
+  model: two_towers.TwoTower, field: str, params: network.Params, x: Any
 ) -> Any:
   return model.project(params, x, field)
 

@@ -9,12 +9,12 @@ import numpy as np
 import tensorflow as tf
 
 from docs.bench import experiments
+from docs.bench import replay
 from tff_ssl.algorithms import centralized
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_states
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
-from tff_ssl.federated import replay
 from tff_ssl.runs import flat_metrics
 from tff_ssl.runs import stateful_rounds
 

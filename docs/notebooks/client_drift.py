@@ -35,13 +35,13 @@ import numpy as np
 import pandas as pd
 import tensorflow_federated as tff
 
+from docs.bench import replay
 from tasks import registry as tasks
 from tff_ssl.algorithms import fedavg
 from tff_ssl.augment import byol
-from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry as encoders
-from tff_ssl.federated import replay
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import supervised
@@ -101,7 +101,7 @@ def models(objective, seed):
   for _ in range(ROUNDS):
     state, clients, _ = rounds.next(state, cohort)
     weights = state.global_model_weights.trainable
-    yield [network.select(w, dual_encoder.ENCODER) for w in (weights, *clients)]
+    yield [parameter_names.select(w, dual_encoder.ENCODER) for w in (weights, *clients)]
 
 
 def features(params):

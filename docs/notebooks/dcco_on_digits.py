@@ -47,7 +47,7 @@ import tensorflow_federated as tff
 from tasks import registry as tasks
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import multiview
-from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry as encoders
 from tff_ssl.evaluation import feature_sets
@@ -126,7 +126,7 @@ with contexts.in_process():
 # %%
 def accuracy(weights, share):
   """Returns the test accuracy of a linear classifier with a share of the labels."""
-  params = network.select(weights, dual_encoder.ENCODER)
+  params = parameter_names.select(weights, dual_encoder.ENCODER)
   train, test = (
     feature_sets.encode(lambda x: encoder.apply(params, x), split.image)
     for split in (task.train, task.test)

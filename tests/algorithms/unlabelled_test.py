@@ -14,9 +14,9 @@ from tests.algorithms.labels_at_server import labels
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
 from tff_ssl.federated import optimizers
-from tff_ssl.objectives import base
 from tff_ssl.objectives import linear_classifier
 from tff_ssl.objectives import maml
+from tff_ssl.objectives import selection
 
 
 def _step(weights, client):
@@ -91,7 +91,7 @@ def test_a_cohort_without_labels_measures_and_changes_nothing(tff_context, form)
 class _OfAll(linear_classifier.LinearObjective):
   """The same loss of the same examples, without a word of which enter it."""
 
-  enters = None
+  example_mask = None
 
 
 @pytest.mark.parametrize('form', ['packed', 'stateful packed'])
@@ -155,7 +155,7 @@ def test_centralized_training_takes_labelled_examples(kind):
 def test_objectives_of_labels_leave_out_the_others(objective):
   examples = harness.tensors(harness.arrays(4))
   examples['label'] = tf.constant([1, -1, 0, -1])
-  found = base.in_loss(objective, examples)
+  found = selection.select_examples(objective, examples)
   np.testing.assert_array_equal(found['example_id'], [100, 102])
 
 
@@ -166,4 +166,4 @@ def test_objectives_of_labels_leave_out_the_others(objective):
 )
 def test_consistency_losses_are_means_over_all(objective):
   examples = harness.tensors(harness.arrays(4))
-  assert base.in_loss(objective, examples) is examples
+  assert selection.select_examples(objective, examples) is examples

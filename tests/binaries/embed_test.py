@@ -13,7 +13,7 @@ from tasks import pictures
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.binaries import take_away
-from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import registry
 
 _SIZE = 8
@@ -48,7 +48,7 @@ def photos(tmp_path):
 
 def _features(params, images):
   encoder = registry.build_encoder('conv2', (_SIZE, _SIZE, 1), 0.125)
-  own = network.select(params, 'encoder')
+  own = parameter_names.select(params, 'encoder')
   return encoder.infer(own, images[..., np.newaxis] / np.float32(255)).numpy()
 
 

@@ -11,7 +11,7 @@ from binaries.experiment import export_run
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import take_away
-from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import registry as encoder_registry
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import fine_tuning
@@ -88,7 +88,7 @@ def test_a_fine_tuned_encoder_and_its_head_are_exported_as_they_were_trained(
   encoder = encoder_registry.build_encoder('conv2', task.image_shape, 0.125)
   config = fine_tuning.FinetuneConfig(learning_rate=0.01, num_steps=40)
   tuned = fine_tuning.FineTuning(encoder.apply, task.num_classes, config)(
-    network.select(params, 'encoder'),
+    parameter_names.select(params, 'encoder'),
     task.train.image,
     task.train.label,
     task.test.image,

@@ -18,7 +18,7 @@ from tasks import registry
 from tests import tiny
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import vit
 from tff_ssl.export import encoder_file
 from tff_ssl.federated import server
@@ -43,7 +43,7 @@ def _state(params):
 
 def _with_head(params, value):
   head = {_HEAD: np.full([2], value, np.float32)}
-  return collections.OrderedDict(network.with_prefix(params, 'encoder'), **head)
+  return collections.OrderedDict(parameter_names.with_prefix(params, 'encoder'), **head)
 
 
 def _source(folder):
@@ -74,7 +74,7 @@ def _begun(source, folder):
 def test_a_run_begins_as_what_it_starts_from(tmp_path):
   params = _source(tmp_path / 'source')
   adapted, weights = _begun(tmp_path / 'source', tmp_path / 'run')
-  own = network.select(weights, 'encoder')
+  own = parameter_names.select(weights, 'encoder')
   assert list(own) == list(adapted.specs)
   x = np.random.default_rng(0).normal(size=(3, *tiny.IMAGE_SHAPE)).astype(np.float32)
   np.testing.assert_array_equal(adapted.apply(own, x), _plain().apply(params, x))
@@ -113,7 +113,7 @@ def test_another_run_starts_from_merged_weights(tmp_path):
   (tmp_path / 'next').mkdir()
   start = init_from.build(config, tmp_path / 'next', _plain(), base.Objective())
   found = start(_state(fresh)).global_model_weights.trainable
-  merged = adapted.merged(network.select(moved, 'encoder'))
+  merged = adapted.merged(parameter_names.select(moved, 'encoder'))
   for name, value in merged.items():
     np.testing.assert_array_equal(found[f'encoder/{name}'], value)
 
@@ -218,7 +218,7 @@ def test_a_run_with_adapters_from_its_start_to_its_files(tmp_path):
   assert card['parameters'] == plain.num_parameters
   assert card['trained_parameters'] == adapted.num_parameters
   x = np.random.default_rng(0).random((4, 8, 8, 1)).astype(np.float32)
-  features = adapted.infer(network.select(newest[0][1], 'encoder'), x)
+  features = adapted.infer(parameter_names.select(newest[0][1], 'encoder'), x)
   saved = encoder_file.read(whole / 'encoder.keras')
   np.testing.assert_allclose(saved(x), features, rtol=1e-4, atol=1e-5)
   # Of the newest checkpoint come the same numbers again.

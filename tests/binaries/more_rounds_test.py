@@ -26,7 +26,7 @@ from tests.binaries import in_process
 from tests.binaries import launch
 from tests.encoders import torch_networks
 from tests.worlds import made_runs
-from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import registry
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
@@ -212,7 +212,9 @@ def test_published_weights_are_started_from_with_their_statistics(
   (tmp_path / 'run').mkdir()
   started = init_from.build(config, tmp_path / 'run', encoder, objective)(state)
   weights = started.global_model_weights
-  own = network.select({**weights.trainable, **weights.non_trainable}, 'encoder')
+  own = parameter_names.select(
+    {**weights.trainable, **weights.non_trainable}, 'encoder'
+  )
   x = np.random.default_rng(0).uniform(size=(2, 32, 32, 3))
   np.testing.assert_allclose(
     encoder.infer(own, tf.constant(x, tf.float32)), published.features(x), atol=1e-4
@@ -256,7 +258,7 @@ def test_the_target_of_a_run_is_that_of_the_weights_it_starts_from(
   (tmp_path / 'run').mkdir()
   state = init_from.build(config, tmp_path / 'run', encoder, objective)(state)
   found = {**state.global_model_weights.trainable, **state.objective}
-  targets = network.select(found, 'target')
+  targets = parameter_names.select(found, 'target')
   assert {name.partition('/')[0] for name in targets} >= {'encoder', 'projector'}
   for name, value in targets.items():
     np.testing.assert_array_equal(value, weights.trainable[name])

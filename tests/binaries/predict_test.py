@@ -8,7 +8,7 @@ from binaries import predict
 from tasks import digits
 from tests.binaries import in_process
 from tests.binaries import take_away
-from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import registry
 from tff_ssl.evaluation import linear_probe
 
@@ -46,7 +46,7 @@ def test_classes_are_those_of_a_classifier_on_all_training_labels(
   shown = capsys.readouterr().out
   assert 'images that cannot be read: damaged.png' in shown
   encoder = registry.build_encoder('conv2', (8, 8, 1), 0.125)
-  own = network.select(params, 'encoder')
+  own = parameter_names.select(params, 'encoder')
   task = digits.load()
   known, asked = (
     encoder.infer(own, each / np.float32(255)).numpy()

@@ -11,6 +11,7 @@ from binaries.config import run_config
 from binaries.experiment import results
 from tests.binaries import launch
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.runs import run_folder
 from tff_ssl.settings import roles
 
@@ -29,7 +30,7 @@ def make(folder: pathlib.Path, *flags: str) -> network.Params:
   )
   stored = run_config.to_json(config), task.fingerprint()
   with run_folder.RunFolder(folder, *stored, config.names(roles.is_free)) as run:
-    own = network.select(params, 'encoder')
+    own = parameter_names.select(params, 'encoder')
     results.save_encoder(run, config, task, encoder, own, ROUNDS)
     weights = {'trainable': params, 'non_trainable': {}}
     run.checkpoints.save(ROUNDS, {'global_model_weights': weights})

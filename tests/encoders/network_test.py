@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tests.oracles import layers
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry
 
@@ -89,11 +90,11 @@ def test_init_draws_the_stated_variance():
 
 def test_prefixes_nest_and_select():
   params = collections.OrderedDict(a=1, b=2)
-  nested = network.with_prefix(params, 'encoder')
+  nested = parameter_names.with_prefix(params, 'encoder')
   assert list(nested.items()) == [('encoder/a', 1), ('encoder/b', 2)]
   both = collections.OrderedDict(**nested, **{'encoder2/a': 3})
-  assert network.select(both, 'encoder') == params
-  assert network.select(both, 'projector') == collections.OrderedDict()
+  assert parameter_names.select(both, 'encoder') == params
+  assert parameter_names.select(both, 'projector') == collections.OrderedDict()
 
 
 @pytest.mark.parametrize('name', ['resnet8', 'vit_micro'])

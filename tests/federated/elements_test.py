@@ -70,7 +70,7 @@ def test_a_loss_of_labels_needs_the_field():
   examples = harness.tensors(harness.arrays(2))
   del examples['label']
   with pytest.raises(ValueError, match='image, example_id; they must have a `label`'):
-    labels.labelled().enters(examples)
+    labels.labelled().example_mask(examples)
 
 
 # Resizing may leave [0, 1] by a little.

@@ -11,10 +11,10 @@ from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import aligned as aligned_lib
 from tff_ssl.objectives import byol
-from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import supervised
+from tff_ssl.objectives import two_towers
 
 _WEIGHT = 0.7
 _SEED = tf.constant([3, 5])
@@ -111,7 +111,7 @@ def test_objectives_without_predictions_are_refused():
   labelled = supervised.SupervisedObjective(
     networks.encoder(), head, augment.by_name('none')
   )
-  towers = dual_encoder.TwoTower(
+  towers = two_towers.TwoTower(
     projector.build_linear(3, 2, 'left'), projector.build_linear(4, 2, 'right')
   )
   for objective in (labelled, simclr.SimclrObjective(towers)):

@@ -11,6 +11,7 @@ from tests.objectives import networks
 from tff_ssl import objectives
 from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import projector
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
@@ -53,8 +54,8 @@ _OBJECTIVES = {
 
 def _project(model, params, view):
   """Encodings of one view by itself."""
-  features = model.encoder.apply(network.select(params, 'encoder'), view)
-  return model.projector.apply(network.select(params, 'projector'), features)
+  features = model.encoder.apply(parameter_names.select(params, 'encoder'), view)
+  return model.projector.apply(parameter_names.select(params, 'projector'), features)
 
 
 def _apart(objective, seed=_SEED):
@@ -79,7 +80,7 @@ def test_byol_s_target_normalizes_each_view_by_its_own_batch():
   other = objective.init(tf.constant([3, 4]), tf.float64)
   views = objective.model.views(batch, _SEED)
   targets = [_project(objective.model, other, view) for view in views]
-  own = network.select(params, 'predictor')
+  own = parameter_names.select(params, 'predictor')
   p1, p2 = (objective.predictor.apply(own, each) for each in z)
   expected = similarity.byol_loss(p1, p2, *targets)
   state = objective.init_state(other)

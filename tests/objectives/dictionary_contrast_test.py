@@ -11,6 +11,7 @@ from tests.losses import references
 from tests.objectives import networks
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dictionary_contrast
@@ -80,7 +81,7 @@ def _contrastive(objective, params, batch, negatives) -> float:
 def _alignment(params, context, batch) -> float:
   """Mean squared distance of unit features on the images as they are."""
   image = np.mean(batch['image'] / 255.0, axis=(1, 2))
-  base = network.with_prefix(context[dictionary_contrast.BASE], 'encoder')
+  base = parameter_names.with_prefix(context[dictionary_contrast.BASE], 'encoder')
   own, other = (
     references.unit(networks.numpy_linear(p, 'encoder', image)) for p in (params, base)
   )

@@ -13,6 +13,7 @@ from tff_ssl.encoders import projector
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
+from tff_ssl.objectives import two_towers
 
 _SEED = tf.constant([1, 2])
 _SIDES = ('left', 'right')
@@ -96,10 +97,10 @@ def test_crops_of_several_sizes_go_through_one_encoder():
     np.testing.assert_array_equal(view, crop)
 
 
-def _towers_with_projectors() -> dual_encoder.TwoTower:
+def _towers_with_projectors() -> two_towers.TwoTower:
   left = projector.build_linear(3, 4, 'tower').reading('left')
   right = projector.build_linear(4, 5, 'tower').reading('right')
-  return dual_encoder.build_two_towers(left, right, (2,))
+  return two_towers.build_two_towers(left, right, (2,))
 
 
 def test_towers_with_projectors_encode_through_both():
@@ -121,7 +122,7 @@ def test_towers_with_projectors_encode_through_both():
 
 def test_towers_take_bytes_as_images_in_the_unit_range():
   encoder = networks.encoder()
-  model = dual_encoder.TwoTower(encoder.reading('left'), encoder.reading('right'))
+  model = two_towers.TwoTower(encoder.reading('left'), encoder.reading('right'))
   image = networks.examples(2)['image']
   f, _ = model.encode({}, {'left': image, 'right': image}, _SEED)
   np.testing.assert_allclose(f, image.mean(axis=(1, 2)) / 255, rtol=1e-6)
@@ -139,13 +140,13 @@ def test_which_encoder_is_exported():
 def test_towers_that_read_other_fields_are_refused():
   left, right = _towers_with_projectors().left, _towers_with_projectors().right
   with pytest.raises(ValueError, match="left encoder reads the field 'right'; it must"):
-    dual_encoder.build_two_towers(right, left, (2,))
+    two_towers.build_two_towers(right, left, (2,))
 
 
 def test_two_equal_towers_of_two_views_are_the_siamese_model():
   model, examples = networks.siamese('byol'), networks.tensors(networks.examples(6))
   params = model.init(_SEED)
-  both = dual_encoder.TwoTower(
+  both = two_towers.TwoTower(
     model.encoder, model.encoder, model.projector, model.projector
   )
   kernel, bias = (params[f'projector/dense0/{name}'] for name in ('kernel', 'bias'))

@@ -7,8 +7,8 @@ import tensorflow as tf
 from tests.objectives import networks
 from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import projector
-from tff_ssl.objectives import base
 from tff_ssl.objectives import fixmatch
+from tff_ssl.objectives import separable
 from tff_ssl.objectives import supervised
 from tff_ssl.settings import objectives
 
@@ -72,7 +72,7 @@ def test_no_example_gives_zero():
 
 def test_its_networks_are_those_of_supervised_training():
   objective = _objective()
-  assert isinstance(objective, base.Separable)
+  assert isinstance(objective, separable.Separable)
   assert objective.logits is not None
   labelled = supervised.SupervisedObjective(objective.encoder, objective.head, None)
   start, expected = objective.init(_SEED), labelled.init(_SEED)

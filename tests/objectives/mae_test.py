@@ -12,11 +12,11 @@ from tests.objectives import networks
 from tff_ssl.augment import byol as augment
 from tff_ssl.augment import masking
 from tff_ssl.encoders import decoder
-from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import registry
 from tff_ssl.encoders import vit
-from tff_ssl.objectives import base
 from tff_ssl.objectives import mae
+from tff_ssl.objectives import separable
 from tff_ssl.settings import objectives
 
 _SEED = tf.constant([1, 2])
@@ -50,10 +50,10 @@ def _reference(objective, params, examples):
     examples['image'], examples['example_id'], _SEED, objective.augmentation, (0,)
   )
   images = images.numpy().astype(np.float64)
-  encoder = network.select(params, 'encoder')
+  encoder = parameter_names.select(params, 'encoder')
   tokens = numpy_transformer.embed(encoder, images, 2)
   order = masking.random_order(_SEED, examples['example_id'], 8).numpy()
-  dec = network.select(params, 'decoder')
+  dec = parameter_names.select(params, 'decoder')
   losses, features = [], []
   for i, image in enumerate(images):
     visible, masked = np.split(order[i], [objective.num_visible])
@@ -122,7 +122,7 @@ def test_every_example_has_the_same_number_of_masked_patches(
 
 def test_examples_are_encoded_by_themselves_and_anew_in_each_round():
   objective, examples = _objective(), _examples(5)
-  assert isinstance(objective, base.Separable)
+  assert isinstance(objective, separable.Separable)
   params = objective.init(_SEED, tf.float64)
   encodings = objective.encode(params, examples, _SEED)
   assert [tuple(value.shape) for value in encodings.values()] == [(5,), (5, 8)]
@@ -180,7 +180,7 @@ def test_encoder_and_decoder_are_shared():
   prefixes = {name.split('/')[0] for name in objective.init(_SEED)}
   assert prefixes == set(objective.shared_prefixes) == {'encoder', 'decoder'}
   assert objective.local_prefixes == ()
-  encoder = network.select(objective.init(_SEED), 'encoder')
+  encoder = parameter_names.select(objective.init(_SEED), 'encoder')
   assert objective.encoder.apply(encoder, tf.zeros([2, *_SHAPE])).shape == (2, 8)
 
 

@@ -9,6 +9,7 @@ from tff_ssl.augment import byol
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import two_towers
 
 SHAPE = (2, 2, 3)
 
@@ -25,8 +26,8 @@ def siamese(augmentation: str = 'none') -> dual_encoder.Siamese:
   )
 
 
-def towers() -> dual_encoder.TwoTower:
-  return dual_encoder.TwoTower(
+def towers() -> two_towers.TwoTower:
+  return two_towers.TwoTower(
     projector.build_linear(3, 2, 'left'), projector.build_linear(4, 2, 'right')
   )
 

@@ -15,12 +15,12 @@ from tff_ssl.losses import cco
 from tff_ssl.losses import vicreg
 from tff_ssl.objectives import byol as byol_objective
 from tff_ssl.objectives import collapse
-from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import moco
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
+from tff_ssl.objectives import two_towers
 from tff_ssl.settings import objectives
 
 _SEED = tf.constant([1, 2])
@@ -252,7 +252,7 @@ def test_accuracy_is_counted_in_graphs_of_tensorflow_1_too():
 
 
 def test_constructors_name_what_is_wrong():
-  uneven = dual_encoder.TwoTower(
+  uneven = two_towers.TwoTower(
     projector.build_linear(3, 2), projector.build_linear(4, 5)
   )
   with pytest.raises(ValueError, match='2 and 5 dimensions'):

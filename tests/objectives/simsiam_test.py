@@ -9,8 +9,8 @@ from tests.losses import references
 from tests.objectives import networks
 from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
-from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import separable
 from tff_ssl.objectives import simsiam
 from tff_ssl.settings import objectives
 
@@ -96,7 +96,7 @@ def test_no_example_gives_loss_zero_and_no_gradient():
 
 def test_examples_are_encoded_by_themselves():
   objective, batch = _objective(), networks.examples(5)
-  assert isinstance(objective, base.Separable)
+  assert isinstance(objective, separable.Separable)
   params = objective.init(_SEED, tf.float64)
   encodings = objective.encode(params, networks.tensors(batch), _SEED)
   assert list(encodings) == ['p1', 'p2', 'z1', 'z2']

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tests import tiny
 from tests.algorithms import harness
 from tests.algorithms.ssfl import ssfl
-from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.federated import client_states
 from tff_ssl.federated import phases
 from tff_ssl.runs import personal_models
@@ -32,7 +32,7 @@ def test_kept_models_are_each_client_s_own():
   images = tiny.arrays()['image']
   found = {k: encoders.encode(weights, k)(images) for k in ('alice', 'bob')}
   for client_id, params in (('alice', weights), ('bob', own)):
-    selected = network.select(params, 'encoder')
+    selected = parameter_names.select(params, 'encoder')
     expected = harness.encoder().infer(selected, tf.constant(images / 255, tf.float32))
     np.testing.assert_allclose(found[client_id], expected, rtol=1e-4, atol=1e-6)
   assert np.abs(found['alice'] - found['bob']).max() > 1e-4

@@ -18,6 +18,7 @@ from tff_ssl.federated import clients
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import batch_norm_statistics
+from tff_ssl.objectives import selection
 
 
 class CentralizedState(NamedTuple):
@@ -165,7 +166,7 @@ class Centralized(UnionProcess):
 
   @tf.function(reduce_retracing=True, autograph=False)
   def _round(self, state, dataset):
-    examples = base.in_loss(self._objective, clients.all_examples(dataset))
+    examples = selection.select_examples(self._objective, clients.all_examples(dataset))
     params = state.global_model_weights.trainable
     current = base.at_round(self._objective, state.round, self._total_rounds)
     with tf.GradientTape() as tape:

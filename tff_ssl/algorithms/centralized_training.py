@@ -19,6 +19,7 @@ from tff_ssl.federated import clients
 from tff_ssl.federated import local_training
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
+from tff_ssl.objectives import selection
 
 
 class CentralizedTrainingState(NamedTuple):
@@ -69,7 +70,7 @@ class CentralizedTraining(centralized.UnionProcess):
 
   @tf.function(reduce_retracing=True, autograph=False)
   def _round(self, state, dataset):
-    examples = base.in_loss(self._objective, clients.all_examples(dataset))
+    examples = selection.select_examples(self._objective, clients.all_examples(dataset))
     trained = local_training.train(
       base.at_round(self._objective, state.round, self._total_rounds),
       self._training.clients,

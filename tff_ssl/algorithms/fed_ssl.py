@@ -36,7 +36,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import stateful_averaging
-from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
@@ -69,7 +69,7 @@ def client_function(
     kept = collections.OrderedDict(state.kept)
     if reset:
       fresh = objective.init_state(shared['params'])
-      kept.update(network.of_networks(fresh, reset))
+      kept.update(parameter_names.of_networks(fresh, reset))
     minimised = fedavg.in_round(objective, shared, training)
     trained = local_training.train(
       target.in_round(minimised, first_target, state.last_round < 0),
@@ -123,12 +123,12 @@ def _check_kept(objective: base.Objective, reset: Sequence[str]) -> None:
   with tf.Graph().as_default():
     params = objective.init(tf.constant([0, 0], tf.int32))
     state = objective.init_state(params)
-  if network.of_networks(params, (target.TARGET,)):
+  if parameter_names.of_networks(params, (target.TARGET,)):
     raise ValueError(
       f'{type(objective).__name__} trains its target, which would be averaged instead '
       'of staying on its client; stop_gradient must be True, or target_trained False.'
     )
-  known = {network.prefix_of(name) for name in state}
+  known = {parameter_names.prefix_of(name) for name in state}
   for name in reset:
     if name not in known:
       raise ValueError(

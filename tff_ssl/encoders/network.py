@@ -16,7 +16,7 @@ does so only where it is asked to: what is evaluated is what is exported. `momen
 """
 
 import collections
-from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 import dataclasses
 import functools
 import math
@@ -365,36 +365,3 @@ class Network:
 def _maps(precision: str) -> tf.DType | None:
   """Returns the type of maps in a precision; None: the parameters'."""
   return tf.bfloat16 if precision == BFLOAT16 else None
-
-
-def with_prefix(params: Mapping[str, Any], prefix: str) -> Params:
-  """Returns the parameters under the names 'prefix/name'."""
-  return collections.OrderedDict(
-    (f'{prefix}/{name}', value) for name, value in params.items()
-  )
-
-
-def prefix_of(name: str) -> str:
-  """Returns the prefix of a parameter's name, which says whose parameter it is."""
-  return name.split('/', 1)[0]
-
-
-def of_networks(params: Mapping[str, Any], prefixes: Collection[str]) -> Params:
-  """Returns the parameters of some networks, by the prefixes of their names."""
-  return collections.OrderedDict(
-    (name, value) for name, value in params.items() if prefix_of(name) in prefixes
-  )
-
-
-def select(params: Mapping[str, Any], prefix: str) -> Params:
-  """Returns the parameters named 'prefix/name' under 'name': undoes `with_prefix`.
-
-  An empty result is valid (the identity has no parameters); if parameters were
-  expected, `Network.apply` names the missing ones.
-  """
-  start = f'{prefix}/'
-  return collections.OrderedDict(
-    (name.removeprefix(start), value)
-    for name, value in params.items()
-    if name.startswith(start)
-  )

@@ -8,10 +8,9 @@ a state between their participations. Both return what the client sends, by name
 import collections
 from collections.abc import Callable, Mapping
 import dataclasses
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import client_states
@@ -89,46 +88,6 @@ class StatefulFunction:
     [Shared, client_states.ClientState, base.Examples], tuple[Sent, Any]
   ]
   weigh: Callable[[tf.Tensor], tf.Tensor] = by_examples
-
-
-def traced_once(
-  function: ClientFunction | StatefulFunction, *argument_types: tff.Type
-) -> ClientFunction | StatefulFunction:
-  """Returns the function with its `client_fn` traced once, wherever it is used.
-
-  A pack uses it several times: for types, for one client, for many. Tracing it takes
-  most of the time of building a process.
-
-  Args:
-    function: Function of one client.
-    *argument_types: Types of the arguments of its `client_fn`.
-  """
-  specs = [
-    tff.types.structure_from_tensor_type_tree(
-      lambda t: tf.TensorSpec(t.shape, t.dtype), argument
-    )
-    for argument in argument_types
-  ]
-  traced = tf.function(function.client_fn, autograph=False)
-  return dataclasses.replace(function, client_fn=traced.get_concrete_function(*specs))
-
-
-def sent_specs(
-  function: ClientFunction | StatefulFunction, spec: 'ExchangeSpec'
-) -> Sent:
-  """Returns what one client sends, as `tf.TensorSpec`s.
-
-  Args:
-    function: As `traced_once` returns it.
-    spec: How the values that it returns are combined.
-
-  Raises:
-    ValueError: If it sends other names than are combined.
-  """
-  outputs = cast(Any, function.client_fn).structured_outputs
-  sent = outputs if isinstance(function, ClientFunction) else outputs[0]
-  _check_names(spec, sent)
-  return sent
 
 
 class ClientResult(NamedTuple):
@@ -236,7 +195,7 @@ def _result(
   others: Any = (),
 ) -> tuple[ClientResult, tf.Tensor]:
   """Weights, counts and checks a payload; also returns whether the client counts."""
-  _check_names(spec, sent)
+  check_names(spec, sent)
   num_examples = base.example_count(examples)
   means = collections.OrderedDict(
     (name, value) for name, value in sent.items() if not spec.totals(name)
@@ -265,7 +224,8 @@ def _result(
   return ClientResult(means, weight, totals), counts
 
 
-def _check_names(spec: ExchangeSpec, sent: Sent) -> None:
+def check_names(spec: ExchangeSpec, sent: Sent) -> None:
+  """Raises ValueError if a client sends other names than an exchange combines."""
   if set(spec.kinds) != set(sent):
     raise ValueError(
       f'The client sends {sorted(sent)}, and the exchange combines '
@@ -278,34 +238,6 @@ def as_sent(result: ClientResult) -> Sent:
   return collections.OrderedDict(
     [*result.means.items(), ('weight', result.weight), *result.totals.items()]
   )
-
-
-def as_computation(
-  run: Callable[[Any, Any, Any], tuple[Any, Any]],
-  shared_type: tff.Type,
-  states_type: tff.Type | None,
-  data_type: tff.Type,
-) -> tff.Computation:
-  """Returns what a value of clients computes as a computation.
-
-  Args:
-    run: (shared, states, data) -> what is sent, and the states after.
-    shared_type: Type of its first argument.
-    states_type: Type of the second; None: there are no states, and what is sent is the
-      only result.
-    data_type: Type of the third.
-  """
-  types = [t for t in (shared_type, states_type, data_type) if t is not None]
-
-  @tff.tensorflow.computation(tff.types.to_type(types))
-  def computation(arguments):
-    shared, *states, data = arguments
-    sent, after = run(shared, states[0] if states else (), data)
-    if states_type is None:
-      return sent
-    return collections.OrderedDict(sent=sent, states=after)
-
-  return computation
 
 
 def _floating(kept: Any) -> list[tf.Tensor]:

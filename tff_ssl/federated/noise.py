@@ -13,6 +13,7 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import aggregations
 from tff_ssl.computing import checks
+from tff_ssl.federated import client_computations
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import client_states
 from tff_ssl.federated import followed_norms
@@ -123,7 +124,7 @@ def _sent(
   types = [shared_type, examples_type]
   if isinstance(function, client_functions.StatefulFunction):
     types.insert(1, client_states.state_type(function.first, shared_type))
-  traced = client_functions.traced_once(function, *types)
-  return client_functions.sent_specs(
+  traced = client_computations.traced_once(function, *types)
+  return client_computations.sent_specs(
     traced, client_functions.ExchangeSpec(exchange.sent, counted=False)
   )

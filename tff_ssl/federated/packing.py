@@ -35,12 +35,14 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import secure_values
+from tff_ssl.federated import client_computations
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import client_states
 from tff_ssl.federated import client_sums
 from tff_ssl.federated import clients
 from tff_ssl.federated import packs
 from tff_ssl.objectives import base
+from tff_ssl.objectives import selection
 
 # The most numbers that the clients of a chunk send if they are kept apart: 8 MiB.
 _FLOATS_APART = 2**21
@@ -73,13 +75,13 @@ class PackedClients:
     self.data_type = tff.SequenceType(tff.types.tensorflow_to_type(spec.pack_spec))
 
     # Clients that keep their order, without some examples, are not ordered by size.
-    self._by_size = not keeps_order or base.entering(objective) is None
+    self._by_size = not keeps_order or selection.mask_of(objective) is None
 
     @tff.tensorflow.computation(self.data_type)
     def read(dataset):
       pack = collections.OrderedDict(dataset.take(1).get_single_element())
       pack[packs.EXAMPLES] = clients.in_range(pack[packs.EXAMPLES], objective)
-      return packs.in_loss(objective, pack, self._by_size)
+      return packs.select_examples(objective, pack, self._by_size)
 
     self.read = read
 
@@ -88,7 +90,7 @@ class PackedClients:
     run = self._over_clients(function, exchange_spec, shared_type, state_type)
     states_type = state_type and client_states.stacked_type(state_type)
     pack_type = self.read.type_signature.result
-    return client_functions.as_computation(run, shared_type, states_type, pack_type)
+    return client_computations.as_computation(run, shared_type, states_type, pack_type)
 
   def _over_clients(
     self,
@@ -107,9 +109,9 @@ class PackedClients:
     """
     examples_type = self.read.type_signature.result[packs.EXAMPLES]
     types = [shared_type, *([state_type] if state_type else []), examples_type]
-    function = client_functions.traced_once(function, *types)
+    function = client_computations.traced_once(function, *types)
     run_client = functools.partial(client_functions.run_client, function, exchange_spec)
-    sent = client_functions.sent_specs(function, exchange_spec)
+    sent = client_computations.sent_specs(function, exchange_spec)
     clip_norms = {
       name: norm
       for name in exchange_spec.kinds

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tff_ssl.computing import checks
 from tff_ssl.federated import clients
-from tff_ssl.objectives import base
+from tff_ssl.objectives import selection
 
 EXAMPLES = 'examples'
 SIZES = 'sizes'
@@ -139,7 +139,7 @@ def pack_dataset(
   return tf.data.Dataset.from_tensors(content(examples, sizes))
 
 
-def in_loss(
+def select_examples(
   objective: Any, pack: Mapping[str, Any], by_size: bool
 ) -> Mapping[str, Any]:
   """Returns a pack without the examples that an objective's loss leaves out.
@@ -149,10 +149,10 @@ def in_loss(
     pack: The only element of a pack's data set, see `PackSpec.pack_spec`.
     by_size: Whether the clients are put in increasing order of the sizes that are left.
   """
-  enters = base.entering(objective)
-  if enters is None:
+  mask_fn = selection.mask_of(objective)
+  if mask_fn is None:
     return pack
-  mask = enters(pack[EXAMPLES])
+  mask = mask_fn(pack[EXAMPLES])
 
   def selected():
     count = tf.size(pack[SIZES])

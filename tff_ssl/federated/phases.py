@@ -130,7 +130,7 @@ class Algorithm:
     keeps_table: Whether the server keeps a table of what each client sent, so that an
       aggregation that adds noise must be refused.
     objective: What clients minimise. Those of their examples that its loss leaves out
-      are no part of the round (`base.Objective.enters`): n_k is the number of the
+      are no part of the round (`base.Objective.example_mask`): n_k is the number of the
       others, and a client without any is empty. None: all examples take part.
     client_report: Numbers that a simulation records of each client of a round, read
       from `ClientState.kept` after it; None: none. Elsewhere they stay on the device.

@@ -18,6 +18,7 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.aggregators import communication
+from tff_ssl.federated import client_computations
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import client_states
 from tff_ssl.federated import clients
@@ -25,7 +26,7 @@ from tff_ssl.federated import packing
 from tff_ssl.federated import packs
 from tff_ssl.federated import phases
 from tff_ssl.federated import update_lengths
-from tff_ssl.objectives import base
+from tff_ssl.objectives import selection
 
 
 class Cohort(Protocol):
@@ -132,7 +133,7 @@ class SeparateClients:
     @tff.tensorflow.computation(self.data_type)
     def read(dataset):
       examples = clients.in_range(clients.all_examples(dataset), objective)
-      return base.in_loss(objective, examples)
+      return selection.select_examples(objective, examples)
 
     self.read = read
 
@@ -146,7 +147,9 @@ class SeparateClients:
       return client_functions.as_sent(result), state
 
     examples_type = self.read.type_signature.result
-    return client_functions.as_computation(run, shared_type, state_type, examples_type)
+    return client_computations.as_computation(
+      run, shared_type, state_type, examples_type
+    )
 
 
 class Step:

@@ -16,12 +16,13 @@ from tff_ssl.encoders import per_client_gradients
 from tff_ssl.federated import client_functions
 from tff_ssl.objectives import base
 from tff_ssl.objectives import batch_norm_statistics
+from tff_ssl.objectives import separable
 from tff_ssl.optimization import local
 from tff_ssl.settings import learning
 
 
 def mean_gradient(
-  objective: base.Separable,
+  objective: separable.Separable,
   params: base.Params,
   examples: base.Examples,
   seed: tf.Tensor,
@@ -160,9 +161,9 @@ def only_step(
 
   Returns:
     A function of `params`, `seed` and `rate` that gives the means `update` and
-    `metrics`. None if clients take more steps, the objective is not `base.Separable`,
-    keeps a state, follows a schedule or has networks that mix examples, or the mean of
-    the steps is not the step of the mean gradient.
+    `metrics`. None if clients take more steps, the objective is not
+    `separable.Separable`, keeps a state, follows a schedule or has networks that mix
+    examples, or the mean of the steps is not the step of the mean gradient.
   """
   if not local.first_step_is_affine(clients):
     return None
@@ -227,11 +228,11 @@ def each_only_step(
 
 def _taken_side_by_side(
   objective: base.Objective, clients: learning.AnyClients
-) -> base.Separable | None:
+) -> separable.Separable | None:
   """Returns the objective if clients' only steps can be taken together, or None."""
   if not clients.is_one_step:
     return None
-  if not isinstance(objective, base.Separable):
+  if not isinstance(objective, separable.Separable):
     return None
   if objective.keeps_state or objective.is_scheduled:
     return None

@@ -15,6 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.objectives import collapse
 
 Params = collections.OrderedDict[str, tf.Tensor]
@@ -64,12 +65,12 @@ class Objective:
     return 0.05
 
   @property
-  def enters(self) -> Callable[[Examples], tf.Tensor] | None:
+  def example_mask(self) -> Callable[[Examples], tf.Tensor] | None:
     """The function from n examples to which of them enter, bool [n]; None: all do.
 
     The others, such as those without a label, are left out before anything is computed
-    (`in_loss`), and so belong to no batch, to no mean and to no client's n_k: a client
-    with nothing else has no examples.
+    (`selection.select_examples`), and so belong to no batch, to no mean and to no
+    client's n_k: a client with nothing else has no examples.
 
     Losses that a paper divides by the whole batch are another matter: a consistency
     loss of few confident examples (FixMatch, Eq. 4) is the mean over all of them.
@@ -214,56 +215,6 @@ class Objective:
     return collapse.summarize(metrics)
 
 
-class Separable(Objective):
-  """An objective whose networks treat each example by itself, except for batch norm.
-
-  The examples of many clients can then go through the networks together, and the loss
-  is computed from each client's encodings. The type does not reveal batch norm: callers
-  also ask `batch_norm_statistics.mixes_examples`.
-  """
-
-  def encode(self, params: Params, examples: Examples, seed: tf.Tensor) -> Encodings:
-    """Returns what the loss sees of each of n examples.
-
-    Args:
-      params: As in `loss`, like the other arguments.
-      examples: n examples.
-      seed: int32 [2].
-
-    Returns:
-      Floating tensors [n, ...] by name; without batch norm, row i depends only on
-      example i.
-    """
-    raise NotImplementedError
-
-  def drawn(self, seed: tf.Tensor) -> 'Separable':
-    """Returns the same objective with what its loss draws, if it draws anything.
-
-    Args:
-      seed: int32 [2], as in `loss`.
-    """
-    del seed
-    return self
-
-  def loss_of_encodings(
-    self, encodings: Encodings, examples: Examples
-  ) -> tuple[tf.Tensor, Metrics]:
-    """Returns the loss and metrics of a batch, see `loss`, after `drawn`.
-
-    Args:
-      encodings: As made by `encode`.
-      examples: The same n examples.
-    """
-    raise NotImplementedError
-
-  def loss(
-    self, params: Params, examples: Examples, seed: tf.Tensor
-  ) -> tuple[tf.Tensor, Metrics]:
-    """Returns the loss of a batch; 0 if it is empty (see `Objective`)."""
-    encodings = self.encode(params, examples, seed)
-    return self.drawn(seed).loss_of_encodings(encodings, examples)
-
-
 def _overrides(objective: Objective, name: str) -> bool:
   return getattr(type(objective), name) is not getattr(Objective, name)
 
@@ -281,7 +232,7 @@ def init_networks(
   seeds = tf.random.experimental.stateless_split(seed, len(networks))
   params: Params = collections.OrderedDict()
   for i, (prefix, net) in enumerate(networks.items()):
-    params.update(network.with_prefix(net.init(seeds[i], dtype), prefix))
+    params.update(parameter_names.with_prefix(net.init(seeds[i], dtype), prefix))
   return params
 
 
@@ -327,38 +278,6 @@ def check_stateless(objective: Objective, role: str, reason: str = '') -> None:
       f'The objective of {role} is a {type(objective).__name__}; it must be one '
       f'without state{reason}.'
     )
-
-
-def entering(
-  objective: Objective | None,
-) -> Callable[[Examples], tf.Tensor] | None:
-  """Returns `Objective.enters`; None if there is no objective.
-
-  Args:
-    objective: What is minimised; None: all examples enter.
-  """
-  return None if objective is None else objective.enters
-
-
-def in_loss(objective: Objective | None, examples: Examples) -> Examples:
-  """Returns the examples that enter an objective's loss, in their order.
-
-  Args:
-    objective: What is minimised; None takes all of them.
-    examples: n >= 0 examples.
-  """
-  enters = entering(objective)
-  if enters is None:
-    return examples
-  mask = enters(examples)
-  # Usually all of them do, and nothing has to be copied.
-  return tf.cond(
-    tf.reduce_all(mask),
-    lambda: collections.OrderedDict(examples),
-    lambda: collections.OrderedDict(
-      (name, tf.boolean_mask(value, mask)) for name, value in examples.items()
-    ),
-  )
 
 
 def example_count(examples: Examples) -> tf.Tensor:

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import population
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
@@ -63,7 +64,7 @@ def compute(
     for prefix, net in _encoders(objective).items()
     for name, value in population.statistics(
       net,
-      network.select(params, prefix),
+      parameter_names.select(params, prefix),
       examples[dual_encoder.field_of(prefix, net)],
       byol.to_float,
     ).items()

@@ -23,6 +23,7 @@ import tensorflow as tf
 
 from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
@@ -118,7 +119,7 @@ class ByolObjective(base.Objective):
     z = self.model.project(params, views, batches=2)
     p1, p2 = tf.split(online.predict(params, self.predictor, z, batches=2), 2)
     followers = self._or_online(state if self._target_is_state else params, params)
-    followers = network.select(followers, target.TARGET)
+    followers = parameter_names.select(followers, target.TARGET)
     targets = self.model.project(followers, views, batches=2)
     if self.settings.stop_gradient:
       targets = tf.stop_gradient(targets)
@@ -142,7 +143,7 @@ class ByolObjective(base.Objective):
     self, followers: Mapping[str, tf.Tensor], params: base.Params
   ) -> base.State:
     """Returns the target by its names, or the online network by these if it is tied."""
-    own = network.of_networks(followers, (target.TARGET,))
+    own = parameter_names.of_networks(followers, (target.TARGET,))
     if self.is_tied is False:
       return own
     online = target.copy(params, tuple(self.model.networks))

@@ -31,6 +31,7 @@ import tensorflow as tf
 
 from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.losses import contrastive
 from tff_ssl.losses import lengths
 from tff_ssl.losses import similarity
@@ -88,7 +89,7 @@ class FedCAObjective(contextual.ContextObjective):
     if self.settings.alignment_weight:
       image = augment.to_float(examples[self.model.encoder.field])
       distance = similarity.regression(
-        self._features(network.select(params, dual_encoder.ENCODER), image),
+        self._features(parameter_names.select(params, dual_encoder.ENCODER), image),
         tf.stop_gradient(self._features(context[BASE], image)),
       )
       metrics.update(zip(_PARTS, (loss, distance), strict=True))

@@ -20,6 +20,7 @@ import tensorflow as tf
 from tff_ssl.augment import multiview
 from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import projector
 from tff_ssl.losses import distillation
 from tff_ssl.losses import lengths
@@ -98,7 +99,7 @@ class DinoObjective(base.Objective, kinds.Kind):
     z, *student = self._outputs(params, crops[:2])
     if self.local_crops:
       student += self._outputs(params, crops[2:])[1:]
-    _, *teacher = self._outputs(network.select(state, target.TARGET), crops[:2])
+    _, *teacher = self._outputs(parameter_names.select(state, target.TARGET), crops[:2])
     _, warmed = self.now or self.at(0, None).now
     loss = distillation.cross_entropy(
       teacher, student, state[CENTRE], warmed, self.settings.temperature

@@ -1,8 +1,8 @@
 """Dual encoding models: two inputs of one example, two encodings.
 
 `Siamese` makes the two inputs by augmenting one image twice and encodes both with the
-same networks (self-supervised learning). `TwoTower` encodes two modalities, `left` and
-`right`, each with a network of its own (a true dual encoder).
+same networks (self-supervised learning). `two_towers.TwoTower` encodes two modalities,
+`left` and `right`, each with a network of its own (a true dual encoder).
 
 Source: "Federated Training of Dual Encoding Models on Small Non-IID Client Datasets"
 (DCCO), sections 1 and 4.
@@ -14,12 +14,13 @@ import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.augment import byol
 from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
+from tff_ssl.objectives import separable
 
 ENCODER = 'encoder'
 PROJECTOR = 'projector'
@@ -28,8 +29,6 @@ RIGHT = 'right'
 # The networks that read an example's fields and are used in inference: one encoder, or
 # two towers.
 ENCODERS = (ENCODER, LEFT, RIGHT)
-LEFT_PROJECTOR = 'left_projector'
-RIGHT_PROJECTOR = 'right_projector'
 
 
 class DualEncoder:
@@ -122,88 +121,13 @@ class Siamese(DualEncoder):
         views. Crops may differ in size from the encoder's images, if it can take them.
       batches: How many batches; batch norm normalizes each by itself.
     """
-    own, head = (network.select(params, name) for name in self.networks)
+    own, head = (parameter_names.select(params, name) for name in self.networks)
     encoder = self.encoder.for_inputs(images.shape[1:])
     features = encoder.apply(own, images, batches=batches)
     return self.projector.apply(head, features, batches=batches)
 
 
-@dataclasses.dataclass(frozen=True)
-class TwoTower(DualEncoder):
-  """Two networks over two modalities; examples hold `left` and `right`.
-
-  Attributes:
-    left: Network from the element's `left` to encodings [n, d_f], or to the features
-      that its projector takes. This tower is evaluated and exported.
-    right: Network from the element's `right` to encodings [n, d_g], or to features.
-    left_projector: From features to encodings; None: the features are the encodings.
-    right_projector: Likewise.
-  """
-
-  left: network.Network
-  right: network.Network
-  left_projector: network.Network | None = None
-  right_projector: network.Network | None = None
-
-  @property
-  def output_dims(self) -> tuple[int, int]:
-    """The sizes (d_f, d_g) of the two encodings."""
-    left, right = self._towers
-    return left[-1][1].output_dim, right[-1][1].output_dim
-
-  @property
-  def networks(self) -> Mapping[str, network.Network]:
-    """The networks by the prefixes of their parameters' names."""
-    return {prefix: net for tower in self._towers for prefix, net in tower}
-
-  @property
-  def _towers(self) -> list[list[tuple[str, network.Network]]]:
-    """The networks of each tower, one after another, with their prefixes."""
-    towers = (
-      ((LEFT, self.left), (LEFT_PROJECTOR, self.left_projector)),
-      ((RIGHT, self.right), (RIGHT_PROJECTOR, self.right_projector)),
-    )
-    return [
-      [(prefix, net) for prefix, net in tower if net is not None] for tower in towers
-    ]
-
-  def encode(
-    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
-  ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the encodings of both modalities of n examples; see `DualEncoder`."""
-    del seed  # The two modalities are the two views: nothing is drawn.
-    f, g = (
-      self._encode(params, examples[field], tower)
-      for field, tower in zip((LEFT, RIGHT), self._towers, strict=True)
-    )
-    return f, g
-
-  def project(self, params: base.Params, x: tf.Tensor, field: str) -> tf.Tensor:
-    """Returns the encodings [n, d] of one modality, each by itself, as in inference.
-
-    Args:
-      params: All parameters, with population statistics if there are any.
-      x: The values of `field` for n examples: images in [0, 1], or vectors.
-      field: `left` or `right`.
-    """
-    for prefix, net in self._towers[(LEFT, RIGHT).index(field)]:
-      x = net.infer(network.select(params, prefix), x)
-    return x
-
-  def _encode(
-    self,
-    params: base.Params,
-    x: tf.Tensor,
-    tower: Sequence[tuple[str, network.Network]],
-  ) -> tf.Tensor:
-    x = tf.convert_to_tensor(x)
-    x = x if x.dtype.is_floating else byol.to_float(x)
-    for prefix, net in tower:
-      x = net.apply(network.select(params, prefix), x)
-    return x
-
-
-class PairObjective(base.Separable):
+class PairObjective(separable.Separable):
   """A loss of the two encodings of a model; it defines `loss_of_pairs`.
 
   Its networks are the model's. A subclass has the field `model`.
@@ -219,7 +143,7 @@ class PairObjective(base.Separable):
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> base.Encodings:
-    """Returns the encodings `f` [n, d_f] and `g` [n, d_g] (see `base.Separable`)."""
+    """Returns the encodings `f` [n, d_f] and `g` [n, d_g] (`Separable`)."""
     f, g = self.model.encode(params, examples, seed)
     return collections.OrderedDict(f=f, g=g)
 
@@ -263,41 +187,6 @@ def build_siamese(
     output_bias=output_bias,
   )
   return Siamese(encoder, head, augmentation)
-
-
-def build_two_towers(
-  left: network.Network,
-  right: network.Network,
-  projector_widths: Sequence[int],
-  output_bias: bool = True,
-) -> TwoTower:
-  """Builds a model of two modalities with a projector behind each encoder.
-
-  Args:
-    left: Encoder that reads the field `left`.
-    right: Encoder that reads the field `right`.
-    projector_widths: Units of the layers of both projectors.
-    output_bias: As in `build_siamese`.
-
-  Raises:
-    ValueError: If an encoder reads another field.
-  """
-  for encoder, field in ((left, LEFT), (right, RIGHT)):
-    if encoder.field != field:
-      raise ValueError(
-        f'The {field} encoder reads the field {encoder.field!r}; it must be {field!r}.'
-      )
-  heads = (
-    projector.build_projector(
-      encoder.output_dim,
-      projector_widths,
-      projector.like(encoder),
-      name=name,
-      output_bias=output_bias,
-    )
-    for encoder, name in ((left, LEFT_PROJECTOR), (right, RIGHT_PROJECTOR))
-  )
-  return TwoTower(left, right, *heads)
 
 
 def noise_examples(

@@ -20,6 +20,7 @@ from tff_ssl.encoders import network
 from tff_ssl.losses import pseudo_labels
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import separable
 from tff_ssl.objectives import supervised
 from tff_ssl.settings import objectives
 
@@ -28,7 +29,7 @@ PSEUDO_LABELLED = 'pseudo_labelled'
 
 
 @dataclasses.dataclass(frozen=True)
-class FixMatchObjective(base.Separable):
+class FixMatchObjective(separable.Separable):
   """Cross-entropy with pseudo-labels.
 
   Attributes:
@@ -53,7 +54,7 @@ class FixMatchObjective(base.Separable):
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> base.Encodings:
-    """Returns the logits `weak` and `strong`, [n, classes] (see `base.Separable`)."""
+    """Returns the logits `weak` and `strong`, [n, classes] (`Separable`)."""
     arguments = (
       examples[self.encoder.field],
       examples['example_id'],

@@ -59,9 +59,9 @@ class LabelledObjective(contextual.ContextObjective):
     """Encoder and head."""
     return self.supervised.networks
 
-  def enters(self, examples: base.Examples) -> tf.Tensor:
+  def example_mask(self, examples: base.Examples) -> tf.Tensor:
     """Returns which examples have a label (see `base.Objective`)."""
-    return self.supervised.enters(examples)
+    return self.supervised.example_mask(examples)
 
   def loss(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor

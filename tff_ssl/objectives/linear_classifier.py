@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tff_ssl.computing import kinds
 from tff_ssl.objectives import base
+from tff_ssl.objectives import separable
 from tff_ssl.objectives import supervised
 
 # The field of an example that holds its features, floating [d].
@@ -19,7 +20,7 @@ KERNEL, BIAS = 'kernel', 'bias'
 
 
 @dataclasses.dataclass(frozen=True)
-class LinearObjective(base.Separable, kinds.Kind):
+class LinearObjective(separable.Separable, kinds.Kind):
   """Softmax cross-entropy of logits = features kernel + bias.
 
   Attributes:
@@ -45,14 +46,14 @@ class LinearObjective(base.Separable, kinds.Kind):
       ]
     )
 
-  def enters(self, examples: base.Examples) -> tf.Tensor:
+  def example_mask(self, examples: base.Examples) -> tf.Tensor:
     """Returns which examples have a label (see `base.Objective`)."""
     return supervised.has_label(examples)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> base.Encodings:
-    """Returns `logits` [n, classes] of `features` [n, d] (see `base.Separable`)."""
+    """Returns `logits` [n, classes] of `features` [n, d] (`Separable`)."""
     del seed
     features = tf.cast(examples[FEATURES], params[KERNEL].dtype)
     logits = tf.matmul(features, params[KERNEL]) + params[BIAS]
@@ -61,5 +62,5 @@ class LinearObjective(base.Separable, kinds.Kind):
   def loss_of_encodings(
     self, encodings: base.Encodings, examples: base.Examples
   ) -> tuple[tf.Tensor, base.Metrics]:
-    """Returns the loss of logits (see `base.Separable`)."""
+    """Returns the loss of logits (`Separable`)."""
     return supervised.cross_entropy(encodings['logits'], examples['label'])

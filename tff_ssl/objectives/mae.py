@@ -21,18 +21,20 @@ from tff_ssl.augment import byol as augment
 from tff_ssl.augment import masking
 from tff_ssl.encoders import decoder as decoder_lib
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import vit
 from tff_ssl.losses import reconstruction
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import separable
 from tff_ssl.settings import objectives
 
 DECODER = 'decoder'
 
 
 @dataclasses.dataclass(frozen=True)
-class MaeObjective(base.Separable):
+class MaeObjective(separable.Separable):
   """The mean squared error of the pixels of masked patches.
 
   All examples have equally many masked patches, so that the mean over examples is the
@@ -92,7 +94,7 @@ class MaeObjective(base.Separable):
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> base.Encodings:
-    """Returns what the loss sees (see `base.Separable`).
+    """Returns what the loss sees (see `separable.Separable`).
 
     Returns:
       `error` [n], each example's loss, and `features` [n, dim], the mean of its visible
@@ -100,14 +102,14 @@ class MaeObjective(base.Separable):
     """
     images, ids = examples[self.encoder.field], examples['example_id']
     (images,) = augment.views_of(images, ids, seed, self.augmentation, (0,))
-    encoder_params = network.select(params, dual_encoder.ENCODER)
+    encoder_params = parameter_names.select(params, dual_encoder.ENCODER)
     tokens = self.encoder.embed(encoder_params, images)
     chosen = self._chosen(examples, seed, tokens.dtype)
     encoded = self.encoder.encode_tokens(encoder_params, tf.matmul(chosen, tokens))
     masked = 1 - tf.reduce_sum(chosen, axis=1)
     places = tf.matmul(chosen, encoded, transpose_a=True)
     hints = tf.concat([places, masked[..., tf.newaxis]], axis=-1)
-    predictions = self.decoder.apply(network.select(params, DECODER), hints)
+    predictions = self.decoder.apply(parameter_names.select(params, DECODER), hints)
     targets = reconstruction.patchify(images, self.encoder.config.patch_size)
     if self.normalised_pixels:
       targets = reconstruction.normalise_patches(targets)

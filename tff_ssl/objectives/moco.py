@@ -23,6 +23,7 @@ import tensorflow as tf
 
 from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import projector
 from tff_ssl.losses import key_queue
 from tff_ssl.losses import lengths
@@ -80,7 +81,7 @@ class MocoObjective(base.Objective):
     """Returns the mean loss of the queries; 0 if there is none."""
     first, second = self.model.views(examples, seed)
     queries = self.model.project(params, first)
-    keys = self.model.project(network.select(state, target.TARGET), second)
+    keys = self.model.project(parameter_names.select(state, target.TARGET), second)
     keys = tf.stop_gradient(lengths.unit(keys, axis=1))
     loss = key_queue.info_nce(
       queries,

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import predictor as predictor_lib
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import base
@@ -73,5 +74,5 @@ def predict(
   """
   if predictor is None:
     return projections
-  own = network.select(params, PREDICTOR)
+  own = parameter_names.select(params, PREDICTOR)
   return predictor.apply(own, projections, batches=batches)

@@ -27,6 +27,7 @@ import tensorflow as tf
 
 from tff_ssl.augment import rotation
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import projector
 from tff_ssl.losses import lengths
 from tff_ssl.objectives import base
@@ -94,7 +95,7 @@ class OrchestraObjective(contextual.ContextObjective):
     given = tf.nn.softmax(self._scores(self._target(state, first)), axis=1)
     clustering = _cross_entropy(tf.stop_gradient(given), self._scores(z))
     predicted = self.networks[ROTATION].apply(
-      network.select(params, ROTATION), z_rotated
+      parameter_names.select(params, ROTATION), z_rotated
     )
     rotated = _cross_entropy(
       tf.one_hot(turns, rotation.TURNS, dtype=z.dtype), predicted
@@ -124,7 +125,7 @@ class OrchestraObjective(contextual.ContextObjective):
     return lengths.unit(self._target(state, first), axis=1)
 
   def _target(self, state: base.State, images: tf.Tensor) -> tf.Tensor:
-    return self.model.project(network.select(state, target.TARGET), images)
+    return self.model.project(parameter_names.select(state, target.TARGET), images)
 
   def _scores(self, z: tf.Tensor) -> tf.Tensor:
     unit = lengths.unit(z, axis=1)

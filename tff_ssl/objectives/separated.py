@@ -34,7 +34,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.computing import kinds
-from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.losses import lengths
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
@@ -105,7 +105,7 @@ class SeparatedObjective(wrapper.Wrapper, kinds.Kind):
   ) -> tuple[tf.Tensor, base.Metrics]:
     """Returns the loss of a batch, with its parts among the metrics; 0 for n = 0."""
     model: dual_encoder.Siamese = self.objective.model
-    own, head = (network.select(params, name) for name in model.networks)
+    own, head = (parameter_names.select(params, name) for name in model.networks)
     views = tf.concat(model.views(examples, seed), axis=0)
     h = model.encoder.apply(own, views, batches=2)
     z = model.projector.apply(head, h, batches=2)

@@ -22,6 +22,7 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import online
+from tff_ssl.objectives import separable
 from tff_ssl.settings import objectives
 
 # Section 3.
@@ -29,7 +30,7 @@ _BOTTLENECK = 4
 
 
 @dataclasses.dataclass(frozen=True)
-class SimSiamObjective(base.Separable):
+class SimSiamObjective(separable.Separable):
   """(D(p1, sg z2) + D(p2, sg z1)) / 2, a loss from -1 (views agree) to 1.
 
   Attributes:
@@ -55,7 +56,7 @@ class SimSiamObjective(base.Separable):
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> base.Encodings:
-    """Returns `p1`, `p2`, `z1` and `z2`, each [n, d] (see `base.Separable`)."""
+    """Returns `p1`, `p2`, `z1` and `z2`, each [n, d] (see `separable.Separable`)."""
     return self.encode_views(params, self.views(examples, seed))
 
   def views(self, examples: base.Examples, seed: tf.Tensor) -> tf.Tensor:

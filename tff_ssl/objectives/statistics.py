@@ -79,7 +79,7 @@ class StatisticsObjective(dual_encoder.PairObjective, kinds.Kind):
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> base.Encodings:
-    """Returns the encodings `f` [n, d] and `g` [n, d] (see `base.Separable`).
+    """Returns the encodings `f` [n, d] and `g` [n, d] (see `separable.Separable`).
 
     With an `encoding_norm` they are bounded as in DCCO's statistics, so that a round of
     DCCO still equals a centralized step.

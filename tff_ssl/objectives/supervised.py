@@ -8,14 +8,16 @@ import tensorflow as tf
 
 from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import separable
 
 HEAD = 'head'
 
 
 @dataclasses.dataclass(frozen=True)
-class SupervisedObjective(base.Separable):
+class SupervisedObjective(separable.Separable):
   """Softmax cross-entropy of an encoder and a linear head.
 
   Attributes:
@@ -38,12 +40,12 @@ class SupervisedObjective(base.Separable):
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> base.Encodings:
-    """Returns `logits` [n, classes] (see `base.Separable`)."""
+    """Returns `logits` [n, classes] (see `separable.Separable`)."""
     view = self.view(examples, seed)
     own = logits(self.encoder, self.head, params, view)
     return collections.OrderedDict(logits=own)
 
-  def enters(self, examples: base.Examples) -> tf.Tensor:
+  def example_mask(self, examples: base.Examples) -> tf.Tensor:
     """Returns which examples have a label (see `base.Objective`)."""
     return has_label(examples)
 
@@ -59,7 +61,7 @@ class SupervisedObjective(base.Separable):
   def loss_of_encodings(
     self, encodings: base.Encodings, examples: base.Examples
   ) -> tuple[tf.Tensor, base.Metrics]:
-    """Returns the loss of logits (see `base.Separable`)."""
+    """Returns the loss of logits (see `separable.Separable`)."""
     return cross_entropy(encodings['logits'], examples['label'])
 
 
@@ -79,9 +81,9 @@ def logits(
     images: `batches` batches of equal size, one after another.
     batches: How many batches; batch norm normalizes each by itself.
   """
-  own = network.select(params, dual_encoder.ENCODER)
+  own = parameter_names.select(params, dual_encoder.ENCODER)
   features = encoder.apply(own, images, batches=batches)
-  return head.apply(network.select(params, HEAD), features, batches=batches)
+  return head.apply(parameter_names.select(params, HEAD), features, batches=batches)
 
 
 def infer(
@@ -99,8 +101,8 @@ def infer(
       has any.
     images: [n, H, W, C] in [0, 1].
   """
-  features = encoder.infer(network.select(params, dual_encoder.ENCODER), images)
-  return head.infer(network.select(params, HEAD), features)
+  features = encoder.infer(parameter_names.select(params, dual_encoder.ENCODER), images)
+  return head.infer(parameter_names.select(params, HEAD), features)
 
 
 def has_label(examples: base.Examples) -> tf.Tensor:

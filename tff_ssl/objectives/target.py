@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from tff_ssl.computing import checks
-from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.objectives import base
 from tff_ssl.optimization import scalars
 
@@ -59,8 +59,10 @@ def copy(params: Mapping[str, tf.Tensor], prefixes: tuple[str, ...]) -> base.Sta
     params: Parameters of all networks.
     prefixes: The networks that have a target.
   """
-  own = network.of_networks(params, prefixes)
-  return network.with_prefix({n: tf.identity(v) for n, v in own.items()}, TARGET)
+  own = parameter_names.of_networks(params, prefixes)
+  return parameter_names.with_prefix(
+    {n: tf.identity(v) for n, v in own.items()}, TARGET
+  )
 
 
 def follow(
@@ -77,7 +79,7 @@ def follow(
       it never changes. A floating scalar if the objective follows a schedule.
   """
   moved = collections.OrderedDict()
-  for name, value in network.select(target, TARGET).items():
+  for name, value in parameter_names.select(target, TARGET).items():
     keep, move = (scalars.as_dtype(m, value.dtype) for m in (momentum, 1.0 - momentum))
     moved[name] = keep * value + move * tf.convert_to_tensor(online[name])
-  return network.with_prefix(moved, TARGET)
+  return parameter_names.with_prefix(moved, TARGET)

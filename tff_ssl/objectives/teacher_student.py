@@ -28,6 +28,7 @@ import tensorflow as tf
 
 from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.losses import map_distances
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
@@ -76,9 +77,9 @@ class TeacherObjective(base.Objective):
       networks[PROJECTION_HEAD] = self.projection_head
     return networks
 
-  def enters(self, examples: base.Examples) -> tf.Tensor:
+  def example_mask(self, examples: base.Examples) -> tf.Tensor:
     """Returns which examples have a label (see `base.Objective`)."""
-    return self.supervised.enters(examples)
+    return self.supervised.example_mask(examples)
 
   def loss(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
@@ -88,16 +89,16 @@ class TeacherObjective(base.Objective):
       return self.supervised.loss(params, examples, seed)
     view = self.supervised.view(examples, seed)
     features = self.supervised.encoder.apply(
-      network.select(params, dual_encoder.ENCODER), view
+      parameter_names.select(params, dual_encoder.ENCODER), view
     )
     logits = self.supervised.head.apply(
-      network.select(params, supervised.HEAD), features
+      parameter_names.select(params, supervised.HEAD), features
     )
     projections = self.projector.apply(
-      network.select(params, dual_encoder.PROJECTOR), tf.stop_gradient(features)
+      parameter_names.select(params, dual_encoder.PROJECTOR), tf.stop_gradient(features)
     )
     projection_logits = self.projection_head.apply(
-      network.select(params, PROJECTION_HEAD), projections
+      parameter_names.select(params, PROJECTION_HEAD), projections
     )
     loss, metrics = supervised.cross_entropy(logits, examples['label'])
     other, _ = supervised.cross_entropy(projection_logits, examples['label'])
@@ -181,5 +182,5 @@ class FedSupObjective(contextual.ContextObjective):
     """Returns the feature maps of the first stages."""
     taps: dict[str, tf.Tensor] = {}
     encoder = self.model.encoder
-    encoder.apply(network.select(params, dual_encoder.ENCODER), image, taps)
+    encoder.apply(parameter_names.select(params, dual_encoder.ENCODER), image, taps)
     return [taps[name] for name in list(encoder.tap_shapes)[: self.settings.stages]]

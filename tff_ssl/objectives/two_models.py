@@ -8,7 +8,7 @@ import collections
 
 import tensorflow as tf
 
-from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.objectives import base
 
 GLOBAL, PERSONAL = 'global', 'personal'
@@ -24,14 +24,16 @@ def join(params: base.Params, personal: base.Params) -> base.Params:
     params: Theta, the global model's.
     personal: theta_k, the client's own, with the same names.
   """
-  both = network.with_prefix(params, GLOBAL)
-  both.update(network.with_prefix(personal, PERSONAL))
+  both = parameter_names.with_prefix(params, GLOBAL)
+  both.update(parameter_names.with_prefix(personal, PERSONAL))
   return both
 
 
 def split(params: base.Params) -> tuple[base.Params, base.Params]:
   """Returns the global and the personal model's parameters: the inverse of `join`."""
-  return network.select(params, GLOBAL), network.select(params, PERSONAL)
+  return parameter_names.select(params, GLOBAL), parameter_names.select(
+    params, PERSONAL
+  )
 
 
 def metrics_of_both(metrics: base.Metrics, personal: base.Metrics) -> base.Metrics:

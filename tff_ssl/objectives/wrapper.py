@@ -34,7 +34,7 @@ class Wrapper(base.Objective):
   shared_prefixes = _forwarded('shared_prefixes')
   local_prefixes = _forwarded('local_prefixes')
   collapsed_below = _forwarded('collapsed_below')
-  enters = _forwarded('enters')
+  example_mask = _forwarded('example_mask')
   logits = _forwarded('logits')
   is_scheduled = _forwarded('is_scheduled')
   can_tie = _forwarded('can_tie')

@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
@@ -87,7 +88,7 @@ class PersonalEncoders:
       weights: The global model's weights.
       client_id: The client.
     """
-    own = network.select(self._personal(weights, client_id), self._prefix)
+    own = parameter_names.select(self._personal(weights, client_id), self._prefix)
     return collections.OrderedDict((n, np.asarray(value)) for n, value in own.items())
 
   def encode(
@@ -100,3 +101,16 @@ class PersonalEncoders:
       client_id: The client.
     """
     return functools.partial(self._encode, self.params(weights, client_id))
+
+
+def check_client(client_id: str) -> None:
+  """Checks that a client's encoder can be written.
+
+  Args:
+    client_id: The client's id.
+
+  Raises:
+    ValueError: If its id cannot be the name of a folder.
+  """
+  if client_id in ('', '.', '..') or '/' in client_id:
+    raise ValueError(f"the client '{client_id}' cannot be the name of a folder")

@@ -33,6 +33,7 @@ import tensorflow as tf
 from tff_ssl.encoders import keras_archive
 from tff_ssl.runs import checkpoints
 from tff_ssl.runs import number_trackers
+from tff_ssl.runs import personal_models
 from tff_ssl.runs import round_table
 from tff_ssl.runs import run_config
 from tff_ssl.runs import saved_rows
@@ -253,7 +254,7 @@ class RunFolder:
     """
     path = self.path
     if client_id is not None:
-      check_client(client_id)
+      personal_models.check_client(client_id)
       path = self.path / 'clients' / client_id
       path.mkdir(parents=True, exist_ok=True)
       files.remove_asides(path)
@@ -297,16 +298,3 @@ class RunFolder:
     before, now = (run_config.settings(each['config']) for each in (stored, config))
     if any(run_config.is_larger(now.get(k), before.get(k)) for k in may_grow):
       files.write_json(path, run_config.with_larger_values(stored, config))
-
-
-def check_client(client_id: str) -> None:
-  """Checks that a client's encoder can be written.
-
-  Args:
-    client_id: The client's id.
-
-  Raises:
-    ValueError: If its id cannot be the name of a folder.
-  """
-  if client_id in ('', '.', '..') or '/' in client_id:
-    raise ValueError(f"the client '{client_id}' cannot be the name of a folder")

@@ -22,8 +22,8 @@ from tff_ssl.encoders import projector
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
-from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
+from tff_ssl.objectives import two_towers
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
 
@@ -196,7 +196,7 @@ def test_two_towers_follow_numpy(tff_context, loss_name, loss_of):
   element = collections.OrderedDict(
     (name, tf.TensorSpec(x.shape[1:], x.dtype)) for name, x in examples.items()
   )
-  towers = dual_encoder.TwoTower(
+  towers = two_towers.TwoTower(
     projector.build_linear(4, 2, 'left'), projector.build_linear(5, 2, 'right')
   )
   process = processes.build(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
-from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.objectives import base
 from tff_ssl.objectives import online
 from tff_ssl.objectives import target
@@ -61,11 +61,11 @@ class Networks:
 
   def shared(self, params: base.Params) -> base.Params:
     """Returns the parameters that the server averages."""
-    return network.of_networks(params, self._shared)
+    return parameter_names.of_networks(params, self._shared)
 
   def measured(self, params: base.Params) -> base.Params:
     """Returns the weights that the divergence compares: encoder and projector."""
-    return network.of_networks(params, self._followed_prefixes)
+    return parameter_names.of_networks(params, self._followed_prefixes)
 
   def begin(self, received: base.Params) -> base.Params:
     """Returns a client's networks at its first participation: the global ones."""
@@ -104,7 +104,7 @@ class Networks:
     if replaced in (TARGET, BOTH):
       networks.update(target.copy(received, self._followed_prefixes))
     for name, value in received.items():
-      if network.prefix_of(name) == online.PREDICTOR:
+      if parameter_names.prefix_of(name) == online.PREDICTOR:
         share = predictor if replaced != NONE else tf.ones([])
       else:
         share = encoder if replaced in (ONLINE, BOTH) else tf.ones([])
@@ -116,7 +116,7 @@ class Networks:
     result = self.shared(networks)
     if self._sharing.averaged == TARGET:
       for name in result:
-        if network.prefix_of(name) in self._followed_prefixes:
+        if parameter_names.prefix_of(name) in self._followed_prefixes:
           result[name] = networks[f'{target.TARGET}/{name}']
     return result
 

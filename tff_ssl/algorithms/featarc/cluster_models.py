@@ -16,6 +16,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
 from tff_ssl.objectives import batch_norm_statistics
@@ -36,7 +37,7 @@ def models(weights: Mapping[str, Any]) -> collections.OrderedDict[str, base.Para
   Returns:
     The parameters of each model and, with batch norm, its statistics.
   """
-  stacked = network.select(weights, CLUSTERS)
+  stacked = parameter_names.select(weights, CLUSTERS)
   count = len(next(iter(stacked.values())))
   return collections.OrderedDict(
     (cluster_name(j), cluster_at(stacked, j)) for j in range(count)
@@ -158,7 +159,7 @@ def all_weights(weights: tff.learning.models.ModelWeights) -> base.Params:
 
 def stack_of(weights: tff.learning.models.ModelWeights) -> base.Params:
   """Returns all cluster models, with their statistics."""
-  return network.select(weights.non_trainable, CLUSTERS)
+  return parameter_names.select(weights.non_trainable, CLUSTERS)
 
 
 def reported_of(weights: tff.learning.models.ModelWeights) -> base.Params:
@@ -166,7 +167,7 @@ def reported_of(weights: tff.learning.models.ModelWeights) -> base.Params:
   return collections.OrderedDict(
     (key, value)
     for key, value in all_weights(weights).items()
-    if network.prefix_of(key) != CLUSTERS
+    if parameter_names.prefix_of(key) != CLUSTERS
   )
 
 
@@ -186,5 +187,5 @@ def weights_of(
   others = collections.OrderedDict(
     (key, value) for key, value in reported.items() if key not in params
   )
-  others.update(network.with_prefix(stacked, CLUSTERS))
+  others.update(parameter_names.with_prefix(stacked, CLUSTERS))
   return tff.learning.models.ModelWeights(params, others)

@@ -55,7 +55,7 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.featarc import cluster_models
-from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import client_states
 from tff_ssl.federated import clients
@@ -179,11 +179,11 @@ def _choose(
   is_new, encoder = state.last_round < 0, cluster_models.encoder_of(objective)
   # A new client has nothing to compare with.
   compared = tf.where(is_new, 0, base.example_count(examples))
-  of_encoder = network.select(stacked, dual_encoder.ENCODER)
+  of_encoder = parameter_names.select(stacked, dual_encoder.ENCODER)
   distances = cluster_models.distances(
     encoder,
     [cluster_models.cluster_at(of_encoder, j) for j in range(count)],
-    network.select(state.kept[MODEL], dual_encoder.ENCODER),
+    parameter_names.select(state.kept[MODEL], dual_encoder.ENCODER),
     examples[encoder.field][:compared],
   )
   nearest = tf.argmin(distances, output_type=tf.int32)

@@ -30,7 +30,7 @@ import tensorflow as tf
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.labels_at_server import grouping as grouping_lib
 from tff_ssl.algorithms.labels_at_server import server_training
-from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
@@ -130,7 +130,7 @@ def fedsup(
       [
         (
           teacher_student.TEACHER,
-          network.of_networks(state.extra[TEACHER], student.teacher_prefixes),
+          parameter_names.of_networks(state.extra[TEACHER], student.teacher_prefixes),
         ),
         (
           teacher_student.FEATURE_WEIGHT,
@@ -142,7 +142,7 @@ def fedsup(
 
   def receive(state, aggregated):
     own = state.extra[TEACHER]
-    common = network.of_networks(own, student.shared_prefixes) if tau else {}
+    common = parameter_names.of_networks(own, student.shared_prefixes) if tau else {}
     params = grouping_lib.average(
       state.global_model_weights.trainable, aggregated, common
     )
@@ -152,13 +152,15 @@ def fedsup(
     )
 
   def classifiers(state):
-    own = network.of_networks(
+    own = parameter_names.of_networks(
       state.extra[TEACHER], (dual_encoder.ENCODER, supervised.HEAD)
     )
     own.update(state.extra.get(TEACHER_STATISTICS, {}))
     weights = state.global_model_weights
     followed = collections.OrderedDict(own)
-    followed.update(network.of_networks(weights.trainable, (dual_encoder.ENCODER,)))
+    followed.update(
+      parameter_names.of_networks(weights.trainable, (dual_encoder.ENCODER,))
+    )
     followed.update(weights.non_trainable)
     return collections.OrderedDict(student=followed, teacher=own)
 

@@ -24,6 +24,7 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import batch_norm_statistics
+from tff_ssl.objectives import selection
 from tff_ssl.optimization import local
 from tff_ssl.settings import learning
 
@@ -107,7 +108,7 @@ class Labelled:
       All parameters after, the optimizer's state, and metrics.
     """
     own = self.own(params)
-    examples = base.in_loss(self._objective, examples)
+    examples = selection.select_examples(self._objective, examples)
     trained = local_training.train(
       self._objective.bind_context(context or {}),
       self._training.clients,
@@ -155,7 +156,7 @@ def statistics(
     before: The statistics that are kept if there is no example, or a new one is not
       finite; empty without batch norm.
   """
-  examples = base.in_loss(objective, examples)
+  examples = selection.select_examples(objective, examples)
   measured = batch_norm_statistics.compute(objective, params, examples)
   usable = clients.is_finite(measured) & (base.example_count(examples) > 0)
   return clients.choose(usable, measured, before) if measured else before

@@ -28,6 +28,7 @@ from tff_ssl.federated import clients
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
 from tff_ssl.objectives import batch_norm_statistics
+from tff_ssl.objectives import selection
 from tff_ssl.settings import learning
 
 # More batches than any client has: all of them make one step.
@@ -67,7 +68,7 @@ def la_ssfl(
 
   @tf.function(reduce_retracing=True, autograph=False)
   def adapt(params: base.Params, examples: base.Examples) -> base.Params:
-    examples = base.in_loss(objective, examples)
+    examples = selection.select_examples(objective, examples)
     trained = local_training.train(
       objective,
       one_step,

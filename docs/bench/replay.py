@@ -23,6 +23,7 @@ from tff_ssl.federated import clients
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
+from tff_ssl.objectives import selection
 
 
 class Round(NamedTuple):
@@ -131,7 +132,7 @@ class Replay:
   ) -> tuple[Any, client_sums.Sums]:
     """Returns a client's state or model, and its part of the sums."""
     shared = self._exchange.broadcast(state)
-    examples = base.in_loss(self._algorithm.objective, examples)
+    examples = selection.select_examples(self._algorithm.objective, examples)
     result, own = client_functions.run_client(
       self._exchange.client, self._exchange_spec, shared, own, examples
     )

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from docs.bench import replay
 from tests.algorithms import harness
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import optimizers
-from tff_ssl.federated import replay
 from tff_ssl.settings import learning
 
 _SIZES = [5, 0, 7]
