@@ -46,6 +46,51 @@ IMPORT_TFF = frozenset(
   )
 )
 
+# The files that explain all others, in the order in which CONTRIBUTING.md reads them.
+SPINE = (
+  'encoders.network',
+  'objectives.base',
+  'objectives.dual_encoder',
+  'aggregators.combine',
+  'federated.client_functions',
+  'federated.phases',
+  'algorithms.fedavg',
+  'algorithms.statistics.dcco',
+  'federated.phase_graph',
+  'federated.processes',
+  'runs.loop',
+  'runs.run_folder',
+)
+# What else of tff_ssl they import, by package: details behind a name that says enough.
+SPINE_IMPORTS = {
+  'aggregators': 'aggregations communication',
+  'algorithms.statistics': 'full_batch messages per_client_statistics stale_statistics',
+  'augment': 'multiview',
+  'computing': 'checks kinds',
+  'encoders': (
+    'checks frozen_layers interpreters keras_archive lora network_ops '
+    'parameter_names parameters per_client_gradients projector'
+  ),
+  'encoders.operations': 'convolution',
+  'execution': 'contexts',
+  'federated': (
+    'client_states clients local_training noise round_metrics server steps '
+    'update_lengths vectorized_clients'
+  ),
+  'losses': 'statistics_loss',
+  'objectives': 'batch_norm_statistics collapse separable statistics',
+  'optimization': 'schedules',
+  'runs': (
+    'alarms checkpoints flat_metrics interruption meter number_trackers '
+    'personal_models progress_display round_algorithms round_table run_config '
+    'saved_rows'
+  ),
+  'settings': 'learning methods',
+  'simulation': 'prefetch',
+  'storage': 'files',
+}
+MOST_SPINE_LINES = 3_000
+
 
 def placed(package: str) -> str:
   """Finds the package of `FLOORS` that a package is, or that it lies in.

@@ -18,7 +18,8 @@ _SOURCES = sorted(
 _MAX_LINES = 400
 _MAX_FUNCTION_LINES = 60
 # Lines of Python that a top folder may have. What comes in pays for itself: lower a
-# number after something has gone, and raise none.
+# number after something has gone; one rises only by what another gives it, which falls
+# by more.
 _BUDGETS = {
   'tff_ssl': 52_741,
   'tasks': 8_905,
@@ -273,6 +274,28 @@ def test_rooms_keep_their_budgets():
     lines[source.parts[0]] += len(_text(source).splitlines())
 
   assert {top: own for top, own in lines.items() if own > _BUDGETS[top]} == {}
+
+
+def test_the_spine_is_short_and_imports_what_is_listed():
+  files = [_spine_file(name) for name in floors.SPINE]
+  listed = {
+    f'tff_ssl.{package}.{name}'
+    for package, names in floors.SPINE_IMPORTS.items()
+    for name in names.split()
+  }
+  imported = {name for file in files for name in _imports(file)}
+  own = {name for name in imported if name.startswith('tff_ssl.')}
+
+  assert own - {f'tff_ssl.{name}' for name in floors.SPINE} == listed
+  assert sum(len(_text(file).splitlines()) for file in files) <= (
+    floors.MOST_SPINE_LINES
+  )
+  shown = (_ROOT / 'CONTRIBUTING.md').read_text(encoding='utf-8')
+  assert all(f'`{"/".join(file.parts[1:])}`' in shown for file in files)
+
+
+def _spine_file(name: str) -> pathlib.Path:
+  return pathlib.Path('tff_ssl', *name.split('.')).with_suffix('.py')
 
 
 def _own_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

@@ -58,7 +58,7 @@ def siamese(
   )
 
 
-def two_towers(
+def towers(
   config: run_config.RunConfig,
   left: network.Network,
   task: task_types.Task,

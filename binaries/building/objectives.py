@@ -72,7 +72,7 @@ def build(
   own: Any = config.objective
   if encoder.field == dual_encoder.LEFT:
     bias = own.kind not in _LOSSES or not _ignores_shift(own, True)
-    towers = encoders.two_towers(config, encoder, task, bias)
+    towers = encoders.towers(config, encoder, task, bias)
     return _OF_MODEL[own.kind](towers, settings=own)
   if own.kind in _OF_MODEL:
     bias = own.kind not in _LOSSES or not _ignores_shift(own, False)

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
@@ -82,7 +83,7 @@ class TwoTower(dual_encoder.DualEncoder):
     for prefix, net in self._towers[
       (dual_encoder.LEFT, dual_encoder.RIGHT).index(field)
     ]:
-      x = net.infer(network.select(params, prefix), x)
+      x = net.infer(parameter_names.select(params, prefix), x)
     return x
 
   def _encode(
@@ -94,7 +95,7 @@ class TwoTower(dual_encoder.DualEncoder):
     x = tf.convert_to_tensor(x)
     x = x if x.dtype.is_floating else byol.to_float(x)
     for prefix, net in tower:
-      x = net.apply(network.select(params, prefix), x)
+      x = net.apply(parameter_names.select(params, prefix), x)
     return x
 
 

@@ -44,10 +44,8 @@ class _Process:
     self.released.append(int(state) + 1)
     if self.kill_at == len(self.released):
       raise _Killed
-    work = collections.OrderedDict(clients=self._clients, examples=32, loss=0.0)
-    return round_algorithms.Output(
-      np.float32(state + 1), collections.OrderedDict(client_work=work)
-    )
+    work = {'clients': self._clients, 'examples': 32, 'loss': 0.0}
+    return round_algorithms.Output(np.float32(state + 1), {'client_work': work})
 
 
 def _run(folder, process, rounds=6, epsilon=None, withholds=False, every=2, told=()):
@@ -388,8 +386,7 @@ def test_metrics_that_do_not_leave_the_clients_are_not_told(tmp_path):
   assert 'client_work/loss' not in rows[0]
   assert rows[0]['client_work/clients'] == '8'
   # What is made of other values, which have noise, may be told.
-  made = {'withholds': True, 'told': ['loss']}
-  _, _, rows = _run(tmp_path / 'c', _Process(), rounds=1, **made)
+  *_, rows = _run(tmp_path / 'c', _Process(), 1, withholds=True, told=['loss'])
   assert rows[0]['client_work/loss'] == '0.0'
 
 
