@@ -132,15 +132,6 @@ def test_notebook_linear_theory_runs(tmp_path):
   assert path.read_bytes().startswith(b'\x89PNG')
 
 
-@pytest.mark.long
-def test_notebook_experiment_runs(tmp_path, capsys, graphs_as_traced):
-  names = _run('experiment', ROUNDS=1, EXAMPLES=8, WIDTH=0.125, FOLDER=str(tmp_path))
-
-  assert [*names['accuracies']] == ['fedavg byol', 'fedema']
-  assert 'fedema knn ' in capsys.readouterr().out
-  assert (tmp_path / 'fedema' / 'encoder.keras').is_file()
-
-
 @pytest.fixture
 def graphs_as_traced(monkeypatch):
   """Skips the optimization of graphs; the first notebook has it, as users do."""
@@ -248,10 +239,27 @@ def test_notebook_flower_setting_runs(fashion_mnist, tmp_path, graphs_as_traced)
     assert np.std(kernel) == pytest.approx(of_init, rel=0.15)
 
 
+def _blocks(page):
+  text = (_ROOT / 'docs' / page).read_text(encoding='utf-8')
+  return re.findall(r'^```python\n(.*?)^```', text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.long
+def test_blocks_of_from_python_run(tmp_path, monkeypatch, capsys, graphs_as_traced):
+  code = ''.join(_blocks('from_python.md'))
+  for old, new in (('=64', '=8'), ('rounds=20', 'rounds=1'), ('=0.5', '=0.125')):
+    assert old in code
+    code = code.replace(old, new)
+  monkeypatch.chdir(tmp_path)
+  exec(compile(code, 'from_python.md', 'exec'), {})
+
+  assert re.search(r'fedavg byol knn \d.*fedema linear \d', capsys.readouterr().out, re.S)
+  assert (tmp_path / 'runs/from_python/fedema/encoder.keras').is_file()
+
+
 @pytest.mark.long
 def test_blocks_of_own_loop_run(tmp_path, monkeypatch):
-  text = (_ROOT / 'docs' / 'own_loop.md').read_text(encoding='utf-8')
-  blocks = re.findall(r'^```python\n(.*?)^```', text, re.MULTILINE | re.DOTALL)
+  blocks = _blocks('own_loop.md')
   assert len(blocks) == 4
   monkeypatch.chdir(tmp_path)
   names = {}
