@@ -90,7 +90,7 @@ def main(
 
   try:
     if options.seeds:
-      _say_cost(benchmark.hours, cells, options, figures.read(path))
+      _check_cost(benchmark.hours, cells, options, figures.read(path))
       making.make(wanted, path, runs, columns, paths, options.jobs, start)
   finally:
     files.write(folder.with_suffix('.md'), page.text(benchmark, path))
@@ -105,7 +105,7 @@ def _tuning(
   """
   for cell in cells if options.tune else ():
     for rate in cell.missing_rates(stored):
-      yield cell.tuning_run(rate), cell.tuning_seed
+      yield cell.tuning_run(rate), boards_lib.TUNING_SEED
 
 
 def _results(
@@ -122,23 +122,21 @@ def _results(
         yield cell.run(rate), seed
 
 
-def _say_cost(
+def _check_cost(
   most_hours: float,
   cells: Iterable[boards_lib.Cell],
   options: Options,
   stored: figures.Stored,
 ) -> None:
-  """Says what the runs take; refuses more than the file allows."""
-  taken = 0.0
+  """Prints what the runs take; refuses more than the file allows."""
+  seconds = 0.0
   for cell in cells:
     tuning = len([*_tuning([cell], options, stored)])
-    known = [
-      (run.key, seed, cell.board.column) in stored
-      for run, seed in _results([cell], options, stored)
-    ]
-    missing = options.seeds - sum(known)
-    taken += (missing + tuning + boards_lib.FURTHER * bool(tuning)) * cell.board.seconds
-  hours = taken / 3600
+    results = _results([cell], options, stored)
+    done = sum((run.key, k, cell.board.column) in stored for run, k in results)
+    further = boards_lib.FURTHER if tuning else 0
+    seconds += (options.seeds - done + tuning + further) * cell.board.seconds
+  hours = seconds / 3600
   if hours > most_hours:
     raise ValueError(
       f'The runs take about {hours:.1f} CPU hours; it must be at most '

@@ -253,7 +253,9 @@ def test_blocks_of_from_python_run(tmp_path, monkeypatch, capsys, graphs_as_trac
   monkeypatch.chdir(tmp_path)
   exec(compile(code, 'from_python.md', 'exec'), {})
 
-  assert re.search(r'fedavg byol knn \d.*fedema linear \d', capsys.readouterr().out, re.S)
+  assert re.search(
+    r'fedavg byol knn \d.*fedema linear \d', capsys.readouterr().out, re.S
+  )
   assert (tmp_path / 'runs/from_python/fedema/encoder.keras').is_file()
 
 

@@ -74,7 +74,7 @@ def test_the_flags_are_taken(cell, tmp_path):
     running.check(config)
     rates |= {config.clients.learning_rate, config.server.learning_rate} & {rate}
   assert rates == {*method.rates}
-  assert (config.task, config.rounds) == (board.task, board.rounds)
+  assert config.rounds == board.rounds
   assert config.encoder.width == 0.5
   assert config.evaluation.methods == ('linear',)
   assert config.data.validation == 0.2
