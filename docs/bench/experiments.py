@@ -5,9 +5,9 @@ so that weights stay finite on noise; any rate costs the same.
 """
 
 import collections
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
@@ -58,39 +58,11 @@ class Problem:
   seed: int
   objective: str = 'simclr'
 
-  @property
-  def training(self) -> fedavg.Training:
-    """How clients train: at the server's learning rate."""
+  def training(self, rate: float = _LEARNING_RATE) -> fedavg.Training:
+    """Returns how clients train, at a rate."""
     return fedavg.Training(
-      dataclasses.replace(self.local, learning_rate=_LEARNING_RATE), seed=self.seed
+      dataclasses.replace(self.local, learning_rate=rate), self.seed
     )
-
-
-class Experiment(NamedTuple):
-  """An algorithm and its centralized counterpart.
-
-  Attributes:
-    algorithm: The algorithm.
-    objective: What a centralized step minimises. Rounds of clients with states are not
-      compared with steps, but with the same rounds in memory.
-  """
-
-  algorithm: phases.Algorithm
-  objective: Any
-
-
-class Method(NamedTuple):
-  """An algorithm as it is measured.
-
-  Attributes:
-    build: (objective, server's optimizer, other arguments) -> the algorithm.
-    configure: Returns the other arguments.
-    objective: A name in `OBJECTIVES`; none: any.
-  """
-
-  build: Callable[..., phases.Algorithm]
-  configure: Callable[[Problem], Sequence[Any]]
-  objective: str | None = None
 
 
 def server_optimizer() -> Any:
@@ -103,70 +75,45 @@ def _predictor(model: dual_encoder.Siamese) -> network.Network:
   return predictor_lib.build_predictor(model.output_dims[0], model.output_dims[0])
 
 
-OBJECTIVES: Mapping[str, Callable[[dual_encoder.Siamese], Any]] = (
-  collections.OrderedDict(
-    simclr=simclr.SimclrObjective,
-    simsiam=lambda model: simsiam.SimSiamObjective(model, _predictor(model)),
-    byol=lambda model: byol.ByolObjective(model, _predictor(model)),
-    cco=statistics.StatisticsObjective,
-  )
-)
-
-
-def _fedsup(problem: Problem) -> Experiment:
-  """Describes FedSup without the server's training, for which there is no label.
-
-  Both sides do the clients' work: the student's and the teacher's passes. The
-  counterpart keeps the initial teacher.
-  """
-  model = problem.model
-  student = teacher_student.FedSupObjective(model, _predictor(model))
-  labelled = supervised.SupervisedObjective(
-    model.encoder,
-    projector.build_linear(model.encoder.output_dim, _CLASSES),
-    configs.NONE,
-  )
-  teacher = teacher_student.TeacherObjective(
-    labelled, model.projector, projector.build_linear(model.output_dims[0], _CLASSES)
-  )
-  element = problem.clients.data.element_type_structure
-  algorithm = fedsup.fedsup(
-    student,
-    teacher,
-    collections.OrderedDict(element, label=tf.TensorSpec([], tf.int32)),
-    problem.training,
-    grouping=grouping.FEDAVG,
-  )
-  values = {
-    teacher_student.TEACHER: algorithm.initial().global_model_weights.trainable,
-    teacher_student.FEATURE_WEIGHT: 1.0,
-  }
-  return Experiment(
-    dataclasses.replace(algorithm, phases=algorithm.exchanges),
-    student.bind_context(values),
-  )
-
-
-# One epoch of FeatARC takes 13/6 of SimCLR's own passes (two views, each forward and
-# backward: 6 forward passes). The additional 7 are: the unaugmented image forward and
-# backward, and forward through the cluster's model (4); and forward through the local
-# and both clusters' models to choose a cluster (3).
-METHODS: Mapping[str, Method] = collections.OrderedDict(
-  dcco=Method(dcco.dcco, lambda own: [None, None, own.seed], 'cco'),
-  fedavg=Method(
-    fedavg.fedavg,
-    lambda own: [
-      fedavg.Training(dataclasses.replace(own.local, learning_rate=1.0), own.seed)
-    ],
+OBJECTIVES: Mapping[str, Callable[[dual_encoder.Siamese], Any]] = {
+  'simclr': simclr.SimclrObjective,
+  'simsiam': lambda model: simsiam.SimSiamObjective(model, _predictor(model)),
+  'byol': lambda model: byol.ByolObjective(model, _predictor(model)),
+  'cco': statistics.StatisticsObjective,
+}
+# The objective, '' for any, and (objective, server's optimizer, problem) -> the
+# algorithm. One epoch of FeatARC takes 13/6 of SimCLR's own passes (two views, each
+# forward and backward: 6 forward passes). The additional 7 are: the unaugmented image
+# forward and backward, and forward through the cluster's model (4); and forward through
+# the local and both clusters' models to choose a cluster (3).
+METHODS: Mapping[str, tuple[str, Callable[..., phases.Algorithm]]] = {
+  'dcco': (
+    'cco',
+    lambda loss, server, own: dcco.dcco(loss, server, None, None, own.seed),
   ),
-  fedema=Method(fedema.fedema, lambda own: [personal.FedEMA(), own.training], 'byol'),
-  per_ssfl=Method(
-    per_ssfl.per_ssfl, lambda own: [personal.Per(), own.training], 'simsiam'
+  'fedavg': (
+    '',
+    lambda loss, server, own: fedavg.fedavg(loss, server, own.training(1.0)),
   ),
-  featarc=Method(
-    featarc.featarc, lambda own: [personal.Featarc(), own.training], 'simclr'
+  'fedema': (
+    'byol',
+    lambda loss, server, own: fedema.fedema(
+      loss, server, personal.FedEMA(), own.training()
+    ),
   ),
-)
+  'per_ssfl': (
+    'simsiam',
+    lambda loss, server, own: per_ssfl.per_ssfl(
+      loss, server, personal.Per(), own.training()
+    ),
+  ),
+  'featarc': (
+    'simclr',
+    lambda loss, server, own: featarc.featarc(
+      loss, server, personal.Featarc(), own.training()
+    ),
+  ),
+}
 _FEDSUP = 'fedsup'
 # Not an algorithm: the centralized step in bfloat16, and in float32.
 PRECISION = 'precision'
@@ -175,11 +122,45 @@ NAMES = (*METHODS, _FEDSUP, PRECISION)
 WITH_OBJECTIVE = ('fedavg', PRECISION)
 
 
-def build(problem: Problem, name: str) -> Experiment:
-  """Describes an experiment, by its name."""
+def build(problem: Problem, name: str) -> tuple[phases.Algorithm, Any]:
+  """Builds an experiment's algorithm, and what a centralized step minimises.
+
+  Args:
+    problem: What is trained.
+    name: One of `NAMES`, but not `PRECISION`.
+  """
   if name == _FEDSUP:
     return _fedsup(problem)
-  method = METHODS[name]
-  objective = OBJECTIVES[method.objective or problem.objective](problem.model)
-  arguments = method.configure(problem)
-  return Experiment(method.build(objective, server_optimizer(), *arguments), objective)
+  kind, method = METHODS[name]
+  objective = OBJECTIVES[kind or problem.objective](problem.model)
+  return method(objective, server_optimizer(), own=problem), objective
+
+
+def _fedsup(problem: Problem) -> tuple[phases.Algorithm, Any]:
+  """Builds FedSup without the server's training, for which there is no label.
+
+  Both sides do the clients' work: the student's and the teacher's passes. The
+  counterpart keeps the initial teacher.
+  """
+  model = problem.model
+  width, dim = model.encoder.output_dim, model.output_dims[0]
+  spec = problem.clients.data.element_type_structure
+  student = teacher_student.FedSupObjective(model, _predictor(model))
+  head = projector.build_linear(width, _CLASSES)
+  labelled = supervised.SupervisedObjective(model.encoder, head, configs.NONE)
+  teacher = teacher_student.TeacherObjective(
+    labelled, model.projector, projector.build_linear(dim, _CLASSES)
+  )
+  algorithm = fedsup.fedsup(
+    student,
+    teacher,
+    collections.OrderedDict(spec, label=tf.TensorSpec([], tf.int32)),
+    problem.training(),
+    grouping=grouping.FEDAVG,
+  )
+  values = {
+    teacher_student.TEACHER: algorithm.initial().global_model_weights.trainable,
+    teacher_student.FEATURE_WEIGHT: 1.0,
+  }
+  clients_alone = dataclasses.replace(algorithm, phases=algorithm.exchanges)
+  return clients_alone, student.bind_context(values)

@@ -1,25 +1,20 @@
-"""Time, CPU time and memory of two sides that take turns.
+"""Time and CPU time of contestants that take turns, and the machine they run on.
 
-They alternate, so that whatever else the machine does slows both. CPU time counts all
+They alternate, so that whatever else the machine does slows all. CPU time counts all
 threads, including spinning while they wait, which wall time on idle cores hides.
 """
 
 import collections
-from collections.abc import Callable, Mapping
-import functools
-import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+import importlib.metadata
+import os
+import platform
 import time
 from typing import Any, NamedTuple
 
-from docs.bench import sides
-from tff_ssl.execution import contexts
+from tff_ssl.computing import processor
 
-# Rounds that are not measured. The first traces graphs; over the first few the worker
-# opens its sessions, and oneDNN prepares its kernels in each thread.
-WARM_UP_ROUNDS = 3
-_REPORTED = ('bytes_down', 'bytes_up', 'nonfinite_clients')
-
-Numbers = collections.OrderedDict[str, float]
+_PACKAGES = ('tensorflow', 'tensorflow-federated', 'numpy')
 
 
 class Timed(NamedTuple):
@@ -52,57 +47,25 @@ def timed(
   return Timed(result, ended - started, cpu)
 
 
-def compare(
-  execution: contexts.Context,
-  federated: sides.Side,
-  centralized: sides.Side,
-  rounds: int,
-) -> Numbers:
-  """Measures rounds of two sides, one after the other.
+def turns(names: Sequence[str], count: int) -> Iterator[str]:
+  """Yields whose turn it is; a different contestant begins each time.
 
   Args:
-    execution: The context; if it has a worker, no other context uses that worker.
-    federated: What is measured.
-    centralized: What it is measured against.
-    rounds: Number of rounds; at least 1.
-
-  Returns:
-    Medians over the rounds, in seconds, and their ratios; what the last round reports
-    of bytes and of discarded clients; and peaks of memory in MiB.
+    names: The contestants.
+    count: Number of turns of each.
   """
-  for number in range(WARM_UP_ROUNDS):
-    federated.round(number)
-    centralized.round(number)
-  samples: dict[str, list[float]] = collections.defaultdict(list)
-  for number in range(WARM_UP_ROUNDS, WARM_UP_ROUNDS + rounds):
-    taken, step = (
-      timed(functools.partial(side.round, number), execution.cpu_seconds)
-      for side in (federated, centralized)
-    )
-    # The worker has no part in the centralized step. What it does meanwhile, such as
-    # freeing its values, follows from a round. In process there is no worker.
-    driver = taken.cpu['driver']
-    worker = taken.cpu.get('worker', 0.0) + step.cpu.get('worker', 0.0)
-    for name, value in (
-      ('federated_seconds', taken.seconds),
-      ('centralized_seconds', step.seconds),
-      ('federated_driver_cpu_seconds', driver),
-      ('federated_worker_cpu_seconds', worker),
-      ('federated_cpu_seconds', driver + worker),
-      ('centralized_cpu_seconds', step.cpu['driver']),
-    ):
-      samples[name].append(value)
-  result: Numbers = collections.OrderedDict(
-    (name, statistics.median(values)) for name, values in samples.items()
+  for turn in range(count):
+    first = turn % max(len(names), 1)
+    yield from (*names[first:], *names[:first])
+
+
+def machine() -> dict[str, Any]:
+  """Returns what the numbers depend on apart from the configuration."""
+  return collections.OrderedDict(
+    cpu_count=len(os.sched_getaffinity(0)),
+    cpu_model=processor.model() or platform.machine(),
+    bfloat16=processor.bfloat16_units(),
+    load_average=os.getloadavg()[0],
+    python=platform.python_version(),
+    **{name: importlib.metadata.version(name) for name in _PACKAGES},
   )
-  for name in ('seconds', 'cpu_seconds'):
-    # The kernel counts CPU time in ticks of 10 ms: a tiny step may have taken zero.
-    divisor = result[f'centralized_{name}'] or float('nan')
-    result[name.replace('seconds', 'ratio')] = result[f'federated_{name}'] / divisor
-  result.update(
-    (name, taken.result[name]) for name in _REPORTED if name in taken.result
-  )
-  peaks = execution.peak_memory()
-  result['peak_memory_mib'] = sum(peaks.values())
-  result.update((f'{name}_peak_memory_mib', mib) for name, mib in peaks.items())
-  return result

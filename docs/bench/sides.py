@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from docs.bench import experiments
 from docs.bench import replay
+from docs.bench import workloads
 from tff_ssl.algorithms import centralized
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_states
@@ -52,11 +53,11 @@ def build(problem: experiments.Problem, name: str) -> tuple[Side, Side]:
   if name == experiments.PRECISION:
     half, full = (_precision(problem, p) for p in (network.BFLOAT16, network.FLOAT32))
     return half, full
-  experiment = experiments.build(problem, name)
-  federated = Federated(problem, experiment.algorithm)
-  if experiment.algorithm.is_stateful:
-    return federated, InMemory(problem, experiment.algorithm)
-  return federated, Centralized(problem, experiment.objective)
+  algorithm, objective = experiments.build(problem, name)
+  federated = Federated(problem.clients, algorithm)
+  if algorithm.is_stateful:
+    return federated, InMemory(problem.clients, algorithm)
+  return federated, Centralized(problem, objective)
 
 
 def _precision(problem: experiments.Problem, precision: str) -> Side:
@@ -69,20 +70,20 @@ def _precision(problem: experiments.Problem, precision: str) -> Side:
 class Federated:
   """Rounds of a federated process; clients' states are in a store on disk."""
 
-  def __init__(self, problem: experiments.Problem, algorithm: phases.Algorithm):
+  def __init__(self, clients: workloads.Clients, algorithm: phases.Algorithm):
     """Builds the process, and opens a store that is deleted with this object.
 
     Args:
-      problem: The clients.
+      clients: The clients.
       algorithm: What they and the server do.
     """
-    clients = problem.clients.simulation
-    self._cohorts = problem.clients.cohorts
-    self._process: Any = processes.build(algorithm, clients.element_spec)
-    self._cohort: Any = clients.cohort
+    simulation = clients.simulation
+    self._cohorts = clients.cohorts
+    self._process: Any = processes.build(algorithm, simulation.element_spec)
+    self._cohort: Any = simulation.cohort
     self._is_stateful = algorithm.is_stateful
     if self._is_stateful:
-      self._process = stateful_rounds.StatefulRounds(self._process, clients)
+      self._process = stateful_rounds.StatefulRounds(self._process, simulation)
       self._folder = tempfile.TemporaryDirectory()
       self._process.resume(self._folder.name, 0)
       self._cohort = self._process.cohort
@@ -112,9 +113,9 @@ class InMemory:
   for the federated side. A client that comes back later starts again, at the same cost.
   """
 
-  def __init__(self, problem: experiments.Problem, algorithm: phases.Algorithm):
+  def __init__(self, clients: workloads.Clients, algorithm: phases.Algorithm):
     """Starts from the initial state; see `Federated`."""
-    self._clients = problem.clients
+    self._clients = clients
     self._replay = replay.Replay(algorithm)
     self._state = self._replay.initialize()
     self._new = self._replay.new_client(self._state, 0)

@@ -80,24 +80,28 @@ class Clients(NamedTuple):
 
 
 def register(
-  workload: Workload, image_size: int, seed: int, num_packs: int | None = None
+  images: np.ndarray,
+  sizes: np.ndarray,
+  cohort: int,
+  seed: int,
+  num_packs: int | None = None,
+  label: np.ndarray | None = None,
 ) -> Clients:
-  """Makes a workload's clients, with random RGB images.
+  """Makes clients of images that follow each other.
 
   Args:
-    workload: How many clients, and of which sizes.
-    image_size: Height and width, in pixels.
-    seed: Seed of the sizes, the pixels and the cohorts.
+    images: uint8 [n, height, width, 3].
+    sizes: The number of images of each client.
+    cohort: Number of clients of a round.
+    seed: Seed of the cohorts.
     num_packs: See `simulated_clients.Clients`.
+    label: int32 [n]; None: clients have none.
   """
-  sizes = workload.sizes(seed)
-  total = int(sizes.sum())
-  images = random_images(total, image_size, seed)
   started = time.perf_counter()
-  example_ids = np.arange(total, dtype=np.int64)
+  example_ids = np.arange(len(images), dtype=np.int64)
   partition = partitions.from_sizes(example_ids, sizes)
-  data = client_data.ArrayClientData(images, example_ids, partition)
-  cohorts = cohort_sampling.Cohorts(data.ids, workload.clients, seed)
+  data = client_data.ArrayClientData(images, example_ids, partition, label)
+  cohorts = cohort_sampling.Cohorts(data.ids, cohort, seed)
   simulated = simulated_clients.Clients(data, num_packs=num_packs)
   return Clients(data, simulated, partition, cohorts, time.perf_counter() - started)
 

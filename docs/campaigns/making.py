@@ -1,6 +1,6 @@
 """Makes the runs of a campaign that are not complete yet, and stores their figures."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import dataclasses
 import pathlib
 from typing import TextIO
@@ -63,15 +63,55 @@ def paths(pairs: Sequence[str], runs: Collection[figures.Run]) -> dict[str, str]
   return found
 
 
-@dataclasses.dataclass(frozen=True)
-class Job:
-  """A run with its seed.
+def make(
+  wanted: Callable[[figures.Stored], Iterable[tuple[figures.Run, int]]],
+  path: pathlib.Path,
+  folder: pathlib.Path,
+  columns: figures.Columns,
+  data: Mapping[str, str],
+  at_a_time: int | None = None,
+  start: job_runner.Start | None = None,
+  stream: TextIO | None = None,
+) -> None:
+  """Makes the runs of a campaign that are not done, and stores their figures.
 
-  Attributes:
-    run: The run.
-    seed: The seed.
-    folder: The run folder; the output goes to a file of this name with `.log`.
+  Args:
+    wanted: Stored figures -> runs with their seeds, in the order in which they begin;
+      more may be wanted once these are done.
+    path: The file of the figures.
+    folder: The folder of the run folders.
+    columns: All runs of the campaign, with the columns that are stored of each.
+    data: Path of the data, by task.
+    at_a_time: Most jobs that run at a time; None: one per core.
+    start: Starts a command; None: see `job_runner.start`.
+    stream: Where progress is shown; None: stderr.
+
+  Raises:
+    ValueError: If a link leads out of the folder, the figures are none, or a run
+      failed; the other runs are made all the same.
   """
+  # Runs and their logs are written into it, and it may be a stranger's.
+  if folder.is_dir():
+    run_config.check_contained(folder)
+  made: set[_Job] = set()
+  failures: list[str] = []
+  while True:
+    stored = figures.read(path)
+    jobs = [_Job(*each, each[0].folder(folder, each[1])) for each in wanted(stored)]
+    if not (jobs := [each for each in jobs if each not in made]):
+      break
+    runner = _Runner(at_a_time or sessions.cores(), start, stream)
+    runner.path, runner.columns, runner.data = path, columns, data
+    runner.stored = stored
+    failures += runner.run(jobs)
+    made.update(jobs)
+  if failures:
+    raise ValueError(f'{len(failures)} runs failed: {" ".join(failures)}')
+
+
+@dataclasses.dataclass(frozen=True)
+class _Job:
+  """A run with its seed and folder; its output goes to a file of this name, `.log`."""
 
   run: figures.Run
   seed: int
@@ -79,83 +119,48 @@ class Job:
 
   @property
   def log(self) -> pathlib.Path:
-    """The file for the run's output."""
     return self.folder.with_name(f'{self.folder.name}.log')
 
   def __str__(self) -> str:
     return f'{self.run.name}, seed {self.seed}'
 
 
-class Runner(job_runner.Runner[Job]):
+class _Runner(job_runner.Runner[_Job]):
   """Runs jobs, a limited number at a time, and stores their figures."""
 
-  def __init__(
-    self,
-    path: pathlib.Path,
-    folder: pathlib.Path,
-    columns: figures.Columns,
-    data: Mapping[str, str],
-    at_a_time: int | None = None,
-    start: job_runner.Start | None = None,
-    stream: TextIO | None = None,
-  ):
-    """Reads the stored figures.
+  path: pathlib.Path
+  columns: figures.Columns
+  data: Mapping[str, str]
+  stored: figures.Stored
 
-    Args:
-      path: The file of the figures.
-      folder: The folder of the run folders.
-      columns: All runs of the campaign, with the columns that are stored of each.
-      data: Path of the data, by task.
-      at_a_time: Most jobs that run at a time; None: one per core.
-      start: Starts a command; None: see `job_runner.start`.
-      stream: Where progress is shown; None: stderr.
-
-    Raises:
-      ValueError: If a link leads out of the folder, or the figures are none.
-    """
-    super().__init__(at_a_time or sessions.cores(), start, stream)
-    # Runs and their logs are written into it, and it may be a stranger's.
-    if folder.is_dir():
-      run_config.check_contained(folder)
-    self._path, self._folder, self._columns, self._data = path, folder, columns, data
-    self.stored = figures.read(path)
-
-  def job(self, run: figures.Run, seed: int) -> Job:
-    """Returns a run with its seed, in its folder."""
-    return Job(run, seed, run.folder(self._folder, seed))
-
-  def is_done(self, job: Job) -> bool:
+  def is_done(self, job: _Job) -> bool:
     """Returns whether a run's figures are stored; stores those of its folder.
 
     What clients keep, gigabytes where they are many, only serves to go on training: it
     is removed.
     """
-    columns = self._columns[job.run]
+    columns = self.columns[job.run]
     if all((job.run.key, job.seed, column) in self.stored for column in columns):
       return True
     known = _read(job.folder, columns)
     if len(known) < len(columns):
       return False
-    own = {
-      (job.run.key, job.seed, column): float(f'{value:.{_DIGITS}g}')
-      for column, value in known.items()
-    }
     # Another campaign may have written other figures, or later ones.
-    self.stored = {**self.stored, **figures.read(self._path), **own}
-    files.write(self._path, figures.text(self.stored, self._columns))
+    self.stored |= figures.read(self.path)
+    for column, value in known.items():
+      self.stored[job.run.key, job.seed, column] = float(f'{value:.{_DIGITS}g}')
+    files.write(self.path, figures.text(self.stored, self.columns))
     (job.folder / state_store.NAME).unlink(missing_ok=True)
     return True
 
-  def command(self, job: Job) -> list[str]:
-    """Returns what follows `python`."""
+  def command(self, job: _Job) -> list[str]:
     own = [*job.run.flags, f'--seed={job.seed}', f'--run_dir={job.folder}']
-    if job.run.task in self._data:
-      own.append(f'--data_dir={self._data[job.run.task]}')
+    if job.run.task in self.data:
+      own.append(f'--data_dir={self.data[job.run.task]}')
     return ['-m', f'binaries.{job.run.program}', *own]
 
-  def missing(self, job: Job) -> str:
-    """Returns why a run that has succeeded is not done."""
-    columns = self._columns[job.run]
+  def missing(self, job: _Job) -> str:
+    columns = self.columns[job.run]
     known = _read(job.folder, columns)
     missing = [name for name in columns if name not in known]
     return f'{job.folder} has no {", ".join(missing)}, or is not complete'

@@ -66,23 +66,19 @@ def main(
   most = data.MOST_SEEDS if options.seeds is None else options.seeds
   making.check_seeds(most, data.MOST_SEEDS)
   columns = data.columns(claims.values())
-  runner = making.Runner(
-    folder / f'{options.budget}.csv',
-    pathlib.Path(options.runs) / options.budget,
-    columns,
-    making.paths(options.data, columns),
-    options.jobs,
-    start,
-  )
-  failures = []
+  paths = making.paths(options.data, columns)
   try:
-    if most:
-      wanted = runs([claims[name] for name in ids], most)
-      failures = runner.run([runner.job(*each) for each in wanted])
+    making.make(
+      lambda _: runs([claims[name] for name in ids], most),
+      folder / f'{options.budget}.csv',
+      pathlib.Path(options.runs) / options.budget,
+      columns,
+      paths,
+      options.jobs,
+      start,
+    )
   finally:
-    files.write(folder.with_suffix('.md'), page.summary(folder))
-  if failures:
-    raise ValueError(f'{len(failures)} runs failed: {" ".join(failures)}')
+    files.write(folder.with_suffix('.md'), page.text(full=False, folder=folder))
 
 
 def runs(claims: Iterable[data.Claim], most: int) -> Iterator[tuple[figures.Run, int]]:

@@ -1,7 +1,7 @@
 """The pages on the claims, written from the data and the stored figures alone.
 
-docs/claims.md has a line for each claim; `markdown`, which the site shows in its place,
-adds figures, causes and commands. Only jinja2, which the site has, is imported.
+docs/claims.md has a line for each claim; the page that the site shows in its place adds
+figures, causes and commands. Only jinja2, which the site has, is imported.
 """
 
 import collections
@@ -26,25 +26,14 @@ class _Judged(NamedTuple):
   differences: list[verdicts.Difference]
 
 
-def summary(folder: pathlib.Path = data.FOLDER) -> str:
-  """Returns the text of docs/claims.md.
+def text(full: bool, folder: pathlib.Path = data.FOLDER) -> str:
+  """Returns the text of a page.
 
   Args:
+    full: Whether it is that of the site, with all figures and commands, or
+      docs/claims.md.
     folder: Folder of the stored figures.
   """
-  return _page(folder, full=False)
-
-
-def markdown(folder: pathlib.Path = data.FOLDER) -> str:
-  """Returns the page of the site: the summary, claims in full, and commands.
-
-  Args:
-    folder: Folder of the stored figures.
-  """
-  return _page(folder, full=True)
-
-
-def _page(folder: pathlib.Path, full: bool) -> str:
   budgets = {budget: [*_judged(budget, folder)] for budget in data.SEEDS}
   papers: dict[str, dict[str, list[_Judged]]] = {}
   for each in itertools.chain(*budgets.values()):
@@ -78,36 +67,24 @@ def _counts(judged: Iterable[_Judged]) -> str:
 
 
 def _comparisons(judged: _Judged) -> Iterable[list[str]]:
-  """Yields a row for each comparison."""
-  claim, differences = judged.claim, judged.differences
-  for comparison, each in itertools.zip_longest(claim.comparisons, differences):
-    yield [_difference(comparison), _paper(comparison), *_outcome(comparison, each)]
-
-
-def _difference(comparison: data.Comparison) -> str:
-  """Returns what is compared, such as 'dcco - fedavg'."""
-  text = ''
-  for title, weight in comparison.terms.items():
-    factor = '' if abs(weight) == 1 else f'{abs(weight):g} x '
-    text += f' {"-" if weight < 0 else "+"} {factor}{title}'
-  return text.removeprefix(' + ')
-
-
-def _paper(comparison: data.Comparison) -> str:
-  """Returns the paper's own difference, such as '9.6'."""
-  return '' if comparison.paper is None else f'{100 * comparison.paper:.1f}'
-
-
-def _outcome(
-  comparison: data.Comparison, difference: verdicts.Difference | None
-) -> list[str]:
-  """Returns what is needed, what was found, and whether that holds."""
-  if difference is None:
-    return ['', '', '']
-  least = f'at least {100 * difference.needed:.1f}' if difference.needed else 'above 0'
-  needed = f'within {100 * difference.needed:.1f}' if comparison.level else least
-  holds = 'yes' if difference.holds else 'the reverse' if difference.reversed else 'no'
-  return [needed, f'{100 * difference.mean:.1f} ± {100 * difference.reach:.1f}', holds]
+  """Yields of each comparison: figures, the paper's, what is needed, found, holds."""
+  pairs = itertools.zip_longest(judged.claim.comparisons, judged.differences)
+  for comparison, found in pairs:
+    figures = ''
+    for title, weight in comparison.terms.items():
+      factor = '' if abs(weight) == 1 else f'{abs(weight):g} x '
+      figures += f' {"-" if weight < 0 else "+"} {factor}{title}'
+    paper = '' if comparison.paper is None else f'{100 * comparison.paper:.1f}'
+    outcome = ['', '', '']
+    if found is not None:
+      least = f'{100 * found.needed:.1f}'
+      needed = f'at least {least}' if found.needed else 'above 0'
+      outcome = [
+        f'within {least}' if comparison.level else needed,
+        f'{100 * found.mean:.1f} ± {100 * found.reach:.1f}',
+        'yes' if found.holds else 'the reverse' if found.reversed else 'no',
+      ]
+    yield [figures.removeprefix(' + '), paper, *outcome]
 
 
 def _mean(of_seeds: Mapping[int, float]) -> str:

@@ -6,20 +6,17 @@ r"""Trains SimCLR on all data in one place, here and in plain PyTorch, side by s
 Both have a ResNet-8 of half the width on 5,000 random images of CIFAR-10 at 16 x 16.
 Here it is the default row of `--method=centralized` at temperature 0.2, 20 passes;
 PyTorch (`torch_simclr.py`) gets as many CPU seconds as the rounds here took, on one
-thread. The same linear probe has 10 % of the labels. `make simclr` makes the
-environment first.
+thread. The same linear probe has 10 % of the labels. Runs are kept in build/simclr; one
+that is complete is not made again. `make simclr` makes the environment first.
 """
 
-import csv
 import dataclasses
 import pathlib
-import statistics
 import subprocess
 import sys
-import typing
-from typing import Literal
 
 import numpy as np
+import pandas as pd
 
 from binaries.config import command_line
 from binaries.launching import program
@@ -28,9 +25,8 @@ from tasks import task_types
 from tff_ssl.computing import kinds
 from tff_ssl.evaluation import label_fractions
 from tff_ssl.evaluation import linear_probe
-from tff_ssl.storage import files
+from tff_ssl.reporting import run_reader
 
-Norm = Literal['batch', 'group']
 _SIZE, _IMAGES, _LABELS = 16, 5000, 0.1
 _FLAGS = (
   '--task=cifar10',
@@ -45,7 +41,8 @@ _FLAGS = (
   f'--evaluation=methods=linear,label_fractions={_LABELS},knn_every=0',
   '--trackers=',
 )
-_TORCH = pathlib.Path(__file__).with_name('torch_simclr.py')
+_NORMS = ('batch', 'group')
+_FOLDER = pathlib.Path('build/simclr')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,16 +52,12 @@ class Options:
   Attributes:
     torch: Python of an environment with PyTorch.
     data_dir: Where TFDS has CIFAR-10; none: its own place.
-    norms: Norms of encoder and projector.
     seeds: Number of seeds.
-    folder: Where runs are kept; one that is complete is not made again.
   """
 
   torch: command_line.Path = 'build/elsewhere/lite0/bin/python'
   data_dir: command_line.Path | None = None
-  norms: tuple[Norm, ...] = typing.get_args(Norm)
   seeds: kinds.Count = 3
-  folder: command_line.Path = 'build/simclr'
 
 
 def main(options: Options) -> None:
@@ -82,32 +75,27 @@ def main(options: Options) -> None:
     )
   data = options.data_dir and str(pathlib.Path(options.data_dir).expanduser())
   task = registry.load('cifar10', data, _SIZE)
-  print('| norm | CPU s | here | PyTorch | PyTorch, passes |')
-  print('| --- | ---: | ---: | ---: | ---: |')
-  for norm in options.norms:
+  cells = {}
+  for norm in _NORMS:
     rows = [_both(options, data, task, norm, seed) for seed in range(options.seeds)]
-    columns = list(zip(*rows, strict=True))
-    cells = [
-      f'{statistics.mean(column):.1f} ({" ".join(f"{each:.1f}" for each in column)})'
-      for column in columns
-    ]
-    print(f'| {norm} | {" | ".join(cells)} |', flush=True)
+    cells[norm] = {
+      name: f'{own.mean():.1f} ({" ".join(f"{each:.1f}" for each in own)})'
+      for name, own in pd.DataFrame(rows).items()
+    }
+  print(pd.DataFrame(cells).T.rename_axis('norm').to_markdown(disable_numparse=True))
 
 
 def _both(
   options: Options, data: str | None, task: task_types.Task, norm: str, seed: int
-) -> tuple[float, float, float, float]:
+) -> dict[str, float]:
   """Returns the CPU seconds, both accuracies in per cent and PyTorch's passes."""
-  run = pathlib.Path(options.folder, f'{norm}-{seed}')
-  ours, torchs = run / 'here', run / 'torch'
+  ours, torchs = (_FOLDER / f'{norm}-{seed}' / each for each in ('here', 'torch'))
   if not (ours / 'evaluation.json').exists():
     flags = [*_FLAGS, f'--encoder=norm={norm}', f'--seed={seed}', f'--run_dir={ours}']
-    if data:
-      flags.append(f'--data_dir={data}')
+    flags += [f'--data_dir={data}'] if data else []
     subprocess.run([sys.executable, '-m', 'binaries.fedavg_ssl', *flags], check=True)
-  with (ours / 'system.csv').open(encoding='utf-8') as table:
-    seconds = sum(float(row['cpu_seconds']) for row in csv.DictReader(table))
-  numbers = files.read_json(ours / 'evaluation.json')
+  run = run_reader.read(ours)
+  seconds = float(run.system['cpu_seconds'].sum())
   test, known = task.test, task.train
   labelled = label_fractions.label_fraction(known.label, _LABELS, seed)
   if not (torchs / 'features.npz').exists():
@@ -119,15 +107,20 @@ def _both(
       labelled=known.fields['image'][labelled],
       test=test.fields['image'],
     )
-    command = [options.torch, str(_TORCH), str(torchs), norm, str(seed), f'{seconds}']
+    arguments = [str(torchs), norm, str(seed), str(seconds)]
+    command = [options.torch, '-m', 'docs.elsewhere.torch_simclr', *arguments]
     subprocess.run(command, check=True)
   features = np.load(torchs / 'features.npz')
   probe = linear_probe.fit_logistic(
     features['labelled'], known.label[labelled], task.num_classes
   )
   right = np.mean(probe.predict(features['test']) == test.label)
-  own = numbers['linear/10%/accuracy']
-  return seconds, 100 * own, 100 * float(right), float(features['passes'])
+  return {
+    'CPU s': seconds,
+    'here': 100 * run.evaluation['linear/10%/accuracy'],
+    'PyTorch': 100 * float(right),
+    'PyTorch, passes': float(features['passes']),
+  }
 
 
 if __name__ == '__main__':

@@ -1,8 +1,8 @@
 """Pretrains a small ResNet with SimCLR in plain PyTorch, for a number of CPU seconds.
 
-  python docs/elsewhere/torch_simclr.py FOLDER batch 0 60
+  python -m docs.elsewhere.torch_simclr FOLDER batch 0 60
 
-It needs PyTorch and NumPy, and nothing of this project. FOLDER/images.npz has `train`,
+It needs PyTorch and NumPy, and none of our library. FOLDER/images.npz has `train`,
 `labelled` and `test`, uint8 [n, size, size, 3]; the features of the last two go to
 FOLDER/features.npz. The seconds are of the whole process, PyTorch's import included.
 `docs.elsewhere.simclr` starts it, and trains the same network here.
@@ -18,6 +18,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from docs.race.peers import torch_network
+
 # Half of ResNet-8's channels.
 _CHANNELS = (8, 16, 32)
 _PROJECTOR = (256, 256, 128)
@@ -26,47 +28,13 @@ _BATCH, _RATE, _TEMPERATURE = 256, 2e-3, 0.2
 _LEAST_AREA, _JITTER, _HUE, _GREY = 0.2, 0.4, 0.1, 0.2
 
 
-def _norm(kind: str, channels: int) -> nn.Module:
-  if kind == 'batch':
-    return nn.BatchNorm2d(channels)
-  return nn.GroupNorm(max(1, channels // _GROUP_SIZE), channels)
+def _encoder(kind: str) -> nn.Module:
+  def norm(channels: int) -> nn.Module:
+    if kind == 'batch':
+      return nn.BatchNorm2d(channels)
+    return nn.GroupNorm(max(1, channels // _GROUP_SIZE), channels)
 
-
-def _conv_norm(
-  kind: str, inputs: int, outputs: int, size: int, stride: int = 1
-) -> nn.Sequential:
-  conv = nn.Conv2d(inputs, outputs, size, stride, size // 2, bias=False)
-  return nn.Sequential(conv, _norm(kind, outputs))
-
-
-class _Block(nn.Module):
-  """Two 3 x 3 convolutions with a shortcut."""
-
-  def __init__(self, kind: str, inputs: int, outputs: int, stride: int):
-    super().__init__()
-    self.first = _conv_norm(kind, inputs, outputs, 3, stride)
-    self.second = _conv_norm(kind, outputs, outputs, 3)
-    same = inputs == outputs and stride == 1
-    self.shortcut = (
-      nn.Identity() if same else _conv_norm(kind, inputs, outputs, 1, stride)
-    )
-
-  def forward(self, x: torch.Tensor) -> torch.Tensor:
-    y = self.second(functional.relu(self.first(x)))
-    return functional.relu(y + self.shortcut(x))
-
-
-def _encoder(kind: str) -> nn.Sequential:
-  first, second, third = _CHANNELS
-  return nn.Sequential(
-    _conv_norm(kind, 3, first, 3),
-    nn.ReLU(),
-    _Block(kind, first, first, 1),
-    _Block(kind, first, second, 2),
-    _Block(kind, second, third, 2),
-    nn.AdaptiveAvgPool2d(1),
-    nn.Flatten(),
-  )
+  return torch_network.Encoder(_CHANNELS, norm, behind=False)
 
 
 def _projector(kind: str) -> nn.Sequential:
@@ -109,17 +77,8 @@ def _view(x: torch.Tensor) -> torch.Tensor:
   return x.clamp(0, 1)
 
 
-def _loss(projected: torch.Tensor) -> torch.Tensor:
-  """Returns NT-Xent of two views that are concatenated, [2n, d]."""
-  unit = functional.normalize(projected)
-  logits = unit @ unit.T / _TEMPERATURE
-  logits.fill_diagonal_(-torch.inf)
-  positives = torch.arange(len(unit)).roll(len(unit) // 2)
-  return functional.cross_entropy(logits, positives)
-
-
 def _tensor(images: np.ndarray) -> torch.Tensor:
-  return torch.from_numpy(images.transpose(0, 3, 1, 2).copy()).float() / 255
+  return torch_network.tensors(images).float() / 255
 
 
 def main(folder: pathlib.Path, kind: str, seed: int, seconds: float) -> None:
@@ -138,7 +97,8 @@ def main(folder: pathlib.Path, kind: str, seed: int, seconds: float) -> None:
     for group in optimizer.param_groups:
       group['lr'] = _RATE * (1 + math.cos(math.pi * share)) / 2
     batch = images[torch.randint(len(images), (_BATCH,))]
-    loss = _loss(projector(encoder(torch.cat([_view(batch), _view(batch)]))))
+    views = torch.cat([_view(batch), _view(batch)])
+    loss = torch_network.nt_xent(projector(encoder(views)), _TEMPERATURE)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

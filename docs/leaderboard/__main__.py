@@ -5,12 +5,11 @@
   python -m docs.leaderboard --boards=digits_silo --methods=fedu2,ssd
   python -m docs.leaderboard --seeds=0
 
-First the rate of each method is chosen on each board, then all methods run on all
-boards. What this takes is said, and refused above the bound of boards.toml, before the
-first run. Each run is a separate process; its figures go to
-docs/leaderboard/figures.csv, and it is not repeated if they are there or its folder is
-complete. After Ctrl-C or a kill the same command resumes. With --seeds=0 it writes the
-page alone.
+The rate of each method is chosen on each board, then the method runs there. What this
+takes is said, and refused above the bound of boards.toml, before the first run. Each
+run is a separate process; its figures go to docs/leaderboard/figures.csv, and it is not
+repeated if they are there or its folder is complete. After Ctrl-C or a kill the same
+command resumes. With --seeds=0 it writes the page alone.
 """
 
 from collections.abc import Iterable, Iterator
@@ -82,42 +81,31 @@ def main(
   columns: dict[figures.Run, list[str]] = {}
   for cell in benchmark.cells():
     columns |= cell.columns
-  path = folder / 'figures.csv'
+  path, runs = folder / 'figures.csv', pathlib.Path(options.runs)
   paths = making.paths(options.data, columns)
 
-  def runner() -> making.Runner:
-    runs = pathlib.Path(options.runs)
-    return making.Runner(path, runs, columns, paths, options.jobs, start)
+  def wanted(stored: figures.Stored) -> Iterator[Wanted]:
+    yield from _tuning(cells, options, stored)
+    yield from _results(cells, options, stored)
 
-  def run(wanted: Iterable[Wanted]) -> list[str]:
-    own = runner()
-    return own.run([own.job(*each) for each in wanted])
-
-  failures = []
   try:
     if options.seeds:
-      _say_cost(benchmark.hours, cells, options, runner().stored)
-      made: list[Wanted] = []
-      # The best rate may be the last one on a side; then the next one is tried too.
-      while tuning := [
-        each for each in _tuning(cells, options, runner().stored) if each not in made
-      ]:
-        failures += run(tuning)
-        made += tuning
-      failures += run([*_results(cells, options, runner().stored)])
+      _check_cost(benchmark.hours, cells, options, figures.read(path))
+      making.make(wanted, path, runs, columns, paths, options.jobs, start)
   finally:
     files.write(folder.with_suffix('.md'), page.text(benchmark, path))
-  if failures:
-    raise ValueError(f'{len(failures)} runs failed: {" ".join(failures)}')
 
 
 def _tuning(
   cells: Iterable[boards_lib.Cell], options: Options, stored: figures.Stored
 ) -> Iterator[Wanted]:
-  """Yields the runs by which rates are chosen next."""
+  """Yields the runs by which rates are chosen next.
+
+  The best rate may be the last one on a side; then the next one is tried too.
+  """
   for cell in cells if options.tune else ():
     for rate in cell.missing_rates(stored):
-      yield cell.tuning_run(rate), cell.tuning_seed
+      yield cell.tuning_run(rate), boards_lib.TUNING_SEED
 
 
 def _results(
@@ -134,23 +122,21 @@ def _results(
         yield cell.run(rate), seed
 
 
-def _say_cost(
+def _check_cost(
   most_hours: float,
   cells: Iterable[boards_lib.Cell],
   options: Options,
   stored: figures.Stored,
 ) -> None:
-  """Says what the runs take; refuses more than the file allows."""
-  taken = 0.0
+  """Prints what the runs take; refuses more than the file allows."""
+  seconds = 0.0
   for cell in cells:
     tuning = len([*_tuning([cell], options, stored)])
-    known = [
-      (run.key, seed, cell.board.column) in stored
-      for run, seed in _results([cell], options, stored)
-    ]
-    missing = options.seeds - sum(known)
-    taken += (missing + tuning + boards_lib.FURTHER * bool(tuning)) * cell.board.seconds
-  hours = taken / 3600
+    results = _results([cell], options, stored)
+    done = sum((run.key, k, cell.board.column) in stored for run, k in results)
+    further = boards_lib.FURTHER if tuning else 0
+    seconds += (options.seeds - done + tuning + further) * cell.board.seconds
+  hours = seconds / 3600
   if hours > most_hours:
     raise ValueError(
       f'The runs take about {hours:.1f} CPU hours; it must be at most '

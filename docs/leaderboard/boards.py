@@ -19,6 +19,9 @@ SEEDS = 3
 FURTHER = 3
 # Of a run that also evaluates an encoder that has learnt nothing.
 UNTRAINED = 'random_encoder'
+# The seed with which rates are chosen, which no result has, and what is held out.
+TUNING_SEED = 100
+_TUNING_FLAGS = '--data=validation=0.2'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +31,6 @@ class Board:
   Attributes:
     name: Such as 'digits_silo'; after the last '_' the kind of its clients.
     title: What the page calls it.
-    task: Its data set.
     flags: Of the program: data, partition, encoder, evaluation.
     column: The accuracy that ranks methods, of `evaluation.json`.
     passes: How often each image is seen.
@@ -38,17 +40,11 @@ class Board:
 
   name: str
   title: str
-  task: str
   flags: str
   column: str
   passes: float
   rounds: int
   seconds: float
-
-  @property
-  def has_many_clients(self) -> bool:
-    """Whether its clients are devices, not silos."""
-    return self.name.endswith('_device')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,14 +90,10 @@ class Cell:
   Attributes:
     board: The board.
     method: The method.
-    tuning_seed: The seed with which rates are chosen.
-    tuning_flags: The flags that hold out the validation split which chooses them.
   """
 
   board: Board
   method: Method
-  tuning_seed: int
-  tuning_flags: str
 
   def run(self, rate: float, more: str = '', name: str = '') -> figures.Run:
     """Returns its run, without seed and folder.
@@ -112,7 +104,7 @@ class Cell:
       name: The end of its name, if it has any.
     """
     board, method = self.board, self.method
-    device = method.device if board.has_many_clients else ''
+    device = method.device if board.name.endswith('_device') else ''
     plan = string.Template(method.plan).substitute(rate=f'{rate:g}')
     rounds = f'--rounds={board.rounds}'
     text = f'{board.flags} {plan} {method.flags} {device} {rounds} {more}'
@@ -121,7 +113,7 @@ class Cell:
 
   def tuning_run(self, rate: float) -> figures.Run:
     """Returns the run that says how good a rate is."""
-    return self.run(rate, self.tuning_flags, '_tuning')
+    return self.run(rate, _TUNING_FLAGS, '_tuning')
 
   @property
   def norm(self) -> str:
@@ -173,7 +165,7 @@ class Cell:
     """Returns the validation accuracy of each rate that was tried."""
     column = f'validation/{self.board.column}'
     keys = {
-      rate: (self.tuning_run(rate).key, self.tuning_seed, column)
+      rate: (self.tuning_run(rate).key, TUNING_SEED, column)
       for rate in self.method.grid
     }
     return {rate: stored[key] for rate, key in keys.items() if key in stored}
@@ -192,24 +184,18 @@ class Benchmark:
     boards: By name.
     methods: By name.
     hours: CPU hours that all runs may take.
-    tuning_seed: See `Cell`.
-    tuning_flags: See `Cell`.
   """
 
   boards: Mapping[str, Board]
   methods: Mapping[str, Method]
   hours: float
-  tuning_seed: int
-  tuning_flags: str
 
   def cells(
     self, boards: Collection[str] = (), methods: Collection[str] = ()
   ) -> list[Cell]:
     """Returns all methods on all boards, or those of these names."""
     return [
-      Cell(
-        self.boards[board], self.methods[method], self.tuning_seed, self.tuning_flags
-      )
+      Cell(self.boards[board], self.methods[method])
       for board in boards or self.boards
       for method in methods or self.methods
     ]
@@ -226,16 +212,12 @@ def read(path: pathlib.Path = FOLDER / 'boards.toml') -> Benchmark:
   """
   content = tomllib.loads(path.read_text(encoding='utf-8'))
   try:
-    methods = {
-      name: Method(
-        name,
-        **{**own, 'plan': content['plan'][own['plan']], 'rates': tuple(own['rates'])},
-      )
-      for name, own in content['methods'].items()
-    }
     boards = {name: Board(name, **own) for name, own in content['boards'].items()}
-    fields = (content[name] for name in ('hours', 'tuning_seed', 'tuning_flags'))
-    return Benchmark(boards, methods, *fields)
+    methods = {}
+    for name, own in content['methods'].items():
+      own |= {'plan': content['plan'][own['plan']], 'rates': tuple(own['rates'])}
+      methods[name] = Method(name, **own)
+    return Benchmark(boards, methods, content['hours'])
   except KeyError as error:
     raise ValueError(f'{path.name} has no {error}; it must have one.') from error
   except TypeError as error:

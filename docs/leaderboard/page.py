@@ -1,5 +1,6 @@
 """docs/leaderboard.md, written from boards.toml and the stored figures alone."""
 
+import collections
 from collections.abc import Sequence
 import pathlib
 import statistics
@@ -56,37 +57,23 @@ def rows(
   """
   found = []
   for cell in benchmark.cells([board.name]):
-    method, tuned = cell.method, cell.chosen_rate(stored)
+    tuned, grid = cell.chosen_rate(stored), cell.method.grid
     rate = cell.middle_rate if tuned is None else tuned
-    is_last = tuned in (method.grid[0], method.grid[-1])
-    how = _UNTUNED if tuned is None else _LAST * is_last
+    how = _UNTUNED if tuned is None else _LAST * (tuned in (grid[0], grid[-1]))
     key = cell.run(rate).key
-
-    def values(column: str, key: str = key) -> list[float]:
-      return [
-        stored[key, seed, column]
-        for seed in range(data.MOST_SEEDS)
-        if (key, seed, column) in stored
-      ]
-
-    if not (accuracies := values(board.column)):
+    columns: dict[str, list[float]] = collections.defaultdict(list)
+    for (run, _, column), value in sorted(stored.items()):
+      if run == key:
+        columns[column].append(value)
+    if not (accuracies := columns[board.column]):
       continue
-    sent = [each for name in making.BYTES if (each := values(name))]
-    cpu = values(making.CPU)
-    found.append(
-      Row(
-        method.title,
-        method.source,
-        cell.norm,
-        accuracies,
-        f'{rate:g}{how}',
-        [statistics.fmean(each) * board.rounds / 1e6 for each in sent],
-        statistics.fmean(cpu) if cpu else None,
-      )
-    )
-    if untrained := values(f'{boards_lib.UNTRAINED}/{board.column}'):
-      floor = Row('untrained encoder', 'the floor', cell.norm, untrained, '', (), None)
-      found.append(floor)
+    means = {name: statistics.fmean(own) for name, own in columns.items() if own}
+    sent = [means[name] * board.rounds / 1e6 for name in making.BYTES if name in means]
+    method, norm, cpu = cell.method, cell.norm, means.get(making.CPU)
+    names = method.title, method.source, norm
+    found.append(Row(*names, accuracies, f'{rate:g}{how}', sent, cpu))
+    if untrained := columns[f'{boards_lib.UNTRAINED}/{board.column}']:
+      found.append(Row('untrained encoder', 'the floor', norm, untrained, '', (), None))
   return sorted(found, key=lambda row: -statistics.fmean(row.accuracies))
 
 

@@ -64,7 +64,7 @@ with (folder / 'manifest.csv').open('w', newline='') as file:
 #
 # FedAvg with SimCLR: each holder trains for one epoch on its own pictures. The run
 # folder keeps the encoder, as standard Keras layers, so that Keras 2 and 3 can load it
-# without us. [Another notebook](experiment.py) says more about runs from Python.
+# without us. [A page](../from_python.md) says more about runs from Python.
 
 # %%
 from binaries import experiment

@@ -1,9 +1,8 @@
 r"""Races tff_ssl against other libraries, and writes the section of docs/benchmarks.md.
 
   python -m docs.race
-  python -m docs.race --peers=tff_ssl,FedJAX --regimes=A --losses=simclr
-  python -m docs.race --regimes=B --precisions=float32
-  python -m docs.race --clients=4 --examples=4 --repeats=1 --out=try.md
+  python -m docs.race --peers=tff_ssl,FedJAX --regimes=A --losses=simclr --out=try.md
+  python -m docs.race --repeats=0
 
 pfl-research, Flower and FedJAX train the same ResNet-8 from the same weights on the
 same images. Each uses its own API in its own environment under build/race, which `make
@@ -11,8 +10,8 @@ race` makes of pinned packages first. Only one works at a time. If a library can
 measured, a line says why.
 
 The numbers go to race.json next to the page, in place of those of the same regimes and
-losses, and the tables between the marks of the page. --page_only writes the page from
-existing numbers.
+losses, and the tables between the marks of the page. With --repeats=0 it writes the
+page alone, from existing numbers.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +25,7 @@ from typing import Any, Literal
 
 from binaries.config import command_line
 from binaries.launching import program
-from docs.bench import report as benchmark_report
+from docs.bench import measure
 from docs.race import heats
 from docs.race import report
 from docs.race import work
@@ -38,7 +37,6 @@ from tff_ssl.storage import files
 Peer = Literal['tff_ssl', 'pfl-research', 'Flower', 'FedJAX']
 Regime = Literal['A', 'B']
 Loss = Literal['cross_entropy', 'simclr']
-Precision = Literal['float32', 'bfloat16']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,23 +47,15 @@ class Options:
     peers: Libraries.
     regimes: Regimes of the benchmark.
     losses: What clients minimise.
-    precisions: Types of what is computed in training; float32 is always one.
-    repeats: Blocks of each library.
-    clients: For a trial, in place of those of a regime.
-    examples: Examples of a client, likewise.
+    repeats: Blocks of each library; 0: the page alone.
     out: The page.
-    page_only: Whether the page is written from existing numbers.
   """
 
   peers: tuple[Peer, ...] = typing.get_args(Peer)
   regimes: tuple[Regime, ...] = typing.get_args(Regime)
   losses: tuple[Loss, ...] = typing.get_args(Loss)
-  precisions: tuple[Precision, ...] = typing.get_args(Precision)
-  repeats: kinds.Count = 3
-  clients: kinds.Count | None = None
-  examples: kinds.Count | None = None
+  repeats: kinds.Natural = 3
   out: command_line.Path = 'docs/benchmarks.md'
-  page_only: bool = False
 
 
 def main(options: Options) -> None:
@@ -75,7 +65,7 @@ def main(options: Options) -> None:
     options: What is raced.
 
   Raises:
-    ValueError: If the page is none, nothing is raced, or float32 is left out.
+    ValueError: If the page is none, or nothing is raced.
   """
   page = pathlib.Path(options.out)
   if page.suffix != '.md' or not page.parent.is_dir():
@@ -85,14 +75,9 @@ def main(options: Options) -> None:
   for name in ('peers', 'regimes', 'losses'):
     if not getattr(options, name):
       raise ValueError(f'{name} is empty; it must have one.')
-  if protocol.FLOAT32 not in options.precisions:
-    raise ValueError(
-      f'precisions is {",".join(options.precisions)}; it must have '
-      f'{protocol.FLOAT32}, whose losses are compared.'
-    )
   contexts.remove_default()
   numbers = page.with_name('race.json')
-  if not options.page_only:
+  if options.repeats:
     before = files.read_json(numbers) if numbers.exists() else {'runs': []}
     files.write_json(numbers, merged(before, _race(options)))
   report.write_page(files.read_json(numbers), page)
@@ -101,7 +86,7 @@ def main(options: Options) -> None:
 
 def _race(options: Options) -> dict[str, Any]:
   """Measures everything; returns the results with what they depend on."""
-  about = benchmark_report.machine()
+  about = measure.machine()
   results: list[dict[str, Any]] = []
   for regime in options.regimes:
     for loss in options.losses:
@@ -120,10 +105,9 @@ def _heats(regime: str, loss: str, options: Options) -> Iterator[dict[str, Any]]
   """Measures the same work in each precision."""
   in_float32: Mapping[str, heats.Result] = {}
   # First float32, with which the others are compared.
-  for precision in sorted(options.precisions, key=protocol.PRECISIONS.index):
-    problem = work.problem(regime, loss, precision, options.clients, options.examples)
-    rounds = heats.BLOCK_ROUNDS[regime]
-    measured = heats.run(problem, rounds, options.peers, options.repeats)
+  for precision in protocol.PRECISIONS:
+    problem = work.problem(regime, loss, precision)
+    measured = heats.run(problem, regime, options.peers, options.repeats)
     in_float32 = in_float32 or measured
     heats.compare_with_float32(measured, in_float32, problem.is_drawn)
     for title, result in measured.items():
@@ -138,15 +122,13 @@ def merged(before: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
     before: The `runs` so far.
     run: The new one.
   """
+
+  def others(heats: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [heat for heat in heats if (heat['regime'], heat['loss']) not in works]
+
   works = {(heat['regime'], heat['loss']) for heat in run['heats']}
-  runs = []
-  for old in before['runs']:
-    kept = [
-      heat for heat in old['heats'] if (heat['regime'], heat['loss']) not in works
-    ]
-    if kept:
-      runs.append({**old, 'heats': kept})
-  return {'runs': [*runs, run]}
+  kept = [{**old, 'heats': others(old['heats'])} for old in before['runs']]
+  return {'runs': [*(old for old in kept if old['heats']), run]}
 
 
 if __name__ == '__main__':

@@ -1,8 +1,8 @@
 """Runs the race: lets the libraries work by turns, and compares their results."""
 
-import collections
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
+import functools
 import pathlib
 import statistics
 import sys
@@ -26,7 +26,7 @@ PEERS = {
 }
 FOLDER = pathlib.Path('build/race').absolute()
 # Rounds of a block: two in regime A, whose rounds are short.
-BLOCK_ROUNDS = {'A': 2, 'B': 1}
+_BLOCK_ROUNDS = {'A': 2, 'B': 1}
 # Rounds before anything is timed: one that compiles, and two whose memory is measured.
 _FIRST_ROUNDS, _MEMORY_ROUNDS = 1, 2
 WARM_UP_ROUNDS = _FIRST_ROUNDS + _MEMORY_ROUNDS
@@ -42,16 +42,13 @@ Result = dict[str, Any]
 
 
 def run(
-  problem: protocol.Problem,
-  block_rounds: int,
-  peers: Sequence[str],
-  repeats: int,
+  problem: protocol.Problem, regime: str, peers: Sequence[str], repeats: int
 ) -> dict[str, Result]:
   """Measures peers on the same work, by turns.
 
   Args:
     problem: The work.
-    block_rounds: Number of rounds in a block.
+    regime: The regime that it is of.
     peers: Titles of peers.
     repeats: Number of blocks for each peer.
 
@@ -60,42 +57,55 @@ def run(
   """
   results: dict[str, Result] = {title: {} for title in peers}
   running: dict[str, process_lib.Process] = {}
+  blocks: dict[str, list[tuple[float, float]]] = {title: [] for title in peers}
+  rounds = _BLOCK_ROUNDS[regime]
+  images = len(problem.images) * rounds
   FOLDER.mkdir(parents=True, exist_ok=True)
   with contextlib.ExitStack() as stack:
-    folder = stack.enter_context(tempfile.TemporaryDirectory())
-    protocol.write(problem, pathlib.Path(folder))
+    folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    protocol.write(problem, folder)
     for title in peers:
       with _excused(results[title]):
-        module = PEERS[title]
-        process = process_lib.Process(
-          [python(title), '-m', 'docs.race.peers', module, folder],
-          FOLDER / f'{module}.log',
-        )
-        running[title] = stack.enter_context(process)
+        process = stack.enter_context(contextlib.closing(_start(title, folder)))
         results[title].update(_warmed_up(process, problem))
-    for repeat in range(repeats):
-      # A different peer begins each time.
-      order = [*running][repeat % max(len(running), 1) :]
-      for title in [*order, *(t for t in running if t not in order)]:
-        if 'not_measured' not in results[title]:
-          with _excused(results[title]):
-            _take_turn(running[title], problem, block_rounds, results[title])
-  _compare(results)
+        running[title] = process
+    for title in measure.turns([*running], repeats):
+      if 'not_measured' not in results[title]:
+        with _excused(results[title]):
+          time.sleep(_PAUSE_SECONDS)
+          own = running[title]
+          work = functools.partial(own.rounds, rounds)
+          timed = measure.timed(work, own.cpu_seconds)
+          cpu_seconds = max(sum(timed.cpu.values()), 1e-2)
+          blocks[title].append((images / timed.seconds, images / cpu_seconds))
+  measured = [each for each in results if 'not_measured' not in results[each]]
+  reference = results[measured[0]]['weights'] if measured else {}
+  differences = {t: _difference(results[t].pop('weights'), reference) for t in measured}
+  for title in measured:
+    wall, cpu = zip(*blocks[title], strict=True)
+    results[title] |= {
+      'weight_difference': differences[title],
+      'images_per_second': statistics.median(wall),
+      'images_per_cpu_second': statistics.median(cpu),
+      'lowest_images_per_cpu_second': min(cpu),
+      'highest_images_per_cpu_second': max(cpu),
+    }
   return results
 
 
-def python(title: str) -> str:
-  """Returns the Python of a peer.
+def _start(title: str, folder: pathlib.Path) -> process_lib.Process:
+  """Starts a peer.
 
   Raises:
-    UnavailableError: If it has no complete environment.
+    UnavailableError: If it has no complete environment, or fails.
   """
-  if title == 'tff_ssl':
-    return sys.executable
-  folder = FOLDER / PEERS[title]
-  if not (folder / 'installed.txt').exists():
-    raise process_lib.UnavailableError(f'no environment in {folder}')
-  return str(folder / 'bin' / 'python')
+  python, environment = sys.executable, FOLDER / PEERS[title]
+  if title != 'tff_ssl':
+    if not (environment / 'installed.txt').exists():
+      raise process_lib.UnavailableError(f'no environment in {environment}')
+    python = str(environment / 'bin' / 'python')
+  command = [python, '-m', 'docs.race.peers', PEERS[title], str(folder)]
+  return process_lib.Process(command, environment.with_suffix('.log'))
 
 
 @contextlib.contextmanager
@@ -122,34 +132,12 @@ def _warmed_up(process: process_lib.Process, problem: protocol.Problem) -> Resul
     'loss_after': work.mean_loss(problem, weights),
     'peak_pss_mib': process.peak_mib,
     'weights': weights,
-    'samples': collections.defaultdict(list),
   }
 
 
-def _take_turn(
-  process: process_lib.Process, problem: protocol.Problem, rounds: int, result: Result
-) -> None:
-  """Measures a block of rounds, while the other peers wait."""
-  time.sleep(_PAUSE_SECONDS)
-  timed = measure.timed(lambda: process.rounds(rounds), process.cpu_seconds)
-  images = len(problem.images) * rounds
-  cpu_seconds = max(sum(timed.cpu.values()), 1e-2)
-  result['samples']['images_per_second'].append(images / timed.seconds)
-  result['samples']['images_per_cpu_second'].append(images / cpu_seconds)
-
-
-def _compare(results: Mapping[str, Result]) -> None:
-  """Replaces samples by medians, and weights by distances from the first peer's."""
-  measured = [result for result in results.values() if 'not_measured' not in result]
-  reference = measured[0]['weights'] if measured else {}
-  for result in measured:
-    weights, samples = result.pop('weights'), result.pop('samples')
-    result['weight_difference'] = max(
-      float(np.abs(value - reference[name]).max()) for name, value in weights.items()
-    )
-    result.update((name, statistics.median(all_)) for name, all_ in samples.items())
-    result['lowest_images_per_cpu_second'] = min(samples['images_per_cpu_second'])
-    result['highest_images_per_cpu_second'] = max(samples['images_per_cpu_second'])
+def _difference(weights: protocol.Weights, reference: protocol.Weights) -> float:
+  """Returns the largest difference of a weight."""
+  return max(float(np.abs(weights[k] - reference[k]).max()) for k in weights)
 
 
 def compare_with_float32(
@@ -163,22 +151,18 @@ def compare_with_float32(
     is_drawn: Whether batches or views are drawn.
   """
   for title, result in results.items():
-    expected = in_float32[title]
-    if 'not_measured' not in result:
-      with _excused(result):
-        if 'not_measured' in expected:
-          raise process_lib.UnavailableError('its loss in float32 is not known')
-        _check_fall(result, expected, MOST_FACTORS[is_drawn])
-        speeds = [r['images_per_cpu_second'] for r in (result, expected)]
-        result['times_float32'] = speeds[0] / speeds[1]
-
-
-def _check_fall(result: Result, expected: Result, factor: float) -> None:
-  """Checks that the loss fell, and by as much as in float32."""
-  fell, wanted = (r['loss_before'] - r['loss_after'] for r in (result, expected))
-  # A loss that is NaN is near nothing.
-  if not (wanted > 0 and wanted / factor <= fell <= wanted * factor):
-    raise process_lib.UnavailableError(
-      f'its loss fell by {fell:.3f}; it must fall by {wanted:.3f}, as in float32, '
-      f'within a factor of {factor:g}'
-    )
+    expected, factor = in_float32[title], MOST_FACTORS[is_drawn]
+    if 'not_measured' in result:
+      continue
+    with _excused(result):
+      if 'not_measured' in expected:
+        raise process_lib.UnavailableError('its loss in float32 is not known')
+      fell, wanted = (r['loss_before'] - r['loss_after'] for r in (result, expected))
+      # A loss that is NaN is near nothing.
+      if not (wanted > 0 and wanted / factor <= fell <= wanted * factor):
+        raise process_lib.UnavailableError(
+          f'its loss fell by {fell:.3f}; it must fall by {wanted:.3f}, as in float32, '
+          f'within a factor of {factor:g}'
+        )
+      speeds = [r['images_per_cpu_second'] for r in (result, expected)]
+      result['times_float32'] = speeds[0] / speeds[1]

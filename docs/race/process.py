@@ -1,5 +1,6 @@
 """A peer's process and all that it starts: requests to it, and what it consumes."""
 
+from collections.abc import Callable
 import contextlib
 import multiprocessing
 import os
@@ -39,7 +40,7 @@ class UnavailableError(Exception):
 
 
 class Process:
-  """A peer at work; a context manager, which leaves no process behind.
+  """A peer at work; `close` leaves no process behind.
 
   A peer ends by itself when this process ends, because its pipe does.
   """
@@ -79,12 +80,6 @@ class Process:
     self.versions: protocol.Versions = hello['versions']
     self.notes: str = hello['notes']
 
-  def __enter__(self) -> 'Process':
-    return self
-
-  def __exit__(self, *unused: object) -> None:
-    self.close()
-
   def rounds(self, count: int, watch: bool = False) -> None:
     """Has the peer train rounds.
 
@@ -103,12 +98,8 @@ class Process:
 
   def cpu_seconds(self) -> dict[str, float]:
     """Returns the CPU seconds of it and all that it started, since their start."""
-    total = 0.0
-    for process in self._tree():
-      with contextlib.suppress(psutil.Error):
-        # User and system time; the last two are of children that have ended.
-        total += sum(process.cpu_times()[:4])
-    return {'peer': total}
+    # User and system time; the last two are of children that have ended.
+    return {'peer': self._total(lambda process: sum(process.cpu_times()[:4]))}
 
   def close(self) -> None:
     """Ends the peer and all that it started."""
@@ -134,6 +125,14 @@ class Process:
       return tree
     return []
 
+  def _total(self, quantity: Callable[[psutil.Process], float]) -> float:
+    """Returns the sum of a quantity over the running processes."""
+    total = 0.0
+    for process in self._tree():
+      with contextlib.suppress(psutil.Error):
+        total += quantity(process)
+    return total
+
   def _ask(self, what: dict[str, Any], watch: bool = False) -> None:
     try:
       self._pipe.send(what)
@@ -144,15 +143,13 @@ class Process:
   def _answer(self, seconds: float, watch: bool = False) -> dict[str, Any]:
     """Returns the peer's next answer."""
     deadline = time.monotonic() + seconds
-    pause = _SAMPLE_SECONDS if watch else _LOOK_SECONDS
-    while not self._pipe.poll(pause):
+    while not self._pipe.poll(_SAMPLE_SECONDS if watch else _LOOK_SECONDS):
       if time.monotonic() > deadline:
         self._process.kill()
         raise self._gone(f'did not answer for {seconds:.0f} s')
-      if watch:
-        self.peak_mib = max(self.peak_mib, self._memory_mib())
-      else:
-        self._tree()
+      # The proportional set size, in which shared pages count once.
+      pss = self._total(lambda p: p.memory_full_info().pss if watch else 0.0)
+      self.peak_mib = max(self.peak_mib, pss / _MIB)
     self._tree()
     try:
       said = self._pipe.recv()
@@ -161,14 +158,6 @@ class Process:
     if 'error' in said:
       raise self._gone(f'failed: {said["error"]}')
     return said
-
-  def _memory_mib(self) -> float:
-    """Returns the proportional set size of the peer and all that it started."""
-    total = 0
-    for process in self._tree():
-      with contextlib.suppress(psutil.Error):
-        total += process.memory_full_info().pss
-    return total / _MIB
 
   def _gone(self, what: str) -> UnavailableError:
     return UnavailableError(f'its process {what} ({self._log})')

@@ -10,21 +10,24 @@ from docs.race.peers import protocol
 
 BEGIN, END = '<!-- race: written by make race -->', '<!-- race: end -->'
 LOSSES = {'cross_entropy': 'cross-entropy', 'simclr': 'SimCLR'}
-_SPEEDS = (
-  'images / CPU s',
-  'lowest to highest',
-  'images / s',
-  'peak PSS, MiB',
-  'times float32',
-)
+# Columns of the page, filled from the measurements of a library.
+_SPEEDS = {
+  'images / CPU s': '{images_per_cpu_second:.0f}',
+  'lowest to highest': (
+    '{lowest_images_per_cpu_second:.0f} to {highest_images_per_cpu_second:.0f}'
+  ),
+  'images / s': '{images_per_second:.0f}',
+  'peak PSS, MiB': '{peak_pss_mib:.0f}',
+  'times float32': '{times_float32:.2f}',
+}
 
 
 def line(result: Mapping[str, Any]) -> str:
   """Returns the measurements of a library in one line."""
   if 'not_measured' in result:
     return f'not measured: {result["not_measured"]}'
-  cells = zip(_speeds(result), _SPEEDS, strict=True)
-  return ', '.join(f'{name}: {cell}' for cell, name in cells)
+  cells = (f'{name}: {text}' for name, text in _SPEEDS.items())
+  return ', '.join(cells).format(**result)
 
 
 def write_page(document: Mapping[str, Any], page: pathlib.Path) -> None:
@@ -43,15 +46,10 @@ def section(document: Mapping[str, Any]) -> str:
   Args:
     document: What was measured.
   """
+  every = [heat for run in document['runs'] for heat in run['heats']]
   # By regime, loss and precision.
-  every = sorted(
-    (heat for run in document['runs'] for heat in run['heats']),
-    key=lambda heat: (
-      heat['regime'],
-      heat['loss'],
-      protocol.PRECISIONS.index(heat['precision']),
-    ),
-  )
+  order = protocol.PRECISIONS.index
+  every.sort(key=lambda heat: (heat['regime'], heat['loss'], order(heat['precision'])))
   results = [item for heat in every for item in heat['results'].items()]
   return pages.rendered(
     pathlib.Path(__file__).with_name('section.md.jinja'),
@@ -60,8 +58,7 @@ def section(document: Mapping[str, Any]) -> str:
     ran={title: result for title, result in results if 'versions' in result},
     reference=next(iter(heats.PEERS)),
     factors=heats.MOST_FACTORS,
-    speed_names=_SPEEDS,
-    speeds=_speeds,
+    speeds=_SPEEDS,
     line=line,
     leader=_leader,
     work=_work,
@@ -76,20 +73,9 @@ def _work(heat: Mapping[str, Any]) -> list[str]:
 
 def _leader(heat: Mapping[str, Any], speed: str) -> str:
   """Returns who is first in a heat, and by how much."""
-  results = {t: r for t, r in heat['results'].items() if 'not_measured' not in r}
-  ranked = sorted(results, key=lambda title: results[title][speed], reverse=True)
+  speeds = {t: r[speed] for t, r in heat['results'].items() if speed in r}
+  ranked = sorted(speeds, key=lambda title: speeds[title], reverse=True)
   if len(ranked) < 2:
     return ' '.join(ranked)
   first, second = ranked[:2]
-  return f'{first}, {results[first][speed] / results[second][speed]:.2f} times {second}'
-
-
-def _speeds(result: Mapping[str, Any]) -> list[str]:
-  low, high = (result[f'{end}_images_per_cpu_second'] for end in ('lowest', 'highest'))
-  return [
-    f'{result["images_per_cpu_second"]:.0f}',
-    f'{low:.0f} to {high:.0f}',
-    f'{result["images_per_second"]:.0f}',
-    f'{result["peak_pss_mib"]:.0f}',
-    f'{result["times_float32"]:.2f}',
-  ]
+  return f'{first}, {speeds[first] / speeds[second]:.2f} times {second}'

@@ -21,11 +21,7 @@ _COARSE, _NOISE = 4, 40.0
 
 
 def problem(
-  regime: str,
-  loss: str,
-  precision: str = protocol.FLOAT32,
-  clients: int | None = None,
-  examples: int | None = None,
+  regime: str, loss: str, precision: str = protocol.FLOAT32
 ) -> protocol.Problem:
   """Makes the work of a race.
 
@@ -33,20 +29,17 @@ def problem(
     regime: A regime of the benchmark whose clients have equally many examples.
     loss: One of `protocol.LOSSES`.
     precision: One of `protocol.PRECISIONS`.
-    clients: Number of clients, instead of the regime's.
-    examples: Number of examples of each client, instead of the regime's.
   """
   full = workloads.REGIMES[regime]
-  size = examples or full.examples_per_client or 1
-  num_clients = clients or full.clients
-  images, labels = _examples(num_clients * size)
+  size = full.examples_per_client or 1
+  images, labels = _examples(full.clients * size)
   weights = server.initial_weights(objective(loss), protocol.SEED).trainable
   return protocol.Problem(
     loss,
     precision,
     images,
     labels,
-    num_clients,
+    full.clients,
     full.local.batch_size or size,
     {name: value.numpy() for name, value in weights.items()},
   )

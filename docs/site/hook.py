@@ -43,7 +43,7 @@ def on_files(files: Any, config: Any) -> None:
   for page in list(files.documentation_pages()):
     if page.generated_by is None:
       # In the repository the page of claims is a short one.
-      text = claims_page.markdown() if page.src_uri == 'claims.md' else ''
+      text = claims_page.text(full=True) if page.src_uri == 'claims.md' else ''
       page.content_string = linked(f'docs/{page.src_uri}', text)
   methods = files.get_file_from_path('methods.md')
   for package in ('algorithms', 'objectives'):

@@ -4,11 +4,10 @@ Its ratio means something if both sides do the same work: the same examples, fro
 same weights, to the same weights.
 """
 
-import dataclasses
-import functools
 import itertools
 import json
 import pathlib
+import types
 import typing
 
 import numpy as np
@@ -16,9 +15,9 @@ import psutil
 import pytest
 
 from docs.bench import __main__ as bench
+from docs.bench import comparison
 from docs.bench import experiments
 from docs.bench import measure
-from docs.bench import report
 from docs.bench import sides
 from docs.bench import workloads
 from tests import forked
@@ -35,49 +34,30 @@ from tff_ssl.settings import learning
 from tff_ssl.simulation import cohort_sampling
 from tff_ssl.simulation import simulated_clients
 
-SMALL = (
-  '--encoder=conv2:width=0.125',
-  '--rounds=2',
-  '--image_size=8',
-)
-STATEFUL = ('fedema', 'per_ssfl', 'featarc')
+SMALL = ('--encoder=conv2:width=0.125', '--rounds=2', '--image_size=8')
 REFUSED = {
   '--experiment=fedavg --runtime=ray': 'runtime is ray; it must be worker or in_p',
-  '--experiment=dcco --batch_size=4': '--batch_size is given with --experiment=dcco',
-  '--experiment=fedsup --objective=byol': 'it is for fedavg, precision only',
+  '--experiment=dcco --batch_size=4': 'is given with --experiment=dcco, which has no',
+  '--experiment=dcco --regime=B': 'is given with --experiment=dcco, which has no',
+  '--experiment=fedsup --objective=byol': 'it is for fedavg',
   '--experiment=precision --encoder=precision=bfloat16': 'measures both precisions',
   '--experiment=precision --runtime=worker': 'measures both precisions in this proc',
-  '--trackers=wandb': 'There is no flag --trackers',
-  '--experiment=dcco --regime=B': 'its local batches are for the other experiments',
   '--regime=A --clients=3': '--clients is given with --regime=A; leave one of them out',
-  '--regime=A --batch_size=2 --experiment=fedavg': '--batch_size is given with --re',
-  '--clients=8,x': '--clients=8,x is given: it must be a whole number',
   '--clients=8,4': '--clients is 8,4; it must be one or several numbers, ascending',
-  '--examples_per_client=0': 'it must be a whole number at least 1',
   '--clients=2,4 --population=4,5': '--clients and --population have several values',
   '--population=63,100': 'population is 63; it must be at least the 64 clients',
 }
 
 
-def problem(local=None, norm='group') -> experiments.Problem:
+def problem(norm='group', **local) -> experiments.Problem:
   encoder = registry.build_encoder('conv2', tiny.IMAGE_SHAPE, 0.125, normalization=norm)
-  model = dual_encoder.Siamese(
-    encoder, projector.build_projector(encoder.output_dim, (8, 8)), configs.FLIP
-  )
-  cohorts = cohort_sampling.Cohorts(
-    list(tiny.CLIENT_SIZES), len(tiny.CLIENT_SIZES), seed=0
-  )
-  data = tiny.clients()
-  clients = workloads.Clients(
-    data, simulated_clients.Clients(data, num_packs=1), tiny.partition(), cohorts, 0.0
-  )
-  return experiments.Problem(model, clients, local or learning.SgdClients(), 0)
-
-
-@functools.cache
-def built(name: str) -> tuple[sides.Side, sides.Side]:
-  """Returns both sides of the tiny problem, made once: tracing takes seconds."""
-  return sides.build(problem(), name)
+  head = projector.build_projector(encoder.output_dim, (8, 8))
+  model = dual_encoder.Siamese(encoder, head, configs.FLIP)
+  names = list(tiny.CLIENT_SIZES)
+  cohorts, data = cohort_sampling.Cohorts(names, len(names), seed=0), tiny.clients()
+  simulated = simulated_clients.Clients(data, num_packs=1)
+  clients = workloads.Clients(data, simulated, tiny.partition(), cohorts, 0.0)
+  return experiments.Problem(model, clients, learning.SgdClients(**local), 0)
 
 
 def weights(side: sides.Side) -> np.ndarray:
@@ -88,9 +68,9 @@ def weights(side: sides.Side) -> np.ndarray:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize('name', ['dcco', 'fedsup', *STATEFUL])
+@pytest.mark.parametrize('name', ['dcco', 'fedsup', 'fedema', 'per_ssfl', 'featarc'])
 def test_both_sides_compute_the_same(tff_context, name):
-  pair = built(name)
+  pair = sides.build(problem(), name)
   before = [weights(side) for side in pair]
   np.testing.assert_allclose(*before, rtol=1e-6)
   # Clusters are so alike at this rate that rounding decides who chooses which, except
@@ -109,45 +89,32 @@ def test_both_sides_compute_the_same(tff_context, name):
     assert difference < 1e-2 * np.linalg.norm(moved[1])
 
 
-@pytest.mark.long
-@pytest.mark.parametrize('name', experiments.OBJECTIVES)
-def test_a_centralized_step_moves_the_weights(name):
-  side = sides.Centralized(problem(), experiments.OBJECTIVES[name](problem().model))
-  before = weights(side)
-  assert np.isfinite(side.round(0)['loss'])
-  assert np.abs(weights(side) - before).max() > 0
-
-
 @pytest.mark.parametrize(
-  ('epochs', 'batch_size', 'sizes'),
-  [(1, None, [9]), (1, 4, [4, 4, 1]), (2, 5, [5, 4, 5, 4])],
+  ('local', 'sizes'),
+  [
+    ({}, [9]),
+    ({'batch_size': 4}, [4, 4, 1]),
+    ({'batch_size': 5, 'epochs': 2}, [5, 4, 5, 4]),
+    # Clients of four and five with batch norm: one example is a quarter, and is kept.
+    ({'batch_size': 4, 'norm': 'batch'}, [4, 4, 1]),
+    ({'batch_size': 4, 'norm': 'batch', 'drop_last_batch': 'always'}, [4, 4]),
+  ],
 )
-def test_centralized_batches_hold_what_clients_visit(epochs, batch_size, sizes):
-  batches = sides.batches(
-    problem(learning.SgdClients(epochs=epochs, batch_size=batch_size)), 0
-  )
-  ids = [[int(e['example_id']) for e in batch] for batch in batches]
+def test_centralized_batches_hold_the_examples_that_clients_visit(local, sizes):
+  case = problem(**local)
+  ids = [[int(e['example_id']) for e in batch] for batch in sides.batches(case, 0)]
   assert [len(batch) for batch in ids] == sizes
-  assert [*itertools.chain(*ids)] == [*tiny.arrays()['example_id']] * epochs
+  assert sides.visited_examples(case, 0) == sum(sizes)
+  if 'norm' not in local:
+    every = [*tiny.arrays()['example_id']] * local.get('epochs', 1)
+    assert [*itertools.chain(*ids)] == every
 
 
-@pytest.mark.parametrize(
-  ('drop_last', 'sizes'), [('small', [4, 4, 1]), ('always', [4, 4])]
-)
-def test_centralized_batches_lack_what_clients_with_batch_norm_leave_out(
-  drop_last, sizes
-):
-  # Clients of four and five in batches of four: one is a quarter, and is kept.
-  plan = learning.SgdClients(batch_size=4, epochs=2, drop_last_batch=drop_last)
-  case = problem(plan, 'batch')
-  assert [len([*batch]) for batch in sides.batches(case, 0)] == sizes * 2
-  assert sides.visited_examples(case, 0) == 2 * sum(sizes)
-
-
-def test_both_sides_have_the_examples_of_the_cohort_that_is_drawn():
-  workload = workloads.Workload(clients=3, examples_per_client=2, population=40)
-  clients = workloads.register(workload, image_size=2, seed=0, num_packs=0)
-  case = dataclasses.replace(problem(), clients=clients)
+def test_both_sides_have_the_examples_of_the_drawn_cohort():
+  sizes = workloads.Workload(clients=3, examples_per_client=2, population=40).sizes(0)
+  images = workloads.random_images(80, 2, seed=0)
+  clients = workloads.register(images, sizes, 3, seed=0, num_packs=0)
+  case = experiments.Problem(problem().model, clients, learning.SgdClients(), 0)
   seen = []
   for number in range(2):
     cohort = clients.simulation.cohort(clients.cohorts(number))
@@ -159,44 +126,35 @@ def test_both_sides_have_the_examples_of_the_cohort_that_is_drawn():
   assert seen[0] != seen[1]
 
 
-class FakeContext:
-  """Counts CPU time as a round that takes 3 s in the worker and 1 s in the driver."""
-
-  def __init__(self):
-    self.driver = self.worker = 0.0
-    self.rounds = []
-
-  def cpu_seconds(self):
-    return {'driver': self.driver, 'worker': self.worker}
-
-  def peak_memory(self):
-    return {'driver': 300.0, 'worker': 50.0}
-
-  def side(self, driver, worker):
-    """Returns a side whose rounds take so many seconds."""
-
-    class Side:
-      def round(side, number):  # noqa: N805
-        self.rounds.append(number)
-        self.driver += driver
-        self.worker += worker
-        return {'bytes_up': 7}
-
-    return Side()
-
-
 def test_cpu_time_counts_for_the_side_that_caused_it():
-  execution = FakeContext()
+  used, rounds = {'driver': 0.0, 'worker': 0.0}, []
+
+  def side(driver, worker):
+    def round(number):
+      rounds.append(number)
+      used['driver'] += driver
+      used['worker'] += worker
+      return {'bytes_up': 7}
+
+    return types.SimpleNamespace(round=round)
+
+  context = types.SimpleNamespace(
+    cpu_seconds=lambda: dict(used),
+    peak_memory=lambda: {'driver': 300.0, 'worker': 50.0},
+  )
   # The worker still cleans up after the round while a step is taken.
-  pair = execution.side(1.0, 2.5), execution.side(2.0, 0.5)
-  result = measure.compare(execution, *pair, rounds=3)
+  result = comparison.compare(context, side(1.0, 2.5), side(2.0, 0.5), rounds=3)
   assert result['federated_driver_cpu_seconds'] == 1.0
   assert result['federated_worker_cpu_seconds'] == 3.0
   assert result['centralized_cpu_seconds'] == 2.0
   assert result['cpu_ratio'] == 2.0
   assert (result['bytes_up'], result['peak_memory_mib']) == (7, 350.0)
-  # Both sides take every round, the one right after the other.
-  assert execution.rounds == [k for k in range(6) for _ in range(2)]
+  assert rounds == [k for k in range(6) for _ in range(2)]
+
+
+def test_a_different_contestant_begins_each_turn():
+  assert ' '.join(measure.turns('abc', 4)) == 'a b c b c a c a b a b c'
+  assert [*measure.turns([], 2)] == []
 
 
 def test_cases_are_as_large_as_lesions_of_ham10000():
@@ -222,19 +180,19 @@ def test_slope_is_the_power_of_a_power_law():
     {'clients': x, 'federated_seconds': 0.3 * x**0.7, 'centralized_seconds': x**0.35}
     for x in (8, 32, 128)
   ]
-  slopes = report.slopes(points, 'clients')
+  slopes = comparison.slopes(points, 'clients')
   assert slopes['federated_slope'] == pytest.approx(0.7)
   assert slopes['centralized_slope'] == pytest.approx(0.35)
 
 
-def test_what_can_be_asked_for_is_what_there_is():
-  types = kinds.field_types(bench.Options)
+def test_options_name_every_experiment_regime_and_objective():
+  types_ = kinds.field_types(bench.Options)
   for name, known in (
     ('experiment', experiments.NAMES),
     ('regime', workloads.REGIMES),
     ('objective', experiments.OBJECTIVES),
   ):
-    assert typing.get_args(kinds.without_none(types[name])[1]) == (*known,)
+    assert typing.get_args(kinds.without_none(types_[name])[1]) == (*known,)
 
 
 def environment_of(pid: int) -> str:
@@ -246,44 +204,30 @@ def environment_of(pid: int) -> str:
 
 @pytest.mark.long
 def test_json_has_all_numbers_and_nothing_else_is_printed():
+  words = '--experiment=dcco --runtime=worker --clients=3 --examples_per_client=2'
   process = forked.Process(
-    'docs.bench.__main__',
-    '--experiment=dcco',
-    '--runtime=worker',
-    '--clients=3',
-    '--examples_per_client=2',
-    '--format=json',
-    *SMALL,
+    'docs.bench.__main__', *words.split(), '--format=json', *SMALL
   )
   ended = launch.end(process, pathlib.Path())
   assert not [pid for pid in psutil.pids() if process.mark in environment_of(pid)]
   assert (ended.status, ended.stderr) == (0, '')
   result = json.loads(ended.stdout)
-  assert (result['clients'], result['examples_per_client']) == (3, 2)
   assert (result['regime'], result['population'], result['examples']) == (None, 3, 6)
   assert result['ratio'] == pytest.approx(
     result['federated_seconds'] / result['centralized_seconds']
   )
   assert result['samples_per_second'] == pytest.approx(6 / result['federated_seconds'])
   # A worker alone maps more than 50 MiB, a driver with TensorFlow several hundred.
-  peaks = result['driver_peak_memory_mib'], result['worker_peak_memory_mib']
-  assert peaks[0] > 300
-  assert peaks[1] > 50
-  assert result['federated_cpu_seconds'] > 0
+  assert result['driver_peak_memory_mib'] > 300
+  assert result['worker_peak_memory_mib'] > 50
   assert result['bytes_up'] > result['bytes_down'] // 2 > 0
   assert result['nonfinite_clients'] == 0
 
 
 @pytest.mark.long
 def test_several_values_are_measured_and_their_slope_is_printed():
-  ended = in_process.run(
-    bench,
-    '--experiment=fedavg',
-    '--population=2,4',
-    '--clients=2',
-    '--examples_per_client=1',
-    *SMALL,
-  )
+  words = '--experiment=fedavg --population=2,4 --clients=2 --examples_per_client=1'
+  ended = in_process.run(bench, *words.split(), *SMALL)
   assert (ended.status, ended.stderr) == (0, '')
   first, second, last = ended.stdout.splitlines()
   assert first.split()[:4] == ['fedavg', '2', 'x', '1']
@@ -293,14 +237,10 @@ def test_several_values_are_measured_and_their_slope_is_printed():
 
 @pytest.mark.long
 def test_precisions_are_measured_in_turns():
-  try:
-    precision.check('bfloat16')
-  except ValueError as error:
-    # As of processors without AVX-512.
-    pytest.skip(str(error))
-  ended = in_process.run(
-    bench, '--experiment=precision', '--clients=3', '--format=json', *SMALL
-  )
+  if precision.fault():
+    pytest.skip('As of processors without AVX-512.')
+  words = '--experiment=precision', '--clients=3', '--format=json'
+  ended = in_process.run(bench, *words, *SMALL)
   # TensorFlow may warn on stderr of how many graphs the tests before have traced.
   assert ended.status == 0, ended.stderr
   result = json.loads(ended.stdout)
@@ -308,7 +248,7 @@ def test_precisions_are_measured_in_turns():
 
 
 @pytest.mark.parametrize('line', REFUSED)
-def test_bad_flags_are_one_sentence(line):
+def test_options_that_do_nothing_are_refused(line):
   with pytest.raises(ValueError) as error:
     in_process.call(bench, *line.split())
   assert REFUSED[line] in str(error.value)

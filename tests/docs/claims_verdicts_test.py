@@ -168,7 +168,7 @@ def pages(tmp_path, monkeypatch):
       value = _LOWER[seed] + (above if run.name == 'one' else 0)
       lines.append(f'{run.name},{run.key},{seed},{_COLUMN},{value}')
   (tmp_path / 'cifar.csv').write_text('\n'.join(lines))
-  return page.summary(tmp_path), page.markdown(tmp_path)
+  return [page.text(full, tmp_path) for full in (False, True)]
 
 
 def test_the_short_page_has_a_line_for_each_claim(pages):

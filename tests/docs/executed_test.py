@@ -132,15 +132,6 @@ def test_notebook_linear_theory_runs(tmp_path):
   assert path.read_bytes().startswith(b'\x89PNG')
 
 
-@pytest.mark.long
-def test_notebook_experiment_runs(tmp_path, capsys, graphs_as_traced):
-  names = _run('experiment', ROUNDS=1, EXAMPLES=8, WIDTH=0.125, FOLDER=str(tmp_path))
-
-  assert [*names['accuracies']] == ['fedavg byol', 'fedema']
-  assert 'fedema knn ' in capsys.readouterr().out
-  assert (tmp_path / 'fedema' / 'encoder.keras').is_file()
-
-
 @pytest.fixture
 def graphs_as_traced(monkeypatch):
   """Skips the optimization of graphs; the first notebook has it, as users do."""
@@ -226,33 +217,51 @@ def test_notebook_flower_setting_runs(fashion_mnist, tmp_path, graphs_as_traced)
   assert second < first
   assert names['best'] == {'iid': [max(100 * float(r['test_accuracy']) for r in rows)]}
   # Li et al. 2022, section V: 6 and 16 filters of 5 x 5, then 120 and 84 units.
-  params = names['Network']().init(tf.constant([1, 2]), tf.float64)
-  layers = (25 * 6 + 6, 25 * 6 * 16 + 16, 256 * 120 + 120, 120 * 84 + 84, 84 * 10 + 10)
-  assert sum(tf.size(value).numpy() for value in params.values()) == sum(layers)
-  x = names['images'][0] / 255
-  kernels, biases = (
-    [value.numpy() for value in [*params.values()][k::2]] for k in (0, 1)
-  )
-  for layer, (kernel, bias) in enumerate(zip(kernels, biases, strict=True)):
+  layers = [
+    layer
+    for filters in (6, 16)
+    for layer in (
+      tf.keras.layers.Conv2D(filters, 5, activation='relu'),
+      tf.keras.layers.MaxPool2D(),
+    )
+  ]
+  layers.append(tf.keras.layers.Flatten())
+  layers += [tf.keras.layers.Dense(units, 'relu') for units in (120, 84)]
+  layers.append(tf.keras.layers.Dense(10))
+  keras = tf.keras.Sequential([tf.keras.Input((28, 28, 1)), *layers])
+  params = names['Network']().init(tf.constant([1, 2]))
+  keras.set_weights([*params.values()])
+  got = names['Network']().classify(params, names['images'][:9])
+  np.testing.assert_allclose(got, keras(names['images'][:9] / 255), atol=1e-5)
+  for kernel in [*params.values()][::2]:
     # PyTorch's default: uniform, of this standard deviation.
     of_init = (3 * np.prod(kernel.shape[:-1])) ** -0.5
     assert np.std(kernel) == pytest.approx(of_init, rel=0.15)
-    if layer < 2:
-      windows = np.lib.stride_tricks.sliding_window_view(x, (5, 5), axis=(0, 1))
-      x = np.maximum(np.einsum('hwiab,abio->hwo', windows, kernel) + bias, 0)
-      side = len(x) // 2
-      x = x.reshape(side, 2, side, 2, -1).max(axis=(1, 3))
-    else:
-      x = x.ravel() @ kernel + bias
-      x = x if layer == 4 else np.maximum(x, 0)
-  got = names['Network']().classify(params, names['images'][:1])
-  np.testing.assert_allclose(got, x[np.newaxis], rtol=1e-10, atol=1e-12)
+
+
+def _blocks(page):
+  text = (_ROOT / 'docs' / page).read_text(encoding='utf-8')
+  return re.findall(r'^```python\n(.*?)^```', text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.long
+def test_blocks_of_from_python_run(tmp_path, monkeypatch, capsys, graphs_as_traced):
+  code = ''.join(_blocks('from_python.md'))
+  for old, new in (('=64', '=8'), ('rounds=20', 'rounds=1'), ('=0.5', '=0.125')):
+    assert old in code
+    code = code.replace(old, new)
+  monkeypatch.chdir(tmp_path)
+  exec(compile(code, 'from_python.md', 'exec'), {})
+
+  assert re.search(
+    r'fedavg byol knn \d.*fedema linear \d', capsys.readouterr().out, re.S
+  )
+  assert (tmp_path / 'runs/from_python/fedema/encoder.keras').is_file()
 
 
 @pytest.mark.long
 def test_blocks_of_own_loop_run(tmp_path, monkeypatch):
-  text = (_ROOT / 'docs' / 'own_loop.md').read_text(encoding='utf-8')
-  blocks = re.findall(r'^```python\n(.*?)^```', text, re.MULTILINE | re.DOTALL)
+  blocks = _blocks('own_loop.md')
   assert len(blocks) == 4
   monkeypatch.chdir(tmp_path)
   names = {}

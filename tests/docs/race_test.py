@@ -1,13 +1,19 @@
-"""The race: the page, and tff_ssl as one of its peers."""
+"""The race: the page, its processes, and tff_ssl as one of its peers."""
 
+import contextlib
+import dataclasses
 import pathlib
+import sys
+import time
 
 import numpy as np
+import psutil
 import pytest
 import tensorflow as tf
 
 from docs.race import __main__ as race
 from docs.race import heats
+from docs.race import process as process_lib
 from docs.race import report
 from docs.race import work
 from docs.race.peers import own
@@ -18,14 +24,14 @@ from tff_ssl.storage import files
 _PAGE = pathlib.Path(__file__).parents[2] / 'docs' / 'benchmarks.md'
 
 
-def _result(speed):
+def _result(speed=10.0, fall=1.25):
   return {
     'versions': {'lib': '1.2'},
     'notes': 'in a way',
     'parameters': 78042,
     'weight_difference': 1e-5,
     'loss_before': 2.5,
-    'loss_after': 1.25,
+    'loss_after': 2.5 - fall,
     'peak_pss_mib': 512.4,
     'images_per_cpu_second': speed,
     'images_per_second': 2 * speed,
@@ -36,12 +42,8 @@ def _result(speed):
 
 
 def _heat(regime='A', precision=protocol.FLOAT32, **results):
-  return {
-    'regime': regime,
-    'loss': protocol.CROSS_ENTROPY,
-    'precision': precision,
-    'results': results,
-  }
+  loss = protocol.CROSS_ENTROPY
+  return {'regime': regime, 'loss': loss, 'precision': precision, 'results': results}
 
 
 def _run(*heats_of_run):
@@ -63,10 +65,11 @@ def _document():
   return {'runs': [_run(_heat(tff_ssl=_result(100.0), FedJAX=absent))]}
 
 
-def test_the_page_gets_a_new_section_between_its_marks(tmp_path):
+def test_page_gets_a_new_section_between_its_marks(tmp_path):
   page = tmp_path / 'page.md'
   page.write_text(f'before\n{report.BEGIN}\nold\n{report.END}\nafter\n')
-  report.write_page(_document(), page)
+  files.write_json(tmp_path / 'race.json', _document())
+  race.main(race.Options(repeats=0, out=str(page)))
   text = page.read_text()
   assert text.startswith(f'before\n{report.BEGIN}\n\nMeasured on 2026-01-01')
   assert text.endswith(f'\n\n{report.END}\nafter\n')
@@ -79,7 +82,20 @@ def test_the_page_gets_a_new_section_between_its_marks(tmp_path):
   assert page.read_text() == text
 
 
-def test_the_page_has_each_precision_beside_float32_and_says_who_is_first():
+@pytest.mark.parametrize('text', ['', report.BEGIN, f'{report.END}\n{report.BEGIN}'])
+def test_page_without_marks_is_refused(tmp_path, text):
+  page = tmp_path / 'page.md'
+  page.write_text(text)
+  with pytest.raises(ValueError, match='must have the lines'):
+    report.write_page(_document(), page)
+
+
+def test_path_that_is_no_page_is_refused():
+  with pytest.raises(ValueError, match="out is 'x'; it must be a"):
+    race.main(race.Options(out='x'))
+
+
+def test_section_has_each_precision_beside_float32_and_names_the_first():
   half = {**_result(90.0), 'times_float32': 0.9}
   later = _heat(precision=protocol.BFLOAT16, tff_ssl=half, Flower=_result(180.0))
   first = _heat(tff_ssl=_result(100.0), Flower=_result(80.0))
@@ -98,27 +114,16 @@ def test_the_page_has_each_precision_beside_float32_and_says_who_is_first():
   assert 'docs.race`: B cross-entropy; 2 cores' in section
 
 
+def test_stored_section_is_that_of_the_stored_numbers():
+  numbers = files.read_json(_PAGE.with_name('race.json'))
+  assert f'\n\n{report.section(numbers)}\n\n{report.END}' in _PAGE.read_text()
+
+
 def test_new_numbers_replace_those_of_the_same_work_in_all_precisions():
   kept, old = _heat('B'), _heat(precision=protocol.BFLOAT16)
   runs = [_run(kept, old), _run(_heat())]
   new = _run(_heat(tff_ssl=_result(1.0)))
   assert race.merged({'runs': runs}, new) == {'runs': [_run(kept), new]}
-
-
-def test_bfloat16_is_not_raced_without_float32(tmp_path):
-  options = race.Options(precisions=('bfloat16',), out=f'{tmp_path}/page.md')
-  with pytest.raises(ValueError, match='precisions is bfloat16; it must have float32'):
-    race.main(options)
-
-
-def test_a_page_that_is_none_is_refused():
-  with pytest.raises(ValueError, match="out is 'x'; it must be a"):
-    race.main(race.Options(out='x'))
-
-
-def _learnt(fall, speed=10.0):
-  after = {'loss_before': 2.5, 'loss_after': 2.5 - fall}
-  return {**_result(speed), **after}
 
 
 @pytest.mark.parametrize(
@@ -132,14 +137,13 @@ def _learnt(fall, speed=10.0):
     (4.9, True, 1.5),
     (0.19, True, None),
     (5.1, True, None),
-    (-1.0, True, None),
     (float('nan'), True, None),
   ],
 )
-def test_a_library_that_learns_otherwise_than_in_float32_is_not_measured(
+def test_library_that_learns_otherwise_than_in_float32_is_not_measured(
   fall, drawn, times
 ):
-  in_float32, half = {'Flower': _learnt(1.0)}, {'Flower': _learnt(fall, 15.0)}
+  in_float32, half = {'Flower': _result(fall=1.0)}, {'Flower': _result(15.0, fall)}
   heats.compare_with_float32(half, in_float32, drawn)
   assert half['Flower'].get('times_float32') == times
   if times is None:
@@ -149,86 +153,59 @@ def test_a_library_that_learns_otherwise_than_in_float32_is_not_measured(
     }
 
 
-def test_a_library_that_learns_nothing_is_not_measured_in_float32_either():
-  results = {'Flower': _learnt(0.0), 'FedJAX': _learnt(0.5)}
+def test_library_that_learns_nothing_is_not_measured_in_any_precision():
+  results = {'Flower': _result(fall=0.0), 'FedJAX': _result(fall=0.5)}
   heats.compare_with_float32(results, results, is_drawn=False)
   assert 'its loss fell by 0.000' in results['Flower']['not_measured']
   assert results['FedJAX']['times_float32'] == 1.0
-  # And what it learnt in bfloat16 is compared with nothing.
-  half = {'Flower': _learnt(1.0), 'FedJAX': _learnt(0.5)}
+  half = {'Flower': _result(fall=1.0), 'FedJAX': _result(fall=0.5)}
   heats.compare_with_float32(half, results, is_drawn=False)
   assert half['Flower'] == {'not_measured': 'its loss in float32 is not known'}
 
 
-def test_the_section_of_the_page_is_of_its_numbers():
-  numbers = files.read_json(_PAGE.with_name('race.json'))
-  assert f'\n\n{report.section(numbers)}\n\n{report.END}' in _PAGE.read_text()
-
-
-@pytest.mark.parametrize('text', ['', report.BEGIN, f'{report.END}\n{report.BEGIN}'])
-def test_a_page_without_marks_is_refused(tmp_path, text):
-  page = tmp_path / 'page.md'
-  page.write_text(text)
-  with pytest.raises(ValueError, match='must have the lines'):
-    report.write_page(_document(), page)
-
-
 def _problem(precision=protocol.FLOAT32):
-  return work.problem('A', protocol.CROSS_ENTROPY, precision, clients=2, examples=2)
+  """Returns two clients of two images."""
+  full = work.problem('A', protocol.CROSS_ENTROPY, precision)
+  few = {'images': full.images[:4], 'labels': full.labels[:4], 'batch_size': 2}
+  return dataclasses.replace(full, num_clients=2, **few)
 
 
-def test_the_work_is_the_same_in_each_precision_but_for_the_encoder():
+def test_precisions_have_the_same_work_but_for_the_encoder(tmp_path):
   whole, half = (_problem(each) for each in protocol.PRECISIONS)
-  assert (whole.precision, half.precision) == protocol.PRECISIONS
-  np.testing.assert_array_equal(whole.images, half.images)
+  protocol.write(half, tmp_path)
+  read = protocol.read(tmp_path)
+  assert (whole.precision, read.precision) == protocol.PRECISIONS
+  np.testing.assert_array_equal(whole.images, read.images)
   for name, value in whole.weights.items():
-    assert half.weights[name].tobytes() == value.tobytes()
+    assert read.weights[name].tobytes() == value.tobytes()
+  assert [read.client(k) for k in range(2)] == [slice(0, 2), slice(2, 4)]
   networks = work.objective(half.loss, half.precision).networks
   assert [network.precision for network in networks.values()] == ['bfloat16', 'float32']
 
 
-@pytest.mark.parametrize(
-  ('loss', 'regime', 'is_drawn'),
-  [
-    (protocol.CROSS_ENTROPY, 'A', False),
-    (protocol.CROSS_ENTROPY, 'B', True),
-    (protocol.SIMCLR, 'A', True),
-  ],
-)
-def test_batches_are_drawn_if_they_are_smaller_and_views_always(loss, regime, is_drawn):
-  assert work.problem(regime, loss, clients=1).is_drawn == is_drawn
+def test_batches_are_drawn_if_they_are_smaller_and_views_always():
+  whole = _problem()
+  assert not whole.is_drawn
+  assert dataclasses.replace(whole, batch_size=1).is_drawn
+  assert dataclasses.replace(whole, loss=protocol.SIMCLR).is_drawn
 
 
-def test_a_peer_without_an_environment_is_not_measured(tmp_path, monkeypatch):
+def test_peer_without_an_environment_is_not_measured(tmp_path, monkeypatch):
   monkeypatch.setattr(heats, 'FOLDER', tmp_path)
   # Its Python ends at once.
   made = tmp_path / 'fed_jax' / 'bin'
   made.mkdir(parents=True)
   (made / 'python').symlink_to('/bin/false')
   (tmp_path / 'fed_jax' / 'installed.txt').touch()
-  results = heats.run(_problem(), 1, ['Flower', 'FedJAX'], 1)
+  results = heats.run(_problem(), 'A', ['Flower', 'FedJAX'], 1)
   absent = f'no environment in {tmp_path}/flower'
   assert results['Flower'] == {'not_measured': absent}
   assert results['FedJAX']['not_measured'].startswith('its process ended')
 
 
-def test_a_problem_is_read_as_it_was_written(tmp_path):
-  problem = _problem(protocol.BFLOAT16)
-  protocol.write(problem, tmp_path)
-  read = protocol.read(tmp_path)
-  names = ('loss', 'precision', 'images', 'labels', 'num_clients', 'batch_size')
-  for name in names:
-    np.testing.assert_array_equal(getattr(read, name), getattr(problem, name))
-  assert {k: v.tobytes() for k, v in read.weights.items()} == {
-    k: v.tobytes() for k, v in problem.weights.items()
-  }
-  assert [read.client(k) for k in range(2)] == [slice(0, 2), slice(2, 4)]
-
-
 @pytest.mark.long
 def test_tff_ssl_takes_the_mean_of_the_clients_steps():
   problem = _problem()
-  rate = problem.learning_rate
   params = {name: tf.constant(value) for name, value in problem.weights.items()}
   # With clients of one size and one step FedAvg is one step on all examples, by the
   # gradient of the mean cross-entropy written out.
@@ -249,5 +226,71 @@ def test_tff_ssl_takes_the_mean_of_the_clients_steps():
     trained = federation.weights()
   assert set(trained) == set(problem.weights)
   for name, value in trained.items():
-    expected = problem.weights[name] - rate * steps[name].numpy()
+    expected = problem.weights[name] - problem.learning_rate * steps[name].numpy()
     np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+# A peer of Python alone: rounds are the work of a child, and a daemon in a session of
+# its own stays, as Ray's do.
+_PEER = """
+import os, pathlib, subprocess, sys, time
+import numpy as np
+from docs.race.peers import protocol
+
+BURN = 'import time; b = b"x" * (80 * 2**20); t = time.process_time\\n'
+BURN += 'while t() < {seconds}: pass'
+
+class Fake:
+  def rounds(self, count):
+    print('noise on standard output', flush=True)
+    if count > 2:
+      raise RuntimeError('only two rounds')
+    code = BURN.format(seconds=0.3 * count)
+    subprocess.run([sys.executable, '-c', code], check=True)
+
+  def weights(self):
+    return {'w': np.arange(3.0)}
+
+channel = protocol.Channel()
+daemon = subprocess.Popen(
+  [sys.executable, '-c', 'import time; time.sleep(60)'], start_new_session=True
+)
+pathlib.Path(sys.argv[1]).write_text(f'{os.getpid()} {daemon.pid}')
+channel.serve(Fake(), ['numpy'], 'as a test')
+"""
+
+
+def _start(tmp_path, text=_PEER):
+  script = tmp_path / 'peer.py'
+  script.write_text(text)
+  command = [sys.executable, str(script), str(tmp_path / 'pids')]
+  return process_lib.Process(command, tmp_path / 'log')
+
+
+@pytest.mark.long
+def test_work_of_all_processes_is_counted_and_none_is_left(tmp_path):
+  with contextlib.closing(_start(tmp_path)) as peer:
+    assert (peer.versions, peer.notes) == ({'numpy': np.__version__}, 'as a test')
+    np.testing.assert_array_equal(peer.weights()['w'], [0, 1, 2])
+    before = peer.cpu_seconds()
+    # The child has ended by the time it is counted.
+    peer.rounds(2, watch=True)
+    after = peer.cpu_seconds()
+    with pytest.raises(process_lib.UnavailableError, match='its process ended'):
+      peer.rounds(3)
+  assert 0.5 < after['peer'] - before['peer'] < 1.5
+  assert peer.peak_mib > 80
+  pids = [int(pid) for pid in (tmp_path / 'pids').read_text().split()]
+  deadline = time.monotonic() + 10
+  while any(map(psutil.pid_exists, pids)) and time.monotonic() < deadline:
+    time.sleep(0.05)
+  assert not any(map(psutil.pid_exists, pids))
+  log = (tmp_path / 'log').read_text()
+  assert 'noise on standard output' in log and 'only two rounds' in log
+
+
+def test_peer_without_its_library_says_so(tmp_path):
+  fails = 'from docs.race.peers import protocol\n'
+  fails += 'protocol.Channel().fail(ImportError("no torch"))\n'
+  with pytest.raises(process_lib.UnavailableError, match='failed: ImportError: no to'):
+    _start(tmp_path, fails)

@@ -3,7 +3,6 @@
 Ro, Suresh, Wu. FedJAX: Federated learning simulation with JAX. arXiv:2108.02117.
 """
 
-import importlib.metadata
 import itertools
 from typing import Any
 
@@ -156,6 +155,5 @@ def _name(module: str, kind: str) -> str:
 def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
   """Serves a federated run until there are no more requests."""
   names = ('fedjax', 'jax', 'jaxlib', 'dm-haiku', 'numpy')
-  versions = {name: importlib.metadata.version(name) for name in names}
   notes = '`fed_avg` with the jit backend of `for_each_client`, in one process'
-  channel.serve(Federation(problem), versions, notes)
+  channel.serve(Federation(problem), names, notes)

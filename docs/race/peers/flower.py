@@ -4,7 +4,6 @@ Beutel et al. Flower: A Friendly Federated Learning Framework. arXiv:2007.14390.
 """
 
 import functools
-import importlib.metadata
 import pathlib
 import sys
 import tempfile
@@ -112,7 +111,6 @@ def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
   folder = sys.argv[-1]
   cores = protocol.cores()
   names = ('flwr', 'ray', 'torch', 'numpy')
-  versions = {name: importlib.metadata.version(name) for name in names}
   notes = f'`run_simulation` with {cores} Ray actors of 1 CPU'
   server = ServerApp()
   failures: list[BaseException] = []
@@ -121,7 +119,7 @@ def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
   def main(grid: Grid, context: Context) -> None:
     del context
     try:
-      channel.serve(Federation(problem, grid), versions, notes)
+      channel.serve(Federation(problem, grid), names, notes)
     except BaseException as error:
       # The simulation would only report it on stderr.
       failures.append(error)

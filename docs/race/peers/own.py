@@ -1,9 +1,9 @@
 """tff_ssl: its federated averaging, executed in process (`contexts.in_process`)."""
 
-import importlib.metadata
-
 import numpy as np
 
+from docs.bench import sides
+from docs.bench import workloads
 from docs.race import work
 from docs.race.peers import protocol
 from tff_ssl.algorithms import fedavg
@@ -11,11 +11,7 @@ from tff_ssl.encoders import precision
 from tff_ssl.execution import allocator
 from tff_ssl.execution import contexts
 from tff_ssl.federated import optimizers
-from tff_ssl.federated import processes
-from tff_ssl.partition import partitions
 from tff_ssl.settings import learning
-from tff_ssl.simulation import client_data
-from tff_ssl.simulation import simulated_clients
 
 
 class Federation:
@@ -23,38 +19,32 @@ class Federation:
 
   def __init__(self, problem: protocol.Problem):
     """Builds clients, objective and process; a context must be open."""
-    positions = np.arange(len(problem.images), dtype=np.int64)
-    partition = partitions.from_sizes(
-      positions, np.full(problem.num_clients, problem.client_size)
+    sizes = np.full(problem.num_clients, problem.client_size)
+    clients = workloads.register(
+      problem.images, sizes, len(sizes), protocol.SEED, label=problem.labels
     )
-    self._data = client_data.ArrayClientData(
-      problem.images, positions, partition, problem.labels
-    )
-    self._clients = simulated_clients.Clients(self._data)
     is_whole = problem.batch_size >= problem.client_size
-    batch_size = None if is_whole else problem.batch_size
+    local = learning.SgdClients(
+      learning_rate=problem.learning_rate,
+      batch_size=None if is_whole else problem.batch_size,
+    )
     algorithm = fedavg.fedavg(
       work.objective(problem.loss, problem.precision),
       optimizers.build_optimizer(learning.SgdServer()),
-      fedavg.Training(
-        learning.SgdClients(learning_rate=problem.learning_rate, batch_size=batch_size),
-        seed=protocol.SEED,
-      ),
+      fedavg.Training(local, seed=protocol.SEED),
     )
-    self._process = processes.build(algorithm, self._clients.element_spec)
-    self._state = self._process.initialize()
+    self._side = sides.Federated(clients, algorithm)
+    self._done = 0
 
   def rounds(self, count: int) -> None:
     """Trains `count` rounds with all clients."""
     for _ in range(count):
-      cohort = self._clients.cohort(self._data.client_ids)
-      output = self._process.next(self._state, cohort)
-      self._state = output.state
-      float(output.metrics['client_work']['loss'])
+      self._side.round(self._done)
+      self._done += 1
 
   def weights(self) -> protocol.Weights:
     """Returns the global weights."""
-    weights = self._process.get_model_weights(self._state).trainable
+    weights = self._side.weights().trainable
     return {name: np.asarray(value) for name, value in weights.items()}
 
 
@@ -64,6 +54,5 @@ def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
   precision.check(problem.precision)
   allocator.keep_freed_memory()
   names = ('tensorflow', 'tensorflow-federated', 'numpy')
-  versions = {name: importlib.metadata.version(name) for name in names}
   with contexts.in_process():
-    channel.serve(Federation(problem), versions, '`contexts.in_process`, a pack a core')
+    channel.serve(Federation(problem), names, '`contexts.in_process`, a pack a core')

@@ -7,7 +7,6 @@ pfl's own environment variables join the processes when pfl is imported
 from collections.abc import Iterator
 import contextlib
 import importlib
-import importlib.metadata
 import os
 import socket
 import subprocess
@@ -26,14 +25,12 @@ def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
     importlib.import_module(_SIMULATION).Simulation(problem).follow()
     return
   cores = protocol.cores()
-  versions = {
-    name: importlib.metadata.version(name) for name in ('pfl', 'torch', 'numpy')
-  }
+  names = ('pfl', 'torch', 'numpy')
   notes = f'`SimulatedBackend` in {cores} processes of 1 thread'
   with _others(cores):
     pfl_simulation = importlib.import_module(_SIMULATION)
     try:
-      channel.serve(pfl_simulation.Simulation(problem), versions, notes)
+      channel.serve(pfl_simulation.Simulation(problem), names, notes)
     finally:
       pfl_simulation.end()
 

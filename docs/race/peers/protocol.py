@@ -7,12 +7,15 @@ each message from a pipe: to run a number of rounds, or to save its weights. It 
 each, and ends when the pipe does.
 """
 
+from collections.abc import Iterable
 import contextlib
 import dataclasses
+from importlib import metadata
 from multiprocessing import connection
 import os
 import pathlib
-from typing import Protocol
+import pickle
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +36,7 @@ BRIGHTNESS = 0.4
 SEED = 0
 # The environment variable with the number of a peer's pipe.
 PIPE = 'RACE_PIPE'
-_ARRAYS, _WEIGHTS = 'data.npz', 'weights.npz'
+_PROBLEM = 'problem.pickle'
 # Versions by name: of the peer's library, and of the packages it computes with.
 Versions = dict[str, str]
 Weights = dict[str, np.ndarray]
@@ -82,16 +85,6 @@ class Problem:
     return slice(index * self.client_size, (index + 1) * self.client_size)
 
 
-class Contestant(Protocol):
-  """What a peer can be asked."""
-
-  def rounds(self, count: int) -> None:
-    """Trains `count` rounds with all clients, each from the previous round."""
-
-  def weights(self) -> Weights:
-    """Returns the global weights, by the names that the problem's weights have."""
-
-
 def behind_encoder(loss: str) -> tuple[str, tuple[int, ...]]:
   """Returns the name of the weights behind the encoder, and the units of each layer."""
   return ('projector', PROJECTOR) if loss == SIMCLR else ('head', (CLASSES,))
@@ -104,23 +97,12 @@ def cores() -> int:
 
 def write(problem: Problem, folder: pathlib.Path) -> None:
   """Writes a problem, for `read`."""
-  fields = dict(vars(problem))
-  np.savez(folder / _WEIGHTS, **fields.pop('weights'))
-  np.savez(folder / _ARRAYS, **fields)
+  (folder / _PROBLEM).write_bytes(pickle.dumps(problem))
 
 
 def read(folder: pathlib.Path) -> Problem:
   """Reads a problem from the folder it was written to."""
-  fields = dict(np.load(folder / _ARRAYS))
-  return Problem(
-    str(fields['loss']),
-    str(fields['precision']),
-    fields['images'],
-    fields['labels'],
-    int(fields['num_clients']),
-    int(fields['batch_size']),
-    dict(np.load(folder / _WEIGHTS)),
-  )
+  return pickle.loads((folder / _PROBLEM).read_bytes())
 
 
 class Channel:
@@ -131,15 +113,17 @@ class Channel:
     number = os.environ.pop(PIPE, None)
     self._pipe = None if number is None else connection.Connection(int(number))
 
-  def serve(self, contestant: Contestant, versions: Versions, notes: str) -> None:
+  def serve(self, contestant: Any, packages: Iterable[str], notes: str) -> None:
     """Answers requests until there are no more.
 
     Args:
-      contestant: Does the work.
-      versions: Versions of the packages that the peer uses.
+      contestant: Does the work: `rounds(count)` trains with all clients, each from the
+        previous round; `weights()` returns the global weights by the problem's names.
+      packages: Names of the packages that the peer uses.
       notes: How it uses this machine, for the page.
     """
     assert self._pipe is not None
+    versions = {name: metadata.version(name) for name in packages}
     self._pipe.send({'versions': versions, 'notes': notes})
     with contextlib.suppress(EOFError):
       while request := self._pipe.recv():

@@ -1,6 +1,9 @@
-"""The race's network, views and losses in PyTorch, for Flower and pfl-research."""
+"""A ResNet-8 in PyTorch, and the race's views and losses for Flower and pfl-research.
 
-from collections.abc import Iterator
+`docs.elsewhere.torch_simclr` trains the same network with other norms.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -11,18 +14,21 @@ from docs.race.peers import protocol
 
 _GROUPS = 32
 _STAGES = (16, 32, 64)
+# Channels -> the norm behind a convolution.
+Norm = Callable[[int], nn.Module]
 
 
 class _ConvNorm(nn.Module):
-  """A convolution with zero padding 'same', and its group norm."""
+  """A convolution with zero padding 'same', and its norm."""
 
-  def __init__(self, inputs: int, outputs: int, size: int, stride: int = 1):
+  def __init__(
+    self, norm: Norm, behind: bool, inputs: int, outputs: int, size: int, stride: int
+  ):
     super().__init__()
-    # For a strided 3 x 3, 'same' of TensorFlow and JAX pads only behind the image.
-    self.pad = (0, 1, 0, 1) if stride > 1 and size > 1 else None
+    self.pad = (0, 1, 0, 1) if behind and stride > 1 and size > 1 else None
     padding = 0 if self.pad else size // 2
     self.conv = nn.Conv2d(inputs, outputs, size, stride, padding, bias=False)
-    self.norm = nn.GroupNorm(min(_GROUPS, outputs), outputs, eps=1e-5)
+    self.norm = norm(outputs)
 
   def forward(self, x: torch.Tensor) -> torch.Tensor:
     return self.norm(self.conv(functional.pad(x, self.pad) if self.pad else x))
@@ -31,19 +37,48 @@ class _ConvNorm(nn.Module):
 class _Block(nn.Module):
   """Two 3 x 3 convolutions with a shortcut."""
 
-  def __init__(self, inputs: int, outputs: int, stride: int):
+  def __init__(self, norm: Norm, behind: bool, inputs: int, outputs: int, stride: int):
     super().__init__()
-    self.first = _ConvNorm(inputs, outputs, 3, stride)
-    self.second = _ConvNorm(outputs, outputs, 3)
+    self.first = _ConvNorm(norm, behind, inputs, outputs, 3, stride)
+    self.second = _ConvNorm(norm, behind, outputs, outputs, 3, 1)
     same = inputs == outputs and stride == 1
-    self.shortcut = None if same else _ConvNorm(inputs, outputs, 1, stride)
+    self.shortcut = (
+      nn.Identity() if same else _ConvNorm(norm, behind, inputs, outputs, 1, stride)
+    )
 
   def forward(self, x: torch.Tensor) -> torch.Tensor:
     y = self.second(functional.relu(self.first(x)))
-    return functional.relu(y + (x if self.shortcut is None else self.shortcut(x)))
+    return functional.relu(y + self.shortcut(x))
 
 
-class Network(nn.Module):
+class Encoder(nn.Module):
+  """A ResNet-8, from images [n, 3, height, width] to features."""
+
+  def __init__(self, stages: Sequence[int], norm: Norm, behind: bool):
+    """Builds the network.
+
+    Args:
+      stages: Channels of the three stages.
+      norm: The norm behind each convolution.
+      behind: Whether strided 3 x 3 convolutions pad only behind the image, as 'same' of
+        TensorFlow and JAX does.
+    """
+    super().__init__()
+    self.stem = _ConvNorm(norm, behind, 3, stages[0], 3, 1)
+    self.stages = nn.ModuleList(
+      _Block(norm, behind, stages[max(k - 1, 0)], outputs, 1 if k == 0 else 2)
+      for k, outputs in enumerate(stages)
+    )
+
+  def forward(self, x: torch.Tensor) -> torch.Tensor:
+    """Returns the mean of the last maps over places."""
+    x = functional.relu(self.stem(x))
+    for block in self.stages:
+      x = block(x)
+    return x.mean((2, 3))
+
+
+class Network(Encoder):
   """A ResNet-8 with group norm, and the layers behind it."""
 
   def __init__(self, loss: str):
@@ -52,13 +87,10 @@ class Network(nn.Module):
     Args:
       loss: One of `protocol.LOSSES`.
     """
-    super().__init__()
-    self.loss_name = loss
-    self.stem = _ConvNorm(3, _STAGES[0], 3)
-    self.stages = nn.ModuleList(
-      _Block(_STAGES[max(k - 1, 0)], outputs, 1 if k == 0 else 2)
-      for k, outputs in enumerate(_STAGES)
+    super().__init__(
+      _STAGES, lambda channels: nn.GroupNorm(min(_GROUPS, channels), channels), True
     )
+    self.loss_name = loss
     _, units = protocol.behind_encoder(loss)
     self.head = nn.ModuleList(
       nn.Linear(a, b) for a, b in zip((_STAGES[-1], *units[:-1]), units, strict=True)
@@ -66,10 +98,7 @@ class Network(nn.Module):
 
   def forward(self, x: torch.Tensor) -> torch.Tensor:
     """Returns logits or projections of images [n, 3, 32, 32] in [0, 1]."""
-    x = functional.relu(self.stem(x))
-    for block in self.stages:
-      x = block(x)
-    x = x.mean((2, 3))
+    x = super().forward(x)
     for layer in self.head[:-1]:
       x = functional.relu(layer(x))
     return self.head[-1](x)
@@ -104,13 +133,14 @@ class Network(nn.Module):
     return (x + shift).clamp(0, 1)
 
 
-def nt_xent(views: torch.Tensor) -> torch.Tensor:
+def nt_xent(
+  views: torch.Tensor, temperature: float = protocol.TEMPERATURE
+) -> torch.Tensor:
   """Returns NT-Xent of two views that are concatenated, [2n, d]."""
   views = functional.normalize(views)
-  logits = views @ views.T / protocol.TEMPERATURE
+  logits = views @ views.T / temperature
   logits.fill_diagonal_(-torch.inf)
-  half = len(views) // 2
-  positives = torch.arange(len(views)).roll(half)
+  positives = torch.arange(len(views)).roll(len(views) // 2)
   return functional.cross_entropy(logits, positives)
 
 
