@@ -117,11 +117,17 @@ def _write_figures(
   """Writes figures in the formats that are asked for; returns the curves as a PNG."""
   from tff_ssl.reporting import figures
 
-  for name, figure in drawn.items():
-    for kind in formats:
-      if kind in FIGURES:
-        files.write(out / f'{name}.{kind}', figures.render(figure, kind))
-  return figures.render(drawn['curves']) if 'curves' in drawn else b''
+  on_page = ('curves', 'png')
+  rendered = {
+    (name, kind): figures.render(figure, kind)
+    for name, figure in drawn.items()
+    for kind in FIGURES
+    if kind in formats or (name, kind) == on_page
+  }
+  for (name, kind), content in rendered.items():
+    if kind in formats:
+      files.write(out / f'{name}.{kind}', content)
+  return rendered.get(on_page, b'')
 
 
 def _draw(
