@@ -72,7 +72,6 @@ def test_a_killed_run_leaves_nothing_and_resumes_to_the_same_bytes(tmp_path):
   assert not ended.status, ended
   for name in ('metrics.csv', 'encoder.keras'):
     assert (folder / name).read_bytes() == (here / name).read_bytes(), name
-  assert not psutil.wait_procs(agents, 100)[1]
 
 
 @pytest.mark.parametrize(
