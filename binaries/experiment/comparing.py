@@ -117,11 +117,16 @@ def _write_figures(
   """Writes figures in the formats that are asked for; returns the curves as a PNG."""
   from tff_ssl.reporting import figures
 
-  for name, figure in drawn.items():
-    for kind in formats:
-      if kind in FIGURES:
-        files.write(out / f'{name}.{kind}', figures.render(figure, kind))
-  return figures.render(drawn['curves']) if 'curves' in drawn else b''
+  rendered = {
+    (name, kind): figures.render(figure, kind)
+    for name, figure in drawn.items()
+    for kind in FIGURES
+    if kind in formats or (name, kind) == ('curves', 'png')
+  }
+  for (name, kind), content in rendered.items():
+    if kind in formats:
+      files.write(out / f'{name}.{kind}', content)
+  return rendered.get(('curves', 'png'), b'')
 
 
 def _draw(

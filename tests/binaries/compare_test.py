@@ -1,3 +1,4 @@
+import contextlib
 import csv
 import dataclasses
 import json
@@ -6,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import typing
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -53,12 +55,15 @@ def runs(tmp_path):
 
 
 def call(runs, *flags):
-  # Figures of all formats are drawn where a test asks for them.
-  given = (
-    flags if any('formats' in flag for flag in flags) else ('--formats=png', *flags)
-  )
-  in_process.call(compare, f'--runs={runs}/*', f'--out={runs.parent}/out', *given)
+  call_on(f'--runs={runs}/*', f'--out={runs.parent}/out', *flags)
   return runs.parent / 'out'
+
+
+def call_on(*flags):
+  # Figures, which take seconds, are drawn where a test asks for their formats.
+  undrawn = mock.patch.object(comparing, '_draw', lambda *_: {})
+  with contextlib.nullcontext() if '--formats' in ' '.join(flags) else undrawn:
+    in_process.call(compare, *flags)
 
 
 def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
@@ -128,7 +133,7 @@ def test_unequal_budgets_and_unfinished_runs_are_said_on_screen_and_in_files(
   assert len(lines) == 2
   assert 'round 3 of 9' in (out / 'comparison.html').read_text()
   made_runs.run(runs / 'wide', {'clients_per_round': 8}, metrics)
-  call(runs, '--formats=markdown')
+  call(runs)
   warnings = [
     line.removeprefix('Warning: ') for line in capsys.readouterr().err.splitlines()[1:]
   ]
@@ -157,7 +162,7 @@ def test_a_sorted_table_numbers_its_rows_and_legend_as_shown(runs, capsys):
     numbers = {'linear/10%/accuracy': accuracy}
     made_runs.run(runs / f'long_{method}', settings, evaluation=numbers)
   folders = f'--runs={runs}/long_worse,{runs}/long_better'
-  in_process.call(compare, folders, f'--out={runs}/out', '--sort_by=linear 10%')
+  call_on(folders, f'--out={runs}/out', '--sort_by=linear 10%')
   lines = capsys.readouterr().out.splitlines()
   assert [' '.join(line.split()[:2]) for line in lines[2:4]] == [
     'better [1]',
@@ -187,7 +192,7 @@ def test_a_legend_can_be_pasted_as_flags(tmp_path):
 
 
 def test_numbers_against_a_setting_are_drawn_if_asked_for(runs):
-  out = call(runs, '--vary_axis=method')
+  out = call(runs, '--vary_axis=method', '--formats=png')
   assert (out / 'over.png').read_bytes().startswith(b'\x89PNG')
 
 
@@ -197,7 +202,8 @@ def test_runs_without_labels_are_compared_by_their_signals(tmp_path, capsys):
   for rate, ratio in ((0.01, 2.0), (0.1, 8.0), (1.0, 4.0)):
     signals = {'signals/spread': 0.2, 'signals/rank': 9.0, 'signals/view_ratio': ratio}
     made_runs.run(base / f'{rate}', {'clients.learning_rate': rate}, evaluation=signals)
-  out = call(base, '--sort_by=signals/view_ratio', '--vary_axis=clients.learning_rate')
+  by = ('--sort_by=signals/view_ratio', '--vary_axis=clients.learning_rate')
+  out = call(base, *by, '--formats=png')
   shown = capsys.readouterr().out
   assert 'signals view ratio' in shown.splitlines()[0]
   found = pd.read_csv(out / 'comparison.csv').query("number == 'signals/view_ratio'")
@@ -251,7 +257,7 @@ def test_invalid_values_are_named_and_nothing_is_written(
 def test_patterns_may_be_relative_and_lists(runs, monkeypatch, capsys):
   monkeypatch.chdir(runs.parent)
   flags = '--runs=runs/dcco_[01],runs/fedavg_0,./runs/dcco_0'
-  in_process.call(compare, flags, '--out=new/out')
+  call_on(flags, '--out=new/out')
   assert [line.split()[1] for line in capsys.readouterr().out.splitlines()[2:4]] == [
     '2',
     '1',
@@ -260,9 +266,8 @@ def test_patterns_may_be_relative_and_lists(runs, monkeypatch, capsys):
 
 
 def test_as_a_program_it_has_its_own_flags_alone(runs):
-  ended = launch.end(
-    launch.start('compare', f'--runs={runs}/*', f'--out={runs.parent}/out'), runs
-  )
+  flags = f'--runs={runs}/*', f'--out={runs.parent}/out', '--formats=markdown'
+  ended = launch.end(launch.start('compare', *flags), runs)
   # Not stderr: matplotlib may say there that it makes its cache of fonts.
   assert ended.status == 0, ended.stderr
   assert 'dcco' in ended.stdout
@@ -296,5 +301,5 @@ def test_baselines_are_named_as_they_are_written():
 def test_numbers_of_clients_are_drawn(runs):
   path = runs / 'dcco_0' / 'clients.csv'
   path.write_text('round,client,mu\n1,a,0.5\n2,a,0.25\n')
-  out = call(runs)
+  out = call(runs, '--formats=png')
   assert (out / 'clients.png').read_bytes().startswith(b'\x89PNG')

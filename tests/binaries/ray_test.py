@@ -57,23 +57,21 @@ def test_a_killed_run_leaves_nothing_and_resumes_to_the_same_bytes(tmp_path):
   flags = *_FLAGS, '--runtime=parts=2,packs=2', f'--run_dir={here}'
   assert not launch.end(launch.fork_quickly('dcco', *flags), here).status
   flags = *_FLAGS, '--runtime=ray:parts=2,actors=1', f'--run_dir={folder}'
-  agents: list[psutil.Process] = []
   for number in (signal.SIGKILL, signal.SIGINT):
     process = launch.fork_quickly('dcco', *flags)
     launch.wait_for_rows(process, folder, launch.rows(folder) + 1)
     children = psutil.Process(process.pid).children(recursive=True)
     assert any('raylet' in child.name() for child in children)
     if number == signal.SIGKILL:
-      # They compute nothing, and first try for a minute to tell of it.
-      agents = [child for child in children if 'Agent' in child.name()]
+      # Agents compute nothing, and first try for a minute to tell of it: see torture.
+      children = [child for child in children if 'Agent' not in child.name()]
     process.send_signal(number)
     launch.end(process, folder)
-    assert not psutil.wait_procs([c for c in children if c not in agents], 20)[1]
+    assert not psutil.wait_procs(children, 20)[1]
   ended = launch.end(launch.fork_quickly('dcco', *flags), folder)
   assert not ended.status, ended
   for name in ('metrics.csv', 'encoder.keras'):
     assert (folder / name).read_bytes() == (here / name).read_bytes(), name
-  assert not psutil.wait_procs(agents, 100)[1]
 
 
 @pytest.mark.parametrize(
