@@ -70,13 +70,15 @@ def build(
     task: A task with one or two modalities, for which the objective is (see `check`).
   """
   own: Any = config.objective
-  if encoder.field == dual_encoder.LEFT:
-    bias = own.kind not in _LOSSES or not _ignores_shift(own, True)
-    towers = encoders.towers(config, encoder, task, bias)
-    return _OF_MODEL[own.kind](towers, settings=own)
   if own.kind in _OF_MODEL:
-    bias = own.kind not in _LOSSES or not _ignores_shift(own, False)
-    return _OF_MODEL[own.kind](encoders.siamese(config, encoder, bias), settings=own)
+    two_towers = encoder.field == dual_encoder.LEFT
+    bias = own.kind not in _LOSSES or not _ignores_shift(own, two_towers)
+    model = (
+      encoders.towers(config, encoder, task, bias)
+      if two_towers
+      else encoders.siamese(config, encoder, bias)
+    )
+    return _OF_MODEL[own.kind](model, settings=own)
   if own.kind in _OF_ENCODER:
     return _OF_ENCODER[own.kind](encoder, encoders.views(config), settings=own)
   if own.kind in _OF_CLASSES:
