@@ -82,7 +82,7 @@ SPINE_IMPORTS = {
   'optimization': 'schedules',
   'runs': (
     'alarms checkpoints flat_metrics interruption meter number_trackers '
-    'personal_models progress_display round_algorithms round_table run_config '
+    'progress_display round_algorithms round_table run_config '
     'saved_rows'
   ),
   'settings': 'learning methods',

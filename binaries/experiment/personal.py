@@ -33,6 +33,7 @@ from tff_ssl.partition import spec
 from tff_ssl.reporting import plain_text
 from tff_ssl.runs import personal_models
 from tff_ssl.runs import round_table as csv_lib
+from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs import run_folder
 from tff_ssl.settings import learning
 
@@ -66,7 +67,7 @@ def check_exported(
         f'export_clients of --evaluation has {client_id!r}; the clients are '
         f'{next(iter(partition))} to {list(partition)[-1]}.'
       )
-    personal_models.check_client(client_id)
+    stored_config.check_client(client_id)
 
 
 class Personal:

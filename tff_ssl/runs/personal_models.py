@@ -101,16 +101,3 @@ class PersonalEncoders:
       client_id: The client.
     """
     return functools.partial(self._encode, self.params(weights, client_id))
-
-
-def check_client(client_id: str) -> None:
-  """Checks that a client's encoder can be written.
-
-  Args:
-    client_id: The client's id.
-
-  Raises:
-    ValueError: If its id cannot be the name of a folder.
-  """
-  if client_id in ('', '.', '..') or '/' in client_id:
-    raise ValueError(f"the client '{client_id}' cannot be the name of a folder")

@@ -358,3 +358,16 @@ def is_larger(value: object, other: object) -> bool:
 def _section(config: Mapping[str, object], name: str) -> Mapping[str, object]:
   values = config.get(name)
   return values if isinstance(values, Mapping) else {}
+
+
+def check_client(client_id: str) -> None:
+  """Checks that a client's encoder can be written.
+
+  Args:
+    client_id: The client's id.
+
+  Raises:
+    ValueError: If its id cannot be the name of a folder.
+  """
+  if client_id in ('', '.', '..') or '/' in client_id:
+    raise ValueError(f"the client '{client_id}' cannot be the name of a folder")

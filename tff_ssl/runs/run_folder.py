@@ -33,7 +33,6 @@ import tensorflow as tf
 from tff_ssl.encoders import keras_archive
 from tff_ssl.runs import checkpoints
 from tff_ssl.runs import number_trackers
-from tff_ssl.runs import personal_models
 from tff_ssl.runs import round_table
 from tff_ssl.runs import run_config
 from tff_ssl.runs import saved_rows
@@ -254,7 +253,7 @@ class RunFolder:
     """
     path = self.path
     if client_id is not None:
-      personal_models.check_client(client_id)
+      run_config.check_client(client_id)
       path = self.path / 'clients' / client_id
       path.mkdir(parents=True, exist_ok=True)
       files.remove_asides(path)
