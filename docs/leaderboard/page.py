@@ -55,16 +55,17 @@ def rows(
     board: The board.
     stored: The stored figures.
   """
+  by_run: dict[str, dict[str, list[float]]] = collections.defaultdict(
+    lambda: collections.defaultdict(list)
+  )
+  for (key, _, column), value in sorted(stored.items()):
+    by_run[key][column].append(value)
   found = []
   for cell in benchmark.cells([board.name]):
     tuned, grid = cell.chosen_rate(stored), cell.method.grid
     rate = cell.middle_rate if tuned is None else tuned
     how = _UNTUNED if tuned is None else _LAST * (tuned in (grid[0], grid[-1]))
-    key = cell.run(rate).key
-    columns: dict[str, list[float]] = collections.defaultdict(list)
-    for (run, _, column), value in sorted(stored.items()):
-      if run == key:
-        columns[column].append(value)
+    columns = by_run[cell.run(rate).key]
     if not (accuracies := columns[board.column]):
       continue
     means = {name: statistics.fmean(own) for name, own in columns.items() if own}
