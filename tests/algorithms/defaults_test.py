@@ -16,6 +16,7 @@ from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import personal_consensus
 from tff_ssl.optimization import schedules
 from tff_ssl.settings import learning
+from tff_ssl.settings import objectives
 
 
 def test_metrics_of_a_private_aggregation_are_clipped_to_1():
@@ -49,7 +50,7 @@ def test_without_settings_a_client_takes_a_step_at_rate_1():
   ('objective', 'name', 'default'),
   [
     # Of Sohn et al., for CIFAR-10.
-    (fixmatch.FixMatchObjective, 'threshold', 0.95),
+    (fixmatch.FixMatchObjective, 'settings', objectives.Fixmatch(threshold=0.95)),
     (personal_consensus.PerSSFLObjective, 'consensus_weight', 0.1),
   ],
 )

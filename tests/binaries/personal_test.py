@@ -7,6 +7,7 @@ from binaries.building import data
 from binaries.experiment import personal
 from tasks import registry
 from tests.binaries import in_process
+from tff_ssl.encoders import registry as encoders
 
 _KNN = collections.OrderedDict(
   [('knn/10%', {'a': 1.0, 'b': 0.5}), ('local_knn/10%', {'a': 0.75})]
@@ -60,6 +61,6 @@ def test_the_table_shows_personal_and_global_accuracy():
 def test_the_global_encoder_is_compared_on_the_same_images_alone(partition, is_fair):
   config = in_process.read('fedema', f'--partition={partition}')
   task = registry.load('digits')
-  encoder = registry.build_encoder('conv2', task.image_shape, 0.125)
+  encoder = encoders.build_encoder('conv2', task.image_shape, 0.125)
   own = personal.Personal(config, task, encoder, data.partition(config, task), None)
   assert (own.deal_of_global is not None) == is_fair

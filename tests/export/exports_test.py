@@ -94,7 +94,7 @@ def test_bytes_in_features_and_probabilities_out(name, shape, tmp_path):
 
 def test_tflite_has_what_pytorchs_networks_have(tmp_path):
   def forward(ops, x):
-    x = pixels.read(ops, x, pixels.IMAGENET)
+    x = pixels.read(ops, x, 'imagenet')
     x = ops.conv2d(
       ops.zero_pad(x, 1), 'conv', filters=6, kernel_size=3, strides=2, padding='valid'
     )

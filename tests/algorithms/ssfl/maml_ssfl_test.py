@@ -15,6 +15,7 @@ from tff_ssl.algorithms.ssfl import maml_ssfl
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import maml
 from tff_ssl.settings import learning
+from tff_ssl.settings import objectives
 
 _ALPHA = 0.25
 
@@ -60,7 +61,9 @@ def test_the_second_order_goes_through_the_networks():
   SimSiam stops gradients, which a difference does not: the objective here does not.
   """
   simsiam = dataclasses.replace(
-    ssfl.objective(), model=harness.model('flip'), stop_gradient=False
+    ssfl.objective(),
+    model=harness.model('flip'),
+    settings=objectives.Simsiam(stop_gradient=False),
   )
   objective = maml.MamlObjective(simsiam, 0.5)
   params = simsiam.init(tf.constant([1, 2]), tf.float64)
