@@ -39,6 +39,7 @@ setuptools.setup(
     'tensorflow-federated==0.87.0',
     'tensorflow>=2.14,<2.15',
     'absl-py',
+    'cryptography>=42',
     'dm-tree',
     'dp-accounting>=0.4.3,<0.5',
     'grpcio',

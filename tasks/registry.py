@@ -7,6 +7,7 @@ import inspect
 import os
 from typing import Any
 
+from tasks import at_sites
 from tasks import cases
 from tasks import digits
 from tasks import emoji
@@ -35,6 +36,7 @@ _LOADERS: dict[str, Callable[..., task_types.Task]] = {
   **{name: functools.partial(tables.load_bundled, name) for name in tables.BUNDLED},
   tables.FEATURES: tables.load_file,
   gld.NAME: gld.load,
+  at_sites.NAME: at_sites.load,
   tiny_imagenet.NAME: tiny_imagenet.load,
 }
 TASKS = (*_LOADERS,)
@@ -116,6 +118,8 @@ def outline(
     )
   if name == gld.NAME:
     return Outline(has_clients=True)
+  if name == at_sites.NAME:
+    return Outline(has_labels=False)
   if name == tables.FEATURES:
     return Outline(has_labels=tables.has_label(data_dir, columns))
   return Outline()

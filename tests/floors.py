@@ -25,7 +25,7 @@ FLOORS = (
   ('tff_ssl.algorithms',),
   ('tff_ssl.execution', 'tff_ssl.simulation'),
   ('tff_ssl.runs',),
-  ('tff_ssl.export', 'tff_ssl.reporting'),
+  ('tff_ssl.export', 'tff_ssl.reporting', 'tff_ssl.sites'),
   ('tasks',),
   ('binaries.config',),
   ('binaries.building', 'binaries.launching'),

@@ -57,8 +57,31 @@ class Ray(Runtime):
   gpus: kinds.NotNegative = roles.free(0.0)
 
 
+@dataclasses.dataclass(frozen=True)
+class Sites(Runtime):
+  """Sites that hold their own data and send sums, by messages (docs/sites.md).
+
+  Attributes:
+    mailbox: Folder of the messages.
+    keys: Folder of the coordinator's own key and of the sites' public ones.
+    names: The sites, as in north/south; none: all whose public keys are there.
+    fewest: Sites that a round must have; none: all of them.
+    deadline: Seconds after which a site that has not answered is left out.
+    masked: Whether sites mask their sums in pairs, so that only totals can be read.
+  """
+
+  kind: ClassVar[str] = 'sites'
+  mailbox: str | None = roles.free(None, path=True)
+  keys: str | None = roles.free(None, path=True)
+  names: tuple[str, ...] | None = None
+  fewest: kinds.Count | None = roles.free(None)
+  deadline: kinds.Positive = roles.free(600.0)
+  masked: bool = False
+
+
 RUNTIMES: dict[str, type[Runtime]] = {
   InProcess.kind: InProcess,
   Worker.kind: Worker,
   Ray.kind: Ray,
+  Sites.kind: Sites,
 }

@@ -61,6 +61,7 @@ class Experiment:
     own: Clients' own encoders, if they have any.
     clip_norms: Norms to which a private run clips clients' values, by name.
     quality: Measures the encoder without labels.
+    finish: Called once the result is there.
   """
 
   config: run_config.RunConfig
@@ -76,6 +77,7 @@ class Experiment:
   own: personal.Personal | None = None
   clip_norms: Mapping[str, object] = dataclasses.field(default_factory=dict)
   quality: quality_lib.Quality | None = None
+  finish: Callable[[], None] = lambda: None
 
   def weights(self, state: Any) -> network.Params:
     """Returns the result's parameters, and what else clients' own models need."""

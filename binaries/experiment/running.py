@@ -17,6 +17,7 @@ from binaries.building import encoders
 from binaries.building import execution
 from binaries.building import objectives
 from binaries.building import resolved
+from binaries.building import sites
 from binaries.config import changing
 from binaries.config import checks
 from binaries.config import programs
@@ -84,6 +85,7 @@ def check(config: run_config.RunConfig) -> None:
     config, algorithm.rows_of_one_client(config), algorithm.keeps_states
   )
   execution.check(config)
+  sites.check(config)
   number_trackers.check(config.trackers)
   init_from.check(config, folder)
   stored = as_stored(config)
@@ -155,8 +157,10 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   """
   prepare_own: Callable[[run_config.RunConfig], experiments.Experiment]
   prepare_own = experiments.prepare
-  if config.uses('labels'):
-    # Only here: it imports the methods with labels at the server.
+  # Only here: they import what other runs do without.
+  if sites.of_run(config) is not None:
+    prepare_own = importlib.import_module('binaries.experiment.at_sites').prepare
+  elif config.uses('labels'):
     name = 'binaries.experiment.server_experiment'
     prepare_own = importlib.import_module(name).prepare
   return prepare_own(config)
@@ -251,6 +255,7 @@ def execute(experiment: experiments.Experiment) -> None:
       if own is not None:
         with messages.after_training(path):
           own.finish(folder, weights, rounds)
+      experiment.finish()
     _finish(experiment, folder, weights)
   print(f'Run folder: {path}')
 

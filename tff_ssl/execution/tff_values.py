@@ -5,6 +5,7 @@ in the containers that the type names, as from TFF's own contexts.
 """
 
 import collections
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,91 @@ def contained(value: Any, type_spec: tff.Type, num_clients: int) -> Any:
     num_clients: Number of clients of the call.
   """
   return from_interpreter(to_interpreter(value, type_spec, num_clients), type_spec)
+
+
+def to_named(value: Any, type_spec: tff.Type) -> dict[str, np.ndarray]:
+  """Returns the arrays of a value by name, as files have them.
+
+  Args:
+    value: A structure of arrays.
+    type_spec: Its type, without placements; names of its elements are joined by `/`,
+      and an element without a name has its place.
+
+  Raises:
+    ValueError: If two arrays would have the same name.
+  """
+  named: dict[str, np.ndarray] = {}
+  for path, leaf_type, leaf in _leaves(value, type_spec, ()):
+    name = '/'.join(path)
+    if name in named:
+      raise ValueError(f'Two arrays are called {name!r}; each must have its own name.')
+    named[name] = _array(leaf, leaf_type)
+  return named
+
+
+def from_named(arrays: Mapping[str, np.ndarray], type_spec: tff.Type) -> Any:
+  """Returns the value that arrays by name are, in the containers of its type.
+
+  Args:
+    arrays: From `to_named`, perhaps of a stranger.
+    type_spec: The type.
+
+  Raises:
+    ValueError: If names, types or shapes are not those of the type.
+  """
+  wanted = {'/'.join(path): leaf for path, leaf, _ in _leaves(None, type_spec, ())}
+  if wanted.keys() != arrays.keys():
+    odd = sorted(wanted.keys() ^ arrays.keys())
+    raise ValueError(f'The arrays differ in {odd[:3]}; they must be {sorted(wanted)}.')
+  try:
+    checked = {name: _array(arrays[name], leaf) for name, leaf in wanted.items()}
+  except TypeError as error:
+    raise ValueError(str(error)) from error
+  return _from_leaves(type_spec, (), checked)
+
+
+def dtypes(type_spec: tff.Type) -> dict[str, np.dtype]:
+  """Returns the types of the arrays of a value, by name."""
+  return {
+    '/'.join(path): np.dtype(leaf.dtype)
+    for path, leaf, _ in _leaves(None, type_spec, ())
+  }
+
+
+def shapes(type_spec: tff.Type) -> dict[str, tuple[int, ...]]:
+  """Returns the shapes of the arrays of a value, by name."""
+  return {
+    '/'.join(path): tuple(leaf.shape) for path, leaf, _ in _leaves(None, type_spec, ())
+  }
+
+
+def _leaves(
+  value: Any, type_spec: tff.Type, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], tff.TensorType, Any]]:
+  """Yields path, type and array of each leaf; None in place of the arrays of None."""
+  if isinstance(type_spec, tff.TensorType):
+    yield path, type_spec, value
+    return
+  if not isinstance(type_spec, tff.StructType):
+    raise ValueError(f'A value is {type_spec}; it must be a structure of arrays.')
+  members = [*tff.structure.iter_elements(type_spec)]
+  values = [None] * len(members) if value is None else _elements(value, type_spec)
+  for place, ((name, member), own) in enumerate(zip(members, values, strict=True)):
+    yield from _leaves(own, member, (*path, name or str(place)))
+
+
+def _from_leaves(
+  type_spec: tff.Type, path: tuple[str, ...], arrays: Mapping[str, Any]
+) -> Any:
+  if isinstance(type_spec, tff.TensorType):
+    return arrays['/'.join(path)]
+  members = [*tff.structure.iter_elements(type_spec)]
+  own = [
+    _from_leaves(member, (*path, name or str(place)), arrays)
+    for place, (name, member) in enumerate(members)
+  ]
+  container = getattr(type_spec, 'python_container', None)
+  return _contained([name for name, _ in members], own, container)
 
 
 def _contained(names: list[str | None], elements: list[Any], container: Any) -> Any:

@@ -72,7 +72,8 @@ def write(
   )
   folder = pathlib.Path(folder)
   files.write(folder / CODE, text)
-  files.write(folder / WEIGHTS, safetensors.as_bytes(state))
+  stored = {name: np.asarray(own, np.float32) for name, own in state.items()}
+  files.write(folder / WEIGHTS, safetensors.as_bytes(stored))
 
 
 def load(

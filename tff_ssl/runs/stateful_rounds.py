@@ -15,15 +15,14 @@ row for each round and client; `resume` drops these rows likewise.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import os
 import pathlib
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.execution import partial_rounds
 from tff_ssl.federated import client_states
 from tff_ssl.federated import packs
-from tff_ssl.federated import processes
+from tff_ssl.federated import phase_graph
 from tff_ssl.runs import round_algorithms
 from tff_ssl.runs import round_table
 from tff_ssl.runs import run_config
@@ -32,6 +31,17 @@ from tff_ssl.simulation import simulated_clients
 
 # At most this many clients' states form the evaluated model: this bounds the memory.
 _MOST_EVALUATED = 100
+
+
+class StatefulProcess(Protocol):
+  """A process of clients that keep a state, whole or in parts."""
+
+  graph: phase_graph.Graph
+  initialize: Any
+  get_model_weights: Any
+
+  def next(self, state: Any, *given: Any) -> Any:
+    """Runs a round; returns a `processes.StatefulOutput`."""
 
 
 class StatefulRounds:
@@ -43,7 +53,7 @@ class StatefulRounds:
 
   def __init__(
     self,
-    process: processes.Process | partial_rounds.PartedProcess,
+    process: StatefulProcess,
     clients: simulated_clients.Clients,
     most_bytes: int | None = None,
   ):
@@ -181,6 +191,16 @@ class StatefulRounds:
     if self.algorithm.client_report is not None:
       self._table = round_table.Table(path.with_name(round_table.CLIENTS))
       self._table.keep_until(round)
+
+  def skip(self, round: int) -> None:
+    """Goes on with a round; those before it, since the last one, change no state.
+
+    Args:
+      round: The round that is next.
+    """
+    while self._round < round - 1:
+      self._opened.save(self._round + 1, {})
+      self._round += 1
 
   def saved(self, oldest: int) -> None:
     """Drops states that no checkpoint needs; see `round_algorithms.Resumable`.

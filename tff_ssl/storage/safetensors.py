@@ -27,7 +27,7 @@ _MOST_HEADER_BYTES = 2**24
 _ABOUT = '__metadata__'
 # The most axes of a tensor, and what its sizes and offsets are below.
 _MOST_AXES, _MOST = 8, 2**63
-_FLOAT32, _BFLOAT16 = 'F32', 'BF16'
+_BFLOAT16 = 'BF16'
 # Alignment of the tensors in a written file, in bytes.
 _ALIGNED = 8
 # Types by their names in the files, as they are stored.
@@ -35,10 +35,11 @@ _TYPES: Mapping[str, np.dtype] = {
   name: np.dtype(stored)
   for name, stored in {
     'F64': '<f8',
-    _FLOAT32: '<f4',
+    'F32': '<f4',
     'F16': '<f2',
     _BFLOAT16: '<u2',
     'I64': '<i8',
+    'U64': '<u8',
     'I32': '<i4',
     'I16': '<i2',
     'I8': 'i1',
@@ -46,6 +47,7 @@ _TYPES: Mapping[str, np.dtype] = {
     'BOOL': '?',
   }.items()
 }
+_NAMES = {stored: name for name, stored in _TYPES.items() if name != _BFLOAT16}
 
 
 class Header(NamedTuple):
@@ -69,20 +71,21 @@ class Tensors:
 
   Attributes:
     headers: What each tensor is, by name, in the order of their bytes.
+    about: Texts about the file, by name.
   """
 
-  def __init__(self, file: IO[bytes]):
+  def __init__(self, file: IO[bytes], size: int):
     """Reads the header.
 
     Args:
-      file: A regular file.
+      file: A regular file, or one in memory, at its beginning.
+      size: Its bytes.
 
     Raises:
       ValueError: It is no header, or does not fit the file; the message is the second
         half of a sentence about the file.
     """
     self._file = file
-    size = os.fstat(file.fileno()).st_size
     if size < _LENGTH_BYTES:
       raise ValueError(f'has {size} bytes; it must have at least {_LENGTH_BYTES}')
     length = int.from_bytes(file.read(_LENGTH_BYTES), 'little')
@@ -91,7 +94,9 @@ class Tensors:
       raise ValueError(
         f'declares a header of {length:,} bytes; it must have at most {most:,}'
       )
-    self.headers = _headers(_parsed(file.read(length)), _LENGTH_BYTES + length, size)
+    described = _parsed(file.read(length))
+    self.about = _about(described.get(_ABOUT, {}))
+    self.headers = _headers(described, _LENGTH_BYTES + length, size)
 
   def read(self, name: str) -> np.ndarray:
     """Returns a tensor of floating type as float32.
@@ -103,14 +108,9 @@ class Tensors:
       ValueError: It is of another type, or not finite; see `__init__`.
     """
     header = self.headers[name]
-    stored = _TYPES[header.type]
-    if stored.kind != 'f' and header.type != _BFLOAT16:
+    if _TYPES[header.type].kind != 'f' and header.type != _BFLOAT16:
       raise ValueError(f'has {name!r} of type {header.type}; it must be of floats')
-    self._file.seek(header.start)
-    content = self._file.read(header.end - header.start)
-    if len(content) != header.end - header.start:
-      raise ValueError(f'ends within {name!r}; it must have all bytes of its header')
-    array = np.frombuffer(content, stored)
+    array = self.stored(name)
     if header.type == _BFLOAT16:
       # The upper half of a float32.
       array = (array.astype('<u4') << 16).view('<f4')
@@ -120,7 +120,23 @@ class Tensors:
       raise ValueError(
         f'has a value of {name!r} that is not finite; all must be finite in float32'
       )
-    return array.reshape(header.shape)
+    return array
+
+  def stored(self, name: str) -> np.ndarray:
+    """Returns a tensor as it is stored; BF16 as uint16.
+
+    Args:
+      name: One of `headers`.
+
+    Raises:
+      ValueError: The file ends within it; see `__init__`.
+    """
+    header = self.headers[name]
+    self._file.seek(header.start)
+    content = self._file.read(header.end - header.start)
+    if len(content) != header.end - header.start:
+      raise ValueError(f'ends within {name!r}; it must have all bytes of its header')
+    return np.frombuffer(content, _TYPES[header.type]).reshape(header.shape)
 
 
 @contextlib.contextmanager
@@ -138,25 +154,35 @@ def open_tensors(path: str | os.PathLike[str]) -> Iterator[Tensors]:
   # A pipe blocks until somebody writes to it, unless it is opened like this.
   with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), 'rb') as file:
     try:
-      if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+      status = os.fstat(file.fileno())
+      if not stat.S_ISREG(status.st_mode):
         raise ValueError('is a folder, pipe or device; it must be a file')
-      yield Tensors(file)
+      yield Tensors(file, status.st_size)
     except ValueError as error:
       raise ValueError(f'{path} {error}.') from error
 
 
-def as_bytes(arrays: Mapping[str, np.ndarray]) -> bytes:
+def as_bytes(
+  arrays: Mapping[str, np.ndarray], about: Mapping[str, str] | None = None
+) -> bytes:
   """Returns the content of a file.
 
   Args:
-    arrays: Tensors by name; they are stored as float32.
+    arrays: Tensors by name, of the types that these files have.
+    about: Texts about the file, by name.
   """
-  header, parts, end = {}, [], 0
+  header: dict[str, Any] = {} if about is None else {_ABOUT: dict(about)}
+  parts, end = list[bytes](), 0
   for name, value in arrays.items():
-    parts.append(np.ascontiguousarray(value, _TYPES[_FLOAT32]).tobytes())
+    array = np.asarray(value)
+    stored = array.dtype.newbyteorder('<')
+    parts.append(np.ascontiguousarray(array, stored).tobytes())
     start, end = end, end + len(parts[-1])
-    shape = list(np.shape(value))
-    header[name] = {'dtype': _FLOAT32, 'shape': shape, 'data_offsets': [start, end]}
+    header[name] = {
+      'dtype': _NAMES[stored],
+      'shape': [*array.shape],
+      'data_offsets': [start, end],
+    }
   text = json.dumps(header).encode()
   text += b' ' * (-len(text) % _ALIGNED)
   return b''.join([len(text).to_bytes(_LENGTH_BYTES, 'little'), text, *parts])
@@ -171,6 +197,14 @@ def _parsed(content: bytes) -> Mapping[str, Any]:
   if not isinstance(header, Mapping):
     raise ValueError('has a header that is no JSON object; it must be one')
   return header
+
+
+def _about(value: Any) -> dict[str, str]:
+  if not isinstance(value, Mapping) or not all(
+    isinstance(text, str) for text in value.values()
+  ):
+    raise ValueError(f'has a wrong {_ABOUT} in its header; it must have texts by name')
+  return dict(value)
 
 
 def _headers(described: Mapping[str, Any], first: int, size: int) -> dict[str, Header]:

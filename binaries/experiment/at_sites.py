@@ -1,0 +1,82 @@
+"""The coordinator of a run at sites: a training program with `--runtime=sites`.
+
+It has no data, and so no numbers of labels; `site_part` is the other side.
+"""
+
+import dataclasses
+import sys
+from typing import Any
+
+import numpy as np
+
+from binaries.building import data as building_data
+from binaries.building import sites
+from binaries.config import run_config
+from binaries.experiment import evaluating
+from binaries.experiment import experiments
+from tff_ssl.federated import parts
+from tff_ssl.partition import describe
+from tff_ssl.simulation import client_data
+from tff_ssl.sites import coordinator
+from tff_ssl.sites import keys as keys_lib
+from tff_ssl.sites import mailbox as mailbox_lib
+from tff_ssl.sites import participation
+from tff_ssl.sites import site_rounds
+
+# What an offer says.
+CONFIG, SOURCE = 'config', 'source'
+
+
+def prepare(config: run_config.RunConfig) -> experiments.Experiment:
+  """Builds the coordinator's side of a run.
+
+  Args:
+    config: The run, with its settled values.
+
+  Raises:
+    ValueError: If the run cannot be at sites, or keys are missing.
+  """
+  sent = sites.offered(config)
+  config = dataclasses.replace(config, encoder=sent.encoder)
+  task = building_data.load_task(config)
+  blank = client_data.ArrayClientData(
+    task.train.fields, task.train.example_id, {'none': np.array([0])}
+  )
+  built = sites.build(sent, task, blank.element_type_structure)
+  in_parts = parts.build_parts(built.graph)
+  participation.check(in_parts)
+  own: Any = config.runtime
+  names = sites.names_of(own)
+  ends = coordinator.Ends(
+    mailbox_lib.Mailbox(own.mailbox),
+    keys_lib.Keys(own.keys),
+    str(config.run_dir),
+    names,
+    coordinator.Settings(own.fewest or len(names), own.deadline, own.masked),
+    say,
+  )
+  offer = {CONFIG: run_config.to_json(sent), SOURCE: sites.source()}
+  rounds = site_rounds.SiteRounds(in_parts, ends, offer, own.masked)
+  report = describe.PartitionReport(
+    names,
+    np.zeros([len(names)], np.int64),
+    np.zeros([len(names), 0], np.int64),
+    np.zeros([0], np.int64),
+    0,
+  )
+  return experiments.Experiment(
+    config,
+    task,
+    report,
+    built.encoder,
+    built.objective,
+    rounds,
+    lambda round: round,
+    evaluating.Evaluator(config, task, built.encoder),
+    finish=rounds.finish,
+  )
+
+
+def say(text: str) -> None:
+  """Shows a sentence beside the progress of rounds."""
+  print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,260 @@
+"""A site's part in a run: `binaries.site`.
+
+It builds the offered run from its own checkout and its own data, shows what would leave
+it, and takes part once a person, or a script that knows the offer, has agreed.
+docs/sites.md says how coordinator and sites are used.
+"""
+
+from collections.abc import Callable, Sequence
+import dataclasses
+import pathlib
+import sys
+from typing import Any
+
+import numpy as np
+
+from binaries.building import data as building_data
+from binaries.building import sites
+from binaries.config import programs
+from binaries.config import run_config
+from binaries.experiment import at_sites
+from tff_ssl.computing import inert
+from tff_ssl.execution import contexts
+from tff_ssl.partition import describe
+from tff_ssl.runs import progress_display
+from tff_ssl.runs import run_config as stored_config
+from tff_ssl.runs import stateful_rounds
+from tff_ssl.settings import roles
+from tff_ssl.simulation import client_data
+from tff_ssl.simulation import cohort_sampling
+from tff_ssl.simulation import simulated_clients
+from tff_ssl.sites import keys as keys_lib
+from tff_ssl.sites import mailbox as mailbox_lib
+from tff_ssl.sites import messages
+from tff_ssl.sites import page
+from tff_ssl.sites import participation
+from tff_ssl.sites import rules as rules_lib
+from tff_ssl.sites import site
+from tff_ssl.storage import files
+
+# Of an example's id: the bits that tell the examples of a site apart. Those above tell
+# sites apart, so that no two share the draws of their views.
+_ID_BITS = 32
+# Digits of an offer by which a person agrees to it.
+_DIGITS = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """A site, as its own command line says it.
+
+  Attributes:
+    name: Its name.
+    mailbox: Folder of the messages.
+    keys: Folder of its key, and of the others' public ones.
+    folder: Its own, for its log, its clients' states and what it has read.
+    rules: File of what it agrees to; None: `rules.toml` in its folder, if it is there.
+    accept: The first digits of the offer that a person has agreed to; None: it is asked
+      for on the terminal.
+  """
+
+  name: str
+  mailbox: str
+  keys: str
+  folder: str
+  rules: str | None = None
+  accept: str | None = None
+
+
+def take_part(settings: Settings, own: run_config.RunConfig) -> None:
+  """Takes part in a run, as one of its sites, until the coordinator ends it.
+
+  Args:
+    settings: The site.
+    own: A run of the site's task and data; nothing else of it counts.
+
+  Raises:
+    ValueError: If the site cannot take part, or does not agree.
+  """
+  folder = pathlib.Path(settings.folder)
+  folder.mkdir(parents=True, exist_ok=True)
+  with stored_config.locked(folder):
+    _take_part(settings, own, folder)
+
+
+def _take_part(
+  settings: Settings, own: run_config.RunConfig, folder: pathlib.Path
+) -> None:
+  keys = keys_lib.Keys(settings.keys)
+  rules = rules_lib.read(
+    settings.rules or folder / rules_lib.NAME, settings.rules is not None
+  )
+  ends = site.Ends(
+    mailbox_lib.Mailbox(settings.mailbox), keys, folder, settings.name, at_sites.say
+  )
+  at_sites.say(f'{settings.name}: waiting for an offer in {settings.mailbox}')
+  offer = ends.offer()
+  try:
+    config = _config(own, offer)
+    rules.check_run(config.method.kind, config.rounds, sites.is_masked(config))
+    held, built = _build(settings.name, config)
+    process = participation.Answering(built.graph, ends)
+  except ValueError as error:
+    ends.refuse(str(error))
+    raise
+  joins = {'clients': len(held.ids), 'examples': int(held.sizes.sum())}
+  cohorts = _cohorts(settings.name, config, held)
+  text = page.text(
+    settings.name,
+    ends.run,
+    _settings(config),
+    process.exchanges,
+    **joins,
+    clients_per_round=len(cohorts(1)),
+    masked=sites.is_masked(config),
+  )
+  print(text, flush=True)
+  _agree(settings, ends.run)
+  stored = stored_config.build(run_config.to_json(config), ends.run)
+  files.write_json(folder / stored_config.NAME, stored)
+  clients = simulated_clients.Clients(held, num_packs=config.runtime.packs)
+  rounds, cohort_of = _rounds(process, clients)
+
+  def cohort(round: int) -> Any:
+    drawn = cohorts(round)
+    rules.check_round(len(drawn), sum(held.num_examples(each) for each in drawn))
+    return cohort_of(drawn)
+
+  with contexts.in_process():
+    shown = _Shown(config.rounds)
+    try:
+      participation.take_part(ends, process, rounds, cohort, joins, shown)
+    finally:
+      shown.close()
+  at_sites.say(f'{settings.name}: the run has ended; what left is in {folder}')
+
+
+class _Shown:
+  """Shows the progress of rounds, from the first that this site takes part in."""
+
+  def __init__(self, rounds: int):
+    self._rounds = rounds
+    self._display = progress_display.Progress()
+    self._begun = False
+
+  def __call__(self, round: int) -> None:
+    """Shows that a round has ended."""
+    if not self._begun:
+      self._display = progress_display.create(self._rounds, round - 1)
+      self._begun = True
+    self._display.update(round, {})
+
+  def close(self) -> None:
+    """Ends the display."""
+    self._display.close()
+
+
+def example_ids(name: str, own: np.ndarray) -> np.ndarray:
+  """Returns ids of a site's examples, of which no other site has any.
+
+  Args:
+    name: The site's name.
+    own: int64 [n], the ids of its task, below 2^32.
+  """
+  return (_number(name) << _ID_BITS) + own
+
+
+def _number(name: str) -> int:
+  """Returns 30 bits that stand for a name."""
+  return int(messages.digest(name.encode())[:8], 16) >> 2
+
+
+def _config(own: run_config.RunConfig, offer: messages.Message) -> run_config.RunConfig:
+  """Returns the offered run, on the site's own data."""
+  sites.check_source(offer.body.get(at_sites.SOURCE))
+  config = run_config.from_json(
+    offer.body[at_sites.CONFIG], programs.all_methods(), keep_paths=False
+  )
+  size = config.data.image_size
+  return dataclasses.replace(
+    config,
+    task=own.task,
+    data=dataclasses.replace(own.data, image_size=size),
+    partition=own.partition or config.partition,
+  )
+
+
+def _build(
+  name: str, config: run_config.RunConfig
+) -> tuple[client_data.ArrayClientData, sites.Built]:
+  """Returns the site's clients, and what they train."""
+  task = building_data.load_task(config)
+  dealt = building_data.partition(config, task)
+  report = describe.describe(dealt, task.train.label, task.num_classes)
+  print(report.line(), flush=True)
+  ids = example_ids(name, task.train.example_id)
+  held = client_data.ArrayClientData(task.train.fields, ids, dealt)
+  return held, sites.build(config, task, held.element_type_structure)
+
+
+def _rounds(
+  process: participation.Answering, clients: simulated_clients.Clients
+) -> tuple[participation.Rounds, Callable[[Sequence[str]], Any]]:
+  """Returns the site's rounds, and how they take a cohort."""
+  if process.graph.algorithm.is_stateful:
+    stateful = stateful_rounds.StatefulRounds(process, clients)
+    return stateful, stateful.cohort
+  return participation.PlainRounds(process), clients.cohort
+
+
+def _settings(config: run_config.RunConfig) -> dict[str, str]:
+  """Returns what a person may want to know of a run, by name."""
+  parts = {'method': config.method, 'objective': config.objective}
+  parts |= {'encoder': config.encoder, 'clients': config.clients}
+  shown = {name: inert.line(str(own.kind)) for name, own in parts.items()}
+  rest = {
+    name: value
+    for name, value in roles.flat(config).items()
+    if name.partition('.')[0] in ('method', 'objective') and '.' in name
+  }
+  return {
+    **shown,
+    **{name: inert.line(str(value)) for name, value in rest.items()},
+    'augmentation': config.augmentation,
+    'image_size': str(config.data.image_size),
+    'rounds': str(config.rounds),
+    'aggregation': config.aggregation.kind,
+  }
+
+
+def _agree(settings: Settings, run: str) -> None:
+  """Has a person agree to an offer, unless the command line does.
+
+  Raises:
+    ValueError: If nobody agrees.
+  """
+  wanted, given = run[:_DIGITS], settings.accept
+  joined = pathlib.Path(settings.folder) / stored_config.NAME
+  if (
+    given is None
+    and joined.is_file()
+    and stored_config.read(settings.folder)['task'] == run
+  ):
+    # A person has agreed before the site was started again.
+    return
+  if given is None and sys.stdin.isatty():
+    given = input(f'To take part, type {wanted}: ').strip()
+  if given is None:
+    raise ValueError(f'Nobody has agreed to the offer; --accept={wanted} does.')
+  if len(given) < _DIGITS or not run.startswith(given):
+    raise ValueError(f'--accept is {given!r}; the offer is {wanted}.')
+
+
+def _cohorts(
+  name: str, config: run_config.RunConfig, held: client_data.ArrayClientData
+) -> Callable[[int], Sequence[str]]:
+  """Returns the function that draws a site's clients of a round."""
+  size = building_data.cohort_size(config, len(held.ids))
+  seeds = np.random.SeedSequence([config.random_seed, _number(name)])
+  seed = int(seeds.generate_state(1, np.uint64)[0]) >> 1
+  return cohort_sampling.Cohorts(held.ids, size, seed)

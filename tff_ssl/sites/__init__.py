@@ -1,0 +1,1 @@
+"""Sites with data of their own: messages, keys, what a site does, the coordinator."""

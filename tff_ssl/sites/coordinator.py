@@ -1,0 +1,278 @@
+"""The coordinator's ends of a mailbox: whom it asks, and who answers.
+
+A round has the same sites in all its exchanges. A site that does not answer in time is
+left out: in the first exchange the others are enough, unless their sums are masked;
+later the round begins again without it. It is asked again once it says that it is back.
+An answer to anything but the present question is refused, and said.
+"""
+
+import collections
+from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+import os
+import pathlib
+import time
+from typing import Any
+
+import numpy as np
+
+from tff_ssl.sites import chains
+from tff_ssl.sites import keys as keys_lib
+from tff_ssl.sites import mailbox as mailbox_lib
+from tff_ssl.sites import messages
+from tff_ssl.storage import files
+
+# What sites have said of themselves.
+_JOINED = 'joined.json'
+# Seconds between two looks into the mailbox: more and more, as nothing comes.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.5
+# Values of this and the round before are kept for sites that begin again.
+_KEPT_ROUNDS = 2
+
+Arrays = Mapping[str, np.ndarray]
+# Raises ValueError if arrays are not those that a site must send.
+Check = Callable[[Arrays], object]
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """When a coordinator goes on without a site.
+
+  Attributes:
+    fewest: Sites that a round must have, at least 1.
+    deadline: Seconds after which a site that has not answered is left out.
+    masked: Whether sites mask their sums, so that only totals are read.
+  """
+
+  fewest: int
+  deadline: float
+  masked: bool = False
+
+
+class AgainError(Exception):
+  """A site was lost within a round, which begins again without it."""
+
+
+def pauses() -> Callable[[], None]:
+  """Returns a function that waits a little longer each time."""
+  seconds = _FIRST_PAUSE
+
+  def pause() -> None:
+    nonlocal seconds
+    time.sleep(seconds)
+    seconds = min(_LONGEST_PAUSE, 1.5 * seconds)
+
+  return pause
+
+
+class Ends:
+  """The coordinator's ends of the mailbox: whom it asks, and what they answer.
+
+  Attributes:
+    run: Digest of the offer; '' before it is made.
+    joined: What each site that takes part has said of itself, by name.
+    expected: Names of the sites that are asked, in order.
+  """
+
+  def __init__(
+    self,
+    mailbox: mailbox_lib.Mailbox,
+    keys: keys_lib.Keys,
+    folder: str | os.PathLike[str],
+    names: Sequence[str],
+    settings: Settings,
+    say: Callable[[str], None] = print,
+  ):
+    """Goes on where the folder's run was.
+
+    Args:
+      mailbox: Carries the messages.
+      keys: The coordinator's, with those of the sites.
+      folder: Its own, such as the run folder.
+      names: The sites.
+      settings: See `Settings`.
+      say: Shows a sentence to a person.
+
+    Raises:
+      ValueError: If a key is missing, or the mailbox has another run.
+    """
+    for name in names:
+      keys_lib.check_name(name)
+      keys.public(name)
+    self._names, self._settings, self._say = tuple(sorted(names)), settings, say
+    folder = pathlib.Path(folder)
+    self._outbox = chains.Outbox(mailbox, keys, keys_lib.COORDINATOR, folder)
+    self._inbox = chains.Inbox(mailbox, keys, folder)
+    log = chains.read_log(folder / chains.OUTBOX)
+    self.run = log[0]['digest'] if log else ''
+    if log and log[0]['number'] != 1:
+      raise ValueError(
+        f'{mailbox.path} has messages of another run; a run must have an empty mailbox.'
+      )
+    self._joined_path = folder / _JOINED
+    self.joined: dict[str, Mapping[str, Any]] = {}
+    if self._joined_path.is_file():
+      self.joined = files.read_json(self._joined_path)
+    self._absent: set[str] = set()
+    self._said: set[str] = set()
+    # The first message of each of the last rounds.
+    self._rounds: collections.deque[tuple[int, int]] = collections.deque()
+
+  @property
+  def expected(self) -> tuple[str, ...]:
+    """The sites that are asked, in order."""
+    return tuple(
+      name for name in self._names if name in self.joined.keys() - self._absent
+    )
+
+  def open(self, offer: Mapping[str, Any]) -> None:
+    """Offers the run, unless that was done, and waits until enough sites have joined.
+
+    Args:
+      offer: What the offer says: JSON values by name.
+
+    Raises:
+      ValueError: If so many sites refuse that too few are left.
+    """
+    if not self.run:
+      self.run = self._outbox.send('', messages.OFFER, offer)
+      self._say(f'Offered run {self.run[:12]} to {", ".join(self._names)}.')
+    refused: dict[str, str] = {}
+    until, pause = time.monotonic() + self._settings.deadline, pauses()
+    while len(self.joined) < len(self._names) - len(refused):
+      for name in self._names:
+        if (received := self._take(name)) is None:
+          continue
+        if received.message.kind == messages.REFUSE:
+          refused[name] = str(received.message.body.get('why'))
+          self._say(f'{name} refuses: {refused[name]}')
+      if len(self._names) - len(refused) < self._settings.fewest:
+        raise ValueError(
+          f'{" and ".join(refused)} refuse the run, so that fewer than '
+          f'{self._settings.fewest} sites are left.'
+        )
+      late = time.monotonic() > until
+      if late and len(self.joined) >= self._settings.fewest:
+        break
+      if late and 'join' not in self._said:
+        self._said.add('join')
+        missing = sorted({*self._names} - self.joined.keys() - refused.keys())
+        self._say(f'Waiting for {" and ".join(missing)} to join.')
+      pause()
+
+  def ask(
+    self, body: Mapping[str, Any], values: Arrays, first: bool, check: Check
+  ) -> dict[str, Arrays]:
+    """Returns what sites answer to the values of an exchange, in order of names.
+
+    Args:
+      body: The round and the name of the exchange, and what else sites are told.
+      values: What is broadcast.
+      first: Whether it is the first exchange of the round.
+      check: Checks an answer; one that fails is refused.
+
+    Raises:
+      AgainError: If a site was lost, and the round must begin again without it.
+      ValueError: If so many sites leave the round out that too few are left.
+    """
+    asked = self.expected
+    body = {**body, 'sites': [*asked]}
+    if self._settings.masked:
+      body['masks'] = {name: self.joined[name].get('mask') for name in asked}
+    if first:
+      self._rounds.append((int(body['round']), self._outbox.last.number + 1))
+    question = self._outbox.send(self.run, messages.VALUES, body, values)
+    answers = self._wait(question, asked, str(body['exchange']), check)
+    self._absent |= {*asked} - answers.keys()
+    if len(answers) < len(asked) and (self._settings.masked or not first):
+      raise AgainError
+    return {name: answers[name] for name in asked if name in answers}
+
+  def close_round(self, round: int) -> None:
+    """Removes what no site needs any more, and remembers what was read."""
+    self._inbox.remember()
+    while self._rounds and self._rounds[0][0] <= round - _KEPT_ROUNDS:
+      self._rounds.popleft()
+    if self._rounds:
+      self._outbox.drop(self._rounds[0][1])
+
+  def end(self, body: Mapping[str, Any]) -> None:
+    """Tells the sites that the run has ended; those that are away will read it."""
+    if self._outbox.kind != messages.END:
+      self._outbox.send(self.run, messages.END, body)
+
+  def _wait(
+    self, question: str, asked: Sequence[str], exchange: str, check: Check
+  ) -> dict[str, Arrays]:
+    """Returns the arrays of the sites that answer a question in time, by name."""
+    answers: dict[str, Arrays] = {}
+    declined: dict[str, str] = {}
+    until, pause, said = time.monotonic() + self._settings.deadline, pauses(), False
+    while len(answers) + len(declined) < len(asked):
+      progress = False
+      for name in self._names:
+        if (received := self._take(name)) is None:
+          continue
+        progress = True
+        why = self._refused(received.message, question, check)
+        if why is None:
+          answers[name] = received.message.arrays
+        elif why and received.message.answers == question:
+          declined[name] = why
+          self._say(f'{name} is left out of this round: {why}')
+      late = time.monotonic() > until
+      if late and len(answers) >= self._settings.fewest:
+        break
+      if late and not said:
+        said = True
+        missing = [name for name in asked if name not in answers]
+        self._say(
+          f'Waiting for {" and ".join(missing)} ({exchange}): {len(answers)} of at '
+          f'least {self._settings.fewest} sites have answered.'
+        )
+      if progress:
+        pause = pauses()
+      else:
+        pause()
+    if len(answers) < self._settings.fewest:
+      raise ValueError(
+        f'{len(answers)} sites are left in exchange {exchange}, without '
+        f'{" and ".join(declined)}; there must be at least {self._settings.fewest}.'
+      )
+    return answers
+
+  def _refused(
+    self, message: messages.Message, question: str, check: Check
+  ) -> str | None:
+    """Returns why a message does not answer a question; None: it does; '': it joins."""
+    if message.kind == messages.REFUSE:
+      return str(message.body.get('why'))
+    if message.kind != messages.SUMS:
+      return ''
+    if message.answers != question:
+      self._say(
+        f'{message.sender} answered a question that is closed (round '
+        f'{message.body.get("round")}); its answer is not used.'
+      )
+      return ''
+    try:
+      check(message.arrays)
+    except ValueError as error:
+      return str(error)
+    return None
+
+  def _take(self, name: str) -> chains.Received | None:
+    """Takes a site's next message; whoever joins is asked from the next round on."""
+    try:
+      received = self._inbox.take(name, self.run)
+    except (ValueError, OSError) as error:
+      # What is wrong stays wrong until somebody removes it: it is said once.
+      if str(error) not in self._said:
+        self._said.add(str(error))
+        self._say(f'Refused: {error}')
+      return None
+    if received is not None and received.message.kind == messages.JOIN:
+      self.joined[name] = received.message.body
+      self._absent.discard(name)
+      files.write_json(self._joined_path, self.joined)
+    return received

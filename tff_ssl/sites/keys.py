@@ -1,0 +1,198 @@
+"""Who wrote a message: Ed25519 keys, made on the spot and exchanged once by people.
+
+A folder of keys holds a party's own private key, `own.key`, and the public keys of all
+that it hears from, `NAME.pub`, its own among them. Only `.pub` files are given away.
+Both are PEM files, which `openssl pkey` reads.
+
+Secure sums need a key that two sites share and nobody else knows. It follows from
+their X25519 keys, each of which follows from the private key and the run (HKDF), so
+that a site that begins again has the same.
+"""
+
+import os
+import pathlib
+
+from cryptography import exceptions
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.hazmat.primitives.asymmetric import x25519
+from cryptography.hazmat.primitives.kdf import hkdf
+
+from tff_ssl.storage import files
+
+OWN, PUBLIC = 'own.key', '.pub'
+COORDINATOR = 'coordinator'
+SIGNATURE_BYTES = 64
+_KEY_BYTES = 32
+# PEM files of these keys have some 120 bytes.
+_MOST_BYTES = 4096
+_MOST_NAME = 40
+
+
+def check_name(name: str) -> None:
+  """Raises ValueError if a party cannot be called so: its name is that of a folder."""
+  if not (name.isascii() and name.replace('-', '').replace('_', '').isalnum()):
+    raise ValueError(
+      f'The name of a site is {name!r}; it must have letters, digits, - and _ only.'
+    )
+  if len(name) > _MOST_NAME:
+    raise ValueError(
+      f'The name of a site has {len(name)} characters; it must have at most '
+      f'{_MOST_NAME}.'
+    )
+
+
+def make(folder: str | os.PathLike[str], name: str) -> pathlib.Path:
+  """Makes a pair of keys; returns the file of the public one.
+
+  Args:
+    folder: The folder of keys, which is made if it is missing.
+    name: Of the site, or `COORDINATOR`.
+
+  Raises:
+    ValueError: If there is a key already, or the name cannot be one.
+    OSError: If nothing can be written there.
+  """
+  check_name(name)
+  folder = pathlib.Path(folder)
+  if (own := folder / OWN).exists():
+    raise ValueError(f'{own} exists; it must be removed by hand before a new key.')
+  folder.mkdir(parents=True, exist_ok=True)
+  private = ed25519.Ed25519PrivateKey.generate()
+  public = folder / f'{name}{PUBLIC}'
+  files.write(
+    public,
+    private.public_key().public_bytes(
+      serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    ),
+  )
+  content = private.private_bytes(
+    serialization.Encoding.PEM,
+    serialization.PrivateFormat.PKCS8,
+    serialization.NoEncryption(),
+  )
+  # Never readable by others, not even while it is written.
+  descriptor = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+  with os.fdopen(descriptor, 'wb') as file:
+    file.write(content)
+    file.flush()
+    os.fsync(file.fileno())
+  return public
+
+
+class Keys:
+  """The keys of a party.
+
+  Attributes:
+    names: All whose public keys are there, its own among them, sorted.
+  """
+
+  def __init__(self, folder: str | os.PathLike[str]):
+    """Reads all keys of a folder.
+
+    Raises:
+      ValueError: If there is no private key, or a file is no key.
+      OSError: If a file cannot be read.
+    """
+    folder = pathlib.Path(folder)
+    if not (own := folder / OWN).is_file():
+      raise ValueError(
+        f'{own} is missing; it must be made by `python -m binaries.site --new_key '
+        f'--name=NAME --keys={folder}`.'
+      )
+    self._private = _private(own)
+    self._public = {
+      path.name.removesuffix(PUBLIC): _public(path)
+      for path in sorted(folder.glob(f'*{PUBLIC}'))
+    }
+    self.names = tuple(self._public)
+
+  def check_own(self, name: str) -> None:
+    """Raises ValueError unless the private key is that of a name.
+
+    Args:
+      name: The party's.
+    """
+    if self.public(name) != self._private.public_key().public_bytes_raw().hex():
+      raise ValueError(f'{OWN} is not the key of {name}{PUBLIC}; it must be.')
+
+  def public(self, name: str) -> str:
+    """Returns a public key, as hexadecimal digits.
+
+    Args:
+      name: Whose.
+
+    Raises:
+      ValueError: If it is not there.
+    """
+    if name not in self._public:
+      raise ValueError(
+        f'There is no key {name}{PUBLIC}; there must be one of each party.'
+      )
+    return self._public[name].public_bytes_raw().hex()
+
+  def sign(self, content: bytes) -> bytes:
+    """Returns the signature of some content, `SIGNATURE_BYTES` long."""
+    return self._private.sign(content)
+
+  def is_signed(self, name: str, signature: bytes, content: bytes) -> bool:
+    """Returns whether a party has signed some content.
+
+    Args:
+      name: The party.
+      signature: The signature.
+      content: The content.
+    """
+    if name not in self._public:
+      return False
+    try:
+      self._public[name].verify(signature, content)
+    except exceptions.InvalidSignature:
+      return False
+    return True
+
+  def mask_key(self, run: str) -> str:
+    """Returns this party's public X25519 key in a run, as hexadecimal digits."""
+    return self._mask_key(run).public_key().public_bytes_raw().hex()
+
+  def shared(self, run: str, other: str, about: str) -> bytes:
+    """Returns 32 bytes that only this party and another one can compute.
+
+    Args:
+      run: The run.
+      other: The other's `mask_key` in it.
+      about: What they are for; other bytes for each.
+    """
+    public = x25519.X25519PublicKey.from_public_bytes(bytes.fromhex(other))
+    return _derived(self._mask_key(run).exchange(public), about)
+
+  def _mask_key(self, run: str) -> x25519.X25519PrivateKey:
+    secret = _derived(self._private.private_bytes_raw(), f'tff_ssl mask {run}')
+    return x25519.X25519PrivateKey.from_private_bytes(secret)
+
+
+def _derived(secret: bytes, about: str) -> bytes:
+  return hkdf.HKDF(hashes.SHA256(), _KEY_BYTES, None, about.encode()).derive(secret)
+
+
+def _private(path: pathlib.Path) -> ed25519.Ed25519PrivateKey:
+  content = files.read_bytes(path, _MOST_BYTES)
+  try:
+    key = serialization.load_pem_private_key(content, None)
+  except (ValueError, TypeError, exceptions.UnsupportedAlgorithm) as error:
+    raise ValueError(f'{path} is no private key: {error}') from error
+  if not isinstance(key, ed25519.Ed25519PrivateKey):
+    raise ValueError(f'{path} is a {type(key).__name__}; it must be of Ed25519.')
+  return key
+
+
+def _public(path: pathlib.Path) -> ed25519.Ed25519PublicKey:
+  content = files.read_bytes(path, _MOST_BYTES)
+  try:
+    key = serialization.load_pem_public_key(content)
+  except (ValueError, exceptions.UnsupportedAlgorithm) as error:
+    raise ValueError(f'{path} is no public key: {error}') from error
+  if not isinstance(key, ed25519.Ed25519PublicKey):
+    raise ValueError(f'{path} is a {type(key).__name__}; it must be of Ed25519.')
+  return key

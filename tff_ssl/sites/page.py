@@ -1,0 +1,82 @@
+"""The page that a site shows before the first round: what would leave it."""
+
+from collections.abc import Mapping
+import math
+from typing import Any
+
+from tff_ssl.execution import tff_values
+from tff_ssl.federated import parts as parts_lib
+
+_NEVER = (
+  'pictures, labels, names of files and folders, who is in a round, and the sums of '
+  'any single client, unless one alone takes part'
+)
+
+
+def text(
+  name: str,
+  run: str,
+  config: Mapping[str, object],
+  exchanges: Mapping[str, parts_lib.ExchangeParts],
+  clients: int,
+  examples: int,
+  clients_per_round: int,
+  masked: bool,
+) -> str:
+  """Returns the page.
+
+  Args:
+    name: The site's name.
+    run: Digest of the offer.
+    config: Settings of the run, by name.
+    exchanges: What is exchanged in a round, by name, in order.
+    clients: Clients that the site has.
+    examples: Examples that they have.
+    clients_per_round: Clients of the site in a round.
+    masked: Whether sums are masked.
+  """
+  lines = [
+    f'Offer {run[:12]} to {name}',
+    '',
+    'The run',
+    *(f'  {each:28} {value}' for each, value in config.items()),
+    '',
+    f'Of this site: {clients:,} clients with {examples:,} examples.',
+    f'{clients_per_round:,} of the clients take part in a round.',
+    'The first two of these numbers leave once, when the site joins.',
+  ]
+  for exchange, computations in exchanges.items():
+    down = computations.broadcast.type_signature.result.member
+    up = computations.partial.type_signature.result[0].member
+    what = (
+      'masked sums, which say nothing without those of the others'
+      if masked
+      else ('sums over the clients of the round')
+    )
+    leaving = _size(_bytes(up, 8 if masked else None))
+    head = f'In exchange {exchange!r} of each round come {_size(_bytes(down))}, and '
+    lines += ['', f'{head}{leaving} leave: {what}', *_named(up)]
+  return '\n'.join([*lines, '', f'What never leaves: {_NEVER}.'])
+
+
+def _named(sums: Any) -> list[str]:
+  shapes = tff_values.shapes(sums)
+  groups: dict[str, list[int]] = {}
+  for each, shape in shapes.items():
+    groups.setdefault(each.partition('/')[0], []).append(math.prod(shape))
+  return [
+    f'  {group:28} {sum(sizes):,} numbers'
+    + (f' in {len(sizes)} arrays' if len(sizes) > 1 else '')
+    for group, sizes in groups.items()
+  ]
+
+
+def _bytes(value_type: Any, each: int | None = None) -> int:
+  types, shapes = tff_values.dtypes(value_type), tff_values.shapes(value_type)
+  return sum(
+    math.prod(shapes[name]) * (each or types[name].itemsize) for name in shapes
+  )
+
+
+def _size(number: int) -> str:
+  return f'{number / 1000:,.1f} kB' if number < 10**6 else f'{number / 1e6:,.1f} MB'

@@ -1,0 +1,200 @@
+"""A site's ends of a mailbox: what it hears from the coordinator, and what it sends."""
+
+import collections
+from collections.abc import Callable, Mapping
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from tff_ssl.sites import chains
+from tff_ssl.sites import coordinator
+from tff_ssl.sites import keys as keys_lib
+from tff_ssl.sites import mailbox as mailbox_lib
+from tff_ssl.sites import masks
+from tff_ssl.sites import messages
+
+# A site's key for masks, and its signature of it.
+_MASK_KEY = 'mask'
+
+
+class Ends:
+  """A site's ends of the mailbox.
+
+  Attributes:
+    name: The site's name.
+    run: Digest of the run's offer; '' before it is there.
+  """
+
+  def __init__(
+    self,
+    mailbox: mailbox_lib.Mailbox,
+    keys: keys_lib.Keys,
+    folder: str | os.PathLike[str],
+    name: str,
+    say: Callable[[str], None] = print,
+  ):
+    """Goes on after what was read and sent.
+
+    Args:
+      mailbox: Carries the messages.
+      keys: The site's, with that of the coordinator; with masks, those of all sites.
+      folder: The site's own.
+      name: The site's name.
+      say: Shows a sentence to a person.
+
+    Raises:
+      ValueError: If a key is missing.
+    """
+    keys_lib.check_name(name)
+    keys.public(keys_lib.COORDINATOR)
+    self.name, self.run = name, ''
+    self.folder = pathlib.Path(folder)
+    self._keys, self._say = keys, say
+    self._outbox = chains.Outbox(mailbox, keys, name, folder)
+    self._inbox = chains.Inbox(mailbox, keys, folder)
+    self._mailbox = mailbox
+    # Read already, and to be handed out; and the last one that was.
+    self._waiting: collections.deque[chains.Received] = collections.deque()
+    self._handed = self._inbox.position(keys_lib.COORDINATOR)
+    self._said: set[str] = set()
+    # The first of the site's own messages in this round.
+    self._first = self._outbox.last.number + 1
+
+  def offer(self) -> messages.Message:
+    """Waits for the coordinator's offer, which may have been read before.
+
+    Raises:
+      ValueError: If a run was begun in the folder, but its offer is gone.
+    """
+    if not self._inbox.position(keys_lib.COORDINATOR).number:
+      received = self.wait()
+      message, self.run = received.message, received.digest
+    else:
+      content = self._mailbox.get(keys_lib.COORDINATOR, 1)
+      if content is None:
+        raise ValueError(
+          f'The offer has gone from {self._mailbox.path}; it must stay to the end.'
+        )
+      message = messages.decode(content, keys_lib.COORDINATOR, 1, self._keys)
+      self.run = messages.digest(content)
+    if message.kind != messages.OFFER:
+      raise ValueError(
+        f'The first message of {keys_lib.COORDINATOR} is of kind {message.kind}; it '
+        'must be an offer.'
+      )
+    return message
+
+  def wait(self) -> chains.Received:
+    """Waits for the coordinator's next message."""
+    pause = coordinator.pauses()
+    while not self._waiting:
+      if (received := self._take()) is None:
+        pause()
+      else:
+        self._waiting.append(received)
+    received = self._waiting.popleft()
+    self._handed = received.link
+    return received
+
+  def newest(
+    self, received: chains.Received, is_one: Callable[[messages.Message], bool]
+  ) -> chains.Received:
+    """Returns the newest of some messages that are there; earlier ones are left out.
+
+    Args:
+      received: The oldest of them.
+      is_one: Whether a message is one of them.
+    """
+    while (later := self._take()) is not None:
+      self._waiting.append(later)
+    while any(is_one(later.message) for later in self._waiting):
+      received = self.wait()
+    return received
+
+  def _take(self) -> chains.Received | None:
+    try:
+      return self._inbox.take(keys_lib.COORDINATOR, self.run)
+    except (ValueError, OSError) as error:
+      # What is wrong stays wrong until somebody removes it: it is said once.
+      if str(error) not in self._said:
+        self._said.add(str(error))
+        self._say(f'Refused: {error}')
+      return None
+
+  def join(self, body: Mapping[str, Any]) -> None:
+    """Says that the site takes part, unless it has said so.
+
+    Args:
+      body: What it says of itself.
+    """
+    if self.run not in self._outbox.answered:
+      self.be_back(body)
+
+  def be_back(self, body: Mapping[str, Any]) -> None:
+    """Says that the site takes part, perhaps again.
+
+    Args:
+      body: What it says of itself.
+    """
+    key = self._keys.mask_key(self.run)
+    proof = self._keys.sign(_proved(self.run, self.name, key)).hex()
+    body = {**body, _MASK_KEY: [key, proof]}
+    self._outbox.send(self.run, messages.JOIN, body, answers=self.run)
+
+  def refuse(self, why: str, answers: str = '', **body: Any) -> None:
+    """Says why the site takes no part, in the run or in a round.
+
+    Args:
+      why: A sentence.
+      answers: Digest of what it answers; '': the offer.
+      **body: What else it says.
+    """
+    answers = answers or self.run
+    if answers not in self._outbox.answered:
+      self._outbox.send(self.run, messages.REFUSE, {'why': why, **body}, None, answers)
+
+  def answer(self, question: chains.Received, arrays: Mapping[str, np.ndarray]) -> None:
+    """Sends sums, unless that was done.
+
+    Args:
+      question: What they answer.
+      arrays: The sums, by name.
+
+    Raises:
+      ValueError: If they must be masked, but cannot be.
+    """
+    if question.digest in self._outbox.answered:
+      return
+    body = question.message.body
+    if 'masks' in body:
+      arrays = masks.mask(arrays, self.name, self._shared(question))
+    told = {name: body[name] for name in ('round', 'exchange')}
+    self._outbox.send(self.run, messages.SUMS, told, arrays, question.digest)
+
+  def end_round(self) -> None:
+    """Remembers what was read, and removes answers of the rounds before this one."""
+    self._inbox.remember(**{keys_lib.COORDINATOR: self._handed})
+    self._outbox.drop(self._first)
+    self._first = self._outbox.last.number + 1
+
+  def _shared(self, question: chains.Received) -> dict[str, bytes]:
+    """Returns what the site shares with each other site of a question."""
+    body, shared = question.message.body, {}
+    for other in body['sites']:
+      if other == self.name:
+        continue
+      key, proof = body['masks'][other]
+      signed = _proved(self.run, other, key)
+      if not self._keys.is_signed(other, bytes.fromhex(proof), signed):
+        raise ValueError(
+          f'The key of {other} for masks is not signed by {other}; it must be, by the '
+          f'key {other}.pub of this site.'
+        )
+      shared[other] = self._keys.shared(self.run, key, question.digest)
+    return shared
+
+
+def _proved(run: str, name: str, key: str) -> bytes:
+  return f'tff_ssl mask {run} {name} {key}'.encode()

@@ -1,0 +1,168 @@
+"""Rounds of a process whose clients are at sites, as the round loop runs them.
+
+    ends = coordinator.Ends(mailbox, keys, folder, names, settings)
+    rounds = site_rounds.SiteRounds(parts.build_parts(process.graph), ends, offer)
+    loop.run(rounds, lambda round: round, folder, 100)
+
+In each exchange the coordinator sends what is broadcast, waits for the sums of each
+site, adds them up in the order of the sites' names, and receives the total as if it had
+come from one machine: so a round has the numbers of the same process in parts
+(`partial_rounds`), one for each site.
+"""
+
+import collections
+from collections.abc import Mapping
+import functools
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.execution import tff_values
+from tff_ssl.federated import parts as parts_lib
+from tff_ssl.federated import round_metrics
+from tff_ssl.runs import round_algorithms
+from tff_ssl.runs import round_table
+from tff_ssl.sites import coordinator
+from tff_ssl.sites import masks
+
+# What became of each site in each round.
+SITES = 'sites.csv'
+_SITE, _COUNTED = 'site', 'counted'
+
+
+class SiteRounds:
+  """What the round loop runs: a `round_algorithms.Resumable`.
+
+  Attributes:
+    get_model_weights: Server state -> `tff.learning.models.ModelWeights`.
+  """
+
+  def __init__(
+    self,
+    built: parts_lib.Parts,
+    ends: coordinator.Ends,
+    offer: Mapping[str, Any],
+    masked: bool,
+  ):
+    """Holds the computations; `resume` offers the run.
+
+    Args:
+      built: The process in parts.
+      ends: Ask the sites.
+      offer: What the offer says.
+      masked: Whether sums are masked.
+    """
+    self._built, self._ends, self._offer, self._masked = built, ends, offer, masked
+    self.get_model_weights = built.get_model_weights
+    self._table: round_table.Table | None = None
+    # The last round of each site that counts, and the first that may come again.
+    self._counted: dict[str, int] = {}
+    self._oldest = 0
+
+  def initialize(self) -> Any:
+    """Returns the initial server state."""
+    return self._built.initialize()
+
+  def resume(self, folder: str | os.PathLike[str], round: int) -> None:
+    """Offers the run, or goes on with it; see `round_algorithms.Resumable`.
+
+    Args:
+      folder: The run folder.
+      round: The round after which it goes on.
+    """
+    self._table = round_table.Table(pathlib.Path(folder) / SITES)
+    self._table.keep_until(round)
+    self._counted = {
+      row[_SITE]: int(row[round_table.ROUND])
+      for row in self._table.rows()
+      if row[_COUNTED] == '1'
+    }
+    self._oldest = round
+    self._ends.open(self._offer)
+
+  def saved(self, oldest: int) -> None:
+    """Lets sites drop what nobody goes back to; see `round_algorithms.Resumable`."""
+    self._oldest = oldest
+
+  def finish(self) -> None:
+    """Tells the sites that the run has ended."""
+    self._ends.end({})
+
+  def next(self, state: Any, round: int) -> round_algorithms.Output:
+    """Runs one round.
+
+    Args:
+      state: The server's state.
+      round: Its number, from 1.
+    """
+    while True:
+      try:
+        after, told, counted = self._attempt(state, round)
+        break
+      except coordinator.AgainError:
+        continue
+    asked = sorted(self._ends.joined)
+    if self._table is not None:
+      self._table.extend(
+        round, [{_SITE: name, _COUNTED: int(name in counted)} for name in asked]
+      )
+    self._counted.update(dict.fromkeys(counted, round))
+    self._ends.close_round(round)
+    metrics = collections.OrderedDict(round_metrics.joined(told))
+    metrics['sites'] = collections.OrderedDict(
+      counted=len(counted), absent=len(asked) - len(counted)
+    )
+    return round_algorithms.Output(after, metrics)
+
+  def _attempt(self, state: Any, round: int) -> tuple[Any, list[Any], list[str]]:
+    told: list[Any] = []
+    counted: list[str] = []
+    for place, (name, exchange) in enumerate(self._built.exchanges.items()):
+      value = exchange.broadcast(state)
+      value_type = exchange.broadcast.type_signature.result.member
+      answers = self._ends.ask(
+        {
+          'round': round,
+          'exchange': name,
+          'counted': self._counted,
+          'oldest': self._oldest,
+        },
+        tff_values.to_named(value, value_type),
+        first=place == 0,
+        check=functools.partial(self._check, exchange),
+      )
+      counted = [*answers]
+      state, metrics = exchange.receive(state, [self._sum(exchange, answers)])
+      told.append(metrics)
+    return state, told, counted
+
+  def _check(
+    self, exchange: parts_lib.ExchangeParts, arrays: coordinator.Arrays
+  ) -> None:
+    """Raises ValueError if arrays are not the sums of a site, masked or not."""
+    sums_type = exchange.partial.type_signature.result[0].member
+    if not self._masked:
+      tff_values.from_named(arrays, sums_type)
+      return
+    wanted = {name: (*shape,) for name, shape in tff_values.shapes(sums_type).items()}
+    if {name: own.shape for name, own in arrays.items()} != wanted or any(
+      own.dtype != np.uint64 for own in arrays.values()
+    ):
+      raise ValueError('The arrays are not the masked sums of the exchange.')
+
+  def _sum(
+    self, exchange: parts_lib.ExchangeParts, answers: Mapping[str, coordinator.Arrays]
+  ) -> Any:
+    """Returns the sums over all sites, added in the order of their names."""
+    sums_type = exchange.partial.type_signature.result[0].member
+    if self._masked:
+      like = tff_values.dtypes(sums_type)
+      return tff_values.from_named(masks.total([*answers.values()], like), sums_type)
+    total = None
+    for arrays in answers.values():
+      sums = tff_values.from_named(arrays, sums_type)
+      total = sums if total is None else tf.nest.map_structure(np.add, total, sums)
+    return total
