@@ -99,6 +99,7 @@ def _take_part(
     rules.check_run(config.method.kind, config.rounds, sites.is_masked(config))
     held, built = _build(settings.name, config)
     process = participation.Answering(built.graph, ends)
+    ends.masked = sites.is_masked(config)
   except ValueError as error:
     ends.refuse(str(error))
     raise
