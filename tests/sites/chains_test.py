@@ -116,7 +116,9 @@ def test_a_gap_that_nobody_has_declared_is_refused_until_it_is_filled(world):
   kept = lost.read_bytes()
   lost.unlink()
   # 2 was dropped, 3 was not.
-  with pytest.raises(messages.MessageError, match='4 of north is there without mess.* 3'):
+  with pytest.raises(
+    messages.MessageError, match='4 of north is there without mess.* 3'
+  ):
     inbox.take('north', _RUN)
   lost.write_bytes(kept)
   assert _numbers(inbox) == [3, 4, 5, 6]
@@ -129,7 +131,9 @@ def test_the_first_message_is_never_left_out(world):
   outbox.drop(9)
   _send(outbox)
   (world.box.path / 'north' / '00000001.message').unlink()
-  with pytest.raises(messages.MessageError, match='3 of north is there without message'):
+  with pytest.raises(
+    messages.MessageError, match='3 of north is there without message'
+  ):
     _inbox(world).take('north', _RUN)
 
 

@@ -21,6 +21,8 @@ _RUN, _OTHER_RUN = 'ab' * 32, 'cd' * 32
 _NAME = 'Message 3 of north'
 _UNSIGNED = f'{_NAME} is not signed by north; it must be.'
 _DUE = 3
+# What the text of a message has.
+_HEADER = [each.name for each in dataclasses.fields(messages.Message)][:-1]
 
 
 class _Forger:
@@ -58,7 +60,9 @@ class _Forger:
   def cut(self):
     content = self.valid['north'][_DUE]
     start, end = sorted(self._random.integers(0, len(content), 2))
-    return (content[:end] if self._random.integers(2) else content[start:end]), _UNSIGNED
+    return (
+      content[:end] if self._random.integers(2) else content[start:end]
+    ), _UNSIGNED
 
   def grown(self):
     return self.valid['north'][_DUE] + self._random.bytes(
@@ -113,22 +117,33 @@ class _Forger:
     )
 
   def of_another_version(self):
-    header = {name: getattr(self._due, name) for name in messages._HEADER}
+    header = {name: getattr(self._due, name) for name in _HEADER}
     text = json.dumps({**header, 'version': int(self._random.integers(99))})
     content = safetensors.as_bytes(self._due.arrays, {'message': text})
     return (
       self._own.sign(content) + content,
-      f'{_NAME} has a wrong text; it must have {", ".join(messages._HEADER)}.',
+      f'{_NAME} has a wrong text; it must have {", ".join(_HEADER)}.',
     )
 
   def _some(self, name, numbers):
     return self.valid[name][int(self._random.choice(numbers))]
 
 
-_WAYS = (
-  'flipped cut grown random swapped forged of_another_site replayed reordered '
-  'of_another_run of_another_chain of_another_sender of_another_version'
-).split()
+_WAYS = [
+  'flipped',
+  'cut',
+  'grown',
+  'random',
+  'swapped',
+  'forged',
+  'of_another_site',
+  'replayed',
+  'reordered',
+  'of_another_run',
+  'of_another_chain',
+  'of_another_sender',
+  'of_another_version',
+]
 
 
 def test_none_of_a_thousand_is_taken_and_each_is_named(tmp_path):

@@ -63,7 +63,9 @@ def test_two_parties_share_what_x25519_and_hkdf_say(tmp_path):
   told = {name: own.mask_key('run', name) for name, own in keys.items()}
   got = keys['north'].shared('run', 'south', told['south'], _ABOUT)
   # From the private key of the other: RFC 7748 by `cryptography`, RFC 5869 by hand.
-  secret = _derived(_private(tmp_path / 'south').private_bytes_raw(), 'tff_ssl mask run')
+  secret = _derived(
+    _private(tmp_path / 'south').private_bytes_raw(), 'tff_ssl mask run'
+  )
   other = x25519.X25519PrivateKey.from_private_bytes(secret)
   assert told['south'][0] == other.public_key().public_bytes_raw().hex()
   known = x25519.X25519PublicKey.from_public_bytes(bytes.fromhex(told['north'][0]))

@@ -65,7 +65,9 @@ def test_links_are_not_followed(box, tmp_path):
     tmp_path / 'own' / '00000001.message'
   )
   (box.path / 'south').symlink_to(tmp_path / 'own')
-  with pytest.raises(ValueError, match='1.message is a link; it must be in the mailbox'):
+  with pytest.raises(
+    ValueError, match='1.message is a link; it must be in the mailbox'
+  ):
     box.get('north', 1)
   with pytest.raises(ValueError, match='south is a link; it must be in the mailbox'):
     box.put('south', 2, b'message')
@@ -78,7 +80,9 @@ def test_no_more_is_read_or_written_than_a_message_may_have(box, monkeypatch):
   with pytest.raises(ValueError, match='Message 2 of north has 5 bytes; it must have'):
     box.put('north', 2, b'12345')
   (box.path / 'north' / '00000002.message').write_bytes(b'12345')
-  with pytest.raises(ValueError, match=r'2\.message has 5 bytes: it must have at most 4'):
+  with pytest.raises(
+    ValueError, match=r'2\.message has 5 bytes: it must have at most 4'
+  ):
     box.get('north', 2)
 
 

@@ -1,6 +1,7 @@
 """Parties of a run for tests: their keys, their ends of a mailbox, and a clock."""
 
 from collections.abc import Callable, Iterable, Sequence
+import copy
 import pathlib
 import shutil
 
@@ -35,10 +36,20 @@ class World:
     self.path, self.names = path, tuple(names)
     self.said: list[tuple[str, str]] = []
     exchange_keys(path / 'keys', (COORDINATOR, *names))
+    self._keys = {
+      name: keys_lib.Keys(path / 'keys' / name) for name in (COORDINATOR, *names)
+    }
     self.box = mailbox_lib.Mailbox(path / 'box')
 
+  def anew(self, path: pathlib.Path) -> 'World':
+    """Returns a world of the same parties in which nothing has happened."""
+    other = copy.copy(self)
+    other.path, other.said = path, []
+    other.box = mailbox_lib.Mailbox(path / 'box')
+    return other
+
   def keys(self, name: str) -> keys_lib.Keys:
-    return keys_lib.Keys(self.path / 'keys' / name)
+    return self._keys[name]
 
   def folder(self, name: str) -> pathlib.Path:
     folder = self.path / 'own' / name
