@@ -1,4 +1,4 @@
-"""The program of a site, and what it makes of an offer, without a round."""
+"""A site before the first round: its key, its log, what a person agrees to."""
 
 import io
 import json
