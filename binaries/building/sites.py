@@ -87,6 +87,12 @@ def is_masked(config: run_config.RunConfig) -> bool:
   return own is not None and own.masked
 
 
+def classes_of(config: run_config.RunConfig) -> tuple[str, ...]:
+  """Returns the names of the classes by which sites judge; () if by none."""
+  own = of_run(config)
+  return () if own is None else own.classes or ()
+
+
 def names_of(own: runtimes.Sites) -> tuple[str, ...]:
   """Returns the names of a run's sites, sorted.
 

@@ -68,6 +68,8 @@ class Sites(Runtime):
     fewest: Sites that a round must have; none: all of them.
     deadline: Seconds after which a site that has not answered is left out.
     masked: Whether sites mask their sums in pairs, so that only totals can be read.
+    classes: Names of classes by which sites that have labels judge the encoder, as in
+      benign/malignant; none: it is judged without labels alone.
   """
 
   kind: ClassVar[str] = 'sites'
@@ -77,6 +79,7 @@ class Sites(Runtime):
   fewest: kinds.Count | None = roles.free(None)
   deadline: kinds.Positive = roles.free(600.0)
   masked: bool = False
+  classes: tuple[str, ...] | None = roles.neutral(None)
 
 
 RUNTIMES: dict[str, type[Runtime]] = {

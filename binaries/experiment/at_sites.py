@@ -14,6 +14,8 @@ from binaries.building import sites
 from binaries.config import run_config
 from binaries.experiment import evaluating
 from binaries.experiment import experiments
+from binaries.experiment import results
+from binaries.experiment import site_judging
 from tff_ssl.federated import parts
 from tff_ssl.partition import describe
 from tff_ssl.simulation import client_data
@@ -64,7 +66,20 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
     np.zeros([0], np.int64),
     0,
   )
-  return experiments.Experiment(
+
+  def evaluate(state: Any, round: int) -> results.Numbers:
+    judged = site_judging.judge(
+      lambda question, values, shapes: rounds.judge(question, round, values, shapes),
+      built.encoder,
+      made.of_encoder(made.weights(state)),
+      made.of_encoder(made.weights(rounds.initial)),
+      sites.classes_of(config),
+    )
+    if round == config.rounds:
+      print('\n'.join(judged.lines))
+    return judged.numbers
+
+  made = experiments.Experiment(
     config,
     task,
     report,
@@ -73,8 +88,10 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
     rounds,
     lambda round: round,
     evaluating.Evaluator(config, task, built.encoder),
+    evaluate=evaluate,
     finish=rounds.finish,
   )
+  return made
 
 
 def say(text: str) -> None:

@@ -18,9 +18,12 @@ from binaries.building import sites
 from binaries.config import programs
 from binaries.config import run_config
 from binaries.experiment import at_sites
+from binaries.experiment import site_judging
+from tasks import task_types
 from tff_ssl.computing import inert
 from tff_ssl.execution import contexts
 from tff_ssl.partition import describe
+from tff_ssl.partition import partitions
 from tff_ssl.runs import progress_display
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs import stateful_rounds
@@ -97,7 +100,10 @@ def _take_part(
   try:
     config = _config(own, offer)
     rules.check_run(config.method.kind, config.rounds, sites.is_masked(config))
-    held, built = _build(settings.name, config)
+    task, dealt = _read(config)
+    ids = example_ids(settings.name, task.train.example_id)
+    held = client_data.ArrayClientData(task.train.fields, ids, dealt)
+    built = sites.build(config, task, held.element_type_structure)
     process = participation.Answering(built.graph, ends)
   except ValueError as error:
     ends.refuse(str(error))
@@ -117,6 +123,7 @@ def _take_part(
   _agree(settings, ends.run)
   stored = stored_config.build(run_config.to_json(config), ends.run)
   files.write_json(folder / stored_config.NAME, stored)
+  judge = site_judging.Judge(config, task, built.encoder, dealt, rules.judging)
   clients = simulated_clients.Clients(held, num_packs=config.runtime.packs)
   rounds, cohort_of = _rounds(process, clients)
 
@@ -128,7 +135,7 @@ def _take_part(
   with contexts.in_process():
     shown = _Shown(config.rounds)
     try:
-      participation.take_part(ends, process, rounds, cohort, joins, shown)
+      participation.take_part(ends, process, rounds, cohort, joins, shown, judge)
     finally:
       shown.close()
   at_sites.say(f'{settings.name}: the run has ended; what left is in {folder}')
@@ -184,17 +191,15 @@ def _config(own: run_config.RunConfig, offer: messages.Message) -> run_config.Ru
   )
 
 
-def _build(
-  name: str, config: run_config.RunConfig
-) -> tuple[client_data.ArrayClientData, sites.Built]:
-  """Returns the site's clients, and what they train."""
+def _read(
+  config: run_config.RunConfig,
+) -> tuple[task_types.Task, partitions.Partition]:
+  """Returns the site's data, and its clients; prints what they are."""
   task = building_data.load_task(config)
   dealt = building_data.partition(config, task)
   report = describe.describe(dealt, task.train.label, task.num_classes)
   print(report.line(), flush=True)
-  ids = example_ids(name, task.train.example_id)
-  held = client_data.ArrayClientData(task.train.fields, ids, dealt)
-  return held, sites.build(config, task, held.element_type_structure)
+  return task, dealt
 
 
 def _rounds(

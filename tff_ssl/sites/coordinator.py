@@ -161,7 +161,12 @@ class Ends:
       pause()
 
   def ask(
-    self, body: Mapping[str, Any], values: Arrays, first: bool, check: Check
+    self,
+    body: Mapping[str, Any],
+    values: Arrays,
+    first: bool,
+    check: Check,
+    kind: str = messages.VALUES,
   ) -> dict[str, Arrays]:
     """Returns what sites answer to the values of an exchange, in order of names.
 
@@ -170,6 +175,7 @@ class Ends:
       values: What is broadcast.
       first: Whether it is the first exchange of the round.
       check: Checks an answer; one that fails is refused.
+      kind: See `messages`.
 
     Raises:
       AgainError: If a site was lost, and the round must begin again without it.
@@ -179,9 +185,9 @@ class Ends:
     body = {**body, 'sites': [*asked]}
     if self._settings.masked:
       body['masks'] = {name: self.joined[name].get('mask') for name in asked}
-    if first:
+    if first and kind == messages.VALUES:
       self._rounds.append((int(body['round']), self._outbox.last.number + 1))
-    question = self._outbox.send(self.run, messages.VALUES, body, values)
+    question = self._outbox.send(self.run, kind, body, values)
     answers = self._wait(question, asked, str(body['exchange']), check)
     self._absent |= {*asked} - answers.keys()
     if len(answers) < len(asked) and (self._settings.masked or not first):

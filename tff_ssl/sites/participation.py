@@ -187,6 +187,7 @@ def take_part(
   cohort_fn: Callable[[int], Any],
   join: Mapping[str, Any],
   watch: Callable[[int], None],
+  judge: Callable[[messages.Message], Mapping[str, np.ndarray]],
 ) -> None:
   """Answers until the coordinator ends the run.
 
@@ -198,6 +199,8 @@ def take_part(
       site's rules forbid the round.
     join: What the site says of itself.
     watch: Called after each round, with its number.
+    judge: Returns the sums that a question of kind `messages.JUDGE` asks for; raises
+      `DeclinedError` if the site's rules forbid it.
   """
 
   def begins(message: messages.Message) -> bool:
@@ -216,6 +219,12 @@ def take_part(
     if question.message.kind == messages.END:
       ends.end_round()
       return
+    if question.message.kind == messages.JUDGE:
+      try:
+        ends.answer(question, judge(question.message))
+      except DeclinedError as declined:
+        ends.refuse(str(declined), question.digest, **question.message.body)
+      continue
     if not begins(question.message):
       # The site has begun again within a round, whose earlier values have gone.
       continue

@@ -27,6 +27,7 @@ from tff_ssl.runs import round_algorithms
 from tff_ssl.runs import round_table
 from tff_ssl.sites import coordinator
 from tff_ssl.sites import masks
+from tff_ssl.sites import messages
 
 # What became of each site in each round.
 SITES = 'sites.csv'
@@ -38,6 +39,7 @@ class SiteRounds:
 
   Attributes:
     get_model_weights: Server state -> `tff.learning.models.ModelWeights`.
+    initial: The initial server state, once `initialize` was called.
   """
 
   def __init__(
@@ -57,6 +59,7 @@ class SiteRounds:
     """
     self._built, self._ends, self._offer, self._masked = built, ends, offer, masked
     self.get_model_weights = built.get_model_weights
+    self.initial: Any = None
     self._table: round_table.Table | None = None
     # The last round of each site that counts, and the first that may come again.
     self._counted: dict[str, int] = {}
@@ -64,7 +67,8 @@ class SiteRounds:
 
   def initialize(self) -> Any:
     """Returns the initial server state."""
-    return self._built.initialize()
+    self.initial = self._built.initialize()
+    return self.initial
 
   def resume(self, folder: str | os.PathLike[str], round: int) -> None:
     """Offers the run, or goes on with it; see `round_algorithms.Resumable`.
@@ -86,6 +90,40 @@ class SiteRounds:
   def saved(self, oldest: int) -> None:
     """Lets sites drop what nobody goes back to; see `round_algorithms.Resumable`."""
     self._oldest = oldest
+
+  def judge(
+    self,
+    question: str,
+    round: int,
+    values: coordinator.Arrays,
+    shapes: Mapping[str, tuple[int, ...]],
+  ) -> dict[str, coordinator.Arrays]:
+    """Returns sums that sites send to judge by, by site; of all, if they are masked.
+
+    Args:
+      question: Its name.
+      round: The round after which it is asked.
+      values: What sites need.
+      shapes: Those of the sums, by name; they are float64.
+    """
+
+    def check(arrays: coordinator.Arrays) -> None:
+      dtype = np.uint64 if self._masked else np.float64
+      if {name: own.shape for name, own in arrays.items()} != dict(shapes) or any(
+        own.dtype != dtype for own in arrays.values()
+      ):
+        raise ValueError(f'The arrays are not those of {question}.')
+
+    body = {'round': round, 'exchange': question}
+    while True:
+      try:
+        answers = self._ends.ask(body, values, True, check, messages.JUDGE)
+      except coordinator.AgainError:
+        continue
+      if not self._masked:
+        return answers
+      like = dict.fromkeys(shapes, np.dtype(np.float64))
+      return {'all sites': masks.total([*answers.values()], like)}
 
   def finish(self) -> None:
     """Tells the sites that the run has ended."""
