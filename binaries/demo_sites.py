@@ -23,9 +23,9 @@ from binaries.launching import job_runner
 from binaries.launching import program
 from tff_ssl.computing import kinds
 
-_NAMES = ('east', 'north', 'south')
-_COORDINATOR = 'coordinator'
-_SIMULATION, _ACCURACY = 'simulation', 'one_round/100%/accuracy'
+NAMES = ('east', 'north', 'south')
+COORDINATOR = 'coordinator'
+_SIMULATION, _ACCURACY = 'simulation', 'lda/100%/accuracy'
 # Pictures of a patient.
 _EACH = 4
 _RUN = (
@@ -56,42 +56,33 @@ class Options:
 def main(options: Options) -> None:
   """Makes the sites, runs them, and compares with the simulation."""
   out = pathlib.Path(outputs.new_folder(options.out))
-  classes = _write_pictures(out)
-  _write_keys(out)
+  classes = write_pictures(out)
+  write_keys(out)
   size = (f'--clients_per_round={options.patients}', f'--rounds={options.rounds}')
-  coordinator = _start(
-    out,
-    _COORDINATOR,
-    'dcco',
-    '--task=sites',
-    f'--runtime=sites:mailbox={out}/mailbox,keys={_keys(out, _COORDINATOR)},'
-    f'classes={"/".join(classes)}',
-    f'--run_dir={out}/run',
-    *size,
-    *_RUN,
-  )
-  offer = _wait_for_offer(out, coordinator)
+  judged = f'--runtime=classes={"/".join(classes)}'
+  coordinator = start_coordinator(out, 'dcco', judged, *size, *_RUN)
+  offer = wait_for_offer(out, coordinator)
   print(f'The coordinator offers run {offer}; three sites take part.', flush=True)
-  sites = [_start_site(out, name, offer) for name in _NAMES]
+  sites = [start_site(out, name, offer) for name in NAMES]
   _show(out, coordinator)
-  for name, process in zip((_COORDINATOR, *_NAMES), (coordinator, *sites), strict=True):
+  for name, process in zip((COORDINATOR, *NAMES), (coordinator, *sites), strict=True):
     if process.wait():
       raise ValueError(f'{name} has ended early; {out / name}.log says why.')
   _print_result(out)
   _simulate(out, options)
 
 
-def _write_pictures(out: pathlib.Path) -> list[str]:
+def write_pictures(out: pathlib.Path) -> list[str]:
   """Writes the folder of each site; returns the names of the digits."""
   # Only here, like what follows: they take seconds to import.
   from PIL import Image
   from sklearn import datasets
 
   digits = datasets.load_digits()
-  rows: dict[str, list[tuple[str, str, str]]] = {name: [] for name in _NAMES}
+  rows: dict[str, list[tuple[str, str, str]]] = {name: [] for name in NAMES}
   for place, k in enumerate(np.argsort(digits.target, kind='stable').tolist()):
     patient = place // _EACH
-    site = _NAMES[patient % len(_NAMES)]
+    site = NAMES[patient % len(NAMES)]
     folder = out / site / 'pictures'
     folder.mkdir(parents=True, exist_ok=True)
     pixels = (digits.images[k] * 255 / 16).astype(np.uint8)
@@ -105,11 +96,11 @@ def _write_pictures(out: pathlib.Path) -> list[str]:
   return [str(name) for name in digits.target_names]
 
 
-def _write_keys(out: pathlib.Path) -> None:
+def write_keys(out: pathlib.Path) -> None:
   """Makes the keys of all, and gives each the public ones of the others."""
   from tff_ssl.sites import keys
 
-  names = (_COORDINATOR, *_NAMES)
+  names = (COORDINATOR, *NAMES)
   public = {name: keys.make(_keys(out, name), name) for name in names}
   for name in names:
     for other, path in public.items():
@@ -125,11 +116,33 @@ def _start(
   out: pathlib.Path, name: str, module: str, *arguments: str
 ) -> job_runner.Process:
   """Starts a program of `binaries`, which ends with this one."""
-  with (out / f'{name}.log').open('w', encoding='utf-8') as log:
+  with (out / f'{name}.log').open('a', encoding='utf-8') as log:
     return job_runner.start(['-m', f'binaries.{module}', *arguments], log)
 
 
-def _start_site(out: pathlib.Path, name: str, offer: str) -> job_runner.Process:
+def start_coordinator(
+  out: pathlib.Path, module: str, *arguments: str
+) -> job_runner.Process:
+  """Starts the coordinator of the sites in a folder.
+
+  Args:
+    out: The folder.
+    module: The training program.
+    *arguments: More of its command line.
+  """
+  return _start(
+    out,
+    COORDINATOR,
+    module,
+    '--task=sites',
+    f'--runtime=sites:mailbox={out}/mailbox,keys={_keys(out, COORDINATOR)}',
+    f'--run_dir={out}/run',
+    *arguments,
+  )
+
+
+def start_site(out: pathlib.Path, name: str, offer: str) -> job_runner.Process:
+  """Starts a site that agrees to an offer, of which the digits are given."""
   return _start(
     out,
     name,
@@ -144,7 +157,7 @@ def _start_site(out: pathlib.Path, name: str, offer: str) -> job_runner.Process:
   )
 
 
-def _wait_for_offer(out: pathlib.Path, coordinator: job_runner.Process) -> str:
+def wait_for_offer(out: pathlib.Path, coordinator: job_runner.Process) -> str:
   """Returns the digits of the offer, as the coordinator tells them to the sites."""
   from tff_ssl.sites import chains
 
@@ -163,14 +176,14 @@ def _check_runs(out: pathlib.Path, coordinator: job_runner.Process) -> bool:
   except subprocess.TimeoutExpired:
     return True
   if status:
-    raise ValueError(f'The coordinator has ended; {out / _COORDINATOR}.log says why.')
+    raise ValueError(f'The coordinator has ended; {out / COORDINATOR}.log says why.')
   return False
 
 
 def _show(out: pathlib.Path, coordinator: job_runner.Process) -> None:
   """Shows the coordinator's log while it runs."""
   shown = 0
-  path = out / f'{_COORDINATOR}.log'
+  path = out / f'{COORDINATOR}.log'
   while True:
     runs = _check_runs(out, coordinator)
     text = path.read_text(encoding='utf-8', errors='replace')
@@ -188,7 +201,7 @@ def _print_result(out: pathlib.Path) -> None:
   from tff_ssl.sites import chains
 
   print('\nWhat left each site (python -m binaries.site --what_left lists it):')
-  for name in _NAMES:
+  for name in NAMES:
     left = chains.read_log(out / name / 'site' / chains.OUTBOX)
     total = sum(line['bytes'] for line in left)
     print(f'  {name:8}{len(left):>6} messages, {total / 1e6:,.1f} MB; no picture')
@@ -201,7 +214,7 @@ def _simulate(out: pathlib.Path, options: Options) -> None:
   everything = out / _SIMULATION / 'pictures'
   everything.mkdir(parents=True)
   rows = []
-  for name in _NAMES:
+  for name in NAMES:
     folder = out / name / 'pictures'
     for path in folder.glob('*.png'):
       shutil.copy(path, everything)
@@ -217,7 +230,7 @@ def _simulate(out: pathlib.Path, options: Options) -> None:
     'dcco',
     '--task=cases',
     f'--data_dir={everything}',
-    f'--clients_per_round={len(_NAMES) * options.patients}',
+    f'--clients_per_round={len(NAMES) * options.patients}',
     f'--rounds={options.rounds}',
     '--evaluation=methods=one_round,label_fractions=1,knn_every=0',
     f'--run_dir={out / _SIMULATION / "run"}',

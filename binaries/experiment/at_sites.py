@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from binaries.building import data as building_data
 from binaries.building import sites
 from binaries.config import run_config
 from binaries.experiment import evaluating
 from binaries.experiment import experiments
 from binaries.experiment import results
 from binaries.experiment import site_judging
+from tasks import at_sites
 from tff_ssl.federated import parts
 from tff_ssl.partition import describe
 from tff_ssl.simulation import client_data
@@ -40,7 +40,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   """
   sent = sites.offered(config)
   config = dataclasses.replace(config, encoder=sent.encoder)
-  task = building_data.load_task(config)
+  task = at_sites.load(config.data.image_size)
   blank = client_data.ArrayClientData(
     task.train.fields, task.train.example_id, {'none': np.array([0])}
   )
@@ -59,13 +59,11 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   )
   offer = {CONFIG: run_config.to_json(sent), SOURCE: sites.source()}
   rounds = site_rounds.SiteRounds(in_parts, ends, offer, own.masked)
-  report = describe.PartitionReport(
-    names,
-    np.zeros([len(names)], np.int64),
-    np.zeros([len(names), 0], np.int64),
-    np.zeros([0], np.int64),
-    0,
-  )
+  # Who the clients are is not known here.
+  none = np.zeros([0], np.int64)
+  nobody = describe.PartitionReport((), none, none[:, np.newaxis], none, 0)
+  evaluator = evaluating.Evaluator(config, task, built.encoder)
+  evaluator.skipped = 'The coordinator has no pictures: sites judge by sums.'
 
   def evaluate(state: Any, round: int) -> results.Numbers:
     judged = site_judging.judge(
@@ -82,12 +80,12 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   made = experiments.Experiment(
     config,
     task,
-    report,
+    nobody,
     built.encoder,
     built.objective,
     rounds,
     lambda round: round,
-    evaluating.Evaluator(config, task, built.encoder),
+    evaluator,
     evaluate=evaluate,
     finish=rounds.finish,
   )

@@ -204,8 +204,8 @@ def judge(
   answers = {**answers, 'all sites': _total(answers.values())}
   for prefix in (*_ENCODERS, _PIXELS):
     counts = answers['all sites'][f'{prefix}confusions']
-    numbers[f'{prefix}one_round/100%/accuracy'] = _accuracy(counts)
-    numbers[f'{prefix}one_round/100%/balanced_accuracy'] = _balanced(counts)
+    numbers[f'{prefix}lda/100%/accuracy'] = _accuracy(counts)
+    numbers[f'{prefix}lda/100%/balanced_accuracy'] = _balanced(counts)
   return Judged(numbers, tuple(_table(answers)))
 
 

@@ -100,7 +100,7 @@ def _take_part(
   try:
     config = _config(own, offer)
     rules.check_run(config.method.kind, config.rounds, sites.is_masked(config))
-    task, dealt = _read(config)
+    task, dealt = read(config)
     ids = example_ids(settings.name, task.train.example_id)
     held = client_data.ArrayClientData(task.train.fields, ids, dealt)
     built = sites.build(config, task, held.element_type_structure)
@@ -191,7 +191,7 @@ def _config(own: run_config.RunConfig, offer: messages.Message) -> run_config.Ru
   )
 
 
-def _read(
+def read(
   config: run_config.RunConfig,
 ) -> tuple[task_types.Task, partitions.Partition]:
   """Returns the site's data, and its clients; prints what they are."""
