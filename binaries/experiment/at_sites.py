@@ -3,16 +3,20 @@
 It has no data, and so no numbers of labels; `site_part` is the other side.
 """
 
+import collections
 import dataclasses
 import sys
 from typing import Any
 
 import numpy as np
 
+from binaries.building import aggregation
+from binaries.building import algorithms
 from binaries.building import sites
 from binaries.config import run_config
 from binaries.experiment import evaluating
 from binaries.experiment import experiments
+from binaries.experiment import private
 from binaries.experiment import results
 from binaries.experiment import site_judging
 from tasks import at_sites
@@ -77,17 +81,28 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
       print('\n'.join(judged.lines))
     return judged.numbers
 
+  together, population = sites.of_all_sites(sent)
+  share_bound, statistics = experiments.sent_of_encodings(
+    algorithms.of(config), built.objective
+  )
+  clips = aggregation.clip_norms(
+    together, [1] * population, share_bound, private.clipped(built.graph)
+  )
+  run = private.with_ledger(
+    together, rounds, built.graph, population, statistics, at_sites=True
+  )
   made = experiments.Experiment(
     config,
     task,
     nobody,
     built.encoder,
     built.objective,
-    rounds,
+    run,
     lambda round: round,
     evaluator,
-    evaluate=evaluate,
+    evaluate=_no_numbers if config.is_private else evaluate,
     finish=rounds.finish,
+    clip_norms=clips,
   )
   return made
 
@@ -95,3 +110,9 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
 def say(text: str) -> None:
   """Shows a sentence beside the progress of rounds."""
   print(text, file=sys.stderr, flush=True)
+
+
+def _no_numbers(state: Any, round: int) -> results.Numbers:
+  """Returns nothing: sums to judge by have no noise."""
+  del state, round
+  return collections.OrderedDict()

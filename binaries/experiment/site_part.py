@@ -15,6 +15,7 @@ import numpy as np
 
 from binaries.building import data as building_data
 from binaries.building import sites
+from binaries.config import aggregations
 from binaries.config import programs
 from binaries.config import run_config
 from binaries.experiment import at_sites
@@ -43,6 +44,12 @@ from tff_ssl.storage import files
 # Of an example's id: the bits that tell the examples of a site apart. Those above tell
 # sites apart, so that no two share the draws of their views.
 _ID_BITS = 32
+# How values of clients are combined, for people.
+_COMBINED = {
+  aggregations.Plain.kind: 'plain: sums as they are',
+  aggregations.Private.kind: 'private: each client is clipped here, noise is added at '
+  'the coordinator',
+}
 # Digits of an offer by which a person agrees to it.
 _DIGITS = 12
 
@@ -99,17 +106,20 @@ def _take_part(
   offer = ends.offer()
   try:
     config = _config(own, offer)
-    rules.check_run(config.method.kind, config.rounds, sites.is_masked(config))
+    kind, is_masked = config.aggregation.kind, sites.is_masked(config)
+    rules.check_run(config.method.kind, kind, config.rounds, is_masked)
     task, dealt = read(config)
     ids = example_ids(settings.name, task.train.example_id)
     held = client_data.ArrayClientData(task.train.fields, ids, dealt)
     built = sites.build(config, task, held.element_type_structure)
+    _check_clients(config, len(held.ids))
     process = participation.Answering(built.graph, ends)
   except ValueError as error:
     ends.refuse(str(error))
     raise
   joins = {'clients': len(held.ids), 'examples': int(held.sizes.sum())}
-  cohorts = _cohorts(settings.name, config, held)
+  secret = keys.secret(f'cohorts {ends.run}') if config.is_private else None
+  cohorts = _cohorts(settings.name, config, held, secret)
   text = page.text(
     settings.name,
     ends.run,
@@ -202,6 +212,15 @@ def read(
   return task, dealt
 
 
+def _check_clients(config: run_config.RunConfig, count: int) -> None:
+  """Refuses a private run that counts on more clients than the site has."""
+  least = getattr(config.runtime, 'clients', None) or 0
+  if count < least:
+    raise ValueError(
+      f'This site has {count} clients; the run counts on {least} at least.'
+    )
+
+
 def _rounds(
   process: participation.Answering, clients: simulated_clients.Clients
 ) -> tuple[participation.Rounds, Callable[[Sequence[str]], Any]]:
@@ -220,7 +239,7 @@ def _settings(config: run_config.RunConfig) -> dict[str, str]:
   rest = {
     name: value
     for name, value in roles.flat(config).items()
-    if name.partition('.')[0] in ('method', 'objective') and '.' in name
+    if name.partition('.')[0] in ('method', 'objective', 'aggregation') and '.' in name
   }
   return {
     **shown,
@@ -228,7 +247,7 @@ def _settings(config: run_config.RunConfig) -> dict[str, str]:
     'augmentation': config.augmentation,
     'image_size': str(config.data.image_size),
     'rounds': str(config.rounds),
-    'aggregation': config.aggregation.kind,
+    'aggregation': _COMBINED[config.aggregation.kind],
   }
 
 
@@ -256,10 +275,18 @@ def _agree(settings: Settings, run: str) -> None:
 
 
 def _cohorts(
-  name: str, config: run_config.RunConfig, held: client_data.ArrayClientData
+  name: str,
+  config: run_config.RunConfig,
+  held: client_data.ArrayClientData,
+  secret: int | None,
 ) -> Callable[[int], Sequence[str]]:
-  """Returns the function that draws a site's clients of a round."""
+  """Returns the function that draws a site's clients of a round.
+
+  In a private run nobody else may know who is in it: a secret of the site is the seed.
+  """
   size = building_data.cohort_size(config, len(held.ids))
   seeds = np.random.SeedSequence([config.random_seed, _number(name)])
+  if secret is not None:
+    return cohort_sampling.Cohorts(held.ids, size, secret)
   seed = int(seeds.generate_state(1, np.uint64)[0]) >> 1
   return cohort_sampling.Cohorts(held.ids, size, seed)
