@@ -114,6 +114,7 @@ def _take_part(
     built = sites.build(config, task, held.element_type_structure)
     _check_clients(config, len(held.ids))
     process = participation.Answering(built.graph, ends)
+    ends.masked = sites.is_masked(config)
   except ValueError as error:
     ends.refuse(str(error))
     raise

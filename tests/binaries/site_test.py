@@ -22,6 +22,8 @@ from tff_ssl.sites import keys
 from tff_ssl.sites import messages
 
 _RUNTIME = '--runtime=sites:mailbox=m,keys=k,names=north/south'
+_PRIVATE = '--aggregation=private:noise_multiplier=1'
+_CLIPPED = f'{_PRIVATE},update_clip=1,statistics_clip=2'
 _AT_SITES = f'--task=sites --image_size=8 {_RUNTIME}'
 
 
@@ -35,11 +37,20 @@ _AT_SITES = f'--task=sites --image_size=8 {_RUNTIME}'
     ('dcco', f'{_AT_SITES},fewest=3', 'must be at most 2'),
     ('dcco', f'{_AT_SITES},masked=true,fewest=1', 'must have two sites'),
     ('dcco', f'{_AT_SITES} --encoder=frozen=0.5', 'no weights that could stay'),
+    ('dcco', f'{_AT_SITES} --aggregation=secure', 'it must be plain or private'),
+    ('dcco', f'{_AT_SITES} {_PRIVATE}', 'update_clip of --aggregation is none'),
     (
       'dcco',
-      f'{_AT_SITES} --aggregation=private:noise_multiplier=1',
-      'it must be plain',
+      f'{_AT_SITES} {_PRIVATE},update_clip=1',
+      'statistics_clip of --aggregation is none',
     ),
+    ('dcco', f'{_AT_SITES} {_CLIPPED}', 'clients of --runtime is below'),
+    (
+      'dcco',
+      f'{_AT_SITES},clients=64,fewest=1 {_CLIPPED}',
+      'fewest of --runtime is given',
+    ),
+    ('dcco', f'{_AT_SITES},clients=64 {_CLIPPED},cohorts=poisson', 'must be fixed'),
     ('fedavg_ssl', f'{_AT_SITES} --objective=supervised', 'learns from labels'),
     ('fedavg_ssl', f'{_AT_SITES} --method=scaffold', 'without numbers'),
   ],
@@ -83,6 +94,18 @@ def test_examples_of_two_sites_never_have_the_same_id():
 )
 def test_a_site_says_what_it_needs(line, sentence):
   assert sentence in in_process.said(site_program, [line])[line]
+
+
+def test_a_private_run_counts_clients_of_all_sites_as_the_ledger_does():
+  config = in_process.read(
+    'dcco', f'{_AT_SITES},clients=100 {_CLIPPED} --clients_per_round=8'
+  )
+  sites.check(config)
+
+  together, population = sites.of_all_sites(config)
+
+  # A client of a site with 100 is in a round with 8 / 100, as one of 200 with 16 / 200.
+  assert (together.clients_per_round, population) == (16, 200)
 
 
 def test_an_offer_of_another_checkout_is_refused():

@@ -31,7 +31,7 @@ def test_a_file_is_read_only_as_far_as_it_may_reach(tmp_path):
     files.read_bytes(tmp_path / 'file', 3)
   # Nobody writes to it: to open it as usual would wait forever.
   os.mkfifo(tmp_path / 'pipe')
-  for path in (tmp_path / 'pipe', '/dev/zero'):
+  for path in (tmp_path / 'pipe', '/dev/zero', tmp_path):
     with pytest.raises(ValueError, match='is a folder, pipe or device'):
       files.read_bytes(path, 3)
 

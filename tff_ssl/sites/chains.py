@@ -62,7 +62,8 @@ class Outbox:
 
   Attributes:
     last: The last message.
-    answered: Digests of the messages that those which are still there answer.
+    answered: Digests of the messages that those which are still there answer, with the
+      kind of the last one that does.
     kind: Kind of the last message; '' before the first.
   """
 
@@ -87,8 +88,9 @@ class Outbox:
     keys.check_own(name)
     self._mailbox, self._keys, self._name = mailbox, keys, name
     self._log = pathlib.Path(folder) / OUTBOX
+    _end_line(self._log)
     self._oldest, self.last, self.kind = 1, Link(), ''
-    self.answered: set[str] = set()
+    self.answered: dict[str, str] = {}
     if (mailbox.path / name).is_dir():
       files.remove_asides(mailbox.path / name)
     left = read_log(self._log)
@@ -98,7 +100,7 @@ class Outbox:
       message = messages.decode(content, name, number, keys)
       self.last = Link(number, messages.digest(content))
       self._oldest, self.kind = message.oldest, message.kind
-      self.answered.add(message.answers)
+      self.answered[message.answers] = message.kind
       # A kill came between the message and its line.
       if self.last.digest not in known:
         self._write_down(message, content)
@@ -140,13 +142,14 @@ class Outbox:
     self.last = Link(message.number, messages.digest(content))
     self._write_down(message, content)
     self.kind = kind
-    self.answered.add(answers)
+    self.answered[answers] = kind
+    # Only now: what is missing has been declared so.
+    self._mailbox.drop(self._name, self._oldest)
     return self.last.digest
 
   def drop(self, oldest: int) -> None:
-    """Removes messages before a number; those that follow say so."""
+    """Removes messages before a number with the next one, which says so."""
     self._oldest = max(self._oldest, min(oldest, self.last.number + 1))
-    self._mailbox.drop(self._name, self._oldest)
 
   def _write_down(self, message: messages.Message, content: bytes) -> None:
     """Adds a line to the log."""
@@ -187,6 +190,13 @@ def read_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
   return [*left.values()]
 
 
+def _end_line(path: pathlib.Path) -> None:
+  """Ends a line that a kill cut, so that the next one does not go on in it."""
+  if path.is_file() and not path.read_bytes().endswith(b'\n'):
+    with path.open('ab') as file:
+      file.write(b'\n')
+
+
 class Inbox:
   """What a party has read of others."""
 
@@ -211,7 +221,13 @@ class Inbox:
     self._links: dict[str, Link] = {}
     if self._path.is_file():
       stored = files.read_json(self._path)
-      self._links = {name: Link(*link) for name, link in stored.items()}
+      for name, link in stored.items():
+        if not (isinstance(link, list) and [*map(type, link)] == [int, str]):
+          raise ValueError(
+            f'{self._path} is damaged: of {name} it has {link!r}; it must have a '
+            'number and a digest.'
+          )
+        self._links[name] = Link(*link)
 
   def position(self, sender: str) -> Link:
     """Returns the last message of a sender that was taken."""
@@ -230,22 +246,22 @@ class Inbox:
     """
     last = self.position(sender)
     number = last.number + 1
+    later: list[int] = []
     content = self._mailbox.get(sender, number)
     if content is None:
       later = [n for n in self._mailbox.numbers(sender) if n > number]
-      if not later:
+      if not later or (content := self._mailbox.get(sender, later[0])) is None:
         return None
       number = later[0]
-      content = self._mailbox.get(sender, number) or b''
     message = messages.decode(content, sender, number, self._keys)
     name = f'Message {number} of {sender}'
     if number == last.number + 1 and message.before != last.digest:
       raise messages.MessageError(
         f'{name} does not follow message {last.number}, as it was read; it must.'
       )
-    if number > last.number + 1 and message.oldest <= last.number + 1:
+    if later and number > self._oldest(sender, later[-1], message):
       raise messages.MessageError(
-        f'{name} is there without message {last.number + 1}; that must come before.'
+        f'{name} is there without message {number - 1}; that must come before.'
       )
     if run and message.run != run:
       raise messages.MessageError(
@@ -254,6 +270,24 @@ class Inbox:
     digest = messages.digest(content)
     self._links[sender] = Link(number, digest)
     return Received(message, digest)
+
+  def _oldest(self, sender: str, newest: int, first: messages.Message) -> int:
+    """Returns the oldest message that a sender keeps, as its newest one says.
+
+    Args:
+      sender: Name of the sender.
+      newest: The number of its newest message.
+      first: The first message that is there, after those that were taken.
+    """
+    if not self.position(sender).number:
+      # The first message, which says who the sender is, is never dropped.
+      return 1
+    content = None
+    if newest > first.number:
+      content = self._mailbox.get(sender, newest)
+    if content is None:
+      return first.oldest
+    return messages.decode(content, sender, newest, self._keys).oldest
 
   def remember(self, **links: Link) -> None:
     """Writes down what was taken, so that it is not taken again.

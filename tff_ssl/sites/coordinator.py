@@ -22,6 +22,8 @@ from tff_ssl.sites import mailbox as mailbox_lib
 from tff_ssl.sites import messages
 from tff_ssl.storage import files
 
+# In what a site says of itself: its `keys.Keys.mask_key`.
+MASK_KEY = 'mask'
 # What sites have said of themselves.
 _JOINED = 'joined.json'
 # Seconds between two looks into the mailbox: more and more, as nothing comes.
@@ -100,21 +102,30 @@ class Ends:
       keys_lib.check_name(name)
       keys.public(name)
     self._names, self._settings, self._say = tuple(sorted(names)), settings, say
+    self._keys, self._mailbox = keys, mailbox
     folder = pathlib.Path(folder)
+    # A kill may have come between the offer and the folder's line of it, not later.
+    if not chains.read_log(folder / chains.OUTBOX) and mailbox.numbers(
+      keys_lib.COORDINATOR
+    ) > [1]:
+      raise ValueError(
+        f'{mailbox.path} has messages of another run; a run must have an empty mailbox.'
+      )
     self._outbox = chains.Outbox(mailbox, keys, keys_lib.COORDINATOR, folder)
     self._inbox = chains.Inbox(mailbox, keys, folder)
     log = chains.read_log(folder / chains.OUTBOX)
     self.run = log[0]['digest'] if log else ''
-    if log and log[0]['number'] != 1:
-      raise ValueError(
-        f'{mailbox.path} has messages of another run; a run must have an empty mailbox.'
-      )
     self._joined_path = folder / _JOINED
     self.joined: dict[str, Mapping[str, Any]] = {}
     if self._joined_path.is_file():
       self.joined = files.read_json(self._joined_path)
     self._absent: set[str] = set()
     self._said: set[str] = set()
+    # The round that was begun last, the sites that leave it out by their own rules, and
+    # those that the next of its exchanges asks.
+    self._begun: tuple[Any, Any] = (0, '')
+    self._declined: set[str] = set()
+    self._asked: tuple[str, ...] = ()
     # The first message of each of the last rounds.
     self._rounds: collections.deque[tuple[int, int]] = collections.deque()
 
@@ -137,6 +148,8 @@ class Ends:
     if not self.run:
       self.run = self._outbox.send('', messages.OFFER, offer)
       self._say(f'Offered run {self.run[:12]} to {", ".join(self._names)}.')
+    else:
+      self._check_offer(offer)
     refused: dict[str, str] = {}
     until, pause = time.monotonic() + self._settings.deadline, pauses()
     while len(self.joined) < len(self._names) - len(refused):
@@ -146,6 +159,8 @@ class Ends:
         if received.message.kind == messages.REFUSE:
           refused[name] = str(received.message.body.get('why'))
           self._say(f'{name} refuses: {refused[name]}')
+        elif name in self.joined:
+          refused.pop(name, None)
       if len(self._names) - len(refused) < self._settings.fewest:
         raise ValueError(
           f'{" and ".join(refused)} refuse the run, so that fewer than '
@@ -159,6 +174,21 @@ class Ends:
         missing = sorted({*self._names} - self.joined.keys() - refused.keys())
         self._say(f'Waiting for {" and ".join(missing)} to join.')
       pause()
+
+  def _check_offer(self, offer: Mapping[str, Any]) -> None:
+    """Raises ValueError unless the mailbox has this offer, which sites agreed to."""
+    content = self._mailbox.get(keys_lib.COORDINATOR, 1)
+    if content is None:
+      raise ValueError(
+        f'The offer has gone from {self._mailbox.path}; it must stay to the end.'
+      )
+    there = messages.decode(content, keys_lib.COORDINATOR, 1, self._keys).body
+    if there != (own := files.through_json(offer)):
+      odd = sorted(name for name in own if there.get(name) != own[name])
+      raise ValueError(
+        f'{self._mailbox.path} has an offer that differs in {" and ".join(odd)}; a run '
+        'goes on with what sites have agreed to, or has an empty mailbox.'
+      )
 
   def ask(
     self,
@@ -181,18 +211,32 @@ class Ends:
       AgainError: If a site was lost, and the round must begin again without it.
       ValueError: If so many sites leave the round out that too few are left.
     """
-    asked = self.expected
+    asked = self._whom(body, first)
     body = {**body, 'sites': [*asked]}
     if self._settings.masked:
-      body['masks'] = {name: self.joined[name].get('mask') for name in asked}
+      body['masks'] = {name: self.joined[name].get(MASK_KEY) for name in asked}
     if first and kind == messages.VALUES:
       self._rounds.append((int(body['round']), self._outbox.last.number + 1))
     question = self._outbox.send(self.run, kind, body, values)
     answers = self._wait(question, asked, str(body['exchange']), check)
-    self._absent |= {*asked} - answers.keys()
+    self._absent |= {*asked} - answers.keys() - self._declined
+    self._asked = tuple(name for name in asked if name in answers)
     if len(answers) < len(asked) and (self._settings.masked or not first):
       raise AgainError
-    return {name: answers[name] for name in asked if name in answers}
+    return {name: answers[name] for name in self._asked}
+
+  def _whom(self, body: Mapping[str, Any], first: bool) -> tuple[str, ...]:
+    """Returns the sites that an exchange asks: those of the one before, if any.
+
+    Args:
+      body: See `ask`.
+      first: See `ask`.
+    """
+    if not first:
+      return self._asked
+    if (begun := (body['round'], body['exchange'])) != self._begun:
+      self._begun, self._declined = begun, set()
+    return tuple(name for name in self.expected if name not in self._declined)
 
   def close_round(self, round: int) -> None:
     """Removes what no site needs any more, and remembers what was read."""
@@ -220,12 +264,18 @@ class Ends:
         if (received := self._take(name)) is None:
           continue
         progress = True
-        why = self._refused(received.message, question, check)
-        if why is None:
-          answers[name] = received.message.arrays
-        elif why and received.message.answers == question:
-          declined[name] = why
-          self._say(f'{name} is left out of this round: {why}')
+        if received.message.kind == messages.JOIN:
+          continue
+        if received.message.answers != question or name not in asked:
+          self._say(self._unasked(received.message))
+        elif name not in answers.keys() | declined.keys():
+          why = self._refused(received.message, check)
+          if why is None:
+            answers[name] = received.message.arrays
+          else:
+            declined[name] = why
+            self._declined.add(name)
+            self._say(f'{name} is left out of this round: {why}')
       late = time.monotonic() > until
       if late and len(answers) >= self._settings.fewest:
         break
@@ -236,6 +286,9 @@ class Ends:
           f'Waiting for {" and ".join(missing)} ({exchange}): {len(answers)} of at '
           f'least {self._settings.fewest} sites have answered.'
         )
+      if late and {*self.expected} - self._declined - {*asked}:
+        # Somebody is back who was not asked.
+        raise AgainError
       if progress:
         pause = pauses()
       else:
@@ -247,20 +300,19 @@ class Ends:
       )
     return answers
 
-  def _refused(
-    self, message: messages.Message, question: str, check: Check
-  ) -> str | None:
-    """Returns why a message does not answer a question; None: it does; '': it joins."""
-    if message.kind == messages.REFUSE:
-      return str(message.body.get('why'))
+  def _unasked(self, message: messages.Message) -> str:
+    """Returns a sentence about a message that answers no open question."""
+    if message.answers == self.run:
+      return f'{message.sender} refuses: {message.body.get("why")}'
+    return (
+      f'{message.sender} answered a question that is closed to it (round '
+      f'{message.body.get("round")}); its answer is not used.'
+    )
+
+  def _refused(self, message: messages.Message, check: Check) -> str | None:
+    """Returns why an answer is none; None: it is one."""
     if message.kind != messages.SUMS:
-      return ''
-    if message.answers != question:
-      self._say(
-        f'{message.sender} answered a question that is closed (round '
-        f'{message.body.get("round")}); its answer is not used.'
-      )
-      return ''
+      return str(message.body.get('why'))
     try:
       check(message.arrays)
     except ValueError as error:
@@ -278,6 +330,13 @@ class Ends:
         self._say(f'Refused: {error}')
       return None
     if received is not None and received.message.kind == messages.JOIN:
+      if self._settings.masked:
+        try:
+          key = received.message.body.get(MASK_KEY)
+          self._keys.shared(self.run, name, key, '')
+        except ValueError as error:
+          self._say(f'{name} cannot join: {error}')
+          return None
       self.joined[name] = received.message.body
       self._absent.discard(name)
       files.write_json(self._joined_path, self.joined)

@@ -11,6 +11,7 @@ that a site that begins again has the same.
 
 import os
 import pathlib
+from typing import Any
 
 from cryptography import exceptions
 from cryptography.hazmat.primitives import hashes
@@ -152,20 +153,41 @@ class Keys:
       return False
     return True
 
-  def mask_key(self, run: str) -> str:
-    """Returns this party's public X25519 key in a run, as hexadecimal digits."""
-    return self._mask_key(run).public_key().public_bytes_raw().hex()
+  def mask_key(self, run: str, name: str) -> list[str]:
+    """Returns this party's public X25519 key in a run, and its signature of it.
 
-  def shared(self, run: str, other: str, about: str) -> bytes:
+    Args:
+      run: The run.
+      name: The party's.
+    """
+    key = self._mask_key(run).public_key().public_bytes_raw().hex()
+    return [key, self.sign(_proved(run, name, key)).hex()]
+
+  def shared(self, run: str, name: str, other: Any, about: str) -> bytes:
     """Returns 32 bytes that only this party and another one can compute.
 
     Args:
       run: The run.
-      other: The other's `mask_key` in it.
+      name: The other's.
+      other: Its `mask_key` in the run, perhaps of a stranger.
       about: What they are for; other bytes for each.
+
+    Raises:
+      ValueError: If the key is not one, or not signed by the other.
     """
-    public = x25519.X25519PublicKey.from_public_bytes(bytes.fromhex(other))
-    return _derived(self._mask_key(run).exchange(public), about)
+    is_text = isinstance(other, list) and all(isinstance(each, str) for each in other)
+    try:
+      key, proof = other if is_text else ('', '')
+      if self.is_signed(name, bytes.fromhex(proof), _proved(run, name, key)):
+        public = x25519.X25519PublicKey.from_public_bytes(bytes.fromhex(key))
+        return _derived(self._mask_key(run).exchange(public), about)
+    except ValueError:
+      # No hexadecimal digits, another number of them, or a key that shares nothing.
+      pass
+    raise ValueError(
+      f'The key of {name} for masks is not one that {name} has signed; it must be, by '
+      f'the key {name}{PUBLIC}.'
+    )
 
   def secret(self, about: str) -> int:
     """Returns a number of 63 bits that only this party knows.
@@ -179,6 +201,10 @@ class Keys:
   def _mask_key(self, run: str) -> x25519.X25519PrivateKey:
     secret = _derived(self._private.private_bytes_raw(), f'tff_ssl mask {run}')
     return x25519.X25519PrivateKey.from_private_bytes(secret)
+
+
+def _proved(run: str, name: str, key: str) -> bytes:
+  return f'tff_ssl mask {run} {name} {key}'.encode()
 
 
 def _derived(secret: bytes, about: str) -> bytes:

@@ -35,7 +35,8 @@ class Mailbox:
       content: The signed file.
 
     Raises:
-      ValueError: If there is another message of that number, or it is too large.
+      ValueError: If there is another message of that number, it is too large, or the
+        sender's folder is a link.
       OSError: If it cannot be written, such as when the disk is full.
     """
     if len(content) > MOST_BYTES:
@@ -44,6 +45,7 @@ class Mailbox:
         f'most {MOST_BYTES:,}.'
       )
     path = self._file(sender, number)
+    _check_no_link(path.parent)
     if path.exists():
       if path.read_bytes() != content:
         raise ValueError(
@@ -64,15 +66,19 @@ class Mailbox:
     Raises:
       ValueError: If the file is too large, or no file.
     """
+    path = self._file(sender, number)
+    _check_no_link(path)
     try:
-      return files.read_bytes(self._file(sender, number), MOST_BYTES)
+      return files.read_bytes(path, MOST_BYTES)
     except FileNotFoundError:
       return None
 
   def numbers(self, sender: str) -> list[int]:
     """Returns the numbers of a sender's messages, in increasing order."""
     names = (path.stem for path in (self.path / sender).glob(f'*{SUFFIX}'))
-    return sorted(int(name) for name in names if name.isascii() and name.isdecimal())
+    numbers = {name: int(name) for name in names if name.isascii() and name.isdecimal()}
+    # Other spellings of a number, such as 7.message, are no messages.
+    return sorted(n for name, n in numbers.items() if name == self._file('', n).stem)
 
   def drop(self, sender: str, oldest: int) -> None:
     """Removes a sender's messages before a number, but the first, which says who it is.
@@ -87,3 +93,9 @@ class Mailbox:
 
   def _file(self, sender: str, number: int) -> pathlib.Path:
     return self.path / sender / f'{number:08d}{SUFFIX}'
+
+
+def _check_no_link(path: pathlib.Path) -> None:
+  # Whoever carries messages could have a party read or write files of its own.
+  if path.is_symlink():
+    raise ValueError(f'{path} is a link; it must be in the mailbox itself')

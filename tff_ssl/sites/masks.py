@@ -70,10 +70,12 @@ def total(
 def _to_words(name: str, array: np.ndarray) -> np.ndarray:
   array = np.asarray(array)
   steps = 1.0 if array.dtype.kind in 'iu' else _STEPS
-  if not np.all(np.abs(array) < _MOST):
+  # In float64: the least of all int64 is its own absolute value.
+  values = array.astype(np.float64)
+  if not np.all(np.abs(values) < _MOST):
     raise ValueError(
-      f'{name} has a value of {np.max(np.abs(array)):.3g}; with masks all must be '
+      f'{name} has a value of {np.max(np.abs(values)):.3g}; with masks all must be '
       f'finite and below 2^30.'
     )
-  whole = np.rint(array.astype(np.float64) * steps).astype('<i8')
+  whole = np.rint(values * steps).astype('<i8')
   return whole.view(_WORD)

@@ -79,6 +79,8 @@ class Answering:
     self.initialize = self._built.initialize
     self.get_model_weights = self._built.get_model_weights
     self._question: chains.Received | None = None
+    # The last question of the round, and the sums that answer it.
+    self._last: tuple[chains.Received, Mapping[str, np.ndarray]] | None = None
 
   @property
   def exchanges(self) -> Mapping[str, parts_lib.ExchangeParts]:
@@ -95,7 +97,9 @@ class Answering:
     self._question = question
 
   def next(self, state: Any, *given: Any) -> processes.StatefulOutput:
-    """Answers the questions of one round.
+    """Answers the questions of one round, but the last one, which `finish` answers.
+
+    So states can be stored before: what counts must never be lost by a kill.
 
     Args:
       state: Nothing: the server's state is elsewhere.
@@ -105,37 +109,47 @@ class Answering:
       The states after the round.
     """
     del state
+    begun, self._last = self._question, None
     states = given[-2] if len(given) > 1 else None
     known: dict[str, np.ndarray] = {}
     for name, exchange in self._built.exchanges.items():
-      question = self._question or self._wait_for(name)
+      if self._last is not None:
+        self._ends.answer(*self._last)
+      question = self._question or self._wait_for(name, begun)
       self._question = None
       known.update(question.message.arrays)
-      states = self._exchange(exchange, question, known, states, given[-1])
+      sums, states = self._exchange(exchange, known, states, given[-1])
+      self._last = question, sums
     return processes.StatefulOutput(None, states, {})
 
-  def _wait_for(self, name: str) -> chains.Received:
+  def finish(self) -> None:
+    """Answers the last question of the round."""
+    if self._last is not None:
+      self._ends.answer(*self._last)
+
+  def _wait_for(self, name: str, begun: chains.Received | None) -> chains.Received:
     received = self._ends.wait()
-    if received.message.body.get('exchange') != name:
+    body = received.message.body
+    round = None if begun is None else begun.message.body['round']
+    if (body.get('round'), body.get('exchange')) != (round, name):
       raise _OtherError(received)
     return received
 
   def _exchange(
     self,
     exchange: parts_lib.ExchangeParts,
-    question: chains.Received,
     known: Mapping[str, np.ndarray],
     states: Sequence[Any] | None,
     data: Sequence[Any],
-  ) -> Any:
-    """Answers one question; returns the clients' states after it."""
+  ) -> tuple[Mapping[str, np.ndarray], Any]:
+    """Returns the sums of one exchange, and the clients' states after it."""
     parameter = exchange.partial.type_signature.parameter
     values = tff_values.from_named(known, parameter[0].member)
     own = () if states is None or len(parameter) < 3 else (states,)
     output = exchange.partial(values, *own, data)
     sums_type = exchange.partial.type_signature.result[0].member
-    self._ends.answer(question, tff_values.to_named(output.sums, sums_type))
-    return output.client_states if own else states
+    sums = tff_values.to_named(output.sums, sums_type)
+    return sums, output.client_states if own else states
 
 
 class PlainRounds:
@@ -205,7 +219,7 @@ def take_part(
 
   def begins(message: messages.Message) -> bool:
     first = process.first_exchange
-    return message.kind == messages.VALUES and message.body['exchange'] == first
+    return message.kind == messages.VALUES and message.body.get('exchange') == first
 
   ends.join(join)
   received: chains.Received | None = None
@@ -220,19 +234,16 @@ def take_part(
       ends.end_round()
       return
     if question.message.kind == messages.JUDGE:
-      try:
-        ends.answer(question, judge(question.message))
-      except DeclinedError as declined:
-        ends.refuse(str(declined), question.digest, **question.message.body)
+      _judge(ends, question, judge)
       continue
     if not begins(question.message):
       # The site has begun again within a round, whose earlier values have gone.
       continue
-    body = question.message.body
+    body = _checked(question.message.body)
     if ends.name not in body['sites']:
       ends.be_back(join)
       continue
-    round, counted = int(body['round']), int(body['counted'].get(ends.name, 0))
+    round, counted = body['round'], body['counted'].get(ends.name, 0)
     if not at == counted == round - 1:
       rounds.resume(ends.folder, counted)
       rounds.skip(round)
@@ -241,6 +252,7 @@ def take_part(
       cohort = cohort_fn(round)
       process.begin(question)
       rounds.next(None, cohort)
+      process.finish()
     except DeclinedError as declined:
       ends.refuse(str(declined), question.digest, round=round)
       continue
@@ -251,6 +263,41 @@ def take_part(
       ends.refuse(str(error), question.digest, round=round)
       raise
     at = round
-    rounds.saved(int(body['oldest']))
+    rounds.saved(body['oldest'].get(ends.name, 0))
     ends.end_round()
     watch(round)
+
+
+def _judge(
+  ends: site.Ends,
+  question: chains.Received,
+  judge: Callable[[messages.Message], Mapping[str, np.ndarray]],
+) -> None:
+  """Answers a question of kind `messages.JUDGE`, if the site is asked, and may."""
+  body = question.message.body
+  if ends.name not in body.get('sites', ()):
+    return
+  try:
+    ends.answer(question, judge(question.message))
+  except DeclinedError as declined:
+    told = {name: body[name] for name in ('round', 'exchange')}
+    ends.refuse(str(declined), question.digest, **told)
+
+
+def _checked(body: Mapping[str, Any]) -> Mapping[str, Any]:
+  """Returns what a question that begins a round says, if it is what it must be.
+
+  Raises:
+    ValueError: If it is not.
+  """
+  rounds = [body.get('counted'), body.get('oldest')]
+  if (
+    type(body.get('round')) is not int
+    or not isinstance(body.get('sites'), list)
+    or not all(isinstance(each, dict) for each in rounds)
+    or not all(type(each) is int for own in rounds for each in dict(own or {}).values())
+  ):
+    raise ValueError(
+      'A question has no round, sites, counted and oldest; it must have all of them.'
+    )
+  return body

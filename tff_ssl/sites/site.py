@@ -15,9 +15,6 @@ from tff_ssl.sites import mailbox as mailbox_lib
 from tff_ssl.sites import masks
 from tff_ssl.sites import messages
 
-# A site's key for masks, and its signature of it.
-_MASK_KEY = 'mask'
-
 
 class Ends:
   """A site's ends of the mailbox.
@@ -25,6 +22,7 @@ class Ends:
   Attributes:
     name: The site's name.
     run: Digest of the run's offer; '' before it is there.
+    masked: Whether sums are masked, as the offer says; whoever has read it sets this.
   """
 
   def __init__(
@@ -45,11 +43,13 @@ class Ends:
       say: Shows a sentence to a person.
 
     Raises:
-      ValueError: If a key is missing.
+      ValueError: If a key is missing, or the name is that of the coordinator.
     """
     keys_lib.check_name(name)
+    if name == keys_lib.COORDINATOR:
+      raise ValueError(f'The name of a site is {name}; it must be another one.')
     keys.public(keys_lib.COORDINATOR)
-    self.name, self.run = name, ''
+    self.name, self.run, self.masked = name, '', False
     self.folder = pathlib.Path(folder)
     self._keys, self._say = keys, say
     self._outbox = chains.Outbox(mailbox, keys, name, folder)
@@ -129,7 +129,7 @@ class Ends:
     Args:
       body: What it says of itself.
     """
-    if self.run not in self._outbox.answered:
+    if self._outbox.answered.get(self.run) != messages.JOIN:
       self.be_back(body)
 
   def be_back(self, body: Mapping[str, Any]) -> None:
@@ -138,9 +138,7 @@ class Ends:
     Args:
       body: What it says of itself.
     """
-    key = self._keys.mask_key(self.run)
-    proof = self._keys.sign(_proved(self.run, self.name, key)).hex()
-    body = {**body, _MASK_KEY: [key, proof]}
+    body = {**body, coordinator.MASK_KEY: self._keys.mask_key(self.run, self.name)}
     self._outbox.send(self.run, messages.JOIN, body, answers=self.run)
 
   def refuse(self, why: str, answers: str = '', **body: Any) -> None:
@@ -163,12 +161,18 @@ class Ends:
       arrays: The sums, by name.
 
     Raises:
-      ValueError: If they must be masked, but cannot be.
+      ValueError: If they must be masked, but cannot be; or the question does not say
+        whether they are as the offer did.
     """
     if question.digest in self._outbox.answered:
       return
     body = question.message.body
-    if 'masks' in body:
+    if isinstance(body.get('masks'), dict) != self.masked:
+      raise ValueError(
+        f'Sums must {"" if self.masked else "not "}be masked in this run; a question '
+        f'of {keys_lib.COORDINATOR} says otherwise.'
+      )
+    if self.masked:
       arrays = masks.mask(arrays, self.name, self._shared(question))
     told = {name: body[name] for name in ('round', 'exchange')}
     self._outbox.send(self.run, messages.SUMS, told, arrays, question.digest)
@@ -185,16 +189,10 @@ class Ends:
     for other in body['sites']:
       if other == self.name:
         continue
-      key, proof = body['masks'][other]
-      signed = _proved(self.run, other, key)
-      if not self._keys.is_signed(other, bytes.fromhex(proof), signed):
+      if other == keys_lib.COORDINATOR:
         raise ValueError(
-          f'The key of {other} for masks is not signed by {other}; it must be, by the '
-          f'key {other}.pub of this site.'
+          f'{other} is among the sites; it must not be, because it would learn masks.'
         )
-      shared[other] = self._keys.shared(self.run, key, question.digest)
+      key = body['masks'].get(other)
+      shared[other] = self._keys.shared(self.run, other, key, question.digest)
     return shared
-
-
-def _proved(run: str, name: str, key: str) -> bytes:
-  return f'tff_ssl mask {run} {name} {key}'.encode()

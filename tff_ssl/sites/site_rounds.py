@@ -10,6 +10,7 @@ come from one machine: so a round has the numbers of the same process in parts
 (`partial_rounds`), one for each site.
 """
 
+import bisect
 import collections
 from collections.abc import Mapping
 import functools
@@ -61,8 +62,9 @@ class SiteRounds:
     self.get_model_weights = built.get_model_weights
     self.initial: Any = None
     self._table: round_table.Table | None = None
-    # The last round of each site that counts, and the first that may come again.
-    self._counted: dict[str, int] = {}
+    # The rounds of each site that count, from the last one on to which nobody may go
+    # back any more; and the first that may come again.
+    self._counted: dict[str, list[int]] = {}
     self._oldest = 0
 
   def initialize(self) -> Any:
@@ -79,17 +81,19 @@ class SiteRounds:
     """
     self._table = round_table.Table(pathlib.Path(folder) / SITES)
     self._table.keep_until(round)
-    self._counted = {
-      row[_SITE]: int(row[round_table.ROUND])
-      for row in self._table.rows()
-      if row[_COUNTED] == '1'
-    }
-    self._oldest = round
+    self._counted = {}
+    for row in self._table.rows():
+      if row[_COUNTED] == '1':
+        counted = int(row[round_table.ROUND])
+        self._counted.setdefault(row[_SITE], []).append(counted)
+    self.saved(round)
     self._ends.open(self._offer)
 
   def saved(self, oldest: int) -> None:
     """Lets sites drop what nobody goes back to; see `round_algorithms.Resumable`."""
     self._oldest = oldest
+    for rounds in self._counted.values():
+      del rounds[: max(0, bisect.bisect_right(rounds, oldest) - 1)]
 
   def judge(
     self,
@@ -147,7 +151,8 @@ class SiteRounds:
       self._table.extend(
         round, [{_SITE: name, _COUNTED: int(name in counted)} for name in asked]
       )
-    self._counted.update(dict.fromkeys(counted, round))
+    for name in counted:
+      self._counted.setdefault(name, []).append(round)
     self._ends.close_round(round)
     metrics = collections.OrderedDict(round_metrics.joined(told))
     metrics['sites'] = collections.OrderedDict(
@@ -165,8 +170,13 @@ class SiteRounds:
         {
           'round': round,
           'exchange': name,
-          'counted': self._counted,
-          'oldest': self._oldest,
+          'counted': {site: rounds[-1] for site, rounds in self._counted.items()},
+          # States of before are those of the site's round that was counted last then.
+          'oldest': {
+            site: rounds[0]
+            for site, rounds in self._counted.items()
+            if rounds[0] <= self._oldest
+          },
         },
         tff_values.to_named(value, value_type),
         first=place == 0,

@@ -197,16 +197,21 @@ def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
     OSError: If it cannot be read.
   """
   # A pipe blocks until somebody writes to it, unless it is opened like this.
-  with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), 'rb') as file:
-    status = os.fstat(file.fileno())
+  descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+  # Python makes no file of a folder's descriptor, and would leave it open.
+  try:
+    status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
       raise ValueError(f'{path} is a folder, pipe or device: it must be a file')
     if status.st_size > most:
       raise ValueError(
         f'{path} has {status.st_size:,} bytes: it must have at most {most:,}'
       )
-    # Files of the kernel have no size, and no end.
-    return file.read(most)
+    with os.fdopen(descriptor, 'rb', closefd=False) as file:
+      # Files of the kernel have no size, and no end.
+      return file.read(most)
+  finally:
+    os.close(descriptor)
 
 
 def check_contained(

@@ -1,0 +1,1 @@
+"""Tests of sites with data of their own."""
