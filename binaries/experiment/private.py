@@ -150,14 +150,12 @@ def with_ledger(
     graph.aggregation.is_gaussian,
   )
   _announce(config, terms)
-  withheld = not graph.aggregation.releases_metrics and any(
+  hidden = not graph.aggregation.releases_metrics and any(
     releases.is_metrics(kind)
     for exchange in graph.algorithm.exchanges
     for kind in exchange.sent.values()
   )
-  return private_rounds.PrivateRounds(
-    process, terms, own.epsilon, withheld, of_releases
-  )
+  return private_rounds.PrivateRounds(process, terms, own.epsilon, hidden, of_releases)
 
 
 def _announce(config: run_config.RunConfig, terms: accounting.Terms) -> None:

@@ -5,7 +5,8 @@ it, and takes part once a person, or a script that knows the offer, has agreed.
 docs/sites.md says how coordinator and sites are used.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+import contextlib
 import dataclasses
 import pathlib
 import sys
@@ -104,20 +105,19 @@ def _take_part(
   )
   at_sites.say(f'{settings.name}: waiting for an offer in {settings.mailbox}')
   offer = ends.offer()
-  try:
+  with _refusing(ends):
     config = _config(own, offer)
-    kind, is_masked = config.aggregation.kind, sites.is_masked(config)
-    rules.check_run(config.method.kind, kind, config.rounds, is_masked)
+    ends.masked, kind = sites.is_masked(config), config.aggregation.kind
+    rules.check_run(config.method.kind, kind, config.rounds, ends.masked)
+  # What is wrong with the data may name files, which do not leave.
+  with _refusing(ends, 'its data cannot be read'):
     task, dealt = read(config)
-    ids = example_ids(settings.name, task.train.example_id)
-    held = client_data.ArrayClientData(task.train.fields, ids, dealt)
-    built = sites.build(config, task, held.element_type_structure)
+  ids = example_ids(settings.name, task.train.example_id)
+  held = client_data.ArrayClientData(task.train.fields, ids, dealt)
+  with _refusing(ends):
     _check_clients(config, len(held.ids))
+    built = sites.build(config, task, held.element_type_structure)
     process = participation.Answering(built.graph, ends)
-    ends.masked = sites.is_masked(config)
-  except ValueError as error:
-    ends.refuse(str(error))
-    raise
   joins = {'clients': len(held.ids), 'examples': int(held.sizes.sum())}
   secret = keys.secret(f'cohorts {ends.run}') if config.is_private else None
   cohorts = _cohorts(settings.name, config, held, secret)
@@ -128,7 +128,7 @@ def _take_part(
     process.exchanges,
     **joins,
     clients_per_round=len(cohorts(1)),
-    masked=sites.is_masked(config),
+    masked=ends.masked,
   )
   print(text, flush=True)
   _agree(settings, ends.run)
@@ -150,6 +150,16 @@ def _take_part(
     finally:
       shown.close()
   at_sites.say(f'{settings.name}: the run has ended; what left is in {folder}')
+
+
+@contextlib.contextmanager
+def _refusing(ends: site.Ends, why: str = '') -> Iterator[None]:
+  """Refuses the run if it cannot be at this site, for a reason that may leave."""
+  try:
+    yield
+  except ValueError as error:
+    ends.refuse(why or str(error))
+    raise
 
 
 class _Shown:

@@ -109,17 +109,19 @@ class Answering:
       The states after the round.
     """
     del state
-    begun, self._last = self._question, None
+    begun = self._question
+    last: tuple[chains.Received, Mapping[str, np.ndarray]] | None = None
     states = given[-2] if len(given) > 1 else None
     known: dict[str, np.ndarray] = {}
     for name, exchange in self._built.exchanges.items():
-      if self._last is not None:
-        self._ends.answer(*self._last)
+      if last is not None:
+        self._ends.answer(*last)
       question = self._question or self._wait_for(name, begun)
       self._question = None
       known.update(question.message.arrays)
       sums, states = self._exchange(exchange, known, states, given[-1])
-      self._last = question, sums
+      last = question, sums
+    self._last = last
     return processes.StatefulOutput(None, states, {})
 
   def finish(self) -> None:
@@ -259,8 +261,9 @@ def take_part(
     except _OtherError as other:
       received = other.received
       continue
-    except ValueError as error:
-      ends.refuse(str(error), question.digest, round=round)
+    except ValueError:
+      # The sentence may name files, which do not leave.
+      ends.refuse('an error at the site', question.digest, round=round)
       raise
     at = round
     rounds.saved(body['oldest'].get(ends.name, 0))
