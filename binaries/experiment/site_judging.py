@@ -25,8 +25,8 @@ from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import inputs as inputs_lib
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.evaluation import signals
-from tff_ssl.partition import partitions
 from tff_ssl.reporting import verdict
+from tff_ssl.simulation import client_data
 from tff_ssl.sites import messages
 from tff_ssl.sites import participation
 
@@ -50,7 +50,7 @@ class Judge:
     config: run_config.RunConfig,
     task: task_types.Task,
     encoder: network.Network,
-    partition: partitions.Partition,
+    held: client_data.ArrayClientData,
     allowed: bool,
   ):
     """Takes the site's examples.
@@ -59,15 +59,15 @@ class Judge:
       config: The run.
       task: The site's.
       encoder: The network.
-      partition: Client id -> positions among the training examples.
+      held: Its clients, of the training examples.
       allowed: Whether the site's rules let such sums leave.
     """
     self._task, self._encoder, self._allowed = task, encoder, allowed
     self._classes = sites.classes_of(config)
     self._encode = feature_sets.build_encode(encoder.infer, encoder.batch_in_cache())
-    self._views = quality.Views(config, task, encoder, partition)
-    held = quality.drawn(partition, len(task.train.label), config.random_seed)
-    self._chosen = held
+    dealt = {client_id: held.positions(client_id) for client_id in held.ids}
+    self._views = quality.Views(config, task, encoder, dealt)
+    self._chosen = quality.drawn(dealt, len(task.train.label), config.random_seed)
 
   def __call__(self, message: messages.Message) -> dict[str, np.ndarray]:
     """Answers a question.

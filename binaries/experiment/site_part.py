@@ -25,7 +25,6 @@ from tasks import task_types
 from tff_ssl.computing import inert
 from tff_ssl.execution import contexts
 from tff_ssl.partition import describe
-from tff_ssl.partition import partitions
 from tff_ssl.runs import progress_display
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs import stateful_rounds
@@ -111,16 +110,14 @@ def _take_part(
     rules.check_run(config.method.kind, kind, config.rounds, ends.masked)
   # What is wrong with the data may name files, which do not leave.
   with _refusing(ends, 'its data cannot be read'):
-    task, dealt = read(config)
-  ids = example_ids(settings.name, task.train.example_id)
-  held = client_data.ArrayClientData(task.train.fields, ids, dealt)
+    task, held = read(config, settings.name)
   with _refusing(ends):
     _check_clients(config, len(held.ids))
     built = sites.build(config, task, held.element_type_structure)
     process = participation.Answering(built.graph, ends)
   joins = {'clients': len(held.ids), 'examples': int(held.sizes.sum())}
   secret = keys.secret(f'cohorts {ends.run}') if config.is_private else None
-  cohorts = _cohorts(settings.name, config, held, secret)
+  cohorts = cohorts_of(settings.name, config, held, secret)
   text = page.text(
     settings.name,
     ends.run,
@@ -134,7 +131,7 @@ def _take_part(
   _agree(settings, ends.run)
   stored = stored_config.build(run_config.to_json(config), ends.run)
   files.write_json(folder / stored_config.NAME, stored)
-  judge = site_judging.Judge(config, task, built.encoder, dealt, rules.judging)
+  judge = site_judging.Judge(config, task, built.encoder, held, rules.judging)
   clients = simulated_clients.Clients(held, num_packs=config.runtime.packs)
   rounds, cohort_of = _rounds(process, clients)
 
@@ -213,14 +210,20 @@ def _config(own: run_config.RunConfig, offer: messages.Message) -> run_config.Ru
 
 
 def read(
-  config: run_config.RunConfig,
-) -> tuple[task_types.Task, partitions.Partition]:
-  """Returns the site's data, and its clients; prints what they are."""
+  config: run_config.RunConfig, name: str
+) -> tuple[task_types.Task, client_data.ArrayClientData]:
+  """Returns a site's data, and its clients; prints what they are.
+
+  Args:
+    config: The run, on the site's data.
+    name: The site's name.
+  """
   task = building_data.load_task(config)
   dealt = building_data.partition(config, task)
   report = describe.describe(dealt, task.train.label, task.num_classes)
   print(report.line(), flush=True)
-  return task, dealt
+  ids = example_ids(name, task.train.example_id)
+  return task, client_data.ArrayClientData(task.train.fields, ids, dealt)
 
 
 def _check_clients(config: run_config.RunConfig, count: int) -> None:
@@ -285,15 +288,19 @@ def _agree(settings: Settings, run: str) -> None:
     raise ValueError(f'--accept is {given!r}; the offer is {wanted}.')
 
 
-def _cohorts(
+def cohorts_of(
   name: str,
   config: run_config.RunConfig,
   held: client_data.ArrayClientData,
-  secret: int | None,
+  secret: int | None = None,
 ) -> Callable[[int], Sequence[str]]:
   """Returns the function that draws a site's clients of a round.
 
-  In a private run nobody else may know who is in it: a secret of the site is the seed.
+  Args:
+    name: The site's name.
+    config: The run.
+    held: The site's clients.
+    secret: In a private run, where nobody else may know who is in a round, the seed.
   """
   size = building_data.cohort_size(config, len(held.ids))
   seeds = np.random.SeedSequence([config.random_seed, _number(name)])

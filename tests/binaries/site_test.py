@@ -126,9 +126,9 @@ def judged(tmp_path_factory):
   for name in ('north', 'south'):
     data = dataclasses.replace(config.data, dir=str(out / name / 'pictures'))
     own = dataclasses.replace(config, task='cases', data=data, partition='client')
-    tasks[name], dealt = site_part.read(own)
+    tasks[name], held = site_part.read(own, name)
     encoder = encoders.build(own, tasks[name])
-    judges[name] = site_judging.Judge(own, tasks[name], encoder, dealt, True)
+    judges[name] = site_judging.Judge(own, tasks[name], encoder, held, True)
   params = [encoder.init(np.array([seed, 0], np.int32)) for seed in (1, 2)]
 
   def ask(question, arrays, shapes):
