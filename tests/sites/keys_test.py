@@ -83,10 +83,10 @@ def test_two_parties_share_what_x25519_and_hkdf_say(tmp_path):
 @pytest.mark.parametrize(
   'change',
   [
-    lambda key, proof: None,
-    lambda key, proof: [key],
-    lambda key, proof: [key, 7],
-    lambda key, proof: [key, 'xy'],
+    lambda *_: None,
+    lambda key, _: [key],
+    lambda key, _: [key, 7],
+    lambda key, _: [key, 'xy'],
     lambda key, proof: [key[:-2], proof],
     # Signed by nobody.
     lambda key, proof: [key[:-1] + ('0' if key[-1] != '0' else '1'), proof],

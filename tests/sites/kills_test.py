@@ -54,7 +54,7 @@ class _Killer:
 def quick(monkeypatch):
   """Looks into the mailbox often, and leaves files to the kernel: no power fails."""
   monkeypatch.setattr(coordinator, '_LONGEST_PAUSE', 0.02)
-  monkeypatch.setattr(os, 'fsync', lambda descriptor: None)
+  monkeypatch.setattr(os, 'fsync', lambda _: None)
 
 
 @pytest.fixture

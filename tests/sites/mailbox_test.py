@@ -46,14 +46,14 @@ def test_what_is_no_number_is_no_message(box):
     (box.path / 'north' / name).write_bytes(b'odd')
   (box.path / 'north' / '00000011.message').mkdir()
   assert box.numbers('north') == [7, 11]
-  with pytest.raises(ValueError, match='11.message is a folder, pipe or device'):
+  with pytest.raises(ValueError, match=r'11\.message is a folder, pipe or device'):
     box.get('north', 11)
 
 
 def test_a_pipe_is_not_waited_for(box):
   box.put('north', 1, b'one')
   os.mkfifo(box.path / 'north' / '00000002.message')
-  with pytest.raises(ValueError, match='2.message is a folder, pipe or device'):
+  with pytest.raises(ValueError, match=r'2\.message is a folder, pipe or device'):
     box.get('north', 2)
 
 
@@ -65,9 +65,7 @@ def test_links_are_not_followed(box, tmp_path):
     tmp_path / 'own' / '00000001.message'
   )
   (box.path / 'south').symlink_to(tmp_path / 'own')
-  with pytest.raises(
-    ValueError, match='1.message is a link; it must be in the mailbox'
-  ):
+  with pytest.raises(ValueError, match=r'1\.message is a link; it must be'):
     box.get('north', 1)
   with pytest.raises(ValueError, match='south is a link; it must be in the mailbox'):
     box.put('south', 2, b'message')

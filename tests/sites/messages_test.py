@@ -1,4 +1,4 @@
-"""Messages as files: their bytes, and what strangers and parties write in their place."""
+"""Messages as files: their bytes, and what others write in their place."""
 
 import dataclasses
 import json

@@ -219,7 +219,7 @@ def test_an_offer_that_has_gone_is_missed(world, asking):
   asking.ends()
   plain.take_part(world.answerer('north'), 'north')
   (world.box.path / parties.COORDINATOR / '00000001.message').unlink()
-  with pytest.raises(ValueError, match='The offer has gone from .*; it must stay'):
+  with pytest.raises(ValueError, match=r'The offer has gone from .*; it must stay'):
     plain.take_part(world.answerer('north'), 'north')
 
 

@@ -106,7 +106,7 @@ class Clock:
   def monotonic(self) -> float:
     return self._seconds
 
-  def sleep(self, seconds: float) -> None:
+  def sleep(self, _: float) -> None:
     if self.steps:
       self.steps.pop(0)()
       return

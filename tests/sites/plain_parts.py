@@ -82,7 +82,7 @@ def build() -> parts_lib.Parts:
     mean=parts_lib.ExchangeParts(
       _broadcast('model'),
       _partial(lambda known, own, x: [x + known['model'], own], 'model'),
-      _receive(lambda state, sums: {'mean': sums['moved'].sum() % 97}),
+      _receive(lambda _, sums: {'mean': sums['moved'].sum() % 97}),
     ),
     train=parts_lib.ExchangeParts(
       _broadcast('mean'),
@@ -173,10 +173,9 @@ def take_part(ends, name, cohort_fn=None) -> None:
     ends,
     process,
     rounds,
-    cohort_fn or (lambda round: clients),
+    cohort_fn or (lambda _: clients),
     {'clients': len(clients)},
-    lambda round: None,
-    lambda message: message.arrays,
+    lambda _: None,
   )
 
 

@@ -65,7 +65,7 @@ def test_a_round_is_declined_for_too_few(tmp_path):
   with pytest.raises(participation.DeclinedError, match='2 clients would take part'):
     rules.check_round(2, 20)
   with pytest.raises(
-    participation.DeclinedError, match='19 examples would .* least 20'
+    participation.DeclinedError, match=r'19 examples would .* least 20'
   ):
     rules.check_round(3, 19)
 

@@ -28,6 +28,8 @@ MASK_KEY = 'mask'
 _JOINED = 'joined.json'
 # Seconds between two looks into the mailbox: more and more, as nothing comes.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.5
+# Seconds after which a person is told for whom the coordinator waits.
+_PATIENCE = 20.0
 # Values of this and the round before are kept for sites that begin again.
 _KEPT_ROUNDS = 2
 
@@ -152,6 +154,7 @@ class Ends:
       self._check_offer(offer)
     refused: dict[str, str] = {}
     until, pause = time.monotonic() + self._settings.deadline, pauses()
+    patient = time.monotonic() + min(_PATIENCE, self._settings.deadline)
     while len(self.joined) < len(self._names) - len(refused):
       for name in self._names:
         if (received := self._take(name)) is None:
@@ -169,7 +172,7 @@ class Ends:
       late = time.monotonic() > until
       if late and len(self.joined) >= self._settings.fewest:
         break
-      if late and 'join' not in self._said:
+      if time.monotonic() > patient and 'join' not in self._said:
         self._said.add('join')
         missing = sorted({*self._names} - self.joined.keys() - refused.keys())
         self._say(f'Waiting for {" and ".join(missing)} to join.')
@@ -258,6 +261,7 @@ class Ends:
     answers: dict[str, Arrays] = {}
     declined: dict[str, str] = {}
     until, pause, said = time.monotonic() + self._settings.deadline, pauses(), False
+    patient = time.monotonic() + min(_PATIENCE, self._settings.deadline)
     while len(answers) + len(declined) < len(asked):
       progress = False
       for name in self._names:
@@ -279,7 +283,7 @@ class Ends:
       late = time.monotonic() > until
       if late and len(answers) >= self._settings.fewest:
         break
-      if late and not said:
+      if time.monotonic() > patient and not said:
         said = True
         missing = [name for name in asked if name not in answers]
         self._say(

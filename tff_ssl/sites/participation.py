@@ -25,6 +25,9 @@ from tff_ssl.sites import chains
 from tff_ssl.sites import messages
 from tff_ssl.sites import site
 
+# A question of kind `messages.JUDGE` -> the sums that it asks for, by name.
+Judge = Callable[[messages.Message], Mapping[str, np.ndarray]]
+
 
 class DeclinedError(Exception):
   """A round in which the site's own rules do not let it take part; says why."""
@@ -203,7 +206,7 @@ def take_part(
   cohort_fn: Callable[[int], Any],
   join: Mapping[str, Any],
   watch: Callable[[int], None],
-  judge: Callable[[messages.Message], Mapping[str, np.ndarray]],
+  judge: Judge | None = None,
 ) -> None:
   """Answers until the coordinator ends the run.
 
@@ -216,7 +219,7 @@ def take_part(
     join: What the site says of itself.
     watch: Called after each round, with its number.
     judge: Returns the sums that a question of kind `messages.JUDGE` asks for; raises
-      `DeclinedError` if the site's rules forbid it.
+      `DeclinedError` if the site's rules forbid it. None: nothing is judged here.
   """
 
   def begins(message: messages.Message) -> bool:
@@ -274,13 +277,15 @@ def take_part(
 def _judge(
   ends: site.Ends,
   question: chains.Received,
-  judge: Callable[[messages.Message], Mapping[str, np.ndarray]],
+  judge: Judge | None,
 ) -> None:
   """Answers a question of kind `messages.JUDGE`, if the site is asked, and may."""
   body = question.message.body
   if ends.name not in body.get('sites', ()):
     return
   try:
+    if judge is None:
+      raise DeclinedError('This site judges nothing.')
     ends.answer(question, judge(question.message))
   except DeclinedError as declined:
     told = {name: body[name] for name in ('round', 'exchange')}

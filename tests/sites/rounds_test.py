@@ -1,0 +1,254 @@
+"""Rounds of real methods at three sites, against the same parts in one process.
+
+And what has left the sites then: every byte of the mailbox is looked at.
+"""
+
+import collections
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.algorithms import harness
+from tests.sites import parties
+from tests.sites import plain_parts as plain
+from tff_ssl.algorithms import fedavg
+from tff_ssl.federated import client_states
+from tff_ssl.federated import packs
+from tff_ssl.federated import parts as parts_lib
+from tff_ssl.objectives import byol
+from tff_ssl.runs import stateful_rounds
+from tff_ssl.settings import learning
+from tff_ssl.simulation import simulated_clients
+from tff_ssl.sites import chains
+from tff_ssl.sites import messages
+from tff_ssl.sites import participation
+from tff_ssl.sites import site_rounds
+
+_ROUNDS = 2
+# Positions of each client of each site, by ids that nothing else contains.
+_PATIENTS = {
+  'east': {'patient-17': [0, 1], 'patient-4': [2, 3, 4]},
+  'north': {'patient-99': [5, 6, 7]},
+  'south': {'patient-3': [8, 9], 'patient-5': [10, 11]},
+}
+
+
+def _graph(method):
+  if method == 'dcco':
+    return harness.build_dcco(optimizer=harness.ADAM, packed=True).graph
+  objective = byol.ByolObjective(harness.model(), None)
+  config = fedavg.Training(learning.SgdClients(learning_rate=0.1), seed=harness.SEED)
+  built = harness.build_fed_ssl(objective, harness.ADAM, config, packed=True)
+  return built.process.graph
+
+
+@pytest.fixture(scope='module', autouse=True)
+def _built_once():
+  """All parties have the same computations, which are traced and compiled once."""
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(parts_lib, 'build_parts', functools.cache(parts_lib.build_parts))
+    yield
+
+
+@functools.cache
+def _arrays():
+  """Returns examples whose labels and ids are numbers that nothing else has."""
+  arrays = harness.arrays()
+  arrays['label'] = 7_654_321 + 37 * np.arange(harness.NUM_EXAMPLES, dtype=np.int32)
+  arrays['example_id'] += 10**12
+  return arrays
+
+
+def _clients(name):
+  arrays = _arrays()
+  held = {
+    patient: harness.take(arrays, positions)
+    for patient, positions in _PATIENTS[name].items()
+  }
+  return simulated_clients.Clients(
+    tff.simulation.datasets.TestClientData(held), num_packs=1
+  )
+
+
+def _take_part(world, name, graph, masked, context):
+  with tff.framework.get_context_stack().install(context.tff_context):
+    ends = world.answerer(name, masked)
+    ends.offer()
+    process = participation.Answering(graph, ends)
+    clients = _clients(name)
+    rounds, cohort = participation.PlainRounds(process), clients.cohort
+    if graph.algorithm.is_stateful:
+      rounds = stateful_rounds.StatefulRounds(process, clients)
+      cohort = rounds.cohort
+    participation.take_part(
+      ends,
+      process,
+      rounds,
+      lambda _: cohort(_PATIENTS[name]),
+      {'clients': len(clients.ids)},
+      lambda _: None,
+    )
+
+
+def _coordinate(world, graph, masked, context, result):
+  with tff.framework.get_context_stack().install(context.tff_context):
+    ends = world.asker(masked=masked)
+    built = parts_lib.build_parts(graph)
+    rounds = site_rounds.SiteRounds(built, ends, {'rounds': _ROUNDS}, masked)
+    state = rounds.initialize()
+    rounds.resume(world.folder(parties.COORDINATOR), 0)
+    for round in range(1, _ROUNDS + 1):
+      state, metrics = rounds.next(state, round)
+      result.append({group: dict(own) for group, own in metrics.items()})
+    rounds.finish()
+    result.append(harness.weights(built, state))
+
+
+def _at_sites(world, graph, context, masked=False):
+  """Returns the model after the rounds at sites, and the metrics of each."""
+  result = []
+  threads = [
+    plain.Thread(_take_part, world, name, graph, masked, context)
+    for name in world.names
+  ]
+  threads.append(plain.Thread(_coordinate, world, graph, masked, context, result))
+  for thread in threads:
+    thread.end()
+  *told, weights = result
+  return weights, told
+
+
+@functools.cache
+def _in_one_process(graph):
+  """Returns the model and metrics, and the clients' states by site: no message."""
+  built = parts_lib.build_parts(graph)
+  cohorts, states = {}, {}
+  for name in parties.NAMES:
+    clients = _clients(name)
+    cohorts[name] = clients.cohort_with_members(_PATIENTS[name])
+    if graph.algorithm.is_stateful:
+      blank = client_states.blank_state(graph.client_state_type)
+      ((*members,),) = cohorts[name].members
+      states[name] = [
+        packs.stack(
+          [blank._replace(client=np.int32(clients.index(each))) for each in members]
+        )
+      ]
+  state, told = built.initialize(), []
+  for _ in range(_ROUNDS):
+    known, metrics = collections.OrderedDict(), []
+    for exchange in built.exchanges.values():
+      known.update(exchange.broadcast(state))
+      total = None
+      for name in parties.NAMES:
+        own = [states[name]] if states else []
+        sums, after = exchange.partial(known, *own, cohorts[name].data)
+        if states:
+          states[name] = after
+        total = sums if total is None else tf.nest.map_structure(np.add, total, sums)
+      state, own = exchange.receive(state, [total])
+      metrics.append(own)
+    told.append(metrics)
+  return harness.weights(built, state), told, states
+
+
+def _assert_told(got, expected):
+  for at_sites, alone in zip(got, expected, strict=True):
+    assert at_sites.pop('sites') == {'counted': 3, 'absent': 0}
+    for of_phase in alone:
+      for group, own in of_phase.items():
+        for name, value in own.items():
+          if group == 'client_work':
+            np.testing.assert_array_equal(at_sites[group][name], value)
+
+
+def test_statistics_and_training_equal_one_process_to_the_bit(tmp_path, tff_context):
+  graph = _graph('dcco')
+  world = parties.World(tmp_path)
+  got, told = _at_sites(world, graph, tff_context)
+  expected, known, _ = _in_one_process(graph)
+  assert got.tobytes() == expected.tobytes()
+  assert len(np.unique(got)) > 100
+  _assert_told(told, known)
+  assert told[0]['client_work']['clients'] == 5
+  _assert_nothing_but_sums_left(world, graph)
+
+
+def test_masked_sums_change_no_more_than_their_rounding(tmp_path, tff_context):
+  graph = _graph('dcco')
+  world = parties.World(tmp_path)
+  got, _ = _at_sites(world, graph, tff_context, masked=True)
+  expected, _, _ = _in_one_process(graph)
+  assert 0 < np.abs(got - expected).max() < 1e-6
+  _assert_nothing_but_sums_left(world, graph)
+
+
+def test_states_stay_at_their_sites_and_equal_one_process(tmp_path, tff_context):
+  graph = _graph('fed_ssl')
+  world = parties.World(tmp_path)
+  got, told = _at_sites(world, graph, tff_context)
+  expected, known, states = _in_one_process(graph)
+  assert got.tobytes() == expected.tobytes()
+  _assert_told(told, known)
+  for name in parties.NAMES:
+    clients = _clients(name)
+    rounds = stateful_rounds.StatefulRounds(
+      participation.Answering(graph, world.answerer(name)), clients
+    )
+    rounds.resume(world.folder(name), _ROUNDS)
+    stored = rounds.states_of(_PATIENTS[name])
+    (pack,) = states[name]
+    for own in packs.unstack(pack):
+      other = stored[clients.ids[int(own.client)]]
+      assert harness.flat(other).tobytes() == harness.flat(own).tobytes()
+      assert own.last_round == _ROUNDS - 1
+  _assert_nothing_but_sums_left(world, graph)
+
+
+def _assert_nothing_but_sums_left(world, graph):
+  """Looks at every byte of the mailbox, and compares it with what logs say."""
+  contents = {}
+  for path in world.box.path.rglob('*'):
+    if path.is_file():
+      assert path.suffix == '.message'
+      contents[path.parent.name, int(path.stem)] = path.read_bytes()
+  for name in world.names:
+    left = [content for (sender, _), content in contents.items() if sender == name]
+    log = chains.read_log(world.folder(name) / chains.OUTBOX)
+    sent = [messages.digest(content) for content in left]
+    # The log has those that nobody needs any more, too.
+    assert sorted(sent) == sorted(
+      line['digest'] for line in log if (name, line['number']) in contents
+    )
+    assert [line['number'] for line in log] == [*range(1, len(log) + 1)]
+    rounds = [line.get('round') for line in log]
+    exchanges = len(graph.algorithm.exchanges)
+    assert rounds == [None, *exchanges * [1], *exchanges * [2]]
+  everything = b''.join(contents.values())
+  for secret in _secrets(world):
+    assert secret not in everything
+  # Such bytes would be found.
+  assert any(secret in everything + b'patient-17' for secret in _secrets(world))
+
+
+def _secrets(world):
+  """Returns what must never leave a site, as bytes of the forms that it may have."""
+  secrets, arrays = [], _arrays()
+  for name in world.names:
+    secrets.append(str(world.folder(name)).encode())
+    for patient, positions in _PATIENTS[name].items():
+      own = harness.take(arrays, positions)
+      secrets.append(patient.encode())
+      secrets += [
+        own['label'].astype(dtype).tobytes() for dtype in ('<i4', '<i8', 'f4')
+      ]
+      secrets += [own['example_id'].astype(dtype).tobytes() for dtype in ('<i8', '<f8')]
+      # Each row of pixels alone, as numbers in [0, 1], to 255 and as bytes.
+      rows = own['image'].reshape(-1, own['image'].shape[2])
+      secrets += [(scale * row).tobytes() for row in rows for scale in (1, 255)]
+      secrets += [np.rint(255 * row).astype(np.uint8).tobytes() for row in rows]
+  assert min(map(len, secrets)) >= 8
+  return secrets
