@@ -42,12 +42,13 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help help-lab demo claims claims-cifar claims-elsewhere test check bench
-.PHONY: leaderboard
+.PHONY: leaderboard demo-sites
 .PHONY: bench-growth docs docs-serve docs-venv test-long kill-campaign torture format lock
 .PHONY: race elsewhere backbones lite0 simclr clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'
+	@echo 'make demo-sites   train at three sites that keep their pictures (2 minutes)'
 	@echo 'make lite0        get weights of EfficientNet-Lite0, to start a run from'
 	@echo 'make docs         build the site of the documentation into build/site'
 	@echo 'make docs-serve   serve it at http://localhost:8000, and rebuild it on changes'
@@ -79,6 +80,10 @@ demo: venv
 	    --server=learning_rate=4e-3 --objective=off_diagonal_weight=5 --runtime=packs=4 \
 	    --evaluation=label_fractions=0.02/0.1,baselines=true,supervised_steps=200 \
 	    --run_dir=runs/demo $(ARGS)
+
+# Three sites and a coordinator; ARGS='--rounds=100 --out=runs/sites'.
+demo-sites: venv
+	$(BIN)/python -m binaries.demo_sites $(ARGS)
 
 # ARGS='--claims=dcco-centralized --jobs=1'; --data=cifar10=FOLDER where the data are.
 claims: venv

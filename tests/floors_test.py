@@ -23,7 +23,7 @@ _MAX_FUNCTION_LINES = 60
 _BUDGETS = {
   'tff_ssl': 54_890,
   'tasks': 8_940,
-  'binaries': 14_970,
+  'binaries': 15_480,
   'docs': 6_335,
   'tests': 63_410,
 }

@@ -12,6 +12,7 @@ from binaries.building import aggregation
 from binaries.building import algorithms
 from binaries.building import encoders
 from binaries.building import objectives
+from binaries.config import aggregations
 from binaries.config import encoders as encoder_kinds
 from binaries.config import run_config
 from binaries.config import runtimes
@@ -21,6 +22,7 @@ import tff_ssl
 from tff_ssl.encoders import network
 from tff_ssl.federated import packs
 from tff_ssl.federated import phase_graph
+from tff_ssl.runs.privacy import accounting
 from tff_ssl.sites import keys as keys_lib
 
 # Packs of a site's clients; numbers would depend on the cores of its machine.
@@ -74,17 +76,71 @@ def check(config: run_config.RunConfig) -> None:
       f'--method={config.method.kind} is given with --runtime={own.kind}; its clients '
       'must be the same for the server, without numbers.'
     )
-  if config.is_private or config.is_secure:
+  if not isinstance(config.aggregation, aggregations.Plain | aggregations.Private):
     raise ValueError(
       f'--aggregation={config.aggregation.kind} is given with --runtime={own.kind}; it '
-      'must be plain.'
+      'must be plain or private; masked of --runtime hides the sums of a site.'
     )
+  if config.is_private:
+    _check_private(config, own)
+
+
+def _check_private(config: run_config.RunConfig, own: runtimes.Sites) -> None:
+  """Refuses a private run at sites whose cost would not be known before it begins."""
+  noise: Any = config.aggregation
+  must = {
+    f'cohorts of --aggregation is {noise.cohorts}; it must be fixed': (
+      noise.cohorts != accounting.FIXED
+    ),
+    'update_clip of --aggregation is none; it must be given': noise.update_clip is None,
+    'statistics_clip of --aggregation is none; it must be given': (
+      noise.statistics_clip is None and algorithms.of(config).sends_encodings
+    ),
+    'clip_quantile of --aggregation is given; it must be none': (
+      noise.clip_quantile is not None
+    ),
+    'signal_rounds of --aggregation is given; it must be 0': noise.signal_rounds > 0,
+    'participation is given; it must be none': config.participation is not None,
+    'fewest of --runtime is given; it must be none': own.fewest is not None,
+    'classes of --runtime is given; it must be none': own.classes is not None,
+    'clients of --runtime is below clients_per_round; it must be given': (
+      (own.clients or 0) < config.clients_per_round
+    ),
+  }
+  for sentence, is_wrong in must.items():
+    if is_wrong:
+      raise ValueError(
+        f'{sentence}, because sites must know what a round of a private run is.'
+      )
+
+
+def of_all_sites(config: run_config.RunConfig) -> tuple[run_config.RunConfig, int]:
+  """Returns a run as one of all sites' clients together, and how many these are.
+
+  At least so many: a site that has more gives less of each to a round, and so costs its
+  clients less than the ledger says.
+
+  Args:
+    config: The run, whose cohort is one site's.
+  """
+  own: Any = config.runtime
+  count = len(names_of(own))
+  cohort = count * config.clients_per_round
+  population = count * max(own.clients or 0, config.clients_per_round)
+  together = dataclasses.replace(config, clients_per_round=cohort, participation=None)
+  return together, population
 
 
 def is_masked(config: run_config.RunConfig) -> bool:
   """Returns whether the sums of a run at sites are masked."""
   own = of_run(config)
   return own is not None and own.masked
+
+
+def classes_of(config: run_config.RunConfig) -> tuple[str, ...]:
+  """Returns the names of the classes by which sites judge; () if by none."""
+  own = of_run(config)
+  return () if own is None else own.classes or ()
 
 
 def names_of(own: runtimes.Sites) -> tuple[str, ...]:
@@ -160,7 +216,8 @@ def build(
   objective = objectives.build(config, encoder, task)
   algorithm = algorithms.of(config).build(config, objective)
   spec = packs.PackSpec(element_spec) if config.runtime.packs else element_spec
-  combined = aggregation.build(config, [1], None)
+  together, population = of_all_sites(config)
+  combined = aggregation.build(together, [1] * population)
   return Built(encoder, objective, phase_graph.Graph(algorithm, spec, combined))
 
 

@@ -68,6 +68,10 @@ class Sites(Runtime):
     fewest: Sites that a round must have; none: all of them.
     deadline: Seconds after which a site that has not answered is left out.
     masked: Whether sites mask their sums in pairs, so that only totals can be read.
+    clients: Clients that each site has at least, on which the ledger of a private run
+      relies; none: any number.
+    classes: Names of classes by which sites that have labels judge the encoder, as in
+      benign/malignant; none: it is judged without labels alone.
   """
 
   kind: ClassVar[str] = 'sites'
@@ -77,6 +81,8 @@ class Sites(Runtime):
   fewest: kinds.Count | None = roles.free(None)
   deadline: kinds.Positive = roles.free(600.0)
   masked: bool = False
+  clients: kinds.Count | None = None
+  classes: tuple[str, ...] | None = roles.neutral(None)
 
 
 RUNTIMES: dict[str, type[Runtime]] = {

@@ -3,17 +3,23 @@
 It has no data, and so no numbers of labels; `site_part` is the other side.
 """
 
+import collections
 import dataclasses
 import sys
 from typing import Any
 
 import numpy as np
 
-from binaries.building import data as building_data
+from binaries.building import aggregation
+from binaries.building import algorithms
 from binaries.building import sites
 from binaries.config import run_config
 from binaries.experiment import evaluating
 from binaries.experiment import experiments
+from binaries.experiment import private
+from binaries.experiment import results
+from binaries.experiment import site_judging
+from tasks import at_sites
 from tff_ssl.federated import parts
 from tff_ssl.partition import describe
 from tff_ssl.simulation import client_data
@@ -38,7 +44,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   """
   sent = sites.offered(config)
   config = dataclasses.replace(config, encoder=sent.encoder)
-  task = building_data.load_task(config)
+  task = at_sites.load(config.data.image_size)
   blank = client_data.ArrayClientData(
     task.train.fields, task.train.example_id, {'none': np.array([0])}
   )
@@ -57,26 +63,56 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   )
   offer = {CONFIG: run_config.to_json(sent), SOURCE: sites.source()}
   rounds = site_rounds.SiteRounds(in_parts, ends, offer, own.masked)
-  report = describe.PartitionReport(
-    names,
-    np.zeros([len(names)], np.int64),
-    np.zeros([len(names), 0], np.int64),
-    np.zeros([0], np.int64),
-    0,
+  # Who the clients are is not known here.
+  none = np.zeros([0], np.int64)
+  nobody = describe.PartitionReport((), none, none[:, np.newaxis], none, 0)
+  evaluator = evaluating.Evaluator(config, task, built.encoder)
+  evaluator.skipped = 'The coordinator has no pictures: sites judge by sums.'
+
+  def evaluate(state: Any, round: int) -> results.Numbers:
+    judged = site_judging.judge(
+      lambda question, values, shapes: rounds.judge(question, round, values, shapes),
+      built.encoder,
+      made.of_encoder(made.weights(state)),
+      made.of_encoder(made.weights(rounds.initial)),
+      sites.classes_of(config),
+    )
+    if round == config.rounds:
+      print('\n'.join(judged.lines))
+    return judged.numbers
+
+  together, population = sites.of_all_sites(sent)
+  share_bound, statistics = experiments.sent_of_encodings(
+    algorithms.of(config), built.objective
   )
-  return experiments.Experiment(
+  clips = aggregation.clip_norms(
+    together, [1] * population, share_bound, private.clipped(built.graph)
+  )
+  run = private.with_ledger(
+    together, rounds, built.graph, population, statistics, at_sites=True
+  )
+  made = experiments.Experiment(
     config,
     task,
-    report,
+    nobody,
     built.encoder,
     built.objective,
-    rounds,
+    run,
     lambda round: round,
-    evaluating.Evaluator(config, task, built.encoder),
+    evaluator,
+    evaluate=_no_numbers if config.is_private else evaluate,
     finish=rounds.finish,
+    clip_norms=clips,
   )
+  return made
 
 
 def say(text: str) -> None:
   """Shows a sentence beside the progress of rounds."""
   print(text, file=sys.stderr, flush=True)
+
+
+def _no_numbers(state: Any, round: int) -> results.Numbers:
+  """Returns nothing: sums to judge by have no noise."""
+  del state, round
+  return collections.OrderedDict()

@@ -126,7 +126,7 @@ def prepare(config: run_config.RunConfig) -> Experiment:
   messages.warn_of_batches(
     config, objective, sizes if federated else [batch_of_all(config, sizes)]
   )
-  share_bound, statistics = _sent_of_encodings(algorithm, objective)
+  share_bound, statistics = sent_of_encodings(algorithm, objective)
   combined = aggregation.build(config, sizes, share_bound)
   rounds = _build_rounds(config, objective, data, combined)
   clip_norms = aggregation.clip_norms(
@@ -205,10 +205,15 @@ def _build_rounds(
   return _Rounds(parted, process.graph, take)
 
 
-def _sent_of_encodings(
+def sent_of_encodings(
   algorithm: algorithms.Algorithm, objective: Any
 ) -> tuple[float | None, tuple[str, ...]]:
-  """Returns the bound on an example's share of statistics, and their metrics' names."""
+  """Returns the bound on an example's share of statistics, and their metrics' names.
+
+  Args:
+    algorithm: Of the run.
+    objective: What its clients minimise.
+  """
   if not algorithm.sends_encodings:
     return None, ()
   of_none = objective.no_statistics()

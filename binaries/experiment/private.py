@@ -104,6 +104,7 @@ def with_ledger(
   graph: phase_graph.Graph | None,
   population: int,
   of_releases: Collection[str] = (),
+  at_sites: bool = False,
 ) -> Any:
   """Returns what the round loop runs: in a private run, rounds with a ledger.
 
@@ -113,6 +114,7 @@ def with_ledger(
     graph: What the process was built from; None if it is centralized.
     population: Number of all clients.
     of_releases: See `private_rounds.PrivateRounds`.
+    at_sites: Whether clients are at sites, where they keep no state.
 
   Raises:
     ValueError: If the aggregation does not fit what a round releases, or the budget is
@@ -129,7 +131,7 @@ def with_ledger(
     )
   _check_clips(own, clipped(graph))
   cohort = data.cohort_size(config, population)
-  keeps_states = isinstance(process, round_algorithms.Resumable)
+  keeps_states = isinstance(process, round_algorithms.Resumable) and not at_sites
   aggregation.check_cohorts(config, keeps_states, cohort == population)
   if aggregation.is_poisson(config) and graph.algorithm.client_numbers:
     raise ValueError(
@@ -148,14 +150,12 @@ def with_ledger(
     graph.aggregation.is_gaussian,
   )
   _announce(config, terms)
-  withheld = not graph.aggregation.releases_metrics and any(
+  hidden = not graph.aggregation.releases_metrics and any(
     releases.is_metrics(kind)
     for exchange in graph.algorithm.exchanges
     for kind in exchange.sent.values()
   )
-  return private_rounds.PrivateRounds(
-    process, terms, own.epsilon, withheld, of_releases
-  )
+  return private_rounds.PrivateRounds(process, terms, own.epsilon, hidden, of_releases)
 
 
 def _announce(config: run_config.RunConfig, terms: accounting.Terms) -> None:

@@ -158,7 +158,7 @@ class OpenQuality(Quality):
     """
     super().__init__(config, views, untrained)
     num_examples = len(views.inputs)
-    self._chosen = _drawn(partition, num_examples, config.random_seed)
+    self._chosen = drawn(partition, num_examples, config.random_seed)
     self._moments: Callable[..., signals.Moments] = signals.moments
     if config.is_secure:
       held = _renumbered(partition, self._chosen, num_examples)
@@ -251,7 +251,7 @@ class Views:
     return first, second
 
 
-def _drawn(partition: partitions.Partition, num_examples: int, seed: int) -> np.ndarray:
+def drawn(partition: partitions.Partition, num_examples: int, seed: int) -> np.ndarray:
   """Returns increasing positions of at most `MOST` examples that clients hold."""
   is_held = np.zeros([num_examples], bool)
   for positions in partition.values():

@@ -5,7 +5,8 @@ it, and takes part once a person, or a script that knows the offer, has agreed.
 docs/sites.md says how coordinator and sites are used.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+import contextlib
 import dataclasses
 import pathlib
 import sys
@@ -15,9 +16,12 @@ import numpy as np
 
 from binaries.building import data as building_data
 from binaries.building import sites
+from binaries.config import aggregations
 from binaries.config import programs
 from binaries.config import run_config
 from binaries.experiment import at_sites
+from binaries.experiment import site_judging
+from tasks import task_types
 from tff_ssl.computing import inert
 from tff_ssl.execution import contexts
 from tff_ssl.partition import describe
@@ -40,6 +44,12 @@ from tff_ssl.storage import files
 # Of an example's id: the bits that tell the examples of a site apart. Those above tell
 # sites apart, so that no two share the draws of their views.
 _ID_BITS = 32
+# How values of clients are combined, for people.
+_COMBINED = {
+  aggregations.Plain.kind: 'plain: sums as they are',
+  aggregations.Private.kind: 'private: each client is clipped here, noise is added at '
+  'the coordinator',
+}
 # Digits of an offer by which a person agrees to it.
 _DIGITS = 12
 
@@ -95,17 +105,20 @@ def _take_part(
   at_sites.say(f'{settings.name}: waiting for an offer in {settings.mailbox}')
   offer = ends.offer()
   _check_folder(folder, ends.run)
-  try:
+  with _refusing(ends):
     config = _config(own, offer)
-    rules.check_run(config.method.kind, config.rounds, sites.is_masked(config))
-    held, built = _build(settings.name, config)
+    ends.masked, kind = sites.is_masked(config), config.aggregation.kind
+    rules.check_run(config.method.kind, kind, config.rounds, ends.masked)
+  # What is wrong with the data may name files, which do not leave.
+  with _refusing(ends, 'its data cannot be read'):
+    task, held = read(config, settings.name)
+  with _refusing(ends):
+    _check_clients(config, len(held.ids))
+    built = sites.build(config, task, held.element_type_structure)
     process = participation.Answering(built.graph, ends)
-    ends.masked = sites.is_masked(config)
-  except ValueError as error:
-    ends.refuse(str(error))
-    raise
   joins = {'clients': len(held.ids), 'examples': int(held.sizes.sum())}
-  cohorts = _cohorts(settings.name, config, held)
+  secret = keys.secret(f'cohorts {ends.run}') if config.is_private else None
+  cohorts = cohorts_of(settings.name, config, held, secret)
   text = page.text(
     settings.name,
     ends.run,
@@ -113,12 +126,13 @@ def _take_part(
     process.exchanges,
     **joins,
     clients_per_round=len(cohorts(1)),
-    masked=sites.is_masked(config),
+    masked=ends.masked,
   )
   print(text, flush=True)
   _agree(settings, ends.run)
   stored = stored_config.build(run_config.to_json(config), ends.run)
   files.write_json(folder / stored_config.NAME, stored)
+  judge = site_judging.Judge(config, task, built.encoder, held, rules.judging)
   clients = simulated_clients.Clients(held, num_packs=config.runtime.packs)
   rounds, cohort_of = _rounds(process, clients)
 
@@ -134,7 +148,7 @@ def _take_part(
   with contexts.in_process():
     shown = _Shown(config.rounds)
     try:
-      participation.take_part(ends, process, rounds, cohort, joins, shown)
+      participation.take_part(ends, process, rounds, cohort, joins, shown, judge)
     finally:
       shown.close()
   at_sites.say(f'{settings.name}: the run has ended; what left is in {folder}')
@@ -149,6 +163,16 @@ def _check_folder(folder: pathlib.Path, run: str) -> None:
       f'{folder} is of another run than offer {run[:_DIGITS]}; it must be new, or '
       'of this run.'
     )
+
+
+@contextlib.contextmanager
+def _refusing(ends: site.Ends, why: str = '') -> Iterator[None]:
+  """Refuses the run if it cannot be at this site, for a reason that may leave."""
+  try:
+    yield
+  except ValueError as error:
+    ends.refuse(why or str(error))
+    raise
 
 
 class _Shown:
@@ -203,17 +227,30 @@ def _config(own: run_config.RunConfig, offer: messages.Message) -> run_config.Ru
   )
 
 
-def _build(
-  name: str, config: run_config.RunConfig
-) -> tuple[client_data.ArrayClientData, sites.Built]:
-  """Returns the site's clients, and what they train."""
+def read(
+  config: run_config.RunConfig, name: str
+) -> tuple[task_types.Task, client_data.ArrayClientData]:
+  """Returns a site's data, and its clients; prints what they are.
+
+  Args:
+    config: The run, on the site's data.
+    name: The site's name.
+  """
   task = building_data.load_task(config)
   dealt = building_data.partition(config, task)
   report = describe.describe(dealt, task.train.label, task.num_classes)
   print(report.line(), flush=True)
   ids = example_ids(name, task.train.example_id)
-  held = client_data.ArrayClientData(task.train.fields, ids, dealt)
-  return held, sites.build(config, task, held.element_type_structure)
+  return task, client_data.ArrayClientData(task.train.fields, ids, dealt)
+
+
+def _check_clients(config: run_config.RunConfig, count: int) -> None:
+  """Refuses a private run that counts on more clients than the site has."""
+  least = getattr(config.runtime, 'clients', None) or 0
+  if count < least:
+    raise ValueError(
+      f'This site has {count} clients; the run counts on {least} at least.'
+    )
 
 
 def _rounds(
@@ -234,7 +271,7 @@ def _settings(config: run_config.RunConfig) -> dict[str, str]:
   rest = {
     name: value
     for name, value in roles.flat(config).items()
-    if name.partition('.')[0] in ('method', 'objective') and '.' in name
+    if name.partition('.')[0] in ('method', 'objective', 'aggregation') and '.' in name
   }
   return {
     **shown,
@@ -242,7 +279,7 @@ def _settings(config: run_config.RunConfig) -> dict[str, str]:
     'augmentation': config.augmentation,
     'image_size': str(config.data.image_size),
     'rounds': str(config.rounds),
-    'aggregation': config.aggregation.kind,
+    'aggregation': _COMBINED[config.aggregation.kind],
   }
 
 
@@ -265,11 +302,23 @@ def _agree(settings: Settings, run: str) -> None:
     raise ValueError(f'--accept is {given!r}; the offer is {wanted}.')
 
 
-def _cohorts(
-  name: str, config: run_config.RunConfig, held: client_data.ArrayClientData
+def cohorts_of(
+  name: str,
+  config: run_config.RunConfig,
+  held: client_data.ArrayClientData,
+  secret: int | None = None,
 ) -> Callable[[int], Sequence[str]]:
-  """Returns the function that draws a site's clients of a round."""
+  """Returns the function that draws a site's clients of a round.
+
+  Args:
+    name: The site's name.
+    config: The run.
+    held: The site's clients.
+    secret: In a private run, where nobody else may know who is in a round, the seed.
+  """
   size = building_data.cohort_size(config, len(held.ids))
   seeds = np.random.SeedSequence([config.random_seed, _number(name)])
+  if secret is not None:
+    return cohort_sampling.Cohorts(held.ids, size, secret)
   seed = int(seeds.generate_state(1, np.uint64)[0]) >> 1
   return cohort_sampling.Cohorts(held.ids, size, seed)

@@ -28,11 +28,13 @@ _PARTS = {name: {'': cls} for name, cls in run_config.PARTS.items()}
 _METHODS = programs.all_methods()
 _WITH_OPTIONS = (
   'compare',
+  'demo_sites',
   'embed',
   'evaluate',
   'export',
   'partition',
   'predict',
+  'site',
   'sweep',
 )
 _TABLES = {**run_config.KINDS, **_PARTS, 'method': _METHODS}

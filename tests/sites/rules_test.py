@@ -15,7 +15,7 @@ def _read(tmp_path, text):
 
 def test_without_a_file_nothing_is_restricted(tmp_path):
   rules = rules_lib.read(tmp_path / 'rules.toml')
-  rules.check_run('anything', 10**9, masked=False)
+  rules.check_run('anything', 'plain', 10**9, masked=False)
   rules.check_round(1, 1)
   assert rules.judging
   with pytest.raises(FileNotFoundError):
@@ -25,12 +25,25 @@ def test_without_a_file_nothing_is_restricted(tmp_path):
 @pytest.mark.parametrize(
   ('rule', 'run', 'said'),
   [
-    ('methods = ["dcco", "cco"]', ('fedavg', 9, True), 'must be one of dcco, cco'),
-    ('methods = []', ('dcco', 9, True), 'The method is dcco; by the rules'),
-    ('most_rounds = 8', ('dcco', 9, True), 'The run has 9 rounds; .* at most 8'),
-    ('masked = true', ('dcco', 9, False), 'Sums are not masked; by the rules'),
+    (
+      'methods = ["dcco", "cco"]',
+      ('fedavg', 'plain', 9, True),
+      'must be one of dcco, cco',
+    ),
+    ('methods = []', ('dcco', 'plain', 9, True), 'The method is dcco; by the rules'),
+    (
+      'aggregations = ["private"]',
+      ('dcco', 'plain', 9, True),
+      'The aggregation is plain',
+    ),
+    (
+      'most_rounds = 8',
+      ('dcco', 'plain', 9, True),
+      'The run has 9 rounds; .* at most 8',
+    ),
+    ('masked = true', ('dcco', 'plain', 9, False), 'Sums are not masked; by the rules'),
   ],
-  ids=['methods', 'none', 'rounds', 'masked'],
+  ids=['methods', 'none', 'aggregations', 'rounds', 'masked'],
 )
 def test_a_run_is_refused_by_each_rule(tmp_path, rule, run, said):
   rules = _read(tmp_path, rule)
@@ -39,8 +52,11 @@ def test_a_run_is_refused_by_each_rule(tmp_path, rule, run, said):
 
 
 def test_a_run_that_keeps_all_rules_is_not_refused(tmp_path):
-  rules = _read(tmp_path, 'methods = ["dcco"]\nmost_rounds = 9\nmasked = true\n')
-  rules.check_run('dcco', 9, masked=True)
+  rules = _read(
+    tmp_path,
+    'methods = ["dcco"]\naggregations = ["private"]\nmost_rounds = 9\nmasked = true\n',
+  )
+  rules.check_run('dcco', 'private', 9, masked=True)
 
 
 def test_a_round_is_declined_for_too_few(tmp_path):

@@ -13,6 +13,8 @@ _COUNTS = {
   'disk': 2,
   # Rounds of one run, in each of which an actor is killed.
   'actors': 50,
+  # Kills and freezes of each run at sites.
+  'sites': 8,
 }
 
 

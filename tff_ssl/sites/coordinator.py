@@ -28,6 +28,8 @@ MASK_KEY = 'mask'
 _JOINED = 'joined.json'
 # Seconds between two looks into the mailbox: more and more, as nothing comes.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.5
+# Seconds after which a person is told for whom the coordinator waits.
+_PATIENCE = 20.0
 # Values of this and the round before are kept for sites that begin again.
 _KEPT_ROUNDS = 2
 
@@ -152,6 +154,7 @@ class Ends:
       self._check_offer(offer)
     refused: dict[str, str] = {}
     until, pause = time.monotonic() + self._settings.deadline, pauses()
+    patient = time.monotonic() + min(_PATIENCE, self._settings.deadline)
     while len(self.joined) < len(self._names) - len(refused):
       for name in self._names:
         if (received := self._take(name)) is None:
@@ -169,7 +172,7 @@ class Ends:
       late = time.monotonic() > until
       if late and len(self.joined) >= self._settings.fewest:
         break
-      if late and 'join' not in self._said:
+      if time.monotonic() > patient and 'join' not in self._said:
         self._said.add('join')
         missing = sorted({*self._names} - self.joined.keys() - refused.keys())
         self._say(f'Waiting for {" and ".join(missing)} to join.')
@@ -191,7 +194,12 @@ class Ends:
       )
 
   def ask(
-    self, body: Mapping[str, Any], values: Arrays, first: bool, check: Check
+    self,
+    body: Mapping[str, Any],
+    values: Arrays,
+    first: bool,
+    check: Check,
+    kind: str = messages.VALUES,
   ) -> dict[str, Arrays]:
     """Returns what sites answer to the values of an exchange, in order of names.
 
@@ -200,6 +208,7 @@ class Ends:
       values: What is broadcast.
       first: Whether it is the first exchange of the round.
       check: Checks an answer; one that fails is refused.
+      kind: See `messages`.
 
     Raises:
       AgainError: If a site was lost, and the round must begin again without it.
@@ -209,9 +218,9 @@ class Ends:
     body = {**body, 'sites': [*asked]}
     if self._settings.masked:
       body['masks'] = {name: self.joined[name].get(MASK_KEY) for name in asked}
-    if first:
+    if first and kind == messages.VALUES:
       self._rounds.append((int(body['round']), self._outbox.last.number + 1))
-    question = self._outbox.send(self.run, messages.VALUES, body, values)
+    question = self._outbox.send(self.run, kind, body, values)
     answers = self._wait(question, asked, str(body['exchange']), check)
     self._absent |= {*asked} - answers.keys() - self._declined
     self._asked = tuple(name for name in asked if name in answers)
@@ -252,6 +261,7 @@ class Ends:
     answers: dict[str, Arrays] = {}
     declined: dict[str, str] = {}
     until, pause, said = time.monotonic() + self._settings.deadline, pauses(), False
+    patient = time.monotonic() + min(_PATIENCE, self._settings.deadline)
     while len(answers) + len(declined) < len(asked):
       progress = False
       for name in self._names:
@@ -273,7 +283,7 @@ class Ends:
       late = time.monotonic() > until
       if late and len(answers) >= self._settings.fewest:
         break
-      if late and not said:
+      if time.monotonic() > patient and not said:
         said = True
         missing = [name for name in asked if name not in answers]
         self._say(

@@ -189,6 +189,15 @@ class Keys:
       f'the key {name}{PUBLIC}.'
     )
 
+  def secret(self, about: str) -> int:
+    """Returns a number of 63 bits that only this party knows.
+
+    Args:
+      about: What it is for; another number for each.
+    """
+    drawn = _derived(self._private.private_bytes_raw(), f'tff_ssl secret {about}')
+    return int.from_bytes(drawn[:8], 'little') >> 1
+
   def _mask_key(self, run: str) -> x25519.X25519PrivateKey:
     secret = _derived(self._private.private_bytes_raw(), f'tff_ssl mask {run}')
     return x25519.X25519PrivateKey.from_private_bytes(secret)

@@ -22,9 +22,9 @@ from tff_ssl.sites import keys as keys_lib
 from tff_ssl.storage import files
 from tff_ssl.storage import safetensors
 
-# Kinds. The coordinator offers a run, gives the values of an exchange, and ends it; a
-# site joins or refuses, and answers an exchange.
-OFFER, VALUES, END = 'offer', 'values', 'end'
+# Kinds. The coordinator offers a run, gives the values of an exchange, asks for sums by
+# which to judge, and ends the run; a site joins or refuses, and answers.
+OFFER, VALUES, JUDGE, END = 'offer', 'values', 'judge', 'end'
 JOIN, REFUSE, SUMS = 'join', 'refuse', 'sums'
 _TEXT = 'message'
 

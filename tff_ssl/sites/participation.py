@@ -25,6 +25,9 @@ from tff_ssl.sites import chains
 from tff_ssl.sites import messages
 from tff_ssl.sites import site
 
+# A question of kind `messages.JUDGE` -> the sums that it asks for, by name.
+Judge = Callable[[messages.Message], Mapping[str, np.ndarray]]
+
 
 class DeclinedError(Exception):
   """A round in which the site's own rules do not let it take part; says why."""
@@ -203,6 +206,7 @@ def take_part(
   cohort_fn: Callable[[int], Any],
   join: Mapping[str, Any],
   watch: Callable[[int], None],
+  judge: Judge | None = None,
 ) -> None:
   """Answers until the coordinator ends the run.
 
@@ -214,6 +218,8 @@ def take_part(
       site's rules forbid the round.
     join: What the site says of itself.
     watch: Called after each round, with its number.
+    judge: Returns the sums that a question of kind `messages.JUDGE` asks for; raises
+      `DeclinedError` if the site's rules forbid it. None: nothing is judged here.
   """
 
   def begins(message: messages.Message) -> bool:
@@ -232,6 +238,9 @@ def take_part(
     if question.message.kind == messages.END:
       ends.end_round()
       return
+    if question.message.kind == messages.JUDGE:
+      _judge(ends, question, judge)
+      continue
     if not begins(question.message):
       # The site has begun again within a round, whose earlier values have gone.
       continue
@@ -255,13 +264,32 @@ def take_part(
     except _OtherError as other:
       received = other.received
       continue
-    except ValueError as error:
-      ends.refuse(str(error), question.digest, round=round)
+    except ValueError:
+      # The sentence may name files, which do not leave.
+      ends.refuse('an error at the site', question.digest, round=round)
       raise
     at = round
     rounds.saved(body['oldest'].get(ends.name, 0))
     ends.end_round()
     watch(round)
+
+
+def _judge(
+  ends: site.Ends,
+  question: chains.Received,
+  judge: Judge | None,
+) -> None:
+  """Answers a question of kind `messages.JUDGE`, if the site is asked, and may."""
+  body = question.message.body
+  if ends.name not in body.get('sites', ()):
+    return
+  try:
+    if judge is None:
+      raise DeclinedError('This site judges nothing.')
+    ends.answer(question, judge(question.message))
+  except DeclinedError as declined:
+    told = {name: body[name] for name in ('round', 'exchange')}
+    ends.refuse(str(declined), question.digest, **told)
 
 
 def _checked(body: Mapping[str, Any]) -> Mapping[str, Any]:

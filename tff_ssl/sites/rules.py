@@ -4,6 +4,7 @@
     fewest_examples = 100        # of each round
     most_rounds = 500
     methods = ["dcco", "fedavg"]
+    aggregations = ["private"]   # only sums of clipped values, which get noise
     masked = true                # only sums that the coordinator cannot read alone
     judging = false              # whether numbers of the site's own may leave
 
@@ -21,6 +22,7 @@ from tff_ssl.storage import files
 
 NAME = 'rules.toml'
 _MOST_BYTES = 2**16
+_LISTS = ('methods', 'aggregations')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Rules:
     fewest_examples: Their examples.
     most_rounds: Rounds that a run may have; None: any number.
     methods: Methods that it may have; None: all.
+    aggregations: How values of clients may be combined; None: in any way.
     masked: Whether sums must be masked.
     judging: Whether numbers of the site's own examples may leave, to judge by them.
   """
@@ -40,25 +43,31 @@ class Rules:
   fewest_examples: int = 1
   most_rounds: int | None = None
   methods: tuple[str, ...] | None = None
+  aggregations: tuple[str, ...] | None = None
   masked: bool = False
   judging: bool = True
 
-  def check_run(self, method: str, rounds: int, masked: bool) -> None:
+  def check_run(self, method: str, aggregation: str, rounds: int, masked: bool) -> None:
     """Refuses a run that the site does not agree to.
 
     Args:
       method: Its method.
+      aggregation: How values of clients are combined.
       rounds: How many it has.
       masked: Whether its sums are masked.
 
     Raises:
       ValueError: If a rule forbids it.
     """
-    if self.methods is not None and method not in self.methods:
-      raise ValueError(
-        f'The method is {method}; by the rules of this site it must be one of '
-        f'{", ".join(self.methods)}.'
-      )
+    for what, own, allowed in (
+      ('method', method, self.methods),
+      ('aggregation', aggregation, self.aggregations),
+    ):
+      if allowed is not None and own not in allowed:
+        raise ValueError(
+          f'The {what} is {own}; by the rules of this site it must be one of '
+          f'{", ".join(allowed)}.'
+        )
     if self.most_rounds is not None and rounds > self.most_rounds:
       raise ValueError(
         f'The run has {rounds} rounds; by the rules of this site it must have at most '
@@ -112,13 +121,12 @@ def read(path: str | os.PathLike[str], must_exist: bool = False) -> Rules:
       raise ValueError(f'{path} has {name!r}; it must be one of {", ".join(fields)}.')
     if not _fits(name, value):
       raise ValueError(f'{path} has {name} = {value!r}, which is of a wrong type.')
-  if 'methods' in stored:
-    stored['methods'] = tuple(stored['methods'])
-  return Rules(**stored)
+  lists = {name: tuple(stored[name]) for name in _LISTS if name in stored}
+  return Rules(**{**stored, **lists})
 
 
 def _fits(name: str, value: Any) -> bool:
-  if name == 'methods':
+  if name in _LISTS:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
   if name in ('masked', 'judging'):
     return isinstance(value, bool)

@@ -28,6 +28,7 @@ from tff_ssl.runs import round_algorithms
 from tff_ssl.runs import round_table
 from tff_ssl.sites import coordinator
 from tff_ssl.sites import masks
+from tff_ssl.sites import messages
 
 # What became of each site in each round.
 SITES = 'sites.csv'
@@ -39,6 +40,7 @@ class SiteRounds:
 
   Attributes:
     get_model_weights: Server state -> `tff.learning.models.ModelWeights`.
+    initial: The initial server state, once `initialize` was called.
   """
 
   def __init__(
@@ -58,6 +60,7 @@ class SiteRounds:
     """
     self._built, self._ends, self._offer, self._masked = built, ends, offer, masked
     self.get_model_weights = built.get_model_weights
+    self.initial: Any = None
     self._table: round_table.Table | None = None
     # The rounds of each site that count, from the last one on to which nobody may go
     # back any more; and the first that may come again.
@@ -66,7 +69,8 @@ class SiteRounds:
 
   def initialize(self) -> Any:
     """Returns the initial server state."""
-    return self._built.initialize()
+    self.initial = self._built.initialize()
+    return self.initial
 
   def resume(self, folder: str | os.PathLike[str], round: int) -> None:
     """Offers the run, or goes on with it; see `round_algorithms.Resumable`.
@@ -90,6 +94,40 @@ class SiteRounds:
     self._oldest = oldest
     for rounds in self._counted.values():
       del rounds[: max(0, bisect.bisect_right(rounds, oldest) - 1)]
+
+  def judge(
+    self,
+    question: str,
+    round: int,
+    values: coordinator.Arrays,
+    shapes: Mapping[str, tuple[int, ...]],
+  ) -> dict[str, coordinator.Arrays]:
+    """Returns sums that sites send to judge by, by site; of all, if they are masked.
+
+    Args:
+      question: Its name.
+      round: The round after which it is asked.
+      values: What sites need.
+      shapes: Those of the sums, by name; they are float64.
+    """
+
+    def check(arrays: coordinator.Arrays) -> None:
+      dtype = np.uint64 if self._masked else np.float64
+      if {name: own.shape for name, own in arrays.items()} != dict(shapes) or any(
+        own.dtype != dtype for own in arrays.values()
+      ):
+        raise ValueError(f'The arrays are not those of {question}.')
+
+    body = {'round': round, 'exchange': question}
+    while True:
+      try:
+        answers = self._ends.ask(body, values, True, check, messages.JUDGE)
+      except coordinator.AgainError:
+        continue
+      if not self._masked:
+        return answers
+      like = dict.fromkeys(shapes, np.dtype(np.float64))
+      return {'all sites': masks.total([*answers.values()], like)}
 
   def finish(self) -> None:
     """Tells the sites that the run has ended."""

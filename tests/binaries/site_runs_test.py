@@ -1,0 +1,85 @@
+"""Whole runs at three sites, each a process, beside one process in the same parts.
+
+Clients with states are in `tests/sites/rounds_test.py` and `make torture`.
+"""
+
+import collections
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+# isort: split
+from binaries import demo_sites
+from binaries.building import sites
+from binaries.experiment import site_part
+from tests.binaries import in_process
+from tff_ssl.execution import contexts
+from tff_ssl.federated import parts
+from tff_ssl.federated import round_metrics
+from tff_ssl.runs import flat_metrics
+from tff_ssl.runs import round_table
+from tff_ssl.simulation import simulated_clients
+
+_ROUNDS = 3
+_RUNS = {
+  'byol': ('fedavg_ssl', '--objective=byol --encoder=norm=batch'),
+  'dcco': ('dcco', ''),
+  'simclr': ('fedavg_ssl', '--objective=simclr'),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize('name', sorted(_RUNS))
+def test_metrics_of_sites_are_those_of_one_process_in_their_parts(name, tmp_path):
+  program, line = _RUNS[name]
+  line = f'{line} --image_size=8 --augmentation=mild --clients_per_round=4'
+  line += f' --rounds={_ROUNDS} --evaluation=signals_every=none'
+  demo_sites.write_pictures(tmp_path)
+  demo_sites.write_keys(tmp_path)
+  running = [demo_sites.start_coordinator(tmp_path, program, *line.split())]
+  offer = demo_sites.wait_for_offer(tmp_path, running[0])
+  running += [demo_sites.start_site(tmp_path, own, offer) for own in demo_sites.NAMES]
+  for process in running:
+    assert process.wait(500.0) == 0, (tmp_path / 'coordinator.log').read_text()
+
+  runtime = f'--runtime=sites:mailbox=m,keys=k,names={"/".join(demo_sites.NAMES)}'
+  config = in_process.checked(program, f'--task=sites {line} {runtime}')
+  expected = round_table.Table(tmp_path / 'expected.csv')
+  for round, metrics in enumerate(_rounds(sites.offered(config), tmp_path), start=1):
+    expected.append(round, flat_metrics.flatten(metrics))
+
+  head, *rows = (tmp_path / 'run' / 'metrics.csv').read_text().splitlines()
+  # Sites are counted beside the process's own metrics.
+  assert head.endswith(',sites/counted,sites/absent')
+  assert [row.removesuffix(',3,0') for row in rows] == (
+    (tmp_path / 'expected.csv').read_text().splitlines()[1:]
+  )
+
+
+def _rounds(config, folder):
+  """Yields the metrics of rounds whose parts are the clients of the sites."""
+  clients, cohorts = {}, {}
+  for name in demo_sites.NAMES:
+    data = dataclasses.replace(config.data, dir=str(folder / name / 'pictures'))
+    own = dataclasses.replace(config, task='cases', data=data, partition='client')
+    task, held = site_part.read(own, name)
+    built = sites.build(own, task, held.element_type_structure)
+    cohorts[name] = site_part.cohorts_of(name, own, held)
+    clients[name] = simulated_clients.Clients(held, num_packs=config.runtime.packs)
+  in_parts = parts.build_parts(built.graph)
+  with contexts.in_process():
+    state = in_parts.initialize()
+    for round in range(1, _ROUNDS + 1):
+      known, told = collections.OrderedDict(), []
+      drawn = {name: own.cohort(cohorts[name](round)) for name, own in clients.items()}
+      for exchange in in_parts.exchanges.values():
+        known.update(exchange.broadcast(state))
+        total = None
+        for cohort in drawn.values():
+          sums = exchange.partial(known, cohort).sums
+          total = sums if total is None else tf.nest.map_structure(np.add, total, sums)
+        state, metrics = exchange.receive(state, [total])
+        told.append(metrics)
+      yield round_metrics.joined(told)
