@@ -118,6 +118,23 @@ def test_states_are_those_of_the_last_round_that_counts(world, asking):
   assert states == [0, 2, 2, 4]
 
 
+def test_a_round_that_did_not_count_is_taken_back_at_once(world, asking):
+  def watch(round):
+    # Round 1 was answered too late: the site is asked again, and has not begun again.
+    if round == 1:
+      asking.asks_all(2, counted={})
+    elif round == 2:
+      asking.asks_all(3, counted={'north': 2})
+    else:
+      asking.ends()
+
+  asking.asks_all(1)
+  plain.take_part(world.answerer('north'), 'north', watch=watch)
+  states = [sums[1] for kind, _, sums in asking.got() if kind == 'sums'][::2]
+  # The answers of round 1 have been dropped.
+  assert states == [0, 2]
+
+
 def test_states_are_stored_before_the_last_answer_leaves(world, asking, monkeypatch):
   questions = asking.asks_all(1)
   asking.ends()

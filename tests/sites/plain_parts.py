@@ -163,7 +163,7 @@ class KeptRounds:
     files.write_json(self._path, self._kept)
 
 
-def take_part(ends, name, cohort_fn=None) -> None:
+def take_part(ends, name, cohort_fn=None, watch=lambda _: None) -> None:
   """Runs a site to the end of the run."""
   ends.offer()
   process = participation.Answering(build(), ends)
@@ -175,7 +175,7 @@ def take_part(ends, name, cohort_fn=None) -> None:
     rounds,
     cohort_fn or (lambda _: clients),
     {'clients': len(clients)},
-    lambda _: None,
+    watch,
   )
 
 
