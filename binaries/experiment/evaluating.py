@@ -20,7 +20,7 @@ from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import finetune_search
-from tff_ssl.evaluation import inputs
+from tff_ssl.evaluation import inputs as inputs_lib
 from tff_ssl.evaluation import intervals
 from tff_ssl.evaluation import methods as methods_lib
 from tff_ssl.evaluation import online_knn
@@ -117,7 +117,7 @@ class Evaluator:
     self._finetune = self._build_finetune(
       evaluation.finetune_config(config), evaluation.finetune_choice(config)
     )
-    self.of_inputs = inputs.note(task.train[encoder.field])
+    self.of_inputs = inputs_lib.note(task.train[encoder.field])
     self.balanced = task.case_level or scores.is_imbalanced(task.test.label)
 
   def evaluate(
@@ -216,7 +216,16 @@ class Evaluator:
       watched: The few examples, from `watched`, which keep it cheap.
       params: Parameters of the encoder, with its population statistics if it has any.
     """
-    return watched.evaluate(functools.partial(self._encode, self._merged(params)))
+    return watched.evaluate(functools.partial(self.encode, params))
+
+  def encode(self, params: network.Params, inputs: np.ndarray) -> np.ndarray:
+    """Returns the features of inputs that are evaluated, [N, d].
+
+    Args:
+      params: Parameters of the encoder, with its population statistics if it has any.
+      inputs: What it reads, [N, ...].
+    """
+    return self._encode(self._merged(params), inputs)
 
   def evaluate_several(
     self,
@@ -280,11 +289,11 @@ class Evaluator:
 
     Without a label, or any of `inputs.METHODS` in the run, there are none.
     """
-    methods = [each for each in self._frozen() if each in inputs.METHODS]
+    methods = [each for each in self._frozen() if each in inputs_lib.METHODS]
     if self.skipped is not None or not methods:
       return {}
     known, found = self.problem.train[self._encoder.field], {}
-    for name, encode in inputs.encodings(known, self._encoder.output_dim).items():
+    for name, encode in inputs_lib.encodings(known, self._encoder.output_dim).items():
       seen: list[intervals.Tested] = []
       found[name] = self._evaluate(
         encode, methods, self.config.evaluation.label_fractions, seen=seen

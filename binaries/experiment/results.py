@@ -8,10 +8,12 @@ are not the run's are beside the numbers (`experiment.measured`).
 """
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import math
 import os
 import pathlib
+
+import numpy as np
 
 from binaries.config import run_config
 from binaries.experiment import encoder_card
@@ -19,7 +21,6 @@ from binaries.experiment import measured_with
 from binaries.experiment import precision_marks
 from tasks import task_types
 from tff_ssl.encoders import network
-from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import retrieval
@@ -70,7 +71,7 @@ def save_encoder(
   rounds: int,
   more: Mapping[str, object] = {},
 ) -> None:
-  """Writes `encoder.keras`, its card and, for TensorBoard, encodings of test images.
+  """Writes `encoder.keras` and its card.
 
   Args:
     folder: The run folder.
@@ -81,17 +82,31 @@ def save_encoder(
     rounds: Number of rounds it was trained for.
     more: More entries of the card, by name.
   """
-  model = encoder.to_keras(params)
   own = encoder_card.build(config, task, encoder, rounds, more)
   (folder.path / model_card.NAME).unlink(missing_ok=True)  # Written last.
-  folder.save_encoder(model, own)
-  if number_trackers.TENSORBOARD not in config.trackers:
-    return  # It would show pictures of examples, and their labels.
+  folder.save_encoder(encoder.to_keras(params), own)
+
+
+def write_projection(
+  folder: run_folder.RunFolder,
+  task: task_types.Task,
+  field: str,
+  encode: Callable[[np.ndarray], np.ndarray],
+) -> None:
+  """Writes encodings of test examples for TensorBoard, with pictures and labels.
+
+  Args:
+    folder: The run folder.
+    task: What the encoder was trained on.
+    field: What it reads.
+    encode: Maps inputs to features, compiled already: that of the model in
+      `encoder.keras` would be traced again for these few.
+  """
   shown = task.test.take(projection.choose(len(task.test)))
-  inputs = shown[encoder.field]
+  inputs = shown[field]
   projection.write(
     folder.path / number_trackers.TENSORBOARD,
-    feature_sets.encode(model, inputs),
+    encode(inputs),
     inputs if inputs.ndim == 4 else None,
     {
       'label': [

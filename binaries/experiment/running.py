@@ -4,6 +4,7 @@ import collections
 from collections.abc import Callable, Mapping
 import contextlib
 import dataclasses
+import functools
 import importlib
 import math
 import os
@@ -278,21 +279,29 @@ def _save(
   weights: network.Params,
   round: int,
 ) -> None:
-  """Saves the encoder after a round, with its card."""
-  config = experiment.config
+  """Saves the encoder after a round, with its card, and projects test examples."""
+  config, params = experiment.config, experiment.of_encoder(weights)
   known = report.signals_of(results.read(folder.path, round))
   results.save_encoder(
     folder,
     config,
     experiment.task,
     experiment.encoder,
-    experiment.of_encoder(weights),
+    params,
     round,
     {
       **init_from.card(folder.path),
       **private.privacy_card(config, experiment.algorithm, experiment.clip_norms),
       **private_quality.quality_card(config, known),
     },
+  )
+  if number_trackers.TENSORBOARD not in config.trackers:
+    return  # It would show pictures of examples, and their labels.
+  results.write_projection(
+    folder,
+    experiment.task,
+    experiment.encoder.field,
+    functools.partial(experiment.evaluator.encode, params),
   )
 
 
