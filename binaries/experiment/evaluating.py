@@ -34,16 +34,6 @@ from tff_ssl.objectives import dual_encoder
 _CLUSTERS = 'clusters'
 
 
-def skipped(task: task_types.Task) -> str | None:
-  """Returns why nothing can be evaluated by labels; None if it can.
-
-  Args:
-    task: Any task.
-  """
-  why = task.why_unlabelled()
-  return why and f'{why}: probes and accuracies are skipped.'
-
-
 class Evaluator:
   """Evaluates parameters of one encoder on one task; compiles once.
 
@@ -83,14 +73,7 @@ class Evaluator:
     Raises:
       ValueError: If only one given split has labels.
     """
-    self.skipped = skipped(task)
-    for split, labels in (('train', task.train.label), ('test', task.test.label)):
-      if self.skipped is None and not np.any(labels >= 0):
-        raise ValueError(
-          f'The task {task.name!r} has no {split} labels, though others; evaluation '
-          'needs them in both splits or in neither (--columns=label= of a table takes '
-          'none).'
-        )
+    self.skipped = evaluation.skipped(task)
     self.config = config
     self.seen: dict[str, intervals.Tested] = {}
     labelled = task.validation is not None and np.any(task.validation.label >= 0)

@@ -77,7 +77,7 @@ def run(
   if set(config.evaluation.methods) == set(evaluation.of_masks(config)):
     return
   has_signals = not (added.transfer or config.uses('labels'))
-  reason = evaluating.skipped(task)
+  reason = evaluation.skipped(task)
   if reason is not None and not has_signals:
     print(reason)
     return

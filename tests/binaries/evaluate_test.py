@@ -361,6 +361,8 @@ def test_what_the_run_was_trained_on_cannot_be_changed(run):
       in_process.call(evaluate, f'--run={run}', given)
 
 
+# Programs as processes are in program_test.
+@pytest.mark.long
 def test_as_a_program(run):
   ended = launch.end(launch.start('evaluate', f'--run={run}'), run)
   assert (ended.status, ended.stderr) == (0, '')

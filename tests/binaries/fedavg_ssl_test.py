@@ -128,6 +128,7 @@ def test_a_run_is_complete(runs, name):
   assert (run.folder / 'encoder.keras').exists()
 
 
+@pytest.mark.long
 def test_batch_norm_is_exported_and_evaluated_with_its_statistics(runs, capsys):
   run = runs['fedprox']
   folder = run.folder / 'checkpoints'

@@ -127,6 +127,8 @@ def _run(folder, *flags, objective='simclr:projector=32/32'):
   return ended
 
 
+# What is compared, refused and read of a source is in the tests around it.
+@pytest.mark.long
 def test_a_longer_run_has_the_rounds_of_one_that_began_so(tmp_path):
   grown, whole, other = (tmp_path / name for name in ('grown', 'whole', 'other'))
   _run(grown, '--rounds=1')

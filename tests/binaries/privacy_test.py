@@ -180,6 +180,8 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   assert privacy_ledger.read(folder)['multipliers'] == pytest.approx(multipliers)
 
 
+# Its parts are in private_quality_test; a private run ends in the test above.
+@pytest.mark.long
 def test_one_line_makes_a_private_run_of_the_epsilon_that_is_asked_for(tmp_path):
   folder = tmp_path / 'run'
   ended = in_process.run(
