@@ -12,7 +12,6 @@ from binaries.building import objectives
 from binaries.config import evaluations
 from binaries.config import run_config
 from binaries.experiment import encoder_card
-from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
 from binaries.experiment import masked
 from binaries.experiment import membership

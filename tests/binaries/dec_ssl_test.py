@@ -10,8 +10,11 @@ from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.runs import checkpoints
 
+# Its rounds are in tests/algorithms, the choice among clusters in validation_test.
+pytestmark = pytest.mark.long
 _FLAGS = (
   '--method=featarc',
+  launch.APART,
   launch.FLIP,
   '--task=digits',
   '--encoder=conv2:width=0.125',

@@ -28,6 +28,8 @@ _FLAGS = (
 )
 
 
+# Its rounds are in tests/algorithms, the graph of a folder in tests/reporting.
+@pytest.mark.long
 def test_a_run_without_a_server(tmp_path):
   """Of a graph from a file; its folder has the graph, and each round its numbers.
 

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.xdist_group('runs')
 @pytest.fixture
 def run(runs, tmp_path):
   """A copy of the run of dcco, to be written to."""
-  return shutil.copytree(runs.small['dcco'].folder, tmp_path / 'run')
+  return shutil.copytree(runs['dcco'].folder, tmp_path / 'run')
 
 
 def config(**fields):
@@ -149,10 +149,11 @@ def test_only_what_was_asked_is_computed(run, capsys, monkeypatch):
   assert read(run) == evaluated
 
 
-@pytest.mark.long_for('fedavg_cco', 'fedavg_nt_xent', 'centralized_cco')
+# Of a table it is in fields_test.
+@pytest.mark.long
 @pytest.mark.parametrize('algorithm', [*conftest.ALGORITHMS][1:])
 def test_random_encoder_is_the_one_that_every_algorithm_starts_from(runs, algorithm):
-  folder = runs.small[algorithm].folder / 'checkpoints'
+  folder = runs[algorithm].folder / 'checkpoints'
   assert checkpoints.Checkpoints(folder).rounds() == [0, 2]
   with np.load(folder / 'round_00000000.npz') as archive:
     start = f'state/{algorithms.ENCODER}/'

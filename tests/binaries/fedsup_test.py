@@ -3,7 +3,6 @@
 All of digits is loaded: what is small is the model.
 """
 
-import concurrent.futures
 import json
 import shutil
 import signal
@@ -75,8 +74,11 @@ def _flags(method):
     or flag.removeprefix('--').split('=')[0] not in _WITHOUT_CLIENTS
   ]
   objective = ('--objective=fixmatch',) if method == 'fixmatch' else ()
+  rounds = '--rounds=2'
+  if method == _STOPPED:
+    rounds, kept = f'--rounds={_ROUNDS}', [*kept, '--checkpoint_every=1']
   name = 'server_finetuned' if objective else method
-  return (f'--method={name}', *objective, *kept, *_RUNS[method])
+  return (f'--method={name}', *objective, *kept, *_RUNS[method], rounds)
 
 
 def _run(folder, *flags):
@@ -93,21 +95,22 @@ def _disturbed(folder, *flags):
 
 @pytest.fixture(scope='module', name='runs')
 def _runs(tmp_path_factory):
-  """Returns runs by method; one that was stopped by Ctrl-C, and the same resumed."""
+  """Returns runs by method, each made when it is first asked for."""
   base = tmp_path_factory.mktemp('fedsup')
-  longer = (*_flags(_STOPPED), f'--rounds={_ROUNDS}', '--checkpoint_every=1')
-  with concurrent.futures.ThreadPoolExecutor(1) as pool:
-    stopped = pool.submit(_disturbed, base / 'stopped', *longer)
-    made = launch.Made(lambda name: _run(base / name, *_flags(name), '--rounds=2'))
-    made[_STOPPED] = _run(base / _STOPPED, *longer)
-    resumed = stopped.result(), _run(base / 'stopped', *longer)
-  return made, resumed
+  return launch.Made(lambda name: _run(base / name, *_flags(name)))
 
 
-@pytest.mark.long_for('fedrgd', 'fedmatch', 'labelled_only')
+@pytest.fixture(scope='module')
+def resumed(tmp_path_factory):
+  """Returns one that was stopped by Ctrl-C, and the same resumed."""
+  folder = tmp_path_factory.mktemp('fedsup') / 'stopped'
+  return _disturbed(folder, *_flags(_STOPPED)), _run(folder, *_flags(_STOPPED))
+
+
+@pytest.mark.long_for('fedsup', 'fedrgd', 'fedmatch', 'labelled_only')
 @pytest.mark.parametrize('name', _RUNS)
 def test_a_run_is_complete(runs, name):
-  run = runs[0][name]
+  run = runs[name]
   assert run.status == 0, run.stderr
   rows = launch.table(run.folder)
   for row in rows:
@@ -129,8 +132,8 @@ def test_a_run_is_complete(runs, name):
 @pytest.mark.long
 def test_a_run_without_any_pseudo_label_warns(runs):
   """No probability of ten classes reaches 0.95 in so few rounds; 0.2 some do."""
-  said = {name: runs[0][name].stderr for name in ('fixmatch', 'fedmatch', 'fedsup')}
-  rows = launch.table(runs[0]['fixmatch'].folder)
+  said = {name: runs[name].stderr for name in ('fixmatch', 'fedmatch', 'fedsup')}
+  rows = launch.table(runs['fixmatch'].folder)
   assert [float(row['client_work/pseudo_labelled']) for row in rows] == [0] * _ROUNDS
   assert (
     'Warning: no image of a client had a pseudo-label in any of '
@@ -163,17 +166,20 @@ def test_small_batches_at_the_server_are_reported(capsys, norm, examples, said):
   assert said in told
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(runs):
-  stopped, _ = runs[1]
+# What Ctrl-C does to a run is in loop_test, what it does to a program in program_test.
+@pytest.mark.long
+def test_ctrl_c_saves_and_says_how_to_go_on(resumed):
+  stopped, _ = resumed
   assert stopped.status == 130
   assert 'stopping after this round' in stopped.stderr
   assert 'the same command resumes' in stopped.stderr
   assert 'Traceback' not in stopped.stderr
 
 
-def test_a_stopped_run_goes_on_with_the_numbers_of_one_that_was_not(runs):
+@pytest.mark.long
+def test_a_stopped_run_goes_on_with_the_numbers_of_one_that_was_not(runs, resumed):
   """Which also shows that the same flags give the same numbers."""
-  whole, (_, resumed) = runs[0][_STOPPED], runs[1]
+  whole, (_, resumed) = runs[_STOPPED], resumed
   assert resumed.status == 0, resumed.stderr
   assert 'resuming after round' in resumed.stdout
   assert len(launch.table(resumed.folder)) == _ROUNDS
@@ -183,7 +189,7 @@ def test_a_stopped_run_goes_on_with_the_numbers_of_one_that_was_not(runs):
 
 
 def test_evaluate_uses_the_labels_of_the_server_alone(runs, tmp_path):
-  run = shutil.copytree(runs[0][_STOPPED].folder, tmp_path / 'run')
+  run = shutil.copytree(runs[_STOPPED].folder, tmp_path / 'run')
   before = json.loads((run / 'evaluation.json').read_text())
   in_process.call(evaluate, f'--run={run}', '--evaluation=methods=knn/one_round')
   after = json.loads((run / 'evaluation.json').read_text())

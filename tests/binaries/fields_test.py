@@ -21,7 +21,7 @@ _SHORT = (
   '--encoder=width=0.25',
   '--rounds=2',
   '--clients_per_round=4',
-  '--evaluation=methods=knn/finetune,finetune_steps=2',
+  '--evaluation=methods=knn',
 )
 # The task, the encoder that it has by default, and the field that this reads.
 _TASKS = {
@@ -59,7 +59,7 @@ def test_it_is_trained_and_evaluated(run):
   assert [row['round'] for row in rows] == ['1', '2']
   assert all(np.isfinite(float(row['client_work/loss'])) for row in rows)
   numbers = json.loads((folder / 'evaluation.json').read_text())
-  assert {'knn/10%/accuracy', 'finetune/10%/accuracy'} <= numbers.keys()
+  assert 'knn/10%/accuracy' in numbers
   first, last = _stored(folder, 0), _stored(folder, 2)
   moved = {name.split('/')[0] for name in first if np.any(first[name] != last[name])}
   assert moved == {name.split('/')[0] for name in first}
@@ -107,11 +107,13 @@ def test_it_starts_from_the_encoder_of_the_baselines(run):
 def test_it_is_evaluated_again(run, capsys):
   _, folder = run
   before = json.loads((folder / 'evaluation.json').read_text())
-  in_process.call(evaluate, f'--run={folder}', '--evaluation=methods=knn/linear')
+  in_process.call(
+    evaluate, f'--run={folder}', '--evaluation=methods=knn/finetune,finetune_steps=2'
+  )
   assert 'the encoder after round 2 of 2' in capsys.readouterr().out
   after = json.loads((folder / 'evaluation.json').read_text())
   assert after['knn/10%/accuracy'] == before['knn/10%/accuracy']
-  assert 'linear/10%/accuracy' in after
+  assert 'finetune/10%/accuracy' in after
 
 
 def test_mismatched_arguments_are_refused(tmp_path):

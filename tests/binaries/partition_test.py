@@ -41,12 +41,11 @@ def digits():
   return registry.load('digits')
 
 
-@pytest.fixture
-def encoder_path(tmp_path):
+@pytest.fixture(scope='module')
+def encoder_path(tmp_path_factory):
   """An encoder of digits, as a run leaves it."""
-  return encoder_files.write(
-    tmp_path, encoder_registry.build_encoder('resnet8', (8, 8, 1), width=0.25)
-  )
+  encoder = encoder_registry.build_encoder('conv2', (8, 8, 1), width=0.125)
+  return encoder_files.write(tmp_path_factory.mktemp('encoder'), encoder)
 
 
 def test_prints_what_a_run_prints_and_a_table(capsys):

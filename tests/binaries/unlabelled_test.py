@@ -15,12 +15,9 @@ from tests.worlds import pictures
 _CLIENTS = 8
 _PRIVATE = '--aggregation=private:noise_multiplier=1,delta=1e-3,signal_rounds=1'
 _PERSONAL = '--evaluation=personal=linear/federated_linear,export_clients=C101'
-# Clients without a state, and with one.
-_USUAL = (
-  'dcco --objective=projector=8',
-  'fedavg_ssl --method=fedbn --objective=projector=8',
-)
+_USUAL = 'dcco --objective=projector=8'
 _OTHERS = (
+  'fedavg_ssl --method=fedbn --objective=projector=8',
   'fedavg_ssl --method=orchestra',
   'fedavg_ssl --method=ssd',
   'fedema --method=fedema --objective=projector=8',
@@ -68,7 +65,7 @@ def _run(line, data, folder):
 
 
 @pytest.mark.parametrize(
-  'line', [*_USUAL, *(pytest.param(line, marks=pytest.mark.long) for line in _OTHERS)]
+  'line', [_USUAL, *(pytest.param(line, marks=pytest.mark.long) for line in _OTHERS)]
 )
 def test_a_run_without_labels_ends_with_signals_and_a_card(runs, line):
   ended = runs[line]
@@ -84,7 +81,7 @@ def test_a_run_without_labels_ends_with_signals_and_a_card(runs, line):
 
 
 def test_a_run_without_labels_has_the_clients_and_counts_of_its_folder(runs, data):
-  run = runs[_USUAL[0]]
+  run = runs[_USUAL]
   # The files, on the screen and beside the numbers.
   task = registry.load('folder', data, 8, folders='client')
   taken = task.intake
@@ -114,7 +111,7 @@ def test_a_run_without_labels_has_the_clients_and_counts_of_its_folder(runs, dat
   ],
 )
 def test_what_a_run_without_labels_is_used_for(runs, data, tmp_path, line, said):
-  folder = runs[_USUAL[0]].folder
+  folder = runs[_USUAL].folder
   if 'evaluate' in line:
     # A run of before there were signals.
     (folder / 'evaluation.json').unlink()

@@ -22,7 +22,6 @@ from tff_ssl.reporting import run_reader
 
 _draw = figures.draw
 _FLAGS = (
-  launch.APART,
   launch.FLIP,
   '--task=digits',
   '--partition=iid:clients=3',
@@ -40,6 +39,7 @@ def run(tmp_path_factory):
   ended = in_process.run(
     fedavg_ssl,
     *_FLAGS,
+    '--method=centralized',
     '--objective=supervised',
     '--data=validation=0.2',
     '--rounds=3',
@@ -110,7 +110,7 @@ def _like(run, folder, name, factor, part=None, **settings):
 @pytest.mark.long
 def test_runs_have_curves_of_knn_by_default(tmp_path, capsys):
   """Two seeds and another rate: lines are the means of what metrics.csv has."""
-  own = [each for each in _FLAGS if not each.startswith(('--clients=', '--runtime='))]
+  own = [each for each in _FLAGS if not each.startswith('--clients=')]
   run = (
     f'--run_dir={tmp_path / "seed_0"}',
     *own,
