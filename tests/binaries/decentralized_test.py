@@ -76,28 +76,6 @@ def test_a_run_without_a_server(tmp_path):
   assert 'graph.csv is a different graph from the' in ended.stderr
 
 
-@pytest.mark.parametrize(
-  ('flags', 'message'),
-  [
-    (
-      ('--method=ring', '--participation=0.5'),
-      'participation is 0.5; without a server',
-    ),
-    (
-      ('--method=graph',),
-      'path of --method=graph is not given; it must name a CSV file',
-    ),
-    (
-      ('--method=graph:path=/nowhere.csv',),
-      'path of --method=graph is /nowhere.csv, which is no file; it must name a CSV',
-    ),
-  ],
-)
-def test_flags_that_do_not_fit_are_refused(flags, message):
-  with pytest.raises(ValueError, match=message):
-    in_process.checked('dec_ssl', ' '.join(flags))
-
-
 def test_the_model_of_a_node_is_the_mean_and_its_offset():
   state = types.SimpleNamespace(
     extra={'offsets': {'w': np.array([[1.0, 0.0], [-1.0, 2.0]]), 'b': np.array([3, 4])}}

@@ -12,7 +12,6 @@ import pytest
 
 from binaries import evaluate
 from binaries import fedsup
-from binaries.building import data
 from binaries.experiment import messages
 from tests.binaries import in_process
 from tests.binaries import launch
@@ -42,28 +41,6 @@ _RUNS = {
 _STOPPED = 'fixmatch'
 _WITHOUT_CLIENTS = ('partition', 'clients')
 _ROUNDS = 4
-_WRONG = {
-  '--labels=hospital=rosendahl': 'hospital',
-  '--encoder=vit_micro:lora=4': (
-    'lora of --encoder is 4 with --method=fedsup, which starts from no weights; it must'
-  ),
-  '--objective=stages=9': (
-    'stages of --objective is 9; it must be at most 3, the stages of resnet8.'
-  ),
-  '--task=wine --objective=stages=2': 'is 2; it must be at most 0, the stages of mlp.',
-  '--objective=stages=0,feature_weight=0.5': (
-    'feature_weight of --objective is 0.5 with stages=0, where it does nothing; leave '
-  ),
-  '--task=wine --objective=feature_weight=0.5': (
-    'is 0.5 and mlp has no stages, where it does nothing; leave it out.'
-  ),
-  '--objective=consistency=false,stages=0': (
-    'is false with stages=0, which leaves no loss; it must be true.'
-  ),
-  '--encoder=vit_micro --objective=consistency=false': (
-    'is false and vit_micro has no stages, which leaves no loss; it must be true.'
-  ),
-}
 
 
 def _flags(method):
@@ -198,13 +175,3 @@ def test_evaluate_uses_the_labels_of_the_server_alone(runs, tmp_path):
   assert added == {'lda', 'ridge'}
   with pytest.raises(ValueError, match='server_finetuned only the server has labels'):
     in_process.call(evaluate, f'--run={run}', '--evaluation=methods=federated_linear')
-
-
-def test_wrong_flags_are_refused_before_data_are_loaded(tmp_path, monkeypatch):
-  monkeypatch.setattr(data, 'load_task', pytest.fail)
-  folder = tmp_path / 'run'
-  lines = {flags: f'--run_dir={folder} {flags}' for flags in _WRONG}
-  said = in_process.said(fedsup, lines.values())
-  for flags, message in _WRONG.items():
-    assert message in said[lines[flags]], flags
-  assert not folder.exists()

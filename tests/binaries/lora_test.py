@@ -122,23 +122,6 @@ def test_another_run_starts_from_merged_weights(tmp_path):
     np.testing.assert_array_equal(found[f'encoder/{name}'], value)
 
 
-@pytest.mark.parametrize(
-  ('line', 'said'),
-  [
-    ('vit_micro:lora=4', 'lora of --encoder is 4 without --init_from; it must name'),
-    ('conv2:lora=4', 'lora of --encoder is 4; it must be none of conv2, whose'),
-    ('resnet8:lora=4 --task=digits_halves', 'none with --task=digits_halves, whose'),
-    ('resnet8:frozen=0.5', 'frozen of --encoder is 0.5 without --init_from; it must'),
-    ('vit_micro:frozen=0.5,lora=4', 'lora of --encoder is 4; it must be none where'),
-  ],
-)
-def test_what_cannot_have_adapters_is_refused_before_the_run(tmp_path, line, said):
-  given = f'--encoder={line} --run_dir={tmp_path}/run'
-  with pytest.raises(ValueError, match=re.escape(said)):
-    in_process.call(fedavg_ssl, *given.split())
-  assert not (tmp_path / 'run').exists()
-
-
 def _damaged(path):
   path.write_bytes(b'\x80\x04 a pickle')
 

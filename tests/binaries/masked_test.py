@@ -7,7 +7,6 @@ import numpy as np
 from PIL import Image
 import pytest
 
-from binaries import dcco
 from binaries import evaluate
 from tests.binaries import in_process
 from tests.binaries import take_away
@@ -106,5 +105,3 @@ def test_wrong_flags(made, run, tmp_path):
   ):
     with pytest.raises(ValueError, match=sentence):
       _evaluate(made, run, *flags)
-  with pytest.raises(ValueError, match="has 'segmentation'; it must be one of knn"):
-    in_process.call(dcco, _METHODS, f'--run_dir={tmp_path / "none"}')

@@ -153,23 +153,6 @@ def test_leave_to_follow_links_is_not_taken_from_a_run(tmp_path):
 
 
 @pytest.mark.parametrize(
-  ('flag', 'message'),
-  [
-    ('--data=classify=image', '--data=classify is given with --task=digits; it is for'),
-    ('--data=folders=class', '--data=folders is given with --task=digits; it is for'),
-    ('--data=fit=pad', '--data=fit is given with --task=digits; it is for ham10000, '),
-    ('--data=pixel_range=0/1', '--data=pixel_range is given with --task=digits; it'),
-    ('--columns=label=x', '--columns is given with --task=digits; it is for cases, f'),
-    ('--data=follow_links=true', '--data=follow_links is given with --task=digits; it'),
-    ('--data=strict=true', '--data=strict is given with --task=digits; it is for ham1'),
-  ],
-)
-def test_flags_of_one_task_are_refused_with_others(flag, message):
-  with pytest.raises(ValueError, match=message):
-    in_process.checked('dcco', f'--task=digits {flag}')
-
-
-@pytest.mark.parametrize(
   ('ends', 'message'),
   [
     ('1', 'pixel_range of --data is 1; it must be two numbers, as in -1000/400'),

@@ -103,28 +103,6 @@ def test_as_a_program_draws(tmp_path):
   assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
-@pytest.mark.parametrize(
-  'arguments, message',
-  [
-    (['--plot=clients.jpg'], "--plot is 'clients.jpg'; it must end in .png"),
-    (['--csv=no/such/clients.csv'], "there must be a folder 'no/such'"),
-    (['--max_clients=3'], '--max_clients is given without --plot'),
-    (['--partition=clusters:clients=3'], 'partition_encoder'),
-    (['--data=partition_encoder=x.keras'], 'without a --partition of clusters'),
-    (
-      ['--partition=iid:clients=3', '--data=partition_encoder=x.keras'],
-      'without a --partition of clusters',
-    ),
-  ],
-)
-def test_wrong_flags_are_refused_before_data_are_loaded(
-  monkeypatch, arguments, message
-):
-  monkeypatch.setattr(building, 'load_task', pytest.fail)
-  with pytest.raises(ValueError, match=message):
-    in_process.call(partition, *arguments)
-
-
 def test_clusters_of_an_encoder(encoder_path, digits):
   clients = building.partition(
     _config('clusters:clients=2', partition_encoder=str(encoder_path)), digits

@@ -7,8 +7,6 @@ import dp_accounting
 import pytest
 
 from binaries import dcco
-from binaries import fedema
-from binaries import fedsup
 from binaries.building import aggregation
 from binaries.config import aggregations
 from binaries.experiment import messages
@@ -24,50 +22,6 @@ _RUN = '--run_dir=/nowhere/run'
 _SECURE = f'--aggregation=secure {_RUN}'
 _PRIVATE = f'{_RUN} --aggregation=private:update_clip=1'
 _DISTRIBUTED = _PRIVATE.replace('private', 'distributed', 1)
-_REFUSED = {
-  dcco: {
-    f'--runtime=worker {_SECURE}': (
-      'be in_process, because only there are secure sums simulated'
-    ),
-    f'--runtime=packs=2 {_SECURE}': 'must be 0, because each client masks its own',
-    f'--runtime=parts=2 {_SECURE}': (
-      'leave it out, because each part of a round has a sum of its own'
-    ),
-    f'--clients_per_round=1 {_SECURE}': (
-      'must be at least 2, because a sum over one client'
-    ),
-    _PRIVATE: 'is given without epsilon or noise_multiplier',
-    f'{_DISTRIBUTED},epsilon=8 --runtime=ray': 'be in_process, because only there',
-    f'{_PRIVATE},epsilon=8,signal_rounds=1 --evaluation=signals_every=none': (
-      'signal_rounds of --aggregation is 1 with --evaluation=signals_every=none; it '
-      'must be 0'
-    ),
-    f'{_DISTRIBUTED},noise_multiplier=1,cohorts=poisson': (
-      'cohorts of --aggregation is poisson with --aggregation=distributed; it must be '
-      'fixed or p'
-    ),
-    f'--objective=encoding_norm=1 --method=stale_statistics=true {_RUN}': (
-      'previous round have a different'
-    ),
-  },
-  fedema: {
-    f'--method=fedu:threshold_quantile=0.5,divergence_norm=l2 {_PRIVATE},epsilon=8': (
-      'threshold_quantile of --method is 0.5 without metrics_clip of --aggregation; '
-      'give one, because the threshold follows metrics'
-    ),
-  },
-  fedsup: {
-    f'{_PRIVATE},epsilon=8': 'with labels at the server it must be plain',
-  },
-}
-
-
-@pytest.mark.parametrize('program', _REFUSED, ids=lambda program: program.__name__)
-def test_mismatched_arguments_are_refused_in_one_sentence(program):
-  expected = _REFUSED[program]
-  for line, said in in_process.said(program, expected).items():
-    assert expected[line] in said, line
-    assert said.endswith('.') and '\n' not in said
 
 
 @pytest.mark.parametrize(

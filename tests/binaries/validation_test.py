@@ -201,13 +201,3 @@ def test_the_best_of_several_models_is_that_of_the_validation_split(held_out, be
     expected[mean] = pytest.approx(sum(held_out) / 3)
     expected[f'validation/clusters/best/{name}'] = max(held_out)
   assert found == expected
-
-
-def test_invalid_validation_is_refused_before_the_first_round(tmp_path):
-  lines = (
-    f'--task=digits --run_dir={tmp_path}/a --data=validation=0',
-    f'--task=digits --run_dir={tmp_path}/a --data=validation=1.5',
-  )
-  for said in in_process.said(fedavg_ssl, lines).values():
-    assert 'it must be a number in (0, 1), or none.' in said
-  assert not (tmp_path / 'a').exists()
