@@ -1,4 +1,4 @@
-"""The results of a run: encoder, projection, `evaluation.json`, table on the terminal.
+"""The results of a run: encoder, `evaluation.json`, table on the terminal.
 
 `evaluation.json` holds `round` and the numbers of the run's encoder, under the names of
 `evaluation.suite`. With two modalities there are also `right/...` and `retrieval/...`.
@@ -8,12 +8,10 @@ are not the run's are beside the numbers (`experiment.measured`).
 """
 
 import collections
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 import math
 import os
 import pathlib
-
-import numpy as np
 
 from binaries.config import run_config
 from binaries.experiment import encoder_card
@@ -27,9 +25,7 @@ from tff_ssl.evaluation import retrieval
 from tff_ssl.evaluation import suite
 from tff_ssl.reporting import model_card
 from tff_ssl.reporting import plain_text
-from tff_ssl.reporting import projection
 from tff_ssl.reporting import run_reader
-from tff_ssl.runs import number_trackers
 from tff_ssl.runs import run_folder
 from tff_ssl.storage import files
 
@@ -85,36 +81,6 @@ def save_encoder(
   own = encoder_card.build(config, task, encoder, rounds, more)
   (folder.path / model_card.NAME).unlink(missing_ok=True)  # Written last.
   folder.save_encoder(encoder.to_keras(params), own)
-
-
-def write_projection(
-  folder: run_folder.RunFolder,
-  task: task_types.Task,
-  field: str,
-  encode: Callable[[np.ndarray], np.ndarray],
-) -> None:
-  """Writes encodings of test examples for TensorBoard, with pictures and labels.
-
-  Args:
-    folder: The run folder.
-    task: What the encoder was trained on.
-    field: What it reads.
-    encode: Maps inputs to features, compiled already: that of the model in
-      `encoder.keras` would be traced again for these few.
-  """
-  shown = task.test.take(projection.choose(len(task.test)))
-  inputs = shown[field]
-  projection.write(
-    folder.path / number_trackers.TENSORBOARD,
-    encode(inputs),
-    inputs if inputs.ndim == 4 else None,
-    {
-      'label': [
-        task.label_names[label] if label >= 0 else 'unlabelled' for label in shown.label
-      ],
-      'example_id': [str(example_id) for example_id in shown.example_id],
-    },
-  )
 
 
 def texts(results: Mapping[str, Numbers], own: str, balanced: bool) -> list[str]:

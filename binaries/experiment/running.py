@@ -4,7 +4,6 @@ import collections
 from collections.abc import Callable, Mapping
 import contextlib
 import dataclasses
-import functools
 import importlib
 import math
 import os
@@ -295,14 +294,7 @@ def _save(
       **private_quality.quality_card(config, known),
     },
   )
-  if number_trackers.TENSORBOARD not in config.trackers:
-    return  # It would show pictures of examples, and their labels.
-  results.write_projection(
-    folder,
-    experiment.task,
-    experiment.encoder.field,
-    functools.partial(experiment.evaluator.encode, params),
-  )
+  report.project(experiment, folder.path, params)
 
 
 def _build_watch(
