@@ -56,7 +56,6 @@ def _small(folder: pathlib.Path, algorithm: str) -> launch.Ended:
     *ALGORITHMS[algorithm],
     f'--run_dir={folder}',
     *flags,
-    folder=folder,
   )
 
 
@@ -90,7 +89,7 @@ def disturbed(tmp_path_factory: pytest.TempPathFactory) -> Disturbed:
   """That of dcco again, in another folder and with more checkpoints, and killed."""
   folder = tmp_path_factory.mktemp('disturbed') / 'run'
   ended, rows, workers = _killed(folder)
-  resumed = in_process.run(dcco, *_disturbed(folder), folder=folder)
+  resumed = in_process.run(dcco, *_disturbed(folder))
   return Disturbed(ended, resumed, rows, workers)
 
 

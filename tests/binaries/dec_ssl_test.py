@@ -32,7 +32,7 @@ _FLAGS = (
 @pytest.fixture(scope='module')
 def run(tmp_path_factory):
   folder = tmp_path_factory.mktemp('dec_ssl') / 'featarc'
-  return in_process.run(dec_ssl, f'--run_dir={folder}', *_FLAGS, folder=folder)
+  return in_process.run(dec_ssl, f'--run_dir={folder}', *_FLAGS)
 
 
 def test_rounds_tell_clusters_and_both_losses(run):

@@ -74,7 +74,6 @@ def _run(folder, *flags):
     '--rounds=2',
     f'--run_dir={folder}',
     *flags,
-    folder=folder,
   )
 
 

@@ -31,7 +31,7 @@ _FLAGS = (
 
 
 def _run(folder, *flags):
-  return in_process.run(fedema, *_FLAGS, f'--run_dir={folder}', *flags, folder=folder)
+  return in_process.run(fedema, *_FLAGS, f'--run_dir={folder}', *flags)
 
 
 @pytest.fixture(scope='module')
@@ -213,8 +213,7 @@ _SHORT = (
 )
 def test_mu_of_0_or_1_raises_the_alarm(tmp_path, flag, said):
   folder = tmp_path / 'run'
-  ended = in_process.run(fedema, *_SHORT, flag, f'--run_dir={folder}', folder=folder)
-  assert ended.status == 0, ended.stderr
+  ended = in_process.finished(fedema, *_SHORT, flag, f'--run_dir={folder}')
   warned = [line for line in ended.stderr.splitlines() if line.startswith('warning')]
   mixing = [line for line in warned if 'mu is 1' in line or 'bit for bit' in line]
   assert len(mixing) == 1

@@ -59,7 +59,7 @@ def _flags(method):
 
 
 def _run(folder, *flags):
-  return in_process.run(fedsup, *flags, f'--run_dir={folder}', folder=folder)
+  return in_process.run(fedsup, *flags, f'--run_dir={folder}')
 
 
 def _disturbed(folder, *flags):

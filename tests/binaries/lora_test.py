@@ -175,9 +175,7 @@ _WITH = f'--encoder=vit_micro:width=0.25,patch=4,lora={_RANK}'
 
 def _run(folder, *flags, binary=fedavg_ssl, objective='simclr:projector=32/32'):
   given = (*_FLAGS, f'--objective={objective}', *flags, f'--run_dir={folder}')
-  ended = in_process.run(binary, *given)
-  assert ended.status == 0, ended.stderr
-  return ended
+  return in_process.finished(binary, *given)
 
 
 @pytest.mark.long
@@ -210,8 +208,7 @@ def test_a_run_with_adapters_from_its_start_to_its_files(tmp_path):
   np.testing.assert_allclose(saved(x), features, rtol=1e-4, atol=1e-5)
   # Of the newest checkpoint come the same numbers again.
   before = json.loads((whole / 'evaluation.json').read_text())
-  ended = in_process.run(evaluate, f'--run={whole}', '--evaluation=methods=knn')
-  assert ended.status == 0, ended.stderr
+  in_process.finished(evaluate, f'--run={whole}', '--evaluation=methods=knn')
   assert json.loads((whole / 'evaluation.json').read_text()) == before
 
 

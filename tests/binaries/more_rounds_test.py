@@ -122,9 +122,7 @@ def _weights(folder, round):
 # Heads of fewer than eight units have no group norm.
 def _run(folder, *flags, objective='simclr:projector=32/32'):
   given = (*_FLAGS, f'--objective={objective}', *flags, f'--run_dir={folder}')
-  ended = in_process.run(fedavg_ssl, *given)
-  assert ended.status == 0, ended.stderr
-  return ended
+  return in_process.finished(fedavg_ssl, *given)
 
 
 # What is compared, refused and read of a source is in the tests around it.

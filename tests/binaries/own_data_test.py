@@ -152,21 +152,6 @@ def test_leave_to_follow_links_is_not_taken_from_a_run(tmp_path):
   assert config.data.follow_links and not config.data.strict
 
 
-@pytest.mark.parametrize(
-  ('ends', 'message'),
-  [
-    ('1', 'pixel_range of --data is 1; it must be two numbers, as in -1000/400'),
-    ('1/2/3', 'pixel_range of --data is 1/2/3; it must be two numbers'),
-    ('400/-1000', 'pixel_range is 400,-1000; it must be two finite numbers, the first'),
-  ],
-)
-def test_pixel_range_must_be_two_numbers(tmp_path, ends, message):
-  with pytest.raises(ValueError, match=message):
-    in_process.call(
-      partition, '--task=folder', f'--data_dir={tmp_path}', f'--data=pixel_range={ends}'
-    )
-
-
 def test_flags_of_pictures_reach_the_task_and_the_configuration(tmp_path, capsys):
   for k in range(5):
     values = np.full((4, 8), 1000 * k, np.uint16)

@@ -12,6 +12,7 @@ from binaries.building import data
 from tests.binaries import in_process
 
 _PRIVATE = '--aggregation=private:update_clip=1'
+_PICTURES = '--task=folder --data_dir=. --data=pixel_range='
 _REFUSED = {
   'dcco': {
     '--encoder=norm=batch': 'norm of --encoder is batch; it must be group for',
@@ -127,6 +128,10 @@ _REFUSED = {
     '--task=digits_halves': 'two modalities; it must be one of simclr',
   },
   'partition': {
+    '--task=digits --partition=hospital': 'it is for ham10000, ham10000_records only',
+    f'{_PICTURES}1': 'pixel_range of --data is 1; it must be two numbers, as in',
+    f'{_PICTURES}1/2/3': 'pixel_range of --data is 1/2/3; it must be two numbers',
+    f'{_PICTURES}400/-1000': 'pixel_range is 400,-1000; it must be two finite numbers',
     '--plot=clients.jpg': "--plot is 'clients.jpg'; it must end in .png",
     '--csv=no/such/clients.csv': "there must be a folder 'no/such'",
     '--max_clients=3': '--max_clients is given without --plot',

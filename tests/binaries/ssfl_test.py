@@ -27,7 +27,7 @@ _FLAGS = (
 
 
 def _run(folder, *flags):
-  return in_process.run(ssfl, f'--run_dir={folder}', *flags, folder=folder)
+  return in_process.run(ssfl, f'--run_dir={folder}', *flags)
 
 
 @pytest.fixture(scope='module')

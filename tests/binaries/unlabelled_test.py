@@ -52,16 +52,16 @@ def runs(data, tmp_path_factory):
   return launch.Made(lambda line: _run(line, data, tmp_path_factory.mktemp('run')))
 
 
-def _call(line, *flags, **given):
+def _call(line, *flags):
   name, *own = line.split()
   program = importlib.import_module(f'binaries.{name}')
-  return in_process.run(program, *flags, *own, **given)
+  return in_process.run(program, *flags, *own, signals=True)
 
 
 def _run(line, data, folder):
   flags = ('--task=folder', '--data=folders=client', f'--data_dir={data}')
   flags += ('--image_size=8', launch.FLIP, '--encoder=conv2:width=0.125', '--rounds=1')
-  return _call(line, *flags, f'--run_dir={folder}', folder=folder, signals=True)
+  return _call(line, *flags, f'--run_dir={folder}')
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_what_a_run_without_labels_is_used_for(runs, data, tmp_path, line, said)
     # A run of before there were signals.
     (folder / 'evaluation.json').unlink()
   line = line.format(data=data, out=tmp_path)
-  ended = _call(line, f'--run={folder}', f'--data_dir={data}', signals=True)
+  ended = _call(line, f'--run={folder}', f'--data_dir={data}')
   assert said in ended.stdout + ended.stderr
   assert ended.status == (said == _FITTED)
   assert 'signals/spread' in (folder / 'evaluation.json').read_text()
