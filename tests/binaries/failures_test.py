@@ -92,17 +92,6 @@ def test_a_flag_that_is_named_does_not_come_of_another():
   assert ended.stderr == 'Error: clients_per_round is 64: it must be between 1 and 8.\n'
 
 
-def test_paths_of_flags_may_begin_at_home(tmp_path, monkeypatch):
-  monkeypatch.setenv('HOME', str(tmp_path))
-  (tmp_path / 'other').mkdir()
-  (tmp_path / 'other' / 'thesis.tex').touch()
-  with pytest.raises(ValueError, match=f"{tmp_path}/other holds 'thesis.tex' but no"):
-    in_process.call(dcco, '--run_dir=~/other')
-  ended = in_process.run(dcco, '--run_dir=~nobody_of_this_name/x')
-  assert ended.status == 1
-  assert '~nobody_of_this_name is not a home folder' in ended.stderr
-
-
 def test_a_wrong_value_of_a_stranger_s_run_is_one_sentence(tmp_path):
   own = config_lib.to_json(in_process.read('dcco', run_dir=None))
   files.write_json(tmp_path / 'config.json', {'config': {**own, 'seed': {}}})

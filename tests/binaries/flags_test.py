@@ -21,6 +21,8 @@ from tff_ssl.encoders import registry
   [
     ('dcco', '', '--run_dir is not given'),
     ('dcco', 'cheese', "'cheese' is no flag"),
+    ('dcco', '--qqq', 'Error: There is no flag --qqq; --help lists'),
+    ('dcco', '--run_dir={d}/r --objective=temperature=1', 'the fields are projector, '),
     ('dcco', '--run_dir={d}/r -x', 'There is no flag --x'),
     ('dcco', '--run_dir={d}/r --nodownload=1', 'download'),
     ('dcco', '--run_dir=/proc/run', '/proc/run'),
@@ -106,19 +108,6 @@ def test_more_clients_than_there_are_is_refused_before_the_folder_is_made(tmp_pa
       dcco, *launch.SMALL, f'--run_dir={folder}', '--clients_per_round=9999'
     )
   assert not folder.exists()
-
-
-def test_an_error_is_one_sentence_and_status_1(tmp_path):
-  wrong = in_process.run(dcco, f'--run_dir={tmp_path}/run', '--objective=temperature=1')
-  assert (wrong.status, wrong.stdout) == (1, '')
-  assert wrong.stderr.startswith('Error: --objective=temperature=1 is given: ')
-  assert wrong.stderr.endswith(
-    'the fields are projector, off_diagonal_weight, encoding_norm.\n'
-  )
-  unknown = in_process.run(dcco, '--qqq')
-  assert unknown.status == 1
-  assert unknown.stderr.startswith('Error: There is no flag --qqq; --help lists')
-  assert unknown.stderr.count('\n') == 1
 
 
 @pytest.mark.parametrize(
