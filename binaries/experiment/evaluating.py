@@ -378,6 +378,8 @@ class Evaluator:
         draws=None if draw is None else [draw],
         seen=seen,
       )
+    if callable(params):
+      return numbers  # Of no encoder, and so in float32.
     return precision_marks.add(numbers, self.config.evaluation.precision)
 
 

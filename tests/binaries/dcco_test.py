@@ -64,9 +64,11 @@ def test_it_imports_no_other_family():
   assert programs == ['building', 'config', 'dcco', 'experiment', 'launching']
   families = {each.family for each in config_programs.all_methods().values()}
   assert families & {*building} == {'statistics'}
-  # The last three train heads and upper bounds of any method.
+  # The others train heads and upper bounds, and collect sums, of any method.
   assert {*algorithms} == {
     'statistics',
+    'collected_sums',
+    'view_moments',
     'fedavg',
     'centralized',
     'federated_linear',

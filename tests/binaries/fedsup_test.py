@@ -15,6 +15,7 @@ from binaries import fedsup
 from binaries.experiment import messages
 from tests.binaries import in_process
 from tests.binaries import launch
+from tff_ssl.algorithms.labels_at_server import server_training
 from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry
@@ -137,7 +138,7 @@ def test_small_batches_at_the_server_are_reported(capsys, norm, examples, said):
   head = projector.build_linear(encoder.output_dim, 10)
   objective = supervised.SupervisedObjective(encoder, head, augment.by_name('none'))
   plan = learning.ServerLabels(batch_size=16)
-  messages.warn_of_server_batches(plan, objective, examples)
+  messages.warn_of_server_batches(server_training.as_clients(plan), objective, examples)
   told = capsys.readouterr().err
   assert bool(told) == bool(said)
   assert said in told
