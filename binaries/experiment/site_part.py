@@ -104,6 +104,7 @@ def _take_part(
   )
   at_sites.say(f'{settings.name}: waiting for an offer in {settings.mailbox}')
   offer = ends.offer()
+  _check_folder(folder, ends.run)
   with _refusing(ends):
     config = _config(own, offer)
     ends.masked, kind = sites.is_masked(config), config.aggregation.kind
@@ -136,6 +137,10 @@ def _take_part(
   rounds, cohort_of = _rounds(process, clients)
 
   def cohort(round: int) -> Any:
+    if round > config.rounds:
+      raise participation.DeclinedError(
+        f'The round is {round}; by the offer there are {config.rounds}.'
+      )
     drawn = cohorts(round)
     rules.check_round(len(drawn), sum(held.num_examples(each) for each in drawn))
     return cohort_of(drawn)
@@ -147,6 +152,17 @@ def _take_part(
     finally:
       shown.close()
   at_sites.say(f'{settings.name}: the run has ended; what left is in {folder}')
+
+
+def _check_folder(folder: pathlib.Path, run: str) -> None:
+  """Raises ValueError if a site's folder is that of another run than an offer's."""
+  if not (folder / stored_config.NAME).is_file():
+    return
+  if stored_config.read(folder)['task'] != run:
+    raise ValueError(
+      f'{folder} is of another run than offer {run[:_DIGITS]}; it must be new, or '
+      'of this run.'
+    )
 
 
 @contextlib.contextmanager
@@ -197,6 +213,8 @@ def _number(name: str) -> int:
 def _config(own: run_config.RunConfig, offer: messages.Message) -> run_config.RunConfig:
   """Returns the offered run, on the site's own data."""
   sites.check_source(offer.body.get(at_sites.SOURCE))
+  if not isinstance(offer.body.get(at_sites.CONFIG), dict):
+    raise ValueError(f'The offer has no {at_sites.CONFIG}; it must say what runs.')
   config = run_config.from_json(
     offer.body[at_sites.CONFIG], programs.all_methods(), keep_paths=False
   )
@@ -278,11 +296,7 @@ def _agree(settings: Settings, run: str) -> None:
   """
   wanted, given = run[:_DIGITS], settings.accept
   joined = pathlib.Path(settings.folder) / stored_config.NAME
-  if (
-    given is None
-    and joined.is_file()
-    and stored_config.read(settings.folder)['task'] == run
-  ):
+  if given is None and joined.is_file():
     # A person has agreed before the site was started again.
     return
   if given is None and sys.stdin.isatty():
