@@ -38,8 +38,8 @@ class Options:
     data_dir: Where the data are.
     data: How else they are read, as in folders=client.
     columns: The table's own names of columns, as in image=Photo,client_id=Patient.
-    partition: How the pictures are dealt to clients; none: as the run says, which is by
-      the clients or cases that the data name.
+    partition: How the pictures are dealt to clients, as in iid:examples=4; none: by the
+      clients or cases that the data name.
     mailbox: Folder of the messages.
     keys: Folder of the site's own key, and of the public ones of others.
     folder: The site's own folder.

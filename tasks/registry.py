@@ -119,7 +119,8 @@ def outline(
   if name == gld.NAME:
     return Outline(has_clients=True)
   if name == at_sites.NAME:
-    return Outline(has_labels=False)
+    # Each site says who its clients are.
+    return Outline(has_clients=True)
   if name == tables.FEATURES:
     return Outline(has_labels=tables.has_label(data_dir, columns))
   return Outline()

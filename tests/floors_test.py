@@ -25,7 +25,7 @@ _BUDGETS = {
   'tasks': 8_940,
   'binaries': 15_480,
   'docs': 6_335,
-  'tests': 63_410,
+  'tests': 63_080,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')
@@ -235,15 +235,15 @@ def test_state_autograph_and_draws_are_detected(code, expected):
   assert _loose(ast.walk(ast.parse(code))) == expected
 
 
-def test_only_binaries_have_flags():
-  offenders = [
+def test_flags_are_defined_in_one_file():
+  readers = {
     source.as_posix()
     for source in _SOURCES
-    if source.parts[0] in ('tff_ssl', 'tasks')
+    if source.parts[0] != 'tests'
     and any(name.startswith(('absl.flags', 'absl.app')) for name in _imports(source))
-  ]
+  }
 
-  assert offenders == []
+  assert readers == {'binaries/config/command_line.py'}
 
 
 def test_packages_import_nothing_when_they_are_imported():

@@ -2,12 +2,36 @@
 
 import dataclasses
 
+import numpy as np
+
 from binaries.config import run_config
+from tasks import task_types
 from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import finetune_search
 from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import methods
+
+
+def skipped(task: task_types.Task) -> str | None:
+  """Returns why nothing can be evaluated by labels; None if it can.
+
+  Args:
+    task: Any task.
+
+  Raises:
+    ValueError: If only one given split has labels.
+  """
+  if why := task.why_unlabelled():
+    return f'{why}: probes and accuracies are skipped.'
+  for split, labels in (('train', task.train.label), ('test', task.test.label)):
+    if not np.any(labels >= 0):
+      raise ValueError(
+        f'The task {task.name!r} has no {split} labels, though others; evaluation '
+        'needs them in both splits or in neither (--columns=label= of a table takes '
+        'none).'
+      )
+  return None
 
 
 def of_encoders(config: run_config.RunConfig) -> list[str]:

@@ -54,6 +54,11 @@ def check(config: run_config.RunConfig) -> None:
   for name in ('mailbox', 'keys'):
     if not getattr(own, name):
       raise ValueError(f'{name} of --runtime is not given; it must name a folder.')
+  if config.partition not in (None, 'client'):
+    raise ValueError(
+      f'--partition={config.partition} is given with --task={at_sites.NAME}; each site '
+      'says who its clients are.'
+    )
   if own.parts is not None:
     raise ValueError('parts of --runtime is given; each site is a part.')
   names = names_of(own)

@@ -91,6 +91,8 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   run = private.with_ledger(
     together, rounds, built.graph, population, statistics, at_sites=True
   )
+  asked = config.evaluation.signals_every is not None or sites.classes_of(config)
+  is_judged = asked and not config.is_private
   made = experiments.Experiment(
     config,
     task,
@@ -100,7 +102,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
     run,
     lambda round: round,
     evaluator,
-    evaluate=_no_numbers if config.is_private else evaluate,
+    evaluate=evaluate if is_judged else _no_numbers,
     finish=rounds.finish,
     clip_norms=clips,
   )
@@ -113,6 +115,6 @@ def say(text: str) -> None:
 
 
 def _no_numbers(state: Any, round: int) -> results.Numbers:
-  """Returns nothing: sums to judge by have no noise."""
+  """Returns nothing: nothing is asked, or sums to judge by would have no noise."""
   del state, round
   return collections.OrderedDict()

@@ -20,7 +20,7 @@ from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import finetune_search
-from tff_ssl.evaluation import inputs
+from tff_ssl.evaluation import inputs as inputs_lib
 from tff_ssl.evaluation import intervals
 from tff_ssl.evaluation import methods as methods_lib
 from tff_ssl.evaluation import online_knn
@@ -32,16 +32,6 @@ from tff_ssl.objectives import dual_encoder
 
 # Prefix of the numbers of several models.
 _CLUSTERS = 'clusters'
-
-
-def skipped(task: task_types.Task) -> str | None:
-  """Returns why nothing can be evaluated by labels; None if it can.
-
-  Args:
-    task: Any task.
-  """
-  why = task.why_unlabelled()
-  return why and f'{why}: probes and accuracies are skipped.'
 
 
 class Evaluator:
@@ -83,14 +73,7 @@ class Evaluator:
     Raises:
       ValueError: If only one given split has labels.
     """
-    self.skipped = skipped(task)
-    for split, labels in (('train', task.train.label), ('test', task.test.label)):
-      if self.skipped is None and not np.any(labels >= 0):
-        raise ValueError(
-          f'The task {task.name!r} has no {split} labels, though others; evaluation '
-          'needs them in both splits or in neither (--columns=label= of a table takes '
-          'none).'
-        )
+    self.skipped = evaluation.skipped(task)
     self.config = config
     self.seen: dict[str, intervals.Tested] = {}
     labelled = task.validation is not None and np.any(task.validation.label >= 0)
@@ -117,7 +100,7 @@ class Evaluator:
     self._finetune = self._build_finetune(
       evaluation.finetune_config(config), evaluation.finetune_choice(config)
     )
-    self.of_inputs = inputs.note(task.train[encoder.field])
+    self.of_inputs = inputs_lib.note(task.train[encoder.field])
     self.balanced = task.case_level or scores.is_imbalanced(task.test.label)
 
   def evaluate(
@@ -216,7 +199,16 @@ class Evaluator:
       watched: The few examples, from `watched`, which keep it cheap.
       params: Parameters of the encoder, with its population statistics if it has any.
     """
-    return watched.evaluate(functools.partial(self._encode, self._merged(params)))
+    return watched.evaluate(functools.partial(self.encode, params))
+
+  def encode(self, params: network.Params, inputs: np.ndarray) -> np.ndarray:
+    """Returns the features of inputs that are evaluated, [N, d].
+
+    Args:
+      params: Parameters of the encoder, with its population statistics if it has any.
+      inputs: What it reads, [N, ...].
+    """
+    return self._encode(self._merged(params), inputs)
 
   def evaluate_several(
     self,
@@ -280,11 +272,11 @@ class Evaluator:
 
     Without a label, or any of `inputs.METHODS` in the run, there are none.
     """
-    methods = [each for each in self._frozen() if each in inputs.METHODS]
+    methods = [each for each in self._frozen() if each in inputs_lib.METHODS]
     if self.skipped is not None or not methods:
       return {}
     known, found = self.problem.train[self._encoder.field], {}
-    for name, encode in inputs.encodings(known, self._encoder.output_dim).items():
+    for name, encode in inputs_lib.encodings(known, self._encoder.output_dim).items():
       seen: list[intervals.Tested] = []
       found[name] = self._evaluate(
         encode, methods, self.config.evaluation.label_fractions, seen=seen
@@ -386,6 +378,8 @@ class Evaluator:
         draws=None if draw is None else [draw],
         seen=seen,
       )
+    if callable(params):
+      return numbers  # Of no encoder, and so in float32.
     return precision_marks.add(numbers, self.config.evaluation.precision)
 
 

@@ -11,6 +11,7 @@ from binaries.building import aggregation
 from binaries.building import algorithms
 from binaries.building import data as building_data
 from binaries.building import encoders
+from binaries.building import evaluation
 from binaries.building import execution
 from binaries.building import objectives
 from binaries.config import run_config
@@ -239,6 +240,8 @@ def in_parts(
 def check_labels(config: run_config.RunConfig, task: task_types.Task) -> None:
   """Raises ValueError if a run learns from labels that its task lacks.
 
+  Likewise if it cannot be evaluated: before the rounds are built, which takes long.
+
   Args:
     config: The run.
     task: Its task.
@@ -249,6 +252,7 @@ def check_labels(config: run_config.RunConfig, task: task_types.Task) -> None:
       f'The task {task.name!r} has no train labels; {config.title} learns from them. '
       'Methods such as --method=dcco of binaries.dcco need none.'
     )
+  evaluation.skipped(task)
 
 
 def batch_of_all(config: run_config.RunConfig, sizes: Sequence[int]) -> int:

@@ -1,7 +1,6 @@
 """Writes the files of an export, for `binaries.export`."""
 
 from collections.abc import Mapping, Sequence
-import functools
 import json
 import pathlib
 
@@ -74,7 +73,7 @@ def export(
   unprotected = exporting.unprotected(folder, fit is not None, allowed)
   if fit or is_table:
     task = exporting.load_task(folder, config)
-  own = functools.partial(feature_sets.encode, encoder)
+  own = feature_sets.with_fixed_params(encoder)
   made = exporting.Model(encoder, None, own)
   if task is not None and fit is not None:
     made = exporting.fitted(config, task, encoder, fit == 'finetuned')

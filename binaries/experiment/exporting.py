@@ -230,7 +230,7 @@ def _classifier(
 ) -> Model:
   """Fits logistic regression on the run's encoder."""
   del config
-  encode = functools.partial(feature_sets.encode, encoder)
+  encode = feature_sets.with_fixed_params(encoder)
   train, test = (
     encoded.encode_set(name, encode, examples, task.case_level, task.field)
     for name, examples in (('training', task.train), ('test', task.test))

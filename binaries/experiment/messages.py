@@ -9,7 +9,6 @@ import numpy as np
 
 from binaries.building import data
 from binaries.config import run_config
-from tff_ssl.algorithms.labels_at_server import server_training
 from tff_ssl.execution import failures
 from tff_ssl.objectives import batch_norm_statistics
 from tff_ssl.objectives import fixmatch
@@ -133,17 +132,17 @@ def warn_of_batches(
 
 
 def warn_of_server_batches(
-  labels: learning.ServerLabels, objective: Any, examples: int
+  labels: learning.AdamClients, objective: Any, examples: int
 ) -> None:
   """Warns on stderr if batch norm would normalise few of the server's examples.
 
   Args:
-    labels: How the server trains.
+    labels: How the server trains, as if it were a client.
     objective: What it minimises.
     examples: Number of its labelled examples.
   """
   mixes = batch_norm_statistics.mixes_examples(objective)
-  least = min(server_training.as_clients(labels).batch_sizes(examples, mixes))
+  least = min(labels.batch_sizes(examples, mixes))
   if mixes and least < _FEW:
     _warn(
       f'batch norm normalises a batch of {least} of the {examples} examples at the '

@@ -12,7 +12,6 @@ from binaries.building import objectives
 from binaries.config import evaluations
 from binaries.config import run_config
 from binaries.experiment import encoder_card
-from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
 from binaries.experiment import masked
 from binaries.experiment import membership
@@ -77,7 +76,7 @@ def run(
   if set(config.evaluation.methods) == set(evaluation.of_masks(config)):
     return
   has_signals = not (added.transfer or config.uses('labels'))
-  reason = evaluating.skipped(task)
+  reason = evaluation.skipped(task)
   if reason is not None and not has_signals:
     print(reason)
     return

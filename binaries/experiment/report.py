@@ -2,6 +2,7 @@
 
 import collections
 import os
+import pathlib
 
 from binaries.experiment import evaluating
 from binaries.experiment import experiments
@@ -11,8 +12,10 @@ from binaries.experiment import quality as quality_lib
 from binaries.experiment import results
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import intervals
+from tff_ssl.reporting import projection
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import verdict
+from tff_ssl.runs import number_trackers
 
 
 def finish(
@@ -39,6 +42,37 @@ def finish(
     print(f'Without labels: no signals, because {reason}.')
   report(
     evaluator, folder, config.rounds, config.title, numbers, with_untrained=is_measured
+  )
+
+
+def project(
+  experiment: experiments.Experiment,
+  folder: pathlib.Path,
+  params: network.Params,
+) -> None:
+  """Writes encodings of test examples for TensorBoard, unless that shows nothing.
+
+  Args:
+    experiment: The experiment.
+    folder: Its run folder.
+    params: Parameters of the encoder.
+  """
+  if number_trackers.TENSORBOARD not in experiment.config.trackers:
+    return  # It would show pictures of examples, and their labels.
+  task, field = experiment.task, experiment.encoder.field
+  shown = task.test.take(projection.choose(len(task.test)))
+  inputs = shown[field]
+  projection.write(
+    folder / number_trackers.TENSORBOARD,
+    # Compiled already, which the model in encoder.keras is not.
+    experiment.evaluator.encode(params, inputs),
+    inputs if inputs.ndim == 4 else None,
+    {
+      'label': [
+        task.label_names[label] if label >= 0 else 'unlabelled' for label in shown.label
+      ],
+      'example_id': [str(example_id) for example_id in shown.example_id],
+    },
   )
 
 

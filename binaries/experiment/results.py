@@ -1,4 +1,4 @@
-"""The results of a run: encoder, projection, `evaluation.json`, table on the terminal.
+"""The results of a run: encoder, `evaluation.json`, table on the terminal.
 
 `evaluation.json` holds `round` and the numbers of the run's encoder, under the names of
 `evaluation.suite`. With two modalities there are also `right/...` and `retrieval/...`.
@@ -19,16 +19,13 @@ from binaries.experiment import measured_with
 from binaries.experiment import precision_marks
 from tasks import task_types
 from tff_ssl.encoders import network
-from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import retrieval
 from tff_ssl.evaluation import suite
 from tff_ssl.reporting import model_card
 from tff_ssl.reporting import plain_text
-from tff_ssl.reporting import projection
 from tff_ssl.reporting import run_reader
-from tff_ssl.runs import number_trackers
 from tff_ssl.runs import run_folder
 from tff_ssl.storage import files
 
@@ -70,7 +67,7 @@ def save_encoder(
   rounds: int,
   more: Mapping[str, object] = {},
 ) -> None:
-  """Writes `encoder.keras`, its card and, for TensorBoard, encodings of test images.
+  """Writes `encoder.keras` and its card.
 
   Args:
     folder: The run folder.
@@ -81,25 +78,9 @@ def save_encoder(
     rounds: Number of rounds it was trained for.
     more: More entries of the card, by name.
   """
-  model = encoder.to_keras(params)
   own = encoder_card.build(config, task, encoder, rounds, more)
   (folder.path / model_card.NAME).unlink(missing_ok=True)  # Written last.
-  folder.save_encoder(model, own)
-  if number_trackers.TENSORBOARD not in config.trackers:
-    return  # It would show pictures of examples, and their labels.
-  shown = task.test.take(projection.choose(len(task.test)))
-  inputs = shown[encoder.field]
-  projection.write(
-    folder.path / number_trackers.TENSORBOARD,
-    feature_sets.encode(model, inputs),
-    inputs if inputs.ndim == 4 else None,
-    {
-      'label': [
-        task.label_names[label] if label >= 0 else 'unlabelled' for label in shown.label
-      ],
-      'example_id': [str(example_id) for example_id in shown.example_id],
-    },
-  )
+  folder.save_encoder(encoder.to_keras(params), own)
 
 
 def texts(results: Mapping[str, Numbers], own: str, balanced: bool) -> list[str]:

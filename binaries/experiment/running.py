@@ -283,15 +283,15 @@ def _save(
   weights: network.Params,
   round: int,
 ) -> None:
-  """Saves the encoder after a round, with its card."""
-  config = experiment.config
+  """Saves the encoder after a round, with its card, and projects test examples."""
+  config, params = experiment.config, experiment.of_encoder(weights)
   known = report.signals_of(results.read(folder.path, round))
   results.save_encoder(
     folder,
     config,
     experiment.task,
     experiment.encoder,
-    experiment.of_encoder(weights),
+    params,
     round,
     {
       **init_from.card(folder.path),
@@ -299,6 +299,7 @@ def _save(
       **private_quality.quality_card(config, known),
     },
   )
+  report.project(experiment, folder.path, params)
 
 
 def _build_watch(

@@ -23,6 +23,7 @@ from binaries.experiment import messages
 from binaries.experiment import quality
 from tasks import labels_at_server
 from tasks import task_types
+from tff_ssl.algorithms.labels_at_server import server_training
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import suite
@@ -79,9 +80,8 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   objective = objectives.build(config, encoder, task)
   if has_clients:
     messages.warn_of_batches(config, objective, sizes)
-  messages.warn_of_server_batches(
-    config.labels, problem.supervised, len(sides.server.train)
-  )
+  plan = server_training.as_clients(config.labels)
+  messages.warn_of_server_batches(plan, problem.supervised, len(sides.server.train))
   process = processes.build(
     algorithm.build(config, objective, problem),
     element_spec,

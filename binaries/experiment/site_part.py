@@ -223,7 +223,7 @@ def _config(own: run_config.RunConfig, offer: messages.Message) -> run_config.Ru
     config,
     task=own.task,
     data=dataclasses.replace(own.data, image_size=size),
-    partition=own.partition or config.partition,
+    partition=own.partition,
   )
 
 
@@ -237,6 +237,11 @@ def read(
     name: The site's name.
   """
   task = building_data.load_task(config)
+  if config.partition is None and task.train.client is None and not task.case_level:
+    raise ValueError(
+      'The data of this site name no clients; --partition must say which pictures are '
+      "one client's, as in iid:examples=4."
+    )
   dealt = building_data.partition(config, task)
   report = describe.describe(dealt, task.train.label, task.num_classes)
   print(report.line(), flush=True)

@@ -37,8 +37,7 @@ def test_spread_stays_above_a_tenth_of_its_first_value(
     Image.fromarray(picture).save(data / f'{i}.png')
   own = (f'--method={method}', f'--objective={objective}', f'--data_dir={data}')
   binary = importlib.import_module(f'binaries.{program}')
-  ended = in_process.run(binary, *_FLAGS.split(), *own, f'--run_dir={folder}')
-  assert ended.status == 0, ended.stderr
+  in_process.finished(binary, *_FLAGS.split(), *own, f'--run_dir={folder}')
   spread = [float(row['client_work/encoding_std']) for row in launch.table(folder)]
   assert len(spread) == 20
   assert min(spread) > spread[0] / 10

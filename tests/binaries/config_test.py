@@ -1,6 +1,5 @@
 """Configurations of runs: their kinds, JSON values, roles."""
 
-import ast
 import dataclasses
 import json
 import pathlib
@@ -12,7 +11,6 @@ import pytest
 from binaries.config import aggregations
 from binaries.config import changing
 from binaries.config import checks
-from binaries.config import command_line
 from binaries.config import data
 from binaries.config import docstrings
 from binaries.config import encoders
@@ -127,33 +125,33 @@ def test_a_name_is_one_method_in_all_programs():
       assert cls.kind == method
 
 
-@pytest.mark.parametrize('row', _ROWS.values(), ids=_ROWS)
-def test_a_row_is_read_from_its_json_values(row):
-  values = json.loads(json.dumps(run_config.to_json(row)))
-  read = run_config.from_json(values, _METHODS)
-  assert read.settings() == row.settings()
-  assert run_config.to_json(read) == run_config.to_json(row)
-  assert values.keys() >= {'method', 'objective', 'task', 'rounds', 'encoder'}
+# In loops: to pytest each of 800 tests is more work than what it tests.
+def test_a_row_is_read_from_its_json_values():
+  for name, row in _ROWS.items():
+    values = json.loads(json.dumps(run_config.to_json(row)))
+    read = run_config.from_json(values, _METHODS)
+    assert read.settings() == row.settings(), name
+    assert run_config.to_json(read) == run_config.to_json(row), name
+    assert values.keys() >= {'method', 'objective', 'task', 'rounds', 'encoder'}, name
 
 
-@pytest.mark.parametrize('row', _ROWS.values(), ids=_ROWS)
-def test_the_parts_of_a_row_are_read_from_their_texts(row):
-  for name, table in _TABLES.items():
-    part = getattr(row, name)
-    if row.uses(name):
-      own = run_config.clients_of(row.method) if name == 'clients' else table
-      assert type(part) is own[kinds.kind_of(part)]
-      assert kinds.parse(kinds.to_text(part), own) == part
+def test_the_parts_of_a_row_are_read_from_their_texts():
+  for name, row in _ROWS.items():
+    for flag, table in _TABLES.items():
+      if row.uses(flag):
+        part = getattr(row, flag)
+        own = run_config.clients_of(row.method) if flag == 'clients' else table
+        assert type(part) is own[kinds.kind_of(part)], name
+        assert kinds.parse(kinds.to_text(part), own) == part, name
 
 
-@pytest.mark.parametrize('row', _ROWS.values(), ids=_ROWS)
-def test_what_a_row_does_not_use_is_a_field(row):
-  known = {*roles.flat(row), *kinds.field_types(run_config.RunConfig)}
-  assert {*row.unused} <= known
-  checks.check(dataclasses.replace(row, run_dir='r'))
-  assert row.names(roles.is_free) and {*row.names(roles.is_free)} <= {
-    *row.names(roles.is_neutral)
-  }
+def test_what_a_row_does_not_use_is_a_field():
+  for name, row in _ROWS.items():
+    known = {*roles.flat(row), *kinds.field_types(run_config.RunConfig)}
+    assert {*row.unused} <= known, name
+    checks.check(dataclasses.replace(row, run_dir='r'))
+    free = {*row.names(roles.is_free)}
+    assert free and free <= {*row.names(roles.is_neutral)}, name
 
 
 @pytest.mark.parametrize(
@@ -283,23 +281,6 @@ def test_wrong_json_values_are_refused_in_one_sentence(change, said):
 def test_a_run_needs_its_method_and_objective():
   with pytest.raises(ValueError, match='The run has no method'):
     run_config.from_json({}, _METHODS)
-
-
-def _imports(path):
-  for node in ast.walk(ast.parse(path.read_text())):
-    if isinstance(node, ast.ImportFrom) and node.module == 'absl':
-      yield from (name.name for name in node.names)
-
-
-def test_flags_are_defined_in_one_module_alone():
-  readers = [
-    path.relative_to(_ROOT).as_posix()
-    for folder in ('binaries', 'tasks', 'tff_ssl', 'docs')
-    for path in (_ROOT / folder).rglob('*.py')
-    if 'flags' in _imports(path)
-  ]
-  assert readers == ['binaries/config/command_line.py']
-  assert command_line.flags
 
 
 def test_only_some_fields_do_not_tell_two_methods_apart():

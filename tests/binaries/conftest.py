@@ -1,7 +1,5 @@
 """Finished runs that the tests of binaries share: each costs seconds to start."""
 
-from collections.abc import Iterator
-import concurrent.futures
 import pathlib
 import signal
 from typing import NamedTuple
@@ -47,19 +45,6 @@ class Disturbed(NamedTuple):
   workers: list[int]
 
 
-class Runs(NamedTuple):
-  """All runs.
-
-  Attributes:
-    small: A run of two rounds by algorithm, made when it is asked for; that of dcco
-      has six.
-    disturbed: That of dcco again, in another folder and with more checkpoints.
-  """
-
-  small: dict[str, launch.Ended]
-  disturbed: Disturbed
-
-
 def _small(folder: pathlib.Path, algorithm: str) -> launch.Ended:
   flags = (*launch.SMALL, '--rounds=2')
   if algorithm == 'dcco':
@@ -71,7 +56,6 @@ def _small(folder: pathlib.Path, algorithm: str) -> launch.Ended:
     *ALGORITHMS[algorithm],
     f'--run_dir={folder}',
     *flags,
-    folder=folder,
   )
 
 
@@ -94,17 +78,19 @@ def _disturbed(folder: pathlib.Path) -> tuple[str, ...]:
 
 
 @pytest.fixture(scope='session')
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
-  """Runs all: those that are killed in processes of their own, others in this one."""
+def runs(tmp_path_factory: pytest.TempPathFactory) -> launch.Made:
+  """Runs of two rounds by algorithm, made when asked for; that of dcco has six."""
   base = tmp_path_factory.mktemp('runs')
-  folder = base / 'disturbed'
-  with concurrent.futures.ThreadPoolExecutor(1) as pool:
-    disturbed = pool.submit(_killed, folder)
-    small = launch.Made(lambda name: _small(base / name, name))
-    assert small['dcco'].status == 0, small['dcco'].stderr
-    ended, rows, workers = disturbed.result()
-  resumed = in_process.run(dcco, *_disturbed(folder), folder=folder)
-  yield Runs(small, Disturbed(ended, resumed, rows, workers))
+  return launch.Made(lambda name: _small(base / name, name))
+
+
+@pytest.fixture(scope='session')
+def disturbed(tmp_path_factory: pytest.TempPathFactory) -> Disturbed:
+  """That of dcco again, in another folder and with more checkpoints, and killed."""
+  folder = tmp_path_factory.mktemp('disturbed') / 'run'
+  ended, rows, workers = _killed(folder)
+  resumed = in_process.run(dcco, *_disturbed(folder))
+  return Disturbed(ended, resumed, rows, workers)
 
 
 @pytest.fixture

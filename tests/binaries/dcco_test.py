@@ -22,6 +22,9 @@ from tff_ssl.runs import checkpoints
 # They share the runs of conftest.py, which take minutes.
 pytestmark = pytest.mark.xdist_group('runs')
 
+# A centralized run is below, and in failures_test.
+_ALGORITHMS = pytest.mark.long_for(*[*conftest.ALGORITHMS][1:])
+
 # Only TensorFlow: what a person has to whom the encoder is given.
 LOAD = """
 import sys
@@ -61,9 +64,11 @@ def test_it_imports_no_other_family():
   assert programs == ['building', 'config', 'dcco', 'experiment', 'launching']
   families = {each.family for each in config_programs.all_methods().values()}
   assert families & {*building} == {'statistics'}
-  # The last three train heads and upper bounds of any method.
+  # The others train heads and upper bounds, and collect sums, of any method.
   assert {*algorithms} == {
     'statistics',
+    'collected_sums',
+    'view_moments',
     'fedavg',
     'centralized',
     'federated_linear',
@@ -71,10 +76,10 @@ def test_it_imports_no_other_family():
   }
 
 
-@pytest.mark.long_for('fedavg_cco', 'fedavg_nt_xent', 'centralized_cco')
+@_ALGORITHMS
 @pytest.mark.parametrize('algorithm', conftest.ALGORITHMS)
 def test_each_algorithm_leaves_a_complete_run_folder(runs, algorithm):
-  run = runs.small[algorithm]
+  run = runs[algorithm]
   assert run.status == 0, run.stderr
   assert run.stdout.splitlines()[-1] == f'Run folder: {run.folder}'
   rounds = conftest.ROUNDS if algorithm == 'dcco' else 2
@@ -100,15 +105,15 @@ def test_each_algorithm_leaves_a_complete_run_folder(runs, algorithm):
 
 
 def test_progress_is_all_that_is_said_on_stderr(runs):
-  lines = runs.small['dcco'].stderr.splitlines()
+  lines = runs['dcco'].stderr.splitlines()
   assert lines
   assert all(line.startswith('round ') for line in lines), lines
 
 
-@pytest.mark.long_for('fedavg_cco', 'fedavg_nt_xent', 'centralized_cco')
+@_ALGORITHMS
 @pytest.mark.parametrize('algorithm', conftest.ALGORITHMS)
 def test_test_images_are_left_for_the_projector(runs, algorithm):
-  folder = runs.small[algorithm].folder / 'tensorboard'
+  folder = runs[algorithm].folder / 'tensorboard'
   assert (folder / 'projector_config.pbtxt').is_file()
   encodings = np.loadtxt(folder / 'projector' / 'encodings.tsv')
   table = (folder / 'projector' / 'examples.tsv').read_text().splitlines()
@@ -117,32 +122,34 @@ def test_test_images_are_left_for_the_projector(runs, algorithm):
   rows = [line.split('\t') for line in table[1:]]
   assert len(encodings) == len(rows) == len(test)
   assert all(labels[example_id] == label for label, example_id in rows)
-  model = tf.keras.models.load_model(runs.small[algorithm].folder / 'encoder.keras')
+  model = tf.keras.models.load_model(runs[algorithm].folder / 'encoder.keras')
   images = test.image[np.argsort(test.example_id)].astype(np.float32) / 255
   order = np.argsort([int(example_id) for _, example_id in rows])
   np.testing.assert_allclose(encodings[order], model(images), rtol=1e-3, atol=1e-5)
 
 
-def test_a_killed_run_ends_as_an_undisturbed_one(runs):
-  disturbed = runs.disturbed
+# Kills are in loop_test, ray_test and tests/execution; fedsup_test stops a program.
+@pytest.mark.long
+def test_a_killed_run_ends_as_an_undisturbed_one(runs, disturbed):
   assert disturbed.killed.status == -9
   assert 3 <= disturbed.rows < conftest.ROUNDS
   assert disturbed.resumed.status == 0, disturbed.resumed.stderr
   assert 'resuming after round' in disturbed.resumed.stdout
-  undisturbed = runs.small['dcco'].folder
+  undisturbed = runs['dcco'].folder
   # Which also shows that the same flags give the same numbers.
   for name in ('metrics.csv', 'evaluation.json', 'partition.csv'):
     stored = (disturbed.resumed.folder / name).read_bytes()
     assert stored == (undisturbed / name).read_bytes(), name
 
 
-def test_no_worker_is_left(runs):
-  assert len(runs.disturbed.workers) == 1
-  assert all(processes.gone(pid) for pid in runs.disturbed.workers)
+@pytest.mark.long
+def test_no_worker_is_left(disturbed):
+  assert len(disturbed.workers) == 1
+  assert all(processes.gone(pid) for pid in disturbed.workers)
 
 
 def test_encoder_is_loaded_with_tensorflow_alone(runs, tmp_path):
-  path = runs.small['dcco'].folder / 'encoder.keras'
+  path = runs['dcco'].folder / 'encoder.keras'
   images = np.random.default_rng(0).random((3, 8, 8, 1)).astype(np.float32)
   np.save(tmp_path / 'images.npy', images)
   subprocess.run(
@@ -156,7 +163,7 @@ def test_encoder_is_loaded_with_tensorflow_alone(runs, tmp_path):
   features = np.load(tmp_path / 'out.npy')
   encoder = encoder_registry.build_encoder('conv2', (8, 8, 1), 0.125)
   _, params = checkpoints.read_newest(
-    runs.small['dcco'].folder / 'checkpoints', algorithms.ENCODER
+    runs['dcco'].folder / 'checkpoints', algorithms.ENCODER
   )
   np.testing.assert_allclose(features, encoder.apply(params, images), atol=1e-5)
 

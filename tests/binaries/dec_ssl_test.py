@@ -10,8 +10,11 @@ from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.runs import checkpoints
 
+# Its rounds are in tests/algorithms, the choice among clusters in validation_test.
+pytestmark = pytest.mark.long
 _FLAGS = (
   '--method=featarc',
+  launch.APART,
   launch.FLIP,
   '--task=digits',
   '--encoder=conv2:width=0.125',
@@ -29,7 +32,7 @@ _FLAGS = (
 @pytest.fixture(scope='module')
 def run(tmp_path_factory):
   folder = tmp_path_factory.mktemp('dec_ssl') / 'featarc'
-  return in_process.run(dec_ssl, f'--run_dir={folder}', *_FLAGS, folder=folder)
+  return in_process.run(dec_ssl, f'--run_dir={folder}', *_FLAGS)
 
 
 def test_rounds_tell_clusters_and_both_losses(run):

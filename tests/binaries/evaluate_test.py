@@ -7,10 +7,7 @@ import pytest
 
 from binaries import evaluate
 from binaries.building import algorithms
-from binaries.config import changing
-from binaries.config import data
 from binaries.config import run_config
-from binaries.config import runtimes
 from binaries.experiment import evaluating
 from binaries.experiment import from_scratch
 from binaries.experiment import reevaluating
@@ -23,7 +20,6 @@ from tff_ssl.encoders import registry as encoder_registry
 from tff_ssl.runs import checkpoints
 from tff_ssl.settings import methods
 from tff_ssl.settings import objectives
-from tff_ssl.settings import roles
 
 # They share the runs of conftest.py, which take minutes.
 pytestmark = pytest.mark.xdist_group('runs')
@@ -32,7 +28,7 @@ pytestmark = pytest.mark.xdist_group('runs')
 @pytest.fixture
 def run(runs, tmp_path):
   """A copy of the run of dcco, to be written to."""
-  return shutil.copytree(runs.small['dcco'].folder, tmp_path / 'run')
+  return shutil.copytree(runs['dcco'].folder, tmp_path / 'run')
 
 
 def config(**fields):
@@ -149,10 +145,11 @@ def test_only_what_was_asked_is_computed(run, capsys, monkeypatch):
   assert read(run) == evaluated
 
 
-@pytest.mark.long_for('fedavg_cco', 'fedavg_nt_xent', 'centralized_cco')
+# Of a table it is in fields_test.
+@pytest.mark.long
 @pytest.mark.parametrize('algorithm', [*conftest.ALGORITHMS][1:])
 def test_random_encoder_is_the_one_that_every_algorithm_starts_from(runs, algorithm):
-  folder = runs.small[algorithm].folder / 'checkpoints'
+  folder = runs[algorithm].folder / 'checkpoints'
   assert checkpoints.Checkpoints(folder).rounds() == [0, 2]
   with np.load(folder / 'round_00000000.npz') as archive:
     start = f'state/{algorithms.ENCODER}/'
@@ -302,34 +299,6 @@ def test_no_path_is_taken_from_the_folder_of_a_run(tmp_path, changed, message):
     in_process.call(evaluate, f'--run={tmp_path}')
 
 
-def test_paths_and_programs_in_a_run_are_not_followed(tmp_path):
-  theirs = config(
-    seed=3,
-    init_from='/theirs',
-    run_dir='/theirs',
-    runtime=runtimes.Ray(packs=2, address='theirs:1'),
-    data=data.Data(
-      dir='/theirs', follow_links=True, scaling='/theirs', partition_encoder='/theirs'
-    ),
-  )
-  store(tmp_path, run_config.to_json(theirs))
-  ours = changing.of_folder(tmp_path, {})
-  assert (ours.seed, ours.runtime) == (3, runtimes.InProcess(packs=2))
-  assert ours.data == data.Data()
-  assert 'theirs' not in str(roles.flat(ours))
-
-
-def test_a_path_is_taken_from_the_command_line(tmp_path):
-  theirs = config(
-    partition='clusters:clients=2', data=data.Data(partition_encoder='theirs.keras')
-  )
-  store(tmp_path, run_config.to_json(theirs))
-  ours = changing.of_folder(tmp_path, {'data': ['partition_encoder=mine.keras']})
-  assert ours.partition == 'clusters:clients=2'
-  assert ours.data.partition_encoder == 'mine.keras'
-  changing.check_given_again(tmp_path, ours, of_data=True)
-
-
 def no_checkpoint(run):
   shutil.rmtree(run / 'checkpoints')
 
@@ -361,6 +330,8 @@ def test_what_the_run_was_trained_on_cannot_be_changed(run):
       in_process.call(evaluate, f'--run={run}', given)
 
 
+# Programs as processes are in program_test.
+@pytest.mark.long
 def test_as_a_program(run):
   ended = launch.end(launch.start('evaluate', f'--run={run}'), run)
   assert (ended.status, ended.stderr) == (0, '')

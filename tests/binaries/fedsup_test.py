@@ -3,7 +3,6 @@
 All of digits is loaded: what is small is the model.
 """
 
-import concurrent.futures
 import json
 import shutil
 import signal
@@ -13,10 +12,10 @@ import pytest
 
 from binaries import evaluate
 from binaries import fedsup
-from binaries.building import data
 from binaries.experiment import messages
 from tests.binaries import in_process
 from tests.binaries import launch
+from tff_ssl.algorithms.labels_at_server import server_training
 from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry
@@ -43,28 +42,6 @@ _RUNS = {
 _STOPPED = 'fixmatch'
 _WITHOUT_CLIENTS = ('partition', 'clients')
 _ROUNDS = 4
-_WRONG = {
-  '--labels=hospital=rosendahl': 'hospital',
-  '--encoder=vit_micro:lora=4': (
-    'lora of --encoder is 4 with --method=fedsup, which starts from no weights; it must'
-  ),
-  '--objective=stages=9': (
-    'stages of --objective is 9; it must be at most 3, the stages of resnet8.'
-  ),
-  '--task=wine --objective=stages=2': 'is 2; it must be at most 0, the stages of mlp.',
-  '--objective=stages=0,feature_weight=0.5': (
-    'feature_weight of --objective is 0.5 with stages=0, where it does nothing; leave '
-  ),
-  '--task=wine --objective=feature_weight=0.5': (
-    'is 0.5 and mlp has no stages, where it does nothing; leave it out.'
-  ),
-  '--objective=consistency=false,stages=0': (
-    'is false with stages=0, which leaves no loss; it must be true.'
-  ),
-  '--encoder=vit_micro --objective=consistency=false': (
-    'is false and vit_micro has no stages, which leaves no loss; it must be true.'
-  ),
-}
 
 
 def _flags(method):
@@ -75,12 +52,15 @@ def _flags(method):
     or flag.removeprefix('--').split('=')[0] not in _WITHOUT_CLIENTS
   ]
   objective = ('--objective=fixmatch',) if method == 'fixmatch' else ()
+  rounds = '--rounds=2'
+  if method == _STOPPED:
+    rounds, kept = f'--rounds={_ROUNDS}', [*kept, '--checkpoint_every=1']
   name = 'server_finetuned' if objective else method
-  return (f'--method={name}', *objective, *kept, *_RUNS[method])
+  return (f'--method={name}', *objective, *kept, *_RUNS[method], rounds)
 
 
 def _run(folder, *flags):
-  return in_process.run(fedsup, *flags, f'--run_dir={folder}', folder=folder)
+  return in_process.run(fedsup, *flags, f'--run_dir={folder}')
 
 
 def _disturbed(folder, *flags):
@@ -93,21 +73,22 @@ def _disturbed(folder, *flags):
 
 @pytest.fixture(scope='module', name='runs')
 def _runs(tmp_path_factory):
-  """Returns runs by method; one that was stopped by Ctrl-C, and the same resumed."""
+  """Returns runs by method, each made when it is first asked for."""
   base = tmp_path_factory.mktemp('fedsup')
-  longer = (*_flags(_STOPPED), f'--rounds={_ROUNDS}', '--checkpoint_every=1')
-  with concurrent.futures.ThreadPoolExecutor(1) as pool:
-    stopped = pool.submit(_disturbed, base / 'stopped', *longer)
-    made = launch.Made(lambda name: _run(base / name, *_flags(name), '--rounds=2'))
-    made[_STOPPED] = _run(base / _STOPPED, *longer)
-    resumed = stopped.result(), _run(base / 'stopped', *longer)
-  return made, resumed
+  return launch.Made(lambda name: _run(base / name, *_flags(name)))
 
 
-@pytest.mark.long_for('fedrgd', 'fedmatch', 'labelled_only')
+@pytest.fixture(scope='module')
+def resumed(tmp_path_factory):
+  """Returns one that was stopped by Ctrl-C, and the same resumed."""
+  folder = tmp_path_factory.mktemp('fedsup') / 'stopped'
+  return _disturbed(folder, *_flags(_STOPPED)), _run(folder, *_flags(_STOPPED))
+
+
+@pytest.mark.long_for('fedsup', 'fedrgd', 'fedmatch', 'labelled_only')
 @pytest.mark.parametrize('name', _RUNS)
 def test_a_run_is_complete(runs, name):
-  run = runs[0][name]
+  run = runs[name]
   assert run.status == 0, run.stderr
   rows = launch.table(run.folder)
   for row in rows:
@@ -129,8 +110,8 @@ def test_a_run_is_complete(runs, name):
 @pytest.mark.long
 def test_a_run_without_any_pseudo_label_warns(runs):
   """No probability of ten classes reaches 0.95 in so few rounds; 0.2 some do."""
-  said = {name: runs[0][name].stderr for name in ('fixmatch', 'fedmatch', 'fedsup')}
-  rows = launch.table(runs[0]['fixmatch'].folder)
+  said = {name: runs[name].stderr for name in ('fixmatch', 'fedmatch', 'fedsup')}
+  rows = launch.table(runs['fixmatch'].folder)
   assert [float(row['client_work/pseudo_labelled']) for row in rows] == [0] * _ROUNDS
   assert (
     'Warning: no image of a client had a pseudo-label in any of '
@@ -157,23 +138,26 @@ def test_small_batches_at_the_server_are_reported(capsys, norm, examples, said):
   head = projector.build_linear(encoder.output_dim, 10)
   objective = supervised.SupervisedObjective(encoder, head, augment.by_name('none'))
   plan = learning.ServerLabels(batch_size=16)
-  messages.warn_of_server_batches(plan, objective, examples)
+  messages.warn_of_server_batches(server_training.as_clients(plan), objective, examples)
   told = capsys.readouterr().err
   assert bool(told) == bool(said)
   assert said in told
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(runs):
-  stopped, _ = runs[1]
+# What Ctrl-C does to a run is in loop_test, what it does to a program in program_test.
+@pytest.mark.long
+def test_ctrl_c_saves_and_says_how_to_go_on(resumed):
+  stopped, _ = resumed
   assert stopped.status == 130
   assert 'stopping after this round' in stopped.stderr
   assert 'the same command resumes' in stopped.stderr
   assert 'Traceback' not in stopped.stderr
 
 
-def test_a_stopped_run_goes_on_with_the_numbers_of_one_that_was_not(runs):
+@pytest.mark.long
+def test_a_stopped_run_goes_on_with_the_numbers_of_one_that_was_not(runs, resumed):
   """Which also shows that the same flags give the same numbers."""
-  whole, (_, resumed) = runs[0][_STOPPED], runs[1]
+  whole, (_, resumed) = runs[_STOPPED], resumed
   assert resumed.status == 0, resumed.stderr
   assert 'resuming after round' in resumed.stdout
   assert len(launch.table(resumed.folder)) == _ROUNDS
@@ -183,7 +167,7 @@ def test_a_stopped_run_goes_on_with_the_numbers_of_one_that_was_not(runs):
 
 
 def test_evaluate_uses_the_labels_of_the_server_alone(runs, tmp_path):
-  run = shutil.copytree(runs[0][_STOPPED].folder, tmp_path / 'run')
+  run = shutil.copytree(runs[_STOPPED].folder, tmp_path / 'run')
   before = json.loads((run / 'evaluation.json').read_text())
   in_process.call(evaluate, f'--run={run}', '--evaluation=methods=knn/one_round')
   after = json.loads((run / 'evaluation.json').read_text())
@@ -192,13 +176,3 @@ def test_evaluate_uses_the_labels_of_the_server_alone(runs, tmp_path):
   assert added == {'lda', 'ridge'}
   with pytest.raises(ValueError, match='server_finetuned only the server has labels'):
     in_process.call(evaluate, f'--run={run}', '--evaluation=methods=federated_linear')
-
-
-def test_wrong_flags_are_refused_before_data_are_loaded(tmp_path, monkeypatch):
-  monkeypatch.setattr(data, 'load_task', pytest.fail)
-  folder = tmp_path / 'run'
-  lines = {flags: f'--run_dir={folder} {flags}' for flags in _WRONG}
-  said = in_process.said(fedsup, lines.values())
-  for flags, message in _WRONG.items():
-    assert message in said[lines[flags]], flags
-  assert not folder.exists()

@@ -97,6 +97,8 @@ def test_several_threads_wait_for_one_forked_program(sleeper):
     assert {each.result() for each in waiting} == {-signal.SIGKILL}
 
 
+# To start the server again takes seconds; job_runner_test ends one with its children.
+@pytest.mark.long
 def test_forked_programs_end_with_the_server(sleeper):
   """Which is started again for the next."""
   server = psutil.Process(sleeper.pid).ppid()

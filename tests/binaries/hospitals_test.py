@@ -40,9 +40,3 @@ def test_each_hospital_is_a_client_by_its_name(tmp_path):
   assert [names[k] for k in held] == [
     _PLACES[int(data_sets.HAM_ROWS[e][1]) % 2] for e in task.test.example_id
   ]
-
-
-def test_no_hospitals_are_named_before_training():
-  line = '--task=digits --partition=hospital'
-  said = in_process.said(partition, [line])[line]
-  assert 'it is for ham10000, ham10000_records only' in said

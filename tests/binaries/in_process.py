@@ -80,11 +80,17 @@ def said(binary: types.ModuleType, lines: Iterable[str]) -> dict[str, str]:
   return answers
 
 
+def finished(
+  binary: types.ModuleType, *arguments: str, signals: bool = False
+) -> launch.Ended:
+  """Runs a program that must end well; see `run`."""
+  ended = run(binary, *arguments, signals=signals)
+  assert ended.status == 0, ended.stderr
+  return ended
+
+
 def run(
-  binary: types.ModuleType,
-  *arguments: str,
-  folder: pathlib.Path = pathlib.Path(),
-  signals: bool = False,
+  binary: types.ModuleType, *arguments: str, signals: bool = False
 ) -> launch.Ended:
   """Runs a program from its command line to its exit status, without optimized graphs.
 
@@ -92,10 +98,10 @@ def run(
 
   Args:
     binary: The program.
-    *arguments: Its command line.
-    folder: Of its run, for the result.
+    *arguments: Its command line, of which the result has the run folder.
     signals: Whether signals of quality are measured as for users.
   """
+  folders = [each for each in arguments if each.startswith('--run_dir=')] or ['']
   stdout, stderr, status = io.StringIO(), io.StringIO(), 0
   before, workers = tff.framework.get_context_stack().current, _workers()
   with (
@@ -112,6 +118,7 @@ def run(
   # Where there was none, one that refuses to run is as good as another.
   assert after is before or type(after) is type(before), (before, after)
   assert _workers() <= workers
+  folder = pathlib.Path(folders[-1].partition('=')[2])
   return launch.Ended(folder, status, stdout.getvalue(), stderr.getvalue())
 
 

@@ -122,11 +122,11 @@ def _weights(folder, round):
 # Heads of fewer than eight units have no group norm.
 def _run(folder, *flags, objective='simclr:projector=32/32'):
   given = (*_FLAGS, f'--objective={objective}', *flags, f'--run_dir={folder}')
-  ended = in_process.run(fedavg_ssl, *given)
-  assert ended.status == 0, ended.stderr
-  return ended
+  return in_process.finished(fedavg_ssl, *given)
 
 
+# What is compared, refused and read of a source is in the tests around it.
+@pytest.mark.long
 def test_a_longer_run_has_the_rounds_of_one_that_began_so(tmp_path):
   grown, whole, other = (tmp_path / name for name in ('grown', 'whole', 'other'))
   _run(grown, '--rounds=1')

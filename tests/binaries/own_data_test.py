@@ -152,38 +152,6 @@ def test_leave_to_follow_links_is_not_taken_from_a_run(tmp_path):
   assert config.data.follow_links and not config.data.strict
 
 
-@pytest.mark.parametrize(
-  ('flag', 'message'),
-  [
-    ('--data=classify=image', '--data=classify is given with --task=digits; it is for'),
-    ('--data=folders=class', '--data=folders is given with --task=digits; it is for'),
-    ('--data=fit=pad', '--data=fit is given with --task=digits; it is for ham10000, '),
-    ('--data=pixel_range=0/1', '--data=pixel_range is given with --task=digits; it'),
-    ('--columns=label=x', '--columns is given with --task=digits; it is for cases, f'),
-    ('--data=follow_links=true', '--data=follow_links is given with --task=digits; it'),
-    ('--data=strict=true', '--data=strict is given with --task=digits; it is for ham1'),
-  ],
-)
-def test_flags_of_one_task_are_refused_with_others(flag, message):
-  with pytest.raises(ValueError, match=message):
-    in_process.checked('dcco', f'--task=digits {flag}')
-
-
-@pytest.mark.parametrize(
-  ('ends', 'message'),
-  [
-    ('1', 'pixel_range of --data is 1; it must be two numbers, as in -1000/400'),
-    ('1/2/3', 'pixel_range of --data is 1/2/3; it must be two numbers'),
-    ('400/-1000', 'pixel_range is 400,-1000; it must be two finite numbers, the first'),
-  ],
-)
-def test_pixel_range_must_be_two_numbers(tmp_path, ends, message):
-  with pytest.raises(ValueError, match=message):
-    in_process.call(
-      partition, '--task=folder', f'--data_dir={tmp_path}', f'--data=pixel_range={ends}'
-    )
-
-
 def test_flags_of_pictures_reach_the_task_and_the_configuration(tmp_path, capsys):
   for k in range(5):
     values = np.full((4, 8), 1000 * k, np.uint16)

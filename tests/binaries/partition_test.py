@@ -41,12 +41,11 @@ def digits():
   return registry.load('digits')
 
 
-@pytest.fixture
-def encoder_path(tmp_path):
+@pytest.fixture(scope='module')
+def encoder_path(tmp_path_factory):
   """An encoder of digits, as a run leaves it."""
-  return encoder_files.write(
-    tmp_path, encoder_registry.build_encoder('resnet8', (8, 8, 1), width=0.25)
-  )
+  encoder = encoder_registry.build_encoder('conv2', (8, 8, 1), width=0.125)
+  return encoder_files.write(tmp_path_factory.mktemp('encoder'), encoder)
 
 
 def test_prints_what_a_run_prints_and_a_table(capsys):
@@ -102,28 +101,6 @@ def test_as_a_program_draws(tmp_path):
   assert ended.status == 0, ended.stderr
   assert path.read_bytes().startswith(b'\x89PNG')
   assert [file.name for file in tmp_path.iterdir()] == [path.name]
-
-
-@pytest.mark.parametrize(
-  'arguments, message',
-  [
-    (['--plot=clients.jpg'], "--plot is 'clients.jpg'; it must end in .png"),
-    (['--csv=no/such/clients.csv'], "there must be a folder 'no/such'"),
-    (['--max_clients=3'], '--max_clients is given without --plot'),
-    (['--partition=clusters:clients=3'], 'partition_encoder'),
-    (['--data=partition_encoder=x.keras'], 'without a --partition of clusters'),
-    (
-      ['--partition=iid:clients=3', '--data=partition_encoder=x.keras'],
-      'without a --partition of clusters',
-    ),
-  ],
-)
-def test_wrong_flags_are_refused_before_data_are_loaded(
-  monkeypatch, arguments, message
-):
-  monkeypatch.setattr(building, 'load_task', pytest.fail)
-  with pytest.raises(ValueError, match=message):
-    in_process.call(partition, *arguments)
 
 
 def test_clusters_of_an_encoder(encoder_path, digits):

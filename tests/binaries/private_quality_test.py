@@ -41,11 +41,7 @@ _BUDGET = (
 
 
 def _run(folder, *flags):
-  ended = in_process.run(
-    dcco, *_FLAGS, *flags, f'--run_dir={folder}', folder=folder, signals=True
-  )
-  assert ended.status == 0, ended.stderr
-  return ended
+  return in_process.finished(dcco, *_FLAGS, *flags, f'--run_dir={folder}', signals=True)
 
 
 def _read(folder, name='evaluation.json'):

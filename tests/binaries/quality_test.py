@@ -31,7 +31,6 @@ def _run(folder, *flags):
     *_FLAGS,
     *flags,
     f'--run_dir={folder}',
-    folder=folder,
     signals=True,
   )
 

@@ -51,6 +51,8 @@ def test_what_is_stored_of_a_run_in_actors():
   assert not {'runtime.parts', 'runtime.packs', 'runtime'} & {*free}
 
 
+# Actors that die are in tests/execution, runs that are killed in loop_test.
+@pytest.mark.long
 @pytest.mark.forks
 def test_a_killed_run_leaves_nothing_and_resumes_to_the_same_bytes(tmp_path):
   here, folder = tmp_path / 'here', tmp_path / 'ray'

@@ -8,8 +8,10 @@ import pytest
 
 from binaries import dcco
 from binaries import evaluate
+from binaries import fedavg_ssl
 from tests.binaries import in_process
 from tests.binaries import launch
+from tests.binaries import take_away
 from tff_ssl.execution import contexts
 
 _FLAGS = (
@@ -18,6 +20,9 @@ _FLAGS = (
   '--objective=projector=8/8',
   '--evaluation=methods=knn',
 )
+
+
+_SIMCLR = ('--objective=simclr:projector=8/8', '--encoder=norm=group')
 
 
 @pytest.fixture(scope='module')
@@ -34,7 +39,7 @@ def run(tmp_path_factory):
 
 
 def _run(folder, *flags):
-  return in_process.run(dcco, *_FLAGS, *flags, f'--run_dir={folder}', folder=folder)
+  return in_process.run(dcco, *_FLAGS, *flags, f'--run_dir={folder}')
 
 
 @pytest.mark.long
@@ -59,25 +64,31 @@ def test_its_memory_is_that_of_the_driver(run):
   assert 'worker_mib' not in row
 
 
-def test_in_process_runs_do_not_resume_with_a_worker(run):
+@pytest.fixture(scope='module')
+def kept(tmp_path_factory):
+  """The folder of a run in this process, made without the rounds."""
+  folder = tmp_path_factory.mktemp('kept') / 'run'
+  take_away.make(folder, *_SIMCLR)
+  return folder
+
+
+def test_in_process_runs_do_not_resume_with_a_worker(kept):
   """The last digits of its numbers are others."""
-  with pytest.raises(
-    ValueError, match='is a run with runtime=in_process, not runtime=worker: '
-  ):
-    in_process.call(
-      dcco, *_FLAGS, '--runtime=worker', '--rounds=2', f'--run_dir={run.folder}'
-    )
+  own = '--rounds=2', '--seed=0', *launch.SMALL, *_SIMCLR
+  said = 'is a run with runtime=in_process, not runtime=worker: '
+  with pytest.raises(ValueError, match=said):
+    in_process.call(fedavg_ssl, *own, '--runtime=worker', f'--run_dir={kept}')
 
 
-def test_it_is_evaluated_without_a_worker(run, monkeypatch):
+def test_it_is_evaluated_without_a_worker(kept, monkeypatch):
   monkeypatch.setattr(contexts, 'local', pytest.fail)
-  ended = in_process.run(
+  before = set(psutil.Process().children())
+  in_process.finished(
     evaluate,
-    f'--run={run.folder}',
-    '--evaluation=methods=federated_linear',
+    f'--run={kept}',
+    '--evaluation=methods=federated_linear,label_fractions=1',
     '--federated=rounds=2',
-    '--evaluation=label_fractions=1',
   )
-  assert ended.status == 0, ended.stderr
-  found = json.loads((run.folder / 'evaluation.json').read_text())
+  assert set(psutil.Process().children()) <= before
+  found = json.loads((kept / 'evaluation.json').read_text())
   assert any('federated_linear' in name for name in found)

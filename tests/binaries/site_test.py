@@ -33,6 +33,7 @@ _AT_SITES = f'--task=sites --image_size=8 {_RUNTIME}'
     ('dcco', f'--task=digits {_RUNTIME}', 'the data are at the sites'),
     ('dcco', '--task=sites --image_size=8', 'the data are at the sites'),
     ('dcco', '--task=sites --runtime=sites:keys=k', 'mailbox of --runtime'),
+    ('dcco', f'{_AT_SITES} --partition=iid:clients=3', 'says who its clients are'),
     ('dcco', f'{_AT_SITES},parts=3', 'each site is a part'),
     ('dcco', f'{_AT_SITES},fewest=3', 'must be at most 2'),
     ('dcco', f'{_AT_SITES},masked=true,fewest=1', 'must have two sites'),
@@ -125,7 +126,7 @@ def judged(tmp_path_factory):
   judges, tasks = {}, {}
   for name in ('north', 'south'):
     data = dataclasses.replace(config.data, dir=str(out / name / 'pictures'))
-    own = dataclasses.replace(config, task='cases', data=data, partition='client')
+    own = dataclasses.replace(config, task='cases', data=data, partition=None)
     tasks[name], held = site_part.read(own, name)
     encoder = encoders.build(own, tasks[name])
     judges[name] = site_judging.Judge(own, tasks[name], encoder, held, True)

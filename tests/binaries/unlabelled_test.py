@@ -15,12 +15,9 @@ from tests.worlds import pictures
 _CLIENTS = 8
 _PRIVATE = '--aggregation=private:noise_multiplier=1,delta=1e-3,signal_rounds=1'
 _PERSONAL = '--evaluation=personal=linear/federated_linear,export_clients=C101'
-# Clients without a state, and with one.
-_USUAL = (
-  'dcco --objective=projector=8',
-  'fedavg_ssl --method=fedbn --objective=projector=8',
-)
+_USUAL = 'dcco --objective=projector=8'
 _OTHERS = (
+  'fedavg_ssl --method=fedbn --objective=projector=8',
   'fedavg_ssl --method=orchestra',
   'fedavg_ssl --method=ssd',
   'fedema --method=fedema --objective=projector=8',
@@ -55,20 +52,20 @@ def runs(data, tmp_path_factory):
   return launch.Made(lambda line: _run(line, data, tmp_path_factory.mktemp('run')))
 
 
-def _call(line, *flags, **given):
+def _call(line, *flags):
   name, *own = line.split()
   program = importlib.import_module(f'binaries.{name}')
-  return in_process.run(program, *flags, *own, **given)
+  return in_process.run(program, *flags, *own, signals=True)
 
 
 def _run(line, data, folder):
   flags = ('--task=folder', '--data=folders=client', f'--data_dir={data}')
   flags += ('--image_size=8', launch.FLIP, '--encoder=conv2:width=0.125', '--rounds=1')
-  return _call(line, *flags, f'--run_dir={folder}', folder=folder, signals=True)
+  return _call(line, *flags, f'--run_dir={folder}')
 
 
 @pytest.mark.parametrize(
-  'line', [*_USUAL, *(pytest.param(line, marks=pytest.mark.long) for line in _OTHERS)]
+  'line', [_USUAL, *(pytest.param(line, marks=pytest.mark.long) for line in _OTHERS)]
 )
 def test_a_run_without_labels_ends_with_signals_and_a_card(runs, line):
   ended = runs[line]
@@ -84,7 +81,7 @@ def test_a_run_without_labels_ends_with_signals_and_a_card(runs, line):
 
 
 def test_a_run_without_labels_has_the_clients_and_counts_of_its_folder(runs, data):
-  run = runs[_USUAL[0]]
+  run = runs[_USUAL]
   # The files, on the screen and beside the numbers.
   task = registry.load('folder', data, 8, folders='client')
   taken = task.intake
@@ -114,12 +111,12 @@ def test_a_run_without_labels_has_the_clients_and_counts_of_its_folder(runs, dat
   ],
 )
 def test_what_a_run_without_labels_is_used_for(runs, data, tmp_path, line, said):
-  folder = runs[_USUAL[0]].folder
+  folder = runs[_USUAL].folder
   if 'evaluate' in line:
     # A run of before there were signals.
     (folder / 'evaluation.json').unlink()
   line = line.format(data=data, out=tmp_path)
-  ended = _call(line, f'--run={folder}', f'--data_dir={data}', signals=True)
+  ended = _call(line, f'--run={folder}', f'--data_dir={data}')
   assert said in ended.stdout + ended.stderr
   assert ended.status == (said == _FITTED)
   assert 'signals/spread' in (folder / 'evaluation.json').read_text()

@@ -27,8 +27,8 @@ def _apply(params, images):
 _PARAMS = collections.OrderedDict(scale=tf.ones([3]))
 
 
-def _encode(images):
-  return feature_sets.build_encode(_apply)(_PARAMS, images)
+# Compiled once.
+_encode = functools.partial(feature_sets.build_encode(_apply), _PARAMS)
 
 
 _PROBES = (methods.Knn(), methods.Linear())

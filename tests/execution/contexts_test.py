@@ -49,40 +49,30 @@ def two_dependent_sums():
   return computation
 
 
-@pytest.fixture(scope='module')
-def ended():
-  """Starts both processes; returns ending -> (worker pid, exit status).
+def test_no_worker_is_left_by_a_process_that_exits():
+  """SIGTERM and SIGKILL: loop_test.py, which starts processes for them anyway."""
+  process = forked.Process('tests.execution.unclosed', '0')
+  printed, said = process.communicate()
+  assert process.returncode == 0, said
+  assert processes.gone(int(printed))
 
-  SIGINT unwinds an interpreter to its end; a process that was forked ends at once.
-  SIGTERM and SIGKILL: loop_test.py, which starts processes for them anyway.
-  """
-  interrupted = subprocess.Popen(
+
+# It unwinds an interpreter to its end; a process that was forked ends at once.
+@pytest.mark.long
+def test_no_worker_is_left_by_sigint():
+  process = subprocess.Popen(
     [sys.executable, '-m', 'tests.execution.unclosed', '60'],
     stdout=subprocess.PIPE,
     stderr=subprocess.DEVNULL,
     text=True,
     cwd=ROOT,
   )
-  exits = forked.Process('tests.execution.unclosed', '0')
-  printed, said = exits.communicate()
-  assert exits.returncode == 0, said
-  worker_pid = int(interrupted.stdout.readline())
-  interrupted.send_signal(signal.SIGINT)
+  worker_pid = int(process.stdout.readline())
+  process.send_signal(signal.SIGINT)
   # Returns at the end of the pipe: a worker that held it open would block here.
-  interrupted.communicate(timeout=120)
-  return {
-    'exits': (int(printed), exits.returncode),
-    'sigint': (worker_pid, interrupted.returncode),
-  }
-
-
-@pytest.mark.parametrize(
-  ('ending', 'expected'), [('exits', 0), ('sigint', -signal.SIGINT)]
-)
-def test_no_worker_is_left(ended, ending, expected):
-  worker_pid, status = ended[ending]
+  process.communicate(timeout=120)
+  assert process.returncode == -signal.SIGINT
   assert processes.gone(worker_pid)
-  assert status == expected
 
 
 def test_a_call_outside_of_any_context_says_what_is_missing():

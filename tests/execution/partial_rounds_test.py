@@ -1,4 +1,4 @@
-"""Rounds in parts, against rounds of the process itself on the same worker."""
+"""Rounds in parts, against rounds of the process itself."""
 
 import collections
 
@@ -41,7 +41,7 @@ def _assert_same_round(got, expected):
   assert paths == _numbers(expected)[0]
 
 
-def test_states_stay_with_the_caller(worker_context):
+def test_states_stay_with_the_caller(tff_context):
   objective = byol.ByolObjective(harness.model(), None)
   config = fedavg.Training(learning.SgdClients(learning_rate=0.1), seed=harness.SEED)
   process = processes.build(
@@ -64,7 +64,7 @@ def test_states_stay_with_the_caller(worker_context):
       np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
-def test_data_at_the_server_and_groups_of_clients(worker_context):
+def test_data_at_the_server_and_groups_of_clients(tff_context):
   process = processes.build(
     fedrgd.fedrgd(
       labels.pseudo_labels(),
@@ -91,7 +91,7 @@ def test_data_at_the_server_and_groups_of_clients(worker_context):
   np.testing.assert_array_equal(got.state.round_seed, expected.state.round_seed)
 
 
-def test_a_round_without_clients_is_that_of_the_process(worker_context):
+def test_a_round_without_clients_is_that_of_the_process(tff_context):
   process = processes.build(one_round.one_round(3, 2), _FEATURES)
   cut = partial_rounds.in_parts(process, 2)
   expected = process.next(process.initialize(), [])

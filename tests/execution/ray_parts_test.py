@@ -32,6 +32,8 @@ def _kill_at_work():
   threading.Timer(0.01, in_actors.actors()[0].kill).start()
 
 
+# tests/torture/actors_test kills an actor in each round.
+@pytest.mark.long
 def test_a_run_is_undisturbed_by_actors_and_machines_that_die(run, expected, tmp_path):
   cluster = cluster_utils.Cluster(
     initialize_head=True, head_node_args={'num_cpus': 1, 'include_dashboard': False}

@@ -1,6 +1,7 @@
 """Features: the encodings of a data set by a frozen encoder, per image or per case."""
 
 from collections.abc import Callable, Sequence
+import functools
 from typing import Any
 
 import numpy as np
@@ -74,8 +75,7 @@ def encode(
 ) -> np.ndarray:
   """Encodes images by a network whose params are fixed.
 
-  Each call compiles `apply_fn` again; `build_encode` is for a network that is evaluated
-  repeatedly.
+  Each call compiles `apply_fn` again; `with_fixed_params` is for more than one array.
 
   Args:
     apply_fn: Maps float32 images [n, H, W, C] in [0, 1] to features [n, d].
@@ -88,7 +88,21 @@ def encode(
   Raises:
     ValueError: `images` are neither of these, or `batch_size` is below 1.
   """
-  return build_encode(lambda _, batch: apply_fn(batch))((), images, batch_size)
+  return with_fixed_params(apply_fn)(images, batch_size)
+
+
+def with_fixed_params(
+  apply_fn: Callable[[tf.Tensor], tf.Tensor],
+) -> Callable[..., np.ndarray]:
+  """Compiles a network whose params are fixed once, to encode many arrays.
+
+  Args:
+    apply_fn: See `encode`.
+
+  Returns:
+    A function (images, batch_size) to features; see `encode`.
+  """
+  return functools.partial(build_encode(lambda _, batch: apply_fn(batch)), ())
 
 
 def knowing(

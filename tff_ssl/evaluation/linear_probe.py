@@ -10,6 +10,7 @@ Deviations:
 
 from collections.abc import Mapping
 import dataclasses
+import functools
 from typing import Any
 import warnings
 
@@ -101,7 +102,7 @@ def fit_logistic(
     # In float64: L-BFGS stops short of the optimum on float32 gradients. In one thread:
     # if other programs run at the same time, several threads wait for each other at
     # every product, ten times as long as they compute.
-    with threadpoolctl.threadpool_limits(1):
+    with _thread_pools().limit(limits=1):
       model.fit(((features - mean) / scale).astype(np.float64), labels)
   stopped = any(issubclass(w.category, exceptions.ConvergenceWarning) for w in caught)
   if present.size == 2:  # One row stands for the second class against the first.
@@ -109,6 +110,12 @@ def fit_logistic(
   else:
     kernel[:, present], bias[present] = model.coef_.T, model.intercept_
   return LinearClassifier(mean, scale, kernel, bias, converged=not stopped)
+
+
+@functools.cache
+def _thread_pools() -> threadpoolctl.ThreadpoolController:
+  """Returns the thread pools of this process, which take longer to find than a fit."""
+  return threadpoolctl.ThreadpoolController()
 
 
 def standardization(
