@@ -6,9 +6,11 @@ What it finds there of the site's own goes back. The SuperNode's node_config say
 
 import time
 
-from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.app import ConfigRecord
+from flwr.app import Context
+from flwr.app import Message
+from flwr.app import RecordDict
 from flwr.clientapp import ClientApp
-
 from mail import folders
 
 # Seconds between two looks into the mailbox.

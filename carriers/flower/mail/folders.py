@@ -28,14 +28,17 @@ class Folder:
       ValueError: If the sender cannot be called so.
     """
     if not SITE.fullmatch(sender):
-      raise ValueError(f'{sender!r} is no name of a site.')
+      raise ValueError(
+        f'The name of a site is {sender!r}; it must have 1 to 40 letters, digits, - '
+        'and _.'
+      )
     self._path = pathlib.Path(mailbox) / sender
 
   def numbers(self) -> list[int]:
     """Returns the numbers of the messages that are there, in increasing order."""
     if not self._path.is_dir():
       return []
-    found = (_MESSAGE.fullmatch(name) for name in os.listdir(self._path))
+    found = (_MESSAGE.fullmatch(path.name) for path in self._path.iterdir())
     return sorted(int(match[1]) for match in found if match)
 
   def read(self, numbers: Collection[int]) -> tuple[list[str], list[bytes]]:
@@ -63,7 +66,9 @@ class Folder:
     written = 0
     for name, content in zip(names, contents, strict=True):
       if not (match := _MESSAGE.fullmatch(name)):
-        raise ValueError(f'{name!r} is not the name of a message.')
+        raise ValueError(
+          f'A file is called {name!r}; it must be called as in 00000001.message.'
+        )
       path = self._file(int(match[1]))
       if path.exists():
         continue

@@ -9,10 +9,13 @@ import pathlib
 import time
 from typing import Any
 
-from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.app import ConfigRecord
+from flwr.app import Context
+from flwr.app import Message
+from flwr.app import RecordDict
 from flwr.common.logger import log
-from flwr.serverapp import Grid, ServerApp
-
+from flwr.serverapp import Grid
+from flwr.serverapp import ServerApp
 from mail import folders
 
 # Seconds between two looks at the mailbox and for replies.
