@@ -41,7 +41,7 @@ class _Site:
   @property
   def is_done(self) -> bool:
     """Whether the site has all that there is."""
-    return not self._question and self._held is not None and not self._lacks()
+    return self._held is not None and not self._lacks()
 
   def _lacks(self) -> set[int]:
     return set(self._own.numbers()) - (self._held or set())
