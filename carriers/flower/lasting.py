@@ -30,8 +30,8 @@ from flwr.supercore.constant import TaskType
 from flwr.supernode.runtime import run_clientapp
 from mail import client_app
 
-# Seconds between two questions whether there is a task.
-_PAUSE = 0.1
+# Seconds between two questions whether there is a task: more and more.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 _ACQUIRE = '/flwr.proto.Runtime/AcquireTask'
 
 
@@ -79,9 +79,11 @@ def main() -> None:
   )
   tasks = _client(options.runtime, secret)
   wanted = runtime_pb2.AcquireTaskRequest(supported_task_types=[TaskType.CLIENT_APP])
+  pause = _FIRST_PAUSE
   while True:
     found = tasks.AcquireTask(wanted)
     if found.token:
+      pause = _FIRST_PAUSE
       token = interceptors.RuntimeTokenHttpInterceptor(found.token)
       client = _client(options.runtime, token)
       try:
@@ -92,7 +94,8 @@ def main() -> None:
       finally:
         client.close()
     else:
-      time.sleep(_PAUSE)
+      time.sleep(pause)
+      pause = min(_LONGEST_PAUSE, 1.3 * pause)
 
 
 if __name__ == '__main__':

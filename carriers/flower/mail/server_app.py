@@ -4,6 +4,7 @@ A SuperNode is the site under whose name its public key was registered at the Su
 it cannot choose to be another.
 """
 
+from collections.abc import Iterator
 import logging
 import pathlib
 import time
@@ -18,8 +19,8 @@ from flwr.serverapp import Grid
 from flwr.serverapp import ServerApp
 from mail import folders
 
-# Seconds between two looks at the mailbox and for replies.
-_PAUSE = 0.1
+# Seconds between two looks at the mailbox and for replies, and for new SuperNodes.
+_PAUSE, _LONG_PAUSE = 0.1, 2.0
 # Seconds that a question may travel, be answered, and travel back.
 _LIFE = 600.0
 app = ServerApp()
@@ -77,15 +78,13 @@ class _Site:
     (sent,) = grid.push_messages([Message(content, self._node, 'query', ttl=_LIFE)])
     return sent
 
-  def hear(self, grid: Grid) -> int:
-    """Takes replies that are there; returns how many messages came or went."""
-    moved = 0
-    if waiting := {*self._empty, *filter(None, [self._question])}:
-      for reply in grid.pull_messages(waiting):
-        moved += self._take(reply)
-    return moved
+  @property
+  def waiting(self) -> set[str]:
+    """Questions that have no reply yet."""
+    return {*self._empty, *filter(None, [self._question])}
 
-  def _take(self, reply: Message) -> int:
+  def take(self, reply: Message) -> int:
+    """Takes a reply; returns how many messages came or went."""
     asked, self._heard = reply.metadata.reply_to_message_id, time.monotonic()
     self._empty.discard(asked)
     if asked == self._question:
@@ -110,6 +109,13 @@ class _Site:
     return moved
 
 
+def _replies(grid: Grid, sites: list[_Site]) -> Iterator[tuple[_Site, Message]]:
+  """Yields the replies that are there, with their sites."""
+  asked = {question: site for site in sites for question in site.waiting}
+  for reply in grid.pull_messages(asked) if asked else ():
+    yield asked[reply.metadata.reply_to_message_id], reply
+
+
 @app.main()
 def main(grid: Grid, context: Context) -> None:
   """Carries messages until the stop file is there and all sites have all of them."""
@@ -118,17 +124,20 @@ def main(grid: Grid, context: Context) -> None:
   stop = pathlib.Path(mailbox) / folders.STOP
   names = set(str(settings['sites']).split('/'))
   sites: dict[int, _Site] = {}
-  moved = time.monotonic()
-  while time.monotonic() < moved + float(settings['idle-seconds']):
-    online = {node.node_id: node.name for node in grid.get_nodes()}
-    for node, name in online.items():
-      if node not in sites and name in names:
-        sites[node] = _Site(node, name, mailbox, settings)
-    for node, site in sites.items():
-      if node in online:
-        site.ask(grid)
-      if site.hear(grid):
-        moved = time.monotonic()
+  online: set[int] = set()
+  moved, looked = time.monotonic(), -_LONG_PAUSE
+  while (now := time.monotonic()) < moved + float(settings['idle-seconds']):
+    if now > looked + _LONG_PAUSE:
+      looked, nodes = now, list(grid.get_nodes())
+      online = {node.node_id for node in nodes}
+      for node in nodes:
+        if node.name in names and node.node_id not in sites:
+          sites[node.node_id] = _Site(node.node_id, node.name, mailbox, settings)
+    for node in sites.keys() & online:
+      sites[node].ask(grid)
+    for site, reply in _replies(grid, [*sites.values()]):
+      if site.take(reply):
+        moved = now
     if stop.exists() and all(sites[n].is_done for n in sites if n in online):
       log(logging.INFO, 'All messages were carried, and %s is there.', stop)
       return
