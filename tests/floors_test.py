@@ -24,9 +24,9 @@ _BUDGETS = {
   'tff_ssl': 54_890,
   'tasks': 8_940,
   'binaries': 14_970,
-  'carriers': 740,
+  'carriers': 788,
   'docs': 6_335,
-  'tests': 63_410,
+  'tests': 63_515,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')

@@ -12,6 +12,8 @@ the release in requirements.txt.
 """
 
 import argparse
+from collections.abc import Iterator
+import contextlib
 import logging
 import pathlib
 import time
@@ -28,6 +30,7 @@ from flwr.supercore import retry
 from flwr.supercore import runtime
 from flwr.supercore.constant import TaskType
 from flwr.supernode.runtime import run_clientapp
+import httpx
 from mail import client_app
 
 # Seconds between two questions whether there is a task: more and more.
@@ -51,8 +54,6 @@ def _client(
 
 def _do(client: runtime.RuntimeHttpClient) -> None:
   """Does a task: takes its message, and gives the reply."""
-  beat = heartbeat.HeartbeatSender(heartbeat.make_task_heartbeat_fn_http(client))
-  beat.start()
   message, context, _, _ = run_clientapp.pull_task_input(client)
   status, details = SubStatus.COMPLETED, ''
   try:
@@ -64,7 +65,24 @@ def _do(client: runtime.RuntimeHttpClient) -> None:
     reply = Message(about, reply_to=message)
   run_clientapp.push_message(client, reply, context)
   run_clientapp.push_task_output(client, context, status, details)
-  beat.stop()
+
+
+@contextlib.contextmanager
+def _beating(client: runtime.RuntimeHttpClient) -> Iterator[None]:
+  """Tells the SuperNode that a task is being done, until the block ends."""
+
+  # Flower's own would end this process with a task that has been given up.
+  def beat() -> bool:
+    with contextlib.suppress(httpx.HTTPError):
+      client.SendTaskHeartbeat(runtime_pb2.SendTaskHeartbeatRequest())
+    return True
+
+  sender = heartbeat.HeartbeatSender(beat)
+  sender.start()
+  try:
+    yield
+  finally:
+    sender.stop()
 
 
 def main() -> None:
@@ -87,7 +105,8 @@ def main() -> None:
       token = interceptors.RuntimeTokenHttpInterceptor(found.token)
       client = _client(options.runtime, token)
       try:
-        _do(client)
+        with _beating(client):
+          _do(client)
       except Exception as error:
         # The coordinator asks again once its question has grown too old.
         log(logging.ERROR, 'A task of the SuperNode was lost.', exc_info=error)

@@ -23,7 +23,7 @@ class Started:
   def __init__(self, logs: pathlib.Path, environment: Mapping[str, str]):
     """Sets where logs go, and what is added to the environment of each."""
     self._logs, self._environment = logs, {**os.environ, **environment}
-    self._processes: list[subprocess.Popen[bytes]] = []
+    self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
   def __enter__(self) -> Self:
     """Makes signals that end a program leave the block as an error does."""
@@ -58,7 +58,7 @@ class Started:
         # Ctrl-C comes to this program alone, which ends the others in order.
         start_new_session=True,
       )
-    self._processes.append(process)
+    self._processes[name] = process
     return process
 
   def wait_until(self, what: str, is_so: Callable[[], object]) -> None:
@@ -69,9 +69,9 @@ class Started:
     """
     until = time.monotonic() + _LONGEST
     while not is_so():
-      for process in self._processes:
+      for name, process in self._processes.items():
         if process.poll():
-          raise RuntimeError(f'{what}: this has failed: {process.args}')
+          raise RuntimeError(f'{what}: {name} has failed; see {self.log(name)}.')
       if time.monotonic() > until:
         raise RuntimeError(f'{what}: this took more than {_LONGEST:.0f} s.')
       time.sleep(_PAUSE)

@@ -170,8 +170,9 @@ def train(
   mailbox, keys = box.format(_COORDINATOR), common / 'keys'
   out = work / _COORDINATOR / 'run'
   python = (sys.executable, '-m')
+  name = f'{work.name}_{_COORDINATOR}'
   coordinator = own.start(
-    f'{work.name}_{_COORDINATOR}',
+    name,
     *(*python, 'binaries.dcco', '--task=sites', '--image_size=8'),
     *('--augmentation=mild', '--clients_per_round=8', f'--rounds={rounds}'),
     f'--runtime=sites:mailbox={mailbox},keys={keys / _COORDINATOR},deadline=600',
@@ -182,13 +183,13 @@ def train(
   digest, began = hashlib.sha256(offer.read_bytes()).hexdigest(), time.monotonic()
   sites = [
     own.start(
-      f'{work.name}_{name}',
-      *(*python, 'binaries.site', f'--name={name}', '--task=folder'),
-      *(f'--data_dir={common / "pictures" / name}', '--data=folders=client'),
-      *(f'--mailbox={box.format(name)}', f'--keys={keys / name}'),
-      *(f'--folder={work / name / "site"}', f'--accept={digest[:12]}'),
+      f'{work.name}_{site}',
+      *(*python, 'binaries.site', f'--name={site}', '--task=folder'),
+      *(f'--data_dir={common / "pictures" / site}', '--data=folders=client'),
+      *(f'--mailbox={box.format(site)}', f'--keys={keys / site}'),
+      *(f'--folder={work / site / "site"}', f'--accept={digest[:12]}'),
     )
-    for name in _SITES
+    for site in _SITES
   ]
   starts: dict[int, float] = {}
 
@@ -202,9 +203,8 @@ def train(
   own.wait_until('The run', has_ended)
   ended = time.monotonic()
   if coordinator.returncode:
-    raise RuntimeError(f'The coordinator has failed: {coordinator.args}')
-  for site in sites:
-    own.wait_until('The end at sites', lambda site=site: site.poll() is not None)
+    raise RuntimeError(f'The coordinator has failed; see {own.log(name)}.')
+  own.wait_until('The end at sites', lambda: all(s.poll() is not None for s in sites))
   at = [starts[round] for round in sorted(starts)]
   each = [after - before for before, after in itertools.pairwise(at)]
   return Times(at[0] - began, each, ended - began)

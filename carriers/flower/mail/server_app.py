@@ -23,6 +23,8 @@ from mail import folders
 _PAUSE, _LONG_PAUSE = 0.1, 2.0
 # Seconds that a question may travel, be answered, and travel back.
 _LIFE = 600.0
+# Seconds after which a site is asked again that has failed.
+_REST = 10.0
 app = ServerApp()
 
 
@@ -38,6 +40,8 @@ class _Site:
     self._question, self._empty = '', set[str]()
     # It has got messages, and not answered them; and when it was last heard.
     self._owes, self._heard, self._carried = False, 0.0, 0.0
+    # It is left alone until then.
+    self._rest = 0.0
 
   @property
   def is_done(self) -> bool:
@@ -50,6 +54,8 @@ class _Site:
   def ask(self, grid: Grid) -> None:
     """Sends what the site lacks, and asks for what is new there."""
     now = time.monotonic()
+    if now < self._rest:
+      return
     new = set() if self._held is None else self._lacks()
     late = now > self._heard + float(self._settings['seconds-between-questions'])
     if not self._question and (new or self._owes or late):
@@ -76,7 +82,8 @@ class _Site:
     }
     content = RecordDict({'mail': ConfigRecord(mail)})
     (sent,) = grid.push_messages([Message(content, self._node, 'query', ttl=_LIFE)])
-    return sent
+    # None: it could not be sent, and is sent again.
+    return sent or ''
 
   @property
   def waiting(self) -> set[str]:
@@ -89,13 +96,19 @@ class _Site:
     self._empty.discard(asked)
     if asked == self._question:
       self._question = ''
-    if reply.has_error():
-      log(logging.WARNING, '%s: %s', self.name, reply.error.reason)
+    try:
+      if reply.has_error():
+        raise ValueError(reply.error.reason)
+      return self._read(reply.content.config_records['mail'])
+    except (AttributeError, KeyError, OSError, TypeError, ValueError) as error:
+      # One site, or a disk that is full for a while, stops none of the others.
+      log(logging.WARNING, '%s: %s', self.name, error)
+      self._rest = self._heard + _REST
       return 0
-    mail = reply.content.config_records['mail']
+
+  def _read(self, mail: Any) -> int:
     if mail['site'] != self.name:
-      log(logging.WARNING, '%s says it is %r: refused', self.name, mail['site'])
-      return 0
+      raise ValueError(f'it says that it is {mail["site"]!r}')
     held, before = set(mail['held']), self._held or set()
     self._held = before | held
     came = self._theirs.write(mail['names'], mail['contents'])
