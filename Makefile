@@ -44,7 +44,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: help help-lab demo claims claims-cifar claims-elsewhere test check bench
 .PHONY: leaderboard demo-sites
 .PHONY: bench-growth docs docs-serve docs-venv test-long kill-campaign torture format lock
-.PHONY: race elsewhere backbones lite0 simclr clean venv
+.PHONY: race elsewhere backbones lite0 simclr sites-flower clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'
@@ -69,6 +69,7 @@ help-lab:
 	@echo 'make elsewhere    load all encoders in other frameworks, and compare numbers'
 	@echo 'make backbones    compare published networks with PyTorch (TORCH: its Python)'
 	@echo 'make simclr       train SimCLR here and in plain PyTorch, side by side'
+	@echo 'make sites-flower  run three sites over Flower and over a folder, and compare'
 	@echo 'make test-long    run the slow tests of further methods, then make elsewhere'
 	@echo 'make torture      kill runs, damage their folders, fill disks'
 	@echo 'make kill-campaign  kill an actor of Ray in every round of a run'
@@ -175,6 +176,13 @@ backbones: venv
 	rm -rf $(ELSEWHERE)/backbones
 	$(TORCH) docs/elsewhere/torch_backbones.py $(ELSEWHERE)/backbones
 	$(BIN)/python -m docs.elsewhere.backbones $(ELSEWHERE)/backbones
+
+# Makes Flower's environment of 300 MB first. Then some minutes; ARGS=--rounds=20.
+sites-flower: venv build/flower/installed.txt
+	$(BIN)/python -m carriers.flower.trial --flower=build/flower $(ARGS)
+
+build/flower/installed.txt: carriers/flower/requirements.txt
+	$(call environment,--no-deps)
 
 # Twenty minutes on two cores; ARGS=--trials=actors=10 takes four.
 kill-campaign: venv

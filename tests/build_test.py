@@ -14,7 +14,7 @@ import pytest
 from tests import floors
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
-_TOPS = ('tff_ssl', 'tasks', 'binaries', 'docs', 'tests')
+_TOPS = ('tff_ssl', 'tasks', 'binaries', 'carriers', 'docs', 'tests')
 # Its files are run by path, and not imported.
 _NO_PACKAGE = _ROOT / 'docs' / 'notebooks'
 _RULES = ('package', 'py_library', 'py_binary', 'py_test')

@@ -7,7 +7,7 @@ import re
 import pytest
 
 _ROOT = pathlib.Path(__file__).parents[1]
-_TOPS = ('tff_ssl', 'tasks', 'binaries', 'docs')
+_TOPS = ('tff_ssl', 'tasks', 'binaries', 'carriers', 'docs')
 _FILES = sorted(path for top in _TOPS for path in (_ROOT / top).rglob('*.py'))
 
 

@@ -31,7 +31,7 @@ FLOORS = (
   ('binaries.building', 'binaries.launching'),
   ('binaries.experiment',),
   ('binaries',),
-  ('docs',),
+  ('carriers', 'docs'),
   ('tests',),
 )
 

@@ -63,7 +63,7 @@ def _distributions(sources: Iterable[pathlib.Path]) -> set[str]:
         imported.update(alias.name.split('.')[0] for alias in node.names)
       elif isinstance(node, ast.ImportFrom):
         imported.add((node.module or '').split('.')[0])
-  third_party = imported - set(sys.stdlib_module_names) - set(_TOPS)
+  third_party = imported - set(sys.stdlib_module_names) - {*_TOPS, 'carriers'}
   distributions = importlib.metadata.packages_distributions()
   return {utils.canonicalize_name(distributions[name][0]) for name in third_party}
 

@@ -1,0 +1,1 @@
+"""What carries messages between mailboxes, in environments of its own."""

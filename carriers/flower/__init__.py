@@ -1,0 +1,1 @@
+"""Flower as a carrier: see README.md."""
