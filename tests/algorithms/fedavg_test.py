@@ -25,7 +25,7 @@ def test_the_cohort_s_spread_is_that_of_all_examples(tff_context):
   )
   batch = harness.tensors(harness.take(harness.arrays(), range(9)))
   params = dcco_reference.unflatten(harness.weights(process, states[0]))
-  f, _ = harness.model('byol_no_blur').encode(params, batch, harness.round_seed(0))
+  f, _ = harness.model(harness.SWAPPED).encode(params, batch, harness.round_seed(0))
   expected = references.encoding_std(f.numpy())
   assert metrics[0]['client_work']['encoding_std'] == pytest.approx(expected, rel=1e-4)
 

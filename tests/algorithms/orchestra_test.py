@@ -32,7 +32,7 @@ _CONFIG = methods.Orchestra(_GLOBAL, _LOCAL), _TRAINING, numbered.POPULATION, 4
 
 
 def _objective():
-  return orchestra_objective.OrchestraObjective(harness.model('byol_no_blur'))
+  return orchestra_objective.OrchestraObjective(harness.model(harness.SWAPPED))
 
 
 def _algorithm():

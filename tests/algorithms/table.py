@@ -53,7 +53,7 @@ from tff_ssl.settings import personal
 
 
 def _nt_xent():
-  return simclr.SimclrObjective(harness.model('byol_no_blur'))
+  return simclr.SimclrObjective(harness.model(harness.SWAPPED))
 
 
 def _simsiam(batch_norm=False):

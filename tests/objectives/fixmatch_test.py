@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.objectives import networks
+from tff_ssl.augment import byol
 from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import fixmatch
@@ -74,7 +75,8 @@ def test_its_networks_are_those_of_supervised_training():
   objective = _objective()
   assert isinstance(objective, separable.Separable)
   assert objective.logits is not None
-  labelled = supervised.SupervisedObjective(objective.encoder, objective.head, None)
+  networks = objective.encoder, objective.head
+  labelled = supervised.SupervisedObjective(*networks, byol.by_name('none'))
   start, expected = objective.init(_SEED), labelled.init(_SEED)
   assert list(start) == list(expected)
   for name, value in expected.items():
