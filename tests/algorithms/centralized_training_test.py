@@ -13,8 +13,12 @@ _CLIENTS = learning.AdamClients(0.01, 'steps', steps=(1,), epochs=2, batch_size=
 _TRAINING = fedavg.Training(_CLIENTS, harness.SEED)
 
 
+# With batch norm, whose population statistics each round replaces.
+_OBJECTIVE = harness.cco(batch_norm=True)
+
+
 def _centralized():
-  return centralized_training.CentralizedTraining(harness.cco(), _TRAINING)
+  return centralized_training.CentralizedTraining(_OBJECTIVE, _TRAINING)
 
 
 def test_objectives_receive_the_round():
@@ -27,11 +31,7 @@ def test_objectives_receive_the_round():
 
 
 def test_it_is_fedavg_with_one_client(tff_context):
-  federated = harness.build_fedavg(
-    harness.cco(),
-    learning.SgdServer(),
-    _TRAINING,
-  )
+  federated = harness.build_fedavg(_OBJECTIVE, learning.SgdServer(), _TRAINING)
   together = harness.cohort([range(12)])
   expected, expected_metrics = harness.rounds_of(federated, [together] * 2)
   # The union of data sets, in the same order.
@@ -45,6 +45,11 @@ def test_it_is_fedavg_with_one_client(tff_context):
       _centralized(), ours
     )
     assert harness.relative(own, step) < 1e-3
+    ours, theirs = (
+      harness.flat(process.get_model_weights(state).non_trainable)
+      for process, state in ((_centralized(), next_ours), (federated, after))
+    )
+    np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=1e-5)
   for theirs, own in zip(expected_metrics, metrics, strict=True):
     assert float(own['client_work']['loss']) == pytest.approx(
       theirs['client_work']['loss'], rel=1e-4
@@ -54,9 +59,7 @@ def test_it_is_fedavg_with_one_client(tff_context):
 @pytest.mark.parametrize('value', [np.nan, None])
 def test_a_round_that_can_not_be_used_changes_nothing(value):
   """The statistics of batch norm neither, which no examples would make of nothing."""
-  process = centralized_training.CentralizedTraining(
-    harness.cco(batch_norm=True), _TRAINING
-  )
+  process = _centralized()
   state = process.initialize()
   data = harness.cohort([[]])[0] if value is None else harness.broken([0, 1, 2], value)
   output = process.next(state, [data])

@@ -93,6 +93,7 @@ def test_rounds_equal_rounds_by_hand(tff_context, packed):
   assert not np.allclose(scales[0], scales[1], rtol=1e-4)
 
 
+@pytest.mark.long
 def test_one_client_is_fedavg_with_batch_norm(tff_context):
   cohorts = [harness.cohort([range(6)])] * 3
   process = _process()

@@ -142,6 +142,7 @@ def test_the_base_model_stays_and_bytes_are_those_of_rows(process, rounds):
     assert work['dictionary_rows'] == given[r]
 
 
+@pytest.mark.long
 def test_rounds_without_dictionary_and_alignment_are_those_of_fedavg(tff_context):
   """Of networks with batch norm, whose statistics are averaged."""
   model = harness.model('mild', batch_norm=True)

@@ -22,7 +22,7 @@ _FORMS = (
 )
 
 
-@pytest.mark.long_for('apart', 'private', 'stateful')
+@pytest.mark.long_for('apart', 'private', 'stateful', 'stateful packed')
 @pytest.mark.parametrize('form', _FORMS)
 def test_a_huge_client_is_discarded_and_counted(tff_context, form):
   process, packed = unlabelled.build(form)

@@ -12,7 +12,6 @@ from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.divergence_aware import fedema
 from tff_ssl.algorithms.statistics import dcco
-from tff_ssl.augment import byol as byol_augment
 from tff_ssl.computing import graph_constants
 from tff_ssl.encoders import lora
 from tff_ssl.encoders import predictor
@@ -54,7 +53,7 @@ def _model():
   encoder = _encoder()
   # As `harness.model`: of linear layers, without biases that a loss ignores.
   head = projector.build_linear(encoder.output_dim, harness.DIMENSION)
-  return dual_encoder.Siamese(encoder, head, byol_augment.by_name('byol_no_blur'))
+  return dual_encoder.Siamese(encoder, head, harness.SWAPPED)
 
 
 @functools.cache
@@ -117,7 +116,7 @@ def test_only_adapters_norms_and_heads_are_trained_and_sent(tff_context, name):
   assert floats + others < _encoder().plain.num_parameters
 
 
-@pytest.mark.long_for('dcco', 'fedema')
+@pytest.mark.long
 @pytest.mark.parametrize('name', ['dcco', 'fedavg', 'fedema'])
 def test_packed_clients_are_clients_apart(tff_context, name):
   del tff_context

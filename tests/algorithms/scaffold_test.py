@@ -142,6 +142,7 @@ def test_clients_that_differ_do_not_drift_apart(tff_context):
   assert away[0] < 1e-3 < 1e-2 < away[1]
 
 
+@pytest.mark.long_for('False')
 @pytest.mark.parametrize('packed', [False, True])
 def test_uncounted_clients_change_neither_model(tff_context, packed):
   process = _build(packed=packed)
@@ -169,6 +170,7 @@ def test_uncounted_clients_change_neither_model(tff_context, packed):
   )
 
 
+@pytest.mark.long
 def test_without_control_variates_it_is_fedavg(tff_context):
   """Over an objective with a state of its own.
 

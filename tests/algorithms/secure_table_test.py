@@ -42,11 +42,10 @@ _STAYS = 'fedavg_nt_xent'
 # `fedavg_nt_xent` stays: a mean of updates.
 _LONG = (
   *table.LONG,
-  'decentralized',
+  'dcco',
   'fedca',
   'fedema',
   'fedsup',
-  'l_dawa',
 )
 _FEDERATED = [name for name, row in table.TABLE.items() if row.federated]
 # Of what is computed of two numbers of float32, to each of which the last digit is due.

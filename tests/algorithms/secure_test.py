@@ -7,6 +7,7 @@ import pytest
 import tensorflow_federated as tff
 
 from tests.algorithms import harness
+from tests.algorithms.divergence_aware import follower
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import l_dawa
@@ -21,6 +22,8 @@ _STALE = (methods.Dcco(stale_statistics=True), learning.StepClients(), harness.S
 _FRESH = (methods.Dcco(), learning.StepClients(), harness.SEED)
 # `dcco` has two exchanges; `make test-long` tests the others.
 _NAMES = ('dcco', 'stale', 'fedavg', 'l_dawa')
+# FedAvg of a few weights stays where the sums are private.
+_PRIVATE = 'few weights'
 
 
 def _secure():
@@ -34,8 +37,10 @@ def _build(name, aggregation):
     'fedavg': (fedavg.fedavg, fedavg_config),
     'l_dawa': (l_dawa.l_dawa, fedavg_config),
     'stale': (dcco.dcco, *_STALE),
+    _PRIVATE: (fedavg.fedavg, fedavg_config),
   }.get(name, (dcco.dcco, *_FRESH))
-  algorithm = method(harness.cco(), optimizers.build_optimizer(harness.SGD), *arguments)
+  objective = follower.Follower() if name == _PRIVATE else harness.cco()
+  algorithm = method(objective, optimizers.build_optimizer(harness.SGD), *arguments)
   return harness.process(algorithm, aggregation=aggregation)
 
 
@@ -83,8 +88,8 @@ def _private(name, noise_multiplier, update_clip, statistics_clip):
   )
 
 
-@pytest.mark.long_for('fedavg')
-@pytest.mark.parametrize('name', ['dcco', 'fedavg'])
+@pytest.mark.long_for('dcco', 'fedavg')
+@pytest.mark.parametrize('name', [_PRIVATE, 'dcco', 'fedavg'])
 def test_private_without_clipping_or_noise_to_speak_of_is_plain(tff_context, name):
   plain, private = _plain(name), _private(name, 1e-12, 1e4, 1e4)
   states, metrics = harness.rounds_of(plain, _cohorts())
@@ -106,19 +111,21 @@ def test_private_without_clipping_or_noise_to_speak_of_is_plain(tff_context, nam
 def test_private_clips_and_noises_the_update(tff_context):
   rate = harness.SGD.learning_rate
   cohort = harness.cohort(harness.split([1, 2, 5, 4]))
-  quiet = _private('dcco', 1e-12, 1.0, 1e4)
+  quiet = _private(_PRIVATE, 1e-12, 0.25, 1e4)
   states, _ = harness.rounds_of(quiet, [cohort])
   step = np.subtract(*(harness.weights(quiet, s) for s in states)) / rate
-  # Four clients, each clipped to 1, over 12 examples.
-  assert 0.01 < np.linalg.norm(step) <= 4 / 12 * 1.001
-  loud = _private('dcco', 10.0, 1.0, 1e-3)
-  states, _ = harness.rounds_of(loud, [cohort])
-  step = np.subtract(*(harness.weights(loud, s) for s in states)) / rate
-  # The noise drowns the rest: a standard deviation of 10 clips over 12 examples.
-  assert step.std() == pytest.approx(10 / 12, rel=0.3)
+  # Four clients, each clipped to 1/4, over 12 examples.
+  assert 0.5 * 0.25 * 4 / 12 < np.linalg.norm(step) <= 0.25 * 4 / 12 * 1.001
+  loud = _private(_PRIVATE, 10.0, 1.0, 1e-3)
+  start = loud.initialize()
+  ends = [harness.weights(loud, loud.next(start, cohort).state) for _ in range(30)]
+  steps = (harness.weights(loud, start) - ends) / rate
+  # The noise drowns the rest: a standard deviation of 10 clips over 12 examples. Of 180
+  # numbers; within six standard errors.
+  assert steps.std() == pytest.approx(10 / 12, rel=0.3)
 
 
 def test_private_with_no_examples_changes_nothing(tff_context):
-  process = _private('dcco', 10.0, 1.0, 1e-3)
+  process = _private(_PRIVATE, 10.0, 1.0, 1e-3)
   states, _ = harness.rounds_of(process, [harness.cohort([[], []])])
   np.testing.assert_array_equal(*(harness.weights(process, s) for s in states))

@@ -36,6 +36,7 @@ def _step(weights, client):
 _FORMS = ('apart', 'packed', 'private packed', 'stateful', 'stateful packed')
 
 
+@pytest.mark.long_for('apart', 'stateful')
 @pytest.mark.parametrize('form', _FORMS)
 def test_clients_weigh_with_their_labelled_examples(tff_context, form):
   process, packed = unlabelled.build(form)
@@ -58,6 +59,7 @@ def test_clients_weigh_with_their_labelled_examples(tff_context, form):
     assert (work['clients'], work['examples'], work['empty_clients']) == (6, 9, 2)
 
 
+@pytest.mark.long_for('scaffold')
 @pytest.mark.parametrize('form', ['packed', 'stateful packed', 'scaffold'])
 def test_batches_are_of_labelled_examples(tff_context, form):
   process, packed = unlabelled.build(form, unlabelled.EPOCHS)
@@ -94,6 +96,7 @@ class _OfAll(linear_classifier.LinearObjective):
   example_mask = None
 
 
+@pytest.mark.long_for('stateful packed')
 @pytest.mark.parametrize('form', ['packed', 'stateful packed'])
 def test_nothing_differs_where_all_are_labelled(tff_context, form):
   clients = unlabelled.clients([[0, 1], [1, 1, 0], [0], [], [1, 0]])

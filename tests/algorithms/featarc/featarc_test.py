@@ -322,6 +322,7 @@ def test_a_client_goes_where_its_own_features_are():
     np.testing.assert_array_equal(harness.flat(own), harness.flat(models[1]))
 
 
+@pytest.mark.long
 def test_one_cluster_without_alignment_is_fedavg_to_the_bit(tff_context):
   """With batch norm, absent clients, and Adam at the server."""
   # One step is traced in less time than a loop of them.

@@ -169,6 +169,7 @@ def test_every_client_has_the_same_teacher_in_every_step(process):
   assert metrics['checksum_squared'] == pytest.approx((total % 251) ** 2, rel=1e-6)
 
 
+@pytest.mark.long
 def test_without_a_loss_the_teacher_is_that_of_labels_alone(tff_context):
   student = labels.student(consistency=False, stages=0)
   process = _build(student, labels.teacher(consistency=False))

@@ -86,6 +86,7 @@ def test_a_round_is_a_centralized_step(tff_context):
   assert metrics['loss'] == pytest.approx(expected_metrics['loss'], rel=1e-4)
 
 
+@pytest.mark.long
 def test_clipping_to_the_bound_of_the_largest_client_clips_nothing(tff_context):
   bound = _objective(_NORM).share_bound
   assert bound == pytest.approx(_NORM * np.sqrt(2 + 3 * _NORM**2))

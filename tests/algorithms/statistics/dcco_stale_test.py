@@ -90,6 +90,7 @@ def test_statistics_are_waited_for(tff_context):
   assert (weights[3] != weights[2]).any()
 
 
+@pytest.mark.long
 def test_it_converts_to_map_reduce_form():
   form = tff.backends.mapreduce.get_map_reduce_form_for_computation(_process().next)
   assert isinstance(form, tff.backends.mapreduce.MapReduceForm)
