@@ -160,15 +160,6 @@ def test_without_a_round_it_is_the_first():
     np.testing.assert_array_equal(a, b)
 
 
-def test_no_example_gives_loss_zero_and_no_gradient():
-  objective = _objective(local_crops=_LOCAL)
-  params, state, batch = _start(objective, n=0)
-  loss, metrics, _, gradient = networks.gradient(
-    lambda p: objective.loss_with_state(p, state, batch, _SEED), params
-  )
-  networks.assert_zero(loss, gradient, metrics)
-
-
 def test_the_teacher_begins_as_the_student_and_the_centre_at_0():
   objective = _objective()
   params, _, _ = _start(objective, dtype=tf.float32)

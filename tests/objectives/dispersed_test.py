@@ -109,12 +109,6 @@ def test_a_step_spreads_encodings_that_have_collapsed():
   assert float(_loss(own, moved, 16)[1]['dispersion']) < float(loss)
 
 
-def test_without_examples_it_is_0():
-  own = dispersed_lib.DispersedObjective(_OBJECTIVES['simclr'])
-  loss, metrics, _ = _loss(own, own.init(tf.constant([1, 0])), 0)
-  assert float(loss) == float(metrics['dispersion']) == 0
-
-
 def test_objectives_without_projections_and_bad_weights_are_refused():
   objective = supervised.SupervisedObjective(
     networks.encoder(), networks.predictor(), _MODEL.augmentation

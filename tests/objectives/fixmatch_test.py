@@ -64,13 +64,6 @@ def test_labels_are_not_read():
   assert np.isfinite(objective.loss(params, networks.tensors(batch), _SEED)[0])
 
 
-def test_no_example_gives_zero():
-  objective = _objective()
-  params = _params(objective)
-  loss, metrics = objective.loss(params, networks.tensors(networks.examples(0)), _SEED)
-  assert float(loss) == float(metrics['pseudo_labelled']) == 0
-
-
 def test_its_networks_are_those_of_supervised_training():
   objective = _objective()
   assert isinstance(objective, separable.Separable)

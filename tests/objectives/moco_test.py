@@ -92,18 +92,6 @@ def test_three_steps_of_keys_and_queue_follow_numpy(momentum, n):
   np.testing.assert_allclose(state['queue'][:filled], queue[:filled], rtol=1e-5)
 
 
-def test_no_example_gives_loss_zero_no_gradient_and_no_keys():
-  objective = _objective()
-  params, state, batch = _start(objective, n=0)
-  loss, metrics, carry, gradient = networks.gradient(
-    lambda p: objective.loss_with_state(p, state, batch, _SEED), params
-  )
-  networks.assert_zero(loss, gradient, metrics)
-  _, after = objective.after_step(params, state, carry)
-  for name in ('queue', 'count'):
-    np.testing.assert_array_equal(after[name], state[name])
-
-
 def test_state_keeps_its_shapes_in_a_loop_over_batches_of_unknown_sizes():
   objective = _objective()
   params, state, _ = _start(objective)

@@ -84,17 +84,6 @@ def test_the_rank_of_a_subspace_has_its_own_name():
     assert list(collapse.summarize(metrics)) == ['encoding_std', name]
 
 
-@pytest.mark.parametrize('name', _LOSSES)
-def test_no_example_gives_loss_zero_and_no_gradient(name):
-  objective = _LOSSES[name][0](networks.towers())
-  params, examples, _, _ = _start(objective, 0)
-  batch = networks.tensors(examples)
-  loss, metrics, gradient = networks.gradient(
-    lambda p: objective.loss(p, batch, _SEED), params
-  )
-  networks.assert_zero(loss, gradient, metrics)
-
-
 @pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])
 def test_statistics_carry_the_loss(loss_name):
   objective = _LOSSES[loss_name][0](networks.towers())

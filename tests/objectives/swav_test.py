@@ -95,15 +95,6 @@ def test_networks_and_prototypes_are_trained():
   np.testing.assert_allclose(gradient[_KERNEL], expected, rtol=1e-3, atol=1e-5)
 
 
-def test_no_example_gives_loss_zero_and_no_gradient():
-  objective = _objective()
-  params, batch = _start(objective, n=0)
-  loss, metrics, _, gradient = networks.gradient(
-    lambda p: objective.loss_with_state(p, {}, batch, _SEED), params
-  )
-  networks.assert_zero(loss, gradient, metrics)
-
-
 def test_a_queue_holds_the_last_encodings_of_both_views():
   """Three steps with a queue of six, batches of four: the last six, newest first."""
   objective = _objective(queue_size=6)
