@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tests.algorithms import numbered
-from tests.losses import equal_clusters_test
+from tests.losses import transport_test
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
@@ -102,7 +102,7 @@ def test_local_centroids_are_those_of_equal_clusters():
   z /= np.linalg.norm(z, axis=1, keepdims=True)
   rows, filled = orchestra.local_centroids(tf.constant(z), _LOCAL)
   np.testing.assert_allclose(
-    rows, equal_clusters_test.expected(z, z[:_LOCAL]), rtol=1e-9
+    rows, transport_test.equal_clusters_in_numpy(z, z[:_LOCAL]), rtol=1e-9
   )
   np.testing.assert_array_equal(filled, np.ones(_LOCAL))
   for n in (0, 2):
@@ -137,7 +137,7 @@ def test_a_round_is_the_mean_update_and_the_clusters_of_all_rows(
     before = np.asarray(states[r].extra['centroids'], np.float64)
     np.testing.assert_allclose(
       states[r + 1].extra['centroids'],
-      equal_clusters_test.expected(points, before, 20),
+      transport_test.equal_clusters_in_numpy(points, before, 20),
       rtol=1e-3,
       atol=1e-4,
     )

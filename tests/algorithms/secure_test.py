@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 import tensorflow_federated as tff
 
+from tests import tiny
 from tests.algorithms import harness
+from tests.algorithms import shaken
+from tests.algorithms import table
 from tests.algorithms.divergence_aware import follower
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
@@ -16,8 +19,161 @@ from tff_ssl.federated import optimizers
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
 
+# Above n_k times every value that a client sends. Gradients of correlations are longer:
+# there it is the default of secure sums; FedEMA's metrics have its scaler; and
+# MAML's steps are above 64 with the last digits of a processor without AVX-512.
+_BOUND, _BOUNDS = (
+  64.0,
+  {
+    'dcco': 4096.0,
+    'dcco_stale': 4096.0,
+    'fedavg_cco': 4096.0,
+    'fedema': 256.0,
+    'maml_ssfl': 256.0,
+    'ssd': 256.0,
+  },
+)
+# Above every n_k.
+_EXAMPLES = 8
+_SIZES = [2, 2, 1, 4]
+_DRAWS = 6
+# The row that `make test` has.
+_STAYS = 'fedavg_nt_xent'
+# `fedavg_nt_xent` stays: a mean of updates.
+_LONG = (
+  *table.LONG,
+  'dcco',
+  'fedca',
+  'fedema',
+  'fedsup',
+)
+_FEDERATED = [name for name, row in table.TABLE.items() if row.federated]
+# Of what is computed of two numbers of float32, to each of which the last digit is due.
+_DIGITS = 2.0**-22
+
+
+def _bound(name):
+  return _BOUNDS.get(name, _BOUND)
+
+
+def _cohort():
+  """Returns clients of the shared tiny data, its bytes as floats in [0, 1]."""
+  examples = tiny.arrays()
+  examples['image'] = (examples['image'] / 255).astype(np.float32)
+  return harness.cohort(harness.split(_SIZES), examples)
+
+
+def _build(name, aggregation):
+  return table.process(name, aggregation=aggregation, optimizer=harness.SGD)
+
+
+def _rounds(name, process, draw=None):
+  """Returns weights and metrics after each of two rounds, and how many were clipped."""
+  state, found, clipped = process.initialize(), {}, 0
+  cohort = _cohort()
+  for round in range(2):
+    if draw is not None:
+      state = shaken.drawn(state, draw and 10 * draw + round)
+    output = process.next(state, cohort)
+    state = output.state
+    weights = process.get_model_weights(state)
+    found[round, 'weights'] = harness.flat([*weights])
+    clipped += _clipped(output.metrics)
+    for group, metrics in output.metrics.items():
+      if group != 'aggregator':
+        found.update(
+          ((round, f'{group}/{metric}'), np.float64(value))
+          for metric, value in metrics.items()
+        )
+  return found, clipped
+
+
+@functools.cache
+def _shaken(name):
+  """Returns the plain numbers, and how far those of each draw are from them."""
+  process = _build(name, shaken.aggregation(_bound(name), _EXAMPLES))
+  plain, _ = _rounds(name, process, 0)
+  apart = {key: [] for key in plain}
+  for draw in range(1, _DRAWS + 1):
+    moved, _ = _rounds(name, process, draw)
+    for key, value in plain.items():
+      apart[key].append(np.abs(moved[key] - value))
+  return plain, apart
+
+
+def _excess(name, secure):
+  """Returns by how many times what is allowed each kind of number is off."""
+  plain, apart = _shaken(name)
+  assert secure.keys() == plain.keys()
+  excess = {}
+  for key, value in plain.items():
+    # Of a sum of errors with random signs the root of the mean square is one deviation.
+    deviation = np.sqrt(np.mean(np.square(apart[key]), axis=0))
+    allowed = 3 * deviation + _DIGITS * np.abs(value)
+    off = np.abs(secure[key] - value)
+    assert np.all(np.isnan(secure[key]) == np.isnan(value)), key
+    ratio = np.divide(
+      off, allowed, out=np.where(off > 0, np.inf, 0.0), where=allowed > 0
+    )
+    excess[key] = float(np.nanmax(ratio, initial=0.0))
+  return excess
+
+
+def _clipped(metrics):
+  """Returns how many clients were clipped, of all sums of a round."""
+  counts = [
+    int(value)
+    for path, value in _leaves(metrics.get('aggregator', {}))
+    if path.endswith('clipped_count')
+  ]
+  return sum(counts)
+
+
+def _leaves(structure, path=''):
+  if not hasattr(structure, 'items'):
+    return [(path, structure)]
+  return [
+    leaf for key, value in structure.items() for leaf in _leaves(value, f'{path}/{key}')
+  ]
+
+
+@pytest.mark.long_for(*_LONG)
+@pytest.mark.parametrize('name', _FEDERATED)
+def test_secure_rounds_differ_by_the_quantisation_alone(tff_context, name):
+  process = _build(name, aggregations.secure(_bound(name), _EXAMPLES))
+  secure, clipped = _rounds(name, process)
+  assert clipped == 0
+  excess = _excess(name, secure)
+  assert max(excess.values()) <= 1, {k: v for k, v in excess.items() if v > 1}
+  # What is allowed is little: far below what a round changes.
+  plain, apart = _shaken(name)
+  step = np.abs(plain[1, 'weights'] - plain[0, 'weights']).max()
+  deviation = np.sqrt(np.mean(np.square(apart[1, 'weights']), axis=0)).max()
+  assert deviation < 1e-2 * step
+  print(
+    f'{name}: off by {max(excess.values()):.2f} of what is allowed; of weights one '
+    f'deviation is {deviation / step:.0e} of a step'
+  )
+
+
+def test_zero_perturbation_equals_the_plain_round(tff_context):
+  plain, _ = _rounds(_STAYS, _build(_STAYS, None))
+  unmoved, apart = _shaken(_STAYS)
+  assert unmoved.keys() == plain.keys()
+  for key, value in plain.items():
+    np.testing.assert_array_equal(unmoved[key], value)
+  # Draws move weights, each draw others, if only by float32's last digits.
+  assert np.any(np.ptp(apart[1, 'weights'], axis=0))
+
+
+def test_coarser_sums_than_the_bounds_say_are_found(tff_context):
+  coarse = aggregations.secure(2**11 * _BOUND, _EXAMPLES)
+  excess = _excess(_STAYS, _rounds(_STAYS, _build(_STAYS, coarse))[0])
+  assert excess[0, 'weights'] > 5 and excess[1, 'weights'] > 5
+
+
 # Above n_k times every update of these tests; the quantum is 2 * 4096 / 2**32 = 2e-6.
-_BOUND = 4096.0
+_BOUND_OF_ALL = 4096.0
 _STALE = (methods.Dcco(stale_statistics=True), learning.StepClients(), harness.SEED)
 _FRESH = (methods.Dcco(), learning.StepClients(), harness.SEED)
 # `dcco` has two exchanges; `make test-long` tests the others.
@@ -27,10 +183,10 @@ _PRIVATE = 'few weights'
 
 
 def _secure():
-  return aggregations.secure(value_bound=_BOUND, max_examples_per_client=64)
+  return aggregations.secure(value_bound=_BOUND_OF_ALL, max_examples_per_client=64)
 
 
-def _build(name, aggregation):
+def _build_named(name, aggregation):
   """Returns a process by name: what is under test under any aggregation."""
   fedavg_config = fedavg.Training(seed=harness.SEED)
   method, *arguments = {
@@ -46,12 +202,12 @@ def _build(name, aggregation):
 
 @functools.cache
 def _plain(name):
-  return _build(name, None)
+  return _build_named(name, None)
 
 
 @functools.cache
 def _secured(name):
-  return _build(name, _secure())
+  return _build_named(name, _secure())
 
 
 def _cohorts():
@@ -80,7 +236,7 @@ def test_secure_sums_of_nothing_change_nothing(tff_context):
 
 @functools.cache
 def _private(name, noise_multiplier, update_clip, statistics_clip):
-  return _build(
+  return _build_named(
     name,
     aggregations.private(
       noise_multiplier, update_clip, statistics_clip, metrics_clip=1e4
