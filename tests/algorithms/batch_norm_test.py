@@ -180,11 +180,11 @@ def test_dcco_refuses_batch_norm():
 @pytest.mark.long
 def test_a_last_batch_is_left_out_packed_and_centralized_too(tff_context):
   """Six examples in batches of five: one is less than a quarter."""
-  plan = learning.SgdClients(epochs=2, batch_size=5)
+  plan = learning.SgdClients(_RATE, epochs=2, batch_size=5)
   one = learning.SgdServer()
   apart, packed = (_fedavg(one, is_packed, plan) for is_packed in (False, True))
   central = centralized_training.CentralizedTraining(
-    _OBJECTIVE, plan, lambda _: tf.constant(_RATE), harness.SEED
+    _OBJECTIVE, fedavg.Training(plan, harness.SEED)
   )
   found = []
   for process, cohort in (

@@ -49,15 +49,6 @@ def test_the_seed_moves_on_as_in_federated_rounds():
     np.testing.assert_array_equal(state.round_seed, harness.round_seed(round))
 
 
-def test_one_bad_image_spoils_the_step_and_is_reported():
-  process = _process()
-  cohort = [*harness.cohort([[0, 1, 2]]), harness.broken([3])]
-  states, metrics = harness.rounds_of(process, [cohort])
-  np.testing.assert_array_equal(*(harness.weights(process, s) for s in states))
-  assert int(metrics[0]['client_work']['nonfinite_batches']) == 1
-  assert int(metrics[0]['client_work']['examples']) == 0
-
-
 def test_statistics_that_are_not_finite_change_nothing():
   """The gradient is finite: weights of 1e25 overflow in the squares of activations."""
   process = centralized.Centralized(
@@ -69,19 +60,6 @@ def test_statistics_that_are_not_finite_change_nothing():
   before, after = (process.get_model_weights(state) for state in states)
   for name, value in before.non_trainable.items():
     np.testing.assert_array_equal(after.non_trainable[name], value)
-
-
-def test_a_round_without_examples_changes_nothing():
-  """Not by the momentum of the round before it either."""
-  process = centralized.Centralized(
-    harness.cco(), optimizers.build_optimizer(harness.ADAM), harness.SEED
-  )
-  rounds = [harness.cohort(harness.split([5, 7])), harness.cohort([[]])]
-  states, metrics = harness.rounds_of(process, rounds)
-  before, after = (harness.weights(process, s) for s in states[1:])
-  np.testing.assert_array_equal(before, after)
-  np.testing.assert_array_equal(*(harness.flat(s.optimizer) for s in states[1:]))
-  assert int(metrics[1]['client_work']['examples']) == 0
 
 
 @pytest.mark.parametrize(('total', 'expected'), [(10, 1.4), (None, -4.0)])
@@ -101,17 +79,6 @@ def test_an_empty_cohort_is_refused():
   process = _process()
   with pytest.raises(ValueError, match='cohort is empty'):
     process.next(process.initialize(), [])
-
-
-def test_a_single_example_is_a_step():
-  """Of rate 1 and gradient 1 / total at its first round: see `warming`."""
-  process = centralized.Centralized(
-    warming.Warming(),
-    optimizers.build_optimizer(learning.SgdServer()),
-  )
-  states, metrics = harness.rounds_of(process, [harness.cohort([[3]])])
-  assert harness.weights(process, states[1]) < harness.weights(process, states[0])
-  assert int(metrics[0]['client_work']['examples']) == 1
 
 
 _CLIENTS = learning.AdamClients(0.01, 'steps', steps=(1,), epochs=2, batch_size=5)
@@ -187,12 +154,3 @@ def test_there_is_no_round_without_a_data_set():
   process = _centralized()
   with pytest.raises(ValueError, match='The cohort is empty'):
     process.next(process.initialize(), [])
-
-
-def test_a_single_example_is_trained_on():
-  process = centralized_training.CentralizedTraining(
-    warming.Warming(), fedavg.Training()
-  )
-  states, metrics = harness.rounds_of(process, [harness.cohort([[3]])])
-  assert harness.weights(process, states[1]) < harness.weights(process, states[0])
-  assert int(metrics[0]['client_work']['examples']) == 1

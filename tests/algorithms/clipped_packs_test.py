@@ -63,7 +63,7 @@ def _build(name, packed=False, aggregation=_PRIVATE):
   ('name', 'aggregation', 'tolerance'),
   [
     ('cco', _PRIVATE, 1e-5),
-    ('fedavg', _PRIVATE, 1e-5),
+    ('fedavg', _PRIVATE, 1e-4),
     ('lejepa', _PRIVATE, 1e-5),
     ('cco', _distributed(1e-9), 1e-3),
   ],

@@ -178,33 +178,6 @@ def test_a_fresh_state_in_every_round_is_fedavg(tff_context, objective):
     assert work == wanted
 
 
-@pytest.mark.parametrize('packed', [False, True])
-def test_uncounted_clients_keep_their_state(tff_context, packed):
-  """A client with examples that are not finite, before and after it has a state."""
-  process = _build(_byol(), packed)
-  (_, before), _ = harness.rounds_of(process, [_cohort([0, 1], packed)])
-  examples = harness.arrays()
-  examples['image'][[*_MEMBERS[1], *_MEMBERS[2]]] = np.nan
-  members = [_MEMBERS[k] for k in (2, 1, 0)]
-  make = harness.packed_cohort if packed else harness.cohort
-  after, metrics = process.next(before, make(members, examples))
-  assert metrics['client_work']['nonfinite_clients'] == 2
-  first_ids = {k: 100 + _MEMBERS[k][0] for k in range(3)}
-  kept = after.clients[first_ids[1]]
-  assert kept.last_round == 0
-  tf.nest.map_structure(
-    np.testing.assert_array_equal, kept.kept, before.clients[first_ids[1]].kept
-  )
-  assert after.clients[first_ids[2]].last_round == -1
-  assert not harness.flat(after.clients[first_ids[2]].kept).any()
-  assert after.clients[first_ids[0]].last_round == 1
-  # Next time it begins as if it had not been there.
-  again, metrics = process.next(after, _cohort([2, 1], packed))
-  assert metrics['client_work']['nonfinite_clients'] == 0
-  assert [again.clients[first_ids[k]].last_round for k in (1, 2)] == [2, 2]
-  assert np.isfinite(harness.flat(again.clients[first_ids[2]].kept)).all()
-
-
 def test_states_are_no_communication(tff_context):
   process = _build(_byol())
   states, metrics = harness.rounds_of(process, [_cohort([0, 1])])

@@ -10,7 +10,6 @@ import tensorflow as tf
 from tests.algorithms import dictionaries
 from tests.algorithms import harness
 from tests.algorithms.labels_at_server import labels
-from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
 from tff_ssl.federated import optimizers
@@ -201,20 +200,9 @@ def _renumbered(element):
   return collections.OrderedDict(element, **{contextual.CLIENT: number})
 
 
-def test_noise_in_the_dictionary_is_refused():
-  private = aggregations.private(1.0, 1.0, 1.0)
-  with pytest.raises(ValueError, match='The aggregation adds noise, as a private one'):
-    processes.build(
-      fedca.fedca(dictionaries.objective(0.0), None, *dictionaries.config()),
-      labels.spec(contextual.CLIENT),
-      private,
-    )
-
-
 @pytest.mark.parametrize(
   ('spec', 'base', 'message'),
   [
-    (harness.ELEMENT, dictionaries.base(), 'must have an int32 scalar `client`'),
     (labels.spec('client'), None, 'alignment_weight is 0.5 without base_params'),
     (
       labels.spec('client'),
@@ -304,20 +292,6 @@ def test_the_dictionary_and_the_base_model_move_a_client():
   # One example has nothing to be told from but what others have shared.
   alone = dictionaries.visit(4, size=1, minimised=dictionaries.objective(0.0))
   assert np.abs(harness.flat(alone.means['update'])).max() > 1e-4
-
-
-def test_empty_and_nonfinite_clients_send_zeros():
-  params = dictionaries.objective().init(dictionaries.SEED)
-  broken = collections.OrderedDict((n, np.nan * v) for n, v in params.items())
-  for options, counted in (
-    ({'size': 0}, 'empty_clients'),
-    ({'params': broken}, 'nonfinite_clients'),
-  ):
-    result = dictionaries.visit(4, **options)
-    assert float(result.weight) == 0
-    assert int(result.totals['counts'][counted]) == 1
-    assert int(result.totals['counts']['examples']) == 0
-    assert not np.any(harness.flat(tf.nest.flatten(result.means)))
 
 
 def test_rows_that_are_not_finite_are_no_part_of_a_mean():

@@ -186,7 +186,7 @@ def _norms(state):
 @pytest.mark.parametrize(
   ('make', 'others', 'tolerance'),
   [
-    (aggregations.private, (), 1e-5),
+    (aggregations.private, (), 1e-4),
     (aggregations.distributed, (len(_SIZES), max(_SIZES)), 1e-3),
   ],
   ids=['private', 'distributed'],

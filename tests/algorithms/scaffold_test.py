@@ -142,34 +142,6 @@ def test_clients_that_differ_do_not_drift_apart(tff_context):
   assert away[0] < 1e-3 < 1e-2 < away[1]
 
 
-@pytest.mark.long_for('False')
-@pytest.mark.parametrize('packed', [False, True])
-def test_uncounted_clients_change_neither_model(tff_context, packed):
-  process = _build(packed=packed)
-  (_, before), _ = harness.rounds_of(process, [_cohort([0, 1], packed)])
-  alone = process.next(before, _cohort([0], packed)).state
-  cohort = _cohort([1, 0], packed, broken=[1], empty=1)
-  after, metrics = process.next(before, cohort)
-  work = metrics['client_work']
-  assert (work['nonfinite_clients'], work['empty_clients']) == (1, 1)
-  np.testing.assert_array_equal(_control(after), _control(alone))
-  np.testing.assert_array_equal(
-    harness.weights(process, after), harness.weights(process, alone)
-  )
-  for state, last_round in ((before, 0), (after, 0)):
-    assert state.clients[10].last_round == last_round
-  np.testing.assert_array_equal(
-    after.clients[10].kept['w'], before.clients[10].kept['w']
-  )
-  assert after.clients[0].last_round == 1
-  # And nothing of it all moves where no client counts.
-  none = process.next(before, _cohort([0, 1], packed, broken=[0, 1])).state
-  np.testing.assert_array_equal(_control(none), _control(before))
-  np.testing.assert_array_equal(
-    harness.weights(process, none), harness.weights(process, before)
-  )
-
-
 @pytest.mark.long
 def test_without_control_variates_it_is_fedavg(tff_context):
   """Over an objective with a state of its own.

@@ -13,11 +13,8 @@ from tests.algorithms import table
 from tests.algorithms.divergence_aware import follower
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import l_dawa
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import optimizers
-from tff_ssl.settings import learning
-from tff_ssl.settings import methods
 
 # Above n_k times every value that a client sends. Gradients of correlations are longer:
 # there it is the default of secure sums; FedEMA's metrics have its scaler; and
@@ -109,7 +106,7 @@ def _excess(name, secure):
   for key, value in plain.items():
     # Of a sum of errors with random signs the root of the mean square is one deviation.
     deviation = np.sqrt(np.mean(np.square(apart[key]), axis=0))
-    allowed = 3 * deviation + _DIGITS * np.abs(value)
+    allowed = 5 * deviation + _DIGITS * np.abs(value)
     off = np.abs(secure[key] - value)
     assert np.all(np.isnan(secure[key]) == np.isnan(value)), key
     ratio = np.divide(
@@ -172,42 +169,23 @@ def test_coarser_sums_than_the_bounds_say_are_found(tff_context):
   assert excess[0, 'weights'] > 5 and excess[1, 'weights'] > 5
 
 
-# Above n_k times every update of these tests; the quantum is 2 * 4096 / 2**32 = 2e-6.
-_BOUND_OF_ALL = 4096.0
-_STALE = (methods.Dcco(stale_statistics=True), learning.StepClients(), harness.SEED)
-_FRESH = (methods.Dcco(), learning.StepClients(), harness.SEED)
-# `dcco` has two exchanges; `make test-long` tests the others.
-_NAMES = ('dcco', 'stale', 'fedavg', 'l_dawa')
-# FedAvg of a few weights stays where the sums are private.
-_PRIVATE = 'few weights'
+# FedAvg of a few weights stays of these; DCCO has two exchanges.
+_FEW = 'few weights'
 
 
-def _secure():
-  return aggregations.secure(value_bound=_BOUND_OF_ALL, max_examples_per_client=64)
-
-
-def _build_named(name, aggregation):
+def _named(name, aggregation=None):
   """Returns a process by name: what is under test under any aggregation."""
-  fedavg_config = fedavg.Training(seed=harness.SEED)
-  method, *arguments = {
-    'fedavg': (fedavg.fedavg, fedavg_config),
-    'l_dawa': (l_dawa.l_dawa, fedavg_config),
-    'stale': (dcco.dcco, *_STALE),
-    _PRIVATE: (fedavg.fedavg, fedavg_config),
-  }.get(name, (dcco.dcco, *_FRESH))
-  objective = follower.Follower() if name == _PRIVATE else harness.cco()
-  algorithm = method(objective, optimizers.build_optimizer(harness.SGD), *arguments)
+  optimizer = optimizers.build_optimizer(harness.SGD)
+  if name == 'dcco':
+    algorithm = dcco.dcco(harness.cco(), optimizer, seed=harness.SEED)
+  else:
+    objective = follower.Follower() if name == _FEW else harness.cco()
+    training = fedavg.Training(seed=harness.SEED)
+    algorithm = fedavg.fedavg(objective, optimizer, training)
   return harness.process(algorithm, aggregation=aggregation)
 
 
-@functools.cache
-def _plain(name):
-  return _build_named(name, None)
-
-
-@functools.cache
-def _secured(name):
-  return _build_named(name, _secure())
+_plain = functools.cache(_named)
 
 
 def _cohorts():
@@ -215,19 +193,13 @@ def _cohorts():
   return [harness.cohort(clients)] * 2
 
 
-@pytest.mark.long_for('stale', 'fedavg', 'l_dawa')
-@pytest.mark.parametrize('name', _NAMES)
-def test_nothing_leaves_a_client_but_through_secure_sums(name):
-  tff.test.assert_not_contains_unsecure_aggregation(_secured(name).next)
-  tff.test.assert_contains_secure_aggregation(_secured(name).next)
-
-
-def test_the_plain_process_is_not():
-  tff.test.assert_contains_unsecure_aggregation(_plain('dcco').next)
+def test_the_plain_process_is_not_secure():
+  """What leaves a client through secure sums alone: forms_test, for all algorithms."""
+  tff.test.assert_contains_unsecure_aggregation(_plain(_FEW).next)
 
 
 def test_secure_sums_of_nothing_change_nothing(tff_context):
-  process = _secured('dcco')
+  process = _named(_FEW, aggregations.secure(4096.0, max_examples_per_client=64))
   states, metrics = harness.rounds_of(process, [harness.cohort([[], []])])
   before, after = (harness.weights(process, s) for s in states)
   np.testing.assert_array_equal(before, after)
@@ -236,16 +208,12 @@ def test_secure_sums_of_nothing_change_nothing(tff_context):
 
 @functools.cache
 def _private(name, noise_multiplier, update_clip, statistics_clip):
-  return _build_named(
-    name,
-    aggregations.private(
-      noise_multiplier, update_clip, statistics_clip, metrics_clip=1e4
-    ),
-  )
+  clips = update_clip, statistics_clip
+  return _named(name, aggregations.private(noise_multiplier, *clips, metrics_clip=1e4))
 
 
 @pytest.mark.long_for('dcco', 'fedavg')
-@pytest.mark.parametrize('name', [_PRIVATE, 'dcco', 'fedavg'])
+@pytest.mark.parametrize('name', [_FEW, 'dcco', 'fedavg'])
 def test_private_without_clipping_or_noise_to_speak_of_is_plain(tff_context, name):
   plain, private = _plain(name), _private(name, 1e-12, 1e4, 1e4)
   states, metrics = harness.rounds_of(plain, _cohorts())
@@ -267,12 +235,12 @@ def test_private_without_clipping_or_noise_to_speak_of_is_plain(tff_context, nam
 def test_private_clips_and_noises_the_update(tff_context):
   rate = harness.SGD.learning_rate
   cohort = harness.cohort(harness.split([1, 2, 5, 4]))
-  quiet = _private(_PRIVATE, 1e-12, 0.25, 1e4)
+  quiet = _private(_FEW, 1e-12, 0.25, 1e4)
   states, _ = harness.rounds_of(quiet, [cohort])
   step = np.subtract(*(harness.weights(quiet, s) for s in states)) / rate
   # Four clients, each clipped to 1/4, over 12 examples.
   assert 0.5 * 0.25 * 4 / 12 < np.linalg.norm(step) <= 0.25 * 4 / 12 * 1.001
-  loud = _private(_PRIVATE, 10.0, 1.0, 1e-3)
+  loud = _private(_FEW, 10.0, 1.0, 1e-3)
   start = loud.initialize()
   ends = [harness.weights(loud, loud.next(start, cohort).state) for _ in range(30)]
   steps = (harness.weights(loud, start) - ends) / rate
@@ -282,6 +250,6 @@ def test_private_clips_and_noises_the_update(tff_context):
 
 
 def test_private_with_no_examples_changes_nothing(tff_context):
-  process = _private(_PRIVATE, 10.0, 1.0, 1e-3)
+  process = _private(_FEW, 10.0, 1.0, 1e-3)
   states, _ = harness.rounds_of(process, [harness.cohort([[], []])])
   np.testing.assert_array_equal(*(harness.weights(process, s) for s in states))

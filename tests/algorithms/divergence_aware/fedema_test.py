@@ -180,7 +180,7 @@ def test_without_mu_it_is_fed_byol_of_real_networks_to_the_bit(tff_context):
   np.testing.assert_array_equal(got, expected)
   # The same rounds with mu are others.
   other, _ = _weights(_build(personal.FedEMA(), _byol()))
-  assert harness.relative(other, expected) > 1e-3
+  assert harness.relative(other, expected) > 3e-4
 
 
 class _Steady(follower.Follower):

@@ -196,16 +196,6 @@ def test_without_a_loss_the_teacher_is_that_of_labels_alone(tff_context):
   )
 
 
-def test_empty_cohorts_leave_the_student_unchanged(process):
-  state = process.initialize()
-  nobody = harness.cohort([[], []], labels.examples(grouping.GROUP))
-  output = process.next(state, harness.server_data(), nobody)
-  np.testing.assert_array_equal(
-    harness.weights(process, output.state), harness.weights(process, state)
-  )
-  assert output.metrics['client_work']['empty_clients'] == 2
-
-
 def test_the_teacher_s_download_is_counted(process):
   metrics = process.next(process.initialize(), harness.server_data(), _cohort()).metrics
   student = labels.student().init(tf.constant([0, 0]))

@@ -143,14 +143,6 @@ def test_fedavg_with_one_client_is(tff_context):
   assert _step_error(got, expected) < 1e-4
 
 
-def test_the_order_of_the_clients_does_not_matter(tff_context):
-  process = harness.build_dcco()
-  split = _SPLITS['mixed sizes']
-  forwards, _ = _run(process, [harness.cohort(split)])
-  backwards, _ = _run(process, [harness.cohort(split[::-1])])
-  assert _step_error(backwards, forwards) < 1e-5
-
-
 def test_local_steps_move_the_statistics_of_the_round(tff_context):
   config = (methods.Dcco(), learning.StepClients(0.002, 2), harness.SEED)
   plain = learning.SgdServer()

@@ -196,7 +196,7 @@ def test_lejepa_is_within_its_bound_without_a_norm(tff_context):
   private = aggregations.private(1e-9, update_clip=10.0, statistics_clip=clip)
   moved, _ = _step(_build(None, private, 'lejepa'))
   expected, _ = _step(_build(None, None, 'lejepa'))
-  assert harness.relative(moved, expected) < 1e-4
+  assert harness.relative(moved, expected) < 1e-2
 
 
 @pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])

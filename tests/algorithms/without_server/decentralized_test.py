@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tests.algorithms import linear_model
-from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.without_server import decentralized
 from tff_ssl.algorithms.without_server import topology
@@ -226,16 +225,6 @@ def test_one_node_trains_alone(tff_context):
   assert metrics[0]['finalizer']['spectral_gap'] == 1
 
 
-def test_where_no_node_has_examples_models_stay_apart(tff_context):
-  """Not even averaged: no round took place."""
-  process = _build(_config())
-  states, _ = harness.rounds_of(process, [_cohort()])
-  assert _distance(_models(states[1])) > 0.05
-  empty = [node.take(0) for node in _cohort()]
-  state = process.next(states[1], empty).state
-  np.testing.assert_array_equal(_models(state), _models(states[1]))
-
-
 def test_a_model_that_is_set_moves_all_nodes(tff_context):
   process = _build(_config())
   states, _ = harness.rounds_of(process, [_cohort()])
@@ -249,15 +238,6 @@ def test_a_model_that_is_set_moves_all_nodes(tff_context):
 def test_mismatched_arguments_are_refused():
   with pytest.raises(ValueError, match='ring has 101 nodes; there may be at most 100'):
     _build(_config(topology.ring(101)))
-  with pytest.raises(ValueError, match='adds noise'):
-    noised = aggregations.private(1.0, 1.0, 1.0)
-    _build(_config(), aggregation=noised)
-  without = collections.OrderedDict(_ELEMENT)
-  del without['client']
-  with pytest.raises(ValueError, match='must have an int32 scalar `client`'):
-    processes.build(
-      decentralized.decentralized(linear_model.LinearObjective(), *_config()), without
-    )
 
 
 def test_a_number_without_a_node_is_refused(tff_context):
