@@ -327,7 +327,7 @@ def test_packed_clients_give_the_same_rounds(tff_context, name, broken):
   assert packed_metrics['empty_clients'] == 1
 
 
-@pytest.mark.long_for(*table.LONG)
+@pytest.mark.long_for(*table.LONG, 'fedsup', 'fedca')
 @pytest.mark.parametrize('name', _WITH_A_WORKER)
 def test_rounds_of_a_worker_are_the_same(trained, name):
   """Up to the last digits: TensorFlow has been compiled otherwise for the worker."""

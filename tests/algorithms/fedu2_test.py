@@ -17,11 +17,6 @@ from tff_ssl.objectives import simclr
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
 
-_ELEMENT = collections.OrderedDict(
-  x=tf.TensorSpec([2], tf.float32),
-  y=tf.TensorSpec([], tf.float32),
-  example_id=tf.TensorSpec([], tf.int64),
-)
 _SIZES = (3, 1, 4, 2)
 _EPOCHS = 2
 # Clients come back; one is alone.
@@ -42,7 +37,7 @@ def _cohort(members, broken=()):
     own = _examples(k)
     own['x'] = (own['x'] * (np.nan if k in broken else 1)).astype(np.float32)
     own['y'] = own['y'].astype(np.float32)
-    own = collections.OrderedDict((name, own[name]) for name in _ELEMENT)
+    own = collections.OrderedDict((name, own[name]) for name in linear_model.ELEMENT)
     cohort.append(tf.data.Dataset.from_tensor_slices(own))
   return cohort
 
@@ -61,7 +56,7 @@ def _algorithm(population=numbered.POPULATION, **options):
 
 @pytest.fixture(scope='module')
 def process():
-  return harness.process(_algorithm(), fields=_ELEMENT)
+  return harness.process(_algorithm(), fields=linear_model.ELEMENT)
 
 
 def _update(w, k):
@@ -93,7 +88,7 @@ def test_rounds_are_the_shortest_combinations_of_rates(tff_context, process):
 
 def test_a_round_among_many_clients_is_that_among_few(tff_context, process):
   """Inner products of all, of which most are not there, would take 30 GB."""
-  many = harness.process(_algorithm(population=60_000), fields=_ELEMENT)
+  many = harness.process(_algorithm(population=60_000), fields=linear_model.ELEMENT)
   ends = [
     harness.weights(each, harness.rounds_of(each, [_cohort([0, 1, 2])])[0][-1])
     for each in (process, many)

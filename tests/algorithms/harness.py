@@ -163,10 +163,17 @@ def cohort(clients: Sequence[Sequence[int]], examples=None) -> list[tf.data.Data
 def packed_cohort(clients: Sequence[Sequence[int]], examples=None, num_packs: int = 2):
   """Returns packs of clients that hold these positions."""
   examples = arrays() if examples is None else examples
-  return packed([take(examples, positions) for positions in clients], num_packs)
+  return in_packs([take(examples, positions) for positions in clients], num_packs)
 
 
-def packed(clients, num_packs: int = 2) -> list[tf.data.Dataset]:
+def datasets(clients, packed: bool = False) -> list[tf.data.Dataset]:
+  """Returns the data sets of clients, of which the arrays of each are given."""
+  if packed:
+    return in_packs(clients)
+  return [tf.data.Dataset.from_tensor_slices(client) for client in clients]
+
+
+def in_packs(clients, num_packs: int = 2) -> list[tf.data.Dataset]:
   """Returns packs of clients, of which the arrays of each are given."""
   sizes = [len(client['example_id']) for client in clients]
   return [

@@ -80,9 +80,7 @@ def _labelled(client):
 
 
 def _cohort(clients, packed):
-  if not packed:
-    return [tf.data.Dataset.from_tensor_slices(client) for client in clients]
-  return harness.packed(clients)
+  return harness.datasets(clients, packed)
 
 
 def _process(form, config=_ONE_STEP, objective=_OBJECTIVE):

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import tiny
 from tests.algorithms import harness
 from tests.algorithms.statistics import dcco_reference
 from tests.losses import references
@@ -76,15 +75,6 @@ def test_a_round_is_a_centralized_step(tff_context, optimizer, split):
 
 
 @pytest.mark.long
-def test_the_vicreg_variant_too(tff_context):
-  expected, expected_metrics = _centralized(harness.ADAM, 'vicreg', 1)
-  process = harness.build_dcco('vicreg', harness.ADAM)
-  got, metrics = _run(process, [harness.cohort(_SPLITS['mixed sizes'])])
-  assert _step_error(got, expected) < 1e-4
-  assert metrics['loss'] == pytest.approx(float(expected_metrics['loss']), rel=1e-4)
-
-
-@pytest.mark.long
 @pytest.mark.parametrize('packed', [False, True], ids=['apart', 'packed'])
 def test_rounds_of_lejepa_are_centralized_steps_along_new_directions(
   tff_context, packed
@@ -107,17 +97,6 @@ def test_rounds_of_lejepa_are_centralized_steps_along_new_directions(
   assert harness.relative(again[3] - got[0], got[3] - got[0]) < 1e-4
 
 
-@pytest.mark.long
-def test_within_clients_lejepa_is_another_step_but_for_a_single_client(tff_context):
-  expected, _ = _centralized(harness.SGD, 'lejepa', 3)
-  process = harness.build_fedavg(harness.cco('lejepa'))
-  got, _ = _run(process, [harness.cohort(_SPLITS['quarters'])])
-  assert _step_error(got, expected) > 1e-2
-  got, _ = _run(process, [harness.cohort(_SPLITS['one client'])])
-  # The client's update is a difference of rounded weights.
-  assert _step_error(got, expected) < 1e-3
-
-
 @pytest.mark.long_for('adam')
 @pytest.mark.parametrize('optimizer', _OPTIMIZERS)
 def test_rounds_are_centralized_steps_one_after_another(tff_context, optimizer):
@@ -125,15 +104,6 @@ def test_rounds_are_centralized_steps_one_after_another(tff_context, optimizer):
   cohorts = [harness.cohort(split) for split in list(_SPLITS.values())[:4]]
   got, _ = _run(harness.build_dcco(optimizer=_OPTIMIZERS[optimizer]), cohorts)
   assert harness.relative(got[4], expected[4]) < 1e-4
-
-
-@pytest.mark.parametrize('split', ['clients of 1', 'mixed sizes'])
-def test_fedavg_with_the_loss_within_clients_is_not(tff_context, split):
-  expected, _ = _centralized(harness.SGD, 'cco', 1)
-  process = harness.build_fedavg(harness.cco())
-  got, _ = _run(process, [harness.cohort(_SPLITS[split])])
-  assert _step_error(got, expected) > 1e-2
-  assert np.isfinite(got[1]).all()
 
 
 def test_fedavg_with_one_client_is(tff_context):
@@ -219,30 +189,6 @@ def test_two_towers_follow_numpy(tff_context, loss_name, loss_of):
   assert metrics[0]['client_work']['loss'] == pytest.approx(loss(before), rel=1e-4)
   assert harness.relative(before - after, 0.01 * gradient) < 1e-3
   assert harness.relative(after, before - 0.01 * gradient) < 1e-4
-
-
-@pytest.mark.parametrize(
-  ('element', 'message'),
-  [
-    (
-      collections.OrderedDict(image=tf.TensorSpec(tiny.IMAGE_SHAPE, tf.uint8)),
-      'single examples',
-    ),
-    (
-      collections.OrderedDict(
-        image=tf.TensorSpec([None, *tiny.IMAGE_SHAPE], tf.uint8),
-        example_id=tf.TensorSpec([None], tf.int64),
-      ),
-      r'shape \[None, 8, 8, 1\]; the encoder takes \[8, 8, 1\]',
-    ),
-    (tf.TensorSpec([], tf.int64), 'single examples'),
-  ],
-)
-def test_elements_must_be_single_examples_with_an_id(element, message):
-  with pytest.raises(ValueError, match=message):
-    processes.build(
-      dcco.dcco(harness.cco(), optimizers.build_optimizer(harness.SGD)), element
-    )
 
 
 def test_bytes_are_the_paper_s_numbers(tff_context):

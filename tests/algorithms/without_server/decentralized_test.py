@@ -18,12 +18,7 @@ from tff_ssl.objectives import simsiam
 from tff_ssl.settings import learning
 
 _NUMBER = tf.TensorSpec([], tf.int32)
-_ELEMENT = collections.OrderedDict(
-  x=tf.TensorSpec([2], tf.float32),
-  y=tf.TensorSpec([], tf.float32),
-  example_id=tf.TensorSpec([], tf.int64),
-  client=_NUMBER,
-)
+_ELEMENT = collections.OrderedDict(linear_model.ELEMENT, client=_NUMBER)
 # The second node has no example: it averages, but does not train.
 _SIZES = (3, 0, 5, 1, 2)
 _RATE, _EPOCHS = 0.25, 2
@@ -36,27 +31,15 @@ _ONCE = {'learning_rate': _RATE, 'schedule': 'steps', 'steps': (1,), 'factor': 1
 
 def _nodes():
   """Returns the examples of each node, all ids different."""
-  result, first_id = [], 0
-  for number, size in enumerate(_SIZES):
-    examples = linear_model.examples(size, first_id)
-    result.append(
-      collections.OrderedDict(
-        x=examples['x'].astype(np.float32),
-        y=examples['y'].astype(np.float32),
-        example_id=examples['example_id'],
-        client=np.full(size, number, np.int32),
-      )
-    )
-    first_id += size
-  return result
+  nodes = linear_model.clients(_SIZES)
+  for number, own in enumerate(nodes):
+    own['client'] = np.full(_SIZES[number], number, np.int32)
+  return nodes
 
 
 def _cohort(packed=False, order=None):
   nodes = _nodes()
-  if not packed:
-    order = order or range(len(nodes))
-    return [tf.data.Dataset.from_tensor_slices(nodes[k]) for k in order]
-  return harness.packed(nodes)
+  return harness.datasets([nodes[k] for k in order or range(len(nodes))], packed)
 
 
 def _config(graph=_TREE, rate=_RATE):
