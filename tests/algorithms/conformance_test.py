@@ -297,7 +297,7 @@ def test_a_cohort_of_one_example_is_defined(trained, name):
   assert int(metrics['examples']) == 1
 
 
-@pytest.mark.long_for(*table.LONG, 'fedca', 'fedavg_nt_xent')
+@pytest.mark.long_for(*table.LONG, 'fedca', 'fedavg_nt_xent', 'fedsup')
 @pytest.mark.parametrize('broken', [False, True])
 @pytest.mark.parametrize('name', _PACKED)
 def test_packed_clients_give_the_same_rounds(tff_context, name, broken):

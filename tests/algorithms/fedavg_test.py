@@ -122,6 +122,7 @@ def test_a_round_is_the_weighted_mean_of_local_updates(tff_context, name, packed
 
 
 # One step is computed for many clients at once, and so measured as their mean.
+@pytest.mark.long_for('one step-False-aggregation3')
 @pytest.mark.parametrize(
   ('name', 'packed', 'aggregation'),
   [
@@ -247,7 +248,7 @@ def _train(objective, batch, seed):
   return params, np.mean(losses)
 
 
-@pytest.mark.long_for('byol, target trained', 'swav', 'mae')
+@pytest.mark.long_for('byol', 'byol, target trained', 'swav', 'mae')
 @pytest.mark.parametrize('name', _OBJECTIVES)
 def test_a_round_of_one_client_is_its_own_training(tff_context, name):
   objective = _OBJECTIVES[name]()

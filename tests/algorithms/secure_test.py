@@ -163,6 +163,7 @@ def test_zero_perturbation_equals_the_plain_round(tff_context):
   assert np.any(np.ptp(apart[1, 'weights'], axis=0))
 
 
+@pytest.mark.long
 def test_coarser_sums_than_the_bounds_say_are_found(tff_context):
   coarse = aggregations.secure(2**11 * _BOUND, _EXAMPLES)
   excess = _excess(_STAYS, _rounds(_STAYS, _build(_STAYS, coarse))[0])

@@ -260,7 +260,7 @@ _HUGE_FORMS = (
 )
 
 
-@pytest.mark.long_for('apart', 'private', 'stateful', 'stateful packed')
+@pytest.mark.long_for('apart', 'private', 'stateful', 'stateful packed', 'secure')
 @pytest.mark.parametrize('form', _HUGE_FORMS)
 def test_a_huge_client_is_discarded_and_counted(tff_context, form):
   process, packed = _process(form)

@@ -150,7 +150,7 @@ def _weights(process):
 _FAR = 1e30
 
 
-@pytest.mark.long_for('config1', 'config2', 'config4', 'config5')
+@pytest.mark.long_for('config1', 'config2', 'config3', 'config4', 'config5')
 @pytest.mark.parametrize(
   'config',
   [

@@ -229,7 +229,7 @@ def test_three_rounds_are_those_of_numpy(tff_context, packed):
 
 def test_devices_send_one_slot_and_receive_all_models(tff_context):
   """21 numbers of the linear networks, of 4 bytes; two clients in the first round."""
-  _, metrics = _ran(False)
+  _, metrics = _ran(True)
   model = 4 * (3 * 3 + 3 + 3 * 2 + 2)
   # Seed (two numbers), rate and round.
   assert metrics[0]['client_work']['bytes_down'] == 2 * (2 * model + 4 * 4)

@@ -113,6 +113,7 @@ def test_fedavg_with_one_client_is(tff_context):
   assert _step_error(got, expected) < 1e-4
 
 
+@pytest.mark.long
 def test_local_steps_move_the_statistics_of_the_round(tff_context):
   config = (methods.Dcco(), learning.StepClients(0.002, 2), harness.SEED)
   plain = learning.SgdServer()
