@@ -21,11 +21,11 @@ _MAX_FUNCTION_LINES = 60
 # number after something has gone; one rises only by what another gives it, which falls
 # by more.
 _BUDGETS = {
-  'tff_ssl': 52_900,
+  'tff_ssl': 52_915,
   'tasks': 8_905,
   'binaries': 14_265,
   'docs': 6_335,
-  'tests': 63_410,
+  'tests': 62_684,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')
