@@ -59,8 +59,53 @@ def _reference(name):
   return reference
 
 
-# Each option stays, with one row that has it.
+def _tensors(networks):
+  shapes = {
+    name: (1, 1, 1, 2) if follower.ENCODER in name else (2,) for name in networks
+  }
+  return collections.OrderedDict(
+    (name, tf.constant(np.reshape(value, shapes[name]), tf.float32))
+    for name, value in networks.items()
+  )
+
+
+@pytest.mark.parametrize('name', diverging.CONFIGS)
+def test_a_client_receives_and_sends_what_its_options_say(name):
+  config, generator = diverging.CONFIGS[name], np.random.default_rng(0)
+  reference = diverging.Reference(config)
+  reference.model = {n: 0.3 * generator.normal(size=2) for n in follower.ONLINE}
+  own = {n: 0.3 * generator.normal(size=2) for n in follower.begin(reference.model)}
+  reference.clients, reference.moved, reference.mean = {0: own}, {0: 0.4}, 0.3
+  expected = reference.receive(0, 1)
+  method = fedema if isinstance(config, personal.FedEMA) else fedu
+  update = method.online_update_of(config)
+  networks = online_networks.Networks(follower.Follower(), config)
+  received, kept = _tensors(reference.model), _tensors(own)
+  distance = online_networks.NORMS[update.norm](networks.measured(received), kept)
+  if config.divergence_of == online_networks.TRAINING:
+    distance = tf.constant(0.4)
+  shares = update.shares(distance, tf.zeros([]), {framework.THRESHOLD: 0.3})
+  got = networks.receive(received, kept, shares.encoder, shares.predictor)
+  assert got.keys() == expected.keys()
+  for part, value in expected.items():
+    np.testing.assert_allclose(np.ravel(got[part]), value, rtol=1e-5, err_msg=part)
+  for part, value in networks.sent(kept).items():
+    of_target = config.averaged == 'target' and part != follower.PREDICTOR
+    wanted = own[f'target/{part}' if of_target else part]
+    np.testing.assert_allclose(np.ravel(value), wanted, rtol=1e-6)
+  first = networks.in_round(networks.objective, tf.constant(True))
+  assert float(first.momentum) == (0.0 if config.first_target == 'online' else 0.5)
+
+
+# Above are all options; through TFF averaged targets, lambdas of the first round, the
+# authors' divergence and the quantile, apart or packed.
 @pytest.mark.long_for(
+  'of the encoder alone-False',
+  'set in the first round-True',
+  'constant, of the predictor alone-False',
+  'averaged targets as targets-False',
+  'alone-False',
+  'an online first target-False',
   'autoscaler-True',
   'a large constant scaler-False',
   'a constant scaler by l2-False',
