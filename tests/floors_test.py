@@ -21,7 +21,7 @@ _MAX_FUNCTION_LINES = 60
 # number after something has gone; one rises only by what another gives it, which falls
 # by more.
 _BUDGETS = {
-  'tff_ssl': 52_915,
+  'tff_ssl': 52_914,
   'tasks': 8_905,
   'binaries': 14_265,
   'docs': 6_335,

@@ -390,7 +390,7 @@ def type_text(type_: Any) -> str:
     if (allowed := range_of(type_)) != Range():
       words += f', each {allowed.words}'
   elif kinds := _kinds_of(type_):
-    words = ' or '.join(f'{each.__module__}.{each.__name__}' for each in kinds)
+    words = 'a ' + ' or '.join(f'{each.__module__}.{each.__name__}' for each in kinds)
   else:
     is_object = typing.get_origin(inner) is Mapping
     words = 'an object of numbers' if is_object else _TITLES.get(inner, 'a text')
