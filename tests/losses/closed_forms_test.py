@@ -172,9 +172,6 @@ def test_vicreg_of_spread_views_is_0_and_of_collapsed_ones_both_hinges(n):
     kind.loss(statistics)
 
 
-expected_loss = losses.dino
-
-
 def _logits(views: int, n: int = 4, k: int = 5) -> list[np.ndarray]:
   generator = np.random.default_rng(views)
   return list(generator.normal(size=(views, n, k)))

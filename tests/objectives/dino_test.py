@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 
 from tests import differences
-from tests.losses import distillation_test
 from tests.losses import references
 from tests.objectives import networks
+from tests.oracles import losses
 from tff_ssl.augment import byol
 from tff_ssl.augment import multiview
 from tff_ssl.objectives import base
@@ -53,7 +53,7 @@ def _scores(params, view, prefix='') -> np.ndarray:
 def _expected_loss(objective, params, state, views, teacher_temperature) -> float:
   teacher = [_scores(state, view, 'target/') for view in views[:2]]
   student = [_scores(params, view) for view in views]
-  return distillation_test.expected_loss(
+  return losses.dino(
     teacher, student, np.asarray(state['centre']), teacher_temperature, 0.1
   )
 
