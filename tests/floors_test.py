@@ -19,14 +19,15 @@ _MAX_LINES = 400
 _MAX_FUNCTION_LINES = 60
 # Lines of Python that a top folder may have. What comes in pays for itself: lower a
 # number after something has gone; one rises only by what another gives it, which falls
-# by more.
+# by more. Once they rose by what sites brought (tff_ssl/sites, binaries.site, carriers
+# and their tests), for which nothing else was there.
 _BUDGETS = {
-  'tff_ssl': 55_190,
+  'tff_ssl': 55_200,
   'tasks': 8_945,
   'binaries': 15_700,
   'carriers': 800,
   'docs': 6_335,
-  'tests': 66_415,
+  'tests': 65_730,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')

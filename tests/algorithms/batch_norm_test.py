@@ -129,20 +129,6 @@ def test_packed_clients_leave_the_same_statistics(tff_context):
   _assert_close(found[1], found[0])
 
 
-def test_centralized_training_is_fedavg_with_one_client(tff_context):
-  one = learning.SgdServer()
-  federated = _fedavg(one)
-  central = centralized_training.CentralizedTraining(
-    _OBJECTIVE, fedavg.Training(_PLAN, harness.SEED)
-  )
-  cohorts = [harness.cohort([range(12)]), harness.cohort([range(7)])]
-  expected, _ = harness.rounds_of(federated, cohorts)
-  got, _ = harness.rounds_of(central, cohorts)
-  for ours, theirs in zip(got, expected, strict=True):
-    _assert_close(_statistics(central, ours), _statistics(federated, theirs))
-  _assert_close(_statistics(central, got[-1]), _numpy_pixels(range(7)))
-
-
 def test_centralized_steps_take_the_statistics_of_their_batch():
   process = centralized.Centralized(
     _OBJECTIVE, optimizers.build_optimizer(harness.ADAM), harness.SEED
@@ -171,6 +157,9 @@ def test_clients_with_state_send_statistics_as_those_without(tff_context):
   got, ours = harness.rounds_of(process, cohorts)
   for state, other in zip(got, expected, strict=True):
     _assert_close(_statistics(process, state), _statistics(_fedavg(), other))
+    np.testing.assert_array_equal(
+      harness.weights(process, state), harness.weights(_fedavg(), other)
+    )
   _assert_close(_statistics(process, got[-1]), _numpy_pixels([1, 2]))
   for own, other in zip(ours, theirs, strict=True):
     assert own['client_work']['bytes_down'] >= other['client_work']['bytes_down']
@@ -191,11 +180,11 @@ def test_dcco_refuses_batch_norm():
 @pytest.mark.long
 def test_a_last_batch_is_left_out_packed_and_centralized_too(tff_context):
   """Six examples in batches of five: one is less than a quarter."""
-  plan = learning.SgdClients(epochs=2, batch_size=5)
+  plan = learning.SgdClients(_RATE, epochs=2, batch_size=5)
   one = learning.SgdServer()
   apart, packed = (_fedavg(one, is_packed, plan) for is_packed in (False, True))
   central = centralized_training.CentralizedTraining(
-    _OBJECTIVE, plan, lambda _: tf.constant(_RATE), harness.SEED
+    _OBJECTIVE, fedavg.Training(plan, harness.SEED)
   )
   found = []
   for process, cohort in (

@@ -1,4 +1,4 @@
-"""Tests of the centralized step, against the objective's own gradient."""
+"""Centralized steps and training: the gradient of the union, FedAvg of one client."""
 
 import functools
 
@@ -10,6 +10,8 @@ from tests.algorithms import harness
 from tests.algorithms.statistics import dcco_reference
 from tests.objectives import warming
 from tff_ssl.algorithms import centralized
+from tff_ssl.algorithms import centralized_training
+from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import optimizers
 from tff_ssl.settings import learning
 
@@ -47,15 +49,6 @@ def test_the_seed_moves_on_as_in_federated_rounds():
     np.testing.assert_array_equal(state.round_seed, harness.round_seed(round))
 
 
-def test_one_bad_image_spoils_the_step_and_is_reported():
-  process = _process()
-  cohort = [*harness.cohort([[0, 1, 2]]), harness.broken([3])]
-  states, metrics = harness.rounds_of(process, [cohort])
-  np.testing.assert_array_equal(*(harness.weights(process, s) for s in states))
-  assert int(metrics[0]['client_work']['nonfinite_batches']) == 1
-  assert int(metrics[0]['client_work']['examples']) == 0
-
-
 def test_statistics_that_are_not_finite_change_nothing():
   """The gradient is finite: weights of 1e25 overflow in the squares of activations."""
   process = centralized.Centralized(
@@ -67,19 +60,6 @@ def test_statistics_that_are_not_finite_change_nothing():
   before, after = (process.get_model_weights(state) for state in states)
   for name, value in before.non_trainable.items():
     np.testing.assert_array_equal(after.non_trainable[name], value)
-
-
-def test_a_round_without_examples_changes_nothing():
-  """Not by the momentum of the round before it either."""
-  process = centralized.Centralized(
-    harness.cco(), optimizers.build_optimizer(harness.ADAM), harness.SEED
-  )
-  rounds = [harness.cohort(harness.split([5, 7])), harness.cohort([[]])]
-  states, metrics = harness.rounds_of(process, rounds)
-  before, after = (harness.weights(process, s) for s in states[1:])
-  np.testing.assert_array_equal(before, after)
-  np.testing.assert_array_equal(*(harness.flat(s.optimizer) for s in states[1:]))
-  assert int(metrics[1]['client_work']['examples']) == 0
 
 
 @pytest.mark.parametrize(('total', 'expected'), [(10, 1.4), (None, -4.0)])
@@ -101,12 +81,76 @@ def test_an_empty_cohort_is_refused():
     process.next(process.initialize(), [])
 
 
-def test_a_single_example_is_a_step():
-  """Of rate 1 and gradient 1 / total at its first round: see `warming`."""
-  process = centralized.Centralized(
-    warming.Warming(),
-    optimizers.build_optimizer(learning.SgdServer()),
+_CLIENTS = learning.AdamClients(0.01, 'steps', steps=(1,), epochs=2, batch_size=5)
+_TRAINING = fedavg.Training(_CLIENTS, harness.SEED)
+
+
+# With batch norm, whose population statistics each round replaces.
+_OBJECTIVE = harness.cco(batch_norm=True)
+
+
+def _centralized():
+  return centralized_training.CentralizedTraining(_OBJECTIVE, _TRAINING)
+
+
+def test_objectives_of_whole_trainings_receive_the_round():
+  """Two rounds of two epochs of one batch, rate 1: 2 - 2 x (1 + 2) / 10."""
+  process = centralized_training.CentralizedTraining(
+    warming.Warming(), fedavg.Training(learning.SgdClients(1.0, epochs=2), rounds=10)
   )
-  states, metrics = harness.rounds_of(process, [harness.cohort([[3]])])
-  assert harness.weights(process, states[1]) < harness.weights(process, states[0])
-  assert int(metrics[0]['client_work']['examples']) == 1
+  states, _ = harness.rounds_of(process, [harness.cohort([range(12)])] * 2)
+  assert harness.weights(process, states[-1])[0] == pytest.approx(1.4)
+
+
+def test_it_is_fedavg_with_one_client(tff_context):
+  federated = harness.build_fedavg(_OBJECTIVE, learning.SgdServer(), _TRAINING)
+  together = harness.cohort([range(12)])
+  expected, expected_metrics = harness.rounds_of(federated, [together] * 2)
+  # The union of data sets, in the same order.
+  apart = harness.cohort([range(5), range(5, 12)])
+  got, metrics = harness.rounds_of(_centralized(), [together, apart])
+  for before, after, ours, next_ours in zip(
+    expected, expected[1:], got, got[1:], strict=False
+  ):
+    step = harness.weights(federated, after) - harness.weights(federated, before)
+    own = harness.weights(_centralized(), next_ours) - harness.weights(
+      _centralized(), ours
+    )
+    assert harness.relative(own, step) < 1e-3
+    ours, theirs = (
+      harness.flat(process.get_model_weights(state).non_trainable)
+      for process, state in ((_centralized(), next_ours), (federated, after))
+    )
+    np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=1e-5)
+  for theirs, own in zip(expected_metrics, metrics, strict=True):
+    assert float(own['client_work']['loss']) == pytest.approx(
+      theirs['client_work']['loss'], rel=1e-4
+    )
+
+
+@pytest.mark.parametrize('value', [np.nan, None])
+def test_a_round_that_can_not_be_used_changes_nothing(value):
+  """The statistics of batch norm neither, which no examples would make of nothing."""
+  process = _centralized()
+  state = process.initialize()
+  data = harness.cohort([[]])[0] if value is None else harness.broken([0, 1, 2], value)
+  output = process.next(state, [data])
+  np.testing.assert_array_equal(
+    harness.weights(process, output.state), harness.weights(process, state)
+  )
+  kept, start = (
+    harness.flat(process.get_model_weights(s).non_trainable)
+    for s in (output.state, state)
+  )
+  assert kept.size > 0
+  np.testing.assert_array_equal(kept, start)
+  work = output.metrics['client_work']
+  assert int(work['examples']) == 0
+  assert int(work['nonfinite_batches']) == (value is not None)
+  assert int(output.state.round) == 1
+
+
+def test_there_is_no_round_without_a_data_set():
+  process = _centralized()
+  with pytest.raises(ValueError, match='The cohort is empty'):
+    process.next(process.initialize(), [])

@@ -16,7 +16,6 @@ from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import moco
-from tff_ssl.objectives import simsiam
 from tff_ssl.settings import learning
 from tff_ssl.settings import objectives
 
@@ -128,7 +127,8 @@ def test_key_networks_can_start_each_round_as_the_global_ones(tff_context):
       np.testing.assert_allclose(own[name], kept[name], rtol=1e-3, atol=1e-4)
 
 
-def test_all_reset_is_fedavg_and_what_is_not_kept_cannot_be(tff_context):
+@pytest.mark.long
+def test_all_reset_is_fedavg(tff_context):
   build = functools.partial(fed_ssl.fed_ssl, reset=('target', 'queue', 'count'))
   cohorts = [_cohort(round) for round in _ROUNDS[:3]]
   process = harness.build(build, _moco(), _SERVER, _CONFIG)
@@ -139,6 +139,9 @@ def test_all_reset_is_fedavg_and_what_is_not_kept_cannot_be(tff_context):
     np.testing.assert_allclose(
       harness.weights(process, state), harness.weights(plain, other), rtol=1e-4
     )
+
+
+def test_what_is_not_kept_cannot_be_reset():
   with pytest.raises(ValueError, match="reset has 'queue'; of what a client keeps, it"):
     processes.build(
       fed_ssl.fed_ssl(_byol(), optimizers.build_optimizer(_SERVER), reset=('queue',)),
@@ -173,45 +176,6 @@ def test_a_fresh_state_in_every_round_is_fedavg(tff_context, objective):
     # The number of the round is sent with the seed.
     wanted['bytes_down'] += 4 * len(round)
     assert work == wanted
-
-
-def test_an_objective_without_state_is_fedavg(tff_context):
-  objective = simsiam.SimSiamObjective(harness.model(), harness.predictor())
-  process = _build(objective)
-  plain = harness.build_fedavg(objective, _SERVER, _CONFIG)
-  for number in (1, 3):
-    weights = [
-      harness.weights(p, harness.rounds_of(p, map(_cohort, _ROUNDS[:number]))[0][-1])
-      for p in (process, plain)
-    ]
-    np.testing.assert_array_equal(*weights)
-
-
-@pytest.mark.parametrize('packed', [False, True])
-def test_uncounted_clients_keep_their_state(tff_context, packed):
-  """A client with examples that are not finite, before and after it has a state."""
-  process = _build(_byol(), packed)
-  (_, before), _ = harness.rounds_of(process, [_cohort([0, 1], packed)])
-  examples = harness.arrays()
-  examples['image'][[*_MEMBERS[1], *_MEMBERS[2]]] = np.nan
-  members = [_MEMBERS[k] for k in (2, 1, 0)]
-  make = harness.packed_cohort if packed else harness.cohort
-  after, metrics = process.next(before, make(members, examples))
-  assert metrics['client_work']['nonfinite_clients'] == 2
-  first_ids = {k: 100 + _MEMBERS[k][0] for k in range(3)}
-  kept = after.clients[first_ids[1]]
-  assert kept.last_round == 0
-  tf.nest.map_structure(
-    np.testing.assert_array_equal, kept.kept, before.clients[first_ids[1]].kept
-  )
-  assert after.clients[first_ids[2]].last_round == -1
-  assert not harness.flat(after.clients[first_ids[2]].kept).any()
-  assert after.clients[first_ids[0]].last_round == 1
-  # Next time it begins as if it had not been there.
-  again, metrics = process.next(after, _cohort([2, 1], packed))
-  assert metrics['client_work']['nonfinite_clients'] == 0
-  assert [again.clients[first_ids[k]].last_round for k in (1, 2)] == [2, 2]
-  assert np.isfinite(harness.flat(again.clients[first_ids[2]].kept)).all()
 
 
 def test_states_are_no_communication(tff_context):

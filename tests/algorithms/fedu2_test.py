@@ -10,20 +10,13 @@ from tests.algorithms import harness
 from tests.algorithms import linear_model
 from tests.algorithms import numbered
 from tests.optimization import shortest
-from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedu2
 from tff_ssl.federated import optimizers
-from tff_ssl.federated import processes
 from tff_ssl.objectives import simclr
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
 
-_ELEMENT = collections.OrderedDict(
-  x=tf.TensorSpec([2], tf.float32),
-  y=tf.TensorSpec([], tf.float32),
-  example_id=tf.TensorSpec([], tf.int64),
-)
 _SIZES = (3, 1, 4, 2)
 _EPOCHS = 2
 # Clients come back; one is alone.
@@ -44,7 +37,7 @@ def _cohort(members, broken=()):
     own = _examples(k)
     own['x'] = (own['x'] * (np.nan if k in broken else 1)).astype(np.float32)
     own['y'] = own['y'].astype(np.float32)
-    own = collections.OrderedDict((name, own[name]) for name in _ELEMENT)
+    own = collections.OrderedDict((name, own[name]) for name in linear_model.ELEMENT)
     cohort.append(tf.data.Dataset.from_tensor_slices(own))
   return cohort
 
@@ -63,7 +56,7 @@ def _algorithm(population=numbered.POPULATION, **options):
 
 @pytest.fixture(scope='module')
 def process():
-  return harness.process(_algorithm(), fields=_ELEMENT)
+  return harness.process(_algorithm(), fields=linear_model.ELEMENT)
 
 
 def _update(w, k):
@@ -95,31 +88,12 @@ def test_rounds_are_the_shortest_combinations_of_rates(tff_context, process):
 
 def test_a_round_among_many_clients_is_that_among_few(tff_context, process):
   """Inner products of all, of which most are not there, would take 30 GB."""
-  many = harness.process(_algorithm(population=60_000), fields=_ELEMENT)
+  many = harness.process(_algorithm(population=60_000), fields=linear_model.ELEMENT)
   ends = [
     harness.weights(each, harness.rounds_of(each, [_cohort([0, 1, 2])])[0][-1])
     for each in (process, many)
   ]
   np.testing.assert_array_equal(*ends)
-
-
-@pytest.mark.long
-def test_uncounted_clients_do_not_enter(tff_context, process):
-  """Also one that is discarded after a round in which it was not."""
-  (_, before), _ = harness.rounds_of(process, [_cohort([0, 1, 2])])
-  alone, _ = process.next(before, _cohort([0, 2]))
-  after, metrics = process.next(before, _cohort([0, 1, 2], broken=[1]))
-  work = metrics['client_work']
-  assert (work['nonfinite_clients'], work['clients']) == (1, 3)
-  np.testing.assert_array_equal(
-    harness.weights(process, after), harness.weights(process, alone)
-  )
-  nobody, metrics = process.next(before, _cohort([0, 1], broken=[0, 1]))
-  np.testing.assert_array_equal(
-    harness.weights(process, nobody), harness.weights(process, before)
-  )
-  assert metrics['finalizer']['update_rejected'] == 1
-  assert np.isnan(metrics['client_work']['loss'])
 
 
 def test_a_client_with_a_far_longer_update_is_counted(tff_context, process):
@@ -139,22 +113,6 @@ def test_a_client_sends_a_sketch_and_an_update_and_is_told_all_weights(
   # The sketch (here the update) and its mark, loss and target; the update; two weights,
   # four counts.
   assert work['bytes_up'] == 2 * 4 * (2 + 1 + 2 + 2 + 2 + 4)
-
-
-@pytest.mark.long
-def test_secure_sums_give_the_same_round(tff_context, process):
-  secure = harness.process(_algorithm(), False, aggregations.secure(8.0, 8), _ELEMENT)
-  ends = [
-    harness.weights(each, harness.rounds_of(each, [_cohort([0, 1, 2])])[0][-1])
-    for each in (process, secure)
-  ]
-  np.testing.assert_allclose(ends[1], ends[0], rtol=1e-3)
-
-
-def test_noise_is_refused():
-  private = aggregations.private(0.1, update_clip=1.0, statistics_clip=1.0)
-  with pytest.raises(ValueError, match='The aggregation adds noise'):
-    processes.build(_algorithm(), harness.element(_algorithm()), private)
 
 
 def test_sketches_have_the_inner_products_of_what_they_sketch():

@@ -1,4 +1,7 @@
-"""Algorithms with stateless clients in their other forms: deployable, and secure."""
+"""Algorithms with stateless clients in their other forms: deployable, and secure.
+
+Each exchange is a computation of one aggregation: DCCO has two.
+"""
 
 import functools
 
@@ -10,12 +13,21 @@ import tensorflow_federated as tff
 from tests.algorithms import harness
 from tests.algorithms import numbered
 from tests.algorithms import table
+from tests.algorithms.labels_at_server import labels
 from tff_ssl.aggregators import aggregations
+from tff_ssl.algorithms import fed_ssl
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.labels_at_server import fedrgd
+from tff_ssl.federated import optimizers
 from tff_ssl.federated import single
 from tff_ssl.objectives import contextual
 
+_FORMS = (
+  tff.backends.mapreduce.get_map_reduce_form_for_computation,
+  tff.backends.mapreduce.get_distribute_aggregate_form_for_computation,
+)
 # `dcco` stays, with two exchanges and values of two kinds.
-_LONG = (*table.LONG, 'fedca', 'fedavg_nt_xent', 'l_dawa', 'decentralized')
+_LONG = (*table.LONG, 'fedca', 'fedavg_nt_xent')
 # Those with stateless clients and no data at the server.
 _ALGORITHMS = {
   name: algorithm
@@ -45,17 +57,56 @@ def _graphs(name):
 @pytest.mark.parametrize('name', _ALGORITHMS)
 def test_each_phase_converts_to_map_reduce_form(name):
   for phase, computation in _single(name).exchanges.items():
-    form = tff.backends.mapreduce.get_map_reduce_form_for_computation(
-      computation, _graphs(name)
-    )
+    form = _FORMS[0](computation, _graphs(name))
     assert isinstance(form, tff.backends.mapreduce.MapReduceForm), phase
 
 
-def test_the_other_form_of_deployment_has_the_same_shape():
-  convert = tff.backends.mapreduce.get_distribute_aggregate_form_for_computation
-  for phase, computation in _single('dcco').exchanges.items():
-    form = convert(computation)
-    assert isinstance(form, tff.backends.mapreduce.DistributeAggregateForm), phase
+def test_the_other_form_of_deployment_computes_the_same(tff_context):
+  phases = _single('dcco')
+  state, cohort = phases.initialize(), harness.cohort(harness.split([2, 3, 4]))
+  expected, _ = phases.exchanges['statistics'](state, cohort)
+  form = _FORMS[1](phases.exchanges['statistics'])
+  assert isinstance(form, tff.backends.mapreduce.DistributeAggregateForm)
+  restored = tff.backends.mapreduce.get_computation_for_distribute_aggregate_form(form)
+  got, _ = restored(state, cohort)
+  found, wanted = (
+    harness.flat(tf.nest.flatten(extra)) for extra in (got['extra'], expected.extra)
+  )
+  assert harness.relative(found, wanted) < 1e-6
+
+
+@pytest.mark.parametrize('form', _FORMS)
+def test_the_one_computation_does_not_convert(form):
+  # The forms hold one way to the clients and one way back; here what is sent to the
+  # clients a second time depends on what came back from them.
+  with pytest.raises(ValueError, match='broadcast dependent on aggregate'):
+    form(table.process('dcco', False).next)
+
+
+def test_states_and_server_data_are_refused():
+  objective, optimizer = harness.cco(), optimizers.build_optimizer(harness.SGD)
+  stateful = fed_ssl.fed_ssl(objective, optimizer, fedavg.Training())
+  with pytest.raises(ValueError, match='clients that keep a state; to be one comp'):
+    single.build_single_phases(stateful, harness.ELEMENT)
+  at_server = fedrgd.fedrgd(labels.pseudo_labels(), labels.labelled(), harness.ELEMENT)
+  with pytest.raises(ValueError, match='data at the server'):
+    single.build_single_phases(at_server, harness.ELEMENT)
+
+
+def test_collecting_leaves_the_model_and_the_model_is_sent_twice(tff_context):
+  phases, cohort = _single('dcco'), harness.cohort(harness.split([1, 2, 5, 4]))
+  start = phases.initialize()
+  state, collected = phases.exchanges['statistics'](start, cohort)
+  before, after = (
+    harness.flat(phases.get_model_weights(s).trainable) for s in (start, state)
+  )
+  np.testing.assert_array_equal(after, before)
+  assert not collected
+  assert (state.extra['num_examples'], state.round) == (12, 0)
+  _, metrics = phases.exchanges['train'](state, cohort)
+  seed, d = 2, harness.DIMENSION
+  expected = 4 * 4 * (2 * (before.size + seed + 2 * d) + d**2 + 4 * d)
+  assert metrics['client_work']['bytes_down'] == expected
 
 
 @pytest.mark.long_for(*_LONG)

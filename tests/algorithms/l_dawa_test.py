@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests.algorithms import harness
+from tests.algorithms import linear_model
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import l_dawa
 from tff_ssl.encoders import predictor
@@ -16,11 +17,6 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import simsiam
 from tff_ssl.settings import learning
 
-_ELEMENT = collections.OrderedDict(
-  x=tf.TensorSpec([2], tf.float32),
-  y=tf.TensorSpec([], tf.float32),
-  example_id=tf.TensorSpec([], tf.int64),
-)
 _SIZES = (3, 1, 4)
 _EPOCHS, _RATE = 2, 0.4
 _SERVER = learning.SgdServer()
@@ -97,9 +93,9 @@ def _cosine(a, b):
 def test_a_round_weighs_each_layer_by_its_cosine(tff_context, weighting):
   process = processes.build(
     l_dawa.l_dawa(_Layers(), optimizers.build_optimizer(_SERVER), _config(weighting)),
-    _ELEMENT,
+    linear_model.ELEMENT,
   )
-  cohort = [tf.data.Dataset.from_tensor_slices(client) for client in _clients()]
+  cohort = harness.datasets(_clients())
   states, _ = harness.rounds_of(process, [cohort])
   got = process.get_model_weights(states[1]).trainable
   weights = _SIZES if weighting == 'examples' else np.ones(len(_SIZES))

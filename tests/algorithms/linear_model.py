@@ -13,6 +13,11 @@ from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
 
 RATE = 0.125
+ELEMENT = collections.OrderedDict(
+  x=tf.TensorSpec([2], tf.float32),
+  y=tf.TensorSpec([], tf.float32),
+  example_id=tf.TensorSpec([], tf.int64),
+)
 SEED = tf.constant([1, 2])
 
 
@@ -41,6 +46,19 @@ def examples(n, first_id=0):
     y=generator.normal(size=n),
     example_id=np.arange(first_id, first_id + n, dtype=np.int64),
   )
+
+
+def clients(sizes):
+  """Returns the examples of each client in float32, all ids different."""
+  ends = np.cumsum(sizes)
+  each = [examples(n, int(end) - n) for n, end in zip(sizes, ends, strict=True)]
+  return [
+    collections.OrderedDict(
+      (name, own[name].astype(spec.dtype.as_numpy_dtype))
+      for name, spec in ELEMENT.items()
+    )
+    for own in each
+  ]
 
 
 def train(plan, examples, seed=SEED, objective=None):

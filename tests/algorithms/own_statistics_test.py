@@ -23,9 +23,7 @@ from tff_ssl.objectives import simsiam
 from tff_ssl.settings import learning
 from tff_ssl.settings import personal
 
-_CONFIG = fedavg.Training(
-  learning.SgdClients(learning_rate=0.1, epochs=2, batch_size=3), seed=harness.SEED
-)
+_CONFIG = fedavg.Training(learning.SgdClients(learning_rate=0.1), seed=harness.SEED)
 _HEADS = harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 8)
 _SIMSIAM = simsiam.SimSiamObjective(*_HEADS)
 _BYOL = byol.ByolObjective(*_HEADS)

@@ -1,4 +1,4 @@
-"""The noise of everything that a round releases, and what cannot be released."""
+"""The noise of everything that a round releases, and clip norms that follow."""
 
 import collections
 import functools
@@ -10,18 +10,24 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.algorithms import harness
+from tff_ssl.aggregators import adaptive_clipping
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.aggregators import expected_counts
+from tff_ssl.aggregators import groupwise
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.encoders import predictor
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import followed_norms
 from tff_ssl.federated import noise
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import packs
 from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
+from tff_ssl.federated import processes
 from tff_ssl.federated import releases
+from tff_ssl.federated import server
 from tff_ssl.objectives import simsiam
 from tff_ssl.settings import learning
 
@@ -144,3 +150,135 @@ def test_dcco_releases_its_statistics_its_spread_and_its_update():
   )
   names = releases.names(algorithm, _private())
   assert names == ('statistics/statistics', 'statistics/metrics', 'train/update')
+
+
+_SIZES = [1, 2, 2, 3]
+_SGD = learning.SgdServer()
+# Hardly any noise on values; on counts it is what it is, so these are sums without.
+_LITTLE = collections.OrderedDict(update=1e-9, statistics=1e-9, within=1e-9)
+
+
+def _clip(initial, quantile=0.5):
+  return adaptive_clipping.AdaptiveClip(quantile, len(_SIZES), initial=initial)
+
+
+def _aggregation(make, *others):
+  return make(_LITTLE, _clip(0.5), _clip(0.01), None, *others)
+
+
+def _build(aggregation, packed):
+  algorithm = dcco.dcco(
+    harness.cco(),
+    optimizers.build_optimizer(_SGD),
+    seed=harness.SEED,
+  )
+  element = harness.PACKS if packed else harness.ELEMENT
+  return processes.build(algorithm, element, aggregation)
+
+
+def _norms(state):
+  found = state.extra[followed_norms.NORMS]
+  return [float(found['statistics']['statistics']), float(found['train']['update'])]
+
+
+# The programs' run of one line has packs too.
+@pytest.mark.long
+@pytest.mark.parametrize(
+  ('make', 'others', 'tolerance'),
+  [
+    (aggregations.private, (), 1e-4),
+    (aggregations.distributed, (len(_SIZES), max(_SIZES)), 1e-3),
+  ],
+  ids=['private', 'distributed'],
+)
+def test_clients_apart_and_in_packs_are_clipped_to_the_same_norms(
+  tff_context, make, others, tolerance
+):
+  examples, members = harness.arrays(sum(_SIZES)), harness.split(_SIZES)
+  told, steps = [], []
+  for packed in (False, True):
+    process = _build(_aggregation(make, *others), packed)
+    cohort = (
+      harness.packed_cohort(members, examples, 1)
+      if packed
+      else harness.cohort(members, examples)
+    )
+    states, metrics = harness.rounds_of(process, [cohort])
+    before, after = (harness.weights(process, state) for state in states)
+    steps.append(after - before)
+    told.append(_norms(states[-1]))
+    assert metrics[0]['finalizer']['train/update']['clip'] == 0.5
+  assert harness.relative(steps[1], steps[0]) < tolerance
+  assert told[1] == pytest.approx(told[0], rel=tolerance)
+  # Clipped to the norm: n_k times each of four clients' updates, over eight examples.
+  assert 0 < np.linalg.norm(steps[0]) <= 4 * 0.5 / sum(_SIZES) * 1.001
+  # All statistics are longer than that: the norm grows by exp(4 gamma).
+  assert told[0][0] == pytest.approx(0.01 * np.exp(2), rel=tolerance)
+
+
+def _of_numbers(values, clip):
+  """One round after the other of clients that send a number, in NumPy and in TFF."""
+  kinds = {server.UPDATE: combine.UPDATE}
+
+  def initial():
+    weights = server.as_weights(collections.OrderedDict(x=tf.zeros([1])))
+    return server.initial_state(weights, 0)
+
+  def send(shared, examples):
+    del shared
+    sent = collections.OrderedDict(x=tf.reduce_sum(examples['x'], axis=0))
+    return collections.OrderedDict([(server.UPDATE, sent)])
+
+  exchange = phases.Exchange(
+    'train',
+    lambda state: collections.OrderedDict(round=state.round),
+    client_functions.ClientFunction(send),
+    kinds,
+    lambda state, got: (server.with_params(state, got[server.UPDATE]), {}),
+  )
+  algorithm = phases.Algorithm(initial, [exchange])
+  made = aggregations.private({**_LITTLE}, clip, 1.0, None)
+  spec = collections.OrderedDict(
+    example_id=tf.TensorSpec([], tf.int64), x=tf.TensorSpec([1], tf.float32)
+  )
+  process = processes.build(algorithm, spec, made)
+  data = [
+    tf.data.Dataset.from_tensors(
+      collections.OrderedDict(example_id=np.int64(0), x=np.float32([value]))
+    )
+    for value in values
+  ]
+  return process, data
+
+
+def test_a_norm_comes_to_the_quantile_as_in_float64(tff_context):
+  values = np.arange(1.0, 9.0)
+  clip = adaptive_clipping.AdaptiveClip(0.5, len(values), initial=0.01)
+  process, data = _of_numbers(values, clip)
+  state, norm = process.initialize(), 0.01
+  for round in range(25):
+    output = process.next(state, data)
+    clipped = np.minimum(values, norm).mean()
+    state = output.state
+    mean = process.get_model_weights(state).trainable['x'][0]
+    assert mean == pytest.approx(clipped, rel=1e-4)
+    rate = max(0.2, 4 / (round + 1))
+    norm *= np.exp(-rate * (np.mean(values <= norm) - 0.5))
+    got = float(state.extra[followed_norms.NORMS]['train'][server.UPDATE])
+    assert got == pytest.approx(norm, rel=1e-4)
+  # Of norms 1 to 8 half are within any from 4 to 5, from a first one of 0.01.
+  assert 3.5 < norm < 5.5
+
+
+def test_values_that_are_combined_in_groups_are_refused():
+  kinds = {'group': combine.LOCAL, 'update': groupwise.GroupMean(2)}
+  exchange = phases.Exchange('train', None, None, kinds, None)
+  made = aggregations.private(1.0, _clip(1.0), 1.0)
+  with pytest.raises(ValueError, match="'update' is combined in groups"):
+    followed_norms.follow(phases.Algorithm(lambda: None, [exchange]), made)
+
+
+@pytest.mark.parametrize('initial', [0.0, -1.0, float('nan')])
+def test_a_first_norm_out_of_range_is_named(initial):
+  with pytest.raises(ValueError, match='initial is'):
+    adaptive_clipping.AdaptiveClip(0.5, 4, initial=initial)

@@ -5,7 +5,6 @@ import functools
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tests.algorithms import harness
 from tests.algorithms import linear_model
@@ -17,11 +16,6 @@ from tff_ssl.federated import packs
 from tff_ssl.federated import processes
 from tff_ssl.settings import learning
 
-_ELEMENT = collections.OrderedDict(
-  x=tf.TensorSpec([2], tf.float32),
-  y=tf.TensorSpec([], tf.float32),
-  example_id=tf.TensorSpec([], tf.int64),
-)
 _SIZES = (3, 1, 4, 2)
 _EPOCHS, _BATCH, _RATE, _DECAY = 2, 2, linear_model.RATE, 0.1
 # Partial participation; clients come back after a round without them.
@@ -46,12 +40,7 @@ def _cohort(members, packed=False, broken=(), empty=0):
     client['x'] = client['x'] * np.float32(np.nan if k in broken else 1)
   nothing = collections.OrderedDict((n, v[:0]) for n, v in _examples(0).items())
   clients += [nothing] * empty
-  if not packed:
-    return [tf.data.Dataset.from_tensor_slices(client) for client in clients]
-  union = collections.OrderedDict(
-    (name, np.concatenate([client[name] for client in clients])) for name in _ELEMENT
-  )
-  return [packs.pack_dataset(union, [len(client['y']) for client in clients])]
+  return harness.datasets(clients, packed)
 
 
 def _config(weighting='examples', decay=0.0):
@@ -69,7 +58,7 @@ def _build(weighting='examples', decay=0.0, packed=False):
     _config(weighting, decay),
     len(_SIZES),
   )
-  return harness.process(algorithm, packed, fields=_ELEMENT)
+  return harness.process(algorithm, packed, fields=linear_model.ELEMENT)
 
 
 def _by_hand(rounds, weighting='examples', decay=0.0):
@@ -133,7 +122,7 @@ def test_clients_that_differ_do_not_drift_apart(tff_context):
       optimizers.build_optimizer(_SERVER),
       _config('uniform'),
     ),
-    packs.PackSpec(_ELEMENT),
+    packs.PackSpec(linear_model.ELEMENT),
   )
   away = []
   for process in (_build('uniform', packed=True), plain):
@@ -142,33 +131,7 @@ def test_clients_that_differ_do_not_drift_apart(tff_context):
   assert away[0] < 1e-3 < 1e-2 < away[1]
 
 
-@pytest.mark.parametrize('packed', [False, True])
-def test_uncounted_clients_change_neither_model(tff_context, packed):
-  process = _build(packed=packed)
-  (_, before), _ = harness.rounds_of(process, [_cohort([0, 1], packed)])
-  alone = process.next(before, _cohort([0], packed)).state
-  cohort = _cohort([1, 0], packed, broken=[1], empty=1)
-  after, metrics = process.next(before, cohort)
-  work = metrics['client_work']
-  assert (work['nonfinite_clients'], work['empty_clients']) == (1, 1)
-  np.testing.assert_array_equal(_control(after), _control(alone))
-  np.testing.assert_array_equal(
-    harness.weights(process, after), harness.weights(process, alone)
-  )
-  for state, last_round in ((before, 0), (after, 0)):
-    assert state.clients[10].last_round == last_round
-  np.testing.assert_array_equal(
-    after.clients[10].kept['w'], before.clients[10].kept['w']
-  )
-  assert after.clients[0].last_round == 1
-  # And nothing of it all moves where no client counts.
-  none = process.next(before, _cohort([0, 1], packed, broken=[0, 1])).state
-  np.testing.assert_array_equal(_control(none), _control(before))
-  np.testing.assert_array_equal(
-    harness.weights(process, none), harness.weights(process, before)
-  )
-
-
+@pytest.mark.long
 def test_without_control_variates_it_is_fedavg(tff_context):
   """Over an objective with a state of its own.
 

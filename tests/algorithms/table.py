@@ -53,7 +53,7 @@ from tff_ssl.settings import personal
 
 
 def _nt_xent():
-  return simclr.SimclrObjective(harness.model('byol_no_blur'))
+  return simclr.SimclrObjective(harness.model(harness.SWAPPED))
 
 
 def _simsiam(batch_norm=False):
@@ -277,8 +277,8 @@ def process(name, packed=False, aggregation=None, optimizer=harness.ADAM) -> Any
 
 
 # Rows whose tests take seconds each and say of one more method what those that stay say
-# of their kind: `dcco`, `fedavg_nt_xent`, `l_dawa`, `decentralized`, `fedema`, `fedca`
-# and `fedsup`. They are `long`.
+# of their kind: `dcco`, `fedavg_nt_xent`, `fedema`, `fedca` and `fedsup`. They are
+# `long`.
 LONG = (
   'dcco_lejepa',
   'dcco_stale',
@@ -289,6 +289,8 @@ LONG = (
   'fedbn_simsiam',
   'fed_byol',
   'scaffold',
+  'l_dawa',
+  'decentralized',
   'fedu2',
   'orchestra',
   'ssd',

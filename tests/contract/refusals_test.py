@@ -75,6 +75,17 @@ def _wrong(cls: type[Any]) -> Iterator[_Case]:
       yield _Case(cls, field, 'neither', ('neither',) if is_tuple else 'neither')
 
 
+def _numbers_for_settings(cls: type[Any]) -> Iterator[_Case]:
+  """Yields a number in the place of settings, such as those of an objective."""
+  for field, type_ in kinds.field_types(cls).items():
+    if _is_kind(kinds.without_none(type_)[1]):
+      yield _Case(cls, field, '0.5', 0.5)
+
+
+def _is_kind(type_: Any) -> bool:
+  return isinstance(type_, type) and issubclass(type_, kinds.Kind)
+
+
 def _subclasses(cls: type[Any]) -> Iterator[type[Any]]:
   for each in cls.__subclasses__():
     yield each
@@ -87,7 +98,9 @@ def _of_the_library() -> list[type[Any]]:
   for module in pkgutil.walk_packages(tff_ssl.__path__, 'tff_ssl.'):
     importlib.import_module(module.name)
   found = {
-    each for each in _subclasses(kinds.Kind) if each.__module__.startswith('tff_ssl.')
+    each
+    for each in _subclasses(kinds.Kind)
+    if each.__module__.startswith('tff_ssl.') and dataclasses.is_dataclass(each)
   }
   return sorted(found, key=lambda each: (each.__module__, each.__name__))
 
@@ -127,7 +140,7 @@ def test_python_values_outside_of_a_type_are_refused_before_any_rule():
     for name, type_ in kinds.field_types(cls).items():
       if name in needed:
         needed[name] = _allowed(type_)
-    for case in _wrong(cls):
+    for case in (*_wrong(cls), *_numbers_for_settings(cls)):
       with pytest.raises(ValueError) as refused:
         cls(**{**needed, case.field: case.value})
       _check(refused, case, f'{case.field} is {case.value!r}; it must be')
@@ -140,6 +153,8 @@ def _allowed(type_: Any) -> Any:
     return ()
   if typing.get_origin(inner) is typing.Literal:
     return typing.get_args(inner)[0]
+  if _is_kind(inner):
+    return inner.__new__(inner)
   if optional or inner not in (int, float):
     return None
   own = kinds.range_of(type_)

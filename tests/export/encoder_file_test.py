@@ -15,7 +15,7 @@ from tff_ssl.export import encoder_file
 
 
 def small():
-  return registry.build_encoder('resnet8', (8, 8, 1), width=0.25)
+  return registry.build_encoder('conv2', (8, 8, 1), width=0.25)
 
 
 @pytest.fixture(scope='module')
@@ -81,7 +81,7 @@ def _kernel(link):
   return lambda path: edit_arrays(path, change)
 
 
-@pytest.mark.long_for('resnet14', 'resnet8_1', 'vit_micro')
+@pytest.mark.long_for('resnet14', 'resnet8_0', 'resnet8_1', 'vit_micro')
 @pytest.mark.parametrize(
   'encoder',
   [
@@ -106,6 +106,7 @@ def test_a_rebuilt_encoder_is_the_one_that_was_written(tmp_path, encoder):
   assert rebuilt.input_shape[1:] == encoder.input_shape
 
 
+@pytest.mark.long_for('convnext_micro')
 @pytest.mark.parametrize(
   'encoder',
   [
@@ -142,7 +143,7 @@ def test_the_programs_would_run(tmp_path):
     ('saved_model', 'is not a file'),
     (
       'layer_in_archive',
-      'has different layers from the resnet8 that its card describes',
+      'has different layers from the conv2 that its card describes',
     ),
   ],
 )
@@ -216,7 +217,7 @@ def test_files_that_would_take_memory_are_refused(path, change, message):
 
 
 def test_an_array_that_cannot_be_unpacked_is_refused(path):
-  values = np.arange(36, dtype=np.float32).reshape(3, 3, 1, 4)
+  values = np.arange(144, dtype=np.float32).reshape(3, 3, 1, 16)
 
   def change(file):
     group = file['_layer_checkpoint_dependencies/conv2d/vars']
@@ -267,12 +268,12 @@ def other_layers(file):
       "description of a network is incomplete or wrong: 'image_shape'",
     ),
     (_network(lambda network: network.update(image_shape='888')), "image_shape '888'"),
-    (_config(x=1), "its config has 'x'; the fields are depth"),
-    (_config(depth=9), r'depth=9; it must be one of 8, 14, 18, 50'),
-    (_config(depth=50), 'bytes of arrays, too few for'),
+    (_config(x=1), "its config has 'x'; the fields are blocks"),
+    (_config(blocks=0), 'blocks is 0; it must be'),
+    (_config(channels=4096), 'bytes of arrays, too few for'),
     (
-      _config(groups=2),
-      'has different layers from the resnet8 that its card describes',
+      _config(normalization='none'),
+      'has different layers from the conv2 that its card describes',
     ),
     (lambda path: edit(path, 'config.json', lambda _: b'{'), 'not a .keras archive'),
     (
@@ -282,7 +283,7 @@ def other_layers(file):
     (_kernel(h5py.ExternalLink('/etc/passwd', '/x')), 'is a link'),
     (
       _kernel(np.zeros([3, 3])),
-      r"conv2d/vars/0' has shape \(3, 3\); it must be \(3, 3, 1, 4\)",
+      r"conv2d/vars/0' has shape \(3, 3\); it must be \(3, 3, 1, 16\)",
     ),
     (_kernel(np.array(b'x')), 'is not an array of floats'),
     # A type by itself.
@@ -307,7 +308,7 @@ def test_arrays_that_lie_in_another_file_are_refused(path, tmp_path):
     group = file['_layer_checkpoint_dependencies/conv2d/vars']
     del group['0']
     group.create_dataset(
-      '0', (3, 3, 1, 4), 'f4', external=[(str(tmp_path / 'other'), 0, 1000)]
+      '0', (3, 3, 1, 16), 'f4', external=[(str(tmp_path / 'other'), 0, 1000)]
     )
 
   edit_arrays(path, change)

@@ -105,7 +105,7 @@ def test_later_it_goes_on_with_what_it_kept(last_round):
 )
 def test_uncounted_clients_send_zeros_and_keep_their_state(state, image, count):
   result, after = _visit(state, image)
-  assert float(result.weight) == 0
+  assert float(result.weight) == float(result.means['update']) == 0
   assert int(result.totals['counts'][count]) == 1
   assert int(result.totals['counts']['examples']) == 0
   _equal(after, state)

@@ -120,11 +120,8 @@ def test_clients_with_a_state_keep_it_in_parts(tff_context):
 def _private_step(packed):
   """Returns how far two parts of four clients, clipped to 0.5, move the weights."""
   private = aggregations.private(1e-9, update_clip=0.5, statistics_clip=1e4)
-  algorithm = dcco.dcco(
-    harness.cco(),
-    optimizers.build_optimizer(harness.SGD),
-    seed=harness.SEED,
-  )
+  optimizer = optimizers.build_optimizer(harness.SGD)
+  algorithm = fedavg.fedavg(follower.Follower(), optimizer)
   spec = harness.PACKS if packed else harness.ELEMENT
   built = _parts(algorithm, spec, private)
   start = state = built.initialize()

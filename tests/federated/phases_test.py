@@ -7,6 +7,7 @@ import textwrap
 import numpy as np
 
 from tests.algorithms import harness
+from tests.algorithms.divergence_aware import follower
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import phases
@@ -18,7 +19,7 @@ def test_the_example_is_fedavg(tff_context):
   behind = inspect.getdoc(phases).partition('::\n')[2].splitlines()
   block = itertools.takewhile(lambda line: not line or line[0] == ' ', behind)
   config = fedavg.Training(seed=harness.SEED)
-  objective = harness.cco()
+  objective = follower.Follower()
   names = {
     'phases': phases,
     'server': server,

@@ -17,7 +17,7 @@ _SEED = tf.constant([1, 2])
 _OBJECTIVES = {
   # Its targets are encodings without a gradient.
   'simsiam': lambda: simsiam.SimSiamObjective(
-    networks.siamese('byol'), networks.predictor()
+    networks.siamese('flip'), networks.predictor()
   ),
   # Its features are encodings of which no loss is taken.
   'mae': lambda: mae.build_mae(
@@ -58,7 +58,7 @@ def test_gradients_are_those_of_clients_apart_and_their_mean(name):
 
 
 def test_encoders_in_bfloat16_give_each_client_a_gradient():
-  model = networks.siamese('byol')
+  model = networks.siamese('flip')
   half = model.encoder.with_precision('bfloat16')
   found = []
   for encoder in (half, model.encoder):

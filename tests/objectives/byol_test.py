@@ -95,14 +95,6 @@ def test_the_target_follows_the_online_network(momentum):
     np.testing.assert_allclose(state[name], value, rtol=1e-12)
 
 
-def test_no_example_gives_loss_zero_and_no_gradient():
-  objective = _objective()
-  params, state, batch = _start(objective, n=0)
-  loss, metrics, carry, (gradient, _) = _gradient(objective, params, state, batch)
-  networks.assert_zero(loss, gradient, metrics)
-  assert not carry  # Batches may be accumulated.
-
-
 def test_without_stop_gradient_the_target_is_trained_too():
   objective = _objective(stop_gradient=False, target_momentum=0.9)
   params = objective.init(_SEED, tf.float64)

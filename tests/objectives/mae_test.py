@@ -158,12 +158,6 @@ def test_without_masked_patches_the_loss_is_zero():
     assert not np.any(value)
 
 
-def test_no_example_gives_loss_zero_and_no_gradient():
-  objective = _objective()
-  loss, metrics, gradient = _gradient(objective, objective.init(_SEED), _examples(0))
-  networks.assert_zero(loss, gradient, metrics)
-
-
 def test_a_step_reaches_every_weight_and_decreases_the_loss():
   objective, examples = _objective(), _examples(6)
   params = objective.init(_SEED)

@@ -1,4 +1,4 @@
-"""Tests of the losses on what a model encodes, against NumPy in float64."""
+"""The losses on what a model encodes, against NumPy in float64."""
 
 import collections
 
@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import differences
 from tests.losses import references
 from tests.objectives import networks
 from tff_ssl.augment import byol
 from tff_ssl.augment import multiview
 from tff_ssl.encoders import projector
 from tff_ssl.losses import cco
+from tff_ssl.losses import spectral
 from tff_ssl.losses import vicreg
 from tff_ssl.objectives import byol as byol_objective
 from tff_ssl.objectives import collapse
@@ -21,6 +23,7 @@ from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import two_towers
+from tff_ssl.objectives import uniformity
 from tff_ssl.settings import objectives
 
 _SEED = tf.constant([1, 2])
@@ -82,17 +85,6 @@ def test_the_rank_of_a_subspace_has_its_own_name():
     metrics = collapse.spread_metrics(encodings)
     assert metrics['normalised_second'].shape == (32, 32)
     assert list(collapse.summarize(metrics)) == ['encoding_std', name]
-
-
-@pytest.mark.parametrize('name', _LOSSES)
-def test_no_example_gives_loss_zero_and_no_gradient(name):
-  objective = _LOSSES[name][0](networks.towers())
-  params, examples, _, _ = _start(objective, 0)
-  batch = networks.tensors(examples)
-  loss, metrics, gradient = networks.gradient(
-    lambda p: objective.loss(p, batch, _SEED), params
-  )
-  networks.assert_zero(loss, gradient, metrics)
 
 
 @pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])
@@ -272,3 +264,83 @@ def test_views_are_made_as_the_caller_says_or_as_the_paper(build, own):
   encoder = networks.encoder(channels=8)
   assert build(encoder, views).model.augmentation is views
   assert build(encoder).model.augmentation is multiview.by_name(own)
+
+
+def _start_spectral(n, mu=0.2):
+  objective = statistics.StatisticsObjective(
+    networks.siamese('byol'), spectral.SpectralLoss(mu)
+  )
+  params = objective.init(_SEED, tf.float64)
+  examples = networks.tensors(networks.examples(n))
+  f, g = (x.numpy() for x in objective.model.encode(params, examples, _SEED))
+  lengths = [np.linalg.norm(x, axis=1, keepdims=True) for x in (f, g)]
+  # Some are rescaled, some are not.
+  assert n < 2 or 0 < np.mean(np.concatenate(lengths) > np.sqrt(mu)) < 1
+  f, g = (
+    x * np.minimum(1, np.sqrt(mu) / np.maximum(length, 1e-12))
+    for x, length in zip((f, g), lengths, strict=True)
+  )
+  return objective, params, examples, f, g
+
+
+def test_the_loss_follows_numpy():
+  objective, params, examples, f, g = _start_spectral(6)
+  loss, _ = objective.loss(params, examples, _SEED)
+  both = np.concatenate([f, g])
+  correlation = both.T @ both / 12
+  expected = -2 * (f * g).sum(axis=1).mean() + (correlation**2).sum()
+  assert float(loss) == pytest.approx(expected, rel=1e-9)
+  sent = objective.statistics(params, examples, _SEED)
+  assert float(objective.loss_of(sent)) == pytest.approx(expected, rel=1e-9)
+  summary = {k: float(v) for k, v in objective.summarize_statistics(sent).items()}
+  variance = both.var(axis=0).sum()
+  assert summary['loss'] == pytest.approx(expected, rel=1e-9)
+  assert summary['total_variance'] == pytest.approx(variance, rel=1e-9)
+  rank = references.effective_rank(references.spectrum(both))
+  assert summary['effective_rank'] == pytest.approx(rank, rel=1e-9)
+
+
+def test_no_example_gives_nothing():
+  objective, params, examples, _, _ = _start_spectral(0)
+  loss, _ = objective.loss(params, examples, _SEED)
+  assert float(loss) == 0
+  sent = objective.statistics(params, examples, _SEED)
+  nothing = objective.no_statistics()
+  assert list(sent) == list(nothing)
+  for name, value in nothing.items():
+    assert value.shape == sent[name].shape
+    assert not np.any(value) and not np.any(sent[name])
+
+
+def _reference(objective, params, batch, seed=_SEED) -> float:
+  f, g = (
+    networks.numpy_linear(params, 'projector', view)
+    for view in networks.numpy_views(objective.model, batch, seed)
+  )
+  f, g = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (f, g))
+  others = ~np.eye(len(f), dtype=bool)
+  spreads = [
+    np.log(np.mean(np.exp(-objective.t * _squares(x)[others]))) for x in (f, g)
+  ]
+  return np.mean(np.sum((f - g) ** 2, axis=1)) + objective.weight * np.mean(spreads)
+
+
+def _squares(x: np.ndarray) -> np.ndarray:
+  return np.sum((x[:, None] - x[None]) ** 2, axis=-1)
+
+
+@pytest.mark.parametrize(('weight', 't'), [(1.0, 2.0), (0.5, 3.0), (0.0, 2.0)])
+def test_loss_and_its_step_equal_numpy(weight, t):
+  objective = uniformity.UniformityObjective(networks.siamese('byol'), weight, t)
+  batch, params = networks.examples(5), objective.init(_SEED, tf.float64)
+  with tf.GradientTape() as tape:
+    tape.watch(params)
+    loss, _ = objective.loss(params, networks.tensors(batch), _SEED)
+  assert float(loss) == pytest.approx(_reference(objective, params, batch), rel=1e-6)
+  gradient = tape.gradient(loss, params)
+  arrays = {name: value.numpy() for name, value in params.items()}
+  slopes = differences.gradient(
+    lambda moved: _reference(objective, moved, batch), arrays, step=1e-5
+  )
+  for name, value in slopes.items():
+    np.testing.assert_allclose(gradient[name], value, rtol=1e-6, atol=1e-5)

@@ -87,13 +87,6 @@ def test_batch_norm_takes_each_view_by_itself():
   assert float(loss) == pytest.approx(expected, abs=1e-4)
 
 
-def test_no_example_gives_loss_zero_and_no_gradient():
-  objective = _objective()
-  params = objective.init(_SEED, tf.float64)
-  loss, metrics, gradient = _gradient(objective, params, networks.examples(0))
-  networks.assert_zero(loss, gradient, metrics)
-
-
 def test_examples_are_encoded_by_themselves():
   objective, batch = _objective(), networks.examples(5)
   assert isinstance(objective, separable.Separable)

@@ -60,7 +60,6 @@ class Training(kinds.Kind):
 
   def __post_init__(self):
     super().__post_init__()
-    checks.is_a(learning.Clients, clients=self.clients)
     # Refuses rounds that do not fit.
     self.rate_by_round  # noqa: B018
 

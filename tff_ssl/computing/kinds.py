@@ -6,7 +6,7 @@
 
 A kind is a dataclass with a name. Its fields are of type bool, int, float, str, a
 Literal of texts, a tuple of numbers or texts (written with `/` between them), or one of
-these or None (written `none`).
+these or None (written `none`), or, in Python alone, another kind.
 """
 
 import collections
@@ -21,8 +21,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 from tff_ssl.computing import field_rules
 from tff_ssl.computing import near_names
-
-KIND = 'kind'
 
 
 class Range(NamedTuple):
@@ -74,9 +72,11 @@ Inner = Annotated[float, Range(0, 1, True, True)]
 # A text in which `none` is a word, so that None is only the default.
 WithNone = Annotated[str, 'none']
 
+KIND = 'kind'
 BETWEEN = '/'
 _NONE = 'none'
 _TRUTH = {'true': True, 'false': False}
+_CLASSES = {bool: bool, str: str}
 _TITLES = {bool: 'true or false', int: 'a whole number', float: 'a number'}
 
 
@@ -308,8 +308,14 @@ def _check(value: Any, type_: Any) -> None:
       raise MisfitError(type_)
     if not range_of(type_).allows(value):
       raise MisfitError(type_, '' if math.isfinite(value) else ', and finite')
-  elif inner in (bool, str) and not isinstance(value, inner):
+  elif not isinstance(value, _kinds_of(type_) or _CLASSES.get(inner, object)):
     raise MisfitError(type_)
+
+
+def _kinds_of(type_: Any) -> tuple[type[Kind], ...]:
+  """Returns the kinds that a type allows: itself, or those of a union."""
+  types_ = (type_, *typing.get_args(type_))
+  return tuple(t for t in types_ if isinstance(t, type) and issubclass(t, Kind))
 
 
 def checked_value(text: str, type_: Any) -> Any:
@@ -383,6 +389,8 @@ def type_text(type_: Any) -> str:
     words += f' with {BETWEEN} between them'
     if (allowed := range_of(type_)) != Range():
       words += f', each {allowed.words}'
+  elif kinds := _kinds_of(type_):
+    words = 'a ' + ' or '.join(f'{each.__module__}.{each.__name__}' for each in kinds)
   else:
     is_object = typing.get_origin(inner) is Mapping
     words = 'an object of numbers' if is_object else _TITLES.get(inner, 'a text')

@@ -26,6 +26,7 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.augment import byol as augment
+from tff_ssl.computing import kinds
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
@@ -50,9 +51,10 @@ class AlignedObjective(wrapper.Wrapper):
   """
 
   fixed: base.Params
-  weight: float
+  weight: kinds.NotNegative
 
   def __post_init__(self) -> None:
+    super().__post_init__()
     outputs.check(self.objective, 'aligned')
 
   def loss_with_state(

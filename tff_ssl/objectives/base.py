@@ -14,6 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_ssl.computing import kinds
 from tff_ssl.encoders import network
 from tff_ssl.encoders import parameter_names
 from tff_ssl.objectives import collapse
@@ -29,13 +30,13 @@ Metrics = collapse.Metrics
 Context = Mapping[str, Any]
 
 
-class Objective:
+class Objective(kinds.Kind):
   """A loss of parameters on a batch of examples.
 
   An objective defines `networks` (or `init`) and `loss`. If it keeps a state on the
   client, or applies a rule after each step, it defines `loss_with_state` in place of
   `loss`, and `init_state` and `after_step`. Everything else has a default, which is
-  right for most objectives.
+  right for most objectives. Fields of a dataclass are checked: see `kinds.Kind`.
   """
 
   @property

@@ -56,6 +56,7 @@ class ByolObjective(base.Objective):
   is_tied: tf.Tensor | bool = False
 
   def __post_init__(self) -> None:
+    super().__post_init__()
     online.check(self.model, self.predictor)
 
   @property

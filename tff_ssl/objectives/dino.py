@@ -35,7 +35,7 @@ _KERNEL = f'{PROTOTYPES}/dense0/kernel'
 
 
 @dataclasses.dataclass(frozen=True)
-class DinoObjective(base.Objective, kinds.Kind):
+class DinoObjective(base.Objective):
   """Cross-entropy of views over prototypes.
 
   Attributes:

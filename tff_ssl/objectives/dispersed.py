@@ -39,7 +39,7 @@ _HALF_STEP = 2.0**-25
 
 
 @dataclasses.dataclass(frozen=True)
-class DispersedObjective(wrapper.Wrapper, kinds.Kind):
+class DispersedObjective(wrapper.Wrapper):
   """An objective with FedU2's regulariser.
 
   Attributes:

@@ -52,7 +52,7 @@ class LabelledObjective(contextual.ContextObjective):
   """
 
   supervised: supervised.SupervisedObjective
-  weight: float = 10.0
+  weight: kinds.NotNegative = 10.0
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
@@ -73,7 +73,7 @@ class LabelledObjective(contextual.ContextObjective):
 
 
 @dataclasses.dataclass(frozen=True)
-class UnlabelledObjective(contextual.ContextObjective, kinds.Kind):
+class UnlabelledObjective(contextual.ContextObjective):
   """Consistency with helpers and pseudo-labels, as a function of psi.
 
   The context is `SIGMA`, `MODELS`, `HELPERS` and `HELPED`; examples have a

@@ -20,7 +20,7 @@ KERNEL, BIAS = 'kernel', 'bias'
 
 
 @dataclasses.dataclass(frozen=True)
-class LinearObjective(separable.Separable, kinds.Kind):
+class LinearObjective(separable.Separable):
   """Softmax cross-entropy of logits = features kernel + bias.
 
   Attributes:

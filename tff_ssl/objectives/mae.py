@@ -58,6 +58,7 @@ class MaeObjective(separable.Separable):
   normalised_pixels: bool = True
 
   def __post_init__(self) -> None:
+    super().__post_init__()
     patches, ratio = self.encoder.num_patches, self.settings.mask_ratio
     if not self.num_visible or (ratio and self.num_visible == patches):
       raise ValueError(

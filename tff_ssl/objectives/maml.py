@@ -32,7 +32,7 @@ _SALT = 77
 
 
 @dataclasses.dataclass(frozen=True)
-class MamlObjective(wrapper.Wrapper, kinds.Kind):
+class MamlObjective(wrapper.Wrapper):
   """The loss of adapted parameters.
 
   Attributes:

@@ -56,6 +56,7 @@ class OrchestraObjective(contextual.ContextObjective):
   settings: objectives.Orchestra = objectives.Orchestra()
 
   def __post_init__(self) -> None:
+    super().__post_init__()
     shape = self.model.encoder.input_shape
     if len(shape) != 3 or shape[0] != shape[1]:
       raise ValueError(

@@ -26,7 +26,7 @@ from tff_ssl.objectives import two_models
 
 
 @dataclasses.dataclass(frozen=True)
-class PerSSFLObjective(base.Objective, kinds.Kind):
+class PerSSFLObjective(base.Objective):
   """The sum of both losses, of the parameters of both models (see `two_models`).
 
   Attributes:

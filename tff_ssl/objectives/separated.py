@@ -52,7 +52,7 @@ _ROUNDING = 1e-10
 
 
 @dataclasses.dataclass(frozen=True)
-class SeparatedObjective(wrapper.Wrapper, kinds.Kind):
+class SeparatedObjective(wrapper.Wrapper):
   """An objective with SSD's regularisers; examples name their client.
 
   Attributes:

@@ -46,6 +46,7 @@ class SimSiamObjective(separable.Separable):
   settings: objectives.Simsiam = objectives.Simsiam()
 
   def __post_init__(self) -> None:
+    super().__post_init__()
     online.check(self.model, self.predictor)
 
   @property

@@ -37,7 +37,7 @@ _NOISE_INPUTS, _NOISE_SEED = 4, (0, 0)
 
 
 @dataclasses.dataclass(frozen=True)
-class StatisticsObjective(dual_encoder.PairObjective, kinds.Kind):
+class StatisticsObjective(dual_encoder.PairObjective):
   """A loss of the encoding statistics of a dual encoder.
 
   Attributes:

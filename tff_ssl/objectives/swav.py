@@ -42,7 +42,7 @@ NUM_PROTOTYPES = 3000
 
 
 @dataclasses.dataclass(frozen=True)
-class SwavObjective(base.Objective, kinds.Kind):
+class SwavObjective(base.Objective):
   """Swapped prediction of Sinkhorn-Knopp assignments.
 
   Attributes:

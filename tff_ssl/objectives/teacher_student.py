@@ -60,6 +60,7 @@ class TeacherObjective(base.Objective):
   projection_head: network.Network | None = None
 
   def __post_init__(self) -> None:
+    super().__post_init__()
     if (self.projector is None) != (self.projection_head is None):
       raise ValueError(
         'One of projector and projection_head is None; both must be, or neither.'
@@ -125,6 +126,7 @@ class FedSupObjective(contextual.ContextObjective):
   settings: objectives.Fedsup = objectives.Fedsup()
 
   def __post_init__(self) -> None:
+    super().__post_init__()
     online.check(self.model, self.predictor)
     stages, known = self.settings.stages, len(self.model.encoder.tap_shapes)
     if stages is not None and stages > known:

@@ -19,7 +19,7 @@ from tff_ssl.objectives import dual_encoder
 
 
 @dataclasses.dataclass(frozen=True)
-class UniformityObjective(dual_encoder.PairObjective, kinds.Kind):
+class UniformityObjective(dual_encoder.PairObjective):
   """L_align + weight * (L_uniform of one view + L_uniform of the other) / 2.
 
   Attributes:

@@ -59,8 +59,53 @@ def _reference(name):
   return reference
 
 
-# Each option stays, with one row that has it.
+def _tensors(networks):
+  shapes = {
+    name: (1, 1, 1, 2) if follower.ENCODER in name else (2,) for name in networks
+  }
+  return collections.OrderedDict(
+    (name, tf.constant(np.reshape(value, shapes[name]), tf.float32))
+    for name, value in networks.items()
+  )
+
+
+@pytest.mark.parametrize('name', diverging.CONFIGS)
+def test_a_client_receives_and_sends_what_its_options_say(name):
+  config, generator = diverging.CONFIGS[name], np.random.default_rng(0)
+  reference = diverging.Reference(config)
+  reference.model = {n: 0.3 * generator.normal(size=2) for n in follower.ONLINE}
+  own = {n: 0.3 * generator.normal(size=2) for n in follower.begin(reference.model)}
+  reference.clients, reference.moved, reference.mean = {0: own}, {0: 0.4}, 0.3
+  expected = reference.receive(0, 1)
+  method = fedema if isinstance(config, personal.FedEMA) else fedu
+  update = method.online_update_of(config)
+  networks = online_networks.Networks(follower.Follower(), config)
+  received, kept = _tensors(reference.model), _tensors(own)
+  distance = online_networks.NORMS[update.norm](networks.measured(received), kept)
+  if config.divergence_of == online_networks.TRAINING:
+    distance = tf.constant(0.4)
+  shares = update.shares(distance, tf.zeros([]), {framework.THRESHOLD: 0.3})
+  got = networks.receive(received, kept, shares.encoder, shares.predictor)
+  assert got.keys() == expected.keys()
+  for part, value in expected.items():
+    np.testing.assert_allclose(np.ravel(got[part]), value, rtol=1e-5, err_msg=part)
+  for part, value in networks.sent(kept).items():
+    of_target = config.averaged == 'target' and part != follower.PREDICTOR
+    wanted = own[f'target/{part}' if of_target else part]
+    np.testing.assert_allclose(np.ravel(value), wanted, rtol=1e-6)
+  first = networks.in_round(networks.objective, tf.constant(True))
+  assert float(first.momentum) == (0.0 if config.first_target == 'online' else 0.5)
+
+
+# Above are all options; through TFF averaged targets, lambdas of the first round, the
+# authors' divergence and the quantile, apart or packed.
 @pytest.mark.long_for(
+  'of the encoder alone-False',
+  'set in the first round-True',
+  'constant, of the predictor alone-False',
+  'averaged targets as targets-False',
+  'alone-False',
+  'an online first target-False',
   'autoscaler-True',
   'a large constant scaler-False',
   'a constant scaler by l2-False',
@@ -150,7 +195,7 @@ def _weights(process):
 _FAR = 1e30
 
 
-@pytest.mark.long_for('config1', 'config2', 'config4', 'config5')
+@pytest.mark.long_for('config1', 'config2', 'config3', 'config4', 'config5')
 @pytest.mark.parametrize(
   'config',
   [
@@ -180,7 +225,7 @@ def test_without_mu_it_is_fed_byol_of_real_networks_to_the_bit(tff_context):
   np.testing.assert_array_equal(got, expected)
   # The same rounds with mu are others.
   other, _ = _weights(_build(personal.FedEMA(), _byol()))
-  assert harness.relative(other, expected) > 1e-3
+  assert harness.relative(other, expected) > 3e-4
 
 
 class _Steady(follower.Follower):
@@ -195,7 +240,7 @@ class _Steady(follower.Follower):
     return loss + 0.0 * rest, collections.OrderedDict(), collections.OrderedDict()
 
 
-@pytest.mark.long_for('0.2')
+@pytest.mark.long
 @pytest.mark.parametrize('tau', [0.2, 0.7])
 def test_mu_of_a_steady_drift(tff_context, tau):
   """The paper's divergence goes by d <- tau d^2 + 1 until mu is 1; the other stays."""
@@ -214,6 +259,7 @@ def test_mu_of_a_steady_drift(tff_context, tau):
   assert (expected[-1] == 1.0) == (tau > 0.25)
 
 
+@pytest.mark.long
 def test_a_target_that_is_trained_stays_with_its_client(tff_context):
   process = _build(personal.FedEMA(scaler=0.5), _byol(stop_gradient=False))
   states, _ = harness.rounds_of(process, map(_cohort, diverging.ROUNDS[:2]))
@@ -227,17 +273,22 @@ def test_a_target_that_is_trained_stays_with_its_client(tff_context):
   assert harness.relative(targets[0], targets[1]) > 1e-3
 
 
-def test_networks_that_are_kept_are_no_communication(tff_context):
-  config, objective = personal.FedEMA(), _byol()
+@pytest.mark.long_for('_byol')
+@pytest.mark.parametrize('make', [follower.Follower, _byol])
+def test_networks_that_are_kept_are_no_communication(tff_context, make):
+  config, objective = personal.FedEMA(), make()
   _, metrics = harness.rounds_of(_build(config, objective), [_cohort([0, 1])])
   plain = harness.build_fed_ssl(objective, _SERVER, diverging.TRAINING)
   _, expected = harness.rounds_of(plain, [_cohort([0, 1])])
   work, wanted = metrics[0]['client_work'], expected[0]['client_work']
   assert work['bytes_down'] == wanted['bytes_down']
-  # mu, divergence, lambda and whether there is one; and the spread and the rank of the
-  # client's own network in the place of the moments of d encodings.
-  d = harness.DIMENSION
-  own = 4 + 2 - (2 * d + d**2)
+  # mu, divergence, lambda and whether there is one.
+  own = 4
+  if make is _byol:
+    # The spread and the rank of the client's own network in the place of the moments of
+    # d encodings.
+    d = harness.DIMENSION
+    own += 2 - (2 * d + d**2)
   assert work['bytes_up'] == wanted['bytes_up'] + 2 * 4 * own
 
 

@@ -28,7 +28,7 @@ _SHAPES = {ENCODER: (1, 1, 1, 2), PROJECTOR: (2,), PREDICTOR: (2,)}
 class Follower(base.Objective):
   """The objective, with a state and networks that are shared or stay."""
 
-  momentum: float = 0.5
+  momentum: tf.Tensor | float = 0.5
 
   shared_prefixes = ('encoder', 'projector', 'predictor')
   local_prefixes = (target.TARGET,)

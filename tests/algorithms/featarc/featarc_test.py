@@ -229,7 +229,7 @@ def test_three_rounds_are_those_of_numpy(tff_context, packed):
 
 def test_devices_send_one_slot_and_receive_all_models(tff_context):
   """21 numbers of the linear networks, of 4 bytes; two clients in the first round."""
-  _, metrics = _ran(False)
+  _, metrics = _ran(True)
   model = 4 * (3 * 3 + 3 + 3 * 2 + 2)
   # Seed (two numbers), rate and round.
   assert metrics[0]['client_work']['bytes_down'] == 2 * (2 * model + 4 * 4)
@@ -322,6 +322,7 @@ def test_a_client_goes_where_its_own_features_are():
     np.testing.assert_array_equal(harness.flat(own), harness.flat(models[1]))
 
 
+@pytest.mark.long
 def test_one_cluster_without_alignment_is_fedavg_to_the_bit(tff_context):
   """With batch norm, absent clients, and Adam at the server."""
   # One step is traced in less time than a loop of them.

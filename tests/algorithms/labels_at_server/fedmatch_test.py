@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tests.algorithms.labels_at_server import labels
-from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms.labels_at_server import fedmatch
 from tff_ssl.federated import processes
 from tff_ssl.objectives import contextual
@@ -141,15 +140,3 @@ def test_too_few_clients_are_refused():
   sides = labels.unlabelled(), None, harness.ELEMENT
   with pytest.raises(ValueError, match='population is 6; it must be above helpers, wh'):
     fedmatch.fedmatch(*sides, methods.Fedmatch(helpers=6), labels.CLIENT_CONFIG, 6)
-
-
-def test_noise_among_the_models_is_refused():
-  private = aggregations.private(1.0, 1.0, 1.0)
-  element = labels.spec(contextual.CLIENT)
-  with pytest.raises(ValueError, match='The aggregation adds noise'):
-    _build(element, private)
-
-
-def test_clients_must_have_a_number():
-  with pytest.raises(ValueError, match='must have an int32 scalar `client`'):
-    _build(harness.ELEMENT)

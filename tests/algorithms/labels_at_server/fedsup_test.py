@@ -169,6 +169,7 @@ def test_every_client_has_the_same_teacher_in_every_step(process):
   assert metrics['checksum_squared'] == pytest.approx((total % 251) ** 2, rel=1e-6)
 
 
+@pytest.mark.long
 def test_without_a_loss_the_teacher_is_that_of_labels_alone(tff_context):
   student = labels.student(consistency=False, stages=0)
   process = _build(student, labels.teacher(consistency=False))
@@ -193,16 +194,6 @@ def test_without_a_loss_the_teacher_is_that_of_labels_alone(tff_context):
   np.testing.assert_array_equal(
     classifiers['student'][head], classifiers['teacher'][head]
   )
-
-
-def test_empty_cohorts_leave_the_student_unchanged(process):
-  state = process.initialize()
-  nobody = harness.cohort([[], []], labels.examples(grouping.GROUP))
-  output = process.next(state, harness.server_data(), nobody)
-  np.testing.assert_array_equal(
-    harness.weights(process, output.state), harness.weights(process, state)
-  )
-  assert output.metrics['client_work']['empty_clients'] == 2
 
 
 def test_the_teacher_s_download_is_counted(process):

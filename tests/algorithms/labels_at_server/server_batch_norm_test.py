@@ -266,6 +266,7 @@ def test_fixmatch_normalises_each_view_by_itself():
     np.testing.assert_allclose(encodings[name], alone, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.long
 def test_fedca_fills_its_dictionary_with_a_batch_s_projections(tff_context):
   objective = dictionary_contrast.FedCAObjective(_model())
   params = objective.init(tf.constant([3, 4]))

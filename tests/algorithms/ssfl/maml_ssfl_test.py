@@ -20,6 +20,7 @@ from tff_ssl.settings import objectives
 _ALPHA = 0.25
 
 
+@pytest.mark.long
 def test_inner_rate_0_is_fedavg(tff_context):
   process, plain = ssfl.build_maml(0.0), ssfl.build_fedavg()
   states, metrics = harness.rounds_of(process, ssfl.cohorts())

@@ -65,7 +65,7 @@ def alone(plain):
   return own
 
 
-@pytest.mark.long_for('bilevel')
+@pytest.mark.long_for('bilevel', '0.5')
 @pytest.mark.parametrize('name', _BUILD)
 @pytest.mark.parametrize('weight', _WEIGHTS)
 def test_the_global_model_is_fedavg_s(plain, runs, name, weight):
@@ -94,7 +94,7 @@ def test_weight_0_is_training_by_oneself(plain, runs, alone, name):
     assert harness.relative(got - start, expected - start) < 1e-4
 
 
-@pytest.mark.long_for('bilevel')
+@pytest.mark.long
 @pytest.mark.parametrize('name', _BUILD)
 def test_the_weight_changes_personal_models(runs, name):
   own = [harness.flat(ssfl.kept(runs(name, w)[1][-1], 0)) for w in _WEIGHTS]

@@ -169,39 +169,3 @@ def test_local_steps_do_not_run_away():
 
   # The weights themselves have a norm of 3.
   assert moved(3) < moved(10) < 5.0
-
-
-@pytest.mark.parametrize('value', [np.nan, np.inf])
-def test_nonfinite_values_count_zero(value):
-  objective, params, seed = _start('cco')
-  good, bad = _batches((5, 7), None)
-  bad['image'] = tf.fill(tf.shape(bad['image']), np.float32(value))
-  statistics, weight = dcco_reference.client_statistics(objective, params, bad, seed)
-  assert float(weight) == 0
-  assert not harness.flat(statistics).any()
-  aggregated = objective.statistics(params, good, seed)
-  update, weight, counts = dcco_reference.client_update(
-    objective, learning.StepClients(), params, bad, seed, aggregated
-  )
-  assert float(weight) == 0
-  assert not harness.flat(update).any()
-  assert {name: int(count) for name, count in counts.items()} == {
-    'clients': 1,
-    'examples': 0,
-    'empty_clients': 0,
-    'nonfinite_clients': 1,
-  }
-
-
-def test_an_empty_client_sends_zeros():
-  objective, params, seed = _start('cco')
-  (empty,) = _batches((0,), None)
-  statistics, weight = dcco_reference.client_statistics(objective, params, empty, seed)
-  update, update_weight, counts = dcco_reference.client_update(
-    objective, learning.StepClients(), params, empty, seed, statistics
-  )
-  assert float(weight) == float(update_weight) == 0
-  assert not harness.flat(statistics).any()
-  assert not harness.flat(update).any()
-  assert int(counts['empty_clients']) == 1
-  assert int(counts['nonfinite_clients']) == 0

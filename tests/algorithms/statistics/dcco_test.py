@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import tiny
 from tests.algorithms import harness
 from tests.algorithms.statistics import dcco_reference
 from tests.losses import references
@@ -76,15 +75,6 @@ def test_a_round_is_a_centralized_step(tff_context, optimizer, split):
 
 
 @pytest.mark.long
-def test_the_vicreg_variant_too(tff_context):
-  expected, expected_metrics = _centralized(harness.ADAM, 'vicreg', 1)
-  process = harness.build_dcco('vicreg', harness.ADAM)
-  got, metrics = _run(process, [harness.cohort(_SPLITS['mixed sizes'])])
-  assert _step_error(got, expected) < 1e-4
-  assert metrics['loss'] == pytest.approx(float(expected_metrics['loss']), rel=1e-4)
-
-
-@pytest.mark.long
 @pytest.mark.parametrize('packed', [False, True], ids=['apart', 'packed'])
 def test_rounds_of_lejepa_are_centralized_steps_along_new_directions(
   tff_context, packed
@@ -107,17 +97,6 @@ def test_rounds_of_lejepa_are_centralized_steps_along_new_directions(
   assert harness.relative(again[3] - got[0], got[3] - got[0]) < 1e-4
 
 
-@pytest.mark.long
-def test_within_clients_lejepa_is_another_step_but_for_a_single_client(tff_context):
-  expected, _ = _centralized(harness.SGD, 'lejepa', 3)
-  process = harness.build_fedavg(harness.cco('lejepa'))
-  got, _ = _run(process, [harness.cohort(_SPLITS['quarters'])])
-  assert _step_error(got, expected) > 1e-2
-  got, _ = _run(process, [harness.cohort(_SPLITS['one client'])])
-  # The client's update is a difference of rounded weights.
-  assert _step_error(got, expected) < 1e-3
-
-
 @pytest.mark.long_for('adam')
 @pytest.mark.parametrize('optimizer', _OPTIMIZERS)
 def test_rounds_are_centralized_steps_one_after_another(tff_context, optimizer):
@@ -127,15 +106,6 @@ def test_rounds_are_centralized_steps_one_after_another(tff_context, optimizer):
   assert harness.relative(got[4], expected[4]) < 1e-4
 
 
-@pytest.mark.parametrize('split', ['clients of 1', 'mixed sizes'])
-def test_fedavg_with_the_loss_within_clients_is_not(tff_context, split):
-  expected, _ = _centralized(harness.SGD, 'cco', 1)
-  process = harness.build_fedavg(harness.cco())
-  got, _ = _run(process, [harness.cohort(_SPLITS[split])])
-  assert _step_error(got, expected) > 1e-2
-  assert np.isfinite(got[1]).all()
-
-
 def test_fedavg_with_one_client_is(tff_context):
   expected, _ = _centralized(harness.SGD, 'cco', 1)
   process = harness.build_fedavg(harness.cco())
@@ -143,14 +113,7 @@ def test_fedavg_with_one_client_is(tff_context):
   assert _step_error(got, expected) < 1e-4
 
 
-def test_the_order_of_the_clients_does_not_matter(tff_context):
-  process = harness.build_dcco()
-  split = _SPLITS['mixed sizes']
-  forwards, _ = _run(process, [harness.cohort(split)])
-  backwards, _ = _run(process, [harness.cohort(split[::-1])])
-  assert _step_error(backwards, forwards) < 1e-5
-
-
+@pytest.mark.long
 def test_local_steps_move_the_statistics_of_the_round(tff_context):
   config = (methods.Dcco(), learning.StepClients(0.002, 2), harness.SEED)
   plain = learning.SgdServer()
@@ -227,30 +190,6 @@ def test_two_towers_follow_numpy(tff_context, loss_name, loss_of):
   assert metrics[0]['client_work']['loss'] == pytest.approx(loss(before), rel=1e-4)
   assert harness.relative(before - after, 0.01 * gradient) < 1e-3
   assert harness.relative(after, before - 0.01 * gradient) < 1e-4
-
-
-@pytest.mark.parametrize(
-  ('element', 'message'),
-  [
-    (
-      collections.OrderedDict(image=tf.TensorSpec(tiny.IMAGE_SHAPE, tf.uint8)),
-      'single examples',
-    ),
-    (
-      collections.OrderedDict(
-        image=tf.TensorSpec([None, *tiny.IMAGE_SHAPE], tf.uint8),
-        example_id=tf.TensorSpec([None], tf.int64),
-      ),
-      r'shape \[None, 8, 8, 1\]; the encoder takes \[8, 8, 1\]',
-    ),
-    (tf.TensorSpec([], tf.int64), 'single examples'),
-  ],
-)
-def test_elements_must_be_single_examples_with_an_id(element, message):
-  with pytest.raises(ValueError, match=message):
-    processes.build(
-      dcco.dcco(harness.cco(), optimizers.build_optimizer(harness.SGD)), element
-    )
 
 
 def test_bytes_are_the_paper_s_numbers(tff_context):

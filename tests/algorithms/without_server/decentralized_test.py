@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tests.algorithms import linear_model
-from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.without_server import decentralized
 from tff_ssl.algorithms.without_server import topology
@@ -19,12 +18,7 @@ from tff_ssl.objectives import simsiam
 from tff_ssl.settings import learning
 
 _NUMBER = tf.TensorSpec([], tf.int32)
-_ELEMENT = collections.OrderedDict(
-  x=tf.TensorSpec([2], tf.float32),
-  y=tf.TensorSpec([], tf.float32),
-  example_id=tf.TensorSpec([], tf.int64),
-  client=_NUMBER,
-)
+_ELEMENT = collections.OrderedDict(linear_model.ELEMENT, client=_NUMBER)
 # The second node has no example: it averages, but does not train.
 _SIZES = (3, 0, 5, 1, 2)
 _RATE, _EPOCHS = 0.25, 2
@@ -37,27 +31,15 @@ _ONCE = {'learning_rate': _RATE, 'schedule': 'steps', 'steps': (1,), 'factor': 1
 
 def _nodes():
   """Returns the examples of each node, all ids different."""
-  result, first_id = [], 0
-  for number, size in enumerate(_SIZES):
-    examples = linear_model.examples(size, first_id)
-    result.append(
-      collections.OrderedDict(
-        x=examples['x'].astype(np.float32),
-        y=examples['y'].astype(np.float32),
-        example_id=examples['example_id'],
-        client=np.full(size, number, np.int32),
-      )
-    )
-    first_id += size
-  return result
+  nodes = linear_model.clients(_SIZES)
+  for number, own in enumerate(nodes):
+    own['client'] = np.full(_SIZES[number], number, np.int32)
+  return nodes
 
 
 def _cohort(packed=False, order=None):
   nodes = _nodes()
-  if not packed:
-    order = order or range(len(nodes))
-    return [tf.data.Dataset.from_tensor_slices(nodes[k]) for k in order]
-  return harness.packed(nodes)
+  return harness.datasets([nodes[k] for k in order or range(len(nodes))], packed)
 
 
 def _config(graph=_TREE, rate=_RATE):
@@ -226,16 +208,6 @@ def test_one_node_trains_alone(tff_context):
   assert metrics[0]['finalizer']['spectral_gap'] == 1
 
 
-def test_where_no_node_has_examples_models_stay_apart(tff_context):
-  """Not even averaged: no round took place."""
-  process = _build(_config())
-  states, _ = harness.rounds_of(process, [_cohort()])
-  assert _distance(_models(states[1])) > 0.05
-  empty = [node.take(0) for node in _cohort()]
-  state = process.next(states[1], empty).state
-  np.testing.assert_array_equal(_models(state), _models(states[1]))
-
-
 def test_a_model_that_is_set_moves_all_nodes(tff_context):
   process = _build(_config())
   states, _ = harness.rounds_of(process, [_cohort()])
@@ -249,15 +221,6 @@ def test_a_model_that_is_set_moves_all_nodes(tff_context):
 def test_mismatched_arguments_are_refused():
   with pytest.raises(ValueError, match='ring has 101 nodes; there may be at most 100'):
     _build(_config(topology.ring(101)))
-  with pytest.raises(ValueError, match='adds noise'):
-    noised = aggregations.private(1.0, 1.0, 1.0)
-    _build(_config(), aggregation=noised)
-  without = collections.OrderedDict(_ELEMENT)
-  del without['client']
-  with pytest.raises(ValueError, match='must have an int32 scalar `client`'):
-    processes.build(
-      decentralized.decentralized(linear_model.LinearObjective(), *_config()), without
-    )
 
 
 def test_a_number_without_a_node_is_refused(tff_context):

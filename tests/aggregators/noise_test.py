@@ -1,14 +1,66 @@
-"""Noise of the clients under secure sums: how much there is, and what it is worth."""
+"""Noise: from secret seeds, of integers, and how the releases of a round share it."""
 
 import collections
 
+import dp_accounting
 import numpy as np
 import pytest
+from scipy import optimize
 from scipy import special
 from scipy import stats
+import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.aggregators import adaptive_clipping
+from tff_ssl.aggregators import noise_split
+from tff_ssl.aggregators import secret_noise
 from tff_ssl.aggregators import skellam
+
+_SIZE = 20_000
+
+
+def _gaussian():
+  """Two tensors of Gaussian noise of deviation 3, for a clip norm of 2."""
+  query = secret_noise.GaussianSumQuery(2.0, 3.0)
+  zeros = [tf.zeros([_SIZE]), tf.zeros([_SIZE], tf.float64)]
+  noised, _, event = query.get_noised_result(zeros, query.initial_global_state())
+  with tf.compat.v1.Session() as session:
+    assert session.run(event.noise_multiplier) == 1.5
+  return noised
+
+
+def _skellam():
+  """Two of Skellam noise of variance 9."""
+  return [skellam._skellam([_SIZE], 9.0) for _ in range(2)]
+
+
+@pytest.mark.parametrize('noise', [_gaussian, _skellam])
+def test_it_is_independent_between_tensors_calls_and_graphs(noise):
+  drawn = []
+  for _ in range(2):
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+      # As if somebody had found the seed of what is drawn without one.
+      tf.compat.v1.set_random_seed(7)
+      tensors = noise()
+      drawn += [each for _ in range(2) for each in session.run(tensors)]
+  z = np.stack(drawn) / 3
+  # Sums of n squares and products have deviations of sqrt(2 n) and sqrt(n); kurtosis
+  # adds a ninth to the variance of a squared Skellam variable.
+  products = (z @ z.T - _SIZE * np.eye(8)) / np.sqrt(_SIZE)
+  assert np.max(np.abs(products)) < 5 * np.sqrt(2 + 1 / 9)
+  assert np.max(np.abs(np.sum(z, 1))) < 5 * np.sqrt(_SIZE)
+  # Not the distribution alone: no two begin alike.
+  assert len({tuple(each[:8]) for each in drawn}) == 8
+
+
+def test_seeds_use_all_of_their_bits():
+  with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+    seeds = np.array(session.run([secret_noise.seed() for _ in range(64)]))
+  bits = (seeds[..., None] >> np.arange(64)) & 1
+  # Of 64 fair bits, 4 deviations of 4 leave 16 to 48; 5.5 of 128 sums at once.
+  assert bits.shape == (64, 2, 64)
+  assert np.all(np.abs(np.sum(bits, 0) - 32) < 5.5 * 4)
+
 
 _ORDERS = (2, 3, 5, 8, 16, 32, 64)
 
@@ -126,3 +178,63 @@ def test_numbers_out_of_range_are_named():
     skellam.PackedSumFactory(float('inf'), 1.0)
   with pytest.raises(ValueError, match='may need at most 62'):
     _process(1.0, 2, clients=2**46)
+
+
+_Z = 0.7
+_SIZES = {'update': [150_000], 'statistics': [1_152], 'metrics': [3], 'within': [1, 1]}
+
+
+def _all(multipliers, sizes):
+  """The multiplier of each release."""
+  return [multipliers[name] for name, each in sizes.items() for _ in each]
+
+
+@pytest.mark.parametrize('by_size', [True, False], ids=['sizes', 'equal'])
+@pytest.mark.parametrize(
+  'names', [['update'], ['metrics'], ['update', 'statistics', 'metrics', 'within']]
+)
+def test_all_releases_together_cost_what_one_of_the_rounds_noise_does(names, by_size):
+  sizes = {name: _SIZES[name] for name in names}
+  divided = noise_split.divide(_Z, sizes, of_counts=9.0, by_size=by_size)
+
+  def epsilon(*multipliers):
+    accountant = dp_accounting.rdp.RdpAccountant()
+    for z in multipliers:
+      accountant.compose(dp_accounting.GaussianDpEvent(z), 10)
+    return accountant.get_epsilon(1e-5)
+
+  assert divided.keys() == sizes.keys()
+  assert epsilon(*_all(divided, sizes)) == pytest.approx(epsilon(_Z), rel=1e-9)
+
+
+def test_no_other_split_has_less_noise_to_signal():
+  sizes = {'update': [5_000, 5_000], 'statistics': [80, 20]}
+  divided = noise_split.divide(_Z, sizes)
+
+  def ratio(log):
+    """Of two multipliers as of the constraint: noise lengths squared, all summed."""
+    of_update = np.exp(log)
+    of_statistics = (_Z**-2 / 2 - of_update**-2) ** -0.5
+    return 10_000 * of_update**2 + 100 * of_statistics**2
+
+  least = optimize.minimize_scalar(
+    ratio, bounds=(np.log(_Z * 1.42), 3), method='bounded'
+  )
+  assert np.exp(least.x) == pytest.approx(divided['update'], rel=1e-4)
+  assert ratio(np.log(divided['update'])) <= least.fun * (1 + 1e-9)
+
+
+def test_small_statistics_leave_the_update_most_of_the_budget():
+  sizes = {name: _SIZES[name] for name in ('update', 'statistics')}
+  large = noise_split.divide(_Z, {**sizes, 'statistics': [66_048]})
+  small = noise_split.divide(_Z, sizes)
+  assert (_Z / large['update']) ** 2 == pytest.approx(0.601, abs=1e-3)
+  assert (_Z / small['update']) ** 2 == pytest.approx(0.919, abs=1e-3)
+
+
+@pytest.mark.parametrize(('clients', 'z'), [(512, 0.5), (64, 3.0), (4, 20.0)])
+def test_a_count_costs_at_most_a_hundredth_of_the_budget(clients, z):
+  of_count = adaptive_clipping.AdaptiveClip(0.5, clients).of_count(z)
+  assert (z / of_count) ** 2 <= 0.01 * (1 + 1e-9)
+  # Of numbers of +-1/2, so that the deviation is half of it: the paper's, or 5 z.
+  assert of_count / 2 == max(clients / 20, 5 * z)

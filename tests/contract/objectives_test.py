@@ -1,4 +1,4 @@
-"""What a client must do with every objective, without TFF: one row an objective.
+"""What holds for every objective, and for a client with it: one row an objective.
 
 The function of a client is FedAvg's, its loop over a pack of clients that of `packing`;
 `conformance_test` has whole algorithms.
@@ -13,6 +13,8 @@ import tensorflow as tf
 
 from tests import tiny
 from tests.algorithms import harness
+from tests.algorithms.labels_at_server import labels
+from tests.objectives import networks
 from tff_ssl.algorithms import fedavg
 from tff_ssl.augment import byol as augment
 from tff_ssl.augment import multiview
@@ -82,6 +84,7 @@ _ROWS = {
     lambda: dispersed.DispersedObjective(simclr.SimclrObjective(harness.model())),
     _EPOCHS,
   ),
+  'fixmatch': (labels.pseudo_labels, _STEP),
   'lejepa': (lambda: harness.cco('lejepa'), _STEP),
   'mae': (_mae, _EPOCHS),
   'moco': (lambda: moco.MocoObjective(harness.model(), _MOCO), _EPOCHS),
@@ -96,6 +99,7 @@ _ROWS = {
 _LONG = (
   'dino',
   'dispersed',
+  'fixmatch',
   'lejepa',
   'mae',
   'moco',
@@ -153,6 +157,20 @@ def _examples(positions, value=None):
 @functools.cache
 def _client(name):
   return _Client(name)
+
+
+@pytest.mark.parametrize('name', _ROWS)
+def test_without_examples_there_is_no_loss_no_gradient_and_no_new_state(name):
+  objective = _ROWS[name][0]()
+  params = objective.init(tf.constant([1, 2]))
+  state, nothing = objective.init_state(params), _examples([])
+  loss, metrics, carry, gradient = networks.gradient(
+    lambda p: objective.loss_with_state(p, state, nothing, tf.constant([5, 6])), params
+  )
+  networks.assert_zero(loss, gradient, metrics)
+  _, after = objective.after_step(params, state, carry)
+  for key in set(state) & {moco.QUEUE, moco.COUNT}:
+    np.testing.assert_array_equal(after[key], state[key])
 
 
 @pytest.mark.long_for(*_LONG)
