@@ -24,7 +24,7 @@ _BUDGETS = {
   'tff_ssl': 54_890,
   'tasks': 8_940,
   'binaries': 14_970,
-  'carriers': 788,
+  'carriers': 790,
   'docs': 6_335,
   'tests': 63_515,
 }
