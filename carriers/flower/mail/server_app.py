@@ -21,8 +21,9 @@ from mail import folders
 
 # Seconds between two looks at the mailbox and for replies, and for new SuperNodes.
 _PAUSE, _LONG_PAUSE = 0.1, 2.0
-# Seconds that a question may travel, be answered, and travel back.
-_LIFE = 600.0
+# Seconds after which a question is lost that has no reply, such as one that a killed
+# SuperNode had taken; and bytes a second of the slowest line.
+_LIFE, _SLOWEST = 60.0, 50_000
 # Seconds after which a site is asked again that has failed.
 _REST = 10.0
 app = ServerApp()
@@ -81,7 +82,8 @@ class _Site:
       'wait': wait,
     }
     content = RecordDict({'mail': ConfigRecord(mail)})
-    (sent,) = grid.push_messages([Message(content, self._node, 'query', ttl=_LIFE)])
+    life = _LIFE + wait + sum(map(len, contents)) / _SLOWEST
+    (sent,) = grid.push_messages([Message(content, self._node, 'query', ttl=life)])
     # None: it could not be sent, and is sent again.
     return sent or ''
 
