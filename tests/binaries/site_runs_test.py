@@ -21,11 +21,20 @@ from tff_ssl.federated import round_metrics
 from tff_ssl.runs import flat_metrics
 from tff_ssl.runs import round_table
 from tff_ssl.simulation import simulated_clients
+from tff_ssl.sites import chains
+from tff_ssl.sites import keys
 
 _ROUNDS = 3
+# Noise is drawn afresh; without any, clipping is left.
+_CLIPPED = (
+  '--runtime=clients=100 --aggregation=private:noise_multiplier=0,update_clip=0.5,'
+  'statistics_clip=2'
+)
 _RUNS = {
   'byol': ('fedavg_ssl', '--objective=byol --encoder=norm=batch'),
   'dcco': ('dcco', ''),
+  'lejepa': ('dcco', '--objective=lejepa'),
+  'private': ('dcco', _CLIPPED),
   'simclr': ('fedavg_ssl', '--objective=simclr'),
 }
 
@@ -45,18 +54,30 @@ def test_metrics_of_sites_are_those_of_one_process_in_their_parts(name, tmp_path
     assert process.wait(500.0) == 0, (tmp_path / 'coordinator.log').read_text()
 
   runtime = f'--runtime=sites:mailbox=m,keys=k,names={"/".join(demo_sites.NAMES)}'
-  config = in_process.checked(program, f'--task=sites {line} {runtime}')
+  config = in_process.checked(program, f'--task=sites {runtime} {line}')
   expected = round_table.Table(tmp_path / 'expected.csv')
-  for round, metrics in enumerate(_rounds(sites.offered(config), tmp_path), start=1):
+  secrets = dict.fromkeys(demo_sites.NAMES)
+  if config.is_private:
+    run = chains.read_log(tmp_path / 'run' / chains.OUTBOX)[0]['digest']
+    for own in secrets:
+      known = keys.Keys(tmp_path / own / 'keys')
+      secrets[own] = known.secret(f'cohorts {run}')
+  rounds = _rounds(sites.offered(config), tmp_path, secrets)
+  for round, metrics in enumerate(rounds, start=1):
     expected.append(round, flat_metrics.flatten(metrics))
 
   got = round_table.Table(tmp_path / 'run' / 'metrics.csv').rows()
   # Sites are counted beside the process's own metrics.
   counted = {'sites/counted': '3', 'sites/absent': '0'}
-  assert got == [{**row, **counted} for row in expected.rows()]
+  told = [{**row, **counted} for row in expected.rows()]
+  # Without what a private run withholds, and its ledger's.
+  shared = [name for name in told[0] if name in got[0]]
+  assert len(shared) >= 6 and (config.is_private or shared == [*got[0]])
+  for name in shared:
+    assert [row[name] for row in got] == [row[name] for row in told], name
 
 
-def _rounds(config, folder):
+def _rounds(config, folder, secrets):
   """Yields the metrics of rounds whose parts are the clients of the sites."""
   clients, cohorts = {}, {}
   for name in demo_sites.NAMES:
@@ -64,7 +85,7 @@ def _rounds(config, folder):
     own = dataclasses.replace(config, task='cases', data=data, partition=None)
     task, held = site_part.read(own, name)
     built = sites.build(own, task, held.element_type_structure)
-    cohorts[name] = site_part.cohorts_of(name, own, held)
+    cohorts[name] = site_part.cohorts_of(name, own, held, secrets[name])
     clients[name] = simulated_clients.Clients(held, num_packs=config.runtime.packs)
   in_parts = parts.build_parts(built.graph)
   with contexts.in_process():
