@@ -53,14 +53,16 @@ _CLASSES = dict.fromkeys(
   + [*run_config.PARTS.values()]
 )
 # Texts that are neither choices nor paths. The partition has no path in it
-# (`tff_ssl.partition.spec`), the hospital and the clients are names in the data, and
-# the others are looked up in tables of ours.
+# (`tff_ssl.partition.spec`), the hospital and the clients are names in the data, sites
+# and classes are named by people, and the others are looked up in tables of ours.
 _TEXTS = {
   'task',
   'partition',
   'augmentation',
   'columns',
   'hospital',
+  'names',
+  'classes',
   'methods',
   'personal',
   'export_clients',

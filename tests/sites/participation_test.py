@@ -201,7 +201,7 @@ def test_values_of_another_type_are_a_sentence_for_both(world, asking):
 @pytest.mark.parametrize('masked', [False, True])
 def test_a_question_that_breaks_what_was_offered_is_not_answered(world, asking, masked):
   asking.asks_all(**({} if masked else {'masks': {}}))
-  said = 'Sums must be masked' if masked else 'Sums must not be masked'
+  said = 'sums must be masked' if masked else 'sums must not be masked'
   with pytest.raises(ValueError, match=said):
     plain.take_part(world.answerer('north', masked=masked), 'north')
   assert not any(kind == 'sums' for kind, _, _ in asking.got())

@@ -183,7 +183,7 @@ def read_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
   left: dict[str, dict[str, Any]] = {}
   for line in lines:
     try:
-      own = json.loads(line)
+      own = files.parse_json(line.encode(), path)
     except ValueError:
       continue
     left[own['digest']] = own

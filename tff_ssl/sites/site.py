@@ -169,8 +169,8 @@ class Ends:
     body = question.message.body
     if isinstance(body.get('masks'), dict) != self.masked:
       raise ValueError(
-        f'Sums must {"" if self.masked else "not "}be masked in this run; a question '
-        f'of {keys_lib.COORDINATOR} says otherwise.'
+        f'A question of {keys_lib.COORDINATOR} says of masks what the offer did not; '
+        f'sums must {"" if self.masked else "not "}be masked in this run.'
       )
     if self.masked:
       arrays = masks.mask(arrays, self.name, self._shared(question))
