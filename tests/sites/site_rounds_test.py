@@ -17,7 +17,7 @@ class _Ends:
 
   def __init__(self, *who, masked=False):
     self.who, self.bodies, self.log, self.masked = list(who), [], [], masked
-    self.joined = {name: {} for name in plain.CLIENTS}
+    self.names = tuple(plain.CLIENTS)
     self._known, self._now = {}, []
 
   def open(self, offer):

@@ -73,6 +73,7 @@ class Ends:
   """The coordinator's ends of the mailbox: whom it asks, and what they answer.
 
   Attributes:
+    names: The sites, in order.
     run: Digest of the offer; '' before it is made.
     joined: What each site that takes part has said of itself, by name.
     expected: Names of the sites that are asked, in order.
@@ -103,7 +104,7 @@ class Ends:
     for name in names:
       keys_lib.check_name(name)
       keys.public(name)
-    self._names, self._settings, self._say = tuple(sorted(names)), settings, say
+    self.names, self._settings, self._say = tuple(sorted(names)), settings, say
     self._keys, self._mailbox = keys, mailbox
     folder = pathlib.Path(folder)
     # A kill may have come between the offer and the folder's line of it, not later.
@@ -135,7 +136,7 @@ class Ends:
   def expected(self) -> tuple[str, ...]:
     """The sites that are asked, in order."""
     return tuple(
-      name for name in self._names if name in self.joined.keys() - self._absent
+      name for name in self.names if name in self.joined.keys() - self._absent
     )
 
   def open(self, offer: Mapping[str, Any]) -> None:
@@ -149,14 +150,14 @@ class Ends:
     """
     if not self.run:
       self.run = self._outbox.send('', messages.OFFER, offer)
-      self._say(f'Offered run {self.run[:12]} to {", ".join(self._names)}.')
+      self._say(f'Offered run {self.run[:12]} to {", ".join(self.names)}.')
     else:
       self._check_offer(offer)
     refused: dict[str, str] = {}
     until, pause = time.monotonic() + self._settings.deadline, pauses()
     patient = time.monotonic() + min(_PATIENCE, self._settings.deadline)
-    while len(self.joined) < len(self._names) - len(refused):
-      for name in self._names:
+    while len(self.joined) < len(self.names) - len(refused):
+      for name in self.names:
         if (received := self._take(name)) is None:
           continue
         if received.message.kind == messages.REFUSE:
@@ -164,7 +165,7 @@ class Ends:
           self._say(f'{name} refuses: {refused[name]}')
         elif name in self.joined:
           refused.pop(name, None)
-      if len(self._names) - len(refused) < self._settings.fewest:
+      if len(self.names) - len(refused) < self._settings.fewest:
         raise ValueError(
           f'{" and ".join(refused)} refuse the run, so that fewer than '
           f'{self._settings.fewest} sites are left.'
@@ -174,7 +175,7 @@ class Ends:
         break
       if time.monotonic() > patient and 'join' not in self._said:
         self._said.add('join')
-        missing = sorted({*self._names} - self.joined.keys() - refused.keys())
+        missing = sorted({*self.names} - self.joined.keys() - refused.keys())
         self._say(f'Waiting for {" and ".join(missing)} to join.')
       pause()
 
@@ -264,7 +265,7 @@ class Ends:
     patient = time.monotonic() + min(_PATIENCE, self._settings.deadline)
     while len(answers) + len(declined) < len(asked):
       progress = False
-      for name in self._names:
+      for name in self.names:
         if (received := self._take(name)) is None:
           continue
         progress = True

@@ -146,17 +146,17 @@ class SiteRounds:
         break
       except coordinator.AgainError:
         continue
-    asked = sorted(self._ends.joined)
+    names = self._ends.names
     if self._table is not None:
       self._table.extend(
-        round, [{_SITE: name, _COUNTED: int(name in counted)} for name in asked]
+        round, [{_SITE: name, _COUNTED: int(name in counted)} for name in names]
       )
     for name in counted:
       self._counted.setdefault(name, []).append(round)
     self._ends.close_round(round)
     metrics = collections.OrderedDict(round_metrics.joined(told))
     metrics['sites'] = collections.OrderedDict(
-      counted=len(counted), absent=len(asked) - len(counted)
+      counted=len(counted), absent=len(names) - len(counted)
     )
     return round_algorithms.Output(after, metrics)
 
