@@ -25,9 +25,9 @@ from tff_ssl.sites import chains
 from tff_ssl.sites import keys
 
 _ROUNDS = 3
-# Noise is drawn afresh; without any, clipping is left.
+# Noise is drawn afresh; with next to none, clipping is left.
 _CLIPPED = (
-  '--runtime=clients=100 --aggregation=private:noise_multiplier=0,update_clip=0.5,'
+  '--runtime=clients=100 --aggregation=private:noise_multiplier=1e-12,update_clip=0.5,'
   'statistics_clip=2'
 )
 _RUNS = {
