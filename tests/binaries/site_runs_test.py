@@ -1,6 +1,6 @@
 """Whole runs at three sites, each a process, beside one process in the same parts.
 
-Clients with states are in `tests/sites/rounds_test.py` and `make torture`.
+Clients with states, and private runs, are in tests/sites/rounds_test.py.
 """
 
 import collections
@@ -21,20 +21,12 @@ from tff_ssl.federated import round_metrics
 from tff_ssl.runs import flat_metrics
 from tff_ssl.runs import round_table
 from tff_ssl.simulation import simulated_clients
-from tff_ssl.sites import chains
-from tff_ssl.sites import keys
 
 _ROUNDS = 3
-# Noise is drawn afresh; with next to none, clipping is left.
-_CLIPPED = (
-  '--runtime=clients=100 --aggregation=private:noise_multiplier=1e-12,update_clip=0.5,'
-  'statistics_clip=2'
-)
 _RUNS = {
   'byol': ('fedavg_ssl', '--objective=byol --encoder=norm=batch'),
   'dcco': ('dcco', ''),
   'lejepa': ('dcco', '--objective=lejepa'),
-  'private': ('dcco', _CLIPPED),
   'simclr': ('fedavg_ssl', '--objective=simclr'),
 }
 
@@ -56,28 +48,16 @@ def test_metrics_of_sites_are_those_of_one_process_in_their_parts(name, tmp_path
   runtime = f'--runtime=sites:mailbox=m,keys=k,names={"/".join(demo_sites.NAMES)}'
   config = in_process.checked(program, f'--task=sites {runtime} {line}')
   expected = round_table.Table(tmp_path / 'expected.csv')
-  secrets = dict.fromkeys(demo_sites.NAMES)
-  if config.is_private:
-    run = chains.read_log(tmp_path / 'run' / chains.OUTBOX)[0]['digest']
-    for own in secrets:
-      known = keys.Keys(tmp_path / own / 'keys')
-      secrets[own] = known.secret(f'cohorts {run}')
-  rounds = _rounds(sites.offered(config), tmp_path, secrets)
-  for round, metrics in enumerate(rounds, start=1):
+  for round, metrics in enumerate(_rounds(sites.offered(config), tmp_path), start=1):
     expected.append(round, flat_metrics.flatten(metrics))
 
   got = round_table.Table(tmp_path / 'run' / 'metrics.csv').rows()
   # Sites are counted beside the process's own metrics.
   counted = {'sites/counted': '3', 'sites/absent': '0'}
-  told = [{**row, **counted} for row in expected.rows()]
-  # Without what a private run withholds, and its ledger's.
-  shared = [name for name in told[0] if name in got[0]]
-  assert len(shared) >= 6 and (config.is_private or shared == [*got[0]])
-  for name in shared:
-    assert [row[name] for row in got] == [row[name] for row in told], name
+  assert got == [{**row, **counted} for row in expected.rows()]
 
 
-def _rounds(config, folder, secrets):
+def _rounds(config, folder):
   """Yields the metrics of rounds whose parts are the clients of the sites."""
   clients, cohorts = {}, {}
   for name in demo_sites.NAMES:
@@ -85,7 +65,7 @@ def _rounds(config, folder, secrets):
     own = dataclasses.replace(config, task='cases', data=data, partition=None)
     task, held = site_part.read(own, name)
     built = sites.build(own, task, held.element_type_structure)
-    cohorts[name] = site_part.cohorts_of(name, own, held, secrets[name])
+    cohorts[name] = site_part.cohorts_of(name, own, held)
     clients[name] = simulated_clients.Clients(held, num_packs=config.runtime.packs)
   in_parts = parts.build_parts(built.graph)
   with contexts.in_process():

@@ -14,10 +14,12 @@ import tensorflow_federated as tff
 from tests.algorithms import harness
 from tests.sites import parties
 from tests.sites import plain_parts as plain
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import client_states
 from tff_ssl.federated import packs
 from tff_ssl.federated import parts as parts_lib
+from tff_ssl.federated import phase_graph
 from tff_ssl.objectives import byol
 from tff_ssl.runs import stateful_rounds
 from tff_ssl.settings import learning
@@ -184,6 +186,23 @@ def test_masked_sums_change_no_more_than_their_rounding(tmp_path, tff_context):
   expected, _, _ = _in_one_process(graph)
   assert 0 < np.abs(got - expected).max() < 1e-6
   _assert_nothing_but_sums_left(world, graph)
+
+
+def test_clients_of_private_runs_are_clipped_at_their_sites(tmp_path, tff_context):
+  algorithm = harness.build_dcco(packed=True).graph.algorithm
+
+  def clipped(update: float, statistics: float) -> phase_graph.Graph:
+    # Noise is drawn afresh each time: there is next to none.
+    private = aggregations.private(1e-9, update, statistics)
+    return phase_graph.Graph(algorithm, harness.PACKS, private)
+
+  graph = clipped(0.5, 5.0)
+  world = parties.World(tmp_path)
+  got, _ = _at_sites(world, graph, tff_context)
+  expected, _, _ = _in_one_process(graph)
+  assert np.abs(got - expected).max() < 1e-7
+  unclipped, _, _ = _in_one_process(clipped(1e4, 1e4))
+  assert np.abs(got - unclipped).max() > 1e-4
 
 
 def test_states_stay_at_their_sites_and_equal_one_process(tmp_path, tff_context):
