@@ -44,7 +44,7 @@ class Options:
     keys: Folder of the site's own key, and of the public ones of others.
     folder: The site's own folder.
     rules: File of what the site agrees to; none: rules.toml in the folder.
-    accept: The first 12 digits of the offer that you agree to; none: you are asked.
+    accept: The first 12 characters of the offer that you agree to; none: you are asked.
     new_key: Whether to make a key, and nothing else.
     what_left: Whether to print what has left the site, and nothing else.
   """
@@ -78,6 +78,9 @@ def main(options: Options) -> None:
     print(f'Made {public.with_name(keys_lib.OWN)}, which stays here, and {public}.')
     return
   mailbox, folder = _given(options, 'mailbox'), _given(options, 'folder')
+  for flag, path in (('mailbox', mailbox), ('data_dir', options.data_dir)):
+    if path is not None and not pathlib.Path(path).exists():
+      raise ValueError(f'--{flag} is {path!r}, which is not there; it must be.')
   config = run_config.RunConfig(
     methods.FedAvg(),
     objectives.Simclr(),
@@ -121,6 +124,8 @@ _WHAT = {
 def _print_left(folder: str) -> None:
   from tff_ssl.sites import chains
 
+  if not pathlib.Path(folder).is_dir():
+    raise ValueError(f'--folder is {folder!r}, which is no folder; it must be one.')
   left = chains.read_log(pathlib.Path(folder) / chains.OUTBOX)
   for line in left:
     about = ' '.join(

@@ -5,12 +5,25 @@ each split, so that networks and views can be built; nothing is trained or evalu
 it.
 """
 
+import dataclasses
+
 import numpy as np
 
 from tasks import array_tasks
 from tasks import task_types
 
 NAME = 'sites'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AtSites(task_types.Task):
+  """The task of a coordinator."""
+
+  def describe(self, of_labels: bool = True) -> str:
+    """What an example looks like, in one line; see `Task.describe`."""
+    del of_labels
+    height, width, channels = self.image_shape
+    return f'{NAME}: images of {height}x{width}x{channels}, which stay at the sites'
 
 
 def load(image_size: int | None = None) -> task_types.Task:
@@ -29,4 +42,6 @@ def load(image_size: int | None = None) -> task_types.Task:
     )
   black = np.zeros([2, image_size, image_size, 3], np.uint8)
   examples = array_tasks.numbered({task_types.IMAGE: black}, np.full([2], -1))
-  return array_tasks.split_task(NAME, (), examples, np.array([False, True]))
+  made = array_tasks.split_task(NAME, (), examples, np.array([False, True]))
+  fields = {each.name: getattr(made, each.name) for each in dataclasses.fields(made)}
+  return AtSites(**fields)

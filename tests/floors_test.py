@@ -22,10 +22,10 @@ _MAX_FUNCTION_LINES = 60
 # by more. Once they rose by what sites brought (tff_ssl/sites, binaries.site, carriers
 # and their tests), for which nothing else was there.
 _BUDGETS = {
-  'tff_ssl': 55_200,
-  'tasks': 8_945,
-  'binaries': 15_700,
-  'carriers': 800,
+  'tff_ssl': 55_240,
+  'tasks': 8_960,
+  'binaries': 15_745,
+  'carriers': 790,
   'docs': 6_335,
   'tests': 65_755,
 }

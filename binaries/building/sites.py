@@ -136,6 +136,18 @@ def of_all_sites(config: run_config.RunConfig) -> tuple[run_config.RunConfig, in
   return together, population
 
 
+def sites_of(config: run_config.RunConfig) -> tuple[str, ...]:
+  """Returns the names of the sites of an offered run."""
+  own = of_run(config)
+  return () if own is None else own.names or ()
+
+
+def is_judged(config: run_config.RunConfig) -> bool:
+  """Returns whether sites are asked for sums by which to judge the encoder."""
+  asked = config.evaluation.signals_every is not None or bool(classes_of(config))
+  return asked and not config.is_private
+
+
 def is_masked(config: run_config.RunConfig) -> bool:
   """Returns whether the sums of a run at sites are masked."""
   own = of_run(config)

@@ -91,8 +91,6 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   run = private.with_ledger(
     together, rounds, built.graph, population, statistics, at_sites=True
   )
-  asked = config.evaluation.signals_every is not None or sites.classes_of(config)
-  is_judged = asked and not config.is_private
   made = experiments.Experiment(
     config,
     task,
@@ -102,7 +100,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
     run,
     lambda round: round,
     evaluator,
-    evaluate=evaluate if is_judged else _no_numbers,
+    evaluate=evaluate if sites.is_judged(config) else _no_numbers,
     finish=rounds.finish,
     clip_norms=clips,
   )

@@ -147,6 +147,26 @@ def _by_encoder(given: Arrays) -> dict[str, network.Params]:
   }
 
 
+def asked(config: run_config.RunConfig, encoder: network.Network) -> dict[str, Shapes]:
+  """Returns the shapes of all that a site is asked to judge by, by question.
+
+  Args:
+    config: The run.
+    encoder: The network.
+  """
+  if not sites.is_judged(config):
+    return {}
+  size = len(sites.classes_of(config))
+  predictions = {PREDICTIONS: _counts(size)} if size else {}
+  return {SUMS: _shapes(encoder, size), **predictions}
+
+
+def _counts(num_classes: int) -> Shapes:
+  """Returns the shapes of the counts of what is predicted."""
+  shape = (num_classes, num_classes)
+  return {f'{prefix}confusions': shape for prefix in (*_ENCODERS, _PIXELS)}
+
+
 @dataclasses.dataclass(frozen=True)
 class Judged:
   """What the coordinator knows of an encoder.
@@ -199,8 +219,7 @@ def judge(
     )
     head = closed_form.fit_lda(moments).classifier
     heads |= {f'{prefix}head/{name}': getattr(head, name) for name in _HEAD}
-  shapes = {f'{prefix}confusions': (size, size) for prefix in (*_ENCODERS, _PIXELS)}
-  answers = ask(PREDICTIONS, {**given, **heads}, shapes)
+  answers = ask(PREDICTIONS, {**given, **heads}, _counts(size))
   answers = {**answers, 'all sites': _total(answers.values())}
   for prefix in (*_ENCODERS, _PIXELS):
     counts = answers['all sites'][f'{prefix}confusions']

@@ -104,74 +104,84 @@ def _take_part(
   )
   at_sites.say(f'{settings.name}: waiting for an offer in {settings.mailbox}')
   offer = ends.offer()
-  _check_folder(folder, ends.run)
-  with _refusing(ends):
-    config = _config(own, offer)
-    ends.masked, kind = sites.is_masked(config), config.aggregation.kind
-    rules.check_run(config.method.kind, kind, config.rounds, ends.masked)
-  # What is wrong with the data may name files, which do not leave.
-  with _refusing(ends, 'its data cannot be read'):
-    task, held = read(config, settings.name)
+  if not ends.has_ended():
+    with _refusing(ends):
+      config = _config(own, offer)
+      ends.masked, kind = sites.is_masked(config), config.aggregation.kind
+      rules.check_run(config.method.kind, kind, config.rounds, ends.masked)
+    if ends.masked:
+      for other in sites.sites_of(config):
+        keys.public(other)
+    _compute(settings, config, ends, rules, keys)
+  at_sites.say(f'{settings.name}: the run has ended; what left is in {folder}')
+
+
+def _compute(
+  settings: Settings,
+  config: run_config.RunConfig,
+  ends: site.Ends,
+  rules: rules_lib.Rules,
+  keys: keys_lib.Keys,
+) -> None:
+  """Shows what would leave the site, and takes part if a person agrees."""
+  # What is wrong with the data is this site's alone, and can be mended.
+  task, held = read(config, settings.name)
+  secret = keys.secret(f'cohorts {ends.run}') if config.is_private else None
+  cohorts = cohorts_of(settings.name, config, held, secret)
+
+  def drawn(round: int) -> Sequence[str]:
+    own = cohorts(round)
+    rules.check_round(len(own), sum(held.num_examples(each) for each in own))
+    return own
+
   with _refusing(ends):
     _check_clients(config, len(held.ids))
+    first = drawn(1)
     built = sites.build(config, task, held.element_type_structure)
     process = participation.Answering(built.graph, ends)
   joins = {'clients': len(held.ids), 'examples': int(held.sizes.sum())}
-  secret = keys.secret(f'cohorts {ends.run}') if config.is_private else None
-  cohorts = cohorts_of(settings.name, config, held, secret)
+  judged = site_judging.asked(config, built.encoder) if rules.judging else {}
   text = page.text(
     settings.name,
     ends.run,
     _settings(config),
     process.exchanges,
     **joins,
-    clients_per_round=len(cohorts(1)),
+    clients_per_round=len(first),
     masked=ends.masked,
+    judged=judged,
   )
   print(text, flush=True)
   _agree(settings, ends.run)
   stored = stored_config.build(run_config.to_json(config), ends.run)
-  files.write_json(folder / stored_config.NAME, stored)
+  files.write_json(ends.folder / stored_config.NAME, stored)
   judge = site_judging.Judge(config, task, built.encoder, held, rules.judging)
   clients = simulated_clients.Clients(held, num_packs=config.runtime.packs)
   rounds, cohort_of = _rounds(process, clients)
+  shown = _Shown(config.rounds)
 
   def cohort(round: int) -> Any:
+    shown.begin(round)
     if round > config.rounds:
       raise participation.DeclinedError(
         f'The round is {round}; by the offer there are {config.rounds}.'
       )
-    drawn = cohorts(round)
-    rules.check_round(len(drawn), sum(held.num_examples(each) for each in drawn))
-    return cohort_of(drawn)
+    return cohort_of(drawn(round))
 
-  with contexts.in_process():
-    shown = _Shown(config.rounds)
-    try:
-      participation.take_part(ends, process, rounds, cohort, joins, shown, judge)
-    finally:
-      shown.close()
-  at_sites.say(f'{settings.name}: the run has ended; what left is in {folder}')
-
-
-def _check_folder(folder: pathlib.Path, run: str) -> None:
-  """Raises ValueError if a site's folder is that of another run than an offer's."""
-  if not (folder / stored_config.NAME).is_file():
-    return
-  if stored_config.read(folder)['task'] != run:
-    raise ValueError(
-      f'{folder} is of another run than offer {run[:_DIGITS]}; it must be new, or '
-      'of this run.'
-    )
+  with contexts.in_process(), contextlib.closing(shown):
+    participation.take_part(ends, process, rounds, cohort, joins, shown, judge)
 
 
 @contextlib.contextmanager
-def _refusing(ends: site.Ends, why: str = '') -> Iterator[None]:
+def _refusing(ends: site.Ends) -> Iterator[None]:
   """Refuses the run if it cannot be at this site, for a reason that may leave."""
   try:
     yield
+  except participation.DeclinedError as declined:
+    ends.refuse(str(declined))
+    raise ValueError(str(declined)) from declined
   except ValueError as error:
-    ends.refuse(why or str(error))
+    ends.refuse(str(error))
     raise
 
 
@@ -180,19 +190,22 @@ class _Shown:
 
   def __init__(self, rounds: int):
     self._rounds = rounds
-    self._display = progress_display.Progress()
-    self._begun = False
+    self._display: progress_display.Progress | None = None
+
+  def begin(self, round: int) -> None:
+    """Begins a round, from which the first one's time is taken."""
+    if self._display is None:
+      self._display = progress_display.create(self._rounds, round - 1)
 
   def __call__(self, round: int) -> None:
     """Shows that a round has ended."""
-    if not self._begun:
-      self._display = progress_display.create(self._rounds, round - 1)
-      self._begun = True
-    self._display.update(round, {})
+    if self._display is not None:
+      self._display.update(round, {})
 
   def close(self) -> None:
     """Ends the display."""
-    self._display.close()
+    if self._display is not None:
+      self._display.close()
 
 
 def example_ids(name: str, own: np.ndarray) -> np.ndarray:
@@ -299,8 +312,9 @@ def _agree(settings: Settings, run: str) -> None:
   if given is None and joined.is_file():
     # A person has agreed before the site was started again.
     return
-  if given is None and sys.stdin.isatty():
-    given = input(f'To take part, type {wanted}: ').strip()
+  while given is None and sys.stdin.isatty():
+    typed = input(f'To take part, type {wanted}: ').strip().lower()
+    given = typed if typed == wanted else None
   if given is None:
     raise ValueError(f'Nobody has agreed to the offer; --accept={wanted} does.')
   if len(given) < _DIGITS or not run.startswith(given):

@@ -1,7 +1,6 @@
 """A site before the first round: its key, its log, what a person agrees to."""
 
 import io
-import json
 
 import numpy as np
 import pytest
@@ -62,10 +61,17 @@ def test_no_two_sites_have_an_example_of_one_id():
 
 
 def test_a_folder_of_another_run_is_refused(tmp_path):
-  site_part._check_folder(tmp_path, 'ab' * 32)
-  (tmp_path / 'config.json').write_text(json.dumps({'config': {}, 'task': 'ab' * 32}))
-  with pytest.raises(ValueError, match='is of another run than offer cdcdcdcdcdcd'):
-    site_part._check_folder(tmp_path, 'cd' * 32)
+  world = parties.World(tmp_path, ['north'])
+  name = parties.COORDINATOR
+  offering = chains.Outbox(world.box, world.keys(name), name, world.folder(name))
+  run = offering.send('', messages.OFFER, {})
+  assert world.answerer('north').offer().kind == messages.OFFER
+  own = chains.Outbox(world.box, world.keys('north'), 'north', world.folder('north'))
+  own.send(run, messages.JOIN, {})
+  assert world.answerer('north').offer().kind == messages.OFFER
+  own.send('ab' * 32, messages.JOIN, {})
+  with pytest.raises(ValueError, match='is of another run; a site must have a new'):
+    world.answerer('north').offer()
 
 
 def test_an_offer_is_agreed_to_by_its_first_digits(tmp_path, monkeypatch):

@@ -74,23 +74,12 @@ def test_an_offer_has_no_path_of_the_coordinator_and_all_that_numbers_depend_on(
   assert dataclasses.replace(read, rounds=1) == dataclasses.replace(sent, rounds=1)
 
 
-def test_examples_of_two_sites_never_have_the_same_id():
-  own = np.arange(5, dtype=np.int64)
-  ids = [site_part.example_ids(name, own) for name in ('north', 'south')]
-
-  assert len(np.unique(ids)) == 10
-  assert np.min(ids) >= 0
-  np.testing.assert_array_equal(ids[0] - ids[0][0], own)
-
-
 @pytest.mark.parametrize(
   ('line', 'sentence'),
   [
-    ('--new_key', '--name is not given'),
-    ('--name=north', '--keys is not given'),
-    ('--name=north --keys=k', '--mailbox is not given'),
-    ('--what_left', '--folder is not given'),
     ('--name=no/rth --keys=k --new_key', "'no/rth'; it must have letters"),
+    ('--name=a --keys=k --mailbox=nowhere --folder=f', "'nowhere', which is not there"),
+    ('--what_left --folder=nowhere', 'which is no folder'),
   ],
 )
 def test_a_site_says_what_it_needs(line, sentence):

@@ -58,6 +58,7 @@ def test_what_is_sent_is_taken_in_its_order_and_written_down(world):
   assert line == {
     'number': 2,
     'kind': 'sums',
+    'run': _RUN,
     'round': 2,
     'exchange': 'train',
     'bytes': len(content),

@@ -128,7 +128,7 @@ def test_a_missing_key_is_named(tmp_path):
     keys_lib.Keys(tmp_path)
   keys_lib.make(tmp_path, 'north')
   keys = keys_lib.Keys(tmp_path)
-  with pytest.raises(ValueError, match=r'There is no key south\.pub; there must be'):
+  with pytest.raises(ValueError, match=r'There is no key south\.pub of south in'):
     keys.public('south')
   other = keys_lib.make(tmp_path / 'other', 'south')
   other.rename(tmp_path / 'south.pub')

@@ -46,6 +46,7 @@ def _text(masked):
     examples=56789,
     clients_per_round=8,
     masked=masked,
+    judged={'judging sums': {'mean': (3,), 'second': (3, 4)}} if masked else {},
   )
 
 
@@ -70,4 +71,7 @@ def test_the_page_says_what_comes_and_what_leaves(masked, up):
     ('counts', '50 numbers'),
   ]:
     assert [name, numbers] in leaving
-  assert lines[-1].startswith('What never leaves: pictures, labels, names of files')
+  judged = ['judging', 'sums', '15', 'numbers']
+  assert any(line.split()[:4] == judged for line in lines) == masked
+  assert ('The encoder is not judged here.' in lines) != masked
+  assert lines[-1].startswith('What never leaves: pictures, the label of any, names of')

@@ -160,6 +160,7 @@ class Outbox:
       'time': time.strftime('%Y-%m-%d %H:%M:%S'),
       'number': message.number,
       'kind': message.kind,
+      'run': message.run,
       **{name: message.body[name] for name in _LOGGED if name in message.body},
       'bytes': len(content),
       'norm': round(math.sqrt(sum(map(float, squares))), 6),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import os
 import pathlib
+import secrets
 import time
 from typing import Any
 
@@ -26,6 +27,8 @@ from tff_ssl.storage import files
 MASK_KEY = 'mask'
 # What sites have said of themselves.
 _JOINED = 'joined.json'
+# What tells a run from others.
+_ID, _ID_NAME = 'run_id.json', 'id'
 # Seconds between two looks into the mailbox: more and more, as nothing comes.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.5
 # Seconds after which a person is told for whom the coordinator waits.
@@ -107,10 +110,10 @@ class Ends:
     self.names, self._settings, self._say = tuple(sorted(names)), settings, say
     self._keys, self._mailbox = keys, mailbox
     folder = pathlib.Path(folder)
+    self._id_path = folder / _ID
     # A kill may have come between the offer and the folder's line of it, not later.
-    if not chains.read_log(folder / chains.OUTBOX) and mailbox.numbers(
-      keys_lib.COORDINATOR
-    ) > [1]:
+    there, may_be = mailbox.numbers(keys_lib.COORDINATOR), self._id_path.is_file()
+    if there > [1] * may_be and not chains.read_log(folder / chains.OUTBOX):
       raise ValueError(
         f'{mailbox.path} has messages of another run; a run must have an empty mailbox.'
       )
@@ -148,6 +151,10 @@ class Ends:
     Raises:
       ValueError: If so many sites refuse that too few are left.
     """
+    if not self._id_path.is_file():
+      # So that no two runs have the same digits, whatever their settings.
+      files.write_json(self._id_path, {_ID_NAME: secrets.token_hex(8)})
+    offer = {**offer, **files.read_json(self._id_path)}
     if not self.run:
       self.run = self._outbox.send('', messages.OFFER, offer)
       self._say(f'Offered run {self.run[:12]} to {", ".join(self.names)}.')
@@ -167,8 +174,9 @@ class Ends:
           refused.pop(name, None)
       if len(self.names) - len(refused) < self._settings.fewest:
         raise ValueError(
-          f'{" and ".join(refused)} refuse the run, so that fewer than '
-          f'{self._settings.fewest} sites are left.'
+          f'The run is refused by {" and ".join(refused)}, so that fewer than '
+          f'{self._settings.fewest} sites are left; a new one must have an empty '
+          'mailbox.'
         )
       late = time.monotonic() > until
       if late and len(self.joined) >= self._settings.fewest:
@@ -223,7 +231,10 @@ class Ends:
       self._rounds.append((int(body['round']), self._outbox.last.number + 1))
     question = self._outbox.send(self.run, kind, body, values)
     answers = self._wait(question, asked, str(body['exchange']), check)
-    self._absent |= {*asked} - answers.keys() - self._declined
+    lost = {*asked} - answers.keys() - self._declined
+    for name in sorted(lost):
+      self._say(f'{name} has not answered in time; rounds go on until it is back.')
+    self._absent |= lost
     self._asked = tuple(name for name in asked if name in answers)
     if len(answers) < len(asked) and (self._settings.masked or not first):
       raise AgainError
@@ -342,6 +353,8 @@ class Ends:
         except ValueError as error:
           self._say(f'{name} cannot join: {error}')
           return None
+      if name in self._absent:
+        self._say(f'{name} is back.')
       self.joined[name] = received.message.body
       self._absent.discard(name)
       files.write_json(self._joined_path, self.joined)

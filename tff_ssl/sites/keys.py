@@ -96,7 +96,7 @@ class Keys:
       ValueError: If there is no private key, or a file is no key.
       OSError: If a file cannot be read.
     """
-    folder = pathlib.Path(folder)
+    self._folder = folder = pathlib.Path(folder)
     if not (own := folder / OWN).is_file():
       raise ValueError(
         f'{own} is missing; it must be made by `python -m binaries.site --new_key '
@@ -129,7 +129,7 @@ class Keys:
     """
     if name not in self._public:
       raise ValueError(
-        f'There is no key {name}{PUBLIC}; there must be one of each party.'
+        f'There is no key {name}{PUBLIC} of {name} in {self._folder}; it must be there.'
       )
     return self._public[name].public_bytes_raw().hex()
 

@@ -1,6 +1,6 @@
 """The page that a site shows before the first round: what would leave it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import math
 from typing import Any
 
@@ -8,8 +8,8 @@ from tff_ssl.execution import tff_values
 from tff_ssl.federated import parts as parts_lib
 
 _NEVER = (
-  'pictures, labels, names of files and folders, who is in a round, and the sums of '
-  'any single client, unless one alone takes part'
+  'pictures, the label of any, names of files and folders, who is in a round, and the '
+  'sums of any single client, unless one alone takes part'
 )
 
 
@@ -22,6 +22,7 @@ def text(
   examples: int,
   clients_per_round: int,
   masked: bool,
+  judged: Mapping[str, Mapping[str, Sequence[int]]],
 ) -> str:
   """Returns the page.
 
@@ -34,6 +35,8 @@ def text(
     examples: Examples that they have.
     clients_per_round: Clients of the site in a round.
     masked: Whether sums are masked.
+    judged: By question, the shapes of the sums by which the encoder is judged, over all
+      of the site's examples; empty: the site judges nothing.
   """
   lines = [
     f'Offer {run[:12]} to {name}',
@@ -56,6 +59,13 @@ def text(
     leaving = _size(_bytes(up, 8 if masked else None))
     head = f'In exchange {exchange!r} of each round come {_size(_bytes(down))}, and '
     lines += ['', f'{head}{leaving} leave: {what}', *_named(up)]
+  if judged:
+    lines += ['', 'At the end, and at evaluations, leave sums to judge the encoder by:']
+  for question, shapes in judged.items():
+    number = sum(math.prod(shape) for shape in shapes.values())
+    lines.append(f'  {question:28} {number:,} numbers over all examples of this site')
+  if not judged:
+    lines += ['', 'The encoder is not judged here.']
   return '\n'.join([*lines, '', f'What never leaves: {_NEVER}.'])
 
 

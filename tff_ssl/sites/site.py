@@ -84,7 +84,19 @@ class Ends:
         f'The first message of {keys_lib.COORDINATOR} is of kind {message.kind}; it '
         'must be an offer.'
       )
+    runs = {line['run'] for line in chains.read_log(self.folder / chains.OUTBOX)}
+    if runs - {self.run}:
+      raise ValueError(
+        f'{self.folder} is of another run; a site must have a new folder for each run.'
+      )
     return message
+
+  def has_ended(self) -> bool:
+    """Returns whether the last message that was taken ends the run."""
+    number, kind = self._handed.number, ''
+    if content := self._mailbox.get(keys_lib.COORDINATOR, number):
+      kind = messages.decode(content, keys_lib.COORDINATOR, number, self._keys).kind
+    return kind == messages.END
 
   def wait(self) -> chains.Received:
     """Waits for the coordinator's next message."""
@@ -151,6 +163,7 @@ class Ends:
     """
     answers = answers or self.run
     if answers not in self._outbox.answered:
+      self._say(f'Told {keys_lib.COORDINATOR}: {why}')
       self._outbox.send(self.run, messages.REFUSE, {'why': why, **body}, None, answers)
 
   def answer(self, question: chains.Received, arrays: Mapping[str, np.ndarray]) -> None:
