@@ -22,7 +22,7 @@ _MAX_FUNCTION_LINES = 60
 # by more. Once they rose by what sites brought (tff_ssl/sites, binaries.site, carriers
 # and their tests), for which nothing else was there.
 _BUDGETS = {
-  'tff_ssl': 55_240,
+  'tff_ssl': 55_250,
   'tasks': 8_960,
   'binaries': 15_745,
   'carriers': 790,

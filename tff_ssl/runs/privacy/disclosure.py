@@ -104,6 +104,14 @@ FILES = (
   ),
   Rule('system.csv', Kind.KEPT, 'seconds and memory depend on the sizes of clients'),
   Rule('worker.log', Kind.KEPT, 'may name anything'),
+  *(
+    Rule(name, Kind.KEPT, 'says which sites took part, and of how many clients')
+    for name in ('sites.csv', 'joined.json')
+  ),
+  *(
+    Rule(name, Kind.KEPT, 'belongs to the mailbox of a run at sites')
+    for name in ('outbox.log', 'read.json', 'run_id.json')
+  ),
   Rule('lock', Kind.KEPT, 'is of no use elsewhere'),
 )
 
@@ -111,6 +119,7 @@ METRICS = (
   Rule('draws/*', Kind.STATED, 'how often the labels of a share were drawn'),
   Rule('round', Kind.STATED, 'its number'),
   Rule('privacy/*', Kind.STATED, 'counted from the ledger'),
+  Rule('sites/*', Kind.STATED, 'how many sites took part'),
   Rule('client_work/clients', Kind.STATED, 'the size of cohorts that was asked for'),
   Rule('client_work/bytes_*', Kind.STATED, 'that size, times the bytes of the model'),
   *(
