@@ -60,12 +60,10 @@ def main(options: Options) -> None:
   write_keys(out)
   size = (f'--clients_per_round={options.patients}', f'--rounds={options.rounds}')
   judged = f'--runtime=classes={"/".join(classes)}'
-  coordinator = start_coordinator(out, 'dcco', judged, *size, *_RUN)
-  offer = wait_for_offer(out, coordinator)
-  print(f'The coordinator offers run {offer}; three sites take part.', flush=True)
-  sites = [start_site(out, name, offer) for name in NAMES]
-  _show(out, coordinator)
-  for name, process in zip((COORDINATOR, *NAMES), (coordinator, *sites), strict=True):
+  running = start_all(out, 'dcco', judged, *size, *_RUN)
+  print('The coordinator has offered a run; three sites take part.', flush=True)
+  _show(out, running[COORDINATOR])
+  for name, process in running.items():
     if process.wait():
       raise ValueError(f'{name} has ended early; {out / name}.log says why.')
   _print_result(out)
@@ -118,6 +116,15 @@ def _start(
   """Starts a program of `binaries`, which ends with this one."""
   with (out / f'{name}.log').open('a', encoding='utf-8') as log:
     return job_runner.start(['-m', f'binaries.{module}', *arguments], log)
+
+
+def start_all(
+  out: pathlib.Path, module: str, *arguments: str
+) -> dict[str, job_runner.Process]:
+  """Starts all as `start_coordinator` does; returns the processes by name."""
+  running = {COORDINATOR: start_coordinator(out, module, *arguments)}
+  offer = wait_for_offer(out, running[COORDINATOR])
+  return {**running, **{name: start_site(out, name, offer) for name in NAMES}}
 
 
 def start_coordinator(

@@ -92,6 +92,8 @@ def check(config: run_config.RunConfig) -> None:
 
 def _check_private(config: run_config.RunConfig, own: runtimes.Sites) -> None:
   """Refuses a private run at sites whose cost would not be known before it begins."""
+  everybody = own.clients == config.clients_per_round
+  aggregation.check_cohorts(config, algorithms.of(config).keeps_states, everybody)
   noise: Any = config.aggregation
   must = {
     f'cohorts of --aggregation is {noise.cohorts}; it must be fixed': (
@@ -136,22 +138,10 @@ def of_all_sites(config: run_config.RunConfig) -> tuple[run_config.RunConfig, in
   return together, population
 
 
-def sites_of(config: run_config.RunConfig) -> tuple[str, ...]:
-  """Returns the names of the sites of an offered run."""
-  own = of_run(config)
-  return () if own is None else own.names or ()
-
-
 def is_judged(config: run_config.RunConfig) -> bool:
   """Returns whether sites are asked for sums by which to judge the encoder."""
   asked = config.evaluation.signals_every is not None or bool(classes_of(config))
   return asked and not config.is_private
-
-
-def is_masked(config: run_config.RunConfig) -> bool:
-  """Returns whether the sums of a run at sites are masked."""
-  own = of_run(config)
-  return own is not None and own.masked
 
 
 def classes_of(config: run_config.RunConfig) -> tuple[str, ...]:

@@ -70,6 +70,9 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   evaluator.skipped = 'The coordinator has no pictures: sites judge by sums.'
 
   def evaluate(state: Any, round: int) -> results.Numbers:
+    if not sites.is_judged(config):
+      # Nothing is asked, or sums to judge by would have no noise.
+      return collections.OrderedDict()
     judged = site_judging.judge(
       lambda question, values, shapes: rounds.judge(question, round, values, shapes),
       built.encoder,
@@ -88,9 +91,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   clips = aggregation.clip_norms(
     together, [1] * population, share_bound, private.clipped(built.graph)
   )
-  run = private.with_ledger(
-    together, rounds, built.graph, population, statistics, at_sites=True
-  )
+  run = private.with_ledger(together, rounds, built.graph, population, statistics)
   made = experiments.Experiment(
     config,
     task,
@@ -100,7 +101,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
     run,
     lambda round: round,
     evaluator,
-    evaluate=evaluate if sites.is_judged(config) else _no_numbers,
+    evaluate=evaluate,
     finish=rounds.finish,
     clip_norms=clips,
   )
@@ -110,9 +111,3 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
 def say(text: str) -> None:
   """Shows a sentence beside the progress of rounds."""
   print(text, file=sys.stderr, flush=True)
-
-
-def _no_numbers(state: Any, round: int) -> results.Numbers:
-  """Returns nothing: nothing is asked, or sums to judge by would have no noise."""
-  del state, round
-  return collections.OrderedDict()

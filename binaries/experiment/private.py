@@ -19,7 +19,6 @@ from tasks import task_types
 from tff_ssl.aggregators import noise_split
 from tff_ssl.federated import phase_graph
 from tff_ssl.federated import releases
-from tff_ssl.runs import round_algorithms
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs import run_folder
 from tff_ssl.runs import stateful_rounds
@@ -104,7 +103,6 @@ def with_ledger(
   graph: phase_graph.Graph | None,
   population: int,
   of_releases: Collection[str] = (),
-  at_sites: bool = False,
 ) -> Any:
   """Returns what the round loop runs: in a private run, rounds with a ledger.
 
@@ -114,7 +112,6 @@ def with_ledger(
     graph: What the process was built from; None if it is centralized.
     population: Number of all clients.
     of_releases: See `private_rounds.PrivateRounds`.
-    at_sites: Whether clients are at sites, where they keep no state.
 
   Raises:
     ValueError: If the aggregation does not fit what a round releases, or the budget is
@@ -131,7 +128,7 @@ def with_ledger(
     )
   _check_clips(own, clipped(graph))
   cohort = data.cohort_size(config, population)
-  keeps_states = isinstance(process, round_algorithms.Resumable) and not at_sites
+  keeps_states = graph.algorithm.is_stateful
   aggregation.check_cohorts(config, keeps_states, cohort == population)
   if aggregation.is_poisson(config) and graph.algorithm.client_numbers:
     raise ValueError(

@@ -25,6 +25,7 @@ from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import inputs as inputs_lib
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.evaluation import signals
+from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import verdict
 from tff_ssl.simulation import client_data
 from tff_ssl.sites import messages
@@ -250,15 +251,15 @@ def _shapes(encoder: network.Network, num_classes: int) -> dict[str, tuple[int, 
 def _table(answers: Mapping[str, Arrays]) -> list[str]:
   """Returns lines of accuracies by site."""
   names = {**_ENCODERS, _PIXELS: 'pixels'}
-  head = ''.join(f'{name:>18}' for name in names.values())
-  lines = [f'{"":16}{"held out":>10}{head}']
+  rows: list[dict[str, object]] = []
   for site, own in answers.items():
     counts = int(own['confusions'].sum())
-    row = ''.join(
-      f'{_accuracy(own[f"{prefix}confusions"]):>18.1%}' if counts else f'{"-":>18}'
-      for prefix in names
-    )
-    lines.append(f'{site:16}{counts:>10,}{row}')
+    shares = {
+      name: _accuracy(own[f'{prefix}confusions']) if counts else None
+      for prefix, name in names.items()
+    }
+    rows.append({'site': site, 'held out': counts, **shares})
+  lines = plain_text.text(rows, percent=[*names.values()]).splitlines()
   return [*lines, 'accuracy of a linear classifier, solved from sums over all sites']
 
 

@@ -19,6 +19,7 @@ from binaries.building import sites
 from binaries.config import aggregations
 from binaries.config import programs
 from binaries.config import run_config
+from binaries.config import runtimes
 from binaries.experiment import at_sites
 from binaries.experiment import site_judging
 from tasks import task_types
@@ -107,11 +108,12 @@ def _take_part(
   if not ends.has_ended():
     with _refusing(ends):
       config = _config(own, offer)
-      ends.masked, kind = sites.is_masked(config), config.aggregation.kind
-      rules.check_run(config.method.kind, kind, config.rounds, ends.masked)
-    if ends.masked:
-      for other in sites.sites_of(config):
+      runtime, kind = _runtime(config), config.aggregation.kind
+      rules.check_run(config.method.kind, kind, config.rounds, runtime.masked)
+    if runtime.masked:
+      for other in runtime.names or ():
         keys.public(other)
+    ends.masked = runtime.masked
     _compute(settings, config, ends, rules, keys)
   at_sites.say(f'{settings.name}: the run has ended; what left is in {folder}')
 
@@ -240,6 +242,17 @@ def _config(own: run_config.RunConfig, offer: messages.Message) -> run_config.Ru
   )
 
 
+def _runtime(config: run_config.RunConfig) -> runtimes.Sites:
+  """Returns how the sites of an offered run work together."""
+  own = sites.of_run(config)
+  if own is None:
+    raise ValueError(
+      f'The offer has the runtime {config.runtime.kind}; it must be '
+      f'{runtimes.Sites.kind}.'
+    )
+  return own
+
+
 def read(
   config: run_config.RunConfig, name: str
 ) -> tuple[task_types.Task, client_data.ArrayClientData]:
@@ -264,7 +277,7 @@ def read(
 
 def _check_clients(config: run_config.RunConfig, count: int) -> None:
   """Refuses a private run that counts on more clients than the site has."""
-  least = getattr(config.runtime, 'clients', None) or 0
+  least = _runtime(config).clients or 0
   if count < least:
     raise ValueError(
       f'This site has {count} clients; the run counts on {least} at least.'
@@ -325,7 +338,7 @@ def cohorts_of(
   name: str,
   config: run_config.RunConfig,
   held: client_data.ArrayClientData,
-  secret: int | None = None,
+  seed: int | None = None,
 ) -> Callable[[int], Sequence[str]]:
   """Returns the function that draws a site's clients of a round.
 
@@ -333,11 +346,11 @@ def cohorts_of(
     name: The site's name.
     config: The run.
     held: The site's clients.
-    secret: In a private run, where nobody else may know who is in a round, the seed.
+    seed: In a private run, where nobody else may know who is in a round, a secret;
+      None: it follows from the run's and the name.
   """
   size = building_data.cohort_size(config, len(held.ids))
-  seeds = np.random.SeedSequence([config.random_seed, _number(name)])
-  if secret is not None:
-    return cohort_sampling.Cohorts(held.ids, size, secret)
-  seed = int(seeds.generate_state(1, np.uint64)[0]) >> 1
+  if seed is None:
+    seeds = np.random.SeedSequence([config.random_seed, _number(name)])
+    seed = int(seeds.generate_state(1, np.uint64)[0]) >> 1
   return cohort_sampling.Cohorts(held.ids, size, seed)

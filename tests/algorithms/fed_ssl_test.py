@@ -67,15 +67,9 @@ def _by_hand(objective, reset=()):
         if name.split('/')[0] in reset:
           state[name] = value
       batch = harness.tensors(harness.take(harness.arrays(), _MEMBERS[k]))
-      for epoch in range(_EPOCHS):
-        epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
-        with tf.GradientTape() as tape:
-          tape.watch(own)
-          loss, _, carry = objective.loss_with_state(own, state, batch, epoch_seed)
-        gradient = tape.gradient(loss, own)
-        own = type(own)((n, v - _RATE * gradient[n]) for n, v in own.items())
-        own, state = objective.after_step(own, state, carry)
-      states[k] = state
+      own, states[k], _ = harness.epochs_of_sgd(
+        objective, own, state, batch, seed, _EPOCHS, _RATE
+      )
       share = _SIZES[k] / sum(_SIZES[j] for j in round)
       for name, value in own.items():
         mean[name] += share * value

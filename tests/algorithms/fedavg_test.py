@@ -235,16 +235,9 @@ def _train(objective, batch, seed):
   """One client, by hand: steps of SGD, and the objective's rule after each."""
   params = server.initial_weights(objective, harness.SEED).trainable
   state = objective.init_state(params)
-  losses = []
-  for epoch in range(_EPOCHS):
-    epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
-    with tf.GradientTape() as tape:
-      tape.watch(params)
-      loss, _, carry = objective.loss_with_state(params, state, batch, epoch_seed)
-    gradient = tape.gradient(loss, params)
-    params = type(params)((k, v - _RATE * gradient[k]) for k, v in params.items())
-    params, state = objective.after_step(params, state, carry)
-    losses.append(float(loss))
+  params, _, losses = harness.epochs_of_sgd(
+    objective, params, state, batch, seed, _EPOCHS, _RATE
+  )
   return params, np.mean(losses)
 
 

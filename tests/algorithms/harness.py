@@ -211,6 +211,21 @@ def relative(actual: np.ndarray, expected: np.ndarray) -> float:
   return float(np.linalg.norm(actual - expected) / np.linalg.norm(expected))
 
 
+def epochs_of_sgd(objective, params, state, batch, seed, epochs, rate):
+  """Trains one client by hand, a step an epoch; returns losses too."""
+  losses = []
+  for epoch in range(epochs):
+    epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
+    with tf.GradientTape() as tape:
+      tape.watch(params)
+      loss, _, carry = objective.loss_with_state(params, state, batch, epoch_seed)
+    gradient = tape.gradient(loss, params)
+    params = type(params)((k, v - rate * gradient[k]) for k, v in params.items())
+    params, state = objective.after_step(params, state, carry)
+    losses.append(float(loss))
+  return params, state, losses
+
+
 def rounds_of(process, cohorts):
   """Returns the states (the initial one first) and metrics of some rounds."""
   states, metrics = [process.initialize()], []

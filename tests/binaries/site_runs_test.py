@@ -39,10 +39,8 @@ def test_metrics_of_sites_are_those_of_one_process_in_their_parts(name, tmp_path
   line += f' --rounds={_ROUNDS} --evaluation=signals_every=none'
   demo_sites.write_pictures(tmp_path)
   demo_sites.write_keys(tmp_path)
-  running = [demo_sites.start_coordinator(tmp_path, program, *line.split())]
-  offer = demo_sites.wait_for_offer(tmp_path, running[0])
-  running += [demo_sites.start_site(tmp_path, own, offer) for own in demo_sites.NAMES]
-  for process in running:
+  running = demo_sites.start_all(tmp_path, program, *line.split())
+  for process in running.values():
     assert process.wait(500.0) == 0, (tmp_path / 'coordinator.log').read_text()
 
   runtime = f'--runtime=sites:mailbox=m,keys=k,names={"/".join(demo_sites.NAMES)}'

@@ -167,14 +167,19 @@ def _assert_told(got, expected):
             np.testing.assert_array_equal(at_sites[group][name], value)
 
 
-def test_statistics_and_training_equal_one_process_to_the_bit(tmp_path, tff_context):
-  graph = _graph('dcco')
-  world = parties.World(tmp_path)
-  got, told = _at_sites(world, graph, tff_context)
-  expected, known, _ = _in_one_process(graph)
+def _assert_equals_one_process(world, graph, context):
+  """Compares a run at sites; returns its weights, its metrics and clients' states."""
+  got, told = _at_sites(world, graph, context)
+  expected, known, states = _in_one_process(graph)
   assert got.tobytes() == expected.tobytes()
-  assert len(np.unique(got)) > 100
   _assert_told(told, known)
+  return got, told, states
+
+
+def test_statistics_and_training_equal_one_process_to_the_bit(tmp_path, tff_context):
+  graph, world = _graph('dcco'), parties.World(tmp_path)
+  got, told, _ = _assert_equals_one_process(world, graph, tff_context)
+  assert len(np.unique(got)) > 100
   assert told[0]['client_work']['clients'] == 5
   _assert_nothing_but_sums_left(world, graph)
 
@@ -206,12 +211,8 @@ def test_clients_of_private_runs_are_clipped_at_their_sites(tmp_path, tff_contex
 
 
 def test_states_stay_at_their_sites_and_equal_one_process(tmp_path, tff_context):
-  graph = _graph('fed_ssl')
-  world = parties.World(tmp_path)
-  got, told = _at_sites(world, graph, tff_context)
-  expected, known, states = _in_one_process(graph)
-  assert got.tobytes() == expected.tobytes()
-  _assert_told(told, known)
+  graph, world = _graph('fed_ssl'), parties.World(tmp_path)
+  _, _, states = _assert_equals_one_process(world, graph, tff_context)
   for name in parties.NAMES:
     clients = _clients(name)
     rounds = stateful_rounds.StatefulRounds(

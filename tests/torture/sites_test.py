@@ -13,8 +13,8 @@ import time
 import pytest
 
 from binaries import demo_sites
-from binaries.launching import job_runner
 from tests.torture import trials
+from tff_ssl.sites import chains
 
 pytestmark = pytest.mark.torture
 # Of clients without a state, and with one.
@@ -23,6 +23,14 @@ _RUNS = {
   'fedema': ('fedema', '--clients=batch_size=8'),
 }
 _ROUNDS = 30
+_FLAGS = (
+  '--image_size=8',
+  '--augmentation=mild',
+  '--clients_per_round=4',
+  f'--rounds={_ROUNDS}',
+  '--checkpoint_every=4',
+  '--evaluation=signals_every=none',
+)
 _LONGEST = 900.0
 
 
@@ -33,29 +41,17 @@ class _Sites:
     out.mkdir()
     demo_sites.write_pictures(out)
     demo_sites.write_keys(out)
-    self.out, self._program = out, program
-    self.running: dict[str, job_runner.Process] = {}
-    self.start(demo_sites.COORDINATOR)
-    self.offer = demo_sites.wait_for_offer(out, self.running[demo_sites.COORDINATOR])
-    for name in demo_sites.NAMES:
-      self.start(name)
+    self.out, (module, *flags) = out, _RUNS[program]
+    self._command = module, *_FLAGS, *flags
+    self.running = demo_sites.start_all(out, *self._command)
+    self._offer = chains.read_log(out / 'run' / chains.OUTBOX)[0]['digest']
 
   def start(self, name: str) -> None:
-    if name != demo_sites.COORDINATOR:
-      self.running[name] = demo_sites.start_site(self.out, name, self.offer)
-      return
-    module, *flags = _RUNS[self._program]
-    self.running[name] = demo_sites.start_coordinator(
-      self.out,
-      module,
-      '--image_size=8',
-      '--augmentation=mild',
-      '--clients_per_round=4',
-      f'--rounds={_ROUNDS}',
-      '--checkpoint_every=4',
-      '--evaluation=signals_every=none',
-      *flags,
-    )
+    if name == demo_sites.COORDINATOR:
+      process = demo_sites.start_coordinator(self.out, *self._command)
+    else:
+      process = demo_sites.start_site(self.out, name, self._offer)
+    self.running[name] = process
 
   def has_ended(self, name: str) -> bool:
     try:

@@ -161,7 +161,7 @@ def from_named(arrays: Mapping[str, np.ndarray], type_spec: tff.Type) -> Any:
   Raises:
     ValueError: If names, types or shapes are not those of the type.
   """
-  wanted = {'/'.join(path): leaf for path, leaf, _ in _leaves(None, type_spec, ())}
+  wanted = leaf_types(type_spec)
   if wanted.keys() != arrays.keys():
     odd = sorted(wanted.keys() ^ arrays.keys())
     raise ValueError(f'The arrays differ in {odd[:3]}; they must be {sorted(wanted)}.')
@@ -172,19 +172,9 @@ def from_named(arrays: Mapping[str, np.ndarray], type_spec: tff.Type) -> Any:
   return _from_leaves(type_spec, (), checked)
 
 
-def dtypes(type_spec: tff.Type) -> dict[str, np.dtype]:
-  """Returns the types of the arrays of a value, by name."""
-  return {
-    '/'.join(path): np.dtype(leaf.dtype)
-    for path, leaf, _ in _leaves(None, type_spec, ())
-  }
-
-
-def shapes(type_spec: tff.Type) -> dict[str, tuple[int, ...]]:
-  """Returns the shapes of the arrays of a value, by name."""
-  return {
-    '/'.join(path): tuple(leaf.shape) for path, leaf, _ in _leaves(None, type_spec, ())
-  }
+def leaf_types(type_spec: tff.Type) -> dict[str, tff.TensorType]:
+  """Returns the types of the arrays of a value, by name as in `to_named`."""
+  return {'/'.join(path): leaf for path, leaf, _ in _leaves(None, type_spec, ())}
 
 
 def _leaves(

@@ -20,9 +20,8 @@ clients/         those own encoders that were exported
 encoder.keras    the final encoder, with encoder.json as its card, and encoder.md, which
                  says the same and more, for people
 worker.log       the output of the worker process
-sites.csv        a row per round and site, of a run at sites, with what its coordinator
-                 knows of them and of messages: joined.json, outbox.log, read.json,
-                 run_id.json
+sites.csv        a row per round and site, of a run at sites; joined.json, outbox.log,
+                 read.json and run_id.json are its coordinator's
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -6,7 +6,7 @@ a party that begins again. A sender removes messages that nobody needs, and says
 those that follow, because what is missing otherwise must have been lost.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import json
 import math
 import os
@@ -55,6 +55,25 @@ class Received(NamedTuple):
   def link(self) -> Link:
     """Its place in its chain."""
     return Link(self.message.number, self.digest)
+
+
+def read_offer(mailbox: mailbox_lib.Mailbox, keys: keys_lib.Keys) -> Received:
+  """Returns the offer of the run in a mailbox, which may have been taken before.
+
+  Args:
+    mailbox: Where it is.
+    keys: The reader's.
+
+  Raises:
+    ValueError: If it has gone, or is none of the coordinator's messages.
+  """
+  content = mailbox.get(keys_lib.COORDINATOR, 1)
+  if content is None:
+    raise ValueError(
+      f'The offer has gone from {mailbox.path}; it must stay to the end.'
+    )
+  message = messages.decode(content, keys_lib.COORDINATOR, 1, keys)
+  return Received(message, messages.digest(content))
 
 
 class Outbox:
@@ -152,7 +171,7 @@ class Outbox:
     self._oldest = max(self._oldest, min(oldest, self.last.number + 1))
 
   def _write_down(self, message: messages.Message, content: bytes) -> None:
-    """Adds a line to the log."""
+    """Adds the line of the last message to the log."""
     squares = (
       np.sum(np.square(array, dtype=np.float64)) for array in message.arrays.values()
     )
@@ -164,7 +183,7 @@ class Outbox:
       **{name: message.body[name] for name in _LOGGED if name in message.body},
       'bytes': len(content),
       'norm': round(math.sqrt(sum(map(float, squares))), 6),
-      'digest': messages.digest(content),
+      'digest': self.last.digest,
     }
     self._log.parent.mkdir(parents=True, exist_ok=True)
     with self._log.open('a', encoding='utf-8') as file:
@@ -206,6 +225,7 @@ class Inbox:
     mailbox: mailbox_lib.Mailbox,
     keys: keys_lib.Keys,
     folder: str | os.PathLike[str],
+    say: Callable[[str], None] = print,
   ):
     """Goes on after what was remembered.
 
@@ -213,11 +233,13 @@ class Inbox:
       mailbox: Where messages are.
       keys: The party's, with those of the senders.
       folder: The party's own.
+      say: Shows a sentence to a person.
 
     Raises:
       ValueError: If what was remembered is damaged.
     """
-    self._mailbox, self._keys = mailbox, keys
+    self._mailbox, self._keys, self._say = mailbox, keys, say
+    self._said: set[str] = set()
     self._path = pathlib.Path(folder) / _POSITIONS
     self._links: dict[str, Link] = {}
     if self._path.is_file():
@@ -233,6 +255,26 @@ class Inbox:
   def position(self, sender: str) -> Link:
     """Returns the last message of a sender that was taken."""
     return self._links.get(sender, Link())
+
+  def look(self, sender: str, run: str) -> Received | None:
+    """Takes the next message of a sender, or says what is in its place.
+
+    What is wrong stays wrong until somebody removes it: it is said once.
+
+    Args:
+      sender: See `take`.
+      run: See `take`.
+
+    Returns:
+      The message; None: it is not there yet.
+    """
+    try:
+      return self.take(sender, run)
+    except (ValueError, OSError) as error:
+      if str(error) not in self._said:
+        self._said.add(str(error))
+        self._say(f'Refused: {error}')
+      return None
 
   def take(self, sender: str, run: str) -> Received | None:
     """Takes the next message of a sender; None: it is not there yet.

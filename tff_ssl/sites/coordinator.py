@@ -118,15 +118,14 @@ class Ends:
         f'{mailbox.path} has messages of another run; a run must have an empty mailbox.'
       )
     self._outbox = chains.Outbox(mailbox, keys, keys_lib.COORDINATOR, folder)
-    self._inbox = chains.Inbox(mailbox, keys, folder)
-    log = chains.read_log(folder / chains.OUTBOX)
-    self.run = log[0]['digest'] if log else ''
+    self._inbox = chains.Inbox(mailbox, keys, folder, say)
+    left = chains.read_log(folder / chains.OUTBOX)
+    self.run = left[0]['digest'] if left else ''
     self._joined_path = folder / _JOINED
     self.joined: dict[str, Mapping[str, Any]] = {}
     if self._joined_path.is_file():
       self.joined = files.read_json(self._joined_path)
     self._absent: set[str] = set()
-    self._said: set[str] = set()
     # The round that was begun last, the sites that leave it out by their own rules, and
     # those that the next of its exchanges asks.
     self._begun: tuple[Any, Any] = (0, '')
@@ -161,7 +160,7 @@ class Ends:
     else:
       self._check_offer(offer)
     refused: dict[str, str] = {}
-    until, pause = time.monotonic() + self._settings.deadline, pauses()
+    until, pause, said = time.monotonic() + self._settings.deadline, pauses(), False
     patient = time.monotonic() + min(_PATIENCE, self._settings.deadline)
     while len(self.joined) < len(self.names) - len(refused):
       for name in self.names:
@@ -178,23 +177,17 @@ class Ends:
           f'{self._settings.fewest} sites are left; a new one must have an empty '
           'mailbox.'
         )
-      late = time.monotonic() > until
-      if late and len(self.joined) >= self._settings.fewest:
+      if time.monotonic() > until and len(self.joined) >= self._settings.fewest:
         break
-      if time.monotonic() > patient and 'join' not in self._said:
-        self._said.add('join')
+      if time.monotonic() > patient and not said:
+        said = True
         missing = sorted({*self.names} - self.joined.keys() - refused.keys())
         self._say(f'Waiting for {" and ".join(missing)} to join.')
       pause()
 
   def _check_offer(self, offer: Mapping[str, Any]) -> None:
     """Raises ValueError unless the mailbox has this offer, which sites agreed to."""
-    content = self._mailbox.get(keys_lib.COORDINATOR, 1)
-    if content is None:
-      raise ValueError(
-        f'The offer has gone from {self._mailbox.path}; it must stay to the end.'
-      )
-    there = messages.decode(content, keys_lib.COORDINATOR, 1, self._keys).body
+    there = chains.read_offer(self._mailbox, self._keys).message.body
     if there != (own := files.through_json(offer)):
       odd = sorted(name for name in own if there.get(name) != own[name])
       raise ValueError(
@@ -337,14 +330,7 @@ class Ends:
 
   def _take(self, name: str) -> chains.Received | None:
     """Takes a site's next message; whoever joins is asked from the next round on."""
-    try:
-      received = self._inbox.take(name, self.run)
-    except (ValueError, OSError) as error:
-      # What is wrong stays wrong until somebody removes it: it is said once.
-      if str(error) not in self._said:
-        self._said.add(str(error))
-        self._say(f'Refused: {error}')
-      return None
+    received = self._inbox.look(name, self.run)
     if received is not None and received.message.kind == messages.JOIN:
       if self._settings.masked:
         try:

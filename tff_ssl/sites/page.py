@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 import math
 from typing import Any
 
+import numpy as np
+
 from tff_ssl.execution import tff_values
 from tff_ssl.federated import parts as parts_lib
 
@@ -54,7 +56,7 @@ def text(
     what = (
       'masked sums, which say nothing without those of the others'
       if masked
-      else ('sums over the clients of the round')
+      else 'sums over the clients of the round'
     )
     leaving = _size(_bytes(up, 8 if masked else None))
     head = f'In exchange {exchange!r} of each round come {_size(_bytes(down))}, and '
@@ -70,10 +72,9 @@ def text(
 
 
 def _named(sums: Any) -> list[str]:
-  shapes = tff_values.shapes(sums)
   groups: dict[str, list[int]] = {}
-  for each, shape in shapes.items():
-    groups.setdefault(each.partition('/')[0], []).append(math.prod(shape))
+  for each, leaf in tff_values.leaf_types(sums).items():
+    groups.setdefault(each.partition('/')[0], []).append(math.prod(leaf.shape))
   return [
     f'  {group:28} {sum(sizes):,} numbers'
     + (f' in {len(sizes)} arrays' if len(sizes) > 1 else '')
@@ -82,9 +83,9 @@ def _named(sums: Any) -> list[str]:
 
 
 def _bytes(value_type: Any, each: int | None = None) -> int:
-  types, shapes = tff_values.dtypes(value_type), tff_values.shapes(value_type)
   return sum(
-    math.prod(shapes[name]) * (each or types[name].itemsize) for name in shapes
+    math.prod(leaf.shape) * (each or np.dtype(leaf.dtype).itemsize)
+    for leaf in tff_values.leaf_types(value_type).values()
   )
 
 

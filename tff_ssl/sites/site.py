@@ -53,12 +53,11 @@ class Ends:
     self.folder = pathlib.Path(folder)
     self._keys, self._say = keys, say
     self._outbox = chains.Outbox(mailbox, keys, name, folder)
-    self._inbox = chains.Inbox(mailbox, keys, folder)
+    self._inbox = chains.Inbox(mailbox, keys, folder, say)
     self._mailbox = mailbox
     # Read already, and to be handed out; and the last one that was.
     self._waiting: collections.deque[chains.Received] = collections.deque()
     self._handed = self._inbox.position(keys_lib.COORDINATOR)
-    self._said: set[str] = set()
     # The first of the site's own messages in this round.
     self._first = self._outbox.last.number + 1
 
@@ -69,16 +68,8 @@ class Ends:
       ValueError: If a run was begun in the folder, but its offer is gone.
     """
     if not self._inbox.position(keys_lib.COORDINATOR).number:
-      received = self.wait()
-      message, self.run = received.message, received.digest
-    else:
-      content = self._mailbox.get(keys_lib.COORDINATOR, 1)
-      if content is None:
-        raise ValueError(
-          f'The offer has gone from {self._mailbox.path}; it must stay to the end.'
-        )
-      message = messages.decode(content, keys_lib.COORDINATOR, 1, self._keys)
-      self.run = messages.digest(content)
+      self.wait()
+    message, self.run = chains.read_offer(self._mailbox, self._keys)
     if message.kind != messages.OFFER:
       raise ValueError(
         f'The first message of {keys_lib.COORDINATOR} is of kind {message.kind}; it '
@@ -126,14 +117,7 @@ class Ends:
     return received
 
   def _take(self) -> chains.Received | None:
-    try:
-      return self._inbox.take(keys_lib.COORDINATOR, self.run)
-    except (ValueError, OSError) as error:
-      # What is wrong stays wrong until somebody removes it: it is said once.
-      if str(error) not in self._said:
-        self._said.add(str(error))
-        self._say(f'Refused: {error}')
-      return None
+    return self._inbox.look(keys_lib.COORDINATOR, self.run)
 
   def join(self, body: Mapping[str, Any]) -> None:
     """Says that the site takes part, unless it has said so.

@@ -12,11 +12,12 @@ come from one machine: so a round has the numbers of the same process in parts
 
 import bisect
 import collections
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+import contextlib
 import functools
 import os
 import pathlib
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -33,6 +34,7 @@ from tff_ssl.sites import messages
 # What became of each site in each round.
 SITES = 'sites.csv'
 _SITE, _COUNTED = 'site', 'counted'
+_T = TypeVar('_T')
 
 
 class SiteRounds:
@@ -110,24 +112,16 @@ class SiteRounds:
       values: What sites need.
       shapes: Those of the sums, by name; they are float64.
     """
-
-    def check(arrays: coordinator.Arrays) -> None:
-      dtype = np.uint64 if self._masked else np.float64
-      if {name: own.shape for name, own in arrays.items()} != dict(shapes) or any(
-        own.dtype != dtype for own in arrays.values()
-      ):
-        raise ValueError(f'The arrays are not those of {question}.')
-
+    dtype = np.uint64 if self._masked else np.float64
+    check = functools.partial(_check, f'those of {question}', shapes, dtype)
     body = {'round': round, 'exchange': question}
-    while True:
-      try:
-        answers = self._ends.ask(body, values, True, check, messages.JUDGE)
-      except coordinator.AgainError:
-        continue
-      if not self._masked:
-        return answers
-      like = dict.fromkeys(shapes, np.dtype(np.float64))
-      return {'all sites': masks.total([*answers.values()], like)}
+    answers = _repeated(
+      lambda: self._ends.ask(body, values, True, check, messages.JUDGE)
+    )
+    if not self._masked:
+      return answers
+    like = dict.fromkeys(shapes, np.dtype(np.float64))
+    return {'all sites': masks.total([*answers.values()], like)}
 
   def finish(self) -> None:
     """Tells the sites that the run has ended."""
@@ -140,12 +134,7 @@ class SiteRounds:
       state: The server's state.
       round: Its number, from 1.
     """
-    while True:
-      try:
-        after, told, counted = self._attempt(state, round)
-        break
-      except coordinator.AgainError:
-        continue
+    after, told, counted = _repeated(lambda: self._attempt(state, round))
     names = self._ends.names
     if self._table is not None:
       self._table.extend(
@@ -195,11 +184,9 @@ class SiteRounds:
     if not self._masked:
       tff_values.from_named(arrays, sums_type)
       return
-    wanted = {name: (*shape,) for name, shape in tff_values.shapes(sums_type).items()}
-    if {name: own.shape for name, own in arrays.items()} != wanted or any(
-      own.dtype != np.uint64 for own in arrays.values()
-    ):
-      raise ValueError('The arrays are not the masked sums of the exchange.')
+    leaves = tff_values.leaf_types(sums_type)
+    shapes = {name: tuple(leaf.shape) for name, leaf in leaves.items()}
+    _check('the masked sums of the exchange', shapes, np.uint64, arrays)
 
   def _sum(
     self, exchange: parts_lib.ExchangeParts, answers: Mapping[str, coordinator.Arrays]
@@ -207,10 +194,31 @@ class SiteRounds:
     """Returns the sums over all sites, added in the order of their names."""
     sums_type = exchange.partial.type_signature.result[0].member
     if self._masked:
-      like = tff_values.dtypes(sums_type)
+      leaves = tff_values.leaf_types(sums_type)
+      like = {name: np.dtype(leaf.dtype) for name, leaf in leaves.items()}
       return tff_values.from_named(masks.total([*answers.values()], like), sums_type)
     total = None
     for arrays in answers.values():
       sums = tff_values.from_named(arrays, sums_type)
       total = sums if total is None else tf.nest.map_structure(np.add, total, sums)
     return total
+
+
+def _repeated(attempt: Callable[[], _T]) -> _T:
+  """Returns the result of the first attempt in which no site was lost."""
+  while True:
+    with contextlib.suppress(coordinator.AgainError):
+      return attempt()
+
+
+def _check(
+  what: str,
+  shapes: Mapping[str, tuple[int, ...]],
+  dtype: type,
+  arrays: coordinator.Arrays,
+) -> None:
+  """Raises ValueError unless arrays have names and shapes, and are all of one type."""
+  if {name: own.shape for name, own in arrays.items()} != dict(shapes) or any(
+    own.dtype != dtype for own in arrays.values()
+  ):
+    raise ValueError(f'The arrays are not {what}.')

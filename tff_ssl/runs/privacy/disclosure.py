@@ -64,6 +64,8 @@ EXPORT = 'export'
 _OF_CLIENTS = "clients' own, without noise"
 _OF_EXAMPLES = 'computed from examples and labels, without noise'
 _COUNTED = 'counted without noise'
+_OF_SITES = 'says which sites took part, and of how many clients'
+_OF_MAILBOX = 'belongs to the mailbox of a run at sites'
 _OF_SIGNALS = 'of noised sums, rounds that the ledger counts'
 
 FILES = (
@@ -104,14 +106,11 @@ FILES = (
   ),
   Rule('system.csv', Kind.KEPT, 'seconds and memory depend on the sizes of clients'),
   Rule('worker.log', Kind.KEPT, 'may name anything'),
-  *(
-    Rule(name, Kind.KEPT, 'says which sites took part, and of how many clients')
-    for name in ('sites.csv', 'joined.json')
-  ),
-  *(
-    Rule(name, Kind.KEPT, 'belongs to the mailbox of a run at sites')
-    for name in ('outbox.log', 'read.json', 'run_id.json')
-  ),
+  Rule('sites.csv', Kind.KEPT, _OF_SITES),
+  Rule('joined.json', Kind.KEPT, _OF_SITES),
+  Rule('outbox.log', Kind.KEPT, _OF_MAILBOX),
+  Rule('read.json', Kind.KEPT, _OF_MAILBOX),
+  Rule('run_id.json', Kind.KEPT, _OF_MAILBOX),
   Rule('lock', Kind.KEPT, 'is of no use elsewhere'),
 )
 
