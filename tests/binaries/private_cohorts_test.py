@@ -4,6 +4,7 @@ import pathlib
 import tempfile
 import types
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -11,6 +12,7 @@ from binaries.experiment import private
 from tests.binaries import in_process
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
+from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
 
 _PRIVATE = '--aggregation=private:noise_multiplier=2,update_clip=1'
@@ -18,12 +20,12 @@ _PRIVATE = '--aggregation=private:noise_multiplier=2,update_clip=1'
 
 def _sampling(flags, resumes=False, numbers=(), size=4):
   """Returns how rounds of some of six clients are counted."""
-  exchange: Any = phases.Exchange('train', None, None, {'u': combine.UPDATE}, None)
+  client: Any = mock.Mock(spec=client_functions.StatefulFunction) if resumes else None
+  exchange: Any = phases.Exchange('train', None, client, {'u': combine.UPDATE}, None)
   algorithm = phases.Algorithm(lambda: None, [exchange], client_numbers=numbers)
   noised = aggregations.private(2.0, 1.0, 1.0, None)
   graph = types.SimpleNamespace(algorithm=algorithm, aggregation=noised)
-  files_of_states = {'resume': print, 'saved': print} if resumes else {}
-  process = types.SimpleNamespace(**files_of_states)
+  process = types.SimpleNamespace()
   line = f'{_PRIVATE} --clients_per_round={size} --rounds=1 {flags}'
   config = in_process.read('fedavg_ssl', line)
   rounds = private.with_ledger(config, process, graph, 6)
