@@ -81,10 +81,16 @@ def check(config: run_config.RunConfig) -> None:
       f'--method={config.method.kind} is given with --runtime={own.kind}; its clients '
       'must be the same for the server, without numbers.'
     )
-  if not isinstance(config.aggregation, aggregations.Plain | aggregations.Private):
+  if isinstance(config.aggregation, aggregations.Secure):
     raise ValueError(
       f'--aggregation={config.aggregation.kind} is given with --runtime={own.kind}; it '
-      'must be plain or private; masked of --runtime hides the sums of a site.'
+      'must be plain, private or distributed; masked of --runtime hides the sums of a '
+      'site.'
+    )
+  if parties_of(config) is not None and not own.masked:
+    raise ValueError(
+      f'masked of --runtime is false with --aggregation={config.aggregation.kind}; it '
+      'must be true, because only the total over all sites has all of the noise.'
     )
   if config.is_private:
     _check_private(config, own)
@@ -136,6 +142,18 @@ def of_all_sites(config: run_config.RunConfig) -> tuple[run_config.RunConfig, in
   population = count * max(own.clients or 0, config.clients_per_round)
   together = dataclasses.replace(config, clients_per_round=cohort, participation=None)
   return together, population
+
+
+def parties_of(config: run_config.RunConfig) -> int | None:
+  """Returns how many sites add the noise of a run; None: the coordinator does, or none.
+
+  Args:
+    config: The run.
+  """
+  if not isinstance(config.aggregation, aggregations.Distributed):
+    return None
+  own: Any = config.runtime
+  return len(names_of(own))
 
 
 def is_judged(config: run_config.RunConfig) -> bool:

@@ -49,7 +49,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
     task.train.fields, task.train.example_id, {'none': np.array([0])}
   )
   built = sites.build(sent, task, blank.element_type_structure)
-  in_parts = parts.build_parts(built.graph)
+  in_parts = parts.build_parts(built.graph, sites.parties_of(sent))
   participation.check(in_parts)
   own: Any = config.runtime
   names = sites.names_of(own)
@@ -62,7 +62,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
     say,
   )
   offer = {CONFIG: run_config.to_json(sent), SOURCE: sites.source()}
-  rounds = site_rounds.SiteRounds(in_parts, ends, offer, own.masked)
+  rounds = site_rounds.SiteRounds(in_parts, ends, offer)
   # Who the clients are is not known here.
   none = np.zeros([0], np.int64)
   nobody = describe.PartitionReport((), none, none[:, np.newaxis], none, 0)

@@ -50,6 +50,8 @@ _COMBINED = {
   aggregations.Plain.kind: 'plain: sums as they are',
   aggregations.Private.kind: 'private: each client is clipped here, noise is added at '
   'the coordinator',
+  aggregations.Distributed.kind: 'distributed: each client is clipped here, and each '
+  'site adds its share of the noise',
 }
 # Digits of an offer by which a person agrees to it.
 _DIGITS = 12
@@ -137,10 +139,10 @@ def _compute(
     return own
 
   with _refusing(ends):
-    _check_clients(config, len(held.ids))
+    _check_clients(config, held)
     first = drawn(1)
     built = sites.build(config, task, held.element_type_structure)
-    process = participation.Answering(built.graph, ends)
+    process = participation.Answering(built.graph, ends, sites.parties_of(config))
   joins = {'clients': len(held.ids), 'examples': int(held.sizes.sum())}
   judged = site_judging.asked(config, built.encoder) if rules.judging else {}
   text = page.text(
@@ -275,12 +277,19 @@ def read(
   return task, client_data.ArrayClientData(task.train.fields, ids, dealt)
 
 
-def _check_clients(config: run_config.RunConfig, count: int) -> None:
-  """Refuses a private run that counts on more clients than the site has."""
-  least = _runtime(config).clients or 0
-  if count < least:
+def _check_clients(
+  config: run_config.RunConfig, held: client_data.ArrayClientData
+) -> None:
+  """Refuses a private run that counts on more or smaller clients than there are."""
+  least, own = _runtime(config).clients or 0, config.aggregation
+  if len(held.ids) < least:
     raise ValueError(
-      f'This site has {count} clients; the run counts on {least} at least.'
+      f'This site has {len(held.ids)} clients; the run counts on {least} at least.'
+    )
+  if isinstance(own, aggregations.Distributed) and held.sizes.max() > own.examples:
+    raise ValueError(
+      f'A client of this site has more than {own.examples} examples; examples of '
+      '--aggregation says how many one may have.'
     )
 
 

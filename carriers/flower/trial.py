@@ -140,10 +140,8 @@ def start_flower(
       *(f'--runtime=127.0.0.1:{port}', f'--secret={secret}'),
     )
   mailbox = json.dumps(str(work / _COORDINATOR / 'mailbox'))
-  sites = json.dumps('/'.join(_SITES))
-  config = f'mailbox={mailbox} sites={sites}'
-  command = [str(programs / 'flwr'), 'run', str(_HERE), 'here']
-  own.run([*command, '--run-config', config])
+  config = f'mailbox={mailbox} sites="{"/".join(_SITES)}"'
+  own.run([str(programs / 'flwr'), 'run', str(_HERE), 'here', '--run-config', config])
 
 
 def free_port() -> int:
@@ -180,6 +178,8 @@ def train(
   )
   offer = pathlib.Path(mailbox) / _COORDINATOR / '00000001.message'
   own.wait_until('The offer', offer.exists)
+  for site in _SITES:
+    pathlib.Path(box.format(site)).mkdir(parents=True, exist_ok=True)
   digest, began = hashlib.sha256(offer.read_bytes()).hexdigest(), time.monotonic()
   sites = [
     own.start(

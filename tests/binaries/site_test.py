@@ -27,6 +27,7 @@ from tff_ssl.sites import messages
 _RUNTIME = '--runtime=sites:mailbox=m,keys=k,names=north/south'
 _PRIVATE = '--aggregation=private:noise_multiplier=1'
 _CLIPPED = f'{_PRIVATE},update_clip=1,statistics_clip=2'
+_NOISE_OF_SITES = '--aggregation=distributed:noise_multiplier=1'
 _AT_SITES = f'--task=sites --image_size=8 {_RUNTIME}'
 
 
@@ -41,7 +42,8 @@ _AT_SITES = f'--task=sites --image_size=8 {_RUNTIME}'
     ('dcco', f'{_AT_SITES},fewest=3', 'must be at most 2'),
     ('dcco', f'{_AT_SITES},masked=true,fewest=1', 'must have two sites'),
     ('dcco', f'{_AT_SITES} --encoder=frozen=0.5', 'no weights that could stay'),
-    ('dcco', f'{_AT_SITES} --aggregation=secure', 'it must be plain or private'),
+    ('dcco', f'{_AT_SITES} --aggregation=secure', 'private or distributed'),
+    ('dcco', f'{_AT_SITES} {_NOISE_OF_SITES}', 'masked of --runtime is false'),
     ('dcco', f'{_AT_SITES} {_PRIVATE}', 'update_clip of --aggregation is none'),
     (
       'dcco',

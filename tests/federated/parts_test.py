@@ -11,6 +11,7 @@ from tests.algorithms import harness
 from tests.algorithms import with_states
 from tests.algorithms.divergence_aware import follower
 from tff_ssl.aggregators import aggregations
+from tff_ssl.aggregators import skellam
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.statistics import dcco
@@ -153,3 +154,63 @@ def test_secure_sums_have_no_parts():
   masked = aggregations.distributed(1.0, 1.0, 1.0, None, 4, 8)
   with pytest.raises(ValueError, match='sums of parts have no masks'):
     _parts(algorithm, harness.ELEMENT, masked)
+
+
+def _distributed(noise_multiplier):
+  """Returns noise of parties; some clients are clipped."""
+  return aggregations.distributed(noise_multiplier, 64.0, 64.0, None, 4, 8)
+
+
+def _at_parties(noise_multiplier, packed, algorithm=_DCCO, parties=2):
+  """Returns the parts of an algorithm's rounds, with noise of each party."""
+  spec = harness.PACKS if packed else harness.ELEMENT
+  graph = phase_graph.Graph(algorithm, spec, _distributed(noise_multiplier))
+  return parts.build_parts(graph, parties)
+
+
+@pytest.mark.parametrize('packed', [False, True])
+def test_parties_add_the_noise_and_receive_adds_none(tff_context, packed):
+  # Adam would enlarge small differences.
+  optimizer = optimizers.build_optimizer(harness.SGD)
+  algorithm = dcco.dcco(harness.cco(), optimizer, seed=harness.SEED)
+  built = _at_parties(1e-6, packed, algorithm)
+  private = aggregations.private(1e-9, 64.0, 64.0)
+  central = _parts(algorithm, harness.PACKS if packed else harness.ELEMENT, private)
+  # States fit those of the process, so that a run may go on in either way.
+  whole = phase_graph.Graph(algorithm, harness.ELEMENT, _distributed(1e-6))
+  assert built.initialize.type_signature.result.member == whole.state_type.member
+  cohorts = [_cohort(clients, packed) for clients in (_CLIENTS[:3], _CLIENTS[3:])]
+  weights = []
+  for each in (built, central):
+    state, known = each.initialize(), collections.OrderedDict()
+    for exchange in each.exchanges.values():
+      sums = _sums(exchange, state, known, cohorts)
+      total = tf.nest.map_structure(np.add, *sums)
+      state, _ = exchange.receive(state, [total])
+    weights.append(harness.flat(each.get_model_weights(state).trainable))
+  # A quantum is 64 / 2^16, of sums over 12 examples.
+  assert 0 < harness.relative(*weights) < 1e-4
+
+
+def test_each_party_adds_its_share_of_the_noise(tff_context):
+  parties, multiplier = 3, 2.0
+  built = _at_parties(multiplier, False, parties=parties)
+  exchange = built.exchanges['statistics']
+  state, cohort = built.initialize(), _cohort(_CLIENTS[:2], False)
+  sums = _sums(exchange, state, collections.OrderedDict(), [cohort] * 60)
+  draws = np.stack([harness.flat(own['statistics']) for own in sums])
+  spread = np.sqrt(np.mean(np.var(draws, axis=0, ddof=1)))
+  quanta = skellam.QUANTA * multiplier
+  # Of more than a thousand draws: six times the error of the estimate.
+  assert draws.size > 1000
+  assert spread == pytest.approx(quanta / np.sqrt(parties), rel=0.13)
+  # Metrics, which `distributed` has no norm for, do not leave in any total.
+  np.testing.assert_array_equal(harness.flat(sums[0]['metrics']), 0)
+  assert sums[0]['weight'] == 3
+
+
+def test_parties_need_noise_that_is_distributed():
+  private = aggregations.private(1.0, update_clip=1.0, statistics_clip=1.0)
+  graph = phase_graph.Graph(_DCCO, harness.ELEMENT, private)
+  with pytest.raises(ValueError, match='parties is 2; it must be None'):
+    parts.build_parts(graph, parties=2)

@@ -83,7 +83,7 @@ def _coordinator(world, masked=False, rounds=_ROUNDS, **settings):
   def run():
     ends = world.asker(masked=masked, **settings)
     folder = world.folder(parties.COORDINATOR)
-    result.append(plain.coordinate(ends, folder, rounds, masked))
+    result.append(plain.coordinate(ends, folder, rounds))
 
   return plain.Thread(run, name=parties.COORDINATOR), result
 

@@ -179,22 +179,19 @@ def take_part(ends, name, cohort_fn=None, watch=lambda _: None) -> None:
   )
 
 
-def coordinate(
-  ends, folder: pathlib.Path, rounds: int, masked: bool = False, each=None
-):
+def coordinate(ends, folder: pathlib.Path, rounds: int, each=None):
   """Runs or resumes the coordinator, which saves its state after each round.
 
   Args:
     ends: Its ends.
     folder: Its run folder.
     rounds: How many.
-    masked: Whether sums are masked.
     each: Called before each round, with its number.
 
   Returns:
     The last state.
   """
-  built = site_rounds.SiteRounds(build(), ends, {'rounds': rounds}, masked)
+  built = site_rounds.SiteRounds(build(), ends, {'rounds': rounds})
   saved = {'round': 0, 'state': built.initialize()}
   if (folder / STATE).is_file():
     saved = files.read_json(folder / STATE)

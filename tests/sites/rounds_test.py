@@ -55,6 +55,11 @@ def _built_once():
     yield
 
 
+def _parties(graph):
+  """Returns how many sites add the noise of a process; None: none does."""
+  return len(parties.NAMES) if graph.aggregation.packs.unmasked else None
+
+
 @functools.cache
 def _arrays():
   """Returns examples whose labels and ids are numbers that nothing else has."""
@@ -79,7 +84,7 @@ def _take_part(world, name, graph, masked, context):
   with tff.framework.get_context_stack().install(context.tff_context):
     ends = world.answerer(name, masked)
     ends.offer()
-    process = participation.Answering(graph, ends)
+    process = participation.Answering(graph, ends, _parties(graph))
     clients = _clients(name)
     rounds, cohort = participation.PlainRounds(process), clients.cohort
     if graph.algorithm.is_stateful:
@@ -98,8 +103,8 @@ def _take_part(world, name, graph, masked, context):
 def _coordinate(world, graph, masked, context, result):
   with tff.framework.get_context_stack().install(context.tff_context):
     ends = world.asker(masked=masked)
-    built = parts_lib.build_parts(graph)
-    rounds = site_rounds.SiteRounds(built, ends, {'rounds': _ROUNDS}, masked)
+    built = parts_lib.build_parts(graph, _parties(graph))
+    rounds = site_rounds.SiteRounds(built, ends, {'rounds': _ROUNDS})
     state = rounds.initialize()
     rounds.resume(world.folder(parties.COORDINATOR), 0)
     for round in range(1, _ROUNDS + 1):
@@ -126,7 +131,7 @@ def _at_sites(world, graph, context, masked=False):
 @functools.cache
 def _in_one_process(graph):
   """Returns the model and metrics, and the clients' states by site: no message."""
-  built = parts_lib.build_parts(graph)
+  built = parts_lib.build_parts(graph, None)
   cohorts, states = {}, {}
   for name in parties.NAMES:
     clients = _clients(name)
@@ -193,19 +198,26 @@ def test_masked_sums_change_no_more_than_their_rounding(tmp_path, tff_context):
   _assert_nothing_but_sums_left(world, graph)
 
 
-def test_clients_of_private_runs_are_clipped_at_their_sites(tmp_path, tff_context):
+@pytest.mark.parametrize('of_sites', [False, True])
+def test_clients_of_private_runs_are_clipped_at_their_sites(
+  tmp_path, tff_context, of_sites
+):
   algorithm = harness.build_dcco(packed=True).graph.algorithm
 
-  def clipped(update: float, statistics: float) -> phase_graph.Graph:
+  def clipped(*norms: float, of_sites: bool = False) -> phase_graph.Graph:
     # Noise is drawn afresh each time: there is next to none.
-    private = aggregations.private(1e-9, update, statistics)
+    if of_sites:
+      private = aggregations.distributed(1e-9, *norms, None, 5, 3)
+    else:
+      private = aggregations.private(1e-9, *norms)
     return phase_graph.Graph(algorithm, harness.PACKS, private)
 
-  graph = clipped(0.5, 5.0)
   world = parties.World(tmp_path)
-  got, _ = _at_sites(world, graph, tff_context)
-  expected, _, _ = _in_one_process(graph)
-  assert np.abs(got - expected).max() < 1e-7
+  graph = clipped(0.5, 5.0, of_sites=of_sites)
+  got, _ = _at_sites(world, graph, tff_context, masked=of_sites)
+  expected, _, _ = _in_one_process(clipped(0.5, 5.0))
+  # With noise of the sites sums are in steps of their norm / 2^16.
+  assert np.abs(got - expected).max() < (3e-5 if of_sites else 1e-7)
   unclipped, _, _ = _in_one_process(clipped(1e4, 1e4))
   assert np.abs(got - unclipped).max() > 1e-4
 

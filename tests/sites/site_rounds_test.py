@@ -53,7 +53,7 @@ class _Ends:
 
 def _rounds(tmp_path, *who, masked=False, after=0):
   ends = _Ends(*who, masked=masked)
-  rounds = site_rounds.SiteRounds(plain.build(), ends, {'rounds': 9}, masked)
+  rounds = site_rounds.SiteRounds(plain.build(), ends, {'rounds': 9})
   rounds.resume(tmp_path, after)
   return rounds, ends
 

@@ -116,9 +116,12 @@ class Packs:
     most_examples: Bound of n_k, above which a client is an error; None: none.
     unmasked: Whether packs are summed in the clear although clients would mask what
       they send. Only a simulation may do this.
+    noised_before: Combines packs whose sums have their noise (`skellam.noised_quanta`),
+      which it does not add again; None: no noise is added before.
   """
 
   aggregation: Aggregation
   clip_norms: Mapping[str, float] = dataclasses.field(default_factory=dict)
   unmasked: bool = False
   most_examples: int | None = None
+  noised_before: Aggregation | None = None

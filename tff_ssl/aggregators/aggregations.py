@@ -233,11 +233,15 @@ def distributed(
     name: skellam.PackedSumFactory(multipliers[name], norm)
     for name, norm in norms.items()
   }
+  plain_sums: dict[str, tff.aggregators.UnweightedAggregationFactory] = {
+    name: tff.aggregators.SumFactory() for name in norms
+  }
   packs = Packs(
     _noised(multipliers, noise_only, is_gaussian=False),
     norms,
     unmasked=True,
     most_examples=max_examples_per_client,
+    noised_before=_noised(multipliers, plain_sums, is_gaussian=False),
   )
   return _noised(
     multipliers,

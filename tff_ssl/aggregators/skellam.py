@@ -30,7 +30,9 @@ part, as they do in a simulation: the noise of a client that drops out would be 
 
 With packs of simulated clients (`PackedSumFactory`), sums over clients are rounded and
 get all of the noise at once; it is distributed as the sum of the clients' noise.
-Rounding a sum can move each entry by twice as much, which Delta_2 includes there.
+Rounding a sum can move each entry by twice as much, which Delta_2 includes there. So it
+does where parties that hold sums over their clients each add a share of the noise
+(`noised_quanta`), and send the result through a secure sum.
 """
 
 import math
@@ -135,15 +137,11 @@ class SkellamSumFactory(tff.aggregators.UnweightedAggregationFactory):
     )
 
     @tff.tensorflow.computation(to_quanta.type_signature.result)
-    def from_quanta(total):
-      def one(x, spec):
-        centred = tf.where(x >= modulus // 2, x - modulus, x)
-        return tf.cast(tf.cast(centred, tf.float64) * (clip / QUANTA), spec.dtype)
-
-      flat = [
-        one(x, spec) for x, spec in zip(tf.nest.flatten(total), flat_specs, strict=True)
+    def as_values(total):
+      centred = [
+        tf.where(x >= modulus // 2, x - modulus, x) for x in tf.nest.flatten(total)
       ]
-      return tf.nest.pack_sequence_as(specs, flat)
+      return from_quanta(tf.nest.pack_sequence_as(specs, centred), clip, specs)
 
     @tff.federated_computation(
       summed.initialize.type_signature.result,
@@ -153,7 +151,7 @@ class SkellamSumFactory(tff.aggregators.UnweightedAggregationFactory):
       output = summed.next(state, tff.federated_map(to_quanta, value))
       return tff.templates.MeasuredProcessOutput(
         output.state,
-        tff.federated_map(from_quanta, output.result),
+        tff.federated_map(as_values, output.result),
         tff.federated_value((), tff.SERVER),
       )
 
@@ -192,7 +190,7 @@ class PackedSumFactory(tff.aggregators.UnweightedAggregationFactory):
     """
     bounds.check_noise(noise_multiplier, clip=clip)
     self._noise_multiplier = noise_multiplier
-    self._quantum = clip / QUANTA
+    self._clip = clip
 
   def create(self, value_type) -> tff.templates.AggregationProcess:
     """Creates the process for a type of packs' sums.
@@ -200,19 +198,11 @@ class PackedSumFactory(tff.aggregators.UnweightedAggregationFactory):
     Args:
       value_type: Structure of floating tensors of known shapes.
     """
-    quantum = self._quantum
 
     @tff.tensorflow.computation(value_type)
     def noised(total):
-      flat = tf.nest.flatten(total)
-      dimension = sum(x.shape.num_elements() for x in flat)
-      norms = sensitivities(dimension, rounded_sums=True)
-      mu = variance(self._noise_multiplier, *norms)
-      whole = [tf.round(tf.cast(x, tf.float64) / quantum) for x in flat]
-      sums = [x + _skellam(x.shape, mu) for x in whole]
-      return tf.nest.pack_sequence_as(
-        total, [tf.cast(s * quantum, x.dtype) for s, x in zip(sums, flat, strict=True)]
-      )
+      quanta = noised_quanta(total, self._noise_multiplier, self._clip)
+      return from_quanta(quanta, self._clip, total)
 
     @tff.federated_computation
     def initialize_fn():
@@ -229,6 +219,43 @@ class PackedSumFactory(tff.aggregators.UnweightedAggregationFactory):
       )
 
     return tff.templates.AggregationProcess(initialize_fn, next_fn)
+
+
+def noised_quanta(
+  total: Any, noise_multiplier: float, clip: float, parties: int = 1
+) -> Any:
+  """Returns a sum over clients in whole quanta of C / 2^16, with its share of noise.
+
+  Args:
+    total: Structure of floating tensors: the sum over some clients' clipped values.
+    noise_multiplier: z, see `SkellamSumFactory`, of the sum over all parties.
+    clip: C, to which each client's value was clipped.
+    parties: How many such sums are added up, each with an equal share of the noise.
+
+  Returns:
+    The same structure, int64.
+  """
+  flat = tf.nest.flatten(total)
+  dimension = sum(x.shape.num_elements() for x in flat)
+  mu = variance(noise_multiplier, *sensitivities(dimension, rounded_sums=True))
+  whole = [tf.round(tf.cast(x, tf.float64) * (QUANTA / clip)) for x in flat]
+  noised = [x + _skellam(x.shape, mu / parties) for x in whole]
+  return tf.nest.pack_sequence_as(total, [tf.cast(x, tf.int64) for x in noised])
+
+
+def from_quanta(quanta: Any, clip: float, like: Any) -> Any:
+  """Returns a sum that was in quanta, in the types of a structure.
+
+  Args:
+    quanta: Structure of int64 tensors, as `noised_quanta` returns it.
+    clip: C, see there.
+    like: A structure with tensors or specs of the types.
+  """
+  return tf.nest.map_structure(
+    lambda x, own: tf.cast(tf.cast(x, tf.float64) * (clip / QUANTA), own.dtype),
+    quanta,
+    like,
+  )
 
 
 def _skellam(shape: Any, mu: float) -> tf.Tensor:

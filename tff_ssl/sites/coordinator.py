@@ -77,6 +77,7 @@ class Ends:
 
   Attributes:
     names: The sites, in order.
+    masked: Whether sites mask their sums.
     run: Digest of the offer; '' before it is made.
     joined: What each site that takes part has said of itself, by name.
     expected: Names of the sites that are asked, in order.
@@ -108,6 +109,7 @@ class Ends:
       keys_lib.check_name(name)
       keys.public(name)
     self.names, self._settings, self._say = tuple(sorted(names)), settings, say
+    self.masked = settings.masked
     self._keys, self._mailbox = keys, mailbox
     folder = pathlib.Path(folder)
     self._id_path = folder / _ID
@@ -218,7 +220,7 @@ class Ends:
     """
     asked = self._whom(body, first)
     body = {**body, 'sites': [*asked]}
-    if self._settings.masked:
+    if self.masked:
       body['masks'] = {name: self.joined[name].get(MASK_KEY) for name in asked}
     if first and kind == messages.VALUES:
       self._rounds.append((int(body['round']), self._outbox.last.number + 1))
@@ -229,7 +231,7 @@ class Ends:
       self._say(f'{name} has not answered in time; rounds go on until it is back.')
     self._absent |= lost
     self._asked = tuple(name for name in asked if name in answers)
-    if len(answers) < len(asked) and (self._settings.masked or not first):
+    if len(answers) < len(asked) and (self.masked or not first):
       raise AgainError
     return {name: answers[name] for name in self._asked}
 
@@ -332,7 +334,7 @@ class Ends:
     """Takes a site's next message; whoever joins is asked from the next round on."""
     received = self._inbox.look(name, self.run)
     if received is not None and received.message.kind == messages.JOIN:
-      if self._settings.masked:
+      if self.masked:
         try:
           key = received.message.body.get(MASK_KEY)
           self._keys.shared(self.run, name, key, '')

@@ -66,18 +66,22 @@ class Answering:
     get_model_weights: Server state -> `tff.learning.models.ModelWeights`.
   """
 
-  def __init__(self, graph: phase_graph.Graph, ends: site.Ends):
+  def __init__(
+    self, graph: phase_graph.Graph, ends: site.Ends, parties: int | None = None
+  ):
     """Builds the computations.
 
     Args:
       graph: The process's.
       ends: Carry questions and answers.
+      parties: How many sites there are if each adds its share of the noise; see
+        `parts.build_parts`.
 
     Raises:
       ValueError: If it cannot run at sites: see `parts.build_parts`, `check`.
     """
     self.graph, self._ends = graph, ends
-    self._built = parts_lib.build_parts(graph)
+    self._built = parts_lib.build_parts(graph, parties)
     check(self._built)
     self.initialize = self._built.initialize
     self.get_model_weights = self._built.get_model_weights

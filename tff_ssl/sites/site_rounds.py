@@ -50,7 +50,6 @@ class SiteRounds:
     built: parts_lib.Parts,
     ends: coordinator.Ends,
     offer: Mapping[str, Any],
-    masked: bool,
   ):
     """Holds the computations; `resume` offers the run.
 
@@ -58,9 +57,8 @@ class SiteRounds:
       built: The process in parts.
       ends: Ask the sites.
       offer: What the offer says.
-      masked: Whether sums are masked.
     """
-    self._built, self._ends, self._offer, self._masked = built, ends, offer, masked
+    self._built, self._ends, self._offer = built, ends, offer
     self.get_model_weights = built.get_model_weights
     self.initial: Any = None
     self._table: round_table.Table | None = None
@@ -112,13 +110,13 @@ class SiteRounds:
       values: What sites need.
       shapes: Those of the sums, by name; they are float64.
     """
-    dtype = np.uint64 if self._masked else np.float64
+    dtype = np.uint64 if self._ends.masked else np.float64
     check = functools.partial(_check, f'those of {question}', shapes, dtype)
     body = {'round': round, 'exchange': question}
     answers = _repeated(
       lambda: self._ends.ask(body, values, True, check, messages.JUDGE)
     )
-    if not self._masked:
+    if not self._ends.masked:
       return answers
     like = dict.fromkeys(shapes, np.dtype(np.float64))
     return {'all sites': masks.total([*answers.values()], like)}
@@ -181,7 +179,7 @@ class SiteRounds:
   ) -> None:
     """Raises ValueError if arrays are not the sums of a site, masked or not."""
     sums_type = exchange.partial.type_signature.result[0].member
-    if not self._masked:
+    if not self._ends.masked:
       tff_values.from_named(arrays, sums_type)
       return
     leaves = tff_values.leaf_types(sums_type)
@@ -193,7 +191,7 @@ class SiteRounds:
   ) -> Any:
     """Returns the sums over all sites, added in the order of their names."""
     sums_type = exchange.partial.type_signature.result[0].member
-    if self._masked:
+    if self._ends.masked:
       leaves = tff_values.leaf_types(sums_type)
       like = {name: np.dtype(leaf.dtype) for name, leaf in leaves.items()}
       return tff_values.from_named(masks.total([*answers.values()], like), sums_type)
