@@ -78,6 +78,20 @@ def test_exported_model_equals_the_run_s(run, tmp_path, capsys):
   assert f'{digest}  encoder.keras\n' in card
 
 
+def test_a_run_on_a_part_of_the_data_is_tested_on_that_part(tmp_path, capsys):
+  run = tmp_path / 'run'
+  take_away.make(run, *_FLAGS, '--data=examples=200,test_examples=60')
+  own = json.loads((run / 'config.json').read_text())['config']['data']
+  assert (own['examples'], own['test_examples']) == (200, 60)
+  capsys.readouterr()
+  out = f'--out={tmp_path / "out"}'
+  in_process.call(export, f'--run={run}', out, '--formats=tflite', '--classifier')
+  shown = capsys.readouterr().out
+  assert '\n  200 of 1,438 train examples\n  60 of 359 test examples\n' in shown
+  assert 'of 60 test examples (95 %' in shown
+  assert not (tmp_path / 'out' / 'classify.py').exists()
+
+
 def test_the_file_of_a_grey_classifier_reads_pictures_as_the_run_does(
   run, tmp_path, monkeypatch
 ):

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from tff_ssl.computing import inert
-from tff_ssl.computing import kinds
 from tff_ssl.evaluation import intervals
 from tff_ssl.evaluation import method_names
 
@@ -47,7 +46,7 @@ class Share(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Threshold(kinds.Kind):
+class Threshold:
   """The probability from which an example counts as one of two classes.
 
   Attributes:
@@ -58,13 +57,13 @@ class Threshold(kinds.Kind):
   """
 
   positive: str
-  wanted: kinds.Share
-  probability: kinds.Fraction
-  chosen_on: kinds.Count
+  wanted: float
+  probability: float
+  chosen_on: int
 
 
 @dataclasses.dataclass(frozen=True)
-class Tested(kinds.Kind):
+class Tested:
   """What a classifier makes of test examples, each by itself.
 
   Attributes:
@@ -75,12 +74,11 @@ class Tested(kinds.Kind):
       specificity.
   """
 
-  cases: kinds.Count
+  cases: int
   accuracy: tuple[float, ...]
   recall: Mapping[str, tuple[float, ...]]
 
   def __post_init__(self) -> None:
-    super().__post_init__()
     for name, numbers in {'accuracy': self.accuracy, **self.recall}.items():
       if len(numbers) != len(Share._fields):
         raise ValueError(
