@@ -11,7 +11,7 @@ examples.
 from collections.abc import Mapping, Sequence
 import dataclasses
 import hashlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def take(task: task_types.Task, limits: Limits, seed: int) -> task_types.Task:
   """
   if limits == ALL:
     return task
-  parts, said = dict[str, task_types.Examples](), []
+  parts, said = dict[str, Any](), []
   for split, examples in task.splits().items():
     names = task.names_of_holders(examples)
     limit = limits.of(split)

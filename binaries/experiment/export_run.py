@@ -98,16 +98,16 @@ def export(
   if not is_table and encoder.input_shape[1] == encoder.input_shape[2]:
     picture_fit = task_defaults.reading(config.data).fit
   # It is handed over as a folder that works by itself.
-  is_whole = classifier is not None and exports.KERAS in wanted and bool(picture_fit)
+  whole = classifier if exports.KERAS in wanted and picture_fit is not None else None
   _check_out(
     out,
     {
       **{exports.NAMES[name]: True for name in wanted},
       squares.CODE: exports.KERAS in wanted and picture_fit is not None,
       classifier_folder.LABELS: classifier is not None,
-      classifier_folder.CARD: is_whole,
-      classifier_folder.CODE: is_whole,
-      classifier_folder.TRAINED_ON: is_whole and classifier.marks,
+      classifier_folder.CARD: whole is not None,
+      classifier_folder.CODE: whole is not None,
+      classifier_folder.TRAINED_ON: whole is not None and whole.marks,
     },
   )
   task = None
@@ -117,14 +117,14 @@ def export(
   own = feature_sets.with_fixed_params(encoder)
   made, quality = exporting.Model(encoder, None, own), None
   if task is not None and classifier is not None:
-    _check_classifier(task, classifier, is_whole)
+    _check_classifier(task, classifier, whole is not None)
     made = exporting.fitted(config, task, encoder, classifier.end_to_end)
     quality = classifier_quality.measure(task, made, classifier.wanted)
   notes = list(made.notes)
   if notes:
     notes[0] += f'; classes in the order of {classifier_folder.LABELS}'
     print(*notes, sep='\n')
-  if is_whole:
+  if whole is not None:
     notes.append(
       f'{classifier_folder.CODE} says the class of pictures, with Keras and Pillow '
       'alone; this folder is all that `python -m binaries.predict --model=FOLDER` needs'
@@ -142,8 +142,15 @@ def export(
   written = _write(out, wanted, task, made, network, notes, inputs, picture_fit)
   if task is not None and quality is not None:
     written.append(classifier_folder.write_labels(out, task.label_names))
-    if is_whole:
-      written += _write_classifier(folder, out, task, classifier, quality)
+    if whole is not None:
+      about = _about(folder)
+      shape = made.encoder.input_shape[1:]
+      trained_on = None
+      if whole.marks:
+        trained_on = [task.digests[place] for place in task.train.example_id.tolist()]
+      written += classifier_folder.write(out, about, shape, *quality, trained_on)
+      # As whoever receives it does.
+      classifier_folder.read(out)
   _write_card(folder, out, written, notes, unprotected, quality)
   print(f'Exported: {out}')
 
@@ -160,25 +167,10 @@ def _check_classifier(
     )
 
 
-def _write_classifier(
-  folder: pathlib.Path,
-  out: pathlib.Path,
-  task: task_types.Task,
-  classifier: Classifier,
-  quality: classifier_quality.Quality,
-) -> list[pathlib.Path]:
-  """Writes what makes the folder a classifier by itself, and reads it back."""
+def _about(folder: pathlib.Path) -> dict[str, object]:
+  """Returns what of a run's encoder is said of its classifier too."""
   known = files.read_json(folder / model_card.CARD)
-  about = {name: value for name, value in known.items() if name.startswith(_SAID)}
-  trained_on = None
-  if classifier.marks:
-    trained_on = [task.digests[place] for place in task.train.example_id.tolist()]
-  written = classifier_folder.write(
-    out, about, task.image_shape, quality.tested, quality.threshold, trained_on
-  )
-  # As whoever receives it does.
-  classifier_folder.read(out)
-  return written
+  return {name: value for name, value in known.items() if name.startswith(_SAID)}
 
 
 def give_away(folder: pathlib.Path, out: pathlib.Path) -> None:

@@ -20,7 +20,7 @@ def test_recall_is_the_share_of_each_class_with_a_binomial_interval():
   # No class is stated that no test example has.
   assert [*shares] == ['a', 'b']
   assert shares['a'].value == 0.75
-  assert shares['a'].count == 40
+  assert shares['a'].examples == 40
   np.testing.assert_allclose(
     [shares['a'].low, shares['a'].high], [low, high], atol=0.03
   )

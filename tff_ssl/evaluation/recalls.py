@@ -24,13 +24,13 @@ class Share(NamedTuple):
     value: The share, in [0, 1].
     low: Lower end of its 95 % interval.
     high: Upper end.
-    count: Number of the examples.
+    examples: How many they are.
   """
 
   value: float
   low: float
   high: float
-  count: float
+  examples: float
 
   @property
   def interval(self) -> str:
@@ -40,7 +40,7 @@ class Share(NamedTuple):
   def __str__(self) -> str:
     """The share in words, for a line or a card."""
     return (
-      f'{self.value:.1%} of {self.count:,.0f} test examples '
+      f'{self.value:.1%} of {self.examples:,.0f} test examples '
       f'(95 % interval {self.interval})'
     )
 
