@@ -8,7 +8,7 @@ of the files, nor a run's own seed, so that ten runs and their evaluations have 
 examples.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import dataclasses
 import hashlib
 from typing import Any, NamedTuple
@@ -28,7 +28,8 @@ class Limits(NamedTuple):
 
   Attributes:
     examples: Of the training split; None: all.
-    test_examples: Of the test split, and of a validation split of the data; None: all.
+    test_examples: Of the test split, and at most of a validation split of the data;
+      None: all.
   """
 
   examples: int | None = None
@@ -43,7 +44,7 @@ ALL = Limits()
 
 
 def take(task: task_types.Task, limits: Limits, seed: int) -> task_types.Task:
-  """Returns a task with a part of its examples, and a line that says so.
+  """Returns a task with a part of its examples, and lines that say so.
 
   Args:
     task: The whole task.
@@ -55,15 +56,16 @@ def take(task: task_types.Task, limits: Limits, seed: int) -> task_types.Task:
   """
   if limits == ALL:
     return task
-  parts, said = dict[str, Any](), []
+  parts, report = dict[str, Any](), [*task.report]
   for split, examples in task.splits().items():
-    names = task.names_of_holders(examples)
-    limit = limits.of(split)
-    if limit is not None:
-      taken = chosen(names, examples.label, limit, seed, split)
+    if limits.of(split) is not None:
+      names = task.names_of_holders(examples)
+      taken, found = of_splits(
+        names, examples.label, np.full(len(names), split), limits, seed
+      )
       parts[split] = examples.take(np.flatnonzero(taken))
-      said.append(line(names, taken, split))
-  return dataclasses.replace(task, **parts, report=(*task.report, *said))
+      report += [finding.sentence for finding in found]
+  return dataclasses.replace(task, **parts, report=(*report,))
 
 
 def of_splits(
@@ -88,25 +90,16 @@ def of_splits(
   for part in dict.fromkeys(split.tolist()):
     limit, own = limits.of(part), np.flatnonzero(split == part)
     if limit is not None:
+      if part == 'validation':
+        limit = min(limit, len(own))
       of_part = [names[place] for place in own]
       is_taken[own] = chosen(of_part, labels[own], limit, seed, part)
-      said = line(of_part, is_taken[own], part)
+      said = f'{np.sum(is_taken[own]):,} of {len(own):,} {part} examples'
+      if (whole := len({*of_part})) < len(own):
+        kept = {names[place] for place in own[is_taken[own]]}
+        said += f', {len(kept):,} of {whole:,} holders'
       findings.append(intake.Finding(_OPTIONS[part], (), said))
   return is_taken, findings
-
-
-def line(names: Sequence[str], taken: np.ndarray, split: str) -> str:
-  """Returns the line that counts what is taken, as in '400 of 50,000 train examples'.
-
-  Args:
-    names: The name of each example's holder.
-    taken: bool [n], whether it is taken.
-    split: Name of the split.
-  """
-  kept = {name for name, is_taken in zip(names, taken, strict=True) if is_taken}
-  count, whole = len(kept), len({*names})
-  holders = f', {count:,} of {whole:,} holders' if whole < len(names) else ''
-  return f'{np.sum(taken):,} of {len(names):,} {split} examples{holders}'
 
 
 def chosen(
@@ -156,13 +149,12 @@ def _order(
   A holder's place is the share of its label's examples before it, and half of its own.
   """
   hashed = [_hash(name, seed) for name in names]
-  place: Mapping[int, float] = {}
+  place = np.empty(len(names))
   for label in np.unique(labels):
     members = sorted(np.flatnonzero(labels == label).tolist(), key=hashed.__getitem__)
     own = sizes[members]
-    shares = (np.cumsum(own) - own / 2) / np.sum(own)
-    place = {**place, **dict(zip(members, shares.tolist(), strict=True))}
-  return sorted(place, key=lambda k: (place[k], hashed[k]))
+    place[members] = (np.cumsum(own) - own / 2) / np.sum(own)
+  return sorted(range(len(names)), key=lambda k: (place[k], hashed[k]))
 
 
 def _hash(name: str, seed: int) -> bytes:

@@ -48,8 +48,8 @@ class Data(kinds.Kind):
     examples: How many training examples are taken, for a cheap look at a large data
       set: of clients or cases whole ones, of each label its share, the same in every
       run; none: all.
-    test_examples: Likewise of the test split, and of a validation split that the data
-      have; none: all.
+    test_examples: Likewise of the test split, and at most of a validation split that
+      the data have; none: all.
     at_most: Clients with more training examples keep this many, at random; none: all.
     partition_encoder: The encoder.keras of a run, next to its encoder.json, whose
       features a partition of clusters is made from.

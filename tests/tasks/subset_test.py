@@ -57,8 +57,10 @@ def test_holders_are_taken_whole_and_labels_keep_their_shares():
   assert 590 <= np.sum(taken) <= 600
   share, whole = np.mean(labels[taken]), np.mean(labels)
   assert abs(share - whole) < 0.05
-  said = subset.line(names, taken, 'train')
-  assert said == (
+  split = np.full(len(names), 'train')
+  again, (finding,) = subset.of_splits(names, labels, split, subset.Limits(600), 0)
+  np.testing.assert_array_equal(again, taken)
+  assert finding.sentence == (
     f'{np.sum(taken)} of {len(names):,} train examples, {np.sum(in_part):.0f} of 200 '
     'holders'
   )
@@ -74,6 +76,19 @@ def test_holders_are_taken_whole_and_labels_keep_their_shares():
 def test_a_part_that_there_is_not_is_refused(limit, said):
   with pytest.raises(ValueError, match=said):
     subset.chosen(list('aaabbb'), np.zeros(6, int), limit, 0, 'test')
+
+
+def test_a_small_validation_split_of_the_data_stays_whole():
+  split = np.repeat(['train', 'validation', 'test'], [9, 3, 7])
+  names = [f'{k}' for k in range(19)]
+  limits = subset.Limits(test_examples=5)
+  taken, findings = subset.of_splits(names, np.zeros(19, int), split, limits, 0)
+  counts = {part: np.sum(taken[split == part]) for part in split}
+  assert counts == {'train': 9, 'validation': 3, 'test': 5}
+  assert [finding.sentence for finding in findings] == [
+    '3 of 3 validation examples',
+    '5 of 7 test examples',
+  ]
 
 
 def test_an_array_task_keeps_ids_and_says_what_is_left_out():
