@@ -224,7 +224,8 @@ def build_task(
       raise ValueError(f'{manifest}: {error}') from error
     split = np.where(held_out, 'test', 'train')
   holders = _holder_names(rows, belonging)
-  taken, said = subset.of_splits(holders, label, split, limits, seed)
+  has_clients = belonging.client is not None
+  taken, said = subset.of_splits(holders, label, split, limits, seed, has_clients)
   # Split by split, so that each split is one piece of the memory-mapped cache.
   order = np.concatenate(
     [np.flatnonzero(taken & (split == p)) for p in manifest_lib.SPLITS]

@@ -59,17 +59,21 @@ def take(task: task_types.Task, limits: Limits, seed: int) -> task_types.Task:
   parts, report = dict[str, Any](), [*task.report]
   for split, examples in task.splits().items():
     if limits.of(split) is not None:
-      names = task.names_of_holders(examples)
-      taken, found = of_splits(
-        names, examples.label, np.full(len(names), split), limits, seed
-      )
+      names, has_clients = task.names_of_holders(examples), examples.client is not None
+      own = np.full(len(names), split)
+      taken, found = of_splits(names, examples.label, own, limits, seed, has_clients)
       parts[split] = examples.take(np.flatnonzero(taken))
       report += [finding.sentence for finding in found]
   return dataclasses.replace(task, **parts, report=(*report,))
 
 
 def of_splits(
-  names: Sequence[str], labels: np.ndarray, split: np.ndarray, limits: Limits, seed: int
+  names: Sequence[str],
+  labels: np.ndarray,
+  split: np.ndarray,
+  limits: Limits,
+  seed: int,
+  has_clients: bool,
 ) -> tuple[np.ndarray, list[intake.Finding]]:
   """Chooses examples before they are read.
 
@@ -79,6 +83,7 @@ def of_splits(
     split: Name of each example's split, str [n].
     limits: How many examples are taken.
     seed: Same seed, same examples.
+    has_clients: Whether a holder is called a client, and not a case.
 
   Returns:
     bool [n], whether each is taken, and what must be said of it.
@@ -97,7 +102,8 @@ def of_splits(
       said = f'{np.sum(is_taken[own]):,} of {len(own):,} {part} examples'
       if (whole := len({*of_part})) < len(own):
         kept = {names[place] for place in own[is_taken[own]]}
-        said += f', {len(kept):,} of {whole:,} holders'
+        holders = 'clients' if has_clients else 'cases'
+        said += f', {len(kept):,} of {whole:,} {holders}'
       findings.append(intake.Finding(_OPTIONS[part], (), said))
   return is_taken, findings
 

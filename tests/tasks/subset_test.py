@@ -58,11 +58,13 @@ def test_holders_are_taken_whole_and_labels_keep_their_shares():
   share, whole = np.mean(labels[taken]), np.mean(labels)
   assert abs(share - whole) < 0.05
   split = np.full(len(names), 'train')
-  again, (finding,) = subset.of_splits(names, labels, split, subset.Limits(600), 0)
+  again, (finding,) = subset.of_splits(
+    names, labels, split, subset.Limits(600), 0, False
+  )
   np.testing.assert_array_equal(again, taken)
   assert finding.sentence == (
     f'{np.sum(taken)} of {len(names):,} train examples, {np.sum(in_part):.0f} of 200 '
-    'holders'
+    'cases'
   )
 
 
@@ -82,7 +84,7 @@ def test_a_small_validation_split_of_the_data_stays_whole():
   split = np.repeat(['train', 'validation', 'test'], [9, 3, 7])
   names = [f'{k}' for k in range(19)]
   limits = subset.Limits(test_examples=5)
-  taken, findings = subset.of_splits(names, np.zeros(19, int), split, limits, 0)
+  taken, findings = subset.of_splits(names, np.zeros(19, int), split, limits, 0, True)
   counts = {part: np.sum(taken[split == part]) for part in split}
   assert counts == {'train': 9, 'validation': 3, 'test': 5}
   assert [finding.sentence for finding in findings] == [
@@ -167,7 +169,7 @@ def test_clients_of_a_manifest_are_taken_whole(tmp_path):
   assert len(task.train) == 15
   assert len(np.unique(task.train.client)) == 3
   count = len(whole.train)
-  assert f'15 of {count} train examples, 3 of {count // 5} holders' in task.report
+  assert f'15 of {count} train examples, 3 of {count // 5} clients' in task.report
   expected = subset.take(whole, limits, 0)
   np.testing.assert_array_equal(
     np.sort(task.train.example_id), np.sort(expected.train.example_id)

@@ -148,7 +148,7 @@ def lines(tested: Tested, threshold: Threshold | None) -> list[str]:
     tested: What it makes of test examples.
     threshold: Decides between two classes, if there is one.
   """
-  said = [f'right for {tested.right}']
+  said = [f'single examples: right for {tested.right}']
   shares = tested.shares()
   if len(shares) <= intervals.MOST_CLASSES:
     said += [f'recall of {inert.line(name)}: {own}' for name, own in shares.items()]

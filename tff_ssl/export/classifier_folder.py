@@ -36,6 +36,7 @@ from tff_ssl.export import encoder_file
 from tff_ssl.export import exports
 from tff_ssl.export import squares
 from tff_ssl.storage import files
+from tff_ssl.storage import memory
 
 MODEL = exports.NAMES[exports.KERAS]
 CARD, LABELS, CODE = 'model.json', 'labels.json', 'classify.py'
@@ -227,7 +228,9 @@ def _trained_on(folder: pathlib.Path) -> tuple[str, frozenset[str] | None]:
   path = folder / TRAINED_ON
   if not path.is_file():
     return '', None
-  held = files.read_json(path)
+  # It grows with the data.
+  most = max(files.MOST_JSON, memory.free() // files.JSON_PARSED)
+  held = files.read_json(path, most)
   key, marks = held.get(_KEY), held.get(_MARKS)
   if not isinstance(key, str) or not isinstance(marks, list):
     raise ValueError(f'{path} has no {_KEY} and {_MARKS}; it must have both.')
