@@ -47,6 +47,10 @@ _OF_CLASSIFIERS = (
   classifier_folder.CODE,
   classifier_folder.TRAINED_ON,
 )
+_HANDED_OVER = (
+  f'{classifier_folder.CODE} says the class of pictures, with Keras and Pillow alone; '
+  'this folder is all that `python -m binaries.predict --model=FOLDER` needs'
+)
 
 
 class Classifier(NamedTuple):
@@ -121,16 +125,11 @@ def export(
     made = exporting.fitted(config, task, encoder, classifier.end_to_end)
     quality = classifier_quality.measure(task, made, classifier.wanted)
   notes = list(made.notes)
-  if notes:
-    notes[0] += f'; classes in the order of {classifier_folder.LABELS}'
-    print(*notes, sep='\n')
-  if whole is not None:
-    notes.append(
-      f'{classifier_folder.CODE} says the class of pictures, with Keras and Pillow '
-      'alone; this folder is all that `python -m binaries.predict --model=FOLDER` needs'
-    )
   if quality is not None:
-    print(*recalls.lines(*quality), sep='\n')
+    notes[0] += f'; classes in the order of {classifier_folder.LABELS}'
+    print(*notes, *recalls.lines(*quality), sep='\n')
+  if whole is not None:
+    notes.append(_HANDED_OVER)
   out.mkdir(parents=True, exist_ok=True)
   files.remove_asides(out)
   # The card of an earlier export says nothing of the files that are now written.
@@ -143,12 +142,10 @@ def export(
   if task is not None and quality is not None:
     written.append(classifier_folder.write_labels(out, task.label_names))
     if whole is not None:
-      about = _about(folder)
-      shape = made.encoder.input_shape[1:]
-      trained_on = None
-      if whole.marks:
-        trained_on = [task.digests[place] for place in task.train.example_id.tolist()]
-      written += classifier_folder.write(out, about, shape, *quality, trained_on)
+      digests = [task.digests[k] for k in task.train.example_id] if whole.marks else []
+      written += classifier_folder.write(
+        out, _about(folder), made.encoder.input_shape[1:], *quality, digests
+      )
       # As whoever receives it does.
       classifier_folder.read(out)
   _write_card(folder, out, written, notes, unprotected, quality)

@@ -16,7 +16,7 @@ that; but nobody can compare the marks of two folders, or with digests from else
 without the pictures.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 import hmac
 import json
 import os
@@ -93,7 +93,7 @@ def write(
   image_shape: tuple[int, int, int],
   tested: recalls.Tested,
   threshold: recalls.Threshold | None,
-  trained_on: Iterable[str] | None,
+  trained_on: Sequence[str] = (),
 ) -> list[pathlib.Path]:
   """Writes what a folder needs besides the model, its labels and `square.py`.
 
@@ -104,7 +104,7 @@ def write(
     tested: What the classifier makes of test pictures.
     threshold: Decides between two classes, if there is one.
     trained_on: Digests of the contents of the training pictures, from which marks are
-      made; None: there are no marks.
+      made; empty: there are no marks.
 
   Returns:
     The files.
@@ -120,7 +120,7 @@ def write(
   )
   files.write(folder / CODE, text)
   written = [folder / CODE]
-  if trained_on is not None:
+  if trained_on:
     key = secrets.token_hex(32)
     # Sorted: their order tells nothing.
     marks = sorted({_mark(key, digest) for digest in trained_on})
