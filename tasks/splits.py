@@ -70,9 +70,12 @@ def labels_of_cases(case: np.ndarray, labels: np.ndarray) -> np.ndarray:
     labels: int [n], -1 for none, which counts as a label of its own.
   """
   label_ids, label_of = np.unique(labels, return_inverse=True)
-  counts = np.zeros((np.max(case) + 1, len(label_ids)), np.int64)
-  np.add.at(counts, (case, label_of), 1)
-  return label_ids[np.argmax(counts, axis=1)]
+  # Not a table of all cases and labels, which may be a billion.
+  pairs, counts = np.unique(case * len(label_ids) + label_of, return_counts=True)
+  of_case, of_label = np.divmod(pairs, len(label_ids))
+  order = np.lexsort((of_label, -counts, of_case))
+  _, first = np.unique(of_case[order], return_index=True)
+  return label_ids[of_label[order[first]]]
 
 
 def hold_out_named(
