@@ -4,6 +4,8 @@ r"""Exports the encoder of a run to Keras, SavedModel, TFLite, ONNX and PyTorch.
   python -m binaries.export --run=runs/digits --out=digits_encoder \
       --formats=keras,tflite --classifier
   python -m binaries.export --run=runs/digits --out=digits_model --finetuned
+  python -m binaries.export --run=runs/moles --out=moles --classifier \
+      --positive=melanoma --sensitivity=0.95
   python -m binaries.export --run=runs/private --out=for_others --give_away
 
 The exported model takes pictures of any size as bytes, which it resizes and crops as in
@@ -14,6 +16,10 @@ labels of the run's task. With --finetuned both come from an encoder trained end
 on these labels, like the method `finetune`. Each file is read back and compared with
 the encoder that is evaluated. The folder --out also has `encoder.md`, the model card,
 with digests of all files. docs/take_away.md says how to use the files.
+
+A classifier of pictures, in the format keras, can be handed over: in its folder,
+`classify.py` needs Keras alone, and `binaries.predict --model=FOLDER` neither run nor
+data. The card has the recall of each class, with intervals.
 
 --give_away makes a folder with just what may be given away of a run: the encoder, its
 card and the numbers that were released (docs/give_away.md). A classifier and a
@@ -29,6 +35,7 @@ from binaries.config import changing
 from binaries.config import command_line
 from binaries.config import outputs
 from binaries.launching import program
+from tff_ssl.computing import kinds
 from tff_ssl.runs.privacy import disclosure
 
 Format = Literal['keras', 'savedmodel', 'tflite', 'onnx', 'torch']
@@ -47,6 +54,11 @@ class Options:
       exported too.
     finetuned: Whether the encoder and a linear classifier are trained end to end on the
       task's training labels, and both exported.
+    positive: One of two classes that must not be missed; with --sensitivity.
+    sensitivity: Share of the examples of this class to find: a threshold on its
+      probability is chosen for it, on held-out cases of which no number is stated.
+    digests: Whether the training pictures can be recognised by the exported classifier;
+      then whoever has a picture can find out whether it was trained on.
     give_away: Whether what may be given away of a run is written, and nothing else: its
       encoder, the card, and the numbers that a private run has released.
     unprotected: Whether classifier and finetuned are allowed for a private run,
@@ -61,6 +73,9 @@ class Options:
   formats: tuple[Format, ...] = ()
   classifier: bool = False
   finetuned: bool = False
+  positive: str | None = None
+  sensitivity: kinds.Share | None = None
+  digests: bool = False
   give_away: bool = False
   unprotected: bool = False
   data_dir: str | None = None
@@ -69,7 +84,18 @@ class Options:
 
 
 # Of files that are made of a run, not copied.
-_MAKING = ('formats', 'classifier', 'finetuned', 'unprotected', 'data_dir', 'data')
+_MAKING = (
+  'formats',
+  'classifier',
+  'finetuned',
+  'sensitivity',
+  'digests',
+  'unprotected',
+  'data_dir',
+  'data',
+)
+# For what is fitted on labels.
+_OF_CLASSIFIER = ('positive', 'sensitivity', 'digests', 'unprotected')
 
 
 def main(options: Options) -> None:
@@ -81,30 +107,29 @@ def main(options: Options) -> None:
   config = changing.of_folder(folder, {name: getattr(options, name) for name in names})
   command_line.check_finetuning(options.evaluation, options.finetuned)
   # TensorFlow is imported only now, when the command line has been checked.
+  from binaries.experiment import classifier_quality
   from binaries.experiment import export_run
 
   if options.give_away:
     export_run.give_away(folder, out)
     return
+  classifier = wanted = None
+  if options.positive is not None and options.sensitivity is not None:
+    wanted = classifier_quality.Wanted(options.positive, options.sensitivity)
+  if options.classifier or options.finetuned:
+    classifier = export_run.Classifier(options.finetuned, wanted, options.digests)
   export_run.export(
     folder,
     out,
     config,
     formats=options.formats,
-    fit=_fitted(options),
+    classifier=classifier,
     allowed=options.unprotected,
   )
 
 
-def _fitted(options: Options) -> str | None:
-  """Returns which of the two is fitted on labels, if any."""
-  names = ('classifier', 'finetuned')
-  return next((name for name in names if getattr(options, name)), None)
-
-
 def _check(options: Options) -> None:
   """Raises ValueError if options do not fit each other."""
-  fit = _fitted(options)
   if options.give_away:
     if options.out is None:
       raise ValueError(
@@ -117,9 +142,15 @@ def _check(options: Options) -> None:
           f'--{name} is given with --give_away, which copies files of the run and '
           'makes none.'
         )
-  if options.unprotected and not fit:
+  for name in _OF_CLASSIFIER:
+    if getattr(options, name) and not (options.classifier or options.finetuned):
+      raise ValueError(
+        f'--{name} is given without --classifier or --finetuned; it is for them only.'
+      )
+  if (options.positive is None) != (options.sensitivity is None):
     raise ValueError(
-      '--unprotected is given without --classifier or --finetuned; it is for them only.'
+      f'--positive is {options.positive} and --sensitivity is {options.sensitivity}; '
+      'either both must be given, or neither.'
     )
   if options.classifier and options.finetuned:
     raise ValueError(

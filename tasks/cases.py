@@ -35,6 +35,7 @@ from tasks import matching
 from tasks import provenance
 from tasks import sources
 from tasks import splits
+from tasks import subset
 from tasks import task_types
 from tff_ssl.computing import inert
 from tff_ssl.storage import memory
@@ -55,6 +56,7 @@ def load(
   reading: images.Reading = images.AS_USUAL,
   columns: Mapping[str, str] | None = None,
   follow_links: bool = False,
+  limits: subset.Limits = subset.ALL,
 ) -> task_types.Task:
   """Loads a folder of images with a manifest.
 
@@ -68,6 +70,7 @@ def load(
     reading: How images are read.
     columns: The manifest's own names of columns; see `column_names.parse`.
     follow_links: Whether links that lead out of the folder are followed.
+    limits: How many images are taken; others are not read.
 
   Returns:
     The task.
@@ -100,6 +103,7 @@ def load(
     findings=[*findings, *matched.findings()],
     follow_links=follow_links,
     grows=True,
+    limits=limits,
   )
 
 
@@ -169,6 +173,7 @@ def build_task(
   follow_links: bool = False,
   grows: bool = False,
   groups: Mapping[str, str] | None = None,
+  limits: subset.Limits = subset.ALL,
 ) -> task_types.Task:
   """Makes a task of images whose clients, cases, labels and splits are listed.
 
@@ -190,6 +195,7 @@ def build_task(
     grows: Whether the list is a user's and may grow; see `Task.grows`.
     groups: The group of some images that have neither a case nor a client: its images
       are in one split, and are cases that are not classified.
+    limits: How many images are taken; others are not read.
 
   Returns:
     The task.
@@ -217,15 +223,20 @@ def build_task(
     except ValueError as error:
       raise ValueError(f'{manifest}: {error}') from error
     split = np.where(held_out, 'test', 'train')
+  holders = _holder_names(rows, belonging)
+  has_clients = belonging.client is not None
+  taken, said = subset.of_splits(holders, label, split, limits, seed, has_clients)
   # Split by split, so that each split is one piece of the memory-mapped cache.
-  order = np.concatenate([np.flatnonzero(split == p) for p in manifest_lib.SPLITS])
+  order = np.concatenate(
+    [np.flatnonzero(taken & (split == p)) for p in manifest_lib.SPLITS]
+  )
   ordered = tuple(names[place] for place in order)
   size = image_size or _IMAGE_SIZE
   decoded = decoding.decode_all(source, ordered, size, reading)
   readable = order[np.array([image not in decoded.unreadable for image in ordered])]
   examples = _by_split(manifest, names, decoded, readable, split, label, belonging)
   file_intake = intake_findings.take_in(
-    source, manifest, rows, split, decoded, findings
+    source, manifest, rows, split, decoded, [*findings, *said], taken
   )
   return task_types.Task(
     name=name,
@@ -353,7 +364,12 @@ def _hold_out(
   what = 'images' if not rows[0].holder else 'cases'
   if belonging.client is not None:
     what = 'clients'
-  names = [row.holder or row.image for row in rows]
-  if belonging.case_names and not rows[0].holder:
-    names = [belonging.case_names[case] for case in belonging.case]
+  names = _holder_names(rows, belonging)
   return splits.hold_out_named(names, _TEST_FRACTION, seed, what)
+
+
+def _holder_names(rows: Sequence[manifest_lib.Row], belonging: _Belonging) -> list[str]:
+  """Returns the name of each image's holder; an image without one is its own."""
+  if belonging.case_names and not rows[0].holder:
+    return [belonging.case_names[case] for case in belonging.case]
+  return [row.holder or row.image for row in rows]

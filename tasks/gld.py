@@ -22,6 +22,7 @@ from tasks import cases
 from tasks import images
 from tasks import manifest
 from tasks import sources
+from tasks import subset
 from tasks import task_types
 from tff_ssl.storage import files
 
@@ -41,6 +42,7 @@ def load(
   data_dir: str | os.PathLike[str] | None,
   image_size: int | None = None,
   reading: images.Reading = images.AS_USUAL,
+  limits: subset.Limits = subset.ALL,
 ) -> task_types.Task:
   """Loads GLD-23k.
 
@@ -48,6 +50,7 @@ def load(
     data_dir: TFF's cache folder, or the folder `gld23k` in it.
     image_size: Height and width, in pixels; None for 64.
     reading: How images are read.
+    limits: How many images are taken; others are not read.
 
   Returns:
     The task; each image is classified by itself.
@@ -95,6 +98,7 @@ def load(
     label_names=tuple(map(str, range(count))),
     classify=manifest.IMAGE,
     reading=reading,
+    limits=limits,
   )
 
 

@@ -24,6 +24,7 @@ from tasks import csv_rows
 from tasks import images as images_lib
 from tasks import manifest
 from tasks import sources
+from tasks import subset
 from tasks import task_types
 
 DIAGNOSES = ('akiec', 'bcc', 'bkl', 'df', 'mel', 'nv', 'vasc')
@@ -69,6 +70,7 @@ def load(
   seed: int = 0,
   reading: images_lib.Reading = images_lib.AS_USUAL,
   follow_links: bool = False,
+  limits: subset.Limits = subset.ALL,
 ) -> task_types.Task:
   """Loads HAM10000.
 
@@ -78,6 +80,7 @@ def load(
     seed: Seed of the split into train and test lesions.
     reading: How images are read.
     follow_links: Whether links that lead out of the folder are followed.
+    limits: How many images are taken; others are not read.
 
   Returns:
     The task; lesions are classified.
@@ -96,6 +99,7 @@ def load(
     label_names=DIAGNOSES,
     reading=reading,
     follow_links=follow_links,
+    limits=limits,
   )
 
 
@@ -105,6 +109,7 @@ def load_records(
   seed: int = 0,
   reading: images_lib.Reading = images_lib.AS_USUAL,
   follow_links: bool = False,
+  limits: subset.Limits = subset.ALL,
 ) -> task_types.Task:
   """Loads HAM10000 as two modalities: photographs are `left`, records are `right`.
 
@@ -114,6 +119,7 @@ def load_records(
     seed: Seed of the split into train and test lesions.
     reading: How images are read.
     follow_links: Whether links that lead out of the folder are followed.
+    limits: How many images are taken; others are not read.
 
   Returns:
     The task; `right` is float32 [n, 20], as `RECORD` says: (age - 50 years) / 20 years,
@@ -122,7 +128,7 @@ def load_records(
   Raises:
     ValueError: The data are missing or not HAM10000's.
   """
-  images = load(data_dir, image_size, seed, reading, follow_links)
+  images = load(data_dir, image_size, seed, reading, follow_links, limits)
   source, metadata = _open(data_dir, follow_links)
   listed = _by_example(source, metadata, ('image_id', _SEX, _PLACE))
   if _AGE not in listed[0]:

@@ -27,6 +27,7 @@ from tasks import layouts
 from tasks import manifest
 from tasks import sources
 from tasks import spellings
+from tasks import subset
 from tasks import task_types
 from tff_ssl.computing import checks
 
@@ -44,6 +45,7 @@ def load(
   reading: images.Reading = images.AS_USUAL,
   follow_links: bool = False,
   groups: str | None = None,
+  limits: subset.Limits = subset.ALL,
 ) -> task_types.Task:
   """Loads a folder of images.
 
@@ -57,6 +59,7 @@ def load(
     follow_links: Whether links that lead out of the folder are followed.
     groups: Which images are in one split, one of `groups.WAYS`: those whose names say
       so (None is this too), or those of a folder, within that of their class.
+    limits: How many images are taken; others are not read.
 
   Returns:
     The task; images are classified, each by itself.
@@ -97,6 +100,7 @@ def load(
     follow_links=follow_links,
     grows=True,
     groups=held,
+    limits=limits,
   )
 
 

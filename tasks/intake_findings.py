@@ -22,6 +22,7 @@ from tasks import sources
 from tff_ssl.computing import inert
 
 _READ, _UNREADABLE, _NOT_LISTED = 'images read', 'unreadable', 'not listed'
+_NOT_TAKEN = 'not taken'
 _MASKS, _LIST = 'masks', 'manifest'
 _OTHER_FORMATS, _OTHERS = 'in other formats', 'of other kinds'
 # What to do with files that are, or may hold, pictures, by their suffixes.
@@ -88,6 +89,7 @@ def take_in(
   split: np.ndarray,
   decoded: decoding.Decoded,
   known: Sequence[intake.Finding] = (),
+  taken: np.ndarray | None = None,
 ) -> intake.Intake:
   """Says what became of each file, and what is odd.
 
@@ -98,8 +100,11 @@ def take_in(
     split: Name of the split of each row, str [n].
     decoded: The images.
     known: Findings about the list itself.
+    taken: bool [n], which of the rows are read; None: all.
   """
-  became, guessed = _became(source, manifest, rows, decoded)
+  became, guessed = _became(source, manifest, rows, decoded, taken)
+  if taken is not None:
+    rows, split = [rows[place] for place in np.flatnonzero(taken)], split[taken]
   counts = {what: len(names) for what, names in became.items() if names}
   findings = [
     *known,
@@ -118,9 +123,13 @@ def _became(
   manifest: str,
   rows: Sequence[manifest_lib.Row],
   decoded: decoding.Decoded,
+  taken: np.ndarray | None,
 ) -> tuple[dict[str, list[str]], list[str]]:
   """Returns all files by what became of them, and the masks that names alone show."""
   listed = {row.image for row in rows}
+  not_taken = set[str]()
+  if taken is not None:
+    not_taken = {rows[place].image for place in np.flatnonzero(~taken)}
   named = {row.mask for row in rows}
   beside = masks_beside.find(source.names)
   became: dict[str, list[str]] = {
@@ -128,6 +137,7 @@ def _became(
     for what in (
       _READ,
       _UNREADABLE,
+      _NOT_TAKEN,
       _LIST,
       _MASKS,
       _NOT_LISTED,
@@ -137,6 +147,8 @@ def _became(
   }
 
   def place(name: str) -> str:
+    if name in not_taken:
+      return _NOT_TAKEN
     if name in listed:
       return _UNREADABLE if name in decoded.unreadable else _READ
     if name == manifest:

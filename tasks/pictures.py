@@ -26,11 +26,13 @@ class Pictures(NamedTuple):
     names: Names of the files, relative to the folder, as of `inert.line`.
     images: uint8 [n, height, width, channels].
     intake: What became of all files.
+    digests: Digests of the contents of the files, as those of a task.
   """
 
   names: tuple[str, ...]
   images: np.ndarray
   intake: intake_lib.Intake
+  digests: tuple[str, ...]
 
 
 def load(
@@ -70,14 +72,19 @@ def load(
     )
   root = cache.home_for(source.path)
   decoded = decoding.decode_all(source, names, height, reading, root)
-  readable = tuple(inert.line(name) for name in names if name not in decoded.unreadable)
+  readable = [name for name in names if name not in decoded.unreadable]
   if not readable:
     name, why = next(iter(decoded.unreadable.items()))
     raise ValueError(f'No image of {path} can be read; {inert.line(name)}: {why}.')
   rows = [manifest.Row(name) for name in names]
   # In no split, so that copies are in one.
   intake = intake_findings.take_in(source, '', rows, np.full(len(rows), ''), decoded)
-  return Pictures(readable, to_channels(decoded.pixels, channels), intake)
+  return Pictures(
+    tuple(map(inert.line, readable)),
+    to_channels(decoded.pixels, channels),
+    intake,
+    tuple(decoded.digests[name] for name in readable),
+  )
 
 
 def _open(path: pathlib.Path) -> sources.Source:

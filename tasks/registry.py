@@ -16,6 +16,7 @@ from tasks import ham10000
 from tasks import image_folders
 from tasks import images
 from tasks import manifest
+from tasks import subset
 from tasks import tables
 from tasks import task_types
 from tasks import tfds_images
@@ -132,6 +133,7 @@ def load(
   image_size: int | None = None,
   download: bool = True,
   seed: int = 0,
+  limits: subset.Limits = subset.ALL,
   **options: Any,
 ) -> task_types.Task:
   """Loads a task.
@@ -141,7 +143,9 @@ def load(
     data_dir: Where the data are, see the task's own `load`; not for bundled data.
     image_size: Height and width of the images, in pixels; None for the task's own.
     download: Whether missing data may be downloaded (TFDS).
-    seed: Seed of the split into train and test cases, if none is published.
+    seed: Seed of the split into train and test cases, if none is published, and of
+      the examples that are taken.
+    limits: How many examples are taken; pictures in files that are not are not read.
     **options: Options of the task's own `load`, by name; None, False or
       `images.AS_USUAL` is the default.
 
@@ -176,4 +180,11 @@ def load(
   ):
     if name in with_option(option):
       chosen[option] = value
-  return _LOADERS[name](**chosen)
+  if name in with_option('limits'):
+    return _LOADERS[name](**chosen, limits=limits)
+  if limits != subset.ALL and name == at_sites.NAME:
+    raise ValueError(
+      f'--data has examples or test_examples with the task {name}; both must be left '
+      'out, because the examples are at the sites.'
+    )
+  return subset.take(_LOADERS[name](**chosen), limits, seed)

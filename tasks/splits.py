@@ -47,13 +47,10 @@ def hold_out_cases(
     ValueError: No case can be held out.
   """
   case_ids, case_of = np.unique(cases, return_inverse=True)
-  label_ids, label_of = np.unique(labels, return_inverse=True)
-  counts = np.zeros((len(case_ids), len(label_ids)), np.int64)
-  np.add.at(counts, (case_of, label_of), 1)
-  case_label = np.argmax(counts, axis=1)
+  case_label = labels_of_cases(case_of, labels)
   rng = np.random.default_rng(seed)
   held_out = np.zeros(len(case_ids), bool)
-  for label in range(len(label_ids)):
+  for label in np.unique(labels):
     members = rng.permutation(np.flatnonzero(case_label == label))
     count = min(max(round(fraction * len(members)), 1), len(members) - 1)
     held_out[members[: max(count, 0)]] = True
@@ -63,6 +60,22 @@ def hold_out_cases(
       f'must have two {what}.'
     )
   return held_out[case_of]
+
+
+def labels_of_cases(case: np.ndarray, labels: np.ndarray) -> np.ndarray:
+  """Returns the most frequent label of each case, the lower of two, int [m].
+
+  Args:
+    case: int [n], the number of each example's case, from 0 to m - 1.
+    labels: int [n], -1 for none, which counts as a label of its own.
+  """
+  label_ids, label_of = np.unique(labels, return_inverse=True)
+  # Not a table of all cases and labels, which may be a billion.
+  pairs, counts = np.unique(case * len(label_ids) + label_of, return_counts=True)
+  of_case, of_label = np.divmod(pairs, len(label_ids))
+  order = np.lexsort((of_label, -counts, of_case))
+  _, first = np.unique(of_case[order], return_index=True)
+  return label_ids[of_label[order[first]]]
 
 
 def hold_out_named(

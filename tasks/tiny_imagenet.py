@@ -15,6 +15,7 @@ from tasks import cases
 from tasks import images
 from tasks import manifest
 from tasks import sources
+from tasks import subset
 from tasks import task_types
 from tff_ssl.storage import memory
 
@@ -26,6 +27,7 @@ def load(
   data_dir: str | os.PathLike[str] | None,
   image_size: int | None = None,
   reading: images.Reading = images.AS_USUAL,
+  limits: subset.Limits = subset.ALL,
 ) -> task_types.Task:
   """Loads Tiny-ImageNet.
 
@@ -33,6 +35,7 @@ def load(
     data_dir: The folder tiny-imagenet-200, one around it, or a .tar of it.
     image_size: Height and width, in pixels; None for 64.
     reading: How images are read.
+    limits: How many images are taken; others are not read.
 
   Returns:
     The task; each image is classified by itself, and classes have WordNet's ids.
@@ -63,6 +66,7 @@ def load(
     image_size=image_size,
     classify=manifest.IMAGE,
     reading=reading,
+    limits=limits,
   )
 
 

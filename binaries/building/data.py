@@ -12,6 +12,7 @@ from binaries.config import task_defaults
 from tasks import ham10000
 from tasks import intake
 from tasks import registry
+from tasks import subset
 from tasks import task_types
 from tasks import validation
 from tff_ssl.evaluation import feature_sets
@@ -39,6 +40,7 @@ def load_task(config: run_config.RunConfig) -> task_types.Task:
     data.download,
     seed=0,
     scaling=data.scaling,
+    limits=subset.Limits(data.examples, data.test_examples),
     reading=task_defaults.reading(data),
     **task_defaults.arguments(data),
   )

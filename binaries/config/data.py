@@ -45,6 +45,11 @@ class Data(kinds.Kind):
     validation: Share of the training examples (cases, or clients if the data name them)
       to hold out as a validation split, which no client holds and which is evaluated in
       addition to the test split; none: only the data's own, if they have one.
+    examples: How many training examples are taken, for a cheap look at a large data
+      set: of clients or cases whole ones, of each label its share, the same in every
+      run; none: all.
+    test_examples: Likewise of the test split, and at most of a validation split that
+      the data have; none: all.
     at_most: Clients with more training examples keep this many, at random; none: all.
     partition_encoder: The encoder.keras of a run, next to its encoder.json, whose
       features a partition of clusters is made from.
@@ -63,5 +68,7 @@ class Data(kinds.Kind):
   pixel_range: tuple[float, ...] | None = None
   scaling: kinds.WithNone | None = roles.path()
   validation: kinds.Inner | None = None
+  examples: kinds.Count | None = None
+  test_examples: kinds.Count | None = None
   at_most: kinds.Count | None = None
   partition_encoder: str | None = roles.path()

@@ -1,19 +1,22 @@
 """Writes the files of an export, for `binaries.export`."""
 
 from collections.abc import Mapping, Sequence
-import json
 import pathlib
+from typing import NamedTuple
 
 from absl import logging
 import tensorflow as tf
 
 from binaries.config import run_config
 from binaries.config import task_defaults
+from binaries.experiment import classifier_quality
 from binaries.experiment import encoder_card
 from binaries.experiment import exporting
 from tasks import task_types
 from tff_ssl.encoders import network as network_lib
 from tff_ssl.evaluation import feature_sets
+from tff_ssl.evaluation import recalls
+from tff_ssl.export import classifier_folder
 from tff_ssl.export import comparison
 from tff_ssl.export import encoder_file
 from tff_ssl.export import exports
@@ -25,6 +28,43 @@ from tff_ssl.runs.privacy import disclosure
 from tff_ssl.storage import files
 
 _DEFAULT = (exports.KERAS, exports.SAVED_MODEL, exports.TFLITE)
+# Entries of the encoder's card that its classifier has too, or how they begin.
+_SAID = (
+  'encoder',
+  'algorithm',
+  'task',
+  'data',
+  'rounds',
+  'parameters',
+  encoder_file.NETWORK,
+  'fit',
+  'pixel_range',
+  task_defaults.MEASURED,
+)
+_OF_CLASSIFIERS = (
+  classifier_folder.LABELS,
+  classifier_folder.CARD,
+  classifier_folder.CODE,
+  classifier_folder.TRAINED_ON,
+)
+_HANDED_OVER = (
+  f'{classifier_folder.CODE} says the class of pictures, with Keras and Pillow alone; '
+  'this folder is all that `python -m binaries.predict --model=FOLDER` needs'
+)
+
+
+class Classifier(NamedTuple):
+  """The classifier of an export.
+
+  Attributes:
+    end_to_end: Whether the encoder is trained too.
+    wanted: The sensitivity that a threshold is chosen for, if there is one.
+    marks: Whether training pictures can be recognised.
+  """
+
+  end_to_end: bool
+  wanted: classifier_quality.Wanted | None = None
+  marks: bool = False
 
 
 def export(
@@ -33,7 +73,7 @@ def export(
   config: run_config.RunConfig,
   *,
   formats: Sequence[str],
-  fit: str | None,
+  classifier: Classifier | None,
   allowed: bool,
 ) -> None:
   """Exports the encoder of a run.
@@ -43,7 +83,7 @@ def export(
     out: Where the files are written; it may have the same files of an earlier export.
     config: The run, with changes of its data and of fine-tuning.
     formats: The formats; empty: those that need no other package.
-    fit: What is fitted on the training labels, classifier or finetuned, if anything.
+    classifier: What is fitted on the training labels, if anything.
     allowed: Whether this may be done with the labels of a private run.
 
   Raises:
@@ -61,26 +101,35 @@ def export(
   picture_fit = None
   if not is_table and encoder.input_shape[1] == encoder.input_shape[2]:
     picture_fit = task_defaults.reading(config.data).fit
+  # It is handed over as a folder that works by itself.
+  whole = classifier if exports.KERAS in wanted and picture_fit is not None else None
   _check_out(
     out,
     {
       **{exports.NAMES[name]: True for name in wanted},
       squares.CODE: exports.KERAS in wanted and picture_fit is not None,
-      exporting.LABELS: fit is not None,
+      classifier_folder.LABELS: classifier is not None,
+      classifier_folder.CARD: whole is not None,
+      classifier_folder.CODE: whole is not None,
+      classifier_folder.TRAINED_ON: whole is not None and whole.marks,
     },
   )
   task = None
-  unprotected = exporting.unprotected(folder, fit is not None, allowed)
-  if fit or is_table:
+  unprotected = exporting.unprotected(folder, classifier is not None, allowed)
+  if classifier or is_table:
     task = exporting.load_task(folder, config)
   own = feature_sets.with_fixed_params(encoder)
-  made = exporting.Model(encoder, None, own)
-  if task is not None and fit is not None:
-    made = exporting.fitted(config, task, encoder, fit == 'finetuned')
+  made, quality = exporting.Model(encoder, None, own), None
+  if task is not None and classifier is not None:
+    _check_classifier(task, classifier, whole is not None)
+    made = exporting.fitted(config, task, encoder, classifier.end_to_end)
+    quality = classifier_quality.measure(task, made, classifier.wanted)
   notes = list(made.notes)
-  if notes:
-    notes[0] += f'; classes in the order of {exporting.LABELS}'
-    print(notes[0])
+  if quality is not None:
+    notes[0] += f'; classes in the order of {classifier_folder.LABELS}'
+    print(*notes, *recalls.lines(*quality), sep='\n')
+  if whole is not None:
+    notes.append(_HANDED_OVER)
   out.mkdir(parents=True, exist_ok=True)
   files.remove_asides(out)
   # The card of an earlier export says nothing of the files that are now written.
@@ -90,12 +139,35 @@ def export(
     task, made.encoder, network, field, giving.is_private(folder), picture_fit
   )
   written = _write(out, wanted, task, made, network, notes, inputs, picture_fit)
-  if made.fitted is not None and task is not None:
-    names = json.dumps(task.label_names, indent=2) + '\n'
-    files.write(out / exporting.LABELS, names)
-    written.append(out / exporting.LABELS)
-  _write_card(folder, out, written, notes, unprotected)
+  if task is not None and quality is not None:
+    written.append(classifier_folder.write_labels(out, task.label_names))
+    if whole is not None:
+      digests = [task.digests[k] for k in task.train.example_id] if whole.marks else []
+      written += classifier_folder.write(
+        out, _about(folder), made.encoder.input_shape[1:], *quality, digests
+      )
+      # As whoever receives it does.
+      classifier_folder.read(out)
+  _write_card(folder, out, written, notes, unprotected, quality)
   print(f'Exported: {out}')
+
+
+def _check_classifier(
+  task: task_types.Task, classifier: Classifier, is_whole: bool
+) -> None:
+  """Refuses a threshold or marks that the task, or the formats, cannot have."""
+  classifier_quality.check(task, classifier.wanted)
+  if classifier.marks and not (is_whole and task.files is not None):
+    raise ValueError(
+      f'--digests is given with the task {task.name!r}; it must be one of files of '
+      f'pictures, exported in the format {exports.KERAS}.'
+    )
+
+
+def _about(folder: pathlib.Path) -> dict[str, object]:
+  """Returns what of a run's encoder is said of its classifier too."""
+  known = files.read_json(folder / model_card.CARD)
+  return {name: value for name, value in known.items() if name.startswith(_SAID)}
 
 
 def give_away(folder: pathlib.Path, out: pathlib.Path) -> None:
@@ -147,7 +219,7 @@ def _check_out(out: pathlib.Path, written: Mapping[str, bool]) -> None:
   Raises:
     ValueError: If there is such a file.
   """
-  for name in (*exports.NAMES.values(), squares.CODE, exporting.LABELS):
+  for name in (*exports.NAMES.values(), squares.CODE, *_OF_CLASSIFIERS):
     if not written.get(name) and (out / name).exists():
       raise ValueError(
         f'{out} has {name} of an earlier export, which this one does not write again; '
@@ -161,6 +233,7 @@ def _write_card(
   written: list[pathlib.Path],
   notes: list[str],
   unprotected: str | None,
+  quality: classifier_quality.Quality | None,
 ) -> None:
   """Writes the model card, with digests of all files, including those in folders."""
   found = {
@@ -170,7 +243,11 @@ def _write_card(
     if path.is_file()
   }
   hashed = {model_card.ENCODER: folder / model_card.ENCODER, **found}
-  text = model_card.build(folder, hashed, notes, unprotected)
+  of_classifier = {}
+  if quality is not None:
+    is_marked = out / classifier_folder.TRAINED_ON in written
+    of_classifier = {**quality._asdict(), 'is_marked': is_marked}
+  text = model_card.build(folder, hashed, notes, unprotected, classifier=of_classifier)
   files.write(out / model_card.NAME, text)
 
 

@@ -26,8 +26,6 @@ from tff_ssl.export import comparison
 from tff_ssl.export import exports
 from tff_ssl.reporting import giving
 
-# The file with the names of a classifier's classes.
-LABELS = 'labels.json'
 _COMPARED, _DIM = 64, 16
 # Wide pictures, and tall ones.
 _OTHERS = 4
@@ -231,10 +229,15 @@ def _classifier(
   """Fits logistic regression on the run's encoder."""
   del config
   encode = feature_sets.with_fixed_params(encoder)
-  train, test = (
-    encoded.encode_set(name, encode, examples, task.case_level, task.field)
-    for name, examples in (('training', task.train), ('test', task.test))
+  train = encoded.encode_set(
+    'training', encode, task.train, task.case_level, task.field
   )
+  # Each by itself: what it makes of single examples is stated too.
+  single = encoded.encode_set('test', encode, task.test, False, task.field)
+  test = single
+  if task.case_level:
+    pooled = feature_sets.pool_cases(single.features, single.labels, single.cases)
+    test = encoded.EncodedSet(*pooled, case_level=True)
   known = [np.flatnonzero(each.labels >= 0) for each in (train, test)]
   fitted = linear_probe.fit_logistic(
     train.features[known[0]], train.labels[known[0]], task.num_classes
@@ -244,7 +247,8 @@ def _classifier(
     f'probabilities: logistic regression on all training labels, {np.mean(right):.1%} '
     'of the test examples classified correctly'
   )
-  return Model(encoder, fitted, encode, (note,))
+  own = feature_sets.knowing(encode, [task.test[task.field]], single.features)
+  return Model(encoder, fitted, own, (note,))
 
 
 def _finetuned(

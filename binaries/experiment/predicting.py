@@ -1,4 +1,4 @@
-"""Classes of pictures by a run's encoder and labels, for `binaries.predict`."""
+"""Classes of pictures by a run, or by a classifier alone, for `binaries.predict`."""
 
 from collections.abc import Sequence
 import csv
@@ -16,7 +16,9 @@ from tasks import images as images_lib
 from tasks import pictures
 from tasks import task_types
 from tff_ssl.computing import inert
+from tff_ssl.evaluation import recalls
 from tff_ssl.evaluation import stages
+from tff_ssl.export import classifier_folder
 from tff_ssl.export import encoder_file
 from tff_ssl.export import exports
 from tff_ssl.reporting import giving
@@ -25,6 +27,8 @@ from tff_ssl.storage import files
 
 # Classes on a line.
 _SHOWN = 2
+# Pictures that a model takes at a time.
+_BATCH = 256
 
 
 class Predicted(NamedTuple):
@@ -33,12 +37,16 @@ class Predicted(NamedTuple):
   Attributes:
     names: Names of their files.
     probabilities: float [n, classes].
+    classes: int [n], the class that each counts as.
+    trained_on: For each, whether it was trained on; None: it is not known.
     nearest: For each picture, the most similar labelled training pictures, the nearest
       first, as 'name (class)'.
   """
 
   names: Sequence[str]
   probabilities: np.ndarray
+  classes: np.ndarray
+  trained_on: Sequence[bool | None]
   nearest: Sequence[Sequence[str]]
 
 
@@ -51,7 +59,7 @@ def predict(
   nearest: int,
   end_to_end: bool,
 ) -> None:
-  """Prints, and writes if asked, the classes of pictures.
+  """Prints, and writes if asked, the classes of pictures, by a run.
 
   Args:
     folder: The run folder.
@@ -78,10 +86,18 @@ def predict(
     read = _read(images, encoder.input_shape[1:], reading)
     task = exporting.load_task(folder, config)
     model = exporting.fitted(config, task, encoder, end_to_end)
-    stages.begin(f'encoding {len(read[0]):,} pictures')
-    found = model.outputs(read[1])
+    stages.begin(f'encoding {len(read.names):,} pictures')
+    found = model.outputs(read.pixels)
     similar = _nearest(task, model, found[exports.FEATURES], nearest)
-  predicted = Predicted(read[0], found[exports.PROBABILITIES], similar)
+  known = {task.digests[place] for place in task.train.example_id} if task.files else ()
+  probabilities = found[exports.PROBABILITIES]
+  predicted = Predicted(
+    read.names,
+    probabilities,
+    recalls.classes(probabilities, task.label_names),
+    [digest in known if task.files else None for digest in read.digests],
+    similar,
+  )
   for note in model.notes:
     print(note)
   if giving.is_private(folder):
@@ -89,25 +105,69 @@ def predict(
       'No privacy is guaranteed for what follows: it was fitted on the raw examples '
       'and labels of all clients, and names some of them. Do not give it away.'
     )
-  _show(predicted, task.label_names)
-  if out is not None:
-    _write(pathlib.Path(out), predicted, task.label_names)
-    print(f'Predicted: {out}')
+  _tell(predicted, task.label_names, out)
+
+
+def predict_by(
+  folder: str | os.PathLike[str], images: Sequence[str], out: str | None
+) -> None:
+  """Prints, and writes if asked, the classes of pictures, by an exported classifier.
+
+  Args:
+    folder: What `binaries.export` made; it may be a stranger's.
+    images: Pictures, folders and .tar files.
+    out: A .csv file, or None.
+
+  Raises:
+    ValueError: If it is no classifier of pictures, or no picture can be read.
+  """
+  classifier = classifier_folder.read(folder)
+  card = pathlib.Path(folder, classifier_folder.CARD)
+  (data,) = task_defaults.of_card(card, {'fit': 'fit', 'pixel_range': 'pixel_range'})
+  reading = task_defaults.reading(data, pathlib.Path(folder, classifier_folder.MODEL))
+  with stages.show_progress(stages.StageLines(what='predicting')):
+    read = _read(images, classifier.model.input_shape[1:], reading)
+    stages.begin(f'encoding {len(read.names):,} pictures')
+    found = [
+      classifier.model(read.pixels[start : start + _BATCH])
+      for start in range(0, len(read.names), _BATCH)
+    ]
+  probabilities = np.concatenate([each[exports.PROBABILITIES] for each in found])
+  predicted = Predicted(
+    read.names,
+    probabilities,
+    recalls.classes(probabilities, classifier.label_names, classifier.threshold),
+    [classifier.was_trained_on(digest) for digest in read.digests],
+    [[] for _ in read.names],
+  )
+  print(*recalls.lines(classifier.tested, classifier.threshold), sep='\n')
+  if classifier.marks is None:
+    print('not known: whether it was trained on one of these pictures')
+  _tell(predicted, classifier.label_names, out)
+
+
+class _Read(NamedTuple):
+  """Pictures that could be read: names, pixels, and digests of their files."""
+
+  names: list[str]
+  pixels: np.ndarray
+  digests: list[str]
 
 
 def _read(
   images: Sequence[str], shape: tuple[int, int, int], reading: images_lib.Reading
-) -> tuple[list[str], np.ndarray]:
-  """Returns names and pixels of all pictures that can be read."""
+) -> _Read:
   names: list[str] = []
+  digests: list[str] = []
   pixels: list[np.ndarray] = []
   for path in images:
     loaded = pictures.load(path, shape, reading)
     for line in loaded.intake.lines():
       print(f'  {line}')
     names += loaded.names
+    digests += loaded.digests
     pixels.append(loaded.images)
-  return names, np.concatenate(pixels)
+  return _Read(names, np.concatenate(pixels), digests)
 
 
 def _nearest(
@@ -129,13 +189,19 @@ def _nearest(
   return [[f'{names[k]} ({classes[k]})' for k in labelled[row]] for row in found]
 
 
-def _show(predicted: Predicted, label_names: Sequence[str]) -> None:
-  """Prints a line for each picture."""
-  for name, row, nearest in zip(*predicted, strict=True):
-    likely = np.argsort(-row, kind='stable')[:_SHOWN]
-    classes = ', '.join(f'{label_names[k]} {row[k]:.1%}' for k in likely)
-    similar = f'; nearest: {", ".join(nearest)}' if nearest else ''
-    print(f'{name}: {classes}{similar}')
+def _tell(predicted: Predicted, label_names: Sequence[str], out: str | None) -> None:
+  """Prints a line for each picture, and writes the table if it is asked for."""
+  names = [inert.line(name) for name in label_names]
+  for name, row, chosen, known, nearest in zip(*predicted, strict=True):
+    likely = [k for k in np.argsort(-row, kind='stable') if k != chosen]
+    shown = [chosen, *likely][:_SHOWN]
+    line = f'{name}: {", ".join(f"{names[k]} {row[k]:.1%}" for k in shown)}'
+    if nearest:
+      line += f'; nearest: {", ".join(nearest)}'
+    print(f'{line}{"; it was trained on this picture" if known else ""}')
+  if out is not None:
+    _write(pathlib.Path(out), predicted, label_names)
+    print(f'Predicted: {out}')
 
 
 def _write(
@@ -148,8 +214,8 @@ def _write(
   ):
     writer = csv.writer(file)
     header = ['image', 'class', *(f'probability of {each}' for each in label_names)]
-    writer.writerow(map(inert.cell, [*header, 'nearest']))
-    for name, row, nearest in zip(*predicted, strict=True):
-      chosen = label_names[int(np.argmax(row))]
-      cells = [inert.cell(name), inert.cell(chosen), *map(str, row)]
-      writer.writerow([*cells, inert.cell('; '.join(nearest))])
+    writer.writerow(map(inert.cell, [*header, 'nearest', 'trained on']))
+    for name, row, chosen, known, nearest in zip(*predicted, strict=True):
+      cells = [inert.cell(name), inert.cell(label_names[chosen]), *map(str, row)]
+      said = '' if known is None else ('no', 'yes')[known]
+      writer.writerow([*cells, inert.cell('; '.join(nearest)), said])

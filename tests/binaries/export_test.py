@@ -3,11 +3,13 @@ import json
 import re
 
 import numpy as np
+from PIL import Image
 import pytest
 import tensorflow as tf
 
 from binaries import export
 from binaries.experiment import export_run
+from tasks import pictures
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import take_away
@@ -16,6 +18,7 @@ from tff_ssl.encoders import registry as encoder_registry
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import fine_tuning
 from tff_ssl.export import exports
+from tff_ssl.export import squares
 from tff_ssl.runs.privacy import disclosure
 
 _FLAGS = (
@@ -54,7 +57,11 @@ def test_exported_model_equals_the_run_s(run, tmp_path, capsys):
   assert f'{right:.1%} of the test examples classified correctly' in shown
   # An untrained encoder of eight features: far from chance, and from good.
   assert right > 0.3
+  assert f'right for {right:.1%} of {len(task.test)} test examples (95 %' in shown
   card = (out / 'encoder.md').read_text()
+  assert f'is right for {right:.1%} of {len(task.test)} test examples' in card
+  assert 'No file here recognises a training picture.' in card
+  assert not (out / 'trained_on.json').exists()
   assert r'`inputs`, uint8 [n, height, width, 1], resize them to 8 x 8 pixels' in card
   for name in (
     'model.keras',
@@ -62,11 +69,51 @@ def test_exported_model_equals_the_run_s(run, tmp_path, capsys):
     'torch_model/model.py',
     'torch_model/model.safetensors',
     'labels.json',
+    'classify.py',
+    'model.json',
   ):
     digest = hashlib.sha256((out / name).read_bytes()).hexdigest()
     assert f'{digest}  {name}\n' in card
   digest = hashlib.sha256((folder / 'encoder.keras').read_bytes()).hexdigest()
   assert f'{digest}  encoder.keras\n' in card
+
+
+def test_a_run_on_a_part_of_the_data_is_tested_on_that_part(tmp_path, capsys):
+  run = tmp_path / 'run'
+  take_away.make(run, *_FLAGS, '--data=examples=200,test_examples=60')
+  own = json.loads((run / 'config.json').read_text())['config']['data']
+  assert (own['examples'], own['test_examples']) == (200, 60)
+  capsys.readouterr()
+  out = f'--out={tmp_path / "out"}'
+  in_process.call(export, f'--run={run}', out, '--formats=tflite', '--classifier')
+  shown = capsys.readouterr().out
+  assert '\n  200 of 1,438 train examples\n  60 of 359 test examples\n' in shown
+  assert 'of 60 test examples (95 %' in shown
+  assert not (tmp_path / 'out' / 'classify.py').exists()
+
+
+def test_the_file_of_a_grey_classifier_reads_pictures_as_the_run_does(
+  run, tmp_path, monkeypatch
+):
+  out = tmp_path / 'out'
+  in_process.call(
+    export, f'--run={run[0]}', f'--out={out}', '--formats=keras', '--classifier'
+  )
+  generator = np.random.default_rng(0)
+  # Wide, tall, and so large that a JPEG is decoded at a fraction of its size.
+  sizes = {'wide.png': (9, 30), 'tall.png': (40, 17), 'large.jpg': (200, 120)}
+  for name, size in sizes.items():
+    pixels = generator.integers(0, 256, (*size, 3)).astype(np.uint8)
+    Image.fromarray(pixels).save(tmp_path / name)
+  monkeypatch.syspath_prepend(out)
+  code = squares.load_code(out / 'classify.py')
+  model = exports.load('keras', out / 'model.keras')
+  for name in sizes:
+    read = pictures.load(tmp_path / name, (8, 8, 1)).images
+    np.testing.assert_array_equal(code.picture(tmp_path / name), read)
+    expected = model(read)['probabilities'][0]
+    found = list(code.classes(tmp_path / name).values())
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_a_fine_tuned_encoder_and_its_head_are_exported_as_they_were_trained(
@@ -132,6 +179,7 @@ def test_without_a_folder_the_run_s_has_the_export(run, monkeypatch):
     ('savedmodel', ['--formats=keras', '--classifier']),
     ('square.py', ['--formats=tflite']),
     ('labels.json', ['--formats=keras']),
+    ('trained_on.json', ['--formats=keras', '--classifier']),
   ],
 )
 def test_files_of_an_earlier_export_get_no_new_card(run, tmp_path, left, arguments):
@@ -199,6 +247,16 @@ def test_bad_flags_are_one_sentence(run, tmp_path, monkeypatch):
       '--evaluation has methods; here it must be one of finetune_steps'
     ),
     f'--run={folder} {out} --finetuned --classifier': 'are both given; an export has',
+    f'--run={folder} {out} --digests': '--digests is given without --classifier',
+    f'--run={folder} {out} --classifier --positive=3': (
+      '--positive is 3 and --sensitivity is None; either both must be given'
+    ),
+    f'--run={folder} {out} --classifier --positive=3 --sensitivity=0.9': (
+      '--sensitivity is 0.9 with 10 classes; it must be of one of two'
+    ),
+    f'--run={folder} {out} --classifier --digests --formats=keras': (
+      "--digests is given with the task 'digits'; it must be one of files of pictures"
+    ),
   }
   said = in_process.said(export, expected)
   for line, part in expected.items():

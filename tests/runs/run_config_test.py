@@ -62,6 +62,13 @@ def test_a_run_of_before_groups_were_named_goes_on_with_32(tmp_path, norm, group
     run_config.check(tmp_path, other)
 
 
+def test_a_run_of_before_a_setting_was_there_goes_on_where_it_is_none(tmp_path):
+  make(tmp_path)
+  run_config.check(tmp_path, {**CONFIG, 'data': {'examples': None}})
+  with pytest.raises(ValueError, match=r'a run with data\.examples=absent, not'):
+    run_config.check(tmp_path, {**CONFIG, 'data': {'examples': 400}})
+
+
 def test_leftovers_of_a_killed_start_are_allowed(tmp_path):
   (tmp_path / run_config.LOCK).touch()
   (tmp_path / '.aside-12-config.json').touch()

@@ -25,6 +25,17 @@ def test_a_case_is_never_cut_and_every_label_gives_its_fraction():
   assert np.sum(test_cases >= 100) == 2
 
 
+@pytest.mark.parametrize('seed', range(5))
+def test_the_label_of_a_case_is_its_commonest_and_the_lower_of_two(seed):
+  generator = np.random.default_rng(seed)
+  # At least one example of each case.
+  case = np.concatenate([np.arange(9), generator.integers(0, 9, 30)])
+  labels = generator.integers(-1, 3, len(case))
+  own = [labels[case == k].tolist() for k in range(9)]
+  expected = [min({*each}, key=lambda x, e=each: (-e.count(x), x)) for each in own]
+  assert splits.labels_of_cases(case, labels).tolist() == expected
+
+
 def test_the_seed_determines_the_split():
   cases = np.arange(50)
   labels = np.zeros(50, np.int32)

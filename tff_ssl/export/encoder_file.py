@@ -7,10 +7,12 @@ compared, as JSON, with the layers of the rebuilt network. Only arrays are taken
 the file.
 """
 
+from collections.abc import Callable
 import io
 import os
 import pathlib
 import tempfile
+from typing import Any
 import zipfile
 
 import h5py
@@ -31,11 +33,27 @@ _SHAPES = dict[str, tuple[int, ...]]
 _MOST_BESIDE = 2**26
 
 
-def read(path: str | os.PathLike[str]) -> tf.keras.Model:
+def untrained(network: network_lib.Network, layers: object = None) -> tf.keras.Model:
+  """Returns the model of an encoder, with any weights.
+
+  Args:
+    network: The encoder.
+    layers: The layers of its file; not needed.
+  """
+  del layers
+  return network.to_keras({**network.init([0, 0]), **network.init_statistics()})
+
+
+def read(
+  path: str | os.PathLike[str],
+  build: Callable[[network_lib.Network, Any], tf.keras.Model] = untrained,
+) -> tf.keras.Model:
   """Returns the Keras model in a file that `RunFolder.save_encoder` wrote.
 
   Args:
     path: The file; its card is the `.json` file of the same name.
+    build: Makes the model that the file must hold, with any weights, of the network of
+      its card and the layers that the file lists, which are a stranger's.
 
   Raises:
     ValueError: If the file or its card is missing or damaged, or the file has another
@@ -62,7 +80,7 @@ def read(path: str | os.PathLike[str]) -> tf.keras.Model:
       f'{path} has {len(weights)} bytes of arrays, too few for the '
       f'{network.num_parameters} parameters of the network of its card'
     )
-  model = network.to_keras({**network.init([0, 0]), **network.init_statistics()})
+  model = build(network, layers)
   if layers != keras_archive.layers(model):
     raise ValueError(
       f'{path} has different layers from the {network.name} that its card describes'

@@ -7,7 +7,6 @@ card of a private run leaves out what only its folder may have
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-import hashlib
 import math
 import os
 import pathlib
@@ -28,7 +27,7 @@ from tff_ssl.runs.privacy import disclosure
 from tff_ssl.storage import files
 
 NAME = disclosure.TEXT
-ENCODER, _CARD, _EVALUATION = disclosure.ENCODER, disclosure.CARD, 'evaluation.json'
+ENCODER, CARD, _EVALUATION = disclosure.ENCODER, disclosure.CARD, 'evaluation.json'
 # Shown of `evaluation.json`; recall by class and fairness are in the file itself.
 _BITS, _SIGNALS = 'bits', 'signals'
 # Prefixes of the numbers of what encoders read.
@@ -47,6 +46,7 @@ def build(
   is_public: bool = False,
   public: Collection[str] = (),
   advised: str = '',
+  classifier: Mapping[str, Any] = {},
 ) -> str:
   """Returns the card of a run's encoder.
 
@@ -61,12 +61,14 @@ def build(
     public: Names of the settings that may be given away.
     advised: What to do next, in a line that a card that may be given away leaves out;
       '': nothing.
+    classifier: Of an exported classifier, `tested` and `threshold` of `recalls`, and
+      `is_marked`: whether training pictures can be recognised by its files.
 
   Raises:
     ValueError: The run has no encoder, or a file of the run is damaged.
   """
   folder = pathlib.Path(folder)
-  known = _read(folder / _CARD)
+  known = _read(folder / CARD)
   config = run_config.read(folder)
   results = folder / _EVALUATION
   numbers = _read(results) if results.is_file() else {}
@@ -81,6 +83,7 @@ def build(
     known={name: known.get(name) for name in _NAMES},
     parent=known.get('parent'),
     notes=[*notes],
+    classifier=classifier,
     data=known.get('data', known.get('task')),
     task=config.get('task'),
     settings=_settings(config, public if is_public else None),
@@ -99,7 +102,7 @@ def build(
     unprotected=unprotected,
     is_public=is_public,
     hashes='\n'.join(
-      f'{sha256(path)}  {inert.line(name)}' for name, path in hashed.items()
+      f'{files.sha256(path)}  {inert.line(name)}' for name, path in hashed.items()
     ),
   )
 
@@ -112,12 +115,6 @@ def is_private(card: Mapping[str, Any]) -> bool:
   """
   privacy = card.get('privacy')
   return isinstance(privacy, Mapping) and privacy.get('epsilon') is not None
-
-
-def sha256(path: pathlib.Path) -> str:
-  """Returns the digest of a file, in hexadecimal."""
-  with path.open('rb') as file:
-    return hashlib.file_digest(file, 'sha256').hexdigest()
 
 
 def _read(path: pathlib.Path) -> dict[str, Any]:

@@ -317,6 +317,9 @@ def compare(
     was, is_ = before.get(name, 'absent'), now.get(name, 'absent')
     if was == is_ or is_among(name, free):
       continue
+    # A run of before the setting was there.
+    if was == 'absent' and is_ is None:
+      continue
     if name in may_grow and is_larger(is_, was):
       continue
     raise ValueError(

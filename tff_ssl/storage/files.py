@@ -3,6 +3,7 @@
 import collections
 from collections.abc import Collection, Iterator, Mapping
 import contextlib
+import hashlib
 import json
 import lzma
 import os
@@ -261,6 +262,12 @@ def write(path: str | os.PathLike[str], content: bytes | str) -> None:
   """Writes a file, text as UTF-8; see `atomic`."""
   with atomic(path) as aside:
     aside.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def sha256(path: str | os.PathLike[str]) -> str:
+  """Returns the digest of a file, in hexadecimal."""
+  with pathlib.Path(path).open('rb') as file:
+    return hashlib.file_digest(file, 'sha256').hexdigest()
 
 
 def write_json(path: str | os.PathLike[str], value: Mapping[str, object]) -> None:
