@@ -1,9 +1,13 @@
 """How often a classifier recognises each class, and a threshold for one of two classes.
 
-A share comes with its interval over test cases (`intervals`): of each class it is the
-recall. For two classes a threshold replaces the likelier class where one of them must
-not be missed. It is chosen on cases of which no share is stated: on these, it reaches
-what it was chosen for by construction.
+A share comes with its interval: of each class it is the recall. Where each case is one
+example, the interval is the exact one of a binomial share (Clopper and Pearson,
+Biometrika 1934): the bootstrap of few examples is too sure near 0 and 1. Otherwise it
+is the bootstrap over cases (`intervals`).
+
+For two classes a threshold replaces the likelier class where one of them must not be
+missed. It is chosen on cases of which no share is stated: on these, it reaches what it
+was chosen for by construction.
 """
 
 from collections.abc import Mapping
@@ -11,6 +15,7 @@ import dataclasses
 from typing import NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from tff_ssl.computing import inert
 from tff_ssl.evaluation import intervals
@@ -161,10 +166,16 @@ def lines(tested: Tested, threshold: Threshold | None) -> list[str]:
 
 
 def _share(rights: np.ndarray, cases: np.ndarray) -> Share:
-  of_one_class = np.zeros(len(rights), np.int64)
-  drawn = intervals.bootstrap(of_one_class, cases, [rights.astype(float)], 1)
-  interval, _ = drawn[method_names.ACCURACY]
-  return Share(float(np.mean(rights)), *interval, float(len(rights)))
+  count, right = len(rights), int(np.sum(rights))
+  if len(np.unique(cases)) == count:
+    tail = (1 - intervals.LEVEL) / 2
+    low = stats.beta.ppf(tail, right, count - right + 1) if right else 0.0
+    high = stats.beta.ppf(1 - tail, right + 1, count - right) if right < count else 1.0
+  else:
+    of_one_class = np.zeros(count, np.int64)
+    drawn = intervals.bootstrap(of_one_class, cases, [rights.astype(float)], 1)
+    (low, high), _ = drawn[method_names.ACCURACY]
+  return Share(right / count, float(low), float(high), float(count))
 
 
 def choose_threshold(
