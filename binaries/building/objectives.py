@@ -1,7 +1,6 @@
 """Objectives: a run's encoder, views and settings become the library's objective."""
 
 from collections.abc import Callable, Mapping
-import functools
 from typing import Any
 
 from binaries.building import encoders
@@ -39,7 +38,13 @@ from tff_ssl.objectives import swav
 from tff_ssl.objectives import teacher_student
 from tff_ssl.objectives import uniformity
 from tff_ssl.settings import objectives
+from tff_ssl.settings import parts
 
+# They register their objectives when they are imported; others are registered here.
+_WITH_OBJECTIVES = (
+  *(byol, dictionary_contrast, fixmatch, helper_consistency, moco),
+  *(orchestra, simclr, simsiam),
+)
 _LOSSES: Mapping[str, Callable[[Any], statistics_loss.StatisticsLoss]] = {
   'cco': lambda own: cco.CcoLoss(own.off_diagonal_weight),
   'vicreg': lambda own: vicreg.VicregLoss(
@@ -70,22 +75,51 @@ def build(
     task: A task with one or two modalities, for which the objective is (see `check`).
   """
   own: Any = config.objective
-  if own.kind in _OF_MODEL:
-    two_towers = encoder.field == dual_encoder.LEFT
-    bias = own.kind not in _LOSSES or not _ignores_shift(own, two_towers)
-    model = (
-      encoders.towers(config, encoder, task, bias)
-      if two_towers
-      else encoders.siamese(config, encoder, bias)
+  if isinstance(own, objectives.Supervised):
+    return supervised_objective(config, encoder, task.num_classes)
+  if own.kind not in parts.OBJECTIVES:
+    raise ValueError(
+      f'objective is {own.kind!r}, which nothing builds; it must be registered by '
+      f'{parts.__name__}.objective.'
     )
-    return _OF_MODEL[own.kind](model, settings=own)
-  if own.kind in _OF_ENCODER:
-    return _OF_ENCODER[own.kind](encoder, encoders.views(config), settings=own)
-  if own.kind in _OF_CLASSES:
-    head = projector.build_linear(encoder.output_dim, task.num_classes)
-    views = weak_strong.WeakStrongConfig(flip_probability=_mirrored(config))
-    return _OF_CLASSES[own.kind](encoder, head, views, settings=own)
-  return supervised_objective(config, encoder, task.num_classes)
+  part = parts.OBJECTIVES[own.kind]
+  return part.build(*_GIVEN[part.options['of']](config, encoder, task), settings=own)
+
+
+def _of_model(
+  config: run_config.RunConfig, encoder: network.Network, task: task_types.Task
+) -> tuple[dual_encoder.DualEncoder]:
+  """Returns the dual encoder of an objective that has one."""
+  own, two_towers = config.objective, encoder.field == dual_encoder.LEFT
+  bias = own.kind not in _LOSSES or not _ignores_shift(own, two_towers)
+  if two_towers:
+    return (encoders.towers(config, encoder, task, bias),)
+  return (encoders.siamese(config, encoder, bias),)
+
+
+def _of_encoder(
+  config: run_config.RunConfig, encoder: network.Network, task: task_types.Task
+) -> tuple[network.Network, multiview.Config]:
+  """Returns the encoder and the views of an objective with heads of its own."""
+  del task
+  return encoder, encoders.views(config)
+
+
+def _of_classes(
+  config: run_config.RunConfig, encoder: network.Network, task: task_types.Task
+) -> tuple[network.Network, network.Network, weak_strong.WeakStrongConfig]:
+  """Returns encoder, classifier, and weak and strong views."""
+  head = projector.build_linear(encoder.output_dim, task.num_classes)
+  views = weak_strong.WeakStrongConfig(flip_probability=_mirrored(config))
+  return encoder, head, views
+
+
+# By what the decorator of an objective says that it is built of.
+_GIVEN: Mapping[str, Callable[..., tuple[Any, ...]]] = {
+  'model': _of_model,
+  'encoder': _of_encoder,
+  'classes': _of_classes,
+}
 
 
 def supervised_objective(
@@ -115,6 +149,10 @@ def _ignores_shift(own: Any, two_towers: bool) -> bool:
   return ignored == statistics_loss.EACH_SHIFT
 
 
+@parts.objective(objectives.Cco)
+@parts.objective(objectives.Vicreg)
+@parts.objective(objectives.Spectral)
+@parts.objective(objectives.Lejepa)
 def _statistics(
   model: dual_encoder.DualEncoder, settings: Any
 ) -> statistics.StatisticsObjective:
@@ -124,6 +162,12 @@ def _statistics(
   )
 
 
+@parts.objective(objectives.Swav)
+def _swav(model: dual_encoder.Siamese, settings: objectives.Swav) -> swav.SwavObjective:
+  return swav.SwavObjective(model, _PROTOTYPES, settings)
+
+
+@parts.objective(objectives.Uniformity)
 def _uniformity(
   model: dual_encoder.Siamese, settings: Any
 ) -> uniformity.UniformityObjective:
@@ -131,6 +175,7 @@ def _uniformity(
   return uniformity.UniformityObjective(model)
 
 
+@parts.objective(objectives.Dino)
 def _dino(model: dual_encoder.Siamese, settings: objectives.Dino) -> dino.DinoObjective:
   small = multiview.local_crop(model.augmentation, _side_of_crops(model.encoder))
   return dino.DinoObjective(model, (small,) * _LOCAL_CROPS, _PROTOTYPES, settings)
@@ -143,6 +188,7 @@ def _side_of_crops(encoder: network.Network) -> int:
   return max(1, encoder.input_shape[0] // 2 // patch) * patch
 
 
+@parts.objective(objectives.Fedsup)
 def _fedsup(
   model: dual_encoder.Siamese, settings: objectives.Fedsup
 ) -> teacher_student.FedSupObjective:
@@ -151,6 +197,7 @@ def _fedsup(
   return teacher_student.FedSupObjective(model, head, settings)
 
 
+@parts.objective(objectives.Ssd, of='encoder')
 def _ssd(
   encoder: network.Network, views: multiview.Config, settings: Any
 ) -> uniformity.UniformityObjective:
@@ -161,38 +208,13 @@ def _ssd(
   )
 
 
+@parts.objective(objectives.Mae, of='encoder')
 def _mae(
   encoder: network.Network, views: multiview.Config, settings: objectives.Mae
 ) -> mae.MaeObjective:
   # Crops and flips, as in the paper, whatever the default for two views.
   del views
   return mae.build_mae(encoder, settings=settings)
-
-
-# Of an encoder with a projector and views; of an encoder and views, with heads of their
-# own; and of an encoder with a classifier, weak and strong views.
-_OF_MODEL: Mapping[str, Callable[..., Any]] = {
-  'simclr': simclr.SimclrObjective,
-  'swav': functools.partial(swav.SwavObjective, num_prototypes=_PROTOTYPES),
-  **dict.fromkeys(_LOSSES, _statistics),
-  'dino': _dino,
-  'uniformity': _uniformity,
-  'fedca': dictionary_contrast.FedCAObjective,
-  'orchestra': orchestra.OrchestraObjective,
-  'fedsup': _fedsup,
-}
-_OF_ENCODER: Mapping[str, Callable[..., Any]] = {
-  'moco_v1': moco.build_moco,
-  'moco_v2': moco.build_moco,
-  'simsiam': simsiam.build_simsiam,
-  'byol': byol.build_byol,
-  'ssd': _ssd,
-  'mae': _mae,
-}
-_OF_CLASSES: Mapping[str, Callable[..., Any]] = {
-  'fixmatch': fixmatch.FixMatchObjective,
-  'fedmatch': helper_consistency.UnlabelledObjective,
-}
 
 
 def check(config: run_config.RunConfig) -> None:

@@ -19,6 +19,7 @@ from binaries.config import programs
 from binaries.config import run_config
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
+from tff_ssl.runs import own_modules
 
 Options = TypeVar('Options')
 
@@ -42,6 +43,12 @@ NO_CHANGES = RunChanges()
 
 # A field of an `Options` that is a path: `~` is expanded, which shells do not do.
 Path = Annotated[str, 'path']
+# Not a field of a run: a flag of every program, which runs what it names.
+_IMPORT = own_modules.FLAG
+ABOUT_IMPORT = (
+  'Modules of your own, or .py files, with commas between them; they are run, and '
+  'their parts are then known here. Whoever opens the run gives it again.'
+)
 _ABOUT = {
   changing.CONFIG: (
     'config.json of a run from which this one begins, without its paths and what '
@@ -94,6 +101,31 @@ def check_finetuning(texts: Sequence[str], finetuned: bool) -> None:
       f'--evaluation={texts[0]} is given without --finetuned, which it is for; leave '
       'it out.'
     )
+
+
+def take_imports(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+  """Takes --import out of a command line.
+
+  Returns:
+    The modules that it names, and the other arguments.
+
+  Raises:
+    ValueError: If it has no value.
+  """
+  names, rest, waiting = list[str](), list[str](), [*arguments]
+  while waiting:
+    flag, equals, value = (argument := waiting.pop(0)).partition('=')
+    if flag not in (f'--{_IMPORT}', f'-{_IMPORT}'):
+      rest.append(argument)
+      continue
+    value = value if equals or not waiting else waiting.pop(0)
+    found = [name.strip() for name in value.split(',') if name.strip()]
+    if not found:
+      raise ValueError(
+        f'--{_IMPORT} has no value; it must be given as --{_IMPORT}=MODULE.'
+      )
+    names += [name for name in found if name not in names]
+  return names, rest
 
 
 def of_runs() -> dict[str, str]:
