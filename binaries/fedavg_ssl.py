@@ -117,10 +117,15 @@ def _row(
 
 
 def _own_rows() -> Iterator[run_config.RunConfig]:
-  """Yields the runs of objectives from outside the checkout, by any method."""
-  for part in parts.own(parts.OBJECTIVES):
-    for method in _METHODS:
-      yield _row(method, part.settings())
+  """Yields the runs of parts from outside the checkout: all methods, any objective."""
+  own = [part.settings() for part in parts.own(parts.OBJECTIVES)]
+  for method in _METHODS:
+    for objective in own:
+      yield _row(method, objective)
+  for part in parts.own(parts.METHODS):
+    for objective in (*OBJECTIVES, *own):
+      if part.settings.objective in (None, objective.kind):
+        yield _row(part.settings(), objective)
 
 
 PROGRAM = programs.Program(

@@ -11,6 +11,7 @@ from tff_ssl.federated import phases
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runs import alarms
 from tff_ssl.runs import personal_models
+from tff_ssl.settings import parts
 
 # Where every algorithm's state has trained parameters, the encoder among them, and the
 # population statistics of batch norm.
@@ -73,6 +74,8 @@ class Algorithm:
 
 def of(config: run_config.RunConfig) -> Algorithm:
   """Returns the algorithm of a run; imports its family alone."""
+  if (part := parts.METHODS.get(config.method.kind)) is not None:
+    return with_server(part.build, **part.options)
   family = importlib.import_module(f'binaries.building.{config.method.family}')
   algorithms: Mapping[str, Algorithm] = family.ALGORITHMS
   return algorithms[config.method.kind]

@@ -19,6 +19,7 @@ from tff_ssl.evaluation import method_names
 from tff_ssl.partition import spec
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.settings import methods
+from tff_ssl.settings import parts
 from tff_ssl.storage import files
 
 # Tasks that have hospitals.
@@ -185,7 +186,8 @@ def check_evaluation(
     ValueError: If a method is unknown, or a field does nothing.
   """
   own, retrieval = config.evaluation, method_names.RETRIEVAL
-  allowed = (*method_names.METHODS, retrieval, *more_methods)
+  own_names = (name for name in parts.METRICS if name not in method_names.METHODS)
+  allowed = (*method_names.METHODS, retrieval, *more_methods, *own_names)
   _check_names('methods', own.methods, allowed)
   _check_names('personal', own.personal or (), method_names.PERSONAL)
   if not own.methods:

@@ -200,6 +200,21 @@ def changes(what: object, stored: Mapping[str, Any]) -> list[str]:
   ]
 
 
+def versions(what: object, stored: Mapping[str, Any]) -> dict[str, str]:
+  """Returns the modules of a run with the begin of their digests, as a setting.
+
+  Args:
+    what: The run, for messages.
+    stored: Its config.json, perhaps a stranger's.
+
+  Returns:
+    A text by the name of the entry; empty for a run of the checkout alone.
+  """
+  own = _stored(what, stored)
+  text = '/'.join(f'{name}@{digest[:_DIGITS]}' for name, digest in own.items())
+  return {STORED: text} if text else {}
+
+
 def check_opened(what: object, stored: Mapping[str, Any]) -> None:
   """Refuses to open a run as `check_loaded`; warns of modules that are others here."""
   check_loaded(what, stored)

@@ -23,7 +23,9 @@ import typing
 from typing import Any, Literal, TypeVar
 
 from tff_ssl.computing import kinds
+from tff_ssl.settings import methods
 from tff_ssl.settings import objectives
+from tff_ssl.settings import personal
 
 Built = TypeVar('Built', bound=Callable[..., Any])
 Of = Literal['model', 'encoder', 'classes']
@@ -36,23 +38,25 @@ class Part:
   """What builds a part of a run.
 
   Attributes:
-    settings: The dataclass of its settings, or what else it is registered under.
     build: The class or the function that builds it.
+    settings: The dataclass of its settings; None for a part that has a name alone.
     options: What else its decorator was given, by name.
   """
 
-  settings: Any
   build: Callable[..., Any]
+  settings: Any = None
   options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
   @property
   def is_own(self) -> bool:
     """Whether it is from outside the checkout."""
-    return module_of(self.settings).partition('.')[0] not in _CHECKOUT
+    return _is_own(self.settings or self.build)
 
 
 OBJECTIVES: dict[str, Part] = {}
-_TABLES = (OBJECTIVES,)
+METHODS: dict[str, Part] = {}
+METRICS: dict[str, Part] = {}
+_TABLES = (OBJECTIVES, METHODS, METRICS)
 
 
 def objective(settings: type[Any], of: Of = 'model') -> Callable[[Built], Built]:
@@ -73,14 +77,77 @@ def objective(settings: type[Any], of: Of = 'model') -> Callable[[Built], Built]
   """
   base = objectives.Projected if of == 'model' else objectives.Objective
   check_settings(settings, base)
-  check_name('objective', settings, objectives.OBJECTIVES)
+  _check_name('objective', settings.kind, settings, objectives.OBJECTIVES)
 
   def register(build: Built) -> Built:
     objectives.OBJECTIVES[settings.kind] = settings
-    OBJECTIVES[settings.kind] = Part(settings, build, {'of': of})
+    OBJECTIVES[settings.kind] = Part(build, settings, {'of': of})
     return build
 
   return register
+
+
+def method(
+  settings: type[Any], numbered: bool = False, keeps_states: bool = False
+) -> Callable[[Built], Built]:
+  """Registers an algorithm, with which clients train any objective.
+
+  It decorates a function from (objective, server's optimizer, settings,
+  `fedavg.Training`) to `phases.Algorithm`; if clients are numbered, it takes their
+  number too.
+
+  Args:
+    settings: Its settings, a frozen dataclass that inherits from
+      `settings.methods.Method`.
+    numbered: Whether examples name the number of their client.
+    keeps_states: Whether clients keep a state.
+
+  Raises:
+    ValueError: If the settings cannot be flags, or the name is another part's.
+  """
+  check_settings(settings, methods.Method)
+  if settings.steps or not (settings.federated and settings.has_clients):
+    raise ValueError(
+      f'{module_of(settings)}.{settings.__name__} has steps, or no clients; a method '
+      'of your own must have clients that train for epochs.'
+    )
+  _check_name('method', settings.kind, settings, _settings_of_methods())
+  options = {'numbered': numbered, 'keeps_states': keeps_states}
+
+  def register(build: Built) -> Built:
+    METHODS[settings.kind] = Part(build, settings, options)
+    return build
+
+  return register
+
+
+def metric(build: Built) -> Built:
+  """Registers a way to evaluate a frozen encoder, of --evaluation=methods=.
+
+  Args:
+    build: A class that inherits from `evaluation.methods.Method`, and takes no
+      arguments. Its numbers are in evaluation.json under its `name`.
+
+  Raises:
+    ValueError: If it has no name, or another's.
+  """
+  name = getattr(build, 'name', None)
+  _check_word(f'name of {module_of(build)}', name)
+  _check_name('metric', name, build, METRICS)
+  METRICS[name] = Part(build)
+  return build
+
+
+def _settings_of_methods() -> dict[str, Any]:
+  """Returns the settings of all methods: the checkout's, and those registered."""
+  found = {name: part.settings for name, part in METHODS.items()}
+  waiting: list[type[methods.Method]] = [methods.Method, personal.Personal]
+  while waiting:
+    cls = waiting.pop()
+    waiting += cls.__subclasses__()
+    if cls.kind and not _is_own(cls):
+      found[cls.kind] = cls
+  return found
 
 
 def own(table: dict[str, Part]) -> Iterator[Part]:
@@ -98,19 +165,28 @@ def module_of(value: Any) -> str:
   return str(getattr(value, '__module__', type(value).__module__))
 
 
-def check_name(what: str, settings: Any, table: dict[str, Any]) -> None:
-  """Refuses settings whose name is taken in a table by those of another module.
+def _is_own(value: Any) -> bool:
+  return module_of(value).partition('.')[0] not in _CHECKOUT
+
+
+def _check_name(what: str, name: str, own: Any, table: dict[str, Any]) -> None:
+  """Refuses a name that a part of another module has in a table.
 
   A module that is executed again, as in a notebook, replaces its own.
-
-  Raises:
-    ValueError: If the name is another part's.
   """
-  name, other = settings.kind, table.get(settings.kind)
-  if other is not None and _place(other) != _place(settings):
+  other = table.get(name)
+  other = other.build if isinstance(other, Part) else other
+  if other is not None and _place(other) != _place(own):
     raise ValueError(
-      f'The {what} {name!r} is in {module_of(other)} and in {module_of(settings)}; a '
-      'name must be that of one.'
+      f'The {what} {name!r} is in {module_of(other)} and in {module_of(own)}; a name '
+      'must be that of one.'
+    )
+
+
+def _check_word(what: str, name: Any) -> None:
+  if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z]\w*', name, re.ASCII):
+    raise ValueError(
+      f'{what} is {name!r}; it must be a word of letters, digits and _, as in my_part.'
     )
 
 
@@ -136,11 +212,7 @@ def check_settings(settings: Any, base: type[Any]) -> None:
       f'{name} has the settings of a part; it must be a frozen dataclass that inherits '
       f'from {base.__module__}.{base.__name__}.'
     )
-  if not re.fullmatch(r'[A-Za-z]\w*', settings.kind, re.ASCII):
-    raise ValueError(
-      f'kind of {name} is {settings.kind!r}; it must be a name of letters, digits and '
-      '_, as in my_part.'
-    )
+  _check_word(f'kind of {name}', settings.kind)
   try:
     types = kinds.field_types(settings)
   except (NameError, TypeError) as error:
