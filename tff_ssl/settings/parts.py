@@ -27,7 +27,7 @@ from tff_ssl.settings import methods
 from tff_ssl.settings import objectives
 from tff_ssl.settings import personal
 
-Built = TypeVar('Built', bound=Callable[..., Any])
+Built = TypeVar('Built')
 Of = Literal['model', 'encoder', 'classes']
 _CHECKOUT = ('tff_ssl', 'tasks', 'binaries')
 _SCALARS = (bool, int, float, str)
@@ -38,12 +38,12 @@ class Part:
   """What builds a part of a run.
 
   Attributes:
-    build: The class or the function that builds it.
+    build: The class or the function that builds it, or the part itself.
     settings: The dataclass of its settings; None for a part that has a name alone.
     options: What else its decorator was given, by name.
   """
 
-  build: Callable[..., Any]
+  build: Any
   settings: Any = None
   options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -56,7 +56,17 @@ class Part:
 OBJECTIVES: dict[str, Part] = {}
 METHODS: dict[str, Part] = {}
 METRICS: dict[str, Part] = {}
-_TABLES = (OBJECTIVES, METHODS, METRICS)
+ENCODERS: dict[str, Part] = {}
+AGGREGATIONS: dict[str, Part] = {}
+AUGMENTATIONS: dict[str, Part] = {}
+TASKS: dict[str, Part] = {}
+_TABLES = (
+  *(OBJECTIVES, METHODS, METRICS, ENCODERS, AGGREGATIONS, AUGMENTATIONS, TASKS),
+)
+# The settings that --encoder and --aggregation take, by name; `binaries.config` has
+# those of the checkout here.
+SETTINGS_OF_ENCODERS: dict[str, type[Any]] = {}
+SETTINGS_OF_AGGREGATIONS: dict[str, type[Any]] = {}
 
 
 def objective(settings: type[Any], of: Of = 'model') -> Callable[[Built], Built]:
@@ -138,6 +148,103 @@ def metric(build: Built) -> Built:
   return build
 
 
+def encoder(settings: type[Any]) -> Callable[[Built], Built]:
+  """Registers an encoder of images.
+
+  It decorates a function from (settings, `network_ops.Operations`, images [n, H, W, C])
+  to features [n, d]; see docs/add_an_encoder.md.
+
+  Args:
+    settings: Its settings, a frozen dataclass that inherits from
+      `binaries.config.encoders.Encoder`, with its name as the default of `kind`.
+
+  Raises:
+    ValueError: If the settings cannot be flags, or the name is another part's.
+  """
+  return _with_settings('encoder', settings, SETTINGS_OF_ENCODERS, ENCODERS)
+
+
+def aggregation(settings: type[Any]) -> Callable[[Built], Built]:
+  """Registers a way to combine clients' values in the clear.
+
+  It decorates a function from settings to `aggregators.aggregations.Aggregation`, as
+  `aggregations.of` returns it.
+
+  Args:
+    settings: Its settings, a frozen dataclass that inherits from
+      `binaries.config.aggregations.Plain`.
+
+  Raises:
+    ValueError: If the settings cannot be flags, or the name is another part's.
+  """
+  return _with_settings('aggregation', settings, SETTINGS_OF_AGGREGATIONS, AGGREGATIONS)
+
+
+def _with_settings(
+  what: str, settings: type[Any], known: dict[str, type[Any]], table: dict[str, Part]
+) -> Callable[[Built], Built]:
+  """Returns the decorator that registers settings, and what it decorates."""
+  check_settings(settings, kinds.Kind)
+  _check_name(what, settings.kind, settings, known)
+
+  def register(build: Built) -> Built:
+    known[settings.kind] = settings
+    table[settings.kind] = Part(build, settings)
+    return build
+
+  return register
+
+
+def augmentation(name: str, after: Any = None) -> Callable[[Built], Built]:
+  """Registers a way to make views, of --augmentation=.
+
+  It is called with an `augment.configs.AugmentConfig`, or decorates a function from
+  (images, draws) to images, both float32 [n, H, W, C] in [0, 1]. `draws(k)` gives k
+  random numbers in [0, 1) for each image, float32 [n, k], which are others for each
+  view and round; a function calls it once.
+
+  Args:
+    name: Its name.
+    after: Views that the function changes: a name of `augment.configs.CONFIGS`, or a
+      configuration; None: the images themselves.
+
+  Raises:
+    ValueError: If the name cannot be one, or is another's.
+  """
+  return _named('augmentation', name, AUGMENTATIONS, {'after': after})
+
+
+def task(name: str, views: str | None = None) -> Callable[[Built], Built]:
+  """Registers a data set of images, of --task=.
+
+  It decorates a function that returns a `tasks.task_types.Task` (`tasks.array_tasks`
+  helps to make one). Its parameters are the options that it takes, by their names:
+  `data_dir`, `image_size`, `seed`.
+
+  Args:
+    name: Its name.
+    views: Its augmentation by default; None: the method's.
+
+  Raises:
+    ValueError: If the name cannot be one, or is another's.
+  """
+  return _named('task', name, TASKS, {'views': views})
+
+
+def _named(
+  what: str, name: str, table: dict[str, Part], options: dict[str, Any]
+) -> Callable[[Built], Built]:
+  """Returns the decorator that registers something under a name alone."""
+  _check_word(f'The {what}', name)
+
+  def register(build: Built) -> Built:
+    _check_name(what, name, build, table)
+    table[name] = Part(build, options=options)
+    return build
+
+  return register
+
+
 def _settings_of_methods() -> dict[str, Any]:
   """Returns the settings of all methods: the checkout's, and those registered."""
   found = {name: part.settings for name, part in METHODS.items()}
@@ -162,7 +269,8 @@ def count() -> int:
 
 def module_of(value: Any) -> str:
   """Returns the name of the module that defines a class, a function or a value."""
-  return str(getattr(value, '__module__', type(value).__module__))
+  # A function with some of its arguments is where the function is.
+  return str(getattr(value, 'func', value).__module__)
 
 
 def _is_own(value: Any) -> bool:
@@ -212,7 +320,7 @@ def check_settings(settings: Any, base: type[Any]) -> None:
       f'{name} has the settings of a part; it must be a frozen dataclass that inherits '
       f'from {base.__module__}.{base.__name__}.'
     )
-  _check_word(f'kind of {name}', settings.kind)
+  _check_word(f'kind of {name}', getattr(settings, 'kind', None))
   try:
     types = kinds.field_types(settings)
   except (NameError, TypeError) as error:
