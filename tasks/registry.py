@@ -49,7 +49,7 @@ class _Names(Collection[str]):
     self._names = names
 
   def __contains__(self, name: object) -> bool:
-    return name in self._names()
+    return any(name == each for each in self._names())
 
   def __iter__(self) -> Iterator[str]:
     return iter(self._names())

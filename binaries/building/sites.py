@@ -84,7 +84,7 @@ def check(config: run_config.RunConfig) -> None:
       'must be the same for the server, without numbers.'
     )
   is_own = config.aggregation.kind in parts.AGGREGATIONS
-  known = aggregations.Plain | aggregations.Private
+  known = (aggregations.Plain, aggregations.Private)
   if is_own or not isinstance(config.aggregation, known):
     raise ValueError(
       f'--aggregation={config.aggregation.kind} is given with --runtime={own.kind}; it '

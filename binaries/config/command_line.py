@@ -8,7 +8,10 @@ is a flag that may be repeated, each time with some of its fields:
 """
 
 from collections.abc import Collection, Mapping, Sequence
+import contextlib
 import dataclasses
+import importlib
+import os
 from typing import Annotated, Any, TypeVar
 
 from absl import flags
@@ -150,10 +153,23 @@ def parse_run(program: str, arguments: Sequence[str]) -> run_config.RunConfig:
       allowed.
   """
   changes = _changes(of_runs(), arguments)
-  config = changing.configure(programs.load(program), changes)
+  try:
+    config = changing.configure(programs.load(program), changes)
+  except ValueError:
+    _check_imports(dict(changes).get('run_dir'))
+    raise
   if not config.run_dir:
     raise ValueError(missing('run_dir', 'a folder, new or of this run'))
   return config
+
+
+def _check_imports(folder: str | None) -> None:
+  """Refuses to resume a run whose own modules are not imported; others are not read."""
+  # Only here: most command lines are well-formed.
+  stored = importlib.import_module('tff_ssl.runs.run_config')
+  with contextlib.suppress(OSError):
+    if folder and os.path.isfile(os.path.join(folder, stored.NAME)):  # noqa: PTH113, PTH118
+      own_modules.check_loaded(folder, stored.read(folder))
 
 
 def missing(name: str, what: str) -> str:

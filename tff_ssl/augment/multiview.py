@@ -53,7 +53,7 @@ def by_name(name: str) -> Config:
   """
   checks.one_of(names(), augmentation=name)
   part = parts.AUGMENTATIONS[name]
-  if isinstance(part.build, kinds.Kind):
+  if isinstance(part.build, byol.AugmentConfig | vectors.VectorConfig):
     return part.build
   after = part.options['after']
   if isinstance(after, str):
@@ -78,7 +78,8 @@ def local_crop(config: Config, image_size: int) -> Config:
   blurred half of the time, never solarized.
   """
   if isinstance(config, FunctionConfig) and config.after is not None:
-    return dataclasses.replace(config, after=local_crop(config.after, image_size))
+    small: Any = local_crop(config.after, image_size)
+    return dataclasses.replace(config, after=small)
   if not isinstance(config, byol.AugmentConfig):
     return config
   return dataclasses.replace(

@@ -132,7 +132,10 @@ def describe(encoder: network.Network) -> collections.OrderedDict[str, object] |
       family=encoder.name,
       name=encoder.name,
       image_shape=list(encoder.input_shape),
-      config=kinds.to_json(encoder.config),
+      config={
+        name: kinds.to_json(getattr(encoder.config, name))
+        for name in kinds.field_types(type(encoder.config))
+      },
     )
   return None
 
@@ -159,8 +162,7 @@ def rebuild(description: object) -> network.Network:
     name, shape = description['name'], description['image_shape']
     if not isinstance(name, str) or {type(size) for size in shape} != {int}:
       raise ValueError(f'name is {name!r} and image_shape {shape!r}')
-    values = {k: v for k, v in description['config'].items() if k != kinds.KIND}
-    config = json_kinds.from_json(config_type, values, 'its config')
+    config = json_kinds.from_json(config_type, description['config'], 'its config')
     if own:
       return build_own(dataclasses.replace(config, kind=family), shape)
     return _from_config(config, tuple(shape), name)

@@ -37,15 +37,27 @@ class _Module:
   """An imported module.
 
   Attributes:
+    name: Its name in Python.
     given: What it was named as: a module, a file or an entry point.
     digest: Of its file, or of all .py files of a package, as they were imported.
   """
 
+  name: str
   given: str
   digest: str
 
 
-_modules: dict[str, _Module] = {}
+_named: dict[str, _Module] = {}
+
+
+def _modules() -> dict[str, _Module]:
+  """Returns the modules by name: those named, and what Python code has imported."""
+  found = {**_named}
+  known = {f'{each.name}.' for each in found.values()}
+  for name in sorted(parts.modules(only_own=True) - {'__main__'}):
+    if not any(f'{name}.'.startswith(each) for each in known):
+      found[name] = _Module(name, name, _digest(sys.modules[name]))
+  return found
 
 
 def load(given: Iterable[str]) -> None:
@@ -66,14 +78,17 @@ def load(given: Iterable[str]) -> None:
         f'--{FLAG} has {inert.line(each)!r}; it must be a module, as in my_part or '
         f'my_part{_SUFFIX}.'
       )
-    before, known = parts.count(), {*sys.modules}
+    before = parts.modules()
     module = _imported(each, name)
-    if parts.count() == before and module.__name__ not in known:
+    own = module.__name__
+    after = parts.modules()
+    # A package's parts may be in its modules; one imported before has them already.
+    if after == before and not any(f'{m}.'.startswith(f'{own}.') for m in after):
       raise ValueError(
         f'--{FLAG}={each} registers no part; it must, by a decorator of '
         f'{parts.__name__}.'
       )
-    _modules[name] = _Module(each, _digest(module))
+    _named[name] = _Module(own, each, _digest(module))
 
 
 def _imported(given: str, name: str) -> types.ModuleType:
@@ -132,7 +147,10 @@ def _line(error: BaseException, name: str) -> int:
   """Returns the last line of a module that an error's traceback has; 0 without one."""
   trace, line = error.__traceback__, 0
   while trace is not None:
-    if trace.tb_frame.f_globals.get('__name__') == name:
+    frame = trace.tb_frame
+    # Not in what `dataclasses` generates, whose lines are its own.
+    is_file = not frame.f_code.co_filename.startswith('<')
+    if is_file and frame.f_globals.get('__name__') == name:
       line = trace.tb_lineno
     trace = trace.tb_next
   return getattr(error, 'lineno', line) or line
@@ -157,12 +175,12 @@ def _digest(module: types.ModuleType) -> str:
 
 def digests() -> dict[str, str]:
   """Returns the digests of all modules that were named, by name, sorted."""
-  return {name: own.digest for name, own in sorted(_modules.items())}
+  return {name: own.digest for name, own in sorted(_modules().items())}
 
 
 def flags() -> list[str]:
   """Returns the flag that imports the same in another process; [] for nothing."""
-  given = ','.join(own.given for own in _modules.values())
+  given = ','.join(own.given for own in _modules().values())
   return [f'--{FLAG}={given}'] if given else []
 
 
@@ -176,9 +194,10 @@ def check_loaded(what: object, stored: Mapping[str, Any]) -> None:
   Raises:
     ValueError: If a module is missing; the message has the flag to type.
   """
-  missing = [name for name in _stored(what, stored) if name not in _modules]
+  known = _modules()
+  missing = [name for name in _stored(what, stored) if name not in known]
   if missing:
-    given = ','.join([*(own.given for own in _modules.values()), *missing])
+    given = ','.join([*(own.given for own in known.values()), *missing])
     raise ValueError(
       f'{what} was made with parts of {" and ".join(missing)}; give --{FLAG}={given} '
       'if you trust it: no module is imported because a run names it.'
@@ -192,11 +211,12 @@ def changes(what: object, stored: Mapping[str, Any]) -> list[str]:
     what: The run, for messages.
     stored: Its config.json, perhaps a stranger's.
   """
+  known = digests()
   return [
-    f'{name} has the digest {_modules[name].digest[:_DIGITS]}, and had '
-    f'{digest[:_DIGITS]} when {what} began'
+    f'{name} has the digest {known[name][:_DIGITS]}, and had {digest[:_DIGITS]} when '
+    f'{what} began'
     for name, digest in _stored(what, stored).items()
-    if name in _modules and _modules[name].digest != digest
+    if known.get(name, digest) != digest
   ]
 
 
@@ -238,7 +258,7 @@ def check_same(what: object, stored: Mapping[str, Any]) -> None:
     ValueError: If a module is missing, is not the run's, or has changed.
   """
   check_loaded(what, stored)
-  more = [name for name in _modules if name not in _stored(what, stored)]
+  more = [name for name in _modules() if name not in _stored(what, stored)]
   wrong = [f'--{FLAG}={name} is given, and {what} began without it' for name in more]
   if wrong := [*wrong, *changes(what, stored)]:
     raise ValueError(

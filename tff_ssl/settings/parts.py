@@ -141,7 +141,7 @@ def metric(build: Built) -> Built:
   Raises:
     ValueError: If it has no name, or another's.
   """
-  name = getattr(build, 'name', None)
+  name: Any = getattr(build, 'name', None)
   _check_word(f'name of {module_of(build)}', name)
   _check_name('metric', name, build, METRICS)
   METRICS[name] = Part(build)
@@ -262,9 +262,14 @@ def own(table: dict[str, Part]) -> Iterator[Part]:
   return (part for part in table.values() if part.is_own)
 
 
-def count() -> int:
-  """Returns the number of all registered parts."""
-  return sum(map(len, _TABLES))
+def modules(only_own: bool = False) -> set[str]:
+  """Returns the names of the modules that have registered a part.
+
+  Args:
+    only_own: Whether those of the checkout are left out.
+  """
+  every = (part for table in _TABLES for part in table.values())
+  return {module_of(part.build) for part in every if part.is_own or not only_own}
 
 
 def module_of(value: Any) -> str:
