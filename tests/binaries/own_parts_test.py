@@ -1,0 +1,386 @@
+"""Parts of modules outside the checkout, imported by --import."""
+
+from collections.abc import Iterator
+import contextlib
+import csv
+import importlib.metadata
+import json
+import pathlib
+import sys
+from unittest import mock
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from binaries import compare
+from binaries import evaluate
+from binaries import export
+from binaries import fedavg_ssl
+from binaries.building import sites
+from binaries.config import help_text
+from binaries.experiment import sweep_methods
+from binaries.experiment import sweeping
+from binaries.launching import program
+from tests.binaries import in_process
+from tests.binaries import launch
+from tff_ssl.augment import configs
+from tff_ssl.augment import multiview
+from tff_ssl.export import encoder_file
+from tff_ssl.runs import own_modules
+from tff_ssl.runs import run_config
+from tff_ssl.settings import objectives
+from tff_ssl.settings import parts
+
+_SMALL = (*launch.SMALL, launch.APART, '--rounds=2', '--objective=projector=8/8')
+_OBJECTIVE = '''
+import dataclasses
+import tensorflow as tf
+from tff_ssl.computing import kinds
+from tff_ssl.losses import contrastive
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.settings import objectives, parts
+
+@dataclasses.dataclass(frozen=True)
+class Mine(objectives.Projected):
+  """NT-Xent, and the length of encodings.
+
+  Attributes:
+    temperature: Of the softmax.
+    weight: Of the length.
+  """
+  kind = 'mine'
+  temperature: kinds.Positive = 0.5
+  weight: kinds.NotNegative = 0.0
+
+@parts.objective(Mine)
+@dataclasses.dataclass(frozen=True)
+class MineObjective(dual_encoder.PairObjective):
+  model: dual_encoder.DualEncoder
+  settings: Mine = Mine()
+
+  def loss_of_pairs(self, f, g):
+    own = self.settings
+    return contrastive.nt_xent(f, g, own.temperature) + own.weight * tf.norm(f)
+'''
+_METHOD = '''
+import dataclasses
+from tff_ssl.algorithms import fedavg
+from tff_ssl.evaluation import methods as evaluation
+from tff_ssl.settings import methods, parts
+
+@dataclasses.dataclass(frozen=True)
+class Again(methods.Method):
+  """FedAvg."""
+  kind = 'again'
+
+@parts.method(Again)
+def again(objective, server_optimizer, settings, training):
+  assert isinstance(settings, Again)
+  return fedavg.fedavg(objective, server_optimizer, training)
+
+@parts.metric
+class Constant(evaluation.Probe):
+  name = 'constant'
+  def predict(self, known, queries):
+    return 0 * queries[:, 0].astype(int), {}
+
+@parts.metric
+class Tested(evaluation.Method):
+  name = 'tested'
+  def run(self, data, labelled):
+    yield evaluation.Outcome(self.name, None, {'count': len(data.test.features)})
+'''
+_OTHERS = """
+import dataclasses
+import numpy as np
+import tensorflow_federated as tff
+from binaries.config import aggregations as settings_of_aggregations
+from binaries.config import encoders
+from tasks import array_tasks
+from tff_ssl.aggregators import aggregations
+from tff_ssl.computing import kinds
+from tff_ssl.settings import parts
+
+@dataclasses.dataclass(frozen=True)
+class Tiny(encoders.Encoder):
+  kind: str = 'tiny'
+  filters: kinds.Count = 4
+
+@parts.encoder(Tiny)
+def tiny(settings, ops, x):
+  x = ops.conv2d(x, 'conv', filters=settings.filters, kernel_size=3, use_bias=True)
+  return ops.global_average_pool(ops.relu(x))
+
+@dataclasses.dataclass(frozen=True)
+class Clipped(settings_of_aggregations.Plain):
+  kind = 'clipped'
+  norm: kinds.Positive = 1.0
+
+@parts.aggregation(Clipped)
+def clipped(settings):
+  mean = tff.aggregators.MeanFactory(no_nan_division=True)
+  return aggregations.of(updates=tff.aggregators.clipping_factory(settings.norm, mean))
+
+@parts.augmentation('dim', after='none')
+def dim(images, draws):
+  return images * draws(1)[:, :, None, None]
+
+@parts.task('stripes', views='dim')
+def stripes(image_size=None):
+  label = np.arange(60) % 2
+  images = np.full([60, 8, 8, 1], 50, np.uint8)
+  images[label == 1, ::2] = 200
+  examples = array_tasks.numbered({'image': images}, label)
+  return array_tasks.split_task('stripes', ['no', 'yes'], examples, np.arange(60) >= 40)
+"""
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+  """Has what a test registers forgotten after it."""
+  own = (own_modules._named, *parts._TABLES, objectives.OBJECTIVES, sys.modules)
+  own += (parts.SETTINGS_OF_ENCODERS, parts.SETTINGS_OF_AGGREGATIONS)
+  with contextlib.ExitStack() as stack:
+    for table in own:
+      stack.enter_context(mock.patch.dict(table))
+    stack.enter_context(mock.patch.object(sys, 'path', [*sys.path]))
+    yield
+
+
+def _module(folder: pathlib.Path, text: str, name: str = 'my_part') -> str:
+  path = folder / f'{name}.py'
+  path.write_text(text)
+  return f'--import={path}'
+
+
+def _rows(folder: pathlib.Path) -> list[dict[str, str]]:
+  with (folder / 'metrics.csv').open() as lines:
+    return [*csv.DictReader(lines)]
+
+
+def _stored(folder: pathlib.Path) -> dict:
+  return json.loads((folder / run_config.NAME).read_text())
+
+
+def test_an_objective_a_method_and_metrics_end_to_end(tmp_path):
+  given = _module(tmp_path, _OBJECTIVE), _module(tmp_path, _METHOD, 'my_method')
+  own, known = tmp_path / 'own', tmp_path / 'known'
+  flags = ('--method=again', '--objective=mine:temperature=0.3', *_SMALL)
+  methods = '--evaluation=methods=knn/constant/tested'
+  begun = in_process.finished(fedavg_ssl, *given, *flags, methods, f'--run_dir={own}')
+  plain = ('--method=fedavg', '--objective=simclr:temperature=0.3', *_SMALL)
+  in_process.finished(
+    fedavg_ssl, *plain, '--evaluation=methods=knn', f'--run_dir={known}'
+  )
+
+  # The checkout's SimCLR and FedAvg, under other names.
+  for mine, theirs in zip(_rows(own), _rows(known), strict=True):
+    assert {name: mine[name] for name in theirs} == theirs
+  numbers = json.loads((own / 'evaluation.json').read_text())
+  # A fifth of 1,797 digits, of each of which there are about a tenth.
+  assert numbers['tested/10%/count'] == 359
+  assert 0.08 < numbers['constant/10%/accuracy'] < 0.12
+  assert 'again mine' in begun.stdout
+  assert 'tested count' in begun.stdout
+  assert list(_stored(own)['imports']) == ['my_method', 'my_part']
+
+  asked = in_process.finished(evaluate, *given, f'--run={own}')
+  assert 'again mine' in asked.stdout
+  in_process.finished(export, *given, f'--run={own}', '--formats=keras')
+  # Needs no module: it reads numbers.
+  runs = f'--runs={own}', f'--out={tmp_path}/compared'
+  assert 'again mine  ' in in_process.finished(compare, *runs).stdout
+  begun = in_process.finished(
+    fedavg_ssl, *given, f'--config={own}', '--rounds=1', f'--run_dir={tmp_path}/other'
+  )
+  assert (
+    _stored(begun.folder)['config']['objective'] == _stored(own)['config']['objective']
+  )
+
+
+def test_what_a_run_needs_is_named_and_compared(tmp_path):
+  given, folder = _module(tmp_path, _OBJECTIVE), tmp_path / 'run'
+  flags = '--objective=mine', *_SMALL, f'--run_dir={folder}'
+  in_process.finished(fedavg_ssl, given, *flags, '--evaluation=methods=knn')
+  stored = _stored(folder)
+
+  with (
+    mock.patch.dict(own_modules._named, clear=True),
+    mock.patch.dict(parts.OBJECTIVES, clear=True),
+    mock.patch.dict(objectives.OBJECTIVES),
+  ):
+    del objectives.OBJECTIVES['mine']
+    lacking = 'was made with parts of my_part; give --import=my_part if you trust it'
+    for binary, arguments in ((evaluate, (f'--run={folder}',)), (fedavg_ssl, flags)):
+      with pytest.raises(ValueError, match=lacking):
+        in_process.call(binary, *arguments)
+  path = folder / run_config.NAME
+  path.write_text(json.dumps({**stored, 'imports': {'my_part': 'f' * 64}}))
+  with pytest.raises(
+    ValueError, match=r'and had ffffffffffff when .* began: resume it'
+  ):
+    in_process.call(fedavg_ssl, given, *flags, '--evaluation=methods=knn')
+  warned = in_process.finished(evaluate, given, f'--run={folder}')
+  assert 'Warning: my_part has the digest' in warned.stderr
+  path.write_text(json.dumps({**stored, 'imports': {'a; rm -r ~': 'f'}}))
+  with pytest.raises(ValueError, match=r'imports of .* is damaged'):
+    in_process.call(evaluate, given, f'--run={folder}')
+  path.write_text(json.dumps({n: v for n, v in stored.items() if n != 'imports'}))
+  with pytest.raises(ValueError, match=r'--import=my_part is given, and .* without it'):
+    in_process.call(fedavg_ssl, given, *flags, '--evaluation=methods=knn')
+
+
+def test_an_encoder_a_task_views_and_an_aggregation(tmp_path):
+  given, folder = _module(tmp_path, _OTHERS), tmp_path / 'run'
+  flags = ('--task=stripes', '--objective=simclr:projector=8/8', '--rounds=1')
+  flags += ('--encoder=tiny:filters=5', '--aggregation=clipped:norm=0.25')
+  flags += ('--partition=iid:examples=10', '--evaluation=methods=knn')
+  in_process.finished(fedavg_ssl, given, *flags, f'--run_dir={folder}')
+
+  config = _stored(folder)['config']
+  assert config['augmentation'] == 'dim'
+  assert config['encoder']['filters'] == 5
+  (row,) = _rows(folder)
+  assert float(row['aggregator/train/update/clipping_norm']) == 0.25
+  network = encoder_file.rebuild(folder / 'encoder.keras')
+  assert network.num_parameters == 3 * 3 * 5 + 5
+  in_process.finished(export, given, f'--run={folder}', '--formats=keras')
+  with pytest.raises(
+    ValueError, match='with --aggregation=clipped, which acts on each'
+  ):
+    in_process.checked('fedavg_ssl', ' '.join((*flags, '--runtime=packs=2')))
+  images = np.full([3, 2, 2, 1], 255, np.uint8)
+  views = [multiview.by_name('dim')] * 2
+  ids, seed = tf.range(3, dtype=tf.int64), tf.constant([1, 2])
+  seen = np.array(multiview.views(tf.constant(images), ids, seed, views))
+  # One factor for each image and view.
+  assert np.all(seen == seen[:, :, :1, :1])
+  assert len(np.unique(seen)) == 6
+
+
+def test_views_by_a_configuration():
+  own = configs.AugmentConfig(crop_scale=(0.5, 1.0))
+  parts.augmentation('half')(own)
+
+  assert multiview.by_name('half') == own
+
+
+def test_another_process_is_given_the_same_modules(tmp_path):
+  given = _module(tmp_path, _OBJECTIVE)
+  program.import_own([given])
+  (member,) = sweep_methods.members(['mine'])
+  (job,), _ = sweeping.jobs([member], [0], tmp_path, [('task', 'digits')])
+
+  assert member.row == ('fedavg_ssl', 'fedavg', 'mine')
+  assert given in sweeping.Runner(1).command(job)
+
+
+def test_help_has_the_fields_of_an_own_kind(tmp_path):
+  program.import_own([_module(tmp_path, _OBJECTIVE)])
+
+  assert 'temperature=0.5  (a number above 0)' in help_text.build(fedavg_ssl, 'mine')
+  assert '  --import' in help_text.build(evaluate, '')
+
+
+def test_an_entry_point_is_imported_if_it_is_named(tmp_path, monkeypatch):
+  _module(tmp_path, _OBJECTIVE, 'of_a_package')
+  monkeypatch.syspath_prepend(tmp_path)
+  entry = importlib.metadata.EntryPoint('my-package', 'of_a_package', own_modules.GROUP)
+  found = lambda **_: importlib.metadata.EntryPoints([entry])  # noqa: E731
+  monkeypatch.setattr(importlib.metadata, 'entry_points', found)
+
+  own_modules.load(['my-package'])
+
+  assert list(own_modules.digests()) == ['my-package']
+  assert parts.OBJECTIVES['mine'].is_own
+
+
+def test_sites_compare_modules_too(tmp_path):
+  of_checkout = sites.source()
+  program.import_own([_module(tmp_path, _OBJECTIVE)])
+  offered = sites.source()
+
+  assert {**of_checkout, 'imports': own_modules.digests()} == offered
+  sites.check_source(offered)
+  with pytest.raises(ValueError, match='both must be the same checkout'):
+    sites.check_source(of_checkout)
+  with pytest.raises(ValueError, match='The offered run was made with parts of theirs'):
+    sites.check_source({**of_checkout, 'imports': {'theirs': 'f'}})
+
+
+_FIELD = 'weight: kinds.NotNegative = 0.0'
+
+
+@pytest.mark.parametrize(
+  ('text', 'message'),
+  [
+    ('x = 1', 'registers no part'),
+    ('\n1 / 0', 'fails by ZeroDivisionError in line 2: division by zero'),
+    ('def f(:', 'fails by SyntaxError in line 1'),
+    ('import no_such_dependency', "line 1: No module named 'no_such_dependency'"),
+    ('import sys\nsys.exit(3)', 'fails by SystemExit in line 2: 3'),
+    (
+      _OBJECTIVE.replace("'mine'", "'simclr'"),
+      "The objective 'simclr' is in tff_ssl.settings.objectives and in my_part",
+    ),
+    (_METHOD.replace("'again'", "'fedema'"), "The method 'fedema' is in tff_ssl.setti"),
+    (_METHOD.replace("'tested'", "'knn'"), "The metric 'knn' is in tff_ssl.evaluat"),
+    (
+      _METHOD.replace("kind = 'again'", "kind = 'again'; steps = True"),
+      'has steps, or',
+    ),
+    (_OTHERS.replace("'tiny'", "'mlp'"), "The encoder 'mlp' is in binaries.config.enc"),
+    (_OTHERS.replace("'clipped'", "'plain'"), "The aggregation 'plain' is in binaries"),
+    (_OTHERS.replace("'dim', after", "'mild', after"), "The augmentation 'mild' is in"),
+    (
+      _OTHERS.replace("task('stripes'", "task('digits'"),
+      "The task 'digits' is in tasks",
+    ),
+    (
+      _OBJECTIVE.replace(_FIELD, 'weight: list[int] = ()'),
+      r'field weight of my_part.Mine has the type list\[int\]; it must be bool, int',
+    ),
+    (_OBJECTIVE.replace(_FIELD, 'weight: Weight = 0.0'), "'Weight' is not defined"),
+    (
+      _OBJECTIVE.replace(_FIELD, 'weight: kinds.Count = 0'),
+      'weight is 0; it must be a',
+    ),
+    (_OBJECTIVE.replace("'mine'", "'my-loss'"), "is 'my-loss'; it must be a word of"),
+    (
+      _OBJECTIVE.replace('(objectives.Projected)', ''),
+      'must be a frozen dataclass that',
+    ),
+  ],
+)
+def test_a_module_that_cannot_be_imported_is_refused(tmp_path, text, message):
+  with pytest.raises(ValueError, match=message):
+    program.import_own([_module(tmp_path, text)])
+
+
+@pytest.mark.parametrize(
+  ('given', 'message'),
+  [
+    (['--import=no_such_module'], "has 'no_such_module', which is no module; it must"),
+    (['--import', 'no_such.py'], "has 'no_such.py'; there must be such a file"),
+    (['--import='], '--import has no value'),
+    (['--import=a b'], "has 'a b'; it must be a module"),
+    (['--import=os'], '--import=os registers no part'),
+    (['--import=/tmp/numpy.py'], 'there must be such a file'),
+  ],
+)
+def test_what_is_no_module_is_refused(given, message):
+  with pytest.raises(ValueError, match=message):
+    program.import_own(given)
+
+
+def test_two_modules_of_one_name_are_refused(tmp_path):
+  program.import_own([_module(tmp_path, _OBJECTIVE)])
+  (tmp_path / 'other').mkdir()
+
+  with pytest.raises(
+    ValueError, match="The objective 'mine' is in my_part and in twin"
+  ):
+    program.import_own([_module(tmp_path, _OBJECTIVE, 'twin')])
+  with pytest.raises(ValueError, match='the file must have another name'):
+    program.import_own([_module(tmp_path / 'other', _OBJECTIVE)])
