@@ -1,12 +1,9 @@
 """Parts of modules outside the checkout, imported by --import."""
 
-from collections.abc import Iterator
-import contextlib
 import csv
 import importlib.metadata
 import json
 import pathlib
-import sys
 from unittest import mock
 
 import numpy as np
@@ -136,16 +133,7 @@ def stripes(image_size=None):
 """
 
 
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-  """Has what a test registers forgotten after it."""
-  own = (own_modules._named, *parts._TABLES, objectives.OBJECTIVES, sys.modules)
-  own += (parts.SETTINGS_OF_ENCODERS, parts.SETTINGS_OF_AGGREGATIONS)
-  with contextlib.ExitStack() as stack:
-    for table in own:
-      stack.enter_context(mock.patch.dict(table))
-    stack.enter_context(mock.patch.object(sys, 'path', [*sys.path]))
-    yield
+pytestmark = pytest.mark.usefixtures('forgotten')
 
 
 def _module(folder: pathlib.Path, text: str, name: str = 'my_part') -> str:
@@ -261,9 +249,9 @@ def test_an_encoder_a_task_views_and_an_aggregation(tmp_path):
 
 def test_views_by_a_configuration():
   own = configs.AugmentConfig(crop_scale=(0.5, 1.0))
-  parts.augmentation('half')(own)
-
-  assert multiview.by_name('half') == own
+  with mock.patch.dict(parts.AUGMENTATIONS):
+    parts.augmentation('half')(own)
+    assert multiview.by_name('half') == own
 
 
 def test_another_process_is_given_the_same_modules(tmp_path):

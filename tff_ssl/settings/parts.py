@@ -50,7 +50,7 @@ class Part:
   @property
   def is_own(self) -> bool:
     """Whether it is from outside the checkout."""
-    return _is_own(self.settings or self.build)
+    return is_own(self.settings or self.build)
 
 
 OBJECTIVES: dict[str, Part] = {}
@@ -252,7 +252,7 @@ def _settings_of_methods() -> dict[str, Any]:
   while waiting:
     cls = waiting.pop()
     waiting += cls.__subclasses__()
-    if cls.kind and not _is_own(cls):
+    if cls.kind and not is_own(cls):
       found[cls.kind] = cls
   return found
 
@@ -278,7 +278,8 @@ def module_of(value: Any) -> str:
   return str(getattr(value, 'func', value).__module__)
 
 
-def _is_own(value: Any) -> bool:
+def is_own(value: Any) -> bool:
+  """Returns whether a class or a function is from outside the checkout."""
   return module_of(value).partition('.')[0] not in _CHECKOUT
 
 
