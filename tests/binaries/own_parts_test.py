@@ -199,7 +199,7 @@ def test_what_a_run_needs_is_named_and_compared(tmp_path):
     mock.patch.dict(objectives.OBJECTIVES),
   ):
     del objectives.OBJECTIVES['mine']
-    lacking = 'was made with parts of my_part; give --import=my_part if you trust it'
+    lacking = r'was made with parts of my_part; give --import=my_part \(or the path'
     for binary, arguments in ((evaluate, (f'--run={folder}',)), (fedavg_ssl, flags)):
       with pytest.raises(ValueError, match=lacking):
         in_process.call(binary, *arguments)

@@ -197,10 +197,10 @@ def check_loaded(what: object, stored: Mapping[str, Any]) -> None:
   known = _modules()
   missing = [name for name in _stored(what, stored) if name not in known]
   if missing:
-    given = ','.join([*(own.given for own in known.values()), *missing])
     raise ValueError(
-      f'{what} was made with parts of {" and ".join(missing)}; give --{FLAG}={given} '
-      'if you trust it: no module is imported because a run names it.'
+      f'{what} was made with parts of {" and ".join(missing)}; give --{FLAG}='
+      f'{",".join(missing)} (or the path of the .py file) if you trust it: no module '
+      'is imported because a run names it.'
     )
 
 

@@ -104,7 +104,7 @@ def method(
 
   It decorates a function from (objective, server's optimizer, settings,
   `fedavg.Training`) to `phases.Algorithm`; if clients are numbered, it takes their
-  number too.
+  number too. In the checkout it is called with a `building.algorithms.Algorithm`.
 
   Args:
     settings: Its settings, a frozen dataclass that inherits from
@@ -116,15 +116,17 @@ def method(
     ValueError: If the settings cannot be flags, or the name is another part's.
   """
   check_settings(settings, methods.Method)
-  if settings.steps or not (settings.federated and settings.has_clients):
-    raise ValueError(
-      f'{module_of(settings)}.{settings.__name__} has steps, or no clients; a method '
-      'of your own must have clients that train for epochs.'
-    )
   _check_name('method', settings.kind, settings, _settings_of_methods())
   options = {'numbered': numbered, 'keeps_states': keeps_states}
 
   def register(build: Built) -> Built:
+    # Those of the checkout say how they are built of a run.
+    by_epochs = settings.federated and settings.has_clients and not settings.steps
+    if callable(build) and not by_epochs:
+      raise ValueError(
+        f'{module_of(settings)}.{settings.__name__} has steps, or no clients; a method '
+        'of your own must have clients that train for epochs.'
+      )
     METHODS[settings.kind] = Part(build, settings, options)
     return build
 
@@ -269,7 +271,8 @@ def modules(only_own: bool = False) -> set[str]:
     only_own: Whether those of the checkout are left out.
   """
   every = (part for table in _TABLES for part in table.values())
-  return {module_of(part.build) for part in every if part.is_own or not only_own}
+  kept = (part for part in every if part.is_own or not only_own)
+  return {module_of(part.settings or part.build) for part in kept}
 
 
 def module_of(value: Any) -> str:
