@@ -45,14 +45,6 @@ _WITH_OBJECTIVES = (
   *(byol, dictionary_contrast, fixmatch, helper_consistency, moco),
   *(orchestra, simclr, simsiam),
 )
-_LOSSES: Mapping[str, Callable[[Any], statistics_loss.StatisticsLoss]] = {
-  'cco': lambda own: cco.CcoLoss(own.off_diagonal_weight),
-  'vicreg': lambda own: vicreg.VicregLoss(
-    25.0 / (own.projector[-1] if own.mean_distance else 1)
-  ),
-  'spectral': lambda _: spectral.SpectralLoss(),
-  'lejepa': lambda own: lejepa.LejepaLoss(own.gaussian_weight),
-}
 # Objectives of two modalities; the spectral loss needs two views by one network.
 TWO_TOWERS = ('simclr', 'cco', 'vicreg', 'lejepa')
 # Those of rotations, patches, or weak and strong views.
@@ -82,6 +74,10 @@ def build(
       f'objective is {own.kind!r}, which nothing builds; it must be registered by '
       f'{parts.__name__}.objective.'
     )
+  if (loss := _loss_of_statistics(own)) is not None:
+    (model,) = _of_model(config, encoder, task)
+    norm = getattr(own, 'encoding_norm', None)
+    return statistics.StatisticsObjective(model, loss, norm)
   part = parts.OBJECTIVES[own.kind]
   return part.build(*_GIVEN[part.options['of']](config, encoder, task), settings=own)
 
@@ -91,7 +87,8 @@ def _of_model(
 ) -> tuple[dual_encoder.DualEncoder]:
   """Returns the dual encoder of an objective that has one."""
   own, two_towers = config.objective, encoder.field == dual_encoder.LEFT
-  bias = own.kind not in _LOSSES or not _ignores_shift(own, two_towers)
+  loss = _loss_of_statistics(own)
+  bias = loss is None or not _ignores_shift(loss, two_towers)
   if two_towers:
     return (encoders.towers(config, encoder, task, bias),)
   return (encoders.siamese(config, encoder, bias),)
@@ -138,28 +135,41 @@ def _mirrored(config: run_config.RunConfig) -> float:
   return getattr(encoders.views(config), 'flip_probability', 0.0)
 
 
-def _ignores_shift(own: Any, two_towers: bool) -> bool:
+def _loss_of_statistics(own: Any) -> statistics_loss.StatisticsLoss | None:
+  """Returns the loss of an objective of statistics; None for another."""
+  part = parts.OBJECTIVES[own.kind]
+  return part.build(own) if part.options['of'] == 'statistics' else None
+
+
+def _ignores_shift(loss: statistics_loss.StatisticsLoss, two_towers: bool) -> bool:
   """Returns whether a loss of statistics ignores a shift of encodings by one network.
 
   The projectors then have no bias in their last layer, as its gradient would be zero.
   """
-  ignored = _LOSSES[own.kind](own).ignores_shift
-  if ignored == statistics_loss.COMMON_SHIFT:
+  if loss.ignores_shift == statistics_loss.COMMON_SHIFT:
     return not two_towers
-  return ignored == statistics_loss.EACH_SHIFT
+  return loss.ignores_shift == statistics_loss.EACH_SHIFT
 
 
-@parts.objective(objectives.Cco)
-@parts.objective(objectives.Vicreg)
-@parts.objective(objectives.Spectral)
-@parts.objective(objectives.Lejepa)
-def _statistics(
-  model: dual_encoder.DualEncoder, settings: Any
-) -> statistics.StatisticsObjective:
-  loss = _LOSSES[settings.kind](settings)
-  return statistics.StatisticsObjective(
-    model, loss, getattr(settings, 'encoding_norm', None)
-  )
+@parts.objective(objectives.Cco, of='statistics')
+def _cco(own: objectives.Cco) -> cco.CcoLoss:
+  return cco.CcoLoss(own.off_diagonal_weight)
+
+
+@parts.objective(objectives.Vicreg, of='statistics')
+def _vicreg(own: objectives.Vicreg) -> vicreg.VicregLoss:
+  return vicreg.VicregLoss(25.0 / (own.projector[-1] if own.mean_distance else 1))
+
+
+@parts.objective(objectives.Spectral, of='statistics')
+def _spectral(own: objectives.Spectral) -> spectral.SpectralLoss:
+  del own
+  return spectral.SpectralLoss()
+
+
+@parts.objective(objectives.Lejepa, of='statistics')
+def _lejepa(own: objectives.Lejepa) -> lejepa.LejepaLoss:
+  return lejepa.LejepaLoss(own.gaussian_weight)
 
 
 @parts.objective(objectives.Swav)

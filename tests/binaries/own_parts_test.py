@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 from binaries import compare
+from binaries import dcco
 from binaries import evaluate
 from binaries import export
 from binaries import fedavg_ssl
@@ -21,6 +22,7 @@ from binaries.experiment import sweeping
 from binaries.launching import program
 from tests.binaries import in_process
 from tests.binaries import launch
+from tests.binaries import own_files
 from tff_ssl.augment import configs
 from tff_ssl.augment import multiview
 from tff_ssl.export import encoder_file
@@ -30,116 +32,7 @@ from tff_ssl.settings import objectives
 from tff_ssl.settings import parts
 
 _SMALL = (*launch.SMALL, launch.APART, '--rounds=2', '--objective=projector=8/8')
-_OBJECTIVE = '''
-import dataclasses
-import tensorflow as tf
-from tff_ssl.computing import kinds
-from tff_ssl.losses import contrastive
-from tff_ssl.objectives import dual_encoder
-from tff_ssl.settings import objectives, parts
-
-@dataclasses.dataclass(frozen=True)
-class Mine(objectives.Projected):
-  """NT-Xent, and the length of encodings.
-
-  Attributes:
-    temperature: Of the softmax.
-    weight: Of the length.
-  """
-  kind = 'mine'
-  temperature: kinds.Positive = 0.5
-  weight: kinds.NotNegative = 0.0
-
-@parts.objective(Mine)
-@dataclasses.dataclass(frozen=True)
-class MineObjective(dual_encoder.PairObjective):
-  model: dual_encoder.DualEncoder
-  settings: Mine = Mine()
-
-  def loss_of_pairs(self, f, g):
-    own = self.settings
-    return contrastive.nt_xent(f, g, own.temperature) + own.weight * tf.norm(f)
-'''
-_METHOD = '''
-import dataclasses
-from tff_ssl.algorithms import fedavg
-from tff_ssl.evaluation import methods as evaluation
-from tff_ssl.settings import methods, parts
-
-@dataclasses.dataclass(frozen=True)
-class Again(methods.Method):
-  """FedAvg."""
-  kind = 'again'
-
-@parts.method(Again)
-def again(objective, server_optimizer, settings, training):
-  assert isinstance(settings, Again)
-  return fedavg.fedavg(objective, server_optimizer, training)
-
-@parts.metric
-class Constant(evaluation.Probe):
-  name = 'constant'
-  def predict(self, known, queries):
-    return 0 * queries[:, 0].astype(int), {}
-
-@parts.metric
-class Tested(evaluation.Method):
-  name = 'tested'
-  def run(self, data, labelled):
-    yield evaluation.Outcome(self.name, None, {'count': len(data.test.features)})
-'''
-_OTHERS = """
-import dataclasses
-import numpy as np
-import tensorflow_federated as tff
-from binaries.config import aggregations as settings_of_aggregations
-from binaries.config import encoders
-from tasks import array_tasks
-from tff_ssl.aggregators import aggregations
-from tff_ssl.computing import kinds
-from tff_ssl.settings import parts
-
-@dataclasses.dataclass(frozen=True)
-class Tiny(encoders.Encoder):
-  kind: str = 'tiny'
-  filters: kinds.Count = 4
-
-@parts.encoder(Tiny)
-def tiny(settings, ops, x):
-  x = ops.conv2d(x, 'conv', filters=settings.filters, kernel_size=3, use_bias=True)
-  return ops.global_average_pool(ops.relu(x))
-
-@dataclasses.dataclass(frozen=True)
-class Clipped(settings_of_aggregations.Plain):
-  kind = 'clipped'
-  norm: kinds.Positive = 1.0
-
-@parts.aggregation(Clipped)
-def clipped(settings):
-  mean = tff.aggregators.MeanFactory(no_nan_division=True)
-  return aggregations.of(updates=tff.aggregators.clipping_factory(settings.norm, mean))
-
-@parts.augmentation('dim', after='none')
-def dim(images, draws):
-  return images * draws(1)[:, :, None, None]
-
-@parts.task('stripes', views='dim')
-def stripes(image_size=None):
-  label = np.arange(60) % 2
-  images = np.full([60, 8, 8, 1], 50, np.uint8)
-  images[label == 1, ::2] = 200
-  examples = array_tasks.numbered({'image': images}, label)
-  return array_tasks.split_task('stripes', ['no', 'yes'], examples, np.arange(60) >= 40)
-"""
-
-
 pytestmark = pytest.mark.usefixtures('forgotten')
-
-
-def _module(folder: pathlib.Path, text: str, name: str = 'my_part') -> str:
-  path = folder / f'{name}.py'
-  path.write_text(text)
-  return f'--import={path}'
 
 
 def _rows(folder: pathlib.Path) -> list[dict[str, str]]:
@@ -152,7 +45,10 @@ def _stored(folder: pathlib.Path) -> dict:
 
 
 def test_an_objective_a_method_and_metrics_end_to_end(tmp_path):
-  given = _module(tmp_path, _OBJECTIVE), _module(tmp_path, _METHOD, 'my_method')
+  given = (
+    own_files.write(tmp_path, own_files.OBJECTIVE),
+    own_files.write(tmp_path, own_files.METHOD, 'my_method'),
+  )
   own, known = tmp_path / 'own', tmp_path / 'known'
   flags = ('--method=again', '--objective=mine:temperature=0.3', *_SMALL)
   methods = '--evaluation=methods=knn/constant/tested'
@@ -187,8 +83,29 @@ def test_an_objective_a_method_and_metrics_end_to_end(tmp_path):
   )
 
 
+def test_a_loss_of_statistics_is_an_objective_of_dcco(tmp_path):
+  own, known = tmp_path / 'own', tmp_path / 'known'
+  flags = (*_SMALL, '--evaluation=methods=knn')
+  given = own_files.write(tmp_path, own_files.LOSS), '--objective=my_cco'
+  in_process.finished(dcco, *given, *flags, f'--run_dir={own}')
+  in_process.finished(
+    dcco, '--objective=off_diagonal_weight=20', *flags, f'--run_dir={known}'
+  )
+
+  assert _stored(own)['config']['method']['kind'] == 'dcco'
+  assert _rows(own) == _rows(known)
+
+
+def test_clients_with_numbers_may_send_rows_of_their_own(tmp_path):
+  text = own_files.METHOD.replace('method(Again)', 'method(Again, numbered=True)')
+  program.import_own([own_files.write(tmp_path, text)])
+
+  with pytest.raises(ValueError, match='each client sends its own rows'):
+    in_process.checked('fedavg_ssl', '--method=again --aggregation=secure')
+
+
 def test_what_a_run_needs_is_named_and_compared(tmp_path):
-  given, folder = _module(tmp_path, _OBJECTIVE), tmp_path / 'run'
+  given, folder = own_files.write(tmp_path, own_files.OBJECTIVE), tmp_path / 'run'
   flags = '--objective=mine', *_SMALL, f'--run_dir={folder}'
   in_process.finished(fedavg_ssl, given, *flags, '--evaluation=methods=knn')
   stored = _stored(folder)
@@ -220,7 +137,7 @@ def test_what_a_run_needs_is_named_and_compared(tmp_path):
 
 
 def test_an_encoder_a_task_views_and_an_aggregation(tmp_path):
-  given, folder = _module(tmp_path, _OTHERS), tmp_path / 'run'
+  given, folder = own_files.write(tmp_path, own_files.OTHERS), tmp_path / 'run'
   flags = ('--task=stripes', '--objective=simclr:projector=8/8', '--rounds=1')
   flags += ('--encoder=tiny:filters=5', '--aggregation=clipped:norm=0.25')
   flags += ('--partition=iid:examples=10', '--evaluation=methods=knn')
@@ -255,7 +172,7 @@ def test_views_by_a_configuration():
 
 
 def test_another_process_is_given_the_same_modules(tmp_path):
-  given = _module(tmp_path, _OBJECTIVE)
+  given = own_files.write(tmp_path, own_files.OBJECTIVE)
   program.import_own([given])
   (member,) = sweep_methods.members(['mine'])
   (job,), _ = sweeping.jobs([member], [0], tmp_path, [('task', 'digits')])
@@ -265,14 +182,14 @@ def test_another_process_is_given_the_same_modules(tmp_path):
 
 
 def test_help_has_the_fields_of_an_own_kind(tmp_path):
-  program.import_own([_module(tmp_path, _OBJECTIVE)])
+  program.import_own([own_files.write(tmp_path, own_files.OBJECTIVE)])
 
   assert 'temperature=0.5  (a number above 0)' in help_text.build(fedavg_ssl, 'mine')
   assert '  --import' in help_text.build(evaluate, '')
 
 
 def test_an_entry_point_is_imported_if_it_is_named(tmp_path, monkeypatch):
-  _module(tmp_path, _OBJECTIVE, 'of_a_package')
+  own_files.write(tmp_path, own_files.OBJECTIVE, 'of_a_package')
   monkeypatch.syspath_prepend(tmp_path)
   entry = importlib.metadata.EntryPoint('my-package', 'of_a_package', own_modules.GROUP)
   found = lambda **_: importlib.metadata.EntryPoints([entry])  # noqa: E731
@@ -286,7 +203,7 @@ def test_an_entry_point_is_imported_if_it_is_named(tmp_path, monkeypatch):
 
 def test_sites_compare_modules_too(tmp_path):
   of_checkout = sites.source()
-  program.import_own([_module(tmp_path, _OBJECTIVE)])
+  program.import_own([own_files.write(tmp_path, own_files.OBJECTIVE)])
   offered = sites.source()
 
   assert {**of_checkout, 'imports': own_modules.digests()} == offered
@@ -309,41 +226,62 @@ _FIELD = 'weight: kinds.NotNegative = 0.0'
     ('import no_such_dependency', "line 1: No module named 'no_such_dependency'"),
     ('import sys\nsys.exit(3)', 'fails by SystemExit in line 2: 3'),
     (
-      _OBJECTIVE.replace("'mine'", "'simclr'"),
+      own_files.OBJECTIVE.replace("'mine'", "'simclr'"),
       "The objective 'simclr' is in tff_ssl.settings.objectives and in my_part",
     ),
-    (_METHOD.replace("'again'", "'fedema'"), "The method 'fedema' is in tff_ssl.setti"),
-    (_METHOD.replace("'tested'", "'knn'"), "The metric 'knn' is in tff_ssl.evaluat"),
     (
-      _METHOD.replace("kind = 'again'", "kind = 'again'; steps = True"),
+      own_files.METHOD.replace("'again'", "'fedema'"),
+      "The method 'fedema' is in tff_ssl.setti",
+    ),
+    (
+      own_files.METHOD.replace("'tested'", "'knn'"),
+      "The metric 'knn' is in tff_ssl.evaluat",
+    ),
+    (
+      own_files.METHOD.replace("kind = 'again'", "kind = 'again'; steps = True"),
       'has steps, or',
     ),
-    (_OTHERS.replace("'tiny'", "'mlp'"), "The encoder 'mlp' is in binaries.config.enc"),
-    (_OTHERS.replace("'clipped'", "'plain'"), "The aggregation 'plain' is in binaries"),
-    (_OTHERS.replace("'dim', after", "'mild', after"), "The augmentation 'mild' is in"),
     (
-      _OTHERS.replace("task('stripes'", "task('digits'"),
+      own_files.OTHERS.replace("'tiny'", "'mlp'"),
+      "The encoder 'mlp' is in binaries.config.enc",
+    ),
+    (
+      own_files.OTHERS.replace("'clipped'", "'plain'"),
+      "The aggregation 'plain' is in binaries",
+    ),
+    (
+      own_files.OTHERS.replace("'dim', after", "'mild', after"),
+      "The augmentation 'mild' is in",
+    ),
+    (
+      own_files.OTHERS.replace("task('stripes'", "task('digits'"),
       "The task 'digits' is in tasks",
     ),
     (
-      _OBJECTIVE.replace(_FIELD, 'weight: list[int] = ()'),
+      own_files.OBJECTIVE.replace(_FIELD, 'weight: list[int] = ()'),
       r'field weight of my_part.Mine has the type list\[int\]; it must be bool, int',
     ),
-    (_OBJECTIVE.replace(_FIELD, 'weight: Weight = 0.0'), "'Weight' is not defined"),
     (
-      _OBJECTIVE.replace(_FIELD, 'weight: kinds.Count = 0'),
+      own_files.OBJECTIVE.replace(_FIELD, 'weight: Weight = 0.0'),
+      "'Weight' is not defined",
+    ),
+    (
+      own_files.OBJECTIVE.replace(_FIELD, 'weight: kinds.Count = 0'),
       'weight is 0; it must be a',
     ),
-    (_OBJECTIVE.replace("'mine'", "'my-loss'"), "is 'my-loss'; it must be a word of"),
     (
-      _OBJECTIVE.replace('(objectives.Projected)', ''),
+      own_files.OBJECTIVE.replace("'mine'", "'my-loss'"),
+      "is 'my-loss'; it must be a word of",
+    ),
+    (
+      own_files.OBJECTIVE.replace('(objectives.Projected)', ''),
       'must be a frozen dataclass that',
     ),
   ],
 )
 def test_a_module_that_cannot_be_imported_is_refused(tmp_path, text, message):
   with pytest.raises(ValueError, match=message):
-    program.import_own([_module(tmp_path, text)])
+    program.import_own([own_files.write(tmp_path, text)])
 
 
 @pytest.mark.parametrize(
@@ -363,12 +301,12 @@ def test_what_is_no_module_is_refused(given, message):
 
 
 def test_two_modules_of_one_name_are_refused(tmp_path):
-  program.import_own([_module(tmp_path, _OBJECTIVE)])
+  program.import_own([own_files.write(tmp_path, own_files.OBJECTIVE)])
   (tmp_path / 'other').mkdir()
 
   with pytest.raises(
     ValueError, match="The objective 'mine' is in my_part and in twin"
   ):
-    program.import_own([_module(tmp_path, _OBJECTIVE, 'twin')])
+    program.import_own([own_files.write(tmp_path, own_files.OBJECTIVE, 'twin')])
   with pytest.raises(ValueError, match='the file must have another name'):
-    program.import_own([_module(tmp_path / 'other', _OBJECTIVE)])
+    program.import_own([own_files.write(tmp_path / 'other', own_files.OBJECTIVE)])

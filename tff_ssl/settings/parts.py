@@ -1,9 +1,12 @@
 """Parts by name: what a run is built of, each registered by one decorator.
 
+An objective, as in a file of one's own::
+
   @dataclasses.dataclass(frozen=True)
   class Mine(objectives.Projected):
     kind: ClassVar[str] = 'mine'
     temperature: kinds.Positive = 0.5
+
 
   @parts.objective(Mine)
   @dataclasses.dataclass(frozen=True)
@@ -28,7 +31,7 @@ from tff_ssl.settings import objectives
 from tff_ssl.settings import personal
 
 Built = TypeVar('Built')
-Of = Literal['model', 'encoder', 'classes']
+Of = Literal['model', 'statistics', 'encoder', 'classes']
 _CHECKOUT = ('tff_ssl', 'tasks', 'binaries')
 _SCALARS = (bool, int, float, str)
 
@@ -74,10 +77,11 @@ def objective(settings: type[Any], of: Of = 'model') -> Callable[[Built], Built]
 
   Args:
     settings: Its settings, a frozen dataclass that inherits from
-      `settings.objectives.Objective`, or from `Projected` if it is of a model.
+      `settings.objectives.Objective`, or from `Projected` if it has a projector.
     of: What it is built of. model: called with a `dual_encoder.DualEncoder`; encoder:
       with a network and views; classes: with a network, a classifier, and weak and
-      strong views; each with `settings=` too.
+      strong views; each with `settings=` too. statistics: called with the settings
+      alone, for a `statistics_loss.StatisticsLoss`, which DCCO minimises too.
 
   Returns:
     The decorator of what builds the objective, a class or a function.
@@ -85,7 +89,8 @@ def objective(settings: type[Any], of: Of = 'model') -> Callable[[Built], Built]
   Raises:
     ValueError: If the settings cannot be flags, or the name is another part's.
   """
-  base = objectives.Projected if of == 'model' else objectives.Objective
+  is_projected = of in ('model', 'statistics')
+  base = objectives.Projected if is_projected else objectives.Objective
   check_settings(settings, base)
   _check_name('objective', settings.kind, settings, objectives.OBJECTIVES)
 
