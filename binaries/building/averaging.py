@@ -93,32 +93,31 @@ def _centralized(
   )
 
 
-algorithms.register(
-  {
-    methods.FedAvg: algorithms.without_settings(
-      fedavg.fedavg, personal=algorithms.shared_model
-    ),
-    methods.FedProx: algorithms.without_settings(fedavg.fedavg, _check_fedprox),
-    methods.FedBN: algorithms.without_settings(
-      fedbn.fedbn, _check_fedbn, keeps_states=True
-    ),
-    methods.FedSSL: algorithms.Algorithm(_fed_ssl, _check_fed_ssl, keeps_states=True),
-    # For the size of the population; the numbers are not read.
-    methods.Scaffold: algorithms.without_settings(
-      scaffold.scaffold, _check_scaffold, numbered=True, keeps_states=True
-    ),
-    methods.LDawa: algorithms.without_settings(l_dawa.l_dawa),
-    methods.FedU2: algorithms.with_server(
-      fedu2.fedu2,
-      _check_fedu2,
-      numbered=True,
-      # For its unified aggregator, which compares clients' updates.
-      rows_of_one_client=lambda config: config.method.unified,
-    ),
-    methods.Orchestra: algorithms.with_server(
-      orchestra.orchestra, numbered=True, rows_of_one_client=algorithms.always
-    ),
-    methods.SSD: algorithms.without_settings(ssd.ssd, numbered=True),
-    methods.Centralized: algorithms.Algorithm(_centralized, training.of_clients),
-  }
-)
+_ALGORITHMS = {
+  methods.FedAvg: algorithms.without_settings(
+    fedavg.fedavg, personal=algorithms.shared_model
+  ),
+  methods.FedProx: algorithms.without_settings(fedavg.fedavg, _check_fedprox),
+  methods.FedBN: algorithms.without_settings(
+    fedbn.fedbn, _check_fedbn, keeps_states=True
+  ),
+  methods.FedSSL: algorithms.Algorithm(_fed_ssl, _check_fed_ssl, keeps_states=True),
+  # For the size of the population; the numbers are not read.
+  methods.Scaffold: algorithms.without_settings(
+    scaffold.scaffold, _check_scaffold, numbered=True, keeps_states=True
+  ),
+  methods.LDawa: algorithms.without_settings(l_dawa.l_dawa),
+  methods.FedU2: algorithms.with_server(
+    fedu2.fedu2,
+    _check_fedu2,
+    numbered=True,
+    # For its unified aggregator, which compares clients' updates.
+    rows_of_one_client=lambda config: config.method.unified,
+  ),
+  methods.Orchestra: algorithms.with_server(
+    orchestra.orchestra, numbered=True, rows_of_one_client=algorithms.always
+  ),
+  methods.SSD: algorithms.without_settings(ssd.ssd, numbered=True),
+  methods.Centralized: algorithms.Algorithm(_centralized, training.of_clients),
+}
+algorithms.register(_ALGORITHMS)

@@ -179,14 +179,13 @@ class ServerAlgorithm(algorithms.Algorithm):
   group: Callable[[run_config.RunConfig, int], grouping.Grouping] = _no_grouping
 
 
-algorithms.register(
-  {
-    methods.ServerFinetuned: ServerAlgorithm(_finetuned, _check),
-    methods.Fedsup: ServerAlgorithm(_fedsup, _check_fedsup, group=_grouping),
-    methods.Fedrgd: ServerAlgorithm(_fedrgd, _check, group=_grouping),
-    methods.Fedmatch: ServerAlgorithm(
-      _fedmatch, _check, numbered=True, rows_of_one_client=algorithms.always
-    ),
-    methods.LabelledOnly: ServerAlgorithm(_labelled_only, _check_server),
-  }
-)
+_ALGORITHMS = {
+  methods.ServerFinetuned: ServerAlgorithm(_finetuned, _check),
+  methods.Fedsup: ServerAlgorithm(_fedsup, _check_fedsup, group=_grouping),
+  methods.Fedrgd: ServerAlgorithm(_fedrgd, _check, group=_grouping),
+  methods.Fedmatch: ServerAlgorithm(
+    _fedmatch, _check, numbered=True, rows_of_one_client=algorithms.always
+  ),
+  methods.LabelledOnly: ServerAlgorithm(_labelled_only, _check_server),
+}
+algorithms.register(_ALGORITHMS)

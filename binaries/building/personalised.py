@@ -26,17 +26,16 @@ def _adapted(
   return personal_models.adapted(data, adapt)
 
 
-algorithms.register(
-  {
-    personal.LA: algorithms.without_settings(fedavg.fedavg, personal=_adapted),
-    personal.Maml: algorithms.without_settings(
-      functools.partial(maml_ssfl.maml_ssfl, inner_rate=_STEP), personal=_adapted
-    ),
-    personal.Bilevel: algorithms.with_server(
-      bilevel_ssfl.bilevel_ssfl, personal=algorithms.of_states, keeps_states=True
-    ),
-    personal.Per: algorithms.with_server(
-      per_ssfl.per_ssfl, personal=algorithms.of_states, keeps_states=True
-    ),
-  }
-)
+_ALGORITHMS = {
+  personal.LA: algorithms.without_settings(fedavg.fedavg, personal=_adapted),
+  personal.Maml: algorithms.without_settings(
+    functools.partial(maml_ssfl.maml_ssfl, inner_rate=_STEP), personal=_adapted
+  ),
+  personal.Bilevel: algorithms.with_server(
+    bilevel_ssfl.bilevel_ssfl, personal=algorithms.of_states, keeps_states=True
+  ),
+  personal.Per: algorithms.with_server(
+    per_ssfl.per_ssfl, personal=algorithms.of_states, keeps_states=True
+  ),
+}
+algorithms.register(_ALGORITHMS)

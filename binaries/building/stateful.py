@@ -187,27 +187,24 @@ def _base_params(config: run_config.RunConfig) -> Mapping[str, Any] | None:
   return frozen_base.merged(folder, params)
 
 
-algorithms.register(
-  {
-    personal.FedByol: algorithms.Algorithm(
-      _fed_byol, training.check, keeps_states=True
-    ),
-    personal.FedU: algorithms.with_server(
-      fedu.fedu,
-      _check_fedu,
-      personal=algorithms.of_states,
-      keeps_states=True,
-      mixing=_mixing_of_fedu,
-    ),
-    personal.FedEMA: algorithms.with_server(
-      fedema.fedema,
-      _check_fedema,
-      personal=algorithms.of_states,
-      keeps_states=True,
-      mixing=_mixing_of_fedema,
-    ),
-    methods.FedCA: algorithms.Algorithm(
-      _fedca, _check_fedca, numbered=True, rows_of_one_client=algorithms.always
-    ),
-  }
-)
+_ALGORITHMS = {
+  personal.FedByol: algorithms.Algorithm(_fed_byol, training.check, keeps_states=True),
+  personal.FedU: algorithms.with_server(
+    fedu.fedu,
+    _check_fedu,
+    personal=algorithms.of_states,
+    keeps_states=True,
+    mixing=_mixing_of_fedu,
+  ),
+  personal.FedEMA: algorithms.with_server(
+    fedema.fedema,
+    _check_fedema,
+    personal=algorithms.of_states,
+    keeps_states=True,
+    mixing=_mixing_of_fedema,
+  ),
+  methods.FedCA: algorithms.Algorithm(
+    _fedca, _check_fedca, numbered=True, rows_of_one_client=algorithms.always
+  ),
+}
+algorithms.register(_ALGORITHMS)

@@ -60,12 +60,11 @@ def _check(config: run_config.RunConfig) -> None:
   training.server_optimizer(config)
 
 
-algorithms.register(
-  {
-    methods.Dcco: algorithms.Algorithm(_dcco, _check_dcco, sends_encodings=True),
-    methods.FedSC: algorithms.Algorithm(
-      _fedsc, _check, sends_encodings=True, keeps_states=True
-    ),
-    methods.CentralizedSteps: algorithms.Algorithm(_centralized_steps, _check),
-  }
-)
+_ALGORITHMS = {
+  methods.Dcco: algorithms.Algorithm(_dcco, _check_dcco, sends_encodings=True),
+  methods.FedSC: algorithms.Algorithm(
+    _fedsc, _check, sends_encodings=True, keeps_states=True
+  ),
+  methods.CentralizedSteps: algorithms.Algorithm(_centralized_steps, _check),
+}
+algorithms.register(_ALGORITHMS)

@@ -115,16 +115,15 @@ _FEATARC = algorithms.with_server(
   models=cluster_models.models,
 )
 
-algorithms.register(
-  {
-    personal.Featarc: _FEATARC,
-    personal.AlignOnly: _FEATARC,
-    personal.ClusterOnly: _FEATARC,
-    personal.Star: _without_server(lambda _, nodes: topology.star(nodes)),
-    personal.Ring: _without_server(lambda _, nodes: topology.ring(nodes)),
-    personal.Tree: _without_server(lambda _, nodes: topology.tree(nodes)),
-    personal.Complete: _without_server(lambda _, nodes: topology.complete(nodes)),
-    personal.RandomGraph: _without_server(_random_graph),
-    personal.Graph: _without_server(_graph),
-  }
-)
+_ALGORITHMS = {
+  personal.Featarc: _FEATARC,
+  personal.AlignOnly: _FEATARC,
+  personal.ClusterOnly: _FEATARC,
+  personal.Star: _without_server(lambda _, nodes: topology.star(nodes)),
+  personal.Ring: _without_server(lambda _, nodes: topology.ring(nodes)),
+  personal.Tree: _without_server(lambda _, nodes: topology.tree(nodes)),
+  personal.Complete: _without_server(lambda _, nodes: topology.complete(nodes)),
+  personal.RandomGraph: _without_server(_random_graph),
+  personal.Graph: _without_server(_graph),
+}
+algorithms.register(_ALGORITHMS)
