@@ -1,6 +1,7 @@
 """Parts of modules outside the checkout, imported by --import."""
 
 import csv
+import hashlib
 import importlib.metadata
 import json
 import pathlib
@@ -199,6 +200,29 @@ def test_an_entry_point_is_imported_if_it_is_named(tmp_path, monkeypatch):
 
   assert list(own_modules.digests()) == ['my-package']
   assert parts.OBJECTIVES['mine'].is_own
+
+
+def test_a_digest_is_of_a_file_or_of_all_files_of_a_package(tmp_path, monkeypatch):
+  package = tmp_path / 'own_package'
+  package.mkdir()
+  (package / '__init__.py').write_text('from own_package import part\n')
+  own_files.write(package, own_files.OBJECTIVE, 'part')
+  given = own_files.write(tmp_path, own_files.METHOD)
+  monkeypatch.syspath_prepend(tmp_path)
+  program.import_own([given, '--import=own_package'])
+  digests = own_modules.digests()
+
+  def digest(*files: pathlib.Path) -> str:
+    named = (
+      path.name.encode() + hashlib.sha256(path.read_bytes()).digest() for path in files
+    )
+    return hashlib.sha256(b''.join(named)).hexdigest()
+
+  # The package's module has no entry of its own.
+  assert digests == {
+    'my_part': digest(tmp_path / 'my_part.py'),
+    'own_package': digest(package / '__init__.py', package / 'part.py'),
+  }
 
 
 def test_sites_compare_modules_too(tmp_path):
