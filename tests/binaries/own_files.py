@@ -2,36 +2,9 @@
 
 import pathlib
 
-OBJECTIVE = '''
-import dataclasses
-import tensorflow as tf
-from tff_ssl.computing import kinds
-from tff_ssl.losses import contrastive
-from tff_ssl.objectives import dual_encoder
-from tff_ssl.settings import objectives, parts
-
-@dataclasses.dataclass(frozen=True)
-class Mine(objectives.Projected):
-  """NT-Xent, and the length of encodings.
-
-  Attributes:
-    temperature: Of the softmax.
-    weight: Of the length.
-  """
-  kind = 'mine'
-  temperature: kinds.Positive = 0.5
-  weight: kinds.NotNegative = 0.0
-
-@parts.objective(Mine)
-@dataclasses.dataclass(frozen=True)
-class MineObjective(dual_encoder.PairObjective):
-  model: dual_encoder.DualEncoder
-  settings: Mine = Mine()
-
-  def loss_of_pairs(self, f, g):
-    own = self.settings
-    return contrastive.nt_xent(f, g, own.temperature) + own.weight * tf.norm(f)
-'''
+_PAGE = pathlib.Path(__file__).parents[2] / 'docs' / 'add_a_method.md'
+# The page's own file: NT-Xent and a pull of the encodings, the objective `mine`.
+OBJECTIVE = _PAGE.read_text().partition('```python\n')[2].partition('```')[0]
 LOSS = '''
 import dataclasses
 from tff_ssl.losses import cco

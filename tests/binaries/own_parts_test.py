@@ -51,7 +51,7 @@ def test_an_objective_a_method_and_metrics_end_to_end(tmp_path):
     own_files.write(tmp_path, own_files.METHOD, 'my_method'),
   )
   own, known = tmp_path / 'own', tmp_path / 'known'
-  flags = ('--method=again', '--objective=mine:temperature=0.3', *_SMALL)
+  flags = ('--method=again', '--objective=mine:temperature=0.3,pull=0', *_SMALL)
   methods = '--evaluation=methods=knn/constant/tested'
   begun = in_process.finished(fedavg_ssl, *given, *flags, methods, f'--run_dir={own}')
   plain = ('--method=fedavg', '--objective=simclr:temperature=0.3', *_SMALL)
@@ -238,7 +238,7 @@ def test_sites_compare_modules_too(tmp_path):
     sites.check_source({**of_checkout, 'imports': {'theirs': 'f'}})
 
 
-_FIELD = 'weight: kinds.NotNegative = 0.0'
+_FIELD = 'pull: kinds.NotNegative = 0.1'
 
 
 @pytest.mark.parametrize(
@@ -282,16 +282,16 @@ _FIELD = 'weight: kinds.NotNegative = 0.0'
       "The task 'digits' is in tasks",
     ),
     (
-      own_files.OBJECTIVE.replace(_FIELD, 'weight: list[int] = ()'),
-      r'field weight of my_part.Mine has the type list\[int\]; it must be bool, int',
+      own_files.OBJECTIVE.replace(_FIELD, 'pull: list[int] = ()'),
+      r'field pull of my_part.Mine has the type list\[int\]; it must be bool, int',
     ),
     (
-      own_files.OBJECTIVE.replace(_FIELD, 'weight: Weight = 0.0'),
+      own_files.OBJECTIVE.replace(_FIELD, 'pull: Weight = 0.0'),
       "'Weight' is not defined",
     ),
     (
-      own_files.OBJECTIVE.replace(_FIELD, 'weight: kinds.Count = 0'),
-      'weight is 0; it must be a',
+      own_files.OBJECTIVE.replace(_FIELD, 'pull: kinds.Count = 0'),
+      'pull is 0; it must be a',
     ),
     (
       own_files.OBJECTIVE.replace("'mine'", "'my-loss'"),
