@@ -255,6 +255,7 @@ def _named(
 def _settings_of_methods() -> dict[str, Any]:
   """Returns the settings of all methods: the checkout's, and those registered."""
   found = {name: part.settings for name, part in METHODS.items()}
+  # The subclasses are those of the modules that are imported here.
   waiting: list[type[methods.Method]] = [methods.Method, personal.Personal]
   while waiting:
     cls = waiting.pop()
@@ -349,7 +350,9 @@ def check_settings(settings: Any, base: type[Any]) -> None:
         'of these or None.'
       )
     if (field.default, field.default_factory) == (dataclasses.MISSING,) * 2:
-      raise ValueError(f'The field {field.name} of {name} has no default; it must.')
+      raise ValueError(
+        f'The field {field.name} of {name} has no default; it must have one.'
+      )
   settings()
 
 
