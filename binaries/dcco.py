@@ -12,6 +12,7 @@ round, drawn from all; with --objective=supervised from scratch, on a share of t
 labels).
 """
 
+from collections.abc import Iterator
 import dataclasses
 
 from binaries import experiment
@@ -22,6 +23,7 @@ from binaries.launching import program
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
 from tff_ssl.settings import objectives
+from tff_ssl.settings import parts
 
 
 def _row(
@@ -47,6 +49,14 @@ def _fedsc() -> run_config.RunConfig:
   return dataclasses.replace(row, server=server)
 
 
+def _own_rows() -> Iterator[run_config.RunConfig]:
+  """Yields the runs of losses of statistics from outside the checkout."""
+  for part in parts.own(parts.OBJECTIVES):
+    if part.options['of'] == 'statistics':
+      for method in (methods.Dcco(), methods.CentralizedSteps()):
+        yield _row(method, part.settings())
+
+
 PROGRAM = programs.Program(
   'dcco',
   programs.rows(
@@ -62,6 +72,7 @@ PROGRAM = programs.Program(
     _row(methods.CentralizedSteps(), objectives.Lejepa()),
     _row(methods.CentralizedSteps(), objectives.Supervised(labels=0.1)),
   ),
+  _own_rows,
 )
 
 

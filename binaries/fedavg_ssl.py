@@ -17,6 +17,8 @@ Optimizers, rates, batches and views of its rows are ours (docs/recipes.md); hea
 temperatures and weights are those of the objectives' papers.
 """
 
+from collections.abc import Iterator
+
 from binaries import experiment
 from binaries.config import encoders
 from binaries.config import programs
@@ -25,6 +27,7 @@ from binaries.launching import program
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
 from tff_ssl.settings import objectives
+from tff_ssl.settings import parts
 
 # The objectives that any method of averaging minimises.
 OBJECTIVES: tuple[objectives.Objective, ...] = (
@@ -113,6 +116,18 @@ def _row(
   )
 
 
+def _own_rows() -> Iterator[run_config.RunConfig]:
+  """Yields the runs of parts from outside the checkout: all methods, any objective."""
+  own = [part.settings() for part in parts.own(parts.OBJECTIVES)]
+  for method in _METHODS:
+    for objective in own:
+      yield _row(method, objective)
+  for part in parts.own(parts.METHODS):
+    for objective in (*OBJECTIVES, *own):
+      if part.settings.objective in (None, objective.kind):
+        yield _row(part.settings(), objective)
+
+
 PROGRAM = programs.Program(
   'fedavg_ssl',
   programs.rows(
@@ -129,6 +144,7 @@ PROGRAM = programs.Program(
     _row(methods.Orchestra(), objectives.Orchestra()),
     _row(methods.SSD(), objectives.Ssd()),
   ),
+  _own_rows,
 )
 
 

@@ -1,6 +1,6 @@
 """Tasks by name."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 import dataclasses
 import functools
 import inspect
@@ -22,6 +22,7 @@ from tasks import task_types
 from tasks import tfds_images
 from tasks import tiny_imagenet
 from tff_ssl.computing import checks
+from tff_ssl.settings import parts
 
 # name -> what loads the task. The names of its parameters are the options that the task
 # takes: data_dir, image_size, download, seed and those of its own.
@@ -40,15 +41,42 @@ _LOADERS: dict[str, Callable[..., task_types.Task]] = {
   at_sites.NAME: at_sites.load,
   tiny_imagenet.NAME: tiny_imagenet.load,
 }
-TASKS = (*_LOADERS,)
+
+
+class _Names(Collection[str]):
+  """Names of tasks, among them those registered since the import."""
+
+  def __init__(self, names: Callable[[], Iterable[str]]):
+    self._names = names
+
+  def __contains__(self, name: object) -> bool:
+    return any(name == each for each in self._names())
+
+  def __iter__(self) -> Iterator[str]:
+    return iter(self._names())
+
+  def __len__(self) -> int:
+    return len([*self._names()])
+
+
+# Views that a task has by default, where those of photographs do not suit it, by their
+# name in `tff_ssl.augment`. 8 % of 8 x 8 pixels are a crop of two by two, and mirrored
+# digits are other signs.
+_OF_DIGITS, _OF_TABLES = 'mild', 'noise_mask'
+for _name, _loader in _LOADERS.items():
+  _views = _OF_DIGITS if _name == 'digits' else None
+  if 'scaling' in inspect.signature(_loader).parameters:
+    _views = _OF_TABLES
+  parts.task(_name, _views)(_loader)
+TASKS = _Names(lambda: parts.TASKS)
 
 
 def with_option(option: str) -> tuple[str, ...]:
   """Returns the names of the tasks that take an option, such as 'classify'."""
   return tuple(
     name
-    for name, loader in _LOADERS.items()
-    if option in inspect.signature(loader).parameters
+    for name, part in parts.TASKS.items()
+    if option in inspect.signature(part.build).parameters
   )
 
 
@@ -61,11 +89,7 @@ TABLES = with_option('scaling')
 OF_IMAGES = with_option('follow_links')
 OF_PICTURES = with_option('reading')
 DOWNLOADED = with_option('download')
-OF_FILES = tuple(name for name in with_option('data_dir') if name not in DOWNLOADED)
-# Views that a task has by default, where those of photographs do not suit it, by their
-# name in `tff_ssl.augment`. 8 % of 8 x 8 pixels are a crop of two by two, and mirrored
-# digits are other signs.
-VIEWS = {'digits': 'mild', **dict.fromkeys(TABLES, 'noise_mask')}
+OF_FILES = _Names(lambda: [n for n in with_option('data_dir') if n not in DOWNLOADED])
 # Tasks of photographs that have at most 32 pixels a side as they are.
 SMALL = ('cifar10', 'cifar100')
 # Those that have at least 64.
@@ -156,7 +180,7 @@ def load(
     ValueError: There is no such task, it does not take an option, or its data are
       missing or wrong.
   """
-  if name not in _LOADERS:
+  if name not in TASKS:
     raise ValueError(f'The task is {name!r}; it must be one of {", ".join(TASKS)}.')
   if image_size is not None:
     checks.at_least(1, image_size=image_size)
@@ -181,10 +205,10 @@ def load(
     if name in with_option(option):
       chosen[option] = value
   if name in with_option('limits'):
-    return _LOADERS[name](**chosen, limits=limits)
+    return parts.TASKS[name].build(**chosen, limits=limits)
   if limits != subset.ALL and name == at_sites.NAME:
     raise ValueError(
       f'--data has examples or test_examples with the task {name}; both must be left '
       'out, because the examples are at the sites.'
     )
-  return subset.take(_LOADERS[name](**chosen), limits, seed)
+  return subset.take(parts.TASKS[name].build(**chosen), limits, seed)

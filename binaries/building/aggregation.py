@@ -22,6 +22,7 @@ from tff_ssl.evaluation import signals
 from tff_ssl.runs import loop
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import noise_search
+from tff_ssl.settings import parts
 
 # The name in `clip_norms` for statistics that are bounded without clipping.
 BY_CONSTRUCTION = 'statistics_by_construction'
@@ -51,6 +52,11 @@ def check(
     ValueError: If a field does not fit another.
   """
   own = config.aggregation
+  if own.kind in parts.AGGREGATIONS and (config.runtime.packs or config.runtime.parts):
+    raise ValueError(
+      f'packs or parts of --runtime is given with {_given(config)}, which acts on each '
+      'client; leave it out.'
+    )
   if isinstance(own, kinds.Secure | kinds.Distributed):
     _check_masked(config)
   if isinstance(own, kinds.Secure):
@@ -180,7 +186,8 @@ def build(
     noise = noise_of_round(config, len(sizes), cohort)
     clips = _clips(own, cohort, max(sizes), share_bound)
     return _with_noise(own, noise, cohort, clips, expected)
-  return None
+  part = parts.AGGREGATIONS.get(own.kind)
+  return None if part is None else aggregations.checked(part.build(own))
 
 
 def _expected(

@@ -11,6 +11,8 @@ from tff_ssl.federated import phases
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runs import alarms
 from tff_ssl.runs import personal_models
+from tff_ssl.settings import methods
+from tff_ssl.settings import parts
 
 # Where every algorithm's state has trained parameters, the encoder among them, and the
 # population statistics of batch norm.
@@ -71,11 +73,23 @@ class Algorithm:
   sends_encodings: bool = False
 
 
+def register(built: Mapping[type[methods.Method], Algorithm]) -> None:
+  """Registers the algorithms of a family by the settings of their methods."""
+  for settings, algorithm in built.items():
+    parts.method(settings)(algorithm)
+
+
 def of(config: run_config.RunConfig) -> Algorithm:
   """Returns the algorithm of a run; imports its family alone."""
-  family = importlib.import_module(f'binaries.building.{config.method.family}')
-  algorithms: Mapping[str, Algorithm] = family.ALGORITHMS
-  return algorithms[config.method.kind]
+  name = config.method.kind
+  if name not in parts.METHODS:
+    importlib.import_module(f'binaries.building.{config.method.family}')
+  part = parts.METHODS[name]
+  if isinstance(part.build, Algorithm):
+    return part.build
+  # Whoever has numbers may send rows of one client: nobody has said otherwise.
+  rows = always if part.options['numbered'] else _never
+  return with_server(part.build, rows_of_one_client=rows, **part.options)
 
 
 def with_server(

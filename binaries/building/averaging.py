@@ -1,6 +1,5 @@
 """FedAvg and its variants over any objective, and the same training centrally."""
 
-from collections.abc import Mapping
 import functools
 from typing import Any
 
@@ -19,6 +18,7 @@ from tff_ssl.algorithms import scaffold
 from tff_ssl.algorithms import ssd
 from tff_ssl.federated import phases
 from tff_ssl.objectives import target
+from tff_ssl.settings import methods
 
 
 def _check_fedprox(config: run_config.RunConfig) -> None:
@@ -93,28 +93,31 @@ def _centralized(
   )
 
 
-ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
-  'fedavg': algorithms.without_settings(
+_ALGORITHMS = {
+  methods.FedAvg: algorithms.without_settings(
     fedavg.fedavg, personal=algorithms.shared_model
   ),
-  'fedprox': algorithms.without_settings(fedavg.fedavg, _check_fedprox),
-  'fedbn': algorithms.without_settings(fedbn.fedbn, _check_fedbn, keeps_states=True),
-  'fed_ssl': algorithms.Algorithm(_fed_ssl, _check_fed_ssl, keeps_states=True),
+  methods.FedProx: algorithms.without_settings(fedavg.fedavg, _check_fedprox),
+  methods.FedBN: algorithms.without_settings(
+    fedbn.fedbn, _check_fedbn, keeps_states=True
+  ),
+  methods.FedSSL: algorithms.Algorithm(_fed_ssl, _check_fed_ssl, keeps_states=True),
   # For the size of the population; the numbers are not read.
-  'scaffold': algorithms.without_settings(
+  methods.Scaffold: algorithms.without_settings(
     scaffold.scaffold, _check_scaffold, numbered=True, keeps_states=True
   ),
-  'l_dawa': algorithms.without_settings(l_dawa.l_dawa),
-  'fedu2': algorithms.with_server(
+  methods.LDawa: algorithms.without_settings(l_dawa.l_dawa),
+  methods.FedU2: algorithms.with_server(
     fedu2.fedu2,
     _check_fedu2,
     numbered=True,
     # For its unified aggregator, which compares clients' updates.
     rows_of_one_client=lambda config: config.method.unified,
   ),
-  'orchestra': algorithms.with_server(
+  methods.Orchestra: algorithms.with_server(
     orchestra.orchestra, numbered=True, rows_of_one_client=algorithms.always
   ),
-  'ssd': algorithms.without_settings(ssd.ssd, numbered=True),
-  'centralized': algorithms.Algorithm(_centralized, training.of_clients),
+  methods.SSD: algorithms.without_settings(ssd.ssd, numbered=True),
+  methods.Centralized: algorithms.Algorithm(_centralized, training.of_clients),
 }
+algorithms.register(_ALGORITHMS)

@@ -14,6 +14,7 @@ from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import two_towers
+from tff_ssl.settings import parts
 
 # Images for which a network is built whose size does not matter.
 ANY_IMAGE = (64, 64, 3)
@@ -35,6 +36,9 @@ def of_shape(
     field: Name of the field.
   """
   encoder = config.encoder
+  if encoder.kind in parts.ENCODERS:
+    built = registry.build_own(encoder, shape, field)
+    return built.with_precision(encoder.precision)
   return registry.build_encoder(
     name=encoder.kind,
     shape=shape,
@@ -101,7 +105,7 @@ def check(config: run_config.RunConfig) -> None:
   _check_groups(config)
   is_table = config.task in tasks.TABLES
   checked: list[tuple[str, str, tuple[str, ...], tuple[str, ...]]] = [
-    ('encoder', config.encoder.kind, mlp.NAMES, registry.NAMES)
+    ('encoder', config.encoder.kind, mlp.NAMES, (*registry.NAMES, *parts.ENCODERS))
   ]
   if config.uses('augmentation'):
     default = type(config).augmentation
@@ -110,7 +114,7 @@ def check(config: run_config.RunConfig) -> None:
         f'--augmentation={config.augmentation} is given with --task={config.task}, '
         'whose two modalities are the two views; leave it out.'
       )
-    of_tables, every = tuple(vectors.CONFIGS), tuple(multiview.CONFIGS)
+    of_tables, every = tuple(vectors.CONFIGS), multiview.names()
     checked.append(('augmentation', config.augmentation, of_tables, every))
   for name, value, of_tables, every in checked:
     allowed = [each for each in every if (each in of_tables) == is_table]

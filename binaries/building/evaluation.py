@@ -11,6 +11,7 @@ from tff_ssl.evaluation import finetune_search
 from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import methods
+from tff_ssl.settings import parts
 
 
 def skipped(task: task_types.Task) -> str | None:
@@ -78,12 +79,13 @@ def frozen_methods(
     federated: Trains the probe of the method federated_linear; None: there is none.
     collect: Collects the sums of the method one_round; see `methods.OneRound`.
   """
-  known: list[methods.Method] = [
-    methods.Knn(knn_config(config)),
-    methods.Linear(),
-    methods.Lars(),
-    methods.OneRound(collect),
-  ]
+  known: dict[str, methods.Method] = {
+    methods.Knn.name: methods.Knn(knn_config(config)),
+    methods.OneRound.name: methods.OneRound(collect),
+  }
   if federated is not None:
-    known.append(methods.FederatedLinear(federated))
-  return {method.name: method for method in known}
+    known[methods.FederatedLinear.name] = methods.FederatedLinear(federated)
+  # All others are built of nothing.
+  given = (*known, methods.FederatedLinear.name, methods.Finetune.name)
+  others = {n: part.build() for n, part in parts.METRICS.items() if n not in given}
+  return {**known, **others}

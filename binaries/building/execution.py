@@ -8,6 +8,7 @@ from binaries.config import run_config
 from binaries.config import runtimes
 from tff_ssl.computing import graph_constants
 from tff_ssl.execution import contexts
+from tff_ssl.settings import parts as registered
 
 # TFF sends the arguments of a part in one message. Protocol buffers allow 2 GiB, and a
 # worker 1.9 GB, which is 10,000 MiB modulo 2^32; the data need room too.
@@ -76,6 +77,9 @@ def most_bytes(config: run_config.RunConfig) -> int | None:
 def num_packs(config: run_config.RunConfig) -> int | None:
   """Returns the number of a round's TFF values: by default one per core and part."""
   packs, parts = config.runtime.packs, config.runtime.parts
+  if config.aggregation.kind in registered.AGGREGATIONS:
+    # It acts on each client.
+    return packs or 0
   if parts is None or packs is not None:
     return packs
   return parts * len(os.sched_getaffinity(0))

@@ -1,6 +1,6 @@
 """Methods whose server has labels."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 import dataclasses
 from typing import Any
 
@@ -23,6 +23,7 @@ from tff_ssl.objectives import supervised
 from tff_ssl.objectives import teacher_student
 from tff_ssl.optimization import schedules
 from tff_ssl.settings import learning
+from tff_ssl.settings import methods
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,12 +179,13 @@ class ServerAlgorithm(algorithms.Algorithm):
   group: Callable[[run_config.RunConfig, int], grouping.Grouping] = _no_grouping
 
 
-ALGORITHMS: Mapping[str, ServerAlgorithm] = {
-  'server_finetuned': ServerAlgorithm(_finetuned, _check),
-  'fedsup': ServerAlgorithm(_fedsup, _check_fedsup, group=_grouping),
-  'fedrgd': ServerAlgorithm(_fedrgd, _check, group=_grouping),
-  'fedmatch': ServerAlgorithm(
+_ALGORITHMS = {
+  methods.ServerFinetuned: ServerAlgorithm(_finetuned, _check),
+  methods.Fedsup: ServerAlgorithm(_fedsup, _check_fedsup, group=_grouping),
+  methods.Fedrgd: ServerAlgorithm(_fedrgd, _check, group=_grouping),
+  methods.Fedmatch: ServerAlgorithm(
     _fedmatch, _check, numbered=True, rows_of_one_client=algorithms.always
   ),
-  'labelled_only': ServerAlgorithm(_labelled_only, _check_server),
+  methods.LabelledOnly: ServerAlgorithm(_labelled_only, _check_server),
 }
+algorithms.register(_ALGORITHMS)

@@ -1,7 +1,6 @@
 """Objectives: a run's encoder, views and settings become the library's objective."""
 
 from collections.abc import Callable, Mapping
-import functools
 from typing import Any
 
 from binaries.building import encoders
@@ -39,15 +38,13 @@ from tff_ssl.objectives import swav
 from tff_ssl.objectives import teacher_student
 from tff_ssl.objectives import uniformity
 from tff_ssl.settings import objectives
+from tff_ssl.settings import parts
 
-_LOSSES: Mapping[str, Callable[[Any], statistics_loss.StatisticsLoss]] = {
-  'cco': lambda own: cco.CcoLoss(own.off_diagonal_weight),
-  'vicreg': lambda own: vicreg.VicregLoss(
-    25.0 / (own.projector[-1] if own.mean_distance else 1)
-  ),
-  'spectral': lambda _: spectral.SpectralLoss(),
-  'lejepa': lambda own: lejepa.LejepaLoss(own.gaussian_weight),
-}
+# They register their objectives when they are imported; others are registered here.
+_WITH_OBJECTIVES = (
+  *(byol, dictionary_contrast, fixmatch, helper_consistency, moco),
+  *(orchestra, simclr, simsiam),
+)
 # Objectives of two modalities; the spectral loss needs two views by one network.
 TWO_TOWERS = ('simclr', 'cco', 'vicreg', 'lejepa')
 # Those of rotations, patches, or weak and strong views.
@@ -70,22 +67,56 @@ def build(
     task: A task with one or two modalities, for which the objective is (see `check`).
   """
   own: Any = config.objective
-  if own.kind in _OF_MODEL:
-    two_towers = encoder.field == dual_encoder.LEFT
-    bias = own.kind not in _LOSSES or not _ignores_shift(own, two_towers)
-    model = (
-      encoders.towers(config, encoder, task, bias)
-      if two_towers
-      else encoders.siamese(config, encoder, bias)
+  if isinstance(own, objectives.Supervised):
+    return supervised_objective(config, encoder, task.num_classes)
+  if own.kind not in parts.OBJECTIVES:
+    raise ValueError(
+      f'objective is {own.kind!r}, which nothing builds; it must be registered by '
+      f'{parts.__name__}.objective.'
     )
-    return _OF_MODEL[own.kind](model, settings=own)
-  if own.kind in _OF_ENCODER:
-    return _OF_ENCODER[own.kind](encoder, encoders.views(config), settings=own)
-  if own.kind in _OF_CLASSES:
-    head = projector.build_linear(encoder.output_dim, task.num_classes)
-    views = weak_strong.WeakStrongConfig(flip_probability=_mirrored(config))
-    return _OF_CLASSES[own.kind](encoder, head, views, settings=own)
-  return supervised_objective(config, encoder, task.num_classes)
+  if (loss := _loss_of_statistics(own)) is not None:
+    (model,) = _of_model(config, encoder, task)
+    norm = getattr(own, 'encoding_norm', None)
+    return statistics.StatisticsObjective(model, loss, norm)
+  part = parts.OBJECTIVES[own.kind]
+  return part.build(*_GIVEN[part.options['of']](config, encoder, task), settings=own)
+
+
+def _of_model(
+  config: run_config.RunConfig, encoder: network.Network, task: task_types.Task
+) -> tuple[dual_encoder.DualEncoder]:
+  """Returns the dual encoder of an objective that has one."""
+  own, two_towers = config.objective, encoder.field == dual_encoder.LEFT
+  loss = _loss_of_statistics(own)
+  bias = loss is None or not _ignores_shift(loss, two_towers)
+  if two_towers:
+    return (encoders.towers(config, encoder, task, bias),)
+  return (encoders.siamese(config, encoder, bias),)
+
+
+def _of_encoder(
+  config: run_config.RunConfig, encoder: network.Network, task: task_types.Task
+) -> tuple[network.Network, multiview.Config]:
+  """Returns the encoder and the views of an objective with heads of its own."""
+  del task
+  return encoder, encoders.views(config)
+
+
+def _of_classes(
+  config: run_config.RunConfig, encoder: network.Network, task: task_types.Task
+) -> tuple[network.Network, network.Network, weak_strong.WeakStrongConfig]:
+  """Returns encoder, classifier, and weak and strong views."""
+  head = projector.build_linear(encoder.output_dim, task.num_classes)
+  views = weak_strong.WeakStrongConfig(flip_probability=_mirrored(config))
+  return encoder, head, views
+
+
+# By what the decorator of an objective says that it is built of.
+_GIVEN: Mapping[str, Callable[..., tuple[Any, ...]]] = {
+  'model': _of_model,
+  'encoder': _of_encoder,
+  'classes': _of_classes,
+}
 
 
 def supervised_objective(
@@ -104,26 +135,49 @@ def _mirrored(config: run_config.RunConfig) -> float:
   return getattr(encoders.views(config), 'flip_probability', 0.0)
 
 
-def _ignores_shift(own: Any, two_towers: bool) -> bool:
+def _loss_of_statistics(own: Any) -> statistics_loss.StatisticsLoss | None:
+  """Returns the loss of an objective of statistics; None for another."""
+  part = parts.OBJECTIVES[own.kind]
+  return part.build(own) if part.options['of'] == 'statistics' else None
+
+
+def _ignores_shift(loss: statistics_loss.StatisticsLoss, two_towers: bool) -> bool:
   """Returns whether a loss of statistics ignores a shift of encodings by one network.
 
   The projectors then have no bias in their last layer, as its gradient would be zero.
   """
-  ignored = _LOSSES[own.kind](own).ignores_shift
-  if ignored == statistics_loss.COMMON_SHIFT:
+  if loss.ignores_shift == statistics_loss.COMMON_SHIFT:
     return not two_towers
-  return ignored == statistics_loss.EACH_SHIFT
+  return loss.ignores_shift == statistics_loss.EACH_SHIFT
 
 
-def _statistics(
-  model: dual_encoder.DualEncoder, settings: Any
-) -> statistics.StatisticsObjective:
-  loss = _LOSSES[settings.kind](settings)
-  return statistics.StatisticsObjective(
-    model, loss, getattr(settings, 'encoding_norm', None)
-  )
+@parts.objective(objectives.Cco, of='statistics')
+def _cco(own: objectives.Cco) -> cco.CcoLoss:
+  return cco.CcoLoss(own.off_diagonal_weight)
 
 
+@parts.objective(objectives.Vicreg, of='statistics')
+def _vicreg(own: objectives.Vicreg) -> vicreg.VicregLoss:
+  return vicreg.VicregLoss(25.0 / (own.projector[-1] if own.mean_distance else 1))
+
+
+@parts.objective(objectives.Spectral, of='statistics')
+def _spectral(own: objectives.Spectral) -> spectral.SpectralLoss:
+  del own
+  return spectral.SpectralLoss()
+
+
+@parts.objective(objectives.Lejepa, of='statistics')
+def _lejepa(own: objectives.Lejepa) -> lejepa.LejepaLoss:
+  return lejepa.LejepaLoss(own.gaussian_weight)
+
+
+@parts.objective(objectives.Swav)
+def _swav(model: dual_encoder.Siamese, settings: objectives.Swav) -> swav.SwavObjective:
+  return swav.SwavObjective(model, _PROTOTYPES, settings)
+
+
+@parts.objective(objectives.Uniformity)
 def _uniformity(
   model: dual_encoder.Siamese, settings: Any
 ) -> uniformity.UniformityObjective:
@@ -131,6 +185,7 @@ def _uniformity(
   return uniformity.UniformityObjective(model)
 
 
+@parts.objective(objectives.Dino)
 def _dino(model: dual_encoder.Siamese, settings: objectives.Dino) -> dino.DinoObjective:
   small = multiview.local_crop(model.augmentation, _side_of_crops(model.encoder))
   return dino.DinoObjective(model, (small,) * _LOCAL_CROPS, _PROTOTYPES, settings)
@@ -143,6 +198,7 @@ def _side_of_crops(encoder: network.Network) -> int:
   return max(1, encoder.input_shape[0] // 2 // patch) * patch
 
 
+@parts.objective(objectives.Fedsup)
 def _fedsup(
   model: dual_encoder.Siamese, settings: objectives.Fedsup
 ) -> teacher_student.FedSupObjective:
@@ -151,6 +207,7 @@ def _fedsup(
   return teacher_student.FedSupObjective(model, head, settings)
 
 
+@parts.objective(objectives.Ssd, of='encoder')
 def _ssd(
   encoder: network.Network, views: multiview.Config, settings: Any
 ) -> uniformity.UniformityObjective:
@@ -161,38 +218,13 @@ def _ssd(
   )
 
 
+@parts.objective(objectives.Mae, of='encoder')
 def _mae(
   encoder: network.Network, views: multiview.Config, settings: objectives.Mae
 ) -> mae.MaeObjective:
   # Crops and flips, as in the paper, whatever the default for two views.
   del views
   return mae.build_mae(encoder, settings=settings)
-
-
-# Of an encoder with a projector and views; of an encoder and views, with heads of their
-# own; and of an encoder with a classifier, weak and strong views.
-_OF_MODEL: Mapping[str, Callable[..., Any]] = {
-  'simclr': simclr.SimclrObjective,
-  'swav': functools.partial(swav.SwavObjective, num_prototypes=_PROTOTYPES),
-  **dict.fromkeys(_LOSSES, _statistics),
-  'dino': _dino,
-  'uniformity': _uniformity,
-  'fedca': dictionary_contrast.FedCAObjective,
-  'orchestra': orchestra.OrchestraObjective,
-  'fedsup': _fedsup,
-}
-_OF_ENCODER: Mapping[str, Callable[..., Any]] = {
-  'moco_v1': moco.build_moco,
-  'moco_v2': moco.build_moco,
-  'simsiam': simsiam.build_simsiam,
-  'byol': byol.build_byol,
-  'ssd': _ssd,
-  'mae': _mae,
-}
-_OF_CLASSES: Mapping[str, Callable[..., Any]] = {
-  'fixmatch': fixmatch.FixMatchObjective,
-  'fedmatch': helper_consistency.UnlabelledObjective,
-}
 
 
 def check(config: run_config.RunConfig) -> None:

@@ -1,6 +1,5 @@
 """SSFL: methods whose clients have their own models."""
 
-from collections.abc import Mapping
 import functools
 from typing import Any
 
@@ -12,6 +11,7 @@ from tff_ssl.algorithms.ssfl import la_ssfl
 from tff_ssl.algorithms.ssfl import maml_ssfl
 from tff_ssl.algorithms.ssfl import per_ssfl
 from tff_ssl.runs import personal_models
+from tff_ssl.settings import personal
 
 # Rate of the step to a client's own model, which MAML's inner step anticipates.
 _STEP = 0.01
@@ -26,15 +26,16 @@ def _adapted(
   return personal_models.adapted(data, adapt)
 
 
-ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
-  'la': algorithms.without_settings(fedavg.fedavg, personal=_adapted),
-  'maml': algorithms.without_settings(
+_ALGORITHMS = {
+  personal.LA: algorithms.without_settings(fedavg.fedavg, personal=_adapted),
+  personal.Maml: algorithms.without_settings(
     functools.partial(maml_ssfl.maml_ssfl, inner_rate=_STEP), personal=_adapted
   ),
-  'bilevel': algorithms.with_server(
+  personal.Bilevel: algorithms.with_server(
     bilevel_ssfl.bilevel_ssfl, personal=algorithms.of_states, keeps_states=True
   ),
-  'per': algorithms.with_server(
+  personal.Per: algorithms.with_server(
     per_ssfl.per_ssfl, personal=algorithms.of_states, keeps_states=True
   ),
 }
+algorithms.register(_ALGORITHMS)

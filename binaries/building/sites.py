@@ -22,7 +22,9 @@ import tff_ssl
 from tff_ssl.encoders import network
 from tff_ssl.federated import packs
 from tff_ssl.federated import phase_graph
+from tff_ssl.runs import own_modules
 from tff_ssl.runs.privacy import accounting
+from tff_ssl.settings import parts
 from tff_ssl.sites import keys as keys_lib
 
 # Packs of a site's clients; numbers would depend on the cores of its machine.
@@ -81,7 +83,8 @@ def check(config: run_config.RunConfig) -> None:
       f'--method={config.method.kind} is given with --runtime={own.kind}; its clients '
       'must be the same for the server, without numbers.'
     )
-  if isinstance(config.aggregation, aggregations.Secure):
+  is_own = config.aggregation.kind in parts.AGGREGATIONS
+  if is_own or isinstance(config.aggregation, aggregations.Secure):
     raise ValueError(
       f'--aggregation={config.aggregation.kind} is given with --runtime={own.kind}; it '
       'must be plain, private or distributed; masked of --runtime hides the sums of a '
@@ -246,14 +249,16 @@ def build(
   return Built(encoder, objective, phase_graph.Graph(algorithm, spec, combined))
 
 
-def source() -> dict[str, str]:
-  """Returns what tff_ssl is here: its version, and a digest of its files."""
+def source() -> dict[str, Any]:
+  """Returns what tff_ssl is here: its version, a digest of its files, and imports."""
   digest = hashlib.sha256()
   for top in _SOURCES:
     for path in sorted((_ROOT / top).rglob('*.py')):
       digest.update(path.relative_to(_ROOT).as_posix().encode())
       digest.update(hashlib.sha256(path.read_bytes()).digest())
-  return {'version': tff_ssl.__version__, 'digest': digest.hexdigest()}
+  own = {'version': tff_ssl.__version__, 'digest': digest.hexdigest()}
+  imports = own_modules.digests()
+  return {**own, own_modules.STORED: imports} if imports else own
 
 
 def check_source(other: Any) -> None:
@@ -265,6 +270,8 @@ def check_source(other: Any) -> None:
   Raises:
     ValueError: If it is another.
   """
+  if isinstance(other, Mapping):
+    own_modules.check_loaded('The offered run', other)
   own = source()
   if own != other:
     raise ValueError(

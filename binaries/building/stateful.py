@@ -21,6 +21,7 @@ from tff_ssl.federated import phases
 from tff_ssl.runs import alarms
 from tff_ssl.runs import checkpoints
 from tff_ssl.runs import frozen_base
+from tff_ssl.settings import methods
 from tff_ssl.settings import personal
 
 _SAME_AS_FED_BYOL = 'the run is bit for bit that of --method=fed_byol'
@@ -186,23 +187,24 @@ def _base_params(config: run_config.RunConfig) -> Mapping[str, Any] | None:
   return frozen_base.merged(folder, params)
 
 
-ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
-  'fed_byol': algorithms.Algorithm(_fed_byol, training.check, keeps_states=True),
-  'fedu': algorithms.with_server(
+_ALGORITHMS = {
+  personal.FedByol: algorithms.Algorithm(_fed_byol, training.check, keeps_states=True),
+  personal.FedU: algorithms.with_server(
     fedu.fedu,
     _check_fedu,
     personal=algorithms.of_states,
     keeps_states=True,
     mixing=_mixing_of_fedu,
   ),
-  'fedema': algorithms.with_server(
+  personal.FedEMA: algorithms.with_server(
     fedema.fedema,
     _check_fedema,
     personal=algorithms.of_states,
     keeps_states=True,
     mixing=_mixing_of_fedema,
   ),
-  'fedca': algorithms.Algorithm(
+  methods.FedCA: algorithms.Algorithm(
     _fedca, _check_fedca, numbered=True, rows_of_one_client=algorithms.always
   ),
 }
+algorithms.register(_ALGORITHMS)

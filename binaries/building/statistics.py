@@ -1,6 +1,5 @@
 """DCCO and FedSC, which aggregate encoding statistics, and the centralized step."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from binaries.building import algorithms
@@ -10,6 +9,7 @@ from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.algorithms.statistics import fedsc
 from tff_ssl.federated import phases
+from tff_ssl.settings import methods
 
 
 def _dcco(config: run_config.RunConfig, objective: Any) -> phases.Algorithm:
@@ -60,10 +60,11 @@ def _check(config: run_config.RunConfig) -> None:
   training.server_optimizer(config)
 
 
-ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
-  'dcco': algorithms.Algorithm(_dcco, _check_dcco, sends_encodings=True),
-  'fedsc': algorithms.Algorithm(
+_ALGORITHMS = {
+  methods.Dcco: algorithms.Algorithm(_dcco, _check_dcco, sends_encodings=True),
+  methods.FedSC: algorithms.Algorithm(
     _fedsc, _check, sends_encodings=True, keeps_states=True
   ),
-  'centralized_steps': algorithms.Algorithm(_centralized_steps, _check),
+  methods.CentralizedSteps: algorithms.Algorithm(_centralized_steps, _check),
 }
+algorithms.register(_ALGORITHMS)

@@ -1,7 +1,7 @@
 """FeatARC's cluster models, and learning without a server."""
 
 import collections
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 import functools
 import pathlib
 from typing import Any
@@ -17,6 +17,7 @@ from tff_ssl.encoders import parameter_names
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
 from tff_ssl.runs import personal_models
+from tff_ssl.settings import personal
 from tff_ssl.simulation import client_data
 
 # (the run, number of nodes) -> their graph.
@@ -114,12 +115,15 @@ _FEATARC = algorithms.with_server(
   models=cluster_models.models,
 )
 
-ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
-  **dict.fromkeys(('featarc', 'align_only', 'cluster_only'), _FEATARC),
-  'star': _without_server(lambda _, nodes: topology.star(nodes)),
-  'ring': _without_server(lambda _, nodes: topology.ring(nodes)),
-  'tree': _without_server(lambda _, nodes: topology.tree(nodes)),
-  'complete': _without_server(lambda _, nodes: topology.complete(nodes)),
-  'random_graph': _without_server(_random_graph),
-  'graph': _without_server(_graph),
+_ALGORITHMS = {
+  personal.Featarc: _FEATARC,
+  personal.AlignOnly: _FEATARC,
+  personal.ClusterOnly: _FEATARC,
+  personal.Star: _without_server(lambda _, nodes: topology.star(nodes)),
+  personal.Ring: _without_server(lambda _, nodes: topology.ring(nodes)),
+  personal.Tree: _without_server(lambda _, nodes: topology.tree(nodes)),
+  personal.Complete: _without_server(lambda _, nodes: topology.complete(nodes)),
+  personal.RandomGraph: _without_server(_random_graph),
+  personal.Graph: _without_server(_graph),
 }
+algorithms.register(_ALGORITHMS)

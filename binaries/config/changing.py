@@ -17,6 +17,7 @@ from tff_ssl.computing import field_rules
 from tff_ssl.computing import inert
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
+from tff_ssl.runs import own_modules
 from tff_ssl.runs import removed
 from tff_ssl.settings import roles
 
@@ -179,8 +180,9 @@ def read(path: str | os.PathLike[str], keep_paths: bool) -> run_config.RunConfig
   folder = os.path.expanduser(path)  # noqa: PTH111
   if os.path.basename(folder) == stored.NAME:  # noqa: PTH119
     folder = os.path.dirname(folder) or '.'  # noqa: PTH120
-  own = stored.read(folder)['config']
-  return run_config.from_json(own, programs.all_methods(), keep_paths)
+  own = stored.read(folder)
+  own_modules.check_opened(folder, own)
+  return run_config.from_json(own['config'], programs.all_methods(), keep_paths)
 
 
 def _row(

@@ -3,7 +3,7 @@
 The rest is checked once TensorFlow is imported (`experiment.running.check`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 import os
 
 from binaries.config import aggregations
@@ -19,22 +19,11 @@ from tff_ssl.evaluation import method_names
 from tff_ssl.partition import spec
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.settings import methods
+from tff_ssl.settings import parts
 from tff_ssl.storage import files
 
 # Tasks that have hospitals.
 _WITH_HOSPITALS = ('ham10000', 'ham10000_records')
-# Tasks that take each field of `--data`.
-_TAKERS = {
-  'dir': (*registry.DOWNLOADED, *registry.OF_FILES),
-  'download': registry.DOWNLOADED,
-  'strict': registry.OF_IMAGES,
-  'fit': registry.OF_PICTURES,
-  'pixel_range': registry.OF_PICTURES,
-  **{
-    name: registry.with_option(name)
-    for name in ('classify', 'folders', 'groups', 'columns', 'follow_links', 'scaling')
-  },
-}
 
 
 def check(config: run_config.RunConfig) -> None:
@@ -121,7 +110,7 @@ def check_data(config: run_config.RunConfig) -> None:
   """
   data = config.data
   check_task('task', config.task)
-  for name, takers in _TAKERS.items():
+  for name, takers in _takers().items():
     if getattr(data, name) != getattr(type(data)(), name) and config.task not in takers:
       flag = {'dir': '--data_dir', 'columns': '--columns'}.get(name, f'--data={name}')
       raise ValueError(
@@ -146,6 +135,19 @@ def check_data(config: run_config.RunConfig) -> None:
       '--data=partition_encoder is given without a --partition of clusters; it is for '
       'such partitions only.'
     )
+
+
+def _takers() -> dict[str, Collection[str]]:
+  """Returns the tasks that take each field of `--data`."""
+  names = ('classify', 'folders', 'groups', 'columns', 'follow_links', 'scaling')
+  return {
+    'dir': (*registry.DOWNLOADED, *registry.OF_FILES),
+    'download': registry.DOWNLOADED,
+    'strict': registry.OF_IMAGES,
+    'fit': registry.OF_PICTURES,
+    'pixel_range': registry.OF_PICTURES,
+    **{name: registry.with_option(name) for name in names},
+  }
 
 
 def needs_features(config: run_config.RunConfig) -> bool:
@@ -185,7 +187,8 @@ def check_evaluation(
     ValueError: If a method is unknown, or a field does nothing.
   """
   own, retrieval = config.evaluation, method_names.RETRIEVAL
-  allowed = (*method_names.METHODS, retrieval, *more_methods)
+  own_names = (name for name in parts.METRICS if name not in method_names.METHODS)
+  allowed = (*method_names.METHODS, retrieval, *more_methods, *own_names)
   _check_names('methods', own.methods, allowed)
   _check_names('personal', own.personal or (), method_names.PERSONAL)
   if not own.methods:

@@ -8,7 +8,10 @@ is a flag that may be repeated, each time with some of its fields:
 """
 
 from collections.abc import Collection, Mapping, Sequence
+import contextlib
 import dataclasses
+import importlib
+import os
 from typing import Annotated, Any, TypeVar
 
 from absl import flags
@@ -19,6 +22,7 @@ from binaries.config import programs
 from binaries.config import run_config
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
+from tff_ssl.runs import own_modules
 
 Options = TypeVar('Options')
 
@@ -42,6 +46,12 @@ NO_CHANGES = RunChanges()
 
 # A field of an `Options` that is a path: `~` is expanded, which shells do not do.
 Path = Annotated[str, 'path']
+# Not a field of a run: a flag of every program, which runs what it names.
+_IMPORT = own_modules.FLAG
+ABOUT_IMPORT = (
+  'Modules of your own, or .py files, with commas between them; they are run, and '
+  'their parts are then known here. Whoever opens the run gives it again.'
+)
 _ABOUT = {
   changing.CONFIG: (
     'config.json of a run from which this one begins, without its paths and what '
@@ -96,6 +106,31 @@ def check_finetuning(texts: Sequence[str], finetuned: bool) -> None:
     )
 
 
+def take_imports(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+  """Takes --import out of a command line.
+
+  Returns:
+    The modules that it names, and the other arguments.
+
+  Raises:
+    ValueError: If it has no value.
+  """
+  names, rest, waiting = list[str](), list[str](), [*arguments]
+  while waiting:
+    flag, equals, value = (argument := waiting.pop(0)).partition('=')
+    if flag not in (f'--{_IMPORT}', f'-{_IMPORT}'):
+      rest.append(argument)
+      continue
+    value = value if equals or not waiting else waiting.pop(0)
+    found = [name.strip() for name in value.split(',') if name.strip()]
+    if not found:
+      raise ValueError(
+        f'--{_IMPORT} has no value; it must be given as --{_IMPORT}=MODULE.'
+      )
+    names += [name for name in found if name not in names]
+  return names, rest
+
+
 def of_runs() -> dict[str, str]:
   """Returns the flags of training programs, with what each is."""
   about = docstrings.attributes(run_config.RunConfig)
@@ -118,10 +153,23 @@ def parse_run(program: str, arguments: Sequence[str]) -> run_config.RunConfig:
       allowed.
   """
   changes = _changes(of_runs(), arguments)
-  config = changing.configure(programs.load(program), changes)
+  try:
+    config = changing.configure(programs.load(program), changes)
+  except ValueError:
+    _check_imports(dict(changes).get('run_dir'))
+    raise
   if not config.run_dir:
     raise ValueError(missing('run_dir', 'a folder, new or of this run'))
   return config
+
+
+def _check_imports(folder: str | None) -> None:
+  """Refuses to resume a run whose own modules are not imported; others are not read."""
+  # Only here: most command lines are well-formed.
+  stored = importlib.import_module('tff_ssl.runs.run_config')
+  with contextlib.suppress(OSError):
+    if folder and os.path.isfile(os.path.join(folder, stored.NAME)):  # noqa: PTH113, PTH118
+      own_modules.check_loaded(folder, stored.read(folder))
 
 
 def missing(name: str, what: str) -> str:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from tff_ssl.computing import kinds
 from tff_ssl.settings import objectives
+from tff_ssl.settings import parts
 
 AUTO = 'auto'
 Pixels = Literal['imagenet', 'signed', 'unit', 'lite']
@@ -193,7 +194,8 @@ class TorchViT(Encoder):
   pixels: Pixels = 'imagenet'
 
 
-ENCODERS: dict[str, type[Encoder]] = {
+ENCODERS: dict[str, type[Encoder]] = parts.SETTINGS_OF_ENCODERS
+ENCODERS |= {
   'resnet8': ResNet,
   'resnet14': ResNet,
   'resnet18': ResNet,

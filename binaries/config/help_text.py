@@ -15,6 +15,7 @@ from binaries.config import repeating
 from binaries.config import run_config
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
+from tff_ssl.runs import own_modules
 
 _HELP = ('--help', '-help', '--helpshort', '-helpshort', '-?')
 _WIDTH = 88
@@ -47,7 +48,7 @@ def build(module: Any, about: str) -> str:
     return _about(about, module)
   doc = (module.__doc__ or '').strip()
   program = getattr(module, 'PROGRAM', None)
-  flags = _flags(module)
+  flags = [*_flags(module), (own_modules.FLAG, '', command_line.ABOUT_IMPORT)]
   example = next(iter(program.rows)) if program else _example(module)
   more = [f'--help=KIND shows the fields of a kind, as --help={example}']
   return '\n'.join(

@@ -1,6 +1,6 @@
 """The training programs: which methods each offers, with which defaults."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 import dataclasses
 import importlib
 
@@ -19,12 +19,23 @@ class Program:
 
   Attributes:
     name: Name of the program in `binaries`.
-    rows: The runs with their papers' settings, by method and objective; the first of a
-      method is its own objective, and the first method the program's default.
+    checkout: The runs with their papers' settings, by method and objective; the first
+      of a method is its own objective, and the first method the program's default.
+    own: Returns the runs of parts that are registered from outside the checkout.
   """
 
   name: str
-  rows: Mapping[str, Mapping[str, run_config.RunConfig]]
+  checkout: Mapping[str, Mapping[str, run_config.RunConfig]]
+  own: Callable[[], Iterable[run_config.RunConfig]] = tuple
+
+  @property
+  def rows(self) -> Mapping[str, Mapping[str, run_config.RunConfig]]:
+    """The runs of the checkout, and those of parts of one's own."""
+    own = rows(*self.own())
+    return {
+      method: {**self.checkout.get(method, {}), **own.get(method, {})}
+      for method in dict.fromkeys((*self.checkout, *own))
+    }
 
   @property
   def methods(self) -> dict[str, type[methods.Method]]:

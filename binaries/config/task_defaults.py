@@ -18,6 +18,7 @@ from tff_ssl.partition import classes
 from tff_ssl.partition import shares
 from tff_ssl.partition import skew
 from tff_ssl.partition import spec
+from tff_ssl.settings import parts
 from tff_ssl.storage import files
 
 # How entries of an encoder's card begin that are ranges of brightness.
@@ -40,8 +41,9 @@ def to_task(config: run_config.RunConfig) -> run_config.RunConfig:
   changes: dict[str, Any] = {}
   if config.task in registry.TABLES:
     changes['encoder'] = kinds.parse('mlp', encoders.ENCODERS, config.encoder)
-  if config.task in registry.VIEWS:
-    changes['augmentation'] = registry.VIEWS[config.task]
+  task = parts.TASKS.get(config.task)
+  if task is not None and (views := task.options['views']) is not None:
+    changes['augmentation'] = views
   elif config.augmentation == _SMALL and not _is_small(config):
     changes['augmentation'] = type(config).augmentation
   try:

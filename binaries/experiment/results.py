@@ -16,6 +16,7 @@ import pathlib
 from binaries.config import run_config
 from binaries.experiment import encoder_card
 from binaries.experiment import measured_with
+from binaries.experiment import own_metrics
 from binaries.experiment import precision_marks
 from tasks import task_types
 from tff_ssl.encoders import network
@@ -99,6 +100,7 @@ def texts(results: Mapping[str, Numbers], own: str, balanced: bool) -> list[str]
     _retrieval_table(numbers),
     zero_shot(numbers),
     own_classifier(numbers, balanced),
+    own_metrics.table(results, _shares(results)),
     '\n'.join(_finetuning(results)),
     fairness_table(results),
   )
@@ -116,15 +118,15 @@ def table(results: Mapping[str, Numbers], balanced: bool) -> str:
     For each share of the labels a row per encoder, with a column per method; '' if
     there is none. Means over draws of the labels have their deviation.
   """
-  rows = []
+  rows, columns = [], {**COLUMNS, **own_metrics.columns()}
   for share in _shares(results):
     for score in SCORES if balanced else ('accuracy',):
       for encoder, numbers in results.items():
         found = {
-          precision_marks.title(COLUMNS[prefix], name, numbers): _with_deviation(
+          precision_marks.title(columns[prefix], name, numbers): _with_deviation(
             numbers, name
           )
-          for prefix in COLUMNS
+          for prefix in columns
           if (name := f'{prefix}/{share}/{score}') in numbers
         }
         if found:
@@ -132,7 +134,7 @@ def table(results: Mapping[str, Numbers], balanced: bool) -> str:
           rows.append(
             {**row, **({'score': SCORES[score]} if balanced else {}), **found}
           )
-  titles = precision_marks.titles(COLUMNS.values())
+  titles = precision_marks.titles(columns.values())
   methods = [title for title in titles if any(title in row for row in rows)]
   names = ['encoder', 'labels', *(['score'] if balanced else []), *methods]
   return (

@@ -40,6 +40,7 @@ from tff_ssl.reporting import verdict
 from tff_ssl.runs import alarms as alarms_lib
 from tff_ssl.runs import loop
 from tff_ssl.runs import number_trackers
+from tff_ssl.runs import own_modules
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs import run_folder
 from tff_ssl.settings import roles
@@ -146,7 +147,8 @@ def repeating_command(config: run_config.RunConfig) -> list[str]:
   if changing.CONFIG not in flags or own not in programs.NAMES:
     return []
   changes = repeating.flags(programs.load(own), config)
-  return [name, *(f'--{flag}={text}' for flag, text in changes)]
+  given = (f'--{flag}={text}' for flag, text in changes)
+  return [name, *own_modules.flags(), *given]
 
 
 def prepare(config: run_config.RunConfig) -> experiments.Experiment:

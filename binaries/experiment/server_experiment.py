@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from binaries.building import aggregation
+from binaries.building import algorithms
 from binaries.building import data as building_data
 from binaries.building import encoders
 from binaries.building import execution
@@ -43,7 +44,7 @@ def prepare(config: run_config.RunConfig) -> experiments.Experiment:
   Args:
     config: The run, with its settled values, of a method whose server has labels.
   """
-  algorithm = building.ALGORITHMS[config.method.kind]
+  algorithm: Any = algorithms.of(config)
   has_clients = config.method.has_clients
   task = building_data.load_task(config)
   experiments.check_labels(config, task)

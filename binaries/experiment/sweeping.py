@@ -19,6 +19,7 @@ from binaries.launching import complete
 from binaries.launching import job_runner
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
+from tff_ssl.runs import own_modules
 
 # Fields of the problem or of its evaluation, not of a method, whose defaults differ
 # between programs.
@@ -88,6 +89,7 @@ class Runner(job_runner.Runner[Job]):
     return [
       '-m',
       f'binaries.{job.member.program.name}',
+      *own_modules.flags(),
       *(f'--{flag}={value}' for flag, value in (*job.member.chosen, *job.changes)),
       f'--seed={job.seed}',
       f'--run_dir={job.folder}',

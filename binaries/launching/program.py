@@ -17,6 +17,7 @@ from binaries.config import help_text
 from binaries.launching import stopping
 from binaries.launching import streams
 from tff_ssl.execution import allocator
+from tff_ssl.runs import own_modules
 
 
 def run(name: str, resumes: bool = True) -> None:
@@ -41,6 +42,7 @@ def run_module(name: str, resumes: bool = True) -> None:
   module = importlib.import_module(name)
   if (asked := help_text.asked(sys.argv[1:])) is not None:
     try:
+      import_own(sys.argv[1:])
       print(help_text.build(module, asked), flush=True)
     except BrokenPipeError:
       # The reader, such as `head`, has enough. A normal exit would print an error.
@@ -109,10 +111,25 @@ def work(module: Any, arguments: Sequence[str]) -> None:
     module: A program of `binaries`.
     arguments: The command line, after the program's name.
   """
-  value = parse(module, arguments)
+  value = parse(module, import_own(arguments))
   # Before TensorFlow is imported, which starts threads.
   allocator.keep_freed_memory()
   module.main(value)
+
+
+def import_own(arguments: Sequence[str]) -> list[str]:
+  """Imports the modules that a command line names; returns its other arguments.
+
+  Raises:
+    ValueError: If one cannot be imported.
+  """
+  names, rest = command_line.take_imports(arguments)
+  if names:
+    # They import TensorFlow, and perhaps TFF.
+    allocator.keep_freed_memory()
+    import_tff()
+    own_modules.load(names)
+  return rest
 
 
 def parse(module: Any, arguments: Sequence[str]) -> Any:

@@ -9,7 +9,6 @@ from binaries.building import algorithms
 from binaries.building import data
 from binaries.building import encoders
 from binaries.building import execution
-from binaries.building import labels_at_server
 from binaries.building import objectives
 from binaries.building import resolved
 from binaries.config import changing
@@ -198,5 +197,4 @@ def test_poisson_cohorts_are_refused_where_clients_keep_a_state(program, line, k
 )
 def test_groups_and_the_weight_of_the_server_are_set_apart(fields, expected):
   config = in_process.read('fedsup', f'--task=wine --method={fields}')
-  algorithm = labels_at_server.ALGORITHMS[config.method.kind]
-  assert algorithm.group(config, 5) == expected
+  assert algorithms.of(config).group(config, 5) == expected

@@ -1,7 +1,9 @@
 """Finished runs that the tests of binaries share: each costs seconds to start."""
 
+from collections.abc import Iterator
 import pathlib
 import signal
+import sys
 from typing import NamedTuple
 
 import psutil
@@ -10,6 +12,9 @@ import pytest
 from binaries import dcco
 from tests.binaries import in_process
 from tests.binaries import launch
+from tff_ssl.runs import own_modules
+from tff_ssl.settings import objectives
+from tff_ssl.settings import parts
 
 # What each is called in tests, and its flags.
 ALGORITHMS = {
@@ -91,6 +96,26 @@ def disturbed(tmp_path_factory: pytest.TempPathFactory) -> Disturbed:
   ended, rows, workers = _killed(folder)
   resumed = in_process.run(dcco, *_disturbed(folder))
   return Disturbed(ended, resumed, rows, workers)
+
+
+@pytest.fixture
+def forgotten(tmp_path: pathlib.Path) -> Iterator[None]:
+  """Has what modules outside the checkout register forgotten after a test."""
+  known, path = {*own_modules._named}, [*sys.path]
+  yield
+  for name in {*own_modules._named} - known:
+    del own_modules._named[name]
+  for name, module in [*sys.modules.items()]:
+    if str(getattr(module, '__file__', '')).startswith(str(tmp_path)):
+      del sys.modules[name]
+  sys.path[:] = path
+  for table in parts._TABLES:
+    for name in [name for name, part in table.items() if part.is_own]:
+      del table[name]
+  settings = (parts.SETTINGS_OF_ENCODERS, parts.SETTINGS_OF_AGGREGATIONS)
+  for kinds in (objectives.OBJECTIVES, *settings):
+    for name in [name for name, cls in kinds.items() if parts.is_own(cls)]:
+      del kinds[name]
 
 
 @pytest.fixture

@@ -56,12 +56,25 @@ def _documented():
   return found
 
 
+def _import_own(path: str, arguments: list[str], folder: pathlib.Path) -> list[str]:
+  """Imports the files that a page has in full; returns the other arguments."""
+  blocks = re.findall(
+    r'```python\n("""(\w+\.py): .*?)```', (_ROOT / path).read_text(), re.S
+  )
+  for text, name in blocks:
+    (folder / name).write_text(text)
+  own = [each.replace('--import=', f'--import={folder}/') for each in arguments]
+  return program_lib.import_own(own)
+
+
+@pytest.mark.usefixtures('forgotten')
 @pytest.mark.parametrize(('path', 'program', 'line'), _documented())
-def test_documented_command_lines_are_taken(path, program, line):
+def test_documented_command_lines_are_taken(path, program, line, tmp_path):
   module = importlib.import_module(_OF_DOCS.get(program, f'binaries.{program}'))
   # Neither the run that is begun from nor published weights are there.
   gone = re.compile(r'--config=|--init_from=\S+\.safetensors$')
   arguments = [each for each in shlex.split(line) if not gone.match(each)]
+  arguments = _import_own(path, arguments, tmp_path)
   if (about := help_text.asked(arguments)) is not None:
     assert help_text.build(module, about)
   elif program in programs.NAMES:

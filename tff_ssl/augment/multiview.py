@@ -6,30 +6,64 @@ views nor the configurations of the others change it.
 """
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
-from typing import TypeAlias
+import functools
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 
 from tff_ssl.augment import byol
+from tff_ssl.augment import randomness
 from tff_ssl.augment import vectors
 from tff_ssl.computing import checks
+from tff_ssl.computing import kinds
+from tff_ssl.settings import parts
 
-Config: TypeAlias = byol.AugmentConfig | vectors.VectorConfig
+# Names the draws of a function of one's own; the number of the view is added.
+_SALT_OF_FUNCTIONS = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class FunctionConfig(kinds.Kind):
+  """Views of images by a function that a module of one's own registers.
+
+  Attributes:
+    function: See `parts.augmentation`.
+    after: What the function is applied to the views of; None: to the images.
+  """
+
+  function: Callable[..., Any]
+  after: byol.AugmentConfig | None = None
+
+
+Config: TypeAlias = byol.AugmentConfig | vectors.VectorConfig | FunctionConfig
 CONFIGS: 'collections.OrderedDict[str, Config]' = collections.OrderedDict(
   **byol.CONFIGS, **vectors.CONFIGS
 )
+for _name, _config in CONFIGS.items():
+  parts.augmentation(_name)(_config)
 
 
 def by_name(name: str) -> Config:
-  """Returns one of `CONFIGS`.
+  """Returns one of `CONFIGS`, or what is registered under a name.
 
   Raises:
     ValueError: If there is no configuration of that name.
   """
-  checks.one_of(CONFIGS, augmentation=name)
-  return CONFIGS[name]
+  checks.one_of(names(), augmentation=name)
+  part = parts.AUGMENTATIONS[name]
+  if isinstance(part.build, byol.AugmentConfig | vectors.VectorConfig):
+    return part.build
+  after = part.options['after']
+  if isinstance(after, str):
+    after = byol.by_name(after)
+  return FunctionConfig(part.build, after)
+
+
+def names() -> tuple[str, ...]:
+  """Returns the names that `by_name` takes."""
+  return (*parts.AUGMENTATIONS,)
 
 
 def local_crop(config: Config, image_size: int) -> Config:
@@ -43,6 +77,9 @@ def local_crop(config: Config, image_size: int) -> Config:
   Source: Caron et al. SwAV. NeurIPS 2020, and DINO. ICCV 2021: areas of 0.05 to 0.4,
   blurred half of the time, never solarized.
   """
+  if isinstance(config, FunctionConfig) and config.after is not None:
+    small: Any = local_crop(config.after, image_size)
+    return dataclasses.replace(config, after=small)
   if not isinstance(config, byol.AugmentConfig):
     return config
   return dataclasses.replace(
@@ -108,6 +145,28 @@ def _views_of(
   """Returns the views with these numbers, all by one configuration."""
   if isinstance(config, byol.AugmentConfig):
     return byol.views_of(inputs, example_id, round_seed, config, numbers)
+  if isinstance(config, FunctionConfig):
+    return _by_function(inputs, example_id, round_seed, config, numbers)
   return [
     vectors.view(inputs, example_id, round_seed, config, number) for number in numbers
   ]
+
+
+def _by_function(
+  inputs: tf.Tensor,
+  example_id: tf.Tensor,
+  round_seed: tf.Tensor,
+  config: FunctionConfig,
+  numbers: Sequence[int],
+) -> list[tf.Tensor]:
+  """Returns the views with these numbers that a function makes."""
+  if config.after is None:
+    before = [byol.to_float(inputs)] * len(numbers)
+  else:
+    before = _views_of(inputs, example_id, round_seed, config.after, numbers)
+  made = []
+  for number, images in zip(numbers, before, strict=True):
+    salt = _SALT_OF_FUNCTIONS + number
+    draws = functools.partial(randomness.uniforms, round_seed, example_id, salt=salt)
+    made.append(config.function(images, draws))
+  return made

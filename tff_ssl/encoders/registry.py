@@ -18,6 +18,7 @@ from tff_ssl.encoders import published_resnet
 from tff_ssl.encoders import resnet
 from tff_ssl.encoders import torch_vit
 from tff_ssl.encoders import vit
+from tff_ssl.settings import parts
 
 # Modules with `forward(config, ops, x)`, each with the class of its configurations.
 _FAMILIES: Mapping[str, tuple[Any, type[Any]]] = {
@@ -85,6 +86,21 @@ def build_encoder(
   return _from_config(config, shape, name).reading(field)
 
 
+def build_own(
+  settings: Any, shape: Sequence[int], field: str = network.IMAGE
+) -> network.Network:
+  """Builds an encoder of images that a module of one's own registers.
+
+  Args:
+    settings: Its settings, an instance of what `parts.encoder` was given.
+    shape: Shape of an image: (height, width, channels).
+    field: The field of an example that the encoder reads.
+  """
+  forward = functools.partial(parts.ENCODERS[settings.kind].build, settings)
+  shape = checks.image_shape(shape)
+  return network.Network(settings.kind, shape, forward, settings).reading(field)
+
+
 def _from_config(config: Any, shape: Sequence[int], name: str) -> network.Network:
   """Builds a network from the configuration of one of the families."""
   if isinstance(config, vit.ViTConfig):
@@ -111,6 +127,16 @@ def describe(encoder: network.Network) -> collections.OrderedDict[str, object] |
         image_shape=list(encoder.input_shape),
         config=config,
       )
+  if encoder.name in parts.ENCODERS:
+    return collections.OrderedDict(
+      family=encoder.name,
+      name=encoder.name,
+      image_shape=list(encoder.input_shape),
+      config={
+        name: kinds.to_json(getattr(encoder.config, name))
+        for name in kinds.field_types(type(encoder.config))
+      },
+    )
   return None
 
 
@@ -125,20 +151,21 @@ def rebuild(description: object) -> network.Network:
   """
   if not isinstance(description, Mapping) or description.get('family') not in (
     *_FAMILIES,
+    *parts.ENCODERS,
   ):
     raise ValueError(
       f'the description of a network has no family; it must be one of {(*_FAMILIES,)}'
     )
-  _, config_type = _FAMILIES[description['family']]
+  own = parts.ENCODERS.get(family := description['family'])
+  config_type = own.settings if own else _FAMILIES[family][1]
   try:
     name, shape = description['name'], description['image_shape']
     if not isinstance(name, str) or {type(size) for size in shape} != {int}:
       raise ValueError(f'name is {name!r} and image_shape {shape!r}')
-    return _from_config(
-      json_kinds.from_json(config_type, description['config'], 'its config'),
-      tuple(shape),
-      name,
-    )
+    config = json_kinds.from_json(config_type, description['config'], 'its config')
+    if own:
+      return build_own(dataclasses.replace(config, kind=family), shape)
+    return _from_config(config, tuple(shape), name)
   except (TypeError, KeyError, AttributeError, ArithmeticError) as error:
     raise ValueError(
       f'the description of a network is incomplete or wrong: {error}'

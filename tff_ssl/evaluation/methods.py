@@ -20,6 +20,7 @@ from tff_ssl.evaluation import linear_lars
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import scores
+from tff_ssl.settings import parts
 
 # Two heads in closed form, from sums that clients send in one round: the solver of
 # each, and the name of its strength.
@@ -95,12 +96,13 @@ class Outcome(NamedTuple):
 
   Attributes:
     name: Its name, with which its numbers begin.
-    predictions: int [M], in the order of `Encoded.test.features`.
+    predictions: int [M], in the order of `Encoded.test.features`; None: nothing is
+      classified, and there are no scores.
     numbers: Numbers other than scores, by the last part of their names.
   """
 
   name: str
-  predictions: np.ndarray
+  predictions: np.ndarray | None
   numbers: Mapping[str, float] = {}
 
 
@@ -150,6 +152,7 @@ class Probe(Method):
     """
 
 
+@parts.metric
 class Knn(Probe):
   """Weighted kNN (Wu et al., 2018)."""
 
@@ -165,6 +168,7 @@ class Knn(Probe):
     return knn.predict(features, labels, queries, num_classes, self._config), {}
 
 
+@parts.metric
 class Linear(Probe):
   """A linear probe by logistic regression, and whether it has converged."""
 
@@ -177,6 +181,7 @@ class Linear(Probe):
     return classifier.predict(queries), {'converged': float(classifier.converged)}
 
 
+@parts.metric
 class Lars(Probe):
   """A linear probe by the LARS protocol."""
 
@@ -187,6 +192,7 @@ class Lars(Probe):
     return linear_lars.fit(*known).predict(queries), {}
 
 
+@parts.metric
 class FederatedLinear(Method):
   """A linear probe that clients train."""
 
@@ -205,6 +211,7 @@ class FederatedLinear(Method):
     yield Outcome(self.name, classifier.predict(data.test.features))
 
 
+@parts.metric
 class OneRound(Method):
   """Heads in closed form, from sums that clients send in one round."""
 
@@ -235,6 +242,7 @@ class OneRound(Method):
       yield Outcome(name, predictions, {strength: head.strength})
 
 
+@parts.metric
 class Finetune(Method):
   """Full fine-tuning of the encoder, with what was chosen on held-out labels."""
 

@@ -160,7 +160,8 @@ def _numbers(
   for name, predictions, others in method.run(data, labelled):
     start = f'{name}/{percent}'
     numbers.update((f'{start}/{last}', value) for last, value in others.items())
-    numbers.update(data.test.score(start, predictions))
+    if predictions is not None:
+      numbers.update(data.test.score(start, predictions))
   return numbers
 
 

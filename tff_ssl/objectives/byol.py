@@ -31,6 +31,7 @@ from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import online
 from tff_ssl.objectives import target
 from tff_ssl.settings import objectives
+from tff_ssl.settings import parts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,6 +154,7 @@ class ByolObjective(base.Objective):
     )
 
 
+@parts.objective(objectives.Byol, of='encoder')
 def build_byol(
   encoder: network.Network,
   augmentation: multiview.Config | None = None,

@@ -40,6 +40,7 @@ from tff_ssl.objectives import collapse
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.settings import objectives
+from tff_ssl.settings import parts
 
 # A client's context: the entries of N clients, [N, m, d]; which of them are filled,
 # bool [N, m]; and with alignment the parameters of the base model's encoder.
@@ -49,6 +50,7 @@ BASE = 'base'
 _PARTS = ('contrastive', 'alignment')
 
 
+@parts.objective(objectives.FedCA)
 @dataclasses.dataclass(frozen=True)
 class FedCAObjective(contextual.ContextObjective):
   """NT-Xent with further negatives, and the distance from a base model's features.

@@ -23,11 +23,13 @@ from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import separable
 from tff_ssl.objectives import supervised
 from tff_ssl.settings import objectives
+from tff_ssl.settings import parts
 
 # The metric: the share of examples that have a pseudo-label.
 PSEUDO_LABELLED = 'pseudo_labelled'
 
 
+@parts.objective(objectives.Fixmatch, of='classes')
 @dataclasses.dataclass(frozen=True)
 class FixMatchObjective(separable.Separable):
   """Cross-entropy with pseudo-labels.

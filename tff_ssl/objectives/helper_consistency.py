@@ -29,6 +29,7 @@ from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import supervised
 from tff_ssl.settings import objectives
+from tff_ssl.settings import parts
 
 SIGMA = 'sigma'
 PSI = 'psi'
@@ -72,6 +73,7 @@ class LabelledObjective(contextual.ContextObjective):
     return self.weight * loss, metrics
 
 
+@parts.objective(objectives.Fedmatch, of='classes')
 @dataclasses.dataclass(frozen=True)
 class UnlabelledObjective(contextual.ContextObjective):
   """Consistency with helpers and pseudo-labels, as a function of psi.

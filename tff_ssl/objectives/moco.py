@@ -32,6 +32,7 @@ from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import target
 from tff_ssl.settings import objectives
+from tff_ssl.settings import parts
 
 QUEUE = 'queue'
 COUNT = 'count'
@@ -105,6 +106,8 @@ class MocoObjective(base.Objective):
     return params, moved
 
 
+@parts.objective(objectives.MocoV1, of='encoder')
+@parts.objective(objectives.MocoV2, of='encoder')
 def build_moco(
   encoder: network.Network,
   augmentation: multiview.Config | None = None,

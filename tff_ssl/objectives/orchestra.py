@@ -36,6 +36,7 @@ from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import target
 from tff_ssl.settings import objectives
+from tff_ssl.settings import parts
 
 # The name of the context: the global centroids [G, d], of unit length.
 CENTROIDS = 'centroids'
@@ -43,6 +44,7 @@ ROTATION = 'rotation'
 CLUSTERING_LOSS, ROTATION_LOSS = 'clustering_loss', 'rotation_loss'
 
 
+@parts.objective(objectives.Orchestra)
 @dataclasses.dataclass(frozen=True)
 class OrchestraObjective(contextual.ContextObjective):
   """Clustering and rotation, with the global centroids as its context.

@@ -7,8 +7,10 @@ import tensorflow as tf
 from tff_ssl.losses import contrastive
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.settings import objectives
+from tff_ssl.settings import parts
 
 
+@parts.objective(objectives.Simclr)
 @dataclasses.dataclass(frozen=True)
 class SimclrObjective(dual_encoder.PairObjective):
   """NT-Xent: each view is contrasted with the batch's other 2n - 2 views.

@@ -24,6 +24,7 @@ from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import online
 from tff_ssl.objectives import separable
 from tff_ssl.settings import objectives
+from tff_ssl.settings import parts
 
 # Section 3.
 _BOTTLENECK = 4
@@ -102,6 +103,7 @@ class SimSiamObjective(separable.Separable):
     return loss, metrics, [encodings['p1'], encodings['p2']], tf.split(z, 2)
 
 
+@parts.objective(objectives.Simsiam, of='encoder')
 def build_simsiam(
   encoder: network.Network,
   augmentation: multiview.Config | None = None,

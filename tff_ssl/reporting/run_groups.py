@@ -8,9 +8,12 @@ import pandas as pd
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
 from tff_ssl.reporting import run_reader
+from tff_ssl.runs import own_modules
 
 # Distinguishes data sets of the same name, such as two folders of images.
 EXAMPLES = 'examples'
+# Distinguishes versions of modules of one's own.
+_IMPORTS = own_modules.STORED
 _DIGITS_OF_EXAMPLES = 8
 _HEAD = (run_reader.METHOD, run_reader.OBJECTIVE)
 # These come first wherever settings are listed.
@@ -126,10 +129,12 @@ def _settings(runs: Sequence[run_reader.Run], ignored: Collection[str]) -> pd.Da
     {
       **{n: kinds.value_text(value) for n, value in run.settings.items()},
       EXAMPLES: str(run.config.get('task', ''))[:_DIGITS_OF_EXAMPLES],
+      **own_modules.versions(run.folder, run.config),
     }
     for run in runs
   ]
   kept = [name for name in names if name in counting or name == EXAMPLES]
+  kept += [_IMPORTS] if any(_IMPORTS in row for row in rows) else []
   return pd.DataFrame(rows, dtype=object).reindex(columns=kept)
 
 
@@ -151,6 +156,10 @@ def _names(
   if label and len(set(heads)) == len(heads):
     return heads, [''] * len(heads), rest
   short = _short(own.columns)
+  others = [name for name in rest if name != _IMPORTS]
+  if len(set(_texts(own, others, heads, short))) == len(heads):
+    # Digests are said only where nothing else tells the groups apart.
+    rest = others
   if len(set(_texts(own, rest, heads, short))) < len(heads):
     # Then what only some groups have must tell them apart.
     rest = [name for name in differing if name not in told]
@@ -170,11 +179,10 @@ def _names(
 def _heads(own: pd.DataFrame, label: Sequence[str]) -> list[str]:
   """Returns the beginnings of names: method and objective, or what the label says."""
   parts = [name for name in label or _HEAD if name in own]
-  if not label and len(own) > 1:
+  # Whoever made an objective looks for its name.
+  if not label and _IMPORTS not in own:
     # One objective for all need not be repeated.
     parts = [n for n in parts if n == run_reader.METHOD or own[n].nunique() > 1]
-  elif not label:
-    parts = [n for n in parts if n == run_reader.METHOD]
   heads = own[parts].apply(lambda row: ' '.join(dict.fromkeys(row.dropna())), axis=1)
   return list(heads) if parts else [''] * len(own)
 

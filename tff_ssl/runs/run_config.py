@@ -15,6 +15,7 @@ import sys
 from typing import Any
 
 from tff_ssl.computing import processor
+from tff_ssl.runs import own_modules
 from tff_ssl.runs import removed
 from tff_ssl.storage import files
 
@@ -55,19 +56,24 @@ def build(
 
   Returns:
     `config`, `free`, `neutral`, `versions` of Python and packages, `task`, the
-    `identity` of what counts, and, for the reader, `processor`: what it has for
-    bfloat16, and `command`.
+    `identity` of what counts, the digests of `imports` if the process has modules of
+    one's own, and, for the reader, `processor`: what it has for bfloat16, and
+    `command`.
   """
   versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
   own = settings(config)
   counting = {name: value for name, value in own.items() if not is_among(name, free)}
+  digests = own_modules.digests()
+  imports = {own_modules.STORED: digests} if digests else {}
+  versioned = [versions, platform.python_version(), task_fingerprint, *imports.values()]
   built = collections.OrderedDict(
     config=config,
     free=sorted(free),
     neutral=sorted(neutral),
     versions={'python': platform.python_version(), **versions},
     task=task_fingerprint,
-    identity=_digest([counting, versions, platform.python_version(), task_fingerprint]),
+    identity=_digest([counting, *versioned]),
+    **imports,
     **{_PROCESSOR: processor.bfloat16_units()},
     command=[*command] or [program(), *sys.argv[1:]],
   )
@@ -306,6 +312,7 @@ def compare(
     may_grow: Settings that may be larger now: they do not change the numbers that the
       run already has.
   """
+  own_modules.check_same(folder, stored)
   before, now = settings(stored[_CONFIG]), settings(config[_CONFIG])
   shared = before.keys() & now.keys()
 
