@@ -248,6 +248,7 @@ lock:
 	$(RESOLVE) --override overrides.txt --output-file requirements.txt $(ARGS) \
 	  requirements.in
 	$(RESOLVE) --output-file requirements-docs.txt $(ARGS) requirements-docs.in
+	$(RESOLVE) --output-file requirements-gpu.txt $(ARGS) requirements-gpu.in
 
 clean:
 	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache
