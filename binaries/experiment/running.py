@@ -33,6 +33,7 @@ from binaries.experiment import private
 from binaries.experiment import private_quality
 from binaries.experiment import report
 from binaries.experiment import results
+from binaries.experiment import run_pages
 from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
 from tff_ssl.execution import contexts
@@ -277,6 +278,7 @@ def _finish(
       # The card counts what signals have released, even if they failed, and has them.
       _save(experiment, folder, weights, rounds)
   encoder_card.write_text(path)
+  run_pages.write(experiment, folder.path, experiment.of_encoder(weights))
 
 
 def _save(
@@ -302,6 +304,7 @@ def _save(
     },
   )
   report.project(experiment, folder.path, params)
+  run_pages.write(experiment, folder.path, params)
 
 
 def _build_watch(

@@ -1,12 +1,15 @@
 """Pictures without any label: every program runs to its end, or refuses them."""
 
+import html
 import importlib
 import json
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
 
+from binaries.experiment import run_pages
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
@@ -88,6 +91,10 @@ def test_a_run_without_labels_has_the_clients_and_counts_of_its_folder(runs, dat
   assert '\n'.join(f'  {line}' for line in taken.lines()) in run.stdout
   assert json.loads((run.folder / 'intake.json').read_text()) == taken.as_json()
   assert taken.files == {'images read': 3 * _CLIENTS, 'of other kinds': 1}
+  page = (run.folder / 'page.html').read_text()
+  assert all(html.escape(line) in page for line in taken.lines())
+  assert 'Nearest neighbours' in page
+
   rows = launch.table(run.folder, 'partition.csv')
   expected = [task.holder_names[k] for k in np.unique(task.train.client)]
   assert [row['client_id'] for row in rows] == expected
@@ -97,6 +104,14 @@ def test_a_run_without_labels_has_the_clients_and_counts_of_its_folder(runs, dat
   assert said in run.stdout
   (row,) = launch.table(run.folder)
   assert float(row['client_work/clients']) == len(expected)
+
+
+@pytest.mark.parametrize('trackers', [(), ('tensorboard',)])
+def test_examples_are_on_the_page_only_where_they_may_be_shown(data, trackers):
+  task = registry.load('folder', data, 8, folders='client')
+  experiment = mock.Mock(task=task)
+  experiment.config.trackers, experiment.encoder.field = trackers, 'image'
+  assert (run_pages._pictures(experiment, {}) is None) == (not trackers)
 
 
 @pytest.mark.parametrize(

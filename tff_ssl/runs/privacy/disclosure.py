@@ -105,6 +105,7 @@ FILES = (
     'trackers.json', Kind.KEPT, 'names copies of all numbers and of the seed elsewhere'
   ),
   Rule('system.csv', Kind.KEPT, 'seconds and memory depend on the sizes of clients'),
+  Rule('page.html', Kind.KEPT, 'has numbers without noise, and examples'),
   Rule('worker.log', Kind.KEPT, 'may name anything'),
   Rule('sites.csv', Kind.KEPT, _OF_SITES),
   Rule('joined.json', Kind.KEPT, _OF_SITES),
