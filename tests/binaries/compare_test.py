@@ -191,11 +191,6 @@ def test_a_legend_can_be_pasted_as_flags(tmp_path):
     assert again == config
 
 
-def test_numbers_against_a_setting_are_drawn_if_asked_for(runs):
-  out = call(runs, '--vary_axis=method', '--formats=png')
-  assert (out / 'over.png').read_bytes().startswith(b'\x89PNG')
-
-
 def test_runs_without_labels_are_compared_by_their_signals(tmp_path, capsys):
   """The rate of the largest ratio is the best, and the signals are drawn against it."""
   base = tmp_path / 'runs'

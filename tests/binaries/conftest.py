@@ -2,11 +2,8 @@
 
 from collections.abc import Iterator
 import pathlib
-import signal
 import sys
-from typing import NamedTuple
 
-import psutil
 import pytest
 
 from binaries import dcco
@@ -34,22 +31,6 @@ _SEVERAL_ROUNDS = (
 )
 
 
-class Disturbed(NamedTuple):
-  """A run that was killed, and started again.
-
-  Attributes:
-    killed: Its first process, ended by SIGKILL.
-    resumed: The same in this process.
-    rows: Rounds in metrics.csv after the first.
-    workers: Process ids of its workers.
-  """
-
-  killed: launch.Ended
-  resumed: launch.Ended
-  rows: int
-  workers: list[int]
-
-
 def _small(folder: pathlib.Path, algorithm: str) -> launch.Ended:
   flags = (*launch.SMALL, '--rounds=2')
   if algorithm == 'dcco':
@@ -64,38 +45,11 @@ def _small(folder: pathlib.Path, algorithm: str) -> launch.Ended:
   )
 
 
-def _killed(folder: pathlib.Path) -> tuple[launch.Ended, int, list[int]]:
-  """Returns how the process ended, the rows that were left, and its workers."""
-  # Of a new interpreter, which hashes otherwise.
-  changed = {'PYTHONHASHSEED': '7'}
-  process = launch.start_quickly('dcco', *_disturbed(folder), environment=changed)
-  # In front of an evaluation, which gives the signal time to arrive.
-  launch.wait_for_rows(process, folder, 3)
-  children = psutil.Process(process.pid).children(recursive=True)
-  process.send_signal(signal.SIGKILL)
-  ended = launch.end(process, folder)
-  return ended, launch.rows(folder), [child.pid for child in children]
-
-
-def _disturbed(folder: pathlib.Path) -> tuple[str, ...]:
-  # What must not matter is different.
-  return (*_SEVERAL_ROUNDS, f'--run_dir={folder}', '--checkpoint_every=1')
-
-
 @pytest.fixture(scope='session')
 def runs(tmp_path_factory: pytest.TempPathFactory) -> launch.Made:
   """Runs of two rounds by algorithm, made when asked for; that of dcco has six."""
   base = tmp_path_factory.mktemp('runs')
   return launch.Made(lambda name: _small(base / name, name))
-
-
-@pytest.fixture(scope='session')
-def disturbed(tmp_path_factory: pytest.TempPathFactory) -> Disturbed:
-  """That of dcco again, in another folder and with more checkpoints, and killed."""
-  folder = tmp_path_factory.mktemp('disturbed') / 'run'
-  ended, rows, workers = _killed(folder)
-  resumed = in_process.run(dcco, *_disturbed(folder))
-  return Disturbed(ended, resumed, rows, workers)
 
 
 @pytest.fixture

@@ -10,11 +10,9 @@ from binaries import dcco
 from binaries.building import algorithms
 from binaries.config import programs as config_programs
 from binaries.experiment import evaluating
-from tasks import registry
 from tests.binaries import conftest
 from tests.binaries import in_process
 from tests.binaries import launch
-from tests.execution import processes
 from tff_ssl.encoders import registry as encoder_registry
 from tff_ssl.export import encoder_file
 from tff_ssl.runs import checkpoints
@@ -108,44 +106,6 @@ def test_progress_is_all_that_is_said_on_stderr(runs):
   lines = runs['dcco'].stderr.splitlines()
   assert lines
   assert all(line.startswith('round ') for line in lines), lines
-
-
-@_ALGORITHMS
-@pytest.mark.parametrize('algorithm', conftest.ALGORITHMS)
-def test_test_images_are_left_for_the_projector(runs, algorithm):
-  folder = runs[algorithm].folder / 'tensorboard'
-  assert (folder / 'projector_config.pbtxt').is_file()
-  encodings = np.loadtxt(folder / 'projector' / 'encodings.tsv')
-  table = (folder / 'projector' / 'examples.tsv').read_text().splitlines()
-  test = registry.load('digits').test
-  labels = dict(zip(map(str, test.example_id), map(str, test.label), strict=True))
-  rows = [line.split('\t') for line in table[1:]]
-  assert len(encodings) == len(rows) == len(test)
-  assert all(labels[example_id] == label for label, example_id in rows)
-  model = tf.keras.models.load_model(runs[algorithm].folder / 'encoder.keras')
-  images = test.image[np.argsort(test.example_id)].astype(np.float32) / 255
-  order = np.argsort([int(example_id) for _, example_id in rows])
-  np.testing.assert_allclose(encodings[order], model(images), rtol=1e-3, atol=1e-5)
-
-
-# Kills are in loop_test, ray_test and tests/execution; fedsup_test stops a program.
-@pytest.mark.long
-def test_a_killed_run_ends_as_an_undisturbed_one(runs, disturbed):
-  assert disturbed.killed.status == -9
-  assert 3 <= disturbed.rows < conftest.ROUNDS
-  assert disturbed.resumed.status == 0, disturbed.resumed.stderr
-  assert 'resuming after round' in disturbed.resumed.stdout
-  undisturbed = runs['dcco'].folder
-  # Which also shows that the same flags give the same numbers.
-  for name in ('metrics.csv', 'evaluation.json', 'partition.csv'):
-    stored = (disturbed.resumed.folder / name).read_bytes()
-    assert stored == (undisturbed / name).read_bytes(), name
-
-
-@pytest.mark.long
-def test_no_worker_is_left(disturbed):
-  assert len(disturbed.workers) == 1
-  assert all(processes.gone(pid) for pid in disturbed.workers)
 
 
 def test_encoder_is_loaded_with_tensorflow_alone(runs, tmp_path):

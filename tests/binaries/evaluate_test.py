@@ -1,23 +1,14 @@
 import json
 import shutil
 
-import numpy as np
-from PIL import Image
 import pytest
 
 from binaries import evaluate
-from binaries.building import algorithms
 from binaries.config import run_config
 from binaries.experiment import evaluating
-from binaries.experiment import from_scratch
 from binaries.experiment import reevaluating
-from tasks import registry
-from tests.binaries import conftest
 from tests.binaries import in_process
-from tests.binaries import launch
 from tff_ssl.encoders import precision
-from tff_ssl.encoders import registry as encoder_registry
-from tff_ssl.runs import checkpoints
 from tff_ssl.settings import methods
 from tff_ssl.settings import objectives
 
@@ -145,27 +136,6 @@ def test_only_what_was_asked_is_computed(run, capsys, monkeypatch):
   assert read(run) == evaluated
 
 
-# Of a table it is in fields_test.
-@pytest.mark.long
-@pytest.mark.parametrize('algorithm', [*conftest.ALGORITHMS][1:])
-def test_random_encoder_is_the_one_that_every_algorithm_starts_from(runs, algorithm):
-  folder = runs[algorithm].folder / 'checkpoints'
-  assert checkpoints.Checkpoints(folder).rounds() == [0, 2]
-  with np.load(folder / 'round_00000000.npz') as archive:
-    start = f'state/{algorithms.ENCODER}/'
-    stored = {
-      name.removeprefix(start): archive[name]
-      for name in archive.files
-      if name.startswith(start)
-    }
-  task = registry.load('digits')
-  encoder = encoder_registry.build_encoder('conv2', task.image_shape, 0.125)
-  initial = from_scratch.initial_params(config(seed=0), encoder)
-  assert stored.keys() == initial.keys()
-  for name, value in initial.items():
-    np.testing.assert_array_equal(stored[name], value)
-
-
 def test_unfinished_run_is_evaluated_where_it_is(run, capsys):
   (run / 'checkpoints' / 'round_00000006.npz').unlink()
   before = read(run)
@@ -227,23 +197,6 @@ def test_transfer_to_its_own_task_gives_its_own_numbers(run, capsys):
     assert after[f'transfer/digits/{name}'] == before[name]
   assert 'random_encoder/transfer/digits/knn/10%/accuracy' in after
   assert 'random_encoder/knn/10%/accuracy' not in after
-
-
-def test_transfer_to_colours_needs_an_encoder_of_colours(run, tmp_path):
-  folder = tmp_path / 'cases'
-  folder.mkdir()
-  rows = ['image,case_id,label,split']
-  for i, split in enumerate(('train', 'train', 'test', 'test')):
-    Image.new('RGB', (16, 16), (60 * i, 0, 0)).save(folder / f'{i}.png')
-    rows.append(f'{i}.png,case{i},{"ab"[i % 2]},{split}')
-  (folder / 'manifest.csv').write_text('\n'.join(rows) + '\n')
-  with pytest.raises(ValueError, match=r"'cases' has images of shape \(8, 8, 3\)"):
-    in_process.call(
-      evaluate,
-      f'--run={run}',
-      '--transfer=cases',
-      f'--transfer_dir={folder}',
-    )
 
 
 @pytest.mark.parametrize(
@@ -328,11 +281,3 @@ def test_what_the_run_was_trained_on_cannot_be_changed(run):
   ):
     with pytest.raises(ValueError, match=said):
       in_process.call(evaluate, f'--run={run}', given)
-
-
-# Programs as processes are in program_test.
-@pytest.mark.long
-def test_as_a_program(run):
-  ended = launch.end(launch.start('evaluate', f'--run={run}'), run)
-  assert (ended.status, ended.stderr) == (0, '')
-  assert 'the encoder after round 6 of 6' in ended.stdout

@@ -1,7 +1,6 @@
-"""FedEMA's program: a run that is killed, and the same one that is not."""
+"""FedEMA's program: a run and its clients, and what is refused."""
 
 import json
-import signal
 import sqlite3
 
 import numpy as np
@@ -30,14 +29,10 @@ _FLAGS = (
 )
 
 
-def _run(folder, *flags):
-  return in_process.run(fedema, *_FLAGS, f'--run_dir={folder}', *flags)
-
-
 @pytest.fixture(scope='module')
 def whole(tmp_path_factory):
   folder = tmp_path_factory.mktemp('fedema') / 'whole'
-  return _run(folder)
+  return in_process.run(fedema, *_FLAGS, f'--run_dir={folder}')
 
 
 def test_a_run_tells_of_each_client(whole):
@@ -121,21 +116,6 @@ def test_an_exported_encoder_is_the_online_one_that_the_client_keeps(whole):
   for own, kept in zip(got, expected, strict=True):
     np.testing.assert_array_equal(own, kept)
   assert any(np.abs(x - y).max() > 1e-4 for x, y in zip(got, shared, strict=True))
-
-
-# The kill of a run of dcco stays, and that of stateful rounds in stateful_rounds_test.
-@pytest.mark.long
-def test_killed_it_ends_with_the_same_bytes(whole, tmp_path):
-  folder = tmp_path / 'killed'
-  flags = (*_FLAGS, '--checkpoint_every=2', f'--run_dir={folder}')
-  process = launch.fork_quickly('fedema', *flags)
-  launch.wait_for_rows(process, folder, 3)
-  process.send_signal(signal.SIGKILL)
-  launch.end(process, folder)
-  ended = _run(folder, '--checkpoint_every=2')
-  assert ended.status == 0, ended.stderr
-  for name in ('metrics.csv', 'clients.csv'):
-    assert (folder / name).read_bytes() == (whole.folder / name).read_bytes(), name
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,10 @@
-"""Methods with labels at the server, stopped and resumed, and what is refused.
+"""Runs of methods with labels at the server, and what they warn of.
 
 All of digits is loaded: what is small is the model.
 """
 
 import json
 import shutil
-import signal
 
 import numpy as np
 import pytest
@@ -38,10 +37,8 @@ _RUNS = {
   'fedmatch': (launch.APART, '--method=helper_interval=2', '--objective=threshold=0.2'),
   'labelled_only': (),
 }
-# The smallest graph of those with clients; what is restored is the same for all.
-_STOPPED = 'fixmatch'
 _WITHOUT_CLIENTS = ('partition', 'clients')
-_ROUNDS = 4
+_ROUNDS = 2
 
 
 def _flags(method):
@@ -52,37 +49,17 @@ def _flags(method):
     or flag.removeprefix('--').split('=')[0] not in _WITHOUT_CLIENTS
   ]
   objective = ('--objective=fixmatch',) if method == 'fixmatch' else ()
-  rounds = '--rounds=2'
-  if method == _STOPPED:
-    rounds, kept = f'--rounds={_ROUNDS}', [*kept, '--checkpoint_every=1']
   name = 'server_finetuned' if objective else method
-  return (f'--method={name}', *objective, *kept, *_RUNS[method], rounds)
-
-
-def _run(folder, *flags):
-  return in_process.run(fedsup, *flags, f'--run_dir={folder}')
-
-
-def _disturbed(folder, *flags):
-  """Runs in a process that is stopped after its first round; returns how it ended."""
-  process = launch.fork_quickly('fedsup', *flags, f'--run_dir={folder}')
-  launch.wait_for_rows(process, folder, 1)
-  process.send_signal(signal.SIGINT)
-  return launch.end(process, folder)
+  return (f'--method={name}', *objective, *kept, *_RUNS[method], f'--rounds={_ROUNDS}')
 
 
 @pytest.fixture(scope='module', name='runs')
 def _runs(tmp_path_factory):
   """Returns runs by method, each made when it is first asked for."""
   base = tmp_path_factory.mktemp('fedsup')
-  return launch.Made(lambda name: _run(base / name, *_flags(name)))
-
-
-@pytest.fixture(scope='module')
-def resumed(tmp_path_factory):
-  """Returns one that was stopped by Ctrl-C, and the same resumed."""
-  folder = tmp_path_factory.mktemp('fedsup') / 'stopped'
-  return _disturbed(folder, *_flags(_STOPPED)), _run(folder, *_flags(_STOPPED))
+  return launch.Made(
+    lambda name: in_process.run(fedsup, *_flags(name), f'--run_dir={base / name}')
+  )
 
 
 @pytest.mark.long_for('fedsup', 'fedrgd', 'fedmatch', 'labelled_only')
@@ -144,30 +121,8 @@ def test_small_batches_at_the_server_are_reported(capsys, norm, examples, said):
   assert said in told
 
 
-# What Ctrl-C does to a run is in loop_test, what it does to a program in program_test.
-@pytest.mark.long
-def test_ctrl_c_saves_and_says_how_to_go_on(resumed):
-  stopped, _ = resumed
-  assert stopped.status == 130
-  assert 'stopping after this round' in stopped.stderr
-  assert 'the same command resumes' in stopped.stderr
-  assert 'Traceback' not in stopped.stderr
-
-
-@pytest.mark.long
-def test_a_stopped_run_goes_on_with_the_numbers_of_one_that_was_not(runs, resumed):
-  """Which also shows that the same flags give the same numbers."""
-  whole, (_, resumed) = runs[_STOPPED], resumed
-  assert resumed.status == 0, resumed.stderr
-  assert 'resuming after round' in resumed.stdout
-  assert len(launch.table(resumed.folder)) == _ROUNDS
-  for file in ('metrics.csv', 'evaluation.json'):
-    expected = (whole.folder / file).read_bytes()
-    assert (resumed.folder / file).read_bytes() == expected
-
-
 def test_evaluate_uses_the_labels_of_the_server_alone(runs, tmp_path):
-  run = shutil.copytree(runs[_STOPPED].folder, tmp_path / 'run')
+  run = shutil.copytree(runs['fixmatch'].folder, tmp_path / 'run')
   before = json.loads((run / 'evaluation.json').read_text())
   in_process.call(evaluate, f'--run={run}', '--evaluation=methods=knn/one_round')
   after = json.loads((run / 'evaluation.json').read_text())

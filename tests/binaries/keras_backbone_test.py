@@ -68,26 +68,3 @@ def test_a_run_starts_from_a_model_of_keras(tmp_path):
   x = np.random.default_rng(0).random((2, 8, 8, 1)).astype(np.float32)
   saved = encoder_file.read(tmp_path / 'run' / 'encoder.keras')
   np.testing.assert_allclose(saved(x), encoder.apply(params, x), atol=1e-4)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize('encoder', ['vit_micro:width=0.25,patch=4', 'resnet8'])
-def test_a_run_starts_from_the_encoder_of_another(tmp_path, encoder):
-  folders = tmp_path / 'first', tmp_path / 'second'
-  flags = *_FLAGS, f'--encoder={encoder}'
-  in_process.finished(
-    fedavg_ssl, *flags, '--objective=simclr:projector=32/32', f'--run_dir={folders[0]}'
-  )
-  in_process.finished(
-    dcco,
-    *flags,
-    '--objective=projector=32/32',
-    '--server=learning_rate=1e-12',
-    f'--init_from={folders[0]}/encoder.keras',
-    f'--run_dir={folders[1]}',
-  )
-  first, second = (
-    encoder_file.read(folder / 'encoder.keras').get_weights() for folder in folders
-  )
-  for one, other in zip(first, second, strict=True):
-    np.testing.assert_allclose(one, other, atol=1e-4)

@@ -56,17 +56,11 @@ def start(
   binary: str, *flags: str, environment: dict[str, str] | None = None
 ) -> subprocess.Popen[str]:
   """Starts `python -m binaries.BINARY`."""
-  return _start(f'binaries.{binary}', *flags, environment=environment)
-
-
-def _start(
-  module: str, *flags: str, environment: dict[str, str] | None = None
-) -> subprocess.Popen[str]:
   inherited = dict(os.environ)
   # Which lines of TensorFlow are shown is for the binary to say.
   inherited.pop('TF_CPP_MIN_LOG_LEVEL', None)
   return subprocess.Popen(
-    [sys.executable, '-m', module, *flags],
+    [sys.executable, '-m', f'binaries.{binary}', *flags],
     cwd=ROOT,
     env={**inherited, **(environment or {})},
     stdin=subprocess.DEVNULL,
@@ -77,15 +71,8 @@ def _start(
   )
 
 
-def start_quickly(
-  binary: str, *flags: str, environment: dict[str, str] | None = None
-) -> subprocess.Popen[str]:
-  """Starts a binary in a new interpreter, without optimized graphs: see `quick`."""
-  return _start('tests.quick', binary, *flags, environment=environment)
-
-
 def fork_quickly(binary: str, *flags: str) -> forked.Process:
-  """Starts the same where TensorFlow has been imported."""
+  """Starts it where TensorFlow is imported, without optimized graphs: see `quick`."""
   return forked.Process('tests.quick', binary, *flags)
 
 

@@ -213,26 +213,6 @@ def test_a_run_with_adapters_from_its_start_to_its_files(tmp_path):
 
 
 @pytest.mark.long
-def test_a_run_with_frozen_layers_resumes_without_its_start(tmp_path):
-  base, run = tmp_path / 'base', tmp_path / 'run'
-  small = '--encoder=resnet8:width=0.25'
-  _run(base, '--rounds=1', small)
-  with_half = (f'{small},frozen=0.5', f'--init_from={base}')
-  _run(run, '--rounds=1', *with_half)
-  base.rename(tmp_path / 'moved')
-  _run(run, '--rounds=2', *with_half)
-  first, last = (
-    encoder_file.read(each / 'encoder.keras') for each in (tmp_path / 'moved', run)
-  )
-  pairs = list(zip(first.get_weights(), last.get_weights(), strict=True))
-  same = [np.array_equal(*pair) for pair in pairs]
-  # Nine layers of a kernel and a norm's two: five are frozen.
-  assert (sum(same), len(same)) == (15, 27)
-  card = json.loads((run / 'encoder.json').read_text())
-  assert card['trained_parameters'] < card['parameters']
-
-
-@pytest.mark.long
 def test_clients_keep_own_adapters(tmp_path):
   """FedEMA, private sums aside: states hold adapters, and exports are whole."""
   _run(

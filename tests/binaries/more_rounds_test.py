@@ -96,20 +96,6 @@ def test_why_a_run_has_no_more_rounds_and_what_to_do(tmp_path, flags, rounds, sa
     running.check(dataclasses.replace(config, rounds=rounds))
 
 
-def test_only_more_may_be_asked_for():
-  own = {'rounds': 4, 'seed': 1}
-
-  def compare(**changed):
-    stored, config = ({'config': each, 'task': 'a'} for each in (own, own | changed))
-    stored_config.compare('run', stored, config, (), ('rounds',))
-
-  compare()
-  compare(rounds=5)
-  for other in ({'rounds': 3}, {'rounds': None}, {'seed': 2}, {'rounds': 5, 'seed': 2}):
-    with pytest.raises(ValueError, match='run is a run with'):
-      compare(**other)
-
-
 def _weights(folder, round):
   with np.load(folder / 'checkpoints' / f'round_{round:08d}.npz') as archive:
     return {

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from binaries import dcco
 from binaries import partition
 from binaries.building import data as building
 from binaries.config import data as data_lib
@@ -15,15 +14,12 @@ from binaries.config import run_config
 from binaries.experiment import partition_plot
 from tasks import registry
 from tests.binaries import in_process
-from tests.binaries import launch
 from tests.export import encoder_files
 from tff_ssl.encoders import registry as encoder_registry
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.partition import describe
-from tff_ssl.partition import sources
 from tff_ssl.settings import methods
 from tff_ssl.settings import objectives
-from tff_ssl.simulation import simulated_clients
 
 
 def _config(text, seed=0, **data):
@@ -154,34 +150,6 @@ def test_a_clients_images_are_changed_by_their_sources(digits):
   expected = [np.rot90(digits.train.image[p], source[p], axes=(0, 1)) for p in held]
   got = data.examples(data.positions('client_1'))['image']
   np.testing.assert_array_equal(got, expected)
-
-
-def test_clients_keep_at_most_so_many_examples(digits):
-  text = 'shares:alpha=0.1,clients=4'
-  full = building.partition(_config(text, seed=3), digits)
-  kept = building.partition(_config(text, seed=3, at_most=50), digits)
-  for name, held in full.items():
-    assert len(kept[name]) == min(50, len(held))
-    assert set(kept[name]) <= set(held)
-
-
-def test_a_run_trains_on_the_changed_images(tmp_path, monkeypatch, digits):
-  seen = {}
-
-  def stop(data, **_):
-    seen['data'] = data
-    raise InterruptedError
-
-  monkeypatch.setattr(simulated_clients, 'Clients', stop)
-  with pytest.raises(InterruptedError):
-    in_process.call(
-      dcco, *launch.SMALL, f'--run_dir={tmp_path}/run', '--partition=style:clients=4'
-    )
-  data = seen['data']
-  held = data.positions('client_3')
-  np.testing.assert_array_equal(
-    data.examples(held)['image'], sources.stylise(digits.train.image[held], 3, 4)
-  )
 
 
 def _report(clients, classes, unlabelled=False):

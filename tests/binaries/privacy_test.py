@@ -2,8 +2,8 @@
 
 import dataclasses
 import json
+from unittest import mock
 
-import dp_accounting
 import pytest
 
 from binaries import dcco
@@ -17,6 +17,7 @@ from tff_ssl.aggregators import expected_counts
 from tff_ssl.losses import cco as cco_lib
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import privacy_ledger
+from tff_ssl.runs.privacy import private_rounds
 
 _RUN = '--run_dir=/nowhere/run'
 _SECURE = f'--aggregation=secure {_RUN}'
@@ -176,32 +177,6 @@ def test_one_line_makes_a_private_run_of_the_epsilon_that_is_asked_for(tmp_path)
   assert all('all but 0.5' in each for each in card['clip_norms'].values())
 
 
-@pytest.mark.long
-def test_a_round_that_is_repeated_has_the_norms_that_it_had(tmp_path):
-  folder = tmp_path / 'run'
-  flags = (
-    *_FLAGS,
-    '--rounds=2',
-    '--aggregation=private:noise_multiplier=3,delta=1e-3',
-    f'--run_dir={folder}',
-  )
-  names = ['finalizer/statistics/statistics/clip', 'finalizer/train/update/clip']
-  told = []
-  for _ in range(2):
-    in_process.finished(dcco, *flags)
-    told.append([[row[name] for name in names] for row in launch.table(folder)])
-    # As after a kill in round 2.
-    (folder / 'checkpoints/round_00000002.npz').unlink()
-  assert told[0][0] == ['1.0', '1.0']
-  assert told[0][1] != told[0][0]
-  assert told[1] == told[0]
-  terms = accounting.Terms.from_json(privacy_ledger.read(folder))
-  assert privacy_ledger.rounds(folder) == [1, 2, 2]
-  assert float(launch.table(folder)[-1]['privacy/epsilon']) == pytest.approx(
-    accounting.Accountant(terms).epsilon(terms.history([1, 2, 2]).counts)
-  )
-
-
 # Four examples a client, each of R sqrt(2 + 3 R^2), or sqrt(directions x knots + 1).
 @pytest.mark.long
 @pytest.mark.parametrize(
@@ -255,67 +230,18 @@ def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(
   assert privacy_ledger.read(folder)['sampling'] == 'poisson'
 
 
-# Of 359 clients: passes of two rounds, and of 89.
-@pytest.mark.long
-@pytest.mark.parametrize(
-  ('aggregation', 'clients', 'counted'),
-  [('private', 150, '11223'), ('distributed', 4, '11111')],
-)
-def test_in_passes_a_client_counts_as_often_as_it_takes_part(
-  tmp_path, aggregation, clients, counted
-):
-  folder = tmp_path / 'run'
-  ended = in_process.finished(
-    dcco,
-    *_FLAGS,
-    f'--clients_per_round={clients}',
-    f'--aggregation={aggregation}',
-    '--aggregation=cohorts=passes',
-    '--aggregation=epsilon=8,delta=1e-3,update_clip=1',
-    '--objective=encoding_norm=1',
-    f'--run_dir={folder}',
-  )
-  most = int(counted[-1])
-  said = f'after 5 of 5 rounds, of which a client is in at most {most}'
-  assert said in ended.stdout
-  rows = launch.table(folder)
-  assert [row['privacy/participations'] for row in rows] == list(counted)
-  card = json.loads((folder / 'encoder.json').read_text())['privacy']
-  assert card['participations'] == most and card['releases'] == 5
-  assert 7.92 < card['epsilon'] <= 8
-  accountant = dp_accounting.pld.PLDAccountant()
-  if aggregation == 'distributed':
-    accountant = dp_accounting.rdp.RdpAccountant([*range(2, 64), 128, 256, 512, 1024])
-  for _ in range(most):
-    accountant.compose(dp_accounting.GaussianDpEvent(card['noise_of_round']))
-  assert card['epsilon'] == pytest.approx(accountant.get_epsilon(1e-3), rel=1e-5)
-  shown_by = accounting.EXACT if aggregation == 'private' else accounting.RENYI
-  assert card['accountant'] == shown_by and f'by {shown_by}' in ended.stdout
-  assert 'replaced by zeros' in card['neighbours']
-  assert 'each at most once per pass' in card['sampling']
-  assert not any('which cohort' in each for each in card['assumed'])
-  assert any('n_k' in each for each in card['not_protected'])
-
-
-@pytest.mark.long
-def test_a_secure_run_says_what_was_clipped(tmp_path):
-  folder = tmp_path / 'run'
-  ended = in_process.finished(
-    dcco,
-    *_FLAGS,
-    '--aggregation=secure:bound=0.5',
-    f'--run_dir={folder}',
-  )
-  assert 'in 5 of 5 rounds, first in round 1, values of clients were' in ended.stderr
-  name = 'aggregator/statistics/statistics/value_sum/secure_upper_clipped_count'
-  assert all(int(row[name]) == 4 for row in launch.table(folder))
-  card = json.loads((folder / 'encoder.json').read_text())
-  assert card['privacy']['epsilon'] is None
-
-
 def test_clipped_values_are_named(capsys):
   name = 'aggregator/train/update/mean_value/secure_lower_clipped_count'
   messages.warn_of_clipped_values([{name: '0'}, {name: '3'}, {'round': '3'}])
   assert 'in 1 of 3 rounds, first in round 2' in capsys.readouterr().err
   messages.warn_of_clipped_values([{name: '0'}])
   assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize(('seed', 'is_guessed'), [(5, True), (2**60, False)])
+def test_a_seed_that_can_be_guessed_hides_no_cohort(seed, is_guessed):
+  config = in_process.read('dcco', f'--aggregation=private:update_clip=1 --seed={seed}')
+  terms = accounting.Terms(100, 10, {'update': 1.0}, 1e-5)
+  rounds = mock.Mock(spec=private_rounds.PrivateRounds, terms=terms)
+  card = private.privacy_card(config, rounds, {})['privacy']
+  assert any('can be guessed' in each for each in card['not_protected']) == is_guessed

@@ -128,15 +128,6 @@ def budgeted(tmp_path_factory):
 
 
 @pytest.mark.long
-def test_they_fit_into_the_budget(budgeted):
-  assert 'after 7 of 7 rounds, 6 of them for signals' in budgeted.stdout
-  privacy = _read(budgeted.folder, 'encoder.json')['privacy']
-  terms = accounting.Terms(359, 4, {'all': privacy['noise_of_round']}, 1e-3)
-  seven = accounting.Accountant(terms).epsilon_after(7)
-  assert privacy['epsilon'] == pytest.approx(seven) and 7.92 < seven <= 8
-
-
-@pytest.mark.long
 def test_they_are_released_once(budgeted):
   folder = budgeted.folder
   before, numbers = privacy_ledger.rounds(folder), _read(folder)

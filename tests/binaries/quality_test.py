@@ -100,21 +100,6 @@ def test_clients_encode_images_as_they_hold_them():
   np.testing.assert_array_equal(views.inputs, expected)
 
 
-@pytest.mark.long
-def test_secure_sums_give_the_signals_of_plain_sums(plain, tmp_path):
-  secure = _run(
-    tmp_path / 'run',
-    '--aggregation=secure',
-    '--runtime=packs=0',
-    '--evaluation=signals_every=1',
-  )
-  assert secure.status == 0, secure.stderr
-  ours, others = _numbers(secure.folder), _numbers(plain.folder)
-  for name in signals.NAMES:
-    name = f'random_encoder/signals/{name}'
-    assert ours[name] == pytest.approx(others[name], rel=1e-4)
-
-
 def test_private_runs_and_two_modalities_have_no_signals_and_say_why():
   flags = '--aggregation=private --aggregation=noise_multiplier=1,update_clip=1'
   private = in_process.read('dcco', flags)

@@ -1,9 +1,13 @@
 import numpy as np
 import pytest
 
+from binaries.config import data as run_data
 from binaries.config import evaluations
 from binaries.config import run_config
 from binaries.experiment import transfer
+from tasks import images
+from tasks import provenance
+from tasks import registry
 from tasks import task_types
 from tff_ssl.settings import methods
 from tff_ssl.settings import objectives
@@ -58,6 +62,19 @@ def _load(image_shape):
 def test_task_is_loaded_in_the_size_that_the_encoder_takes(capsys):
   assert _load((12, 12, 3)).image_shape == (12, 12, 3)
   assert capsys.readouterr().out.startswith('transfer to digits: train 1,438 images')
+
+
+def test_pictures_are_read_as_the_run_reads_its_own(tmp_path, monkeypatch):
+  read = []
+  monkeypatch.setattr(
+    registry, 'load', lambda *_, reading, **__: read.append(reading) or _task(3)
+  )
+  data = run_data.Data(fit='pad', pixel_range=(0.0, 9.0))
+  config = run_config.RunConfig(methods.FedAvg(), objectives.Simclr(), data=data)
+  measured = (('whole', (1.0, 2.0)),)
+  files = provenance.Files(tmp_path, (), ranges=measured)
+  transfer.load(config, 'cases', str(tmp_path), (4, 4, 3), files)
+  assert read == [images.Reading(images.PAD, (0.0, 9.0), measured)]
 
 
 @pytest.mark.parametrize(

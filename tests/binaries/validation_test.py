@@ -1,15 +1,11 @@
 """Validation splits and online kNN in runs, and what compare makes of them."""
 
-import csv
-import json
-import shutil
 from unittest import mock
 
 import numpy as np
 import pytest
 
 from binaries import compare
-from binaries import dcco
 from binaries import fedavg_ssl
 from binaries import fedsup
 from binaries.building import encoders
@@ -17,10 +13,8 @@ from binaries.experiment import evaluating
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.reporting import figures
 from tff_ssl.reporting import run_reader
 
-_draw = figures.draw
 _FLAGS = (
   launch.FLIP,
   '--task=digits',
@@ -84,63 +78,6 @@ def test_compare_takes_the_best_round_and_draws_both_curves(run, tmp_path, capsy
   )
   assert told['knn 116 labels'] == f'{mean} ± {deviation}%'
   assert told['best round'] == str(best + 1)
-  capsys.readouterr()
-
-
-def _like(run, folder, name, factor, part=None, **settings):
-  """Makes a run of other settings, whose accuracies of kNN are a factor of a run's."""
-  shutil.copytree(run, folder)
-  config = json.loads((folder / 'config.json').read_text())
-  own = config['config']
-  own['run_dir'] = str(folder)
-  (own if part is None else own[part]).update(settings)
-  (folder / 'config.json').write_text(json.dumps(config))
-  rows = launch.table(folder)
-  for row in rows:
-    row[name] = row[name] and repr(factor * float(row[name]))
-  with (folder / 'metrics.csv').open('w', newline='') as file:
-    writer = csv.DictWriter(file, rows[0], lineterminator='\n')
-    writer.writeheader()
-    writer.writerows(rows)
-
-
-@pytest.mark.long
-def test_runs_have_curves_of_knn_by_default(tmp_path, capsys):
-  """Two seeds and another rate: lines are the means of what metrics.csv has."""
-  own = [each for each in _FLAGS if not each.startswith('--clients=')]
-  run = (
-    f'--run_dir={tmp_path / "seed_0"}',
-    *own,
-    '--method=centralized_steps',
-    '--objective=cco',
-  )
-  in_process.call(dcco, *run, '--clients_per_round=3', '--rounds=7')
-  name = 'online_knn/accuracy'
-  _like(tmp_path / 'seed_0', tmp_path / 'seed_1', name, 0.5, seed=1)
-  _like(
-    tmp_path / 'seed_0', tmp_path / 'other', name, 0.9, 'server', learning_rate=0.01
-  )
-  told = {}
-  for folder in ('seed_0', 'seed_1', 'other'):
-    rows = launch.table(tmp_path / folder)
-    told[folder] = {int(row['round']): float(row[name]) for row in rows if row[name]}
-    # 512 images are encoded, a fiftieth of the six passes over 1,438 in three rounds.
-    assert list(told[folder]) == [3, 6, 7]
-  kept = []
-  with mock.patch.object(
-    figures, 'draw', lambda *given: kept.append(_draw(*given)) or kept[-1]
-  ):
-    folders = ','.join(str(tmp_path / name) for name in told)
-    flags = f'--runs={folders}', f'--out={tmp_path / "out"}', '--formats=svg'
-    in_process.call(compare, *flags)
-  title = 'test accuracy, kNN of a few examples'
-  (panel,) = [p for p in kept[0].axes if p.get_title(loc='left') == title]
-  means = [(told['seed_0'][k] + told['seed_1'][k]) / 2 for k in (3, 6, 7)]
-  drawn = [line for line in panel.lines if len(line.get_xdata()) == 3]
-  found = sorted([line.get_ydata().tolist() for line in drawn])
-  assert all(line.get_xdata().tolist() == [3, 6, 7] for line in drawn)
-  np.testing.assert_allclose(found, sorted([means, [*told['other'].values()]]))
-  assert title in (tmp_path / 'out' / 'curves.svg').read_text()
   capsys.readouterr()
 
 

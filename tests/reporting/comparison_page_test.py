@@ -149,3 +149,10 @@ def test_settings_stand_for_a_command_that_is_not_recorded(tmp_path):
     'seed=0',
     'widths=8/4',
   ]
+
+
+def test_page_has_what_methods_confuse(tmp_path):
+  confused = {f'knn/10%/confusion/0/{k}': 1.0 for k in range(2)}
+  groups = made_runs.groups(made_runs.run(tmp_path / 'a', evaluation=confused))
+  cells = Parsed(comparison_page.build(groups, TABLE, [], PNG)).texts('td', 'th')
+  assert {'class 0', '50.0%'} <= {*cells}
