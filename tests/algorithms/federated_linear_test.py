@@ -90,19 +90,3 @@ def test_empty_client_changes_nothing(tff_context, process):
     _run(process, [*clients, []]), _run(process, [[], *clients])
   )
   np.testing.assert_allclose(_run(process, [*clients, []]), _fedavg(clients), atol=1e-5)
-
-
-def test_client_that_is_not_finite_is_left_out(tff_context, process):
-  examples = _examples()
-  broken = harness.take(examples, [0, 1])
-  broken['features'] = np.full_like(broken['features'], np.nan)
-  cohort = harness.cohort([range(2, _N)], examples)
-  alone, _ = harness.rounds_of(process, [cohort])
-  cohort.append(tf.data.Dataset.from_tensor_slices(broken))
-  again, metrics = harness.rounds_of(process, [cohort])
-  assert metrics[0]['client_work']['nonfinite_clients'] == 1
-  np.testing.assert_allclose(
-    harness.weights(process, again[-1]),
-    harness.weights(process, alone[-1]),
-    atol=1e-6,
-  )

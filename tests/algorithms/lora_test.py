@@ -115,18 +115,6 @@ def test_only_adapters_norms_and_heads_are_trained_and_sent(tff_context, name):
   assert floats + others < _encoder().plain.num_parameters
 
 
-@pytest.mark.long
-@pytest.mark.parametrize('name', ['dcco', 'fedavg', 'fedema'])
-def test_packed_clients_are_clients_apart(tff_context, name):
-  del tff_context
-  apart, metrics = _rounds(name)
-  packed, packed_metrics = _rounds(name, packed=True)
-  before, after, found = map(harness.flat, (apart[0], apart[2], packed[2]))
-  assert harness.relative(found - before, after - before) < 1e-3
-  assert packed_metrics[1]['loss'] == pytest.approx(metrics[1]['loss'], rel=1e-3)
-  assert packed_metrics[1]['bytes_up'] == metrics[1]['bytes_up']
-
-
 # One step, several steps in a loop, each client's own gradient, clients with a state.
 @pytest.mark.long
 @pytest.mark.parametrize(
@@ -151,24 +139,3 @@ def test_a_base_that_this_process_holds_gives_the_same_numbers(
   _process.cache_clear()
   # Of a private round the noise, of 1e-9, differs.
   np.testing.assert_allclose(*found, rtol=0, atol=aggregation == 'private' and 1e-7)
-
-
-# In packs each client's gradient by its adapters comes from one pass over all.
-@pytest.mark.long
-@pytest.mark.parametrize('packed', [True, False], ids=['packed', 'apart'])
-def test_the_clip_of_a_private_round_sees_adapters_alone(tff_context, packed):
-  """The step is that of clients clipped in NumPy by the norm of what they train."""
-  del tff_context
-  process, examples = _process('fedavg'), harness.arrays(sum(_SIZES))
-  state = process.initialize()
-  before, norms, expected = harness.weights(process, state), [], 0.0
-  for positions in filter(None, harness.split(_SIZES)):
-    after = process.next(state, harness.cohort([positions], examples)).state
-    # n_k times the update is clipped.
-    sent = len(positions) * (harness.weights(process, after) - before)
-    norms.append(np.linalg.norm(sent))
-    expected = expected + sent * min(1.0, _CLIP / max(norms[-1], 1e-9))
-  assert max(norms) > 2 * _CLIP
-  weights, _ = _rounds('fedavg', packed, 'private')
-  found = harness.flat(weights[1]) - harness.flat(weights[0])
-  assert harness.relative(found, expected / sum(_SIZES)) < 1e-4

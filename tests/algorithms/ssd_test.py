@@ -72,18 +72,6 @@ def test_without_scaled_dimensions_and_distillation_it_is_fedavg(tff_context):
   np.testing.assert_allclose(ends[0], ends[1], rtol=0, atol=1e-6)
 
 
-@pytest.mark.long
-def test_a_client_sends_no_more_than_in_fedavg(tff_context):
-  process = _build(harness.SGD)
-  cohort = harness.cohort(_CLIENTS)
-  work = harness.rounds_of(process, [cohort])[1][0]['client_work']
-  plain = harness.build_fedavg(_OBJECTIVE, harness.SGD, _TRAINING)
-  expected = harness.rounds_of(plain, [cohort])[1][0]['client_work']
-  assert work['bytes_down'] == expected['bytes_down']
-  # Two more parts of the loss, of each of three clients.
-  assert work['bytes_up'] == expected['bytes_up'] + 3 * 4 * 2
-
-
 def test_the_paper_s_values_are_the_defaults():
   given = inspect.signature(ssd.ssd).parameters
   names = ('scale', 'separation_weight', 'distillation_weight')

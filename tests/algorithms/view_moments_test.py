@@ -11,7 +11,6 @@ from tests.algorithms import harness
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import view_moments
 from tff_ssl.evaluation import signals
-from tff_ssl.federated import packs
 from tff_ssl.federated import processes
 from tff_ssl.simulation import client_heads
 
@@ -56,29 +55,6 @@ def test_means_of_clients_in_any_order_are_those_of_all_examples(tff_context, pr
   for some in (clients, clients[::-1]):
     found, _ = _collect(process, [harness.cohort(some, _examples())])
     _close(found, _pooled())
-
-
-def test_client_that_is_not_finite_is_left_out(tff_context, process):
-  clients = harness.split(_SIZES)
-  broken = harness.take(_examples(), clients[0])
-  broken['features'][0, 0] = np.nan
-  cohort = harness.cohort(clients[1:], _examples())
-  cohort.append(tf.data.Dataset.from_tensor_slices(broken))
-  found, metrics = _collect(process, [cohort])
-  assert metrics[0]['client_work']['nonfinite_clients'] == 1
-  _close(found, _pooled(slice(7, None)))
-
-
-@pytest.mark.long
-def test_packs_and_several_rounds_give_the_same(tff_context):
-  packed = processes.build(
-    view_moments.view_moments(_D, chunk_size=8), packs.PackSpec(_ELEMENT)
-  )
-  clients = harness.split(_SIZES)
-  cohorts = [
-    harness.packed_cohort(some, _examples()) for some in (clients[:2], clients[2:])
-  ]
-  _close(_collect(packed, cohorts)[0], _pooled())
 
 
 @pytest.mark.long

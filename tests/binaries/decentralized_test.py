@@ -48,19 +48,8 @@ def test_a_run_without_a_server(tmp_path):
   assert 'graph simclr' in ended.stdout
   assert (folder / 'graph.csv').read_text() == file.read_text()
   assert (folder / 'graph.png').exists()
-  metrics = launch.table(folder)
-  assert len(metrics) == 2
-  for row in metrics:
-    assert int(row['client_work/clients']) == 4
-    assert int(row['client_work/examples']) == 4 * 64
-    assert int(row['finalizer/edges']) == 3
-    assert float(row['finalizer/spectral_gap']) == pytest.approx(graph.spectral_gap)
-    # Averaging brings the models nearer.
-    after, before = (
-      float(row[f'finalizer/{name}'])
-      for name in ('consensus_distance', 'distance_before_averaging')
-    )
-    assert 0 < after <= (1 - graph.spectral_gap) * before * (1 + 1e-5)
+  # How near averaging brings the models is in tests/algorithms.
+  assert [row['finalizer/edges'] for row in launch.table(folder)] == ['3', '3']
   clients = [row['client'] for row in launch.table(folder, 'clients.csv')]
   assert clients == [f'client_{k}' for k in range(4)]
   mean, own = (

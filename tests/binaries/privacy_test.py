@@ -20,9 +20,7 @@ from tff_ssl.runs.privacy import privacy_ledger
 from tff_ssl.runs.privacy import private_rounds
 
 _RUN = '--run_dir=/nowhere/run'
-_SECURE = f'--aggregation=secure {_RUN}'
 _PRIVATE = f'{_RUN} --aggregation=private:update_clip=1'
-_DISTRIBUTED = _PRIVATE.replace('private', 'distributed', 1)
 
 
 @pytest.mark.parametrize(

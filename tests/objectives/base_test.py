@@ -208,19 +208,6 @@ def test_examples_without_partners_find_them_among_themselves():
   assert float(alone) == float(prepared)
 
 
-def test_the_inner_step_changes_the_loss_and_rate_0_does_not():
-  _, outer, both = _batches()
-  params = collections.OrderedDict(w=tf.constant([0.5, -1.0], tf.float64))
-  own = linear_model.LinearObjective()
-  plain, _ = own.loss(params, outer, _SEED)
-  losses = [
-    float(maml.MamlObjective(own, rate).loss(params, both, _SEED)[0])
-    for rate in (0.0, _ALPHA)
-  ]
-  assert losses[0] == float(plain)
-  assert losses[1] != pytest.approx(float(plain))
-
-
 def test_no_example_gives_loss_zero():
   objective = maml.MamlObjective(linear_model.LinearObjective(), _ALPHA)
   tensors = {n: tf.constant(v) for n, v in linear_model.examples(0).items()}

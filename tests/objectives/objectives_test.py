@@ -9,6 +9,7 @@ import tensorflow as tf
 from tests import differences
 from tests.losses import references
 from tests.objectives import networks
+from tests.oracles import losses
 from tff_ssl.augment import byol
 from tff_ssl.augment import multiview
 from tff_ssl.encoders import projector
@@ -37,13 +38,7 @@ def _start(objective, n):
 
 
 def _vicreg(f, g):
-  d, loss = f.shape[1], 25.0 * ((f - g) ** 2).sum(axis=1).mean()
-  for z in (f, g):
-    centred = z - z.mean(axis=0)
-    covariance = centred.T @ centred / len(z)
-    loss += 25.0 * np.maximum(0, 1 - np.sqrt(z.var(axis=0) + 1e-4)).mean()
-    loss += ((covariance - np.diag(np.diag(covariance))) ** 2).sum() / d
-  return loss
+  return np.dot([25.0, 25.0, 1.0], losses.vicreg_terms(f, g))
 
 
 _LOSSES = {
@@ -312,21 +307,13 @@ def test_no_example_gives_nothing():
     assert not np.any(value) and not np.any(sent[name])
 
 
-def _reference(objective, params, batch, seed=_SEED) -> float:
+def _reference(objective, params, batch) -> float:
   f, g = (
     networks.numpy_linear(params, 'projector', view)
-    for view in networks.numpy_views(objective.model, batch, seed)
+    for view in networks.numpy_views(objective.model, batch, _SEED)
   )
-  f, g = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (f, g))
-  others = ~np.eye(len(f), dtype=bool)
-  spreads = [
-    np.log(np.mean(np.exp(-objective.t * _squares(x)[others]))) for x in (f, g)
-  ]
-  return np.mean(np.sum((f - g) ** 2, axis=1)) + objective.weight * np.mean(spreads)
-
-
-def _squares(x: np.ndarray) -> np.ndarray:
-  return np.sum((x[:, None] - x[None]) ** 2, axis=-1)
+  spreads = [losses.uniformity(x, objective.t) for x in (f, g)]
+  return losses.alignment(f, g) + objective.weight * np.mean(spreads)
 
 
 @pytest.mark.parametrize(('weight', 't'), [(1.0, 2.0), (0.5, 3.0), (0.0, 2.0)])

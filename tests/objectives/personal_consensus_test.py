@@ -116,20 +116,6 @@ def test_the_personal_loss_gives_the_global_model_no_gradient():
   ]
 
 
-@pytest.mark.parametrize('model', ['global', 'personal'])
-def test_weight_0_is_simsiam_of_each(model):
-  objective = personal_consensus.PerSSFLObjective(_simsiam(), 0.0)
-  arrays, batch = _params(objective), networks.examples(5)
-  _, metrics, gradient = _gradient(objective, arrays, batch)
-  own = two_models.split(_tensors(arrays))[model == 'personal']
-  with tf.GradientTape() as tape:
-    tape.watch(own)
-    loss, _ = _simsiam().loss(own, networks.tensors(batch), _SEED)
-  assert float(metrics[f'{model}_loss']) == float(loss)
-  for name, value in tape.gradient(loss, own).items():
-    np.testing.assert_array_equal(gradient[f'{model}/{name}'], value)
-
-
 def test_both_models_begin_alike():
   objective = personal_consensus.PerSSFLObjective(_simsiam())
   shared, personal = two_models.split(objective.init(_SEED))

@@ -340,14 +340,6 @@ def test_where_nothing_is_a_client_s_own_nothing_is_drawn(population, scale):
   assert all(each is None or not np.any(each) for each in gradient)
 
 
-def test_without_both_terms_it_is_the_objective():
-  own = separated.SeparatedObjective(_PLAIN, 3, 1.0, distillation_weight=0.0)
-  params = _separated_params(own)
-  loss, metrics = own.loss(params, _batch(1), _SEED)
-  assert float(loss) == float(_PLAIN.loss(params, _batch(1), _SEED)[0])
-  assert 'distillation' not in metrics
-
-
 def test_what_does_not_fit_is_refused():
   other = simsiam.SimSiamObjective(networks.siamese(), networks.predictor())
   with pytest.raises(ValueError, match='The objective is a SimSiamObjective'):

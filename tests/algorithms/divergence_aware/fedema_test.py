@@ -171,15 +171,6 @@ def test_the_reference_is_not_of_one_case():
   assert np.ptp(_reference('fedu by a quantile').thresholds[2:]) > 0
 
 
-def test_when_lambda_is_set_matters_to_those_who_were_away():
-  """Client 1 is away for a round: its lambda is of another model, that of 0 is not."""
-  late, first = (_reference(n) for n in ('autoscaler', 'set in the first round'))
-  assert first.scalers[0] == pytest.approx(late.scalers[0])
-  assert abs(first.scalers[1] / late.scalers[1] - 1) > 1e-3
-  assert first.log[2, 1]['mu'] != pytest.approx(0.7, rel=1e-3)
-  assert late.log[2, 1]['mu'] == pytest.approx(0.7)
-
-
 @functools.cache
 def _byol(stop_gradient=True):
   settings = objectives.Byol(target_momentum=0.5, stop_gradient=stop_gradient)
@@ -215,48 +206,6 @@ def test_without_mu_it_is_fed_byol_to_the_bit(tff_context, config):
   for key, state in states.items():
     for name, value in state.kept.items():
       np.testing.assert_array_equal(own[key].kept['networks'][name], value)
-
-
-@pytest.mark.long
-def test_without_mu_it_is_fed_byol_of_real_networks_to_the_bit(tff_context):
-  plain = harness.build_fed_ssl(_byol(), _SERVER, diverging.TRAINING)
-  got, _ = _weights(_build(personal.FedEMA(tau=0.0), _byol()))
-  expected, _ = _weights(plain)
-  np.testing.assert_array_equal(got, expected)
-  # The same rounds with mu are others.
-  other, _ = _weights(_build(personal.FedEMA(), _byol()))
-  assert harness.relative(other, expected) > 3e-4
-
-
-class _Steady(follower.Follower):
-  """Each training moves a client's encoder as far as any other, in one direction."""
-
-  def loss_with_state(self, params, state, examples, seed):
-    del state, seed
-    brightness = tf.reduce_mean(examples['image'])
-    loss = brightness * tf.reduce_sum(params[follower.ENCODER])
-    # No weight is without a gradient.
-    rest = tf.add_n([tf.reduce_sum(value) for value in params.values()])
-    return loss + 0.0 * rest, collections.OrderedDict(), collections.OrderedDict()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize('tau', [0.2, 0.7])
-def test_mu_of_a_steady_drift(tff_context, tau):
-  """The paper's divergence goes by d <- tau d^2 + 1 until mu is 1; the other stays."""
-  expected, d = [], 1.0
-  for _ in range(5):
-    expected.append(min(tau * d, 1.0))
-    d = expected[-1] * d + 1.0
-  measured = {}
-  for divergence_of in (online_networks.GLOBAL, online_networks.TRAINING):
-    process = _build(personal.FedEMA(tau=tau, divergence_of=divergence_of), _Steady())
-    # Two clients of one example each, which are as far from their mean as each other.
-    _, metrics = harness.rounds_of(process, [_cohort([1, 3]) for _ in range(6)])
-    measured[divergence_of] = [m['client_work']['mu'] for m in metrics[1:]]
-  np.testing.assert_allclose(measured[online_networks.GLOBAL], expected, rtol=1e-4)
-  np.testing.assert_allclose(measured[online_networks.TRAINING], 5 * [tau], rtol=1e-4)
-  assert (expected[-1] == 1.0) == (tau > 0.25)
 
 
 @pytest.mark.long

@@ -10,7 +10,6 @@ from tests.algorithms import harness
 from tests.algorithms.labels_at_server import labels
 from tff_ssl.algorithms.labels_at_server import fedsup
 from tff_ssl.algorithms.labels_at_server import grouping
-from tff_ssl.algorithms.labels_at_server import labelled_only
 from tff_ssl.algorithms.labels_at_server import server_training
 from tff_ssl.federated import local_training
 from tff_ssl.federated import processes
@@ -167,33 +166,6 @@ def test_every_client_has_the_same_teacher_in_every_step(process):
   # The mean of the squares is the square of the mean if all are the same.
   assert metrics['checksum'] == pytest.approx(total % 251, abs=1e-3)
   assert metrics['checksum_squared'] == pytest.approx((total % 251) ** 2, rel=1e-6)
-
-
-@pytest.mark.long
-def test_without_a_loss_the_teacher_is_that_of_labels_alone(tff_context):
-  student = labels.student(consistency=False, stages=0)
-  process = _build(student, labels.teacher(consistency=False))
-  alone = processes.build(
-    labelled_only.labelled_only(
-      labels.labelled(), harness.ELEMENT, labels.SERVER_PLAN, harness.SEED
-    )
-  )
-  state, other = process.initialize(), alone.initialize()
-  for _ in range(2):
-    output = process.next(state, harness.server_data(), _cohort())
-    expected = alone.next(other, harness.server_data())
-    state, other = output.state, expected.state
-    assert output.metrics['server_work'] == expected.metrics['server_work']
-  for name, value in other.global_model_weights.trainable.items():
-    np.testing.assert_array_equal(state.extra['teacher'][name], value)
-  assert output.metrics['client_work']['loss'] == 0
-  # The student only follows: it lies between its start and the teacher.
-  classifiers = process.graph.algorithm.classifiers(state)
-  assert list(classifiers) == ['student', 'teacher']
-  head = 'head/dense0/kernel'
-  np.testing.assert_array_equal(
-    classifiers['student'][head], classifiers['teacher'][head]
-  )
 
 
 def test_the_teacher_s_download_is_counted(process):

@@ -95,27 +95,6 @@ def test_the_average_is_fine_tuned(tff_context):
 
 
 @pytest.mark.long
-def test_fixmatch_without_images_at_the_server_is_the_clients_average(tff_context):
-  """Nothing is fine-tuned: no step, and no weight that is not finite."""
-  objective = labels.pseudo_labels()
-  process = _build(objective)
-  state = process.initialize()
-  start = labels.as_params(state.global_model_weights.trainable)
-  models = _train_clients(objective, start)
-  expected = {name: _mean(models, name) for name in start}
-  output = process.next(state, harness.server_data(0), harness.cohort(labels.CLIENTS))
-  got = output.state.global_model_weights.trainable
-  step = labels.moved(start, expected)
-  assert np.linalg.norm(step) > 0
-  assert harness.relative(labels.moved(start, got), step) < 1e-3
-  tf.nest.map_structure(
-    np.testing.assert_array_equal, output.state.optimizer, state.optimizer
-  )
-  # It was never measured.
-  assert np.isnan(output.metrics['server_work']['loss'])
-
-
-@pytest.mark.long
 def test_a_replica_is_in_each_group(tff_context):
   """FedRGD: the server trains from the model that the clients start from."""
   objective = labels.pseudo_labels()

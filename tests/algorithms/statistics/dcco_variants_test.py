@@ -4,7 +4,6 @@ import functools
 
 import numpy as np
 import pytest
-import tensorflow_federated as tff
 
 from tests.algorithms import harness
 from tests.algorithms.statistics import dcco_reference
@@ -98,12 +97,6 @@ def test_statistics_are_waited_for(tff_context):
   assert (weights[3] != weights[2]).any()
 
 
-@pytest.mark.long
-def test_it_converts_to_map_reduce_form():
-  form = tff.backends.mapreduce.get_map_reduce_form_for_computation(_process().next)
-  assert isinstance(form, tff.backends.mapreduce.MapReduceForm)
-
-
 # Of 24 encodings in the first round most are farther than the first from the
 # reference, and none as far as the second.
 _NORM, _FAR = 0.25, 1e3
@@ -153,17 +146,6 @@ def test_some_encodings_are_farther_than_the_norm_and_some_are_not():
   distances = _distances(_objective(None))
   assert 0.25 < np.mean(distances > _NORM) < 1
   assert distances.max() < _FAR
-
-
-@pytest.mark.long
-def test_a_norm_that_no_encoding_exceeds_changes_nothing(tff_context):
-  moved, metrics = _step(_bounded_process(_FAR), rounds=2)
-  expected, expected_metrics = _step(_bounded_process(None), rounds=2)
-  np.testing.assert_array_equal(moved, expected)
-  assert metrics == expected_metrics
-  bounded, _ = _step(_bounded_process(_NORM))
-  unbounded, _ = _step(_bounded_process(None))
-  assert harness.relative(bounded, unbounded) > 0.05
 
 
 def test_a_round_is_a_centralized_step(tff_context):

@@ -9,7 +9,6 @@ import pathlib
 import re
 from unittest import mock
 
-import dp_accounting
 import numpy as np
 import pytest
 
@@ -312,44 +311,6 @@ def test_a_round_reads_as_much_after_any_number_of_rounds(tmp_path):
   rounds = [read[n] for n in range(5, 30)]
   # A row is some bytes longer where a number has more digits.
   assert 0 < max(rounds) < 1.2 * min(rounds)
-
-
-def test_200_kills_are_counted_at_least_as_composed_by_hand(tmp_path):
-  """Kills between the ledger and the checkpoint, without a ledger's help."""
-  generator = np.random.default_rng(0)
-  terms = accounting.Terms(
-    5_000, 8, {'a': 2.0, 'b': 1.5}, 1e-5, sampling=accounting.POISSON
-  )
-  # One for all lives: it computes the divergences once.
-  accountant = accounting.Accountant(terms)
-  made, saved = collections.Counter[int](), 0
-  for kill in range(200):
-    with mock.patch.object(accounting, 'Accountant', return_value=accountant):
-      algorithm = private_rounds.PrivateRounds(_Process(), terms)
-    algorithm.resume(tmp_path, saved)
-    for round in range(saved + 1, saved + 2 + int(generator.integers(0, 3))):
-      output = algorithm.next(np.float32(round - 1), None)
-      made[round] += 1
-      # Where it is not, the next life makes the round again.
-      if generator.random() < 0.6:
-        saved = round
-    if kill in (50, 150):
-      with (tmp_path / privacy_ledger.NAME).open('ab') as file:
-        file.write(b'{"release": 8'[: int(generator.integers(1, 14))])
-  orders = [1 + k / 10 for k in range(1, 100)] + [*range(11, 64), 128, 256]
-  by_hand = dp_accounting.rdp.RdpAccountant(orders)
-  released = dp_accounting.ComposedDpEvent(
-    [dp_accounting.GaussianDpEvent(2.0), dp_accounting.GaussianDpEvent(1.5)]
-  )
-  for times, rounds in collections.Counter(made.values()).items():
-    of_round = dp_accounting.SelfComposedDpEvent(released, times)
-    event = dp_accounting.PoissonSampledDpEvent(8 / 5_000, of_round)
-    by_hand.compose(event, rounds)
-  counted = output.metrics['privacy']['epsilon']
-  assert counted == algorithm.epsilon >= by_hand.get_epsilon(1e-5)
-  # As if each had a cohort of its own, they would cost less.
-  separate = accountant.epsilon_after(made.total())
-  assert max(made.values()) > 2 and counted > 1.2 * separate
 
 
 def test_in_passes_a_repeated_round_counts_for_the_clients_of_its_cohort(tmp_path):
