@@ -1,7 +1,6 @@
 """Tests of algorithms over networks with batch norm: what becomes of its statistics."""
 
 import collections
-import dataclasses
 import functools
 
 import numpy as np
@@ -11,7 +10,6 @@ import tensorflow as tf
 from tests import tiny
 from tests.algorithms import harness
 from tff_ssl.algorithms import centralized
-from tff_ssl.algorithms import centralized_training
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import byol
@@ -148,24 +146,6 @@ def test_clients_are_not_computed_side_by_side():
   assert vectorized_clients.only_step(_OBJECTIVE, plan) is None
 
 
-def test_clients_with_state_send_statistics_as_those_without(tff_context):
-  """FedSSL over an objective that keeps nothing is FedAvg, with batch norm too."""
-  config = fedavg.Training(_PLAN, harness.SEED)
-  process = harness.build_fed_ssl(_OBJECTIVE, harness.ADAM, config)
-  cohorts = [harness.cohort(_SPLIT), harness.cohort([[], []]), harness.cohort([[1, 2]])]
-  expected, theirs = harness.rounds_of(_fedavg(), cohorts)
-  got, ours = harness.rounds_of(process, cohorts)
-  for state, other in zip(got, expected, strict=True):
-    _assert_close(_statistics(process, state), _statistics(_fedavg(), other))
-    np.testing.assert_array_equal(
-      harness.weights(process, state), harness.weights(_fedavg(), other)
-    )
-  _assert_close(_statistics(process, got[-1]), _numpy_pixels([1, 2]))
-  for own, other in zip(ours, theirs, strict=True):
-    assert own['client_work']['bytes_down'] >= other['client_work']['bytes_down']
-    assert own['client_work']['bytes_up'] == other['client_work']['bytes_up']
-
-
 def test_dcco_refuses_batch_norm():
   with pytest.raises(ValueError, match='DCCO is given networks with batch norm'):
     processes.build(
@@ -175,39 +155,3 @@ def test_dcco_refuses_batch_norm():
       ),
       harness.ELEMENT,
     )
-
-
-@pytest.mark.long
-def test_a_last_batch_is_left_out_packed_and_centralized_too(tff_context):
-  """Six examples in batches of five: one is less than a quarter."""
-  plan = learning.SgdClients(_RATE, epochs=2, batch_size=5)
-  one = learning.SgdServer()
-  apart, packed = (_fedavg(one, is_packed, plan) for is_packed in (False, True))
-  central = centralized_training.CentralizedTraining(
-    _OBJECTIVE, fedavg.Training(plan, harness.SEED)
-  )
-  found = []
-  for process, cohort in (
-    (apart, harness.cohort([range(6)])),
-    (packed, harness.packed_cohort([range(6)])),
-    (central, harness.cohort([range(6)])),
-  ):
-    states, metrics = harness.rounds_of(process, [cohort])
-    work = metrics[0]['client_work']
-    # The client counts by what it holds.
-    assert work['examples'] == 6
-    found.append((harness.weights(process, states[-1]), work['loss']))
-  batch = harness.tensors(harness.take(harness.arrays(), range(6)))
-  params = states[0].global_model_weights.trainable
-  params = collections.OrderedDict((k, tf.constant(v)) for k, v in params.items())
-  trained = local_training.train(
-    _OBJECTIVE, plan, params, batch, harness.round_seed(0), _RATE
-  )
-  for weights, loss in found:
-    np.testing.assert_allclose(weights, harness.flat(trained.params), rtol=1e-4)
-    assert float(loss) == pytest.approx(float(trained.metrics['loss']), rel=1e-4)
-  never = dataclasses.replace(plan, drop_last_batch='never')
-  other = local_training.train(
-    _OBJECTIVE, never, params, batch, harness.round_seed(0), _RATE
-  )
-  assert harness.relative(harness.flat(other.params), found[0][0]) > 1e-3

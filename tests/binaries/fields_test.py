@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 from binaries import dcco
-from binaries import evaluate
 from binaries.experiment import evaluating
 from tasks import registry
 from tests.binaries import in_process
@@ -96,19 +95,6 @@ def test_it_starts_from_the_encoder_of_the_baselines(run):
   stored = _stored(folder, 0)
   for name, value in initial.items():
     np.testing.assert_array_equal(stored[f'{prefix}/{name}'], value)
-
-
-@pytest.mark.long_for('digits_halves')
-def test_it_is_evaluated_again(run, capsys):
-  _, folder = run
-  before = json.loads((folder / 'evaluation.json').read_text())
-  in_process.call(
-    evaluate, f'--run={folder}', '--evaluation=methods=knn/finetune,finetune_steps=2'
-  )
-  assert 'the encoder after round 2 of 2' in capsys.readouterr().out
-  after = json.loads((folder / 'evaluation.json').read_text())
-  assert after['knn/10%/accuracy'] == before['knn/10%/accuracy']
-  assert 'finetune/10%/accuracy' in after
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import tensorflow_federated as tff
 
 from binaries import evaluate
 from binaries import fedavg_ssl
-from binaries import fedema
 from binaries.building import encoders
 from binaries.experiment import encoder_card
 from binaries.experiment import init_from
@@ -173,9 +172,9 @@ _FLAGS = (
 _WITH = f'--encoder=vit_micro:width=0.25,patch=4,lora={_RANK}'
 
 
-def _run(folder, *flags, binary=fedavg_ssl, objective='simclr:projector=32/32'):
-  given = (*_FLAGS, f'--objective={objective}', *flags, f'--run_dir={folder}')
-  return in_process.finished(binary, *given)
+def _run(folder, *flags):
+  given = (*_FLAGS, '--objective=simclr:projector=32/32', *flags)
+  return in_process.finished(fedavg_ssl, *given, f'--run_dir={folder}')
 
 
 @pytest.mark.long
@@ -210,29 +209,3 @@ def test_a_run_with_adapters_from_its_start_to_its_files(tmp_path):
   before = json.loads((whole / 'evaluation.json').read_text())
   in_process.finished(evaluate, f'--run={whole}', '--evaluation=methods=knn')
   assert json.loads((whole / 'evaluation.json').read_text()) == before
-
-
-@pytest.mark.long
-def test_clients_keep_own_adapters(tmp_path):
-  """FedEMA, private sums aside: states hold adapters, and exports are whole."""
-  _run(
-    tmp_path / 'base',
-    '--rounds=1',
-    _WITH.replace(f',lora={_RANK}', ''),
-    binary=fedema,
-    objective='byol:projector=32/32',
-  )
-  _run(
-    tmp_path / 'run',
-    '--rounds=2',
-    _WITH,
-    f'--init_from={tmp_path / "base"}',
-    '--evaluation=export_clients=client_0',
-    binary=fedema,
-    objective='byol:projector=32/32',
-  )
-  own, shared = (
-    encoder_file.read(tmp_path / 'run' / where / 'encoder.keras')
-    for where in ('clients/client_0', '.')
-  )
-  assert own.count_params() == shared.count_params()

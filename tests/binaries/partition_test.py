@@ -140,18 +140,6 @@ def test_clients_hold_the_changed_images(digits, labelled):
     assert ('label' in examples) == labelled
 
 
-def test_a_clients_images_are_changed_by_their_sources(digits):
-  config = _config('rotation:clients=2,sources=4,alpha=1', seed=5, at_most=300)
-  clients = building.partition(config, digits)
-  data = building.client_data_of(config, digits, clients, False)
-  source = building.source_of(config, digits)
-  held = clients['client_1']
-  assert len(held) == 300 and len(set(source[held])) > 1
-  expected = [np.rot90(digits.train.image[p], source[p], axes=(0, 1)) for p in held]
-  got = data.examples(data.positions('client_1'))['image']
-  np.testing.assert_array_equal(got, expected)
-
-
 def _report(clients, classes, unlabelled=False):
   rng = np.random.default_rng(0)
   labels = rng.integers(0, classes, 40 * clients)

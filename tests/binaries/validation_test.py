@@ -7,7 +7,6 @@ import pytest
 
 from binaries import compare
 from binaries import fedavg_ssl
-from binaries import fedsup
 from binaries.building import encoders
 from binaries.experiment import evaluating
 from tasks import registry
@@ -79,25 +78,6 @@ def test_compare_takes_the_best_round_and_draws_both_curves(run, tmp_path, capsy
   assert told['knn 116 labels'] == f'{mean} ± {deviation}%'
   assert told['best round'] == str(best + 1)
   capsys.readouterr()
-
-
-@pytest.mark.long
-def test_labels_at_the_server_are_validated_besides_teacher_and_student(tmp_path):
-  folder = tmp_path / 'run'
-  in_process.finished(
-    fedsup,
-    *_FLAGS,
-    '--method=server_finetuned',
-    '--objective=fixmatch',
-    '--data=validation=0.1',
-    '--rounds=1',
-    f'--run_dir={folder}',
-  )
-  row = run_reader.read(folder).metrics.loc[1]
-  tested = [name for name in row.index if name.startswith(('teacher/', 'student/'))]
-  assert tested == ['student/accuracy']
-  for name in (*tested, 'knn/100%/accuracy', 'online_knn/accuracy'):
-    assert f'validation/{name}' in row
 
 
 @pytest.mark.parametrize(

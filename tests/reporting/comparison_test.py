@@ -85,26 +85,6 @@ def seeds(tmp_path):
   return folders, accuracies, losses
 
 
-def test_rows_are_means_and_deviations_over_seeds(seeds):
-  folders, accuracies, losses = seeds
-  compared = compare(*folders)
-  for row, name, values in (
-    (0, _LINEAR, accuracies[:3]),
-    (0, 'loss', losses[:3, -1]),
-    (1, f'random_encoder/{_LINEAR}', accuracies[:2] / 2),
-  ):
-    found = statistic(compared, row, name)
-    assert found['runs'] == len(values)
-    assert found['mean'] == pytest.approx(np.mean(values))
-    assert found['deviation'] == pytest.approx(np.std(values, ddof=1))
-  assert statistic(compared, 2, _LINEAR)['mean'] == accuracies[3]
-  names = [(row.name, row.count) for row in compared.rows]
-  assert names == [('dcco', 3), ('dcco: random encoder', 2), ('fedavg', 1)]
-  # A baseline answers what the runs' own encoders answer.
-  assert compared.means(_LINEAR).index.tolist() == [0, 1, 2]
-  assert compared.means('loss').index.tolist() == [0, 2]
-
-
 def test_the_deviation_of_one_run_is_over_its_draws_of_labels(tmp_path):
   own = {_KNN: 0.25, f'{_KNN}/deviation': 0.125}
   own |= {f'random_encoder/{key}': value / 2 for key, value in own.items()}

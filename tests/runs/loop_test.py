@@ -163,23 +163,6 @@ def test_an_error_saves_the_last_complete_round(tmp_path):
   assert counting.run(tmp_path, counting.Counting())['count'] == 6
 
 
-@pytest.mark.parametrize(
-  ('keep', 'message'),
-  [
-    ([1, 2, 3], 'row 4 is missing'),
-  ],
-)
-def test_rows_that_a_checkpoint_counts_must_be_there_once(tmp_path, keep, message):
-  counting.run(tmp_path, counting.Counting(), rounds=4)
-  path = tmp_path / 'metrics.csv'
-  header, *lines = path.read_text().splitlines(keepends=True)
-  path.write_text(header + ''.join(lines[round - 1] for round in keep))
-  damaged = path.read_bytes()
-  with pytest.raises(ValueError, match=f'{message} in .*; .*1 to 4, each once'):
-    counting.run(tmp_path, counting.Counting())
-  assert path.read_bytes() == damaged
-
-
 @pytest.mark.parametrize('round', [1, 4])
 def test_numbers_that_a_checkpoint_counts_must_be_those_written(tmp_path, round):
   counting.run(tmp_path, counting.Counting(), rounds=4, evaluate_fn=evaluate_last)

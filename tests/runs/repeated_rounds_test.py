@@ -33,6 +33,8 @@ _HISTORIES = [
   (_FIXED, True, 50, 50, (9.0, 30.0), 1e-3, [1, 1, 2]),
   (_PASSES, False, 10, 3, (4.0,), 1e-2, [1, 10, 2, 1, 1, 2, 1]),
   (_PASSES, False, 1_000, 10, (2.0, 3.0), 1e-4, [1, 2, 2]),
+  (_POISSON, True, 1_000, 10, (0.5, 3.0), 1e-5, [1] * 100),
+  (_FIXED, True, 1_000, 100, (4.0, 4.0, 4.0), 1e-5, [1] * 50),
 ]
 
 
@@ -77,10 +79,12 @@ def test_a_history_costs_what_its_composition_costs(history):
         )
       accountant.compose(event, rounds)
   terms = _terms(*history[:-1])
-  got = accounting.Accountant(terms, _ORDERS).epsilon(
-    terms.history(_order_of_releases(times)).counts
-  )
+  counted = accounting.Accountant(terms, _ORDERS)
+  got = counted.epsilon(terms.history(_order_of_releases(times)).counts)
   assert got == pytest.approx(accountant.get_epsilon(delta), abs=1e-6)
+  if max(times) == 1:
+    assert counted.epsilon_after(len(times)) == pytest.approx(got)
+    assert counted.epsilon_after(0) == 0
 
 
 def test_150_rounds_of_a_known_run_cost_what_was_computed_for_them():
