@@ -133,22 +133,6 @@ def test_examples_are_encoded_by_themselves_and_anew_in_each_round():
   assert np.all(later['error'] != encodings['error'])
 
 
-def test_masked_patches_are_not_seen():
-  objective = _objective(
-    augmentation=augment.by_name('none'), normalised_pixels=False, mask_ratio=0.5
-  )
-  params, examples = objective.init(_SEED, tf.float64), _examples(1)
-  features = objective.encode(params, examples, _SEED)['features']
-  order = masking.random_order(_SEED, examples['example_id'], 8).numpy()[0]
-  for place, patch in enumerate(order):
-    top, left = 2 * (patch // 2), 2 * (patch % 2)
-    image = examples['image'].numpy()
-    image[:, top : top + 2, left : left + 2] ^= 255
-    changed = {**examples, 'image': tf.constant(image)}
-    now = objective.encode(params, changed, _SEED)['features']
-    assert np.array_equal(now, features) == (place >= 4)
-
-
 def test_without_masked_patches_the_loss_is_zero():
   objective = _objective(mask_ratio=0.0)
   params = objective.init(_SEED)

@@ -20,18 +20,6 @@ from tff_ssl.settings import objectives
 _ALPHA = 0.25
 
 
-@pytest.mark.long
-def test_inner_rate_0_is_fedavg(tff_context):
-  process, plain = ssfl.build_maml(0.0), ssfl.build_fedavg()
-  states, metrics = harness.rounds_of(process, ssfl.cohorts())
-  expected, expected_metrics = harness.rounds_of(plain, ssfl.cohorts())
-  for got, wanted in zip(states, expected, strict=True):
-    np.testing.assert_array_equal(
-      harness.weights(process, got), harness.weights(plain, wanted)
-    )
-  assert metrics == expected_metrics
-
-
 def test_fedavg_is_given_the_loss_after_the_inner_step(monkeypatch):
   given = []
   monkeypatch.setattr(maml_ssfl.fedavg, 'fedavg', lambda *a: given.extend(a))

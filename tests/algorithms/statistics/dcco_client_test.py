@@ -89,18 +89,6 @@ def test_a_round_is_the_gradient_on_the_union(loss_name, split):
   assert float(objective.loss_of(aggregated)) == pytest.approx(loss, rel=1e-9)
 
 
-def test_the_rate_scales_the_update():
-  objective, params, seed = _start('cco')
-  (batch,) = _batches((12,), None)
-  aggregated = objective.statistics(params, batch, seed)
-  steps = learning.StepClients(0.25)
-  update, _, _ = dcco_reference.client_update(
-    objective, steps, params, batch, seed, aggregated
-  )
-  expected = 0.25 * _union_gradient('cco')[1]
-  assert harness.relative(harness.flat(update), expected) < 1e-12
-
-
 @pytest.mark.long_for('lejepa')
 @pytest.mark.parametrize('loss_name', ['cco', 'vicreg', 'lejepa'])
 def test_in_local_steps_the_client_moves_its_part_of_the_union(loss_name):

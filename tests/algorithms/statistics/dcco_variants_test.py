@@ -7,7 +7,6 @@ import pytest
 
 from tests.algorithms import harness
 from tests.algorithms.statistics import dcco_reference
-from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import optimizers
@@ -156,29 +155,6 @@ def test_a_round_is_a_centralized_step(tff_context):
   expected, expected_metrics = _step(union)
   assert harness.relative(moved, expected) < 1e-4
   assert metrics['loss'] == pytest.approx(expected_metrics['loss'], rel=1e-4)
-
-
-@pytest.mark.long
-def test_clipping_to_the_bound_of_the_largest_client_clips_nothing(tff_context):
-  bound = _objective(_NORM).share_bound
-  assert bound == pytest.approx(_NORM * np.sqrt(2 + 3 * _NORM**2))
-  clip = max(_SIZES) * bound
-  # Hardly any noise; updates are not clipped either.
-  private = aggregations.private(1e-9, update_clip=1e6, statistics_clip=clip)
-  moved, _ = _step(_build(_NORM, private))
-  expected, _ = _step(_bounded_process(_NORM))
-  assert harness.relative(moved, expected) < 1e-4
-
-
-@pytest.mark.long
-def test_lejepa_is_within_its_bound_without_a_norm(tff_context):
-  clip = max(_SIZES) * _objective(None, 'lejepa').share_bound
-  # 16 directions have 4 knots each.
-  assert clip == pytest.approx(5 * np.sqrt(16 * 4 + 1))
-  private = aggregations.private(1e-9, update_clip=10.0, statistics_clip=clip)
-  moved, _ = _step(_build(None, private, 'lejepa'))
-  expected, _ = _step(_build(None, None, 'lejepa'))
-  assert harness.relative(moved, expected) < 1e-2
 
 
 @pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])
