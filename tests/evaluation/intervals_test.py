@@ -36,17 +36,6 @@ def test_interval_is_that_of_scipy_over_cases(case_size):
   assert gain is None
 
 
-def test_images_of_a_case_that_agree_are_no_more_certain_than_one():
-  labels, rights = np.arange(20) % 3, (np.arange(20) < 13).astype(float)
-  alone = intervals.bootstrap(labels, np.arange(20), [rights], 3)
-  four = [np.repeat(each, 4) for each in (labels, np.arange(20), rights)]
-  together = intervals.bootstrap(four[0], four[1], [four[2]], 3)
-  assert together['accuracy'] == alone['accuracy']
-  as_cases = intervals.bootstrap(four[0], np.arange(80), [four[2]], 3)
-  low, high = as_cases['accuracy'][0]
-  assert high - low < 0.7 * (alone['accuracy'][0].high - alone['accuracy'][0].low)
-
-
 def test_interval_of_balanced_accuracy_is_that_of_scipy():
   tested = _tested(n=90)
   rights = tested.rights('knn/10%')

@@ -296,14 +296,6 @@ def test_effective_rank_equals_reference(n, d):
   )
 
 
-@pytest.mark.parametrize('rank', [1, 2, 5])
-def test_effective_rank_of_equal_variances_is_their_number(rank):
-  covariance = tf.linalg.diag([3.0] * rank + [0.0] * (5 - rank))
-  np.testing.assert_allclose(
-    spread.effective_rank_from_covariance(covariance), rank, rtol=1e-5
-  )
-
-
 @pytest.mark.parametrize('n', [0, 1, 4])
 def test_constant_encodings_are_collapsed(n):
   x = tf.fill([n, 3], 0.5)

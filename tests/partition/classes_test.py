@@ -25,13 +25,6 @@ def test_each_client_has_its_classes_and_shares_them_evenly(clients, per_client)
   np.testing.assert_array_equal(np.sum(histograms, axis=0), 43)
 
 
-def test_all_classes_are_iid():
-  histograms = _histograms(10, 4)
-  assert set(histograms.flat) == {10, 11}
-  # 430 = 2 * 107 + 2 * 108.
-  assert sorted(np.sum(histograms, axis=1)) == [107, 107, 108, 108]
-
-
 def test_classes_in_excess_belong_to_nobody():
   # No example twice: as many of each of six classes as there are.
   histograms = _histograms(2, 3)

@@ -39,14 +39,6 @@ def test_alpha_zero_with_fewer_clients_has_none_of_several_classes():
   np.testing.assert_array_equal(np.count_nonzero(found, axis=1), [1] * 6)
 
 
-def test_alpha_large_is_near_the_global_labels():
-  labels = np.repeat(np.arange(4), [400, 300, 200, 100])
-  found = _histograms('alpha=1e6,examples=200,clients=2', labels) / 200
-  # Five standard deviations of a binomial proportion of 200 draws.
-  most = 5 * np.sqrt(0.25 / 200)
-  np.testing.assert_allclose(found, [[0.4, 0.3, 0.2, 0.1]] * 2, atol=most)
-
-
 def test_proportions_have_the_moments_of_the_dirichlet_distribution():
   # With two balanced classes q ~ Beta(alpha / 2, alpha / 2), of variance
   # 1 / (4 (alpha + 1)); the counts of m draws are beta-binomial, of variance
