@@ -164,22 +164,6 @@ def test_a_spread_of_ones_own_is_put_in_the_place_of_moments_of_one_prefix():
   assert collapse.with_client_spread(plain) is plain
 
 
-def test_the_rank_of_statistics_is_that_of_the_centred_cross_covariance():
-  """Of encodings far from 0, in all of four directions."""
-  generator = np.random.default_rng(0)
-  f = 3.0 + generator.normal(size=(50, 4)) * [1.0, 2.0, 0.5, 1.5]
-  g = f + 0.3 * generator.normal(size=f.shape)
-  objective = statistics.StatisticsObjective(networks.towers())
-  sent = objective.kind.statistics(tf.constant(f), tf.constant(g))
-  summary = objective.summarize_statistics(sent)
-  cross = (f - f.mean(axis=0)).T @ (g - g.mean(axis=0)) / 50
-  eigenvalues = np.linalg.eigvalsh((cross + cross.T) / 2)
-  assert np.all(eigenvalues > 0)
-  rank = references.effective_rank(eigenvalues)
-  assert 2 < rank < 4
-  assert float(summary['effective_rank']) == pytest.approx(rank, rel=1e-9)
-
-
 def test_the_summary_shows_a_collapse():
   objective = statistics.StatisticsObjective(networks.towers())
   same = np.full((5, 2), 3.0)
