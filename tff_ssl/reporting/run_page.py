@@ -143,11 +143,11 @@ def _curve(quantity: curves.Quantity, values: pd.Series) -> _Curve:
   points = ' '.join(f'{a:.1f},{b:.1f}' for a, b in zip(x, y, strict=True))
   # A number's name says its unit.
   name = {'share': method_names.ACCURACY, 'bytes': run_numbers.BYTES}
-  ends = (
+  lowest, highest = (
     plain_text.number(name.get(quantity.axis, ''), end, np.nan) for end in (low, high)
   )
   first, last = int(values.index[0]), int(values.index[-1])
-  return _Curve(quantity.title, points, *ends, first, last)
+  return _Curve(quantity.title, points, lowest, highest, first, last)
 
 
 def _shown(pictures: Pictures | None) -> Mapping[str, Any]:
