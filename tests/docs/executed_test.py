@@ -184,6 +184,8 @@ def test_notebook_own_program_runs(graphs_as_traced):
   assert answer['statistics']['mean'] == pytest.approx(np.mean(pixels), rel=1e-5)
   assert answer['statistics']['square'] == pytest.approx(np.mean(pixels**2), rel=1e-5)
   assert np.all(np.isfinite(names['losses']))
+  # By TFF's own program.
+  assert [names['released'][round] for round in (1, 2)] == names['losses']
   assert {name.split('/')[0] for name in names['weights']} == {'encoder', 'projector'}
 
 
