@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from tff_ssl.computing import sessions
 from tff_ssl.encoders import registry
-from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import finetune_step
 from tff_ssl.optimization import adam
 
@@ -91,24 +90,6 @@ def test_chunks_are_of_whole_cases_and_of_equal_size(sizes, chunk_size, expected
   ends = np.cumsum([0, *sizes])
   np.testing.assert_array_equal(bounds[:, 0], ends[bounds[:, 1]])
   assert tuple(bounds[-1]) == (sum(sizes), len(sizes))
-
-
-def test_training_in_chunks_ends_where_that_of_whole_batches_does():
-  encoder = _encoder()
-  images, _, labels = _batch([1] * 90)
-  config = fine_tuning.FinetuneConfig(0.003, batch_size=64, num_steps=4)
-  whole, chunked = (
-    fine_tuning.FineTuning(encoder.apply, 5, config, chunk_size=chunk_size)(
-      encoder.init([0, 1]), images, labels, images, seed=0
-    )
-    for chunk_size in (None, 16)
-  )
-  for name, expected in whole.params.items():
-    # Adam moves a weight by up to its rate, whatever the gradient's size.
-    np.testing.assert_allclose(chunked.params[name], expected, atol=2e-3)
-  np.testing.assert_allclose(
-    chunked.head['kernel'], whole.head['kernel'], rtol=1e-3, atol=1e-4
-  )
 
 
 def test_numbers_do_not_depend_on_the_number_of_cores(monkeypatch):

@@ -72,11 +72,6 @@ def test_equal_encodings_have_the_recall_of_chance(n):
   assert chances == [min(k / n, 1) for k in (1, 5, 10)]
 
 
-def test_own_encodings_are_found():
-  own = np.random.default_rng(0).normal(size=[20, 4])
-  assert set(retrieval.recalls(own, own)) == {1.0}
-
-
 def test_standardised_cosines_forget_mean_and_scale():
   random = np.random.default_rng(0)
   left, right = random.normal(size=[2, 30, 4])

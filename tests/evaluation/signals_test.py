@@ -55,14 +55,6 @@ def test_spread_and_decay_are_those_of_the_covariance(found):
   assert found['decay'] == pytest.approx(-slope, rel=1e-9)
 
 
-def test_decay_is_the_exponent_of_a_power_law():
-  values = np.arange(1, 9.0) ** -1.5
-  # Of 16 unit vectors along +- each axis, weighted, the covariance is diagonal.
-  second = np.diag(values / values.sum())
-  means = signals.Moments(100.0, np.zeros(8), second, second / 2, np.zeros(512))
-  assert signals.signals(means)['decay'] == pytest.approx(1.5, rel=1e-9)
-
-
 def test_lidar_and_ratio_are_those_of_examples_as_classes(found):
   z, other = (references.unit(each) for each in _views())
   middle = (z + other) / 2
@@ -77,16 +69,6 @@ def test_lidar_and_ratio_are_those_of_examples_as_classes(found):
   assert found['lidar'] == pytest.approx(want, rel=1e-6)
   of_examples = np.trace(between) - np.trace(within) / 2
   assert found['view_ratio'] == pytest.approx(of_examples / np.trace(within), rel=1e-9)
-
-
-def test_order_of_examples_does_not_matter():
-  first, second = _views()
-  order = np.random.default_rng(1).permutation(len(first))
-  a, b = (
-    signals.signals(signals.moments(x[rows], y[rows]))
-    for x, y, rows in ((first, second, slice(None)), (first, second, order))
-  )
-  np.testing.assert_allclose([*a.values()], [*b.values()], rtol=1e-9)
 
 
 def test_collapsed_features_have_no_spread_and_rank_one():

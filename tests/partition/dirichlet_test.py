@@ -60,16 +60,6 @@ def test_proportions_have_the_moments_of_the_dirichlet_distribution():
   assert np.var(counts) == pytest.approx(expected, rel=0.08)
 
 
-def test_smaller_alpha_is_farther_from_iid():
-  labels = _labels(10, 100)
-  distances = [
-    np.mean(np.sum(np.abs(_histograms(f'alpha={a},examples=10', labels) / 10 - 0.1), 1))
-    for a in (0, 0.1, 1, 100)
-  ]
-  assert distances == sorted(distances, reverse=True)
-  assert distances[0] == pytest.approx(2 * (1 - 1 / 10))
-
-
 def test_twelve_thousand_clients_take_seconds():
   start = time.process_time()
   partition = dealt.build('dirichlet:alpha=0.1,examples=4', _labels(100, 500))

@@ -19,15 +19,6 @@ def test_sizes_are_equal_and_no_exchange_of_two_points_is_better(seed):
   assert np.all(own[:, np.newaxis] + own <= exchanged + 1e-6)
 
 
-def test_groups_of_equal_size_are_found_from_a_bad_start():
-  rng = np.random.default_rng(0)
-  group = rng.permutation(np.repeat(np.arange(3), 20))
-  points = 30 * np.eye(3)[group] + rng.normal(size=(60, 3))
-  start = np.where(rng.random(60) < 0.3, rng.integers(0, 3, 60), group)
-  found = equal_kmeans.cluster(points, start, 3)
-  assert len({(a, b) for a, b in zip(found, group, strict=True)}) == 3
-
-
 def test_the_larger_of_two_groups_fills_the_smaller_with_its_nearest():
   points = np.array([[0.0], [0.1], [0.2], [0.3], [0.4], [9.0]])
   found = equal_kmeans.cluster(points, np.array([0, 0, 0, 0, 0, 1]), 2)

@@ -125,10 +125,13 @@ def test_the_report_of_a_partition_has_the_bytes_of_a_dicts(tmp_path, monkeypatc
 
 def test_at_most_draws_what_it_drew_of_a_dict():
   found, as_dict = partitions()
-  kept = partitions_lib.at_most(found, 1, np.random.default_rng(5))
+  kept = partitions_lib.at_most(found, 2, np.random.default_rng(5))
   rng = np.random.default_rng(5)
   for name, own in as_dict.items():
-    np.testing.assert_array_equal(kept[name], np.sort(rng.permutation(own)[:1]))
+    np.testing.assert_array_equal(kept[name], np.sort(rng.permutation(own)[:2]))
+    assert kept[name].dtype == np.int64
+  with pytest.raises(ValueError, match='examples is 0; it must be at least 1'):
+    partitions_lib.at_most(found, 0, rng)
 
 
 def test_a_client_takes_no_memory_but_its_positions():

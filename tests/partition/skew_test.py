@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from tests.worlds import dealt
-from tff_ssl.partition import describe
 
 # Ten classes of 40, 41, ..., 49 examples, in any order.
 _SIZES = np.arange(40, 50)
@@ -51,13 +50,3 @@ def test_beta_between_adds_an_even_share_to_classes_of_ones_own():
   histograms = dealt.histograms('skew:beta=0.4,clients=2', np.repeat(np.arange(4), 50))
   np.testing.assert_array_equal(np.sort(histograms), [[10, 10, 40, 40]] * 2)
   np.testing.assert_array_equal(np.sum(histograms, axis=0), 50)
-
-
-@pytest.mark.parametrize('beta', [0, 0.25, 0.5, 1])
-def test_distance_to_the_global_labels_falls_with_beta(beta):
-  # Balanced classes, a fraction 1 - beta of each client's data from C / K of C classes:
-  # the distance is (1 - beta) * 2 (1 - 1 / K).
-  labels = np.repeat(np.arange(10), 100)
-  partition = dealt.build(f'skew:beta={beta},clients=5', labels)
-  found = describe.describe(partition, labels, 10).mean_emd
-  assert found == pytest.approx((1 - beta) * 2 * (1 - 1 / 5))
