@@ -147,29 +147,6 @@ def test_names_of_an_archive_are_paths_within_it(tmp_path):
   assert list(source.empty) == []
 
 
-def test_a_link_of_an_archive_is_the_file_it_leads_to_or_is_aside(tmp_path):
-  links = {
-    'c1/near': b'x',
-    'c2/far': b'../c1/near',
-    'manifest.csv': b'/etc/passwd',
-    'c3/out': b'../../x',
-    'c3/round': b'round',
-    'c4': b'c1',
-  }
-  source = sources.open_source(
-    _tar(
-      tmp_path / 'data.tar',
-      ('c1/x', b'one', tarfile.REGTYPE),
-      *((name, target, tarfile.SYMTYPE) for name, target in links.items()),
-    )
-  )
-  assert {name: source.read(name) for name in source.names} == dict.fromkeys(
-    ('c1/x', 'c1/near', 'c2/far'), b'one'
-  )
-  assert source.aside[ignored_files.BROKEN] == ['manifest.csv', 'c3/out', 'c3/round']
-  assert source.aside[ignored_files.AGAIN] == ['c4']
-
-
 @pytest.mark.parametrize(
   ('name', 'advice'),
   [

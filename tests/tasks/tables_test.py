@@ -282,12 +282,6 @@ def test_that_minus_one_is_a_class_is_said(tmp_path, labels):
   assert task.report == ('features: 1 column: a (1 to 4)', said)
 
 
-def test_a_missing_file_is_named(tmp_path):
-  for path in (tmp_path / 'no.npz', tmp_path / 'table.txt'):
-    with pytest.raises(ValueError, match=r'a \.npz, \.csv or \.parquet file'):
-      tables.load_file(path)
-
-
 @pytest.mark.parametrize(
   ('save', 'message'),
   [
@@ -329,18 +323,6 @@ def test_an_index_of_pandas_is_no_feature(tmp_path, index):
   task = registry.load('features', csv)
   assert task.train['features'].shape[1] == 2
   assert task.report[1:] == (f'not used as features: {index!r}',)
-
-
-def test_without_a_label_nothing_is_labelled(tmp_path):
-  csv = tmp_path / 'table.csv'
-  csv.write_text('width,height,split\n1,5,train\n3,5,train\n5,5,train\n9,7,test\n')
-  for task in (
-    registry.load('features', _npz(tmp_path / 'table.npz', label=None)),
-    registry.load('features', csv),
-  ):
-    assert not task.has_labels
-    assert task.num_classes == 0
-    assert (len(task.train), len(task.test)) == (3, 1)
 
 
 @pytest.mark.parametrize('kind', ['npz', 'csv', 'parquet'])
