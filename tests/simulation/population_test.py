@@ -10,8 +10,10 @@ import tensorflow as tf
 
 from tff_ssl.partition import describe
 from tff_ssl.partition import natural_clients
+from tff_ssl.partition import partitions
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import cohort_sampling
+from tff_ssl.simulation import simulated_clients
 
 COHORT = 16
 CLASSES = 3
@@ -129,3 +131,22 @@ def test_a_client_is_sent_as_its_own_rows(populations):
     )
     sizes.append(len(graph.numpy()))
   assert sizes[0] == sizes[1]
+
+
+def test_registering_a_million_takes_their_arrays_alone():
+  count = 1_000_000
+  # No byte of them is read.
+  pixels = np.broadcast_to(np.zeros([1, 1, 1, 1], np.uint8), [count, 1, 1, 1])
+  tracemalloc.start()
+  try:
+    partition = partitions.from_sizes(np.arange(count), np.ones(count, np.int64))
+    data = client_data.ArrayClientData(pixels, np.arange(count), partition)
+    simulated_clients.Clients(data, num_packs=2).index('client_999999')
+    cohort_sampling.Cohorts(data.ids, COHORT, seed=3)(0)
+    held, peak = tracemalloc.get_traced_memory()
+  finally:
+    tracemalloc.stop()
+  # Ids, positions and starts of 8 bytes each; sorting takes some more for a moment. A
+  # list of strings alone would be 65 bytes a client.
+  assert held < 30 * count
+  assert peak < 70 * count

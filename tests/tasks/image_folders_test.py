@@ -45,11 +45,6 @@ def test_a_folder_is_a_client(tmp_path):
 @pytest.mark.parametrize(
   ('names', 'folders', 'message'),
   [
-    (
-      [*_TREE, 'x.jpg', 'y.jpg'],
-      'client',
-      r'2 images outside folders: x\.jpg, y\.jpg; ',
-    ),
     (_TREE[:4], 'class', r'4 images outside folders: C101/0\.jpg'),
     (_TREE, 'case', "folders is 'case'; it must be one of none, class"),
     # They would be written alike.

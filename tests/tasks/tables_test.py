@@ -210,6 +210,12 @@ def test_labels_of_any_whole_numbers_have_their_classes(tmp_path, kind):
   np.testing.assert_array_equal(task.train.label, [0, 1, 0])
 
 
+def test_without_a_label_nothing_is_labelled(tmp_path):
+  task = registry.load('features', _npz(tmp_path / 'table.npz', label=None))
+  assert not task.has_labels and task.num_classes == 0
+  assert (len(task.train), len(task.test)) == (3, 1)
+
+
 @pytest.mark.parametrize(
   ('text', 'message'),
   [
