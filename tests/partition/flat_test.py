@@ -1,11 +1,11 @@
 """Partitions in one array: as a dict of arrays is read, at a fraction of its memory."""
 
 import collections
-import tracemalloc
 
 import numpy as np
 import pytest
 
+from tests.worlds import allocations
 from tff_ssl.partition import describe
 from tff_ssl.partition import flat
 from tff_ssl.partition import ids
@@ -137,14 +137,10 @@ def test_at_most_draws_what_it_drew_of_a_dict():
 def test_a_client_takes_no_memory_but_its_positions():
   count = 100_000
   order = np.random.default_rng(0).permutation(2 * count)
-  tracemalloc.start()
-  try:
+  with allocations.traced() as taken:
     partition = partitions_lib.from_sizes(order, np.full(count, 2))
-    held, _ = tracemalloc.get_traced_memory()
-  finally:
-    tracemalloc.stop()
   # Two positions and a start of 8 bytes each; an array is 112 bytes, a string 60.
-  assert held < 26 * count
+  assert taken.held < 26 * count
   np.testing.assert_array_equal(partition['client_00001'], np.sort(order[2:4]))
 
 

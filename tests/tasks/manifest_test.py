@@ -6,7 +6,6 @@ Manifests are made up by hypothesis, the same ones each time.
 import csv
 import dataclasses
 import io
-import tracemalloc
 
 import hypothesis
 from hypothesis import strategies
@@ -16,6 +15,7 @@ from tasks import cases
 from tasks import manifest
 from tasks import matching
 from tasks import spellings
+from tests.worlds import allocations
 from tests.worlds import data_sets
 
 _SETTINGS = hypothesis.settings(
@@ -214,6 +214,20 @@ def test_a_column_of_splits_of_another_name_is_not_passed_over():
   assert findings[0].sentence == 'not used of m.csv: 1 column: Set'
 
 
+def test_one_thing_in_two_spellings_is_one_and_what_is_alike_is_said():
+  content = 'image,client_id,label\n1,001,1\n2,1,1.0\n3,Ä,0\n4,A\u0308,0.0\n5,ä,\n'
+  found, findings = manifest.read('m.csv', content.encode())
+  assert [row.label for row in found] == ['1', '1', '0', '0', '']
+  assert [row.client_id for row in found] == ['001', '1', 'Ä', 'Ä', 'ä']
+  alike = 'warning: differ by {} alone, and are each a client_id: {}'
+  assert {finding.sentence: finding.costs for finding in findings} == {
+    r'taken as one client_id each: A\u0308 = \xc4': False,
+    alike.format('the form of a number', '001 and 1'): True,
+    alike.format('case or blanks', r'\xc4 and \xe4'): True,
+    'taken as one label each: 0 = 0.0, 1 = 1.0': False,
+  }
+
+
 @pytest.mark.parametrize('column', ['client_id', 'label'])
 def test_values_that_would_be_written_alike_are_not_one(column):
   cells = ['a\x1b', r'a\x1b', 'b']
@@ -232,9 +246,7 @@ def test_one_long_name_of_a_client_takes_its_memory_once(tmp_path):
     # The first time pictures are decoded.
     rows[7] = last
     data_sets.write_csv(tmp_path / 'manifest.csv', 'image,client_id', rows)
-    tracemalloc.start()
-    task = cases.load(tmp_path, 8)
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    with allocations.traced() as taken:
+      task = cases.load(tmp_path, 8)
   assert len(task.client_names[7]) == 131_000
-  assert most < 2**22
+  assert taken.most < 2**22

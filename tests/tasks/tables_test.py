@@ -1,7 +1,5 @@
 """Tabular tasks: scikit-learn's, and files of one's own."""
 
-import tracemalloc
-
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
@@ -9,6 +7,7 @@ import pytest
 
 from tasks import registry
 from tasks import tables
+from tests.worlds import allocations
 from tff_ssl.storage import memory
 
 _FEATURES = np.array([[1.0, 5.0], [3.0, 5.0], [5.0, 5.0], [9.0, 7.0]])
@@ -343,9 +342,8 @@ def test_a_table_that_does_not_fit_into_memory_is_not_read(tmp_path, kind, monke
     path.write_text('a\n' + '0\n' * count)
   assert path.stat().st_size < 2**22
   monkeypatch.setattr(memory, 'free', lambda: 2**25)
-  tracemalloc.start()
-  with pytest.raises(ValueError, match=r'table.* takes up to 0\.\d GiB of memory'):
+  with (
+    allocations.traced(below=2**23),
+    pytest.raises(ValueError, match=r'table.* takes up to 0\.\d GiB of memory'),
+  ):
     registry.load('features', path)
-  _, most = tracemalloc.get_traced_memory()
-  tracemalloc.stop()
-  assert most < 2**23
