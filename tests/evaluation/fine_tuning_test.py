@@ -70,15 +70,6 @@ def test_two_steps_equal_reference():
   np.testing.assert_allclose(got.head['bias'], state['b'], atol=1e-4)
 
 
-def test_cases_of_one_image_equal_images():
-  images, labels = lit_rows.of_drawn_labels(40, seed=0)
-  alone = _tuned(images, labels, images)
-  ids = np.arange(40) + 100
-  as_cases = _tuned(images, labels, images, train_cases=ids, test_cases=ids)
-  np.testing.assert_array_equal(alone.params['kernel'], as_cases.params['kernel'])
-  np.testing.assert_array_equal(alone.predictions, as_cases.predictions)
-
-
 def test_cases_are_classified_by_their_mean_encoding():
   # A case's row is lit in one of its images only: alone, the others say nothing.
   images, labels = lit_rows.of_drawn_labels(180, seed=0)

@@ -136,13 +136,3 @@ def test_further_pages_are_said(kind, pages):
   picture = images.read(content, 4, images.AS_USUAL, lambda _: None)
   np.testing.assert_array_equal(picture.pixels, 60)
   assert picture.notes == ((images.PAGES,) if pages > 1 else ())
-
-
-@pytest.mark.parametrize('channels', [1, 3])
-def test_resize_keeps_constant_images(channels):
-  batch = np.stack([np.full([8, 8, channels], v, np.uint8) for v in (3, 250)])
-  resized = images.resize(batch, 12)
-  assert resized.shape == (2, 12, 12, channels)
-  np.testing.assert_array_equal(np.unique(resized[0]), [3])
-  np.testing.assert_array_equal(np.unique(resized[1]), [250])
-  assert images.resize(batch, None) is batch
