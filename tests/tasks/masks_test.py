@@ -57,16 +57,6 @@ def test_folder_of_masks(tmp_path, suffix):
   )
 
 
-def test_masks_among_the_images_and_in_an_archive(tmp_path):
-  folder = data_sets.ham_folder(tmp_path / 'ham')
-  for k in range(8):
-    _write(folder / 'lesions' / f'I{k:02d}_segmentation.png', _mask(k))
-  for place in (folder, data_sets.tar_of(folder, tmp_path / 'ham.tar')):
-    task = ham10000.load(place, image_size=8)
-    assert task.report == ('17 files: 8 images read, 1 manifest, 8 masks',)
-    _check(task, masks.load(task))
-
-
 def test_an_image_is_not_its_own_mask(tmp_path):
   task = ham10000.load(data_sets.ham_folder(tmp_path / 'ham'), image_size=8)
   for where in (tmp_path, tmp_path / 'ham'):

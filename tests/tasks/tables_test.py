@@ -275,18 +275,6 @@ def test_a_table_of_a_spreadsheet_is_the_table(tmp_path):
   )
 
 
-@pytest.mark.parametrize('labels', [[-1, 0, 1, 1], [-1.0, 0.0, None, 1.0]])
-def test_that_minus_one_is_a_class_is_said(tmp_path, labels):
-  """In the array of a .npz it is no label."""
-  split = ['train', 'train', 'train', 'test']
-  table = pa.table({'a': [1, 2, 3, 4], 'label': labels, 'split': split})
-  parquet.write_table(table, tmp_path / 'table.parquet')
-  task = registry.load('features', tmp_path / 'table.parquet')
-  assert len(task.label_names) == 3
-  said = 'taken as a class (a row without one has an empty label): -1'
-  assert task.report == ('features: 1 column: a (1 to 4)', said)
-
-
 @pytest.mark.parametrize(
   ('save', 'message'),
   [
