@@ -56,15 +56,6 @@ def test_flip_alone_is_numpys_flip_of_half_the_images():
   assert (patterns[0] != patterns[1]).any()
 
 
-@pytest.mark.parametrize('view', [0, 1])
-def test_one_view_is_that_of_two_views(view):
-  images, ids = _batch(3)
-  config = byol.by_name('byol')
-  (got,) = byol.views_of(images, ids, _SEED, config, (view,))
-  both = _two_views(images, ids, _SEED, config)
-  np.testing.assert_allclose(got, both[view], rtol=0, atol=1e-6)
-
-
 def _only(**fields) -> byol.AugmentConfig:
   return dataclasses.replace(byol.by_name('none'), **fields)
 

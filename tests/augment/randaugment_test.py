@@ -80,33 +80,3 @@ def test_geometry_is_pillow_s_at_the_end_of_its_range(name, matrix):
   ]
   got = _apply(name, 1.0, images)
   np.testing.assert_allclose(got, np.stack(expected).astype(float), atol=1.01)
-
-
-def test_each_image_has_its_own_operation_and_grey_ones_work():
-  grey = _IMAGES[..., :1]
-  count = len(randaugment.OPERATIONS)
-  numbers = np.arange(count)
-  images = np.repeat(grey[:1], count, axis=0)
-  together = randaugment.apply(
-    tf.constant(images / 255, tf.float32),
-    tf.constant((numbers + 0.5) / count),
-    tf.fill([count], tf.constant(0.9, tf.float64)),
-  )
-  for k, name in enumerate(randaugment.OPERATIONS):
-    alone = _apply(name, 0.9, grey[:1])
-    np.testing.assert_allclose(255 * together[k], alone[0], atol=1e-2)
-
-
-def test_empty_batches_are_allowed():
-  none = tf.zeros([0, 8, 8, 3])
-  draw = tf.zeros([0], tf.float64)
-  assert randaugment.apply(none, draw, draw).shape == (0, 8, 8, 3)
-
-
-@pytest.mark.parametrize('name', randaugment.OPERATIONS)
-def test_nonfinite_values_are_shown_without_an_error(name):
-  images = np.repeat(_IMAGES[:1].astype(np.float32), 2, axis=0)
-  images[1, 3, 3] = np.nan
-  got = _apply(name, 0.9, images)
-  assert np.isfinite(got[0]).all()
-  assert np.isnan(got[1]).any()

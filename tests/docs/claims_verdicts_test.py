@@ -120,33 +120,22 @@ def test_claims_that_may_not_agree(claim, points, upper, expected):
 
 
 @pytest.mark.parametrize(
-  ('seeds', 'of', 'expected', 'differences'),
+  ('figure', 'seeds', 'of', 'expected', 'differences'),
   [
-    ((), 3, 'not run', 0),
-    ((1,), 3, 'unfinished: 1 of 3 seeds', 0),
-    ((0, 2), 3, 'unfinished: 2 of 3 seeds', 1),
-    ((0, 1, 2), 5, 'unfinished: 3 of 5 seeds, so far agrees', 1),
+    ('one', (), 3, 'not run', 0),
+    ('one', (1,), 3, 'unfinished: 1 of 3 seeds', 0),
+    ('one', (0, 2), 3, 'unfinished: 2 of 3 seeds', 1),
+    ('one', (0, 1, 2), 5, 'unfinished: 3 of 5 seeds, so far agrees', 1),
+    # A bound that nothing is compared with needs three.
+    ('upper', (0, 1, 2), 5, 'agrees', 1),
+    ('upper', (0, 1), 5, 'unfinished: 4 of 5 seeds, so far agrees', 1),
   ],
 )
-def test_too_few_seeds_give_no_verdict(seeds, of, expected, differences):
-  values = _above(2, 4, 6)
-  values['one'] = {k: values['one'][k] for k in seeds}
+def test_too_few_seeds_give_no_verdict(figure, seeds, of, expected, differences):
+  values = _above(2, 4, 6, 4, 4)
+  values[figure] = {k: values[figure][k] for k in seeds}
   text, found = verdicts.judge(_claim(_AHEAD, seeds=of), values)
   assert (text, len(found)) == (expected, differences)
-
-
-@pytest.mark.parametrize(
-  ('of_bounds', 'expected'),
-  [
-    (3, 'agrees'),
-    # The third seed of the bound that nothing is compared with is missing.
-    (2, 'unfinished: 4 of 5 seeds, so far agrees'),
-  ],
-)
-def test_a_bound_alone_needs_three_seeds(of_bounds, expected):
-  values = _above(2, 4, 6, 4, 4)
-  values['upper'] = {k: values['upper'][k] for k in range(of_bounds)}
-  assert verdicts.judge(_claim(_AHEAD, seeds=5), values)[0] == expected
 
 
 @pytest.fixture

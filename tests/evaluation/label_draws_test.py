@@ -36,12 +36,6 @@ def test_draws_are_those_of_their_numbers_and_differ():
   np.testing.assert_array_equal(third, found[2])
 
 
-def test_cases_are_drawn_as_a_whole_in_every_draw():
-  cases = np.arange(200) // 5
-  for kept in label_draws.subsets(cases % 4, 0.2, 0, cases):
-    assert all(np.isin(np.flatnonzero(cases == c), kept).all() for c in cases[kept])
-
-
 @pytest.mark.parametrize(('fraction', 'few'), [(0.1, 19), (1.0, 10_000)])
 def test_all_labels_and_many_are_drawn_once(fraction, few, monkeypatch):
   monkeypatch.setattr(label_draws, 'FEW_LABELS', few)

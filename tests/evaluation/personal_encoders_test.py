@@ -114,18 +114,6 @@ def test_encoders_are_made_one_at_a_time():
   assert most == [['a'], ['a'], ['a', 'b'], ['a', 'b']]
 
 
-def test_local_neighbours_are_the_client_s_own():
-  """Where the others' labels are wrong, only they mislead."""
-  train = _examples(30, 0)
-  train.label[12:] = 1 - train.label[12:]
-  only = collections.OrderedDict(a=_TESTED['a'])
-  evaluation = personal_encoders.PersonalEvaluation(
-    train, _examples(12, 1), _HELD, only, num_classes=2, fractions=(1.0,)
-  )
-  found = evaluation.evaluate(lambda _: _right, ['knn', 'local_knn'])
-  assert found == {'knn/100%': {'a': 0}, 'local_knn/100%': {'a': 1}}
-
-
 def test_the_naive_classifier_sees_features_by_their_owner_s_encoder():
   seen = {}
 

@@ -12,7 +12,6 @@ from tests.worlds import examples
 from tff_ssl.evaluation import closed_form
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import fine_tuning
-from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.evaluation import methods
@@ -76,19 +75,6 @@ def test_names_and_numbers_of_a_solved_task():
   assert all(type(value) is float for value in results.values())
 
 
-def test_neighbours_of_knn_are_as_many_as_told():
-  train, test = examples.lit(60, 1, seed=0), examples.lit(30, 1, seed=1)
-  # All vote, and equally: a tie, which the lowest class wins.
-  found = suite.evaluate(
-    _encode,
-    scores.Problem(train, test, 3),
-    [methods.Knn(knn.KnnConfig(60, 1e9))],
-    fractions=(1.0,),
-  )
-  assert found['knn/100%/recall/0'] == 1.0
-  assert found['knn/100%/accuracy'] == np.mean(test.label == 0)
-
-
 @pytest.mark.parametrize('case_level', [False, True])
 def test_data_are_encoded_once(case_level):
   counts = []
@@ -136,18 +122,6 @@ def test_case_level_pools_images_before_classifying():
   for method in ('knn', 'finetune'):
     assert by_image[f'{method}/50%/accuracy'] < 0.7
     assert by_case[f'{method}/50%/accuracy'] == 1.0
-
-
-def test_unlabelled_examples_take_no_part():
-  train, test = examples.lit(60, 1, seed=0), examples.lit(30, 1, seed=1)
-  problem = scores.Problem(train, test, 3)
-  clean = suite.evaluate(_encode, problem, _PROBES)
-  for split in (train, test):
-    junk = examples.lit(20, 1, seed=2)
-    split.image = np.concatenate([split.image, junk.image])
-    split.label = np.concatenate([split.label, np.full([20], -1)])
-    split.case = np.concatenate([split.case, 1000 + junk.case])
-  assert suite.evaluate(_encode, problem, _PROBES) == clean
 
 
 def test_absent_class_has_no_recall_and_seed_decides():

@@ -301,21 +301,6 @@ def test_card_of_no_network_is_refused(path, change, message):
     encoder_file.read(path)
 
 
-def test_arrays_that_lie_in_another_file_are_refused(path, tmp_path):
-  (tmp_path / 'other').write_bytes(bytes(1000))
-
-  def change(file):
-    group = file['_layer_checkpoint_dependencies/conv2d/vars']
-    del group['0']
-    group.create_dataset(
-      '0', (3, 3, 1, 16), 'f4', external=[(str(tmp_path / 'other'), 0, 1000)]
-    )
-
-  edit_arrays(path, change)
-  with pytest.raises(ValueError, match="conv2d/vars/0' is not an array of floats"):
-    encoder_file.read(path)
-
-
 def test_a_copy_with_its_card_is_enough(path, tmp_path):
   copy = tmp_path / 'mine.keras'
   shutil.copy(path, copy)

@@ -13,6 +13,7 @@ import numpy as np
 from PIL import Image
 
 from tests.intake import whole
+from tests.worlds import pictures as made
 
 
 class Way(NamedTuple):
@@ -51,7 +52,7 @@ def _several(suffix: str, kind: str, *others: int) -> Callable[[whole.Folder], N
   def apply(data: whole.Folder) -> None:
     more = [data.picture(k) for k in others]
     options = {'save_all': True, 'append_images': more}
-    data.replace(0, suffix, whole.encoded(data.picture(0), kind, **options))
+    data.replace(0, suffix, made.of(data.picture(0), kind, **options))
 
   return apply
 
@@ -61,7 +62,7 @@ def _of_numbers(data: whole.Folder, scale: float, offset: float, dtype: type) ->
   for k in range(len(data.names)):
     share = np.asarray(data.picture(k, 'L'), np.float32) / 255
     values = (share * scale + offset).astype(dtype)
-    data.replace(k, '.tif', whole.encoded(Image.fromarray(values), 'TIFF'))
+    data.replace(k, '.tif', made.of(Image.fromarray(values), 'TIFF'))
 
 
 def _twelve_bits(data: whole.Folder) -> None:
@@ -69,7 +70,7 @@ def _twelve_bits(data: whole.Folder) -> None:
   for k in (0, 5):
     values = np.array(Image.open(data.path / data.names[k]))
     values[0, 0] = 65535
-    data.put(k, whole.encoded(Image.fromarray(values), 'TIFF'))
+    data.put(k, made.of(Image.fromarray(values), 'TIFF'))
 
 
 def _transparent(data: whole.Folder) -> None:
@@ -80,28 +81,28 @@ def _transparent(data: whole.Folder) -> None:
     seen = picture[..., :3].copy()
     seen[:half] = 255
     data.changed[f'{k:03d}'] = Image.fromarray(seen)
-    data.replace(k, '.png', whole.encoded(Image.fromarray(picture), 'PNG'))
+    data.replace(k, '.png', made.of(Image.fromarray(picture), 'PNG'))
 
 
 def _on_its_side(data: whole.Folder) -> None:
   exif = Image.Exif()
   exif[0x0112] = 6
   turned = data.picture(0).transpose(Image.Transpose.ROTATE_90)
-  data.put(0, whole.encoded(turned, 'JPEG', exif=exif))
+  data.put(0, made.of(turned, 'JPEG', exif=exif))
 
 
 def _huge(data: whole.Folder) -> None:
   slide = data.picture(0, 'L').point(lambda value: 255 * (value > 127), '1')
   slide = slide.resize((8_300, 8_200), Image.Resampling.NEAREST)
   data.changed['000'] = slide.resize((64, 64))
-  data.replace(0, '.png', whole.encoded(slide, 'PNG', compress_level=1))
+  data.replace(0, '.png', made.of(slide, 'PNG', compress_level=1))
 
 
 def _panorama(data: whole.Folder) -> None:
   for k in range(len(data.names)):
     wide = data.picture(k).resize((240, 24))
     data.changed[f'{k:03d}'] = wide.crop((108, 0, 132, 24))
-    data.replace(k, '.png', whole.encoded(wide, 'PNG'))
+    data.replace(k, '.png', made.of(wide, 'PNG'))
 
 
 def _linked(name: str) -> Callable[[whole.Folder], None]:
@@ -229,7 +230,7 @@ FOLDERS = (
   Way(
     'A picture of one pixel',
     lambda data: data.replace(
-      0, '.png', whole.encoded(Image.new('RGB', (1, 1), 'red'), 'PNG')
+      0, '.png', made.of(Image.new('RGB', (1, 1), 'red'), 'PNG')
     ),
     loses=True,
   ),

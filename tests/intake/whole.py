@@ -8,14 +8,9 @@ import pathlib
 import numpy as np
 from PIL import Image
 
+from tests.worlds import pictures as made
+
 CLASSES = ('cat', 'dog')
-
-
-def encoded(picture: Image.Image, kind: str, **options: object) -> bytes:
-  """The content of a picture's file."""
-  buffer = io.BytesIO()
-  picture.save(buffer, kind, **options)
-  return buffer.getvalue()
 
 
 def pictures(count: int = 12, size: int = 24) -> list[bytes]:
@@ -25,7 +20,7 @@ def pictures(count: int = 12, size: int = 24) -> list[bytes]:
   for k in range(count):
     level = 30 + 200 * (x * (1 + k % 4) + y * (5 - k % 4)) / 6
     colours = np.stack([level, level * 0.9, level * 0.8 + k], axis=-1)
-    files.append(encoded(Image.fromarray(colours.astype(np.uint8)), 'JPEG'))
+    files.append(made.of(Image.fromarray(colours.astype(np.uint8)), 'JPEG'))
   return files
 
 
@@ -89,7 +84,7 @@ class Folder:
 
   def encoded(self, k: int, kind: str, mode: str = 'RGB') -> bytes:
     """The photograph k as a file of another kind."""
-    return encoded(self.picture(k, mode), kind)
+    return made.of(self.picture(k, mode), kind)
 
   def replace(self, k: int, suffix: str, content: bytes) -> None:
     """Puts another file in the place of the photograph k."""

@@ -1,11 +1,11 @@
 """Partitions in one array: as a dict of arrays is read, at a fraction of its memory."""
 
 import collections
-import tracemalloc
 
 import numpy as np
 import pytest
 
+from tests.worlds import allocations
 from tff_ssl.partition import describe
 from tff_ssl.partition import flat
 from tff_ssl.partition import ids
@@ -125,23 +125,22 @@ def test_the_report_of_a_partition_has_the_bytes_of_a_dicts(tmp_path, monkeypatc
 
 def test_at_most_draws_what_it_drew_of_a_dict():
   found, as_dict = partitions()
-  kept = partitions_lib.at_most(found, 1, np.random.default_rng(5))
+  kept = partitions_lib.at_most(found, 2, np.random.default_rng(5))
   rng = np.random.default_rng(5)
   for name, own in as_dict.items():
-    np.testing.assert_array_equal(kept[name], np.sort(rng.permutation(own)[:1]))
+    np.testing.assert_array_equal(kept[name], np.sort(rng.permutation(own)[:2]))
+    assert kept[name].dtype == np.int64
+  with pytest.raises(ValueError, match='examples is 0; it must be at least 1'):
+    partitions_lib.at_most(found, 0, rng)
 
 
 def test_a_client_takes_no_memory_but_its_positions():
   count = 100_000
   order = np.random.default_rng(0).permutation(2 * count)
-  tracemalloc.start()
-  try:
+  with allocations.traced() as taken:
     partition = partitions_lib.from_sizes(order, np.full(count, 2))
-    held, _ = tracemalloc.get_traced_memory()
-  finally:
-    tracemalloc.stop()
   # Two positions and a start of 8 bytes each; an array is 112 bytes, a string 60.
-  assert held < 26 * count
+  assert taken.held < 26 * count
   np.testing.assert_array_equal(partition['client_00001'], np.sort(order[2:4]))
 
 

@@ -46,15 +46,6 @@ def test_examples_of_no_client_are_left_out():
   assert 3 in dealt['a'] and 5 in dealt['a']
 
 
-def test_a_seed_fixes_who_has_what():
-  labels, other = np.arange(60) % 3, np.arange(30) % 3
-  partition = spec.build('iid:clients=4', labels, np.arange(60), seed=0)
-  first, again = (_deal(partition, labels, other) for _ in range(2))
-  assert all(np.array_equal(first[k], again[k]) for k in first)
-  moved = matching.deal_matching(partition, labels, other, np.random.default_rng(1))
-  assert any(not np.array_equal(first[k], moved[k]) for k in first)
-
-
 def test_test_examples_have_sources_as_their_clients_have():
   partition = collections.OrderedDict(
     a=np.array([0, 1, 2, 3]), b=np.array([4, 5]), c=np.zeros(0, np.int64)

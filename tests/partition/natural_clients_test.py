@@ -8,15 +8,6 @@ from tff_ssl.partition import natural_clients
 _CASES = np.array([7, 3, 7, 12, 7])
 
 
-def test_a_case_is_a_client():
-  partition = natural_clients.build(
-    natural_clients.CaseConfig(), _CASES, np.random.default_rng(0)
-  )
-  expected = [[1], [0, 2, 4], [3]]
-  assert [held.tolist() for held in partition.values()] == expected
-  assert list(partition) == ['case_0', 'case_1', 'case_2']
-
-
 def test_max_examples_keeps_some_of_a_large_case():
   partition = natural_clients.build(
     natural_clients.CaseConfig(max_examples=2), _CASES, np.random.default_rng(0)

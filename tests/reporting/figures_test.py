@@ -74,11 +74,3 @@ def test_a_single_evaluation_is_a_point_with_a_bar(tmp_path):
   # 0.25 and 0.75: mean 0.5, deviation sqrt(0.125).
   deviation = math.sqrt(0.125)
   np.testing.assert_allclose(bar, [(3, 0.5 - deviation), (3, 0.5 + deviation)])
-
-
-def test_rendering_gives_a_png(two_groups):
-  figure = figures.draw(two_groups, curves.quantities(two_groups, NAMES)[:1])
-  content = figures.render(figure)
-  assert content.startswith(b'\x89PNG\r\n\x1a\n')
-  width = int.from_bytes(content[16:20], 'big')
-  assert width == figure.get_figwidth() * figure.dpi

@@ -21,21 +21,6 @@ def test_reads_all_three_files(folder):
   assert math.isnan(run.metrics.loc[1, 'knn'])
 
 
-def test_reads_seconds_and_memory(folder):
-  assert run_reader.read(folder).system.empty
-  (folder / 'system.csv').write_text('round,seconds\n1,0.5\n2,0.25\n')
-  system = run_reader.read(folder).system
-  assert system.to_dict() == {'seconds': {1: 0.5, 2: 0.25}}
-
-
-def test_a_line_that_is_not_complete_is_not_read(folder):
-  with (folder / 'metrics.csv').open('a') as file:
-    file.write('3,0.1')
-  run = run_reader.read(folder)
-  assert len(run.metrics) == 2
-  assert run.last_round == 2
-
-
 def test_settings_are_those_of_the_config(folder):
   with pytest.raises(ValueError, match=r'config\.json holds no configuration'):
     _ = run_reader.read(folder).settings
@@ -83,7 +68,6 @@ def test_run_before_its_first_evaluation_has_none(folder):
   [
     ('config.json', None, 'has no config.json'),
     ('metrics.csv', None, 'has no metrics.csv'),
-    ('config.json', '{"rounds": ', 'config.json is not JSON'),
     ('evaluation.json', '[1]', 'evaluation.json holds a list'),
     ('evaluation.json', '{"knn": "0.5"}', "knn is '0.5'; it must be a number"),
     (
@@ -99,7 +83,6 @@ def test_run_before_its_first_evaluation_has_none(folder):
     ('metrics.csv', 'round,loss\n1,low\n', "metrics.csv, round 1: loss is 'low'"),
     ('metrics.csv', 'round\ninf\n', "row 1 is 'inf'; it must have a round"),
     ('metrics.csv', f'round\n{10**19}\n', 'row 1 is .* a round of at most 18 digits'),
-    ('config.json', '[' * 100_000, 'config.json is not JSON'),
   ],
 )
 def test_errors_name_the_file(folder, name, content, message):

@@ -58,11 +58,6 @@ def test_a_line_is_over_the_setting_and_a_point_over_seeds(runs):
   assert _means(lines[1]) == {'5': 0.125}
 
 
-def test_other_settings_separate_lines(runs):
-  lines = lines_of(runs, ['clients.epochs'])
-  assert len(lines) == 3
-
-
 def test_words_keep_the_order_of_the_runs(runs):
   (line,) = lines_of(runs, ['objective', *_EPOCHS])
   assert _means(line) == {'simclr': 0.5, 'supervised': 0.125}

@@ -148,7 +148,8 @@ def test_pages_have_only_their_own_tags(compared):
   shown = comparison.table(found, found.questions)
   caveats = [f'{name} is not finished.' for name in _NAMES]
   notes = dataclasses.replace(shown, notes=_NAMES)
-  compared_page = comparison_page.build(compared, notes, caveats, b'')
+  advised = {compared[0].runs[0].folder: _NAMES[1]}
+  compared_page = comparison_page.build(compared, notes, caveats, b'', advised)
   count = len(_NAMES)
   panel = gallery.Panel(_NAMES[1], np.zeros([count, 2]), np.zeros([count, 1], int))
   images = np.zeros([count, 4, 4, 3], np.uint8)

@@ -62,14 +62,6 @@ def test_the_loop_prepares_ahead(tmp_path):
   counting.run(tmp_path, Waiting(), 4, cohort_fn)
 
 
-def test_cohorts_are_those_of_the_rounds_and_prepared_once():
-  calls = []
-  with prefetch.Prefetcher(recording(calls), 5) as cohorts:
-    assert [cohorts(round) for round in range(1, 6)] == [1, 2, 3, 4, 5]
-  # Each once, and none after the last.
-  assert calls == [1, 2, 3, 4, 5]
-
-
 def test_no_more_than_one_is_prepared_ahead():
   calls, prepared = [], threading.Event()
 

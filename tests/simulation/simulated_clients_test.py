@@ -41,13 +41,12 @@ def _uneven():
   )
 
 
-def test_packs_hold_all_clients():
+def test_packs_hold_all_clients_in_any_order():
   clients = simulated_clients.Clients(_uneven(), num_packs=2)
   assert clients.element_spec.singles == 1
-  assert _packs(clients.cohort(['c', 'a', 'b'])) == [
-    [[10, 11, 12, 13]],
-    [[18], [14, 15, 16]],
-  ]
+  for names in ('cab', 'bca'):
+    packed = _packs(clients.cohort([*names]))
+    assert packed == [[[10, 11, 12, 13]], [[18], [14, 15, 16]]]
 
 
 def test_rows_are_those_of_the_arrays():
@@ -57,13 +56,6 @@ def test_rows_are_those_of_the_arrays():
   data = tiny.arrays()
   for name in ('image', 'example_id', 'label'):
     np.testing.assert_array_equal(examples[name], data[name][[8, 4, 5, 6]])
-
-
-def test_the_order_of_clients_does_not_matter():
-  clients = simulated_clients.Clients(_uneven(), num_packs=2)
-  assert _packs(clients.cohort(['b', 'c', 'a'])) == _packs(
-    clients.cohort(['a', 'b', 'c'])
-  )
 
 
 @pytest.mark.parametrize('num_packs', [0, 2])

@@ -3,12 +3,12 @@
 import io
 import struct
 import tarfile
-import tracemalloc
 import zipfile
 
 import numpy as np
 import pytest
 
+from tests.worlds import allocations
 from tff_ssl.storage import archives
 from tff_ssl.storage import files
 
@@ -22,16 +22,6 @@ _ARRAYS = {
 }
 # What a refusal may take: far less than what the files below promise.
 _LITTLE = 2**24
-
-
-@pytest.fixture
-def little():
-  """Fails a test that allocates more than a little at any time."""
-  tracemalloc.start()
-  yield
-  _, most = tracemalloc.get_traced_memory()
-  tracemalloc.stop()
-  assert most < _LITTLE
 
 
 def _header(shape, dtype='|u1', version=(1, 0)):
@@ -130,10 +120,12 @@ def _negative(path):
   ],
   ids=lambda value: getattr(value, '__name__', ''),
 )
-def test_sizes_are_refused_before_they_take_memory(tmp_path, make, message, request):
+def test_sizes_are_refused_before_they_take_memory(tmp_path, make, message):
   path = make(tmp_path / 'a.npz')
-  request.getfixturevalue('little')
-  with pytest.raises(files.NPZ_ERRORS, match=message):
+  with (
+    allocations.traced(below=_LITTLE),
+    pytest.raises(files.NPZ_ERRORS, match=message),
+  ):
     _read(path)
 
 
@@ -173,14 +165,16 @@ def test_a_tar_that_leads_back_ends(tmp_path):
     list(archives.tar_members(tmp_path / 'a.tar'))
 
 
-def test_a_long_name_of_a_tar_takes_no_memory(tmp_path, request):
+def test_a_long_name_of_a_tar_takes_no_memory(tmp_path):
   member = tarfile.TarInfo('././@LongLink')
   member.type, member.size = tarfile.GNUTYPE_LONGNAME, 2**27
   with (tmp_path / 'a.tar').open('wb') as file:
     file.write(member.tobuf(tarfile.GNU_FORMAT))
     file.truncate(2**28)
-  request.getfixturevalue('little')
-  with pytest.raises(ValueError, match='a header, has 134,217,728 bytes'):
+  with (
+    allocations.traced(below=_LITTLE),
+    pytest.raises(ValueError, match='a header, has 134,217,728 bytes'),
+  ):
     list(archives.tar_members(tmp_path / 'a.tar'))
 
 

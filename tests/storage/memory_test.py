@@ -1,10 +1,9 @@
 """What does not fit into memory is refused by arithmetic."""
 
-import tracemalloc
-
 import pytest
 
 from tasks import csv_rows
+from tests.worlds import allocations
 from tff_ssl.storage import memory
 
 
@@ -34,14 +33,12 @@ def test_a_container_has_what_its_limit_leaves(tmp_path, monkeypatch):
 )
 def test_rows_take_no_more_than_is_counted(content, monkeypatch):
   """And not so much less that what fits is refused."""
-  tracemalloc.start()
-  csv_rows.read('t.csv', content)
-  _, most = tracemalloc.get_traced_memory()
-  tracemalloc.stop()
-  monkeypatch.setattr(memory, 'free', lambda: most)
+  with allocations.traced() as taken:
+    csv_rows.read('t.csv', content)
+  monkeypatch.setattr(memory, 'free', lambda: taken.most)
   with pytest.raises(ValueError, match=r't\.csv takes up to'):
     memory.check_csv('t.csv', content)
-  monkeypatch.setattr(memory, 'free', lambda: 3 * most)
+  monkeypatch.setattr(memory, 'free', lambda: 3 * taken.most)
   memory.check_csv('t.csv', content)
 
 

@@ -4,11 +4,11 @@ import json
 import os
 import re
 import struct
-import tracemalloc
 
 import numpy as np
 import pytest
 
+from tests.worlds import allocations
 from tff_ssl.storage import safetensors
 
 _HEADER = {
@@ -106,13 +106,11 @@ _TWICE = b'{"a": 1, "a": 2}'
 def test_a_bad_file_is_one_sentence_and_takes_no_memory(tmp_path, content, said):
   path = tmp_path / 'a.safetensors'
   path.write_bytes(content)
-  tracemalloc.start()
-  try:
-    with pytest.raises(ValueError, match=re.escape(said)) as caught:
-      _read(path)
-    assert tracemalloc.get_traced_memory()[1] < 2**21
-  finally:
-    tracemalloc.stop()
+  with (
+    allocations.traced(below=2**21),
+    pytest.raises(ValueError, match=re.escape(said)) as caught,
+  ):
+    _read(path)
   assert str(caught.value).startswith(f'{path} ')
   assert str(caught.value).endswith('.') and '\n' not in str(caught.value)
 

@@ -60,17 +60,6 @@ def test_least_usual_range_that_holds_the_numbers(dtype, low, high, expected):
   np.testing.assert_allclose(_range(np.array([[low, high]], dtype)), expected)
 
 
-@_SETTINGS
-@hypothesis.given(
-  strategies.integers(0, 9), strategies.sampled_from([0, 4096, 30000, 65535])
-)
-def test_few_pixels_change_nothing(count, hot):
-  draw = np.random.default_rng(count)
-  values = draw.integers(100, 4000, (100, 100)).astype(np.uint16)
-  values.ravel()[draw.choice(10_000, count, replace=False)] = hot
-  assert _range(values) == (0, 4095)
-
-
 def _odd():
   """Yields files in which few pixels, or few files, are odd; the range, how exactly."""
   draw = np.random.default_rng(0).integers

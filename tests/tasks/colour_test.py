@@ -22,25 +22,6 @@ def _on_white(colours, alpha):
   return np.broadcast_to(colours * share + 255 * (1 - share), (6, 8, 3))
 
 
-@pytest.mark.parametrize(
-  ('kind', 'mode'),
-  [('PNG', 'RGBA'), ('PNG', 'LA'), ('TIFF', 'RGBA'), ('TIFF', 'LA'), ('WEBP', 'RGBA')],
-)
-def test_transparent_pixels_do_not_change_the_image(kind, mode):
-  channels = len(mode)
-  decoded = []
-  for seed in (1, 2):
-    values = np.random.default_rng(seed).integers(0, 256, (12, 12, channels))
-    values = values.astype(np.uint8)
-    values[..., -1] = 0
-    values[3:9, 3:9] = 255
-    values[3:9, 3:9, 0] = 40
-    options = {'lossless': True, 'exact': True} if kind == 'WEBP' else {}
-    content = pictures.of(Image.fromarray(values), kind, **options)
-    decoded.append(pictures.decode(content, 6))
-  np.testing.assert_array_equal(*decoded)
-
-
 @pytest.mark.parametrize('channels', [2, 4])
 def test_transparent_pixels_do_not_change_the_image_in_16_bits(channels):
   decoded = []

@@ -50,14 +50,6 @@ def test_the_same_number_is_as_bright_in_every_file(tmp_path):
   assert decoded.notes[note] == list(names[:3])
 
 
-def test_whole_and_floating_numbers_of_one_range_are_all_named(tmp_path):
-  whole = np.full((4, 4), 200, np.uint16)
-  _write(tmp_path, a=whole, b=whole.astype(np.float32))
-  names, decoded = _decode(tmp_path)
-  note = f'{decoding.MEASURED_RANGE} (--data=pixel_range=0/255)'
-  assert decoded.notes[note] == list(names)
-
-
 def test_hounsfield_units_have_their_own_range_or_a_stated_one(tmp_path):
   values = np.linspace(-1000, 2000, 40_000).astype(np.int16).reshape(200, 200)
   _write(tmp_path, a=values, b=np.maximum(values, -200))
@@ -73,21 +65,6 @@ def test_hounsfield_units_have_their_own_range_or_a_stated_one(tmp_path):
   np.testing.assert_allclose(decoded.pixels[0, ..., 0], expected, atol=0.51)
   assert decoded.measured == ()
   assert decoded.notes[images.OUTSIDE] == list(names)
-
-
-def test_files_that_cannot_be_scaled_are_left_out_with_a_reason(tmp_path):
-  good = np.full((4, 4), 0.5, np.float32)
-  bad = good.copy()
-  bad[1, 2] = np.nan
-  _write(tmp_path, a=good, b=bad)
-  (tmp_path / 'c.tif').write_bytes(b'no picture')
-  _, decoded = _decode(tmp_path)
-  assert decoded.unreadable == {
-    'b.tif': 'a number is infinite or not a number (NaN)',
-    'c.tif': 'UnidentifiedImageError: not in a format that Pillow knows',
-  }
-  assert list(decoded.digests) == ['a.tif']
-  np.testing.assert_array_equal(decoded.pixels, 128)
 
 
 def _cannot_be_read(name):

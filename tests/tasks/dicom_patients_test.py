@@ -49,13 +49,6 @@ def test_placeholders_are_not_patients(written):
   assert dicom.pseudonym('') == ''
 
 
-def test_one_id_in_two_forms_of_unicode_is_one_patient():
-  known = {'SpecificCharacterSet': 'ISO_IR 192'}
-  assert _patient(_file(_CT, PatientID='e\u0301', **known)) == _patient(
-    _file(_CT, PatientID='\u00e9', **known)
-  )
-
-
 def test_ids_that_look_alike_are_warned_of_by_their_digests(tmp_path):
   ids = ('Meier', 'meier', '00471', '471', 'other')
   for k, own in enumerate(ids):

@@ -2,7 +2,6 @@
 
 import io
 import struct
-import tracemalloc
 
 import numpy as np
 from PIL import Image
@@ -12,6 +11,7 @@ from pydicom import uid
 import pytest
 
 from tasks import image_opening
+from tests.worlds import allocations
 from tests.worlds import pictures
 from tests.worlds import scans
 
@@ -21,12 +21,11 @@ _CHANNELS = ('Red', 'Green', 'Blue')
 
 def _refused(content):
   """Returns why; what it took was not much more than the file."""
-  tracemalloc.start()
-  with pytest.raises(image_opening.PictureError) as error:
+  with (
+    allocations.traced(below=2**22 + 20 * len(content)),
+    pytest.raises(image_opening.PictureError) as error,
+  ):
     pictures.decode(content, 8)
-  _, most = tracemalloc.get_traced_memory()
-  tracemalloc.stop()
-  assert most < 2**22 + 20 * len(content)
   return str(error.value)
 
 

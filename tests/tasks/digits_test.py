@@ -21,14 +21,6 @@ def test_digits_are_all_there_once():
   assert task.test.label[7] == source.target[position]
 
 
-def test_split_is_stratified_and_fixed():
-  first, second = digits.load(), digits.load(image_size=16)
-  np.testing.assert_array_equal(first.test.example_id, second.test.example_id)
-  assert second.image_shape == (16, 16, 1)
-  total = np.bincount(np.concatenate([first.train.label, first.test.label]))
-  np.testing.assert_allclose(np.bincount(first.test.label) / total, 0.2, atol=0.01)
-
-
 def test_halves_are_the_digits_in_two():
   whole, halves = digits.load(), digits.load_halves()
   assert halves.shapes == {'left': (4, 8, 1), 'right': (4, 8, 1)}

@@ -54,14 +54,6 @@ def test_categories_are_labels_and_skin_tones_are_of_one_case(tmp_path):
   np.testing.assert_array_equal(found[1, 1][1], emoji.encode_text(['rose red'])[0])
 
 
-@pytest.mark.parametrize('seed', range(4))
-def test_no_emoji_is_in_both_splits(tmp_path, seed):
-  task = emoji.load(data_sets.emoji_package(tmp_path), image_size=8, seed=seed)
-  assert not set(task.train.case) & set(task.test.case)
-  assert set(task.test.label) == {0, 1}
-  assert task.train['left'].shape[1:] == (8, 8, 3)
-
-
 def test_classes_are_described_by_their_names_and_subcategories(tmp_path):
   described = emoji.load(data_sets.emoji_package(tmp_path)).described
   texts = ['animals & nature', 'animal mammal', 'plant flower']

@@ -42,41 +42,9 @@ def test_a_folder_is_a_client(tmp_path):
     assert len(examples) == count
 
 
-def test_a_name_that_is_not_utf_8_can_be_written(tmp_path):
-  names = [f'{folder}/{k}.jpg' for folder in ('\udce4', 'b') for k in range(2)]
-  for kind in ('client', 'class'):
-    task = image_folders.load(_folder(tmp_path, names), image_size=8, folders=kind)
-    found = task.holder_names if kind == 'client' else task.label_names
-    assert found == (r'\udce4', 'b')
-
-
-def test_a_folder_is_a_class(tmp_path):
-  task = image_folders.load(_folder(tmp_path), image_size=8, folders='class')
-  assert task.label_names == ('C101', 'C7', 'C8')
-  assert task.train.client is None
-  for examples in (task.train, task.test):
-    assert examples.label.tolist() == (examples.example_id // 4).tolist()
-
-
-def test_an_archive_with_one_folder_around_splits(tmp_path):
-  names = [f'set/{part}/{c}/{c}.jpg' for part in ('train', 'test') for c in 'ab']
-  folder = _folder(tmp_path / 'data', names)
-  archive = data_sets.tar_of(folder, tmp_path / 'data.tar')
-  task = image_folders.load(archive, image_size=8, folders='class')
-  assert task.label_names == ('a', 'b')
-  # By name: test/a, test/b, train/a, train/b.
-  assert task.train.example_id.tolist() == [2, 3]
-  assert task.train.label.tolist() == task.test.label.tolist() == [0, 1]
-
-
 @pytest.mark.parametrize(
   ('names', 'folders', 'message'),
   [
-    (
-      [*_TREE, 'x.jpg', 'y.jpg'],
-      'client',
-      r'2 images outside folders: x\.jpg, y\.jpg; ',
-    ),
     (_TREE[:4], 'class', r'4 images outside folders: C101/0\.jpg'),
     (_TREE, 'case', "folders is 'case'; it must be one of none, class"),
     # They would be written alike.

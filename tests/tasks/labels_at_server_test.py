@@ -49,14 +49,6 @@ def test_shares_are_nested_and_a_function_of_the_seed():
   assert many != other
 
 
-def test_cases_are_not_torn():
-  cases = np.repeat(np.arange(50), 4)
-  split = labels_at_server.by_share(_task(np.repeat([0, 1], 100), cases), 0.2, seed=0)
-  sides = split.server.train.case, split.clients.train.case
-  assert not np.intersect1d(*sides).size
-  assert len(np.unique(sides[0])) == 10
-
-
 def test_clients_of_many_labels_are_not_torn():
   task = _task(np.arange(200) % 2)
   test = dataclasses.replace(task.test, client=np.array([100, 101]))

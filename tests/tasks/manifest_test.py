@@ -6,7 +6,6 @@ Manifests are made up by hypothesis, the same ones each time.
 import csv
 import dataclasses
 import io
-import tracemalloc
 
 import hypothesis
 from hypothesis import strategies
@@ -16,6 +15,7 @@ from tasks import cases
 from tasks import manifest
 from tasks import matching
 from tasks import spellings
+from tests.worlds import allocations
 from tests.worlds import data_sets
 
 _SETTINGS = hypothesis.settings(
@@ -246,9 +246,7 @@ def test_one_long_name_of_a_client_takes_its_memory_once(tmp_path):
     # The first time pictures are decoded.
     rows[7] = last
     data_sets.write_csv(tmp_path / 'manifest.csv', 'image,client_id', rows)
-    tracemalloc.start()
-    task = cases.load(tmp_path, 8)
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    with allocations.traced() as taken:
+      task = cases.load(tmp_path, 8)
   assert len(task.client_names[7]) == 131_000
-  assert most < 2**22
+  assert taken.most < 2**22

@@ -57,16 +57,6 @@ def test_folder_of_masks(tmp_path, suffix):
   )
 
 
-def test_masks_among_the_images_and_in_an_archive(tmp_path):
-  folder = data_sets.ham_folder(tmp_path / 'ham')
-  for k in range(8):
-    _write(folder / 'lesions' / f'I{k:02d}_segmentation.png', _mask(k))
-  for place in (folder, data_sets.tar_of(folder, tmp_path / 'ham.tar')):
-    task = ham10000.load(place, image_size=8)
-    assert task.report == ('17 files: 8 images read, 1 manifest, 8 masks',)
-    _check(task, masks.load(task))
-
-
 def test_an_image_is_not_its_own_mask(tmp_path):
   task = ham10000.load(data_sets.ham_folder(tmp_path / 'ham'), image_size=8)
   for where in (tmp_path, tmp_path / 'ham'):
@@ -161,17 +151,6 @@ def _of_manifest(folder, masks_of):
   data_sets.write_csv(folder / 'manifest.csv', 'image,client_id,mask', rows)
 
 
-def test_a_mask_of_several_images_that_cannot_be_read(tmp_path):
-  _of_manifest(tmp_path, ['m0.png', 'm0.png', *(f'm{k}.png' for k in range(2, 8))])
-  (tmp_path / 'm0.png').write_bytes(b'no image')
-  found = masks.load(cases.load(tmp_path, image_size=8))
-  _check(cases.load(tmp_path, image_size=8), found, range(2, 8))
-  assert found.report[1:] == (
-    'left out 1 masks that cannot be read:',
-    '  m0.png (UnidentifiedImageError: not in a format that Pillow knows)',
-  )
-
-
 def test_a_mask_that_there_is_no_memory_for_is_tried_again(tmp_path, monkeypatch):
   _of_manifest(tmp_path, [f'm{k}.png' for k in range(8)])
   Image.new('L', (200, 160)).save(tmp_path / 'm0.png')
@@ -182,15 +161,6 @@ def test_a_mask_that_there_is_no_memory_for_is_tried_again(tmp_path, monkeypatch
       report = masks.load(task).report
       assert report[1] == 'left out 1 masks that cannot be read:'
   assert len(masks.load(task).pixels) == 8
-
-
-def test_masks_of_images_that_cannot_be_read_are_not_blamed(tmp_path):
-  _of_manifest(tmp_path, [f'm{k}.png' for k in range(8)])
-  (tmp_path / '3.jpg').write_bytes(b'no image')
-  task = cases.load(tmp_path, image_size=8)
-  found = masks.load(task)
-  _check(task, found, [0, 1, 2, 4, 5, 6, 7])
-  assert len(found.report) == 1
 
 
 def test_empty_and_full_masks_are_counted(tmp_path):

@@ -17,21 +17,6 @@ def test_arguments_reach_the_task(tmp_path):
     registry.load('cifar100', data_dir=folder, download=False)
 
 
-def test_tasks_of_pairs_have_two_modalities(tmp_path):
-  folders = {}
-  for name, make in (
-    ('ham10000_records', data_sets.ham_records),
-    ('emoji', data_sets.emoji_package),
-  ):
-    folders[name] = tmp_path / name
-    folders[name].mkdir()
-    make(folders[name])
-  for name in registry.PAIRS:
-    task = registry.load(name, data_dir=folders.get(name), image_size=8)
-    assert task.name == name
-    assert list(task.shapes) == ['left', 'right']
-
-
 @pytest.mark.parametrize(
   ('name', 'options', 'message'),
   [

@@ -98,17 +98,6 @@ def test_an_archive_holds_what_it_holds_unpacked(tmp_path):
   assert _counts(packed) == {**counts, ignored_files.BROKEN: 2}
 
 
-def test_of_two_files_of_one_name_in_an_archive_the_last_is_read(tmp_path):
-  folder = _write(tmp_path / 'data', '1')
-  archive = data_sets.tar_of(folder, tmp_path / 'data.tar')
-  (folder / '1').write_text('later')
-  data_sets.tar_of(folder, archive, 'a')
-  source = sources.open_source(archive)
-  assert source.names == ('1',)
-  assert source.read('1') == b'later'
-  assert _counts(source) == {ignored_files.REPLACED: 1}
-
-
 def _tar(path, *members):
   """An archive of members: each a name, a content, and a type of tarfile."""
   with tarfile.open(path, 'w') as tar:
@@ -147,35 +136,10 @@ def test_names_of_an_archive_are_paths_within_it(tmp_path):
   assert list(source.empty) == []
 
 
-def test_a_link_of_an_archive_is_the_file_it_leads_to_or_is_aside(tmp_path):
-  links = {
-    'c1/near': b'x',
-    'c2/far': b'../c1/near',
-    'manifest.csv': b'/etc/passwd',
-    'c3/out': b'../../x',
-    'c3/round': b'round',
-    'c4': b'c1',
-  }
-  source = sources.open_source(
-    _tar(
-      tmp_path / 'data.tar',
-      ('c1/x', b'one', tarfile.REGTYPE),
-      *((name, target, tarfile.SYMTYPE) for name, target in links.items()),
-    )
-  )
-  assert {name: source.read(name) for name in source.names} == dict.fromkeys(
-    ('c1/x', 'c1/near', 'c2/far'), b'one'
-  )
-  assert source.aside[ignored_files.BROKEN] == ['manifest.csv', 'c3/out', 'c3/round']
-  assert source.aside[ignored_files.AGAIN] == ['c4']
-
-
 @pytest.mark.parametrize(
   ('name', 'advice'),
   [
-    ('pictures.zip', 'unpack the archive, and give the path of the folder'),
     ('pictures.TAR.GZ', 'unpack the archive'),
-    ('book.xlsx', 'save the spreadsheet as "CSV UTF-8", and give the path of that'),
     ('book.ods', 'save the spreadsheet as'),
   ],
 )

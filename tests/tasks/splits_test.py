@@ -36,24 +36,6 @@ def test_the_label_of_a_case_is_its_commonest_and_the_lower_of_two(seed):
   assert splits.labels_of_cases(case, labels).tolist() == expected
 
 
-def test_the_seed_determines_the_split():
-  cases = np.arange(50)
-  labels = np.zeros(50, np.int32)
-  first, same, other = (
-    splits.hold_out_cases(cases, labels, 0.2, seed) for seed in (0, 0, 1)
-  )
-  np.testing.assert_array_equal(first, same)
-  assert not np.array_equal(first, other)
-
-
-def test_rare_labels_are_in_both_splits_where_they_can_be():
-  held_out = splits.hold_out_cases(
-    np.arange(3), np.array([0, 0, 1], np.int32), 0.2, seed=0
-  )
-  assert np.sum(held_out[:2]) == 1
-  assert not held_out[2]
-
-
 def test_single_cases_cannot_be_split():
   with pytest.raises(ValueError, match='2 cases cannot be split'):
     splits.hold_out_cases(np.arange(2), np.arange(2, dtype=np.int32), 0.2, seed=0)
@@ -200,32 +182,3 @@ def test_the_splits_of_published_data_are_those_of_documented_runs(
     hashlib.blake2b(own.example_id.tobytes(), digest_size=8).hexdigest()
     for own in found
   ] == [test, held_out]
-
-
-@pytest.mark.parametrize(
-  'header', ['image,client_id,label', 'image,case_id,label', 'image,client_id,case_id']
-)
-def test_additions_and_labels_move_no_holder(tmp_path, header):
-  """Twenty patients, then five more in front of them, further images, and labels."""
-
-  def of_splits(patients, each, label):
-    rows = [
-      f'a/{place * each + k}.jpg,P{patient:02d},{label}{patient}'
-      for place, patient in enumerate(patients)
-      for k in range(each)
-    ]
-    folder = tmp_path / str(each)
-    data_sets.write_csv(folder / 'manifest.csv', header, rows)
-    data_sets.fill(folder, [row.partition(',')[0] for row in rows], 4)
-    task = registry.load('cases', folder, image_size=8)
-    assert task.describe().endswith('a fifth on average, and additions move none')
-    return {
-      split: {task.holder_names[holder] for holder in examples.holder}
-      for split, examples in task.splits().items()
-    }
-
-  before = of_splits(range(5, 25), 1, 'x')
-  after = of_splits(range(25), 2, 'y')
-  assert before['train'] <= after['train']
-  assert before['test'] <= after['test']
-  assert len(after['train'] | after['test']) == 25

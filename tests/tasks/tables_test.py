@@ -1,7 +1,5 @@
 """Tabular tasks: scikit-learn's, and files of one's own."""
 
-import tracemalloc
-
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
@@ -9,6 +7,7 @@ import pytest
 
 from tasks import registry
 from tasks import tables
+from tests.worlds import allocations
 from tff_ssl.storage import memory
 
 _FEATURES = np.array([[1.0, 5.0], [3.0, 5.0], [5.0, 5.0], [9.0, 7.0]])
@@ -210,6 +209,12 @@ def test_labels_of_any_whole_numbers_have_their_classes(tmp_path, kind):
   np.testing.assert_array_equal(task.train.label, [0, 1, 0])
 
 
+def test_without_a_label_nothing_is_labelled(tmp_path):
+  task = registry.load('features', _npz(tmp_path / 'table.npz', label=None))
+  assert not task.has_labels and task.num_classes == 0
+  assert (len(task.train), len(task.test)) == (3, 1)
+
+
 @pytest.mark.parametrize(
   ('text', 'message'),
   [
@@ -270,24 +275,6 @@ def test_a_table_of_a_spreadsheet_is_the_table(tmp_path):
   )
 
 
-@pytest.mark.parametrize('labels', [[-1, 0, 1, 1], [-1.0, 0.0, None, 1.0]])
-def test_that_minus_one_is_a_class_is_said(tmp_path, labels):
-  """In the array of a .npz it is no label."""
-  split = ['train', 'train', 'train', 'test']
-  table = pa.table({'a': [1, 2, 3, 4], 'label': labels, 'split': split})
-  parquet.write_table(table, tmp_path / 'table.parquet')
-  task = registry.load('features', tmp_path / 'table.parquet')
-  assert len(task.label_names) == 3
-  said = 'taken as a class (a row without one has an empty label): -1'
-  assert task.report == ('features: 1 column: a (1 to 4)', said)
-
-
-def test_a_missing_file_is_named(tmp_path):
-  for path in (tmp_path / 'no.npz', tmp_path / 'table.txt'):
-    with pytest.raises(ValueError, match=r'a \.npz, \.csv or \.parquet file'):
-      tables.load_file(path)
-
-
 @pytest.mark.parametrize(
   ('save', 'message'),
   [
@@ -331,18 +318,6 @@ def test_an_index_of_pandas_is_no_feature(tmp_path, index):
   assert task.report[1:] == (f'not used as features: {index!r}',)
 
 
-def test_without_a_label_nothing_is_labelled(tmp_path):
-  csv = tmp_path / 'table.csv'
-  csv.write_text('width,height,split\n1,5,train\n3,5,train\n5,5,train\n9,7,test\n')
-  for task in (
-    registry.load('features', _npz(tmp_path / 'table.npz', label=None)),
-    registry.load('features', csv),
-  ):
-    assert not task.has_labels
-    assert task.num_classes == 0
-    assert (len(task.train), len(task.test)) == (3, 1)
-
-
 @pytest.mark.parametrize('kind', ['npz', 'csv', 'parquet'])
 def test_a_table_that_does_not_fit_into_memory_is_not_read(tmp_path, kind, monkeypatch):
   """A file of some kB may hold more than the memory."""
@@ -355,9 +330,8 @@ def test_a_table_that_does_not_fit_into_memory_is_not_read(tmp_path, kind, monke
     path.write_text('a\n' + '0\n' * count)
   assert path.stat().st_size < 2**22
   monkeypatch.setattr(memory, 'free', lambda: 2**25)
-  tracemalloc.start()
-  with pytest.raises(ValueError, match=r'table.* takes up to 0\.\d GiB of memory'):
+  with (
+    allocations.traced(below=2**23),
+    pytest.raises(ValueError, match=r'table.* takes up to 0\.\d GiB of memory'),
+  ):
     registry.load('features', path)
-  _, most = tracemalloc.get_traced_memory()
-  tracemalloc.stop()
-  assert most < 2**23
