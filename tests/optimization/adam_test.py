@@ -31,11 +31,3 @@ def test_three_steps_equal_reference(decay, beta_2):
   for name, w in weights.items():
     np.testing.assert_allclose(params[name], w, rtol=1e-12)
   assert state['step'].numpy() == 3
-
-
-def test_first_step_is_the_rate_in_each_coordinate():
-  # With both moments corrected for bias, the first step is rate * sign(gradient).
-  got, _ = adam.update(
-    tf.zeros([3]), adam.init(tf.zeros([3])), tf.constant([5.0, -0.1, 0.0]), 0.25
-  )
-  np.testing.assert_allclose(got, [-0.25, 0.25, 0.0], rtol=1e-5)

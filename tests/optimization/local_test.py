@@ -45,14 +45,6 @@ def test_adamw_decays_apart_from_the_gradient():
   np.testing.assert_allclose(moved['b'], [2.0])
 
 
-def test_adamw_without_decay_is_adam_to_the_bit():
-  grads = np.random.default_rng(1).normal(size=(4, 2))
-  of_both = [
-    _steps(learning.AdamClients(kind=name), grads) for name in ('adam', 'adamw')
-  ]
-  np.testing.assert_array_equal(*of_both)
-
-
 @pytest.mark.parametrize('name', ['adam', 'adamw'])
 def test_beta_2_is_that_of_the_second_moment(name):
   # m_hat / sqrt(v_hat) of gradients 1 and 2: m_hat = (0.09 + 0.2) / 0.19, and with
