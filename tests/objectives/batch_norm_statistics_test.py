@@ -148,22 +148,6 @@ def test_the_population_is_that_of_plain_images():
   np.testing.assert_allclose(got[name], (maps**2).mean(0), rtol=1e-5)
 
 
-def test_two_clients_have_in_the_mean_the_first_layer_s_population_of_the_union():
-  objective = _OBJECTIVES['byol']()
-  params = objective.init(_SEED, tf.float64)
-  batch = networks.tensors(networks.examples(7))
-  parts = [
-    batch_norm_statistics.compute(
-      objective, params, {name: value[part] for name, value in batch.items()}
-    )
-    for part in (slice(0, 2), slice(2, 7))
-  ]
-  union = batch_norm_statistics.compute(objective, params, batch)
-  for name in ('encoder/pixels/population_mean', 'encoder/pixels/population_square'):
-    mean = (2 * parts[0][name] + 5 * parts[1][name]) / 7
-    np.testing.assert_allclose(mean, union[name], rtol=1e-9)
-
-
 def test_a_classifier_of_its_own_is_tested_by_the_population():
   head = projector.build_linear(4, 2)
   objective = supervised.SupervisedObjective(_encoder(), head, augment.by_name('none'))

@@ -10,7 +10,6 @@ from tests import differences
 from tests.losses import references
 from tests.objectives import networks
 from tff_ssl.objectives import byol
-from tff_ssl.objectives import simsiam
 from tff_ssl.settings import objectives
 
 _SEED = tf.constant([1, 2])
@@ -60,21 +59,6 @@ def test_no_gradient_reaches_the_target():
   _, _, _, (online, target) = _gradient(objective, *_start(objective))
   assert all(np.any(value) for value in online.values())
   assert all(value is None for value in target.values())
-
-
-def test_a_target_equal_to_the_online_network_is_simsiam():
-  """Without predictor: 4 + 4 times its loss, and 4 times its gradient."""
-  objective = _objective(predictor=False)
-  params, _, batch = _start(objective)
-  state = objective.init_state(params)
-  loss, _, _, (gradient, _) = _gradient(objective, params, state, batch)
-  other = simsiam.SimSiamObjective(networks.siamese('byol'), None)
-  with tf.GradientTape() as tape:
-    tape.watch(params)
-    other_loss, _ = other.loss(params, batch, _SEED)
-  assert float(loss) == pytest.approx(4 + 4 * float(other_loss), rel=1e-12)
-  for name, value in tape.gradient(other_loss, params).items():
-    np.testing.assert_allclose(gradient[name], 4 * value, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize('momentum', [0.0, 0.9, 1.0])

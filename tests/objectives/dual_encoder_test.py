@@ -1,6 +1,5 @@
 """Tests of dual encoding models."""
 
-import collections
 import dataclasses
 
 import numpy as np
@@ -12,7 +11,6 @@ from tff_ssl.augment import multiview
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import statistics
 from tff_ssl.objectives import two_towers
 
 _SEED = tf.constant([1, 2])
@@ -141,38 +139,6 @@ def test_towers_that_read_other_fields_are_refused():
   left, right = _towers_with_projectors().left, _towers_with_projectors().right
   with pytest.raises(ValueError, match="left encoder reads the field 'right'; it must"):
     two_towers.build_two_towers(right, left, (2,))
-
-
-def test_two_equal_towers_of_two_views_are_the_siamese_model():
-  model, examples = networks.siamese('byol'), networks.tensors(networks.examples(6))
-  params = model.init(_SEED)
-  both = two_towers.TwoTower(
-    model.encoder, model.encoder, model.projector, model.projector
-  )
-  kernel, bias = (params[f'projector/dense0/{name}'] for name in ('kernel', 'bias'))
-  shared = collections.OrderedDict(
-    (f'{side}_projector/dense0/{name}', tf.identity(value))
-    for side in _SIDES
-    for name, value in (('kernel', kernel), ('bias', bias))
-  )
-  left, right = model.views(examples, _SEED)
-  pairs = collections.OrderedDict(examples, left=left, right=right)
-  losses, gradients = [], []
-  for objective, given, batch in (
-    (statistics.StatisticsObjective(model), params, examples),
-    (statistics.StatisticsObjective(both), shared, pairs),
-  ):
-    with tf.GradientTape() as tape:
-      tape.watch(given)
-      losses.append(objective.loss(given, batch, _SEED)[0])
-    gradients.append(tape.gradient(losses[-1], given))
-  np.testing.assert_array_equal(losses[0], losses[1])
-  # Weights that are shared move by the sum of what each tower would.
-  for name in ('kernel', 'bias'):
-    sides = [gradients[1][f'{side}_projector/dense0/{name}'] for side in _SIDES]
-    expected = gradients[0][f'projector/dense0/{name}']
-    np.testing.assert_allclose(sum(sides), expected, rtol=1e-5, atol=1e-5)
-    assert name == 'bias' or np.abs(expected).max() > 1e-2
 
 
 def test_projections_are_those_of_inference():

@@ -10,7 +10,6 @@ from tests.losses import references
 from tests.objectives import networks
 from tff_ssl.objectives import moco
 from tff_ssl.objectives import swav
-from tff_ssl.objectives import target
 from tff_ssl.settings import objectives
 
 _SEED = tf.constant([1, 2])
@@ -94,25 +93,6 @@ def test_three_steps_of_keys_and_queue_follow_numpy(momentum, n):
   filled = min(2 + 3 * n, 4)
   assert int(state['count']) == filled
   np.testing.assert_allclose(state['queue'][:filled], queue[:filled], rtol=1e-5)
-
-
-def test_state_keeps_its_shapes_in_a_loop_over_batches_of_unknown_sizes():
-  objective = _objective()
-  params, state, _ = _start(objective)
-  batch = networks.tensors(networks.examples(5))
-
-  @tf.function(autograph=False)
-  def train(sizes):
-    def body(i, state):
-      taken = {name: value[: sizes[i]] for name, value in batch.items()}
-      _, _, carry = objective.loss_with_state(params, state, taken, _SEED)
-      return i + 1, objective.after_step(params, state, carry)[1]
-
-    return tf.while_loop(lambda i, _: i < tf.size(sizes), body, (0, dict(state)))[1]
-
-  assert int(train(tf.constant([0, 0]))['count']) == 2
-  assert int(train(tf.constant([1, 0]))['count']) == 3
-  assert int(train(tf.constant([1, 5]))['count']) == 4
 
 
 def test_the_versions_differ_in_head_and_views():
@@ -246,36 +226,3 @@ def test_there_are_3000_prototypes_of_the_projections():
   model = networks.siamese()
   kernel = swav.SwavObjective(model).init(_SEED)[_KERNEL]
   assert kernel.shape == (model.projector.output_dim, 3000)
-
-
-_ONLINE = collections.OrderedDict(
-  (name, tf.constant([0.1 * i, 1.0 / 3.0]))
-  for i, name in enumerate(('encoder/a/b', 'encoder2/a', 'predictor/a'), start=1)
-)
-_STATE = collections.OrderedDict(
-  [('target/encoder/a/b', tf.constant([0.7, -0.9])), ('queue', tf.zeros([2]))]
-)
-
-
-def test_only_the_named_networks_are_copied():
-  copied = target.copy(_ONLINE, ('encoder',))
-  assert list(copied) == ['target/encoder/a/b']
-  np.testing.assert_array_equal(copied['target/encoder/a/b'], _ONLINE['encoder/a/b'])
-
-
-@pytest.mark.parametrize(
-  ('momentum', 'expected'),
-  [(0.0, _ONLINE['encoder/a/b']), (1.0, _STATE['target/encoder/a/b'])],
-)
-def test_limits_of_the_momentum_are_exact(momentum, expected):
-  moved = target.follow(_STATE, _ONLINE, momentum)
-  assert list(moved) == ['target/encoder/a/b']
-  np.testing.assert_array_equal(moved['target/encoder/a/b'], expected)
-
-
-def test_after_n_steps_the_old_target_counts_m_to_the_n():
-  state, zeros = _STATE, {'encoder/a/b': tf.zeros([2])}
-  for _ in range(10):
-    state = target.follow(state, zeros, 0.9)
-  expected = 0.9**10 * _STATE['target/encoder/a/b'].numpy()
-  np.testing.assert_allclose(state['target/encoder/a/b'], expected, rtol=1e-5)

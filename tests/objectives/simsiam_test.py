@@ -10,7 +10,6 @@ from tests.objectives import networks
 from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import separable
 from tff_ssl.objectives import simsiam
 from tff_ssl.settings import objectives
 
@@ -85,18 +84,6 @@ def test_batch_norm_takes_each_view_by_itself():
   loss, _, _ = _gradient(objective, params, batch)
   # Views are float32, and their variances small.
   assert float(loss) == pytest.approx(expected, abs=1e-4)
-
-
-def test_examples_are_encoded_by_themselves():
-  objective, batch = _objective(), networks.examples(5)
-  assert isinstance(objective, separable.Separable)
-  params = objective.init(_SEED, tf.float64)
-  encodings = objective.encode(params, networks.tensors(batch), _SEED)
-  assert list(encodings) == ['p1', 'p2', 'z1', 'z2']
-  alone = {name: array[3:4] for name, array in batch.items()}
-  alone = objective.encode(params, networks.tensors(alone), _SEED)
-  for name, value in alone.items():
-    np.testing.assert_allclose(value[0], encodings[name][3], rtol=1e-9)
 
 
 def test_heads_are_as_wide_as_their_settings():

@@ -91,30 +91,6 @@ def test_no_gradient_reaches_the_fixed_model(name):
   assert all(value is None for value in of_fixed.values())
 
 
-def test_byol_keeps_its_target():
-  objective = _OBJECTIVES['byol']
-  params = _params(objective, 1)
-  aligned = aligned_lib.AlignedObjective(objective, params, _WEIGHT)
-  state = aligned.init_state(params)
-  moved = networks.stepped(params, 0.1)
-  _, after = aligned.after_step(moved, state, collections.OrderedDict())
-  _, expected = objective.after_step(moved, state, collections.OrderedDict())
-  for target, wanted in zip(after.items(), expected.items(), strict=True):
-    assert target[0] == wanted[0]
-    np.testing.assert_array_equal(target[1], wanted[1])
-
-
-def test_an_empty_batch_has_a_loss_of_0():
-  objective = _OBJECTIVES['simclr']
-  params = _params(objective, 1)
-  aligned = aligned_lib.AlignedObjective(objective, params, _WEIGHT)
-  batch = networks.tensors(networks.examples(0))
-  loss, metrics, _ = aligned.loss_with_state(
-    params, aligned.init_state({}), batch, _SEED
-  )
-  assert (float(loss), float(metrics['alignment'])) == (0, 0)
-
-
 def test_objectives_without_predictions_are_refused():
   head = projector.build_linear(3, 2)
   labelled = supervised.SupervisedObjective(
@@ -319,12 +295,6 @@ def test_blocks_are_of_equal_size_and_disjoint():
   scaled = own.scales == 2
   np.testing.assert_array_equal(scaled.sum(1), [2, 2, 2, 2])
   assert scaled.sum(0).max() == 1
-
-
-def test_without_examples_nothing_is_separated():
-  own = separated.SeparatedObjective(_PLAIN, 3)
-  loss, metrics = own.loss(_separated_params(own), _batch(0, 0), _SEED)
-  assert float(loss) == float(metrics['distillation']) == 0
 
 
 @pytest.mark.parametrize(('population', 'scale'), [(1, 10.0), (3, 1.0)])
