@@ -1,7 +1,6 @@
 """Tests of algorithms over networks with batch norm: what becomes of its statistics."""
 
 import collections
-import dataclasses
 import functools
 
 import numpy as np
@@ -11,7 +10,6 @@ import tensorflow as tf
 from tests import tiny
 from tests.algorithms import harness
 from tff_ssl.algorithms import centralized
-from tff_ssl.algorithms import centralized_training
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import byol
@@ -99,36 +97,6 @@ def test_statistics_are_averaged_past_the_server_s_optimizer(tff_context):
   )
 
 
-def test_a_round_without_examples_keeps_the_statistics(tff_context):
-  process = _fedavg()
-  states, _ = harness.rounds_of(
-    process,
-    [
-      harness.cohort(_SPLIT),
-      harness.cohort([[], []]),
-      [harness.broken([0, 1])],
-      [*harness.cohort([[1, 2]]), harness.broken([3])],
-    ],
-  )
-  first, *kept, last = (_statistics(process, state) for state in states[1:])
-  for statistics in kept:
-    _assert_close(statistics, first)
-  # The discarded client counts zero: the statistics are the other client's.
-  _assert_close(last, _numpy_pixels([1, 2]))
-
-
-def test_packed_clients_leave_the_same_statistics(tff_context):
-  found = []
-  for is_packed, cohort in (
-    (False, harness.cohort(_SPLIT)),
-    (True, harness.packed_cohort(_SPLIT)),
-  ):
-    process = _fedavg(packed=is_packed)
-    states, _ = harness.rounds_of(process, [cohort] * 2)
-    found.append(_statistics(process, states[-1]))
-  _assert_close(found[1], found[0])
-
-
 def test_centralized_steps_take_the_statistics_of_their_batch():
   process = centralized.Centralized(
     _OBJECTIVE, optimizers.build_optimizer(harness.ADAM), harness.SEED
@@ -175,39 +143,3 @@ def test_dcco_refuses_batch_norm():
       ),
       harness.ELEMENT,
     )
-
-
-@pytest.mark.long
-def test_a_last_batch_is_left_out_packed_and_centralized_too(tff_context):
-  """Six examples in batches of five: one is less than a quarter."""
-  plan = learning.SgdClients(_RATE, epochs=2, batch_size=5)
-  one = learning.SgdServer()
-  apart, packed = (_fedavg(one, is_packed, plan) for is_packed in (False, True))
-  central = centralized_training.CentralizedTraining(
-    _OBJECTIVE, fedavg.Training(plan, harness.SEED)
-  )
-  found = []
-  for process, cohort in (
-    (apart, harness.cohort([range(6)])),
-    (packed, harness.packed_cohort([range(6)])),
-    (central, harness.cohort([range(6)])),
-  ):
-    states, metrics = harness.rounds_of(process, [cohort])
-    work = metrics[0]['client_work']
-    # The client counts by what it holds.
-    assert work['examples'] == 6
-    found.append((harness.weights(process, states[-1]), work['loss']))
-  batch = harness.tensors(harness.take(harness.arrays(), range(6)))
-  params = states[0].global_model_weights.trainable
-  params = collections.OrderedDict((k, tf.constant(v)) for k, v in params.items())
-  trained = local_training.train(
-    _OBJECTIVE, plan, params, batch, harness.round_seed(0), _RATE
-  )
-  for weights, loss in found:
-    np.testing.assert_allclose(weights, harness.flat(trained.params), rtol=1e-4)
-    assert float(loss) == pytest.approx(float(trained.metrics['loss']), rel=1e-4)
-  never = dataclasses.replace(plan, drop_last_batch='never')
-  other = local_training.train(
-    _OBJECTIVE, never, params, batch, harness.round_seed(0), _RATE
-  )
-  assert harness.relative(harness.flat(other.params), found[0][0]) > 1e-3

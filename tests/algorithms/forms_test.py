@@ -27,7 +27,7 @@ _FORMS = (
   tff.backends.mapreduce.get_distribute_aggregate_form_for_computation,
 )
 # `dcco` stays, with two exchanges and values of two kinds.
-_LONG = (*table.LONG, 'fedca', 'fedavg_nt_xent')
+_LONG = (*table.LONG, 'fedca', 'fedavg_nt_xent', 'fedavg_batch_norm')
 # Those with stateless clients and no data at the server.
 _ALGORITHMS = {
   name: algorithm

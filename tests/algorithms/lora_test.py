@@ -115,18 +115,6 @@ def test_only_adapters_norms_and_heads_are_trained_and_sent(tff_context, name):
   assert floats + others < _encoder().plain.num_parameters
 
 
-@pytest.mark.long
-@pytest.mark.parametrize('name', ['dcco', 'fedavg', 'fedema'])
-def test_packed_clients_are_clients_apart(tff_context, name):
-  del tff_context
-  apart, metrics = _rounds(name)
-  packed, packed_metrics = _rounds(name, packed=True)
-  before, after, found = map(harness.flat, (apart[0], apart[2], packed[2]))
-  assert harness.relative(found - before, after - before) < 1e-3
-  assert packed_metrics[1]['loss'] == pytest.approx(metrics[1]['loss'], rel=1e-3)
-  assert packed_metrics[1]['bytes_up'] == metrics[1]['bytes_up']
-
-
 # One step, several steps in a loop, each client's own gradient, clients with a state.
 @pytest.mark.long
 @pytest.mark.parametrize(

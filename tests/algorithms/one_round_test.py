@@ -85,17 +85,6 @@ def test_packs_and_several_rounds_give_the_same(tff_context):
   assert [int(m['client_work']['clients']) for m in metrics] == [2, 3]
 
 
-def test_client_that_is_not_finite_is_left_out(tff_context, process):
-  clients = harness.split(_SIZES)
-  cohort = harness.cohort(clients[1:], _examples())
-  broken = harness.take(_examples(), clients[0])
-  broken['features'][0, 0] = np.nan
-  cohort.append(tf.data.Dataset.from_tensor_slices(broken))
-  found, metrics = _collect(process, [cohort])
-  assert metrics[0]['client_work']['nonfinite_clients'] == 1
-  _close(found, _pooled(slice(7, -1)))
-
-
 def test_encoder_of_an_own_reads_the_examples(tff_context):
   def encode(params, examples):
     return tf.matmul(examples['features'], params['kernel'])

@@ -173,28 +173,6 @@ def test_a_cohort_without_labels_measures_and_changes_nothing(tff_context, form)
   assert np.linalg.norm(after) > 0
 
 
-class _OfAll(linear_classifier.LinearObjective):
-  """The same loss of the same examples, without a word of which enter it."""
-
-  example_mask = None
-
-
-@pytest.mark.long_for('stateful packed')
-@pytest.mark.parametrize('form', ['packed', 'stateful packed'])
-def test_nothing_differs_where_all_are_labelled(tff_context, form):
-  clients = _clients([[0, 1], [1, 1, 0], [0], [], [1, 0]])
-  got = []
-  for objective in (
-    _OBJECTIVE,
-    _OfAll(_FEATURES, _CLASSES),
-  ):
-    process, packed = _process(form, _EPOCHS, objective)
-    states, metrics = harness.rounds_of(process, [_cohort(clients, packed)] * 2)
-    got.append([harness.weights(process, states[-1]), harness.flat(metrics)])
-  for a, b in zip(*got, strict=True):
-    np.testing.assert_array_equal(a, b)
-
-
 @pytest.mark.parametrize('kind', ['one step', 'epochs'])
 def test_centralized_training_takes_labelled_examples(kind):
   clients = _clients()

@@ -58,17 +58,6 @@ def test_means_of_clients_in_any_order_are_those_of_all_examples(tff_context, pr
     _close(found, _pooled())
 
 
-def test_client_that_is_not_finite_is_left_out(tff_context, process):
-  clients = harness.split(_SIZES)
-  broken = harness.take(_examples(), clients[0])
-  broken['features'][0, 0] = np.nan
-  cohort = harness.cohort(clients[1:], _examples())
-  cohort.append(tf.data.Dataset.from_tensor_slices(broken))
-  found, metrics = _collect(process, [cohort])
-  assert metrics[0]['client_work']['nonfinite_clients'] == 1
-  _close(found, _pooled(slice(7, None)))
-
-
 @pytest.mark.long
 def test_packs_and_several_rounds_give_the_same(tff_context):
   packed = processes.build(

@@ -126,9 +126,8 @@ def test_without_a_round_it_is_the_first():
   objective = _objective()
   params, state, _ = _start(objective)
   carry = {'centre': state['centre']}
-  one, other = (
-    each.after_step(params, state, carry)[1] for each in (objective, objective.at(0, 10))
-  )
+  both = objective, objective.at(0, 10)
+  one, other = (each.after_step(params, state, carry)[1] for each in both)
   tf.nest.map_structure(np.testing.assert_array_equal, one, other)
 
 

@@ -150,36 +150,6 @@ def test_rounds_against_numpy(tff_context, name, packed):
       np.testing.assert_allclose(np.ravel(own[part]), value, rtol=1e-4, atol=1e-6)
 
 
-def test_the_reference_is_not_of_one_case():
-  """Its shares are below 1 and at it; scalers differ, and outlive what set them."""
-  log = _reference('autoscaler').log
-  scalers = {k: {v['lambda'] for (_, c), v in log.items() if c == k} for k in range(4)}
-  assert all(len(values - {None}) <= 1 for values in scalers.values())
-  assert len({max(v - {None}) for v in scalers.values() if v - {None}}) > 2
-  shares = [v['mu'] for v in log.values() if v['divergence'] is not None]
-  assert min(shares) < 0.69 < 0.7
-  assert any(mu == pytest.approx(0.7) for mu in shares)
-  assert 1.0 in [v['mu'] for v in _reference('a large constant scaler').log.values()]
-  of_training = [
-    v['mu']
-    for v in _reference('of the training').log.values()
-    if v['divergence'] is not None
-  ]
-  assert min(of_training) < 0.4 < 0.7 <= max(of_training)
-  assert {v['mu'] for v in _reference('fedu').log.values()} == {0.0, 1.0}
-  assert {v['mu'] for v in _reference('fedu by a quantile').log.values()} == {0.0, 1.0}
-  assert np.ptp(_reference('fedu by a quantile').thresholds[2:]) > 0
-
-
-def test_when_lambda_is_set_matters_to_those_who_were_away():
-  """Client 1 is away for a round: its lambda is of another model, that of 0 is not."""
-  late, first = (_reference(n) for n in ('autoscaler', 'set in the first round'))
-  assert first.scalers[0] == pytest.approx(late.scalers[0])
-  assert abs(first.scalers[1] / late.scalers[1] - 1) > 1e-3
-  assert first.log[2, 1]['mu'] != pytest.approx(0.7, rel=1e-3)
-  assert late.log[2, 1]['mu'] == pytest.approx(0.7)
-
-
 @functools.cache
 def _byol(stop_gradient=True):
   settings = objectives.Byol(target_momentum=0.5, stop_gradient=stop_gradient)
@@ -226,37 +196,6 @@ def test_without_mu_it_is_fed_byol_of_real_networks_to_the_bit(tff_context):
   # The same rounds with mu are others.
   other, _ = _weights(_build(personal.FedEMA(), _byol()))
   assert harness.relative(other, expected) > 3e-4
-
-
-class _Steady(follower.Follower):
-  """Each training moves a client's encoder as far as any other, in one direction."""
-
-  def loss_with_state(self, params, state, examples, seed):
-    del state, seed
-    brightness = tf.reduce_mean(examples['image'])
-    loss = brightness * tf.reduce_sum(params[follower.ENCODER])
-    # No weight is without a gradient.
-    rest = tf.add_n([tf.reduce_sum(value) for value in params.values()])
-    return loss + 0.0 * rest, collections.OrderedDict(), collections.OrderedDict()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize('tau', [0.2, 0.7])
-def test_mu_of_a_steady_drift(tff_context, tau):
-  """The paper's divergence goes by d <- tau d^2 + 1 until mu is 1; the other stays."""
-  expected, d = [], 1.0
-  for _ in range(5):
-    expected.append(min(tau * d, 1.0))
-    d = expected[-1] * d + 1.0
-  measured = {}
-  for divergence_of in (online_networks.GLOBAL, online_networks.TRAINING):
-    process = _build(personal.FedEMA(tau=tau, divergence_of=divergence_of), _Steady())
-    # Two clients of one example each, which are as far from their mean as each other.
-    _, metrics = harness.rounds_of(process, [_cohort([1, 3]) for _ in range(6)])
-    measured[divergence_of] = [m['client_work']['mu'] for m in metrics[1:]]
-  np.testing.assert_allclose(measured[online_networks.GLOBAL], expected, rtol=1e-4)
-  np.testing.assert_allclose(measured[online_networks.TRAINING], 5 * [tau], rtol=1e-4)
-  assert (expected[-1] == 1.0) == (tau > 0.25)
 
 
 @pytest.mark.long

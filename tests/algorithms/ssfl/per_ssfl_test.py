@@ -94,13 +94,6 @@ def test_weight_0_is_training_by_oneself(plain, runs, alone, name):
     assert harness.relative(got - start, expected - start) < 1e-4
 
 
-@pytest.mark.long
-@pytest.mark.parametrize('name', _BUILD)
-def test_the_weight_changes_personal_models(runs, name):
-  own = [harness.flat(ssfl.kept(runs(name, w)[1][-1], 0)) for w in _WEIGHTS]
-  assert harness.relative(own[1], own[0]) > 1e-4
-
-
 def test_two_rounds_of_bilevel_by_hand():
   """One step a round: w - rate (g(w) + lambda (w - w_global)), plain gradients."""
   rate, weight = 0.125, 0.75

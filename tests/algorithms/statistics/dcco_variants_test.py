@@ -4,7 +4,6 @@ import functools
 
 import numpy as np
 import pytest
-import tensorflow_federated as tff
 
 from tests.algorithms import harness
 from tests.algorithms.statistics import dcco_reference
@@ -98,12 +97,6 @@ def test_statistics_are_waited_for(tff_context):
   assert (weights[3] != weights[2]).any()
 
 
-@pytest.mark.long
-def test_it_converts_to_map_reduce_form():
-  form = tff.backends.mapreduce.get_map_reduce_form_for_computation(_process().next)
-  assert isinstance(form, tff.backends.mapreduce.MapReduceForm)
-
-
 # Of 24 encodings in the first round most are farther than the first from the
 # reference, and none as far as the second.
 _NORM, _FAR = 0.25, 1e3
@@ -138,21 +131,6 @@ def _step(process, rounds=1):
   states, metrics = harness.rounds_of(process, cohorts)
   first, last = (harness.weights(process, state) for state in (states[0], states[-1]))
   return last - first, metrics[-1]['client_work']
-
-
-def _distances(objective):
-  params = objective.init(harness.round_seed(0))
-  f, g = objective.model.encode(
-    params, harness.tensors(harness.arrays()), harness.round_seed(0)
-  )
-  centre = objective.reference(params, harness.round_seed(0))
-  return np.linalg.norm(np.concatenate([f - centre['f'], g - centre['g']]), axis=1)
-
-
-def test_some_encodings_are_farther_than_the_norm_and_some_are_not():
-  distances = _distances(_objective(None))
-  assert 0.25 < np.mean(distances > _NORM) < 1
-  assert distances.max() < _FAR
 
 
 @pytest.mark.long
