@@ -116,24 +116,6 @@ def test_clients_are_not_computed_side_by_side():
   assert vectorized_clients.only_step(_OBJECTIVE, plan) is None
 
 
-def test_clients_with_state_send_statistics_as_those_without(tff_context):
-  """FedSSL over an objective that keeps nothing is FedAvg, with batch norm too."""
-  config = fedavg.Training(_PLAN, harness.SEED)
-  process = harness.build_fed_ssl(_OBJECTIVE, harness.ADAM, config)
-  cohorts = [harness.cohort(_SPLIT), harness.cohort([[], []]), harness.cohort([[1, 2]])]
-  expected, theirs = harness.rounds_of(_fedavg(), cohorts)
-  got, ours = harness.rounds_of(process, cohorts)
-  for state, other in zip(got, expected, strict=True):
-    _assert_close(_statistics(process, state), _statistics(_fedavg(), other))
-    np.testing.assert_array_equal(
-      harness.weights(process, state), harness.weights(_fedavg(), other)
-    )
-  _assert_close(_statistics(process, got[-1]), _numpy_pixels([1, 2]))
-  for own, other in zip(ours, theirs, strict=True):
-    assert own['client_work']['bytes_down'] >= other['client_work']['bytes_down']
-    assert own['client_work']['bytes_up'] == other['client_work']['bytes_up']
-
-
 def test_dcco_refuses_batch_norm():
   with pytest.raises(ValueError, match='DCCO is given networks with batch norm'):
     processes.build(

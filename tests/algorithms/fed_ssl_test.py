@@ -121,20 +121,6 @@ def test_key_networks_can_start_each_round_as_the_global_ones(tff_context):
       np.testing.assert_allclose(own[name], kept[name], rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.long
-def test_all_reset_is_fedavg(tff_context):
-  build = functools.partial(fed_ssl.fed_ssl, reset=('target', 'queue', 'count'))
-  cohorts = [_cohort(round) for round in _ROUNDS[:3]]
-  process = harness.build(build, _moco(), _SERVER, _CONFIG)
-  states, _ = harness.rounds_of(process, cohorts)
-  plain = harness.build_fedavg(_moco(), _SERVER, _CONFIG)
-  expected, _ = harness.rounds_of(plain, cohorts)
-  for state, other in zip(states, expected, strict=True):
-    np.testing.assert_allclose(
-      harness.weights(process, state), harness.weights(plain, other), rtol=1e-4
-    )
-
-
 def test_what_is_not_kept_cannot_be_reset():
   with pytest.raises(ValueError, match="reset has 'queue'; of what a client keeps, it"):
     processes.build(
@@ -151,25 +137,6 @@ def test_a_trained_target_would_not_stay_on_its_client_and_is_refused():
     fed_ssl.fed_ssl(objective, optimizer)
   fixed = dataclasses.replace(trained, target_trained=False)
   fed_ssl.fed_ssl(dataclasses.replace(objective, settings=fixed), optimizer)
-
-
-@pytest.mark.long_for('_moco')
-@pytest.mark.parametrize('objective', [_byol, _moco])
-def test_a_fresh_state_in_every_round_is_fedavg(tff_context, objective):
-  process = _build(objective())
-  plain = harness.build_fedavg(objective(), _SERVER, _CONFIG)
-  state, expected = process.initialize(), plain.initialize()
-  for round in _ROUNDS[:3]:
-    forgotten = state._replace(clients={})
-    state, metrics = process.next(forgotten, _cohort(round))
-    expected, expected_metrics = plain.next(expected, _cohort(round))
-    np.testing.assert_array_equal(
-      harness.weights(process, state), harness.weights(plain, expected)
-    )
-    work, wanted = metrics['client_work'], dict(expected_metrics['client_work'])
-    # The number of the round is sent with the seed.
-    wanted['bytes_down'] += 4 * len(round)
-    assert work == wanted
 
 
 def test_states_are_no_communication(tff_context):

@@ -93,26 +93,6 @@ def test_rounds_equal_rounds_by_hand(tff_context, packed):
   assert not np.allclose(scales[0], scales[1], rtol=1e-4)
 
 
-@pytest.mark.long
-def test_one_client_is_fedavg_with_batch_norm(tff_context):
-  cohorts = [harness.cohort([range(6)])] * 3
-  process = _process()
-  states, _ = harness.rounds_of(process, cohorts)
-  plain = harness.build_fedavg(_objective(), _SERVER, _CONFIG)
-  expected, _ = harness.rounds_of(plain, cohorts)
-  (own,) = states[-1].clients.values()
-  got = fedbn.assemble(
-    _objective(), process.get_model_weights(states[-1]).trainable, [own.kept]
-  )
-  wanted = plain.get_model_weights(expected[-1])
-  assert list(got.trainable) == list(wanted.trainable)
-  for field in ('trainable', 'non_trainable'):
-    for name, value in getattr(wanted, field).items():
-      np.testing.assert_allclose(
-        getattr(got, field)[name], value, rtol=2e-4, atol=1e-6, err_msg=name
-      )
-
-
 def test_batch_norm_never_leaves_the_client(tff_context):
   """Neither in the update nor in the broadcast: the bytes are those of the rest."""
   process = _process()

@@ -10,15 +10,12 @@ import tensorflow as tf
 from tests.algorithms import dictionaries
 from tests.algorithms import harness
 from tests.algorithms.labels_at_server import labels
-from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dictionary_contrast
-from tff_ssl.objectives import simclr
 from tff_ssl.settings import learning
-from tff_ssl.settings import objectives
 
 _SGD = learning.SgdServer(0.25)
 
@@ -139,53 +136,6 @@ def test_the_base_model_stays_and_bytes_are_those_of_rows(process, rounds):
     up = clients[r] * (model + told) + harness.DIMENSION * sent[r] + senders[r]
     assert work['bytes_up'] == 4 * up
     assert work['dictionary_rows'] == given[r]
-
-
-@pytest.mark.long
-def test_rounds_without_dictionary_and_alignment_are_those_of_fedavg(tff_context):
-  """Of networks with batch norm, whose statistics are averaged."""
-  model = harness.model('mild', batch_norm=True)
-  optimizer = optimizers.build_optimizer(_SGD)
-  element = labels.spec(contextual.CLIENT)
-  process = processes.build(
-    fedca.fedca(
-      dictionary_contrast.FedCAObjective(model, objectives.FedCA(temperature=0.1)),
-      optimizer,
-      *dictionaries.config(slots=0),
-    ),
-    element,
-  )
-  plain = processes.build(
-    fedavg.fedavg(
-      simclr.SimclrObjective(model, objectives.Simclr(temperature=0.1)),
-      optimizer,
-      labels.CLIENT_CONFIG,
-    ),
-    element,
-  )
-  cohorts = [_cohort(0, 3, None, 1, 4), _cohort(4, 2, 3, 1, broken=(3,))]
-  (got, metrics), (expected, wanted) = (
-    harness.rounds_of(each, cohorts) for each in (process, plain)
-  )
-  start, *others = (harness.weights(plain, state) for state in expected)
-  assert harness.relative(others[1], start) > 1e-3
-  for state, weights in zip(got[1:], others, strict=True):
-    np.testing.assert_allclose(
-      harness.weights(process, state), weights, rtol=1e-5, atol=1e-6
-    )
-  for one, other in zip(got[1:], expected[1:], strict=True):
-    statistics, wanted_statistics = (
-      each.get_model_weights(state).non_trainable
-      for each, state in ((process, one), (plain, other))
-    )
-    assert any(np.any(value) for value in wanted_statistics.values())
-    for name, value in wanted_statistics.items():
-      np.testing.assert_allclose(statistics[name], value, rtol=2e-4, atol=1e-5)
-  for r in range(2):
-    assert metrics[r]['client_work']['dictionary_rows'] == 0
-    for name, value in wanted[r]['client_work'].items():
-      if name != 'bytes_down':
-        assert metrics[r]['client_work'][name] == pytest.approx(value, rel=1e-4), name
 
 
 @pytest.mark.parametrize(

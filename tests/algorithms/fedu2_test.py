@@ -1,4 +1,4 @@
-"""Tests of FedU2: rounds of a linear model against NumPy, sketches, its limit."""
+"""Tests of FedU2: rounds of a linear model against NumPy, sketches."""
 
 import collections
 
@@ -13,7 +13,6 @@ from tests.optimization import shortest
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedu2
 from tff_ssl.federated import optimizers
-from tff_ssl.objectives import simclr
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
 
@@ -140,18 +139,3 @@ def test_sketches_have_the_inner_products_of_what_they_sketch():
     assert size == 3000 or error.max() > 1e-4
   other = fedu2.sketch({'a': tf.constant(updates[0])}, tf.constant([1, 3]), 512)
   assert not np.allclose(other, rows[0][:512])
-
-
-@pytest.mark.long
-def test_by_examples_and_without_uniformity_it_is_fedavg(tff_context):
-  objective = simclr.SimclrObjective(harness.model())
-  settings = methods.FedU2(0.0, unified=False)
-  config = settings, fedavg.Training(seed=harness.SEED), 9
-  process = harness.build(fedu2.fedu2, objective, harness.ADAM, config)
-  plain = harness.build_fedavg(objective, harness.ADAM)
-  cohort = harness.cohort(harness.split([1, 3, 2]))
-  ends = [
-    harness.weights(each, harness.rounds_of(each, [cohort])[0][-1])
-    for each in (process, plain)
-  ]
-  np.testing.assert_array_equal(*ends)

@@ -1,4 +1,4 @@
-"""Tests of L-DAWA: a round of three layers against NumPy, its limit, layers kept."""
+"""Tests of L-DAWA: a round of three layers against NumPy, layers kept."""
 
 import collections
 
@@ -10,11 +10,9 @@ from tests.algorithms import harness
 from tests.algorithms import linear_model
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import l_dawa
-from tff_ssl.encoders import predictor
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.objectives import base
-from tff_ssl.objectives import simsiam
 from tff_ssl.settings import learning
 
 _SIZES = (3, 1, 4)
@@ -108,40 +106,6 @@ def test_a_round_weighs_each_layer_by_its_cosine(tff_context, weighting):
     plain = weights / np.sum(weights) @ ends
     differs = np.abs(shares @ ends - plain).max()
     assert differs == 0 if layer == 'third' else differs > 5e-3
-
-
-@pytest.mark.long
-def test_weighing_all_layers_by_1_is_fedavg(tff_context, monkeypatch):
-  """To the bit, with a server's Adam and population statistics."""
-  objective = simsiam.SimSiamObjective(
-    harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 8)
-  )
-  training = fedavg.Training(
-    learning.SgdClients(learning_rate=0.1, epochs=2, batch_size=2), seed=harness.SEED
-  )
-  optimizer = optimizers.build_optimizer(harness.ADAM)
-  cohort = harness.cohort(harness.split([1, 3, 2]))
-
-  def after(process):
-    return harness.rounds_of(process, [cohort] * 2)[0][-1].global_model_weights
-
-  def build():
-    algorithm = l_dawa.l_dawa(objective, optimizer, training)
-    return processes.build(algorithm, harness.ELEMENT)
-
-  weights = [after(harness.build_fedavg(objective, harness.ADAM, training))]
-  weights.append(after(build()))
-  cosines = l_dawa.cosines
-  monkeypatch.setattr(
-    l_dawa, 'cosines', lambda *own: tf.nest.map_structure(tf.ones_like, cosines(*own))
-  )
-  weights.append(after(build()))
-  expected, weighed, unweighed = (
-    harness.flat([harness.flat(part) for part in (w.trainable, w.non_trainable)])
-    for w in weights
-  )
-  np.testing.assert_array_equal(unweighed, expected)
-  assert np.abs(weighed - expected).max() > 1e-5
 
 
 def test_cosines_are_of_all_tensors_of_a_layer():

@@ -322,39 +322,6 @@ def test_a_client_goes_where_its_own_features_are():
     np.testing.assert_array_equal(harness.flat(own), harness.flat(models[1]))
 
 
-@pytest.mark.long
-def test_one_cluster_without_alignment_is_fedavg_to_the_bit(tff_context):
-  """With batch norm, absent clients, and Adam at the server."""
-  # One step is traced in less time than a loop of them.
-  training = fedavg.Training(learning.SgdClients(0.1, momentum=0.9), harness.SEED)
-  objective = _simsiam()
-  process = harness.build(
-    featarc.featarc,
-    objective,
-    harness.ADAM,
-    (personal.Featarc(1, 0.0), training),
-  )
-  plain = harness.build_fedavg(objective, harness.ADAM, training)
-  cohorts = [harness.cohort([_MEMBERS[k] for k in round]) for round in _ROUNDS]
-  states, metrics = harness.rounds_of(process, cohorts)
-  expected, expected_metrics = harness.rounds_of(plain, cohorts)
-  for state, wanted in zip(states, expected, strict=True):
-    got, model = (
-      p.get_model_weights(s) for p, s in ((process, state), (plain, wanted))
-    )
-    every = {**got.trainable, **got.non_trainable}
-    assert list(got.trainable) == list(model.trainable)
-    for name, value in {**model.trainable, **model.non_trainable}.items():
-      np.testing.assert_array_equal(every[name], value, err_msg=name)
-  for got, wanted in zip(metrics, expected_metrics, strict=True):
-    for name in ('loss', 'encoding_std', 'examples', 'bytes_up'):
-      own = got['client_work'][name]
-      # What it sends of its choice: clients, weight and switches.
-      own -= 3 * 4 * got['client_work']['clients'] if name == 'bytes_up' else 0
-      assert own == wanted['client_work'][name], name
-    assert got['finalizer'] == wanted['finalizer']
-
-
 def test_objectives_that_do_not_fit_are_refused():
   optimizer = optimizers.build_optimizer(_SERVER)
   of_towers = simclr.SimclrObjective(networks.towers())
