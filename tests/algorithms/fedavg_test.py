@@ -178,16 +178,6 @@ def test_nt_xent_of_one_image_has_nothing_to_contrast():
   assert int(result.totals['counts']['examples']) == 1
 
 
-def test_bytes_are_those_of_one_way_each(tff_context):
-  process = harness.build_fedavg(harness.cco())
-  states, metrics = harness.rounds_of(process, [harness.cohort(_SPLIT)])
-  model = harness.weights(process, states[0]).size
-  d, weight, counts, loss = harness.DIMENSION, 1, harness.COUNTS, 1
-  work = metrics[0]['client_work']
-  assert work['bytes_down'] == 4 * 4 * (model + 3)
-  assert work['bytes_up'] == 4 * 4 * (model + weight + counts + loss + 2 * d + d**2)
-
-
 def test_objectives_receive_the_round_and_the_number_of_rounds(tff_context):
   """Steps of 1/4, 2/4, 3/4: a gradient of (round + 1) / rounds at rate 1."""
   optimizer = tff.learning.optimizers.build_sgdm(1.0)

@@ -102,18 +102,6 @@ def test_a_client_with_a_far_longer_update_is_counted(tff_context, process):
   assert metrics['client_work']['outlying_clients'] == 1
 
 
-def test_a_client_sends_a_sketch_and_an_update_and_is_told_all_weights(
-  tff_context, process
-):
-  _, metrics = harness.rounds_of(process, [_cohort([0, 1])])
-  work = metrics[0]['client_work']
-  # Two weights of the model, the seed, the rate, the round; the weights of all.
-  assert work['bytes_down'] == 2 * 4 * (2 + 4 + numbered.POPULATION)
-  # The sketch (here the update) and its mark, loss and target; the update; two weights,
-  # four counts.
-  assert work['bytes_up'] == 2 * 4 * (2 + 1 + 2 + 2 + 2 + 4)
-
-
 def test_sketches_have_the_inner_products_of_what_they_sketch():
   """Within 4 of their standard errors, |g_j| |g_k| sqrt(2 / s); short ones exactly."""
   generator = np.random.default_rng(0)

@@ -33,13 +33,8 @@ def _examples(k):
   )
 
 
-def _cohort(members, packed=False, broken=(), empty=0):
-  clients = [_examples(k) for k in members]
-  for k, client in zip(members, clients, strict=True):
-    client['x'] = client['x'] * np.float32(np.nan if k in broken else 1)
-  nothing = collections.OrderedDict((n, v[:0]) for n, v in _examples(0).items())
-  clients += [nothing] * empty
-  return harness.datasets(clients, packed)
+def _cohort(members, packed=False):
+  return harness.datasets([_examples(k) for k in members], packed)
 
 
 def _config(weighting='examples', decay=0.0):
@@ -128,16 +123,6 @@ def test_clients_that_differ_do_not_drift_apart(tff_context):
     states, _ = harness.rounds_of(process, [everyone] * 150)
     away.append(np.linalg.norm(harness.weights(process, states[-1]) - least))
   assert away[0] < 1e-3 < 1e-2 < away[1]
-
-
-def test_control_variates_are_broadcast_and_sent(tff_context):
-  process = _build()
-  _, metrics = harness.rounds_of(process, [_cohort([0, 1])])
-  # Two weights and two of c; the seed, the rate and the round are four numbers.
-  assert metrics[0]['client_work']['bytes_down'] == 2 * 4 * (2 + 2 + 4)
-  # Both of two numbers; loss and target, the weight, and counts.
-  up = 2 + 2 + 2 + 1 + harness.COUNTS
-  assert metrics[0]['client_work']['bytes_up'] == 2 * 4 * up
 
 
 @pytest.mark.parametrize(

@@ -59,18 +59,6 @@ def test_a_round_is_the_mean_of_clients_that_train_by_their_own_numbers(tff_cont
   assert metrics[0]['client_work']['separation'] > 0
 
 
-@pytest.mark.long
-def test_a_client_sends_no_more_than_in_fedavg(tff_context):
-  process = _build(harness.SGD)
-  cohort = harness.cohort(_CLIENTS)
-  work = harness.rounds_of(process, [cohort])[1][0]['client_work']
-  plain = harness.build_fedavg(_OBJECTIVE, harness.SGD, _TRAINING)
-  expected = harness.rounds_of(plain, [cohort])[1][0]['client_work']
-  assert work['bytes_down'] == expected['bytes_down']
-  # Two more parts of the loss, of each of three clients.
-  assert work['bytes_up'] == expected['bytes_up'] + 3 * 4 * 2
-
-
 def test_the_paper_s_values_are_the_defaults():
   given = inspect.signature(ssd.ssd).parameters
   names = ('scale', 'separation_weight', 'distillation_weight')

@@ -169,25 +169,6 @@ def test_a_target_that_is_trained_stays_with_its_client(tff_context):
   assert harness.relative(targets[0], targets[1]) > 1e-3
 
 
-@pytest.mark.long_for('_byol')
-@pytest.mark.parametrize('make', [follower.Follower, _byol])
-def test_networks_that_are_kept_are_no_communication(tff_context, make):
-  config, objective = personal.FedEMA(), make()
-  _, metrics = harness.rounds_of(_build(config, objective), [_cohort([0, 1])])
-  plain = harness.build_fed_ssl(objective, _SERVER, diverging.TRAINING)
-  _, expected = harness.rounds_of(plain, [_cohort([0, 1])])
-  work, wanted = metrics[0]['client_work'], expected[0]['client_work']
-  assert work['bytes_down'] == wanted['bytes_down']
-  # mu, divergence, lambda and whether there is one.
-  own = 4
-  if make is _byol:
-    # The spread and the rank of the client's own network in the place of the moments of
-    # d encodings.
-    d = harness.DIMENSION
-    own += 2 - (2 * d + d**2)
-  assert work['bytes_up'] == wanted['bytes_up'] + 2 * 4 * own
-
-
 def test_the_second_exchange_is_counted_where_clients_are_new(tff_context):
   """Encoder and projector once more, of 2 x 2 float32; up a weight and a count."""
   cohorts = [_cohort([0, 1]), _cohort([0, 1, 2])]

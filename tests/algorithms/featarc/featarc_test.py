@@ -227,18 +227,6 @@ def test_three_rounds_are_those_of_numpy(tff_context, packed):
       np.testing.assert_allclose(kept['distances'], history[-1][4][k], rtol=1e-5)
 
 
-def test_devices_send_one_slot_and_receive_all_models(tff_context):
-  """21 numbers of the linear networks, of 4 bytes; two clients in the first round."""
-  _, metrics = _ran(True)
-  model = 4 * (3 * 3 + 3 + 3 * 2 + 2)
-  # Seed (two numbers), rate and round.
-  assert metrics[0]['client_work']['bytes_down'] == 2 * (2 * model + 4 * 4)
-  # Loss, its parts, and its spread's two numbers; clients and weight of each cluster,
-  # and switches; the client's weight; the counts.
-  numbers = 3 + 2 + (2 + 2 + 1) + 1 + harness.COUNTS
-  assert metrics[0]['client_work']['bytes_up'] == 2 * (model + 4 * numbers)
-
-
 def test_all_that_a_client_sends_can_go_through_secure_sums():
   """Its own kinds; that the builder takes kinds is tested of other algorithms."""
   secure = aggregations.secure(value_bound=4096.0, max_examples_per_client=64)

@@ -192,22 +192,6 @@ def test_two_towers_follow_numpy(tff_context, loss_name, loss_of):
   assert harness.relative(after, before - 0.01 * gradient) < 1e-4
 
 
-def test_bytes_are_the_paper_s_numbers(tff_context):
-  process = harness.build_dcco()
-  states, metrics = harness.rounds_of(process, [harness.cohort(_SPLITS['quarters'])])
-  model = harness.weights(process, states[0]).size
-  d, clients = harness.DIMENSION, 4
-  update_and_weight, counts, seed = model + 1, harness.COUNTS, 2
-  work = metrics[0]['client_work']
-  # Section 3.3: beyond the update, d^2 + 4d statistics and the number of examples; and
-  # for the alarm 2d means.
-  uplink = d**2 + 4 * d + 1 + 2 * d
-  assert work['bytes_up'] == clients * 4 * (update_and_weight + counts + uplink)
-  # What moments are taken around costs 2d, down alone.
-  downlink = d**2 + 4 * d + 2 * d
-  assert work['bytes_down'] == clients * 4 * (model + seed + downlink)
-
-
 def test_the_spread_is_that_of_the_same_encodings_in_fedavg(tff_context):
   """Whose clients take one step on the same views, by the same model."""
   cohort = harness.cohort(_SPLITS['quarters'])
