@@ -365,12 +365,6 @@ def test_killed_and_resumed_it_ends_with_the_same_bytes(tmp_path):
   assert killed == whole
 
 
-@pytest.mark.parametrize('name', ['concurrency', 'intra_op_threads'])
-def test_numbers_of_threads(name):
-  with pytest.raises(ValueError, match=f'{name} is 0; it must be at least 1'):
-    contexts.in_process('cpu', **{name: 0})
-
-
 def test_without_the_graphs_of_tff_a_sentence_says_so(monkeypatch):
   monkeypatch.setattr(internals, 'TENSORFLOW', 'graph')
   with (

@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tests.algorithms.statistics import dcco_reference
-from tff_ssl.algorithms import fedavg
 from tff_ssl.settings import learning
 
 _SEED = (5, 6)
@@ -88,24 +87,6 @@ def test_a_round_is_the_gradient_on_the_union(loss_name, split):
   assert sum(float(u[1]) for u in updates) == 12
   assert harness.relative(harness.flat(mean), gradient) < 1e-9
   assert float(objective.loss_of(aggregated)) == pytest.approx(loss, rel=1e-9)
-
-
-@pytest.mark.long_for('lejepa')
-@pytest.mark.parametrize('loss_name', ['cco', 'vicreg', 'lejepa'])
-def test_fedavg_with_the_loss_within_clients_is_not(loss_name):
-  objective, params, seed = _start(loss_name)
-  _, gradient = _union_gradient(loss_name)
-  updates = [
-    harness.visit(
-      fedavg.client_function(objective, fedavg.Training()),
-      fedavg.sent_kinds(objective),
-      {'params': params, 'seed': seed, 'rate': 1.0},
-      batch,
-    )[0]
-    for batch in _batches((1, 2, 5, 4), None)
-  ]
-  mean = _aggregate([u.means['update'] for u in updates], [u.weight for u in updates])
-  assert harness.relative(harness.flat(mean), gradient) > 1e-2
 
 
 @pytest.mark.long_for('lejepa')

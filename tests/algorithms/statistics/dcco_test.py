@@ -97,15 +97,6 @@ def test_rounds_of_lejepa_are_centralized_steps_along_new_directions(
   assert harness.relative(again[3] - got[0], got[3] - got[0]) < 1e-4
 
 
-@pytest.mark.long_for('adam')
-@pytest.mark.parametrize('optimizer', _OPTIMIZERS)
-def test_rounds_are_centralized_steps_one_after_another(tff_context, optimizer):
-  expected, _ = _centralized(_OPTIMIZERS[optimizer], 'cco', 4)
-  cohorts = [harness.cohort(split) for split in list(_SPLITS.values())[:4]]
-  got, _ = _run(harness.build_dcco(optimizer=_OPTIMIZERS[optimizer]), cohorts)
-  assert harness.relative(got[4], expected[4]) < 1e-4
-
-
 def test_fedavg_with_one_client_is(tff_context):
   expected, _ = _centralized(harness.SGD, 'cco', 1)
   process = harness.build_fedavg(harness.cco())

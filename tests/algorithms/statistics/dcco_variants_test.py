@@ -166,17 +166,6 @@ def test_clipping_to_the_bound_of_the_largest_client_clips_nothing(tff_context):
   assert harness.relative(moved, expected) < 1e-4
 
 
-@pytest.mark.long
-def test_lejepa_is_within_its_bound_without_a_norm(tff_context):
-  clip = max(_SIZES) * _objective(None, 'lejepa').share_bound
-  # 16 directions have 4 knots each.
-  assert clip == pytest.approx(5 * np.sqrt(16 * 4 + 1))
-  private = aggregations.private(1e-9, update_clip=10.0, statistics_clip=clip)
-  moved, _ = _step(_build(None, private, 'lejepa'))
-  expected, _ = _step(_build(None, None, 'lejepa'))
-  assert harness.relative(moved, expected) < 1e-2
-
-
 @pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])
 def test_the_loss_is_that_of_encodings_in_the_ball(loss_name):
   objective, free = _objective(_NORM, loss_name), _objective(None, loss_name)
