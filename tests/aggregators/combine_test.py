@@ -121,13 +121,6 @@ def test_equals_the_weighted_mean(tff_context):
     np.testing.assert_allclose(result['statistics'][name], expected, rtol=1e-5)
 
 
-def test_without_weight_it_is_zero(tff_context):
-  result = _next(encoding_statistics.StatisticsFactory(), _values(2), [0.0, 0.0]).result
-  assert result['num_examples'] == 0.0
-  assert not result['statistics']['mean'].any()
-  assert not result['statistics']['cross'].any()
-
-
 def test_inner_factories_see_each_clients_weighted_value(tff_context):
   clip = tff.aggregators.clipping_factory(1.0, tff.aggregators.SumFactory())
   values, weights = _values(3), [1.0, 4.0, 2.0]

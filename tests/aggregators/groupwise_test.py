@@ -74,17 +74,6 @@ def test_means_are_those_of_numpy(tff_context, num_groups, sizes, server_weight)
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_one_group_at_the_servers_share_differs_by_the_place_of_a_client(tff_context):
-  """The server has 7/24 in both; a client 1/8 in three, 1/6 in two, or 17/120."""
-  sizes = np.full(5, 7.0)
-  _, grouped = _average(_process(2, 1.0), _VALUES, _weights(sizes, _GROUPS))
-  _, one = _average(_process(1, 35 / 17), _VALUES, _weights(sizes, 0 * _GROUPS))
-  np.testing.assert_allclose(7 * grouped['scales'], [1 / 8, 1 / 6], rtol=1e-6)
-  np.testing.assert_allclose(7 * one['scales'], [17 / 120], rtol=1e-6)
-  for result in (grouped, one):
-    assert result['server_share'] == pytest.approx(7 / 24, rel=1e-6)
-
-
 @pytest.mark.parametrize('absent', [[0], [1, 2], [0, 1, 3]])
 def test_clients_without_contribution_equal_absent_clients(tff_context, absent):
   """Also where a whole group does not."""

@@ -97,36 +97,6 @@ def test_statistics_are_averaged_past_the_server_s_optimizer(tff_context):
   )
 
 
-def test_a_round_without_examples_keeps_the_statistics(tff_context):
-  process = _fedavg()
-  states, _ = harness.rounds_of(
-    process,
-    [
-      harness.cohort(_SPLIT),
-      harness.cohort([[], []]),
-      [harness.broken([0, 1])],
-      [*harness.cohort([[1, 2]]), harness.broken([3])],
-    ],
-  )
-  first, *kept, last = (_statistics(process, state) for state in states[1:])
-  for statistics in kept:
-    _assert_close(statistics, first)
-  # The discarded client counts zero: the statistics are the other client's.
-  _assert_close(last, _numpy_pixels([1, 2]))
-
-
-def test_packed_clients_leave_the_same_statistics(tff_context):
-  found = []
-  for is_packed, cohort in (
-    (False, harness.cohort(_SPLIT)),
-    (True, harness.packed_cohort(_SPLIT)),
-  ):
-    process = _fedavg(packed=is_packed)
-    states, _ = harness.rounds_of(process, [cohort] * 2)
-    found.append(_statistics(process, states[-1]))
-  _assert_close(found[1], found[0])
-
-
 def test_centralized_steps_take_the_statistics_of_their_batch():
   process = centralized.Centralized(
     _OBJECTIVE, optimizers.build_optimizer(harness.ADAM), harness.SEED

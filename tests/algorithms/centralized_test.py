@@ -126,31 +126,3 @@ def test_it_is_fedavg_with_one_client(tff_context):
     assert float(own['client_work']['loss']) == pytest.approx(
       theirs['client_work']['loss'], rel=1e-4
     )
-
-
-@pytest.mark.parametrize('value', [np.nan, None])
-def test_a_round_that_can_not_be_used_changes_nothing(value):
-  """The statistics of batch norm neither, which no examples would make of nothing."""
-  process = _centralized()
-  state = process.initialize()
-  data = harness.cohort([[]])[0] if value is None else harness.broken([0, 1, 2], value)
-  output = process.next(state, [data])
-  np.testing.assert_array_equal(
-    harness.weights(process, output.state), harness.weights(process, state)
-  )
-  kept, start = (
-    harness.flat(process.get_model_weights(s).non_trainable)
-    for s in (output.state, state)
-  )
-  assert kept.size > 0
-  np.testing.assert_array_equal(kept, start)
-  work = output.metrics['client_work']
-  assert int(work['examples']) == 0
-  assert int(work['nonfinite_batches']) == (value is not None)
-  assert int(output.state.round) == 1
-
-
-def test_there_is_no_round_without_a_data_set():
-  process = _centralized()
-  with pytest.raises(ValueError, match='The cohort is empty'):
-    process.next(process.initialize(), [])

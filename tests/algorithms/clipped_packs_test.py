@@ -1,5 +1,7 @@
 """Packed clients that are clipped: the numbers of clients apart, and how they come."""
 
+import collections
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -7,11 +9,13 @@ import tensorflow as tf
 from tests import tiny
 from tests.algorithms import harness
 from tests.objectives import networks
+from tff_ssl.aggregators import adaptive_clipping
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
+from tff_ssl.federated import followed_norms
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.federated import vectorized_clients
@@ -43,6 +47,20 @@ def _distributed(noise_multiplier):
   )
 
 
+def _following(make, *others):
+  """Returns an aggregation with norms that follow; on counts noise is what it is."""
+  little = collections.OrderedDict(update=1e-9, statistics=1e-9, within=1e-9)
+  clips = (
+    adaptive_clipping.AdaptiveClip(0.5, len(_SIZES), initial=initial)
+    for initial in (_CLIP, 0.01)
+  )
+  return make(little, *clips, None, *others)
+
+
+def _norms(state):
+  return harness.flat([*state.extra.get(followed_norms.NORMS, {}).values()])
+
+
 def _build(name, packed=False, aggregation=_PRIVATE):
   optimizer = optimizers.build_optimizer(_SGD)
   element = harness.PACKS if packed else harness.ELEMENT
@@ -66,8 +84,14 @@ def _build(name, packed=False, aggregation=_PRIVATE):
     ('fedavg', _PRIVATE, 1e-4),
     ('lejepa', _PRIVATE, 1e-5),
     ('cco', _distributed(1e-9), 1e-3),
+    ('cco', _following(aggregations.private), 1e-4),
+    (
+      'cco',
+      _following(aggregations.distributed, len(_SIZES), max(_SIZES)),
+      1e-3,
+    ),
   ],
-  ids=['cco', 'fedavg', 'lejepa', 'distributed'],
+  ids=['cco', 'fedavg', 'lejepa', 'distributed', 'following', 'following shares'],
 )
 def test_clipped_sums_are_those_of_clients_apart(
   tff_context, name, aggregation, tolerance
@@ -82,6 +106,10 @@ def test_clipped_sums_are_those_of_clients_apart(
   before, after = (harness.weights(apart, state) for state in expected)
   _, packed_after = (harness.weights(packed, state) for state in states)
   assert harness.relative(packed_after - before, after - before) < tolerance
+  norms, packed_norms = (_norms(end) for _, end in (expected, states))
+  np.testing.assert_allclose(packed_norms, norms, rtol=tolerance)
+  # Nearly all statistics are longer than 0.01: their norm has grown.
+  assert norms.size == 0 or norms.min() > 0.04
   for metric, value in metrics[0]['client_work'].items():
     found = packed_metrics[0]['client_work'][metric]
     assert found == pytest.approx(value, rel=10 * tolerance, abs=tolerance), metric

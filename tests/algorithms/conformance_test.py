@@ -51,6 +51,43 @@ _PACKED = (
 
 # Over the union of clients, with states, with data at the server, with two payloads.
 _WITH_A_WORKER = ('dcco', 'fedbn_simsiam', 'fedsup', 'fedca')
+_D = harness.DIMENSION
+_MOMENTS = 2 * _D + _D**2
+# The seed and the rate; for clients with a state the round, too.
+_TOLD, _TOLD_WITH_STATE = 3, 4
+# The weight, the counts and the loss.
+_COUNTED = 1 + harness.COUNTS + 1
+# Numbers that a client receives and sends, of those of the model, as papers have them.
+_NUMBERS = {
+  # DCCO, Section 3.3: d^2 + 4d statistics and the number of examples, for the alarm 2d
+  # means; what moments are taken around costs 2d, down alone.
+  'dcco': lambda m: (m + 2 + _D**2 + 6 * _D, m + _COUNTED + _D**2 + 6 * _D),
+  'fedavg_nt_xent': lambda m: (m + _TOLD, m + _COUNTED + _MOMENTS),
+  'fed_byol': lambda m: (m + _TOLD_WITH_STATE, m + _COUNTED + _MOMENTS),
+  # Without batch norm; the spread and the rank of a client's own in place of moments.
+  'fedbn_simsiam': lambda m: (m + _TOLD_WITH_STATE, m + _COUNTED + 2),
+  'scaffold': lambda m: (2 * m + _TOLD_WITH_STATE, 2 * m + _COUNTED + _MOMENTS),
+  # The weights of all; a sketch of 64 numbers, its mark and its weight, two parts of
+  # the loss. Lengths are those of sketches.
+  'fedu2': lambda m: (
+    m + _TOLD_WITH_STATE + numbered.POPULATION,
+    m + 64 + 2 + _COUNTED - 32 + 2 + _MOMENTS,
+  ),
+  # Five centroids, and one byte: whether there are any; two clusters, each with a mark.
+  'orchestra': lambda m: (
+    m + _TOLD + 5 * _D + 1 / 4,
+    m + 2 * (_D + 1) + _COUNTED + 2 + _MOMENTS,
+  ),
+  'ssd': lambda m: (m + _TOLD, m + _COUNTED + 2 + _MOMENTS),
+  # mu, divergence, lambda and whether there is one.
+  'fedema': lambda m: (m + _TOLD_WITH_STATE, m + _COUNTED + 4 + 2),
+  # Both models with 12 statistics each; one with them, two parts of the loss, clients
+  # and weight of each cluster, switches.
+  'featarc': lambda m: (
+    2 * (m + 12) + _TOLD_WITH_STATE,
+    m + 12 + _COUNTED + 2 + 2 + 2 + 2 + 1,
+  ),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,9 +118,10 @@ class _Trained:
 
 
 def _kept(state, scratch, clients) -> np.ndarray:
-  """Returns what server and clients keep besides the model's weights as one vector."""
+  """Returns what server and clients keep besides what is trained as one vector."""
   server = getattr(state, 'server', state)
   values = [getattr(server, name, ()) for name in ('optimizer', 'objective')]
+  values.append(server.global_model_weights.non_trainable)
   stored = getattr(server, 'extra', {})
   values += [value for name, value in stored.items() if name not in scratch]
   values += [state.clients[key].kept for key in clients]
@@ -226,6 +264,9 @@ def test_metrics_say_clients_and_bytes(trained, name):
       least, most = 0, 6 * model
     assert least < metrics[direction] < most + 2000
     assert metrics[direction] % 2 == 0
+  if name in _NUMBERS:
+    numbers = metrics['bytes_down'] / 8, metrics['bytes_up'] / 8
+    assert numbers == _NUMBERS[name](model // 4)
 
 
 @pytest.mark.long_for(*table.LONG)
@@ -279,7 +320,7 @@ def test_a_client_that_can_not_contribute_might_as_well_be_absent(
   step = run.weights(got) - run.weights(run.state)
   expected_step = run.weights(expected) - run.weights(run.state)
   assert harness.relative(step, expected_step) < 1e-5
-  np.testing.assert_allclose(run.kept(got), run.kept(expected), rtol=1e-5)
+  np.testing.assert_allclose(run.kept(got), run.kept(expected), rtol=1e-5, atol=1e-6)
   assert metrics.pop(counted) == 1
   for metric, value in expected_metrics.items():
     if metric not in (counted, 'clients', 'bytes_down', 'bytes_up'):

@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 from tests.algorithms import harness
-from tff_ssl.aggregators import communication
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import optimizers
@@ -137,19 +136,6 @@ def test_a_trained_target_would_not_stay_on_its_client_and_is_refused():
     fed_ssl.fed_ssl(objective, optimizer)
   fixed = dataclasses.replace(trained, target_trained=False)
   fed_ssl.fed_ssl(dataclasses.replace(objective, settings=fixed), optimizer)
-
-
-def test_states_are_no_communication(tff_context):
-  process = _build(_byol())
-  states, metrics = harness.rounds_of(process, [_cohort([0, 1])])
-  model = harness.weights(process, states[0]).size
-  d, weight, counts, loss = harness.DIMENSION, 1, harness.COUNTS, 1
-  work = metrics[0]['client_work']
-  assert work['bytes_down'] == 2 * 4 * (model + 4)
-  assert work['bytes_up'] == 2 * 4 * (model + weight + counts + loss + 2 * d + d**2)
-  # The target alone is more than half of the model.
-  state_type = process.process.graph.client_state_type
-  assert communication.num_bytes(state_type) > 4 * model / 2
 
 
 def test_clients_come_last():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests import tiny
@@ -22,7 +21,6 @@ from tff_ssl.federated import server
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import mae
 from tff_ssl.objectives import moco
-from tff_ssl.objectives import simclr
 from tff_ssl.objectives import swav
 from tff_ssl.settings import learning
 from tff_ssl.settings import objectives
@@ -160,32 +158,6 @@ def test_the_cohort_s_spread_is_that_of_all_examples(tff_context):
   f, _ = harness.model(harness.SWAPPED).encode(params, batch, harness.round_seed(0))
   expected = references.encoding_std(f.numpy())
   assert metrics[0]['client_work']['encoding_std'] == pytest.approx(expected, rel=1e-4)
-
-
-def test_nt_xent_of_one_image_has_nothing_to_contrast():
-  objective = simclr.SimclrObjective(harness.model())
-  params = objective.init(tf.constant([0, 1]))
-  batch = harness.tensors(harness.take(harness.arrays(), [0]))
-  result, _ = harness.visit(
-    fedavg.client_function(objective, fedavg.Training()),
-    fedavg.sent_kinds(objective),
-    {'params': params, 'seed': tf.constant([2, 3]), 'rate': 1.0},
-    batch,
-  )
-  assert np.abs(harness.flat(result.means['update'])).max() < 1e-6
-  assert float(result.weight) == 1
-  assert float(result.means['metrics']['loss']) == pytest.approx(0.0, abs=1e-6)
-  assert int(result.totals['counts']['examples']) == 1
-
-
-def test_bytes_are_those_of_one_way_each(tff_context):
-  process = harness.build_fedavg(harness.cco())
-  states, metrics = harness.rounds_of(process, [harness.cohort(_SPLIT)])
-  model = harness.weights(process, states[0]).size
-  d, weight, counts, loss = harness.DIMENSION, 1, harness.COUNTS, 1
-  work = metrics[0]['client_work']
-  assert work['bytes_down'] == 4 * 4 * (model + 3)
-  assert work['bytes_up'] == 4 * 4 * (model + weight + counts + loss + 2 * d + d**2)
 
 
 def test_objectives_receive_the_round_and_the_number_of_rounds(tff_context):

@@ -93,20 +93,6 @@ def test_rounds_equal_rounds_by_hand(tff_context, packed):
   assert not np.allclose(scales[0], scales[1], rtol=1e-4)
 
 
-def test_batch_norm_never_leaves_the_client(tff_context):
-  """Neither in the update nor in the broadcast: the bytes are those of the rest."""
-  process = _process()
-  states, metrics = harness.rounds_of(process, [_cohort(_ROUNDS[0])])
-  shared = [name for name in _objective().init((0, 0)) if not _is_local(name)]
-  assert list(process.get_model_weights(states[0]).trainable) == shared
-  size = harness.weights(process, states[0]).size
-  # Two clients: seed, rate and the number of the round; weight, loss, and two numbers
-  # of the spread in the place of moments.
-  work = metrics[0]['client_work']
-  assert work['bytes_down'] == 2 * 4 * (size + 2 + 1 + 1)
-  assert work['bytes_up'] == 2 * 4 * (size + harness.COUNTS + 1 + 1 + 2)
-
-
 def test_assembled_is_the_mean_of_clients_or_the_beginning():
   initial = _objective().init(tf.constant([0, 0]))
   shared = {name: value for name, value in initial.items() if not _is_local(name)}

@@ -10,13 +10,11 @@ import tensorflow as tf
 from tests.algorithms import dictionaries
 from tests.algorithms import harness
 from tests.algorithms.labels_at_server import labels
-from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dictionary_contrast
-from tff_ssl.objectives import simclr as simclr_lib
 from tff_ssl.settings import learning
 
 _SGD = learning.SgdServer(0.25)
@@ -140,17 +138,6 @@ def test_the_base_model_stays_and_bytes_are_those_of_rows(process, rounds):
     assert work['dictionary_rows'] == given[r]
 
 
-def test_a_number_that_no_client_has_is_an_error(process, rounds):
-  cohort = [data.map(_renumbered) for data in _cohort(0, 3)]
-  with pytest.raises(Exception, match=r'is 6; it must be in \[0, 6\), because the pop'):
-    process.next(rounds[0][0], cohort)
-
-
-def _renumbered(element):
-  number = tf.constant(dictionaries.POPULATION, tf.int32)
-  return collections.OrderedDict(element, **{contextual.CLIENT: number})
-
-
 @pytest.mark.parametrize(
   ('spec', 'base', 'message'),
   [
@@ -172,28 +159,6 @@ def test_mismatched_arguments_are_refused(spec, base, message):
     processes.build(
       fedca.fedca(dictionaries.objective(), None, *dictionaries.config(), base), spec
     )
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(('slots', 'full'), [(0, True), (dictionaries.SLOTS, False)])
-def test_without_dictionary_and_alignment_a_client_trains_as_in_fedavg(slots, full):
-  """With no slot at all, and with slots of which none is filled yet."""
-  plan = dictionaries.config(slots)
-  got = dictionaries.visit(4, plan, dictionaries.objective(beta=0.0), full)
-  simclr = simclr_lib.SimclrObjective(harness.model('mild'))
-  expected, _ = harness.visit(
-    fedavg.client_function(simclr, labels.CLIENT_CONFIG),
-    fedavg.sent_kinds(simclr),
-    dictionaries.shared({}),
-    dictionaries.batch(4),
-  )
-  assert np.abs(harness.flat(expected.means['update'])).max() > 1e-3
-  for name, values in expected.means.items():
-    exact = harness.flat(got.means[name]) - harness.flat(values)
-    # To the bit without slots: a sum with zeros in it may be rounded otherwise.
-    assert np.abs(exact).max() <= (1e-6 if slots else 0), name
-  assert float(got.weight) == float(expected.weight)
-  assert got.totals == expected.totals
 
 
 @pytest.mark.parametrize('number', [4, 2])
@@ -243,23 +208,6 @@ def test_the_dictionary_and_the_base_model_move_a_client():
   # One example has nothing to be told from but what others have shared.
   alone = dictionaries.visit(4, size=1, minimised=dictionaries.objective(0.0))
   assert np.abs(harness.flat(alone.means['update'])).max() > 1e-4
-
-
-def test_rows_that_are_not_finite_are_no_part_of_a_mean():
-  """A step so long that the model is finite, and what it makes of an image is not."""
-  config = dictionaries.config(training=fedavg.Training())
-  shared = dictionaries.shared(
-    dictionaries.context(dictionaries.objective(), config, full=True)
-  )
-  shared['rate'] = tf.constant(1e22)
-  result = dictionaries.sends(
-    fedca.client_function(dictionaries.objective(), *config),
-    shared,
-    dictionaries.batch(4),
-  )
-  assert float(result.weight) == 0
-  assert int(result.totals['counts']['nonfinite_clients']) == 1
-  assert not np.any(harness.flat(tf.nest.flatten(result.means)))
 
 
 def test_the_server_keeps_what_each_client_sent_last():

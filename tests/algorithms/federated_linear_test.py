@@ -73,20 +73,3 @@ def _run(process, clients):
 def test_rounds_are_those_of_fedavg(tff_context, process, sizes):
   clients = harness.split(sizes)
   np.testing.assert_allclose(_run(process, clients), _fedavg(clients), atol=1e-5)
-
-
-def test_one_client_with_everything_trains_centrally(tff_context, process):
-  examples, theta = _examples(), np.zeros([_D + 1, _CLASSES])
-  for rate in (0.5, 0.25):
-    theta = _trained(theta, examples['features'], examples['label'], rate)
-  np.testing.assert_allclose(_run(process, [range(_N)]), theta, atol=1e-5)
-  # The clients apart end elsewhere: the comparison would see a difference.
-  assert np.abs(_fedavg(harness.split([2, 1, 9])) - theta).max() > 1e-2
-
-
-def test_empty_client_changes_nothing(tff_context, process):
-  clients = harness.split([5, 7])
-  np.testing.assert_array_equal(
-    _run(process, [*clients, []]), _run(process, [[], *clients])
-  )
-  np.testing.assert_allclose(_run(process, [*clients, []]), _fedavg(clients), atol=1e-5)

@@ -1,4 +1,4 @@
-"""Tests of FedU2: rounds of a linear model against NumPy, sketches, its limit."""
+"""Tests of FedU2: rounds of a linear model against NumPy, sketches."""
 
 import collections
 
@@ -30,11 +30,11 @@ def _examples(k):
   }
 
 
-def _cohort(members, broken=()):
+def _cohort(members):
   cohort = []
   for k in members:
     own = _examples(k)
-    own['x'] = (own['x'] * (np.nan if k in broken else 1)).astype(np.float32)
+    own['x'] = own['x'].astype(np.float32)
     own['y'] = own['y'].astype(np.float32)
     own = collections.OrderedDict((name, own[name]) for name in linear_model.ELEMENT)
     cohort.append(tf.data.Dataset.from_tensor_slices(own))
@@ -100,18 +100,6 @@ def test_a_client_with_a_far_longer_update_is_counted(tff_context, process):
   cohort[0] = cohort[0].map(lambda x: collections.OrderedDict(x, y=1e5 * x['y']))
   _, (metrics,) = harness.rounds_of(process, [cohort])
   assert metrics['client_work']['outlying_clients'] == 1
-
-
-def test_a_client_sends_a_sketch_and_an_update_and_is_told_all_weights(
-  tff_context, process
-):
-  _, metrics = harness.rounds_of(process, [_cohort([0, 1])])
-  work = metrics[0]['client_work']
-  # Two weights of the model, the seed, the rate, the round; the weights of all.
-  assert work['bytes_down'] == 2 * 4 * (2 + 4 + numbered.POPULATION)
-  # The sketch (here the update) and its mark, loss and target; the update; two weights,
-  # four counts.
-  assert work['bytes_up'] == 2 * 4 * (2 + 1 + 2 + 2 + 2 + 4)
 
 
 def test_sketches_have_the_inner_products_of_what_they_sketch():

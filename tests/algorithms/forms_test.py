@@ -27,7 +27,7 @@ _FORMS = (
   tff.backends.mapreduce.get_distribute_aggregate_form_for_computation,
 )
 # `dcco` stays, with two exchanges and values of two kinds.
-_LONG = (*table.LONG, 'fedca', 'fedavg_nt_xent')
+_LONG = (*table.LONG, 'fedca', 'fedavg_nt_xent', 'fedavg_batch_norm')
 # Those with stateless clients and no data at the server.
 _ALGORITHMS = {
   name: algorithm
@@ -91,22 +91,6 @@ def test_states_and_server_data_are_refused():
   at_server = fedrgd.fedrgd(labels.pseudo_labels(), labels.labelled(), harness.ELEMENT)
   with pytest.raises(ValueError, match='data at the server'):
     single.build_single_phases(at_server, harness.ELEMENT)
-
-
-def test_collecting_leaves_the_model_and_the_model_is_sent_twice(tff_context):
-  phases, cohort = _single('dcco'), harness.cohort(harness.split([1, 2, 5, 4]))
-  start = phases.initialize()
-  state, collected = phases.exchanges['statistics'](start, cohort)
-  before, after = (
-    harness.flat(phases.get_model_weights(s).trainable) for s in (start, state)
-  )
-  np.testing.assert_array_equal(after, before)
-  assert not collected
-  assert (state.extra['num_examples'], state.round) == (12, 0)
-  _, metrics = phases.exchanges['train'](state, cohort)
-  seed, d = 2, harness.DIMENSION
-  expected = 4 * 4 * (2 * (before.size + seed + 2 * d) + d**2 + 4 * d)
-  assert metrics['client_work']['bytes_down'] == expected
 
 
 @pytest.mark.long_for(*_LONG)

@@ -1,4 +1,4 @@
-"""Tests of L-DAWA: a round of three layers against NumPy, its limit, layers kept."""
+"""Tests of L-DAWA: a round of three layers against NumPy, layers kept."""
 
 import collections
 

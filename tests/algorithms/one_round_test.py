@@ -102,17 +102,6 @@ def test_encoder_of_an_own_reads_the_examples(tff_context):
     )
 
 
-def test_private_sums_swap_in(tff_context):
-  private = aggregations.private(1e-9, update_clip=1.0, statistics_clip=1e5)
-  noised = processes.build(
-    one_round.one_round(_D, _CLASSES, dtype=tf.float32), _ELEMENT, private
-  )
-  cohort = harness.cohort(harness.split(_SIZES), _examples())
-  found, _ = _collect(noised, [cohort])
-  _close(found, _pooled(), rtol=5e-3)
-  assert np.any(found.counts != _pooled().counts)
-
-
 def test_secure_sums_swap_in():
   secure = aggregations.secure(value_bound=1e5, max_examples_per_client=64)
   secured = processes.build(one_round.one_round(_D, _CLASSES), _ELEMENT, secure)

@@ -139,17 +139,3 @@ def test_a_round_is_the_mean_update_and_the_clusters_of_all_rows(
       rtol=1e-3,
       atol=1e-4,
     )
-
-
-@pytest.mark.long
-def test_bytes_are_those_of_one_row_and_of_the_global_centroids(
-  tff_context, process, rounds
-):
-  work = rounds[1][-1]['client_work']
-  model = harness.weights(process, rounds[0][0]).size
-  # The seed, the rate, and one byte: whether there are centroids.
-  down = 4 * (model + 3 + _GLOBAL * harness.DIMENSION) + 1
-  assert work['bytes_down'] == 4 * down
-  local = _LOCAL * (harness.DIMENSION + 1)
-  metrics = 3 + 2 * harness.DIMENSION + harness.DIMENSION**2
-  assert work['bytes_up'] == 4 * 4 * (model + local + metrics + 1 + harness.COUNTS)

@@ -152,68 +152,8 @@ def test_dcco_releases_its_statistics_its_spread_and_its_update():
   assert names == ('statistics/statistics', 'statistics/metrics', 'train/update')
 
 
-_SIZES = [1, 2, 2, 3]
-_SGD = learning.SgdServer()
 # Hardly any noise on values; on counts it is what it is, so these are sums without.
 _LITTLE = collections.OrderedDict(update=1e-9, statistics=1e-9, within=1e-9)
-
-
-def _clip(initial, quantile=0.5):
-  return adaptive_clipping.AdaptiveClip(quantile, len(_SIZES), initial=initial)
-
-
-def _aggregation(make, *others):
-  return make(_LITTLE, _clip(0.5), _clip(0.01), None, *others)
-
-
-def _build(aggregation, packed):
-  algorithm = dcco.dcco(
-    harness.cco(),
-    optimizers.build_optimizer(_SGD),
-    seed=harness.SEED,
-  )
-  element = harness.PACKS if packed else harness.ELEMENT
-  return processes.build(algorithm, element, aggregation)
-
-
-def _norms(state):
-  found = state.extra[followed_norms.NORMS]
-  return [float(found['statistics']['statistics']), float(found['train']['update'])]
-
-
-# The programs' run of one line has packs too.
-@pytest.mark.long
-@pytest.mark.parametrize(
-  ('make', 'others', 'tolerance'),
-  [
-    (aggregations.private, (), 1e-4),
-    (aggregations.distributed, (len(_SIZES), max(_SIZES)), 1e-3),
-  ],
-  ids=['private', 'distributed'],
-)
-def test_clients_apart_and_in_packs_are_clipped_to_the_same_norms(
-  tff_context, make, others, tolerance
-):
-  examples, members = harness.arrays(sum(_SIZES)), harness.split(_SIZES)
-  told, steps = [], []
-  for packed in (False, True):
-    process = _build(_aggregation(make, *others), packed)
-    cohort = (
-      harness.packed_cohort(members, examples, 1)
-      if packed
-      else harness.cohort(members, examples)
-    )
-    states, metrics = harness.rounds_of(process, [cohort])
-    before, after = (harness.weights(process, state) for state in states)
-    steps.append(after - before)
-    told.append(_norms(states[-1]))
-    assert metrics[0]['finalizer']['train/update']['clip'] == 0.5
-  assert harness.relative(steps[1], steps[0]) < tolerance
-  assert told[1] == pytest.approx(told[0], rel=tolerance)
-  # Clipped to the norm: n_k times each of four clients' updates, over eight examples.
-  assert 0 < np.linalg.norm(steps[0]) <= 4 * 0.5 / sum(_SIZES) * 1.001
-  # All statistics are longer than that: the norm grows by exp(4 gamma).
-  assert told[0][0] == pytest.approx(0.01 * np.exp(2), rel=tolerance)
 
 
 def _of_numbers(values, clip):
@@ -273,7 +213,7 @@ def test_a_norm_comes_to_the_quantile_as_in_float64(tff_context):
 def test_values_that_are_combined_in_groups_are_refused():
   kinds = {'group': combine.LOCAL, 'update': groupwise.GroupMean(2)}
   exchange = phases.Exchange('train', None, None, kinds, None)
-  made = aggregations.private(1.0, _clip(1.0), 1.0)
+  made = aggregations.private(1.0, adaptive_clipping.AdaptiveClip(0.5, 4), 1.0)
   with pytest.raises(ValueError, match="'update' is combined in groups"):
     followed_norms.follow(phases.Algorithm(lambda: None, [exchange]), made)
 

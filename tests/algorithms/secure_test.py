@@ -13,7 +13,6 @@ from tests.algorithms import table
 from tests.algorithms.divergence_aware import follower
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import optimizers
 
 # Above n_k times every value that a client sends. Gradients of correlations are longer:
@@ -40,6 +39,7 @@ _STAYS = 'fedavg_nt_xent'
 _LONG = (
   *table.LONG,
   'dcco',
+  'fedavg_batch_norm',
   'fedca',
   'fedema',
   'fedsup',
@@ -170,87 +170,23 @@ def test_coarser_sums_than_the_bounds_say_are_found(tff_context):
   assert excess[0, 'weights'] > 5 and excess[1, 'weights'] > 5
 
 
-# FedAvg of a few weights stays of these; DCCO has two exchanges.
-_FEW = 'few weights'
-
-
-def _named(name, aggregation=None):
-  """Returns a process by name: what is under test under any aggregation."""
+def _few_weights(aggregation=None):
   optimizer = optimizers.build_optimizer(harness.SGD)
-  if name == 'dcco':
-    algorithm = dcco.dcco(harness.cco(), optimizer, seed=harness.SEED)
-  else:
-    objective = follower.Follower() if name == _FEW else harness.cco()
-    training = fedavg.Training(seed=harness.SEED)
-    algorithm = fedavg.fedavg(objective, optimizer, training)
+  algorithm = fedavg.fedavg(follower.Follower(), optimizer)
   return harness.process(algorithm, aggregation=aggregation)
-
-
-_plain = functools.cache(_named)
-
-
-def _cohorts():
-  clients = harness.split([1, 2, 5, 4])
-  return [harness.cohort(clients)] * 2
 
 
 def test_the_plain_process_is_not_secure():
   """What leaves a client through secure sums alone: forms_test, for all algorithms."""
-  tff.test.assert_contains_unsecure_aggregation(_plain(_FEW).next)
+  tff.test.assert_contains_unsecure_aggregation(_few_weights().next)
 
 
-def test_secure_sums_of_nothing_change_nothing(tff_context):
-  process = _named(_FEW, aggregations.secure(4096.0, max_examples_per_client=64))
-  states, metrics = harness.rounds_of(process, [harness.cohort([[], []])])
-  before, after = (harness.weights(process, s) for s in states)
-  np.testing.assert_array_equal(before, after)
-  assert metrics[0]['client_work']['empty_clients'] == 2
-
-
-@functools.cache
-def _private(name, noise_multiplier, update_clip, statistics_clip):
-  clips = update_clip, statistics_clip
-  return _named(name, aggregations.private(noise_multiplier, *clips, metrics_clip=1e4))
-
-
-@pytest.mark.long_for('dcco', 'fedavg')
-@pytest.mark.parametrize('name', [_FEW, 'dcco', 'fedavg'])
-def test_private_without_clipping_or_noise_to_speak_of_is_plain(tff_context, name):
-  plain, private = _plain(name), _private(name, 1e-12, 1e4, 1e4)
-  states, metrics = harness.rounds_of(plain, _cohorts())
-  private_states, private_metrics = harness.rounds_of(private, _cohorts())
-  assert (
-    harness.relative(
-      harness.weights(private, private_states[2]), harness.weights(plain, states[2])
-    )
-    < 1e-5
-  )
-  for a, b in zip(private_metrics, metrics, strict=True):
-    # Four clients say in which of 32 intervals their updates are, without noise alone.
-    assert b['client_work'].pop('outlying_clients') == 0
-    b['client_work']['bytes_up'] -= 4 * 32 * 4
-    for metric, value in b['client_work'].items():
-      assert a['client_work'][metric] == pytest.approx(value, rel=1e-4), metric
-
-
-def test_private_clips_and_noises_the_update(tff_context):
-  rate = harness.SGD.learning_rate
-  cohort = harness.cohort(harness.split([1, 2, 5, 4]))
-  quiet = _private(_FEW, 1e-12, 0.25, 1e4)
-  states, _ = harness.rounds_of(quiet, [cohort])
-  step = np.subtract(*(harness.weights(quiet, s) for s in states)) / rate
-  # Four clients, each clipped to 1/4, over 12 examples.
-  assert 0.5 * 0.25 * 4 / 12 < np.linalg.norm(step) <= 0.25 * 4 / 12 * 1.001
-  loud = _private(_FEW, 10.0, 1.0, 1e-3)
-  start = loud.initialize()
-  ends = [harness.weights(loud, loud.next(start, cohort).state) for _ in range(30)]
-  steps = (harness.weights(loud, start) - ends) / rate
-  # The noise drowns the rest: a standard deviation of 10 clips over 12 examples. Of 180
-  # numbers; within six standard errors.
-  assert steps.std() == pytest.approx(10 / 12, rel=0.3)
-
-
-def test_private_with_no_examples_changes_nothing(tff_context):
-  process = _private(_FEW, 10.0, 1.0, 1e-3)
+@pytest.mark.parametrize(
+  'aggregation',
+  [aggregations.secure(4096.0, 64), aggregations.private(10.0, 1.0, 1e-3)],
+  ids=['secure', 'private'],
+)
+def test_sums_of_nothing_change_nothing(tff_context, aggregation):
+  process = _few_weights(aggregation)
   states, _ = harness.rounds_of(process, [harness.cohort([[], []])])
   np.testing.assert_array_equal(*(harness.weights(process, s) for s in states))

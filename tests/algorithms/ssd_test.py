@@ -1,4 +1,4 @@
-"""SSD's rounds: each client by its own dimensions, and its limit, FedAvg."""
+"""SSD's rounds: each client by its own dimensions."""
 
 import functools
 import inspect
@@ -57,19 +57,6 @@ def test_a_round_is_the_mean_of_clients_that_train_by_their_own_numbers(tff_cont
   # The numbers matter.
   assert harness.relative(update(_CLIENTS[0], numbers[0] + 1), updates[0]) > 1e-3
   assert metrics[0]['client_work']['separation'] > 0
-
-
-@pytest.mark.long
-def test_without_scaled_dimensions_and_distillation_it_is_fedavg(tff_context):
-  process = _build(harness.ADAM, scale=1.0)
-  # The objective of FedAvg's packs is separable: only whole training is the same.
-  plain = harness.build_fedavg(_OBJECTIVE, harness.ADAM, _TRAINING)
-  cohort = harness.cohort(_CLIENTS)
-  ends = [
-    harness.weights(each, harness.rounds_of(each, [cohort] * 2)[0][-1])
-    for each in (process, plain)
-  ]
-  np.testing.assert_allclose(ends[0], ends[1], rtol=0, atol=1e-6)
 
 
 def test_the_paper_s_values_are_the_defaults():

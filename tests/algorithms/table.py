@@ -264,6 +264,10 @@ TABLE = collections.OrderedDict(
   centralized_training_byol=Row(
     centralized_training.CentralizedTraining, lambda: _centralized_training(_byol())
   ),
+  centralized_training_batch_norm=Row(
+    centralized_training.CentralizedTraining,
+    lambda: _centralized_training(_simsiam(batch_norm=True)),
+  ),
 )
 
 
@@ -277,15 +281,14 @@ def process(name, packed=False, aggregation=None, optimizer=harness.ADAM) -> Any
 
 
 # Rows whose tests take seconds each and say of one more method what those that stay say
-# of their kind: `dcco`, `fedavg_nt_xent`, `fedema`, `fedca` and `fedsup`. They are
-# `long`.
+# of their kind: `dcco`, `fedavg_nt_xent`, `fedavg_batch_norm`, `fedema`, `fedca` and
+# `fedsup`. They are `long`.
 LONG = (
   'dcco_lejepa',
   'dcco_stale',
   'dcco_local_steps',
   'fedsc',
   'fedavg_cco',
-  'fedavg_batch_norm',
   'fedbn_simsiam',
   'fed_byol',
   'scaffold',

@@ -11,7 +11,9 @@ from tests.algorithms import harness
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import view_moments
 from tff_ssl.evaluation import signals
+from tff_ssl.federated import packs
 from tff_ssl.federated import processes
+from tff_ssl.simulation import client_heads
 
 _N, _D = 30, 3
 _ELEMENT = collections.OrderedDict(
@@ -57,6 +59,18 @@ def test_means_of_clients_in_any_order_are_those_of_all_examples(tff_context, pr
 
 
 @pytest.mark.long
+def test_packs_and_several_rounds_give_the_same(tff_context):
+  packed = processes.build(
+    view_moments.view_moments(_D, chunk_size=8), packs.PackSpec(_ELEMENT)
+  )
+  clients = harness.split(_SIZES)
+  cohorts = [
+    harness.packed_cohort(some, _examples()) for some in (clients[:2], clients[2:])
+  ]
+  _close(_collect(packed, cohorts)[0], _pooled())
+
+
+@pytest.mark.long
 def test_private_sums_clip_nothing_at_the_bound(tff_context):
   clip = max(_SIZES) * signals.share_bound()
   private = aggregations.private(1e-9, update_clip=1.0, statistics_clip=clip)
@@ -71,6 +85,16 @@ def test_secure_sums_swap_in():
   secure = aggregations.secure(float(max(_SIZES)), max(_SIZES))
   secured = processes.build(view_moments.view_moments(_D), _ELEMENT, secure)
   tff.test.assert_not_contains_unsecure_aggregation(secured.next)
+
+
+@pytest.mark.long
+def test_simulated_clients_give_the_same(tff_context):
+  features = _examples()['features']
+  partition = collections.OrderedDict(a=np.arange(7), b=np.arange(29, 6, -1))
+  found = client_heads.ViewMoments().collect(
+    features[:, :_D], features[:, _D:], partition
+  )
+  _close(found, _pooled())
 
 
 def test_encoder_of_another_width_is_refused(tff_context):

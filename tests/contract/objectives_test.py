@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from tests import tiny
+from tests.algorithms import dictionaries
 from tests.algorithms import harness
 from tests.algorithms.labels_at_server import labels
 from tests.objectives import networks
@@ -26,16 +27,21 @@ from tff_ssl.federated import client_sums
 from tff_ssl.federated import packing
 from tff_ssl.federated import packs
 from tff_ssl.federated import server
+from tff_ssl.objectives import aligned
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import dino
 from tff_ssl.objectives import dispersed
 from tff_ssl.objectives import mae
+from tff_ssl.objectives import maml
 from tff_ssl.objectives import moco
 from tff_ssl.objectives import orchestra
+from tff_ssl.objectives import personal_consensus
+from tff_ssl.objectives import separated
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
+from tff_ssl.objectives import teacher_student
 from tff_ssl.objectives import uniformity
 from tff_ssl.settings import learning
 from tff_ssl.settings import objectives
@@ -159,11 +165,49 @@ def _client(name):
   return _Client(name)
 
 
-@pytest.mark.parametrize('name', _ROWS)
+def _aligned():
+  objective = simclr.SimclrObjective(harness.model())
+  return aligned.AlignedObjective(objective, objective.init((3, 4)), 0.5)
+
+
+def _bound_fedca():
+  objective = dictionaries.objective()
+  context = dictionaries.context(objective, dictionaries.config(), full=True)
+  return objective.bind_context(context)
+
+
+def _bound_fedsup():
+  objective = labels.student()
+  context = {
+    teacher_student.TEACHER: objective.init((3, 4)),
+    teacher_student.FEATURE_WEIGHT: tf.constant(1.0),
+  }
+  return objective.bind_context(context)
+
+
+# Whose clients are those of their algorithms.
+_OTHERS = {
+  'aligned': _aligned,
+  'fedca': _bound_fedca,
+  'fedsup': _bound_fedsup,
+  'maml': lambda: maml.MamlObjective(simclr.SimclrObjective(harness.model()), 0.1),
+  'per_ssfl': lambda: personal_consensus.PerSSFLObjective(
+    simsiam.SimSiamObjective(harness.model(), _predictor())
+  ),
+  'separated': lambda: separated.SeparatedObjective(
+    uniformity.UniformityObjective(harness.model()), 3, distillation_weight=0.0
+  ),
+  'spectral': lambda: harness.cco('spectral'),
+}
+_EVERY = {name: row[0] for name, row in _ROWS.items()} | _OTHERS
+
+
+@pytest.mark.parametrize('name', _EVERY)
 def test_without_examples_there_is_no_loss_no_gradient_and_no_new_state(name):
-  objective = _ROWS[name][0]()
+  objective = _EVERY[name]()
   params = objective.init(tf.constant([1, 2]))
   state, nothing = objective.init_state(params), _examples([])
+  nothing['client'] = tf.zeros([0], tf.int32)
   loss, metrics, carry, gradient = networks.gradient(
     lambda p: objective.loss_with_state(p, state, nothing, tf.constant([5, 6])), params
   )

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.oracles import layers
 from tff_ssl.encoders import network
 from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import projector
@@ -23,34 +22,6 @@ def _conv_norm_forward(ops, x):
 
 def _conv_norm():
   return network.Network('conv_norm', (4, 5, 3), _conv_norm_forward)
-
-
-def _numpy_conv_norm(params, x):
-  kernel = layers.standardize(params['layer/conv/kernel'])
-  y = layers.conv(x, kernel) + params['layer/conv/bias']
-  scaled = params['layer/norm/gamma'], params['layer/norm/beta']
-  y = np.maximum(layers.group_norm(y, *scaled, groups=4), 0.0)
-  return y, y.mean((1, 2))
-
-
-def _random_params(net, seed=0):
-  rng = np.random.default_rng(seed)
-  return collections.OrderedDict(
-    (name, rng.normal(size=spec.shape)) for name, spec in net.specs.items()
-  )
-
-
-def test_apply_and_tap_are_numpys():
-  net = _conv_norm()
-  params = _random_params(net)
-  x = np.random.default_rng(1).normal(size=(3, 4, 5, 3))
-  taps = {}
-  got = net.apply(params, x, taps)
-  maps, expected = _numpy_conv_norm(params, x)
-  np.testing.assert_allclose(got, expected, rtol=1e-10)
-  assert list(taps) == ['layer/maps']
-  np.testing.assert_allclose(taps['layer/maps'], maps, rtol=1e-9, atol=1e-12)
-  assert net.tap_shapes == {'layer/maps': (4, 5, 8)}
 
 
 def test_init_is_a_function_of_the_seed_in_and_out_of_graphs():

@@ -313,15 +313,6 @@ def test_training_and_moments_are_numpys():
   np.testing.assert_allclose(own, expected, rtol=1e-9, atol=1e-11)
 
 
-def test_two_batches_are_trained_on_apart():
-  params, _ = _params()
-  x = _inputs(10)
-  together = _NET.apply(params, x, batches=2)
-  apart = tf.concat([_NET.apply(params, half) for half in (x[:5], x[5:])], 0)
-  np.testing.assert_allclose(together, apart, rtol=1e-9, atol=1e-11)
-  assert not np.allclose(together, _NET.apply(params, x), rtol=1e-2)
-
-
 def test_each_mode_wants_what_it_uses():
   params, statistics = _params()
   x = _inputs(2)
@@ -371,17 +362,6 @@ def test_population_is_the_mean_of_batches_by_examples():
   for name, value in got.items():
     expected = sum(n * moments[name] for moments, n in found) / 7
     np.testing.assert_allclose(value, expected, rtol=1e-9)
-
-
-def test_without_batch_norm_there_is_no_population():
-  net = projector.build_projector(4, (8, 2))
-  assert not net.mixes_examples
-  assert not net.init_statistics()
-  assert not population.statistics(net, net.init([0, 0]), tf.zeros([3, 4]))
-  assert population.batch_norm_names(net) == ()
-  x = _inputs(3).astype(np.float32)
-  params = net.init([0, 0])
-  np.testing.assert_array_equal(net.infer(params, x), net.apply(params, x))
 
 
 def test_heads_are_normalized_like_their_encoder():

@@ -183,5 +183,6 @@ def test_resources_of_driver_and_worker(worker_context):
   ],
 )
 def test_bad_input(arguments, message):
-  with pytest.raises(ValueError, match=message):
-    contexts.local(**arguments)
+  for build in (contexts.local, contexts.in_process):
+    with pytest.raises(ValueError, match=f'{message}; it must be at least 1'):
+      build(**arguments)

@@ -88,11 +88,3 @@ def test_a_file_that_a_full_disk_does_not_take_is_named(tmp_path):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
   assert full.value.filename == str(path)
   assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize('text', ['[' * 100_000, '{"a": \x00}', '\xff', '[1]', ''])
-def test_files_without_a_json_object_are_named(tmp_path, text):
-  path = tmp_path / 'config.json'
-  path.write_bytes(text.encode('latin-1'))
-  with pytest.raises(ValueError, match=r'config\.json (is not JSON|holds a list)'):
-    files.read_json(path)

@@ -13,6 +13,9 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests import forked
+from tests.runs import loop_test
+from tests.runs import toy
 from tff_ssl.execution import contexts
 from tff_ssl.execution import internals
 from tff_ssl.execution import resources
@@ -343,10 +346,23 @@ def test_memory_is_flat_over_rounds_and_computations():
     assert execution.tff_context.num_computations == 1
 
 
-@pytest.mark.parametrize('name', ['concurrency', 'intra_op_threads'])
-def test_numbers_of_threads(name):
-  with pytest.raises(ValueError, match=f'{name} is 0; it must be at least 1'):
-    contexts.in_process('cpu', **{name: 0})
+def _killed_toy(folder):
+  process = forked.Process('tests.runs.toy', str(folder), '0.2', 'in_process')
+  loop_test.wait_for_round(folder, 5)
+  process.kill()
+  process.communicate(timeout=30)
+  assert process.returncode == -signal.SIGKILL
+
+
+def test_killed_and_resumed_it_ends_with_the_same_bytes(tmp_path):
+  _killed_toy(tmp_path / 'killed')
+  done = int(loop_test.rows(tmp_path / 'killed' / 'metrics.csv')[-1]['round'])
+  assert 5 <= done < toy.ROUNDS
+  with contexts.in_process('cpu', concurrency=1) as execution:
+    for name in ('killed', 'whole'):
+      toy.run(tmp_path / name, execution)
+  whole, killed = (loop_test.contents(tmp_path / name) for name in ('whole', 'killed'))
+  assert killed == whole
 
 
 def test_without_the_graphs_of_tff_a_sentence_says_so(monkeypatch):

@@ -30,32 +30,31 @@ def _orders_that_give(result, start, examples, batch_size):
   ]
 
 
-def test_one_step_on_all():
-  examples = linear_model.examples(5)
-  w, metrics = linear_model.train(learning.SgdClients(), examples)
-  expected, loss = linear_model.numpy_epoch(linear_model.START, examples, range(5), 5)
-  np.testing.assert_allclose(w, expected, rtol=1e-12)
-  assert metrics['loss'] == pytest.approx(loss, rel=1e-12)
+@pytest.mark.parametrize(
+  ('n', 'plan'),
+  [
+    (5, {}),
+    *((1, {'batch_size': size}) for size in (None, 1, 2)),
+    # As many as there are, and more.
+    *((4, {'batch_size': size}) for size in (4, 7)),
+    (5, {'epochs': 3}),
+    (4, {'epochs': 3, 'momentum': 0.5}),
+    (4, {'epochs': 3, 'proximal_weight': 0.7}),
+  ],
+)
+def test_steps_on_all_examples_are_those_of_numpy(n, plan):
+  examples, w, velocity, losses = linear_model.examples(n), linear_model.START, 0.0, []
+  for _ in range(plan.get('epochs', 1)):
+    error = examples['x'] @ w - examples['y']
+    losses.append((error**2).mean() / 2)
+    pull = plan.get('proximal_weight', 0.0) * (w - linear_model.START)
+    gradient = examples['x'].T @ error / n + pull
+    velocity = plan.get('momentum', 0.0) * velocity + gradient
+    w = w - linear_model.RATE * velocity
+  got, metrics = linear_model.train(learning.SgdClients(**plan), examples)
+  np.testing.assert_allclose(got, w, rtol=1e-7 if 'proximal_weight' in plan else 1e-12)
+  assert metrics['loss'] == pytest.approx(np.mean(losses), rel=1e-7)
   assert metrics['target'] == pytest.approx(examples['y'].mean(), rel=1e-12)
-
-
-@pytest.mark.parametrize('batch_size', [None, 1, 2])
-def test_one_example_is_learnt_from(batch_size):
-  examples = linear_model.examples(1)
-  w, _ = linear_model.train(learning.SgdClients(batch_size=batch_size), examples)
-  expected, _ = linear_model.numpy_epoch(linear_model.START, examples, range(1), 1)
-  np.testing.assert_allclose(w, expected, rtol=1e-12)
-
-
-def test_epochs_of_one_batch():
-  examples = linear_model.examples(5)
-  w, metrics = linear_model.train(learning.SgdClients(epochs=3), examples)
-  expected, losses = linear_model.START, []
-  for _ in range(3):
-    expected, loss = linear_model.numpy_epoch(expected, examples, range(5), 5)
-    losses.append(loss)
-  np.testing.assert_allclose(w, expected, rtol=1e-12)
-  assert metrics['loss'] == pytest.approx(np.mean(losses), rel=1e-12)
 
 
 @pytest.mark.parametrize('batch_size', [1, 2, 3])
@@ -135,17 +134,6 @@ def test_moments_are_those_of_the_weights_that_training_begins_with(plan):
   assert (metrics['place'] == pytest.approx(start, rel=1e-9)) == (not plan)
 
 
-def test_momentum_lives_for_the_whole_training():
-  examples = linear_model.examples(4)
-  w, _ = linear_model.train(learning.SgdClients(epochs=3, momentum=0.5), examples)
-  expected, velocity = linear_model.START, 0.0
-  for _ in range(3):
-    error = examples['x'] @ expected - examples['y']
-    velocity = 0.5 * velocity + examples['x'].T @ error / 4
-    expected = expected - linear_model.RATE * velocity
-  np.testing.assert_allclose(w, expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize(
   'plan',
   [
@@ -159,16 +147,6 @@ def test_without_examples_nothing_moves(plan):
   w, metrics = linear_model.train(plan, linear_model.examples(0))
   np.testing.assert_array_equal(w, linear_model.START)
   assert metrics == {'loss': 0.0, 'target': 0.0}
-
-
-@pytest.mark.parametrize(
-  'batch_size', [4, 7, None], ids=['exact', 'larger than the client', 'all']
-)
-def test_a_batch_of_everything_is_one_step(batch_size):
-  examples = linear_model.examples(4)
-  w, _ = linear_model.train(learning.SgdClients(batch_size=batch_size), examples)
-  expected, _ = linear_model.numpy_epoch(linear_model.START, examples, range(4), 4)
-  np.testing.assert_allclose(w, expected, rtol=1e-12)
 
 
 def test_an_optimizer_s_state_can_go_on():
@@ -297,22 +275,6 @@ def test_accumulated_gradients_are_the_large_batch(accumulate):
   np.testing.assert_allclose(w, expected, rtol=1e-12)
   # A large batch's loss is that at its beginning, as the small ones' are.
   assert metrics == pytest.approx(expected_metrics, rel=1e-9)
-
-
-def test_the_proximal_term_pulls_towards_the_start():
-  examples = linear_model.examples(4)
-  plan = learning.SgdClients(epochs=3, proximal_weight=0.7)
-  w, _ = linear_model.train(plan, examples)
-  expected = linear_model.START
-  for _ in range(3):
-    error = examples['x'] @ expected - examples['y']
-    gradient = examples['x'].T @ error / 4 + 0.7 * (expected - linear_model.START)
-    expected = expected - linear_model.RATE * gradient
-  np.testing.assert_allclose(w, expected, rtol=1e-7)
-  free, _ = linear_model.train(learning.SgdClients(epochs=3), examples)
-  assert np.linalg.norm(w - linear_model.START) < np.linalg.norm(
-    free - linear_model.START
-  )
 
 
 class _Following(linear_model.LinearObjective):

@@ -100,16 +100,6 @@ def test_the_rate_falls_in_steps(name):
   np.testing.assert_allclose(_run(config, 4)['bias'], expected, rtol=1e-5)
 
 
-def test_lars_by_hand():
-  got = _run(learning.LarsServer(0.3, momentum=0.0), 1)
-  kernel, grad = (np.float64(x['kernel']) for x in (_PARAMS, _GRADS))
-  ratio = 0.001 * np.linalg.norm(kernel) / np.linalg.norm(grad)
-  np.testing.assert_allclose(got['kernel'], kernel - 0.3 * ratio * grad, rtol=1e-6)
-  np.testing.assert_allclose(
-    got['bias'], _PARAMS['bias'] - 0.3 * _GRADS['bias'], rtol=1e-6
-  )
-
-
 @pytest.mark.parametrize('name', ['sgd', 'lars'])
 def test_the_rate_follows_the_cosine_by_round(name):
   config = learning.SERVERS[name](0.4, 'cosine', 2, kind=name, momentum=0.0)
@@ -129,12 +119,3 @@ def test_the_rate_follows_the_cosine_by_round(name):
 def test_rounds_that_the_cosine_needs(rounds, message):
   with pytest.raises(ValueError, match=message):
     optimizers.build_optimizer(learning.SgdServer(1.0, 'cosine', 2), rounds)
-
-
-@pytest.mark.parametrize(
-  'arguments',
-  [{'learning_rate': -0.1}, {'momentum': 1.0}, {'weight_decay': -1.0}],
-)
-def test_lars_names_what_is_out_of_range(arguments):
-  with pytest.raises(ValueError, match=next(iter(arguments))):
-    optimizers.Lars(**{'learning_rate': 0.1, **arguments})

@@ -1,8 +1,5 @@
 """Tests of clients computed side by side, beyond what packs of clients test."""
 
-import dataclasses
-import functools
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -55,29 +52,3 @@ def test_gradients_are_those_of_clients_apart_and_their_mean(name):
     apart = np.stack([gradient[name] for gradient in gradients])
     np.testing.assert_allclose(value, apart.mean(axis=0), rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(each[name], apart, rtol=1e-6, atol=1e-9)
-
-
-def test_encoders_in_bfloat16_give_each_client_a_gradient():
-  model = networks.siamese('flip')
-  half = model.encoder.with_precision('bfloat16')
-  found = []
-  for encoder in (half, model.encoder):
-    own_model = dataclasses.replace(model, encoder=encoder)
-    objective = simsiam.SimSiamObjective(own_model, networks.predictor())
-    assert vectorized_clients.gives_each(objective)
-    params = objective.init(_SEED)
-    examples = networks.tensors(networks.examples(6))
-    gradients, _ = vectorized_clients.each_gradient(
-      functools.partial(objective.encode, examples=examples, seed=_SEED),
-      objective.loss_of_encodings,
-      params,
-      examples,
-      tf.constant(3),
-    )
-    assert {gradient.dtype for gradient in gradients.values()} == {tf.float32}
-    rows = [tf.reshape(gradient, [3, -1]) for gradient in gradients.values()]
-    found.append(tf.math.l2_normalize(tf.concat(rows, 1), 1))
-  cosines = tf.reduce_sum(found[0] * found[1], 1)
-  np.testing.assert_array_less(0.95, cosines)
-  # They were computed in another precision.
-  assert np.any(found[0] != found[1])

@@ -30,12 +30,6 @@ def test_the_paper_s_temperature_and_iterations_are_the_default():
   np.testing.assert_allclose(got, references.sinkhorn(_scores(4), 0.05, 3), rtol=1e-9)
 
 
-def test_a_single_example_is_assigned_to_all_alike():
-  np.testing.assert_allclose(
-    sinkhorn.assignments(tf.constant(_scores(1))), np.full((1, 5), 0.2), rtol=1e-12
-  )
-
-
 def test_small_epsilon_does_not_overflow():
   q = sinkhorn.assignments(tf.constant(_scores(6), tf.float32), epsilon=1e-3)
   np.testing.assert_allclose(tf.reduce_sum(q, axis=1), np.ones(6), rtol=1e-5)

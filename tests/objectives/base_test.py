@@ -11,12 +11,14 @@ import tensorflow as tf
 from tests.algorithms import linear_model
 from tests.objectives import networks
 from tests.objectives import warming
+from tff_ssl.encoders import vit
 from tff_ssl.objectives import aligned
 from tff_ssl.objectives import base
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dino
 from tff_ssl.objectives import linear_classifier
+from tff_ssl.objectives import mae
 from tff_ssl.objectives import maml
 from tff_ssl.objectives import moco
 from tff_ssl.objectives import simclr
@@ -41,6 +43,7 @@ _TABLE = [
   (byol.ByolObjective(_MODEL, _PREDICTOR), ['target']),
   (dino.DinoObjective(_MODEL, num_prototypes=3), ['target', 'centre']),
   (linear_classifier.LinearObjective(3, 2), []),
+  (mae.build_mae(vit.from_config(vit.ViTConfig(8, 1, 2, 1), networks.SHAPE)), []),
   (moco.MocoObjective(_MODEL), ['target', 'queue', 'count']),
   (simclr.SimclrObjective(_MODEL), []),
   (simsiam.SimSiamObjective(_MODEL, _PREDICTOR), []),
@@ -208,15 +211,17 @@ def test_examples_without_partners_find_them_among_themselves():
   assert float(alone) == float(prepared)
 
 
-def test_no_example_gives_loss_zero():
-  objective = maml.MamlObjective(linear_model.LinearObjective(), _ALPHA)
-  tensors = {n: tf.constant(v) for n, v in linear_model.examples(0).items()}
+def test_the_inner_step_changes_the_loss_and_rate_0_does_not():
+  _, outer, both = _batches()
   params = collections.OrderedDict(w=tf.constant([0.5, -1.0], tf.float64))
-  with tf.GradientTape() as tape:
-    tape.watch(params)
-    loss, _ = objective.loss(params, objective.prepare(tensors, _SEED), _SEED)
-  assert float(loss) == 0
-  assert not np.any(tape.gradient(loss, params)['w'])
+  own = linear_model.LinearObjective()
+  plain, _ = own.loss(params, outer, _SEED)
+  losses = [
+    float(maml.MamlObjective(own, rate).loss(params, both, _SEED)[0])
+    for rate in (0.0, _ALPHA)
+  ]
+  assert losses[0] == float(plain)
+  assert losses[1] != pytest.approx(float(plain))
 
 
 def test_invalid_settings_are_refused():

@@ -148,14 +148,6 @@ def test_without_entries_of_others_and_alignment_it_is_simclr(filled):
     np.testing.assert_array_equal(objective.init(_SEED)[name], value)
 
 
-def test_no_example_gives_loss_zero():
-  objective = _objective()
-  params = objective.init(_SEED, tf.float64)
-  loss, metrics = _loss(objective, params, _context(), _batch(0))
-  assert float(loss) == 0
-  assert not any(np.any(value) for value in metrics.values())
-
-
 def test_entries_are_unit_projections_of_images_as_they_are():
   objective, batch = _objective(), _batch()
   params = objective.init(_SEED, tf.float64)

@@ -152,26 +152,6 @@ def test_the_teacher_gets_no_gradient_and_the_student_all_of_it():
   assert of_student[name].numpy()[index] == pytest.approx(slope, abs=1e-5)
 
 
-def test_a_student_like_its_teacher_is_at_no_distance():
-  objective = _student(consistency=False)
-  params, context, batch = _start(objective)
-  context[teacher_student.TEACHER] = params
-  loss, _, (gradient, _) = _gradient(objective, params, context, batch)
-  assert float(loss) == 0
-  assert not any(np.any(g) for g in gradient.values() if g is not None)
-
-
-@pytest.mark.parametrize('n', [0, 1])
-def test_few_examples_are_defined(n):
-  objective = _student()
-  params, context, batch = _start(objective, n)
-  loss, metrics, (gradient, _) = _gradient(objective, params, context, batch)
-  assert np.isfinite(loss)
-  assert n or float(loss) == 0
-  for value in (*gradient.values(), *metrics.values()):
-    assert np.isfinite(value).all()
-
-
 def test_its_context_must_be_bound():
   objective = _student()
   params, context, batch = _start(objective)

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.losses import references
 from tests.objectives import networks
+from tests.oracles import losses
 from tff_ssl.augment import byol as augment
 from tff_ssl.augment import randomness
 from tff_ssl.encoders import projector
@@ -40,9 +42,9 @@ def _params(objective, seed):
   return networks.stepped(objective.init(tf.constant([seed, 0])), 0.1)
 
 
-def _loss(objective, params):
+def _loss(objective, params, n=5):
   state = objective.init_state(params)
-  batch = networks.tensors(networks.examples(5))
+  batch = networks.tensors(networks.examples(n))
   return objective.loss_with_state(params, state, batch, _SEED)
 
 
@@ -91,30 +93,6 @@ def test_no_gradient_reaches_the_fixed_model(name):
   assert all(value is None for value in of_fixed.values())
 
 
-def test_byol_keeps_its_target():
-  objective = _OBJECTIVES['byol']
-  params = _params(objective, 1)
-  aligned = aligned_lib.AlignedObjective(objective, params, _WEIGHT)
-  state = aligned.init_state(params)
-  moved = networks.stepped(params, 0.1)
-  _, after = aligned.after_step(moved, state, collections.OrderedDict())
-  _, expected = objective.after_step(moved, state, collections.OrderedDict())
-  for target, wanted in zip(after.items(), expected.items(), strict=True):
-    assert target[0] == wanted[0]
-    np.testing.assert_array_equal(target[1], wanted[1])
-
-
-def test_an_empty_batch_has_a_loss_of_0():
-  objective = _OBJECTIVES['simclr']
-  params = _params(objective, 1)
-  aligned = aligned_lib.AlignedObjective(objective, params, _WEIGHT)
-  batch = networks.tensors(networks.examples(0))
-  loss, metrics, _ = aligned.loss_with_state(
-    params, aligned.init_state({}), batch, _SEED
-  )
-  assert (float(loss), float(metrics['alignment'])) == (0, 0)
-
-
 def test_objectives_without_predictions_are_refused():
   head = projector.build_linear(3, 2)
   labelled = supervised.SupervisedObjective(
@@ -145,20 +123,14 @@ def _transport(z, points):
   return float(np.sum(u[:, np.newaxis] * kernel * v * cost))
 
 
-def _dispersed_loss(objective, params, n=5):
-  state = objective.init_state(params)
-  batch = networks.tensors(networks.examples(n))
-  return objective.loss_with_state(params, state, batch, _SEED)
-
-
 @pytest.mark.parametrize('name', _OBJECTIVES)
 def test_the_loss_is_that_of_the_objective_and_two_transports(name):
   objective = _OBJECTIVES[name]
-  params = networks.stepped(objective.init(tf.constant([1, 0])), 0.1)
+  params = _params(objective, 1)
   own = dispersed_lib.DispersedObjective(objective, _DISPERSION, _EPSILON, _TAU)
   assert own.keeps_state
-  plain, _, _ = _dispersed_loss(objective, params)
-  loss, metrics, _ = _dispersed_loss(own, params)
+  plain, _, _ = _loss(objective, params)
+  loss, metrics, _ = _loss(own, params)
   batch = networks.examples(5)
   views = networks.numpy_views(_MODEL, batch, _SEED)
   expected = sum(
@@ -209,11 +181,11 @@ def test_a_step_spreads_encodings_that_have_collapsed():
   params['projector/dense0/bias'] = tf.constant([1.0, 0.0])
   with tf.GradientTape() as tape:
     tape.watch(params)
-    loss = _dispersed_loss(own, params, 16)[1]['dispersion']
+    loss = _loss(own, params, 16)[1]['dispersion']
   gradient = tape.gradient(loss, params[name])
   assert float(tf.reduce_max(tf.abs(gradient))) > 1e-3
   moved = {**params, name: params[name] - 0.05 * gradient}
-  assert float(_dispersed_loss(own, moved, 16)[1]['dispersion']) < float(loss)
+  assert float(_loss(own, moved, 16)[1]['dispersion']) < float(loss)
 
 
 def test_objectives_without_projections_and_bad_weights_are_refused():
@@ -237,34 +209,21 @@ def _batch(client, n=5):
   return collections.OrderedDict(batch, client=tf.fill([n], client))
 
 
-def _separated_params(objective):
-  return networks.stepped(objective.init(tf.constant([1, 0])), 0.1)
-
-
-def _unit(x):
-  return x / np.linalg.norm(x, axis=1, keepdims=True)
-
-
-def _softmax(x):
-  e = np.exp(x - x.max(1, keepdims=True))
-  return e / e.sum(1, keepdims=True)
-
-
 @pytest.mark.parametrize('client', [0, 2])
 def test_the_loss_is_that_of_the_authors(client):
   own = separated.SeparatedObjective(_PLAIN, 3, 4.0, 0.7, 0.3)
-  params = _separated_params(own)
+  params = _params(own, 1)
   loss, metrics = own.loss(params, _batch(client), _SEED)
   h = np.concatenate(
     networks.numpy_views(_PROJECTED, networks.examples(5), _SEED), axis=0
   )
   z = networks.numpy_linear(params, 'projector', h)
-  unit = _unit(z)
+  unit = references.unit(z)
   # One dimension of three clients' is multiplied by 4.
-  own_unit = _unit(unit * np.where(np.arange(3) == client, 4, 1))
+  own_unit = references.unit(unit * np.where(np.arange(3) == client, 4, 1))
   of_views = np.split(unit - own_unit, 2)
   separation = np.mean([np.sqrt(np.sum(each**2)) / 5 for each in of_views])
-  p, q = _softmax(z / 0.5), _softmax(h / 0.5)
+  p, q = losses.softmax(z / 0.5), losses.softmax(h / 0.5)
   distillation = (p * np.log(p / q)).sum(1).mean()
   plain, _ = _PLAIN.loss(params, _batch(client), _SEED)
   np.testing.assert_allclose(metrics['ssl_loss'], plain, rtol=1e-5)
@@ -278,7 +237,7 @@ def test_the_loss_is_that_of_the_authors(client):
 
 def test_the_separation_draws_projections_into_the_client_s_own_dimension():
   own = separated.SeparatedObjective(_PLAIN, 3, separation_weight=1.0)
-  params = _separated_params(own)
+  params = _params(own, 1)
 
   def share(params):
     h = np.concatenate(networks.numpy_views(_PROJECTED, networks.examples(5), _SEED))
@@ -321,23 +280,25 @@ def test_blocks_are_of_equal_size_and_disjoint():
   assert scaled.sum(0).max() == 1
 
 
-def test_without_examples_nothing_is_separated():
-  own = separated.SeparatedObjective(_PLAIN, 3)
-  loss, metrics = own.loss(_separated_params(own), _batch(0, 0), _SEED)
-  assert float(loss) == float(metrics['distillation']) == 0
-
-
 @pytest.mark.parametrize(('population', 'scale'), [(1, 10.0), (3, 1.0)])
 def test_where_nothing_is_a_client_s_own_nothing_is_drawn(population, scale):
   """Not by rounding either, whose direction would be a gradient of full length."""
   own = separated.SeparatedObjective(_PLAIN, population, scale)
-  params = _separated_params(own)
+  params = _params(own, 1)
   with tf.GradientTape() as tape:
     tape.watch(params)
     separation = own.loss(params, _batch(0), _SEED)[1]['separation']
   gradient = tape.gradient(separation, list(params.values()))
   assert float(separation) == 0
   assert all(each is None or not np.any(each) for each in gradient)
+
+
+def test_without_both_terms_it_is_the_objective():
+  own = separated.SeparatedObjective(_PLAIN, 3, 1.0, distillation_weight=0.0)
+  params = _params(own, 1)
+  loss, metrics = own.loss(params, _batch(1), _SEED)
+  assert float(loss) == float(_PLAIN.loss(params, _batch(1), _SEED)[0])
+  assert 'distillation' not in metrics
 
 
 def test_what_does_not_fit_is_refused():
@@ -355,4 +316,4 @@ def test_what_does_not_fit_is_refused():
 def test_a_client_out_of_range_is_refused():
   own = separated.SeparatedObjective(_PLAIN, 3)
   with pytest.raises(tf.errors.InvalidArgumentError, match='must be in'):
-    own.loss(_separated_params(own), _batch(3), _SEED)
+    own.loss(_params(own, 1), _batch(3), _SEED)

@@ -20,14 +20,6 @@ def world(tmp_path):
   return parties.World(tmp_path, ['north', 'south'])
 
 
-def _outbox(world, name='north'):
-  return chains.Outbox(world.box, world.keys(name), name, world.folder(name))
-
-
-def _inbox(world, name='south'):
-  return chains.Inbox(world.box, world.keys(name), world.folder(name))
-
-
 def _send(outbox, round=1, answers=''):
   body = {'round': round, 'exchange': 'train'}
   return outbox.send(_RUN, messages.SUMS, body, _ARRAYS, answers)
@@ -45,7 +37,7 @@ def _log(world, name='north'):
 
 
 def test_what_is_sent_is_taken_in_its_order_and_written_down(world):
-  outbox, inbox = _outbox(world), _inbox(world)
+  outbox, inbox = world.outbox('north'), world.inbox('south')
   assert inbox.take('north', _RUN) is None
   digests = [_send(outbox, round) for round in (1, 2)]
   received = [inbox.take('north', _RUN) for _ in range(2)]
@@ -68,15 +60,15 @@ def test_what_is_sent_is_taken_in_its_order_and_written_down(world):
 
 
 def test_a_reader_that_begins_again_takes_nothing_twice(world):
-  outbox, inbox = _outbox(world), _inbox(world)
+  outbox, inbox = world.outbox('north'), world.inbox('south')
   for round in (1, 2, 3):
     _send(outbox, round)
   first = inbox.take('north', _RUN)
   inbox.take('north', _RUN)
   inbox.remember(north=first.link)
-  assert _numbers(_inbox(world)) == [2, 3]
+  assert _numbers(world.inbox('south')) == [2, 3]
   inbox.remember()
-  assert _numbers(_inbox(world)) == [3]
+  assert _numbers(world.inbox('south')) == [3]
 
 
 @pytest.mark.parametrize(
@@ -85,11 +77,11 @@ def test_a_reader_that_begins_again_takes_nothing_twice(world):
 def test_a_damaged_memory_is_named(world, stored):
   (world.folder('south') / 'read.json').write_text(stored)
   with pytest.raises(ValueError, match=r'read\.json'):
-    _inbox(world)
+    world.inbox('south')
 
 
 def test_what_is_dropped_goes_once_a_message_says_so(world):
-  outbox, inbox = _outbox(world), _inbox(world)
+  outbox, inbox = world.outbox('north'), world.inbox('south')
   for _ in range(4):
     _send(outbox)
   outbox.drop(4)
@@ -99,14 +91,14 @@ def test_what_is_dropped_goes_once_a_message_says_so(world):
   assert world.box.numbers('north') == [1, 4, 5]
   # Message 4 was sent when 2 and 3 were there, but the newest one says what is.
   assert _numbers(inbox) == [1, 4, 5]
-  again = _outbox(world)
+  again = world.outbox('north')
   again.drop(3)
   _send(again)
   assert _numbers(inbox) == [6]
 
 
 def test_a_gap_that_nobody_has_declared_is_refused_until_it_is_filled(world):
-  outbox, inbox = _outbox(world), _inbox(world)
+  outbox, inbox = world.outbox('north'), world.inbox('south')
   for _ in range(3):
     _send(outbox)
   assert inbox.take('north', _RUN).message.number == 1
@@ -126,7 +118,7 @@ def test_a_gap_that_nobody_has_declared_is_refused_until_it_is_filled(world):
 
 
 def test_the_first_message_is_never_left_out(world):
-  outbox = _outbox(world)
+  outbox = world.outbox('north')
   for _ in range(2):
     _send(outbox)
   outbox.drop(9)
@@ -135,26 +127,26 @@ def test_the_first_message_is_never_left_out(world):
   with pytest.raises(
     messages.MessageError, match='3 of north is there without message'
   ):
-    _inbox(world).take('north', _RUN)
+    world.inbox('south').take('north', _RUN)
 
 
 def test_a_sender_goes_on_after_a_kill_at_each_step(world):
-  outbox = _outbox(world)
+  outbox = world.outbox('north')
   first = _send(outbox, answers='question')
   # Killed before the line was written: it is written now, once.
   log = world.folder('north') / chains.OUTBOX
   log.unlink()
-  again = _outbox(world)
+  again = world.outbox('north')
   assert again.last == chains.Link(1, first)
   assert again.answered == {'question': messages.SUMS}
   assert (again.kind, len(_log(world))) == (messages.SUMS, 1)
   # Killed within the line: the next one does not go on in it.
   log.write_text(log.read_text()[:-20])
-  second = _send(_outbox(world))
+  second = _send(world.outbox('north'))
   assert [line['digest'] for line in _log(world)] == [first, second]
   # Killed within the message.
   (world.box.path / 'north' / '.aside-1-00000003.message').write_bytes(b'half')
-  _send(_outbox(world))
+  _send(world.outbox('north'))
   assert world.box.numbers('north') == [1, 2, 3]
   assert len([*(world.box.path / 'north').iterdir()]) == 3
   lines = log.read_text().splitlines()
@@ -162,27 +154,27 @@ def test_a_sender_goes_on_after_a_kill_at_each_step(world):
 
 
 def test_a_sender_whose_messages_were_carried_away_counts_on(world):
-  outbox, inbox = _outbox(world), _inbox(world)
+  outbox, inbox = world.outbox('north'), world.inbox('south')
   for _ in range(3):
     last = _send(outbox)
   assert _numbers(inbox) == [1, 2, 3]
   shutil.rmtree(world.box.path / 'north')
-  again = _outbox(world)
+  again = world.outbox('north')
   assert again.last == chains.Link(3, last)
   _send(again)
   assert _numbers(inbox) == [4]
 
 
 def test_a_message_of_another_in_a_senders_folder_is_named(world):
-  outbox = _outbox(world)
+  outbox = world.outbox('north')
   _send(outbox)
-  _send(_outbox(world, 'south'))
+  _send(world.outbox('south'))
   for number in (1, 2):
     (world.box.path / 'north' / f'0000000{number}.message').write_bytes(
       world.box.get('south', 1)
     )
     with pytest.raises(ValueError, match=f'Message {number} of north is not signed by'):
-      _outbox(world)
+      world.outbox('north')
     (world.box.path / 'north' / '00000001.message').unlink(missing_ok=True)
 
 
@@ -192,18 +184,18 @@ def test_a_party_with_the_key_of_another_sends_nothing(world):
 
 
 def test_two_processes_of_one_name_are_told(world, tmp_path):
-  _send(_outbox(world))
-  one = _outbox(world)
-  other = chains.Outbox(world.box, world.keys('north'), 'north', tmp_path / 'other')
+  _send(world.outbox('north'))
+  one = world.outbox('north')
+  other = world.outbox('north', tmp_path / 'other')
   _send(one, 2)
   with pytest.raises(ValueError, match='two processes must not both be north'):
     _send(other, 3)
   assert json.loads((tmp_path / 'other' / chains.OUTBOX).read_text())['number'] == 1
-  assert _numbers(_inbox(world)) == [1, 2]
+  assert _numbers(world.inbox('south')) == [1, 2]
 
 
 def test_on_a_full_disk_a_message_is_sent_whole_or_not_at_all(world, monkeypatch):
-  outbox = _outbox(world)
+  outbox = world.outbox('north')
   _send(outbox)
 
   def full(self, sender, number, content):
@@ -216,4 +208,4 @@ def test_on_a_full_disk_a_message_is_sent_whole_or_not_at_all(world, monkeypatch
   assert (world.box.numbers('north'), len(_log(world))) == ([1], 1)
   assert outbox.last.number == 1
   _send(outbox, 2)
-  assert _numbers(_inbox(world)) == [1, 2]
+  assert _numbers(world.inbox('south')) == [1, 2]

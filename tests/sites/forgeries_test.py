@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from tests.sites import parties
-from tff_ssl.sites import chains
 from tff_ssl.sites import keys as keys_lib
 from tff_ssl.sites import messages
 from tff_ssl.storage import safetensors
@@ -41,9 +40,7 @@ class _Forger:
     self._own = self.world.keys('north')
 
   def _send(self, name, run):
-    outbox = chains.Outbox(
-      self.world.box, self.world.keys(name), name, self.world.folder(name)
-    )
+    outbox = self.world.outbox(name)
     for round in range(1, 7):
       arrays = {'x': self._random.normal(size=[5]).astype('f4')}
       outbox.send(run, messages.SUMS, {'round': round}, arrays, f'question {round}')
@@ -149,8 +146,7 @@ _WAYS = [
 def test_none_of_a_thousand_is_taken_and_each_is_named(tmp_path):
   forger = _Forger(tmp_path, np.random.default_rng(_SEED))
   world, valid = forger.world, forger.valid['north']
-  keys, folder = world.keys('west'), world.folder('west')
-  inbox = chains.Inbox(world.box, keys, folder)
+  inbox = world.inbox('west')
   for _ in range(_DUE - 1):
     link = inbox.take('north', _RUN).link
   inbox.remember()
@@ -164,7 +160,7 @@ def test_none_of_a_thousand_is_taken_and_each_is_named(tmp_path):
     place[_DUE].write_bytes(content)
     if k % 3 == 0:
       # The reader begins again: what it knows is on its disk.
-      inbox = chains.Inbox(world.box, keys, folder)
+      inbox = world.inbox('west')
     with pytest.raises(messages.MessageError) as raised:
       inbox.take('north', _RUN)
     assert str(raised.value) == said, way
@@ -175,21 +171,3 @@ def test_none_of_a_thousand_is_taken_and_each_is_named(tmp_path):
   for number in (3, 4, 5, 6):
     place[number].write_bytes(valid[number])
     assert inbox.take('north', _RUN).digest == messages.digest(valid[number])
-
-
-def test_later_messages_are_not_taken_before_the_one_that_is_due(tmp_path):
-  forger = _Forger(tmp_path, np.random.default_rng(_SEED))
-  world, valid = forger.world, forger.valid['north']
-  inbox = chains.Inbox(world.box, world.keys('west'), world.folder('west'))
-  for number in valid:
-    for later in (each for each in valid if each > number):
-      for each in valid:
-        path = world.box.path / 'north' / f'{each:08d}.message'
-        path.unlink(missing_ok=True)
-        if each >= later:
-          path.write_bytes(valid[each])
-      said = f'{later} of north is there without message {later - 1}; that must come'
-      with pytest.raises(messages.MessageError, match=said):
-        inbox.take('north', _RUN)
-    (world.box.path / 'north' / f'{number:08d}.message').write_bytes(valid[number])
-    assert inbox.take('north', _RUN).message.number == number

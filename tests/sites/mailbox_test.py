@@ -50,13 +50,6 @@ def test_what_is_no_number_is_no_message(box):
     box.get('north', 11)
 
 
-def test_a_pipe_is_not_waited_for(box):
-  box.put('north', 1, b'one')
-  os.mkfifo(box.path / 'north' / '00000002.message')
-  with pytest.raises(ValueError, match=r'2\.message is a folder, pipe or device'):
-    box.get('north', 2)
-
-
 def test_links_are_not_followed(box, tmp_path):
   (tmp_path / 'own').mkdir()
   (tmp_path / 'own' / '00000001.message').write_bytes(b'secret')

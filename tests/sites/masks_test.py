@@ -87,25 +87,6 @@ def _chacha20(key, size):
   return b''.join(word.to_bytes(4, 'little') for word in block)[:size]
 
 
-def test_what_a_site_sends_looks_like_noise():
-  zeros = {'x': np.zeros([4096])}
-  (sent,) = masks.mask(zeros, 'a', {'b': _secret('a', 'b')}).values()
-  assert sent.dtype == np.uint64
-  bits = np.unpackbits(sent.view(np.uint8)).reshape(4096, 64)
-  # Each of 64 bits is set in half of the words: 6 standard deviations of 1/128.
-  assert np.abs(bits.mean(0) - 0.5).max() < 6 / 128
-  other = masks.mask({'x': np.ones([4096])}, 'a', {'b': _secret('a', 'c')})
-  assert not np.any(other['x'] == sent)
-
-
-def test_without_one_of_the_sites_nothing_is_read():
-  names = ['a', 'b', 'c']
-  sums = {name: _sums(k) for k, name in enumerate(names)}
-  masked = _masked(names, sums)
-  got = masks.total([masked['a'], masked['b']], {'rows': np.dtype('i8')})['rows']
-  assert np.all(np.abs(got.astype(float)) > 2**40)
-
-
 @pytest.mark.parametrize('value', [np.nan, np.inf, -(2.0**30), 2**30, -(2**63)])
 def test_a_value_that_has_no_room_is_refused(value):
   with pytest.raises(ValueError, match=r'x has a value of .*below 2\^30'):

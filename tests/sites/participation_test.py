@@ -7,7 +7,6 @@ import pytest
 
 from tests.sites import parties
 from tests.sites import plain_parts as plain
-from tff_ssl.sites import chains
 from tff_ssl.sites import coordinator
 from tff_ssl.sites import messages
 from tff_ssl.sites import participation
@@ -24,15 +23,8 @@ class _Coordinator:
   """Writes what a coordinator would, all of it before the site reads."""
 
   def __init__(self, world):
-    self._outbox = chains.Outbox(
-      world.box,
-      world.keys(parties.COORDINATOR),
-      parties.COORDINATOR,
-      world.folder(parties.COORDINATOR),
-    )
-    self._inbox = chains.Inbox(
-      world.box, world.keys(parties.COORDINATOR), world.folder(parties.COORDINATOR)
-    )
+    self._outbox = world.outbox(parties.COORDINATOR)
+    self._inbox = world.inbox(parties.COORDINATOR)
     self.run = self._outbox.send('', messages.OFFER, {'rounds': 2})
 
   def asks(self, round=1, exchange='mean', value=1.0, **body):
@@ -241,9 +233,6 @@ def test_an_offer_that_has_gone_is_missed(world, asking):
 
 
 def test_what_comes_first_must_be_an_offer(world):
-  outbox = chains.Outbox(
-    world.box, world.keys(parties.COORDINATOR), parties.COORDINATOR, world.path / 'c'
-  )
-  outbox.send('', messages.END, {})
+  world.outbox(parties.COORDINATOR).send('', messages.END, {})
   with pytest.raises(ValueError, match='is of kind end; it must be an offer'):
     world.answerer('north').offer()

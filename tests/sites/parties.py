@@ -5,6 +5,7 @@ import copy
 import pathlib
 import shutil
 
+from tff_ssl.sites import chains
 from tff_ssl.sites import coordinator
 from tff_ssl.sites import keys as keys_lib
 from tff_ssl.sites import mailbox as mailbox_lib
@@ -55,6 +56,13 @@ class World:
     folder = self.path / 'own' / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+  def outbox(self, name: str, folder: pathlib.Path | None = None) -> chains.Outbox:
+    """Returns a party's outbox, which goes on after a kill; `folder` has its log."""
+    return chains.Outbox(self.box, self.keys(name), name, folder or self.folder(name))
+
+  def inbox(self, name: str) -> chains.Inbox:
+    return chains.Inbox(self.box, self.keys(name), self.folder(name))
 
   def says(self, name: str) -> Callable[[str], None]:
     return lambda text: self.said.append((name, text))

@@ -227,18 +227,6 @@ def test_three_rounds_are_those_of_numpy(tff_context, packed):
       np.testing.assert_allclose(kept['distances'], history[-1][4][k], rtol=1e-5)
 
 
-def test_devices_send_one_slot_and_receive_all_models(tff_context):
-  """21 numbers of the linear networks, of 4 bytes; two clients in the first round."""
-  _, metrics = _ran(True)
-  model = 4 * (3 * 3 + 3 + 3 * 2 + 2)
-  # Seed (two numbers), rate and round.
-  assert metrics[0]['client_work']['bytes_down'] == 2 * (2 * model + 4 * 4)
-  # Loss, its parts, and its spread's two numbers; clients and weight of each cluster,
-  # and switches; the client's weight; the counts.
-  numbers = 3 + 2 + (2 + 2 + 1) + 1 + harness.COUNTS
-  assert metrics[0]['client_work']['bytes_up'] == 2 * (model + 4 * numbers)
-
-
 def test_all_that_a_client_sends_can_go_through_secure_sums():
   """Its own kinds; that the builder takes kinds is tested of other algorithms."""
   secure = aggregations.secure(value_bound=4096.0, max_examples_per_client=64)
@@ -320,39 +308,6 @@ def test_a_client_goes_where_its_own_features_are():
   for one in (new, state._replace(kept=after)):
     own = featarc.personal_model(weights, one)
     np.testing.assert_array_equal(harness.flat(own), harness.flat(models[1]))
-
-
-@pytest.mark.long
-def test_one_cluster_without_alignment_is_fedavg_to_the_bit(tff_context):
-  """With batch norm, absent clients, and Adam at the server."""
-  # One step is traced in less time than a loop of them.
-  training = fedavg.Training(learning.SgdClients(0.1, momentum=0.9), harness.SEED)
-  objective = _simsiam()
-  process = harness.build(
-    featarc.featarc,
-    objective,
-    harness.ADAM,
-    (personal.Featarc(1, 0.0), training),
-  )
-  plain = harness.build_fedavg(objective, harness.ADAM, training)
-  cohorts = [harness.cohort([_MEMBERS[k] for k in round]) for round in _ROUNDS]
-  states, metrics = harness.rounds_of(process, cohorts)
-  expected, expected_metrics = harness.rounds_of(plain, cohorts)
-  for state, wanted in zip(states, expected, strict=True):
-    got, model = (
-      p.get_model_weights(s) for p, s in ((process, state), (plain, wanted))
-    )
-    every = {**got.trainable, **got.non_trainable}
-    assert list(got.trainable) == list(model.trainable)
-    for name, value in {**model.trainable, **model.non_trainable}.items():
-      np.testing.assert_array_equal(every[name], value, err_msg=name)
-  for got, wanted in zip(metrics, expected_metrics, strict=True):
-    for name in ('loss', 'encoding_std', 'examples', 'bytes_up'):
-      own = got['client_work'][name]
-      # What it sends of its choice: clients, weight and switches.
-      own -= 3 * 4 * got['client_work']['clients'] if name == 'bytes_up' else 0
-      assert own == wanted['client_work'][name], name
-    assert got['finalizer'] == wanted['finalizer']
 
 
 def test_objectives_that_do_not_fit_are_refused():

@@ -11,6 +11,7 @@ from tests.algorithms import harness
 from tff_ssl.algorithms import fedavg
 from tff_ssl.augment import byol
 from tff_ssl.augment import weak_strong
+from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
 from tff_ssl.federated import packs
@@ -31,9 +32,12 @@ SERVER_PLAN = learning.ServerLabels(batch_size=4, learning_rate=0.01)
 VIEWS = weak_strong.WeakStrongConfig()
 
 
-def labelled() -> supervised.SupervisedObjective:
-  head = projector.build_linear(harness.encoder().output_dim, tiny.NUM_CLASSES)
-  return supervised.SupervisedObjective(harness.encoder(), head, byol.by_name('none'))
+def labelled(
+  encoder: network.Network | None = None,
+) -> supervised.SupervisedObjective:
+  encoder = encoder or harness.encoder()
+  head = projector.build_linear(encoder.output_dim, tiny.NUM_CLASSES)
+  return supervised.SupervisedObjective(encoder, head, byol.by_name('none'))
 
 
 def student(**options) -> teacher_student.FedSupObjective:
@@ -54,15 +58,19 @@ def teacher(consistency: bool = True) -> teacher_student.TeacherObjective:
   )
 
 
-def pseudo_labels() -> fixmatch.FixMatchObjective:
-  own = labelled()
+def pseudo_labels(
+  encoder: network.Network | None = None,
+) -> fixmatch.FixMatchObjective:
+  own = labelled(encoder)
   return fixmatch.FixMatchObjective(
     own.encoder, own.head, VIEWS, objectives.Fixmatch(0.0)
   )
 
 
-def unlabelled() -> helper_consistency.UnlabelledObjective:
-  own = labelled()
+def unlabelled(
+  encoder: network.Network | None = None,
+) -> helper_consistency.UnlabelledObjective:
+  own = labelled(encoder)
   return helper_consistency.UnlabelledObjective(
     own.encoder,
     own.head,

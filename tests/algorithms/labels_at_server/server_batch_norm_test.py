@@ -1,6 +1,5 @@
 """Batch norm where the server has labels, and in FedCA."""
 
-import collections
 import functools
 
 import numpy as np
@@ -11,10 +10,9 @@ from tests import tiny
 from tests.algorithms import harness
 from tests.algorithms import numbered
 from tests.algorithms.labels_at_server import labels
-from tff_ssl.algorithms import fedca as fedca_lib
-from tff_ssl.algorithms.labels_at_server import fedmatch as fedmatch_lib
+from tff_ssl.algorithms.labels_at_server import fedmatch
 from tff_ssl.algorithms.labels_at_server import fedrgd
-from tff_ssl.algorithms.labels_at_server import fedsup as fedsup_lib
+from tff_ssl.algorithms.labels_at_server import fedsup
 from tff_ssl.algorithms.labels_at_server import grouping
 from tff_ssl.algorithms.labels_at_server import labelled_only
 from tff_ssl.algorithms.labels_at_server import server_finetuned
@@ -23,20 +21,15 @@ from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
-from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.objectives import batch_norm_statistics
-from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dictionary_contrast
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import helper_consistency
 from tff_ssl.objectives import simclr
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import teacher_student
-from tff_ssl.settings import learning
 from tff_ssl.settings import methods
-from tff_ssl.settings import objectives
 
 _PIXELS = 'encoder/pixels/population'
 _DIMENSION = 4
@@ -49,99 +42,44 @@ def _encode(ops, x):
   return ops.global_average_pool(ops.relu(ops.batch_norm(x, 'norm')))
 
 
-def _encoder():
-  return network.Network('encoder', tiny.IMAGE_SHAPE, _encode)
-
-
-def _labelled():
-  head = projector.build_linear(3, tiny.NUM_CLASSES)
-  return supervised.SupervisedObjective(_encoder(), head, byol.by_name('none'))
-
-
-def _model():
-  head = projector.build_projector(3, (_DIMENSION,), normalization='batch')
-  return dual_encoder.Siamese(_encoder(), head, harness.model('mild').augmentation)
-
-
-def _pseudo_labels():
-  own = _labelled()
-  return fixmatch.FixMatchObjective(
-    own.encoder, own.head, labels.VIEWS, objectives.Fixmatch(0.0)
-  )
-
-
-def _student():
-  return teacher_student.FedSupObjective(
-    _model(), predictor.build_predictor(_DIMENSION, 3, normalization='batch')
-  )
-
-
-def _teacher():
-  return teacher_student.TeacherObjective(
-    _labelled(),
-    _model().projector,
-    projector.build_linear(_DIMENSION, tiny.NUM_CLASSES),
-  )
-
-
-def _finetuned(objective):
-  return processes.build(
-    server_finetuned.server_finetuned(
-      objective, _labelled(), harness.ELEMENT, labels.CLIENT_CONFIG, labels.SERVER_PLAN
-    ),
-    labels.spec(),
-  )
-
-
-def _fedrgd():
-  own = labels.CLIENT_CONFIG, labels.SERVER_PLAN, grouping.Grouping(1, 1.0)
-  return processes.build(
-    fedrgd.fedrgd(_pseudo_labels(), _labelled(), harness.ELEMENT, *own), labels.spec()
-  )
-
-
-def _fedsup():
-  own = labels.CLIENT_CONFIG, labels.SERVER_PLAN, grouping.Grouping(1, 1.0)
-  return processes.build(
-    fedsup_lib.fedsup(_student(), _teacher(), harness.ELEMENT, *own), labels.spec()
-  )
-
-
-def _fedmatch():
-  own = _labelled()
-  return processes.build(
-    fedmatch_lib.fedmatch(
-      helper_consistency.UnlabelledObjective(
-        own.encoder, own.head, labels.VIEWS, objectives.Fedmatch(0.0), l2_weight=0.1
-      ),
-      helper_consistency.LabelledObjective(own),
-      harness.ELEMENT,
-      methods.Fedmatch(helper_interval=2),
-      labels.CLIENT_CONFIG,
-      numbered.POPULATION,
-      labels.SERVER_PLAN,
-    ),
-    labels.spec(contextual.CLIENT),
-  )
-
-
-_PROCESSES = {
-  'fixmatch': lambda: _finetuned(_pseudo_labels()),
-  'simclr': lambda: _finetuned(simclr.SimclrObjective(_model())),
-  'fedrgd': _fedrgd,
-  'fedsup': _fedsup,
-  'fedmatch': _fedmatch,
+_ENCODER = network.Network('encoder', tiny.IMAGE_SHAPE, _encode)
+_LABELLED = labels.labelled(_ENCODER)
+_PSEUDO_LABELS = labels.pseudo_labels(_ENCODER)
+_MODEL = dual_encoder.Siamese(
+  _ENCODER,
+  projector.build_projector(3, (_DIMENSION,), normalization='batch'),
+  harness.model('mild').augmentation,
+)
+_STUDENT = teacher_student.FedSupObjective(
+  _MODEL, predictor.build_predictor(_DIMENSION, 3, normalization='batch')
+)
+_TEACHER = teacher_student.TeacherObjective(
+  _LABELLED, _MODEL.projector, projector.build_linear(_DIMENSION, tiny.NUM_CLASSES)
+)
+_PLANS = labels.CLIENT_CONFIG, labels.SERVER_PLAN
+_ALGORITHMS = {
+  'fixmatch': lambda: server_finetuned.server_finetuned(
+    _PSEUDO_LABELS, _LABELLED, harness.ELEMENT, *_PLANS
+  ),
+  'simclr': lambda: server_finetuned.server_finetuned(
+    simclr.SimclrObjective(_MODEL), _LABELLED, harness.ELEMENT, *_PLANS
+  ),
+  'fedrgd': lambda: fedrgd.fedrgd(
+    _PSEUDO_LABELS, _LABELLED, harness.ELEMENT, *_PLANS, grouping.Grouping(1, 1.0)
+  ),
+  'fedsup': lambda: fedsup.fedsup(
+    _STUDENT, _TEACHER, harness.ELEMENT, *_PLANS, grouping.Grouping(1, 1.0)
+  ),
+  'fedmatch': lambda: fedmatch.fedmatch(
+    labels.unlabelled(_ENCODER),
+    helper_consistency.LabelledObjective(_LABELLED),
+    harness.ELEMENT,
+    methods.Fedmatch(helper_interval=2),
+    labels.CLIENT_CONFIG,
+    numbered.POPULATION,
+    labels.SERVER_PLAN,
+  ),
 }
-
-
-def _cohort(name):
-  if name != 'fedmatch':
-    return harness.cohort(labels.CLIENTS)
-  arrays = labels.examples(contextual.CLIENT, range(len(labels.CLIENTS)))
-  return [
-    tf.data.Dataset.from_tensor_slices(harness.take(arrays, positions))
-    for positions in labels.CLIENTS
-  ]
 
 
 def _server_images():
@@ -150,7 +88,7 @@ def _server_images():
 
 def _statistics_of(params):
   own = labels.as_params({n: v for n, v in params.items() if 'population' not in n})
-  return batch_norm_statistics.compute(_labelled(), own, _server_images())
+  return batch_norm_statistics.compute(_LABELLED, own, _server_images())
 
 
 def _assert_close(got, expected):
@@ -161,70 +99,50 @@ def _assert_close(got, expected):
 
 @functools.cache
 def _two_rounds(name):
-  """Returns the states before, after one and after two rounds, and their outputs."""
-  process = _PROCESSES[name]()
-  state, states, metrics = process.initialize(), [], []
-  states.append(state)
+  """Returns the process, a cohort, and the states before and after each round."""
+  algorithm = _ALGORITHMS[name]()
+  process = processes.build(algorithm, harness.element(algorithm))
+  cohort, states = harness.cohort(labels.CLIENTS), [process.initialize()]
+  if algorithm.client_numbers:
+    cohort = [numbered.numbered(dataset) for dataset in cohort]
   for _ in range(2):
-    output = process.next(state, harness.server_data(), _cohort(name))
-    state = output.state
-    states.append(state)
-    metrics.append(output.metrics)
-  return process, states, metrics
+    states.append(process.next(states[-1], harness.server_data(), cohort).state)
+  return process, cohort, states
 
 
 @pytest.mark.long_for('fixmatch', 'simclr', 'fedrgd', 'fedmatch')
-@pytest.mark.parametrize('name', _PROCESSES)
+@pytest.mark.parametrize('name', _ALGORITHMS)
 def test_statistics_are_those_of_the_server_s_images_at_the_last_weights(
   name, tff_context
 ):
-  process, states, _ = _two_rounds(name)
+  process, _, states = _two_rounds(name)
   initial = states[0].global_model_weights.non_trainable
   assert not np.any(initial[f'{_PIXELS}_mean'])
+  # The first layer's need no network.
+  pixels = _server_images()['image'].numpy().astype(np.float64)
   for state in states[1:]:
     weights = process.get_model_weights(state)
     _assert_close(weights.non_trainable, _statistics_of(weights.trainable))
-    # The first layer's need no network.
-    pixels = _server_images()['image'].numpy().astype(np.float64)
-    np.testing.assert_allclose(
-      weights.non_trainable[f'{_PIXELS}_mean'], pixels.mean((0, 1, 2)), rtol=1e-5
-    )
-    np.testing.assert_allclose(
-      weights.non_trainable[f'{_PIXELS}_square'],
-      (pixels**2).mean((0, 1, 2)),
-      rtol=1e-5,
-    )
-
-
-@pytest.mark.long_for('fixmatch', 'simclr', 'fedrgd', 'fedmatch')
-@pytest.mark.parametrize('name', _PROCESSES)
-def test_classifiers_can_be_tested_on_one_image(name, tff_context):
-  process, states, _ = _two_rounds(name)
-  objective = _labelled()
-  images = tf.cast(_server_images()['image'], tf.float32)
-  for own in process.graph.algorithm.classifiers(states[-1]).values():
-    params = labels.as_params(own)
-    alone = objective.logits(params, images[:1])
-    np.testing.assert_allclose(
-      alone, objective.logits(params, images)[:1], rtol=1e-4, atol=1e-5
-    )
-
-
-@pytest.mark.long_for('fixmatch', 'simclr', 'fedrgd', 'fedmatch')
-@pytest.mark.parametrize('name', _PROCESSES)
-def test_scales_and_shifts_are_trained(name, tff_context):
-  _, states, _ = _two_rounds(name)
+    for moment, value in (('mean', pixels), ('square', pixels**2)):
+      got = weights.non_trainable[f'{_PIXELS}_{moment}']
+      np.testing.assert_allclose(got, value.mean((0, 1, 2)), rtol=1e-5)
+  # Scales and shifts are trained.
   before, after = (s.global_model_weights.trainable for s in (states[0], states[2]))
   moved = [n for n in after if n.endswith(('gamma', 'beta', 'scale', 'shift'))]
   assert len(moved) >= 4
-  for name_ in moved:
-    if name_.startswith('encoder'):
-      assert np.abs(np.asarray(after[name_]) - before[name_]).max() > 1e-6, name_
+  for each in (each for each in moved if each.startswith('encoder')):
+    assert np.abs(np.asarray(after[each]) - before[each]).max() > 1e-6, each
+  # Classifiers can be tested on one image.
+  images = tf.cast(_server_images()['image'], tf.float32)
+  for own in process.graph.algorithm.classifiers(states[-1]).values():
+    params = labels.as_params(own)
+    together, alone = (_LABELLED.logits(params, x) for x in (images, images[:1]))
+    np.testing.assert_allclose(alone, together[:1], rtol=1e-4, atol=1e-5)
 
 
 def test_without_server_images_statistics_stay(tff_context):
-  process, states, _ = _two_rounds('fedsup')
-  output = process.next(states[1], harness.server_data(0), _cohort('fedsup'))
+  process, cohort, states = _two_rounds('fedsup')
+  output = process.next(states[1], harness.server_data(0), cohort)
   _assert_close(
     process.get_model_weights(output.state).non_trainable,
     states[1].global_model_weights.non_trainable,
@@ -232,10 +150,10 @@ def test_without_server_images_statistics_stay(tff_context):
 
 
 def test_teacher_has_statistics_of_its_own(tff_context):
-  process, states, _ = _two_rounds('fedsup')
+  process, _, states = _two_rounds('fedsup')
   own = process.graph.algorithm.classifiers(states[-1])
   teacher, student = own['teacher'], own['student']
-  names = set(batch_norm_statistics.initial(_labelled()))
+  names = set(batch_norm_statistics.initial(_LABELLED))
   _assert_close({n: teacher[n] for n in names}, _statistics_of(teacher))
   _assert_close({n: student[n] for n in names}, _statistics_of(student))
   differ = [n for n in names if np.abs(np.asarray(teacher[n]) - student[n]).max() > 0]
@@ -244,7 +162,7 @@ def test_teacher_has_statistics_of_its_own(tff_context):
 
 def test_labelled_only_has_the_same_rule(tff_context):
   process = processes.build(
-    labelled_only.labelled_only(_labelled(), harness.ELEMENT, labels.SERVER_PLAN)
+    labelled_only.labelled_only(_LABELLED, harness.ELEMENT, labels.SERVER_PLAN)
   )
   state = process.next(process.initialize(), harness.server_data()).state
   weights = process.get_model_weights(state)
@@ -252,7 +170,7 @@ def test_labelled_only_has_the_same_rule(tff_context):
 
 
 def test_fixmatch_normalises_each_view_by_itself():
-  objective = _pseudo_labels()
+  objective = _PSEUDO_LABELS
   params = objective.init(tf.constant([3, 4]))
   examples = harness.tensors(harness.take(harness.arrays(), range(5)))
   seed = tf.constant([1, 2])
@@ -266,25 +184,11 @@ def test_fixmatch_normalises_each_view_by_itself():
     np.testing.assert_allclose(encodings[name], alone, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.long
-def test_fedca_fills_its_dictionary_with_a_batch_s_projections(tff_context):
-  objective = dictionary_contrast.FedCAObjective(_model())
+def test_fedca_fills_its_dictionary_with_a_batch_s_projections():
+  objective = dictionary_contrast.FedCAObjective(_MODEL)
   params = objective.init(tf.constant([3, 4]))
   examples = harness.tensors(harness.take(harness.arrays(), range(5)))
-  rows = objective.entries(params, examples)
   image = byol.to_float(examples['image'])
-  expected = tf.math.l2_normalize(_model().project(params, image), axis=1)
+  expected = tf.math.l2_normalize(_MODEL.project(params, image), axis=1)
+  rows = objective.entries(params, examples)
   np.testing.assert_allclose(rows, expected, rtol=1e-5)
-  config = methods.FedCA(3), labels.CLIENT_CONFIG, len(labels.CLIENTS)
-  one = optimizers.build_optimizer(learning.SgdServer())
-  process = processes.build(
-    fedca_lib.fedca(objective, one, *config), labels.spec(contextual.CLIENT)
-  )
-  state = process.initialize()
-  for _ in range(2):
-    output = process.next(state, _cohort('fedmatch'))
-    state = output.state
-  work = collections.OrderedDict(output.metrics['client_work'])
-  # Clients of 1, 2, 3, 4 and 2 examples share at most three each.
-  assert work['dictionary_rows'] == 1 + 2 + 3 + 3 + 2
-  assert np.isfinite(work['loss'])

@@ -1,9 +1,8 @@
-"""Tests of Per-SSFL and BiLevel-SSFL: their global model, and their limits."""
+"""Tests of Per-SSFL and BiLevel-SSFL; their global model is FedAvg's: limits_test."""
 
 import collections
 import functools
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -20,28 +19,14 @@ from tff_ssl.settings import learning
 from tff_ssl.settings import personal
 
 _BUILD = {'per': ssfl.build_per, 'bilevel': ssfl.build_bilevel}
-_WEIGHTS = (0.0, 0.5)
 
 
 @pytest.fixture(scope='module')
 def plain(tff_context):
-  """Returns states and metrics of FedAvg with SimSiam."""
+  """Returns the weights of FedAvg with SimSiam after each round."""
   process = ssfl.build_fedavg()
-  states, metrics = harness.rounds_of(process, ssfl.cohorts())
-  weights = [process.get_model_weights(state).trainable for state in states]
-  return weights, [m['client_work'] for m in metrics]
-
-
-@pytest.fixture(scope='module')
-def runs(tff_context):
-  """Returns (name, weight) -> process, states and metrics."""
-
-  @functools.cache
-  def run(name, weight):
-    process = _BUILD[name](weight)
-    return process, *harness.rounds_of(process, ssfl.cohorts())
-
-  return run
+  states, _ = harness.rounds_of(process, ssfl.cohorts())
+  return [process.get_model_weights(state).trainable for state in states]
 
 
 @pytest.fixture(scope='module')
@@ -57,7 +42,7 @@ def alone(plain):
   for number, round in enumerate(ssfl.ROUNDS):
     for k in round:
       own[k] = train(
-        own.get(k, tf.nest.map_structure(tf.constant, plain[0][number])),
+        own.get(k, tf.nest.map_structure(tf.constant, plain[number])),
         ssfl.examples(k),
         harness.round_seed(number),
         ssfl.CONFIG.rate(tf.constant(number)),
@@ -65,29 +50,11 @@ def alone(plain):
   return own
 
 
-@pytest.mark.long_for('bilevel', '0.5')
-@pytest.mark.parametrize('name', _BUILD)
-@pytest.mark.parametrize('weight', _WEIGHTS)
-def test_the_global_model_is_fedavg_s(plain, runs, name, weight):
-  """Bit for bit, whatever the personal models do."""
-  process, states, metrics = runs(name, weight)
-  for state, expected in zip(states, plain[0], strict=True):
-    np.testing.assert_array_equal(
-      harness.weights(process, state), harness.flat(expected)
-    )
-  for got, expected in zip(metrics, plain[1], strict=True):
-    for metric, value in expected.items():
-      if not metric.startswith('bytes'):
-        assert got['client_work'][metric] == pytest.approx(value, rel=1e-6), metric
-    assert got['client_work']['personal_loss'] != 0
-    assert got['client_work']['personal_encoding_std'] > 0
-
-
 @pytest.mark.long_for('bilevel')
 @pytest.mark.parametrize('name', _BUILD)
-def test_weight_0_is_training_by_oneself(plain, runs, alone, name):
-  _, states, _ = runs(name, 0.0)
-  start = harness.flat(plain[0][0])
+def test_weight_0_is_training_by_oneself(plain, alone, name):
+  states, _ = harness.rounds_of(_BUILD[name](0.0), ssfl.cohorts())
+  start = harness.flat(plain[0])
   assert len(alone) == len(states[-1].clients) == 4
   for k, params in alone.items():
     got, expected = harness.flat(ssfl.kept(states[-1], k)), harness.flat(params)

@@ -5,7 +5,6 @@ import functools
 from tests.algorithms import harness
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.ssfl import bilevel_ssfl
-from tff_ssl.algorithms.ssfl import maml_ssfl
 from tff_ssl.algorithms.ssfl import per_ssfl
 from tff_ssl.encoders import predictor
 from tff_ssl.objectives import simsiam
@@ -29,8 +28,8 @@ def objective() -> simsiam.SimSiamObjective:
   )
 
 
-def cohorts(rounds=ROUNDS):
-  return [harness.cohort([MEMBERS[k] for k in round]) for round in rounds]
+def cohorts():
+  return [harness.cohort([MEMBERS[k] for k in round]) for round in ROUNDS]
 
 
 def examples(client):
@@ -42,22 +41,15 @@ def kept(state, client):
   return state.clients[100 + MEMBERS[client][0]].kept
 
 
-def build_fedavg(optimizer=SERVER, config=CONFIG):
-  return harness.build_fedavg(objective(), optimizer, config)
+def build_fedavg():
+  return harness.build_fedavg(objective(), SERVER, CONFIG)
 
 
-def build_per(weight=0.5, optimizer=SERVER, config=CONFIG, packed=False):
-  config = personal.Per(weight), config
-  return harness.build(per_ssfl.per_ssfl, objective(), optimizer, config, packed)
+def build_per(weight=0.5):
+  config = personal.Per(weight), CONFIG
+  return harness.build(per_ssfl.per_ssfl, objective(), SERVER, config)
 
 
-def build_bilevel(weight=0.5, optimizer=SERVER, config=CONFIG, packed=False):
-  config = personal.Bilevel(weight), config
-  return harness.build(
-    bilevel_ssfl.bilevel_ssfl, objective(), optimizer, config, packed
-  )
-
-
-def build_maml(inner_rate=0.1):
-  config = CONFIG, inner_rate
-  return harness.build(maml_ssfl.maml_ssfl, objective(), SERVER, config)
+def build_bilevel(weight=0.5):
+  config = personal.Bilevel(weight), CONFIG
+  return harness.build(bilevel_ssfl.bilevel_ssfl, objective(), SERVER, config)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.algorithms import harness
 from tests.algorithms.statistics import dcco_reference
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import optimizers
@@ -132,19 +133,15 @@ def _step(process, rounds=1):
   return last - first, metrics[-1]['client_work']
 
 
-def _distances(objective):
-  params = objective.init(harness.round_seed(0))
-  f, g = objective.model.encode(
-    params, harness.tensors(harness.arrays()), harness.round_seed(0)
-  )
-  centre = objective.reference(params, harness.round_seed(0))
-  return np.linalg.norm(np.concatenate([f - centre['f'], g - centre['g']]), axis=1)
-
-
-def test_some_encodings_are_farther_than_the_norm_and_some_are_not():
-  distances = _distances(_objective(None))
-  assert 0.25 < np.mean(distances > _NORM) < 1
-  assert distances.max() < _FAR
+@pytest.mark.long
+def test_a_norm_that_no_encoding_exceeds_changes_nothing(tff_context):
+  moved, metrics = _step(_bounded_process(_FAR), rounds=2)
+  expected, expected_metrics = _step(_bounded_process(None), rounds=2)
+  np.testing.assert_array_equal(moved, expected)
+  assert metrics == expected_metrics
+  bounded, _ = _step(_bounded_process(_NORM))
+  unbounded, _ = _step(_bounded_process(None))
+  assert harness.relative(bounded, unbounded) > 0.05
 
 
 def test_a_round_is_a_centralized_step(tff_context):
@@ -155,6 +152,18 @@ def test_a_round_is_a_centralized_step(tff_context):
   expected, expected_metrics = _step(union)
   assert harness.relative(moved, expected) < 1e-4
   assert metrics['loss'] == pytest.approx(expected_metrics['loss'], rel=1e-4)
+
+
+@pytest.mark.long
+def test_clipping_to_the_bound_of_the_largest_client_clips_nothing(tff_context):
+  bound = _objective(_NORM).share_bound
+  assert bound == pytest.approx(_NORM * np.sqrt(2 + 3 * _NORM**2))
+  clip = max(_SIZES) * bound
+  # Hardly any noise; updates are not clipped either.
+  private = aggregations.private(1e-9, update_clip=1e6, statistics_clip=clip)
+  moved, _ = _step(_build(_NORM, private))
+  expected, _ = _step(_bounded_process(_NORM))
+  assert harness.relative(moved, expected) < 1e-4
 
 
 @pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])

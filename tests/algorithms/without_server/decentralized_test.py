@@ -1,4 +1,4 @@
-"""Tests of learning without a server: rounds in NumPy, consensus, the limit FedAvg."""
+"""Tests of learning without a server: rounds in NumPy, the limit FedAvg."""
 
 import collections
 
@@ -25,10 +25,6 @@ _RATE, _EPOCHS = 0.25, 2
 _TREE = topology.tree(len(_SIZES))
 
 
-# A rate that is 0 but for rounding from the second round on.
-_ONCE = {'learning_rate': _RATE, 'schedule': 'steps', 'steps': (1,), 'factor': 1e-30}
-
-
 def _nodes():
   """Returns the examples of each node, all ids different."""
   nodes = linear_model.clients(_SIZES)
@@ -42,9 +38,8 @@ def _cohort(packed=False, order=None):
   return harness.datasets([nodes[k] for k in order or range(len(nodes))], packed)
 
 
-def _config(graph=_TREE, rate=_RATE):
-  schedule = {'learning_rate': rate} if isinstance(rate, float) else rate
-  return graph, fedavg.Training(learning.SgdClients(epochs=_EPOCHS, **schedule))
+def _config(graph=_TREE):
+  return graph, fedavg.Training(learning.SgdClients(_RATE, epochs=_EPOCHS))
 
 
 def _build(config, packed=False, aggregation=None):
@@ -135,31 +130,6 @@ def test_the_order_of_the_nodes_does_not_matter(tff_context):
     for order in orders
   )
   np.testing.assert_allclose(second, first, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-  'graph', [topology.ring(5), topology.star(5)], ids=lambda graph: graph.name
-)
-def test_averaging_alone_brings_nodes_together_at_the_rate_of_the_gap(
-  tff_context, graph
-):
-  """After one round of training: x_t = W^t x, the distance falls by |lambda_2|."""
-  rounds = 13
-  process = _build(_config(graph, _ONCE))
-  states, metrics = harness.rounds_of(process, [_cohort()] * rounds)
-  start, mixing = _models(states[1]), _metropolis(graph)
-  for t in range(1, 6):
-    expected = np.linalg.matrix_power(mixing, t) @ start
-    np.testing.assert_allclose(_models(states[1 + t]), expected, atol=1e-6)
-  distances = [float(m['finalizer']['consensus_distance']) for m in metrics]
-  rate = 1 - graph.spectral_gap
-  ratios = np.array(distances[1:]) / distances[:-1]
-  assert np.all(ratios <= rate + 1e-3)
-  # In the end only the slowest direction is left.
-  assert ratios[-1] == pytest.approx(rate, abs=1e-2)
-  # No averaging moves the mean.
-  means = [harness.weights(process, state) for state in states[1:]]
-  np.testing.assert_allclose(means, [means[0]] * rounds, rtol=1e-6)
 
 
 @pytest.mark.long

@@ -24,19 +24,9 @@ def test_edges_of_five_nodes():
   np.testing.assert_array_equal(topology.tree(5).degrees, [2, 3, 1, 1, 1])
 
 
-@pytest.mark.parametrize('name', _NAMES)
-@pytest.mark.parametrize('nodes', [1, 2, 3])
-def test_few_nodes_have_a_graph_too(name, nodes):
-  graph = _of(name, nodes)
-  assert graph.nodes == nodes
-  assert len(graph.edges) >= nodes - 1
-  np.testing.assert_allclose(np.sum(graph.mixing, axis=1), 1)
-  assert 0 < graph.spectral_gap <= 1
-
-
 @pytest.mark.parametrize('seed', range(25))
 def test_mixing_is_symmetric_and_doubly_stochastic(seed):
-  nodes = 2 + seed % 12
+  nodes = 1 + seed % 12
   graphs = [_of(name, nodes) for name in _NAMES if name != 'random_graph']
   graphs += [topology.random_graph(nodes, p, seed) for p in (0.4, 0.7)]
   for graph in graphs:
@@ -53,25 +43,6 @@ def test_mixing_is_symmetric_and_doubly_stochastic(seed):
     # The second largest singular value, of the matrix without its mean.
     norm = np.linalg.norm(mixing - 1 / nodes, 2)
     assert graph.spectral_gap == pytest.approx(1 - norm, abs=1e-12)
-
-
-def test_eigenvalues_are_the_closed_forms():
-  for nodes in (3, 5, 10):
-    spectra = {
-      # Circulant, with 1/3 on three diagonals.
-      'ring': (1 + 2 * np.cos(2 * np.pi * np.arange(nodes) / nodes)) / 3,
-      # Two leaves that differ: 1 - 1/K of the difference stays. The leaves' sum and
-      # the hub agree after one step.
-      'star': [1, *[1 - 1 / nodes] * (nodes - 2), 0],
-      'complete': [1, *[0] * (nodes - 1)],
-    }
-    for name, expected in spectra.items():
-      graph, ordered = _of(name, nodes), np.sort(expected)
-      got = np.linalg.eigvalsh(graph.mixing)
-      np.testing.assert_allclose(got, ordered, atol=1e-12)
-      second = np.max(np.abs(ordered[:-1]))
-      assert graph.spectral_gap == pytest.approx(1 - second), name
-    np.testing.assert_allclose(topology.complete(nodes).mixing, 1 / nodes)
 
 
 def test_random_graphs_are_of_their_seed_and_probability():
