@@ -110,7 +110,7 @@ def test_a_gap_that_nobody_has_declared_is_refused_until_it_is_filled(world):
   lost.unlink()
   # 2 was dropped, 3 was not.
   with pytest.raises(
-    messages.MessageError, match=r'4 of north is there .* 3; that must'
+    messages.MessageError, match=r'4 of north is there .* 3; that must come before'
   ):
     inbox.take('north', _RUN)
   lost.write_bytes(kept)
