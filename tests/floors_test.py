@@ -22,12 +22,12 @@ _MAX_FUNCTION_LINES = 60
 # by more. Once they rose by what sites brought (tff_ssl/sites, binaries.site, carriers
 # and their tests), for which nothing else was there.
 _BUDGETS = {
-  'tff_ssl': 55_255,
+  'tff_ssl': 55_253,
   'tasks': 8_960,
   'binaries': 15_745,
   'carriers': 790,
   'docs': 6_335,
-  'tests': 64_667,
+  'tests': 64_655,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')
