@@ -17,11 +17,6 @@ def _ids(*ids: int) -> tf.Tensor:
   return tf.constant(ids, tf.int64)
 
 
-def test_equal_ids_draw_equal_numbers():
-  draws = randomness.uniforms(_SEED, _ids(4, 4), 3).numpy()
-  np.testing.assert_array_equal(draws[0], draws[1])
-
-
 @pytest.mark.parametrize(
   ('seed', 'example_id', 'salt'),
   [([7, -2], 1, 0), ([6, -3], 1, 0), ([-3, 7], 1, 0), ([7, -3], 2, 0), ([7, -3], 1, 1)],

@@ -299,12 +299,3 @@ def test_card_of_no_network_is_refused(path, change, message):
   change(path)
   with pytest.raises(ValueError, match=message):
     encoder_file.read(path)
-
-
-def test_a_copy_with_its_card_is_enough(path, tmp_path):
-  copy = tmp_path / 'mine.keras'
-  shutil.copy(path, copy)
-  with pytest.raises(ValueError, match=r'mine\.json is missing'):
-    encoder_file.read(copy)
-  shutil.copy(path.with_suffix('.json'), copy.with_suffix('.json'))
-  assert encoder_file.read(copy).count_params() == small().num_parameters

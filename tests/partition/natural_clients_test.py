@@ -8,14 +8,6 @@ from tff_ssl.partition import natural_clients
 _CASES = np.array([7, 3, 7, 12, 7])
 
 
-def test_max_examples_keeps_some_of_a_large_case():
-  partition = natural_clients.build(
-    natural_clients.CaseConfig(max_examples=2), _CASES, np.random.default_rng(0)
-  )
-  assert [len(held) for held in partition.values()] == [1, 2, 1]
-  assert set(partition['case_1']) < {0, 2, 4}
-
-
 def test_clients_have_the_names_of_their_cases():
   names = [f'n{k:02d}' for k in range(13)]
   config = natural_clients.CaseConfig()

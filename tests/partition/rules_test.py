@@ -88,7 +88,6 @@ _MANY = 10**12
   [
     ('iid', _FEW, r'needs examples \(of a client\) or clients'),
     ('iid:examples=11', _FEW, 'but there are 10'),
-    ('iid:examples=4,clients=3', _FEW, 'but there are 10'),
     ('classes:per_client=3,clients=2', _FEW, 'per_client=3 needs at least as many'),
     (
       'classes:per_client=2,clients=3',
@@ -131,7 +130,6 @@ _MANY = 10**12
     ('quantity:clients=4,alpha=1,min_examples=3', _FEW, 'needs 12 examples, but there'),
     ('dirichlet:alpha=1,examples=1', [0, -1, 1], '1 of 3 examples are unlabelled'),
     ('dirichlet:alpha=1,examples=4,clients=3', _FEW, 'needs 12 examples'),
-    ('dirichlet:alpha=0,examples=4,clients=3', _FEW, 'needs 12 examples'),
     ('dirichlet:alpha=1e-12,examples=4', _FEW, 'partition is 1e-12; it must be 0 or'),
     ('style:clients=5,alpha=1e-12', _FEW, 'alpha of a style partition is 1e-12'),
     ('style:clients=5,alpha=1,beta=1', _FEW, 'alpha=1.0 and beta=1.0; at most one of'),

@@ -3,9 +3,6 @@
 import numpy as np
 import pytest
 
-from tff_ssl.partition import clusters
-from tff_ssl.partition import iid
-from tff_ssl.partition import natural_clients
 from tff_ssl.partition import sources
 from tff_ssl.partition import spec
 
@@ -26,21 +23,6 @@ _SPECS = [
 ]
 _FEATURES = np.random.default_rng(0).normal(size=(40, 3))
 _IMAGES = np.random.default_rng(0).integers(0, 256, (40, 4, 4, 3), dtype=np.uint8)
-
-
-@pytest.mark.parametrize(
-  ('text', 'config'),
-  [
-    (' iid:examples=4 , clients=2', iid.IidConfig(examples=4, clients=2)),
-    (
-      'clusters:clients=5,whiten=true,balanced=false,sources=3,alpha=1e-1',
-      clusters.ClustersConfig(5, whiten=True, sources=3, alpha=0.1),
-    ),
-    ('case', natural_clients.CaseConfig()),
-  ],
-)
-def test_parse(text, config):
-  assert spec.parse(text) == config
 
 
 @pytest.mark.parametrize('text', _SPECS)

@@ -256,14 +256,12 @@ _DEVIATION = f'{_KNN}/deviation'
     # Recalls where a pattern names them.
     (_MANY, [_RECALL, 'knn/*/acc*'], [_KNN, _RECALL]),
     (_MANY, ['knn/*'], [_KNN, _BALANCED]),
-    (_MANY, ['*recall*'], [_RECALL]),
     # A number has two names: by the share of the labels, and by their count.
     (_MANY, [_LINEAR], ['linear/9 labels/accuracy']),
     (_MANY, ['*9 labels*'], ['linear/9 labels/accuracy']),
     # A deviation over draws is no accuracy.
     ({_KNN: 0.5, _DEVIATION: 0.1}, (), [_KNN]),
     ({_KNN: 0.5, _DEVIATION: 0.1}, ['knn/*'], [_KNN]),
-    ({_KNN: 0.5, _DEVIATION: 0.1}, ['*deviation'], [_DEVIATION]),
   ],
 )
 def test_columns_are_chosen_by_name_and_pattern(tmp_path, numbers, patterns, expected):

@@ -60,13 +60,11 @@ def test_unrecorded_numbers_are_absent(tmp_path):
     ('labels/10%', '', 'labels/10%'),
     # Shares of masks.
     ('masks/10%', '', 'masks/10%'),
-    ('transfer/b/masks/10%', '', 'transfer/b/masks/10%'),
     (
       'random_encoder/segmentation/10%/frozen/iou',
       'random_encoder/',
       'segmentation/10%/frozen/iou',
     ),
-    ('detection/10%/frozen/iou', '', 'detection/10%/frozen/iou'),
   ],
 )
 def test_a_number_is_a_model_s_answer_to_a_question(tmp_path, full, model, question):

@@ -106,7 +106,6 @@ def test_values_that_differ_in_one_part_are_shown_by_it(tmp_path):
     ('iid:clients=5', 'shares:alpha=5,clients=5'),
     ('iid:clients=5', 'iid:examples=5'),
     ('shares:alpha=5,clients=5', 'shares:alpha=1,clients=2'),
-    ('iid:clients=5', 'quantity:clients=5'),
     ('client', 'case'),
     ('client',),
   ],

@@ -49,15 +49,6 @@ def test_packs_hold_all_clients_in_any_order():
     assert packed == [[[10, 11, 12, 13]], [[18], [14, 15, 16]]]
 
 
-def test_rows_are_those_of_the_arrays():
-  clients = simulated_clients.Clients(_uneven(), num_packs=1)
-  (pack,) = clients.cohort(['a', 'b'])
-  examples = pack.get_single_element()[packs.EXAMPLES]
-  data = tiny.arrays()
-  for name in ('image', 'example_id', 'label'):
-    np.testing.assert_array_equal(examples[name], data[name][[8, 4, 5, 6]])
-
-
 @pytest.mark.parametrize('num_packs', [0, 2])
 def test_members_are_in_the_order_of_their_data(num_packs):
   clients = simulated_clients.Clients(_uneven(), num_packs=num_packs)

@@ -35,16 +35,6 @@ def _open_files() -> int:
   return found
 
 
-def test_the_element_is_that_of_from_tensors():
-  arrays = _arrays()
-  got = next(iter(spilled_examples.dataset(arrays)))
-  expected = next(iter(tf.data.Dataset.from_tensors(arrays)))
-  tf.nest.assert_same_structure(got, expected)
-  for a, b in zip(tf.nest.flatten(got), tf.nest.flatten(expected), strict=True):
-    assert a.dtype == b.dtype
-    np.testing.assert_array_equal(a, b)
-
-
 def test_no_example_is_an_empty_tensor():
   arrays = tf.nest.map_structure(lambda array: array[:0], _arrays())
   image = next(iter(spilled_examples.dataset(arrays)))['examples']['image']

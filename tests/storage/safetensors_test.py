@@ -78,8 +78,6 @@ _TWICE = b'{"a": 1, "a": 2}'
     (b'', 'has 0 bytes; it must have at least 8'),
     (_LONG, 'declares a header of 4,611,686,018,427,387,904 bytes; it must have'),
     (_content(b'[' * 100_000, b''), 'has no header of JSON: it is not JSON'),
-    (_content(b'{"a"', b''), 'has no header of JSON: '),
-    (_content(b'\xff', b''), 'has no header of JSON: '),
     (_content(_TWICE, b''), "'a' is there twice"),
     (_content([], b''), 'has a header that is no JSON object; it must be one'),
     (_content({'a': 1}, b''), "wrong entry 'a' in its header; it must have a dtype"),

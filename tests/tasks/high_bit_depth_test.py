@@ -121,7 +121,6 @@ def _layered(channels, extra, photometric=2, **known):
   [
     # Of no channel is said that it is opacity.
     (_layered(4, 0), (f'{high_bit_depth.CHANNELS} (1 of 4)',)),
-    (_layered(5, (0, 0)), (f'{high_bit_depth.CHANNELS} (2 of 5)',)),
     (_layered(6, (2, 0, 0)), (f'{high_bit_depth.CHANNELS} (2 of 6)',)),
     (_layered(2, 0, 1), (f'{high_bit_depth.CHANNELS} (1 of 2)',)),
     (
@@ -133,7 +132,6 @@ def _layered(channels, extra, photometric=2, **known):
     (_OPAQUE.replace(b'cdef', b'none'), (f'{high_bit_depth.CHANNELS} (1 of 4)',)),
     (_OPAQUE, ()),
     (b'P6 2 1 65535\n' + bytes(range(12)), (high_bit_depth.UPPER,)),
-    (b'P6 2 1 1023\n' + bytes(range(12)), (high_bit_depth.UPPER,)),
     (b'P6 2 1 255\n' + bytes(range(6)), ()),
     (_jpeg_2000(12), (high_bit_depth.UPPER,)),
     (_jpeg_2000(8), ()),

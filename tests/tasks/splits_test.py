@@ -14,17 +14,6 @@ from tasks import validation
 from tests.worlds import data_sets
 
 
-def test_a_case_is_never_cut_and_every_label_gives_its_fraction():
-  # 100 cases of label 0, 10 of label 1, each with 1 to 3 images.
-  cases = np.repeat(np.arange(110), np.arange(110) % 3 + 1)
-  labels = (cases >= 100).astype(np.int32)
-  held_out = splits.hold_out_cases(cases, labels, 0.2, seed=0)
-  test_cases = np.unique(cases[held_out])
-  assert not np.intersect1d(test_cases, cases[~held_out]).size
-  assert np.sum(test_cases < 100) == 20
-  assert np.sum(test_cases >= 100) == 2
-
-
 @pytest.mark.parametrize('seed', range(5))
 def test_the_label_of_a_case_is_its_commonest_and_the_lower_of_two(seed):
   generator = np.random.default_rng(seed)
@@ -34,11 +23,6 @@ def test_the_label_of_a_case_is_its_commonest_and_the_lower_of_two(seed):
   own = [labels[case == k].tolist() for k in range(9)]
   expected = [min({*each}, key=lambda x, e=each: (-e.count(x), x)) for each in own]
   assert splits.labels_of_cases(case, labels).tolist() == expected
-
-
-def test_single_cases_cannot_be_split():
-  with pytest.raises(ValueError, match='2 cases cannot be split'):
-    splits.hold_out_cases(np.arange(2), np.arange(2, dtype=np.int32), 0.2, seed=0)
 
 
 _NAMES = strategies.text('abc1/é ', max_size=5)

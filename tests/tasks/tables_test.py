@@ -15,25 +15,6 @@ _LABEL = np.array([0, 1, -1, 1])
 _TEST = np.array([False, False, False, True])
 
 
-@pytest.mark.parametrize(
-  ('name', 'count', 'dim', 'classes'),
-  [('wine', 178, 13, 3), ('breast_cancer', 569, 30, 2)],
-)
-def test_bundled_tables_are_all_there_and_standardised(name, count, dim, classes):
-  task = registry.load(name)
-  assert task.shapes == {'features': (dim,)}
-  assert task.num_classes == classes
-  ids = np.concatenate([task.train.example_id, task.test.example_id])
-  np.testing.assert_array_equal(np.sort(ids), np.arange(count))
-  features = task.train['features']
-  np.testing.assert_allclose(features.mean(axis=0), 0, atol=1e-5)
-  np.testing.assert_allclose(features.std(axis=0), 1, atol=1e-5)
-  total = np.bincount(np.concatenate([task.train.label, task.test.label]))
-  np.testing.assert_allclose(np.bincount(task.test.label) / total, 0.2, atol=0.03)
-  assert f'train {len(task.train)} examples' in task.describe()
-  assert task.describe().endswith(f'{classes} classes, features {dim}')
-
-
 def _npz(path, **changed):
   arrays = {'features': _FEATURES, 'label': _LABEL, 'test': _TEST, **changed}
   np.savez(path, **{name: x for name, x in arrays.items() if x is not None})

@@ -16,8 +16,6 @@ FAINT = '#8a8a8a'
 # Okabe and Ito's colours, which the colour-blind can tell apart, without the yellow,
 # which is faint on white.
 COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000')
-# Of lines where ink means something else.
-LINES = COLORS[:-1]
 # Of a panel, by keyword of matplotlib.
 TITLE: dict[str, Any] = {'loc': 'left', 'fontsize': 10.5, 'color': INK}
 LEGEND: dict[str, Any] = {'frameon': False, 'fontsize': 8, 'labelcolor': INK}
