@@ -22,12 +22,12 @@ _MAX_FUNCTION_LINES = 60
 # by more. Once they rose by what sites brought (tff_ssl/sites, binaries.site, carriers
 # and their tests), for which nothing else was there.
 _BUDGETS = {
-  'tff_ssl': 55_255,
-  'tasks': 8_960,
-  'binaries': 15_745,
+  'tff_ssl': 56_808,
+  'tasks': 9_227,
+  'binaries': 16_421,
   'carriers': 790,
-  'docs': 6_335,
-  'tests': 65_211,
+  'docs': 6_442,
+  'tests': 63_253,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')
