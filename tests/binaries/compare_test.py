@@ -100,11 +100,16 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
   for suffix, start in (('png', b'\x89PNG'), ('svg', b'<?xml'), ('pdf', b'%PDF')):
     assert (out / f'curves.{suffix}').read_bytes().startswith(start)
   lines = (out / 'comparison.md').read_text().splitlines()
-  assert [' '.join(line.split()) for line in lines[2:4]] == [
-    '| dcco | 3 | **62.5 ± 12.5%** | 2.0 ± 1.0 | **1 ± 0** |',
-    '| fedavg | 2 | 25.0 ± 0.0% | 1.50 ± 0.71 | **1 ± 0** |',
+  assert lines[0] == (
+    'Common to all: rounds 3, clients per round 4. Mean ± sample deviation over runs '
+    'with different seeds; of one run, over draws of labels.'
+  )
+  assert [' '.join(line.split()) for line in lines[4:6]] == [
+    '| DCCO | 3 | **62.5 ± 12.5%** | 2.0 ± 1.0 | 1 ± 0 |',
+    '| FedAvg + CCO | 2 | 25.0 ± 0.0% | 1.50 ± 0.71 | 1 ± 0 |',
   ]
-  assert lines[4:] == ['', _MEANING, '', 'Bold: the best mean of a column.']
+  assert lines[7].startswith('Differences are not tested: ')
+  assert lines[9].startswith('Bold: ')
   assert '<b>62.5 ± 12.5%</b>' in (out / 'comparison.html').read_text()
   assert 'data:image/png;base64,' in (out / 'comparison.html').read_text()
 
@@ -287,7 +292,11 @@ def test_it_has_few_flags():
 
 def test_what_may_be_drawn_and_written_is_what_can_be():
   assert typing.get_args(comparisons.Curve) == curves.KINDS
-  assert typing.get_args(comparisons.Format) == ('markdown', *comparing.FIGURES)
+  assert typing.get_args(comparisons.Format) == (
+    'markdown',
+    'latex',
+    *comparing.FIGURES,
+  )
   assert comparisons.Comparison().checkpoint == best_round.LAST
 
 

@@ -1,9 +1,10 @@
 import pytest
 
 from tests.worlds import made_runs
+from tff_ssl.reporting import budgets
 from tff_ssl.reporting import caveats
 
-_SETTINGS = caveats.Settings(
+_SETTINGS = budgets.Settings(
   clients='clients_per_round',
   share='participation',
   passes=('clients.epochs', 'clients.local_steps'),

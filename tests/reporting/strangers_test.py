@@ -19,6 +19,7 @@ from tff_ssl.partition import describe
 from tff_ssl.reporting import client_numbers
 from tff_ssl.reporting import comparison
 from tff_ssl.reporting import comparison_page
+from tff_ssl.reporting import comparison_table
 from tff_ssl.reporting import gallery
 from tff_ssl.reporting import look
 from tff_ssl.reporting import model_card
@@ -113,7 +114,7 @@ def test_a_comparison_is_inert(compared, tmp_path):
   assert {inert.of_cell(row[0]) for row in _cells(tmp_path / 'a.csv')[1:]} >= {
     inert.line(row.name) for row in found.rows
   }
-  shown = comparison.table(found, found.questions)
+  shown = comparison_table.table(found, found.questions)
   notes = [*shown.notes, *_NAMES]
   for part in (shown, dataclasses.replace(shown, cells=shown.cells.T, notes=notes)):
     markdown = tables.markdown(part)
@@ -145,10 +146,10 @@ class _Tags(parser.HTMLParser):
 
 def test_pages_have_only_their_own_tags(compared):
   found = comparison.compare(compared)
-  shown = comparison.table(found, found.questions)
+  shown = comparison_table.table(found, found.questions)
   caveats = [f'{name} is not finished.' for name in _NAMES]
   notes = dataclasses.replace(shown, notes=_NAMES)
-  compared_page = comparison_page.build(compared, notes, caveats, b'')
+  compared_page = comparison_page.build(compared, [notes], caveats, {})
   count = len(_NAMES)
   panel = gallery.Panel(_NAMES[1], np.zeros([count, 2]), np.zeros([count, 1], int))
   images = np.zeros([count, 4, 4, 3], np.uint8)

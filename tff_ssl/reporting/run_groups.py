@@ -14,10 +14,12 @@ from tff_ssl.runs import own_modules
 EXAMPLES = 'examples'
 # Distinguishes versions of modules of one's own.
 _IMPORTS = own_modules.STORED
+# Neither says anything to a reader.
+DIGESTS = (EXAMPLES, _IMPORTS)
 _DIGITS_OF_EXAMPLES = 8
-_HEAD = (run_reader.METHOD, run_reader.OBJECTIVE)
+HEAD = (run_reader.METHOD, run_reader.OBJECTIVE)
 # These come first wherever settings are listed.
-_FIRST = (*_HEAD, run_reader.TASK)
+_FIRST = (*HEAD, run_reader.TASK)
 _ALL = 'all runs'
 # Letters of a name, in a legend or in the first column of a table on a page.
 _LONGEST, _LONGEST_HEAD = 40, 30
@@ -150,23 +152,23 @@ def _names(
     label: The settings that name the groups, if they do.
   """
   heads = _heads(own, label)
-  told = label or _HEAD
+  told = label or HEAD
   varied = [name for name in differing if own[name].nunique() > 1]
   rest = [name for name in varied if name not in told]
   if label and len(set(heads)) == len(heads):
     return heads, [''] * len(heads), rest
-  short = _short(own.columns)
+  by_name = short(own.columns)
   others = [name for name in rest if name != _IMPORTS]
-  if len(set(_texts(own, others, heads, short))) == len(heads):
+  if len(set(_texts(own, others, heads, by_name))) == len(heads):
     # Digests are said only where nothing else tells the groups apart.
     rest = others
-  if len(set(_texts(own, rest, heads, short))) < len(heads):
+  if len(set(_texts(own, rest, heads, by_name))) < len(heads):
     # Then what only some groups have must tell them apart.
     rest = [name for name in differing if name not in told]
-  names = [name or _ALL for name in _texts(own, rest, heads, short)]
+  names = [name or _ALL for name in _texts(own, rest, heads, by_name)]
   if max(map(len, names)) <= _LONGEST and len(set(names)) == len(names):
     return names, [''] * len(names), []
-  full = [name for name in varied if name in _HEAD or name in label] + rest
+  full = [name for name in varied if name in HEAD or name in label] + rest
   only_some = own[full].nunique() < 2
   numbered = [f'{_cut(head)} [{k}]'.strip() for k, head in enumerate(heads, start=1)]
   legends = [
@@ -178,7 +180,7 @@ def _names(
 
 def _heads(own: pd.DataFrame, label: Sequence[str]) -> list[str]:
   """Returns the beginnings of names: method and objective, or what the label says."""
-  parts = [name for name in label or _HEAD if name in own]
+  parts = [name for name in label or HEAD if name in own]
   # Whoever made an objective looks for its name.
   if not label and _IMPORTS not in own:
     # One objective for all need not be repeated.
@@ -225,7 +227,7 @@ def _flags(settings: pd.Series, missing: Collection[str]) -> str:
   return ' '.join([*texts, *(f'no {name}' for name in missing)])
 
 
-def _short(names: Collection[str]) -> dict[str, str]:
+def short(names: Collection[str]) -> dict[str, str]:
   """Returns the last parts of each setting's name that no other setting ends with."""
   result = {}
   for name in names:

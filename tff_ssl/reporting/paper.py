@@ -1,0 +1,221 @@
+"""A comparison for a paper: names that a reader knows, and one table that says all."""
+
+from collections.abc import Sequence
+import dataclasses
+
+import pandas as pd
+
+from tff_ssl.computing import kinds
+from tff_ssl.reporting import comparison
+from tff_ssl.reporting import comparison_table
+from tff_ssl.reporting import plain_text
+from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_reader
+from tff_ssl.reporting import tables
+from tff_ssl.reporting import titles
+
+# More settings have a table of their own.
+_MOST_SETTINGS = 3
+# Letters of a name with its settings, as in the legend of a figure.
+_LONGEST = 40
+_PROBES = {
+  'knn': 'kNN',
+  'lars': 'linear by LARS',
+  'one': 'head of one',
+  'finetune': 'fine-tuned',
+}
+_SHOWN = 'Mean ± sample deviation'
+_DRAWS = f'{_SHOWN} over draws of few labels'
+
+
+@dataclasses.dataclass(frozen=True)
+class Names:
+  """How groups are named in a paper.
+
+  Attributes:
+    heads: The method of each group, as papers print it.
+    settings: The settings that tell the groups apart: a column for each, a row for each
+      group.
+    chosen: The names of these settings in config.json.
+  """
+
+  heads: Sequence[str]
+  settings: pd.DataFrame
+  chosen: Sequence[str]
+
+  @property
+  def has_columns(self) -> bool:
+    """Whether the settings are columns of the table of numbers."""
+    return len(self.settings.columns) <= _MOST_SETTINGS
+
+  @property
+  def full(self) -> list[str]:
+    """A name of its own for each group, short enough for a legend."""
+    if len({*self.heads}) == len(self.heads):
+      return [*self.heads]
+    named = [
+      ', '.join([head, *(f'{n} {v}' for n, v in row.items())])
+      for head, (_, row) in zip(self.heads, self.settings.iterrows(), strict=True)
+    ]
+    if max(map(len, named)) <= _LONGEST and len({*named}) == len(named):
+      return named
+    return [f'{head} [{k}]' for k, head in enumerate(self.heads, start=1)]
+
+
+def names(groups: Sequence[run_groups.Group], label: Sequence[str] = ()) -> Names:
+  """Returns how groups are named.
+
+  Args:
+    groups: From `run_groups.group`.
+    label: The settings that name them, if a user has chosen them.
+  """
+  every = dict.fromkeys(name for group in groups for name in group.differing)
+  known = [name for name in label or every if name not in run_groups.HEAD]
+  rows = [
+    [
+      group.differing.get(name) or kinds.value_text(group.counted[0].settings.get(name))
+      if name in group.counted[0].settings or name in group.differing
+      else plain_text.EMPTY
+      for name in known
+    ]
+    for group in groups
+  ]
+  own = pd.DataFrame(rows, columns=known, dtype=object)
+  heads = [_head(group, label) for group in groups]
+  short = run_groups.short(known)
+  chosen = [name for name in known if label or _tells(own[name])]
+  # What only some have, then digests, where nothing else tells the groups apart.
+  for name in (name for name in known if name not in chosen):
+    if own[chosen].assign(head=heads).duplicated().any():
+      chosen.append(name)
+  found = own[chosen]
+  found.columns = [short[name].replace('_', ' ') for name in chosen]
+  return Names(heads, found, chosen)
+
+
+def renamed(groups: Sequence[run_groups.Group], named: Names) -> list[run_groups.Group]:
+  """Returns groups under their names in print, which need no legend."""
+  return [
+    dataclasses.replace(group, name=name, legend='')
+    for group, name in zip(groups, named.full, strict=True)
+  ]
+
+
+def _head(group: run_groups.Group, label: Sequence[str]) -> str:
+  settings = group.counted[0].settings
+  if label and run_reader.METHOD not in label:
+    return group.name
+  says = not label or run_reader.OBJECTIVE in label
+  objective = settings.get(run_reader.OBJECTIVE) if says else None
+  return titles.of_method(
+    kinds.value_text(settings.get(run_reader.METHOD) or ''),
+    kinds.value_text(objective or ''),
+  )
+
+
+def _tells(values: pd.Series) -> bool:
+  is_digest = values.name in run_groups.DIGESTS
+  return not is_digest and values[values != plain_text.EMPTY].nunique() > 1
+
+
+def table(
+  groups: Sequence[run_groups.Group],
+  compared: comparison.Comparison,
+  questions: Sequence[str],
+  named: Names,
+  common: Sequence[str] = (),
+  note: str = '',
+) -> tables.Table:
+  """Returns the table of numbers for a document.
+
+  Args:
+    groups: From `run_groups.group`.
+    compared: From `comparison.compare`.
+    questions: The numbers to show.
+    named: From `names`.
+    common: Settings that the caption says if all runs have the same value.
+    note: A line below the table; empty: none.
+
+  Returns:
+    Settings in which groups differ are columns, or have a table of their own
+    (`settings`); what all rows have in common is in the caption.
+  """
+  plain = comparison_table.table(compared, questions)
+  shown = [compared.rows[k] for k in comparison_table.rows_of(compared, questions)]
+  heads = named.heads if named.has_columns else named.full
+  cells = [row.named(heads[row.group]) for row in shown]
+  own = pd.DataFrame({comparison.NAME: cells})
+  if named.has_columns:
+    for position, name in enumerate(named.settings):
+      of_group = named.settings.iloc[:, position]
+      column = [plain_text.EMPTY if r.is_shared else of_group[r.group] for r in shown]
+      own.insert(len(own.columns), name, column, allow_duplicates=True)
+  names_of_rows = len(own.columns)
+  runs = {*plain.cells[comparison.RUNS]}
+  if len(runs) > 1:
+    own[comparison.RUNS] = plain.cells[comparison.RUNS]
+  numbers = plain.cells.iloc[:, plain.heads :]
+  numbers.columns = [title(question) for question in questions]
+  moved = len(own.columns) - plain.heads
+  return tables.Table(
+    pd.concat([own, numbers], axis=1),
+    {(row, column + moved) for row, column in plain.best},
+    [*compared.notes, *([note] if note else [])],
+    len(own.columns),
+    ' '.join([*_common(groups, common), _meaning(plain, runs)]).strip(),
+    names_of_rows,
+  )
+
+
+def settings(
+  groups: Sequence[run_groups.Group], named: Names | None = None
+) -> tables.Table:
+  """Returns the settings of the groups; those that are fewer are columns.
+
+  Args:
+    groups: From `run_groups.group`.
+    named: From `names`: only the settings that tell the groups apart, under these
+      names; None: all in which groups differ.
+  """
+  chosen = named.chosen if named else ()
+  titled = named.full if named else [group.name for group in groups]
+  every = chosen or [*dict.fromkeys(name for each in groups for name in each.differing)]
+  rows = [
+    ('setting', *every),
+    *(
+      (name, *(group.differing.get(each, plain_text.EMPTY) for each in every))
+      for name, group in zip(titled, groups, strict=True)
+    ),
+  ]
+  if len(every) > len(groups):
+    rows = [*zip(*rows, strict=True)]
+  header, *cells = rows
+  caption = 'Settings in which the methods differ.'
+  return tables.Table(pd.DataFrame(cells, columns=header), caption=caption)
+
+
+def title(question: str) -> str:
+  """Returns a question as the head of a column: 'kNN 145 labels'."""
+  first, space, rest = comparison.title(question).partition(' ')
+  return f'{_PROBES.get(first, first)}{space}{rest}'
+
+
+def _common(groups: Sequence[run_groups.Group], wanted: Sequence[str]) -> list[str]:
+  """Returns the sentence on the settings that all runs share."""
+  runs = [run for group in groups for run in group.counted]
+  said = []
+  for name in wanted:
+    values = {kinds.value_text(run.settings.get(name)) for run in runs}
+    if len(values) == 1 and runs[0].settings.get(name) not in (None, False):
+      said.append(f'{name.rpartition(".")[2].replace("_", " ")} {values.pop()}')
+  return [f'Common to all: {", ".join(said)}.'] if said else []
+
+
+def _meaning(plain: tables.Table, runs: set[str]) -> str:
+  """Returns what the numbers are, and over how many runs."""
+  if not any('±' in cell for cell in plain.cells.to_numpy()[:, plain.heads :].flat):
+    return ''
+  if len(runs) > 1:
+    return f'{_SHOWN} over runs with different seeds; of one run, over draws of labels.'
+  count = next(iter(runs))
+  return f'{_DRAWS}.' if count == '1' else f'{_SHOWN} over {count} seeds.'
