@@ -4,6 +4,7 @@ import csv
 import dataclasses
 from html import parser
 import json
+import re
 import unicodedata
 
 from matplotlib import cbook
@@ -30,6 +31,10 @@ from tff_ssl.runs import round_table
 
 # Each once, and none that is empty where blanks are trimmed.
 _NAMES = inert_test.NASTY
+_COMMANDS = re.compile(
+  r'\\(begin|end|centering|caption|label|(top|mid|bottom)rule|(foot|script)?(note)?size'
+  r'|small|tiny|setlength|tabcolsep|dots|pm|text(bf|backslash|ascii\w+|less|greater|bar))'
+)
 _LINES = [inert.line(name) for name in _NAMES]
 
 
@@ -122,6 +127,9 @@ def test_a_comparison_is_inert(compared, tmp_path):
       _check_lines(text)
     assert '<' not in markdown
     assert '://' not in markdown
+    # Of commands there are those of the table itself.
+    latex = tables.latex(part, 'page', 'tab:x')
+    assert all(map(_COMMANDS.fullmatch, re.findall(r'\\[a-zA-Z]+', latex)))
     lengths = [line.count(' | ') for line in markdown.split('\n\n')[0].splitlines()]
     assert len({*lengths[2:]}) == 1
 

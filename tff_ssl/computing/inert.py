@@ -28,7 +28,9 @@ _MARKDOWN = (
   (re.compile(r'\bwww\.', re.IGNORECASE), 'www&#46;'),
   (re.compile(r'\$'), '&#36;'),
 )
-# Symbols of our own tables, then what has a meaning.
+# Letters that the fonts of every document have; then symbols of our own tables, and
+# what has a meaning.
+_WESTERN = 'ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿ'
 _LATEX = {
   '±': r'$\pm$',
   '…': r'\dots{}',
@@ -38,7 +40,7 @@ _LATEX = {
   '<': r'\textless{}',
   '>': r'\textgreater{}',
   '|': r'\textbar{}',
-  '"': r'\textquotedbl{}',
+  '"': "''",
   # Behind the end of a line, an argument of it.
   '[': '{[}',
   '*': '{*}',
@@ -113,6 +115,6 @@ def latex(name: object) -> str:
   """
   text = line(' '.join(str(name).split()))
   return ''.join(
-    _LATEX.get(each, each if each.isascii() or 'À' <= each <= 'ÿ' else '?')
+    _LATEX.get(each, each if each.isascii() or each in _WESTERN else '?')
     for each in text
   )
