@@ -108,8 +108,7 @@ def compare(
   groups = paper.renamed(groups, names)
   shown = curves.quantities(groups, questions, bool(wanted.metric), wanted.curves)
   drawn = _draw(groups, shown, axis, against)
-  if tested.ranks:
-    drawn['ranks'] = _draw_ranks(tested.ranks)
+  drawn |= _draw_for_paper(groups, questions, tested.ranks)
   figures = _write_figures(out, drawn, wanted.formats)
   caveats = caveats_lib.find(groups, _FAIR)
   _write_documents(out, documents, caveats, wanted.formats)
@@ -182,11 +181,21 @@ def _write_figures(
   }
 
 
-def _draw_ranks(ranks: Sequence[tuple[str, significance.Ranks]]) -> Any:
+def _draw_for_paper(
+  groups: Sequence[run_groups.Group],
+  questions: Sequence[str],
+  ranks: Sequence[tuple[str, significance.Ranks]],
+) -> dict[str, Any]:
+  """Returns the figures of tests and of confusions that have something to show."""
   # Only here, as below.
+  from tff_ssl.reporting import confusion_figure
   from tff_ssl.reporting import rank_figure
 
-  return rank_figure.draw(ranks)
+  drawn = {'ranks': rank_figure.draw(ranks)} if ranks else {}
+  title, matrices = confusion_figure.read(groups, questions)
+  if matrices:
+    drawn['confusions'] = confusion_figure.draw(title, matrices)
+  return drawn
 
 
 def _draw(

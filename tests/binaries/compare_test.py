@@ -102,7 +102,7 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
   lines = (out / 'comparison.md').read_text().splitlines()
   assert lines[0] == (
     'Common to all: rounds 3, clients per round 4. Mean ± sample deviation over runs '
-    'with different seeds; of one run, over draws of labels.'
+    'of different seeds; of one run, over draws of labels.'
   )
   assert [' '.join(line.split()) for line in lines[4:6]] == [
     '| DCCO | 3 | **62.5 ± 12.5%** | 2.0 ± 1.0 | 1 ± 0 |',

@@ -189,3 +189,19 @@ def test_three_methods_are_ranked_and_one_may_be_the_reference(tmp_path):
     ValueError, match=r"against is 'fedu'; it must be one .* FedEMA, D"
   ):
     paper_tests.reference(groups, names.full, 'fedu')
+
+
+def test_recalls_of_two_classes_are_sensitivity_and_specificity(tmp_path):
+  recalls = {'knn/1%/recall/0': 0.5, 'knn/1%/recall/1': 0.25, 'knn/1%/auc': 0.75}
+  table = shown(groups_of(tmp_path / 'two', _AVG, **recalls), [*recalls])
+  assert table.cells.columns.tolist() == [
+    'method',
+    'kNN 1% specificity',
+    'kNN 1% sensitivity',
+    'kNN 1% AUC',
+  ]
+  assert table.cells.iloc[0, 1:].tolist() == ['50.0%', '25.0%', '75.0%']
+  assert table.caption.startswith('Sensitivity is the recall of class 1, ')
+  recalls['knn/1%/recall/2'] = 0.5
+  table = shown(groups_of(tmp_path / 'three', _AVG, **recalls), ['knn/1%/recall/1'])
+  assert table.cells.columns.tolist() == ['method', 'kNN 1% recall 1']

@@ -24,6 +24,8 @@ _PROBES = {
   'one': 'head of one',
   'finetune': 'fine-tuned',
 }
+# The recalls of two classes: the second is the positive one.
+_OF_TWO = {'0': 'specificity', '1': 'sensitivity'}
 _SHOWN = 'Mean ± sample deviation'
 _DRAWS = f'{_SHOWN} over draws of few labels'
 
@@ -155,14 +157,14 @@ def table(
   if len(runs) > 1:
     own[comparison.RUNS] = plain.cells[comparison.RUNS]
   numbers = plain.cells.iloc[:, plain.heads :]
-  numbers.columns = [title(question) for question in questions]
+  numbers.columns = [title(question, compared) for question in questions]
   moved = len(own.columns) - plain.heads
   return tables.Table(
     pd.concat([own, numbers], axis=1),
     {(row, column + moved) for row, column in plain.best},
     [*compared.notes, *([note] if note else [])],
     len(own.columns),
-    ' '.join([*_common(groups, common), _meaning(plain, runs)]).strip(),
+    ' '.join([*_common(groups, common), *_meaning(plain, runs), *_of_two(numbers)]),
     names_of_rows,
   )
 
@@ -194,10 +196,25 @@ def settings(
   return tables.Table(pd.DataFrame(cells, columns=header), caption=caption)
 
 
-def title(question: str) -> str:
-  """Returns a question as the head of a column: 'kNN 145 labels'."""
+def title(question: str, compared: comparison.Comparison) -> str:
+  """Returns a question as the head of a column: 'kNN 145 labels'.
+
+  Args:
+    question: The question.
+    compared: From `comparison.compare`; if there are two classes, their recalls are
+      sensitivity and specificity.
+  """
   first, space, rest = comparison.title(question).partition(' ')
-  return f'{_PROBES.get(first, first)}{space}{rest}'
+  text = f'{_PROBES.get(first, first)}{space}{rest}'.replace(' auc', ' AUC')
+  probe, _, position = text.rpartition(' recall ')
+  if probe and position in _OF_TWO and _has_two_classes(compared):
+    return f'{probe} {_OF_TWO[position]}'
+  return text
+
+
+def _has_two_classes(compared: comparison.Comparison) -> bool:
+  parts = [question.rpartition('/') for question in compared.questions]
+  return {last for start, _, last in parts if start.endswith('/recall')} == {*_OF_TWO}
 
 
 def _common(groups: Sequence[run_groups.Group], wanted: Sequence[str]) -> list[str]:
@@ -211,11 +228,18 @@ def _common(groups: Sequence[run_groups.Group], wanted: Sequence[str]) -> list[s
   return [f'Common to all: {", ".join(said)}.'] if said else []
 
 
-def _meaning(plain: tables.Table, runs: set[str]) -> str:
+def _meaning(plain: tables.Table, runs: set[str]) -> list[str]:
   """Returns what the numbers are, and over how many runs."""
   if not any('±' in cell for cell in plain.cells.to_numpy()[:, plain.heads :].flat):
-    return ''
+    return []
   if len(runs) > 1:
-    return f'{_SHOWN} over runs with different seeds; of one run, over draws of labels.'
+    return [f'{_SHOWN} over runs of different seeds; of one run, over draws of labels.']
   count = next(iter(runs))
-  return f'{_DRAWS}.' if count == '1' else f'{_SHOWN} over {count} seeds.'
+  return [f'{_DRAWS}.' if count == '1' else f'{_SHOWN} over {count} seeds.']
+
+
+def _of_two(numbers: pd.DataFrame) -> list[str]:
+  """Returns what sensitivity and specificity are, if a column has one."""
+  is_said = any(name.endswith(tuple(_OF_TWO.values())) for name in numbers)
+  said = 'Sensitivity is the recall of class 1, specificity that of class 0.'
+  return [said] if is_said else []

@@ -48,8 +48,8 @@ class Tested:
 
 def reference(
   groups: Sequence[run_groups.Group], names: Sequence[str], wanted: str | None
-) -> str | None:
-  """Returns the name in print of the method that others are compared with.
+) -> int | None:
+  """Returns the position of the group that others are compared with.
 
   Args:
     groups: From `run_groups.group`.
@@ -77,7 +77,7 @@ def find(
   compared: comparison.Comparison,
   questions: Sequence[str],
   named: paper.Names,
-  against: str | None = None,
+  against: int | None = None,
 ) -> Tested:
   """Tests the differences of groups of one budget and one norm.
 
@@ -102,9 +102,10 @@ def find(
           for question, each in values.items()
           if len(each.columns) >= significance.LEAST_RANKED
         }
-        found.append(_table(values, own, shown, shared, against))
+        heads = [paper.title(question, compared) for question in values]
+        found.append(_table(values, own, (heads, shown, shared), against))
         ranks += [
-          (f'{paper.title(question)}{shared}', each.renamed(shown))
+          (f'{paper.title(question, compared)}{shared}', each.renamed(shown))
           for question, each in own.items()
         ]
   is_refused = asked and len(named.heads) > 1 and not found
@@ -114,18 +115,25 @@ def find(
 def _table(
   values: Mapping[str, pd.DataFrame],
   ranks: Mapping[str, significance.Ranks],
-  names: Mapping[int, str],
-  shared: str,
+  names: tuple[Sequence[str], Mapping[int, str], str],
   against: int | None,
 ) -> tables.Table:
-  """Returns the table of groups of one budget: a column for each question."""
+  """Returns the table of groups of one budget: a column for each question.
+
+  Args:
+    values: Of each question, the values by seed and group.
+    ranks: Of each question with enough groups, their ranks.
+    names: Those of the questions, those of the groups, and what the groups share.
+    against: The group that the others are compared with, if it is not each.
+  """
+  heads, shown, shared = names
   cells: dict[tuple[str, str], dict[str, str]] = {}
   for question, own in values.items():
     for each in significance.differences(own, against if against in own else None):
-      row = names[each.method], names[each.other]
+      row = shown[each.method], shown[each.other]
       cells.setdefault(row, {})[question] = _cell(question, each)
-  for question, each in ranks.items():
-    cells.setdefault((_ALL, ''), {})[question] = f'p {_p(each.p)}'
+  for question, ranked in ranks.items():
+    cells.setdefault((_ALL, ''), {})[question] = f'p {_p(ranked.p)}'
   lines = [
     (*row, *(own.get(question, plain_text.EMPTY) for question in values))
     for row, own in cells.items()
@@ -133,9 +141,7 @@ def _table(
   counts = sorted({len(own) for own in values.values()})
   seeds = ' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))
   caption = _CAPTION.format(seeds=seeds, shared=shared)
-  frame = pd.DataFrame(
-    lines, columns=[comparison.NAME, _AGAINST, *map(paper.title, values)]
-  )
+  frame = pd.DataFrame(lines, columns=[comparison.NAME, _AGAINST, *heads])
   caption += _FRIEDMAN if ranks else ''
   return tables.Table(frame, heads=2, caption=caption, naming=2)
 

@@ -10,7 +10,7 @@ from tff_ssl.evaluation import method_names
 # What an empty cell shows: a value that is missing or not a number.
 EMPTY = '-'
 # The last two are of masks: intersection over union, and the share that is found.
-_SHARES = (*method_names.SCORES, 'recall', 'iou', 'found')
+_SHARES = (*method_names.SCORES, method_names.AUC, 'recall', 'iou', 'found')
 # Recall of retrieval, with its k following.
 RECALL_AT = 'recall_at_'
 _BYTES = 'bytes'
