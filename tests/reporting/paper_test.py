@@ -14,7 +14,7 @@ _KNN = 'knn/1%/accuracy'
 _SETTINGS = budgets.Settings(clients='clients_per_round', norm='encoder.norm')
 
 
-def groups_of(tmp_path, *settings, seeds=1, **evaluation):
+def groups_of(tmp_path, *settings, seeds=1, label=(), **evaluation):
   """Groups runs, of which each k-th setting is better, and more so with the seed."""
   folders = [
     made_runs.run(
@@ -25,7 +25,7 @@ def groups_of(tmp_path, *settings, seeds=1, **evaluation):
     for k, own in enumerate(settings)
     for seed in range(seeds)
   ]
-  return made_runs.groups(*folders)
+  return made_runs.groups(*folders, label=label)
 
 
 def test_every_method_and_objective_has_a_name_in_print_of_its_own():
@@ -76,7 +76,14 @@ _EMA = {'method': 'fedema', 'objective': 'byol', 'method.tau': 0.7}
       None,
       {'tau': ['0.7', '-']},
     ),
-    # A user's label decides.
+    # A user's label decides, where it tells them apart.
+    ([{**_AVG, 'x': 1}, {**_EMA, 'x': 2}], ('x',), ['1', '2'], {}),
+    (
+      [_AVG, {**_AVG, 'objective': 'byol'}],
+      ('method',),
+      ['FedAvg + SimCLR', 'FedAvg + BYOL'],
+      {},
+    ),
     ([_AVG, _EMA], ('method',), ['FedAvg', 'FedEMA'], {}),
     ([_AVG, _EMA], ('rounds', 'method'), ['FedAvg', 'FedEMA'], {'rounds': ['3', '3']}),
     (
@@ -90,7 +97,7 @@ _EMA = {'method': 'fedema', 'objective': 'byol', 'method.tau': 0.7}
 def test_groups_are_named_by_method_and_by_what_differs(
   tmp_path, settings, label, full, columns
 ):
-  found = paper.names(groups_of(tmp_path, *settings), label)
+  found = paper.names(groups_of(tmp_path, *settings, label=label), label)
   assert found.settings.to_dict('list') == columns
   if full:
     assert found.full == full

@@ -38,12 +38,10 @@ class Names:
     heads: The method of each group, as papers print it.
     settings: The settings that tell the groups apart: a column for each, a row for each
       group.
-    chosen: The names of these settings in config.json.
   """
 
   heads: Sequence[str]
   settings: pd.DataFrame
-  chosen: Sequence[str]
 
   @property
   def has_columns(self) -> bool:
@@ -71,28 +69,17 @@ def names(groups: Sequence[run_groups.Group], label: Sequence[str] = ()) -> Name
     groups: From `run_groups.group`.
     label: The settings that name them, if a user has chosen them.
   """
-  every = dict.fromkeys(name for group in groups for name in group.differing)
-  known = [name for name in label or every if name not in run_groups.HEAD]
-  rows = [
-    [
-      group.differing.get(name) or kinds.value_text(group.counted[0].settings.get(name))
-      if name in group.counted[0].settings or name in group.differing
-      else plain_text.EMPTY
-      for name in known
-    ]
-    for group in groups
-  ]
-  own = pd.DataFrame(rows, columns=known, dtype=object)
   heads = [_head(group, label) for group in groups]
-  short = run_groups.short(known)
-  chosen = [name for name in known if label or _tells(own[name])]
-  # What only some have, then digests, where nothing else tells the groups apart.
-  for name in (name for name in known if name not in chosen):
-    if own[chosen].assign(head=heads).duplicated().any():
-      chosen.append(name)
-  found = own[chosen]
-  found.columns = [short[name].replace('_', ' ') for name in chosen]
-  return Names(heads, found, chosen)
+  if len({*heads}) < len(heads):
+    # Then the objective is said too.
+    heads = [_head(group, ()) for group in groups]
+  is_in_head = label and run_reader.METHOD not in label
+  names_of = [] if is_in_head else [name for group in groups for name in group.said]
+  said = [*dict.fromkeys(names_of)]
+  rows = [[group.said.get(name, plain_text.EMPTY) for name in said] for group in groups]
+  short = run_groups.short(said)
+  titled = [short[name].replace('_', ' ') for name in said]
+  return Names(heads, pd.DataFrame(rows, columns=titled, dtype=object))
 
 
 def renamed(groups: Sequence[run_groups.Group], named: Names) -> list[run_groups.Group]:
@@ -113,11 +100,6 @@ def _head(group: run_groups.Group, label: Sequence[str]) -> str:
     kinds.value_text(settings.get(run_reader.METHOD) or ''),
     kinds.value_text(objective or ''),
   )
-
-
-def _tells(values: pd.Series) -> bool:
-  is_digest = values.name in run_groups.DIGESTS
-  return not is_digest and values[values != plain_text.EMPTY].nunique() > 1
 
 
 def table(
@@ -179,14 +161,14 @@ def settings(
     named: From `names`: only the settings that tell the groups apart, under these
       names; None: all in which groups differ.
   """
-  chosen = named.chosen if named else ()
   titled = named.full if named else [group.name for group in groups]
-  every = chosen or [*dict.fromkeys(name for each in groups for name in each.differing)]
+  values = [group.said if named else group.differing for group in groups]
+  every = [*dict.fromkeys(name for own in values for name in own)]
   rows = [
     ('setting', *every),
     *(
-      (name, *(group.differing.get(each, plain_text.EMPTY) for each in every))
-      for name, group in zip(titled, groups, strict=True)
+      (name, *(own.get(each, plain_text.EMPTY) for each in every))
+      for name, own in zip(titled, values, strict=True)
     ),
   ]
   if len(every) > len(groups):
