@@ -159,7 +159,7 @@ def test_bold_and_tests_are_within_a_budget(tmp_path):
   # Differences -10 - seed^2: mean -16, sample deviation 6.595, Student's 2.776.
   ((first, second, cell),) = table.cells.to_numpy().tolist()
   assert (first, second) == ('FedAvg + SimCLR', 'FedEMA')
-  assert cell == '-16.0 (-24.2 to -7.8), p .006'
+  assert cell == '−16.0 (−24.2 to −7.8), p .006'
   assert not tested.ranks
   assert not tested.refusal
 

@@ -33,7 +33,7 @@ from tff_ssl.runs import round_table
 _NAMES = inert_test.NASTY
 _COMMANDS = re.compile(
   r'\\(begin|end|centering|caption|label|(top|mid|bottom)rule|(foot|script)?(note)?size'
-  r'|small|tiny|setlength|tabcolsep|dots|pm|text(bf|backslash|ascii\w+|less|greater|bar))'
+  r'|small(skip)?|tiny|setlength|tabcolsep|dots|pm|text(bf|backslash|ascii\w+|less|greater|bar))'
 )
 _LINES = [inert.line(name) for name in _NAMES]
 

@@ -34,6 +34,7 @@ _WESTERN = 'ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãä
 _LATEX = {
   '±': r'$\pm$',
   '…': r'\dots{}',
+  '−': '$-$',
   '\\': r'\textbackslash{}',
   '~': r'\textasciitilde{}',
   '^': r'\textasciicircum{}',

@@ -179,7 +179,8 @@ def _values(
 def _cell(question: str, found: significance.Difference) -> str:
   factor, form = (100, '.1f') if plain_text.is_share(question) else (1, '.3g')
   mean, low, high = (
-    f'{factor * each:{form}}' for each in (found.mean, found.low, found.high)
+    f'{factor * each:{form}}'.replace('-', '−')
+    for each in (found.mean, found.low, found.high)
   )
   return f'{mean} ({low} to {high}), p {_p(found.p)}'
 

@@ -111,7 +111,7 @@ def latex(table: Table, width: str, label: str) -> str:
       environment=environment,
     )
     begin = r'\begin{tabular}'
-    small = f'{size}\\setlength{{\\tabcolsep}}{{3pt}}\n'
+    small = f'\\smallskip{size}\\setlength{{\\tabcolsep}}{{3pt}}\n'
     blocks.append(whole.replace(begin, small + begin, 1))
   return '\n'.join(blocks)
 
