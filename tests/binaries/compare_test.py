@@ -67,7 +67,7 @@ def call_on(*flags):
 
 
 def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
-  out = call(runs, '--formats=markdown,png,svg,pdf')
+  out = call(runs, '--formats=markdown,latex,png,svg,pdf')
   shown = capsys.readouterr()
   assert shown.out.splitlines() == [
     'method  runs    linear 10%   final loss  seconds a round',
@@ -83,6 +83,8 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
     'comparison.csv',
     'comparison.html',
     'comparison.md',
+    'comparison_column.tex',
+    'comparison_page.tex',
     'curves.pdf',
     'curves.png',
     'curves.svg',
@@ -112,6 +114,11 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
   assert lines[9].startswith('Bold: ')
   assert '<b>62.5 ± 12.5%</b>' in (out / 'comparison.html').read_text()
   assert 'data:image/png;base64,' in (out / 'comparison.html').read_text()
+
+
+def test_why_nothing_is_tested_against_a_method_is_said_on_the_screen(runs, capsys):
+  call(runs, '--against=fedavg')
+  assert 'Differences are not tested: ' in capsys.readouterr().out
 
 
 def test_metric_chooses_what_is_shown_and_csv_has_all(runs, capsys):

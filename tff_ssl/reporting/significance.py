@@ -4,9 +4,9 @@ Runs of one seed have the same partition, initial weights and labels, so methods
 compared seed by seed. Two by two: the mean difference, its interval by Student's t, and
 the p of the paired t-test, corrected by Holm's step-down for all pairs of the number.
 Three and more together: Friedman's test of the ranks in each seed, and the critical
-difference of mean ranks by Nemenyi (Demsar, JMLR 2006). Seeds stand for his data sets,
-so these tests tell whether a difference is chance of the seed, not whether it holds on
-other data.
+difference of mean ranks by Nemenyi (Demsar, 2006). Both take limits of many seeds,
+the chi-square and the studentized range. Seeds stand for his data sets, so they tell
+whether a difference is chance of the seed, not whether it holds on other data.
 """
 
 from collections.abc import Mapping, Sequence
