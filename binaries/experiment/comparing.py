@@ -81,10 +81,12 @@ def compare(
     compared = comparison.compare(groups, _FAIR)
   questions = comparison.choose(compared, wanted.metric)
   names = paper.names(groups, wanted.label)
-  reference = paper_tests.reference(groups, names.full, wanted.against)
+  references = paper_tests.references(
+    groups, names.full, compared.peers, wanted.against
+  )
   axis = sensitivity.over(wanted.vary_axis, runs) if wanted.vary_axis else None
   against, notes = _lines(runs, questions, axis, wanted.label) if axis else ({}, [])
-  tested = paper_tests.find(compared, questions, names, reference)
+  tested = paper_tests.find(compared, questions, names, references)
   print(tables.text(comparison_table.table(compared, questions)))
   if tested.refusal and wanted.against:
     print(tested.refusal)

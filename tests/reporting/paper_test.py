@@ -1,3 +1,4 @@
+import functools
 import itertools
 
 import pytest
@@ -178,8 +179,9 @@ def test_three_methods_are_ranked_and_one_may_be_the_reference(tmp_path):
   groups = groups_of(tmp_path, _AVG, _EMA, {}, seeds=5)
   names = paper.names(groups)
   compared = comparison.compare(groups, _SETTINGS)
-  against = paper_tests.reference(groups, names.full, 'fedema')
-  assert paper_tests.reference(groups, names.full, 'FedEMA') == against
+  found = functools.partial(paper_tests.references, groups, names.full, compared.peers)
+  against = found('fedema')
+  assert against == found('FedEMA') == {0: 1}
   tested = paper_tests.find(compared, [_KNN], names, against)
   (table,) = tested.tables
   assert [row[:2] for row in table.cells.to_numpy().tolist()] == [
@@ -193,9 +195,9 @@ def test_three_methods_are_ranked_and_one_may_be_the_reference(tmp_path):
   assert title == 'kNN 1%'
   assert ranks.means == {'FedAvg + SimCLR': 3, 'FedEMA': 2, 'DCCO': 1}
   with pytest.raises(
-    ValueError, match=r"against is 'fedu'; it must be one .* FedEMA, D"
+    ValueError, match=r"against is 'fedu'; it must be one .* FedEMA; D"
   ):
-    paper_tests.reference(groups, names.full, 'fedu')
+    found('fedu')
 
 
 def test_recalls_of_two_classes_are_sensitivity_and_specificity(tmp_path):
@@ -212,3 +214,21 @@ def test_recalls_of_two_classes_are_sensitivity_and_specificity(tmp_path):
   recalls['knn/1%/recall/2'] = 0.5
   table = shown(groups_of(tmp_path / 'three', _AVG, **recalls), ['knn/1%/recall/1'])
   assert table.cells.columns.tolist() == ['method', 'kNN 1% recall 1']
+
+
+def test_a_method_is_the_reference_once_in_each_budget(tmp_path):
+  settings = [
+    {**own, 'encoder.norm': norm}
+    for own, norm in itertools.product((_AVG, _EMA), ('batch', 'group'))
+  ]
+  groups = groups_of(tmp_path / 'a', *settings, seeds=5)
+  names, compared = paper.names(groups), comparison.compare(groups, _SETTINGS)
+  against = paper_tests.references(groups, names.full, compared.peers, 'fedema')
+  assert against == {0: 2, 1: 3}
+  tested = paper_tests.find(compared, [_KNN], names, against)
+  shown = [table.cells.iloc[:, :2].to_numpy().tolist() for table in tested.tables]
+  assert shown == [[['FedAvg + SimCLR', 'FedEMA']]] * 2
+  assert ['norm batch' in table.caption for table in tested.tables] == [True, False]
+  groups = groups_of(tmp_path / 'b', *({**_EMA, 'x': x} for x in (1, 2)))
+  with pytest.raises(ValueError, match="against is 'fedema'"):
+    paper_tests.references(groups, paper.names(groups).full, [0, 0], 'fedema')

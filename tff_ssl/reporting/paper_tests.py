@@ -46,18 +46,26 @@ class Tested:
   ranks: Sequence[tuple[str, significance.Ranks]]
 
 
-def reference(
-  groups: Sequence[run_groups.Group], names: Sequence[str], wanted: str | None
-) -> int | None:
-  """Returns the position of the group that others are compared with.
+def references(
+  groups: Sequence[run_groups.Group],
+  names: Sequence[str],
+  peers: Sequence[int],
+  wanted: str | None,
+) -> dict[int, int] | None:
+  """Returns the positions of the groups that others are compared with.
 
   Args:
     groups: From `run_groups.group`.
     names: Their names in print.
+    peers: From `budgets.peers`.
     wanted: A name in print or in the table, or the kind of a method; None: none.
 
+  Returns:
+    Of groups with the same number of `peers`, the one that has the name; None: each is
+    compared with each.
+
   Raises:
-    ValueError: No group has this name, or several have.
+    ValueError: No group has this name, or several have that are compared.
   """
   if wanted is None:
     return None
@@ -66,18 +74,19 @@ def reference(
     for k, (group, name) in enumerate(zip(groups, names, strict=True))
     if wanted in (name, group.name, group.counted[0].settings.get(run_reader.METHOD))
   ]
-  if len(found) != 1:
+  by_peers = {peers[k]: k for k in found}
+  if not found or len(by_peers) < len(found):
     raise ValueError(
-      f'against is {wanted!r}; it must be one of the methods {", ".join(names)}.'
+      f'against is {wanted!r}; it must be one of the methods {"; ".join(names)}.'
     )
-  return found[0]
+  return by_peers
 
 
 def find(
   compared: comparison.Comparison,
   questions: Sequence[str],
   named: paper.Names,
-  against: int | None = None,
+  against: Mapping[int, int] | None = None,
 ) -> Tested:
   """Tests the differences of groups of one budget and one norm.
 
@@ -85,14 +94,15 @@ def find(
     compared: From `comparison.compare`.
     questions: The numbers shown; those are tested of which more is better.
     named: The groups' names in print.
-    against: From `reference`.
+    against: From `references`.
   """
   asked = [*filter(comparison.is_better_if_more, questions)]
   found: list[tables.Table] = []
   ranks: list[tuple[str, significance.Ranks]] = []
   for peers in dict.fromkeys(compared.peers):
     members = [k for k, each in enumerate(compared.peers) if each == peers]
-    if against is None or against in members:
+    if against is None or peers in against:
+      reference = against[peers] if against else None
       of_peers = {q: _values(compared, q, members) for q in asked}
       values = {q: each for q, each in of_peers.items() if len(each.columns) > 1}
       if values:
@@ -103,7 +113,7 @@ def find(
           if len(each.columns) >= significance.LEAST_RANKED
         }
         heads = [paper.title(question, compared) for question in values]
-        found.append(_table(values, own, (heads, shown, shared), against))
+        found.append(_table(values, own, (heads, shown, shared), reference))
         ranks += [
           (f'{paper.title(question, compared)}{shared}', each.renamed(shown))
           for question, each in own.items()
