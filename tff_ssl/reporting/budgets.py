@@ -85,7 +85,7 @@ def are_equal(one: float, other: float) -> bool:
 def peers(
   groups: Sequence[run_groups.Group], settings: Settings = NOTHING
 ) -> list[int]:
-  """Returns a number for each group, the same for those of one budget and one norm.
+  """Returns a number for each group, the same for those of one budget, norm and data.
 
   Args:
     groups: From `run_groups.group`.
@@ -96,15 +96,16 @@ def peers(
   numbers = []
   for group, own in zip(groups, found, strict=True):
     norm = group.counted[0].settings.get(settings.norm)
+    kind = norm, group.differing.get(run_groups.EXAMPLES)
     size = float(max(map(math.prod, own), default=0))
     same = (
       k
       for k, (other, first) in enumerate(firsts)
-      if other == norm and are_equal(first, size)
+      if other == kind and are_equal(first, size)
     )
     number = next(same, len(firsts))
     if number == len(firsts):
-      firsts.append((norm, size))
+      firsts.append((kind, size))
     numbers.append(number)
   return numbers
 

@@ -104,7 +104,11 @@ def find(
     if against is None or peers in against:
       reference = against[peers] if against else None
       of_peers = {q: _values(compared, q, members) for q in asked}
-      values = {q: each for q, each in of_peers.items() if len(each.columns) > 1}
+      values = {
+        question: each
+        for question, each in of_peers.items()
+        if len(each.columns) > 1 and (reference is None or reference in each)
+      }
       if values:
         shown, shared = _names(named, members)
         own = {
@@ -139,7 +143,7 @@ def _table(
   heads, shown, shared = names
   cells: dict[tuple[str, str], dict[str, str]] = {}
   for question, own in values.items():
-    for each in significance.differences(own, against if against in own else None):
+    for each in significance.differences(own, against):
       row = shown[each.method], shown[each.other]
       cells.setdefault(row, {})[question] = _cell(question, each)
   for question, ranked in ranks.items():
