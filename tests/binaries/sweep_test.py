@@ -205,6 +205,10 @@ def test_the_runs_are_those_of_their_commands(tmp_path):
       'tau of --method is given, which none of the',
     ),
     (
+      [_METHODS, '--against=fed_byl'],
+      "against has 'fed_byl'; no run has this method. Did you mean fed_byol?",
+    ),
+    (
       [_METHODS, '--label=method,encodr'],
       "label has 'encodr'; no run has this setting. Did you mean encoder?",
     ),
