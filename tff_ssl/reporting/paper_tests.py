@@ -101,27 +101,25 @@ def find(
   ranks: list[tuple[str, significance.Ranks]] = []
   for peers in dict.fromkeys(compared.peers):
     members = [k for k, each in enumerate(compared.peers) if each == peers]
-    if against is None or peers in against:
-      reference = against[peers] if against else None
-      of_peers = {q: _values(compared, q, members) for q in asked}
-      values = {
-        question: each
-        for question, each in of_peers.items()
-        if len(each.columns) > 1 and (reference is None or reference in each)
+    if against is not None and peers not in against:
+      continue
+    shown, shared = _names(named, members)
+    reference = shown[against[peers]] if against else None
+    of_peers = {q: _values(compared, q, members).rename(columns=shown) for q in asked}
+    values = {
+      question: each
+      for question, each in of_peers.items()
+      if len(each.columns) > 1 and (reference is None or reference in each)
+    }
+    if values:
+      own = {
+        question: significance.ranks(each)
+        for question, each in values.items()
+        if len(each.columns) >= significance.LEAST_RANKED
       }
-      if values:
-        shown, shared = _names(named, members)
-        own = {
-          question: significance.ranks(each)
-          for question, each in values.items()
-          if len(each.columns) >= significance.LEAST_RANKED
-        }
-        heads = [paper.title(question, compared) for question in values]
-        found.append(_table(values, own, (heads, shown, shared), reference))
-        ranks += [
-          (f'{paper.title(question, compared)}{shared}', each.renamed(shown))
-          for question, each in own.items()
-        ]
+      heads = {question: paper.title(question, compared) for question in values}
+      found.append(_table(values, own, heads, shared, reference))
+      ranks += [(f'{heads[question]}{shared}', each) for question, each in own.items()]
   is_refused = asked and len(named.heads) > 1 and not found
   return Tested(found, _REFUSED if is_refused else '', ranks)
 
@@ -129,22 +127,23 @@ def find(
 def _table(
   values: Mapping[str, pd.DataFrame],
   ranks: Mapping[str, significance.Ranks],
-  names: tuple[Sequence[str], Mapping[int, str], str],
-  against: int | None,
+  heads: Mapping[str, str],
+  shared: str,
+  against: str | None,
 ) -> tables.Table:
   """Returns the table of groups of one budget: a column for each question.
 
   Args:
     values: Of each question, the values by seed and group.
     ranks: Of each question with enough groups, their ranks.
-    names: Those of the questions, those of the groups, and what the groups share.
+    heads: The questions in print.
+    shared: The settings that the groups share.
     against: The group that the others are compared with, if it is not each.
   """
-  heads, shown, shared = names
   cells: dict[tuple[str, str], dict[str, str]] = {}
   for question, own in values.items():
     for each in significance.differences(own, against):
-      row = shown[each.method], shown[each.other]
+      row = each.method, each.other
       cells.setdefault(row, {})[question] = _cell(question, each)
   for question, ranked in ranks.items():
     cells.setdefault((_ALL, ''), {})[question] = f'p {_p(ranked.p)}'
@@ -155,7 +154,7 @@ def _table(
   counts = sorted({len(own) for own in values.values()})
   seeds = ' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))
   caption = _CAPTION.format(seeds=seeds, shared=shared)
-  frame = pd.DataFrame(lines, columns=[comparison.NAME, _AGAINST, *heads])
+  frame = pd.DataFrame(lines, columns=[comparison.NAME, _AGAINST, *heads.values()])
   caption += _FRIEDMAN if ranks else ''
   return tables.Table(frame, heads=2, caption=caption, naming=2)
 

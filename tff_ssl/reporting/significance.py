@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -39,8 +38,8 @@ class Difference:
     p: Of the paired t-test, corrected for all pairs.
   """
 
-  method: Any
-  other: Any
+  method: str
+  other: str
   mean: float
   low: float
   high: float
@@ -58,19 +57,13 @@ class Ranks:
     seeds: How many seeds there are.
   """
 
-  means: Mapping[Any, float]
+  means: Mapping[str, float]
   p: float
   critical: float
   seeds: int
 
-  def renamed(self, names: Mapping[Any, str]) -> 'Ranks':
-    """Returns the ranks under other names of the methods."""
-    return dataclasses.replace(
-      self, means={names[key]: rank for key, rank in self.means.items()}
-    )
 
-
-def differences(values: pd.DataFrame, against: object = None) -> list[Difference]:
+def differences(values: pd.DataFrame, against: str | None = None) -> list[Difference]:
   """Compares methods two by two.
 
   Args:
